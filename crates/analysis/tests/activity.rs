@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is told of a process that somebody asks for, of which no input tells.
+//! Diagnosis of a requested process without any input.
 
 mod support;
 
@@ -8,7 +8,7 @@ use tipme_analysis::model::{CauseKind, Verdict};
 use tipme_analysis::{DiagnoseOptions, diagnose};
 use tipme_record::Pid;
 
-/// A thread of the service, beside its first one.
+/// A service and its second thread.
 const SERVICE: u32 = 700;
 const THREAD: u32 = 701;
 
@@ -18,7 +18,7 @@ const ACCEPT4: i32 = 288;
 const FUTEX: i32 = 202;
 const CLOCK_NANOSLEEP: i32 = 230;
 
-/// A service whose first thread waits for events.
+/// A service with its first thread waiting for events.
 fn service() -> Machinery {
     let mut machine = Machinery::new();
     machine.task(APP, APP, 1, "editor", 1).typing(100_000, 5);
@@ -30,7 +30,7 @@ fn service() -> Machinery {
     machine
 }
 
-/// A thread of CPU 3 was in a call from one time to another, and goes into the next one 50 microseconds later.
+/// A thread on CPU 3 is in a call in `from..until`, and makes the next one 50 µs later.
 fn was_in(machine: &mut Machinery, tid: u32, from: u64, until: u64, call: (i32, [u64; 3])) {
     machine.wake_from(until, tid, 0, 2, 3).switch(until + 10, 3, tid, 0).switch(until + 50, 3, 0, 1);
     machine.wait(until, tid, from, |wait| (wait.syscall, wait.args, wait.context) = (call.0, call.1, 2));

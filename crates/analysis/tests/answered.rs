@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A hitch that was over at the last answer is not the answer to the next press.
+//! A hitch before the last answered mark does not explain the next one.
 
 mod support;
 
@@ -9,8 +9,9 @@ use tipme_analysis::{DiagnoseOptions, diagnose};
 
 const NEIGHBOUR: u32 = 500;
 
-/// An editor that types well, with a key at 3 s that a neighbour's work delays until 4 s, and whatever `fill` adds; the mark
-/// is at 9 s, and the last answer was asked for at `answered` microseconds, zero for never.
+/// An editor that types well, with a key at 3 s that a neighbour's work delays until 4 s, and the
+/// events of `fill`. The mark is at 9 s; the last answer was requested at `answered` microseconds,
+/// 0 for never.
 fn verdict(answered: u64, options: &DiagnoseOptions, fill: impl FnOnce(&mut Machinery)) -> Verdict {
     let mut machine = Machinery::new();
     machine.task(APP, APP, 1, "editor", 1).task(NEIGHBOUR, NEIGHBOUR, 1, "neighbour", 1);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Answers that come from others: from a service that was asked because of a key, or over the network, while the window goes
-//! on and its caret blinks.
+//! Answers from a service that was asked because of a key, or over the network.
 
 mod support;
 
@@ -17,14 +16,14 @@ const BY_TIMER: u8 = 2;
 const INTERNET: u16 = 2;
 const EVENT_COUNTERS: u32 = 0x0904_1934;
 
-/// The editor's thread that speaks with others, and a service that it asks.
+/// The editor's thread that speaks with others, a service that it asks, and a further process.
 const ASKER: u32 = 205;
 const SERVICE: u32 = 600;
 const BACKEND: u32 = 620;
-/// Another program that has something to tell.
+/// Another program that sends messages.
 const NEWS: u32 = 700;
 
-/// When the key comes that is answered late, and when the service, or the network, answers it.
+/// Time of the key that is answered late, and of the answer by the service or the network.
 const KEY: u64 = 2_000_000;
 const ANSWER: u64 = 3_200_000;
 
@@ -35,18 +34,18 @@ fn editor() -> Machinery {
     machine
 }
 
-/// Until a time a thread waited in a poll of three files.
+/// A thread waited in a poll of three files until `until`.
 fn polled(machine: &mut Machinery, tid: u32, from: u64, until: u64) {
     machine.wait(until + 1, tid, from, |wait| (wait.syscall, wait.args) = (POLL, [1, 3, u64::MAX]));
 }
 
-/// A thread of CPU 1 wakes another, which runs there from then on.
+/// A thread on CPU 1 wakes another one, which runs there from then on.
 fn hand_on(machine: &mut Machinery, us: u64, from: u32, to: u32, waited: u64) {
     machine.wake_from(us, to, from, 0, 1).switch(us + 20, 1, to, 1);
     polled(machine, to, waited, us);
 }
 
-/// A key that the editor's other thread is told of, which CPU 1 runs from then on.
+/// A key that the editor passes to its other thread, which runs on CPU 1 from then on.
 fn ask(machine: &mut Machinery, us: u64) {
     machine.press(us);
     hand_on(machine, us + 400, APP, ASKER, 400_000);
@@ -59,13 +58,13 @@ fn blink(machine: &mut Machinery) {
     polled(machine, APP, KEY + 420, us);
 }
 
-/// The editor's other thread runs at a time, and has the editor draw.
+/// The editor's other thread runs, and has the editor draw.
 fn tell(machine: &mut Machinery, us: u64, waited: u64) {
     hand_on(machine, us, ASKER, APP, waited);
     machine.draw(us + 100);
 }
 
-/// A packet ends the wait of a thread for another machine.
+/// A packet ends a thread's wait for a remote host.
 fn packet(machine: &mut Machinery, tid: u32, waited: u64) {
     machine.wake_from(ANSWER, tid, 0, SOFTIRQ, 1).switch(ANSWER + 20, 1, tid, 0);
     machine.wait(ANSWER + 1, tid, waited, |wait| {
@@ -74,7 +73,7 @@ fn packet(machine: &mut Machinery, tid: u32, waited: u64) {
     });
 }
 
-/// Another machine is asked because of the key, and answers; meanwhile the caret blinks, or something else happens.
+/// The editor asks a remote host because of the key; `meanwhile` happens before the answer.
 fn network(meanwhile: impl Fn(&mut Machinery)) -> Machinery {
     let mut machine = editor();
     ask(&mut machine, KEY);
@@ -85,7 +84,7 @@ fn network(meanwhile: impl Fn(&mut Machinery)) -> Machinery {
     machine
 }
 
-/// A thread polled an event counter from a time on, and connections to other machines, by their numbers.
+/// A thread polled an event counter and these connections to remote hosts in `from..us`.
 fn polled_files(machine: &mut Machinery, us: u64, tid: u32, from: u64, connections: &[u64]) {
     let files = 1 + connections.len() as u8;
     machine.wait(us, tid, from, |wait| (wait.syscall, wait.args) = (POLL, [1, u64::from(files), u64::MAX]));
@@ -93,7 +92,7 @@ fn polled_files(machine: &mut Machinery, us: u64, tid: u32, from: u64, connectio
     connections.iter().for_each(|number| connection(machine, us, tid, files, *number));
 }
 
-/// One of the files that a thread polled was a connection to another machine.
+/// One of the files that a thread polled is a connection to a remote host.
 fn connection(machine: &mut Machinery, us: u64, tid: u32, files: u8, number: u64) {
     machine.polled(us, tid, files, |file| {
         (file.mode, file.family, file.socket, file.state, file.inode) = (0xc000, INTERNET, 1, 1, number);
@@ -101,7 +100,7 @@ fn connection(machine: &mut Machinery, us: u64, tid: u32, files: u8, number: u64
     });
 }
 
-/// A service asks another machine because of the key, over a connection that it polls only then, or had before.
+/// A service asks a remote host because of the key, over a new connection, or one in `before`.
 fn network_behind_a_service(meanwhile: impl Fn(&mut Machinery), before: &[u64]) -> Machinery {
     let mut machine = editor();
     ask(&mut machine, KEY);
@@ -116,7 +115,7 @@ fn network_behind_a_service(meanwhile: impl Fn(&mut Machinery), before: &[u64]) 
     machine
 }
 
-/// The editor's first thread hears from another machine itself; it polled connections before the key, and after it.
+/// The editor's first thread polls connections `before` and `after` the key, and gets a packet.
 fn network_in_the_event_loop(before: &[u64], after: &[u64]) -> Machinery {
     let mut machine = editor();
     machine.press(KEY);
@@ -130,7 +129,7 @@ fn network_in_the_event_loop(before: &[u64], after: &[u64]) -> Machinery {
     machine
 }
 
-/// The last of the editor's interactions: when its input came, the time to the drawing in milliseconds, and the join.
+/// Returns input time, milliseconds to the drawing, and join of the editor's last interaction.
 fn last(machine: &mut Machinery) -> (u64, u64, String) {
     let timed = timed(&machine.incident(5_000_000)).expect("the scene is well formed");
     let of_editor = |one: &&Timed| one.client_pid == APP;
@@ -148,12 +147,12 @@ fn exact(input: u64, ms: u64) -> (u64, u64, String) {
     (input, ms, "exact".to_owned())
 }
 
-/// Of the last key that is answered at once.
+/// Returns the last key that is answered at once.
 fn nothing_new() -> (u64, u64, String) {
     exact(500_000 + 4 * 200_000, 0)
 }
 
-/// Kind and culprit of the first finding, and whether the verdict is sure of it.
+/// Returns kind and culprit of the first finding, and `true` if the verdict is sure of it.
 fn told(machine: &mut Machinery) -> (CauseKind, String, bool) {
     let finding = verdict(machine).findings.into_iter().next().expect("it is told");
     let who = match finding.culprit {
@@ -173,18 +172,18 @@ fn assert_silent(mut machine: Machinery) {
     assert!(verdict(&mut machine).findings.is_empty());
 }
 
-/// Only the order in time speaks for it, and the verdict says so.
+/// Only the order in time supports the answer, and the verdict says so.
 #[test]
 fn a_packet_to_a_thread_that_a_key_reached_answers_it() {
     let mut machine = network(blink);
     assert_eq!(last(&mut machine), (KEY, 1_200, "speculative".to_owned()));
     assert_eq!(told(&mut machine), by_address("192.0.2.7:443", false));
-    // It does not wait in its event loop.
+    // The thread does not wait in its event loop.
     let remedies = verdict(&mut machine).findings.into_iter().map(|finding| finding.remedy);
     assert_eq!(remedies.collect::<Vec<_>>(), ["check the network and the host"]);
 }
 
-/// Under Wayland the editor draws when the compositor says that the frame before is done.
+/// Under Wayland the editor draws at the next frame callback.
 #[test]
 fn an_answer_from_the_network_may_wait_for_a_frame() {
     let mut machine = wayland::editor();
@@ -208,8 +207,8 @@ fn an_answer_from_the_network_may_wait_for_a_frame() {
     assert_eq!((ms, join.as_str()), (1_208, "speculative"));
 }
 
-/// The editor is woken by a packet at a key that shows nothing, and draws 8 ms later by a timer; 500 ms after the keys before
-/// it, which it had answered, its caret blinks, or not.
+/// A packet wakes the editor after a key without effect, and a timer makes it draw 8 ms later; its
+/// caret blinks 500 ms after each of the earlier, answered keys if `blinks`.
 fn drawing_by_a_timer(blinks: bool) -> Machinery {
     let mut machine = Machinery::with_app("editor");
     machine.task(ASKER, APP, 1, "editor", 1);
@@ -240,7 +239,7 @@ fn a_caret_that_blinks_when_a_packet_comes_answers_nothing() {
     assert_eq!((ms, join.as_str()), (0, "exact"));
 }
 
-/// The thread polls a single connection, with a time limit: what ended that was a packet, and no time that was up.
+/// The thread polls a single connection with a timeout: a packet ends the wait, not the timeout.
 #[test]
 fn a_poll_with_a_time_limit_may_end_with_a_packet() {
     let mut machine = editor();
@@ -255,7 +254,7 @@ fn a_poll_with_a_time_limit_may_end_with_a_packet() {
     assert_eq!(told(&mut machine), by_address("192.0.2.7:443", true));
 }
 
-/// The editor reads two keys at once, of which nothing tells which one asked.
+/// The editor reads two keys at once; no record shows which of them led to the request.
 #[test]
 fn of_keys_that_are_read_together_the_last_has_the_answer() {
     let mut machine = editor();
@@ -269,8 +268,8 @@ fn of_keys_that_are_read_together_the_last_has_the_answer() {
     assert_eq!(keys_with_an_answer(&mut machine), 6);
 }
 
-/// A terminal with a shell on another machine, which has echoed four keys, or not, as while a password is typed; what comes
-/// from there after the last one is drawn.
+/// A terminal with a shell on a remote host, which has echoed four keys, or has not, as while a
+/// password is typed; its output after the last key is drawn.
 fn remote_shell(echoes: bool) -> Machinery {
     let mut machine = Machinery::with_terminal();
     for key in 0..4 {
@@ -344,7 +343,8 @@ fn a_helper_of_a_remote_shell_brings_late_echoes_too() {
     assert_eq!(told(&mut machine), by_address("192.0.2.7:22", false));
 }
 
-/// The kernel thread that carries what is written to terminals works for somebody else while a key waits for nothing.
+/// The kernel thread that carries terminal data works for another terminal while a key waits for
+/// nothing.
 #[test]
 fn what_a_kernel_thread_does_meanwhile_answers_no_key() {
     let mut machine = Machinery::with_terminal();
@@ -366,7 +366,7 @@ fn what_a_service_asks_another_machine_because_of_a_key_answers_it() {
     assert_silent(network_behind_a_service(blink, &[7]));
 }
 
-/// A process that another one has started, and that sleeps before it answers what a message bus asks it because of a key.
+/// A child of `parent` that sleeps before it answers the request of a message bus for a key.
 fn asked_over_a_bus(parent: u32) -> Machinery {
     let mut machine = editor();
     machine.task(BACKEND, BACKEND, parent, "backend", 1);
@@ -403,8 +403,8 @@ fn a_connection_that_is_polled_since_a_key_answers_it() {
     assert_silent(network_in_the_event_loop(&[8], &[8]));
 }
 
-/// An input method wakes the editor's first thread once more because of the key; what it hears then over a connection that it
-/// had before is somebody's message.
+/// An input method wakes the editor's first thread again because of the key; a packet on an old
+/// connection afterwards is an unrelated message.
 #[test]
 fn who_is_woken_back_hears_messages_as_before() {
     let mut machine = editor();
@@ -419,7 +419,7 @@ fn who_is_woken_back_hears_messages_as_before() {
     assert_silent(machine);
 }
 
-/// The thread hears something every two seconds.
+/// The thread receives a packet every two seconds.
 #[test]
 fn a_stream_of_packets_answers_nothing() {
     let mut machine = Machinery::with_app("editor");
@@ -435,7 +435,7 @@ fn a_stream_of_packets_answers_nothing() {
     assert!(verdict(&mut machine).findings.is_empty());
 }
 
-/// The editor asks when the button is let go, as most programs do.
+/// The editor makes its request when the button is released, as most programs do.
 #[test]
 fn what_the_release_of_a_button_asked_for_answers_the_click() {
     let mut machine = editor();
@@ -458,8 +458,8 @@ fn of_a_click_that_is_taken_after_the_mark_nothing_is_said() {
     }
 }
 
-/// The editor's other thread waits for events of files that are not known; another process runs when the packet comes,
-/// which a packet of the editor had reached before, or not.
+/// The editor's other thread waits for events of unknown files. Another process runs when the
+/// packet arrives; a packet of the editor reached it before, or did not.
 fn packet_on_the_time_of_another(was_asked: bool) -> Machinery {
     let mut machine = editor();
     ask(&mut machine, KEY);
@@ -484,7 +484,7 @@ fn who_ran_when_a_packet_came_sent_it_only_where_it_was_asked() {
     assert_eq!(told(&mut innocent), by_address("an unknown host", false));
 }
 
-/// What is said after the next key is that one's answer, or nobody's.
+/// Output after the next key answers that one, or none.
 #[test]
 fn an_answer_of_others_belongs_to_the_last_key_before_it() {
     let next = |machine: &mut Machinery| {
@@ -496,7 +496,7 @@ fn an_answer_of_others_belongs_to_the_last_key_before_it() {
     }
 }
 
-/// The service was done with what it was asked for, and tells of something else later.
+/// The service was done with its request, and sends something else later.
 #[test]
 fn who_waits_for_the_next_question_answers_none_any_more() {
     let mut machine = editor();
@@ -511,7 +511,7 @@ fn who_waits_for_the_next_question_answers_none_any_more() {
     assert_silent(machine);
 }
 
-/// A thread that the key did not reach hears something from the network.
+/// A thread that the key did not reach receives a packet.
 #[test]
 fn what_comes_over_the_network_by_itself_answers_nothing() {
     let mut machine = editor();
@@ -536,7 +536,7 @@ fn a_time_that_is_up_is_no_packet() {
     assert_silent(machine);
 }
 
-/// What a service waits for over loopback until a time.
+/// A wait of a service over loopback in `from..us`.
 fn loopback(machine: &mut Machinery, us: u64, tid: u32, from: u64, context: u8) {
     machine.wait(us + 1, tid, from, |wait| {
         (wait.syscall, wait.args, wait.context) = (POLL, [1, 1, u64::MAX], u16::from(context));
@@ -544,8 +544,8 @@ fn loopback(machine: &mut Machinery, us: u64, tid: u32, from: u64, context: u8) 
     });
 }
 
-/// A key is echoed at once, and a service asked over loopback, which works on that until the window changes again; or it is done
-/// at once, and a timer of the editor changes the window.
+/// A key is echoed at once, and the editor asks a service over loopback. The service works until
+/// the window changes; or it finishes at once, and a timer of the editor changes the window.
 fn echoed_and_asked(is_slow: bool) -> Machinery {
     let mut machine = editor();
     machine.press(KEY).wake_from(KEY + 400, SERVICE, APP, SOFTIRQ, 1);
@@ -571,7 +571,7 @@ fn a_key_that_was_echoed_is_completed_by_the_reply_of_whom_it_had_asked() {
     assert!(verdict(&mut echoed_and_asked(false)).findings.is_empty(), "who is done at once keeps nobody waiting");
 }
 
-/// The editor asks the calendar, and polls it until a time is up, with its display or without; meanwhile a key comes.
+/// The editor polls the calendar until a timeout, with or without its display; a key comes.
 fn polls_a_service(with_display: bool) -> Machinery {
     let mut machine = editor();
     machine.press(KEY).wake_from(KEY + 400, SERVICE, APP, 0, 1).switch(KEY + 420, 1, SERVICE, 1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Keys that an application hands over to an input method and draws only as that has answered.
+//! Keys that an application passes to an input method, and draws only after its answer.
 
 mod support;
 
@@ -7,16 +7,16 @@ use support::{APP, Machinery};
 use tipme_analysis::model::{CauseKind, Culprit};
 use tipme_analysis::{DiagnoseOptions, Timed, diagnose, timed};
 
-/// The input method, which is nobody's child, and who holds it up.
+/// The input method, which is not a child of the application, and the process that delays it.
 const METHOD: u32 = 300;
 const HOLDER: u32 = 700;
 
-/// The key that is answered late, and when.
+/// Time of the key that is answered late, and of its answer.
 const KEY: u64 = 2_000_000;
 const LATE: u64 = KEY + 800_000;
 const MARK: u64 = 4_000_000;
 
-/// A timer's interrupt wakes, and no task does.
+/// Waker context of a timer interrupt.
 const BY_INTERRUPT: u8 = 2;
 
 fn editor() -> Machinery {
@@ -43,7 +43,7 @@ fn typing(machine: &mut Machinery, count: u64) {
     }
 }
 
-/// The input method is stopped before the key comes, and goes on long after.
+/// The input method is stopped before the key comes, and continued long after.
 fn stop(machine: &mut Machinery) {
     machine.signal(KEY - 210, HOLDER, METHOD, 19).wake_from(KEY - 200, METHOD, HOLDER, 0, 2);
     machine.switch(KEY - 150, 2, METHOD, 1).switch(KEY - 140, 2, 0, 4).press(KEY).switch(KEY + 450, 1, 0, 1);
@@ -52,7 +52,7 @@ fn stop(machine: &mut Machinery) {
     answer(machine, LATE);
 }
 
-/// The input method does something of its own as the key comes, and gets no CPU.
+/// The input method does work of its own when the key comes, and gets no CPU.
 fn compete(machine: &mut Machinery) {
     machine.wake_from(KEY - 200, METHOD, 0, BY_INTERRUPT, 2).switch(KEY - 150, 2, METHOD, 1);
     machine.wake_from(KEY - 145, HOLDER, 0, BY_INTERRUPT, 2).switch(KEY - 140, 2, HOLDER, 0);
@@ -60,7 +60,7 @@ fn compete(machine: &mut Machinery) {
     answer(machine, LATE);
 }
 
-/// Of each key the time from the input to the drawing in microseconds, and the join.
+/// Returns, for each key, the time from the input to the drawing in microseconds, and the join.
 fn joins(machine: &mut Machinery) -> Vec<(u64, String)> {
     let timed = timed(&machine.incident(MARK)).expect("the scene is well formed");
     let drawn = |one: &Timed| one.drawn_ns.map_or(0, |at| (at - one.input_ns) / 1_000);

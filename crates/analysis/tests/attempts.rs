@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who sleeps between two tries of the same lock waits for it, and for whoever holds it.
+//! A thread that sleeps between two attempts at the same lock waits for it, and for its holder.
 
 mod support;
 
@@ -8,7 +8,7 @@ use tipme_analysis::model::{CauseKind, Culprit, Finding};
 use tipme_analysis::{Recording, explain};
 use tipme_record::{Device, Nanos, Tid};
 
-/// Tries, sleeps, tries; is the child of a shell.
+/// A child of a shell that tries, sleeps, and tries again.
 const TRIER: u32 = 700;
 const SHELL: u32 = 699;
 const SLEEPER: u32 = 701;
@@ -27,7 +27,7 @@ fn machine() -> Machinery {
     machine
 }
 
-/// A thread sleeps from a time to another.
+/// A thread sleeps in `from..to`.
 fn sleep(machine: &mut Machinery, tid: u32, from: u64, to: u64) {
     machine.switch(from, 0, 0, 1).wake_from(to, tid, 0, BY_TIMER, 0);
     machine.wait(to + 1, tid, from, |wait| {
@@ -36,7 +36,7 @@ fn sleep(machine: &mut Machinery, tid: u32, from: u64, to: u64) {
     machine.switch(to + 10, 0, tid, 0);
 }
 
-/// The largest finding on a thread between two times in milliseconds; the mark is at 4 s.
+/// Returns the largest finding on a thread between two times in milliseconds; the mark is at 4 s.
 fn finding(machine: &mut Machinery, tid: u32, from_ms: u64, to_ms: u64) -> Finding {
     let recording = Recording::read(&machine.incident(4_000_000)).expect("the scene is well formed");
     let at = |ms: u64| recording.mark.before(Nanos::from_secs(4)).after(Nanos::from_millis(ms));
@@ -74,7 +74,7 @@ fn a_sleep_after_which_nobody_tries_is_a_sleep() {
     sleep(&mut machine, TRIER, 1_000_100, 1_500_000);
     sleep(&mut machine, TRIER, 1_500_200, 2_000_000);
     assert_eq!(finding(&mut machine, TRIER, 1_000, 2_000).kind, CauseKind::TimerSleep);
-    // What another thread tries is no matter of this one.
+    // The attempt of another thread is unrelated.
     machine.attempt(2_000_100, HOLDER, 0, 0);
     assert_eq!(finding(&mut machine, TRIER, 1_000, 2_000).kind, CauseKind::TimerSleep);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Causes that more than one kind of record tells of: quotas, reclaim, softirqs, what comes back.
+//! Causes that depend on several kinds of records: quotas, reclaim, softirqs, recurring causes.
 
 #[path = "support/stall.rs"]
 mod stall;
@@ -11,7 +11,7 @@ use tipme_analysis::model::{CauseKind, Culprit, Verdict};
 use tipme_analysis::{DiagnoseOptions, diagnose};
 use tipme_record::Tid;
 
-/// The editor is ready from 3.005 to 3.995 s while the neighbour runs on its CPU.
+/// The editor is runnable from 3.005 to 3.995 s while the neighbour runs on its CPU.
 fn beside_neighbour(machine: &mut Machinery) {
     machine.switch(3_005_000, 1, NEIGHBOUR, 0).switch(3_995_000, 1, APP, 0);
 }
@@ -31,7 +31,8 @@ fn a_throttled_group_is_named_and_never_the_neighbour() {
     assert!(evidence.contains("the group was throttled in 10 periods, 990 ms of 990 ms"), "{evidence}");
 }
 
-/// The hog is in the group or not, and runs on another CPU for so long until the group is throttled.
+/// The hog, which is in the group or not, runs on another CPU for `ms` until the group is
+/// throttled.
 fn hog_until_throttled(machine: &mut Machinery, ms: u64, pids: &'static [u32]) {
     beside_neighbour(machine);
     machine.task(600, 600, 1, "hog", 0).switch(2_990_000 - 1_000 * ms, 2, 600, 1).switch(2_990_000, 2, 0, 0);
@@ -72,7 +73,7 @@ fn who_used_less_than_half_of_the_quota_did_not_use_it_up() {
     );
 }
 
-/// Another thread of the hog runs for long, outside of the group.
+/// Another thread of the hog runs for long outside the group.
 #[test]
 fn what_a_thread_outside_of_the_group_ran_used_nothing_of_its_quota() {
     let verdict = stall(|machine| {
@@ -87,7 +88,7 @@ fn what_a_thread_outside_of_the_group_ran_used_nothing_of_its_quota() {
     assert!(finding.evidence.iter().any(|line| line == ran), "{:?}", finding.evidence);
 }
 
-/// A worker of the hog ended after the mark and before the members of the group were read.
+/// A worker of the hog exits after the mark, before the members of the group are read.
 #[test]
 fn who_ended_before_the_members_were_read_was_with_its_main_thread() {
     let ran = |ended: &[u32]| {
@@ -103,7 +104,8 @@ fn who_ended_before_the_members_were_read_was_with_its_main_thread() {
     assert_eq!([ran(&[601]), ran(&[])], [600, APP], "one that still lived was elsewhere");
 }
 
-/// The same of a process whose parent is known to be in the group, or elsewhere while that one's own parent is in it.
+/// The same for a process with its parent in the group, or with its parent elsewhere and its
+/// grandparent in it.
 #[test]
 fn a_process_that_ended_before_the_members_were_read_was_where_its_parent_is() {
     let used_up = |ended: &[u32], members: &[u32]| {
@@ -122,7 +124,8 @@ fn a_process_that_ended_before_the_members_were_read_was_where_its_parent_is() {
     assert!(!used_up(&[], &[APP, 600, 601]), "it is elsewhere itself");
 }
 
-/// The other runs while the editor waits for the next period, so that it comes into the group only then.
+/// The other process runs while the editor waits for the next period, so it joins the group only
+/// then.
 #[test]
 fn what_a_process_ran_before_it_came_into_the_group_used_nothing_of_its_quota() {
     let verdict = stall(|machine| {
@@ -138,14 +141,14 @@ fn what_a_process_ran_before_it_came_into_the_group_used_nothing_of_its_quota() 
     assert!(finding.evidence.iter().any(|line| line == ran), "{:?}", finding.evidence);
 }
 
-/// A quota is overrun until the next tick of the kernel, which is paid back later.
+/// A quota may be overrun until the next tick of the kernel, and is paid back later.
 #[test]
 fn who_overran_a_quota_by_a_tick_used_it_up() {
     let verdict = stall(|machine| hog_until_throttled(machine, 20, &[APP, 600]));
     assert_eq!(culprit(first(&verdict)).0, 600);
 }
 
-/// Where records do not tell who was elsewhere.
+/// Without records of the processes elsewhere.
 #[test]
 fn nobody_used_a_quota_up_whose_group_cannot_have_run_for_so_long() {
     let verdict = stall(|machine| hog_until_throttled(machine, 80, &[APP, 600]));
@@ -308,7 +311,8 @@ fn an_interrupt_that_comes_back_regularly_has_a_period() {
     assert_eq!(finding.period_s, Some(0.95));
 }
 
-/// Whoever stopped the editor has ended, its number was given to another one, and of its end nothing is held any more.
+/// The process that stopped the editor has exited, its pid was reused, and its exit record is no
+/// longer held.
 #[test]
 fn who_stopped_a_program_keeps_its_name_though_its_number_was_given_again() {
     let verdict = stall(|machine| {
@@ -321,7 +325,7 @@ fn who_stopped_a_program_keeps_its_name_though_its_number_was_given_again() {
     assert!(matches!(&finding.culprit, Culprit::Process { comm, .. } if comm == "neighbour"), "{finding:?}");
 }
 
-/// A debugger seizes the editor without a signal, and lets it go on.
+/// A debugger seizes the editor without a signal, and continues it.
 #[test]
 fn a_debugger_is_known_by_letting_the_program_go_on() {
     let verdict = stall(|machine| {
@@ -335,7 +339,8 @@ fn a_debugger_is_known_by_letting_the_program_go_on() {
     assert_eq!(finding.evidence.first(), Some(&held));
 }
 
-/// The freezer of the editor's group holds it in a poll; whoever thaws it wakes it. The kernel's stack is not known.
+/// The freezer of the editor's group holds it in a poll; the process that thaws it wakes it. The
+/// kernel stack is unknown.
 #[test]
 fn a_frozen_program_is_known_by_its_state() {
     let verdict = stall(|machine| {
@@ -348,7 +353,8 @@ fn a_frozen_program_is_known_by_its_state() {
     assert_eq!(finding.evidence.first().map(String::as_str), Some("the control group of editor was frozen"));
 }
 
-/// A child of the editor computes what it reads from a pipe, and ends at a time, by itself or since the editor ends it.
+/// A child of the editor computes data that the editor reads from a pipe, and exits at `ends`, by
+/// itself or because the editor terminates it.
 fn answered_by_child(ends: u64, ended: bool) -> Verdict {
     stall(|machine| {
         if ended {
@@ -392,7 +398,8 @@ fn a_child_that_sleeps_until_its_end_was_waited_for_whatever_tells_of_that() {
     }
 }
 
-/// The editor waits in a futex for a thread of its own, or for another process, that computes meanwhile.
+/// The editor waits in a futex for a thread of its own, or for another process, that computes
+/// meanwhile.
 fn waits_in_futex(waker: (u32, u32), operation: u64, value: u64) -> Verdict {
     stall(|machine| {
         machine.task(waker.0, waker.1, 1, "worker", 1).switch(3_003_000, 2, waker.0, 1);
@@ -421,7 +428,8 @@ fn who_is_to_signal_a_condition_holds_no_lock() {
     assert_eq!((lock, signalled), (true, false), "{evidence}");
 }
 
-/// Keys at 3 and at 6 s that make the editor compute for so many milliseconds, and the mark at 9 s.
+/// Keys at 3 and at 6 s that make the editor compute for `first` and `second` milliseconds; the
+/// mark is at 9 s.
 fn two_in_a_row(first: u64, second: u64) -> Verdict {
     let mut machine = Machinery::with_app("editor");
     machine.typing(100_000, 12);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who had the CPU, and why: priorities, what runs in the background, and a hypervisor that takes it from all.
+//! Owners of the CPU and the reason: priorities, background work, and a hypervisor that takes it
+//! from all.
 
 mod support;
 
@@ -9,8 +10,8 @@ use tipme_analysis::{DiagnoseOptions, diagnose};
 
 const NEIGHBOUR: u32 = 500;
 
-/// An editor that types well, with a key at 3 s that `fill` makes slow; it answers at 4 s. Priorities and policies of
-/// editor and neighbour are as given.
+/// An editor that types well, with a key at 3 s that `fill` makes slow; it answers at 4 s.
+/// Priorities and policies of editor and neighbour are as given.
 fn stall(prios: &[(u32, u8)], policies: &[(u32, u32)], fill: impl FnOnce(&mut Machinery)) -> Verdict {
     let mut machine = Machinery::new();
     machine.prios.extend(prios.iter().copied());
@@ -22,12 +23,12 @@ fn stall(prios: &[(u32, u8)], policies: &[(u32, u32)], fill: impl FnOnce(&mut Ma
     diagnose(&incident, &DiagnoseOptions::default()).expect("the scene is well formed")
 }
 
-/// The editor is ready from 3.005 to 3.995 s while the neighbour runs on its CPU.
+/// The editor is runnable from 3.005 to 3.995 s while the neighbour runs on its CPU.
 fn beside_neighbour(machine: &mut Machinery) {
     machine.switch(3_005_000, 1, NEIGHBOUR, 0).switch(3_995_000, 1, APP, 0);
 }
 
-/// The editor is ready from 3.005 to 3.995 s while its CPU is idle.
+/// The editor is runnable from 3.005 to 3.995 s while its CPU is idle.
 fn beside_idle(machine: &mut Machinery) {
     machine.switch(3_005_000, 1, 0, 0).switch(3_995_000, 1, APP, 0);
 }
@@ -36,7 +37,7 @@ fn first(verdict: &Verdict) -> &Finding {
     verdict.findings.first().expect("there is a finding")
 }
 
-/// Evidence and remedy of the competition with a neighbour.
+/// Returns evidence and remedy for the competition with a neighbour.
 fn told(prios: &[(u32, u8)], policies: &[(u32, u32)]) -> (String, String) {
     let verdict = stall(prios, policies, beside_neighbour);
     let finding = first(&verdict);
@@ -50,7 +51,7 @@ fn equals_are_told_without_priorities() {
     assert!(!evidence.contains("nice") && remedy.starts_with("renice -n 19 -p 500"), "{evidence}\n{remedy}");
 }
 
-/// Four others have the CPU for a sixth of the time each; the editor computes in a third of it.
+/// Four others have the CPU for a sixth of the time each; the editor computes for a third of it.
 #[test]
 fn many_who_took_the_cpu_come_before_less_that_the_program_computed_itself() {
     let verdict = stall(&[], &[], |machine| {
@@ -125,7 +126,7 @@ fn a_real_time_policy_is_told_and_taken_back() {
     assert_eq!(remedy, "chrt -o -p 0 500 (it runs with real-time priority FIFO 50)", "no manager helps against it");
 }
 
-/// Nice values do nothing to a real-time thread, whether or not its priority decided it.
+/// Nice values do not affect a real-time thread, even if its priority was not decisive.
 #[test]
 fn a_real_time_thread_that_waits_behind_another_is_no_reason_to_renice_that() {
     let (evidence, remedy) = told(&[(NEIGHBOUR, 49), (APP, 49)], &[(NEIGHBOUR, 1), (APP, 1)]);
@@ -190,7 +191,7 @@ fn the_manager_is_offered_against_work_in_the_background_only() {
     assert!(!first(&managed).remedy.contains("tipme manage"), "{}", first(&managed).remedy);
 }
 
-/// So many hundredths of a second are taken from each CPU per second, of which the third is counted from 3 to 4 s.
+/// Steal time of each CPU: `before` ticks of 10 ms, and `ticks` more from 3 to 4 s.
 fn taken(machine: &mut Machinery, before: u64, ticks: [u64; 2]) {
     for us in (0..=60).map(|tenth| tenth * 100_000) {
         let part = us.clamp(3_000_000, 4_000_000) - 3_000_000;
@@ -270,7 +271,8 @@ fn waiting_for_a_cpu_that_was_away_is_a_stall_whoever_was_on_it() {
     assert_eq!(first(&verdict(1)).kind, CauseKind::CpuCompetition, "it held interrupts off itself");
 }
 
-/// The editor's CPU is away for almost a second, and its late timer finds the kernel in a function, or else the neighbour.
+/// The editor's CPU is away for almost a second; its late timer hits a kernel function, or else the
+/// neighbour.
 fn away(function: Option<&str>, more: impl FnOnce(&mut Machinery)) -> Finding {
     let verdict = stall(&[], &[], |machine| {
         beside_neighbour(machine);
@@ -283,7 +285,7 @@ fn away(function: Option<&str>, more: impl FnOnce(&mut Machinery)) -> Finding {
     first(&verdict).clone()
 }
 
-/// Something runs on the other CPU meanwhile.
+/// A thread runs on the other CPU meanwhile.
 fn other_goes_on(machine: &mut Machinery) {
     machine.task(510, 510, 1, "clock", 1).switch(3_300_000, 0, 510, 0).switch(3_600_000, 0, 0, 1);
 }
@@ -296,7 +298,7 @@ fn virtualized(machine: &mut Machinery) {
     machine.meta.machine.virtualized = true;
 }
 
-/// Who had the CPU, and the first line.
+/// Returns the owner of the CPU, and the first line of the evidence.
 fn taker(finding: &Finding) -> (Option<Outsider>, &str) {
     assert_eq!(finding.kind, CauseKind::Stall);
     (finding.outsider, finding.evidence[0].as_str())
@@ -320,7 +322,7 @@ fn a_virtual_machine_without_steal_was_held_by_its_hypervisor() {
     }
 }
 
-/// A handler has the editor's CPU for almost a second.
+/// An interrupt handler has the editor's CPU for almost a second.
 fn long_handler(more: impl FnOnce(&mut Machinery)) -> Finding {
     let verdict = stall(&[], &[], |machine| {
         machine.interrupt(3_990_000, 1, 980_000, 24, 0);
@@ -434,7 +436,7 @@ fn computing_on_a_cpu_that_was_taken_is_a_stall() {
     assert_eq!(first(&other_cpu).kind, CauseKind::OwnComputation);
 }
 
-/// The first of the processes that a storm starts.
+/// The first of the processes that a fork storm starts.
 const NEWBORN: u32 = 600;
 
 #[test]
@@ -454,7 +456,7 @@ fn newborn_processes_are_told_with_their_age() {
     assert!(!first(&verdict).evidence.join("\n").contains("started meanwhile"));
 }
 
-/// A key that is late since the display server, a compositor or a window manager has the editor's CPU.
+/// A key is late because the display server, a compositor or a window manager has the editor's CPU.
 #[test]
 fn what_draws_the_session_is_not_held_back() {
     const SHELL: u32 = 501;

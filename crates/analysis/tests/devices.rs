@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Waits for devices: whose requests they were, and what held them back.
+//! Waits for devices: the owner of the requests, and the cause of their delay.
 
 #[path = "support/stall.rs"]
 mod stall;
@@ -10,23 +10,23 @@ use support::{APP, Machinery, VDA};
 use tipme_analysis::model::{CauseKind, Culprit, Verdict};
 use tipme_record::incident::{FileName, IoLimit, Loss};
 
-/// The editor waits for one page from 3.005 to 3.995 s, and nobody else uses the disk.
+/// The editor waits for one page from 3.005 to 3.995 s, and no other process uses the disk.
 fn page_in(machine: &mut Machinery) {
     page_in_from(machine, 3_004_900);
 }
 
-/// The same, and the disk gets the request at a time only.
+/// The same, but the disk gets the request only at `reached`.
 fn page_in_from(machine: &mut Machinery, reached: u64) {
     page_in_of(machine, reached, 4_096);
 }
 
-/// The same, and so much is read.
+/// The same, with a read of `bytes`.
 fn page_in_of(machine: &mut Machinery, reached: u64, bytes: u32) {
     machine.block(3_994_990, APP, reached, bytes, 0);
     page_wait(machine);
 }
 
-/// The same without a request, as for a file of another machine.
+/// The same without a block request, as for a file of a remote file system.
 fn page_wait(machine: &mut Machinery) {
     let stack = machine.stack(&["__schedule", "io_schedule", "folio_wait_bit_common", "filemap_fault", "__do_fault"]);
     machine.switch(3_005_000, 1, 0, 0x8002);
@@ -51,8 +51,8 @@ fn a_page_in_names_its_file_and_who_evicted_it() {
     assert_eq!(detail, "waited for the page-in of /usr/lib/x/libfoo.so");
 }
 
-/// The editor reads one page after the other: each wait takes half a millisecond, and so does what the editor does between
-/// two of them, which is sampled in a function of the kernel.
+/// The editor reads one page after the other: each wait takes half a millisecond, and so does the
+/// work in between, which is sampled in a kernel function.
 fn many_page_ins(function: &str) -> Verdict {
     stall(|machine| {
         let faults = ["__schedule", "io_schedule", "folio_wait_bit_common", "filemap_fault", "__do_fault"];
@@ -111,7 +111,8 @@ fn what_no_disk_had_got_was_held_back_before_it() {
     assert_eq!(first(&elsewhere).kind, CauseKind::PageIn, "no disk was asked");
 }
 
-/// A process brings the page, as one that has a file system in user space does, while a disk is done with somebody's request.
+/// A process provides the page, like a file system in user space, while a disk completes an
+/// unrelated request.
 #[test]
 fn a_page_that_a_process_brings_comes_from_no_disk_though_one_is_done_with_something_just_then() {
     const DAEMON: u32 = 600;
@@ -128,7 +129,8 @@ fn a_page_that_a_process_brings_comes_from_no_disk_though_one_is_done_with_somet
     assert_eq!((first(&verdict).kind, culprit(first(&verdict)).0), (CauseKind::PeerWait, DAEMON));
 }
 
-/// A page that is read beside so many writers, each a job of its own, which write so much while it waits.
+/// A page is read beside this number of writers, each a job of its own, that write `bytes` each
+/// while it waits.
 fn page_in_beside(writers: u32, bytes: u32) -> Verdict {
     stall(|machine| {
         page_in_of(machine, 3_006_000, 4_000_000);
@@ -152,12 +154,12 @@ fn many_who_fill_a_disk_together_are_the_cause_though_none_of_them_does_alone() 
 const MIB: u64 = 1 << 20;
 const LOWER: &str = "/sys/fs/cgroup/user.slice/box";
 
-/// A limit on what is read from the disk.
+/// A limit on reads from the disk.
 fn read_limit(per_second: u64) -> IoLimit {
     IoLimit { device: VDA.0, per_second, ..IoLimit::default() }
 }
 
-/// A mebibyte that was read is held back by whatever groups are there.
+/// A read of 1 MiB is delayed by the given groups.
 fn held_back_in(groups: impl Fn(&mut Machinery)) -> Verdict {
     stall(|machine| {
         page_in_of(machine, 3_904_900, MIB as u32);

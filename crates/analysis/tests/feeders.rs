@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A display server, or a client, that waits for an event which another thread of its own had and could not bring.
+//! A display server or a client that waits for an event which another of its threads has, but
+//! cannot pass on.
 
 mod support;
 
@@ -7,24 +8,25 @@ use support::{APP, KEY_PRESS, Machinery, SERVER, VDA, WINDOW};
 use tipme_analysis::model::{CauseKind, Culprit, Verdict};
 use tipme_analysis::{DiagnoseOptions, diagnose};
 
-/// The server's input thread, and who takes its CPU.
+/// The server's input thread, the process that takes its CPU, and another one.
 const READER: u32 = 101;
 const HOG: u32 = 500;
 const OTHER: u32 = 300;
-/// The editor's thread that takes events for its first one.
+/// The editor's thread that receives events for the first one.
 const TAKER: u32 = 201;
 
 const EPOLL_WAIT: i32 = 232;
 const FUTEX: i32 = 202;
 const WAIT_BITSET: u64 = 9;
 
-/// The key's stamp, since when the server waited for events, and when its input thread brings the key.
+/// Time stamp of the key, start of the server's wait for events, and the time at which its input
+/// thread passes the key on.
 const PRESSED: u64 = 3_000_000;
 const IDLE: u64 = 2_300_800;
 const BROUGHT: u64 = 3_980_000;
 
-/// An editor that types well, with a key of a device at 3 s, which the input thread brings at 3.98 s, as `fill` has it: then
-/// that thread runs on CPU 0. The answer comes at 4 s.
+/// An editor that types well, with a key of a device at 3 s that the input thread passes on at 3.98
+/// s; `fill` has that thread run on CPU 0 by then. The answer comes at 4 s.
 fn late_key(fill: impl FnOnce(&mut Machinery)) -> Verdict {
     let mut machine = Machinery::with_app("editor");
     machine.task(READER, SERVER, 1, "InputThread", 1).task(HOG, HOG, 1, "hog", 1).task(OTHER, OTHER, 1, "panel", 1);
@@ -37,7 +39,7 @@ fn late_key(fill: impl FnOnce(&mut Machinery)) -> Verdict {
     diagnose(&incident, &DiagnoseOptions::default()).expect("the scene is well formed")
 }
 
-/// Somebody ends the wait in which the server had nothing to do.
+/// A thread ends the wait of the idle server.
 fn woken(machine: &mut Machinery, us: u64, by: u32, since: u64) {
     machine.wake(us, SERVER, by).wait(us + 1, SERVER, since, |wait| wait.syscall = EPOLL_WAIT);
 }
@@ -47,14 +49,16 @@ fn interrupt(machine: &mut Machinery, us: u64) {
     machine.wake_from(us, READER, 0, 2, 0).wait(us + 1, READER, IDLE, |wait| wait.syscall = EPOLL_WAIT);
 }
 
-/// The input thread is ready from the key on, and the hog has its CPU until it brings the key.
+/// The input thread is runnable from the key on, and the hog has its CPU until it passes the key
+/// on.
 fn starved(machine: &mut Machinery) {
     machine.switch(PRESSED - 1_000, 0, HOG, 0);
     interrupt(machine, PRESSED + 20);
     machine.switch(BROUGHT, 0, READER, 0);
 }
 
-/// The input thread gets to run at once, and then waits in a state until it brings the key; who ends the wait says so.
+/// The input thread runs at once, and then waits in a task state until it passes the key on; `end`
+/// adds the wakeup.
 fn blocked(machine: &mut Machinery, state: u16, end: impl FnOnce(&mut Machinery)) {
     interrupt(machine, PRESSED + 20);
     machine.switch(PRESSED + 50, 0, READER, 0).switch(PRESSED + 100, 0, 0, state);
@@ -130,7 +134,8 @@ fn an_input_thread_that_had_nothing_to_bring_held_nobody_up() {
     assert!(given_late.findings.is_empty(), "{:?}", given_late.findings);
 }
 
-/// The server tells of the key at once; the editor's first thread waits for events that another one of its own takes.
+/// The server sends the key at once; the editor's first thread waits for events that another of its
+/// threads receives.
 #[test]
 fn who_starves_the_thread_that_takes_events_for_a_client_is_named() {
     let mut machine = Machinery::with_app("editor");

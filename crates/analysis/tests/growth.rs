@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The time of a diagnosis grows with the records, not with their square, nor with that of the display's clients.
+//! The time of a diagnosis grows linearly with the records and with the clients of the display.
 
 mod support;
 
@@ -12,7 +12,8 @@ use tipme_analysis::model::Verdict;
 use tipme_analysis::{DiagnoseOptions, diagnose};
 use tipme_record::incident::Incident;
 
-/// An editor that is typed into beside so many other clients, each of which is told of a motion and draws once.
+/// Typing into an editor beside `clients` other clients, each of which receives a motion and draws
+/// once.
 fn many_clients(clients: u32) -> Incident {
     let mut machine = Machinery::with_app("editor");
     for number in 0..clients {
@@ -31,10 +32,10 @@ fn many_clients(clients: u32) -> Incident {
     machine.incident(end + 10_000_000)
 }
 
-/// One measures at a time: two share what is in the caches.
+/// Serializes the measurements: parallel ones share the caches.
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// The CPU time of a diagnosis: the shortest of three, alternating with the other.
+/// Returns the CPU time of each diagnosis: the shortest of three, alternating between the two.
 fn shortest(incidents: [&Incident; 2]) -> [Duration; 2] {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let mut best = [Duration::MAX; 2];
@@ -48,7 +49,7 @@ fn shortest(incidents: [&Incident; 2]) -> [Duration; 2] {
     best
 }
 
-/// What this thread has used, whoever else is busy.
+/// Returns the CPU time of this thread, which does not depend on the load.
 fn cpu_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
@@ -68,7 +69,7 @@ fn four_times_the_records_take_four_times_the_time() {
     assert!(many < few * 8, "50,000 records {few:?}, 200,000 records {many:?}");
 }
 
-/// An editor that answers a key after so many short waits.
+/// An editor that answers a key after `count` short waits.
 fn short_waits(count: u64) -> Verdict {
     let mut machine = Machinery::with_app("editor");
     machine.typing(100_000, 12).press(3_000_000);

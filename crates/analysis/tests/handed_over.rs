@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Programs whose first thread takes the keys, has another one work on them, and draws what that one found out.
+//! Programs with a first thread that receives the keys, hands the work to another one, and draws
+//! its result.
 
 mod support;
 
@@ -9,13 +10,13 @@ use tipme_analysis::model::{CauseKind, Verdict};
 use tipme_analysis::{DiagnoseOptions, diagnose};
 
 const POLL: i32 = 7;
-/// The thread that does the work, and its CPU.
+/// The worker thread, and its CPU.
 const THREAD: u32 = 205;
 const CPU: u32 = 2;
-/// Another program that wants that CPU.
+/// Another program that competes for that CPU.
 const RIVAL: u32 = 500;
 
-/// Where the thread waits for work, and somewhere else.
+/// Futex of the thread's wait for work, and another one.
 const USUAL: u64 = 64;
 const ELSEWHERE: u64 = 4_096;
 
@@ -25,19 +26,19 @@ fn editor() -> Machinery {
     machine
 }
 
-/// Until a time the editor waited in its poll of three files, which ends by itself after 16 ms.
+/// The editor waited until `until` in its poll of three files with a timeout of 16 ms.
 fn polled(machine: &mut Machinery, from: u64, until: u64) {
     machine.wait(until + 1, APP, from, |wait| (wait.syscall, wait.args) = (POLL, [1, 3, 16]));
 }
 
-/// Until a time the thread waited for work, which the editor gives it.
+/// The thread waited until `until` for work, which the editor hands to it.
 fn given(machine: &mut Machinery, from: u64, until: u64, place: u64) {
     machine.wake_from(until, THREAD, APP, 0, CPU as u16).wait(until + 1, THREAD, from, |wait| {
         (wait.syscall, wait.args, wait.waker) = (FUTEX, [place, 0x189, 0], tid(APP));
     });
 }
 
-/// The thread runs for 5 ms, and the editor hears of it, and goes back to its poll.
+/// The thread runs for 5 ms and wakes the editor, which goes back to its poll.
 fn work(machine: &mut Machinery, us: u64, polls_from: u64) {
     machine.switch(us, CPU, THREAD, 0).wake_from(us + 5_000, APP, THREAD, 0, 1).switch(us + 5_010, CPU, 0, 1);
     machine.switch(us + 5_020, 1, APP, 0);
@@ -48,7 +49,7 @@ fn verdict(machine: &mut Machinery, mark: u64) -> Verdict {
     diagnose(&machine.incident(mark), &DiagnoseOptions::default()).expect("the scene is well formed")
 }
 
-/// Milestone, latency in milliseconds, and the kinds of the findings.
+/// Returns milestone, latency in milliseconds, and the kinds of the findings.
 fn told(machine: &mut Machinery, mark: u64) -> (String, u64, Vec<CauseKind>) {
     let verdict = verdict(machine, mark);
     let interval = verdict.interval.as_ref().expect("there was input");
@@ -56,7 +57,7 @@ fn told(machine: &mut Machinery, mark: u64) -> (String, u64, Vec<CauseKind>) {
     (interval.milestone.clone(), interval.latency_ms.round() as u64, kinds)
 }
 
-/// A key that the thread works on, which waited at a place for it since a time; the editor draws what it found.
+/// A key for the thread, which waited at `place` since `since`; the editor draws the result.
 fn key_at(machine: &mut Machinery, us: u64, since: u64, place: u64) {
     machine.press(us);
     polled(machine, since, us + 100);
@@ -97,8 +98,8 @@ fn who_waits_elsewhere_until_a_timer_goes_off_is_not_done() {
     assert_eq!((milestone.as_str(), latency), ("completed", 1_406));
 }
 
-/// A key that the editor takes at 3.3 s while somebody computes from 3.2 to 4.4 s, whom a timer woke and nobody for the
-/// key; then something wakes the editor, which draws.
+/// The editor receives a key at 3.3 s while `busy` computes from 3.2 to 4.4 s, woken by a timer and
+/// not for the key; then `waker` wakes the editor, which draws.
 fn key_beside(machine: &mut Machinery, busy: u32, waker: (u32, u8)) {
     machine.wake_from(3_200_000, busy, 0, 2, CPU as u16).switch(3_200_010, CPU, busy, 0);
     machine.press(3_300_000);

@@ -33,7 +33,7 @@ proptest! {
     fn a_damaged_incident_does_not_panic(flips in proptest::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>(), any::<u8>()), 1..64)) {
         let mut incident = rich();
         for (section, byte, value) in flips {
-            // The first sections are JSON documents; damage there is an error and nothing else.
+            // The first sections are JSON documents; damage there is merely an error.
             let documents = incident.sections.iter().take_while(|(_, bytes)| bytes.starts_with(b"{") || bytes.starts_with(b"[")).count();
             let others = incident.sections.len() - documents;
             let (_, bytes) = &mut incident.sections[documents + section.index(others)];

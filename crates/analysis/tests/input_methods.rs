@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Input methods of Wayland, which are told of keys before the application is.
+//! Wayland input methods, which receive keys before the application.
 
 mod support;
 
@@ -11,17 +11,18 @@ use tipme_record::wayland::{MAKES_KEY, NEAR, PRESSED, TEXT, WlWord};
 
 const NANOSLEEP: i32 = 230;
 
-/// The input method, which has grabbed the keyboard, and what it has of the compositor.
+/// The input method, which has grabbed the keyboard, and its grab object on the compositor.
 const METHOD: u32 = 650;
 const GRAB: u32 = 7;
 
-/// The compositor tells the input method of a key, which takes it at once or once it was let go on, and replies.
+/// The compositor sends a key to the input method, which receives it at once or after it was
+/// continued, and replies.
 fn grab(machine: &mut Machinery, us: u64, goes_on: Option<u64>, words: &[WlWord]) -> u64 {
     let taken = take(machine, us, goes_on);
     reply(machine, taken + 50, words)
 }
 
-/// When the input method has taken a key.
+/// Sends a key to the input method, and returns the time of its receipt.
 fn take(machine: &mut Machinery, us: u64, goes_on: Option<u64>) -> u64 {
     machine.wake_from(us, SERVER, 0, BY_INTERRUPT, 0).switch(us + 20, 0, SERVER, 0);
     let told = word(GRAB, 1, 6, PRESSED | NEAR, (us / 1_000) as u32);
@@ -37,7 +38,8 @@ fn take(machine: &mut Machinery, us: u64, goes_on: Option<u64>) -> u64 {
     runs + 50
 }
 
-/// The compositor takes what the input method sends in a burst of its own, at the time that is returned.
+/// The compositor receives the reply of the input method in a burst of its own, at the returned
+/// time.
 fn reply(machine: &mut Machinery, us: u64, words: &[WlWord]) -> u64 {
     machine.wake_from(us, SERVER, METHOD, 0, 0).wl_message(us + 2, METHOD, METHOD, REQUEST_SENT, words);
     machine.switch(us + 20, 1, 0, 1).switch(us + 50, 0, SERVER, 0);
@@ -45,7 +47,7 @@ fn reply(machine: &mut Machinery, us: u64, words: &[WlWord]) -> u64 {
     us + 60
 }
 
-/// The compositor tells the application of what the input method did, and the application shows it.
+/// The compositor passes the reply of the input method to the application, which shows it.
 fn hand_on(machine: &mut Machinery, us: u64, told: WlWord) {
     machine.wake_from(us + 40, APP, SERVER, 0, 1).wl_message(us + 42, SERVER, APP, EVENT_SENT, &[told]);
     machine.switch(us + 80, 0, 0, 1).switch(us + 150, 1, APP, 0).wl_message(us + 200, APP, APP, EVENT_TAKEN, &[]);
@@ -69,7 +71,7 @@ fn text_of_an_input_method_is_the_key_that_it_was_told_of() {
         let at = grab(&mut machine, us, None, &[]);
         hand_on(&mut machine, at, text());
     }
-    // Nobody pressed a key for this.
+    // No key led to this text.
     hand_on(&mut machine, 500_000, text());
     let found = interactions(&mut machine);
     let told: Vec<_> = found.iter().map(|one| (one.client_pid, one.input_ns / 1_000 - BEGIN_US)).collect();
@@ -99,7 +101,7 @@ fn an_input_method_that_sleeps_over_a_key_before_it_presses_it_again_is_named() 
     assert_method_is_named(&mut machine, "peer-wait");
 }
 
-/// What the application waited for is of this kind, and the input method is who it was.
+/// Asserts that the application waited in a wait of this kind, and for the input method.
 fn assert_method_is_named(machine: &mut Machinery, kind: &str) {
     let verdict =
         diagnose(&machine.incident(2_000_000), &DiagnoseOptions::default()).expect("the scene is well formed");

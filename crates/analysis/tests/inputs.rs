@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which press of an input device an event tells of: by the thread that reads the devices, in order, and once.
+//! Match of events with presses of an input device: by the thread that reads the devices, in order,
+//! and once.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 mod support;
@@ -7,7 +8,7 @@ mod support;
 use support::{APP, BEGIN, DRAW_TEXT, Machinery, SERVER};
 use tipme_analysis::{DiagnoseOptions, diagnose, timed};
 
-/// The server's input thread, those who take the CPUs from everybody, and another client.
+/// The server's input thread, the processes that take the CPUs, and another client.
 const READER: u32 = 101;
 const HOGS: [u32; 2] = [500, 501];
 const OTHER: u32 = 300;
@@ -17,7 +18,7 @@ const EPOLL_WAIT: i32 = 232;
 const KEY: [u8; 4] = [2, 0, 0, 0];
 const BUTTON: [u8; 4] = [4, 0, 0, 0];
 
-/// A machine whose server has an input thread, with a hog on each CPU where nobody else runs.
+/// A machine with an input thread in its server, and a hog on each CPU that is otherwise idle.
 fn busy_machine() -> Machinery {
     let mut machine = Machinery::with_app("editor");
     machine.task(READER, SERVER, 1, "InputThread", 1).task(OTHER, OTHER, 1, "panel", 1);
@@ -27,17 +28,17 @@ fn busy_machine() -> Machinery {
     machine
 }
 
-/// What happens to a press; times in microseconds.
+/// Stages of a press; times in microseconds.
 trait Presses {
-    /// A key's interrupt: the stamp, and the wake-up of the reader.
+    /// Interrupt of a key: the time stamp, and the wakeup of the reader.
     fn key(&mut self, stamp: u64) -> &mut Self;
-    /// The reader gets its turn on CPU 0 and wakes the server, which tells clients from 200 microseconds later on.
+    /// The reader runs on CPU 0 and wakes the server, which sends events from 200 µs later on.
     fn read(&mut self, us: u64) -> &mut Self;
-    /// The reader ends the wait in which the server was idle.
+    /// The reader ends the wait of the idle server.
     fn wake_idle(&mut self, us: u64) -> &mut Self;
-    /// The server tells a client, which takes it and draws a millisecond later.
+    /// The server sends the event to a client, which receives it and draws a millisecond later.
     fn tell(&mut self, us: u64, client: u32, words: &[[u8; 4]]) -> &mut Self;
-    /// The server is done on CPU 0.
+    /// The server goes idle on CPU 0.
     fn rest(&mut self, us: u64) -> &mut Self;
 }
 
@@ -66,7 +67,7 @@ impl Presses for Machinery {
     }
 }
 
-/// Client and time of input of all interactions, by that time.
+/// Returns client and time of the input of all interactions, in order of that time.
 fn inputs(machine: &mut Machinery) -> Vec<(u32, u64)> {
     let listed = timed(&machine.incident(6_000_000)).unwrap();
     listed.iter().map(|one| (one.client_pid, (one.input_ns - BEGIN) / 1_000)).collect()
@@ -148,7 +149,7 @@ fn a_click_that_another_client_passes_on_keeps_the_time_of_the_device() {
     let mut machine = busy_machine();
     machine.device_button(2_000_000).wake_from(2_000_020, READER, HOGS[0], 2, 0).read(2_000_100);
     machine.message(2_000_300, SERVER, (3, OTHER), 2, 32, &[BUTTON]).wake_from(2_000_305, OTHER, SERVER, 0, 1);
-    // The window manager gets its turn late, and lets the click pass to the window.
+    // The window manager runs late, and passes the click to the window.
     machine.rest(2_000_400).switch(2_050_000, 1, OTHER, 0).message(2_050_010, OTHER, (3, OTHER), 3, 32, &[]);
     machine.wake(2_050_100, SERVER, OTHER).switch(2_050_110, 1, HOGS[1], 1).switch(2_050_150, 0, SERVER, 0);
     machine.tell(2_050_300, APP, &[BUTTON]).rest(2_053_000);
@@ -174,14 +175,14 @@ fn an_event_that_was_taken_before_it_could_be_read_tells_of_the_press_that_nobod
         machine.message(2_000_400, APP, (2, APP), 3, 32, &[]).unread(2_020_000, SERVER, (2, APP), 2, 32);
         machine.message(2_001_000, APP, (2, APP), 0, 20, &[DRAW_TEXT]).switch(2_001_010, 1, HOGS[1], 1);
         machine.rest(2_023_000);
-        // That the client was told of a later one since takes nothing away.
+        // A later event that the client has received since does not change this.
         machine.key(3_000_000).read(3_000_100).tell(3_000_300, known, &[KEY]).rest(3_003_000);
         assert_eq!(inputs(&mut machine), expected);
     }
 }
 
-/// Of two late ones the longer is told, but rather what was just over when the key was pressed; then the longer one is
-/// mentioned.
+/// Explains the longer of two late inputs, unless the other ended just before the hot key was
+/// pressed; then the longer one is mentioned.
 #[test]
 fn what_was_just_over_is_rather_meant() {
     let mut machine = busy_machine();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Why a thread was late that nobody typed into.
+//! Causes of the delay of a thread without any input.
 
 mod support;
 
@@ -12,7 +12,8 @@ use tipme_record::{Nanos, Tid};
 const TIMER: u32 = 700;
 const HOG: u32 = 701;
 
-/// A thread that sleeps until 3.0 s and is ready then, while another one has its CPU until 3.2 s; it runs for 10 ms.
+/// A thread sleeps until 3.0 s and is runnable until 3.2 s, while another one has its CPU; then it
+/// runs for 10 ms.
 fn late() -> Recording {
     let mut machine = Machinery::new();
     machine.task(TIMER, TIMER, 1, "timer", 1).task(HOG, HOG, 1, "newborn", 0);
@@ -22,7 +23,7 @@ fn late() -> Recording {
     Recording::read(&machine.incident(4_000_000)).expect("the scene is well formed")
 }
 
-/// From and to in milliseconds since the machine began; the mark is at 4 s.
+/// Explains an interval in milliseconds since the start of the machine; the mark is at 4 s.
 fn explained(recording: &Recording, from_ms: u64, to_ms: u64) -> Option<IntervalExplanation> {
     let at = |ms: u64| recording.mark.before(Nanos::from_secs(4)).after(Nanos::from_millis(ms));
     explain(recording, Tid(TIMER), at(from_ms), at(to_ms), Nanos::from_millis(10))
@@ -50,8 +51,9 @@ const WRITER: u32 = 702;
 const BYSTANDER: u32 = 703;
 const KWORKER: u32 = 20;
 
-/// The timer waits for a page from 3.0 s to 3.2 s, behind reads that a kernel thread issued. A writer has freed memory
-/// in a control group, and a bystander has taken much of the machine's.
+/// The timer thread waits for a page from 3.0 s to 3.2 s, behind reads that a kernel thread issued.
+/// A writer has reclaimed memory in a control group, and a bystander has taken much of the
+/// machine's memory.
 fn behind_held_back_reads() -> Recording {
     let mut machine = Machinery::new();
     machine.task(TIMER, TIMER, 1, "timer", 1).task(HOG, HOG, 1, "other", 0).task(KWORKER, KWORKER, 2, "kworker/1:1", 1);
@@ -75,7 +77,7 @@ fn behind_held_back_reads() -> Recording {
     Recording::read(&machine.incident(4_000_000)).expect("the scene is well formed")
 }
 
-/// A control group's memory is short.
+/// Reclaim at the limit of a control group.
 const IN_GROUP: u32 = 4;
 
 #[test]
@@ -86,8 +88,8 @@ fn who_took_the_groups_memory_is_named_and_no_bystander() {
     assert!(matches!(&finding.culprit, Culprit::Process { pid: WRITER, .. }), "{finding:?}");
 }
 
-/// What is noted where scheduler events are held from `sched_s` on and other records from `rare_s` on; the mark is at 41 s,
-/// and recording had begun at `armed_s`.
+/// Returns the notes of a recording with scheduler events held from `sched_s` on and other records
+/// from `rare_s` on; the mark is at 41 s, and the recording began at `armed_s`.
 fn noted(armed_s: u64, sched_s: u64, rare_s: u64) -> Vec<String> {
     let mut machine = Machinery::new();
     let at = |s: u64| BEGIN + s * 1_000_000_000;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Late wake-ups of a periodic thread, explained from records.
+//! Late wakeups of a periodic thread, explained from records.
 
 mod support;
 
@@ -20,7 +20,7 @@ fn late(deadline: u64, wake: u64) -> Late {
     Late { tid: Tid(OWN), cpu: Cpu(0), deadline: at(deadline), wake: at(wake) }
 }
 
-/// The thread sleeps on CPU 0 from 100 us on.
+/// The thread sleeps on CPU 0 from 100 µs on.
 fn asleep() -> Machinery {
     let mut machine = Machinery::new();
     machine.task(OWN, OWN, 1, "periodic", 1).task(OTHER, OTHER, 1, "burner", 1);
@@ -32,7 +32,7 @@ fn read(machine: &mut Machinery) -> Recording {
     Recording::read(&machine.incident(100_000)).expect("it is an incident")
 }
 
-/// Causes, names and microseconds.
+/// Returns causes, names and microseconds.
 fn told(recording: &Recording, late: &Late) -> Vec<(LatenessCause, String, u64)> {
     let found = lateness(recording, late).expect("it is held");
     found.portions.into_iter().map(|(cause, name, time)| (cause, name, time.0 / 1_000)).collect()
@@ -84,7 +84,8 @@ fn timer_interrupt_and_exit_from_idle_are_told_apart() {
 
 const UNDECIDED: &str = "the firmware or the hardware, one CPU";
 
-/// What the burner's CPU is told to have found when it took the timer's interrupt, three milliseconds late.
+/// The burner's CPU takes the timer interrupt three milliseconds late, with the given `found` in
+/// its record.
 fn overdue(found: u32, more: impl FnOnce(&mut Machinery)) -> Vec<(LatenessCause, String, u64)> {
     let mut machine = asleep();
     machine.switch(700, 0, OTHER, 0).overdue(4_020, 0, 3_000, OTHER, found);
@@ -122,7 +123,8 @@ fn interrupts_that_are_held_off_for_long_beside_idle_cpus_are_no_stall_of_the_ma
     assert_eq!(told(&read(&mut machine), &late(1_000, 41_020)), expected);
 }
 
-/// The interrupt of the CPU's own timer takes 400 ms before it wakes the thread, beside so many others of that length.
+/// The interrupt of the local timer takes 400 ms before it wakes the thread, beside `others` of
+/// that length.
 fn long_handler(others: u64, more: impl FnOnce(&mut Machinery)) -> (LatenessCause, String, u64) {
     let mut machine = asleep();
     for other in 0..others {
@@ -137,7 +139,7 @@ fn long_handler(others: u64, more: impl FnOnce(&mut Machinery)) -> (LatenessCaus
     told(&recording, &late(1_000, 401_015)).remove(0)
 }
 
-/// The number of the CPU's own timer.
+/// Pseudo number of the local timer interrupt.
 const TIMER: u32 = 0xffff_fff0;
 
 #[test]

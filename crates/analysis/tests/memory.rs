@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The memory of a diagnosis grows with the records, by so many bytes for each of them.
+//! The memory of a diagnosis grows by a limited number of bytes per record.
 
 mod support;
 
@@ -8,24 +8,24 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use support::busy::busy;
 use tipme_analysis::{DiagnoseOptions, diagnose};
 
-/// What is allocated, and the most that ever was.
+/// Allocated bytes, and their peak.
 static NOW: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
 
 struct Counting;
 
-// SAFETY: all is done by the system's allocator.
+// SAFETY: all calls are forwarded to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let now = NOW.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
         PEAK.fetch_max(now, Ordering::Relaxed);
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller upholds the contract of `alloc`.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
         NOW.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller upholds the contract of `dealloc`.
         unsafe { System.dealloc(memory, layout) }
     }
 
@@ -33,7 +33,7 @@ unsafe impl GlobalAlloc for Counting {
         NOW.fetch_sub(layout.size(), Ordering::Relaxed);
         let now = NOW.fetch_add(size, Ordering::Relaxed) + size;
         PEAK.fetch_max(now, Ordering::Relaxed);
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller upholds the contract of `realloc`.
         unsafe { System.realloc(memory, layout, size) }
     }
 }
@@ -41,10 +41,10 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Bytes for each record of a diagnosis, at most. The records themselves, of 24 bytes, are not among them.
+/// Maximum number of bytes per record for a diagnosis, without the 24 bytes of the record itself.
 const BYTES_MAX: usize = 100;
 
-/// The most that a diagnosis of so many records allocates at a time, besides the incident.
+/// Returns the peak allocation of a diagnosis of this number of records, without the incident.
 fn peak(records: usize) -> usize {
     let incident = busy(records as u64);
     let before = NOW.load(Ordering::Relaxed);

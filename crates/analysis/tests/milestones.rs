@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How far the handling of an input came: what shows something at once and then hangs is no quick answer.
+//! Milestones of inputs: a program that draws at once and then hangs has not answered quickly.
 
 mod support;
 
@@ -13,11 +13,11 @@ const POLL: i32 = 7;
 const READ: i32 = 0;
 const WAIT4: i32 = 61;
 const CLOCK_NANOSLEEP: i32 = 230;
-/// Holds a lock that the application wants; and a child of the shell.
+/// A process that holds a lock of the application; and children of the shell.
 const HOLDER: u32 = 500;
 const CHILD: u32 = 510;
 const JOB: u32 = 777;
-/// The thread of the terminal that writes to its shell, and one between that and the one that takes keys.
+/// The thread of the terminal that writes to its shell, and one between it and the input thread.
 const WRITER: u32 = 205;
 const BETWEEN: u32 = 206;
 /// Another terminal.
@@ -43,7 +43,8 @@ fn key_at(machine: &mut Machinery, us: u64) {
     machine.wait(us + 101, APP, us - 100_000, |wait| (wait.syscall, wait.args) = (POLL, [1, 3, 0]));
 }
 
-/// The editor waits for the holder's lock from 700 microseconds after a key that is drawn at once, until a time.
+/// The editor waits for the holder's lock from 700 µs after a key that is drawn at once, until
+/// `until`.
 fn lock_after(machine: &mut Machinery, us: u64, until: u64) {
     key_at(machine, us);
     machine.wake_from(us + 650, APP, 0, 2, 1).switch(us + 660, 1, APP, 0).switch(us + 700, 1, 0, 1);
@@ -54,7 +55,7 @@ fn verdict(machine: &mut Machinery, mark: u64) -> Verdict {
     diagnose(&machine.incident(mark), &DiagnoseOptions::default()).expect("the scene is well formed")
 }
 
-/// Milestone, latency in milliseconds, and the kinds of the findings.
+/// Returns milestone, latency in milliseconds, and the kinds of the findings.
 fn told(verdict: &Verdict) -> (String, u64, Vec<CauseKind>) {
     let interval = verdict.interval.as_ref().expect("there was input");
     let kinds = verdict.findings.iter().map(|finding| finding.kind).collect();
@@ -69,7 +70,7 @@ fn a_program_that_draws_at_once_and_then_hangs_is_not_done() {
     assert_eq!(told(&verdict(&mut machine, 7_000_000)), ("handled".to_owned(), 2_000, vec![CauseKind::LockWait]));
 }
 
-/// Another thread of the editor draws all the time, as an animation does.
+/// Another thread of the editor draws all the time, like an animation.
 #[test]
 fn a_program_that_goes_on_drawing_is_told_so() {
     let drew = |drawings: u64| {
@@ -88,7 +89,7 @@ fn a_program_that_goes_on_drawing_is_told_so() {
     assert_eq!([0, 2, 19].map(drew), [false, false, true]);
 }
 
-/// A button of the editor that was pressed is let go: the editor wants the lock then.
+/// A button of the editor is released, and the editor acquires the lock only then.
 #[test]
 fn a_program_acts_when_the_button_is_released() {
     let mut machine = editor();
@@ -102,7 +103,8 @@ fn a_program_acts_when_the_button_is_released() {
     assert_eq!(told(&verdict(&mut machine, 7_000_000)), ("handled".to_owned(), 1_900, vec![CauseKind::LockWait]));
 }
 
-/// At the mark the editor still waits for a thread of its own, which wants a lock of a file. Another has come to rest.
+/// At the mark the editor still waits for a thread of its own, which waits for a file lock. Another
+/// thread has gone idle.
 #[test]
 fn who_waits_for_an_own_thread_at_the_mark_waits_for_what_that_waits_for() {
     let mut machine = editor();
@@ -134,7 +136,7 @@ fn who_waits_for_an_answer_that_nobody_owes_is_not_said_to_owe_it_to_itself() {
     assert!(finding.remedy.ends_with("strace -f -T -p 200"), "{}", finding.remedy);
 }
 
-/// On a key the editor waits for a signal that does not come, with a time limit.
+/// After a key the editor waits for a signal that does not come, until a timeout.
 #[test]
 fn who_waits_for_a_signal_until_its_time_is_up_sleeps() {
     const RT_SIGTIMEDWAIT: i32 = 128;
@@ -166,8 +168,8 @@ fn the_wait_of_an_event_loop_is_no_work() {
     assert_eq!(handled.collect::<Vec<_>>(), vec![Some(598); 11]);
 }
 
-/// A command that a file's lock holds up from 3 s until a time, after keys that are answered at once but for the one
-/// that takes as long as is said.
+/// A command that a file lock delays from 3 s until `until`, after keys that are answered at once,
+/// except one that takes `slow`.
 fn command(until: u64, slow: u64) -> Machinery {
     let mut machine = Machinery::with_terminal();
     machine.task(HOLDER, HOLDER, 1, "indexer", 1).task(CHILD, CHILD, SHELL, "git", 1);
@@ -181,7 +183,8 @@ fn command(until: u64, slow: u64) -> Machinery {
     machine
 }
 
-/// The shell started a child at 3 s, which waits for a file's lock until a time; the shell waits for the child.
+/// The shell starts a child at 3 s, which waits for a file lock until `until`; the shell waits for
+/// the child.
 fn held_up(machine: &mut Machinery, until: u64) {
     machine.switch(3_001_300, 0, SHELL, 0).fork(3_001_400, SHELL, CHILD).switch(3_001_500, 0, 0, 1);
     machine.wake_from(3_001_450, CHILD, SHELL, 0, 1).switch(3_001_600, 1, CHILD, 0).switch(3_001_700, 1, 0, 1);
@@ -204,8 +207,8 @@ fn a_command_ends_when_its_terminal_is_read_again() {
     }
 }
 
-/// A program behind a terminal takes key after key; at 3 s it starts a child of a process group, and waits for its end two seconds
-/// later.
+/// A program behind a terminal reads key after key; at 3 s it starts a child in a process group,
+/// and waits for its exit two seconds later.
 fn child_of(group: u32) -> Machinery {
     let mut machine = Machinery::with_terminal();
     for us in [500_000, 1_000_000, 1_500_000, 2_000_000, 3_000_000] {
@@ -227,7 +230,8 @@ fn child_of(group: u32) -> Machinery {
     machine
 }
 
-/// A shell gives the terminal to what it starts, which is what it was asked for; an editor keeps it, and is away.
+/// A shell hands the terminal to the command that the user asked for; an editor keeps it, and is
+/// unresponsive.
 #[test]
 fn a_program_that_keeps_the_terminal_waits_for_its_child() {
     let first = |machine: &mut Machinery| {
@@ -239,8 +243,8 @@ fn a_program_that_keeps_the_terminal_waits_for_its_child() {
     assert_eq!(first(child_of(CHILD).triggered("auto")), None);
 }
 
-/// A command substitution stays in the group of a shell that has given its terminal to a job before; a command gets a group
-/// of its own.
+/// A command substitution stays in the group of a shell that has handed its terminal to a job
+/// before; a command gets a group of its own.
 #[test]
 fn prompt_is_no_command() {
     let told = |group| {
@@ -254,8 +258,8 @@ fn prompt_is_no_command() {
     assert_eq!(told(CHILD), (false, "sort".to_owned(), Some((CauseKind::TimerSleep, false))));
 }
 
-/// A terminal whose one thread takes the keys, and whose third one, which has its CPU 4 ms later, writes them to the
-/// shell, as those of Qt do.
+/// A terminal with one thread that receives the keys, and a third one, which gets its CPU 4 ms
+/// later, that writes them to the shell, like those of Qt.
 #[test]
 fn a_terminal_may_hand_its_keys_to_another_thread() {
     let mut machine = Machinery::with_terminal();
@@ -286,7 +290,8 @@ fn a_terminal_may_hand_its_keys_to_another_thread() {
     assert_eq!((milestone.as_str(), kinds.first().copied()), ("completed", Some(CauseKind::LockWait)));
 }
 
-/// The terminal's own timer woke it while others had its CPU; what the shell wrote meanwhile woke nobody.
+/// The terminal's own timer woke it while others had its CPU; the shell's output meanwhile caused
+/// no wakeup.
 #[test]
 fn a_terminal_draws_what_was_written_while_it_was_ready() {
     let mut machine = Machinery::with_terminal();
@@ -305,7 +310,8 @@ fn a_terminal_draws_what_was_written_while_it_was_ready() {
     assert_eq!(verdict.interval.expect("there was input").join, "exact");
 }
 
-/// A worker that delivers keys does other work as well, and wakes somebody else for that right afterwards.
+/// A worker that delivers keys does other work as well, and wakes another thread for it right
+/// afterwards.
 #[test]
 fn whom_a_worker_wakes_next_reads_no_terminal() {
     let mut machine = Machinery::with_terminal();
@@ -326,7 +332,7 @@ fn whom_a_worker_wakes_next_reads_no_terminal() {
     assert!(latency < 10, "{latency} ms");
 }
 
-/// A worker delivers to several terminals in a row, and wakes nobody for a reader that is awake.
+/// A worker delivers to several terminals in a row, and does not wake a reader that is awake.
 #[test]
 fn whom_a_worker_wakes_for_another_terminal_does_not_read_this_one() {
     let mut machine = Machinery::with_terminal();
@@ -366,14 +372,14 @@ fn a_command_that_is_left_to_itself_goes_behind() {
     assert_eq!((milestone.as_str(), latency), ("response", 150));
 }
 
-/// What was learned of keys in the editor up to a milestone.
+/// Learned baseline of keys in the editor up to a milestone.
 fn learned(milestone: &str, p50_ms: u64) -> StoredBaseline {
     let (class, application, milestone) = ("key".to_owned(), "editor".to_owned(), milestone.to_owned());
     let p50_ns = p50_ms * 1_000_000;
     StoredBaseline { class, application, milestone, n: 3_000, p50_ns, p98_ns: 2 * p50_ns, max_ns: 3 * p50_ns }
 }
 
-/// A key that finds the program busy for a long time, without others to compare it with.
+/// A key that finds the program busy for a long time, without other keys for comparison.
 fn alone(baselines: Vec<StoredBaseline>) -> Verdict {
     let mut machine = Machinery::with_app("editor");
     machine.task(HOLDER, HOLDER, 1, "indexer", 1);
@@ -394,7 +400,7 @@ fn a_milestone_is_held_against_what_was_learned_of_it() {
     assert_eq!(baseline(&handled), Some((3_000, true, Some(700.0))));
 }
 
-/// The editor draws a key at once, computes until a time, and draws again.
+/// The editor draws a key at once, computes until `until`, and draws again.
 fn drawn_twice(machine: &mut Machinery, us: u64, until: u64) {
     key_at(machine, us);
     machine.wake_from(us + 650, APP, 0, 2, 1).switch(us + 660, 1, APP, 0).draw(until);
@@ -417,14 +423,15 @@ fn drawn(machine: &mut Machinery, us: u64) {
     machine.message(us + 60, SERVER, WINDOW, 1, 20, &[]).switch(us + 200, 0, 0, 1);
 }
 
-/// Another process has the editor's CPU for a time, if it is to be starved.
+/// Another process has the editor's CPU for a time, if `starved`.
 fn away(machine: &mut Machinery, starved: bool, lo: u64, hi: u64) {
     if starved {
         machine.switch(lo, 1, HOLDER, 0).switch(hi, 1, APP, 0);
     }
 }
 
-/// The editor is kept from its CPU, or computes, between three steps: it takes a second key, draws that, and is idle.
+/// The editor is kept from its CPU, or computes, between three steps: it receives a second key,
+/// draws it, and goes idle.
 fn two_keys(starved: bool) -> (String, u64, Vec<CauseKind>) {
     let mut machine = editor();
     machine.press(3_000_000);

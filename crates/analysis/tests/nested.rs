@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A program of X11 on a compositor of Wayland: the X server between them is a client of the one, and serves the other.
+//! An X11 program on a Wayland compositor: the X server in between is a client of the one and
+//! serves the other.
 
 mod support;
 
@@ -23,7 +24,7 @@ fn nested() -> Machinery {
     machine
 }
 
-/// The compositor, which something wakes, tells the X server of a key after it has computed for so long.
+/// The compositor wakes, computes for `computed`, and sends a key to the X server.
 fn tell_server(machine: &mut Machinery, us: u64, computed: u64) {
     let sent = us + computed;
     machine.wake_from(us, COMPOSITOR, 0, 2, 0).switch(us + 20, 0, COMPOSITOR, 0);
@@ -39,7 +40,7 @@ fn tell_server(machine: &mut Machinery, us: u64, computed: u64) {
     machine.switch(sent + 20, 0, 0, 1);
 }
 
-/// The X server takes that and tells the program, which draws and is seen.
+/// The X server receives the key and passes it to the program, which draws.
 fn tell_program(machine: &mut Machinery, us: u64) {
     machine.switch(us, 0, SERVER, 0).wl_message_between(us + 10, SERVER, LINK, EVENT_TAKEN, &[]);
     machine.message(us + 30, SERVER, WINDOW, EVENT_SENT, 32, &[KEY_PRESS]).wake_from(us + 32, APP, SERVER, 0, 1);
@@ -47,7 +48,8 @@ fn tell_program(machine: &mut Machinery, us: u64) {
     machine.draw(us + 400);
 }
 
-/// Keys of a program that draws with an extension only, on the display of a server that does not listen there itself.
+/// Keys of a program that draws only with an extension, on the display of a server that does not
+/// listen there itself.
 fn rendering() -> Machinery {
     /// RENDER's composite.
     const COMPOSITE: [u8; 4] = [139, 8, 9, 0];

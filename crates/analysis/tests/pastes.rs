@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Copy and paste under Wayland: what is copied comes from another client, through a pipe.
+//! Copy and paste under Wayland: the copied data comes from another client, through a pipe.
 
 mod support;
 
@@ -13,7 +13,8 @@ use tipme_record::wayland::COPIED;
 const RECVMSG: i32 = 47;
 const UNIX: u16 = 1;
 
-/// The editor asks for what is copied; the compositor asks the other application, which has it and was stopped.
+/// The editor asks for the selection; the compositor asks its owner, another application, which is
+/// stopped.
 fn ask_for_copied(machine: &mut Machinery, us: u64) {
     let asks = [word(20, 1, 9, COPIED, 0)];
     machine.wake(us, SERVER, APP).wl_message(us + 2, APP, APP, REQUEST_SENT, &asks);
@@ -21,7 +22,8 @@ fn ask_for_copied(machine: &mut Machinery, us: u64) {
     machine.wl_message(us + 100, SERVER, OTHER, EVENT_SENT, &asks).switch(us + 150, 0, 0, 1);
 }
 
-/// Keys that are answered at once, and one at 3 s for which the editor asks for what is copied, and waits in some way.
+/// Keys that are answered at once, and one at 3 s for which the editor asks for the selection and
+/// waits as given.
 fn paste(wait: impl FnOnce(&mut Machinery)) -> Machinery {
     let mut machine = editor_and_mail();
     machine.switch(50_000, 1, OTHER, 0).switch(50_010, 1, 0, STOPPED);
@@ -42,14 +44,15 @@ fn in_poll(wait: &mut Wait) {
     (wait.syscall, wait.args) = (POLL, [1, 3, 0]);
 }
 
-/// The owner goes on, takes what it was asked, and waits for the next event.
+/// The owner continues, receives the request, answers, and waits for the next event.
 fn answer_at(machine: &mut Machinery, us: u64) {
     machine.wake(us, OTHER, 90).switch(us + 50, 1, OTHER, 0).wl_message(us + 100, OTHER, OTHER, EVENT_TAKEN, &[]);
     machine.wake_from(us + 200, APP, OTHER, 0, 1).switch(us + 300, 1, APP, 1);
     machine.still_waiting(9_000_000, OTHER, us + 300, in_poll);
 }
 
-/// How long the paste took in milliseconds, up to which milestone, and by what and whom it was held up.
+/// Returns the duration of the paste in milliseconds, its milestone, and kind and culprit of its
+/// cause.
 fn held_up_by(machine: &mut Machinery) -> (u64, String, &'static str, String) {
     let verdict =
         diagnose(&machine.incident(9_000_000), &DiagnoseOptions::default()).expect("the scene is well formed");

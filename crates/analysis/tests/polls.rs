@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Polls of a few files: which of them an answer is waited for from.
+//! Polls of a few files: the file from which an answer is awaited.
 
 mod support;
 
@@ -45,13 +45,13 @@ fn listens(file: &mut Polled) {
     (file.mode, file.family, file.socket, file.state) = (SOCKETS, 2, 1, 10);
 }
 
-/// A datagram socket that others know by its port; it has answered somebody.
+/// A datagram socket that others know by its port; it has answered one of them.
 fn serves(file: &mut Polled) {
     datagram(file);
     file.state = 7;
 }
 
-/// A datagram socket that has asked somebody who is not known.
+/// A datagram socket that has sent a request to an unknown host.
 fn asks(file: &mut Polled) {
     datagram(file);
     (file.address, file.port) = (0, 0);
@@ -69,7 +69,8 @@ fn counter(file: &mut Polled) {
     file.magic = 0x0904_1934;
 }
 
-/// A thread polls these files from 1 s to 2 s, with a time limit that is as long; what the chain makes of it.
+/// Returns the finding for a thread that polls these files from 1 s to 2 s, with a timeout of that
+/// length.
 fn finding(files: &[File], waker: u32, context: u8) -> Option<Finding> {
     let mut machine = Machinery::new();
     machine.task(ASKER, ASKER, 1, "asker", 1).task(OTHER, OTHER, 1, "other", 1).switch(500_000, 0, ASKER, 0);
@@ -96,7 +97,7 @@ fn culprit(finding: &Finding) -> String {
     }
 }
 
-/// Kind and culprit.
+/// Returns kind and culprit.
 fn told(files: &[File], waker: u32, context: u8) -> Option<(CauseKind, String)> {
     finding(files, waker, context).map(|finding| (finding.kind, culprit(&finding)))
 }

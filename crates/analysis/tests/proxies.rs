@@ -6,21 +6,21 @@ mod support;
 use support::{APP, DRAW_TEXT, Machinery, SERVER};
 use tipme_analysis::{Timed, timed};
 
-/// A child of the client that draws for it, its connection, and a worker of it.
+/// A child of the client that draws for it, its connection, and a worker thread of it.
 const PROXY: u32 = 300;
 const PIPE: (u32, u32) = (3, PROXY);
 const WORKER: u32 = 310;
-/// Somebody else.
+/// An unrelated process.
 const UNRELATED: u32 = 400;
 
-/// A timer's interrupt wakes, and no task does.
+/// Waker context of a timer interrupt.
 const BY_INTERRUPT: u8 = 2;
-/// futex, and its operation by which threads wait for conditions.
+/// futex, and its operation for waits on conditions.
 const FUTEX: i32 = 202;
 const WAIT_BITSET_PRIVATE: u64 = 9 | 128;
 const KEY_PRESS: [u8; 4] = [2, 0, 0, 0];
 
-/// A browser that draws its first answer itself, at 100 ms, and is asked again at 300 ms.
+/// A browser that draws its first answer itself, at 100 ms, and receives another input at 300 ms.
 fn browser() -> Machinery {
     let mut machine = Machinery::with_app("browser");
     machine.task(PROXY, PROXY, APP, "proxy", 1).task(WORKER, PROXY, APP, "worker", 1);
@@ -29,19 +29,19 @@ fn browser() -> Machinery {
     machine
 }
 
-/// The thread of CPU 1 wakes another, which follows it there.
+/// The thread on CPU 1 wakes another one, which follows it there.
 fn hand_on(machine: &mut Machinery, us: u64, from: u32, to: u32) {
     machine.wake_from(us, to, from, 0, 1).switch(us + 50, 1, to, 1);
 }
 
-/// The proxy draws, which it runs for, and goes idle.
+/// The running proxy draws and goes idle.
 fn proxy_draws(machine: &mut Machinery, us: u64) {
     machine.wake(us, SERVER, PROXY).message(us + 2, PROXY, PIPE, 0, 20, &[DRAW_TEXT]);
     machine.switch(us + 10, 1, 0, 1).switch(us + 50, 0, SERVER, 0);
     machine.message(us + 60, SERVER, PIPE, 1, 20, &[]).switch(us + 200, 0, 0, 1);
 }
 
-/// A timer wakes the proxy, which has waited since a time.
+/// A timer wakes the proxy, which has waited since `since`.
 fn frame(machine: &mut Machinery, us: u64, since: u64) {
     machine.wake_from(us, PROXY, 0, BY_INTERRUPT, 1).switch(us + 10, 1, PROXY, 0);
     machine.wait(us + 1, PROXY, since, |wait| {
@@ -49,7 +49,8 @@ fn frame(machine: &mut Machinery, us: u64, since: u64) {
     });
 }
 
-/// Of each of the browser's inputs: the time from the input to the drawing in microseconds, and the join.
+/// Returns, for each of the browser's inputs, the time from the input to the drawing in
+/// microseconds, and the join.
 fn joins(machine: &mut Machinery) -> Vec<(u64, String)> {
     let timed = timed(&machine.incident(1_000_000)).expect("the scene is well formed");
     let drawn = |one: &Timed| one.drawn_ns.map_or(0, |at| (at - one.input_ns) / 1_000);
@@ -87,7 +88,8 @@ fn a_frame_that_the_input_began_answers_it() {
     assert_eq!(joins(&mut machine), [exact(590), exact(12_390)]);
 }
 
-/// The proxy waits for the timer from 300.5 ms on, which somebody else interrupts at some times; when the timer ends that.
+/// The proxy waits for a timer from 300.5 ms on; an unrelated process interrupts the wait at
+/// `times`, and the timer ends it at `ends`.
 fn interrupted(times: &[u64], ends: u64) -> Vec<(u64, String)> {
     let mut machine = browser();
     hand_on(&mut machine, 300_400, APP, PROXY);
@@ -126,7 +128,7 @@ fn a_frame_that_would_have_come_anyway_is_a_guess() {
     for number in 1..30 {
         let us = 10_000 + 16_000 * number;
         let before = us - 15_590;
-        // The input at 300 ms makes the proxy look up in the middle of a wait.
+        // The input at 300 ms interrupts a wait of the proxy.
         let waited = if (before..us).contains(&300_400) { 300_500 } else { before };
         frame(&mut machine, us, waited);
         proxy_draws(&mut machine, us + 400);
@@ -159,7 +161,7 @@ fn what_an_idle_client_draws_later_for_an_unknown_reason_answers_nothing() {
     for (us, expected) in [(310_000, vec![(9_988, "speculative".to_owned())]), (900_000, Vec::new())] {
         let mut machine = Machinery::with_app("browser");
         machine.press(300_000).switch(300_500, 1, 0, 1);
-        // The wake-up was lost.
+        // The wakeup was lost.
         machine.switch(us - 10, 1, APP, 0).message(us, APP, (2, APP), 0, 20, &[DRAW_TEXT]).switch(us + 10, 1, 0, 1);
         machine.switch(us + 20, 0, SERVER, 0).message(us + 30, SERVER, (2, APP), 1, 20, &[]);
         machine.switch(us + 200, 0, 0, 1);

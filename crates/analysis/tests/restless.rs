@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Programs that compute all the time: that they never wait for an event is no hang, and their hangs are told all the same.
+//! Programs that compute all the time: their lack of event waits is no hang, and real hangs are
+//! reported all the same.
 
 mod support;
 
@@ -7,12 +8,12 @@ use support::{APP, DRAW_TEXT, Machinery, SERVER, WINDOW};
 use tipme_analysis::model::CauseKind;
 use tipme_analysis::{DiagnoseOptions, diagnose, timed};
 
-/// Holds a lock that the program wants, and takes its CPU.
+/// Holds a lock that the program waits for, and takes its CPU.
 const HOLDER: u32 = 500;
 const WORKER: u32 = 205;
 
 const MARK: u64 = 12_000_000;
-/// When the last of the keys comes that are answered as usual.
+/// Time of the last key that is answered as usual.
 const LAST: u64 = 9_500_000;
 
 /// A program that runs on CPU 1 from its start on.
@@ -29,7 +30,7 @@ fn frame(machine: &mut Machinery, us: u64) {
     machine.message(us + 60, SERVER, WINDOW, 1, 20, &[]).switch(us + 200, 0, 0, 1);
 }
 
-/// The program takes a key a millisecond late, and draws after a while where the key has an answer.
+/// The program receives a key a millisecond late, and draws after a while if the key has an answer.
 fn key(machine: &mut Machinery, us: u64, answer: Option<u64>) {
     machine.press_more(us, us + 1_000);
     if let Some(after) = answer {
@@ -37,7 +38,8 @@ fn key(machine: &mut Machinery, us: u64, answer: Option<u64>) {
     }
 }
 
-/// An idle handler always has work: keys are drawn at once, but for every fourth one, which needs no answer.
+/// An idle handler always has work: keys are drawn at once, except every fourth one, which needs no
+/// answer.
 fn idle_handler() -> Machinery {
     let mut machine = busy_program();
     for number in 0..19 {
@@ -47,7 +49,7 @@ fn idle_handler() -> Machinery {
     machine
 }
 
-/// A game draws 50 frames a second until a time, and is given a key now and then.
+/// A game draws 50 frames per second until `until`, and receives a key now and then.
 fn game(until: u64) -> Machinery {
     let mut machine = busy_program();
     for us in (20_000..until).step_by(20_000) {
@@ -59,7 +61,7 @@ fn game(until: u64) -> Machinery {
     machine
 }
 
-/// Milestone, latency in milliseconds, and the kind of the first finding.
+/// Returns milestone, latency in milliseconds, and the kind of the first finding.
 fn told(machine: &mut Machinery) -> (String, u64, Option<CauseKind>) {
     let verdict = diagnose(&machine.incident(MARK), &DiagnoseOptions::default()).expect("the scene is well formed");
     let interval = verdict.interval.expect("there was input");
@@ -77,7 +79,7 @@ fn keys_of_a_game_are_no_hangs() {
     assert_eq!(told(&mut game(MARK)).2, None);
 }
 
-/// The habit is not known yet when the first keys come, but the next ones were answered.
+/// The habit is unknown when the first keys come, but the next ones were answered.
 #[test]
 fn who_answers_the_next_keys_was_done_with_the_first() {
     let mut machine = idle_handler();
@@ -86,7 +88,7 @@ fn who_answers_the_next_keys_was_done_with_the_first() {
     assert!(handled.len() >= 15 && handled.iter().all(|us| *us == Some(988)), "{handled:?}");
 }
 
-/// From a time on the program waits for the holder's lock, and draws when it has that.
+/// The program waits for the holder's lock in `from..until`, and draws afterwards.
 fn lock(machine: &mut Machinery, from: u64, until: u64) {
     machine.switch(from, 1, 0, 1).get_lock(from, until, HOLDER).switch(until + 50, 1, APP, 0);
     frame(machine, until + 100);
@@ -100,7 +102,7 @@ fn a_key_on_which_such_a_program_waits_for_a_lock_is_late() {
     assert_eq!(told(&mut machine), ("response".to_owned(), 1_000, Some(CauseKind::LockWait)));
 }
 
-/// What begins by a timer after a key that was answered is no usual computing.
+/// A wait that a timer begins after an answered key is no usual computation.
 #[test]
 fn a_lock_that_such_a_program_waits_for_soon_after_a_key_is_told() {
     let mut machine = idle_handler();
@@ -118,7 +120,8 @@ fn a_key_that_such_a_program_had_no_cpu_for_is_late() {
     assert_eq!(told(&mut machine), ("response".to_owned(), 755, Some(CauseKind::CpuCompetition)));
 }
 
-/// Who draws frame after frame owes one to a key as well: here it computes for a second instead.
+/// A thread that draws frame after frame owes one to a key as well: here it computes for a second
+/// instead.
 #[test]
 fn a_game_that_draws_no_frame_after_a_key_hangs() {
     let mut machine = game(10_000_000);
@@ -137,7 +140,7 @@ fn a_game_that_draws_no_frame_until_the_mark_hangs() {
     assert_eq!((milestone.as_str(), ms, kind), ("hanging", 1_997, Some(CauseKind::OwnComputation)));
 }
 
-/// A frame that was under way when the key came shows nothing of the answer.
+/// A frame that was under way when the key came does not show the answer.
 #[test]
 fn a_game_that_draws_one_more_frame_after_a_key_and_then_none_hangs() {
     let mut machine = game(10_000_000);
@@ -148,7 +151,7 @@ fn a_game_that_draws_one_more_frame_after_a_key_and_then_none_hangs() {
     assert_eq!(told(&mut machine), ("response".to_owned(), 407, Some(CauseKind::OwnComputation)));
 }
 
-/// Who draws only now and then has answered with its first drawing.
+/// A thread that draws only now and then has answered with its first drawing.
 #[test]
 fn a_second_drawing_some_time_after_a_key_is_no_late_answer() {
     let mut machine = idle_handler();

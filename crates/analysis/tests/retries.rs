@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Waits for a futex that time out and are tried again: one wait for a lock, or sleeps.
+//! Futex waits that time out and are retried: one wait for a lock, or sleeps.
 
 mod support;
 
@@ -9,22 +9,22 @@ use tipme_analysis::model::{CauseKind, Culprit, Finding};
 use tipme_analysis::{DiagnoseOptions, diagnose};
 use tipme_record::records::Wait;
 
-/// A thread of the editor that has what its first thread waits for, another program, and another thread that has work.
+/// A thread of the editor that holds the futex of the first one, and another program.
 const HOLDER: u32 = 500;
 const OTHER: u32 = 600;
-/// The operation with a set of bits, private, and a timeout.
+/// The private operation with a bit set and a timeout.
 const WAIT_BITSET: u64 = 0x89;
 /// The editor's event wait, of three files.
 const POLL: i32 = 7;
 const MARK: u64 = 7_000_000;
-/// In milliseconds, as a monitor of Java has them.
+/// Timeouts in milliseconds, as of a Java monitor.
 const LONGER: [u64; 5] = [1, 8, 64, 512, 1_000];
 
-/// How an editor waits after a key at 3 s.
+/// Waits of an editor after a key at 3 s.
 struct Scene {
     machine: Machinery,
     now: u64,
-    /// Between two tries.
+    /// Run time between two attempts, in microseconds.
     runs: u64,
 }
 
@@ -33,7 +33,7 @@ impl Scene {
         Scene::of(|wait| (wait.syscall, wait.args) = (POLL, [1, 3, 0]))
     }
 
-    /// With the wait in which keys find the editor.
+    /// Creates a scene in which keys find the editor in this wait.
     fn of(event_wait: fn(&mut Wait)) -> Scene {
         let mut machine = Machinery::with_app("editor");
         machine.task(HOLDER, APP, 1, "holder", 1).task(WORKER, APP, 1, "worker", 1).task(OTHER, OTHER, 1, "other", 1);
@@ -44,7 +44,7 @@ impl Scene {
         Scene { machine, now: 3_000_700, runs: 80 }
     }
 
-    /// The editor waits for so many milliseconds in a futex until its time is up.
+    /// The editor waits in a futex until a timeout of `ms` milliseconds.
     fn times_out(&mut self, ms: u64, word: u64) -> &mut Scene {
         let (from, until) = (self.now, self.now + ms * 1_000);
         self.machine.switch(from, 1, 0, 1).wake_from(until, APP, 0, 2, 1).switch(until + 10, 1, APP, 0);
@@ -62,7 +62,7 @@ impl Scene {
         self
     }
 
-    /// The editor waits until somebody wakes it at 4.99 s, and draws.
+    /// The editor waits until `holder` wakes it at 4.99 s, and draws.
     fn woken_by(&mut self, holder: u32, word: u64) -> &mut Scene {
         self.machine.switch(self.now, 1, 0, 1).wake_from(4_989_850, holder, 0, 2, 0).switch(4_989_900, 0, holder, 0);
         self.machine.wake_from(4_990_000, APP, holder, 0, 1).switch(4_990_010, 0, 0, 1).switch(4_990_050, 1, APP, 0);
@@ -71,7 +71,8 @@ impl Scene {
         self
     }
 
-    /// The holder computes on a CPU of its own, or rests until just before it releases.
+    /// The holder computes on a CPU of its own; with `holder_rests` it sleeps until just before the
+    /// release.
     fn holder_computes(&mut self) -> &mut Scene {
         self.machine.switch(2_999_000, 2, HOLDER, 1);
         self
@@ -84,7 +85,7 @@ impl Scene {
         self
     }
 
-    /// A thread that runs lets the editor go on after a wait too short for a record, and it draws.
+    /// A running thread wakes the editor from a wait too short for a record, and it draws.
     fn released_by(&mut self, holder: u32) -> &mut Scene {
         let now = self.now;
         self.machine.switch(now, 1, 0, 1).wake_from(now + 50, APP, holder, 0, 1).switch(now + 60, 1, APP, 0);
@@ -134,7 +135,7 @@ fn a_sleep_before_a_wait_is_one() {
     assert_eq!(Scene::new().tries(&LONGER).woken_by(HOLDER, 1_024).first(), CauseKind::TimerSleep);
 }
 
-/// So a thread waits for the lock of an interpreter that another one computes in.
+/// Waits of a thread for an interpreter's lock while another thread computes in the interpreter.
 #[test]
 fn a_last_try_too_short_for_a_record_is_for_who_was_at_work() {
     for lengths in [&[5; 160][..], &[800]] {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Programs that take the keys of a terminal one by one, and what they do instead of answering one.
+//! Programs that read the keys of a terminal one by one, and their other work instead of an answer.
 
 mod support;
 
@@ -18,12 +18,12 @@ const SOCKETS: u32 = 0xc000;
 const INTERNET: u16 = 2;
 const BY_TIMER: u8 = 2;
 
-/// A thread of the program, and a child of its.
+/// A thread of the program, a child of it, and a process that closes it.
 const HELPER: u32 = 211;
 const CHILD: u32 = 230;
 const CLOSER: u32 = 700;
 
-/// When the key comes that is not answered at once, and when it is.
+/// Time of the key that is not answered at once, and of its answer.
 const KEY: u64 = 3_000_000;
 const DONE: u64 = 4_600_000;
 
@@ -43,7 +43,7 @@ fn remote(file: &mut Polled) {
     (file.address, file.port) = (u32::from_le_bytes([192, 0, 2, 44]), 80);
 }
 
-/// The program waited in an epoll of these files until a time.
+/// The program waited in an epoll of these files until `until`.
 fn polled(machine: &mut Machinery, until: u64, from: u64, epoll: u64, context: u8, files: &[File]) {
     machine.wait(until, SHELL, from, |wait| {
         (wait.syscall, wait.args, wait.context) = (EPOLL_WAIT, [epoll, 0, 0], u16::from(context));
@@ -54,7 +54,8 @@ fn polled(machine: &mut Machinery, until: u64, from: u64, epoll: u64, context: u
     }
 }
 
-/// A program that has answered four keys, each of which it read from the terminal, and took one more; it runs on CPU 1.
+/// A program that has read and answered four keys of the terminal, and received one more; it runs
+/// on CPU 1.
 fn program(wait_for_key: fn(&mut Machinery, u64)) -> Machinery {
     let mut machine = Machinery::with_terminal();
     machine.task(HELPER, SHELL, 1, "bash", 1);
@@ -77,7 +78,7 @@ fn in_event_loop(machine: &mut Machinery, us: u64) {
     polled(machine, us + 461, us - 400_000, 5, 0, &[terminal, to_itself]);
 }
 
-/// Nothing is done until a timer ends the wait; then the program writes its answer.
+/// The program waits until a timer ends the wait, and then writes its answer.
 fn until_a_timer(mut machine: Machinery, describe: impl FnOnce(&mut Machinery)) -> Machinery {
     machine.switch(KEY + 900, 1, 0, 1).wake_from(DONE, SHELL, 0, BY_TIMER, 1).switch(DONE + 20, 1, SHELL, 0);
     describe(&mut machine);
@@ -89,14 +90,14 @@ fn verdict(machine: &mut Machinery, mark: u64) -> Verdict {
     diagnose(&machine.incident(mark), &DiagnoseOptions::default()).expect("the scene is well formed")
 }
 
-/// Kind and milestone of the first finding.
+/// Returns kind and milestone of the first finding.
 fn first(machine: &mut Machinery, mark: u64) -> Option<(CauseKind, String)> {
     let verdict = verdict(machine, mark);
     let milestone = verdict.interval.map(|interval| interval.milestone)?;
     verdict.findings.first().map(|finding| (finding.kind, milestone))
 }
 
-/// It is in an epoll of these files from the key on.
+/// The program waits in an epoll of these files from the key on.
 fn waits_for(files: &[File]) -> Machinery {
     until_a_timer(program(in_read), |machine| polled(machine, DONE, KEY + 900, 6, BY_TIMER, files))
 }
@@ -123,7 +124,7 @@ fn a_timer_that_is_read_is_no_terminal() {
     assert_eq!(first(machine, 6_000_000), Some((CauseKind::TimerSleep, "completed".to_owned())));
 }
 
-/// The event loop goes on meanwhile, and has a connection that it did not have before the key.
+/// The event loop waits for its timeout with a connection that it did not have before the key.
 #[test]
 fn giving_up_a_new_connection_answers_the_key() {
     let wait = |machine: &mut Machinery| {
@@ -140,7 +141,7 @@ fn what_the_program_does_itself_is_told_to_who_marks_and_nobody_else() {
     let found = |machine: &mut Machinery| first(machine, 6_000_000).map(|(kind, _)| kind);
     assert_eq!(found(&mut waits_for(&[to_itself])), Some(CauseKind::TimerSleep));
     assert_eq!(found(waits_for(&[to_itself]).triggered("auto")), None);
-    // What it gives the terminal to is a command.
+    // A program to which it hands the terminal is a command.
     let mut machine = waits_for(&[to_itself]);
     machine.fork(1_200_000, SHELL, CHILD).exit(1_300_000, CHILD, SHELL, CHILD, "ls");
     let unusual: Vec<bool> = verdict(&mut machine, 6_000_000).findings.iter().map(|finding| finding.unusual).collect();
@@ -148,7 +149,7 @@ fn what_the_program_does_itself_is_told_to_who_marks_and_nobody_else() {
     assert_eq!(found(machine.triggered("auto")), None);
 }
 
-/// A shorter delay of a sure cause came after it.
+/// A shorter delay with a sure cause followed.
 #[test]
 fn what_the_program_did_itself_some_time_before_goes_behind() {
     let found = |mark| {
@@ -160,7 +161,8 @@ fn what_the_program_did_itself_some_time_before_goes_behind() {
     assert_eq!([7_000_000, 12_000_000].map(found), [CauseKind::TimerSleep, CauseKind::OwnComputation].map(Some));
 }
 
-/// A pager that was started in the terminal waits for a key until somebody ends it, by a signal or by who knows what.
+/// A pager started in the terminal waits for a key until another process ends it, by a signal or in
+/// an unknown way.
 fn pager_ends(signal: Option<u32>) -> Option<CauseKind> {
     let mut machine = program(in_read);
     machine.task(CLOSER, CLOSER, 1, "closer", 1).fork(KEY + 720, SHELL, CHILD).wake_from(KEY + 730, CHILD, SHELL, 0, 2);
@@ -179,7 +181,7 @@ fn pager_ends(signal: Option<u32>) -> Option<CauseKind> {
     first(&mut machine, 6_000_000).map(|(kind, _)| kind)
 }
 
-/// A key that reaches an editor, which has waited for it since a time.
+/// A key reaches an editor that has waited for it since `since`.
 fn reach_editor(machine: &mut Machinery, us: u64, since: u64) {
     machine.press(us).tty(us + 300, APP, TO_SHELL, 0).wake_from(us + 301, WORKER, APP, 0, 1);
     machine.switch(us + 400, 1, WORKER, 1).tty(us + 450, WORKER, TO_SHELL, 1);
@@ -212,8 +214,8 @@ fn who_ends_a_program_was_not_waited_for() {
     assert_eq!(pager_ends(None), None, "it waited for a key");
 }
 
-/// The program gives the work to another thread of its and waits in a condition, still at the mark; the other thread computes,
-/// or has nothing to do.
+/// The program hands the work to another of its threads and still waits in a condition at the mark;
+/// the other thread computes, or has nothing to do.
 fn hangs(computes: bool) -> Option<(CauseKind, String)> {
     let mut machine = program(in_read);
     machine.wake_from(KEY + 750, HELPER, SHELL, 0, 2).switch(KEY + 760, 2, HELPER, 0).switch(KEY + 800, 1, 0, 1);
@@ -235,7 +237,7 @@ fn who_waits_at_the_mark_for_a_thread_at_work_has_not_answered() {
     assert_eq!(hangs(false), None);
 }
 
-/// A child that the program had started tells by a file that it is done, and lives on, or ends.
+/// A child of the program signals its end by a file, and lives on, or exits at `ends`.
 fn polls_a_flag(ends: u64) -> (CauseKind, String) {
     let mut machine = program(in_read);
     machine.fork(KEY + 720, SHELL, CHILD).exit(ends, CHILD, SHELL, SHELL, "spell").switch(KEY + 900, 1, 0, 1);

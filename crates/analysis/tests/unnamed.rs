@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Waits inside the kernel that no row of the table names, and floods of wakeups.
+//! Waits in kernel functions without a row in the table, and floods of wakeups.
 
 mod support;
 
@@ -18,7 +18,7 @@ fn first(machine: &mut Machinery) -> Finding {
     verdict.findings.into_iter().next().expect("a key was late")
 }
 
-/// An editor that sleeps in an `ioctl` because of a key, until a thread or, for 0, a device lets it go on.
+/// An editor sleeps in an `ioctl` because of a key, until a thread or, for 0, a device wakes it.
 fn sleeps_until(waker: u32) -> Machinery {
     let mut machine = Machinery::with_app("editor");
     machine.task(SERVICE, SERVICE, 1, "daemon", 1).typing(500_000, 5).press(KEY).switch(KEY + 400, 1, 0, 1);
@@ -47,13 +47,14 @@ fn wait_that_a_process_ends_is_a_wait_for_that_process() {
     assert!(finding.evidence[0].starts_with("daemon (pid 600"), "{finding:?}");
 }
 
-/// What a service does while the editor computes.
+/// Activity of a service while the editor computes.
 #[derive(Clone, Copy, PartialEq)]
 enum Beside {
     Wakes,
     /// The editor wakes it first, each time.
     Answers,
-    /// The display server tells the editor what the service does there: the first byte of an event or reply.
+    /// The display server sends the editor an event or reply for each request of the service: its
+    /// first byte.
     Tells(u8),
 }
 
@@ -62,7 +63,8 @@ const PROPERTY_NOTIFY: u8 = 28;
 const REPLY: u8 = 1;
 const LINK: (u32, u32) = (3, SERVICE);
 
-/// An editor that computes for a second because of a key, while a service does something so often from then on for a time.
+/// An editor computes for a second because of a key, while a service acts `times` times within
+/// `within` µs.
 fn busy_beside(times: u64, within: u64, beside: Beside) -> Finding {
     let mut machine = Machinery::with_app("editor");
     machine.task(SERVICE, SERVICE, 1, "daemon", 1).typing(500_000, 5).press(KEY);
@@ -92,7 +94,7 @@ fn busy_beside(times: u64, within: u64, beside: Beside) -> Finding {
     first(&mut machine)
 }
 
-/// The process that is said to have kept the editor at work, if any.
+/// Returns the process that the finding names for keeping the editor at work, if any.
 fn keeper(finding: &Finding) -> Option<u32> {
     assert_eq!(finding.kind, CauseKind::OwnComputation);
     match finding.culprit {

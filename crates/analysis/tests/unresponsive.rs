@@ -11,14 +11,14 @@ use tipme_analysis::{DiagnoseOptions, diagnose};
 use tipme_record::wayland::{ENTERED, NEAR, PRESSED, RELEASED};
 
 const POLL: i32 = 7;
-/// Holds a lock that the editor wants.
+/// Holds a lock that the editor waits for.
 const HOLDER: u32 = 500;
-/// Another program on the display, and a thread of the editor that takes no input.
+/// Another program on the display, and a thread of the editor that receives no input.
 const OTHER: u32 = 600;
 const WORKER: u32 = 205;
-/// A thread of the editor that takes input for the first one.
+/// A thread of the editor that receives input for the first one.
 const READER: u32 = 206;
-/// Asks to have a window drawn again.
+/// Request to redraw a window.
 const EXPOSE: [u8; 4] = [12, 0, 0, 0];
 const BUTTON_PRESS: [u8; 4] = [4, 0, 0, 0];
 
@@ -46,13 +46,13 @@ fn polled(machine: &mut Machinery, until: u64, from: u64) {
     machine.wait(until + 1, APP, from, |wait| (wait.syscall, wait.args) = (POLL, [1, 3, 250]));
 }
 
-/// The timer of a thread goes off on CPU 1 while it waits in its poll.
+/// A thread's timer expires on CPU 1 while it waits in its poll.
 fn timer(machine: &mut Machinery, us: u64, thread: u32) {
     machine.wake_from(us, thread, 0, 2, 1).switch(us + 10, 1, thread, 0);
     machine.wait(us + 1, thread, us - 200_000, |wait| (wait.syscall, wait.args) = (POLL, [1, 3, 250]));
 }
 
-/// From a timer on the editor waits for the holder's lock, and draws when it has that.
+/// From a timer on the editor waits for the holder's lock, and draws when it has it.
 fn lock_by_timer(machine: &mut Machinery) {
     timer(machine, HANG, APP);
     machine.switch(HANG + 50, 1, 0, 1);
@@ -66,7 +66,7 @@ fn compute_by_timer(machine: &mut Machinery) {
     machine.draw(HANG_ENDS);
 }
 
-/// The server tells the editor something while it is away, which it takes in the end.
+/// The server sends an event to the editor while it is away, and the editor receives it in the end.
 fn tell(machine: &mut Machinery, us: u64, taken: u64) {
     machine.message(us, SERVER, WINDOW, 2, 32, &[EXPOSE]).message(taken, APP, WINDOW, 3, 32, &[]);
 }
@@ -75,7 +75,7 @@ fn verdict(machine: &mut Machinery) -> Verdict {
     diagnose(&machine.incident(MARK), &DiagnoseOptions::default()).expect("the scene is well formed")
 }
 
-/// The interval, and the kinds of the findings.
+/// Returns the interval, and the kinds of the findings.
 fn told(machine: &mut Machinery) -> (Interval, Vec<CauseKind>) {
     let verdict = verdict(machine);
     let kinds = verdict.findings.iter().map(|finding| finding.kind).collect();
@@ -87,7 +87,7 @@ fn assert_silent(machine: &mut Machinery) {
     assert!(!interval.exceeded && kinds.is_empty(), "{interval:#?} {kinds:?}");
 }
 
-/// The hang of the scenes, and how many messages lay meanwhile.
+/// Asserts the hang of the scenes, and the number of unread messages.
 fn assert_hangs(machine: &mut Machinery, kind: CauseKind, untaken: usize) {
     let (interval, kinds) = told(machine);
     let (class, milestone) = (interval.class.as_str(), interval.milestone.as_str());
@@ -142,7 +142,7 @@ fn what_lay_shortly_is_not_missed() {
     assert_silent(&mut machine);
 }
 
-/// A program that computes, and does something five times a second meanwhile, is responsive.
+/// A program that computes, and gives a sign of life five times a second, is responsive.
 fn assert_responsive(meanwhile: impl Fn(&mut Machinery, u64)) {
     let mut machine = editor();
     key_at(&mut machine, 3_000_000);
@@ -173,7 +173,7 @@ fn a_thread_that_takes_no_input_may_compute() {
     assert_silent(&mut machine);
 }
 
-/// The server has an input for the editor, and the thread that takes those runs.
+/// The server has an input for the editor, and the editor's reader thread runs.
 fn input_for_reader(machine: &mut Machinery, us: u64, input: [u8; 4]) {
     machine.wake_from(us, SERVER, 0, 2, 0).switch(us + 20, 0, SERVER, 0).wake_from(us + 100, READER, SERVER, 0, 1);
     machine.message(us + 102, SERVER, WINDOW, 2, 32, &[input]).switch(us + 150, 0, 0, 1);
@@ -181,27 +181,28 @@ fn input_for_reader(machine: &mut Machinery, us: u64, input: [u8; 4]) {
     machine.wait(us + 101, READER, us - 100_000, |wait| (wait.syscall, wait.args) = (POLL, [1, 1, 0]));
 }
 
-/// That thread takes the key and hands it over to the first one, which draws.
+/// The reader receives the key and hands it to the first thread, which draws.
 fn passed_on(machine: &mut Machinery, us: u64) {
     input_for_reader(machine, us, KEY_PRESS);
     machine.message(us + 250, READER, WINDOW, 3, 32, &[]);
     machine.wake(us + 300, APP, READER).switch(us + 310, 1, APP, 1).draw(us + 600);
 }
 
-/// The same where the first one waits in a poll, as those of Qt do.
+/// The same with the first thread in a poll, as in Qt.
 fn handed_over(machine: &mut Machinery, us: u64) {
     passed_on(machine, us);
     polled(machine, us + 300, us - 100_000);
 }
 
-/// The editor's first thread waits in a condition until then, as that of Java does.
+/// The editor's first thread waits in a condition until `until`, as in Java.
 fn in_condition(machine: &mut Machinery, until: u64) {
     machine.wait(until + 1, APP, until - 100_000, |wait| {
         (wait.syscall, wait.args, wait.waker) = (FUTEX, [64, 0x189, 0], tid(READER));
     });
 }
 
-/// That thread asks the server something, as all do that draw: the answer finds it in a poll.
+/// The first thread sends the server a request, like all threads that draw: the reply finds it in a
+/// poll.
 fn asked(machine: &mut Machinery, us: u64) {
     machine.message(us, SERVER, WINDOW, 2, 32, &[EXPOSE]).wake_from(us + 5, APP, SERVER, 0, 1);
     machine.switch(us + 20, 1, APP, 0).message(us + 30, APP, WINDOW, 3, 32, &[]).switch(us + 60, 1, 0, 1);
@@ -228,7 +229,8 @@ fn who_takes_an_input_itself_for_once_is_done_where_it_waits_for_the_others() {
     assert_silent(&mut machine);
 }
 
-/// Ten keys are handed over; after the last one the first thread waits in a condition elsewhere, which nobody ends.
+/// Ten keys are handed over; after the last one the first thread waits in another condition, which
+/// no thread ends.
 fn elsewhere_at_the_mark(machine: &mut Machinery) {
     machine.task(READER, APP, 1, "editor", 1).task(WORKER, APP, 1, "editor", 1);
     for key in 0..10 {
@@ -299,7 +301,7 @@ fn what_is_short_is_not_missed() {
     assert_silent(&mut machine);
 }
 
-/// The key is taken only in the end, and tells of most of the time itself.
+/// The key is received only in the end, and itself reports most of the delay.
 #[test]
 fn a_late_input_tells_of_the_same_delay() {
     let mut machine = editor();
@@ -311,7 +313,8 @@ fn a_late_input_tells_of_the_same_delay() {
     assert_eq!((interval.class.as_str(), kinds), ("key", vec![CauseKind::OwnComputation]));
 }
 
-/// A key that comes late in the time for which the editor computes, which its server had told something before.
+/// A key that comes late in the time for which the editor computes, after an earlier event from the
+/// server.
 fn key_meanwhile(machine: &mut Machinery) {
     timer(machine, HANG, APP);
     tell(machine, HANG + 5_000, HANG_ENDS - 60);
@@ -347,7 +350,8 @@ const REQUEST_TAKEN: u8 = 1;
 const EVENT_SENT: u8 = 2;
 const EVENT_TAKEN: u8 = 3;
 
-/// The compositor tells the editor of a key that is released at once; the editor shows a frame and waits again.
+/// The compositor sends the editor a key that is released at once; the editor shows a frame and
+/// waits again.
 fn wayland_key(machine: &mut Machinery, us: u64) {
     let keys = [PRESSED, RELEASED].map(|how| word(KEYBOARD, 3, 6, how | NEAR, ((1_000_000 + us) / 1_000) as u32));
     let frame = [word(SURFACE, 1, 5, 0, 0), word(SURFACE, 3, 3, 0, CALLBACK), word(SURFACE, 6, 2, 0, 0)];
@@ -360,7 +364,8 @@ fn wayland_key(machine: &mut Machinery, us: u64) {
     polled(machine, us + 100, us - 100_000);
 }
 
-/// An editor on a compositor, which computes from a timer on; the compositor says meanwhile that a frame is done.
+/// An editor on a compositor that computes from a timer on; the compositor sends a frame callback
+/// meanwhile.
 fn wayland_editor(keys: u64) -> Machinery {
     let mut machine = Machinery::with_app("editor");
     let entered = [word(KEYBOARD, 1, 5, ENTERED, SURFACE)];
@@ -388,7 +393,7 @@ fn a_program_that_starts_is_not_missed() {
     assert_eq!(verdict(&mut machine).findings, []);
 }
 
-/// The kernel has the poll go on by another system call, and nobody sends the editor anything any more.
+/// The kernel resumes the poll with another system call, and the editor receives no further event.
 #[test]
 fn a_program_that_was_continued_is_back_in_its_poll() {
     const STOPPED: u16 = 4;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Interactions on a compositor of Wayland: from the key over the commit to the frame that is done.
+//! Interactions on a Wayland compositor: from the key over the commit to the frame callback.
 
 mod support;
 
@@ -32,13 +32,14 @@ fn a_key_ends_with_the_frame_that_shows_it() {
     assert!(found.iter().all(|one| one.class == "key" && one.join == "exact" && one.inferred));
 }
 
-/// A key whose frame the compositor takes at once, and tells 700 ms later that it is done; what it does meanwhile.
+/// A key with a frame that the compositor receives at once, and a frame callback 700 ms later;
+/// `meanwhile` adds the activity in between.
 fn shown_late(meanwhile: impl FnOnce(&mut Machinery)) -> Vec<u64> {
     let mut machine = editor();
     press(&mut machine, 100_000);
     machine.wake(100_400, SERVER, APP).wl_message(100_402, APP, APP, REQUEST_SENT, &frame());
     machine.switch(100_410, 1, 0, 1).switch(100_450, 0, SERVER, 0);
-    // It tells another client of something before it composes.
+    // It sends another event before it composes.
     machine.wl_message(100_460, SERVER, APP, REQUEST_TAKEN, &[]).wl_message(100_500, SERVER, APP, EVENT_SENT, &[]);
     meanwhile(&mut machine);
     machine.wl_message(800_000, SERVER, APP, EVENT_SENT, &done()).switch(800_050, 0, 0, 1);
@@ -59,7 +60,7 @@ fn of_keys_that_came_in_one_message_each_is_handled() {
     let mut machine = editor();
     press(&mut machine, 100_000);
     show(&mut machine, 100_400);
-    // The compositor was stopped, and tells of both at once; the application draws what both do.
+    // The compositor was stopped, and sends both at once; the application draws the effect of both.
     let us = 900_000;
     machine.wake_from(us, SERVER, 0, BY_INTERRUPT, 0).switch(us + 20, 0, SERVER, 0);
     machine.wake_from(us + 100, APP, SERVER, 0, 1);
@@ -69,7 +70,7 @@ fn of_keys_that_came_in_one_message_each_is_handled() {
     let found = interactions(&mut machine);
     let late = found.iter().filter(|one| one.input_ns >= 1_200_000_000);
     let handled: Vec<_> = late.map(|one| one.handled_ns.map(|at| (at - one.input_ns) / 1_000_000)).collect();
-    // The stamp of the first is all that is known of when they were pressed.
+    // Only the time stamp of the first key is known.
     assert_eq!(handled, [Some(1_004); 2]);
 }
 
@@ -81,7 +82,7 @@ fn a_compositor_that_idles_has_nobody_who_sees_the_window() {
     assert_eq!(shown_late(idle), [0]);
 }
 
-/// The application's timer repeats the key that is held, and the application shows it.
+/// The application's timer repeats the held key, and the application shows it.
 fn repeat(machine: &mut Machinery, us: u64) {
     machine.wake_from(us, APP, 0, BY_INTERRUPT, 1).switch(us + 50, 1, APP, 0);
     show(machine, us + 500);
@@ -103,7 +104,7 @@ fn held() -> Machinery {
     machine
 }
 
-/// Of each interaction when it began and how long it took, in microseconds, and whether it is a repeat.
+/// Returns begin and duration of each interaction in microseconds, and `true` for repeats.
 fn spans(machine: &mut Machinery) -> Vec<(u64, u64, bool)> {
     let found = interactions(machine);
     assert!(found.iter().all(|one| one.class == "key" && one.join == "exact"), "{found:#?}");
@@ -129,7 +130,7 @@ fn what_a_timer_draws_while_no_key_is_held_answers_nobody() {
 #[test]
 fn a_repeat_that_was_due_while_its_client_was_stopped_is_late() {
     let mut machine = held();
-    // Who stops it, and lets it go on.
+    // Stop and continuation by another process.
     machine.wake(880_000, APP, 90).switch(880_050, 1, APP, 0).switch(880_060, 1, 0, 4);
     machine.wake(1_500_000, APP, 90).switch(1_500_050, 1, APP, 0);
     show(&mut machine, 1_500_500);
@@ -160,7 +161,8 @@ fn a_keyboard_that_was_made_meanwhile_is_known_exactly() {
     assert_eq!(found.iter().map(|one| one.inferred).collect::<Vec<_>>(), [false]);
 }
 
-/// How the only key is joined to what the thread that draws shows at 100 ms, for which a timer woke it at a time.
+/// Returns the join of the only key with the drawing of another thread at 100 ms, for which a timer
+/// woke that thread at `timer_us`.
 fn read_before_drawing(timer_us: u64) -> Vec<String> {
     let mut machine = editor();
     machine.task(READER, APP, 1, "reader", 1).wake_from(timer_us, APP, 0, BY_INTERRUPT, 1);
@@ -183,7 +185,8 @@ fn a_key_that_waits_for_the_frame_before_is_answered_by_the_next() {
     let mut machine = editor();
     press(&mut machine, 100_000);
     show(&mut machine, 101_000);
-    // Taken while a frame is being composed: the answer is drawn when that is done.
+    // The key is received while a frame is being composed: the answer is drawn after its frame
+    // callback.
     machine.wake(300_000, SERVER, APP).wl_message(300_002, APP, APP, REQUEST_SENT, &frame());
     machine.switch(300_050, 0, SERVER, 0).wl_message(300_060, SERVER, APP, REQUEST_TAKEN, &[]);
     machine.switch(300_200, 0, 0, 1);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reading sections: every access is checked, and what is too short ends the walk.
+//! Bounds-checked reading of sections: truncated data ends the walk.
 
 use tipme_record::text::is_unseen;
 use tipme_record::{CHUNK_BYTES, ChunkEntry, ChunkHead, Head, RecordKind};
 use zerocopy::FromBytes;
 
-/// A place in the bytes of a section; each read moves it on or gives `None` at the end.
+/// Position in the bytes of a section. Each read advances it, or returns `None` at the end.
 pub(crate) struct Cursor<'a> {
     rest: &'a [u8],
 }
@@ -15,19 +15,19 @@ impl<'a> Cursor<'a> {
         Cursor { rest: bytes }
     }
 
-    /// The next `length` bytes.
+    /// Returns the next `length` bytes.
     pub(crate) fn take(&mut self, length: usize) -> Option<&'a [u8]> {
         let (taken, rest) = self.rest.split_at_checked(length)?;
         self.rest = rest;
         Some(taken)
     }
 
-    /// The next `length` bytes, or what is left of them.
+    /// Returns the next `length` bytes, or as many as are left.
     pub(crate) fn take_up_to(&mut self, length: usize) -> &'a [u8] {
         self.take(length.min(self.rest.len())).unwrap_or_default()
     }
 
-    /// The next `length` bytes, and the padding behind them up to a multiple of eight.
+    /// Returns the next `length` bytes and skips the padding after them to a multiple of eight.
     pub(crate) fn take_padded(&mut self, length: usize) -> Option<&'a [u8]> {
         let taken = self.take(length)?;
         let padding = length.next_multiple_of(8) - length;
@@ -48,7 +48,8 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// The whole chunks of a section with their heads, in the order in which they were opened.
+/// Returns the complete chunks of a section with their heads, in the order in which they were
+/// opened.
 pub(crate) fn chunks(section: &[u8]) -> Vec<(ChunkHead, &[u8])> {
     let head = |chunk| ChunkHead::read_from_prefix(chunk).ok().map(|(head, _)| head);
     let mut chunks: Vec<_> =
@@ -57,7 +58,7 @@ pub(crate) fn chunks(section: &[u8]) -> Vec<(ChunkHead, &[u8])> {
     chunks
 }
 
-/// Walks records that stand one behind the other without chunks around them.
+/// Walks consecutive records that have no chunks around them.
 pub(crate) fn loose_records(section: &[u8]) -> impl Iterator<Item = ChunkEntry<'_>> {
     let mut cursor = Cursor::new(section);
     std::iter::from_fn(move || {
@@ -71,20 +72,20 @@ pub(crate) fn loose_records(section: &[u8]) -> impl Iterator<Item = ChunkEntry<'
     })
 }
 
-/// Text for people from bytes of unknown origin: up to the first zero, without control characters.
+/// Returns printable text from untrusted bytes: up to the first NUL, without control characters.
 pub(crate) fn printable(bytes: &[u8]) -> String {
     let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
     clean(&String::from_utf8_lossy(&bytes[..end]))
 }
 
-/// A zero-separated command line as one line of text, at most 4,096 bytes of it.
+/// Joins a NUL-separated command line into one line of text; reads at most 4,096 bytes.
 pub(crate) fn command_line(bytes: &[u8]) -> String {
     let bytes = &bytes[..bytes.len().min(4_096)];
     let words = bytes.split(|byte| *byte == 0).filter(|word| !word.is_empty());
     words.map(|word| clean(&String::from_utf8_lossy(word))).collect::<Vec<_>>().join(" ")
 }
 
-/// The text on one line and without characters that could steer a terminal.
+/// Returns the text on one line, without characters that could control a terminal.
 pub fn clean(text: &str) -> String {
     let harmless = |c: char| match c {
         '\n' | '\t' => ' ',

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Scheduler events, compact and in the order of time.
+//! Scheduler events in compact form and chronological order.
 
 use tipme_record::records::{Fork, Migrate, Switch, Waking};
 use tipme_record::{ChunkEntry, Cpu, Nanos, RecordKind, Tid};
 
-/// CPU numbers from here on are not believed.
+/// Limit for CPU numbers; larger ones are taken for damage.
 pub(crate) const CPU_LIMIT: usize = 8_192;
 
-/// What changes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum SchedChange {
@@ -15,39 +14,39 @@ pub enum SchedChange {
     Waking,
     Migrate,
     Fork,
-    /// Nothing changed: the thread was found on the CPU, which tells of a switch whose record is missing.
+    /// No change: the thread was sampled on the CPU, which reveals a switch without a record.
     Sampled,
 }
 
-/// One event, 24 bytes.
+/// Scheduler event, 24 bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SchedEvent {
     pub ts: Nanos,
-    /// The thread that leaves, is woken, moves, is created or found.
+    /// The thread that is switched out, woken, migrated, created or sampled.
     pub tid: Tid,
-    /// The thread that enters, wakes, moves or creates.
+    /// The thread that is switched in, the waker, or the thread that migrates or creates.
     pub other: Tid,
     pub cpu: u16,
-    /// Switch: state of the thread that leaves. Waking, migrate: CPU of the thread.
+    /// Switch: state of the previous thread. Waking, migrate: target CPU.
     pub argument: u16,
     pub change: SchedChange,
     /// Waking: context of the waker.
     pub context: u8,
-    /// Switch: kernel priority of the thread that enters.
+    /// Switch: kernel priority of the next thread.
     pub prio: u8,
-    /// Switch: that of the thread that leaves.
+    /// Switch: kernel priority of the previous thread.
     pub left_prio: u8,
 }
 
 impl SchedEvent {
-    /// On a CPU one thread leaves, to sleep, and another one enters; both have the usual priority.
+    /// Returns a switch from a thread that sleeps to another one, both with the default priority.
     #[cfg(test)]
     pub(crate) fn switched(ts: Nanos, cpu: u16, tid: u32, other: u32) -> SchedEvent {
         let (tid, other, change) = (Tid(tid), Tid(other), SchedChange::Switch);
         SchedEvent { ts, tid, other, cpu, argument: 1, change, context: 0, prio: 120, left_prio: 120 }
     }
 
-    /// The event of a record, where it is one that tells of a thread's state.
+    /// Returns the event of a record, if its kind affects the state of a thread.
     pub fn read(entry: &ChunkEntry<'_>, cpu: Cpu) -> Option<SchedEvent> {
         let (ts, tid, cpu) = (entry.head.ts, entry.head.tid, cpu.0 as u16);
         let (change, other) = (SchedChange::Switch, Tid(0));

@@ -1,35 +1,36 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which receive got which send, on one way of a connection.
+//! Matching of sends with receives in one direction of a connection.
 //!
-//! Bytes are first in, first out, so a send is received by the receive that reaches its last byte. Two
-//! things disturb the count. A sender may lose its CPU after its bytes are out and before it is
-//! recorded: then the receive stands first and is short of sends. And records may be lost: then one end
-//! is ahead for good. Both heal, because a receive that is no full buffer empties the queue.
+//! Bytes are first in, first out, so the receive that reaches the last byte of a send has received
+//! it. Two things disturb the count. A sender may be preempted between its send and the record of
+//! it: then the receive is recorded first and is short of sends. Records may also be lost: then one
+//! end is ahead for good. Both heal, because a receive that does not fill its buffer empties the
+//! queue.
 
 use crate::decode::parts::Part;
 use std::collections::VecDeque;
 use tipme_record::{Nanos, Tid};
 
-/// For each send the receive that got it; for each receive the last send that was received by then.
+/// The receive of each send, and for each receive the last send received by then.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct MatchedParts {
     pub received_by: Vec<Option<u32>>,
     pub last_sent: Vec<Option<u32>>,
 }
 
-/// Receives of this many bytes or a multiple may have left something behind.
+/// Unit of receive buffers: a receive of a multiple of this size may have left bytes behind.
 const BUFFER: u64 = 1_024;
 
-/// No receive leaves less behind than a whole buffer of this size.
+/// Smallest buffer size; a receive of fewer bytes did not fill its buffer.
 const BUFFER_MIN: u64 = 4_096;
 
-/// A send recorded this shortly before a receive may have come too late for it.
+/// Time before a receive within which a recorded send may have been too late for it.
 const SEND_SLACK: Nanos = Nanos(3_000);
 
-/// A reader that has not emptied the queue comes again this soon.
+/// Time within which a reader that did not empty the queue receives again.
 const AGAIN: Nanos = Nanos::from_millis(2);
 
-/// Bytes of a receive that no send was recorded for.
+/// Bytes of a receive without a recorded send.
 struct Short {
     receive: usize,
     bytes: u64,
@@ -39,14 +40,14 @@ struct Matcher<'a> {
     sent: &'a [Part],
     received: &'a [Part],
     matched: MatchedParts,
-    /// Sends that are not yet received, with their bytes that are not.
+    /// Sends not yet received in full, with the number of bytes left.
     pending: VecDeque<(usize, u64)>,
     short: Option<Short>,
     last: Option<u32>,
 }
 
-/// Matches the parts of both ends, each in the order of time. `busy` tells whether a thread neither
-/// blocked nor ended between two times.
+/// Matches the parts of both ends, each in chronological order. `busy` returns `true` if a thread
+/// neither blocked nor exited between two times.
 pub(crate) fn match_parts(sent: &[Part], received: &[Part], busy: impl Fn(Tid, Nanos, Nanos) -> bool) -> MatchedParts {
     let matched = MatchedParts { received_by: vec![None; sent.len()], last_sent: Vec::with_capacity(received.len()) };
     let mut matcher = Matcher { sent, received, matched, pending: VecDeque::new(), short: None, last: None };
@@ -100,7 +101,8 @@ impl Matcher<'_> {
         self.matched.last_sent.push(self.last);
     }
 
-    /// What is older than a receive that emptied the queue was received by it or by one that is not recorded.
+    /// Assigns older pending sends to a receive that emptied the queue: it received them, or an
+    /// unrecorded one did.
     fn drain(&mut self, receive: usize) {
         let before = self.received[receive].ts.before(SEND_SLACK);
         while let Some((send, _)) = self.pending.front().copied().filter(|(send, _)| self.sent[*send].ts < before) {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Scheduler events of all CPUs in the order of time, one after the other.
+//! Chronological merge of the scheduler events of all CPUs.
 //!
-//! A CPU fills one chunk after the other, so about as many chunks as there are CPUs overlap at any time. Each is decoded
-//! when the merge comes to the time at which it was opened, so that events are never all in memory.
+//! A CPU fills one chunk after the other, so about as many chunks as there are CPUs overlap at any
+//! time. The merge decodes a chunk only when it reaches the time at which the chunk was opened, so
+//! the events are never all in memory.
 
 use crate::decode::events::SchedEvent;
 use std::cmp::Reverse;
@@ -12,20 +13,22 @@ use std::vec;
 use tipme_record::records::Switch;
 use tipme_record::{CHUNK_BYTES, ChunkHead, Cpu, Nanos, entries, unpacked};
 
-/// Events in the order of time; of those of one time that of the chunk which was opened first comes first.
+/// Iterator over events in chronological order; at equal times, the chunk opened first comes first.
 pub(crate) struct Merge<'a> {
     /// In the order in which they were opened.
     chunks: Vec<(ChunkHead, &'a [u8])>,
-    /// How many of them have been decoded.
+    /// Number of decoded chunks.
     decoded: usize,
-    /// What is left of each chunk's events, by its number; the last list is that of other sections.
+    /// Remaining events of each chunk, by its index; the last list has the events of other
+    /// sections.
     lists: Vec<vec::IntoIter<SchedEvent>>,
-    /// The time of the next event of each list that has one.
+    /// Time of the next event of each list that is not empty.
     next: BinaryHeap<Reverse<(Nanos, usize)>>,
 }
 
 impl<'a> Merge<'a> {
-    /// Merges chunks, in the order in which they were opened, and events of other sections, in the order of time.
+    /// Merges chunks, in the order in which they were opened, with chronological events of other
+    /// sections.
     pub(crate) fn new(chunks: Vec<(ChunkHead, &'a [u8])>, others: Vec<SchedEvent>) -> Merge<'a> {
         let (none, last) = (Vec::new().into_iter(), chunks.len());
         let mut merge = Merge { chunks, decoded: 0, lists: vec![none; last + 1], next: BinaryHeap::new() };
@@ -40,7 +43,7 @@ impl<'a> Merge<'a> {
         }
     }
 
-    /// Decodes the chunks that may have the next event.
+    /// Decodes the chunks that may contain the next event.
     fn decode(&mut self) {
         while let Some((head, chunk)) = self.chunks.get(self.decoded) {
             if self.next.peek().is_some_and(|Reverse((at, _))| *at < head.earliest()) {
@@ -72,7 +75,7 @@ impl Iterator for Merge<'_> {
     }
 }
 
-/// The events of a chunk.
+/// Returns the events of a chunk in chronological order.
 fn in_order(chunk: &[u8], cpu: Cpu) -> Vec<SchedEvent> {
     let chunks = unpacked(chunk);
     let mut events = Vec::with_capacity(chunks.len() / Switch::SIZE);
@@ -89,7 +92,8 @@ mod tests {
     use tipme_record::{Head, RecordKind, Tid};
     use zerocopy::IntoBytes;
 
-    /// A chunk that was opened at the time of the first of its switches, given as milliseconds and thread.
+    /// Returns a chunk of switches, given as milliseconds and thread, opened at the time of the
+    /// first.
     fn chunk(switches: &[(u64, u32)]) -> Vec<u8> {
         let opened = Nanos::from_millis(switches[0].0);
         let head = ChunkHead { taken: 1, opened, cpu: 0, class: 0, closed: Nanos(0) };

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Display connections as streams of bytes: what was sent when, and when the other end received it.
+//! Display connections as byte streams: time of each send, and time of its receipt at the other
+//! end.
 //!
-//! Both ends of a stream are recorded with the number of bytes; `matching` tells which receive got
-//! which send.
+//! Both ends of a stream are recorded with the number of bytes; `matching` pairs sends and
+//! receives.
 
 use crate::decode::matching::{MatchedParts, match_parts};
 use crate::decode::objects::{Act, Objects};
@@ -14,7 +15,8 @@ use tipme_record::records::{Message, WlMessage};
 use tipme_record::wayland::WlWord;
 use tipme_record::{Nanos, Pid, Tid};
 
-/// Which way, and which end saw it; the numbers of the records.
+/// Direction of a message and the end at which it was recorded; the values are those of the
+/// records.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(usize)]
 pub enum Side {
@@ -24,66 +26,66 @@ pub enum Side {
     EventReceived = 3,
 }
 
-/// One connection of a client to a display.
+/// Connection of a client to a display.
 #[derive(Clone, Debug, Default)]
 pub struct Stream {
     pub client: Pid,
-    /// The display server, which is what tells displays apart.
+    /// The display server, which identifies the display.
     pub server: Pid,
-    /// As recorded; not every connection tells it.
+    /// Recorded display number; some connections lack it.
     display: u32,
     sides: [Vec<Part>; 4],
-    /// Which receive got which send: requests, events.
+    /// Pairs of sends and receives: requests, events.
     matched: [MatchedParts; 2],
-    /// When the compositor was done with what a send committed.
+    /// Time of the frame callback for the commit of a send.
     frames: BTreeMap<usize, Nanos>,
-    /// When what a send committed was shown, where the client asked for that and the compositor told.
     presented: BTreeMap<usize, Nanos>,
-    /// When the press was made that a send tells of, in whole milliseconds, where the compositor says so.
     pressed: BTreeMap<usize, Nanos>,
 }
 
-/// Place of a part: its stream, and its number there.
+/// Stream of a part and its index in one side of it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct PartPlace {
     pub stream: usize,
     pub part: usize,
 }
 
-/// What tells the connections of compositors apart: server, number, and before there is one, the client.
+/// Key of a compositor's connections: server and number, or the client while there is no number
+/// yet.
 type Connection = (Pid, u32, Pid);
 
 /// Records, each with its tail.
 pub trait Records<'a, T>: Iterator<Item = (T, &'a [u8])> {}
 impl<'a, T, I: Iterator<Item = (T, &'a [u8])>> Records<'a, T> for I {}
 
-/// Flags of a record of Wayland whose send had, or may have had, messages that it does not tell.
+/// Flags of a Wayland record that lacks, or may lack, messages of its send.
 const INCOMPLETE: u16 = 3;
 
-/// All connections.
+/// All display connections.
 #[derive(Debug, Default)]
 pub struct Messages {
     streams: Vec<Stream>,
     words: Vec<Word>,
     majors: HashMap<Pid, Majors>,
     unknown: Majors,
-    /// Every receive of requests by a server: server thread, time, place.
+    /// Receives of requests by servers: server thread, time, place.
     received: Vec<(Tid, Nanos, PartPlace)>,
     servers: BTreeSet<Pid>,
-    /// Grabs of a server: from when until when, and the client.
+    /// Grabs of a server: begin, end, and the client.
     grabs: Vec<(Nanos, Nanos, Pid)>,
-    /// Receives of requests that let held input go on: by server thread and time, with the thread that sent them.
+    /// Receives of requests that release frozen input: server thread, time, and the thread that
+    /// sent them.
     releases: Vec<(Tid, Nanos, Tid)>,
     injectors: BTreeSet<Pid>,
-    /// When threads of compositors told clients that a frame is done, and which.
+    /// Frame callbacks: compositor thread, time, and the client that receives it.
     frames: Vec<(Tid, Nanos, Pid)>,
     /// Round trips of X11 by the thread that takes events: from the last request before a reply to that reply.
     round_trips: HashMap<Tid, Vec<(Nanos, Nanos)>>,
 }
 
 impl Messages {
-    /// Reads records of both protocols, each in the order of time. `busy` tells whether a thread neither blocked nor ended
-    /// between two times.
+    /// Reads the records of both protocols, each in chronological order. `busy` returns `true` if a
+    /// thread neither blocked nor exited between two times.
     pub fn new<'a>(
         x11: impl Records<'a, Message>,
         wayland: impl Records<'a, WlMessage>,
@@ -112,8 +114,8 @@ impl Messages {
         messages
     }
 
-    /// The opcodes of servers that do not listen at their displays themselves, since a compositor started them: by the
-    /// display's number.
+    /// Learns the extension opcodes of servers that do not listen on their displays themselves
+    /// because a compositor started them: by display number.
     fn learn_majors(&mut self, displays: &[Display], of_x11: usize) {
         for stream in self.streams.iter().take(of_x11).filter(|stream| stream.server != Pid(0)) {
             if let Some(display) = displays.iter().find(|display| display.display == stream.display) {
@@ -138,7 +140,7 @@ impl Messages {
         parts.push(Part { ts, tid, pid, bytes, words, flags: record.flags });
     }
 
-    /// Keeps the words of a record and returns how many they are.
+    /// Keeps the words of a record and returns their number.
     fn keep_words(&mut self, record: &Message, tail: &[u8]) -> u8 {
         let words = tail.as_chunks::<4>().0.iter().take(usize::from(record.operations));
         let before = self.words.len();
@@ -150,7 +152,7 @@ impl Messages {
         let Some(side) = SIDES.get(usize::from(record.direction)) else { return };
         let (server, early) = (record.server, (record.server, 0, record.client));
         let connection = if record.connection == 0 { early } else { (server, record.connection, Pid(0)) };
-        // What a client sends before it is accepted has no connection yet.
+        // Before the server accepts a client, its messages have no connection number.
         if !known.contains_key(&connection)
             && let Some(begun) = known.remove(&early)
         {
@@ -220,28 +222,31 @@ impl Messages {
         self.round_trips = round_trips;
     }
 
-    /// Returns `true` if a thread that takes events of an X server waited for a reply from it all the time from `lo` to `hi`.
+    /// Returns `true` if a thread that receives events of an X server waited for a reply from it
+    /// throughout `lo..hi`.
     pub(crate) fn awaits_reply(&self, tid: Tid, lo: Nanos, hi: Nanos) -> bool {
         let list = self.round_trips.get(&tid).map_or(&[][..], Vec::as_slice);
         let before = list.partition_point(|(asked, _)| *asked <= lo).checked_sub(1);
         before.is_some_and(|index| list[index].1.after(WAKE_SLACK) >= hi)
     }
 
-    /// Whether a thread of a compositor told a client of a frame as it woke it at a time.
+    /// Returns `true` if a compositor thread sent a client a frame callback close to the time `at`
+    /// at which it woke the client.
     pub(crate) fn tells_of_frame(&self, server: Tid, client: Pid, at: Nanos) -> bool {
         let first = self.frames.partition_point(|(tid, told, _)| (*tid, *told) < (server, at.before(WAKE_SLACK)));
         let near = self.frames[first..].iter().take_while(|(tid, told, _)| *tid == server && *told <= at.after(TELLS));
         near.into_iter().any(|(.., told)| *told == client)
     }
 
-    /// Finds the clients that inject input or hold a grab of the server.
+    /// Finds the clients that inject input or hold a server grab.
     fn index_clients(&mut self) {
         let injects = |stream: &&Stream| {
             stands_for_the_person(self.majors(stream), self.sent_words(stream).map(|(_, word)| word))
         };
         let clients = |streams: &mut dyn Iterator<Item = &Stream>| streams.map(|stream| stream.client).collect();
         let injectors: BTreeSet<Pid> = clients(&mut self.streams.iter().filter(injects));
-        // An input method that presses a key again had been told of it: the person is who pressed that one.
+        // An input method that received a key press only repeats it: the user pressed the original
+        // key.
         let told: BTreeSet<Pid> =
             clients(&mut self.streams.iter().filter(|stream| self.tells(stream, Act::GrabbedKey)));
         self.injectors = &injectors - &told;
@@ -267,8 +272,9 @@ impl Messages {
         })
     }
 
-    /// When a server first served somebody else after it had received what a client sent at a time: a grab is over by
-    /// then, even where its end could not be read. Who injects input may be let through.
+    /// Returns the time at which a server first served another client after it received a request
+    /// sent at `sent`: a grab has ended by then, even if its end could not be read. Input injectors
+    /// do not count, since a grab may let them through.
     fn others_served(&self, stream: usize, sent: Nanos) -> Nanos {
         let of = &self.streams[stream];
         let part = of.side(Side::RequestSent).partition_point(|part| part.ts < sent);
@@ -279,18 +285,19 @@ impl Messages {
         others.next().map_or(Nanos(u64::MAX), |(_, at, _)| *at)
     }
 
-    /// The requests of a client that are known, with the time of their part.
+    /// Returns the known requests of a client with the time of their part.
     fn sent_words(&self, stream: &Stream) -> impl Iterator<Item = (Nanos, Word)> {
         let parts = stream.side(Side::RequestSent).iter();
         parts.flat_map(|part| self.words(part).iter().map(|word| (part.ts, *word)))
     }
 
-    /// The client that holds a grab of the server at a time, and until when.
+    /// Returns the client that holds a server grab at a time, and the end of the grab.
     pub fn grab(&self, at: Nanos) -> Option<(Pid, Nanos)> {
         self.grabs.iter().find(|(lo, hi, _)| *lo <= at && at < *hi).map(|(_, hi, client)| (*client, *hi))
     }
 
-    /// The client's thread that had a server thread let held input go on in `lo..hi`, the last one, and when.
+    /// Returns the last request in `lo..hi` that made a server thread release frozen input: time
+    /// and the client's thread.
     pub fn released(&self, server: Tid, lo: Nanos, hi: Nanos) -> Option<(Nanos, Tid)> {
         let after = self.releases.partition_point(|entry| (entry.0, entry.1) < (server, hi));
         let entry = self.releases.get(after.checked_sub(1)?)?;
@@ -310,41 +317,41 @@ impl Messages {
         self.streams.get(index)
     }
 
-    /// The words that are known of a part.
+    /// Returns the known words of a part.
     pub fn words(&self, part: &Part) -> &[Word] {
         let first = part.words.0 as usize;
         self.words.get(first..first + usize::from(part.words.1)).unwrap_or_default()
     }
 
-    /// Whether a client was told of such a thing.
+    /// Returns `true` if the client received an event of this kind.
     pub(crate) fn tells(&self, stream: &Stream, act: Act) -> bool {
         stream.side(Side::EventSent).iter().any(|part| self.words(part).iter().any(|word| word.act() == Some(act)))
     }
 
-    /// The opcodes of the extensions of a stream's server.
+    /// Returns the extension opcodes of a stream's server.
     pub(crate) fn majors(&self, stream: &Stream) -> &Majors {
         self.majors.get(&stream.server).unwrap_or(&self.unknown)
     }
 
-    /// Whether a request part draws; parts that could not be read count as drawing.
+    /// Returns `true` if a request part draws; opaque parts count as drawing.
     pub fn draws(&self, stream: &Stream, part: &Part) -> bool {
         let majors = self.majors(stream);
         part.is_opaque() || self.words(part).iter().any(|word| majors.draws(*word))
     }
 
-    /// Whether a process is a display server.
+    /// Returns `true` if the process is a display server.
     pub(crate) fn is_server(&self, pid: Pid) -> bool {
         self.servers.contains(&pid)
     }
 
-    /// The receives of requests by one server thread in `lo..hi`, in the order of time.
+    /// Returns the receives of requests by a server thread in `lo..hi`, in chronological order.
     pub(crate) fn received_within(&self, server: Tid, lo: Nanos, hi: Nanos) -> &[(Tid, Nanos, PartPlace)] {
         let first = self.received.partition_point(|entry| (entry.0, entry.1) < (server, lo));
         let last = self.received.partition_point(|entry| (entry.0, entry.1) < (server, hi));
         self.received.get(first..last.max(first)).unwrap_or_default()
     }
 
-    /// The last receive of requests by a server thread up to and including a time.
+    /// Returns the last receive of requests by a server thread at or before a time.
     pub(crate) fn last_received(&self, server: Tid, at: Nanos) -> Option<(Nanos, PartPlace)> {
         let after = self.received.partition_point(|entry| (entry.0, entry.1) <= (server, at));
         let entry = self.received.get(after.checked_sub(1)?).filter(|entry| entry.0 == server)?;
@@ -355,7 +362,7 @@ impl Messages {
 const SIDES: [Side; 4] = [Side::RequestSent, Side::RequestReceived, Side::EventSent, Side::EventReceived];
 
 impl Side {
-    /// The other end of the same way, and which way it is.
+    /// Returns the other end of the same direction, and the index of the direction.
     fn ways(self) -> (Side, usize) {
         match self {
             Side::RequestSent => (Side::RequestReceived, 0),
@@ -371,37 +378,38 @@ impl Stream {
         &self.sides[side as usize]
     }
 
-    /// The thread that reads one end: the one that did last, else the process's first.
+    /// Returns the thread that reads one end: the last one to do so, else the first of the process.
     pub fn reader(&self, side: Side) -> Tid {
         let process = if side == Side::EventReceived { self.client } else { self.server };
         self.side(side).last().map_or(Tid(process.0), |part| part.tid)
     }
 
-    /// The receive that completes a send.
+    /// Returns the receive that completes a send.
     pub fn received(&self, side: Side, sent: usize) -> Option<(usize, &Part)> {
         let (other, way) = side.ways();
         let index = (*self.matched[way].received_by.get(sent)?)? as usize;
         self.side(other).get(index).map(|part| (index, part))
     }
 
-    /// The last send that was received when a receive was done.
+    /// Returns the last send that had been received when a receive ended.
     pub fn sent(&self, side: Side, received: usize) -> Option<(usize, &Part)> {
         let (other, way) = side.ways();
         let index = (*self.matched[way].last_sent.get(received)?)? as usize;
         self.side(other).get(index).map(|part| (index, part))
     }
 
-    /// When the compositor was done with what a send committed, where it said so.
+    /// Returns the time of the frame callback for the commit of a send, if there was one.
     pub(crate) fn frame_done(&self, sent: usize) -> Option<Nanos> {
         self.frames.get(&sent).copied()
     }
 
-    /// When what a send committed was shown, where the compositor said so.
+    /// Returns the time at which the commit of a send was presented, if the compositor reported it.
     pub fn presented(&self, sent: usize) -> Option<Nanos> {
         self.presented.get(&sent).copied()
     }
 
-    /// When the press was made that a send tells of, in whole milliseconds, where the compositor says so.
+    /// Returns the time of the first press in a send, in whole milliseconds, if the event has a
+    /// time stamp.
     pub fn pressed(&self, sent: usize) -> Option<Nanos> {
         self.pressed.get(&sent).copied()
     }
@@ -417,23 +425,24 @@ impl Stream {
     }
 }
 
-/// A compositor tells of a press, or that something was shown, within this time.
+/// Maximum age of a press or presentation time in an event.
 const TOLD_MAX: Nanos = Nanos::from_secs(10);
 
-/// The time that an event at `ts` tells of in microseconds modulo 2^32, which has passed.
+/// Returns the past time that an event at `ts` carries as microseconds modulo 2^32.
 fn told_of(ts: Nanos, us: u32) -> Option<Nanos> {
     let age = Nanos(u64::from(((ts.0 / 1_000) as u32).wrapping_sub(us)) * 1_000);
     (age <= TOLD_MAX).then(|| ts.before(age))
 }
 
-/// A compositor is recorded to have told something this long after it woke the client with it, or before.
+/// Window around a wakeup of the client in which the frame callback is recorded: until `TELLS`
+/// after it, and from `WAKE_SLACK` before it.
 const TELLS: Nanos = Nanos::from_millis(2);
 const WAKE_SLACK: Nanos = Nanos(50_000);
 
-/// What a server had read before a grab it may still serve for so long.
+/// Time for which a server may still serve requests that it read before a grab.
 const GRAB_SLACK: Nanos = Nanos::from_millis(1);
 
-/// Whether a client makes input: by the XTEST extension, or by moving the pointer without a window to draw.
+/// Returns `true` if a client injects input: with XTEST, or by moving the pointer without drawing.
 fn stands_for_the_person(majors: &Majors, words: impl Iterator<Item = Word>) -> bool {
     let (mut moves, mut draws) = (false, false);
     for word in words {
@@ -446,7 +455,7 @@ fn stands_for_the_person(majors: &Majors, words: impl Iterator<Item = Word>) -> 
     moves && !draws
 }
 
-/// From when until when a client held the server.
+/// Returns begin and end of each server grab of a client.
 fn grabs_in(words: impl Iterator<Item = (Nanos, Word)>) -> Vec<(Nanos, Nanos)> {
     let (mut since, mut grabs) = (None, Vec::new());
     for (at, word) in words {
@@ -472,7 +481,7 @@ mod tests {
         (record, words.as_bytes().to_vec())
     }
 
-    /// Two clients ask to be told when what they sent is handled; the compositor has not accepted them yet.
+    /// Two clients sync before the compositor has accepted them.
     #[test]
     fn what_a_client_sends_before_it_is_accepted_is_its_own() {
         let word = |object, units, argument| WlWord { object, opcode: 0, units, hint: 0, unused: 0, argument };

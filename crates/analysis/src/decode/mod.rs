@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From bytes to records.
+//! Decoding of bytes to records.
 //!
-//! Takes the sections of an incident; gives scheduler events, names of functions, and what passed on display
-//! connections in the terms of the protocol. Every access is checked; what is damaged is left out.
+//! Reads the sections of an incident and returns scheduler events, symbol names, and display
+//! messages in the terms of the protocol. Every access is bounds-checked; damaged records are
+//! skipped.
 
 pub(crate) mod bytes;
 pub(crate) mod events;

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Stacks and the names of the functions in them.
+//! Stacks and their symbol names.
 
 use crate::decode::bytes::{Cursor, printable};
 use std::collections::HashMap;
 use tipme_record::{Pid, StackId};
 
-/// A function, and the file that it comes from.
+/// Function with the file that contains it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Function {
     pub name: String,
     pub module: String,
 }
 
-/// The tables of stacks and symbols of an incident.
+/// Stack and symbol tables of an incident.
 #[derive(Debug, Default)]
 pub struct Names {
     stacks: HashMap<StackId, Vec<u64>>,
@@ -20,7 +20,7 @@ pub struct Names {
 }
 
 impl Names {
-    /// Reads both sections up to the first thing in them that is damaged.
+    /// Reads both sections up to the first damage in each.
     pub fn read(stacks: &[u8], symbols: &[u8]) -> Names {
         let mut names = Names::default();
         let mut cursor = Cursor::new(stacks);
@@ -30,22 +30,21 @@ impl Names {
         names
     }
 
-    /// The instruction pointers of a stack, leaf first; empty where it is not known.
+    /// Returns the instruction pointers of a stack, leaf first; empty if the stack is unknown.
     pub fn stack(&self, id: StackId) -> &[u64] {
         self.stacks.get(&id).map_or(&[], Vec::as_slice)
     }
 
-    /// All stacks.
     pub fn stacks(&self) -> impl Iterator<Item = (StackId, &[u64])> {
         self.stacks.iter().map(|(id, ips)| (*id, ips.as_slice()))
     }
 
-    /// The function of a process, or of the kernel with pid 0, that contains `ip`.
+    /// Returns the function at `ip` in a process, or in the kernel for pid 0.
     pub fn function(&self, pid: Pid, ip: u64) -> Option<&Function> {
         self.functions.get(&(pid, ip))
     }
 
-    /// Names of the kernel functions of a stack, leaf first; those without a name are left out.
+    /// Returns the names of the kernel functions of a stack, leaf first, without unnamed frames.
     pub(crate) fn kernel_functions(&self, id: StackId) -> impl Iterator<Item = &str> {
         self.stack(id).iter().filter_map(|ip| self.function(Pid(0), *ip)).map(|function| function.name.as_str())
     }

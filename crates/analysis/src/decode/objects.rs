@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the messages of one Wayland connection mean.
+//! Meaning of the messages of one Wayland connection.
 //!
-//! On the wire a message names an object and an opcode; what kind of object that is was said when it was made, which
-//! may be long ago. So an object whose making was not seen is inferred from the shape of what passes: a keyboard from
-//! an event of a key's length with a time stamp of now and a state of at most 2, a surface from what is attached to it
-//! before a commit, a callback from the deletion that follows its only event. An object whose making was seen is
-//! known exactly. Numbers of objects are given again, so what is deleted is forgotten.
+//! On the wire a message names an object and an opcode; the interface of the object was given when
+//! it was created, perhaps long before the recording. An object without a recorded creation is
+//! therefore inferred from the shape of its messages: a keyboard from an event of a key's length
+//! with a current time stamp and a state of at most 2, a surface from an attach before a commit, a
+//! callback from the deletion that follows its only event. An object with a recorded creation is
+//! known exactly. Object ids are reused, so deleted objects are forgotten.
 
 use std::collections::{BTreeMap, BTreeSet};
 use tipme_record::wayland as hint;
 use tipme_record::wayland::{WlWord, shape};
 
-/// What a message does, as far as anything follows from it.
+/// Effect of a message, as far as the analysis uses it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Act {
     KeyPress,
@@ -20,99 +21,100 @@ pub enum Act {
     ButtonRelease,
     Scroll,
     Motion,
-    /// What was drawn is to be shown.
+    /// A surface commit.
     Commit,
-    /// The compositor is done with what was drawn, and asks for the next frame.
+    /// The frame callback: the compositor asks for the next frame.
     FrameDone,
-    /// A keyboard enters a surface: the client gets the keyboard focus; and loses it.
+    /// Keyboard focus: the client gets it (`Enter`) or loses it (`Leave`).
     Enter,
     Leave,
-    /// An input method that has grabbed the keyboard is told of a press.
+    /// A key press sent to an input method that has grabbed the keyboard.
     GrabbedKey,
-    /// What an input method did to a client's text is complete.
+    /// The end (`done`) of a change that an input method made to a client's text.
     Text,
-    /// A client asks for what is copied; and who has that is asked for it.
+    /// A paste: the client asks for the selection, and the compositor asks its owner for it.
     AsksForSelection,
     WantsSelection,
-    /// Who stands for the person presses a key or a button.
+    /// A client injects a key or a button.
     MakesKey,
     MakesButton,
 }
 
-/// A message with a meaning; `inferred` where its object is known by its behaviour only.
+/// Message with a known effect; `inferred` if only behavior identifies its object.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Meaning {
     pub act: Act,
     pub inferred: bool,
 }
 
-/// The display, which is there from the begin.
+/// The `wl_display` object, which exists from the beginning.
 const DISPLAY: u32 = 1;
 
-/// The objects of one connection that matter here.
+/// Tracked objects of one connection.
 #[derive(Debug, Default)]
 pub(crate) struct Objects {
-    /// Each with whether its making was seen.
+    /// `true` for objects with a recorded creation.
     keyboards: BTreeMap<u32, bool>,
     pointers: BTreeMap<u32, bool>,
     surfaces: BTreeMap<u32, bool>,
     seats: BTreeSet<u32>,
     compositors: BTreeSet<u32>,
-    /// Callbacks of frames with the send that commits them, once that is known.
+    /// Frame callbacks with the send that commits them, once it is known.
     callbacks: BTreeMap<u32, Option<usize>>,
-    /// Callbacks that tell when the compositor has handled all before, and nothing of frames.
+    /// Callbacks of `wl_display.sync`, which are unrelated to frames.
     syncs: BTreeSet<u32>,
-    /// By surface, callbacks that its next commit begins.
+    /// Frame callbacks requested for the next commit of a surface, by surface.
     asked: BTreeMap<u32, Vec<u32>>,
-    /// Sends of the client whose frame is done.
+    /// Sends of the client that got their frame callback.
     done: Vec<usize>,
-    /// Objects that tell when the next commit is shown; and those whose commit is known, with its send.
+    /// Presentation feedback for the next commit; and, once committed, with the send of the commit.
     awaited: Vec<u32>,
     feedbacks: BTreeMap<u32, usize>,
-    /// Sends of the client that were shown, each with when, in microseconds modulo 2^32.
+    /// Sends of the client that were presented, each with the time in microseconds modulo 2^32.
     presented: Vec<(usize, u32)>,
-    /// When the first press of a send was made, in milliseconds modulo 2^32.
+    /// Time of the first press in a send, in milliseconds modulo 2^32.
     pressed: Option<u32>,
-    /// Some messages of the client are not known, so that it may have asked for anything.
+    /// Some requests of the client are missing, so it may have created any object.
     missed: bool,
 }
 
 impl Objects {
-    /// What the messages of one send of the client mean; `send` is its number.
+    /// Returns the meanings of the messages in one send of the client; `send` is its index.
     pub(crate) fn requests(&mut self, words: &[WlWord], send: usize) -> Vec<Meaning> {
         let read = |(at, word): (usize, &WlWord)| self.request(word, words, at, send);
         words.iter().enumerate().filter_map(read).collect()
     }
 
-    /// Messages of the client's last send are not known.
+    /// Notes that messages of the client's last send are missing.
     pub(crate) fn miss(&mut self) {
         self.missed = true;
     }
 
-    /// What the messages of one send of the compositor mean.
+    /// Returns the meanings of the messages in one send of the compositor.
     pub(crate) fn events(&mut self, words: &[WlWord]) -> Vec<Meaning> {
         let mut pressed = BTreeMap::new();
         let mut meanings = Vec::new();
         for (at, word) in words.iter().enumerate() {
             let mut first = || *pressed.entry((word.argument, word.hint)).or_insert(word.object);
-            // A client with two keyboards is told of one key twice.
+            // A client with two keyboards receives each key twice.
             let again = is_key(word) && word.argument != 0 && first() != word.object;
             meanings.extend(self.event(word, words, at).filter(|_| !again));
         }
         meanings
     }
 
-    /// The sends whose frames are done since this was asked last.
+    /// Returns the sends that got their frame callback since the last call.
     pub(crate) fn take_done(&mut self) -> Vec<usize> {
         std::mem::take(&mut self.done)
     }
 
-    /// The sends that were shown since this was asked last, each with when, in microseconds modulo 2^32.
+    /// Returns the sends presented since the last call, each with the time in microseconds modulo
+    /// 2^32.
     pub(crate) fn take_presented(&mut self) -> Vec<(usize, u32)> {
         std::mem::take(&mut self.presented)
     }
 
-    /// When the press was made that was told of since this was asked last, the first of them, in milliseconds modulo 2^32.
+    /// Returns the time of the first press since the last call, in milliseconds modulo 2^32.
     pub(crate) fn take_pressed(&mut self) -> Option<u32> {
         self.pressed.take()
     }
@@ -136,7 +138,8 @@ impl Objects {
         None
     }
 
-    /// A seat makes pointers and keyboards, a compositor surfaces, and the display callbacks that are no frame's.
+    /// Registers the new object: a seat creates pointers and keyboards, a compositor surfaces, and
+    /// the display sync callbacks.
     fn make(&mut self, word: &WlWord) {
         let first = word.shape() == shape::MAKE_FIRST;
         if word.object == DISPLAY && first {
@@ -149,7 +152,7 @@ impl Objects {
         }
     }
 
-    /// Whether an object is known as a surface, or is committed later in the same send.
+    /// Returns `true` if an object is a known surface, or is committed later in the same send.
     fn is_surface(&self, object: u32, after: &[WlWord]) -> bool {
         let is_commit = |word: &WlWord| (word.object, word.shape()) == (object, shape::COMMIT);
         self.surfaces.contains_key(&object) || after.iter().any(is_commit)
@@ -195,8 +198,8 @@ impl Objects {
         }
     }
 
-    /// A key where the object is no pointer, a button where it is no keyboard; of an object that is not known the time
-    /// stamp has to be near.
+    /// Returns a key unless the object is a pointer, and a button unless it is a keyboard; an
+    /// unknown object needs a current time stamp.
     fn press(&mut self, word: &WlWord) -> Option<Meaning> {
         let (button, near) = (word.hint & hint::BUTTON != 0, word.hint & hint::NEAR != 0);
         let shape = word.hint & hint::SHAPE;
@@ -221,7 +224,8 @@ impl Objects {
         Some(Meaning { act, inferred: !seen })
     }
 
-    /// A keyboard enters a surface: its modifiers are told in the same send, before or behind.
+    /// Recognizes keyboard focus: the modifiers are in the same send, before or after the enter
+    /// event.
     fn enter(&mut self, word: &WlWord, words: &[WlWord]) -> Option<Meaning> {
         let modifiers = |other: &WlWord| other.object == word.object && other.hint & hint::SHAPE == hint::MODIFIERS;
         let known = self.keyboards.contains_key(&word.object);
@@ -241,8 +245,8 @@ impl Objects {
         Some(Meaning { act, inferred: !seen })
     }
 
-    /// A frame's callback was asked for; or it is deleted behind its event, and was asked for before recording, where
-    /// it would be known else.
+    /// Recognizes a frame callback: it was requested, or its deletion follows the event and the
+    /// request preceded the recording, since it would be known otherwise.
     fn frame_done(&mut self, object: u32, after: &[WlWord]) -> Option<Meaning> {
         let deletes = |word: &WlWord| (word.object, word.shape(), word.argument) == (DISPLAY, shape::DELETE_ID, object);
         match self.callbacks.remove(&object) {
@@ -269,7 +273,7 @@ fn is_key(word: &WlWord) -> bool {
     (hint::RELEASED..=hint::REPEATED).contains(&(word.hint & hint::SHAPE))
 }
 
-/// Told by its shape alone.
+/// Inferred from the shape alone.
 fn shaped(act: Act) -> Meaning {
     Meaning { act, inferred: true }
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The words of display messages: which are input, which draw, which grab.
+//! Words of display messages: input, drawing and grabs.
 //!
-//! Of X11 a word is what the recorder keeps of one request or event: an opcode or event code and three
-//! bytes more. Of Wayland it is what a message means to its objects. Key codes and text are not among them.
+//! A word of X11 is what the recorder keeps of a request or event: an opcode or event code and
+//! three more bytes. A word of Wayland is the effect of a message on its objects. Neither contains
+//! key codes or text.
 
 use crate::decode::objects::{Act, Meaning};
 use std::collections::HashMap;
@@ -17,7 +18,7 @@ pub enum Word {
     Wayland(Meaning),
 }
 
-/// Kinds of input that are queued apart from each other.
+/// Kinds of input that are queued separately.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) enum InputDeviceKind {
     Keyboard,
@@ -25,7 +26,7 @@ pub(crate) enum InputDeviceKind {
     Pointer,
 }
 
-/// The major opcodes that a server gave its extensions.
+/// Major opcodes of a server's extensions.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Majors {
     by_name: HashMap<String, u8>,
@@ -45,7 +46,7 @@ const WARP_POINTER: u8 = 41;
 const CONVERT_SELECTION: u8 = 24;
 const SELECTION_REQUEST: u8 = 30;
 const SELECTION_NOTIFY: u8 = 31;
-/// Without the bit of events that a client had sent.
+/// Mask without the bit for events from `SendEvent`.
 const EVENT_CODE: u8 = 0x7f;
 const UNGRAB_POINTER: u8 = 27;
 const UNGRAB_KEYBOARD: u8 = 32;
@@ -68,7 +69,7 @@ impl Majors {
         self.by_name.get(name) == Some(&major)
     }
 
-    /// The class of an event that tells a client of input; releases and sent events are none.
+    /// Returns the class of an input event; `None` for releases and synthetic events.
     pub(crate) fn input_class(&self, word: Word) -> Option<InputClass> {
         let [code, extension, detail, synthetic] = match word {
             Word::X11(bytes) => bytes,
@@ -85,7 +86,7 @@ impl Majors {
         }
     }
 
-    /// Whether an event tells a client that a button was let go, which is when most programs act on a click.
+    /// Returns `true` for a button release, on which most programs act on a click.
     pub(crate) fn tells_of_release(&self, word: Word) -> bool {
         let [code, extension, detail, synthetic] = word.x11();
         match code {
@@ -96,7 +97,7 @@ impl Majors {
         }
     }
 
-    /// Whether a request changes what is seen.
+    /// Returns `true` if a request changes the picture.
     pub(crate) fn draws(&self, word: Word) -> bool {
         let [major, minor, ..] = word.x11();
         match major {
@@ -110,20 +111,20 @@ impl Majors {
         }
     }
 
-    /// Whether a client takes in what was drawn elsewhere, as compositing managers do.
+    /// Returns `true` if a client takes in damage of other windows, as compositing managers do.
     pub(crate) fn takes_damage(&self, word: Word) -> bool {
         self.is("DAMAGE", word.x11()[0]) && word.x11()[1] == SUBTRACT
     }
 
-    /// Whether a client lets input go on that was held back for it.
+    /// Returns `true` if a request releases input that is frozen for the client.
     pub(crate) fn releases_input(&self, word: Word) -> bool {
         let [major, minor, ..] = word.x11();
         let extension = || self.is("XInputExtension", major) && [XI_UNGRAB_DEVICE, XI_ALLOW_EVENTS].contains(&minor);
         [UNGRAB_POINTER, UNGRAB_KEYBOARD, ALLOW_EVENTS].contains(&major) || extension()
     }
 
-    /// The device of a press or motion that a client injects: with the XTEST extension, or as a virtual keyboard or
-    /// pointer of Wayland.
+    /// Returns the device of a press or motion that a client injects: with XTEST, or with a virtual
+    /// keyboard or pointer of Wayland.
     pub(crate) fn injects(&self, word: Word) -> Option<InputDeviceKind> {
         match word.x11()[3] {
             _ if word.act() == Some(Act::MakesKey) => Some(InputDeviceKind::Keyboard),
@@ -135,7 +136,7 @@ impl Majors {
         }
     }
 
-    /// Whether a request injects input; with the XTEST extension releases as well.
+    /// Returns `true` if a request injects input; with XTEST that includes releases.
     pub(crate) fn fakes_input(&self, word: Word) -> bool {
         if matches!(word.act(), Some(Act::MakesKey | Act::MakesButton)) {
             return true;
@@ -147,7 +148,7 @@ impl Majors {
     }
 }
 
-/// XI_KeyPress, XI_ButtonPress and XI_Motion.
+/// Classifies XI_KeyPress, XI_ButtonPress and XI_Motion.
 fn generic_class(kind: u8) -> Option<InputClass> {
     match kind {
         2 => Some(InputClass::Key),
@@ -157,7 +158,7 @@ fn generic_class(kind: u8) -> Option<InputClass> {
     }
 }
 
-/// The class of the input that a message of Wayland tells a client of.
+/// Returns the class of a Wayland input event.
 pub(crate) fn class_of(act: Act) -> Option<InputClass> {
     match act {
         Act::KeyPress | Act::GrabbedKey => Some(InputClass::Key),
@@ -168,7 +169,7 @@ pub(crate) fn class_of(act: Act) -> Option<InputClass> {
     }
 }
 
-/// The device that events of a class come from.
+/// Returns the device that produces events of a class.
 pub(crate) fn device_of(class: InputClass) -> InputDeviceKind {
     match class {
         InputClass::Key => InputDeviceKind::Keyboard,
@@ -178,7 +179,8 @@ pub(crate) fn device_of(class: InputClass) -> InputDeviceKind {
 }
 
 impl Word {
-    /// The bytes of a message of X11, which are no request, event or reply that means anything where it is of Wayland.
+    /// Returns the bytes of an X11 message; zeros for Wayland, which match no request, event or
+    /// reply of interest.
     fn x11(self) -> [u8; 4] {
         match self {
             Word::X11(bytes) => bytes,
@@ -186,7 +188,7 @@ impl Word {
         }
     }
 
-    /// What a message of Wayland does.
+    /// Returns the effect of a Wayland message.
     pub fn act(self) -> Option<Act> {
         match self {
             Word::X11(_) => None,
@@ -194,17 +196,17 @@ impl Word {
         }
     }
 
-    /// Whether what it means was told from its behaviour only.
+    /// Returns `true` if the effect was inferred from behavior only.
     pub(crate) fn is_inferred(self) -> bool {
         matches!(self, Word::Wayland(Meaning { inferred: true, .. }))
     }
 
-    /// A client asks for a selection, as for a paste.
+    /// Returns `true` if a client asks for a selection, as for a paste.
     pub(crate) fn asks_for_selection(self) -> bool {
         self.x11()[0] == CONVERT_SELECTION || self.act() == Some(Act::AsksForSelection)
     }
 
-    /// The owner of a selection is asked for it; a client is told of what it asked for. The latter is sent by the owner.
+    /// Returns `true` if the owner of a selection is asked for it.
     pub(crate) fn wants_selection(self) -> bool {
         self.x11()[0] & EVENT_CODE == SELECTION_REQUEST || self.act() == Some(Act::WantsSelection)
     }
@@ -213,32 +215,33 @@ impl Word {
         self.x11()[0] & EVENT_CODE == SELECTION_NOTIFY
     }
 
-    /// Of what a display server sends: news that the client did not ask for.
+    /// Returns `true` for an unsolicited X11 message of a display server: neither a reply nor an
+    /// error.
     pub(crate) fn is_event(self) -> bool {
         matches!(self, Word::X11(bytes) if ![ERROR, REPLY].contains(&bytes[0]))
     }
 
-    /// An X server replies to a request.
+    /// Returns `true` if an X server replies to a request.
     pub(crate) fn replies(self) -> bool {
         self.x11()[0] == REPLY
     }
 
-    /// A client has a window shown.
+    /// Returns `true` if a client maps a window.
     pub(crate) fn maps_window(self) -> bool {
         self.x11()[0] == MAP_WINDOW
     }
 
-    /// A client puts the pointer elsewhere.
+    /// Returns `true` if a client warps the pointer.
     pub(crate) fn moves_pointer(self) -> bool {
         self.x11()[0] == WARP_POINTER
     }
 
-    /// A client begins to hold all others off.
+    /// Returns `true` if a client grabs the server.
     pub(crate) fn grabs_server(self) -> bool {
         self.x11()[0] == GRAB_SERVER
     }
 
-    /// A client lets the others in again.
+    /// Returns `true` if a client ends its server grab.
     pub(crate) fn ungrabs_server(self) -> bool {
         self.x11()[0] == UNGRAB_SERVER
     }

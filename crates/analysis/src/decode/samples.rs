@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the recorder read of the kernel's counters: a time, the number of the source, and its text.
+//! Samples of kernel counters by the recorder: time, number of the source, and text.
 
 use crate::decode::bytes::Cursor;
 use tipme_record::Nanos;
 
-/// Walks the samples of the section up to its end or its damage. What is not UTF-8 text is left out.
+/// Walks the samples up to the end of the section or the first damage; skips text that is not
+/// UTF-8.
 pub(crate) fn samples(section: &[u8]) -> impl Iterator<Item = (Nanos, u32, &str)> {
     let mut cursor = Cursor::new(section);
     let samples = std::iter::from_fn(move || {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The sections of an incident: documents, and records in the order of time.
+//! Sections of an incident: JSON documents, and records in chronological order.
 
 use crate::decode::bytes::chunks;
 use crate::decode::events::{CPU_LIMIT, SchedEvent};
@@ -10,19 +10,19 @@ use tipme_record::packed::WORD_BYTES;
 use tipme_record::records::Switch;
 use tipme_record::{ChunkEntry, ChunkHead, Cpu, Nanos, RecordKind, entries};
 
-/// More scheduler records than this are not read; the oldest are left out.
+/// Maximum number of scheduler records read; beyond it, the oldest are dropped.
 pub(crate) const EVENTS_MAX: usize = 10_000_000;
 
-/// More other records than this are not read; the oldest are left out.
+/// Maximum number of other records read; beyond it, the oldest are dropped.
 pub(crate) const ENTRIES_MAX: usize = 4_000_000;
 
-/// A record outside the scheduler's class with the CPU that wrote it.
+/// Record outside the scheduler class with the CPU that wrote it.
 pub(crate) struct Placed<'a> {
     pub cpu: Cpu,
     pub entry: ChunkEntry<'a>,
 }
 
-/// The JSON document of a section; its default where there is none.
+/// Parses the JSON document of a section; the default value if the section is missing.
 pub(crate) fn document<T: for<'a> serde::Deserialize<'a> + Default>(
     incident: &Incident,
     section: Section,
@@ -30,14 +30,14 @@ pub(crate) fn document<T: for<'a> serde::Deserialize<'a> + Default>(
     incident.json(section).map_err(|cause| DiagnoseError::Document { section, cause })
 }
 
-/// All records outside the scheduler's class; of each kind in the order of time.
+/// All records outside the scheduler class, each kind in chronological order.
 pub(crate) struct Rare<'a> {
-    /// By the number of the kind.
+    /// Indexed by the number of the kind.
     by_kind: [Vec<Placed<'a>>; 256],
 }
 
 impl<'a> Rare<'a> {
-    /// Reads them; the oldest are left out where they are too many.
+    /// Reads the records, newest chunks first, and drops the oldest beyond [`ENTRIES_MAX`].
     pub(crate) fn read(incident: &'a Incident) -> Rare<'a> {
         let sections = [Section::Rare, Section::Exits].map(|section| chunks(incident.bytes(section)));
         let mut rare = Rare { by_kind: [const { Vec::new() }; 256] };
@@ -54,35 +54,38 @@ impl<'a> Rare<'a> {
         entries(chunk).for_each(|entry| self.by_kind[entry.kind as usize].push(Placed { cpu, entry }));
     }
 
-    /// The records of one kind, with the CPU that wrote each.
+    /// Returns the records of one kind, each with the CPU that wrote it.
     pub(crate) fn placed(&self, kind: RecordKind) -> &[Placed<'a>] {
         &self.by_kind[kind as usize]
     }
 
-    /// The records of one kind.
+    /// Returns the records of one kind.
     pub(crate) fn of(&self, kind: RecordKind) -> impl Iterator<Item = ChunkEntry<'a>> {
         self.placed(kind).iter().map(|placed| placed.entry)
     }
 
-    /// How many records there are before a time.
+    /// Returns the number of records before a time.
     pub(crate) fn count_before(&self, time: Nanos) -> usize {
         self.by_kind.iter().map(|list| list.partition_point(|placed| placed.entry.head.ts < time)).sum()
     }
 
-    /// Whether there are so many that the oldest were left out.
+    /// Returns `true` if the number of records reached the maximum, so that the oldest were
+    /// dropped.
     pub(crate) fn is_full(&self) -> bool {
         self.by_kind.iter().map(Vec::len).sum::<usize>() >= ENTRIES_MAX
     }
 }
 
-/// How many scheduler records a chunk has at most: packed ones are words with the highest bit set.
+/// Returns an upper bound of the scheduler records in a chunk: packed ones are words with the
+/// highest bit set.
 fn events_at_most(chunk: &[u8]) -> usize {
     let (words, _) = chunk.as_chunks::<WORD_BYTES>();
     let packed = words.iter().filter(|word| word[WORD_BYTES - 1] >= 0x80).count();
     packed + (words.len() - packed) * WORD_BYTES / Switch::SIZE
 }
 
-/// How many chunks, of these in the order in which they were opened, are too old to be read.
+/// Returns the number of leading chunks that are too old to be read; `chunks` are in the order in
+/// which they were opened.
 fn too_old(chunks: &[(ChunkHead, &[u8])]) -> usize {
     let mut events = 0;
     let newest = chunks.iter().rev().take_while(|(_, chunk)| {
@@ -92,7 +95,8 @@ fn too_old(chunks: &[(ChunkHead, &[u8])]) -> usize {
     chunks.len() - newest.count()
 }
 
-/// All that tells of the states of threads, in the order of time, and whether the oldest were left out, being too many.
+/// Returns all events that affect the states of threads, in chronological order, and `true` if the
+/// oldest were dropped because of [`EVENTS_MAX`].
 pub(crate) fn read_events<'a>(incident: &'a Incident, rare: &Rare<'_>) -> (Merge<'a>, bool) {
     let mut chunks = chunks(incident.bytes(Section::Sched));
     let oldest = too_old(&chunks);
@@ -105,7 +109,7 @@ pub(crate) fn read_events<'a>(incident: &'a Incident, rare: &Rare<'_>) -> (Merge
     (Merge::new(chunks, others), oldest > 0)
 }
 
-/// The records of one kind.
+/// Returns the records of one kind.
 pub(crate) fn typed<'a, T>(
     entries: impl Iterator<Item = ChunkEntry<'a>>,
     kind: RecordKind,
@@ -114,7 +118,7 @@ pub(crate) fn typed<'a, T>(
     entries.filter(|entry| entry.kind == kind).filter_map(|entry| read(entry.bytes)).collect()
 }
 
-/// A record with the bytes behind its fixed part.
+/// Returns a record with the bytes after its fixed part.
 pub(crate) fn with_tail<'a, T>(
     entry: ChunkEntry<'a>,
     read: fn(&[u8]) -> Option<T>,
@@ -128,7 +132,7 @@ mod tests {
     use super::*;
     use tipme_record::CHUNK_BYTES;
 
-    /// Whether some of so many chunks of these bytes are left out.
+    /// Returns `true` if some of `chunks` chunks filled with `byte` are dropped.
     fn leaves_out(byte: u8, chunks: usize) -> bool {
         let mut incident = Incident::default();
         incident.push(Section::Sched, vec![byte; chunks * CHUNK_BYTES]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! An input with its answer, and how far its handling has come.
+//! An input with its answer, and the progress of its handling.
 
 use crate::join::drawing_cause::Hop;
 use crate::join::inputs::Delivery;
@@ -7,54 +7,55 @@ use crate::join::server_drawings::Drawing;
 use tipme_measure::ThresholdProfile;
 use tipme_record::Nanos;
 
-/// How input and drawing were joined.
+/// Method by which input and drawing were joined.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Join {
-    /// Over wake-ups and messages.
+    /// By wakeups and messages.
     Exact,
-    /// By time only.
+    /// By order in time only.
     Speculative,
-    /// There was no drawing to join.
+    /// No drawing to join.
     Open,
 }
 
-/// A state in the handling of an input.
+/// Milestone in the handling of an input.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Milestone {
-    /// The first drawing that the input caused is shown.
+    /// The first drawing caused by the input is shown.
     Response,
-    /// Whoever dequeued the input waits for the next one.
+    /// The thread that dequeued the input waits for the next one.
     Handled,
-    /// The last drawing that the input caused is shown, or the command that it started is done.
+    /// The last drawing caused by the input is shown, or the command that it started has finished.
     Completed,
 }
 
-/// When a milestone was reached, and on which way.
+/// Time of a milestone, and the way to it.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Reached {
     pub milestone: Milestone,
-    /// The mark where it was not.
+    /// The mark, if the milestone was not reached.
     pub at: Nanos,
     pub drawing: Option<Drawing>,
-    /// The stays on the way, the latest first; the earliest begins with the receipt.
+    /// Hops on the way, latest first; the earliest begins with the receipt.
     pub hops: Vec<Hop>,
-    /// A person notices it from this latency on.
+    /// Threshold from which a person notices the latency.
     pub noticed: Nanos,
     pub task: Task,
 }
 
-/// The work that an input set off, as far as its delay is judged by that.
+/// Kind of work that an input started, which determines the verdict on its delay.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Task {
-    /// Work of the program that took the input.
+    /// Work of the program that received the input.
     Input,
     /// A command in a terminal, which may well take its time.
     Command,
-    /// Work of a program that takes the keys of its terminal one by one: a command that was typed into it, or a key that hangs.
+    /// Work of a program that reads the keys of its terminal one by one: a command typed into it,
+    /// or a slow key.
     Typed,
     /// A new shell up to its first prompt, or an application up to its first window.
     Start,
-    /// Programs that a shell runs on its own account, for its prompt or a completion.
+    /// Programs that a shell runs by itself, for its prompt or a completion.
     Prompt,
 }
 
@@ -65,61 +66,62 @@ impl Task {
     }
 }
 
-/// From which time on it is noticed that something is not completed.
+/// Threshold from which a person notices a missing completion.
 pub const COMPLETED: Nanos = Nanos::from_secs(1);
-/// The same for what is not handled: menus and the like take up to 400 ms where nothing is wrong.
+/// The same for an input that is not handled: menus and the like take up to 400 ms even without a
+/// problem.
 pub const NOTICED: Nanos = Nanos::from_millis(500);
 
 /// Response latency from which on a later milestone of the same delay is not reported as well.
 pub(crate) const TELLING: Nanos = Nanos::from_millis(200);
 
-/// One input and its answer.
+/// An input and its answer.
 #[derive(Clone, Debug)]
 pub(crate) struct Interaction {
     pub delivery: Delivery,
     pub join: Join,
     pub drawing: Option<Drawing>,
-    /// The way from the drawing back to the input, latest stay first; empty without an exact join.
+    /// Way from the drawing back to the input, latest hop first; empty without an exact join.
     pub hops: Vec<Hop>,
     pub end: Nanos,
-    /// End of the last drawing that the input caused, where there is more than one.
+    /// End of the last drawing caused by the input, if there is more than one.
     pub settled: Option<Nanos>,
     /// Unfinished at the mark.
     pub censored: bool,
-    /// What `end` is the end of.
+    /// Milestone at `end`.
     pub milestone: Milestone,
-    /// A person notices a latency from this one on.
+    /// Threshold from which a person notices the latency.
     pub noticed: Nanos,
-    /// The work that `end` is the end of.
+    /// Kind of work that ends at `end`.
     pub task: Task,
-    /// When the input was handled, where it was dequeued.
+    /// Time at which the input was handled, if it was dequeued.
     pub handled: Option<Nanos>,
-    /// Milestones after the response that came late.
+    /// Late milestones after the response.
     pub later: Vec<Reached>,
 }
 
 impl Interaction {
-    /// From the input to its end.
+    /// Returns the time from the input to its end.
     pub(crate) fn latency(&self) -> Nanos {
         self.end.since(self.delivery.input)
     }
 
-    /// When the input was completed, where that was long after the response.
+    /// Returns the completion time of the input, if it was long after the response.
     pub(crate) fn completed(&self) -> Option<Nanos> {
         self.later.iter().find(|reached| reached.milestone == Milestone::Completed).map(|reached| reached.at)
     }
 
-    /// Whether some of it lies in `lo..hi`.
+    /// Returns `true` if the interaction overlaps `lo..hi`.
     pub(crate) fn overlaps(&self, lo: Nanos, hi: Nanos) -> bool {
         self.delivery.input < hi && self.end > lo
     }
 
-    /// With the drawing that answers it.
+    /// Creates an interaction with the drawing that answers it.
     pub(crate) fn answered(delivery: Delivery, join: Join, first: Drawing, hops: Vec<Hop>) -> Interaction {
         Interaction { join, drawing: Some(first), hops, censored: false, ..Interaction::open(delivery, first.end) }
     }
 
-    /// Without an answer, until a time.
+    /// Creates an interaction without an answer up to `end`.
     pub(crate) fn open(delivery: Delivery, end: Nanos) -> Interaction {
         Interaction {
             delivery,
@@ -137,7 +139,7 @@ impl Interaction {
         }
     }
 
-    /// The interaction as one that ends with a later milestone.
+    /// Returns a copy that ends with a later milestone.
     pub(crate) fn until(&self, reached: &Reached, mark: Nanos) -> Interaction {
         Interaction {
             join: Join::Exact,
@@ -156,7 +158,7 @@ impl Interaction {
 }
 
 impl Join {
-    /// The name in JSON.
+    /// Returns the name in JSON.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Join::Exact => "exact",
@@ -167,7 +169,7 @@ impl Join {
 }
 
 impl Milestone {
-    /// The name in JSON.
+    /// Returns the name in JSON.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Milestone::Response => "response",

@@ -13,40 +13,41 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use tipme_measure::InputClass;
 use tipme_record::{Nanos, Pid, Tid};
 
-/// Pause between two frames from which on an animation visibly stops.
+/// Gap between two frames from which on an animation visibly stops.
 pub(crate) const HITCH: Nanos = Nanos::from_millis(100);
 
-/// A remote shell echoes what is typed where it did so of so many keys just before; it echoes no password.
+/// Number of preceding keys with an echo after which a remote shell is expected to echo the next
+/// one; passwords have no echo.
 const ECHOES_MIN: usize = 3;
 
-/// Maximum number of answered inputs of each class, and minimum number of them after which a drawing must recur with the same
-/// delay to be a blinking caret.
+/// Maximum number of answered inputs of each class, and minimum number of them after which a
+/// drawing must recur with the same delay to be a blinking caret.
 const ANSWERED_MAX: usize = 64;
 const BLINKS_MIN: usize = 2;
-/// Drawings that are taken for one change at most: a second of frames.
+/// Maximum number of drawings taken for one change: a second of frames.
 const RUN_MAX: usize = 64;
 
-/// Inputs and drawings of one connection, as far as they are joined, for the search for answers of others.
+/// Joined inputs and drawings of one connection, for the search for answers from others.
 pub(crate) struct AskedOthers<'a> {
     pub recording: &'a Recording,
     pub work: &'a Work<'a>,
-    /// By client, when it took keys and clicks.
+    /// Receipts of keys and clicks, by client.
     pub presses: &'a HashMap<Pid, BTreeSet<Nanos>>,
     /// Receipts of button releases on this connection, with the receiving thread.
     pub releases: Option<&'a BTreeMap<Nanos, Tid>>,
-    /// Drawings that no input led to without others who were asked, and whose they are.
+    /// Drawings without a cause within the program itself, with the drawing thread.
     pub unexplained: &'a [(Nanos, Tid, PartPlace)],
-    /// All drawings, in the order of time.
+    /// All drawings, in chronological order.
     pub drawn: &'a [(Nanos, PartPlace)],
-    /// By class, when inputs that were answered had been sent.
+    /// Send times of answered inputs, by class.
     pub answered: &'a HashMap<InputClass, Vec<Nanos>>,
-    /// Of the keys and clicks so far, whether something was drawn.
+    /// `true` for each key and click so far that led to a drawing.
     pub shown: &'a [bool],
 }
 
 impl AskedOthers<'_> {
-    /// Returns the answer of others that arrived long after the program's own first drawing, such as a page after its link
-    /// looked pressed.
+    /// Returns the answer of others that arrived long after the program's own first drawing, such
+    /// as a page after its link looked pressed.
     pub(crate) fn completed(&self, delivery: &Delivery, answered: Nanos) -> Option<Reached> {
         let (at, tid) = delivery.dequeued?;
         let terminal = commands::writers(self.recording, tid, at).next().is_some();
@@ -61,8 +62,8 @@ impl AskedOthers<'_> {
         Some(Reached { milestone, at, drawing: Some(drawing), hops, noticed: COMPLETED, task })
     }
 
-    /// The answer that came from others who were asked because of a key or click, before the next one was taken; only where
-    /// something was drawn this long after it.
+    /// Returns the answer of others to a key or click, before the next one was received. There must
+    /// be a drawing at least `after` past the input.
     fn answer(&self, delivery: &Delivery, after: Nanos) -> Option<AskedAnswer> {
         let drawn = self.drawn_before_next(delivery, after)?;
         let (at, _) = delivery.dequeued?;
@@ -70,18 +71,18 @@ impl AskedOthers<'_> {
         let until = drawn.last().map_or(at, |(sent, ..)| *sent);
         let release = releases.and_then(|all| all.range(at..until).next()).map(|(taken, by)| (*taken, *by));
         let blinks = |sent: Nanos| self.blinks(at, sent);
-        // What comes long after the echo is no echo.
+        // A drawing long after the echo is no echo.
         let terminals = after >= COMPLETED || self.echoes();
         self.work.answered_by_others(delivery, release, drawn, terminals, blinks)
     }
 
-    /// The answer to an input that has none by itself.
+    /// Returns the answer of others to an input that has no answer otherwise.
     pub(crate) fn any(&self, delivery: &Delivery) -> Option<AskedAnswer> {
         self.answer(delivery, Nanos(0)).or_else(|| self.by_request(delivery, NOTICED))
     }
 
-    /// The answer, so long after a key or click, that followed the reply of another process which was at work on a request of
-    /// the program.
+    /// Returns the answer, at least `after` past a key or click, that followed the reply of another
+    /// process at work on a request of the program.
     fn by_request(&self, delivery: &Delivery, after: Nanos) -> Option<AskedAnswer> {
         let drawn = self.drawn_before_next(delivery, after)?;
         let first = drawn.partition_point(|(sent, ..)| *sent < delivery.input.after(after));
@@ -93,11 +94,11 @@ impl AskedOthers<'_> {
         self.shown.len() >= ECHOES_MIN && self.shown.iter().rev().take(ECHOES_MIN).all(|shown| *shown)
     }
 
-    /// The drawings after a key or click, up to the next one, that no input led to by itself; none where nothing was drawn so
-    /// long after it.
+    /// Returns the drawings without a cause in the program between a key or click and the next one;
+    /// `None` if the last one is less than `after` past the input.
     fn drawn_before_next(&self, delivery: &Delivery, after: Nanos) -> Option<&[(Nanos, Tid, PartPlace)]> {
         let (at, _) = delivery.dequeued.filter(|_| delivery.class != InputClass::Motion)?;
-        // What is sealed goes a little beyond the mark.
+        // The recorder seals the window a little after the mark.
         if at > self.recording.mark {
             return None;
         }
@@ -109,8 +110,8 @@ impl AskedOthers<'_> {
         late.then_some(drawn)
     }
 
-    /// Whether the drawings that one belongs to, without a pause in between, began so long after other inputs, too, which
-    /// had been answered: a caret blinks.
+    /// Returns `true` if the uninterrupted run of drawings with this one began equally long after
+    /// other, answered inputs: a blinking caret.
     fn blinks(&self, at: Nanos, sent: Nanos) -> bool {
         let run =
             self.drawn[..self.drawn.partition_point(|(drawn, _)| *drawn <= sent)].iter().rev().map(|(drawn, _)| *drawn);
@@ -127,7 +128,7 @@ impl AskedOthers<'_> {
     }
 }
 
-/// For how long nothing had been drawn before the last of some drawings, which is of this time.
+/// Returns the gap before the drawing at `sent`.
 pub(crate) fn paused_before(drawn: &[(Nanos, PartPlace)], sent: Nanos) -> Nanos {
     let before = drawn.partition_point(|(at, _)| *at < sent).checked_sub(1);
     before.map_or(Nanos(0), |last| sent.since(drawn[last].0))

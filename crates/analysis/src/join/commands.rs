@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Commands: what a key starts behind a terminal, until the terminal is read again.
+//! Commands: the work that a key starts behind a terminal, until the terminal is read again.
 //!
-//! A terminal is a display server in small, and the program that reads it is its client. A shell that waits for its
-//! child does not read; a multiplexer (tmux, screen) reads one terminal and writes to another, whose reader counts.
+//! A terminal is a small display server, and the program that reads it is its client. A shell that
+//! waits for its child does not read; a multiplexer (tmux, screen) reads one terminal and writes to
+//! another one, and the reader of the latter counts.
 
 use crate::join::answer::{COMPLETED, Interaction, Milestone, Reached, Task};
 use crate::join::drawing_cause::Hop;
@@ -15,34 +16,36 @@ use crate::timeline::threads::{Span, ThreadState};
 use crate::timeline::waits::Waited;
 use tipme_record::{Nanos, Tid};
 
-/// Quicker commands are not looked at.
+/// Minimum duration of a command that is considered.
 const COMMAND_MIN: Nanos = Nanos::from_millis(300);
 
-/// What a terminal emulator writes belongs to a key that it dequeued this long ago, at most.
+/// Maximum time from the receipt of a key by a terminal emulator to a write that belongs to the
+/// key.
 const HANDLED_MAX: Nanos = Nanos::from_secs(5);
 
-/// A terminal emulator hands a key on within this time after it has dequeued it.
+/// Maximum time from the receipt of a key by a terminal emulator to its write to the terminal.
 const WRITTEN_MAX: Nanos = Nanos::from_millis(2);
 
-/// A multiplexer hands it on within this time.
+/// Maximum time for which a multiplexer holds a key.
 const RELAYED_MAX: Nanos = Nanos::from_millis(50);
 
-/// Wake-ups by the thread that took a key that are looked at.
+/// Maximum number of wakeups considered by the thread that received a key.
 const WAKES_MAX: usize = 64;
 
-/// So many keys that a program took one by one tell that its terminal does not collect lines.
+/// Minimum number of keys received one by one for a terminal in non-canonical mode, which does not
+/// collect lines.
 const KEYS_MIN: usize = 3;
 
-/// Multiplexers inside one another, at most.
+/// Maximum number of nested multiplexers.
 const RELAYS_MAX: usize = 3;
 
-/// The stays on the way from a write to a terminal to the end of what it started, the latest first.
+/// Hops from a write to a terminal to the end of the work that it started, latest first.
 struct Way {
     end: Nanos,
     hops: Vec<Hop>,
 }
 
-/// The command that an input started, where it took long: until whoever reads the terminal reads it again.
+/// Returns the long command that an input started: until the reader of the terminal reads it again.
 pub(crate) fn command(recording: &Recording, delivery: &Delivery, handled: Nanos) -> Option<Reached> {
     let (at, tid) = delivery.dequeued?;
     let until = handled.max(at.after(WRITTEN_MAX)).min(at.after(HANDLED_MAX));
@@ -53,7 +56,7 @@ pub(crate) fn command(recording: &Recording, delivery: &Delivery, handled: Nanos
     Some(Reached { milestone: Milestone::Completed, at: end, drawing: None, hops, noticed: COMPLETED, task })
 }
 
-/// The kind of work that a program behind a terminal did before it read that again.
+/// Returns the kind of work that a program behind a terminal did before it read the terminal again.
 fn task(recording: &Recording, last: &Hop) -> Task {
     if does_itself(recording, last) {
         return if waits_for_child(recording, last) { Task::Input } else { Task::Typed };
@@ -61,8 +64,9 @@ fn task(recording: &Recording, last: &Hop) -> Task {
     if is_own_account(recording, last) { Task::Prompt } else { Task::Command }
 }
 
-/// Returns `true` if a shell spent most of a stay on programs that it ran for a prompt, a completion or a function. Command
-/// substitutions stay in the shell's process group, whereas a typed command comes first and gets a group of its own.
+/// Returns `true` if a shell spent most of a stay on programs that it ran for a prompt, a
+/// completion or a function. Command substitutions stay in the shell's process group, whereas a
+/// typed command comes first and gets a group of its own.
 fn is_own_account(recording: &Recording, stay: &Hop) -> bool {
     let life = recording.tasks.life(stay.tid, stay.hi);
     let Some(shell) = life.filter(|life| life.from <= stay.lo) else { return false };
@@ -74,15 +78,16 @@ fn is_own_account(recording: &Recording, stay: &Hop) -> bool {
     end.is_some_and(|end| end.since(from).0 * 2 >= stay.hi.since(stay.lo).0)
 }
 
-/// Whether a program that takes key after key from its terminal answers the person itself, as an editor does; a shell gives
-/// the terminal to what it starts, in a process group of its own.
+/// Returns `true` if a program that reads key after key from its terminal answers the user itself,
+/// like an editor. A shell instead hands the terminal to the programs that it starts in process
+/// groups of their own.
 fn does_itself(recording: &Recording, stay: &Hop) -> bool {
     let Some(own) = recording.tasks.life(stay.tid, stay.hi) else { return false };
     let has_terminal = |child: &Life| child.session == own.session && child.group != own.group;
     !children(recording, own).any(has_terminal) && takes_keys(recording, stay.tid, stay.lo)
 }
 
-/// Whether it waited for a child that it had started meanwhile, for most of the time.
+/// Returns `true` if the program waited most of the time for a child that it started meanwhile.
 fn waits_for_child(recording: &Recording, stay: &Hop) -> bool {
     let awaited = |child: &Life| {
         let within = child.from > stay.lo && child.from < stay.hi;
@@ -91,8 +96,8 @@ fn waits_for_child(recording: &Recording, stay: &Hop) -> bool {
     recording.tasks.life(stay.tid, stay.hi).is_some_and(|own| children(recording, own).any(awaited))
 }
 
-/// The process that was started in a terminal by an input: started by the one that read the terminal, the longest where there
-/// are several, or itself the last on the way.
+/// Returns the process that an input started in a terminal: the longest-running new child of the
+/// terminal's reader, or the reader itself, if it is new.
 pub(crate) fn started<'a>(recording: &'a Recording, interaction: &Interaction) -> Option<&'a Life> {
     let last = interaction.hops.first()?;
     let reader = recording.tasks.pid(last.tid, last.hi);
@@ -108,14 +113,15 @@ fn children<'a>(recording: &'a Recording, own: &Life) -> impl Iterator<Item = &'
     recording.tasks.lives().iter().filter(move |life| life.parent == pid && life.tid.0 == life.pid.0)
 }
 
-/// Whether so many writes to its terminal each woke a thread before a time: a terminal that collects lines wakes nobody for a key.
+/// Returns `true` if at least [`KEYS_MIN`] writes to the terminal before a time each woke the
+/// reader: a terminal that collects lines wakes no thread for a single key.
 fn takes_keys(recording: &Recording, reader: Tid, before: Nanos) -> bool {
     let keys = recording.terminals.written_to(reader, Nanos(0), before);
     keys.filter_map(|(writer, at)| woken(recording, writer, reader, at)).nth(KEYS_MIN - 1).is_some()
 }
 
-/// Who writes to the terminal after a key: the thread that dequeued it, one of its process that it then woke, or one that
-/// that one woke.
+/// Returns the threads that write to a terminal after a key: the thread that dequeued it, threads
+/// of its process that it woke, and threads that these woke in turn.
 pub(crate) fn writers(recording: &Recording, reader: Tid, at: Nanos) -> impl Iterator<Item = (Nanos, Tid)> {
     let own = recording.tasks.pid(reader, at);
     let woken = move |(at, tid): (Nanos, Tid)| {
@@ -127,7 +133,7 @@ pub(crate) fn writers(recording: &Recording, reader: Tid, at: Nanos) -> impl Ite
     all.filter(|(_, tid)| recording.terminals.writes(*tid))
 }
 
-/// The ways on from the thread that took a key to a writer, and from there to the ends of commands that took long.
+/// Returns the ways from the thread that received a key over a writer to the ends of long commands.
 fn begun(recording: &Recording, taken: (Tid, Nanos), writer: (Tid, Nanos), until: Nanos) -> Vec<Way> {
     let ((reader, at), (tid, from)) = (taken, writer);
     let worked = recording.pause_after(tid, from.after(Nanos(1)), Pause::EventWait).min(at.after(HANDLED_MAX));
@@ -141,7 +147,7 @@ fn begun(recording: &Recording, taken: (Tid, Nanos), writer: (Tid, Nanos), until
     ways
 }
 
-/// The ways on from a thread that writes to terminals.
+/// Returns the ways on from a thread that writes to terminals.
 fn follow(recording: &Recording, writer: Tid, lo: Nanos, hi: Nanos, relays: usize) -> Vec<Way> {
     let own = recording.tasks.pid(writer, lo);
     let readers = recording.terminals.reached(writer, lo, hi).into_iter();
@@ -152,7 +158,8 @@ fn follow(recording: &Recording, writer: Tid, lo: Nanos, hi: Nanos, relays: usiz
     readers.filter(other).filter_map(|(reader, written)| read(recording, writer, reader, written, relays)).collect()
 }
 
-/// What a reader did with what was written, and those whom it handed it on to.
+/// Returns the work of a reader on written data, or of the programs to which it relayed the data,
+/// if they took longer.
 fn read(recording: &Recording, writer: Tid, reader: Tid, written: Nanos, relays: usize) -> Option<Way> {
     let woken = woken(recording, writer, reader, written)?;
     let end = recording.pause_after(reader, woken, Pause::EventWait);
@@ -167,7 +174,8 @@ fn read(recording: &Recording, writer: Tid, reader: Tid, written: Nanos, relays:
     relayed.chain([here]).max_by_key(|way| way.end)
 }
 
-/// The ways on through a reader that writes to a further terminal, or wakes a thread of another process that does.
+/// Returns the ways on over a reader that writes to another terminal, or wakes a thread of another
+/// process that does.
 fn relayed(recording: &Recording, reader: Tid, woken: Nanos, relays: usize) -> impl Iterator<Item = Way> {
     let until = if relays == 0 { woken } else { woken.after(RELAYED_MAX) };
     let own = recording.tasks.pid(reader, woken);
@@ -178,8 +186,9 @@ fn relayed(recording: &Recording, reader: Tid, woken: Nanos, relays: usize) -> i
     writers.flat_map(move |(at, writer)| follow(recording, writer, at, at.after(RELAYED_MAX), relays.saturating_sub(1)))
 }
 
-/// When the reader that waited for its terminal, or was stopped, got what was written. A terminal that collects lines
-/// wakes nobody before the line ends: then a later write does.
+/// Returns the time at which the reader, which waited for its terminal or was stopped, got the
+/// written data. A terminal that collects lines wakes no thread before the end of the line: a later
+/// write does.
 fn woken(recording: &Recording, writer: Tid, reader: Tid, written: Nanos) -> Option<Nanos> {
     let span = recording.timeline.at(reader, written)?;
     let waits = recording.is_event_wait(&span) && span.segment.state == ThreadState::Blocked;
@@ -191,7 +200,8 @@ fn is_stopped(recording: &Recording, span: &Span) -> bool {
     span.segment.state == ThreadState::Blocked && recording.waits.kind(span) == Waited::Stopped
 }
 
-/// When a program that was started below a reader, and takes input itself, waited for it after it had shown a window.
+/// Returns the first event wait, after its first window, of a program started below a reader that
+/// receives input itself.
 fn shown_below(recording: &Recording, reader: Tid, woken: Nanos, end: Nanos) -> Option<(Nanos, Tid)> {
     if end.since(woken) < COMMAND_MIN {
         return None;
@@ -206,12 +216,14 @@ fn shown_below(recording: &Recording, reader: Tid, woken: Nanos, end: Nanos) -> 
     below.filter_map(ready).filter(|(at, _)| *at < end).min()
 }
 
-/// When a program below a reader first waited for input on the same terminal (a pager, an interpreter).
+/// Returns the first event wait of a program below a reader that reads the same terminal (a pager,
+/// an interpreter).
 fn read_below(recording: &Recording, reader: Tid, woken: Nanos, end: Nanos) -> Option<(Nanos, Tid)> {
     let shell = recording.tasks.pid(reader, woken);
     let fellows = recording.terminals.fellows(reader).filter(|tid| *tid != reader);
     let new = recording.tasks.lives().iter().filter(|life| life.from > woken && life.from < end);
-    // A session has one terminal; what reads another one, as a daemon may, asks elsewhere.
+    // A session has one terminal; a program that reads another one, such as a daemon, has other
+    // users.
     let session = recording.tasks.process(shell, end).map(|life| life.session);
     let here = new.filter(|life| Some(life.session) == session);
     let quiet = here.map(|life| life.tid).filter(|tid| recording.reads_terminal(*tid));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Compositing managers: what a client draws is shown only when that client of its own has drawn the screen.
+//! Compositing managers: a client's drawing is shown only after another client, the manager, has
+//! drawn the screen.
 
 use crate::decode::messages::Side;
 use crate::join::answer::{Interaction, Join, Milestone, Reached, Task};
@@ -9,26 +10,26 @@ use crate::timeline::recording::Recording;
 use tipme_measure::InputClass;
 use tipme_record::{Nanos, Pid, Tid};
 
-/// A client that takes in damage and draws at least so often composes the screen.
+/// Minimum number of damage requests and of drawings of a client that composes the screen.
 const FRAMES_MIN: usize = 3;
 
-/// A screen that is shown later than this after what was drawn was late.
+/// Delay from a drawing to the composed screen from which on the screen was late.
 const LATE_MIN: Nanos = Nanos::from_millis(200);
 
-/// The manager hears of a drawing within this time.
+/// Maximum time until the manager receives the damage of a drawing.
 const HEARD_MAX: Nanos = Nanos::from_millis(2);
 
-/// It may return to its event wait this long before its drawing is sent.
+/// Maximum time by which the manager may return to its event wait before its drawing is sent.
 const SENT_MAX: Nanos = Nanos::from_millis(20);
 
-/// A compositing manager: its process, its server, and its drawings by time.
+/// Process, server and chronological drawings of a compositing manager.
 pub(crate) struct CompositingManager {
     client: Pid,
     server: Pid,
     drawn: Vec<(Nanos, Tid)>,
 }
 
-/// All compositing managers.
+/// Finds all compositing managers.
 pub(crate) fn compositors(recording: &Recording) -> Vec<CompositingManager> {
     let streams = recording.messages.streams().iter();
     let found = streams.filter_map(|stream| {
@@ -44,7 +45,8 @@ pub(crate) fn compositors(recording: &Recording) -> Vec<CompositingManager> {
     found.collect()
 }
 
-/// When a response was shown at last, where the manager was busy or stopped from the drawing on until then.
+/// Returns the time at which a response was finally shown, if the manager was busy or stopped from
+/// the drawing until then.
 pub(crate) fn shown(
     recording: &Recording,
     compositors: &[CompositingManager],

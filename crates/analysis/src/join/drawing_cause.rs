@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whether an input caused a drawing: the way back from the drawing over wake-ups, terminals and
-//! display messages until a burst in which the client dequeued an input event.
+//! Cause of a drawing: the way back over wakeups, terminals and display messages to a burst in
+//! which the client dequeued an input event.
 //!
-//! An idle wait leads to its waker only, since what the thread did before has nothing to do with what
-//! it does now. So does a wait for a condition, of threads that dequeue no input themselves: they get their work so.
-//! Inside a burst both the thread and those who ended its waits may lead to an input; the
-//! latest one counts. What was written to the terminal of a thread that was busy did not wake it, but
-//! is read in the end, unless another program takes it: each such write is a way of its own. So is what threads that
-//! dequeue input gave to another one of their process while that one was ready and got no CPU, and what a thread may
-//! have been asked while it was stopped or got none: a key that was handed over to an input method is answered by what
-//! comes back from there.
+//! An idle wait leads to its waker only, since the earlier work of the thread is unrelated. So does
+//! a wait for a condition in threads that dequeue no input themselves: they get their work in this
+//! way. Inside a burst, the thread itself and the threads that ended its waits may lead to an
+//! input; the latest one counts. A write to the terminal of a busy thread does not wake it, but is
+//! read in the end, unless another program reads it: each such write is a way of its own. So is
+//! work handed by input threads to a runnable thread of their process that got no CPU, and a
+//! request that a stopped or runnable thread may have received: the reply of an input method
+//! answers a key handed to it.
 //!
-//! Who draws in frames has a timer, or a compositor of Wayland, wake it for the next one: over a short wait of that kind
-//! the way goes on to what the thread did before. A thread that drew frame after frame already when the input was
-//! dequeued would have drawn anyway: then the drawing may answer the input or not.
+//! A thread that draws in frames is woken for the next one by a timer or a Wayland compositor: over
+//! a short wait of that kind, the way continues to the earlier work of the thread. A thread that
+//! already drew frame after frame when the input was dequeued would have drawn anyway: then the
+//! drawing may or may not answer the input.
 
 use crate::decode::messages::Side;
 use crate::join::server_drawings::missed;
@@ -23,30 +24,31 @@ use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 use tipme_record::{Nanos, Pid, Tid};
 
-/// Threads that one walk visits at most.
+/// Maximum number of threads visited in one walk.
 const NODES_MAX: usize = 128;
 
-/// Writes to a busy thread's terminal that are followed, the latest ones.
+/// Maximum number of writes to a busy thread's terminal that are followed, latest first.
 const WRITES_MAX: usize = 16;
 
-/// Steps, and places that they lead to, that are kept at most; then they are looked for again.
+/// Maximum number of cached steps and the places they lead to; the cache is cleared beyond it.
 const STEPS_MAX: usize = 262_144;
 
-/// Waits for a frame on one way at most: a frame is begun, drawn and shown by a timer each.
+/// Maximum number of frame waits on one way: timers begin, draw and show a frame.
 const FRAMES_MAX: usize = 3;
 
-/// A stay of the way in one thread.
+/// Time that the way spends in one thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Hop {
     pub tid: Tid,
     pub lo: Nanos,
     pub hi: Nanos,
-    /// An answer over the network ends it, which the thread waited for, whatever else woke it before: the inode of the
-    /// connection, 0 where that is not known.
+    /// A network answer for which the thread waited ends the hop, whatever woke the thread before:
+    /// inode of the connection, 0 if unknown.
     pub awaits: Option<u64>,
 }
 
-/// A burst that dequeued input: the thread, from when until when it could have dequeued it, and the way there.
+/// Burst that dequeued input: the thread, the time in which it could have dequeued it, and the way
+/// there.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct InputBurst {
     pub tid: Tid,
@@ -57,53 +59,55 @@ pub(crate) struct InputBurst {
     pub doubtful: bool,
 }
 
-/// Where a walk ended.
+/// End of a walk.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Trace {
-    /// In bursts that dequeued input, the earliest first.
+    /// In bursts that dequeued input, earliest first.
     Input(Vec<InputBurst>),
-    /// At a timer, a device or something older: no input caused the drawing.
+    /// At a timer, a device or an older event: no input caused the drawing.
     Elsewhere,
-    /// The way was lost.
+    /// Unknown: the way was lost.
     Lost,
 }
 
-/// Where the way goes on from what a thread did until a time: the same in each walk over a connection.
+/// Continuation of the way from a thread's work until a time: the same in each walk over a
+/// connection.
 enum WalkStep {
-    /// What it wrote to a terminal was written by another one, at a time.
+    /// Another thread wrote the data that it delivered to a terminal, at a time.
     Written(Tid, Nanos),
-    /// It had dequeued input: the begin of the burst, and the latest receipt in it.
+    /// The thread had dequeued input: start of the burst, and the latest receipt in it.
     Input {
         from: Nanos,
         latest: Nanos,
     },
-    /// A client asked for it, at a time.
+    /// A client requested it, at a time.
     Requested(Tid, Nanos),
     Work(Origins),
 }
 
-/// What may have led to the work of a thread, each a thread and until when.
+/// Possible origins of a thread's work, each a thread and a time.
 struct Origins {
     burst: Burst,
-    /// Each a way of its own.
+    /// Each is a separate way.
     apart: Vec<(Tid, Nanos)>,
     helpers: Vec<(Tid, Nanos)>,
-    /// Begins of its wait for a frame, and after each event that interrupted it.
+    /// Starts of its wait for a frame, which each interrupting event splits.
     frame: Vec<Nanos>,
 }
 
-/// The steps of all walks over one connection that were looked for: what is drawn in a row has most of its way in common.
+/// Cache of the steps of all walks over one connection: consecutive drawings have most of their way
+/// in common.
 pub(crate) struct Steps<'a> {
     recording: &'a Recording,
     receipts: &'a Receipts,
     stream: usize,
     client: Pid,
     known: HashMap<(Tid, Nanos), Rc<WalkStep>>,
-    /// Of these, with the places that they lead to.
+    /// Number of known steps, plus the places that they lead to.
     kept: usize,
 }
 
-/// When each thread of a client dequeued input events on one stream.
+/// Receipts of input events on one stream, by thread of the client.
 #[derive(Default)]
 pub(crate) struct Receipts {
     by_tid: HashMap<Tid, Vec<Nanos>>,
@@ -114,13 +118,13 @@ struct Node {
     tid: Tid,
     hi: Nanos,
     parent: usize,
-    /// Which way it belongs to, an index into the walk's `best`.
+    /// Index of its way in the walk's `best`.
     way: usize,
-    /// Waits for a frame between it and the drawing.
+    /// Number of frame waits between it and the drawing.
     frames: usize,
-    /// Whether the last of these waits was its own thread's.
+    /// `true` if the last of these waits was in the same thread.
     before_frame: bool,
-    /// Whether an event interrupted that wait later.
+    /// `true` if an event interrupted that wait later.
     interrupted: bool,
 }
 
@@ -130,9 +134,9 @@ struct CauseWalk<'s, 'a> {
     nodes: Vec<Node>,
     /// Nodes still to visit, by time.
     open: BTreeSet<(Nanos, usize)>,
-    /// The node of each way, thread and time.
+    /// Node of each way, thread and time.
     known: HashMap<(usize, Tid, Nanos), usize>,
-    /// The best place of each way so far.
+    /// Best place of each way so far.
     best: Vec<Option<Best>>,
     lost: bool,
 }
@@ -141,11 +145,11 @@ struct CauseWalk<'s, 'a> {
 #[derive(Clone, Copy)]
 struct Best {
     node: usize,
-    /// Begin of the burst.
+    /// Start of the burst.
     from: Nanos,
-    /// The latest receipt in it.
+    /// Latest receipt in the burst.
     latest: Nanos,
-    /// A thread on the way drew frame after frame already.
+    /// A thread on the way already drew frame after frame.
     doubtful: bool,
 }
 
@@ -163,12 +167,12 @@ impl Receipts {
         self.earliest = Some(self.earliest.map_or(at, |earliest| earliest.min(at)));
     }
 
-    /// Whether any thread took an input in `lo..=hi`.
+    /// Returns `true` if any thread received an input in `lo..=hi`.
     pub(crate) fn any(&self, lo: Nanos, hi: Nanos) -> bool {
         self.by_tid.keys().any(|tid| self.latest(*tid, lo, hi).is_some())
     }
 
-    /// The latest receipt of a thread in `lo..=hi`.
+    /// Returns the latest receipt of a thread in `lo..=hi`.
     fn latest(&self, tid: Tid, lo: Nanos, hi: Nanos) -> Option<Nanos> {
         let times = self.by_tid.get(&tid)?;
         let index = times.partition_point(|time| *time <= hi).checked_sub(1)?;
@@ -177,7 +181,7 @@ impl Receipts {
 }
 
 impl WalkStep {
-    /// It and the places that it leads to.
+    /// Returns the size of the step: itself and the places that it leads to.
     fn places(&self) -> usize {
         match self {
             WalkStep::Written(..) | WalkStep::Input { .. } | WalkStep::Requested(..) => 1,
@@ -192,13 +196,13 @@ impl<'a> Steps<'a> {
         Steps { recording, receipts, stream, client, known: HashMap::new(), kept: 0 }
     }
 
-    /// Walks back from what a thread did at a time.
+    /// Walks back from the work of a thread at a time.
     pub(crate) fn back(&mut self, tid: Tid, at: Nanos) -> Trace {
         let (nodes, open, known, best) = (Vec::new(), BTreeSet::new(), HashMap::new(), Vec::new());
         CauseWalk { steps: self, nodes, open, known, best, lost: false }.back(tid, at)
     }
 
-    /// The step from what a thread did until a time.
+    /// Returns the step back from the work of a thread until a time, from the cache if possible.
     fn leads_of(&mut self, tid: Tid, hi: Nanos) -> Rc<WalkStep> {
         if let Some(step) = self.known.get(&(tid, hi)) {
             return Rc::clone(step);
@@ -232,15 +236,17 @@ impl<'a> Steps<'a> {
         WalkStep::Work(Origins { burst, apart, helpers, frame: self.recording.frame_waits(tid, burst.start) })
     }
 
-    /// The burst of a thread; where it takes no input, only what it does since it last waited for a condition.
+    /// Returns the burst of a thread; for one that receives no input, only the part since its last
+    /// wait for a condition.
     fn burst(&self, tid: Tid, hi: Nanos) -> Burst {
         let burst = self.recording.burst(tid, hi);
         let takes_input = self.receipts.by_tid.contains_key(&tid) || self.recording.terminals.reads(tid);
         if takes_input { burst } else { self.recording.since_condition(tid, burst, hi) }
     }
 
-    /// A server answers the request on this stream that it dequeued last: who sent it, and when. It cannot have been
-    /// idle since then: where it was, the right send is not recorded, and the request is as old as its receipt.
+    /// Returns the sender and time of the last request on this stream that a server dequeued, which
+    /// it answers. The server cannot have been idle since: if it was, the right send is not
+    /// recorded, and the request counts from its receipt.
     fn request_before(&self, server: Tid, lo: Nanos, hi: Nanos) -> Option<(Tid, Nanos)> {
         let (at, place) = self.recording.messages.last_received(server, hi)?;
         let stream = self.recording.messages.stream(place.stream)?;
@@ -249,8 +255,8 @@ impl<'a> Steps<'a> {
         (at >= lo && place.stream == self.stream).then_some((sent.tid, since))
     }
 
-    /// Threads that dequeue input and ran while another one of their process waited for a CPU for long: what is given to a
-    /// thread that is ready wakes nobody.
+    /// Returns the threads that dequeue input and ran while another one of their process waited
+    /// long for a CPU: work handed to a runnable thread causes no wakeup.
     fn readers(&self, tid: Tid, burst: &Burst, hi: Nanos) -> Vec<(Tid, Nanos)> {
         let takes_input = self.receipts.by_tid.contains_key(&tid);
         if takes_input || self.recording.tasks.pid(tid, hi) != self.client {
@@ -263,8 +269,8 @@ impl<'a> Steps<'a> {
         readers
     }
 
-    /// Bursts in which somebody may have asked a thread for something while it was held up. What display servers are asked is
-    /// recorded.
+    /// Returns the bursts in which a thread may have been sent a request while it was held up;
+    /// requests to display servers are recorded.
     fn askers(&self, tid: Tid, burst: &Burst, hi: Nanos) -> Vec<(Tid, Nanos)> {
         if self.recording.messages.is_server(self.recording.tasks.pid(tid, hi)) {
             return Vec::new();
@@ -278,7 +284,7 @@ impl CauseWalk<'_, '_> {
         let Some(earliest) = self.steps.receipts.earliest else { return Trace::Elsewhere };
         self.best.push(None);
         self.add(tid, at, usize::MAX, 0);
-        // The latest first: the latest receipt counts, and the nodes are bounded.
+        // Latest first: the latest receipt counts, and the nodes are bounded.
         while let Some((_, index)) = self.open.pop_last() {
             let node = &self.nodes[index];
             let known = self.best[node.way].map_or(earliest, |best| best.latest);
@@ -306,7 +312,7 @@ impl CauseWalk<'_, '_> {
         }
     }
 
-    /// A node dequeued input: its way ends there.
+    /// Ends a way at a node that dequeued input.
     fn end(&mut self, index: usize, from: Nanos, latest: Nanos) {
         let way = self.nodes[index].way;
         if self.best[way].is_none_or(|best| best.latest < latest || self.is_shorter(best, (index, latest))) {
@@ -315,7 +321,7 @@ impl CauseWalk<'_, '_> {
         }
     }
 
-    /// Opens what may have led to a node's work.
+    /// Adds the possible origins of a node's work.
     fn go_on(&mut self, index: usize, work: &Origins) {
         let way = self.nodes[index].way;
         for (tid, at) in &work.apart {
@@ -335,13 +341,14 @@ impl CauseWalk<'_, '_> {
         }
     }
 
-    /// Whether a node leads to the same receipt over fewer threads: who was waited for on the way explains a wait, and
-    /// is no part of the way.
+    /// Returns `true` if a node leads to the same receipt over fewer threads: a thread that was
+    /// waited for on the way explains a wait, and is no part of the way.
     fn is_shorter(&self, best: Best, (index, latest): (usize, Nanos)) -> bool {
         best.latest == latest && self.length(index) < self.length(best.node)
     }
 
-    /// Number of interrupted waits between a node and the drawing, which count most, and of threads, with both.
+    /// Returns the number of interrupted waits between a node and the drawing, which count most,
+    /// and the number of threads, including both ends.
     fn length(&self, index: usize) -> (usize, usize) {
         let way = std::iter::successors(self.nodes.get(index), |node| self.nodes.get(node.parent));
         way.fold((0, 0), |(waits, threads), node| (waits + usize::from(node.interrupted), threads + 1))
@@ -352,8 +359,8 @@ impl CauseWalk<'_, '_> {
         self.push(Node { tid, hi: hi.min(most), parent, way, frames, before_frame: false, interrupted: false });
     }
 
-    /// Who injects input, and is not the client itself, stands for the person: what that one does is another input's
-    /// matter.
+    /// Adds a node, unless its process is an input injector other than the client: it stands for
+    /// the user, and its actions belong to another input.
     fn push(&mut self, node: Node) {
         let place = (node.way, node.tid, node.hi);
         if let Some(index) = self.known.get(&place).copied() {
@@ -372,8 +379,8 @@ impl CauseWalk<'_, '_> {
         }
     }
 
-    /// Two threads that wait for each other in turn lead to the same place again and again: it is visited once, by the way
-    /// over the fewest threads.
+    /// Keeps the shorter way to a known node: two threads that wait for each other in turn lead to
+    /// the same place again and again, which is visited once.
     fn shorten(&mut self, index: usize, node: Node) {
         let (known, new) = (self.length(self.nodes[index].parent), self.length(node.parent));
         if new < known || (new == known && self.open.contains(&(node.hi, index))) {
@@ -381,7 +388,7 @@ impl CauseWalk<'_, '_> {
         }
     }
 
-    /// What a thread did before it waited for a frame.
+    /// Adds the work of a thread before its frame waits.
     fn add_before_frame(&mut self, parent: usize, waits: &[Nanos]) {
         let Node { tid, way, frames, .. } = self.nodes[parent];
         for (events, hi) in waits.iter().enumerate().filter(|_| frames < FRAMES_MAX) {
@@ -390,7 +397,8 @@ impl CauseWalk<'_, '_> {
         }
     }
 
-    /// Whether a thread that waited for a frame on the way drew in frames already when an input was dequeued.
+    /// Returns `true` if a thread with a frame wait on the way already drew in frames when an input
+    /// was dequeued.
     fn would_come_anyway(&self, index: usize, dequeued: Nanos) -> bool {
         let mut way = std::iter::successors(self.nodes.get(index), |node| self.nodes.get(node.parent));
         way.any(|node| node.before_frame && self.steps.recording.is_paced(node.tid, dequeued))

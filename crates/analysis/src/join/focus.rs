@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who had the keyboard focus, as compositors told their clients.
+//! Keyboard focus over time, as compositors report it to their clients.
 //!
-//! Whoever is told that a keyboard enters its surface has it from then on, and so has whoever is told of a key. A
-//! compositor may tell the next client before it tells the last one that the keyboard leaves; what leaves somebody else
-//! changes nothing. Before the first of these nobody is known to have it. An X server tells of the focus only who asks,
-//! so there the last key alone says something, and that of its own moment only. The same holds while an X server has
+//! A client that receives an enter event of a keyboard has the focus from then on, and so has a
+//! client that receives a key. A compositor may notify the new client before it sends the old one
+//! the leave event, so a leave event of any other client changes nothing. Before the first of these
+//! events, the focus is unknown. An X server reports the focus only to clients that select it, so
+//! there only the last key is evidence, for its own moment. The same holds while an X server has
 //! the focus of a compositor.
 
 use crate::decode::messages::{Side, Stream};
@@ -17,21 +18,22 @@ use tipme_measure::InputClass;
 use tipme_record::incident::Incident;
 use tipme_record::{Nanos, Pid};
 
-/// A change of the keyboard focus on a compositor.
+/// Change of the keyboard focus on a compositor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct FocusChange {
     /// CLOCK_MONOTONIC.
     pub at_ns: u64,
-    /// The process of the compositor.
+    /// Process of the compositor.
     pub server_pid: u32,
-    /// The process that has it from then on; `None` where no client has.
+    /// Process with the focus from then on; `None` if no client has it.
     pub client_pid: Option<u32>,
 }
 
-/// Every change of the focus in an incident, in the order of time.
+/// Returns all focus changes in an incident in chronological order.
 ///
 /// # Errors
-/// Where the incident cannot be read.
+///
+/// Fails if the incident cannot be read.
 pub fn focus_changes(incident: &Incident) -> Result<Vec<FocusChange>, crate::DiagnoseError> {
     let recording = Recording::read(incident)?;
     let change = |(at, server, client): (Nanos, Pid, Option<Pid>)| FocusChange {
@@ -42,12 +44,12 @@ pub fn focus_changes(incident: &Incident) -> Result<Vec<FocusChange>, crate::Dia
     Ok(changes(&recording).into_iter().map(change).collect())
 }
 
-/// The focus over the window.
+/// Focus over the window.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FocusHistory {
-    /// From when on a client of a compositor had it, or none, by time; `None` where it is not known.
+    /// Focus changes on compositors by time: the client or none; `None` if unknown.
     told: Vec<(Nanos, Option<Option<Pid>>)>,
-    /// Who was told of the last key, of whatever display, and when.
+    /// Time and receiver of the last key on any display.
     typed: Option<(Nanos, Pid)>,
 }
 
@@ -60,7 +62,7 @@ impl FocusHistory {
         FocusHistory { told, typed: last.map(|interaction| (interaction.delivery.sent, interaction.delivery.client)) }
     }
 
-    /// The client that had it last, whether or not it still has it.
+    /// Returns the client that had the focus last, even if it has lost it since.
     pub(crate) fn last(&self) -> Option<Pid> {
         let told = self.told.iter().rev().find_map(|(at, client)| Some((*at, client.flatten()?)));
         let (at, client) = told.or(self.typed)?;
@@ -68,14 +70,16 @@ impl FocusHistory {
         Some(typed.map_or(client, |(_, client)| client))
     }
 
-    /// Who had it at a time, as a compositor told; `Some(None)`: no client had, `None`: not known.
+    /// Returns the client with the focus at a time, as reported by a compositor; `Some(None)`: no
+    /// client, `None`: unknown.
     pub(crate) fn at(&self, at: Nanos) -> Option<Option<Pid>> {
         let after = self.told.partition_point(|(changed, _)| *changed <= at);
         self.told.get(after.checked_sub(1)?)?.1
     }
 }
 
-/// Changes on all compositors: time, compositor, and who has it from then on.
+/// Returns the changes on all compositors: time, compositor, and the client with the focus from
+/// then on.
 fn changes(recording: &Recording) -> Vec<(Nanos, Pid, Option<Pid>)> {
     let streams = recording.messages.streams().iter().enumerate();
     let mut told: Vec<_> = streams.flat_map(|(index, stream)| told(recording, index, stream)).collect();
@@ -93,7 +97,8 @@ fn changes(recording: &Recording) -> Vec<(Nanos, Pid, Option<Pid>)> {
     changes
 }
 
-/// What the client of one connection was told: when, and whether it has the focus from then on.
+/// Returns the focus events of one connection: time, connection, and `true` if its client has the
+/// focus from then on.
 fn told(recording: &Recording, index: usize, stream: &Stream) -> impl Iterator<Item = (Nanos, usize, bool)> {
     let parts = stream.side(Side::EventSent).iter();
     let words = parts.flat_map(|part| recording.messages.words(part).iter().map(|word| (part.ts, *word)));

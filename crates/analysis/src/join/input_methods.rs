@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Input methods of Wayland: programs that make text of keys, such as those for Chinese and Japanese.
+//! Wayland input methods: programs that convert keys to text, such as those for Chinese and
+//! Japanese.
 //!
-//! An input method grabs the keyboard. The compositor tells it of a key; it answers with text, which the compositor tells
-//! the client, or it presses the key again as a virtual keyboard. Either way what the client is told of is the person's
-//! key, and the input method had it until it answered. What it was told of and passed on is no input of its own.
+//! An input method grabs the keyboard. The compositor sends it a key; it answers with text, which
+//! the compositor passes to the client, or presses the key again on a virtual keyboard. Either way
+//! the client receives the user's key, and the input method held it until it answered. A key that
+//! the input method received and passed on is no input of its own.
 
 use crate::decode::messages::{PartPlace, Side, Stream};
 use crate::decode::objects::Act;
@@ -16,23 +18,24 @@ use std::collections::BTreeSet;
 use tipme_measure::InputClass;
 use tipme_record::{Nanos, Pid, Tid};
 
-/// What an input method did with a key.
+/// Reaction of an input method to a key.
 struct Reply {
-    /// When it sent that, and its thread.
+    /// Time and thread of the send.
     at: Nanos,
     by: Tid,
     method: Pid,
     told: Told,
 }
 
-/// How the client was told of it.
+/// Event in which the client received it.
 enum Told {
-    /// By an event of its keyboard: the delivery of that number.
+    /// An event of its keyboard: the delivery with that index.
     Key(usize),
     Text(Delivery),
 }
 
-/// The inputs of all clients, where those that an input method passed on are the keys that it was told of.
+/// Replaces inputs that an input method passed on by the keys that it received; returns the inputs
+/// of all clients.
 pub(crate) fn passed_on(recording: &Recording, mut deliveries: Vec<Delivery>) -> Vec<Delivery> {
     let streams = grabbing(recording);
     if streams.is_empty() {
@@ -49,7 +52,7 @@ pub(crate) fn passed_on(recording: &Recording, mut deliveries: Vec<Delivery>) ->
     deliveries
 }
 
-/// Connections on which input methods are told of keys.
+/// Returns the connections on which input methods receive keys.
 fn grabbing(recording: &Recording) -> BTreeSet<usize> {
     let streams = recording.messages.streams().iter().enumerate();
     let grabs = streams.filter(|(_, stream)| recording.messages.tells(stream, Act::GrabbedKey));
@@ -60,7 +63,8 @@ fn tells(recording: &Recording, part: &Part, act: Act) -> bool {
     recording.messages.words(part).iter().any(|word| word.act() == Some(act))
 }
 
-/// Gives each reply the latest key that its input method had taken and not answered; the keys that nothing answers.
+/// Assigns to each reply the latest unanswered key that its input method received; returns the keys
+/// without a reply.
 fn answer(
     recording: &Recording,
     grabbed: Vec<Delivery>,
@@ -81,8 +85,9 @@ fn answer(
 }
 
 impl Reply {
-    /// Whether it follows from a key: from the burst in which its input method took that, or because somebody whom the
-    /// input method asked woke it. What the compositor or a timer had it do later is another matter.
+    /// Returns `true` if the reply follows from a key: from the burst in which its input method
+    /// received it, or because a thread that the input method asked woke it. Later work for the
+    /// compositor or a timer is unrelated.
     fn answers(&self, recording: &Recording, key: &Delivery) -> bool {
         let Some((taken, _)) = key.dequeued.filter(|(taken, _)| key.client == self.method && *taken <= self.at) else {
             return false;
@@ -94,7 +99,7 @@ impl Reply {
     }
 }
 
-/// What clients were told of text, each after a request of an input method.
+/// Returns the text events of clients that follow a request of an input method.
 fn texts(recording: &Recording, streams: &BTreeSet<usize>) -> Vec<Reply> {
     let clients = recording.messages.streams().iter().enumerate();
     let parts = clients.flat_map(|(index, stream)| {
@@ -110,8 +115,8 @@ fn texts(recording: &Recording, streams: &BTreeSet<usize>) -> Vec<Reply> {
     told.filter_map(reply).collect()
 }
 
-/// The last request of an input method that the compositor took in the burst in which it sent something: when it was sent,
-/// and by whom.
+/// Returns the last request of an input method that the compositor received in the burst in which
+/// it sent `sent`: time, thread and process.
 fn request(recording: &Recording, streams: &BTreeSet<usize>, sent: &Part) -> Option<(Nanos, Tid, Pid)> {
     let from = recording.burst(sent.tid, sent.ts).start.before(SLACK);
     let taken = recording.messages.received_within(sent.tid, from, sent.ts.after(Nanos(1))).iter();
@@ -121,7 +126,8 @@ fn request(recording: &Recording, streams: &BTreeSet<usize>, sent: &Part) -> Opt
     Some((request.ts.min(*at), request.tid, stream.client))
 }
 
-/// Keys that an input method pressed again: the input of whoever was told of them.
+/// Returns the keys that an input method pressed again, as inputs of the clients that received
+/// them.
 fn forwarded(recording: &Recording, streams: &BTreeSet<usize>, deliveries: &[Delivery]) -> Vec<Reply> {
     let methods: BTreeSet<Pid> =
         streams.iter().filter_map(|index| Some(recording.messages.stream(*index)?.client)).collect();

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The work that an input leads to, forward over wake-ups, until its last drawing.
+//! Work caused by an input: the way forward over wakeups to its last drawing.
 //!
-//! A thread works from its wake-up until its first wait that is neither for a device nor for a lock nor for a frame: then
-//! it waits for somebody, and what it does afterwards is that one's matter. A thread that inputs find at one place again
-//! and again is not done while it waits for an answer at another. Threads of the client and of its descendants are
-//! followed; depth and number are bounded.
+//! A thread works from its wakeup until its first wait that is neither for a device nor a lock nor
+//! a frame: then it waits for another thread, and its later work belongs to that one. A thread that
+//! inputs usually find at one place is not done while it waits for an answer at another place. The
+//! search follows threads of the client and its descendants, bounded in depth and number.
 //!
-//! Where an input has no answer otherwise, the others that were woken in that work are followed as well, and so are the
-//! packets that may bring a thread what it asked for: see [`crate::join::network_answers`].
+//! If an input has no answer otherwise, the search also follows the other processes woken in that
+//! work, and the packets that may bring a thread the answer to its request: see
+//! [`crate::join::network_answers`].
 
 use crate::decode::messages::PartPlace;
 use crate::join::answer::{COMPLETED, Milestone, Reached, Task};
@@ -27,71 +28,75 @@ use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 use tipme_record::{Nanos, Pid, Tid};
 
-/// Wake-ups are followed this deep, and so many of them.
+/// Maximum depth of wakeups that are followed.
 const DEPTH_MAX: usize = 12;
-/// Requests and replies go to and fro.
+/// Maximum depth for requests, which go to and fro with their replies, and maximum number of
+/// stretches of work.
 const REQUESTS_DEPTH_MAX: usize = 64;
 const STEPS_MAX: usize = 2_000;
 
-/// Wake-ups by one stretch of work that are followed.
+/// Maximum number of wakeups followed from one stretch of work.
 const WAKES_MAX: usize = 64;
 
-/// Waits for a frame on one way: a frame is begun, drawn and shown by a timer each.
+/// Maximum number of frame waits on one way: timers begin, draw and show a frame.
 const FRAMES_MAX: usize = 3;
 
-/// A terminal that read some output waits for more of it no longer than this before it draws.
+/// Maximum time for which a terminal emulator waits for more output before it draws.
 const MORE_OUTPUT_MAX: Nanos = Nanos::from_millis(2);
 
-/// Who waits for a frame has drawn the one before not longer ago.
+/// Maximum time since the previous drawing of a thread that waits for a frame.
 const DREW_BEFORE: Nanos = Nanos::from_millis(50);
 
-/// A thread that took an input works on it no longer than this before the next event.
+/// Maximum time for which a thread works on an input before its next event.
 const WORK_MAX: Nanos = Nanos::from_secs(10);
 
-/// Maximum time from a packet to the frame that shows what it brought.
+/// Maximum time from a packet to the frame that shows its content.
 const COMPOSED_MAX: Nanos = Nanos::from_millis(200);
 
-/// A program that shows how something turns while it waits draws at least so many frames in this time.
+/// Minimum number of frames, within the time below, of a program that draws a spinner while it
+/// waits.
 const FRAMES_MIN: usize = 5;
 const FRAMES_WITHIN: Nanos = Nanos::from_millis(500);
 
-/// A packet that comes so soon after an input was asked for, not anyway.
+/// Maximum time from an input to a packet that it is assumed to have requested.
 const ASKED_WITHIN: Nanos = Nanos::from_secs(1);
 
-/// Drawings that are looked at for a reply before them.
+/// Maximum number of drawings that are searched for a preceding reply.
 const REPLIED_MAX: usize = 1_024;
 
-/// Stretches of work of all inputs that are followed to others: inputs beyond them have no such answer.
+/// Maximum number of stretches of work followed to other processes, for all inputs together;
+/// further inputs get no such answer.
 const ASKED_STEPS_MAX: usize = 200_000;
 
-/// What the inputs of a recording lead to.
+/// Work caused by the inputs of a recording.
 pub(crate) struct Work<'a> {
     recording: &'a Recording,
     places: WaitPlaces,
-    /// When the threads of each client took inputs.
+    /// Receipts of inputs by the threads of each client.
     receipts: HashMap<Pid, Receipts>,
     network: NetworkAnswers<'a>,
     asked_steps: Cell<usize>,
 }
 
-/// The drawing that others led to who were asked because of an input.
+/// Drawing caused by other processes or hosts that were asked because of an input.
 pub(crate) struct AskedAnswer {
     pub place: PartPlace,
     pub hops: Vec<Hop>,
-    /// More than the order in time speaks for it.
+    /// There is more evidence than the order in time.
     pub sure: bool,
 }
 
-/// Where the work of inputs finds threads waiting again and again.
+/// Places at which the work of inputs usually finds threads waiting.
 #[derive(Default)]
 struct WaitPlaces(HashMap<Tid, HashSet<Signature>>);
 
-/// For how long others worked on requests on the way to each stretch of work, and which stretches come after that.
+/// Time that other processes worked on requests on the way to each stretch of work, and the
+/// stretches that follow.
 struct Replies {
-    /// Up to the begin of each.
+    /// Up to the start of each stretch.
     waited: Vec<Nanos>,
     by_tid: HashMap<Tid, Vec<usize>>,
-    /// Those of others, by their ends.
+    /// Stretches of other processes, by their ends.
     ended: Vec<(Nanos, usize)>,
 }
 
@@ -114,19 +119,19 @@ impl Replies {
         Replies { waited, by_tid, ended }
     }
 
-    /// The same up to a time in a stretch.
+    /// Returns the same up to a time within a stretch.
     fn waited(&self, steps: &[WorkStep], index: usize, until: Nanos) -> Nanos {
         let own = if steps[index].asked { until.since(steps[index].lo) } else { Nanos(0) };
         self.waited[index].after(own)
     }
 
-    /// The stretches of a thread after a reply, at a time.
+    /// Returns the stretches of a thread at `at` that follow a reply.
     fn woken<'s>(&'s self, steps: &'s [WorkStep], tid: Tid, at: Nanos) -> impl Iterator<Item = usize> + 's {
         let of = self.by_tid.get(&tid).into_iter().flatten().copied();
         of.filter(move |index| (steps[*index].lo..=steps[*index].hi).contains(&at))
     }
 
-    /// The stretches of others that ended not long before a time.
+    /// Returns the stretches of other processes that ended shortly before `at`.
     fn before<'s>(&'s self, steps: &'s [WorkStep], at: Nanos) -> impl Iterator<Item = usize> + 's {
         let place = |at: Nanos| self.ended.partition_point(|(end, _)| *end < at);
         let near = self.ended[place(at.before(COMPOSED_MAX))..place(at.after(Nanos(1)))].iter();
@@ -134,23 +139,23 @@ impl Replies {
     }
 }
 
-/// Who is followed.
+/// Scope of the search.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Followed {
-    /// Threads of the client and of its descendants.
+    /// Threads of the client and its descendants.
     Own,
-    /// Who was asked by these as well.
+    /// Processes that these asked as well.
     Asked(Ways),
 }
 
-/// What else is followed on the way to others and back.
+/// Further ways to others and back.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Ways {
-    /// Waits of the thread that takes input for its own timers: for the next frame, or to let a caret blink.
+    /// Waits of the input thread for its own timers: for the next frame, or for a blinking caret.
     pub timers: bool,
     /// Terminals: to a remote shell.
     pub terminals: bool,
-    /// Processes that were sent a request, up to their next wait for one.
+    /// Processes that received a request, up to their next wait for one.
     pub requests: bool,
 }
 
@@ -163,11 +168,12 @@ struct WorkStep {
     parent: usize,
     depth: usize,
     frames: usize,
-    /// The packet that it begins with.
+    /// Packet at its start.
     packet: Option<NetworkAnswer>,
     /// Work of another process on a request.
     asked: bool,
-    /// Work on what was written to a terminal: by its reader, or by whom that reader handed it on to.
+    /// Work on data written to a terminal: by its reader, or by a process to which the reader
+    /// relayed it.
     behind_terminal: bool,
 }
 
@@ -184,8 +190,8 @@ impl WaitPlaces {
         WaitPlaces(places.filter(|(_, places)| !places.is_empty()).collect())
     }
 
-    /// Whether a thread that has places of its own waits for somebody's answer where the work of inputs hardly ever
-    /// finds it.
+    /// Returns `true` if a thread with known places waits for an answer at a place where the work
+    /// of inputs hardly ever finds it.
     fn is_elsewhere(&self, recording: &Recording, span: &Span) -> bool {
         let Some(places) = self.0.get(&span.tid) else { return false };
         let answered = span.task_waker().is_some() || span.end >= recording.mark;
@@ -195,7 +201,7 @@ impl WaitPlaces {
 }
 
 impl<'a> Work<'a> {
-    /// Learns from all inputs, and from those of which it is known when they were handled.
+    /// Learns from all inputs, and from those with a known time of handling.
     pub(crate) fn new(
         recording: &'a Recording,
         deliveries: &[Delivery],
@@ -212,7 +218,7 @@ impl<'a> Work<'a> {
         work
     }
 
-    /// The last drawing in the work that an input led to, and the way there.
+    /// Returns the last drawing in the work that an input led to, and the way there.
     pub(crate) fn completed(&self, delivery: &Delivery, handled: Nanos) -> Option<Reached> {
         let steps = self.own_steps(delivery, handled);
         let last = steps.iter().enumerate().filter_map(|(index, step)| {
@@ -225,8 +231,9 @@ impl<'a> Work<'a> {
         Some(Reached { milestone: Milestone::Completed, at, drawing, hops, noticed: COMPLETED, task: Task::Input })
     }
 
-    /// The first of some drawings that an input, or the release of the button that it pressed, led to over the network, or over
-    /// others who were asked and heard from there. Some may be a caret that blinks.
+    /// Returns the first of some drawings that an input, or the release of its button, led to over
+    /// the network, or over processes that were asked and received an answer from there. `blinks`
+    /// identifies the drawings of a caret.
     pub(crate) fn answered_by_others(
         &self,
         delivery: &Delivery,
@@ -250,8 +257,8 @@ impl<'a> Work<'a> {
         Some(answer)
     }
 
-    /// The first of some drawings that the reply of another process led to, which was at work on a request for most of the time
-    /// since the input.
+    /// Returns the first of some drawings caused by the reply of another process that worked on a
+    /// request for most of the time since the input.
     pub(crate) fn answered_by_request(
         &self,
         delivery: &Delivery,
@@ -281,13 +288,13 @@ impl<'a> Work<'a> {
         })
     }
 
-    /// Returns `true` if the process that was asked sends to the program over loopback. A program that polls for replies and
-    /// draws right after one is not woken by the reply.
+    /// Returns `true` if the process that was asked sends to the program over loopback. A program
+    /// that polls for replies and draws right after one is not woken by the reply.
     fn sends(&self, delivery: &Delivery, step: &WorkStep, sent: Nanos) -> bool {
         self.recording.packet_reached(delivery.client, step.tid, step.lo, sent.after(COMPOSED_MAX))
     }
 
-    /// All stretches of work, of others as well, as long as there is room for them.
+    /// Returns all stretches of work, including other processes, within the limit for all inputs.
     fn asked_steps(&self, delivery: &Delivery, begins: Vec<WorkStep>, ways: Ways) -> Vec<WorkStep> {
         if self.asked_steps.get() > ASKED_STEPS_MAX {
             return Vec::new();
@@ -297,7 +304,8 @@ impl<'a> Work<'a> {
         steps
     }
 
-    /// The first of some drawings in the stretches of work that packets led to, but for those that are left out.
+    /// Returns the first of some drawings in the stretches of work caused by packets, except those
+    /// that are left out.
     fn drawn_after_packet(
         &self,
         steps: &[WorkStep],
@@ -318,8 +326,8 @@ impl<'a> Work<'a> {
         Some(AskedAnswer { place, hops, sure })
     }
 
-    /// The frame in which a program that draws frame after frame, such as while something turns, shows what an asked sender
-    /// sent: no wakeup leads from the packet to it.
+    /// Returns the frame in which a program that draws frame after frame, such as a spinner, shows
+    /// the data of a sender that was asked: no wakeup leads from the packet to it.
     fn frame_after_packet(
         &self,
         steps: &[WorkStep],
@@ -334,14 +342,16 @@ impl<'a> Work<'a> {
         (next.0.since(at) <= COMPOSED_MAX && frames >= FRAMES_MIN).then_some((index, next))
     }
 
-    /// The stretches of work of the client's threads, and of its descendants', from the receipt of an input on.
+    /// Returns the stretches of work of the client and its descendants after the receipt of an
+    /// input.
     fn own_steps(&self, delivery: &Delivery, handled: Nanos) -> Vec<WorkStep> {
         let begin = delivery.dequeued.map(|at| self.first_step(delivery, at, handled));
         self.steps(delivery, begin.into_iter().collect(), Followed::Own)
     }
 
-    /// The stretch of work that begins where a thread took an input, until that was handled at least. With the next input that
-    /// it took in the same stretch, and answered, begins the work on that one.
+    /// Returns the stretch of work that begins where a thread received an input, at least until the
+    /// input was handled. It ends earlier if the thread received and answered its next input within
+    /// it: that input begins its own work.
     fn first_step(&self, delivery: &Delivery, at: (Nanos, Tid), handled: Nanos) -> WorkStep {
         let begin = self.begin(delivery, at, Followed::Own);
         if begin.lo < handled && handled < begin.hi && self.takes_input(delivery, handled) {
@@ -355,7 +365,7 @@ impl<'a> Work<'a> {
         self.receipts.get(&delivery.client).is_some_and(|receipts| receipts.any(at, at))
     }
 
-    /// The stretch of work that begins where a thread took an input.
+    /// Returns the stretch of work that begins where a thread received an input.
     fn begin(&self, delivery: &Delivery, (at, tid): (Nanos, Tid), followed: Followed) -> WorkStep {
         let mut frames = 0;
         let hi = self.works_until(delivery, (tid, at), followed, &mut frames);
@@ -372,7 +382,7 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// All stretches of work from some on, each after the one that led to it.
+    /// Returns all stretches of work from some on, each after the one that led to it.
     fn steps(&self, delivery: &Delivery, begins: Vec<WorkStep>, followed: Followed) -> Vec<WorkStep> {
         let mut reached: HashMap<Tid, Nanos> = begins.iter().rev().map(|step| (step.tid, step.lo)).collect();
         let (mut steps, mut seen, mut next) = (begins, HashSet::new(), 0);
@@ -389,7 +399,7 @@ impl<'a> Work<'a> {
                     true => works_on_request_until(self.recording, tid, at),
                     false => self.works_until(delivery, (tid, at), followed, &mut frames),
                 };
-                // The way from an answer to the screen is as long as that to the question.
+                // The way from an answer to the screen may be as deep as that to the question.
                 let depth = if packet.is_some() { 1 } else { step.depth + 1 };
                 let behind_terminal = step.behind_terminal || self.recording.terminals.reads(tid);
                 steps.push(WorkStep { tid, lo: at, hi, parent: next, depth, frames, packet, asked, behind_terminal });
@@ -399,8 +409,8 @@ impl<'a> Work<'a> {
         steps
     }
 
-    /// Whom a stretch of work woke, and when a packet may have brought what it asked for; its thread was reached first at a
-    /// time.
+    /// Returns the threads that a stretch of work woke, and the packets that may have brought it an
+    /// answer; `reached` is the first time at which its thread was reached.
     fn leads_to(&self, delivery: &Delivery, step: &WorkStep, reached: Nanos, followed: Followed) -> Vec<Lead> {
         let depth_max = if requests(followed) { REQUESTS_DEPTH_MAX } else { DEPTH_MAX };
         if step.depth >= depth_max {
@@ -428,15 +438,17 @@ impl<'a> Work<'a> {
             until: reached.after(WORK_MAX).min(self.recording.mark),
             works_for_program: !takes_input && is_near(self.recording, delivery.client, step.tid, step.lo),
         };
-        // What is typed into a terminal is echoed by who reads it, or over whom that one hands it on to.
+        // The process that reads a terminal echoes the typed keys, or a process to which it relays
+        // them.
         let receipts = self.receipts.get(&delivery.client).filter(|_| step.behind_terminal);
         let asked = |at: Nanos| receipts.is_some_and(|receipts| receipts.any(at.before(ASKED_WITHIN), at));
         let packets = self.network.to(&asker, asked).into_iter();
         leads.chain(packets.map(|packet| (packet.at, step.tid, Some(packet)))).collect()
     }
 
-    /// Returns `true` if another process works on a request that reached this thread or another of its threads. Processes of
-    /// one program wake each other all the time, so among them only requests over loopback count.
+    /// Returns `true` if another process works on a request that reached this thread or another of
+    /// its threads. Processes of one program wake each other all the time, so among them only
+    /// requests over loopback count.
     fn is_asked(&self, delivery: &Delivery, step: &WorkStep, (tid, at): (Tid, Nanos), followed: Followed) -> bool {
         let pid = |tid| self.recording.tasks.pid(tid, at);
         requests(followed)
@@ -455,8 +467,9 @@ impl<'a> Work<'a> {
         is_near(self.recording, delivery.client, tid, at) || asked()
     }
 
-    /// Until when a thread works without waiting for anybody but a device, a lock, the next frame, or, in the middle of
-    /// its work, an answer. One that computes all the time does until its next drawing.
+    /// Returns the time until which a thread works without waiting for anything but a device, a
+    /// lock, the next frame, or, in the middle of its work, an answer. A restless thread works
+    /// until its next drawing.
     fn works_until(
         &self,
         delivery: &Delivery,
@@ -495,8 +508,9 @@ impl<'a> Work<'a> {
         rest || is_part_of_work(self.recording, span, frames) || elsewhere()
     }
 
-    /// Whether a timer woke a thread that takes input and drew nothing just before: a caret that blinks, and neither a frame
-    /// that it had to wait for nor the time for which a terminal waits for more output.
+    /// Returns `true` if a timer woke an input thread that drew nothing just before: a blinking
+    /// caret, as opposed to a frame that it had to wait for, or a terminal emulator that waits for
+    /// more output.
     fn is_for_a_timer_of_its_own(&self, span: &Span) -> bool {
         if span.end.since(span.start) <= MORE_OUTPUT_MAX {
             return false;
@@ -508,8 +522,8 @@ impl<'a> Work<'a> {
         unwoken && self.recording.takes_display_input(span.tid) && !drew()
     }
 
-    /// Whether a wait ended with the work on a later input, which nobody had begun when the thread that took this one
-    /// was at it.
+    /// Returns `true` if a wait ended with the work on a later input, which no thread had begun
+    /// when this one was received.
     fn is_next_job(&self, delivery: &Delivery, span: &Span) -> bool {
         let receipts = self.receipts.get(&delivery.client);
         let (Some((taken, _)), Some(waker), Some(receipts)) = (delivery.dequeued, span.task_waker(), receipts) else {
@@ -521,15 +535,15 @@ impl<'a> Work<'a> {
     }
 }
 
-/// Whether the work of others on requests is followed to its end.
+/// Returns `true` if the work of other processes on requests is followed to its end.
 fn requests(followed: Followed) -> bool {
     matches!(followed, Followed::Asked(ways) if ways.requests)
 }
 
-/// When a stretch of work leads to the next one, whose that is, and the packet in between.
+/// Transition from a stretch of work to the next: time, thread, and the packet in between.
 type Lead = (Nanos, Tid, Option<NetworkAnswer>);
 
-/// The way to a stretch of work that lasts until a time, the latest stay first.
+/// Returns the way to a stretch of work up to a time, latest hop first.
 fn way(steps: &[WorkStep], mut index: usize, mut until: Nanos) -> Vec<Hop> {
     let mut hops = Vec::new();
     while let Some(step) = steps.get(index) {
@@ -544,14 +558,14 @@ fn way(steps: &[WorkStep], mut index: usize, mut until: Nanos) -> Vec<Hop> {
     hops
 }
 
-/// The packets on the way to a stretch of work.
+/// Returns the packets on the way to a stretch of work.
 fn packets(steps: &[WorkStep], index: usize) -> impl Iterator<Item = NetworkAnswer> {
     let way = std::iter::successors(steps.get(index), |step| steps.get(step.parent));
     way.filter_map(|step| step.packet)
 }
 
-/// Whether a thread of another program may have been woken to be asked for something. What display servers are asked is
-/// recorded, and who injects input is no program of the person's.
+/// Returns `true` if a thread of another program may have been woken for a request. Requests to
+/// display servers are recorded, and input injectors are no programs of the user.
 fn may_be_asked(recording: &Recording, tid: Tid, at: Nanos) -> bool {
     let life = recording.tasks.life(tid, at.after(Nanos(1))).filter(|life| !life.is_kernel());
     let messages = &recording.messages;

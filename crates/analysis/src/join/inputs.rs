@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the person did, and to which client it was delivered.
+//! User input and the clients that received it.
 //!
-//! Input reaches a display server as XTEST requests of some client or as events of input devices; it
-//! leaves the server as events to clients. Both sides are joined in order: a press fits an event where the
-//! server had it before the event, and was still at it when the burst began that told of it. A client is
-//! told of a press once. Other clients may be told of the same one, but only where there is no other.
+//! Input reaches a display server as XTEST requests of a client or as events of input devices; it
+//! leaves the server as events to clients. Both sides are joined in order: a press matches an event
+//! if the server had it before the event, and was still at work on it when the burst with the event
+//! began. A client receives a press once. Other clients may receive the same press, but only if
+//! there is no other one for them.
 //!
-//! A client that takes clicks before all others, as window managers do, may hand one on: then the event
-//! follows from what that client did, and the press is that client's. Who holds a device frozen lets what was pressed
-//! meanwhile go on when it says so or leaves: then the event tells of the earliest press that nobody was told of. Where
-//! no input is known its time is the one that a compositor of Wayland stamps its event with, else the begin of the
-//! burst, or what the server told of before in that burst.
+//! A client that receives clicks before all others, as window managers do, may pass one on: then
+//! the event follows from the work of that client, and the press is the one it received. A client
+//! that holds a device frozen releases the presses made meanwhile by a request or when it exits:
+//! then the event carries the earliest press that no client has received. If no input is known, the
+//! time of the press is the time stamp that a Wayland compositor gives the event, else the start of
+//! the burst, or the previous event in that burst.
 //!
-//! An X server that is a client of a compositor is told of presses as any client is, and tells its own clients: what it
-//! dequeued is no answer to anybody, but a press that it has.
+//! An X server that is a client of a compositor receives presses like any client, and passes them
+//! to its own clients: its receipt of a press is no answer, but makes the press available to it.
 
 use crate::decode::messages::{PartPlace, Side, Stream};
 use crate::decode::parts::Part;
@@ -32,19 +34,21 @@ use tipme_record::{Nanos, Pid, Tid};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct DevicePress {
     pub device: InputDeviceKind,
-    /// When the person acted: the device's time, or the send of the request that injects it.
+    /// Time of the user's action: the time stamp of the device, or the send of the injecting
+    /// request.
     pub at: Nanos,
-    /// When the server had it, at the earliest; `None` where it had not at the mark.
+    /// Earliest time at which the server had it; `None` if it did not have it at the mark.
     pub reached: Option<Nanos>,
-    /// Until when it may have been new to the server.
+    /// Time until which it may have been new to the server.
     until: Nanos,
     /// The thread that injected it.
     pub by: Option<Tid>,
     /// The server thread that dequeued the request.
     pub server: Option<Tid>,
-    /// When the injector sent what it sent before this.
+    /// Time of the injector's previous send.
     before: Nanos,
-    /// When the compositor told the server of it, and its thread that did, where the server is a client of one.
+    /// Time and compositor thread of its event to the server, if the server is a client of a
+    /// compositor.
     through: Option<(Nanos, Tid)>,
 }
 
@@ -54,52 +58,53 @@ pub(crate) struct Delivery {
     pub class: InputClass,
     pub client: Pid,
     pub input: Nanos,
-    /// When the server sent the event, and the thread that did.
+    /// Time of the event, and the server thread that sent it.
     pub sent: Nanos,
     pub server: Tid,
     pub stream: usize,
-    /// When the client dequeued it, and the thread that did.
+    /// Time of the receipt, and the client thread that dequeued it.
     pub dequeued: Option<(Nanos, Tid)>,
-    /// When another client let it go on that it was held back for, and the thread that did.
+    /// Time and thread of the release by another client that held the input back.
     pub released: Option<(Nanos, Tid)>,
-    /// What the event was is known from its shape only.
+    /// The kind of event is known from its shape only.
     pub inferred: bool,
-    /// No event told of it: the client repeats a key that is held, and takes it from its own timer.
+    /// No event: the client repeats a held key from its own timer.
     pub repeated: bool,
 }
 
-/// Records of one instant on two CPUs may be this far apart.
+/// Maximum difference between records of one instant on two CPUs.
 pub(crate) const SLACK: Nanos = Nanos(50_000);
 
 const MILLISECOND: Nanos = Nanos::from_millis(1);
 
-/// One part tells of at most this many presses; and of one motion.
+/// Maximum number of presses taken from one part; of motions, one counts.
 const WORDS_MAX: usize = 64;
 
-/// Presses that are looked at for one part, the earliest ones that fit.
+/// Maximum number of matching presses considered for one part, earliest first.
 const FITTING_MAX: usize = 1_024;
 
-/// Display servers that presses of devices are looked for on.
+/// Maximum number of display servers searched for device presses.
 const SERVERS_MAX: usize = 64;
 
-/// A client that wakes the server as it ends is gone this soon.
+/// Maximum time from a client's wakeup of the server to its exit, if it wakes the server as it
+/// exits.
 const LEAVES: Nanos = Nanos::from_millis(100);
 
-/// Events before one that are looked at for who may have handed it on.
+/// Maximum number of preceding events searched for a client that passed an event on.
 const HANDED_MAX: usize = 256;
 
 /// Presses of one device in the order in which the server had them.
 #[derive(Default)]
 struct Queue {
-    /// Each with whether any client was told of it.
+    /// `true` for presses that any client received.
     presses: Vec<(DevicePress, bool)>,
-    /// By stream, the first press after the one that the client was told of last.
+    /// Index after the last press that the client of a stream received.
     next: HashMap<usize, usize>,
 }
 
 type Queues = HashMap<(Pid, InputDeviceKind), Queue>;
 
-/// All presses that were delivered to clients, by the time of the event.
+/// Returns all presses that were delivered to clients, by the time of the event.
 pub(crate) fn deliveries(recording: &Recording) -> Vec<Delivery> {
     let mut queues = [Queues::new(), injected_queues(recording), device_queues(recording)];
     let mut deliveries = Vec::new();
@@ -128,8 +133,8 @@ pub(crate) fn deliveries(recording: &Recording) -> Vec<Delivery> {
     deliveries
 }
 
-/// When the press was made that an event tells of though no queue has it, as far as that is known, and which client let
-/// it go on: one that handed it on, or had held it back.
+/// Returns the time of a press that is in no queue, as far as it is known, and the client that
+/// released it: one that passed it on, or that had held it back.
 fn begin_unqueued(
     recording: &Recording,
     queues: &mut [Queues; 3],
@@ -143,21 +148,21 @@ fn begin_unqueued(
     (handed.map(|(input, _)| input).or_else(|| released.and_then(held)), released)
 }
 
-/// When a press was made of which nothing else is known: at the earliest time, as far as the compositor's own stamp, which
-/// is in whole milliseconds, leaves that open.
+/// Returns the time of an otherwise unknown press: the earliest possible one, within the
+/// compositor's time stamp, which is in whole milliseconds.
 fn stamped(stream: &Stream, place: PartPlace, earliest: Nanos) -> Nanos {
     stream.pressed(place.part).map_or(earliest, |at| earliest.clamp(at, at.after(MILLISECOND)))
 }
 
-/// When a server can have had what it tells of at the earliest: at the begin of its burst, or when it told of the input
-/// before with the same device, since it would have told of both.
+/// Returns the earliest time at which a server can have had an input: the start of its burst, or
+/// its previous event from the same device in the burst, since it would have sent both together.
 fn told_before(deliveries: &[Delivery], device: InputDeviceKind, part: &Part, burst: &Burst) -> Nanos {
     let mut before = deliveries.iter().rev().take(HANDED_MAX).filter(|told| told.server == part.tid);
     let last = before.find(|told| device_of(told.class) == device && told.sent < part.ts.before(SLACK));
     last.map_or(burst.start, |told| burst.start.max(told.sent))
 }
 
-/// The press that a display server has which was told of it as a client, and took it.
+/// Returns the press that a display server received as a client, and so has for its own clients.
 fn passed_on(recording: &Recording, told: &Delivery) -> Option<DevicePress> {
     let (had, server) = told.dequeued.filter(|_| recording.messages.is_server(told.client))?;
     let (device, at, through) = (device_of(told.class), told.input, Some((told.sent, told.server)));
@@ -165,9 +170,10 @@ fn passed_on(recording: &Recording, told: &Delivery) -> Option<DevicePress> {
     Some(DevicePress { device, at, reached: Some(had), until: had, by: None, server, before: Nanos(0), through })
 }
 
-/// Adds the presses in parts that a client dequeued so fast that they could not be read any more, because the server
-/// lost its CPU in the middle of sending: a part of a burst in which the server had a press that nobody was told of
-/// tells of it, where its client is told of such presses.
+/// Adds the presses in parts that a client dequeued so fast that the recorder could not read them
+/// any more, because the server was preempted in the middle of the send. Such a part carries a
+/// press if its client receives such presses, and no client has received a press that the server
+/// had in that burst.
 fn add_unread(recording: &Recording, queues: &mut [Queues; 3], deliveries: &mut Vec<Delivery>) {
     let clients: BTreeSet<(usize, InputDeviceKind)> =
         deliveries.iter().map(|delivery| (delivery.stream, device_of(delivery.class))).collect();
@@ -188,10 +194,11 @@ fn add_unread(recording: &Recording, queues: &mut [Queues; 3], deliveries: &mut 
     }
 }
 
-/// A part of a stream, by the stream's number, and the burst of the server in which it was sent.
+/// Part of a stream, with the index of the stream and the server's burst that sent it.
 type Sent<'a> = (usize, &'a Part, &'a Burst);
 
-/// The presses that a part tells of, by device: first those that a compositor told of, then those that were injected.
+/// Returns the presses of a part by device: first those from a compositor, then those that were
+/// injected, then those of devices.
 fn presses(
     queues: &mut [Queues; 3],
     classes: &[InputClass],
@@ -219,8 +226,9 @@ impl Queue {
         Queue { presses: presses.into_iter().map(|press| (press, false)).collect(), next: HashMap::new() }
     }
 
-    /// The next `count` presses for a client that the server had up to the event and was still at when the burst
-    /// began: those that nobody was told of where there are as many, else those that others were told of, too.
+    /// Returns the next `count` presses for a client that the server had by the event and was still
+    /// at work on when the burst began. Prefers presses that no client has received, if there are
+    /// enough of them.
     fn take(&mut self, count: usize, sent: Sent<'_>) -> Vec<DevicePress> {
         let fitting = self.fitting(self.next.get(&sent.0).copied().unwrap_or(0), sent);
         let new: Vec<usize> = fitting.clone().filter(|index| !self.presses[*index].1).take(count).collect();
@@ -228,13 +236,15 @@ impl Queue {
         chosen.into_iter().map(|index| self.tell(index, sent.0)).collect()
     }
 
-    /// The same for one press of which nobody was told, also where the client was told of later ones.
+    /// Returns one such press that no client has received, even if the client has received later
+    /// ones.
     fn take_new(&mut self, sent: Sent<'_>) -> Option<DevicePress> {
         let new = self.fitting(0, sent).find(|index| !self.presses[*index].1)?;
         Some(self.tell(new, sent.0))
     }
 
-    /// The earliest press before a time that nobody was told of, after the last one that somebody was told of.
+    /// Returns the time of the earliest press before `at` that no client has received, after the
+    /// last one that some client has.
     fn take_held(&mut self, at: Nanos) -> Option<Nanos> {
         let after = self.presses.partition_point(|(press, _)| press.had() <= at);
         let before = &mut self.presses[..after];
@@ -244,7 +254,7 @@ impl Queue {
         Some(press.at)
     }
 
-    /// From the press with the number `next` on.
+    /// Returns the indices of matching presses from `next` on.
     fn fitting(&self, next: usize, (_, part, burst): Sent<'_>) -> Range<usize> {
         let since = burst.start.before(SLACK);
         let first = self.presses.partition_point(|(press, _)| press.until < since).max(next);
@@ -260,8 +270,8 @@ impl Queue {
     }
 }
 
-/// The time of a press that another client was told of, where that client then woke the server for this burst, and
-/// its thread that did.
+/// Returns the time of a press that another client received, if that client then woke the server
+/// for this burst, and the client's thread that did.
 fn handed_on(
     recording: &Recording,
     deliveries: &[Delivery],
@@ -279,7 +289,8 @@ fn handed_on(
     first.map(|delivery| (delivery.input, by))
 }
 
-/// Who let held input go on in the burst that sent an event: by a request, or by leaving the display.
+/// Returns the client that released frozen input in the burst that sent an event: by a request, or
+/// by its exit.
 fn released(recording: &Recording, part: &Part, burst: &Burst) -> Option<(Nanos, Tid)> {
     let leaves = || {
         let Wake::Task(by) = burst.wake else { return None };
@@ -289,8 +300,8 @@ fn released(recording: &Recording, part: &Part, burst: &Burst) -> Option<(Nanos,
     recording.messages.released(part.tid, burst.start.before(SLACK), part.ts).or_else(leaves)
 }
 
-/// The time of the press that a client had held back until it let it go on: one that it was told of itself, or the
-/// earliest that nobody was told of.
+/// Returns the time of a press that a client held back until its release: one that it received
+/// itself, or the earliest that no client has received.
 fn held_back(
     recording: &Recording,
     queues: &mut [Queues; 3],
@@ -310,7 +321,7 @@ fn held_back(
 }
 
 impl DevicePress {
-    /// The class of a press of this device; a wheel cannot be told from a button.
+    /// Returns the class of a press of this device; wheels are not distinguished from buttons.
     pub(crate) fn class(&self) -> InputClass {
         match self.device {
             InputDeviceKind::Keyboard => InputClass::Key,
@@ -342,7 +353,8 @@ pub(crate) fn tell(class: InputClass, stream: &Stream, place: PartPlace, part: &
     }
 }
 
-/// Releases of buttons that were delivered to clients. Nothing need be shown then, but it is when most programs act.
+/// Returns the button releases that were delivered to clients. They need no visible answer, but
+/// most programs act on them.
 pub(crate) fn releases(recording: &Recording) -> Vec<Delivery> {
     let mut deliveries = Vec::new();
     for (index, stream) in recording.messages.streams().iter().enumerate() {
@@ -358,7 +370,7 @@ pub(crate) fn releases(recording: &Recording) -> Vec<Delivery> {
     deliveries
 }
 
-/// Event parts with input in them, by time.
+/// Returns the event parts that contain input, by time.
 fn sends(recording: &Recording) -> Vec<(PartPlace, &Stream, &Part)> {
     let mut sends = Vec::new();
     for (index, stream) in recording.messages.streams().iter().enumerate() {
@@ -370,7 +382,8 @@ fn sends(recording: &Recording) -> Vec<(PartPlace, &Stream, &Part)> {
     sends
 }
 
-/// Event parts that were dequeued before their sending was recorded, and could not be read therefore; by time.
+/// Returns the event parts that were dequeued before their send was recorded, and so could not be
+/// read; by time.
 fn unread(recording: &Recording) -> Vec<(PartPlace, &Stream, &Part)> {
     let mut unread = Vec::new();
     for (index, stream) in recording.messages.streams().iter().enumerate() {
@@ -383,7 +396,7 @@ fn unread(recording: &Recording) -> Vec<(PartPlace, &Stream, &Part)> {
     unread
 }
 
-/// The classes of the presses in a part; motions of one part are one.
+/// Returns the classes of the presses in a part; motions in one part count as one.
 fn classes<'a>(recording: &'a Recording, stream: &'a Stream, part: &'a Part) -> impl Iterator<Item = InputClass> {
     let majors = recording.messages.majors(stream);
     let words = recording.messages.words(part).iter().take(WORDS_MAX);
@@ -395,7 +408,7 @@ fn classes<'a>(recording: &'a Recording, stream: &'a Stream, part: &'a Part) -> 
     })
 }
 
-/// Whether it is known only from their shape that a part tells of presses of a class.
+/// Returns `true` if the presses of a class in a part are known only from their shape.
 fn is_inferred(recording: &Recording, part: &Part, class: InputClass) -> bool {
     let words = recording.messages.words(part).iter().take(WORDS_MAX);
     let mut inferred = words.filter(|word| word.is_inferred());
@@ -406,7 +419,8 @@ fn injected_queues(recording: &Recording) -> Queues {
     queues(injected(recording))
 }
 
-/// The presses of input devices, which every display may have got; wheels are buttons.
+/// Returns the presses of input devices, which every display may have received; wheels count as
+/// buttons.
 fn device_queues(recording: &Recording) -> Queues {
     let mut presses: Vec<DevicePress> = recording.inputs.iter().filter_map(device_press).collect();
     presses.sort_by_key(|press| press.at);
@@ -451,7 +465,7 @@ fn device_press(input: &Input) -> Option<DevicePress> {
     })
 }
 
-/// Every press that a client injected, with the server.
+/// Returns every press that a client injected, with its server.
 pub(crate) fn injected(recording: &Recording) -> impl Iterator<Item = (Pid, DevicePress)> {
     recording.messages.streams().iter().flat_map(move |stream| {
         let parts = stream.side(Side::RequestSent).iter().enumerate();
@@ -478,8 +492,8 @@ fn injected_in<'a>(
     })
 }
 
-/// When a press was made. An injector that loses its CPU after waking the server is recorded late:
-/// the wake-up is then the better time, where it was not that of something sent before.
+/// Returns the time of a press. The send of an injector that is preempted after it wakes the server
+/// is recorded late: then the wakeup is the better time, unless an earlier send caused it.
 fn begin(recording: &Recording, press: &DevicePress, burst: &Burst) -> Nanos {
     match press.by {
         Some(by) if burst.wake == Wake::Task(by) && press.before < burst.start && burst.start < press.at => {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Interactions: an input, the drawing that answers it, and the times between them.
+//! Interactions: an input, the drawing that answers it, and the times in between.
 
 use crate::decode::messages::{PartPlace, Side, Stream};
 use crate::decode::parts::Part;
@@ -23,40 +23,41 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use tipme_measure::InputClass;
 use tipme_record::{Nanos, Pid, Tid};
 
-/// Events to processes of this name are the mark itself.
+/// Process name of the tool; events to such processes are the mark itself.
 const OWN_NAME: &str = "tipme";
 
-/// An input that was dequeued but not answered counts as open after this time only: many are never answered.
+/// Time after which a dequeued input without an answer counts as open: many are never answered.
 const UNANSWERED_MIN: Nanos = Nanos::from_millis(500);
 
-/// The window of a hot key's own presses, which nobody answers.
+/// Window of the hot key's own presses, which no program answers.
 const HOT_KEY: Nanos = Nanos::from_secs(1);
 
-/// How many of a client's inputs must be answered before a missing answer means anything.
+/// Minimum number of answered inputs of a client, for a missing answer to mean anything.
 const ANSWERED_MIN: usize = 3;
 
-/// What is known of one input's answer while drawings are looked at.
+/// State of the search for one input's answer.
 #[derive(Clone, Default)]
 struct AnswerSearch {
     first: Option<(PartPlace, Vec<Hop>)>,
-    /// The last drawing that may answer it, where others before it were answered first.
+    /// Last drawing that may answer it, if other inputs before it were answered first.
     maybe: Option<(PartPlace, Vec<Hop>)>,
-    /// The burst that dequeued the input, where an exact join was found.
+    /// Burst that dequeued the input, if an exact join was found.
     burst: Option<(Tid, Nanos)>,
     /// A drawing that would have come anyway may have answered it: later ones are not the first.
     doubted: bool,
 }
 
-/// What the person did with the programs of a recording, and what became of it.
+/// Inputs of a recording with their answers.
 #[derive(Default)]
 pub(crate) struct JoinedInputs {
     /// By the time of the input's event.
     pub interactions: Vec<Interaction>,
-    /// Times in which a program was away from its event loop, whether or not an input was late because of that.
+    /// Times in which a program was away from its event loop, even if no input was late because of
+    /// it.
     pub unresponsive: Vec<UnresponsiveSpan>,
 }
 
-/// Finds all interactions, and the unresponsive spans beside them.
+/// Finds all interactions, and the unresponsive spans besides them.
 pub(crate) fn interactions(recording: &Recording) -> JoinedInputs {
     let mut deliveries = input_methods::passed_on(recording, inputs::deliveries(recording));
     let repeats = repeats(recording, &deliveries);
@@ -109,17 +110,17 @@ fn is_own(recording: &Recording, delivery: &Delivery) -> bool {
     recording.tasks.process(delivery.client, delivery.sent).is_some_and(|life| life.comm == OWN_NAME)
 }
 
-/// What is known before inputs and drawings are joined.
+/// Data known before inputs and drawings are joined.
 #[derive(Clone, Copy)]
 struct JoinContext<'a> {
     recording: &'a Recording,
-    /// Processes that are told of input.
+    /// Processes that receive input.
     listeners: &'a BTreeSet<Pid>,
     handling: &'a Handling<'a>,
     work: &'a Work<'a>,
-    /// By client, when it took keys and clicks.
+    /// Receipts of keys and clicks, by client.
     presses: &'a HashMap<Pid, BTreeSet<Nanos>>,
-    /// By connection, when buttons that were let go were told of, and which thread took that.
+    /// Receipts of button releases by connection, with the receiving thread.
     releases: &'a HashMap<usize, BTreeMap<Nanos, Tid>>,
 }
 
@@ -129,26 +130,26 @@ struct Joiner<'a> {
     recording: &'a Recording,
     stream: usize,
     deliveries: Vec<Delivery>,
-    /// Receipts by thread and time, with the number of the input.
+    /// Receipts by thread and time, with the index of the input.
     dequeued: Vec<(Tid, Nanos, usize)>,
     answers: Vec<AnswerSearch>,
-    /// The last drawing of each burst that dequeued input, and the way back from it.
+    /// Last drawing of each burst that dequeued input, with the way back from it.
     last: HashMap<(Tid, Nanos), (PartPlace, Vec<Hop>)>,
-    /// The first of them before which the connection had drawn nothing for so long that a person notices it.
+    /// First drawing of such a burst after a visible gap in the drawings of the connection.
     resumed: HashMap<(Tid, Nanos), (PartPlace, Vec<Hop>)>,
-    /// The same, where that is as long as what is not completed goes unnoticed.
+    /// The same after a gap longer than the threshold for completion.
     late: HashMap<(Tid, Nanos), (PartPlace, Vec<Hop>)>,
-    /// Drawings whose cause could not be told.
+    /// Drawings with an unknown cause.
     doubtful: Vec<(Nanos, PartPlace)>,
-    /// Drawings that no input led to without others who were asked, and whose they are.
+    /// Drawings without a cause within the program itself, with the drawing thread.
     unexplained: Vec<(Nanos, Tid, PartPlace)>,
-    /// By class, when inputs that were answered had been sent.
+    /// Send times of answered inputs, by class.
     answered: HashMap<InputClass, Vec<Nanos>>,
-    /// All drawings, in the order of time.
+    /// All drawings, in chronological order.
     drawn: Vec<(Nanos, PartPlace)>,
-    /// Who was on the way of most answers.
+    /// Threads on the way of most answers.
     usual: Vec<Tid>,
-    /// Of the keys and clicks so far, whether something was drawn.
+    /// `true` for each key and click so far that led to a drawing.
     shown: Vec<bool>,
     family: OnceCell<AnsweringThreads>,
 }
@@ -200,7 +201,7 @@ impl<'a> Joiner<'a> {
         (0..self.deliveries.len()).filter_map(|index| self.next(index)).collect()
     }
 
-    /// Looks for the cause of each drawing on some connections, in the order of time.
+    /// Finds the cause of each drawing on some connections, in chronological order.
     fn trace(&mut self, steps: &mut Steps<'_>, streams: &[usize]) {
         for (place, sent) in drawings(self.recording, streams) {
             let trace = steps.back(sent.tid, sent.ts);
@@ -212,10 +213,11 @@ impl<'a> Joiner<'a> {
         self.unexplained.sort_unstable();
     }
 
-    /// Other connections of the client and of its descendants to the same display: its proxies, and the others.
+    /// Returns the other connections of the client and its descendants to the same display:
+    /// proxies, and the others.
     ///
-    /// A browser has its pages drawn by a process that is told of no input. A program that was started
-    /// from a terminal is told of its own, and what it draws rarely answers the terminal's.
+    /// A browser has its pages drawn by a process that receives no input. A program started from a
+    /// terminal receives its own input, and its drawings rarely answer that of the terminal.
     fn relatives(&self) -> (Vec<usize>, Vec<usize>) {
         let messages = &self.recording.messages;
         let Some(own) = messages.stream(self.stream) else { return (Vec::new(), Vec::new()) };
@@ -228,8 +230,8 @@ impl<'a> Joiner<'a> {
         (places(proxies), places(others))
     }
 
-    /// Gives a drawing to the inputs that caused it. That of another connection counts only where its
-    /// cause is known.
+    /// Assigns a drawing to the inputs that caused it. A drawing on another connection counts only
+    /// with a known cause.
     fn assign(&mut self, place: PartPlace, sent: &Part, trace: Trace) {
         match trace {
             Trace::Input(bursts) => return self.assign_bursts(place, sent, &bursts),
@@ -239,8 +241,8 @@ impl<'a> Joiner<'a> {
         self.unexplained.push((sent.ts, sent.tid, place));
     }
 
-    /// The earliest burst with inputs that have no answer yet gets the drawing; later ones may have to
-    /// share it, where no drawing follows.
+    /// Assigns a drawing to the earliest burst with unanswered inputs; later bursts may have to
+    /// share it, if no further drawing follows.
     fn assign_bursts(&mut self, place: PartPlace, sent: &Part, bursts: &[InputBurst]) {
         let mut given = false;
         for burst in bursts {
@@ -279,7 +281,8 @@ impl<'a> Joiner<'a> {
         }
     }
 
-    /// A drawing that may answer some inputs, and would have come without them too: only the time speaks for it.
+    /// Notes a drawing that may answer some inputs, but would have come anyway: only the order in
+    /// time supports it.
     fn doubt(&mut self, place: PartPlace, sent: &Part, inputs: &[(Nanos, usize)]) {
         if !inputs.is_empty() {
             self.doubtful.push((sent.ts, place));
@@ -287,7 +290,7 @@ impl<'a> Joiner<'a> {
         inputs.iter().for_each(|(_, input)| self.answers[*input].doubted = true);
     }
 
-    /// Inputs that a burst dequeued and that have no answer, with the time of their receipt.
+    /// Returns the unanswered inputs that a burst dequeued, with the time of their receipt.
     fn open_inputs(&self, burst: &InputBurst) -> Vec<(Nanos, usize)> {
         let after = self.dequeued.partition_point(|(by, at, _)| (*by, *at) <= (burst.tid, burst.until));
         let receipts = self.dequeued[..after].iter().rev();
@@ -296,7 +299,7 @@ impl<'a> Joiner<'a> {
         open.map(|(_, at, input)| (*at, *input)).collect()
     }
 
-    /// The interaction of an input, where it has one; keeps whether keys and clicks showed something.
+    /// Returns the interaction of an input, if any, and notes if a key or click led to a drawing.
     fn next(&mut self, index: usize) -> Option<Interaction> {
         let found = self.finish(index);
         if self.deliveries[index].class != InputClass::Motion {
@@ -305,7 +308,7 @@ impl<'a> Joiner<'a> {
         found
     }
 
-    /// The interaction of an input, where it has one.
+    /// Returns the interaction of an input, if any.
     fn finish(&mut self, index: usize) -> Option<Interaction> {
         let answer = std::mem::take(&mut self.answers[index]);
         let (place, hops) = match self.resumed(index, &answer).or(answer.first) {
@@ -319,7 +322,7 @@ impl<'a> Joiner<'a> {
         Some(Interaction { later: completed.into_iter().collect(), ..found })
     }
 
-    /// What the answers of others are looked for with.
+    /// Returns the data for the search for answers of others.
     fn others(&self) -> AskedOthers<'_> {
         let JoinContext { work, presses, releases, .. } = self.context;
         let releases = releases.get(&self.stream);
@@ -336,7 +339,7 @@ impl<'a> Joiner<'a> {
         }
     }
 
-    /// The answer to an input that has none by itself.
+    /// Returns the answer of others to an input that has no answer otherwise.
     fn by_others(&self, index: usize) -> Option<Interaction> {
         let AskedAnswer { place, hops, sure } =
             self.asked(index).then(|| self.others().any(&self.deliveries[index]))??;
@@ -344,14 +347,16 @@ impl<'a> Joiner<'a> {
         Some(self.answer(self.deliveries[index], join, drawing(self.recording, place)?, hops, None))
     }
 
-    /// Returns `true` for the last of several keys and clicks that were taken together: others are asked because of that.
+    /// Returns `true` for the last of several keys and clicks that were received together: requests
+    /// to others count for that one.
     fn asked(&self, index: usize) -> bool {
         let taken = self.deliveries[index].dequeued.map(|(at, _)| at);
         taken.is_some() && self.dequeued_presses(index + 1).next() != taken
     }
 
-    /// The drawing with which a client that drew frame after frame went on, where it had drawn nothing for most of the time
-    /// since it took an input: the frames before, which were under way, show nothing of the answer.
+    /// Returns the drawing with which a client that drew frame after frame resumed after it had
+    /// drawn nothing for most of the time since it received an input: the earlier frames were
+    /// already under way, and do not show the answer.
     fn resumed(&self, index: usize, answer: &AnswerSearch) -> Option<(PartPlace, Vec<Hop>)> {
         let (at, _) = self.deliveries[index].dequeued?;
         let (place, hops) = self.resumed.get(&answer.burst?)?;
@@ -362,8 +367,9 @@ impl<'a> Joiner<'a> {
         stood.then(|| (*place, since(hops, at)))
     }
 
-    /// The drawing that a key or click led to long after its first one, with nothing drawn in between: an echo is no answer to
-    /// what takes longer. What follows the next one is due to that.
+    /// Returns a drawing caused by a key or click long after its first one, without a drawing in
+    /// between: an echo does not answer a request that takes longer. Drawings after the next key or
+    /// click belong to that one.
     fn late(&self, index: usize, burst: (Tid, Nanos)) -> Option<Reached> {
         let delivery = self.deliveries[index];
         let (at, _) = delivery.dequeued.filter(|_| delivery.class != InputClass::Motion)?;
@@ -384,13 +390,14 @@ impl<'a> Joiner<'a> {
         Some(self.answer(delivery, Join::Speculative, drawing, hops, None))
     }
 
-    /// When keys and clicks from a number on were taken.
+    /// Returns the receipts of keys and clicks from an index on.
     fn dequeued_presses(&self, from: usize) -> impl Iterator<Item = Nanos> {
         let presses = self.deliveries.iter().skip(from).filter(|delivery| delivery.class != InputClass::Motion);
         presses.filter_map(|delivery| delivery.dequeued).map(|(at, _)| at)
     }
 
-    /// Who was busy one after the other until a drawing of a thread that was not.
+    /// Returns the threads that were busy one after the other until a drawing of a thread that was
+    /// not.
     fn busy_meanwhile(&self, delivery: &Delivery, drawing: &Drawing) -> Vec<Hop> {
         let Some((at, _)) = delivery.dequeued else { return Vec::new() };
         let rests = self.recording.pause_after(drawing.tid, at, Pause::Rest).after(FRAME) < drawing.sent;
@@ -398,8 +405,9 @@ impl<'a> Joiner<'a> {
         rests.then(busy).flatten().unwrap_or_default()
     }
 
-    /// The next drawing, where those who answer were busy from the input on until then: inputs that
-    /// pile up are answered in their order, and the drawing shows the effect of all of them.
+    /// Returns the next drawing, if the answering threads were busy from the input until then:
+    /// inputs that pile up are answered in their order, and the drawing shows the effect of all of
+    /// them.
     fn piled(&self, index: usize) -> Option<PartPlace> {
         let delivery = self.deliveries[index];
         let (at, tid) = delivery.dequeued?;
@@ -407,13 +415,14 @@ impl<'a> Joiner<'a> {
         (self.is_pending(&delivery, at, tid, sent) && self.is_busy(&delivery, at, sent)).then_some(place)
     }
 
-    /// Whether an answer may still have been due. Motions and clicks need none: where the thread that dequeued one went
-    /// idle, nothing was pending any more.
+    /// Returns `true` if an answer may still have been due. Motions and clicks need none: once the
+    /// thread that dequeued one went idle, nothing was pending any more.
     fn is_pending(&self, delivery: &Delivery, at: Nanos, tid: Tid, sent: Nanos) -> bool {
         delivery.class == InputClass::Key || self.recording.pause_after(tid, at, Pause::Rest).after(FRAME) >= sent
     }
 
-    /// Whether those who answer a client's input were busy all the time: a join by time alone says nothing else.
+    /// Returns `true` if the threads that answer a client's input were busy all the time: a join by
+    /// time alone has no other evidence.
     fn is_busy(&self, delivery: &Delivery, lo: Nanos, hi: Nanos) -> bool {
         self.family(delivery).busy_throughout(self.recording, lo, hi)
     }
@@ -437,8 +446,8 @@ impl<'a> Joiner<'a> {
         Interaction { settled, censored, ..Interaction::answered(delivery, join, first, hops) }
     }
 
-    /// The first doubtful drawing, where the client dequeued no other input before it: the next frame, or a later one
-    /// up to which the client was busy.
+    /// Returns the first doubtful drawing, if the client dequeued no other input before it: the
+    /// next frame, or a later one until which the client was busy.
     fn by_time(&self, index: usize) -> Option<PartPlace> {
         let delivery = self.deliveries[index];
         let (at, tid) = delivery.dequeued?;
@@ -453,8 +462,9 @@ impl<'a> Joiner<'a> {
         (!later && (sent.since(at) <= FRAME || due())).then_some(place)
     }
 
-    /// An input without an answer is open where the client did not take it, or is still at it. Of motions and clicks
-    /// most are never answered: there the thread that dequeued it must not have gone idle since.
+    /// Returns an input without an answer as open, if the client did not receive it, or is still at
+    /// work on it. Most motions and clicks are never answered: for those, the thread that dequeued
+    /// them must not have gone idle since.
     fn unanswered(&self, index: usize) -> Option<Interaction> {
         let delivery = self.deliveries[index];
         let mark = self.recording.mark;
@@ -470,21 +480,22 @@ impl<'a> Joiner<'a> {
         open.then(|| Interaction::open(delivery, mark))
     }
 
-    /// Whether a thread that took an input is done with it, though it did not go idle: it answered others at once, or computes
-    /// all the time.
+    /// Returns `true` if a thread that received an input is done with it, although it did not go
+    /// idle: it answered other inputs promptly, or computes all the time.
     fn went_on(&self, tid: Tid, at: Nanos) -> bool {
         let mark = self.recording.mark;
         self.context.handling.went_on(tid, at, mark).is_some() || self.recording.is_busy_anyway(tid, at, (at, mark))
     }
 
-    /// The thread that reads this connection. Where it is idle nothing lies before it: a record was lost.
+    /// Returns the thread that reads this connection. If it is idle, nothing is queued for it: a
+    /// record was lost.
     fn reader(&self) -> Tid {
         let stream = self.recording.messages.stream(self.stream);
         stream.map_or(Tid(0), |stream| stream.reader(Side::EventReceived))
     }
 
-    /// Whether the answer must still come: the client answers as a rule, nothing was answered since,
-    /// and those who answer were busy or stopped all the time.
+    /// Returns `true` if the answer is still due: the client usually answers, has answered nothing
+    /// since, and its answering threads were busy or stopped all the time.
     fn stuck(&self, index: usize, at: Nanos) -> bool {
         let delivery = self.deliveries[index];
         let own_keys = if self.recording.meta.trigger == "hotkey" { HOT_KEY } else { Nanos(0) };
@@ -494,8 +505,8 @@ impl<'a> Joiner<'a> {
         long && usual && (self.is_busy(&delivery, at, self.recording.mark) || self.is_entrusted(&delivery, at))
     }
 
-    /// Whether a thread of the client, or of what it started, has waited since then for one of its process that it had given
-    /// the work to, and that is still at it.
+    /// Returns `true` if a thread of the client or its descendants has waited since then for
+    /// another thread of its process to which it handed the work, and which still works.
     fn is_entrusted(&self, delivery: &Delivery, at: Nanos) -> bool {
         let mark = self.recording.mark;
         let waits = |tid: &Tid| {
@@ -508,7 +519,7 @@ impl<'a> Joiner<'a> {
     }
 }
 
-/// The parts that draw on some connections, by time.
+/// Returns the parts that draw on some connections, by time.
 fn drawings<'a>(recording: &'a Recording, streams: &[usize]) -> Vec<(PartPlace, &'a Part)> {
     let mut drawings = Vec::new();
     for index in streams {
@@ -521,7 +532,7 @@ fn drawings<'a>(recording: &'a Recording, streams: &[usize]) -> Vec<(PartPlace, 
     drawings
 }
 
-/// The hops from a receipt on: the earliest stay begins there.
+/// Returns the hops from a receipt on: the earliest hop begins there.
 pub(crate) fn since(hops: &[Hop], at: Nanos) -> Vec<Hop> {
     let mut hops = hops.to_vec();
     if let Some(last) = hops.last_mut() {
@@ -530,7 +541,7 @@ pub(crate) fn since(hops: &[Hop], at: Nanos) -> Vec<Hop> {
     hops
 }
 
-/// A thread of a process or of its descendants that was not idle at the mark, and not a new one.
+/// Returns a thread of a process or its descendants that was not idle at the mark, and is not new.
 pub(crate) fn busy_below(recording: &Recording, pid: Pid) -> Option<Tid> {
     let mark = recording.mark;
     let below = recording.descendants().threads(pid).iter().filter_map(|tid| recording.tasks.life(*tid, mark));
@@ -541,7 +552,8 @@ pub(crate) fn busy_below(recording: &Recording, pid: Pid) -> Option<Tid> {
     busy.next().map(|life| life.tid)
 }
 
-/// Whether a client waited for its server again before it dequeued an event, which cannot be: a record was lost.
+/// Returns `true` if a client waited for its server again before it dequeued an event, which is
+/// impossible: a record was lost.
 fn contradicts(recording: &Recording, delivery: &Delivery) -> bool {
     let Some((at, tid)) = delivery.dequeued else { return false };
     let first = recording.timeline.at(tid, delivery.sent.after(IDLE_SLACK)).map_or(0, |span| span.index + 1);
@@ -550,9 +562,9 @@ fn contradicts(recording: &Recording, delivery: &Delivery) -> bool {
     waits.any(|span| span.task_waker() == Some(delivery.server))
 }
 
-/// Presses that the server had not told anyone of at the mark, because it did not get to it.
+/// Returns the presses that the server had not sent to any client at the mark, because it was late.
 ///
-/// Nobody knows whom they were for: the client of the last key counts.
+/// Their receiver is unknown: the client of the last key counts.
 fn unreached(recording: &Recording, found: &[Interaction]) -> Vec<Interaction> {
     let Some(last) = found
         .iter()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the messages of Wayland connections were taken for, one by one: to be held against what the protocol says.
+//! Interpretation of each message of Wayland connections, for comparison with the protocol.
 
 use crate::decode::messages::{Side, Stream};
 use crate::decode::objects::Act;
@@ -8,21 +8,22 @@ use crate::timeline::recording::Recording;
 use tipme_record::Nanos;
 use tipme_record::incident::Incident;
 
-/// A message of a keyboard, of a pointer's button, or of what is shown.
+/// Message of a keyboard, of a pointer's button, or of a surface.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MessageLabel {
-    /// CLOCK_MONOTONIC, of the send; of what was shown, of that.
+    /// CLOCK_MONOTONIC; time of the send, or of the presentation.
     pub at_ns: u64,
     pub client_pid: u32,
     pub name: &'static str,
-    /// Its object is known by its behaviour only.
+    /// Only behavior identifies its object.
     pub inferred: bool,
 }
 
-/// All of them, in the order of time.
+/// Returns all labels in chronological order.
 ///
 /// # Errors
-/// Where the incident cannot be read.
+///
+/// Fails if the incident cannot be read.
 pub fn message_labels(incident: &Incident) -> Result<Vec<MessageLabel>, crate::DiagnoseError> {
     let recording = Recording::read(incident)?;
     let mut labels: Vec<_> =
@@ -43,7 +44,7 @@ fn of_stream(recording: &Recording, stream: &Stream) -> Vec<MessageLabel> {
     labels
 }
 
-/// The words for what is held against the protocol.
+/// Returns the name of a message that is compared with the protocol.
 fn name(act: Act) -> Option<&'static str> {
     Some(match act {
         Act::KeyPress => "key pressed",

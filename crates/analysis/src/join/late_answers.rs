@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Answers that come late: of inputs that piled up behind one another.
+//! Late answers to inputs that piled up.
 
 use crate::join::drawing_cause::Hop;
 use crate::timeline::pauses::Pause;
@@ -9,22 +9,24 @@ use crate::timeline::waits::Waited;
 use std::collections::{BTreeMap, BTreeSet};
 use tipme_record::{Nanos, Pid, Tid};
 
-/// Steps of one look from thread to thread at most.
+/// Maximum number of steps from thread to thread in one search.
 const STEPS_MAX: usize = 256;
 
-/// Who answers as a rule was on the way of so many answers at least, and of one in so many.
+/// Thresholds for a usual answering thread: minimum number of answers with the thread on their way,
+/// and minimum share of them, one in `ANSWERS_SHARE`.
 const ANSWERS_MIN: usize = 3;
 const ANSWERS_SHARE: usize = 2;
 
-/// The threads that answer a client's input: its own, those of its descendants that wait for events
-/// (a shell, an editor; not a program that merely computes), the server's, and who answers as a rule.
+/// Threads that answer a client's input: those of the client and its descendants that wait for
+/// events (a shell, an editor; not a program that merely computes), that of the server, and the
+/// usual answering threads.
 pub(crate) struct AnsweringThreads(Vec<Tid>);
 
 impl AnsweringThreads {
     pub(crate) fn of(recording: &Recording, client: Pid, server: Tid, usual: &[Tid]) -> AnsweringThreads {
         let related = recording.descendants().threads(client).iter();
         let answering = related.copied().filter(|tid| waits_for_events(recording, *tid));
-        // A kernel thread that carries what is written to a terminal does anybody's work.
+        // A kernel thread that carries terminal data works for any program.
         let usual = usual.iter().copied().filter(|tid| !is_kernel(recording, *tid));
         let mut tids: Vec<Tid> = answering.chain([server]).chain(usual).collect();
         tids.sort_unstable();
@@ -32,19 +34,19 @@ impl AnsweringThreads {
         AnsweringThreads(tids)
     }
 
-    /// All threads of a client and its descendants.
+    /// Returns all threads of a client and its descendants.
     pub(crate) fn all_of(recording: &Recording, client: Pid) -> AnsweringThreads {
         AnsweringThreads(recording.descendants().threads(client).to_vec())
     }
 
-    /// Whether some thread of the family was busy at every time from `lo` to `hi`, short gaps aside. Who always is tells
-    /// nothing.
+    /// Returns `true` if some thread of the family was busy at every time from `lo` to `hi`, apart
+    /// from short gaps. Restless threads do not count.
     pub(crate) fn busy_throughout(&self, recording: &Recording, lo: Nanos, hi: Nanos) -> bool {
         self.busy_one_after_the_other(recording, lo, hi).is_some()
     }
 
-    /// Which threads these were, each as long as it was busy, the last one first. Threads of which another program took
-    /// what was typed owe no answer.
+    /// Returns these threads, each for the time it was busy, latest first. A thread owes no answer
+    /// if another program read the typed input in its place.
     pub(crate) fn busy_one_after_the_other(&self, recording: &Recording, lo: Nanos, hi: Nanos) -> Option<Vec<Hop>> {
         let answers =
             |tid: &Tid| !recording.is_restless(*tid, Pause::Rest, lo) && !recording.is_read_by_another(*tid, lo, hi);
@@ -65,7 +67,7 @@ impl AnsweringThreads {
     }
 }
 
-/// The threads that most answers came from, of the ways back from the answers to the inputs.
+/// Returns the threads on the way of most answers, given the ways back to the inputs.
 pub(crate) fn usual<'a>(ways: impl Iterator<Item = &'a [Hop]>) -> Vec<Tid> {
     let (mut answers, mut counts): (usize, BTreeMap<Tid, usize>) = (0, BTreeMap::new());
     for way in ways {
@@ -77,7 +79,8 @@ pub(crate) fn usual<'a>(ways: impl Iterator<Item = &'a [Hop]>) -> Vec<Tid> {
     counts.into_iter().filter(|(_, count)| often(*count)).map(|(tid, _)| tid).collect()
 }
 
-/// Which of some threads is busy longest from `at` on, and until when; `None` where all are idle.
+/// Returns the thread that is busy longest from `at` on, and the end of that; `None` if all are
+/// idle.
 fn busy_until(recording: &Recording, tids: &[Tid], at: Nanos) -> Option<(Nanos, Tid)> {
     let busy = tids.iter().filter(|tid| !recording.is_paused_at(**tid, at.after(Nanos(1)), Pause::Rest));
     busy.map(|tid| (recording.pause_after(*tid, at, Pause::Rest), *tid)).max_by_key(|(until, _)| *until)

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How far the handling of an input has come: the first response is shown, the input is handled, its work is completed.
+//! Milestones of an input: the first response is shown, the input is handled, its work is
+//! completed.
 //!
-//! *Handled* is the backbone: the thread that dequeued the input waits for the next event again. It stands on
-//! receipts and on the states of threads alone. Where that thread hands its inputs to another one of its process,
-//! that one counts as well. Behind a terminal the program that reads it has the last word: see
+//! *Handled* is the backbone: the thread that dequeued the input waits for the next event again. It
+//! depends only on receipts and thread states. If that thread hands its inputs to another one of
+//! its process, that one counts as well. Behind a terminal, the program that reads it decides: see
 //! [`crate::join::commands`].
 
 use crate::join::answer::{COMPLETED, Interaction, Join, Milestone, NOTICED, Reached, TELLING, Task};
@@ -25,29 +26,29 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use tipme_measure::InputClass;
 use tipme_record::{Nanos, Pid, Tid};
 
-/// A thread that works for the one that takes the inputs is woken in so many percent of them, from the same wait so
-/// often at least.
+/// Minimum percentage of the inputs for which an input thread wakes a helper thread, and minimum
+/// number of wakeups from the same wait.
 const HANDED_PERCENT: usize = 60;
 const HANDED_MIN: usize = 3;
 
-/// Segments in which such a thread's return is looked for.
+/// Maximum number of segments searched for the return of a helper thread.
 const SEGMENTS_MAX: usize = 65_536;
 
-/// Wake-ups of one burst that are looked at.
+/// Maximum number of wakeups considered per burst.
 const WAKES_MAX: usize = 64;
 
-/// What an input is handed over within.
+/// Maximum time from the receipt of an input to its handover.
 const HANDED_WITHIN: Nanos = Nanos::from_millis(500);
 
-/// Another input was waiting: then to be busy is noticed earlier.
+/// Threshold from which a busy thread is noticed while another input is waiting.
 const NOTICED_WAITING: Nanos = Nanos::from_millis(200);
 
-/// Finds out when each input was handled.
+/// Finds the time at which each input was handled.
 pub(crate) struct Handling<'a> {
     recording: &'a Recording,
-    /// By thread that takes input, the threads that it hands over to, and the waits that this ends.
+    /// Helper threads by input thread, with the waits that its wakeups end.
     helpers: HashMap<Tid, Vec<HelperThread>>,
-    /// When inputs of each client were sent and dequeued, by the time of sending.
+    /// Send and receipt of the inputs of each stream, by the time of the send.
     waiting: BTreeMap<usize, Vec<(Nanos, Nanos)>>,
     prompt: PromptAnswers<'a>,
 }
@@ -58,8 +59,9 @@ struct HelperThread {
 }
 
 impl HelperThread {
-    /// Whether it waits where wake-ups for inputs find it, or for whatever comes next. A wait for a condition elsewhere
-    /// that ends, if at all, because its time is up is a sleep in the middle of the work.
+    /// Returns `true` for a wait that wakeups for inputs end, or for unspecified further work. A
+    /// wait for a condition elsewhere that ends, if at all, by a timeout is a sleep in the middle
+    /// of the work.
     fn is_event_wait(&self, recording: &Recording, span: &Span) -> bool {
         let wait = recording.waits.find(span).filter(|_| span.segment.state == ThreadState::Blocked);
         let Some(wait) = wait else { return recording.is_event_wait(span) };
@@ -67,8 +69,8 @@ impl HelperThread {
         self.event_waits.contains(&recording.signature(wait)) || !sleeps && recording.is_event_wait(span)
     }
 
-    /// The same of a thread that does what its program shows: in a condition elsewhere it waits for another thread, in a
-    /// poll of a single file elsewhere for an answer.
+    /// Returns the same for a thread that updates its program's display: in a condition elsewhere
+    /// it waits for another thread, in a poll of a single file elsewhere for an answer.
     fn is_event_loop(&self, recording: &Recording, span: &Span) -> bool {
         let wait = recording.waits.find(span).filter(|_| span.segment.state == ThreadState::Blocked);
         let Some(wait) = wait else { return recording.is_event_wait(span) };
@@ -76,8 +78,9 @@ impl HelperThread {
         self.event_waits.contains(&recording.signature(wait)) || !elsewhere && recording.is_event_wait(span)
     }
 
-    /// Whether it still waits at the mark while none is at work that it had woken before. Its place tells nothing then: who
-    /// makes a lock for each wait, as Python does, has a new one each time.
+    /// Returns `true` if the thread still waits at the mark and no thread that it woke before is at
+    /// work. The place of such a wait proves nothing: programs that create a lock for each wait,
+    /// like Python, have a new one each time.
     fn waits_for_nobody(&self, recording: &Recording, span: &Span) -> bool {
         let at_work = |tid: Tid| {
             let at_mark = recording.timeline.before(tid, recording.mark).filter(|_| tid != self.tid);
@@ -104,7 +107,8 @@ impl<'a> Handling<'a> {
         Handling { recording, helpers: helpers.collect(), waiting, prompt: PromptAnswers::find(recording, deliveries) }
     }
 
-    /// The threads that handle the inputs of each client: those that take them, and those that these hand them over to.
+    /// Returns the threads that handle the inputs of each client: those that receive them, and
+    /// their helpers.
     pub(crate) fn threads(&self, deliveries: &[Delivery]) -> BTreeMap<Pid, BTreeSet<Tid>> {
         let mut threads: BTreeMap<Pid, BTreeSet<Tid>> = BTreeMap::new();
         for (client, tid) in deliveries.iter().filter_map(|delivery| Some((delivery.client, delivery.dequeued?.1))) {
@@ -114,12 +118,12 @@ impl<'a> Handling<'a> {
         threads
     }
 
-    /// Whether one of these threads takes no input itself.
+    /// Returns `true` if one of these threads receives no input itself.
     pub(crate) fn is_helper(&self, tid: Tid) -> bool {
         !self.helpers.contains_key(&tid)
     }
 
-    /// Tells where one of these threads waits for the next event.
+    /// Returns a predicate for the event waits of one of these threads.
     pub(crate) fn event_waits(&self, tid: Tid) -> impl Fn(&Span) -> bool {
         let of_all = || self.helpers.values().flatten().find(|helper| helper.tid == tid);
         let helper = self.is_helper(tid).then(of_all).flatten();
@@ -129,7 +133,7 @@ impl<'a> Handling<'a> {
         }
     }
 
-    /// When an input that was dequeued is handled.
+    /// Returns the time at which a dequeued input was handled.
     pub(crate) fn handled(&self, delivery: &Delivery) -> Option<Reached> {
         let (at, tid) = delivery.dequeued.filter(|_| delivery.class != InputClass::Motion)?;
         let own = self.own_return(tid, at);
@@ -137,14 +141,16 @@ impl<'a> Handling<'a> {
         let helpers = self.helpers.get(&tid).map_or(&[][..], Vec::as_slice).iter();
         let handed = helpers.filter_map(|helper| self.handed(helper, tid, at, own));
         let (last, hops) = handed.chain([direct.clone()]).max_by_key(|(at, _)| *at)?;
-        // A thread that answers the next inputs by itself does not wait for those that it woke.
+        // A thread that answers the next inputs by itself does not wait for the threads that it
+        // woke.
         let (at, hops) = if self.went_on(tid, at, last).is_some() { direct } else { (last, hops) };
         let noticed = self.noticed(delivery, at);
         Some(Reached { milestone: Milestone::Handled, at, drawing: None, hops, noticed, task: Task::Input })
     }
 
-    /// When a thread that took an input at a time is done with it: it waits for the next event, or answers others at once.
-    /// Who computes all the time does not wait: what such a thread still has to do is told by its drawings alone.
+    /// Returns the time at which a thread is done with an input received at `at`: it waits for the
+    /// next event, or answers other inputs promptly. A restless thread does not wait: only its
+    /// drawings show its remaining work.
     fn own_return(&self, tid: Tid, at: Nanos) -> Nanos {
         if self.recording.is_restless(tid, Pause::EventWait, at) {
             return at;
@@ -153,12 +159,14 @@ impl<'a> Handling<'a> {
         self.went_on(tid, at, waits).unwrap_or(waits)
     }
 
-    /// When a thread that had taken an input at a time went on to the next ones, if it did so before another.
+    /// Returns the time at which a thread went on to the next inputs after one received at `at`, if
+    /// before `until`.
     pub(crate) fn went_on(&self, tid: Tid, at: Nanos, until: Nanos) -> Option<Nanos> {
         self.prompt.went_on(tid, at, until)
     }
 
-    /// When an input was handled that a thread dequeued in the middle of a sleep, where it lay until the end of that.
+    /// Returns the time at which an input was handled that a thread dequeued in the middle of a
+    /// sleep, and left until its end.
     fn slept_on(&self, delivery: &Delivery, paused: Nanos) -> Option<Reached> {
         let (dequeued, tid) = delivery.dequeued.filter(|_| delivery.class != InputClass::Motion)?;
         let at = sleeping_threads::until(self.recording, tid, dequeued, paused)?;
@@ -166,7 +174,8 @@ impl<'a> Handling<'a> {
         Some(Reached { milestone: Milestone::Handled, at, drawing: None, hops, noticed: NOTICED, task: Task::Input })
     }
 
-    /// When a helper that was woken for an input is back where such wake-ups find it.
+    /// Returns the time at which a helper woken for an input is back in a wait that such wakeups
+    /// end.
     fn handed(&self, helper: &HelperThread, tid: Tid, at: Nanos, own: Nanos) -> Option<(Nanos, Vec<Hop>)> {
         let recording = self.recording;
         let (woken, _) = recording.wakes.by(tid, at, own).find(|(_, wakee)| *wakee == helper.tid)?;
@@ -181,7 +190,7 @@ impl<'a> Handling<'a> {
         Some((end, vec![Hop::new(helper.tid, woken, end), Hop::new(tid, at, woken)]))
     }
 
-    /// From which time on it is noticed that an input is not handled.
+    /// Returns the latency from which an unhandled input is noticed.
     fn noticed(&self, delivery: &Delivery, handled: Nanos) -> Nanos {
         let all = self.waiting.get(&delivery.stream).map_or(&[][..], Vec::as_slice);
         let last = all[..all.partition_point(|(sent, _)| *sent < handled)].last();
@@ -190,8 +199,9 @@ impl<'a> Handling<'a> {
     }
 }
 
-/// The threads of the same process that a thread wakes for most of its inputs, where they wait in some way that those
-/// wake-ups end again and again. Inputs that came while such a thread was busy elsewhere say nothing, if they are fewer.
+/// Returns the threads of the same process that a thread wakes for most of its inputs from a wait
+/// that these wakeups end again and again. Inputs that came while such a thread was busy elsewhere
+/// do not count, if they are the minority.
 fn helpers(recording: &Recording, tid: Tid, receipts: &[Nanos]) -> Vec<HelperThread> {
     let mut found: BTreeMap<Tid, HashMap<Signature, usize>> = BTreeMap::new();
     for at in receipts {
@@ -219,17 +229,18 @@ fn helpers(recording: &Recording, tid: Tid, receipts: &[Nanos]) -> Vec<HelperThr
     found.into_iter().filter_map(helper).collect()
 }
 
-/// Whether a thread waits at one of these places at a time.
+/// Returns `true` if a thread waits at one of these places at a time.
 fn is_at(recording: &Recording, tid: Tid, at: Nanos, event_waits: &BTreeSet<Signature>) -> bool {
     let span = recording.timeline.at(tid, at);
     span.and_then(|span| recording.waits_in(&span)).is_some_and(|signature| event_waits.contains(&signature))
 }
 
-/// A later milestone that is this many times as long as a response which tells of the delay is told instead.
+/// Factor of a response latency from which on a later milestone is reported in its place, and the
+/// factor for the response of a later input.
 const LONGER: u64 = 3;
 const MOST: u64 = 2;
 
-/// Adds the milestones after the response that came late, and the inputs without an answer that were handled late.
+/// Adds late milestones after the response, and inputs without an answer that were handled late.
 pub(crate) fn add(
     recording: &Recording,
     handling: &Handling<'_>,
@@ -263,7 +274,7 @@ pub(crate) fn add(
         let completed = || completed(recording, work, delivery, response, at).filter(uncovered);
         let completed = started.or_else(completed);
         let handled = Some(handled).filter(|handled| is_late(delivery, response, handled) && uncovered(handled));
-        // What was completed while the input was still being handled says nothing more.
+        // A completion before the input is handled adds nothing.
         let within = |completed: &Reached| handled.as_ref().is_some_and(|handled| completed.at <= handled.at);
         let completed = completed.filter(|completed| !within(completed));
         let shown = index.and_then(|index| compositing_managers::shown(recording, &compositors, &found[index]));
@@ -274,7 +285,7 @@ pub(crate) fn add(
         match index {
             Some(index) => {
                 found[index].handled = Some(at);
-                // A command tells of what its program asked others for.
+                // A command covers the requests of its program to others.
                 if later.iter().any(|reached| reached.task != Task::Input) {
                     found[index].later.clear();
                 }
@@ -286,8 +297,9 @@ pub(crate) fn add(
     found.extend(starts::by_compositors(recording, starts));
 }
 
-/// When the work of an input, or the command that it started, was completed, where something was left long after the
-/// response. Without a response it is the first that the person sees.
+/// Returns the time at which the work of an input, or the command that it started, was completed,
+/// if something was left long after the response. Without a response it is the first visible
+/// result.
 fn completed(
     recording: &Recording,
     work: &Work<'_>,
@@ -303,14 +315,14 @@ fn completed(
     reached.filter(|reached| is_left(delivery, response, reached)).map(|reached| Reached { noticed, ..reached })
 }
 
-/// Several inputs that came in one message may have the same, in their order.
+/// Key of an input; several inputs in one message may share it, in their order.
 type DeliveryKey = (usize, Nanos, InputClass, Nanos);
 
 fn key(delivery: &Delivery) -> DeliveryKey {
     (delivery.stream, delivery.sent, delivery.class, delivery.input)
 }
 
-/// An input that nothing answers counts only where it was handled or completed late.
+/// Returns an input without an answer as an interaction, if it was handled or completed late.
 fn without_answer(
     recording: &Recording,
     delivery: &Delivery,
@@ -322,7 +334,7 @@ fn without_answer(
     Some(Interaction { join: Join::Open, handled: Some(handled), later, ..open })
 }
 
-/// Exact responses that tell of a delay, by client.
+/// Returns the exact responses that report a delay, by client.
 fn responses(found: &[Interaction]) -> HashMap<Pid, Vec<(Nanos, Nanos)>> {
     let mut responses: HashMap<Pid, Vec<(Nanos, Nanos)>> = HashMap::new();
     for one in found.iter().filter(|one| one.join == Join::Exact && one.latency() > TELLING) {
@@ -340,8 +352,8 @@ fn is_late(delivery: &Delivery, response: Option<Nanos>, handled: &Reached) -> b
     span > handled.noticed && !told_by_response
 }
 
-/// Whether the response of some input tells of the same delay: keys that pile up are handled one after the other. That
-/// of a later input has to tell of most of it.
+/// Returns `true` if the response of some input reports the same delay: keys that pile up are
+/// handled one after the other. The response of a later input has to cover most of it.
 fn is_covered(responses: &HashMap<Pid, Vec<(Nanos, Nanos)>>, delivery: &Delivery, handled: Nanos) -> bool {
     let span = handled.since(delivery.input).0;
     let of = responses.get(&delivery.client).map_or(&[][..], Vec::as_slice);
@@ -351,7 +363,7 @@ fn is_covered(responses: &HashMap<Pid, Vec<(Nanos, Nanos)>>, delivery: &Delivery
     })
 }
 
-/// Whether something was left to be seen long after the response.
+/// Returns `true` if some work was left long after the response.
 fn is_left(delivery: &Delivery, response: Option<Nanos>, completed: &Reached) -> bool {
     completed.at.since(delivery.input) >= NOTICED && response.is_none_or(|end| completed.at > end.after(TELLING))
 }

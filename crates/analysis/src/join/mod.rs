@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the person did, and what answered it.
+//! User input and its answers.
 //!
-//! Takes a recording; gives its interactions: each input with the way over wake-ups and messages to the drawing that
-//! answers it, and with the later milestones, such as the end of the command that it started.
+//! Reads a recording and returns its interactions: each input with the way over wakeups and
+//! messages to the drawing that answers it, and with the later milestones, such as the end of the
+//! command that it started.
 
 pub(crate) mod answer;
 mod asked_others;

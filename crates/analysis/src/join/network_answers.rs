@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Packets that may bring the answer to what the work on an input asked for.
+//! Packets that may bring the answer to a request made in the work on an input.
 //!
-//! That a packet came says nothing by itself: anybody may send something at any time. It counts where the thread polls an
-//! address since that work which it did not poll before; where the sender is a process that a packet of the thread had
-//! reached in that work; and of threads that take no input, by the order in time alone, where no packets came to them
-//! before without having been asked for. Where no packet came, the end of the time for one is looked at.
+//! A packet alone proves nothing: any host may send one at any time. It counts if the thread polls
+//! an address since that work that it did not poll before, or if the sender is a process that a
+//! packet of the thread reached in that work. For threads that receive no input, the order in time
+//! alone is sufficient, if no unrequested packets arrived before. Without a packet, a timeout of
+//! the wait for one counts.
 
 use crate::join::drawing_cause::Hop;
 use crate::timeline::event_waits::waited_before;
@@ -16,51 +17,52 @@ use std::collections::{BTreeSet, HashMap};
 use tipme_record::records::Wait;
 use tipme_record::{Nanos, Tid};
 
-/// Packets to one thread that are looked at after one stretch of its work.
+/// Maximum number of packets to one thread considered after one stretch of its work.
 const PACKETS_MAX: usize = 8;
 
-/// To whom packets came this shortly before an input they may come anyway.
+/// Time before an input within which another packet shows that packets arrive anyway.
 const COMES_ANYWAY: Nanos = Nanos::from_secs(3);
 
-/// So many packets of that time are looked at, and so many answers to the thread before.
+/// Maximum number of packets in that time, and of previous answers to the thread, that are
+/// considered.
 const BEFORE_MAX: usize = 64;
 
-/// What is left of an answer comes this soon after it began.
+/// Maximum time from the start of an answer to its rest.
 const REST_OF_ANSWER: Nanos = Nanos::from_secs(1);
 
-/// Segments after a stretch of work in which its next recorded wait is looked for.
+/// Maximum number of segments after a stretch of work searched for the next recorded wait.
 const SEGMENTS_MAX: usize = 64;
 
-/// A thread that may have asked for something in the work on an input.
+/// Thread that may have made a request in the work on an input.
 #[derive(Clone, Copy)]
 pub(crate) struct Asker {
     pub tid: Tid,
-    /// When the work reached it first, and when it was done with that stretch of it.
+    /// Time at which the work first reached it, and the end of this stretch of the work.
     pub reached: Nanos,
     pub done: Nanos,
-    /// Until when an answer counts.
+    /// Time until which an answer counts.
     pub until: Nanos,
-    /// It belongs to the program and takes no input of the display.
+    /// It belongs to the program and receives no display input.
     pub works_for_program: bool,
 }
 
-/// A packet that may be an answer.
+/// Packet that may be an answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct NetworkAnswer {
     pub at: Nanos,
-    /// The inode of the connection; 0 where that is not known.
+    /// Inode of the connection; 0 if unknown.
     pub file: u64,
-    /// More than the order in time speaks for it.
+    /// There is more evidence than the order in time.
     pub sure: bool,
 }
 
-/// A browser may connect so long before it is asked to: when the pointer comes to a link.
+/// Time by which a browser may connect before the request: when the pointer reaches a link.
 const CONNECTS_WITHIN: Nanos = Nanos::from_millis(500);
 
-/// Which packets answered inputs so far.
+/// Packets that answered inputs so far.
 pub(crate) struct NetworkAnswers<'a> {
     recording: &'a Recording,
-    /// By thread, from when until when it waited for them.
+    /// Times for which each thread waited for them.
     awaited: RefCell<HashMap<Tid, Vec<(Nanos, Nanos)>>>,
 }
 
@@ -69,7 +71,8 @@ impl<'a> NetworkAnswers<'a> {
         NetworkAnswers { recording, awaited: RefCell::default() }
     }
 
-    /// The packets that may bring a thread its answer. Those before that were asked for by an input tell of no others.
+    /// Returns the packets that may bring a thread its answer. Earlier packets that an input
+    /// requested do not show that others arrive anyway.
     pub(crate) fn to(&self, asker: &Asker, asked: impl Fn(Nanos) -> bool) -> Vec<NetworkAnswer> {
         let packets = self.recording.waits_for_packets(asker.tid, asker.done, asker.until);
         let mut packets = packets.take(PACKETS_MAX).peekable();
@@ -81,8 +84,8 @@ impl<'a> NetworkAnswers<'a> {
         packets.filter_map(|span| self.answer(asker, &span, &new, anyway)).collect()
     }
 
-    /// When the time was up for an answer over a new connection, where that is the thread's next wait: it gives up, which answers
-    /// the input as well.
+    /// Returns the timeout of the wait for an answer over a new connection, if that is the thread's
+    /// next wait: it gives up, which answers the input as well.
     fn given_up(&self, asker: &Asker, new: &BTreeSet<u64>) -> Option<NetworkAnswer> {
         let wait =
             self.waits_next(asker).filter(|wait| wait.context == HARD_INTERRUPT && wait.head.ts < asker.until)?;
@@ -90,7 +93,7 @@ impl<'a> NetworkAnswers<'a> {
         Some(NetworkAnswer { at: wait.head.ts, file, sure: true })
     }
 
-    /// Keeps what was waited for on the way to an answer.
+    /// Keeps the network waits on the way to an answer.
     pub(crate) fn keep(&self, way: &[Hop]) {
         for hop in way.iter().filter(|hop| hop.awaits.is_some()) {
             self.awaited.borrow_mut().entry(hop.tid).or_default().push((hop.lo, hop.hi.after(REST_OF_ANSWER)));
@@ -108,7 +111,7 @@ impl<'a> NetworkAnswers<'a> {
         (asker.works_for_program && (sure || !anyway)).then_some(NetworkAnswer { at: span.end, file, sure })
     }
 
-    /// The connections that a thread polls first after its work, and did not poll before that.
+    /// Returns the connections that a thread polls first after its work, and did not poll before.
     fn new_files(&self, asker: &Asker) -> BTreeSet<u64> {
         let before = waited_before(self.recording, asker.tid, asker.reached);
         let (Some(before), Some(after)) = (before, self.waits_next(asker)) else { return BTreeSet::new() };
@@ -117,7 +120,7 @@ impl<'a> NetworkAnswers<'a> {
         self.recording.remote_files(after).map(|file| file.inode).filter(is_new).collect()
     }
 
-    /// The first recorded wait of a thread after its work.
+    /// Returns the first recorded wait of a thread after its work.
     fn waits_next(&self, asker: &Asker) -> Option<&Wait> {
         let first = self.recording.timeline.at(asker.tid, asker.done)?.index;
         let spans = (first..first + SEGMENTS_MAX).map_while(|index| self.recording.timeline.span(asker.tid, index));
@@ -125,8 +128,9 @@ impl<'a> NetworkAnswers<'a> {
         waits.find_map(|span| self.recording.waits.find(&span))
     }
 
-    /// Whether a process on this machine sent a packet after one of the thread had reached it. The thread that sent was
-    /// reached by one on whoever's time: on a busy machine packets arrive on that of others.
+    /// Returns `true` if a local process sent a packet after one of the thread had reached it. The
+    /// sending thread may have been reached in the context of any thread: on a busy machine,
+    /// packets arrive in the context of others.
     fn is_asked_sender(&self, asker: &Asker, span: &Span) -> bool {
         let Some(by) = self.recording.sender(span) else { return false };
         let pid = self.recording.tasks.pid(by, span.end);
@@ -135,7 +139,8 @@ impl<'a> NetworkAnswers<'a> {
             || self.recording.waits_for_packets(by, since, span.end).next().is_some()
     }
 
-    /// Whether packets came to a thread shortly before the work reached it, which were no answers and not asked for.
+    /// Returns `true` if packets reached a thread shortly before the work, without being answers or
+    /// requested.
     fn comes_anyway(&self, asker: &Asker, asked: impl Fn(Nanos) -> bool) -> bool {
         let awaited = self.awaited.borrow();
         let answers = awaited.get(&asker.tid).map_or(&[][..], Vec::as_slice);

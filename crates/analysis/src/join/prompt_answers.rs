@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Inputs that a thread answered at once, one after the other: then it was done with those before, whether or not it has
-//! waited for the next event since.
+//! Inputs that a thread answered promptly, one after the other: then it was done with the earlier
+//! ones, even if it has not waited for the next event since.
 
 use crate::join::inputs::Delivery;
 use crate::timeline::recording::Recording;
@@ -9,14 +9,14 @@ use std::collections::HashMap;
 use tipme_measure::InputClass;
 use tipme_record::{Nanos, Tid};
 
-/// So many later inputs that were answered at once tell that a thread went on.
+/// Minimum number of later, promptly answered inputs that show that a thread went on.
 const WENT_ON_MIN: usize = 3;
 
-/// By thread: when it took keys and clicks that it answered at once, and when it had been told of them.
+/// Keys and clicks that each thread answered promptly: receipt and send.
 pub(crate) struct PromptAnswers<'a> {
     recording: &'a Recording,
     prompt: HashMap<Tid, Vec<(Nanos, Nanos)>>,
-    /// By thread: when it took any key or click.
+    /// Receipts of all keys and clicks, by thread.
     taken: HashMap<Tid, Vec<Nanos>>,
 }
 
@@ -36,8 +36,9 @@ impl PromptAnswers<'_> {
         PromptAnswers { recording, prompt, taken }
     }
 
-    /// When a thread that had taken an input at a time was done with that, if it went on to the next ones before another: as soon
-    /// as it took one of these, or at once where that one did not have to wait.
+    /// Returns the time at which a thread was done with an input received at `at`, if it went on to
+    /// the next ones before `until`: the receipt of the next input, or `at` if that one did not
+    /// have to wait.
     pub(crate) fn went_on(&self, tid: Tid, at: Nanos, until: Nanos) -> Option<Nanos> {
         self.went_on_promptly(tid, at, until).or_else(|| self.went_on_starved(tid, at, until))
     }
@@ -50,8 +51,9 @@ impl PromptAnswers<'_> {
         Some(if taken.since(*sent) <= PROMPT { at } else { *taken })
     }
 
-    /// The time at which a thread that was kept from its CPU took the next input, if it drew after little work of its own:
-    /// it had hardly run since the input before either, so that no work on that one was left.
+    /// Returns the time at which a thread that was kept from its CPU received the next input, if it
+    /// drew after little work of its own: it had hardly run since the input before either, so no
+    /// work on that one was left.
     fn went_on_starved(&self, tid: Tid, at: Nanos, until: Nanos) -> Option<Nanos> {
         let all = self.taken.get(&tid)?;
         let next = *all.get(all.partition_point(|taken| *taken <= at)).filter(|taken| **taken < until)?;

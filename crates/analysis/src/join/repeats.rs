@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Keys that are held. Under Wayland the compositor tells a client once that a key was pressed, and once that it was
-//! let go; between these the client repeats the key by itself, from a timer.
+//! Held keys. A Wayland compositor sends a client one event for the press and one for the release;
+//! in between, the client repeats the key from a timer of its own.
 //!
-//! So while a key is held, what a timer starts in the thread that took the key, or in the client's first thread, counts as
-//! an input that was taken at once, if a drawing follows from it: other timers draw as well, but rarely while somebody
-//! types. Where repeats came regularly, the next one is due one period later; where the thread was not idle then, it
-//! owes that one since.
+//! While a key is held, a timer wakeup of the thread that received the key, or of the client's
+//! first thread, therefore counts as an input received at once, if a drawing follows from it: other
+//! timers draw as well, but rarely while the user types. After regular repeats, the next one is due
+//! one period later; if the thread was not idle then, it owes that repeat.
 
 use crate::decode::messages::{Side, Stream};
 use crate::decode::objects::Act;
@@ -16,26 +16,26 @@ use std::collections::BTreeMap;
 use tipme_measure::InputClass;
 use tipme_record::{Nanos, Tid};
 
-/// No desktop repeats a key sooner.
+/// Minimum delay before the first repeat on any desktop.
 const DELAY_MIN: Nanos = Nanos::from_millis(150);
 
-/// Nor more slowly.
+/// Maximum period of repeats on any desktop.
 const PERIOD_MAX: Nanos = Nanos::from_millis(200);
 
-/// Repeats of one key that are looked at.
+/// Maximum number of repeats of one key.
 const REPEATS_MAX: usize = 4_096;
 
-/// So many repeats tell their period.
+/// Number of repeats from which their period follows.
 const PERIODS: usize = 3;
 
-/// A key that is held: the input that began it, and until when.
+/// A held key: the input that began it, and its end.
 struct HeldKey<'a> {
     press: &'a Delivery,
     taken: (Nanos, Tid),
     until: Nanos,
 }
 
-/// The repeats of all keys that were held, as inputs that their clients took from a timer.
+/// Returns the repeats of all held keys, as inputs that their clients received from a timer.
 pub(crate) fn repeats(recording: &Recording, deliveries: &[Delivery]) -> Vec<Delivery> {
     let mut presses: BTreeMap<usize, Vec<&Delivery>> = BTreeMap::new();
     for press in deliveries.iter().filter(|one| one.class == InputClass::Key) {
@@ -47,7 +47,8 @@ pub(crate) fn repeats(recording: &Recording, deliveries: &[Delivery]) -> Vec<Del
     holds.flatten().flat_map(|hold| of_hold(recording, &hold)).collect()
 }
 
-/// The keys of a connection that were held for long; `presses` are those that its client was told of.
+/// Returns the keys of a connection that were held for long; `presses` are those that its client
+/// received.
 fn holds<'a>(recording: &Recording, stream: &Stream, presses: &[&'a Delivery]) -> Vec<HeldKey<'a>> {
     let keys = keys(recording, stream);
     let hold = |(index, (at, act)): (usize, &(Nanos, Act))| {
@@ -60,7 +61,7 @@ fn holds<'a>(recording: &Recording, stream: &Stream, presses: &[&'a Delivery]) -
     keys.iter().enumerate().filter_map(hold).collect()
 }
 
-/// What a client was told of its keyboard: presses, and what ends them.
+/// Returns the keyboard events of a client: presses, releases and leave events.
 fn keys(recording: &Recording, stream: &Stream) -> Vec<(Nanos, Act)> {
     let parts = stream.side(Side::EventSent).iter();
     let told = parts.flat_map(|part| recording.messages.words(part).iter().map(|word| (part.ts, word.act())));
@@ -88,7 +89,8 @@ fn of_hold(recording: &Recording, hold: &HeldKey<'_>) -> Vec<Delivery> {
     repeats.collect()
 }
 
-/// When repeats were due while their thread was not idle, so that they came late or not at all.
+/// Returns the times at which repeats were due while their thread was not idle, so that they came
+/// late or not at all.
 fn owed(recording: &Recording, tid: Tid, repeats: &[Nanos], until: Nanos) -> Vec<Nanos> {
     let due = |window: &[Nanos]| {
         let (first, second) = (window[1].since(window[0]), window[2].since(window[1]));

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Work of another process on a request: from the wait that the request ended to the next wait of the same kind.
+//! Work of another process on a request: from the wait that the request ended to the next wait of
+//! the same kind.
 //!
-//! In between, the process may itself wait for a server, a disk or a stopped machine. It is done once it waits for the next
-//! request in the same way.
+//! In between, the process may itself wait for a server, a disk or a stopped machine. It is done
+//! once it waits for the next request in the same way.
 
 use crate::timeline::packets::in_softirq;
 use crate::timeline::recording::Recording;
@@ -16,13 +17,14 @@ const ASKED_MAX: Nanos = Nanos::from_secs(10);
 /// Maximum number of segments that are searched for its end.
 const SEGMENTS_MAX: usize = 4_096;
 
-/// The rest of a conversation comes within this time.
+/// Maximum time until the rest of a conversation.
 const REST_WITHIN: Nanos = Nanos::from_millis(100);
 
-/// A wait that nothing is known of is for the next request from this length on.
+/// Minimum length of a wait without a record to count as one for the next request.
 const UNKNOWN_MIN: Nanos = Nanos::from_millis(30);
 
-/// Whether what came at a time found a thread waiting for a socket, a pipe or several files; a packet, where only that counts.
+/// Returns `true` if an event at `at` found a thread waiting for a socket, a pipe or several files.
+/// If `only_packets`, only a packet counts.
 pub(crate) fn found_by_request(recording: &Recording, tid: Tid, at: Nanos, only_packets: bool) -> bool {
     let span = recording.timeline.before(tid, at).filter(|span| span.end == at && (!only_packets || in_softirq(span)));
     let wait = span.and_then(|span| recording.waits.find(&span));
@@ -32,15 +34,16 @@ pub(crate) fn found_by_request(recording: &Recording, tid: Tid, at: Nanos, only_
     })
 }
 
-/// When the next packet ended the wait of a thread that begins at a time, soon: the rest of what it was told. Packets arrive on
-/// anybody's time.
+/// Returns the time at which the next packet soon ended the wait of a thread that begins at `at`:
+/// the rest of a message. Packets arrive in the context of any thread.
 pub(crate) fn heard_again(recording: &Recording, tid: Tid, at: Nanos) -> Option<Nanos> {
     let span = recording.timeline.at(tid, at).filter(|span| span.start == at && in_softirq(span))?;
     let soon = span.end.since(span.start) <= REST_WITHIN && recording.waits.kind(&span) == Waited::Network;
     soon.then_some(span.end)
 }
 
-/// Until when a thread works on what it was woken for at a time: until its next wait of the kind that was ended by this.
+/// Returns the time until which a thread works on a request received at `at`: its next wait of the
+/// kind that the request ended.
 pub(crate) fn works_on_request_until(recording: &Recording, tid: Tid, at: Nanos) -> Nanos {
     let until = at.after(ASKED_MAX).min(recording.mark);
     let Some(first) = recording.timeline.at(tid, at) else { return at };
@@ -52,12 +55,12 @@ pub(crate) fn works_on_request_until(recording: &Recording, tid: Tid, at: Nanos)
         ThreadState::Blocked => span.start >= at && found.is_none_or(|found| is_same(recording, &found, span)),
         ThreadState::Running | ThreadState::Runnable => false,
     });
-    // Beyond the limit the work counts as far as it was followed.
+    // Beyond the limit, the work counts as far as it was followed.
     let last = || recording.timeline.span(tid, first.index + SEGMENTS_MAX).map_or(until, |span| span.start);
     next.map_or_else(|| last().min(until).max(at), |span| span.start.max(at))
 }
 
-/// Whether a thread waits for the next request as it did before.
+/// Returns `true` if a thread waits for the next request as it did before.
 fn is_same(recording: &Recording, found: &Span, span: &Span) -> bool {
     let (Some(before), Some(now)) = (recording.waits.find(found), recording.waits.find(span)) else {
         return recording.waits.kind(span) == Waited::Unknown && span.end.since(span.start) >= UNKNOWN_MIN;

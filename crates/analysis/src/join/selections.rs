@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Copy and paste: a client asks for a selection, and its owner, another client, has to answer: through the server, or under
-//! Wayland into a pipe.
+//! Copy and paste: a client asks for a selection, and its owner, another client, has to answer,
+//! through the server or, under Wayland, into a pipe.
 
 use crate::decode::messages::{Side, Stream};
 use crate::decode::objects::Act;
@@ -15,19 +15,20 @@ use crate::timeline::waits::Waited;
 use tipme_measure::InputClass;
 use tipme_record::{Nanos, Pid};
 
-/// A client asks for a selection so soon after the input that wants it, and its owner hears of it so soon.
+/// Maximum time from an input to the request for a selection, and from there to the event that the
+/// owner receives.
 const ASKED_MAX: Nanos = Nanos::from_millis(300);
 
-/// Quicker answers are not looked at.
+/// Minimum duration of a transfer that is considered.
 const ANSWER_MIN: Nanos = Nanos::from_millis(300);
 
-/// Parts of a connection that are searched for one request.
+/// Maximum number of parts of a connection searched for one request.
 const PARTS_MAX: usize = 4_096;
 
-/// Wake-ups of an owner that are searched for one of who asked.
+/// Maximum number of wakeups by an owner searched for one of the requester.
 const WAKES_MAX: usize = 4_096;
 
-/// A selection that was asked for, and the client that has it, with when the display server told it.
+/// A requested selection: time of the request, and time of the server's event to its owner.
 struct Asked<'a> {
     at: Nanos,
     heard: Nanos,
@@ -36,10 +37,11 @@ struct Asked<'a> {
     piped: bool,
 }
 
-/// The end of a selection's transfer that an input asked for, where it took long: the owner's answer, or that who asked
-/// no longer waited for it.
+/// Returns the end of a long selection transfer that an input requested: the owner's answer, or the
+/// time at which the requester no longer waited for it.
 ///
-/// What is asked for after the next key or click is for that one, if this one had an answer of its own: a modifier has none.
+/// A request after the next key or click belongs to that one, if this one had an answer of its own,
+/// which a modifier has not.
 pub(crate) fn pasted(
     recording: &Recording,
     delivery: &Delivery,
@@ -64,7 +66,8 @@ pub(crate) fn pasted(
     (end.since(asked.at) >= ANSWER_MIN).then_some(reached)
 }
 
-/// What a client asked for soon after a time, and whom the display server asked for it.
+/// Returns the request for a selection that a client made soon after a time, and the owner to which
+/// the display server passed it.
 fn asked<'a>(recording: &'a Recording, asker: &Stream, at: Nanos) -> Option<Asked<'a>> {
     let at = first(recording, asker, Side::RequestSent, (at, at.after(ASKED_MAX)), Word::asks_for_selection)?.ts;
     let others = recording.messages.streams().iter();
@@ -77,7 +80,7 @@ fn asked<'a>(recording: &'a Recording, asker: &Stream, at: Nanos) -> Option<Aske
     heard.min_by_key(|asked| asked.heard)
 }
 
-/// Whether a client took another key or click in a span of time.
+/// Returns `true` if a client received another key or click in a time.
 fn took_another(recording: &Recording, asker: &Stream, lo: Nanos, hi: Nanos) -> bool {
     let majors = recording.messages.majors(asker);
     let is_press = |word: &Word| majors.input_class(*word).is_some_and(|class| class != InputClass::Motion);
@@ -88,7 +91,8 @@ fn took_another(recording: &Recording, asker: &Stream, lo: Nanos, hi: Nanos) -> 
     presses.any(|index| taken(index).is_some_and(|at| lo < at && at <= hi))
 }
 
-/// When the owner had answered; the mark where it had not. Of what goes through the server that tells who asked.
+/// Returns the time of the owner's answer; the mark if there was none. For answers through the
+/// server, the requester's event shows it.
 fn answered(recording: &Recording, asker: &Stream, asked: &Asked<'_>) -> Nanos {
     if asked.piped {
         let taken = asked.owner.side(Side::EventReceived);
@@ -100,8 +104,9 @@ fn answered(recording: &Recording, asker: &Stream, asked: &Asked<'_>) -> Nanos {
     told.map_or(recording.mark, |part| part.ts)
 }
 
-/// When who took a message had written its answer into a pipe: it waits for the next event then. Where it waits for that in a
-/// read that blocks, it is the last time before it took the next one that it woke who asked.
+/// Returns the time at which the owner had written its answer into a pipe: its next event wait. If
+/// its event wait is a blocking read, the answer is its last wakeup of the requester before its
+/// next message.
 fn written(recording: &Recording, asker: Pid, taken: &Part, next: Nanos) -> Nanos {
     let (owner, mark) = (taken.tid, recording.mark);
     let waits = recording.pause_after(owner, taken.ts, Pause::EventWait);
@@ -114,7 +119,7 @@ fn written(recording: &Recording, asker: Pid, taken: &Part, next: Nanos) -> Nano
     woken.filter(|(at, wakee)| recording.tasks.pid(*wakee, *at) == asker).last().map_or(next, |(at, _)| at)
 }
 
-/// The first part of a side in a span of time that has such a word.
+/// Returns the first part of a side in a time that contains such a word.
 fn first<'a>(
     recording: &Recording,
     stream: &'a Stream,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a display server did with a drawing: when it dequeued it, and when it was done with it.
+//! Handling of a drawing by the display server: its receipt and its end.
 
 use crate::decode::messages::{PartPlace, Side, Stream};
 use crate::timeline::bursts::FRAME;
@@ -7,32 +7,32 @@ use crate::timeline::recording::Recording;
 use crate::timeline::threads::ThreadState;
 use tipme_record::{Nanos, Tid};
 
-/// A thread may go idle this long after something was sent to it without having seen it.
+/// Maximum time by which a thread may go idle after a send to it without having seen it.
 pub(crate) const IDLE_SLACK: Nanos = Nanos(50_000);
 
-/// A compositor composes the screen within so many frames of 60 a second, somewhat late, unless it cannot: idle for
-/// longer, it had a reason not to.
+/// Maximum idle time of a compositor before it composes the screen: a few frames at 60 per second,
+/// somewhat late. If it is idle for longer, the delay is deliberate.
 const FRAMES: Nanos = Nanos(3 * FRAME.0);
 
-/// Grabs in a row that a server is followed through.
+/// Maximum number of consecutive grabs followed.
 const GRABS_MAX: usize = 64;
 
-/// Receives of a server that are looked at to see whether it went on to another client.
+/// Maximum number of receives of a server searched for another client.
 const DEQUEUED_MAX: usize = 4_096;
 
-/// A drawing and what became of it.
+/// Drawing, with its handling by the server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Drawing {
     pub sent: Nanos,
     pub tid: Tid,
     pub place: PartPlace,
-    /// When the server dequeued it, and the thread that did.
+    /// Time of the receipt, and the server thread that dequeued it.
     pub dequeued: Option<(Nanos, Tid)>,
-    /// When the server was done with it; the mark where it was not.
+    /// Time at which the server was done with it; the mark if it was not.
     pub end: Nanos,
 }
 
-/// What became of a drawing.
+/// Returns a drawing with its handling by the server.
 pub(crate) fn drawing(recording: &Recording, place: PartPlace) -> Option<Drawing> {
     let stream = recording.messages.stream(place.stream)?;
     let part = stream.side(Side::RequestSent).get(place.part)?;
@@ -51,26 +51,27 @@ pub(crate) fn drawing(recording: &Recording, place: PartPlace) -> Option<Drawing
     Some(Drawing { sent, tid: part.tid, place, dequeued, end })
 }
 
-/// When a drawing was done with, where a compositor says so itself. It says so late where nobody sees the window, and then
-/// idles meanwhile; one that was stopped, starved or busy shows late what somebody waits for.
+/// Returns the end of a drawing as a compositor reports it by a frame callback. For an invisible
+/// window the callback is late while the compositor idles; a stopped, starved or busy compositor
+/// delays a visible result.
 fn shown(recording: &Recording, server: Tid, frame_done: Option<Nanos>, end: Nanos) -> Nanos {
     let soon = |done: &Nanos| recording.idle_time(server, end, *done) <= FRAMES;
     frame_done.filter(|done| *done >= end).filter(soon).unwrap_or(end)
 }
 
-/// Whether a server went idle before it dequeued something, which cannot be unless for a client's grab: the
-/// receive belongs to something else, and the right one was not recorded.
+/// Returns `true` if a server went idle before it dequeued something, which is impossible except
+/// for a client's grab: the receive belongs to something else, and the right one was not recorded.
 pub(crate) fn missed(recording: &Recording, sent: Nanos, (at, server): (Nanos, Tid)) -> bool {
     open_idle_after(recording, server, sent.after(IDLE_SLACK)) < at
 }
 
-/// When a server is idle next without a client's grab that keeps it from the others.
+/// Returns the next idle time of a server without a client's grab that locks the other clients out.
 fn open_idle_after(recording: &Recording, server: Tid, from: Nanos) -> Nanos {
     let mut idle = recording.idle_after(server, from);
     for _ in 0..GRABS_MAX {
         match recording.messages.grab(idle) {
             Some((_, until)) if until < recording.mark => {
-                // Its end, too, has to wake the server first.
+                // The end of the grab has to wake the server as well.
                 let resting =
                     recording.timeline.at(server, until).filter(|span| span.segment.state == ThreadState::Blocked);
                 idle = recording.idle_after(server, resting.map_or(until, |span| span.end));
@@ -82,15 +83,17 @@ fn open_idle_after(recording: &Recording, server: Tid, from: Nanos) -> Nanos {
     idle
 }
 
-/// When something was dequeued that no receive is known for: at once, where the server went idle after it.
+/// Returns the receipt of a send without a known receive: at once, if the server went idle after
+/// it.
 fn unrecorded(recording: &Recording, stream: &Stream, sent: Nanos) -> Option<(Nanos, Tid)> {
     let server = stream.reader(Side::RequestReceived);
     let idle = open_idle_after(recording, server, sent.after(IDLE_SLACK));
     (idle < recording.mark).then_some((sent, server))
 }
 
-/// When a server is done with what it took: it waits again, takes what another client sent, or tells
-/// this one of something, which it does after all that the client asked for before.
+/// Returns the time at which a server is done with a request: it waits again, receives a request of
+/// another client, or sends an event to this one, which it does after all earlier requests of the
+/// client.
 fn handled(recording: &Recording, stream: usize, at: Nanos, server: Tid) -> Nanos {
     let idle = recording.idle_after(server, at);
     let dequeued = recording.messages.received_within(server, at.after(Nanos(1)), idle);

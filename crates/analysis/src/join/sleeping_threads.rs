@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Threads that sleep in the middle of something and dequeue inputs meanwhile without acting on them: `(sleep-for 2)`
-//! in Emacs.
+//! Threads that sleep in the middle of their work, and dequeue inputs meanwhile without acting on
+//! them: `(sleep-for 2)` in Emacs.
 //!
-//! Such a thread waits for events at a place of its program where inputs do not usually find it, is there again after it
-//! dequeued one, leaves because its time is up, and goes to where inputs find it. A prompt is at such a place too, but
-//! it is left because of the input that it asks for.
+//! Such a thread waits for events at a place in its program that inputs do not usually end, returns
+//! to it after it dequeued one, leaves it by a timeout, and goes to its event wait. A prompt is
+//! such a place too, but ends with the input that it asks for.
 
 use crate::timeline::event_waits::found_in;
 use crate::timeline::recording::Recording;
@@ -12,11 +12,11 @@ use crate::timeline::threads::{Span, ThreadState};
 use crate::timeline::waits::selects;
 use tipme_record::{Nanos, Tid};
 
-/// Segments of one sleep, at most.
+/// Maximum number of segments of one sleep.
 const SEGMENTS_MAX: usize = 65_536;
 
-/// When a thread returns to its event wait that dequeued an input at a time, was blocked from `paused` on, and slept
-/// around both.
+/// Returns the return to its event wait of a thread that dequeued an input, was blocked from
+/// `paused` on, and slept around both.
 pub(super) fn until(recording: &Recording, tid: Tid, dequeued: Nanos, paused: Nanos) -> Option<Nanos> {
     let place = found_in(recording, tid, dequeued).filter(|place| selects(place.0))?;
     let is_event_wait = |signature| recording.is_usual_event_wait(tid, signature) == Some(true);

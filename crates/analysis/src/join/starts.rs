@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Starts: from an input to the first prompt or window of what it started, through launchers, buses, service managers and
-//! wrappers.
+//! Starts: from an input to the first prompt or window of the program that it started, through
+//! launchers, buses, service managers and wrappers.
 //!
-//! The new process comes from the program that took the input, or from one that this program asked. It is there for the
-//! person when it reads its terminal for the first time, or when it first has a window shown.
+//! The new process comes from the program that received the input, or from one that this program
+//! asked. It is ready for the user when it first reads its terminal, or first shows a window.
 
 use crate::decode::messages::{Side, Stream};
 use crate::decode::objects::Act;
@@ -21,28 +21,29 @@ use std::collections::{BTreeMap, BTreeSet};
 use tipme_measure::InputClass;
 use tipme_record::{Nanos, Pid, Tid};
 
-/// Longest time from an input to the first process that it starts.
+/// Maximum time from an input to the first process that it starts.
 const STARTED_MAX: Nanos = Nanos::from_secs(1);
 
 /// Maximum time from the request to show a window to its first drawing.
 const SHOWN_MAX: Nanos = Nanos::from_secs(60);
 
-/// Ancestors of a new process that are looked at.
+/// Maximum number of ancestors of a new process that are searched.
 const LINE_MAX: usize = 16;
 
-/// Times at which each program took keys and clicks.
+/// Receipts of keys and clicks by each program.
 type Inputs = BTreeMap<Pid, BTreeSet<Nanos>>;
 
-/// A new process, the input that it comes from, and when it was there for the person.
+/// A new process, and the time at which it was ready for the user.
 struct ProgramStart<'a> {
     life: &'a Life,
     ready: Nanos,
 }
 
-/// What a start comes from: the program that took an input and when, or a compositor that started it for a press of its own.
+/// Origin of a start: the program that received an input and the time, or a compositor that started
+/// it for a press of its own.
 type Origin = (Pid, Nanos);
 
-/// Finds the starts in a recording, by what each comes from.
+/// Finds the starts in a recording, by their origin.
 pub(crate) fn starts(recording: &Recording, deliveries: &[Delivery]) -> BTreeMap<Origin, Reached> {
     let inputs = inputs(deliveries);
     let mut found: BTreeMap<Origin, Reached> = BTreeMap::new();
@@ -59,8 +60,8 @@ pub(crate) fn starts(recording: &Recording, deliveries: &[Delivery]) -> BTreeMap
     found
 }
 
-/// The starts by compositors, which tell no client of the keys and clicks that they take for themselves: for a shortcut, or
-/// where the icon of a program is drawn by them.
+/// Returns the starts by compositors, which pass their own keys and clicks to no client: for a
+/// shortcut, or an icon that they draw themselves.
 pub(crate) fn by_compositors(recording: &Recording, starts: BTreeMap<Origin, Reached>) -> Vec<Interaction> {
     let streams = recording.messages.streams();
     let started = starts.into_iter().filter_map(|((client, at), reached)| {
@@ -91,19 +92,21 @@ fn inputs(deliveries: &[Delivery]) -> Inputs {
     inputs
 }
 
-/// Shells in new terminals, up to their first wait for input: each leads a session and reads a terminal.
+/// Returns the shells in new terminals, up to their first wait for input: each leads a session and
+/// reads a terminal.
 fn prompts(recording: &Recording) -> impl Iterator<Item = ProgramStart<'_>> {
     let lives = recording.tasks.lives().iter().filter(|life| life.from > Nanos(0) && life.tid.0 == life.pid.0);
     let shells = lives.filter(|life| life.session == life.pid && recording.reads_terminal(life.tid));
     shells.map(|life| ProgramStart { life, ready: first_wait(recording, life) })
 }
 
-/// When a process first waited for what is typed into its terminal; the mark where it did not.
+/// Returns the time at which a process first waited for terminal input; the mark if it did not.
 fn first_wait(recording: &Recording, life: &Life) -> Nanos {
     recording.pause_after(life.tid, life.from.after(Nanos(1)), Pause::EventWait)
 }
 
-/// Programs that were started within the recording, up to their first window and what they had begun to do for it.
+/// Returns the programs started within the recording, up to their first window and the work they
+/// had begun for it.
 fn windows<'a>(recording: &'a Recording, inputs: &'a Inputs) -> impl Iterator<Item = ProgramStart<'a>> {
     let clients: BTreeSet<Pid> = recording.messages.streams().iter().map(|stream| stream.client).collect();
     clients.into_iter().filter_map(move |client| {
@@ -115,8 +118,8 @@ fn windows<'a>(recording: &'a Recording, inputs: &'a Inputs) -> impl Iterator<It
     })
 }
 
-/// When a program whose first window was shown at a time had filled it: with the last drawing until another time before which
-/// nothing had been drawn for so long that it is missed, while the program was at work all the time.
+/// Returns the time at which a program had filled its first window, shown at `shown`: the last
+/// drawing before `until` that followed a noticeable gap in which the program worked all the time.
 fn filled(recording: &Recording, client: Pid, shown: Nanos, until: Nanos) -> Nanos {
     let own = recording.messages.streams().iter().filter(|stream| stream.client == client);
     let drawn = own.flat_map(|stream| {
@@ -139,8 +142,9 @@ fn filled(recording: &Recording, client: Pid, shown: Nanos, until: Nanos) -> Nan
     ready
 }
 
-/// When a process first drew after it had asked for its first window to be shown: what it draws before, nobody sees, and a
-/// window manager may keep it waiting. Where it draws nothing soon, the request counts. A client of Wayland asks by drawing.
+/// Returns the time of a process's first drawing after its request to show its first window:
+/// earlier drawings are invisible, and a window manager may delay it. Without a drawing within
+/// [`SHOWN_MAX`], the request counts. A Wayland client makes the request by drawing.
 pub(crate) fn first_window(recording: &Recording, pid: Pid) -> Option<Nanos> {
     let own = || recording.messages.streams().iter().filter(|stream| stream.client == pid);
     let shows = |stream: &Stream, part: &Part| {
@@ -160,9 +164,9 @@ pub(crate) fn first_window(recording: &Recording, pid: Pid) -> Option<Nanos> {
     drawn.min().filter(|drawn| drawn.since(mapped) < SHOWN_MAX).or(Some(mapped))
 }
 
-/// The input that a process comes from: the last one that an ancestor of it took within a second before the first of its
-/// line was started, or a program that had asked that ancestor. A compositor that nobody asked was pressed a key or clicked at
-/// just before.
+/// Returns the input that a process comes from: the last one within a second before the first new
+/// process of its line, received by an ancestor or by a program that had asked that ancestor. For a
+/// compositor without such a request, it is a key or click of its own just before.
 fn origin(recording: &Recording, inputs: &Inputs, life: &Life) -> Option<Origin> {
     let mut born = life.from;
     let line = std::iter::successors(creator(recording, life), |above| creator(recording, above));
@@ -180,7 +184,7 @@ fn origin(recording: &Recording, inputs: &Inputs, life: &Life) -> Option<Origin>
     None
 }
 
-/// The process that made another one, which need not be its parent any more.
+/// Returns the process that created another one, which may no longer be its parent.
 fn creator<'a>(recording: &'a Recording, life: &Life) -> Option<&'a Life> {
     let first = recording.timeline.spans(life.tid).next();
     let by = first.filter(|span| span.segment.state == ThreadState::Absent).and_then(|span| span.task_waker());
@@ -192,8 +196,8 @@ fn last_input(inputs: &Inputs, pid: Pid, lo: Nanos, hi: Nanos) -> Option<Nanos> 
     inputs.get(&pid)?.range(lo..=hi).next_back().copied()
 }
 
-/// The program that took an input and then asked another process, directly or through further ones, before that started
-/// something: the one whose input is the last.
+/// Returns the program with the latest input among those that received one and then asked
+/// `starter`, directly or through other processes, before `hi`.
 fn asked_by(recording: &Recording, inputs: &Inputs, starter: Pid, lo: Nanos, hi: Nanos) -> Option<(Pid, Nanos)> {
     let recent = inputs.keys().filter_map(|pid| Some((*pid, last_input(inputs, *pid, lo, hi)?)));
     let asks = |(pid, at): &(Pid, Nanos)| recording.brokers(*pid, *at, hi).contains(&starter);

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Processes that work for a client and were stopped while an input came.
+//! Processes that work for a client and were stopped when an input came.
 //!
-//! A browser's own process takes a key, moves a caret and waits for the next event, while the process that has the page
-//! is stopped, or the input method of an editor is: nothing tells that the key was not handled, since nobody wakes a
-//! stopped thread. Who took part in the handling of most inputs before it was stopped is taken to be needed for those
-//! that came meanwhile. Where something was shown at once all the same, it has to have answered when it went on.
+//! The main process of a browser receives a key, moves a caret and waits for the next event, while
+//! the process of the page is stopped; or the input method of an editor is. No record shows that
+//! the key was not handled, since a stopped thread is not woken. A process that took part in the
+//! handling of most inputs before its stop is therefore assumed to be needed for those that came
+//! meanwhile. If something was shown promptly all the same, the process must have answered after it
+//! continued.
 
 use crate::join::answer::{Milestone, NOTICED, Reached, Task};
 use crate::join::drawing_cause::Hop;
@@ -16,21 +18,22 @@ use std::collections::HashMap;
 use tipme_measure::InputClass;
 use tipme_record::{Nanos, Pid, Tid};
 
-/// Inputs before a stop that are looked at, the latest; at least so many must be known.
+/// Maximum and minimum number of inputs before a stop that are considered, latest first.
 const INPUTS_MAX: usize = 16;
 const INPUTS_MIN: usize = 3;
 
-/// A process that ran in so many percent of them, within this time, takes part in the handling.
+/// Minimum percentage of these inputs in which a process ran within this time, to take part in the
+/// handling.
 const PART_PERCENT: usize = 60;
 const PART_WITHIN: Nanos = Nanos::from_millis(100);
 
-/// A stop that begins this long after an input was dequeued still came before the answer.
+/// Maximum time after the receipt of an input within which a stop still precedes the answer.
 const SOON: Nanos = Nanos::from_millis(20);
 
-/// Whoever goes on after a stop answers what it was asked meanwhile within this time.
+/// Maximum time from the end of a stop to the answer to requests made meanwhile.
 const ANSWERED_WITHIN: Nanos = Nanos::from_millis(100);
 
-/// The stops of processes that work for the clients that were told of input.
+/// Stops of processes that work for the clients that received input.
 pub(crate) struct Stops<'a> {
     recording: &'a Recording,
     of: HashMap<Pid, Vec<Stop>>,
@@ -58,8 +61,8 @@ impl<'a> Stops<'a> {
         Stops { recording, of: of.filter(|(_, stops)| !stops.is_empty()).collect() }
     }
 
-    /// When an input was handled that came while somebody who takes part in that was stopped; `shown` where something
-    /// was shown before.
+    /// Returns the time at which an input was handled that came while a process needed for it was
+    /// stopped; `shown` if something was shown before.
     pub(crate) fn held_up(&self, delivery: &Delivery, shown: bool) -> Option<Reached> {
         let (at, tid) = delivery.dequeued.filter(|_| matches!(delivery.class, InputClass::Key | InputClass::Click))?;
         let stops = self.of.get(&delivery.client)?.iter();
@@ -71,7 +74,7 @@ impl<'a> Stops<'a> {
         Some(Reached { milestone, at: stop.hi, drawing: None, hops, noticed, task: Task::Input })
     }
 
-    /// Whether a process wakes a client as soon as it goes on.
+    /// Returns `true` if a process wakes a client as soon as it continues.
     fn answers(&self, stop: &Stop, client: Pid) -> bool {
         let pid = self.recording.tasks.pid(stop.tid, stop.lo);
         let until = stop.hi.after(ANSWERED_WITHIN);
@@ -79,7 +82,7 @@ impl<'a> Stops<'a> {
     }
 }
 
-/// The long stops of others who took part in the handling of a client's inputs.
+/// Returns the long stops of other processes that took part in the handling of a client's inputs.
 fn stops(recording: &Recording, client: Pid, dequeued: &[Nanos], stopped: &[Span]) -> Vec<Stop> {
     let other = stopped.iter().filter(|span| recording.tasks.pid(span.tid, span.start) != client);
     other
@@ -88,8 +91,8 @@ fn stops(recording: &Recording, client: Pid, dequeued: &[Nanos], stopped: &[Span
         .collect()
 }
 
-/// Whether the process of a stopped thread ran after most of the inputs before, being one of the client's own; or was
-/// woken by it then.
+/// Returns `true` if the process of a stopped thread took part in most of the inputs before: a
+/// descendant of the client ran then, another process was woken by the client.
 fn takes_part(recording: &Recording, stop: &Span, client: Pid, dequeued: &[Nanos]) -> bool {
     let before = &dequeued[..dequeued.partition_point(|at| at.after(PART_WITHIN) <= stop.start)];
     let last = &before[before.len().saturating_sub(INPUTS_MAX)..];
@@ -103,7 +106,7 @@ fn takes_part(recording: &Recording, stop: &Span, client: Pid, dequeued: &[Nanos
     last.len() >= INPUTS_MIN && last.iter().filter(part).count() * 100 >= last.len() * PART_PERCENT
 }
 
-/// Whether a thread wakes one of a process.
+/// Returns `true` if a thread wakes one of a process.
 fn wakes(recording: &Recording, tid: Tid, pid: Pid, lo: Nanos, hi: Nanos) -> bool {
     recording.wakes.by(tid, lo, hi).any(|(at, wakee)| recording.tasks.pid(wakee, at) == pid)
 }

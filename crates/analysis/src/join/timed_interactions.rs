@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! All interactions of an incident with their times, for statistics and for checks against other clocks.
+//! All interactions of an incident with their times, for statistics and for comparison with other
+//! clocks.
 
 use crate::error::DiagnoseError;
 use crate::join::answer::Interaction;
@@ -43,7 +44,8 @@ pub struct Timed {
     pub repeated: bool,
 }
 
-/// Every interaction of an incident, by the time of its input. Presses that nothing answers are none.
+/// Returns all interactions of an incident, by the time of the input, without presses that no
+/// program answers.
 pub fn timed(incident: &Incident) -> Result<Vec<Timed>, DiagnoseError> {
     let recording = Recording::read(incident)?;
     Ok(interactions(&recording).interactions.iter().map(|interaction| describe(&recording, interaction)).collect())

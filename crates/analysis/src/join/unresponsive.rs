@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Unresponsive spans: a program that a person uses does not return to its event loop for long, though no input is late.
+//! Unresponsive spans: a program in use stays away from its event loop for long, though no input is
+//! late.
 //!
-//! A button that is pressed by its key looks pressed at once, and a timer begins what it does a moment later; an answer
-//! of a peer, an animation or a clock may begin something long as well. What tells of it are the states of the threads
-//! that handle inputs: such a thread is away from its event loop while it neither waits for an event, nor takes one, nor
-//! draws. Somebody has to miss it: the program has the keyboard focus or was given the last key or click, and either what
-//! its display server sent to it lay for long, or the span began soon after a key or click. A program that computes all
-//! the time but takes its events, or draws, is responsive; one that starts is not waited for by these rules.
+//! A button pressed by its key looks pressed at once, and a timer begins its action a moment later;
+//! a reply of a peer, an animation or a clock may begin long work as well. The states of the
+//! threads that handle inputs show it: such a thread is away from its event loop while it neither
+//! waits for an event, nor receives one, nor draws. The user has to miss the program: it has the
+//! keyboard focus or received the last key or click, and either an event from its display server
+//! stayed unread for long, or the span began soon after a key or click. A program that computes all
+//! the time but receives its events, or draws, is responsive; these rules do not apply to one that
+//! is starting.
 
 use crate::decode::messages::{Side, Stream};
 use crate::join::answer::{Interaction, NOTICED};
@@ -20,27 +23,28 @@ use std::collections::{BTreeMap, BTreeSet};
 use tipme_measure::{InputClass, Summary};
 use tipme_record::{Nanos, Pid, Tid};
 
-/// What begins so soon after a key or click may come from it, by a timer or an answer: then no message need tell.
+/// Maximum time from a key or click to work that may come from it, by a timer or an answer: then no
+/// unread message is needed.
 const PRESSED_WITHIN: Nanos = Nanos::from_secs(1);
 
-/// The longest spans of a program that are looked at.
+/// Maximum number of spans of a program, longest first.
 const SPANS_MAX: usize = 32;
 
-/// A time in which a program was away from its event loop.
+/// Time in which a program was away from its event loop.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct UnresponsiveSpan {
     pub client: Pid,
     pub tid: Tid,
     pub start: Nanos,
-    /// The mark where it was still away.
+    /// The mark, if it was still away.
     pub end: Nanos,
-    /// Since when somebody missed it.
+    /// Time since which the user missed it.
     pub missed: Nanos,
-    /// When the client had taken the last key or click before.
+    /// Receipt of the last key or click before the span.
     pub pressed: Option<Nanos>,
-    /// Messages that its display servers sent to it meanwhile.
+    /// Number of messages that its display servers sent to it meanwhile.
     pub untaken: usize,
-    /// How long the thread was away at other times.
+    /// Durations of the thread's other absences.
     pub usual: Summary,
 }
 
@@ -49,13 +53,14 @@ impl UnresponsiveSpan {
         self.end.since(self.start)
     }
 
-    /// For how long of it something else lasted.
+    /// Returns the part of it that overlaps `lo..hi`.
     pub(crate) fn shared(&self, lo: Nanos, hi: Nanos) -> Nanos {
         self.end.min(hi).since(self.start.max(lo))
     }
 }
 
-/// The unresponsive spans of all programs that were told of input, whether or not an input tells of the same delay.
+/// Returns the unresponsive spans of all programs that received input, even if an input reports the
+/// same delay.
 pub(crate) fn spans(
     recording: &Recording,
     handling: &Handling<'_>,
@@ -70,7 +75,8 @@ pub(crate) fn spans(
     of_clients.chain(of_servers(recording, handling)).collect()
 }
 
-/// The longest spans of display servers that left requests of clients unread for long, besides those of the one they served.
+/// Returns the longest spans of display servers that left requests unread for long, apart from
+/// those of the client they served.
 fn of_servers(recording: &Recording, handling: &Handling<'_>) -> Vec<UnresponsiveSpan> {
     let mut taken: BTreeMap<Tid, Vec<Nanos>> = BTreeMap::new();
     for part in recording.messages.streams().iter().flat_map(|stream| stream.side(Side::RequestReceived)) {
@@ -92,8 +98,8 @@ fn of_servers(recording: &Recording, handling: &Handling<'_>) -> Vec<Unresponsiv
     spans
 }
 
-/// The first request that lay unread before a display server in a time, and the number of all. While it computes, further
-/// requests of the client that it serves tell nothing.
+/// Returns the time of the first request that a display server left unread, and the number of all.
+/// While the server computes, further requests of the client that it serves do not count.
 fn unread(recording: &Recording, server: Tid, lo: Nanos, hi: Nanos) -> Option<(Nanos, usize)> {
     let pid = recording.tasks.pid(server, lo);
     let computes = recording.timeline.run_time(server, lo, hi).0 * 2 >= hi.since(lo).0;
@@ -112,7 +118,7 @@ fn unread(recording: &Recording, server: Tid, lo: Nanos, hi: Nanos) -> Option<(N
     Some((*lay.iter().min()?, lay.len()))
 }
 
-/// The longest spans of one program.
+/// Returns the longest spans of one program.
 fn of_client(
     recording: &Recording,
     handling: &Handling<'_>,
@@ -121,7 +127,7 @@ fn of_client(
     tids: &BTreeSet<Tid>,
 ) -> Vec<UnresponsiveSpan> {
     let streams = attention.streams(client);
-    // One that others hand inputs over to handles them for its program where it draws, or is the first one.
+    // A helper thread handles inputs for its program if it draws, or is the first thread.
     let times = |tid: Tid| {
         let signs = signs(recording, streams, tid);
         let is_first = streams.iter().any(|stream| stream.client.0 == tid.0);
@@ -140,11 +146,11 @@ fn of_client(
     long.into_iter().filter_map(span).take(SPANS_MAX).collect()
 }
 
-/// When a thread was away from its event loop.
+/// Times in which a thread was away from its event loop.
 struct AwayThread {
     tid: Tid,
     times: Vec<(Nanos, Nanos)>,
-    /// Those of them in which it did not compute as it always does.
+    /// Those without the thread's usual computation.
     unusual: Vec<(Nanos, Nanos)>,
 }
 
@@ -155,15 +161,15 @@ impl AwayThread {
         AwayThread { tid, times, unusual }
     }
 
-    /// How long it was away at other times than the one that begins so, not counting when it computed as it always does.
+    /// Returns the durations of the thread's other absences, without its usual computation.
     fn usual(&self, start: Nanos) -> Summary {
         let others = self.unusual.iter().filter(|(lo, _)| *lo != start);
         Summary::new(others.map(|(lo, hi)| hi.since(*lo).0).collect())
     }
 }
 
-/// When a thread was away from its event loop, from its first event wait on, or since it is known that it computes all the
-/// time; cut at signs of life.
+/// Returns the times in which a thread was away from its event loop, from its first event wait on,
+/// or since it is known to be restless; split at signs of life.
 fn stretches(recording: &Recording, handling: &Handling<'_>, signs: &[Nanos], tid: Tid) -> Vec<(Nanos, Nanos)> {
     let waits = handling.event_waits(tid);
     let restless = signs.iter().copied().find(|sign| recording.is_restless(tid, Pause::EventWait, *sign));
@@ -195,7 +201,7 @@ fn cut(
     }
 }
 
-/// When a thread took events of a display or drew, by time.
+/// Returns the times at which a thread received display events or drew, in chronological order.
 fn signs(recording: &Recording, streams: &[&Stream], tid: Tid) -> Vec<Nanos> {
     let mut signs = Vec::new();
     for stream in streams {
@@ -208,13 +214,13 @@ fn signs(recording: &Recording, streams: &[&Stream], tid: Tid) -> Vec<Nanos> {
     signs
 }
 
-/// Which program the person uses.
+/// Attention of the user to programs over time.
 struct UserAttention<'a> {
     recording: &'a Recording,
     focus: FocusHistory,
-    /// When each client was told of keys and clicks.
+    /// Send times of keys and clicks, with the receiving client.
     pressed: Vec<(Nanos, Pid)>,
-    /// When it took them, when it was told of any input, and when of anything.
+    /// Receipts of keys and clicks; sends of any input; sends of any event.
     taken: BTreeMap<Pid, Vec<Nanos>>,
     given: BTreeMap<Pid, Vec<Nanos>>,
     told: BTreeMap<Pid, Vec<Nanos>>,
@@ -251,10 +257,11 @@ impl<'a> UserAttention<'a> {
         self.streams.get(&client).map_or(&[], Vec::as_slice)
     }
 
-    /// Whether somebody missed a program in `lo..hi`: then since when, when it had taken the last key or click before, and
-    /// how many messages lay before it.
+    /// Returns the time since which the user missed a program in `lo..hi`, if at all, the receipt
+    /// of the last key or click before, and the number of unread messages.
     ///
-    /// What it was asked for before may be what it is away for, else it is missed from the first input on that lies.
+    /// A program may be away because of an earlier request. Otherwise it is missed from the first
+    /// unread input on.
     fn missed(&self, (client, tid): (Pid, Tid), lo: Nanos, hi: Nanos) -> Option<(Nanos, Option<Nanos>, usize)> {
         let pressed = before(&self.taken, client, lo.after(Nanos(1))).last().copied();
         if !self.has(client, lo) || pressed.is_none() && self.starts(client, lo) {
@@ -269,26 +276,26 @@ impl<'a> UserAttention<'a> {
         (lay || soon).then_some((given.copied().unwrap_or(lo), pressed, untaken.len()))
     }
 
-    /// Whether a client has the keyboard focus, or was given the last key or click.
+    /// Returns `true` if a client has the keyboard focus, or received the last key or click.
     fn has(&self, client: Pid, at: Nanos) -> bool {
         let last = self.pressed[..self.pressed.partition_point(|(sent, _)| *sent <= at)].last();
         last.is_some_and(|(_, pid)| *pid == client) || self.focus.at(at) == Some(Some(client))
     }
 
-    /// Whether a program is younger than the records.
+    /// Returns `true` if a program is younger than the records.
     fn starts(&self, client: Pid, at: Nanos) -> bool {
         let life = self.recording.tasks.process(client, at);
         life.is_none_or(|life| life.from >= self.recording.complete_from())
     }
 }
 
-/// The times of a client before another.
+/// Returns the times of a client before another one.
 fn before(times: &BTreeMap<Pid, Vec<Nanos>>, client: Pid, at: Nanos) -> &[Nanos] {
     let all = times.get(&client).map_or(&[][..], Vec::as_slice);
     &all[..all.partition_point(|time| *time < at)]
 }
 
-/// The times of a client in `lo..hi`.
+/// Returns the times of a client in `lo..hi`.
 fn between(times: &BTreeMap<Pid, Vec<Nanos>>, client: Pid, lo: Nanos, hi: Nanos) -> &[Nanos] {
     &before(times, client, hi)[before(times, client, lo).len()..]
 }

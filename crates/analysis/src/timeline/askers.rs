@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who may have asked something of a thread that could not take it.
+//! Threads that may have sent a request to a thread that could not receive it.
 //!
-//! What is sent to a thread that is stopped, or waits for a CPU, wakes nobody: no record tells of it. Who ended its idle
-//! waits again and again before is who asks it as a rule, and may have asked it in each burst that ended meanwhile.
+//! A message to a thread that is stopped or runnable causes no wakeup, so no record shows it. The
+//! threads that repeatedly ended its earlier idle waits are its usual clients: each of their bursts
+//! that ended meanwhile may have sent a request.
 
 use crate::timeline::bursts::{Burst, SEGMENTS_MAX};
 use crate::timeline::pauses::Pause;
@@ -11,19 +12,20 @@ use crate::timeline::threads::Span;
 use std::collections::BTreeMap;
 use tipme_record::{Nanos, Tid};
 
-/// Idle waits whose ends tell who asks a thread as a rule, the latest before the burst.
+/// Maximum number of idle waits before the burst that are searched for usual clients.
 const WAITS_MAX: usize = 64;
 
-/// Who asks as a rule ended so many of them at least, and one in so many.
+/// Thresholds for a usual client: minimum number of waits that it ended, and minimum share of them,
+/// one in `ASKED_SHARE`.
 const ASKED_MIN: usize = 3;
 const ASKED_SHARE: usize = 10;
 
-/// Bursts in which something may have been asked that are followed, the earliest ones.
+/// Maximum number of bursts followed that may have sent a request, earliest first.
 const ASKS_MAX: usize = 16;
 
 impl Recording {
-    /// The threads that may have asked something of a thread while it was held up inside a burst, and when each was done
-    /// with that; the earliest first.
+    /// Returns the threads that may have sent a request to a thread while it was held up inside a
+    /// burst, each with the end of its burst, earliest first.
     pub(crate) fn askers(&self, tid: Tid, burst: &Burst, at: Nanos) -> Vec<(Tid, Nanos)> {
         let mut held_up = self.ended_within(tid, Pause::HeldUp, burst.start, at, SEGMENTS_MAX);
         let before = self.timeline.before(tid, at).map_or(0, |last| last.index);
@@ -39,8 +41,8 @@ impl Recording {
         asked
     }
 
-    /// Who ended most of the idle waits of a thread before a time. Display servers are not among them: what these send is
-    /// recorded.
+    /// Returns the threads that ended most of the idle waits of a thread before a time, without
+    /// display servers: their messages are recorded.
     fn usual_askers(&self, tid: Tid, at: Nanos) -> Vec<Tid> {
         let mut counts: BTreeMap<Tid, usize> = BTreeMap::new();
         let wakers: Vec<Tid> = self.last_wakers(tid, at, WAITS_MAX);
@@ -50,7 +52,7 @@ impl Recording {
         usual.filter(|waker| !self.messages.is_server(self.tasks.pid(*waker, at))).collect()
     }
 
-    /// When bursts of a thread ended while another one was held up.
+    /// Returns the ends of a thread's bursts while another thread was held up.
     fn bursts_during(&self, tid: Tid, held_up: &Span) -> impl Iterator<Item = (Tid, Nanos)> + use<> {
         let ends = self.pauses_begun(tid, Pause::Idle, held_up.start, held_up.end);
         ends.into_iter().map(move |at| (tid, at))

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Locks of files that are tried in a loop: who sleeps between two tries of the same lock waits for it.
+//! File locks polled in a loop: a waiter that sleeps between two attempts at the same lock waits
+//! for it.
 //!
-//! The tries may be those of one thread (a database), or of processes that one process starts one after the other
-//! (a shell that starts `flock -n` and `sleep`).
+//! The attempts may come from one thread (a database), or from processes that one process starts in
+//! sequence (a shell that runs `flock -n` and `sleep`).
 
 use crate::timeline::tasks::Tasks;
 use crate::timeline::threads::Span;
@@ -10,20 +11,21 @@ use std::collections::{BTreeMap, HashMap};
 use tipme_record::records::Attempt;
 use tipme_record::{Device, Nanos, Pid, Tid};
 
-/// Between two tries of one wait there is no more time than this.
+/// Maximum time between two attempts of one wait.
 const BETWEEN_MAX: Nanos = Nanos::from_secs(10);
 
-/// Stretches of one waiter that may lie over each other and are looked at: one for each lock that it tries.
+/// Maximum number of overlapping stretches of one waiter that are searched: one for each lock that
+/// it polls.
 const LOCKS_MAX: usize = 8;
 
-/// Who waits: a thread that tries, or the process that starts those who try.
+/// Waiter for a lock: a thread that attempts it, or the parent of the processes that do.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum AttemptWaiter {
     Thread(Tid),
     Parent(Pid),
 }
 
-/// From a try in vain to the next try, or to the mark.
+/// Time from a failed attempt to the next one, or to the mark.
 #[derive(Clone, Copy, Debug)]
 struct FailedStretch {
     lo: Nanos,
@@ -31,7 +33,7 @@ struct FailedStretch {
     failed: Attempt,
 }
 
-/// The tries, and the waits that they show.
+/// Attempts at file locks, and the waits that follow from them.
 #[derive(Debug, Default)]
 pub struct Attempts {
     /// By file and time.
@@ -57,14 +59,14 @@ impl Attempts {
         Attempts { sorted: attempts, stretches }
     }
 
-    /// How often a file was tried in vain in `lo..=hi`.
+    /// Returns the number of failed attempts at a file in `lo..=hi`.
     pub fn failures(&self, device: Device, inode: u64, lo: Nanos, hi: Nanos) -> u64 {
         let first = self.sorted.partition_point(|one| (file(one), one.head.ts) < ((device, inode), lo));
         let within = self.sorted[first..].iter().take_while(|one| file(one) == (device, inode) && one.head.ts <= hi);
         within.map(|one| u64::from(one.failures)).sum()
     }
 
-    /// The try before a sleep of a waiter, where it tried again after it.
+    /// Returns the attempt before a sleep of a waiter, if another attempt followed it.
     pub fn before(&self, waiter: AttemptWaiter, span: &Span) -> Option<&Attempt> {
         let list = self.stretches.get(&waiter)?;
         let begun = list.partition_point(|stretch| stretch.lo <= span.start);
@@ -77,8 +79,8 @@ fn file(attempt: &Attempt) -> (Device, u64) {
     (attempt.device, attempt.inode)
 }
 
-/// What lies between the tries of one waiter for one file. The last stretch lasts at the mark, where that is no longer
-/// than two of the longest before it.
+/// Returns the stretches between the attempts of one waiter at one file. The last stretch extends
+/// to the mark, if it is at most twice as long as the longest one before it.
 fn stretches_of(waiter: AttemptWaiter, row: &[Attempt], tasks: &Tasks, mark: Nanos) -> Vec<FailedStretch> {
     let pairs = row.windows(2).filter(|pair| pair[0].failures > 0 && goes_on(waiter, &pair[0], &pair[1], tasks));
     let mut stretches: Vec<FailedStretch> =
@@ -92,8 +94,8 @@ fn stretches_of(waiter: AttemptWaiter, row: &[Attempt], tasks: &Tasks, mark: Nan
     stretches
 }
 
-/// Whether a try goes on with what an earlier one began: the same thread's, or that of a process which was started after
-/// the earlier one had ended.
+/// Returns `true` if an attempt continues an earlier one: same thread, or a process started after
+/// the earlier one exited.
 fn goes_on(waiter: AttemptWaiter, one: &Attempt, next: &Attempt, tasks: &Tasks) -> bool {
     let soon = next.head.ts.since(one.head.ts) <= BETWEEN_MAX;
     let ended = || tasks.process(one.pid, one.head.ts).is_some_and(|life| life.until <= next.head.ts);

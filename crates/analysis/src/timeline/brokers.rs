@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Processes that a request is passed on by: message buses, service managers, launchers.
+//! Processes that relay requests: message buses, service managers, launchers.
 
 use crate::timeline::recording::Recording;
 use std::collections::BTreeSet;
 use tipme_record::{Nanos, Pid, Tid};
 
-/// Processes that pass a request on, one after the other, at most, and wakeups of each that are looked at.
+/// Maximum length of a chain of brokers, and maximum number of wakeups searched per thread.
 const BROKERS_MAX: usize = 3;
 const WAKES_MAX: usize = 64;
 
-/// Longest time from one wakeup to the next.
+/// Maximum time from one wakeup to the next.
 const PASSED_ON_MAX: Nanos = Nanos::from_millis(50);
 
 impl Recording {
-    /// Returns the processes that one woke in a time or wrote to over a terminal, and those that they reached because of that.
-    /// Kernel threads are left out: one worker carries the data of all terminals.
+    /// Returns the processes that `caller` woke or wrote to over a terminal, and those that these
+    /// reached in turn. Kernel threads are excluded: one worker carries the data of all terminals.
     pub(crate) fn brokers(&self, caller: Pid, from: Nanos, until: Nanos) -> BTreeSet<Pid> {
         let (mut all, mut last) = (BTreeSet::new(), BTreeSet::from([caller]));
         let mut until = until;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Bursts: what a thread does from the end of one idle wait to the begin of the next.
+//! Bursts: the activity of a thread from the end of one idle wait to the start of the next.
 
 use crate::timeline::pauses::Pause;
 use crate::timeline::recording::Recording;
@@ -8,33 +8,33 @@ use crate::timeline::waits::Waited;
 use std::rc::Rc;
 use tipme_record::{Nanos, Tid};
 
-/// Waits inside a burst whose ends are looked at, the latest ones.
+/// Maximum number of waits in a burst that are searched for wakers, latest first.
 const HELPERS_MAX: usize = 16;
 
-/// Segments of a burst that are looked at, the latest ones.
+/// Maximum number of segments of a burst that are searched, latest first.
 pub(super) const SEGMENTS_MAX: usize = 1_024;
 
-/// Who draws in frames waits no longer than this for the next one: 60 a second, and somewhat late.
+/// Maximum wait for the next frame of a thread that draws in frames: 60 per second, somewhat late.
 pub(crate) const FRAME: Nanos = Nanos::from_millis(20);
 
-/// Events during one wait for a frame that are looked at, the latest ones.
+/// Maximum number of events considered during one wait for a frame, latest first.
 const INTERRUPTIONS_MAX: usize = 4;
 
-/// A wait of this length has a description, unless it is older than the recording.
+/// Minimum length of a wait with a record, unless it began before the recording.
 const DESCRIBED: Nanos = Nanos::from_millis(2);
 
-/// Why a burst began.
+/// Cause of the begin of a burst.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Wake {
-    /// A task woke or created the thread on its own time.
+    /// A task woke or created the thread from its own context.
     Task(Tid),
-    /// An interrupt or timer did.
+    /// An interrupt or timer woke the thread.
     Interrupt,
-    /// The burst is older than the records, or its wake-up was lost.
+    /// The burst began before the recording, or its wakeup was lost.
     Unknown,
 }
 
-/// The part of a burst up to some time.
+/// Burst up to some time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Burst {
     pub start: Nanos,
@@ -61,7 +61,7 @@ impl Recording {
         }
     }
 
-    /// Whether a segment lies between two bursts.
+    /// Returns `true` if a segment separates two bursts.
     fn separates(&self, span: &Span) -> bool {
         match span.segment.state {
             ThreadState::Absent => true,
@@ -70,9 +70,10 @@ impl Recording {
         }
     }
 
-    /// Whether a thread could not go on for longer than a frame, though it waited for nobody.
+    /// Returns `true` if a thread could not continue for longer than a frame, although it waited
+    /// for no other thread.
     fn is_held_up(&self, span: &Span) -> bool {
-        // By its length first: a busy thread has many short spans, and the kind of each takes a search.
+        // Length first: a busy thread has many short spans, and the kind of each takes a search.
         span.end.since(span.start) > FRAME
             && match span.segment.state {
                 ThreadState::Runnable => true,
@@ -81,15 +82,15 @@ impl Recording {
             }
     }
 
-    /// Whether a wait that is too short for a description was ended by another thread of the process: the
-    /// threads of one process wait for each other in the middle of their work.
+    /// Returns `true` if another thread of the process ended a wait that is too short to have a
+    /// record: threads of one process wait for each other in the middle of their work.
     pub(crate) fn is_handover(&self, span: &Span) -> bool {
         let pid = |tid| self.tasks.pid(tid, span.end);
         let own = span.task_waker().is_some_and(|waker| pid(waker) == pid(span.tid));
         own && span.end.since(span.start) < DESCRIBED && self.waits.find(span).is_none()
     }
 
-    /// The burst of a thread that the instant before `at` lies in.
+    /// Returns the burst of a thread that contains the instant before `at`.
     pub fn burst(&self, tid: Tid, at: Nanos) -> Burst {
         let Some(last) = self.timeline.before(tid, at) else { return Burst { start: at, wake: Wake::Unknown } };
         let idle = self.pauses(tid, Pause::Idle);
@@ -101,25 +102,26 @@ impl Recording {
         }
     }
 
-    /// The part of a burst up to some time in which the thread did not wait for a condition.
+    /// Returns the part of a burst up to `at` that follows the last wait for a condition.
     pub(crate) fn since_condition(&self, tid: Tid, burst: Burst, at: Nanos) -> Burst {
         let condition = self.pause_before(tid, at, Pause::Condition).filter(|span| span.end > burst.start);
         condition.map_or(burst, |span| Burst { start: span.end, wake: wake(&span) })
     }
 
-    /// The last pause of a thread that ended by then.
+    /// Returns the last pause of a thread that ended by `at`.
     fn pause_before(&self, tid: Tid, at: Nanos, pause: Pause) -> Option<Span> {
         let last = *self.ended(tid, &self.pauses(tid, pause), at).last()?;
         self.timeline.span(tid, last as usize)
     }
 
-    /// Those of a thread's pauses that ended by a time.
+    /// Returns those of a thread's pauses that ended by a time.
     fn ended<'p>(&self, tid: Tid, pauses: &'p [u32], at: Nanos) -> &'p [u32] {
         let ended = |index: &u32| self.timeline.span(tid, *index as usize).is_some_and(|span| span.end <= at);
         &pauses[..pauses.partition_point(ended)]
     }
 
-    /// When a thread began to wait for a frame, where a timer or its compositor ended that wait at a time.
+    /// Returns the start of a thread's wait for a frame that a timer or its compositor ended at
+    /// `at`.
     pub(crate) fn frame_wait(&self, tid: Tid, at: Nanos) -> Option<Nanos> {
         let span = self.timeline.before(tid, at).filter(|span| span.end == at)?;
         let short = span.segment.state == ThreadState::Blocked && span.end.since(span.start) <= FRAME;
@@ -129,8 +131,8 @@ impl Recording {
         (short && (by_timer || by_compositor())).then_some(span.start)
     }
 
-    /// Begins of the waits of which a wait for a frame that ended at a time consists, the latest first: events that a thread
-    /// handles meanwhile, such as the release of a key, interrupt it.
+    /// Returns the starts of the parts of a wait for a frame that ended at `at`, latest first:
+    /// events that the thread handles meanwhile, such as a key release, interrupt it.
     pub(crate) fn frame_waits(&self, tid: Tid, at: Nanos) -> Vec<Nanos> {
         let Some(last) = self.frame_wait(tid, at) else { return Vec::new() };
         let since = at.before(FRAME);
@@ -139,7 +141,8 @@ impl Recording {
         std::iter::once(last).chain(parts.map(|span| span.start)).collect()
     }
 
-    /// When a timer ended idle waits of a thread in `lo..hi` that were longer than the wait for a frame.
+    /// Returns the times in `lo..hi` at which a timer ended an idle wait of a thread longer than a
+    /// frame wait.
     pub(crate) fn timer_wakes(&self, tid: Tid, lo: Nanos, hi: Nanos) -> Vec<Nanos> {
         let idle = self.pauses(tid, Pause::Idle);
         let spans = idle.iter().filter_map(|index| self.timeline.span(tid, *index as usize));
@@ -148,7 +151,8 @@ impl Recording {
         timed.map(|span| span.end).filter(|end| self.frame_wait(tid, *end).is_none()).collect()
     }
 
-    /// Whether a thread waits for a frame at a time, or was last woken for one, not long ago.
+    /// Returns `true` if a thread waits for a frame, or its last wakeup within a frame's time was
+    /// for one.
     pub(crate) fn is_paced(&self, tid: Tid, at: Nanos) -> bool {
         let Some(span) = self.timeline.at(tid, at) else { return false };
         let waits = span.segment.state == ThreadState::Blocked;
@@ -158,24 +162,25 @@ impl Recording {
         was_woken || waits && self.frame_wait(tid, span.end).is_some()
     }
 
-    /// Tasks that ended waits of a thread inside a burst, and when; the latest first.
+    /// Returns the tasks that ended waits of a thread inside a burst, with the time, latest first.
     pub fn helpers(&self, tid: Tid, burst: &Burst, at: Nanos) -> Vec<(Tid, Nanos)> {
         let waits = self.waits_within(tid, burst, at);
         waits.filter_map(|span| Some((span.task_waker()?, span.end))).take(HELPERS_MAX).collect()
     }
 
-    /// The last wait of a thread for a CPU inside a burst up to a time that was longer than one for a frame.
+    /// Returns the last run-queue delay of a thread inside a burst up to `at` that was longer than
+    /// a frame.
     pub(crate) fn last_delay(&self, tid: Tid, burst: &Burst, at: Nanos) -> Option<Span> {
         let ready = |span: &Span| span.segment.state == ThreadState::Runnable && span.end.since(span.start) > FRAME;
         self.spans_within(tid, burst, at).find(ready)
     }
 
-    /// The waits of a thread inside a burst up to a time, the latest first.
+    /// Returns the waits of a thread inside a burst up to a time, latest first.
     fn waits_within<'a>(&'a self, tid: Tid, burst: &Burst, at: Nanos) -> impl Iterator<Item = Span> + use<'a> {
         self.spans_within(tid, burst, at).filter(|span| span.segment.state == ThreadState::Blocked)
     }
 
-    /// What a thread did inside a burst and was over by a time, the latest first.
+    /// Returns the spans of a thread inside a burst that ended by a time, latest first.
     fn spans_within<'a>(&'a self, tid: Tid, burst: &Burst, at: Nanos) -> impl Iterator<Item = Span> + use<'a> {
         let start = burst.start;
         let after = self.timeline.before(tid, at).map_or(0, |last| last.index + 1);
@@ -183,7 +188,7 @@ impl Recording {
         spans.take_while(move |span| span.end > start).filter(move |span| span.end <= at)
     }
 
-    /// The pauses of a thread that ended after one time and by another, the latest of them.
+    /// Returns at most `max` pauses of a thread that ended after `after` and by `at`, latest first.
     pub(super) fn ended_within(&self, tid: Tid, pause: Pause, after: Nanos, at: Nanos, max: usize) -> Vec<Span> {
         let pauses = self.pauses(tid, pause);
         let ended = self.ended(tid, &pauses, at).iter().rev();
@@ -191,12 +196,12 @@ impl Recording {
         spans.take_while(|span| span.end > after).take(max).collect()
     }
 
-    /// When a thread is idle again at or after a time; the mark where it is not.
+    /// Returns the time from `at` on at which a thread is idle again; the mark if it is not.
     pub(crate) fn idle_after(&self, tid: Tid, at: Nanos) -> Nanos {
         self.pause_after(tid, at, Pause::Idle)
     }
 
-    /// How long a thread was idle in `lo..hi`, all its pauses together.
+    /// Returns the total idle time of a thread in `lo..hi`.
     pub(crate) fn idle_time(&self, tid: Tid, lo: Nanos, hi: Nanos) -> Nanos {
         let idle = self.pauses(tid, Pause::Idle);
         let span = |index: &u32| self.timeline.span(tid, *index as usize);
@@ -205,7 +210,8 @@ impl Recording {
         within.map(|span| span.end.min(hi).since(span.start.max(lo))).fold(Nanos(0), |sum, part| Nanos(sum.0 + part.0))
     }
 
-    /// When a thread pauses next, at or after a time; the mark where it does not.
+    /// Returns the start of a thread's next pause, or `at` if it pauses then; the mark if there is
+    /// none.
     pub(crate) fn pause_after(&self, tid: Tid, at: Nanos, pause: Pause) -> Nanos {
         let Some(first) = self.timeline.at(tid, at) else { return self.mark };
         let pauses = self.pauses(tid, pause);
@@ -214,13 +220,14 @@ impl Recording {
         next.map_or(self.mark, |span| span.start.max(at))
     }
 
-    /// Tasks that ended idle waits of a thread up to a time, one for each of the latest of them.
+    /// Returns the tasks that ended the last idle waits of a thread up to a time, one entry per
+    /// wait.
     pub(super) fn last_wakers(&self, tid: Tid, at: Nanos, waits_max: usize) -> Vec<Tid> {
         let idle = self.ended_within(tid, Pause::Idle, Nanos(0), at, waits_max);
         idle.iter().filter_map(Span::task_waker).collect()
     }
 
-    /// When a thread began to pause in `lo..hi`, in the order of time.
+    /// Returns the starts of a thread's pauses between `lo` and `hi`, in chronological order.
     pub(super) fn pauses_begun(&self, tid: Tid, pause: Pause, lo: Nanos, hi: Nanos) -> Vec<Nanos> {
         let pauses = self.pauses(tid, pause);
         let begin = |index: &u32| self.timeline.span(tid, *index as usize).map_or(self.mark, |span| span.start);
@@ -228,12 +235,12 @@ impl Recording {
         pauses[first..].iter().map(begin).take_while(|at| *at < hi).collect()
     }
 
-    /// Whether a thread is idle or gone at a time.
+    /// Returns `true` if a thread was idle just before `at`, or did not exist.
     pub(crate) fn is_idle_at(&self, tid: Tid, at: Nanos) -> bool {
         self.is_paused_at(tid, at, Pause::Idle)
     }
 
-    /// Whether a thread pauses or is gone at a time.
+    /// Returns `true` if a thread paused just before `at`, or did not exist.
     pub(crate) fn is_paused_at(&self, tid: Tid, at: Nanos, pause: Pause) -> bool {
         self.timeline.before(tid, at).is_none_or(|span| self.is_pause(&span, pause))
     }

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Something for each thread, found by the thread's number without a search.
+//! Map from thread ids to values, indexed directly.
 
 use tipme_record::Tid;
 
-/// Thread ids from here on do not exist: the kernel's PID_MAX_LIMIT.
+/// Limit for thread ids: the kernel's PID_MAX_LIMIT.
 const TID_LIMIT: u32 = 1 << 22;
 
-/// A value for each of some threads, in the order in which they were added.
+/// Map from threads to values in insertion order.
 #[derive(Debug)]
 pub(crate) struct ByThread<T> {
-    /// By tid: place among the entries plus one.
+    /// Index into `entries` plus one, by tid.
     places: Vec<u32>,
     entries: Vec<(Tid, T)>,
 }
@@ -31,8 +31,8 @@ impl<T> ByThread<T> {
         self.entries.get_mut(place.checked_sub(1)?).map(|(_, value)| value)
     }
 
-    /// The value of a thread, which is added where there is none. `None` for what is no thread: idle, and numbers that
-    /// the kernel does not give.
+    /// Returns the value of a thread and inserts it if there is none; `None` for the idle task and
+    /// for ids beyond the kernel's limit.
     pub(crate) fn get_or_add(&mut self, tid: Tid, new: impl FnOnce() -> T) -> Option<&mut T> {
         let number = tid.0 as usize;
         if tid.0 == 0 || tid.0 >= TID_LIMIT {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! System calls of x86-64 by name.
+//! Names of the x86-64 system calls.
 
-/// Names of system calls that appear in reports.
+/// System calls that appear in reports.
 const CALL_NAMES: &[(i32, &str)] = &[
     (0, "read"),
     (1, "write"),
@@ -99,7 +99,7 @@ const CALL_NAMES: &[(i32, &str)] = &[
     (449, "futex_waitv"),
 ];
 
-/// The name of a system call, or its number.
+/// Returns the name of a system call, or its number.
 pub(crate) fn call_name(syscall: i32) -> String {
     let known = CALL_NAMES.iter().find(|(number, _)| *number == syscall);
     known.map_or_else(|| format!("system call {syscall}"), |(_, name)| (*name).to_owned())

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Waits for locks inside the kernel: the stack of a sleeping thread does not show the lock's own
-//! functions, but the kernel says when such a wait begins and ends.
+//! Contended locks inside the kernel: the stack of a sleeping thread does not show the lock
+//! functions, but the kernel traces the begin and end of such a wait.
 
 use crate::timeline::threads::Span;
 use tipme_record::Tid;
 use tipme_record::records::Lock;
 
-/// The waits for kernel locks, by thread and end.
+/// Waits for sleeping kernel locks, by thread and end.
 #[derive(Debug, Default)]
 pub struct Contention {
     sorted: Vec<Lock>,
 }
 
-/// Bit of the flags of a lock that is waited for without sleeping.
+/// Flag of a contended spinlock.
 const SPIN: u32 = 1;
 
 impl Contention {
@@ -23,13 +23,14 @@ impl Contention {
         Contention { sorted: locks }
     }
 
-    /// Whether a blocked segment lies within a wait for a lock. The waiter notes the end once it runs again.
+    /// Returns `true` if a blocked segment lies within a wait for a lock. The waiter records the
+    /// end once it runs again.
     pub fn covers(&self, span: &Span) -> bool {
         let begins_before = |lock: &Lock| lock.head.ts.before(lock.nanos) <= span.start;
         self.next(span.tid, span).is_some_and(begins_before)
     }
 
-    /// The first wait of a thread that ends after a segment.
+    /// Returns the first wait of a thread that ends after a segment.
     fn next(&self, tid: Tid, span: &Span) -> Option<&Lock> {
         let first = self.sorted.partition_point(|lock| (lock.head.tid, lock.head.ts) < (tid, span.end));
         self.sorted.get(first).filter(|lock| lock.head.tid == tid)

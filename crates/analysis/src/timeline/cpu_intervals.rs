@@ -1,31 +1,32 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who was on a CPU, for giving names to time that something else missed there: gaps of the idle loop, late timers.
+//! Owners of a CPU over time, to explain time that something else lost there: gaps of the idle
+//! loop, late timers.
 //!
-//! Only records decide. Interrupts shorter than the recorder's limit are not recorded, nor is the local
-//! timer's, which has no number: their time counts as that of the thread they interrupt.
+//! Only records decide. Interrupts shorter than the recorder's limit are not recorded, nor is the
+//! local timer interrupt, which has no number: their time counts for the interrupted thread.
 
 use crate::timeline::interrupts::Source;
 use crate::timeline::recording::Recording;
 use tipme_record::{Cpu, Nanos, Tid};
 
-/// Who has a CPU.
+/// Owner of a CPU.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum CpuOwner {
-    /// A thread, of the kernel or of a process.
+    /// A thread of the kernel or of a process.
     Thread { tid: Tid, name: String },
-    /// A thread of the kernel that handled a work item, by the function of the item.
+    /// A kernel thread that ran a work item, by the function of the item.
     Work { tid: Tid, function: String },
-    /// The handler of a device's interrupt.
+    /// An interrupt handler of a device.
     Interrupt { name: String },
-    /// The kernel's deferred part of interrupts.
+    /// A softirq.
     Softirq { name: String },
-    /// Nobody: there was nothing to run.
+    /// The idle task.
     Idle,
-    /// Nothing was recorded there, or what was is no longer held.
+    /// Not recorded, or no longer held.
     Unknown,
 }
 
-/// Who had a CPU for how long, without interruption.
+/// Uninterrupted stretch of one owner on a CPU.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CpuInterval {
     pub owner: CpuOwner,
@@ -34,21 +35,21 @@ pub struct CpuInterval {
 }
 
 impl CpuInterval {
-    /// Its length.
     pub fn time(&self) -> Nanos {
         self.to.since(self.from)
     }
 }
 
-/// What is on a CPU, as recorded.
+/// Recorded occupant of a CPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum On {
-    /// Tid 0 is the idle CPU; `None` is not known.
+    /// Tid 0 is the idle task; `None` is unknown.
     Thread(Option<Tid>),
     Interrupt(Source),
 }
 
-/// What was on a CPU in `lo..hi`, in the order of time and without gaps: threads, and the interrupts within their time.
+/// Returns the occupants of a CPU in `lo..hi` in chronological order without gaps: threads, and the
+/// interrupts within their time.
 pub(crate) fn on_cpu(recording: &Recording, cpu: Cpu, lo: Nanos, hi: Nanos) -> Vec<(On, Nanos, Nanos)> {
     let threads = recording.timeline.ran(cpu, lo, hi).into_iter();
     let tiles = threads.flat_map(|(tid, lo, hi)| {
@@ -58,10 +59,11 @@ pub(crate) fn on_cpu(recording: &Recording, cpu: Cpu, lo: Nanos, hi: Nanos) -> V
     tiles.collect()
 }
 
-/// Who had a CPU in `from..to`, in the order of time and without gaps: the times sum to `to - from`.
+/// Returns the owners of a CPU in `from..to` in chronological order without gaps: the times sum to
+/// `to - from`.
 ///
-/// Before the time from which everything is held, and after the mark, that is `Unknown`. An interrupt
-/// within an interrupt counts as the outer one's.
+/// The owner is `Unknown` before the time from which the recording is complete, and after the mark.
+/// An interrupt within an interrupt counts for the outer one.
 pub fn cpu_intervals(recording: &Recording, cpu: Cpu, from: Nanos, to: Nanos) -> Vec<CpuInterval> {
     let mut tiles = Tiles::default();
     let held = recording.complete_from().clamp(from, to.max(from));
@@ -75,7 +77,7 @@ pub fn cpu_intervals(recording: &Recording, cpu: Cpu, from: Nanos, to: Nanos) ->
     tiles.done
 }
 
-/// A thread's time, by the work items that it handled.
+/// Adds a thread's time, split by the work items that it ran.
 fn add_thread(tiles: &mut Tiles, recording: &Recording, tid: Tid, lo: Nanos, hi: Nanos) {
     for (function, lo, hi) in recording.deferred.tiles(tid, lo, hi) {
         let owner = match function {
@@ -86,19 +88,19 @@ fn add_thread(tiles: &mut Tiles, recording: &Recording, tid: Tid, lo: Nanos, hi:
     }
 }
 
-/// Whether a thread belongs to the recorder that made the recording.
+/// Returns `true` if a thread belongs to the recorder of this recording.
 pub fn is_recorder(recording: &Recording, tid: Tid, at: Nanos) -> bool {
     recording.meta.recorder_pid != 0 && recording.tasks.pid(tid, at).0 == recording.meta.recorder_pid
 }
 
-/// CPU intervals so far; each begins where the one before it ends.
+/// CPU intervals so far; each begins at the end of the one before.
 #[derive(Default)]
 struct Tiles {
     done: Vec<CpuInterval>,
 }
 
 impl Tiles {
-    /// Nothing is added where the time is empty; what goes on is one interval.
+    /// Adds a non-empty interval; extends the last one if the owner is the same.
     fn add(&mut self, owner: CpuOwner, from: Nanos, to: Nanos) {
         if to <= from {
             return;
@@ -110,7 +112,7 @@ impl Tiles {
     }
 }
 
-/// Who it is where it is no thread with a name.
+/// Returns the owner of anything but a known thread.
 fn owner(recording: &Recording, cpu: Cpu, on: On, lo: Nanos, hi: Nanos) -> CpuOwner {
     match on {
         On::Thread(None) => CpuOwner::Unknown,

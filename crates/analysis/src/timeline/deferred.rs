@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Work items and timers by their functions: who is behind a kernel thread, an interrupt or a softirq.
+//! Work items and timers by function: the cause of activity of a kernel thread, an interrupt or a
+//! softirq.
 
 use crate::decode::names::Names;
 use crate::timeline::interrupts::Source;
 use tipme_record::records::Deferred;
 use tipme_record::{Cpu, Nanos, Tid};
 
-/// The values of a record's `what`.
+/// Values of the field `what` of a record.
 const WORK: u32 = 0;
 const TIMER: u32 = 1;
 const HRTIMER: u32 = 2;
 
-/// The softirq vectors of timers.
+/// Softirq vectors of timers.
 const TIMER_VECTOR: u32 = 1;
 const HRTIMER_VECTOR: u32 = 8;
 
 /// One call of a function.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Call {
-    /// The thread that a work item ran in, the CPU of a timer.
+    /// Thread of a work item, CPU of a timer.
     place: u32,
     start: Nanos,
     end: Nanos,
@@ -26,16 +27,16 @@ struct Call {
     function: String,
 }
 
-/// All that were recorded.
+/// Recorded work items and timers.
 #[derive(Debug, Default)]
 pub struct DeferredCalls {
-    /// By thread and begin.
+    /// By thread and start.
     works: Vec<Call>,
-    /// By CPU and begin.
+    /// By CPU and start.
     timers: Vec<Call>,
 }
 
-/// A part of a thread's time, and the function of the work item that it was spent on.
+/// Part of a thread's time, with the function of the work item that ran in it.
 pub(crate) type WorkTile<'a> = (Option<&'a str>, Nanos, Nanos);
 
 impl DeferredCalls {
@@ -48,7 +49,7 @@ impl DeferredCalls {
         DeferredCalls { works, timers }
     }
 
-    /// Tiles `lo..hi` of a thread with its work items and with what lies between them.
+    /// Tiles `lo..hi` of a thread with its work items and the gaps between them.
     pub(crate) fn tiles(&self, tid: Tid, lo: Nanos, hi: Nanos) -> Vec<WorkTile<'_>> {
         let (mut at, mut tiles) = (lo, Vec::new());
         for call in within(&self.works, tid.0, lo, hi) {
@@ -62,7 +63,7 @@ impl DeferredCalls {
         tiles
     }
 
-    /// The function of a timer that an interrupt or softirq called for at least half of `lo..hi`.
+    /// Returns the timer function that an interrupt or softirq ran for at least half of `lo..hi`.
     pub(crate) fn timer(&self, cpu: Cpu, source: Source, lo: Nanos, hi: Nanos) -> Option<&str> {
         let what = match (source.soft, source.number) {
             (true, TIMER_VECTOR) => TIMER,
@@ -75,7 +76,7 @@ impl DeferredCalls {
     }
 }
 
-/// `None` where the name of the function is not known.
+/// Returns `None` if the function has no known name.
 fn call(cpu: Cpu, record: &Deferred, names: &Names) -> Option<Call> {
     let function = names.kernel_functions(record.function).next()?.to_owned();
     let place = if record.what == WORK { record.head.tid.0 } else { cpu.0 };
@@ -83,7 +84,8 @@ fn call(cpu: Cpu, record: &Deferred, names: &Names) -> Option<Call> {
     Some(Call { place, start, end: record.head.ts, what: record.what, function })
 }
 
-/// The calls at a place that reach into `lo..hi`. Few calls overlap: the end of one before tells where to begin.
+/// Returns the calls at a place that overlap `lo..hi`. Few calls overlap each other, so the search
+/// may start by their ends.
 fn within(calls: &[Call], place: u32, lo: Nanos, hi: Nanos) -> impl Iterator<Item = &Call> {
     let first = calls.partition_point(|call| (call.place, call.end) <= (place, lo));
     let here = move |call: &&Call| call.place == place && call.start < hi;
@@ -95,7 +97,7 @@ mod tests {
     use super::*;
     use tipme_record::{Head, StackId};
 
-    /// Functions one and two, as a recorder names them.
+    /// Returns symbol names for functions one and two, as the recorder writes them.
     fn names() -> Names {
         let (mut stacks, mut symbols) = (Vec::new(), Vec::new());
         for (id, name) in [(1u32, "one_work"), (2, "two_timer")] {

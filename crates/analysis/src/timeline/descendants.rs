@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who comes from whom, found once: asking it of each pair of clients would take the square of their number.
+//! Index of descendants, built once: checking each pair of clients would take quadratic time.
 
 use crate::decode::messages::Messages;
 use crate::timeline::tasks::Tasks;
 use std::collections::HashMap;
 use tipme_record::{Nanos, Pid, Tid};
 
-/// The threads and the connections of processes and of their descendants.
+/// Threads and connections of each process including its descendants.
 #[derive(Debug, Default)]
 pub struct Descendants {
     threads: HashMap<Pid, Vec<Tid>>,
@@ -30,12 +30,12 @@ impl Descendants {
         descendants
     }
 
-    /// The threads of a process and of its descendants.
+    /// Returns the threads of a process and its descendants.
     pub fn threads(&self, pid: Pid) -> &[Tid] {
         self.threads.get(&pid).map_or(&[], Vec::as_slice)
     }
 
-    /// The connections of a process and of its descendants to one server.
+    /// Returns the connections of a process and its descendants to one server.
     pub fn streams(&self, server: Pid, pid: Pid) -> &[usize] {
         self.streams.get(&(server, pid)).map_or(&[], Vec::as_slice)
     }

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Block requests: who had how much outstanding on which device.
+//! Block requests: outstanding I/O by thread and device.
 
 use tipme_record::records::Block;
 use tipme_record::{Device, Nanos, Tid};
 
-/// A request from its begin to its completion.
+/// Block request from its insertion to its completion.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DiskRequest {
-    /// Put into the queue, or issued where it went past the queue.
+    /// Time of insertion into the queue; issue time if the request bypassed the queue.
     pub start: Nanos,
-    /// The largest time where it is not complete at the mark.
+    /// Completion time; `u64::MAX` if the request is incomplete at the mark.
     pub end: Nanos,
     pub tid: Tid,
     pub device: Device,
@@ -17,21 +17,21 @@ pub struct DiskRequest {
     pub op: u8,
 }
 
-/// All requests by begin, and the order in which they ended.
+/// All requests by start, and the order in which they ended.
 #[derive(Debug, Default)]
 pub struct Disk {
     requests: Vec<DiskRequest>,
     by_end: Vec<u32>,
 }
 
-/// A wait for I/O ends this soon after the request is complete.
+/// Maximum time from the completion of a request to the end of the wait for it.
 const COMPLETION_SLACK: Nanos = Nanos::from_millis(1);
 
-/// No request takes longer than this.
+/// Maximum duration of a request.
 const REQUEST_MAX: Nanos = Nanos::from_secs(120);
 
 impl Disk {
-    /// Orders requests by their begin and by their end.
+    /// Orders requests by their start and by their end.
     pub fn new(records: &[Block]) -> Disk {
         let mut requests: Vec<DiskRequest> = records.iter().map(request).collect();
         requests.sort_by_key(|request| request.start);
@@ -40,31 +40,34 @@ impl Disk {
         Disk { requests, by_end }
     }
 
-    /// Requests that were outstanding at some time of `lo..hi`.
+    /// Returns the requests outstanding at some time in `lo..hi`.
     pub fn outstanding(&self, lo: Nanos, hi: Nanos) -> impl Iterator<Item = &DiskRequest> {
         let first = self.requests.partition_point(|request| request.start < lo.before(REQUEST_MAX));
         let last = self.requests.partition_point(|request| request.start < hi);
         self.requests.get(first..last).unwrap_or_default().iter().filter(move |request| request.end > lo)
     }
 
-    /// The device whose request by one of `tids`, or by anyone, was complete when a wait ended.
+    /// Returns the device of a request that completed just before `at`, preferably one of a thread
+    /// for which `is_own` is `true`.
     pub fn completed(&self, at: Nanos, is_own: impl Fn(Tid) -> bool) -> Option<Device> {
         let ended = || self.ended(at.before(COMPLETION_SLACK), at);
         let own = ended().find(|request| is_own(request.tid));
         own.or_else(|| ended().next()).map(|request| request.device)
     }
 
-    /// Whether a request of a thread was complete at a time.
+    /// Returns `true` if a request of a thread completed just before `at`.
     pub(crate) fn completed_of(&self, tid: Tid, at: Nanos) -> bool {
         self.ended(at.before(COMPLETION_SLACK), at).any(|request| request.tid == tid)
     }
 
-    /// Whether a wait ended with a request that a device got only within it.
+    /// Returns `true` if a request to a device started at or after `lo` and completed just before
+    /// `hi`.
     pub fn served(&self, device: Device, lo: Nanos, hi: Nanos) -> bool {
         self.ended(hi.before(COMPLETION_SLACK), hi).any(|request| request.device == device && request.start >= lo)
     }
 
-    /// When a device had something to do in `lo..hi`, one after the other.
+    /// Returns the stretches in which a device had outstanding requests in `lo..hi`, in
+    /// chronological order.
     pub fn busy(&self, device: Device, lo: Nanos, hi: Nanos) -> Vec<(Nanos, Nanos)> {
         let mut busy: Vec<(Nanos, Nanos)> = Vec::new();
         for request in self.outstanding(lo, hi).filter(|request| request.device == device) {
@@ -76,7 +79,7 @@ impl Disk {
         busy
     }
 
-    /// Requests that ended in `lo..=hi`, the last one first.
+    /// Returns the requests that ended in `lo..=hi`, latest first.
     fn ended(&self, lo: Nanos, hi: Nanos) -> impl Iterator<Item = &DiskRequest> {
         let request = |index: &u32| &self.requests[*index as usize];
         let first = self.by_end.partition_point(|index| request(index).end < lo);
@@ -101,7 +104,7 @@ impl DiskRequest {
         self.op & 1 == 1
     }
 
-    /// The name of a device, or its number.
+    /// Returns the name of a device, or its number.
     pub(crate) fn device_name(device: Device, names: &[(u32, String)]) -> String {
         let (major, minor) = device.parts();
         let known = names.iter().find(|(number, _)| *number == device.0);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Event waits: where a thread that takes input is while it has nothing to do.
+//! Event waits: the wait in which an idle thread of an event loop receives its next input.
 //!
-//! The sets of files that a thread polls are known only where they are small, so its event wait is learned: it is a wait in
-//! which events find the thread again and again. Every toolkit has its own, a condition behind which another thread
-//! polls among them.
+//! The polled sets of files are known only if they are small, so the event wait of a thread is
+//! learned: it is a wait that events end again and again. Each toolkit has its own kind, including
+//! a condition with another thread that polls.
 
 use crate::decode::messages::{Side, Stream};
 use crate::decode::parts::Part;
@@ -19,37 +19,39 @@ use std::collections::{HashMap, HashSet};
 use tipme_record::records::Wait;
 use tipme_record::{Nanos, Pid, Tid};
 
-/// A wait is an event wait of its thread if it found at least so many events, and so large a part of them, one in so
-/// many.
+/// Thresholds for an event wait of a thread: minimum number of events that ended it, and minimum
+/// share of them, one in `FINDS_SHARE`.
 const FINDS_MIN: usize = 3;
 const FINDS_SHARE: usize = 10;
 
-/// So large a part of the inputs of a process finds the thread that they are handed over to in one condition: one in so many.
+/// Minimum share, one in `HANDED_SHARE`, of a process's inputs that end a wait for a condition, for
+/// it to count as an event wait.
 const HANDED_SHARE: usize = 2;
 
-/// From the end of a wait to the receipt of the event that ended it, at most.
+/// Maximum time from the end of a wait to the receipt of the event that ended it.
 const FOUND_MAX: Nanos = Nanos::from_millis(10);
 
-/// Wake-ups right after a receipt that are looked at.
+/// Maximum number of wakeups considered right after a receipt.
 const WAKES_MAX: usize = 16;
 
-/// Segments before a receipt that are searched for that wait.
+/// Maximum number of segments before a receipt that are searched for the wait.
 const SEGMENTS_MAX: usize = 24;
 
-/// Shorter waits are no rest: a terminal wakes and waits again before the data is there.
+/// Minimum length of an event wait: a terminal wakes and waits again before the data is there.
 const EVENT_WAIT_MIN: Nanos = Nanos::from_millis(1);
 
 /// Maximum time from the start of a process to the begin of the wait for its end.
 const FORKED_BEFORE: Nanos = Nanos::from_millis(100);
 
-/// A wait that nothing is known of is taken to be idle from this length on.
+/// Minimum length of a wait without a record to count as idle.
 const UNKNOWN_MIN: Nanos = Nanos::from_millis(30);
 
-/// How often something found a thread in each of its waits.
+/// Number of events that ended each wait of a thread.
 type Finds = HashMap<Tid, HashMap<Signature, usize>>;
 
-/// Learns the event waits of all threads that take events: from the waits that events ended, and from the conditions in
-/// which others hand over most inputs. Who waits in one for an answer, in the middle of the work, is found there by few.
+/// Learns the event waits of all threads that receive events: from the waits that events ended, and
+/// from the conditions in which other threads hand over most inputs. A wait for an answer in the
+/// middle of the work takes few of these.
 fn learn(recording: &Recording) -> EventWaits {
     let (mut finds, mut handed, mut taken) = (Finds::new(), Finds::new(), HashMap::<Pid, usize>::new());
     for stream in recording.messages.streams() {
@@ -76,7 +78,7 @@ fn learn(recording: &Recording) -> EventWaits {
     EventWaits(finds.into_iter().map(|(tid, finds)| (tid, frequent(&finds))).collect())
 }
 
-/// The receipts of inputs.
+/// Returns the receipts of inputs.
 fn inputs_taken<'a>(recording: &'a Recording, stream: &'a Stream) -> impl Iterator<Item = &'a Part> {
     let majors = recording.messages.majors(stream);
     let is_input = |part: &Part| recording.messages.words(part).iter().any(|word| majors.input_class(*word).is_some());
@@ -84,7 +86,8 @@ fn inputs_taken<'a>(recording: &'a Recording, stream: &'a Stream) -> impl Iterat
     sends.filter_map(|(index, _)| stream.received(Side::EventSent, index).map(|(_, taken)| taken))
 }
 
-/// The threads of its process that a thread wakes from a condition right after it took an input, and that condition.
+/// Returns the threads of the same process that a thread wakes from a condition right after it
+/// received an input, with that condition.
 fn handed_over(recording: &Recording, tid: Tid, at: Nanos) -> impl Iterator<Item = (Tid, Signature)> {
     let process = recording.tasks.pid(tid, at);
     let woken = recording.wakes.by(tid, at, at.after(FOUND_MAX)).take(WAKES_MAX);
@@ -95,14 +98,14 @@ fn handed_over(recording: &Recording, tid: Tid, at: Nanos) -> impl Iterator<Item
     })
 }
 
-/// The waits that found a thread often enough, of all that did.
+/// Returns the waits that ended often enough among all counted ones.
 pub(crate) fn frequent(finds: &HashMap<Signature, usize>) -> HashSet<Signature> {
     let all: usize = finds.values().sum();
     let often = finds.iter().filter(|(_, count)| **count >= FINDS_MIN && **count * FINDS_SHARE >= all);
     often.map(|(signature, _)| *signature).collect()
 }
 
-/// The wait in which an event found a thread that took it at a time.
+/// Returns the wait that an event received at `at` ended.
 pub(crate) fn found_in(recording: &Recording, tid: Tid, at: Nanos) -> Option<Signature> {
     let span = blocked_before(recording, tid, at)?;
     let wait = recording.waits.find(&span)?;
@@ -110,7 +113,7 @@ pub(crate) fn found_in(recording: &Recording, tid: Tid, at: Nanos) -> Option<Sig
     (!for_lock).then(|| recording.signature(wait))
 }
 
-/// The wait of a thread that ended right before a time, where it is recorded.
+/// Returns the recorded wait of a thread that ended right before `at`.
 pub(crate) fn waited_before(recording: &Recording, tid: Tid, at: Nanos) -> Option<&Wait> {
     recording.waits.find(&blocked_before(recording, tid, at)?)
 }
@@ -127,23 +130,24 @@ impl Recording {
         self.event_waits.get_or_init(|| learn(self))
     }
 
-    /// What tells a wait apart from the others of its thread.
+    /// Returns the signature that distinguishes a wait from the others of its thread.
     pub fn signature(&self, wait: &Wait) -> Signature {
         signature(wait, self.polls.of(wait).first().map(|file| file.inode))
     }
 
-    /// What tells the wait that a thread is blocked in from its others, where it is recorded.
+    /// Returns the signature of a blocked span, if its wait is recorded.
     pub(crate) fn waits_in(&self, span: &Span) -> Option<Signature> {
         let wait = self.waits.find(span).filter(|_| span.segment.state == ThreadState::Blocked);
         wait.map(|wait| self.signature(wait))
     }
 
-    /// Whether events usually find a thread in a wait; `None` where it is not known where they do.
+    /// Returns `true` if events usually end this wait of a thread; `None` if its event waits are
+    /// unknown.
     pub(crate) fn is_usual_event_wait(&self, tid: Tid, signature: Signature) -> Option<bool> {
         self.event_waits().has(tid, signature)
     }
 
-    /// Whether a thread waits for the next event, or is not there at all.
+    /// Returns `true` if a thread waits for the next event, or does not exist.
     pub(crate) fn is_event_wait(&self, span: &Span) -> bool {
         match span.segment.state {
             ThreadState::Absent => true,
@@ -153,7 +157,7 @@ impl Recording {
         }
     }
 
-    /// The share of a time in which a thread waited for the next event.
+    /// Returns the share of `lo..hi` in which a thread waited for the next event.
     pub(crate) fn idle_share(&self, tid: Tid, lo: Nanos, hi: Nanos) -> f64 {
         let first = self.timeline.at(tid, lo).map_or(0, |span| span.index);
         let spans = (first..).map_while(|index| self.timeline.span(tid, index)).take_while(|span| span.start < hi);
@@ -164,7 +168,8 @@ impl Recording {
         idle as f64 / hi.since(lo).0.max(1) as f64
     }
 
-    /// A stopped or frozen thread, and one that waits for a device or a lock, is never in an event wait.
+    /// Returns `true` for an event wait; never for a stopped or frozen thread, or one blocked on a
+    /// device or a lock.
     fn awaits_events(&self, span: &Span) -> bool {
         let kind = self.waits.kind(span);
         if !matches!(kind, Waited::Events | Waited::Futex | Waited::Sleep | Waited::Unknown) {
@@ -180,14 +185,14 @@ impl Recording {
             _ if self.awaits_remote(wait) || self.polls_aside(wait) => false,
             _ if self.messages.awaits_reply(span.tid, span.start, span.end) => false,
             Some(event_wait) => event_wait || polls(wait) && !is_lone(wait),
-            // What other processes share is waited for as their answer is.
+            // A futex shared between processes is used to wait for their answer.
             None if kind == Waited::Events => true,
             None => is_condition(wait) && is_private_futex(wait) && !self.awaits_child(span),
         }
     }
 
-    /// Whether the terminal that a thread reads can end a wait of its; `None` where that is not known, or it reads none, or has a
-    /// display besides.
+    /// Returns `true` if the terminal that a thread reads can end the wait; `None` if that is
+    /// unknown, or if the thread reads no terminal or has a display as well.
     fn terminal_wakes(&self, wait: &Wait) -> Option<bool> {
         let tid = wait.head.tid;
         if !self.terminals.reads(tid) || self.takes_display_input(tid) {
@@ -195,14 +200,15 @@ impl Recording {
         }
         let files = self.polls.of(wait);
         match polls(wait) {
-            // A shell suspends itself until its child's end signals it.
+            // A shell suspends itself until SIGCHLD.
             _ if awaits_signal(wait) => Some(false),
             true => (!files.is_empty()).then(|| files.iter().any(|file| is_terminal_file(file.mode, file.magic))),
             false => reads(wait).then(|| is_terminal_file(wait.mode, wait.magic)),
         }
     }
 
-    /// Whether a process that a thread has started is what it waits for in a condition: its end interrupts that by a signal.
+    /// Returns `true` if a thread in a wait for a condition waits for a child process, which ends
+    /// the wait by a signal when it exits.
     fn awaits_child(&self, span: &Span) -> bool {
         let pid = self.tasks.pid(span.tid, span.start);
         if span.end < self.mark {
@@ -214,8 +220,9 @@ impl Recording {
             && self.tasks.lives().iter().any(|life| is_child(life) && life.until >= self.mark)
     }
 
-    /// Whether another program that reads a thread's terminal waited for input in `lo..hi`, and has what was typed before:
-    /// what goes to an editor is not left for the shell that waits for it to end.
+    /// Returns `true` if another program that reads the same terminal waited for input in `lo..hi`,
+    /// and so received what was typed before: input for an editor is not left for the shell that
+    /// waits for the editor to exit.
     pub(crate) fn is_read_by_another(&self, tid: Tid, lo: Nanos, hi: Nanos) -> bool {
         let own = self.tasks.pid(tid, lo);
         let lives = self.terminals.fellows(tid).filter_map(|other| self.tasks.life(other, hi));
@@ -227,17 +234,18 @@ impl Recording {
         })
     }
 
-    /// Whether a thread that reads a terminal waited for what that cannot end, until its time was up.
+    /// Returns `true` if a thread that reads a terminal was in a wait that the terminal cannot end,
+    /// until a timeout.
     pub(crate) fn is_time_up(&self, wait: &Wait) -> bool {
         wait.context == HARD_INTERRUPT && self.terminal_wakes(wait) == Some(false)
     }
 
-    /// Whether a thread takes events of a display.
+    /// Returns `true` if a thread receives events of a display.
     pub(crate) fn takes_display_input(&self, tid: Tid) -> bool {
         self.event_waits().0.contains_key(&tid)
     }
 
-    /// Whether a wait for a condition is its thread's event wait.
+    /// Returns `true` if a wait for a condition is the event wait of its thread.
     pub(crate) fn is_event_wait_condition(&self, wait: &Wait) -> bool {
         wait.syscall == FUTEX && self.is_usual_event_wait(wait.head.tid, self.signature(wait)) == Some(true)
     }

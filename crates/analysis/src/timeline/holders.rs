@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who has what a thread waits for: at the mark nobody has ended that wait yet, and who ends it by a signal that ends the
-//! process was not waited for.
+//! Holders of the resources that threads wait for: at the mark no wakeup has ended such a wait yet,
+//! and a thread that ends a wait by a fatal signal was not waited for.
 
 use crate::timeline::pauses::Pause;
 use crate::timeline::recording::Recording;
@@ -10,20 +10,21 @@ use crate::timeline::waits::{PIPE_FILES, reads};
 use tipme_record::records::{Signal, Wait};
 use tipme_record::{Nanos, Pid, Tid};
 
-/// SIGHUP, SIGINT, SIGQUIT, SIGKILL, SIGTERM; and how near their record lies to the wake-up.
+/// SIGHUP, SIGINT, SIGQUIT, SIGKILL, SIGTERM; and the maximum distance between their record and the
+/// wakeup.
 const ENDS: [u32; 5] = [1, 2, 3, 9, 15];
 const SIGNALLED: Nanos = Nanos::from_millis(1);
 
-/// What a thread waits for at the mark it may have given to another one so long before.
+/// Time before a wait within which the thread may have handed its work to another thread.
 const ENTRUSTED_WITHIN: Nanos = Nanos::from_millis(500);
 
-/// A process that ends closes its files this near to its end; one that merely keeps one open waits for events for so much of
-/// the time.
+/// Maximum distance between the exit of a process and the close of its files, and the minimum share
+/// of time in event waits of a process that merely keeps a file open.
 const ENDED_WITHIN: Nanos = Nanos::from_millis(2);
 const IDLE_SHARE: f64 = 0.9;
 
 impl Recording {
-    /// Whether a wait was ended by who asked the process to end, or killed it.
+    /// Returns `true` if another process ended a wait with a signal that terminates the process.
     pub(crate) fn was_ended_by_signal(&self, span: &Span) -> bool {
         let Some(by) = span.task_waker() else { return false };
         let pid = self.tasks.pid(span.tid, span.start);
@@ -31,20 +32,21 @@ impl Recording {
             .any(|signal| signal.head.tid == by && self.tasks.pid(by, span.end) != pid)
     }
 
-    /// The signals of `lo..=hi` that asked a process to end, or killed it.
+    /// Returns the signals in `lo..=hi` that terminate a process.
     pub(crate) fn ending_signals(&self, pid: Pid, lo: Nanos, hi: Nanos) -> impl Iterator<Item = &Signal> {
         let first = self.signals.partition_point(|signal| signal.head.ts < lo);
         let within = self.signals[first..].iter().take_while(move |signal| signal.head.ts <= hi);
         within.filter(move |signal| signal.target == pid && ENDS.contains(&signal.number))
     }
 
-    /// The owner in the lock word that a thread still waited for at the mark.
+    /// Returns the owner in the lock word of a futex on which a thread was still blocked at the
+    /// mark.
     pub(crate) fn futex_owner(&self, tid: Tid) -> Option<Tid> {
         self.locks.futexes.iter().find(|futex| futex.tid == tid.0).map(|futex| Tid(futex.owner))
     }
 
-    /// The thread of the same process that a thread woke or made last before it began to wait, and that has worked ever
-    /// since.
+    /// Returns the last thread of the same process that a thread woke or created before it began to
+    /// wait, if that thread has worked ever since.
     pub(crate) fn entrusted(&self, span: &Span) -> Option<Tid> {
         let pid = |tid| self.tasks.pid(tid, self.mark.before(Nanos(1)));
         let given = self.wakes.by(span.tid, span.start.before(ENTRUSTED_WITHIN), span.start);
@@ -52,8 +54,9 @@ impl Recording {
         given.filter(|(at, tid)| pid(*tid) == pid(span.tid) && works(*at, *tid)).last().map(|(_, tid)| tid)
     }
 
-    /// The process that had the other end of the pipe which a thread still waited for at the mark: one that did not
-    /// start the waiter before others, since a shell may keep what it gave to its children.
+    /// Returns the process with the other end of the pipe on which a thread was still blocked at
+    /// the mark. Prefers processes that are not ancestors of the waiter, since a shell may keep the
+    /// pipes of its children open.
     pub(crate) fn pipe_holder(&self, tid: Tid) -> Option<Tid> {
         let pid = self.tasks.pid(tid, self.mark);
         let holders = self.locks.pipes.iter().filter(|end| end.tid == tid.0).map(|end| Pid(end.holder));
@@ -61,8 +64,8 @@ impl Recording {
         holder.map(|holder| Tid(holder.0))
     }
 
-    /// Whether the end of a process ended a wait for a pipe that it had merely kept open: it had gone to the background, where
-    /// it waited for events, and writes nothing there any more.
+    /// Returns `true` if the exit of a process ended a wait for a pipe that it had merely kept
+    /// open: it was a daemon that waited for events and wrote nothing any more.
     pub(crate) fn keeps_open(&self, holder: Tid, span: &Span, wait: &Wait) -> bool {
         let pid = self.tasks.pid(holder, span.end.before(Nanos(1)));
         let Some(life) = self.tasks.process(pid, span.end.before(Nanos(1))) else { return false };
@@ -76,12 +79,13 @@ impl Recording {
             && self.idle_share(holder, from, span.end) >= IDLE_SHARE
     }
 
-    /// The process that holds a lock on the file with this inode number, from /proc/locks.
+    /// Returns the process that holds a lock on the file with this inode number, from /proc/locks.
     pub(crate) fn file_lock_owner(&self, inode: u64) -> Option<Tid> {
         self.locks.proc_locks.lines().filter_map(lock_line).find(|(_, of)| *of == inode).map(|(pid, _)| Tid(pid.0))
     }
 
-    /// The child that a thread waits for: the one it names, or the youngest that lives.
+    /// Returns the child that a thread waits for: the one in the arguments of `wait4`, or the
+    /// youngest living one.
     pub(crate) fn living_child(&self, tid: Tid, wait: Option<&Wait>) -> Option<Tid> {
         let pid = self.tasks.pid(tid, self.mark);
         let named = wait.filter(|wait| wait.syscall == 61 && (wait.args[0] as i32) > 0).map(|wait| wait.args[0] as u32);
@@ -91,7 +95,7 @@ impl Recording {
     }
 }
 
-/// Holder and inode of a line of /proc/locks; `None` for those who wait.
+/// Parses holder and inode of a line of /proc/locks; `None` for waiters.
 ///
 /// `1: FLOCK  ADVISORY  WRITE 1234 fe:00:5678 0 EOF`
 fn lock_line(line: &str) -> Option<(Pid, u64)> {

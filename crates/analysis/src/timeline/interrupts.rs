@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Long interrupts: time that the running thread did not have.
+//! Long interrupts: time lost to the running thread.
 
 use std::collections::BTreeMap;
 use tipme_record::records::Irq;
 use tipme_record::{Cpu, Nanos};
 
-/// One interrupt or softirq on a CPU.
+/// Interrupt or softirq on a CPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Interrupt {
     pub cpu: Cpu,
@@ -14,20 +14,20 @@ pub struct Interrupt {
     pub source: Source,
 }
 
-/// Where an interrupt comes from.
+/// Source of an interrupt: IRQ number or softirq vector.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Source {
     pub number: u32,
     pub soft: bool,
 }
 
-/// All interrupts that were recorded, by CPU and begin, none of them overlapping.
+/// All recorded interrupts by CPU and start, without overlaps.
 #[derive(Debug, Default)]
 pub struct Interrupts {
     sorted: Vec<Interrupt>,
 }
 
-/// The kernel's softirq vectors.
+/// Names of the kernel's softirq vectors.
 const SOFT_NAMES: [&str; 10] = [
     "high tasklet",
     "timer",
@@ -41,7 +41,7 @@ const SOFT_NAMES: [&str; 10] = [
     "RCU",
 ];
 
-/// Interrupts that have no number of the kernel's, as they are recorded.
+/// Pseudo numbers in the records for interrupts without an IRQ number.
 const UNNUMBERED: [(u32, &str); 2] = [(0xffff_fff0, "timer of the CPU"), (0xffff_fff1, "call by another CPU")];
 
 impl Interrupts {
@@ -59,12 +59,12 @@ impl Interrupts {
         Interrupts { sorted }
     }
 
-    /// All of them, by CPU and begin.
+    /// All interrupts, by CPU and start.
     pub fn all(&self) -> &[Interrupt] {
         &self.sorted
     }
 
-    /// The softirq that a CPU handled for most of the time in `lo..hi`, of those that were recorded.
+    /// Returns the recorded softirq with the most time on a CPU in `lo..hi`.
     pub(crate) fn main_softirq(&self, cpu: Cpu, lo: Nanos, hi: Nanos) -> Option<Source> {
         let mut times: BTreeMap<Source, u64> = BTreeMap::new();
         for interrupt in self.within(cpu, lo, hi).filter(|interrupt| interrupt.source.soft) {
@@ -73,7 +73,8 @@ impl Interrupts {
         times.into_iter().max_by_key(|(_, nanos)| *nanos).map(|(source, _)| source)
     }
 
-    /// The interrupts on a CPU that reach into `lo..hi`, cut to it, in the order of time.
+    /// Returns the interrupts on a CPU that overlap `lo..hi`, clipped to it, in chronological
+    /// order.
     pub fn within(&self, cpu: Cpu, lo: Nanos, hi: Nanos) -> impl Iterator<Item = Interrupt> {
         let first = self.sorted.partition_point(|interrupt| (interrupt.cpu, interrupt.end) <= (cpu, lo));
         let rest = self.sorted.get(first..).unwrap_or_default();
@@ -82,14 +83,14 @@ impl Interrupts {
         })
     }
 
-    /// The one that had a CPU for half of `lo..hi` or more, as long as it was.
+    /// Returns the interrupt, unclipped, that took at least half of `lo..hi` on a CPU.
     pub(crate) fn most_of(&self, cpu: Cpu, lo: Nanos, hi: Nanos) -> Option<&Interrupt> {
         let longest = self.within(cpu, lo, hi).max_by_key(Interrupt::length)?;
         let whole = self.sorted.partition_point(|one| (one.cpu, one.end) <= (cpu, longest.start));
         self.sorted.get(whole).filter(|_| longest.length().0 >= hi.since(lo).0 / 2)
     }
 
-    /// Tiles `lo..hi` on a CPU with the interrupts and with what lies between them, which is `None`.
+    /// Tiles `lo..hi` on a CPU with the interrupts; `None` for the gaps between them.
     pub(crate) fn tiles(&self, cpu: Cpu, lo: Nanos, hi: Nanos) -> Vec<(Option<Source>, Nanos, Nanos)> {
         let (mut at, mut tiles) = (lo, Vec::new());
         for interrupt in self.within(cpu, lo, hi) {
@@ -115,7 +116,7 @@ fn read((cpu, irq): &(Cpu, Irq)) -> Interrupt {
 }
 
 impl Source {
-    /// The name of the device or softirq.
+    /// Returns the name of the device or softirq.
     pub fn name(self, irq_names: &[(u32, String)]) -> String {
         if self.soft {
             let known = SOFT_NAMES.get(self.number as usize);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Control groups that limit I/O: which limits they had at the mark, and around whom.
+//! Control groups with I/O limits: their limits and members at the mark.
 
 use crate::decode::bytes::clean;
 use crate::timeline::tasks::Tasks;
@@ -7,26 +7,26 @@ use std::collections::BTreeSet;
 use tipme_record::incident::IoLimitedGroup;
 use tipme_record::{Device, Nanos, Pid, Tid};
 
-/// Groups, and limits of one, beyond these are not read.
+/// Maximum number of groups read, and of limits per group.
 const GROUPS_MAX: usize = 256;
 const LIMITS_MAX: usize = 64;
 
-/// A limit on I/O of one kind to one device.
+/// I/O limit of one kind for one device.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct GroupIoLimit {
-    /// The folder of its control group.
+    /// Directory of the control group.
     pub folder: String,
-    /// The file that sets it.
+    /// File that sets the limit.
     pub file: String,
     pub device: Device,
-    /// Writes, else reads.
+    /// `true` for writes, `false` for reads.
     pub write: bool,
-    /// Operations are counted, else bytes.
+    /// `true` for operations, `false` for bytes.
     pub operations: bool,
     pub per_second: u64,
 }
 
-/// The limits of one group.
+/// Limits of one group, with its members.
 #[derive(Debug)]
 struct IoLimitMembers {
     limits: Vec<GroupIoLimit>,
@@ -34,11 +34,11 @@ struct IoLimitMembers {
     pids: BTreeSet<Pid>,
 }
 
-/// All that limit I/O.
+/// All groups with I/O limits.
 #[derive(Debug, Default)]
 pub struct IoLimits {
     groups: Vec<IoLimitMembers>,
-    /// The threads that are in one.
+    /// Threads in any of the groups.
     known: BTreeSet<Tid>,
 }
 
@@ -49,8 +49,9 @@ impl IoLimits {
         IoLimits { groups, known }
     }
 
-    /// The limits around a thread. One that had ended was where the others of its process are, a process that had ended
-    /// where the nearest of its parents is that lives or of which a limit is known.
+    /// Returns the I/O limits of a thread. An exited thread was in the group of the other threads
+    /// of its process; an exited process in that of its nearest ancestor that is alive or has a
+    /// known limit.
     pub(crate) fn of(&self, tasks: &Tasks, tid: Tid, at: Nanos) -> Vec<&GroupIoLimit> {
         let limits = |is_in: &dyn Fn(&IoLimitMembers) -> bool| -> Vec<&GroupIoLimit> {
             self.groups.iter().filter(|group| is_in(group)).flat_map(|group| &group.limits).collect()
@@ -67,7 +68,8 @@ impl IoLimits {
         if !own.is_empty() || tasks.process(pid, at).is_some_and(|life| life.until == Nanos(u64::MAX)) {
             return own;
         }
-        // Nor further up than to one that lived: it is in no group with a limit, or had not waited for I/O and was not asked.
+        // The search stops at a live ancestor: it is in no limited group, or it did not wait for
+        // I/O and so the recorder did not read its group.
         let mut parents = tasks.ancestors(pid, at).skip(1).map(|parent| (by_process(parent.pid), parent.until));
         let known = parents.find(|(limits, until)| !limits.is_empty() || *until == Nanos(u64::MAX));
         known.map(|(limits, _)| limits).unwrap_or_default()
@@ -93,7 +95,7 @@ fn group(known: &IoLimitedGroup, tasks: &Tasks) -> IoLimitMembers {
 mod tests {
     use super::*;
 
-    /// What a file says is in one group, with threads.
+    /// Returns a group with the given threads and more limits than are read.
     fn known(tids: Vec<u32>) -> IoLimitedGroup {
         let limit =
             tipme_record::incident::IoLimit { per_second: 9, file: "/a/io.max\u{1b}[2J".into(), ..Default::default() };

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How many records are held of the seconds in which others were lost.
+//! Number of held records in the seconds in which others were lost.
 
 use crate::decode::sections::Rare;
 use tipme_record::incident::{Loss, Losses};
 use tipme_record::{Nanos, RingClass};
 
-/// Losses are counted by the second.
+/// Unit in which losses are counted.
 pub(crate) const SECOND: Nanos = Nanos::from_secs(1);
 
-/// Counts scheduler events as they pass, up to the begin and the end of each second with losses.
+/// Counts scheduler events in passing, up to the begin and the end of each second with losses.
 pub(crate) struct Passed {
     /// Sorted.
     times: Vec<Nanos>,
-    /// How many events lie before each of the times that were passed.
+    /// Number of events before each of the times passed so far.
     before: Vec<u64>,
     all: u64,
 }
@@ -25,7 +25,7 @@ impl Passed {
         Passed { times, before: Vec::new(), all: 0 }
     }
 
-    /// Takes note of an event; they come in the order of time.
+    /// Counts an event; events come in chronological order.
     pub(crate) fn see(&mut self, at: Nanos) {
         while self.times.get(self.before.len()).is_some_and(|time| *time <= at) {
             self.before.push(self.all);
@@ -33,8 +33,8 @@ impl Passed {
         self.all += 1;
     }
 
-    /// How many records are held of the second of a loss, to hold it against: those of the scheduler's class where it is
-    /// one of those, else all others.
+    /// Returns the number of held records in the second of a loss, for comparison: those of the
+    /// scheduler class for a loss of that class, else all others.
     pub(crate) fn beside(&self, loss: &Loss, rare: &Rare<'_>) -> u64 {
         let [lo, hi] = second(loss).map(|time| match loss.class == RingClass::Sched.name() {
             true => self.events_before(time),
@@ -49,7 +49,7 @@ impl Passed {
     }
 }
 
-/// Begin and end of the second of a loss.
+/// Returns begin and end of the second of a loss.
 fn second(loss: &Loss) -> [Nanos; 2] {
     let end = Nanos(loss.until_ns);
     [end.before(SECOND), end]

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What every thread and CPU did.
+//! Activity of every thread and CPU.
 //!
-//! Takes records; gives the [`Recording`](recording::Recording): the states of all threads over the time, their waits
-//! and wake-ups, when each was in its event wait, and what disk, memory, interrupts, quotas and terminals did
-//! meanwhile.
+//! Reads records and builds the [`Recording`](recording::Recording): the states of all threads over
+//! time, their waits and wakeups, their event waits, and the activity of disk, memory, interrupts,
+//! quotas and terminals.
 
 pub(crate) mod askers;
 pub(crate) mod attempts;

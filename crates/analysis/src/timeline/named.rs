@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Waits whose call does not say what they are for: polls of a few known files, and sleeps between the tries of a lock.
+//! Purpose of waits that the system call does not reveal: polls of a few known files, and sleeps
+//! between attempts at a lock.
 //!
-//! A connected socket or a pipe has somebody at its other end, who is asked. A terminal, the display, a socket that
-//! accepts connections: from there anybody may come, so a thread that polls them is idle. What is left (event counters,
-//! timers, sockets to oneself) is for waking the thread up.
+//! A connected socket or a pipe has a process at its other end, from which an answer is due.
+//! Anything may arrive from a terminal, the display or a listening socket, so a thread that polls
+//! one of them is idle. The remaining files (event counters, timers, sockets to the own process)
+//! serve to wake the thread up.
 
 use crate::decode::messages::{Side, Stream};
 use crate::timeline::attempts::AttemptWaiter;
@@ -23,26 +25,26 @@ const STATE_CONNECTED: u8 = 1;
 const STATE_LISTENS: u8 = 10;
 const STREAM: u32 = 1;
 
-/// An event that lay this long before the end of a wait would have ended it.
+/// Minimum time for which an event was pending before the end of a wait that it would have ended.
 const LAY_MIN: Nanos = Nanos::from_millis(20);
 
-/// What a polled file is to the thread.
+/// Role of a polled file for the thread.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum PolledRole {
-    /// A remote address.
+    /// A connection to a remote address.
     Remote,
-    /// A process at the other end.
+    /// A connection to another process.
     Peer,
-    /// The other end of a pipe, whoever that is.
+    /// A pipe, with an unknown process at the other end.
     Pipe,
-    /// For waking the thread up.
+    /// A file to wake the thread up.
     Inlet,
-    /// Where anybody may come from.
+    /// A source that any client may use.
     Open,
 }
 
-/// What a wait is for, where the call itself does not say: its kind, the wait as one for that file, and who is waited
-/// for, where that is known and did not end the wait itself.
+/// Purpose of a wait that the call does not reveal: its kind, the wait rewritten as one for a
+/// single file, and the process waited for, if it is known and did not end the wait itself.
 #[derive(Clone, Copy, Debug)]
 pub struct NamedWait {
     pub waited: Waited,
@@ -64,29 +66,30 @@ impl Recording {
             (UNIX, _) if file.peer == Pid(0) => PolledRole::Open,
             (UNIX, _) => PolledRole::Peer,
             (family, _) if INTERNET.contains(&family) && file.state == STATE_LISTENS => PolledRole::Open,
-            // A datagram socket that others can find has the port of whom it answered last.
+            // An unconnected datagram socket has the port of the last peer that it answered.
             (family, _) if INTERNET.contains(&family) && datagram && file.state != STATE_CONNECTED => PolledRole::Open,
             (family, _) if INTERNET.contains(&family) && (datagram || file.port != 0) => PolledRole::Remote,
             _ => PolledRole::Inlet,
         }
     }
 
-    /// The roles of the files of a wait; none where anybody may come, or they are not known.
+    /// Returns the files of a wait with their roles; empty if any client may end the wait, or the
+    /// files are unknown.
     fn roles(&self, wait: &Wait) -> Vec<(PolledRole, Polled)> {
         let roles: Vec<(PolledRole, Polled)> =
             self.polls.of(wait).iter().map(|file| (self.role(wait, file), *file)).collect();
         if roles.iter().any(|(role, _)| *role == PolledRole::Open) { Vec::new() } else { roles }
     }
 
-    /// Whether a thread polls a remote address and nothing through which anybody could wake it: it is in the middle of
-    /// something, whatever else it polls at other times.
+    /// Returns `true` if a thread polls only remote addresses: it is in the middle of its work,
+    /// whatever else it polls at other times.
     pub(crate) fn awaits_remote(&self, wait: &Wait) -> bool {
         let roles = self.roles(wait);
         !roles.is_empty() && roles.iter().all(|(role, _)| *role == PolledRole::Remote)
     }
 
-    /// Whether a thread that takes events of a display polls others without its display: an event lay there meanwhile and did
-    /// not end the wait.
+    /// Returns `true` if a thread that receives display events polls other files without its
+    /// display: an event was pending meanwhile and did not end the wait.
     pub(crate) fn polls_aside(&self, wait: &Wait) -> bool {
         let files = self.polls.of(wait);
         let display = |file: &Polled| self.messages.is_server(file.peer) || is_terminal_file(file.mode, file.magic);
@@ -101,19 +104,20 @@ impl Recording {
         asks && !files.iter().any(display) && self.messages.streams().iter().filter(own).any(lay)
     }
 
-    /// Whether a thread reads or polls a terminal in a wait: a person may be who ends it.
+    /// Returns `true` if a wait reads or polls a terminal, so that the user may end it.
     pub(crate) fn waits_for_terminal(&self, wait: &Wait) -> bool {
         let polled = || self.polls.of(wait).iter().any(|file| is_terminal_file(file.mode, file.magic));
         reads(wait) && is_terminal_file(wait.mode, wait.magic) || polls(wait) && polled()
     }
 
-    /// Whether a thread reads a terminal, also one into which nobody has typed yet.
+    /// Returns `true` if a thread reads a terminal, even one without input so far.
     pub(crate) fn reads_terminal(&self, tid: Tid) -> bool {
         let waits = || self.waits.of(tid).iter().any(|wait| self.waits_for_terminal(wait));
         self.terminals.reads(tid) || waits()
     }
 
-    /// A wait as one for the connection of an inode that is polled beside other files, or where that is 0, for the only one.
+    /// Rewrites a wait as one for the polled connection with this inode, or, if `inode` is 0, for
+    /// the only remote connection.
     pub(crate) fn as_remote(&self, wait: &Wait, inode: u64) -> Wait {
         let files: Vec<Polled> = self.remote_files(wait).collect();
         let only = if let [file] = files[..] { Some(file) } else { None };
@@ -121,13 +125,13 @@ impl Recording {
         file.map_or(*wait, |file| as_wait(wait, &file))
     }
 
-    /// The remote addresses among the files that are polled in a wait.
+    /// Returns the remote connections among the polled files of a wait.
     pub(crate) fn remote_files(&self, wait: &Wait) -> impl Iterator<Item = Polled> {
         let files = self.polls.of(wait).iter().copied();
         files.filter(move |file| self.role(wait, file) == PolledRole::Remote)
     }
 
-    /// Names a wait in which a thread polls, or sleeps between the tries of a lock.
+    /// Finds the purpose of a wait in which a thread polls, or sleeps between attempts at a lock.
     pub fn named(&self, span: &Span, waited: Waited, wait: &Wait) -> Option<NamedWait> {
         match waited {
             Waited::Sleep | Waited::Events if polls(wait) && !self.polls.of(wait).is_empty() => self.asked(span, wait),
@@ -138,8 +142,8 @@ impl Recording {
         }
     }
 
-    /// The file that a thread polls for an answer: the one that who ended the wait has to do with; where nobody did, the
-    /// one that can be waited for most surely.
+    /// Finds the polled file from which a thread awaits an answer: the one of the process that
+    /// ended the wait, or, for an unfinished wait, the most certain one.
     fn asked(&self, span: &Span, wait: &Wait) -> Option<NamedWait> {
         let roles = self.roles(wait);
         let aside = self.polls_aside(wait);
@@ -164,26 +168,27 @@ impl Recording {
         Some(NamedWait { waited, wait: named, holder })
     }
 
-    /// The process that has the port of this machine to which a thread is connected at the mark.
+    /// Returns the process that owns the local port to which a thread is connected at the mark.
     fn port_owner(&self, wait: &Wait) -> Option<Pid> {
         let owners = self.ports.iter().filter(|owner| owner.port == wait.port && owner.pid != wait.pid.0);
         owners.map(|owner| Pid(owner.pid)).next().filter(|_| is_loopback(wait) && wait.socket == STREAM)
     }
 }
 
-/// Whether a thread waits for the other end of a file though nobody ended the wait: a process that it has a connection to
-/// may as well be one that it serves in an event loop, and a pipe may be its own.
+/// Returns `true` if a thread waits for the other end of a file even though no process ended the
+/// wait. A connected process may also be a client that the thread serves in an event loop, and a
+/// pipe may be its own.
 fn is_asked(role: PolledRole, loops: bool) -> bool {
     role == PolledRole::Remote || role == PolledRole::Peer && !loops
 }
 
-/// The file whose other end a process has that ended the wait.
+/// Returns the file with the process at its other end that ended the wait.
 fn ended_by(roles: &[(PolledRole, Polled)], by: Pid) -> Option<&(PolledRole, Polled)> {
     let own = roles.iter().find(|(role, file)| *role == PolledRole::Peer && file.peer == by);
     own.or_else(|| roles.iter().find(|(role, _)| matches!(role, PolledRole::Peer | PolledRole::Pipe)))
 }
 
-/// The wait as if its call were for that file alone.
+/// Rewrites a wait as if its call were for this file alone.
 fn as_wait(wait: &Wait, file: &Polled) -> Wait {
     Wait {
         inode: file.inode,
@@ -199,8 +204,9 @@ fn as_wait(wait: &Wait, file: &Polled) -> Wait {
 }
 
 impl Recording {
-    /// The lock that a thread waits for by sleeping between its tries, or those of its process, or those of its parent's
-    /// other children, as the wait that it is; and who held it then.
+    /// Returns the lock that a thread waits for by sleeping between attempts, rewritten as a wait
+    /// for that lock, with its holder. The attempts are those of the thread, of its child
+    /// processes, or of its siblings.
     pub fn tried(&self, span: &Span, wait: &Wait) -> Option<(Wait, Option<Tid>)> {
         let own = self.tasks.pid(span.tid, span.start);
         let parent = self.tasks.process(own, span.start).map(|life| AttemptWaiter::Parent(life.parent));
@@ -210,8 +216,8 @@ impl Recording {
         Some((wait, self.holder_of(failed, span.end)))
     }
 
-    /// The process that holds a lock: the one that took it, or where that has ended, its parent, which may have the same
-    /// open file.
+    /// Returns the process that holds a lock: the one that acquired it, or, after its exit, its
+    /// parent, which may share the open file.
     fn holder_of(&self, failed: &Attempt, at: Nanos) -> Option<Tid> {
         let took = self.tasks.process(failed.holder, failed.head.ts).filter(|_| failed.holder != Pid(0))?;
         let holder = if took.until >= at { took } else { self.tasks.process(took.parent, at)? };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! To whom packets came, and from whom.
+//! Packets with their senders and receivers.
 
 use crate::timeline::packets::{Packets, in_softirq};
 use crate::timeline::polls::is_internet;
@@ -13,23 +13,26 @@ impl Recording {
         self.packets.get_or_init(|| Packets::find(&self.timeline, |span| is_for_packet(self, span)))
     }
 
-    /// The recorded waits of a thread that packets ended in `lo..hi`, in the order of time.
+    /// Returns the recorded waits of a thread that packets ended in `lo..hi`, in chronological
+    /// order.
     pub(crate) fn waits_for_packets(&self, tid: Tid, lo: Nanos, hi: Nanos) -> impl Iterator<Item = Span> {
         self.packets().ended(tid, lo, hi).filter_map(move |index| self.timeline.span(tid, index))
     }
 
-    /// Whether a packet that came on the time of a thread in `lo..=hi` reached a process.
+    /// Returns `true` if a packet processed in the context of thread `by` in `lo..=hi` woke a
+    /// process.
     pub(crate) fn packet_reached(&self, pid: Pid, by: Tid, lo: Nanos, hi: Nanos) -> bool {
         self.packets().woke(by, lo, hi).any(|(at, wakee)| self.tasks.pid(wakee, at) == pid)
     }
 
-    /// When packets came on the time of a thread in `lo..=hi`, and whom of another process they woke.
+    /// Returns the wakeups of other processes by packets processed in the context of thread `by` in
+    /// `lo..=hi`.
     pub(crate) fn reached_by_packet(&self, by: Tid, lo: Nanos, hi: Nanos) -> impl Iterator<Item = (Nanos, Tid)> {
         let own = self.tasks.pid(by, lo);
         self.packets().woke(by, lo, hi).filter(move |(at, wakee)| self.tasks.pid(*wakee, *at) != own)
     }
 
-    /// The thread of another process on whose time a packet ended a wait.
+    /// Returns the thread of another process in the context of which a packet ended a wait.
     pub(crate) fn sender(&self, span: &Span) -> Option<Tid> {
         let by = Some(span.segment.waker).filter(|by| *by != Tid(0) && in_softirq(span))?;
         let life = self.tasks.life(by, span.end).filter(|life| !life.is_kernel())?;
@@ -37,8 +40,8 @@ impl Recording {
     }
 }
 
-/// Whether the files of a wait are not known, or one of them is a connection to an address: softirqs end waits for devices and
-/// timers, too.
+/// Returns `true` if a wait is for a connection to an address, or its files are unknown: softirqs
+/// also end waits for devices and timers.
 fn is_for_packet(recording: &Recording, span: &Span) -> bool {
     let Some(wait) = recording.waits.find(span).filter(|wait| !submits(wait)) else { return false };
     let files = recording.polls.of(wait);

@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Waits that packets ended.
+//! Waits ended by packets.
 //!
-//! A packet arrives in a softirq, on the time of whoever its CPU ran: over loopback that is who sent it.
+//! A packet arrives in a softirq, in the context of the thread that its CPU ran; over loopback that
+//! is the sender.
 
 use crate::timeline::by_thread::ByThread;
 use crate::timeline::threads::{Span, ThreadState, Timeline};
 use crate::timeline::waits::SOFTIRQ;
 use tipme_record::{Nanos, Tid};
 
-/// Found when first asked for.
+/// Index of packet wakeups, built on first use.
 #[derive(Debug, Default)]
 pub struct Packets {
-    /// Of each thread the ends and the numbers of the recorded waits that packets ended.
+    /// For each thread, end and segment index of the recorded waits that packets ended.
     ended: ByThread<Vec<(Nanos, u32)>>,
-    /// Of each thread on whose time packets came, when, and whom they woke.
+    /// For each thread, the wakeups in softirqs that ran in its context: time and wakee.
     wakes: ByThread<Vec<(Nanos, Tid)>>,
 }
 
 impl Packets {
-    /// Of the waits that ended in a softirq, some are known to be for packets.
+    /// Indexes the waits ended in a softirq; `is_for_packet` selects those known to be for packets.
     pub(crate) fn find(timeline: &Timeline, is_for_packet: impl Fn(&Span) -> bool) -> Packets {
         let mut packets = Packets::default();
         for tid in timeline.threads() {
@@ -35,14 +36,15 @@ impl Packets {
         packets
     }
 
-    /// The segments of the recorded waits of a thread that packets ended in `lo..hi`, in the order of time.
+    /// Returns the segments of the recorded waits of a thread that packets ended in `lo..hi`, in
+    /// chronological order.
     pub(crate) fn ended(&self, tid: Tid, lo: Nanos, hi: Nanos) -> impl Iterator<Item = usize> {
         let list = self.ended.get(tid).map_or(&[][..], Vec::as_slice);
         let place = |at: Nanos| list.partition_point(|(end, _)| *end < at);
         list.get(place(lo)..place(hi)).unwrap_or_default().iter().map(|(_, index)| *index as usize)
     }
 
-    /// When packets came on the time of a thread in `lo..=hi`, and whom they woke.
+    /// Returns the wakeups in softirqs in the context of a thread in `lo..=hi`: time and wakee.
     pub(crate) fn woke(&self, by: Tid, lo: Nanos, hi: Nanos) -> impl Iterator<Item = (Nanos, Tid)> {
         let list = self.wakes.get(by).map_or(&[][..], Vec::as_slice);
         let first = list.partition_point(|(at, _)| *at < lo);

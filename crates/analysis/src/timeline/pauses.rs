@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which pauses of threads are known so far: each kind is found when first asked for.
+//! Index of the pauses of threads; each kind is found on first use.
 
 use crate::timeline::waits::Signature;
 use std::cell::RefCell;
@@ -7,30 +7,30 @@ use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 use tipme_record::Tid;
 
-/// What interrupts a thread's work.
+/// Kind of pause in a thread's work.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Pause {
-    /// A wait for whatever comes next.
+    /// A wait for unspecified further work.
     Idle,
-    /// A wait for a condition: others signal it when there is work.
+    /// A wait for a condition that other threads signal when there is work.
     Condition,
-    /// Either of them: nothing that somebody else's answer depends on.
+    /// Either of the two: no other thread depends on its end.
     Rest,
-    /// The event wait of a thread that takes input.
+    /// The event wait of a thread that receives input.
     EventWait,
-    /// A time for which it could not go on, though it waited for nobody.
+    /// A delay of the thread itself, without a wait for another thread.
     HeldUp,
 }
 
-/// Per thread the numbers of the segments in which it pauses, found when first asked for.
+/// Segment indices of each kind of pause by thread, found on first use.
 pub(crate) type PauseIndex = RefCell<HashMap<(Tid, Pause), Rc<[u32]>>>;
 
-/// The event waits of all threads that take display events; empty where none is known.
+/// Event waits of all threads that receive display events; an empty set if none is known.
 #[derive(Debug, Default)]
 pub struct EventWaits(pub HashMap<Tid, HashSet<Signature>>);
 
 impl EventWaits {
-    /// Whether a thread has event waits of this kind; `None` where none of them is known.
+    /// Returns `true` if a thread has this event wait; `None` if it has no known one.
     pub fn has(&self, tid: Tid, signature: Signature) -> Option<bool> {
         let known = self.0.get(&tid).filter(|known| !known.is_empty())?;
         Some(known.contains(&signature))

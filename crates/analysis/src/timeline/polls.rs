@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Polls of a few files that are known.
+//! Polls of small sets of files.
 
 use crate::timeline::waits::HARD_INTERRUPT;
 use std::collections::HashMap;
@@ -11,7 +11,7 @@ pub(crate) const INTERNET: [u16; 2] = [2, 10];
 pub(crate) const DATAGRAM: u32 = 2;
 const NAME_SERVICE: u16 = 53;
 
-/// The files of small sets that were polled, by thread and time.
+/// Polled files of small sets, by thread and time.
 #[derive(Debug, Default)]
 pub struct Polls(Vec<Polled>);
 
@@ -21,7 +21,7 @@ impl Polls {
         Polls(polled)
     }
 
-    /// The files of a wait; none where they are not all known.
+    /// Returns the polled files of a wait; empty unless all are known.
     pub fn of(&self, wait: &Wait) -> &[Polled] {
         let key = (wait.head.tid, wait.head.ts);
         let first = self.0.partition_point(|file| (file.head.tid, file.head.ts) < key);
@@ -31,7 +31,7 @@ impl Polls {
     }
 }
 
-/// The IPv6 addresses that waits were for, by thread, time and port.
+/// Remote IPv6 addresses of waits, by thread, time and port.
 #[derive(Debug, Default)]
 pub struct FarEnds(HashMap<(Tid, Nanos, u16), Ipv6Addr>);
 
@@ -55,22 +55,22 @@ fn address(end: &FarEnd) -> Ipv6Addr {
     Ipv6Addr::from(bytes.to_le_bytes())
 }
 
-/// Whether a wait is for an address on this machine.
+/// Returns `true` if a wait is for a loopback address.
 pub(crate) fn is_loopback(wait: &Wait) -> bool {
     INTERNET.contains(&wait.family) && Ipv4Addr::from(wait.address.to_le_bytes()).is_loopback()
 }
 
-/// Whether a wait is for an internet address, of this machine or another.
+/// Returns `true` if a wait is for an internet address, local or remote.
 pub(crate) fn is_internet(wait: &Wait) -> bool {
     INTERNET.contains(&wait.family)
 }
 
-/// Whether a wait was for the answer to a datagram, and none came before the time was up or the mark was set.
+/// Returns `true` if a wait for the answer to a datagram timed out, or was unanswered at the mark.
 pub(crate) fn is_unanswered(wait: &Wait, until: Nanos, mark: Nanos) -> bool {
     wait.socket == DATAGRAM && (wait.context == HARD_INTERRUPT || until >= mark)
 }
 
-/// Whether a wait is for the answer of a name server.
+/// Returns `true` if a wait is for the answer of a name server.
 pub(crate) fn is_for_names(wait: &Wait) -> bool {
     is_internet(wait) && wait.socket == DATAGRAM && wait.port == NAME_SERVICE
 }

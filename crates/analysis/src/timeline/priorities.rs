@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The priorities that threads ran with: from the records of switches, and the policy from the walk over all tasks.
+//! Priorities of threads over time, from the switch records; policies from the task walk at the
+//! mark.
 
 use crate::decode::events::{SchedChange, SchedEvent};
 use crate::timeline::by_thread::ByThread;
@@ -7,40 +8,40 @@ use std::collections::HashMap;
 use tipme_record::records::Task;
 use tipme_record::{Nanos, Tid};
 
-/// Kernel priorities below are real-time ones.
+/// Limit of the kernel's real-time priorities, which are lower numbers.
 const REALTIME_LIMIT: u8 = 100;
 
-/// The kernel priority of nice 0.
+/// Kernel priority of nice 0.
 const NICE_ZERO: u8 = 120;
 
-/// The priority -1 of the kernel, in a byte: a thread with a deadline.
+/// Kernel priority -1 as a byte: SCHED_DEADLINE.
 const DEADLINE: u8 = u8::MAX;
 
-/// The kernel's numbers of policies.
+/// The kernel's policy numbers.
 const FIFO: u32 = 1;
 const ROUND_ROBIN: u32 = 2;
 const IDLE: u32 = 5;
 
-/// What the scheduler knew of a thread at a time.
+/// Priority and policy of a thread at a time.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct SchedStanding {
     prio: u8,
-    /// Known of threads that live at the mark.
+    /// Known only for threads alive at the mark.
     policy: Option<u32>,
 }
 
-/// The priorities of all threads.
+/// Priorities of all threads.
 #[derive(Debug, Default)]
 pub struct Priorities {
-    /// By thread: from when on it was seen with which priority.
+    /// By thread: the observed priorities, each with the time since which it holds.
     seen: ByThread<Vec<(Nanos, u8)>>,
     at_mark: HashMap<Tid, (u8, u32)>,
-    /// By CPU: who runs there, and since when.
+    /// By CPU: the running thread, and the time since which it runs.
     running: Vec<(Tid, Nanos)>,
 }
 
 impl SchedStanding {
-    /// Before whom the scheduler puts whom: the lower runs first.
+    /// Returns the rank of the thread in scheduling order; lower ranks run first.
     fn rank(self) -> u8 {
         match self.prio {
             DEADLINE => 0,
@@ -49,27 +50,28 @@ impl SchedStanding {
         }
     }
 
-    /// Whether a thread runs before another one, or gets the larger share.
+    /// Returns `true` if the thread runs before `other`, or gets a larger share.
     pub(crate) fn beats(self, other: SchedStanding) -> bool {
         self.rank() < other.rank()
     }
 
-    /// What every thread starts with.
+    /// Returns `true` for the default priority.
     pub(crate) fn is_usual(self) -> bool {
         self.prio == NICE_ZERO && !self.is_idle_policy()
     }
 
-    /// Below what every thread starts with.
+    /// Returns `true` for a priority below the default.
     pub(crate) fn is_low(self) -> bool {
         self.is_idle_policy() || self.prio > NICE_ZERO && self.prio != DEADLINE
     }
 
-    /// Whether it runs before all threads of the ordinary kind.
+    /// Returns `true` if the thread runs before all SCHED_OTHER threads.
     pub(crate) fn is_realtime(self) -> bool {
         self.prio < REALTIME_LIMIT || self.prio == DEADLINE
     }
 
-    /// A real-time priority that an ordinary thread has while it holds a lock that a real-time thread waits for.
+    /// Returns `true` for a real-time priority that an ordinary thread inherits while it holds a
+    /// lock that a real-time thread waits for.
     pub(crate) fn is_lent(self) -> bool {
         self.is_realtime() && self.policy.is_some_and(|policy| policy == 0 || policy == 3 || policy == IDLE)
     }
@@ -78,7 +80,7 @@ impl SchedStanding {
         self.policy == Some(IDLE) && !self.is_realtime()
     }
 
-    /// `at nice -5`, `with real-time priority FIFO 50`.
+    /// Returns a description: `at nice -5`, `with real-time priority FIFO 50`.
     pub fn text(self) -> String {
         let policy = match self.policy {
             Some(FIFO) => "FIFO ",
@@ -96,15 +98,15 @@ impl SchedStanding {
 }
 
 impl Priorities {
-    /// What is known of tasks that live at the mark.
+    /// Starts with the tasks alive at the mark.
     pub fn at_mark(tasks: &[Task]) -> Priorities {
         let at_mark = tasks.iter().map(|task| (task.head.tid, (task.prio as u8, task.policy))).collect();
         Priorities { at_mark, ..Priorities::default() }
     }
 
-    /// Takes note of an event; they come in the order of time. Whoever leaves with another priority than it came with counts
-    /// as having had it since it came: nobody records when it was given that, and who is to run before others is as a rule
-    /// given it at once.
+    /// Learns from an event; events come in chronological order. A thread that leaves a CPU with
+    /// another priority than it came with counts as having had it since it came: the change is not
+    /// recorded, and a thread usually gets its priority as soon as it starts.
     pub fn see(&mut self, event: &SchedEvent) {
         if event.change != SchedChange::Switch {
             return;
@@ -118,7 +120,7 @@ impl Priorities {
         self.learn(event.other, event.ts, event.prio);
     }
 
-    /// Takes note of what is known of those that run at the mark: they have not left.
+    /// Learns the priority of the threads that still run at the mark.
     pub fn close(&mut self) {
         for (tid, since) in std::mem::take(&mut self.running) {
             if let Some((prio, _)) = self.at_mark.get(&tid).copied() {
@@ -136,7 +138,8 @@ impl Priorities {
         }
     }
 
-    /// How a thread stood at a time: as it was seen last before, else first after; `None` where nothing is known of it.
+    /// Returns the standing of a thread: the last one observed at or before `at`, else the first
+    /// one after it; `None` if nothing is known.
     pub fn at(&self, tid: Tid, at: Nanos) -> Option<SchedStanding> {
         let seen = self.seen.get(tid).map_or(&[][..], Vec::as_slice);
         let index = seen.partition_point(|(from, _)| *from <= at).saturating_sub(1);

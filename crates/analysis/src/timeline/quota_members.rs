@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which threads are in a control group with a quota.
+//! Membership of threads in a control group with a quota.
 //!
-//! In it is whoever the kernel took from its CPU for the quota, and who was listed there at the mark. Of a process of which
-//! other threads were elsewhere at the mark, these threads are all; else its further threads are in the group, too: those
-//! that had ended by then, and those of a process that had moved on.
+//! Members are the threads that the kernel throttled for the quota, and those listed in the group
+//! at the mark. For a process with other threads elsewhere at the mark, only the throttled and
+//! listed threads are members. Otherwise all its threads are members, including those that had
+//! exited by then and those of a process that had moved on.
 //!
-//! The list is read a while after the mark. Who lived at the mark and had ended by then is not in it, which says nothing: it
-//! was elsewhere no more than one that had ended before. Such a thread of a parted process was where its main thread is.
+//! The recorder reads the list a while after the mark. A thread alive at the mark that exited
+//! before the list was read is missing from it, which does not show that it was elsewhere. Such a
+//! thread of a split process was in the group of its main thread.
 
 use crate::timeline::tasks::Tasks;
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,17 +16,17 @@ use tipme_record::incident::LimitedGroup;
 use tipme_record::records::Throttled;
 use tipme_record::{Nanos, Pid, Tid};
 
-/// The members of one group.
+/// Members of one group.
 #[derive(Debug, Default)]
 pub(crate) struct QuotaMembers {
-    /// When each of its threads was taken from its CPU, in the order of time.
+    /// Times at which each thread was throttled, in chronological order.
     taken: BTreeMap<Tid, Vec<Nanos>>,
     at_mark: BTreeSet<Tid>,
-    /// The processes of both.
+    /// Processes of the throttled and the listed threads.
     processes: BTreeSet<Pid>,
-    /// Those of which other threads were elsewhere.
+    /// Processes that had other threads elsewhere.
     parted: BTreeSet<Pid>,
-    /// Threads that had ended before the list was read.
+    /// Threads that exited before the list was read.
     ended: BTreeSet<Tid>,
 }
 
@@ -51,14 +53,14 @@ impl QuotaMembers {
         QuotaMembers { taken, at_mark, processes, parted, ended: ended.clone() }
     }
 
-    /// Whether a thread of this process is in the group.
+    /// Returns `true` if the thread of this process is in the group.
     pub(crate) fn has(&self, tid: Tid, pid: Pid) -> bool {
         let whole = self.processes.contains(&pid) && !self.parted.contains(&pid);
         let known = |tid: &Tid| self.at_mark.contains(tid) || self.taken.contains_key(tid);
         whole || known(&tid) || self.ended.contains(&tid) && known(&Tid(pid.0))
     }
 
-    /// When a thread was taken from its CPU last in `lo..=hi`.
+    /// Returns the last time in `lo..=hi` at which a thread was throttled.
     pub(crate) fn last_taken(&self, tid: Tid, lo: Nanos, hi: Nanos) -> Option<Nanos> {
         let times = self.taken.get(&tid)?;
         let last = times.partition_point(|at| *at <= hi).checked_sub(1)?;

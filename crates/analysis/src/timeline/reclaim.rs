@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! When threads were freeing memory: from the begin of a reclaim or compaction to its end.
+//! Time that threads spent freeing memory: from the begin of a reclaim or compaction to its end.
 
 use std::collections::HashMap;
 use tipme_record::records::Reclaim;
 use tipme_record::{Nanos, Tid};
 
-/// A writer that has dirtied too much is throttled; the record has no end.
+/// Throttling of a writer that has dirtied too many pages; the record has no end.
 pub(crate) const THROTTLED: u32 = 2;
 
-/// Reclaim inside a control group that has reached its limit: it takes only what the group itself has.
+/// Reclaim inside a control group at its limit, limited to the group's own memory.
 pub(crate) const IN_GROUP: u32 = 4;
 
-/// The spans of all threads, each in the order of time and without overlaps.
+/// Reclaim spans of all threads, in chronological order without overlaps.
 #[derive(Debug, Default)]
 pub struct Reclaiming {
     by_tid: HashMap<Tid, Vec<(Nanos, Nanos)>>,
 }
 
 impl Reclaiming {
-    /// From records in the order of time. A begin without an end is none.
+    /// Builds spans from records in chronological order; drops a begin without an end.
     pub fn new(records: &[Reclaim]) -> Reclaiming {
         let mut open: HashMap<(Tid, u32), Nanos> = HashMap::new();
         let mut reclaiming = Reclaiming::default();
@@ -35,7 +35,8 @@ impl Reclaiming {
         reclaiming
     }
 
-    /// Compaction may run inside reclaim: what ends later takes what it contains into itself.
+    /// Adds a span. Compaction may run inside reclaim: the one that ends later absorbs those it
+    /// contains.
     fn add(&mut self, tid: Tid, lo: Nanos, hi: Nanos) {
         let spans = self.by_tid.entry(tid).or_default();
         let mut lo = lo;
@@ -46,7 +47,7 @@ impl Reclaiming {
         spans.push((lo, hi.max(lo)));
     }
 
-    /// How much of `lo..hi` a thread was freeing memory.
+    /// Returns the time in `lo..hi` that a thread spent freeing memory.
     pub fn within(&self, tid: Tid, lo: Nanos, hi: Nanos) -> Nanos {
         let spans = self.by_tid.get(&tid).map_or(&[][..], Vec::as_slice);
         let first = spans.partition_point(|span| span.1 <= lo);

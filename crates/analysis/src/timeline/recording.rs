@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! An incident taken apart: its sections decoded, its records sorted by time and kind.
+//! A decoded incident, with its records sorted by time and kind.
 
 use crate::decode::bytes::loose_records;
 use crate::decode::events::SchedChange;
@@ -42,10 +42,10 @@ use tipme_record::records::{
 };
 use tipme_record::{ChunkEntry, Cpu, Device, Nanos, Pid, RecordKind, RingClass, Tid};
 
-/// Trigger of a mark that no person made.
+/// Trigger of an automatic mark.
 const AUTO: &str = "auto";
 
-/// Everything that the analysis looks at.
+/// Input of the analysis.
 #[derive(Debug, Default)]
 pub struct Recording {
     pub meta: Meta,
@@ -53,9 +53,9 @@ pub struct Recording {
     pub timeline: Timeline,
     pub tasks: Tasks,
     pub waits: Waits,
-    /// The files of small sets that were polled.
+    /// Polled files of small sets.
     pub polls: Polls,
-    /// The IPv6 addresses that waits were for.
+    /// Remote IPv6 addresses of waits.
     pub far_ends: FarEnds,
     pub names: Names,
     pub messages: Messages,
@@ -70,65 +70,66 @@ pub struct Recording {
     pub reclaims: Vec<Reclaim>,
     pub reclaiming: Reclaiming,
     pub tallies: Vec<Tally>,
-    /// Limits of control groups, as far as they were there at the mark.
+    /// Limits of the control groups that still existed at the mark.
     pub groups: Groups,
     pub throttling: Throttling,
     pub io_limits: IoLimits,
     pub steal: Steal,
     pub priorities: Priorities,
-    /// Paths of files by device and inode.
+    /// File paths by device and inode.
     pub files: HashMap<(Device, u64), String>,
-    /// Tries of locks of files.
+    /// Attempts at file locks.
     pub attempts: Attempts,
     pub signals: Vec<Signal>,
     pub samples: Vec<Sample>,
     pub displays: Vec<Display>,
     pub locks: Locks,
-    /// Who has the ports of this machine that threads waited for at the mark.
+    /// Owners of the local ports that threads waited for at the mark.
     pub ports: Vec<PortOwner>,
     pub losses: Losses,
-    /// Of each loss, how many records of its class are held of the same second.
+    /// For each loss, the number of held records of its class in the same second.
     pub beside_losses: Vec<u64>,
     pub cost: Cost,
     pub baselines: Vec<StoredBaseline>,
-    /// What the user said, with the mark or later.
+    /// Comment of the user, from the mark or later.
     pub user_text: String,
     pub user_right: Option<bool>,
     pub pauses: PauseIndex,
     pub spent_times: SpentIndex,
-    /// Found when first asked for.
+    /// Found on first use.
     pub event_waits: OnceCell<EventWaits>,
     pub descendants: OnceCell<Descendants>,
     pub drawings: OnceCell<Drawings>,
     pub packets: OnceCell<Packets>,
-    /// What was left out or damaged, in full sentences.
+    /// Damage and omissions, in full sentences.
     pub notes: Vec<String>,
 }
 
-/// A ready thread counts as throttled that was held back for this share of the time.
+/// Minimum share of a delay for which a quota held the thread back, for it to count as throttled.
 const SHARE_MIN: f64 = 0.5;
 
-/// A window that is shorter by so much is told, in seconds.
+/// Minimum shortfall of the window that is reported, in seconds.
 const SHORTER_S: f64 = 1.0;
 
-/// Letters of a text in a document, and of what the user said.
+/// Maximum length of a text in a document, and of the user's comment, in characters.
 const LETTERS_MAX: usize = 1_000;
 const WORDS_LETTERS_MAX: usize = 1 << 16;
-/// Letters of the name of a class or a kernel program.
+/// Maximum length of the name of a ring class or BPF program, in characters.
 const NAME_LETTERS_MAX: usize = 40;
-/// Letters of a path; the kernel has no longer ones.
+/// Maximum length of a path, in characters, as in the kernel.
 const PATH_LETTERS_MAX: usize = 4_096;
-/// Seconds with losses, and kernel programs, that are told: more than any recorder writes.
+/// Maximum numbers of seconds with losses and of BPF programs that are read: more than any recorder
+/// writes.
 const LOSSES_MAX: usize = 10_000;
 const PROGRAMS_MAX: usize = 1_000;
 
-/// A text of at most so many letters, without what a terminal would obey: a file may come from anywhere.
+/// Truncates a text and removes terminal controls: a file may come from anywhere.
 fn bounded(text: &str, letters_max: usize) -> String {
     let end = text.char_indices().nth(letters_max).map_or(text.len(), |(end, _)| end);
     crate::decode::bytes::clean(&text[..end])
 }
 
-/// The same with such texts only.
+/// Bounds and cleans all texts of the metadata.
 fn cleaned(mut meta: Meta) -> Meta {
     let machine = [&mut meta.machine.hostname, &mut meta.machine.kernel, &mut meta.id, &mut meta.trigger];
     let names = meta.irq_names.iter_mut().chain(&mut meta.devices).map(|(_, name)| name);
@@ -232,7 +233,7 @@ impl Recording {
         self.samples = typed(rare.of(RecordKind::Sample), RecordKind::Sample, Sample::read);
         self.samples.sort_by_key(|sample| (sample.head.tid, sample.head.ts));
         self.interrupts = Interrupts::new(&placed(&rare, RecordKind::Irq, Irq::read));
-        // Who is still at it at the mark has no CPU there, and needs none.
+        // A work item still running at the mark has no CPU in its record, and needs none.
         let unfinished = typed(walked.iter().copied(), RecordKind::Deferred, Deferred::read).into_iter();
         let deferred = placed(&rare, RecordKind::Deferred, Deferred::read).into_iter();
         let deferred: Vec<_> = deferred.chain(unfinished.map(|record| (Cpu(0), record))).collect();
@@ -244,7 +245,7 @@ impl Recording {
         self.overdue = OverdueTimers::new(&placed(&rare, RecordKind::Overdue, Overdue::read));
     }
 
-    /// What threads and CPUs did, in one pass over the events.
+    /// Builds the timeline and the priorities in one pass over the scheduler events.
     fn read_events(&mut self, incident: &Incident, rare: &Rare<'_>, tasks: &[Task]) {
         let (events, left_out) = read_events(incident, rare);
         if left_out || rare.is_full() {
@@ -264,28 +265,30 @@ impl Recording {
         self.beside_losses = self.losses.per_second.iter().map(|loss| passed.beside(loss, rare)).collect();
     }
 
-    /// From here on every record that was made is held: no ring had begun to overwrite, and all programs were attached.
+    /// Returns the time from which every record is held: no ring has overwritten any since, and all
+    /// BPF programs were attached.
     pub fn complete_from(&self) -> Nanos {
         Nanos(self.meta.held_from_ns.max(self.meta.tainted_until_ns))
     }
 
-    /// Threads that ran, and of which nothing else is known: they were hidden from the recorder, or their records are lost.
+    /// Returns the threads that ran but are otherwise unknown: they were hidden from the recorder,
+    /// or their records are lost.
     pub fn nameless(&self) -> Vec<Tid> {
         let unknown = |tid: &Tid| *tid != Tid(0) && self.tasks.life(*tid, self.mark).is_none();
         self.timeline.threads().filter(unknown).collect()
     }
 
-    /// Who draws what.
+    /// Returns the drawing requests by thread.
     pub(crate) fn drawings(&self) -> &Drawings {
         self.drawings.get_or_init(|| Drawings::find(&self.messages))
     }
 
-    /// Who comes from whom.
+    /// Returns the index of descendants.
     pub fn descendants(&self) -> &Descendants {
         self.descendants.get_or_init(|| Descendants::find(&self.tasks, &self.messages, self.mark))
     }
 
-    /// The display servers of some processes, and the compositors of these where they have one.
+    /// Returns the display servers of some processes, and the compositors of these servers.
     pub fn display_servers(&self, pids: &[u32]) -> BTreeSet<Pid> {
         let servers = |clients: &BTreeSet<Pid>| -> BTreeSet<Pid> {
             let streams = self.messages.streams().iter().filter(|stream| clients.contains(&stream.client));
@@ -296,7 +299,7 @@ impl Recording {
         near.into_iter().chain(behind).collect()
     }
 
-    /// Samples of one thread in `lo..hi`.
+    /// Returns the samples of one thread in `lo..hi`.
     pub(crate) fn samples_of(&self, tid: Tid, lo: Nanos, hi: Nanos) -> &[Sample] {
         let key = |sample: &Sample| (sample.head.tid, sample.head.ts);
         let first = self.samples.partition_point(|sample| key(sample) < (tid, lo));
@@ -304,7 +307,7 @@ impl Recording {
         self.samples.get(first..last.max(first)).unwrap_or_default()
     }
 
-    /// The group whose quota held a ready thread back in most of `lo..hi`.
+    /// Returns the group that throttled a runnable thread for most of `lo..hi`.
     pub fn throttled(&self, tid: Tid, lo: Nanos, hi: Nanos) -> Option<&QuotaGroup> {
         let groups = self.throttling.groups_of(&self.tasks, tid, lo);
         let (held_back, group) =
@@ -312,23 +315,23 @@ impl Recording {
         (held_back.0 as f64 >= SHARE_MIN * hi.since(lo).0 as f64).then_some(group)
     }
 
-    /// The path of the file that a wait names.
+    /// Returns the path of the file of a wait.
     pub fn file(&self, wait: &Wait) -> Option<&str> {
         self.files.get(&(wait.device, wait.inode)).filter(|_| wait.inode != 0).map(String::as_str)
     }
 
-    /// Whether no person made the mark.
+    /// Returns `true` if the mark was set automatically.
     pub(crate) fn is_marked_automatically(&self) -> bool {
         self.meta.trigger == AUTO
     }
 
-    /// The name of a block device.
+    /// Returns the name of a block device.
     pub(crate) fn device_name(&self, device: tipme_record::Device) -> String {
         crate::timeline::disk::DiskRequest::device_name(device, &self.meta.devices)
     }
 }
 
-/// Says where the memory held less than was asked for.
+/// Explains a window shorter than requested.
 fn short_window(meta: &Meta) -> Option<String> {
     let asked = meta.mark_ns.saturating_sub(meta.window_requested_ns).max(meta.armed_ns);
     let first = meta.classes.iter().take(2).max_by_key(|class| class.held_from_ns)?;
@@ -354,7 +357,7 @@ fn sources<'a>(tasks: Vec<Task>, rare: &Rare<'a>, cmdlines: &'a [u8]) -> TaskSou
     }
 }
 
-/// The records of a kind, each with the CPU that it was written on.
+/// Returns the records of a kind, each with the CPU on which it was written.
 fn placed<T>(rare: &Rare<'_>, kind: RecordKind, read: impl Fn(&[u8]) -> Option<T>) -> Vec<(Cpu, T)> {
     rare.placed(kind).iter().filter_map(|placed| read(placed.entry.bytes).map(|record| (placed.cpu, record))).collect()
 }

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Restless threads: they compute all the time, as the loop of a game does, or one whose idle handler always has work.
+//! Restless threads: they compute all the time, like a game loop, or an event loop with an idle
+//! handler that always has work.
 //!
-//! That such a thread does not wait for the next event says nothing about an input, nor does it that it was busy until
-//! some drawing: so it was before. Two sorts are told apart: who draws frame after frame owes one to an input as well,
-//! and who draws only now and then may have taken an input that needs no answer.
+//! If such a thread does not wait for the next event, or is busy until some drawing, that is no
+//! evidence about an input: it was busy before as well. Two kinds are distinguished. A thread that
+//! draws frame after frame owes a frame to an input too; one that draws only now and then may have
+//! received an input that needs no answer.
 
 use crate::timeline::bursts::FRAME;
 use crate::timeline::pauses::Pause;
@@ -13,31 +15,36 @@ use crate::timeline::threads::{Span, ThreadState};
 use std::rc::Rc;
 use tipme_record::{Nanos, Tid};
 
-/// What a thread did this long before a time is its habit; less than the other tells nothing.
+/// Time before an instant that shows a thread's habit, and the minimum part of it that must be
+/// recorded.
 const HABIT: Nanos = Nanos::from_secs(5);
 const KNOWN_MIN: Nanos = Nanos::from_secs(2);
 
-/// Who pauses in so many percent of that, or is on the move in fewer than these, is not restless.
+/// Limits for restless threads, in percent of that time: pauses stay below `PAUSES_PERCENT`, and
+/// moving takes at least `MOVES_PERCENT`.
 const PAUSES_PERCENT: u64 = 10;
 const MOVES_PERCENT: u64 = 50;
 
-/// Between two threads that pass work on nobody may be busy for this long: such a pause is no rest.
+/// Maximum gap between two threads that pass work on: such a pause is no rest.
 pub(crate) const GAP: Nanos = Nanos::from_millis(5);
 
-/// Who draws frames is hardly ever longer than this without one: for so many percent of the time. Who types draws less often.
+/// Maximum distance between frames, and the percentage of time in longer gaps below which a thread
+/// counts as drawing frames. Typing draws less often.
 const FRAMES_APART: Nanos = Nanos::from_millis(50);
 const HITCHES_PERCENT: u64 = 10;
 
-/// What a restless thread draws within this time answers the input that it took: nobody notices less.
+/// Time within which a drawing of a restless thread answers the input that it received: shorter
+/// delays go unnoticed.
 pub(crate) const PROMPT: Nanos = Nanos::from_millis(50);
 
-/// Whether a thread ran, or waited for less than a frame, as for an answer of its display server.
+/// Returns `true` if a thread ran, or waited for less than a frame, as for a reply of its display
+/// server.
 fn is_moving(span: &Span) -> bool {
     span.segment.state == ThreadState::Running || span.end.since(span.start) < FRAME
 }
 
 impl Recording {
-    /// How much of `lo..hi` a thread spent with something.
+    /// Returns the time in `lo..hi` that a thread spent in a state.
     fn spent(&self, tid: Tid, with: SpentWith, lo: Nanos, hi: Nanos) -> u64 {
         let known = self.spent_times.borrow().get(&(tid, with)).cloned();
         let times = known.unwrap_or_else(|| {
@@ -61,8 +68,9 @@ impl Recording {
         SpentTimes::new(self.timeline.spans(tid).filter(is).map(|span| (span.start, span.end)))
     }
 
-    /// Whether a thread hardly ever paused in the time before another, and was on the move for most of it. Where too little is
-    /// known of that time, the one after it tells, if the thread drew in each second of it: so it did not hang then.
+    /// Returns `true` if a thread hardly paused in the time before `at`, and was moving for most of
+    /// it. If too little of that time is recorded, the time after `at` decides, provided that the
+    /// thread drew in each second of it and so did not hang.
     pub(crate) fn is_restless(&self, tid: Tid, pause: Pause, at: Nanos) -> bool {
         let first = self.timeline.span(tid, 0).map_or(at, |span| span.start);
         let lo = at.before(HABIT).max(self.complete_from()).max(first);
@@ -82,26 +90,28 @@ impl Recording {
         percent(SpentWith::Pausing(pause)) < PAUSES_PERCENT && percent(SpentWith::Moving) >= MOVES_PERCENT
     }
 
-    /// Whether a thread drew frame after frame before a time.
+    /// Returns `true` if a thread drew frame after frame before `at`.
     pub(crate) fn draws_frames(&self, tid: Tid, at: Nanos) -> bool {
         let hitches = self.spent(tid, SpentWith::NotDrawing, at.before(KNOWN_MIN), at);
         hitches * 100 < KNOWN_MIN.0 * HITCHES_PERCENT
     }
 
-    /// Whether it tells nothing of an input that a thread took at a time that the thread was busy from `lo` to `hi`: it
-    /// computed, as it always does, and owed no frame.
+    /// Returns `true` if it is no evidence about an input received at `taken` that the thread was
+    /// busy in `lo..hi`: it computed, as it always does, and owed no frame.
     pub(crate) fn is_busy_anyway(&self, tid: Tid, taken: Nanos, (lo, hi): (Nanos, Nanos)) -> bool {
         self.is_restless(tid, Pause::EventWait, taken)
             && !self.draws_frames(tid, taken)
             && 2 * self.spent(tid, SpentWith::Moving, lo, hi) >= hi.since(lo).0
     }
 
-    /// The same where it is told of a drawing at a time, some time after the input was taken.
+    /// Returns `true` if a drawing some time after an input was received is no evidence for an
+    /// answer to it.
     pub(crate) fn may_answer_nobody(&self, tid: Tid, taken: Nanos, drawn: Nanos) -> bool {
         drawn.since(taken) > PROMPT && self.is_busy_anyway(tid, taken, (taken, drawn))
     }
 
-    /// When a thread stopped in `lo..hi`; where it computed all the time before, what it did first was no stop yet.
+    /// Returns the time in `lo..hi` from which a thread no longer moves. A thread that computed all
+    /// the time before has not stopped while it keeps moving.
     pub(crate) fn stops_from(&self, tid: Tid, lo: Nanos, hi: Nanos) -> Nanos {
         let first = self.timeline.at(tid, lo).filter(|_| self.is_restless(tid, Pause::EventWait, lo));
         let spans =

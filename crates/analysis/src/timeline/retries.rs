@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Waits for a lock that are made of several: each but the last times out, and the thread tries again at once. The kernel does
-//! so in some calls itself.
+//! Waits for a lock that consist of several: each but the last times out, and the thread retries at
+//! once. The kernel itself does so in some calls.
 //!
-//! Who waits for a monitor of Java waits for a millisecond, then for eight, and so on up to a second. That these are no sleeps
-//! is known by how they end: in the same futex, with nothing done between two of them, another thread wakes the waiter at
-//! last. It is the one that was waited for all along.
+//! A thread that enters a contended Java monitor waits for 1 ms, then for 8 ms, and so on up to a
+//! second. The end distinguishes these waits from sleeps: on the same futex, without work in
+//! between, another thread finally wakes the waiter. That thread was waited for all along.
 
 use crate::timeline::pauses::Pause;
 use crate::timeline::recording::Recording;
@@ -13,38 +13,39 @@ use crate::timeline::waits::{FUTEX, HARD_INTERRUPT, Signature, Waited, is_privat
 use tipme_record::records::Wait;
 use tipme_record::{Nanos, Tid};
 
-/// So many waits in a row have to time out: a single one may be a sleep before a wait for something else, unless whoever
-/// ended that computed all the time.
+/// Minimum number of consecutive timeouts: a single one may be a sleep before an unrelated wait,
+/// unless the waker computed all the time.
 const RETRIES_MIN: usize = 2;
 
-/// Tries that are looked at in either direction; of more, the part beyond stays what it is by itself.
+/// Maximum number of retries followed in either direction; those beyond it are classified on their
+/// own.
 const RETRIES_MAX: usize = 4_096;
 
-/// From one try to the next a thread runs or waits for something else for less than this, in so few segments.
+/// Limits between two retries: run time and unrelated waits in total, and number of segments.
 const BETWEEN_MAX: Nanos = Nanos::from_millis(1);
 const SEGMENTS_MAX: usize = 16;
 
-/// The same for tries of the kernel's own: waits that are too short for a record lie between them.
+/// The same for retries inside the kernel: waits too short for a record lie between them.
 const IN_CALL_MAX: Nanos = Nanos::from_millis(10);
 
-/// At the mark nobody has ended the wait yet. Then it is one if the tries took longer and longer: no shorter than the one
-/// before, but for a tenth, and the last of them so many times as long as the first.
+/// Minimum ratio of the last retry to the first one at the mark, when no thread has ended the wait
+/// yet. Each retry must also be at least 9/10 as long as the one before.
 const GROWTH_MIN: u64 = 4;
 
-/// Waits of a thread for one futex in a row.
+/// Consecutive waits of a thread on one futex.
 #[derive(Clone, Copy)]
 pub(crate) struct Retries {
     tid: Tid,
     futex: Option<Signature>,
-    /// Indices of the first and the last one.
+    /// Segment indices of the first and the last one.
     ends: [usize; 2],
-    /// Whether they are one wait for a lock, and who let go of it.
+    /// `true` if they are one wait for a lock, and the thread that released it.
     pub is_lock: bool,
     pub holder: Option<Tid>,
 }
 
 impl Retries {
-    /// Whether a wait is among them.
+    /// Returns `true` if a wait is among them.
     pub(crate) fn have(&self, recording: &Recording, span: &Span) -> bool {
         let [first, last] = self.ends;
         self.tid == span.tid && (first..=last).contains(&span.index) && self.futex == recording.waits_in(span)
@@ -52,8 +53,8 @@ impl Retries {
 }
 
 impl Recording {
-    /// Whether a timer ended a wait for a lock, or for an unknown purpose, in which no event finds the thread: it may be one of
-    /// several tries.
+    /// Returns `true` if a timer ended a wait for a lock, or a wait of unknown purpose that no
+    /// event ends: it may be one of several retries.
     pub(crate) fn may_be_retried(&self, span: &Span, waited: Waited, wait: &Wait) -> bool {
         let for_lock = match waited {
             Waited::Sleep | Waited::Futex => wait.syscall == FUTEX,
@@ -62,7 +63,8 @@ impl Recording {
         for_lock && self.timed_out(span) && !self.is_event_wait_condition(wait)
     }
 
-    /// The tries that one of them belongs to: until somebody ended the last one or the mark, but not after `until`.
+    /// Returns the retries that include `span`, up to the one that another thread or the mark
+    /// ended, but not after `until`.
     pub(crate) fn retries(&self, span: &Span, wait: &Wait, until: Nanos) -> Retries {
         let mut tries = self.tries(span);
         let short = tries.last().and_then(|last| self.short_try(last, wait));
@@ -82,8 +84,8 @@ impl Recording {
         }
     }
 
-    /// The next wait after one that timed out, where it was too short for a record, and a thread ended it that had been at
-    /// work since that one began.
+    /// Returns the next wait after one that timed out, if it was too short for a record and the
+    /// thread that ended it had been working since the earlier one began.
     fn short_try(&self, before: &Span, wait: &Wait) -> Option<Span> {
         let mut after =
             (before.index + 1..).take(SEGMENTS_MAX).map_while(|index| self.timeline.span(before.tid, index));
@@ -95,7 +97,7 @@ impl Recording {
         (tried && self.woken_by(&next, wait).is_some_and(worked)).then_some(next)
     }
 
-    /// The waits in a row that one which timed out belongs to, with the one that did not time out at their end.
+    /// Returns the consecutive waits that include `span`: all but the last timed out.
     fn tries(&self, span: &Span) -> Vec<Span> {
         let before = |span: &Span| self.next_try(span, (0..span.index).rev()).filter(|before| self.timed_out(before));
         let after = |span: &Span| self.next_try(span, span.index + 1..).filter(|_| self.timed_out(span));
@@ -105,7 +107,8 @@ impl Recording {
         tries
     }
 
-    /// The next wait in the same futex in one of both directions, if the thread did nothing between them.
+    /// Returns the next wait on the same futex in the direction of `indices`, if the thread did
+    /// nothing in between.
     fn next_try(&self, span: &Span, indices: impl Iterator<Item = usize>) -> Option<Span> {
         let futex = self.waits_in(span);
         let is_futex = futex.is_some_and(|(call, _)| call == FUTEX);
@@ -126,13 +129,15 @@ impl Recording {
         None
     }
 
-    /// Whether a thread woke nobody between two of its waits: who does has work for others, or news.
+    /// Returns `true` if a thread woke no other one between two of its waits: a wakeup would show
+    /// work or news for others.
     fn woke_nobody(&self, one: &Span, other: &Span) -> bool {
         let (first, then) = if one.index < other.index { (one, other) } else { (other, one) };
         self.wakes.by(one.tid, first.end, then.start).next().is_none()
     }
 
-    /// Whether a timer ended a wait; those of the kernel's own locks are handled in a softirq.
+    /// Returns `true` if a timer ended a wait; the timers of the kernel's own locks run in a
+    /// softirq.
     fn timed_out(&self, span: &Span) -> bool {
         let by_timer = |wait: &Wait| match wait.syscall {
             FUTEX => wait.context == HARD_INTERRUPT,
@@ -141,14 +146,14 @@ impl Recording {
         self.waits.find(span).is_some_and(by_timer)
     }
 
-    /// The thread that ended a wait, if it may know the futex.
+    /// Returns the thread that ended a wait, if it can access the futex.
     fn woken_by(&self, span: &Span, wait: &Wait) -> Option<Tid> {
         let pid = |tid| self.tasks.pid(tid, span.end);
         span.task_waker().filter(|by| !is_private_futex(wait) || pid(*by) == pid(span.tid))
     }
 }
 
-/// Whether tries take longer and longer.
+/// Returns `true` if retries get longer and longer.
 fn take_longer(tries: &[Span]) -> bool {
     let lengths: Vec<u64> = tries.iter().map(|span| span.end.since(span.start).0).collect();
     let grow = lengths.is_sorted_by(|one, next| next.saturating_mul(10) >= one.saturating_mul(9));

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Stretches in which no CPU of the machine recorded anything: then it is the machine itself that stood still.
+//! Stretches in which no CPU recorded anything: the machine itself stood still.
 
 use crate::timeline::recording::Recording;
 use tipme_record::{Cpu, Nanos, Tid};
 
-/// Whoever computes has a tick at least every ten milliseconds, which is recorded: shorter stretches tell nothing.
+/// Minimum length of such a stretch: a busy CPU has a recorded tick at least every 10 ms, so
+/// shorter ones prove nothing.
 const LENGTH_MIN: Nanos = Nanos::from_millis(20);
 
-/// How many CPUs were at work between `lo` and `hi` if nothing was recorded on any: no switch, no interrupt, no sample.
-/// With none at work that is nothing, since all that is idle records nothing.
+/// Returns the number of CPUs at work between `lo` and `hi` if no CPU recorded a switch, interrupt
+/// or sample; else 0. Idle CPUs do not count, since they record nothing anyway.
 pub(crate) fn silent_at_work(recording: &Recording, lo: Nanos, hi: Nanos) -> usize {
     let cpus = || (0..recording.meta.machine.cpus).map(Cpu);
     if hi.since(lo) < LENGTH_MIN || !cpus().all(|cpu| is_quiet(recording, cpu, lo, hi)) {
@@ -18,14 +19,15 @@ pub(crate) fn silent_at_work(recording: &Recording, lo: Nanos, hi: Nanos) -> usi
     cpus().filter(|cpu| at_work(*cpu)).count()
 }
 
-/// Whether another CPU recorded something in the middle half of `lo..hi`: what was held comes back everywhere at the end.
+/// Returns `true` if another CPU recorded something in the middle half of `lo..hi`: after a stop of
+/// the machine, all CPUs resume at the end.
 pub(crate) fn another_went_on(recording: &Recording, cpu: Cpu, lo: Nanos, hi: Nanos) -> bool {
     let quarter = Nanos(hi.since(lo).0 / 4);
     let mut others = (0..recording.meta.machine.cpus).map(Cpu).filter(|other| *other != cpu);
     others.any(|other| !is_quiet(recording, other, lo.after(quarter), hi.before(quarter)))
 }
 
-/// Whether a CPU recorded neither a switch nor an interrupt, nor a sample of the thread that had it.
+/// Returns `true` if a CPU recorded no switch, no interrupt and no sample of its thread.
 fn is_quiet(recording: &Recording, cpu: Cpu, lo: Nanos, hi: Nanos) -> bool {
     let ran = recording.timeline.ran(cpu, lo, hi);
     let mut interrupts = recording.interrupts.within(cpu, lo, hi);

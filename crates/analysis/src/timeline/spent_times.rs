@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How much of some time a thread spent in some state, found without looking at all of it.
+//! Prefix sums of the time that threads spend in a state.
 
 use crate::timeline::pauses::Pause;
 use std::cell::RefCell;
@@ -7,21 +7,21 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use tipme_record::{Nanos, Tid};
 
-/// How long a thread had been in some state, by time.
+/// Spans in a state: start, end, and the total time in it before the start.
 #[derive(Debug, Default)]
 pub struct SpentTimes(Vec<(Nanos, Nanos, u64)>);
 
-/// What a thread may spend its time with.
+/// State of a thread.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum SpentWith {
     Pausing(Pause),
-    /// It runs, or waits for less than a frame.
+    /// The thread runs, or waits for less than a frame.
     Moving,
-    /// It draws nothing for longer than frames are apart.
+    /// The thread draws nothing for longer than the distance between frames.
     NotDrawing,
 }
 
-/// Those times by thread.
+/// Prefix sums by thread and state.
 pub(crate) type SpentIndex = RefCell<HashMap<(Tid, SpentWith), Rc<SpentTimes>>>;
 
 impl SpentTimes {
@@ -34,14 +34,14 @@ impl SpentTimes {
         SpentTimes(times.scan(0, add).collect())
     }
 
-    /// How much of the time until `at` was spent so.
+    /// Returns the time spent in the state until `at`.
     fn until(&self, at: Nanos) -> u64 {
         let begun = self.0.partition_point(|(start, ..)| *start < at);
         let last = begun.checked_sub(1).and_then(|last| self.0.get(last));
         last.map_or(0, |(start, end, before)| before + at.min(*end).since(*start).0)
     }
 
-    /// How much of `lo..hi` was.
+    /// Returns the time spent in the state in `lo..hi`.
     pub(crate) fn within(&self, lo: Nanos, hi: Nanos) -> u64 {
         self.until(hi).saturating_sub(self.until(lo))
     }

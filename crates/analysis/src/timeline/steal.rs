@@ -1,47 +1,47 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the hypervisor took: the column `steal` of /proc/stat, for the machine and for each CPU, and for how long
-//! somebody waited for a CPU by /proc/pressure/cpu.
+//! Steal time: the column `steal` of /proc/stat for the machine and each CPU, and the CPU pressure
+//! from /proc/pressure/cpu.
 //!
-//! Counters are read ten times a second while somebody has to wait, else once: between two samples, time counts as
-//! stolen evenly.
+//! The recorder reads the counters ten times a second while a thread has to wait, else once. Steal
+//! time is spread evenly between two samples.
 
 use crate::decode::events::CPU_LIMIT;
 use crate::decode::samples::samples;
 use std::collections::BTreeMap;
 use tipme_record::{Cpu, Nanos};
 
-/// Numbers among the sources of samples.
+/// Source numbers of samples.
 const PRESSURE_CPU: u32 = 0;
 const STAT: u32 = 3;
 
-/// The unit of /proc/stat: USER_HZ is 100 wherever the recorder runs.
+/// Unit of /proc/stat: USER_HZ is 100 on all supported machines.
 const TICK: Nanos = Nanos::from_millis(10);
 
-/// The column of `steal`, after the name of the CPU.
+/// Index of the column `steal`, after the name of the CPU.
 const COLUMN: usize = 7;
 
-/// Samples beyond these are not read.
+/// Maximum number of samples read.
 const SAMPLES_MAX: usize = 100_000;
 
-/// A counter of time, as it grew.
+/// Samples of a growing time counter.
 #[derive(Debug, Default)]
 struct TimeCounter {
     points: Vec<(Nanos, Nanos)>,
 }
 
-/// The hypervisor's share, as far as it is told.
+/// Steal time and CPU pressure, as far as the hypervisor accounts it.
 #[derive(Debug, Default)]
 pub struct Steal {
     /// All CPUs together.
     total: TimeCounter,
     cpus: BTreeMap<u32, TimeCounter>,
     pressure: TimeCounter,
-    /// How many CPUs there are.
+    /// Number of CPUs.
     count: usize,
 }
 
 impl Steal {
-    /// From the section of samples of a machine with so many CPUs.
+    /// Reads the samples section of a machine with this number of CPUs.
     pub fn read(section: &[u8], cpus: usize) -> Steal {
         let mut steal = Steal { count: cpus, ..Steal::default() };
         let wanted = samples(section).filter(|(_, source, _)| [PRESSURE_CPU, STAT].contains(source));
@@ -56,7 +56,7 @@ impl Steal {
         steal
     }
 
-    /// Lines without an end were cut by the recorder.
+    /// Skips lines without an end, which the recorder truncated.
     fn add(&mut self, at: Nanos, text: &str) {
         let lines = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
         for (name, stolen) in lines.map_while(stolen) {
@@ -68,36 +68,38 @@ impl Steal {
         }
     }
 
-    /// Whether the hypervisor tells at all what it takes: it has stolen something since the machine was started.
+    /// Returns `true` if the hypervisor accounts steal time: the counter has grown since boot.
     pub(crate) fn is_accounted(&self) -> bool {
         self.total.points.last().is_some_and(|(_, stolen)| *stolen > Nanos(0))
     }
 
-    /// What was stolen of all CPUs together in `lo..hi`; `None` where no samples tell of that time.
+    /// Returns the steal time of all CPUs together in `lo..hi`; `None` without samples of that
+    /// time.
     pub fn stolen(&self, lo: Nanos, hi: Nanos) -> Option<Nanos> {
         self.total.grown(lo, hi)
     }
 
-    /// The share of the machine's CPU time that was stolen in `lo..hi`, 0 to 1.
+    /// Returns the share of the machine's CPU time that was stolen in `lo..hi`, 0 to 1.
     pub fn share(&self, lo: Nanos, hi: Nanos) -> Option<f64> {
         let all = hi.since(lo).0 as f64 * self.count.max(1) as f64;
         Some((self.stolen(lo, hi)?.0 as f64 / all.max(1.0)).min(1.0))
     }
 
-    /// The share of one CPU's time that was stolen in `lo..hi`, 0 to 1; 0 where it is not known.
+    /// Returns the share of one CPU's time that was stolen in `lo..hi`, 0 to 1; 0 if unknown.
     pub(crate) fn share_of(&self, cpu: Cpu, lo: Nanos, hi: Nanos) -> f64 {
         let stolen = self.cpus.get(&cpu.0).and_then(|counter| counter.grown(lo, hi)).unwrap_or_default();
         (stolen.0 as f64 / hi.since(lo).0.max(1) as f64).min(1.0)
     }
 
-    /// For how long somebody waited for a CPU in `lo..hi`; `None` where that is not known.
+    /// Returns the time in `lo..hi` in which some task waited for a CPU; `None` if unknown.
     pub fn waited(&self, lo: Nanos, hi: Nanos) -> Option<Nanos> {
         self.pressure.grown(lo, hi)
     }
 }
 
 impl TimeCounter {
-    /// How much it grew in `lo..hi`; `None` where no two samples lie around any of it.
+    /// Returns the growth of the counter in `lo..hi`; `None` if no two samples enclose any part of
+    /// it.
     fn grown(&self, lo: Nanos, hi: Nanos) -> Option<Nanos> {
         let first = self.points.partition_point(|(at, _)| *at <= lo).saturating_sub(1);
         let windows = self.points.get(first..)?.windows(2).take_while(|pair| pair[0].0 < hi);
@@ -107,14 +109,15 @@ impl TimeCounter {
     }
 }
 
-/// The part of the growth between two samples that falls to `lo..hi`; `None` where none of that lies between them.
+/// Returns the share of the growth between two samples that falls into `lo..hi`; `None` if they do
+/// not overlap it.
 fn overlap(from: (Nanos, Nanos), to: (Nanos, Nanos), lo: Nanos, hi: Nanos) -> Option<f64> {
     let within = hi.min(to.0).since(lo.max(from.0)).0;
     let part = within as f64 / to.0.since(from.0).0.max(1) as f64;
     (within > 0).then(|| to.1.since(from.1).0 as f64 * part)
 }
 
-/// The number of the CPU, empty for all, and what was stolen of it. `None` where the lines of CPUs end.
+/// Parses the number of the CPU, empty for all, and its steal time; `None` after the CPU lines.
 fn stolen(line: &str) -> Option<(&str, Nanos)> {
     let mut words = line.split_whitespace();
     let name = words.next()?.strip_prefix("cpu")?;
@@ -122,7 +125,7 @@ fn stolen(line: &str) -> Option<(&str, Nanos)> {
     Some((name, Nanos(ticks.saturating_mul(TICK.0))))
 }
 
-/// The end of the line `some`: microseconds.
+/// Parses the total of the line `some`, in microseconds.
 fn waited(text: &str) -> Option<Nanos> {
     let total = text.lines().next()?.split(' ').find_map(|word| word.strip_prefix("total="))?;
     Some(Nanos(total.parse::<u64>().ok()?.saturating_mul(1_000)))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who the threads are: names, processes, parents and command lines, for each life of a thread id.
+//! Identity of threads: names, processes, parents and command lines, for each life of a thread id.
 
 use crate::decode::bytes::{Cursor, command_line, printable};
 use crate::timeline::threads::STATE_DEAD;
@@ -7,13 +7,13 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use tipme_record::records::{Exec, Exit, Fork, Rename, Task};
 use tipme_record::{Nanos, Pid, Tid};
 
-/// Parents are followed this far.
+/// Maximum number of ancestors followed.
 pub(crate) const ANCESTORS_MAX: usize = 64;
 
-/// The process of kernel threads.
+/// Parent process of kernel threads.
 const KTHREADD: Pid = Pid(2);
 
-/// One life of a thread id: from its creation to its end.
+/// One life of a thread id: from creation to exit.
 #[derive(Clone, Debug, Default)]
 pub struct Life {
     pub tid: Tid,
@@ -23,23 +23,23 @@ pub struct Life {
     pub session: Pid,
     pub cgroup: u64,
     pub comm: String,
-    /// Its end; the largest time for those that live at the mark.
+    /// Time of the exit; `u64::MAX` if alive at the mark.
     pub until: Nanos,
-    /// Its creation, where that was seen; else the end of the life before.
+    /// Time of the creation, if it was recorded; else the end of the previous life.
     pub from: Nanos,
-    /// CPUs it may use, the first 64; 0 where that is not known.
+    /// Allowed CPUs among the first 64 as a bit mask; 0 if unknown.
     pub affinity: u64,
     cmdline: String,
 }
 
 impl Life {
-    /// Whether it is a thread of the kernel.
+    /// Returns `true` for a kernel thread.
     pub(crate) fn is_kernel(&self) -> bool {
         self.parent == KTHREADD || self.pid == KTHREADD
     }
 }
 
-/// The records that identities come from.
+/// Records with the identities of threads.
 #[derive(Default)]
 pub struct TaskSources<'a> {
     pub tasks: Vec<Task>,
@@ -70,7 +70,7 @@ impl Tasks {
         tasks
     }
 
-    /// Adds a thread that lived at the mark and was hidden from the recorder.
+    /// Adds a thread that was alive at the mark but hidden from the recorder.
     pub fn add_living(&mut self, tid: Tid, pid: Pid, comm: String) {
         self.lives.push(Life { tid, pid, comm, until: Nanos(u64::MAX), ..Life::default() });
         self.order();
@@ -85,7 +85,7 @@ impl Tasks {
         }
     }
 
-    /// Lives whose end was overwritten, and whose number was given to another thread afterwards.
+    /// Adds lives without a held exit record before their id was reused.
     fn add_replaced(&mut self, sources: &TaskSources<'_>) {
         let created: BTreeSet<(Tid, Nanos)> = sources.forks.iter().map(|fork| (fork.child_tid, fork.head.ts)).collect();
         let next = |tid, at: Nanos| created.range((tid, at.after(Nanos(1)))..=(tid, Nanos(u64::MAX))).next();
@@ -100,7 +100,7 @@ impl Tasks {
         self.lives.extend(lives);
     }
 
-    /// Threads that were created or replaced their program, but whose end or task record is missing.
+    /// Adds threads with a fork or exec record, but without exit or task record.
     fn add_unended(&mut self, sources: &TaskSources<'_>) {
         let mut seen = BTreeSet::new();
         let unended: Vec<Life> = begun(sources)
@@ -145,7 +145,7 @@ impl Tasks {
         }
     }
 
-    /// The command line of the nearest ancestor that has one and the same name.
+    /// Returns the command line of the nearest ancestor with the same name that has one.
     fn inherited(&self, index: usize) -> String {
         let life = &self.lives[index];
         let ancestors = self.ancestors(life.pid, life.from);
@@ -158,65 +158,64 @@ impl Tasks {
         self.lives.get(index).filter(|life| life.tid == tid).map(|_| index)
     }
 
-    /// The life of a thread id at a time; its last one where the time lies behind its end. Before its creation nothing is
-    /// known of whoever had the number.
+    /// Returns the life of a thread id at a time, or its last one for a later time; `None` before
+    /// the creation of that life.
     pub fn life(&self, tid: Tid, at: Nanos) -> Option<&Life> {
         let last = || self.lives.partition_point(|life| life.tid <= tid).checked_sub(1);
         let index = self.position(tid, at).or_else(last)?;
         self.lives.get(index).filter(|life| life.tid == tid && life.from <= at)
     }
 
-    /// Whether the last one known to have had this number had ended at the mark.
+    /// Returns `true` if the last known thread with this id had exited by the mark.
     pub(crate) fn has_ended(&self, tid: Tid) -> bool {
         self.life(tid, Nanos(u64::MAX)).is_some_and(|life| life.until < Nanos(u64::MAX))
     }
 
-    /// The main thread of a process.
+    /// Returns the main thread of a process.
     pub fn process(&self, pid: Pid, at: Nanos) -> Option<&Life> {
         self.life(Tid(pid.0), at)
     }
 
-    /// The process of a thread; its own number where nothing is known of it.
+    /// Returns the process of a thread; its own id if nothing is known of it.
     pub fn pid(&self, tid: Tid, at: Nanos) -> Pid {
         self.life(tid, at).map_or(Pid(tid.0), |life| life.pid)
     }
 
-    /// The name of a process.
+    /// Returns the name of a process.
     pub fn comm(&self, pid: Pid, at: Nanos) -> String {
         let known = self.process(pid, at).map(|life| life.comm.clone()).filter(|comm| !comm.is_empty());
         known.unwrap_or_else(|| format!("process {pid}"))
     }
 
-    /// The name of a thread.
+    /// Returns the name of a thread.
     pub(crate) fn thread_comm(&self, tid: Tid, at: Nanos) -> String {
         let known = self.life(tid, at).map(|life| life.comm.clone()).filter(|comm| !comm.is_empty());
         known.unwrap_or_else(|| format!("thread {tid}"))
     }
 
-    /// The command line of a process; empty where it is not known.
+    /// Returns the command line of a process; empty if unknown.
     pub fn cmdline(&self, pid: Pid, at: Nanos) -> &str {
         self.process(pid, at).map_or("", |life| &life.cmdline)
     }
 
-    /// A process and its parents, nearest first.
+    /// Returns a process and its ancestors, nearest first.
     pub fn ancestors(&self, pid: Pid, at: Nanos) -> impl Iterator<Item = &Life> {
         let first = self.process(pid, at);
         let parent = move |life: &&Life| self.process(life.parent, at).filter(|_| life.parent != life.pid);
         std::iter::successors(first, parent).take(ANCESTORS_MAX)
     }
 
-    /// Whether a process is another one or comes from it.
+    /// Returns `true` if a process is `from` or one of its descendants.
     pub(crate) fn descends(&self, pid: Pid, from: Pid, at: Nanos) -> bool {
         pid == from || self.ancestors(pid, at).any(|life| life.pid == from || life.parent == from)
     }
 
-    /// A process and all that it comes from, each once.
+    /// Returns a process and all its ancestors, without duplicates.
     pub fn line(&self, pid: Pid, at: Nanos) -> BTreeSet<Pid> {
         let ancestors = self.ancestors(pid, at).flat_map(|life| [life.pid, life.parent]);
         std::iter::once(pid).chain(ancestors).collect()
     }
 
-    /// All lives.
     pub fn lives(&self) -> &[Life] {
         &self.lives
     }
@@ -236,7 +235,7 @@ impl Life {
         }
     }
 
-    /// Takes a name where the end of the life did not already give the final one.
+    /// Sets the name, unless the exit or task record has already given the final one.
     fn name(&mut self, comm: &[u8; 16]) {
         if self.comm.is_empty() || self.until == Nanos(u64::MAX) && self.affinity == 0 {
             self.comm = printable(comm);
@@ -244,7 +243,7 @@ impl Life {
     }
 }
 
-/// The creation of threads and the begin of their programs: who, of which process, and when.
+/// Returns thread, process and time of each fork and exec.
 fn begun(sources: &TaskSources<'_>) -> impl Iterator<Item = (Tid, Pid, Nanos)> {
     let forked = sources.forks.iter().map(|fork| (fork.child_tid, fork.child_pid, fork.head.ts));
     forked.chain(sources.execs.iter().map(|(exec, _)| (exec.head.tid, exec.pid, exec.head.ts)))
@@ -257,7 +256,7 @@ fn known_lives(sources: &mut TaskSources<'_>) -> Vec<Life> {
     exits.chain(tasks.map(|task| living(task, &cmdlines))).collect()
 }
 
-/// Tells whether a task of the walk lives on: not whoever has ended and waits for its parent to ask for its exit code.
+/// Returns a predicate for tasks of the walk that are alive, which excludes zombies.
 fn is_alive(sources: &TaskSources<'_>) -> impl Fn(&&Task) -> bool {
     let is_dead = |task: &Task| task.state & u32::from(STATE_DEAD) != 0;
     let ended: BTreeSet<(Tid, Nanos)> = sources.exits.iter().map(|(exit, _)| (exit.head.tid, exit.start)).collect();

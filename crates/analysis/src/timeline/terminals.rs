@@ -1,33 +1,34 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Terminal data: which writer is behind what a kernel worker hands to a reader.
+//! Terminal data: the writer of the data that a kernel worker delivers to a reader.
 
 use crate::timeline::threads::Timeline;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use tipme_record::records::Tty;
 use tipme_record::{Nanos, Tid};
 
-/// A worker's delivery and the wake-up that it causes lie at most this far apart.
+/// Maximum time from a worker's delivery to the wakeup that it causes.
 const DELIVERY_MAX: Nanos = Nanos::from_millis(5);
 
-/// The first thread that a worker wakes this soon after a delivery, and before its next one, reads that terminal; it has
-/// other work as well, and wakes others for that.
+/// Maximum time from a delivery to the wakeup of the reader. The first thread that the worker wakes
+/// within it, and before its next delivery, reads that terminal; the worker has other work as well,
+/// and wakes other threads for it.
 const READER_MAX: Nanos = Nanos::from_millis(1);
 
-/// Writes of a thread that are looked at for whom they reach, the first ones of a time.
+/// Maximum number of writes of a thread that are followed to readers, earliest first.
 const WRITES_MAX: usize = 4_096;
 
-/// Writes and deliveries of all terminals, and who reads them.
+/// Writes and deliveries of all terminals, with the readers.
 #[derive(Debug, Default)]
 pub struct Terminals {
     /// Port, time and writer.
     written: Vec<(u64, Nanos, Tid)>,
     /// Worker, time and port.
     delivered: Vec<(Tid, Nanos, u64)>,
-    /// The port that each reader read last.
+    /// The last port that each reader read.
     readers: HashMap<Tid, u64>,
-    /// All readers of a port; a multiplexer reads several.
+    /// All readers of a port; a multiplexer reads several ports.
     readers_of: HashMap<u64, BTreeSet<Tid>>,
-    /// By writer, time and port.
+    /// Writes by writer: time and port.
     written_by: HashMap<Tid, Vec<(Nanos, u64)>>,
     /// All ports that a thread writes to.
     ports_of: HashMap<Tid, BTreeSet<u64>>,
@@ -76,7 +77,8 @@ impl Terminals {
         }
     }
 
-    /// Who reads the terminals that a thread wrote to in `lo..=hi`, and when it first wrote to each; of many writes the first.
+    /// Returns the readers of the terminals that a thread wrote to in `lo..=hi`, with the time of
+    /// the first write to each; considers at most [`WRITES_MAX`] writes.
     pub fn reached(&self, writer: Tid, lo: Nanos, hi: Nanos) -> Vec<(Tid, Nanos)> {
         let mut ports: BTreeMap<u64, Nanos> = BTreeMap::new();
         let writes = self.written_by.get(&writer).map_or(&[][..], Vec::as_slice);
@@ -88,7 +90,8 @@ impl Terminals {
         ports.iter().flat_map(|(port, at)| readers(port).map(|reader| (*reader, *at))).collect()
     }
 
-    /// Whether a writer writes again to the terminal that a thread reads, after one time and before another.
+    /// Returns `true` if `writer` wrote again, between `after` and `before`, to the terminal that
+    /// `reader` reads.
     pub(crate) fn writes_again(&self, writer: Tid, reader: Tid, after: Nanos, before: Nanos) -> bool {
         let writes = self.written_by.get(&writer).map_or(&[][..], Vec::as_slice);
         let later = writes[writes.partition_point(|(at, _)| *at <= after)..].iter();
@@ -96,13 +99,14 @@ impl Terminals {
         later.take_while(|(at, _)| *at < before).any(|(_, of)| Some(of) == port)
     }
 
-    /// All threads that read the terminal that a thread read last.
+    /// Returns all threads that read the terminal that a thread read last.
     pub(crate) fn fellows(&self, reader: Tid) -> impl Iterator<Item = Tid> {
         let port = self.readers.get(&reader);
         port.and_then(|port| self.readers_of.get(port)).into_iter().flatten().copied()
     }
 
-    /// The threads at the other end of a thread's terminal: who reads what it writes, or else writes what it reads.
+    /// Returns the threads at the other end of a thread's terminal: the readers of its output, or
+    /// else the writers of its input.
     pub(crate) fn other_ends(&self, tid: Tid) -> BTreeSet<Tid> {
         let ports = self.ports_of.get(&tid).into_iter().flatten();
         let shows: BTreeSet<Tid> = ports.filter_map(|port| self.readers_of.get(port)).flatten().copied().collect();
@@ -112,17 +116,18 @@ impl Terminals {
         self.written_to(tid, Nanos(0), Nanos(u64::MAX)).map(|(writer, _)| writer).collect()
     }
 
-    /// Whether a thread reads a terminal.
+    /// Returns `true` if a thread reads a terminal.
     pub fn reads(&self, tid: Tid) -> bool {
         self.readers.contains_key(&tid)
     }
 
-    /// Whether a thread ever wrote to a terminal.
+    /// Returns `true` if a thread ever wrote to a terminal.
     pub fn writes(&self, tid: Tid) -> bool {
         self.written_by.contains_key(&tid)
     }
 
-    /// What was written in `lo..hi` to the terminal that a thread reads, the last first: writer and time.
+    /// Returns the writes in `lo..hi` to the terminal that a thread reads, latest first: writer and
+    /// time.
     pub(crate) fn written_to(&self, reader: Tid, lo: Nanos, hi: Nanos) -> impl Iterator<Item = (Tid, Nanos)> {
         let port = self.readers.get(&reader).copied();
         let place = |at| self.written.partition_point(|entry| (Some(entry.0), entry.1) < (port, at));
@@ -131,9 +136,10 @@ impl Terminals {
         written.filter(move |entry| entry.2 != reader).map(|entry| (entry.2, entry.1))
     }
 
-    /// The thread whose write the worker was delivering at a time, and when it wrote, which is earlier.
+    /// Returns the writer of the data that a worker delivered at a time, and the earlier time of
+    /// the write.
     ///
-    /// It may be the worker itself: the terminal echoes what is typed.
+    /// The writer may be the worker itself: the terminal echoes typed characters.
     pub fn writer(&self, worker: Tid, at: Nanos) -> Option<(Tid, Nanos)> {
         let after = self.delivered.partition_point(|entry| (entry.0, entry.1) <= (worker, at));
         let &(tid, delivered, port) = self.delivered.get(after.checked_sub(1)?)?;

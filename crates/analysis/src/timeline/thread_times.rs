@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! When some threads had a CPU, and when one of them was ready and had to wait for one.
+//! Running and run-queue times of a set of threads.
 
 use crate::timeline::recording::Recording;
 use crate::timeline::threads::ThreadState;
 use std::collections::BTreeSet;
 use tipme_record::{Cpu, Nanos, Tid};
 
-/// From one time to another, by thread: times may overlap.
+/// Times by thread; they may overlap.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ThreadTimes {
-    /// With the thread's name then.
+    /// Running, with the name of the thread at that time.
     pub running: Vec<(String, Nanos, Nanos)>,
-    /// With the CPU in whose run queue it was.
+    /// Runnable, with the CPU of the run queue.
     pub ready: Vec<(Cpu, Nanos, Nanos)>,
 }
 
-/// The times of some threads, as recorded.
+/// Returns the recorded times of some threads.
 pub fn thread_times(recording: &Recording, threads: &BTreeSet<Tid>) -> ThreadTimes {
     let mut times = ThreadTimes::default();
     for span in threads.iter().flat_map(|tid| recording.timeline.spans(*tid)) {

@@ -1,60 +1,62 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What every thread did: running on a CPU, or off-CPU, which is runnable, blocked or absent; without gaps.
+//! States of every thread without gaps: running on a CPU, or off-CPU as runnable, blocked or
+//! absent.
 //!
-//! A segment ends where the next of its thread begins and the last one at the mark, so every
-//! nanosecond of a known thread lies in exactly one. Segments are 16 bytes, and one pass over the events in the
-//! order of time builds them.
+//! A segment ends where the next one of its thread begins, and the last one at the mark, so every
+//! nanosecond of a known thread lies in exactly one segment. Segments are 16 bytes, built in one
+//! chronological pass over the events.
 //!
-//! Records of switches can be missing. Who is switched out of a CPU, or sampled on it, was there, whatever was believed.
+//! Switch records may be missing. A thread that is switched out of a CPU, or sampled on it, was
+//! there, whatever thread the timeline had there before.
 
 use crate::decode::events::{CPU_LIMIT, SchedChange, SchedEvent};
 use crate::timeline::by_thread::ByThread;
 use tipme_record::{Cpu, Nanos, Tid};
 
-/// A wake-up may be recorded this long before the switch that it undoes.
+/// Maximum time by which the record of a wakeup may precede the switch to sleep that it undoes.
 const RACE_MAX: Nanos = Nanos(100_000);
 
-/// A sample may hit a thread this long after the record of the switch that takes its CPU.
+/// Maximum time after a switch record in which a sample may still hit the previous thread.
 const SAMPLE_RACE_MAX: Nanos = RACE_MAX;
 
-/// Segments that are looked at to tell whether a thread was busy.
+/// Maximum number of segments searched.
 const SEGMENTS_MAX: usize = 4_096;
 
-/// The context of a wake-up that was never seen.
+/// Context of a wakeup without a record.
 pub(crate) const CONTEXT_UNKNOWN: u8 = u8::MAX;
 
-/// The bit of a task state that means the thread never comes back.
+/// Bit of the task state of a dead thread.
 pub(crate) const STATE_DEAD: u16 = 0x80;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum ThreadState {
     Running,
-    /// In a run queue: run-queue delay, and after a wake-up its wake-up latency.
+    /// In a run queue: run-queue delay, and after a wakeup its wakeup latency.
     Runnable,
     Blocked,
-    /// Not yet created, or ended.
+    /// Not yet created, or exited.
     Absent,
 }
 
-/// The begin of a state.
+/// Start of a state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Segment {
     pub start: Nanos,
-    /// Blocked: who ended it; absent: who created the thread. 0 where that is not known.
+    /// Blocked: the waker; absent: the creator. 0 if unknown.
     pub waker: Tid,
-    /// Running and runnable: the CPU; blocked: the bits of the task state.
+    /// Running and runnable: the CPU; blocked: bits of the task state.
     pub place: u16,
     pub state: ThreadState,
     /// Context of the waker: 0 task, 1 softirq, 2 hard interrupt, 3 NMI.
     pub context: u8,
 }
 
-/// A segment of one thread with its end.
+/// Segment of a thread with its end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Span {
     pub tid: Tid,
-    /// Its number among the segments of the thread.
+    /// Index among the segments of the thread.
     pub index: usize,
     pub start: Nanos,
     pub end: Nanos,
@@ -62,21 +64,21 @@ pub struct Span {
 }
 
 impl Span {
-    /// The task that ended the wait on its own time, if one did.
+    /// Returns the task that ended the wait from its own context, if any.
     pub(crate) fn task_waker(&self) -> Option<Tid> {
         let by_task = self.segment.context == 0 && self.segment.waker != Tid(0);
         (by_task && self.segment.waker != self.tid).then_some(self.segment.waker)
     }
 }
 
-/// Who a CPU ran from `start` on; tid 0 is idle.
+/// Thread that a CPU ran from `start` on; tid 0 is the idle task.
 #[derive(Clone, Copy, Debug)]
 struct CpuRun {
     start: Nanos,
     tid: Tid,
 }
 
-/// All threads and CPUs of an incident.
+/// States of all threads and CPUs of an incident.
 #[derive(Debug, Default)]
 pub struct Timeline {
     from: Nanos,
@@ -86,7 +88,7 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    /// Builds the timeline from events in the order of time; later ones than the mark are left out, and so are samples
+    /// Builds the timeline from chronological events, without events after the mark and samples
     /// before the first change.
     pub fn new(events: impl IntoIterator<Item = SchedEvent>, resting: &[Resting], mark: Nanos) -> Timeline {
         let mut events = events.into_iter().skip_while(|event| event.change == SchedChange::Sampled).peekable();
@@ -97,12 +99,12 @@ impl Timeline {
         timeline
     }
 
-    /// Every thread that is known.
+    /// Returns all known threads.
     pub fn threads(&self) -> impl Iterator<Item = Tid> {
         self.threads.iter().map(|(tid, _)| tid)
     }
 
-    /// When tasks woke a thread, and which did.
+    /// Returns the wakeups of a thread by tasks: waker and time.
     pub fn wakes(&self, tid: Tid) -> impl Iterator<Item = (Tid, Nanos)> {
         let segments = self.segments(tid);
         let pairs = segments.iter().zip(segments.iter().skip(1));
@@ -115,7 +117,7 @@ impl Timeline {
         self.threads.get(tid).map_or(&[], |thread| &thread.segments)
     }
 
-    /// A segment by its number.
+    /// Returns a segment with its end.
     pub fn span(&self, tid: Tid, index: usize) -> Option<Span> {
         let segments = self.segments(tid);
         let segment = *segments.get(index)?;
@@ -123,7 +125,7 @@ impl Timeline {
         Some(Span { tid, index, start: segment.start, end, segment })
     }
 
-    /// All segments of a thread with their ends.
+    /// Returns all segments of a thread with their ends.
     pub fn spans(&self, tid: Tid) -> impl Iterator<Item = Span> {
         let segments = self.segments(tid);
         let ends = segments.iter().skip(1).map(|next| next.start).chain([self.mark]);
@@ -131,25 +133,26 @@ impl Timeline {
         ended.map(move |(index, (segment, end))| Span { tid, index, start: segment.start, end, segment: *segment })
     }
 
-    /// The segment that the instant just before `at` lies in.
+    /// Returns the segment that contains the instant just before `at`.
     pub fn before(&self, tid: Tid, at: Nanos) -> Option<Span> {
         let index = self.segments(tid).partition_point(|segment| segment.start < at);
         self.span(tid, index.checked_sub(1)?)
     }
 
-    /// The segment that `at` lies in.
+    /// Returns the segment that contains `at`.
     pub fn at(&self, tid: Tid, at: Nanos) -> Option<Span> {
         self.before(tid, at.after(Nanos(1)))
     }
 
-    /// Whether a thread ran or was ready to all the time; false where nothing is known of it.
+    /// Returns `true` if a thread was running or runnable all the time in `lo..hi`; `false` if
+    /// nothing is known of it.
     pub fn is_busy(&self, tid: Tid, lo: Nanos, hi: Nanos) -> bool {
         let Some(first) = self.at(tid, lo) else { return false };
         let spans = (first.index..).map_while(|index| self.span(tid, index)).take_while(|span| span.start < hi);
         spans.take(SEGMENTS_MAX).all(|span| matches!(span.segment.state, ThreadState::Running | ThreadState::Runnable))
     }
 
-    /// When a thread last ran in `lo..hi`: the end of that, or `hi`.
+    /// Returns the end of a thread's last run in `lo..hi`, at most `hi`.
     pub(crate) fn last_ran(&self, tid: Tid, lo: Nanos, hi: Nanos) -> Option<Nanos> {
         let last = self.before(tid, hi)?.index;
         let spans = (0..=last).rev().take(SEGMENTS_MAX).filter_map(|index| self.span(tid, index));
@@ -157,7 +160,7 @@ impl Timeline {
         within.find(|span| span.segment.state == ThreadState::Running).map(|span| span.end.min(hi))
     }
 
-    /// How long a thread ran in `lo..hi`.
+    /// Returns the time for which a thread ran in `lo..hi`.
     pub(crate) fn run_time(&self, tid: Tid, lo: Nanos, hi: Nanos) -> Nanos {
         let first = self.at(tid, lo).map_or(0, |span| span.index);
         let spans = (first..).map_while(|index| self.span(tid, index)).take_while(|span| span.start < hi);
@@ -165,7 +168,8 @@ impl Timeline {
         ran.fold(Nanos(0), |sum, span| sum.after(span.end.min(hi).since(span.start.max(lo))))
     }
 
-    /// Who ran on a CPU, tiling `lo..hi`; `None` where that is not known, tid 0 for idle.
+    /// Tiles `lo..hi` with the threads that ran on a CPU; `None` if unknown, tid 0 for the idle
+    /// task.
     pub fn ran(&self, cpu: Cpu, lo: Nanos, hi: Nanos) -> Vec<(Option<Tid>, Nanos, Nanos)> {
         let runs = self.cpus.get(cpu.0 as usize).map_or(&[][..], Vec::as_slice);
         let first = runs.partition_point(|run| run.start <= lo).saturating_sub(1);
@@ -188,7 +192,7 @@ fn push(pieces: &mut Vec<(Option<Tid>, Nanos, Nanos)>, tid: Option<Tid>, at: &mu
     }
 }
 
-/// A task as it is at the mark; counts only where no event tells of it.
+/// State of a task at the mark; used only if no event concerns the task.
 #[derive(Clone, Copy, Debug)]
 pub struct Resting {
     pub tid: Tid,
@@ -196,7 +200,7 @@ pub struct Resting {
     pub cpu: Cpu,
 }
 
-/// A wake-up of a thread that was not seen blocked yet.
+/// Wakeup of a thread before the record of its switch to sleep.
 #[derive(Clone, Copy, Debug, Default)]
 struct Early {
     ts: Nanos,
@@ -204,7 +208,7 @@ struct Early {
     context: u8,
 }
 
-/// The segments of a thread, which has one at least.
+/// Segments of a thread, at least one.
 #[derive(Debug)]
 struct ThreadHistory {
     segments: Vec<Segment>,
@@ -233,7 +237,8 @@ impl ThreadHistory {
         });
     }
 
-    /// Another one was on its CPU, so that it left before, for a reason that nobody recorded.
+    /// Ends a run of this thread on a CPU on which another thread was found: it was switched out
+    /// without a record, for an unknown reason.
     fn left_unseen(&mut self, event: &SchedEvent) {
         let last = self.last();
         if (last.state, last.place) == (ThreadState::Running, event.cpu) {
@@ -298,8 +303,8 @@ impl Timeline {
         }
     }
 
-    /// A thread is found on a CPU: where another was believed there, it has left before, and that one runs from now on at
-    /// the latest.
+    /// Handles a sample. If it contradicts the thread believed to run on the CPU, that thread was
+    /// switched out before, and the sampled one runs from now on at the latest.
     fn find(&mut self, event: &SchedEvent) {
         let believed = self.cpus.get(usize::from(event.cpu)).and_then(|runs| runs.last());
         if believed.is_some_and(|run| run.tid != event.tid && run.start.after(SAMPLE_RACE_MAX) < event.ts) {
@@ -310,7 +315,7 @@ impl Timeline {
         }
     }
 
-    /// A thread; at its first event it gets the state that it must have had before.
+    /// Returns the history of a thread; starts it with the state before its first event.
     fn thread(&mut self, tid: Tid, first: Segment) -> Option<&mut ThreadHistory> {
         let first = Segment { start: self.from, ..first };
         self.threads.get_or_add(tid, || ThreadHistory { segments: vec![first], early: Early::default() })
@@ -337,7 +342,7 @@ impl Timeline {
         }
     }
 
-    /// Takes note of who runs on a CPU from now on, and says who was seen to run there last.
+    /// Records the thread that runs on a CPU from now on, and returns the one seen there last.
     fn run(&mut self, event: &SchedEvent) -> Option<Tid> {
         let cpu = usize::from(event.cpu);
         if cpu >= CPU_LIMIT {
@@ -383,7 +388,8 @@ impl Timeline {
         self.thread(task.tid, Segment { start, waker: Tid(0), place, state, context });
     }
 
-    /// A task that never left its CPU ran on it all the time, where no other was seen there.
+    /// Returns the state of a task without events on its CPU: running all the time, unless another
+    /// thread was seen there.
     fn resting_state(&self, task: &Resting) -> ThreadState {
         let cpu = task.cpu.0 as usize;
         let runs = self.cpus.get(cpu).map_or(&[][..], Vec::as_slice);

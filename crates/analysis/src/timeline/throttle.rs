@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Control groups that had used up their CPU quota: which threads had to leave their CPU for it, and until when.
+//! Control groups that exhausted their CPU quota: the throttled threads, and the duration of the
+//! throttling.
 //!
-//! The kernel tells of each thread that it takes from its CPU for a quota, with the group that the quota is set on. From
-//! then on, until that thread runs again, the group is taken to be throttled, and so is who else is in it and ready: such
-//! a thread leaves no CPU, since it does not get one. Members are known by thread (`quota_members`); a process that had
-//! ended by the mark, and of which nothing is known, was where its parent is.
+//! The kernel reports each thread that it throttles for a quota, with the group on which the quota
+//! is set. Until that thread runs again, the analysis takes the group as throttled, and with it all
+//! other runnable members: such a thread is not switched out, since it never gets a CPU. Membership
+//! is known by thread (`quota_members`); a process that had exited by the mark, and of which
+//! nothing is known, was in the group of its parent.
 //!
-//! Whoever goes on while all that were taken from their CPUs wait is not in the group, or not yet.
+//! A thread that keeps running while all throttled threads wait is not in the group, or not yet.
 
 use crate::decode::bytes::clean;
 use crate::timeline::quota_members::QuotaMembers;
@@ -17,40 +19,41 @@ use tipme_record::incident::{Groups, LimitedGroup};
 use tipme_record::records::Throttled;
 use tipme_record::{Nanos, Tid};
 
-/// Groups beyond these are not read.
+/// Maximum number of groups read.
 const GROUPS_MAX: usize = 256;
 
-/// Threads that had ended, of which that is kept.
+/// Maximum number of exited threads kept.
 const ENDED_MAX: usize = 65_536;
 
-/// A quota from here on is none: the kernel's number for it is the largest.
+/// Limit for quotas: the kernel's number for "no quota" is the largest one.
 const NO_QUOTA: Nanos = Nanos(u64::MAX);
 
-/// A thread of a throttled group may go on for so long where its CPU had some of the quota left: 5 ms, which the kernel
-/// gives each CPU at once, and up to the tick that ends it.
+/// Maximum run time of a thread in a throttled group, from quota left on its CPU: the kernel hands
+/// it out to each CPU in slices of 5 ms, and notices an overrun at the next tick.
 const LEFT_OVER: Nanos = Nanos::from_millis(20);
 
-/// Who runs again within this part of a period after its begin does so since the quota is filled up.
+/// Part of a period, as its divisor: threads that run again within it after a refill do so because
+/// of the refill.
 const SOON: u64 = 20;
 
-/// A control group with a quota.
+/// Control group with a quota.
 #[derive(Debug, Default)]
 pub struct QuotaGroup {
-    /// Empty where it was gone at the mark.
+    /// Empty if the group was gone at the mark.
     path: String,
-    /// The file that sets the quota.
+    /// File that sets the quota.
     pub file: String,
-    /// What it allowed when it was used up last.
+    /// Quota at its last exhaustion.
     quota: Nanos,
     period: Nanos,
-    /// Whether it still did at the mark.
+    /// `true` if it was unchanged at the mark.
     is_set: bool,
     members: QuotaMembers,
-    /// When it was throttled, one after the other.
+    /// Times of throttling, in chronological order.
     throttled: Vec<(Nanos, Nanos)>,
-    /// The same, each only until the first of its threads ran again.
+    /// The same, each only until the first of the threads ran again.
     stopped: Vec<(Nanos, Nanos)>,
-    /// When in each period the quota is filled up.
+    /// Time of the refill within each period.
     refilled: Nanos,
 }
 
@@ -58,12 +61,12 @@ pub struct QuotaGroup {
 #[derive(Debug, Default)]
 pub struct Throttling {
     groups: Vec<QuotaGroup>,
-    /// Threads that lived at the mark and had ended before the members of the groups were read.
+    /// Threads alive at the mark that exited before the recorder read the members of the groups.
     ended: BTreeSet<Tid>,
 }
 
 impl Throttling {
-    /// From the records, and what was known of the groups at the mark.
+    /// Builds the groups from the records and from their state at the mark.
     pub(crate) fn new(records: &[Throttled], known: &Groups, tasks: &Tasks, timeline: &Timeline) -> Throttling {
         let mut by_group: BTreeMap<u64, Vec<&Throttled>> = BTreeMap::new();
         for record in records {
@@ -77,8 +80,9 @@ impl Throttling {
         Throttling { groups: groups.collect(), ended }
     }
 
-    /// The groups that a thread was in. A process that ended before its group was read is where the nearest of its parents
-    /// is of which that is known: one that lived then is known to be elsewhere where no group has it.
+    /// Returns the groups of a thread. A process that exited before the members were read counts to
+    /// the groups of its nearest ancestor with known ones. An ancestor that was alive then is known
+    /// to be elsewhere if it is in no group.
     pub(crate) fn groups_of(&self, tasks: &Tasks, tid: Tid, at: Nanos) -> Vec<&QuotaGroup> {
         let of = |tid, pid| self.groups.iter().filter(|group| group.members.has(tid, pid)).collect::<Vec<_>>();
         if self.groups.is_empty() {
@@ -95,7 +99,7 @@ impl Throttling {
         known.map(|(groups, _)| groups).unwrap_or_default()
     }
 
-    /// Whether a thread lived when the members of the groups were read.
+    /// Returns `true` if a thread was alive when the members of the groups were read.
     fn was_read(&self, life: &Life) -> bool {
         life.until == Nanos(u64::MAX) && !self.ended.contains(&life.tid)
     }
@@ -124,7 +128,7 @@ impl QuotaGroup {
         }
     }
 
-    /// `/tipme/a (5 ms per 100 ms)`.
+    /// Returns a description: `/tipme/a (5 ms per 100 ms)`.
     pub fn text(&self) -> String {
         let is_gone = self.path.is_empty();
         let path = if is_gone { "which is gone" } else { &self.path };
@@ -135,7 +139,7 @@ impl QuotaGroup {
         }
     }
 
-    /// `5 ms per 100 ms`, where the kernel told it.
+    /// Returns the quota as `5 ms per 100 ms`, if the kernel reported it.
     pub fn amount(&self) -> Option<String> {
         let ms = |span: Nanos| {
             let text = format!("{:.1}", span.millis());
@@ -144,41 +148,44 @@ impl QuotaGroup {
         (self.period > Nanos(0)).then(|| format!("{} per {}", ms(self.quota), ms(self.period)))
     }
 
-    /// Whether it allowed the same at the mark.
+    /// Returns `true` if the quota was unchanged at the mark.
     pub fn is_set(&self) -> bool {
         self.is_set
     }
 
-    /// How long it was throttled within `lo..hi`.
+    /// Returns the time for which the group was throttled in `lo..hi`.
     pub fn within(&self, lo: Nanos, hi: Nanos) -> Nanos {
         let times = reaching(&self.throttled, lo, hi);
         times.fold(Nanos(0), |sum, (begin, end)| sum.after(hi.min(end).since(lo.max(begin))))
     }
 
-    /// In how many periods: those that end in `lo..hi` while it is, as the kernel counts them (`nr_throttled`).
+    /// Returns the number of throttled periods: those that end in `lo..hi` while the group is
+    /// throttled, as the kernel counts them (`nr_throttled`).
     pub(crate) fn periods_within(&self, lo: Nanos, hi: Nanos) -> u64 {
         let ended = |at: Nanos| at.before(self.refilled).0.checked_div(self.period.0).unwrap_or(0);
         let stopped = reaching(&self.stopped, lo, hi);
         stopped.map(|(begin, end)| ended(hi.min(end)).saturating_sub(ended(lo.max(begin)))).sum()
     }
 
-    /// When it used up what it then was throttled for in `lo..hi`: from a period before it was for the first time on, until
-    /// it was for the last time.
+    /// Returns the time in which the group used up the quota for which it was throttled in
+    /// `lo..hi`: from a period before the first throttling to the begin of the last one.
     pub(crate) fn used_up(&self, lo: Nanos, hi: Nanos) -> Option<(Nanos, Nanos)> {
         let mut begins = reaching(&self.throttled, lo, hi).map(|(begin, _)| begin).filter(|_| self.period > Nanos(0));
         let first = begins.next()?;
         Some((first.before(self.period), begins.last().unwrap_or(first)))
     }
 
-    /// What its threads may run at most in `lo..hi`, which begins and ends within periods. They may overrun it until the tick
-    /// at which the kernel looks, and pay that back later.
+    /// Returns the maximum run time of the group's threads in `lo..hi`, which begins and ends
+    /// within periods. The group may overrun its quota until the tick at which the kernel checks,
+    /// and pays that back later.
     pub(crate) fn allowed(&self, lo: Nanos, hi: Nanos) -> Nanos {
         let periods = hi.since(lo).0 / self.period.0.max(1) + 2;
         Nanos(self.quota.0.saturating_mul(periods)).after(LEFT_OVER)
     }
 
-    /// How long one of its threads ran in `lo..hi`, as far as it was in the group. Whoever goes on while the group is
-    /// stopped is not in it then, nor was since the kernel took it from its CPU for the quota last.
+    /// Returns the run time of a member in `lo..hi`, as far as it was in the group. A thread that
+    /// keeps running while the group is stopped is not in it, and has not been since the kernel
+    /// last throttled it.
     pub(crate) fn ran(&self, timeline: &Timeline, tid: Tid, lo: Nanos, hi: Nanos) -> Nanos {
         let goes_on = |(begin, end): &(Nanos, Nanos)| timeline.run_time(tid, lo.max(*begin), hi.min(*end)) > LEFT_OVER;
         let (mut from, mut ran) = (lo, Nanos(0));
@@ -191,14 +198,14 @@ impl QuotaGroup {
     }
 }
 
-/// Those of some times that reach into `lo..hi`.
+/// Returns the times that overlap `lo..hi`.
 fn reaching(times: &[(Nanos, Nanos)], lo: Nanos, hi: Nanos) -> impl Iterator<Item = (Nanos, Nanos)> {
     let first = times.partition_point(|(_, end)| *end <= lo);
     times.iter().skip(first).take_while(move |(begin, _)| *begin < hi).copied()
 }
 
-/// When in each period the quota is filled up: just before most threads that were held back run again. What one CPU has left
-/// is given to another in between, too.
+/// Returns the time of the refill within each period: just before most throttled threads run again.
+/// In between, a CPU may get quota that another one left over.
 fn refilled(times: &[(Nanos, Nanos)], period: Nanos) -> Nanos {
     let ends = times.iter().filter(|(begin, end)| begin < end).map(|(_, end)| end.0);
     let mut first: Vec<u64> = ends.filter_map(|end| end.checked_rem(period.0)).collect();
@@ -210,19 +217,20 @@ fn refilled(times: &[(Nanos, Nanos)], period: Nanos) -> Nanos {
     Nanos(most.map_or(0, |(_, at)| *at))
 }
 
-/// Whether a group has the quota at the mark that it had used up, in the kernel's file in microseconds.
+/// Returns `true` if the quota of a group at the mark, in microseconds in the kernel's file, is the
+/// one it exhausted.
 fn is_same(known: &LimitedGroup, last: &Throttled) -> bool {
     [known.quota_us, known.period_us] == [last.quota, last.period].map(|span| span.0 / 1_000)
 }
 
-/// From when on, and until when, a thread was kept from running.
+/// Returns begin and end of the time for which a thread was throttled.
 fn held_back(record: &Throttled, timeline: &Timeline) -> (Nanos, Nanos) {
     let ready = timeline.at(record.head.tid, record.head.ts);
     let end = ready.filter(|span| span.segment.state == ThreadState::Runnable).map(|span| span.end);
     (record.head.ts, end.unwrap_or(record.head.ts))
 }
 
-/// Each time until the first of all ends in it.
+/// Cuts each time at the first end of any of them.
 fn until_first_ran(times: &[(Nanos, Nanos)]) -> Vec<(Nanos, Nanos)> {
     let held = || times.iter().filter(|(begin, end)| begin < end);
     let mut ends: Vec<Nanos> = held().map(|(_, end)| *end).collect();
@@ -231,7 +239,7 @@ fn until_first_ran(times: &[(Nanos, Nanos)]) -> Vec<(Nanos, Nanos)> {
     held().filter_map(|(begin, _)| Some((*begin, first(*begin)?))).collect()
 }
 
-/// Times that overlap become one.
+/// Merges overlapping times.
 fn joined(mut times: Vec<(Nanos, Nanos)>) -> Vec<(Nanos, Nanos)> {
     times.sort();
     times.into_iter().fold(Vec::new(), |mut joined, (begin, end)| {
@@ -283,7 +291,7 @@ mod tests {
         SchedEvent::switched(ms(at), 0, tid, other)
     }
 
-    /// It runs for 10 ms, for 50 ms while the group is stopped, and for 10 ms again.
+    /// The thread runs for 10 ms, for 50 ms while the group is stopped, and for 10 ms again.
     #[test]
     fn who_goes_on_while_the_group_is_stopped_was_in_it_before_only_where_it_was_taken_from_its_cpu() {
         let runs = [(0, 10), (30, 80), (100, 110)].into_iter();
@@ -301,7 +309,8 @@ mod tests {
         assert_eq!(ran((ms(20), ms(45)), &[]), ms(70), "its CPU had some of the quota left");
     }
 
-    /// Periods end at 101, 201, 301 ms and so on; at 232 ms a CPU gets what another one had left.
+    /// Periods end at 101, 201, 301 ms and so on; at 232 ms a CPU gets the quota that another one
+    /// left over.
     #[test]
     fn periods_are_counted_and_not_how_often_threads_leave_their_cpus_in_them() {
         let times =

@@ -1,55 +1,55 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Kernel functions, and what a thread inside them waits for.
+//! Kernel functions, and the kind of wait inside them.
 //!
-//! Names are prefixes: kernels differ in suffixes and in what the compiler inlines. A name belongs to
-//! [`FUNCTIONS`] when a thread inside it waits for the same thing whatever stands below it. One that
-//! sleeps itself but also calls functions that sleep for other reasons belongs to [`SLEEPERS`], which
-//! counts only directly above the scheduler. `tests/sleepers.rs` holds the tables against the functions
-//! that sleep in the running kernel.
+//! Names are prefixes: kernels differ in suffixes and in inlining. A name belongs to [`FUNCTIONS`]
+//! if a thread inside it waits for the same thing, whatever function it calls. A function that
+//! sleeps itself, but also calls functions that sleep for other reasons, belongs to [`SLEEPERS`],
+//! which counts only directly above the scheduler. `tests/sleepers.rs` checks the tables against
+//! the functions that sleep in the running kernel.
 
-/// The kinds of waits, the most telling first.
+/// Kinds of waits, the most significant first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Waited {
     /// Stopped by a signal or a debugger.
     Stopped,
-    /// A frozen file system to be thawed.
+    /// The thaw of a frozen file system.
     Thaw,
     /// A lock inside the kernel.
     KernelLock,
     /// A page from swap.
     SwapIn,
-    /// Freeing memory, or throttled for dirtying it.
+    /// Memory reclaim, or throttling of a writer of dirty pages.
     Reclaim,
-    /// Data or journal on its way to the disk.
+    /// Writeback of data or journal.
     Fsync,
     /// A page of a file.
     PageIn,
     /// Other block I/O.
     Disk,
-    /// A lock on a file.
+    /// A file lock.
     FileLock,
     /// A lock, condition or semaphore in user space.
     Futex,
-    /// The end or a change of a child.
+    /// Exit or state change of a child.
     Child,
-    /// A device other than a disk, such as the graphics processor.
+    /// A device other than a disk, such as the GPU.
     Device,
-    /// The kernel's own work: a grace period, a work item, other CPUs.
+    /// Work of the kernel itself: a grace period, a work item, other CPUs.
     Kernel,
-    /// Time.
+    /// A timer.
     Sleep,
     /// A remote host.
     Network,
     /// Another process, through a pipe, socket or event counter.
     Peer,
-    /// Whatever comes next: the idle wait of an event loop, a terminal, a queue of work.
+    /// Unspecified further work: the idle wait of an event loop, a terminal, a work queue.
     Events,
-    /// Nothing is known.
+    /// Unknown purpose.
     Unknown,
 }
 
 impl Waited {
-    /// Whether nothing but the kernel's function says what is waited for.
+    /// Returns `true` if only the kernel function identifies the purpose.
     pub(crate) fn is_unnamed(self) -> bool {
         matches!(self, Waited::Device | Waited::Kernel | Waited::Unknown)
     }
@@ -57,7 +57,7 @@ impl Waited {
 
 type Row = (Waited, &'static str);
 
-/// Functions that decide wherever they stand in a stack. The first row that fits a name counts.
+/// Functions that decide anywhere in a stack. The first row that matches a name counts.
 const FUNCTIONS: &[Row] = &[
     (Waited::Stopped, "do_signal_stop ptrace_stop do_freezer_trap __refrigerator"),
     (Waited::SwapIn, "do_swap_page swap_readpage swap_read_folio swapin_readahead swap_vma_readahead"),
@@ -121,7 +121,7 @@ const FUNCTIONS: &[Row] = &[
     (Waited::Events, "vt_event_wait __vt_event_wait vt_waitactive svc_recv snd_seq_read"),
 ];
 
-/// Functions that decide only where nothing but the scheduler stands below them.
+/// Functions that decide only directly above the scheduler.
 const SLEEPERS: &[Row] = &[
     (Waited::KernelLock, "__lock_sock d_alloc_parallel d_wait_lookup __wait_on_freeing_inode find_inode iget"),
     (Waited::KernelLock, "ilookup insert_inode_locked inode_insert5 netlink_table_grab expand_files tty_ldisc_"),
@@ -176,19 +176,19 @@ const SLEEPERS: &[Row] = &[
     (Waited::Kernel, "net_ namespace_ mnt_ nsproxy"),
 ];
 
-/// Functions that mean a kernel lock where they stand near the leaf.
+/// Functions that mean a kernel lock near the leaf.
 const LOCK_FUNCTIONS: &str = "rwsem_ __mutex_lock mutex_lock percpu_rwsem __percpu_down percpu_down_ __down \
     down_read down_write rt_mutex_slowlock __ww_mutex_lock rwbase_ __rwbase_ ldsem_down_";
 
-/// Frames that may stand between the scheduler and the lock function.
+/// Maximum number of frames between the leaf and the lock function.
 const LOCK_FRAMES: usize = 8;
 
-/// Functions by which a thread gives up its CPU, whatever for.
+/// Functions by which a thread gives up its CPU, for any purpose.
 const SCHEDULER: &str = "__schedule schedule preempt_schedule io_schedule bit_wait __wait_on_bit \
     out_of_line_wait_on_ wait_woken wait_for_completion __wait_for_common wait_for_common \
     do_wait_for_common msleep usleep_range do_wait_intr";
 
-/// Functions that take the lock of a file system freeze, each before it writes.
+/// Functions that take the lock of a file system freeze before they write.
 const FREEZE_READERS: &str = "sb_start_ __sb_start_ file_start_write kiocb_start_write mnt_want_write \
     vfs_write vfs_iter_ vfs_iocb_iter_write do_iter_ vfs_fallocate vfs_copy_file_range vfs_clone_file_range \
     vfs_coredump vfs_truncate do_ftruncate do_sys_ftruncate do_splice direct_splice_actor backing_file_ \
@@ -197,7 +197,7 @@ const FREEZE_READERS: &str = "sb_start_ __sb_start_ file_start_write kiocb_start
     btrfs_page_mkwrite start_transaction xfs_trans_alloc __xfs_write_fault __xfs_filemap_ xfs_filemap_ \
     quotactl_block";
 
-/// Classifies a kernel stack, whose functions come leaf first.
+/// Classifies a kernel stack, given leaf first.
 pub(crate) fn stack_kind<'a>(functions: impl Iterator<Item = &'a str>) -> Waited {
     let functions: Vec<&str> = functions.collect();
     if waits_for_thaw(&functions) {
@@ -207,8 +207,8 @@ pub(crate) fn stack_kind<'a>(functions: impl Iterator<Item = &'a str>) -> Waited
     kinds.min().unwrap_or(Waited::Unknown).min(sleeper_kind(&functions))
 }
 
-/// Classifies by the function directly above the scheduler. The main function of a kernel thread, which
-/// sleeps until there is work, says nothing.
+/// Classifies by the function directly above the scheduler. The main function of a kernel thread
+/// sleeps until there is work, so it means nothing.
 fn sleeper_kind(functions: &[&str]) -> Waited {
     let mut above = functions.iter().skip_while(|name| starts(name, SCHEDULER));
     match (above.next(), above.next()) {
@@ -218,21 +218,21 @@ fn sleeper_kind(functions: &[&str]) -> Waited {
     }
 }
 
-/// Whether a function says what a thread inside it waits for, whatever stands below it.
+/// Returns `true` if a function determines the kind of wait inside it, whatever it calls.
 fn decides(name: &str) -> bool {
     function_kind(0, name) != Waited::Unknown
 }
 
-/// A kernel function that the tables name.
+/// A kernel function in the tables.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct KernelFunction {
     /// Kind of wait.
     pub waited: Waited,
-    /// Whether it decides wherever it stands in a stack, and not only directly above the scheduler.
+    /// `true` if it decides anywhere in a stack, not only directly above the scheduler.
     pub anywhere: bool,
 }
 
-/// Looks a kernel function up in the tables.
+/// Looks up a kernel function in the tables.
 pub fn kernel_function(name: &str) -> Option<KernelFunction> {
     let anywhere = decides(name);
     let waited = if anywhere { function_kind(0, name) } else { row(SLEEPERS, name) };
@@ -254,7 +254,8 @@ fn starts(name: &str, prefixes: &str) -> bool {
     prefixes.split(' ').any(|prefix| name.starts_with(prefix))
 }
 
-/// Whether the lock at the leaf is the one that a freeze holds, told by the function that takes it.
+/// Returns `true` if the lock at the leaf is that of a file system freeze, identified by the
+/// function that takes it.
 fn waits_for_thaw(functions: &[&str]) -> bool {
     let mut above = functions.iter().skip_while(|name| starts(name, SCHEDULER)).peekable();
     let is_percpu = above.peek().is_some_and(|name| starts(name, "percpu_rwsem_wait __percpu_down_read"));

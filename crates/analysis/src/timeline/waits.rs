@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a blocked thread waits for, told from its stack, system call and file.
+//! Kind of wait of a blocked thread, from its stack, system call and file.
 //!
 //! Several signs may point to different kinds; the order of [`Waited`] decides: a thread that waits
-//! for the disk inside `fsync` waits for the `fsync`, one that polls sockets waits for events.
+//! for the disk inside `fsync` waits for the `fsync`, and one that polls sockets waits for events.
 
 use crate::decode::names::Names;
 use crate::timeline::contention::Contention;
@@ -13,10 +13,10 @@ use std::collections::HashMap;
 use tipme_record::records::Wait;
 use tipme_record::{Nanos, StackId, Tid};
 
-/// What tells the waits of one thread apart: the system call, and what it waits on.
+/// Key that distinguishes the waits of one thread: the system call, and the object it waits on.
 pub(crate) type Signature = (i32, u64);
 
-/// System calls of x86-64 that say by themselves what is waited for.
+/// System calls of x86-64 that determine the kind of wait.
 const SYSTEM_CALLS: &[(Waited, &[i32])] = &[
     (Waited::Fsync, &[26, 74, 75, 162, 277, 306]),
     (Waited::FileLock, &[73]),
@@ -29,20 +29,20 @@ const SYSTEM_CALLS: &[(Waited, &[i32])] = &[
 /// select, pselect6.
 const SELECTS: [i32; 2] = [23, 270];
 
-/// poll, select, pause, rt_sigtimedwait, rt_sigsuspend, epoll_wait, pselect6, ppoll, epoll_pwait, io_uring_enter,
-/// epoll_pwait2.
+/// poll, select, pause, rt_sigtimedwait, rt_sigsuspend, epoll_wait, pselect6, ppoll, epoll_pwait,
+/// io_uring_enter, epoll_pwait2.
 const EVENT_CALLS: [i32; 11] = [7, 23, 34, 128, 130, 232, 270, 271, 281, 426, 441];
 
 /// accept, accept4.
 const ACCEPTS: [i32; 2] = [43, 288];
 
 pub(crate) const FUTEX: i32 = 202;
-/// The operation without the bits for private memory and the clock; conditions and semaphores wait with this one.
+/// Mask for the operation without the flags for private memory and the clock.
 const FUTEX_OPERATION: u64 = 0x7f;
 const FUTEX_WAIT: u64 = 0;
 const FUTEX_WAIT_BITSET: u64 = 9;
 const FUTEX_WAITERS: u32 = 0x8000_0000;
-/// The value of a lock of the C library, of GLib and of Rust that is held and waited for.
+/// Lock word of a held and contended lock in the C library, GLib and Rust.
 const LOCKED: u32 = 2;
 const FUTEX_PRIVATE: u64 = 0x80;
 const POLL: i32 = 7;
@@ -54,20 +54,20 @@ const PPOLL: i32 = 271;
 const SIGTIMEDWAIT: i32 = 128;
 const IO_URING_ENTER: i32 = 426;
 const EPOLLS: [i32; 3] = [232, 281, 441];
-/// The C library's conditions alternate between two words that lie side by side.
+/// Mask for a pair of adjacent words, between which the C library's conditions alternate.
 const FUTEX_PAIR: u64 = !0xf;
 const FCNTL: i32 = 72;
 const SET_LOCK_WAIT: [u64; 2] = [7, 38];
 pub(crate) const PIPE_FILES: u32 = 0x5049_5045;
 const TERMINAL_FILES: u32 = 0x1cd1;
-/// Magic numbers of file systems of other machines: NFS, SMB (three), Ceph, AFS (two), 9p.
+/// Magic numbers of remote file systems: NFS, SMB (three), Ceph, AFS (two), 9p.
 const REMOTE_FILES: [u32; 8] =
     [0x6969, 0x517b, 0xff53_4d42, 0xfe53_4d42, 0x00c3_6400, 0x5346_414f, 0x6b41_4653, 0x0102_1997];
 const TYPE_BITS: u32 = 0o170_000;
 const TYPE_FIFO: u32 = 0o010_000;
 const TYPE_CHARACTER: u32 = 0o020_000;
 
-/// Bits of a kernel task state as the records carry them.
+/// Bits of a kernel task state in the records.
 const STATE_UNINTERRUPTIBLE: u16 = 2;
 const STATE_TRACED: u16 = 8;
 const STATE_STOPPED: u16 = 4 | STATE_TRACED;
@@ -75,26 +75,28 @@ const STATE_NO_LOAD: u16 = 0x400;
 const STATE_FROZEN: u16 = 0x4000;
 const STATE_IO_WAIT: u16 = 0x8000;
 
-/// An uninterruptible wait without a record is taken to be of the kind of the thread's nearest one within this time.
+/// Maximum distance to the nearest recorded wait of the thread, which gives the kind of an
+/// uninterruptible wait without a record.
 const NEIGHBOUR: Nanos = Nanos::from_millis(100);
 
-/// Records that are looked at on each side for such a neighbour.
+/// Maximum number of records searched on each side for such a neighbour.
 const NEIGHBOURS_MAX: usize = 16;
 
-/// Two records of the same wait may differ by this much.
+/// Maximum difference between two records of the same wait.
 const TOLERANCE: Nanos = Nanos(50_000);
 
-/// A file that is polled more often than this in a window belongs to an event loop.
+/// Maximum number of polls of a file in a window; a file polled more often belongs to an event
+/// loop.
 const LONE_MAX: usize = 2;
 
-/// The context of a waker that is a task and no interrupt, and of a timer's interrupt.
+/// Context of a waker: a task, and the interrupt of a timer.
 const IN_TASK: u16 = 0;
 pub(crate) const HARD_INTERRUPT: u16 = 2;
 
-/// The context of a waker in a softirq, as segments have it: packets arrive there.
+/// Context of a waker in a softirq, as in segments: packets arrive there.
 pub(crate) const SOFTIRQ: u8 = 1;
 
-/// The wait records of an incident and what they mean.
+/// Wait records of an incident, with their meaning.
 #[derive(Debug, Default)]
 pub struct Waits {
     sorted: Vec<Wait>,
@@ -112,7 +114,7 @@ impl Waits {
         Waits { sorted: waits, by_stack, contention }
     }
 
-    /// The record of a blocked segment: the same wake-up, or the same begin.
+    /// Returns the record of a blocked segment: the one with the same wakeup, or the same begin.
     pub fn find(&self, span: &Span) -> Option<&Wait> {
         let from = (span.tid, span.end.before(TOLERANCE));
         let first = self.sorted.partition_point(|wait| (wait.head.tid, wait.head.ts) < from);
@@ -121,7 +123,7 @@ impl Waits {
         (same_end || near(wait.start, span.start)).then_some(wait)
     }
 
-    /// What a blocked segment waited for.
+    /// Returns the kind of wait of a blocked segment.
     pub fn kind(&self, span: &Span) -> Waited {
         let state = state_kind(span.segment.place);
         let wait = self.find(span);
@@ -132,8 +134,8 @@ impl Waits {
         wait.or_else(|| self.neighbour(span)).map_or(state, |wait| self.kind_of(wait).min(state))
     }
 
-    /// The uninterruptible wait of the same thread that has a record and is nearest in time, for I/O if this one is. Of
-    /// short waits only some have one.
+    /// Returns the nearest recorded uninterruptible wait of the same thread, for I/O if this one
+    /// is. Only some short waits have a record.
     fn neighbour(&self, span: &Span) -> Option<&Wait> {
         let state = span.segment.place;
         if may_be_idle(state) {
@@ -149,7 +151,7 @@ impl Waits {
         before.into_iter().chain(after).min_by_key(distance)
     }
 
-    /// What a wait record says.
+    /// Returns the kind of wait of a record.
     pub(crate) fn kind_of(&self, wait: &Wait) -> Waited {
         if self.is_lone_timeout(wait) || is_condition(wait) && wait.context == HARD_INTERRUPT {
             return Waited::Sleep;
@@ -160,17 +162,18 @@ impl Waits {
         if of_disk && REMOTE_FILES.contains(&wait.magic) { Waited::Network } else { kind }
     }
 
-    /// Whether a thread polled a single file, or waited for a signal, which it hardly ever does, until the time was up: an
-    /// event loop waits for the same again and again, so this was a sleep in the middle of something.
+    /// Returns `true` if a thread polled a single file or waited for a signal until a timeout, and
+    /// does so only rarely: an event loop repeats its wait, so this was a sleep in the middle of
+    /// the work.
     fn is_lone_timeout(&self, wait: &Wait) -> bool {
         let same = |other: &&Wait| other.syscall == wait.syscall && other.args[0] == wait.args[0];
         let often = || self.of(wait.head.tid).iter().filter(same).nth(LONE_MAX).is_some();
         has_timeout(wait) && wait.context != IN_TASK && is_lone(wait) && !often()
     }
 
-    /// Whether the wait is one for whatever comes next, which is not a cause by itself.
+    /// Returns `true` for a wait for unspecified further work, which is no cause by itself.
     ///
-    /// Short and unrecorded waits count where the thread could be interrupted and waited for no I/O.
+    /// Short waits without a record count if the thread was interruptible and waited for no I/O.
     pub(crate) fn is_idle(&self, span: &Span) -> bool {
         match self.kind(span) {
             Waited::Events => true,
@@ -179,13 +182,13 @@ impl Waits {
         }
     }
 
-    /// Whether the wait is one on a condition or semaphore of user space, and none for a lock.
+    /// Returns `true` for a wait for a condition or semaphore in user space, as opposed to a lock.
     pub(crate) fn is_for_condition(&self, span: &Span) -> bool {
         self.find(span).is_some_and(is_condition)
     }
 
-    /// Whether the wait may have ended because its time was up, as far as the first arguments of its call tell. Of
-    /// short ones without a record nobody knows.
+    /// Returns `true` if the wait may have timed out, judging by the first arguments of its call,
+    /// or has no record.
     pub(crate) fn may_time_out(&self, span: &Span) -> bool {
         self.find(span).is_none_or(|wait| match self.kind_of(wait) {
             Waited::Events => !matches!(wait.syscall, POLL | PPOLL) || has_timeout(wait),
@@ -193,7 +196,7 @@ impl Waits {
         })
     }
 
-    /// All records of one thread, by time.
+    /// Returns all records of one thread, by time.
     pub fn of(&self, tid: Tid) -> &[Wait] {
         let first = self.sorted.partition_point(|wait| wait.head.tid < tid);
         let last = self.sorted.partition_point(|wait| wait.head.tid <= tid);
@@ -201,7 +204,7 @@ impl Waits {
     }
 }
 
-/// The call that goes on where a thread was stopped in it and let go on, with the same arguments.
+/// Returns the system call that a stopped thread resumes, with the same arguments.
 fn restarted_call(kind: &Waited) -> i32 {
     match kind {
         Waited::Events => POLL,
@@ -211,12 +214,13 @@ fn restarted_call(kind: &Waited) -> i32 {
     }
 }
 
-/// Interruptible, or the kernel's own idle state: uninterruptible without counting as load.
+/// Returns `true` for an interruptible state, or the kernel's own idle state: uninterruptible, but
+/// not counted as load.
 fn may_be_idle(state: u16) -> bool {
     state & STATE_UNINTERRUPTIBLE == 0 || state & STATE_NO_LOAD != 0
 }
 
-/// Whether a thread that left its CPU in a state waited for I/O.
+/// Returns `true` for the state of a thread in an I/O wait.
 pub(crate) fn waits_for_io(state: u16) -> bool {
     state & STATE_IO_WAIT != 0
 }
@@ -225,12 +229,12 @@ fn near(a: Nanos, b: Nanos) -> bool {
     a.0.abs_diff(b.0) <= TOLERANCE.0
 }
 
-/// Whether the freezer of its control group held the thread.
+/// Returns `true` if the cgroup freezer held the thread.
 pub(crate) fn is_frozen(wait: &Wait) -> bool {
     wait.state & STATE_FROZEN != 0
 }
 
-/// Whether a debugger held the thread.
+/// Returns `true` if a debugger held the thread.
 pub(crate) fn is_traced(wait: &Wait) -> bool {
     wait.state & STATE_TRACED != 0
 }
@@ -256,7 +260,7 @@ fn call_kind(wait: &Wait) -> Waited {
     in_table.map_or(Waited::Unknown, |(kind, _)| *kind)
 }
 
-/// `select` and `poll` without files are the portable ways to sleep.
+/// Recognizes `select` and `poll` without files, the portable ways to sleep.
 fn sleeps_without_files(wait: &Wait) -> bool {
     match wait.syscall {
         call if selects(call) => wait.args[0] as u32 == 0,
@@ -265,10 +269,10 @@ fn sleeps_without_files(wait: &Wait) -> bool {
     }
 }
 
-/// Classifies by the file that a call names. A regular file alone is no sign of the disk: its reader may wait for a lock,
-/// for memory or for a thaw; whoever waits for the disk is in an I/O wait.
+/// Classifies by the file of a call. A regular file alone does not indicate the disk: its reader
+/// may wait for a lock, for memory or for a thaw, and a wait for the disk is an I/O wait.
 fn file_kind(wait: &Wait) -> Waited {
-    // Nobody in particular owes a connection.
+    // No particular process owes a connection.
     if polls(wait) || accepts(wait) {
         return Waited::Events;
     }
@@ -283,32 +287,34 @@ fn file_kind(wait: &Wait) -> Waited {
     }
 }
 
-/// Whether a wait is one on a condition or semaphore of user space.
+/// Returns `true` for a wait on a condition or semaphore in user space.
 ///
-/// The C library waits for them with a set of bits. GLib's conditions wait as locks do, but for a counter: a lock
-/// that is held and waited for has the value [`LOCKED`], or its owner with a bit for those who wait.
+/// The C library waits for them with a bit set. GLib's conditions wait like locks, but on a
+/// counter: a held and contended lock has the value [`LOCKED`], or its owner with a bit for
+/// waiters.
 pub(crate) fn is_condition(wait: &Wait) -> bool {
     let (operation, value) = (wait.args[1] & FUTEX_OPERATION, wait.args[2] as u32);
     let counts = value != LOCKED && value & FUTEX_WAITERS == 0;
     wait.syscall == FUTEX && (operation == FUTEX_WAIT_BITSET || operation == FUTEX_WAIT && counts)
 }
 
-/// Whether a wait is for a futex that no other process knows.
+/// Returns `true` for a wait on a futex private to the process.
 pub(crate) fn is_private_futex(wait: &Wait) -> bool {
     wait.syscall == FUTEX && wait.args[1] & FUTEX_PRIVATE != 0
 }
 
-/// Whether a wait is for somebody to connect.
+/// Returns `true` for a wait for a client to connect.
 pub(crate) fn accepts(wait: &Wait) -> bool {
     ACCEPTS.contains(&wait.syscall)
 }
 
-/// Whether a system call is a `select`.
+/// Returns `true` for a variant of `select`.
 pub(crate) fn selects(syscall: i32) -> bool {
     SELECTS.contains(&syscall)
 }
 
-/// Whether a wait is in the call that submits requests to a ring, and waits for whatever becomes of them.
+/// Returns `true` for a wait in the call that submits requests to a ring and waits for their
+/// completion.
 pub(crate) fn submits(wait: &Wait) -> bool {
     wait.syscall == IO_URING_ENTER
 }
@@ -318,43 +324,45 @@ pub(crate) fn awaits_signal(wait: &Wait) -> bool {
     matches!(wait.syscall, 34 | 128 | 130)
 }
 
-/// Returns `true` for a wait that ends when the data of all programs is on the disk: sync, umount2, syncfs.
+/// Returns `true` for a wait that ends when the data of all programs is on the disk: sync, umount2,
+/// syncfs.
 pub(crate) fn syncs_all(wait: &Wait) -> bool {
     matches!(wait.syscall, 162 | 166 | 306)
 }
 
-/// Whether a wait is in one of the calls by which event loops wait.
+/// Returns `true` for a wait in a call that event loops use.
 pub(crate) fn polls(wait: &Wait) -> bool {
     EVENT_CALLS.contains(&wait.syscall)
 }
 
-/// Whether a wait is one until a terminal takes output: write, writev.
+/// Returns `true` for a wait until a terminal accepts output: write, writev.
 pub(crate) fn writes_to_terminal(wait: &Wait) -> bool {
     matches!(wait.syscall, 1 | 20) && wait.magic == TERMINAL_FILES
 }
 
-/// Whether a wait is in a call that reads a known file: read, readv.
+/// Returns `true` for a call that reads a known file: read, readv.
 pub(crate) fn reads(wait: &Wait) -> bool {
     matches!(wait.syscall, 0 | 19) && (wait.mode != 0 || wait.magic != 0)
 }
 
-/// Whether a file is a terminal, by the type bits of its mode and its file system.
+/// Returns `true` for a terminal, by the type bits of its mode and its file system.
 pub(crate) fn is_terminal_file(mode: u32, magic: u32) -> bool {
     mode & TYPE_BITS == TYPE_CHARACTER || magic == TERMINAL_FILES
 }
 
-/// Whether a wait is in one of the calls that programs sleep by between tries: nanosleep, clock_nanosleep, poll and the like.
+/// Returns `true` for a call by which programs sleep between retries: nanosleep, clock_nanosleep,
+/// poll and the like.
 pub(crate) fn naps(wait: &Wait) -> bool {
     matches!(wait.syscall, NANOSLEEP | CLOCK_NANOSLEEP) || polls(wait)
 }
 
-/// Whether a wait is a `poll` of a single file, or one for signals.
+/// Returns `true` for a `poll` of a single file, or a wait for signals.
 pub(crate) fn is_lone(wait: &Wait) -> bool {
     matches!(wait.syscall, POLL | PPOLL) && wait.args[1] as u32 == 1 || wait.syscall == SIGTIMEDWAIT
 }
 
-/// Whether the wait would have ended by itself: a `poll` or a wait for signals with a timeout, in milliseconds or at an
-/// address.
+/// Returns `true` if the wait ends by itself: a `poll` or a wait for signals with a timeout, in
+/// milliseconds or at an address.
 pub(crate) fn has_timeout(wait: &Wait) -> bool {
     match wait.syscall {
         POLL => wait.args[2] as i32 > 0,
@@ -363,20 +371,21 @@ pub(crate) fn has_timeout(wait: &Wait) -> bool {
     }
 }
 
-/// Whether the time of a `select` was up, or a device ended it.
+/// Returns `true` for a `select` that timed out or that a device ended.
 pub(crate) fn is_over(wait: &Wait) -> bool {
     selects(wait.syscall) && wait.context != IN_TASK
 }
 
-/// What tells a wait from the others of its thread. `file` is the inode of the only file that is polled, where that is
-/// known.
+/// Returns the key that distinguishes a wait from the others of its thread. `file` is the inode of
+/// the only polled file, if it is known.
 pub(crate) fn signature(wait: &Wait, file: Option<u64>) -> Signature {
     match wait.syscall {
         FUTEX => (FUTEX, wait.args[0] & FUTEX_PAIR),
         POLL | PPOLL if is_lone(wait) => (POLL, file.unwrap_or(0).max(1)),
         POLL | PPOLL => (POLL, 0),
         call if EPOLLS.contains(&call) => (EPOLLS[0], wait.args[0]),
-        // Where its files are listed, mostly on the stack: another place in the program.
+        // Address of its file set, mostly on the stack: another address means another place in the
+        // program.
         call if selects(call) => (SELECTS[0], wait.args[1]),
         other => (other, 0),
     }
@@ -437,7 +446,8 @@ mod tests {
         assert_eq!(waits.kind_of(&wait), Waited::Network);
     }
 
-    /// A wait in `write` from 100 to 200 ms, which the kernel reports as a contended lock, with these functions.
+    /// Kind of a wait in `write` from 100 to 200 ms, which the kernel reports as a contended lock,
+    /// with these functions on its stack.
     fn contended(functions: &[&str]) -> Waited {
         let head = Head { ts: Nanos::from_millis(200), tid: Tid(7), size: 0, kind: 0, generation: 0 };
         let mut wait = io_wait(200, 1);

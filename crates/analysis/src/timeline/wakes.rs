@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Wake-ups forward: whom a thread woke, and when.
+//! Wakeups indexed by waker.
 
 use crate::timeline::by_thread::ByThread;
 use crate::timeline::threads::{ThreadState, Timeline};
 use tipme_record::{Nanos, Tid};
 
-/// Wake-ups by tasks: for each waker the times and wakees, sorted.
+/// Wakeups by tasks: sorted times and wakees of each waker.
 #[derive(Debug, Default)]
 pub struct Wakes(ByThread<Vec<(Nanos, Tid)>>);
 
@@ -20,12 +20,12 @@ impl Wakes {
                 wakes.get_or_add(waker, Vec::new).into_iter().for_each(|list| list.push((at, tid)));
             }
         }
-        // Those of one wakee are in order already, which this sort makes use of.
+        // Wakeups of one wakee are in order already, which makes this sort fast.
         wakes.values_mut().for_each(|list| list.sort());
         Wakes(wakes)
     }
 
-    /// Whom a thread woke or created in `lo..=hi`, in the order of time.
+    /// Returns the threads that a thread woke or created in `lo..=hi`, in chronological order.
     pub fn by(&self, waker: Tid, lo: Nanos, hi: Nanos) -> impl Iterator<Item = (Nanos, Tid)> {
         let list = self.0.get(waker).map_or(&[][..], Vec::as_slice);
         let first = list.partition_point(|(at, _)| *at < lo);

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the hypervisor took of single CPUs, as the kernel counts it at each tick, to the nanosecond: the column `steal` of
-//! /proc/stat says the same in steps of ten milliseconds.
+//! Steal time of single CPUs as the kernel counts it at each tick, in nanoseconds; the column
+//! `steal` of /proc/stat counts it in steps of 10 ms.
 
 use tipme_record::records::Withdrawn;
 use tipme_record::{Cpu, Nanos};
 
-/// A stretch without records has at least this share of itself taken, where it was the hypervisor.
+/// Minimum share of a stretch without records that was stolen, for the hypervisor to be its cause.
 const SHARE_MIN: f64 = 0.5;
 
-/// Time that was taken of a CPU between two ticks.
+/// Time stolen from a CPU between two ticks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Withdrawal {
     cpu: Cpu,
@@ -17,7 +17,7 @@ struct Withdrawal {
     nanos: Nanos,
 }
 
-/// All that were recorded, by CPU and end.
+/// All recorded steal times, by CPU and end.
 #[derive(Debug, Default)]
 pub struct Withdrawals {
     sorted: Vec<Withdrawal>,
@@ -36,12 +36,13 @@ impl Withdrawals {
         Withdrawals { sorted }
     }
 
-    /// Whether the kernel was told of any.
+    /// Returns `true` if the kernel accounted any.
     pub(crate) fn are_counted(&self) -> bool {
         !self.sorted.is_empty()
     }
 
-    /// How much of `lo..hi` the hypervisor took of a CPU, at most: it is not known where between two ticks it did.
+    /// Returns the maximum time in `lo..hi` that the hypervisor stole from a CPU: its position
+    /// between two ticks is unknown.
     pub fn taken(&self, cpu: Cpu, lo: Nanos, hi: Nanos) -> Nanos {
         let first = self.sorted.partition_point(|one| (one.cpu, one.until) <= (cpu, lo));
         let here = self.sorted.get(first..).unwrap_or_default().iter();
@@ -50,7 +51,7 @@ impl Withdrawals {
         Nanos(parts.fold(0, u64::saturating_add))
     }
 
-    /// Whether a stretch of a CPU's time in which nothing was recorded there is due to the hypervisor.
+    /// Returns `true` if the hypervisor caused a stretch without records on a CPU.
     pub fn explains(&self, cpu: Cpu, lo: Nanos, hi: Nanos) -> bool {
         lo < hi && self.taken(cpu, lo, hi).0 as f64 >= SHARE_MIN * hi.since(lo).0 as f64
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A busy machine: an incident with as many records as are wanted.
+//! A busy machine: an incident with a given number of records.
 
 use super::{APP, Machinery};
 use tipme_record::incident::Incident;
@@ -9,18 +9,19 @@ const MAKE: u32 = 3_000;
 const COMPILERS: u32 = 256;
 const GREEDY: u32 = MAKE + 1 + COMPILERS;
 
-/// Of the build, in microseconds.
+/// Begin and end of the build, in microseconds.
 const BEGIN: u64 = 50_000;
 const END: u64 = 29_000_000;
 
-/// Every so many turns a compiler had waited for the disk, or had started a process that ended.
+/// Number of turns per wait for the disk, and per short-lived process of a compiler.
 const WAITS_EVERY: u64 = 64;
 const FORKS_EVERY: u64 = 512;
-/// Records that so many turns leave: two of the scheduler each, and two for each wait and each process.
+/// Number of records of `FORKS_EVERY` turns: two scheduler records each, and two for each wait and
+/// each process.
 const RECORDS: u64 = 2 * FORKS_EVERY + 2 * (FORKS_EVERY / WAITS_EVERY) + 2;
 
-/// Somebody types into an editor beside a build that leaves about so many records. One key, at 25 s, is answered
-/// 700 ms late: a compiler had the editor's CPU.
+/// Typing into an editor beside a build that leaves about `records` records. One key, at 25 s, is
+/// answered 700 ms late: a compiler had the editor's CPU.
 pub fn busy(records: u64) -> Incident {
     let mut machine = Machinery::with_app("editor");
     machine.task(MAKE, MAKE, 1, "make", 1);
@@ -33,7 +34,8 @@ pub fn busy(records: u64) -> Incident {
     machine.draw(25_710_000).incident(30_000_000)
 }
 
-/// Compilers take turns on CPUs 2 and 3: each is woken by whoever ran before it, and then runs.
+/// Compilers take turns on CPUs 2 and 3: the one that ran before wakes the next one, which then
+/// runs.
 fn build(machine: &mut Machinery, turns: u64) {
     for turn in 0..turns {
         let us = BEGIN + (END - BEGIN) * turn / turns;

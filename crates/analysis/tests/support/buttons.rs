@@ -7,12 +7,12 @@ const BUTTON_PRESS: [u8; 4] = [4, 0, 0, 0];
 const BUTTON_RELEASE: [u8; 4] = [5, 0, 0, 0];
 
 impl Machinery {
-    /// The server tells the application that a button was pressed; it runs from 200 microseconds later on.
+    /// The server sends a button press to the application, which runs from 200 µs later on.
     pub fn press_button(&mut self, us: u64) -> &mut Self {
         self.tell_of(us, BUTTON_PRESS)
     }
 
-    /// The same of a button that was let go.
+    /// The same for a button release.
     pub fn release_button(&mut self, us: u64) -> &mut Self {
         self.tell_of(us, BUTTON_RELEASE)
     }

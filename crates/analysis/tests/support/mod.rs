@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A machine in miniature: writes the records that a real one would leave, for tests.
+//! A machine in miniature, which writes the records of a real one for tests.
 //!
 //! Times are microseconds since the begin of the recording.
 
@@ -27,7 +27,7 @@ pub const DISPLAY: u32 = 99;
 pub const XTEST: u8 = 132;
 pub const VDA: Device = Device(0xfe0_0000);
 
-/// The begin of every recording in tests.
+/// Begin of every recording in tests.
 pub const BEGIN: u64 = 1_000_000_000;
 
 #[derive(Default)]
@@ -39,11 +39,11 @@ pub struct Machinery {
     symbols: Vec<u8>,
     functions: u64,
     inputs: Vec<u8>,
-    /// What each CPU runs.
+    /// Running thread of each CPU.
     running: [u32; 4],
     /// Kernel priorities of threads that differ from nice 0.
     pub prios: HashMap<u32, u8>,
-    /// Scheduling policies of threads that differ from the ordinary one.
+    /// Scheduling policies of threads that differ from the default.
     pub policies: HashMap<u32, u32>,
     pub meta: Meta,
     pub displays: Vec<Display>,
@@ -53,7 +53,7 @@ pub struct Machinery {
     /// Control groups that were throttled.
     pub groups: Groups,
     pub files: Vec<FileName>,
-    /// What had been learned.
+    /// Learned baselines.
     pub baselines: Vec<StoredBaseline>,
     samples: Vec<u8>,
 }
@@ -72,7 +72,7 @@ fn head(us: u64, tid: u32, size: usize, kind: RecordKind) -> Head {
     Head { ts: ns(us), tid: Tid(tid), size: size as u16, kind: kind as u8, generation: 1 }
 }
 
-/// A record of this type at a time, all other fields zero.
+/// A record of this type at a time, with all other fields zero.
 macro_rules! record {
     ($type:ident { $us:expr, $tid:expr $(, $field:ident: $value:expr)* $(,)? }) => {{
         let mut record = $type::new_zeroed();
@@ -99,7 +99,7 @@ fn message(us: u64, tid: u32, (connection, client): (u32, u32), direction: u8, b
 }
 
 impl Machinery {
-    /// A machine with an X server (pid 100) and an injector of input (pid 90), both idle.
+    /// Creates a machine with an X server (pid 100) and an input injector (pid 90), both idle.
     pub fn new() -> Machinery {
         let mut machine = Machinery::default();
         let extension = |name: &str, major| Extension { name: name.to_owned(), major };
@@ -131,7 +131,7 @@ impl Machinery {
         self
     }
 
-    /// A task that lives at the mark.
+    /// Adds a task that is alive at the mark.
     pub fn task(&mut self, tid: u32, pid: u32, parent: u32, name: &str, state: u32) -> &mut Self {
         self.task_in(tid, pid, parent, pid, name, state)
     }
@@ -154,7 +154,7 @@ impl Machinery {
         self
     }
 
-    /// A kernel stack of named functions, leaf first.
+    /// Adds a kernel stack of named functions, leaf first.
     pub fn stack(&mut self, names: &[&str]) -> StackId {
         let id = StackId(1 + self.stacks.len() as u32);
         self.stacks.extend(id.0.to_le_bytes());
@@ -166,7 +166,7 @@ impl Machinery {
         id
     }
 
-    /// A function of a process (0: of the kernel), and its address.
+    /// Adds a function of a process (0: of the kernel), and returns its address.
     pub fn function(&mut self, pid: u32, name: &str) -> u64 {
         self.functions += 1;
         self.symbols.extend(pid.to_le_bytes());
@@ -182,7 +182,7 @@ impl Machinery {
         self.prios.get(&tid).copied().unwrap_or(120)
     }
 
-    /// The CPU passes to `next`; the thread that leaves has this state.
+    /// Switches a CPU to `next`; the previous thread leaves in this state.
     pub fn switch(&mut self, us: u64, cpu: u32, next: u32, state: u16) -> &mut Self {
         let previous = std::mem::replace(&mut self.running[cpu as usize], next);
         let prios = (self.prio(previous), self.prio(next));
@@ -202,14 +202,14 @@ impl Machinery {
         self.push(us, 0, RingClass::Sched, &record, &[])
     }
 
-    /// What a thread waited for.
+    /// Adds the record of a thread's wait.
     pub fn wait(&mut self, us: u64, tid: u32, start: u64, fill: impl FnOnce(&mut Wait)) -> &mut Self {
         let mut record = record!(Wait { us, tid, start: ns(start), state: 1 });
         fill(&mut record);
         self.push(us, 0, RingClass::Rare, &record, &[])
     }
 
-    /// A wait that lasts at the mark.
+    /// Adds a wait that lasts at the mark.
     pub fn still_waiting(&mut self, us: u64, tid: u32, start: u64, fill: impl FnOnce(&mut Wait)) -> &mut Self {
         let mut record = record!(Wait { us, tid, start: ns(start), state: 1 });
         fill(&mut record);
@@ -300,7 +300,7 @@ impl Machinery {
         self.push(us, 0, RingClass::Rare, &record, &[])
     }
 
-    /// One of the files of a wait of the same thread and time, of so many.
+    /// One of `files` polled files of a wait of the same thread and time.
     pub fn polled(&mut self, us: u64, tid: u32, files: u8, fill: impl FnOnce(&mut Polled)) -> &mut Self {
         let mut record = record!(Polled { us, tid, files: files });
         fill(&mut record);
@@ -329,14 +329,14 @@ impl Machinery {
         self.push(us, cpu, RingClass::Rare, &record, &[])
     }
 
-    /// A control group that may use 5 ms per 100 ms, and the processes in it at the mark.
+    /// A control group with a quota of 5 ms per 100 ms, and the processes in it at the mark.
     pub fn limited(&mut self, number: u64, path: &str, pids: &[u32]) -> &mut Self {
         self.limited_threads(number, path, &[]);
         self.groups.limited.last_mut().into_iter().for_each(|group| group.pids = pids.to_vec());
         self
     }
 
-    /// The same, and the threads in it.
+    /// The same, with the threads in it.
     pub fn limited_threads(&mut self, number: u64, path: &str, tids: &[u32]) -> &mut Self {
         self.groups.limited.push(LimitedGroup {
             number,
@@ -358,21 +358,21 @@ impl Machinery {
         self
     }
 
-    /// A thread has to leave its CPU, since its group has used up 5 ms per 100 ms.
+    /// A thread is throttled, since its group has used up 5 ms per 100 ms.
     pub fn throttled(&mut self, us: u64, tid: u32, group: u64) -> &mut Self {
         let [quota, period] = [5, 100].map(Nanos::from_millis);
         let record = record!(Throttled { us, tid, group: group, quota: quota, period: period, pid: Pid(tid) });
         self.push(us, 0, RingClass::Rare, &record, &[])
     }
 
-    /// /proc/stat: for how many hundredths of a second the hypervisor took each CPU so far.
+    /// /proc/stat: steal time of each CPU so far, in hundredths of a second.
     pub fn stolen(&mut self, us: u64, ticks: [u64; 2]) -> &mut Self {
         let line = |name: &str, ticks: u64| format!("{name} 9 0 9 900 0 0 1 {ticks} 0 0\n");
         let all = line("cpu ", ticks[0] + ticks[1]);
         self.counter_text(us, 3, &format!("{all}{}{}intr 99", line("cpu0", ticks[0]), line("cpu1", ticks[1])))
     }
 
-    /// /proc/pressure/cpu: for how many milliseconds somebody has waited for a CPU so far.
+    /// /proc/pressure/cpu: time in milliseconds for which some task has waited for a CPU so far.
     pub fn pressure(&mut self, us: u64, ms: u64) -> &mut Self {
         self.counter_text(us, 0, &format!("some avg10=0.00 avg60=0.00 avg300=0.00 total={}\n", ms * 1_000))
     }
@@ -403,13 +403,13 @@ impl Machinery {
         self
     }
 
-    /// Has the mark made by this trigger.
+    /// Sets the trigger of the mark.
     pub fn triggered(&mut self, trigger: &str) -> &mut Self {
         self.meta.trigger = trigger.to_owned();
         self
     }
 
-    /// The incident with its mark at a time.
+    /// Returns the incident with its mark at a time.
     pub fn incident(&mut self, mark: u64) -> Incident {
         self.meta.mark_ns = ns(mark).0;
         let mut incident = Incident::default();
@@ -479,15 +479,15 @@ const FAKE_KEY: [u8; 4] = [XTEST, 2, 9, 2];
 pub const DRAW_TEXT: [u8; 4] = [76, 1, 5, 0];
 
 impl Machinery {
-    /// A machine with an application (pid 200) as well.
+    /// Creates a machine with an application (pid 200) as well.
     pub fn with_app(name: &str) -> Machinery {
         let mut machine = Machinery::new();
         machine.task(APP, APP, 1, name, 1).cmdline(APP, format!("/usr/bin/{name}").as_bytes());
         machine
     }
 
-    /// A key is injected, the server tells the application, the application wakes up on CPU 1.
-    /// It runs from 300 microseconds after the press on.
+    /// A key is injected, the server sends it to the application, and the application wakes up on
+    /// CPU 1. It runs from 300 µs after the press on.
     pub fn press(&mut self, us: u64) -> &mut Self {
         self.switch(us, 0, INJECTOR, 1).wake(us + 10, SERVER, INJECTOR);
         self.message(us + 12, INJECTOR, INJECTION, 0, 36, &[FAKE_KEY]);
@@ -512,14 +512,15 @@ impl Machinery {
         self.message(us + 360, SERVER, connection, 1, 20, &[]).switch(us + 500, 0, 0, 1)
     }
 
-    /// The application draws, goes idle, and the server is done 200 microseconds later.
+    /// The application draws and goes idle, and the server is done 200 µs later.
     pub fn draw(&mut self, us: u64) -> &mut Self {
         self.wake(us, SERVER, APP).message(us + 2, APP, WINDOW, 0, 20, &[DRAW_TEXT]);
         self.switch(us + 10, 1, 0, 1).switch(us + 50, 0, SERVER, 0);
         self.message(us + 60, SERVER, WINDOW, 1, 20, &[]).switch(us + 200, 0, 0, 1)
     }
 
-    /// `count` keys that are answered within a millisecond, a fifth of a second apart, from a time on.
+    /// `count` keys that are answered within a millisecond, a fifth of a second apart, from `from`
+    /// on.
     pub fn typing(&mut self, from: u64, count: u64) -> &mut Self {
         for key in 0..count {
             let us = from + key * 200_000;
@@ -535,7 +536,7 @@ pub fn tid(number: u32) -> Tid {
 }
 
 impl Machinery {
-    /// A key is injected while the server is busy on CPU 0 until `free`, then passed on.
+    /// A key is injected while the server is busy on CPU 0 until `free`, and then passed on.
     pub fn press_while_busy(&mut self, us: u64, free: u64) -> &mut Self {
         self.switch(us, 1, INJECTOR, 1).message(us + 12, INJECTOR, INJECTION, 0, 36, &[FAKE_KEY]);
         self.switch(us + 20, 1, 0, 1).message(free, SERVER, INJECTION, 1, 36, &[]);
@@ -544,7 +545,7 @@ impl Machinery {
         self.message(free + 250, APP, WINDOW, 3, 32, &[])
     }
 
-    /// The application draws and goes idle; the server takes it only at `taken`.
+    /// The application draws and goes idle; the server receives the drawing only at `taken`.
     pub fn draw_taken_late(&mut self, us: u64, taken: u64) -> &mut Self {
         self.message(us + 2, APP, WINDOW, 0, 20, &[DRAW_TEXT]).switch(us + 10, 1, 0, 1);
         self.wake(taken - 100, SERVER, 950).switch(taken - 50, 0, SERVER, 0);
@@ -559,15 +560,15 @@ pub const TO_SHELL: u64 = 71;
 pub const TO_TERMINAL: u64 = 72;
 
 impl Machinery {
-    /// A terminal (pid 200) with a shell in it, and a kernel worker.
+    /// Creates a machine with a terminal (pid 200), a shell in it, and a kernel worker.
     pub fn with_terminal() -> Machinery {
         let mut machine = Machinery::with_app("xterm");
         machine.task(SHELL, SHELL, APP, "bash", 1).task(WORKER, WORKER, 2, "kworker/u8:1", 0x402);
         machine
     }
 
-    /// After a press the terminal writes to its shell and goes idle; the shell runs on CPU 1
-    /// from 700 microseconds after the press on.
+    /// After a press the terminal writes to its shell and goes idle; the shell runs on CPU 1 from
+    /// 700 µs after the press on.
     pub fn reach_shell(&mut self, us: u64) -> &mut Self {
         self.tty(us + 300, APP, TO_SHELL, 0).wake_from(us + 301, WORKER, APP, 0, 1).switch(us + 400, 1, WORKER, 1);
         self.tty(us + 450, WORKER, TO_SHELL, 1).wake_from(us + 460, SHELL, WORKER, 0, 1).switch(
@@ -587,7 +588,7 @@ impl Machinery {
 }
 
 impl Machinery {
-    /// Another key while the application is busy; it takes the event at `taken`.
+    /// Another key while the application is busy; it receives the event at `taken`.
     pub fn press_more(&mut self, us: u64, taken: u64) -> &mut Self {
         self.switch(us, 0, INJECTOR, 1).wake(us + 10, SERVER, INJECTOR);
         self.message(us + 12, INJECTOR, INJECTION, 0, 36, &[FAKE_KEY]);

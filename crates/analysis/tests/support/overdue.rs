@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! CPUs that took no interrupt.
+//! CPUs that took no timer interrupt.
 
 use super::{Machinery, head};
 use tipme_record::records::Overdue;
 use tipme_record::{Nanos, RecordKind, RingClass, StackId};
 
 impl Machinery {
-    /// The timer of a CPU that came so late at `us`, and what it found.
+    /// A CPU's timer interrupt at `us` that was `late`, with the thread and the kind of code that
+    /// it hit.
     pub fn overdue(&mut self, us: u64, cpu: u32, late: u64, tid: u32, found: u32) -> &mut Self {
         self.overdue_in(us, cpu, late, tid, (found, StackId(0)))
     }
 
-    /// The same where it found kernel code, in a function.
+    /// The same for an interrupt that hit a kernel function.
     pub fn overdue_at(&mut self, us: u64, cpu: u32, late: u64, tid: u32, function: &str) -> &mut Self {
         let entry = "asm_sysvec_apic_timer_interrupt";
         let stack = self.stack(&["sysvec_apic_timer_interrupt", entry, function, "do_syscall_64"]);

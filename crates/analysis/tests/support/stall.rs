@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! An editor that stalls once, and what is found of it.
+//! An editor that stalls once, and the findings on it.
 
 use crate::support::Machinery;
 use tipme_analysis::model::{CauseKind, Culprit, Finding, Verdict};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A compositor of Wayland with an editor and other clients.
+//! A Wayland compositor with an editor and other clients.
 
 use super::words::word;
 use super::{APP, Machinery, SERVER};
@@ -21,7 +21,7 @@ pub const CALLBACK: u32 = 30;
 pub const FEEDBACKS: u32 = 10;
 pub const FEEDBACK: u32 = 31;
 
-/// When a scene begins.
+/// Begin of a scene, in microseconds.
 pub const BEGIN_US: u64 = 1_000_000;
 
 /// Another application on the same compositor.
@@ -29,27 +29,27 @@ pub const OTHER: u32 = 640;
 
 pub const POLL: i32 = 7;
 
-/// The thread of the application that reads from the compositor, where another one draws.
+/// The thread of the application that reads from the compositor, if another one draws.
 pub const READER: u32 = APP + 1;
 
-/// A timer's interrupt wakes, and no task does.
+/// Waker context of a timer interrupt.
 pub const BY_INTERRUPT: u8 = 2;
 
 pub fn key(us: u64) -> WlWord {
     word(KEYBOARD, 3, 6, PRESSED | NEAR, ((BEGIN_US + us) / 1_000) as u32)
 }
 
-/// What shows a frame and asks for the next.
+/// Requests that show a frame and ask for the next callback.
 pub fn frame() -> [WlWord; 3] {
     [word(SURFACE, 1, 5, 0, 0), word(SURFACE, 3, 3, 0, CALLBACK), word(SURFACE, 6, 2, 0, 0)]
 }
 
-/// The compositor says that a frame is done.
+/// Events of a frame callback.
 pub fn done() -> [WlWord; 2] {
     [word(CALLBACK, 0, 3, 0, 0), word(DISPLAY, 1, 3, 0, CALLBACK)]
 }
 
-/// The compositor tells the application of a key, which runs from 200 microseconds later on.
+/// The compositor sends a key to the application, which runs from 200 µs later on.
 pub fn press(machine: &mut Machinery, us: u64) {
     press_for(machine, us, APP);
 }
@@ -66,7 +66,8 @@ pub fn press_for(machine: &mut Machinery, us: u64, client: u32) {
     machine.switch(us + 200, 1, client, 0).wl_message(us + 250, client, client, EVENT_TAKEN, &[]);
 }
 
-/// The application shows a frame and goes idle; the compositor composes it and says so.
+/// The application shows a frame and goes idle; the compositor composes it and sends the frame
+/// callback.
 pub fn show(machine: &mut Machinery, us: u64) {
     show_of(machine, us, APP);
 }
@@ -81,7 +82,8 @@ pub fn show_of(machine: &mut Machinery, us: u64, client: u32) {
     machine.wl_message(us + 5_250, client, client, EVENT_TAKEN, &[]).switch(us + 5_300, 1, 0, 1);
 }
 
-/// The application asks when its frame is shown; the compositor says so 8 ms after the frame, and is told of it 3 ms later.
+/// The application asks for presentation feedback; its frame is presented 8 ms after the commit,
+/// and the event comes 3 ms later.
 pub fn show_and_ask(machine: &mut Machinery, us: u64) {
     let [attach, ask, commit] = frame();
     let feedback = word(FEEDBACKS, 1, 4, 0, FEEDBACK);
@@ -117,5 +119,5 @@ pub fn interactions(machine: &mut Machinery) -> Vec<Timed> {
     timed(&machine.incident(2_000_000)).expect("the scene is well formed")
 }
 
-/// Stopped by a signal, until somebody lets it go on.
+/// Stopped by a signal, until another process continues it.
 pub const STOPPED: u16 = 4;
