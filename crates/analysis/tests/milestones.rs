@@ -11,6 +11,9 @@ use tipme_record::incident::StoredBaseline;
 
 const POLL: i32 = 7;
 const READ: i32 = 0;
+/// A request of X11 that has a reply, and a reply.
+const GET_KEYBOARD_MAPPING: [u8; 4] = [101, 0, 2, 0];
+const REPLY: [u8; 4] = [1, 0, 0, 0];
 const WAIT4: i32 = 61;
 const CLOCK_NANOSLEEP: i32 = 230;
 /// A process that holds a lock of the application; and children of the shell.
@@ -452,4 +455,27 @@ fn a_starved_program_is_done_with_a_key_when_it_answers_the_next_one() {
     assert_eq!(two_keys(true), ("response".to_owned(), 600, vec![CauseKind::CpuCompetition]));
     let (milestone, latency, _) = two_keys(false);
     assert_eq!((milestone.as_str(), latency), ("handled", 1_300), "its own work may be on the first one");
+}
+
+/// The editor takes a key, and asks the display server 200 times, which replies after 6 ms each
+/// time; then it draws.
+#[test]
+fn a_program_in_round_trips_is_not_in_its_event_loop() {
+    let mut machine = editor();
+    let key = 2_500_000;
+    machine.press(key);
+    let mut us = key + 300;
+    for _ in 0..200 {
+        machine.message(us, APP, WINDOW, 0, 8, &[GET_KEYBOARD_MAPPING]).wake(us + 5, SERVER, APP);
+        machine.switch(us + 10, 1, 0, 1).switch(us + 50, 0, SERVER, 0);
+        machine.message(us + 60, SERVER, WINDOW, 1, 8, &[]).message(us + 5_990, SERVER, WINDOW, 2, 32, &[REPLY]);
+        machine.wake_from(us + 5_995, APP, SERVER, 0, 1).switch(us + 6_000, 1, APP, 0).switch(us + 6_005, 0, 0, 1);
+        machine.wait(us + 5_996, APP, us + 10, |wait| (wait.syscall, wait.args) = (POLL, [1, 1, u64::MAX]));
+        machine.message(us + 6_010, APP, WINDOW, 3, 32, &[]);
+        us += 6_020;
+    }
+    machine.draw(us);
+    let all = timed(&machine.incident(6_000_000)).expect("the scene is well formed");
+    let last = all.last().expect("there was input");
+    assert_eq!(last.handled_ns.map(|at| (at - last.input_ns) / 1_000_000), Some(1_204));
 }

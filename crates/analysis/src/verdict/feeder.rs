@@ -20,7 +20,8 @@ const FLOOD_MIN_PER_S: f64 = 50.0;
 /// Maximum gap in a flood: one part in this many of the time.
 const GAP_SHARE: u64 = 4;
 
-/// Maximum time to work off the rest of a flood, as a multiple of the flood's own length.
+/// Maximum time to work off the events that a client has queued in a flood, as a multiple of the
+/// flood's own length.
 const BACKLOG_MAX: u64 = 2;
 
 /// Minimum part of all messages that come from the sender of a flood: one in this many.
@@ -132,10 +133,10 @@ fn flood(budget: &Budget<'_>, group: &BlameGroup) -> Option<Flood> {
     let hi = budget.pieces(group).map(|piece| piece.hi).max()?;
     let busy = budget.recording.tasks.pid(longest.tid, longest.lo);
     let place = FloodPlace { budget, busy, lo, hi };
-    let shown = || place.sender(place.output(longest.tid), Channel::Terminal);
-    let told = || place.sender(place.events(), Channel::Messages);
+    let shown = || place.sender(place.output(longest.tid), Channel::Terminal, 0);
+    let told = || place.sender(place.events(), Channel::Messages, BACKLOG_MAX);
     if group.kind == CauseKind::OwnComputation {
-        return shown().or_else(told).or_else(|| place.sender(place.unasked(), Channel::Messages));
+        return shown().or_else(told).or_else(|| place.sender(place.unasked(), Channel::Messages, 0));
     }
     if group.kind == CauseKind::PeerWait
         && let Some(flood) = shown()
@@ -165,7 +166,7 @@ impl FloodPlace<'_, '_> {
 
     /// Returns the job that sent most of the messages, if they are a flood that the process read
     /// throughout.
-    fn sender(&self, arrivals: Arrivals, channel: Channel) -> Option<Flood> {
+    fn sender(&self, arrivals: Arrivals, channel: Channel, backlog: u64) -> Option<Flood> {
         let all = arrivals.len() as u64;
         let mut jobs: BTreeMap<Job, (Members, Vec<Nanos>)> = BTreeMap::new();
         for (at, pid) in arrivals {
@@ -176,10 +177,10 @@ impl FloodPlace<'_, '_> {
         let (job, (members, mut times)) = jobs.into_iter().max_by_key(|(_, (_, times))| times.len())?;
         times.sort_unstable();
         let last = *times.last()?;
-        let ends = times.iter().copied();
+        let worked_off = self.hi.since(last).0 <= last.since(self.lo).0.saturating_mul(backlog);
+        let ends = times.iter().copied().chain([if worked_off { last } else { self.hi }]);
         let gap = ends.scan(self.lo, |from, to| Some(to.since(std::mem::replace(from, to)))).max()?;
-        let worked_off = self.hi.since(last).0 <= last.since(self.lo).0.saturating_mul(BACKLOG_MAX);
-        let throughout = worked_off && gap.0.saturating_mul(GAP_SHARE) <= self.hi.since(self.lo).0;
+        let throughout = gap.0.saturating_mul(GAP_SHARE) <= self.hi.since(self.lo).0;
         let most = members.total().saturating_mul(SENDER_SHARE) >= all;
         (throughout && most && self.is_flood(members.total())).then(|| self.flood_of(job, members, channel))
     }
