@@ -50,7 +50,7 @@ pub(crate) struct PartPlace {
     pub part: usize,
 }
 
-/// Key of a compositor's connections: server and number, or the client while there is no number
+/// Key of a compositor's connections: server and number, or the client if the number is unknown
 /// yet.
 type Connection = (Pid, u32, Pid);
 

@@ -40,7 +40,7 @@ impl CpuInterval {
     }
 }
 
-/// Recorded occupant of a CPU.
+/// Recorded owner of a CPU interval.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum On {
     /// Tid 0 is the idle task; `None` is unknown.
@@ -48,7 +48,7 @@ pub(crate) enum On {
     Interrupt(Source),
 }
 
-/// Returns the occupants of a CPU in `lo..hi` in chronological order without gaps: threads, and the
+/// Returns the owners of a CPU in `lo..hi` in chronological order without gaps: threads, and the
 /// interrupts within their time.
 pub(crate) fn on_cpu(recording: &Recording, cpu: Cpu, lo: Nanos, hi: Nanos) -> Vec<(On, Nanos, Nanos)> {
     let threads = recording.timeline.ran(cpu, lo, hi).into_iter();
