@@ -431,16 +431,18 @@ impl<'a> Work<'a> {
             return leads.collect();
         }
         let takes_input = step.depth == 0 || self.recording.takes_display_input(step.tid);
+        let passes_on = takes_input && self.network.draws_for_packets(step.tid, reached);
         let asker = Asker {
             tid: step.tid,
             reached,
             done: step.hi,
             until: reached.after(WORK_MAX).min(self.recording.mark),
-            works_for_program: !takes_input && is_near(self.recording, delivery.client, step.tid, step.lo),
+            works_for_program: (!takes_input || passes_on)
+                && is_near(self.recording, delivery.client, step.tid, step.lo),
         };
         // The process that reads a terminal echoes the typed keys, or a process to which it relays
         // them.
-        let receipts = self.receipts.get(&delivery.client).filter(|_| step.behind_terminal);
+        let receipts = self.receipts.get(&delivery.client).filter(|_| step.behind_terminal || passes_on);
         let asked = |at: Nanos| receipts.is_some_and(|receipts| receipts.any(at.before(ASKED_WITHIN), at));
         let packets = self.network.to(&asker, asked).into_iter();
         leads.chain(packets.map(|packet| (packet.at, step.tid, Some(packet)))).collect()

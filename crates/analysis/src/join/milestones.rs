@@ -11,6 +11,7 @@ use crate::join::answer::{COMPLETED, Interaction, Join, Milestone, NOTICED, Reac
 use crate::join::commands;
 use crate::join::compositing_managers::{self, compositors};
 use crate::join::drawing_cause::Hop;
+use crate::join::ended_children;
 use crate::join::input_work::Work;
 use crate::join::inputs::Delivery;
 use crate::join::prompt_answers::PromptAnswers;
@@ -272,7 +273,8 @@ pub(crate) fn add(
         let started = delivery.dequeued.and_then(|(at, _)| starts.remove(&(delivery.client, at)));
         let started = started.filter(|started| is_left(delivery, response, started));
         let completed = || completed(recording, work, delivery, response, at).filter(uncovered);
-        let completed = started.or_else(completed);
+        let ended = || ended_children::completed(recording, delivery, deliveries);
+        let completed = started.or_else(completed).or_else(ended);
         let handled = Some(handled).filter(|handled| is_late(delivery, response, handled) && uncovered(handled));
         // A completion before the input is handled adds nothing.
         let within = |completed: &Reached| handled.as_ref().is_some_and(|handled| completed.at <= handled.at);

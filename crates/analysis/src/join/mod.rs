@@ -10,6 +10,7 @@ mod asked_others;
 pub(crate) mod commands;
 pub(crate) mod compositing_managers;
 pub(crate) mod drawing_cause;
+mod ended_children;
 pub(crate) mod focus;
 pub(crate) mod input_methods;
 pub(crate) mod input_readers;

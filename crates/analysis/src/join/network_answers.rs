@@ -7,6 +7,7 @@
 //! alone is sufficient, if no unrequested packets arrived before. Without a packet, a timeout of
 //! the wait for one counts.
 
+use crate::decode::messages::PartPlace;
 use crate::join::drawing_cause::Hop;
 use crate::timeline::event_waits::waited_before;
 use crate::timeline::recording::Recording;
@@ -59,6 +60,12 @@ pub(crate) struct NetworkAnswer {
 /// Time by which a browser may connect before the request: when the pointer reaches a link.
 const CONNECTS_WITHIN: Nanos = Nanos::from_millis(500);
 
+/// Minimum number of pictures that a thread drew within this time after a packet, to count as one
+/// that passes on what comes over the network.
+const FORWARDED_MIN: usize = 3;
+const FORWARDED_MAX: Nanos = Nanos::from_millis(5);
+const FORWARDED_WITHIN: Nanos = Nanos::from_secs(10);
+
 /// Packets that answered inputs so far.
 pub(crate) struct NetworkAnswers<'a> {
     recording: &'a Recording,
@@ -69,6 +76,17 @@ pub(crate) struct NetworkAnswers<'a> {
 impl<'a> NetworkAnswers<'a> {
     pub(crate) fn new(recording: &'a Recording) -> NetworkAnswers<'a> {
         NetworkAnswers { recording, awaited: RefCell::default() }
+    }
+
+    /// Returns `true` if a thread drew its last pictures right after packets, as a connection to a
+    /// program on another machine does.
+    pub(crate) fn draws_for_packets(&self, tid: Tid, before: Nanos) -> bool {
+        let drawn = self.recording.drawings().within(tid, before.before(FORWARDED_WITHIN), before);
+        let for_packet = |(sent, _): &(Nanos, PartPlace)| {
+            let from = sent.before(FORWARDED_MAX);
+            self.recording.waits_for_packets(tid, from, *sent).next().is_some()
+        };
+        drawn.len() >= FORWARDED_MIN && drawn.iter().rev().take(FORWARDED_MIN).all(for_packet)
     }
 
     /// Returns the packets that may bring a thread its answer. Earlier packets that an input
