@@ -65,7 +65,7 @@ fn options(arguments: &arguments::Measure, script: Script, tap: bool) -> Result<
     Ok(MeasureOptions { script, application, display: arguments.display.clone(), repeat: arguments.repeat, recorder })
 }
 
-/// Returns the reason for which the display tap is not used; `None` if it is.
+/// Returns the reason why the display tap is not used; `None` if it is.
 fn why_no_tap(arguments: &arguments::Measure) -> Option<String> {
     match (arguments.no_trace, measure::may_record()) {
         (true, _) => Some("asked for by --no-trace".to_owned()),

@@ -34,7 +34,7 @@ const AWAY_AFTER: Nanos = Nanos::from_secs(4 * 60);
 /// Number of ticks between two searches for sound servers and input methods.
 const CORE_TICKS: u64 = 60;
 
-/// Reason for which the manager ended, after it restored everything.
+/// Reason why the manager ended, after it restored everything.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Ended {
     /// Ended by a signal.
@@ -70,7 +70,7 @@ fn begin(options: &ManageOptions) -> Result<(Manager, Server, Vec<AttentionChang
     let mut attention = AttendedDisplay::open(&address, Path::new("/proc"))?;
     let first = attention.changes()?;
     let helper = actuator::find(options)?;
-    // The local process does not need a backend that the helper provides.
+    // The helper, not this process, has to be able to use the requested backend.
     let asked = ManageOptions { backend: options.backend.filter(|_| !helper.is_helper()), ..options.clone() };
     let mut setting = Setting::find(&asked, address, &attention)?;
     let server = Server::bind(&options.state.socket(), Gate::of(&[setting.user]))?;
@@ -239,7 +239,7 @@ impl Manager {
     /// Handles changes of the display. This is the only path from a change of focus to the knobs.
     ///
     /// # Errors
-    /// Returns the reason for which the display is gone.
+    /// Returns the reason why the display is gone.
     fn attend(&mut self, now: Nanos) -> Result<(), String> {
         let (reports, facts) = (self.attention.reports()?, self.attention.facts());
         if facts.core != self.parts {

@@ -262,8 +262,8 @@ impl DesktopState {
         !self.groups.contains_key(&set.0) && self.groups.values().any(|group| group.told.contains_key(&set))
     }
 
-    /// Returns the reason for which a window's claim to belong to this process was refused, if
-    /// there was one.
+    /// Returns the reason why a window's claim to belong to this process was refused, if there was
+    /// one.
     pub(crate) fn refusal(&self, pid: u32) -> Option<ClaimRefusal> {
         let claims = self.windows.values().filter(|window| window.claim.as_ref().is_some_and(|claim| claim.pid == pid));
         claims.filter_map(|window| window.owner.err()).next()

@@ -53,7 +53,7 @@ pub(crate) struct DisplayFacts {
 
 /// A display followed by a thread for the lifetime of this value.
 pub(crate) struct FollowedDisplay {
-    /// The last item is the reason for which the display is gone.
+    /// The last item is the reason why the display is gone.
     reports: Receiver<Result<DisplayReport, String>>,
     facts: Arc<Mutex<DisplayFacts>>,
     /// Readable when there are reports, or when the thread has ended.
@@ -105,7 +105,7 @@ impl FollowedDisplay {
     /// Returns the reports since the last call, in order.
     ///
     /// # Errors
-    /// Returns the reason for which the display is gone.
+    /// Returns the reason why the display is gone.
     pub(crate) fn reports(&self) -> Result<Vec<DisplayReport>, String> {
         // Drain first, so that a later report wakes the next call.
         rustix::io::read(&self.news, &mut [0; 64]).ok();
@@ -150,7 +150,7 @@ struct DisplayFollower {
     released: OwnedFd,
 }
 
-/// Reason for which the thread ends.
+/// Reason why the thread ends.
 enum FollowingEnd {
     /// The manager has dropped the display.
     Released,

@@ -14,7 +14,7 @@ use tipme_desktop::attention::WindowOwner;
 use tipme_policy::Identity;
 use tipme_sched::processes::{self, Stat};
 
-/// Reason for which a claim is refused.
+/// Reason why a claim is refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum ClaimRefusal {
     /// The process of the window is unknown.

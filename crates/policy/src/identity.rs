@@ -25,7 +25,7 @@ impl fmt::Display for SetId {
     }
 }
 
-/// Reason for which a process belongs to a set, strongest first.
+/// Reason why a process belongs to a set, strongest first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Membership {

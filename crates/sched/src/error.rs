@@ -4,7 +4,7 @@
 use std::io;
 use std::path::PathBuf;
 
-/// Reason for which the mechanism cannot be opened.
+/// Reason why the mechanism cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum MechanismError {
     #[error("cannot open the journal {path}: {source}; name a folder that exists and that this user can write to", path = .path.display())]

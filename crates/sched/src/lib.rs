@@ -9,7 +9,7 @@
 //!    drop, and at the next start after a crash. The journal is not synced to disk: it survives a
 //!    killed process, and a machine that stops has lost the changes as well.
 //! 2. *Values set by others stay.* A process with a non-default nice value, policy or I/O priority
-//!    is left alone; if it only has a slice of its own, that slice is. The same applies to any
+//!    is left alone; if only its slice is non-default, just the slice is. The same applies to any
 //!    value that another program changes after us. Both are reported with the reason.
 //! 3. *Only reversible changes, only on admitted processes.* Owner and tree are checked directly
 //!    before each change: the effective user, since an exec can change it; the real user is checked

@@ -30,7 +30,7 @@ pub struct DesktopOwner {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Offer {
     pub backend: Backend,
-    /// Reason for which the backend is unusable; `None` if it is usable.
+    /// Reason why the backend is unusable; `None` if it is usable.
     pub unusable: Option<String>,
     /// Limits of the backend, in sentences for people.
     pub limits: Vec<String>,
@@ -66,7 +66,7 @@ fn units_offer(proc: &Path, desktop: Option<DesktopOwner>, ext: Option<&str>) ->
     Offer { backend: Backend::Systemd, unusable: units_fault(proc, desktop), limits }
 }
 
-/// Returns the reason for which systemd units cannot be weighed.
+/// Returns the reason why systemd units cannot be weighed.
 fn units_fault(proc: &Path, desktop: Option<DesktopOwner>) -> Option<String> {
     if !Path::new(SYSTEMD).is_dir() {
         return Some("systemd does not run this machine".to_owned());
@@ -145,7 +145,7 @@ fn cgroup_offer(dir: Option<&Path>, ext: Option<&str>, systemd: bool) -> Offer {
     Offer { backend: Backend::Cgroup, unusable, limits }
 }
 
-/// Returns the reason for which a group is unusable; appends its deficiencies to the limits.
+/// Returns the reason why a group is unusable; appends its deficiencies to the limits.
 fn cgroup_fault(dir: &Path, limits: &mut Vec<String>) -> Option<String> {
     let name = dir.display();
     let Some(controllers) = text(&dir.join("cgroup.controllers")) else {

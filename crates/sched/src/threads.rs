@@ -188,7 +188,7 @@ impl<W: World, L: Log> Engine<W, L> {
         wants
     }
 
-    /// Returns the reason for which a process only loses its inherited values.
+    /// Returns the reason why a process only loses its inherited values.
     fn refusal(&self, who: Identity, first: &ThreadSettings) -> Option<SkipReason> {
         self.ledger.world.admit(&first.place(who, ThreadKnob::Nice)).err()
     }

@@ -155,7 +155,7 @@ impl Bus {
         self.state.borrow_mut().until = None;
     }
 
-    /// Returns the reason for which this manager is unusable; `None` if it is usable.
+    /// Returns the reason why this manager is unusable; `None` if it is usable.
     pub(crate) fn defect(&self, service_manager: ServiceManager) -> Option<String> {
         let whose = match service_manager {
             ServiceManager::System => "systemd".to_owned(),

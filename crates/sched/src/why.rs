@@ -44,7 +44,7 @@ impl fmt::Display for Knob {
     }
 }
 
-/// Reason for which a setting was left alone.
+/// Reason why a setting was left alone.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum SkipReason {
     /// Neither the default nor ours: set by the user or another program.

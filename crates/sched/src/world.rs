@@ -148,7 +148,7 @@ impl std::fmt::Display for Value {
     }
 }
 
-/// Reason for which an operation on a place failed.
+/// Reason why an operation on a place failed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum KnobFault {
     /// The process, thread, session or group is gone.

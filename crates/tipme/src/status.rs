@@ -119,15 +119,15 @@ impl SystemState {
         }
     }
 
-    /// Returns the reasons for which a press of the key would find no cause, with remedies; `None`
-    /// if it would.
+    /// Returns the reasons why a press of the key would find no cause, with remedies; `None` if it
+    /// would.
     pub fn hindrance(&self) -> Option<String> {
         let all = self.without_recording().into_iter().chain(self.without_key()).chain(self.without_room());
         let all: Vec<String> = all.collect();
         (!all.is_empty()).then(|| all.join("; besides, "))
     }
 
-    /// Returns the reason for which nothing, or no input, is recorded.
+    /// Returns the reason why nothing, or no input, is recorded.
     fn without_recording(&self) -> Option<String> {
         match &self.recorder {
             Ok(status) if status.paused_since_ns.is_some() => Some(format!("recording is {}", paused(status))),
@@ -137,7 +137,7 @@ impl SystemState {
         }
     }
 
-    /// Returns the reason for which no key marks.
+    /// Returns the reason why no key marks.
     fn without_key(&self) -> Option<String> {
         let status = self.recorder.as_ref().ok();
         let agents = || self.agents.iter().filter_map(|(_, agent)| agent.as_ref().ok()?.as_ref());
@@ -174,7 +174,7 @@ impl SystemState {
         self.agents.iter().any(|(_, agent)| matches!(agent, Ok(Some(_))))
     }
 
-    /// Returns the reason for which no mark can be written.
+    /// Returns the reason why no mark can be written.
     fn without_room(&self) -> Option<String> {
         let (folder, bytes) = self.room.as_ref().filter(|(_, bytes)| *bytes < ROOM_MIN)?;
         let folder = folder.display();

@@ -25,7 +25,7 @@ use tipme_recorder::{RecorderOptions, Sealer, StateDirs, Tap, run};
 
 /// A user without an account.
 const USER: u32 = 4242;
-/// Real user of a confined process; only its file system user differs.
+/// Real and saved user of a confined process; only its effective user, for files, differs.
 const NOBODY: u32 = 65_534;
 
 /// Capabilities by their numbers: CHOWN, DAC_OVERRIDE, KILL, SETGID, SETUID, SYS_PTRACE, SYSLOG.

@@ -122,7 +122,7 @@ fn run(recording: &Recording, uid: u32, verb: &str) -> Output {
     command.uid(uid).gid(uid).output().unwrap()
 }
 
-/// Returns the reason for which a mark was refused; empty if it was not.
+/// Returns the reason why a mark was refused; empty if it was not.
 fn refusal(recording: &Recording, uid: u32) -> String {
     let output = run(recording, uid, "mark");
     if output.status.success() {

@@ -59,7 +59,7 @@ impl Seats {
     /// listen there.
     ///
     /// # Errors
-    /// Returns the reason for which it is not.
+    /// Returns the reason why it is not.
     pub(super) fn may_favour(&self, user: u32, server: Identity) -> Result<(), &'static str> {
         let process = processes::read(&self.proc, server.pid).filter(|process| process.identity == server);
         let process = process.ok_or("it is gone")?;

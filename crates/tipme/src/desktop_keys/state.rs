@@ -27,8 +27,8 @@ impl KeyState {
         }
     }
 
-    /// Returns the reason for which no press marks now, with the remedy; `None` if one does, or if
-    /// only the agent knows.
+    /// Returns the reason why no press marks now, with the remedy; `None` if one does, or if only
+    /// the agent knows.
     pub fn hindrance(&self) -> Option<String> {
         match self {
             KeyState::Works(_) | KeyState::OfAgent => None,
