@@ -15,25 +15,25 @@ use tipme_record::Nanos;
 use tipme_sched::processes::{self, Stat};
 use tipme_sched::{LoadFile, runnable};
 
-/// Minimum time between two looks at the processes once CPUs have been scarce for that long;
+/// Minimum time between two looks at the processes, once CPUs have been scarce for that long.
 const PERIOD: Nanos = Nanos::from_millis(4_000);
-/// minimum just after they became scarce;
+/// Minimum time between two looks just after CPUs became scarce.
 const PERIOD_MIN: Nanos = Nanos::from_millis(200);
-/// and minimum as a multiple of the CPU time of the last look: looks use at most a thousandth of a
-/// CPU, or a two-hundredth in the first ones.
+/// Minimum time between two looks as a multiple of the CPU time of the last one: looks use at most
+/// a thousandth of a CPU, or a two-hundredth in the first ones.
 const COST_FACTOR: u64 = 1_000;
 const COST_FACTOR_AT_FIRST: u64 = 200;
-/// Time for which CPUs still count as scarce after they last were,
+/// Time after the last scarcity for which CPUs still count as scarce.
 const SCARCE: Nanos = Nanos::from_millis(10_000);
-/// and gap after which scarcity starts over: a load that pauses for less is one load. Two looks a
-/// second apart are closer than this.
+/// Gap after which scarcity starts over: a load with shorter pauses is one load. Two looks a second
+/// apart are closer than this.
 const APART: Nanos = Nanos::from_millis(2_500);
-/// Share of a CPU from which a process counts as busy, in percent, including reaped children,
+/// Share of a CPU at which a process becomes busy, in percent, including reaped children.
 const BUSY_PERCENT: u64 = 4;
-/// and share down to which it stays busy,
+/// Share of a CPU down to which a process stays busy, in percent. It also stays busy if less than
+/// [`PERIOD`] has passed, in which it may not have had its turn.
 const CALM_PERCENT: u64 = 1;
-/// or if less than [`PERIOD`] has passed, in which it may not have had its turn. A single tick may
-/// be chance.
+/// Minimum number of ticks of a busy process: a single tick may be chance.
 const BUSY_TICKS_MIN: u64 = 2;
 /// Maximum number of processes to look at.
 const WALK_MAX: usize = 4096;

@@ -32,13 +32,13 @@ pub(crate) const PRESSED_MAX: usize = 256;
 
 /// Memory is short if less than this fraction of it is available.
 const SHORT_DIVISOR: u64 = 16;
-/// Memory is also short if tasks wait for it for a larger share of the time.
+/// Memory is also short if tasks wait for it for a larger share of the time, in percent.
 const SHORT_PERCENT: f32 = 10.0;
 /// Fraction of memory that processes without attention keep, however short memory is.
 const LEAST_DIVISOR: u64 = 8;
-/// Memory is plentiful if more than this fraction of it is available
+/// Memory is plentiful only if more than this fraction of it is available.
 const PLENTY_DIVISOR: u64 = 8;
-/// and tasks wait for it for a smaller share of the time.
+/// Memory is plentiful only if tasks wait for it for a smaller share of the time, in percent.
 const PLENTY_PERCENT: f32 = 1.0;
 /// Time for which memory must be plentiful before the hogs are released.
 const PLENTY_FOR: Nanos = Nanos::from_secs(10);
