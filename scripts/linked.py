@@ -2,10 +2,14 @@
 """What is linked into the programs: their packages from Cargo's lock file, without build tools and macros."""
 
 import json
+import pathlib
+import re
 import subprocess
 
 TARGET = "x86_64-unknown-linux-gnu"
 PROGRAMS = ("tipme", "tipme-lab")
+# Folders of C sources inside of crates; others there belong to tests and examples.
+INNER = {"libbpf-sys": "libbpf", "zstd-sys": "zstd"}
 
 
 def metadata():
@@ -37,3 +41,10 @@ def packages(programs=PROGRAMS):
 def foreign(programs=PROGRAMS):
     """Those of others."""
     return [package for package in packages(programs) if package["source"] is not None]
+
+
+def licence_files(package):
+    """The files of a package that have words about its licence."""
+    folder = pathlib.Path(package["manifest_path"]).parent
+    files = [file for place in dict.fromkeys((folder, folder / INNER.get(package["name"], ""))) for file in sorted(place.iterdir())]
+    return [file for file in files if file.is_file() and re.match(r"(?i)(un)?(licen[cs]e|copying|copyright|notice)", file.name)]

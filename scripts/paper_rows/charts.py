@@ -43,14 +43,14 @@ class Scale:
 
 
 def panel(words):
-    """A panel: `title`, `kind` (bars or points), `series` of (name, [(x, y)]), axes, and marks of (axis, value, words)."""
+    """A panel: `title`, `kind` (bars or points), `series` of (name, [(x, y)]), axes, and marks of (value on the x axis, words)."""
     return {"kind": "bars", "marks": (), "x_log": False, "y_log": False, "x": "", "y": "", **words}
 
 
 def limits(panels, axis, log):
     """One scale for all panels, so that what looks alike is alike."""
     values = [point[axis] for one in panels for _, points in one["series"] for point in points]
-    values += [value for one in panels for at, value, _ in one["marks"] if at == "xy"[axis]]
+    values += [value for one in panels for value, _ in one["marks"] if axis == 0]
     values = [value for value in values if value is not None and (value > 0 or not log)] or [0.0, 1.0]
     least, most = min(values), max(values)
     if log:
@@ -89,16 +89,10 @@ def shapes(one, x, y):
 
 def marks(one, x, y, left):
     out = []
-    for number, (axis, value, words) in enumerate(one["marks"]):
-        dash = 'stroke-dasharray="5 3"'
-        if axis == "x":
-            out += [line(x.at(value), TOP, x.at(value), y.begin, "#b02020", dash)]
-            right = x.at(value) > left + (WIDTH - LEFT) / 2
-            place = x.at(value) + (-4 if right else 4)
-            out.append(text(place, TOP + 12 + 13 * number, words, 10, "end" if right else "start"))
-        else:
-            out += [line(left, y.at(value), left + WIDTH - LEFT, y.at(value), "#b02020", dash)]
-            out.append(text(left + WIDTH - LEFT, y.at(value) - 4, words, 10, "end"))
+    for number, (value, words) in enumerate(one["marks"]):
+        right = x.at(value) > left + (WIDTH - LEFT) / 2
+        out += [line(x.at(value), TOP, x.at(value), y.begin, "#b02020", 'stroke-dasharray="5 3"'),
+                text(x.at(value) + (-4 if right else 4), TOP + 12 + 13 * number, words, 10, "end" if right else "start")]
     return out
 
 

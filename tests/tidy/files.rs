@@ -4,6 +4,7 @@
 use crate::tree::{Source, expect_none, root, rust, sources, text};
 
 const MAX_FILE_LINES: usize = 600;
+const MAX_PYTHON_LINES: usize = 250;
 const SPDX: &str = concat!("SPDX-", "License-Identifier: ");
 /// Marks of unfinished work; spelled so that this file does not hold them.
 const UNFINISHED: [&str; 3] = [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("XX", "X")];
@@ -15,6 +16,16 @@ fn files_are_short() {
     let long = sources().into_iter().filter(|source| source.text.lines().count() > MAX_FILE_LINES);
     let list = long.map(|source| source.at(source.text.lines().count())).collect();
     expect_none(list, "files over 600 lines; split them by what they are about");
+}
+
+#[test]
+fn python_files_are_shorter() {
+    let first = |source: &Source| source.text.lines().next().unwrap_or_default().to_owned();
+    let is_python = |source: &Source| source.has_ending(&["py"]) || first(source).contains("python");
+    let python: Vec<Source> = sources().into_iter().filter(is_python).collect();
+    assert!(python.len() > 50, "the Python files were not found");
+    let long = python.iter().filter(|source| source.text.lines().count() > MAX_PYTHON_LINES);
+    expect_none(long.map(|source| source.at(1)).collect(), "Python files over 250 lines; a table or Rust is better");
 }
 
 #[test]

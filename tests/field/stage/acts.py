@@ -118,17 +118,7 @@ def paging(session):
         pause(0.25, 0.5)
 
 
-def resting(_session):
-    time.sleep(2)
-
-
-ACTS = {
-    name: act
-    for name, act in globals().items()
-    if callable(act) and name in (
-        "typing", "erasing", "clicking", "selecting", "scrolling", "menu", "switching", "moving", "placing", "hovering",
-        "paging", "resting")
-}  # fmt: skip
+ACTS = {act.__name__: act for act in (typing, erasing, clicking, selecting, scrolling, menu, switching, moving, placing, hovering, paging)}
 
 
 def perform(session, names):

@@ -5,22 +5,20 @@ import os
 import pathlib
 import time
 
-from . import fault, processes
+from . import fault, processes, scripts
 from .fault import Fault
 
 GRAB = """
-import sys, time
 from Xlib import display
 d = display.Display()
 print('ready')
 for line in sys.stdin:
     d.grab_server() if line.strip() == 'grab' else d.ungrab_server()
     d.sync()
-    print(time.clock_gettime_ns(time.CLOCK_MONOTONIC))
+    print(now())
 """
 
 FLOOD = """
-import select, sys, time
 from Xlib import X, display
 d = display.Display()
 screen = d.screen()
@@ -28,21 +26,23 @@ pixmap = screen.root.create_pixmap(1200, 780, screen.root_depth)
 gc = pixmap.create_gc(function=X.GXxor, plane_mask=0x55555555, foreground=0x123456)
 print('ready')
 for line in sys.stdin:
-    print(time.clock_gettime_ns(time.CLOCK_MONOTONIC))
+    print(now())
     while not select.select([sys.stdin], [], [], 0)[0]:
         for _ in range(200):
             pixmap.poly_arc(gc, [(0, 0, 1100, 700, 0, 360 * 64)] * 40)
         d.flush()
     break
-print(time.clock_gettime_ns(time.CLOCK_MONOTONIC))
+print(now())
 """
 
 
 class Grab(Fault):
     """Another client grabs the display server."""
 
+    NAME, SOURCE = "take-screenshot", GRAB
+
     def ready(self):
-        self.client = fault.helper(self.session, "helper", GRAB)
+        self.client = scripts.start(self.session, "helper", self.NAME, self.SOURCE)
 
     def begin(self):
         fault.tell(self.client, "grab")
@@ -51,13 +51,10 @@ class Grab(Fault):
         return fault.tell(self.client, "ungrab")
 
 
-class Flood(Fault):
+class Flood(Grab):
     """Another client draws more than the display server can take."""
 
-    bounded = False
-
-    def ready(self):
-        self.client = fault.helper(self.session, "helper", FLOOD)
+    NAME, SOURCE, bounded = "draw-always", FLOOD, False
 
     def begin(self):
         fault.tell(self.client, "draw")
@@ -72,15 +69,14 @@ class Flood(Fault):
 class Hogs(Fault):
     """Busy processes: `hogs fifo 2`, `hogs nice0 20`."""
 
-    WORDS = 2
+    PARAMETERS = {"kind": "nice0", "count": "20"}
     bounded = False
     BUSY = ["sh", "-c", "while :; do :; done"]
     NICE = {}
 
-    def __init__(self, session, kind="nice0", count="20"):
-        super().__init__(session)
-        self.kind, self.count, self.started = kind, int(count), []
-        if kind == "fifo":
+    def __init__(self, session, words=""):
+        super().__init__(session, words)
+        if self.kind == "fifo":
             self.hold_s = 1.3
 
     def settle(self):
@@ -143,15 +139,11 @@ class Storm(Hogs):
 class Quota(Fault):
     """A role's group gets so little CPU time that each answer must wait for the next period: `quota server`."""
 
+    PARAMETERS = {"role": "program"}
     bounded = False
 
-    def __init__(self, session, role="program"):
-        super().__init__(session)
-        self.role = role
-
     def ready(self):
-        self.group = fault.Group("cpu", "cpu.cfs_quota_us")
-        self.group.take(self.session.roles[self.role])
+        self.group = self.grouped("cpu", "cpu.cfs_quota_us", self.role)
 
     def begin(self):
         self.group.set("cpu.cfs_period_us", "1000000")
@@ -161,10 +153,6 @@ class Quota(Fault):
         at = processes.now_ns()
         self.group.set("cpu.cfs_quota_us", "-1")
         return at
-
-    def clean(self):
-        if hasattr(self, "group"):
-            self.group.remove()
 
 
 FAULTS = {"grab": Grab, "flood": Flood, "hogs": Hogs, "starved": Starved, "storm": Storm, "quota": Quota}

@@ -22,7 +22,7 @@ KEYMAP = """
 import subprocess
 print("ready")
 for line in sys.stdin:
-    print(time.clock_gettime_ns(time.CLOCK_MONOTONIC))
+    print(now())
     until = time.monotonic() + 2.5
     while time.monotonic() < until:
         subprocess.run("xmodmap -pke | xmodmap -", shell=True)
@@ -32,17 +32,13 @@ for line in sys.stdin:
 class Titles(Fault):
     """A terminal beside renames its window without a pause."""
 
-    bounded = False
+    HOLD_S, bounded = 3.2, False
 
     @staticmethod
     def prepare(session):
         scripts.write(session, "titles", TITLES)
         os.mkfifo(session.folder / "home/gate")
         scripts.own(session.folder / "home/gate")
-
-    def __init__(self, session):
-        super().__init__(session)
-        self.hold_s = 3.2
 
     def begin(self):
         (self.session.folder / "home/gate").write_text("go")
@@ -52,11 +48,7 @@ class Titles(Fault):
 class Keymap(Fault):
     """A script changes the keymap again and again, and each client reads it each time."""
 
-    bounded = False
-
-    def __init__(self, session):
-        super().__init__(session)
-        self.hold_s = 2.6
+    HOLD_S, bounded = 2.6, False
 
     def settle(self):
         self.script = scripts.start(self.session, "helper", "keymap-sync", KEYMAP)
@@ -69,8 +61,7 @@ class Keymap(Fault):
 class HotKeys(stopping.Stop):
     """A daemon of hot keys grabs some keys synchronously, and is stopped: the keyboard waits for it."""
 
-    def __init__(self, session):
-        super().__init__(session, "daemon")
+    PARAMETERS, who = {}, "daemon"
 
     @staticmethod
     def prepare(session):
@@ -97,24 +88,20 @@ class FontPath(files.Remote):
 class Mirrored(stopping.Stop):
     """The session of a terminal multiplexer is shown in a second terminal, which is stopped."""
 
+    PARAMETERS, who = {}, "beside"
+
     @staticmethod
     def prepare(session):
         scripts.write(session, "mirror", "until screen -x; do sleep 0.3; done\n", shell=True)
-
-    def __init__(self, session):
-        super().__init__(session, "beside")
 
 
 class Weighted(contention.Hogs):
     """The group of a role has a small weight, and busy processes of the same user another: `weighted server`."""
 
-    def __init__(self, session, role="program"):
-        super().__init__(session, "nice0", "6")
-        self.role = role
+    PARAMETERS, kind, count = {"role": "program"}, "nice0", "6"
 
     def ready(self):
-        self.group = fault.Group("cpu", "cpu.shares")
-        self.group.take(self.session.roles[self.role])
+        self.group = self.grouped("cpu", "cpu.shares", self.role)
 
     def begin(self):
         self.group.set("cpu.shares", "2")
@@ -124,11 +111,6 @@ class Weighted(contention.Hogs):
         at = super().end()
         self.group.set("cpu.shares", "1024")
         return at
-
-    def clean(self):
-        super().clean()
-        if hasattr(self, "group"):
-            self.group.remove()
 
 
 FAULTS = {

@@ -2,11 +2,11 @@
 """The table of results, for docs/results."""
 
 import datetime
-import os
-import pathlib
 import platform
 
-from . import play, replay, truth
+from shared import machine
+
+from . import replay, truth
 
 HEAD = """# The field test
 
@@ -21,23 +21,12 @@ within 15 % or 50 ms. A calm session with a finding is false, unless the screen 
 """
 
 
-def processor():
-    for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            return line.partition(":")[2].strip()
-    return platform.machine()
-
-
 def conditions(runs):
     known = sorted({run.truth["time"][:10] for run in runs})
     dates = f"{known[0]} to {known[-1]}" if known else "no runs"
     diagnosed = datetime.date.today().isoformat()
     kernel = ".".join(platform.release().split(".")[:2])
-    return f"Recorded {dates}, diagnosed {diagnosed} at commit {play.commit()}; {processor()}, {cpus()}, kernel {kernel}."
-
-
-def cpus():
-    return f"{len(os.sched_getaffinity(0))} CPUs"
+    return f"Recorded {dates}, diagnosed {diagnosed} at commit {machine.commit()}; {machine.processor()}, kernel {kernel}."
 
 
 def rows(title, counts):

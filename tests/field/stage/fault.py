@@ -4,9 +4,9 @@
 import os
 import pathlib
 import random
-import subprocess
-import sys
 import time
+
+from shared import until
 
 from . import processes
 
@@ -14,14 +14,18 @@ from . import processes
 class Fault:
     """A fault does nothing by itself; kinds of faults say what."""
 
-    # Words after its name in the table, at most.
-    WORDS = 1
+    # The words after its name in the table: attributes, with their values where there are no words.
+    PARAMETERS = {}
+    # How long it lasts, in seconds; one to two where nothing is said.
+    HOLD_S = None
     # The screen answers only after the fault's end, which is known.
     bounded = True
 
-    def __init__(self, session):
-        self.session = session
-        self.hold_s = random.uniform(1.2, 2.4)
+    def __init__(self, session, words=""):
+        given = words.split(" ", max(0, len(self.PARAMETERS) - 1)) if words else ()
+        vars(self).update(self.PARAMETERS | dict(zip(self.PARAMETERS, given)))
+        self.session, self.undo = session, []
+        self.hold_s = self.HOLD_S or random.uniform(1.2, 2.4)
 
     def names(self):
         """What the acts may refer to."""
@@ -45,7 +49,33 @@ class Fault:
         return processes.now_ns()
 
     def clean(self):
-        """After the mark."""
+        """After the mark: what was made is undone, the last first."""
+        while self.undo:
+            self.undo.pop()()
+
+    def grouped(self, mount, needed, role):
+        """A control group with what runs in a role."""
+        group = Group(mount, needed)
+        self.undo.append(group.remove)
+        group.take(self.session.roles[role])
+        return group
+
+    def ends(self, process):
+        """A helper that ends with the fault."""
+        self.undo.append(lambda: processes.end({process.pid}))
+        return process
+
+    def unmounts(self, place, lazily=False):
+        """A mount that goes with the fault."""
+        self.undo.append(lambda: unmount(place, lazily))
+
+
+def unmount(place, lazily):
+    for _ in range(0 if lazily else 20):
+        if processes.start(["umount", place], as_user=False).wait() == 0:
+            return
+        time.sleep(0.3)
+    processes.start(["umount", "-l", place], as_user=False).wait()
 
 
 class Group:
@@ -80,17 +110,6 @@ class Group:
         self.path.rmdir()
 
 
-def helper(session, role, source, *words, as_user=True):
-    """A program of a few lines beside the victim; gives it when it has said that it is ready."""
-    command = [sys.executable, "-B", "-u", "-c", source, *words]
-    process = session.start(role, command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, as_user=as_user)
-    said = process.stdout.readline().strip()
-    if not said.startswith("ready"):
-        raise processes.CannotRun(f"{role} did not start: {(session.folder / f'{role}.log').read_text()[-300:]}")
-    process.said = said.removeprefix("ready").strip()
-    return process
-
-
 def tell(process, line=""):
     """A line to a helper; gives when, after the helper has confirmed it."""
     process.stdin.write(line + "\n")
@@ -107,10 +126,6 @@ def named(pid, name):
 
 def child(pid, timeout_s=5, name=None):
     """The youngest descendant of a process, or the youngest of a name."""
-    limit = time.monotonic() + timeout_s
-    while time.monotonic() < limit:
-        below = [one for one in processes.descendants(pid) if not name or named(one, name)]
-        if below:
-            return max(below, key=lambda one: (processes.status(one) or ("", 0, 0))[2])
-        time.sleep(0.1)
-    raise processes.CannotRun(f"process {pid} has no child {name or ''}")
+    below = until(lambda: [one for one in processes.descendants(pid) if not name or named(one, name)],
+                  f"process {pid} has no child {name or ''}", timeout_s, 0.1)
+    return max(below, key=lambda one: (processes.status(one) or ("", 0, 0))[2])

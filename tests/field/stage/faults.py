@@ -4,6 +4,8 @@
 import random
 import time
 
+from shared import until
+
 from . import acts, contention, display, files, inside, mounted, processes, programs, services, shells, stopping, truth
 from . import volumes, waiting
 
@@ -19,7 +21,7 @@ UPPER = 0.75
 
 def make(session, scenario):
     name, _, words = scenario.fault.partition(" ")
-    return FAULTS[name](session, *words.split(" ", FAULTS[name].WORDS - 1)) if words else FAULTS[name](session)
+    return FAULTS[name](session, words)
 
 
 def prepare(session):
@@ -106,11 +108,7 @@ def finish(said, scenario, region):
 
 def wait_for_answer(session, said):
     """Until the screen has changed after the fault, and is quiet."""
-    limit = time.monotonic() + 8
-    while time.monotonic() < limit:
-        time.sleep(0.1)
-        if truth.first_after(session.screen.changes(), said["fault_end_ns"]):
-            break
+    until(lambda: truth.first_after(session.screen.changes(), said["fault_end_ns"]), None, 8, 0.1)
     session.wait_quiet(5)
 
 

@@ -3,15 +3,16 @@
 
 import os
 import signal
-import subprocess
 import time
 
-from . import fault, processes, stopping
+from shared import until
+
+from . import fault, processes, scripts, stopping, volumes
 from .fault import Fault
 from .wayland import compositors
 
 DAEMON = """
-import errno, os, stat, sys, time
+import errno, stat
 import fuse
 fuse.fuse_python_api = (0, 2)
 class Remote(fuse.Fuse):
@@ -33,15 +34,14 @@ class Remote(fuse.Fuse):
         return b'# note\\n'[offset:offset + size]
 remote = Remote(dash_s_do='setsingle')
 remote.parse(['-f', '-s', '-o', 'allow_other,attr_timeout=0,entry_timeout=0,negative_timeout=0', sys.argv[1]])
-print('ready', flush=True)
+print('ready')
 remote.main()
 """
 
 DISK = """
-import os, subprocess, sys, time
-print('ready', flush=True)
+print('ready')
 for line in sys.stdin:
-    print(time.clock_gettime_ns(time.CLOCK_MONOTONIC), flush=True)
+    print(now())
     os.execvp('dd', ['dd', 'if=/dev/zero', 'of=' + sys.argv[1] + '/copy', 'bs=1M', 'count=' + sys.argv[2]])
 """
 
@@ -52,12 +52,10 @@ class Remote(Fault):
     def ready(self):
         self.place = self.session.folder / "home/remote"
         self.place.mkdir()
-        self.daemon = fault.helper(self.session, "helper", DAEMON, self.place, as_user=False)
-        limit = time.monotonic() + 10
-        while not os.path.ismount(self.place):
-            if time.monotonic() > limit:
-                raise processes.CannotRun("the file system in user space was not mounted")
-            time.sleep(0.05)
+        self.daemon = scripts.start(self.session, "helper", "remote-files", DAEMON, self.place, as_user=False)
+        self.unmounts(self.place, lazily=True)
+        self.undo.append(lambda: processes.send(self.daemon.pid, signal.SIGCONT))
+        until(lambda: os.path.ismount(self.place), "the file system in user space was not mounted", 10)
 
     def begin(self):
         stopping.signalled(self.session, "STOP", self.daemon.pid)
@@ -67,11 +65,6 @@ class Remote(Fault):
         at = processes.now_ns()
         stopping.signalled(self.session, "CONT", self.daemon.pid)
         return at
-
-    def clean(self):
-        if hasattr(self, "daemon"):
-            processes.send(self.daemon.pid, signal.SIGCONT)
-            subprocess.run(["umount", "-l", str(self.place)], capture_output=True, check=False)
 
 
 class Settings(Remote):
@@ -83,27 +76,18 @@ class Settings(Remote):
         time.sleep(0.2)
 
 
-class Disk(Fault):
+class Disk(volumes.Volume):
     """A large copy to a disk of the session's own, with a journal that orders the data of all."""
 
-    bounded = False
     SIZE_MIB, COPY_MIB = 4400, 3600
+    OPTIONS = "loop,noatime,data=ordered,nodelalloc"
+
+    def make(self, image):
+        scripts.run(["mke2fs", "-q", "-F", "-t", "ext4", "-E", "lazy_itable_init=0", image], as_user=False)
 
     def ready(self):
-        base = self.session.folder
-        self.place = base / "home/disk"
-        self.place.mkdir()
-        image = base / "disk.image"
-        for words in (
-            ["truncate", "-s", f"{self.SIZE_MIB}M", image],
-            ["mke2fs", "-q", "-F", "-t", "ext4", "-E", "lazy_itable_init=0", image],
-            ["mount", "-o", "loop,noatime,data=ordered,nodelalloc", image, self.place],
-            ["chmod", "777", self.place],
-        ):
-            done = subprocess.run([str(word) for word in words], capture_output=True, text=True, check=False)
-            if done.returncode != 0:
-                raise processes.CannotRun(f"no disk of its own: {done.stderr.strip()}")
-        self.copy = fault.helper(self.session, "helper", DISK, self.place, str(self.COPY_MIB))
+        super().ready()
+        self.copy = self.ends(scripts.start(self.session, "helper", "nightly-backup", DISK, self.place, self.COPY_MIB))
 
     def begin(self):
         fault.tell(self.copy)
@@ -113,15 +97,6 @@ class Disk(Fault):
         """The copy ends when it ends."""
         self.copy.wait()
         return processes.now_ns()
-
-    def clean(self):
-        if hasattr(self, "copy"):
-            processes.end({self.copy.pid})
-        for _ in range(20):
-            if subprocess.run(["umount", str(self.place)], capture_output=True, check=False).returncode == 0:
-                return
-            time.sleep(0.3)
-        subprocess.run(["umount", "-l", str(self.place)], capture_output=True, check=False)
 
 
 FAULTS = {"remote": Remote, "settings": Settings, "disk": Disk}

@@ -3,7 +3,7 @@
 
 import dataclasses
 
-from . import keep, table, truth
+from . import keep, scenarios, truth
 
 # The interval is right within this share of the truth, or this many milliseconds.
 SHARE, FLOOR_MS = 0.15, 50
@@ -76,10 +76,10 @@ def judge_calm(judged):
 
 def accepted(known):
     """What may be said: from the table of today, or as it was when the run was made."""
-    scenario = table.find(known["scenario"])
+    scenario = scenarios.ALL.get(known["scenario"])
     if scenario:
-        return [list(pair) for pair in scenario.accept], list(scenario.milestones)
-    return known.get("accept", []), known.get("milestones", [])
+        return scenario.accept
+    return known.get("accept", [])
 
 
 def judge_fault(judged):
@@ -88,15 +88,13 @@ def judge_fault(judged):
     if verdict["exit"] == keep.EMPTY or not findings:
         judged.result, judged.why = "none", "no finding"
         return
-    pairs, milestones = accepted(known)
-    wrong = [why for why in (cause(known, findings[0], pairs), interval(known, verdict), milestone(verdict, milestones)) if why]
+    wrong = [why for why in (cause(known, findings[0], accepted(known)), interval(known, verdict)) if why]
     judged.result, judged.why = ("wrong", ", ".join(wrong)) if wrong else ("right", "")
 
 
 def right_cause(judged):
     """Whether kind and culprit of the first finding are accepted; in a calm session nothing is."""
-    pairs, _ = accepted(judged.truth)
-    return judged.truth["kind"] == "fault" and not cause(judged.truth, judged.verdict["findings"][0], pairs)
+    return judged.truth["kind"] == "fault" and not cause(judged.truth, judged.verdict["findings"][0], accepted(judged.truth))
 
 
 def cause(known, finding, pairs):
@@ -143,11 +141,6 @@ def interval(known, verdict):
 def fits(true, said):
     near = abs(said["latency_ms"] - true["ms"]) <= max(FLOOR_MS, SHARE * true["ms"])
     return near and min(true["end_ns"], said["end_ns"]) > max(true["start_ns"], said["start_ns"])
-
-
-def milestone(verdict, wanted):
-    said = verdict["interval"].get("milestone")
-    return f"milestone {said}" if said and wanted and said not in wanted else ""
 
 
 def judged(folder, verdict=None):

@@ -10,10 +10,11 @@ import datetime
 import subprocess
 import time
 
-from . import acts, document, play, processes, programs
-from .scenarios import Scenario
+from shared import machine
+
+from . import acts, processes, programs
+from .scenarios import TABLE, Scenario
 from .wayland import debuglog, session
-from .wayland_rows import SHELL, TEXT
 
 PAIRS = (
     ("foot", "sway"),
@@ -130,7 +131,8 @@ def compare(true, said, begin, end):
 
 def one(options, program, compositor, after):
     """By name: how many, missed, wrong."""
-    scenario = Scenario(program, compositor, acts=SHELL if programs.PROGRAMS[program].shell else TEXT)
+    acts_of = "wayland-shell" if programs.PROGRAMS[program].shell else "wayland-text"
+    scenario = Scenario(program, compositor, acts=tuple(TABLE["acts"][acts_of]))
     with Session(scenario, options.tipme, after) as opened:
         acts.perform(opened, scenario.acts)
         opened.cover()
@@ -179,7 +181,7 @@ many were missed and wrong, where any was. Written by `make labels`.
 
 def write(path, rows):
     when = datetime.date.today().isoformat()
-    lines = [HEAD, f"{when}, commit {play.commit()}, {document.processor()}, {document.cpus()}.", ""]
+    lines = [HEAD, f"{when}, commit {machine.commit()}, {machine.processor()}.", ""]
     lines += ["| program | recorder | " + " | ".join(NAMES) + " |", "|---" * (len(NAMES) + 2) + "|"]
     lines += [f"| {title} | {order} | " + " | ".join(cell(counts[name]) for name in NAMES) + " |" for title, order, counts in rows]
     for order in ("before", "after"):

@@ -4,11 +4,11 @@
 import pathlib
 import time
 
-from . import processes, scripts
+from . import scripts
 from .scripts import Logged
 
 SCANNER = """
-import ctypes, struct, select, threading
+import ctypes, struct
 libc = ctypes.CDLL(None, use_errno=True)
 libc.fanotify_mark.argtypes = [ctypes.c_int, ctypes.c_uint, ctypes.c_uint64, ctypes.c_int, ctypes.c_char_p]
 group = libc.fanotify_init(0x5, os.O_RDONLY)
@@ -20,7 +20,7 @@ while True:
     for source in select.select([group, sys.stdin], [], [])[0]:
         if source is sys.stdin:
             hold = bool(sys.stdin.readline()) or sys.exit()
-            print(time.clock_gettime_ns(time.CLOCK_MONOTONIC))
+            print(now())
             continue
         data = os.read(group, 4096)
         while data:
@@ -36,7 +36,7 @@ while True:
 """
 
 AUTOMOUNT = """
-import ctypes, fcntl, struct
+import ctypes, struct
 place = sys.argv[1]
 read, write = os.pipe()
 libc = ctypes.CDLL(None, use_errno=True)
@@ -60,7 +60,7 @@ while True:
 """
 
 LEASE = """
-import fcntl, signal
+import signal
 file = os.open(sys.argv[1], os.O_RDWR)
 fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK)
 def wanted(*_):
@@ -85,19 +85,17 @@ size += len(zlib.compress(sys.stdin.buffer.read(), 9))
 class Scanner(Logged):
     """A scanner must allow each open below a mount, and takes its time: `scanner computing`."""
 
-    def __init__(self, session, how="sleeping"):
-        super().__init__(session)
-        self.how = how
+    PARAMETERS = {"how": "sleeping"}
 
     def ready(self):
         self.place = self.session.folder / "home/inbox"
         self.place.mkdir()
         scripts.run(["mount", "-t", "tmpfs", "scan", self.place], as_user=False)
-        self.mounted = True
+        self.unmounts(self.place, lazily=True)
         (self.place / "letter").write_text("dear reader\n")
         scripts.own(self.place / "letter")
         words = (self.place, self.how)
-        self.scanner = scripts.start(self.session, "helper", "onaccess-scan", SCANNER, *words, as_user=False)
+        self.scanner = self.ends(scripts.start(self.session, "helper", "onaccess-scan", SCANNER, *words, as_user=False))
 
     def begin(self):
         super().begin()
@@ -105,25 +103,15 @@ class Scanner(Logged):
         self.scanner.stdin.flush()
         self.scanner.stdout.readline()
 
-    def clean(self):
-        if hasattr(self, "scanner"):
-            processes.end({self.scanner.pid})
-        if hasattr(self, "mounted"):
-            processes.start(["umount", "-l", self.place], as_user=False).wait()
-
 
 class Automount(Logged):
     """A directory is mounted when somebody enters it, from a server that answers late and does not have it."""
 
     def ready(self):
-        self.place = self.session.folder / "home/net"
-        self.place.mkdir()
-        self.daemon = scripts.start(self.session, "helper", "automount-net", AUTOMOUNT, self.place, as_user=False)
-
-    def clean(self):
-        if hasattr(self, "daemon"):
-            processes.end({self.daemon.pid})
-            processes.start(["umount", "-l", self.place], as_user=False).wait()
+        place = self.session.folder / "home/net"
+        place.mkdir()
+        self.unmounts(place, lazily=True)
+        self.ends(scripts.start(self.session, "helper", "automount-net", AUTOMOUNT, place, as_user=False))
 
 
 class FileServer(Logged):
@@ -143,14 +131,10 @@ class CoreDump(Logged):
 
     def ready(self):
         handler = scripts.write(self.session, "core-handler", COREDUMP)
-        self.before = self.PATTERN.read_text()
+        before = self.PATTERN.read_text()
+        self.undo += [lambda: time.sleep(0.1), lambda: self.PATTERN.write_text(before)]
         # The pattern takes 127 letters at most; the handler runs as root.
         self.PATTERN.write_text(f"|{handler}")
-
-    def clean(self):
-        if hasattr(self, "before"):
-            self.PATTERN.write_text(self.before)
-            time.sleep(0.1)
 
 
 FAULTS = {"scanner": Scanner, "automount": Automount, "file-lease": FileServer, "core-dump": CoreDump}

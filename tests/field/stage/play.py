@@ -5,8 +5,9 @@ import datetime
 import platform
 import random
 import signal
-import subprocess
 import time
+
+from shared import machine
 
 from . import acts, faults, judge, keep, processes, truth
 from . import session as x11
@@ -16,11 +17,6 @@ from .wayland import session as wayland
 RUN_MAX_S = 240
 # Changes that are kept with the truth, from the end.
 CHANGES_MAX = 20_000
-
-
-def commit():
-    words = ["git", "-C", str(keep.pathlib.Path(__file__).parent), "rev-parse", "--short", "HEAD"]
-    return subprocess.run(words, capture_output=True, text=True, check=False).stdout.strip()
 
 
 def about(session, scenario):
@@ -35,7 +31,7 @@ def about(session, scenario):
         "injector": scenario.injector,
         "time": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
         "machine": f"{platform.system()} {platform.release()}",
-        "commit": commit(),
+        "commit": machine.commit(),
         "roles": session.roles,
         "window": session.windows.words(session.window).strip(),
     }

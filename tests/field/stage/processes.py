@@ -7,20 +7,18 @@ orphans. So everything is ended by its own process id, and nothing else on the m
 
 import ctypes
 import os
-import pathlib
 import pwd
 import signal
 import subprocess
 import time
 
+from shared import CannotRun
+from shared.proc import comm, command_line, descendants, parents, status
+
 USER = "tipme-field"
 PR_SET_CHILD_SUBREAPER = 36
 # How long processes may take to end by themselves, in seconds.
 END_MAX_S = 1.0
-
-
-class CannotRun(Exception):
-    """Why a session could not be set up."""
 
 
 def now_ns():
@@ -50,52 +48,6 @@ def start(words, env=None, as_user=True, **options):
         entry = user()
         options.update(user=entry.pw_uid, group=entry.pw_gid, extra_groups=[])
     return subprocess.Popen([str(word) for word in words], env=env, start_new_session=True, **options)
-
-
-def status(pid):
-    """State, parent and start time of a process; nothing where it is gone."""
-    try:
-        text = pathlib.Path(f"/proc/{pid}/stat").read_text(errors="replace")
-    except OSError:
-        return None
-    fields = text.rpartition(")")[2].split()
-    return fields[0], int(fields[1]), int(fields[19])
-
-
-def comm(pid):
-    try:
-        return pathlib.Path(f"/proc/{pid}/comm").read_text(errors="replace").strip()
-    except OSError:
-        return ""
-
-
-def command_line(pid):
-    try:
-        return pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
-    except OSError:
-        return ""
-
-
-def parents():
-    """From each process of the machine to its parent; dead ones are left out."""
-    found = {}
-    for name in os.listdir("/proc"):
-        known = status(name) if name.isdigit() else None
-        if known and known[0] != "Z":
-            found[int(name)] = known[1]
-    return found
-
-
-def descendants(root=None):
-    """All living processes below one, this process where none is named."""
-    root = root or os.getpid()
-    table, below = parents(), {root}
-    grown = True
-    while grown:
-        more = {pid for pid, parent in table.items() if parent in below} - below
-        below |= more
-        grown = bool(more)
-    return below - {root}
 
 
 def table(root=None):

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Unmodified programs: how each is started, and by what its window is known."""
+"""How unmodified programs are started; their table is programs.toml."""
 
 import dataclasses
 import os
 import pathlib
 import time
+import tomllib
 
 from . import processes
 
@@ -22,8 +23,6 @@ class Program:
     prelude: str = ""
     # Seconds to wait after its window is there.
     settle_s: float = 0.5
-    # The caret or something else changes by itself.
-    blinks: bool = True
     # Return starts a command.
     shell: bool = False
     # So long after a button was pressed by its key its toolkit clicks it: GTK 4's ACTIVATE_TIMEOUT, QAbstractButton::animateClick.
@@ -39,58 +38,8 @@ user_pref("browser.startup.homepage_override.mstone", "ignore");
 user_pref("app.update.enabled", false);
 user_pref("termsofuse.bypassNotification", true);
 """
-XTERM = ("xterm", "-geometry", "84x28+40+40", "-fa", "Monospace", "-fs", "10", "-e")
-BASH = ("bash", "--norc", "-i")
-RC = ("bash", "--rcfile", "{home}/rc", "-i")
-TERMINAL = {"blinks": False, "shell": True}
-MENUS = {"menu": "alt+f", "menu_at": (20, 12)}
-PAGES = {"usual": ("paging", "paging"), "blinks": False}
-FILES = {"usual": ("paging", "clicking", "paging"), "blinks": False}
-EMACS = ("emacs", "-q", "--no-splash", "-g", "80x30+60+60")
-PROFILE = "--user-data-dir={home}/profile"
-CHROMIUM = ("chromium", "--no-first-run", "--no-default-browser-check", "--window-size=900,600", "--window-position=60,60",
-            "--password-store=basic", PROFILE, "file://{home}/page.html")  # fmt: skip
-
-PROGRAMS = {
-    "foot": Program(("foot", *BASH), "foot", **TERMINAL),
-    "foot-vim": Program(("foot", "vim", "-u", "NONE", "--not-a-term"), "foot", blinks=False, prelude="iab"),
-    "kwrite": Program(("kwrite", "{home}/note.txt"), "kwrite", settle_s=3),
-    "xterm": Program((*XTERM, *BASH), "^xterm", **TERMINAL),
-    "xterm-rc": Program((*XTERM, *RC), "^xterm", **TERMINAL),
-    "xterm-fish": Program((*XTERM, "fish"), "^xterm", settle_s=1, **TERMINAL),
-    "foot-rc": Program(("foot", *RC), "foot", **TERMINAL),
-    "xterm-history": Program((*XTERM, "env", "HISTFILE={home}/remote/letter", "PROMPT_COMMAND=history -a", *BASH), "^xterm", **TERMINAL),
-    "xterm-filter": Program((*XTERM, "env", "LESSOPEN=|colourise %s", "less", "/etc/services", "one.log"), "^xterm", **PAGES),
-    "xterm-less": Program((*XTERM, "less", "/etc/services"), "^xterm", **PAGES),
-    "xterm-vim": Program((*XTERM, "vim", "-u", "NONE", "--not-a-term"), "^xterm", blinks=False, prelude="iab"),
-    "tmux": Program((*XTERM, "tmux", "-f", "/dev/null", "new-session", *BASH), "^xterm", settle_s=1, **TERMINAL),
-    "tmux-rc": Program((*XTERM, "tmux", "-f", "/dev/null", "new-session"), "^xterm", settle_s=1, **TERMINAL),
-    "tmux-vim": Program((*XTERM, "tmux", "-f", "/dev/null", "new-session", "vim -u NONE -n"), "^xterm", blinks=False,
-                        prelude="iab", settle_s=1),
-    "xfce4-terminal": Program(("xfce4-terminal", "--disable-server"), "xfce4-terminal", settle_s=1, **TERMINAL),
-    "screen": Program((*XTERM, "screen", "-c", "/dev/null", *BASH), "^xterm", settle_s=1, **TERMINAL),
-    "qterminal": Program(("qterminal", "-e", "bash --norc -i"), "qterminal", settle_s=2, **TERMINAL),
-    "mousepad": Program(("mousepad",), "mousepad", **MENUS),
-    "mousepad-ibus": Program(("sh", "-c", "ibus-daemon --panel disable & sleep 3; GTK_IM_MODULE=ibus exec mousepad"),
-                             "mousepad", **MENUS),
-    "featherpad": Program(("featherpad",), "featherpad", **MENUS),
-    "gnome-text-editor": Program(("gnome-text-editor", "-s"), "text.editor", settle_s=2),
-    "emacs": Program(EMACS, "emacs", settle_s=2, menu_at=(20, 8), body=(0.5, 0.5)),
-    "gvim": Program(("gvim", "-u", "NONE", "-f", "-geometry", "80x28"), "gvim", prelude="iab", settle_s=1.5),
-    "idle": Program(("idle", "-n"), "idle|shell", settle_s=2, menu_at=(20, -10)),
-    "panel": Program(("/usr/bin/python3", "-B", "{home}/panel.py"), "panel", settle_s=2, body=(0.5, 0.3), acts_after_ms=250),
-    "dial": Program(("/usr/bin/python3", "-B", "{home}/dial.py"), "dial", settle_s=2, body=(0.5, 0.3), acts_after_ms=100),
-    "restless": Program(("/usr/bin/python3", "-B", "{home}/restless.py"), "restless", settle_s=3),
-    "tk": Program(("/usr/bin/python3", "-B", "{home}/button.py"), "button", settle_s=1),
-    "swing": Program(("java", "-cp", "{home}", "Button"), "Button", settle_s=3),
-    "pcmanfm": Program(("pcmanfm", "--no-desktop", "/usr/share"), "pcmanfm", settle_s=2, **MENUS, **FILES),
-    "thunar": Program(("thunar", "/usr/share"), "thunar", settle_s=2, **MENUS, **FILES),
-    "chromium": Program(CHROMIUM, "chromium", settle_s=6, body=(0.5, 0.7)),
-    "firefox": Program(("firefox-esr", "--no-remote", "--profile", "{home}/fox", "file://{home}/page.html"), "firefox",
-                       settle_s=10, body=(0.5, 0.4)),
-    "libreoffice": Program(("soffice", "--writer", "--norestore", "--nologo", "--nofirststartwizard"), "libreoffice.*writer",
-                           settle_s=10, menu="alt+f"),
-}  # fmt: skip
+TABLE = tomllib.loads(VICTIMS.with_name("programs.toml").read_text())
+PROGRAMS = {name: Program(**keys) for name, keys in TABLE.items()}
 
 
 def start(session):

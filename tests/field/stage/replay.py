@@ -5,7 +5,7 @@ import collections
 import concurrent.futures
 import os
 
-from . import faults, judge, keep, scenarios, table
+from . import faults, judge, keep, scenarios
 
 GOOD = ("right", "silent", "still")
 # The lower bounds of the buckets of the reliability table.
@@ -109,7 +109,7 @@ def measure_again(folders):
     """The truth of faults, from the logs that were kept, by today's table."""
     for folder in folders:
         said = keep.read(folder / "truth.json")
-        scenario = table.find(said["scenario"])
+        scenario = scenarios.ALL.get(said["scenario"])
         if scenario and said["kind"] == "fault" and "acts_ns" in said:
             name, _, words = scenario.fault.partition(" ")
             said["bounded"] = faults.FAULTS[name].bounded

@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What a scenario is, and where it was declared."""
+"""What a scenario is; the table of all of them is scenarios.toml."""
 
 import dataclasses
-
+import pathlib
+import tomllib
 
 WAYLAND = ("sway", "mutter", "kwin_wayland")
+TABLE = tomllib.loads(pathlib.Path(__file__).resolve().parent.parent.joinpath("scenarios.toml").read_text())
 
 
 @dataclasses.dataclass(frozen=True)
 class Scenario:
-    """One row of the tables of calm sessions and of faults."""
+    """One row of the table."""
 
     program: str
     manager: str = "openbox"
@@ -18,9 +20,8 @@ class Scenario:
     # Calm sessions: the acts. Faults: the name of the fault, and its words.
     acts: tuple = ()
     fault: str = ""
-    # What may be said: pairs of kinds (words) and roles (words); and milestones, all where none is named.
+    # Accepted causes: pairs of kinds (words) and roles (words).
     accept: tuple = ()
-    milestones: tuple = ()
     # How the truth is measured, see truth.py.
     truth: str = ""
     beside: str = ""
@@ -46,3 +47,21 @@ class Scenario:
     def wayland(self):
         """Whether a compositor of Wayland takes the place of X server and window manager."""
         return self.manager in WAYLAND
+
+
+def calm(injectors, rows):
+    for program, manager, acts, *more in rows:
+        words = TABLE["acts"].get(acts, acts) if isinstance(acts, str) else acts
+        for injector in injectors:
+            yield Scenario(program, manager, injector=injector, acts=tuple(words), **dict(*more))
+
+
+def faults(rows):
+    for title, (program, manager, fault, acts, truth, causes, *more) in rows.items():
+        accept = tuple(tuple(cause.split(": ")) for cause in ([causes] if isinstance(causes, str) else causes))
+        yield Scenario(program, manager, acts=tuple(acts), fault=fault, accept=accept, truth=truth, title=title, **dict(*more))
+
+
+ALL = {scenario.name: scenario for scenario in (
+    *calm(("lasting", "passing"), TABLE["calm"]["x11"]), *faults(TABLE["faults"]["life"]), *calm(("lasting",), TABLE["calm"]["wayland"]),
+    *faults(TABLE["faults"]["wayland"]), *faults(TABLE["faults"]["reported"]))}

@@ -5,19 +5,40 @@ import os
 import subprocess
 import time
 
+from shared import until
+
 from . import processes
 from .fault import Fault
 
 PRELUDE = """#!/usr/bin/python3 -Bu
-import os, sys, time
+import fcntl, os, select, socket, sys, threading, time
 HOME = os.path.join(os.path.dirname(os.path.realpath(__file__)), "..")
 def log(word):
     with open(os.path.join(HOME, "fault.log"), "a") as file:
-        print(word, time.clock_gettime_ns(time.CLOCK_MONOTONIC), file=file)
+        print(word, now(), file=file)
 def compute(seconds):
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         sum(range(2000))
+def now():
+    return time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+def hold():
+    print("ready"); sys.stdin.readline()
+def released(at=None):
+    print(at or now()); sys.stdin.readline()
+ANSWER = b"HTTP/1.0 200 OK\\r\\nContent-Length: 7\\r\\n\\r\\nanswer\\n"
+def listening(backlog=8):
+    server = socket.socket(); server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    server.bind(("127.0.0.1", int(open(os.path.join(HOME, "port")).read()))); server.listen(backlog)
+    return server
+def in_thread(target, *words):
+    threading.Thread(target=target, args=words, daemon=True).start()
+def answer_late(server, answer):
+    go = threading.Event()
+    def serve():
+        while True:
+            one, _ = server.accept(); go.wait(); one.sendall(answer); one.close()
+    in_thread(serve); hold(); go.set(); released()
 """
 
 
@@ -90,13 +111,12 @@ class Logged(Fault):
 
     def end(self):
         """The last end that was logged after the fault's begin."""
-        limit = time.monotonic() + self.END_MAX_S
-        while time.monotonic() < limit:
+
+        def ended():
             word, at = self.entries()[-1]
-            if word == "end" and self.begun_ns < at < processes.now_ns() - self.AGAIN_NS:
-                return at
-            time.sleep(0.05)
-        raise processes.CannotRun("the fault did not end")
+            return at if word == "end" and self.begun_ns < at < processes.now_ns() - self.AGAIN_NS else None
+
+        return until(ended, "the fault did not end", self.END_MAX_S)
 
     def begin(self):
         self.begun_ns = processes.now_ns()

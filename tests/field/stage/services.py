@@ -20,54 +20,43 @@ Exec={command}
 
 # A print server that holds its answers until it is told to give them.
 PRINT = """
-import socket, threading
-server = socket.socket(); server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-server.bind(("127.0.0.1", int(open(os.path.join(HOME, "port")).read()))); server.listen(8)
-go = threading.Event()
+server, go = listening(), threading.Event()
 def serve(one):
     data = b""
-    while True:
-        while b"\\r\\n\\r\\n" not in data:
-            more = one.recv(65536)
-            if not more:
-                return
-            data += more
-        log("asked"); go.wait()
-        body = b"\\x02\\x00\\x04\\x06\\x00\\x00\\x00\\x01\\x01G\\x00\\x12attributes-charset\\x00\\x05utf-8"
-        body += b"H\\x00\\x1battributes-natural-language\\x00\\x02en\\x03"
-        head = f"HTTP/1.1 200 OK\\r\\nContent-Type: application/ipp\\r\\nConnection: close\\r\\nContent-Length: {len(body)}\\r\\n\\r\\n"
-        one.sendall(head.encode() + body); one.close()
-        return
+    while b"\\r\\n\\r\\n" not in data:
+        more = one.recv(65536)
+        if not more:
+            return
+        data += more
+    log("asked"); go.wait()
+    body = b"\\x02\\x00\\x04\\x06\\x00\\x00\\x00\\x01\\x01G\\x00\\x12attributes-charset\\x00\\x05utf-8"
+    body += b"H\\x00\\x1battributes-natural-language\\x00\\x02en\\x03"
+    head = f"HTTP/1.1 200 OK\\r\\nContent-Type: application/ipp\\r\\nConnection: close\\r\\nContent-Length: {len(body)}\\r\\n\\r\\n"
+    one.sendall(head.encode() + body); one.close()
 def accept():
     while True:
-        threading.Thread(target=serve, args=(server.accept()[0],), daemon=True).start()
-threading.Thread(target=accept, daemon=True).start()
-print("ready"); sys.stdin.readline(); go.set()
-print(time.clock_gettime_ns(time.CLOCK_MONOTONIC)); sys.stdin.readline()
+        in_thread(serve, server.accept()[0])
+in_thread(accept); hold(); go.set(); released()
 """
 
 # A listener on a path that takes connections and closes them when it is told to.
 SOCKET = """
-import socket, threading
 server = socket.socket(socket.AF_UNIX); server.bind(sys.argv[1]); os.chmod(sys.argv[1], 0o777); server.listen(8)
 kept, late = [], [True]
 def accept():
     while True:
         one = server.accept()[0]
         kept.append(one) if late[0] else one.close()
-threading.Thread(target=accept, daemon=True).start()
-print("ready"); sys.stdin.readline(); late[0] = False
-at = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+in_thread(accept); hold(); late[0] = False
+at = now()
 for one in kept:
     one.close()
-print(at); sys.stdin.readline()
+released(at)
 """
 
 LOCK = """
-import fcntl
 file = open(sys.argv[1], "w"); fcntl.lockf(file, fcntl.LOCK_EX)
-print("ready"); sys.stdin.readline(); fcntl.lockf(file, fcntl.LOCK_UN)
-print(time.clock_gettime_ns(time.CLOCK_MONOTONIC)); sys.stdin.readline()
+hold(); fcntl.lockf(file, fcntl.LOCK_UN); released()
 """
 
 # A key of somebody else's, in a file.
@@ -75,16 +64,11 @@ MAKE_KEY = """mkdir -m 700 other && export GNUPGHOME=$PWD/other
 gpg -q --batch --passphrase '' --quick-gen-key somebody ed25519 sign never && gpg --export somebody > key.asc
 gpgconf --kill gpg-agent; GNUPGHOME= HOME=$PWD gpg -q --batch --homedir $PWD/.gnupg -k"""
 
-waiting.SOURCES["notifications"] = waiting.SILENT.format("org.freedesktop.Notifications")
-
 
 class Activation(Logged):
     """The message bus starts a service that ends without having taken its name: `activation 2.4`."""
 
-    NAME = "org.freedesktop.secrets"
-
-    def __init__(self, session, seconds="2.4"):
-        super().__init__(session)
+    NAME, PARAMETERS = "org.freedesktop.secrets", {"seconds": "2.4"}
 
     @staticmethod
     def prepare(session, seconds="2.4"):
@@ -99,16 +83,13 @@ class Activation(Logged):
 class Told(waiting.Held):
     """A script holds something until it is told to let go."""
 
-    SCRIPT, NAME, AS_USER = "", "", True
-
-    def __init__(self, session):
-        super().__init__(session, "")
+    SCRIPT, NAME, PARAMETERS = "", "", {}
 
     def words(self):
         return ()
 
-    def settle(self):
-        self.helper = scripts.start(self.session, "helper", self.NAME, self.SCRIPT, *self.words(), as_user=self.AS_USER)
+    def script(self):
+        return self.NAME, self.SCRIPT, *self.words()
 
 
 class Print(Told):
@@ -124,11 +105,7 @@ class Print(Told):
 class Listener(Told):
     """A service on a socket accepts connections and says nothing: `listener NAME`."""
 
-    SCRIPT = SOCKET
-
-    def __init__(self, session, name):
-        super().__init__(session)
-        self.NAME = name
+    SCRIPT, PARAMETERS = SOCKET, {"NAME": ""}
 
     def words(self):
         return (self.session.folder / "home/peer",)
@@ -145,13 +122,8 @@ class Directory(Told):
 
     def settle(self):
         self.PLACE.mkdir()
-        self.made = True
+        self.undo += [self.PLACE.rmdir, lambda: (self.PLACE / "socket").unlink(missing_ok=True)]
         super().settle()
-
-    def clean(self):
-        if hasattr(self, "made"):
-            (self.PLACE / "socket").unlink(missing_ok=True)
-            self.PLACE.rmdir()
 
 
 class Packages(Told):
@@ -185,8 +157,7 @@ class Claimed(Told):
     SCRIPT = """
 path = os.path.join(HOME, ".gnupg/pubring.kbx.lock")
 open(path, "w").write(f"{os.getpid():10d}\\n{os.uname().nodename}\\n")
-print("ready"); sys.stdin.readline(); os.unlink(path)
-print(time.clock_gettime_ns(time.CLOCK_MONOTONIC)); sys.stdin.readline()
+hold(); os.unlink(path); released()
 """
 
     def ready(self):
@@ -199,11 +170,7 @@ print(time.clock_gettime_ns(time.CLOCK_MONOTONIC)); sys.stdin.readline()
 class Stale(fault.Fault):
     """A lock that is a file, left behind by a process that has ended; it is taken away after a while."""
 
-    bounded = False
-
-    def __init__(self, session):
-        super().__init__(session)
-        self.hold_s = 5.2
+    HOLD_S, bounded = 5.2, False
 
     def settle(self):
         self.path = self.session.folder / "home/.cookies-c"

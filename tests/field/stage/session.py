@@ -13,9 +13,11 @@ import subprocess
 import tempfile
 import time
 
+from shared import until
+from shared.programs import free_port
+
 from . import faults, inject, managers, processes, programs, screen, windows
 
-TIMEOUT_S = 60
 SIZE = (1280, 800)
 # A screen is quiet when nothing larger than a caret has changed for this long.
 QUIET_S = 0.8
@@ -149,14 +151,10 @@ class Session:
         state = self.folder / "state"
         words = [self.tipme, "record", "--state-dir", state, "--display", self.display, "--hot-keys", "off", *self.RECORD]
         self.recorder = self.start("recorder", words, as_user=False, stdout=subprocess.PIPE, text=True)
-        for _ in range(100):
-            if any(state.rglob("*.sock*")) or any(path.is_socket() for path in state.rglob("*")):
-                time.sleep(0.5)
-                return
-            if self.recorder.poll() is not None:
-                break
-            time.sleep(0.1)
-        raise processes.CannotRun("the recorder did not start: " + (self.folder / "recorder.log").read_text()[-400:])
+        listens = lambda: any(path.is_socket() for path in state.rglob("*"))  # noqa: E731
+        if not until(lambda: listens() or self.recorder.poll() is not None, None, 10, 0.1) or not listens():
+            raise processes.CannotRun("the recorder did not start: " + (self.folder / "recorder.log").read_text()[-400:])
+        time.sleep(0.5)
 
     def mark(self, to):
         """Marks, and keeps the incident."""
@@ -170,22 +168,15 @@ class Session:
 
     def wait_quiet(self, timeout_s=20):
         """Waits until the screen has not changed for a while, carets aside."""
-        limit = time.monotonic() + timeout_s
-        while time.monotonic() < limit:
-            time.sleep(0.2)
+        def is_quiet():
             large = [change for change in self.screen.changes() if change[3] * change[4] > CARET_PIXELS]
-            if not large or processes.now_ns() - large[-1][0] > QUIET_S * 1e9:
-                return True
-        return False
+            return not large or processes.now_ns() - large[-1][0] > QUIET_S * 1e9
+
+        time.sleep(0.2)
+        return bool(until(is_quiet, None, timeout_s, 0.2))
 
     def place(self):
         return self.windows.place(self.window)
-
-
-def free_port():
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
 
 
 def authority(cookie, number=""):

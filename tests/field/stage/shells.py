@@ -40,6 +40,8 @@ class Tab(Logged):
 class Passphrase(Fault):
     """A tool that asks for a passphrase does so on a terminal that lies beneath, which waits for its person."""
 
+    HOLD_S = 3.0
+
     @staticmethod
     def prepare(session):
         folder = session.folder / "home/.gnupg"
@@ -50,7 +52,6 @@ class Passphrase(Fault):
     def ready(self):
         make = "gpg -q --batch --pinentry-mode loopback --passphrase pw --quick-gen-key test ed25519 sign never"
         scripts.run(["sh", "-c", f"{make} && gpgconf --kill gpg-agent"], self.session)
-        self.hold_s = 3.0
 
     def names(self):
         sleeper = fault.child(self.session.roles["beside"], name="sleep")
@@ -64,12 +65,10 @@ class Passphrase(Fault):
         return self.session.input.key("Return", expects=False)
 
 
-class Script(Logged):
+class Script(Tab):
     """A program takes its time, which another runs: `script NAME`; its begin and end are logged."""
 
-    def __init__(self, session, name):
-        super().__init__(session)
-        self.name = name
+    PARAMETERS = {"name": ""}
 
     @staticmethod
     def prepare(session, name):
@@ -77,14 +76,9 @@ class Script(Logged):
         for file, text in HOMES.get(name, {}).items():
             write_home(session, file, text)
 
-
     def ready(self):
         if self.name in MAKE:
             scripts.run(["sh", "-c", MAKE[self.name]], self.session)
-
-    def begin(self):
-        super().begin()
-        write_home(self.session, "slow", "")
 
 
 MAKE = {
@@ -123,7 +117,7 @@ OUTPUT["list-windows"] = (
 class Prompt(Fault):
     """Each prompt asks a version control system about a tree, as Git's own prompt does: `prompt small`, `prompt cold`."""
 
-    bounded = False
+    PARAMETERS, HOLD_S, bounded = {"size": "large"}, 3.0, False
     IMAGE, FILES, PER_FOLDER = "/tmp/tipme-field-tree.image", 220_000, 100
     MAKE = """
 import os, sys
@@ -134,11 +128,6 @@ for first in range(0, files, share):
         with open(f"{folder}/src/{first // 3000}/{first}/{number}.c", "w") as file:
             file.write("int one;\\n")
 """
-
-    def __init__(self, session, size="large"):
-        super().__init__(session)
-        self.size = size
-        self.hold_s = 3.0
 
     @staticmethod
     def prepare(session, size="large"):
@@ -159,14 +148,14 @@ PROMPT_COMMAND="__git_ps1 '' '\\\\\\$ '"
             scripts.run(["truncate", "-s", "900M", self.IMAGE], as_user=False)
             scripts.run(["mke2fs", "-q", "-F", "-t", "ext4", "-b", "1024", "-N", "300000", self.IMAGE], as_user=False)
         scripts.run(["mount", "-o", "loop,noatime", self.IMAGE, self.place], as_user=False)
-        self.mounted = True
+        self.unmounts(self.place, lazily=True)
         scripts.own(self.place, 0o755)
         if new:
             self.fill(self.FILES)
 
     def settle(self):
         if self.size == "cold":
-            self.limit = volumes.Limit(self.place, "read_iops", 16000)
+            volumes.limit(self, "read_iops", 16000)
 
     def end(self):
         return scripts.until_gone(self.session, "git", quiet_s=0.3)
@@ -179,22 +168,14 @@ PROMPT_COMMAND="__git_ps1 '' '\\\\\\$ '"
         if process.wait(timeout=200):
             raise processes.CannotRun("no tree under version control")
 
-    def clean(self):
-        if hasattr(self, "limit"):
-            self.limit.lift()
-        if hasattr(self, "mounted"):
-            scripts.run(["umount", "-l", self.place], as_user=False)
-
 
 class Tasks(Fault):
     """The group of the program may not have more processes, so that the shell tries again and again to start one."""
 
-    bounded = False
+    HOLD_S, bounded = 2.2, False
 
     def ready(self):
-        self.group = fault.Group("pids", "pids.max")
-        self.group.take(self.session.roles["program"])
-        self.hold_s = 2.2
+        self.group = self.grouped("pids", "pids.max", "program")
 
     def begin(self):
         self.group.set("pids.max", (self.group.path / "pids.current").read_text().strip())
@@ -205,19 +186,11 @@ class Tasks(Fault):
         time.sleep(3)
         return at
 
-    def clean(self):
-        if hasattr(self, "group"):
-            self.group.remove()
-
 
 class Refused(Fault):
     """A wrong password: the program waits before it says so."""
 
-    bounded = False
-
-    def __init__(self, session):
-        super().__init__(session)
-        self.hold_s = 4.5
+    HOLD_S, bounded = 4.5, False
 
 
 FAULTS = {

@@ -5,6 +5,8 @@ import os
 import subprocess
 import time
 
+from shared import until
+
 from . import fault, processes
 from .fault import Fault
 
@@ -20,23 +22,17 @@ def signalled(session, number, pid):
 class Stop(Fault):
     """SIGSTOP of a role, or of a child of the program by its name: `stop manager`, `stop program/less`."""
 
+    PARAMETERS = {"who": "program"}
+
     def target(self):
-        role, _, name = self.words.partition("/")
+        role, _, name = self.who.partition("/")
         pid = os.getpid() if role == "session" else self.session.roles[role]
         return fault.child(pid, name=name) if name else pid
-
-    def __init__(self, session, words="program"):
-        super().__init__(session)
-        self.words = words
 
     def begin(self):
         self.pid = self.session.roles["stopped"] = self.target()
         signalled(self.session, "STOP", self.pid)
-        limit = time.monotonic() + 2
-        while processes.status(self.pid)[0] != "T":
-            if time.monotonic() > limit:
-                raise processes.CannotRun("the process did not stop")
-            time.sleep(0.005)
+        until(lambda: processes.status(self.pid)[0] == "T", "the process did not stop", 2, 0.005)
         time.sleep(0.1)
 
     def end(self):
@@ -48,9 +44,7 @@ class Stop(Fault):
 class Selection(Stop):
     """The owner of a selection is stopped, then its text is wanted: `selection clipboard`."""
 
-    def __init__(self, session, which="clipboard"):
-        super().__init__(session, "owner")
-        self.which = which
+    PARAMETERS, who = {"which": "clipboard"}, "owner"
 
     def ready(self):
         owner = self.session.start("owner", self.session.owner(self.which))
@@ -68,18 +62,14 @@ class Freeze(Fault):
     """A role and what it has started are frozen, as a suspended service is, by the freezer of either version of control groups:
     `freeze server unified`."""
 
-    WORDS = 2
+    PARAMETERS = {"role": "program", "version": "freezer"}
     # The mount of the control groups, the file, and what is written to freeze and to thaw.
     FREEZERS = {"freezer": ("freezer.state", "FROZEN", "THAWED"), "unified": ("cgroup.freeze", "1", "0")}
 
-    def __init__(self, session, role="program", version="freezer"):
-        super().__init__(session)
-        self.role, self.version = role, version
-        self.file, self.frozen, self.thawed = self.FREEZERS[version]
-
     def ready(self):
-        self.group = fault.Group(self.version, "cgroup.procs")
-        self.group.take(self.session.roles[self.role])
+        self.file, self.frozen, self.thawed = self.FREEZERS[self.version]
+        self.group = self.grouped(self.version, "cgroup.procs", self.role)
+        self.undo.append(lambda: self.group.set(self.file, self.thawed))
 
     def begin(self):
         self.group.set(self.file, self.frozen)
@@ -90,28 +80,17 @@ class Freeze(Fault):
         self.group.set(self.file, self.thawed)
         return at
 
-    def clean(self):
-        if hasattr(self, "group"):
-            self.group.set(self.file, self.thawed)
-            self.group.remove()
-
 
 class Traced(Fault):
     """A debugger attaches to a role, and lets it go: `traced server`."""
 
-    def __init__(self, session, role="program"):
-        super().__init__(session)
-        self.role = role
+    PARAMETERS = {"role": "program"}
 
     def begin(self):
         pid = self.session.roles[self.role]
         words = ["gdb", "-nx", "-quiet", "-p", str(pid)]
         self.debugger = self.session.start("debugger", words, as_user=False, stdin=subprocess.PIPE, text=True)
-        limit = time.monotonic() + 20
-        while processes.status(pid)[0] != "t":
-            if time.monotonic() > limit:
-                raise processes.CannotRun("the debugger did not stop the process")
-            time.sleep(0.01)
+        until(lambda: processes.status(pid)[0] == "t", "the debugger did not stop the process", 20, 0.01)
         time.sleep(0.5)
 
     def end(self):

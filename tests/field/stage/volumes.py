@@ -21,20 +21,12 @@ log(sys.argv[1])
 """
 
 
-class Limit:
-    """A limit of the block layer for the device of a mount, in the root group."""
-
-    def __init__(self, place, what, value):
-        device = os.stat(place).st_dev
-        self.device = f"{os.major(device)}:{os.minor(device)}"
-        self.file = BLKIO / f"blkio.throttle.{what}_device"
-        self.set(value)
-
-    def set(self, value):
-        self.file.write_text(f"{self.device} {value}")
-
-    def lift(self):
-        self.set(0)
+def limit(fault, what, value):
+    """A limit of the block layer for the device of a fault's mount, in the root group, while the fault lasts."""
+    device, file = os.stat(fault.place).st_dev, BLKIO / f"blkio.throttle.{what}_device"
+    set_to = lambda now: file.write_text(f"{os.major(device)}:{os.minor(device)} {now}")  # noqa: E731
+    fault.undo.append(lambda: set_to(0))
+    set_to(value)
 
 
 class Volume(Fault):
@@ -45,29 +37,18 @@ class Volume(Fault):
 
     def ready(self):
         base = self.session.folder
-        self.place, self.limit = base / "home/disk", None
+        self.place = base / "home/disk"
         self.place.mkdir()
         image = base / "disk.image"
         scripts.run(["truncate", "-s", f"{self.SIZE_MIB}M", image], as_user=False)
         self.make(image)
         scripts.run(["mount", "-o", self.OPTIONS, image, self.place], as_user=False)
-        self.mounted = True
+        self.unmounts(self.place)
         if "ro" not in self.OPTIONS.split(","):
             self.place.chmod(0o777)
 
     def make(self, image):
         scripts.run(["mke2fs", "-q", "-F", "-t", self.TYPE, image], as_user=False)
-
-    def clean(self):
-        if getattr(self, "limit", None):
-            self.limit.lift()
-        if not hasattr(self, "mounted"):
-            return
-        for _ in range(20):
-            if processes.start(["umount", self.place], as_user=False).wait() == 0:
-                return
-            time.sleep(0.3)
-        scripts.run(["umount", "-l", self.place], as_user=False)
 
 
 class Frozen(Volume):
@@ -82,29 +63,19 @@ class Frozen(Volume):
         self.script = scripts.write(self.session, "vm-backup", BACKUP)
 
     def begin(self):
-        self.frozen = True
+        self.undo.append(lambda: processes.start(["fsfreeze", "-u", self.place], as_user=False).wait())
         self.session.start("helper", [self.script, "-f"], as_user=False).wait()
 
     def end(self):
         at = processes.now_ns()
         self.session.start("thaw", [self.script, "-u"], as_user=False).wait()
-        self.frozen = False
         return at
-
-    def clean(self):
-        if getattr(self, "frozen", False):
-            processes.start(["fsfreeze", "-u", self.place], as_user=False).wait()
-        super().clean()
 
 
 class Eject(Volume):
     """A copy to a slow stick ends at once, and leaves its data to be written: `eject sync`."""
 
-    TYPE = "ext2"
-
-    def __init__(self, session, command="sync"):
-        super().__init__(session)
-        self.command = command
+    TYPE, PARAMETERS = "ext2", {"command": "sync"}
 
     def ready(self):
         super().ready()
@@ -113,7 +84,7 @@ class Eject(Volume):
 
     def settle(self):
         os.sync()
-        self.limit = Limit(self.place, "write_bps", 12_000_000)
+        limit(self, "write_bps", 12_000_000)
 
     def begin(self):
         self.session.start("helper", [scripts.write(self.session, "copy-film", COPY)]).wait()
@@ -137,10 +108,10 @@ class Layered(Volume):
         (home / "layers").mkdir()
         options = f"lowerdir={self.place},upperdir={base}/upper,workdir={base}/work"
         scripts.run(["mount", "-t", "overlay", "overlay", "-o", options, home / "layers"], as_user=False)
-        self.layered = home / "layers"
+        self.unmounts(home / "layers", lazily=True)
 
     def settle(self):
-        self.limit = Limit(self.place, "read_bps", 12_000_000)
+        limit(self, "read_bps", 12_000_000)
         descriptor = os.open(self.place / "big", os.O_RDONLY)
         os.fsync(descriptor)
         os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
@@ -149,11 +120,6 @@ class Layered(Volume):
     def end(self):
         time.sleep(1.5)
         return processes.now_ns()
-
-    def clean(self):
-        if hasattr(self, "layered"):
-            processes.start(["umount", "-l", self.layered], as_user=False).wait()
-        super().clean()
 
 
 class Packed(Volume):
@@ -171,7 +137,7 @@ class Packed(Volume):
         scripts.run(["mksquashfs", folder, image, "-comp", "xz", "-quiet", "-no-progress"], as_user=False)
 
     def settle(self):
-        self.limit = Limit(self.place, "read_bps", 5_000_000)
+        limit(self, "read_bps", 5_000_000)
 
     def end(self):
         return scripts.until_gone(self.session, "calculator")

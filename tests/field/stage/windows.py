@@ -4,8 +4,8 @@
 import dataclasses
 import os
 import re
-import time
 
+from shared import until
 from Xlib import X, Xatom, display, error
 
 
@@ -28,9 +28,6 @@ class Place:
         """Whether a changed region touches this one."""
         x, y, width, height = other
         return x < self.x + self.width and self.x < x + width and y < self.y + self.height and self.y < y + height
-
-    def inset(self, border):
-        return Place(self.x + border, self.y + border, self.width - 2 * border, self.height - 2 * border)
 
 
 class Windows:
@@ -85,13 +82,7 @@ class Windows:
         return matching[-1] if matching else None
 
     def wait_for(self, pattern, timeout_s):
-        limit = time.monotonic() + timeout_s
-        while time.monotonic() < limit:
-            window = self.find(pattern)
-            if window:
-                return window
-            time.sleep(0.2)
-        return None
+        return until(lambda: self.find(pattern), None, timeout_s, 0.2)
 
     def place(self, window):
         size = window.get_geometry()

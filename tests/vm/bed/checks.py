@@ -6,25 +6,19 @@ import pathlib
 import shutil
 import subprocess
 import tempfile
-import time
 
-from .incident_file import sections
+from .console import console
 from .job import FAULTS, main_job
 from .machine import DATA_BYTES_S, Failed
 from .manager import manager
-from .places import GUEST, ROOT, CannotRun, run
+from .marks import MARK_KEYS, incidents, new_incident
+from .places import GUEST, ROOT, TOOLS, CannotRun, run
 from .results import ABSENT
-from .screen import Screen
 
-TOOLS = "/usr/local/lib/tipme-vm"
 # cgroup v2 controllers that the manager needs.
 CONTROLLERS = ("cpu", "io", "memory", "pids")
 # A busy host starts a desktop in two minutes, an idle one in ten seconds.
 FOCUS_MAX_S = 240
-# Hot keys as QEMU names them, and the wait for the file that they lead to, in seconds.
-MARK_KEYS, FILE_MAX_S = ("ctrl", "alt", "minus"), 120
-# What is typed on the console: a word that is nowhere else; and the wait for a line there, in seconds.
-TYPED, CAUSE_MAX_S = "jackdaws", 180
 
 
 def check_all(machine, results, made, only=None):
@@ -78,14 +72,20 @@ def install(machine, results, tipme):
             run([ROOT / "scripts/install-files", program, "/usr/local", staging])
         (staging / "etc/default").mkdir(parents=True, exist_ok=True)
         (staging / "etc/default/tipme").write_text("TIPME_OPTIONS=--allow-user user\n")
-        shutil.copytree(GUEST / "tools", staging / TOOLS.lstrip("/"))
-        shutil.copytree(GUEST / "units", staging / "etc/systemd/system")
+        copy_tools(staging)
         machine.copy_in(staging)
     finally:
         shutil.rmtree(staging)
     lost = machine.run("ldd /usr/local/bin/tipme* | grep 'not found' || true").strip()
     version = machine.run("/usr/local/bin/tipme --version").strip()
     results.met("install", not lost, lost or f"{version}, all libraries are there")
+
+
+def copy_tools(staging):
+    """The tools of the checks, with what they share with other scripts, and their services."""
+    shutil.copytree(GUEST / "tools", staging / TOOLS.lstrip("/"))
+    shutil.copytree(ROOT / "scripts/shared", staging / TOOLS.lstrip("/") / "shared", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(GUEST / "units", staging / "etc/systemd/system")
 
 
 def devices(machine, results):
@@ -123,105 +123,6 @@ def service(machine, results):
     journal = "journalctl -b -u tipmed -o cat | grep ^recording"
     said = machine.run(f"for try in $(seq 30); do {journal} && exit 0; sleep 2; done; exit 1", 120).strip()
     results.met("recorder as a service", True, said)
-
-
-def incidents(machine):
-    listed = machine.run("ls /var/lib/tipme/incidents/*.tipme 2>/dev/null || true")
-    return set(listed.split())
-
-
-def new_incident(machine, before, seconds=FILE_MAX_S):
-    """The incident that is there now and was not before; None where there is none in time."""
-    known = " ".join(sorted(before)) or "none"
-    look = (
-        "for file in /var/lib/tipme/incidents/*.tipme; do "
-        f"case ' {known} ' in *\" $file \"*) ;; *) test -e $file && echo $file && exit 0;; esac; done"
-    )
-    command = f"for try in $(seq {seconds * 4}); do {look}; sleep 0.25; done"
-    return machine.run(command, seconds + 30).strip() or None
-
-
-def console(machine, results):
-    """Keys without a display, with a program that reads what is typed."""
-    machine.run("systemd-run -q --unit tipme-vm-reader -p StandardInput=tty -p TTYPath=/dev/tty1 cat")
-    try:
-        console_keys(machine, results)
-    finally:
-        machine.run("systemctl stop tipme-vm-reader")
-
-
-def console_keys(machine, results):
-    """The kernel's stamps, and the hot key."""
-    screen, before = Screen(machine), incidents(machine)
-    with machine.begun(f"{TOOLS}/evdev-stamps", 60, "ready") as stamps:
-        for code in (*TYPED, "ret"):
-            screen.chord(code)
-        screen.chord(*MARK_KEYS)
-        seen = [int(stamp) for stamp in stamps.communicate(timeout=30)[0].split()]
-    pressed = len(TYPED) + 1 + len(MARK_KEYS)
-    results.met("keys on the console", len(seen) == pressed, f"{len(seen)} of {pressed} presses seen by evdev")
-    said = machine.run("tipme record --help; tipme agent --help")
-    if "console" not in said:
-        results.add("hot key on the console", ABSENT, "this build has hot keys on X11 only")
-        return
-    incident = new_incident(machine, before)
-    if results.met("hot key on the console", incident is not None, incident or f"no incident within {FILE_MAX_S} s"):
-        console_mark(machine, results, incident, seen[-1])
-        console_lines(machine, results, screen, incident)
-        console_stopped(machine, results, screen)
-
-
-def console_mark(machine, results, incident, stamp):
-    """The mark is the press, and what was typed is nowhere in the file."""
-    with tempfile.TemporaryDirectory(prefix="tipme-vm-incident-") as folder:
-        machine.copy_out(incident, pathlib.Path(folder))
-        data = (pathlib.Path(folder) / pathlib.PurePath(incident).name).read_bytes()
-    (_, meta), *others = sections(data)
-    rest = [body for _, body in others]
-    meta = json.loads(meta)
-    late_ns, trigger = meta["mark_ns"] - stamp, meta["trigger"]
-    told = f"trigger {trigger}, the mark {late_ns} ns after the device's stamp"
-    results.met("hot key on the console: time", (trigger, late_ns) == ("hotkey", 0), told)
-    found = sum(TYPED.encode() in section.lower() for section in rest)
-    told = f"{found} of {len(rest)} sections have what was typed ({sum(map(len, rest)) >> 10} KiB)"
-    results.met("hot key on the console: no text", rest and not found, told)
-
-
-def console_lines(machine, results, screen, incident):
-    """The person at the console reads of the mark, of its cause, and of the recording of keys."""
-    symptom, *findings = machine.run(f"tipme diagnose {incident}", CAUSE_MAX_S, (0, 3)).splitlines()
-    cause = symptom if symptom.startswith("No finding") else f"{symptom} {findings[0]}"
-    for title, line in (("mark", f"marked {incident}"), ("cause", cause)):
-        results.met(f"hot key on the console: {title}", *shown(machine, line))
-    for code, line in (("0", "input is no longer recorded"), ("1", "input is recorded again")):
-        screen.chord("ctrl", "alt", code)
-        results.met(f"hot key on the console: {code}", *shown(machine, line))
-    results.met("what was typed is on the screen", *shown(machine, TYPED, ""))
-
-
-def console_stopped(machine, results, screen):
-    """A console that was stopped by its user holds nothing up: the lines are lost, and that is told."""
-    before = incidents(machine)
-    lost = "journalctl -b -u tipmed -o cat | grep -c 'cannot write to the console' || true"
-    earlier = int(machine.run(lost))
-    screen.chord("ctrl", "s")
-    screen.chord(*MARK_KEYS)
-    incident = new_incident(machine, before)
-    wait = f"for try in $(seq 40); do count=$({lost}); ((count > {earlier})) && break; sleep 0.5; done; echo $count"
-    count = int(machine.run(wait)) - earlier
-    screen.chord("ctrl", "q")
-    results.met("hot key on a stopped console", incident is not None and count > 0, f"{incident}; {count} lines were lost")
-
-
-def shown(machine, line, before="tipme: "):
-    """Whether a line is on the text screen, waited for; and it, or what is there."""
-    wanted = "".join(f"{before}{line}".split()).encode("ascii", "replace").decode()
-    deadline, text = time.monotonic() + CAUSE_MAX_S, ""
-    while time.monotonic() < deadline and wanted not in "".join(text.split()):
-        time.sleep(0.5)
-        text = machine.run("tr -d '\\0' < /dev/vcs1")
-    met = wanted in "".join(text.split())
-    return met, line if met else f"not on the screen: {line}; there: {text}"
 
 
 def display(machine, results):

@@ -8,8 +8,10 @@ Recording goes on, in the same process, and what is marked is whole; or the jour
 import json
 import time
 
-from .checks import FOCUS_MAX_S, MARK_KEYS, TOOLS, incidents, new_incident
+from .checks import FOCUS_MAX_S
 from .job import WINDOW_S, Fault, main_job
+from .marks import MARK_KEYS, incidents, new_incident
+from .places import TOOLS
 from .screen import Screen
 
 # Who marks besides the person of the session.

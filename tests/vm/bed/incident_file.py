@@ -1,14 +1,12 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""An incident file, read by docs/format.md alone: what it says must be enough, and tipme's own reader may err."""
+"""The records of an incident file, read by docs/format.md alone: what it says must be enough, and tipme's own reader may err."""
 
 import collections
-import ctypes
 import dataclasses
 import struct
 
-# Sections, and the bytes of the file's head.
-META, SCHED, RARE, LOSSES = 1, 2, 3, 13
-FILE_HEAD_BYTES, SECTION_HEAD = 64, struct.Struct("<IIQQII")
+from shared.incident import Unreadable
+
 # Chunks, and the bytes at their end in which no record begins.
 CHUNK_BYTES, LAST_BYTES, SLACK_NS = 65536, 504, 1_000_000
 CHUNK_HEAD, RECORD_HEAD, WORD = struct.Struct("<QQIIQ"), struct.Struct("<QIHBB"), struct.Struct("<Q")
@@ -23,10 +21,6 @@ STATES = ((0x0007, 0), (0x0780, 4), (0x2000, 6), (0x8000, 7))
 Record = collections.namedtuple("Record", "ts kind tid other state")
 
 
-class Unreadable(Exception):
-    """What is wrong with the file."""
-
-
 @dataclasses.dataclass
 class Ring:
     """What one CPU has written of a class, in the order of writing."""
@@ -36,24 +30,6 @@ class Ring:
     # Places that hold no valid record in front of one that is, and the times of switches from a thread that did not run.
     gaps: int = 0
     breaks: list = dataclasses.field(default_factory=list)
-
-
-def sections(data):
-    """The sections with their kinds, unpacked."""
-    library = ctypes.CDLL("libzstd.so.1")
-    library.ZSTD_decompress.restype = ctypes.c_size_t
-    library.ZSTD_decompress.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_size_t)
-    at = FILE_HEAD_BYTES
-    while at < len(data):
-        kind, packed, length, stored, _, _ = SECTION_HEAD.unpack_from(data, at)
-        at += SECTION_HEAD.size
-        body, at = data[at : at + stored], at + stored
-        if packed:
-            room = ctypes.create_string_buffer(length)
-            if library.ZSTD_decompress(room, length, body, stored) != length:
-                raise Unreadable("a section of the incident cannot be unpacked")
-            body = room.raw
-        yield kind, body
 
 
 def rings(section):

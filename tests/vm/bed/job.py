@@ -13,7 +13,7 @@ import pathlib
 import statistics
 import time
 
-from .places import cache, say
+from .places import TOOLS, cache, say
 from .screen import Screen
 
 # Keys before the fault, those into it, and the pause between keys, in seconds.
@@ -31,7 +31,6 @@ EFFECT_MIN_MS = 50
 DIAGNOSE_MAX_S = 180
 # So far back an incident reaches, in seconds: the next fault is not to be in the window of the one before.
 WINDOW_S = 42
-TOOLS = "/usr/local/lib/tipme-vm"
 
 
 @dataclasses.dataclass(frozen=True)

@@ -7,24 +7,26 @@ the host. It ends with the block that started it, by its own process id, and wit
 
 import contextlib
 import ctypes
-import json
 import pathlib
 import shlex
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
 
+from shared import until
+from shared.programs import free_port
+
+from .control import ANSWER_MAX_S, Control
 from .places import CannotRun, say
 
 MEMORY_MIB, CPUS = 1024, 2
 # The throttled data disk, and swap that is somewhat faster.
 DATA_BYTES_S, DATA_REQUESTS_S = 10 << 20, 300
 SWAP_BYTES_S, SWAP_REQUESTS_S = 40 << 20, 2000
-# Bounds in seconds: for a boot, for an answer of QEMU, for a command in the guest, for an orderly end.
-BOOT_MAX_S, ANSWER_MAX_S, COMMAND_MAX_S, END_MAX_S = 240, 30, 60, 20
+# Bounds in seconds: for a boot, for a command in the guest, for an orderly end.
+BOOT_MAX_S, COMMAND_MAX_S, END_MAX_S = 240, 60, 20
 # A busy host may be too slow for the first.
 BOOTS_MAX = 2
 KERNEL_LINE = (
@@ -45,45 +47,6 @@ class NotBooted(CannotRun):
 
 def die_with_parent():
     ctypes.CDLL(None).prctl(PARENT_DEATH_SIGNAL, signal.SIGKILL)
-
-
-def free_port():
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
-
-
-class Control:
-    """QEMU's control protocol: a JSON line each way."""
-
-    def __init__(self, path):
-        self.socket = socket.socket(socket.AF_UNIX)
-        self.socket.settimeout(ANSWER_MAX_S)
-        self.socket.connect(str(path))
-        self.lines = self.socket.makefile("rwb")
-        self.lines.readline()
-        self.call("qmp_capabilities")
-
-    def call(self, name, **arguments):
-        self.lines.write(json.dumps({"execute": name, "arguments": arguments}).encode() + b"\n")
-        self.lines.flush()
-        while True:
-            line = self.lines.readline()
-            if not line:
-                raise CannotRun(f"QEMU closed its control socket at {name}")
-            answer = json.loads(line)
-            if "error" in answer:
-                raise CannotRun(f"QEMU refuses {name}: {answer['error'].get('desc')}")
-            if "return" in answer:
-                return answer["return"]
-
-    def key(self, code, down):
-        key = {"type": "qcode", "data": code}
-        self.call("input-send-event", events=[{"type": "key", "data": {"down": down, "key": key}}])
-
-    def pointer(self, x, y):
-        moves = [{"type": "rel", "data": {"axis": axis, "value": value}} for axis, value in (("x", x), ("y", y))]
-        self.call("input-send-event", events=moves)
 
 
 class Machine:
@@ -170,14 +133,12 @@ class Machine:
         return "\n".join(texts)
 
     def await_control(self):
-        deadline = time.monotonic() + ANSWER_MAX_S
-        while time.monotonic() < deadline:
+        def opened():
             self.expect_alive()
             with contextlib.suppress(FileNotFoundError, ConnectionRefusedError):
-                self.control = Control(self.folder / "control")
-                return
-            time.sleep(0.05)
-        raise CannotRun("QEMU opened no control socket")
+                return Control(self.folder / "control")
+
+        self.control = until(opened, "QEMU opened no control socket", ANSWER_MAX_S)
 
     def await_boot(self, deadline):
         """Until a shell answers and the start of services is over."""

@@ -5,8 +5,9 @@ What it does is read from /proc and /sys, without asking it.
 """
 
 import json
-import time
 import typing
+
+from shared import until
 
 from .machine import Failed
 from .results import ABSENT
@@ -100,11 +101,9 @@ def start(machine, name, way):
 
 def await_sign(machine, pid, sign):
     """What the processes are once the terminal has what it is to have, or too late for that."""
-    deadline, during = time.monotonic() + FOCUS_MAX_S, {}
-    while time.monotonic() < deadline and not any(what.startswith("xterm") and sign in what for what in during.values()):
-        time.sleep(1)
-        during = look(machine, pid)
-    return during
+    has_it = lambda: any(what.startswith("xterm") and sign in what for what in look(machine, pid).values())  # noqa: E731
+    until(has_it, None, FOCUS_MAX_S, 1)
+    return look(machine, pid)
 
 
 def look(machine, pid=""):

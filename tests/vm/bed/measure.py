@@ -6,59 +6,53 @@ the document, which has the latest of each, whichever machine they are from.
 """
 
 import contextlib
+import dataclasses
 import datetime
 import json
 import os
+import re
 import subprocess
 import threading
 import time
+import tomllib
+import typing
 
+from shared.machine import commit, processor
+
+from . import judge_others, places
 from . import measure_judge as judge
-from .checks import TOOLS
-from .kernels import SERIES
+from .guests import SERIES
 from .machine import Failed
 from .places import CannotRun, cache, say
-from .results import commit, processor
 
 # Memory of the guest: little, so that a load is soon larger than what is free.
 MEMORY_MIB = 768
-# The level of each load. The memory of one that is somewhat larger than what is free: with much more, it waits for its
-# own pages and pushes out nothing else.
-LEVEL, LARGE = 20, "$(awk '/MemAvailable/ {print int($2 / 1024) + 200}' /proc/meminfo)M"
 # Before each: what was read or came back from swap in the run before would be kept longest, and little would go.
 FORGET = "sync; echo 3 >/proc/sys/vm/drop_caches; swapoff -a; swapon -a"
 # A command in the guest is given so many seconds to end by itself after its bound.
 GRACE_S = 30
 # Before the first measurement, in seconds.
 WARM_UP_MAX_S = 90
-GROUP, SESSIONS = f"{TOOLS}/measure-run group", f"{TOOLS}/measure-run root"
 OLDEST, *_, NEWEST = SERIES
-# The slice of a desktop's programs is a group of the CPU controller, as the manager of a user makes it one; the programs in it are not.
-DESKTOP = "systemctl set-property --runtime app.slice CPUWeight=100"
-MANAGED = "--managed --backend cgroup --cgroup /sys/fs/cgroup/tipme-measure"
-RESULT = "/var/tmp/measure.json"
-TYPING = f"tipme bench typing --load {LEVEL} --keys 500 --blocks 5 --json {RESULT}"
-# Kernel 6.1 of Debian 12 begins with the kernel's sharing by session off, 6.18 with it on.
-AUTOGROUP = "echo {} >/proc/sys/kernel/sched_autogroup_enabled"
-# Code 1 says that an interval was late. The container is a group of the CPU controller below the root.
-FORK = ("bash -c '" + AUTOGROUP + f"; echo +cpu >/sys/fs/cgroup/cgroup.subtree_control; {SESSIONS} tipme bench fork -d 8s --no-trace {{}} "
-        f"--json {RESULT} || test $? = 1'")  # fmt: skip
-SYSTEMS = (f"bash -c '{AUTOGROUP.format(1)}; exec {SESSIONS} tipme bench typing --load 6 --keys 200 "
-           f"--blocks 5 --sessions 0 --managed --backend autogroup --json {RESULT}'")  # fmt: skip
-# Code 1 says that a limit was exceeded, 2 that nothing could be judged.
-VALIDATE = f"bash -c 'tipme idle --validate --json {RESULT} || test $? -le 2'"
+TABLE = tomllib.loads(places.HERE.joinpath("measurements.toml").read_text())
+WORDS = TABLE.pop("words")
+RESULT = WORDS["result"]
 
 
+@dataclasses.dataclass(frozen=True)
 class Measurement:
-    """A command in the guest that leaves a JSON document, run so often, and what is made of the documents.
+    """A command in the guest that leaves a JSON document, run so often, and what is made of the documents."""
 
-    `against` names another measurement, whose document `tipme compare` holds this one's against.
-    """
-
-    def __init__(self, name, title, seconds, command, judged, repeats=1, scheduler="none", kernel=NEWEST, against=None):
-        self.name, self.title, self.seconds, self.command = name, title, seconds, command
-        self.judged, self.repeats, self.scheduler = judged, repeats, scheduler
-        self.kernel, self.against = kernel, against
+    name: str
+    title: str
+    seconds: int
+    command: str
+    judged: typing.Callable
+    repeats: int = 1
+    scheduler: str = "none"
+    kernel: str = NEWEST
+    # Another measurement, whose document `tipme compare` holds this one's against.
+    against: str = None
 
     @property
     def names(self):
@@ -71,42 +65,24 @@ class Measurement:
         return cache() / "measured" / f"{self.name}-document.json"
 
 
-MEASUREMENTS = [
-    Measurement("typing", "Typing, all in one control group", 700,
-                f"{GROUP} {TYPING} --sessions 20 {MANAGED} --against nice19 --against weight", judge.typing),
-    Measurement("typing-sessions-20", "Typing, each process of the load in a session of its own", 700,
-                f"{SESSIONS} {TYPING} --sessions 20 --managed --backend autogroup --against nice19 "
-                "--against autogroup --against weight", judge.typing),
-    Measurement("typing-sessions-1", "Typing, the load in one session", 450,
-                f"{SESSIONS} {TYPING} --sessions 1 --managed --backend autogroup", judge.typing),
-    Measurement("typing-sessions-0", "Typing, the load in the session of the display's programs", 500,
-                f"{SESSIONS} {TYPING} --sessions 0 --managed --backend autogroup", judge.typing),
-    Measurement("typing-units", "Typing, each process of the load in a unit of systemd", 1200,
-                f"bash -c '{DESKTOP}; exec {TYPING} --sessions 20 --units --managed --backend systemd --against nice19'", judge.typing),
-    Measurement("system", "System test", 1500,
-                f"{GROUP} tipme bench system --rounds 5 --blocks 5 --json {RESULT} {MANAGED}", judge.system),
-    # Each repeat has a display of its own: in one display, what came back from swap once is not the first to go again.
-    Measurement("warmstart", "Warm start", 400,
-                f"{GROUP} tipme bench warmstart --load {LEVEL} --type big --memory {LARGE} --pause 30s --blocks 1 "
-                f"--json {RESULT} {MANAGED}", judge.warmstart, repeats=5),
-    Measurement("pagein", "Memory hog", 600,
-                f"{GROUP} tipme bench pagein --keys 100 --every 800ms --blocks 1 --json {RESULT} {MANAGED}", judge.pagein),
-    # The I/O class counts only where a scheduler looks at it; this one sorts by place, as the paper's did.
-    Measurement("slowdisk", "Memory hog beside each remedy", 900,
-                f"{GROUP} tipme bench pagein --keys 60 --every 800ms --blocks 1 --json {RESULT} {MANAGED} "
-                "--against idle-io,limit", judge.slow_disk, scheduler="mq-deadline"),
-    Measurement("starvation", "Starvation", 240,
-                f"{GROUP} {TOOLS}/measure-safety starvation >{RESULT}", judge.starvation),
-    Measurement("restore", "After kill -9", 300,
-                f"{GROUP} {TOOLS}/measure-safety restore >{RESULT}", judge.restore),
-    *(Measurement(f"systems-{series}", f"Typing beside six hogs, kernel {series}", 400, SYSTEMS, judge.typing, kernel=series,
-                  against=None if series == OLDEST else f"systems-{OLDEST}") for series in SERIES),
-    *(Measurement(f"fork-{series}", f"Beside newborn processes, kernel {series}", 400, FORK.format(0, ""), judge.fork, kernel=series)
-      for series in SERIES),
-    *(Measurement(f"fork-managed-{series}", f"Beside newborn processes, by session, with the manager and without, kernel {series}", 500,
-                  FORK.format(1, "--managed --backend autogroup"), judge.fork, kernel=series) for series in SERIES),
-    *(Measurement(f"validate-{series}", f"Idle loop, validated, kernel {series}", 240, VALIDATE, judge.validation, kernel=series) for series in SERIES),
-]  # fmt: skip
+def expanded(words):
+    """A command with the words that stand for parts of it; these may have such words themselves."""
+    while (more := re.sub(r"\{(\w+)\}", lambda found: WORDS[found[1]], words)) != words:
+        words = more
+    return words
+
+
+def of_row(name, row):
+    """The measurement of a row of the table, or one for each kernel."""
+    row = row | {"judged": vars(judge_others).get(called := row.get("judged", name)) or vars(judge)[called], "command": expanded(row["command"])}
+    if not row.pop("kernels", False):
+        return [Measurement(name, **row)]
+    against, title = row.pop("against", False), row.pop("title")
+    return [Measurement(f"{name}-{series}", f"{title}, kernel {series}", kernel=series, **row,
+                        against=f"{name}-{OLDEST}" if against and series != OLDEST else None) for series in SERIES]
+
+
+MEASUREMENTS = [one for name, row in TABLE.items() for one in of_row(name, row)]
 
 
 def measure(machine, wanted, folder, publish, tipme):

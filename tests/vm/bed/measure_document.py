@@ -1,17 +1,14 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """The figures of the measurements as a part of a document, between marks."""
 
+from shared.figures import table, write_between
+
 BEGIN, END = "<!-- written by make measure-vm -->", "<!-- end of make measure-vm -->"
 
 
 def write(document, measured, memory_mib):
     """Replaces the part of the document."""
-    lines = document.read_text().splitlines()
-    if BEGIN not in lines or END not in lines:
-        lines += ["", BEGIN, END]
-    first, last = lines.index(BEGIN), lines.index(END)
-    lines[first + 1 : last] = section(measured, memory_mib)
-    document.write_text("\n".join(lines) + "\n")
+    write_between(document, BEGIN, END, section(measured, memory_mib))
 
 
 def section(measured, memory_mib):
@@ -33,9 +30,3 @@ def bars(measured):
 
 def result(row):
     return "not shown" if row.get("unclear") else "ok" if row["met"] else "MISSED"
-
-
-def table(rows):
-    """The first row is the head."""
-    lines = [f"| {' | '.join(cell.replace('|', '/') for cell in row)} |" for row in rows]
-    return [*lines[:1], "|---" * len(rows[0]) + "|", *lines[1:]] if rows else []

@@ -12,11 +12,14 @@ import shutil
 import tempfile
 import time
 
+from shared import until
+
 from . import conditions
-from .checks import FOCUS_MAX_S, MARK_KEYS, TOOLS, boot, incidents
-from .image import USER, USER_ID
+from .checks import FOCUS_MAX_S, boot, copy_tools
+from .guests import USER, USER_ID
 from .machine import Failed
-from .places import GUEST, cache
+from .marks import MARK_KEYS, incidents
+from .places import TOOLS, cache
 from .screen import Screen
 
 INSTALL = "DEBIAN_FRONTEND=noninteractive apt-get -q -y"
@@ -64,8 +67,7 @@ def state(machine):
 def install(machine, results, deb):
     staging = pathlib.Path(tempfile.mkdtemp(prefix="tipme-vm-stage-"))
     try:
-        shutil.copytree(GUEST / "tools", staging / TOOLS.lstrip("/"))
-        shutil.copytree(GUEST / "units", staging / "etc/systemd/system")
+        copy_tools(staging)
         (staging / "root").mkdir(mode=0o700)
         shutil.copy(deb, staging / "root/tipme.deb")
         machine.copy_in(staging)
@@ -142,13 +144,9 @@ def notices(machine):
 
 def await_verdict(machine, known):
     """The notification after the one that says at once that the press was seen."""
-    deadline = time.monotonic() + VERDICT_MAX_S
-    while time.monotonic() < deadline:
-        shown = notices(machine)[known:]
-        if shown[1:]:
-            return shown[-1]
-        time.sleep(0.5)
-    raise Failed(f"no verdict was shown, only {notices(machine)}")
+    if not until(lambda: notices(machine)[known:][1:], None, VERDICT_MAX_S, 0.5):
+        raise Failed(f"no verdict was shown, only {notices(machine)}")
+    return notices(machine)[-1]
 
 
 def marked_s(incident):

@@ -10,9 +10,13 @@ import json
 import pathlib
 import tempfile
 
-from .checks import TOOLS, boot, incidents, install, losses, new_incident, service
-from .incident_file import LOSSES, META, RARE, SAMPLE, SCHED, SWITCH, Unreadable, rings, sections
+from shared.incident import LOSSES, META, RARE, SCHED, Unreadable, sections
+
+from .checks import boot, install, losses, service
+from .incident_file import SAMPLE, SWITCH, rings
 from .machine import Failed
+from .marks import incidents, new_incident
+from .places import TOOLS
 
 # So long pairs run before, beside and after the CPU's absence, and so long it is away, in seconds: all within a window.
 BEFORE_S, BESIDE_S, AWAY_S, AFTER_S = 4, 10, 2, 4

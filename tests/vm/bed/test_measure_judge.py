@@ -3,7 +3,7 @@
 
 import unittest
 
-from . import measure, measure_document
+from . import judge_others, measure, measure_document
 from . import measure_judge as judge
 from .places import CannotRun
 
@@ -55,7 +55,7 @@ class Validations(unittest.TestCase):
         free = {**limited, "method": "classic", "p50_us_max": None, "p90_us_max": None}
         checks = [{"method": "gaps", "load": "loaded", "difference_points": -2.5, "difference_points_max": most, "steal_share": 0.004} for most in (2.0, 2.2, None)]
         told = {"trials": [limited, free], "echoes": [{"missed_us": 20.0, "conventional_ms": 5.0}], "checks": checks}
-        return judge.validation({"validation": told})["bars"]
+        return judge_others.validation({"validation": told})["bars"]
 
     def test_limits_allow_for_what_others_had_and_beyond_a_share_nothing_is_judged(self):
         told = [[measure_document.result(one) for one in self.bars(*trial)] for trial in ((350.0, 0.0), (351.0, 0.0), (399.0, 0.01), (9000.0, 0.06))]
@@ -81,7 +81,7 @@ class Kernels(unittest.TestCase):
 
     def test_a_row_of_a_load_has_its_longest_interval_and_how_many_are_long(self):
         figures = {"n": 8, "p50_ms": None, "max_ms": 561.0, "long_share": 0.125}
-        told = judge.fork({"bounds": ["one CPU"], "loads": [{"load": "fork", "figures": figures}]})
+        told = judge_others.fork({"bounds": ["one CPU"], "loads": [{"load": "fork", "figures": figures}]})
         self.assertEqual((told["rows"][1], told["note"]), (["fork", "-", "561", "12.5", "8"], "one CPU"))
 
     def test_a_comparison_of_kernels_has_its_interval_or_says_why_there_is_none(self):

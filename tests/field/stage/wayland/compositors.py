@@ -9,6 +9,8 @@ import shutil
 import subprocess
 import time
 
+from shared import until
+
 from .. import processes
 
 # Numbers of displays that sway tries, one after the other; here from the end, since others begin at the begin.
@@ -33,11 +35,8 @@ def start(session):
     display = f"wayland-{free_number()}"
     session.start("server", COMMANDS[name](session, display))
     socket = session.folder / "run" / display
-    limit = time.monotonic() + START_MAX_S
-    while not socket.exists():
-        if time.monotonic() > limit:
-            raise processes.CannotRun(f"{name} did not start: {(session.folder / 'server.log').read_text()[-300:]}")
-        time.sleep(0.05)
+    if not until(socket.exists, None, START_MAX_S):
+        raise processes.CannotRun(f"{name} did not start: {(session.folder / 'server.log').read_text()[-300:]}")
     time.sleep(1)
     session.env["WAYLAND_DISPLAY"] = session.display = display
 

@@ -3,8 +3,8 @@
 
 import pathlib
 import shutil
-import subprocess
-import time
+
+from shared import until
 
 from .. import inject, processes, session, truth
 from ..windows import Place
@@ -12,7 +12,7 @@ from . import compositors, debuglog
 
 HERE = pathlib.Path(__file__).resolve().parent
 # Programs that run beside the session, as its user.
-BESIDE = (HERE / "wire.py", HERE / "injector.py", HERE / "watcher.py", HERE / "owner.py", HERE.parent / "keysyms.py")
+BESIDE = (HERE / "wire.py", HERE / "injector.py", HERE / "watcher.py", HERE.parent / "keysyms.py")
 PYTHON = ("/usr/bin/python3", "-B", "-u")
 # The share of the output, to all sides of its middle, in which a window of any compositor is.
 MIDDLE = 0.2
@@ -50,7 +50,8 @@ class Session(session.Session):
         self.input = inject.Lasting(self.start("injector", [*PYTHON, self.folder / "injector.py"], **inject.ASKED))
 
     def owner(self, which):
-        return [*PYTHON, self.folder / "owner.py", which]
+        """By the protocol for clipboards that sway has."""
+        return ["wl-copy", "--foreground", "--type", "text/plain", *(["--primary"] if which == "primary" else []), "pasted text"]
 
     def start(self, role, words, **options):
         """The program itself logs what it shows, where the screen cannot be copied."""
@@ -90,12 +91,7 @@ class Output:
 
     def wait_for(self, _pattern, timeout_s):
         """The program's window is there when it has drawn something and has the focus."""
-        limit = time.monotonic() + timeout_s
-        while time.monotonic() < limit:
-            if self.session.screen.changes() and self.has_focus(self):
-                return self
-            time.sleep(0.2)
-        return None
+        return self if until(lambda: self.session.screen.changes() and self.has_focus(self), None, timeout_s, 0.2) else None
 
     def place(self, _window=None):
         width, height = self.session.SIZE

@@ -6,10 +6,13 @@ import multiprocessing
 import os
 import pathlib
 import statistics
-import subprocess
-import sys
 import threading
 import time
+
+from shared import CannotRun, progress
+from shared.figures import bar
+from shared.proc import number as number_of
+from shared.programs import recorder, run
 
 # Bars: added by each thread, and to the recorder's memory by all of them.
 THREAD_US, THREADS_MIB = 20, 64
@@ -39,7 +42,7 @@ def sleeping_threads(count):
     try:
         for _ in sleepers:
             if not ready.acquire(timeout=READY_S):
-                raise OSError(f"{count} threads could not be begun; see ulimit -u and /proc/sys/kernel/pid_max")
+                raise CannotRun(f"{count} threads could not be begun; see ulimit -u and /proc/sys/kernel/pid_max")
         time.sleep(SETTLE_S)
         yield
     finally:
@@ -48,45 +51,35 @@ def sleeping_threads(count):
             sleeper.join()
 
 
-def state_dir(pid):
-    words = pathlib.Path(f"/proc/{pid}/cmdline").read_text().split("\0")
-    return words[words.index("--state-dir") + 1]
-
-
-def mark(tipme, pid):
+def mark(tipme, pid, state):
     """Seconds of a mark, bytes of its file, and the most memory that the recorder had meanwhile."""
     pathlib.Path(f"/proc/{pid}/clear_refs").write_text("5")
     begin = time.monotonic()
-    run = subprocess.run([tipme, "mark", "--state-dir", state_dir(pid)], capture_output=True, text=True, check=False)
-    seconds = time.monotonic() - begin
-    if run.returncode != 0:
-        raise OSError(f"no mark: {run.stderr.strip()}")
-    status = pathlib.Path(f"/proc/{pid}/status").read_text()
-    peak = 1024 * int(next(line.split()[1] for line in status.splitlines() if line.startswith("VmHWM")))
-    return seconds, pathlib.Path(run.stdout.split()[-1]).stat().st_size, peak
+    said = run([tipme, "mark", "--state-dir", state], codes=(0,))
+    return time.monotonic() - begin, pathlib.Path(said.split()[-1]).stat().st_size, 1024 * number_of(pid, "status", "VmHWM")
 
 
-def rounds(options, recorder):
+def rounds(options):
     """Marks with and without the threads, in turns."""
     marks = {"without": [], "with": []}
-    with recorder(options.tipme, "--display", "none") as pid:
+    with recorder(options.tipme, "--display", "none") as (process, state):
         for number in range(options.rounds):
             with sleeping_threads(options.threads):
-                marks["with"].append(mark(options.tipme, pid))
-            marks["without"].append(mark(options.tipme, pid))
-            print(f"round {number + 1} of {options.rounds}", file=sys.stderr, flush=True)
+                marks["with"].append(mark(options.tipme, process.pid, state))
+            marks["without"].append(mark(options.tipme, process.pid, state))
+            progress(f"round {number + 1} of {options.rounds}")
     return marks
 
 
-def report(options, recorder, bar):
-    marks = rounds(options, recorder)
+def report(options):
+    marks = rounds(options)
     columns = {arm: [statistics.median(column) for column in zip(*seen)] for arm, seen in marks.items()}
     lines = [f"`tipme mark` with and without {options.threads:,} threads that sleep, {options.rounds} rounds in turn:", ""]
     lines += ["| threads | s, median (least, most) | file | recorder's peak memory |", "|---|---|---|---|"]
     for arm, (seconds, size, peak) in columns.items():
-        least, most = min(mark[0] for mark in marks[arm]), max(mark[0] for mark in marks[arm])
+        least, most = min(one[0] for one in marks[arm]), max(one[0] for one in marks[arm])
         lines.append(f"| {arm} | {seconds:.2f} ({least:.2f}, {most:.2f}) | {size / 2**20:.1f} MiB | {peak / 2**20:.0f} MiB |")
     seconds, _, peak = (more - less for more, less in zip(columns["with"], columns["without"]))
-    bars = [bar("added by each thread", 1e6 * seconds / options.threads, THREAD_US, " µs")]
-    bars.append(bar("added to the recorder's peak memory", peak / 2**20, THREADS_MIB, " MiB"))
+    bars = [bar("added by each thread", 1e6 * seconds / options.threads, THREAD_US, " µs"),
+            bar("added to the recorder's peak memory", peak / 2**20, THREADS_MIB, " MiB")]
     return lines + [""] + [text for text, _ in bars], all(met for _, met in bars)

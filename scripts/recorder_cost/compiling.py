@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""What recording adds to a real compile."""
+
+import contextlib
+import pathlib
+import resource
+import shutil
+import statistics
+import subprocess
+import tempfile
+import time
+
+from shared import CannotRun, progress
+from shared.figures import bar, interval
+from shared.kernel_programs import counting, spent
+from shared.machine import ROOT
+from shared.proc import cpu_seconds
+
+from .arms import ARMS, tipme
+
+PERCENT = 1.0
+# What is compiled, with all that it is built on: more than a minute on two quick CPUs, and no longer than it has to be.
+COMPILED = "tipme-command"
+# The bar is for compiles that take longer, in seconds.
+MIN_S = 60
+
+
+def compile_once(tree):
+    """Builds a package from nothing; wall time and CPU time in seconds."""
+    shutil.rmtree(tree / "target", ignore_errors=True)
+    command = ["cargo", "build", "--release", "--package", COMPILED, "--offline", "--quiet", "--target-dir", tree / "target"]
+    before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
+    run = subprocess.run(command, cwd=tree, stderr=subprocess.PIPE, text=True, check=False)
+    wall, after = time.monotonic() - begin, resource.getrusage(resource.RUSAGE_CHILDREN)
+    if run.returncode != 0:
+        raise CannotRun(f"the compile fails: {run.stderr[-2000:]}")
+    return wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+@contextlib.contextmanager
+def copy_of_tree(scratch):
+    """The workspace in a folder of its own, so that nobody's edits get into the comparison."""
+    with tempfile.TemporaryDirectory(prefix="tipme-compile-", dir=scratch) as folder:
+        tree = pathlib.Path(folder) / "tree"
+        shutil.copytree(ROOT, tree, ignore=shutil.ignore_patterns("target", ".git"))
+        yield tree
+
+
+def expect_long(seconds, options):
+    if seconds < MIN_S and not options.short:
+        raise CannotRun(f"the compile takes less than {MIN_S} s on this machine; the bar is for longer ones")
+
+
+def pairs_of(options, tree):
+    """For each round the time beside each arm; the order alternates."""
+    pairs = []
+    warm_up_s, _ = compile_once(tree)
+    progress(f"a compile to warm up: {warm_up_s:.1f} s")
+    expect_long(warm_up_s, options)
+    for number in range(options.pairs):
+        result = {}
+        for arm in options.arms if number % 2 == 0 else reversed(options.arms):
+            with ARMS[arm](options):
+                result[arm] = compile_once(tree)
+        pairs.append(result)
+        progress(f"round {number + 1} of {options.pairs}: " + ", ".join(f"{arm} {wall:.1f} s" for arm, (wall, _) in result.items()))
+    return pairs
+
+
+def own_shares(options, tree):
+    """What the recorder's programs in the kernel and its own threads take of the CPU time of a compile, in percent."""
+    progress("a compile with the recorder's programs counted")
+    with tipme(options) as pid, counting(pid) as programs:
+        taken = lambda: (sum(nanos for nanos, _ in spent(programs).values()) / 1e9, sum(cpu_seconds(pid)))  # noqa: E731
+        before = taken()
+        _, cpu = compile_once(tree)
+        return [100 * (now - then) / cpu for now, then in zip(taken(), before)]
+
+
+def slowdown(pairs, what, arm="tipme"):
+    """Median slowdown and its 95 % interval, in percent."""
+    values = [100 * (pair[arm][what] / pair["bare"][what] - 1) for pair in pairs]
+    return statistics.median(values), *interval(values)
+
+
+def report(options):
+    with copy_of_tree(options.scratch) as tree:
+        pairs, shares = pairs_of(options, tree), own_shares(options, tree)
+    seconds = [pair["bare"][0] for pair in pairs]
+    expect_long(min(seconds), options)
+    median, low, high = slowdown(pairs, 0)
+    line, met = bar("slowdown, wall time, median", median, PERCENT, " %")
+    if low <= PERCENT < high:
+        line, met = line.rpartition(": ")[0] + ": not shown, the interval lies on both sides of it)", False
+    lines = [f"{line}; 95 % interval {low:+.2f} to {high:+.2f} %, {len(pairs)} pairs"]
+    lines.append("- slowdown, CPU time, median: {:+.2f} %; 95 % interval {:+.2f} to {:+.2f} %, {} pairs".format(*slowdown(pairs, 1), len(pairs)))
+    if "unsampled" in options.arms:
+        lines.append("- the same without samples: {:+.2f} %; 95 % interval {:+.2f} to {:+.2f} %".format(*slowdown(pairs, 1, "unsampled")))
+    lines.append("- of the CPU time of one more compile, as the kernel counts it: the recorder's programs in the kernel {:.2f} %, its own threads {:.2f} %".format(*shares))
+    title = f"`cargo build --release -p {COMPILED}` from nothing ({statistics.median(seconds):.0f} s bare), without and with the recorder:"
+    return [title, "", *lines], met

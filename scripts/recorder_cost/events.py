@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Scheduler events: what each recorder adds to a round through a pipe, and the recorder's own CPU time under that load."""
+
+import re
+import statistics
+import subprocess
+import time
+
+from shared import CannotRun, progress
+from shared.figures import bar, in_turn
+from shared.kernel_programs import EMPTY_TITLE, counting, empty_program, since, spent
+from shared.proc import cpu_seconds
+
+from .arms import ARMS, tipme
+
+# Bars: what tipme adds, as a ratio to what others add; its user-space CPU time in percent.
+RATIOS = {"ftrace": 0.5, "perf": 0.35, "against": 1.0}
+CPU_PERCENT = 0.1
+
+
+def pipe(loops):
+    """Microseconds per operation of the load."""
+    command = ["taskset", "-c", "0", "perf", "bench", "sched", "pipe", "-l", str(loops)]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    found = re.search(r"([\d.]+) usecs/op", run.stdout)
+    if not found:
+        raise CannotRun(f"{' '.join(command)}: {run.stderr.strip() or run.stdout.strip()}")
+    return float(found.group(1))
+
+
+def rounds(options):
+    """Microseconds per operation by arm, one for each round."""
+    arms = options.arms + (["against"] if options.against else [])
+    times = {arm: [] for arm in arms}
+    for number in range(options.rounds):
+        for arm in in_turn(arms, number):
+            with ARMS[arm](options):
+                times[arm].append(pipe(options.loops))
+        progress(f"round {number + 1} of {options.rounds}: " + ", ".join(f"{a} {times[a][-1]:.2f}" for a in arms))
+    return times
+
+
+def added(times, arm):
+    """Median over the rounds of what an arm adds to the bare round beside it."""
+    return statistics.median(one - base for one, base in zip(times[arm], times["bare"]))
+
+
+def counted(options):
+    """What a run of the recorder's programs takes on that load, as the kernel counts it."""
+    progress("the same load with the programs counted")
+    with tipme(options) as pid, empty_program(b"sched_switch") as empty, counting(pid, empty) as programs:
+        watched = {name: programs[name] for name in ("sched_switch", "sched_waking", EMPTY_TITLE)}
+        before = spent(watched)
+        pipe(options.loops)
+        return ", ".join(f"{name} {nanos / max(count, 1):.0f} ns" for name, (nanos, count) in since(before, watched).items())
+
+
+def report(options):
+    times = rounds(options)
+    rows = ["| arm | µs per operation, median (least, most) | added, median |", "|---|---|---|"]
+    for arm, values in times.items():
+        extra = "" if arm == "bare" else f"{added(times, arm):+.2f}"
+        rows.append(f"| {arm} | {statistics.median(values):.2f} ({min(values):.2f}, {max(values):.2f}) | {extra} |")
+    told = [other for other in RATIOS if "tipme" in times and other in times]
+    bars = [bar(f"added by tipme / added by {other}", added(times, "tipme") / added(times, other), RATIOS[other], "") for other in told]
+    title = f"`taskset -c 0 perf bench sched pipe -l {options.loops}`, {options.rounds} rounds in turn"
+    own = [f"- one run of a program, as the kernel counts it: {counted(options)}; what calls it is not in that"] if "tipme" in times else []
+    return [title + ":", "", *rows, "", *[line for line, _ in bars], *own], all(met for _, met in bars)
+
+
+def cpu_report(options):
+    """The recorder's user and system CPU time under load, in percent of one CPU."""
+    progress(f"the recorder's own CPU time over {options.cpu_seconds} s of that load")
+    with tipme(options) as pid:
+        before, begin = cpu_seconds(pid), time.monotonic()
+        while time.monotonic() - begin < options.cpu_seconds:
+            pipe(options.loops)
+        user, system = (100 * (late - early) / (time.monotonic() - begin) for early, late in zip(before, cpu_seconds(pid)))
+    what = f"user-space CPU time of the recorder and its children over {options.cpu_seconds} s of that load"
+    line, met = bar(what, user, CPU_PERCENT, " %")
+    return [f"{line}; with the time of its system calls {user + system:.3f} %"], met

@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""What recording adds to four gestures at real programs (TIPME, 2000, section 3.6 and table 2).
+
+Mousepad on a private X server with a window manager is started, typed at and its menu opened, and the pointer is moved over a terminal
+whose program shows where it is, by `tipme measure --no-trace`, which times them by what is drawn. Three arms take turns: no recorder; a
+recorder; a recorder whose programs are counted meanwhile, for what each gesture makes them do.
+"""
+
+import bisect
+import contextlib
+import dataclasses
+import pathlib
+import statistics
+import tempfile
+import threading
+import time
+
+from shared import progress
+from shared.figures import in_turn, interval
+from shared.kernel_programs import counting, spent
+from shared.programs import document, recorder
+
+# Between two looks at the counters.
+LOOK_S = 0.02
+# What a gesture's programs do so long after its begin counts for it, unless its latency is longer or the next input comes.
+AFTER_NS = 250_000_000
+KEYS, MENUS, MOVES = 100, 8, 60
+EDITOR = f"""
+application = ["mousepad", "--disable-server", "{{home}}/text.txt"]
+words_per_minute = 240
+variation = 0.0
+[[file]]
+path = "text.txt"
+prose_bytes = 8192
+[[step]]
+pause_ms = 1500
+[[step]]
+prose = {KEYS}
+label = "typing"
+[[step]]
+pause_ms = 2500
+""" + MENUS * """
+[[step]]
+key = "alt+f"
+class = "menu"
+label = "menu"
+[[step]]
+pause_ms = 400
+[[step]]
+key = "Escape"
+class = "menu"
+label = "close"
+[[step]]
+pause_ms = 250
+"""
+# Each move is into another cell of the terminal.
+TERMINAL = r"""
+application = ["xterm", "-geometry", "80x24+20+20", "-e", "sh", "-c", "stty -icanon; printf '\\033[?1003h'; exec cat"]
+variation = 0.0
+[[step]]
+pause_ms = 1500
+""" + "".join(f"""
+[[step]]
+move = [{60 + 40 * (number % 8)}, {80 + 30 * (number % 5)}]
+every_ms = 100
+label = "pointing"
+""" for number in range(MOVES)) + """
+[[step]]
+pause_ms = 2500
+[[step]]
+move = [60, 60]
+label = "rest"
+"""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Task:
+    """A script at a program. What each of its labels is called that is a gesture, and the two between which nobody does anything."""
+
+    script: str
+    gestures: dict
+    quiet: tuple
+
+
+TASKS = (Task(EDITOR, {"start": "a window opens", "typing": "a key is typed", "menu": "a menu opens"}, ("typing", "menu")),
+         Task(TERMINAL, {"pointing": "the pointer moves"}, ("pointing", "rest")))
+GESTURES = {label: name for task in TASKS for label, name in task.gestures.items()}
+
+
+class Counters(threading.Thread):
+    """Looks at the programs' time and runs now and then, until it is ended."""
+
+    def __init__(self, programs):
+        super().__init__(daemon=True)
+        self.programs, self.looks, self.over = programs, [], threading.Event()
+
+    def run(self):
+        while not self.over.wait(LOOK_S):
+            told = spent(self.programs).values()
+            self.looks.append((time.monotonic_ns(), sum(nanos for nanos, _ in told), sum(runs for _, runs in told)))
+
+    def between(self, begin, end, what):
+        return self.at(end, what) - self.at(begin, what)
+
+    def at(self, when, what):
+        """The sum at a time, on a straight line between two looks."""
+        place = min(max(bisect.bisect(self.looks, (when,)), 1), len(self.looks) - 1)
+        before, after = self.looks[place - 1], self.looks[place]
+        share = (when - before[0]) / max(1, after[0] - before[0])
+        return before[what] + share * (after[what] - before[what])
+
+
+@contextlib.contextmanager
+def looking(programs):
+    counters = Counters(programs)
+    counters.start()
+    try:
+        yield counters
+    finally:
+        counters.over.set()
+        counters.join()
+
+
+def play(options, script):
+    """The events of one run, in the order of time."""
+    events = document(options.tipme, "measure", script, "--no-trace", "--repeat", "1")["events"]
+    return sorted(events, key=lambda event: event["t_ns"])
+
+
+def gesture(event):
+    """What an event of the script is counted for."""
+    return event["label"].partition(" (")[0]
+
+
+def latencies(events, task):
+    """Median latency by gesture, in milliseconds."""
+    values = {label: [event["latency_ms"] for event in events if gesture(event) == label] for label in task.gestures}
+    return {label: statistics.median(value for value in found if value is not None) for label, found in values.items()}
+
+
+def counts(events, counters, task):
+    """By gesture, microseconds and runs of the programs that one of them caused, from its begin to the next input, without what also comes
+    while nothing is done."""
+    ends = [event["t_ns"] for event in events[1:]] + [None]
+    spans = {label: [] for label in task.gestures}
+    for event, end in zip(events, ends):
+        begin, label = event["t_ns"], gesture(event)
+        if label in spans and end:
+            spans[label].append((begin, min(end, begin + max(AFTER_NS, round(1e6 * (event["latency_ms"] or 0))))))
+    quiet = (spans[task.quiet[0]][-1][1], next(event["t_ns"] for event in events if gesture(event) == task.quiet[1]))
+    return {label: [one_of(counters, spans[label], quiet, what) / scale for what, scale in ((1, 1e3), (2, 1))] for label in task.gestures}
+
+
+def one_of(counters, spans, quiet, what):
+    """The median over these spans, less that of spans as long while it is quiet."""
+    length = min(round(statistics.median(end - begin for begin, end in spans)), quiet[1] - quiet[0])
+    still = [counters.between(begin, begin + length, what) for begin in range(quiet[0], quiet[1] - length + 1, length)]
+    return statistics.median(counters.between(*span, what) for span in spans) - statistics.median(still)
+
+
+def bare(options, scripts):
+    """Of all tasks, by gesture."""
+    return {label: ms for task, script in scripts.items() for label, ms in latencies(play(options, script), task).items()}
+
+
+def recorded(options, scripts):
+    with recorder(options.tipme):
+        return bare(options, scripts)
+
+
+def watched(options, scripts):
+    told = {}
+    with recorder(options.tipme) as (process, _), counting(process.pid) as programs:
+        for task, script in scripts.items():
+            with looking(programs) as counters:
+                events = play(options, script)
+            told |= counts(events, counters, task)
+    return told
+
+
+ARMS = {"off": bare, "on": recorded, "counted": watched}
+
+
+def rounds_of(options):
+    """By arm, what each round gave."""
+    rounds = {arm: [] for arm in ARMS}
+    with tempfile.TemporaryDirectory(prefix="tipme-bench-") as folder:
+        scripts = {task: pathlib.Path(folder, f"{number}.toml") for number, task in enumerate(TASKS)}
+        for task, path in scripts.items():
+            path.write_text(task.script)
+        for number in range(options.pairs):
+            for arm in in_turn(ARMS, number):
+                rounds[arm].append(ARMS[arm](options, scripts))
+            progress(f"gestures, round {number + 1} of {options.pairs}")
+    return rounds
+
+
+def table(options):
+    rounds = rounds_of(options)
+    lines = ["| gesture | ms, recorder off | on | on less off, median (95 % interval) | runs of programs | µs in them | of the latency |", "|---" * 7 + "|"]
+    for label, name in GESTURES.items():
+        off, on = ([one[label] for one in rounds[arm]] for arm in ("off", "on"))
+        low, high = interval(differences := [late - early for late, early in zip(on, off)])
+        micros, runs = (statistics.median(one[label][place] for one in rounds["counted"]) for place in (0, 1))
+        share = micros / 10 / statistics.median(on)
+        lines.append(f"| {name} | {statistics.median(off):.2f} | {statistics.median(on):.2f} | {statistics.median(differences):+.2f} "
+                     f"({low:+.2f} to {high:+.2f}) | {runs:.0f} | {micros:.0f} | {share:.2f} % |")
+    return lines

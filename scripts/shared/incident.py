@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""The sections of an incident file, read by docs/format.md alone."""
+
+import ctypes
+import struct
+
+# Sections, and the bytes of the file's head.
+META, SCHED, RARE, LOSSES = 1, 2, 3, 13
+FILE_HEAD_BYTES, SECTION_HEAD = 64, struct.Struct("<IIQQII")
+
+
+class Unreadable(Exception):
+    """What is wrong with the file."""
+
+
+def sections(data):
+    """The sections with their kinds, unpacked."""
+    library = ctypes.CDLL("libzstd.so.1")
+    library.ZSTD_decompress.restype = ctypes.c_size_t
+    library.ZSTD_decompress.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_size_t)
+    at = FILE_HEAD_BYTES
+    while at < len(data):
+        kind, packed, length, stored, _, _ = SECTION_HEAD.unpack_from(data, at)
+        at += SECTION_HEAD.size
+        body, at = data[at : at + stored], at + stored
+        if packed:
+            room = ctypes.create_string_buffer(length)
+            if library.ZSTD_decompress(room, length, body, stored) != length:
+                raise Unreadable("a section of the incident cannot be unpacked")
+            body = room.raw
+        yield kind, body
