@@ -30,7 +30,7 @@ test-deps:
 	@scripts/install-deps dbus-daemon dbus-bin dunst notification-daemon mousepad xfwm4 perl xclip chromium systemd sway foot xwayland libglib2.0-bin x11-apps tmux gnome-settings-daemon-common fonts-dejavu-core
 
 selftest-deps:
-	@scripts/install-deps mousepad
+	@scripts/install-deps dbus-daemon dbus-bin
 
 bench-deps:
 	@scripts/install-deps linux-perf python3 rt-tests mousepad
@@ -43,7 +43,7 @@ demo: deps build ## a hitch on a private display, diagnosed (under a minute)
 
 selftest: selftest-deps build ## known faults, each diagnosed and checked; writes the table in docs/method.md
 	@$(AS_ROOT) scripts/mount-kernel-fs
-	$(AS_ROOT) scripts/run-selftest $(TIPME) --repeat 5 --app patient --app xterm --app gtk $(SELFTEST)
+	$(AS_ROOT) scripts/run-selftest $(TIPME) --repeat 5 $(SELFTEST)
 
 # Nothing in the documentation of the crates is to be run, which a rule of tests/tidy holds; so it is not searched for that. What the
 # packages hold is built while the tests run, which mostly wait; BESIDE=lint has that done then as well.

@@ -3,8 +3,8 @@
 //! `tests/golden/README.md` says of those of the field what was done and what is true.
 //!
 //! A change of the analysis shows as a difference of texts. `TIPME_BLESS=1 cargo test -p tipme-tests
-//! --test golden` rewrites the texts, to be looked at; `scripts/make-golden` and
-//! `scripts/make-golden-field` make the incidents.
+//! --test golden` rewrites the texts, to be looked at; `scripts/make-golden-field` makes the
+//! incidents.
 
 #[cfg(test)]
 mod golden {

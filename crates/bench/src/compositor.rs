@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
+use tipme_desktop::DisplayTarget;
 use tipme_desktop::compositor::{self, CompositorOwner, FrameWatch};
 use tipme_desktop::hotkeys::Chord;
 use tipme_desktop::inject::{Pace, Typist};
@@ -41,9 +42,6 @@ const HARMLESS: &str = "left";
 
 /// From one press of it to the next.
 const PRESS_INTERVAL: Duration = Duration::from_millis(500);
-
-/// A program that has shown nothing for so long is ready for keys; and how long the answer to one is waited for.
-const SETTLED: Duration = Duration::from_secs(2);
 
 /// Run on the terminal: waits for a key, says so by the file 1, drops what is typed until a pause, and becomes the program
 /// behind it.
@@ -103,29 +101,6 @@ impl Compositor {
             ProcessGroup::start("the terminal", self.terminal(prefix, program, &arrived)?, self.options.cpu)?;
         self.wait_for_keys(&mut terminal, typist, &arrived)?;
         Ok(terminal)
-    }
-
-    /// Starts a program that has a window of its own, and waits until a key of `typist` shows something there; it ends
-    /// with the value.
-    pub(crate) fn open_window(&self, typist: &mut Typist, name: &str, mut command: Command) -> Result<ProcessGroup> {
-        let mut watch = self.watch()?.with_context(|| untold(&self.name()))?;
-        self.show(&mut command);
-        let mut process = ProcessGroup::start(name, command, self.options.cpu)?;
-        let deadline = Instant::now() + START_TIMEOUT;
-        let (mut shown, mut answered) = (false, false);
-        while !answered {
-            process.expect_alive()?;
-            if Instant::now() >= deadline {
-                bail!("{name} showed no key within {START_TIMEOUT:?}");
-            }
-            if watch.next(SETTLED)?.is_some() {
-                shown = true;
-            } else if shown {
-                typist.key('x')?;
-                answered = watch.next(SETTLED)?.is_some();
-            }
-        }
-        Ok(process)
     }
 
     fn terminal(&self, prefix: &[OsString], program: &[OsString], arrived: &Path) -> Result<Command> {
@@ -211,6 +186,14 @@ impl TerminalScreen for Compositor {
     fn open_terminal(&mut self, typist: &mut Typist, prefix: &[OsString], program: &[OsString]) -> Result<()> {
         self.terminal = Some(self.open(typist, prefix, program)?);
         Ok(())
+    }
+
+    fn close_terminal(&mut self) {
+        self.terminal = None;
+    }
+
+    fn x11(&self) -> Option<DisplayTarget> {
+        None
     }
 
     fn terminal_pid(&self) -> Option<u32> {

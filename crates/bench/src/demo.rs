@@ -1,43 +1,45 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The whole loop on a private display, or on a compositor of Wayland: type, suffer, mark, read the cause.
+//! One fault of the self-test with an audience, on a private display or on a compositor of Wayland:
+//! type, suffer, mark, read the cause.
 //!
-//! Recorder, agent and diagnosis are the product's own programs, started as a user starts them. Under Wayland no agent
-//! is needed: its desktop binds keys, and a compositor alone does not.
+//! Recorder, agent and diagnosis are the product's own programs, started as a user starts them.
+//! Under Wayland no agent is needed: its desktop binds keys, and a compositor alone does not.
 //! Whether the demonstration succeeds is read from the diagnosis and from nothing else.
 
-mod judge;
-mod script;
-
 use crate::alone::MachineLock;
-use crate::demo_faults::DemoFault;
+use crate::faults::Fault;
+use crate::faults::stage::{FaultStage, StageOutcome, open_screen, slowest};
 use crate::interrupt::InterruptFlag;
-use crate::programs::{self, ARM_TIMEOUT, Diagnosis, Follower};
+use crate::programs::{self, Diagnosis, Follower};
 use crate::progress::ProgressListener;
 use crate::screen::Place;
 use crate::worker::WorkerLauncher;
 use anyhow::{Context, Result, bail};
 use schemars::JsonSchema;
-pub use script::DemoInjection;
-use script::DemoStage;
 use serde::Serialize;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
+use tipme_record::Nanos;
 
-/// How long the agent may take to hold its keys, or to tell where the incident lies.
+/// Longest time until the agent holds its keys, or reports the incident.
 const AGENT_TIMEOUT: Duration = Duration::from_secs(60);
+/// Typing before the fault: at five keys a second, forty keys.
+const CALM: Nanos = Nanos::from_secs(8);
+/// Typing during the fault.
+const FAULT: Nanos = Nanos::from_secs(5);
 
-/// What is demonstrated, and with what.
-#[derive(Clone, Debug)]
+/// Options of a demonstration.
+#[derive(Clone)]
 pub struct DemoOptions {
-    pub fault: DemoFault,
+    pub fault: &'static Fault,
     pub place: Place,
     /// The `tipme` executable.
     pub tipme: PathBuf,
-    /// How worker programs are started.
+    /// Starts worker programs.
     pub launcher: WorkerLauncher,
-    /// Folder for socket, lock and incidents; the incident stays there. Chosen where it is `None`.
+    /// Folder for socket, lock and incidents; the incident stays there. `None` chooses one.
     pub state_dir: Option<PathBuf>,
 }
 
@@ -62,6 +64,23 @@ pub struct DemoOutcome {
     pub text: String,
 }
 
+/// What was done, known without any recorder.
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+#[schemars(rename = "Injected")]
+pub struct DemoInjection {
+    /// Processes of the job that were seen, its root first.
+    pub pids: Vec<u32>,
+    /// The job's command; `null` where nothing was injected.
+    pub job: Option<String>,
+    /// Keys typed in all.
+    pub keys: usize,
+    /// Longest time from a key to the next drawing before the fault, as the display tells it; `null` where it does not.
+    /// Where none came, it is the time until the end.
+    pub calm_ms_max: Option<f64>,
+    /// The same from the beginning of the fault on.
+    pub fault_ms_max: Option<f64>,
+}
+
 /// Runs the demonstration; takes about half a minute, and less than one.
 ///
 /// Everything that was started has ended when it returns, also by an error or an interrupt.
@@ -71,15 +90,19 @@ pub fn run(
     progress: &mut dyn ProgressListener,
 ) -> Result<DemoOutcome> {
     require_root(options)?;
+    options.fault.require()?;
     let _alone = MachineLock::wait(interrupt, || progress.line("waiting for another demonstration to end"))?;
     let state = state_dir(options)?;
     progress.line(&format!("opening a terminal on {}", options.place.about()));
-    let mut stage = DemoStage::set(&options.place, options.fault, &options.launcher)?;
+    let mut screen = open_screen(&options.place, options.fault)?;
+    let mut stage = FaultStage::set(&mut *screen, options.fault, &options.launcher)?;
     progress.line("arming the recorder");
-    let _recorder = start_recorder(options, &stage, &state, interrupt)?;
+    let _recorder = programs::record(&options.tipme, stage.screen, &state, interrupt)?;
     let agent = (options.place == Place::X11).then(|| start_agent(options, &stage, &state, interrupt)).transpose()?;
-    stage.type_calmly(interrupt, progress)?;
-    stage.suffer(interrupt, progress)?;
+    stage.type_calmly(interrupt, &mut for_time(CALM, "calm typing", progress))?;
+    let job = stage.inject()?;
+    progress.line(&job.map_or("no fault is injected".to_owned(), |job| format!("the fault begins: {job}")));
+    stage.suffer(interrupt, &mut for_time(FAULT, "typing on", progress))?;
     let incident = match agent {
         Some(agent) => {
             progress.line("pressing Ctrl-Alt-Minus");
@@ -91,19 +114,38 @@ pub fn run(
             programs::mark(&options.tipme, &state, interrupt)?
         }
     };
-    let injected = stage.finish()?;
+    let seen = stage.finish()?;
     progress.line("reading the cause");
     let diagnosis = Diagnosis::of(&options.tipme, &incident, interrupt)?;
-    Ok(outcome(options.fault, incident, diagnosis, injected))
+    Ok(outcome(options.fault, incident, diagnosis, &seen))
 }
 
-fn outcome(fault: DemoFault, incident: PathBuf, diagnosis: Diagnosis, injected: DemoInjection) -> DemoOutcome {
-    let judged = judge::judge(fault, &diagnosis.json, &injected.pids);
+/// Reports each second, until a time has passed.
+fn for_time(time: Nanos, what: &str, progress: &mut dyn ProgressListener) -> impl FnMut(usize, Nanos) -> bool {
+    let mut reported = u64::MAX;
+    move |_, passed| {
+        let second = passed.0 / 1_000_000_000;
+        if passed < time && second != std::mem::replace(&mut reported, second) {
+            progress.line(&format!("{what} {second}/{} s", time.0 / 1_000_000_000));
+        }
+        passed < time
+    }
+}
+
+fn outcome(fault: &Fault, incident: PathBuf, diagnosis: Diagnosis, seen: &StageOutcome) -> DemoOutcome {
+    let judged = seen.judge(fault, &diagnosis.json);
+    let injected = DemoInjection {
+        pids: seen.pids(),
+        job: seen.injection.as_ref().map(|injection| injection.what.clone()),
+        keys: seen.keys,
+        calm_ms_max: seen.calm_ms.as_deref().map(slowest),
+        fault_ms_max: seen.later_ms.as_deref().map(slowest),
+    };
     DemoOutcome {
         schema: 1,
-        fault: fault.name().to_string(),
-        ok: judged.is_ok(),
-        why: judged.err().unwrap_or_default(),
+        fault: fault.name.to_owned(),
+        ok: judged.hit,
+        why: judged.why,
         incident,
         verdict: diagnosis.json,
         injected,
@@ -115,7 +157,7 @@ fn require_root(options: &DemoOptions) -> Result<()> {
     if rustix::process::geteuid().is_root() {
         return Ok(());
     }
-    bail!("recording takes root; run: sudo {} demo --fault {}", options.tipme.display(), options.fault.name())
+    bail!("recording takes root; run: sudo {} demo --fault {}", options.tipme.display(), options.fault.name)
 }
 
 /// The folder asked for, or a new one that is kept: below /var/lib/tipme, else among temporary files.
@@ -124,33 +166,23 @@ fn state_dir(options: &DemoOptions) -> Result<PathBuf> {
         std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
         return std::path::absolute(folder).with_context(|| format!("cannot find {}", folder.display()));
     }
-    let prefix = format!("demo-{}-", options.fault.name());
+    let prefix = format!("demo-{}-", options.fault.name);
     let usual = Path::new("/var/lib/tipme");
     let made = std::fs::create_dir_all(usual).and_then(|()| tempfile::Builder::new().prefix(&prefix).tempdir_in(usual));
     let made = made.or_else(|_| tempfile::Builder::new().prefix(&format!("tipme-{prefix}")).tempdir());
     made.map(tempfile::TempDir::keep).context("cannot make a folder for the incident; name one with --state-dir")
 }
 
-fn start_recorder(
+fn start_agent(
     options: &DemoOptions,
-    stage: &DemoStage,
+    stage: &FaultStage<'_>,
     state: &Path,
     interrupt: &InterruptFlag,
 ) -> Result<Follower> {
     let mut command = Command::new(&options.tipme);
-    command.args(["record", "--hot-keys", "off", "--display", &stage.screen().name()]);
-    command.arg("--state-dir").arg(state);
-    stage.screen().show(&mut command);
-    let recorder = Follower::start("tipme record", command)?;
-    recorder.wait_for("recording", ARM_TIMEOUT, interrupt)?;
-    Ok(recorder)
-}
-
-fn start_agent(options: &DemoOptions, stage: &DemoStage, state: &Path, interrupt: &InterruptFlag) -> Result<Follower> {
-    let mut command = Command::new(&options.tipme);
-    command.arg("agent").arg("--state-dir").arg(state).args(["--display", &stage.screen().name()]);
+    command.arg("agent").arg("--state-dir").arg(state).args(["--display", &stage.screen.name()]);
     command.args(["--no-dialog", "--no-notification"]);
-    stage.screen().show(&mut command);
+    stage.screen.show(&mut command);
     let agent = Follower::start("tipme agent", command)?;
     agent.wait_for("ready", AGENT_TIMEOUT, interrupt)?;
     Ok(agent)

@@ -7,6 +7,7 @@
 //! is removed.
 
 use anyhow::{Context, Result, bail};
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::sleep;
@@ -109,23 +110,13 @@ pub(crate) struct ControlGroup {
 }
 
 impl ControlGroup {
-    /// A group that gets so many microseconds of CPU time in each tenth of a second.
-    pub(crate) fn with_cpu_quota(quota_us: u64) -> Result<ControlGroup> {
-        let group = ControlGroup::make("cpu")?;
-        if group.hierarchy.unified {
-            group.set("cpu.max", &format!("{quota_us} {PERIOD_US}"))?;
-        } else {
-            group.set("cpu.cfs_period_us", &PERIOD_US.to_string())?;
-            group.set("cpu.cfs_quota_us", &quota_us.to_string())?;
+    /// Limits its processes to so many microseconds of CPU time in each tenth of a second.
+    pub(crate) fn limit_cpu(&self, quota_us: u64) -> Result<()> {
+        if self.hierarchy.unified {
+            return self.set("cpu.max", &format!("{quota_us} {PERIOD_US}"));
         }
-        Ok(group)
-    }
-
-    /// A group whose processes together get so much memory, the page cache of their files included.
-    pub(crate) fn with_memory(bytes: u64) -> Result<ControlGroup> {
-        let group = ControlGroup::make("memory")?;
-        group.limit_memory(bytes)?;
-        Ok(group)
+        self.set("cpu.cfs_period_us", &PERIOD_US.to_string())?;
+        self.set("cpu.cfs_quota_us", &quota_us.to_string())
     }
 
     /// Limits the memory of its processes together.
@@ -150,10 +141,6 @@ impl ControlGroup {
         let (file, usual) = if group.is_unified() { ("cpu.weight", 100) } else { ("cpu.shares", 1_024) };
         group.set(file, &(times * usual).to_string())?;
         Ok(group)
-    }
-
-    fn make(controller: &'static str) -> Result<ControlGroup> {
-        ControlGroup::named("tipme-selftest-", controller)
     }
 
     /// A group whose name begins so.
@@ -194,6 +181,12 @@ impl ControlGroup {
     /// The file that a process writes its number to in order to move in.
     pub(crate) fn procs_file(&self) -> PathBuf {
         self.folder.join("cgroup.procs")
+    }
+
+    /// Words before a command that is to run in the group.
+    pub(crate) fn prefix(&self) -> Vec<OsString> {
+        let enter = ["sh", "-euc", r#"echo $$ >"$0"; exec "$@""#].map(OsString::from);
+        enter.into_iter().chain([self.procs_file().into_os_string()]).collect()
     }
 
     /// Moves a process in, with all its threads.
@@ -261,11 +254,13 @@ mod tests {
 
     #[test]
     fn a_group_takes_a_process_and_gives_it_back() {
-        for make in [|| ControlGroup::with_cpu_quota(50_000), || ControlGroup::with_memory(64 << 20)] {
+        for controller in ["cpu", "memory"] {
             let mut command = Command::new("sleep");
             command.arg("60");
             let process = ProcessGroup::start("a sleeper", command, None).expect("sleep starts");
-            let mut group: ControlGroup = make().expect("root, and control groups");
+            let mut group = ControlGroup::named("tipme-test-", controller).expect("root, and control groups");
+            let limited = if controller == "cpu" { group.limit_cpu(50_000) } else { group.limit_memory(64 << 20) };
+            limited.expect("a limit");
             let before = group.hierarchy.folder_of(process.pid(), group.controller).expect("a group");
             group.take(process.pid()).expect("it lives");
             let (hierarchy, folder) = (group.hierarchy.clone(), group.folder.clone());

@@ -16,6 +16,7 @@ pub(crate) use programs::{children as run_children, enter, fork, timer as run_ti
 
 use crate::alone::MachineLock;
 use crate::choice::name;
+use crate::disk::PrivateDisk;
 use crate::driver::BenchDriver;
 use crate::experiment::{Experiment, MeasuredRepeats};
 use crate::group::ControlGroup;
@@ -23,7 +24,6 @@ use crate::intervals::{
     self, Cleanup, Explainer, LoadIntervals, MeasuredLoad, NamedWorkers, PREFIX, Stamping, expected_ms,
 };
 use crate::process::ProcessGroup;
-use crate::selftest::disk::PrivateDisk;
 use crate::worker::WorkerLauncher;
 use anyhow::{Context, Result};
 use backing::BackingSetup;

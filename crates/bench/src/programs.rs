@@ -3,6 +3,7 @@
 
 use crate::interrupt::InterruptFlag;
 use crate::process::ProcessGroup;
+use crate::screen::TerminalScreen;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 use std::cell::RefCell;
@@ -79,6 +80,21 @@ fn follow(source: impl Read + Send + 'static, sender: SyncSender<String>) {
             }
         }
     });
+}
+
+/// Starts a recorder of a display, and waits until it records.
+pub(crate) fn record(
+    tipme: &Path,
+    screen: &dyn TerminalScreen,
+    state_dir: &Path,
+    interrupt: &InterruptFlag,
+) -> Result<Follower> {
+    let mut command = Command::new(tipme);
+    command.args(["record", "--hot-keys", "off", "--display", &screen.name(), "--state-dir"]).arg(state_dir);
+    screen.show(&mut command);
+    let recorder = Follower::start("tipme record", command)?;
+    recorder.wait_for("recording", ARM_TIMEOUT, interrupt)?;
+    Ok(recorder)
 }
 
 /// What `tipme diagnose` says of an incident.

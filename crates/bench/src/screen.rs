@@ -7,6 +7,7 @@ use anyhow::Result;
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::Command;
+use tipme_desktop::DisplayTarget;
 use tipme_desktop::inject::{Pace, Typist};
 use tipme_desktop::server::describe;
 
@@ -55,8 +56,14 @@ pub trait TerminalScreen {
     /// `prefix` is put before the terminal's own command, for instance to enter a name space.
     fn open_terminal(&mut self, typist: &mut Typist, prefix: &[OsString], program: &[OsString]) -> Result<()>;
 
+    /// Closes the terminal, where one is open.
+    fn close_terminal(&mut self);
+
     /// The process of the terminal, where one is open.
     fn terminal_pid(&self) -> Option<u32>;
+
+    /// The display where it is of X11.
+    fn x11(&self) -> Option<DisplayTarget>;
 
     /// The process of the display server.
     fn server_pid(&self) -> Result<u32>;
@@ -90,8 +97,16 @@ impl TerminalScreen for PrivateSession {
         PrivateSession::open_terminal(self, prefix, program)
     }
 
+    fn close_terminal(&mut self) {
+        PrivateSession::close_terminal(self);
+    }
+
     fn terminal_pid(&self) -> Option<u32> {
         PrivateSession::terminal_pid(self)
+    }
+
+    fn x11(&self) -> Option<DisplayTarget> {
+        Some(self.target())
     }
 
     fn server_pid(&self) -> Result<u32> {

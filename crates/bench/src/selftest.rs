@@ -1,43 +1,35 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Known faults on this machine, one at a time and in pairs, each marked and diagnosed as a user would.
+//! Known faults on this machine, one at a time, each marked and diagnosed as a user would.
 //!
-//! [`faults`] says what can go wrong and what the diagnosis is expected to name, `operations` what an
-//! application of ours does about it, `workers` are the programs around it. `trial` runs one fault against
-//! one application, `judge` holds the verdict against what was done, `table` prints the results. The
-//! diagnosis is the product's own; it sees the incident file and nothing else.
+//! [`crate::faults`] has the faults, `trial` runs one on a terminal of a private display, `table`
+//! prints the results. The diagnosis is the product's own; it sees the incident file and nothing else.
 
-mod app;
-pub(crate) mod disk;
-mod fault;
-pub mod faults;
-mod judge;
-mod keyboard;
-mod operations;
 mod options;
 mod outcome;
-pub(crate) mod patient;
-mod site;
 mod table;
 mod trial;
-pub(crate) mod workers;
 
+use crate::faults::{FAULTS, Fault};
 use crate::interrupt::InterruptFlag;
 use crate::progress::ProgressListener;
-use crate::session;
+use crate::screen::Place;
 use anyhow::{Context, Result, bail};
-pub use fault::{App, Fault, InjectedCause, InjectedCauses, PreparedFault};
 pub use options::SelftestOptions;
 pub use outcome::{NotRun, SelftestOutcome, TrialRow};
-pub use site::{DisplayServer, Site};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::time::Duration;
 pub use table::{markdown, text};
 use trial::{Observation, ProductFailed, TrialRunner};
+
+/// Between two trials, so that others who wait for the machine get it.
+const PAUSE: Duration = Duration::from_millis(150);
 
 /// Runs the faults one after the other; each takes some seconds.
 ///
 /// Everything that was started has ended when it returns, also by an error or an interrupt. A trial
-/// that cannot be run is reported as such and does not end the run; where recorder, mark or diagnosis fail,
-/// it is a miss.
+/// that cannot be run is reported as such and does not end the run; where recorder, mark or
+/// diagnosis fail, it is a miss.
 pub fn run(
     options: &SelftestOptions,
     interrupt: &InterruptFlag,
@@ -48,20 +40,21 @@ pub fn run(
     }
     let plan = plan(options)?;
     let mut store = IncidentStore { all: options.keep.clone(), misses: None };
-    let mut stage = TrialRunner::new(options, interrupt);
+    let mut runner = TrialRunner { options, interrupt, displays: BTreeMap::new() };
     let (mut results, mut not_run) = (Vec::new(), Vec::new());
-    for (at, (fault, app)) in plan.iter().enumerate() {
-        let installed = session::require(fault.programs);
+    for (at, fault) in plan.iter().enumerate() {
+        let installed = fault.require();
         let not_installed = installed.is_err();
         let waiting = || progress.line("waiting for another run on this machine");
-        let observed = installed.and_then(|()| stage.run(fault, *app, waiting));
+        let observed = installed.and_then(|()| runner.run(fault, waiting));
         interrupt.check()?;
         let observed = observed.or_else(|error| match error.is::<ProductFailed>() {
             true => Ok(Observation::failed(&error)),
             false => Err(error),
         });
-        let done = observed.and_then(|observed| store.keep(TrialRow::of(fault, *app, &observed), &observed, at));
-        let subject = format!("{}/{} {} on {} ...", at + 1, plan.len(), fault.name, app.name());
+        let done =
+            observed.and_then(|observed| store.keep(TrialRow::of(fault, options.app(), &observed), &observed, at));
+        let subject = format!("{}/{} {} ...", at + 1, plan.len(), fault.name);
         match done {
             Ok(row) => {
                 progress.line(&format!("{subject} {}", row.verdict()));
@@ -69,44 +62,27 @@ pub fn run(
             }
             Err(error) => {
                 progress.line(&format!("{subject} not run: {error:#}"));
-                let (fault, app, why) = (fault.name.into(), app.name().into(), format!("{error:#}"));
+                let (fault, app, why) = (fault.name.into(), options.app().into(), format!("{error:#}"));
                 not_run.push(NotRun { fault, app, why, not_installed });
             }
         }
-        stage.pause()?;
+        interrupt.sleep(PAUSE)?;
     }
     Ok(SelftestOutcome::of(results, not_run))
 }
 
-/// Which fault is done to which application, in this order.
-fn plan(options: &SelftestOptions) -> Result<Vec<(&'static Fault, App)>> {
-    let known = |name: &String| name == CLEAN || faults::all().any(|fault| fault.name == name);
-    if let Some(unknown) = options.names.iter().find(|name| !known(name)) {
+/// The faults in the order in which they are run.
+fn plan(options: &SelftestOptions) -> Result<Vec<&'static Fault>> {
+    if let Some(unknown) = options.names.iter().find(|name| Fault::named(name).is_none()) {
         bail!("there is no fault \"{unknown}\"; tipme selftest --list names them");
     }
-    let wanted = |fault: &&Fault| {
-        let named = |name: &String| name == fault.name || name == CLEAN && fault.kinds.is_empty();
-        options.names.is_empty() || options.names.iter().any(named)
-    };
-    let once = |round: usize| faults::all().filter(wanted).flat_map(move |fault| subjects(options, fault, round));
-    Ok((0..options.repeat).flat_map(once).collect())
+    let wanted = |fault: &&Fault| options.names.is_empty() || options.names.iter().any(|name| name == fault.name);
+    let possible = |fault: &&Fault| options.place == Place::X11 || !fault.needs_x11;
+    let once: Vec<&'static Fault> = FAULTS.iter().filter(wanted).filter(possible).collect();
+    Ok(std::iter::repeat_n(once, options.repeat).flatten().collect())
 }
 
-/// The trials of one fault in one round.
-fn subjects(options: &SelftestOptions, fault: &'static Fault, round: usize) -> Vec<(&'static Fault, App)> {
-    let apps: Vec<App> = fault.apps.iter().copied().filter(|app| options.apps.contains(app)).collect();
-    if !fault.kinds.is_empty() {
-        return apps.into_iter().map(|app| (fault, app)).collect();
-    }
-    let first = round * options.clean;
-    let turn = (first..first + options.clean).filter_map(|number| apps.get(number % apps.len().max(1)));
-    turn.map(|app| (fault, *app)).collect()
-}
-
-/// The name that stands for all clean runs.
-const CLEAN: &str = "clean";
-
-/// Where incidents are kept.
+/// Place of kept incidents.
 struct IncidentStore {
     all: Option<PathBuf>,
     /// Made when the first miss is kept.
@@ -143,37 +119,25 @@ mod tests {
     use super::*;
     use crate::worker::WorkerLauncher;
 
-    fn options(names: &[&str], repeat: usize) -> SelftestOptions {
-        SelftestOptions {
-            names: names.iter().map(ToString::to_string).collect(),
-            repeat,
-            apps: vec![App::Patient, App::Xterm],
-            clean: 2,
-            keep: None,
-            tipme: PathBuf::new(),
-            launcher: WorkerLauncher(Vec::new()),
-        }
+    fn planned(names: &[&str], repeat: usize, place: Place) -> Result<Vec<&'static str>> {
+        let names = names.iter().map(ToString::to_string).collect();
+        let (tipme, launcher) = (PathBuf::new(), WorkerLauncher(Vec::new()));
+        let plan = plan(&SelftestOptions { names, repeat, place, keep: None, tipme, launcher })?;
+        Ok(plan.into_iter().map(|fault| fault.name).collect())
     }
 
     #[test]
-    fn clean_runs_take_turns() {
-        let plan = plan(&options(&["clean"], 5)).expect("a known name");
-        assert_eq!(plan.len(), 20);
-        assert_eq!(plan.iter().filter(|(_, app)| *app == App::Xterm).count(), 10);
-        assert!(plan.iter().all(|(fault, _)| fault.kinds.is_empty()));
+    fn without_names_every_fault_is_run() {
+        let all = planned(&[], 1, Place::X11).expect("no name");
+        assert_eq!(all.len(), FAULTS.len());
+        let wayland = planned(&[], 1, Place::Wayland).expect("no name");
+        assert!(all.contains(&"grab") && !wayland.contains(&"grab") && wayland.len() + 1 == all.len());
     }
 
     #[test]
-    fn without_names_everything_is_run() {
-        let plan = plan(&options(&[], 1)).expect("no name");
-        for fault in faults::all().filter(|fault| fault.apps.contains(&App::Patient)) {
-            assert!(plan.iter().any(|(planned, _)| planned.name == fault.name), "{}", fault.name);
-        }
-    }
-
-    #[test]
-    fn an_unknown_name_is_refused() {
-        let error = plan(&options(&["gremlins"], 1)).err().expect("an unknown name");
+    fn faults_are_run_by_name_and_repeated() {
+        assert_eq!(planned(&["calm", "lock"], 2, Place::X11).expect("known"), ["lock", "calm", "lock", "calm"]);
+        let error = planned(&["gremlins"], 1, Place::X11).expect_err("an unknown name");
         assert_eq!(error.to_string(), "there is no fault \"gremlins\"; tipme selftest --list names them");
     }
 }

@@ -153,6 +153,11 @@ impl PrivateSession {
         Ok(())
     }
 
+    /// Closes the terminal, or the program in its place.
+    pub(crate) fn close_terminal(&mut self) {
+        self.focused = None;
+    }
+
     /// Process of the terminal emulator, or of the program in its place, where one is open.
     pub fn terminal_pid(&self) -> Option<u32> {
         self.focused.as_ref().map(|focused| focused.process.pid())
@@ -189,9 +194,11 @@ fn package(program: &str) -> &str {
         "mke2fs" => "e2fsprogs",
         "mount" => "mount",
         "flock" | "taskset" | "unshare" | "nsenter" | "setpriv" | "blockdev" | "findmnt" => "util-linux",
+        "ip" => "iproute2",
+        "dbus-send" => "dbus-bin",
         "foot" => "foot fonts-dejavu-core",
         "xargs" => "findutils",
-        "nice" | "sleep" | "date" | "chrt" => "coreutils",
+        "nice" | "sleep" | "date" | "chrt" | "dd" | "sync" => "coreutils",
         other => other,
     }
 }

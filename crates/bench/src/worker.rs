@@ -94,3 +94,39 @@ pub(crate) fn run_named(programs: &[(&str, WorkerProgram)], words: &[OsString]) 
     let rest = rest.iter().map(|word| word.to_str()).collect::<Option<Vec<&str>>>();
     Some(rest.context("a word is not UTF-8 text").and_then(|rest| program(&rest)))
 }
+
+/// Seconds after which the kernel ends a program, whatever it waits for.
+const LIFE_S: u32 = 60;
+/// The longest time that may be asked for, in milliseconds.
+const MILLIS_MAX: u64 = 10_000;
+
+/// Makes sure that this process ends by itself.
+pub(crate) fn limit_life() {
+    // SAFETY: the call sets a timer of this process and touches no memory.
+    unsafe { libc::alarm(LIFE_S) };
+}
+
+/// The word at a place.
+pub(crate) fn word<'a>(words: &[&'a str], at: usize) -> Result<&'a str> {
+    words.get(at).copied().with_context(|| format!("word {} is missing", at + 1))
+}
+
+/// The milliseconds at a place, at most ten seconds.
+pub(crate) fn millis(words: &[&str], at: usize) -> Result<Duration> {
+    let text = word(words, at)?;
+    let number: u64 = text.parse().with_context(|| format!("invalid number \"{text}\""))?;
+    Ok(Duration::from_millis(number.min(MILLIS_MAX)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_read_with_their_limits() {
+        assert_eq!(millis(&["a", "700"], 1).expect("a number"), Duration::from_millis(700));
+        assert_eq!(millis(&["999999999"], 0).expect("a number"), Duration::from_secs(10));
+        assert_eq!(millis(&["a"], 0).expect_err("no number").to_string(), "invalid number \"a\"");
+        assert_eq!(word(&["a"], 1).expect_err("one word").to_string(), "word 2 is missing");
+    }
+}

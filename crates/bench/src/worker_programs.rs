@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! All worker programs, by their names: of the demo, the self-test, the benchmarks and loads.
 
+use crate::faults;
 use crate::fork;
 use crate::idle;
 use crate::intervals;
 use crate::load;
 use crate::memory;
 use crate::pagein;
-use crate::selftest::{patient, workers};
 use crate::system;
 use crate::timer;
 use crate::truth;
@@ -25,8 +25,8 @@ const PROGRAMS: &[(&str, WorkerProgram)] = &[
     ("fork-load", fork::run_load),
 ];
 
-/// Runs a worker program: `truth-client DISPLAY AUTHORITY KEYS FILE`, an application
-/// of the self-test, or one of those around it, or a process of a benchmark.
+/// Runs a worker program: `truth-client DISPLAY AUTHORITY KEYS FILE`, the job of a fault, or a
+/// process of a benchmark.
 pub fn run(words: &[OsString]) -> Result<()> {
     let text = |at: usize| words.get(at).and_then(|word| word.to_str()).unwrap_or_default();
     let number = |at: usize| text(at).parse::<u32>().with_context(|| format!("invalid number \"{}\"", text(at)));
@@ -36,11 +36,9 @@ pub fn run(words: &[OsString]) -> Result<()> {
         "load" => load::run(text(1)),
         "build" => system::run_build(text(1)),
         "pagein" => pagein::run_program(number(1)?, number(2)?, number(3)?, Path::new(text(4)), Path::new(text(5))),
-        "patient" => patient::window(number(1)?, Path::new(text(2)), Path::new(text(3))),
         "timer-culprit" => timer::culprit::run(&[text(1), text(2), text(3), text(4)]),
-        "tty-patient" => patient::terminal(Path::new(text(1))),
         other => {
-            let tables = [workers::WAITS, workers::SHORTAGES, PROGRAMS];
+            let tables = [faults::workers::PROGRAMS, PROGRAMS];
             let run = tables.iter().find_map(|table| worker::run_named(table, words));
             run.with_context(|| format!("there is no worker program \"{other}\""))?
         }

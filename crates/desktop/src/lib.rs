@@ -22,6 +22,7 @@ mod error;
 mod focus;
 mod framing;
 mod fuzz;
+pub mod grab;
 pub mod hotkeys;
 pub mod inject;
 pub mod input;

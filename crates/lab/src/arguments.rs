@@ -11,7 +11,7 @@ pub use measure::Measure;
 pub use schema::{DocumentChoice, LabSchemaArguments};
 use std::path::PathBuf;
 use tipme_bench::choice::repeats;
-use tipme_bench::demo_faults::DemoFault;
+use tipme_bench::faults::Fault;
 use tipme_bench::fork::Fork;
 use tipme_bench::idle::Idle;
 use tipme_bench::load::LoadArguments;
@@ -20,7 +20,6 @@ use tipme_bench::pagein::Pagein;
 use tipme_bench::place::place;
 use tipme_bench::screen::Place;
 use tipme_bench::scroll::Scroll;
-use tipme_bench::selftest::App;
 use tipme_bench::system::System;
 use tipme_bench::timer::Timer;
 use tipme_bench::typing::Typing;
@@ -101,9 +100,9 @@ On a compositor of Wayland that runs, a terminal (foot) opens and is typed at fo
 of a minute: leave it the focus.")]
 pub struct Demo {
     /// What goes wrong
-    #[arg(long, value_parser = choice(DemoFault::OFFERED, DemoFault::name, DemoFault::about),
-        default_value = DemoFault::Cpu.name())]
-    pub fault: DemoFault,
+    #[arg(long, value_parser = choice(Fault::demonstrated(), |fault| fault.name, |fault| fault.about),
+        default_value = "cpu")]
+    pub fault: &'static Fault,
     /// Where: on a private X server, on a private compositor of Wayland, or on one that runs, by the name or path of its socket
     #[arg(long, value_name = "x11|wayland|wayland-N|PATH", default_value = "x11", value_parser = place)]
     pub display: Place,
@@ -116,27 +115,26 @@ pub struct Demo {
 }
 
 #[derive(Args)]
-#[command(after_help = "Exit codes: 0 at least 95 % of the causes are named and clean runs have no finding, 1 not so,
-2 nothing could be measured. Examples:
+#[command(
+    after_help = "Exit codes: 0 at least 95 % of the causes are named and nothing is found where nothing is wrong,
+1 not so, 2 nothing could be measured. Examples:
   sudo tipme selftest
-  sudo tipme selftest mutex-asleep clean --app xterm
+  sudo tipme selftest lock fsync calm
   sudo tipme selftest --display wayland
   sudo tipme selftest --repeat 5 --json --keep incidents > results.json
-  tipme selftest --list")]
+  tipme selftest --list"
+)]
 pub struct Selftest {
-    /// Faults to run; clean stands for runs without a fault [default: all]
+    /// Faults to run; calm is the run without one [default: all]
     #[arg(value_name = "NAME")]
     pub names: Vec<String>,
     /// One JSON document instead of a table
     #[arg(long)]
     pub json: bool,
-    /// How often each fault is done to each application
+    /// How often each fault is run
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = repeats)]
     pub repeat: usize,
-    /// Do them to this application; may be given several times [default: patient and xterm, under Wayland foot]
-    #[arg(long, value_name = "APP", value_parser = choice(App::ALL, App::name, App::about), conflicts_with = "display")]
-    pub app: Vec<App>,
-    /// On private displays of this kind
+    /// On a terminal of a private display of this kind
     #[arg(long, value_enum, default_value_t = PrivateDisplayChoice::X11)]
     pub display: PrivateDisplayChoice,
     /// List the faults, and run none
@@ -153,9 +151,9 @@ pub struct Selftest {
 /// The kind of a private display.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum PrivateDisplayChoice {
-    /// Xvfb and a window manager
+    /// Xvfb, a window manager and xterm
     X11,
-    /// sway without a screen; faults that need an X client are left out
+    /// sway without a screen and foot; the fault that needs an X server is left out
     Wayland,
 }
 

@@ -6,25 +6,28 @@ use crate::lines::Lines;
 use crate::programs;
 use anyhow::Result;
 use std::process::ExitCode;
+use tipme_bench::faults::FAULTS;
 use tipme_bench::interrupt::InterruptFlag;
-use tipme_bench::selftest::{self, App, Fault, SelftestOptions, SelftestOutcome, faults};
+use tipme_bench::screen::Place;
+use tipme_bench::selftest::{self, SelftestOptions, SelftestOutcome};
 
-/// Clean runs of each kind in each repeat.
-const CLEAN_RUNS: usize = 2;
 /// Exit code where nothing could be measured.
 const NOT_MEASURED: u8 = 2;
 
-/// Exit code 0 where enough causes are named and nothing is found in clean runs, else 1.
+/// Exit code 0 where enough causes are named and nothing is found where nothing is wrong, else 1.
 pub fn run(arguments: arguments::Selftest) -> Result<ExitCode> {
     if arguments.list {
-        faults::all().for_each(list);
+        FAULTS.iter().for_each(|fault| println!("{:<12} {}", fault.name, fault.about));
         return Ok(ExitCode::SUCCESS);
     }
+    let place = match arguments.display {
+        PrivateDisplayChoice::X11 => Place::X11,
+        PrivateDisplayChoice::Wayland => Place::Wayland,
+    };
     let options = SelftestOptions {
         names: arguments.names,
         repeat: arguments.repeat,
-        apps: apps(arguments.app, arguments.display),
-        clean: CLEAN_RUNS,
+        place,
         keep: arguments.keep,
         launcher: programs::launcher()?,
         tipme: programs::tipme()?,
@@ -40,19 +43,4 @@ pub fn run(arguments: arguments::Selftest) -> Result<ExitCode> {
 
 fn exit_code(outcome: &SelftestOutcome) -> ExitCode {
     ExitCode::from(if outcome.is_empty() { NOT_MEASURED } else { u8::from(!outcome.is_good()) })
-}
-
-/// Those that were named, else those of the display that need little installed.
-fn apps(named: Vec<App>, display: PrivateDisplayChoice) -> Vec<App> {
-    match display {
-        _ if !named.is_empty() => named,
-        PrivateDisplayChoice::X11 => vec![App::Patient, App::Xterm],
-        PrivateDisplayChoice::Wayland => vec![App::Foot],
-    }
-}
-
-/// One line: name, what it is, and the applications that it can be done to.
-fn list(fault: &'static Fault) {
-    let apps: Vec<&str> = fault.apps.iter().map(|app| app.name()).collect();
-    println!("{:<24} {} [{}]", fault.name, fault.about, apps.join(", "));
 }

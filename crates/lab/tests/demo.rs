@@ -17,7 +17,7 @@ use support::{lab, schema};
 use tempfile::TempDir;
 use tipme_bench::ProgressListener;
 use tipme_bench::demo::{self, DemoOptions};
-use tipme_bench::demo_faults::DemoFault;
+use tipme_bench::faults::Fault;
 use tipme_bench::interrupt::InterruptFlag;
 use tipme_bench::screen::Place;
 use tipme_bench::worker::WorkerLauncher;
@@ -104,7 +104,7 @@ fn calm_typing_gives_no_finding_under_wayland() {
 fn assert_calm(place: Place) {
     let folder = TempDir::new().unwrap();
     let options = DemoOptions {
-        fault: DemoFault::Calm,
+        fault: Fault::named("calm").unwrap(),
         place,
         tipme: support::tipme(),
         launcher: WorkerLauncher(vec![env!("CARGO_BIN_EXE_tipme-lab").into(), "worker".into()]),

@@ -54,7 +54,7 @@ const ABOUT: [KindWords; 22] = [
                 threads (make -j2), or run tipme manage, which puts what you use first.",
         see: "top sorts by CPU use; cat /proc/pressure/cpu tells how much of the time something waited for a CPU; \
               perf sched timehist has the column \"sch delay\".",
-        fault: Some("fork-storm"),
+        fault: Some("cpu"),
     },
     KindWords {
         kind: CauseKind::CpuThrottled,
@@ -67,7 +67,7 @@ const ABOUT: [KindWords; 22] = [
         helps: "Raise or remove the limit: systemctl set-property UNIT CPUQuota=, docker update --cpus, or cpu.max \
                 of the group. More CPUs do not help.",
         see: "nr_throttled and throttled_usec in cpu.stat of the group, which /proc/PID/cgroup names.",
-        fault: Some("cgroup-quota"),
+        fault: Some("quota"),
     },
     KindWords {
         kind: CauseKind::OwnComputation,
@@ -79,7 +79,7 @@ const ABOUT: [KindWords; 22] = [
         helps: "Give it less to do (a smaller file, fewer plug-ins, a newer version), or report it to its authors \
                 with the functions that the verdict names.",
         see: "perf top -p PID while it hangs; top shows it near 100 % of a CPU.",
-        fault: Some("own-computation"),
+        fault: Some("computation"),
     },
     KindWords {
         kind: CauseKind::PageIn,
@@ -92,7 +92,7 @@ const ABOUT: [KindWords; 22] = [
         helps: "Move heavy disk work to another time or to the idle class (ionice -c 3), and have less in memory at \
                 a time. A faster disk makes it rarer.",
         see: "The column majflt of pidstat -r -p PID 1; cat /proc/pressure/memory and /proc/pressure/io.",
-        fault: Some("page-in-behind-writer"),
+        fault: Some("page-in"),
     },
     KindWords {
         kind: CauseKind::SwapIn,
@@ -116,7 +116,7 @@ const ABOUT: [KindWords; 22] = [
         helps: "Limit what takes the memory (memory.high of its control group), close what you do not use, or add \
                 memory.",
         see: "The line \"some\" of /proc/pressure/memory; allocstall and pgscan_direct in /proc/vmstat.",
-        fault: Some("memory-hog"),
+        fault: None,
     },
     KindWords {
         kind: CauseKind::DiskQueue,
@@ -129,7 +129,7 @@ const ABOUT: [KindWords; 22] = [
                 IOWriteBandwidthMax=); a scheduler such as bfq in /sys/block/*/queue/scheduler shares a slow disk \
                 fairly. Where hardly anybody else used it, look at its health: smartctl -a.",
         see: "iostat -x 1: the queue (aqu-sz) and the waits (r_await, w_await); iotop names who.",
-        fault: Some("disk-queue"),
+        fault: Some("io"),
     },
     KindWords {
         kind: CauseKind::IoHeldBack,
@@ -156,7 +156,7 @@ const ABOUT: [KindWords; 22] = [
         helps: "Less writing meanwhile (ionice -c 3 for backups and copies), smaller vm.dirty_bytes so that less is \
                 held back, a disk with a fast cache. An application should do it on another thread: report it.",
         see: "strace -f -T -e fsync,fdatasync -p PID shows how long each took; w_await of iostat -x 1.",
-        fault: Some("fsync-behind-writeback"),
+        fault: Some("fsync"),
     },
     KindWords {
         kind: CauseKind::LockWait,
@@ -169,7 +169,7 @@ const ABOUT: [KindWords; 22] = [
         helps: "Report it to the authors of the program that was waited for, with what it did meanwhile. For lock \
                 files: end or finish the other program.",
         see: "strace -f -T -e futex,flock,fcntl -p PID; lslocks for locks of files; gdb -p PID for who holds it.",
-        fault: Some("file-lock"),
+        fault: Some("lock"),
     },
     KindWords {
         kind: CauseKind::KernelLock,
@@ -181,7 +181,7 @@ const ABOUT: [KindWords; 22] = [
         helps: "Less of what takes the lock: fewer threads that map and unmap memory, no folder with a great many \
                 files. A newer kernel may have finer locks.",
         see: "perf lock contention -a -b while it happens; cat /proc/PID/stack of the one that waits.",
-        fault: Some("inode-lock"),
+        fault: None,
     },
     KindWords {
         kind: CauseKind::KernelWait,
@@ -205,7 +205,7 @@ const ABOUT: [KindWords; 22] = [
         helps: "Close or calm the other program (animations, very large pictures); give it a lower priority, so that \
                 its requests come in smaller portions. A driver with acceleration draws faster.",
         see: "top shows Xorg or Xwayland near 100 %; xrestop has what each program keeps there.",
-        fault: Some("server-busy"),
+        fault: None,
     },
     KindWords {
         kind: CauseKind::ServerGrab,
@@ -216,7 +216,7 @@ const ABOUT: [KindWords; 22] = [
                meanwhile. It kept it too long.",
         helps: "End the program, which releases the grab; report it to its authors.",
         see: "xtrace -n PROGRAM shows GrabServer and UngrabServer of a program that it starts.",
-        fault: Some("server-grab"),
+        fault: Some("grab"),
     },
     KindWords {
         kind: CauseKind::PeerWait,
@@ -228,7 +228,7 @@ const ABOUT: [KindWords; 22] = [
         helps: "See why the other program was slow: tipme diagnose --pid PID. The one that waits should not do so on \
                 the thread that answers you: report it.",
         see: "strace -f -T -p PID; ss -xp has who is connected with whom; busctl monitor for the message bus.",
-        fault: Some("slow-helper"),
+        fault: Some("bus"),
     },
     KindWords {
         kind: CauseKind::NetworkWait,
@@ -239,7 +239,7 @@ const ABOUT: [KindWords; 22] = [
         helps: "Check the network and the server; for names /etc/resolv.conf. A program should not wait for the \
                 network on the thread that answers you: report it.",
         see: "ping and mtr to the address; ss -tpi for the connection; resolvectl query NAME for names.",
-        fault: Some("loopback-service"),
+        fault: Some("network"),
     },
     KindWords {
         kind: CauseKind::ChildWait,
@@ -249,7 +249,7 @@ const ABOUT: [KindWords; 22] = [
         what: "The program had started another one and waited until that had ended.",
         helps: "Nothing is wrong where you started it. Else the program should run it in the background: report it.",
         see: "pstree -p PID while it hangs; strace -f -e execve,wait4 -p PID.",
-        fault: Some("child-wait"),
+        fault: Some("child"),
     },
     KindWords {
         kind: CauseKind::TimerSleep,
@@ -259,7 +259,7 @@ const ABOUT: [KindWords; 22] = [
         what: "The program slept for a time that it had chosen itself, instead of waiting for the next event.",
         helps: "Report it to its authors, or look at the script, macro or plug-in that has the sleep in it.",
         see: "strace -f -T -e clock_nanosleep,nanosleep,poll -p PID.",
-        fault: Some("own-sleep"),
+        fault: None,
     },
     KindWords {
         kind: CauseKind::Stopped,
@@ -283,7 +283,7 @@ const ABOUT: [KindWords; 22] = [
         helps: "Spread or move the interrupts (irqbalance, /proc/irq/*/smp_affinity), update the driver, and look \
                 for what causes the flood: traffic, a loose cable, a faulty device.",
         see: "watch -d cat /proc/interrupts and /proc/softirqs; the columns %irq and %soft of mpstat -P ALL 1.",
-        fault: Some("softirq-load"),
+        fault: None,
     },
     KindWords {
         kind: CauseKind::Stall,

@@ -45,7 +45,7 @@ fn a_page_tells_what_the_verdict_tells() {
         "<title>Typing in editor stalled 700 ms</title>",
         "make took the CPU time that editor needed (81 % of the time).",
         "renice -n 19 -p 300",
-        "sudo tipme selftest fork-storm",
+        "sudo tipme selftest cpu",
         "No record was lost.",
         "this one, 700 ms",
         "0.79 ms or less in half of 12 other times",

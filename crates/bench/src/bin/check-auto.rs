@@ -15,10 +15,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
+use tipme_bench::faults::{Site, stop_for};
 use tipme_bench::interrupt::InterruptFlag;
 use tipme_bench::machine::Survey;
 use tipme_bench::process::{ProcessGroup, cpu_times, family};
+use tipme_bench::screen::TerminalScreen;
 use tipme_bench::session::require;
+use tipme_bench::worker::WorkerLauncher;
 use tipme_bench::{PrivateSession, SessionOptions};
 use tipme_control::{AutoCounts, Client, RecorderRequest, RecorderResponse};
 use tipme_desktop::inject::{Pace, Typist};
@@ -350,39 +353,19 @@ fn move_pointer(typist: &mut Typist, moves: u32) -> Result<()> {
 
 /// Starts what makes the hitch; it ends by itself, and at the latest with the value.
 fn inject(session: &PrivateSession, hitch: &Hitch) -> Result<ProcessGroup> {
-    let program = session.folder().join(hitch.name);
-    std::os::unix::fs::symlink("/bin/sh", &program).with_context(|| format!("cannot link {}", program.display()))?;
+    let site = Site { folder: session.folder().to_owned(), x11: None, launcher: WorkerLauncher(Vec::new()) };
     let program_pid = session.terminal_pid().context("no program is open")?;
     let seconds = format!("{}.{:03}", hitch.millis / 1_000, hitch.millis % 1_000);
-    let stop = |pid: u32| format!("kill -STOP {pid}; sleep {seconds}; kill -CONT {pid}");
-    let script = match hitch.kind {
-        StallKind::StopsProgram | StallKind::StopsHovered => stop(program_pid),
-        StallKind::StopsShell => stop(family(program_pid).get(1).copied().unwrap_or(program_pid)),
-        StallKind::StopsServer => stop(server_of(session)?),
-        StallKind::TakesCpu => "while :; do :; done".to_owned(),
+    let pid = match hitch.kind {
+        StallKind::StopsProgram | StallKind::StopsHovered => program_pid,
+        StallKind::StopsShell => family(program_pid).get(1).copied().unwrap_or(program_pid),
+        StallKind::StopsServer => session.server_pid()?,
+        StallKind::TakesCpu => {
+            let prefix = ["timeout", &seconds, "chrt", "--fifo", "10", "taskset", "-c", "1"].map(OsString::from);
+            return site.script(hitch.name, &prefix, "echo ready; while :; do :; done", &[]);
+        }
     };
-    let mut words = vec![program.into_os_string(), "-c".into(), script.into()];
-    if hitch.kind == StallKind::TakesCpu {
-        let before = ["timeout", &seconds, "chrt", "--fifo", "10", "taskset", "-c", "1"].map(OsString::from);
-        words = before.into_iter().chain(words).collect();
-    }
-    let mut command = Command::new(&words[0]);
-    command.args(&words[1..]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    ProcessGroup::start(hitch.name, command, None)
-}
-
-fn pids() -> impl Iterator<Item = u32> {
-    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-}
-
-fn server_of(session: &PrivateSession) -> Result<u32> {
-    let authority = session.folder().join("authority").to_string_lossy().into_owned();
-    let serves = |pid: &u32| {
-        let line = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        line.starts_with("Xvfb") && line.contains(&authority)
-    };
-    pids().find(serves).context("the display server was not found")
+    stop_for(&site, hitch.name, pid, &seconds)
 }
 
 /// CPU time of a process, and of its children that have ended, in seconds.

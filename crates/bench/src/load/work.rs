@@ -3,7 +3,7 @@
 
 use super::kind::{LoadKind, Pages};
 use crate::cpu_work::{cpu_time, spin};
-use crate::selftest::workers::MappedPages;
+use crate::pages::MappedPages;
 use anyhow::{Context, Result};
 use std::fs::File;
 use std::os::unix::fs::FileExt;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the buffers are kept in where memory does not hold them.
 
+use crate::disk::{Extent, Format, PROGRAMS, PrivateDisk};
 use crate::intervals::Cleanup;
 use crate::kernel_text::memory_field;
 use crate::process::missing;
-use crate::selftest::disk::{Extent, Format, PROGRAMS, PrivateDisk};
 use anyhow::{Context, Result, ensure};
 use clap::ValueEnum;
 use schemars::JsonSchema;

@@ -3,7 +3,7 @@
 //! write all of theirs all the time.
 
 use crate::intervals::ProcessStamps;
-use crate::selftest::workers::MappedPages;
+use crate::pages::MappedPages;
 use crate::worker::say_ready;
 use anyhow::{Context, Result, ensure};
 use rustix::process::{

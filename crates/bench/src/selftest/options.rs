@@ -1,25 +1,30 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is run, and with what.
+//! Options of the self-test.
 
-use super::fault::App;
+use crate::screen::Place;
 use crate::worker::WorkerLauncher;
 use std::path::PathBuf;
 
-/// What is run, and with what.
+/// Faults to run, and how.
 #[derive(Clone, Debug)]
 pub struct SelftestOptions {
-    /// Faults; `clean` stands for the clean runs. All where it is empty.
+    /// Names of the faults; empty for all.
     pub names: Vec<String>,
-    /// How often each fault is done to each application.
+    /// Times that each fault is run.
     pub repeat: usize,
-    /// The applications.
-    pub apps: Vec<App>,
-    /// Clean runs of each kind in each repeat; they take turns among the applications.
-    pub clean: usize,
-    /// Keeps every incident here; those of misses are kept in any case.
+    /// Display of the terminal.
+    pub place: Place,
+    /// Folder for every incident; those of misses are kept in any case.
     pub keep: Option<PathBuf>,
     /// The `tipme` executable.
     pub tipme: PathBuf,
-    /// How worker programs are started.
+    /// Starts worker programs.
     pub launcher: WorkerLauncher,
+}
+
+impl SelftestOptions {
+    /// Name of the terminal emulator.
+    pub(super) fn app(&self) -> &'static str {
+        if self.place == Place::X11 { "xterm" } else { "foot" }
+    }
 }

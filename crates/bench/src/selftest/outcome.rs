@@ -3,10 +3,9 @@
 //!
 //! Fields are only ever added. `null` means not available.
 
-use super::fault::{App, Fault};
-use super::judge::{self, JudgedTrial};
-use super::keyboard::median;
 use super::trial::Observation;
+use crate::faults::stage::slowest;
+use crate::faults::{Fault, JudgedFault};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -52,7 +51,7 @@ pub struct SelftestOutcome {
 pub struct TrialRow {
     pub fault: String,
     pub app: String,
-    /// Kinds any of which is right, those of both causes of a pair; empty for a clean run.
+    /// Kinds any of which is right; empty for a clean run.
     pub expected_kinds: Vec<String>,
     pub expected_pids: Vec<u32>,
     pub expected_names: Vec<String>,
@@ -101,11 +100,12 @@ pub struct NotRun {
 }
 
 impl TrialRow {
-    pub(super) fn of(fault: &Fault, app: App, observed: &Observation) -> TrialRow {
-        let (causes, latency) = (&observed.injected.causes, observed.latency);
-        let verdict = observed.verdict.as_ref();
-        let judged = verdict.map(|verdict| judge::judge(fault.kinds, causes, verdict));
-        let JudgedTrial { hit, why, attributed_ms } = judged.unwrap_or_else(|why| JudgedTrial::miss(why));
+    pub(super) fn of(fault: &Fault, app: &str, observed: &Observation) -> TrialRow {
+        let (seen, verdict) = (&observed.seen, observed.verdict.as_ref());
+        let judged = verdict.map(|verdict| seen.judge(fault, verdict));
+        let JudgedFault { hit, why, attributed_ms } = judged.unwrap_or_else(|why| JudgedFault::miss(why));
+        let latency_ms = seen.later_ms.as_deref().map_or(0.0, slowest);
+        let usual_ms = median(seen.calm_ms.clone().unwrap_or_default()).unwrap_or_default();
         let verdict = verdict.unwrap_or(&Value::Null);
         let first = &verdict["findings"][0];
         let (unattributed_ms, interval_ms) =
@@ -113,17 +113,17 @@ impl TrialRow {
         let findings = verdict["findings"].as_array().into_iter().flatten();
         TrialRow {
             fault: fault.name.to_string(),
-            app: app.name().to_string(),
-            expected_kinds: fault.kinds.concat().iter().map(ToString::to_string).collect(),
-            expected_pids: causes.iter().flat_map(|cause| cause.pids.clone()).collect(),
-            expected_names: causes.iter().flat_map(|cause| cause.names.clone()).collect(),
+            app: app.to_string(),
+            expected_kinds: fault.kinds.iter().map(ToString::to_string).collect(),
+            expected_pids: seen.pids(),
+            expected_names: seen.names().to_vec(),
             kind: first["kind"].as_str().map(str::to_string),
             kinds: findings.filter_map(|finding| finding["kind"].as_str().map(str::to_string)).collect(),
             culprit: first.get("culprit").cloned(),
             hit,
             why,
             attributed_ms,
-            injected_ms: judge::injected_ms(causes, (latency.ms - latency.usual_ms).max(0.0)),
+            injected_ms: (latency_ms - usual_ms).max(0.0),
             unattributed_ms: unattributed_ms.unwrap_or_default(),
             unattributed_share: unattributed_ms
                 .zip(interval_ms)
@@ -131,9 +131,9 @@ impl TrialRow {
                 .filter(|share| share.is_finite()),
             share: first["share"].as_f64(),
             confidence: first["confidence"].as_f64(),
-            latency_ms: latency.ms,
-            usual_ms: latency.usual_ms,
-            usual_load: latency.usual_load,
+            latency_ms,
+            usual_ms,
+            usual_load: observed.usual_load,
             interval_ms,
             diagnosis_ms: observed.diagnosis.as_secs_f64() * 1e3,
             chain: verdict["chain"].as_array().into_iter().flatten().take(STEPS_MAX).map(step).collect(),
@@ -157,6 +157,12 @@ impl TrialRow {
         let kind = self.kind.as_deref().unwrap_or("no finding");
         format!("{kind}{share} {}", if self.hit { "hit" } else { "MISS" })
     }
+}
+
+/// The lower one of the two in the middle where their number is even; `None` of nothing.
+pub(super) fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len().saturating_sub(1) / 2).copied()
 }
 
 /// One step of a chain: who, what, how long, woken by whom.
@@ -216,37 +222,34 @@ impl SelftestOutcome {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::selftest::keyboard::Latency;
-    use crate::selftest::trial::Observation;
-    use crate::selftest::{InjectedCause, InjectedCauses};
+    use crate::faults::InjectedFault;
+    use crate::faults::stage::StageOutcome;
     use serde_json::json;
-    use std::time::Duration;
 
-    const FAULT: Fault = Fault {
-        name: "held-lock",
-        about: "",
-        kinds: &[&["lock-wait"]],
-        apps: &[App::Patient],
-        prepare: |_| anyhow::bail!("only its name counts"),
-        ..Fault::OURS
-    };
+    fn fault() -> &'static Fault {
+        Fault::named("lock").expect("a fault")
+    }
 
-    /// A result with a finding of this kind by process 5, who is to blame.
+    /// A result with a finding of this kind by process 5, which is to blame.
     pub(crate) fn row(kind: &str, ms: f64) -> TrialRow {
         let verdict = json!({
             "interval": {"latency_ms": 2000.0}, "unattributed_ms": 40.0,
             "findings": [{"kind": kind, "ms": ms, "share": 0.97, "confidence": 0.9,
                 "culprit": {"pid": 5, "comm": "holder", "job": null}}],
-            "chain": [{"start_ns": 1_000_000, "end_ns": 3_500_000, "pid": 4, "comm": "patient", "state": "blocked",
+            "chain": [{"start_ns": 1_000_000, "end_ns": 3_500_000, "pid": 4, "comm": "notes", "state": "blocked",
                 "detail": "futex", "woken_by": "holder (5)"}],
         });
-        let causes = vec![InjectedCause { pids: vec![5], ..InjectedCause::default() }];
-        let latency = Latency { ms: 2001.0, usual_ms: 1.0, usual_load: Some(0.03) };
-        TrialRow::of(
-            &FAULT,
-            App::Patient,
-            &Observation::without_incident(Ok(verdict), Duration::from_millis(200), InjectedCauses { causes }, latency),
-        )
+        let injection = Some(InjectedFault::new("a job").by(&[5]));
+        let (calm_ms, later_ms) = (Some(vec![1.0, 0.9, 2.0]), Some(vec![2001.0, 1.0]));
+        let seen = StageOutcome { injection, calm_ms, later_ms, keys: 5 };
+        TrialRow::of(fault(), "xterm", &Observation::without_incident(Ok(verdict), seen, Some(0.03)))
+    }
+
+    #[test]
+    fn the_median_is_one_of_the_values() {
+        assert_eq!(median(vec![3.0, 1.0, 2.0]), Some(2.0));
+        assert_eq!(median(vec![4.0, 1.0, 2.0, 3.0]), Some(2.0));
+        assert_eq!(median(Vec::new()), None);
     }
 
     #[test]
@@ -254,7 +257,7 @@ pub(super) mod tests {
         let row = row("lock-wait", 1950.0);
         assert!(row.hit && row.is_attributed_well() && !row.is_clean());
         assert_eq!((row.injected_ms, row.unattributed_share), (2000.0, Some(0.02)));
-        assert_eq!(row.chain, ["2.5 ms patient (4) blocked futex, woken by holder (5)"]);
+        assert_eq!(row.chain, ["2.5 ms notes (4) blocked futex, woken by holder (5)"]);
         assert_eq!(row.verdict(), "lock-wait 97 % hit");
     }
 
@@ -273,7 +276,7 @@ pub(super) mod tests {
 
     #[test]
     fn a_product_that_fails_is_a_miss() {
-        let failed = TrialRow::of(&FAULT, App::Patient, &Observation::failed(&anyhow::anyhow!("no answer")));
+        let failed = TrialRow::of(fault(), "xterm", &Observation::failed(&anyhow::anyhow!("no answer")));
         assert_eq!((failed.hit, failed.why.as_str(), failed.is_attributed_well()), (false, "no answer", false));
         let outcome = SelftestOutcome::of(vec![row("lock-wait", 1950.0), failed], Vec::new());
         assert_eq!((outcome.accuracy, outcome.is_good()), (Some(0.5), false));
@@ -282,7 +285,7 @@ pub(super) mod tests {
     #[test]
     fn only_programs_that_are_not_installed_are_forgiven() {
         let why = |not_installed| {
-            let (fault, app) = ("held-lock".to_owned(), "patient".to_owned());
+            let (fault, app) = ("lock".to_owned(), "xterm".to_owned());
             SelftestOutcome::of(
                 vec![row("lock-wait", 1950.0)],
                 vec![NotRun { fault, app, why: String::new(), not_installed }],

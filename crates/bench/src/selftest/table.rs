@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The results as a text table for people and as Markdown for the documentation; pure.
 
-use super::judge::who;
-use super::keyboard::median;
-use super::outcome::{SelftestOutcome, TrialRow};
+use super::outcome::{SelftestOutcome, TrialRow, median};
+use crate::faults::name_of;
 use std::collections::BTreeMap;
 
 /// Letters of a culprit that are shown.
@@ -50,7 +49,7 @@ fn expected(row: &TrialRow) -> String {
 
 fn verdict(row: &TrialRow) -> String {
     let Some(kind) = &row.kind else { return "no finding".to_string() };
-    let culprit = row.culprit.as_ref().map(who).unwrap_or_default();
+    let culprit = row.culprit.as_ref().map(name_of).unwrap_or_default();
     format!("{kind} by {}", culprit.chars().take(CULPRIT_LETTERS).collect::<String>())
 }
 
@@ -122,9 +121,8 @@ mod tests {
     use crate::selftest::outcome::tests::row;
 
     fn outcome() -> SelftestOutcome {
-        let why = "not installed: chromium".to_string();
-        let not_run =
-            vec![NotRun { fault: "held-lock".to_string(), app: "chromium".to_string(), why, not_installed: true }];
+        let why = "not installed: foot".to_string();
+        let not_run = vec![NotRun { fault: "lock".to_string(), app: "foot".to_string(), why, not_installed: true }];
         SelftestOutcome::of(vec![row("lock-wait", 1950.0), row("stall", 0.0)], not_run)
     }
 
@@ -132,21 +130,21 @@ mod tests {
     fn people_get_a_table() {
         let expected = "\
 fault      app      expected   verdict                share  attributed/injected
-held-lock  patient  lock-wait  lock-wait by holder (5)  97 %   1950/2000 ms         hit
-held-lock  patient  lock-wait  stall by holder (5)    97 %   0/2000 ms            MISS
+lock  xterm  lock-wait  lock-wait by holder (5)  97 %   1950/2000 ms         hit
+lock  xterm  lock-wait  stall by holder (5)    97 %   0/2000 ms            MISS
 ";
         let squeeze = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
         let table = text(&outcome());
         assert!(squeeze(&table).starts_with(&squeeze(expected)), "{table}");
         assert!(table.contains("cause named: 1 of 2 (50.0 %)\nattributed within 15 % of what was injected: 1 of 2\n"));
-        assert!(table.contains("unattributed: median 2.0 %, at worst 2.0 %; slowest diagnosis 0.20 s\n"), "{table}");
-        assert!(table.ends_with("not run: held-lock on chromium: not installed: chromium\n"), "{table}");
+        assert!(table.contains("unattributed: median 2.0 %, at worst 2.0 %; slowest diagnosis 0.00 s\n"), "{table}");
+        assert!(table.ends_with("not run: lock on foot: not installed: foot\n"), "{table}");
     }
 
     #[test]
     fn the_documentation_gets_one_line_each() {
         let table = markdown(&outcome());
-        let line = "| held-lock | patient | lock-wait | lock-wait (1), stall (1) | 1 of 2 | 0 / 2000 |\n";
+        let line = "| lock | xterm | lock-wait | lock-wait (1), stall (1) | 1 of 2 | 0 / 2000 |\n";
         assert!(table.contains(line), "{table}");
     }
 }

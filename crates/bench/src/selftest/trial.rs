@@ -1,46 +1,40 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One fault against one application: type, suffer, mark, diagnose.
+//! One fault on a terminal: type, suffer, mark, diagnose.
 //!
-//! Application, recorder and folders are fresh for each trial, so no trial sees another's; the private
-//! displays are kept, since starting one takes longer than the rest. A trial that fails costs its display.
+//! Terminal, recorder and folders are fresh for each trial, so no trial sees another's; the private
+//! displays are kept, since starting one takes long. A trial that fails costs its display.
 
-use super::app::{TrialApplication, TrialDisplay};
-use super::fault::{App, Fault, InjectedCauses};
-use super::keyboard::{Keyboard, Latency, PACE};
 use super::options::SelftestOptions;
-use super::site::Site;
 use crate::alone::MachineLock;
-use crate::cpu_work::last_cpu;
+use crate::faults::Fault;
+use crate::faults::stage::{FaultStage, StageOutcome, open_screen};
 use crate::interrupt::InterruptFlag;
-use crate::programs::{self, ARM_TIMEOUT, Follower};
+use crate::kernel_text::cpu_ticks;
+use crate::programs;
 use crate::screen::TerminalScreen;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// Keys typed before the fault: what is usual is learnt from them.
-const CALM_KEYS: usize = 12;
-/// Keys typed on in a clean run.
-const CLEAN_KEYS: usize = 20;
-/// Between two trials, so that others who wait for the machine get it.
-const PAUSE: Duration = Duration::from_millis(150);
+/// Keys typed before the fault, from which the usual latency is learnt.
+const CALM_KEYS: usize = 10;
 
-/// What came of a trial.
+/// Result of a trial.
 pub(super) struct Observation {
     /// The document of the diagnosis, or why there is none.
     pub verdict: Result<Value, String>,
     pub diagnosis: Duration,
-    pub injected: InjectedCauses,
-    pub latency: Latency,
+    pub seen: StageOutcome,
+    /// Share of all CPUs that was busy before the fault, 0 to 1: mostly with what is none of ours.
+    pub usual_load: Option<f64>,
     pub incident: PathBuf,
     folder: Option<TempDir>,
 }
 
-/// What a trial is worth that the product itself made fail.
+/// Context of a trial that failed by the product's own fault.
 #[derive(Debug)]
 pub(super) struct ProductFailed;
 
@@ -52,131 +46,104 @@ impl std::fmt::Display for ProductFailed {
 
 /// The private displays.
 pub(super) struct TrialRunner<'a> {
-    options: &'a SelftestOptions,
-    interrupt: &'a InterruptFlag,
-    cpu: usize,
-    /// Those that are free, by whether they are of Wayland and have everything on one CPU.
-    free: BTreeMap<(bool, bool), TrialDisplay>,
+    pub options: &'a SelftestOptions,
+    pub interrupt: &'a InterruptFlag,
+    /// Those that are free, by their only CPU.
+    pub displays: BTreeMap<Option<usize>, Box<dyn TerminalScreen>>,
 }
 
-/// A trial's own folders.
-struct Places {
-    folder: TempDir,
-}
-
-impl<'a> TrialRunner<'a> {
-    pub(super) fn new(options: &'a SelftestOptions, interrupt: &'a InterruptFlag) -> TrialRunner<'a> {
-        TrialRunner { options, interrupt, cpu: last_cpu().unwrap_or_default(), free: BTreeMap::new() }
-    }
-
-    /// Runs one trial, alone on this machine; `waiting` is called where another has to end first.
+impl TrialRunner<'_> {
+    /// Runs one trial, alone on this machine; calls `waiting` where another has to end first.
     ///
     /// An error says why it could not be run.
-    pub(super) fn run(&mut self, fault: &Fault, app: App, waiting: impl FnOnce()) -> Result<Observation> {
+    pub(super) fn run(&mut self, fault: &Fault, waiting: impl FnOnce()) -> Result<Observation> {
         let _alone = MachineLock::wait(self.interrupt, waiting)?;
-        let kind = (app.is_of_wayland(), fault.pinned);
-        let display = match self.free.remove(&kind) {
-            Some(display) => display,
-            None => TrialDisplay::start(app, fault.pinned.then_some(self.cpu))?,
+        let cpu = fault.options().cpu;
+        let mut screen = match self.displays.remove(&cpu) {
+            Some(screen) => screen,
+            None => open_screen(&self.options.place, fault)?,
         };
-        let observed = self.observe(&display, fault, app)?;
-        self.free.insert(kind, display);
+        let observed = self.observe(&mut *screen, fault)?;
+        self.displays.insert(cpu, screen);
         Ok(observed)
     }
 
-    /// Lets others have the machine for a moment.
-    pub(super) fn pause(&self) -> Result<()> {
-        self.interrupt.sleep(PAUSE)
-    }
-
-    fn observe(&self, display: &TrialDisplay, fault: &Fault, app: App) -> Result<Observation> {
-        let places = Places::make()?;
-        let (home, state, site) = (places.home(), places.state(), self.site(display, places.site()));
-        let mut injection = (fault.prepare)(&site).context("cannot prepare it")?;
-        let (mut typist, prefix) = (display.screen().typist(PACE)?, injection.prefix());
-        let mut application =
-            TrialApplication::start(app, display, &mut typist, &site, &home, &prefix, self.interrupt)?;
-        let recorder = self.start_recorder(display.screen(), &state).context(ProductFailed)?;
-        let mut keyboard = Keyboard::open(typist, application.watch(display)?)?;
-        keyboard.type_calmly(CALM_KEYS, self.interrupt)?;
-        injection.begin(application.pid()).context("cannot begin it")?;
-        let keys = if fault.kinds.is_empty() { CLEAN_KEYS } else { 1 };
-        keyboard.type_and_wait(keys, self.interrupt)?;
-        let incident = programs::mark(&self.options.tipme, &state, self.interrupt).context(ProductFailed)?;
-        let injected = injection.end().context("cannot end it")?;
-        application.expect_well()?;
-        if injected.causes.len() != fault.kinds.len() {
-            bail!("{} causes were injected where {} are told of", injected.causes.len(), fault.kinds.len());
-        }
-        drop(recorder);
-        let latency = keyboard.finish()?;
-        let began = Instant::now();
-        let verdict = programs::document(&self.options.tipme, &incident, self.interrupt);
-        self.interrupt.check()?;
-        let verdict = verdict.map_err(|error| format!("{error:#}"));
-        let diagnosis = began.elapsed();
-        Ok(Observation { verdict, diagnosis, injected, latency, incident, folder: Some(places.folder) })
-    }
-
-    fn site(&self, display: &TrialDisplay, folder: PathBuf) -> Site {
-        Site { folder, display: display.server(), cpu: self.cpu, launcher: self.options.launcher.clone() }
-    }
-
-    fn start_recorder(&self, screen: &dyn TerminalScreen, state: &Path) -> Result<Follower> {
-        let mut command = Command::new(&self.options.tipme);
-        command.args(["record", "--hot-keys", "off", "--window", "20"]);
-        command.args(["--display", &screen.name(), "--state-dir"]).arg(state);
-        screen.show(&mut command);
-        let recorder = Follower::start("tipme record", command)?;
-        recorder.wait_for("recording", ARM_TIMEOUT, self.interrupt)?;
-        Ok(recorder)
-    }
-}
-
-impl Places {
-    fn make() -> Result<Places> {
+    fn observe(&self, screen: &mut dyn TerminalScreen, fault: &Fault) -> Result<Observation> {
+        let SelftestOptions { tipme, launcher, .. } = self.options;
         let folder = tempfile::Builder::new().prefix("tipme-selftest-").tempdir().context("cannot make a folder")?;
-        let places = Places { folder };
-        for path in [places.site(), places.home(), places.state()] {
-            std::fs::create_dir(&path).with_context(|| format!("cannot make {}", path.display()))?;
-        }
-        Ok(places)
-    }
-
-    /// What fault and application share.
-    fn site(&self) -> PathBuf {
-        self.folder.path().join("site")
-    }
-
-    /// The application's settings.
-    fn home(&self) -> PathBuf {
-        self.folder.path().join("home")
-    }
-
-    /// The recorder's.
-    fn state(&self) -> PathBuf {
-        self.folder.path().join("state")
+        let mut stage = FaultStage::set(screen, fault, launcher).context("cannot prepare it")?;
+        let recorder = programs::record(tipme, stage.screen, folder.path(), self.interrupt).context(ProductFailed)?;
+        let before = CpuTime::now();
+        stage.type_calmly(self.interrupt, &mut |typed, _| typed < CALM_KEYS)?;
+        let usual_load = before.zip(CpuTime::now()).and_then(|(before, after)| before.busy_until(after));
+        stage.inject()?;
+        stage.suffer(self.interrupt, &mut |typed, _| typed < fault.presses)?;
+        let incident = programs::mark(tipme, folder.path(), self.interrupt).context(ProductFailed)?;
+        let seen = stage.finish()?;
+        drop(recorder);
+        let began = Instant::now();
+        let verdict = programs::document(tipme, &incident, self.interrupt).map_err(|error| format!("{error:#}"));
+        self.interrupt.check()?;
+        let diagnosis = began.elapsed();
+        Ok(Observation { verdict, diagnosis, seen, usual_load, incident, folder: Some(folder) })
     }
 }
 
 impl Observation {
-    /// A trial in which the product failed: nothing was found, whatever was done.
+    /// A trial in which the product failed.
     pub(super) fn failed(error: &anyhow::Error) -> Observation {
-        let verdict = Err(format!("{error:#}"));
-        Observation::without_incident(verdict, Duration::ZERO, InjectedCauses::default(), Latency::default())
+        Observation::without_incident(Err(format!("{error:#}")), StageOutcome::default(), None)
     }
 
     pub(super) fn without_incident(
         verdict: Result<Value, String>,
-        diagnosis: Duration,
-        injected: InjectedCauses,
-        latency: Latency,
-    ) -> Self {
-        Observation { verdict, diagnosis, injected, latency, incident: PathBuf::new(), folder: None }
+        seen: StageOutcome,
+        usual_load: Option<f64>,
+    ) -> Observation {
+        let (diagnosis, incident) = (Duration::ZERO, PathBuf::new());
+        Observation { verdict, diagnosis, seen, usual_load, incident, folder: None }
     }
 
-    /// Whether there is a file to be kept.
+    /// Returns true where there is a file to be kept.
     pub(super) fn has_incident(&self) -> bool {
         self.folder.is_some()
+    }
+}
+
+/// Ticks of all CPUs since the machine started.
+#[derive(Clone, Copy, PartialEq, Debug)]
+struct CpuTime {
+    busy: u64,
+    idle: u64,
+}
+
+impl CpuTime {
+    fn now() -> Option<CpuTime> {
+        CpuTime::parse(&std::fs::read_to_string("/proc/stat").ok()?)
+    }
+
+    fn parse(stat: &str) -> Option<CpuTime> {
+        let ticks = cpu_ticks(stat)?;
+        let idle = ticks.get(3)? + ticks.get(4)?;
+        Some(CpuTime { busy: ticks.iter().sum::<u64>() - idle, idle })
+    }
+
+    fn busy_until(self, later: CpuTime) -> Option<f64> {
+        let (busy, idle) = (later.busy.checked_sub(self.busy)?, later.idle.checked_sub(self.idle)?);
+        (busy + idle > 0).then(|| busy as f64 / (busy + idle) as f64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::CpuTime;
+
+    #[test]
+    fn load_is_what_was_not_idle() {
+        let before = CpuTime::parse("cpu  10 0 5 100 5 0 0 0 0 0\ncpu0 1").expect("eight numbers");
+        let after = CpuTime::parse("cpu  20 5 10 150 15 0 0 0 0 0\n").expect("eight numbers");
+        assert_eq!(before, CpuTime { busy: 15, idle: 105 });
+        assert_eq!((before.busy_until(after), after.busy_until(before)), (Some(0.25), None));
+        assert_eq!(CpuTime::parse("cpu0 1 2"), None);
     }
 }

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Checks that a diagnosis names what was injected.
+
+use serde_json::Value;
+
+/// Findings that a complaint lists.
+const FINDINGS_TOLD: usize = 3;
+const BUSY: &str = "where that is another program on this machine, try again when it has ended";
+
+/// Value of a diagnosis.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct JudgedFault {
+    pub(crate) hit: bool,
+    /// Reason of a miss; empty for a hit.
+    pub(crate) why: String,
+    /// Time that findings attribute to the fault.
+    pub(crate) attributed_ms: f64,
+}
+
+impl JudgedFault {
+    /// There is no diagnosis, or none that can be read.
+    pub(crate) fn miss(why: &str) -> JudgedFault {
+        JudgedFault { hit: false, why: why.to_owned(), attributed_ms: 0.0 }
+    }
+}
+
+/// Holds the findings against the kinds expected, and against the culprits: processes and other names.
+pub(crate) fn judge(kinds: &[&str], pids: &[u32], names: &[String], verdict: &Value) -> JudgedFault {
+    let Some(findings) = verdict["findings"].as_array() else {
+        return JudgedFault::miss("the diagnosis has no list of findings");
+    };
+    let fits = |finding: &&Value| {
+        let kind = finding["kind"].as_str().unwrap_or_default();
+        kinds.contains(&kind) && blames(&finding["culprit"], pids, names)
+    };
+    let fitting: Vec<&Value> = findings.iter().filter(fits).collect();
+    let attributed_ms = fitting.iter().filter_map(|finding| finding["ms"].as_f64()).fold(0.0, |sum, ms| sum + ms);
+    let hit = if kinds.is_empty() { findings.is_empty() } else { findings.first().is_some_and(|first| fits(&first)) };
+    let mut why = if hit { String::new() } else { complaint(kinds, pids, names, findings) };
+    if !hit && !fitting.is_empty() {
+        why += &format!(", which is only behind that; {BUSY}");
+    }
+    JudgedFault { hit, why, attributed_ms }
+}
+
+/// The culprit is one of the processes, or has one of the names.
+fn blames(culprit: &Value, pids: &[u32], names: &[String]) -> bool {
+    let pid = culprit["pid"].as_u64();
+    let text = |field: &str| culprit[field].as_str().unwrap_or_default();
+    let named = |name: &String| {
+        ["device", "address", "job"].iter().any(|field| text(field).contains(name.as_str())) || text("comm") == name
+    };
+    pid.is_some_and(|pid| pids.iter().any(|known| u64::from(*known) == pid)) || names.iter().any(named)
+}
+
+fn complaint(kinds: &[&str], pids: &[u32], names: &[String], findings: &[Value]) -> String {
+    let found: Vec<String> = findings.iter().take(FINDINGS_TOLD).map(describe).collect();
+    let found = if found.is_empty() { "nothing".to_owned() } else { found.join(", ") };
+    if kinds.is_empty() {
+        return format!("the diagnosis finds {found} where nothing was wrong");
+    }
+    let culprits = pids.iter().take(1).map(|pid| format!("process {pid}")).chain(names.iter().cloned());
+    let culprits: Vec<String> = culprits.collect();
+    format!("the diagnosis finds {found}; expected {} by {}", kinds.join(" or "), culprits.join(" or "))
+}
+
+/// Kind and culprit of a finding.
+fn describe(finding: &Value) -> String {
+    format!("{} by {}", finding["kind"].as_str().unwrap_or("a finding without a kind"), name_of(&finding["culprit"]))
+}
+
+/// A culprit for users.
+pub(crate) fn name_of(culprit: &Value) -> String {
+    if let Some(pid) = culprit["pid"].as_u64() {
+        let job = culprit["job"].as_str().map_or(String::new(), |job| format!(" in {job}"));
+        return format!("{} ({pid}){job}", culprit["comm"].as_str().unwrap_or("a process"));
+    }
+    let other = culprit["device"].as_str().or(culprit["address"].as_str());
+    other.filter(|name| !name.is_empty()).unwrap_or("nobody").to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn finding(kind: &str, pid: u32, ms: f64) -> Value {
+        json!({"kind": kind, "culprit": {"pid": pid, "comm": "holder", "job": "make (pid 7)"}, "ms": ms})
+    }
+
+    fn judged(kinds: &[&str], pids: &[u32], findings: &[Value]) -> JudgedFault {
+        judge(kinds, pids, &[], &json!({ "findings": findings }))
+    }
+
+    #[test]
+    fn first_finding_must_fit() {
+        let (lock, sleep) = (finding("lock-wait", 5, 90.0), finding("timer-sleep", 6, 10.0));
+        let kinds = ["lock-wait", "kernel-lock"];
+        let hit = JudgedFault { hit: true, why: String::new(), attributed_ms: 90.0 };
+        assert_eq!(judged(&kinds, &[4, 5], &[lock.clone(), sleep.clone()]), hit);
+        let behind = judged(&kinds, &[5], &[sleep, lock.clone()]);
+        assert_eq!((behind.hit, behind.attributed_ms), (false, 90.0));
+        let expected = "the diagnosis finds timer-sleep by holder (6) in make (pid 7), lock-wait by holder (5) in make \
+                        (pid 7); expected lock-wait or kernel-lock by process 5, which is only behind that; ";
+        assert_eq!(behind.why, format!("{expected}{BUSY}"));
+        assert!(!judged(&kinds, &[6], &[lock]).hit && !judged(&kinds, &[5], &[]).hit);
+    }
+
+    #[test]
+    fn culprits_have_names() {
+        let by = |name: &str, culprit: Value| {
+            let verdict = json!({"findings": [{"kind": "stall", "culprit": culprit, "ms": 1.0}]});
+            judge(&["stall"], &[], &[name.to_owned()], &verdict).hit
+        };
+        assert!(by("loop3", json!({"device": "loop3 (7:3)"})) && by("make", finding("", 6, 0.0)["culprit"].clone()));
+        assert!(by("sleep", json!({"pid": 3, "comm": "sleep"})) && !by("sleep", json!({"pid": 3, "comm": "sleepy"})));
+        assert!(!by("10.0.0.1", json!({"address": "127.0.0.1:80"})));
+    }
+
+    #[test]
+    fn calm_means_no_finding() {
+        assert!(judged(&[], &[], &[]).hit && !judged(&[], &[], &[finding("stall", 1, 5.0)]).hit);
+        assert!(!judge(&[], &[], &[], &json!({})).hit);
+    }
+}

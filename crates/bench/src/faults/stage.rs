@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A fault on a display: a program on a terminal that is typed at, calmly and then during the fault.
+
+use super::scenario::{InjectedFault, Scenario, Site};
+use super::{Fault, JudgedFault, judge};
+use crate::compositor::Compositor;
+use crate::interrupt::InterruptFlag;
+use crate::priority::Priority;
+use crate::screen::{Place, TerminalScreen};
+use crate::seen::{DrawingWatch, latencies};
+use crate::session::PrivateSession;
+use crate::worker::WorkerLauncher;
+use anyhow::{Context, Result};
+use serde_json::Value;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+use std::time::Duration;
+use tempfile::TempDir;
+use tipme_desktop::clock;
+use tipme_desktop::hotkeys::{Bindings, HotKeyAction};
+use tipme_desktop::inject::{Pace, Typist};
+use tipme_record::Nanos;
+
+/// A terminal that has drawn nothing for this long has worked everything off.
+const QUIET: Duration = Duration::from_millis(400);
+/// Longest time to work off what was typed during the fault.
+const SETTLE: Nanos = Nanos::from_secs(10);
+/// The same where the display does not report what it shows.
+const UNSEEN: Duration = Duration::from_secs(4);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+
+/// A terminal on a display, with a prepared fault. Dropping it closes the terminal.
+pub(crate) struct FaultStage<'a> {
+    seen: Option<DrawingWatch>,
+    typist: Typist,
+    injection: Option<InjectedFault>,
+    calm: Vec<Nanos>,
+    later: Vec<Nanos>,
+    scenario: Option<Scenario>,
+    _folder: TempDir,
+    pub(crate) screen: &'a mut dyn TerminalScreen,
+}
+
+/// What was typed, injected and seen on the screen, known without any recorder.
+#[derive(Default)]
+pub(crate) struct StageOutcome {
+    pub(crate) injection: Option<InjectedFault>,
+    /// From each key before the fault to the next drawing, in milliseconds; until the end where
+    /// none came. `None` where the display does not report drawings.
+    pub(crate) calm_ms: Option<Vec<f64>>,
+    /// The same from the beginning of the fault on.
+    pub(crate) later_ms: Option<Vec<f64>>,
+    pub(crate) keys: usize,
+}
+
+/// Starts a display that suits a fault, or connects to one that runs.
+pub(crate) fn open_screen(place: &Place, fault: &Fault) -> Result<Box<dyn TerminalScreen>> {
+    let options = fault.options();
+    Ok(match place {
+        Place::X11 => Box::new(PrivateSession::start(options)?),
+        Place::Wayland => Box::new(Compositor::start(options)?),
+        Place::Compositor(name) => Box::new(Compositor::running(name, options)?),
+    })
+}
+
+impl<'a> FaultStage<'a> {
+    /// Opens the terminal of a fault.
+    pub(crate) fn set(
+        screen: &'a mut dyn TerminalScreen,
+        fault: &Fault,
+        launcher: &WorkerLauncher,
+    ) -> Result<FaultStage<'a>> {
+        let folder = tempfile::Builder::new().prefix("fault-").tempdir_in(screen.folder());
+        let folder = folder.context("cannot make a folder")?;
+        // Programs on the terminal may be another user's.
+        std::fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).context("cannot open the folder")?;
+        let site = Site { folder: folder.path().to_owned(), x11: screen.x11(), launcher: launcher.clone() };
+        let scenario = fault.prepare(&site)?;
+        let typist = screen.typist(Pace::default())?;
+        let (injection, calm, later, scenario) = (None, Vec::new(), Vec::new(), Some(scenario));
+        let mut stage = FaultStage { seen: None, typist, injection, calm, later, scenario, _folder: folder, screen };
+        stage.open()?;
+        Ok(stage)
+    }
+
+    fn open(&mut self) -> Result<()> {
+        let scenario = self.scenario.as_ref().context("there is no fault")?;
+        self.screen.open_terminal(&mut self.typist, &scenario.prefix, &scenario.program)?;
+        // The thread that watches is ahead of the fault as well.
+        let _priority = Priority::raised();
+        self.seen = self.screen.watch()?.map(|watch| DrawingWatch::watch(watch, QUIET)).transpose()?;
+        Ok(())
+    }
+
+    /// Types at a human pace before the fault, which shows what is usual, for as long as `goes_on`
+    /// allows, given the number of keys and the time so far.
+    pub(crate) fn type_calmly(
+        &mut self,
+        interrupt: &InterruptFlag,
+        goes_on: &mut dyn FnMut(usize, Nanos) -> bool,
+    ) -> Result<()> {
+        self.calm = self.type_keys(interrupt, goes_on)?;
+        self.settle(self.calm.last().copied().unwrap_or_default(), interrupt)
+    }
+
+    /// Begins the fault; returns its job for users.
+    pub(crate) fn inject(&mut self) -> Result<Option<String>> {
+        let terminal = self.screen.terminal_pid().context("no terminal is open")?;
+        let scenario = self.scenario.as_mut().context("there is no fault")?;
+        self.injection = scenario.inject(terminal).context("cannot begin the fault")?;
+        Ok(self.injection.as_ref().map(|injection| match injection.root() {
+            Some(root) => format!("{} (pid {root})", injection.what),
+            None => injection.what.clone(),
+        }))
+    }
+
+    /// Types on during the fault, and waits until the terminal has answered.
+    pub(crate) fn suffer(
+        &mut self,
+        interrupt: &InterruptFlag,
+        goes_on: &mut dyn FnMut(usize, Nanos) -> bool,
+    ) -> Result<()> {
+        self.later = self.type_keys(interrupt, goes_on)?;
+        self.settle(self.later.last().copied().unwrap_or_default(), interrupt)
+    }
+
+    /// Waits until a key is answered and the terminal is quiet, or long enough.
+    fn settle(&mut self, last: Nanos, interrupt: &InterruptFlag) -> Result<()> {
+        let begun = clock::now();
+        let Some(seen) = &self.seen else { return interrupt.sleep(UNSEEN) };
+        while clock::now().since(begun) < SETTLE && !(seen.answered(last) && seen.quiet_for() >= QUIET) {
+            interrupt.sleep(POLL_INTERVAL)?;
+            self.injection.as_mut().map(InjectedFault::observe);
+        }
+        Ok(())
+    }
+
+    fn type_keys(
+        &mut self,
+        interrupt: &InterruptFlag,
+        goes_on: &mut dyn FnMut(usize, Nanos) -> bool,
+    ) -> Result<Vec<Nanos>> {
+        let _priority = Priority::raised();
+        let begun = clock::now();
+        let keys = self.scenario.as_ref().context("there is no fault")?.keys;
+        let mut presses = Vec::new();
+        for key in keys.chars().cycle() {
+            interrupt.check()?;
+            if !goes_on(presses.len(), clock::now().since(begun)) {
+                break;
+            }
+            presses.push(self.typist.key(key)?);
+            self.injection.as_mut().map(InjectedFault::observe);
+        }
+        Ok(presses)
+    }
+
+    /// Presses the hot key that marks.
+    pub(crate) fn press_mark(&mut self) -> Result<()> {
+        let Bindings(bindings) = Bindings::default();
+        let mark = bindings.iter().find(|(action, _)| *action == HotKeyAction::Mark).context("no key marks")?;
+        self.typist.chord(&mark.1)?;
+        Ok(())
+    }
+
+    /// Ends the fault.
+    pub(crate) fn finish(mut self) -> Result<StageOutcome> {
+        let end = clock::now();
+        let drawn = self.seen.take().map(DrawingWatch::finish).transpose()?;
+        let waits = |presses: &[Nanos]| Some(waits_ms(presses, drawn.as_ref()?, end));
+        let (calm_ms, later_ms) = (waits(&self.calm), waits(&self.later));
+        let keys = self.calm.len() + self.later.len();
+        Ok(StageOutcome { injection: self.injection.take(), calm_ms, later_ms, keys })
+    }
+}
+
+impl Drop for FaultStage<'_> {
+    /// Everything goes before what it stands on: a disk and a control group are free of programs then.
+    fn drop(&mut self) {
+        self.injection = None;
+        self.screen.close_terminal();
+        self.scenario = None;
+    }
+}
+
+impl StageOutcome {
+    /// Holds a diagnosis against the fault.
+    pub(crate) fn judge(&self, fault: &Fault, verdict: &Value) -> JudgedFault {
+        judge(fault.kinds, &self.pids(), self.names(), verdict)
+    }
+
+    /// Culprits among the processes, the job's root first.
+    pub(crate) fn pids(&self) -> Vec<u32> {
+        self.injection.as_ref().map(InjectedFault::pids).unwrap_or_default()
+    }
+
+    /// Other names of the culprit.
+    pub(crate) fn names(&self) -> &[String] {
+        self.injection.as_ref().map_or(&[], |injection| &injection.names)
+    }
+}
+
+/// Longest of some waits.
+pub(crate) fn slowest(waits_ms: &[f64]) -> f64 {
+    waits_ms.iter().copied().fold(0.0, f64::max)
+}
+
+/// From each key to the next drawing; until the end where none came.
+fn waits_ms(presses: &[Nanos], drawn: &[Nanos], end: Nanos) -> Vec<f64> {
+    let waits = presses.iter().zip(latencies(presses, drawn));
+    waits.map(|(press, latency)| latency.unwrap_or(end.since(*press)).millis()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unanswered_key_waits_until_the_end() {
+        let (presses, end) = ([Nanos(10), Nanos(30)], Nanos(100));
+        let slowest = |drawn: &[Nanos]| slowest(&waits_ms(&presses, drawn, end)) * 1e6;
+        assert_eq!((slowest(&[Nanos(12), Nanos(35)]), slowest(&[Nanos(12)])), (5.0, 70.0));
+        assert!(waits_ms(&[], &[], end).is_empty());
+    }
+}
