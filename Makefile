@@ -24,10 +24,14 @@ help: ## this list
 deps: ## install what building and using it need (apt-get, only what is missing)
 	@scripts/install-deps
 
+# What the lab of whole desktops needs, for the one that `make test` starts.
+XFCE := python3 python3-pil python3-xlib at-spi2-core adwaita-icon-theme xfce4-session xfce4-panel xfce4-settings xfce4-notifyd xfdesktop4 xfwm4
+
 # A notification daemon comes with the tests only: on a desktop that has one, a second may take its place.
 # Of systemd, systemd-analyze is wanted, which works without it.
 test-deps:
-	@scripts/install-deps dbus-daemon dbus-bin dunst notification-daemon mousepad xfwm4 perl xclip chromium systemd sway foot xwayland libglib2.0-bin x11-apps tmux gnome-settings-daemon-common fonts-dejavu-core
+	@scripts/install-deps dbus-daemon dbus-bin dunst notification-daemon mousepad xfwm4 perl xclip chromium systemd sway foot xwayland libglib2.0-bin x11-apps tmux gnome-settings-daemon-common fonts-dejavu-core \
+		$(XFCE)
 
 selftest-deps:
 	@scripts/install-deps dbus-daemon dbus-bin
@@ -151,10 +155,12 @@ replay: build ## what the field test kept, diagnosed again (REPLAY="--against OL
 
 DESKTOPS ?=
 desktops-deps:
-	@scripts/install-deps python3 python3-pil python3-xlib dbus dbus-daemon systemd at-spi2-core adwaita-icon-theme fonts-dejavu-core xdg-utils mousepad foot \
-		xfce4-session xfce4-panel xfce4-settings xfce4-notifyd xfdesktop4 xfwm4 xdg-desktop-portal xdg-desktop-portal-gtk \
+	@scripts/install-deps $(XFCE) dbus dbus-daemon systemd fonts-dejavu-core xdg-utils mousepad foot \
+		xdg-desktop-portal xdg-desktop-portal-gtk \
 		mate-session-manager marco mate-panel mate-settings-daemon mate-notification-daemon caja \
 		gnome-shell gnome-session gnome-settings-daemon gjs gnome-text-editor xwayland python3-dbus \
+		plasma-desktop plasma-workspace-wayland kwin-x11 kwin-wayland qtwayland5 xdg-desktop-portal-kde kwrite \
+		cinnamon \
 		sway sway-backgrounds swaybg mako-notifier grim
 
 desktops: desktops-deps build ## whole desktops, each from setup to an answered press (a minute each; DESKTOPS="xfce mate" for some, with --pictures for those of docs/pictures/desktops)

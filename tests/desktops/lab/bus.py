@@ -55,7 +55,7 @@ class Ear:
     """Reads along on the bus: notifications, their numbers, and which of their actions were invoked."""
 
     def __init__(self, session):
-        self.shown, self.invoked, self.asked = [], [], {}
+        self.say, self.shown, self.invoked, self.asked = session.say, [], [], {}
         words = ["busctl", f"--address={session.env['DBUS_SESSION_BUS_ADDRESS']}", "monitor", "--json=short"]
         words += [f"--match=interface='{NOTIFICATIONS}'", "--match=type='method_return'"]
         self.process = session.start("ear", words, stdout=subprocess.PIPE, text=True)
@@ -75,22 +75,24 @@ class Ear:
             one = Shown(at, data[3], data[4], data[5][::2], data[1])
             self.asked[said["sender"], said["cookie"]] = one
             self.shown.append(one)
+            self.say(f"notification: {one.summary}: {', '.join(one.actions)}")
         elif said["type"] == "method_return":
             one = self.asked.pop((said.get("destination"), said.get("reply_cookie")), None)
             if one:
                 one.number = data[0]
         elif member == "ActionInvoked":
             self.invoked.append((data[0], data[1]))
+            self.say(f"action: {data[1]} of notification {data[0]}")
         elif member == "NotificationClosed":
             for one in self.shown:
                 one.closed = one.closed or one.number == data[0]
 
-    def wait(self, begin_ns, words, timeout_s):
-        """The first notification after a time whose summary has one of these words; nothing where none comes."""
+    def wait(self, begin_ns, words, timeout_s, has=True):
+        """The first notification after a time whose summary has one of these words, or none; nothing where none comes."""
         limit = time.monotonic() + timeout_s
         while True:
             for one in list(self.shown):
-                if one.ns >= begin_ns and any(word in one.summary for word in words):
+                if one.ns >= begin_ns and has == any(word in one.summary for word in words):
                     return one
             if time.monotonic() >= limit:
                 return None

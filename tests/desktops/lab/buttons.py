@@ -12,6 +12,11 @@ def in_row(rights, up):
     return lambda at, count, place: (place.x + place.width - rights[len(rights) - count + at], place.y + place.height - up)
 
 
+def from_left(lefts, up):
+    """The same at the left."""
+    return lambda at, _count, place: (place.x + lefts[at], place.y + place.height - up)
+
+
 def even(up):
     """Each has the same share of the whole width."""
     return lambda at, count, place: (place.x + place.width * (2 * at + 1) // (2 * count), place.y + place.height - up)

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What the desktops of Wayland need in a home before they start without a screen."""
+"""What desktops need in a home, most of them so that they start without a screen."""
+
+import shutil
 
 SWAY = """include /etc/sway/config
 output HEADLESS-1 resolution {width}x{height}
@@ -34,3 +36,32 @@ def gnome(session, width, height):
     folder = session.folder / "home/.local/share/applications"
     folder.mkdir(parents=True)
     (folder / "org.gnome.Shell.desktop").write_text(GNOME_SHELL.format(width=width, height=height))
+
+
+PLASMA = {
+    # Without the programs of the last session.
+    "ksmserverrc": "[General]\nloginMode=emptySession\n",
+    "ksplashrc": "[KSplash]\nEngine=none\n",
+    "kdeglobals": "[KDE]\nAnimationDurationFactor=0\n",
+    "kwinrc": "[Plugins]\nblurEnabled=false\ncontrastEnabled=false\n",
+}
+KWIN = """#!/bin/sh
+exec {real} --virtual --width {width} --height {height} "$@"
+"""
+
+
+def plasma(session, width, height):
+    """Without what hides the screen while it starts, or takes a graphics card; and a compositor without a screen, which is
+    found before the installed one."""
+    for name, text in PLASMA.items():
+        (session.folder / "home/.config" / name).write_text(text)
+    if not session.desktop.wayland:
+        return
+    # A copy, since a file with capabilities may be refused here; of the same name, by which it finds its platform.
+    real = session.folder / "bin/real/kwin_wayland"
+    real.parent.mkdir()
+    shutil.copyfile(shutil.which("kwin_wayland"), real)
+    shim = session.folder / "bin/kwin_wayland"
+    shim.write_text(KWIN.format(real=real, width=width, height=height))
+    for path in (real.parent, real, shim):
+        path.chmod(0o755)

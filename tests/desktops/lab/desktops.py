@@ -36,7 +36,8 @@ class Desktop:
     settle_s: float = 1
     # Whether it wants a system bus, with nobody on it.
     needs_system_bus: bool = False
-    # Whether its banners stay only below the pointer, which then shows their buttons.
+    # Whether each action takes a banner of its own, with the pointer on it: where a banner stays only below that or goes with
+    # the first action, or the program's text lies beside it.
     hovered: bool = False
     # What leads from what a login shows to an empty screen.
     ready: tuple = ()
@@ -100,7 +101,7 @@ GNOME = Desktop(
     leave=("gnome-session-quit", "--logout", "--no-prompt", "--force"),
     program=("gnome-text-editor", NOTE),
     window="text.editor",
-    banners=(0.25, 0.04, 0.75, 0.5),
+    banners=(0.25, 0.04, 0.75, 0.3),
     buttons=buttons.even(20),
     wayland=True,
     needs_system_bus=True,
@@ -112,4 +113,47 @@ GNOME = Desktop(
     parts=("gnome-shell", "gsd-media-keys"),
     settle_s=3,
 )
-ALL = {one.name: one for one in (XFCE, MATE, SWAY, GNOME)}
+PLASMA_X11 = Desktop(
+    name="plasma-x11",
+    session=("startplasma-x11",),
+    current="KDE",
+    server="plasma_waitforname",
+    leave=("busctl", "--user", "call", "org.kde.Shutdown", "/Shutdown", "org.kde.Shutdown", "logout"),
+    program=("kwrite", NOTE),
+    window="kwrite",
+    banners=(0.65, 0.3, 1, 0.93),
+    buttons=buttons.in_row((159, 91, 30), 19),
+    prepare=compositors.plasma,
+    env={"KWIN_COMPOSE": "N", "QT_QUICK_BACKEND": "software"},
+    parts=("kwin_x11", "kded5", "ksmserver", "plasmashell"),
+)
+PLASMA = dataclasses.replace(
+    PLASMA_X11,
+    name="plasma",
+    session=("startplasma-wayland",),
+    wayland=True,
+    grab=picture.kwin,
+    env={
+        "KWIN_COMPOSE": "O2", "QT_QUICK_BACKEND": "software", "KWIN_WAYLAND_NO_PERMISSION_CHECKS": "1",
+        "KWIN_SCREENSHOT_NO_PERMISSION_CHECKS": "1",
+    },
+    hovered=True,
+    settle_s=4,
+    parts=("kwin_wayland", "kded5", "ksmserver", "plasmashell"),
+)  # fmt: skip
+CINNAMON = Desktop(
+    name="cinnamon",
+    session=("cinnamon-session-cinnamon2d",),
+    current="X-Cinnamon",
+    server="",
+    leave=("cinnamon-session-quit", "--logout", "--no-prompt", "--force"),
+    program=("mousepad", NOTE),
+    window="mousepad",
+    banners=(0.6, 0, 1, 0.5),
+    buttons=buttons.from_left((72, 134, 211), 23),
+    needs_system_bus=True,
+    hovered=True,
+    settle_s=4,
+    parts=("cinnamon", "csd-media-keys", "nemo-desktop"),
+)
+ALL = {one.name: one for one in (XFCE, MATE, SWAY, GNOME, PLASMA_X11, PLASMA, CINNAMON)}

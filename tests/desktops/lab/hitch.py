@@ -13,7 +13,6 @@ from . import bus, picture
 
 KEY = "ctrl+alt+minus"
 CAPTURED = ("Captured",)
-VERDICT = ("stalled", "took", "Nothing", "longest wait")
 HITCH_S = 1.5
 # How late a verdict may come, and how long pictures are made after it.
 VERDICT_MAX_S, SETTLE_S = 20, 1.2
@@ -48,6 +47,7 @@ def work(session, text=USUAL):
 
 def stop_program(session):
     """The program stands still while a key waits for it."""
+    session.focus()
     pid = session.victim()
     os.kill(pid, signal.SIGSTOP)
     try:
@@ -66,9 +66,11 @@ def press(session):
     at = session.input.key(KEY)
     frames, note, limit = [], None, at + VERDICT_MAX_S * 1e9
     while processes.now_ns() < limit:
-        frames.append(picture.frame(session))
-        time.sleep(0.02)
-        if not note and (note := session.ear.wait(at, VERDICT, 0)):
+        frames.append(picture.frame(session, region))
+        # Few before the verdict, which a desktop that makes pictures would delay.
+        if note:
+            time.sleep(0.02)
+        elif note := session.ear.wait(at, CAPTURED, 0.2, has=False):
             limit = note.ns + SETTLE_S * 1e9
     if note and session.desktop.hovered:
         for down in (0.08, 0.1):
@@ -77,18 +79,19 @@ def press(session):
     if not note:
         return Banner(None)
     captured, after = session.ear.wait(at, CAPTURED, 0), session.grab()
-    shown = first_change(frames, note.ns, region)
+    shown = first_change(frames, note.ns)
     return Banner(
         note, ms(captured.ns, at) if captured else None, ms(note.ns, at), ms(shown, at) if shown else None,
         picture.changed(before, after, region), before, after,
     )  # fmt: skip
 
 
-def first_change(frames, since_ns, region):
-    """When the region first differed from how it was when the verdict was sent."""
+def first_change(frames, since_ns):
+    """When the pictures first differed from the one before the verdict was sent."""
     earlier = [one for one in frames if one.end_ns < since_ns]
     for one in frames:
-        if earlier and one.begin_ns >= since_ns and picture.changed(earlier[-1].image, one.image, region, picture.WORDS_MIN):
+        whole = Place(0, 0, *one.image.size)
+        if earlier and one.begin_ns >= since_ns and picture.changed(earlier[-1].image, one.image, whole, picture.WORDS_MIN):
             return one.end_ns
     return None
 

@@ -6,6 +6,7 @@ has ended.
 """
 
 import os
+import pathlib
 import shutil
 import subprocess
 import time
@@ -17,6 +18,8 @@ from . import bus, picture
 from .person import Person
 
 LOGIN_MAX_S, LOGOUT_MAX_S = 40, 20
+# By this a session manager knows a program that it has started.
+OF_ONE_PROGRAM = "DESKTOP_AUTOSTART_ID"
 # What opens pages: it keeps where they are.
 BROWSER = """#!/bin/sh
 echo "$@" >>{home}/opened
@@ -37,13 +40,17 @@ x-scheme-handler/https=test-browser.desktop
 class Login(Person, session.Session):
     """A person with a home, and the desktop's session under X11."""
 
+    SIZE = session.SIZE
+
     def __init__(self, desktop, tipme, keep):
         super().__init__(None, tipme)
-        self.desktop, self.keep, self.ear = desktop, keep, None
+        self.desktop, self.keep = desktop, keep
+        self.ear = self.camera = None
 
     def open(self):
         self.make_folders()
         self.furnish()
+        self.outside = dict(self.env)
         self.start_recorder()
         self.log_in()
 
@@ -57,8 +64,11 @@ class Login(Person, session.Session):
     def furnish(self):
         """Puts the program under test in its place, and a browser that shows nothing into the home."""
         home = self.folder / "home"
-        (self.folder / "bin").mkdir(mode=0o755, exist_ok=True)
-        shutil.copy(self.tipme, self.folder / "bin/tipme")
+        (self.folder / "bin").mkdir(mode=0o755)
+        if self.desktop.prepare:
+            self.desktop.prepare(self, *self.SIZE)
+        # Without symbols, as a package installs it: KWin reads the whole file of each program that connects.
+        subprocess.run(["strip", "-o", self.folder / "bin/tipme", self.tipme], check=True)
         self.tipme = self.folder / "bin/tipme"
         self.env |= {"PATH": f"{self.folder}/bin:{self.env['PATH']}", "XDG_CURRENT_DESKTOP": self.desktop.current, **self.desktop.env}
         for name, text in (("browser", BROWSER), (".local/share/applications/test-browser.desktop", ENTRY),
@@ -94,9 +104,11 @@ class Login(Person, session.Session):
 
     def log_in(self):
         """Display server, bus and session, until all parts of the desktop run and the screen is quiet."""
+        self.env = dict(self.outside)
         self.start_display()
         self.start("session", self.desktop.session)
         self.await_parts()
+        self.take_environment()
         self.ear = bus.Ear(self)
         self.start_input()
         self.await_quiet()
@@ -121,6 +133,12 @@ class Login(Person, session.Session):
             if time.monotonic() > limit:
                 raise processes.CannotRun(f"no {', '.join(sorted(missing))} after {LOGIN_MAX_S} s")
             time.sleep(0.2)
+
+    def take_environment(self):
+        """What the session gives to the programs of a person, such as where its displays are."""
+        known = next(pid for pid in processes.descendants() if processes.comm(pid) == self.desktop.parts[-1][:15])
+        entries = pathlib.Path(f"/proc/{known}/environ").read_bytes().decode(errors="replace").split("\0")
+        self.env |= {name: value for name, _, value in (one.partition("=") for one in entries) if name and name != OF_ONE_PROGRAM}
 
     def log_out(self):
         """Leaves as the desktop has it; how long that took, None where it did not end."""
@@ -170,18 +188,19 @@ class Login(Person, session.Session):
         """Runs tipme, with the recorder of this test."""
         return self.run([self.tipme, *words, "--state-dir", self.folder / "state"])
 
-    def grab(self):
+    def grab(self, place=None):
+        """A picture of the screen, or of a part."""
         os.environ["XAUTHORITY"] = str(self.folder / "authority")
-        return self.desktop.grab(self)
+        return self.desktop.grab(self, place)
 
     def await_quiet(self, timeout_s=20):
-        """Waits until two pictures in a row are the same, clocks and carets aside."""
+        """Waits until two pictures in a row show the same, clocks and carets aside."""
         limit, before = time.monotonic() + timeout_s, self.grab()
         whole = Place(0, 0, before.width, before.height)
         while time.monotonic() < limit:
             time.sleep(0.7)
             after = self.grab()
-            if picture.changed(before, after, whole) is None:
+            if picture.changed(before, after, whole) is None and not picture.is_blank(after):
                 return after
             before = after
         self.say("the screen did not become quiet")

@@ -8,6 +8,7 @@ from stage.windows import Place
 
 from . import picture
 
+FOCUS_MAX_S = 5
 NOTIFICATIONS = ("org.freedesktop.Notifications", "/org/freedesktop/Notifications", "org.freedesktop.Notifications")
 
 
@@ -23,10 +24,11 @@ class Person:
         """Starts the program of the test at the left of the screen, with the focus."""
         words = [word.format(home=self.folder / "home") for word in self.desktop.program]
         self.start("program", words)
-        window = self.windows.wait_for(self.desktop.window, 30)
-        if not window:
+        if not self.windows.wait_for(self.desktop.window, 30):
             raise processes.CannotRun(f"no window of {words[0]}: {(self.folder / 'program.log').read_text()[-300:]}")
-        time.sleep(1)
+        time.sleep(self.desktop.settle_s)
+        # The first may have been a dialog, or what it shows while it starts.
+        window = self.windows.wait_for(self.desktop.window, 30)
         window.configure(x=60, y=120, width=600, height=420)
         self.windows.display.sync()
         time.sleep(0.7)
@@ -34,8 +36,14 @@ class Person:
         self.focus()
 
     def focus(self):
-        self.input.click(*self.windows.place(self.window).at(0.5, 0.6))
-        time.sleep(0.5)
+        """Clicks into the program, which may not have come up yet, until it has the focus."""
+        limit = time.monotonic() + FOCUS_MAX_S
+        while time.monotonic() < limit:
+            self.input.click(*self.windows.place(self.window).at(0.5, 0.6))
+            time.sleep(0.5)
+            if self.windows.has_focus(self.window):
+                return
+        self.say(f"{self.desktop.program[0]} does not get the focus")
 
     def victim(self):
         return self.roles["program"]
@@ -46,6 +54,8 @@ class Person:
 
     def act(self, banner, key):
         """Does what a person does for an action of a verdict; when that began, None where nobody heard of it."""
+        if not banner.note:
+            return None
         now = next((one for one in reversed(self.ear.shown) if not one.closed and key in one.actions), banner.note)
         buttons = [one for one in now.actions if one != "default"]
         place = picture.changed(banner.before, self.await_quiet(3), self.banner_region())

@@ -11,6 +11,8 @@ from stage.windows import Place
 
 # Difference of a colour that counts, of 255.
 CONTRAST = 24
+# Pixels of a row in which a caret may blink.
+CARET_WIDTH = 4
 # A banner is at least this large; a caret, a clock or a spinner is not.
 BANNER_MIN = (150, 40)
 # So large is the difference of the words in a banner that takes the place of another.
@@ -20,53 +22,100 @@ COLOURS = 64
 BYTES_MAX = 60_000
 
 
-def x11(session):
+def x11(session, place=None):
     """The root window of an X display."""
     from PIL import ImageGrab
 
-    return ImageGrab.grab(xdisplay=session.display)
+    return ImageGrab.grab(xdisplay=session.display, bbox=place and corners(place))
 
 
-def grim(session):
+def grim(session, place=None):
     """The output of a compositor with zwlr_screencopy_v1."""
-    shot = processes.start(["grim", "-t", "ppm", "-"], session.env, stdout=subprocess.PIPE)
+    part = ["-g", f"{place.x},{place.y} {place.width}x{place.height}"] if place else []
+    shot = processes.start(["grim", "-t", "ppm", *part, "-"], session.env, stdout=subprocess.PIPE)
     return Image.open(io.BytesIO(shot.communicate(timeout=10)[0])).convert("RGB")
 
 
-def shell(session):
-    """The stage of GNOME Shell, which writes it to a file."""
+def shell(session, place=None):
+    """The stage of GNOME Shell, which writes it to a file and stands still meanwhile: the whole takes half a second and more."""
     path = session.folder / "run/screen.png"
-    name, place = "org.gnome.Shell.Screenshot", "/org/gnome/Shell/Screenshot"
-    words = ["busctl", f"--address={session.env['DBUS_SESSION_BUS_ADDRESS']}", "call", name, place, name, "Screenshot", "bbs"]
-    code, said = session.run([*words, "false", "false", path])
+    name, at = "org.gnome.Shell.Screenshot", "/org/gnome/Shell/Screenshot"
+    words = ["busctl", f"--address={session.env['DBUS_SESSION_BUS_ADDRESS']}", "call", name, at, name]
+    how = ["ScreenshotArea", "iiiibs", place.x, place.y, place.width, place.height] if place else ["Screenshot", "bbs", "false"]
+    code, said = session.run([*words, *how, "false", path])
     if code != 0:
         raise processes.CannotRun(f"no picture: {said}")
     return Image.open(path).convert("RGB")
 
 
+KWIN = """
+import dbus, os, sys
+name = 'org.kde.KWin.ScreenShot2'
+kwin = dbus.Interface(dbus.SessionBus().get_object('org.kde.KWin', '/org/kde/KWin/ScreenShot2'), name)
+for line in sys.stdin:
+    x, y, width, height = map(int, line.split())
+    reader, writer = os.pipe()
+    told = kwin.CaptureArea(dbus.Int32(x), dbus.Int32(y), dbus.UInt32(width), dbus.UInt32(height), {}, dbus.types.UnixFd(writer))
+    os.close(writer)
+    with open(reader, 'rb') as file:
+        sys.stdout.buffer.write(b'%d %d %d\\n' % (told['width'], told['height'], told['stride']) + file.read())
+    sys.stdout.buffer.flush()
+"""
+
+
+def kwin(session, place=None):
+    """The workspace of KWin, which writes its pixels into a pipe of a helper that asks for them."""
+    if not session.camera or session.camera.poll() is not None:
+        words = ["/usr/bin/python3", "-B", "-c", KWIN]
+        session.camera = session.start("camera", words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    place = place or Place(0, 0, *session.SIZE)
+    session.camera.stdin.write(f"{place.x} {place.y} {place.width} {place.height}\n".encode())
+    session.camera.stdin.flush()
+    width, height, stride = map(int, session.camera.stdout.readline().split())
+    return Image.frombuffer("RGB", (width, height), session.camera.stdout.read(stride * height), "raw", "BGRX", stride, 1)
+
+
+def is_blank(image):
+    """Whether it has one colour only, as before a desktop has drawn."""
+    return all(low == high for low, high in image.getextrema())
+
+
+def corners(place):
+    return (place.x, place.y, place.x + place.width, place.y + place.height)
+
+
 def changed(before, after, region, least=BANNER_MIN):
     """The rectangle of a region that differs between two pictures; nothing where that is smaller than a banner, or than said."""
-    box = (region.x, region.y, region.x + region.width, region.y + region.height)
-    difference = ImageChops.difference(before.crop(box), after.crop(box)).convert("L")
-    found = difference.point(lambda value: 255 if value > CONTRAST else 0).getbbox()
-    if not found or found[2] - found[0] < least[0] or found[3] - found[1] < least[1]:
+    difference = ImageChops.difference(before.crop(corners(region)), after.crop(corners(region))).convert("L")
+    found = difference.point(lambda value: 255 if value > CONTRAST else 0)
+    rows = lines(found, (1, found.height))
+    if not rows:
         return None
-    left, top, right, bottom = found
-    return Place(region.x + left, region.y + top, right - left, bottom - top)
+    top, bottom = rows[1], rows[3]
+    columns = lines(found.crop((0, top, found.width, bottom)), (found.width, 1))
+    if not columns or columns[2] - columns[0] < least[0] or bottom - top < least[1]:
+        return None
+    return Place(region.x + columns[0], region.y + top, columns[2] - columns[0], bottom - top)
+
+
+def lines(found, size):
+    """From the first to the last row or column with more difference than a caret has, whose blinking is no part of a banner."""
+    across = found.width * found.height // (size[0] * size[1])
+    return found.resize(size, Image.Resampling.BOX).point(lambda mean: 255 if mean * across > CARET_WIDTH * 255 else 0).getbbox()
 
 
 @dataclasses.dataclass
 class Frame:
-    """A picture, and when it was asked for and had."""
+    """A picture of a part of the screen, and when it was asked for and had."""
 
     begin_ns: int
     end_ns: int
     image: Image.Image
 
 
-def frame(session):
+def frame(session, place):
     begin = processes.now_ns()
-    image = session.grab()
+    image = session.grab(place)
     return Frame(begin, processes.now_ns(), image)
 
 
@@ -75,9 +124,9 @@ def save(image, path):
     image.convert("P", palette=Image.Palette.ADAPTIVE, colors=COLOURS).save(path, optimize=True)
 
 
-def save_small(image, path):
-    """For a document: with fewer colours, then only the part with the banner, until it fits."""
-    part = image.crop((image.width // 4, 0, image.width, image.height // 2))
+def save_small(image, path, region):
+    """For a document: with fewer colours, then only the part where banners come, until it fits."""
+    part = image.crop(corners(region))
     for shown, colours in ((image, COLOURS), (image, 32), (part, COLOURS), (part, 32), (part, 16)):
         shown.convert("P", palette=Image.Palette.ADAPTIVE, colors=colours).save(path, optimize=True)
         if path.stat().st_size <= BYTES_MAX:

@@ -2,7 +2,6 @@
 """The same under Wayland: the compositor belongs to the session, and no client is told where windows are."""
 
 import os
-import pathlib
 import time
 
 from stage import processes
@@ -13,33 +12,22 @@ from . import login, picture
 
 # The share of the screen at which a click is inside the program's window.
 INSIDE = (0.35, 0.6)
-# What names the displays of a session.
-DISPLAYS = ("WAYLAND_DISPLAY", "DISPLAY", "XAUTHORITY", "SWAYSOCK")
 
 
 class WaylandLogin(login.Login, session.Session):
-    SIZE = (1280, 800)
     # No program of these sessions has its messages logged.
     copied = True
 
     def furnish(self):
         for name in ("GDK_BACKEND", "QT_QPA_PLATFORM", "GSK_RENDERER"):
             self.env.pop(name, None)
-        width, height = self.SIZE
-        self.desktop.prepare(self, width, height)
         super().furnish()
 
     def start_display(self):
         self.start_bus()
 
-    def await_parts(self):
-        """A process of the session tells where its displays are."""
-        super().await_parts()
-        known = next(pid for pid in processes.descendants() if processes.comm(pid) == self.desktop.parts[-1][:15])
-        for entry in pathlib.Path(f"/proc/{known}/environ").read_bytes().decode(errors="replace").split("\0"):
-            name, _, value = entry.partition("=")
-            if name in DISPLAYS:
-                self.env[name] = value
+    def take_environment(self):
+        super().take_environment()
         if "WAYLAND_DISPLAY" not in self.env:
             raise processes.CannotRun(f"{self.desktop.parts[-1]} is on no display of Wayland")
         self.display = self.env["WAYLAND_DISPLAY"]
@@ -70,7 +58,5 @@ class WaylandLogin(login.Login, session.Session):
 
     def end_server(self):
         """The compositor ends with its session."""
-        for name in DISPLAYS:
-            self.env.pop(name, None)
         for path in (self.folder / "run").glob("wayland-*"):
             os.unlink(path)
