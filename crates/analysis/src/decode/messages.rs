@@ -62,6 +62,9 @@ impl<'a, T, I: Iterator<Item = (T, &'a [u8])>> Records<'a, T> for I {}
 const INCOMPLETE: u16 = 3;
 
 /// All display connections.
+/// Maximum length of a round trip: before a later reply, the client may have waited for events.
+const ROUND_TRIP_MAX: Nanos = Nanos::from_millis(100);
+
 #[derive(Debug, Default)]
 pub struct Messages {
     streams: Vec<Stream>,
@@ -215,6 +218,7 @@ impl Messages {
             for reply in replies.filter(|part| self.words(part).iter().any(|word| word.replies())) {
                 let before = requests.partition_point(|part| part.ts <= reply.ts).checked_sub(1);
                 let asked = before.map(|index| (requests[index].ts, reply.ts));
+                let asked = asked.filter(|(lo, hi)| hi.since(*lo) <= ROUND_TRIP_MAX);
                 round_trips.entry(stream.reader(Side::EventReceived)).or_default().extend(asked);
             }
         }
