@@ -18,8 +18,8 @@ from . import bus, picture
 from .person import Person
 
 LOGIN_MAX_S, LOGOUT_MAX_S = 40, 20
-# By this a session manager knows a program that it has started.
-OF_ONE_PROGRAM = "DESKTOP_AUTOSTART_ID"
+# By these a session manager and a compositor know a program that they have started.
+OF_ONE_PROGRAM = ("DESKTOP_AUTOSTART_ID", "WAYLAND_SOCKET")
 # What opens pages: it keeps where they are.
 BROWSER = """#!/bin/sh
 echo "$@" >>{home}/opened
@@ -138,7 +138,7 @@ class Login(Person, session.Session):
         """What the session gives to the programs of a person, such as where its displays are."""
         known = next(pid for pid in processes.descendants() if processes.comm(pid) == self.desktop.parts[-1][:15])
         entries = pathlib.Path(f"/proc/{known}/environ").read_bytes().decode(errors="replace").split("\0")
-        self.env |= {name: value for name, _, value in (one.partition("=") for one in entries) if name and name != OF_ONE_PROGRAM}
+        self.env |= {name: value for name, _, value in (one.partition("=") for one in entries) if name and name not in OF_ONE_PROGRAM}
 
     def log_out(self):
         """Leaves as the desktop has it; how long that took, None where it did not end."""
