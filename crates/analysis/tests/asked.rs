@@ -153,7 +153,7 @@ fn nothing_new() -> (u64, u64, String) {
 }
 
 /// Returns kind and culprit of the first finding, and `true` if the verdict is sure of it.
-fn told(machine: &mut Machinery) -> (CauseKind, String, bool) {
+fn cause(machine: &mut Machinery) -> (CauseKind, String, bool) {
     let finding = verdict(machine).findings.into_iter().next().expect("it is told");
     let who = match finding.culprit {
         Culprit::Process { comm, .. } => comm,
@@ -177,7 +177,7 @@ fn assert_silent(mut machine: Machinery) {
 fn a_packet_to_a_thread_that_a_key_reached_answers_it() {
     let mut machine = network(blink);
     assert_eq!(last(&mut machine), (KEY, 1_200, "speculative".to_owned()));
-    assert_eq!(told(&mut machine), by_address("192.0.2.7:443", false));
+    assert_eq!(cause(&mut machine), by_address("192.0.2.7:443", false));
     // The thread does not wait in its event loop.
     let remedies = verdict(&mut machine).findings.into_iter().map(|finding| finding.remedy);
     assert_eq!(remedies.collect::<Vec<_>>(), ["check the network and the host"]);
@@ -251,7 +251,7 @@ fn a_poll_with_a_time_limit_may_end_with_a_packet() {
     connection(&mut machine, ANSWER + 1, ASKER, 1, 7);
     tell(&mut machine, ANSWER + 100, KEY + 420);
     assert_eq!(last(&mut machine), exact(KEY, 1_200));
-    assert_eq!(told(&mut machine), by_address("192.0.2.7:443", true));
+    assert_eq!(cause(&mut machine), by_address("192.0.2.7:443", true));
 }
 
 /// The editor reads two keys at once; no record shows which of them led to the request.
@@ -295,7 +295,7 @@ fn keys_with_an_answer(machine: &mut Machinery) -> usize {
 fn a_remote_shell_that_echoes_answers_late() {
     let mut machine = remote_shell(true);
     assert_eq!(last(&mut machine), (KEY, 1_200, "speculative".to_owned()));
-    assert_eq!(told(&mut machine), by_address("192.0.2.7:443", false));
+    assert_eq!(cause(&mut machine), by_address("192.0.2.7:443", false));
     assert_eq!(keys_with_an_answer(&mut remote_shell(false)), 0);
 }
 
@@ -312,7 +312,7 @@ fn a_command_of_a_remote_shell_completes_its_key() {
     let timed = timed(&machine.incident(5_000_000)).expect("the scene is well formed");
     let completed = timed.iter().map(|one| one.completed_ns.map(|at| (at - one.input_ns) / 1_000_000));
     assert_eq!(completed.collect::<Vec<_>>(), [None, None, None, Some(1_200)]);
-    assert_eq!(told(&mut machine), by_address("192.0.2.7:443", true));
+    assert_eq!(cause(&mut machine), by_address("192.0.2.7:443", true));
 }
 
 /// A helper of the remote shell, which reads no terminal, has brought each echo so far.
@@ -340,7 +340,7 @@ fn a_helper_of_a_remote_shell_brings_late_echoes_too() {
     reach_helper(&mut machine, KEY);
     bring(&mut machine, ANSWER, KEY + 750);
     assert_eq!(last(&mut machine), (KEY, 1_200, "speculative".to_owned()));
-    assert_eq!(told(&mut machine), by_address("192.0.2.7:22", false));
+    assert_eq!(cause(&mut machine), by_address("192.0.2.7:22", false));
 }
 
 /// The kernel thread that carries terminal data works for another terminal while a key waits for
@@ -362,7 +362,7 @@ fn what_a_kernel_thread_does_meanwhile_answers_no_key() {
 fn what_a_service_asks_another_machine_because_of_a_key_answers_it() {
     let mut machine = network_behind_a_service(blink, &[]);
     assert_eq!(last(&mut machine), exact(KEY, 1_200));
-    assert_eq!(told(&mut machine), by_address("192.0.2.7:443", true));
+    assert_eq!(cause(&mut machine), by_address("192.0.2.7:443", true));
     assert_silent(network_behind_a_service(blink, &[7]));
 }
 
@@ -397,7 +397,7 @@ fn a_service_is_asked_whoever_has_started_it() {
 fn a_connection_that_is_polled_since_a_key_answers_it() {
     let mut machine = network_in_the_event_loop(&[8], &[7, 8]);
     assert_eq!(last(&mut machine), exact(KEY, 1_200));
-    assert_eq!(told(&mut machine), by_address("192.0.2.7:443", true));
+    assert_eq!(cause(&mut machine), by_address("192.0.2.7:443", true));
     assert_silent(network_in_the_event_loop(&[7, 8], &[7, 8]));
     // A timer of the editor opens it later.
     assert_silent(network_in_the_event_loop(&[8], &[8]));
@@ -478,10 +478,10 @@ fn packet_on_the_time_of_another(was_asked: bool) -> Machinery {
 fn who_ran_when_a_packet_came_sent_it_only_where_it_was_asked() {
     let mut asked = packet_on_the_time_of_another(true);
     assert_eq!(last(&mut asked), exact(KEY, 1_200));
-    assert_eq!(told(&mut asked), (CauseKind::PeerWait, "calendar".to_owned(), true));
+    assert_eq!(cause(&mut asked), (CauseKind::PeerWait, "calendar".to_owned(), true));
     let mut innocent = packet_on_the_time_of_another(false);
     assert_eq!(last(&mut innocent), (KEY, 1_200, "speculative".to_owned()));
-    assert_eq!(told(&mut innocent), by_address("an unknown host", false));
+    assert_eq!(cause(&mut innocent), by_address("an unknown host", false));
 }
 
 /// Output after the next key answers that one, or none.
@@ -566,7 +566,7 @@ fn a_key_that_was_echoed_is_completed_by_the_reply_of_whom_it_had_asked() {
     let mut machine = echoed_and_asked(true);
     let interval = verdict(&mut machine).interval.expect("it is told");
     assert_eq!((interval.milestone.as_str(), interval.latency_ms as u64), ("completed", 1_200));
-    let (_, who, _) = told(&mut machine);
+    let (_, who, _) = cause(&mut machine);
     assert_eq!(who, "calendar");
     assert!(verdict(&mut echoed_and_asked(false)).findings.is_empty(), "who is done at once keeps nobody waiting");
 }
@@ -595,6 +595,6 @@ fn polls_a_service(with_display: bool) -> Machinery {
 
 #[test]
 fn a_poll_without_the_display_where_a_key_lies_asks_the_peer() {
-    assert_eq!(told(&mut polls_a_service(false)), (CauseKind::PeerWait, "calendar".to_owned(), true));
+    assert_eq!(cause(&mut polls_a_service(false)), (CauseKind::PeerWait, "calendar".to_owned(), true));
     assert!(verdict(&mut polls_a_service(true)).findings.iter().all(|one| one.kind != CauseKind::PeerWait));
 }

@@ -64,7 +64,7 @@ pub struct DemoOutcome {
     pub text: String,
 }
 
-/// What was done, known without any recorder.
+/// The injected fault and its effect on the screen, measured without the recorder.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 #[schemars(rename = "Injected")]
 pub struct DemoInjection {
@@ -74,8 +74,8 @@ pub struct DemoInjection {
     pub job: Option<String>,
     /// Keys typed in all.
     pub keys: usize,
-    /// Longest time from a key to the next drawing before the fault, as the display tells it; `null` where it does not.
-    /// Where none came, it is the time until the end.
+    /// Longest time from a key to the next drawing, or to the end without one, before the fault;
+    /// `null` if the display does not report drawings.
     pub calm_ms_max: Option<f64>,
     /// The same from the beginning of the fault on.
     pub fault_ms_max: Option<f64>,

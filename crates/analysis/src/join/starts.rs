@@ -3,7 +3,7 @@
 //! launchers, buses, service managers and wrappers.
 //!
 //! The new process comes from the program that received the input, or from one that this program
-//! asked. It is ready for the user when it first reads its terminal, or first shows a window.
+//! asked. It is ready for the user when it first reads its terminal, or has filled its first window.
 
 use crate::decode::messages::{Side, Stream};
 use crate::decode::objects::Act;
@@ -76,7 +76,7 @@ pub(crate) fn by_compositors(recording: &Recording, starts: BTreeMap<Origin, Rea
             stream,
             dequeued: Some((at, server)),
             released: None,
-            inferred: true,
+            inferred: false,
             repeated: false,
         };
         Some(Interaction::open(delivery, reached.at).until(&reached, recording.mark))

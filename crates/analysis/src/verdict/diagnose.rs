@@ -28,6 +28,10 @@ use tipme_record::incident::Incident;
 const INFERRED: &str = "The application was connected to its compositor before recording began: that this was input is \
     inferred from the shape of the message.";
 
+/// Note for a start by a compositor, of which no message and no other request is known.
+const ASSUMED: &str = "The compositor started this program without a request from another one. That you pressed a key \
+    or clicked for it is assumed: a compositor reports to no client the input that it keeps to itself.";
+
 /// Parsed incident with the results of its diagnosis.
 pub(crate) struct Case {
     pub recording: Recording,
@@ -187,6 +191,8 @@ fn explain(incident: &Incident, recording: &Recording, problem: &Problem, verdic
     }
     verdict.notes.extend(hardly_usual(problem));
     verdict.notes.extend(verdict.interval.as_ref().filter(|interval| interval.inferred).map(|_| INFERRED.to_owned()));
+    let assumed = problem.is_start() && recording.messages.is_server(problem.client);
+    verdict.notes.extend(assumed.then(|| ASSUMED.to_owned()));
     verdict.notes.extend(away(problem).map(|span| away_text(recording, span)));
     verdict.notes.extend(other_focus(recording, problem));
     verdict.notes.extend(longer(recording, problem));

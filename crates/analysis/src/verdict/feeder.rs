@@ -133,13 +133,13 @@ fn flood(budget: &Budget<'_>, group: &BlameGroup) -> Option<Flood> {
     let hi = budget.pieces(group).map(|piece| piece.hi).max()?;
     let busy = budget.recording.tasks.pid(longest.tid, longest.lo);
     let place = FloodPlace { budget, busy, lo, hi };
-    let shown = || place.sender(place.output(longest.tid), Channel::Terminal, 0);
-    let told = || place.sender(place.events(), Channel::Messages, BACKLOG_MAX);
+    let output = || place.sender(place.output(longest.tid), Channel::Terminal, 0);
+    let events = || place.sender(place.events(), Channel::Messages, BACKLOG_MAX);
     if group.kind == CauseKind::OwnComputation {
-        return shown().or_else(told).or_else(|| place.sender(place.unasked(), Channel::Messages, 0));
+        return output().or_else(events).or_else(|| place.sender(place.unasked(), Channel::Messages, 0));
     }
     if group.kind == CauseKind::PeerWait
-        && let Some(flood) = shown()
+        && let Some(flood) = output()
     {
         return Some(flood);
     }

@@ -133,8 +133,8 @@ pub(crate) const OF_SLEEPING_COMMAND: &str = "see what it looks for between its 
     purpose, start it in the background (with & at the end)";
 
 /// Remedy for a background process that keeps a pipe open which another process reads to its end.
-pub(crate) const OF_KEPT_PIPE: &str = "start it with its output elsewhere (>/dev/null), or end it: whoever reads a pipe \
-    waits until nobody has it open any more";
+pub(crate) const OF_KEPT_PIPE: &str = "redirect its output (>/dev/null), or end it: a reader of a pipe waits until \
+    all other ends are closed";
 
 /// Returns the remedy for an awaited answer that no known process owes.
 pub(crate) fn of_unowed(app: &str, pid: Pid) -> String {

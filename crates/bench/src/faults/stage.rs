@@ -41,7 +41,7 @@ pub(crate) struct FaultStage<'a> {
     pub(crate) screen: &'a mut dyn TerminalScreen,
 }
 
-/// What was typed, injected and seen on the screen, known without any recorder.
+/// Typing, injected fault and their effect on the screen, measured without the recorder.
 #[derive(Default)]
 pub(crate) struct StageOutcome {
     pub(crate) injection: Option<InjectedFault>,
