@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Faults that make the program wait for others: a lock, a service, a server, a child, a stop, a grab.
 
-use super::scenario::{ECHO, InjectedFault, START_TIMEOUT, Scenario, Site, shell, start};
+use super::scenario::{ECHO, InjectedFault, START_TIMEOUT, Scenario, Site, shell};
 use crate::process::ProcessGroup;
 use crate::worker;
 use anyhow::{Context, Result};
@@ -23,10 +23,10 @@ pub(super) fn lock(site: &Site) -> Result<Scenario> {
     let file = site.write("lock", "")?;
     let each = format!("flock 9; flock -u 9\n{ECHO}");
     let script = Scenario::on_key("notes", r#"exec 9<"$1""#, &each, &[&file]);
+    let site = site.clone();
     Ok(script.typing("notes are kept under a lock and nothing else is slow\n").injecting(move |_| {
-        let mut command = Command::new("flock");
-        command.arg(&file).args(["sleep", HELD_S]).stdin(Stdio::null());
-        let job = start("the job that holds the lock", command)?;
+        let flock = ["flock".into(), file.clone().into_os_string()];
+        let job = site.script("holder", &flock, r#"echo ready; exec sleep "$1""#, &[HELD_S.as_ref()])?;
         Ok(InjectedFault::job(&format!("flock {} sleep {HELD_S}", file.display()), job))
     }))
 }
