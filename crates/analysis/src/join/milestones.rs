@@ -14,7 +14,7 @@ use crate::join::drawing_cause::Hop;
 use crate::join::ended_children;
 use crate::join::input_work::Work;
 use crate::join::inputs::Delivery;
-use crate::join::prompt_answers::PromptAnswers;
+use crate::join::prompt_answers::{PromptAnswers, WENT_ON_MIN};
 use crate::join::selections;
 use crate::join::sleeping_threads;
 use crate::join::starts;
@@ -272,7 +272,7 @@ pub(crate) fn add(
             |reached: &Reached| reached.task != Task::Input || !is_covered(&responses, delivery, reached.at);
         let started = delivery.dequeued.and_then(|(at, _)| starts.remove(&(delivery.client, at)));
         let started = started.filter(|started| is_left(delivery, response, started));
-        let completed = || completed(recording, work, delivery, response, at).filter(uncovered);
+        let completed = || completed(recording, (handling, work), delivery, response, at).filter(uncovered);
         let ended = || ended_children::completed(recording, delivery, deliveries);
         let completed = started.or_else(completed).or_else(ended);
         let handled = Some(handled).filter(|handled| is_late(delivery, response, handled) && uncovered(handled));
@@ -301,20 +301,39 @@ pub(crate) fn add(
 
 /// Returns the time at which the work of an input, or the command that it started, was completed,
 /// if something was left long after the response. Without a response it is the first visible
-/// result.
+/// result. A program that takes key after key from its terminal, and has answered the next ones,
+/// went on.
 fn completed(
     recording: &Recording,
-    work: &Work<'_>,
+    (handling, work): (&Handling<'_>, &Work<'_>),
     delivery: &Delivery,
     response: Option<Nanos>,
     handled: Nanos,
 ) -> Option<Reached> {
     let reached = match is_terminal(recording, delivery) {
-        true => commands::command(recording, delivery, handled).or_else(|| work.completed(delivery, handled)),
+        true => {
+            let went_on = |reached: &Reached| {
+                let itself = matches!(reached.task, Task::Input | Task::Typed);
+                itself && answers_others(recording, handling, delivery, reached)
+            };
+            let command = commands::command(recording, delivery, handled);
+            command.filter(|reached| !went_on(reached)).or_else(|| work.completed(delivery, handled))
+        }
         false => work.completed(delivery, handled),
     };
     let noticed = if response.is_some() { COMPLETED } else { NOTICED };
     reached.filter(|reached| is_left(delivery, response, reached)).map(|reached| Reached { noticed, ..reached })
+}
+
+/// Returns `true` if the reader of a terminal answered later keys before it was done with this one:
+/// its terminal drew each of them at once, and it wrote there meanwhile. What the kernel echoes is
+/// drawn without a write by the reader.
+fn answers_others(recording: &Recording, handling: &Handling<'_>, delivery: &Delivery, reached: &Reached) -> bool {
+    let (Some((at, tid)), Some(last)) = (delivery.dequeued, reached.hops.first()) else { return false };
+    let reader = recording.tasks.pid(last.tid, last.hi);
+    let written = recording.terminals.written_to(tid, at, reached.at);
+    let own = written.filter(|(writer, at)| recording.tasks.pid(*writer, *at) == reader);
+    own.take(WENT_ON_MIN).count() == WENT_ON_MIN && handling.went_on(tid, at, reached.at).is_some()
 }
 
 /// Key of an input; several inputs in one message may share it, in their order.

@@ -10,7 +10,7 @@ use tipme_measure::InputClass;
 use tipme_record::{Nanos, Tid};
 
 /// Minimum number of later, promptly answered inputs that show that a thread went on.
-const WENT_ON_MIN: usize = 3;
+pub(crate) const WENT_ON_MIN: usize = 3;
 
 /// Keys and clicks that each thread answered promptly: receipt and send.
 pub(crate) struct PromptAnswers<'a> {
