@@ -8,10 +8,12 @@
 
 use crate::decode::messages::PartPlace;
 use crate::explain::feeders::Feeder;
-use crate::join::answer::{Interaction, Join};
-use crate::join::drawing_cause::Hop;
+use crate::explain::stages::{ChainStage, stages};
+use crate::join::answer::Interaction;
 use crate::timeline::cpu_intervals::{On, on_cpu};
 use crate::timeline::interrupts::Source;
+use crate::timeline::packets::in_softirq;
+use crate::timeline::polls::{is_internet, is_loopback};
 use crate::timeline::recording::Recording;
 use crate::timeline::retries::Retries;
 use crate::timeline::threads::{Span, ThreadState};
@@ -95,18 +97,6 @@ pub(crate) struct Chain {
     pub left: Nanos,
 }
 
-/// Part of the interval that is walked back in one thread.
-#[derive(Clone, Copy, Debug)]
-struct ChainStage {
-    tid: Tid,
-    lo: Nanos,
-    hi: Nanos,
-    /// `true` if the walk follows the waker of an idle wait.
-    through_idle: bool,
-    /// Connection that delivered the answer, if the thread waited for one.
-    awaits: Option<u64>,
-}
-
 struct Walker<'a> {
     recording: &'a Recording,
     chain: Chain,
@@ -152,93 +142,6 @@ impl Chain {
     pub(crate) fn vias_of(&self, piece: &ChainPiece) -> impl Iterator<Item = &Via> + use<'_> {
         let via = |index: Option<usize>| index.and_then(|index| self.vias.get(index));
         std::iter::successors(via(piece.via), move |above| via(above.parent))
-    }
-}
-
-/// Returns the stages of an interaction in order of time, without gaps between input and end.
-fn stages(recording: &Recording, interaction: &Interaction) -> Vec<ChainStage> {
-    let delivery = &interaction.delivery;
-    let mut stages = Stages { list: Vec::new(), at: delivery.input, end: interaction.end };
-    if let Some((at, by)) = delivery.released {
-        stages.push(by, at, true);
-    }
-    stages.push(delivery.server, delivery.sent, true);
-    match delivery.dequeued {
-        None => stages.push(main_reader(recording, interaction), interaction.end, true),
-        Some((dequeued, client)) => {
-            stages.push(client, dequeued, true);
-            handling_stages(recording, interaction, client, &mut stages);
-        }
-    }
-    stages.list
-}
-
-fn handling_stages(recording: &Recording, interaction: &Interaction, client: Tid, stages: &mut Stages) {
-    let Some(drawing) = &interaction.drawing else {
-        if !interaction.hops.is_empty() {
-            return interaction.hops.iter().rev().for_each(|hop| stages.push_hop(hop));
-        }
-        let idle = recording.idle_after(client, stages.at);
-        stages.push(client, idle, true);
-        let busy = crate::join::interactions::busy_below(recording, interaction.delivery.client);
-        return stages.push(busy.unwrap_or(client), interaction.end, true);
-    };
-    interaction.hops.iter().rev().for_each(|hop| stages.push_hop(hop));
-    let stopped = stopped_below(recording, interaction.delivery.client, stages.at, drawing.sent);
-    if let Some((tid, until)) = stopped.filter(|_| interaction.join == Join::Speculative) {
-        stages.push(tid, until, true);
-    }
-    stages.push(drawing.tid, drawing.sent, true);
-    let server = drawing.dequeued.map_or(interaction.delivery.server, |(_, server)| server);
-    stages.push(server, drawing.dequeued.map_or(drawing.end, |(at, _)| at), false);
-    stages.push(server, drawing.end, false);
-}
-
-/// Finds a thread of a client or its descendants that was stopped for most of `lo..hi`, and the end
-/// of the stop. The drawing thread may well be idle meanwhile because it waits for the stopped one.
-fn stopped_below(recording: &Recording, client: Pid, lo: Nanos, hi: Nanos) -> Option<(Tid, Nanos)> {
-    let stop = |tid: &Tid| {
-        let first = recording.timeline.at(*tid, lo)?.index;
-        let spans =
-            (first..).map_while(|index| recording.timeline.span(*tid, index)).take_while(|span| span.start < hi);
-        let mut stops = spans.filter(|span| span.segment.state == ThreadState::Blocked);
-        let long = |span: &Span| span.end.min(hi).since(span.start.max(lo)).0 * 2 > hi.since(lo).0;
-        stops.find(|span| long(span) && recording.waits.kind(span) == Waited::Stopped).map(|span| (*tid, span.end))
-    };
-    recording.descendants().threads(client).iter().find_map(stop)
-}
-
-/// Returns the thread expected to dequeue an event: the one that dequeued earlier events of this
-/// client.
-fn main_reader(recording: &Recording, interaction: &Interaction) -> Tid {
-    let stream = recording.messages.stream(interaction.delivery.stream);
-    stream.map_or(Tid(interaction.delivery.client.0), |stream| {
-        stream.reader(crate::decode::messages::Side::EventReceived)
-    })
-}
-
-struct Stages {
-    list: Vec<ChainStage>,
-    at: Nanos,
-    end: Nanos,
-}
-
-impl Stages {
-    /// Adds a stage up to `until`; ignores one that ends before it begins.
-    fn push(&mut self, tid: Tid, until: Nanos, through_idle: bool) {
-        self.add(tid, until, through_idle, None);
-    }
-
-    fn push_hop(&mut self, hop: &Hop) {
-        self.add(hop.tid, hop.hi, true, hop.awaits);
-    }
-
-    fn add(&mut self, tid: Tid, until: Nanos, through_idle: bool, awaits: Option<u64>) {
-        let hi = until.min(self.end);
-        if hi > self.at {
-            self.list.push(ChainStage { tid, lo: self.at, hi, through_idle, awaits });
-            self.at = hi;
-        }
     }
 }
 
@@ -368,16 +271,58 @@ impl Walker<'_> {
         let waiting = awaited.unwrap_or_else(own);
         let holder = self.whose_past(span, &waiting, idle);
         let (waited, wait) = (waiting.waited, waiting.wait);
+        if let Some(by) = self.requester(span, waited) {
+            return self.asked_late(by, lo, hi, via);
+        }
+        if waited == Waited::Events && in_softirq(span) && self.is_late(span.tid) {
+            return self.piece(span.tid, lo, hi, Doing::Waited(Waited::Network, wait), via, None);
+        }
         match holder.filter(|holder| !self.active.contains(holder)) {
             Some(holder) => self.owed(span, waiting, holder, (lo, hi), via),
             None => self.piece(span.tid, lo, hi, Doing::Waited(waited, wait), via, span.task_waker()),
         }
     }
 
+    /// Returns the thread up the chain whose packet ended the wait of a server.
+    fn requester(&self, span: &Span, waited: Waited) -> Option<Tid> {
+        let asked = matches!(waited, Waited::Events | Waited::Network) && self.active.len() < DEPTH_MAX;
+        let by = self.recording.sender(span).filter(|_| asked)?;
+        self.active.split_last().filter(|(_, above)| above.contains(&by)).map(|_| by)
+    }
+
+    /// Returns `true` while the time before a late request of this thread is explained. What it
+    /// waited for then was also for the answer, whatever other events the wait was for.
+    fn is_late(&self, tid: Tid) -> bool {
+        self.active.split_last().is_some_and(|(last, above)| *last == tid && above.contains(last))
+    }
+
+    /// Explains the time before a request by the past of the thread that sent it: the server had
+    /// nothing to do until then.
+    fn asked_late(&mut self, by: Tid, lo: Nanos, hi: Nanos, via: Option<usize>) {
+        let above = |index: &usize| self.chain.vias.get(*index).and_then(|via| via.parent);
+        let holds = |index: &usize| self.chain.vias.get(*index).is_some_and(|via| via.holder == by);
+        let via = std::iter::successors(via, above).find(holds);
+        self.active.push(by);
+        self.explain_own(by, lo, hi, via);
+        self.active.pop();
+    }
+
+    /// Returns the time at which the request of a waiter reached the other process, if that was late:
+    /// it had been waiting since before the request was sent, until a packet came.
+    fn in_flight(&self, span: &Span, waiting: BlockedWait, holder: Tid, hi: Nanos) -> Option<Nanos> {
+        let asked = |wait: &Wait| (is_internet(wait) || polls(wait)) && !is_loopback(wait);
+        waiting.wait.as_ref().filter(|wait| waiting.waited == Waited::Peer && asked(wait))?;
+        let first = self.recording.timeline.at(holder, span.start)?;
+        (in_softirq(span) && in_softirq(&first) && first.end <= hi).then_some(first.end)
+    }
+
     /// Explains a wait by the past of another thread, unless that thread merely kept the other end
     /// of a pipe open.
     fn owed(&mut self, span: &Span, waiting: BlockedWait, holder: Tid, (lo, hi): (Nanos, Nanos), via: Option<usize>) {
         let BlockedWait { waited, wait, .. } = waiting;
+        let reached = self.in_flight(span, waiting, holder, hi).map_or(lo, |at| at.clamp(lo, hi));
+        self.piece(span.tid, lo, reached, Doing::Waited(Waited::Network, wait), via, None);
+        let lo = reached;
         self.chain.vias.push(Via { waiter: span.tid, holder, waited, wait, parent: via });
         let via = Some(self.chain.vias.len() - 1);
         match wait.is_some_and(|wait| self.recording.keeps_open(holder, span, &wait)) {

@@ -22,5 +22,6 @@ pub(crate) mod partition;
 pub(crate) mod periods;
 #[cfg(test)]
 mod properties;
+pub(crate) mod stages;
 pub(crate) mod stolen;
 pub(crate) mod suspect;

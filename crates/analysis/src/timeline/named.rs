@@ -22,6 +22,7 @@ const TYPE_FIFO: u32 = 0o010_000;
 const TYPE_CHARACTER: u32 = 0o020_000;
 const UNIX: u16 = 1;
 const STATE_CONNECTED: u8 = 1;
+const STATE_CONNECTS: u8 = 2;
 const STATE_LISTENS: u8 = 10;
 const STREAM: u32 = 1;
 
@@ -117,11 +118,16 @@ impl Recording {
     }
 
     /// Rewrites a wait as one for the polled connection with this inode, or, if `inode` is 0, for
-    /// the only remote connection.
+    /// the only remote connection, or the only one that is not established yet.
     pub(crate) fn as_remote(&self, wait: &Wait, inode: u64) -> Wait {
         let files: Vec<Polled> = self.remote_files(wait).collect();
-        let only = if let [file] = files[..] { Some(file) } else { None };
-        let file = if inode == 0 { only } else { files.iter().copied().find(|file| file.inode == inode) };
+        let only = |files: &[Polled]| if let [file] = files[..] { Some(file) } else { None };
+        let connecting: Vec<Polled> = files.iter().copied().filter(connects).collect();
+        let file = if inode == 0 {
+            only(&files).or_else(|| only(&connecting))
+        } else {
+            files.iter().copied().find(|file| file.inode == inode)
+        };
         file.map_or(*wait, |file| as_wait(wait, &file))
     }
 
@@ -157,7 +163,10 @@ impl Recording {
         let (role, file) = match by {
             Some(by) if by == wait.pid => return None,
             Some(by) => ended_by(&roles, by)?,
-            None => roles.iter().min_by_key(|(role, _)| *role).filter(|(role, _)| is_asked(*role, loops))?,
+            None => {
+                let first = roles.iter().min_by_key(|(role, file)| (*role, !connects(file)));
+                first.filter(|(role, _)| is_asked(*role, loops))?
+            }
         };
         let named = as_wait(wait, file);
         let peers = roles.iter().filter(|(role, _)| *role == PolledRole::Peer).count();
@@ -173,6 +182,12 @@ impl Recording {
         let owners = self.ports.iter().filter(|owner| owner.port == wait.port && owner.pid != wait.pid.0);
         owners.map(|owner| Pid(owner.pid)).next().filter(|_| is_loopback(wait) && wait.socket == STREAM)
     }
+}
+
+/// Returns `true` for a connection that the other end has not accepted yet. It explains a wait
+/// better than an established one, which may be idle.
+fn connects(file: &Polled) -> bool {
+    INTERNET.contains(&file.family) && file.state == STATE_CONNECTS
 }
 
 /// Returns `true` if a thread waits for the other end of a file even though no process ended the
