@@ -447,3 +447,4 @@ fn the_last_delay_is_meant_where_it_is_not_much_shorter_than_one_before() {
     assert_eq!(ms(1_500, 900), Some(900.0));
     assert_eq!(ms(1_500, 600), Some(1_500.0));
 }
+    assert_eq!(evidence, "editor waited for a lock that another thread of its own held");

@@ -437,6 +437,7 @@ fn finding(budget: &Budget<'_>, problem: &Problem, cause: Cause, trust: f64) -> 
         share,
         confidence: of_cause(trust, cause.certainty, share),
         evidence,
+        held_by_own_thread: evidence::is_held_by_own_thread(budget, &cause.group),
         frames: cause.frames,
         remedy,
         outsider,
