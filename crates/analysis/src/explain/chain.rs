@@ -401,6 +401,9 @@ impl Walker<'_> {
         if let Some(named) = wait.and_then(|wait| self.recording.named(span, waited, &wait)) {
             return BlockedWait { waited: named.waited, wait: Some(named.wait), holder: named.holder };
         }
+        if let Some(child) = wait.and_then(|wait| self.recording.supervised(span, &wait)) {
+            return BlockedWait { waited: Waited::Child, wait, holder: Some(child) };
+        }
         match wait.and_then(|wait| self.retried(span, waited, &wait)) {
             Some(retries) => {
                 let waited = if waited == Waited::Sleep { Waited::Futex } else { waited };
