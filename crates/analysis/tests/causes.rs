@@ -451,6 +451,7 @@ fn who_is_to_signal_a_condition_holds_no_lock() {
     assert_eq!(evidence, "editor waited for worker (pid 700) to signal a condition or semaphore");
     let (evidence, lock, signalled) = told((205, APP), 0x80, 2);
     assert_eq!((lock, signalled), (true, false), "{evidence}");
+    assert_eq!(evidence, "editor waited for a lock that another thread of its own held");
 }
 
 /// Keys at 3 and at 6 s that make the editor compute for `first` and `second` milliseconds; the
@@ -472,4 +473,3 @@ fn the_last_delay_is_meant_where_it_is_not_much_shorter_than_one_before() {
     assert_eq!(ms(1_500, 900), Some(900.0));
     assert_eq!(ms(1_500, 600), Some(1_500.0));
 }
-    assert_eq!(evidence, "editor waited for a lock that another thread of its own held");

@@ -204,6 +204,10 @@ impl<'a> BlameFinder<'a> {
             Waited::Thaw => Blame { kind: CauseKind::KernelLock, who: Who::Thread(piece.tid) },
             Waited::SwapIn => Blame { kind: CauseKind::SwapIn, who: device() },
             Waited::PageIn => Blame { kind: CauseKind::PageIn, who: device() },
+            Waited::DirtyLimit => {
+                let written = wait.map(|wait| wait.device).filter(|device| *device != Device(0));
+                Blame { kind: CauseKind::DiskQueue, who: Who::Device(written, piece.tid) }
+            }
             Waited::Disk => Blame { kind: CauseKind::DiskQueue, who: device() },
             Waited::Fsync => Blame { kind: CauseKind::Fsync, who: device() },
             Waited::Reclaim => Blame { kind: CauseKind::Reclaim, who: Who::Thread(piece.tid) },

@@ -550,12 +550,12 @@ impl Walker<'_> {
             Waited::Futex => self.recording.futex_owner(span.tid).or_else(|| self.recording.entrusted(span)),
             Waited::FileLock => wait.and_then(|wait| self.recording.file_lock_owner(wait.inode)),
             Waited::Child => self.recording.living_child(span.tid, wait),
-            Waited::Peer => self.recording.pipe_holder(span.tid).or(wait.map(|wait| Tid(wait.peer.0))),
-            _ => None,
-        };
             Waited::Peer if wait.is_some_and(writes_to_terminal) => {
                 self.recording.terminals.other_ends(span.tid).into_iter().next()
             }
+            Waited::Peer => self.recording.pipe_holder(span.tid).or(wait.map(|wait| Tid(wait.peer.0))),
+            _ => None,
+        };
         holder.filter(|holder| *holder != Tid(0) && *holder != span.tid)
     }
 
@@ -568,6 +568,6 @@ impl Walker<'_> {
 
 /// Returns `true` for waits that need no other thread to explain them, whatever ended them.
 fn ends_here(waited: Waited) -> bool {
-    use Waited::{Disk, Fsync, Network, PageIn, Reclaim, Sleep, Stopped, SwapIn, Thaw};
-    matches!(waited, Stopped | Thaw | SwapIn | Reclaim | Fsync | PageIn | Disk | Sleep | Network)
+    use Waited::{DirtyLimit, Disk, Fsync, Network, PageIn, Reclaim, Sleep, Stopped, SwapIn, Thaw};
+    matches!(waited, Stopped | Thaw | SwapIn | Reclaim | DirtyLimit | Fsync | PageIn | Disk | Sleep | Network)
 }
