@@ -209,6 +209,9 @@ pub struct Finding {
     /// elsewhere.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub signalled: bool,
+    /// Of a wait for a lock: another thread of the process that waited held it. Left out elsewhere.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub held_by_own_thread: bool,
     /// Of a computation: the culprit kept the program that computed, `waiter` or the client, at work by what it sent. Left out
     /// elsewhere.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

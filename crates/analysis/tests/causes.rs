@@ -353,6 +353,31 @@ fn a_frozen_program_is_known_by_its_state() {
     assert_eq!(finding.evidence.first().map(String::as_str), Some("the control group of editor was frozen"));
 }
 
+/// The editor waits for a child, which waits for a signal until a timer ends that wait. Meanwhile a
+/// child of the child is stopped by its terminal.
+#[test]
+fn a_grandchild_that_the_terminal_stopped_is_found_behind_waits_for_children() {
+    let verdict = stall(|machine| {
+        machine.fork(3_002_000, APP, 700).switch(3_003_000, 2, 700, 1).fork(3_003_100, 700, 701);
+        machine.switch(3_003_200, 2, 701, 1).signal(3_003_500, 701, 701, 22).switch(3_003_510, 2, 0, 4);
+        machine.switch(3_005_000, 1, 0, 1).wake_from(3_985_000, 700, 0, 2, 2).switch(3_985_050, 2, 700, 0);
+        machine.wait(3_985_001, 700, 3_003_200, |wait| (wait.syscall, wait.context) = (130, 2));
+        machine.signal(3_985_100, 700, 701, 9).wake_from(3_985_101, 701, 700, 0, 2).switch(3_985_150, 2, 701, 1);
+        machine.wait(3_985_102, 701, 3_003_510, |wait| (wait.pid, wait.state) = (tipme_record::Pid(701), 4));
+        machine.exit(3_985_200, 701, 700, 700, "stty").wake_from(3_985_210, 700, 701, 0, 2);
+        machine.switch(3_985_250, 2, 700, 16).exit(3_989_990, 700, APP, 700, "timeout");
+        machine.wake_from(3_990_000, APP, 700, 0, 1).switch(3_990_050, 1, APP, 0);
+        machine.wait(3_990_001, APP, 3_005_000, |wait| wait.syscall = 61);
+        machine.switch(3_990_060, 2, 0, 16);
+    });
+    let finding = first(&verdict);
+    assert_eq!((finding.kind, culprit(finding).0), (CauseKind::Stopped, 701), "{finding:?}");
+    let stopped = "the terminal stopped stty (pid 701) for writing to it or changing its settings while in the \
+                   background (SIGTTOU)";
+    assert_eq!(finding.evidence[0].replace(", job \"timeout\"", ""), stopped);
+    assert!(finding.remedy.starts_with("let the process group of timeout have the terminal"), "{}", finding.remedy);
+}
+
 /// A child of the editor computes data that the editor reads from a pipe, and exits at `ends`, by
 /// itself or because the editor terminates it.
 fn answered_by_child(ends: u64, ended: bool) -> Verdict {
@@ -426,6 +451,7 @@ fn who_is_to_signal_a_condition_holds_no_lock() {
     assert_eq!(evidence, "editor waited for worker (pid 700) to signal a condition or semaphore");
     let (evidence, lock, signalled) = told((205, APP), 0x80, 2);
     assert_eq!((lock, signalled), (true, false), "{evidence}");
+    assert_eq!(evidence, "editor waited for a lock that another thread of its own held");
 }
 
 /// Keys at 3 and at 6 s that make the editor compute for `first` and `second` milliseconds; the

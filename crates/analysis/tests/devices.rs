@@ -129,6 +129,41 @@ fn a_page_that_a_process_brings_comes_from_no_disk_though_one_is_done_with_somet
     assert_eq!((first(&verdict).kind, culprit(first(&verdict)).0), (CauseKind::PeerWait, DAEMON));
 }
 
+/// The kernel lets the editor wait in a write to the disk, as it did with the neighbour before, since
+/// there are too many dirty pages.
+fn throttled(machine: &mut Machinery) {
+    let stack = machine.stack(&["balance_dirty_pages", "generic_perform_write", "ext4_buffered_write_iter"]);
+    for at in 0..50 {
+        machine.reclaim(1_500_000 + at * 30_000, NEIGHBOUR, 2, 0, 30);
+    }
+    machine.reclaim(3_004_990, APP, 2, 0, 990).switch(3_005_000, 1, 0, 0x8002);
+    machine.wake_from(3_995_000, APP, 0, 2, 1).wait(3_995_002, APP, 3_005_000, |wait| {
+        (wait.stack, wait.syscall, wait.state, wait.device) = (stack, 1, 0x8002, VDA);
+    });
+    machine.switch(3_995_050, 1, APP, 0);
+}
+
+#[test]
+fn a_throttled_writer_waits_for_the_disk_and_no_memory_was_short() {
+    const WRITEBACK: u32 = 60;
+    let busy = stall(|machine| {
+        throttled(machine);
+        machine.task(WRITEBACK, WRITEBACK, 2, "kworker/u8:2", 1);
+        machine.block(3_990_000, WRITEBACK, 3_010_000, 4_000_000, 1);
+    });
+    assert_eq!((first(&busy).kind, culprit(first(&busy)).0), (CauseKind::DiskQueue, NEIGHBOUR));
+    assert!(first(&busy).evidence[0].contains("1 write (3.8 MiB) queued on vda"), "{:?}", first(&busy).evidence);
+    let idle = stall(|machine| {
+        throttled(machine);
+        machine.block(3_500_000, NEIGHBOUR, 3_490_000, 4_096, 1);
+        let limit = IoLimit { write: true, per_second: 4_096, ..read_limit(1) };
+        machine.io_limited(LOWER, &[limit], &[NEIGHBOUR]);
+    });
+    assert_eq!((first(&idle).kind, culprit(first(&idle)).0), (CauseKind::IoHeldBack, NEIGHBOUR));
+    assert_eq!(first(&idle).evidence[1], format!("{LOWER}: at most 4.0 KiB/s written to vda"));
+    assert!(first(&idle).confidence >= tipme_analysis::SURE);
+}
+
 /// A page is read beside this number of writers, each a job of its own, that write `bytes` each
 /// while it waits.
 fn page_in_beside(writers: u32, bytes: u32) -> Verdict {

@@ -167,6 +167,12 @@ fn of(finding: &Finding, interval: &Interval) -> String {
         _ if finding.signalled || finding.unowed && finding.kind != CauseKind::PeerWait => (None, String::new()),
         _ if !finding.unusual && is_of_command(finding.kind) && program(interval).is_some() => (None, String::new()),
         _ if finding.unowed => (Some("{app} waited for an answer that nobody is known to owe"), String::new()),
+        Culprit::Process { .. } if finding.held_by_own_thread && finding.kind == CauseKind::KernelLock => {
+            (Some("{app} had to wait for a lock of the kernel that another thread of its own held"), String::new())
+        }
+        Culprit::Process { .. } if finding.held_by_own_thread => {
+            (Some("{app} had to wait for a lock that another thread of its own held"), String::new())
+        }
         Culprit::Process { comm, job, .. } if finding.kept_at_work => {
             (Some("{who} kept {waiter} at work"), process(comm, job.as_deref(), finding.kind))
         }
@@ -412,6 +418,32 @@ mod tests {
         assert_eq!(told(12, "seq", true), "seq waited for an answer that nobody is known to owe (100 % of the time).");
         assert_eq!(told(8, "", false), "xterm had to wait for an answer from another xterm (100 % of the time).");
         assert_eq!(told(12, "seq", false), "seq had to wait for an answer from xterm (100 % of the time).");
+    }
+
+    #[test]
+    fn a_thread_of_the_same_process_is_no_other_program() {
+        let told = |kind, waiter: &str| {
+            let client = Client { comm: "xterm".to_owned(), pid: 12, ..Client::default() };
+            let interval = Interval { client, latency_ms: 1_000.0, ..Interval::default() };
+            let (waiter, within, comm) =
+                (waiter.to_owned(), !waiter.is_empty(), if waiter.is_empty() { "xterm" } else { waiter });
+            let culprit = process(comm, None);
+            let finding = Finding {
+                kind,
+                culprit,
+                waiter,
+                within,
+                held_by_own_thread: true,
+                confidence: 0.9,
+                ms: 980.0,
+                ..Finding::default()
+            };
+            cause(&Verdict { findings: vec![finding], ..Verdict::default() }, &interval)
+        };
+        let held = "another thread of its own held (98 % of the time).";
+        let lock = format!("gdb, in xterm, had to wait for a lock that {held}");
+        assert_eq!(told(CauseKind::LockWait, "gdb"), lock);
+        assert_eq!(told(CauseKind::KernelLock, ""), format!("xterm had to wait for a lock of the kernel that {held}"));
     }
 
     #[test]

@@ -18,7 +18,7 @@ use crate::timeline::waits::{
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::net::IpAddr;
-use tipme_record::records::{Signal, Wait};
+use tipme_record::records::Wait;
 use tipme_record::{Cpu, Device, Nanos, Pid, Tid};
 
 /// Owner of the cause of a piece.
@@ -204,6 +204,10 @@ impl<'a> BlameFinder<'a> {
             Waited::Thaw => Blame { kind: CauseKind::KernelLock, who: Who::Thread(piece.tid) },
             Waited::SwapIn => Blame { kind: CauseKind::SwapIn, who: device() },
             Waited::PageIn => Blame { kind: CauseKind::PageIn, who: device() },
+            Waited::DirtyLimit => {
+                let written = wait.map(|wait| wait.device).filter(|device| *device != Device(0));
+                Blame { kind: CauseKind::DiskQueue, who: Who::Device(written, piece.tid) }
+            }
             Waited::Disk => Blame { kind: CauseKind::DiskQueue, who: device() },
             Waited::Fsync => Blame { kind: CauseKind::Fsync, who: device() },
             Waited::Reclaim => Blame { kind: CauseKind::Reclaim, who: Who::Thread(piece.tid) },
@@ -242,14 +246,9 @@ impl<'a> BlameFinder<'a> {
         if let Some(tracer) = tracer.filter(|tracer| *tracer != Tid(0) && *tracer != piece.tid) {
             return Who::Thread(tracer);
         }
-        let pid = self.recording.tasks.pid(piece.tid, piece.lo);
-        let begin = self.recording.timeline.before(piece.tid, piece.hi).map_or(piece.lo, |span| span.start);
-        let group = self.recording.tasks.process(pid, piece.lo).map_or(Pid(0), |life| life.group);
-        let stops = |signal: &&Signal| STOPS.contains(&signal.number) && signal.head.ts <= begin.after(STOP_SLACK);
-        let before = || self.recording.signals.iter().rev().filter(stops);
-        let direct = before().find(|signal| signal.target == pid || signal.target.0 == piece.tid.0);
-        let to_group = || before().find(|signal| signal.target == group);
-        direct.or_else(to_group).map_or(Who::Thread(piece.tid), |signal| Who::Thread(signal.head.tid))
+        let span = self.recording.timeline.before(piece.tid, piece.hi);
+        let signal = span.and_then(|span| self.recording.stop_signal(&span));
+        signal.map_or(Who::Thread(piece.tid), |signal| Who::Thread(signal.head.tid))
     }
 
     /// Returns the blame for a grab: a server that waits while requests of the application are
@@ -476,12 +475,6 @@ impl<'a> BlameFinder<'a> {
 
 /// Maximum time from a fatal signal to the exit of its target.
 const KILLED: Nanos = Nanos::from_millis(100);
-
-/// SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU.
-const STOPS: [u32; 4] = [19, 20, 21, 22];
-
-/// Maximum time from the stop of a thread to the record of the signal.
-const STOP_SLACK: Nanos = Nanos::from_millis(1);
 
 fn condition(via: &Via) -> Option<CauseKind> {
     (via.waited == Waited::Futex).then_some(CauseKind::LockWait)

@@ -21,10 +21,6 @@ use crate::timeline::waits::{Waited, is_private_futex, polls, writes_to_terminal
 use tipme_record::records::Wait;
 use tipme_record::{Cpu, Nanos, Pid, Tid};
 
-/// A wait to write to a terminal is no wait for the reader at the other end if the reader is idle
-/// for at least this share of it.
-const IDLE_SHARE: f64 = 0.9;
-
 /// Maximum depth to which waits are followed.
 const DEPTH_MAX: usize = 64;
 
@@ -350,6 +346,9 @@ impl Walker<'_> {
         if let Some(named) = wait.and_then(|wait| self.recording.named(span, waited, &wait)) {
             return BlockedWait { waited: named.waited, wait: Some(named.wait), holder: named.holder };
         }
+        if let Some(child) = wait.and_then(|wait| self.recording.supervised(span, &wait)) {
+            return BlockedWait { waited: Waited::Child, wait, holder: Some(child) };
+        }
         match wait.and_then(|wait| self.retried(span, waited, &wait)) {
             Some(retries) => {
                 let waited = if waited == Waited::Sleep { Waited::Futex } else { waited };
@@ -370,10 +369,12 @@ impl Walker<'_> {
         self.retries.filter(|retries| retries.is_lock)
     }
 
-    /// Turns a wait for a local socket into a wait for the process behind it.
+    /// Turns a wait for a local socket, or for a stopped display of a terminal, into a wait for the
+    /// process behind it.
     fn with_peer(&self, span: &Span, waiting: BlockedWait) -> BlockedWait {
         let asks = matches!(waiting.waited, Waited::Events | Waited::Sleep | Waited::Network | Waited::Peer);
-        match if asks { self.recording.loopback_peer(span, waiting.wait.as_ref()) } else { None } {
+        let behind = || self.recording.loopback_peer(span, waiting.wait.as_ref());
+        match if asks { behind().or_else(|| self.recording.stopped_display(span)) } else { None } {
             Some(peer) => BlockedWait { waited: Waited::Peer, holder: Some(peer), ..waiting },
             None => waiting,
         }
@@ -427,15 +428,7 @@ impl Walker<'_> {
     /// Returns `true` for a wait to be resumed that is not recorded as one: of a stopped process,
     /// or for stopped terminal output.
     fn was_stopped(&self, span: &Span, wait: Option<&Wait>) -> bool {
-        self.was_continued(span, wait) || wait.is_some_and(|wait| self.output_stopped(span, wait))
-    }
-
-    /// Returns `true` if a terminal accepted no output although the readers at its other end were
-    /// idle, as after Ctrl-S.
-    fn output_stopped(&self, span: &Span, wait: &Wait) -> bool {
-        let ends = || self.recording.terminals.other_ends(span.tid);
-        let idle = |tid: &Tid| self.recording.idle_share(*tid, span.start, span.end) >= IDLE_SHARE;
-        writes_to_terminal(wait) && !ends().is_empty() && ends().iter().all(idle)
+        self.was_continued(span, wait) || wait.is_some_and(|wait| self.recording.is_output_stopped(span, wait))
     }
 
     /// Returns `true` if SIGCONT from another process ended a wait for a private futex, which that
@@ -502,6 +495,9 @@ impl Walker<'_> {
             Waited::Futex => self.recording.futex_owner(span.tid).or_else(|| self.recording.entrusted(span)),
             Waited::FileLock => wait.and_then(|wait| self.recording.file_lock_owner(wait.inode)),
             Waited::Child => self.recording.living_child(span.tid, wait),
+            Waited::Peer if wait.is_some_and(writes_to_terminal) => {
+                self.recording.terminals.other_ends(span.tid).into_iter().next()
+            }
             Waited::Peer => self.recording.pipe_holder(span.tid).or(wait.map(|wait| Tid(wait.peer.0))),
             _ => None,
         };
@@ -517,6 +513,6 @@ impl Walker<'_> {
 
 /// Returns `true` for waits that need no other thread to explain them, whatever ended them.
 fn ends_here(waited: Waited) -> bool {
-    use Waited::{Disk, Fsync, Network, PageIn, Reclaim, Sleep, Stopped, SwapIn, Thaw};
-    matches!(waited, Stopped | Thaw | SwapIn | Reclaim | Fsync | PageIn | Disk | Sleep | Network)
+    use Waited::{DirtyLimit, Disk, Fsync, Network, PageIn, Reclaim, Sleep, Stopped, SwapIn, Thaw};
+    matches!(waited, Stopped | Thaw | SwapIn | Reclaim | DirtyLimit | Fsync | PageIn | Disk | Sleep | Network)
 }

@@ -47,7 +47,9 @@ fn file_text(recording: &Recording, waited: Waited, wait: Option<&Wait>) -> Stri
     let text = wait_text(waited, wait);
     match (waited, wait.and_then(|wait| recording.file(wait))) {
         (Waited::PageIn, Some(path)) => format!("waited for the page-in of {path}"),
-        (Waited::Disk | Waited::Fsync | Waited::FileLock, Some(path)) => format!("{text} of {path}"),
+        (Waited::Disk | Waited::DirtyLimit | Waited::Fsync | Waited::FileLock, Some(path)) => {
+            format!("{text} of {path}")
+        }
         _ => text,
     }
 }
@@ -88,6 +90,7 @@ pub(crate) fn wait_text(waited: Waited, wait: Option<&Wait>) -> String {
         Waited::KernelLock => "waited for a kernel lock",
         Waited::SwapIn => "waited for a page from swap",
         Waited::Reclaim => "waited for memory to be freed",
+        Waited::DirtyLimit => "waited for dirty pages to be written back",
         Waited::Fsync => "waited for data to reach the disk",
         Waited::PageIn => "waited for a page of a file",
         Waited::Disk => "waited for the disk",

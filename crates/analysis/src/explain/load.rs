@@ -133,7 +133,7 @@ pub(crate) fn made_by(budget: &Budget<'_>, group: &BlameGroup) -> (Option<Pid>, 
 
 /// Returns the time for which a device was idle in a group's waits, if that is more than half of
 /// them: its queue was empty. Returns `None` unless most waits end with a request that was issued
-/// within them, and if requests may have been lost meanwhile. Waits without a request, such as for
+/// within them or are those of throttled writers, and if requests may have been lost meanwhile. Waits without a request, such as for
 /// a remote file, never reach a device.
 pub(crate) fn idle_meanwhile(budget: &Budget<'_>, group: &BlameGroup, device: Device) -> Option<Nanos> {
     let disk = &budget.recording.disk;
@@ -142,7 +142,7 @@ pub(crate) fn idle_meanwhile(budget: &Budget<'_>, group: &BlameGroup, device: De
         Doing::Waited(Waited::Fsync, wait) => wait.is_some_and(|wait| waits_for_io(wait.state)),
         _ => true,
     };
-    let got_late = |piece: &&ChainPiece| disk.served(device, piece.lo, piece.hi);
+    let got_late = |piece: &&ChainPiece| is_throttled(piece) || disk.served(device, piece.lo, piece.hi);
     let waits: Vec<&ChainPiece> = budget.pieces(group).filter(for_io).filter(got_late).collect();
     let (lo, hi) = (waits.iter().map(|piece| piece.lo).min()?, waits.iter().map(|piece| piece.hi).max()?);
     let busy = disk.busy(device, lo, hi);
@@ -217,10 +217,16 @@ fn dirtier(recording: &Recording, at: Nanos) -> Option<Tid> {
     votes.into_iter().max_by_key(|(_, votes)| *votes).map(|(tid, _)| tid)
 }
 
-/// Returns the thread that had written the data of a group's waits, if these sync the data of all
-/// programs.
+/// Returns `true` if the kernel held back a writer because of too many dirty pages.
+pub(crate) fn is_throttled(piece: &ChainPiece) -> bool {
+    matches!(piece.doing, Doing::Waited(Waited::DirtyLimit, _))
+}
+
+/// Returns the thread that had written the data of a group's waits, if these are for the data of all
+/// programs: syncs of all, and waits of throttled writers.
 pub(crate) fn writer_for_all(budget: &Budget<'_>, group: &BlameGroup) -> Option<Tid> {
-    let for_all = |piece: &&ChainPiece| matches!(piece.doing, Doing::Waited(_, Some(wait)) if syncs_all(&wait));
+    let syncs = |piece: &ChainPiece| matches!(piece.doing, Doing::Waited(_, Some(wait)) if syncs_all(&wait));
+    let for_all = |piece: &&ChainPiece| is_throttled(piece) || syncs(piece);
     let first = budget.pieces(group).filter(for_all).min_by_key(|piece| piece.lo)?;
     dirtier(budget.recording, first.lo)
 }

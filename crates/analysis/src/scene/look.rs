@@ -89,7 +89,7 @@ impl Look {
     /// Returns the look of a wait.
     pub(crate) fn of_wait(waited: Waited) -> Look {
         match waited {
-            Waited::Disk | Waited::PageIn | Waited::SwapIn | Waited::Fsync => Look::Disk,
+            Waited::Disk | Waited::PageIn | Waited::SwapIn | Waited::DirtyLimit | Waited::Fsync => Look::Disk,
             Waited::Reclaim => Look::Memory,
             Waited::FileLock | Waited::Futex | Waited::KernelLock | Waited::Thaw => Look::Lock,
             Waited::Child | Waited::Peer => Look::Peer,

@@ -6,7 +6,7 @@ use crate::timeline::pauses::Pause;
 use crate::timeline::recording::Recording;
 use crate::timeline::tasks::Life;
 use crate::timeline::threads::Span;
-use crate::timeline::waits::{PIPE_FILES, reads};
+use crate::timeline::waits::{PIPE_FILES, awaits_signal, reads};
 use tipme_record::records::{Signal, Wait};
 use tipme_record::{Nanos, Pid, Tid};
 
@@ -14,6 +14,11 @@ use tipme_record::{Nanos, Pid, Tid};
 /// wakeup.
 const ENDS: [u32; 5] = [1, 2, 3, 9, 15];
 const SIGNALLED: Nanos = Nanos::from_millis(1);
+
+/// SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU; and the maximum time from the stop of a thread to the record
+/// of the signal.
+const STOPS: [u32; 4] = [19, 20, 21, 22];
+const STOP_SLACK: Nanos = Nanos::from_millis(1);
 
 /// Time before a wait within which the thread may have handed its work to another thread.
 const ENTRUSTED_WITHIN: Nanos = Nanos::from_millis(500);
@@ -82,6 +87,28 @@ impl Recording {
     /// Returns the process that holds a lock on the file with this inode number, from /proc/locks.
     pub(crate) fn file_lock_owner(&self, inode: u64) -> Option<Tid> {
         self.locks.proc_locks.lines().filter_map(lock_line).find(|(_, of)| *of == inode).map(|(pid, _)| Tid(pid.0))
+    }
+
+    /// Returns the child of a thread that waits for a signal, unless another task sent that: the
+    /// youngest child that lived throughout the wait, whose exit would have been the signal.
+    pub(crate) fn supervised(&self, span: &Span, wait: &Wait) -> Option<Tid> {
+        if !awaits_signal(wait) || span.task_waker().is_some() {
+            return None;
+        }
+        let pid = self.tasks.pid(span.tid, span.start);
+        let children = self.tasks.lives().iter().filter(|life| life.parent == pid && life.tid.0 == life.pid.0);
+        let lived = children.filter(|life| life.from <= span.start && life.until >= span.end.min(self.mark));
+        lived.max_by_key(|life| (life.from, life.tid)).map(|life| life.tid)
+    }
+
+    /// Returns the last stop signal to a thread before it stopped, at the start of a span.
+    pub(crate) fn stop_signal(&self, span: &Span) -> Option<&Signal> {
+        let pid = self.tasks.pid(span.tid, span.start);
+        let group = self.tasks.process(pid, span.start).map_or(Pid(0), |life| life.group);
+        let stops = |signal: &&Signal| STOPS.contains(&signal.number) && signal.head.ts <= span.start.after(STOP_SLACK);
+        let before = || self.signals.iter().rev().filter(stops);
+        let direct = before().find(|signal| signal.target == pid || signal.target.0 == span.tid.0);
+        direct.or_else(|| before().find(|signal| signal.target == group))
     }
 
     /// Returns the child that a thread waits for: the one in the arguments of `wait4`, or the

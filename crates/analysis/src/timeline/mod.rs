@@ -38,6 +38,7 @@ pub(crate) mod silence;
 pub(crate) mod spent_times;
 pub(crate) mod steal;
 pub(crate) mod tasks;
+pub(crate) mod terminal_output;
 pub(crate) mod terminals;
 pub(crate) mod thread_times;
 pub(crate) mod threads;

@@ -18,8 +18,10 @@ pub enum Waited {
     KernelLock,
     /// A page from swap.
     SwapIn,
-    /// Memory reclaim, or throttling of a writer of dirty pages.
+    /// Memory reclaim.
     Reclaim,
+    /// Throttling of a writer until enough dirty pages are written back.
+    DirtyLimit,
     /// Writeback of data or journal.
     Fsync,
     /// A page of a file.
@@ -62,10 +64,11 @@ const FUNCTIONS: &[Row] = &[
     (Waited::Stopped, "do_signal_stop ptrace_stop do_freezer_trap __refrigerator"),
     (Waited::SwapIn, "do_swap_page swap_readpage swap_read_folio swapin_readahead swap_vma_readahead"),
     (Waited::SwapIn, "swap_cluster_readahead shmem_swapin zswap_load read_swap_cache __read_swap_cache"),
-    (Waited::Reclaim, "shrink_ try_to_free_ balance_dirty_pages compact_zone throttle_direct_reclaim reclaim_throttle"),
+    (Waited::Reclaim, "shrink_ try_to_free_ compact_zone throttle_direct_reclaim reclaim_throttle"),
     (Waited::Reclaim, "congestion_wait mem_cgroup_handle_over_high try_to_inc_max_seq"),
     (Waited::Reclaim, "__mem_cgroup_handle_over_high mem_cgroup_oom_ __alloc_pages_slowpath zswap_store"),
     (Waited::Reclaim, "migration_entry_wait pmd_migration_entry_wait migrate_pages too_many_isolated"),
+    (Waited::DirtyLimit, "balance_dirty_pages"),
     (Waited::Fsync, "jbd2_ vfs_fsync ext4_sync_file ext4_fsync xfs_file_fsync btrfs_sync_file file_write_and_wait"),
     (Waited::Fsync, "sync_inodes_sb ksys_sync iterate_supers blkdev_issue_flush xlog_wait xfs_log_force"),
     (Waited::Fsync, "wait_transaction_locked add_transaction_credits do_get_write_access"),

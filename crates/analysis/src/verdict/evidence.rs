@@ -92,12 +92,15 @@ fn headline(budget: &Budget<'_>, group: &BlameGroup) -> String {
             format!("{waiters} waited for a lock{}; its holder is not known", file_words(budget, group))
         }
         CauseKind::LockWait if is_signalled(budget, group) => {
-            let own = waiter(budget, group).is_some_and(|pid| group.members.has(pid));
+            let own = is_of_waiter(budget, group);
             let whom = if own { "another thread of its own" } else { &culprit };
             format!("{waiters} waited for {whom} to signal a condition or semaphore")
         }
         CauseKind::KernelLock if awaited_thaw(budget, group).is_some() => frozen_line(budget, group, &waiters),
         CauseKind::KernelLock if is_held_by_waiter(budget, group) => kernel_wait_line(budget, group, &waiters),
+        CauseKind::LockWait | CauseKind::KernelLock if is_held_by_own_thread(budget, group) => {
+            format!("{waiters} waited for a lock that another thread of its own held")
+        }
         CauseKind::LockWait | CauseKind::KernelLock => format!("{culprit} held a lock that {waiters} needed"),
         CauseKind::KernelWait => kernel_wait_line(budget, group, &waiters),
         CauseKind::ServerBusy => format!("the display server served {culprit}"),
@@ -138,6 +141,23 @@ pub(crate) fn is_signalled(budget: &Budget<'_>, group: &BlameGroup) -> bool {
         wait.is_some_and(|wait| wait.context == HARD_INTERRUPT)
     };
     via.and_then(|via| via.wait).as_ref().is_some_and(is_condition) && !budget.pieces(group).any(tried)
+}
+
+/// Returns `true` if the process that waited most is also the one to blame most.
+fn is_of_waiter(budget: &Budget<'_>, group: &BlameGroup) -> bool {
+    let main = group.members.main().map(|(pid, _)| pid);
+    main.is_some() && waiter(budget, group) == main
+}
+
+/// Returns `true` if a lock was held by another thread of the process that waited for it.
+pub(crate) fn is_held_by_own_thread(budget: &Budget<'_>, group: &BlameGroup) -> bool {
+    let held = match group.kind {
+        CauseKind::LockWait => !is_signalled(budget, group),
+        CauseKind::KernelLock => !is_held_by_waiter(budget, group),
+        _ => false,
+    };
+    let by_another = |piece: &ChainPiece| via_to(budget, group, piece).is_some_and(|via| via.holder != via.waiter);
+    held && is_of_waiter(budget, group) && budget.pieces(group).any(by_another)
 }
 
 /// Returns `true` if nothing is known about the holder of a lock except the waiter itself.

@@ -283,9 +283,13 @@ fn held_back(budget: &Budget<'_>, mut group: BlameGroup, device: Option<Device>,
     let Some((tid, at)) = longest.map(|piece| (piece.tid, piece.lo)) else {
         return Cause::new(budget, group, Vec::new(), HELD_BACK);
     };
-    let limits = io_limits::reached(budget, &group, device, (tid, at));
+    let throttled = budget.pieces(&group).any(load::is_throttled);
     let writer = load::writer_for_all(budget, &group);
-    let (tid, certainty) = writer.map_or((tid, HELD_BACK), |writer| (writer, WRITER));
+    let threads = [Some(tid), writer.filter(|_| throttled)].into_iter().flatten();
+    let mut limits = threads.map(|tid| io_limits::reached(budget, &group, device, (tid, at)));
+    let limits = limits.find(|limits| !limits.is_empty()).unwrap_or_default();
+    let certainty = if writer.is_some() && !throttled { WRITER } else { HELD_BACK };
+    let tid = writer.unwrap_or(tid);
     (group.kind, group.owner) = (CauseKind::IoHeldBack, BlameOwner::Job(budget.jobs.of(tid, at)));
     group.members = Members::default();
     group.members.add(budget.recording.tasks.pid(tid, at), group.nanos);
@@ -298,7 +302,8 @@ fn held_back(budget: &Budget<'_>, mut group: BlameGroup, device: Option<Device>,
 /// of the pages, that job is the culprit.
 fn evicted(budget: &Budget<'_>, mut group: BlameGroup, mut evidence: Vec<String>, own: &Requests) -> Cause {
     let read = matches!(group.kind, CauseKind::PageIn | CauseKind::DiskQueue | CauseKind::SwapIn);
-    let Some(taker) = load::evictor(budget, &group).filter(|_| read) else {
+    let throttled = budget.pieces(&group).any(load::is_throttled);
+    let Some(taker) = load::evictor(budget, &group).filter(|_| read && !throttled) else {
         let remedy = many_requests(budget, &group, own);
         return Cause { remedy, ..Cause::new(budget, group, evidence, 0.8) };
     };
@@ -432,6 +437,7 @@ fn finding(budget: &Budget<'_>, problem: &Problem, cause: Cause, trust: f64) -> 
         unusual: true,
         unowed: is_unowed,
         signalled: evidence::is_signalled(budget, &cause.group),
+        held_by_own_thread: evidence::is_held_by_own_thread(budget, &cause.group),
         kept_at_work: cause.kept_at_work,
         ms: Nanos(cause.group.nanos).millis(),
         share,

@@ -6,11 +6,16 @@ use crate::explain::chain::Doing;
 use crate::explain::partition::{BlameGroup, Budget, length};
 use crate::model::Culprit;
 use crate::timeline::waits::{is_frozen, is_traced, writes_to_terminal};
-use tipme_record::{Pid, Tid};
+use tipme_record::{Nanos, Pid, Tid};
 
 /// Kernel functions on the stacks of frozen and of traced threads.
 const FREEZES: [&str; 2] = ["do_freezer_trap", "__refrigerator"];
 const TRACES: &str = "ptrace_stop";
+
+/// Signals to a process that reads its terminal, or writes to it, while another process group is in
+/// the foreground.
+const SIGTTIN: u32 = 21;
+const SIGTTOU: u32 = 22;
 
 /// Mechanism that stopped a thread.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -19,6 +24,9 @@ enum Hold {
     Frozen,
     Traced,
     Output,
+    /// By the terminal, since the process was not in its foreground: `true` if it read, and not
+    /// wrote or changed settings.
+    Background(bool),
 }
 
 /// Returns the mechanism of a group's longest stop, and the stopped process.
@@ -40,7 +48,31 @@ fn hold(budget: &Budget<'_>, group: &BlameGroup) -> Option<(Hold, Pid)> {
         TRACES => Some(Hold::Traced),
         _ => None,
     });
-    Some((how.unwrap_or(Hold::Signal), wait.pid))
+    let background = || by_terminal(budget, longest.tid, longest.hi).map(Hold::Background);
+    Some((how.or_else(background).unwrap_or(Hold::Signal), wait.pid))
+}
+
+/// Returns `true` if a terminal stopped a thread that read it, `false` for one that wrote or changed
+/// its settings. The kernel sends the signal as the thread itself.
+fn by_terminal(budget: &Budget<'_>, tid: Tid, hi: Nanos) -> Option<bool> {
+    let span = budget.recording.timeline.before(tid, hi)?;
+    let signal = budget.recording.stop_signal(&span)?;
+    let pid = |tid| budget.recording.tasks.pid(tid, span.start);
+    let group = |tid| budget.recording.tasks.process(pid(tid), span.start).map(|life| life.group);
+    let by_own_group = pid(signal.head.tid) == pid(tid) || group(signal.head.tid) == group(tid);
+    match signal.number {
+        SIGTTIN if by_own_group => Some(true),
+        SIGTTOU if by_own_group => Some(false),
+        _ => None,
+    }
+}
+
+/// Returns the name of the process that leads the group of a stopped process, if it is another one.
+fn group_leader(budget: &Budget<'_>, group: &BlameGroup, stopped: Pid) -> Option<String> {
+    let tasks = &budget.recording.tasks;
+    let at = budget.pieces(group).map(|piece| piece.lo).min()?;
+    let leader = tasks.process(stopped, at)?.group;
+    Some(tasks.comm(leader, at)).filter(|comm| leader != stopped && !comm.is_empty())
 }
 
 /// Describes the stop with its culprit and the stopped process.
@@ -49,6 +81,14 @@ pub(crate) fn headline(budget: &Budget<'_>, group: &BlameGroup, culprit: &str, w
         Some((Hold::Frozen, _)) => format!("the control group of {waiters} was frozen"),
         Some((Hold::Traced, held)) if group.members.has(held) => format!("a debugger held {waiters}"),
         Some((Hold::Traced, _)) => format!("{culprit} held {waiters} as a debugger does"),
+        Some((Hold::Background(reads), stopped)) => {
+            let comm = budget.recording.tasks.comm(stopped, budget.end());
+            let (what, signal) = if reads { ("reading", "SIGTTIN") } else { ("writing to", "SIGTTOU") };
+            let settings = if reads { "" } else { " or changing its settings" };
+            format!(
+                "the terminal stopped {comm} (pid {stopped}) for {what} it{settings} while in the background ({signal})"
+            )
+        }
         Some((Hold::Output, _)) => format!("the output of {waiters}'s terminal was stopped, as Ctrl-S does"),
         Some((Hold::Signal, stopped)) if group.members.has(stopped) => format!("{culprit} stopped itself"),
         Some((Hold::Signal, stopped)) if is_namesake(budget, group, stopped) => {
@@ -76,6 +116,15 @@ pub(crate) fn remedy(budget: &Budget<'_>, group: &BlameGroup, culprit: &Culprit)
         (Hold::Frozen, pid) => format!(
             "thaw its control group: 0 into cgroup.freeze, or THAWED into freezer.state, of the group in /proc/{pid}/cgroup"
         ),
+        (Hold::Background(_), stopped) => {
+            let leader = group_leader(budget, group, stopped);
+            let process_group = leader
+                .map_or_else(|| "its process group".to_owned(), |leader| format!("the process group of {leader}"));
+            format!(
+                "let {process_group} have the terminal (timeout --foreground; fg in a shell), or give it no \
+                 terminal (</dev/null, setsid)"
+            )
+        }
         (Hold::Output, _) => "Ctrl-Q lets the output go on; stty -ixon makes Ctrl-S a key like others".to_owned(),
         (Hold::Traced, held) => match culprit {
             Culprit::Process { pid, comm, .. } if *pid != held.0 && budget.recording.tasks.has_ended(Tid(*pid)) => {
