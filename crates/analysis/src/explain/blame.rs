@@ -249,7 +249,8 @@ impl<'a> BlameFinder<'a> {
         let before = || self.recording.signals.iter().rev().filter(stops);
         let direct = before().find(|signal| signal.target == pid || signal.target.0 == piece.tid.0);
         let to_group = || before().find(|signal| signal.target == group);
-        direct.or_else(to_group).map_or(Who::Thread(piece.tid), |signal| Who::Thread(signal.head.tid))
+        let sender = direct.or_else(to_group).filter(|signal| !is_from_terminal(self.recording, signal));
+        sender.map_or(Who::Thread(piece.tid), |signal| Who::Thread(signal.head.tid))
     }
 
     /// Returns the blame for a grab: a server that waits while requests of the application are
@@ -479,6 +480,16 @@ const KILLED: Nanos = Nanos::from_millis(100);
 
 /// SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU.
 const STOPS: [u32; 4] = [19, 20, 21, 22];
+
+/// SIGTSTP.
+const TERMINAL_STOP: u32 = 20;
+
+/// Returns `true` for the stop signal of Ctrl-Z. A kernel thread delivers it with the input of the
+/// terminal, but the sender is the person who types there.
+pub(crate) fn is_from_terminal(recording: &Recording, signal: &Signal) -> bool {
+    let sender = recording.tasks.life(signal.head.tid, signal.head.ts);
+    signal.number == TERMINAL_STOP && sender.is_some_and(|life| life.is_kernel())
+}
 
 /// Maximum time from the stop of a thread to the record of the signal.
 const STOP_SLACK: Nanos = Nanos::from_millis(1);

@@ -2,6 +2,7 @@
 //! Descriptions of stops: by a signal, by the freezer of the control group, by a debugger, or of
 //! terminal output.
 
+use crate::explain::blame::is_from_terminal;
 use crate::explain::chain::Doing;
 use crate::explain::partition::{BlameGroup, Budget, length};
 use crate::model::Culprit;
@@ -16,6 +17,7 @@ const TRACES: &str = "ptrace_stop";
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Hold {
     Signal,
+    Keyboard,
     Frozen,
     Traced,
     Output,
@@ -40,7 +42,16 @@ fn hold(budget: &Budget<'_>, group: &BlameGroup) -> Option<(Hold, Pid)> {
         TRACES => Some(Hold::Traced),
         _ => None,
     });
-    Some((how.unwrap_or(Hold::Signal), wait.pid))
+    let is_typed = group.members.has(wait.pid) && is_typed(budget, wait.pid);
+    Some((how.unwrap_or(if is_typed { Hold::Keyboard } else { Hold::Signal }), wait.pid))
+}
+
+/// Returns `true` if Ctrl-Z in its terminal stopped a process or its process group.
+fn is_typed(budget: &Budget<'_>, stopped: Pid) -> bool {
+    let recording = budget.recording;
+    let group = recording.tasks.process(stopped, budget.end()).map(|life| life.group);
+    let mut typed = recording.signals.iter().filter(|signal| is_from_terminal(recording, signal));
+    typed.any(|signal| signal.target == stopped || Some(signal.target) == group)
 }
 
 /// Describes the stop with its culprit and the stopped process.
@@ -50,6 +61,7 @@ pub(crate) fn headline(budget: &Budget<'_>, group: &BlameGroup, culprit: &str, w
         Some((Hold::Traced, held)) if group.members.has(held) => format!("a debugger held {waiters}"),
         Some((Hold::Traced, _)) => format!("{culprit} held {waiters} as a debugger does"),
         Some((Hold::Output, _)) => format!("the output of {waiters}'s terminal was stopped, as Ctrl-S does"),
+        Some((Hold::Keyboard, _)) => format!("Ctrl-Z stopped {culprit}"),
         Some((Hold::Signal, stopped)) if group.members.has(stopped) => format!("{culprit} stopped itself"),
         Some((Hold::Signal, stopped)) if is_namesake(budget, group, stopped) => {
             format!("{culprit} stopped another {waiters}")
@@ -72,6 +84,9 @@ pub(crate) fn remedy(budget: &Budget<'_>, group: &BlameGroup, culprit: &Culprit)
             let who =
                 if *pid == stopped.0 { "it stopped".to_owned() } else { format!("{comm} (pid {pid}) stopped it") };
             format!("kill -CONT {stopped}, if it is still stopped; see why {who}")
+        }
+        (Hold::Keyboard, stopped) => {
+            format!("kill -CONT {stopped}, or fg in the shell of its terminal, if it is still stopped")
         }
         (Hold::Frozen, pid) => format!(
             "thaw its control group: 0 into cgroup.freeze, or THAWED into freezer.state, of the group in /proc/{pid}/cgroup"
