@@ -248,7 +248,8 @@ impl<'a> BlameFinder<'a> {
         }
         let span = self.recording.timeline.before(piece.tid, piece.hi);
         let signal = span.and_then(|span| self.recording.stop_signal(&span));
-        signal.map_or(Who::Thread(piece.tid), |signal| Who::Thread(signal.head.tid))
+        let sender = signal.filter(|signal| !self.recording.is_typed(signal));
+        sender.map_or(Who::Thread(piece.tid), |signal| Who::Thread(signal.head.tid))
     }
 
     /// Returns the blame for a grab: a server that waits while requests of the application are

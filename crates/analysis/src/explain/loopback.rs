@@ -26,7 +26,8 @@ impl Recording {
     /// whatever process answers behind it.
     pub(crate) fn loopback_peer(&self, span: &Span, wait: Option<&Wait>) -> Option<Tid> {
         let wait = wait.filter(|wait| (polls(wait) || is_internet(wait)) && !is_for_names(wait))?;
-        if is_internet(wait) && !is_loopback(wait) || wait.family == 0 && self.takes_display_input(span.tid) {
+        let elsewhere = is_internet(wait) && !is_loopback(wait) || self.awaits_connection(wait);
+        if elsewhere || wait.family == 0 && self.takes_display_input(span.tid) {
             return None;
         }
         let same = |other: &&Wait| (other.syscall, &other.args[..2]) == (wait.syscall, &wait.args[..2]);

@@ -15,6 +15,9 @@ use tipme_record::{Nanos, Pid, Tid};
 const ENDS: [u32; 5] = [1, 2, 3, 9, 15];
 const SIGNALLED: Nanos = Nanos::from_millis(1);
 
+/// Signal of Ctrl-Z.
+const SIGTSTP: u32 = 20;
+
 /// SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU; and the maximum time from the stop of a thread to the record
 /// of the signal.
 const STOPS: [u32; 4] = [19, 20, 21, 22];
@@ -109,6 +112,13 @@ impl Recording {
         let before = || self.signals.iter().rev().filter(stops);
         let direct = before().find(|signal| signal.target == pid || signal.target.0 == span.tid.0);
         direct.or_else(|| before().find(|signal| signal.target == group))
+    }
+
+    /// Returns `true` for the stop signal of Ctrl-Z. A kernel thread delivers it with the input of
+    /// the terminal, but the sender is the person who types there.
+    pub(crate) fn is_typed(&self, signal: &Signal) -> bool {
+        let sender = self.tasks.life(signal.head.tid, signal.head.ts);
+        signal.number == SIGTSTP && sender.is_some_and(|life| life.is_kernel())
     }
 
     /// Returns the child that a thread waits for: the one in the arguments of `wait4`, or the

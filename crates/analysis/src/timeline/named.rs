@@ -137,6 +137,12 @@ impl Recording {
         files.filter(move |file| self.role(wait, file) == PolledRole::Remote)
     }
 
+    /// Returns `true` if a thread waits for a connection that the other end has not accepted yet. A
+    /// retry may then arrive in the context of any thread.
+    pub(crate) fn awaits_connection(&self, wait: &Wait) -> bool {
+        self.remote_files(wait).any(|file| connects(&file))
+    }
+
     /// Finds the purpose of a wait in which a thread polls, or sleeps between attempts at a lock.
     pub fn named(&self, span: &Span, waited: Waited, wait: &Wait) -> Option<NamedWait> {
         match waited {

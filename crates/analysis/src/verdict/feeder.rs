@@ -143,7 +143,12 @@ fn flood(budget: &Budget<'_>, group: &BlameGroup) -> Option<Flood> {
     {
         return Some(flood);
     }
-    place.waker()
+    // The sender of requests that waits for the answers is the one held up.
+    let fed = place.waker()?;
+    let (sender, _) = fed.members.main()?;
+    let mut vias = budget.chain.vias_of(longest);
+    let waits = vias.any(|via| budget.recording.tasks.pid(via.waiter, longest.lo) == sender);
+    (group.kind != CauseKind::PeerWait || !waits).then_some(fed)
 }
 
 /// Process that was busy in a time.

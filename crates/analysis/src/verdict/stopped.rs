@@ -21,6 +21,7 @@ const SIGTTOU: u32 = 22;
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Hold {
     Signal,
+    Keyboard,
     Frozen,
     Traced,
     Output,
@@ -48,22 +49,22 @@ fn hold(budget: &Budget<'_>, group: &BlameGroup) -> Option<(Hold, Pid)> {
         TRACES => Some(Hold::Traced),
         _ => None,
     });
-    let background = || by_terminal(budget, longest.tid, longest.hi).map(Hold::Background);
-    Some((how.or_else(background).unwrap_or(Hold::Signal), wait.pid))
+    let by_terminal = || by_terminal(budget, longest.tid, longest.hi);
+    Some((how.or_else(by_terminal).unwrap_or(Hold::Signal), wait.pid))
 }
 
-/// Returns `true` if a terminal stopped a thread that read it, `false` for one that wrote or changed
-/// its settings. The kernel sends the signal as the thread itself.
-fn by_terminal(budget: &Budget<'_>, tid: Tid, hi: Nanos) -> Option<bool> {
+/// Returns how a terminal stopped a thread: by Ctrl-Z, or in the background, where the kernel sends
+/// the signal as the thread itself.
+fn by_terminal(budget: &Budget<'_>, tid: Tid, hi: Nanos) -> Option<Hold> {
     let span = budget.recording.timeline.before(tid, hi)?;
     let signal = budget.recording.stop_signal(&span)?;
     let pid = |tid| budget.recording.tasks.pid(tid, span.start);
     let group = |tid| budget.recording.tasks.process(pid(tid), span.start).map(|life| life.group);
     let by_own_group = pid(signal.head.tid) == pid(tid) || group(signal.head.tid) == group(tid);
     match signal.number {
-        SIGTTIN if by_own_group => Some(true),
-        SIGTTOU if by_own_group => Some(false),
-        _ => None,
+        SIGTTIN if by_own_group => Some(Hold::Background(true)),
+        SIGTTOU if by_own_group => Some(Hold::Background(false)),
+        _ => budget.recording.is_typed(signal).then_some(Hold::Keyboard),
     }
 }
 
@@ -90,6 +91,7 @@ pub(crate) fn headline(budget: &Budget<'_>, group: &BlameGroup, culprit: &str, w
             )
         }
         Some((Hold::Output, _)) => format!("the output of {waiters}'s terminal was stopped, as Ctrl-S does"),
+        Some((Hold::Keyboard, _)) => format!("Ctrl-Z stopped {culprit}"),
         Some((Hold::Signal, stopped)) if group.members.has(stopped) => format!("{culprit} stopped itself"),
         Some((Hold::Signal, stopped)) if is_namesake(budget, group, stopped) => {
             format!("{culprit} stopped another {waiters}")
@@ -112,6 +114,9 @@ pub(crate) fn remedy(budget: &Budget<'_>, group: &BlameGroup, culprit: &Culprit)
             let who =
                 if *pid == stopped.0 { "it stopped".to_owned() } else { format!("{comm} (pid {pid}) stopped it") };
             format!("kill -CONT {stopped}, if it is still stopped; see why {who}")
+        }
+        (Hold::Keyboard, stopped) => {
+            format!("kill -CONT {stopped}, or fg in the shell of its terminal, if it is still stopped")
         }
         (Hold::Frozen, pid) => format!(
             "thaw its control group: 0 into cgroup.freeze, or THAWED into freezer.state, of the group in /proc/{pid}/cgroup"
