@@ -143,7 +143,7 @@ class Session:
         self.env["DBUS_SESSION_BUS_ADDRESS"] = bus.stdout.readline().strip()
 
     def owner(self, which):
-        """Starts a program that owns a selection, and serves its requests."""
+        """Returns the command of a program that owns a selection, and serves its requests."""
         text = self.folder / "home/copied"
         text.write_text("pasted text")
         os.chmod(text, 0o644)
