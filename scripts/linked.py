@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What is linked into the programs: their packages from Cargo's lock file, without build tools and macros."""
+"""Packages linked into the programs, from Cargo's lock file, without build tools and macros."""
 
 import json
 import pathlib
@@ -22,7 +22,8 @@ def is_macro(package):
 
 
 def packages(programs=PROGRAMS):
-    """All that programs depend on to run, the workspace's own crates too, by name and version."""
+    """Returns the runtime dependencies of the programs, including the workspace's own crates, by
+    name and version."""
     known = metadata()
     by_id = {package["id"]: package for package in known["packages"]}
     nodes = {node["id"]: node for node in known["resolve"]["nodes"]}
@@ -39,12 +40,12 @@ def packages(programs=PROGRAMS):
 
 
 def foreign(programs=PROGRAMS):
-    """Those of others."""
+    """Returns the external ones."""
     return [package for package in packages(programs) if package["source"] is not None]
 
 
 def licence_files(package):
-    """The files of a package that have words about its licence."""
+    """Returns the files of a package with licence texts."""
     folder = pathlib.Path(package["manifest_path"]).parent
     files = [file for place in dict.fromkeys((folder, folder / INNER.get(package["name"], ""))) for file in sorted(place.iterdir())]
     return [file for file in files if file.is_file() and re.match(r"(?i)(un)?(licen[cs]e|copying|copyright|notice)", file.name)]

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Pages of incidents in a real browser: nothing fails, nothing is asked of a network, and everybody can use them.
+//! Pages of incidents in a real browser: no errors, no network requests, and accessible to
+//! everybody.
 //!
-//! What axe-core finds serious fails a test. With `TIPME_PICTURES` a folder keeps a picture of each page in each view.
+//! Serious findings of axe-core fail a test. `TIPME_PICTURES` names a folder that keeps a picture
+//! of each page in each view.
 
 #[cfg(test)]
 #[path = "browser/chromium.rs"]
@@ -30,7 +32,7 @@ mod browser {
     const PHONE: View = View { name: "phone", width: 390, phone: true, ..WIDE };
     const PRINT: View = View { name: "print", width: 794, media: "print", ..WIDE };
 
-    /// A disk, competition for a CPU, a lock, a stopped program, a network, and nothing at all.
+    /// A disk, competition for a CPU, a lock, a stopped program, a network, and no cause.
     const CAUSES: [&str; 6] = [
         "page-in-behind-writer",
         "cpu-hogs",
@@ -45,7 +47,7 @@ mod browser {
         tipme_store::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
     }
 
-    /// The page of a measurement of two runs.
+    /// Writes the page of a measurement with two runs.
     fn results(folder: &TempDir) -> PathBuf {
         let run = |name: &str, every: u64| {
             let mut events = Events::of("key", None);
@@ -67,8 +69,8 @@ mod browser {
         path
     }
 
-    /// What went wrong by itself: exceptions, errors, violations of the policy, and everything that was asked for but
-    /// the page itself.
+    /// Returns the problems of a page: exceptions, errors, violations of the policy, and requests
+    /// for anything but the page itself.
     fn wrong(events: &[Value]) -> Vec<String> {
         let is_wrong = |event: &&Value| match event["method"].as_str().unwrap_or_default() {
             "Runtime.exceptionThrown" | "Log.entryAdded" | "Runtime.consoleAPICalled" => true,
@@ -78,7 +80,7 @@ mod browser {
         events.iter().filter(is_wrong).map(ToString::to_string).collect()
     }
 
-    /// What axe-core finds that is serious, and how many of its rules the page passes.
+    /// Returns the serious findings of axe-core, and the number of its rules that the page passes.
     fn serious(browser: &mut Chromium, axe: &str) -> (Vec<String>, u64) {
         browser.eval(axe);
         let result =
@@ -227,7 +229,8 @@ mod browser {
         assert!(wrong.contains("Executing inline script violates") && wrong.contains("example.org"), "{wrong}");
     }
 
-    /// A wait with so many records: two CPUs that are passed from thread to thread, each woken before.
+    /// Simulates a wait with about `records` records: two CPUs switch between threads, each woken
+    /// before.
     fn storm(records: u64) -> Incident {
         let mut machine = Machinery::with_app("editor");
         for task in 300..340 {
@@ -242,7 +245,7 @@ mod browser {
         machine.switch(end, 1, APP, 0).draw(end + 1_000).incident(end + 1_000_000)
     }
 
-    /// With `TIPME_RECORDS` as many records, and without debugging: the figures of docs/report.md.
+    /// Opens `TIPME_RECORDS` records in a release build: the figures of docs/report.md.
     #[test]
     fn many_records_open_as_quickly_as_few() {
         let records = std::env::var("TIPME_RECORDS").ok().and_then(|count| count.parse().ok()).unwrap_or(100_000);

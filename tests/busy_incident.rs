@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `busy-incident RECORDS FOLDER` writes an incident with about so many records, and prints its path:
-//! `scripts/bench-recorder --diagnose` has it diagnosed.
+//! `busy-incident RECORDS FOLDER` writes an incident with about RECORDS records, and prints its
+//! path: `scripts/bench-recorder --diagnose` diagnoses it.
 
 #[path = "../crates/analysis/tests/support/mod.rs"]
 mod support;

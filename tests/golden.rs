@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Real incidents, made by the self-test or kept by the field test, and scrubbed, with the verdict that each must give.
-//! `tests/golden/README.md` says of those of the field what was done and what is true.
+//! Real incidents, made by the self-test or kept by the field test, and scrubbed, with their
+//! expected verdicts. `tests/golden/README.md` describes the scenario and the truth of those from
+//! the field.
 //!
-//! A change of the analysis shows as a difference of texts. `TIPME_BLESS=1 cargo test -p tipme-tests
-//! --test golden` rewrites the texts, to be looked at; `scripts/make-golden-field` makes the
+//! A change of the analysis shows as a difference of texts. `TIPME_BLESS=1 cargo test -p
+//! tipme-tests --test golden` rewrites the texts for review; `scripts/make-golden-field` makes the
 //! incidents.
 
 #[cfg(test)]
@@ -15,8 +16,9 @@ mod golden {
     use tipme_analysis::{DiagnoseOptions, diagnose};
     use tipme_report::Layout;
 
-    /// Kinds that the machine which made the incidents cannot suffer from: it has no swap, and nothing
-    /// that takes its CPUs away without a record can be injected. Each wait of a golden incident has a name.
+    /// Kinds that cannot occur on the machine that made the incidents: it has no swap, and no
+    /// injected fault can take its CPUs away without a record. Each wait of a golden incident has a
+    /// name.
     const NOT_MADE: [CauseKind; 3] = [CauseKind::SwapIn, CauseKind::Stall, CauseKind::KernelWait];
 
     fn incidents() -> Vec<PathBuf> {
@@ -28,7 +30,8 @@ mod golden {
         paths
     }
 
-    /// Those that the field test kept; with `calm` those in which nothing was wrong, else the others.
+    /// Returns the incidents that the field test kept; with `calm` those without a fault, else the
+    /// others.
     fn of_the_field(calm: bool) -> Vec<PathBuf> {
         let named = |path: &PathBuf| {
             let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
@@ -37,7 +40,7 @@ mod golden {
         incidents().into_iter().filter(named).collect()
     }
 
-    /// The verdict on an incident, which several tests ask for and the first one works out.
+    /// Returns the verdict on an incident, computed once for several tests.
     fn verdict(path: &Path) -> &'static Verdict {
         type Verdicts = BTreeMap<PathBuf, OnceLock<Verdict>>;
         static VERDICTS: LazyLock<Verdicts> =
@@ -51,12 +54,13 @@ mod golden {
         diagnose(&incident, &DiagnoseOptions::default()).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
     }
 
-    /// All that can be told.
+    /// Returns the verbose text.
     fn text(verdict: &Verdict) -> String {
         tipme_report::text(verdict, &Layout { verbose: true, ..Layout::default() })
     }
 
-    /// The lines that only one of two texts has; all of the second one where they differ in order only.
+    /// Returns the lines that only one of two texts has; all of the second one if only the order
+    /// differs.
     fn changed(before: &str, after: &str) -> String {
         let lines = |of: &str, other: &str, sign: &str| -> String {
             let only = of.lines().filter(|line| !other.lines().any(|known| known == *line));

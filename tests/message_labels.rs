@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `message-labels INCIDENT` prints what each message of Wayland was taken for: time, client, and what it is; with a
-//! star where its object is known by its behaviour only. `tests/field/run labels` holds that against the protocol.
+//! `message-labels INCIDENT` prints the decoded meaning of each Wayland message: time, client, and
+//! message, with a star if its object is known only by its behaviour. `tests/field/run labels`
+//! compares that with the protocol.
 
 use std::error::Error;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What `make papers` writes: docs/papers.md. Nothing is measured here.
+//! Output of `make papers`: docs/papers.md. Measures nothing.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

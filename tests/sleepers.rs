@@ -67,8 +67,8 @@ mod sleepers {
     /// Generic sleeping functions outside the scheduler's section.
     const HELPERS: &str = "wait_woken msleep msleep_interruptible do_wait_intr do_wait_intr_irq";
 
-    /// Functions in the scheduler's section whose callers need no row: contended locks and I/O waits are
-    /// recorded as such, and a yield is no wait.
+    /// Functions in the scheduler's section whose callers need no row: contended locks and I/O
+    /// waits are recorded as such, and a yield is no wait.
     const REPORTED: &str = "mutex_ __mutex_ ww_mutex_ __ww_mutex_ down __down rwsem_ percpu_down __percpu_down \
         rt_mutex_ io_schedule wait_for_completion_io preempt_schedule __cond_resched __schedule schedule_idle yield up __up";
 

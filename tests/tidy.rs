@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The invariants of the workspace, checked in `cargo metadata` and in the source text.
+//! Invariants of the workspace, checked in `cargo metadata` and in the source text.
 //!
-//! `ARCHITECTURE.md` says why each of them holds. A test names every place that breaks its rule.
+//! `ARCHITECTURE.md` gives the reason for each of them. A failing test names every place that
+//! violates its rule.
 
 #[cfg(test)]
 #[path = "tidy/circles.rs"]

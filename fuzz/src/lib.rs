@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Everything that decodes bytes from outside, and bytes to try it with.
+//! All decoders of external bytes, with seeds to test them.
 //!
-//! A [`Target`] is a decoder and what is behind it: for any bytes it must return, with whatever answer. Its seeds are bytes
-//! that mean something to it; [`run()`] changes them by a fixed sequence, so that the same count finds the same. The same
-//! targets can be guided by a fuzzer (`fuzz/guided`).
+//! A [`Target`] is a decoder and the code behind it: it must return for any bytes, with any answer.
+//! Its seeds are valid inputs; [`run()`] mutates them by a fixed sequence, so that the same count
+//! finds the same problems. A coverage-guided fuzzer can run the same targets (`fuzz/guided`).
 
 mod messages;
 mod mutation;
@@ -20,9 +20,9 @@ pub use run::{Outcome, run};
 #[derive(Clone, Copy, Debug)]
 pub struct Target {
     pub name: &'static str,
-    /// What of the program it is.
+    /// Decoded input, for output.
     pub what: &'static str,
-    /// Decodes bytes and uses what they say; whether they were understood, at least in part.
+    /// Decodes bytes and uses the result; returns `true` if at least a part was valid.
     pub check: fn(&[u8]) -> bool,
     pub seeds: fn() -> Vec<Vec<u8>>,
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Runs the targets by count or for a time, and writes down what made one panic.
+//! Runs the targets by count or for a time, and saves the inputs that cause a panic.
 
 use anyhow::{Context, Result, ensure};
 use clap::Parser;
@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use tipme_fuzz::{Outcome, TARGETS, Target, run};
 
-/// Inputs between two looks at the clock.
+/// Inputs between checks of the clock.
 const PORTION: u64 = 500;
 
 /// Try every decoder with mutated input; exit code 1 where one has panicked.

@@ -4,7 +4,7 @@
 use tipme_control::manager;
 use tipme_control::{RecorderRequest, RecorderResponse};
 
-/// Reads a line as the recorder and its clients do. What is understood can be said again.
+/// Parses a line like the recorder and its clients. A parsed line can be written again.
 pub fn recorder(line: &[u8]) -> bool {
     let request = RecorderRequest::parse(line);
     if let Ok(request) = &request {
@@ -13,7 +13,7 @@ pub fn recorder(line: &[u8]) -> bool {
     request.is_ok() || RecorderResponse::parse(line).is_ok()
 }
 
-/// The same of the manager.
+/// Parses a line like the manager and its clients.
 pub fn manager(line: &[u8]) -> bool {
     let request = serde_json::from_slice::<manager::ManagerRequest>(line).is_ok();
     request || serde_json::from_slice::<manager::ManagerResponse>(line).is_ok()
@@ -23,7 +23,7 @@ fn lines(lines: &[&str]) -> Vec<Vec<u8>> {
     lines.iter().map(|line| line.as_bytes().to_vec()).collect()
 }
 
-/// Requests, and answers.
+/// Requests and answers.
 pub fn recorder_seeds() -> Vec<Vec<u8>> {
     lines(&[
         r#"{"mark":{"text":"it \"hung\"","trigger":"hotkey"}}"#,

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Bytes, changed by a sequence that is the same everywhere.
+//! Mutation of bytes by a sequence that is the same everywhere.
 
 use fastrand::Rng;
 
-/// Numbers that decide: ends of ranges, and what is just beyond them.
+/// Boundary values: ends of ranges, and the values just beyond them.
 const EDGES: [u64; 8] = [0, 1, 0x7f, 0xff, 0x7fff_ffff, 0xffff_ffff, 0x7fff_ffff_ffff_ffff, 0xffff_ffff_ffff_ffff];
-/// Words that decide in text.
+/// Boundary values in text.
 const WORDS: [&str; 10] =
     ["null", "-1", "18446744073709551616", "1e309", "\"\"", "[[[[[[[[", "\\u0000", "{}", "\n", "\u{202e}"];
 
-/// Changes bytes in one place, or up to eight: near the begin as often as anywhere, since that is where decisions are
-/// made.
+/// Changes one to eight places: near the beginning as often as anywhere, since most decisions
+/// depend on it.
 pub fn mutate(bytes: &mut Vec<u8>, random: &mut Rng) {
     let more = if random.usize(..2) == 0 { 0 } else { random.usize(..8) };
     for _ in 0..=more {
@@ -50,7 +50,7 @@ fn change(bytes: &mut Vec<u8>, at: usize, random: &mut Rng) {
     }
 }
 
-/// Puts another number in the place of the next one in a text, if there is one soon.
+/// Replaces the next number in a text, if there is one nearby.
 fn change_number(bytes: &mut Vec<u8>, at: usize, random: &mut Rng) {
     let Some(begin) = bytes[at..].iter().take(64).position(u8::is_ascii_digit).map(|found| at + found) else { return };
     let length = bytes[begin..].iter().take_while(|byte| byte.is_ascii_digit()).count();

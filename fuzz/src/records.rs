@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Records that are well formed, with any content: what they say reaches beyond the decoding.
+//! Well-formed records with arbitrary content, which reach the code behind the decoder.
 //!
-//! They are of few threads, so that these meet; what is left of the input becomes the sections that are not records,
-//! and the documents about locks, control groups, files and habits.
+//! They use few threads, so that these interact; the rest of the input becomes the sections other
+//! than records, and the documents about locks, control groups, files and habits.
 
 use crate::seeds::check_incident;
 use fastrand::Rng;
@@ -16,10 +16,10 @@ use tipme_record::{CHUNK_BYTES, RingClass, TABLES, Table};
 /// Numbers from here on stand for a packed record.
 const PACKED: u8 = 0xa0;
 const BEGIN_NS: u64 = 1_000_000_000;
-/// Half of the input at most goes into records.
+/// Share of the input for records: at most half.
 const RECORDS_SHARE: usize = 2;
 
-/// To the verdict, and every other input as bytes of any section.
+/// Diagnoses; every other input is used as bytes of any section.
 pub fn check(bytes: &[u8]) -> bool {
     match bytes.split_first() {
         Some((first, rest)) if first % 2 == 1 => {
@@ -30,7 +30,7 @@ pub fn check(bytes: &[u8]) -> bool {
     }
 }
 
-/// Noise of several lengths: every byte of it means something.
+/// Returns noise of several lengths: every byte of it is valid.
 pub fn seeds() -> Vec<Vec<u8>> {
     let noise = |seed: u64| {
         let mut random = Rng::with_seed(seed);
@@ -40,7 +40,7 @@ pub fn seeds() -> Vec<Vec<u8>> {
     (0..64).map(noise).collect()
 }
 
-/// Where the records of one incident go.
+/// Records of one incident.
 struct Records {
     chunks: [Vec<u8>; 3],
     loose: Vec<u8>,
@@ -96,7 +96,7 @@ impl Records {
         target.resize(end, 0);
     }
 
-    /// A packed record of any kind and content, of the chunk's generation.
+    /// Adds a packed record of any kind and content, of the chunk's generation.
     fn add_packed(&mut self, mut word: [u8; WORD_BYTES]) {
         word[WORD_BYTES - 1] = (word[WORD_BYTES - 1] & 0x60) | 0x81;
         if self.chunks[0].len() + WORD_BYTES <= CHUNK_BYTES {
@@ -128,7 +128,7 @@ impl Records {
     }
 }
 
-/// What the hypervisor took of the CPUs, a tenth of a second apart.
+/// Returns steal times of the CPUs, a tenth of a second apart.
 fn samples(bytes: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     for (tick, byte) in (0u64..).zip(bytes) {
@@ -143,7 +143,7 @@ fn samples(bytes: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Spends the first bytes on the documents; the others are given back.
+/// Uses the first bytes for the documents; returns the others.
 fn push_documents<'a>(incident: &mut Incident, rest: &'a [u8]) -> &'a [u8] {
     let (numbers, rest) = rest.split_at(rest.len().min(16));
     let number = |at: usize| u64::from(numbers.get(at).copied().unwrap_or(0));
@@ -152,7 +152,7 @@ fn push_documents<'a>(incident: &mut Incident, rest: &'a [u8]) -> &'a [u8] {
     let futexes = vec![FutexOwner { tid: tid(2), address: number(3), owner: tid(4) }];
     let (quota_us, period_us) = (number(8) * 1_000, number(9) * 1_000);
     let (tids, pids) = (vec![tid(7)], vec![tid(5)]);
-    // Records of throttling that have one byte for all of its number are of this group.
+    // Throttling records with a one-byte number refer to this group.
     let number_of_group = number(6) * 0x0101_0101_0101_0101;
     let (path, file) = ("/a".into(), "/a/cpu.max".into());
     let group = LimitedGroup { number: number_of_group, path, file, quota_us, period_us, tids, pids };

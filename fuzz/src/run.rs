@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Many mutations of a target's seeds, and what came of them.
+//! Many mutations of a target's seeds, and their results.
 
 use crate::mutation::mutate;
 use crate::{TARGETS, Target};
@@ -7,21 +7,21 @@ use fastrand::Rng;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
-/// What came of a run.
+/// Results of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
     pub count: u64,
-    /// Inputs that the target has understood, at least in part.
+    /// Inputs of which at least a part was valid.
     pub understood: u64,
-    /// Inputs that made the target panic.
+    /// Inputs that caused a panic.
     pub panics: Vec<Vec<u8>>,
-    /// The longest that an input took, and its number.
+    /// Maximum time of an input, and its number.
     pub slowest: (Duration, u64),
-    /// Bytes of memory of this process after the first tenth of the inputs, and after the last.
+    /// Memory of this process after the first tenth of the inputs and after the last one, in bytes.
     pub memory: (u64, u64),
 }
 
-/// Tries a target with its seeds as they are, and with `count` mutations, from number `first` on.
+/// Runs a target with its unmodified seeds, and with `count` mutations from number `first` on.
 pub fn run(target: &Target, first: u64, count: u64) -> Outcome {
     let seeds = (target.seeds)();
     assert!(!seeds.is_empty(), "{} has no seeds", target.name);
@@ -37,7 +37,8 @@ pub fn run(target: &Target, first: u64, count: u64) -> Outcome {
     outcome
 }
 
-/// The mutation with this number: it depends on nothing but the target, its seeds and the number.
+/// Returns the mutation with this number, which depends only on the target, its seeds and the
+/// number.
 fn input(target: &Target, seeds: &[Vec<u8>], number: u64) -> Vec<u8> {
     let place = TARGETS.iter().position(|one| one.name == target.name).unwrap_or_default() as u64;
     let mut random = Rng::with_seed(number << 8 | place);
@@ -58,7 +59,7 @@ impl Outcome {
     }
 }
 
-/// Bytes of this process's own memory.
+/// Returns the resident memory of this process, in bytes.
 fn resident() -> u64 {
     let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("RssAnon:"));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Incidents that were recorded on real machines: those of the golden tests.
+//! Incidents recorded on real machines: those of the golden tests.
 
 use std::error::Error;
 use std::io::{Cursor, Seek, Write};
@@ -10,9 +10,9 @@ use tipme_record::incident::{Incident, Section};
 use tipme_record::{Nanos, cut, scrub};
 use tipme_store::{HEADER_BYTES, PackedIncident, decode, encode, memory_file, with_sums};
 
-/// Bytes of an incident file that is taken for a seed, at most: small ones can be tried often.
+/// Maximum size of an incident file used as a seed: small ones can be tried often.
 const FILE_BYTES_MAX: u64 = 60_000;
-/// Bytes of a section that are kept for a seed.
+/// Maximum size of a section in a seed.
 const SECTION_BYTES: usize = 128 << 10;
 
 fn golden() -> Vec<PathBuf> {
@@ -25,12 +25,12 @@ fn golden() -> Vec<PathBuf> {
     paths
 }
 
-/// The files.
+/// Returns the files.
 pub fn files() -> Vec<Vec<u8>> {
     golden().iter().map(|path| std::fs::read(path).expect("it can be read")).collect()
 }
 
-/// Their sections, unpacked: one byte section number, three bytes length, the content.
+/// Returns their unpacked sections: one byte section number, three bytes length, the content.
 pub fn sections() -> Vec<Vec<u8>> {
     files().iter().map(|file| flatten(&decode(file).expect("it is whole"))).collect()
 }
@@ -45,7 +45,7 @@ fn flatten(incident: &Incident) -> Vec<u8> {
     bytes
 }
 
-/// The incident that such bytes are, as far as they are one.
+/// Parses such bytes as an incident, as far as possible.
 fn incident(mut bytes: &[u8]) -> Incident {
     let mut incident = Incident::default();
     while let Some((head, rest)) = bytes.split_first_chunk() {
@@ -59,12 +59,12 @@ fn incident(mut bytes: &[u8]) -> Incident {
     incident
 }
 
-/// From sections to everything that is told of them.
+/// Diagnoses sections, and writes all output.
 pub fn check(bytes: &[u8]) -> bool {
     check_incident(&incident(bytes))
 }
 
-/// From an incident to everything that is told of it; whether there is a verdict.
+/// Diagnoses an incident, and writes all output; returns `true` if there is a verdict.
 pub fn check_incident(incident: &Incident) -> bool {
     let mut understood = false;
     for options in [DiagnoseOptions::default(), DiagnoseOptions { at_s: Some(1.5), ..DiagnoseOptions::default() }] {
@@ -81,8 +81,8 @@ pub fn check_incident(incident: &Incident) -> bool {
     understood
 }
 
-/// From a file to an incident, and what is made of one without a diagnosis. Checksums would keep nearly every
-/// input out, so each is read as it is and with the checksums made right.
+/// Reads a file and processes it without a diagnosis. Checksums would reject nearly every input, so
+/// each is read unchanged and with correct checksums.
 pub fn check_file(bytes: &[u8]) -> bool {
     let _ = decode(bytes);
     let mended = mended(bytes.to_vec());
@@ -94,7 +94,7 @@ pub fn check_file(bytes: &[u8]) -> bool {
     !incident.sections.is_empty()
 }
 
-/// As who seals does with what was captured.
+/// Seals a capture like the recorder.
 fn seal(captured: &[u8]) -> Result<(), Box<dyn Error>> {
     let mut file = memory_file()?;
     file.write_all(captured)?;
@@ -103,7 +103,7 @@ fn seal(captured: &[u8]) -> Result<(), Box<dyn Error>> {
     Ok(finished.write_open(&mut Cursor::new(Vec::new()))?)
 }
 
-/// The file with a header that is known, and the checksums of its sections made right.
+/// Returns the file with a valid header and correct section checksums.
 fn mended(mut file: Vec<u8>) -> Vec<u8> {
     let whole = encode(&Incident::default()).expect("nothing is within every bound");
     let known = file.len().min(HEADER_BYTES);

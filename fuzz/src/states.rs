@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Files that tipme keeps, images of programs, bytes of a display, scripts and results.
+//! Files that tipme keeps, program images, bytes of a display, scripts and results.
 
 use std::hint::black_box;
 use tipme_bench::script::Script;
@@ -9,7 +9,7 @@ fn texts(texts: &[&str]) -> Vec<Vec<u8>> {
     texts.iter().map(|text| text.as_bytes().to_vec()).collect()
 }
 
-/// Lines of every kind of place; their check sums are made right before they are read once more.
+/// Lines for every kind of place; their checksums are corrected before a second read.
 pub fn journals() -> Vec<Vec<u8>> {
     let place = r#"{"member":{"process":{"pid":7,"start":5},"root":"/r"}}"#;
     let change = format!(
@@ -57,13 +57,13 @@ pub fn answers() -> Vec<Vec<u8>> {
     texts(&["[0,[\"first\",\"second\"]]\n", "[0,[null,\"\\u0041\"]]\n[1,[]]\n"])
 }
 
-/// The head of this very program, and an image made of nothing but a head and one table of symbols.
+/// Returns the beginning of this program, and a minimal image with one symbol table.
 pub fn images() -> Vec<Vec<u8>> {
     let own = std::fs::read("/proc/self/exe").unwrap_or_default();
     vec![own[..own.len().min(64 << 10)].to_vec(), small_image()]
 }
 
-/// An image of 64 bits with one segment, a table of two functions and their names.
+/// Returns a 64-bit image with one segment, and a table of two functions with names.
 fn small_image() -> Vec<u8> {
     let (segments, sections, symbols, names) = (64u64, 128u64, 320u64, 400u64);
     let mut image = vec![0; 512];
@@ -90,7 +90,7 @@ fn small_image() -> Vec<u8> {
     image
 }
 
-/// Properties as a display answers them, a packet and an authority file.
+/// Returns property replies of a display, a packet and an authority file.
 pub fn properties() -> Vec<Vec<u8>> {
     let property = |numbers: &[u32]| {
         let mut bytes = vec![1, 32, 0, 0];
@@ -112,19 +112,19 @@ pub fn properties() -> Vec<Vec<u8>> {
     ]
 }
 
-/// Reads a script.
+/// Parses a script.
 pub fn script(bytes: &[u8]) -> bool {
     Script::parse("fuzz", &String::from_utf8_lossy(bytes)).is_ok()
 }
 
-/// Those that are shipped.
+/// Returns the shipped scripts.
 pub fn scripts() -> Vec<Vec<u8>> {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/bench/scripts");
     let entries = std::fs::read_dir(folder).expect("the scripts are there").flatten();
     entries.map(|entry| std::fs::read(entry.path()).expect("it can be read")).collect()
 }
 
-/// Reads a result, and what is computed of its latencies.
+/// Parses a result, and computes the figures of its latencies.
 pub fn result(bytes: &[u8]) -> bool {
     let Ok(document) = serde_json::from_slice::<Document<NoDetails>>(bytes) else { return false };
     for events in document.runs.iter().flat_map(|run| &run.classes) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Messages of Wayland with any words: two clients of one compositor, whose threads run now and then.
+//! Wayland messages with any words: two clients of one compositor, with threads that run now and
+//! then.
 
 use crate::seeds::check_incident;
 use tipme_record::incident::{Incident, Meta, Section};
@@ -12,10 +13,10 @@ const BEGIN_NS: u64 = 1_000_000_000;
 const SERVER: u32 = 1;
 /// Bytes of the input for one word: object, opcode, length, hint, argument.
 const WORD: usize = 5;
-/// Words of one message at most.
+/// Maximum number of words of one message.
 const WORDS_MAX: usize = 32;
 
-/// To the verdict.
+/// Diagnoses the messages.
 pub fn check(bytes: &[u8]) -> bool {
     let (mut rare, mut sched) = (head(RingClass::Rare), head(RingClass::Sched));
     let (mut rest, mut ts) = (bytes, BEGIN_NS);
@@ -37,7 +38,8 @@ pub fn check(bytes: &[u8]) -> bool {
     check_incident(&incident)
 }
 
-/// A keyboard that is made and has keys, a window that is drawn, and what looks like it.
+/// Returns a keyboard that is created and receives keys, a window that is drawn, and similar
+/// messages.
 pub fn seeds() -> Vec<Vec<u8>> {
     let made = [[2, 0, 8, 11, 4], [4, 1, 3, 0, 8], [2, 0, 10, 10, 5], [5, 0, 3, 0, 9]].concat();
     let key = [8, 3, 6, 142, 1];
@@ -77,7 +79,7 @@ fn switch(ts: u64, next: u32) -> Vec<u8> {
     switch.as_bytes().to_vec()
 }
 
-/// Of the first byte the low bits are the direction, the next one the client.
+/// Returns a message; the low bits of the first byte are the direction, the next one the client.
 fn message(ts: u64, what: u8, bytes: &[u8]) -> Vec<u8> {
     let tail: Vec<u8> = bytes.as_chunks().0.iter().flat_map(|word| self::word(*word).as_bytes().to_vec()).collect();
     let mut message = WlMessage::new_zeroed();
@@ -94,7 +96,7 @@ fn message(ts: u64, what: u8, bytes: &[u8]) -> Vec<u8> {
     record
 }
 
-/// Hints are those that there are, with what may be added to them.
+/// Returns a word; its hints are limited to valid ones with their flags.
 fn word([object, opcode, units, hint, argument]: [u8; WORD]) -> WlWord {
     let shape = hint.checked_sub(1).map_or(0, |number| HINTS[usize::from(number) % HINTS.len()].1);
     let hint = if hint < 128 { shape } else { shape | (hint & 0xc0) };

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A fixed number of mutations of every decoder's seeds: no panic, no growth. `make fuzz` tries a hundred thousand of each.
+//! A fixed number of mutations of every decoder's seeds: no panic, no memory growth. `make fuzz`
+//! tries a hundred thousand of each.
 
 use tipme_fuzz::{TARGETS, Target, run};
 
-/// Those that diagnose, and those that read.
+/// Numbers of mutations for targets that diagnose, and for those that only parse.
 const SLOW: u64 = 500;
 const FAST: u64 = 10_000;
-/// What a target may keep: tables that are filled once.
+/// Memory that a target may keep: tables that are filled once.
 const GROWTH_MAX: u64 = 32 << 20;
 
 fn count(target: &Target) -> u64 {

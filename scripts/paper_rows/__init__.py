@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What `scripts/papers` is made of: rows, the measurements they rest on, what was measured, document and charts."""
+"""Parts of `scripts/papers`: rows, their measurements, results, document and charts."""

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Charts as SVG: panels side by side, the paper's left and ours right, each with bars or points and marked values."""
+"""Charts as SVG: panels side by side, the paper's left and ours right, each with bars or points
+and marked values."""
 
 import html
 import math
@@ -18,7 +19,7 @@ def line(x1, y1, x2, y2, colour="#888", more=""):
 
 
 class Scale:
-    """From values to pixels, linear or by powers of ten."""
+    """Maps values to pixels, linearly or by powers of ten."""
 
     def __init__(self, least, most, begin, end, log):
         self.log = log
@@ -43,12 +44,13 @@ class Scale:
 
 
 def panel(words):
-    """A panel: `title`, `kind` (bars or points), `series` of (name, [(x, y)]), axes, and marks of (value on the x axis, words)."""
+    """Returns a panel: `title`, `kind` (bars or points), `series` of (name, [(x, y)]), axes, and
+    marks of (value on the x axis, words)."""
     return {"kind": "bars", "marks": (), "x_log": False, "y_log": False, "x": "", "y": "", **words}
 
 
 def limits(panels, axis, log):
-    """One scale for all panels, so that what looks alike is alike."""
+    """Returns one scale for all panels, so that they are comparable."""
     values = [point[axis] for one in panels for _, points in one["series"] for point in points]
     values += [value for one in panels for value, _ in one["marks"] if axis == 0]
     values = [value for value in values if value is not None and (value > 0 or not log)] or [0.0, 1.0]
@@ -97,7 +99,7 @@ def marks(one, x, y, left):
 
 
 def legend_width(names):
-    """In pixels, about."""
+    """Returns the approximate width in pixels."""
     return sum(26 + 6.0 * len(name) for name in names)
 
 
@@ -111,7 +113,7 @@ def legend(one, left):
 
 
 def svg(title, panels, footers):
-    """All panels in a row, with the same scales, and lines below them."""
+    """Draws all panels in a row, with the same scales, and lines of text below them."""
     panels = [panel(one) for one in panels]
     x_log, y_log = panels[0]["x_log"], panels[0]["y_log"]
     x_limits, y_limits = limits(panels, 0, x_log), limits(panels, 1, y_log)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The tables of docs/papers.md, its charts, and its appendix, from what is kept of the runs."""
+"""Tables, charts and appendix of docs/papers.md, from the stored runs."""
 
 import re
 
@@ -19,7 +19,7 @@ their number, whichever machine they ran on.
 
 
 def spread(figure):
-    """Least and largest value of all runs that are kept, and their number."""
+    """Returns minimum, maximum and number of the values of all stored runs."""
     values = [run["figures"][figure.name] for run in store.runs(figure.measurement) if run["figures"].get(figure.name) is not None]
     ends = dict.fromkeys(figure.shown(end, unit=False) for end in (min(values), max(values))) if values else ()
     return f"{' to '.join(ends)} ({len(values)})" if values else ""
@@ -30,14 +30,14 @@ def last(figure):
 
 
 def here(figure):
-    """The value of the last run, with the bar that it meets or misses."""
+    """Returns the value of the last run, with the bar that it meets or misses."""
     value = last(figure)
     met = "**MISSED**" if figure.misses(value) else "met"
     return figure.shown(value) + (f" (bar {figure.bar}: {met})" if figure.bar and value is not None else "")
 
 
 def row_table(row):
-    """What papers.md has below a row."""
+    """Returns the table below a row in papers.md."""
     lines = ["| figure | paper | here | all runs | how to run it |", "|---|---|---|---|---|"]
     lines += [f"| {one.name} | {one.paper} | {here(one)} | {spread(one)} | `{MEASUREMENTS[one.measurement].command}` |"
               for one in FIGURES if one.row == row and not one.is_absolute]
@@ -45,20 +45,20 @@ def row_table(row):
 
 
 def conditions():
-    """When, by which commits and where the last runs were."""
+    """Returns date, commits and machine of the last runs."""
     last_runs = [run for name in MEASUREMENTS for run in store.runs(name)[-1:]]
     days, commits, machines = (sorted({run[key][:length] for run in last_runs}) for key, length in (("date", 10), ("commit", 8), ("machine", None)))
     return f"{' to '.join(dict.fromkeys((days[0], days[-1])))}, commit {', '.join(commits)}; {'; '.join(machines)}.\n"
 
 
 def text():
-    """papers.md with its tables filled in."""
+    """Returns papers.md with its tables filled in."""
     filled = PLACE.sub(lambda place: place[1] + row_table(place[2]), DOCUMENT.read_text())
     return RUNS.sub(lambda place: place[1] + conditions(), filled)
 
 
 def part(name):
-    """The appendix about one measurement."""
+    """Returns the appendix on one measurement."""
     runs, figures = store.runs(name), [one for one in FIGURES if one.measurement == name and one.is_absolute]
     where = [f"{run['date']}, commit {run['commit']}, {run['machine']}" + (f", load average {run['load']:.1f}" if run.get("load") is not None else "") + "."
              for run in runs[-1:]] or ["Not measured yet."]
@@ -73,7 +73,7 @@ def appendix():
 
 
 def draw():
-    """The charts of the last runs."""
+    """Draws the charts of the last runs."""
     for chart in CHARTS:
         kept = store.kept(chart.measurement)
         if chart.file in kept["charts"]:
@@ -83,7 +83,7 @@ def draw():
 
 
 def missing_tests(words):
-    """Tests that a document names and that are not there: `name` (path)."""
+    """Returns missing tests that a document names: `name` (path)."""
     for name, path in re.findall(r"`(\w+)`\s\((\S+\.rs)\)", words):
         file = store.ROOT / path
         if not file.is_file() or not re.search(rf"^\s*fn {name}\(", file.read_text(), re.M):
@@ -91,7 +91,7 @@ def missing_tests(words):
 
 
 def faults():
-    """What is wrong with the documents, a line each."""
+    """Returns the problems of the documents, a line each."""
     stale = DOCUMENT.read_text() != text() or APPENDIX.read_text() != appendix()
     return [*missing_tests(DOCUMENT.read_text()), *(["docs/papers.md is behind: make papers MEASURE=no"] if stale else [])]
 

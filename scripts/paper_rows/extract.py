@@ -42,7 +42,7 @@ def term(word, document):
 
 
 def found(path, value):
-    """The value at a path, or None."""
+    """Returns the value at a path, or None."""
     for bracket, name in re.findall(r"\[([^\]]*)\]|([^.\[\]]+)", path):
         key = bracket or name
         try:
@@ -65,12 +65,13 @@ def count(document, path):
 
 
 def least(document, column):
-    """Of a table of the test bed: the smallest number of a column."""
+    """Returns the smallest number of a column in a table of the test bed."""
     return min(term(f"rows[{row}][{column}]", document) for row in range(1, len(document["rows"])))
 
 
 def within_limits(document):
-    """Of `idle --validate`: the share of its limits that were kept; None where others took too much for a judgment."""
+    """Returns the share of the limits of `idle --validate` that were met; None if other
+    processes took too much CPU time for a judgment."""
     trials = [one for one in document["validation"]["trials"] if one["p50_us_max"] is not None]
     if any(taken_share(one) > 0.05 for one in trials):
         return None
@@ -92,31 +93,35 @@ def trial_is_good(one):
 
 
 def held_by(document, kind):
-    """Of `idle` with names: the share of the stolen time that holders of a kind had, in percent."""
+    """Returns the share of the stolen time of `idle` with names that holders of a kind had, in
+    percent."""
     shares = [one["share_of_stolen"] for one in document["residents"] if one["kind"] == kind]
     return None if document.get("named") is None else 100 * sum(shares)
 
 
 def attributed_share(document):
-    """Of `bench timer`: the share of very late wakeups whose largest part has a culprit, in percent."""
+    """Returns the share of very late wakeups of `bench timer` whose largest part has a culprit,
+    in percent."""
     first = [(outlier["budget"] or [{"cause": "unexplained"}])[0]["cause"] for outlier in document["outliers"]]
     return 100 * sum(cause in CULPRITS for cause in first) / len(first) if first else None
 
 
 def marked_share(document):
-    """Of `check-auto`: the share of hitches that were marked and named, in percent."""
+    """Returns the share of hitches of `check-auto` that were marked with the right culprit, in
+    percent."""
     marked = [hitch["marked_after_s"] is not None for hitch in document["hitches"]]
     return 100 * sum(marked) / len(marked) if marked else None
 
 
 def marked_after(document):
-    """Of `check-auto`: median seconds from the beginning of a hitch to its mark."""
+    """Returns the median time from the beginning of a hitch of `check-auto` to its mark, in
+    seconds."""
     times = [hitch["marked_after_s"] for hitch in document["hitches"] if hitch["marked_after_s"] is not None]
     return statistics.median(times) if times else None
 
 
 def waiting_share(document):
-    """Of `measure`: the share of the time in which the user waits, in percent."""
+    """Returns the share of the time of `measure` in which the user waits, in percent."""
     whole = document["wait_ms"] + document["think_ms"]
     return 100 * document["wait_ms"] / whole if whole else None
 
@@ -126,20 +131,21 @@ def answered(document):
 
 
 def short_share(document, below_ms):
-    """Of `measure`: the share of the cumulative latency due to events below a latency, in percent."""
+    """Returns the share of the cumulative latency of `measure` due to events below a latency, in
+    percent."""
     latencies = answered(document)
     return 100 * sum(one for one in latencies if one < float(below_ms)) / sum(latencies) if latencies else None
 
 
 def longest_of(document, label):
-    """Of `measure`: the longest latency of a label, in seconds."""
+    """Returns the maximum latency of a label of `measure`, in seconds."""
     rows = [row for row in document["long_events"] if row["label"].startswith(label)]
     values = [row[key] for row in rows for key in ("first_ms", "later_max_ms") if row[key] is not None]
     return max(values) / 1e3 if values else None
 
 
 def tick_ms(document):
-    """Of `idle`: the time between two timer ticks that the gaps show, in milliseconds."""
+    """Returns the timer tick interval that the gaps of `idle` show, in milliseconds."""
     rates = [cpu["ticks_per_s"] for cpu in document["cpus"] if cpu["ticks_per_s"]]
     return 1e3 / max(rates) if rates else None
 

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""figures.toml: the measurements, and the figures that each of them gives to the papers' rows."""
+"""figures.toml: the measurements, and their figures for the papers' rows."""
 
 import dataclasses
 import pathlib
 import tomllib
 
-# The guests in which the same is measured side by side: the last kernel with CFS, and one with EEVDF.
+# Guests that measure the same side by side: the last kernel with CFS, and one with EEVDF.
 KERNELS = ("6.1", "6.18")
 NAMED_ONLY = ("auto",)
 
@@ -13,13 +13,13 @@ NAMED_ONLY = ("auto",)
 @dataclasses.dataclass(frozen=True)
 class Measurement:
     name: str
-    # As a person types it, with FILE for its document and DIR for its plots.
+    # Command as a user types it, with FILE for its document and DIR for its plots.
     command: str
     takes_s: int = 0
 
     @property
     def file(self):
-        """The file that the command writes, where it is one of `make`."""
+        """File that the command writes, if it is a `make` command."""
         vm = f"docs/results/vm/{self.name.removeprefix('vm-')}.json"
         return (vm if self.name.startswith("vm-") else "docs/overhead.md") if self.command.startswith("make ") else None
 
@@ -29,7 +29,7 @@ class Figure:
     row: str
     measurement: str
     name: str
-    # The paper's figure in its place.
+    # The paper's figure.
     paper: str
     unit: str
     digits: int
@@ -39,7 +39,7 @@ class Figure:
 
     @property
     def is_absolute(self):
-        """Whether it depends on the machine above all: a time or a size without a bar."""
+        """Returns True for a time or a size without a bar, which depends mainly on the machine."""
         return self.unit in ("ns", "µs", "ms", "s", "MiB", "ms/min") and not self.bar
 
     def shown(self, value, unit=True):
@@ -51,7 +51,7 @@ class Figure:
 
 
 def expanded(row, measurement, name, words):
-    """A figure, or one for each kernel of the guests."""
+    """Returns a figure, or one for each kernel of the guests."""
     for kernel in KERNELS if "{kernel}" in measurement else ("",):
         paper, unit, expression, *bar = words
         unit, _, digits = unit.partition(":")

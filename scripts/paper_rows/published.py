@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The charts: the papers' own numbers, where text or tables give them, in panels beside ours."""
+"""Charts with the papers' own numbers, if text or tables give them, in panels beside ours."""
 
 import dataclasses
 import pathlib
@@ -22,14 +22,14 @@ class Chart:
     # Section, figure or table of the paper.
     source: str
     measurement: str
-    # From the document to what is kept of it.
+    # Extracts the stored values from the document.
     keep: typing.Callable
-    # From what is kept to panels, the paper's first.
+    # Returns panels from the stored values, the paper's first.
     panels: typing.Callable
 
 
 def pair(paper_title, paper, ours, ours_title="here", **axes):
-    """The paper's panel and ours, of series by name."""
+    """Returns the paper's panel and ours, of series by name."""
     return [{"title": title, "series": list(series.items()), **axes} for title, series in ((f"paper, {paper_title}", paper), (ours_title, ours))]
 
 
@@ -72,7 +72,7 @@ def system(kept):
 
 
 def added(seconds):
-    """Points of the cumulative latency over latency, in milliseconds."""
+    """Returns points of the cumulative latency over latency, in milliseconds."""
     values = sorted(seconds)
     return [(1e3 * value, 1e3 * sum(values[: number + 1])) for number, value in enumerate(values)]
 
@@ -82,7 +82,7 @@ def over_latency(paper_title, paper, ours, y):
 
 
 def notepad(kept):
-    """In shares, since the paper's text gives no more."""
+    """Returns shares only, since the paper's text gives no absolute values."""
     ours = [(latency, 100 * total / kept[-1][1]) for latency, total in kept]
     return over_latency("figure 7, as its text tells it", PAPERS["notepad"], ours, "% of the cumulative latency, by events up to that long")
 
@@ -100,7 +100,7 @@ def histograms(*names):
 
 
 def by_level(document):
-    """By arm, the load and the p50 and p95 in seconds."""
+    """Returns the load with p50 and p95 in seconds, by arm."""
     lines = {}
     for arm in document["arms"]:
         percentiles = (arm["figures"][key] for key in ("p50_ms", "p95_ms"))
@@ -110,7 +110,7 @@ def by_level(document):
 
 
 def cumulative(document):
-    """Points of the cumulative latency over latency, about a hundred."""
+    """Returns about a hundred points of the cumulative latency over latency."""
     latencies, total, points = sorted(answered(document)), 0.0, []
     for number, value in enumerate(latencies, start=1):
         total += value
@@ -120,7 +120,7 @@ def cumulative(document):
 
 
 def gap_lengths(document):
-    """How many gaps there were of which length, by powers of two in microseconds, over all CPUs."""
+    """Counts the gaps of all CPUs by length, in powers of two in microseconds."""
     counts = {}
     for latency in (one for run in document["runs"] for events in run["classes"] for one in events["latencies_ns"]):
         shortest = 1 << max(0, (latency // 1000).bit_length() - 1)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What was measured: the last runs of each measurement, as small JSON files below docs/results/papers."""
+"""Stored results: the last runs of each measurement, as small JSON files below
+docs/results/papers."""
 
 import contextlib
 import json
@@ -20,15 +21,16 @@ from .figures import FIGURES
 
 RESULTS = ROOT / "docs/results/papers"
 RUNS_MAX = 12
-# The next measurement begins below this load average, or after so many seconds.
+# Load average below which the next measurement begins, or the maximum wait in seconds.
 QUIET_LOAD, QUIET_WITHIN_S = 1.0, 150
-# A measurement may take so many times its time, and so many seconds more, on a busy machine.
+# Time limit on a busy machine: a multiple of the measurement's time, plus seconds.
 SLOWER, SPARE_S = 4, 180
 PLOTS = ("latency-profile.svg", "cumulative-by-count.svg", "histogram.svg")
 
 
 def kept(name):
-    """The runs that are kept of a measurement, the oldest first, and what the charts of the last one are drawn from."""
+    """Returns the stored runs of a measurement, the oldest first, and the chart data of the last
+    one."""
     path = RESULTS / f"{name}.json"
     return json.loads(path.read_text()) if path.is_file() else {"runs": [], "charts": {}}
 
@@ -38,7 +40,7 @@ def runs(name):
 
 
 def keep(name, document, where):
-    """Adds the figures of a document, measured under these conditions."""
+    """Stores the figures of a document, with its conditions."""
     run = where | {"figures": {one.name: evaluate(one.expression, document) for one in FIGURES if one.measurement == name}}
     if notes := document.get("notes"):
         run["notes"] = notes if isinstance(notes, str) else "; ".join(notes)
@@ -52,27 +54,28 @@ def keep(name, document, where):
 
 
 def is_fresh(name, minutes):
-    """Whether the last run is of this commit and recent, so that a series that was broken off goes on behind it."""
+    """Returns True if the last run is recent and of this commit, so that an interrupted series
+    continues behind it."""
     oldest = time.strftime("%Y-%m-%d %H:%M", time.gmtime(time.time() - 60 * minutes))
     return any(run["commit"] == commit_of_program() and run["date"] >= oldest for run in runs(name)[-1:])
 
 
 def settle():
-    """Waits until the load of what ran before is over."""
+    """Waits until the load of the previous run has ended."""
     until = time.monotonic() + QUIET_WITHIN_S
     while os.getloadavg()[0] > QUIET_LOAD and time.monotonic() < until:
         time.sleep(1)
 
 
 def measure(tipme, measurement):
-    """Runs the command; its document and the conditions."""
+    """Runs the command; returns its document and the conditions."""
     where = {"date": time.strftime("%Y-%m-%d %H:%M", time.gmtime()), "commit": commit_of_program(), "machine": machine()}
     with tempfile.TemporaryDirectory(prefix="tipme-papers-") as folder:
         path, plots = pathlib.Path(folder, "result.json"), pathlib.Path(folder, "plots")
         words = [{"FILE": path, "DIR": plots}.get(word, word) for word in measurement.command.removeprefix("setsid -w ").split()]
         words[:1] = [tipme] if words[0] == "tipme" else [ROOT / words[0], "--tipme", tipme]
         code, said = run([str(word) for word in words], SLOWER * measurement.takes_s + SPARE_S)
-        # 1 and 2 come with a document that misses its bars or calls itself unusable.
+        # Codes 1 and 2 come with a document that misses its bars or reports itself unusable.
         if code not in (0, 1, 2) or not path.is_file():
             raise CannotRun(f"{' '.join(map(str, words))}: {said.strip()[-600:]}")
         document = json.loads(path.read_text())
@@ -83,10 +86,9 @@ def measure(tipme, measurement):
 
 
 def run(words, limit):
-    """Exit code and standard error of a command, which is asked to end where it takes too long or is interrupted.
-
-    It has a session of its own: the manager weighs a session only where its leader is below the benchmark.
-    """
+    """Returns exit code and standard error of a command, which is terminated on a timeout or
+    interrupt. It has a session of its own: the manager weights a session only if its leader is
+    below the benchmark."""
     with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
         try:
             _, said = process.communicate(timeout=limit)
@@ -101,7 +103,8 @@ def run(words, limit):
 
 
 def overhead(text, title):
-    """A section of `make bench-recorder`'s document: its tables by first cell, its bullets, and its conditions."""
+    """Parses a section of `make bench-recorder`'s document: its tables by first cell, its
+    bullets, and its conditions."""
     part = re.search(rf"^## {title}\n(.*?)(?=^## |\Z)", text, re.M | re.S)[1]
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in part.splitlines() if line.startswith("|")]
     told = dict(re.findall(r"^- (.*?): \**(-?[\d.]+)", part, re.M))
@@ -114,7 +117,8 @@ SECTIONS = {"recorder": "Scheduler events", "compile": "A compile", "records": "
 
 
 def written(measurement):
-    """The document of a command of `make`, and its conditions; None where it is not there or not newer than what is kept."""
+    """Returns the document of a `make` command, and its conditions; None if it is missing or not
+    newer than the stored one."""
     path = ROOT / measurement.file
     if not path.is_file():
         return None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""`python3 -m unittest discover -s scripts`: no machine is measured."""
+"""`python3 -m unittest discover -s scripts`: measures nothing."""
 
 import argparse
 import pathlib

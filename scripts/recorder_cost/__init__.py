@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The parts of docs/overhead.md: each module's `report` gives lines and whether the bars are met."""
+"""Parts of docs/overhead.md: each module's `report` returns lines and True if the bars are met."""

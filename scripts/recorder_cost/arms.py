@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What records beside a load: nothing, tipme with its defaults or without samples, ftrace, perf, another tipme."""
+"""Recorders beside a load: none, tipme with its defaults or without samples, ftrace, perf,
+another tipme."""
 
 import contextlib
 import os
@@ -15,7 +16,7 @@ from shared.programs import expect_alive, program, recorder
 TRACING = pathlib.Path("/sys/kernel/tracing")
 EVENTS = ("sched/sched_switch", "sched/sched_waking")
 FTRACE_KIB_PER_CPU = 16 * 1024
-# How long a tool settles before the load begins.
+# Time for which a tool settles before the load begins.
 SETTLE_S = 0.7
 
 
@@ -27,7 +28,7 @@ def bare(_options):
 
 @contextlib.contextmanager
 def settled(tipme, *words):
-    """A recorder that has settled; gives its process id."""
+    """Starts a recorder and lets it settle; returns its process id."""
     with recorder(tipme, *words) as (process, _):
         time.sleep(SETTLE_S)
         yield process.pid

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What recording adds to a real compile."""
+"""Cost of recording for a real compile."""
 
 import contextlib
 import pathlib
@@ -19,14 +19,15 @@ from shared.proc import cpu_seconds
 from .arms import ARMS, tipme
 
 PERCENT = 1.0
-# What is compiled, with all that it is built on: more than a minute on two quick CPUs, and no longer than it has to be.
+# Compiled package, with its dependencies: more than a minute on two fast CPUs, but no longer than
+# necessary.
 COMPILED = "tipme-command"
-# The bar is for compiles that take longer, in seconds.
+# The bar applies to compiles that take longer, in seconds.
 MIN_S = 60
 
 
 def compile_once(tree):
-    """Builds a package from nothing; wall time and CPU time in seconds."""
+    """Builds a package from scratch; returns wall time and CPU time in seconds."""
     shutil.rmtree(tree / "target", ignore_errors=True)
     command = ["cargo", "build", "--release", "--package", COMPILED, "--offline", "--quiet", "--target-dir", tree / "target"]
     before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
@@ -39,7 +40,7 @@ def compile_once(tree):
 
 @contextlib.contextmanager
 def copy_of_tree(scratch):
-    """The workspace in a folder of its own, so that nobody's edits get into the comparison."""
+    """Copies the workspace to a folder of its own, so that no edits change the comparison."""
     with tempfile.TemporaryDirectory(prefix="tipme-compile-", dir=scratch) as folder:
         tree = pathlib.Path(folder) / "tree"
         shutil.copytree(ROOT, tree, ignore=shutil.ignore_patterns("target", ".git"))
@@ -52,7 +53,7 @@ def expect_long(seconds, options):
 
 
 def pairs_of(options, tree):
-    """For each round the time beside each arm; the order alternates."""
+    """Returns the time beside each arm for each round; the order alternates."""
     pairs = []
     warm_up_s, _ = compile_once(tree)
     progress(f"a compile to warm up: {warm_up_s:.1f} s")
@@ -68,7 +69,8 @@ def pairs_of(options, tree):
 
 
 def own_shares(options, tree):
-    """What the recorder's programs in the kernel and its own threads take of the CPU time of a compile, in percent."""
+    """Returns the share of a compile's CPU time that the recorder's kernel programs and its own
+    threads take, in percent."""
     progress("a compile with the recorder's programs counted")
     with tipme(options) as pid, counting(pid) as programs:
         taken = lambda: (sum(nanos for nanos, _ in spent(programs).values()) / 1e9, sum(cpu_seconds(pid)))  # noqa: E731
@@ -78,7 +80,7 @@ def own_shares(options, tree):
 
 
 def slowdown(pairs, what, arm="tipme"):
-    """Median slowdown and its 95 % interval, in percent."""
+    """Returns the median slowdown and its 95% interval, in percent."""
     values = [100 * (pair[arm][what] / pair["bare"][what] - 1) for pair in pairs]
     return statistics.median(values), *interval(values)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What a diagnosis of many records takes."""
+"""Cost of a diagnosis of many records."""
 
 import os
 import statistics
@@ -17,13 +17,13 @@ BARS = {2: (0.8, 512), 8: (3, 1024)}
 
 
 def busy_incident(records, folder):
-    """An incident with so many records, made by the tests' own machine."""
+    """Makes an incident with `records` records by the tests' simulated machine."""
     words = ["cargo", "run", "--quiet", "--release", "--manifest-path", ROOT / "Cargo.toml", "-p", "tipme-tests", "--example", "busy-incident", "--"]
     return run([*words, records, folder], codes=(0,)).strip()
 
 
 def diagnose_once(tipme, path, state):
-    """What it prints, wall time in seconds, and the most memory that it had in MiB."""
+    """Returns output, wall time in seconds, and peak memory in MiB."""
     command, begin = [tipme, "diagnose", path, "--json", "--state-dir", state], time.monotonic()
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     verdict = process.stdout.read()
@@ -36,7 +36,7 @@ def diagnose_once(tipme, path, state):
 
 
 def medians(options, path, state):
-    """Seconds and MiB of each executable; they take turns, and must agree."""
+    """Returns seconds and MiB of each executable; they alternate, and must agree."""
     tools = [options.tipme] + ([options.against] if options.against else [])
     took = {tool: [] for tool in tools}
     for number in range(options.rounds):

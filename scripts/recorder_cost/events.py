@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Scheduler events: what each recorder adds to a round through a pipe, and the recorder's own CPU time under that load."""
+"""Cost of scheduler events: time that each recorder adds to a round trip through a pipe, and the
+recorder's own CPU time under that load."""
 
 import re
 import statistics
@@ -13,13 +14,13 @@ from shared.proc import cpu_seconds
 
 from .arms import ARMS, tipme
 
-# Bars: what tipme adds, as a ratio to what others add; its user-space CPU time in percent.
+# Bars: tipme's added time relative to that of others; its user-space CPU time in percent.
 RATIOS = {"ftrace": 0.5, "perf": 0.35, "against": 1.0}
 CPU_PERCENT = 0.1
 
 
 def pipe(loops):
-    """Microseconds per operation of the load."""
+    """Returns the microseconds per operation of the load."""
     command = ["taskset", "-c", "0", "perf", "bench", "sched", "pipe", "-l", str(loops)]
     run = subprocess.run(command, capture_output=True, text=True, check=False)
     found = re.search(r"([\d.]+) usecs/op", run.stdout)
@@ -29,7 +30,7 @@ def pipe(loops):
 
 
 def rounds(options):
-    """Microseconds per operation by arm, one for each round."""
+    """Returns the microseconds per operation by arm, one for each round."""
     arms = options.arms + (["against"] if options.against else [])
     times = {arm: [] for arm in arms}
     for number in range(options.rounds):
@@ -41,12 +42,13 @@ def rounds(options):
 
 
 def added(times, arm):
-    """Median over the rounds of what an arm adds to the bare round beside it."""
+    """Returns the median of the time that an arm adds to the bare round beside it."""
     return statistics.median(one - base for one, base in zip(times[arm], times["bare"]))
 
 
 def counted(options):
-    """What a run of the recorder's programs takes on that load, as the kernel counts it."""
+    """Returns the time per run of the recorder's programs under that load, as the kernel counts
+    it."""
     progress("the same load with the programs counted")
     with tipme(options) as pid, empty_program(b"sched_switch") as empty, counting(pid, empty) as programs:
         watched = {name: programs[name] for name in ("sched_switch", "sched_waking", EMPTY_TITLE)}
@@ -69,7 +71,7 @@ def report(options):
 
 
 def cpu_report(options):
-    """The recorder's user and system CPU time under load, in percent of one CPU."""
+    """Reports the recorder's user and system CPU time under load, in percent of one CPU."""
     progress(f"the recorder's own CPU time over {options.cpu_seconds} s of that load")
     with tipme(options) as pid:
         before, begin = cpu_seconds(pid), time.monotonic()

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What recording adds to four gestures at real programs (TIPME, 2000, section 3.6 and table 2).
+"""Cost of recording for four gestures at real programs (TIPME, 2000, section 3.6 and table 2).
 
-Mousepad on a private X server with a window manager is started, typed at and its menu opened, and the pointer is moved over a terminal
-whose program shows where it is, by `tipme measure --no-trace`, which times them by what is drawn. Three arms take turns: no recorder; a
-recorder; a recorder whose programs are counted meanwhile, for what each gesture makes them do.
-"""
+Mousepad runs on a private X server with a window manager. `tipme measure --no-trace` starts it,
+types at it, opens its menu, and moves the pointer over a terminal that displays its position; it
+times the gestures by their drawings. Three arms alternate: no recorder; a recorder; a recorder
+with counted kernel programs, for their work per gesture."""
 
 import bisect
 import contextlib
@@ -20,9 +20,10 @@ from shared.figures import in_turn, interval
 from shared.kernel_programs import counting, spent
 from shared.programs import document, recorder
 
-# Between two looks at the counters.
+# Interval between samples of the counters.
 LOOK_S = 0.02
-# What a gesture's programs do so long after its begin counts for it, unless its latency is longer or the next input comes.
+# Work of the programs in this time after the start of a gesture counts for it, unless its latency
+# is longer or the next input comes.
 AFTER_NS = 250_000_000
 KEYS, MENUS, MOVES = 100, 8, 60
 EDITOR = f"""
@@ -53,7 +54,7 @@ label = "close"
 [[step]]
 pause_ms = 250
 """
-# Each move is into another cell of the terminal.
+# Each move enters another cell of the terminal.
 TERMINAL = r"""
 application = ["xterm", "-geometry", "80x24+20+20", "-e", "sh", "-c", "stty -icanon; printf '\\033[?1003h'; exec cat"]
 variation = 0.0
@@ -75,7 +76,8 @@ label = "rest"
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Task:
-    """A script at a program. What each of its labels is called that is a gesture, and the two between which nobody does anything."""
+    """A script at a program: the gesture of each label, and the two labels between which the
+    user is idle."""
 
     script: str
     gestures: dict
@@ -88,7 +90,7 @@ GESTURES = {label: name for task in TASKS for label, name in task.gestures.items
 
 
 class Counters(threading.Thread):
-    """Looks at the programs' time and runs now and then, until it is ended."""
+    """Samples the programs' time and runs periodically, until it is ended."""
 
     def __init__(self, programs):
         super().__init__(daemon=True)
@@ -103,7 +105,7 @@ class Counters(threading.Thread):
         return self.at(end, what) - self.at(begin, what)
 
     def at(self, when, what):
-        """The sum at a time, on a straight line between two looks."""
+        """Returns the sum at a time, by linear interpolation between two samples."""
         place = min(max(bisect.bisect(self.looks, (when,)), 1), len(self.looks) - 1)
         before, after = self.looks[place - 1], self.looks[place]
         share = (when - before[0]) / max(1, after[0] - before[0])
@@ -122,25 +124,25 @@ def looking(programs):
 
 
 def play(options, script):
-    """The events of one run, in the order of time."""
+    """Returns the events of one run, in order of time."""
     events = document(options.tipme, "measure", script, "--no-trace", "--repeat", "1")["events"]
     return sorted(events, key=lambda event: event["t_ns"])
 
 
 def gesture(event):
-    """What an event of the script is counted for."""
+    """Returns the gesture to which an event of the script counts."""
     return event["label"].partition(" (")[0]
 
 
 def latencies(events, task):
-    """Median latency by gesture, in milliseconds."""
+    """Returns the median latency by gesture, in milliseconds."""
     values = {label: [event["latency_ms"] for event in events if gesture(event) == label] for label in task.gestures}
     return {label: statistics.median(value for value in found if value is not None) for label, found in values.items()}
 
 
 def counts(events, counters, task):
-    """By gesture, microseconds and runs of the programs that one of them caused, from its begin to the next input, without what also comes
-    while nothing is done."""
+    """Returns microseconds and runs of the programs caused by one gesture of each kind, from its
+    start to the next input, less the idle activity."""
     ends = [event["t_ns"] for event in events[1:]] + [None]
     spans = {label: [] for label in task.gestures}
     for event, end in zip(events, ends):
@@ -152,14 +154,14 @@ def counts(events, counters, task):
 
 
 def one_of(counters, spans, quiet, what):
-    """The median over these spans, less that of spans as long while it is quiet."""
+    """Returns the median over these spans, less that of equally long spans in idle time."""
     length = min(round(statistics.median(end - begin for begin, end in spans)), quiet[1] - quiet[0])
     still = [counters.between(begin, begin + length, what) for begin in range(quiet[0], quiet[1] - length + 1, length)]
     return statistics.median(counters.between(*span, what) for span in spans) - statistics.median(still)
 
 
 def bare(options, scripts):
-    """Of all tasks, by gesture."""
+    """Returns the latencies of all tasks, by gesture."""
     return {label: ms for task, script in scripts.items() for label, ms in latencies(play(options, script), task).items()}
 
 
@@ -182,7 +184,7 @@ ARMS = {"off": bare, "on": recorded, "counted": watched}
 
 
 def rounds_of(options):
-    """By arm, what each round gave."""
+    """Returns the results of each round, by arm."""
     rounds = {arm: [] for arm in ARMS}
     with tempfile.TemporaryDirectory(prefix="tipme-bench-") as folder:
         scripts = {task: pathlib.Path(folder, f"{number}.toml") for number, task in enumerate(TASKS)}

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What a mark takes that finds many threads: time, the size of its file, and the most memory that the recorder had meanwhile."""
+"""Cost of a mark with many threads: its time, the size of its file, and the recorder's peak
+memory meanwhile."""
 
 import contextlib
 import multiprocessing
@@ -14,15 +15,15 @@ from shared.figures import bar
 from shared.proc import number as number_of
 from shared.programs import recorder, run
 
-# Bars: added by each thread, and to the recorder's memory by all of them.
+# Bars: cost of each thread, and the memory that all of them add to the recorder.
 THREAD_US, THREADS_MIB = 20, 64
-# Threads that sleep in one process, and bytes of their stacks.
+# Number of sleeping threads in one process, and the size of their stacks in bytes.
 PROCESS_THREADS, STACK_BYTES = 1000, 64 << 10
 READY_S, SETTLE_S = 120, 0.7
 
 
 def sleep_in_threads(count, ready, stop):
-    """Begins so many threads that sleep, says so, and ends with them."""
+    """Starts `count` sleeping threads, reports that, and ends with them."""
     threading.stack_size(STACK_BYTES)
     wake = threading.Event()
     for _ in range(count - 1):
@@ -52,7 +53,7 @@ def sleeping_threads(count):
 
 
 def mark(tipme, pid, state):
-    """Seconds of a mark, bytes of its file, and the most memory that the recorder had meanwhile."""
+    """Returns seconds of a mark, bytes of its file, and the recorder's peak memory meanwhile."""
     pathlib.Path(f"/proc/{pid}/clear_refs").write_text("5")
     begin = time.monotonic()
     said = run([tipme, "mark", "--state-dir", state], codes=(0,))
@@ -60,7 +61,7 @@ def mark(tipme, pid, state):
 
 
 def rounds(options):
-    """Marks with and without the threads, in turns."""
+    """Marks with and without the threads, alternately."""
     marks = {"without": [], "with": []}
     with recorder(options.tipme, "--display", "none") as (process, state):
         for number in range(options.rounds):

@@ -22,7 +22,7 @@ from shared.programs import recorder
 from . import gestures
 from .sockets import display, fills
 
-# The kernel keeps so much of a program's name.
+# The kernel truncates program names to this length.
 NAME_CHARS = 15
 
 
@@ -35,7 +35,7 @@ def passes():
 
 
 def moves():
-    """From CPU to CPU and back."""
+    """Moves from CPU to CPU and back."""
     cpus = os.sched_getaffinity(0)
     for _ in range(500):
         for cpu in cpus:
@@ -110,7 +110,7 @@ KINDS = {
 
 
 def kinds_once(programs):
-    """Nanoseconds by kind; none for a kind whose programs did not run."""
+    """Returns nanoseconds by kind; none for a kind whose programs did not run."""
     took = {}
     for load in dict.fromkeys(load for load, _ in KINDS.values()):
         before = spent(programs)
@@ -120,7 +120,7 @@ def kinds_once(programs):
 
 
 def each(took, names):
-    """Time of a run of each of these programs, together."""
+    """Returns the total time of a run of each of these programs."""
     runs = [took.get(name) or took.get(name[:NAME_CHARS], (0, 0)) for name in names]
     return sum(nanos / count for nanos, count in runs) if all(count for _, count in runs) else None
 
@@ -140,7 +140,7 @@ def table(options):
 
 
 def report(options):
-    """Lines of the document; there is no bar."""
+    """Returns the lines of the document; there is no bar."""
     return [
         f"Kernel programs by the kind of record that they write, {options.rounds} rounds. Each kind has a load that makes its programs",
         "run: a pipe on one CPU, a thread that is moved from CPU to CPU, sleeps of 10 ms, processes that are made and end, drawing requests, signals,",

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What a send or receive on a local socket costs while tipme records: time per run of the kernel programs, counted by the kernel."""
+"""Cost of a send or receive on a local socket while tipme records: time per run of the kernel
+programs, as the kernel counts it."""
 
 import contextlib
 import errno
@@ -15,7 +16,7 @@ from shared.kernel_programs import EMPTY_TITLE, counting, empty_program, since, 
 from shared.programs import recorder
 
 HOT, FRAMES, RATE = 20_000, 3_000, 1_000
-# Numbers from here on are of no display, unless another of these scripts runs.
+# Display numbers from here on are free, unless another of these scripts runs.
 NUMBERS = range(100, 200)
 # Bars: nanoseconds, and percent of one CPU.
 OTHER_NS, HOT_NS, FRAMES_PERCENT = 90, 400, 0.3
@@ -24,7 +25,7 @@ SENT, TAKEN = "message_sent", "message_taken"
 
 @contextlib.contextmanager
 def other():
-    """A connection that is no display's."""
+    """Makes a connection that belongs to no display."""
     ends = socket.socketpair()
     yield ends
     for end in ends:
@@ -32,7 +33,7 @@ def other():
 
 
 def bind_free(listener, names):
-    """Binds to the first name that nobody has."""
+    """Binds to the first free name."""
     for name in names:
         try:
             return listener.bind(name)
@@ -44,7 +45,7 @@ def bind_free(listener, names):
 
 @contextlib.contextmanager
 def display(kind):
-    """A client's and a server's end of a connection to a display of this kind, `wayland` or `x11`."""
+    """Returns both ends of a connection to a display of this kind, `wayland` or `x11`."""
     with tempfile.TemporaryDirectory(prefix="tipme-bench-") as folder:
         begin = f"{folder}/wayland-" if kind == "wayland" else "\0/tmp/.X11-unix/X"
         with socket.socket(socket.AF_UNIX) as listener:
@@ -88,7 +89,7 @@ def keys(ends):
 
 
 def fills(ends):
-    """A filled rectangle of X11, behind the set-up."""
+    """A filled rectangle of X11, after the connection setup."""
     client, server = ends
     move(client, server, struct.pack("<cxHHHHxx", b"l", 11, 0, 0, 0))
     for _ in range(HOT):
@@ -96,7 +97,7 @@ def fills(ends):
 
 
 def frames(ends):
-    """A thousand frames a second: the client commits one, and is told when it is done."""
+    """A thousand frames a second: the client commits each, and receives its frame callback."""
     client, server = ends
     begin = time.monotonic()
     for number in range(FRAMES):
@@ -106,7 +107,7 @@ def frames(ends):
         time.sleep(max(0, begin + (number + 1) / RATE - time.monotonic()))
 
 
-# Title: the connection, what is sent over it, the program whose time is shown, and the bar.
+# Title: the connection, its traffic, the program to time, and the bar.
 HOT_LOADS = {
     "another unix socket, sent": (other, ping_pong, SENT, OTHER_NS),
     "another unix socket, received": (other, ping_pong, TAKEN, OTHER_NS),
@@ -119,7 +120,7 @@ FRAMES_TITLE = "1,000 frames a second"
 
 
 def run(programs, connection, load):
-    """What each program took of a load: nanoseconds and runs; and how long it lasted."""
+    """Returns nanoseconds and runs of each program under a load, and the load's duration."""
     with connection() as ends:
         load(ends)  # to become hot
         before, begin = spent(programs), time.monotonic()
@@ -128,7 +129,8 @@ def run(programs, connection, load):
 
 
 def measure_once(pid, empty):
-    """Nanoseconds by title, and what a thousand frames a second take of a CPU, in percent."""
+    """Returns nanoseconds by title, and the share of a CPU that a thousand frames a second take,
+    in percent."""
     with counting(pid, empty) as programs:
         figures = {}
         for title, (connection, load, name, _) in HOT_LOADS.items():
@@ -141,7 +143,7 @@ def measure_once(pid, empty):
 
 
 def rounds(options):
-    """By executable, the figures of each round; they take turns."""
+    """Returns the figures of each round, by executable; they alternate."""
     tools = [options.tipme] + ([options.against] if options.against else [])
     figures = {tool: [] for tool in tools}
     with empty_program() as empty:

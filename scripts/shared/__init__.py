@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What the scripts and tests of this tree share: programs and displays of their own, /proc, figures, waiting."""
+"""Shared parts of the scripts and tests of this tree: private programs and displays, /proc,
+figures, waiting."""
 
 import signal
 import subprocess
@@ -8,7 +9,7 @@ import time
 
 
 class CannotRun(Exception):
-    """Why something could not be set up or measured."""
+    """Reason why something could not be set up or measured."""
 
 
 def progress(text):
@@ -16,7 +17,8 @@ def progress(text):
 
 
 def until(condition, what, seconds, pause_s=0.05):
-    """What a condition gives once it holds; `what` is said where it does not in time, or nothing is where that is None."""
+    """Returns the value of a condition once it holds. On a timeout fails with `what`, or returns
+    nothing if that is None."""
     limit = time.monotonic() + seconds
     while not (found := condition()):
         if time.monotonic() > limit:
@@ -28,13 +30,14 @@ def until(condition, what, seconds, pause_s=0.05):
 
 
 def end_on_signals(code=130):
-    """SIGTERM and SIGHUP end a script as Ctrl-C does, so that everything is ended that was started."""
+    """Makes SIGTERM and SIGHUP end a script like Ctrl-C, so that all started programs end."""
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: sys.exit(code))
 
 
 def exit_code(measure):
-    """That of a script that measures: what `measure` gives, 2 where it could not, 130 after Ctrl-C."""
+    """Returns the exit code of a measuring script: that of `measure`, 2 if it could not measure,
+    130 after Ctrl-C."""
     end_on_signals(2)
     try:
         return measure()

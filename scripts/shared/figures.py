@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Figures of rounds: medians with their range, intervals, percentiles, bars, and the tables of documents."""
+"""Figures of rounds: medians with their range, intervals, percentiles, bars, and tables for
+documents."""
 
 import math
 import random
@@ -11,14 +12,14 @@ def shown(values, unit, digits):
 
 
 def interval(values, draws=10_000):
-    """The bootstrapped 95 % interval of the median."""
+    """Returns the bootstrapped 95% interval of the median."""
     source = random.Random(1)
     medians = sorted(statistics.median(source.choices(values, k=len(values))) for _ in range(draws))
     return medians[int(draws * 0.025)], medians[int(draws * 0.975)]
 
 
 def difference(told):
-    """What `tipme compare` states of a difference, with its interval where there is one."""
+    """Returns a difference as `tipme compare` states it, with its interval if there is one."""
     statement = told["statement"].replace("-", " ")
     if told["difference"] is None:
         return statement
@@ -30,26 +31,26 @@ def nearest_rank(values, percent):
 
 
 def bar(what, value, limit, unit):
-    """A line of a document, and whether the bar is met."""
+    """Returns a line for the document, and True if the bar is met."""
     met = value <= limit
     return f"- {what}: **{value:.3g}{unit}** (bar {limit:g}{unit}: {'met' if met else 'MISSED'})", met
 
 
 def in_turn(arms, number):
-    """The arms in the order of a round: each begins with another one."""
+    """Returns the arms in the order of a round, which rotates."""
     arms = list(arms)
     shift = number % len(arms)
     return arms[shift:] + arms[:shift]
 
 
 def table(rows):
-    """Lines of a table; the first row is the head."""
+    """Returns the lines of a table; the first row is the header."""
     lines = [f"| {' | '.join(str(cell).replace('|', '/') for cell in row)} |" for row in rows]
     return [*lines[:1], "|---" * len(rows[0]) + "|", *lines[1:]] if rows else []
 
 
 def write_between(document, begin, end, lines):
-    """Replaces the part of a document between two marks, which are added where they lack."""
+    """Replaces the part of a document between two markers, which are added if missing."""
     known = document.read_text().splitlines()
     if begin not in known or end not in known:
         known += ["", begin, end]

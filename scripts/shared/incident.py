@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The sections of an incident file, read by docs/format.md alone."""
+"""Parser for the sections of an incident file, based on docs/format.md alone."""
 
 import ctypes
 import struct
 
-# Sections, and the bytes of the file's head.
+# Sections, and the bytes of the file header.
 META, SCHED, RARE, LOSSES = 1, 2, 3, 13
 FILE_HEAD_BYTES, SECTION_HEAD = 64, struct.Struct("<IIQQII")
 
 
 class Unreadable(Exception):
-    """What is wrong with the file."""
+    """Reason why the file is invalid."""
 
 
 def sections(data):
-    """The sections with their kinds, unpacked."""
+    """Returns the unpacked sections with their kinds."""
     library = ctypes.CDLL("libzstd.so.1")
     library.ZSTD_decompress.restype = ctypes.c_size_t
     library.ZSTD_decompress.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_size_t)

@@ -14,7 +14,7 @@ import struct
 SYSCALL = 321
 PROG_LOAD, PROG_GET_FD_BY_ID, INFO_BY_FD, RAW_TRACEPOINT_OPEN, ENABLE_STATS = 5, 13, 15, 17, 32
 RAW_TRACEPOINT = 17
-# Where in bpf_prog_info the name, the time and the number of runs are, and how much of it is asked for.
+# Offsets of name, time and number of runs in bpf_prog_info, and the requested size.
 NAME, RUNS, INFO_BYTES = 64, 192, 216
 # Two instructions: r0 = 0, exit.
 EMPTY = struct.pack("<BBhiBBhi", 0xB7, 0, 0, 0, 0x95, 0, 0, 0)
@@ -38,7 +38,7 @@ def address(buffer):
 
 
 def info(fd):
-    """Name of a program, its time in nanoseconds and its runs so far."""
+    """Returns name, time in nanoseconds and number of runs of a program."""
     buffer = ctypes.create_string_buffer(INFO_BYTES)
     bpf(INFO_BY_FD, struct.pack("<IIQ", fd, INFO_BYTES, ctypes.addressof(buffer)))
     name = buffer.raw[NAME : NAME + 16].rstrip(b"\0").decode()
@@ -47,7 +47,7 @@ def info(fd):
 
 @contextlib.contextmanager
 def empty_program(tracepoint=b"sock_send_length"):
-    """An empty program at a tracepoint; gives its descriptor."""
+    """Loads an empty program at a tracepoint; returns its descriptor."""
     code, words = ctypes.create_string_buffer(EMPTY), ctypes.create_string_buffer(b"GPL")
     program = bpf(PROG_LOAD, struct.pack("<IIQQ", RAW_TRACEPOINT, 2, address(code), address(words)))
     where = ctypes.create_string_buffer(tracepoint)
@@ -60,7 +60,7 @@ def empty_program(tracepoint=b"sock_send_length"):
 
 
 def programs_of(pid):
-    """Descriptors of the programs that a process has attached, by name."""
+    """Returns descriptors of the programs that a process has attached, by name."""
     found = {}
     for path in pathlib.Path(f"/proc/{pid}/fdinfo").iterdir():
         words = dict(line.split(":", 1) for line in path.read_text().splitlines() if ":" in line)
@@ -74,7 +74,8 @@ def programs_of(pid):
 
 @contextlib.contextmanager
 def counting(pid, empty=None):
-    """The programs that a process has attached, and an empty one beside them, while the kernel counts what programs take."""
+    """Yields the attached programs of a process, and an empty one beside them, while the kernel
+    counts their time."""
     programs, stats = programs_of(pid), bpf(ENABLE_STATS, b"")
     try:
         yield programs | ({} if empty is None else {EMPTY_TITLE: empty})
@@ -84,10 +85,10 @@ def counting(pid, empty=None):
 
 
 def spent(programs):
-    """By program, nanoseconds and runs so far."""
+    """Returns nanoseconds and runs so far, by program."""
     return {name: info(fd)[1:] for name, fd in programs.items()}
 
 
 def since(before, programs):
-    """By program, nanoseconds and runs since an earlier `spent`."""
+    """Returns nanoseconds and runs since an earlier `spent`, by program."""
     return {name: [late - early for late, early in zip(now, before[name])] for name, now in spent(programs).items()}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Where figures are from: the commit, the processor, the kernel."""
+"""Origin of figures: the commit, the processor, the kernel."""
 
 import os
 import pathlib
@@ -19,17 +19,17 @@ def commit():
 
 
 def commit_of_program():
-    """The commit, with `-dirty` where the program's own tree differs from it."""
+    """Returns the commit, with `-dirty` if the program's own tree differs from it."""
     return commit() + ("-dirty" if git("status", "--porcelain", "--", "crates", "Cargo.toml", "Cargo.lock") else "")
 
 
 def processor():
-    """Its name, and how many of them there are."""
+    """Returns the name and the number of processors."""
     found = re.search(r"model name\s*: (.*)", pathlib.Path("/proc/cpuinfo").read_text())
     return f"{found[1] if found else os.uname().machine}, {os.cpu_count()} CPUs"
 
 
 def machine():
-    """Processor, kind and kernel, as all documents of figures name them."""
+    """Returns processor, kind and kernel, as in all documents with figures."""
     kind = "virtual machine" if " hypervisor" in pathlib.Path("/proc/cpuinfo").read_text() else "no hypervisor"
     return f"{processor()}, {kind}, Linux {os.uname().release}"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A headless Chromium, driven over two pipes by the protocol of its developer tools.
+//! Headless Chromium, driven over two pipes by the DevTools protocol.
 
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
@@ -9,10 +9,10 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// How long anything may take on a busy machine.
+/// Timeout of everything on a busy machine.
 const LONG: Duration = Duration::from_secs(120);
 
-/// Commands come on descriptor 3 and answers go to 4, each ending with a zero.
+/// Connects commands to descriptor 3 and answers to 4, each terminated by a null byte.
 const START: &str = r#"exec "$0" "$@" 3<&0 4>&1 </dev/null >/dev/null 2>&1"#;
 const FLAGS: [&str; 8] = [
     "--headless",
@@ -25,7 +25,7 @@ const FLAGS: [&str; 8] = [
     "about:blank",
 ];
 
-/// How a page is looked at.
+/// Viewport of a page.
 #[derive(Clone, Copy, Debug)]
 pub struct View {
     pub name: &'static str,
@@ -42,7 +42,7 @@ pub struct Chromium {
     messages: Receiver<Value>,
     last: u64,
     session: Option<String>,
-    /// What the tab told by itself since its page was opened.
+    /// Events of the tab since its page was opened.
     pub events: Vec<Value>,
     _profile: TempDir,
 }
@@ -66,7 +66,7 @@ impl Chromium {
         browser
     }
 
-    /// Takes a new tab.
+    /// Opens a new tab.
     fn attach(&mut self, url: &str) {
         self.session = None;
         let target = self.call("Target.createTarget", &json!({ "url": url }))["targetId"].clone();
@@ -77,7 +77,7 @@ impl Chromium {
         }
     }
 
-    /// The answer to a command.
+    /// Sends a command; returns its answer.
     pub fn call(&mut self, method: &str, parameters: &Value) -> Value {
         self.last += 1;
         let mut message = json!({ "id": self.last, "method": method, "params": parameters });
@@ -118,7 +118,7 @@ impl Chromium {
         }
     }
 
-    /// The value of an expression in the page.
+    /// Evaluates an expression in the page.
     pub fn eval(&mut self, expression: &str) -> Value {
         let parameters = json!({ "expression": expression, "awaitPromise": true, "returnByValue": true });
         let answer = self.call("Runtime.evaluate", &parameters);
@@ -127,7 +127,7 @@ impl Chromium {
         answer["result"]["value"].clone()
     }
 
-    /// Presses a key, as a person would.
+    /// Presses a key as a user would.
     pub fn press(&mut self, key: &str) {
         let text = if key.chars().count() == 1 { key } else { "" };
         for (kind, text) in [("keyDown", text), ("keyUp", "")] {
@@ -135,11 +135,12 @@ impl Chromium {
         }
     }
 
-    /// The source of axe-core: Chromium's developer tools carry one, as a text in the bundle of Lighthouse.
+    /// Returns the source of axe-core: Chromium's DevTools contain it, as a string in the
+    /// Lighthouse bundle.
     pub fn axe(&mut self) -> String {
         const BUNDLE: &str = "devtools://devtools/bundled/third_party/lighthouse/lighthouse-dt-bundle.js";
         self.attach(BUNDLE);
-        // The text begins with the licence, and ends at the first backtick that has no backslash before it.
+        // The string begins with the licence, and ends at the first unescaped backtick.
         let find = r"(async () => {
             while (document.readyState !== 'complete') await new Promise(done => setTimeout(done, 20));
             const text = document.documentElement.innerText, end = /`(?:[^`\\]|\\[^])*`/y;

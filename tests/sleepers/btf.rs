@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Types of the kernel, from its BTF: a function with the type of a slot in an operation table may be called
-//! through it.
+//! Types of the kernel, from its BTF: a function with the type of a slot in an operation table may
+//! be called through it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -63,8 +63,9 @@ impl Types {
         Ok(Types(all))
     }
 
-    /// Returns the functions that have the type of a slot in one of these structures. Slots without a
-    /// structure among their parameters, which too many functions fit, and `ioctl` slots are left out.
+    /// Returns the functions that have the type of a slot in one of these structures. Slots without
+    /// a structure among their parameters, which too many functions fit, and `ioctl` slots are left
+    /// out.
     pub fn callees(&self, tables: &[&str]) -> BTreeMap<&str, BTreeSet<String>> {
         let mut slots: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
         let structures = self.0.iter().filter(|t| t.kind == kind::STRUCT && tables.contains(&t.name.as_str()));

@@ -38,8 +38,8 @@ impl Graph {
         Ok(graph)
     }
 
-    /// Finds calls and jumps with a 32-bit distance to the first byte of a function. Every byte may start an
-    /// instruction: about one in a hundred thousand matches by accident.
+    /// Finds calls and jumps with a 32-bit distance to the first byte of a function. Every byte may
+    /// start an instruction: about one in a hundred thousand matches by accident.
     fn branches(&self, text: &[u8], from: Address) -> BTreeMap<Address, BTreeSet<Address>> {
         let mut calls: BTreeMap<Address, BTreeSet<Address>> = BTreeMap::new();
         for at in 0..text.len() {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Memory of the running kernel, read by a kernel program of five instructions, since `/proc/kcore` may be absent.
+//! Memory of the running kernel, read by a kernel program of five instructions, since `/proc/kcore`
+//! may be absent.
 
 use std::ffi::CStr;
 use std::io;
@@ -129,7 +130,8 @@ fn instruction(operation: u8, registers: u8, immediate: i32) -> u64 {
 }
 
 fn bpf<T>(command: i64, attributes: &mut T) -> io::Result<u32> {
-    // SAFETY: the structure begins as the kernel's union does for this command, and what it points to outlives the call.
+    // SAFETY: the structure begins as the kernel's union does for this command, and what it points
+    // to outlives the call.
     let result = unsafe { libc::syscall(libc::SYS_bpf, command, attributes as *mut T, size_of::<T>()) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result as u32) }
 }

@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! No crate has an import circle: its modules can be read one after the other, each after those that it uses.
+//! No crate has an import circle: its modules can be read one after the other, each after those
+//! that it uses.
 //!
-//! A module is a file below `src`, and it uses another where a path in it leads there: in an import, an expression, a
-//! type or a macro, by `crate`, `self`, `super` or the name of a child. What counts is the file that declares what is
-//! named, so a name that is passed on (`pub use child::Thing`) leads to where it comes from. A declaration (`mod child;`)
-//! and a re-export are no use by themselves; a re-export is one where the file uses that name itself. A parent is a
-//! module like any other: a child that uses it, where it uses the child, closes a circle. Not counted are items for tests
-//! (`#[cfg(test)]`) and calls of methods, which need no import; `rooms` counts those as well, in the analysis.
+//! A module is a file below `src`. It uses another one if a path in it leads there: in an import,
+//! an expression, a type or a macro, by `crate`, `self`, `super` or the name of a child. The file
+//! that declares the named item counts, so a re-exported name (`pub use child::Thing`) leads to its
+//! origin. A declaration (`mod child;`) is no use by itself; neither is a re-export, unless the
+//! file uses that name itself. A parent is a module like any other: a child that uses it closes a
+//! circle if it uses the child. Items for tests (`#[cfg(test)]`) and method calls, which need no
+//! import, do not count here; `rooms` counts those too, in the analysis.
 
 use crate::imports::{Arrow, Module, circles, imports};
 use crate::tree::{Source, expect_none, root, rust};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-/// The arrows of all circles of a crate, by the folder of its sources.
+/// Returns the arrows of all circles of a crate, given the folder of its sources.
 fn found(sources: &str, files: Vec<Source>) -> Vec<String> {
     let modules: Vec<Module> = files.into_iter().filter_map(|source| Module::new(sources, source)).collect();
     let mut arrows = imports(&modules);
@@ -21,7 +23,7 @@ fn found(sources: &str, files: Vec<Source>) -> Vec<String> {
     circles(&arrows).into_iter().map(Arrow::text).collect()
 }
 
-/// The folders of all crates.
+/// Returns the source folders of all crates.
 fn crates() -> BTreeSet<String> {
     let listed = std::fs::read_dir(root().join("crates")).expect("the crates are there").flatten();
     let names: BTreeSet<String> = listed.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
@@ -40,7 +42,7 @@ fn no_crate_has_an_import_circle() {
     expect_none(found, "modules use each other in a circle");
 }
 
-/// What is found in files that exist in this test only.
+/// Returns the findings in files that exist only in this test.
 fn planted(files: &[(&str, &str)]) -> Vec<String> {
     let source = |(path, text): &(&str, &str)| Source { path: PathBuf::from("src").join(path), text: text.to_string() };
     found("src", files.iter().map(source).collect())

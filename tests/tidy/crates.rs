@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who depends on whom.
+//! Dependencies between crates.
 
 use crate::tree::{PURE, expect_none, root, text};
 use serde_json::Value;
 use std::process::Command;
 
-/// Crates of this workspace that each crate may use, besides `record`. The command, `tipme`, may use all that are not
-/// [`LAB`].
+/// Crates of this workspace that each crate may use, besides `record`. The command, `tipme`, may
+/// use all that are not [`LAB`].
 const EDGES: [(&str, &[&str]); 17] = [
     ("record", &[]),
     ("measure", &[]),
@@ -30,10 +30,10 @@ const EDGES: [(&str, &[&str]); 17] = [
     ),
 ];
 
-/// What works a machine hard, and what root does not install on people's machines.
+/// Crates that stress the machine, which root does not install on users' machines.
 const LAB: [&str; 2] = ["bench", "lab"];
 
-/// Crates from outside that only these crates may use.
+/// External crates that only these crates may use.
 const OWNED: [(&str, &[&str]); 7] = [
     ("libbpf-rs", &["kernel"]),
     ("libbpf-cargo", &["kernel"]),
@@ -44,7 +44,7 @@ const OWNED: [(&str, &[&str]); 7] = [
     ("seccompiler", &["confine"]),
 ];
 
-/// Crates from outside that do no I/O by themselves and so are fit for the pure crates.
+/// External crates that do no I/O by themselves, so that the pure crates may use them.
 const PURE_OUTSIDE: [&str; 12] = [
     "anstyle",
     "base64",
@@ -60,7 +60,7 @@ const PURE_OUTSIDE: [&str; 12] = [
     "zerocopy",
 ];
 
-/// One dependency as declared: who, on whom, and whether it is for the tests only.
+/// A declared dependency: from one crate to another, and `true` if it is for tests only.
 struct Edge {
     from: String,
     to: String,
@@ -84,7 +84,7 @@ fn package_edges(package: &Value) -> Vec<Edge> {
     dependencies.iter().map(edge).collect()
 }
 
-/// The directory name of a crate of this workspace; `None` for others and for the command.
+/// Returns the directory name of a crate of this workspace; `None` for others and for the command.
 fn inner(package: &str) -> Option<&str> {
     package.strip_prefix("tipme-")
 }
@@ -140,7 +140,7 @@ fn pure_crates_use_pure_crates() {
     expect_none(wrong.map(|edge| format!("{} -> {}", edge.from, edge.to)).collect(), "not known to be free of I/O");
 }
 
-/// The manifests of all packages of the workspace.
+/// Returns the manifests of all packages of the workspace.
 fn manifests() -> Vec<(String, String)> {
     let crates = std::fs::read_dir(root().join("crates")).expect("the crates are there").flatten();
     let names = crates.map(|entry| format!("crates/{}/Cargo.toml", entry.file_name().display()));
@@ -167,7 +167,8 @@ fn lints_and_versions_stand_in_one_place() {
     expect_none(wrong, "a manifest goes its own way");
 }
 
-/// A dependency with a version of its own, such as `name = "1"` or `name = { version = "1" }`.
+/// Returns `true` for a dependency with a version of its own, such as `name = "1"` or `name = {
+/// version = "1" }`.
 fn is_version(line: &str) -> bool {
     let value = line.split_once('=').map_or("", |(_, value)| value).trim();
     value.contains("version = \"")

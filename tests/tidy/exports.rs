@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a library makes public is named outside of it. What is not is `pub(crate)`, or nobody needs it.
+//! Public items of a library are used outside of it. Others are `pub(crate)` or unused.
 //!
-//! Looked at are functions, methods and constants, by their names alone; types are the compiler's matter (its lint
-//! `unreachable_pub`, which each library turns on), since one can be used that is never named.
+//! Checks functions, methods and constants, by name alone. Types are left to the compiler (its lint
+//! `unreachable_pub`, which each library enables), since a type can be used without being named.
 
 use crate::source::flat;
 use crate::tree::{Source, expect_none, root, rust};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// What may stand between `pub` and the name's own keyword.
+/// Keywords that may be between `pub` and the item's own keyword.
 const QUALIFIERS: [&str; 3] = ["unsafe", "async", "const"];
 
-/// A file: what it makes public, each with its line, and all its words.
+/// A file with its public items, each with its line, and all its words.
 struct Read<'a> {
     source: &'a Source,
     public: Vec<(String, usize)>,
@@ -31,19 +31,19 @@ fn read(sources: &[Source]) -> Vec<Read<'_>> {
     sources.iter().map(Read::of).collect()
 }
 
-/// Belongs to a library's own sources: its tests and its programs are others who use it.
+/// Returns `true` for a library's own sources; its tests and its programs are outside users.
 fn is_of(source: &Source, library: &str) -> bool {
     let sources = Path::new("crates").join(library).join("src");
     source.path.starts_with(&sources) && !source.path.starts_with(sources.join("bin"))
 }
 
-/// Public functions and constants of a file, with their lines.
+/// Returns the public functions and constants of a file, with their lines.
 fn public(tokens: &[(String, usize)]) -> Vec<(String, usize)> {
     let begins = (0..tokens.len()).filter(|at| tokens[*at].0 == "pub");
     begins.filter_map(|at| public_name(&tokens[at + 1..])).collect()
 }
 
-/// The name that is declared behind `pub`.
+/// Returns the name declared behind `pub`.
 fn public_name(tokens: &[(String, usize)]) -> Option<(String, usize)> {
     let words = || tokens.iter().map(|(word, _)| word.as_str());
     let qualifiers = words().take_while(|word| QUALIFIERS.contains(word)).count();
@@ -55,7 +55,7 @@ fn public_name(tokens: &[(String, usize)]) -> Option<(String, usize)> {
     ((is_function || is_constant) && named).then(|| (name.clone(), *line))
 }
 
-/// What a library makes public though nothing outside of it has that name.
+/// Returns the public items of a library with names that nothing outside of it uses.
 fn unnamed(library: &str, files: &[Read<'_>]) -> Vec<String> {
     let (own, others): (Vec<&Read>, Vec<&Read>) = files.iter().partition(|file| is_of(file.source, library));
     let is_named = |name: &String| others.iter().any(|file| file.words.contains(name));

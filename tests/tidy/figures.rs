@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Every table of figures in a document says of when, of which commit and of which machine they are, and how to have
-//! them again.
+//! Every table of figures in a document states its date, commit and machine, and the command that
+//! reproduces it.
 //!
-//! A table is one of figures where at least two of five cells that are not in its first column begin with a number. What
-//! it has to say stands between the heading of its section and the table, or before the document's first section.
+//! A table has figures if at least two of five cells outside its first column begin with a number.
+//! The statement is between the heading of its section and the table, or before the document's
+//! first section.
 
 use crate::tree::{expect_none, root};
 use std::path::Path;
 
-/// What repeats figures: the begin of a command between backquotes.
+/// Beginnings of commands that reproduce figures, in backquotes.
 const COMMANDS: [&str; 5] = ["`make ", "`scripts/", "`tests/", "`tipme ", "written by make "];
 
-/// Tables of a document: the line of each one's head, its section's text above it, and its cells.
+/// A table of a document: its header line, the text of its section above it, and its cells.
 struct Table<'a> {
     line: usize,
     above: String,
@@ -25,14 +26,14 @@ fn tables(document: &str) -> Vec<Table<'_>> {
     rules.map(table).collect()
 }
 
-/// What stands before the first section, and in the section at the end.
+/// Returns the text before the first section, and that in the last section.
 fn above(lines: &[&str]) -> String {
     let first = lines.iter().position(|line| line.starts_with("## ")).unwrap_or(lines.len());
     let last = lines.iter().rposition(|line| line.starts_with('#')).unwrap_or(0);
     [&lines[..first], &lines[last..]].concat().join(" ")
 }
 
-/// The cells of the rows that come next, without those of the first column and empty ones.
+/// Returns the non-empty cells of the following rows, without the first column.
 fn cells<'a>(lines: &[&'a str]) -> Vec<&'a str> {
     let rows = lines.iter().take_while(|line| line.starts_with('|'));
     rows.flat_map(|row| row.trim_matches('|').split('|').skip(1))
@@ -49,7 +50,7 @@ impl Table<'_> {
         figures * 5 >= self.cells.len() * 2 && figures > 0
     }
 
-    /// What is not said of the figures.
+    /// Returns the missing statements.
     fn unsaid(&self) -> Vec<&'static str> {
         let said = [
             ("the date", has_date(&self.above)),
@@ -61,7 +62,7 @@ impl Table<'_> {
     }
 }
 
-/// A day such as `2026-01-31` stands in a text.
+/// Returns `true` if the text has a date such as `2026-01-31`.
 fn has_date(text: &str) -> bool {
     let is_date = |word: &[u8]| {
         let form = |(at, byte): (usize, &u8)| if [4, 7].contains(&at) { *byte == b'-' } else { byte.is_ascii_digit() };
@@ -70,13 +71,13 @@ fn has_date(text: &str) -> bool {
     text.as_bytes().windows(10).any(is_date)
 }
 
-/// A commit is named in a text by seven digits of its number or more.
+/// Returns `true` if the text names a commit by at least seven hexadecimal digits.
 fn has_commit(text: &str) -> bool {
     let digits = |rest: &str| rest.trim_start_matches('`').chars().take_while(char::is_ascii_hexdigit).count();
     text.match_indices("commit ").any(|(at, word)| digits(&text[at + word.len()..]) >= 7)
 }
 
-/// The documents below a folder.
+/// Returns the documents below a folder.
 fn documents(folder: &Path) -> Vec<std::path::PathBuf> {
     let paths = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
     let (folders, files): (Vec<_>, Vec<_>) = paths.partition(|path| path.is_dir());

@@ -6,9 +6,9 @@ use crate::tree::{Source, expect_none, root, rust, sources, text};
 const MAX_FILE_LINES: usize = 600;
 const MAX_PYTHON_LINES: usize = 250;
 const SPDX: &str = concat!("SPDX-", "License-Identifier: ");
-/// Marks of unfinished work; spelled so that this file does not hold them.
+/// Marks of unfinished work, spelled so that this file does not contain them.
 const UNFINISHED: [&str; 3] = [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("XX", "X")];
-/// Names that say nothing of what is inside.
+/// Names that do not describe the contents.
 const EMPTY_NAMES: [&str; 7] = ["core", "common", "util", "utils", "misc", "helper", "helpers"];
 
 #[test]
@@ -52,7 +52,7 @@ fn nothing_is_left_for_later() {
     expect_none(found, "marks of unfinished work");
 }
 
-/// Such code would be tested by nobody: `make test` does not look for it.
+/// Such code would never be tested: `make test` does not look for it.
 #[test]
 fn no_documentation_has_code_that_would_be_a_test() {
     let words = |line: &str| line.trim_start().strip_prefix("//")?.strip_prefix(['/', '!']).map(str::to_owned);

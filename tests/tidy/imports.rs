@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the modules of a crate use of each other. A module is a file.
+//! Uses between the modules of a crate. A module is a file.
 //!
-//! An arrow is a path that begins with `crate`, `self`, `super` or a child module, wherever it stands: imports,
-//! expressions, macros, tests. It leads to the file that declares what is named: an import that the named module
-//! passes on, as `pub use child::Thing` does, is followed. So a re-export is no arrow of its own, unless the file uses
-//! that name itself; neither is a declaration, `mod child;`.
+//! An arrow is a path that begins with `crate`, `self`, `super` or a child module, anywhere: in
+//! imports, expressions, macros and tests. It leads to the file that declares the named item;
+//! re-exports such as `pub use child::Thing` are followed. So a re-export is no arrow of its own,
+//! unless the file uses that name itself; neither is a declaration, `mod child;`.
 
 use crate::tree::Source;
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A module's names from the root of its crate on; the root has none.
+/// A module's path from the root of its crate; empty for the root.
 pub type Names = Vec<String>;
 
-/// One module uses another.
+/// A use of one module by another.
 pub struct Arrow {
     pub from: Names,
     pub to: Names,
-    /// The file and line.
+    /// File and line.
     pub at: String,
     /// In code that is built for tests only.
     pub test: bool,
@@ -37,7 +37,7 @@ pub struct Module {
 }
 
 impl Module {
-    /// `None` where the file is none of the library or command below `sources`.
+    /// Returns `None` if the file is not part of the library or command below `sources`.
     pub fn new(sources: &str, source: Source) -> Option<Module> {
         let path = source.path.strip_prefix(sources).ok()?.with_extension("");
         let names = path.iter().map(|part| part.to_string_lossy().into_owned());
@@ -64,14 +64,14 @@ enum Kind {
     Export,
 }
 
-/// A path as it stands in a file, and the name that an import gives to what it leads to.
+/// A path in a file, and the name that an import gives to its target.
 #[derive(Clone)]
 struct Path {
     names: Names,
     called: String,
     kind: Kind,
     line: usize,
-    /// Not in a module inside the file.
+    /// Not inside an inline module.
     outermost: bool,
     test: bool,
 }
@@ -82,7 +82,7 @@ struct Paths<'a> {
     known: &'a BTreeSet<Names>,
     found: Vec<Path>,
     mentioned: BTreeSet<String>,
-    /// Whether the scan is in code that is built for tests only.
+    /// The scan is in code that is built for tests only.
     in_tests: bool,
 }
 
@@ -134,7 +134,7 @@ impl Paths<'_> {
         }
     }
 
-    /// A path from the root on; `None` where it leads out of the crate or is none of modules.
+    /// Returns a path from the root on; `None` if it leads out of the crate or names no modules.
     fn absolute(&self, path: &[String], scope: &[String]) -> Option<Names> {
         let (first, rest) = path.split_first().filter(|(_, rest)| !rest.is_empty())?;
         let up = path.iter().take_while(|name| *name == "super").count();
@@ -148,7 +148,7 @@ impl Paths<'_> {
     }
 }
 
-/// Whether an item begins here that is built for tests only.
+/// Returns `true` if an item begins here that is built for tests only.
 fn for_tests(tokens: &[TokenTree]) -> bool {
     match tokens {
         [TokenTree::Punct(sign), TokenTree::Group(group), ..] if sign.as_char() == '#' => {
@@ -158,7 +158,7 @@ fn for_tests(tokens: &[TokenTree]) -> bool {
     }
 }
 
-/// How many tokens an item has: to its semicolon, or to its braces.
+/// Returns the length of an item in tokens: to its semicolon or its braces.
 fn item(tokens: &[TokenTree]) -> usize {
     let ends = |token: &TokenTree| match token {
         TokenTree::Punct(sign) => sign.as_char() == ';',
@@ -168,7 +168,7 @@ fn item(tokens: &[TokenTree]) -> usize {
     tokens.iter().position(ends).map_or(tokens.len(), |at| at + 1)
 }
 
-/// Whether this says to whom something is public, as in `pub(in crate::a)`, which is no use of that.
+/// Returns `true` for a visibility scope, as in `pub(in crate::a)`, which is no use.
 fn is_scope(token: Option<&TokenTree>) -> bool {
     let Some(TokenTree::Group(group)) = token else { return false };
     let first = group.stream().into_iter().next().map(|first| first.to_string());
@@ -176,7 +176,7 @@ fn is_scope(token: Option<&TokenTree>) -> bool {
         && first.is_some_and(|first| ["in", "crate", "super", "self"].contains(&first.as_str()))
 }
 
-/// What kind of path begins here: an import does with the word `use`.
+/// Returns the kind of the path that begins here: an import begins with the word `use`.
 fn kind(tokens: &[TokenTree], at: usize) -> Kind {
     let is_word = |at: usize, word: &str| matches!(tokens.get(at), Some(TokenTree::Ident(it)) if *it == word);
     let begins = is_word(at, "use") && matches!(tokens.get(at + 1), Some(TokenTree::Ident(_)));
@@ -190,7 +190,8 @@ fn kind(tokens: &[TokenTree], at: usize) -> Kind {
     }
 }
 
-/// Whether tokens end in a dot or in `fn`, so that what follows is a method's, field's or function's name.
+/// Returns `true` if the tokens end in a dot or in `fn`, so that the name of a method, field or
+/// function follows.
 fn is_member(tokens: &[TokenTree]) -> bool {
     match tokens.last() {
         Some(TokenTree::Punct(sign)) => sign.as_char() == '.',
@@ -199,7 +200,7 @@ fn is_member(tokens: &[TokenTree]) -> bool {
     }
 }
 
-/// The name and content of `mod name { … }`.
+/// Returns name and content of `mod name { … }`.
 fn inline_module(tokens: &[TokenTree]) -> Option<(String, TokenStream)> {
     match tokens {
         [TokenTree::Ident(word), TokenTree::Ident(name), TokenTree::Group(group), ..] if *word == "mod" => {
@@ -209,14 +210,14 @@ fn inline_module(tokens: &[TokenTree]) -> Option<(String, TokenStream)> {
     }
 }
 
-/// Whether tokens end in `::`, so that what follows is not a path's begin.
+/// Returns `true` if the tokens end in `::`, so that no path begins behind them.
 fn is_joint(tokens: &[TokenTree]) -> bool {
     let is_colon = |token: &TokenTree| matches!(token, TokenTree::Punct(sign) if sign.as_char() == ':');
     tokens.len() >= 2 && tokens[tokens.len() - 2..].iter().all(is_colon)
 }
 
-/// The paths that begin with a name, which are several where they end in braces, each with what it is called from then
-/// on, and where the tokens go on.
+/// Returns the paths that begin with a name, several if they end in braces, each with its local
+/// name, and the position of the next token.
 fn read_path(tokens: &[TokenTree], at: usize, before: &[String]) -> (Vec<(Names, String)>, usize) {
     // In braces `self` is the module before them.
     let own = before.last().filter(|_| tokens[at].to_string() == "self");
@@ -241,7 +242,7 @@ fn read_path(tokens: &[TokenTree], at: usize, before: &[String]) -> (Vec<(Names,
     }
 }
 
-/// The name behind `as`.
+/// Returns the name behind `as`.
 fn renamed(tokens: &[TokenTree]) -> Option<String> {
     match tokens {
         [_, TokenTree::Ident(word), TokenTree::Ident(name), ..] if *word == "as" => Some(name.to_string()),
@@ -249,7 +250,7 @@ fn renamed(tokens: &[TokenTree]) -> Option<String> {
     }
 }
 
-/// What every module uses, itself apart.
+/// Returns the uses of every module, except of itself.
 pub fn imports(modules: &[Module]) -> Vec<Arrow> {
     let known: BTreeSet<Names> = modules.iter().map(|module| module.names.clone()).collect();
     let read = |module: &Module| {
@@ -275,9 +276,9 @@ pub fn imports(modules: &[Module]) -> Vec<Arrow> {
     modules.iter().zip(read).flat_map(uses).collect()
 }
 
-/// The module that declares what a path leads to, through the imports that modules on the way pass on.
+/// Returns the module that declares the target of a path, through re-exports on the way.
 fn declares(known: &BTreeSet<Names>, given: &BTreeMap<(Names, String), Names>, mut path: Names) -> Names {
-    // Imports of one name by another end; the bound is for those that do not compile.
+    // Imports of one name by another end; the bound is for code that does not compile.
     for _ in 0..8 {
         let owner = owner(known, path.clone());
         let Some(name) = path.get(owner.len()) else { break };
@@ -287,13 +288,14 @@ fn declares(known: &BTreeSet<Names>, given: &BTreeMap<(Names, String), Names>, m
     owner(known, path)
 }
 
-/// The module that a path leads into.
+/// Returns the module into which a path leads.
 fn owner(known: &BTreeSet<Names>, mut path: Names) -> Names {
     while !known.contains(&path) && path.pop().is_some() {}
     path
 }
 
-/// The arrows between modules that use each other, directly or by others: those of all circles.
+/// Returns the arrows between modules that use each other, directly or indirectly: those of all
+/// circles.
 pub fn circles(arrows: &[Arrow]) -> Vec<&Arrow> {
     let mut next: BTreeMap<&Names, BTreeSet<&Names>> = BTreeMap::new();
     for arrow in arrows {

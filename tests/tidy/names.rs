@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Each type and each trait has a name of its own: who finds it in one place has not to ask which one is meant in another.
+//! Each type and each trait has a unique name, so that a reader need not ask which one is meant.
 
 use crate::source::flat;
 use crate::tree::{Source, expect_none, rust};
@@ -8,7 +8,8 @@ use std::path::{Component, PathBuf};
 
 const DECLARE: [&str; 4] = ["struct", "enum", "trait", "union"];
 
-/// What a library or program declares, by name: in its macros and its unit tests, too.
+/// Returns the types that a library or program declares, by name, including its macros and unit
+/// tests.
 fn declared(sources: &[Source]) -> BTreeMap<String, Vec<String>> {
     let mut places: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for source in sources.iter().filter(|source| is_looked_at(source)) {
@@ -26,7 +27,7 @@ fn is_looked_at(source: &Source) -> bool {
     source.path.components().nth(2) == Some(Component::Normal("src".as_ref()))
 }
 
-/// Names that are declared more than once, with the places.
+/// Returns the names that are declared more than once, with their places.
 fn repeated(declared: BTreeMap<String, Vec<String>>) -> Vec<String> {
     let several = declared.into_iter().filter(|(_, places)| places.len() > 1);
     several.map(|(name, places)| format!("{name}: {}", places.join(", "))).collect()

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The rooms of the analysis: arrows point to earlier rooms only, and never in a circle.
+//! Rooms of the analysis: arrows point to earlier rooms only, and never in a circle.
 //!
-//! An arrow is what `imports` takes for one, in tests too. So is a call of a method that one file gives to another
-//! file's type, as in `recording.burst(tid, at)`: no import tells of it. Such a method is known by its name, and left
-//! out where several files have a function of that name.
+//! Arrows are those of `imports`, in tests too, and calls of a method that one file adds to another
+//! file's type, as in `recording.burst(tid, at)`, which need no import. Such a method is known by
+//! its name, and omitted if several files have a function of that name.
 
 use crate::imports::{Arrow, Module, Names, circles, imports};
 use crate::tree::{Source, expect_none, rust};
@@ -14,12 +14,13 @@ use std::sync::LazyLock;
 
 const SOURCES: &str = "crates/analysis/src";
 
-/// The rooms in their order. Each may use those before it.
+/// The rooms in order. Each may use those before it.
 const ROOMS: [&str; 6] = ["decode", "timeline", "join", "explain", "verdict", "scene"];
-/// Modules of the crate's root that all rooms may use. The root itself uses all and is used by none.
+/// Modules of the crate's root that all rooms may use. The root itself uses all rooms, and none
+/// uses it.
 const GROUND: [&str; 2] = ["error", "model"];
 
-/// What every module uses, itself apart.
+/// Returns the uses of every module, except of itself.
 fn arrows(modules: &[Module]) -> Vec<Arrow> {
     let given = given_methods(modules);
     let called = |module: &Module| {
@@ -33,7 +34,7 @@ fn arrows(modules: &[Module]) -> Vec<Arrow> {
     imports(modules).into_iter().chain(modules.iter().flat_map(called)).collect()
 }
 
-/// Methods that a module gives to a type which another one declares, by name.
+/// Returns the methods that a module adds to a type of another one, by name.
 fn given_methods(modules: &[Module]) -> BTreeMap<String, Names> {
     let mut types: BTreeMap<String, &Names> = BTreeMap::new();
     let mut methods: Vec<(String, String, &Names)> = Vec::new();
@@ -74,7 +75,7 @@ fn method_names(item: &syn::ItemImpl) -> Vec<String> {
     item.items.iter().filter_map(name).collect()
 }
 
-/// Names behind a dot and before a parenthesis, with their lines.
+/// Returns the names between a dot and a parenthesis, with their lines.
 fn method_calls(tokens: TokenStream, calls: &mut Vec<(String, usize)>) {
     let tokens: Vec<TokenTree> = tokens.into_iter().collect();
     for window in tokens.windows(3) {
@@ -91,19 +92,19 @@ fn method_calls(tokens: TokenStream, calls: &mut Vec<(String, usize)>) {
     }
 }
 
-/// The place of a module in the order: the ground, then the rooms, then the root.
+/// Returns the rank of a module: the ground, then the rooms, then the root.
 fn rank(names: &[String]) -> Option<usize> {
     let Some(first) = names.first() else { return Some(ROOMS.len() + 1) };
     let room = ROOMS.iter().position(|room| room == first).map(|index| index + 1);
     room.or(GROUND.contains(&first.as_str()).then_some(0))
 }
 
-/// Arrows into a later room.
+/// Returns the arrows into a later room.
 fn upward(arrows: &[Arrow]) -> Vec<String> {
     arrows.iter().filter(|arrow| rank(&arrow.to) > rank(&arrow.from)).map(Arrow::text).collect()
 }
 
-/// The arrows of all circles, told.
+/// Formats the arrows of all circles.
 fn told_circles(arrows: &[Arrow]) -> Vec<String> {
     circles(arrows).into_iter().map(Arrow::text).collect()
 }
@@ -114,7 +115,7 @@ fn analysis() -> Vec<Module> {
     modules
 }
 
-/// The arrows between all modules of the analysis.
+/// Returns the arrows between all modules of the analysis.
 fn own_arrows() -> &'static [Arrow] {
     static ARROWS: LazyLock<Vec<Arrow>> = LazyLock::new(|| arrows(&analysis()));
     &ARROWS
@@ -137,7 +138,7 @@ fn the_analysis_has_no_import_circle() {
     expect_none(told_circles(own_arrows()), "modules use each other in a circle");
 }
 
-/// Arrows of files that exist in this test only.
+/// Returns the arrows of files that exist only in this test.
 fn planted(files: &[(&str, &str)]) -> Vec<Arrow> {
     let source =
         |(path, text): &(&str, &str)| Source { path: PathBuf::from(SOURCES).join(path), text: (*text).to_owned() };

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What docs/security.md promises is tested.
+//! The promises of docs/security.md are tested.
 
 use crate::tree::{expect_none, root, text};
 
-/// What stands between backquotes in the last column of a table's line.
+/// Returns the names in backquotes in the last column of a table row.
 fn named(line: &str) -> Vec<&str> {
     let last = line.trim_end_matches('|').rsplit('|').next().unwrap_or_default();
     last.split('`').skip(1).step_by(2).collect()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Rules about what stands in the Rust files, read as syntax.
+//! Rules about the contents of the Rust files, parsed as syntax.
 
 use crate::tree::{PURE, Source, expect_none, rust};
 use proc_macro2::{Span, TokenStream, TokenTree};
@@ -8,11 +8,11 @@ use syn::spanned::Spanned;
 use syn::visit::Visit;
 
 const MAX_FUNCTION_LINES: usize = 70;
-/// Bars for all functions together.
+/// Limits over all functions together.
 const MEDIAN_LINES: usize = 8;
 const NINTH_DECILE_LINES: usize = 30;
 
-/// What reaches outside the process, or looks at a clock; random numbers without a seed do.
+/// Paths that reach outside the process or read a clock, including random numbers without a seed.
 const OUTSIDE: [&str; 12] = [
     "std::env",
     "std::fs",
@@ -27,26 +27,26 @@ const OUTSIDE: [&str; 12] = [
     "std::time::SystemTime",
     "fastrand",
 ];
-/// Below those, what is only a value.
+/// Exceptions that are only values.
 const VALUES: [&str; 5] =
     ["std::net::IpAddr", "std::net::Ipv4Addr", "std::net::Ipv6Addr", "std::net::SocketAddr", "fastrand::Rng"];
-/// Files and folders of `bench` that make tables and plots of what was measured.
+/// Files and folders of `bench` that draw tables and plots.
 const DRAWN_BY: [&str; 3] = ["table.rs", "table", "chart.rs"];
 /// Macros that print.
 const PRINTERS: [&str; 5] = ["print", "println", "eprint", "eprintln", "dbg"];
 
-/// What a walk over one file finds.
+/// Findings of a walk over one file.
 #[derive(Default)]
 struct Finds {
     /// Name, first line and number of lines of each function.
     functions: Vec<(String, usize, usize)>,
-    /// Paths, with those of `use` trees spelled out.
+    /// Paths, with `use` trees expanded.
     paths: Vec<(String, usize)>,
     macros: Vec<(String, usize)>,
     unwraps: Vec<usize>,
     ignored: Vec<usize>,
     glob_exports: Vec<usize>,
-    /// How deep in test code the walk is.
+    /// Nesting depth in test code.
     in_tests: usize,
 }
 
@@ -67,7 +67,7 @@ impl Finds {
         self.functions.push((name.to_string(), first, last + 1 - first));
     }
 
-    /// Whether paths, macros and unwraps are to be noted here.
+    /// Returns `true` if paths, macros and unwraps are recorded here.
     fn counts(&self) -> bool {
         self.in_tests == 0
     }
@@ -96,7 +96,7 @@ impl Finds {
         }
     }
 
-    /// Looks into a macro's arguments, which are no syntax yet.
+    /// Scans a macro's arguments, which are not parsed as syntax.
     fn tokens(&mut self, tokens: TokenStream) {
         let text: Vec<(String, usize)> = flat(tokens);
         for window in text.windows(3) {
@@ -111,7 +111,7 @@ fn names_test(meta: &syn::Meta) -> bool {
     matches!(meta, syn::Meta::List(list) if list.tokens.to_string() == "test")
 }
 
-/// Tokens in a row, with the opening sign of each group.
+/// Flattens tokens, with the opening delimiter of each group.
 pub fn flat(tokens: TokenStream) -> Vec<(String, usize)> {
     let mut out = Vec::new();
     for token in tokens {
@@ -195,7 +195,7 @@ impl<'ast> Visit<'ast> for Finds {
     }
 }
 
-/// All Rust files, each with what the walk over it finds.
+/// Returns all Rust files with the findings in each.
 fn walks() -> &'static [(Source, Finds)] {
     static WALKS: LazyLock<Vec<(Source, Finds)>> = LazyLock::new(|| {
         let walked = |source: Source| {
@@ -207,7 +207,7 @@ fn walks() -> &'static [(Source, Finds)] {
     &WALKS
 }
 
-/// Collects from every Rust file what `find` picks from its walk.
+/// Collects from every Rust file the parts that `find` selects.
 fn gather(find: impl Fn(&Finds) -> Vec<(usize, String)>) -> Vec<String> {
     let of = |(source, finds): &(Source, Finds)| -> Vec<String> {
         find(finds).into_iter().map(|(at, what)| format!("{} {what}", source.at(at))).collect()
@@ -250,7 +250,8 @@ fn nothing_is_exported_by_glob() {
     expect_none(gather(|finds| bare(&finds.glob_exports)), "name what is exported");
 }
 
-/// The files of the pure crates, without their tests and build scripts; and what benchmarks draw from figures.
+/// Returns the files of the pure crates without their tests and build scripts, and the drawing code
+/// of the benchmarks.
 fn pure_walks() -> impl Iterator<Item = &'static (Source, Finds)> {
     let pure = |source: &Source| source.crate_name().is_some_and(|name| PURE.contains(&name)) && !source.is_test();
     let draws = |source: &Source| source.crate_name() == Some("bench") && source.path.iter().any(is_drawn_by);

@@ -1,33 +1,33 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The files of the workspace, found and read.
+//! Finds and reads the files of the workspace.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-/// Crates that take values and give values, and nothing else.
+/// Crates of pure functions, without I/O.
 pub const PURE: [&str; 5] = ["record", "analysis", "measure", "report", "policy"];
 
-/// One file of source text.
+/// A source file.
 #[derive(Clone)]
 pub struct Source {
-    /// Relative to the workspace.
+    /// Path relative to the workspace.
     pub path: PathBuf,
     pub text: String,
 }
 
 impl Source {
-    /// The file's place in messages.
+    /// Position for messages.
     pub fn at(&self, line: usize) -> String {
         format!("{}:{line}", self.path.display())
     }
 
-    /// The crate's directory name, where the file belongs to one.
+    /// Directory name of the crate, if the file belongs to one.
     pub fn crate_name(&self) -> Option<&str> {
         self.path.strip_prefix("crates").ok()?.iter().next()?.to_str()
     }
 
-    /// Lies in a directory of tests, so all of it is test code.
+    /// Returns `true` if the file is in a directory of tests, so that all of it is test code.
     pub fn is_test(&self) -> bool {
         self.path.iter().any(|part| part == "tests" || part == "fuzz")
     }
@@ -37,18 +37,18 @@ impl Source {
     }
 }
 
-/// The workspace's directory, or another tree of it, of which `scripts/count-code` wants to know the same.
+/// Returns the workspace's directory, or another tree that `scripts/count-code` inspects.
 pub fn root() -> PathBuf {
     let own = || Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("this package lies in the workspace").to_owned();
     std::env::var_os("TIPME_TREE").map_or_else(own, PathBuf::from)
 }
 
-/// The text of a file that must be there.
+/// Returns the text of a file that must exist.
 pub fn text(path: &str) -> String {
     fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// All source files: Rust, C, scripts, build rules.
+/// Returns all source files: Rust, C, scripts, build rules.
 pub fn sources() -> Vec<Source> {
     static SOURCES: LazyLock<Vec<Source>> = LazyLock::new(read_sources);
     SOURCES.clone()
@@ -67,12 +67,12 @@ fn read_sources() -> Vec<Source> {
     sources
 }
 
-/// The Rust files among [`sources`].
+/// Returns the Rust files among [`sources`].
 pub fn rust() -> Vec<Source> {
     sources().into_iter().filter(|source| source.has_ending(&["rs"])).collect()
 }
 
-/// Fails with a list of what was found, if anything was.
+/// Fails with a list of the findings, if there are any.
 pub fn expect_none(found: Vec<String>, rule: &str) {
     assert!(found.is_empty(), "{rule}:\n  {}", found.join("\n  "));
 }
@@ -82,7 +82,7 @@ fn is_script(source: &Source) -> bool {
 }
 
 fn read(path: PathBuf) -> Option<Source> {
-    // Files that are not text are no source files.
+    // Files that are not text are not source files.
     let text = fs::read_to_string(&path).ok()?;
     Some(Source { path: path.strip_prefix(root()).ok()?.to_owned(), text })
 }

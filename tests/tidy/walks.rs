@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The walks in ARCHITECTURE.md lead through functions that exist.
+//! The walks in ARCHITECTURE.md lead through existing functions.
 
 use crate::tree::{expect_none, root, text};
 
-/// What stands between backquotes in a line.
+/// Returns the parts of a line in backquotes.
 fn quoted(line: &str) -> impl Iterator<Item = &str> {
     line.split('`').skip(1).step_by(2)
 }
 
-/// A step: its number in the walk, whether words lead to its first function, and the files and functions that it names.
+/// A step: its number in the walk, whether text leads to its first function, and the files and
+/// functions that it names.
 struct Step<'a> {
     number: u32,
     told: bool,
@@ -30,25 +31,25 @@ impl<'a> Step<'a> {
     }
 }
 
-/// The lines of the walks, with their numbers in the document.
+/// Returns the steps of the walks, with their lines in the document.
 fn steps(document: &str) -> Vec<(usize, Step<'_>)> {
     let lines = document.lines().enumerate().skip_while(|(_, line)| *line != "## Four walks").skip(1);
     let lines = lines.take_while(|(_, line)| !line.starts_with("## "));
     lines.filter_map(|(at, line)| Some((at + 1, Step::of(line)?))).collect()
 }
 
-/// A file of a crate without its tests.
+/// Returns a crate's file without its tests.
 fn code(name: &str) -> Option<String> {
     let text = std::fs::read_to_string(root().join("crates").join(name)).ok()?;
     Some(text.split("#[cfg(test)]").next().unwrap_or_default().to_owned())
 }
 
-/// Whether a function of Rust, or of a kernel program in C, is declared in a file.
+/// Returns `true` if a file declares a function of Rust, or of a kernel program in C.
 fn declares(file: &str, function: &str) -> bool {
     ["fn {}(", "fn {}<", "int {}(", "void {}("].iter().any(|form| file.contains(&form.replace("{}", function)))
 }
 
-/// What a step names that is not there.
+/// Returns the names in a step that do not exist.
 fn missing(step: &Step) -> Vec<String> {
     let (mut file, mut found) = (None, Vec::new());
     for name in &step.names {
@@ -63,7 +64,7 @@ fn missing(step: &Step) -> Vec<String> {
     found
 }
 
-/// Whether a function is called in a file: by its name, which is no declaration.
+/// Returns `true` if a file calls the function: by its name outside a declaration.
 fn calls(file: &str, function: &str) -> bool {
     let called = |at: usize| !file[..at].ends_with("fn ");
     let bounded = |at: usize| !file[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_');
@@ -72,7 +73,7 @@ fn calls(file: &str, function: &str) -> bool {
     ends.any(|rest| !rest.starts_with(|c: char| c.is_alphanumeric() || c == '_'))
 }
 
-/// The first functions of steps that nothing before them in their walk calls, with their lines.
+/// Returns the first functions of steps that no earlier step of their walk calls, with their lines.
 fn uncalled(steps: &[(usize, Step<'_>)]) -> Vec<(usize, String)> {
     let (mut before, mut found): (Vec<String>, Vec<(usize, String)>) = Default::default();
     for (at, step) in steps {

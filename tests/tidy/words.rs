@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Words that are not used, since the field has its own: each with the one to use. `docs/glossary.md` explains those.
+//! Banned words, for which the field has its own, each with its replacement. `docs/glossary.md`
+//! explains the replacements.
 
 use crate::tree::{Source, expect_none, root, rust, sources};
 use proc_macro2::{TokenStream, TokenTree};
 use std::path::Path;
 
-/// A word, or some words in a row, what to write in its place, and what a line must hold for its ordinary meaning.
+/// A word or phrase, its replacement, and words on the same line that allow its ordinary meaning.
 type Banned = (&'static str, &'static str, &'static [&'static str]);
 
-/// Not used in names, comments, messages and documents.
+/// Banned in names, comments, messages and documents.
 const WORDS: [Banned; 51] = [
     ("anew", "again; restarted, rewritten", &[]),
     ("birth", "fork", &[]),
@@ -63,7 +64,7 @@ const WORDS: [Banned; 51] = [
     ("yards", "trial sites", &[]),
 ];
 
-/// Not used in names, though they have their place in sentences.
+/// Banned in names only.
 const NAMES: [Banned; 6] = [
     ("churn", "spin", &[]),
     ("door", "file, socket", &[]),
@@ -73,7 +74,8 @@ const NAMES: [Banned; 6] = [
     ("warmth", "prefetch", &[]),
 ];
 
-/// The words of a line, in lower case and apart by single spaces, with one before and after; names are taken apart.
+/// Returns the words of a line in lower case, separated and surrounded by single spaces; names are
+/// split.
 fn words(line: &str) -> String {
     let mut words = String::from(" ");
     let mut before = ' ';
@@ -93,10 +95,10 @@ fn words(line: &str) -> String {
     words
 }
 
-/// What a line must not hold, and what to write in its place.
+/// Returns the banned words of a line, with their replacements.
 fn complaints(line: &str, banned: &[Banned]) -> Vec<String> {
     let words = words(line);
-    // Few lines have the letters of one: only for those the word is looked for.
+    // Few lines contain these letters at all: only those are checked for the word.
     let is_used = |(word, _, ordinary): &&Banned| {
         words.contains(word)
             && words.contains(&format!(" {word} "))
@@ -114,7 +116,7 @@ fn lines_of(source: &Source, banned: &[Banned]) -> Vec<String> {
         .collect()
 }
 
-/// The documents that people read; results are as they were measured.
+/// Returns the documents for readers; results stay as they were measured.
 fn documents() -> Vec<Source> {
     let listed = std::fs::read_dir(root().join("docs")).expect("there are documents").flatten();
     let paths = listed.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|ending| ending == "md"));
@@ -127,7 +129,7 @@ fn documents() -> Vec<Source> {
     paths.map(read).collect()
 }
 
-/// The names in a Rust file with their lines; text in quotes and comments are none.
+/// Collects the names in a Rust file with their lines, without string literals and comments.
 fn names(tokens: TokenStream, found: &mut Vec<(String, usize)>) {
     for token in tokens {
         match token {

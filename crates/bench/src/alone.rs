@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One measurement at a time on this machine, be it a fault, a benchmark or a script: two would delay each other.
+//! Serializes faults, benchmarks and scripts on this machine: two at a time would delay each other.
 
 use crate::interrupt::InterruptFlag;
 use crate::progress::ProgressListener;
@@ -10,22 +10,22 @@ use std::fs::File;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// How long another one may take.
+/// Maximum wait for another measurement.
 const TIMEOUT: Duration = Duration::from_secs(300);
-/// Waits of a measurement, one after the other, at most.
+/// Maximum number of consecutive waits of one measurement.
 const WAITS_MAX: u32 = 6;
-/// How long all of them take.
+/// Maximum total time of those waits.
 pub(crate) const OTHERS_MAX: Duration = TIMEOUT.saturating_mul(WAITS_MAX);
 
-/// The right to disturb the machine; given back when dropped.
+/// Exclusive right to disturb the machine; released on drop.
 pub struct MachineLock {
     _lock: File,
 }
 
 impl MachineLock {
-    /// Waits until no other process has the right, at most for five minutes.
+    /// Waits up to five minutes until no other process holds the lock.
     ///
-    /// `waiting` is called once where there is a wait.
+    /// Calls `waiting` once if it has to wait.
     pub fn wait(interrupt: &InterruptFlag, waiting: impl FnOnce()) -> Result<MachineLock> {
         let path = Path::new("/tmp/tipme-fault.lock");
         let open = File::options().create(true).append(true).open(path);
@@ -46,7 +46,8 @@ impl MachineLock {
         Ok(MachineLock { _lock: lock })
     }
 
-    /// The same for a measurement, which waits somewhat longer than tests do: many short ones may come before.
+    /// Waits like [`MachineLock::wait`], but longer: a measurement may be queued behind many short
+    /// tests.
     pub(crate) fn wait_in_turn(interrupt: &InterruptFlag, progress: &mut dyn ProgressListener) -> Result<MachineLock> {
         let mut wait =
             || MachineLock::wait(interrupt, || progress.line("waiting for another measurement or test to end"));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The arms of a comparison beside a load: nothing done, the manager, and what others do instead.
+//! Arms of a comparison beside a load: unmanaged, managed, and the usual alternatives to a manager.
 //!
-//! They are measured in turns in one run, since a machine is not the same from one minute to the next: in each block
-//! every arm has its turn, and each second block goes through them backwards.
+//! One run measures all arms in turns, because a machine changes from one minute to the next. Each
+//! arm has one turn in each block, and every second block runs backwards.
 
 mod chart;
 mod figures;
@@ -35,11 +35,12 @@ use serde::Serialize;
 use std::ops::Add;
 use std::time::Duration;
 
-/// A load runs for so long before anything is measured beside it: longer than the manager takes to see it where CPUs were free before.
+/// Time for which a load runs before anything is measured beside it. The manager needs less to
+/// detect the load on CPUs that were free before.
 pub(crate) const SETTLING: Duration = Duration::from_secs(2);
-/// What `nice` without a number would not do: as far back as niceness goes.
+/// Largest nice value; `nice` without a number uses less.
 const NICE_MOST: i32 = 19;
-/// The strength of a manager that does nothing.
+/// Strength of a manager that does nothing.
 const STRENGTH_NONE: &str = "off";
 
 /// What is done for the user beside a load.
@@ -64,10 +65,10 @@ pub enum Arm {
 }
 
 impl Arm {
-    /// What others do instead of managing.
+    /// Usual alternatives to a manager.
     pub(crate) const ALTERNATIVES: [Arm; 5] = [Arm::Nice19, Arm::Autogroup, Arm::Weight, Arm::IdleIo, Arm::Limit];
 
-    /// Why it cannot be measured on this machine; `None` where it can.
+    /// Returns the reason why the arm cannot be measured on this machine, if any.
     pub(crate) fn lacks(self) -> Option<String> {
         match self {
             Arm::Weight => lacks_unified("cpu"),
@@ -81,12 +82,12 @@ impl Arm {
     }
 }
 
-/// Why a load cannot be put behind a benchmark of such niceness.
+/// Returns the reason why a load cannot get a worse nice value than this benchmark, if any.
 fn lacks_niceness(own: i32) -> Option<String> {
     (own >= NICE_MOST).then(|| format!("the benchmark itself runs at niceness {own}; start it without nice"))
 }
 
-/// One turn: an arm beside a load of some level, 0 for none.
+/// One measurement of an arm beside a load; level 0 means no load.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct ArmTurn {
     pub level: u32,
@@ -94,17 +95,17 @@ pub struct ArmTurn {
 }
 
 impl ArmTurn {
-    /// Nothing runs beside, and nothing is done.
+    /// No load and no management.
     pub(crate) const UNLOADED: ArmTurn = ArmTurn { level: 0, arm: Arm::Unmanaged };
 
-    /// What it takes beside measuring.
+    /// Returns the time that the turn takes in addition to the measurement.
     pub(crate) fn around(self) -> DurationEstimate {
         let managed = (self.arm == Arm::Managed).then_some(BenchManager::ESTIMATE);
         let loaded = (self.level > 0).then_some(RunningLoad::ESTIMATE);
         managed.into_iter().chain(loaded).fold(DurationEstimate::new(SETTLING, SETTLING), DurationEstimate::add)
     }
 
-    /// In words.
+    /// Name of the turn for output.
     pub fn name(self) -> String {
         match self {
             ArmTurn::UNLOADED => "unloaded".to_owned(),
@@ -114,29 +115,29 @@ impl ArmTurn {
     }
 }
 
-/// What is compared.
+/// Arms, load and repetitions of a comparison.
 #[derive(Clone, Debug)]
 pub struct ArmComparison {
-    /// Levels of the load; 0 is always among what is measured.
+    /// Levels of the load; level 0 is always measured too.
     pub levels: Vec<u32>,
     pub managed: bool,
-    /// Alternatives to the manager; those that this machine lacks are left out.
+    /// Alternatives to the manager; those that this machine lacks are omitted.
     pub against: Vec<Arm>,
     pub blocks: usize,
     pub kind: LoadKind,
     pub pages: Pages,
-    /// Memory of the load at its highest level; lower ones have less in proportion.
+    /// Memory of the load at its highest level; lower levels use proportionally less.
     pub memory: u64,
     /// Sessions over which the load is spread.
     pub sessions: u32,
-    /// Whether display, terminal and each session of the load are in units of systemd of their own.
+    /// Runs the display, the terminal and each session of the load in systemd units of their own.
     pub units: bool,
     pub manager: ManagerProgram,
     pub launcher: WorkerLauncher,
 }
 
 impl ArmComparison {
-    /// Fails with what cannot be compared.
+    /// Fails if the comparison is not possible or makes no sense.
     pub fn check(&self) -> Result<()> {
         ensure!(!self.levels.is_empty(), "no load is given");
         let most = self.level_max();
@@ -147,7 +148,7 @@ impl ArmComparison {
         self.check_arms()
     }
 
-    /// Fails where an arm does nothing that the unmanaged one does not.
+    /// Fails if an arm would be the same as the unmanaged one.
     fn check_arms(&self) -> Result<()> {
         let idle = self.managed && self.manager.strength.as_deref() == Some(STRENGTH_NONE);
         ensure!(!idle, "a manager of strength \"{STRENGTH_NONE}\" does nothing; choose another --strength");
@@ -171,7 +172,7 @@ impl ArmComparison {
         Ok(())
     }
 
-    /// Whether an arm does anything beside such a load.
+    /// Returns `true` if the arm changes anything beside a load of this level.
     fn differs(&self, arm: Arm, level: u32) -> bool {
         match arm {
             Arm::Unmanaged | Arm::Managed => true,
@@ -180,18 +181,17 @@ impl ArmComparison {
         }
     }
 
-    /// How long all turns take, each of which measures for so long.
+    /// Returns the duration of all turns, given that of the measurement in each turn.
     pub fn estimate(&self, measured: DurationEstimate) -> DurationEstimate {
         let turns = self.turns(0).into_iter().map(|turn| measured + turn.around());
         PrivateSession::ESTIMATE + turns.fold(DurationEstimate::default(), DurationEstimate::add) * self.blocks
     }
 
-    /// The highest level.
     pub(crate) fn level_max(&self) -> u32 {
         self.levels.iter().copied().max().unwrap_or_default()
     }
 
-    /// Arms beside a load, in order.
+    /// Returns the arms to measure beside a load, in order.
     pub(crate) fn arms(&self) -> Vec<Arm> {
         let managed = self.managed.then_some(Arm::Managed);
         let mut arms = vec![Arm::Unmanaged];
@@ -201,7 +201,7 @@ impl ArmComparison {
         arms
     }
 
-    /// The turns of one block: those that differ. Alternatives to the manager act on the load only.
+    /// Returns the distinct turns of one block. Alternatives to the manager need a load.
     pub fn turns(&self, block: usize) -> Vec<ArmTurn> {
         let arms = self.arms();
         let mut turns = vec![ArmTurn::UNLOADED];
@@ -217,7 +217,6 @@ impl ArmComparison {
         turns
     }
 
-    /// The load of a turn.
     pub(crate) fn load(&self, turn: ArmTurn, time: Duration, speed: Speed) -> LoadOptions {
         let nice = if turn.arm == Arm::Nice19 { NICE_MOST } else { 0 };
         let sessions = if turn.arm == Arm::Autogroup { 1 } else { self.sessions };
@@ -227,7 +226,7 @@ impl ArmComparison {
         LoadOptions { pages: self.pages, memory, sessions, units: self.units, nice, idle_io, ..usual }
     }
 
-    /// Where the load's processes are in the arms that do not move them, in words.
+    /// Describes where the load's processes run in the arms that do not move them.
     pub fn place(&self) -> String {
         let turn = ArmTurn { level: self.level_max(), arm: Arm::Unmanaged };
         let place = self.load(turn, Duration::ZERO, Speed::NONE).place();
@@ -241,7 +240,7 @@ impl ArmComparison {
         format!("the load's processes are {place}; {shared}")
     }
 
-    /// Bytes of the load at its highest level.
+    /// Memory of the load at its highest level, in bytes.
     pub(crate) fn load_bytes(&self) -> u64 {
         let turn = ArmTurn { level: self.level_max(), arm: Arm::Unmanaged };
         let options = self.load(turn, Duration::ZERO, Speed::NONE);
@@ -249,16 +248,16 @@ impl ArmComparison {
     }
 }
 
-/// Said where those who type and watch may not have real-time priority.
+/// Warning that the typing and watching threads have no real-time priority.
 pub(crate) const NOT_STEADY: &str = "real-time priority is not allowed: what types and watches may be late by itself; run it as root, or raise the limit \
      of real-time priority (ulimit -r)";
 
-/// Whether those who type and watch may have real-time priority.
+/// Returns `true` if the typing and watching threads can have real-time priority.
 pub(crate) fn is_steady() -> bool {
     Priority::may_be_realtime()
 }
 
-/// Whether each session has a share of CPU time of its own, whatever the niceness of its processes.
+/// Returns `true` if each session gets its own share of CPU time, regardless of nice values.
 fn autogroup_enabled() -> bool {
     std::fs::read_to_string("/proc/sys/kernel/sched_autogroup_enabled").is_ok_and(|enabled| enabled.trim() == "1")
 }

@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Options that several verbs have, and values of options: an enum that derives `ValueEnum` has its names and what help
-//! tells of them beside its variants.
+//! Parsers for options shared by several verbs. An enum that derives `ValueEnum` has the names and
+//! help of its values beside its variants.
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 
-/// A value of an option as it is named on the command line and in results.
+/// Returns the name of an option's value on the command line and in results.
 pub fn name(value: &impl ValueEnum) -> String {
     value.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
 }
 
-/// One of these values, by its name.
+/// Parses one of these values by its name.
 pub(crate) fn one_of<T: ValueEnum + Send + Sync + 'static>(values: &'static [T]) -> impl TypedValueParser<Value = T> {
     let names = PossibleValuesParser::new(values.iter().filter_map(ValueEnum::to_possible_value));
     names.try_map(|name| T::from_str(&name, false))
 }
 
-/// One of these values, or all of them; what a value is called and told of stands in the library that has it.
+/// Parses one of these values, or "all". Names and help come from the library that defines the
+/// values.
 pub(crate) fn one_or_all<T: Sync>(
     all: &'static [T],
     told: fn(&T) -> Option<PossibleValue>,
@@ -48,7 +49,7 @@ impl ResultFiles {
     }
 }
 
-/// How often something is measured: one to a hundred times.
+/// Parses the number of repetitions, from 1 to 100.
 pub fn repeats(text: &str) -> Result<usize, String> {
     text.parse().ok().filter(|count| (1..=100).contains(count)).ok_or_else(|| "a number from 1 to 100".to_owned())
 }

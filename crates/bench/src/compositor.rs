@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A compositor of Wayland to type at: a private one without a screen, or one that runs on this machine.
+//! Wayland compositor to type at: a private one without a screen, or one that already runs.
 //!
-//! Nobody modified it, nor the terminal in it. A private compositor runs without any rights, in a user name space of its
-//! own: sway starts neither as root nor need it be. At one that runs, everything that can be typed at runs as its user.
+//! Compositor and terminal are unmodified. A private compositor runs without privileges, in a user
+//! name space of its own: sway does not start as root and need not. On a running compositor, all
+//! programs to type at run as its user.
 
 use crate::process::ProcessGroup;
 use crate::screen::TerminalScreen;
@@ -24,27 +25,27 @@ use tipme_desktop::hotkeys::Chord;
 use tipme_desktop::inject::{Pace, Typist};
 use tipme_desktop::server::find_compositors;
 
-/// How often it is looked whether a program is ready.
+/// Interval between checks for a program to be ready.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// A screen that does not exist, and nothing but the terminal on it.
+/// Configuration with a virtual screen and nothing but the terminal on it.
 const CONFIGURATION: &str = "output HEADLESS-1 resolution 800x600\nxwayland disable\n";
 
-/// What tells sway to have neither screen nor graphics card nor input devices.
+/// Environment in which sway uses no screen, graphics card or input devices.
 const HEADLESS: [(&str, &str); 3] =
     [("WLR_BACKENDS", "headless"), ("WLR_LIBINPUT_NO_DEVICES", "1"), ("WLR_RENDERER", "pixman")];
 
-/// Numbers of displays that sway tries, one after the other.
+/// Display numbers that sway tries in sequence.
 const NUMBERS: RangeInclusive<u32> = 1..=32;
 
-/// Pressed until the terminal has the focus: it does nothing where that goes elsewhere.
+/// Key pressed until the terminal has the focus; it does nothing in other windows.
 const HARMLESS: &str = "left";
 
-/// From one press of it to the next.
+/// Interval between these presses.
 const PRESS_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Run on the terminal: waits for a key, says so by the file 1, drops what is typed until a pause, and becomes the program
-/// behind it.
+/// Script on the terminal: waits for a key, reports it by the file 1, drops further input until a
+/// pause, and executes the program that follows.
 const AWAIT_KEY: &str = r#"file=$1
 shift
 IFS= read -rsn1
@@ -53,7 +54,7 @@ while IFS= read -rsn1 -t 0.3; do :; done
 exec "$@"
 "#;
 
-/// A compositor, for as long as the value lives; one that runs is left as it is.
+/// A private compositor, which ends with the value, or a running one, which is left as it is.
 pub struct Compositor {
     socket: PathBuf,
     owner: CompositorOwner,
@@ -64,7 +65,7 @@ pub struct Compositor {
 }
 
 impl Compositor {
-    /// Starts a private one; fails with what is missing, or after a minute.
+    /// Starts a private compositor; fails if something is missing, or after a minute.
     pub fn start(options: SessionOptions) -> Result<Compositor> {
         require(&["sway", "foot", "bash", "unshare"])?;
         let folder = folder()?;
@@ -73,8 +74,8 @@ impl Compositor {
         Ok(Compositor { socket, owner, options, terminal: None, _server: Some(server), folder })
     }
 
-    /// Uses one that runs, by the path or the name of its socket, such as `wayland-0`. The terminal there belongs to who
-    /// runs the compositor.
+    /// Connects to a running compositor, by the path or the name of its socket, such as
+    /// `wayland-0`. Its terminal runs as the user of the compositor.
     pub fn running(name: &str, options: SessionOptions) -> Result<Compositor> {
         require(&["foot", "bash", "setpriv"])?;
         let socket = compositor::socket(name)?;
@@ -85,17 +86,18 @@ impl Compositor {
         Ok(new)
     }
 
-    /// The process that listens at its socket.
+    /// Process that listens at its socket.
     pub fn pid(&self) -> u32 {
         self.owner.pid
     }
 
-    /// Opens a terminal that runs `program`, and waits until keys of `typist` arrive there; it ends with the value.
+    /// Opens a terminal that runs `program`, and waits until keys of `typist` arrive there. The
+    /// terminal ends with the returned value.
     ///
     /// `prefix` is put before the terminal's own command, for instance to enter a name space.
     pub fn open(&self, typist: &mut Typist, prefix: &[OsString], program: &[OsString]) -> Result<ProcessGroup> {
         let arrived = self.home().join("key-arrived");
-        // One of a terminal before is not to be taken for this one's.
+        // Left by an earlier terminal.
         let _ = std::fs::remove_file(&arrived);
         let mut terminal =
             ProcessGroup::start("the terminal", self.terminal(prefix, program, &arrived)?, self.options.cpu)?;
@@ -118,12 +120,12 @@ impl Compositor {
         Ok(command)
     }
 
-    /// What belongs to who runs the compositor: nothing in it is looked at but whether it is there.
+    /// Folder of the compositor's user; this process only checks that files exist in it.
     fn home(&self) -> PathBuf {
         home(self.folder.path())
     }
 
-    /// Words before a command that is to run as who runs the compositor.
+    /// Prefix of a command that runs as the user of the compositor.
     pub(crate) fn as_owner(&self) -> Vec<OsString> {
         let (user_word, group_word) = (self.owner.user.to_string(), self.owner.group.to_string());
         let drop = ["setpriv", "--reuid", &user_word, "--regid", &group_word, "--clear-groups"];
@@ -131,7 +133,7 @@ impl Compositor {
         if self.owner.user == geteuid().as_raw() { Vec::new() } else { words.map(OsString::from).collect() }
     }
 
-    /// Gives a folder that nobody else can get into yet, with what is in it, to who runs the compositor.
+    /// Gives a folder that is still private, with its contents, to the user of the compositor.
     pub(crate) fn give(&self, path: &Path) -> Result<()> {
         let failed = || format!("cannot give {} to the user", path.display());
         if path.is_dir() {
@@ -142,7 +144,8 @@ impl Compositor {
         chown(path, Some(self.owner.user), Some(self.owner.group)).with_context(failed)
     }
 
-    /// Presses a key until the program on the terminal has read it: then the terminal is there and has the focus.
+    /// Presses a key until the program on the terminal has read it: then the terminal is open and
+    /// focused.
     fn wait_for_keys(&self, terminal: &mut ProcessGroup, typist: &mut Typist, arrived: &Path) -> Result<()> {
         let key: Chord = HARMLESS.parse()?;
         let deadline = Instant::now() + START_TIMEOUT;
@@ -210,7 +213,7 @@ impl TerminalScreen for Compositor {
     }
 }
 
-/// Why nothing can be timed on a compositor of this name whose screen tells nothing.
+/// Explains why nothing can be timed on a compositor without display events.
 pub(crate) fn untold(name: &str) -> String {
     format!(
         "{name} does not tell when it shows something: it has no zwlr_screencopy_v1, as sway has; try a private \
@@ -218,7 +221,7 @@ pub(crate) fn untold(name: &str) -> String {
     )
 }
 
-/// A folder with a home in it, readable by its owner only.
+/// Makes a folder with a home in it, readable by its owner only.
 fn folder() -> Result<TempDir> {
     let folder = tempfile::Builder::new().prefix("tipme-session-").tempdir().context("cannot make a folder")?;
     std::fs::create_dir(home(folder.path())).context("cannot make a folder")?;
@@ -230,7 +233,7 @@ fn home(folder: &Path) -> PathBuf {
     folder.join("home")
 }
 
-/// Starts sway, and waits until it takes connections; its socket.
+/// Starts sway, and waits until it accepts connections; returns its socket.
 fn start_server(folder: &Path, options: SessionOptions) -> Result<(ProcessGroup, PathBuf)> {
     let (configuration, log) = (folder.join("configuration"), folder.join("server.log"));
     std::fs::write(&configuration, CONFIGURATION).context("cannot write the compositor's configuration")?;
@@ -246,8 +249,8 @@ fn start_server(folder: &Path, options: SessionOptions) -> Result<(ProcessGroup,
     Ok((server, socket))
 }
 
-/// Leaves sway only a number that no compositor of this machine has, since the recorder tells them apart by it: the lock
-/// files of those below are taken. The socket that it will have.
+/// Takes the lock files of lower numbers, so that sway chooses a number that no other compositor of
+/// this machine has: the recorder distinguishes them by it. Returns the path of its future socket.
 fn leave_one(runtime: &Path, others: &[String]) -> Result<PathBuf> {
     let is_free = |name: &String| !others.iter().any(|path| Path::new(path).ends_with(name));
     for name in NUMBERS.map(|number| format!("wayland-{number}")) {
@@ -259,7 +262,7 @@ fn leave_one(runtime: &Path, others: &[String]) -> Result<PathBuf> {
     bail!("too many compositors run on this machine")
 }
 
-/// Waits until somebody listens at the compositor's socket.
+/// Waits until a process listens at the compositor's socket.
 fn wait_for(server: &mut ProcessGroup, socket: &Path) -> Result<()> {
     let deadline = Instant::now() + START_TIMEOUT;
     while compositor::owner(socket).is_err() {

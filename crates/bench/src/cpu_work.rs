@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Arithmetic that takes CPU time and has no other effect, the time that it took, and where it can be done.
+//! Arithmetic that only takes CPU time, the time that it took, and CPUs to run it on.
 
 use crate::cpus::allowed_cpus;
 use crate::kernel_text::schedstat;
@@ -7,11 +7,12 @@ use rustix::time::{ClockId, clock_gettime};
 use std::hint::black_box;
 use std::time::Duration;
 
-/// Of the fixed piece of work: some milliseconds, and often enough that one try is not interrupted.
+/// Rounds of the fixed piece of work: some milliseconds, short enough that one of several tries is
+/// not interrupted.
 const WORK_ROUNDS: u64 = 2_000_000;
 const WORK_TRIES: usize = 5;
 
-/// So many rounds of arithmetic that no compiler leaves out.
+/// Computes for `rounds` rounds; the compiler cannot omit them.
 #[inline(always)]
 pub(crate) fn spin(rounds: u64) {
     let mut state = 1_u64;
@@ -20,13 +21,13 @@ pub(crate) fn spin(rounds: u64) {
     }
 }
 
-/// CPU time of this thread.
+/// Returns the CPU time of this thread.
 pub(crate) fn cpu_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// CPU time of a fixed piece of work, the quickest of some tries: how fast the CPU is now.
+/// Measures the speed of the CPU: the CPU time of a fixed piece of work, the fastest of some tries.
 pub(crate) fn fixed_work() -> Duration {
     let once = || {
         let before = cpu_time();
@@ -36,13 +37,12 @@ pub(crate) fn fixed_work() -> Duration {
     (0..WORK_TRIES).map(|_| once()).min().unwrap_or_default()
 }
 
-/// The run-queue delay of this thread so far: how long it was runnable without a CPU. Zero where the kernel does not
-/// tell.
+/// Returns the accumulated run-queue delay of this thread; zero if the kernel does not count it.
 pub(crate) fn run_queue_delay() -> Duration {
     schedstat("thread-self").map_or(Duration::ZERO, |(_, waited)| waited)
 }
 
-/// The CPU with the highest number that this process may use.
+/// Returns the highest CPU number that this process can use.
 pub(crate) fn last_cpu() -> Option<usize> {
     allowed_cpus().ok()?.pop()
 }

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which CPUs are asked for, as numbers and ranges such as `0,2-3`; which this process may use; and a thread on one of them.
+//! CPU lists such as `0,2-3`, the CPUs that this process can use, and pinning of a thread.
 
 use anyhow::{Context, Result, bail};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-/// CPU numbers from here on are not believed.
+/// Limit of CPU numbers that are accepted.
 const CPU_LIMIT: usize = 8_192;
 
-/// CPUs that are asked for, each once and in order.
+/// CPUs of a request, each once and in order.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CpuList(pub Vec<usize>);
 
-/// At least one CPU.
+/// Parses a list of at least one CPU.
 pub(crate) fn cpu_list(text: &str) -> std::result::Result<CpuList, String> {
     let mut list = Vec::new();
     for part in text.split(',') {
@@ -27,20 +27,20 @@ pub(crate) fn cpu_list(text: &str) -> std::result::Result<CpuList, String> {
     Ok(CpuList(list))
 }
 
-/// The same as text.
+/// Formats CPUs as a list of ranges.
 fn list(cpus: &[usize]) -> String {
     let runs = cpus.chunk_by(|one, next| one + 1 == *next).filter_map(|run| run.first().zip(run.last()));
     let text = runs.map(|(first, last)| if first == last { first.to_string() } else { format!("{first}-{last}") });
     text.collect::<Vec<_>>().join(",")
 }
 
-/// CPUs that this process may use, in ascending order.
+/// Returns the CPUs that this process can use, in ascending order.
 pub(crate) fn allowed_cpus() -> Result<Vec<usize>> {
     let set = sched_getaffinity(None).context("cannot ask which CPUs this process may use")?;
     Ok((0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).collect())
 }
 
-/// Fails with the first CPU that this process may not use.
+/// Fails with the first CPU that this process cannot use.
 pub(crate) fn expect_allowed(cpus: &[usize]) -> Result<()> {
     let allowed = allowed_cpus()?;
     match cpus.iter().find(|cpu| !allowed.contains(cpu)) {
@@ -49,7 +49,7 @@ pub(crate) fn expect_allowed(cpus: &[usize]) -> Result<()> {
     }
 }
 
-/// Keeps the calling thread on one CPU.
+/// Pins the calling thread to one CPU.
 pub(crate) fn stay_on(cpu: usize) -> Result<()> {
     let mut only = CpuSet::new();
     only.set(cpu);

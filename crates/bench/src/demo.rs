@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One fault of the self-test with an audience, on a private display or on a compositor of Wayland:
+//! One fault of the self-test as a demonstration, on a private display or on a Wayland compositor:
 //! type, suffer, mark, read the cause.
 //!
 //! Recorder, agent and diagnosis are the product's own programs, started as a user starts them.
-//! Under Wayland no agent is needed: its desktop binds keys, and a compositor alone does not.
-//! Whether the demonstration succeeds is read from the diagnosis and from nothing else.
+//! Wayland needs no agent: its desktop binds keys, and a compositor alone does not. The diagnosis
+//! alone decides if the demonstration succeeds.
 
 use crate::alone::MachineLock;
 use crate::faults::Fault;
@@ -160,7 +160,8 @@ fn require_root(options: &DemoOptions) -> Result<()> {
     bail!("recording takes root; run: sudo {} demo --fault {}", options.tipme.display(), options.fault.name)
 }
 
-/// The folder asked for, or a new one that is kept: below /var/lib/tipme, else among temporary files.
+/// The folder asked for, or a new one that is kept: below /var/lib/tipme, else among temporary
+/// files.
 fn state_dir(options: &DemoOptions) -> Result<PathBuf> {
     if let Some(folder) = &options.state_dir {
         std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;

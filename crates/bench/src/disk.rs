@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A disk of one's own: a loop device with a file system in a file.
+//! Private disk: a loop device with a file system in a file.
 //!
-//! It serves its queue of 128 requests strictly in order, so a read waits until all writes before it
-//! are done, on any machine and without wearing out the real disk. It is mounted in a name space that
-//! only those see who enter it, and vanishes with the process that holds it.
+//! It serves its queue of 128 requests strictly in order, so a read waits for all earlier writes,
+//! on any machine and without wear of the real disk. It is mounted in a private mount name space
+//! and vanishes with the process that holds it.
 
 use crate::process::ProcessGroup;
 use crate::session::first_line;
@@ -16,15 +16,16 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// Programs that making a disk needs.
+/// Programs required to make a disk.
 pub(crate) const PROGRAMS: [&str; 7] = ["unshare", "nsenter", "mke2fs", "mount", "blockdev", "findmnt", "losetup"];
 
-/// How long the disk may take to be ready.
+/// Maximum time until the disk is ready.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Makes a file system with the features 2 below folder 1, as many mebibytes large as 5 says, all of them taken
-/// at once where 7 is `taken`; mounts it with the options 3 and the usual read-ahead of 128 KiB, past the page
-/// cache of the file below where 4 is `on`; and holds it for as many seconds as 6 says.
+/// Script that makes and holds the disk. Arguments: `$1` folder, `$2` features of the file system,
+/// `$3` mount options, `$4` `on` to bypass the page cache of the file below, `$5` size in MiB, `$6`
+/// lifetime in seconds, `$7` `taken` to allocate all blocks at once. The read-ahead is the usual
+/// 128 KiB.
 const HOLD: &str = r#"
     truncate -s "$5M" "$1/disk"
     mke2fs -q -F -t ext4 -O "$2" -E lazy_itable_init=0 "$1/disk"
@@ -37,15 +38,15 @@ const HOLD: &str = r#"
     echo "mounted $device"
     exec sleep "$6""#;
 
-/// How the file system keeps what is written.
+/// File system and caching of the disk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Format {
-    /// Without a journal: nothing but data is written.
+    /// No journal: only data is written.
     Plain,
-    /// The same, and as slow as the disk that its file is on.
+    /// No journal, and as slow as the disk that holds its file.
     Direct,
-    /// With a journal, and with room for data found when they are written: who writes the journal
-    /// then writes all new data of others before it.
+    /// With a journal and delayed allocation: a journal commit first writes all new data of other
+    /// processes.
     Journal,
 }
 
@@ -65,19 +66,19 @@ impl Format {
     }
 }
 
-/// How large a disk is, and how long it may live.
+/// Size of a disk, and its maximum lifetime.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Extent {
     pub mib: u32,
     pub life: Duration,
-    /// All its room is taken when it is made, by the process that makes it.
+    /// Allocates all blocks when the disk is made, by the process that makes it.
     pub taken: bool,
 }
 
-/// Size of the disks of known faults.
+/// Extent of the disks of known faults.
 const USUAL: Extent = Extent { mib: 448, life: Duration::from_secs(120), taken: false };
 
-/// The disk, for as long as the value lives.
+/// A disk that exists as long as the value.
 pub(crate) struct PrivateDisk {
     holder: ProcessGroup,
     folder: PathBuf,
@@ -90,7 +91,7 @@ impl PrivateDisk {
         PrivateDisk::sized(folder, format, USUAL)
     }
 
-    /// Makes a disk of a size and for a time that are given.
+    /// Makes a disk of the given size and lifetime.
     pub(crate) fn sized(folder: &Path, format: Format, extent: Extent) -> Result<PrivateDisk> {
         let mut command = Command::new("unshare");
         command.args(["--mount", "--propagation", "private", "sh", "-euc", HOLD, "hold-disk"]).arg(folder);
@@ -108,23 +109,23 @@ impl PrivateDisk {
         Ok(PrivateDisk { device: device.to_string(), holder, folder: folder.to_path_buf() })
     }
 
-    /// The name of the device, such as `loop0`.
+    /// Name of the device, such as `loop0`.
     pub(crate) fn device(&self) -> &str {
         &self.device
     }
 
-    /// Words before a command that shall be in the name space.
+    /// Prefix of a command that enters the name space.
     pub(crate) fn prefix(&self) -> Vec<OsString> {
         let holder = self.holder.pid().to_string();
         ["nsenter", "--target", &holder, "--mount", "--"].map(OsString::from).to_vec()
     }
 
-    /// A file on the disk, as those see it who are in the name space; the disk itself where `name` is empty.
+    /// Path of a file on the disk inside the name space; the mount point if `name` is empty.
     pub(crate) fn inside(&self, name: &str) -> PathBuf {
         self.folder.join("mount").join(name)
     }
 
-    /// The same, as those see it who are not in the name space. Needs root.
+    /// Path of the same file from outside the name space. Needs root.
     pub(crate) fn outside(&self, name: &str) -> PathBuf {
         let inside = self.inside(name);
         let relative = inside.strip_prefix("/").unwrap_or(&inside);

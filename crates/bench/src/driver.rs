@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! By what a benchmark reaches the machine: it asks for a display, does turns on it, and types and watches there.
+//! Interfaces between a benchmark and the machine: to get a display, to do turns on it, and to type
+//! and watch there.
 //!
-//! What measures knows these traits only. So a test can put a machine in place of the real one that answers as late as
-//! the test says, on a clock that stands still in between.
+//! Benchmarks know only these traits, so a test can replace the machine by one with given latencies
+//! and a clock that stands still in between.
 
 use crate::arms::{Arm, ManagerProgram};
 use crate::interrupt::InterruptFlag;
@@ -20,29 +21,29 @@ use tipme_desktop::DisplayTarget;
 use tipme_desktop::inject::Pace;
 use tipme_record::Nanos;
 
-/// What is looked at has drawn nothing for so long before the first key.
+/// Time without drawing that is required before the first key.
 pub(crate) const QUIET: Duration = Duration::from_millis(200);
-/// How long a window may take to come, and to get the focus.
+/// Maximum time until a window opens and gets the focus.
 pub(crate) const WINDOW_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The programs that benchmarks start.
+/// Programs that benchmarks start.
 #[derive(Clone, Debug)]
 pub struct Programs {
-    /// `tipme`, which records, marks and manages.
+    /// Path of `tipme`, which records, marks and manages.
     pub tipme: PathBuf,
-    /// How this program starts worker programs.
+    /// Starts worker programs.
     pub launcher: WorkerLauncher,
 }
 
-/// The machine on which is measured, and the user who waits for it; or what stands in for both.
+/// The measured machine and its user, or a simulation of both.
 pub trait BenchDriver: ProgressListener {
     fn programs(&self) -> Programs;
 
-    /// Set where the user wants it to end.
+    /// Flag that is set when the user wants the benchmark to end.
     fn interrupt(&self) -> InterruptFlag;
 
-    /// A display of its own, or a compositor that runs. Fails with what is not installed of the programs that are
-    /// needed there.
+    /// Opens a private display or connects to a running compositor. Fails with the missing programs
+    /// among `needed`.
     fn stage(&mut self, place: &Place, options: SessionOptions, needed: &[&str]) -> Result<Box<dyn BenchStage + '_>>;
 }
 
@@ -51,41 +52,41 @@ pub trait Clock {
     /// CLOCK_MONOTONIC.
     fn now(&self) -> Nanos;
 
-    /// Fails early where it is to end.
+    /// Sleeps; fails early on an interrupt.
     fn sleep(&mut self, time: Duration) -> Result<()>;
 }
 
-/// A private display, and what is done around it in turns. Its programs end with it.
+/// A private display, with turns on it. Its programs end with it.
 pub trait BenchStage: ProgressListener + Clock {
-    /// A folder that goes with it.
+    /// Folder that is removed with the stage.
     fn folder(&self) -> &Path;
 
-    /// How a program reaches it; fails where it is none of X11.
+    /// Address of the display for clients; fails if it is not an X11 display.
     fn target(&self) -> Result<DisplayTarget>;
 
-    /// How fast a CPU is, so that loads are the same in all turns.
+    /// Speed of a CPU, so that loads are the same in all turns.
     fn speed(&self) -> Speed;
 
     /// Opens a terminal that runs a program, and waits until it has the focus.
     fn open_terminal(&mut self, program: &[OsString]) -> Result<()>;
 
-    /// Opens a program with a window, in the terminal's place, and waits until it has the focus.
+    /// Opens a program with a window in place of the terminal, and waits until it has the focus.
     fn open_program(&mut self, name: &str, command: Command) -> Result<()>;
 
     /// Opens a further program with a window, and waits until it has the focus.
     fn open_window(&mut self, name: &'static str, command: Command) -> Result<()>;
 
-    /// Makes what a build needs; what it will do, in words.
+    /// Prepares a build; returns its description.
     fn prepare_build(&mut self) -> Result<String>;
 
-    /// Has a recorder run from now on where only that can tell the manager who has the focus.
+    /// Runs a recorder from now on if the manager needs it to learn the focus.
     fn record_focus(&mut self) -> Result<()>;
 
-    /// Who types and watches from now on, as soon as nothing has been drawn for a while.
+    /// Returns a user that types and watches once nothing has been drawn for a while.
     fn user(&mut self, habits: Habits) -> Result<Box<dyn User + '_>>;
 
-    /// Does what the arm does, lets the job run, and measures; what the job did meanwhile. Everything is as it was when it
-    /// returns.
+    /// Sets up the arm, runs the job, and measures; returns the work of the job. Restores
+    /// everything before it returns.
     fn turn(
         &mut self,
         around: &Around<'_>,
@@ -93,25 +94,25 @@ pub trait BenchStage: ProgressListener + Clock {
     ) -> Result<Option<Achieved>>;
 }
 
-/// What is done while something is measured.
+/// Arm and job of a turn.
 pub struct Around<'a> {
     pub arm: Arm,
     pub manager: &'a ManagerProgram,
-    /// What runs beside; `None` for nothing.
+    /// Job that runs beside the measurement, if any.
     pub job: Option<BackgroundJob>,
 }
 
-/// What runs beside.
+/// A job that runs beside the measurement.
 #[derive(Debug)]
 pub enum BackgroundJob {
     Load(LoadOptions),
-    /// What was prepared, again and again.
+    /// Repeats the prepared build.
     Build {
         own_session: bool,
     },
 }
 
-/// What somebody looks at.
+/// Windows that a user watches.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Watch {
     /// The terminal, or the program in its place.
@@ -119,39 +120,39 @@ pub enum Watch {
     Screen,
 }
 
-/// How somebody types, and what they look at.
+/// Typing pace of a user, and the windows to watch.
 #[derive(Clone, Copy, Debug)]
 pub struct Habits {
     pub pace: Pace,
-    /// Nothing has been drawn for so long before the first key.
+    /// Time without drawing that is required before the first key.
     pub quiet: Duration,
     pub watch: Watch,
 }
 
 impl Habits {
-    /// Of who types at a pace and looks at the terminal.
+    /// Typing at a pace, watching the terminal.
     pub(crate) fn at_terminal(pace: Pace) -> Habits {
         Habits { pace, quiet: QUIET, watch: Watch::Terminal }
     }
 }
 
-/// Somebody in front of the display.
+/// A user in front of the display.
 pub trait User: ProgressListener + Clock {
-    /// Presses a key at the user's pace; returns when. Fails where it is to end.
+    /// Presses a key at the user's pace; returns the time of the press. Fails on an interrupt.
     fn key(&mut self, letter: char) -> Result<Nanos>;
 
-    /// Clicks at a place of a window that was opened, and waits until that has the focus.
+    /// Clicks at a position in an opened window, and waits until it has the focus.
     fn focus(&mut self, window: &'static str, at: (i16, i16)) -> Result<()>;
 
-    /// When something was drawn last.
+    /// Time of the last drawing.
     fn last_drawing(&self) -> Nanos;
 
-    /// Page faults that waited for a disk, of display server, terminal and its program, since they began.
+    /// Major page faults of the display server, the terminal and its program since they began.
     fn page_ins(&self) -> u64;
 
-    /// How long the threads of the same have waited for a CPU since they began, together; `None` where that is not told.
+    /// Total run-queue delay of their threads since they began; `None` if not available.
     fn run_queue_delay(&self) -> Option<Duration>;
 
-    /// Stops looking; the times of all drawings, in order.
+    /// Stops watching; returns the times of all drawings, in order.
     fn drawings(self: Box<Self>) -> Result<Vec<Nanos>>;
 }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How long a measurement takes, told before it begins: with everything around what is measured.
+//! Estimated duration of a measurement, with its setup and cleanup, reported before it begins.
 
 use crate::alone::OTHERS_MAX;
 use std::fmt;
 use std::ops::{Add, Mul};
 use std::time::Duration;
 
-/// About how long something takes where nothing is slow, and the most that it may take before it is given up.
+/// Usual duration of an activity, and the time after which it is aborted.
 ///
-/// Waits for other measurements on the machine come on top: nobody knows how many there are.
+/// Waits for other measurements on the machine are extra, since their number is unknown.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct DurationEstimate {
     pub about: Duration,
@@ -16,7 +16,7 @@ pub struct DurationEstimate {
 }
 
 impl DurationEstimate {
-    /// Of something that is given up after its most.
+    /// Duration of an activity that is aborted after `most`.
     pub const fn new(about: Duration, most: Duration) -> DurationEstimate {
         DurationEstimate { about, most }
     }
@@ -49,7 +49,7 @@ impl fmt::Display for DurationEstimate {
     }
 }
 
-/// Seconds up to ten minutes, then minutes, rounded up.
+/// Formats seconds up to ten minutes, then minutes, rounded up.
 fn words(time: Duration) -> String {
     let seconds = time.as_secs() + u64::from(time.subsec_nanos() > 0);
     if seconds <= 600 { format!("{seconds} s") } else { format!("{} min", seconds.div_ceil(60)) }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a benchmark is: options, a measurement, its figures, and what is told of them.
+//! Interface of a benchmark: options, a measurement, its figures, and their output.
 //!
-//! Each has a folder of its name. Its options are read from the command line by the type that measures. What was
-//! measured has one type, from which the document is written, its schema is made, and the table and plots are drawn: so
-//! a number cannot differ between them. What measures needs a [`BenchDriver`], which is the machine itself or, in tests, one
-//! that only pretends.
+//! Each benchmark has a folder of its name. The type that measures reads its options from the
+//! command line. One type holds the results; the document, its schema, the table and the plots all
+//! derive from it, so a number cannot differ between them. A benchmark needs a [`BenchDriver`],
+//! which is the machine itself or, in tests, a simulation.
 
 use crate::driver::BenchDriver;
 use anyhow::Result;
@@ -15,52 +15,53 @@ use serde_json::json;
 use std::path::Path;
 use tipme_measure::{Document, Run};
 
-/// A benchmark, as it is asked for.
+/// A benchmark with its options.
 pub trait Experiment: Args {
-    /// The verb; also the kind of the document, and the name of its plot.
+    /// Verb of the benchmark; also the kind of the document and the name of its plot.
     const NAME: &'static str;
-    /// The classes of the events in its runs.
+    /// Classes of the events in its runs.
     const CLASSES: &'static [&'static str];
-    /// Whether its document is written for people to read, too; else as one line.
+    /// Indents the document for human readers; otherwise it is one line.
     const INDENTED: bool = true;
-    /// What only its document has.
+    /// Part of the document that is specific to this benchmark.
     type Figures: Serialize + JsonSchema;
 
-    /// Measures. Everything that was started has ended when it returns; an error says what cannot be measured, and why.
+    /// Measures. Everything that it started has ended when it returns. Fails with the reason if the
+    /// measurement is not possible.
     fn run(&self, driver: &mut dyn BenchDriver) -> Result<MeasuredRepeats<Self::Figures>>;
 
-    /// For people: what was measured, under which conditions, and a table.
+    /// Returns the results, the conditions and a table as text.
     fn text(document: &Document<Self::Figures>) -> String;
 
-    /// SVG images, each with the name of its file.
+    /// Returns SVG images, each with its file name.
     fn plots(document: &Document<Self::Figures>) -> Vec<(String, String)>;
 
-    /// 0 where what was measured is fine, 1 where it is not.
+    /// Returns 0 if the results are fine, else 1.
     fn exit_code(_document: &Document<Self::Figures>) -> u8 {
         0
     }
 
-    /// Where its document goes, and into which folder its plots go.
+    /// File of the document, and folder of the plots.
     fn files(&self) -> (Option<&Path>, Option<&Path>);
 
-    /// How often all of it is measured; of several, each has files of its own.
+    /// Number of complete repeats; each of several has files of its own.
     fn repeats(&self) -> usize {
         1
     }
 }
 
-/// What came of it: the repeats with all their events, and the figures.
+/// Results of a benchmark: the repeats with all their events, and the figures.
 pub struct MeasuredRepeats<F> {
     pub runs: Vec<Run>,
     pub figures: F,
 }
 
-/// What the document of a benchmark looks like.
+/// Schema of the document of a benchmark.
 pub fn schema<E: Experiment>() -> Schema {
     result_schema::<E::Figures>(E::NAME, E::CLASSES)
 }
 
-/// What a result of this kind looks like, with the classes of its events.
+/// Schema of a result of this kind, with the classes of its events.
 pub fn result_schema<F: JsonSchema>(kind: &str, classes: &[&str]) -> Schema {
     let mut schema = tipme_command::schema::<Document<F>>();
     schema.insert("title".to_owned(), json!(format!("Result of tipme, kind {kind}")));
@@ -76,7 +77,7 @@ pub fn result_schema<F: JsonSchema>(kind: &str, classes: &[&str]) -> Schema {
     schema
 }
 
-/// Options as they are read from a command line.
+/// Parses options from a command line.
 #[cfg(test)]
 pub(crate) fn parsed<E: Args>(words: &str) -> E {
     let command = E::augment_args(clap::Command::new("test").no_binary_name(true));

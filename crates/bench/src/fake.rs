@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A machine that only pretends, for tests of what measures: it answers as late as the test says, on a clock that goes on
-//! only where somebody waits.
+//! Simulated machine for tests of benchmarks. It answers as late as the test says, on a clock that
+//! advances only while a benchmark waits.
 
 use crate::arms::{Arm, ArmTurn};
 use crate::driver::{Around, BackgroundJob, BenchDriver, BenchStage, Clock, Habits, Programs, User};
@@ -21,22 +21,22 @@ use tipme_desktop::DisplayTarget;
 use tipme_measure::{Document, MeasuredMachine, SCHEMA};
 use tipme_record::Nanos;
 
-/// Characters of a word.
+/// Characters per word.
 const WORD: f64 = 5.0;
-/// What a click and its change of the focus take.
+/// Duration of a click with its change of focus.
 const CLICK: Duration = Duration::from_millis(250);
-/// Between two drawings of a terminal that goes on drawing.
+/// Interval between drawings of a terminal that keeps drawing.
 const BETWEEN_DRAWINGS: Duration = Duration::from_millis(50);
 
-/// What is done around the user; nothing yet before the first turn.
+/// State of the current turn; empty before the first one.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct FakeTurn {
     pub arm: Option<Arm>,
-    /// Of the load.
+    /// Level of the load.
     pub level: u32,
 }
 
-/// How long a key takes, by its number since somebody sat down; `None` where it is never answered.
+/// Latency of a key by its number since the user began; `None` if it is never answered.
 type Answers = Box<dyn FnMut(FakeTurn, usize) -> Option<Duration>>;
 
 pub(crate) struct FakeDriver {
@@ -48,7 +48,7 @@ pub(crate) struct FakeDriver {
     interval: Duration,
     keys: usize,
     drawn: Vec<Nanos>,
-    /// When the program of the terminal notes that it has taken a file.
+    /// Time at which the terminal's program records that it has read a file.
     taken_at: Option<Nanos>,
     taken_after: Duration,
     drawing_for: Duration,
@@ -83,13 +83,13 @@ impl FakeDriver {
         }
     }
 
-    /// From the first drawing of an answer until the program has taken all of it.
+    /// Sets the time from the first drawing of an answer until the program has read all of it.
     pub(crate) fn taken_after(&mut self, time: Duration) -> &mut FakeDriver {
         self.taken_after = time;
         self
     }
 
-    /// From the first drawing of an answer to the last.
+    /// Sets the time from the first drawing of an answer to the last one.
     pub(crate) fn drawing_for(&mut self, time: Duration) {
         self.drawing_for = time;
     }
@@ -98,27 +98,27 @@ impl FakeDriver {
         self.page_ins_each_key = page_ins;
     }
 
-    /// As if somebody pressed Ctrl-C before this key.
+    /// Simulates Ctrl-C before this key.
     pub(crate) fn interrupt_at_key(&mut self, key: usize) {
         self.interrupt_at = Some(key);
     }
 
-    /// The turn of this number, from 1 on, does not count for this reason.
+    /// Fails the turn of this number, counted from 1, with this reason.
     pub(crate) fn fail_in_turn(&mut self, number: usize, because: &'static str) {
         self.fails = Some((number, because));
     }
 
-    /// The turns so far.
+    /// Names of the turns so far.
     pub(crate) fn turns(&self) -> Vec<String> {
         self.turns.iter().map(|(name, _)| name.clone()).collect()
     }
 
-    /// How long each took.
+    /// Duration of each turn so far.
     pub(crate) fn turn_times(&self) -> Vec<Duration> {
         self.turns.iter().map(|(_, time)| *time).collect()
     }
 
-    /// How often somebody rested for so long.
+    /// Returns the number of sleeps of this length.
     pub(crate) fn slept(&self, time: Duration) -> usize {
         self.slept.iter().filter(|slept| **slept == time).count()
     }
@@ -140,7 +140,7 @@ impl FakeDriver {
     }
 }
 
-/// As if it was measured on a machine of which nothing is known.
+/// Makes a document from a measurement on an unknown machine.
 pub(crate) fn document<F>(measured: MeasuredRepeats<F>) -> Document<F> {
     Document {
         schema: SCHEMA,
@@ -278,7 +278,7 @@ impl User for &mut FakeDriver {
         self.page_ins
     }
 
-    /// A tenth of the time.
+    /// A tenth of the elapsed time.
     fn run_queue_delay(&self) -> Option<Duration> {
         Some(Duration::from_nanos(self.now.0 / 10))
     }

@@ -21,7 +21,7 @@ pub(crate) use judge::{JudgedFault, judge, name_of};
 pub use scenario::{InjectedFault, Scenario, Site};
 pub use waits::stop_for;
 
-/// A fault, and what a diagnosis must say of it.
+/// A fault, and the diagnosis that it requires.
 pub struct Fault {
     /// Its name on the command line.
     pub name: &'static str,
@@ -42,7 +42,7 @@ pub struct Fault {
     prepare: fn(&Site) -> Result<Scenario>,
 }
 
-/// The default of each field that a row leaves out.
+/// Defaults for the fields that a row omits.
 const ROW: Fault = Fault {
     name: "",
     about: "",
@@ -158,7 +158,7 @@ pub static FAULTS: [Fault; 13] = [
 ];
 
 impl Fault {
-    /// The fault of a name.
+    /// Returns the fault of this name.
     pub fn named(name: &str) -> Option<&'static Fault> {
         FAULTS.iter().find(|fault| fault.name == name)
     }
@@ -168,7 +168,7 @@ impl Fault {
         ["cpu", "io", "lock"].into_iter().filter_map(Fault::named)
     }
 
-    /// Returns true where nothing is wrong.
+    /// Returns `true` if the fault delays nothing.
     pub fn is_calm(&self) -> bool {
         self.kinds.is_empty()
     }
@@ -185,7 +185,7 @@ impl Fault {
         session::require(&[self.programs, disk].concat())
     }
 
-    /// Makes the files that the fault needs, and returns what the terminal has to run.
+    /// Makes the files that the fault needs, and returns the program for the terminal.
     pub fn prepare(&self, site: &Site) -> Result<Scenario> {
         self.require()?;
         (self.prepare)(site)

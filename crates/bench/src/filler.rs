@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Made-up text to fill a file with, for programs that read, page and compress it.
+//! Generated text for programs that read, page and compress files.
 
 use fastrand::Rng;
 
 const WORDS: [&str; 8] = ["delta", "river", "stone", "amber", "quiet", "lantern", "orbit", "meadow"];
 
-/// Lines of plain text, `bytes` in all, always the same.
+/// Returns `bytes` bytes of plain text in lines, always the same.
 pub(crate) fn text(bytes: usize) -> Vec<u8> {
     let (mut out, mut random) = (Vec::with_capacity(bytes + 100), Rng::with_seed(1));
     while out.len() < bytes {

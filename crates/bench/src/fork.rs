@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The run-queue delay of a process while others fork.
+//! Run-queue delay of a process while others fork.
 //!
-//! One process sleeps for 50 ms, computes for 10 ms of CPU time, and stamps the time; beside it there is nothing,
-//! one process that computes for ever, one that is ended and forked again every two seconds, or a storm of short
-//! lives as in a build. All of them are on one CPU, as on the machine of the paper, and in one session, so that
-//! the kernel does not share out CPU time by session. It takes no right, and no file.
+//! One process repeatedly sleeps for 50 ms, computes for 10 ms of CPU time, and records a time
+//! stamp. Beside it runs nothing, one process that always computes, one that is killed and forked
+//! again every two seconds, or a storm of short-lived processes as in a build. All of them run on
+//! one CPU, as on the machine of the paper, and in one session, so that the kernel does not divide
+//! CPU time by session. The benchmark needs no privileges and writes no file.
 //!
-//! Schedulers of today give a newborn no credit, so further loads look for what still lets newborns starve others: as
-//! many of them as there are old ones (`wide` against `crowd`), and what weighs more than the measuring process, by
-//! session, control group, nice value or policy. With the manager each is measured once more.
+//! Current schedulers give a new process no credit, so further loads look for what still lets new
+//! processes starve others: the same number of new processes as of old ones (`wide` against
+//! `crowd`), and a larger weight than that of the measuring process, by session, control group,
+//! nice value or policy. With the manager, each load is measured once more.
 
 mod favour;
 mod options;
@@ -39,11 +41,11 @@ use std::time::Duration;
 use tipme_measure::{Document, INTERVAL, InputClass};
 
 const TITLE: &str = "10 ms of work every 60 ms, beside others on the same CPU";
-/// Before a load is measured, so that the kernel knows it.
+/// Time for which a load runs before it is measured, so that the scheduler has adapted to it.
 const SETTLING: Duration = Duration::from_millis(500);
-/// How much more than usual the group of the load `container` weighs.
+/// Weight of the group of the load `container`, as a multiple of the default weight.
 const CONTAINER_TIMES: u32 = 8;
-/// The most seconds of CPU time that a process of a load may have beyond the time of measuring.
+/// Maximum CPU time of a load process beyond the time of the measurement, in seconds.
 const SPARE_S: u64 = 30;
 
 /// What it was measured with.
@@ -106,19 +108,19 @@ impl Fork {
         self.arms(is_root())
     }
 
-    /// Loads that take a right which is not there.
+    /// Loads that need privileges which this process lacks.
     fn left_out(&self) -> Vec<ForkLoad> {
         self.loads().into_iter().filter(|load| load.takes_root() && !is_root()).collect()
     }
 
-    /// The longest that measuring may take.
+    /// Maximum duration of the measurement.
     fn time_max(&self) -> Duration {
         let arms = self.measured_arms();
         let managed = arms.iter().filter(|arm| arm.managed).count() as u32;
         (self.duration + GRACE + SETTLING) * arms.len() as u32 + (Favour::estimate().most + MANAGER_SETTLING) * managed
     }
 
-    /// What it will take, told before it begins.
+    /// Describes the expected duration, for output before the start.
     fn plan(&self) -> String {
         let (arms, each, most) = (self.measured_arms().len(), self.duration.as_secs_f64(), self.time_max().as_secs());
         format!("{arms} turns, {each:.0} s each, {most} s in all at most; one CPU")
@@ -198,13 +200,13 @@ impl Fork {
     }
 }
 
-/// A load that runs. Fields are dropped in their order: the processes, then the group that they were in.
+/// A running load. Fields are dropped in order: the processes, then their group.
 struct LoadProcesses {
     process: ProcessGroup,
     _group: Option<ControlGroup>,
 }
 
-/// A group for the load; children that are forked from now on are in it, too.
+/// Makes a group for the load, which children forked later inherit.
 fn container(pid: u32) -> Result<ControlGroup> {
     let mut group = ControlGroup::with_times_the_weight(PREFIX, CONTAINER_TIMES)?;
     group.take(pid)?;

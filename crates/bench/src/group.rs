@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A control group of one's own, with one limit.
+//! Temporary control group with one limit.
 //!
-//! It is made below this process's own group where each controller has a hierarchy of its own, and
-//! below the root where there is one hierarchy, since a group with processes cannot have limited
-//! groups there. Only processes that were started here are moved in, and they go back before the group
-//! is removed.
+//! It is made below this process's own group if each controller has a hierarchy of its own, and
+//! below the root if the hierarchy is unified, since a group with processes cannot have limited
+//! children there. Only processes that the benchmark started are moved into it; they move back
+//! before the group is removed.
 
 use anyhow::{Context, Result, bail};
 use std::ffi::OsString;
@@ -14,41 +14,41 @@ use std::thread::sleep;
 use std::time::Duration;
 use tipme_record::proc_text::{CgroupMount, cgroup_mounts};
 
-/// Length of the intervals in which CPU time is counted, in microseconds.
+/// Period of the CPU quota, in microseconds.
 const PERIOD_US: u64 = 100_000;
-/// How often and how long after each other an emptied group is tried to be removed.
+/// Maximum number of attempts to remove an emptied group, and the interval between them.
 const REMOVALS: usize = 100;
 const BETWEEN_REMOVALS: Duration = Duration::from_millis(20);
 
-/// Makes the names of groups differ.
+/// Makes the names of groups unique.
 static MADE: AtomicU32 = AtomicU32::new(0);
 
-/// Where a controller is.
+/// Mount of a controller.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct ControllerHierarchy {
-    /// Where it is mounted.
+    /// Mount point.
     mount: PathBuf,
-    /// The group that the mount shows as its root.
+    /// Group that the mount shows as its root.
     root: String,
-    /// One hierarchy for all controllers.
+    /// The hierarchy is unified.
     unified: bool,
 }
 
 impl ControllerHierarchy {
-    /// The hierarchy that has a controller.
+    /// Finds the hierarchy of a controller.
     fn find(controller: &str) -> Result<ControllerHierarchy> {
         let mounts = std::fs::read_to_string("/proc/self/mountinfo").context("cannot read the mounts")?;
         let found = hierarchies(&mounts, controller).find(|one| !one.unified || one.offers(controller));
         found.with_context(|| format!("no control groups for {controller}: mount a hierarchy that has the controller"))
     }
 
-    /// Whether groups below the root of the one hierarchy can have the controller.
+    /// Returns `true` if groups below the root of a unified hierarchy can have the controller.
     fn offers(&self, controller: &str) -> bool {
         let offered = std::fs::read_to_string(self.mount.join("cgroup.subtree_control")).unwrap_or_default();
         offered.split_whitespace().any(|offered| offered == controller)
     }
 
-    /// The folder of a process's group.
+    /// Returns the folder of a process's group.
     fn folder_of(&self, pid: u32, controller: &str) -> Result<PathBuf> {
         let path = format!("/proc/{pid}/cgroup");
         let groups = std::fs::read_to_string(&path).with_context(|| format!("cannot read {path}"))?;
@@ -58,7 +58,7 @@ impl ControllerHierarchy {
         Ok(self.mount.join(below.trim_start_matches('/')))
     }
 
-    /// The group that a line of a process's list names, where it is of this hierarchy.
+    /// Returns the group in a line of `/proc/PID/cgroup` if the line is about this hierarchy.
     fn group_in<'a>(&self, line: &'a str, controller: &str) -> Option<&'a str> {
         let mut words = line.splitn(3, ':').skip(1);
         let (controllers, group) = (words.next()?, words.next()?);
@@ -68,7 +68,7 @@ impl ControllerHierarchy {
     }
 }
 
-/// Those that can have the controller.
+/// Returns the hierarchies that can have the controller.
 fn hierarchies(mounts: &str, controller: &str) -> impl Iterator<Item = ControllerHierarchy> {
     let fitting = cgroup_mounts(mounts).filter(move |one| one.unified || one.has(controller));
     fitting.map(|CgroupMount { mount, root, unified, .. }| ControllerHierarchy {
@@ -78,7 +78,8 @@ fn hierarchies(mounts: &str, controller: &str) -> impl Iterator<Item = Controlle
     })
 }
 
-/// Why a controller of the one hierarchy for all cannot be had here, and what helps; `None` where it can.
+/// Returns the reason why a unified controller is not available, with a remedy; `None` if it is
+/// available.
 pub(crate) fn lacks_unified(controller: &str) -> Option<String> {
     let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     let Some(hierarchy) = unified(&mounts) else { return Some("there are no control groups of version 2".to_owned()) };
@@ -94,23 +95,23 @@ pub(crate) fn lacks_unified(controller: &str) -> Option<String> {
         .then(|| format!("groups do not get the {controller} controller; try: echo +{controller} > {}", file.display()))
 }
 
-/// The one hierarchy for all controllers.
+/// Returns the unified hierarchy.
 fn unified(mounts: &str) -> Option<ControllerHierarchy> {
     hierarchies(mounts, "").find(|hierarchy| hierarchy.unified)
 }
 
-/// The group. Dropping it moves its processes back to where they were, and removes it.
+/// A control group. Dropping it moves its processes back to their previous groups, and removes it.
 pub(crate) struct ControlGroup {
     controller: &'static str,
     hierarchy: ControllerHierarchy,
     folder: PathBuf,
     name: String,
-    /// Who was moved in, and from where.
+    /// Processes that were moved in, with their previous groups.
     moved: Vec<(u32, PathBuf)>,
 }
 
 impl ControlGroup {
-    /// Limits its processes to so many microseconds of CPU time in each tenth of a second.
+    /// Limits its processes to `quota_us` microseconds of CPU time in each tenth of a second.
     pub(crate) fn limit_cpu(&self, quota_us: u64) -> Result<()> {
         if self.hierarchy.unified {
             return self.set("cpu.max", &format!("{quota_us} {PERIOD_US}"));
@@ -119,13 +120,13 @@ impl ControlGroup {
         self.set("cpu.cfs_quota_us", &quota_us.to_string())
     }
 
-    /// Limits the memory of its processes together.
+    /// Limits the total memory of its processes.
     pub(crate) fn limit_memory(&self, bytes: u64) -> Result<()> {
         let limit = if self.hierarchy.unified { "memory.max" } else { "memory.limit_in_bytes" };
         self.set(limit, &bytes.to_string())
     }
 
-    /// A group of the one hierarchy for all controllers, whose processes have such a weight for the CPU.
+    /// Makes a unified group with this CPU weight.
     pub(crate) fn with_weight(prefix: &str, weight: u32) -> Result<ControlGroup> {
         let group = ControlGroup::named(prefix, "cpu")?;
         if !group.is_unified() {
@@ -135,7 +136,7 @@ impl ControlGroup {
         Ok(group)
     }
 
-    /// A group that has so many times the weight for the CPU that groups usually have.
+    /// Makes a group with a multiple of the default CPU weight.
     pub(crate) fn with_times_the_weight(prefix: &str, times: u32) -> Result<ControlGroup> {
         let group = ControlGroup::named(prefix, "cpu")?;
         let (file, usual) = if group.is_unified() { ("cpu.weight", 100) } else { ("cpu.shares", 1_024) };
@@ -143,7 +144,7 @@ impl ControlGroup {
         Ok(group)
     }
 
-    /// A group whose name begins so.
+    /// Makes a group with a name that begins with `prefix`.
     pub(crate) fn named(prefix: &str, controller: &'static str) -> Result<ControlGroup> {
         let hierarchy = ControllerHierarchy::find(controller)?;
         let parent = match hierarchy.unified {
@@ -163,33 +164,33 @@ impl ControlGroup {
         std::fs::write(&path, value).with_context(|| format!("cannot write {value} to {}", path.display()))
     }
 
-    /// Whether all controllers of this machine share one hierarchy.
+    /// Returns `true` if the hierarchy is unified.
     pub(crate) fn is_unified(&self) -> bool {
         self.hierarchy.unified
     }
 
-    /// Where its settings are.
+    /// Folder with its settings.
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// The last part of its path.
+    /// Last component of its path.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    /// The file that a process writes its number to in order to move in.
+    /// Path of its `cgroup.procs`: a process writes its number there to move into the group.
     pub(crate) fn procs_file(&self) -> PathBuf {
         self.folder.join("cgroup.procs")
     }
 
-    /// Words before a command that is to run in the group.
+    /// Prefix of a command that runs in the group.
     pub(crate) fn prefix(&self) -> Vec<OsString> {
         let enter = ["sh", "-euc", r#"echo $$ >"$0"; exec "$@""#].map(OsString::from);
         enter.into_iter().chain([self.procs_file().into_os_string()]).collect()
     }
 
-    /// Moves a process in, with all its threads.
+    /// Moves a process into the group, with all its threads.
     pub(crate) fn take(&mut self, pid: u32) -> Result<()> {
         let from = self.hierarchy.folder_of(pid, self.controller)?;
         if pid == std::process::id() {
@@ -200,7 +201,7 @@ impl ControlGroup {
         Ok(())
     }
 
-    /// Moves everybody back; who has ended needs it no more.
+    /// Moves all processes back; ended processes are ignored.
     pub(crate) fn release(&mut self) {
         for (pid, from) in self.moved.drain(..) {
             if self.hierarchy.folder_of(pid, self.controller).is_ok_and(|folder| folder == self.folder) {
@@ -213,7 +214,7 @@ impl ControlGroup {
 impl Drop for ControlGroup {
     fn drop(&mut self) {
         self.release();
-        // A process that has just ended keeps its group for a moment.
+        // A process that has just ended still occupies its group for a moment.
         for _ in 0..REMOVALS {
             if std::fs::remove_dir(&self.folder).is_ok() || !Path::exists(&self.folder) {
                 return;

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The idle-loop instrument: a loop of the lowest priority on each CPU that notices when it does not run.
+//! Idle-loop instrument: a loop of the lowest priority on each CPU that detects when it does not
+//! run.
 //!
-//! It needs no right and no tracing, since it is told nothing: what it misses, somebody else had. The loop keeps its
-//! CPU out of deep idle states and at a high clock, so a machine that is measured is not quite the machine that idles.
-//! With a recorder beside it, what it misses has names.
+//! It needs neither privileges nor tracing: any time that the loop misses, something else had the
+//! CPU. The loop keeps its CPU out of deep idle states and at a high clock, so the measured machine
+//! differs slightly from an idle one. With a recorder beside the loop, the missed time is
+//! attributed by name.
 
 mod buffer;
 mod classic;
@@ -39,15 +41,15 @@ use tipme_measure::idle::{Check, CpuFigures, GAP, IdleDetails, Validation};
 use trace::Tracer;
 use watch::{LoopOutcome, may_record, measure};
 
-/// The figures must agree with the kernel's account to so many points.
+/// Maximum difference from the kernel's accounting, in percentage points.
 const POINTS_MAX: f64 = 2.0;
-/// As in the results.
+/// Name in the results.
 const CLASSIC: &str = "classic";
 
 impl Experiment for Idle {
     const NAME: &'static str = "idle";
     const CLASSES: &'static [&'static str] = &[GAP, ERROR];
-    /// There may be a million gaps.
+    /// A document can hold a million gaps.
     const INDENTED: bool = false;
     type Figures = IdleDetails;
 
@@ -70,7 +72,8 @@ impl Experiment for Idle {
         table::plots(document)
     }
 
-    /// 1 where the figures cannot be trusted, 2 where others had too much of the CPU to tell.
+    /// Returns 1 if the figures are not reliable, 2 if other processes had too much CPU time for a
+    /// judgment.
     fn exit_code(document: &Document<IdleDetails>) -> u8 {
         let details = &document.details;
         let apart = details.cpus.iter().any(|cpu| cpu.is_apart(POINTS_MAX));
@@ -86,10 +89,10 @@ impl Experiment for Idle {
     }
 }
 
-/// What was recorded meanwhile, or why nothing was.
+/// Recording of the measurement, or the reason why there is none.
 type Recorded = Result<Box<Recording>, String>;
 
-/// Measures, with the recorder beside it where that is possible.
+/// Measures, with the recorder beside it if possible.
 fn watch(idle: &Idle, options: &IdleOptions, driver: &dyn BenchDriver) -> Result<(LoopOutcome, Recorded)> {
     let interrupt = &driver.interrupt();
     let tracer = match why_not(idle) {
@@ -106,7 +109,7 @@ fn watch(idle: &Idle, options: &IdleOptions, driver: &dyn BenchDriver) -> Result
     Ok((outcome, recorded))
 }
 
-/// Why gaps have no names.
+/// Returns the reason why gaps have no names, if any.
 fn why_not(idle: &Idle) -> Option<&'static str> {
     if idle.no_trace {
         Some("--no-trace was given")

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the papers' benchmarks of regular work have in common: a process that stamps the time again and again,
-//! a load beside it, and somebody who records what happens meanwhile.
+//! Common parts of the papers' benchmarks of periodic work: a process that records time stamps, a
+//! load beside it, and a recorder.
 
 mod cleanup;
 mod explain;
@@ -28,32 +28,34 @@ pub(crate) use table::{is_noticed, plots, text};
 use tipme_desktop::clock;
 use tipme_measure::Intervals;
 
-/// How long a program may take to be in place.
+/// Maximum time until a program is in place.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
-/// How long after its time the measuring process may still be in its last interval, before that is cut off.
+/// Maximum time for the last interval of the measuring process, before it is aborted.
 pub const GRACE: Duration = Duration::from_secs(15);
-/// Between two looks at what was stamped.
+/// Interval between checks for new stamps.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
-/// Between two lines of progress.
+/// Interval between lines of progress.
 const NEWS: Duration = Duration::from_secs(5);
-/// An interval this long is worth telling of at once.
+/// Length from which an interval is reported at once.
 const SECOND: u64 = 1_000_000_000;
 
-/// How long a load is measured: until enough intervals or enough time have passed.
+/// Limits of the measurement of a load: it ends once there are enough intervals or enough time has
+/// passed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bounds {
     pub intervals: usize,
     pub time: Duration,
 }
 
-/// The measuring process and where it stamps.
+/// The measuring process and its stamps.
 pub(crate) struct Stamping {
     process: ProcessGroup,
     stamp_buffer: StampBuffer,
 }
 
 impl Stamping {
-    /// Starts a worker program with its words and, after them, stamp buffer, number of intervals and milliseconds.
+    /// Starts a worker program. Appends stamp buffer, number of intervals and milliseconds to its
+    /// words.
     pub(crate) fn start(
         workers: &NamedWorkers<'_>,
         name: &str,
@@ -69,12 +71,11 @@ impl Stamping {
         Ok(Stamping { process: workers.start(name, &all, cpu)?.process, stamp_buffer })
     }
 
-    /// The measuring process.
     pub(crate) fn pid(&self) -> u32 {
         self.process.pid()
     }
 
-    /// Lets it begin, waits until it has all its intervals, and returns them.
+    /// Starts the measurement, waits until it has all its intervals, and returns them.
     pub(crate) fn follow(
         mut self,
         load: &str,
@@ -122,29 +123,29 @@ impl Stamping {
     }
 }
 
-/// CPU time of a process's first thread so far, nanoseconds.
+/// Returns the CPU time of a process's first thread so far, in nanoseconds.
 fn cpu_time(pid: u32) -> Option<u64> {
     schedstat(&pid.to_string()).map(|(ran, _)| ran.as_nanos() as u64)
 }
 
-/// Where worker programs are started under names of their own.
+/// Folder in which worker programs are started under names of their own.
 pub(crate) struct NamedWorkers<'a> {
     pub folder: &'a Path,
     pub launcher: &'a WorkerLauncher,
 }
 
 impl NamedWorkers<'_> {
-    /// Starts a worker program, whose process is called `name`, and waits until it says that it is in place.
+    /// Starts a worker program as a process called `name`, and waits until it is in place.
     pub(crate) fn start(&self, name: &str, words: &[&str], cpu: Option<usize>) -> Result<Ready> {
         let words: Vec<OsString> = words.iter().map(OsString::from).collect();
         let alias = self.folder.join(name);
-        // The last program of this name may have left its link.
+        // An earlier program of this name may have left its link.
         let _ = std::fs::remove_file(&alias);
         worker::start(name, self.launcher.command(Some(&alias), &words)?, cpu, TIMEOUT)
     }
 }
 
-/// The side of the measuring process: its last three words, and the wait until it may begin.
+/// The measuring process's side: its last three words, and the wait for the start.
 pub(crate) struct ProcessStamps {
     stamp_buffer: StampBuffer,
     intervals: usize,
@@ -152,8 +153,8 @@ pub(crate) struct ProcessStamps {
 }
 
 impl ProcessStamps {
-    /// Reads the words that [`Stamping::start`] adds after `at` others, says that this process is in place, and
-    /// waits for the signal to begin.
+    /// Reads the words that [`Stamping::start`] appends after `at` others, reports `ready`, and
+    /// waits for the start signal.
     pub(crate) fn begin(words: &[&str], at: usize) -> Result<ProcessStamps> {
         let word = |at: usize| words.get(at).copied().with_context(|| format!("word {} is missing", at + 1));
         let stamp_buffer = StampBuffer::open(Path::new(word(at)?))?;
@@ -163,7 +164,7 @@ impl ProcessStamps {
         Ok(ProcessStamps { stamp_buffer, intervals, time })
     }
 
-    /// Does the work and stamps, until there are enough intervals or the time is over.
+    /// Does the work and records stamps, until there are enough intervals or the time is over.
     pub(crate) fn repeat(&self, mut work: impl FnMut(usize)) {
         let begun = clock::now();
         self.stamp_buffer.stamp(begun.0);
@@ -177,12 +178,13 @@ impl ProcessStamps {
     }
 }
 
-/// Blocks SIGUSR1 before it says `ready`, so that none is missed, and takes it.
+/// Blocks SIGUSR1 before it reports `ready`, so that none is missed, and waits for it.
 fn wait_for_signal() -> Result<()> {
-    // SAFETY: a set of signals is plain data, for which zeroes are fine before sigemptyset fills it.
+    // SAFETY: a set of signals is plain data, for which zeroes are fine before sigemptyset fills
+    // it.
     let mut set: libc::sigset_t = unsafe { std::mem::zeroed() };
-    // SAFETY: all three calls are given pointers to locals that live until they return; the mask is that of
-    // this thread, which is the only one.
+    // SAFETY: all three calls are given pointers to locals that live until they return; the mask is
+    // that of this thread, which is the only one.
     let error = unsafe {
         libc::sigemptyset(&mut set);
         libc::sigaddset(&mut set, libc::SIGUSR1);

@@ -1,30 +1,31 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the kernel tells in the text files of /proc: of memory, of CPUs, and of processes.
+//! Parsers for the text files of /proc: memory, CPUs, and processes.
 
 use std::time::Duration;
 
-/// What a hypervisor took, among the ticks of a CPU.
+/// Index of steal time among the ticks of a CPU.
 pub(crate) const STEAL: usize = 7;
 
-/// A field of the kernel's account of memory, bytes; 0 where it has none of this name.
+/// Returns a field of /proc/meminfo in bytes; 0 if there is no such field.
 pub(crate) fn memory_field(name: &str) -> u64 {
     memory_of(&std::fs::read_to_string("/proc/meminfo").unwrap_or_default(), name)
 }
 
-/// The same of a text.
+/// Returns a field from the text of /proc/meminfo.
 pub(crate) fn memory_of(text: &str, name: &str) -> u64 {
     let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')?.trim().strip_suffix(" kB"));
     value.and_then(|kib| kib.trim().parse::<u64>().ok()).unwrap_or_default() << 10
 }
 
-/// Ticks of all CPUs together since the machine was started, from the first line of /proc/stat: user, nice, system, idle,
-/// iowait, irq, softirq, steal. Guests, which come behind, are counted as user already.
+/// Returns the ticks of all CPUs together since boot, from the first line of /proc/stat: user,
+/// nice, system, idle, iowait, irq, softirq, steal. The guest fields behind them are included in
+/// user already.
 pub(crate) fn cpu_ticks(text: &str) -> Option<Vec<u64>> {
     let words = text.lines().next()?.strip_prefix("cpu ")?.split_whitespace();
     words.take(8).map(|word| word.parse().ok()).collect()
 }
 
-/// What a hypervisor took of one CPU since the machine was started, of the text of /proc/stat.
+/// Returns the steal time of one CPU since boot, from the text of /proc/stat.
 pub(crate) fn steal_of(text: &str, cpu: usize) -> Option<Duration> {
     let name = format!("cpu{cpu}");
     let mut words =
@@ -33,19 +34,19 @@ pub(crate) fn steal_of(text: &str, cpu: usize) -> Option<Duration> {
     Some(Duration::from_secs(ticks) / u32::try_from(rustix::param::clock_ticks_per_second()).ok()?)
 }
 
-/// What a process, or a thread as `thread-self`, has had of a CPU, and how long it was runnable without one.
+/// Returns the CPU time and the run-queue delay of a process, or of a thread as `thread-self`.
 pub(crate) fn schedstat(process: &str) -> Option<(Duration, Duration)> {
     let text = std::fs::read_to_string(format!("/proc/{process}/schedstat")).ok()?;
     let mut words = text.split(' ').map(|word| word.parse().map(Duration::from_nanos).ok());
     Some((words.next()??, words.next()??))
 }
 
-/// The state of a process as the kernel tells it, in a line.
+/// Returns the line of /proc/PID/stat.
 pub(crate) fn stat(pid: u32) -> Option<String> {
     std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()
 }
 
-/// The words of that line behind the name, which may hold anything, a parenthesis too.
+/// Returns the words behind the name, which may contain anything, even a parenthesis.
 pub(crate) fn stat_words(stat: &str) -> Option<impl Iterator<Item = &str>> {
     Some(stat.rsplit_once(')')?.1.split_whitespace())
 }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What works a machine hard: benchmarks, scripts that are played at applications, loads, the idle loop and the timers; and
-//! known faults, with the self-test and the demonstration made of them.
+//! Benchmarks, scripted input to applications, loads, the idle loop and the timers; and known
+//! faults, with the self-test and the demonstration that use them.
 //!
-//! [`experiment`] says what a benchmark is; each has a module of its own. Most run on a private display ([`session`],
-//! [`compositor`]), which is reached through [`driver`]'s traits.
+//! [`experiment`] defines a benchmark; each has a module of its own. Most run on a private display
+//! ([`session`], [`compositor`]) through [`driver`]'s traits.
 //!
-//! Everything that is started here lives in process groups of its own, is told by the kernel to die
-//! with its parent, and is ended and waited for by the value that started it. Nothing else is
-//! touched: no process that was here before, no file outside a temporary folder.
+//! All processes started here run in process groups of their own. The kernel kills them when their
+//! parent dies; the value that started them ends and reaps them. Nothing else is touched: no other
+//! process, and no file outside a temporary folder.
 
 #![warn(unreachable_pub)]
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The machine itself, for benchmarks that are run.
+//! Driver for benchmarks on the real machine.
 
 mod background;
 mod limit;
@@ -62,7 +62,7 @@ impl<P: ProgressListener> BenchDriver for LiveDriver<P> {
         self.interrupt.clone()
     }
 
-    /// Tries out how fast this CPU is, while no other measurement of this kind runs.
+    /// Measures the speed of this CPU while no other measurement runs.
     fn stage(&mut self, place: &Place, options: SessionOptions, needed: &[&str]) -> Result<Box<dyn BenchStage + '_>> {
         session::require(needed)?;
         if options.units {
@@ -88,7 +88,7 @@ impl<P: ProgressListener> BenchDriver for LiveDriver<P> {
     }
 }
 
-/// A display of a benchmark's own, or a compositor that runs.
+/// A private display of the benchmark, or a running compositor.
 enum PrivateDisplay {
     X11(PrivateSession),
     Wayland(Compositor),
@@ -117,7 +117,7 @@ impl PrivateDisplay {
         }
     }
 
-    /// Where only X11 will do.
+    /// Fails unless the display is a private X11 one.
     fn session(&self) -> Result<&PrivateSession> {
         match self {
             PrivateDisplay::X11(session) => Ok(session),
@@ -133,7 +133,7 @@ impl PrivateDisplay {
     }
 }
 
-/// A private display on this machine. Fields are dropped in their order: who is shown, then the display.
+/// A private display on this machine. Fields are dropped in order: the programs, then the display.
 struct LiveStage<'a> {
     windows: Option<Windows>,
     build: Option<PreparedBuild>,
@@ -142,15 +142,15 @@ struct LiveStage<'a> {
     progress: &'a mut dyn ProgressListener,
     speed: Speed,
     display: PrivateDisplay,
-    /// One for all turns: a compositor whose last keyboard is unplugged takes the focus away.
+    /// Shared by all turns: a compositor drops the focus when its last keyboard is unplugged.
     typist: Typist,
-    /// Tells the manager of the focus on a compositor.
+    /// Reports the focus on a compositor to the manager.
     recorder: Option<FocusRecorder>,
-    /// Display server, terminal and its program.
+    /// Processes of display server, terminal and its program.
     watched: Vec<u32>,
 }
 
-/// Further programs with windows, and who sees which one has the focus.
+/// Further programs with windows, and the watcher of the focus.
 struct Windows {
     watcher: Watcher,
     open: Vec<(&'static str, ProcessGroup)>,
@@ -166,10 +166,10 @@ impl Windows {
     }
 }
 
-/// The files of a build.
+/// Files of a build.
 struct PreparedBuild {
     tree: Tree,
-    /// Removes them where this process no longer can.
+    /// Removes them if this process no longer can.
     _cleanup: Cleanup,
 }
 
@@ -260,7 +260,7 @@ impl BenchStage for LiveStage<'_> {
         Ok(Box::new(LiveUser { interrupt, watched, windows, progress, typist, seen, _priority }))
     }
 
-    /// No other measurement of this kind runs meanwhile.
+    /// Holds the lock, so that no other measurement runs meanwhile.
     fn turn(
         &mut self,
         around: &Around<'_>,
@@ -312,7 +312,7 @@ impl LiveStage<'_> {
     }
 }
 
-/// Measures, and says what the background did meanwhile; fails where that did not last.
+/// Measures, and returns the work of the background job; fails if the job ended early.
 fn observed(
     background: Option<&mut Background>,
     manager: Option<u32>,
@@ -331,7 +331,7 @@ fn observed(
     Ok(Some(Achieved { window_rounds_min, manager_cpu_s, ..achieved }))
 }
 
-/// Presses keys by the display's own means, and notes what it draws; both ahead of what runs beside.
+/// Presses keys through the display's input, and notes its drawings; both run at a raised priority.
 struct LiveUser<'a> {
     interrupt: &'a InterruptFlag,
     watched: &'a [u32],

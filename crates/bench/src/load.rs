@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A load of one's own: so many processes that want a CPU, and that touch so many pages of memory meanwhile.
+//! Synthetic load: processes that compete for CPU time and touch pages of memory meanwhile.
 //!
-//! A process of a load works in rounds of a fixed amount: about a millisecond of CPU time, in which it touches as
-//! many different pages as its *page demand* says. Of these, its *page reuse* is the share that the round before had
-//! touched too; the others are the next ones of its buffer, and after the last page comes the first one. These two
-//! figures are the ones by which Evans et al. (1993, section 5.1) tell background loads apart, and their four types
-//! have names here. Rounds done are what a load gets out of the machine, so that "throughput lost" is a number.
+//! A process of a load works in rounds of a fixed amount: about a millisecond of CPU time, in which
+//! it touches as many different pages as its *page demand*. The *page reuse* is the share of these
+//! that the previous round had touched too; the others are the next pages of its buffer, which
+//! wraps around at its end. Evans et al. (1993, section 5.1) classify background loads by these two
+//! figures, and their four types have names here. The completed rounds are the work of a load, so
+//! that "throughput lost" is a number.
 //!
-//! The processes are in sessions of their own, as the jobs of terminals are, since the kernel may share out CPU time
-//! by session. Each ends with its parent, after a time, and after so many seconds of CPU time; together they have no
-//! more memory than was said, and are the first to go where memory runs out.
+//! The processes are in sessions of their own, like the jobs of terminals, since the kernel may
+//! divide CPU time by session. Each ends with its parent, after a time, and after a maximum of CPU
+//! time. Together they use no more memory than requested, and the kernel kills them first when
+//! memory runs out.
 
 mod kind;
 mod ledger;
@@ -44,62 +46,65 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 pub use work::Speed;
 
-/// Memory where none is named: this share of what is available, as a divisor, and at most so many bytes.
+/// Default memory: this share of the available memory, as a divisor, and at most so many bytes.
 const MEMORY_SHARE: u64 = 4;
 const MEMORY_DEFAULT_MAX: u64 = 1 << 30;
-/// Memory of one process, at most.
+/// Maximum memory of one process.
 const MEMORY_EACH_MAX: u64 = 1 << 30;
-/// The largest memory that can be named is this share of what is available, swap included: numerator and divisor.
+/// Largest memory that can be requested, as a share of what is available, swap included: numerator
+/// and divisor.
 const MEMORY_MOST: Share = (3, 4);
-/// Where a load starts that was fine when it was asked for: what was there before it may have grown.
+/// The same at the start of a load that was accepted before: other memory use may have grown.
 const MEMORY_MOST_AT_START: Share = (7, 8);
-/// A part of a whole: numerator and divisor.
+/// Part of a whole: numerator and divisor.
 type Share = (u64, u64);
-/// A process works for so long beyond what it takes to fill its memory and the time that was asked for, if nobody ends it.
+/// Lifetime of a process beyond the time to fill its memory and the requested time, if nothing ends
+/// it.
 const SPARE: Duration = Duration::from_secs(60);
-/// How long the processes may take to fill their memory.
+/// Maximum time for the processes to fill their memory.
 const TIMEOUT: Duration = Duration::from_secs(300);
-/// How long the end of the processes is waited for.
+/// Maximum wait for the end of the processes.
 const END_TIMEOUT: Duration = Duration::from_secs(10);
-/// Between two looks while somebody waits for the load to run.
+/// Interval between checks while waiting for the load to run.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
-/// What shall run.
+/// Options of a load.
 #[derive(Clone, Debug)]
 pub struct LoadOptions {
     pub kind: LoadKind,
-    /// How many processes shall be runnable at any time: the load average aimed at.
+    /// Number of processes that are runnable at any time: the load average to reach.
     pub level: u32,
     pub pages: Pages,
-    /// Memory of all processes together, bytes; see [`default_memory`].
+    /// Total memory of all processes, in bytes; see [`default_memory`].
     pub memory: u64,
-    /// Sessions over which the processes are spread, so many at most; 0 leaves them in the caller's session.
+    /// Maximum number of sessions over which the processes are spread; 0 leaves them in the
+    /// caller's session.
     pub sessions: u32,
-    /// Whether each session is in a unit of systemd of its own.
+    /// Puts each session into a systemd unit of its own.
     pub units: bool,
-    /// Niceness of the processes; with 0 they keep the caller's.
+    /// Nice value of the processes; with 0 they keep the caller's.
     pub nice: i32,
-    /// Whether their I/O waits for an idle disk (the idle I/O class).
+    /// Uses the idle I/O class.
     pub idle_io: bool,
-    /// The file by which a process enters the control group that the load is to be in.
+    /// `cgroup.procs` of the control group that the processes enter.
     pub procs_file: Option<PathBuf>,
-    /// How long it is to run, at most.
+    /// Maximum run time.
     pub time: Duration,
-    /// Where `stream` writes files instead of memory.
+    /// Folder in which `stream` writes files instead of memory.
     pub folder: Option<PathBuf>,
-    /// How fast this CPU is, so that rounds are the same for every load that is compared.
+    /// Speed of this CPU, so that rounds are the same for all compared loads.
     pub speed: Speed,
     pub launcher: WorkerLauncher,
 }
 
-/// What the first process is told, as one word.
+/// Order for the first process, passed as one word.
 #[derive(Serialize, Deserialize)]
 struct LoadOrder {
     kind: LoadKind,
-    /// The accounts of its processes, one each.
+    /// Accounts of its processes, one each.
     accounts: Vec<u32>,
     pages: Pages,
-    /// Of each process.
+    /// Memory of each process.
     bytes: u64,
     sessions: u32,
     nice: i32,
@@ -113,7 +118,7 @@ struct LoadOrder {
 }
 
 impl LoadOptions {
-    /// A load of a type as is usual for it, in one session of its own.
+    /// Returns the usual load of a kind, in one session of its own.
     pub fn usual(kind: LoadKind, level: u32, time: Duration, speed: Speed, launcher: &WorkerLauncher) -> LoadOptions {
         LoadOptions {
             kind,
@@ -132,7 +137,7 @@ impl LoadOptions {
         }
     }
 
-    /// Fails with what cannot be asked for, and what can.
+    /// Fails with the accepted range if an option is out of range.
     pub fn check(&self) -> Result<()> {
         self.check_within(MEMORY_MOST)
     }
@@ -149,7 +154,7 @@ impl LoadOptions {
         self.check_pages()
     }
 
-    /// Told once, before each of the processes would find it out.
+    /// Checks the folder once, before each process would fail on it.
     fn check_folder(&self) -> Result<()> {
         let Some(folder) = &self.folder else { return Ok(()) };
         ensure!(self.kind == LoadKind::Stream, "only the load \"stream\" writes files");
@@ -184,7 +189,8 @@ impl LoadOptions {
         Ok(())
     }
 
-    /// Two rounds in a row must have room: what the second touches again is not what the first one touched.
+    /// Checks that two consecutive rounds have room: pages that are not reused must differ from
+    /// those of the round before.
     fn check_pages(&self) -> Result<()> {
         let demand = f64::from(self.pages.demand);
         let (needed, there) = ((demand * (2.0 - self.pages.reuse)).ceil() as u64, work::pages(self.bytes_each()));
@@ -198,12 +204,12 @@ impl LoadOptions {
         Ok(())
     }
 
-    /// Memory of each process, bytes.
+    /// Memory of each process, in bytes.
     pub(crate) fn bytes_each(&self) -> u64 {
         if self.kind.is_large() { self.memory / u64::from(self.level.max(1)) } else { work::SMALL_BYTES }
     }
 
-    /// Where the processes are, in words.
+    /// Describes the sessions of the processes.
     pub fn place(&self) -> String {
         match self.sessions.min(self.level) {
             0 => "in the session that they were started from".to_owned(),
@@ -212,7 +218,8 @@ impl LoadOptions {
         }
     }
 
-    /// What each first process is told: one does for all sessions, unless each is to be in a unit of its own.
+    /// Returns the order of each first process: one for all sessions, or one per session with
+    /// units.
     fn orders(&self, ledger: &Path) -> impl Iterator<Item = LoadOrder> {
         let parts = if self.units { self.sessions.clamp(1, self.level) } else { 1 };
         (0..parts).map(move |part| self.order((part..self.level).step_by(parts as usize).collect(), parts, ledger))
@@ -236,12 +243,12 @@ impl LoadOptions {
     }
 }
 
-/// A quarter of the memory that is available, at most a gibibyte.
+/// A quarter of the available memory, at most a gibibyte.
 pub(crate) fn default_memory() -> u64 {
     (memory_field("MemAvailable") / MEMORY_SHARE).min(MEMORY_DEFAULT_MAX)
 }
 
-/// The most that can be asked for, of what is available and of what swap is free.
+/// Returns the largest memory that can be requested, given the available memory and free swap.
 pub(crate) fn memory_most(available: u64, swap_free: u64) -> u64 {
     part(available + swap_free, MEMORY_MOST)
 }
@@ -254,18 +261,18 @@ fn part(whole: u64, (numerator, divisor): Share) -> u64 {
     whole / divisor * numerator
 }
 
-/// A load that runs. Dropping it ends its processes and waits until they are gone.
+/// A running load. Dropping it ends its processes and waits until they are gone.
 pub struct RunningLoad {
-    /// Those that have started the others.
+    /// Processes that started the others.
     first: Vec<ProcessGroup>,
     ledger: LoadLedger,
     level: u32,
-    /// Ends when the last process has: each holds the other end.
+    /// Closed once the last process has ended: each holds the other end.
     gone: PipeReader,
 }
 
 impl RunningLoad {
-    /// Its start and its end; to fill memory takes longer than this where that must be made free.
+    /// Time for its start and its end; filling memory takes longer if that must be reclaimed first.
     pub(crate) const ESTIMATE: DurationEstimate =
         DurationEstimate::new(Duration::from_secs(1), TIMEOUT.saturating_add(END_TIMEOUT));
 
@@ -274,7 +281,7 @@ impl RunningLoad {
         options.check_within(MEMORY_MOST_AT_START)?;
         let ledger = LoadLedger::make(options.level as usize)?;
         let (gone, held) = std::io::pipe().context("cannot make a pipe")?;
-        // Waits for the end of all its processes, too, where it does not begin.
+        // If the start fails, dropping this also waits for the end of all processes.
         let mut load = RunningLoad { first: Vec::new(), ledger, level: options.level, gone };
         load.begin(options, held)?;
         Ok(load)
@@ -291,22 +298,22 @@ impl RunningLoad {
         Ok(())
     }
 
-    /// What was done so far.
+    /// Reads the work done so far.
     pub fn reading(&self) -> LedgerReading {
         self.ledger.reading()
     }
 
-    /// Its processes, as far as they can be told.
+    /// Returns its known processes.
     pub(crate) fn pids(&self) -> Vec<u32> {
         self.first.iter().flat_map(|process| family(process.pid())).collect()
     }
 
-    /// Begins to watch whether each of its processes gets on.
+    /// Starts sampling the progress of each process.
     pub(crate) fn sample_rounds(&self) -> Result<RoundsSampler> {
         Ok(RoundsSampler::begin(LoadLedger::open(&self.ledger.path())?))
     }
 
-    /// Fails where the load has ended by itself.
+    /// Fails if the load has ended by itself.
     pub fn expect_alive(&mut self) -> Result<()> {
         let casualties = self.reading().casualties;
         let alive = self.first.iter_mut().try_for_each(ProcessGroup::expect_alive);
@@ -316,7 +323,7 @@ impl RunningLoad {
         })
     }
 
-    /// Fails where any of its processes has ended by itself: what was measured beside the others does not count.
+    /// Fails if any process has ended by itself, since that makes the measurement invalid.
     pub(crate) fn expect_whole(&mut self) -> Result<()> {
         self.expect_alive()?;
         let casualties = self.reading().casualties;
@@ -324,7 +331,7 @@ impl RunningLoad {
         Ok(())
     }
 
-    /// Lets it run for so long.
+    /// Runs the load for a time.
     pub fn run(&mut self, time: Duration, interrupt: &InterruptFlag) -> Result<()> {
         let begun = std::time::Instant::now();
         while begun.elapsed() < time {
@@ -346,7 +353,7 @@ impl Drop for RunningLoad {
     fn drop(&mut self) {
         self.first.clear();
         let timeout = Timespec { tv_sec: END_TIMEOUT.as_secs() as i64, tv_nsec: 0 };
-        // Nobody writes: what is told is that the last writer is gone.
+        // Nothing is written: the poll reports that the last writer is gone.
         let _ = poll(&mut [PollFd::new(&self.gone, PollFlags::empty())], Some(&timeout));
     }
 }
@@ -378,7 +385,7 @@ pub struct Achieved {
 }
 
 impl Achieved {
-    /// From one reading to a later one.
+    /// Returns the work from one reading to a later one.
     pub fn between(before: LedgerReading, after: LedgerReading) -> Achieved {
         let wall_ns = after.at.since(before.at).0.max(1) as f64;
         let difference = |figure: fn(&LedgerReading) -> u64| figure(&after).saturating_sub(figure(&before));
@@ -399,7 +406,7 @@ impl Achieved {
         }
     }
 
-    /// Both together, one after the other.
+    /// Combines two periods, one after the other.
     pub fn and(self, other: Achieved) -> Achieved {
         let seconds = self.seconds + other.seconds;
         let cpu_s = self.cpu_s + other.cpu_s;

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The memory of whoever types and watches: it is not pushed out beside a load that fills the memory.
+//! Locks the memory of the typing and watching process, so that a memory load does not evict it.
 
 use rustix::mm::{MlockAllFlags, mlockall, munlockall};
 
-/// Keeps what this process touches in memory, by mlockall(2). Processes that it starts have no part in that.
+/// Keeps the memory that this process touches resident, by mlockall(2). Child processes do not
+/// inherit that.
 pub(crate) struct LockedMemory(());
 
 impl LockedMemory {
-    /// Does without where it is not allowed.
+    /// Locks the memory if allowed.
     pub(crate) fn new() -> LockedMemory {
         let _ = mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE | MlockAllFlags::ONFAULT);
         LockedMemory(())

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What machine a measurement is made on, and what else it had to do meanwhile.
+//! Machine of a measurement, and other activity on it meanwhile.
 
 use crate::kernel_text::{STEAL, cpu_ticks, memory_of};
 use std::fs::read_to_string;
@@ -7,14 +7,14 @@ use std::time::{Duration, Instant, SystemTime};
 use tipme_measure::MeasuredMachine;
 use tipme_record::proc_text::{PREEMPTION, preemption};
 
-/// A machine from the begin of a measurement on.
+/// A machine since the start of a measurement.
 pub struct Survey {
     machine: MeasuredMachine,
     begun: Instant,
     times: Option<Times>,
 }
 
-/// Of all CPUs since the machine was started, in ticks.
+/// Ticks of all CPUs since boot.
 #[derive(Clone, Copy)]
 struct Times {
     total: u64,
@@ -22,7 +22,7 @@ struct Times {
 }
 
 impl Survey {
-    /// To be called when the measurement begins.
+    /// Starts with the measurement.
     pub fn begin() -> Survey {
         let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or(Duration::ZERO);
         let cpus = read("/proc/cpuinfo");
@@ -44,7 +44,7 @@ impl Survey {
         Survey { machine, begun: Instant::now(), times: times(&read("/proc/stat")) }
     }
 
-    /// To be called when the measurement has ended.
+    /// Ends with the measurement.
     pub fn end(mut self) -> MeasuredMachine {
         let now = times(&read("/proc/stat"));
         let steal = self.times.zip(now).and_then(|(before, now)| steal_percent(before, now));
@@ -66,7 +66,7 @@ fn kernel() -> String {
     rustix::system::uname().release().to_string_lossy().into_owned()
 }
 
-/// The first line `name : value`.
+/// Returns the value of the first line `name : value`.
 fn field(text: &str, name: &str) -> Option<String> {
     let value = |line: &str| Some(line.strip_prefix(name)?.trim_start().strip_prefix(':')?.trim().to_owned());
     text.lines().find_map(value)

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Drives an unmodified application from a script, and notes what happens when.
+//! Drives an unmodified application from a script, and records the events with their times.
 //!
-//! Each repeat restarts the application in a fresh home folder, waits for its window, plays the script and
-//! ends it. What is noted is raw: when each input was sent, when something was drawn, and the incidents of
-//! a recorder that ran beside it, if one did. Which drawing answers which input is for others to say.
+//! Each repeat restarts the application in a fresh home folder, waits for its window, plays the
+//! script and ends the application. The results are raw: the time of each input and of each
+//! drawing, and the incidents of a recorder that ran beside it, if any. Matching drawings with
+//! inputs is left to others.
 
 mod application;
 mod counters;
@@ -32,14 +33,15 @@ use std::time::Duration;
 use tipme_desktop::clock;
 use tipme_record::Nanos;
 
-/// An application is at rest once the screen has been still for so long.
+/// Time without drawing after which an application is at rest.
 const QUIET: Duration = Duration::from_millis(300);
-/// The same before it is started: short, since on a display with others it may never be still for long.
+/// The same before the application starts: short, since a shared display may never be still for
+/// long.
 const STILL: Duration = Duration::from_millis(5);
-/// How often a waiter looks whether the application is at rest.
+/// Interval between checks for the application to be at rest.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// What is measured, and how.
+/// Options of a measurement.
 #[derive(Clone, Debug)]
 pub struct MeasureOptions {
     pub script: Script,
@@ -47,52 +49,54 @@ pub struct MeasureOptions {
     pub application: Vec<String>,
     pub display: MeasureDisplay,
     pub repeat: usize,
-    /// The `tipme` executable, where its recorder shall run beside.
+    /// Path of `tipme` if its recorder is to run beside the measurement.
     pub recorder: Option<PathBuf>,
 }
 
-/// How the application came up.
+/// Times of the application's start.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ApplicationStart {
-    /// The process was made.
+    /// Creation of the process.
     pub begun: Nanos,
-    /// Something was drawn for the first time.
+    /// First drawing, if any.
     pub first: Option<Nanos>,
-    /// A window of its own had the focus.
+    /// Focus on a window of the application.
     pub focused: Nanos,
-    /// The last drawing before it was at rest.
+    /// Last drawing before it was at rest.
     pub settled: Nanos,
 }
 
-/// One repeat, raw.
+/// Raw results of one repeat.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct MeasureRepeat {
-    /// From 0 on.
+    /// Counted from 0.
     pub number: usize,
     pub started: ApplicationStart,
-    /// The begin of the first step, and the end of the last.
+    /// Start of the first step, and end of the last one.
     pub begun: Nanos,
     pub ended: Nanos,
     pub sent: Vec<SentInput>,
-    /// When something was drawn on the screen, whoever drew it.
+    /// Times of all drawings on the screen, by any program.
     pub drawn: Vec<Nanos>,
-    /// What the application used, by the operation whose inputs it was given meanwhile.
+    /// Resources that the application used, by the operation of the inputs at that time.
     pub usage: Vec<OperationUsage>,
     /// The application's processes at the end.
     pub pids: Vec<u32>,
-    /// What the recorder kept, in the order of time; gone once the repeat was handed over.
+    /// Incidents of the recorder, in order of time; removed once the repeat is handed over.
     pub incidents: Vec<PathBuf>,
     pub driver: PlayerCost,
-    /// Waits for a still screen that ended because they took too long.
+    /// Number of waits for a still screen that timed out.
     pub restless: u64,
-    /// CPU time of a fixed piece of work, in the middle of before the start and after the end: how fast the CPU was.
+    /// CPU time of a fixed piece of work, the mean of before the start and after the end: the speed
+    /// of the CPU.
     pub work: Nanos,
 }
 
-/// Plays the script as often as is asked, and hands over each repeat when it is done.
+/// Plays the script as often as requested, and hands over each completed repeat.
 ///
-/// Everything that was started has ended when it returns, also by an error or an interrupt. One
-/// repeat at a time on this machine: others wait, and get their turn between two repeats.
+/// Everything that it started has ended when it returns, also after an error or an interrupt. Only
+/// one repeat runs at a time on this machine: other measurements get their turn between two
+/// repeats.
 pub fn run(
     options: &MeasureOptions,
     interrupt: &InterruptFlag,
@@ -123,7 +127,7 @@ pub fn run(
     Ok(())
 }
 
-/// Whether this user may have a recorder beside.
+/// Returns `true` if this user can run a recorder beside the measurement.
 pub fn may_record() -> bool {
     rustix::process::geteuid().is_root()
 }
@@ -151,7 +155,7 @@ fn play_once(
 ) -> Result<MeasureRepeat> {
     let work = fixed_work();
     let seen = watch(stage)?;
-    // Plugged in first, so that the application is told of them as soon as it asks.
+    // Plugged in first, so that the application sees the devices from the beginning.
     let typist = stage.typist()?;
     let focus = stage.focus_watch(recorder, &seen)?;
     let mut application = MeasuredApplication::start(&options.application, &options.script, stage)?;
@@ -182,14 +186,14 @@ fn play_once(
     })
 }
 
-/// A thread that watches the screen, ahead of all that draws.
+/// Starts a thread that watches the screen, at a higher priority than everything that draws.
 fn watch(stage: &MeasureStage) -> Result<DrawingWatch> {
     let watch = stage.watch()?;
     let _priority = Priority::raised();
     DrawingWatch::watch(watch, STILL)
 }
 
-/// Waits until the application draws no more: it has started.
+/// Waits until the application stops drawing, which completes its start.
 fn wait_for_rest(
     application: &mut MeasuredApplication,
     seen: &DrawingWatch,

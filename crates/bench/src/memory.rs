@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How long a process waits for a page of its own (page-access latency) while others fill the memory.
+//! Page-access latency of a process while others fill the memory.
 //!
-//! One process sleeps for 100 ms, reads a word of the next page of its buffer of 4 MiB, and stamps the time; its
-//! children each write a word of page after page of a buffer of 12 MiB of their own, all the time. They have a
-//! control group of their own, whose memory does not hold all the buffers: so the machine does not notice, and the
-//! pages go to a private disk, or to swap that is made for them, not to the machine's.
+//! One process sleeps for 100 ms, reads a word of the next page of its 4 MiB buffer, and records a
+//! time stamp. Its children continuously write a word of page after page of their own 12 MiB
+//! buffers. They have a control group of their own, whose memory does not hold all the buffers. So
+//! the rest of the machine is unaffected, and the pages go to a private disk or to new swap, not to
+//! the machine's.
 
 mod backing;
 mod options;
@@ -36,9 +37,10 @@ use tempfile::TempDir;
 use tipme_measure::{Document, INTERVAL, InputClass};
 
 const TITLE: &str = "A word of a page every 100 ms, beside children that write theirs";
-/// Who made pages dirty and who took memory is recorded, since the kernel's own threads write and read for others.
+/// Records the processes that dirty pages or take memory, since the kernel's own threads write and
+/// read on their behalf.
 const DETAILS: [&str; 2] = ["writers", "memory"];
-/// Where it is memory, the folder of the private disk is here: no other disk is written to.
+/// Folder of the private disk if it is in memory: no other disk is written to.
 const MEMORY_FOLDER: &str = "/dev/shm";
 const OWN_FILE: &str = "own";
 const CHILDREN_FILES: &str = "children";
@@ -123,12 +125,13 @@ impl Memory {
     }
 }
 
-/// Everything that is made for the benchmark. Fields are dropped in their order: who works, then what with.
+/// Everything that is made for the benchmark. Fields are dropped in order: the processes, then
+/// their resources.
 struct MemoryBench<'a> {
     options: &'a Memory,
     launcher: &'a WorkerLauncher,
     group: ControlGroup,
-    /// A group for the limit of the disk, where each controller has a hierarchy of its own.
+    /// Group for the limit of the disk, if each controller has a hierarchy of its own.
     reads: Option<ControlGroup>,
     disk_speed: Option<String>,
     setup: BackingSetup,
@@ -157,8 +160,8 @@ impl<'a> MemoryBench<'a> {
         Ok(bench)
     }
 
-    /// Limits the requests to the private disk: with one hierarchy all of the group's, else only its reads, since
-    /// data are written by the kernel's own threads there.
+    /// Limits the requests to the private disk: all of the group's with a unified hierarchy, else
+    /// only its reads, since the kernel's own threads write the data there.
     fn slow_down(&mut self, requests: u32) -> Result<()> {
         let Some(disk) = &self.setup.disk else { return Ok(()) };
         let device = device_number(disk)?;
@@ -270,7 +273,7 @@ impl<'a> MemoryBench<'a> {
     }
 }
 
-/// As in results.
+/// Name in the results.
 fn load_name(children: usize) -> String {
     match children {
         0 => "no children".to_owned(),
@@ -279,7 +282,7 @@ fn load_name(children: usize) -> String {
     }
 }
 
-/// In memory where there is such a folder, else among temporary files.
+/// Makes a folder in memory if possible, else among temporary files.
 fn folder() -> Result<TempDir> {
     let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap_or_default();
     let memory = mounts.lines().filter_map(|line| Some((line.split(' ').nth(1)?, line.split(' ').nth(2)?)));
@@ -290,7 +293,7 @@ fn folder() -> Result<TempDir> {
     made.context("cannot make a folder for the private disk")
 }
 
-/// Major and minor number, as in `7:0`.
+/// Returns major and minor number, as in `7:0`.
 fn device_number(disk: &PrivateDisk) -> Result<String> {
     let path = PathBuf::from(format!("/sys/block/{}/dev", disk.device()));
     let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How long the program with the focus waits for its own pages, beside a hog that takes the memory.
+//! Time for which the focused program waits for its own pages, beside a hog that takes the memory.
 //!
-//! The memory side of Evans et al. (1993, section 4.4.2): "It doesn't matter how high a process' priority is if there
-//! is no free memory available." A program with a window and a working set of its own goes on through that after each
-//! key: a part at a time, so that each page rests between two laps as the pages of real programs do. What it waits
-//! for its pages is told by itself: the time of the walk in which it neither ran nor waited for a CPU. The hog is a
-//! load with more memory than is left. So that nothing worse happens than that the machine is slow, it never gets
-//! more than memory and swap hold with a quarter to spare, and machines with much memory are refused.
+//! The memory side of Evans et al. (1993, section 4.4.2): "It doesn't matter how high a process'
+//! priority is if there is no free memory available." After each key, a program with a window walks
+//! through a part of its working set, so that each page rests between two laps, like the pages of
+//! real programs. The program itself reports the wait for its pages: the time of the walk in which
+//! it neither ran nor waited for a CPU. The hog is a load with more memory than is left. For safety
+//! it never gets more than memory and swap hold with a quarter to spare, and machines with much
+//! memory are refused.
 
 mod block;
 mod figures;

@@ -7,26 +7,26 @@ use std::ffi::c_void;
 use std::fs::File;
 use std::ptr::{NonNull, null_mut};
 
-/// Bytes of a page, or a part of one where pages are larger.
+/// Size of a page, or of a part of one if pages are larger.
 const PAGE_BYTES: usize = 4096;
-/// Memory that one mapping may have, at most.
+/// Maximum size of one mapping.
 const MAPPED_MAX: usize = 1 << 30;
 
-/// Some mapped memory; unmapped when dropped.
+/// A memory mapping; unmapped on drop.
 pub(crate) struct MappedPages {
     begin: NonNull<c_void>,
     bytes: usize,
 }
 
 impl MappedPages {
-    /// Maps a file for reading; what is touched is read alone.
+    /// Maps a file for reading, without read-ahead around the touched page.
     pub(crate) fn of(file: &File) -> Result<MappedPages> {
         let mapping = MappedPages::of_file(file, ProtFlags::READ)?;
         mapping.advise(Advice::Random).context("cannot switch off read-ahead")?;
         Ok(mapping)
     }
 
-    /// Maps a file for reading and writing, as applications do: what lies around is read along.
+    /// Maps a file for reading and writing like applications do, with the usual read-around.
     pub(crate) fn of_writable(file: &File) -> Result<MappedPages> {
         MappedPages::of_file(file, ProtFlags::READ | ProtFlags::WRITE)
     }
@@ -34,26 +34,26 @@ impl MappedPages {
     fn of_file(file: &File, access: ProtFlags) -> Result<MappedPages> {
         let bytes = file.metadata()?.len() as usize;
         ensure!((1..=MAPPED_MAX).contains(&bytes), "a file of {bytes} bytes cannot be mapped");
-        // SAFETY: a new mapping at a place that the kernel chooses touches nothing that exists.
+        // SAFETY: a new mapping at an address that the kernel chooses affects no existing memory.
         let begin = unsafe { mmap(null_mut(), bytes, access, MapFlags::SHARED, file, 0) };
         Ok(MappedPages { begin: NonNull::new(begin.context("cannot map the file")?).context("mapped at zero")?, bytes })
     }
 
-    /// Memory of which each page is alone, however large the machine likes them.
+    /// Maps memory without huge pages.
     pub(crate) fn of_small_pages(bytes: usize) -> Result<MappedPages> {
         ensure!((1..=MAPPED_MAX).contains(&bytes), "{bytes} bytes cannot be mapped");
         let both = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: a new mapping at a place that the kernel chooses touches nothing that exists.
+        // SAFETY: a new mapping at an address that the kernel chooses affects no existing memory.
         let begin =
             unsafe { mmap_anonymous(null_mut(), bytes, both, MapFlags::PRIVATE) }.context("cannot map memory")?;
         let mapping = MappedPages { begin: NonNull::new(begin).context("mapped at zero")?, bytes };
-        // Where the kernel has no large pages, there is nothing to switch off.
+        // A kernel without huge pages has nothing to switch off.
         let _ = mapping.advise(Advice::LinuxNoHugepage);
         Ok(mapping)
     }
 
     fn advise(&self, advice: Advice) -> rustix::io::Result<()> {
-        // SAFETY: the range is that of the mapping; advice changes how it is kept, not what is in it.
+        // SAFETY: the range is that of the mapping; the advice does not change its contents.
         unsafe { madvise(self.begin.as_ptr(), self.bytes, advice) }
     }
 
@@ -63,14 +63,14 @@ impl MappedPages {
 
     /// Reads a byte of a page.
     pub(crate) fn touch(&self, page: usize) -> u8 {
-        // SAFETY: the place is inside the mapping, which lives as long as `self` and can be read.
+        // SAFETY: the address is inside the mapping, which lives as long as `self` and is readable.
         unsafe { self.place(page).as_ptr().cast::<u8>().read_volatile() }
     }
 
     /// Writes a byte of a page of memory, or of a file that is mapped for writing.
     pub(crate) fn fill(&mut self, page: usize) {
-        // SAFETY: the place is inside the mapping, which `self` alone refers to in this process; only what can be
-        // written gets here by its callers.
+        // SAFETY: the address is inside the mapping, which only `self` refers to in this process;
+        // callers pass writable mappings only.
         unsafe { self.place(page).as_ptr().cast::<u8>().write_volatile(1) }
     }
 

@@ -5,7 +5,8 @@ use crate::measure::MeasureDisplay;
 use crate::screen::Place;
 use tipme_desktop::DisplayTarget;
 
-/// Reads where something is shown and typed at. The recorder knows compositors by the number of their socket.
+/// Parses a private display or a running compositor. The recorder identifies compositors by the
+/// number of their socket.
 pub fn place(text: &str) -> Result<Place, String> {
     let name = text.rsplit('/').next().unwrap_or_default();
     let number = name.strip_prefix("wayland-").map(|number| number.parse::<u32>().is_ok());
@@ -17,7 +18,7 @@ pub fn place(text: &str) -> Result<Place, String> {
     }
 }
 
-/// The same, or an X display that is there.
+/// Parses the same, or an existing X display.
 pub fn measure_display(text: &str) -> Result<MeasureDisplay, String> {
     match place(text) {
         Ok(place) => Ok(MeasureDisplay::Own(place)),

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The priority of whoever types and watches the screen: a person's fingers and eyes do not wait for a CPU.
+//! Priority of the thread that types and watches the screen, like a user, who needs no CPU.
 
 use anyhow::{Context, Result};
 use rustix::process::{getpriority_process, setpriority_process};
 use std::io;
 
-/// By how much the niceness is lowered.
+/// Amount by which the nice value is lowered.
 const NICENESS: i32 = 15;
-/// Low among real-time priorities, so that nothing of the kernel's own waits for it.
+/// Low among real-time priorities, so that no kernel thread waits for it.
 const REALTIME: i32 = 5;
-/// The kernel's I/O priority of the idle class, for one process; children inherit it.
+/// Arguments of ioprio_set(2) for the idle class of one process; children inherit it.
 const IOPRIO_WHO_PROCESS: i32 = 1;
 const IDLE_IO_CLASS: i32 = 3 << 13;
 
-/// Keeps this thread, and those that it starts meanwhile, ahead of what runs beside; given back when dropped.
+/// Raises the priority of this thread, and of the threads that it starts meanwhile; restored on
+/// drop.
 ///
 /// No process may be started meanwhile, since it would inherit the priority.
 pub(crate) struct Priority {
@@ -22,15 +23,16 @@ pub(crate) struct Priority {
 }
 
 impl Priority {
-    /// Ahead of whatever has the usual niceness. Does without where that is not allowed.
+    /// Raises the priority above the default nice value, if allowed.
     pub(crate) fn raised() -> Priority {
         let niceness_before = getpriority_process(None).unwrap_or_default();
         let _ = setpriority_process(None, niceness_before - NICENESS);
         Priority { niceness_before, realtime: false }
     }
 
-    /// Ahead of everything that is not real-time, for who types beside a load: the kernel may share out CPU time by
-    /// session, and then niceness does not count between sessions. Where that is not allowed, it is raised only.
+    /// Uses real-time priority, for typing beside a load: if the kernel divides CPU time by
+    /// session, nice values have no effect between sessions. Falls back to [`Priority::raised`] if
+    /// not allowed.
     pub(crate) fn realtime() -> Priority {
         let realtime = set(libc::SCHED_FIFO, REALTIME);
         let mut priority = Priority::raised();
@@ -38,7 +40,7 @@ impl Priority {
         priority
     }
 
-    /// Whether this thread may have real-time priority at all.
+    /// Returns `true` if this thread can have real-time priority.
     pub(crate) fn may_be_realtime() -> bool {
         Priority::realtime().realtime
     }
@@ -53,7 +55,7 @@ impl Drop for Priority {
     }
 }
 
-/// Has the I/O of this process, and of those that it starts, wait for an idle disk, as ionice -c 3 does.
+/// Puts this process, and those that it starts, into the idle I/O class, like `ionice -c 3`.
 pub(crate) fn take_idle_io_class() -> Result<()> {
     // SAFETY: the call takes numbers only.
     let result = unsafe { libc::syscall(libc::SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, IDLE_IO_CLASS) };
@@ -70,7 +72,7 @@ fn set(policy: i32, priority: i32) -> bool {
 mod tests {
     use super::*;
 
-    /// Policy and niceness of this thread.
+    /// Returns policy and nice value of this thread.
     fn now() -> (i32, i32) {
         // SAFETY: the call takes a number and returns one.
         (unsafe { libc::sched_getscheduler(0) }, getpriority_process(None).expect("it lives"))

@@ -12,22 +12,22 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus};
 use std::time::{Duration, Instant};
 
-/// CPU time of a process in its own code and in the kernel, among the words behind its name, in ticks.
+/// Fields of user and system time among the words behind the name, in ticks.
 const USER_TICKS: usize = 11;
 const KERNEL_TICKS: usize = 12;
-/// How long a process has to end after SIGTERM before it is killed.
+/// Time between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_millis(800);
 
-/// A program that runs in a process group of its own.
+/// A program in a process group of its own.
 ///
-/// Dropping it ends the whole group and waits for the program.
+/// Dropping it ends the whole group and reaps the program.
 pub struct ProcessGroup {
     name: String,
     child: Child,
 }
 
 impl ProcessGroup {
-    /// Starts `command`, on one CPU only where `cpu` names one.
+    /// Starts `command`, pinned to `cpu` if given.
     pub fn start(name: &str, mut command: Command, cpu: Option<usize>) -> Result<ProcessGroup> {
         let parent = rustix::process::getpid();
         command.process_group(0);
@@ -43,7 +43,8 @@ impl ProcessGroup {
             }
             Ok(())
         };
-        // SAFETY: the closure makes system calls and touches no memory of the parent's, no lock, no allocator.
+        // SAFETY: the closure only makes system calls; it uses no memory of the parent, no lock, no
+        // allocator.
         unsafe { command.pre_exec(before_exec) };
         let program = command.get_program().to_string_lossy().into_owned();
         let child = command.spawn().with_context(|| format!("cannot start {name}: {program}; is it installed?"))?;
@@ -60,7 +61,7 @@ impl ProcessGroup {
         &mut self.child
     }
 
-    /// How it ended, where it has.
+    /// Returns the exit status if the program has ended.
     pub fn ended(&mut self) -> Result<Option<ExitStatus>> {
         self.child.try_wait().with_context(|| format!("cannot wait for {}", self.name))
     }
@@ -73,7 +74,7 @@ impl ProcessGroup {
         }
     }
 
-    /// Waits for its end, at most for `timeout`.
+    /// Waits for the end of the program, at most for `timeout`.
     pub fn wait(&mut self, timeout: Duration) -> Result<Option<ExitStatus>> {
         let deadline = Instant::now() + timeout;
         loop {
@@ -96,7 +97,7 @@ impl ProcessGroup {
         }
     }
 
-    /// Sends a signal to the whole group; one that is gone already is fine.
+    /// Sends a signal to the whole group; ignores a group that has ended.
     pub fn signal(&self, signal: Signal) {
         let _ = kill_process_group(self.group(), signal);
     }
@@ -105,7 +106,7 @@ impl ProcessGroup {
         Pid::from_child(&self.child)
     }
 
-    /// The processes of its group, itself included.
+    /// Processes of its group, itself included.
     pub fn members(&self) -> Vec<u32> {
         group_members(self.pid())
     }
@@ -129,7 +130,7 @@ fn wait_for_all(processes: &[OwnedFd], timeout: Duration) {
     let deadline = Instant::now() + timeout;
     for process in processes {
         let left = timespec(deadline.saturating_duration_since(Instant::now()));
-        // A signal cuts the wait short; the processes are killed then without grace.
+        // A signal ends the wait early; the processes are then killed without a grace period.
         let _ = poll(&mut [PollFd::new(process, PollFlags::IN)], Some(&left));
     }
 }
@@ -138,35 +139,36 @@ fn timespec(time: Duration) -> Timespec {
     Timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) }
 }
 
-/// Words of `/proc/PID/stat`, counted from the state, which is the first one behind the name.
+/// Fields of `/proc/PID/stat`, counted from the state, which is the first one behind the name.
 const GROUP: usize = 2;
 const SESSION: usize = 3;
 const MAJOR_FAULTS: usize = 9;
-/// In user space, with the time in the kernel behind it; then both of the children that have ended.
+/// User time, followed by system time; then both of the reaped children.
 const CPU_TICKS: usize = 11;
 const CHILDREN_CPU_TICKS: usize = 13;
 
-/// Processes whose process group is `group` and that have not ended.
+/// Returns the live processes of a process group.
 pub fn group_members(group: u32) -> Vec<u32> {
     members(GROUP, group)
 }
 
-/// Whether a process is one of [`group_members`], without a look at all others.
+/// Returns `true` if the process is one of [`group_members`], without a scan of all processes.
 pub(crate) fn is_group_member(pid: u32, group: u32) -> bool {
     belongs(pid, GROUP, group)
 }
 
-/// Processes of a session that have not ended.
+/// Returns the live processes of a session.
 pub(crate) fn session_members(session: u32) -> Vec<u32> {
     members(SESSION, session)
 }
 
-/// Page faults of some processes so far that waited for a disk; who has ended has none.
+/// Returns the major page faults of some processes so far; ended ones count as 0.
 pub(crate) fn major_faults(pids: &[u32]) -> u64 {
     pids.iter().filter_map(|pid| figure(&stat(*pid)?, MAJOR_FAULTS)).sum()
 }
 
-/// How long the threads of some processes that live have waited for a CPU so far, together; `None` where none tells it.
+/// Returns the total run-queue delay of the threads of some live processes; `None` if it is
+/// available for none.
 pub(crate) fn run_queue_delay(pids: &[u32]) -> Option<Duration> {
     let threads = |pid: &u32| Some(std::fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten());
     let told = pids.iter().filter_map(threads).flatten().filter_map(|thread| {
@@ -176,7 +178,7 @@ pub(crate) fn run_queue_delay(pids: &[u32]) -> Option<Duration> {
     told.reduce(|one, other| one + other)
 }
 
-/// CPU time of a process so far, and that of its children that have ended; `None` where it is gone.
+/// Returns the CPU times of a process and of its reaped children; `None` if it has ended.
 pub fn cpu_times(pid: u32) -> Option<(Duration, Duration)> {
     let stat = stat(pid)?;
     let ticks_per_second = rustix::param::clock_ticks_per_second().max(1) as f64;
@@ -187,7 +189,7 @@ pub fn cpu_times(pid: u32) -> Option<(Duration, Duration)> {
     Some((time(CPU_TICKS)?, time(CHILDREN_CPU_TICKS)?))
 }
 
-/// A process, its children and all below them.
+/// Returns a process with all its descendants.
 pub fn family(root: u32) -> Vec<u32> {
     let mut members = vec![root];
     let mut at = 0;
@@ -210,7 +212,7 @@ fn belongs(pid: u32, word: usize, of: u32) -> bool {
     stat(pid).is_some_and(|stat| lives(&stat) && figure(&stat, word) == Some(of.into()))
 }
 
-/// CPU time of a process and its threads so far.
+/// Returns the CPU time of a process and its threads so far.
 pub(crate) fn cpu_time(pid: u32) -> Option<Duration> {
     let stat = stat(pid)?;
     let ticks = figure(&stat, USER_TICKS)? + figure(&stat, KERNEL_TICKS)?;
@@ -225,7 +227,7 @@ fn lives(stat: &str) -> bool {
     stat_words(stat).is_some_and(|mut words| !words.next().unwrap_or_default().starts_with(['Z', 'X']))
 }
 
-/// Those of `programs` that are not installed.
+/// Returns those of `programs` that are not installed.
 pub fn missing(programs: &[&str]) -> Vec<String> {
     let path = std::env::var("PATH").unwrap_or_default();
     let there = |name: &&str| path.split(':').any(|folder| std::path::Path::new(folder).join(name).is_file());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The product's own programs, run as children.
+//! The product's own programs as child processes.
 
 use crate::interrupt::InterruptFlag;
 use crate::process::ProcessGroup;
@@ -13,22 +13,23 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
 use std::time::{Duration, Instant};
 
-/// Lines of a program that wait to be read, at most; then the program waits.
+/// Maximum number of unread lines of a program, after which the program blocks.
 const LINES_MAX: usize = 1000;
-/// How often a waiting reader looks for an interrupt.
+/// Interval between checks for an interrupt while reading.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
-/// How long a recorder may take to arm: beside a load on emulated processors over half a minute.
+/// Maximum time until a recorder is armed: beside a load on emulated processors it takes over half
+/// a minute.
 pub(crate) const ARM_TIMEOUT: Duration = Duration::from_secs(120);
-/// How long a diagnosis or a mark may take.
+/// Maximum time of a diagnosis or a mark.
 const END_TIMEOUT: Duration = Duration::from_secs(30);
-/// Exit codes of `tipme diagnose` that come with a document: a verdict, no finding.
+/// Exit codes of `tipme diagnose` that come with a document: a verdict, or no finding.
 const DIAGNOSED: [i32; 2] = [0, 3];
 
 /// A program whose output is read line by line.
 pub(crate) struct Follower {
     name: String,
     lines: Receiver<String>,
-    /// What it said so far, for an error message.
+    /// Its output so far, for an error message.
     said: RefCell<Vec<String>>,
     _process: ProcessGroup,
 }
@@ -97,14 +98,14 @@ pub(crate) fn record(
     Ok(recorder)
 }
 
-/// What `tipme diagnose` says of an incident.
+/// Output of `tipme diagnose` for an incident.
 pub(crate) struct Diagnosis {
     pub(crate) json: Value,
     pub(crate) text: String,
 }
 
 impl Diagnosis {
-    /// Runs it twice, for the document and for the text.
+    /// Runs `tipme diagnose` twice, for the document and for the text.
     pub(crate) fn of(tipme: &Path, incident: &Path, interrupt: &InterruptFlag) -> Result<Diagnosis> {
         let json = document(tipme, incident, interrupt)?;
         let mut for_text = Command::new(tipme);
@@ -113,7 +114,7 @@ impl Diagnosis {
     }
 }
 
-/// The document of `tipme diagnose --json`.
+/// Returns the document of `tipme diagnose --json`.
 pub(crate) fn document(tipme: &Path, incident: &Path, interrupt: &InterruptFlag) -> Result<Value> {
     let mut command = Command::new(tipme);
     command.arg("diagnose").arg(incident).arg("--json");
@@ -121,7 +122,7 @@ pub(crate) fn document(tipme: &Path, incident: &Path, interrupt: &InterruptFlag)
     serde_json::from_str(&text).context("tipme diagnose --json gave no JSON")
 }
 
-/// Marks by `tipme mark`; the incident's path.
+/// Runs `tipme mark`; returns the path of the incident.
 pub(crate) fn mark(tipme: &Path, state_dir: &Path, interrupt: &InterruptFlag) -> Result<PathBuf> {
     let mut command = Command::new(tipme);
     command.arg("mark").arg("--state-dir").arg(state_dir).stderr(Stdio::null());
@@ -130,7 +131,7 @@ pub(crate) fn mark(tipme: &Path, state_dir: &Path, interrupt: &InterruptFlag) ->
     Ok(PathBuf::from(line))
 }
 
-/// Runs a program to its end; its output, where it ends with one of the exit codes that are fine.
+/// Runs a program to its end; returns its output if the exit code is among `fine`.
 fn output(name: &str, mut command: Command, fine: &[i32], interrupt: &InterruptFlag) -> Result<String> {
     command.stdin(Stdio::null()).stdout(Stdio::piped());
     let mut process = ProcessGroup::start(name, command, None)?;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who is told what goes on.
+//! Receivers of progress reports.
 
-/// Told what happens meanwhile.
+/// Receives progress reports.
 pub trait ProgressListener {
-    /// One line for people.
+    /// One line for users.
     fn line(&mut self, text: &str);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What can be typed at, of X11 or of Wayland: a display, a terminal on it, a keyboard, and an eye on it.
+//! X11 or Wayland display to type at, with a terminal, a keyboard, and a source of drawing events.
 
 use crate::seen::DrawingSource;
 use crate::session::PrivateSession;
@@ -11,20 +11,20 @@ use tipme_desktop::DisplayTarget;
 use tipme_desktop::inject::{Pace, Typist};
 use tipme_desktop::server::describe;
 
-/// Where something is shown and typed at.
+/// A display to type at.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub enum Place {
     /// A private X server.
     #[default]
     X11,
-    /// A private compositor of Wayland.
+    /// A private Wayland compositor.
     Wayland,
-    /// A compositor that runs, by the name or path of its socket.
+    /// A running compositor, by the name or path of its socket.
     Compositor(String),
 }
 
 impl Place {
-    /// For people.
+    /// Description for output.
     pub fn about(&self) -> String {
         match self {
             Place::X11 => "a private display".to_owned(),
@@ -36,19 +36,19 @@ impl Place {
 
 /// A display with room for a terminal.
 pub trait TerminalScreen {
-    /// As `tipme record --display` takes it: `:99` or `wayland-1`.
+    /// Name for `tipme record --display`: `:99` or `wayland-1`.
     fn name(&self) -> String;
 
-    /// As `tipme manage --display` takes it: `:99` or the path of a compositor's socket.
+    /// Name for `tipme manage --display`: `:99` or the path of a compositor's socket.
     fn address(&self) -> String;
 
-    /// A folder that goes with the value; programs on the terminal can read what is in it.
+    /// Folder that is removed with the value, readable by programs on the terminal.
     fn folder(&self) -> &Path;
 
-    /// Sets the variables by which a program finds the display.
+    /// Sets the environment variables that locate the display.
     fn show(&self, command: &mut Command);
 
-    /// A keyboard at it.
+    /// Opens a keyboard on the display.
     fn typist(&self, pace: Pace) -> Result<Typist>;
 
     /// Opens a terminal that runs `program`, and waits until keys of `typist` arrive there.
@@ -56,19 +56,19 @@ pub trait TerminalScreen {
     /// `prefix` is put before the terminal's own command, for instance to enter a name space.
     fn open_terminal(&mut self, typist: &mut Typist, prefix: &[OsString], program: &[OsString]) -> Result<()>;
 
-    /// Closes the terminal, where one is open.
+    /// Closes the terminal, if one is open.
     fn close_terminal(&mut self);
 
-    /// The process of the terminal, where one is open.
+    /// Process of the terminal, if one is open.
     fn terminal_pid(&self) -> Option<u32>;
 
-    /// The display where it is of X11.
+    /// The display, if it is an X11 one.
     fn x11(&self) -> Option<DisplayTarget>;
 
-    /// The process of the display server.
+    /// Process of the display server.
     fn server_pid(&self) -> Result<u32>;
 
-    /// Begins to watch what is shown; `None` where the display does not tell.
+    /// Starts watching drawings; `None` if the display does not report them.
     fn watch(&self) -> Result<Option<Box<dyn DrawingSource>>>;
 }
 

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Scripts: what somebody types and clicks at an application, as a TOML file tells it.
+//! Scripts: a user's typing and clicking at an application, from a TOML file.
 //!
-//! A script is read and checked as a whole before anything is started, and expanded into single
-//! inputs. Each input belongs to a class, which decides how long its answer may take, and has a
-//! label, by which it is found in tables. The same script with the same seed gives the same inputs at
-//! the same intervals.
+//! A script is parsed and checked as a whole before anything starts, and expanded into single
+//! inputs. Each input has a class, which determines its thresholds, and a label, which identifies
+//! it in tables. The same script with the same seed gives the same inputs at the same intervals.
 
 mod parse;
 mod parts;
@@ -18,10 +17,10 @@ use anyhow::{Context, Result, bail};
 use std::path::Path;
 use tipme_measure::{ClassLimits, InputClass, ThresholdProfile};
 
-/// Stands for the application's home folder in its arguments.
+/// Placeholder of the application's home folder in its arguments.
 pub(crate) const HOME: &str = "{home}";
 
-/// Scripts that come with the program.
+/// Scripts that ship with the program.
 const SHIPPED: [(&str, &str); 5] = [
     ("editor", include_str!("../scripts/editor.toml")),
     ("terminal", include_str!("../scripts/terminal.toml")),
@@ -31,12 +30,12 @@ const SHIPPED: [(&str, &str); 5] = [
 ];
 
 impl Script {
-    /// Reads a script's text. Errors name the script, the line, and what to do.
+    /// Parses a script. Errors name the script, the line, and the remedy.
     pub fn parse(name: &str, text: &str) -> Result<Script> {
         parse::parse(name, text)
     }
 
-    /// The script of this name that comes with the program, else the file of this name.
+    /// Returns the shipped script of this name, else reads the file of this name.
     pub fn find(name: &str) -> Result<Script> {
         if let Some((name, text)) = SHIPPED.iter().find(|(known, _)| *known == name) {
             return Script::parse(name, text);
@@ -56,17 +55,17 @@ impl Script {
         Script::parse(&stem, &text)
     }
 
-    /// Those that come with the program.
+    /// Scripts that ship with the program.
     pub fn shipped() -> impl Iterator<Item = Script> {
         SHIPPED.iter().map(|(name, text)| Script::parse(name, text).expect("a test reads all shipped scripts"))
     }
 
-    /// How many inputs it has.
+    /// Number of its inputs.
     pub fn inputs(&self) -> usize {
         self.steps.iter().filter(|step| matches!(step, ScriptStep::Input(_))).count()
     }
 
-    /// The same script up to so many inputs.
+    /// Truncates the script after `inputs` inputs.
     pub fn first(mut self, inputs: usize) -> Script {
         let mut sent = 0;
         let until = self.steps.iter().position(|step| {
@@ -77,7 +76,7 @@ impl Script {
         self
     }
 
-    /// The limits of a class: those of the profile, unless the script says otherwise.
+    /// Returns the limits of a class: those of the profile, unless the script overrides them.
     pub fn limits(&self, class: InputClass, profile: ThresholdProfile) -> ClassLimits {
         let limits = class.limits(profile);
         let own = self.thresholds.iter().find(|(of, _)| *of == class).map(|(_, threshold)| *threshold);

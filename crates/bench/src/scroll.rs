@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How long a terminal takes to scroll through a long file, beside a load.
+//! Time for which a terminal scrolls through a long file, beside a load.
 //!
-//! The heavy interaction of Evans et al. (1993, section 5.2): `dd if=FILE bs=100` in a terminal. The time goes from
-//! the key that starts it until the terminal draws no more, after it has answered a question for the place of its
-//! cursor that stands behind the file: so it has taken all of it.
+//! The heavy interaction of Evans et al. (1993, section 5.2): `dd if=FILE bs=100` in a terminal.
+//! The time goes from the key that starts it until the terminal stops drawing, after it has
+//! answered a cursor position query that follows the file: so it has read all of it.
 
 mod options;
 
@@ -26,7 +26,7 @@ use std::time::Duration;
 use tipme_desktop::inject::Pace;
 use tipme_measure::{Document, Events};
 
-/// The class of the events.
+/// Class of the events.
 const CLASS: &str = "scroll";
 const TITLE: &str = "Scrolling beside a load: a long file in a terminal";
 const TERMS: ArmTerms = ArmTerms {
@@ -39,20 +39,21 @@ const TERMS: ArmTerms = ArmTerms {
     ],
     line_ms: None,
 };
-/// Bytes of the file, at least and at most.
+/// Minimum and maximum size of the file.
 const BYTES_MIN: u64 = 1 << 10;
 const BYTES_MAX: u64 = 256 << 20;
-/// The longest that the file may take.
+/// Maximum time for the file.
 const SCROLL_MAX: Duration = Duration::from_secs(300);
-/// How long the terminal may go on drawing behind the file.
+/// Maximum time for which the terminal may keep drawing after the file.
 const REST_TIMEOUT: Duration = Duration::from_secs(20);
-/// What a terminal draws in a second, about.
+/// Approximate speed of a terminal, in bytes per second.
 const USUAL_BYTES_PER_S: f64 = (4 << 20) as f64;
-/// Between two looks.
+/// Interval between checks.
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
-/// What it takes on a display.
+/// Programs required on a display.
 const PROGRAMS: [&str; 6] = ["Xvfb", "openbox", "xterm", "bash", "stty", "dd"];
-/// For each key: the file, a question for the cursor's place, its answer, and a letter into another file.
+/// Script for each key: prints the file and a cursor position query, reads the answer, and writes a
+/// letter into another file.
 const SCRIPT: &str = r#"
     stty -echo
     while IFS= read -rsn1 key; do
@@ -100,7 +101,7 @@ impl Experiment for Scroll {
 }
 
 impl Scroll {
-    /// How long all of it takes; about that where the terminal draws as fast as is usual.
+    /// Duration of the benchmark; the usual one holds for a terminal of usual speed.
     fn estimate(&self, comparison: &ArmComparison) -> DurationEstimate {
         let scrolling = Duration::from_secs_f64(self.bytes as f64 / USUAL_BYTES_PER_S);
         comparison.estimate(DurationEstimate::new(QUIET * 2 + scrolling, QUIET + SCROLL_MAX + REST_TIMEOUT))
@@ -111,7 +112,8 @@ fn bounds(figures: &Compared<File>) -> [String; 1] {
     [format!("{} KiB by dd, 100 bytes at a time; {}", figures.more.bytes >> 10, load_words(figures))]
 }
 
-/// Writes the file and opens the terminal; the file with a letter for each time that it was scrolled through.
+/// Writes the file and opens the terminal; returns the file with a letter for each completed
+/// scroll.
 fn open(stage: &mut dyn BenchStage, bytes: usize) -> Result<PathBuf> {
     let (file, marks) = (stage.folder().join("text"), stage.folder().join("marks"));
     for (path, content) in [(&file, text(bytes)), (&marks, String::new())] {
@@ -123,7 +125,7 @@ fn open(stage: &mut dyn BenchStage, bytes: usize) -> Result<PathBuf> {
     Ok(marks)
 }
 
-/// Scrolls once. Where the terminal does not come to rest, it took at least so long.
+/// Scrolls once. If the terminal does not come to rest, the time is a lower bound.
 fn once(stage: &mut dyn BenchStage, marks: &Path) -> Result<Block<()>> {
     let mut user = stage.user(Habits::at_terminal(Pace::default()))?;
     let before = length(marks);
@@ -143,7 +145,7 @@ fn once(stage: &mut dyn BenchStage, marks: &Path) -> Result<Block<()>> {
     Ok(Block { events, waited: None, more: () })
 }
 
-/// Waits until nothing has been drawn for a while; false where that did not come in time.
+/// Waits until nothing has been drawn for a while; returns `false` on a timeout.
 fn rests(user: &mut dyn User) -> Result<bool> {
     let begun = user.now();
     while user.now().since(user.last_drawing()) < nanos(QUIET) {
@@ -159,14 +161,14 @@ fn length(path: &Path) -> u64 {
     std::fs::metadata(path).map_or(0, |metadata| metadata.len())
 }
 
-/// Lines as of a table of terminals, all different.
+/// Returns lines like those of a terminal table, all different.
 fn text(bytes: usize) -> String {
     let mut text = String::with_capacity(bytes + 100);
     for number in 0.. {
         if text.len() >= bytes {
             break;
         }
-        // Writing to a text does not fail.
+        // Writing to a string does not fail.
         let _ = writeln!(text, "vt{number:06}|terminal {number}:am:co#80:li#24:cl=50\\E[;H\\E[2J:bs:cm=5\\E[%i%d;%dH");
     }
     text.truncate(bytes);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What somebody in front of the terminal would see: the time from a key to the next drawing.
+//! Latency that a user in front of the terminal sees: the time from a key to the next drawing.
 //!
-//! Learnt by the DAMAGE extension of X11, or from what a compositor of Wayland says of its screen, and so independent of
-//! any recorder.
+//! It comes from the DAMAGE extension of X11, or from the screen events of a Wayland compositor,
+//! and so does not depend on any recorder.
 
 use crate::session::PrivateSession;
 use anyhow::{Result, anyhow};
@@ -15,12 +15,12 @@ use tipme_desktop::compositor::FrameWatch;
 use tipme_desktop::window::DamageWatch;
 use tipme_record::Nanos;
 
-/// How often the thread looks whether it shall end.
+/// Interval between checks for the end of the thread.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// What tells of drawings.
+/// Source of drawing events.
 pub trait DrawingSource: Send {
-    /// Waits for the next one; returns when it was, `None` when `timeout` ran out.
+    /// Waits for the next drawing; returns its time, or `None` on a timeout.
     fn next(&mut self, timeout: Duration) -> Result<Option<Nanos>>;
 }
 
@@ -36,7 +36,7 @@ impl DrawingSource for FrameWatch {
     }
 }
 
-/// A thread that notes when the terminal draws.
+/// Thread that records the times at which the terminal draws.
 pub struct DrawingWatch {
     stop: Arc<AtomicBool>,
     last: Arc<AtomicU64>,
@@ -44,14 +44,14 @@ pub struct DrawingWatch {
 }
 
 impl DrawingWatch {
-    /// Begins to note the drawings of the session's terminal, once it has been quiet for `quiet`.
+    /// Starts recording the drawings of the session's terminal, once it has been quiet for `quiet`.
     pub fn start(session: &PrivateSession, quiet: Duration) -> Result<DrawingWatch> {
         DrawingWatch::watch(Box::new(session.watch_terminal()?), quiet)
     }
 
-    /// Begins to note any drawings, once there have been none for `quiet`.
+    /// Starts recording all drawings, once there have been none for `quiet`.
     ///
-    /// The thread has the priority of the caller's.
+    /// The thread inherits the caller's priority.
     pub fn watch(mut watch: Box<dyn DrawingSource>, quiet: Duration) -> Result<DrawingWatch> {
         while watch.next(quiet)?.is_some() {}
         let (stop, last) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
@@ -60,22 +60,22 @@ impl DrawingWatch {
         Ok(DrawingWatch { stop, last, thread })
     }
 
-    /// When something was drawn last.
+    /// Time of the last drawing.
     pub fn last(&self) -> Nanos {
         Nanos(self.last.load(Ordering::Relaxed))
     }
 
-    /// How long ago that was.
+    /// Time since the last drawing.
     pub fn quiet_for(&self) -> Duration {
         Duration::from_nanos(clock::now().since(self.last()).0)
     }
 
-    /// True when something was drawn after `press`.
+    /// Returns `true` if there was a drawing after `press`.
     pub fn answered(&self, press: Nanos) -> bool {
         self.last() > press
     }
 
-    /// Ends the thread; the times of all drawings, in order.
+    /// Ends the thread; returns the times of all drawings, in order.
     pub fn finish(self) -> Result<Vec<Nanos>> {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.join().map_err(|_| anyhow!("the thread that watched the terminal has failed"))?
@@ -93,9 +93,9 @@ fn note(watch: &mut dyn DrawingSource, stop: &AtomicBool, last: &AtomicU64) -> R
     Ok(drawn)
 }
 
-/// Time from each press to the first drawing after it; `None` where none came.
+/// Returns the time from each press to the first drawing after it; `None` if there was none.
 ///
-/// Both lists are in order. A drawing that answers an earlier key counts for a later one too, so a
+/// Both lists are in order. A drawing that answers an earlier key also counts for a later one, so a
 /// key behind a slow one may look faster than it is, never slower.
 pub fn latencies(presses: &[Nanos], drawn: &[Nanos]) -> Vec<Option<Nanos>> {
     let first_after = |press: &Nanos| drawn.get(drawn.partition_point(|at| at < press)).map(|at| at.since(*press));

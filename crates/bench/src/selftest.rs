@@ -2,7 +2,8 @@
 //! Known faults on this machine, one at a time, each marked and diagnosed as a user would.
 //!
 //! [`crate::faults`] has the faults, `trial` runs one on a terminal of a private display, `table`
-//! prints the results. The diagnosis is the product's own; it sees the incident file and nothing else.
+//! prints the results. The diagnosis is the product's own; it sees the incident file and nothing
+//! else.
 
 mod options;
 mod outcome;
@@ -22,14 +23,14 @@ use std::time::Duration;
 pub use table::{markdown, text};
 use trial::{Observation, ProductFailed, TrialRunner};
 
-/// Between two trials, so that others who wait for the machine get it.
+/// Pause between trials, so that other programs that wait for the machine get it.
 const PAUSE: Duration = Duration::from_millis(150);
 
 /// Runs the faults one after the other; each takes some seconds.
 ///
-/// Everything that was started has ended when it returns, also by an error or an interrupt. A trial
-/// that cannot be run is reported as such and does not end the run; where recorder, mark or
-/// diagnosis fail, it is a miss.
+/// Everything that it started has ended when it returns, also after an error or an interrupt. A
+/// trial that cannot run is reported and does not end the run; a failure of recorder, mark or
+/// diagnosis is a miss.
 pub fn run(
     options: &SelftestOptions,
     interrupt: &InterruptFlag,
@@ -71,7 +72,7 @@ pub fn run(
     Ok(SelftestOutcome::of(results, not_run))
 }
 
-/// The faults in the order in which they are run.
+/// Returns the faults in the order in which they run.
 fn plan(options: &SelftestOptions) -> Result<Vec<&'static Fault>> {
     if let Some(unknown) = options.names.iter().find(|name| Fault::named(name).is_none()) {
         bail!("there is no fault \"{unknown}\"; tipme selftest --list names them");
@@ -90,7 +91,7 @@ struct IncidentStore {
 }
 
 impl IncidentStore {
-    /// Copies the incident where it is to be kept, and notes where that is.
+    /// Copies the incident if it is to be kept, and notes its path.
     fn keep(&mut self, mut row: TrialRow, observed: &Observation, at: usize) -> Result<TrialRow> {
         if self.all.is_none() && row.hit || !observed.has_incident() {
             return Ok(row);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A private display: Xvfb, a window manager and a terminal, for as long as the value lives.
+//! Private display with Xvfb, a window manager and a terminal, which exists as long as the value.
 
 use crate::estimate::DurationEstimate;
 use crate::process::{ProcessGroup, missing};
@@ -18,35 +18,35 @@ use tempfile::TempDir;
 use tipme_desktop::window::{DamageWatch, Watcher};
 use tipme_desktop::{DisplayTarget, authority_file};
 
-/// How long a program of the session may take to be ready; a first font cache takes fifteen seconds, and longer on an
-/// emulated machine.
+/// Maximum time until a program of the session is ready; a first font cache takes fifteen seconds,
+/// and longer on an emulated machine.
 pub(crate) const START_TIMEOUT: Duration = Duration::from_secs(60);
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// What may be chosen about a session.
+/// Options of a session.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SessionOptions {
-    /// The only CPU for the X server, the window manager and the terminal.
+    /// CPU to which the X server, the window manager and the terminal are pinned.
     pub cpu: Option<usize>,
     pub manager: SessionWindowManager,
-    /// Whether each of these programs is in a unit of systemd of its own.
+    /// Runs each of these programs in a systemd unit of its own.
     pub units: bool,
 }
 
 impl SessionOptions {
-    /// A program of the session.
+    /// Returns the command of a program of the session.
     pub(crate) fn command(self, program: impl AsRef<OsStr>) -> Command {
         let command = Command::new(program);
         if self.units { in_unit(&command) } else { command }
     }
 }
 
-/// The window manager of a session.
+/// Window manager of a session.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum SessionWindowManager {
     #[default]
     Openbox,
-    /// With its compositor, and with a session bus of its own, without which it does not start.
+    /// With its compositor, and with a session bus of its own, which it requires.
     Xfwm4,
 }
 
@@ -59,7 +59,7 @@ impl SessionWindowManager {
     }
 }
 
-/// A display of one's own. Dropping it ends its programs and removes its files.
+/// A private display. Dropping it ends its programs and removes its files.
 pub struct PrivateSession {
     options: SessionOptions,
     display: u32,
@@ -69,20 +69,21 @@ pub struct PrivateSession {
     folder: TempDir,
 }
 
-/// A program whose window has the keyboard focus: mostly a terminal emulator.
+/// A program with the keyboard focus: usually a terminal emulator.
 struct FocusedProgram {
     process: ProcessGroup,
     window: u32,
 }
 
 impl PrivateSession {
-    /// The start of the server, of the window manager and of one program.
+    /// Time for the start of the server, of the window manager and of one program.
     pub(crate) const ESTIMATE: DurationEstimate =
         DurationEstimate::new(Duration::from_secs(2), START_TIMEOUT.saturating_mul(3));
 
-    /// Starts an X server on a free display number and a window manager on it.
+    /// Starts an X server on a free display number, and a window manager on it.
     ///
-    /// Returns when both answer by protocol; fails with what is missing, or after a minute.
+    /// Returns when both respond to protocol requests; fails if something is missing, or after a
+    /// minute.
     pub fn start(options: SessionOptions) -> Result<PrivateSession> {
         let (manager, arguments) = options.manager.words().split_first().context("a window manager has a name")?;
         require(&["Xvfb", manager, "xterm"])?;
@@ -109,27 +110,27 @@ impl PrivateSession {
         format!(":{}", self.display)
     }
 
-    /// The only CPU of its programs, where there is one.
+    /// CPU to which its programs are pinned, if any.
     pub fn cpu(&self) -> Option<usize> {
         self.options.cpu
     }
 
-    /// A folder that goes with the session.
+    /// Folder that is removed with the session.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// Sets the variables by which a program finds the display, and its home in the session's folder.
+    /// Sets the environment variables that locate the display, and a home in the session's folder.
     pub fn prepare(&self, command: &mut Command) {
         clean(command, self.folder.path(), self.display);
     }
 
-    /// Sets only the variables by which a program finds the display.
+    /// Sets only the environment variables that locate the display.
     pub fn show(&self, command: &mut Command) {
         command.env("DISPLAY", self.display_name()).env("XAUTHORITY", self.folder.path().join("authority"));
     }
 
-    /// Opens a terminal that runs `program`, and waits until it can be seen and has the focus.
+    /// Opens a terminal that runs `program`, and waits until it is visible and focused.
     ///
     /// `prefix` is put before the terminal's own command, for instance to enter a name space.
     pub fn open_terminal(&mut self, prefix: &[OsString], program: &[OsString]) -> Result<()> {
@@ -143,7 +144,8 @@ impl PrivateSession {
         self.open_program("the terminal", command)
     }
 
-    /// Opens a program with a window, in the terminal's place, and waits until that can be seen and has the focus.
+    /// Opens a program with a window in place of the terminal, and waits until it is visible and
+    /// focused.
     pub fn open_program(&mut self, name: &str, command: Command) -> Result<()> {
         let watcher = Watcher::open(&self.target())?;
         let mut process = ProcessGroup::start(name, command, self.options.cpu)?;
@@ -158,25 +160,26 @@ impl PrivateSession {
         self.focused = None;
     }
 
-    /// Process of the terminal emulator, or of the program in its place, where one is open.
+    /// Process of the terminal emulator, or of the program in its place, if one is open.
     pub fn terminal_pid(&self) -> Option<u32> {
         self.focused.as_ref().map(|focused| focused.process.pid())
     }
 
-    /// Names a process that works for the terminal, or for the program in its place, at its window.
+    /// Adds a process to the set of the terminal, or of the program in its place, by a property of
+    /// its window.
     pub(crate) fn add_to_set(&self, pid: u32) -> Result<()> {
         let focused = self.focused.as_ref().context("no terminal is open")?;
         Ok(Watcher::open(&self.target())?.add_to_set(focused.process.pid(), focused.window, pid)?)
     }
 
-    /// Begins to watch what the terminal, or the program in its place, draws.
+    /// Starts watching the drawings of the terminal, or of the program in its place.
     pub(crate) fn watch_terminal(&self) -> Result<DamageWatch> {
         let focused = self.focused.as_ref().context("no terminal is open")?;
         Ok(DamageWatch::open(&self.target(), focused.window)?)
     }
 }
 
-/// Fails with the names of programs that are not installed and the way to get them.
+/// Fails with the names of missing programs and the command to install them.
 pub fn require(programs: &[&str]) -> Result<()> {
     let missing = missing(programs);
     if missing.is_empty() {
@@ -186,7 +189,7 @@ pub fn require(programs: &[&str]) -> Result<()> {
     bail!("not installed: {}; on Debian and Ubuntu: apt-get install {}", missing.join(", "), packages.join(" "))
 }
 
-/// The Debian package of a program.
+/// Returns the Debian package of a program.
 fn package(program: &str) -> &str {
     match program {
         "Xvfb" => "xvfb",
@@ -211,7 +214,7 @@ fn target(folder: &Path, display: u32) -> DisplayTarget {
     }
 }
 
-/// A random cookie that only this session's programs know.
+/// Writes a random cookie for this session's programs.
 fn write_authority(path: &Path) -> Result<()> {
     let mut cookie = [0; 16];
     rustix::rand::getrandom(&mut cookie, rustix::rand::GetRandomFlags::empty()).context("no random numbers")?;
@@ -241,8 +244,9 @@ fn start_server(folder: &Path, options: SessionOptions) -> Result<(ProcessGroup,
     Ok((server, display))
 }
 
-/// Lets one server choose its number at a time: of two that choose at once, both may take the same one, since servers that
-/// choose their number themselves use no lock files. Whoever holds the lock for longer than that is not waited for.
+/// Lets only one server at a time choose its number: two that choose at once may both take the same
+/// one, since servers that choose their number themselves use no lock files. Does not wait for a
+/// process that holds the lock for longer.
 fn wait_for_others() -> Option<File> {
     let folder = File::open(std::env::temp_dir()).ok()?;
     let begun = Instant::now();
@@ -255,7 +259,7 @@ fn wait_for_others() -> Option<File> {
     Some(folder)
 }
 
-/// The first line that a program writes, read on a thread so that the wait can end.
+/// Returns the first line that a program writes, read on a thread so that the wait can time out.
 pub(crate) fn first_line(output: impl std::io::Read + Send + 'static, timeout: Duration) -> Result<String> {
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {
@@ -266,14 +270,15 @@ pub(crate) fn first_line(output: impl std::io::Read + Send + 'static, timeout: D
     receiver.recv_timeout(timeout).context("nothing was written in time")?.context("its output cannot be read")
 }
 
-/// Gives a program the display and a home of its own.
+/// Sets the display and a private home for a program.
 fn clean(command: &mut Command, folder: &Path, display: u32) {
     let authority: PathBuf = folder.join("authority");
     own_home(command, folder);
     command.env("DISPLAY", format!(":{display}")).env("XAUTHORITY", authority);
 }
 
-/// Gives a program a home of its own and neither display nor session, so that no setting of the user's counts.
+/// Sets a private home for a program, and neither display nor session, so that no user settings
+/// have an effect.
 pub(crate) fn own_home(command: &mut Command, folder: &Path) {
     command.env("HOME", folder).env("XDG_CONFIG_HOME", folder).env("XDG_CACHE_HOME", folder);
     command.env("HISTFILE", "/dev/null").env("LESSHISTFILE", "-").env("SHELL", "/bin/sh");

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How long a scripted run over several applications takes, with many changes of the focus, beside nothing, a real
-//! build, and a heavy synthetic load: the system test of Evans et al. (1993, table 1).
+//! Duration of a scripted run over several applications with many changes of the focus, beside
+//! nothing, a real build, and a heavy synthetic load: the system test of Evans et al. (1993, table
+//! 1).
 //!
-//! Three terminals (an editor, a pager, a shell) and, where it is installed, a GTK editor are open on a private
-//! display. The script goes round them: it clicks into one, waits until that has the focus, and types some keys, each
-//! of which it lets be answered. The time that all of it takes is measured.
+//! Three terminals (an editor, a pager, a shell) and, if installed, a GTK editor are open on a
+//! private display. The script visits them in turn: it clicks into one, waits until that has the
+//! focus, and types some keys, each after the answer to the previous one. The result is the total
+//! time.
 
 mod applications;
 mod build;
@@ -30,7 +32,7 @@ use std::path::Path;
 use std::time::Duration;
 use tipme_measure::{Document, Run};
 
-/// What it takes on a display.
+/// Programs required on a display.
 const PROGRAMS: [&str; 6] = ["Xvfb", "openbox", "xterm", "vi", "less", "sh"];
 
 impl Experiment for System {
@@ -114,7 +116,7 @@ fn take(all: &mut Vec<Runs>, beside: Beside, arm: Arm, played: Block<PlayedRun>,
     }
 }
 
-/// Each run of the script is a repeat; it lasts as long as its one event.
+/// Returns each run of the script as a repeat, which lasts as long as its one event.
 fn repeats(runs: Runs) -> impl Iterator<Item = Run> {
     let name = runs.name();
     runs.blocks.into_iter().map(move |block| run(name.clone(), block))

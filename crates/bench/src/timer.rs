@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How late periodic wake-ups come, by mechanism, and what the latest waited for.
+//! Lateness of periodic wakeups by mechanism, with the causes of the latest ones.
 //!
-//! As Jones and Regehr (1999, tables 1 to 3) have it: one thread on each CPU is to wake up at regular times, and notes when
-//! it does. As root, a recorder beside it says why a wake-up came late. Its tables and plots are those of `tipme report`.
+//! Follows Jones and Regehr (1999, tables 1 to 3): one thread on each CPU is due to wake up at
+//! regular times, and records the actual times. As root, a recorder beside it explains late
+//! wakeups. Tables and plots are those of `tipme report`.
 
 mod clocks;
 pub(crate) mod culprit;
@@ -35,7 +36,7 @@ use trace::TimerRecorder;
 impl Experiment for Timer {
     const NAME: &'static str = "timer";
     const CLASSES: &'static [&'static str] = &[LATENESS];
-    /// There may be a million samples.
+    /// A document can hold a million samples.
     const INDENTED: bool = false;
     type Figures = TimerDetails;
 
@@ -78,7 +79,7 @@ impl Experiment for Timer {
         tipme_report::timer::plots(document)
     }
 
-    /// Only where somebody said what is late.
+    /// Fails only if the user set a threshold.
     fn exit_code(document: &Document<TimerDetails>) -> u8 {
         let asked = document.runs.iter().flat_map(|run| &run.classes).any(|events| events.threshold_ns.is_some());
         u8::from(asked && document.details.mechanisms.iter().any(|measured| measured.outliers_over > 0))
@@ -93,7 +94,7 @@ impl Experiment for Timer {
     }
 }
 
-/// What one mechanism gave.
+/// Results of one mechanism.
 struct MechanismResults {
     measured: MeasuredMechanism,
     tracks: Vec<ThreadWakeUps>,
@@ -124,7 +125,7 @@ impl Timer {
         Ok(MechanismResults { measured, tracks, outliers })
     }
 
-    /// The recorder, for those who may record. A measurement that cannot be explained is one all the same.
+    /// Starts the recorder if this user can record. A measurement is valid without explanations.
     fn start_trace(
         &self,
         options: &TimerOptions,
@@ -150,7 +151,7 @@ impl Timer {
     }
 }
 
-/// Puts the parts together; the runs.
+/// Combines the parts; returns the runs.
 fn details_of(parts: Vec<MechanismResults>, details: &mut TimerDetails) -> Vec<Run> {
     let mut runs = Vec::new();
     for part in parts {

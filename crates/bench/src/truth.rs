@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Ground truth: a client that stamps its own times, driven by keys whose injection is stamped too.
+//! Ground truth: a client that records its own time stamps, driven by keys whose injection is
+//! stamped too.
 //!
-//! What a recorder says of the same keys is held against these figures.
+//! The recorder's results for the same keys are compared with these times.
 
 use crate::process::ProcessGroup;
 use crate::session::PrivateSession;
@@ -17,15 +18,15 @@ use tipme_desktop::inject::{Pace, Typist};
 use tipme_desktop::window::Watcher;
 use tipme_record::Nanos;
 
-/// How long the client waits for a key before it gives up.
+/// Maximum wait of the client for a key.
 const KEY_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// What is known of one key press.
+/// Known times of one key press.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Truth {
     /// Just before the press was sent to the server.
     pub injected: Nanos,
-    /// The client took the event from its socket.
+    /// The client read the event from its socket.
     pub received: Nanos,
     /// The client had sent its drawing.
     pub drawn: Nanos,
@@ -35,10 +36,10 @@ pub struct Truth {
 
 /// Runs the client: answers `keys` key presses and writes one line of three times for each.
 ///
-/// Says `ready` on the standard output once its window is mapped.
+/// Reports `ready` on the standard output once its window is mapped.
 pub fn client(display: u32, authority: &Path, keys: u32, file: &Path) -> Result<()> {
     hurry();
-    // The recorder's own windows are no application's, and go by the program's name.
+    // The recorder ignores its own windows, which it recognizes by the program's name.
     rustix::thread::set_name(c"truth-client").context("cannot take a name")?;
     let target = DisplayTarget {
         authority: Some(authority.to_path_buf()),
@@ -55,7 +56,8 @@ pub fn client(display: u32, authority: &Path, keys: u32, file: &Path) -> Result<
     out.flush().with_context(|| format!("cannot write {}", file.display()))
 }
 
-/// Asks for real-time priority, so that the client's stamps are not late; does without where it is refused.
+/// Requests real-time priority, so that the client's stamps are not late; continues without it if
+/// refused.
 fn hurry() {
     let priority = libc::sched_param { sched_priority: 1 };
     // SAFETY: the call reads one structure that lives until it returns.
@@ -90,7 +92,7 @@ impl TruthClient {
         self.process.pid()
     }
 
-    /// Types the keys at a pace and returns what both sides stamped.
+    /// Types the keys at a pace and returns the time stamps of both sides.
     pub fn drive(mut self, session: &PrivateSession, pace: Pace) -> Result<Vec<Truth>> {
         let mut typist = Typist::open(&session.target(), pace)?;
         let injected: Result<Vec<Nanos>, _> = (0..self.keys).map(|_| typist.key('x')).collect();
@@ -103,7 +105,8 @@ impl TruthClient {
     }
 }
 
-/// Puts the driver's stamps beside the client's lines; the client answers in the order of the keys.
+/// Combines the driver's stamps with the client's lines; the client answers in the order of the
+/// keys.
 fn join(injected: &[Nanos], text: &str) -> Result<Vec<Truth>> {
     let lines: Vec<&str> = text.lines().collect();
     if lines.len() != injected.len() {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Keystroke-to-echo latency in a terminal beside a load.
 //!
-//! The steady typing of Evans et al. (1993, section 5.2): keys at a person's pace go into a terminal, whose program
-//! answers each with its letter. Display server, terminal and program are started like any others, and favoured only by
-//! what the arm does; who presses the keys and watches the screen has real-time priority where that is allowed. The next
-//! key is pressed once the one before is on the screen, as somebody does who looks there: so a long stall counts once,
-//! and a drawing is taken for the answer to another key only behind a key that was given up.
+//! The steady typing of Evans et al. (1993, section 5.2): a person types at a human pace into a
+//! terminal, whose program answers each key with its letter. Display server, terminal and program
+//! start like any others, and only the arm favours them; the typing and watching threads have
+//! real-time priority if allowed. Each key is pressed once the previous one is on the screen, as by
+//! a user who watches it. So a long stall counts once, and a drawing can only be mistaken for the
+//! answer to a later key after a key that timed out.
 
 mod options;
 
@@ -27,7 +28,7 @@ use std::time::Duration;
 use tipme_desktop::inject::Pace;
 use tipme_measure::{Document, InputClass, ThresholdProfile};
 
-/// The class of the events.
+/// Class of the events.
 const CLASS: &str = "key";
 const TITLE: &str = "Typing beside a load: keystroke-to-echo latency in a terminal";
 const TERMS: ArmTerms = ArmTerms {
@@ -40,11 +41,11 @@ const TERMS: ArmTerms = ArmTerms {
     ],
     line_ms: Some(PAPER_PROTOTYPE_MS),
 };
-/// As in the paper's text: "character echoing should happen within 50 milliseconds".
+/// Threshold in the paper: "character echoing should happen within 50 milliseconds".
 const PAPER_PROTOTYPE_MS: f64 = 50.0;
-/// Keys at the begin of a block that do not count: they wake up what has slept.
+/// Uncounted keys at the start of a block, which wake up sleeping parts.
 const FIRST_KEYS: usize = 3;
-/// The most that a block takes beyond the time that its keys need; what is left of it is not typed.
+/// Maximum time of a block beyond that of its keys; remaining keys are not typed.
 const BLOCK_SPARE: Duration = Duration::from_secs(60);
 
 /// What only this measurement has.
@@ -100,7 +101,7 @@ impl Typing {
         usize::from(self.keys).div_ceil(comparison.blocks.max(1))
     }
 
-    /// What it will take, told before it begins.
+    /// Describes the expected duration, for output before the start.
     fn plan(&self, comparison: &ArmComparison) -> String {
         let keys = self.keys_per_block(comparison);
         let typing = QUIET + time_per_block(keys);
@@ -118,7 +119,7 @@ fn bounds(figures: &Compared<Keys>) -> [String; 1] {
     [format!("{keys_per_block} keys in each turn, {interval_ms} ms apart, on {display}; {}", load_words(figures))]
 }
 
-/// One turn of keys, and how many were not typed for want of time.
+/// Types the keys of one turn; returns the number of keys not typed for lack of time too.
 fn type_keys(stage: &mut dyn BenchStage, keys: usize, seed: u64, time: Duration) -> Result<Block<usize>> {
     let pace = Pace { words_per_minute: WORDS_PER_MINUTE, seed, ..Pace::default() };
     let mut user = stage.user(Habits::at_terminal(pace))?;

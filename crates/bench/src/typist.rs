@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What typing loops have in common: which keys, how long an answer is waited for, and what counts as one.
+//! Common parts of typing loops: keys, timeout of an answer, and matching of drawings.
 
 use crate::driver::{BenchStage, User};
 use crate::screen::Place;
@@ -12,33 +12,33 @@ use tipme_record::Nanos;
 /// "For even a fast typist on the order of 1 char every 100 milliseconds."
 pub(crate) const WORDS_PER_MINUTE: f64 = 120.0;
 pub(crate) const INTERVAL: Duration = Duration::from_millis(100);
-/// How long a key may take before it counts as not answered.
+/// Time after which a key counts as unanswered.
 pub(crate) const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
-/// Between two looks at the screen.
+/// Interval between checks of the screen.
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
 const LETTERS: &str = "the quick brown fox jumps over the lazy dog";
-/// A program that answers every key by itself, as editors and shells do.
+/// A program that echoes every key itself, like editors and shells.
 const ECHO: [&str; 3] = ["sh", "-c", "stty raw -echo; exec cat"];
-/// What it takes to have that in a terminal.
+/// Programs required for that in a terminal.
 pub(crate) const ECHO_PROGRAMS: [&str; 6] = ["Xvfb", "openbox", "xterm", "sh", "stty", "cat"];
 
-/// The same wherever it is: a compositor looks for its own programs.
+/// Returns the programs required on a display; a compositor checks for its own.
 pub(crate) fn echo_programs(place: &Place) -> &'static [&'static str] {
     if *place == Place::X11 { &ECHO_PROGRAMS } else { &ECHO[..1] }
 }
 
-/// Opens a terminal that answers keys.
+/// Opens a terminal that echoes keys.
 pub(crate) fn open_echo(stage: &mut dyn BenchStage) -> Result<()> {
     stage.open_terminal(&ECHO.map(Into::into))
 }
 
-/// Visible ones only: each draws something.
+/// Returns visible letters only: each causes a drawing.
 pub(crate) fn letters() -> impl Iterator<Item = char> {
     LETTERS.chars().filter(|letter| *letter != ' ').cycle()
 }
 
-/// Presses a key and waits until something was drawn after it, as somebody does who looks there; returns when it was
-/// pressed, and whether the answer was in time.
+/// Presses a key and waits for a drawing after it, like a user who watches the screen. Returns the
+/// time of the press, and `true` if the answer was in time.
 pub(crate) fn type_and_look(user: &mut dyn User, letter: char) -> Result<(Nanos, bool)> {
     let (at, timeout) = (user.key(letter)?, nanos(ANSWER_TIMEOUT));
     while user.last_drawing() <= at {
@@ -54,8 +54,8 @@ pub(crate) fn nanos(time: Duration) -> Nanos {
     Nanos(time.as_nanos() as u64)
 }
 
-/// How long each key took until something was drawn, the timeout where nothing was in time; and how many were not
-/// answered in time.
+/// Returns the time from each key to the next drawing, at most the timeout, and the number of keys
+/// that were not answered in time.
 pub(crate) fn answers(pressed: &[Nanos], drawn: &[Nanos]) -> (Vec<Nanos>, usize) {
     let timeout = nanos(ANSWER_TIMEOUT);
     let found = latencies(pressed, drawn);
@@ -64,7 +64,7 @@ pub(crate) fn answers(pressed: &[Nanos], drawn: &[Nanos]) -> (Vec<Nanos>, usize)
     (found.into_iter().map(|answer| in_time(answer).unwrap_or(timeout)).collect(), missing)
 }
 
-/// The same as events of a class.
+/// Returns the same as events of a class.
 pub(crate) fn events(class: &str, limits: Option<ClassLimits>, pressed: &[Nanos], drawn: &[Nanos]) -> Events {
     let (times, missing) = answers(pressed, drawn);
     Events {

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests wait for what other processes do.
+//! Polling of other processes in tests.
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// Only a test that fails waits for so long: another one may hold the machine for five minutes.
+/// Only a failing test waits this long: another process may hold the machine for five minutes.
 const TIMEOUT: Duration = Duration::from_secs(400);
 
-/// Polls until something is so.
+/// Polls until a condition holds.
 ///
 /// # Panics
-/// Where it does not come.
+/// Panics on a timeout.
 pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !is_so() {

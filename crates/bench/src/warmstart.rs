@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How long the first key takes after a pause, beside a load.
+//! Latency of the first key after a pause, beside a load.
 //!
-//! The warm start of Evans et al. (1993, section 5.2): somebody types, stops for 30 seconds, and types again. Where
-//! memory is short, the pages of the terminal have gone meanwhile, and the first key brings them back.
+//! The warm start of Evans et al. (1993, section 5.2): a user types, stops for 30 seconds, and
+//! types again. If memory is short, the terminal's pages have been evicted meanwhile, and the first
+//! key brings them back.
 
 mod options;
 
@@ -28,7 +29,7 @@ use tipme_desktop::inject::Pace;
 use tipme_measure::{Document, InputClass, ThresholdProfile, ms};
 use tipme_record::Nanos;
 
-/// The class of the events.
+/// Class of the events.
 const CLASS: &str = "key";
 const TITLE: &str = "Warm start beside a load: the first key after a pause";
 const TERMS: ArmTerms = ArmTerms {
@@ -41,16 +42,17 @@ const TERMS: ArmTerms = ArmTerms {
     ],
     line_ms: Some(PAPER_MS),
 };
-/// The first key with the paper's prototype.
+/// Latency of the first key with the paper's prototype.
 const PAPER_MS: f64 = 100.0;
-/// The longest pause that can be chosen.
+/// Maximum pause.
 const PAUSE_MAX: Duration = Duration::from_secs(3_600);
-/// Keys before the pause, and behind the first one after it.
+/// Keys before the pause, and after the first one behind it.
 const KEYS_BEFORE: usize = 20;
 const KEYS_AFTER: usize = 10;
-/// What the load is given for the keys of a turn beyond their own pace; it runs a minute longer if nobody ends it.
+/// Run time of the load for the keys of a turn beyond their own pace; it runs a minute longer if
+/// nothing ends it.
 const KEYS_SPARE: Duration = Duration::from_secs(640);
-/// Said where memory made no difference.
+/// Note that memory made no difference.
 const KEPT: &str = "the load pushed nothing out: after a pause of the unmanaged arm no page had to be read back, so this says nothing \
                     of memory; choose a larger --memory, or --type big, which keeps all of it; after an earlier run also: \
                     echo 3 > /proc/sys/vm/drop_caches, since what came back once is kept longest";
@@ -109,7 +111,7 @@ impl Experiment for Warmstart {
 }
 
 impl Warmstart {
-    /// How long all of it takes.
+    /// Duration of everything.
     fn estimate(&self, comparison: &ArmComparison) -> DurationEstimate {
         let keys = (KEYS_BEFORE + 1 + KEYS_AFTER) as u32;
         let still = QUIET + self.pause;
@@ -133,7 +135,7 @@ fn bounds(figures: &Compared<Pauses>) -> Vec<String> {
     [first].into_iter().chain(turns).chain(kept).collect()
 }
 
-/// The first key after a pause; and the keys behind it, with the page faults.
+/// Measures the first key after a pause, and the keys behind it with the page faults.
 fn once(stage: &mut dyn BenchStage, pause: Duration) -> Result<Block<(Vec<Nanos>, u64)>> {
     let pace = Pace { words_per_minute: WORDS_PER_MINUTE, ..Pace::default() };
     let mut user = stage.user(Habits::at_terminal(pace))?;
@@ -178,7 +180,8 @@ mod tests {
     use crate::experiment::parsed;
     use crate::fake::{FakeDriver, document};
 
-    /// In each turn the first key after the pause takes this, the one behind it a second, and all others a millisecond.
+    /// Simulates turns in which the first key after the pause takes `first`, the next one a second,
+    /// and all others a millisecond.
     fn warmed(first: Option<Duration>, page_ins: u64) -> (MeasuredRepeats<Compared<Pauses>>, FakeDriver) {
         let mut driver = FakeDriver::answering(move |_, key| match key {
             KEYS_BEFORE => first,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How worker programs are started: processes that work, or go wrong, beside what is measured. They are this very
-//! executable under a hidden verb, so that nothing else need be installed.
+//! Start of worker programs: processes that work, or misbehave, beside a measurement. They are this
+//! executable under a hidden verb, so that nothing else must be installed.
 
 use crate::process::ProcessGroup;
 use crate::session::first_line;
@@ -11,18 +11,18 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// How the first line of a worker program begins, which says that it is in place.
+/// First word of a worker program that is in place.
 pub(crate) const READY: &str = "ready";
 
-/// How worker programs are started: an executable and the words before their own.
+/// Command that starts worker programs: an executable and the words before their own.
 #[derive(Clone, Debug)]
 pub struct WorkerLauncher(pub Vec<OsString>);
 
 impl WorkerLauncher {
-    /// The words that start a worker program with its arguments.
+    /// Returns the command that starts a worker program with its arguments.
     ///
-    /// Where `alias` names a path, the executable is started by that link, which is made where it is not there
-    /// yet: the process is then named after it.
+    /// If `alias` names a path, the executable is started through a link at that path, which is
+    /// made if missing: the process is then named after it.
     pub fn command(&self, alias: Option<&Path>, words: &[OsString]) -> Result<Command> {
         let (program, prefix) = self.0.split_first().context("no worker program is given")?;
         if let Some(alias) = alias.filter(|alias| !alias.exists()) {
@@ -37,7 +37,7 @@ impl WorkerLauncher {
 /// A program that is in place. It ends with the value.
 pub(crate) struct Ready {
     pub(crate) process: ProcessGroup,
-    /// The rest of its first line.
+    /// Rest of its first line.
     pub(crate) said: String,
 }
 
@@ -47,7 +47,7 @@ impl Ready {
     }
 }
 
-/// A command behind other words, such as those that enter a name space.
+/// Puts words before a command, such as those that enter a name space.
 pub(crate) fn behind(prefix: &[OsString], inner: &Command) -> Result<Command> {
     let (first, rest) = prefix.split_first().context("no words to put before a command")?;
     let mut command = Command::new(first);
@@ -55,13 +55,14 @@ pub(crate) fn behind(prefix: &[OsString], inner: &Command) -> Result<Command> {
     Ok(command)
 }
 
-/// Starts a worker program, on one CPU only where `cpu` names one, and waits until it says that it is in place.
+/// Starts a worker program, pinned to `cpu` if given, and waits until it is in place.
 pub(crate) fn start(name: &str, mut command: Command, cpu: Option<usize>, timeout: Duration) -> Result<Ready> {
     command.stdin(Stdio::null());
     start_saying(READY, name, command, cpu, timeout)
 }
 
-/// As [`start`], for a program that has its standard input, or whose first line begins with another word.
+/// Like [`start`], for a program that has its standard input, or whose first line begins with
+/// another word.
 pub(crate) fn start_saying(
     word: &str,
     name: &str,
@@ -78,16 +79,17 @@ pub(crate) fn start_saying(
     Ok(Ready { said: said.trim().to_owned(), process })
 }
 
-/// Says that this program is in place, and something more; once, since the reader goes then.
+/// Reports once that this program is in place, with more words; the reader closes the pipe then.
 pub(crate) fn say_ready(with: &str) -> Result<()> {
     println!("{READY} {with}");
     std::io::stdout().flush().context("nobody waits for this program")
 }
 
-/// What a worker program does with its words.
+/// Function of a worker program, called with its words.
 pub(crate) type WorkerProgram = fn(&[&str]) -> Result<()>;
 
-/// Runs the program that the first word names, with the others; `None` where the table has none of that name.
+/// Runs the program that the first word names, with the others; `None` if the table has no such
+/// program.
 pub(crate) fn run_named(programs: &[(&str, WorkerProgram)], words: &[OsString]) -> Option<Result<()>> {
     let (name, rest) = words.split_first()?;
     let (_, program) = programs.iter().find(|(known, _)| name == known)?;
@@ -95,23 +97,23 @@ pub(crate) fn run_named(programs: &[(&str, WorkerProgram)], words: &[OsString]) 
     Some(rest.context("a word is not UTF-8 text").and_then(|rest| program(&rest)))
 }
 
-/// Seconds after which the kernel ends a program, whatever it waits for.
+/// Seconds after which the kernel kills a program, whatever it waits for.
 const LIFE_S: u32 = 60;
-/// The longest time that may be asked for, in milliseconds.
+/// Maximum duration argument, in milliseconds.
 const MILLIS_MAX: u64 = 10_000;
 
-/// Makes sure that this process ends by itself.
+/// Bounds the lifetime of this process.
 pub(crate) fn limit_life() {
     // SAFETY: the call sets a timer of this process and touches no memory.
     unsafe { libc::alarm(LIFE_S) };
 }
 
-/// The word at a place.
+/// Returns the word at an index.
 pub(crate) fn word<'a>(words: &[&'a str], at: usize) -> Result<&'a str> {
     words.get(at).copied().with_context(|| format!("word {} is missing", at + 1))
 }
 
-/// The milliseconds at a place, at most ten seconds.
+/// Returns the milliseconds at an index, at most ten seconds.
 pub(crate) fn millis(words: &[&str], at: usize) -> Result<Duration> {
     let text = word(words, at)?;
     let number: u64 = text.parse().with_context(|| format!("invalid number \"{text}\""))?;

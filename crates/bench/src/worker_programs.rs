@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! All worker programs, by their names: of the demo, the self-test, the benchmarks and loads.
+//! All worker programs by name: of the demo, the self-test, the benchmarks and loads.
 
 use crate::faults;
 use crate::fork;
@@ -16,7 +16,7 @@ use anyhow::{Context, Result};
 use std::ffi::OsString;
 use std::path::Path;
 
-/// Those of the benchmarks.
+/// Programs of the benchmarks.
 const PROGRAMS: &[(&str, WorkerProgram)] = &[
     ("cleanup", |_| intervals::run_cleanup()),
     ("memory-timer", memory::run_timer),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Typing into private compositors of Wayland that nobody modified, and what they tell of their screen. Needs sway and foot.
+//! Typing into unmodified private Wayland compositors, and their screen events. Needs sway and
+//! foot.
 
 use std::time::Duration;
 use tipme_bench::compositor::Compositor;
@@ -7,12 +8,12 @@ use tipme_bench::screen::TerminalScreen;
 use tipme_bench::{SessionOptions, until};
 use tipme_desktop::inject::{Pace, Typist};
 
-/// Only a test that fails waits for so long.
+/// Only a failing test waits this long.
 const LONG: Duration = Duration::from_secs(60);
 const QUIET: Duration = Duration::from_millis(400);
 const PACE: Pace = Pace { words_per_minute: 300.0, variation: 0.5, seed: 1 };
 
-/// A compositor with a terminal on which a shell runs this script.
+/// Opens a compositor with a terminal on which a shell runs this script.
 fn terminal(script: &str) -> (Compositor, Typist) {
     let mut compositor = Compositor::start(SessionOptions::default()).expect("a compositor");
     let mut typist = compositor.typist(PACE).expect("a keyboard");
@@ -55,7 +56,7 @@ fn each_has_a_name_of_its_own() {
     assert!(one.address().starts_with('/') && one.address().ends_with(&one.name()));
 }
 
-/// What a terminal reports of the pointer: button, place in pixels, and whether it was pressed.
+/// Parses a terminal's mouse reports: button, position in pixels, and `true` for a press.
 fn reports(text: &str) -> Vec<(u32, u32, u32, bool)> {
     let report = |text: &str| {
         let (numbers, pressed) = (text.strip_suffix(['M', 'm'])?, text.ends_with('M'));

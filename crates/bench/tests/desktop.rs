@@ -92,7 +92,7 @@ fn locks_do_not_matter() {
     }
 }
 
-/// An X server with a fixed number, so that it can come back under it.
+/// Starts an X server with a fixed number, so that it can restart under it.
 fn server_on(display: u32) -> ProcessGroup {
     let mut command = Command::new("Xvfb");
     command.args([&format!(":{display}"), "-nolisten", "tcp", "-noreset"]);
@@ -100,7 +100,7 @@ fn server_on(display: u32) -> ProcessGroup {
     ProcessGroup::start("an X server", command, None).expect("Xvfb starts")
 }
 
-/// A number that no display has.
+/// Returns an unused display number.
 fn free_display() -> u32 {
     let used = server::find();
     (200 + std::process::id() % 1000..).find(|number| !used.contains(number)).expect("one is free")
@@ -165,7 +165,8 @@ fn a_wrong_cookie_is_refused_with_a_reason() {
     let _server = ProcessGroup::start("an X server", command, None).expect("Xvfb starts");
     let target = DisplayTarget { timeout: LONG, authority: Some(authority.clone()), ..DisplayTarget::new(display) };
     until("the server starts", || server::describe(&target).is_ok());
-    // A server reads a changed file again, and a client tries the server's own: so it is moved away.
+    // A server rereads a changed file, and a client tries the server's own: so the file is moved
+    // away.
     std::fs::rename(&authority, folder.path().join("hidden")).expect("it can be moved");
     let other = folder.path().join("other");
     std::fs::write(&other, tipme_desktop::authority_file("", b"fedcba9876543210")).expect("a file");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Each fault delays a key on a terminal, and leaves nothing behind. Needs root.
 //!
-//! No display is needed: the other end of the terminal is held here.
+//! Needs no display: the test holds the other end of the terminal.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::fs::File;
@@ -16,11 +16,11 @@ use tipme_bench::interrupt::InterruptFlag;
 use tipme_bench::process::{ProcessGroup, group_members};
 use tipme_bench::worker::WorkerLauncher;
 
-/// Longest time until the program on the terminal is ready, and until it answers a key.
+/// Maximum time until the program on the terminal is ready, and until it answers a key.
 const TIMEOUT: Duration = Duration::from_secs(20);
-/// Keys before the fault; the quickest of them counts, whatever else the machine does.
+/// Keys before the fault; the fastest counts, to exclude other activity of the machine.
 const CALM_KEYS: usize = 5;
-/// The least that a fault adds to a key.
+/// Minimum delay that a fault adds to a key.
 const DELAY_MIN: Duration = Duration::from_millis(150);
 /// Keys during the fault, a tenth of a second apart: the slowest of them counts.
 const KEYS: usize = 8;
@@ -32,7 +32,7 @@ fn terminal() -> (File, OwnedFd) {
     // SAFETY: the call writes two numbers, and the other arguments ask for nothing.
     let made = unsafe { libc::openpty(&mut outer, &mut inner, nothing, std::ptr::null(), std::ptr::null()) };
     assert_eq!(made, 0, "no terminal can be made");
-    // SAFETY: both were opened just now and belong to nobody else.
+    // SAFETY: both were opened just now, and nothing else uses them.
     unsafe { (File::from_raw_fd(outer), OwnedFd::from_raw_fd(inner)) }
 }
 
@@ -61,7 +61,7 @@ impl Typewriter {
         typewriter
     }
 
-    /// Presses a key; returns true where something is printed in time.
+    /// Presses a key; returns `true` if something is printed in time.
     fn types(&mut self, key: char, timeout: Duration) -> bool {
         write!(self.keyboard, "{key}").expect("a terminal");
         let printed = self.printed(timeout);
@@ -82,7 +82,7 @@ impl Typewriter {
     }
 }
 
-/// How much longer the slowest key takes during the fault than the quickest one before it.
+/// Returns the difference between the slowest key during the fault and the fastest one before it.
 fn delay(fault: &Fault) -> Duration {
     let launcher = WorkerLauncher(vec![env!("CARGO_BIN_EXE_tipme-worker").into()]);
     let folder = tempfile::tempdir().expect("a folder");

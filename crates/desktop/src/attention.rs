@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the user attends to on an X display: who has the keyboard, who the pointer, which windows can be seen,
-//! and whose they are.
+//! The user's attention on an X display: the windows with the keyboard focus and under the pointer,
+//! the visible windows, and their processes.
 //!
-//! The display's events only tell that something changed; what it is now is asked of the server, once for
-//! all events that came together. So events that are missed, come twice or are forged do no harm, and a
-//! caller learns the last state of each window once. While nothing happens, nothing is sent and nothing is
-//! looked at.
+//! Events only signal that something changed. The current state is queried from the server, once
+//! for all events that arrived together. So missed, repeated or forged events do no harm, and the
+//! caller gets only the latest state of each window. An idle display causes no requests.
 //!
-//! Windows are those in the window manager's list, `_NET_CLIENT_LIST`. Where no manager keeps one they are
-//! the mapped children of the root window that a manager would manage. A window that gets the keyboard
-//! without being in the list is taken in as well.
+//! Windows are those in the window manager's list, `_NET_CLIENT_LIST`. Without a manager that keeps
+//! one, they are the mapped children of the root window that a manager would manage. A window that
+//! gets the keyboard focus without being listed is added.
 //!
-//! Other clients of the display are not trusted. Windows and helpers are bounded and what is beyond is
-//! counted; events that a client sent instead of the server are left out; a window that goes between an event
-//! and a question is a normal outcome. Two things are what programs say of themselves: a window's
-//! `_TIPME_PROCESS_SET`, and who the window manager is. Whoever acts on them must judge them.
+//! Other clients of the display are not trusted. Windows and helpers are bounded, and the excess is
+//! counted; events that a client sent instead of the server are ignored; a window that disappears
+//! between an event and a query is a normal outcome. Two facts are claims of programs: a window's
+//! `_TIPME_PROCESS_SET`, and the window manager's identity. Callers must judge these before they
+//! act on them.
 //!
-//! Under a compositing manager no window counts as obscured: the server itself knows no better.
+//! Under a compositing manager no window counts as obscured: the server itself does not know.
 
 mod ask;
 mod change;
@@ -34,27 +34,29 @@ use std::cell::RefCell;
 use view::AttentionView;
 use x11rb::protocol::xproto::Window;
 
-/// Times that one call asks again because of events that came while it asked.
+/// Maximum number of query rounds of one call, if events arrive during the queries.
 const ROUNDS_MAX: usize = 4;
-/// Events that one round takes in, at most.
+/// Maximum number of events that one round handles.
 const EVENTS_MAX: usize = 4096;
 
 /// Follows the user's attention on one display.
 ///
-/// After an error the connection is of no more use: open another one.
+/// After an error the connection is unusable: open another one.
 pub struct Attention {
     connection: DisplayConnection,
     atoms: Atoms,
     view: AttentionView,
-    /// An event that came with the answer to another question.
+    /// An event that arrived with the reply to a query.
     early: RefCell<Option<Vec<u8>>>,
-    /// The last call told of the keyboard and left questions; so the next one asks them whatever comes, since
-    /// a client that moves the focus without end must not keep everything else from being told.
+    /// The last call reported the keyboard focus and postponed its queries. The next call sends
+    /// them in any case, so that a client that keeps moving the focus cannot suppress other
+    /// reports.
     cut_short: bool,
 }
 
 impl Attention {
-    /// Connects and asks for the root window's events; takes at most a few times the target's timeout.
+    /// Connects and selects the root window's events; takes at most a few times the target's
+    /// timeout.
     pub fn open(target: &DisplayTarget) -> Result<Attention, DisplayError> {
         let connection = DisplayConnection::open(target)?;
         let atoms = ask::atoms(&connection)?;
@@ -69,16 +71,18 @@ impl Attention {
         self.connection.display()
     }
 
-    /// Becomes readable when there may be changes; the first [`Attention::changes`] is due without it.
+    /// Becomes readable when there may be changes; the first [`Attention::changes`] is due without
+    /// it.
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.connection.fd()
     }
 
-    /// What has changed since the last call; the whole state at the first one.
+    /// Returns the changes since the last call; at the first call the whole state.
     ///
-    /// Never blocks longer than the target's timeout: a server that does not answer is [`DisplayError::Hung`]. States of
-    /// windows come before who has the focus, and windows that are gone come last. Another window with the
-    /// keyboard is told at once; what must be asked at that time is asked in the next call, which is due then.
+    /// Never blocks longer than the target's timeout: a server that does not answer is
+    /// [`DisplayError::Hung`]. States of windows come before the focus, and destroyed windows come
+    /// last. A change of the keyboard focus is reported at once; other queries that are due then
+    /// are left to the next call, which is due immediately.
     pub fn changes(&mut self) -> Result<Vec<AttentionChange>, DisplayError> {
         let queries = QueryBatch::new(&self.connection, &self.atoms);
         let mut early = self.early.take();
@@ -98,7 +102,7 @@ impl Attention {
         Ok(self.view.report())
     }
 
-    /// Milliseconds since the last input of the user; `None` where the server lacks MIT-SCREEN-SAVER.
+    /// Milliseconds since the last input of the user; `None` if the server lacks MIT-SCREEN-SAVER.
     pub fn idle_ms(&self) -> Result<Option<u64>, DisplayError> {
         let queries = self.queries();
         let idle = queries.idle_ms()?;
@@ -117,7 +121,7 @@ impl Attention {
         Core { server_pid: self.connection.server_pid, manager: self.view.manager_pid() }
     }
 
-    /// What was left out because of a bound.
+    /// Excess that was ignored because of a bound.
     pub fn dropped(&self) -> Dropped {
         self.view.dropped()
     }
@@ -127,7 +131,7 @@ impl Attention {
     }
 }
 
-/// Takes in the events that are there; true when none is left.
+/// Handles the pending events; returns `true` if none is left.
 fn take_in(queries: &QueryBatch<'_>, early: Option<Vec<u8>>, view: &mut AttentionView) -> Result<bool, DisplayError> {
     let mut next = early;
     for _ in 0..EVENTS_MAX {
@@ -142,7 +146,7 @@ fn take_in(queries: &QueryBatch<'_>, early: Option<Vec<u8>>, view: &mut Attentio
     Ok(false)
 }
 
-/// Asks the server about everything that the view has marked.
+/// Queries everything that the view has marked.
 fn find_out(queries: &QueryBatch<'_>, view: &mut AttentionView) -> Result<(), DisplayError> {
     if view.take_listing_due() {
         let manager = queries.manager()?;
@@ -179,7 +183,7 @@ fn find_focus(queries: &QueryBatch<'_>, view: &mut AttentionView) -> Result<(), 
     Ok(())
 }
 
-/// The followed window that `window` is in; one that is not in the list is taken in.
+/// Returns the followed window that contains `window`; follows one that is not listed.
 fn focused(queries: &QueryBatch<'_>, view: &mut AttentionView, window: Window) -> Result<Option<Window>, DisplayError> {
     if let Some(known) = view.at(window) {
         return Ok(Some(known));

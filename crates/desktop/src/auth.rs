@@ -9,12 +9,12 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 const COOKIE_NAME: &[u8] = b"MIT-MAGIC-COOKIE-1";
-/// Bytes read of one file at most.
+/// Maximum number of bytes read from one file.
 const FILE_BYTES_MAX: u64 = 64 * 1024;
-/// Cookies of one file that are tried: each is a connection of its own.
+/// Maximum number of cookies tried of one file: each takes a connection of its own.
 const COOKIES_MAX: usize = 8;
 
-/// One line of an authority file.
+/// One entry of an authority file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct AuthorityEntry {
     /// Number of the display as text; empty for any.
@@ -23,7 +23,7 @@ pub(crate) struct AuthorityEntry {
     pub data: Vec<u8>,
 }
 
-/// Reads the entries of an authority file up to its end or its first damage.
+/// Parses the entries of an authority file up to its end or its first damage.
 pub(crate) fn parse(mut bytes: &[u8]) -> Vec<AuthorityEntry> {
     std::iter::from_fn(|| entry(&mut bytes)).collect()
 }
@@ -41,7 +41,7 @@ fn field(bytes: &mut &[u8]) -> Option<Vec<u8>> {
     Some(value)
 }
 
-/// The cookies for a display: those with its number first, then those for any.
+/// Returns the cookies for a display: those with its number first, then those for any.
 pub(crate) fn cookies(entries: &[AuthorityEntry], display: u32) -> Vec<Vec<u8>> {
     let number = display.to_string().into_bytes();
     let of = |wanted: &[u8]| {
@@ -53,23 +53,23 @@ pub(crate) fn cookies(entries: &[AuthorityEntry], display: u32) -> Vec<Vec<u8>> 
     found
 }
 
-/// Threads of a listener, and processes that they started, that are looked at.
+/// Maximum number of a listener's threads, and of their child processes, that are examined.
 const CHILDREN_MAX: usize = 64;
 
-/// Who listens at a display: anybody may at one that has no server yet.
+/// Process that listens at a display: for a display without a server, this can be any user's.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DisplayListener {
     pub pid: u32,
     pub uid: u32,
 }
 
-/// Where cookies for a display may lie, each with whether the person said so: the file asked for, the server's own, the
-/// user's.
+/// Returns possible authority files for a display: the requested one, the server's own, the user's.
+/// Each comes with `true` if the user named it.
 pub(crate) fn files(asked: Option<&Path>, display: u32, listener: DisplayListener) -> Vec<(PathBuf, bool)> {
     let home = std::env::var_os("HOME").map(|home| Path::new(&home).join(".Xauthority"));
     let named = std::env::var_os("XAUTHORITY").map(PathBuf::from);
     let is_named = is_named(std::env::var("DISPLAY").as_deref().unwrap_or_default(), display);
-    // A service may have folders of its own in the place of the server's: as `/tmp`.
+    // A service may have private folders in place of the server's, such as `/tmp`.
     let places = |(pid, file): (u32, PathBuf)| [Some(file.clone()), seen_by(pid, &file)].into_iter().flatten();
     let of_server = server_files(display, listener).into_iter().flat_map(places).map(|file| (file, false));
     let of_user = [named, home].into_iter().flatten().map(|file| (file, is_named));
@@ -82,14 +82,16 @@ pub(crate) fn files(asked: Option<&Path>, display: u32, listener: DisplayListene
     files
 }
 
-/// Whether a name such as `:7` or `:7.0` is that of a display. To root others' displays are named, too.
+/// Returns `true` if a name such as `:7` or `:7.0` refers to the display. Root sees other users'
+/// displays too.
 fn is_named(name: &str, display: u32) -> bool {
     let number = name.strip_prefix(':').and_then(|name| name.split('.').next());
     !rustix::process::geteuid().is_root() && number.is_some_and(|number| number.parse() == Ok(display))
 }
 
-/// The files that the server may have been started with, from its command line, each with whose it is: the listener's, and, where
-/// a compositor listens, those of servers of this display that it started for its own user.
+/// Returns the files that the server may have been started with, from its command line, each with
+/// the process: the listener's and, if a compositor listens, those of servers of this display that
+/// it started for its own user.
 fn server_files(display: u32, listener: DisplayListener) -> Vec<(u32, PathBuf)> {
     let line = |pid: u32| std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let name = format!(":{display}");
@@ -101,7 +103,7 @@ fn server_files(display: u32, listener: DisplayListener) -> Vec<(u32, PathBuf)> 
     pids.filter_map(|pid| Some((pid, auth_argument(&line(pid))?))).collect()
 }
 
-/// Processes that the threads of one have started, as many as are looked at.
+/// Returns child processes of all threads of a process, up to the limit.
 fn children(pid: u32) -> impl Iterator<Item = u32> {
     let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten().take(CHILDREN_MAX);
     let started = threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok());
@@ -109,7 +111,7 @@ fn children(pid: u32) -> impl Iterator<Item = u32> {
     pids.filter_map(|pid| pid.parse().ok()).take(CHILDREN_MAX)
 }
 
-/// The path that leads where this one leads a process.
+/// Returns the path by which this process reaches the same file as `pid`.
 fn seen_by(pid: u32, file: &Path) -> Option<PathBuf> {
     let below = file.strip_prefix("/").ok()?;
     Some(Path::new(&format!("/proc/{pid}/root")).join(below))
@@ -121,9 +123,9 @@ fn auth_argument(line: &[u8]) -> Option<PathBuf> {
     Some(PathBuf::from(String::from_utf8_lossy(file).into_owned()))
 }
 
-/// The cookies in a file for a display, as many as are tried; none where it cannot be read, or where its owner is another
-/// user than the listener, who would get a cookie that is not its own. Root gets all, and so does who was named by the
-/// person.
+/// Reads the cookies for a display from a file, up to the limit. Returns none if the file is not
+/// readable, or if its owner is another user than the listener, which would get a cookie that is
+/// not its own. A root listener, and a file that the user named, are exempt.
 pub(crate) fn read(file: &Path, named: bool, display: u32, listener: DisplayListener) -> Vec<Vec<u8>> {
     let owned = |status: &Stat| named || listener.uid == 0 || status.st_uid == listener.uid;
     let Some(file) = open_regular(file, owned) else { return Vec::new() };
@@ -134,7 +136,8 @@ pub(crate) fn read(file: &Path, named: bool, display: u32, listener: DisplayList
     found
 }
 
-/// Opens a regular file that is as wanted. Nothing else is opened: to open a device or a pipe may do something.
+/// Opens a regular file that passes `wanted`, and nothing else: opening a device or a pipe may have
+/// side effects.
 fn open_regular(file: &Path, wanted: impl Fn(&Stat) -> bool) -> Option<File> {
     let found = rustix::fs::open(file, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok()?;
     let status = rustix::fs::fstat(&found).ok()?;
@@ -144,7 +147,7 @@ fn open_regular(file: &Path, wanted: impl Fn(&Stat) -> bool) -> Option<File> {
     File::open(format!("/proc/self/fd/{}", found.as_raw_fd())).ok()
 }
 
-/// The bytes of an authority file with one cookie, valid from any host.
+/// Returns an authority file with one cookie, valid from any host.
 ///
 /// `display` is the number as text; empty for any display.
 pub fn authority_file(display: &str, cookie: &[u8]) -> Vec<u8> {

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Hot keys among the events of input devices: where no display lends its keys, on a text console above all.
+//! Hot keys among the events of input devices: for surfaces without display grabs, above all a text
+//! console.
 //!
-//! Keys are named by their place on a US keyboard, since the layout of a console is not known here. The right Alt
-//! key is AltGr on most layouts, which people type with: it is a modifier of its own, that no chord has. All
-//! devices count as one keyboard. Of their state only the modifier keys that are held are kept, eight bits for each
-//! device; an event of any other key but the hot keys' own leaves no trace.
+//! Keys are named by their position on a US keyboard, since the layout of a console is not known
+//! here. The right Alt key is AltGr on most layouts, used for typing: it is a modifier of its own,
+//! which no chord has. All devices count as one keyboard. The only state is the set of held
+//! modifier keys, eight bits for each device; an event of any other key but the hot keys' own
+//! leaves no trace.
 
 use crate::hotkeys::{Bindings, HotKeyAction, wanted};
 use crate::keymap::Keymap;
@@ -24,11 +26,11 @@ const MODIFIERS: [(u16, ModMask); 8] = [
     (126, ModMask::M4),
 ];
 
-/// Values of a key's event. What repeats by itself has another.
+/// Values of a key event; an automatic repeat has another one.
 const UP: i32 = 0;
 const DOWN: i32 = 1;
 
-/// A chord whose key has no place.
+/// A chord with a key of unknown position.
 #[derive(Debug, thiserror::Error)]
 #[error("no place of a US keyboard is known for hot key {0}; choose another key")]
 pub struct NoPlace(String);
@@ -37,7 +39,7 @@ pub struct NoPlace(String);
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HotKeyPress {
     pub action: HotKeyAction,
-    /// When, by the kernel's stamp.
+    /// Kernel time stamp of the press.
     pub at: Nanos,
 }
 
@@ -48,33 +50,33 @@ struct ChordKey {
     meanings: Vec<(ModMask, HotKeyAction)>,
 }
 
-/// What an event means for hot keys.
+/// Meaning of an event for hot keys.
 #[derive(Debug)]
 enum ChordEvent {
-    /// A modifier's bit.
+    /// Bit of a modifier.
     Held(u8),
     Released(u8),
-    /// A number in the keys of the chords.
+    /// Index into the keys of the chords.
     Pressed(usize),
-    /// The device lost events, or is gone.
+    /// The device lost events, or was removed.
     Forgotten,
 }
 
-/// Looks for chords in the events of all devices. Without any, it looks at nothing.
+/// Detects chords in the events of all devices. Without any chord, it ignores all events.
 #[derive(Debug, Default)]
 pub struct Chords {
     keys: Vec<ChordKey>,
-    /// By device: bits of the modifiers that are held, where there are any.
+    /// Bits of the held modifiers by device, if any.
     held: BTreeMap<u32, u8>,
-    /// What was read and not settled: no more than is read of all devices at a time.
+    /// Events read but not yet ordered: at most those of one pass over all devices.
     noted: Vec<(Nanos, u32, ChordEvent)>,
 }
 
 impl Chords {
-    /// Looks for these.
+    /// Detects the chords of `bindings`.
     ///
     /// # Errors
-    /// Names the first chord whose key has no place on a US keyboard.
+    /// Names the first chord with a key that has no position on a US keyboard.
     pub fn new(bindings: &Bindings) -> Result<Chords, NoPlace> {
         let (keymap, mut keys) = (Keymap::of_places(), BTreeMap::<u16, Vec<_>>::new());
         for (action, chord) in &bindings.0 {
@@ -90,7 +92,7 @@ impl Chords {
         Ok(Chords { keys, ..Chords::default() })
     }
 
-    /// Notes a key's event where it matters.
+    /// Stores a key event if it is relevant.
     pub(crate) fn note(&mut self, device: u32, at: Nanos, code: u16, value: i32) {
         if self.keys.is_empty() {
             return;
@@ -106,14 +108,16 @@ impl Chords {
         self.noted.push((at, device, change));
     }
 
-    /// A device's keys count as released from then on: events are missing, or it is gone.
+    /// Treats all keys of a device as released from then on: events were lost, or the device was
+    /// removed.
     pub(crate) fn forget(&mut self, device: u32, at: Nanos) {
         if !self.keys.is_empty() {
             self.noted.push((at, device, ChordEvent::Forgotten));
         }
     }
 
-    /// The hot keys among what was noted. Devices are read one after the other; here their events are put in order.
+    /// Returns the hot keys among the stored events. Devices are read one after the other; this
+    /// puts their events in order.
     pub(crate) fn settle(&mut self) -> Vec<HotKeyPress> {
         let mut noted = std::mem::take(&mut self.noted);
         noted.sort_by_key(|(at, ..)| *at);
@@ -136,7 +140,7 @@ impl Chords {
         None
     }
 
-    /// What a key means with the modifiers that are held, whichever devices they are on.
+    /// Returns the action of a key with the modifiers that are held on any device.
     fn action(&self, key: usize) -> Option<HotKeyAction> {
         let held = self.held.values().fold(0, |all, bits| all | bits);
         let bits = MODIFIERS.iter().enumerate().filter(|(place, _)| held & (1 << place) != 0);
@@ -167,7 +171,7 @@ mod tests {
         Chords::new(&Bindings::default()).expect("the default keys have places")
     }
 
-    /// What is told of events (device, code, value) that came one nanosecond after the other.
+    /// Returns the hot keys for events (device, code, value) that are one nanosecond apart.
     fn told(events: &[(u32, u16, i32)]) -> Vec<(HotKeyAction, u64)> {
         let (mut chords, mut all) = (chords(), Vec::new());
         for (at, (device, code, value)) in (1..).zip(events) {
@@ -302,7 +306,8 @@ mod tests {
         );
     }
 
-    /// The marks by definition: a press of minus while exactly control and the left alt are held anywhere.
+    /// Computes the marks by definition: a press of minus while exactly control and the left alt
+    /// are held on any device.
     fn marks(events: &[(u32, u16, i32)]) -> Vec<u64> {
         let (mut held, mut marks) = (BTreeSet::new(), Vec::new());
         for (at, (device, code, value)) in (1..).zip(events) {
@@ -329,7 +334,7 @@ mod tests {
             let events: Vec<_> = std::iter::repeat_with(&mut event).take(60).collect();
             let mut chords = chords();
             let mut found = Vec::new();
-            // Read in pieces, and in each of them one device after the other.
+            // Reads in pieces, and in each of them one device after the other.
             for (piece, part) in events.chunks(7).enumerate() {
                 for wanted in 0..3 {
                     let at = |place: usize| Nanos((7 * piece + place + 1) as u64);

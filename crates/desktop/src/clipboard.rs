@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A text that can be pasted: the clipboard of a session, owned until another program takes it.
+//! Clipboard of a session, owned until another program takes it.
 //!
-//! Under Wayland it is that of the compositor, where it has the protocol for that. Elsewhere it is that of X11, from
-//! which a compositor may hand it on to programs of Wayland; whether it does shows in that it asks for the text.
+//! Under Wayland it is that of the compositor, if that has the protocol. Otherwise it is that of
+//! X11, which a compositor may pass on to Wayland programs; it does if it requests the text.
 
 mod wayland;
 mod x11;
@@ -16,9 +16,10 @@ use tipme_record::text::cut;
 use wayland::WaylandClipboard;
 use x11::X11Clipboard;
 
-/// Bytes of a text that is offered, at most: it fits into one request of any X server, and into a pipe.
+/// Maximum size of an offered text in bytes: it fits into one request of any X server, and into a
+/// pipe.
 const TEXT_MAX: usize = 60 << 10;
-/// How long a compositor may take to ask for what it hands on.
+/// Maximum time until a compositor that passes the clipboard on requests it.
 const HANDED_ON_WITHIN: Nanos = Nanos::from_secs(2);
 
 /// A clipboard that this process owns.
@@ -32,10 +33,11 @@ enum OwnedClipboard {
 }
 
 impl Clipboard {
-    /// Takes the clipboard of this session, with a text of which at most 60 KiB are offered. It can be pasted then.
+    /// Takes the clipboard of this session with a text, cut to 60 KiB. It can be pasted then.
     ///
     /// # Errors
-    /// Where no display can be used, another program keeps the clipboard, or programs of Wayland could not paste.
+    /// Fails if no display is usable, another program keeps the clipboard, or Wayland programs
+    /// could not paste.
     pub fn take(display: &str, text: &str) -> Result<Clipboard, DisplayError> {
         let text = cut(text, TEXT_MAX).to_owned();
         if !is_wayland() {
@@ -52,10 +54,11 @@ impl Clipboard {
         Ok(Clipboard { owned: OwnedClipboard::X11(Box::new(owned)) })
     }
 
-    /// Gives the text to whoever asks, for some time; whether the clipboard is still this process's.
+    /// Serves requests for the text until a deadline; returns `true` while this process owns the
+    /// clipboard.
     ///
     /// # Errors
-    /// Where the display cannot be used any more.
+    /// Fails if the display is no longer usable.
     pub fn serve(&mut self, deadline: Nanos) -> Result<bool, DisplayError> {
         match &mut self.owned {
             OwnedClipboard::Wayland(owned) => owned.serve(deadline),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Compositors of Wayland: where they are, whose they are, and what they show.
+//! Wayland compositors: their sockets, their users, and their screens.
 
 mod clipboard_news;
 mod frame;
@@ -13,11 +13,11 @@ pub(crate) use link::{CompositorLink, CompositorState};
 use rustix::net::sockopt;
 use std::path::{Path, PathBuf};
 
-/// The socket of a compositor, by its path or by its name, such as `wayland-0`: in `XDG_RUNTIME_DIR`, else the only one
-/// of that name on this machine.
+/// Returns the socket of a compositor by its path or name, such as `wayland-0`: in
+/// `XDG_RUNTIME_DIR`, else the only one of that name on this machine.
 ///
 /// # Errors
-/// Where there is none, or several of that name.
+/// Fails if there is none, or several of that name.
 pub fn socket(name: &str) -> Result<PathBuf, DisplayError> {
     let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).unwrap_or_default();
     let own = runtime.join(name);
@@ -27,7 +27,7 @@ pub fn socket(name: &str) -> Result<PathBuf, DisplayError> {
     choose(name, find_compositors())
 }
 
-/// The only one of some sockets that has this name.
+/// Returns the only socket of this name.
 fn choose(name: &str, known: Vec<String>) -> Result<PathBuf, DisplayError> {
     let failed = |reason| DisplayError::Compositor { display: name.to_owned(), reason };
     let mut fit: Vec<String> = known.into_iter().filter(|path| Path::new(path).ends_with(name)).collect();
@@ -38,7 +38,7 @@ fn choose(name: &str, known: Vec<String>) -> Result<PathBuf, DisplayError> {
     }
 }
 
-/// Who runs a compositor.
+/// Process and user of a compositor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CompositorOwner {
     /// The process that listens at the socket.
@@ -47,10 +47,10 @@ pub struct CompositorOwner {
     pub group: u32,
 }
 
-/// Who runs a compositor.
+/// Returns process and user of a compositor.
 ///
 /// # Errors
-/// Where nobody listens at the socket.
+/// Fails if no process listens at the socket.
 pub fn owner(socket: &Path) -> Result<CompositorOwner, DisplayError> {
     let found = link::dial(socket).and_then(|stream| Ok(sockopt::socket_peercred(&stream)?));
     let credentials = found.map_err(|error| link::failed(socket, error))?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Connections to X servers that never wait longer than they were allowed to.
+//! Connections to X servers with a time limit on every wait.
 
 use crate::auth::{self, DisplayListener};
 use crate::clock;
@@ -30,14 +30,14 @@ use x11rb::x11_utils::TryParse;
 /// Time between two attempts to connect to a server whose queue is full.
 const REDIAL: Duration = Duration::from_millis(10);
 
-/// Which display, and how retried.
+/// Display number, authority file and timeout of a connection.
 #[derive(Clone, Debug)]
 pub struct DisplayTarget {
     /// As in `:99`.
     pub display: u32,
-    /// An authority file to try before the server's and the user's own.
+    /// Authority file to try before the server's and the user's own.
     pub authority: Option<PathBuf>,
-    /// The longest that one exchange with the server may take.
+    /// Maximum duration of one exchange with the server.
     pub timeout: Duration,
 }
 
@@ -47,7 +47,7 @@ impl DisplayTarget {
         DisplayTarget { display, authority: None, timeout: Duration::from_secs(1) }
     }
 
-    /// Reads `:99`, `99` or `:99.0`; a display of another host is not supported.
+    /// Parses `:99`, `99` or `:99.0`; displays of other hosts are not supported.
     pub fn parse(name: &str) -> Result<DisplayTarget, DisplayError> {
         let number = name.strip_prefix(':').unwrap_or(name);
         let number = number.split('.').next().unwrap_or_default();
@@ -56,7 +56,7 @@ impl DisplayTarget {
     }
 }
 
-/// A stream whose waits end: with an error at the deadline at the latest.
+/// A stream whose waits fail at a deadline.
 pub(crate) struct BoundedStream {
     inner: DefaultStream,
     /// CLOCK_MONOTONIC nanoseconds.
@@ -97,7 +97,7 @@ pub(crate) fn wait(fd: BorrowedFd<'_>, flags: PollFlags, deadline: Nanos) -> io:
     wait_any(&[fd], flags, deadline)
 }
 
-/// The same for any one of several descriptors.
+/// Waits for any one of several descriptors.
 fn wait_any(fds: &[BorrowedFd<'_>], flags: PollFlags, deadline: Nanos) -> io::Result<bool> {
     loop {
         let left = Duration::from_nanos(deadline.since(clock::now()).0);
@@ -123,7 +123,8 @@ pub struct DisplayConnection {
 }
 
 impl DisplayConnection {
-    /// Connects with the first cookie that the server accepts; root, where none is, as the user who listens.
+    /// Connects with the first cookie that the server accepts. If it accepts none, root connects as
+    /// the user of the listener.
     ///
     /// Takes at most the target's timeout for all cookies together.
     pub fn open(target: &DisplayTarget) -> Result<DisplayConnection, DisplayError> {
@@ -155,7 +156,7 @@ impl DisplayConnection {
         self.target.display
     }
 
-    /// The protocol connection, good for one exchange within the target's timeout from now.
+    /// The protocol connection, valid for one exchange within the target's timeout from now.
     pub(crate) fn wire(&self) -> &Wire {
         allow(&self.wire, self.target.timeout);
         &self.wire
@@ -166,17 +167,17 @@ impl DisplayConnection {
         self.wire.setup().roots.first().map_or(0, |screen| screen.root)
     }
 
-    /// The socket, for waiting on several things at once.
+    /// The socket, to poll it together with others.
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {
         self.wire.stream().inner.as_fd()
     }
 
-    /// The next event; `None` when `deadline` passes before one comes.
+    /// Waits for the next event; returns `None` at the deadline.
     pub(crate) fn event(&self, deadline: Nanos) -> Result<Option<Event>, DisplayError> {
         self.event_unless(deadline, None)
     }
 
-    /// The next event; `None` when `deadline` passes before one comes, or `wakeup` can be read.
+    /// Waits for the next event; returns `None` at the deadline, or once `wakeup` is readable.
     pub(crate) fn event_unless(
         &self,
         deadline: Nanos,
@@ -196,24 +197,24 @@ impl DisplayConnection {
         }
     }
 
-    /// Whether the server has closed its end.
+    /// Returns `true` if the server has closed its end.
     pub(crate) fn has_ended(&self) -> bool {
         let mut fds = [PollFd::from_borrowed_fd(self.fd(), PollFlags::empty())];
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
         poll(&mut fds, Some(&now)).is_ok() && fds[0].revents().intersects(PollFlags::HUP | PollFlags::ERR)
     }
 
-    /// Sends what is buffered.
+    /// Sends the buffered requests.
     pub(crate) fn flush(&self) -> Result<(), DisplayError> {
         self.wire().flush().map_err(|error| self.failed(error))
     }
 
-    /// Waits until the server has done what was asked for.
+    /// Waits until the server has processed a request.
     pub(crate) fn done(&self, sent: Result<VoidCookie<'_, Wire>, ConnectionError>) -> Result<(), DisplayError> {
         sent.map_err(|error| self.failed(error))?.check().map_err(|error| self.failed(error))
     }
 
-    /// Waits for the answer to a question.
+    /// Waits for the reply to a query.
     pub(crate) fn reply<R: TryParse>(
         &self,
         sent: Result<Cookie<'_, Wire, R>, ConnectionError>,
@@ -221,7 +222,7 @@ impl DisplayConnection {
         sent.map_err(|error| self.failed(error))?.reply().map_err(|error| self.failed(error))
     }
 
-    /// Names a failed request's error after its cause.
+    /// Converts a failed request's error by its cause.
     pub(crate) fn failed(&self, error: impl Failure) -> DisplayError {
         failure(&self.target, &error)
     }
@@ -241,8 +242,8 @@ fn allow(wire: &Wire, timeout: Duration) {
     wire.stream().deadline.store(deadline.0, Ordering::Relaxed);
 }
 
-/// Connects to the display's socket. Where as many wait as it lets wait, which Xwayland's does for a moment whenever two
-/// programs connect at a time, it is tried again until the deadline.
+/// Connects to the display's socket. Retries until the deadline if the backlog is full, as
+/// Xwayland's is for a moment whenever two programs connect at once.
 fn dial(target: &DisplayTarget, deadline: Nanos) -> Result<OwnedFd, DisplayError> {
     loop {
         match dial_now(target) {
@@ -268,7 +269,7 @@ fn dial_now(target: &DisplayTarget) -> Result<OwnedFd, DisplayError> {
     }
 }
 
-/// Connects to a socket, unless so many wait for that already that it would take time.
+/// Connects to a socket, unless its backlog is full, so that the call would block.
 pub(crate) fn dial_address(address: &SocketAddrUnix) -> Result<OwnedFd, Errno> {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let fd = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
@@ -276,14 +277,14 @@ pub(crate) fn dial_address(address: &SocketAddrUnix) -> Result<OwnedFd, Errno> {
     Ok(fd)
 }
 
-/// Who listens at the other end.
+/// Returns the process that listens at the other end.
 pub(crate) fn peer(fd: &OwnedFd) -> io::Result<DisplayListener> {
     let credentials = sockopt::socket_peercred(fd)?;
     Ok(DisplayListener { pid: credentials.pid.as_raw_nonzero().get() as u32, uid: credentials.uid.as_raw() })
 }
 
-/// Does something with the rights of another user: those of one thread, which ends then. Its other numbers stay, so that this
-/// user can neither stop nor trace it.
+/// Calls `run` with the privileges of another user, in a thread of its own. Only the effective user
+/// id changes, so that this user can neither signal nor trace the thread.
 pub(crate) fn as_user<T: Send + 'static>(
     user: Uid,
     run: impl FnOnce() -> io::Result<T> + Send + 'static,
@@ -300,7 +301,8 @@ pub(crate) fn as_user<T: Send + 'static>(
         .map_err(|_| io::Error::other("the thread that connects has failed"))?
 }
 
-/// Connects as the user who listens: a server that a compositor starts may let in nobody else, not even root.
+/// Connects as the user of the listener: a server that a compositor starts may refuse all others,
+/// even root.
 fn greet_as_listener(target: &DisplayTarget, listener: DisplayListener, deadline: Nanos) -> Result<Wire, DisplayError> {
     let to = target.clone();
     let dialled = as_user(Uid::from_raw(listener.uid), move || Ok(dial(&to, deadline)));
@@ -308,7 +310,7 @@ fn greet_as_listener(target: &DisplayTarget, listener: DisplayListener, deadline
     greet(target, socket, Vec::new(), deadline)
 }
 
-/// A server without room refuses as one that knows nobody does, but no authority helps.
+/// A server without room refuses a client like one without authority, but no cookie helps.
 fn refused(display: u32, reason: &str) -> DisplayError {
     if reason.contains("Maximum number of clients") {
         return DisplayError::lost(display, format!("{reason}: end programs that have windows there"));
@@ -340,7 +342,7 @@ mod tests {
     use std::process::{Command, Stdio};
     use std::sync::mpsc::channel;
 
-    /// A server that lets one program wait, which is there already.
+    /// A server with a backlog of one, which is already occupied.
     fn full(display: u32) -> (OwnedFd, OwnedFd) {
         let path = format!("/tmp/.X11-unix/X{display}");
         let address = SocketAddrUnix::new_abstract_name(path.as_bytes()).expect("a name");

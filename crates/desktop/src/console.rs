@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The virtual terminal that a person sits at: whether it shows text, and a line on it.
+//! Active virtual terminal: detection of text mode, and output of a line on it.
 
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::{Errno, write};
@@ -9,30 +9,30 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// Where the kernel has the terminal that is active.
+/// Device of the active terminal.
 pub const ACTIVE: &str = "/dev/tty0";
 
-/// Where the kernel names the terminal that is active, as `tty1`.
+/// Kernel file with the name of the active terminal, such as `tty1`.
 pub const ACTIVE_NAME: &str = "/sys/class/tty/tty0/active";
 
-/// Letters of a line, at most.
+/// Maximum length of a line, in characters.
 const LINE_MAX: usize = 400;
 
-/// One virtual terminal, as it was active when this was opened: what is said later appears there too.
+/// A virtual terminal, the active one at the time of opening; later output goes there too.
 #[derive(Debug)]
 pub struct Console(OwnedFd);
 
 impl Console {
-    /// The terminal that is active now.
+    /// Opens the active terminal.
     ///
     /// # Errors
-    /// Where the machine has no virtual terminals, or this user may not use them.
+    /// Fails if the machine has no virtual terminals, or this user has no access to them.
     pub fn open(path: &Path) -> Result<Console> {
         let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         open(path, flags, Mode::empty()).map(Console).map_err(Error::from)
     }
 
-    /// Whether it shows text; it does not where a display server or the like draws on it.
+    /// Returns `true` if it shows text; `false` if a display server or the like draws on it.
     pub fn is_text(&self) -> bool {
         /// KDGETMODE: an int, zero for text.
         const GET_MODE: Opcode = 0x4b3b;
@@ -41,10 +41,11 @@ impl Console {
         mode == Ok(0)
     }
 
-    /// Writes a line, in lines of its own and in plain letters: names of programs are in it, which anybody chooses.
+    /// Writes a message on lines of its own, in printable ASCII: it contains names of programs,
+    /// which anybody can choose.
     ///
     /// # Errors
-    /// Where the terminal takes nothing now; it is not waited for.
+    /// Fails if the terminal accepts nothing now; does not wait for it.
     pub fn say(&self, line: &str) -> Result<()> {
         let letters = line.chars().map(|letter| if matches!(letter, ' '..='~') { letter } else { '?' });
         let text = format!("\r\ntipme: {}\r\n", letters.take(LINE_MAX).collect::<String>());
@@ -56,8 +57,9 @@ impl Console {
     }
 }
 
-/// The user that owns the active terminal, whose name is in the file `active` and whose device is in the folder
-/// `devices`. Login gives it to who logged in; `None` where it is root's, as before a login.
+/// Returns the user that owns the active terminal, whose name is in the file `active` and whose
+/// device is in the folder `devices`. Login assigns it to the user that logged in; `None` if it is
+/// root's, as before a login.
 pub fn owner(active: &Path, devices: &Path) -> Option<u32> {
     let name = std::fs::read_to_string(active).ok()?;
     let device = std::fs::metadata(devices.join(name.trim_end())).ok()?;

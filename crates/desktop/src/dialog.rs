@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The question for words about a mark: what was slow? And a long text to be read. Both by a program of its own, so
-//! that nothing waits for it.
+//! Dialogs: the question after a mark ("what was slow?"), and a long text. Separate programs show
+//! them, so that the caller does not block.
 
 use crate::error::DisplayError;
 use crate::plain::plain;
@@ -12,13 +12,13 @@ use std::sync::mpsc;
 use std::time::Duration;
 use tipme_record::text::cut;
 
-/// Bytes of an answer that are kept.
+/// Maximum length of an answer, in bytes; the rest is dropped.
 pub(crate) const ANSWER_BYTES_MAX: usize = 4096;
 
-/// Letters of a long text that are shown.
+/// Maximum length of a shown text, in characters.
 const PAGE_MAX: usize = 200_000;
 
-/// A program that can ask, and show a text.
+/// A program that can ask a question and show a text.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum DialogProgram {
     Zenity(PathBuf),
@@ -30,7 +30,7 @@ pub enum DialogProgram {
 }
 
 impl DialogProgram {
-    /// The first program that is installed; `None` where there is none.
+    /// Returns the first installed program, if any.
     pub fn find() -> Option<DialogProgram> {
         DialogProgram::find_in(&std::env::var("PATH").unwrap_or_default())
     }
@@ -54,7 +54,7 @@ impl DialogProgram {
     }
 
     fn ask(&self, question: &str) -> Command {
-        /// Asks on the terminal and hands the answer on through descriptor 3.
+        /// Asks on the terminal and writes the answer to a file.
         const SHELL: &str = r#"printf '%s\n> ' "$1"; IFS= read -r answer && printf '%s' "$answer" > "$0""#;
         const CHOICES: &str = "It froze:2,It was slow:3,It stuttered:4,Skip:0";
         let mut command = self.program();
@@ -67,7 +67,7 @@ impl DialogProgram {
         command
     }
 
-    /// A long text, from a file.
+    /// Returns the command that shows a long text from a file.
     fn page(&self, file: &Path) -> Command {
         const SHELL: &str = r#"if command -v less > /dev/null; then less "$0"; else cat "$0"; read -r _; fi"#;
         let mut command = self.program();
@@ -92,15 +92,16 @@ pub(crate) fn find_program(path: &str, name: &str) -> Option<PathBuf> {
     path.split(':').filter(|folder| !folder.is_empty()).map(|folder| Path::new(folder).join(name)).find(executable)
 }
 
-/// An open question, or a text that is shown.
+/// An open question, or a displayed text.
 pub struct Dialog {
     child: Child,
-    /// Where a terminal's shell leaves the answer, which other programs print; or a long text that is shown.
+    /// File for the answer of a terminal's shell (other programs print it), or with a displayed
+    /// text.
     file: Option<tempfile::TempPath>,
 }
 
 impl Dialog {
-    /// Starts the program that asks, on the display given as in `:0`; returns at once.
+    /// Starts the program with a question, on a display such as `:0`; returns at once.
     pub fn open(asker: &DialogProgram, question: &str, display: &str) -> Result<Dialog, DisplayError> {
         const WHAT: &str = "cannot open a dialog for the description";
         let failed = |cause| DisplayError::Io { what: WHAT.to_string(), cause };
@@ -115,7 +116,7 @@ impl Dialog {
         Dialog::start(command, file, display).map_err(failed)
     }
 
-    /// Starts the program with a long text to be read; returns at once.
+    /// Starts the program with a long text; returns at once.
     pub fn page(asker: &DialogProgram, text: &str, display: &str) -> Result<Dialog, DisplayError> {
         let failed = |cause| DisplayError::Io { what: "cannot open a window with the details".to_string(), cause };
         let file = tempfile::NamedTempFile::new().map_err(failed)?.into_temp_path();
@@ -129,7 +130,7 @@ impl Dialog {
         Ok(Dialog { child: command.spawn()?, file })
     }
 
-    /// Waits for the answer; `None` when it was cancelled, empty, or `timeout` ran out.
+    /// Waits for the answer; returns `None` if it was cancelled or empty, or on a timeout.
     ///
     /// The answer is cut to `ANSWER_BYTES_MAX` bytes. The program has ended afterwards.
     pub fn answer(mut self, timeout: Duration) -> Option<String> {
@@ -146,7 +147,7 @@ impl Dialog {
 impl Drop for Dialog {
     fn drop(&mut self) {
         if let Some(group) = rustix::process::Pid::from_raw(self.child.id() as i32) {
-            // The program may have ended by itself.
+            // The program may have ended already.
             let _ = rustix::process::kill_process_group(group, rustix::process::Signal::TERM);
         }
         let _ = self.child.wait();
@@ -173,7 +174,7 @@ mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt;
 
-    /// A folder with one program that does what the script says.
+    /// Makes a folder with one program, which is the given script.
     fn with_program(name: &str, script: &str) -> (tempfile::TempDir, DialogProgram) {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let file = folder.path().join(name);

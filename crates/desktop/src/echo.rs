@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A window that answers every key and stamps its own times: the truth that records are held against.
+//! Window that answers every key and records its own time stamps: the ground truth for recordings.
 
 use crate::clock;
 use crate::connect::{DisplayConnection, DisplayTarget};
@@ -13,10 +13,10 @@ use x11rb::protocol::xproto::{
     ConnectionExt as _, CreateGCAux, CreateWindowAux, EventMask, Gcontext, ImageFormat, Rectangle, Window, WindowClass,
 };
 
-/// What the window knows of one key press.
+/// Time stamps of one key press.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Stamps {
-    /// The event was taken from the socket.
+    /// The event was read from the socket.
     pub received: Nanos,
     /// The drawing requests were sent.
     pub drawn: Nanos,
@@ -63,12 +63,13 @@ impl EchoWindow {
         Ok(EchoWindow { connection, window, paint, keys: 0 })
     }
 
-    /// Waits for a key press and answers it; `None` when `timeout` ran out.
+    /// Waits for a key press and answers it; returns `None` on a timeout.
     pub fn next(&mut self, timeout: Duration) -> Result<Option<Stamps>, DisplayError> {
         self.receive(timeout)?.map(|received| self.answer(received)).transpose()
     }
 
-    /// Waits for a key press and says when it was taken; `None` when `timeout` ran out. To be answered next.
+    /// Waits for a key press; returns the time of its receipt, or `None` on a timeout. The caller
+    /// then calls [`EchoWindow::answer`].
     pub fn receive(&mut self, timeout: Duration) -> Result<Option<Nanos>, DisplayError> {
         let deadline = clock::now().after(Nanos(timeout.as_nanos() as u64));
         while let Some(event) = self.connection.event(deadline)? {
@@ -79,7 +80,7 @@ impl EchoWindow {
         Ok(None)
     }
 
-    /// Draws the answer to a key that was taken.
+    /// Draws the answer to a received key.
     pub fn answer(&mut self, received: Nanos) -> Result<Stamps, DisplayError> {
         self.keys += 1;
         self.draw()?;
@@ -89,7 +90,8 @@ impl EchoWindow {
         Ok(Stamps { received, drawn, finished: clock::now() })
     }
 
-    /// Draws a white picture of 250 pixels square: more than a socket takes at once, and its bytes pass for long requests.
+    /// Draws a white picture of 250 pixels square: more than a socket takes at once, and its bytes
+    /// pass for long requests.
     pub fn picture(&self) -> Result<(), DisplayError> {
         const SIDE: u16 = 250;
         let wire = self.connection.wire();

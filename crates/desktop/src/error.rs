@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Why something on the desktop could not be done.
+//! Errors of operations on the desktop.
 
 use x11rb::errors::{ConnectError, ConnectionError, ReplyError, ReplyOrIdError};
 
-/// A failure with its reason and, where there is one, its remedy.
+/// A failure with its reason and, if there is one, its remedy.
 #[derive(Debug, thiserror::Error)]
 pub enum DisplayError {
     /// There is nothing to connect to.
@@ -12,7 +12,7 @@ pub enum DisplayError {
     /// The text does not name a display of this machine.
     #[error("\"{text}\" is not a display of this machine; name one like :0")]
     BadDisplay { text: String },
-    /// The server is there and does not answer in time.
+    /// The server exists but does not answer in time.
     #[error("display :{display} did not answer within {limit_ms} ms: its server hangs or is stopped")]
     Hung { display: u32, limit_ms: u128 },
     /// The server answered with a refusal.
@@ -27,17 +27,17 @@ pub enum DisplayError {
     /// No key of this keyboard gives the symbol.
     #[error("the keyboard of display {display} has no key for {key}; choose another key")]
     NoKey { display: String, key: String },
-    /// A compositor of Wayland is not there, does not answer, or refuses.
+    /// A Wayland compositor is not there, does not answer, or refuses.
     #[error("{display}: {reason}")]
     Compositor { display: String, reason: String },
-    /// A compositor of Wayland has no way in which a program may press keys.
+    /// A Wayland compositor offers no way for a program to press keys.
     #[error(
         "{display} lets no program type: it has neither zwp_virtual_keyboard_v1 (as sway has), nor org_kde_kwin_fake_input \
          (KWin, started with KWIN_WAYLAND_NO_PERMISSION_CHECKS=1, for programs of its own user), nor org.gnome.Mutter.RemoteDesktop ({reason}); \
          try a private compositor: --display wayland"
     )]
     NoInjection { display: String, reason: String },
-    /// A compositor lets a program type, and not move the pointer.
+    /// A compositor lets a program type, but not move the pointer.
     #[error(
         "{display} lets no program move the pointer: it has no zwlr_virtual_pointer_v1; try a private compositor: --display wayland"
     )]
@@ -48,13 +48,13 @@ pub enum DisplayError {
     /// Nothing arrived in the time allowed.
     #[error("display :{display}: {what} did not happen within {limit_ms} ms")]
     Late { display: u32, what: String, limit_ms: u128 },
-    /// Nothing that is copied could be pasted into programs of Wayland.
+    /// Wayland programs could not paste a copied text.
     #[error("this desktop lets no program copy without a window; run: tipme diagnose, and copy from there")]
     NoClipboard,
-    /// No daemon took a notification.
+    /// No daemon accepted a notification.
     #[error("no notification is shown: {reason}")]
     NoNotification { reason: String },
-    /// A compositor is gone, or nobody tells of its focus.
+    /// A compositor is gone, or nothing reports its focus.
     #[error("display {}: {reason}", socket.display())]
     NoCompositor { socket: std::path::PathBuf, reason: String },
     /// The message bus of the session cannot be used.
@@ -69,7 +69,8 @@ pub enum DisplayError {
 }
 
 impl DisplayError {
-    /// True where the same attempt may work later: the server is away, hung or restarting.
+    /// Returns `true` if the same attempt may succeed later: the server is away, hung or
+    /// restarting.
     pub fn passes(&self) -> bool {
         matches!(self, DisplayError::NoServer { .. } | DisplayError::Hung { .. } | DisplayError::Lost { .. })
     }
@@ -79,7 +80,7 @@ impl DisplayError {
     }
 }
 
-/// What x11rb's failures have in common: whether time ran out, and their text.
+/// Common interface of x11rb's errors: detection of a timeout, and their text.
 pub(crate) trait Failure: ToString {
     fn timed_out(&self) -> bool;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which program the user is looking at.
+//! Program that has the keyboard focus.
 
 use crate::connect::{DisplayConnection, Wire};
 use crate::error::DisplayError;
@@ -8,28 +8,28 @@ use x11rb::errors::ConnectionError;
 use x11rb::protocol::res::{ClientIdMask, ClientIdSpec, ConnectionExt as _, QueryClientIdsReply};
 use x11rb::protocol::xproto::{AtomEnum, ConnectionExt as _, Window};
 
-/// How the process of a window was learnt.
+/// Source of a window's process id.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PidSource {
-    /// From the server, which knows who is connected.
+    /// The server, which knows its clients.
     Server,
-    /// From the window's property, which is what the program says of itself.
+    /// The window's property, which is only the program's claim.
     Property,
 }
 
 /// The window with the keyboard focus.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FocusedWindow {
-    /// 0 where no window has it.
+    /// 0 if no window has it.
     pub window: u32,
-    /// Its process, as far as that can be known.
+    /// Its process, if known.
     pub pid: Option<(u32, PidSource)>,
 }
 
-/// Parents that are looked at for a property, at most.
+/// Maximum number of ancestors that are checked for a property.
 const DEPTH_MAX: usize = 16;
 
-/// Asks which window has the focus, and whose it is.
+/// Queries the focused window and its process.
 pub fn focus(connection: &DisplayConnection) -> Result<FocusedWindow, DisplayError> {
     let cookie = connection.wire().get_input_focus().map_err(|error| connection.failed(error))?;
     let window = cookie.reply().map_err(|error| connection.failed(error))?.focus;
@@ -43,14 +43,16 @@ pub fn focus(connection: &DisplayConnection) -> Result<FocusedWindow, DisplayErr
     Ok(FocusedWindow { window, pid })
 }
 
-/// The process that made a window, where the server has the XRes extension and a local client.
+/// Returns the process that made a window, if the server has the XRes extension and the client is
+/// local.
 pub(crate) fn client_pid(connection: &DisplayConnection, window: Window) -> Result<Option<u32>, DisplayError> {
     let Ok(cookie) = ask_client(connection.wire(), window) else { return Ok(None) };
     let Ok(reply) = cookie.reply() else { return Ok(None) };
     Ok(told_pid(&reply))
 }
 
-/// Sends the question for the process that made a window; fails where the server lacks the XRes extension.
+/// Sends the query for the process that made a window; fails if the server lacks the XRes
+/// extension.
 pub(crate) fn ask_client(
     wire: &Wire,
     window: Window,
@@ -59,7 +61,7 @@ pub(crate) fn ask_client(
     wire.res_query_client_ids(&[spec])
 }
 
-/// The process in the answer; `None` for a client of another machine.
+/// Returns the process in the reply; `None` for a client of another machine.
 pub(crate) fn told_pid(reply: &QueryClientIdsReply) -> Option<u32> {
     let pid = reply.ids.iter().find(|id| id.spec.mask == ClientIdMask::LOCAL_CLIENT_PID);
     pid.and_then(|id| id.value.first().copied()).filter(|pid| *pid != 0)

@@ -1,39 +1,43 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Mends the one kind of packet with which another client could break a connection.
+//! Repairs the one kind of packet by which another client could break a connection.
 //!
-//! Every packet of a server has the number of a request at its third byte, by which answers are found;
-//! `KeymapNotify` alone has keys there. When another client sends such an event to a window, the server passes
-//! those bytes on as they are, x11rb takes them for a number, and from then on finds no answer. The
-//! server's own `KeymapNotify` it reads well: so the mark of a sent event is taken away from this kind.
+//! Every packet of a server has a sequence number at its third byte, which matches replies to
+//! requests; only `KeymapNotify` has key states there. When another client sends such an event to a
+//! window, the server passes those bytes on unchanged. x11rb takes them for a sequence number, and
+//! finds no reply from then on. It parses the server's own `KeymapNotify` correctly, so this module
+//! clears the sent-event bit of this kind.
 
-/// The first byte of the event.
+/// Event code.
 const KEYMAP_NOTIFY: u8 = 11;
 /// Set in the first byte of an event that a client sent.
 const SENT: u8 = 0x80;
-/// Packets that may be longer than others.
+/// Kind of the packets that can be longer than events.
 const REPLY: u8 = 1;
 const GENERIC_EVENT: u8 = 35;
-/// Bytes of a packet, at least; a longer one says how many units of four bytes more there are.
+/// Minimum length of a packet in bytes; a longer one has the number of additional units of four
+/// bytes.
 const LENGTH: usize = 32;
-/// Bytes of a packet, at most: whoever reads it makes room for all of it at once. Nothing that is asked for here is as long.
+/// Maximum length of a packet in bytes: its reader allocates all of it at once. No expected reply
+/// is as long.
 const LENGTH_MAX: usize = 1 << 20;
-/// Bytes in which a packet tells its length.
+/// Bytes of a packet up to its length field.
 const HEADER: usize = 8;
 
-/// Where in the server's packets the reading is.
+/// Position in the server's packet stream.
 #[derive(Default)]
 pub(crate) struct Framing {
-    /// The server's answer to the greeting, which is the first packet, is through.
+    /// The server's reply to the connection setup, which is the first packet, is complete.
     greeted: bool,
     header: [u8; HEADER],
-    /// Bytes of this packet that have been read.
+    /// Bytes of this packet read so far.
     read: usize,
-    /// Bytes of this packet, known when the header is read.
+    /// Length of this packet, known once the header is read.
     length: usize,
 }
 
 impl Framing {
-    /// Mends bytes that come next from the server; false where it announces a packet of more bytes than may be.
+    /// Repairs the next bytes from the server; returns `false` if a packet exceeds the maximum
+    /// length.
     pub(crate) fn mend(&mut self, bytes: &mut [u8]) -> bool {
         let mut rest = bytes;
         while let Some(first) = rest.first_mut() {
@@ -49,7 +53,7 @@ impl Framing {
         true
     }
 
-    /// Goes on within one packet, by at least one byte.
+    /// Consumes at least one byte of one packet.
     fn take(&mut self, bytes: &[u8]) -> usize {
         let end = if self.read < HEADER { HEADER } else { self.length };
         let taken = bytes.len().min(end - self.read);
@@ -87,7 +91,8 @@ mod tests {
         packet
     }
 
-    /// A greeting, a reply of 44 bytes, a long event, and two sent events of which one is to be mended.
+    /// A setup reply, a reply of 44 bytes, a long event, and two sent events, one of which must be
+    /// repaired.
     fn stream() -> Vec<u8> {
         let mut greeting = vec![SENT | KEYMAP_NOTIFY; HEADER + 4 * 5];
         greeting[6..8].copy_from_slice(&5u16.to_ne_bytes());

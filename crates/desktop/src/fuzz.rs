@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The entry for fuzzing: bytes that a display, or a window of any client, sends.
+//! Fuzzing entry point: bytes from a display, or from a window of any client.
 
 use crate::attention;
 use crate::auth;
@@ -7,8 +7,8 @@ use crate::framing::Framing;
 use crate::plain::plain;
 use x11rb::x11_utils::TryParse as _;
 
-/// Reads properties, packets in pieces, an authority file and text to be shown; whether there was a property. It must
-/// not panic.
+/// Parses properties, packets in pieces, an authority file and text for display; returns `true` if
+/// there was a property. Must not panic.
 pub fn exercise(bytes: &[u8]) -> bool {
     let reply = x11rb::protocol::xproto::GetPropertyReply::try_parse(bytes);
     let understood = reply.is_ok_and(|(reply, _)| attention::read_any(&reply));

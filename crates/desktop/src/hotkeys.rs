@@ -2,9 +2,10 @@
 //! Hot keys: grabs on the root window of an X display.
 //!
 //! A key is grabbed with every combination of Caps Lock and Num Lock, on every keycode that gives
-//! its symbol, the keypad's included. What another program holds is left to it, and named: the others are held
-//! nevertheless. When a server that hung answers again the grabs are made again; one that is gone takes them with it, and
-//! what listens on the same display later belongs to another session.
+//! its symbol, including the keypad's. Grabs that another program holds are left to it and
+//! reported; all others are still made. When a server that hung answers again, the grabs are made
+//! again. A server that exits takes them with it, and a later server of the same display belongs to
+//! another session.
 
 mod bindings;
 mod held;
@@ -20,7 +21,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 use tipme_record::Nanos;
 
-/// Time between two attempts to reach a server that hung.
+/// Interval between attempts to reach a server that hung.
 const RETRY: Nanos = Nanos::from_millis(500);
 
 /// Grabbed keys and the connection that holds them.
@@ -29,31 +30,31 @@ pub struct HotKeys {
     bindings: Bindings,
     held: Option<GrabbedKeys>,
     retry_at: Nanos,
-    /// Ends each wait for a key once it can be read.
+    /// Ends each wait for a key once it is readable.
     wakeup: Option<OwnedFd>,
 }
 
 impl HotKeys {
-    /// Grabs the keys of `bindings` that can be had; [`HotKeys::refusals`] names the others.
+    /// Grabs the available keys of `bindings`; [`HotKeys::refusals`] returns the others.
     ///
     /// # Errors
-    /// Where the display cannot be used.
+    /// Fails if the display is not usable.
     pub fn grab(target: &DisplayTarget, bindings: Bindings) -> Result<HotKeys, DisplayError> {
         let held = Some(GrabbedKeys::take(target, &bindings)?);
         Ok(HotKeys { target: target.clone(), bindings, held, retry_at: Nanos(0), wakeup: None })
     }
 
-    /// From now on [`HotKeys::next`] returns as soon as `wakeup` can be read.
+    /// Makes [`HotKeys::next`] return as soon as `wakeup` is readable.
     pub fn wake_by(&mut self, wakeup: OwnedFd) {
         self.wakeup = Some(wakeup);
     }
 
-    /// The keys that cannot be had now.
+    /// The keys that are not available now.
     pub fn refusals(&self) -> &[HotKeyRefusal] {
         self.held.as_ref().map_or(&[], GrabbedKeys::refusals)
     }
 
-    /// The keys by which an action can be asked for, the one that was asked for first before others.
+    /// Returns the available keys of an action, in the order in which they were requested.
     pub fn keys(&self, action: HotKeyAction) -> Vec<&Chord> {
         let refused = |chord: &Chord| {
             let of_it = |refusal: &&HotKeyRefusal| refusal.action == action && refusal.chord == *chord;
@@ -66,10 +67,11 @@ impl HotKeys {
         bound.map(|(_, chord)| chord).collect()
     }
 
-    /// Gives an action one more key, where that one is free and has no other meaning; whether it has it now.
+    /// Adds a key to an action, if the key is available and has no other action; returns `true` if
+    /// it was added.
     ///
     /// # Errors
-    /// Where the display cannot be used.
+    /// Fails if the display is not usable.
     pub fn add(&mut self, action: HotKeyAction, chord: Chord) -> Result<bool, DisplayError> {
         let Some(held) = &mut self.held else { return Ok(false) };
         if self.bindings.0.iter().any(|(_, known)| *known == chord) {
@@ -84,10 +86,10 @@ impl HotKeys {
         held.grab_all(&self.bindings).map(|_| false)
     }
 
-    /// Waits for a hot key, at most until `timeout` has passed or somebody ends the wait.
+    /// Waits for a hot key, at most for `timeout` or until the wakeup.
     ///
     /// # Errors
-    /// Those that do not pass by themselves: the new server refuses the connection.
+    /// Returns permanent errors only: the new server refuses the connection.
     pub fn next(&mut self, timeout: Duration) -> Result<Option<HotKeyEvent>, DisplayError> {
         let deadline = clock::now().after(Nanos(timeout.as_nanos() as u64));
         let Some(held) = &mut self.held else { return self.restore(deadline) };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Injected input, at a human pace: into an X display by the XTEST extension, into a compositor of Wayland by what it
-//! offers.
+//! Injected input at a human pace: into an X display by the XTEST extension, into a Wayland
+//! compositor by any interface that it offers.
 
 mod device;
 mod wayland;
@@ -19,16 +19,16 @@ use tipme_record::Nanos;
 use x11rb::protocol::xproto::ModMask;
 use xtest::Xtest;
 
-/// Modifiers are let go later than the key that they modify, by this.
+/// Delay of the release of modifiers after that of the key.
 const MODIFIER_HOLD: Duration = Duration::from_millis(20);
 
-/// The pointer rests on a place for so long before it clicks there.
+/// Time for which the pointer rests before a click.
 const AIM: Duration = Duration::from_millis(100);
 
-/// From one motion of a drag to the next.
+/// Interval between motions of a drag.
 const DRAG_STEP: Duration = Duration::from_millis(20);
 
-/// How fast and how evenly somebody types.
+/// Speed and regularity of typing.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
     /// A word counts five characters.
@@ -46,7 +46,7 @@ impl Default for Pace {
     }
 }
 
-/// The times between key presses that a [`Pace`] gives.
+/// Intervals between key presses for a [`Pace`].
 #[derive(Clone, Debug)]
 struct Rhythm {
     mean_s: f64,
@@ -60,7 +60,7 @@ impl Rhythm {
         Rhythm { mean_s, variation: pace.variation.clamp(0.0, 0.9), random: Rng::with_seed(pace.seed) }
     }
 
-    /// A number from -1 to 1, most often near 0.
+    /// Returns a random number from -1 to 1, most often near 0.
     fn deviation(&mut self) -> f64 {
         self.random.f64() + self.random.f64() - 1.0
     }
@@ -88,11 +88,13 @@ impl Typist {
         Ok(Typist::with(Box::new(device), keymap, pace))
     }
 
-    /// Connects to the compositor of Wayland behind a socket, with a US keyboard: the keys of another layout are pressed by
-    /// their place. Where the compositor has several screens, the pointer moves on one of them.
+    /// Connects to the Wayland compositor behind a socket, with a US keyboard: keys of another
+    /// layout are pressed by position. If the compositor has several outputs, the pointer moves on
+    /// one of them.
     ///
     /// # Errors
-    /// Where the compositor cannot be reached, or lets nobody type: then with what helps.
+    /// Fails if the compositor is not reachable, or allows no injection; the error names the
+    /// remedy.
     pub fn on_compositor(socket: &Path, pace: Pace) -> Result<Typist, DisplayError> {
         Ok(Typist::with(wayland::devices(socket)?, Keymap::of_places(), pace))
     }
@@ -108,27 +110,27 @@ impl Typist {
 
     /// Waits for its turn in the rhythm, then presses and releases the key of a character.
     ///
-    /// Returns when the press was sent.
+    /// Returns the time of sending the press.
     pub fn key(&mut self, character: char) -> Result<Nanos, DisplayError> {
         let (held, key) = self.find_character(character)?;
         let interval = self.take_turn();
         self.strike(held.as_slice(), key.code, Nanos(interval.0 / 3))
     }
 
-    /// Presses the key of a character that takes no Shift, and holds it until it is let go; returns when the press was
-    /// sent.
+    /// Presses the key of a character without Shift, and holds it until [`Typist::release`];
+    /// returns the time of sending the press.
     pub fn hold(&mut self, character: char) -> Result<Nanos, DisplayError> {
         let (_, key) = self.find_character(character)?;
         self.send_key(key.code, true)
     }
 
-    /// Lets the key of a character go; returns when that was sent.
+    /// Releases the key of a character; returns the time of sending that.
     pub fn release(&mut self, character: char) -> Result<Nanos, DisplayError> {
         let (_, key) = self.find_character(character)?;
         self.send_key(key.code, false)
     }
 
-    /// Waits for its turn in the rhythm; the time until the next one.
+    /// Waits for its turn in the rhythm; returns the time until the next one.
     fn take_turn(&mut self) -> Nanos {
         std::thread::sleep(Duration::from_nanos(self.next_at.since(clock::now()).0));
         let interval = Nanos(self.rhythm.interval().as_nanos() as u64);
@@ -136,14 +138,15 @@ impl Typist {
         interval
     }
 
-    /// Waits for its turn, then presses a key with its modifiers; returns when the press was sent.
+    /// Waits for its turn, then presses a key with its modifiers; returns the time of sending the
+    /// press.
     pub fn press(&mut self, chord: &Chord) -> Result<Nanos, DisplayError> {
         self.take_turn();
         self.chord(chord)
     }
 
-    /// Waits for its turn, then moves the pointer to a place and presses a button there; returns when the
-    /// press was sent.
+    /// Waits for its turn, then moves the pointer and presses a button there; returns the time of
+    /// sending the press.
     pub fn click_at(&mut self, x: i16, y: i16, button: u8) -> Result<Nanos, DisplayError> {
         self.take_turn();
         self.move_to(x, y)?;
@@ -151,30 +154,30 @@ impl Typist {
         self.click(button)
     }
 
-    /// Waits for its turn, then moves the pointer to a place; returns when that was sent.
+    /// Waits for its turn, then moves the pointer; returns the time of sending that.
     pub fn point_at(&mut self, x: i16, y: i16) -> Result<Nanos, DisplayError> {
         self.take_turn();
         self.move_to(x, y)
     }
 
-    /// Waits for its turn, then turns the wheel by a notch; returns when that was sent.
+    /// Waits for its turn, then turns the wheel by a notch; returns the time of sending that.
     pub fn scroll(&mut self, down: bool) -> Result<Nanos, DisplayError> {
         self.take_turn();
         self.sent += 1;
         self.device.turn_wheel(down)
     }
 
-    /// Requests that were sent to the server so far, to tell what typing costs.
+    /// Number of requests sent to the server so far, as the cost of typing.
     pub fn requests(&self) -> u64 {
         self.sent
     }
 
-    /// Types a text; returns when each press was sent.
+    /// Types a text; returns the time of sending each press.
     pub fn text(&mut self, text: &str) -> Result<Vec<Nanos>, DisplayError> {
         text.chars().map(|character| self.key(character)).collect()
     }
 
-    /// Presses a key with its modifiers, outside the rhythm; returns when the press was sent.
+    /// Presses a key with its modifiers, outside the rhythm; returns the time of sending the press.
     pub fn chord(&mut self, chord: &Chord) -> Result<Nanos, DisplayError> {
         let known = [(ModMask::CONTROL, CONTROL), (ModMask::M1, ALT), (ModMask::SHIFT, SHIFT), (ModMask::M4, SUPER)];
         let held = known.into_iter().filter(|(mask, _)| u16::from(chord.modifiers) & u16::from(*mask) != 0);
@@ -189,7 +192,7 @@ impl Typist {
         self.strike(&codes, key.code, Nanos::from_millis(60))
     }
 
-    /// Presses and releases a pointer button; returns when the press was sent.
+    /// Presses and releases a pointer button; returns the time of sending the press.
     pub fn click(&mut self, button: u8) -> Result<Nanos, DisplayError> {
         let at = self.button(button, true)?;
         std::thread::sleep(Duration::from_millis(60));
@@ -197,8 +200,8 @@ impl Typist {
         Ok(at)
     }
 
-    /// Presses a button at one place, moves the pointer to another in so many steps, and lets go there; returns when
-    /// the press was sent.
+    /// Presses a button at one position, moves the pointer to another in `steps` steps, and
+    /// releases the button there; returns the time of sending the press.
     pub fn drag(&mut self, from: (i16, i16), to: (i16, i16), steps: u8, button: u8) -> Result<Nanos, DisplayError> {
         self.move_to(from.0, from.1)?;
         std::thread::sleep(AIM);
@@ -214,7 +217,7 @@ impl Typist {
         Ok(at)
     }
 
-    /// Moves the pointer to a place on the screen, in pixels; returns when that was sent.
+    /// Moves the pointer to a position on the screen, in pixels; returns the time of sending that.
     pub fn move_to(&mut self, x: i16, y: i16) -> Result<Nanos, DisplayError> {
         self.sent += 1;
         self.device.move_to(x, y)
@@ -246,7 +249,7 @@ impl Typist {
         self.device.button(button, pressed)
     }
 
-    /// The key of a character, and the modifier that it takes.
+    /// Returns the key of a character, and its modifier.
     fn find_character(&self, character: char) -> Result<(Option<u8>, MappedKey), DisplayError> {
         let key = self.find(symbol(character), &character.escape_debug().to_string())?;
         let shift = if key.shifted { Some(self.find(SHIFT, "shift")?.code) } else { None };
@@ -261,14 +264,15 @@ impl Typist {
         DisplayError::NoKey { display: self.device.display(), key: name.to_string() }
     }
 
-    /// Waits until the server has worked off everything sent so far.
+    /// Waits until the server has processed everything sent so far.
     pub fn settle(&mut self) -> Result<(), DisplayError> {
         self.device.settle()
     }
 }
 
 impl Drop for Typist {
-    /// A server may throw away what a client sent just before it went: so the last release is waited for.
+    /// A server may discard requests that a client sent just before it disconnected, so this waits
+    /// for the last release.
     fn drop(&mut self) {
         let _ = self.settle();
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! evdev devices: when the kernel saw input, and of which class; never which key.
+//! evdev devices: times and classes of input, never the keys.
 //!
-//! Nobody is woken by a device here: the caller empties the devices some times a second, and the
-//! kernel's own stamps say when each event came. Hot keys are told by [`Chords`], from the same bytes.
+//! No device wakes a thread here: the caller drains the devices some times a second, and the
+//! kernel's time stamps give the time of each event. [`Chords`] detects hot keys in the same bytes.
 
 use crate::chords::{Chords, HotKeyPress};
 use crate::error::DisplayError;
@@ -16,15 +16,15 @@ use std::time::SystemTime;
 use tipme_record::records::{Head, Input, RecordKind};
 use tipme_record::{Nanos, Tid};
 
-/// Bytes of one `struct input_event` on a 64-bit kernel.
+/// Size of `struct input_event` on a 64-bit kernel.
 const EVENT_BYTES: usize = 24;
-/// Bytes taken from one device at a time.
+/// Bytes read from one device at a time.
 const READ_BYTES: usize = 64 * EVENT_BYTES;
-/// Reads per device and drain, at most; what is left stays in the kernel's bounded buffer.
+/// Maximum number of reads per device and drain; the rest stays in the kernel's bounded buffer.
 const READS_MAX: usize = 16;
-/// Devices held open, at most.
+/// Maximum number of open devices.
 const DEVICES_MAX: usize = 64;
-/// Hot keys that wait to be answered, at most: more than a person presses between two looks.
+/// Maximum number of pending hot keys: more than a person presses between two drains.
 const PRESSES_MAX: usize = 16;
 
 const EV_SYN: u16 = 0;
@@ -40,25 +40,25 @@ const BUTTON: u16 = 1;
 const MOTION: u16 = 2;
 const SCROLL: u16 = 3;
 
-/// Turns the bytes of one device's events into records.
+/// Converts the events of one device to records.
 #[derive(Debug, Default)]
 pub struct Decoder {
     device: u32,
-    /// Events of this report are incomplete: the kernel's buffer ran over.
+    /// Events of this report are incomplete: the kernel's buffer overflowed.
     dropped: bool,
     /// A motion of this report is already recorded: two axes are one motion.
     moved: bool,
-    /// Times that the kernel's buffer ran over; how many events each time cost is not known.
+    /// Overflows of the kernel's buffer; the number of events lost each time is unknown.
     pub overruns: u64,
 }
 
 impl Decoder {
-    /// A decoder for `/dev/input/event<device>`.
+    /// Makes a decoder for `/dev/input/event<device>`.
     pub fn new(device: u32) -> Decoder {
         Decoder { device, ..Decoder::default() }
     }
 
-    /// Appends the records of whole events in `bytes`, and has `chords` note those of hot keys.
+    /// Appends the records of whole events in `bytes`, and passes keys to `chords`.
     pub fn decode(&mut self, bytes: &[u8], out: &mut Vec<Input>, chords: &mut Chords) {
         for event in bytes.chunks_exact(EVENT_BYTES) {
             let record = RawEvent::read(event).and_then(|event| self.event(event, chords));
@@ -107,7 +107,7 @@ impl Decoder {
     }
 }
 
-/// One `struct input_event`.
+/// Decoded `struct input_event`.
 struct RawEvent {
     at: Nanos,
     kind: u16,
@@ -133,9 +133,10 @@ impl RawEvent {
     }
 }
 
-/// Class of an event and whether it is a press; `None` where it is not an input by the user.
+/// Returns the class of an event, and `true` if it is a press; `None` if it is not an input by the
+/// user.
 fn class(event: &RawEvent) -> Option<(u16, bool)> {
-    /// The keyboard's repeat, which the user did not press.
+    /// Automatic repeat, which the user did not press.
     const REPEAT: i32 = 2;
     match (event.kind, event.code, event.value) {
         (EV_KEY, _, REPEAT) => None,
@@ -160,16 +161,16 @@ pub struct Devices {
     devices: Vec<EvdevDevice>,
     seen: Option<SystemTime>,
     chords: Chords,
-    /// Hot keys that were pressed and are not taken yet.
+    /// Hot keys that were pressed and not taken yet.
     pressed: Vec<HotKeyPress>,
-    /// Overruns of devices that are gone.
+    /// Overflows of removed devices.
     overruns: u64,
-    /// Devices that could not be opened, and why.
+    /// Devices that could not be opened, with the reason.
     pub refused: Vec<(PathBuf, String)>,
 }
 
 impl Devices {
-    /// Opens all devices in `/dev/input`. Having none is not an error; having no folder is.
+    /// Opens all devices in `/dev/input`. An empty folder is not an error; a missing one is.
     pub fn open() -> Result<Devices, DisplayError> {
         Devices::open_in(Path::new("/dev/input"))
     }
@@ -183,8 +184,8 @@ impl Devices {
         Ok(devices)
     }
 
-    /// Reads what was opened already, by the number of each device, without waiting for it. No device comes to
-    /// these; one that ends is let go.
+    /// Reads already opened devices, each with its number, without blocking. No device is added
+    /// later; one that ends is dropped.
     pub fn of(opened: Vec<(u32, OwnedFd)>) -> Devices {
         let device = |(number, fd)| EvdevDevice { path: PathBuf::new(), fd, decoder: Decoder::new(number) };
         Devices {
@@ -198,29 +199,29 @@ impl Devices {
         }
     }
 
-    /// From now on looks for these hot keys among the events.
+    /// Detects these hot keys among the events from now on.
     pub fn watch(&mut self, chords: Chords) {
         self.chords = chords;
     }
 
-    /// Hot keys that were pressed since the last call, in the order of time.
+    /// Returns the hot keys since the last call, in order of time.
     pub fn pressed(&mut self) -> Vec<HotKeyPress> {
         std::mem::take(&mut self.pressed)
     }
 
-    /// Devices that are read.
+    /// Number of open devices.
     pub fn count(&self) -> usize {
         self.devices.len()
     }
 
-    /// Appends what came since the last time. To be called 50 times a second at most.
+    /// Appends the input since the last call. Should be called at most 50 times a second.
     ///
-    /// Devices that were unplugged are let go and new ones are opened. Returns the overruns since
-    /// the start: each is an unknown number of lost events.
+    /// Drops devices that were unplugged and opens new ones. Returns the overflows since the start:
+    /// each is an unknown number of lost events.
     pub fn drain(&mut self, out: &mut Vec<Input>) -> u64 {
         let changed = std::fs::metadata(&self.folder).and_then(|folder| folder.modified()).ok();
         if changed != self.seen {
-            // A folder that went away has no devices: the next drain looks again.
+            // A missing folder has no devices: the next drain looks again.
             let _ = self.scan();
         }
         let mut buffer = [0; READ_BYTES];
@@ -229,7 +230,7 @@ impl Devices {
             let alive = read_device(device, &mut buffer, out, chords);
             if !alive {
                 self.overruns += device.decoder.overruns;
-                // Another one may have its name already.
+                // Another device may have its name already.
                 self.seen = None;
                 chords.forget(device.decoder.device, Nanos(u64::MAX));
             }
@@ -260,12 +261,12 @@ impl Devices {
     }
 }
 
-/// The number in `event<number>`.
+/// Returns the number in `event<number>`.
 fn number(path: &Path) -> Option<u32> {
     path.file_name()?.to_str()?.strip_prefix("event")?.parse().ok()
 }
 
-/// Opens a device without waiting and has it stamp events with CLOCK_MONOTONIC.
+/// Opens a device in non-blocking mode, with CLOCK_MONOTONIC for its time stamps.
 fn open_device(path: &Path) -> Result<OwnedFd, Errno> {
     const CLOCK_MONOTONIC: i32 = 1;
     const SET_CLOCK: rustix::ioctl::Opcode = opcode::write::<i32>(b'E', 0xa0);
@@ -275,7 +276,7 @@ fn open_device(path: &Path) -> Result<OwnedFd, Errno> {
     Ok(fd)
 }
 
-/// Empties a device; false when it is gone.
+/// Drains a device; returns `false` if it was removed.
 fn read_device(device: &mut EvdevDevice, buffer: &mut [u8], out: &mut Vec<Input>, chords: &mut Chords) -> bool {
     for _ in 0..READS_MAX {
         match rustix::io::read(&device.fd, &mut *buffer) {
@@ -368,7 +369,7 @@ mod tests {
         assert_eq!(decode(&[key]).0, vec![(u64::MAX, KEY, 1)]);
     }
 
-    /// Devices whose events are written by the test.
+    /// Devices with events written by the test.
     fn piped(numbers: &[u32]) -> (Vec<OwnedFd>, Devices) {
         use rustix::pipe::{PipeFlags, pipe_with};
         let pipes = numbers.iter().map(|_| pipe_with(PipeFlags::NONBLOCK).expect("a pipe"));
@@ -407,7 +408,7 @@ mod tests {
         let held = [(1, EV_KEY, CTRL, 1), (2, EV_KEY, ALT, 1)];
         let press = [(9, EV_KEY, MINUS, 1)];
         send(&writes[0], &held);
-        // The press within the report that lost events is none either.
+        // The press within the report that lost events does not count either.
         send(&writes[0], &[(3, EV_SYN, SYN_DROPPED, 0), (3, EV_KEY, MINUS, 1), (4, EV_SYN, SYN_REPORT, 0)]);
         send(&writes[1], &press);
         assert_eq!((devices.drain(&mut Vec::new()), devices.pressed()), (1, vec![]));
@@ -429,7 +430,7 @@ mod tests {
         folder.path().clone_into(&mut devices.folder);
         devices.devices[0].path = folder.path().join("event7");
         std::fs::write(folder.path().join("event7"), b"").expect("a file");
-        // The new one is there before the old one is found to be gone.
+        // The new device appears before the removal of the old one is noticed.
         devices.drain(&mut Vec::new());
         drop(writes.remove(0));
         devices.drain(&mut Vec::new());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The keyboard of a display: which key gives which symbol.
+//! Keyboard of a display: keys and their symbols.
 
 use crate::connect::DisplayConnection;
 use crate::error::DisplayError;
@@ -45,7 +45,7 @@ const KEYPAD_0: u32 = 0xffb0;
 /// Symbol of F1.
 const F1: u32 = 0xffbe;
 
-/// Rows of a US keyboard: the evdev code of the first key, and what the keys give without and with Shift.
+/// Rows of a US keyboard: the evdev code of the first key, and the symbols without and with Shift.
 const ROWS: [(u8, &str, &str); 4] = [
     (2, "1234567890-=", "!@#$%^&*()_+"),
     (16, "qwertyuiop[]", "QWERTYUIOP{}"),
@@ -85,8 +85,8 @@ const PLACES: [(u8, u32); 28] = [
     (125, SUPER),
 ];
 
-/// Keys whose symbols follow one another: evdev code and symbol of the first, and their number. The keypad's
-/// digits lie in rows; F1 to F10, and F13 to F24.
+/// Keys with consecutive symbols: evdev code and symbol of the first, and their number. The
+/// keypad's digits are in rows; F1 to F10, and F13 to F24.
 const RUNS: [(u8, u32, u8); 6] = [
     (71, KEYPAD_0 + 7, 3),
     (75, KEYPAD_0 + 4, 3),
@@ -96,7 +96,7 @@ const RUNS: [(u8, u32, u8); 6] = [
     (183, F1 + 12, 12),
 ];
 
-/// The symbols that a key's name in a hot-key text stands for; `None` where it names none.
+/// Returns the symbols for a key's name in a hot-key text; `None` if there is no such key.
 pub fn symbols(name: &str) -> Option<Vec<u32>> {
     if let Some((_, symbols)) = NAMES.iter().find(|(known, _)| *known == name) {
         return Some(symbols.to_vec());
@@ -112,7 +112,7 @@ pub fn symbols(name: &str) -> Option<Vec<u32>> {
     }
 }
 
-/// The symbol of a character; line feed, tab, backspace and escape are their keys.
+/// Returns the symbol of a character; line feed, tab, backspace and escape are their keys.
 pub fn symbol(character: char) -> u32 {
     match character {
         '\n' | '\r' => 0xff0d,
@@ -124,7 +124,7 @@ pub fn symbol(character: char) -> u32 {
     }
 }
 
-/// A key on the keyboard: its code, and whether Shift must be held to get the symbol asked for.
+/// A key on the keyboard: its code, and `shifted` if the symbol needs Shift.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MappedKey {
     pub code: u8,
@@ -142,7 +142,7 @@ pub struct Keymap {
 }
 
 impl Keymap {
-    /// A US keyboard by the codes of evdev: where no layout is known, a key is named by its place.
+    /// Returns a US keyboard by evdev codes: if no layout is known, keys are named by position.
     pub(crate) fn of_places() -> Keymap {
         let per_key = 2;
         let mut symbols = vec![0; per_key * (usize::from(u8::MAX) + 1)];
@@ -159,7 +159,7 @@ impl Keymap {
         Keymap { first: 0, per_key, symbols, modifiers: Vec::new() }
     }
 
-    /// Asks the server for it.
+    /// Queries the server's keyboard mapping.
     pub fn load(connection: &DisplayConnection) -> Result<Keymap, DisplayError> {
         let wire = connection.wire();
         let (first, last) = (wire.setup().min_keycode, wire.setup().max_keycode);
@@ -176,7 +176,7 @@ impl Keymap {
         })
     }
 
-    /// All keys of the first layout that give a symbol, plain ones first.
+    /// Returns all keys of the first layout that give a symbol, unshifted ones first.
     pub fn keys(&self, symbol: u32) -> Vec<MappedKey> {
         let column = |shifted: bool| {
             let at = usize::from(shifted);
@@ -191,7 +191,7 @@ impl Keymap {
         keys
     }
 
-    /// The modifier bit of the Num Lock key; no bit where the keyboard has none.
+    /// Returns the modifier bit of the Num Lock key; no bit if the keyboard has none.
     pub(crate) fn num_lock(&self) -> ModMask {
         let codes: Vec<u8> = self.keys(NUM_LOCK).iter().map(|key| key.code).collect();
         let holds = |codes_of: &Vec<u8>| codes_of.iter().any(|code| codes.contains(code));

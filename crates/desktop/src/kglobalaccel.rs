@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! KDE's daemon for global shortcuts (kglobalaccel): the keys that it serves now, and loading or dropping an entry.
+//! KDE's daemon for global shortcuts (kglobalaccel): the keys that it serves now, and loading or
+//! dropping an entry.
 //!
-//! The daemon, not the portal in front of it, knows which key does what: a portal may answer that a shortcut is bound
-//! where the daemon never heard of it. Nothing here starts the daemon where it does not run.
+//! The daemon, not the portal in front of it, knows the action of each key: a portal may answer
+//! that a shortcut is bound although the daemon does not have it. Nothing here starts the daemon.
 
 use crate::error::DisplayError;
 use crate::notify::connect;
@@ -15,14 +16,14 @@ const NAME: &str = "org.kde.kglobalaccel";
 const OBJECT: &str = "/kglobalaccel";
 const DAEMON: &str = "org.kde.KGlobalAccel";
 const COMPONENT: &str = "org.kde.kglobalaccel.Component";
-/// Letters of a name, and of a refusal.
+/// Maximum length of a name, and of a refusal, in characters.
 const WORDS_MAX: usize = 200;
-/// Attempts to have an entry read.
+/// Maximum number of attempts to load an entry.
 const LOADS_MAX: usize = 2;
-/// Components that are asked, at most: a desktop has some dozens.
+/// Maximum number of components that are queried: a desktop has some dozens.
 const COMPONENTS_MAX: usize = 500;
 
-/// An action of a component, with its keys by the numbers of Qt; none where it has lost them.
+/// An action of a component, with its keys as Qt key codes; empty if it has lost them.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct KdeShortcut {
     pub component: String,
@@ -33,15 +34,16 @@ pub struct KdeShortcut {
 /// Name and text of an action, of its component and of its context; its keys, and the default ones.
 type Info = (String, String, String, String, String, String, Vec<i32>, Vec<i32>);
 
-/// Actions of active components with this word in their name; `None` where the daemon does not run.
+/// Returns the actions of active components with this word in their name; `None` if the daemon does
+/// not run.
 ///
 /// # Errors
-/// Where the session bus or the daemon cannot be used.
+/// Fails if the session bus or the daemon is not usable.
 pub fn shortcuts(word: &str) -> Result<Option<Vec<KdeShortcut>>, DisplayError> {
     let Some(bus) = daemon()? else { return Ok(None) };
     let components: Vec<OwnedObjectPath> = ask(&bus, OBJECT, DAEMON, "allComponents", &())?;
     let mut found = Vec::new();
-    // The names of objects have no other letters than these.
+    // Object paths have no other characters than these.
     let of_word = components.iter().filter(|path| path.contains(word)).take(COMPONENTS_MAX);
     for path in of_word {
         if !ask::<bool>(&bus, path, COMPONENT, "isActive", &())? {
@@ -57,11 +59,12 @@ pub fn shortcuts(word: &str) -> Result<Option<Vec<KdeShortcut>>, DisplayError> {
     Ok(Some(found))
 }
 
-/// Has the daemon read an entry of its folder that is new, as KDE's settings have it: by an action that goes again.
-/// A component that has lost its actions goes with it, and the next attempt reads the entry.
+/// Makes the daemon read a new entry of its folder, like KDE's settings: by an action that is
+/// removed again. A component that has lost its actions is removed with it, and the next attempt
+/// reads the entry.
 ///
 /// # Errors
-/// Where the session bus or the daemon cannot be used.
+/// Fails if the session bus or the daemon is not usable.
 pub fn load(entry: &str) -> Result<(), DisplayError> {
     let Some(bus) = daemon()? else { return Ok(()) };
     let action = [entry, "", entry, ""];
@@ -75,10 +78,10 @@ pub fn load(entry: &str) -> Result<(), DisplayError> {
     Ok(())
 }
 
-/// Takes the keys of an entry's actions back at once.
+/// Releases the keys of an entry's actions at once.
 ///
 /// # Errors
-/// Where the session bus or the daemon cannot be used.
+/// Fails if the session bus or the daemon is not usable.
 pub fn unload(entry: &str) -> Result<(), DisplayError> {
     let Some(bus) = daemon()? else { return Ok(()) };
     for shortcut in shortcuts(&object_name(entry))?.unwrap_or_default() {
@@ -87,12 +90,12 @@ pub fn unload(entry: &str) -> Result<(), DisplayError> {
     Ok(())
 }
 
-/// A component's name as its object has it.
+/// Returns a component's name as its object path has it.
 fn object_name(component: &str) -> String {
     component.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '_' }).collect()
 }
 
-/// The session bus, where the daemon is on it.
+/// Returns the session bus if the daemon is on it.
 fn daemon() -> Result<Option<Connection>, DisplayError> {
     let bus = connect(&Arc::default()).map_err(|trouble| failed(&trouble.to_string()))?;
     Ok(crate::session_bus::has_owner(&bus, NAME).then_some(bus))

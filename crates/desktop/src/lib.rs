@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The desktop's side: X11 displays, hot keys, input injection (into compositors of Wayland as well), focus, dialogs,
-//! popups, evdev devices and the text console.
+//! Desktop interfaces: X11 displays, hot keys, input injection (also into Wayland compositors),
+//! focus, dialogs, popups, evdev devices and the text console.
 //!
-//! Nothing here may hold up its caller: every exchange with a display server has a time limit, since
-//! a hung server is just what the recorder is there to explain. A display that cannot be used is an
-//! [`DisplayError`] with its reason, and the caller goes on without it.
+//! Nothing here may block its caller for long: every exchange with a display server has a time
+//! limit, since a hung server is just what the recorder is there to explain. A display that is not
+//! usable is a [`DisplayError`] with its reason, and the caller continues without it.
 
 #![warn(unreachable_pub)]
 

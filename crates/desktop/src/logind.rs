@@ -1,22 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who is logged in at this machine, and whose session is in front of it, as the login manager says.
+//! Logged-in users and the sessions in front of this machine, according to the login manager.
 //!
-//! logind keeps a small file for each user, seat and session below `/run/systemd`, which only root can write; its own
-//! library reads them as this does. Rights rest on them, so there is one reader: a session is in front of a seat where
-//! the seat's file names both it and its user. Without a login manager nobody is logged in or sits anywhere.
+//! logind keeps a small file for each user, seat and session below `/run/systemd`, which only root
+//! can write; its own library reads them in the same way. Privileges depend on them, so there is
+//! one reader: a session is in front of a seat if the seat's file names both the session and its
+//! user. Without a login manager nobody is logged in or sits anywhere.
 
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// Seats that are looked at.
+/// Maximum number of seats.
 const SEATS_MAX: usize = 64;
-/// Bytes of a file that are read.
+/// Maximum number of bytes read from a file.
 const FILE_BYTES_MAX: u64 = 64 << 10;
-/// How the names of all seats begin; the login manager has other files beside them while it replaces one.
+/// Prefix of the names of all seats; the login manager has other files beside them while it
+/// replaces one.
 const SEAT: &str = "seat";
 
-/// The login manager's files.
+/// Folder with the login manager's files.
 #[derive(Clone, Debug)]
 pub struct Logind(PathBuf);
 
@@ -30,38 +32,38 @@ impl Default for Logind {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FrontSession {
     pub id: String,
-    /// Whose it is.
+    /// User of the session.
     pub uid: u32,
 }
 
-/// What else is said of a session.
+/// Contents of a session's file.
 #[derive(Clone, Debug)]
 pub struct SessionDetails(String);
 
 impl Logind {
-    /// The files in another folder.
+    /// Reads the files of another folder.
     pub fn at(folder: impl Into<PathBuf>) -> Logind {
         Logind(folder.into())
     }
 
-    /// Whether a user is logged in.
+    /// Returns `true` if a user is logged in.
     pub fn has(&self, uid: u32) -> bool {
         self.0.join("users").join(uid.to_string()).exists()
     }
 
-    /// The seats, each with the session in front of it, where there is one.
+    /// Returns the session in front of each seat, if there is one.
     pub fn seats(&self) -> Vec<Option<FrontSession>> {
         let files = std::fs::read_dir(self.0.join("seats")).into_iter().flatten().flatten();
         let seats = files.filter(|file| file.file_name().as_encoded_bytes().starts_with(SEAT.as_bytes()));
         seats.take(SEATS_MAX).map(|seat| front(&text(&seat.path())?)).collect()
     }
 
-    /// The sessions of a user that are in front.
+    /// Returns the sessions of a user that are in front.
     pub fn in_front(&self, uid: u32) -> impl Iterator<Item = FrontSession> {
         self.seats().into_iter().flatten().filter(move |session| session.uid == uid)
     }
 
-    /// What is said of a session in front, unless that says it is another user's.
+    /// Returns the details of a session in front, unless its file names another user.
     pub fn details(&self, session: &FrontSession) -> Option<SessionDetails> {
         let text = text(&self.0.join("sessions").join(&session.id))?;
         (number(&text, "UID") == Some(session.uid)).then_some(SessionDetails(text))
@@ -69,27 +71,27 @@ impl Logind {
 }
 
 impl SessionDetails {
-    /// The number of its console.
+    /// Number of its console.
     pub fn console(&self) -> Option<u32> {
         number(&self.0, "VTNR")
     }
 
-    /// Whether it began as one of X11, at this machine.
+    /// Returns `true` if it began as an X11 session at this machine.
     pub fn is_x11_here(&self) -> bool {
-        // A session's own programs can change its type, but not what it was at first.
+        // A session's own programs can change its type, but not the original one.
         let kind = value(&self.0, "ORIGINAL_TYPE").or_else(|| value(&self.0, "TYPE"));
         kind == Some("x11") && value(&self.0, "REMOTE") == Some("0")
     }
 }
 
-/// The session that a seat's file names: its name becomes part of a path and of a control group's.
+/// Returns the session in a seat's file: its name becomes part of a path and of a control group's.
 fn front(seat: &str) -> Option<FrontSession> {
     let id =
         value(seat, "ACTIVE").filter(|id| !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_alphanumeric()))?;
     Some(FrontSession { id: id.to_owned(), uid: number(seat, "ACTIVE_UID")? })
 }
 
-/// The value in a line such as `UID=1000`.
+/// Returns the value in a line such as `UID=1000`.
 fn value<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('='))
 }
@@ -109,7 +111,7 @@ mod tests {
     use super::*;
     use tempfile::TempDir;
 
-    /// A machine whose login manager has written these files.
+    /// A machine with these files of a login manager.
     fn machine(files: &[(&str, &str)]) -> (TempDir, Logind) {
         let dir = TempDir::new().expect("a folder can be made");
         for (name, text) in files {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Desktop notifications over the session's message bus, and news of them: buttons, closing,
+//! Desktop notifications over the session's message bus, and their events: buttons, closing,
 //! another server.
 //!
-//! What a server can is asked once, and again when another one takes its name. Buttons, escapes of
-//! markup and replacement follow from that (`notify/server.rs`).
+//! The capabilities of a server are queried once, and again when another server takes its name.
+//! They determine buttons, escaping of markup and replacement (`notify/server.rs`).
 //!
-//! Nothing here holds up its caller for long: opening the connection and each call have [`TIMEOUT`], and a daemon that
-//! did not answer is not asked for [`REST`].
+//! Nothing here blocks its caller for long: opening the connection and each call have [`TIMEOUT`],
+//! and a daemon that did not answer is not called again for [`REST`].
 
 mod server;
 
@@ -23,16 +23,16 @@ use zbus::blocking::{Connection, MessageIterator, connection::Builder};
 use zbus::zvariant::Value;
 use zbus::{MatchRule, Message, message::Type};
 
-/// How long the daemon may take: a daemon that is stopped answers never.
+/// Maximum time for the daemon to answer: a stopped daemon never does.
 const TIMEOUT: Duration = Duration::from_secs(5);
-/// How long a daemon is not asked that did not answer.
+/// Time without calls after a daemon did not answer.
 const REST: Duration = Duration::from_secs(30);
-/// How long a notification stays, where the daemon lets us choose: some sentences are to be read.
+/// Time for which a notification stays, if the daemon honours it: the user reads some sentences.
 const SHOWN_MS: i32 = 20_000;
-/// Letters of a summary and of a body, at most.
+/// Maximum lengths of a summary and of a body, in characters.
 const SUMMARY_MAX: usize = 120;
 const BODY_MAX: usize = 600;
-/// Signals of the daemon that wait to be read, at most.
+/// Maximum number of unread signals of the daemon.
 const SIGNALS_MAX: usize = 32;
 
 const BUS: &str = "org.freedesktop.DBus";
@@ -40,18 +40,18 @@ const BUS: &str = "org.freedesktop.DBus";
 /// Key of the action that a click on the notification itself invokes.
 pub const DEFAULT_ACTION: &str = "default";
 
-/// A notification to show. Its text may contain anything: letters of markup are shown as letters.
+/// A notification to show. Its text may contain anything: markup characters are shown literally.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Note<'a> {
-    /// The notification that it takes the place of; zero for none.
+    /// Notification to replace; zero for none.
     pub replaces: u32,
     pub summary: &'a str,
     pub body: &'a str,
     /// Buttons: their keys and labels. See [`DEFAULT_ACTION`].
     pub actions: &'a [(&'a str, &'a str)],
-    /// Text that is added to the body where the server has no actions.
+    /// Text that is added to the body if the server has no actions.
     pub without_actions: &'a str,
-    /// Whether the server need not keep it once it has left the screen.
+    /// The server need not keep it once it has left the screen.
     pub transient: bool,
 }
 
@@ -62,15 +62,15 @@ pub enum NotificationEvent {
     Pressed { id: u32, key: String },
     /// A notification has left the screen and is not kept.
     Closed { id: u32 },
-    /// A server came, went or was replaced: numbers of notifications have lost their meaning.
+    /// A server appeared, ended or was replaced: notification numbers are no longer valid.
     ServerChanged,
 }
 
-/// The server as far as it is known.
+/// The server, as far as it is known.
 #[derive(Default)]
 struct KnownServer {
     server: Option<NotificationServer>,
-    /// It is not asked before.
+    /// Time before which it is not called.
     rests_until: Option<Instant>,
 }
 
@@ -85,28 +85,28 @@ pub struct Notifier {
     bus: Option<Connection>,
     events: SyncSender<NotificationEvent>,
     known: SharedServer,
-    /// A thread still tries to connect, though nobody waits for it any more: there is one of these at most.
+    /// A thread still tries to connect, though nobody waits for it any more: there is at most one.
     connecting: Arc<AtomicBool>,
 }
 
 impl Notifier {
-    /// Sends news to `events`; what does not fit there is lost, and said on stderr.
+    /// Sends events to `events`; an overflow is lost and reported on stderr.
     pub fn new(events: SyncSender<NotificationEvent>) -> Notifier {
         Notifier { bus: None, events, known: SharedServer::default(), connecting: Arc::default() }
     }
 
-    /// Shows a notification; returns its number once the server has taken it.
+    /// Shows a notification; returns its number once the server has accepted it.
     ///
     /// # Errors
-    /// Where there is no session bus, no server, or no answer.
+    /// Fails if there is no session bus, no server, or no answer.
     pub fn show(&mut self, note: &Note<'_>) -> Result<u32, DisplayError> {
         self.ask(&|bus, server| call(bus, server, note))
     }
 
-    /// Takes a notification off the screen.
+    /// Removes a notification from the screen.
     ///
     /// # Errors
-    /// Where there is no session bus, no server, or no answer.
+    /// Fails if there is no session bus, no server, or no answer.
     pub fn close(&mut self, id: u32) -> Result<(), DisplayError> {
         self.ask(&|bus, _| close(bus, id))
     }
@@ -126,7 +126,7 @@ impl Notifier {
         }
     }
 
-    /// A bus that has ended since the last call is looked for once more.
+    /// Retries once if the bus has ended since the last call.
     fn try_to_ask<T>(&mut self, request: &Request<'_, T>) -> Result<T, Trouble> {
         let had = self.bus.is_some();
         let line = self.line()?;
@@ -163,21 +163,21 @@ impl Notifier {
     }
 }
 
-/// A question to a server over the bus.
+/// A request to a server over the bus.
 type Request<'a, T> = dyn Fn(&Connection, &NotificationServer) -> Result<T, zbus::Error> + 'a;
 
-/// The server that shows notifications in this session, by its own name.
+/// Returns name and version of the notification server of this session.
 ///
 /// # Errors
-/// Where there is none, or no answer.
+/// Fails if there is none, or no answer.
 pub fn daemon() -> Result<String, DisplayError> {
     described(connect(&Arc::default()))
 }
 
-/// The same on the bus at an address.
+/// Returns the same for the bus at an address.
 ///
 /// # Errors
-/// Where there is none, or no answer.
+/// Fails if there is none, or no answer.
 pub fn daemon_at(address: &str) -> Result<String, DisplayError> {
     let address = address.to_owned();
     let builder = move || Builder::address(address.as_str());
@@ -192,9 +192,9 @@ fn described(bus: Result<Connection, Trouble>) -> Result<String, DisplayError> {
     })
 }
 
-/// Why nothing is shown.
+/// Reason of a failed notification.
 pub(crate) enum Trouble {
-    /// Nobody answered.
+    /// No answer in time.
     Silent,
     Other(String),
 }
@@ -223,7 +223,7 @@ fn trouble(error: zbus::Error) -> Trouble {
     }
 }
 
-/// Fails where no session bus is named: one would be started, with nobody on it.
+/// Fails if no session bus is named: otherwise a new, empty one would be started.
 pub(crate) fn connect(connecting: &Arc<AtomicBool>) -> Result<Connection, Trouble> {
     let named = std::env::var_os("DBUS_SESSION_BUS_ADDRESS").is_some_and(|address| !address.is_empty());
     let usual = std::env::var_os("XDG_RUNTIME_DIR").is_some_and(|folder| Path::new(&folder).join("bus").exists());
@@ -247,7 +247,7 @@ fn connect_by(
     std::thread::spawn(move || {
         let bus = builder().and_then(|bus| bus.method_timeout(TIMEOUT).build());
         connecting.store(false, Ordering::Release);
-        // Where nobody waits any more, the connection ends here.
+        // If nobody waits any more, the connection ends here.
         drop(sender.send(bus));
     });
     opened.recv_timeout(TIMEOUT).map_err(|_| Trouble::Silent)?.map_err(trouble)
@@ -317,7 +317,7 @@ fn call(bus: &Connection, server: &NotificationServer, note: &Note<'_>) -> Resul
     bus.call_method(Some(NAME), OBJECT, Some(NAME), "Notify", &words)?.body().deserialize()
 }
 
-/// Keys and labels of the actions, as a server takes them.
+/// Returns keys and labels of the actions, in the form of the protocol.
 fn labels<'a>(actions: &[(&'a str, &'a str)], server: &NotificationServer) -> Vec<&'a str> {
     let drawn = actions.iter().filter(|(key, _)| *key != DEFAULT_ACTION || server.has_default_action());
     drawn.flat_map(|(key, label)| [*key, *label]).collect()

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The session's agent on the message bus: one at a time, which does at request what its hot keys do.
+//! The session's agent on the message bus: one at a time, which performs the actions of its hot
+//! keys on request.
 //!
-//! Under Wayland no program may grab a key. Where the desktop lends none to programs either, its settings bind keys to
-//! commands, and such a command asks the agent by this.
+//! Under Wayland no program may grab a key. If the desktop offers no shortcuts to programs either,
+//! its settings bind keys to commands, and such a command calls the agent by this interface.
 
 use crate::error::DisplayError;
 use crate::hotkeys::HotKeyAction;
@@ -18,12 +19,12 @@ use zbus::names::BusName;
 
 const NAME: &str = "org.tipme.Agent";
 const OBJECT: &str = "/org/tipme/Agent";
-/// Presses that wait to be answered; a further one is refused.
+/// Maximum number of pending presses; further ones are refused.
 const PRESSES_MAX: usize = 16;
-/// Letters of what an agent says of its keys.
+/// Maximum length of an agent's description of its keys, in characters.
 const WORDS_MAX: usize = 400;
 
-/// What the bus calls.
+/// Object on the bus.
 struct Served {
     pressed: SyncSender<HotKeyAction>,
     words: Arc<Mutex<String>>,
@@ -31,7 +32,7 @@ struct Served {
 
 #[zbus::interface(name = "org.tipme.Agent")]
 impl Served {
-    /// Does what the key of an action does.
+    /// Performs the action of a key.
     fn press(&self, action: &str) -> fdo::Result<()> {
         let action =
             HotKeyAction::named(action).ok_or_else(|| fdo::Error::InvalidArgs("there is no such action".to_owned()))?;
@@ -39,23 +40,24 @@ impl Served {
         self.pressed.try_send(action).map_err(full)
     }
 
-    /// What the keys do, for people.
+    /// Description of the keys for users.
     fn words(&self) -> String {
         self.words.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
-/// This process is the session's agent, as long as the value lives.
+/// Makes this process the session's agent, as long as the value lives.
 pub struct OnBus {
     words: Arc<Mutex<String>>,
     _bus: Connection,
 }
 
 impl OnBus {
-    /// Takes the agent's name for this process, and gives what is pressed from then on; the other agent where there is one.
+    /// Takes the agent's name for this process, and returns the presses from then on; returns the
+    /// other agent if there is one.
     ///
     /// # Errors
-    /// Where there is no session bus, or it cannot be used.
+    /// Fails if there is no session bus, or it is not usable.
     pub fn claim() -> Result<Result<(OnBus, Receiver<HotKeyAction>), RunningAgent>, DisplayError> {
         let bus = connect(&Arc::default()).map_err(|trouble| of_trouble(&trouble))?;
         let ((pressed, presses), words) = (sync_channel(PRESSES_MAX), Arc::<Mutex<String>>::default());
@@ -73,24 +75,24 @@ impl OnBus {
         }
     }
 
-    /// Says to whoever asks what this agent does.
+    /// Sets the description of this agent's keys.
     pub fn say(&self, words: &str) {
         words.clone_into(&mut self.words.lock().unwrap_or_else(PoisonError::into_inner));
     }
 }
 
-/// The agent of this session, if there is one on the bus.
+/// Finds the agent of this session on the bus.
 ///
 /// # Errors
-/// Where there is no session bus, or it cannot be used.
+/// Fails if there is no session bus, or it is not usable.
 pub fn find() -> Result<Option<RunningAgent>, DisplayError> {
     of(&connect(&Arc::default()).map_err(|trouble| of_trouble(&trouble))?)
 }
 
-/// Has the agent of this session do what a key of it does; false where there is no agent.
+/// Makes the agent of this session perform an action; returns `false` if there is no agent.
 ///
 /// # Errors
-/// Where there is no session bus, or the agent refuses.
+/// Fails if there is no session bus, or the agent refuses.
 pub fn press(action: HotKeyAction) -> Result<bool, DisplayError> {
     let bus = connect(&Arc::default()).map_err(|trouble| of_trouble(&trouble))?;
     if owner(&bus)?.is_none() {
@@ -107,7 +109,7 @@ fn of(bus: &Connection) -> Result<Option<RunningAgent>, DisplayError> {
     Ok(Some(RunningAgent { pid, words: plain(&words, WORDS_MAX) }))
 }
 
-/// The process that has the agent's name.
+/// Returns the process that has the agent's name.
 fn owner(bus: &Connection) -> Result<Option<u32>, DisplayError> {
     let name = BusName::try_from(NAME).map_err(|error| failed(error.into()))?;
     match DBusProxy::new(bus).map_err(failed)?.get_connection_unix_process_id(name) {

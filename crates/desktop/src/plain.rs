@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Text that others show, with names in it that anybody chooses.
+//! Text for display by others, with names in it that anybody can choose.
 
 use tipme_record::text::is_unseen;
 
-/// The text in letters and line ends only, cut after `letters_max` letters.
+/// Returns printable characters and line feeds only, cut to `letters_max` characters.
 ///
-/// Letters of markup are replaced by others: dialogs and some notification servers read markup
-/// without saying so. What steers terminals, or turns the order of letters round, becomes a
-/// question mark.
+/// Markup characters are replaced: dialogs and some notification servers interpret markup without
+/// announcing it. Control characters for terminals and text direction become question marks.
 pub(crate) fn plain(text: &str, letters_max: usize) -> String {
     let replaced = |letter: char| match letter {
         '<' => '(',
@@ -18,7 +17,7 @@ pub(crate) fn plain(text: &str, letters_max: usize) -> String {
     letters(text, letters_max).map(replaced).collect()
 }
 
-/// The same for a reader of markup, to which letters of markup are escaped.
+/// Returns the same text for a reader of markup, with markup characters escaped.
 pub(crate) fn escaped(text: &str, letters_max: usize) -> String {
     let mut escaped = String::new();
     for letter in letters(text, letters_max) {

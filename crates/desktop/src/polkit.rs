@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whether polkit lets a user do something: its action [`ACTION`], by default for whoever sits at this machine.
+//! Authorization by polkit for the action [`ACTION`], which by default is granted to the user in
+//! front of this machine.
 //!
-//! Only the system's bus is asked, at the one place where root's programs find it: no variable of the environment
-//! names another. What is asked about is only who is logged in, as the login manager says: a user can act by thousands
-//! of numbers (those of a user name space), all of them from the session in front.
+//! Only the system bus is used, at the one address where root's programs find it: no environment
+//! variable can name another. Only users who are logged in, according to the login manager, are
+//! checked: a user can act under thousands of ids (those of a user name space), all of them from
+//! the session in front.
 
 use crate::logind::Logind;
 use std::collections::HashMap;
@@ -13,19 +15,19 @@ use tipme_record::proc_text::StatLine;
 use zbus::blocking::{Connection, connection::Builder};
 use zbus::zvariant::Value;
 
-/// What is asked for.
+/// Name of the action.
 pub const ACTION: &str = "org.tipme.mark";
-/// How long polkit may take: less than whoever waits for the answer does.
+/// Maximum time for polkit to answer: less than the caller's own client waits.
 const TIMEOUT: Duration = Duration::from_millis(1_500);
 
 const BUS: &str = "/run/dbus/system_bus_socket";
 const NAME: &str = "org.freedesktop.PolicyKit1";
 const OBJECT: &str = "/org/freedesktop/PolicyKit1/Authority";
 const INTERFACE: &str = "org.freedesktop.PolicyKit1.Authority";
-/// Nobody is asked for a password.
+/// No password dialog.
 const NO_FLAGS: u32 = 0;
 
-/// What polkit says.
+/// Answer of polkit.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Authorization {
     Yes,
@@ -36,7 +38,7 @@ pub enum Authorization {
 
 type Subject = (&'static str, HashMap<&'static str, Value<'static>>);
 
-/// What polkit says of a process, of a user that the kernel has named.
+/// Checks a process of a user that the kernel has identified.
 pub fn of_process(pid: u32, uid: u32) -> Authorization {
     if !Logind::default().has(uid) {
         return Authorization::No(format!("user {uid} is not logged in at this machine"));
@@ -47,7 +49,7 @@ pub fn of_process(pid: u32, uid: u32) -> Authorization {
     ask(&("unix-process", HashMap::from(details)))
 }
 
-/// What polkit says of the session in front of the machine, where that is this user's.
+/// Checks the session in front of the machine, if it is this user's.
 pub fn of_seated(uid: u32) -> Authorization {
     match Logind::default().in_front(uid).next() {
         Some(session) => ask(&("unix-session", HashMap::from([("session-id", Value::from(session.id))]))),
@@ -55,7 +57,7 @@ pub fn of_seated(uid: u32) -> Authorization {
     }
 }
 
-/// When a process started, as the kernel counts it.
+/// Returns the start time of a process, in the kernel's units.
 fn start(pid: u32) -> Option<u64> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     StatLine::read(&text)?.field(22)?.parse().ok()
@@ -75,7 +77,7 @@ fn ask(subject: &Subject) -> Authorization {
     }
 }
 
-/// Whether it is allowed, and whether it would be after a password.
+/// Returns `true` if it is authorized, and `true` if it would be after a password.
 fn check(subject: &Subject) -> zbus::Result<(bool, bool)> {
     let bus: Connection = Builder::address(format!("unix:path={BUS}").as_str())?.method_timeout(TIMEOUT).build()?;
     let details: HashMap<&str, &str> = HashMap::new();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A text in the corner of the screen, for where no daemon shows notifications.
+//! Text in the corner of the screen, for sessions without a notification daemon.
 //!
-//! No window manager takes care of the window, it hears no key and grabs nothing: whoever types goes on typing where
-//! they were. A click closes it.
+//! The window is not managed by a window manager, receives no keys and grabs nothing: the user
+//! keeps typing in the focused window. A click closes it.
 
 use crate::connect::{DisplayConnection, DisplayTarget};
 use crate::error::DisplayError;
@@ -21,20 +21,20 @@ use x11rb::wrapper::ConnectionExt as _;
 /// Pixels between popups, and between them and the edge of the screen.
 pub const MARGIN: u16 = 12;
 
-/// Letters of a text that are shown, and of its ending.
+/// Maximum length of a text, and of its ending, in characters.
 const TEXT_MAX: usize = 1000;
-/// Letters of a line.
+/// Characters of a line.
 const COLUMNS: usize = 60;
-/// Lines of a text that are shown; those of its ending come below.
+/// Maximum number of lines of a text; those of its ending come below.
 const LINES_MAX: usize = 24;
-/// The first of these that the server has.
+/// Fonts to try in order.
 const FONTS: [&[u8]; 2] = [b"9x15", b"fixed"];
-/// A server that says more of a letter is not believed: all lines are to fit into a window.
+/// Limit of plausible sizes of a character: all lines must fit into a window.
 const LETTER_PIXELS_MAX: i16 = 99;
 /// Pixels between the border and the text.
 const PADDING: u16 = 10;
 const BORDER: u16 = 2;
-/// Further buttons are those of the wheel, which close nothing.
+/// Buttons that close it; further ones are those of the wheel.
 const BUTTONS: u8 = 3;
 
 /// A text on the screen, until the value is dropped.
@@ -46,7 +46,7 @@ pub struct Popup {
     lines: Vec<String>,
 }
 
-/// A font, and how much room its letters take.
+/// A font with the size of its characters.
 #[derive(Clone, Copy)]
 struct Letters {
     font: Font,
@@ -56,10 +56,10 @@ struct Letters {
 }
 
 impl Popup {
-    /// Prepares a window with a text; below that stands its ending, however long the text is.
+    /// Prepares a window with a text; its ending is always shown below, however long the text is.
     ///
     /// # Errors
-    /// Where the display cannot be used, or has no font.
+    /// Fails if the display is not usable, or has no font.
     pub fn make(target: &DisplayTarget, text: &str, ending: &str) -> Result<Popup, DisplayError> {
         let connection = DisplayConnection::open(target)?;
         let letters = Letters::open(&connection)?;
@@ -84,7 +84,7 @@ impl Popup {
         connection.done(wire.create_gc(self.ink, self.window, &ink))
     }
 
-    /// Says to tests, screen readers and compositors what the window is.
+    /// Sets the properties that identify the window to tests, screen readers and compositors.
     fn name(&self, text: &str) -> Result<(), DisplayError> {
         let (connection, wire, window) = (&self.connection, self.connection.wire(), self.window);
         let atom = |name: &[u8]| connection.reply(wire.intern_atom(false, name)).map(|reply| reply.atom);
@@ -102,17 +102,18 @@ impl Popup {
         self.size()[1]
     }
 
-    /// Width and height, with the border. All are of the same width, since they stand below each other.
+    /// Width and height, with the border. All popups have the same width, since they are stacked.
     fn size(&self) -> [u16; 2] {
         let inner = [(COLUMNS, self.letters.width), (self.lines.len(), self.letters.height)];
         inner.map(|(count, pixels)| (count as u16).saturating_mul(pixels).saturating_add(2 * (PADDING + BORDER)))
     }
 
-    /// Maps it above all windows, so far from the top of the screen as there is room: on the right, or on the left
-    /// where the pointer would be on it, since keys may go to what is below the pointer.
+    /// Maps it above all windows, at most `top` pixels from the top of the screen. It is on the
+    /// right, or on the left if the pointer would be on it, since keys may go to the window below
+    /// the pointer.
     ///
     /// # Errors
-    /// Where the display cannot be used any more.
+    /// Fails if the display is no longer usable.
     pub fn show(&self, top: u16) -> Result<(), DisplayError> {
         let (connection, wire, screen) = (&self.connection, self.connection.wire(), self.screen()?);
         let [width, height] = self.size();
@@ -127,10 +128,10 @@ impl Popup {
         connection.done(wire.map_window(self.window))
     }
 
-    /// Draws it when it has to be, until the deadline; false as soon as it was clicked on.
+    /// Redraws it as necessary until the deadline; returns `false` as soon as it was clicked.
     ///
     /// # Errors
-    /// Where the display cannot be used any more.
+    /// Fails if the display is no longer usable.
     pub fn serve(&self, deadline: Nanos) -> Result<bool, DisplayError> {
         while let Some(event) = self.connection.event(deadline)? {
             match event {
@@ -142,7 +143,7 @@ impl Popup {
         Ok(true)
     }
 
-    /// The lines up to the first empty one are the headline.
+    /// Draws the lines; those up to the first empty one are the headline.
     fn draw(&self) -> Result<(), DisplayError> {
         let (Letters { ascent, height, .. }, left) = (self.letters, PADDING as i16);
         let baselines = (PADDING + ascent..).step_by(usize::from(height)).map(|baseline| baseline as i16);
@@ -152,7 +153,7 @@ impl Popup {
             connection.done(wire.image_text8(self.window, self.ink, left, baseline, line.as_bytes()))?;
             in_headline &= !line.is_empty();
             if in_headline {
-                // Drawn twice, a pixel apart, letters are bold.
+                // Text drawn twice, a pixel apart, is bold.
                 let bold = [&[line.len() as u8, 0], line.as_bytes()].concat();
                 connection.done(wire.poly_text8(self.window, self.ink, left + 1, baseline, &bold))?;
             }
@@ -180,7 +181,7 @@ impl Letters {
     }
 }
 
-/// The lines as they are shown, in letters that every font has.
+/// Returns the wrapped lines, in characters that every font has.
 fn lines(text: &str, ending: &str) -> Vec<String> {
     let options = Options::new(COLUMNS).word_separator(WordSeparator::AsciiSpace);
     let options = options.word_splitter(WordSplitter::NoHyphenation);

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Hot keys under Wayland: the desktop binds them, by the portal `org.freedesktop.portal.GlobalShortcuts`.
+//! Hot keys under Wayland: the desktop binds them, by the portal
+//! `org.freedesktop.portal.GlobalShortcuts`.
 //!
-//! No program may grab a key there. The desktop may ask the person first, and may choose other keys than were asked for.
+//! No program may grab a key there. The desktop may ask the user first, and may choose other keys
+//! than requested.
 
 use crate::error::DisplayError;
 use crate::hotkeys::{Bindings, HotKeyAction};
@@ -19,37 +21,38 @@ use zbus::{MatchRule, zvariant};
 const NAME: &str = "org.freedesktop.portal.Desktop";
 const OBJECT: &str = "/org/freedesktop/portal/desktop";
 const SHORTCUTS: &str = "org.freedesktop.portal.GlobalShortcuts";
-/// How long the desktop may take to ask the person for the keys.
+/// Maximum time for the desktop to ask the user for the keys.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(300);
-/// How often it is asked meanwhile whether to go on.
+/// Interval between calls of `go_on` meanwhile.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
-/// Signals of the portal that wait to be read, at most; a press beyond that is lost, and said on stderr.
+/// Maximum number of unread signals of the portal; a press beyond that is lost and reported on
+/// stderr.
 const SIGNALS_MAX: usize = 32;
-/// Letters of a key's name, and of a refusal.
+/// Maximum length of a key's name, and of a refusal, in characters.
 const WORDS_MAX: usize = 200;
 
-/// What the portal answers a request with.
+/// Results of a portal request.
 type Results = HashMap<String, OwnedValue>;
 
 /// A signal of the portal; `None` only ends a wait.
 type Heard = Option<Message>;
 
-/// Shortcuts of the desktop that are bound, as long as the value lives.
+/// Shortcuts bound at the desktop, as long as the value lives.
 pub struct Shortcuts {
     _bus: Connection,
     heard: Receiver<Heard>,
     waker: SyncSender<Heard>,
     session: OwnedObjectPath,
-    /// What the desktop calls the key that marks.
+    /// The desktop's name of the key for a mark.
     mark: Option<String>,
 }
 
 impl Shortcuts {
-    /// Binds the actions, each with the key that it should have; the person may be asked meanwhile, as long as `go_on`
-    /// says so.
+    /// Binds the actions with their preferred keys; the desktop may ask the user meanwhile, as long
+    /// as `go_on` returns `true`.
     ///
     /// # Errors
-    /// Where there is no such portal, or the person or the desktop refuses.
+    /// Fails if there is no such portal, or the user or the desktop refuses.
     pub fn bind(bindings: &Bindings, go_on: &dyn Fn() -> bool) -> Result<Shortcuts, DisplayError> {
         let bus = connect(&Arc::default()).map_err(|trouble| refused(trouble.to_string()))?;
         let (waker, heard) = listen(&bus).map_err(|error| refused(error.to_string()))?;
@@ -66,7 +69,7 @@ impl Shortcuts {
         Ok(Shortcuts { heard, waker, session, mark, _bus: bus })
     }
 
-    /// What the desktop calls the key that marks, where it says so.
+    /// The desktop's name of the key for a mark, if it reports one.
     pub fn mark_key(&self) -> Option<&str> {
         self.mark.as_deref()
     }
@@ -74,14 +77,14 @@ impl Shortcuts {
     /// Ends a wait in [`Shortcuts::next`].
     pub fn waker(&self) -> impl Fn() + Send + 'static {
         let waker = self.waker.clone();
-        // One that is full of signals ends the wait as well.
+        // A full queue of signals ends the wait as well.
         move || drop(waker.try_send(None))
     }
 
-    /// Waits for a shortcut, or until somebody ends the wait.
+    /// Waits for a shortcut or for the waker.
     ///
     /// # Errors
-    /// Where the desktop takes the shortcuts back.
+    /// Fails if the desktop revokes the shortcuts.
     pub fn next(&self) -> Result<Option<HotKeyAction>, DisplayError> {
         let Ok(Some(message)) = self.heard.recv() else { return Ok(None) };
         let header = message.header();
@@ -100,7 +103,7 @@ impl Shortcuts {
     }
 }
 
-/// A request under way.
+/// A pending request.
 struct Asking<'a> {
     bus: &'a Connection,
     heard: &'a Receiver<Heard>,
@@ -108,7 +111,7 @@ struct Asking<'a> {
 }
 
 impl Asking<'_> {
-    /// Calls a method that answers by a signal of the request which it returns.
+    /// Calls a method that returns a request, and waits for its response signal.
     fn ask<'b, B>(
         &self,
         method: &'static str,
@@ -149,7 +152,7 @@ fn refused(reason: String) -> DisplayError {
     DisplayError::NoShortcuts { reason }
 }
 
-/// All signals of the portal, those that come before anybody waits for them too.
+/// Receives all signals of the portal, including those that arrive before anybody waits for them.
 fn listen(bus: &Connection) -> Result<(SyncSender<Heard>, Receiver<Heard>), zbus::Error> {
     let rule = MatchRule::builder().msg_type(Type::Signal).sender(NAME)?.build();
     let signals = MessageIterator::for_match_rule(rule, bus, Some(SIGNALS_MAX))?;
@@ -165,7 +168,7 @@ fn listen(bus: &Connection) -> Result<(SyncSender<Heard>, Receiver<Heard>), zbus
     Ok((waker, heard))
 }
 
-/// A shortcut as the portal takes it: what it is for, and its key.
+/// Returns a shortcut in the portal's form: its description and its key.
 fn wanted(action: HotKeyAction, chord: &str) -> (&'static str, HashMap<&'static str, Value<'static>>) {
     let described = [
         ("description", Value::from(format!("tipme: {}", action.purpose()))),
@@ -174,7 +177,7 @@ fn wanted(action: HotKeyAction, chord: &str) -> (&'static str, HashMap<&'static 
     (action.name(), HashMap::from(described))
 }
 
-/// A chord as the specification of shortcuts has it: `CTRL+ALT+minus`, `LOGO+F12`.
+/// Returns a chord in the form of the shortcuts specification: `CTRL+ALT+minus`, `LOGO+F12`.
 fn trigger(chord: &str) -> String {
     let chord = chord.to_lowercase();
     let (held, key) = chord.rsplit_once('+').unwrap_or(("", &chord));
@@ -189,7 +192,7 @@ fn trigger(chord: &str) -> String {
     modifiers.chain([key.as_str()]).collect::<Vec<_>>().join("+")
 }
 
-/// What the desktop calls the key of an action.
+/// Returns the desktop's name of the key of an action.
 fn key_of(shortcuts: OwnedValue, action: HotKeyAction) -> Option<String> {
     let shortcuts: Vec<(String, Results)> = shortcuts.try_into().ok()?;
     let (_, mut described) = shortcuts.into_iter().find(|(id, _)| id == action.name())?;
@@ -197,14 +200,14 @@ fn key_of(shortcuts: OwnedValue, action: HotKeyAction) -> Option<String> {
     Some(plain(&key, WORDS_MAX)).filter(|key| !key.is_empty())
 }
 
-/// Whether the desktop binds shortcuts by the portal, without asking the person anything.
+/// Returns `true` if the desktop binds shortcuts by the portal; asks the user nothing.
 pub fn is_offered() -> bool {
     let Ok(bus) = connect(&Arc::default()) else { return false };
     let property = (SHORTCUTS, "version");
     bus.call_method(Some(NAME), OBJECT, Some("org.freedesktop.DBus.Properties"), "Get", &property).is_ok()
 }
 
-/// Whether this session is one of Wayland.
+/// Returns `true` in a Wayland session.
 pub fn is_wayland() -> bool {
     std::env::var_os("WAYLAND_DISPLAY").is_some_and(|name| !name.is_empty())
 }

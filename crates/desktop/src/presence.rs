@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which agent serves a display: one at a time, which owns a selection of the display and says there what it does.
+//! Agent of a display: one at a time, which owns a selection of the display and describes itself
+//! there.
 //!
-//! The selection goes with the connection, so that an agent that was killed is in nobody's way.
+//! The selection ends with the connection, so a killed agent is in nobody's way.
 
 use crate::connect::{DisplayConnection, DisplayTarget};
 use crate::error::DisplayError;
@@ -12,33 +13,33 @@ use x11rb::{CURRENT_TIME, NONE};
 
 /// The selection that an agent owns.
 const SELECTION: &[u8] = b"_TIPME_AGENT";
-/// What the agent says of itself, on the window that owns the selection.
+/// Property with the agent's description, on the window that owns the selection.
 const WORDS: &[u8] = b"_TIPME_AGENT_WORDS";
 const PID: &[u8] = b"_NET_WM_PID";
-/// Bytes of the words that are read, in units of four.
+/// Maximum length of the description, in units of four bytes.
 const WORDS_MAX: u32 = 256;
-/// Letters of a window manager's name.
+/// Maximum length of a window manager's name, in characters.
 const NAME_MAX: usize = 40;
 
-/// An agent as others see it.
+/// An agent, as seen by other processes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RunningAgent {
     pub pid: u32,
-    /// What it says of its keys.
+    /// Description of its keys.
     pub words: String,
 }
 
-/// This process serves the display, as long as the value lives.
+/// Makes this process the agent of the display, as long as the value lives.
 pub struct AgentPresence {
     connection: DisplayConnection,
     window: Window,
 }
 
 impl AgentPresence {
-    /// Takes the display for this process; the other agent where one serves it already.
+    /// Takes the display for this process; returns the other agent if one serves it already.
     ///
     /// # Errors
-    /// Where the display cannot be used.
+    /// Fails if the display is not usable.
     pub fn claim(target: &DisplayTarget) -> Result<Result<AgentPresence, RunningAgent>, DisplayError> {
         let connection = DisplayConnection::open(target)?;
         if let Some(agent) = of(&connection)? {
@@ -57,10 +58,10 @@ impl AgentPresence {
         Ok(Ok(presence))
     }
 
-    /// Says to whoever asks what this agent does.
+    /// Sets the description of this agent.
     ///
     /// # Errors
-    /// Where the display cannot be used.
+    /// Fails if the display is not usable.
     pub fn say(&self, words: &str) -> Result<(), DisplayError> {
         self.set(WORDS, AtomEnum::STRING, 8, words.as_bytes())
     }
@@ -75,25 +76,25 @@ impl AgentPresence {
     }
 }
 
-/// The agent that serves a display, if one does.
+/// Finds the agent that serves a display.
 ///
 /// # Errors
-/// Where the display cannot be used.
+/// Fails if the display is not usable.
 pub fn find(target: &DisplayTarget) -> Result<Option<RunningAgent>, DisplayError> {
     of(&DisplayConnection::open(target)?)
 }
 
-/// What the window manager of a display calls itself, where it does.
+/// Returns the name of a display's window manager, if it has one.
 ///
 /// # Errors
-/// Where the display cannot be used.
+/// Fails if the display is not usable.
 pub fn window_manager(target: &DisplayTarget) -> Result<Option<String>, DisplayError> {
     let connection = DisplayConnection::open(target)?;
     let check = property(&connection, connection.root(), b"_NET_SUPPORTING_WM_CHECK")?;
     let Some(window) = number(&check) else { return Ok(None) };
     let name = property(&connection, window, b"_NET_WM_NAME")?;
     let name = String::from_utf8_lossy(&name);
-    // Some add the machine that they were built for.
+    // Some append the architecture that they were built for.
     let name = name.split(['\0', '(']).next().unwrap_or_default();
     let name = plain(name.trim(), NAME_MAX);
     Ok(Some(name).filter(|name| !name.is_empty()))
@@ -116,7 +117,7 @@ fn atom(connection: &DisplayConnection, name: &[u8]) -> Result<Atom, DisplayErro
     Ok(sent.reply().map_err(|error| connection.failed(error))?.atom)
 }
 
-/// Empty where the window does not have it, or is gone.
+/// Reads a property; empty if the window does not have it, or is gone.
 fn property(connection: &DisplayConnection, window: Window, name: &[u8]) -> Result<Vec<u8>, DisplayError> {
     let name = atom(connection, name)?;
     let sent = connection.wire().get_property(false, window, name, AtomEnum::ANY, 0, WORDS_MAX);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The display servers of this machine, and what the X servers among them offer.
+//! Display servers of this machine, and the extensions of the X servers among them.
 
 use crate::connect::{DisplayConnection, DisplayTarget};
 use crate::error::DisplayError;
@@ -8,10 +8,10 @@ use std::time::Duration;
 use tipme_record::incident::{Display, Extension};
 use x11rb::protocol::xproto::ConnectionExt as _;
 
-/// Displays looked at, at most.
+/// Maximum number of displays.
 const DISPLAYS_MAX: usize = 64;
 
-/// The numbers of the displays that have a socket, whether or not anybody answers there.
+/// Returns the numbers of the displays that have a socket, whether or not a server listens there.
 pub fn find() -> Vec<u32> {
     let names = std::fs::read_dir("/tmp/.X11-unix").into_iter().flatten().flatten();
     let mut found: BTreeSet<u32> =
@@ -20,26 +20,27 @@ pub fn find() -> Vec<u32> {
     found.into_iter().take(DISPLAYS_MAX).collect()
 }
 
-/// /proc/net/unix. Any user gives a socket any name: what is not UTF-8 text in one must not hide the others.
+/// Reads /proc/net/unix. Any user can choose the name of a socket: a name that is not UTF-8 must
+/// not hide the others.
 fn sockets() -> String {
     String::from_utf8_lossy(&std::fs::read("/proc/net/unix").unwrap_or_default()).into_owned()
 }
 
-/// Display numbers in the text of /proc/net/unix.
+/// Returns the display numbers in the text of /proc/net/unix.
 fn abstract_displays(text: &str) -> impl Iterator<Item = u32> + '_ {
     text.lines().filter_map(|line| line.rsplit(' ').next()?.strip_prefix("@/tmp/.X11-unix/X")?.parse().ok())
 }
 
-/// The sockets on which Wayland compositors listen, by path.
+/// Returns the paths of the sockets on which Wayland compositors listen.
 pub fn find_compositors() -> Vec<String> {
     let found: BTreeSet<String> = compositors(&sockets()).map(str::to_owned).collect();
     found.into_iter().take(DISPLAYS_MAX).collect()
 }
 
-/// Paths of listening sockets that are named as those of compositors, in the text of /proc/net/unix. A path with
-/// control characters is left out, since it is shown on terminals.
+/// Returns paths of listening sockets with names of compositors, in the text of /proc/net/unix. A
+/// path with control characters is omitted, since it is shown on terminals.
 fn compositors(text: &str) -> impl Iterator<Item = &str> {
-    /// The flags of a socket that listens.
+    /// Flags of a listening socket.
     const LISTENING: &str = "00010000";
     text.lines().filter_map(|line| {
         let (flags, path) = (line.split_ascii_whitespace().nth(3)?, line.rsplit(' ').next()?);
@@ -49,7 +50,7 @@ fn compositors(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Asks a display for its server's process and its extensions.
+/// Queries a display for its server's process and its extensions.
 ///
 /// Takes at most a few times the target's timeout; see [`DisplayConnection::open`].
 pub fn describe(target: &DisplayTarget) -> Result<Display, DisplayError> {
@@ -58,7 +59,7 @@ pub fn describe(target: &DisplayTarget) -> Result<Display, DisplayError> {
     Ok(Display { display: target.display, server_pid: connection.server_pid, extensions })
 }
 
-/// Describes every display of the machine; one that cannot be asked comes with the reason.
+/// Describes every display of the machine, or returns the reason if that is not possible.
 pub fn list(timeout: Duration) -> Vec<(u32, Result<Display, DisplayError>)> {
     let ask = |display| (display, describe(&DisplayTarget { timeout, ..DisplayTarget::new(display) }));
     find().into_iter().map(ask).collect()

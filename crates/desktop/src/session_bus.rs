@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The session's message bus: which names are served on it.
+//! Names on the session's message bus.
 
 use crate::notify::connect;
 use std::sync::Arc;
@@ -7,7 +7,8 @@ use zbus::blocking::Connection;
 use zbus::blocking::fdo::DBusProxy;
 use zbus::names::BusName;
 
-/// Whether a program serves this name now; asking starts none. False where there is no session bus.
+/// Returns `true` if a program serves this name now; starts none. Returns `false` without a session
+/// bus.
 pub fn is_served(name: &str) -> bool {
     connect(&Arc::default()).is_ok_and(|bus| has_owner(&bus, name))
 }

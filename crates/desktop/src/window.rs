@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Waiting for windows: until a window manager runs, a program's window has the focus, something is drawn.
+//! Waits for windows: until a window manager runs, a program's window has the focus, or something
+//! is drawn.
 
 use crate::clock;
 use crate::connect::{DisplayConnection, DisplayTarget};
@@ -18,24 +19,24 @@ use x11rb::protocol::xproto::{
 };
 use x11rb::wrapper::ConnectionExt as _;
 
-/// The longest that a waiter relies on events alone.
+/// Maximum time between checks, in case no event arrives.
 const POLL_INTERVAL: Nanos = Nanos::from_millis(200);
 
-/// Events that are taken in between two tries, at most: a flood of them does not put off the end of a wait.
+/// Maximum number of events handled between two checks: a flood of them does not delay a timeout.
 const EVENTS_MAX: usize = 1_000;
 
-/// Windows around a window that are looked at, at most.
+/// Maximum number of ancestors of a window.
 const DEPTH_MAX: usize = 16;
 
-/// Waits for things to happen on a display, told by its events.
+/// Waits for conditions on a display, driven by its events.
 pub struct Watcher {
     connection: DisplayConnection,
-    /// Windows may have come since the focus events of all were asked for.
+    /// New windows may exist since the focus events of all windows were selected.
     unheard: Cell<bool>,
 }
 
 impl Watcher {
-    /// Connects and asks for the root window's events.
+    /// Connects and selects the root window's events.
     pub fn open(target: &DisplayTarget) -> Result<Watcher, DisplayError> {
         let connection = DisplayConnection::open(target)?;
         let events = EventMask::SUBSTRUCTURE_NOTIFY | EventMask::PROPERTY_CHANGE;
@@ -46,10 +47,10 @@ impl Watcher {
         Ok(Watcher { connection, unheard: Cell::new(true) })
     }
 
-    /// Waits until a window manager takes care of windows.
+    /// Waits until a window manager manages windows.
     ///
-    /// A manager announces itself before it is ready, and may overlook a window that is mapped then:
-    /// so a small window is mapped again and again until it is managed, and goes away.
+    /// A manager announces itself before it is ready, and may overlook a window that is mapped
+    /// then: so a small window is mapped repeatedly until it is managed, and then destroyed.
     pub fn wait_for_manager(&self, timeout: Duration) -> Result<(), DisplayError> {
         let probe = self.make_probe()?;
         let mut mapped_at = Nanos(0);
@@ -76,12 +77,14 @@ impl Watcher {
         self.wait_for_focus_of(|owner| owner == pid, timeout)
     }
 
-    /// Waits until the visible window with the focus belongs to one of some processes; returns that window.
+    /// Waits until the visible window with the focus belongs to a process for which `belongs`
+    /// returns `true`; returns that window.
     pub fn wait_for_focus_of(&self, belongs: impl Fn(u32) -> bool, timeout: Duration) -> Result<Window, DisplayError> {
         self.wait("a visible window with the keyboard focus", timeout, || self.focused(&belongs))
     }
 
-    /// The outermost window of `pid` around one of its windows: what a window manager frames.
+    /// Returns the outermost window of `pid` around one of its windows: the one that a window
+    /// manager frames.
     ///
     /// Some toolkits give the focus to a small window inside.
     pub fn outermost(&self, pid: u32, mut window: Window) -> Result<Window, DisplayError> {
@@ -107,8 +110,9 @@ impl Watcher {
         cookie.check().map_err(|error| self.connection.failed(error))
     }
 
-    /// Tries `ready` now, after the display's events, and some times a second for what no event tells. Events that came
-    /// together lead to one try: whoever waits beside a load is not to be a load on the display server.
+    /// Calls `ready` at once, after the display's events, and some times a second for conditions
+    /// without an event. Events that arrive together lead to one call, so that a wait beside a load
+    /// does not load the display server.
     fn wait<T>(
         &self,
         what: &str,
@@ -140,7 +144,7 @@ impl Watcher {
         }
     }
 
-    /// Takes in the next event; false when `deadline` passes before one comes.
+    /// Handles the next event; returns `false` at the deadline.
     fn hear(&self, deadline: Nanos) -> Result<bool, DisplayError> {
         let event = self.connection.event(deadline)?;
         if matches!(event, Some(Event::CreateNotify(_) | Event::MapNotify(_) | Event::ReparentNotify(_))) {
@@ -177,8 +181,8 @@ impl Watcher {
         Ok(reply.map_err(|error| connection.failed(error))?.type_ != x11rb::NONE)
     }
 
-    /// The focused window of a process that `belongs`, once it can be seen. Its focus events are asked for
-    /// on the way.
+    /// Returns the focused window of a process that `belongs`, once it is visible. Selects its
+    /// focus events on the way.
     fn focused(&self, belongs: &impl Fn(u32) -> bool) -> Result<Option<Window>, DisplayError> {
         if self.unheard.take() {
             self.listen_to_children()?;
@@ -192,7 +196,7 @@ impl Watcher {
         Ok(seen.then_some(now.window))
     }
 
-    /// Asks for focus events of all windows: there are few on a private display.
+    /// Selects focus events of all windows: there are few on a private display.
     fn listen_to_children(&self) -> Result<(), DisplayError> {
         let connection = &self.connection;
         let mut windows = vec![connection.root()];
@@ -215,18 +219,18 @@ impl Watcher {
     }
 }
 
-/// Sees when a window is drawn into.
+/// Detects drawings in a window.
 pub struct DamageWatch {
     connection: DisplayConnection,
 }
 
 impl DamageWatch {
-    /// Begins to watch a window; the display must have the DAMAGE extension.
+    /// Starts to watch a window; the display must have the DAMAGE extension.
     pub fn open(target: &DisplayTarget, window: Window) -> Result<DamageWatch, DisplayError> {
         DamageWatch::on(DisplayConnection::open(target)?, target, window)
     }
 
-    /// Begins to watch the whole screen: all windows, whoever draws into them.
+    /// Starts to watch the whole screen: drawings in all windows, by any client.
     pub fn open_screen(target: &DisplayTarget) -> Result<DamageWatch, DisplayError> {
         let connection = DisplayConnection::open(target)?;
         let root = connection.root();
@@ -238,15 +242,15 @@ impl DamageWatch {
         let version = connection.wire().damage_query_version(1, 1).map_err(|_| missing())?;
         version.reply().map_err(|error| connection.failed(error))?;
         let damage = connection.wire().generate_id().map_err(|error| connection.failed(error))?;
-        // Each drawing is told by itself. With a level that waits until what was told is taken back, a drawing in
-        // between is told to nobody.
+        // Reports each drawing. The other levels report nothing until the damage is subtracted, so
+        // drawings in between would be missed.
         let sent = connection.wire().damage_create(damage, window, ReportLevel::RAW_RECTANGLES);
         let cookie = sent.map_err(|error| connection.failed(error))?;
         cookie.check().map_err(|error| connection.failed(error))?;
         Ok(DamageWatch { connection })
     }
 
-    /// Waits for the next drawing; returns when it was told, `None` when `timeout` ran out.
+    /// Waits for the next drawing; returns the time of its report, or `None` on a timeout.
     pub fn next(&self, timeout: Duration) -> Result<Option<Nanos>, DisplayError> {
         let deadline = clock::now().after(Nanos(timeout.as_nanos() as u64));
         while let Some(event) = self.connection.event(deadline)? {

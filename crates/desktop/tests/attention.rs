@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the user attends to, on private displays with and without a window manager.
+//! The user's attention on private displays with and without a window manager.
 
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
@@ -22,18 +22,18 @@ const LEFT: &str = "40x10+20+40";
 const RIGHT: &str = "40x10+520+40";
 /// A setting of openbox.
 const FOLLOW_MOUSE: &str = "<followMouse>yes</followMouse><focusDelay>0</focusDelay>";
-/// So often a pointer comes into a window again, at most, each so long after the time before.
+/// Maximum number of times that the pointer enters a window again, and the interval between them.
 const AGAIN_MAX: usize = 20;
 const AGAIN_AFTER: Duration = Duration::from_secs(2);
 
-/// A display, and what is known of it.
+/// Starts a display with a followed attention.
 fn watched() -> (Display, Known) {
     let display = Display::start();
     let known = Known::open(&display);
     (display, known)
 }
 
-/// The same, with a window manager of this setting.
+/// Starts the same with a window manager of this setting.
 fn managed(setting: &str) -> (Display, Known, Program) {
     let (display, mut known) = watched();
     let manager = display.manager(setting);
@@ -41,7 +41,7 @@ fn managed(setting: &str) -> (Display, Known, Program) {
     (display, known, manager)
 }
 
-/// A terminal, and its window.
+/// Opens a terminal; returns its window too.
 fn terminal(display: &Display, known: &mut Known) -> (Program, u32) {
     let terminal = display.terminal(LEFT);
     let window = known.window_of(terminal.pid());
@@ -93,8 +93,8 @@ fn under_a_manager_the_focus_is_followed_by_click_to_type() {
     assert_eq!((owned(first.pid()), owned(second.pid()), owned(manager.pid())), (1, 1, 0));
 }
 
-/// Puts the pointer into a window until the server says that it has the focus: a window manager that is still placing another
-/// one passes over it.
+/// Moves the pointer into a window until the server reports the focus there: a window manager that
+/// is still placing another window ignores the pointer.
 fn point_until_focused(display: &Display, window: u32, x: i16) {
     let focus = || display.wire.get_input_focus().unwrap().reply().unwrap().focus;
     for _ in 0..AGAIN_MAX {
@@ -175,7 +175,7 @@ fn another_desktop_is_not_visible() {
     known.until("it is visible again", |known| known.is(window, |state| state.visible));
 }
 
-/// Both when it happens and when it is so from the beginning.
+/// Checks windows that become obscured, and that are so from the beginning.
 fn obscured(managed: bool) {
     let (display, mut known) = watched();
     let _manager = managed.then(|| display.manager(""));
@@ -425,7 +425,7 @@ fn many_events_give_one_state() {
     let windows = [display.shown((0, 0, 100, 100), false), display.shown((200, 0, 100, 100), false)];
     let mut known = Known::open(&display);
     known.settle();
-    /// A call may find the display in the middle of it, twice or so.
+    /// A call may read the display while it changes, twice or so.
     const ROUNDS: usize = 4;
     for round in 0..300u32 {
         display.set(windows[0], "_TIPME_PROCESS_SET", AtomEnum::CARDINAL, &[round + 1]);
@@ -514,7 +514,7 @@ fn a_hung_server_is_an_error_and_not_a_wait() {
     assert!(matches!(lost, Some(DisplayError::Lost { .. })), "{lost:?}");
 }
 
-/// Tells how long it takes from the request for the focus until the change is returned.
+/// Prints the time from the request for the focus until the change is returned.
 #[test]
 fn each_of_a_hundred_switches_is_told() {
     let (display, mut known, _manager) = managed("");

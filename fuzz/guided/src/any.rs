@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One target of the list, by its name in `TIPME_TARGET`; `make fuzz-guided` runs all of them.
+//! Runs the target named in `TIPME_TARGET`; `make fuzz-guided` runs all of them.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

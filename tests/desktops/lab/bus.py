@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The session bus: which programs it starts, and what is said on it about notifications."""
+"""Session bus: the programs that it can start, and its traffic about notifications."""
 
 import dataclasses
 import json
@@ -27,7 +27,7 @@ CONFIGURATION = """<busconfig>
 
 
 def configure(folder, server):
-    """A bus of one desktop: of the notification servers of this machine it can start that of the desktop only."""
+    """Configures a bus of one desktop, which can start only that desktop's notification server."""
     services = folder / "services"
     services.mkdir()
     for file in SERVICES.glob("*.service"):
@@ -40,7 +40,7 @@ def configure(folder, server):
 
 @dataclasses.dataclass
 class Shown:
-    """A notification that a program sent: when, what, and the number that the server gave it."""
+    """A notification sent by a program: time, contents, and the number that the server assigned."""
 
     ns: int
     summary: str
@@ -52,7 +52,7 @@ class Shown:
 
 
 class Ear:
-    """Reads along on the bus: notifications, their numbers, and which of their actions were invoked."""
+    """Monitors the bus: notifications, their numbers, and the actions that were invoked."""
 
     def __init__(self, session):
         self.say, self.shown, self.invoked, self.asked = session.say, [], [], {}
@@ -88,7 +88,8 @@ class Ear:
                 one.closed = one.closed or one.number == data[0]
 
     def wait(self, begin_ns, words, timeout_s, has=True):
-        """The first notification after a time whose summary has one of these words, or none; nothing where none comes."""
+        """Returns the first notification after a time with one of these words (or none) in its
+        summary; nothing on a timeout."""
         limit = time.monotonic() + timeout_s
         while True:
             for one in list(self.shown):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""A hitch, the key, and how soon the banner is there: on the session bus and on the screen."""
+"""A hitch, the key, and the time until the banner is there: on the session bus and on the
+screen."""
 
 import dataclasses
 import os
@@ -14,21 +15,21 @@ from . import bus, picture
 KEY = "ctrl+alt+minus"
 CAPTURED = ("Captured",)
 HITCH_S = 1.5
-# How late a verdict may come, and how long pictures are made after it.
+# Maximum delay of a verdict, and the time for which pictures are taken after it.
 VERDICT_MAX_S, SETTLE_S = 20, 1.2
 USUAL = "the quick brown fox jumps over the lazy dog "
 
 
 @dataclasses.dataclass
 class Banner:
-    """What came of a press: milliseconds after it, None where it did not come."""
+    """Result of a press: milliseconds after it, None if there was no banner."""
 
     note: bus.Shown | None
     captured_ms: float | None = None
     bus_ms: float | None = None
     screen_ms: float | None = None
     place: Place | None = None
-    # The screen before the press, and with the verdict.
+    # Screen before the press, and with the verdict.
     before: object = None
     image: object = None
 
@@ -41,12 +42,12 @@ class Banner:
 
 
 def work(session, text=USUAL):
-    """What is usual in the program."""
+    """Performs usual work in the program."""
     session.input.write(text, pace_s=0.08)
 
 
 def stop_program(session):
-    """The program stands still while a key waits for it."""
+    """Stops the program while a key waits for it."""
     session.focus()
     pid = session.victim()
     os.kill(pid, signal.SIGSTOP)
@@ -67,7 +68,7 @@ def press(session):
     frames, note, limit = [], None, at + VERDICT_MAX_S * 1e9
     while processes.now_ns() < limit:
         frames.append(picture.frame(session, region))
-        # Few before the verdict, which a desktop that makes pictures would delay.
+        # Few before the verdict, since they would delay a desktop that takes pictures itself.
         if note:
             time.sleep(0.02)
         elif note := session.ear.wait(at, CAPTURED, 0.2, has=False):
@@ -87,7 +88,8 @@ def press(session):
 
 
 def first_change(frames, since_ns):
-    """When the pictures first differed from the one before the verdict was sent."""
+    """Returns the time at which the pictures first differed from the one before the verdict was
+    sent."""
     earlier = [one for one in frames if one.end_ns < since_ns]
     for one in frames:
         whole = Place(0, 0, *one.image.size)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What a person does at a desktop, at a person's pace: the steps of calm sessions, and what precedes a fault."""
+"""Acts of a user at a desktop, at a human pace: the steps of calm sessions, and of the time
+before a fault."""
 
 import random
 import subprocess
@@ -20,7 +21,7 @@ def pause(low=0.3, high=0.8):
 
 
 def typing(session):
-    """Some words, or commands in a terminal."""
+    """Types some words, or commands in a terminal."""
     if program_of(session).shell:
         for command in random.sample(COMMANDS, 2):
             session.input.write(command)
@@ -39,7 +40,7 @@ def erasing(session):
 
 
 def clicking(session):
-    """Clicks at some places of the text; where nothing changes, nothing is expected."""
+    """Clicks at some positions of the text; positions without an effect need no answer."""
     place = session.place()
     for down in (0.3, 0.5, 0.7):
         session.input.click(*place.at(random.uniform(0.2, 0.7), down), expects=False)
@@ -62,7 +63,7 @@ def scrolling(session):
 
 
 def menu(session):
-    """A menu opened by a click and by keys, and closed again."""
+    """Opens a menu by a click and by keys, and closes it again."""
     program = program_of(session)
     if program.menu_at:
         session.input.click(*session.place().at(*program.menu_at))
@@ -78,14 +79,14 @@ def menu(session):
 
 
 def switching(session):
-    """To another window and back, by keys."""
+    """Switches to another window and back, by keys."""
     for _ in range(2):
         session.input.key("alt+Tab", expects=False)
         pause(0.8, 1.2)
 
 
 def moving(session):
-    """The window moved by its title bar."""
+    """Moves the window by its title bar."""
     frame, place = session.windows.frame(session.window), session.place()
     if place.y - frame.y < 8:
         return
@@ -96,7 +97,7 @@ def moving(session):
 
 
 def placing(session):
-    """The window moved by another program, as scripts do."""
+    """Lets another program move the window, as scripts do."""
     words = ["wmctrl", "-i", "-r", hex(session.window.id), "-e", "0,120,90,-1,-1"]
     processes.start(words, session.env, stderr=subprocess.DEVNULL).wait()
     pause()
@@ -104,7 +105,7 @@ def placing(session):
 
 
 def hovering(session):
-    """The pointer wanders; nothing needs an answer."""
+    """Moves the pointer around; nothing needs an answer."""
     place = session.place()
     for share in (0.1, 0.3, 0.5, 0.7, 0.9, 0.6, 0.2):
         session.input.move(*place.at(share, 1 - share))
@@ -128,6 +129,6 @@ def perform(session, names):
 
 
 def warm_up(session):
-    """What precedes a fault: from it the usual times are learned."""
+    """Performs the acts before a fault, from which the baseline is learned."""
     perform(session, program_of(session).usual)
     session.wait_quiet(5)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Others that take what is shared: CPUs, CPU quota, the display server."""
+"""Competition for shared resources: CPUs, CPU quota, the display server."""
 
 import os
 import pathlib
@@ -52,7 +52,7 @@ class Grab(Fault):
 
 
 class Flood(Grab):
-    """Another client draws more than the display server can take."""
+    """Another client draws more than the display server can process."""
 
     NAME, SOURCE, bounded = "draw-always", FLOOD, False
 
@@ -85,7 +85,7 @@ class Hogs(Fault):
                 os.sched_setscheduler(pid, os.SCHED_FIFO, os.sched_param(60))
 
     def words(self):
-        """The command that starts them all."""
+        """Returns the command that starts them all."""
         urgent = "os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(20))\n" if self.kind == "fifo" else ""
         source = f"import os\n{urgent}"
         source += f"for _ in range({self.count}):\n if os.fork() == 0:\n  os.execvp('sh', {self.BUSY})\nos.wait()\n"
@@ -104,7 +104,8 @@ class Hogs(Fault):
 
 
 class Starved(Hogs):
-    """The compositor's CPU is taken by busy processes: `starved fifo 1`; `starved urgent 4` are of the usual policy."""
+    """Busy processes take the compositor's CPU: `starved fifo 1`; `starved urgent 4` have the
+    usual policy."""
 
     CPU = {0}
     NICE = {"urgent": "-20"}
@@ -118,7 +119,8 @@ class Starved(Hogs):
         return ["taskset", "-c", *map(str, self.CPU), *super().words()]
 
     def begin(self):
-        """Each session of processes is a group with a nice value of its own, where the kernel groups by sessions."""
+        """Gives each session of processes a group with its own nice value, if the kernel groups
+        by sessions."""
         super().begin()
         group = pathlib.Path(f"/proc/{self.parent.pid}/autogroup")
         if self.kind in self.NICE and group.exists():
@@ -126,7 +128,7 @@ class Starved(Hogs):
 
 
 def plain():
-    """A started process does not inherit this process's precedence."""
+    """Prevents a started process from inheriting this process's priority."""
     os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
 
 
@@ -137,7 +139,8 @@ class Storm(Hogs):
 
 
 class Quota(Fault):
-    """A role's group gets so little CPU time that each answer must wait for the next period: `quota server`."""
+    """A role's group has so small a quota that each answer waits for the next period: `quota
+    server`."""
 
     PARAMETERS = {"role": "program"}
     bounded = False

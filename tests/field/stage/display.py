@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Clients and settings of the display that hold up others: titles, keymaps, key grabs, fonts, a second screen; CPU weights."""
+"""Clients and settings of the display that delay others: titles, keymaps, key grabs, fonts, a
+second screen; CPU weights."""
 
 import os
 import time
@@ -30,7 +31,7 @@ for line in sys.stdin:
 
 
 class Titles(Fault):
-    """A terminal beside renames its window without a pause."""
+    """A terminal beside the victim renames its window continuously."""
 
     HOLD_S, bounded = 3.2, False
 
@@ -46,7 +47,7 @@ class Titles(Fault):
 
 
 class Keymap(Fault):
-    """A script changes the keymap again and again, and each client reads it each time."""
+    """A script changes the keymap repeatedly, and each client reads it each time."""
 
     HOLD_S, bounded = 2.6, False
 
@@ -59,7 +60,7 @@ class Keymap(Fault):
 
 
 class HotKeys(stopping.Stop):
-    """A daemon of hot keys grabs some keys synchronously, and is stopped: the keyboard waits for it."""
+    """A hot-key daemon grabs some keys synchronously, and is stopped: the keyboard waits for it."""
 
     PARAMETERS, who = {}, "daemon"
 
@@ -76,7 +77,7 @@ class HotKeys(stopping.Stop):
 
 
 class FontPath(files.Remote):
-    """The display server looks for fonts in a directory whose file system does not answer."""
+    """The display server searches fonts in a directory on a file system that does not answer."""
 
     def begin(self):
         super().begin()
@@ -86,7 +87,7 @@ class FontPath(files.Remote):
 
 
 class Mirrored(stopping.Stop):
-    """The session of a terminal multiplexer is shown in a second terminal, which is stopped."""
+    """A second terminal, which is stopped, shows the session of a terminal multiplexer."""
 
     PARAMETERS, who = {}, "beside"
 
@@ -96,7 +97,8 @@ class Mirrored(stopping.Stop):
 
 
 class Weighted(contention.Hogs):
-    """The group of a role has a small weight, and busy processes of the same user another: `weighted server`."""
+    """The group of a role has a small weight, and busy processes of the same user have another
+    one: `weighted server`."""
 
     PARAMETERS, kind, count = {"role": "program"}, "nice0", "6"
 

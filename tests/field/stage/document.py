@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The table of results, for docs/results."""
+"""Table of results, for docs/results."""
 
 import datetime
 import platform
@@ -40,12 +40,13 @@ def of_kind(runs, kind, group):
     return {name[1]: counts for name, counts in replay.tally(runs, group).items() if name[0] == kind}
 
 
-# How sure a first finding is, from which confidence on.
+# Buckets of the confidence of a first finding, by their lower bounds.
 SURE = (("high, 0.85 and more", 0.85), ("medium", 0.7), ("low, less than 0.7", 0.0))
 
 
 def by_confidence(runs):
-    """How many first findings are right, by what they say of themselves; those of calm sessions are none."""
+    """Counts the correct first findings by their stated confidence; those of calm sessions are
+    never correct."""
     counts = {name: [0, 0] for name, _ in SURE}
     for run in runs:
         findings = run.verdict.get("findings")

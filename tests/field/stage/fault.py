@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What every fault has, and the programs that serve faults beside the victim."""
+"""Base of all faults, and the programs that support faults beside the victim."""
 
 import os
 import pathlib
@@ -12,11 +12,11 @@ from . import processes
 
 
 class Fault:
-    """A fault does nothing by itself; kinds of faults say what."""
+    """A fault without an effect; subclasses implement the effects."""
 
-    # The words after its name in the table: attributes, with their values where there are no words.
+    # Attributes for the words after its name in the table, with their defaults.
     PARAMETERS = {}
-    # How long it lasts, in seconds; one to two where nothing is said.
+    # Duration in seconds; one to two by default.
     HOLD_S = None
     # The screen answers only after the fault's end, which is known.
     bounded = True
@@ -28,45 +28,45 @@ class Fault:
         self.hold_s = self.HOLD_S or random.uniform(1.2, 2.4)
 
     def names(self):
-        """What the acts may refer to."""
+        """Returns the names that the acts may refer to."""
         return {"home": str(self.session.folder / "home"), "port": self.session.port}
 
     @staticmethod
     def prepare(session, *words):
-        """Files and environment that the session's programs find at their start."""
+        """Makes files and environment for the session's programs."""
 
     def ready(self):
-        """Before anything is usual: helpers are started."""
+        """Starts helpers, before the baseline is learned."""
 
     def settle(self):
-        """After what is usual, before the fault."""
+        """Runs between the baseline and the fault."""
 
     def begin(self):
         pass
 
     def end(self):
-        """Ends it; gives when."""
+        """Ends the fault; returns the time of that."""
         return processes.now_ns()
 
     def clean(self):
-        """After the mark: what was made is undone, the last first."""
+        """Undoes everything after the mark, in reverse order."""
         while self.undo:
             self.undo.pop()()
 
     def grouped(self, mount, needed, role):
-        """A control group with what runs in a role."""
+        """Makes a control group with the processes of a role."""
         group = Group(mount, needed)
         self.undo.append(group.remove)
         group.take(self.session.roles[role])
         return group
 
     def ends(self, process):
-        """A helper that ends with the fault."""
+        """Registers a helper that ends with the fault."""
         self.undo.append(lambda: processes.end({process.pid}))
         return process
 
     def unmounts(self, place, lazily=False):
-        """A mount that goes with the fault."""
+        """Registers a mount that is removed with the fault."""
         self.undo.append(lambda: unmount(place, lazily))
 
 
@@ -79,7 +79,8 @@ def unmount(place, lazily):
 
 
 class Group:
-    """A control group of one run below one of the mounts of control groups, which has a file for what is wanted."""
+    """A control group of one run, below one of the mounts of control groups that has the
+    required file."""
 
     def __init__(self, mount, needed):
         base = pathlib.Path("/sys/fs/cgroup") / mount
@@ -93,7 +94,7 @@ class Group:
             raise processes.CannotRun(f"control groups below {base} have no {needed}")
 
     def take(self, pid):
-        """A process and all that it has started."""
+        """Moves a process and its descendants into the group."""
         for one in {pid} | processes.descendants(pid):
             self.set("cgroup.procs", str(one))
 
@@ -101,7 +102,7 @@ class Group:
         (self.path / file).write_text(words)
 
     def remove(self):
-        """Gives the processes back to the group above first."""
+        """Removes the group; moves its processes to the parent group first."""
         for pid in (self.path / "cgroup.procs").read_text().split():
             try:
                 (self.path.parent / "cgroup.procs").write_text(pid)
@@ -111,21 +112,21 @@ class Group:
 
 
 def tell(process, line=""):
-    """A line to a helper; gives when, after the helper has confirmed it."""
+    """Sends a line to a helper; returns the time after the helper has confirmed it."""
     process.stdin.write(line + "\n")
     process.stdin.flush()
     return int(process.stdout.readline())
 
 
 def named(pid, name):
-    """By its name, or by a part of its command line after `~`."""
+    """Finds a process by its name, or by a part of its command line after `~`."""
     if name.startswith("~"):
         return name[1:] in processes.command_line(pid)
     return processes.comm(pid) == name
 
 
 def child(pid, timeout_s=5, name=None):
-    """The youngest descendant of a process, or the youngest of a name."""
+    """Returns the youngest descendant of a process, or the youngest with a name."""
     below = until(lambda: [one for one in processes.descendants(pid) if not name or named(one, name)],
                   f"process {pid} has no child {name or ''}", timeout_s, 0.1)
     return max(below, key=lambda one: (processes.status(one) or ("", 0, 0))[2])

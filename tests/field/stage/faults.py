@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""A run with a fault: what is usual, the fault, the input that suffers, the end, and whether it had an effect."""
+"""Run with a fault: baseline, fault, delayed input, end, and a check of its effect."""
 
 import random
 import time
@@ -13,9 +13,9 @@ FAULTS = {
     **stopping.FAULTS, **contention.FAULTS, **waiting.FAULTS, **inside.FAULTS, **files.FAULTS,
     **services.FAULTS, **shells.FAULTS, **mounted.FAULTS, **volumes.FAULTS, **display.FAULTS,
 }  # fmt: skip
-# A fault without an effect of at least this much on the screen is not counted; a person minds a command from a second on.
+# Minimum effect on the screen of a counted fault; for a command, a user notices a second.
 EFFECT_MIN_MS, COMMAND_MIN_MS = 300, 1000
-# The share of a browser's window in which it shows things of its own, and the page its text.
+# Share of a browser's window with its own controls, and that with the text of the page.
 UPPER = 0.75
 
 
@@ -25,14 +25,14 @@ def make(session, scenario):
 
 
 def prepare(session):
-    """Files and environment for the fault of the session's scenario."""
+    """Makes files and environment for the fault of the session's scenario."""
     name, _, words = session.scenario.fault.partition(" ")
     if name:
         FAULTS[name].prepare(session, *words.split())
 
 
 def act_plain(session, act):
-    """The input that suffers; gives its time."""
+    """Performs the delayed input; returns its time."""
     word, _, rest = act.partition(" ")
     if word == "key":
         return session.input.key(rest)
@@ -56,7 +56,8 @@ def act_plain(session, act):
 
 
 def split(acts_of_row):
-    """What prepares, and what suffers: from the act with a star on, or all; a command is prepared by writing it."""
+    """Splits the acts into preparation and delayed input: the latter begins at the act with a
+    star, or is all; a command is prepared by typing it."""
     words = []
     for act in acts_of_row:
         words += [f"write {act.removeprefix('command ')}", "*key Return"] if act.startswith("command ") else [act]
@@ -65,7 +66,7 @@ def split(acts_of_row):
 
 
 def perform(session, fault, all_acts):
-    """Does them at a person's pace; gives when each was done."""
+    """Performs acts at a human pace; returns the time of each."""
     begins = []
     for act in all_acts:
         begins.append(act_plain(session, act.format(**fault.names())))
@@ -74,7 +75,7 @@ def perform(session, fault, all_acts):
 
 
 def commit(session, scenario):
-    """The run; gives what is known of it."""
+    """Runs the fault; returns its known facts."""
     fault = session.fault = make(session, scenario)
     session.at_close.append(fault.clean)
     fault.ready()
@@ -107,13 +108,14 @@ def finish(said, scenario, region):
 
 
 def wait_for_answer(session, said):
-    """Until the screen has changed after the fault, and is quiet."""
+    """Waits until the screen has changed after the fault, and is quiet."""
     until(lambda: truth.first_after(session.screen.changes(), said["fault_end_ns"]), None, 8, 0.1)
     session.wait_quiet(5)
 
 
 def region_of(session, scenario):
-    """Where an answer shows: the window, its lower part, its frame, or the whole screen."""
+    """Returns the region of an answer: the window, its lower part, its frame, or the whole
+    screen."""
     where = scenario.truth.partition(":")[2] or "window"
     if where == "screen" or not session.windows.located:
         return None
@@ -125,7 +127,8 @@ def region_of(session, scenario):
 
 
 def judge_effect(scenario, said):
-    """Puts the true interval into what is known, or why the run does not count; needs the logs only."""
+    """Adds the true interval to the facts, or the reason why the run does not count; needs only
+    the logs."""
     changes = truth.in_region([tuple(change) for change in said["changes"]], said["region"])
     mode = scenario.truth.partition(":")[0]
     said["truth"] = scenario.truth

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""File systems that do not answer: one in user space whose daemon is stopped, and a disk that a large copy keeps busy."""
+"""File systems that do not answer: one in user space with a stopped daemon, and a disk that a
+large copy keeps busy."""
 
 import os
 import signal
@@ -47,7 +48,7 @@ for line in sys.stdin:
 
 
 class Remote(Fault):
-    """The daemon of a file system in user space is stopped."""
+    """The daemon of a FUSE file system is stopped."""
 
     def ready(self):
         self.place = self.session.folder / "home/remote"
@@ -68,7 +69,7 @@ class Remote(Fault):
 
 
 class Settings(Remote):
-    """Sway reads its settings again, and a part of them lies on that file system."""
+    """Sway reloads its settings, a part of which is on that file system."""
 
     def begin(self):
         super().begin()
@@ -77,7 +78,7 @@ class Settings(Remote):
 
 
 class Disk(volumes.Volume):
-    """A large copy to a disk of the session's own, with a journal that orders the data of all."""
+    """A large copy goes to a private disk with a journal that orders the data of all writers."""
 
     SIZE_MIB, COPY_MIB = 4400, 3600
     OPTIONS = "loop,noatime,data=ordered,nodelalloc"
@@ -94,7 +95,7 @@ class Disk(volumes.Volume):
         time.sleep(1.0)
 
     def end(self):
-        """The copy ends when it ends."""
+        """The fault ends when the copy ends."""
         self.copy.wait()
         return processes.now_ns()
 

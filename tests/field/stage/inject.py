@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Input as from a keyboard and a mouse, in two ways.
+"""Injection of keyboard and mouse input, in two ways.
 
-`Lasting` keeps one client of the XTEST extension for the whole session; `Passing` starts a process (xdotool) for
-each event. Results differ: a new client wakes every window manager. Both log when each event was sent.
-"""
+`Lasting` keeps one client of the XTEST extension for the whole session; `Passing` starts a
+process (xdotool) for each event. Results differ: a new client wakes every window manager. Both
+log the time at which each event was sent."""
 
 import subprocess
 import sys
@@ -12,19 +12,20 @@ import time
 from . import processes
 from .keysyms import NAMES
 
-# Between press and release of a key or button, in seconds.
+# Time between press and release of a key or button, in seconds.
 HOLD_S = 0.03
 MODIFIERS = {"ctrl": "Control_L", "alt": "Alt_L", "shift": "Shift_L", "super": "Super_L"}
 
 
 def names(chord):
-    """The keysyms of a chord such as ctrl+shift+t, in the order in which they go down."""
+    """Returns the keysyms of a chord such as ctrl+shift+t, in the order in which they are
+    pressed."""
     words = [chord] if len(chord) == 1 else chord.split("+")
     return [MODIFIERS.get(word, NAMES.get(word, word)) for word in words]
 
 
 class Input:
-    """What both ways have in common: the log, and gestures made of single events."""
+    """Common part of both ways: the log, and gestures composed of single events."""
 
     def __init__(self):
         self.events = []
@@ -34,7 +35,7 @@ class Input:
         return begin_ns
 
     def key(self, chord, expects=True):
-        """Presses and releases a chord; gives the time of the press."""
+        """Presses and releases a chord; returns the time of the press."""
         return self.log(self.chord(names(chord)), f"key {chord}", expects)
 
     def button(self, number, down, expects=False):
@@ -45,7 +46,7 @@ class Input:
         return self.log(self.send(f"move {int(x)} {int(y)}"), "move", expects)
 
     def click(self, x, y, number=1, expects=True):
-        """Moves there and clicks; gives the time of the press."""
+        """Moves the pointer and clicks; returns the time of the press."""
         self.move(x, y)
         time.sleep(0.12)
         begin = self.button(number, True, expects)
@@ -72,7 +73,7 @@ class Input:
             time.sleep(pace_s)
 
     def write(self, text, pace_s=0.11, expects=True):
-        """Types a text; gives the time of the last key."""
+        """Types a text; returns the time of the last key."""
         sent = 0
         for at, letter in enumerate(text):
             sent = self.key(letter, expects)
@@ -81,7 +82,7 @@ class Input:
 
 
 class Lasting(Input):
-    """One client for the whole session, in a process of its own."""
+    """Uses one client for the whole session, in a process of its own."""
 
     def __init__(self, process):
         super().__init__()
@@ -101,7 +102,7 @@ class Lasting(Input):
 
 
 class Passing(Input):
-    """A process for each event."""
+    """Uses a process for each event."""
 
     WORDS = {"pressbutton": "mousedown", "releasebutton": "mouseup", "move": "mousemove"}
 

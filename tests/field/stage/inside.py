@@ -7,7 +7,7 @@ from .fault import Fault
 
 
 class Own(Fault):
-    """Nothing is done from outside: the act makes the program busy for `own SECONDS`, which is when the fault ends."""
+    """The act itself makes the program busy for `own SECONDS`, after which the fault ends."""
 
     PARAMETERS = {"seconds": "2"}
 
@@ -29,7 +29,7 @@ class Ended(Fault):
 
 
 class Paused(Ended):
-    """A chord stops what the program shows, and another lets it go on: `paused ctrl+s ctrl+q`."""
+    """A chord stops the program's output, and another one continues it: `paused ctrl+s ctrl+q`."""
 
     PARAMETERS = {"stop": "", "go": ""}
 

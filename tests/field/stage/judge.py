@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""A verdict held against the truth."""
+"""Comparison of a verdict with the truth."""
 
 import dataclasses
 
 from . import keep, scenarios, truth
 
-# The interval is right within this share of the truth, or this many milliseconds.
+# Tolerance of the interval, as a share of the truth or in milliseconds.
 SHARE, FLOOR_MS = 0.15, 50
 
 
 @dataclasses.dataclass
 class Judged:
-    """One run, as one program diagnosed it."""
+    """Judgment of one run, as diagnosed by one program."""
 
     run: str
     truth: dict
@@ -25,7 +25,7 @@ class Judged:
 
 
 def first_line(verdict):
-    """The verdict in one line."""
+    """Returns the verdict in one line."""
     interval, findings = verdict.get("interval"), verdict.get("findings") or []
     if verdict.get("error"):
         return f"error: {verdict['error'][:120]}"
@@ -75,7 +75,8 @@ def judge_calm(judged):
 
 
 def accepted(known):
-    """What may be said: from the table of today, or as it was when the run was made."""
+    """Returns the accepted causes: from the current table, or as they were when the run was
+    made."""
     scenario = scenarios.ALL.get(known["scenario"])
     if scenario:
         return scenario.accept
@@ -93,12 +94,14 @@ def judge_fault(judged):
 
 
 def right_cause(judged):
-    """Whether kind and culprit of the first finding are accepted; in a calm session nothing is."""
+    """Returns True if kind and culprit of the first finding are accepted; in a calm session none
+    is."""
     return judged.truth["kind"] == "fault" and not cause(judged.truth, judged.verdict["findings"][0], accepted(judged.truth))
 
 
 def cause(known, finding, pairs):
-    """Nothing where kind and culprit fit one of the pairs; else which of them did not."""
+    """Returns nothing if kind and culprit match one of the pairs; else the part that did not
+    match."""
     fitting = [culprits for kinds, culprits in pairs if finding["kind"] in kinds.split()]
     if not fitting:
         return "kind"
@@ -107,10 +110,9 @@ def cause(known, finding, pairs):
 
 
 def is_culprit(known, culprit, role):
-    """Whether a culprit is in a role, or below it.
-
-    `any` fits everybody, `~text` whoever has it in the words, `driver` the test itself, which the helper waits for.
-    """
+    """Returns True if a culprit is in a role, or a descendant of it. `any` matches every
+    culprit, `~text` those with the text in their description, `driver` the test itself, for
+    which the helper waits."""
     if role == "any":
         return True
     if not culprit:
@@ -132,7 +134,7 @@ def is_culprit(known, culprit, role):
 
 
 def interval(known, verdict):
-    """Nothing where the verdict is about one of the true intervals, and as long."""
+    """Returns nothing if the verdict is about one of the true intervals, and as long."""
     if any(fits(true, verdict["interval"]) for true in known.get("intervals") or [known["interval"]]):
         return ""
     return f"interval {verdict['interval']['latency_ms']:.0f} for {known['interval']['ms']:.0f} ms"

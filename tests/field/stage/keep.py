@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The folder of what was kept: an incident and its truth for each run."""
+"""Folder of the stored runs: an incident and its truth for each."""
 
 import json
 import os
@@ -16,7 +16,7 @@ def default():
 
 
 def place(folder, name):
-    """A new folder `<name>-<n>`, made under another name until the run is whole."""
+    """Makes a new folder `<name>-<n>`, under a temporary name until the run is complete."""
     number = 1
     while (folder / f"{name}-{number}").exists():
         number += 1
@@ -38,12 +38,12 @@ def read(path):
 
 
 def runs(folder):
-    """The runs that are kept, by name."""
+    """Returns the stored runs, by name."""
     return sorted(path.parent for path in folder.glob("*/truth.json") if not path.parent.name.startswith("."))
 
 
 def diagnose(tipme, incident):
-    """The verdict as data, with the exit code in `exit`."""
+    """Returns the verdict as data, with the exit code in `exit`."""
     words = [str(tipme), "diagnose", str(incident), "--json"]
     try:
         done = subprocess.run(words, capture_output=True, text=True, timeout=120, check=False)

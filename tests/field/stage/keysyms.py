@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Names of keys that are no letters or digits, as X11 has them."""
+"""X11 names of keys that are neither letters nor digits."""
 
 NAMES = {
     " ": "space", "\n": "Return", ".": "period", ",": "comma", "-": "minus", "/": "slash", "(": "parenleft",

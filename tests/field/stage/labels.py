@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What each message of Wayland was taken for, held against what it was.
+"""Comparison of the decoded Wayland messages with the truth.
 
-The truth is what the program's own library logs with WAYLAND_DEBUG=client: it has the names of interfaces and messages from the
-protocol's XML, and knows what each object was made as. The recorder starts before the program, or after it: then no object was
-seen being made.
-"""
+The truth is the log of the program's own library with WAYLAND_DEBUG=client: it has the names of
+interfaces and messages from the protocol's XML, and knows the interface of each object. The
+recorder starts before the program, or after it: then it has seen no object being created."""
 
 import datetime
 import subprocess
@@ -27,15 +26,16 @@ PAIRS = (
     ("chromium", "mutter"),
 )
 NAMES = ("key pressed", "key released", "button pressed", "button released", "enter", "leave", "commit", "done", "presented")
-# The share that may be missed, and none may be wrong.
+# Maximum share of missing messages; none may be wrong.
 MISSED_MAX = 0.01
-# A message and its label are no further apart: the log tells when a request was made and when an event was read. What is so near to
-# the begin or the end of the recording may be on either side of it.
+# Maximum distance of a message and its label: the log has the time at which a request was made or
+# an event was read. Messages this close to the start or the end of the recording may be on either
+# side of it.
 APART_NS, EDGE_NS = 1_000_000_000, 50_000_000
 
 
 class Session(session.Session):
-    """One whose program logs its messages on every compositor."""
+    """A session with a program that logs its messages on every compositor."""
 
     copied = False
     # As long as a session takes.
@@ -63,7 +63,7 @@ class Session(session.Session):
         self.begin_ns = processes.now_ns()
 
     def cover(self):
-        """Another window takes the focus, and gives it back."""
+        """Lets another window take the focus, and give it back."""
         other = self.start("beside", ["qterminal"])
         time.sleep(4)
         processes.end({other.pid})
@@ -71,7 +71,7 @@ class Session(session.Session):
 
 
 def logged(path):
-    """What the library logged: (ns, name), by time."""
+    """Returns the library's log: (ns, name), by time."""
     frames, found = set(), []
     for line in path.read_text(errors="replace").splitlines():
         match = debuglog.LINE.search(line)
@@ -89,7 +89,7 @@ def logged(path):
 
 
 def name_of(interface, message, arguments, sent, is_frame):
-    """The words for a message; nothing for those of other kinds."""
+    """Returns the words for a message; nothing for other kinds."""
     if (interface, message) in (("wl_keyboard", "key"), ("wl_pointer", "button")):
         word = "key" if interface == "wl_keyboard" else "button"
         return f"{word} {'released' if arguments.endswith(' 0') else 'pressed'}"
@@ -103,7 +103,7 @@ def name_of(interface, message, arguments, sent, is_frame):
 
 
 def labelled(options, incident, pids):
-    """What the messages of some processes were taken for: (ns, name), by time."""
+    """Returns the decoded messages of some processes: (ns, name), by time."""
     tool = options.tipme.parent / "examples/message-labels"
     if not tool.exists():
         raise processes.CannotRun(f"there is no {tool}: cargo build -p tipme-tests --example message-labels")
@@ -113,7 +113,8 @@ def labelled(options, incident, pids):
 
 
 def compare(true, said, begin, end):
-    """How many of `true` there are, how many are missed, and how many of `said` are wrong: pairs in the order of time."""
+    """Counts the messages of `true`, those of them that are missing, and the wrong ones of
+    `said`, by pairing them in order of time."""
     true, said = ([at for at in times if begin <= at <= end] for times in (true, said))
     inner = range(begin + EDGE_NS, end - EDGE_NS)
     paired = missed = wrong = 0
@@ -130,7 +131,7 @@ def compare(true, said, begin, end):
 
 
 def one(options, program, compositor, after):
-    """By name: how many, missed, wrong."""
+    """Returns numbers of all, missing and wrong messages by name."""
     acts_of = "wayland-shell" if programs.PROGRAMS[program].shell else "wayland-text"
     scenario = Scenario(program, compositor, acts=tuple(TABLE["acts"][acts_of]))
     with Session(scenario, options.tipme, after) as opened:
@@ -156,7 +157,8 @@ def cell(counts):
 
 
 def run(options):
-    """All pairs, each in both orders; whether few enough are missed and none is wrong."""
+    """Runs all pairs, each in both orders; returns True if few enough are missing and none is
+    wrong."""
     rows = []
     chosen = [pair for pair in PAIRS if not options.only or any(word in " ".join(pair) for word in options.only.split(","))]
     for program, compositor in chosen:

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Window managers and compositing managers, as people run them."""
+"""Window managers and compositing managers in common use."""
 
 import time
 
 from . import processes
 
 TWMRC = 'RandomPlacement\nUsePPosition "on"\nNoGrabServer\n'
-# Command by window manager; the second with its own compositing.
+# Command by window manager; the second one does its own compositing.
 COMMANDS = {
     "openbox": (["openbox", "--sm-disable"], None),
     "xfwm4": (["xfwm4", "--compositor=off"], ["xfwm4", "--compositor=on", "--vblank=off"]),
@@ -20,7 +20,7 @@ PICOM = ["picom", "--backend", "xrender", "--config", "/dev/null"]
 
 
 def start(session):
-    """Starts both, and waits until the window manager has taken the display."""
+    """Starts both, and waits until the window manager controls the display."""
     name, compositor = session.scenario.manager, session.scenario.compositor
     (session.folder / "home/.twmrc").write_text(TWMRC)
     plain, composing = COMMANDS[name]

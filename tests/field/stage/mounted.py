@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Opens that another process must allow: scanners, automounters, file servers; and core dumps that a handler takes."""
+"""Opens that another process must allow: scanners, automounters, file servers; and core dumps
+that a handler receives."""
 
 import pathlib
 import time
@@ -83,7 +84,7 @@ size += len(zlib.compress(sys.stdin.buffer.read(), 9))
 
 
 class Scanner(Logged):
-    """A scanner must allow each open below a mount, and takes its time: `scanner computing`."""
+    """A scanner must allow each open below a mount, and delays it: `scanner computing`."""
 
     PARAMETERS = {"how": "sleeping"}
 
@@ -105,7 +106,7 @@ class Scanner(Logged):
 
 
 class Automount(Logged):
-    """A directory is mounted when somebody enters it, from a server that answers late and does not have it."""
+    """A directory is mounted on access, from a server that answers late and does not have it."""
 
     def ready(self):
         place = self.session.folder / "home/net"
@@ -115,7 +116,7 @@ class Automount(Logged):
 
 
 class FileServer(Logged):
-    """A file server has a lease of a file, and gives it back late."""
+    """A file server has a lease of a file, and releases it late."""
 
     def ready(self):
         path = self.session.folder / "home/shared"
@@ -125,7 +126,7 @@ class FileServer(Logged):
 
 
 class CoreDump(Logged):
-    """A program that crashes is kept until a handler has read its memory."""
+    """A crashed program is kept until a handler has read its memory."""
 
     PATTERN = pathlib.Path("/proc/sys/kernel/core_pattern")
 
@@ -133,7 +134,7 @@ class CoreDump(Logged):
         handler = scripts.write(self.session, "core-handler", COREDUMP)
         before = self.PATTERN.read_text()
         self.undo += [lambda: time.sleep(0.1), lambda: self.PATTERN.write_text(before)]
-        # The pattern takes 127 letters at most; the handler runs as root.
+        # The pattern has a maximum of 127 characters; the handler runs as root.
         self.PATTERN.write_text(f"|{handler}")
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""One run of a scenario: a session, what is done in it, a mark, and what is kept of it."""
+"""One run of a scenario: a session, its acts, a mark, and the stored results."""
 
 import datetime
 import platform
@@ -13,9 +13,9 @@ from . import acts, faults, judge, keep, processes, truth
 from . import session as x11
 from .wayland import session as wayland
 
-# The longest that a run may take, in seconds; a display that is grabbed for good would hold it for ever.
+# Maximum duration of a run, in seconds; a permanent grab of the display would block it forever.
 RUN_MAX_S = 240
-# Changes that are kept with the truth, from the end.
+# Number of last changes that are stored with the truth.
 CHANGES_MAX = 20_000
 
 
@@ -38,14 +38,14 @@ def about(session, scenario):
 
 
 def calm(session, scenario):
-    """Nothing goes wrong; the mark comes up to three seconds later."""
+    """Runs without a fault; the mark comes up to three seconds later."""
     acts.perform(session, scenario.acts)
     time.sleep(random.uniform(0, 3))
     return {"counted": True}
 
 
 def close_truth(session, said):
-    """What all truths have: input, changes of the screen, processes."""
+    """Adds the parts of all truths: input, changes of the screen, processes."""
     changes = session.screen.changes()[-CHANGES_MAX:]
     said["inputs"] = session.input.events
     known = {row["pid"]: row for row in said.get("processes", [])}
@@ -61,7 +61,7 @@ def too_long(*_):
 
 
 def play(scenario, options):
-    """Runs it once, keeps incident, truth and log; gives the judged run."""
+    """Runs the scenario once, stores incident, truth and log; returns the judged run."""
     partial, whole = keep.place(options.keep, scenario.name)
     session = (wayland if scenario.wayland else x11).Session(scenario, options.tipme)
     signal.signal(signal.SIGALRM, too_long)

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """Processes that the test starts, and their end.
 
-Whatever is started here stays a descendant of this process, also what makes itself a daemon: this process adopts
-orphans. So everything is ended by its own process id, and nothing else on the machine is touched.
-"""
+All processes started here stay descendants of this process, even daemons: it is a child
+subreaper. So each is ended by its own process id, and nothing else on the machine is touched."""
 
 import ctypes
 import os
@@ -17,7 +16,7 @@ from shared.proc import comm, command_line, descendants, parents, status
 
 USER = "tipme-field"
 PR_SET_CHILD_SUBREAPER = 36
-# How long processes may take to end by themselves, in seconds.
+# Time for processes to end by themselves, in seconds.
 END_MAX_S = 1.0
 
 
@@ -31,7 +30,7 @@ def adopt_orphans():
 
 
 def user():
-    """The unprivileged user of the sessions; made where it is missing."""
+    """Returns the unprivileged user of the sessions; creates it if missing."""
     try:
         return pwd.getpwnam(USER)
     except KeyError:
@@ -51,7 +50,7 @@ def start(words, env=None, as_user=True, **options):
 
 
 def table(root=None):
-    """What runs below a process: id, parent, name and command line of each."""
+    """Returns id, parent, name and command line of all descendants of a process."""
     above = parents()
     return [
         {"pid": pid, "parent": above.get(pid, 0), "comm": comm(pid), "cmdline": command_line(pid)[:200]}
@@ -67,7 +66,7 @@ def send(pid, number):
 
 
 def reap():
-    """Takes leave of what has ended."""
+    """Reaps ended processes."""
     try:
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
@@ -76,7 +75,7 @@ def reap():
 
 
 def end(pids):
-    """Ends processes: asks first, then not."""
+    """Ends processes: by SIGTERM first, then by SIGKILL."""
     pids = set(pids)
     for pid in pids:
         send(pid, signal.SIGTERM)
@@ -91,7 +90,7 @@ def end(pids):
 
 
 def end_descendants():
-    """Ends all that this process has started, and what that has started."""
+    """Ends all descendants of this process."""
     for _ in range(20):
         left = descendants()
         if not left:

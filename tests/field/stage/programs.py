@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""How unmodified programs are started; their table is programs.toml."""
+"""Start of unmodified programs; their table is programs.toml."""
 
 import dataclasses
 import os
@@ -14,18 +14,19 @@ from . import processes
 class Program:
     words: tuple
     window: str
-    # Where a click is harmless, and gives the text the focus: shares of the window, or pixels.
+    # Position of a harmless click that focuses the text: shares of the window, or pixels.
     body: tuple = (0.5, 0.6)
-    # A chord that opens a menu, and where a click opens one.
+    # Chord that opens a menu, and position of a click that opens one.
     menu: str = ""
     menu_at: tuple = ()
     # Keys before anything else, such as i in vim.
     prelude: str = ""
-    # Seconds to wait after its window is there.
+    # Wait after its window has opened, in seconds.
     settle_s: float = 0.5
     # Return starts a command.
     shell: bool = False
-    # So long after a button was pressed by its key its toolkit clicks it: GTK 4's ACTIVATE_TIMEOUT, QAbstractButton::animateClick.
+    # Delay of the toolkit's click after a button was pressed by its key: GTK 4's ACTIVATE_TIMEOUT,
+    # QAbstractButton::animateClick.
     acts_after_ms: int = 0
     # What precedes a fault.
     usual: tuple = ("typing", "clicking", "typing", "typing")
@@ -43,7 +44,7 @@ PROGRAMS = {name: Program(**keys) for name, keys in TABLE.items()}
 
 
 def start(session):
-    """Starts the program, waits until its window can be seen, has the focus, and is quiet."""
+    """Starts the program, waits until its window is visible, focused, and quiet."""
     program = PROGRAMS[session.scenario.program]
     prepare(session)
     if session.scenario.beside:
@@ -64,7 +65,7 @@ def start(session):
 
 
 def start_victim(session, words):
-    """Where names are asked of a server of the test, the program sees another resolv.conf than everybody else."""
+    """If a server of the test resolves names, the program sees a resolv.conf of its own."""
     if not session.scenario.fault.startswith("names"):
         session.start("program", words)
         return
@@ -77,7 +78,7 @@ def start_victim(session, words):
 
 
 def beside(session):
-    """Another window, for alt-tab to have somewhere to go."""
+    """Opens another window, as a target for alt-tab."""
     words = session.scenario.beside.split()
     session.start("beside", words)
     if not session.windows.wait_for(words[2] if words[1:2] == ["-name"] else words[0], 30):
@@ -85,7 +86,7 @@ def beside(session):
 
 
 def prepare(session):
-    """Files that some programs want in their home."""
+    """Makes files that some programs need in their home."""
     home = session.folder / "home"
     for name in ("page.html", "button.py", "panel.py", "dial.py", "restless.py", "Button.java"):
         (home / name).write_text((VICTIMS / name).read_text().replace("PORT", str(session.port)))
@@ -100,7 +101,7 @@ def prepare(session):
 
 
 def fit(session):
-    """Gives large windows a size at which all of their decoration is on the screen."""
+    """Resizes large windows so that all of their decoration is on the screen."""
     place = session.place()
     if place.width > 1000 or place.height > 660:
         session.windows.resize(session.window, min(place.width, 900), min(place.height, 600))
@@ -109,7 +110,7 @@ def fit(session):
 
 
 def focus(session, program):
-    """Puts the pointer into the window, and clicks there."""
+    """Moves the pointer into the window, and clicks there."""
     for _ in range(3):
         session.input.click(*session.place().at(*program.body))
         time.sleep(0.6)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What was kept, diagnosed again: by one executable, or by two to compare them."""
+"""Repeated diagnosis of stored runs: by one executable, or by two to compare them."""
 
 import collections
 import concurrent.futures
@@ -8,12 +8,12 @@ import os
 from . import faults, judge, keep, scenarios
 
 GOOD = ("right", "silent", "still")
-# The lower bounds of the buckets of the reliability table.
+# Lower bounds of the buckets of the reliability table.
 BUCKETS = (0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.0)
 
 
 def all_judged(tipme, folders):
-    """Every run, diagnosed by `tipme`; as many at once as there are CPUs."""
+    """Diagnoses every run with `tipme`, on all CPUs in parallel."""
     def one(folder):
         return judge.judged(folder, keep.diagnose(tipme, folder / "incident.tipme"))
 
@@ -22,7 +22,7 @@ def all_judged(tipme, folders):
 
 
 def tally(runs, group):
-    """Good and all counted runs, by what `group` says of a run."""
+    """Counts good and all counted runs, grouped by `group`."""
     counts = collections.defaultdict(lambda: [0, 0])
     for run in runs:
         if run.result != "uncounted":
@@ -47,7 +47,7 @@ def by_fault(run):
 
 
 def display(run):
-    """The compositor under Wayland, else X11."""
+    """Returns the compositor under Wayland, else X11."""
     return run.truth["manager"] if run.truth["manager"] in scenarios.WAYLAND else "X11"
 
 
@@ -60,7 +60,7 @@ def total(run):
 
 
 def tables(before, now):
-    """Lines of the tables; `before` may be empty."""
+    """Returns the lines of the tables; `before` may be empty."""
     for title, group in (("program", by_program), ("fault or window manager", by_fault), ("display", by_display), ("all", total)):
         old, new = tally(before, group), tally(now, group)
         yield f"{'kind':6} {title:26} {'before':>9} {'now':>9}" if before else f"{'kind':6} {title:26} {'now':>9}"
@@ -71,10 +71,8 @@ def tables(before, now):
 
 
 def reliability(runs):
-    """Lines: how often the cause was right, by the confidence that the first finding was told with.
-
-    A finding in a calm session counts as wrong. The interval is not part of what the confidence is about.
-    """
+    """Returns the share of correct causes by the stated confidence of the first finding, as
+    lines. A finding in a calm session counts as wrong. The confidence is not about the interval."""
     told = collections.defaultdict(list)
     for run in runs:
         findings = run.verdict.get("findings")
@@ -106,7 +104,7 @@ def misses(now):
 
 
 def measure_again(folders):
-    """The truth of faults, from the logs that were kept, by today's table."""
+    """Recomputes the truth of faults from the stored logs with the current table."""
     for folder in folders:
         said = keep.read(folder / "truth.json")
         scenario = scenarios.ALL.get(said["scenario"])
@@ -120,7 +118,7 @@ def measure_again(folders):
 
 
 def replay(options, say=print):
-    """Prints tables, differences and misses; gives the runs."""
+    """Prints tables, differences and misses; returns the runs."""
     words = options.only.split(",") if options.only else [""]
     folders = [one for one in keep.runs(options.keep) if any(word in one.name for word in words)]
     if options.remeasure:

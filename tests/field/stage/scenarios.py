@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What a scenario is; the table of all of them is scenarios.toml."""
+"""Scenarios; scenarios.toml has the table of them."""
 
 import dataclasses
 import pathlib
@@ -22,7 +22,7 @@ class Scenario:
     fault: str = ""
     # Accepted causes: pairs of kinds (words) and roles (words).
     accept: tuple = ()
-    # How the truth is measured, see truth.py.
+    # Measure of the truth, see truth.py.
     truth: str = ""
     beside: str = ""
     title: str = ""
@@ -40,12 +40,13 @@ class Scenario:
 
     @property
     def control(self):
-        """Whether the fault must have no effect on the victim, so that nothing may be found."""
+        """Returns True if the fault must have no effect on the victim, so that there must be no
+        finding."""
         return bool(self.fault) and not self.accept
 
     @property
     def wayland(self):
-        """Whether a compositor of Wayland takes the place of X server and window manager."""
+        """Returns True if a Wayland compositor replaces X server and window manager."""
         return self.manager in WAYLAND
 
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What the screen showed, and when: logged by a client that knows nothing of the recorder.
+"""Times and places of changes on the screen, logged by a client that knows nothing of the recorder.
 
-Without a compositing manager every drawing that reaches the screen is told by XDamage. With one, the pixels of the
-program's window are looked at every 10 ms, since drawing then happens out of sight first.
-"""
+Without a compositing manager, XDamage reports every drawing that reaches the screen. With one,
+drawing first happens off-screen, so the client compares the pixels of the program's window every
+10 ms."""
 
 import atexit
 import functools
@@ -20,7 +20,7 @@ PERIOD_MS = 10
 
 @functools.cache
 def watcher():
-    """The watcher, compiled once for each run of the test."""
+    """Compiles the watcher, once for each run of the test."""
     folder = pathlib.Path(tempfile.mkdtemp(prefix="tipme-field-watch-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     folder.chmod(0o755)
@@ -33,7 +33,7 @@ def watcher():
 
 
 class Log:
-    """The log of changes of a display, read as a watcher writes it: (ns, x, y, width, height) each."""
+    """Change log of a display, read while a watcher writes it: (ns, x, y, width, height) each."""
 
     def __init__(self, path):
         self.path, self.read, self.known = path, 0, []
@@ -47,7 +47,7 @@ class Log:
 
 
 class Screen(Log):
-    """The log of the watcher of an X display."""
+    """Log of the watcher of an X display."""
 
     def __init__(self, session, words):
         super().__init__(session.folder / "changes.log")
@@ -55,7 +55,7 @@ class Screen(Log):
         self.process = session.start("watcher", [watcher(), *words], stdin=subprocess.PIPE, stdout=self.file)
 
     def look_at(self, place):
-        """Sets the region of which pixels are looked at."""
+        """Sets the region whose pixels are compared."""
         self.process.stdin.write(f"{place.x} {place.y} {place.width} {place.height}\n".encode())
         self.process.stdin.flush()
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Scripts that a fault puts beside the victim: each has a name of its own, and logs when it begins and ends."""
+"""Scripts that a fault runs beside the victim: each has a name of its own, and logs its start
+and end."""
 
 import os
 import subprocess
@@ -50,7 +51,7 @@ def own(path, mode=0o644):
 
 
 def write(session, name, body, shell=False):
-    """An executable of the session, and its path."""
+    """Writes an executable of the session; returns its path."""
     folder = session.folder / "home/bin"
     folder.mkdir(exist_ok=True)
     log = session.folder / "home/fault.log"
@@ -66,7 +67,8 @@ def write(session, name, body, shell=False):
 
 
 def start(session, role, name, body, *words, as_user=True):
-    """Starts a script that prints a line when it is ready, and takes lines on its standard input."""
+    """Starts a script that prints a line when it is ready, and reads lines from its standard
+    input."""
     path = write(session, name, body)
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     process = session.start(role, [path, *words], as_user=as_user, **pipes)
@@ -76,7 +78,7 @@ def start(session, role, name, body, *words, as_user=True):
 
 
 def run(words, session=None, **options):
-    """A command that must succeed."""
+    """Runs a command that must succeed."""
     env = session.env if session else None
     cwd = session.folder / "home" if session else None
     process = processes.start(words, env, cwd=cwd, stderr=subprocess.PIPE, text=True, **options)
@@ -86,7 +88,8 @@ def run(words, session=None, **options):
 
 
 def until_gone(session, name, timeout_s=15, quiet_s=0):
-    """Waits until no process of a name has been below the program for a while; gives the time of its end."""
+    """Waits until the program has had no descendant with a name for a while; returns the time of
+    its end."""
     limit, last = time.monotonic() + timeout_s, processes.now_ns()
     while time.monotonic() < limit:
         if any(processes.comm(pid) == name for pid in processes.descendants(session.roles["program"])):
@@ -98,19 +101,19 @@ def until_gone(session, name, timeout_s=15, quiet_s=0):
 
 
 class Logged(Fault):
-    """A fault that ends by itself; its script logs the begin and the end."""
+    """A fault that ends by itself; its script logs the start and the end."""
 
     END_MAX_S = 15
-    # A script that begins again this soon is the same fault.
+    # A script that restarts this soon is the same fault.
     AGAIN_NS = 400_000_000
 
     def entries(self):
-        """Words of the log with their times."""
+        """Returns the words of the log with their times."""
         lines = (self.session.folder / "home/fault.log").read_text().split("\n")[:-1] or ["nothing 0"]
         return [(line.split()[0], int(line.split()[1])) for line in lines]
 
     def end(self):
-        """The last end that was logged after the fault's begin."""
+        """Returns the last logged end after the fault's start."""
 
         def ended():
             word, at = self.entries()[-1]

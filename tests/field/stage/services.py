@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Services that answer late: started by the message bus, asked over sockets, or asked by a library."""
+"""Services that answer late: started by the message bus, queried over sockets, or queried by a
+library."""
 
 import pathlib
 import time
@@ -18,7 +19,7 @@ Name={name}
 Exec={command}
 """
 
-# A print server that holds its answers until it is told to give them.
+# A print server that delays its answers until it receives a line.
 PRINT = """
 server, go = listening(), threading.Event()
 def serve(one):
@@ -39,7 +40,7 @@ def accept():
 in_thread(accept); hold(); go.set(); released()
 """
 
-# A listener on a path that takes connections and closes them when it is told to.
+# A listener on a path that accepts connections and closes them when it receives a line.
 SOCKET = """
 server = socket.socket(socket.AF_UNIX); server.bind(sys.argv[1]); os.chmod(sys.argv[1], 0o777); server.listen(8)
 kept, late = [], [True]
@@ -59,14 +60,14 @@ file = open(sys.argv[1], "w"); fcntl.lockf(file, fcntl.LOCK_EX)
 hold(); fcntl.lockf(file, fcntl.LOCK_UN); released()
 """
 
-# A key of somebody else's, in a file.
+# Another user's key, in a file.
 MAKE_KEY = """mkdir -m 700 other && export GNUPGHOME=$PWD/other
 gpg -q --batch --passphrase '' --quick-gen-key somebody ed25519 sign never && gpg --export somebody > key.asc
 gpgconf --kill gpg-agent; GNUPGHOME= HOME=$PWD gpg -q --batch --homedir $PWD/.gnupg -k"""
 
 
 class Activation(Logged):
-    """The message bus starts a service that ends without having taken its name: `activation 2.4`."""
+    """The message bus starts a service that ends without taking its name: `activation 2.4`."""
 
     NAME, PARAMETERS = "org.freedesktop.secrets", {"seconds": "2.4"}
 
@@ -81,7 +82,7 @@ class Activation(Logged):
 
 
 class Told(waiting.Held):
-    """A script holds something until it is told to let go."""
+    """A script holds something until it receives a line to release it."""
 
     SCRIPT, NAME, PARAMETERS = "", "", {}
 
@@ -93,7 +94,7 @@ class Told(waiting.Held):
 
 
 class Print(Told):
-    """The print server takes connections, and answers requests late."""
+    """The print server accepts connections, and answers requests late."""
 
     SCRIPT, NAME = PRINT, "print-server"
 
@@ -103,7 +104,7 @@ class Print(Told):
 
 
 class Listener(Told):
-    """A service on a socket accepts connections and says nothing: `listener NAME`."""
+    """A service on a socket accepts connections and sends nothing: `listener NAME`."""
 
     SCRIPT, PARAMETERS = SOCKET, {"NAME": ""}
 
@@ -112,7 +113,7 @@ class Listener(Told):
 
 
 class Directory(Told):
-    """The name service cache, which the C library asks for users and groups, does not answer."""
+    """The name service cache, which the C library queries for users and groups, does not answer."""
 
     SCRIPT, NAME, AS_USER = SOCKET, "directory-cache", False
     PLACE = pathlib.Path("/run/nscd")
@@ -151,7 +152,7 @@ DPkg::Lock::Timeout "9";
 
 
 class Claimed(Told):
-    """A living script holds a lock that is a file with its process id, as GnuPG writes them."""
+    """A live script holds a lock file with its process id, as GnuPG writes them."""
 
     NAME = "keyring-sync"
     SCRIPT = """
@@ -168,7 +169,7 @@ hold(); os.unlink(path); released()
 
 
 class Stale(fault.Fault):
-    """A lock that is a file, left behind by a process that has ended; it is taken away after a while."""
+    """A lock file of an ended process; it is removed after a while."""
 
     HOLD_S, bounded = 5.2, False
 

@@ -19,14 +19,15 @@ from shared.programs import free_port
 from . import faults, inject, managers, processes, programs, screen, windows
 
 SIZE = (1280, 800)
-# A screen is quiet when nothing larger than a caret has changed for this long.
+# Time without a change larger than a caret after which a screen is quiet.
 QUIET_S = 0.8
 CARET_PIXELS = 1500
 
 
 @contextlib.contextmanager
 def alone():
-    """One server chooses its number at a time: of two that choose at once, both may take the same."""
+    """Serializes servers that choose their display number: two that choose at once may both take
+    the same."""
     folder = os.open(tempfile.gettempdir(), os.O_RDONLY)
     try:
         fcntl.flock(folder, fcntl.LOCK_EX)
@@ -36,7 +37,7 @@ def alone():
 
 
 class Session:
-    """Everything of one run; `with` ends what was started."""
+    """All parts of one run; `with` ends everything that was started."""
 
     RECORD = ()
 
@@ -69,7 +70,7 @@ class Session:
         programs.start(self)
 
     def start_display(self):
-        """Display, bus, window manager, and the watcher of the screen."""
+        """Starts display, bus, window manager, and the watcher of the screen."""
         self.start_server()
         self.start_bus()
         managers.start(self)
@@ -102,7 +103,8 @@ class Session:
         (self.folder / "authority").write_bytes(authority(self.cookie))
         self.port = free_port()
         (self.folder / "home/port").write_text(str(self.port))
-        # The folder itself is root's: the recorder keeps nothing where another user could change it.
+        # The folder itself belongs to root: the recorder stores nothing where another user could
+        # change it.
         for path in self.folder.rglob("*"):
             os.chown(path, entry.pw_uid, entry.pw_gid)
         os.chmod(self.folder, 0o755)
@@ -114,7 +116,7 @@ class Session:
         }  # fmt: skip
 
     def start(self, role, words, **options):
-        """Starts a program of the session, under a role by which truth and verdict name it."""
+        """Starts a program of the session, under a role that names it in truth and verdict."""
         log = open(self.folder / f"{role}.log", "ab")
         process = processes.start(words, self.env, stderr=log, cwd=self.folder / "home", **options)
         log.close()
@@ -141,7 +143,7 @@ class Session:
         self.env["DBUS_SESSION_BUS_ADDRESS"] = bus.stdout.readline().strip()
 
     def owner(self, which):
-        """What owns a selection, and answers whoever asks for it."""
+        """Returns the command of a program that owns a selection, and serves its requests."""
         text = self.folder / "home/copied"
         text.write_text("pasted text")
         os.chmod(text, 0o644)
@@ -157,7 +159,7 @@ class Session:
         time.sleep(0.5)
 
     def mark(self, to):
-        """Marks, and keeps the incident."""
+        """Marks, and stores the incident."""
         at = processes.now_ns()
         words = [self.tipme, "mark", "--state-dir", self.folder / "state"]
         done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
@@ -167,7 +169,7 @@ class Session:
         return at
 
     def wait_quiet(self, timeout_s=20):
-        """Waits until the screen has not changed for a while, carets aside."""
+        """Waits until the screen has not changed for a while, except for carets."""
         def is_quiet():
             large = [change for change in self.screen.changes() if change[3] * change[4] > CARET_PIXELS]
             return not large or processes.now_ns() - large[-1][0] > QUIET_S * 1e9
@@ -180,7 +182,8 @@ class Session:
 
 
 def authority(cookie, number=""):
-    """Xauthority entries: one for every display and host, and one for this host, which some libraries insist on."""
+    """Returns Xauthority entries: one for every display and host, and one for this host, which
+    some libraries require."""
 
     def counted(data):
         return struct.pack(">H", len(data)) + data

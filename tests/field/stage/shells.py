@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What shells and pagers run by themselves: prompts, start files, handlers, preprocessors, hooks; and limits of processes."""
+"""Programs that shells and pagers run by themselves: prompts, start files, handlers,
+preprocessors, hooks; and process limits."""
 
 import os
 import time
@@ -23,7 +24,7 @@ def write_home(session, name, text):
 
 
 class Tab(Logged):
-    """The start files of a new shell evaluate what a slow program prints."""
+    """The start files of a new shell evaluate the output of a slow program."""
 
     @staticmethod
     def prepare(session):
@@ -38,7 +39,7 @@ class Tab(Logged):
 
 
 class Passphrase(Fault):
-    """A tool that asks for a passphrase does so on a terminal that lies beneath, which waits for its person."""
+    """A tool asks for a passphrase on a terminal below, and waits for the user."""
 
     HOLD_S = 3.0
 
@@ -66,7 +67,8 @@ class Passphrase(Fault):
 
 
 class Script(Tab):
-    """A program takes its time, which another runs: `script NAME`; its begin and end are logged."""
+    """A program runs another one that takes long: `script NAME`; the script logs its start and
+    end."""
 
     PARAMETERS = {"name": ""}
 
@@ -115,7 +117,8 @@ OUTPUT["list-windows"] = (
 
 
 class Prompt(Fault):
-    """Each prompt asks a version control system about a tree, as Git's own prompt does: `prompt small`, `prompt cold`."""
+    """Each prompt runs a version control command on a tree, as Git's own prompt does: `prompt
+    small`, `prompt cold`."""
 
     PARAMETERS, HOLD_S, bounded = {"size": "large"}, 3.0, False
     IMAGE, FILES, PER_FOLDER = "/tmp/tipme-field-tree.image", 220_000, 100
@@ -170,7 +173,8 @@ PROMPT_COMMAND="__git_ps1 '' '\\\\\\$ '"
 
 
 class Tasks(Fault):
-    """The group of the program may not have more processes, so that the shell tries again and again to start one."""
+    """The program's group has reached its process limit, so that the shell keeps retrying to
+    fork."""
 
     HOLD_S, bounded = 2.2, False
 
@@ -188,7 +192,7 @@ class Tasks(Fault):
 
 
 class Refused(Fault):
-    """A wrong password: the program waits before it says so."""
+    """A wrong password: the program delays its refusal."""
 
     HOLD_S, bounded = 4.5, False
 

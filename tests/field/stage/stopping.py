@@ -12,7 +12,8 @@ from .fault import Fault
 
 
 def signalled(session, number, pid):
-    """Sends a signal by a process of its own, as a script does; gives when it was sent at the latest."""
+    """Sends a signal by a process of its own, as a script does; returns the latest time at which
+    it was sent."""
     sender = processes.start(["kill", f"-{number}", pid], as_user=False)
     session.roles["sender"] = session.roles.get("sender") or sender.pid
     sender.wait()
@@ -20,7 +21,8 @@ def signalled(session, number, pid):
 
 
 class Stop(Fault):
-    """SIGSTOP of a role, or of a child of the program by its name: `stop manager`, `stop program/less`."""
+    """SIGSTOP of a role, or of a child of the program by its name: `stop manager`, `stop
+    program/less`."""
 
     PARAMETERS = {"who": "program"}
 
@@ -42,7 +44,7 @@ class Stop(Fault):
 
 
 class Selection(Stop):
-    """The owner of a selection is stopped, then its text is wanted: `selection clipboard`."""
+    """The owner of a selection is stopped, then its text is requested: `selection clipboard`."""
 
     PARAMETERS, who = {"which": "clipboard"}, "owner"
 
@@ -59,11 +61,11 @@ class Selection(Stop):
 
 
 class Freeze(Fault):
-    """A role and what it has started are frozen, as a suspended service is, by the freezer of either version of control groups:
-    `freeze server unified`."""
+    """A role and its descendants are frozen, like a suspended service, by the freezer of either
+    version of control groups: `freeze server unified`."""
 
     PARAMETERS = {"role": "program", "version": "freezer"}
-    # The mount of the control groups, the file, and what is written to freeze and to thaw.
+    # Mount of the control groups, the file, and the values to freeze and to thaw.
     FREEZERS = {"freezer": ("freezer.state", "FROZEN", "THAWED"), "unified": ("cgroup.freeze", "1", "0")}
 
     def ready(self):
@@ -82,7 +84,7 @@ class Freeze(Fault):
 
 
 class Traced(Fault):
-    """A debugger attaches to a role, and lets it go: `traced server`."""
+    """A debugger attaches to a role, and detaches: `traced server`."""
 
     PARAMETERS = {"role": "program"}
 

@@ -1,25 +1,27 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The truth about a run: from the log of the input, the log of the screen, and the fault's own log.
+"""Truth about a run: from the log of the input, the log of the screen, and the fault's own log.
 
-The recorder and the analysis have no part in it, and are told none of it.
-"""
+The recorder and the analysis contribute nothing to it, and receive none of it."""
 
 import statistics
 
 from . import windows
 
-# A person notices that the screen stands still from here on, in milliseconds; tipme tells of it from the same value on.
+# Duration from which a user notices that the screen stands still, in milliseconds; tipme reports it
+# from the same value on.
 CALM_STILL_MS = 100
-# Input that comes this soon after another may be what a change answers, in nanoseconds.
+# A change may answer an earlier input that is at most this far away, in nanoseconds.
 NOTHING = 10**18
-# The screen answers this soon after the fault's end; else something else was slow. Then it is quiet this soon.
+# Maximum time from the fault's end to the screen's answer, else something else was slow; then the
+# time until it is quiet.
 ANSWER_MAX_MS, AFTER_QUIET_MS = 1200, 400
-# What is no wider is a caret, which answers nobody: GTK 4 fades it in and out, that of GTK 3 draws a pixel more to each side.
+# Maximum width of a caret, which is no answer: GTK 4 fades it in and out, GTK 3 draws a pixel more
+# to each side.
 CARET_WIDTH = 3
 
 
 def in_region(changes, region):
-    """The changes that touch a region, or all; carets aside."""
+    """Returns the changes that touch a region, or all, except for carets."""
     place = windows.Place(*region) if region else None
     wide = (change for change in changes if change[3] > CARET_WIDTH)
     return [change for change in wide if not place or place.holds(change[1:])]
@@ -30,20 +32,21 @@ def first_after(changes, ns, limit_ns=NOTHING):
 
 
 def longest_gap(changes, begin_ns, end_ns):
-    """The end of the longest time without a change between two moments, and how long it was."""
+    """Returns the end and the length of the longest time without a change between two moments."""
     times = [begin_ns, *(change[0] for change in changes if begin_ns < change[0] < end_ns)]
     gaps = [(after - before, after) for before, after in zip(times, times[1:])]
     return max(gaps, default=(0, None))
 
 
 def standstill(changes, begin_ns, end_ns):
-    """When the longest time without a change began, and when it was over."""
+    """Returns start and end of the longest time without a change."""
     length, after = longest_gap(changes, begin_ns, end_ns)
     return (after - length, after) if after else (begin_ns, None)
 
 
 def last_before_quiet(changes, begin_ns, end_ns):
-    """The last change before the screen is quiet; the first after the fault's end may take a second to come."""
+    """Returns the last change before the screen is quiet; the first one after the fault's end
+    may take a second."""
     last = None
     for change in changes:
         if change[0] <= begin_ns:
@@ -56,7 +59,8 @@ def last_before_quiet(changes, begin_ns, end_ns):
 
 
 def still(inputs, changes):
-    """Input that must show something, with the time until the screen changed: the slowest first."""
+    """Returns input that must have an effect on the screen, with the time to the next change:
+    the slowest first."""
     answers = []
     for event in inputs:
         if not event["expects"]:
@@ -68,10 +72,9 @@ def still(inputs, changes):
 
 
 def stands_still(truth, interval):
-    """Whether the screen really stood still in the interval of a verdict, from an input on: for how long, in ms.
-
-    A press that need not show anything, as a click, counts only where the first change after it is what ends the interval.
-    """
+    """Returns the time in ms for which the screen really stood still in the interval of a
+    verdict, from an input on. A press that need not have an effect, such as a click, counts only
+    if the first change after it ends the interval."""
     slack = 30_000_000
     begin = interval["start_ns"] - slack
     near = [event for event in truth["inputs"] if begin < event["ns"] < begin + 2 * slack]
@@ -84,10 +87,9 @@ def stands_still(truth, interval):
 
 
 def letter_answers(changes, said, typed):
-    """When each letter of a line was shown, where the last change shows as many as it is wide, and the caret behind them.
-
-    Where keys lie before a compositor or a program, the first change after one may be a repeat of the key before.
-    """
+    """Returns the time at which each letter of a line was shown, if the last change is as wide
+    as that number of letters and the caret. If keys wait before a compositor or a program, the
+    first change after one may be a repeat of the previous key."""
     before = [change[3] for change in changes if change[0] < said["fault_begin_ns"]]
     if not before:
         return [(at, first_after(changes, at)) for at in typed]
@@ -99,7 +101,8 @@ def letter_answers(changes, said, typed):
 
 
 def answers(changes, said):
-    """Of the input during the fault that must show something: when it was sent, and when answered."""
+    """Returns the input during the fault that must have an effect: time of sending, and time of
+    the answer."""
     begin, end = said["fault_begin_ns"], said["fault_end_ns"]
     during = [event["ns"] for event in said["inputs"] if event["expects"] and begin <= event["ns"] <= end]
     by_letter = said["truth"].startswith("letters") and during
@@ -108,7 +111,7 @@ def answers(changes, said):
 
 
 def slowest(changes, said):
-    """That whose answer came latest."""
+    """Returns the input with the latest answer."""
     return max(answers(changes, said), key=lambda pair: pair[1] - pair[0], default=(said["act_ns"], None))
 
 
@@ -128,7 +131,8 @@ MODES = {
 
 
 def alternatives(changes, said, end_ns):
-    """Further input that suffered from the same, and what it began only later: any of it may be what a verdict is about."""
+    """Returns further input that the fault delayed, and its later effects: a verdict may be
+    about any of these."""
     if said["truth"].startswith(("slowest", "letters")):
         pairs = answers(changes, said)
     else:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Volumes of the session's own on loop devices, with a limit of the block layer: frozen, ejected, copied up, started from."""
+"""Private volumes of the session on loop devices, with a limit of the block layer: frozen,
+ejected, copied up, started from."""
 
 import os
 import pathlib
@@ -22,7 +23,8 @@ log(sys.argv[1])
 
 
 def limit(fault, what, value):
-    """A limit of the block layer for the device of a fault's mount, in the root group, while the fault lasts."""
+    """Sets a limit of the block layer for the device of a fault's mount, in the root group,
+    during the fault."""
     device, file = os.stat(fault.place).st_dev, BLKIO / f"blkio.throttle.{what}_device"
     set_to = lambda now: file.write_text(f"{os.major(device)}:{os.minor(device)} {now}")  # noqa: E731
     fault.undo.append(lambda: set_to(0))
@@ -52,7 +54,7 @@ class Volume(Fault):
 
 
 class Frozen(Volume):
-    """A backup freezes the volume and ends; a second run of it thaws the volume."""
+    """A backup freezes the volume and ends; its second run thaws the volume."""
 
     bounded = True
 
@@ -73,7 +75,7 @@ class Frozen(Volume):
 
 
 class Eject(Volume):
-    """A copy to a slow stick ends at once, and leaves its data to be written: `eject sync`."""
+    """A copy to a slow stick ends at once, with its data still to be written: `eject sync`."""
 
     TYPE, PARAMETERS = "ext2", {"command": "sync"}
 
@@ -95,7 +97,7 @@ class Eject(Volume):
 
 
 class Layered(Volume):
-    """A file of a lower layer is opened for writing, and is copied to the upper one first."""
+    """A file of a lower layer is opened for writing, and first copied to the upper one."""
 
     def ready(self):
         super().ready()
@@ -123,7 +125,7 @@ class Layered(Volume):
 
 
 class Packed(Volume):
-    """A program is started from a compressed image on a slow disk, as snaps are."""
+    """A program starts from a compressed image on a slow disk, like snaps."""
 
     OPTIONS = "loop,ro"
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What commands wait for: locks, peers, name servers, disks; held by a helper until it is told to let go."""
+"""Waits of commands: for locks, peers, name servers, disks, which a helper holds until it
+receives a line."""
 
 import time
 
@@ -8,7 +9,8 @@ from .fault import Fault
 
 JUST_BEFORE_NS = 20_000_000
 
-# A script takes what is wanted, and at a line on its standard input lets go of it and says when: see scripts.PRELUDE.
+# A script takes the resource; at a line on its standard input it releases it and reports the time:
+# see scripts.PRELUDE.
 SOURCES = {
     "flock": """
 file = open("lock", "w"); fcntl.flock(file, fcntl.LOCK_EX)
@@ -25,7 +27,7 @@ os.path.exists("fifo") or os.mkfifo("fifo")
 hold(); open("fifo", "w").write("answer\\n"); released()
 """,
     "tcp": "answer_late(listening(), ANSWER)",
-    # One request after the other, and it still computes for an earlier one.
+    # Requests in succession, while it still computes for an earlier one.
     "busy": """
 server = listening()
 print("ready")
@@ -108,7 +110,7 @@ released()
 """,
 }
 
-# A name on the bus of the session whose owner does not answer.
+# A name on the session bus with an owner that does not answer.
 SILENT = """
 import dbus.bus
 bus = dbus.bus.BusConnection(dbus.bus.BusConnection.TYPE_SESSION)
@@ -120,25 +122,26 @@ for what, name in (("portal", "org.freedesktop.portal.Desktop"), ("accessibility
 
 
 class Held(Fault):
-    """A command waits for what a helper holds: `held flock`."""
+    """A command waits for a resource that a helper holds: `held flock`."""
 
     PARAMETERS, AS_USER = {"what": ""}, True
 
     def script(self):
-        """The script's name, and what it does."""
+        """Returns the script's name and its text."""
         return f"hold-{self.what}", SOURCES[self.what]
 
     def settle(self):
         self.helper = scripts.start(self.session, "helper", *self.script(), as_user=self.AS_USER)
 
     def end(self):
-        """To let go may take a while itself, such as a commit; what waits may answer just before the helper has said so."""
+        """Releases the resource. That may take a while itself, such as a commit; the waiting
+        command may answer just before the helper has confirmed it."""
         at = processes.now_ns()
         return max(at, fault.tell(self.helper) - JUST_BEFORE_NS)
 
 
 class HeldStopped(Held):
-    """The same, and the helper is stopped meanwhile."""
+    """The same, with the helper stopped meanwhile."""
 
     def begin(self):
         stopping.signalled(self.session, "STOP", self.helper.pid)
@@ -152,7 +155,7 @@ class HeldStopped(Held):
 
 
 class Names(Held):
-    """Names are asked of a server on the loopback that answers late; the program sees a resolv.conf of its own."""
+    """A name server on the loopback answers late; the program sees a resolv.conf of its own."""
 
     PARAMETERS, what, AS_USER = {}, "dns", False
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Windows of a display: found by their class, with their place and the focus."""
+"""Windows of a display: found by their class, with their position and the focus."""
 
 import dataclasses
 import os
@@ -19,21 +19,22 @@ class Place:
     height: int
 
     def at(self, right, down):
-        """A point inside: shares of the width and the height, or pixels where they are 2 or more."""
+        """Returns a point inside: shares of the width and the height, or pixels if they are 2 or
+        more."""
         horizontal = self.x + (right if right >= 2 else right * self.width)
         vertical = self.y + (down if down >= 2 else down * self.height)
         return int(horizontal), int(vertical)
 
     def holds(self, other):
-        """Whether a changed region touches this one."""
+        """Returns True if a changed region touches this one."""
         x, y, width, height = other
         return x < self.x + self.width and self.x < x + width and y < self.y + self.height and self.y < y + height
 
 
 class Windows:
-    """One connection to the display, used while nothing is measured."""
+    """A connection to the display, used while nothing is measured."""
 
-    # Whether changes of the screen can be told by the place of a window.
+    # True if the position of a window locates its changes on the screen.
     located = True
 
     def __init__(self, name, authority):
@@ -46,7 +47,7 @@ class Windows:
         self.display.close()
 
     def managed(self):
-        """Top-level windows of clients that are managed, or at least mapped."""
+        """Returns top-level windows of clients that are managed, or at least mapped."""
         return [window for window in self.below(self.root, 4) if self.is_client(window)]
 
     def below(self, window, depth):
@@ -67,7 +68,7 @@ class Windows:
             return False
 
     def words(self, window):
-        """Class and title."""
+        """Returns class and title."""
         try:
             names = window.get_wm_class() or ("", "")
             title = window.get_property(Xatom.WM_NAME, X.AnyPropertyType, 0, 100)
@@ -77,7 +78,7 @@ class Windows:
             return ""
 
     def find(self, pattern):
-        """The last managed window whose class or title matches."""
+        """Returns the last managed window whose class or title matches."""
         matching = [window for window in self.managed() if re.search(pattern, self.words(window), re.IGNORECASE)]
         return matching[-1] if matching else None
 
@@ -90,7 +91,8 @@ class Windows:
         return Place(-at.x, -at.y, size.width, size.height)
 
     def frame(self, window):
-        """The place of the window with its decoration: of its ancestor below the root."""
+        """Returns the position of the window with its decoration, which is that of its ancestor
+        below the root."""
         while True:
             above = window.query_tree().parent
             if above == 0 or above.id == self.root.id:

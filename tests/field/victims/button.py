@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""A window with a text and two keys: F8 computes for two seconds, F9 asks the service on the port in a file."""
+"""Window with a text and two keys: F8 computes for two seconds, F9 queries the service on the
+port in a file."""
 
 import pathlib
 import socket

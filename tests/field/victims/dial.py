@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""A window of Qt 5 with a text and two buttons below it, also alt+l and alt+t: one locks the file `lock` by itself, for the other a thread does while
-the window's own thread waits for that."""
+"""Qt 5 window with a text and two buttons below it, also alt+l and alt+t. One locks the file
+`lock` itself; for the other a thread does, while the window's own thread waits for it."""
 
 import fcntl
 import pathlib

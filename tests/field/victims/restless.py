@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""A window of GTK 4 with a text, whose idle handler always has work: it never waits for an event. F8 computes for two seconds."""
+"""GTK 4 window with a text and an idle handler that always has work: it never waits for an
+event. F8 computes for two seconds."""
 
 import time
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The hot key, and the incidents that it leads to."""
+"""The hot key, and the incidents that it causes."""
 
-# Hot keys as QEMU names them, and the wait for the file that they lead to, in seconds.
+# Hot keys by QEMU's names, and the wait for the resulting file, in seconds.
 MARK_KEYS, FILE_MAX_S = ("ctrl", "alt", "minus"), 120
 
 
@@ -11,7 +11,7 @@ def incidents(machine):
 
 
 def new_incident(machine, before, seconds=FILE_MAX_S):
-    """The incident that is there now and was not before; None where there is none in time."""
+    """Returns the new incident; None on a timeout."""
     known = " ".join(sorted(before)) or "none"
     look = (
         "for file in /var/lib/tipme/incidents/*.tipme; do "

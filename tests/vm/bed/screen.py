@@ -1,34 +1,34 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What a person in front of the guest would see: keys go in, pixels change.
+"""View of a user in front of the guest: keys go in, pixels change.
 
-All times are CLOCK_MONOTONIC of the host, taken outside the guest, without anything that tipme says.
-"""
+All times are CLOCK_MONOTONIC of the host, taken outside the guest, without any report of tipme."""
 
 import dataclasses
 import pathlib
 import time
 
-# How long a key is held, and the pause between two looks at the screen.
+# Time for which a key is held, and the pause between checks of the screen.
 HELD_S, PAUSE_S = 0.03, 0.001
-# Longest wait for an answer on the screen, in seconds.
+# Maximum wait for an answer on the screen, in seconds.
 ANSWER_MAX_S = 20
-# The screen counts as quiet when it did not change for so long.
+# Time without a change after which the screen is quiet.
 QUIET_S = 0.4
 
 
 @dataclasses.dataclass(frozen=True)
 class Seen:
-    """One key and the change of pixels that followed."""
+    """One key and the following change of pixels."""
 
     pressed: float
-    # The last look that showed no change began then; None where the very first look shows it.
+    # Start of the last check without a change; None if the very first check shows it.
     unchanged: float
-    # The first look that showed it was over then.
+    # End of the first check with the change.
     changed: float
 
     @property
     def latency_ms(self):
-        """From the key to the end of the look that showed its effect: the change came at most `step_ms` before."""
+        """Time from the key to the end of the check that showed its effect: the change came at
+        most `step_ms` before."""
         return (self.changed - self.pressed) * 1000
 
     @property
@@ -37,7 +37,7 @@ class Seen:
 
 
 class Screen:
-    """Looks at the guest's screen."""
+    """Watches the guest's screen."""
 
     def __init__(self, machine):
         self.control, self.path = machine.control, pathlib.Path(machine.folder) / "screen.ppm"
@@ -47,7 +47,7 @@ class Screen:
         return self.path.read_bytes()
 
     def await_quiet(self, seconds=ANSWER_MAX_S):
-        """Until nothing changes any more; gives the picture."""
+        """Waits until nothing changes any more; returns the picture."""
         picture, since = self.look(), time.monotonic()
         deadline = since + seconds
         while time.monotonic() < deadline and time.monotonic() - since < QUIET_S:
@@ -58,10 +58,9 @@ class Screen:
         return picture
 
     def press(self, code, quiet=True):
-        """Presses a key and watches; None where the screen does not change.
-
-        With `quiet` the screen is first waited for to be still, or an older key's answer would count as this one's.
-        """
+        """Presses a key and watches; returns None if the screen does not change. With `quiet` it
+        first waits until the screen is still, since an older key's answer would count as this
+        one's."""
         before = self.await_quiet(2) if quiet else self.look()
         pressed = time.monotonic()
         self.control.key(code, True)
@@ -83,7 +82,7 @@ class Screen:
         return found
 
     def chord(self, *codes):
-        """Presses keys together, as a hot key; gives when the last went down."""
+        """Presses keys together, as a hot key; returns the time of the last press."""
         for code in codes:
             self.control.key(code, True)
             time.sleep(0.02)

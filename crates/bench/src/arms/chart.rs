@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Times over the level of a load in characters, as the paper's figure 2 has them: seconds on a logarithmic axis.
+//! Text chart of time over load level, like figure 2 of the paper: seconds on a logarithmic axis.
 
 use super::Arm;
 use super::figures::ArmRow;
@@ -8,13 +8,14 @@ use super::scale::KeyFigure;
 /// Rows of a decade, and columns of the whole width.
 const ROWS_PER_DECADE: i32 = 2;
 const COLUMNS: usize = 50;
-/// Decades, at most: what lies lower stands in the lowest row.
+/// Maximum number of decades; lower values are drawn in the lowest row.
 const DECADES_MAX: i32 = 6;
 const MS_PER_S: f64 = 1e3;
 
-/// A chart with a sign for each arm: `o` unmanaged and `x` managed, as in the paper; empty where there is no time.
+/// Draws a chart with a sign for each arm: `o` unmanaged and `x` managed, as in the paper. Empty if
+/// there are no times.
 ///
-/// Drawn is the figure that is told of `of`, such as the delay of keys.
+/// `of` names the quantity, such as the delay of keys.
 pub(super) fn chart(rows: &[ArmRow], key_figure: KeyFigure, of: &str) -> String {
     let points: Vec<(u32, char, f64)> = rows
         .iter()
@@ -56,7 +57,7 @@ fn sign(arm: Arm) -> char {
     }
 }
 
-/// Where two would stand in one place, a star does.
+/// Puts a sign in its column, or a star if the column is taken.
 fn put(line: &mut [char], column: usize, sign: char) {
     if let Some(place) = line.get_mut(column) {
         *place = if *place == ' ' || *place == sign { sign } else { '*' };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is kept of a comparison beside a load.
+//! Results of a comparison beside a load.
 
 use super::turns::{Block, TurnResults};
 use super::{Arm, ArmComparison, ArmTurn, is_steady};
@@ -133,7 +133,7 @@ pub struct ArmConditions {
 }
 
 impl ArmFigures {
-    /// Of times in nanoseconds, in any order.
+    /// Summarizes times in nanoseconds, in any order.
     pub fn of(times_ns: Vec<u64>, unanswered: usize) -> ArmFigures {
         let summary = Summary::new(times_ns);
         ArmFigures {
@@ -159,7 +159,7 @@ impl ArmRow {
         ArmRow { rates: cell.rates.clone(), run_queue_delay_ms, ..row }
     }
 
-    /// The least and the most that the load lost in a block.
+    /// Returns the smallest and the largest loss of throughput among the blocks.
     pub(super) fn lost_between(&self) -> Option<(f64, f64)> {
         let lost = || self.throughput_lost_by_block_percent.iter().copied();
         Some((lost().reduce(f64::min)?, lost().reduce(f64::max)?))
@@ -185,7 +185,7 @@ impl ArmRow {
 }
 
 impl<M> Compared<M> {
-    /// The figures of all turns; each block is a run of the document.
+    /// Collects the figures of all turns; each block is a run of the document.
     pub(crate) fn measured<T>(
         title: &'static str,
         comparison: &ArmComparison,
@@ -239,18 +239,18 @@ impl ArmConditions {
     }
 }
 
-/// Those that were asked for and cannot be measured here.
+/// Returns the requested arms that cannot be measured here.
 pub(super) fn lacking(comparison: &ArmComparison) -> Vec<Lacking> {
     let asked = comparison.against.iter();
     asked.filter_map(|arm| Some(Lacking { arm: *arm, because: arm.lacks()? })).collect()
 }
 
-/// Each block is a repeat.
+/// Returns the blocks of a turn as runs.
 fn runs<T>(cell: TurnResults<T>) -> impl Iterator<Item = Run> {
     cell.blocks.into_iter().map(move |block| run(cell.turn.name(), block))
 }
 
-/// From the begin of the first event to the end of the last one.
+/// Makes a run that lasts from the start of the first event to the end of the last one.
 pub(crate) fn run<T>(name: String, block: Block<T>) -> Run {
     let Events { starts_ns, latencies_ns, .. } = &block.events;
     let last = starts_ns.last().zip(latencies_ns.last()).map_or(0, |(start, time)| start + time);
@@ -259,7 +259,7 @@ pub(crate) fn run<T>(name: String, block: Block<T>) -> Run {
     Run { name, duration_ns, interactive_ns: Some(duration_ns), lost: 0, classes: vec![block.events] }
 }
 
-/// Fills in what of the load's work is missing beside the same load unmanaged.
+/// Fills in the throughput lost relative to the same load unmanaged.
 pub(super) fn fill_lost(rows: &mut [ArmRow]) {
     let unmanaged: Vec<ArmRow> = rows.iter().filter(|row| row.arm == Arm::Unmanaged).cloned().collect();
     for row in rows.iter_mut().filter(|row| row.arm != Arm::Unmanaged) {
@@ -283,7 +283,7 @@ impl LostParts {
     }
 }
 
-/// What is missing of one rate in another.
+/// Returns the loss from one rate to another, in percent.
 fn lost_percent((before, now): (f64, f64)) -> Option<f64> {
     (before > 0.0).then(|| 100.0 * (1.0 - now / before))
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The manager, started as a user starts it, for what this process and its children are.
+//! The manager, started as a user starts it, for this process and its children.
 
 use crate::estimate::DurationEstimate;
 use crate::interrupt::InterruptFlag;
@@ -15,33 +15,33 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// How long it may take to begin, and to put everything back.
+/// Maximum time for the start of the manager, and for restoring everything.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 const STOP_TIMEOUT: Duration = Duration::from_secs(30);
-/// Between two looks at whether to go on waiting.
+/// Interval between checks while waiting.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
-/// Lines of its output that wait to be looked at, at most; what comes beyond them is read and dropped.
+/// Maximum number of unread output lines; further lines are read and dropped.
 const LINES_MAX: usize = 1_024;
-/// What the line begins with by which it says that it manages; others may come before it.
+/// Beginning of the line that reports that the manager is active; other lines may precede it.
 const READY: &str = "managing ";
 
-/// How the manager is started.
+/// Program and options of the manager.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ManagerProgram {
     /// The `tipme` executable.
     pub program: PathBuf,
-    /// `--strength`, where it is not the manager's own choice.
+    /// Value of `--strength`, unless left to the manager.
     pub strength: Option<String>,
-    /// `--backend`, likewise.
+    /// Value of `--backend`, unless left to the manager.
     pub backend: Option<String>,
-    /// `--cgroup`, likewise.
+    /// Value of `--cgroup`, unless left to the manager.
     pub cgroup: Option<PathBuf>,
-    /// `--recorder`: the folder of the one that tells of the focus under Wayland.
+    /// Value of `--recorder`: folder of the recorder that reports the focus under Wayland.
     pub recorder: Option<PathBuf>,
 }
 
 impl ManagerProgram {
-    /// With the manager's own choices.
+    /// Leaves all options to the manager.
     pub fn new(program: PathBuf) -> ManagerProgram {
         ManagerProgram { program, strength: None, backend: None, cgroup: None, recorder: None }
     }
@@ -58,7 +58,7 @@ impl ManagerProgram {
         command
     }
 
-    /// What is not left to the manager.
+    /// Returns the options that are not left to the manager.
     fn options(&self) -> impl Iterator<Item = (&'static str, &OsStr)> {
         let words = [("--strength", &self.strength), ("--backend", &self.backend)];
         let words = words.into_iter().filter_map(|(option, value)| Some((option, OsStr::new(value.as_deref()?))));
@@ -67,18 +67,18 @@ impl ManagerProgram {
     }
 }
 
-/// A manager that runs. It restores everything when it is stopped or dropped.
+/// A running manager. It restores everything when it is stopped or dropped.
 pub struct BenchManager {
     process: ProcessGroup,
     _state: TempDir,
 }
 
 impl BenchManager {
-    /// Its start and its end.
+    /// Time for its start and its end.
     pub(crate) const ESTIMATE: DurationEstimate =
         DurationEstimate::new(Duration::from_secs(2), START_TIMEOUT.saturating_add(STOP_TIMEOUT));
 
-    /// Starts it, and waits until it manages.
+    /// Starts the manager, and waits until it is active.
     pub fn start(
         program: &ManagerProgram,
         screen: &dyn TerminalScreen,
@@ -95,7 +95,7 @@ impl BenchManager {
         self.process.pid()
     }
 
-    /// Lets it put everything back; fails where it did not.
+    /// Stops the manager; fails if it did not restore everything.
     pub fn stop(mut self) -> Result<()> {
         self.process.expect_alive()?;
         self.process.signal(Signal::TERM);
@@ -107,19 +107,20 @@ impl BenchManager {
 }
 
 impl Drop for BenchManager {
-    /// It has time to put everything back before it is killed and its folder removed; who was stopped has ended.
+    /// Gives the manager time to restore everything before it is killed and its folder removed.
+    /// After `stop` it has already ended.
     fn drop(&mut self) {
         self.process.signal(Signal::TERM);
         let _ = self.process.wait(STOP_TIMEOUT);
     }
 }
 
-/// Reads to the end, so that it never waits for a reader.
+/// Reads the output to its end, so that the manager never blocks on a full pipe.
 fn follow(source: impl Read + Send + 'static) -> Receiver<String> {
     let (sender, lines) = sync_channel(LINES_MAX);
     std::thread::spawn(move || {
         for line in BufReader::new(source).lines().map_while(Result::ok) {
-            // Nobody looks at lines once it has begun.
+            // Nobody reads lines once the manager is active.
             let _ = sender.try_send(line);
         }
     });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Options that the benchmarks beside a load have in common.
+//! Options shared by the benchmarks that run beside a load.
 
 use super::{Arm, ArmComparison, ManagerProgram};
 use crate::choice::{ResultFiles, one_of};
@@ -62,7 +62,7 @@ pub struct ManagerOptions {
 }
 
 impl BesideOptions {
-    /// What is compared, with a load of this kind where none is named.
+    /// Returns the comparison to run; the load is of the `usual` kind unless the options name one.
     pub(crate) fn comparison(&self, programs: Programs, usual: LoadKind) -> ArmComparison {
         let kind = self.kind.unwrap_or(usual);
         ArmComparison {
@@ -80,7 +80,6 @@ impl BesideOptions {
         }
     }
 
-    /// What the display is to be like.
     pub(crate) fn session(&self) -> SessionOptions {
         SessionOptions { units: self.units, ..SessionOptions::default() }
     }

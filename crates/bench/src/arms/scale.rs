@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! In which figure, and in which unit, turns are compared.
+//! Figure and unit by which turns are compared.
 
 use super::figures::{ArmFigures, ArmRow};
 
-/// The one figure by which turns are compared and drawn.
+/// The figure by which turns are compared and drawn.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct KeyFigure {
-    /// `p95`, or `median` where a turn has too few values for that.
+    /// `p95`, or `median` if any turn has too few values for it.
     pub name: &'static str,
     pub of: fn(&ArmFigures) -> Option<f64>,
 }
 
 impl KeyFigure {
-    /// The same for all turns.
+    /// Chooses the same figure for all turns.
     pub(crate) fn of(rows: &[ArmRow], scale: ArmScale) -> KeyFigure {
         let many = scale == ArmScale::Latency && rows.iter().all(|row| row.figures.p95_ms.is_some());
         match many {
@@ -22,12 +22,12 @@ impl KeyFigure {
     }
 }
 
-/// What the times of a table are.
+/// Scale of the times in a table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum ArmScale {
-    /// Milliseconds, many of them: percentiles.
+    /// Milliseconds, with enough values for percentiles.
     Latency,
-    /// Seconds, few of them: the median and the longest.
+    /// Seconds, with few values: the median and the maximum.
     Elapsed,
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A comparison beside a load, for people: a table with a row for each turn, what the manager changes, and the paper's
-//! figure 2 in characters and as a plot.
+//! Text output of a comparison beside a load: a table with a row for each turn, the effect of the
+//! manager, and figure 2 of the paper as a text chart and as a plot.
 
 use super::chart::chart;
 use super::figures::{ArmRow, Compared, LostParts};
@@ -11,20 +11,20 @@ use tipme_measure::Document;
 use tipme_report::conditions;
 use tipme_report::plot::{Figure, LevelCurve, levels};
 
-/// What is said of a kind of measurement.
+/// Words for one kind of measurement.
 pub(crate) struct ArmTerms {
-    /// What stands above the first column.
+    /// Heading of the first column.
     pub of: &'static str,
-    /// What the times are, as in "p95 of the delay".
+    /// Meaning of the times, as in "p95 of the delay".
     pub times_of: &'static str,
     pub scale: ArmScale,
-    /// What the paper found, a line each.
+    /// Results of the paper, a line each.
     pub paper: &'static [&'static str],
-    /// The time at which the plot has its line, and only where the paper's scale is ours.
+    /// Reference line of the plot, if the paper's scale is the same as ours.
     pub line_ms: Option<f64>,
 }
 
-/// With which bounds, the table, the paper's figures, and under which conditions.
+/// Returns the bounds, the table, the results of the paper, and the conditions.
 pub(crate) fn text<M>(document: &Document<Compared<M>>, terms: &ArmTerms, bounds: &[String]) -> String {
     let rows = &document.details.arms;
     let indented = |lines: &[String]| lines.iter().map(|line| format!("  {line}\n")).collect::<String>();
@@ -41,7 +41,7 @@ pub(crate) fn text<M>(document: &Document<Compared<M>>, terms: &ArmTerms, bounds
     out + &format!("{}\n", conditions(&document.machine))
 }
 
-/// A curve of each arm over the level of the load.
+/// Draws a curve of each arm over the level of the load.
 pub(crate) fn plots<M>(document: &Document<Compared<M>>, terms: &ArmTerms, bounds: &[String]) -> Vec<(String, String)> {
     let footer = [notes(&document.details, bounds), vec![conditions(&document.machine)]].concat().join("; ");
     let figure = Figure { title: document.details.title, footer: &footer, ..Figure::default() };
@@ -52,7 +52,7 @@ pub(crate) fn plots<M>(document: &Document<Compared<M>>, terms: &ArmTerms, bound
     vec![(format!("{}.svg", document.kind), plot)]
 }
 
-/// Under which conditions, and what is missing.
+/// Returns the conditions and the arms that are missing.
 fn notes<M>(figures: &Compared<M>, bounds: &[String]) -> Vec<String> {
     let place = (figures.load > 0).then(|| figures.conditions.place.clone());
     let lacking = figures.not_available.iter();
@@ -61,7 +61,7 @@ fn notes<M>(figures: &Compared<M>, bounds: &[String]) -> Vec<String> {
     bounds.iter().cloned().chain(place).chain(lacking).chain(steadiness).collect()
 }
 
-/// How many turns there are and what is missing, for the line before the begin.
+/// Returns the number of turns and the missing arms, for the line before the start.
 pub(crate) fn turns_words(comparison: &ArmComparison) -> String {
     let lacking = comparison.against.iter().filter_map(|arm| Some((name(arm), arm.lacks()?)));
     let missing = lacking.map(|(arm, because)| format!("; {arm}: not available, because {because}"));
@@ -69,7 +69,7 @@ pub(crate) fn turns_words(comparison: &ArmComparison) -> String {
     format!("{} blocks of {turns} turns{}", comparison.blocks, missing.collect::<String>())
 }
 
-/// What the load was.
+/// Describes the load.
 pub(crate) fn load_words<M>(figures: &Compared<M>) -> String {
     let conditions = &figures.conditions;
     if figures.load == 0 {
@@ -85,7 +85,7 @@ pub(crate) fn load_words<M>(figures: &Compared<M>) -> String {
     )
 }
 
-/// One for each arm; each has a point where its figure is told.
+/// Returns a curve for each arm, with a point for each turn that has the figure.
 fn curves(rows: &[ArmRow], key_figure: KeyFigure) -> Vec<LevelCurve> {
     let mut curves: Vec<LevelCurve> = Vec::new();
     for row in rows {
@@ -99,7 +99,7 @@ fn curves(rows: &[ArmRow], key_figure: KeyFigure) -> Vec<LevelCurve> {
     curves
 }
 
-/// A table with a row for each turn.
+/// Returns a table with a row for each turn.
 fn arms(rows: &[ArmRow], scale: ArmScale, of: &str) -> String {
     let unit = scale.unit();
     let head = format!(
@@ -135,12 +135,13 @@ fn line(row: &ArmRow, scale: ArmScale) -> String {
     )
 }
 
-/// The turn without a load and without a manager.
+/// Returns the turn without a load and without a manager.
 fn calm(rows: &[ArmRow]) -> Option<&ArmRow> {
     rows.iter().find(|row| row.level == 0 && row.arm == Arm::Unmanaged)
 }
 
-/// A line for each turn beside a load: how its p95, or its median where times are few, compares with unloaded.
+/// Returns a line for each turn beside a load that compares its p95, or its median if times are
+/// few, with the unloaded turn.
 fn against_unloaded(rows: &[ArmRow], scale: ArmScale) -> String {
     let Some(calm) = calm(rows) else { return String::new() };
     let key_figure = KeyFigure::of(rows, scale);
@@ -153,7 +154,8 @@ fn against_unloaded(rows: &[ArmRow], scale: ArmScale) -> String {
     lines.collect()
 }
 
-/// A line for each turn beside a load: how long what answers waited for a CPU, where that was watched.
+/// Returns a line for each turn beside a load with the run-queue delay of the answering threads,
+/// where measured.
 fn waited(rows: &[ArmRow]) -> String {
     let calm = calm(rows).and_then(|row| row.run_queue_delay_ms);
     let unloaded = calm.map_or_else(String::new, |ms| format!(" (unloaded {ms:.2} ms)"));
@@ -162,7 +164,8 @@ fn waited(rows: &[ArmRow]) -> String {
     told.map(|(turn, ms)| format!("  {turn}: {ms:.2} ms waiting for a CPU each time{unloaded}\n")).collect()
 }
 
-/// A line for each turn that took throughput from the load or gave it some, with how far its blocks lie apart.
+/// Returns a line for each turn that changed the throughput of the load, with the spread of its
+/// blocks.
 fn lost(rows: &[ArmRow]) -> String {
     let lines = rows.iter().filter_map(|row| {
         let (lost, (least, most)) = (row.throughput_lost_percent?, row.lost_between()?);
@@ -176,7 +179,7 @@ fn lost(rows: &[ArmRow]) -> String {
     lines.collect()
 }
 
-/// What a loss is made of.
+/// Splits a loss into less CPU time and slower work.
 fn lost_words(parts: LostParts) -> String {
     let LostParts { cpu_time_percent, slower_percent, .. } = parts;
     let manager =
@@ -187,7 +190,7 @@ fn lost_words(parts: LostParts) -> String {
     )
 }
 
-/// A line for each turn whose load was watched: whether all of its processes got on.
+/// Returns a line for each turn with a watched load: the progress of its processes.
 fn progress(rows: &[ArmRow]) -> String {
     let watched = rows.iter().filter_map(|row| Some((&row.turn, row.window_rounds_min?)));
     let lines = watched.map(|(turn, rounds)| {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! All turns of all blocks, one after the other.
+//! Runs all turns of all blocks in sequence.
 
 use super::{ArmComparison, ArmTurn, SETTLING};
 use crate::driver::{Around, BackgroundJob, BenchStage};
@@ -8,22 +8,22 @@ use anyhow::{Context, Result};
 use std::time::Duration;
 use tipme_measure::Events;
 
-/// What was measured in one turn: the events, and what only this kind of measurement has.
+/// Measurement of one turn: its events, and the results specific to the benchmark.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(crate) struct Block<T> {
     pub events: Events,
-    /// How long what answers waited for a CPU meanwhile; `None` where that was not watched.
+    /// Run-queue delay of the answering threads during the turn; `None` if not measured.
     pub waited: Option<Duration>,
     pub more: T,
 }
 
-/// What the turns of one kind gave, in the order of the blocks.
+/// Results of all blocks of one turn, in order.
 pub(crate) struct TurnResults<T> {
     pub turn: ArmTurn,
     pub blocks: Vec<Block<T>>,
-    /// What the load did in all of them; `None` without a load.
+    /// Work of the load in all blocks; `None` without a load.
     pub load: Option<Achieved>,
-    /// Rounds of the load a second in each block; empty without a load.
+    /// Rounds of the load per second in each block; empty without a load.
     pub rates: Vec<f64>,
 }
 
@@ -39,7 +39,7 @@ impl<T> TurnResults<T> {
     }
 }
 
-/// What a job did in two turns.
+/// Adds up the work of a job in two turns.
 pub(crate) fn together(before: Option<Achieved>, more: Option<Achieved>) -> Option<Achieved> {
     match (before, more) {
         (Some(before), Some(more)) => Some(before.and(more)),
@@ -47,7 +47,7 @@ pub(crate) fn together(before: Option<Achieved>, more: Option<Achieved>) -> Opti
     }
 }
 
-/// Every turn of every block; each measures for `time` at most.
+/// Runs every turn of every block; each measures for `time` at most.
 pub(crate) fn all_turns<T>(
     comparison: &ArmComparison,
     stage: &mut dyn BenchStage,
@@ -55,7 +55,7 @@ pub(crate) fn all_turns<T>(
     measure: &mut dyn FnMut(&mut dyn BenchStage) -> Result<Block<T>>,
 ) -> Result<Vec<TurnResults<T>>> {
     let mut cells: Vec<TurnResults<T>> = Vec::new();
-    // It runs beside every arm, so that arms differ by the manager alone.
+    // Runs beside every arm, so that arms differ by the manager alone.
     if comparison.managed {
         stage.record_focus()?;
     }
@@ -77,7 +77,7 @@ pub(crate) fn all_turns<T>(
     Ok(cells)
 }
 
-/// What a turn gave, and what its job did meanwhile.
+/// Runs one turn; returns its results and the work of its job.
 pub(crate) fn one_turn<T>(
     stage: &mut dyn BenchStage,
     around: &Around<'_>,

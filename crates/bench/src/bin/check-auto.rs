@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A scripted working session beside a recorder that marks by itself: what it marks, misses, and costs.
+//! Scripted working session beside a recorder in automatic mode: its marks, misses and cost.
 //!
-//! A terminal and three editors in turn, on a private display, are typed at, with capitals, keys that draw nothing, and
-//! pauses, and the pointer is moved over them; at last over a terminal that shows where it is. Hitches of several kinds begin
-//! at random times meanwhile, each by a program of another name. Exit codes: 0 all bars are met, 1 one is missed, 2 it could
-//! not be measured.
+//! The check types at a terminal and three editors in turn, on a private display, with capitals,
+//! keys that draw nothing, and pauses, and moves the pointer over them. At last it moves the
+//! pointer over a terminal that displays its position. Meanwhile hitches of several kinds begin at
+//! random times, each caused by a program of a different name. Exit codes: 0 all bars are met, 1
+//! one is missed, 2 it could not be measured.
 
 use anyhow::{Context, Result, bail};
 use fastrand::Rng;
@@ -29,13 +30,15 @@ use tipme_measure::MeasuredMachine;
 
 const USAGE: &str = "check-auto [--minutes M] [--keys N] [--hitches N] [--seed N] [--tipme FILE] [--json FILE]";
 
-/// Programs that make the hitches; each is a link to the shell, so that each is another culprit.
+/// Programs that cause the hitches; each is a link to the shell, so that each is a different
+/// culprit.
 const NAMES: [&str; 12] = [
     "warden", "sluice", "mortar", "quarry", "beacon", "cinder", "harbor", "jigsaw", "lumber", "magnet", "nickel",
     "oyster",
 ];
 
-/// What is typed at, each for an equal part of the session: Xt, GTK 3, Qt 5, GTK 4; and what only the pointer is moved over.
+/// Programs to type at, each for an equal part of the session: Xt, GTK 3, Qt 5, GTK 4. Over the
+/// last one only the pointer moves.
 const PROGRAMS: [&[&str]; 5] = [
     &["xterm", "-geometry", "100x30+20+20", "-e", "bash", "--norc", "--noprofile", "-i"],
     &["mousepad"],
@@ -44,18 +47,19 @@ const PROGRAMS: [&[&str]; 5] = [
     &["xterm", "-geometry", "100x30+20+20", "-e", "sh", "-c", "stty -icanon; printf '\\033[?1003h'; exec cat"],
 ];
 
-/// From one move of the pointer to the next, and how many they are between two bursts, and around a hitch.
+/// Interval between pointer movements; then their numbers between two bursts and around a hitch.
 const MOVE: Duration = Duration::from_millis(8);
 const MOVES: u32 = 40;
 const MOVES_AROUND: u32 = 250;
 
-/// Nobody waits for a program that starts to follow the pointer.
+/// Time for a new program to start following the pointer; nobody waits for it.
 const SETTLES: Duration = Duration::from_secs(15);
 
-/// A mark belongs to a hitch that began so long before at most: it waits for quiet, and for the look before.
+/// Maximum time from the beginning of a hitch to its mark: the recorder waits for quiet and for the
+/// check before.
 const MARK_WITHIN: Duration = Duration::from_secs(35);
 
-/// After the session, for a mark that is being made.
+/// Time after the session for a mark in progress.
 const TAIL: Duration = Duration::from_secs(8);
 
 /// Bars.
@@ -74,16 +78,16 @@ struct StallPlan {
     json: Option<PathBuf>,
 }
 
-/// What stands still.
+/// Target of a stall.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 enum StallKind {
     StopsProgram,
-    /// The shell in a terminal, else the program itself.
+    /// Stops the shell in a terminal, else the program itself.
     StopsShell,
     StopsServer,
     TakesCpu,
-    /// The program, which nobody types at.
+    /// Stops the program under the pointer, at which nobody types.
     StopsHovered,
 }
 
@@ -97,13 +101,13 @@ struct Hitch {
     millis: u64,
 }
 
-/// A line of the recorder, and when it came.
+/// A line of the recorder, with its arrival time.
 struct RecorderLine {
     at: Instant,
     text: String,
 }
 
-/// What came of the session, as `--json` writes it.
+/// Result of the session, as `--json` writes it.
 #[derive(Serialize)]
 struct AutoOutcome {
     kind: &'static str,
@@ -111,13 +115,13 @@ struct AutoOutcome {
     keys: usize,
     wall_s: f64,
     hitches: Vec<JudgedHitch>,
-    /// Marks that name nobody who made a hitch.
+    /// Marks that name a culprit that caused no hitch.
     false_marks: Vec<FalseMark>,
     not_recorded: Vec<String>,
     cpu: RecorderCpu,
-    /// What the recorder counted.
+    /// Counters of the recorder.
     counts: AutoCounts,
-    /// What the CPU time went for, and what was missed or named falsely, in words.
+    /// Distribution of the CPU time, with missed and false marks, for output.
     notes: String,
 }
 
@@ -127,7 +131,7 @@ struct JudgedHitch {
     ms: u64,
     kind: StallKind,
     culprit: &'static str,
-    /// From its begin to the mark that names the culprit; `None` where there is none.
+    /// Time from the beginning to the mark that names the culprit; `None` if there is none.
     marked_after_s: Option<f64>,
     marked: String,
 }
@@ -138,7 +142,7 @@ struct FalseMark {
     line: String,
 }
 
-/// In percent of one CPU.
+/// CPU use of the recorder, in percent of one CPU.
 #[derive(Clone, Copy, Serialize)]
 struct RecorderCpu {
     own_percent: f64,
@@ -155,7 +159,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// The arguments; what is not given follows from the minutes.
+/// Parses the arguments; values that are not given follow from the minutes.
 fn plan() -> Result<StallPlan> {
     let mut values = std::collections::HashMap::new();
     let mut words = std::env::args().skip(1);
@@ -245,7 +249,7 @@ fn start_recorder(plan: &StallPlan, session: &PrivateSession) -> Result<(Process
     Ok((recorder, lines))
 }
 
-/// One hitch in each of equal parts of the session, after some typing to learn from.
+/// Places one hitch in each of equal parts of the session, after some typing for the baseline.
 fn hitches(plan: &StallPlan, random: &mut Rng) -> Vec<Hitch> {
     let begin = Instant::now();
     let millis = (plan.minutes * 60_000.0) as u64;
@@ -265,18 +269,19 @@ fn hitches(plan: &StallPlan, random: &mut Rng) -> Vec<Hitch> {
     NAMES.iter().take(plan.hitches).enumerate().map(hitch).collect()
 }
 
-/// For how long each program is there.
+/// Returns the time for which each program is open.
 fn part(plan: &StallPlan) -> Duration {
     Duration::from_secs_f64(plan.minutes * 60.0) / PROGRAMS.len() as u32
 }
 
-/// From when on the last program is there.
+/// Returns the time from which the last program is open.
 fn hovered_from(plan: &StallPlan) -> Duration {
     part(plan) * (PROGRAMS.len() as u32 - 1)
 }
 
-/// Types in bursts with pauses, at one program after the other, the pointer moving before each; where a hitch is due, it
-/// begins in the middle of a burst. Over the last program the pointer moves alone. How many keys were pressed.
+/// Types in bursts with pauses at one program after the other, and moves the pointer before each
+/// burst. A due hitch begins in the middle of a burst. Over the last program only the pointer
+/// moves. Returns the number of keys pressed.
 fn work(
     plan: &StallPlan,
     session: &mut PrivateSession,
@@ -317,14 +322,14 @@ fn work(
     Ok(typed)
 }
 
-/// Opens a program in the place of the one before.
+/// Opens a program in place of the previous one.
 fn open(session: &mut PrivateSession, words: &[&str]) -> Result<()> {
     let mut command = Command::new(words[0]);
     session.prepare(command.args(&words[1..]).stdin(Stdio::null()).stderr(Stdio::null()));
     session.open_program(words[0], command)
 }
 
-/// Lines for a shell, without end: some capitals, some keys that draw nothing.
+/// Returns endless lines for a shell, with some capitals and some keys that draw nothing.
 fn text(seed: u64) -> impl Iterator<Item = char> {
     let mut random = Rng::with_seed(seed ^ 0x5eed);
     let line = "echo The quick Brown fox jumps over the Lazy dog\n";
@@ -341,7 +346,7 @@ fn type_keys(typist: &mut Typist, text: &mut impl Iterator<Item = char>, count: 
     Ok(count)
 }
 
-/// Moves the pointer to and fro over where windows are.
+/// Moves the pointer to and fro over the windows.
 fn move_pointer(typist: &mut Typist, moves: u32) -> Result<()> {
     for step in 0..moves {
         let place = (step * 7 % 800) as i16;
@@ -351,7 +356,7 @@ fn move_pointer(typist: &mut Typist, moves: u32) -> Result<()> {
     Ok(())
 }
 
-/// Starts what makes the hitch; it ends by itself, and at the latest with the value.
+/// Starts the cause of the hitch; it ends by itself, or when the value is dropped.
 fn inject(session: &PrivateSession, hitch: &Hitch) -> Result<ProcessGroup> {
     let site = Site { folder: session.folder().to_owned(), x11: None, launcher: WorkerLauncher(Vec::new()) };
     let program_pid = session.terminal_pid().context("no program is open")?;
@@ -368,13 +373,13 @@ fn inject(session: &PrivateSession, hitch: &Hitch) -> Result<ProcessGroup> {
     stop_for(&site, hitch.name, pid, &seconds)
 }
 
-/// CPU time of a process, and of its children that have ended, in seconds.
+/// Returns the CPU times of a process and of its reaped children, in seconds.
 fn cpu_seconds(pid: u32) -> Result<(f64, f64)> {
     let (own, children) = cpu_times(pid).with_context(|| format!("no process {pid}"))?;
     Ok((own.as_secs_f64(), children.as_secs_f64()))
 }
 
-/// What the recorder counted.
+/// Queries the counters of the recorder.
 fn counts(folder: &Path) -> Result<AutoCounts> {
     match Client::new(folder).call(&RecorderRequest::Status)? {
         RecorderResponse::Status(status) => status.auto.context("the recorder does not mark by itself"),
@@ -382,7 +387,7 @@ fn counts(folder: &Path) -> Result<AutoCounts> {
     }
 }
 
-/// Each hitch with its mark, and the marks that are left.
+/// Pairs each hitch with its mark; returns the other marks as false ones.
 fn judged(hitches: &[Hitch], lines: &[RecorderLine], begin: Instant) -> (Vec<JudgedHitch>, Vec<FalseMark>) {
     let mut marks: Vec<&RecorderLine> = lines.iter().filter(|line| line.text.starts_with("marked ")).collect();
     let judged = hitches.iter().map(|hitch| judge(hitch, &mut marks, begin)).collect();
@@ -390,8 +395,8 @@ fn judged(hitches: &[Hitch], lines: &[RecorderLine], begin: Instant) -> (Vec<Jud
     (judged, marks.iter().map(|line| FalseMark { at_s: seconds(line.at), line: line.text.clone() }).collect())
 }
 
-/// Takes the hitch's mark out of those that are left. One that names something else is a false one, whatever else this
-/// machine had to do.
+/// Removes the mark of the hitch from `marks`. A mark that names something else is false, even if
+/// the machine was busy otherwise.
 fn judge(hitch: &Hitch, marks: &mut Vec<&RecorderLine>, begin: Instant) -> JudgedHitch {
     let belongs = |line: &RecorderLine| line.at > hitch.at && line.at.duration_since(hitch.at) <= MARK_WITHIN;
     let found = marks.iter().position(|line| belongs(line) && line.text.contains(hitch.name));
@@ -407,7 +412,7 @@ fn judge(hitch: &Hitch, marks: &mut Vec<&RecorderLine>, begin: Instant) -> Judge
     }
 }
 
-/// What the CPU time went for, and what was missed or named falsely.
+/// Describes the distribution of the CPU time, with missed and false marks.
 fn notes(cpu: RecorderCpu, counts: &AutoCounts, hitches: &[JudgedHitch], false_marks: &[FalseMark]) -> String {
     let cost = format!(
         "{:.3} % of a CPU the recorder itself, {:.3} % its children, which judge what it suspects: {} looks",
@@ -421,7 +426,7 @@ fn notes(cpu: RecorderCpu, counts: &AutoCounts, hitches: &[JudgedHitch], false_m
 }
 
 impl AutoOutcome {
-    /// Prints the table and the bars; whether all are met.
+    /// Prints the table and the bars; returns `true` if all bars are met.
     fn print(&self) -> Result<bool> {
         for JudgedHitch { at_s, ms, kind, culprit, marked, .. } in &self.hitches {
             let kind = format!("{kind:?}");

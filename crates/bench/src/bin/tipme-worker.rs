@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The worker programs by themselves, for tests of this crate.
+//! Worker programs as an executable of their own, for the tests of this crate.
 
 fn main() -> anyhow::Result<()> {
     let words: Vec<std::ffi::OsString> = std::env::args_os().skip(1).collect();

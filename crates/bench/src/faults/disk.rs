@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Faults by a disk, which is one of their own: see [`crate::disk`].
+//! Faults of a private disk; see [`crate::disk`].
 
 use super::scenario::{ECHO, InjectedFault, Scenario, Site};
 use crate::disk::{Format, PrivateDisk};
@@ -8,27 +8,27 @@ use crate::process::ProcessGroup;
 use anyhow::{Context, Result};
 use std::fs::File;
 
-/// How long a disk's queue is kept full, in milliseconds.
+/// Time for which a disk's queue is kept full, in milliseconds.
 const WRITING_MS: &str = "6000";
 
-/// Keeps the queue of a disk full, by a process of this name.
+/// Keeps the queue of a disk full with a process of this name.
 fn fill_queue(site: &Site, disk: &PrivateDisk, name: &str) -> Result<ProcessGroup> {
     let words = ["writers".into(), disk.inside("").into_os_string(), WRITING_MS.into()];
     Ok(site.worker(name, &disk.prefix(), &words)?.process)
 }
 
-/// Removes files from the page cache, and keeps their disk's queue full.
+/// Evicts files from the page cache, and keeps the queue of their disk full.
 fn read_slowly(site: &Site, disk: &PrivateDisk, files: &[&str]) -> Result<InjectedFault> {
     files.iter().try_for_each(|file| disk.evict(file))?;
     let job = fill_queue(site, disk, "nightly-backup")?;
     Ok(InjectedFault::job("nightly-backup: 128 direct writers", job))
 }
 
-/// Bytes of the file that is searched: from the page cache that takes some milliseconds.
+/// Size of the file that is searched, in bytes; a search in the page cache takes some milliseconds.
 const DOCUMENT_BYTES: usize = 16 << 20;
-/// Name of the file that is read.
+/// Name of the file that is searched.
 const DOCUMENT: &str = "document";
-/// Adds each key to a word, and shows how often the file 1 has that word.
+/// Adds each key to a word, and shows the number of its occurrences in the file `$1`.
 const SEARCH: &str = r#"
     [ ${#word} -lt 30 ] || word=
     word+=$key
@@ -48,7 +48,7 @@ pub(super) fn full_queue(site: &Site) -> Result<Scenario> {
 const FILTERS: [&str; 3] = ["spell", "format", "count"];
 const RUN: &str = r#"for filter in spell format count; do "$1/$filter" --norc --noprofile -c :; done"#;
 
-/// Copies of a shell have to be read from a disk whose queue a job keeps full.
+/// Copies of a shell are paged in from a disk whose queue a job keeps full.
 pub(super) fn page_in(site: &Site) -> Result<Scenario> {
     let disk = PrivateDisk::make(&site.folder, Format::Plain)?;
     for path in FILTERS.map(|filter| disk.outside(filter)) {
@@ -60,10 +60,10 @@ pub(super) fn page_in(site: &Site) -> Result<Scenario> {
     Ok(script.injecting(move |_| read_slowly(&site, &disk, &FILTERS)))
 }
 
-/// Saves each key at the end of the file 1, as safely as a database does.
+/// Appends each key to the file `$1`, with an fsync for each write, like a database.
 const SAVE: &str = r#"for n in 1 2 3 4 5 6 7 8; do echo "$key" >>"$1"; sync "$1"; done"#;
 
-/// The program puts a few bytes on a disk that a job keeps busy.
+/// The program fsyncs a few bytes to a disk that a job keeps busy.
 pub(super) fn fsync(site: &Site) -> Result<Scenario> {
     let disk = PrivateDisk::make(&site.folder, Format::Journal)?;
     let each = format!("{SAVE}\n{ECHO}");

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Checks that a diagnosis names what was injected.
+//! Checks that a diagnosis names the injected fault.
 
 use serde_json::Value;
 
-/// Findings that a complaint lists.
+/// Number of findings that a complaint lists.
 const FINDINGS_TOLD: usize = 3;
 const BUSY: &str = "where that is another program on this machine, try again when it has ended";
 
-/// Value of a diagnosis.
+/// Verdict on a diagnosis.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct JudgedFault {
     pub(crate) hit: bool,
@@ -18,13 +18,13 @@ pub(crate) struct JudgedFault {
 }
 
 impl JudgedFault {
-    /// There is no diagnosis, or none that can be read.
+    /// A miss because there is no readable diagnosis.
     pub(crate) fn miss(why: &str) -> JudgedFault {
         JudgedFault { hit: false, why: why.to_owned(), attributed_ms: 0.0 }
     }
 }
 
-/// Holds the findings against the kinds expected, and against the culprits: processes and other names.
+/// Compares the findings with the expected kinds and culprits: processes and other names.
 pub(crate) fn judge(kinds: &[&str], pids: &[u32], names: &[String], verdict: &Value) -> JudgedFault {
     let Some(findings) = verdict["findings"].as_array() else {
         return JudgedFault::miss("the diagnosis has no list of findings");
@@ -43,7 +43,7 @@ pub(crate) fn judge(kinds: &[&str], pids: &[u32], names: &[String], verdict: &Va
     JudgedFault { hit, why, attributed_ms }
 }
 
-/// The culprit is one of the processes, or has one of the names.
+/// Returns `true` if the culprit is one of the processes or has one of the names.
 fn blames(culprit: &Value, pids: &[u32], names: &[String]) -> bool {
     let pid = culprit["pid"].as_u64();
     let text = |field: &str| culprit[field].as_str().unwrap_or_default();
@@ -69,7 +69,7 @@ fn describe(finding: &Value) -> String {
     format!("{} by {}", finding["kind"].as_str().unwrap_or("a finding without a kind"), name_of(&finding["culprit"]))
 }
 
-/// A culprit for users.
+/// Returns the name of a culprit for output.
 pub(crate) fn name_of(culprit: &Value) -> String {
     if let Some(pid) = culprit["pid"].as_u64() {
         let job = culprit["job"].as_str().map_or(String::new(), |job| format!(" in {job}"));

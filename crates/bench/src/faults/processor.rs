@@ -10,23 +10,24 @@ use anyhow::{Context, Result};
 use std::fs::File;
 use std::process::Command;
 
-/// Prints the next page of the file 8 for each key. A terminal that has a page to draw uses up its
-/// time slices, and then waits for all others; for a mere echo the kernel lets it run soon.
+/// Script that prints the next page of the file `$8` for each key. A terminal that has a page to
+/// draw uses up its time slices, and then waits for all others; for a mere echo the kernel would
+/// run it soon.
 const PAGE: &str = r#"
     mapfile -n 40 -u 8
     printf '\e[H'
     printf '%s' "${MAPFILE[@]}""#;
-/// Processes at a time: each wait for all of them takes hundreds of milliseconds.
+/// Number of concurrent processes: each wait for all of them takes hundreds of milliseconds.
 const PARALLEL: &str = "260";
-/// Processes in all, which bounds the job to about half a minute of one CPU.
+/// Total number of processes, which bounds the job to about half a minute of one CPU.
 const TOTAL: usize = 300;
 /// Bytes that each process compresses: a tenth of a second of CPU time, so that they pile up even
-/// where a busy machine starts few in a second.
+/// if a busy machine starts few in a second.
 const INPUT_BYTES: usize = 1 << 20;
-/// Bytes of the file that is read: more pages than are typed for.
+/// Size of the file in bytes: more pages than keys are typed.
 const DOCUMENT_BYTES: usize = 1 << 20;
 
-/// `xargs` keeps many `gzip` at work on the terminal's CPU.
+/// `xargs` keeps many `gzip` processes busy on the terminal's CPU.
 ///
 /// The parent may use any CPU, so that its children do not keep it from starting new ones.
 pub(super) fn storm(site: &Site) -> Result<Scenario> {
@@ -44,7 +45,7 @@ pub(super) fn storm(site: &Site) -> Result<Scenario> {
     }))
 }
 
-/// Microseconds of CPU time in each tenth of a second.
+/// CPU time in each tenth of a second, in microseconds.
 const QUOTA_US: u64 = 5_000;
 /// Counts for some tens of milliseconds.
 const COUNT: &str = "for ((i = 0; i < 30000; i++)); do :; done";
@@ -59,13 +60,13 @@ pub(super) fn quota(_: &Site) -> Result<Scenario> {
     }))
 }
 
-/// Computes for as many milliseconds as the file 1 says.
+/// Script that computes for the milliseconds in the file `$1`.
 const COMPUTE: &str = r#"
     read -r ms <"$1"
     end=$((${EPOCHREALTIME/./} + ms * 1000))
     while ((${EPOCHREALTIME/./} < end)); do :; done"#;
 
-/// A document that has become so large that the program takes long for it.
+/// The program takes long for a document that has become large.
 pub(super) fn computation(site: &Site) -> Result<Scenario> {
     let size = site.write("size", "1\n")?;
     let each = format!("{COMPUTE}\n{ECHO}");

@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 use tipme_desktop::DisplayTarget;
 
-/// Longest time until a job is in place.
+/// Maximum time until a job is in place.
 pub(super) const START_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Prints the key that was read; the terminal does not echo by itself.
@@ -45,7 +45,8 @@ impl Site {
         worker::start(name, command, None, START_TIMEOUT)
     }
 
-    /// Starts a shell script under a name of its own, which says `ready` once its effect has begun.
+    /// Starts a shell script under a name of its own; the script reports `ready` once its effect
+    /// has begun.
     pub fn script(&self, name: &str, prefix: &[OsString], script: &str, arguments: &[&Path]) -> Result<ProcessGroup> {
         let alias = self.folder.join(name);
         if !alias.exists() {
@@ -70,7 +71,7 @@ pub(super) fn start(name: &str, mut command: Command) -> Result<ProcessGroup> {
 
 type Inject = Box<dyn FnMut(u32) -> Result<InjectedFault>>;
 
-/// A prepared fault. Dropping it takes everything back.
+/// A prepared fault. Dropping it undoes everything.
 pub struct Scenario {
     /// Words before the terminal's command.
     pub prefix: Vec<OsString>,
@@ -82,7 +83,7 @@ pub struct Scenario {
 }
 
 impl Scenario {
-    /// A shell script that carries out `each` for every key, which it finds in `key`.
+    /// Returns a shell script that runs `each` for every key, with the key in `$key`.
     pub(super) fn on_key(name: &str, before: &str, each: &str, arguments: &[&Path]) -> Scenario {
         let script = format!("stty -echo\n{before}\nwhile IFS= read -rsn1 key; do\n{each}\ndone");
         let words = ["bash", "--norc", "--noprofile", "-c", &script, name].map(OsString::from);
@@ -100,12 +101,12 @@ impl Scenario {
         Scenario { keys, ..self }
     }
 
-    /// Sets what begins the fault, given the process of the terminal.
+    /// Sets the function that begins the fault, given the process of the terminal.
     pub(super) fn injecting(self, inject: impl FnMut(u32) -> Result<InjectedFault> + 'static) -> Scenario {
         Scenario { inject: Some(Box::new(inject)), ..self }
     }
 
-    /// Begins the fault; `None` where there is none.
+    /// Begins the fault; returns `None` if there is none.
     pub fn inject(&mut self, terminal: u32) -> Result<Option<InjectedFault>> {
         self.inject.as_mut().map(|inject| inject(terminal)).transpose()
     }
@@ -131,12 +132,12 @@ pub struct InjectedFault {
     job: Option<ProcessGroup>,
     _beside: Option<ProcessGroup>,
     pids: BTreeSet<u32>,
-    /// A process whose descendants are culprits.
+    /// Culprits are the descendants of this process.
     parent: Option<u32>,
 }
 
 impl InjectedFault {
-    /// A job that is to blame.
+    /// Blames a job.
     pub(super) fn job(what: &str, job: ProcessGroup) -> InjectedFault {
         let pids = BTreeSet::from([job.pid()]);
         InjectedFault { what: what.to_owned(), job: Some(job), pids, ..InjectedFault::default() }
@@ -147,32 +148,33 @@ impl InjectedFault {
         InjectedFault { what: what.to_owned(), ..InjectedFault::default() }
     }
 
-    /// Something of this name is to blame.
+    /// Blames something of this name.
     pub(super) fn named(self, name: &str) -> InjectedFault {
         InjectedFault { names: vec![name.to_owned()], ..self }
     }
 
-    /// These processes are to blame.
+    /// Blames these processes.
     pub(crate) fn by(self, pids: &[u32]) -> InjectedFault {
         InjectedFault { pids: pids.iter().copied().collect(), ..self }
     }
 
-    /// The processes that this one starts are to blame.
+    /// Blames the processes that `parent` starts.
     pub(super) fn by_children_of(self, parent: u32) -> InjectedFault {
         InjectedFault { parent: Some(parent), ..self }
     }
 
-    /// Another job, which is not to blame.
+    /// Adds another job, which is not to blame.
     pub(super) fn beside(self, job: ProcessGroup) -> InjectedFault {
         InjectedFault { _beside: Some(job), ..self }
     }
 
-    /// Process that the job began with.
+    /// First process of the job.
     pub fn root(&self) -> Option<u32> {
         self.job.as_ref().map(ProcessGroup::pid)
     }
 
-    /// Notes the processes of the job. Call it several times a second: shorter lives are missed.
+    /// Records the processes of the job. Must be called several times a second: processes with
+    /// shorter lives are missed.
     pub(crate) fn observe(&mut self) {
         self.pids.extend(self.job.as_ref().map(ProcessGroup::members).unwrap_or_default());
         self.pids.extend(self.parent.map(family).unwrap_or_default().into_iter().skip(1));

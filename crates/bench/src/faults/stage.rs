@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A fault on a display: a program on a terminal that is typed at, calmly and then during the fault.
+//! A fault on a display: a user types at a program on a terminal, calmly and then during the fault.
 
 use super::scenario::{InjectedFault, Scenario, Site};
 use super::{Fault, JudgedFault, judge};
@@ -21,11 +21,11 @@ use tipme_desktop::hotkeys::{Bindings, HotKeyAction};
 use tipme_desktop::inject::{Pace, Typist};
 use tipme_record::Nanos;
 
-/// A terminal that has drawn nothing for this long has worked everything off.
+/// Time without drawing after which a terminal has processed all its input.
 const QUIET: Duration = Duration::from_millis(400);
-/// Longest time to work off what was typed during the fault.
+/// Maximum time to process the keys typed during the fault.
 const SETTLE: Nanos = Nanos::from_secs(10);
-/// The same where the display does not report what it shows.
+/// The same if the display does not report drawings.
 const UNSEEN: Duration = Duration::from_secs(4);
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
@@ -45,15 +45,15 @@ pub(crate) struct FaultStage<'a> {
 #[derive(Default)]
 pub(crate) struct StageOutcome {
     pub(crate) injection: Option<InjectedFault>,
-    /// From each key before the fault to the next drawing, in milliseconds; until the end where
-    /// none came. `None` where the display does not report drawings.
+    /// Time from each key before the fault to the next drawing, in milliseconds; to the end if
+    /// there was none. `None` if the display does not report drawings.
     pub(crate) calm_ms: Option<Vec<f64>>,
-    /// The same from the beginning of the fault on.
+    /// The same since the beginning of the fault.
     pub(crate) later_ms: Option<Vec<f64>>,
     pub(crate) keys: usize,
 }
 
-/// Starts a display that suits a fault, or connects to one that runs.
+/// Starts a display that suits a fault, or connects to a running one.
 pub(crate) fn open_screen(place: &Place, fault: &Fault) -> Result<Box<dyn TerminalScreen>> {
     let options = fault.options();
     Ok(match place {
@@ -72,7 +72,7 @@ impl<'a> FaultStage<'a> {
     ) -> Result<FaultStage<'a>> {
         let folder = tempfile::Builder::new().prefix("fault-").tempdir_in(screen.folder());
         let folder = folder.context("cannot make a folder")?;
-        // Programs on the terminal may be another user's.
+        // Programs on the terminal may run as another user.
         std::fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).context("cannot open the folder")?;
         let site = Site { folder: folder.path().to_owned(), x11: screen.x11(), launcher: launcher.clone() };
         let scenario = fault.prepare(&site)?;
@@ -86,14 +86,14 @@ impl<'a> FaultStage<'a> {
     fn open(&mut self) -> Result<()> {
         let scenario = self.scenario.as_ref().context("there is no fault")?;
         self.screen.open_terminal(&mut self.typist, &scenario.prefix, &scenario.program)?;
-        // The thread that watches is ahead of the fault as well.
+        // The watching thread inherits the raised priority.
         let _priority = Priority::raised();
         self.seen = self.screen.watch()?.map(|watch| DrawingWatch::watch(watch, QUIET)).transpose()?;
         Ok(())
     }
 
-    /// Types at a human pace before the fault, which shows what is usual, for as long as `goes_on`
-    /// allows, given the number of keys and the time so far.
+    /// Types at a human pace before the fault, to learn the usual latency. `goes_on` gets the
+    /// number of keys and the elapsed time, and ends the typing by returning `false`.
     pub(crate) fn type_calmly(
         &mut self,
         interrupt: &InterruptFlag,
@@ -103,7 +103,7 @@ impl<'a> FaultStage<'a> {
         self.settle(self.calm.last().copied().unwrap_or_default(), interrupt)
     }
 
-    /// Begins the fault; returns its job for users.
+    /// Begins the fault; returns its job for output.
     pub(crate) fn inject(&mut self) -> Result<Option<String>> {
         let terminal = self.screen.terminal_pid().context("no terminal is open")?;
         let scenario = self.scenario.as_mut().context("there is no fault")?;
@@ -114,7 +114,7 @@ impl<'a> FaultStage<'a> {
         }))
     }
 
-    /// Types on during the fault, and waits until the terminal has answered.
+    /// Keeps typing during the fault, and waits until the terminal has answered.
     pub(crate) fn suffer(
         &mut self,
         interrupt: &InterruptFlag,
@@ -124,7 +124,7 @@ impl<'a> FaultStage<'a> {
         self.settle(self.later.last().copied().unwrap_or_default(), interrupt)
     }
 
-    /// Waits until a key is answered and the terminal is quiet, or long enough.
+    /// Waits until a key is answered and the terminal is quiet, or for a maximum time.
     fn settle(&mut self, last: Nanos, interrupt: &InterruptFlag) -> Result<()> {
         let begun = clock::now();
         let Some(seen) = &self.seen else { return interrupt.sleep(UNSEEN) };
@@ -155,7 +155,7 @@ impl<'a> FaultStage<'a> {
         Ok(presses)
     }
 
-    /// Presses the hot key that marks.
+    /// Presses the hot key for a mark.
     pub(crate) fn press_mark(&mut self) -> Result<()> {
         let Bindings(bindings) = Bindings::default();
         let mark = bindings.iter().find(|(action, _)| *action == HotKeyAction::Mark).context("no key marks")?;
@@ -175,7 +175,7 @@ impl<'a> FaultStage<'a> {
 }
 
 impl Drop for FaultStage<'_> {
-    /// Everything goes before what it stands on: a disk and a control group are free of programs then.
+    /// Drops each part before those that it uses: disk and control group must be free of programs.
     fn drop(&mut self) {
         self.injection = None;
         self.screen.close_terminal();
@@ -184,12 +184,12 @@ impl Drop for FaultStage<'_> {
 }
 
 impl StageOutcome {
-    /// Holds a diagnosis against the fault.
+    /// Compares a diagnosis with the fault.
     pub(crate) fn judge(&self, fault: &Fault, verdict: &Value) -> JudgedFault {
         judge(fault.kinds, &self.pids(), self.names(), verdict)
     }
 
-    /// Culprits among the processes, the job's root first.
+    /// Culprits that are processes, the job's root first.
     pub(crate) fn pids(&self) -> Vec<u32> {
         self.injection.as_ref().map(InjectedFault::pids).unwrap_or_default()
     }
@@ -200,12 +200,12 @@ impl StageOutcome {
     }
 }
 
-/// Longest of some waits.
+/// Returns the longest of some waits.
 pub(crate) fn slowest(waits_ms: &[f64]) -> f64 {
     waits_ms.iter().copied().fold(0.0, f64::max)
 }
 
-/// From each key to the next drawing; until the end where none came.
+/// Returns the time from each key to the next drawing; to the end if there was none.
 fn waits_ms(presses: &[Nanos], drawn: &[Nanos], end: Nanos) -> Vec<f64> {
     let waits = presses.iter().zip(latencies(presses, drawn));
     waits.map(|(press, latency)| latency.unwrap_or(end.since(*press)).millis()).collect()

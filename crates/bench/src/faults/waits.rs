@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Faults that make the program wait for others: a lock, a service, a server, a child, a stop, a grab.
+//! Faults in which the program waits for something: a lock, a service, a server, a child, a stop, a
+//! grab.
 
 use super::scenario::{ECHO, InjectedFault, START_TIMEOUT, Scenario, Site, shell};
 use crate::process::ProcessGroup;
@@ -9,9 +10,9 @@ use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 
-/// How long something takes during a fault.
+/// Duration of an operation during a fault, in seconds.
 const DELAY: &str = "0.8\n";
-/// File in which a fault says how long something takes now, in seconds.
+/// File with the current duration of the operation, in seconds.
 const DIAL: &str = "delay";
 const NO_DELAY: &str = "0\n";
 
@@ -31,12 +32,12 @@ pub(super) fn lock(site: &Site) -> Result<Scenario> {
     }))
 }
 
-/// Calls a method of a service that the bus 1 has to start.
+/// Script that calls a method of a service, which the bus at `$1` has to start.
 const CALL: &str = r#"
     DBUS_SESSION_BUS_ADDRESS=unix:path=$1 dbus-send --print-reply --dest=io.tipme.Dictionary \
         / io.tipme.Dictionary.LookUp >&- 2>&-"#;
 
-/// A message bus of its own starts a service, which fails, after a time.
+/// A private message bus starts a service, which fails after a time.
 pub(super) fn bus(site: &Site) -> Result<Scenario> {
     let (delay, socket) = (site.write(DIAL, NO_DELAY)?, site.folder.join("bus"));
     let service = site.write("dictionary", format!("#!/bin/sh\nsleep $(cat {})\nexit 1\n", delay.display()))?;
@@ -48,7 +49,7 @@ pub(super) fn bus(site: &Site) -> Result<Scenario> {
     let mut command = Command::new("dbus-daemon");
     command.args(["--session", "--nofork", "--nopidfile", "--print-address=1", "--address"]);
     command.arg(format!("unix:path={}", socket.display())).env("XDG_DATA_HOME", &site.folder);
-    // The bus also writes to its error output what it may not do and can do without.
+    // The bus also reports harmless missing permissions on its error output.
     command.stdin(Stdio::null()).stderr(Stdio::null());
     let bus = worker::start_saying("unix:", "the message bus", command, None, START_TIMEOUT)?;
     let script = Scenario::on_key("editor", "", &format!("{CALL}\n{ECHO}"), &[&socket]);
@@ -59,16 +60,18 @@ pub(super) fn bus(site: &Site) -> Result<Scenario> {
     }))
 }
 
-/// Address of the server, reserved for documentation.
+/// Server address from the range reserved for documentation.
 const ADDRESS: &str = "192.0.2.2";
-/// Makes that address one of this machine's in a network name space, where packets for it are lost otherwise.
+/// Script that assigns that address to a new network name space, which drops packets for it
+/// otherwise.
 const JOIN: &str = r#"
     ip link set lo up
     ip address add 192.0.2.1/32 dev lo
     ip address add 192.0.2.2/32 dev lo
     ip route add 192.0.2.0/24 dev lo src 192.0.2.1
     exec "$0" "$@""#;
-/// Takes the address away for a time: what connects meanwhile tries again after a second.
+/// Script that removes the address for a time: a client that connects meanwhile retries after a
+/// second.
 const OUTAGE: &str = r#"
     ip address del 192.0.2.2/32 dev lo
     echo ready
@@ -92,7 +95,7 @@ pub(super) fn network(site: &Site) -> Result<Scenario> {
     }))
 }
 
-/// The program runs a command for each key, which takes as long as the file 1 says.
+/// The program runs a command for each key, which takes the seconds in the file `$1`.
 pub(super) fn child(site: &Site) -> Result<Scenario> {
     let delay = site.write(DIAL, NO_DELAY)?;
     let script = Scenario::on_key("shell", "", &format!("sleep \"$(<\"$1\")\"\n{ECHO}"), &[&delay]);
@@ -103,10 +106,10 @@ pub(super) fn child(site: &Site) -> Result<Scenario> {
     }))
 }
 
-/// Stops the process 1 for so many seconds as 2 says; it goes on in any case.
+/// Script that stops the process `$1` for `$2` seconds, and continues it in any case.
 const STOP: &str = r#"trap 'kill -CONT "$1"' EXIT TERM; kill -STOP "$1"; echo ready; sleep "$2""#;
 
-/// Starts a job of this name that stops a process for a time in seconds.
+/// Starts a job of this name that stops a process for `seconds`.
 pub fn stop_for(site: &Site, name: &str, pid: u32, seconds: &str) -> Result<ProcessGroup> {
     site.script(name, &[], STOP, &[pid.to_string().as_ref(), seconds.as_ref()])
 }
@@ -120,7 +123,7 @@ pub(super) fn stopped(site: &Site) -> Result<Scenario> {
     }))
 }
 
-/// Another client keeps the X server for itself.
+/// Another client grabs the X server.
 pub(super) fn grab(site: &Site) -> Result<Scenario> {
     let site = site.clone();
     Ok(shell().injecting(move |_| {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The manager beside the benchmark of forks: what is measured works for the window in focus.
+//! The manager beside the fork benchmark: the measuring process belongs to the focused window.
 
 use crate::arms::{BenchManager, ManagerProgram};
 use crate::estimate::DurationEstimate;
@@ -8,22 +8,23 @@ use crate::session::{PrivateSession, SessionOptions};
 use anyhow::{Context, Result};
 use std::ffi::OsString;
 
-/// What the terminal runs: nothing that takes the CPU.
+/// Program of the terminal; it uses no CPU time.
 const PROGRAM: [&str; 2] = ["sleep", "infinity"];
 
-/// A private display whose terminal names a process in its set, and the manager for it. Fields are dropped in their order.
+/// A private display whose terminal declares the process part of its set, with a manager. Fields
+/// are dropped in order.
 pub(super) struct Favour {
     manager: BenchManager,
     _session: PrivateSession,
 }
 
 impl Favour {
-    /// Its start and its end.
+    /// Time for its start and its end.
     pub(super) fn estimate() -> DurationEstimate {
         PrivateSession::ESTIMATE + BenchManager::ESTIMATE
     }
 
-    /// Returns when the manager manages.
+    /// Returns once the manager is active.
     pub(super) fn start(program: &ManagerProgram, pid: u32, interrupt: &InterruptFlag) -> Result<Favour> {
         let mut session = PrivateSession::start(SessionOptions::default())?;
         session.open_terminal(&[], &PROGRAM.map(OsString::from))?;
@@ -32,7 +33,7 @@ impl Favour {
         Ok(Favour { manager, _session: session })
     }
 
-    /// Has everything put back.
+    /// Restores everything.
     pub(super) fn stop(self) -> Result<()> {
         self.manager.stop()
     }

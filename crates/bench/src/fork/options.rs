@@ -78,7 +78,7 @@ pub enum ForkLoad {
     Realtime,
 }
 
-/// What is measured at a time.
+/// A load, with or without the manager.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct ForkArm {
     pub load: ForkLoad,
@@ -86,27 +86,28 @@ pub(super) struct ForkArm {
 }
 
 impl ForkArm {
-    /// As in tables and results.
+    /// Name in tables and results.
     pub(super) fn name(self) -> String {
         name(&self.load) + if self.managed { ", managed" } else { "" }
     }
 }
 
 impl ForkLoad {
-    /// Whether it takes a right that only root has.
+    /// Returns `true` if the load needs root.
     pub(super) fn takes_root(self) -> bool {
         matches!(self, ForkLoad::Container | ForkLoad::Nice | ForkLoad::Realtime)
     }
 }
 
 impl Fork {
-    /// The loads, one after the other. The calm comes first, to hold the others against.
+    /// Returns the loads in order. The calm comes first, as the baseline for the others.
     pub(super) fn loads(&self) -> Vec<ForkLoad> {
         let others = self.load.iter().filter(|load| **load != ForkLoad::None);
         std::iter::once(ForkLoad::None).chain(others.copied()).collect()
     }
 
-    /// Each load, with the manager where it is wanted, and as root where it takes that.
+    /// Returns each load, also with the manager if requested; loads that need root only with
+    /// `root`.
     pub(super) fn arms(&self, root: bool) -> Vec<ForkArm> {
         let loads = self.loads().into_iter().filter(|load| root || !load.takes_root());
         loads.flat_map(|load| self.arms_of(load)).collect()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The processes of the benchmark of forks: one that works a little now and then, and the loads beside it.
+//! Processes of the fork benchmark: one that works a little now and then, and the loads beside it.
 
 use super::options::ForkLoad;
 use crate::cpu_work::{cpu_time, spin};
@@ -12,26 +12,27 @@ use fastrand::Rng;
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, wait, waitpid};
 use std::time::{Duration, Instant};
 
-/// What the measuring process does in each interval.
+/// CPU time of the measuring process in each interval.
 pub(super) const WORK: Duration = Duration::from_millis(10);
 pub(super) const SLEEP: Duration = Duration::from_millis(50);
-/// Rounds of arithmetic that are tried for their speed.
+/// Rounds of arithmetic that measure the speed of the CPU.
 const TRIED_ROUNDS: u64 = 200_000;
 const TRIES: usize = 10;
-/// Parts of the work between two looks at the clock of CPU time.
+/// Parts of the work, with a check of the CPU clock after each.
 const PARTS: u32 = 100;
-/// Children of a storm that live at a time, as with `make -j4`, and of a wide one.
+/// Number of concurrent children of a storm, as with `make -j4`, and of a wide one.
 const STORM_WIDTH: usize = 4;
 const WIDE: usize = 16;
-/// The nice value of the load that is favoured.
+/// Nice value of the favoured load.
 const FAVOURED: i32 = -10;
-/// The lowest real-time priority is above all that have none.
+/// Lowest real-time priority, which is above all other policies.
 const REALTIME_PRIORITY: i32 = 1;
-/// CPU time of a child of a storm in milliseconds: from here, and so many more by chance.
+/// CPU time of a child of a storm, in milliseconds: the minimum, and the range of the random part.
 const STORM_LEAST_MS: u64 = 5;
 const STORM_MORE_MS: u64 = 60;
 
-/// `fork-timer STAMPS COUNT MS`: sleeps for 50 ms, computes for 10 ms of CPU time, and stamps.
+/// `fork-timer STAMPS COUNT MS`: sleeps for 50 ms, computes for 10 ms of CPU time, and records a
+/// time stamp.
 pub(crate) fn timer(words: &[&str]) -> Result<()> {
     let rounds = calibrated(WORK / PARTS);
     let stamps = ProcessStamps::begin(words, 0)?;
@@ -45,8 +46,8 @@ pub(crate) fn timer(words: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// `fork-load LOAD MS SECONDS`: a load with a child every so many milliseconds, where it has any; each process ends
-/// after so many seconds of CPU time at the latest.
+/// `fork-load LOAD MS SECONDS`: a load that forks a child every MS milliseconds, if it has
+/// children. Each process ends after SECONDS of CPU time at the latest.
 pub(crate) fn load(words: &[&str]) -> Result<()> {
     let every = Duration::from_millis(word(words, 1)?.parse().context("no number of milliseconds")?);
     let life = word(words, 2)?.parse().context("no number of seconds")?;
@@ -84,7 +85,7 @@ fn realtime() -> Result<()> {
     Ok(())
 }
 
-/// Processes that compute for ever.
+/// Forks processes that compute for ever.
 fn hogs(count: usize, life: u64) -> Result<()> {
     for _ in 0..count {
         fork(life, "hog", compute_for_ever)?;
@@ -94,7 +95,7 @@ fn hogs(count: usize, life: u64) -> Result<()> {
     Ok(())
 }
 
-/// A child that computes for ever, and after a while another one, before whose fork it is ended.
+/// Forks a child that computes for ever; after each interval kills it and forks the next one.
 fn one_after_the_other(every: Duration, life: u64) -> Result<()> {
     let mut child = fork(life, "newborn", compute_for_ever)?;
     say_ready("")?;
@@ -110,7 +111,8 @@ fn end(child: Pid) {
     let _ = waitpid(Some(child), WaitOptions::empty());
 }
 
-/// As in a build: some children at a time, each of which computes for a little while, after it has done what `first` does.
+/// Keeps some children at a time, as in a build. Each calls `first`, then computes for a short
+/// time.
 fn storm(width: usize, life: u64, first: fn() -> Result<()>) -> Result<()> {
     let mut random = Rng::with_seed(1);
     let mut fork = || {
@@ -140,7 +142,7 @@ fn compute_for_ever() -> Result<()> {
     }
 }
 
-/// How many rounds take so long on this CPU; at least one.
+/// Returns the rounds that take `time` on this CPU; at least one.
 fn calibrated(time: Duration) -> u64 {
     let tries = (0..TRIES).map(|_| {
         let begun = Instant::now();

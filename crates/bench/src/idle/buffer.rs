@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Memory for what is seen, all of it there before the measuring begins: a page fault would be a gap.
+//! Buffers for observations, fully allocated before the measurement: a page fault would be a gap.
 
 use std::ffi::c_void;
 
-/// Long gaps that are kept beyond the room for all.
+/// Number of long gaps that are kept once the buffer is full.
 const LONGEST: usize = 64;
 
-/// Values up to a number fixed at the begin; more are counted as lost.
+/// A buffer of fixed capacity; values beyond it are counted as lost.
 pub(super) struct Buffer<T> {
     items: Vec<T>,
     lost: u64,
@@ -14,18 +14,19 @@ pub(super) struct Buffer<T> {
 }
 
 impl<T: Copy> Buffer<T> {
-    /// Touches the memory for `capacity` values, and locks it where the user's limit allows that.
+    /// Touches the memory for `capacity` values, and locks it if the user's limit allows that.
     pub(super) fn new(capacity: usize, blank: T) -> Buffer<T> {
         let mut items = Vec::with_capacity(capacity);
         items.resize(capacity, blank);
         let (start, length) = (items.as_mut_ptr().cast::<c_void>(), capacity * size_of::<T>());
-        // SAFETY: the range is the vector's own memory, which does not move: it never grows. Locking changes no byte.
+        // SAFETY: the range is the vector's own memory, which does not move: it never grows.
+        // Locking changes no byte.
         let locked = unsafe { rustix::mm::mlock(start, length) }.is_ok();
         items.clear();
         Buffer { items, lost: 0, locked }
     }
 
-    /// Keeps a value; false where there is no room.
+    /// Stores a value; returns `false` if the buffer is full.
     #[inline(always)]
     pub(super) fn push(&mut self, value: T) -> bool {
         if self.items.len() < self.items.capacity() {
@@ -49,7 +50,7 @@ impl<T: Copy> Buffer<T> {
     }
 }
 
-/// The longest of the gaps that had no room in a buffer: start and length of each, in ticks.
+/// The longest gaps that had no room in a buffer: start and length of each, in ticks.
 pub(super) struct LongGaps {
     kept: [(u64, u64); LONGEST],
     shortest: usize,
@@ -60,7 +61,8 @@ impl LongGaps {
         LongGaps { kept: [(0, 0); LONGEST], shortest: 0 }
     }
 
-    /// Keeps a gap in place of the shortest one where it is longer. The length of the one that goes.
+    /// Replaces the shortest gap if the new one is longer. Returns the length of the gap that is
+    /// dropped.
     pub(super) fn exchange(&mut self, gap: (u64, u64)) -> u64 {
         if gap.1 <= self.kept[self.shortest].1 {
             return gap.1;
@@ -70,7 +72,7 @@ impl LongGaps {
         gone.1
     }
 
-    /// In the order of time.
+    /// Gaps in order of time.
     pub(super) fn gaps(&self) -> Vec<(u64, u64)> {
         let mut gaps: Vec<(u64, u64)> = self.kept.iter().copied().filter(|gap| gap.1 > 0).collect();
         gaps.sort_unstable();
@@ -82,7 +84,8 @@ impl<T> Drop for Buffer<T> {
     fn drop(&mut self) {
         if self.locked {
             let length = self.items.capacity() * size_of::<T>();
-            // SAFETY: the same range as was locked. The pages may hold other values too, which stay as they are.
+            // SAFETY: the same range as was locked. The pages may hold other values too, which stay
+            // as they are.
             let _ = unsafe { rustix::mm::munlock(self.items.as_mut_ptr().cast::<c_void>(), length) };
         }
     }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The loop of the paper that started it (Endo, Wang, Chen and Seltzer 1996, section 2.3): a fixed number of turns that
-//! take a millisecond while nothing else happens. What a record takes longer is stolen.
+//! Idle loop of Endo, Wang, Chen and Seltzer (1996, section 2.3): a fixed number of iterations that
+//! take a millisecond on an idle CPU. Any excess of a record is stolen time.
 //!
-//! It needs no counter that can be read quickly. But a CPU that changes its clock, or shares its units with another,
-//! changes the loop's length too: the loop is timed again at the end, and the difference told.
+//! The loop needs no counter that is fast to read. A CPU that changes its clock, or shares its
+//! units with another one, changes the loop's length too: the loop is timed again at the end, and
+//! the difference is reported.
 
 use super::counter::Counter;
 use super::options::IdleOptions;
@@ -14,13 +15,14 @@ use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tipme_measure::idle::{ClassicLoop, Gap, Observed};
 
-/// Turns of which the median counts.
+/// Number of turns whose median counts.
 const TURNS: usize = 51;
 
-/// A loop is made longer until it takes this part of a record; from that its length is extrapolated.
+/// A loop is lengthened until it takes 1/20 of a record; its final length is extrapolated from
+/// that.
 const PART: u64 = 20;
 
-/// More iterations are not believed.
+/// Limit of plausible iterations.
 const ITERATIONS_MAX: u64 = 1 << 40;
 
 #[inline(never)]
@@ -30,7 +32,7 @@ fn turn(iterations: u64) {
     }
 }
 
-/// The median length of a turn, in ticks: at most every fourth turn meets a timer tick.
+/// Returns the median length of a turn in ticks; at most every fourth turn meets a timer tick.
 fn median_turn(counter: Counter, iterations: u64, turns: usize) -> u64 {
     let mut lengths: Vec<u64> = (0..turns).map(|_| timed(counter, iterations)).collect();
     lengths.sort_unstable();
@@ -43,7 +45,7 @@ fn timed(counter: Counter, iterations: u64) -> u64 {
     counter.read().saturating_sub(before)
 }
 
-/// The loop that takes a record's time as closely as it can be told.
+/// Returns the loop whose length is closest to that of a record.
 pub(super) fn calibrate(counter: Counter, record: u64) -> Loop {
     let mut iterations = 1_000;
     while iterations < ITERATIONS_MAX && median_turn(counter, iterations, 5) < record / PART {
@@ -56,7 +58,7 @@ pub(super) fn calibrate(counter: Counter, record: u64) -> Loop {
     Loop { iterations, ticks: median_turn(counter, iterations, TURNS) }
 }
 
-/// Turns until the end, each a record.
+/// Runs until the end; each turn is a record.
 pub(super) fn watch(iterations: u64, begin: u64, plan: &LoopPlan, stop: &AtomicBool, notes: &mut LoopNotes) -> u64 {
     let end = begin.saturating_add(plan.duration);
     loop {
@@ -69,7 +71,7 @@ pub(super) fn watch(iterations: u64, begin: u64, plan: &LoopPlan, stop: &AtomicB
     }
 }
 
-/// Times the loops again, at normal priority, and makes gaps of the records.
+/// Times the loops again at normal priority, and derives gaps from the records.
 pub(super) fn settle(observed: Vec<Observed>, options: &IdleOptions) -> Result<Vec<Observed>> {
     if !options.classic {
         return Ok(observed);
@@ -87,7 +89,7 @@ fn settle_one(mut observed: Observed) -> Result<Observed> {
     Ok(observed)
 }
 
-/// The length of a turn on a CPU, in nanoseconds.
+/// Returns the length of a turn on a CPU, in nanoseconds.
 fn time_at(cpu: usize, iterations: u64) -> Result<u64> {
     stay_on(cpu)?;
     let counter = Counter::choose();
@@ -95,7 +97,7 @@ fn time_at(cpu: usize, iterations: u64) -> Result<u64> {
     Ok((median_turn(counter, iterations, TURNS) as f64 / ticks_per_ns) as u64)
 }
 
-/// What each record took longer than it should, at the record's begin.
+/// Returns the excess of each record as a gap at the record's start.
 fn gaps(observed: &Observed, record_ns: u64) -> Vec<Gap> {
     let begins = std::iter::once(observed.begin_ns).chain(observed.records_ns.iter().copied());
     let records = begins.zip(&observed.records_ns);

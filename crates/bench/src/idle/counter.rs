@@ -1,26 +1,28 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The clock that a loop reads: the time-stamp counter where it runs evenly, else CLOCK_MONOTONIC itself.
+//! Clock of a loop: the time-stamp counter if it is invariant, else CLOCK_MONOTONIC.
 
 use std::time::Duration;
 use tipme_desktop::clock;
 use tipme_measure::idle::{Calibration, ClockFigures};
 
-/// How long the rate of a counter is looked at before the measuring.
+/// Duration of the first calibration of a counter, before the measurement.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Attempts to read counter and clock without an interruption in between.
+/// Maximum number of attempts to read counter and clock without an interruption in between.
 const ATTEMPTS: usize = 100;
 
-/// A pair that took longer to read was interrupted, in ticks of the counter: at most some microseconds.
+/// Maximum time between the two readings of an uninterrupted pair, in ticks of the counter: some
+/// microseconds.
 const PAIR_TICKS_MAX: u64 = 3_000;
 
-/// Turns of a loop of which the median counts: some milliseconds where the clock is slow, so that all loops read at once.
+/// Turns of a loop whose median counts: some milliseconds if the clock is slow, so that all loops
+/// read it at once.
 const TURNS: usize = 1_001;
 
-/// Which clock is read.
+/// Clock that a loop reads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Counter {
-    /// The time-stamp counter of the CPU.
+    /// Time-stamp counter of the CPU.
     #[cfg(target_arch = "x86_64")]
     Tsc,
     /// CLOCK_MONOTONIC.
@@ -28,7 +30,7 @@ pub(super) enum Counter {
 }
 
 impl Counter {
-    /// The best that this machine has.
+    /// Chooses the best counter of this machine.
     pub(super) fn choose() -> Counter {
         #[cfg(target_arch = "x86_64")]
         if has_even_tsc(&std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default()) {
@@ -37,7 +39,7 @@ impl Counter {
         Counter::Clock
     }
 
-    /// As in the result.
+    /// Name in the result.
     fn name(self) -> &'static str {
         match self {
             #[cfg(target_arch = "x86_64")]
@@ -46,18 +48,19 @@ impl Counter {
         }
     }
 
-    /// The counter now.
+    /// Reads the counter.
     #[inline(always)]
     pub(super) fn read(self) -> u64 {
         match self {
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: the instruction reads a register and is allowed wherever Linux lets programs have a vDSO clock.
+            // SAFETY: the instruction reads a register and is allowed wherever Linux lets programs
+            // have a vDSO clock.
             Counter::Tsc => unsafe { core::arch::x86_64::_rdtsc() },
             Counter::Clock => clock::now().0,
         }
     }
 
-    /// Counter and clock at the same instant, where nothing came between.
+    /// Reads counter and clock at the same instant; `None` if something interrupted.
     pub(super) fn pair(self) -> Option<(u64, u64)> {
         if self == Counter::Clock {
             let now = self.read();
@@ -70,14 +73,14 @@ impl Counter {
         (took <= PAIR_TICKS_MAX).then_some((before + took / 2, now))
     }
 
-    /// The same, tried again where something came between.
+    /// Retries an interrupted [`Counter::pair`].
     pub(super) fn sure_pair(self) -> (u64, u64) {
         let pair = (0..ATTEMPTS).find_map(|_| self.pair());
         pair.unwrap_or_else(|| (self.read(), clock::now().0))
     }
 
-    /// What a loop takes from one reading to the next at most, in ticks: a pair with the clock and a reading. The median of some,
-    /// one right after the other.
+    /// Measures the longest time from one reading of a loop to the next, in ticks: a pair with the
+    /// clock and a reading. Returns the median of several in direct succession.
     pub(super) fn turn(self) -> u64 {
         let mut lengths = [0; TURNS];
         let mut last = self.read();
@@ -91,7 +94,7 @@ impl Counter {
         lengths[TURNS / 2]
     }
 
-    /// A first, rough calibration.
+    /// Makes a first, rough calibration.
     pub(super) fn look(self) -> (Vec<(u64, u64)>, f64) {
         let first = self.sure_pair();
         std::thread::sleep(LOOK);
@@ -100,7 +103,7 @@ impl Counter {
         (vec![first, last], ticks_per_ns)
     }
 
-    /// From ticks to nanoseconds by pairs that were taken along the way.
+    /// Calibrates ticks against nanoseconds by pairs taken during the measurement.
     pub(super) fn calibrate(self, pairs: &[(u64, u64)]) -> (Calibration, ClockFigures) {
         let source = self.name().to_owned();
         match Calibration::new(pairs) {
@@ -119,7 +122,7 @@ impl Counter {
     }
 }
 
-/// Whether the counter runs at one rate whatever the CPU does.
+/// Returns `true` if the counter runs at a constant rate in all states of the CPU.
 #[cfg(target_arch = "x86_64")]
 fn has_even_tsc(cpus: &str) -> bool {
     let flags = cpus.lines().find(|line| line.starts_with("flags")).unwrap_or_default();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A person's side of a terminal: types a character and waits for its echo.
+//! User's side of a terminal: types a character and waits for its echo.
 
 use crate::interrupt::InterruptFlag;
 use anyhow::{Context, Result, bail};
@@ -12,23 +12,24 @@ use std::os::fd::{FromRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 use tipme_desktop::clock;
 
-/// How long an echo may take before the program counts as gone.
+/// Maximum wait for an echo before the program counts as gone.
 const TIMEOUT: Duration = Duration::from_secs(20);
-/// Between two characters.
+/// Pause between characters.
 const PAUSE: Duration = Duration::from_millis(16);
-/// How often a signal is looked for.
+/// Interval between checks for a signal.
 const POLL_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 
-/// Both ends of a terminal that changes no character: the person's and the program's.
+/// Opens a raw terminal; returns the user's end and the program's end.
 pub(super) fn terminal() -> Result<(File, OwnedFd)> {
     let (mut outer, mut inner) = (-1, -1);
     let nothing = std::ptr::null_mut();
-    // SAFETY: the call fills the two numbers that it is given; the null pointers stand for defaults.
+    // SAFETY: the call fills the two numbers that it is given; the null pointers stand for
+    // defaults.
     let made = unsafe { libc::openpty(&mut outer, &mut inner, nothing, std::ptr::null(), std::ptr::null()) };
     if made != 0 {
         bail!("cannot open a terminal: {}", std::io::Error::last_os_error());
     }
-    // SAFETY: both were opened just now, and nobody else knows them.
+    // SAFETY: both were opened just now, and nothing else uses them.
     let (outer, inner) = unsafe { (OwnedFd::from_raw_fd(outer), OwnedFd::from_raw_fd(inner)) };
     rustix::io::fcntl_setfd(&outer, rustix::io::FdFlags::CLOEXEC).context("cannot keep the terminal to ourselves")?;
     let mut mode = tcgetattr(&inner).context("cannot ask for the terminal's mode")?;
@@ -37,7 +38,7 @@ pub(super) fn terminal() -> Result<(File, OwnedFd)> {
     Ok((File::from(outer), inner))
 }
 
-/// Types so many characters, each after the echo of the one before; when each was sent.
+/// Types `count` characters, each after the previous echo; returns the time of each.
 pub(super) fn type_characters(terminal: &mut File, count: u64, interrupt: &InterruptFlag) -> Result<Vec<u64>> {
     let mut sent = Vec::with_capacity(count as usize);
     for _ in 0..count {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Programs whose work is known, for checking what the loops see of it.
+//! Programs with known work, to validate the loops.
 //!
-//! They write nothing while they work: what they did is told at the end, one line for each event.
+//! They write nothing while they work, and report each event on a line at the end.
 
 use crate::cpu_work::cpu_time;
 use anyhow::{Context, Result, bail};
@@ -12,17 +12,17 @@ use std::time::{Duration, Instant};
 use tipme_desktop::clock;
 use tipme_measure::idle::Injection;
 
-/// CPU time of an event, at least and at most.
+/// Minimum and maximum CPU time of an event.
 pub(super) const WORK_NS: (u64, u64) = (50_000, 10_000_000);
-/// Pause between two events, at least and at most: the CPU has been idle before each of them.
+/// Minimum and maximum pause between events: the CPU is idle before each of them.
 const PAUSE_NS: (u64, u64) = (8_000_000, 24_000_000);
 /// CPU time between a character and its echo.
 const ECHO: Duration = Duration::from_millis(5);
-/// Events at most, so that no program runs on.
+/// Maximum number of events, to bound the programs.
 const EVENTS_MAX: u64 = 10_000;
-/// The longest that a hog computes.
+/// Maximum time for which a hog computes.
 const HOG_MAX: Duration = Duration::from_secs(60);
-/// The seed of the events: the same ones each time.
+/// Random seed, fixed so that the events are the same each time.
 const SEED: u64 = 0x5eed_1996;
 
 /// Runs one of the programs: `inject COUNT`, `echo COUNT`, or `hog MILLISECONDS`.
@@ -39,17 +39,17 @@ pub(crate) fn work(name: &str, number: &str) -> Result<()> {
     }
 }
 
-/// A number between these.
+/// Returns a uniformly distributed number in the range.
 fn evenly(random: &mut Rng, (least, most): (u64, u64)) -> u64 {
     least + (random.f64() * (most - least) as f64) as u64
 }
 
-/// A number between these: as many between one and two as between two and four.
+/// Returns a log-uniform number in the range: as many between one and two as between two and four.
 fn by_size(random: &mut Rng, (least, most): (u64, u64)) -> u64 {
     (least as f64 * (most as f64 / least as f64).powf(random.f64())) as u64
 }
 
-/// Sleeps and computes by turns. The CPU time of an event runs from its wake-up to the next one.
+/// Sleeps and computes in turn. The CPU time of an event runs from its wakeup to the next one.
 fn inject(count: u64) -> Result<()> {
     let mut random = Rng::with_seed(SEED);
     let mut events = Vec::with_capacity(count as usize);
@@ -65,7 +65,8 @@ fn inject(count: u64) -> Result<()> {
     tell(std::io::stdout().lock(), &events)
 }
 
-/// Reads a character, computes and echoes it, as the paper's program does; told on the error output.
+/// Reads a character, computes, and echoes it, like the program of the paper; reports on the error
+/// output.
 fn echo(count: u64) -> Result<()> {
     let (mut input, mut output) = (std::io::stdin().lock(), std::io::stdout().lock());
     let mut events = Vec::with_capacity(count as usize);
@@ -88,18 +89,18 @@ fn hog(time: Duration) {
     }
 }
 
-/// Sleeps for a time; when it was to end.
+/// Sleeps for a time; returns the time at which the sleep was due to end.
 fn wake_after(pause_ns: u64) -> u64 {
     let due = clock::now().0 + pause_ns;
     let time = Timespec { tv_sec: (due / 1_000_000_000) as i64, tv_nsec: (due % 1_000_000_000) as i64 };
     while clock::now().0 < due {
-        // A signal cuts the sleep short.
+        // A signal may end the sleep early.
         let _ = clock_nanosleep_absolute(rustix::thread::ClockId::Monotonic, &time);
     }
     due
 }
 
-/// Computes until this thread has had so much CPU time.
+/// Computes until this thread has used `until` of CPU time.
 fn compute(until: Duration) {
     while cpu_time() < until {
         std::hint::black_box((0..200_u64).fold(0, |sum, turn| sum ^ std::hint::black_box(turn)));
@@ -112,12 +113,12 @@ fn tell(mut output: impl Write, events: &[Injection]) -> Result<()> {
     output.write_all(text.as_bytes()).and_then(|()| output.flush()).context("cannot tell what was done")
 }
 
-/// Reads back what a program told. Lines that are none are left out.
+/// Parses the report of a program. Other lines are skipped.
 pub(super) fn told(text: &str) -> Vec<Injection> {
     text.lines().filter_map(event).collect()
 }
 
-/// The CPU time of all that a program did, in nanoseconds.
+/// Returns the total CPU time of a program, in nanoseconds.
 pub(super) fn whole_cpu_ns(text: &str) -> Option<u64> {
     text.lines().next_back()?.parse().ok()
 }

@@ -1,26 +1,27 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Interrupts as the kernel counts them, by kind; those of devices, which have numbers, are one kind.
+//! Interrupts by kind, as the kernel counts them; all numbered device interrupts are one kind.
 
 use std::collections::BTreeMap;
 use tipme_measure::idle::InterruptCount;
 
-/// Lines that are looked at, at most.
+/// Maximum number of lines that are parsed.
 const LINES_MAX: usize = 4_096;
 
-/// The kind of all interrupts that have a number.
+/// Kind of all interrupts with a number.
 const DEVICES: &str = "interrupts of devices";
 
-/// Counts by kind and CPU since the machine was started.
+/// Counts since boot, by kind and CPU.
 #[derive(Default)]
 pub(super) struct Counts(BTreeMap<String, BTreeMap<usize, u64>>);
 
 impl Counts {
-    /// Of this machine; nothing where the kernel does not tell.
+    /// Reads the counts of this machine; empty if the kernel has none.
     pub(super) fn read() -> Counts {
         Counts::parse(&std::fs::read_to_string("/proc/interrupts").unwrap_or_default())
     }
 
-    /// The head names the CPUs; a line has a number or a short name, counts, and what it means.
+    /// Parses `/proc/interrupts`. The header names the CPUs; a line has a number or a short name,
+    /// the counts, and a description.
     fn parse(text: &str) -> Counts {
         let mut lines = text.lines();
         let head = lines.next().unwrap_or_default();
@@ -34,7 +35,7 @@ impl Counts {
         counts
     }
 
-    /// What came on a CPU since then, the most frequent first.
+    /// Returns the interrupts of a CPU since `before`, the most frequent first.
     pub(super) fn since(&self, before: &Counts, cpu: usize) -> Vec<InterruptCount> {
         let count = |counts: &Counts, name: &str| counts.0.get(name).and_then(|row| row.get(&cpu)).copied();
         let came = self.0.keys().filter_map(|name| {
@@ -47,7 +48,7 @@ impl Counts {
     }
 }
 
-/// The kind of interrupts of a line, and how many came on each CPU.
+/// Returns the kind of a line's interrupts, with their number on each CPU.
 fn row(line: &str, cpus: &[usize]) -> Option<(String, BTreeMap<usize, u64>)> {
     let (name, rest) = line.split_once(':')?;
     let mut words = rest.split_whitespace();

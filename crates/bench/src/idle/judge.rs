@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `tipme idle --validate`: programs of known work are watched.
+//! `tipme idle --validate`: compares the observations with programs of known work.
 
 use super::options::IdleOptions;
 use super::trace::IdleIncident;
@@ -14,20 +14,20 @@ use tipme_measure::idle::{
 use tipme_measure::{Events, Run, Share, Summary, ms};
 use tipme_record::{Cpu, Nanos};
 
-/// The class of the events: how far what was seen is from what was done.
+/// Class of the events: difference between observed and actual CPU time.
 pub(super) const ERROR: &str = "error";
-/// What is demanded of the default loop, in microseconds, and with names.
+/// Limits for the default loop, in microseconds, and with names.
 const P50_US_MAX: f64 = 35.0;
 const P90_US_MAX: f64 = 100.0;
 const TRACED_P50_US_MAX: f64 = 15.0;
-/// What is demanded of its shares, in points of per cent.
+/// Limits for its shares, in percentage points.
 const QUIET_POINTS_MAX: f64 = 1.0;
 const LOADED_POINTS_MAX: f64 = 2.0;
 
-/// The thread id of no thread: the CPU is idle, or nobody knows.
+/// Thread id 0: the CPU is idle, or its owner is unknown.
 const NOBODY: u32 = 0;
 
-/// Lets the programs be watched, and says how well they were seen.
+/// Observes the programs, and reports the accuracy.
 pub(super) fn run(
     options: &IdleOptions,
     trace: bool,
@@ -61,7 +61,7 @@ fn details(options: &IdleOptions, validation: Validation, rounds: &[Round]) -> I
     }
 }
 
-/// Adds what a round shows.
+/// Adds the results of a round.
 fn judge(round: &Round, traced: bool, validation: &mut Validation, runs: &mut Vec<Run>) -> Result<()> {
     match round {
         Round::Events(EventsRound { method, observed, events, pid, taken, incident }) => {
@@ -93,7 +93,8 @@ fn read(incident: &IdleIncident) -> Result<Recording> {
     Ok(Recording::read(&tipme_command::incident::read(&incident.path)?)?)
 }
 
-/// What the loop missed through an event. With a recording, only what is recorded as the program's.
+/// Returns the time that the loop missed during an event. With a recording, counts only the
+/// program's own time.
 fn stolen(method: Method, observed: &Observed, event: &Injection, recording: Option<&Recording>, pid: u32) -> u64 {
     if method == Method::Classic {
         let record_ns = observed.clock.classic.map_or(0, |classic| classic.begin_ns);
@@ -104,9 +105,10 @@ fn stolen(method: Method, observed: &Observed, event: &Injection, recording: Opt
     })
 }
 
-/// How long some threads had the CPU in a gap: without others, and without the way into and out of the kernel.
+/// Returns the CPU time of some threads in a gap, without other threads and without kernel entry
+/// and exit.
 ///
-/// Interrupts of a thread are its own: most kernels charge them to whom they interrupt.
+/// Interrupts count for the thread that they interrupt, as in most kernels.
 fn had(recording: &Recording, observed: &Observed, gap: &Gap, counts: impl Fn(u32) -> bool) -> u64 {
     let (from, to) = (Nanos(gap.start_ns), Nanos(gap.end_ns()));
     let cpu_intervals = cpu_intervals(recording, Cpu(observed.cpu as u32), from, to);
@@ -153,8 +155,8 @@ fn echo(method: Method, pairs: &[(u64, u64)]) -> Echo {
     }
 }
 
-/// What is demanded of a check. On a quiet machine interrupts and a hypervisor are much of what is stolen, and only
-/// names tell what the kernel does not count as stolen.
+/// Returns the limit of a check. On a quiet machine, interrupts and a hypervisor make up much of
+/// the stolen time, and only names reveal time that the kernel does not count as stolen.
 fn points_max(method: Method, loaded: bool, traced: bool) -> Option<f64> {
     match (method, loaded) {
         (Method::Classic, _) => None,
@@ -164,8 +166,8 @@ fn points_max(method: Method, loaded: bool, traced: bool) -> Option<f64> {
     }
 }
 
-/// All stolen time is held against the kernel's account, or, with a recording, what other threads had of it: interrupts
-/// and what a hypervisor takes are charged to the loop.
+/// Compares all stolen time with the kernel's accounting or, with a recording, the part of other
+/// threads: interrupts and hypervisor time are charged to the loop.
 fn check(
     method: Method,
     observed: &[Observed],
@@ -183,7 +185,7 @@ fn check(
     Check::of_part(method.name(), load, observed, &stolen, most)
 }
 
-/// The errors of a trial as events, without their sign.
+/// Returns the absolute errors of a trial as events.
 fn as_run(method: Method, observed: &Observed, events: &[Injection], pairs: &[(u64, u64)]) -> Run {
     let mut class = Events::of(ERROR, None);
     for (event, (stolen, injected)) in events.iter().zip(pairs) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who took the time of the gaps, by what was recorded meanwhile.
+//! Attribution of the gaps by a recording.
 
 use super::watch::LoopOutcome;
 use std::collections::BTreeMap;
@@ -13,12 +13,12 @@ use tipme_measure::idle::{
 use tipme_measure::{MeasuredMachine, ms};
 use tipme_record::{Cpu, Nanos};
 
-/// Long gaps that are listed.
+/// Number of long gaps that are listed.
 const LARGEST: usize = 20;
 
-/// The names of a measurement.
+/// Attribution of a measurement.
 pub(super) struct Named {
-    /// `None` where nothing was recorded.
+    /// `None` without a recording.
     pub share: Option<StolenShares>,
     pub residents: Vec<Resident>,
     pub largest: Vec<NamedGap>,
@@ -26,18 +26,19 @@ pub(super) struct Named {
     pub cpus: Vec<NamedCpu>,
 }
 
-/// What else names show of a CPU.
+/// Further results for a CPU.
 #[derive(Clone, Copy, Default)]
 pub(super) struct NamedCpu {
-    /// Where a tick shows.
+    /// Rate of the timer tick, if it is visible in the gaps.
     pub ticks_per_s: Option<f64>,
-    /// `None` where nothing was recorded.
+    /// `None` without a recording.
     pub exclusion: Option<Exclusion>,
-    /// Points of the stolen time that may be charged to the loop, likewise.
+    /// Percentage points of the stolen time that may be charged to the loop; `None` without a
+    /// recording.
     pub charged_points: Option<f64>,
 }
 
-/// All that names of one CPU's gaps are made from.
+/// Inputs for the attribution of one CPU's gaps.
 struct Namer<'a> {
     recording: Option<&'a Recording>,
     observed: &'a Observed,
@@ -75,7 +76,7 @@ pub(super) fn name(recording: Option<&Recording>, outcome: &LoopOutcome, machine
 }
 
 impl<'a> Namer<'a> {
-    /// Looks at all gaps of a CPU, for what can only be known from them together.
+    /// Derives the properties of a CPU that only all its gaps together show.
     fn new(
         recording: Option<&'a Recording>,
         observed: &'a Observed,
@@ -101,7 +102,7 @@ impl<'a> Namer<'a> {
         }
     }
 
-    /// Who took the time of a gap.
+    /// Attributes the time of a gap.
     fn portions(&self, gap: &Gap) -> Vec<GapPortion> {
         let Some(recording) = self.recording else {
             return attribute(&[GapPiece::from(gap)], self.tick.as_ref()).into_iter().map(unrecorded).collect();
@@ -127,14 +128,14 @@ fn recorder_share(residents: &[Resident]) -> f64 {
     own.map(|one| one.share_of_stolen).sum()
 }
 
-/// What the records say of a gap.
+/// Returns the recorded pieces of a gap.
 fn pieces(recording: &Recording, observed: &Observed, gap: &Gap) -> Vec<GapPiece> {
     let (from, to) = (Nanos(gap.start_ns), Nanos(gap.end_ns()));
     let cpu_intervals = cpu_intervals(recording, Cpu(observed.cpu as u32), from, to);
     cpu_intervals.into_iter().map(|one| piece(recording, observed, one)).collect()
 }
 
-/// What is left where nothing was recorded may be anybody's.
+/// Marks time without a record as unattributed.
 fn unrecorded(portion: GapPortion) -> GapPortion {
     match portion.holder.kind {
         HolderKind::Unexplained => {
@@ -148,7 +149,7 @@ fn piece(recording: &Recording, observed: &Observed, interval: CpuInterval) -> G
     let (start_ns, length_ns) = (interval.from.0, interval.time().0);
     let holder = |kind, name: String| Seen::Holder(Holder::new(kind, name));
     let taken = || recording.withdrawals.explains(Cpu(observed.cpu as u32), interval.from, interval.to);
-    // An interrupt that was due found the loop, which cannot hold it off.
+    // An interrupt that was due found the loop, which cannot delay interrupts.
     let away = || recording.overdue.away(Cpu(observed.cpu as u32), interval.from, interval.to) > Nanos(0);
     let hidden = || may_be_taken(recording, Cpu(observed.cpu as u32), interval.from, interval.to);
     let seen = match interval.owner {
@@ -166,14 +167,14 @@ fn piece(recording: &Recording, observed: &Observed, interval: CpuInterval) -> G
         CpuOwner::Work { function, .. } => holder(HolderKind::Thread, format!("work item {function}")),
         CpuOwner::Interrupt { name } => holder(HolderKind::Interrupt, name),
         CpuOwner::Softirq { name } => holder(HolderKind::Softirq, name),
-        // The loop never waits, so somebody keeps it from running: the quota of its control group.
+        // The loop never waits, so the quota of its control group throttles it.
         CpuOwner::Idle => holder(HolderKind::Thread, "nobody: the loop was held back by a quota".to_owned()),
         CpuOwner::Unknown => Seen::Nothing,
     };
     GapPiece { seen, start_ns, length_ns }
 }
 
-/// Who had the CPU while it was away.
+/// Returns the owner of a CPU on which nothing of this machine ran.
 fn outside(recording: &Recording, observed: &Observed, from: Nanos, to: Nanos) -> Holder {
     let who = outsider(recording, Cpu(observed.cpu as u32), from, to);
     Holder::new(who.into(), outsider_words(recording, Cpu(observed.cpu as u32), from, to))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Options of `tipme idle`, and how they say to measure.
+//! Options of `tipme idle`.
 
 use crate::cpus::{CpuList, allowed_cpus, cpu_list, expect_allowed};
 use anyhow::{Context, Result, bail};
@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 use tipme_command::duration;
 
-/// Gaps up to this are the loop's own: reading a counter takes nanoseconds, what takes the CPU takes more than this. Where the
-/// clock is slow to read, more is.
+/// Minimum length of a gap. Reading a counter takes nanoseconds, and anything else that takes the
+/// CPU takes longer than this. A clock that is slow to read raises the limit.
 pub(super) const GAP_MIN: Duration = Duration::from_micros(1);
 
 #[derive(Args)]
@@ -56,26 +56,26 @@ pub struct Idle {
 }
 
 impl Idle {
-    /// With the CPUs that this process may use, where none are named.
+    /// Resolves the options; without `--cpus`, uses all CPUs that this process can use.
     pub(super) fn options(&self) -> Result<IdleOptions> {
         let cpus = self.cpus.as_ref().map_or_else(allowed_cpus, |list| Ok(list.0.clone()))?;
         Ok(IdleOptions { duration: self.duration, resolution: self.resolution, classic: self.classic, cpus })
     }
 }
 
-/// How to measure.
+/// Resolved options of a measurement.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct IdleOptions {
     pub duration: Duration,
-    /// CPU time of the loop that makes a record.
+    /// CPU time of the loop per record.
     pub resolution: Duration,
-    /// A loop of fixed length instead of one that looks at the counter.
+    /// Uses a loop of fixed length instead of one that reads the counter.
     pub classic: bool,
     pub cpus: Vec<usize>,
 }
 
 impl IdleOptions {
-    /// Refuses what cannot be measured.
+    /// Fails if the measurement is not possible.
     pub(super) fn check(&self) -> Result<()> {
         if self.cpus.is_empty() {
             bail!("there is no CPU to measure; leave --cpus out to measure all");
@@ -87,7 +87,7 @@ impl IdleOptions {
     }
 }
 
-/// The time in nanoseconds, as counters and records have it.
+/// Converts a time to nanoseconds, the unit of counters and records.
 pub(super) fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }

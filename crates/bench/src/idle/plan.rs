@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a loop is to do, and what it notes meanwhile.
+//! Plan of a loop, and its notes.
 
 use super::buffer::{Buffer, LongGaps};
 use super::counter::Counter;
@@ -7,21 +7,21 @@ use super::options::{GAP_MIN, IdleOptions, nanos};
 use rustix::thread::gettid;
 use tipme_measure::idle::{ClassicLoop, ClockFigures, Gap, Observed};
 
-/// Gaps of one CPU in all: 32 MB.
+/// Maximum number of gaps of one CPU: 32 MB.
 pub(super) const GAPS_MAX: u64 = 2_000_000;
-/// Records of one CPU in all: 32 MB, more than an hour at a millisecond.
+/// Maximum number of records of one CPU: 32 MB, more than an hour at a millisecond.
 pub(super) const RECORDS_MAX: u64 = 4_000_000;
-/// Pairs of counter and clock.
+/// Maximum number of pairs of counter and clock.
 pub(super) const PAIRS_MAX: usize = 4_096;
-/// Records between two pairs, at least.
+/// Minimum number of records between two pairs.
 pub(super) const RECORDS_PER_PAIR: u64 = 64;
-/// Gaps of each second that there is room for: many times what a timer tick makes.
+/// Capacity for gaps per second: many times the rate of a timer tick.
 pub(super) const GAPS_PER_SECOND: u64 = 20_000;
 
-/// What a loop writes while it runs.
+/// Notes that a loop takes while it runs.
 pub(super) struct LoopNotes {
     pub(super) gaps: Buffer<(u64, u64)>,
-    /// The longest ones of those that there was no room for, and the length of the others.
+    /// The longest gaps beyond the capacity, and the total length of the others.
     pub(super) longest: LongGaps,
     pub(super) lost_ticks: u64,
     pub(super) records: Buffer<u64>,
@@ -30,10 +30,10 @@ pub(super) struct LoopNotes {
     pub(super) countdown: u64,
 }
 
-/// Lengths in ticks of the counter.
+/// Plan of a loop; lengths are in ticks of the counter.
 pub(super) struct LoopPlan {
     pub(super) counter: Counter,
-    /// The shortest gap.
+    /// Minimum length of a gap.
     pub(super) gap: u64,
     pub(super) record: u64,
     pub(super) duration: u64,
@@ -56,7 +56,8 @@ impl LoopNotes {
         }
     }
 
-    /// A record is complete. Now and then counter and clock are compared, which takes less than a gap (`Counter::turn`).
+    /// Completes a record. Compares counter and clock now and then, which takes less than a gap
+    /// (`Counter::turn`).
     pub(super) fn record(&mut self, at: u64, counter: Counter) {
         self.records.push(at);
         self.countdown -= 1;
@@ -74,7 +75,8 @@ impl LoopNotes {
         }
     }
 
-    /// In nanoseconds. Both ends of a gap are converted, so that gaps and what is between them sum to the whole.
+    /// Converts the notes to nanoseconds. Converts both ends of a gap, so that gaps and the time
+    /// between them sum to the whole.
     pub(super) fn observed(self, cpu: usize, counter: Counter, watched: &LoopSpan, classic: Option<Loop>) -> Observed {
         let (calibration, clock) = counter.calibrate(self.pairs.items());
         let length = |ticks: u64| calibration.ns(watched.begin + ticks) - calibration.ns(watched.begin);
@@ -107,20 +109,20 @@ impl LoopNotes {
     }
 }
 
-/// The begin and end of the watching, in ticks, and the thread's CPU time in between.
+/// Start and end of the observation in ticks, and the CPU time of the thread in between.
 pub(super) struct LoopSpan {
     pub(super) begin: u64,
     pub(super) end: u64,
-    /// The shortest gap that was told from a reading of the counter.
+    /// Minimum length of a gap, given the time of a counter reading.
     pub(super) gap: u64,
     pub(super) cpu_time_ns: u64,
     pub(super) faults: u64,
 }
 
-/// A loop that takes a record's time.
+/// A loop that takes as long as a record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Loop {
     pub(super) iterations: u64,
-    /// How long it takes.
+    /// Duration of the loop.
     pub(super) ticks: u64,
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The loop on one CPU.
+//! Idle loop on one CPU.
 
 use super::classic;
 use super::counter::Counter;
@@ -11,10 +11,11 @@ use anyhow::{Result, bail};
 use std::sync::atomic::{AtomicBool, Ordering};
 use tipme_measure::idle::Observed;
 
-/// A gap is longer than so many of the loop's turns: a clock that is slow to read (HPET, ACPI PM) takes as long as some gaps.
+/// Minimum length of a gap in turns of the loop: a clock that is slow to read (HPET, ACPI PM) takes
+/// as long as some gaps.
 const TURNS_IN_GAP: u64 = 2;
 
-/// A loop that is ready to run: everything that takes time or memory is done.
+/// A loop that is ready to run: all its allocations and calibrations are done.
 pub(super) struct Prepared {
     cpu: usize,
     plan: LoopPlan,
@@ -23,17 +24,17 @@ pub(super) struct Prepared {
 }
 
 impl Prepared {
-    /// Watches the CPU until the time is over or `stop` is set.
+    /// Observes the CPU until the time is over or `stop` is set.
     pub(super) fn run(mut self, stop: &AtomicBool) -> Result<Observed> {
         let (plan, notes) = (&mut self.plan, &mut self.notes);
         notes.pairs.push(plan.counter.sure_pair());
-        // Only now, since the other loops read meanwhile too, and a slow clock is one for all CPUs.
+        // Measured only now, while the other loops read too: a slow clock is shared by all CPUs.
         plan.gap = plan.gap.max(TURNS_IN_GAP * plan.counter.turn());
         if self.classic.is_none() && plan.record <= plan.gap {
             bail!("the clock is too slow to read for this --resolution; give a longer one, such as 1ms");
         }
         let before = (cpu_time(), faults());
-        // From here on, so that a loop that never gets its CPU misses that.
+        // Starts here, so that a loop that never gets its CPU counts that as missed.
         let begin = plan.counter.read();
         yield_to_all()?;
         let end = match self.classic {
@@ -48,7 +49,7 @@ impl Prepared {
     }
 }
 
-/// Makes the calling thread ready to watch a CPU, at its usual priority.
+/// Prepares the calling thread to observe a CPU, at its usual priority.
 pub(super) fn prepare(cpu: usize, options: &IdleOptions) -> Result<Prepared> {
     stay_on(cpu)?;
     let counter = Counter::choose();
@@ -68,7 +69,7 @@ pub(super) fn prepare(cpu: usize, options: &IdleOptions) -> Result<Prepared> {
     Ok(Prepared { cpu, plan, notes, classic })
 }
 
-/// Lets the calling thread run only when nobody else wants to. An ordinary user cannot take that back.
+/// Switches the calling thread to SCHED_IDLE. An unprivileged user cannot revert that.
 fn yield_to_all() -> Result<()> {
     let priority = libc::sched_param { sched_priority: 0 };
     // SAFETY: the call reads one structure that lives until it returns.
@@ -78,7 +79,8 @@ fn yield_to_all() -> Result<()> {
     Ok(())
 }
 
-/// Reads the counter until the end. What lies between two readings is either the loop's own time or a gap.
+/// Reads the counter until the end. The time between two readings is either the loop's own or a
+/// gap.
 fn watch(begin: u64, plan: &LoopPlan, stop: &AtomicBool, notes: &mut LoopNotes) -> u64 {
     let end = begin.saturating_add(plan.duration);
     let (mut last, mut own) = (begin, 0);
@@ -103,7 +105,7 @@ fn watch(begin: u64, plan: &LoopPlan, stop: &AtomicBool, notes: &mut LoopNotes) 
     }
 }
 
-/// Page faults of this thread so far.
+/// Returns the page faults of this thread so far.
 fn faults() -> u64 {
     // SAFETY: an all-zero `rusage` is one, and the call writes to no more than that.
     let usage = unsafe {

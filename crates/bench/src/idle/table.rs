@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What `tipme idle` measured, for people: shares, profiles, who took the time, and how well the instrument sees.
+//! Text output of `tipme idle`: shares, profiles, owners of the stolen time, and accuracy of the
+//! instrument.
 
 mod plots;
 mod validation;
@@ -18,13 +19,13 @@ const COLUMNS: usize = 64;
 const RESIDENTS_MAX: usize = 16;
 /// Rows of the list of gaps.
 const GAPS_MAX: usize = 8;
-/// Parts of a gap.
+/// Maximum number of parts that are listed for a gap.
 const PARTS_MAX: usize = 3;
-/// Names are cut after so many characters.
+/// Maximum length of a name, in characters.
 const NAME_CHARS: usize = 60;
 const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// Points between the two accounts that are worth a word.
+/// Difference between the two accounts that is worth mentioning, in percentage points.
 const APART_POINTS: f64 = 2.0;
 const APART: &str = "The two accounts are more than 2 points apart: many interrupts, which most kernels charge to whom they interrupt,\n\
                      or time that a hypervisor took.\n";
@@ -33,11 +34,11 @@ const APART_BY_NAMES: &str = "The two accounts are more than 2 points further ap
 const CHARGED: &str = "The two accounts are more than 2 points apart, and no more than 2 beyond what interrupts and others outside the kernel\n\
                        took, which most kernels charge to whom they interrupt.\n";
 
-/// What the loop does to the machine that it watches.
+/// Effect of the loop on the machine.
 const OBSERVER: &str =
     "The loops kept the CPUs out of deep idle states: an idle machine would sleep, and wake up more slowly.\n";
 
-/// All of a run; of one that looked at known work, how well it was seen.
+/// Formats a run; for a validation, its accuracy.
 pub(super) fn text(document: &Document<IdleDetails>) -> String {
     let details = &document.details;
     if let Some(known) = &details.validation {
@@ -95,7 +96,7 @@ fn cpus(cpus: &[CpuFigures]) -> String {
     std::iter::once(head.to_owned()).chain(cpus.iter().map(row)).chain(apart(cpus).map(str::to_owned)).collect()
 }
 
-/// Why the two accounts differ, where they do.
+/// Explains a difference between the two accounts, if there is one.
 fn apart(cpus: &[CpuFigures]) -> Option<&'static str> {
     let far = |cpu: &&CpuFigures| cpu.difference_points.abs() > APART_POINTS;
     let worst = cpus.iter().filter(far).max_by_key(|cpu| cpu.is_apart(APART_POINTS))?;
@@ -106,7 +107,7 @@ fn apart(cpus: &[CpuFigures]) -> Option<&'static str> {
     })
 }
 
-/// One line for each CPU and width of bins.
+/// Formats one line for each CPU and bin width.
 fn strips(profiles: &[CpuProfile]) -> String {
     let width = profiles.first().map_or(0.0, |profile| profile.column_ms);
     let head = format!("Utilisation, the highest bin in each {width:.0} ms; a full block is 100 %:\n");
@@ -151,7 +152,7 @@ fn named_share(named: &StolenShares) -> String {
     )
 }
 
-/// Why time without a record lies outside the kernel, or need not.
+/// Explains if time without a record is certainly spent outside the kernel.
 fn outside(cpus: &[CpuFigures]) -> String {
     let shown = cpus.iter().filter_map(|cpu| Some((cpu.cpu, cpu.exclusion?)));
     let line = |(cpu, proof): (usize, Exclusion)| {
@@ -203,7 +204,7 @@ fn gaps(gaps: &[NamedGap]) -> String {
     std::iter::once("Longest gaps:\n".to_owned()).chain(gaps.iter().take(GAPS_MAX).map(line)).collect()
 }
 
-/// Those who took the most of a gap, and the others as one.
+/// Lists the largest parts of a gap, and the others as one.
 fn by(parts: &[NamedTime]) -> String {
     let first = parts.iter().take(PARTS_MAX).map(|part| format!("{} {:.2} ms", plain(&part.name, NAME_CHARS), part.ms));
     let others = parts.get(PARTS_MAX..).filter(|others| !others.is_empty());

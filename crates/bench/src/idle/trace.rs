@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The product's own recorder beside the loops, for the names of those who took the time.
+//! Recorder beside the loops, to name the owners of the stolen time.
 
 use crate::interrupt::InterruptFlag;
 use crate::programs::{self, Follower};
@@ -9,13 +9,13 @@ use std::process::Command;
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// How long the recorder may take to begin.
+/// Maximum time until the recorder has started.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// The first records are not complete: programs are still being attached.
+/// Incomplete beginning of the recording: programs are still being attached.
 const TAINTED: Duration = Duration::from_millis(200);
-/// What is recorded beyond the measurement: its begin and end, and the mark.
+/// Recorded time beyond the measurement: its start and end, and the mark.
 const MARGIN_S: u64 = 10;
-/// The longest window of the recorder.
+/// Maximum window of the recorder.
 const WINDOW_S_MAX: u64 = 3_600;
 
 /// A recorder with folders of its own; it ends with this value.
@@ -25,7 +25,7 @@ pub(super) struct Tracer {
     folder: TempDir,
 }
 
-/// What was recorded; the file goes with this value.
+/// A recorded incident; the file is removed with this value.
 pub(super) struct IdleIncident {
     pub path: PathBuf,
     _folder: TempDir,
@@ -34,7 +34,7 @@ pub(super) struct IdleIncident {
 impl Tracer {
     /// Starts the recorder, and waits until it records. Needs root.
     ///
-    /// All interrupts are recorded; samples are not, since the clock that takes them would be seen.
+    /// Records all interrupts but no samples, since the loops would notice the sampling clock.
     pub(super) fn start(tipme: &Path, duration: Duration, interrupt: &InterruptFlag) -> Result<Tracer> {
         let folder = tempfile::Builder::new().prefix("tipme-idle-").tempdir().context("cannot make a folder")?;
         let window = (duration.as_secs() + MARGIN_S).min(WINDOW_S_MAX).to_string();
@@ -47,7 +47,7 @@ impl Tracer {
         Ok(Tracer { tipme: tipme.to_owned(), recorder, folder })
     }
 
-    /// Keeps what was recorded, and ends the recorder.
+    /// Marks the recording, and ends the recorder.
     pub(super) fn mark(self, interrupt: &InterruptFlag) -> Result<IdleIncident> {
         let path = programs::mark(&self.tipme, self.folder.path(), interrupt)?;
         drop(self.recorder);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Work of known length for the loops to see: events, echoes, and load.
+//! Work of known length for the loops to observe: events, echoes, and load.
 
 use super::options::IdleOptions;
 use super::trace::{IdleIncident, Tracer};
@@ -21,52 +21,53 @@ use tipme_measure::idle::{Injection, Observed, Taken};
 
 /// Events of one trial.
 const EVENTS: u64 = 240;
-/// How often a trial is made until others leave the CPU alone.
+/// Maximum number of attempts at a trial that other processes disturb.
 const TRIES: usize = 3;
-/// Characters that are echoed.
+/// Number of characters that are echoed.
 const CHARACTERS: u64 = 100;
-/// How long a share is looked at.
+/// Duration of the measurement of a share.
 const CHECK: Duration = Duration::from_secs(3);
-/// From the start of a program on, before it is looked at.
+/// Time from the start of a program to its observation.
 const SETTLE: Duration = Duration::from_millis(300);
-/// No round takes longer.
+/// Maximum duration of a round.
 const ROUND_MAX: Duration = Duration::from_secs(60);
-/// How long a program may take to end once its work is done.
+/// Maximum time from the end of a program's work to its exit.
 const END_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What is needed.
+/// Setup of a validation.
 #[derive(Clone, Debug)]
 pub(super) struct ValidationSetup {
-    /// This program.
+    /// Path of this program.
     pub tipme: PathBuf,
     pub launcher: WorkerLauncher,
     pub resolution: Duration,
     pub cpus: Vec<usize>,
-    /// Whether one trial is recorded too.
+    /// Records one trial too.
     pub trace: bool,
 }
 
-/// How a round was watched.
+/// Method of observing a round.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Method {
     Gaps,
-    /// With the recorder beside it.
+    /// With the recorder beside the loops.
     Traced,
     Classic,
 }
 
-/// What happened and what was seen of it.
+/// Work of a round and its observation.
 pub(super) enum Round {
-    /// Events of one program on one CPU, the first that was watched.
+    /// Events of one program on the first observed CPU.
     Events(EventsRound),
-    /// Characters that were echoed there; `due_ns` is when each was sent.
+    /// Characters echoed on that CPU; `due_ns` is the time at which each was sent.
     Echoes { method: Method, observed: Observed, events: Vec<Injection> },
-    /// All CPUs, with a program of normal priority on each where `loaded`; a hypervisor took such a share of one of them.
+    /// All CPUs, with a program of normal priority on each if `loaded`; `steal_share` is the
+    /// hypervisor's largest share of one of them.
     Share { method: Method, observed: Vec<Observed>, loaded: bool, steal_share: f64, incident: Option<IdleIncident> },
 }
 
 impl Round {
-    /// What the loops saw, and how.
+    /// Returns the observations with their methods.
     pub(super) fn watched(&self) -> Vec<(Method, &Observed)> {
         match self {
             Round::Events(EventsRound { method, observed, .. }) | Round::Echoes { method, observed, .. } => {
@@ -77,7 +78,7 @@ impl Round {
     }
 }
 
-/// Events of one program on one CPU, the first that was watched.
+/// Events of one program on the first observed CPU.
 pub(super) struct EventsRound {
     pub method: Method,
     pub observed: Observed,
@@ -90,7 +91,7 @@ pub(super) struct EventsRound {
 const METHODS: [Method; 3] = [Method::Gaps, Method::Traced, Method::Classic];
 
 impl Method {
-    /// As in the result.
+    /// Name in the result.
     pub(super) fn name(self) -> &'static str {
         match self {
             Method::Gaps => "gaps",
@@ -100,7 +101,7 @@ impl Method {
     }
 }
 
-/// Runs all rounds; `tell` hears of each before it begins.
+/// Runs all rounds; calls `tell` before each.
 pub(super) fn validate(
     setup: &ValidationSetup,
     interrupt: &InterruptFlag,
@@ -108,7 +109,7 @@ pub(super) fn validate(
 ) -> Result<Vec<Round>> {
     let waited = MachineLock::wait(interrupt, || tell("waiting for another test to end"));
     interrupt.check()?;
-    // An ordinary user may not take the lock that root has made, and takes the chance.
+    // An unprivileged user cannot take root's lock, and goes on without it.
     let _alone = waited.ok();
     let mut rounds = Vec::new();
     let methods = || METHODS.into_iter().filter(|method| *method != Method::Traced || setup.trace);
@@ -134,7 +135,7 @@ impl ValidationSetup {
         IdleOptions { duration, resolution: self.resolution, classic, cpus: cpus.to_vec() }
     }
 
-    /// The CPU that programs work on.
+    /// CPU that the programs use.
     fn cpu(&self) -> Result<usize> {
         self.cpus.first().copied().context("there is no CPU to measure")
     }
@@ -166,8 +167,8 @@ impl ValidationSetup {
         Ok(Round::Share { method, observed, loaded, steal_share, incident })
     }
 
-    /// The first of some rounds in which others left the CPU alone, else the one in which they had least of it. Nothing is
-    /// demanded of the paper's loop, so it has one.
+    /// Repeats a round until other processes leave the CPU alone; otherwise returns the least
+    /// disturbed one. The paper's loop has no limits, so it gets one attempt.
     fn undisturbed_events(
         &self,
         method: Method,
@@ -233,7 +234,7 @@ impl ValidationSetup {
     }
 }
 
-/// What a hypervisor had taken of some CPUs.
+/// Steal time of some CPUs.
 struct StealClock(Vec<(usize, Duration)>);
 
 impl StealClock {
@@ -242,7 +243,7 @@ impl StealClock {
         StealClock(cpus.iter().filter_map(|cpu| Some((*cpu, steal_of(&text, *cpu)?))).collect())
     }
 
-    /// The share of so many nanoseconds that it has taken since, of the CPU of which it took most.
+    /// Returns the largest steal share of a CPU in the `wall_ns` nanoseconds since then.
     fn share_since(&self, wall_ns: u64) -> f64 {
         let now = StealClock::read(&self.0.iter().map(|(cpu, _)| *cpu).collect::<Vec<usize>>());
         let taken = self.0.iter().zip(&now.0).map(|((_, before), (_, now))| now.saturating_sub(*before));
@@ -250,7 +251,7 @@ impl StealClock {
     }
 }
 
-/// Waits for the end of a program, and returns what it told.
+/// Waits for the end of a program, and returns its report.
 fn finish(
     name: &str,
     program: &mut ProcessGroup,
@@ -274,7 +275,7 @@ fn finish(
     text.with_context(|| format!("what {name} told cannot be read"))
 }
 
-/// Does something in a thread on other CPUs than the one that is watched, where there are others.
+/// Runs `work` in a thread on a CPU other than the observed one, if there is one.
 fn elsewhere<T: Send>(cpu: usize, work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
     let other = allowed_cpus()?.into_iter().find(|allowed| *allowed != cpu);
     let there = || {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The loops themselves, one on each CPU.
+//! Runs the loops, one on each CPU.
 
 use super::interrupts::Counts;
 use super::options::IdleOptions;
@@ -15,21 +15,21 @@ use std::thread::{Scope, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 use tipme_measure::idle::{InterruptCount, Observed};
 
-/// The longest that a sleeper does not look for a signal that came right before it slept.
+/// Maximum delay of a sleeper in noticing a signal that came right before its sleep.
 pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
-/// How much longer the loops have to end by themselves: they begin a little after each other.
+/// Extra time for the loops to end by themselves: they start slightly one after the other.
 const SLACK: Duration = Duration::from_millis(5);
 
-/// What the loops saw.
+/// Observations of the loops.
 #[derive(Debug)]
 pub(super) struct LoopOutcome {
     pub observed: Vec<Observed>,
-    /// For each CPU, the interrupts that the kernel counted.
+    /// Interrupts that the kernel counted, for each CPU.
     pub counted: Vec<Vec<InterruptCount>>,
 }
 
-/// Runs a loop on every CPU for the time given.
+/// Runs a loop on every CPU for the given time.
 pub(super) fn measure(options: &IdleOptions, interrupt: &InterruptFlag) -> Result<LoopOutcome> {
     let before = Counts::read();
     let end = || Instant::now() + options.duration + SLACK;
@@ -39,7 +39,7 @@ pub(super) fn measure(options: &IdleOptions, interrupt: &InterruptFlag) -> Resul
     Ok(LoopOutcome { observed, counted })
 }
 
-/// Runs the loops while something else is done; they end with it, and after the time given at the latest.
+/// Runs the loops during `meanwhile`; they end with it, and after the given time at the latest.
 pub(super) fn observe<T>(options: &IdleOptions, meanwhile: impl FnOnce() -> Result<T>) -> Result<(Vec<Observed>, T)> {
     expect_allowed(&options.cpus)?;
     let stop = AtomicBool::new(false);
@@ -62,7 +62,8 @@ pub(super) fn observe<T>(options: &IdleOptions, meanwhile: impl FnOnce() -> Resu
     Ok((classic::settle(observed?, options)?, done?))
 }
 
-/// Starts the loop of one CPU. It tells that it is ready by dropping `ready`, and waits at the gate.
+/// Starts the loop of one CPU. It signals that it is ready by dropping `ready`, and waits at the
+/// gate.
 fn start<'scope, 'env: 'scope>(
     scope: &'scope Scope<'scope, 'env>,
     cpu: usize,
@@ -81,12 +82,12 @@ fn start<'scope, 'env: 'scope>(
     builder.spawn_scoped(scope, body).with_context(|| format!("cannot start a thread for CPU {cpu}"))
 }
 
-/// Whether the recorder can be expected to start.
+/// Returns `true` if the recorder can be expected to start.
 pub(super) fn may_record() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// Sleeps, and fails early after Ctrl-C. It wakes up seldom, since that would be seen.
+/// Sleeps; fails early on Ctrl-C. Wakes up seldom, since the loops would notice.
 pub(super) fn sleep_until(end: Instant, interrupt: &InterruptFlag) -> Result<()> {
     loop {
         interrupt.check()?;
@@ -95,7 +96,7 @@ pub(super) fn sleep_until(end: Instant, interrupt: &InterruptFlag) -> Result<()>
             return Ok(());
         }
         let time = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) };
-        // A signal cuts the sleep short, and is looked for above.
+        // A signal ends the sleep early, and is checked above.
         let _ = nanosleep(&time);
     }
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who cleans up when nobody else can: a process that undoes what it was told of once its owner is gone,
-//! however that ended.
+//! Cleanup process: it undoes registered changes once its owner is gone, even if that was killed.
 
 use crate::worker::WorkerLauncher;
 use anyhow::{Context, Result};
@@ -14,43 +13,44 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
-/// Orders, at most.
+/// Maximum number of orders.
 const ORDERS_MAX: usize = 64;
-/// How often and how long after each other a removal is tried: what has just ended keeps its group for a moment.
+/// Maximum number of attempts at a removal, and the interval between them: a process that has just
+/// ended still occupies its group for a moment.
 const TRIES: usize = 150;
 const BETWEEN_TRIES: Duration = Duration::from_millis(20);
-/// Only folders whose names begin so are ever removed.
+/// Prefix of the folders that may be removed.
 pub(crate) const PREFIX: &str = "tipme-bench-";
 
-/// The process. Dropping it lets it do its work, and waits until it has.
+/// The cleanup process. Dropping it starts the cleanup, and waits for its end.
 pub(crate) struct Cleanup {
     child: Child,
 }
 
 impl Cleanup {
-    /// Starts it, out of reach of the terminal's Ctrl-C.
+    /// Starts the process, out of reach of the terminal's Ctrl-C.
     pub(crate) fn start(launcher: &WorkerLauncher) -> Result<Cleanup> {
         let mut command = launcher.command(None, &["cleanup".into()])?;
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::inherit()).process_group(0);
         Ok(Cleanup { child: command.spawn().context("cannot start the process that cleans up")? })
     }
 
-    /// A control group that is to be emptied and removed.
+    /// Registers a control group to empty and remove.
     pub(crate) fn group(&mut self, folder: &Path) -> Result<()> {
         self.tell("group", folder)
     }
 
-    /// A folder that is to be removed with what is in it.
+    /// Registers a folder to remove with its contents.
     pub(crate) fn folder(&mut self, folder: &Path) -> Result<()> {
         self.tell("folder", folder)
     }
 
-    /// A file or device that is used as swap.
+    /// Registers a file or device to remove from swap.
     pub(crate) fn swap(&mut self, path: &Path) -> Result<()> {
         self.tell("swap", path)
     }
 
-    /// A zram device, such as `/dev/zram1`.
+    /// Registers a zram device, such as `/dev/zram1`.
     pub(crate) fn zram(&mut self, path: &Path) -> Result<()> {
         self.tell("zram", path)
     }
@@ -68,16 +68,16 @@ impl Drop for Cleanup {
     }
 }
 
-/// Something that is to be undone.
+/// A change to undo.
 enum CleanupOrder {
     Group(String),
     Folder(String),
-    /// Held open, since its path may lead through a process that is gone by then.
+    /// Held open, since its path may lead through a process that has ended by then.
     Swap(File),
     Zram(String),
 }
 
-/// `cleanup`: reads orders until nobody can give any, then carries them out, the last one first.
+/// `cleanup`: reads orders until their source is closed, then carries them out in reverse order.
 pub(crate) fn run() -> Result<()> {
     ignore_signals()?;
     let lines = BufReader::new(std::io::stdin()).lines().map_while(std::result::Result::ok);
@@ -86,7 +86,7 @@ pub(crate) fn run() -> Result<()> {
     Ok(())
 }
 
-/// Whoever ends the benchmark does not end this.
+/// Ignores the signals that end the benchmark.
 fn ignore_signals() -> Result<()> {
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
         // SAFETY: ignoring a signal runs no code of this program.
@@ -108,7 +108,7 @@ fn order(line: &str) -> Option<CleanupOrder> {
     }
 }
 
-/// What it held open is closed then: the next order may need that.
+/// Carries out an order, and closes its file: the next order may depend on that.
 fn carry_out(order: CleanupOrder) {
     match order {
         CleanupOrder::Group(path) => remove_group(Path::new(&path)),
@@ -118,7 +118,7 @@ fn carry_out(order: CleanupOrder) {
     }
 }
 
-/// Ends who is still in the group, and removes it.
+/// Kills the remaining processes of the group, and removes it.
 fn remove_group(path: &Path) {
     until(|| {
         let members = std::fs::read_to_string(path.join("cgroup.procs")).unwrap_or_default();
@@ -130,7 +130,7 @@ fn remove_group(path: &Path) {
     });
 }
 
-/// The path of an open file stays the same whoever else is gone.
+/// Uses a path that stays valid after other processes have ended.
 fn swap_off(file: &File) {
     let path = format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd());
     let _ = Command::new("swapoff").arg(path).stderr(Stdio::null()).status();

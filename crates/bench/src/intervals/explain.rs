@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Why the longest intervals of a load were late, by what was recorded meanwhile.
+//! Explanations of a load's longest intervals by a recording.
 
 use super::figures::{Longest, MeasuredLoad};
 use super::sidecar::SidecarRecorder;
@@ -10,20 +10,21 @@ use std::time::Duration;
 use tipme_analysis::Recording;
 use tipme_record::{Nanos, Tid};
 
-/// How far back from the end of a load the longest intervals are looked for: what an incident holds.
+/// Period before the end of a load that is searched for the longest intervals: the window of an
+/// incident.
 const WINDOW_NS: u64 = 40_000_000_000;
-/// How many of each load are explained, and from which excess on.
+/// Number of explained intervals of each load, and their minimum excess.
 const EXPLAINED_MAX: usize = 3;
 const EXPLAINED_MIN_NS: u64 = 5_000_000;
 
-/// A recorder beside a benchmark, or why there is none.
+/// A recorder beside a benchmark, or the reason why there is none.
 pub(crate) struct Explainer {
     recorder: Result<SidecarRecorder, String>,
     interrupt: InterruptFlag,
 }
 
 impl Explainer {
-    /// Starts the recorder, with `details` of the use of resources, unless it is unwanted.
+    /// Starts the recorder, with `details` of resource use, unless it is unwanted.
     pub(crate) fn start(driver: &dyn BenchDriver, unwanted: bool, details: &[&str]) -> Result<Explainer> {
         let (programs, interrupt) = (driver.programs(), driver.interrupt());
         let recorder = if unwanted {
@@ -36,12 +37,12 @@ impl Explainer {
         Ok(Explainer { recorder, interrupt })
     }
 
-    /// Why nothing is explained; `None` where it is.
+    /// Returns the reason why nothing is explained, if any.
     pub(crate) fn blind_because(&self) -> Option<String> {
         self.recorder.as_ref().err().cloned()
     }
 
-    /// To be called when a load has ended. Of each interval the measuring process itself sleeps for `sleep`.
+    /// Explains a load that has ended. The measuring process sleeps for `sleep` of each interval.
     pub(crate) fn explain(&self, load: MeasuredLoad, sleep: Duration) -> Result<MeasuredLoad> {
         let Ok(recorder) = &self.recorder else { return Ok(load) };
         let path = recorder.mark(&self.interrupt)?;
@@ -50,7 +51,7 @@ impl Explainer {
     }
 }
 
-/// The longest intervals that a recording still holds.
+/// Returns the longest intervals that a recording still covers.
 fn longest(recording: &Recording, load: &MeasuredLoad, sleep: Duration) -> Vec<Longest> {
     let (intervals, sleep) = (&load.intervals, sleep.as_nanos() as u64);
     let begun = intervals.starts_ns.first().copied().unwrap_or_default();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is kept of a benchmark of regular work.
+//! Results of a benchmark of periodic work.
 
 use crate::experiment::MeasuredRepeats;
 use schemars::JsonSchema;
@@ -7,7 +7,7 @@ use serde::Serialize;
 use tipme_analysis::IntervalExplanation;
 use tipme_measure::{InputClass, IntervalFigures, Intervals, ThresholdProfile, ms};
 
-/// As in the papers.
+/// Width of a histogram bucket, as in the papers.
 pub(super) const BUCKET_NS: u64 = 10_000_000;
 
 /// All loads, one after the other.
@@ -68,15 +68,15 @@ impl MeasuredLoad {
 }
 
 impl<C> LoadIntervals<C> {
-    /// With the runs of the document: a latency is what an interval has beyond the expected, and is noticed as one of a
-    /// class is.
+    /// Adds the runs of the document: the latency is the excess over the expected interval, with
+    /// the thresholds of an input class.
     pub(crate) fn measured(self, class: InputClass) -> MeasuredRepeats<LoadIntervals<C>> {
         let limits = class.limits(ThresholdProfile::Default);
         MeasuredRepeats { runs: self.loads.iter().map(|load| load.intervals.run(limits)).collect(), figures: self }
     }
 }
 
-/// How long an interval is expected to be, by the first load.
+/// Returns the expected interval, which is that of the first load.
 pub(crate) fn expected_ms(loads: &[MeasuredLoad]) -> Option<f64> {
     loads.first().map(|load| ms(load.intervals.expected_ns))
 }

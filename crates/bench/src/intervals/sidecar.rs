@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The product's own recorder beside a benchmark, so that its verdict stands beside the figures.
+//! Recorder beside a benchmark, for a verdict beside the figures.
 
 use super::{Cleanup, PREFIX};
 use crate::interrupt::InterruptFlag;
@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
 
-/// Seconds that an incident reaches back.
+/// Window of an incident, in seconds.
 pub(crate) const WINDOW_S: &str = "40";
 
-/// A recorder that runs with the value; its incidents go with it.
+/// A recorder that ends with the value, like its incidents.
 pub(super) struct SidecarRecorder {
     _recorder: Follower,
     tipme: PathBuf,
@@ -22,7 +22,7 @@ pub(super) struct SidecarRecorder {
 }
 
 impl SidecarRecorder {
-    /// Starts `tipme record` without a display, and with `details` of the use of resources. Needs root.
+    /// Starts `tipme record` without a display, and with `details` of resource use. Needs root.
     pub(super) fn start(
         tipme: &Path,
         launcher: &WorkerLauncher,
@@ -46,7 +46,7 @@ impl SidecarRecorder {
         Ok(SidecarRecorder { _recorder: recorder, tipme: tipme.to_path_buf(), folder, _cleanup: cleanup })
     }
 
-    /// Keeps the last 40 seconds; the incident's path.
+    /// Saves the last 40 seconds; returns the path of the incident.
     pub(super) fn mark(&self, interrupt: &InterruptFlag) -> Result<PathBuf> {
         programs::mark(&self.tipme, self.folder.path(), interrupt)
     }

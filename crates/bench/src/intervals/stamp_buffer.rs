@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Time stamps in memory that two processes share: who measures writes nothing else, and whoever started it
-//! can read them at any time, also after it was killed.
+//! Time stamps in shared memory: the measuring process writes nothing else, and its parent can read
+//! them at any time, also after it was killed.
 
 use anyhow::{Context, Result, ensure};
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
@@ -11,11 +11,11 @@ use std::path::{Path, PathBuf};
 use std::ptr::{NonNull, null_mut};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Stamps in one buffer, at most: 10,000 intervals are what the papers took.
+/// Maximum number of stamps in a buffer: the papers use 10,000 intervals.
 pub(crate) const STAMPS_MAX: usize = 100_001;
 const WORD_BYTES: usize = size_of::<u64>();
 
-/// A counter and the stamps. Whoever made it can be read from; whoever opened it can write.
+/// A counter and the stamps. The maker reads them, the process that opens them writes.
 pub(crate) struct StampBuffer {
     file: File,
     begin: NonNull<c_void>,
@@ -23,7 +23,7 @@ pub(crate) struct StampBuffer {
 }
 
 impl StampBuffer {
-    /// A new one, with all its memory in place, so that writing a stamp never waits for any.
+    /// Makes a buffer with all its memory in place, so that writing a stamp never waits for memory.
     pub(crate) fn make(stamps: usize) -> Result<StampBuffer> {
         ensure!((2..=STAMPS_MAX).contains(&stamps), "{stamps} time stamps do not fit into a buffer");
         let file = memfd_create("tipme-stamps", MemfdFlags::CLOEXEC).context("cannot make memory to share")?;
@@ -34,7 +34,7 @@ impl StampBuffer {
         Ok(stamp_buffer)
     }
 
-    /// That of another process of the same user, by its path.
+    /// Opens the buffer of another process of the same user, by its path.
     pub(crate) fn open(path: &Path) -> Result<StampBuffer> {
         let file = File::options().read(true).write(true).open(path);
         let file = file.with_context(|| format!("cannot open {}", path.display()))?;
@@ -42,31 +42,32 @@ impl StampBuffer {
         let words = bytes / WORD_BYTES;
         ensure!((3..=STAMPS_MAX + 1).contains(&words), "{} is not a buffer of time stamps", path.display());
         let stamp_buffer = StampBuffer::map(file, bytes)?;
-        // SAFETY: the range is that of the mapping. Without the right to lock it, it is merely likely to stay.
+        // SAFETY: the range is that of the mapping. Without the right to lock it, the memory is
+        // still likely to stay resident.
         let _ = unsafe { mlock(stamp_buffer.begin.as_ptr(), bytes) };
         Ok(stamp_buffer)
     }
 
     fn map(file: File, bytes: usize) -> Result<StampBuffer> {
         let both = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: a new mapping at a place that the kernel chooses touches nothing that exists.
+        // SAFETY: a new mapping at an address that the kernel chooses affects no existing memory.
         let begin = unsafe { mmap(null_mut(), bytes, both, MapFlags::SHARED | MapFlags::POPULATE, &file, 0) };
         let begin = NonNull::new(begin.context("cannot map memory to share")?).context("mapped at zero")?;
         Ok(StampBuffer { file, begin, bytes })
     }
 
-    /// Where another process of the same user finds it while this one lives.
+    /// Path for other processes of the same user while this one lives.
     pub(crate) fn path(&self) -> PathBuf {
         use std::os::fd::AsRawFd;
         PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd()))
     }
 
-    /// How many stamps there is room for.
+    /// Capacity in stamps.
     pub(crate) fn room(&self) -> usize {
         self.bytes / WORD_BYTES - 1
     }
 
-    /// Adds a stamp; false where there is no room for it. Only one thread may write.
+    /// Adds a stamp; returns `false` if the buffer is full. Only one thread may write.
     pub(crate) fn stamp(&self, at_ns: u64) -> bool {
         let count = self.count();
         if count >= self.room() {
@@ -77,20 +78,19 @@ impl StampBuffer {
         true
     }
 
-    /// How many stamps there are.
+    /// Number of stamps.
     pub(crate) fn count(&self) -> usize {
         (self.word(0).load(Ordering::Acquire) as usize).min(self.room())
     }
 
-    /// All so far.
     pub(crate) fn stamps(&self) -> Vec<u64> {
         (1..=self.count()).map(|at| self.word(at).load(Ordering::Relaxed)).collect()
     }
 
     fn word(&self, at: usize) -> &AtomicU64 {
         let offset = at.min(self.room()) * WORD_BYTES;
-        // SAFETY: the place is inside the mapping, which lives as long as `self`, is aligned to a page, and is
-        // only ever used as atomic words, by this process and by others.
+        // SAFETY: the address is inside the mapping, which lives as long as `self`, is aligned to a
+        // page, and is only accessed as atomic words, by this process and by others.
         unsafe { self.begin.byte_add(offset).cast::<AtomicU64>().as_ref() }
     }
 }

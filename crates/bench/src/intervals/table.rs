@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Intervals that should be even, for people: a table of the loads, a strip of each, and the causes of the longest.
+//! Text output of periodic work: a table of the loads, a strip of each, and the causes of the
+//! longest intervals.
 
 use super::figures::{BUCKET_NS, LoadIntervals, MeasuredLoad};
 use tipme_analysis::IntervalExplanation;
@@ -8,12 +9,12 @@ use tipme_report::plot::{Figure, LatencySet, Quantity, histograms};
 use tipme_report::{conditions, span, strip};
 
 const BUCKET_MS: f64 = ms(BUCKET_NS);
-/// Shares of an interval below this are not worth a line.
+/// Minimum share of an interval that gets a line.
 const LINE_MIN_MS: f64 = 0.5;
-/// Names of loads are cut after so many characters.
+/// Maximum length of a load's name, in characters.
 const NAME_CHARS: usize = 18;
 
-/// Bounds, table, causes, and under which conditions.
+/// Returns bounds, table, causes, and conditions.
 pub(crate) fn text<C>(document: &Document<LoadIntervals<C>>) -> String {
     let figures = &document.details;
     let bounds = figures.bounds.iter().map(|line| format!("  {line}\n")).collect::<String>();
@@ -28,7 +29,7 @@ pub(crate) fn text<C>(document: &Document<LoadIntervals<C>>) -> String {
     out + &footer(document).join("\n") + "\n"
 }
 
-/// The histograms of all loads.
+/// Returns the histograms of all loads.
 pub(crate) fn plots<C>(document: &Document<LoadIntervals<C>>) -> Vec<(String, String)> {
     let figures = &document.details;
     let set =
@@ -39,7 +40,7 @@ pub(crate) fn plots<C>(document: &Document<LoadIntervals<C>>) -> Vec<(String, St
     vec![(format!("{}.svg", document.kind), histograms(&figure, &sets, BUCKET_MS))]
 }
 
-/// Whether a person would have noticed an interval.
+/// Returns `true` if a user would have noticed any interval.
 pub(crate) fn is_noticed<C>(document: &Document<LoadIntervals<C>>) -> bool {
     let mut events = document.runs.iter().flat_map(|run| &run.classes);
     events.any(|events| {
@@ -48,7 +49,7 @@ pub(crate) fn is_noticed<C>(document: &Document<LoadIntervals<C>>) -> bool {
     })
 }
 
-/// Threshold, losses and machine.
+/// Returns threshold, losses and machine.
 fn footer<C>(document: &Document<LoadIntervals<C>>) -> [String; 2] {
     let loads = &document.details.loads;
     let censored = loads.iter().filter(|load| load.intervals.censored_ns.is_some()).count();
@@ -65,7 +66,7 @@ fn footer<C>(document: &Document<LoadIntervals<C>>) -> [String; 2] {
     ]
 }
 
-/// A table with a row for each load, and below it the histograms, a line each.
+/// Returns a table with a row for each load, followed by the histograms, a line each.
 fn table(loads: &[MeasuredLoad]) -> String {
     let head = format!(
         "{:NAME_CHARS$}  {:>6} {:>9} {:>9} {:>9} {:>10}  {}\n",
@@ -104,7 +105,8 @@ fn long(figures: &IntervalFigures) -> String {
     format!("{}{share}", figures.long)
 }
 
-/// Where one interval went, from when the thread was due: causes first, then what is usual or not known.
+/// Formats the parts of one interval from the thread's due time: causes first, then usual and
+/// unattributed time.
 fn explained(load: &str, begun_s: f64, explanation: &IntervalExplanation) -> String {
     let late = explanation.interval_ms - explanation.usual_ms;
     let mut lines = vec![format!("{load}, {begun_s:.1} s after its begin: {late:.1} ms late")];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What runs beside a turn.
+//! Background job of a turn.
 
 use crate::load::{LedgerReading, RoundsSampler, RunningLoad};
 use crate::system::Build;
@@ -12,7 +12,7 @@ pub(super) enum Background {
 }
 
 impl Background {
-    /// What was done so far.
+    /// Reads the work done so far.
     pub(super) fn reading(&self) -> LedgerReading {
         match self {
             Background::Load(load) => load.reading(),
@@ -20,7 +20,7 @@ impl Background {
         }
     }
 
-    /// Its processes, as far as they can be told.
+    /// Returns its known processes.
     pub(super) fn pids(&self) -> Vec<u32> {
         match self {
             Background::Load(load) => load.pids(),
@@ -28,7 +28,7 @@ impl Background {
         }
     }
 
-    /// Begins to watch whether each of its processes gets on; a build's have no counts.
+    /// Starts sampling the progress of each process; the processes of a build have no counts.
     pub(super) fn sample_rounds(&self) -> Result<Option<RoundsSampler>> {
         match self {
             Background::Load(load) => load.sample_rounds().map(Some),
@@ -36,7 +36,7 @@ impl Background {
         }
     }
 
-    /// Fails where it, or a process of it, has ended by itself.
+    /// Fails if the job or one of its processes has ended by itself.
     pub(super) fn expect_whole(&mut self) -> Result<()> {
         match self {
             Background::Load(load) => load.expect_whole(),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What an administrator does about a job that takes the memory: a control group that does not get all of it.
+//! Memory limit on a load by a control group, as an administrator would set it.
 
 use crate::group::ControlGroup;
 use crate::intervals::{Cleanup, PREFIX};
@@ -8,13 +8,13 @@ use crate::worker::WorkerLauncher;
 use anyhow::Result;
 use std::path::PathBuf;
 
-/// The load gets this share of the memory that is available, numerator and divisor.
+/// Share of the available memory for the load: numerator and divisor.
 const SHARE: (u64, u64) = (3, 4);
 
-/// A group with a limit, into which a load goes by itself. Dropping it removes it.
+/// A limited group that a load enters by itself. Dropping it removes the group.
 pub(super) struct LoadLimit {
     group: ControlGroup,
-    /// Removes the group where this process no longer can.
+    /// Removes the group if this process no longer can.
     _cleanup: Cleanup,
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The recorder that tells the manager of the focus on a compositor of Wayland.
+//! Recorder that reports the focus on a Wayland compositor to the manager.
 
 use crate::interrupt::InterruptFlag;
 use crate::programs::{ARM_TIMEOUT, Follower};
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
 
-/// One that runs. Dropping it ends it.
+/// A running recorder. Dropping it ends it.
 pub(super) struct FocusRecorder {
     state: TempDir,
     _process: Follower,
@@ -26,7 +26,7 @@ impl FocusRecorder {
         Ok(FocusRecorder { state, _process: process })
     }
 
-    /// Where the manager finds it.
+    /// Folder for the manager's `--recorder`.
     pub(super) fn folder(&self) -> PathBuf {
         self.state.path().to_owned()
     }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a focus booster does that sets only `cpu.weight`: the focused program's control group gets more of it.
+//! Simple focus booster: sets only a larger `cpu.weight` for the focused program's control group.
 //!
-//! Focused program, display server and load are in three groups side by side, as where each has a unit of its own
-//! under systemd. Processes go back to where they were, and the groups are removed.
+//! Focused program, display server and load are in three sibling groups, as if each had a systemd
+//! unit of its own. Afterwards the processes return to their previous groups, and the new groups
+//! are removed.
 
 use super::background::Background;
 use crate::group::ControlGroup;
@@ -13,15 +14,15 @@ use crate::worker::WorkerLauncher;
 use anyhow::{Context, Result};
 use std::path::Path;
 
-/// The weight of the focused program. A usual ratio of such boosters.
+/// Weight of the focused program, a usual ratio of such boosters.
 const FOCUSED_WEIGHT: u32 = 3_000;
-/// The kernel's own, which the others have.
+/// Default weight of the kernel, for the other groups.
 const USUAL_WEIGHT: u32 = 100;
 
-/// Groups with their weights. Dropping it moves everybody back and removes them.
+/// Groups with their weights. Dropping them moves all processes back and removes the groups.
 pub(super) struct Weights {
     _groups: Vec<ControlGroup>,
-    /// Removes the groups where this process no longer can.
+    /// Removes the groups if this process no longer can.
     _cleanup: Cleanup,
 }
 
@@ -48,7 +49,7 @@ fn group(members: &[u32], weight: u32, cleanup: &mut Cleanup) -> Result<ControlG
         match group.take(*pid) {
             Ok(()) => {}
             Err(error) if Path::new(&format!("/proc/{pid}")).exists() => return Err(error),
-            // Who has just ended needs no weight.
+            // A process that has just ended needs no weight.
             Err(_) => {}
         }
     }
@@ -62,7 +63,8 @@ mod tests {
     use crate::process::ProcessGroup;
     use std::process::Command;
 
-    /// Where the controller is not one of version 2, the reason is told; where it is, processes go in and come back.
+    /// Expects a reason if the controller is not a unified one; otherwise processes move in and
+    /// back.
     #[test]
     fn a_group_has_its_weight_and_gives_everybody_back() {
         if lacks_unified("cpu").is_some() {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The kinds of load, and how they use memory.
+//! Kinds of load, and their use of memory.
 
 use clap::{Args, ValueEnum};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Processes of a load, at most.
+/// Maximum number of processes of a load.
 pub(crate) const LEVEL_MAX: u32 = 64;
 
-/// Pages that a process touches in a millisecond, at most.
+/// Maximum page demand: pages that a process touches in a millisecond.
 pub(crate) const DEMAND_MAX: u32 = 4_096;
 
 /// The types of background load of the paper.
@@ -26,12 +26,12 @@ pub enum LoadKind {
     Stream,
 }
 
-/// What a process does to memory while it works.
+/// Memory access of a process while it works.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Pages {
     /// Different pages touched in a millisecond of CPU time.
     pub demand: u32,
-    /// The share of them that the millisecond before had touched too, 0 to 1.
+    /// Share of these that the millisecond before had touched too, from 0 to 1.
     pub reuse: f64,
 }
 
@@ -47,7 +47,7 @@ pub struct PageOptions {
 }
 
 impl PageOptions {
-    /// What was asked for, and the rest as is usual for the kind.
+    /// Returns the requested values, with the defaults of the kind for the others.
     pub(crate) fn of(&self, kind: LoadKind) -> Pages {
         let usual = kind.pages();
         Pages { demand: self.demand.unwrap_or(usual.demand), reuse: self.reuse.unwrap_or(usual.reuse) }
@@ -55,7 +55,7 @@ impl PageOptions {
 }
 
 impl LoadKind {
-    /// What is usual for the type.
+    /// Defaults of the kind.
     pub fn pages(self) -> Pages {
         let (demand, reuse) = match self {
             LoadKind::Cpu => (2, 0.95),
@@ -66,18 +66,18 @@ impl LoadKind {
         Pages { demand, reuse }
     }
 
-    /// Whether its processes use all the memory that they may.
+    /// Returns `true` if its processes use all the memory of the load.
     pub(super) fn is_large(self) -> bool {
         matches!(self, LoadKind::Big | LoadKind::Stream)
     }
 
-    /// Whether its processes have touched all of their memory before they begin.
+    /// Returns `true` if its processes touch all of their memory before they begin.
     pub(super) fn has_touched_all(self) -> bool {
         matches!(self, LoadKind::Cpu | LoadKind::Big)
     }
 }
 
-/// A share on the command line, 0 to 1.
+/// Parses a share from 0 to 1.
 fn share(text: &str) -> Result<f64, String> {
     text.parse().ok().filter(|share| (0.0..=1.0).contains(share)).ok_or_else(|| "a number from 0 to 1".to_owned())
 }

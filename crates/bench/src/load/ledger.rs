@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the processes of a load have done, in memory that they share with whoever started them: so it can be read
-//! at any time without asking them, and nothing of it is lost when they are ended.
+//! Work done by the processes of a load, in memory that they share with their parent. It can be
+//! read at any time without asking them, and survives them.
 
 use anyhow::{Context, Result, ensure};
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
@@ -14,28 +14,28 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tipme_desktop::clock;
 use tipme_record::Nanos;
 
-/// Words of an account, a cache line of its own, so that processes do not slow each other down.
+/// Words of an account: a cache line, so that processes do not slow each other down.
 const WORDS: usize = 8;
 const ACCOUNT_BYTES: usize = WORDS * size_of::<u64>();
-/// Accounts, at most.
+/// Maximum number of accounts.
 const ACCOUNTS_MAX: usize = super::kind::LEVEL_MAX as usize;
 
-/// What is counted, by its place in an account.
+/// Counters of an account, by position.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Count {
     Rounds,
     Pages,
     CpuNs,
-    /// CPU time, and the time waited for it.
+    /// CPU time plus run-queue delay.
     RunnableNs,
     Forks,
-    /// 1 once the process has ended before its time.
+    /// 1 once the process has ended early.
     Ended,
-    /// Short lives that ended before their time.
+    /// Short-lived processes that ended early.
     Cut,
 }
 
-/// All accounts together at a time.
+/// Sums of all accounts at a time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct LedgerReading {
     pub at: Nanos,
@@ -44,22 +44,24 @@ pub struct LedgerReading {
     pub cpu_ns: u64,
     pub runnable_ns: u64,
     pub forks: u64,
-    /// Processes and short lives that ended before their time, such as for want of memory.
+    /// Processes and short-lived children that ended early, for instance for lack of memory.
     pub casualties: u64,
 }
 
-/// One account for each process of the load; a process adds to its own only, and who started it notes its end.
+/// One account for each process of the load. A process adds to its own only, and its parent records
+/// its end.
 pub(super) struct LoadLedger {
     file: File,
     begin: NonNull<c_void>,
     accounts: usize,
 }
 
-// SAFETY: the memory behind it is used as atomic words only, and stays where it is whichever thread has the value.
+// SAFETY: the memory is only accessed as atomic words, and stays mapped for any thread that owns
+// the value.
 unsafe impl Send for LoadLedger {}
 
 impl LoadLedger {
-    /// An empty one.
+    /// Makes an empty ledger.
     pub(super) fn make(accounts: usize) -> Result<LoadLedger> {
         ensure!((1..=ACCOUNTS_MAX).contains(&accounts), "no ledger for {accounts} processes");
         let file = memfd_create("tipme-load", MemfdFlags::CLOEXEC).context("cannot make memory to share")?;
@@ -67,7 +69,7 @@ impl LoadLedger {
         LoadLedger::map(File::from(file), accounts)
     }
 
-    /// That of another process of the same user, by its path.
+    /// Opens the ledger of another process of the same user, by its path.
     pub(super) fn open(path: &Path) -> Result<LoadLedger> {
         let file = File::options().read(true).write(true).open(path);
         let file = file.with_context(|| format!("cannot open {}", path.display()))?;
@@ -78,13 +80,13 @@ impl LoadLedger {
 
     fn map(file: File, accounts: usize) -> Result<LoadLedger> {
         let (both, bytes) = (ProtFlags::READ | ProtFlags::WRITE, accounts * ACCOUNT_BYTES);
-        // SAFETY: a new mapping at a place that the kernel chooses touches nothing that exists.
+        // SAFETY: a new mapping at an address that the kernel chooses affects no existing memory.
         let begin = unsafe { mmap(null_mut(), bytes, both, MapFlags::SHARED | MapFlags::POPULATE, &file, 0) };
         let begin = NonNull::new(begin.context("cannot map memory to share")?).context("mapped at zero")?;
         Ok(LoadLedger { file, begin, accounts })
     }
 
-    /// Where another process of the same user finds it while this one lives.
+    /// Path for other processes of the same user while this one lives.
     pub(super) fn path(&self) -> PathBuf {
         PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd()))
     }
@@ -94,7 +96,7 @@ impl LoadLedger {
         self.word(account, count).fetch_add(more, Ordering::Relaxed);
     }
 
-    /// Notes that the process of an account has ended before its time; as often as one likes.
+    /// Records that the process of an account has ended early; idempotent.
     pub(super) fn end(&self, account: usize) {
         self.word(account, Count::Ended).store(1, Ordering::Relaxed);
     }
@@ -108,7 +110,7 @@ impl LoadLedger {
         (0..self.accounts).map(move |account| self.word(account, count).load(Ordering::Relaxed))
     }
 
-    /// The sums of all accounts now.
+    /// Sums up all accounts.
     pub(super) fn reading(&self) -> LedgerReading {
         let sum = |count| self.all(count).sum::<u64>();
         LedgerReading {
@@ -124,8 +126,8 @@ impl LoadLedger {
 
     fn word(&self, account: usize, count: Count) -> &AtomicU64 {
         let offset = account.min(self.accounts - 1) * ACCOUNT_BYTES + count as usize * size_of::<u64>();
-        // SAFETY: the place is inside the mapping, which lives as long as `self`, is aligned to a page, and is only
-        // ever used as atomic words, by this process and by others.
+        // SAFETY: the address is inside the mapping, which lives as long as `self`, is aligned to a
+        // page, and is only accessed as atomic words, by this process and by others.
         unsafe { self.begin.byte_add(offset).cast::<AtomicU64>().as_ref() }
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Options of `tipme load`, and what comes of them: a load for so long, and what it achieved.
+//! Options of `tipme load`, and its run: a load for a time, and its work.
 
 use super::{Achieved, LEVEL_MAX, LoadKind, LoadOptions, PageOptions, RunningLoad, Speed, default_memory};
 use crate::driver::BenchDriver;
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use tipme_command::{duration, size};
 use tipme_measure::SCHEMA;
 
-/// Between two lines of progress.
+/// Interval between lines of progress.
 const NEWS: Duration = Duration::from_secs(5);
 
 #[derive(Args)]
@@ -82,7 +82,7 @@ pub struct LoadOutcome {
 }
 
 impl LoadArguments {
-    /// Lets the load run for its time, or until it is interrupted: what it achieved until then is told.
+    /// Runs the load for its time or until an interrupt; returns the work done until then.
     pub fn run(&self, driver: &mut dyn BenchDriver) -> Result<LoadOutcome> {
         let options = self.options(driver)?;
         options.check()?;
@@ -113,7 +113,7 @@ impl LoadArguments {
     }
 }
 
-/// What it will take, told before it begins.
+/// Describes the load, for output before the start.
 fn plan(options: &LoadOptions) -> String {
     format!(
         "{} processes {}, {} MiB of memory together, {:.0} s",

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The processes of a load: one that starts the others, one for each session, and those that work.
+//! Processes of a load: the first one starts one process for each session, and those start the
+//! workers.
 
 use super::ledger::{Count, LoadLedger};
 use super::work::MemoryWalk;
@@ -16,13 +17,13 @@ use rustix::process::{Pid, WaitOptions, setpriority_process, setsid, wait, waitp
 use std::io::{PipeWriter, Read, Write};
 use std::time::{Duration, Instant};
 
-/// Rounds between two looks at how long this process waited for its CPU.
+/// Rounds between checks of this process's run-queue delay.
 const ROUNDS_PER_LOOK: u64 = 16;
-/// Rounds of a short life: from here, and so many more by chance.
+/// Rounds of a short-lived process: the minimum, and the range of the random part.
 const LIFE_LEAST: u64 = 5;
 const LIFE_MORE: u64 = 60;
 
-/// `load ORDER`: starts the processes, says `ready` once each works, and waits for them.
+/// `load ORDER`: starts the processes, reports `ready` once each works, and waits for them.
 pub(crate) fn run(order: &str) -> Result<()> {
     let order: LoadOrder = serde_json::from_str(order).context("the order of a load cannot be read")?;
     if order.nice != 0 {
@@ -49,13 +50,13 @@ pub(crate) fn run(order: &str) -> Result<()> {
     Ok(())
 }
 
-/// A child and the accounts of those whom it takes along when it ends.
+/// A child, with the accounts of the processes that end with it.
 struct StartedChild {
     pid: Pid,
     accounts: Vec<u32>,
 }
 
-/// Starts every so-many-th process in a session of its own.
+/// Starts the processes of each session: every `many`-th process is in the same one.
 fn start_sessions(order: &LoadOrder, ledger: &LoadLedger, many: u32, begin: &mut Begin) -> Result<Vec<StartedChild>> {
     let one = |session: u32| {
         let accounts = order.accounts.iter().copied().skip(session as usize).step_by(many as usize);
@@ -63,7 +64,7 @@ fn start_sessions(order: &LoadOrder, ledger: &LoadLedger, many: u32, begin: &mut
         let pid = fork(order.life_s, "load-session", || {
             setsid().context("cannot begin a session")?;
             let children = start(order, ledger, &accounts, begin)?;
-            // So that nobody waits for this process to say that it works.
+            // Closed here, so that the readiness does not wait for this process.
             drop(begin.take());
             attend(&children, ledger, deadline(order));
             Ok(())
@@ -86,7 +87,7 @@ fn start(order: &LoadOrder, ledger: &LoadLedger, accounts: &[u32], begin: &mut B
     accounts.iter().copied().map(one).collect()
 }
 
-/// Waits until all children have ended, and notes who did before the time was over.
+/// Reaps all children, and records those that ended early.
 fn attend(children: &[StartedChild], ledger: &LoadLedger, end: Instant) {
     while let Ok(ended) = retry_on_intr(|| wait(WaitOptions::empty())) {
         let ended = ended.filter(|_| Instant::now() < end).map(|(pid, _)| pid);
@@ -99,14 +100,15 @@ fn deadline(order: &LoadOrder) -> Instant {
     Instant::now() + Duration::from_secs(order.life_s)
 }
 
-/// By which a process says that it works; it closes it then, so that the end of another one is seen.
+/// Pipe on which a process reports that it works. It closes the pipe then, so that the end of
+/// another process is visible.
 type Begin = Option<PipeWriter>;
 
 fn say(begin: &mut Begin) -> Result<()> {
     begin.take().context("said already")?.write_all(&[1]).context("nobody waits for this process")
 }
 
-/// What one process of the load has before it.
+/// Assignment of one process of the load.
 struct LoadAssignment<'a> {
     order: &'a LoadOrder,
     ledger: &'a LoadLedger,
@@ -141,7 +143,7 @@ impl LoadAssignment<'_> {
         Ok(())
     }
 
-    /// Has a child at any time, each of which works for a little while.
+    /// Always keeps one child, each of which works for a short time.
     fn raise(&self, name: &str, begin: &mut Begin) -> Result<()> {
         say(begin)?;
         let (mut random, mut spent) = (Rng::with_seed(self.account as u64 + 1), Spent::now());
@@ -166,7 +168,7 @@ impl LoadAssignment<'_> {
         self.ledger.add(self.account, count, more);
     }
 
-    /// Adds what was spent since the last look.
+    /// Adds the time since the last call.
     fn note(&self, before: Spent) -> Spent {
         let now = Spent::now();
         let cpu_ns = now.cpu_ns.saturating_sub(before.cpu_ns);
@@ -176,17 +178,17 @@ impl LoadAssignment<'_> {
     }
 }
 
-/// Waits for a short life; false where it was cut short.
+/// Reaps a short-lived child; returns `false` if it ended early.
 fn ended_well(child: Pid) -> Result<bool> {
     let ended = retry_on_intr(|| waitpid(Some(child), WaitOptions::empty())).context("cannot wait for a short life")?;
     Ok(ended.is_some_and(|(_, status)| status.exit_status() == Some(0)))
 }
 
-/// Time that this process had since its begin.
+/// Time of this process since it began.
 #[derive(Clone, Copy, Default)]
 struct Spent {
     cpu_ns: u64,
-    /// Runnable without a CPU.
+    /// Run-queue delay.
     waited_ns: u64,
 }
 

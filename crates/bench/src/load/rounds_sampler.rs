@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whether each process of a load gets on: its rounds are looked at every second, so that one that had nothing for ten
-//! seconds is seen, however much the others had.
+//! Progress of each process of a load: samples the rounds every second, to detect a process that
+//! made no progress for ten seconds.
 
 use super::ledger::LoadLedger;
 use crate::priority::Priority;
@@ -11,11 +11,11 @@ use std::time::Duration;
 use tipme_desktop::clock;
 use tipme_record::Nanos;
 
-/// In so long everybody has to get on.
+/// Window in which each process must make progress.
 pub const WINDOW: Duration = Duration::from_secs(10);
-/// Between two looks.
+/// Interval between samples.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
-/// Looks, at most: a day's. What comes after them is not watched.
+/// Maximum number of samples: those of a day. Later progress is not watched.
 const LOOKS_MAX: usize = 86_400;
 
 /// Rounds of each process at a time.
@@ -25,14 +25,14 @@ struct RoundsSample {
     rounds: Vec<u64>,
 }
 
-/// A thread that looks. Dropping it ends the thread.
+/// Sampling thread. Dropping it ends the thread.
 pub struct RoundsSampler {
     stop: Sender<()>,
     thread: JoinHandle<Vec<RoundsSample>>,
 }
 
 impl RoundsSampler {
-    /// Begins to look at a load's ledger.
+    /// Starts sampling a load's ledger.
     pub(super) fn begin(ledger: LoadLedger) -> RoundsSampler {
         let (stop, stopped) = channel();
         let thread = std::thread::spawn(move || {
@@ -46,7 +46,8 @@ impl RoundsSampler {
         RoundsSampler { stop, thread }
     }
 
-    /// The fewest rounds of a process in any window; `None` where it took less than one.
+    /// Returns the fewest rounds of a process in any window; `None` if the run was shorter than a
+    /// window.
     pub fn finish(self) -> Result<Option<u64>> {
         drop(self.stop);
         let looks = self.thread.join().map_err(|_| anyhow!("the thread that watched the load has failed"))?;
@@ -58,7 +59,8 @@ fn look(ledger: &LoadLedger) -> RoundsSample {
     RoundsSample { at: clock::now(), rounds: ledger.rounds() }
 }
 
-/// Windows end at each look, and begin at the last one that is long enough ago.
+/// Returns the fewest rounds in any window. Windows end at each sample, and begin at the latest one
+/// that is old enough.
 fn least(looks: &[RoundsSample], window: Nanos) -> Option<u64> {
     let windows = looks.iter().enumerate().filter_map(|(index, end)| {
         let begin = looks[..index].iter().rev().find(|begin| end.at.since(begin.at) >= window)?;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a load was asked for, and what it achieved.
+//! Text output of a load: its options and its work.
 
 use super::options::LoadOutcome;
 use crate::choice::name;
 
-/// Some lines for people.
+/// Formats the outcome in some lines.
 pub fn text(outcome: &LoadOutcome) -> String {
     let achieved = &outcome.achieved;
     let average = outcome.load_average_1min;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a process of a load does in a round: it touches pages, and it computes.
+//! Rounds of a load process: touching pages and computing.
 
 use super::kind::{LoadKind, Pages};
 use crate::cpu_work::{cpu_time, spin};
@@ -12,35 +12,36 @@ use std::time::Duration;
 
 /// Memory of a process of a small load.
 pub(super) const SMALL_BYTES: u64 = 1 << 20;
-/// The CPU time that a round is to take.
+/// CPU time of a round.
 const ROUND: Duration = Duration::from_millis(1);
-/// The least of a round that is arithmetic, as a divisor: touching pages may take the rest.
+/// Minimum share of arithmetic in a round, as a divisor: touching pages can take the rest.
 const SPIN_SHARE_MIN: u64 = 20;
-/// Rounds of arithmetic that are tried for their speed, pages for the time that touching takes, and how often: the
-/// fastest try counts, since a hypervisor that has to find memory for a page makes one slow by itself.
+/// Sizes of the calibration: rounds of arithmetic, pages to touch, and number of tries. The fastest
+/// try counts, since a hypervisor that has to allocate a page delays a try by itself.
 const TRIED: u64 = 200_000;
 const TRIED_PAGES: usize = 16_384;
 const TRIES: usize = 10;
 const PAGE_BYTES: usize = 4_096;
 static PAGE: [u8; PAGE_BYTES] = [0x5a; PAGE_BYTES];
 
-/// Pages of a process with so many bytes.
+/// Returns the number of pages in `bytes`.
 pub(super) fn pages(bytes: u64) -> u64 {
     (bytes / PAGE_BYTES as u64).max(1)
 }
 
-/// What this CPU does in a millisecond, tried once, so that all loads of a measurement have the same rounds.
+/// Work of this CPU in a millisecond, measured once, so that all loads of a measurement have the
+/// same rounds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Speed {
     /// Rounds of arithmetic.
     spin_per_ms: u64,
-    /// Nanoseconds to touch a page for the first time and to give it back, and to touch one once more.
+    /// Nanoseconds to touch and release a new page, and to touch a resident one.
     fresh_ns: u64,
     known_ns: u64,
 }
 
 impl Speed {
-    /// Tries; takes some tenths of a second of CPU time, and 64 MiB while it does.
+    /// Measures the speed; takes some tenths of a second of CPU time, and 64 MiB meanwhile.
     pub(crate) fn try_out() -> Result<Speed> {
         let tries = (0..TRIES).map(|_| cpu_time_of(|| spin(TRIED)));
         let least = tries.min().unwrap_or_default().as_nanos().max(1) as u64;
@@ -52,11 +53,11 @@ impl Speed {
         Ok(Speed { spin_per_ms: (TRIED * ROUND.as_nanos() as u64 / least).max(1), fresh_ns, known_ns })
     }
 
-    /// Of no CPU: for what is asked about a load that does not run.
+    /// Unknown speed, for questions about a load that does not run.
     pub(crate) const NONE: Speed = Speed { spin_per_ms: 0, fresh_ns: 0, known_ns: 0 };
 
-    /// How much arithmetic fills a round beside touching its pages. Which pages are not used again are new ones, but in a
-    /// load that has touched all of its memory before it begins.
+    /// Returns the arithmetic that fills a round beside touching its pages. Pages that are not
+    /// reused are new ones, unless the load has touched all of its memory before it begins.
     pub(super) fn spin(self, kind: LoadKind, pages: Pages) -> u64 {
         let (demand, other_ns) =
             (f64::from(pages.demand), if kind.has_touched_all() { self.known_ns } else { self.fresh_ns });
@@ -66,26 +67,27 @@ impl Speed {
     }
 }
 
-/// The pages of each round: so many in a row, which move on by the share that is not used again.
+/// Pages of each round: a run of consecutive pages that advances by the share that is not reused.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Window {
     pages: usize,
     demand: usize,
-    /// Pages that a round moves on by; what is left of a page is kept in `rest`.
+    /// Pages by which a round advances; `rest` keeps the fraction.
     step: f64,
     rest: f64,
     start: usize,
 }
 
 impl Window {
-    /// More pages than there are cannot be touched: who asks for more is refused before.
+    /// Limits the pages to those that exist; larger requests are refused earlier.
     pub(super) fn new(pages: usize, wanted: Pages) -> Window {
         let pages = pages.max(1);
         let demand = (wanted.demand as usize).clamp(1, pages);
         Window { pages, demand, step: demand as f64 * (1.0 - wanted.reuse), rest: 0.0, start: 0 }
     }
 
-    /// The pages of the next round, which may go on at the begin; and whether the end was passed before it.
+    /// Returns the pages of the next round, which may wrap around, and `true` if the end was passed
+    /// before it.
     pub(super) fn next(&mut self) -> (impl Iterator<Item = usize> + use<>, bool) {
         let (start, pages) = (self.start, self.pages);
         let round = (start..start + self.demand).map(move |page| page % pages);
@@ -97,24 +99,24 @@ impl Window {
     }
 }
 
-/// Where the pages are.
+/// Storage of the pages.
 pub(super) enum PageStore {
     Memory(MappedPages),
     File(File),
 }
 
-/// The memory of one process, and how it goes through it.
+/// Memory of one process, and its position in it.
 pub(super) struct MemoryWalk {
     store: PageStore,
     window: Window,
     spin: u64,
     bytes: usize,
-    /// What comes after the last page is new again, as in a stream.
+    /// Pages after the last one are new again, as in a stream.
     streams: bool,
 }
 
 impl MemoryWalk {
-    /// Has its memory, all of it touched where it is not a stream.
+    /// Allocates the memory, and touches all of it unless it is a stream.
     pub(super) fn begin(
         kind: LoadKind,
         pages: Pages,
@@ -132,7 +134,7 @@ impl MemoryWalk {
         Ok(walk)
     }
 
-    /// One round; the pages that it touched.
+    /// Runs one round; returns the number of pages touched.
     pub(super) fn round(&mut self) -> Result<u64> {
         let (pages, passed) = self.window.next();
         let touched = match &mut self.store {
@@ -146,7 +148,7 @@ impl MemoryWalk {
         Ok(touched)
     }
 
-    /// Gives back what went by, and goes on with new memory.
+    /// Releases the passed memory, and continues with new memory.
     fn renew(&mut self) -> Result<()> {
         match &self.store {
             PageStore::File(file) => file.set_len(0).context("cannot empty a file of the load"),
@@ -177,7 +179,8 @@ fn write_pages(file: &File, pages: impl Iterator<Item = usize>) -> Result<u64> {
     Ok(touched)
 }
 
-/// Nanoseconds of CPU time to touch a page of new memory and to give it back, and to touch one once more.
+/// Measures the CPU time to touch and release a new page, and to touch a resident one, in
+/// nanoseconds.
 fn touch_ns() -> Result<(u64, u64)> {
     let mut mapping = MappedPages::of_small_pages(TRIED_PAGES * PAGE_BYTES)?;
     let mut touch = || cpu_time_of(|| (0..TRIED_PAGES).for_each(|page| mapping.fill(page)));
@@ -201,7 +204,7 @@ mod tests {
         (0..count).map(|_| window.next().0.collect()).collect()
     }
 
-    /// The share of a round's pages that the round before had too, over many rounds.
+    /// Returns the share of a round's pages that the previous round had too, over many rounds.
     fn reused(pages: usize, demand: u32, reuse: f64) -> f64 {
         let rounds = rounds(pages, demand, reuse, 1_000);
         let both = |pair: &[Vec<usize>]| pair[1].iter().filter(|page| pair[0].contains(page)).count();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The application that is measured: started for each repeat, in a home of its own, and not changed.
+//! The measured application: unmodified, started for each repeat in a home folder of its own.
 
 use super::counters::{Counters, Usage};
 use super::focus::FocusWatch;
@@ -18,26 +18,27 @@ use tempfile::TempDir;
 use tipme_desktop::clock;
 use tipme_record::Nanos;
 
-/// How long a wait for a window goes on without a look whether the application is still there.
+/// Maximum wait for a window before a check that the application still runs.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Settings under which nothing draws by itself.
 const GTK_SETTINGS: &str = "[Settings]\ngtk-cursor-blink=0\ngtk-enable-animations=0\n";
 
-/// An application that runs. Dropping it ends it and removes its home.
+/// A running application. Dropping it ends it and removes its home.
 pub(super) struct MeasuredApplication {
     process: ProcessGroup,
     counters: Counters,
     log: PathBuf,
-    /// When it was started.
+    /// Time of its start.
     pub(super) begun: Nanos,
-    /// Ends the thread that started it, which may not end earlier: the application would end with it.
+    /// Ends the thread that started the application. The thread must live as long as the
+    /// application, which the kernel kills with it.
     _keeper: Sender<()>,
     _folder: TempDir,
 }
 
 impl MeasuredApplication {
-    /// Starts it; it has no window yet.
+    /// Starts the application; it has no window yet.
     pub(super) fn start(words: &[String], script: &Script, stage: &MeasureStage) -> Result<MeasuredApplication> {
         let folder = tempfile::Builder::new().prefix("tipme-home-").tempdir().context("cannot make a home folder")?;
         let (home, log) = (folder.path().join("home"), folder.path().join("errors"));
@@ -52,7 +53,7 @@ impl MeasuredApplication {
             let begun = clock::now();
             let started = ProcessGroup::start("the application", command, None);
             if give.send((started, counters, begun)).is_ok() {
-                // It returns when the application is dropped.
+                // Returns when the application is dropped.
                 let _ = released.recv();
             }
         });
@@ -60,7 +61,7 @@ impl MeasuredApplication {
         Ok(MeasuredApplication { process: started?, counters, log, begun, _keeper: keeper, _folder: folder })
     }
 
-    /// Waits until a window of its own has the focus; when that was.
+    /// Waits until a window of the application has the focus; returns the time of that.
     pub(super) fn wait_for_window(
         &mut self,
         watch: &FocusWatch<'_>,
@@ -88,7 +89,7 @@ impl MeasuredApplication {
         }
     }
 
-    /// Fails where it has ended; `when` says how far it came.
+    /// Fails if the application has ended; `when` names the phase.
     pub(super) fn expect_alive(&mut self, when: &str) -> Result<()> {
         match self.process.ended()? {
             None => Ok(()),
@@ -96,17 +97,16 @@ impl MeasuredApplication {
         }
     }
 
-    /// What its processes used so far.
+    /// Resources that its processes have used so far.
     pub(super) fn usage(&self) -> Usage {
         self.counters.read(self.process.pid())
     }
 
-    /// Its processes.
     pub(super) fn pids(&self) -> Vec<u32> {
         self.process.members()
     }
 
-    /// The last thing that it said on its error output.
+    /// Returns the last line of its error output.
     fn complaint(&self) -> String {
         let text = std::fs::read(&self.log).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
@@ -121,7 +121,7 @@ fn command(words: &[String], home: &Path, stage: &MeasureStage) -> Result<Comman
     stage.command(&words)
 }
 
-/// Makes the home with the script's files, beside which lies what its user may not change.
+/// Makes the home with the script's files, and the settings beside it that the user cannot change.
 fn make_home(home: &Path, script: &Script, stage: &MeasureStage) -> Result<()> {
     let settings = home.join("gtk-3.0");
     std::fs::create_dir_all(&settings).with_context(|| format!("cannot make {}", settings.display()))?;
@@ -135,7 +135,7 @@ fn make_home(home: &Path, script: &Script, stage: &MeasureStage) -> Result<()> {
     stage.give(home)
 }
 
-/// Gives it the home: no setting of the user's counts, no bus, no assistive services.
+/// Sets the home, so that no user settings, bus or assistive services have an effect.
 fn settle_in(command: &mut Command, home: &Path) {
     for variable in ["HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR"] {
         command.env(variable, home);

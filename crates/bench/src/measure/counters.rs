@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the application's processes use: counted by the kernel, whoever of them does it.
+//! Resource use of the application's processes, counted by the kernel.
 //!
-//! The counters belong to a thread that does nothing but start the application, and are inherited by all
-//! that comes of it; so they cost the same for one process as for thirty. Where the kernel offers none,
-//! the text files of /proc serve, as far as they go.
+//! The counters belong to a thread that does nothing but start the application, whose processes
+//! inherit them; so they cost the same for one process as for thirty. If the kernel offers no
+//! counters, the text files of /proc serve as far as possible.
 //!
-//! A counter of the hardware is not always there: counters take turns where there are more than the CPU has, and the
-//! other kind of core of a hybrid CPU has none of this kind. So the kernel tells besides for how long it was wanted and
-//! for how long it counted, and what it counted stands for the rest of that time, as with perf(1).
+//! A hardware counter is not always available: the kernel multiplexes counters if there are more
+//! than the CPU has, and the other kind of core of a hybrid CPU has none of this kind. The kernel
+//! therefore also reports the time enabled and the time running, and the count is scaled up by
+//! their ratio, as in perf(1).
 
 use crate::kernel_text::{stat, stat_words};
 use crate::process::group_members;
 use rustix::fd::FromRawFd;
 use std::os::fd::OwnedFd;
 
-/// What is counted, in the order of [`Usage`].
+/// Names of the counters, in the order of [`Usage`].
 const COUNTED: [&str; 7] =
     ["cpu_ns", "context_switches", "page_faults", "cycles", "instructions", "cache_misses", "tlb_misses"];
 const KINDS: usize = COUNTED.len();
@@ -22,7 +23,7 @@ const KINDS: usize = COUNTED.len();
 const SOFTWARE: u32 = 1;
 const HARDWARE: u32 = 0;
 const HARDWARE_CACHE: u32 = 3;
-/// Type and number of each counter, as the kernel knows them.
+/// Type and config of each counter for perf_event_open(2).
 const EVENTS: [(u32, u64); KINDS] = [
     (SOFTWARE, 1),
     (SOFTWARE, 3),
@@ -30,15 +31,15 @@ const EVENTS: [(u32, u64); KINDS] = [
     (HARDWARE, 0),
     (HARDWARE, 1),
     (HARDWARE, 3),
-    // Misses of reads in the table of data addresses.
+    // Read misses in the data TLB.
     (HARDWARE_CACHE, 3 | 1 << 16),
 ];
 /// Children count as well.
 const INHERIT: u64 = 1 << 1;
-/// The times are told with the count.
+/// Reads the times with the count.
 const WITH_TIMES: u64 = 1 | 1 << 1;
 
-/// A count, for how long it was wanted, and for how long it was counted.
+/// A count, with the time enabled and the time running.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct CounterReading {
     pub count: u64,
@@ -47,12 +48,12 @@ pub struct CounterReading {
 }
 
 impl CounterReading {
-    /// Of what counts always.
+    /// A count that is always running.
     pub fn whole(count: u64) -> CounterReading {
         CounterReading { count, ..CounterReading::default() }
     }
 
-    /// Combines each of the three with another's.
+    /// Combines each of the three values with that of another reading.
     fn with(self, other: CounterReading, combine: fn(u64, u64) -> u64) -> CounterReading {
         CounterReading {
             count: combine(self.count, other.count),
@@ -61,7 +62,7 @@ impl CounterReading {
         }
     }
 
-    /// What would have been counted in all the time that it was wanted; `None` where nothing of that was counted.
+    /// Returns the count scaled to all the time enabled; `None` if the counter never ran.
     fn scaled(self) -> Option<u64> {
         let CounterReading { count, wanted_ns, counted_ns } = self;
         match counted_ns {
@@ -72,17 +73,17 @@ impl CounterReading {
     }
 }
 
-/// What was counted; `None` where this machine does not count it.
+/// Counted resources; `None` for those that this machine does not count.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Usage(pub [Option<CounterReading>; KINDS]);
 
 impl Usage {
-    /// What was used between an earlier count and this one.
+    /// Returns the resources used since an earlier reading.
     pub fn since(self, earlier: Usage) -> Usage {
         self.with(earlier, u64::saturating_sub)
     }
 
-    /// Both together.
+    /// Returns the sum of both.
     pub fn plus(self, other: Usage) -> Usage {
         self.with(other, u64::saturating_add)
     }
@@ -91,13 +92,13 @@ impl Usage {
         Usage(std::array::from_fn(|at| Some(self.0[at]?.with(other.0[at]?, combine))))
     }
 
-    /// The counts of the whole time.
+    /// Returns the scaled counts.
     pub fn scaled(self) -> [Option<u64>; KINDS] {
         self.0.map(|reading| reading?.scaled())
     }
 }
 
-/// The beginning of the kernel's `perf_event_attr`, in the size of its first version.
+/// Start of the kernel's `perf_event_attr`, in the size of its first version.
 #[repr(C)]
 struct Attributes {
     kind: u32,
@@ -112,16 +113,16 @@ struct Attributes {
     address: u64,
 }
 
-/// Counters of everything that the calling thread starts from now on.
+/// Counters of all processes that the calling thread starts from now on.
 pub(super) struct Counters([Option<OwnedFd>; KINDS]);
 
 impl Counters {
-    /// To be called by the thread that will start the application.
+    /// Called by the thread that will start the application.
     pub(super) fn open() -> Counters {
         Counters(EVENTS.map(|(kind, config)| open(kind, config)))
     }
 
-    /// The counts of now, those of /proc for a process group where the kernel counts nothing else.
+    /// Reads the counts, or those of /proc for a process group if the kernel counts nothing else.
     pub(super) fn read(&self, group: u32) -> Usage {
         if self.0[0].is_none() {
             return from_files(group);
@@ -148,7 +149,7 @@ fn open(kind: u32, config: u64) -> Option<OwnedFd> {
     // SAFETY: the kernel reads `size` bytes from the structure, which lives until the call returns.
     let fd = unsafe { libc::syscall(libc::SYS_perf_event_open, &raw const attributes, 0, -1, -1, close_on_exec) };
     let fd = i32::try_from(fd).ok().filter(|fd| *fd >= 0)?;
-    // SAFETY: the call gave this descriptor to us, and nobody else knows it.
+    // SAFETY: the call returned this new descriptor, which nothing else uses.
     Some(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
@@ -161,7 +162,7 @@ fn reading(fd: &OwnedFd) -> Option<CounterReading> {
     Some(CounterReading { count: words.next()?, wanted_ns: words.next()?, counted_ns: words.next()? })
 }
 
-/// CPU time and page faults of a process group.
+/// Returns CPU time and page faults of a process group.
 fn from_files(group: u32) -> Usage {
     let files = group_members(group).into_iter().filter_map(|pid| from_stat(&stat(pid)?));
     let (cpu_ns, faults) = files.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
@@ -169,7 +170,7 @@ fn from_files(group: u32) -> Usage {
     Usage([whole(cpu_ns), None, whole(faults), None, None, None, None])
 }
 
-/// CPU time in nanoseconds and page faults of a process and its children that have ended.
+/// Returns CPU time in nanoseconds and page faults of a process and its reaped children.
 fn from_stat(text: &str) -> Option<(u64, u64)> {
     let words: Vec<u64> = stat_words(text)?.map(|word| word.parse().unwrap_or(0)).collect();
     let sum = |from: usize| Some(words.get(from..from + 4)?.iter().sum::<u64>());
@@ -197,17 +198,17 @@ mod tests {
         assert_eq!(files.plus(files).scaled()[0], files.scaled()[0].map(|cpu_ns| 2 * cpu_ns));
     }
 
-    /// `perf stat` on a CPU with two kinds of cores, on which ten counters took turns: what it printed for two runs of a
-    /// product of matrices, for the larger cores: cycles, instructions, cache misses and misses of reads in the table of
-    /// data addresses, each with the share of the time in which it was counted, in hundredths of a percent; and the CPU
-    /// time in microseconds. From the results kept with github.com/KargJonas/tiled-matmul (2025-05-16, main.profile and
-    /// main.parallel2.profile).
+    /// Output of `perf stat` on a hybrid CPU with ten multiplexed counters, for two runs of a
+    /// matrix product on the larger cores: cycles, instructions, cache misses and data TLB read
+    /// misses, each with the share of the time running in hundredths of a percent; and the CPU time
+    /// in microseconds. From the results kept with github.com/KargJonas/tiled-matmul (2025-05-16,
+    /// main.profile and main.parallel2.profile).
     const RECORDED: [(u64, [(u64, u64); 4]); 2] = [
         (1_101_010, [(4_963_414_681, 7_879), (11_012_810_078, 8_871), (33_268_991, 8_872), (306_179, 8_879)]),
         (19_730_560, [(36_246_187_668, 5_796), (30_590_108_859, 6_527), (179_538_031, 6_529), (907_424_077, 6_536)]),
     ];
 
-    /// What the kernel had counted in a run alone, and for how long.
+    /// Reconstructs the raw counts and times of a run.
     fn recorded((us, counts): (u64, [(u64, u64); 4])) -> Usage {
         let mut used = Usage([Some(CounterReading::default()); KINDS]);
         for (at, (told, share)) in counts.into_iter().enumerate() {

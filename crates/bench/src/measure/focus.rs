@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! When a window of the application has the keyboard focus.
+//! Detects the time at which a window of the application gets the keyboard focus.
 
 use crate::seen::DrawingWatch;
 use anyhow::Result;
@@ -9,22 +9,24 @@ use tipme_desktop::window::Watcher;
 use tipme_desktop::{DisplayError, clock};
 use tipme_record::Nanos;
 
-/// Between two questions to the recorder.
+/// Interval between queries of the recorder.
 const ASK_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Who sees it.
+/// Source of focus changes.
 pub(super) enum FocusWatch<'a> {
-    /// A display of X11, of which anybody may ask it.
+    /// An X11 display, which any client can ask for the focus.
     Display(Box<Watcher>),
-    /// Of a compositor of Wayland the recorder knows whom it tells that a keyboard enters.
+    /// Recorder of a Wayland compositor, which sees the client to which the compositor sends
+    /// keyboard enter events.
     Recorder(Client),
-    /// On a private compositor whatever is shown is the application's, and a new window has the focus.
+    /// Private compositor: everything on its screen belongs to the application, and a new window
+    /// has the focus.
     Screen(&'a DrawingWatch),
 }
 
 impl FocusWatch<'_> {
-    /// Waits until a window of a process that `belongs` has it; false where that takes longer. The application was
-    /// started at `begun`.
+    /// Waits until a window of a process that `belongs` has the focus; returns `false` on a
+    /// timeout. The application was started at `begun`.
     pub(super) fn wait(&self, begun: Nanos, belongs: impl Fn(u32) -> bool, timeout: Duration) -> Result<bool> {
         match self {
             FocusWatch::Display(watcher) => match watcher.wait_for_focus_of(belongs, timeout) {
@@ -38,7 +40,7 @@ impl FocusWatch<'_> {
     }
 }
 
-/// Asks until something is so; false where that takes longer.
+/// Polls a condition; returns `false` on a timeout.
 fn poll(timeout: Duration, mut is_so: impl FnMut() -> Result<bool>) -> Result<bool> {
     let deadline = clock::now().after(Nanos(timeout.as_nanos() as u64));
     while !is_so()? {

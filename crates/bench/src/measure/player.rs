@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Plays a script at an application, at a human pace, and notes when each input was sent.
+//! Plays a script at an application, at a human pace, and records the time of each input.
 
 use super::application::MeasuredApplication;
 use super::counters::Usage;
@@ -18,16 +18,16 @@ use tipme_desktop::inject::Typist;
 use tipme_measure::InputClass;
 use tipme_record::Nanos;
 
-/// After so long what was recorded is kept, in a pause of the typing: the recorder's memory is bounded.
+/// Time after which the recording is saved in a typing pause: the recorder's memory is bounded.
 const MARK_EVERY: Nanos = Nanos::from_secs(30);
-/// Before a mark, and at the end, nothing may be drawn for so long.
+/// Time without drawing that is required before a mark, and at the end.
 const QUIET: Duration = Duration::from_millis(500);
-/// How long that is waited for.
+/// Maximum wait for that.
 const QUIET_TIMEOUT: Duration = Duration::from_secs(10);
-/// How often a waiter looks whether something was drawn.
+/// Interval between checks for a drawing.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// An input that was sent. The time is that of the moment before it went to the display.
+/// An input, with the time right before it went to the display.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SentInput {
     pub at: Nanos,
@@ -35,7 +35,8 @@ pub struct SentInput {
     pub class: InputClass,
 }
 
-/// What was used from an input to the next one of another operation: inputs of one have the same label and class.
+/// Resources used from an input until the next one of another operation. Inputs of one operation
+/// have the same label and class.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct OperationUsage {
     pub label: Arc<str>,
@@ -43,23 +44,23 @@ pub struct OperationUsage {
     pub usage: Usage,
 }
 
-/// What playing cost the player itself.
+/// Resources that the player itself used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct PlayerCost {
-    /// CPU time, with that of the thread that watches the screen.
+    /// CPU time, including that of the thread that watches the screen.
     pub cpu: Nanos,
     /// Requests that inject input.
     pub requests: u64,
 }
 
-/// What came of playing.
+/// Results of playing a script.
 #[derive(Default)]
 pub(super) struct ScriptPlayback {
     pub(super) sent: Vec<SentInput>,
     pub(super) usage: Vec<OperationUsage>,
     pub(super) incidents: Vec<PathBuf>,
     pub(super) driver: PlayerCost,
-    /// Waits for idle that ended because they took too long.
+    /// Number of waits for idle that timed out.
     pub(super) restless: u64,
 }
 
@@ -71,7 +72,7 @@ pub(super) struct Player<'a> {
     interrupt: &'a InterruptFlag,
     played: ScriptPlayback,
     marked: Nanos,
-    /// The operation of the last input, and what had been used when the first one in a row of it was sent.
+    /// Operation of the last input, with the resource counts at its first input in a row.
     current: Option<OperationUsage>,
     priority: Option<Priority>,
 }
@@ -88,7 +89,7 @@ impl<'a> Player<'a> {
         Player { application, recorder, seen, typist, interrupt, played, marked, current: None, priority: None }
     }
 
-    /// Plays all of it, and waits until nothing is drawn any more.
+    /// Plays the whole script, and waits until the screen is still.
     pub(super) fn play(mut self, script: &Script) -> Result<ScriptPlayback> {
         let (cpu, requests) = (cpu_time(), self.typist.requests());
         self.priority = Some(Priority::raised());
@@ -119,7 +120,8 @@ impl<'a> Player<'a> {
         Ok(())
     }
 
-    /// Before each input: the application must live, and the recorder's memory may not overflow.
+    /// Checks before each input that the application lives and that the recorder's memory does not
+    /// overflow.
     fn check_on(&mut self, script: &Script) -> Result<()> {
         let done = self.played.sent.len();
         self.application.expect_alive(&format!("after {done} of {} inputs", script.inputs()))?;
@@ -143,7 +145,7 @@ impl<'a> Player<'a> {
         Ok(())
     }
 
-    /// What was used since the last input of another operation belongs to the operation of those that followed it.
+    /// Attributes the resources used since another operation to the current one.
     fn count(&mut self, next: Option<&Input>) {
         let goes_on = |next: &Input| {
             self.current.as_ref().is_some_and(|current| (&current.label, current.class) == (&next.label, next.class))
@@ -159,7 +161,7 @@ impl<'a> Player<'a> {
         self.current = next.map(begin);
     }
 
-    /// Waits until nothing was drawn for `quiet`, and at least so long after the last input.
+    /// Waits until nothing was drawn for `quiet`, and for at least as long after the last input.
     fn wait_for_idle(&mut self, quiet: Duration, at_most: Duration) -> Result<()> {
         let begin = clock::now();
         let last = self.played.sent.last().map_or(Nanos(0), |sent| sent.at);
@@ -177,7 +179,8 @@ impl<'a> Player<'a> {
         Ok(())
     }
 
-    /// What is started for a mark must not have the priority of the typing.
+    /// Lowers the priority first, so that the programs that make the mark do not inherit that of
+    /// the typing.
     fn mark(&mut self) -> Result<()> {
         let Some(recorder) = self.recorder else { return Ok(()) };
         self.priority = None;

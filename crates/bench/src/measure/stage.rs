@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where it is played: a private display, or one that is there; and the recorder beside it.
+//! Display on which a script is played, private or existing, and the recorder beside it.
 
 use super::focus::FocusWatch;
 use crate::compositor::{Compositor, untold};
@@ -19,18 +19,18 @@ use tipme_desktop::DisplayTarget;
 use tipme_desktop::inject::{Pace, Typist};
 use tipme_desktop::window::{DamageWatch, Watcher};
 
-/// Seconds that an incident reaches back: more than lies between two marks.
+/// Window of an incident, in seconds: more than the time between two marks.
 const WINDOW_S: &str = "120";
-/// Room for what lies between two marks on a busy machine.
+/// Memory for the records between two marks on a busy machine.
 const MEMORY: &str = "192M";
-/// What an incident of a measurement does without: nobody asks for a cause.
+/// Records that a measurement does not need, since it asks for no cause.
 const WITHOUT: &str = "samples,locks";
 
-/// Where a script is played.
+/// Display on which a script is played.
 #[derive(Clone, Debug)]
 pub enum MeasureDisplay {
     Own(Place),
-    /// An X display that is there.
+    /// An existing X display.
     Display(DisplayTarget),
 }
 
@@ -41,7 +41,7 @@ impl Default for MeasureDisplay {
 }
 
 impl MeasureDisplay {
-    /// For people.
+    /// Description for output.
     pub(super) fn about(&self) -> String {
         match self {
             MeasureDisplay::Own(place) => place.about(),
@@ -50,7 +50,7 @@ impl MeasureDisplay {
     }
 }
 
-/// The display that was asked for, there and ready.
+/// The requested display, ready for use.
 pub(super) enum MeasureStage {
     Private(Box<PrivateSession>),
     Existing(DisplayTarget),
@@ -58,7 +58,7 @@ pub(super) enum MeasureStage {
 }
 
 impl MeasureStage {
-    /// The display that is named, else a new one.
+    /// Connects to the named display, or starts a new one.
     pub(super) fn set(display: &MeasureDisplay) -> Result<MeasureStage> {
         let options = SessionOptions::default();
         Ok(match display {
@@ -73,7 +73,7 @@ impl MeasureStage {
         })
     }
 
-    /// As `tipme record --display` takes it.
+    /// Name for `tipme record --display`.
     fn name(&self) -> String {
         match self {
             MeasureStage::Private(session) => session.display_name(),
@@ -82,7 +82,7 @@ impl MeasureStage {
         }
     }
 
-    /// The keyboard and pointer at it.
+    /// Opens a keyboard and a pointer on the display.
     pub(super) fn typist(&self) -> Result<Typist> {
         match self {
             MeasureStage::Private(session) => session.typist(Pace::default()),
@@ -91,7 +91,7 @@ impl MeasureStage {
         }
     }
 
-    /// What tells of drawings anywhere on it.
+    /// Opens the source of all drawing events on the display.
     pub(super) fn watch(&self) -> Result<Box<dyn DrawingSource>> {
         match self {
             MeasureStage::Private(session) => Ok(Box::new(DamageWatch::open_screen(&session.target())?)),
@@ -100,7 +100,7 @@ impl MeasureStage {
         }
     }
 
-    /// Who sees which window has the keyboard focus; `seen` watches this display.
+    /// Opens the source of focus changes; `seen` watches this display.
     pub(super) fn focus_watch<'a>(
         &self,
         recorder: Option<&ProductRecorder>,
@@ -114,7 +114,7 @@ impl MeasureStage {
         })
     }
 
-    /// Has a command run as whoever runs the display, and show its windows there.
+    /// Returns a command that runs as the user of the display and opens its windows there.
     pub(super) fn command(&self, words: &[String]) -> Result<Command> {
         let before = match self {
             MeasureStage::Wayland(compositor) => compositor.as_owner(),
@@ -131,7 +131,7 @@ impl MeasureStage {
         Ok(command)
     }
 
-    /// Gives a folder and what is in it to whoever runs the display.
+    /// Gives a folder and its contents to the user of the display.
     pub(super) fn give(&self, folder: &Path) -> Result<()> {
         match self {
             MeasureStage::Wayland(compositor) => compositor.give(folder),
@@ -147,14 +147,14 @@ impl MeasureStage {
             }
             MeasureStage::Wayland(compositor) => {
                 compositor.show(command);
-                // By this toolkits choose.
+                // Toolkits choose their backend by this.
                 command.env("XDG_SESSION_TYPE", "wayland");
             }
         }
     }
 }
 
-/// The product's recorder, with its incidents in a folder that goes with it.
+/// The product's recorder, with its incidents in a folder that is removed with it.
 pub(super) struct ProductRecorder {
     tipme: PathBuf,
     _process: Follower,
@@ -174,7 +174,7 @@ impl ProductRecorder {
         Ok(ProductRecorder { tipme: tipme.to_path_buf(), _process: process, state })
     }
 
-    /// Keeps what was recorded; the incident.
+    /// Saves the recording; returns the incident.
     pub(super) fn mark(&self, interrupt: &InterruptFlag) -> Result<PathBuf> {
         programs::mark(&self.tipme, self.state.path(), interrupt)
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the buffers are kept in where memory does not hold them.
+//! Backing of the buffers that do not fit into memory.
 
 use crate::disk::{Extent, Format, PROGRAMS, PrivateDisk};
 use crate::intervals::Cleanup;
@@ -13,11 +13,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// The disk's room besides buffers and swap, for the file system itself.
+/// Space on the disk for the file system itself, besides buffers and swap.
 const SPARE_MIB: u32 = 32;
-/// Swap is made only where so much memory is free besides what may be swapped: it all comes back at the end.
+/// Minimum free memory besides what may be swapped out: it all comes back at the end.
 const FREE_MIN: u64 = 1 << 30;
-/// Ahead of the machine's own swap, so that the buffers do not go there.
+/// Above the machine's own swap, so that the buffers do not go there.
 const SWAP_PRIORITY: &str = "32767";
 static BLOCK: [u8; 1 << 20] = [0; 1 << 20];
 
@@ -45,7 +45,7 @@ pub struct BackingAvailability {
 }
 
 impl Backing {
-    /// Whether this machine has what it takes, as far as that can be told without making anything.
+    /// Checks that this machine has the requirements, as far as possible without making anything.
     pub(crate) fn availability(self) -> BackingAvailability {
         let because = match self {
             Backing::File => disk_lacks(),
@@ -59,7 +59,7 @@ impl Backing {
         BackingAvailability { backing: self, not_available_because: because }
     }
 
-    /// Whether buffers are mapped files.
+    /// Returns `true` if buffers are mapped files.
     pub(super) fn is_file(self) -> bool {
         self == Backing::File
     }
@@ -94,20 +94,21 @@ fn zram_lacks() -> Option<String> {
     (!there).then(|| "the kernel has no zram; try: modprobe zram num_devices=0".to_owned())
 }
 
-/// The areas that are used as swap.
+/// Returns the active swap areas.
 fn swaps() -> Vec<String> {
     let text = std::fs::read_to_string("/proc/swaps").unwrap_or_default();
     text.lines().skip(1).map(str::to_owned).collect()
 }
 
-/// What was made for a backing; undone when dropped or, where that does not happen, by the cleanup process.
+/// Resources made for a backing; undone on drop or, if that does not happen, by the cleanup
+/// process.
 pub(super) struct BackingSetup {
     pub disk: Option<PrivateDisk>,
     swap: Option<PathBuf>,
 }
 
 impl BackingSetup {
-    /// Makes what a backing needs for buffers of so many mebibytes in all.
+    /// Makes the backing for buffers of `mib` mebibytes in total.
     pub(super) fn make(
         backing: Backing,
         folder: &Path,
@@ -145,7 +146,7 @@ impl Drop for BackingSetup {
     }
 }
 
-/// A new zram device of this size. The cleanup process removes it.
+/// Adds a zram device of this size. The cleanup process removes it.
 fn zram(mib: u32, cleanup: &mut Cleanup) -> Result<PathBuf> {
     let control = "/sys/class/zram-control/hot_add";
     let number = std::fs::read_to_string(control).with_context(|| format!("cannot read {control}; this needs root"))?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Options of `tipme bench memory`, and what they ask of the machine.
+//! Options of `tipme bench memory`, and their requirements.
 
 use super::backing::Backing;
 use super::programs::{CHILD_BYTES, OWN_BYTES};
@@ -10,11 +10,11 @@ use clap::Args;
 use std::time::Duration;
 use tipme_command::{duration, size};
 
-/// The smallest limit: the processes themselves need some of it.
+/// Minimum limit: the processes themselves need some memory.
 const LIMIT_MIN: u64 = 12 << 20;
-/// The share of the buffers that the memory holds where no limit is given, as a divisor.
+/// Default share of the buffers that fits into memory, as a divisor.
 const SHARE: u64 = 3;
-/// Making and removing what it takes, for each number of children.
+/// Time for setup and cleanup, for each number of children.
 const AROUND: Duration = Duration::from_secs(10);
 
 #[derive(Args)]
@@ -61,28 +61,28 @@ impl Memory {
         Bounds { intervals: self.samples as usize, time: self.duration }
     }
 
-    /// The memory that the processes get together.
+    /// Memory limit of all processes together.
     pub(super) fn limit_bytes(&self) -> u64 {
         self.limit.unwrap_or_else(|| (self.buffers_bytes() / SHARE).next_multiple_of(1 << 20).max(LIMIT_MIN))
     }
 
-    /// All buffers with the most children.
+    /// Size of all buffers with the most children.
     pub(super) fn buffers_bytes(&self) -> u64 {
         let children = self.children.iter().copied().max().unwrap_or_default();
         (OWN_BYTES + usize::from(children) * CHILD_BYTES) as u64
     }
 
-    /// The longest that measuring may take, apart from making and removing what it needs.
+    /// Maximum duration of the measurement, without setup and cleanup.
     fn time_max(&self) -> Duration {
         (self.duration + GRACE) * self.children.len() as u32
     }
 
-    /// Longer than all of it can take.
+    /// Upper bound of the duration of everything.
     pub(super) fn life(&self) -> Duration {
         self.time_max() + TIMEOUT * (2 + self.children.len() as u32)
     }
 
-    /// What it will take, told before it begins.
+    /// Describes the expected duration, for output before the start.
     pub(super) fn plan(&self) -> String {
         let loads = self.children.len();
         format!(
@@ -94,7 +94,7 @@ impl Memory {
         )
     }
 
-    /// Whether it can be measured here; an error says why not, and what helps.
+    /// Fails with the reason and a remedy if the measurement is not possible here.
     pub(super) fn check(&self) -> Result<()> {
         let limit = self.limit_bytes();
         ensure!(limit >= LIMIT_MIN, "a limit below {} MiB does not hold the processes themselves", LIMIT_MIN >> 20);

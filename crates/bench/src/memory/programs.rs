@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The processes of the memory benchmark: one that reads a page of its own now and then, and others that
-//! write all of theirs all the time.
+//! Processes of the memory benchmark: one that reads a page of its own now and then, and others
+//! that write all of their pages all the time.
 
 use crate::intervals::ProcessStamps;
 use crate::pages::MappedPages;
@@ -15,17 +15,18 @@ use std::io::{Read, Write};
 use std::path::Path;
 use std::time::Duration;
 
-/// The buffers of the measuring process and of each child.
+/// Buffer sizes of the measuring process and of each child.
 pub(super) const OWN_BYTES: usize = 4 << 20;
 pub(super) const CHILD_BYTES: usize = 12 << 20;
-/// Children, at most.
+/// Maximum number of children.
 const CHILDREN_MAX: usize = 32;
-/// What the measuring process does between two reads.
+/// Sleep of the measuring process between two reads.
 pub(super) const SLEEP: Duration = Duration::from_millis(100);
 /// Word for a buffer that is not a file.
 pub(super) const NO_FILE: &str = "-";
 
-/// `memory-timer PROCS_FILES FILE STAMPS COUNT MS`: sleeps, reads a word of the next page of its buffer, and stamps.
+/// `memory-timer PROCS_FILES FILE STAMPS COUNT MS`: sleeps, reads a word of the next page of its
+/// buffer, and records a time stamp.
 pub(crate) fn timer(words: &[&str]) -> Result<()> {
     let buffer = match word(words, 1)? {
         NO_FILE => MappedPages::of_small_pages(OWN_BYTES)?,
@@ -41,7 +42,7 @@ pub(crate) fn timer(words: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// With all its pages in memory: memory is written, a file is read.
+/// Brings all pages into memory: writes memory, reads a file.
 fn filled(mut buffer: MappedPages, writable: bool) -> MappedPages {
     for page in 0..buffer.pages() {
         if writable {
@@ -53,8 +54,9 @@ fn filled(mut buffer: MappedPages, writable: bool) -> MappedPages {
     buffer
 }
 
-/// `memory-children PROCS_FILES COUNT FILES SECONDS`: has so many children that each write a word of page after page of
-/// a buffer, from the start again and again; says so once each has written all of its own.
+/// `memory-children PROCS_FILES COUNT FILES SECONDS`: forks COUNT children that each write a word
+/// of page after page of a buffer, over and over. Reports `ready` once each has written all of its
+/// own.
 pub(crate) fn children(words: &[&str]) -> Result<()> {
     let count: usize = word(words, 1)?.parse().context("no number of children")?;
     let (files, life) = (word(words, 2)?, word(words, 3)?.parse().context("no number of seconds")?);
@@ -85,7 +87,7 @@ fn write_all_the_time(files: &str, number: usize, begin: &mut impl Write) -> Res
     }
 }
 
-/// A new file of a child's buffer.
+/// Makes a file for a child's buffer.
 fn file_of(path: &str) -> Result<MappedPages> {
     let file = File::options().create(true).truncate(true).read(true).write(true).open(path);
     let file = file.with_context(|| format!("cannot make {path}"))?;
@@ -97,13 +99,13 @@ fn enter_all(procs_files: &str) -> Result<()> {
     procs_files.split(':').filter(|procs_file| !procs_file.is_empty()).try_for_each(|one| enter(Path::new(one)))
 }
 
-/// Moves this process into a control group: what it takes from now on counts there.
+/// Moves this process into a control group, which accounts for its memory from now on.
 pub(crate) fn enter(procs_file: &Path) -> Result<()> {
     std::fs::write(procs_file, std::process::id().to_string())
         .with_context(|| format!("cannot enter {}", procs_file.display()))
 }
 
-/// Starts a child that goes on with `life`, and that ends with its parent and after so many seconds of CPU time.
+/// Forks a child that runs `life`. It ends with its parent and after `seconds` of CPU time.
 pub(crate) fn fork(seconds: u64, name: &str, life: impl FnOnce() -> Result<()>) -> Result<Pid> {
     let parent = rustix::process::getpid();
     // SAFETY: this process has one thread, so the child may go on as its parent would.
@@ -114,7 +116,7 @@ pub(crate) fn fork(seconds: u64, name: &str, life: impl FnOnce() -> Result<()>) 
     }
     let lived = bound(parent, seconds, name).and_then(|()| life());
     if let Err(error) = &lived {
-        // In one piece: its siblings may say the same at the same time.
+        // In one write: its siblings may report the same at the same time.
         let line = format!("{name}: {error:#}\n");
         eprint!("{line}");
     }

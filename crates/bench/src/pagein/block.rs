@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The keys of one turn, and what the program said of them.
+//! Keys of one turn, and the program's report on them.
 
 use super::options::{LATE_MAX, Pagein};
 use super::program::{Walk, walks};
@@ -13,26 +13,27 @@ use tipme_desktop::inject::Pace;
 use tipme_measure::Events;
 use tipme_record::Nanos;
 
-/// The class of the events: how long the program waited for its pages after each key, at least the timeout where it did not
-/// say.
+/// Class of the events: wait for pages after each key, at least the timeout if the program did not
+/// report it.
 pub(super) const CLASS: &str = "page-in";
-/// Between two looks at the records.
+/// Interval between checks of the records.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// What was told of the keys of one turn that count, those of the first lap left out.
+/// Results for the keys of one turn, without those of the first lap.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(super) struct TurnMeasurements {
-    /// How long the program took to go through its pages.
+    /// Durations of the program's walks through its pages.
     pub walks: Vec<Nanos>,
-    /// Page faults that waited for a disk.
+    /// Major page faults.
     pub page_ins: u64,
-    /// From each key to its drawing; at least so long where none was seen in time.
+    /// Time from each key to its drawing; at least the timeout if none was seen.
     pub latencies: Vec<Nanos>,
-    /// Keys that were not typed for want of time.
+    /// Keys that were not typed for lack of time.
     pub untyped: usize,
 }
 
-/// Types a lap that does not count, and the keys of a block. Of all keys of the benchmark so many were typed before.
+/// Types an uncounted lap, and the keys of a block. `before` counts the keys typed earlier in the
+/// benchmark.
 pub(super) fn type_keys(
     options: &Pagein,
     stage: &mut dyn BenchStage,
@@ -44,7 +45,7 @@ pub(super) fn type_keys(
     let end = user.now().after(nanos(options.time_per_block()));
     let mut pressed = Vec::new();
     for letter in letters().take(options.presses()) {
-        // The lap is typed in any case: what comes after it is counted from there.
+        // Types the lap in any case: later keys are counted from its end.
         if user.now() >= end && pressed.len() >= lap {
             break;
         }

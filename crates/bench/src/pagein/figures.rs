@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What only the benchmark of page-ins has.
+//! Figures specific to the page-in benchmark.
 
 use super::block::TurnMeasurements;
 use super::options::Pagein;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Options of `tipme bench pagein`, how long it takes, and what cannot be measured.
+//! Options of `tipme bench pagein`, its duration, and its requirements.
 
 use super::room::MemoryRoom;
 use crate::arms::{Arm, ArmComparison, ManagerOptions};
@@ -16,19 +16,19 @@ use tipme_command::{duration, size};
 
 /// Words of a record in the stamp buffer.
 pub(super) const WORDS: usize = 3;
-/// How long records are waited for after the last key.
+/// Maximum wait for records after the last key.
 pub(super) const LATE_MAX: Duration = Duration::from_secs(30);
 
-/// The working set, at least and at most.
+/// Minimum and maximum working set.
 const WORKING_SET_MIN: u64 = 1 << 20;
 const WORKING_SET_MAX: u64 = 1 << 30;
-/// Between two keys, at most.
+/// Maximum interval between keys.
 const EVERY_MAX: Duration = Duration::from_secs(120);
-/// What a key may take on the average; keys for which there is no time then are not typed.
+/// Mean time allowed for a key; keys beyond the resulting limit are not typed.
 const KEY_SPARE: Duration = Duration::from_secs(5);
-/// A walk through pages that are there, and its drawing, about.
+/// Usual time of a walk through resident pages, with its drawing.
 const KEY_USUAL: Duration = Duration::from_millis(20);
-/// Memory that a process of the hog has, where the number of them is not given.
+/// Memory of a hog process, if their number is not given.
 const HOG_EACH: u64 = 1 << 30;
 
 #[derive(Args)]
@@ -110,7 +110,7 @@ impl Hog {
 }
 
 impl Pagein {
-    /// The load is the hog.
+    /// Returns the comparison, with the hog as its load.
     pub(super) fn comparison(&self, room: &MemoryRoom, programs: &Programs) -> ArmComparison {
         let hog = self.hog.unwrap_or_else(|| room.hog(self.working_set, !self.without_shortage));
         let hogs = self.hogs.unwrap_or_else(|| hog.div_ceil(HOG_EACH).max(1) as u32);
@@ -130,28 +130,28 @@ impl Pagein {
         }
     }
 
-    /// Keys of one block that count.
+    /// Counted keys of one block.
     pub(super) fn keys_per_block(&self) -> usize {
         usize::from(self.keys).div_ceil(usize::from(self.blocks).max(1))
     }
 
-    /// Keys of one block.
+    /// Typed keys of one block.
     pub(super) fn presses(&self) -> usize {
         self.keys_per_block() + usize::from(self.keys_per_lap)
     }
 
-    /// Behind it no key is typed any more.
+    /// Time limit of a block, after which no key is typed.
     pub(super) fn time_per_block(&self) -> Duration {
         (self.every + KEY_SPARE) * self.presses() as u32
     }
 
-    /// The first lap is typed however long it takes, and so is what was begun.
+    /// Maximum duration of a block: the first lap and a key in progress have no time limit.
     pub(super) fn longest_block(&self) -> Duration {
         let lap = (self.every + ANSWER_TIMEOUT) * u32::from(self.keys_per_lap);
         lap.max(self.time_per_block()) + self.every + ANSWER_TIMEOUT + LATE_MAX
     }
 
-    /// What it will take, told before it begins.
+    /// Describes the expected duration, for output before the start.
     pub(super) fn plan(&self, comparison: &ArmComparison) -> String {
         let (hog, working_set) = (comparison.load_bytes() >> 20, self.working_set >> 20);
         let (keys, estimate) = (self.keys_per_block(), self.estimate(comparison));
@@ -163,7 +163,7 @@ impl Pagein {
         comparison.estimate(DurationEstimate::new(about, self.longest_block()))
     }
 
-    /// Fails with what cannot be measured here, and what can.
+    /// Fails with the accepted values if the benchmark is not possible here.
     pub(super) fn check(&self, comparison: &ArmComparison, room: &MemoryRoom) -> Result<()> {
         let (least, most) = (WORKING_SET_MIN >> 20, WORKING_SET_MAX >> 20);
         let fits = (WORKING_SET_MIN..=WORKING_SET_MAX).contains(&self.working_set);
@@ -184,7 +184,7 @@ mod tests {
 
     const ROOM: MemoryRoom = MemoryRoom { total: 1 << 30, available: 800 << 20, swap_free: 512 << 20 };
 
-    /// With a small hog that leaves memory free, unless the words say otherwise.
+    /// Uses a small hog that leaves memory free, unless the words override it.
     fn checked(words: &str) -> Result<()> {
         let options: Pagein = parsed(&format!("--managed --hog 16M {words}"));
         let programs = Programs { tipme: "tipme".into(), launcher: WorkerLauncher(Vec::new()) };

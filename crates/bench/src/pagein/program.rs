@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The program with the working set: it has a window, and after each key it goes on through its buffer and draws.
+//! Program with the working set: it has a window, walks through its buffer after each key, and
+//! draws.
 
 use super::options::{Pagein, WORDS};
 use crate::cpu_work::{cpu_time, run_queue_delay};
@@ -18,19 +19,19 @@ use tipme_desktop::echo::EchoWindow;
 use tipme_desktop::{DisplayTarget, clock};
 use tipme_record::Nanos;
 
-/// How long an exchange with the display may take; the display's own pages may have gone as well.
+/// Maximum time of an exchange with the display; the display's own pages may be evicted too.
 const SERVER_TIMEOUT: Duration = Duration::from_secs(300);
-/// How long a key is waited for; whoever ends the benchmark ends this program before.
+/// Maximum wait for a key; the end of the benchmark ends this program earlier.
 const KEY_TIMEOUT: Duration = Duration::from_secs(24 * 3_600);
 
-/// What a walk through a part of the buffer took.
+/// Times and faults of a walk through a part of the buffer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Walk {
-    /// Time in which the program neither ran nor waited for a CPU: it waited for its pages.
+    /// Time in which the program neither ran nor waited for a CPU: the wait for its pages.
     pub waited: Nanos,
-    /// All of its time.
+    /// Total time.
     pub time: Nanos,
-    /// Page faults that waited for a disk.
+    /// Major page faults.
     pub faults: u64,
 }
 
@@ -50,21 +51,21 @@ impl Walk {
     }
 
     fn note(self, stamp_buffer: &StampBuffer) {
-        // Where there is no room, the reader misses the record.
+        // If the buffer is full, the reader misses the record.
         for word in [self.waited.0, self.time.0, self.faults] {
             stamp_buffer.stamp(word);
         }
     }
 }
 
-/// The records that are complete, in the order of the keys.
+/// Returns the complete records, in the order of the keys.
 pub(super) fn walks(stamp_buffer: &StampBuffer) -> Vec<Walk> {
     let words = stamp_buffer.stamps();
     let records = words.chunks_exact(WORDS);
     records.map(|record| Walk { waited: Nanos(record[0]), time: Nanos(record[1]), faults: record[2] }).collect()
 }
 
-/// How it is started.
+/// Returns the command that starts the program.
 pub(super) fn command(
     options: &Pagein,
     launcher: &WorkerLauncher,
@@ -80,8 +81,9 @@ pub(super) fn command(
     launcher.command(Some(&stage.folder().join("pagein")), &words)
 }
 
-/// `pagein DISPLAY BYTES KEYS AUTHORITY STAMPS`: fills a buffer, opens a window, and goes through a part of the buffer
-/// after each key, all of it in so many keys; each walk is noted in the stamp buffer once it is answered.
+/// `pagein DISPLAY BYTES KEYS AUTHORITY STAMPS`: fills a buffer, opens a window, and walks through
+/// a part of the buffer after each key, all of it in KEYS keys. Records each walk in the stamp
+/// buffer once it is answered.
 pub(crate) fn run(display: u32, bytes: u32, keys: u32, authority: &Path, stamp_buffer: &Path) -> Result<()> {
     let stamp_buffer = StampBuffer::open(stamp_buffer)?;
     let mut buffer = MappedPages::of_small_pages(bytes as usize)?;

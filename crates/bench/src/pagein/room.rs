@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How much memory there is, and what of it a hog may have: enough that memory runs out, and never so much that
-//! programs are ended for want of it.
+//! Available memory, and the part for a hog: enough that memory runs out, but never so much that
+//! the OOM killer acts.
 
 use crate::kernel_text::memory_field;
 use crate::load::memory_most;
@@ -10,11 +10,11 @@ use serde::Serialize;
 
 /// Machines with more memory are not filled up.
 const TOTAL_MAX: u64 = 4 << 30;
-/// More than what is available by this share of the whole, as a divisor: so much has to be pushed out.
+/// Memory that must be evicted beyond what is available, as a divisor of the total.
 const PUSHED_OUT_SHARE: u64 = 16;
-/// Of what is available, as a divisor, working set and hog have so much where memory is to stay free.
+/// Share of the available memory for working set and hog if memory is to stay free, as a divisor.
 const FREE_SHARE: u64 = 4;
-/// A hog that leaves memory free, where none is named.
+/// Default hog that leaves memory free.
 const HOG_FREE: u64 = 64 << 20;
 
 /// Memory and swap of a machine, bytes.
@@ -27,7 +27,7 @@ pub struct MemoryRoom {
 }
 
 impl MemoryRoom {
-    /// Of this machine now.
+    /// Reads the values of this machine.
     pub(super) fn here() -> MemoryRoom {
         MemoryRoom {
             total: memory_field("MemTotal"),
@@ -36,22 +36,22 @@ impl MemoryRoom {
         }
     }
 
-    /// The hog where none is named.
+    /// Returns the default size of the hog.
     pub(super) fn hog(&self, working_set: u64, shortage: bool) -> u64 {
         if shortage { self.most().saturating_sub(working_set) } else { HOG_FREE }
     }
 
-    /// Working set and hog together, at most: never more than the machine's whole memory.
+    /// Maximum of working set and hog together: never more than the machine's total memory.
     fn most(&self) -> u64 {
         memory_most(self.available, self.swap_free).min(self.total)
     }
 
-    /// Working set and hog together, at least.
+    /// Minimum of working set and hog together.
     fn least(&self) -> u64 {
         self.available + self.total / PUSHED_OUT_SHARE
     }
 
-    /// Fails where memory cannot run out, or not safely.
+    /// Fails if memory cannot run out, or not safely.
     pub(super) fn check(&self, working_set: u64, hog: u64, shortage: bool) -> Result<()> {
         let both = working_set + hog;
         if !shortage {

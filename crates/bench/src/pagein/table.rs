@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is said of page-ins: under which conditions, and what the manager changed.
+//! Text output of the page-in benchmark: its conditions, and the effect of the manager.
 
 use super::figures::{Walked, WalkedTurn};
 use crate::arms::{Arm, ArmRow, ArmScale, ArmTerms, Compared, KeyFigure, load_words};
@@ -17,7 +17,7 @@ pub(super) const TERMS: ArmTerms = ArmTerms {
     line_ms: None,
 };
 
-/// A line each.
+/// Returns the conditions, a line each.
 pub(super) fn bounds(figures: &Compared<Walked>) -> Vec<String> {
     let (more, room) = (&figures.more, &figures.more.room);
     let keys = format!(
@@ -50,7 +50,7 @@ fn turn_words(turn: &WalkedTurn) -> String {
     )
 }
 
-/// A line for each arm beside the hog: its wait as a share of that of the unmanaged one.
+/// Returns a line for each arm beside the hog: its wait as a share of that of the unmanaged arm.
 fn against_unmanaged(rows: &[ArmRow]) -> Vec<String> {
     let key_figure = KeyFigure::of(rows, ArmScale::Latency);
     let beside = |row: &&ArmRow| row.level > 0;

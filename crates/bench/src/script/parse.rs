@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From TOML to a script. Every error names the line and the remedy.
+//! Conversion from TOML to a script. Every error names the line and the remedy.
 
 use super::parts::{
     Content, EVENTS_MAX, FILE_BYTES_MAX, FILES_MAX, Input, MadeFile, SCRIPT_BYTES_MAX, Script, ScriptAct, ScriptStep,
@@ -19,18 +19,18 @@ use tipme_desktop::inject::Pace;
 use tipme_measure::InputClass;
 use toml::Spanned;
 
-/// Words per minute where a script names none: the paper's typist.
+/// Default typing speed in words per minute: that of the paper's typist.
 const WORDS_PER_MINUTE: f64 = 100.0;
-/// Between two presses of one key, or two clicks.
+/// Default interval between two presses of one key, or two clicks.
 const EVERY_MS: u64 = 250;
 const EVERY_MS_RANGE: RangeInclusive<u64> = 20..=5_000;
 const PAUSE_MS_RANGE: RangeInclusive<u64> = 1..=600_000;
 const TIMES_RANGE: RangeInclusive<u64> = 1..=EVENTS_MAX as u64;
-/// How long a wait for idle goes on where a script does not say.
+/// Default time limit of a wait for idle.
 const IDLE_AT_MOST_MS: u64 = 10_000;
-/// Sections of a page that is made, at most.
+/// Range for the number of sections of a generated page.
 const SECTIONS_RANGE: RangeInclusive<u64> = 1..=10_000;
-/// Slides of a presentation that is made, at most.
+/// Range for the number of slides of a generated presentation.
 const SLIDES_RANGE: RangeInclusive<u64> = 1..=1_000;
 /// Pixels from the corner of the screen.
 const PLACE_RANGE: RangeInclusive<i64> = 0..=32_767;
@@ -84,7 +84,7 @@ struct RawStep {
     class: Option<Spanned<String>>,
 }
 
-/// What a step does, with the values that say so.
+/// Kind of a step, with its parameters.
 enum StepKind<'a> {
     Type(&'a Spanned<String>),
     Prose(&'a Spanned<u64>),
@@ -96,7 +96,7 @@ enum StepKind<'a> {
     Idle(&'a Spanned<u64>),
 }
 
-/// A script's text while it is read.
+/// A script's text while it is parsed.
 struct ScriptReader<'a> {
     name: &'a str,
     text: &'a str,
@@ -164,7 +164,7 @@ impl ScriptReader<'_> {
         anyhow!("script {}, line {line}: {what}", self.name)
     }
 
-    /// Something that is no TOML, or not the shape of a script.
+    /// Reports text that is no TOML, or not the shape of a script.
     fn wrong(&self, error: &toml::de::Error) -> Error {
         let what = error.message().lines().collect::<Vec<_>>().join(", ");
         let remedy = "see the scripts that come with tipme: tipme measure --list";
@@ -255,7 +255,7 @@ impl ScriptReader<'_> {
         Ok(())
     }
 
-    /// The one thing that a step does.
+    /// Returns the kind of a step, which must be exactly one.
     fn kind<'r>(&self, raw: &'r RawStep, at: usize) -> Result<StepKind<'r>> {
         let kinds = [
             raw.r#type.as_ref().map(StepKind::Type),
@@ -281,7 +281,7 @@ impl ScriptReader<'_> {
         }
     }
 
-    /// Fails where a step has a key that means nothing to it.
+    /// Fails if a step has a key that does not apply to its kind.
     fn check_attributes(&self, raw: &RawStep, kind: &StepKind<'_>) -> Result<()> {
         let given = [
             ("times", raw.times.as_ref().map(|value| value.span().start)),
@@ -334,7 +334,7 @@ impl ScriptReader<'_> {
         Ok(())
     }
 
-    /// Presses of a key or button, or moves of the pointer, in a rhythm of their own.
+    /// Adds presses of a key or button, or moves of the pointer, with their own intervals.
     fn presses(&mut self, raw: &RawStep, kind: &StepKind<'_>, at: usize) -> Result<()> {
         let (act, usual) = self.act(raw, kind)?;
         let times = raw.times.as_ref().map_or(Ok(1), |times| self.whole(times, "times", TIMES_RANGE))?;
@@ -399,7 +399,7 @@ impl ScriptReader<'_> {
         Ok(Arc::from(text.as_str()))
     }
 
-    /// Each step has a rhythm of its own, which the seed decides.
+    /// Sets the rhythm of a step, which derives from the seed.
     fn pace(&mut self, words_per_minute: f64) {
         let seed = self.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(self.inputs as u64 + 1);
         self.steps.push(ScriptStep::Pace(Pace { words_per_minute, variation: self.variation, seed }));
@@ -429,7 +429,7 @@ impl StepKind<'_> {
         }
     }
 
-    /// What else may stand in the step.
+    /// Returns the other keys that a step of this kind accepts.
     fn takes(&self) -> &'static [&'static str] {
         match self {
             StepKind::Type(_) | StepKind::Prose(_) => &["words_per_minute", "label", "class"],
@@ -441,7 +441,7 @@ impl StepKind<'_> {
         }
     }
 
-    /// Where the script gives none.
+    /// Default label.
     fn label(&self) -> &str {
         match self {
             StepKind::Key(name) => name.get_ref(),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a script consists of.
+//! Parts of a script.
 
 use super::{prose, slides};
 use anyhow::{Context, Result};
@@ -10,28 +10,28 @@ use tipme_desktop::hotkeys::Chord;
 use tipme_desktop::inject::Pace;
 use tipme_measure::InputClass;
 
-/// Inputs of a script, at most.
+/// Maximum number of inputs of a script.
 pub const EVENTS_MAX: usize = 100_000;
-/// Typed text of a script in bytes, at most.
+/// Maximum size of the typed text of a script, in bytes.
 pub(crate) const TEXT_BYTES_MAX: usize = 1 << 20;
-/// The script itself in bytes, at most.
+/// Maximum size of a script, in bytes.
 pub(super) const SCRIPT_BYTES_MAX: usize = 4 << 20;
-/// A file that a script has made, in bytes, at most.
+/// Maximum size of a file that a script makes, in bytes.
 pub const FILE_BYTES_MAX: u64 = 64 << 20;
-/// Files that a script has made, at most.
+/// Maximum number of files that a script makes.
 pub const FILES_MAX: usize = 100;
 
 /// A script, checked and expanded.
 #[derive(Clone, Debug)]
 pub struct Script {
     pub name: String,
-    /// What it models, in a sentence.
+    /// Description of the modelled activity, in a sentence.
     pub about: String,
-    /// The application and its arguments where none is named on the command line; may be empty.
+    /// Default application with its arguments, if none is named on the command line; may be empty.
     pub application: Vec<String>,
-    /// How long the application may take to show a window that has the focus.
+    /// Maximum time until the application has a focused window.
     pub start_within: Duration,
-    /// Thresholds in nanoseconds that differ from those of the profile.
+    /// Thresholds in nanoseconds that override those of the profile.
     pub thresholds: Vec<(InputClass, u64)>,
     pub files: Vec<MadeFile>,
     pub steps: Vec<ScriptStep>,
@@ -45,27 +45,27 @@ pub struct MadeFile {
     pub content: Content,
 }
 
-/// What is in a file.
+/// Contents of a file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Content {
-    /// As it stands in the script.
+    /// Literal text from the script.
     Plain(String),
-    /// Lines of made-up text, so many bytes.
+    /// Lines of generated text with `bytes` bytes in total.
     Prose { bytes: u64, seed: u64 },
-    /// A web page with so many sections of made-up text and tables.
+    /// A web page with `sections` sections of generated text and tables.
     Page { sections: u64, seed: u64 },
-    /// A presentation with so many slides, some of which have a chart.
+    /// A presentation with `slides` slides, some of which have a chart.
     Slides { slides: u64, seed: u64 },
 }
 
-/// One thing that is done.
+/// One step of a script.
 #[derive(Clone, Debug)]
 pub enum ScriptStep {
-    /// The rhythm of the inputs that follow.
+    /// Rhythm of the inputs that follow.
     Pace(Pace),
     Input(Input),
     Pause(Duration),
-    /// Wait until nothing is drawn for `quiet`, and at most for `at_most`.
+    /// Waits until nothing is drawn for `quiet`, and at most for `at_most`.
     Idle {
         quiet: Duration,
         at_most: Duration,
@@ -80,23 +80,23 @@ pub struct Input {
     pub class: InputClass,
 }
 
-/// What the person does.
+/// Action of the user.
 #[derive(Clone, Debug)]
 pub enum ScriptAct {
     Character(char),
     Key(Chord),
-    /// At a place on the screen, in pixels.
+    /// Click at a position on the screen, in pixels.
     Click {
         x: i16,
         y: i16,
         button: u8,
     },
-    /// The pointer, to a place on the screen, in pixels.
+    /// Move of the pointer to a position on the screen, in pixels.
     Move {
         x: i16,
         y: i16,
     },
-    /// By one notch of the wheel.
+    /// Scroll by one notch of the wheel.
     Scroll {
         down: bool,
     },

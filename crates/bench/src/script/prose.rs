@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Made-up text: sentences of common words, the same for the same seed.
+//! Generated text: sentences of common words, the same for the same seed.
 
 use fastrand::Rng;
 
@@ -54,10 +54,10 @@ const WORDS: [&str; 48] = [
     "character",
     "program",
 ];
-/// A line is broken behind so many characters.
+/// Column after which a line is broken.
 const LINE: usize = 72;
 
-/// Some words, the first with a capital letter, and a full stop.
+/// Returns some words, the first with a capital letter, and a full stop.
 pub(super) fn sentence(random: &mut Rng) -> String {
     let count = 4 + random.usize(..9);
     let words: Vec<&str> = (0..count).map(|_| WORDS[random.usize(..WORDS.len())]).collect();
@@ -69,7 +69,7 @@ pub(super) fn sentence(random: &mut Rng) -> String {
     text + "."
 }
 
-/// Lines of text, exactly so many bytes, the last a line end where there is room for one.
+/// Returns lines of exactly `bytes` bytes, ending with a line feed if there is room for one.
 pub(super) fn text(bytes: usize, seed: u64) -> String {
     let mut text = typed(bytes.saturating_sub(1), seed);
     if bytes > 0 {
@@ -78,7 +78,7 @@ pub(super) fn text(bytes: usize, seed: u64) -> String {
     text
 }
 
-/// Text as somebody types it, exactly so many characters, all of them ASCII.
+/// Returns text as a user types it, exactly `characters` ASCII characters.
 pub(super) fn typed(characters: usize, seed: u64) -> String {
     let mut random = Rng::with_seed(seed);
     let (mut text, mut column) = (String::new(), 0);
@@ -94,7 +94,8 @@ pub(super) fn typed(characters: usize, seed: u64) -> String {
     text
 }
 
-/// A page with headings, paragraphs and tables, which is as much work to lay out as a long article.
+/// Returns a page with headings, paragraphs and tables, which takes as much layout work as a long
+/// article.
 pub(super) fn page(sections: u64, seed: u64) -> String {
     let mut random = Rng::with_seed(seed);
     let mut page = "<!doctype html><meta charset=\"utf-8\"><title>page</title>\n\

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A made-up presentation as flat OpenDocument: slides with a title and sentences, each tenth with an embedded chart.
+//! Generated presentation as flat OpenDocument: slides with a title and sentences, every tenth with
+//! an embedded chart.
 
 use super::prose::sentence;
 use fastrand::Rng;
 
-/// Every so many slides there is a chart.
+/// Interval of slides with a chart.
 const CHART_EVERY: u64 = 10;
 /// Sentences of a slide.
 const SENTENCES: usize = 5;
@@ -22,7 +23,7 @@ const NAMESPACES: [(&str, &str); 8] = [
     ("fo", "xsl-fo-compatible"),
 ];
 
-/// So many slides, the same ones for the same seed.
+/// Returns a presentation of `slides` slides, the same for the same seed.
 pub(super) fn presentation(slides: u64, seed: u64) -> String {
     let mut random = Rng::with_seed(seed);
     let pages: String = (1..=slides).map(|number| slide(number, &mut random)).collect();
@@ -33,7 +34,7 @@ pub(super) fn presentation(slides: u64, seed: u64) -> String {
     )
 }
 
-/// The begin of a document of a kind.
+/// Returns the beginning of a document of a kind.
 fn root(kind: &str) -> String {
     let name =
         |(prefix, name): (&str, &str)| format!(" xmlns:{prefix}=\"urn:oasis:names:tc:opendocument:xmlns:{name}:1.0\"");
@@ -49,7 +50,7 @@ fn slide(number: u64, random: &mut Rng) -> String {
     format!("<draw:page draw:name=\"Slide {number}\">{title}{}{chart}</draw:page>\n", frame(3.5, 6.0, &sentences))
 }
 
-/// A box with text, so many centimetres from the top and so high.
+/// Returns a text box, with its distance from the top and its height in centimetres.
 fn frame(top: f64, height: f64, text: &str) -> String {
     format!(
         "<draw:frame svg:x=\"2cm\" svg:y=\"{top}cm\" svg:width=\"22cm\" svg:height=\"{height}cm\"><draw:text-box>{text}\
@@ -57,7 +58,7 @@ fn frame(top: f64, height: f64, text: &str) -> String {
     )
 }
 
-/// A chart in a document of its own, as an embedded object is.
+/// Returns a chart as a document of its own, like an embedded object.
 fn chart(random: &mut Rng) -> String {
     let row = |number: u64, random: &mut Rng| {
         let value = 10 + random.u64(..90);

@@ -5,12 +5,12 @@ use crate::screen::Place;
 use crate::worker::WorkerLauncher;
 use std::path::PathBuf;
 
-/// Faults to run, and how.
+/// Options of a run.
 #[derive(Clone, Debug)]
 pub struct SelftestOptions {
     /// Names of the faults; empty for all.
     pub names: Vec<String>,
-    /// Times that each fault is run.
+    /// Number of runs of each fault.
     pub repeat: usize,
     /// Display of the terminal.
     pub place: Place,

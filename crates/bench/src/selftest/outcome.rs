@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The results, as `tipme selftest --json` prints them; their field names are a contract.
+//! Results as `tipme selftest --json` prints them; their field names are a contract.
 //!
 //! Fields are only ever added. `null` means not available.
 
@@ -13,11 +13,11 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use tipme_measure::ms;
 
-/// Faults whose cause is named, at least, of all.
+/// Minimum share of faults with a correct cause.
 const ACCURACY_MIN: f64 = 0.95;
-/// How far what is attributed may be from what was injected, as a share of that.
+/// Tolerance between attributed and injected time, as a share of the injected one.
 const TOLERANCE: f64 = 0.15;
-/// Steps of a chain that are shown, at most.
+/// Maximum number of steps shown of a chain.
 const STEPS_MAX: usize = 16;
 
 /// All results of a run.
@@ -141,17 +141,17 @@ impl TrialRow {
         }
     }
 
-    /// Nothing was wrong.
+    /// Returns `true` if no fault was injected.
     pub(crate) fn is_clean(&self) -> bool {
         self.expected_kinds.is_empty()
     }
 
-    /// What is attributed is about what was injected.
+    /// Returns `true` if the attributed time is about the injected one.
     pub(crate) fn is_attributed_well(&self) -> bool {
         self.injected_ms > 0.0 && (self.attributed_ms - self.injected_ms).abs() <= TOLERANCE * self.injected_ms
     }
 
-    /// Kind, share, and whether that is right; for people.
+    /// Formats kind, share, and correctness.
     pub(super) fn verdict(&self) -> String {
         let share = self.share.map_or(String::new(), |share| format!(" {:.0} %", share * 100.0));
         let kind = self.kind.as_deref().unwrap_or("no finding");
@@ -159,13 +159,13 @@ impl TrialRow {
     }
 }
 
-/// The lower one of the two in the middle where their number is even; `None` of nothing.
+/// Returns the lower median; `None` if there are no values.
 pub(super) fn median(mut values: Vec<f64>) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     values.get(values.len().saturating_sub(1) / 2).copied()
 }
 
-/// One step of a chain: who, what, how long, woken by whom.
+/// Formats one step of a chain: thread, state, duration and waker.
 fn step(step: &Value) -> String {
     let text = |field: &str| step[field].as_str().unwrap_or_default().to_string();
     let ns = step["end_ns"].as_u64().unwrap_or_default().saturating_sub(step["start_ns"].as_u64().unwrap_or_default());
@@ -174,7 +174,7 @@ fn step(step: &Value) -> String {
 }
 
 impl SelftestOutcome {
-    /// Counts.
+    /// Counts the results.
     pub(super) fn of(results: Vec<TrialRow>, not_run: Vec<NotRun>) -> SelftestOutcome {
         let faults = || results.iter().filter(|row| !row.is_clean());
         let clean = || results.iter().filter(|row| row.is_clean());
@@ -199,19 +199,20 @@ impl SelftestOutcome {
         }
     }
 
-    /// Enough causes are named, nothing is found where nothing is wrong, and no trial failed.
+    /// Returns `true` if enough causes are correct, undisturbed trials have no finding, and no
+    /// trial failed.
     pub fn is_good(&self) -> bool {
         let clean = self.results.iter().filter(|row| row.is_clean()).all(|row| row.hit);
         let ran = self.not_run.iter().all(|not_run| not_run.not_installed);
         self.accuracy.is_none_or(|accuracy| accuracy >= ACCURACY_MIN) && clean && ran
     }
 
-    /// Whether anything was measured at all.
+    /// Returns `true` if nothing was measured.
     pub fn is_empty(&self) -> bool {
         self.results.is_empty()
     }
 
-    /// The faults and applications, in the order of their first result.
+    /// Returns the faults and applications, in the order of their first result.
     pub(super) fn subjects(&self) -> Vec<(&str, &str)> {
         let mut known = BTreeSet::new();
         let all = self.results.iter().map(|row| (row.fault.as_str(), row.app.as_str()));
@@ -230,7 +231,7 @@ pub(super) mod tests {
         Fault::named("lock").expect("a fault")
     }
 
-    /// A result with a finding of this kind by process 5, which is to blame.
+    /// Returns a result with a finding of this kind that blames process 5, the actual culprit.
     pub(crate) fn row(kind: &str, ms: f64) -> TrialRow {
         let verdict = json!({
             "interval": {"latency_ms": 2000.0}, "unattributed_ms": 40.0,

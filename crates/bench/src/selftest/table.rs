@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The results as a text table for people and as Markdown for the documentation; pure.
+//! Formats the results as a text table and as Markdown for the documentation.
 
 use super::outcome::{SelftestOutcome, TrialRow, median};
 use crate::faults::name_of;
 use std::collections::BTreeMap;
 
-/// Letters of a culprit that are shown.
+/// Maximum length of a culprit, in characters.
 const CULPRIT_LETTERS: usize = 34;
 
-/// One line for each trial, with the misses explained, and the figures of all.
+/// Formats one line for each trial with explanations of the misses, and the total figures.
 pub fn text(outcome: &SelftestOutcome) -> String {
     let head = ["fault", "app", "expected", "verdict", "share", "attributed/injected", ""].map(str::to_string);
     let rows: Vec<[String; 7]> = std::iter::once(head).chain(outcome.results.iter().map(cells)).collect();
@@ -57,7 +57,7 @@ fn percent(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
 }
 
-/// The figures of the whole run, one line each.
+/// Formats the total figures, one line each.
 fn figures(outcome: &SelftestOutcome) -> Vec<String> {
     let hits = outcome.results.iter().filter(|row| row.hit && !row.is_clean()).count();
     let finer = |share: Option<f64>| share.map_or("not known".to_string(), |share| format!("{:.1} %", share * 100.0));
@@ -81,7 +81,8 @@ fn figures(outcome: &SelftestOutcome) -> Vec<String> {
     lines
 }
 
-/// One line for each fault and application, over all repeats, and the figures of all as a list.
+/// Formats one line for each fault and application over all repeats, and the total figures as a
+/// list.
 pub fn markdown(outcome: &SelftestOutcome) -> String {
     let head = "| fault | application | expected | first finding | hits | attributed / injected ms (medians) |\n|---|---|---|---|---|---|\n";
     let rows: String = outcome.subjects().into_iter().map(|(fault, app)| summary(outcome, fault, app)).collect();
@@ -101,7 +102,8 @@ fn summary(outcome: &SelftestOutcome, fault: &str, app: &str) -> String {
     format!("| {fault} | {app} | {expected} | {} | {hits} of {} | {times} |\n", kinds(&rows), rows.len())
 }
 
-/// The kinds of the first findings, the most frequent first, each with its number where there are several.
+/// Formats the kinds of the first findings, the most frequent first, with counts if there are
+/// several.
 fn kinds(rows: &[&TrialRow]) -> String {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for row in rows {

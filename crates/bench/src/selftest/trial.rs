@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One fault on a terminal: type, suffer, mark, diagnose.
 //!
-//! Terminal, recorder and folders are fresh for each trial, so no trial sees another's; the private
-//! displays are kept, since starting one takes long. A trial that fails costs its display.
+//! Terminal, recorder and folders are fresh for each trial, so trials are independent. The private
+//! displays are reused, since starting one takes long; a failed trial discards its display.
 
 use super::options::SelftestOptions;
 use crate::alone::MachineLock;
@@ -19,16 +19,16 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// Keys typed before the fault, from which the usual latency is learnt.
+/// Keys typed before the fault, to learn the usual latency.
 const CALM_KEYS: usize = 10;
 
 /// Result of a trial.
 pub(super) struct Observation {
-    /// The document of the diagnosis, or why there is none.
+    /// Document of the diagnosis, or the reason why there is none.
     pub verdict: Result<Value, String>,
     pub diagnosis: Duration,
     pub seen: StageOutcome,
-    /// Share of all CPUs that was busy before the fault, 0 to 1: mostly with what is none of ours.
+    /// Share of all CPUs that was busy before the fault, from 0 to 1: mostly by other programs.
     pub usual_load: Option<f64>,
     pub incident: PathBuf,
     folder: Option<TempDir>,
@@ -44,18 +44,18 @@ impl std::fmt::Display for ProductFailed {
     }
 }
 
-/// The private displays.
+/// Private displays of the self-test.
 pub(super) struct TrialRunner<'a> {
     pub options: &'a SelftestOptions,
     pub interrupt: &'a InterruptFlag,
-    /// Those that are free, by their only CPU.
+    /// Free displays by the CPU to which they are pinned.
     pub displays: BTreeMap<Option<usize>, Box<dyn TerminalScreen>>,
 }
 
 impl TrialRunner<'_> {
-    /// Runs one trial, alone on this machine; calls `waiting` where another has to end first.
+    /// Runs one trial, alone on this machine; calls `waiting` if another one must end first.
     ///
-    /// An error says why it could not be run.
+    /// Fails with the reason if the trial cannot run.
     pub(super) fn run(&mut self, fault: &Fault, waiting: impl FnOnce()) -> Result<Observation> {
         let _alone = MachineLock::wait(self.interrupt, waiting)?;
         let cpu = fault.options().cpu;
@@ -104,13 +104,13 @@ impl Observation {
         Observation { verdict, diagnosis, seen, usual_load, incident, folder: None }
     }
 
-    /// Returns true where there is a file to be kept.
+    /// Returns `true` if there is a file to keep.
     pub(super) fn has_incident(&self) -> bool {
         self.folder.is_some()
     }
 }
 
-/// Ticks of all CPUs since the machine started.
+/// Ticks of all CPUs since boot.
 #[derive(Clone, Copy, PartialEq, Debug)]
 struct CpuTime {
     busy: u64,

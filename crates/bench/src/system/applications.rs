@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Several applications on a display, and the script that goes round them.
+//! Several applications on a display, and the script that visits them in turn.
 
 use crate::arms::Block;
 use crate::driver::{BenchStage, Habits, User, WINDOW_TIMEOUT, Watch};
@@ -13,24 +13,24 @@ use std::time::Duration;
 use tipme_desktop::inject::Pace;
 use tipme_measure::Events;
 
-/// The class of the runs of the script.
+/// Class of the runs of the script.
 pub(super) const CLASS: &str = "script";
-/// The longest that one run of the script may take.
+/// Maximum duration of one run of the script.
 pub(super) const RUN_MAX: Duration = Duration::from_secs(900);
 
-/// Faster than people type, so that what is measured is the machine.
+/// Faster than people type, so that the machine dominates the time.
 const WORDS_PER_MINUTE: f64 = 300.0;
 const INTERVAL: Duration = Duration::from_millis(40);
-/// About what a click takes, with its rest on the place.
+/// Approximate duration of a click, with its rest at the position.
 const CLICK: Duration = Duration::from_millis(250);
-/// The screen has been still for so long before the script begins.
+/// Time without drawing that is required before the script begins.
 const QUIET: Duration = Duration::from_millis(300);
-/// Lines of the files that are looked at.
+/// Lines of the displayed files.
 const LINES: usize = 400;
-/// A cursor that blinks would be taken for an answer.
+/// A blinking cursor would look like an answer.
 const GTK_SETTINGS: &str = "[Settings]\ngtk-cursor-blink=false\n";
 
-/// What somebody did in one run of the script.
+/// Activity of one run of the script.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct PlayedRun {
     /// Changes of the focus.
@@ -40,19 +40,20 @@ pub(super) struct PlayedRun {
     pub unanswered: usize,
 }
 
-/// What is opened where, and what is typed there: each key draws something.
+/// A window, its position, and the keys typed there, each of which causes a drawing.
 pub(super) struct ApplicationKind {
     name: &'static str,
-    /// The program, or what runs in a terminal.
+    /// The program, or the command in a terminal.
     words: &'static [&'static str],
-    /// Of a terminal; `None` for a program with a window of its own, which comes into the middle of the screen.
+    /// Geometry of a terminal; `None` for a program with a window of its own, which opens in the
+    /// middle of the screen.
     geometry: Option<&'static str>,
-    /// Where to click.
+    /// Position of the click.
     at: (i16, i16),
     keys: &'static str,
 }
 
-/// The GTK editor comes first, so that it has the middle; the terminals have three corners.
+/// The GTK editor is first, so that it gets the middle; the terminals have three corners.
 const KINDS: [ApplicationKind; 4] = [
     ApplicationKind {
         name: "mousepad",
@@ -84,21 +85,21 @@ const KINDS: [ApplicationKind; 4] = [
     },
 ];
 
-/// The applications come up.
+/// Time until the applications are open.
 pub(super) const ESTIMATE: DurationEstimate =
     DurationEstimate::new(Duration::from_secs(3), WINDOW_TIMEOUT.saturating_mul(KINDS.len() as u32));
-/// The longest that a visit to an application can take; a run may go on so long after its time.
+/// Maximum duration of a visit to an application; a run may exceed its time by this much.
 pub(super) const VISIT_MAX: Duration = WINDOW_TIMEOUT.saturating_add(ANSWER_TIMEOUT.saturating_mul(KEYS_MAX));
-/// Keys of a visit, at most.
+/// Maximum number of keys of a visit.
 const KEYS_MAX: u32 = 11;
 
-/// About how long a run takes where nothing is slow.
+/// Returns the approximate duration of a run on a fast machine.
 pub(super) fn about(rounds: u16) -> Duration {
     let keys: usize = KINDS.iter().map(|kind| kind.keys.chars().count()).sum();
     (INTERVAL * keys as u32 + (CLICK + INTERVAL) * KINDS.len() as u32) * u32::from(rounds)
 }
 
-/// The applications, open.
+/// The open applications.
 pub(super) struct OpenApplications(Vec<&'static ApplicationKind>);
 
 impl OpenApplications {
@@ -115,7 +116,7 @@ impl OpenApplications {
         self.0.iter().map(|kind| kind.name).collect()
     }
 
-    /// One run of the script.
+    /// Plays the script once.
     pub(super) fn play(&self, rounds: u16, stage: &mut dyn BenchStage) -> Result<Block<PlayedRun>> {
         let pace = Pace { words_per_minute: WORDS_PER_MINUTE, ..Pace::default() };
         let mut user = stage.user(Habits { pace, quiet: QUIET, watch: Watch::Screen })?;
@@ -145,7 +146,7 @@ fn visit(kind: &ApplicationKind, user: &mut dyn User, played: &mut PlayedRun) ->
     Ok(())
 }
 
-/// What the applications show, and how they behave.
+/// Writes the documents and settings of the applications.
 fn write_files(folder: &Path) -> Result<()> {
     let lines = (0..LINES).map(|line| format!("line {line} of something that people read\n"));
     let settings = folder.join("gtk-3.0");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A real job beside a measurement: made-up C files that are compiled, again and again; where there is no compiler,
-//! texts that are compressed.
+//! Real job beside a measurement: repeated compilation of generated C files, or compression of
+//! texts if there is no compiler.
 
 use crate::estimate::DurationEstimate;
 use crate::intervals::{Cleanup, PREFIX};
@@ -19,20 +19,20 @@ use std::time::Duration;
 use tempfile::TempDir;
 use tipme_desktop::clock;
 
-/// Files, and functions in each: about a hundredth of a second of a compiler's time for each file, so that hundreds are done
-/// while the script runs, also on a slow machine.
+/// Number of files, and of functions in each: a file takes about a hundredth of a second of
+/// compiler time, so that hundreds are done while the script runs, even on a slow machine.
 const FILES: usize = 400;
 const FUNCTIONS: usize = 1;
 /// Jobs for each CPU.
 const JOBS_PER_CPU: usize = 2;
-/// How long the first process may take to begin.
+/// Maximum time until the first process begins.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// A process of the job has so many seconds of CPU time.
+/// Maximum CPU time of a process of the job, in seconds.
 const LIFE_S: u64 = 3_600;
-/// How often those who are left are looked for.
+/// Maximum number of searches for remaining processes.
 const SWEEPS: usize = 50;
 const BETWEEN_SWEEPS: Duration = Duration::from_millis(20);
-/// A letter for each file that is done.
+/// File with a letter for each compiled file.
 const DONE: &str = "done";
 const COMPILE: &str = r#"cd "$1" || exit 1
     while :; do make -s -j"$2" >/dev/null 2>&1 || exit 1; rm -f *.o; done"#;
@@ -40,7 +40,7 @@ const COMPRESS: &str = r#"cd "$1" || exit 1
     while :; do printf '%s\n' *.c | xargs -n 1 -P "$2" sh -c 'gzip -9 -c "$0" >/dev/null && printf x >>done' || exit 1; done"#;
 const MAKEFILE: &str = "all: $(patsubst %.c,%.o,$(wildcard *.c))\n%.o: %.c\n\t@cc -O2 -c $< -o $@ && printf x >>done\n";
 
-/// What a job does, chosen by what is installed.
+/// Work of a job, chosen by the installed programs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum BuildWork {
@@ -51,7 +51,7 @@ pub(crate) enum BuildWork {
 }
 
 impl BuildWork {
-    /// What this machine can do.
+    /// Chooses the work for this machine.
     pub(crate) fn here() -> Result<BuildWork> {
         if missing(&["make", "cc"]).is_empty() {
             return Ok(BuildWork::Compile);
@@ -60,7 +60,7 @@ impl BuildWork {
         Ok(BuildWork::Compress)
     }
 
-    /// In words.
+    /// Description for output.
     pub(crate) fn name(self) -> String {
         let jobs = jobs();
         match self {
@@ -76,14 +76,14 @@ fn jobs() -> usize {
     JOBS_PER_CPU * std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// The files of the job, in a folder of its own.
+/// Files of the job, in a folder of its own.
 pub(crate) struct Tree {
     work: BuildWork,
     folder: TempDir,
 }
 
 impl Tree {
-    /// Writes them.
+    /// Writes the files.
     pub(crate) fn make(cleanup: &mut Cleanup) -> Result<Tree> {
         let folder = tempfile::Builder::new().prefix(PREFIX).tempdir().context("cannot make a folder for the build")?;
         cleanup.folder(folder.path())?;
@@ -100,12 +100,12 @@ impl Tree {
     }
 }
 
-/// A made-up C file that a compiler has something to do with.
+/// Returns the text of a generated C file with some work for a compiler.
 fn source(number: usize) -> String {
     let mut text = String::from("#include <stddef.h>\n");
     for function in 0..FUNCTIONS {
         let seed = number * FUNCTIONS + function;
-        // Writing to a text does not fail.
+        // Writing to a string does not fail.
         let _ = writeln!(
             text,
             "long work_{seed}(const long *in, long *out, size_t n) {{\n  long sum = {seed};\n  \
@@ -118,7 +118,7 @@ fn source(number: usize) -> String {
     text
 }
 
-/// What the first process is told, as one word.
+/// Order for the first process, passed as one word.
 #[derive(Serialize, Deserialize)]
 struct BuildOrder {
     folder: PathBuf,
@@ -131,15 +131,15 @@ struct BuildOrder {
 pub(crate) struct Build {
     process: Option<ProcessGroup>,
     done: PathBuf,
-    /// The session of the job, where it has one of its own; otherwise it is in the first process's group.
+    /// Session of the job, if it has one of its own; otherwise it is in the first process's group.
     leader: Option<u32>,
 }
 
 impl Build {
-    /// Its start and its end.
+    /// Time for its start and its end.
     pub(super) const ESTIMATE: DurationEstimate = DurationEstimate::new(Duration::from_millis(500), TIMEOUT);
 
-    /// Starts it, in a session of its own like a terminal's job, or in this one.
+    /// Starts the job, in a session of its own like a terminal's job, or in this one.
     pub(crate) fn start(tree: &Tree, own_session: bool, launcher: &WorkerLauncher) -> Result<Build> {
         let folder = tree.folder.path().to_path_buf();
         let order = BuildOrder { folder, work: tree.work, jobs: jobs(), own_session };
@@ -150,7 +150,7 @@ impl Build {
         Ok(Build { process: Some(build.process), done: tree.folder.path().join(DONE), leader })
     }
 
-    /// How many files are done.
+    /// Reads the number of completed files.
     pub(crate) fn reading(&self) -> LedgerReading {
         let rounds = std::fs::metadata(&self.done).map_or(0, |metadata| metadata.len());
         LedgerReading { at: clock::now(), rounds, ..LedgerReading::default() }
@@ -166,7 +166,7 @@ impl Build {
 }
 
 impl Drop for Build {
-    /// The compilers do not end with `make`: who is left of the session is looked for.
+    /// The compilers do not end with `make`: kills the remaining processes of the session.
     fn drop(&mut self) {
         drop(self.process.take());
         for _ in 0..SWEEPS {
@@ -182,7 +182,8 @@ impl Drop for Build {
     }
 }
 
-/// `build ORDER`: starts the job, says `ready` with its session where it has one of its own, and waits for it.
+/// `build ORDER`: starts the job, reports `ready` with its session if it has one of its own, and
+/// waits for it.
 pub(crate) fn run(order: &str) -> Result<()> {
     let order: BuildOrder = serde_json::from_str(order).context("the order of a build cannot be read")?;
     let own_session = order.own_session;

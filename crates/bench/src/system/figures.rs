@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is kept of a scripted run over several applications.
+//! Results of a scripted run over several applications.
 
 use super::applications::PlayedRun;
 use super::options::{Beside, System};
@@ -12,12 +12,12 @@ use std::path::PathBuf;
 use tipme_measure::{Share, Summary};
 
 const TITLE: &str = "A script that goes round several applications";
-/// The paper's table 1.
+/// Table 1 of the paper.
 pub(super) const PAPER: [PaperRow; 2] = [
     PaperRow { arm: Arm::Unmanaged, seconds: [50.0, 89.0, 789.0] },
     PaperRow { arm: Arm::Managed, seconds: [49.0, 56.0, 96.0] },
 ];
-/// The nearest rank of nothing is the first one.
+/// The nearest rank of a zero share is the first one.
 const LEAST: Share = Share(0);
 
 /// All runs of the script.
@@ -82,12 +82,13 @@ pub struct SystemRow {
     pub window_rounds_min: Option<u64>,
 }
 
-/// All runs beside one thing with one arm.
+/// All runs beside one job with one arm.
 pub(super) struct Runs {
     pub beside: Beside,
     pub arm: Arm,
     pub blocks: Vec<Block<PlayedRun>>,
-    /// What the synthetic load did in all of them, or how many files the build had done (its rounds).
+    /// Work of the synthetic load in all runs, or the number of files that the build completed (as
+    /// rounds).
     pub load: Option<Achieved>,
 }
 
@@ -103,14 +104,14 @@ impl Runs {
         })
     }
 
-    /// As in the runs of the document.
+    /// Name in the runs of the document.
     pub(super) fn name(&self) -> String {
         format!("beside {}, {}", name(&self.beside), name(&self.arm))
     }
 }
 
 impl SystemRow {
-    /// Of times in nanoseconds; `None` for none.
+    /// Summarizes times in nanoseconds; `None` if there are none.
     pub(super) fn of(beside: Beside, arm: Arm, times_ns: &[u64]) -> Option<SystemRow> {
         let times = Summary::new(times_ns.to_vec());
         let seconds = |ns: u64| ns as f64 / 1e9;
@@ -164,7 +165,7 @@ impl SystemFigures {
     }
 }
 
-/// What the synthetic load is.
+/// Describes the synthetic load.
 fn load_words(comparison: &ArmComparison) -> String {
     format!(
         "load {}, level {}, {} pages per ms, reuse {}, {} MiB at most",
@@ -176,7 +177,7 @@ fn load_words(comparison: &ArmComparison) -> String {
     )
 }
 
-/// Fills in how the rows compare with each other.
+/// Fills in the comparisons between the rows.
 pub(super) fn fill(rows: &mut [SystemRow]) {
     let before = rows.to_vec();
     let of = |beside: Beside, arm: Arm| before.iter().find(|row| row.beside == beside && row.arm == arm);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Options of `tipme bench system`, how long it takes, and what cannot be measured.
+//! Options of `tipme bench system`, its duration, and its requirements.
 
 use super::applications::{self, RUN_MAX};
 use super::build::Build;
@@ -17,7 +17,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 use tipme_command::size;
 
-/// What runs beside the script is observed for so many times what the script takes where nothing is slow.
+/// Observation time of the job beside the script, as a multiple of the script's duration on a fast
+/// machine.
 const OBSERVED: f64 = 1.5;
 
 #[derive(Args)]
@@ -75,7 +76,7 @@ pub enum Beside {
 }
 
 impl System {
-    /// Each once, in order.
+    /// Returns each job once, in order.
     fn beside(&self) -> Vec<Beside> {
         let mut beside = self.beside.clone();
         beside.sort_unstable();
@@ -83,7 +84,7 @@ impl System {
         beside
     }
 
-    /// What is compared; its load is the synthetic one.
+    /// Returns the comparison, with the synthetic load.
     pub(super) fn comparison(&self, programs: &Programs) -> ArmComparison {
         let loads = self.beside.contains(&Beside::Synthetic);
         ArmComparison {
@@ -101,7 +102,7 @@ impl System {
         }
     }
 
-    /// The turns of one block.
+    /// Returns the turns of one block.
     pub(super) fn turns(&self, block: usize) -> Vec<(Beside, Arm)> {
         let arms = if self.managed { &[Arm::Unmanaged, Arm::Managed][..] } else { &[Arm::Unmanaged] };
         let each = |beside| arms.iter().map(move |arm| (beside, *arm));
@@ -112,28 +113,28 @@ impl System {
         turns
     }
 
-    /// How many runs of the script there are.
+    /// Returns the number of runs of the script.
     fn runs(&self) -> usize {
         self.turns(0).len() * usize::from(self.blocks)
     }
 
-    /// How long what runs beside the script is observed, at least. Where arms are compared it is longer than the script
-    /// mostly takes, so that the script's own work is the same part of it: else who is done sooner, with the same
-    /// work in less time, would be charged for it.
+    /// Minimum observation time of the job beside the script. If arms are compared, it is longer
+    /// than the script usually takes, so that the script's own work is the same share of it.
+    /// Otherwise an arm that completes the same work sooner would be charged for that.
     pub(super) fn observed(&self, beside: Beside) -> Duration {
         let compared = self.managed && beside != Beside::Nothing;
         if compared { applications::about(self.rounds).mul_f64(OBSERVED).min(RUN_MAX) } else { Duration::ZERO }
     }
 
-    /// What it will take, told before it begins.
+    /// Describes the expected duration, for output before the start.
     pub(super) fn plan(&self) -> String {
         format!("{} runs; {}", self.runs(), self.estimate())
     }
 
-    /// How long all of it takes; about that where nothing is slow.
+    /// Duration of everything; the usual one holds for a fast machine.
     fn estimate(&self) -> DurationEstimate {
         let turns = self.turns(0).into_iter().map(|(beside, arm)| {
-            // The script fails where it takes longer.
+            // The script fails if it takes longer.
             let most = RUN_MAX + applications::VISIT_MAX;
             let script =
                 DurationEstimate::new(applications::about(self.rounds).max(self.observed(beside)).min(most), most);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A scripted run over several applications, for people, beside that of the paper.
+//! Text output of a scripted run over several applications, beside that of the paper.
 
 use super::figures::{PAPER, PaperRow, SystemFigures, SystemRow};
 use super::options::Beside;
@@ -8,10 +8,10 @@ use crate::choice::name;
 use tipme_measure::Document;
 use tipme_report::conditions;
 
-/// In this order, which is that of the paper's figures.
+/// Columns in the order of the paper's figures.
 const COLUMNS: [Beside; 3] = [Beside::Nothing, Beside::Build, Beside::Synthetic];
 
-/// What was done, under which conditions, and how long it took.
+/// Formats the activity, the conditions, and the times.
 pub(super) fn text(document: &Document<SystemFigures>) -> String {
     let figures = &document.details;
     let (blocks, changes, keys) = (figures.blocks, figures.changes, figures.keys);
@@ -34,8 +34,8 @@ fn head(column: Beside) -> &'static str {
     }
 }
 
-/// The paper's table 1 with ours beside it: seconds, and multiples of the same arm's run beside nothing. What was not
-/// run has no column.
+/// Formats the paper's table 1 beside our figures: seconds, and multiples of the same arm's run
+/// beside nothing. Jobs that were not run have no column.
 fn table(rows: &[SystemRow]) -> String {
     let columns: Vec<Beside> =
         COLUMNS.into_iter().filter(|column| rows.iter().any(|row| row.beside == *column)).collect();
@@ -56,7 +56,7 @@ fn table(rows: &[SystemRow]) -> String {
     out + &losses(rows)
 }
 
-/// Seconds, and the multiple; `None` where nothing was measured.
+/// Seconds, and the multiple; `None` if not measured.
 type Cell = Option<(f64, Option<f64>)>;
 
 fn line(words: &str, cells: &[Cell]) -> String {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the kernel's clocks offer, asked of the kernel itself: its configuration is not always there to read.
+//! Properties of the kernel's clocks, queried by system calls: the kernel configuration is not
+//! always readable.
 
 use rustix::thread::current_timer_slack;
 use std::path::Path;
 use tipme_measure::timer::{Clocks, ClocksApart, OfferedClock};
 
-/// All clocks that have a number; those with `true` stood in the results before all of them did.
+/// All clocks with a number; `true` marks those that results had before all of them were included.
 const CLOCKS: [(&str, libc::clockid_t, bool); 11] = [
     ("monotonic", libc::CLOCK_MONOTONIC, true),
     ("realtime", libc::CLOCK_REALTIME, true),
@@ -20,17 +21,17 @@ const CLOCKS: [(&str, libc::clockid_t, bool); 11] = [
     ("thread-cputime", libc::CLOCK_THREAD_CPUTIME_ID, false),
 ];
 
-/// A clock is read so often at once, and so often that; what disturbed the others least counts.
+/// Number of reads per batch, and of batches; the least disturbed batch counts.
 const READS: usize = 1_000;
 const BATCHES: usize = 20;
 
-/// A clock that only ticks move on is read until it has moved, but no more often than this.
+/// Maximum number of reads of a clock that only ticks advance.
 const READS_MAX: usize = 2_000_000;
 
 const SOURCES: &str = "/sys/devices/system/clocksource/clocksource0";
 const EVENTS: &str = "/sys/devices/system/clockevents";
 
-/// Resolutions, ticks and slack as the calling thread has them, and what the kernel takes the time from.
+/// Returns resolutions, ticks and slack of the calling thread, and the kernel's clock source.
 pub fn clocks() -> Clocks {
     let resolution = |id| get(id, libc::clock_getres);
     let known = CLOCKS.iter().filter(|(.., before)| *before);
@@ -39,7 +40,7 @@ pub fn clocks() -> Clocks {
     Clocks {
         hz: resolution(libc::CLOCK_MONOTONIC_COARSE).and_then(hz),
         resolutions_ns: resolutions.collect(),
-        // The kernel tells a whole tick where it has no timers between ticks.
+        // Without high-resolution timers the kernel reports a whole tick.
         high_resolution: resolution(libc::CLOCK_MONOTONIC) == Some(1),
         slack_ns: current_timer_slack().ok(),
         source: source("current_clocksource").split_whitespace().next().map(str::to_owned),
@@ -49,12 +50,12 @@ pub fn clocks() -> Clocks {
     }
 }
 
-/// The coarse clock is advanced at ticks.
+/// Derives the tick rate from the coarse clock, which advances at ticks.
 fn hz(tick_ns: u64) -> Option<u64> {
     (tick_ns > 1_000).then(|| (1_000_000_000 + tick_ns / 2) / tick_ns)
 }
 
-/// What interrupts each CPU at a given time, as `clockevent0` and `lapic-deadline`.
+/// Returns the timer interrupt device of each CPU, as `clockevent0` and `lapic-deadline`.
 fn event_devices(folder: &Path) -> Vec<(String, String)> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let device = |entry: std::fs::DirEntry| {
@@ -69,7 +70,7 @@ fn event_devices(folder: &Path) -> Vec<(String, String)> {
 
 type ClockCall = unsafe extern "C" fn(libc::clockid_t, *mut libc::timespec) -> libc::c_int;
 
-/// Nanoseconds that the kernel tells of a clock; `None` where it has none of this number.
+/// Calls a clock function; returns nanoseconds, or `None` if there is no such clock.
 fn get(id: libc::clockid_t, call: ClockCall) -> Option<u64> {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: both calls take a number and fill the structure that is passed.
@@ -78,7 +79,7 @@ fn get(id: libc::clockid_t, call: ClockCall) -> Option<u64> {
     (told == 0).then(nanos)
 }
 
-/// What a clock really delivers, by reading it again and again.
+/// Measures a clock by repeated reads.
 fn figures(name: &str, id: libc::clockid_t, resolution_ns: Option<u64>) -> OfferedClock {
     let is_there = get(id, libc::clock_gettime).is_some();
     OfferedClock {
@@ -89,7 +90,7 @@ fn figures(name: &str, id: libc::clockid_t, resolution_ns: Option<u64>) -> Offer
     }
 }
 
-/// The smallest step that is seen between two reads; `None` where it does not move.
+/// Returns the smallest step between two reads; `None` if the clock does not move.
 fn step(id: libc::clockid_t) -> Option<u64> {
     let (mut last, mut step, mut reads) = (get(id, libc::clock_gettime)?, None, 0);
     while reads < READS * BATCHES || step.is_none() && reads < READS_MAX {
@@ -102,7 +103,7 @@ fn step(id: libc::clockid_t) -> Option<u64> {
     step
 }
 
-/// What a read takes, in the mean of one batch.
+/// Returns the mean time of a read in one batch.
 fn read_cost(id: libc::clockid_t) -> f64 {
     let begin = monotonic();
     for _ in 0..READS {
@@ -115,7 +116,7 @@ fn monotonic() -> u64 {
     get(libc::CLOCK_MONOTONIC, libc::clock_gettime).unwrap_or_default()
 }
 
-/// What several clocks showed at one moment.
+/// Readings of several clocks at one moment.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ClockWatch {
     raw: u64,
@@ -137,7 +138,7 @@ impl ClockWatch {
         }
     }
 
-    /// How far they have gone apart since.
+    /// Returns the drift between the clocks since then.
     pub(super) fn end(self) -> ClocksApart {
         let now = ClockWatch::begin();
         let passed = |of: fn(&ClockWatch) -> u64| of(&now).wrapping_sub(of(&self)) as i64;
@@ -153,14 +154,14 @@ impl ClockWatch {
     }
 }
 
-/// The CPU's own count of time; 0 where it has none that programs may read.
+/// Reads the time-stamp counter; 0 if programs cannot read one.
 #[cfg(target_arch = "x86_64")]
 fn cycles() -> u64 {
     // SAFETY: the instruction reads a counter and nothing else.
     unsafe { std::arch::x86_64::_rdtsc() }
 }
 
-/// The CPU's own count of time; 0 where it has none that programs may read.
+/// Always 0 on this architecture.
 #[cfg(not(target_arch = "x86_64"))]
 fn cycles() -> u64 {
     0

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A known culprit: a thread that takes a CPU by its priority, at regular times.
+//! Known culprit: a thread that takes a CPU by its priority, at regular times.
 
 use super::policy::SchedPolicy;
 use super::sleeper::sleep_until;
@@ -8,15 +8,15 @@ use std::io::Write;
 use std::time::{Duration, Instant};
 use tipme_desktop::clock;
 
-/// The name of the thread, which every record of it carries.
+/// Name of the thread, which appears in every record of it.
 const NAME: &std::ffi::CStr = c"timer-culprit";
-/// The longest turn: less than what the kernel gives to real-time threads of each second.
+/// Maximum length of a burn: below the kernel's limit for real-time threads per second.
 const BURN_MAX: Duration = Duration::from_millis(500);
-/// The longest life, whatever is asked for.
+/// Maximum lifetime.
 const LIFE_MAX: Duration = Duration::from_secs(300);
 
-/// `timer-culprit PERIOD_MS BURN_MS COUNT PRIORITY`: computes for a time, as often as it is told, each time a
-/// period after the last. Says `ready` before the first period.
+/// `timer-culprit PERIOD_MS BURN_MS COUNT PRIORITY`: computes for BURN_MS, COUNT times, once a
+/// period. Reports `ready` before the first period.
 pub(crate) fn run(words: &[&str]) -> Result<()> {
     let number = |at: usize| {
         let text = words.get(at).with_context(|| format!("word {} is missing", at + 1))?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Very late wake-ups: found in a measurement, explained from a recording.
+//! Very late wakeups: found in a measurement, explained from a recording.
 
 use super::threads::ThreadWakeUps;
 use super::trace::TimerRecorder;
@@ -9,21 +9,21 @@ use tipme_analysis::{Lateness, Recording, lateness};
 use tipme_measure::timer::{OUTLIERS_MAX, Outlier, TimerMechanism, WakeUpSeries, budget, outlier_threshold};
 use tipme_record::{Cpu, Nanos, Pid, Tid};
 
-/// So many threads that are hidden from the recorder are named at most.
+/// Maximum number of threads to name that are hidden from the recorder.
 const HIDDEN_MAX: usize = 1_000;
 
-/// The latest wake-ups of one mechanism.
+/// Latest wakeups of one mechanism.
 pub(super) struct LatestWakeUps {
     mechanism: TimerMechanism,
-    /// Later ones are outliers.
+    /// Limit above which wakeups are outliers.
     pub threshold_ns: u64,
-    /// How many there are.
+    /// Number of outliers.
     pub over: u64,
-    /// The latest of them.
+    /// Latest outliers.
     worst: Vec<tipme_analysis::Late>,
 }
 
-/// Finds those later than the threshold, or than what is usual where none is given.
+/// Finds the wakeups later than the threshold, or than the usual lateness if none is given.
 pub(super) fn find(
     tracks: &[ThreadWakeUps],
     mechanism: TimerMechanism,
@@ -49,7 +49,7 @@ fn wakes(track: &ThreadWakeUps, mechanism: TimerMechanism, period_ns: u64) -> Ve
     asked.into_iter().map(late).collect()
 }
 
-/// Explains them where there is a recorder; nothing is kept where none is that late.
+/// Explains them if there is a recorder; saves nothing if no wakeup is that late.
 pub(super) fn explain(
     late: &LatestWakeUps,
     trace: Option<&TimerRecorder>,
@@ -63,14 +63,15 @@ pub(super) fn explain(
 fn recorded(trace: &TimerRecorder, interrupt: &InterruptFlag) -> Result<Recording> {
     let path = trace.mark(interrupt)?;
     let incident = tipme_store::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
-    // It goes with its folder anyway; until then the next ones need the room.
+    // Its folder is removed anyway; until then the next incidents need the room.
     let _ = std::fs::remove_file(&path);
     let mut recording = Recording::read(&incident)?;
     name_hidden(&mut recording);
     Ok(recording)
 }
 
-/// Names threads by /proc that are hidden from programs in the kernel, as those of some machines' first process are.
+/// Names by /proc the threads that are hidden from programs in the kernel, like those of the first
+/// process on some machines.
 fn name_hidden(recording: &mut Recording) {
     for tid in recording.nameless().into_iter().take(HIDDEN_MAX) {
         let Some((pid, name)) = identity(tid) else { continue };
@@ -82,7 +83,7 @@ fn name_hidden(recording: &mut Recording) {
     }
 }
 
-/// Process and name of a thread that lives.
+/// Returns process and name of a live thread.
 fn identity(tid: Tid) -> Option<(Pid, String)> {
     let text = std::fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
     let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
@@ -113,7 +114,7 @@ mod tests {
 
     const PERIOD: u64 = 1_000_000;
 
-    /// A thread with one late wake-up among many.
+    /// Returns a thread with one late wakeup among many.
     fn track(late_ns: u64) -> ThreadWakeUps {
         let mut events = Events::of(LATENESS, None);
         (1..=100).for_each(|number| events.push(number * PERIOD, if number == 50 { late_ns } else { 50_000 }));

@@ -70,7 +70,7 @@ pub struct Timer {
     pub show: Vec<PathBuf>,
 }
 
-/// CPUs that are asked for.
+/// Requested CPUs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Cpus {
     All,
@@ -85,7 +85,7 @@ fn period(text: &str) -> Result<Duration, String> {
     Err(format!("choose a period from {PERIOD_MIN:?} to {PERIOD_MAX:?}"))
 }
 
-/// `all`, or numbers and ranges.
+/// Parses `all`, or numbers and ranges.
 fn cpus(text: &str) -> Result<Cpus, String> {
     if text == "all" {
         return Ok(Cpus::All);
@@ -94,7 +94,7 @@ fn cpus(text: &str) -> Result<Cpus, String> {
 }
 
 impl Timer {
-    /// What the threads are to do, on CPUs that this process may use.
+    /// Resolves the options to CPUs that this process can use.
     pub(super) fn options(&self) -> Outcome<TimerOptions> {
         let cpus = match &self.cpus {
             Cpus::All => allowed_cpus()?,
@@ -104,7 +104,7 @@ impl Timer {
         Ok(TimerOptions { period, duration, policy, cpus, slack_ns })
     }
 
-    /// Each of those that were chosen once, in the order of the choice.
+    /// Returns each chosen mechanism once, in the order of the choice.
     pub(super) fn mechanisms(&self) -> Vec<TimerMechanism> {
         let mut mechanisms = Vec::new();
         for mechanism in self.mechanism.iter().copied().flatten() {

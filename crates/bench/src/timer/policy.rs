@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The scheduling policy of a measuring thread.
+//! Scheduling policy of a measuring thread.
 
 use anyhow::{Result, bail};
 use rustix::process::{Resource, geteuid, getrlimit};
@@ -9,7 +9,7 @@ use std::str::FromStr;
 /// Policy and, for real-time policies, priority.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum SchedPolicy {
-    /// What ordinary threads have.
+    /// Default policy.
     #[default]
     Other,
     /// Real-time, first in first out; 1 to 99.
@@ -47,16 +47,16 @@ impl FromStr for SchedPolicy {
 }
 
 impl SchedPolicy {
-    /// Fails where the policy is refused, and leaves the calling thread as it is.
+    /// Fails if the policy is refused; does not change the calling thread.
     pub fn check(self) -> Result<()> {
         let tried = std::thread::scope(|scope| scope.spawn(|| self.apply()).join());
         tried.unwrap_or_else(|_| bail!("cannot try policy {self}"))
     }
 
-    /// Gives it to the calling thread.
+    /// Applies the policy to the calling thread.
     ///
     /// # Errors
-    /// Where that is refused; the message names the remedy.
+    /// Fails if that is refused; the message names the remedy.
     pub(super) fn apply(self) -> Result<()> {
         let (policy, priority) = match self {
             SchedPolicy::Other => (libc::SCHED_OTHER, 0),

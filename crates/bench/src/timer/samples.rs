@@ -1,24 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Room for all samples of a thread, made before the first: nothing is allocated, and no page is new, while it
-//! measures.
+//! Preallocated samples of a thread: no allocation and no page fault occurs while it measures.
 
 use rustix::mm::{mlock, munlock};
 
-/// Deadlines and wake-ups, as many as were reserved.
+/// Deadlines and wakeups, up to the reserved number.
 pub(super) struct Samples {
     pairs: Vec<(u64, u64)>,
     locked: bool,
 }
 
 impl Samples {
-    /// Touches all of the memory, and locks it where that is allowed.
+    /// Touches all of the memory, and locks it if allowed.
     pub(super) fn reserve(count: usize) -> Samples {
         let mut pairs = vec![(u64::MAX, u64::MAX); count];
         pairs.clear();
         let mut samples = Samples { pairs, locked: false };
         let (start, bytes) = samples.memory();
-        // SAFETY: the memory belongs to the vector, which is not moved or grown while it is locked; locking changes
-        // none of its bytes.
+        // SAFETY: the memory belongs to the vector, which is not moved or grown while it is locked;
+        // locking changes none of its bytes.
         samples.locked = unsafe { mlock(start, bytes) }.is_ok();
         samples
     }
@@ -27,24 +26,24 @@ impl Samples {
         (self.pairs.as_mut_ptr().cast(), self.pairs.capacity() * size_of::<(u64, u64)>())
     }
 
-    /// Whether the memory cannot be paged out.
+    /// Returns `true` if the memory cannot be paged out.
     pub(super) fn is_locked(&self) -> bool {
         self.locked
     }
 
-    /// Adds a sample; one without room is left out, and missing in the end.
+    /// Adds a sample; without room it is omitted, and missing in the end.
     pub(super) fn push(&mut self, deadline: u64, now: u64) {
         if self.pairs.len() < self.pairs.capacity() {
             self.pairs.push((deadline, now));
         }
     }
 
-    /// Forgets all samples, and keeps the memory.
+    /// Removes all samples, and keeps the memory.
     pub(super) fn clear(&mut self) {
         self.pairs.clear();
     }
 
-    /// Deadlines and wake-ups in the order of time.
+    /// Deadlines and wakeups in order of time.
     pub(super) fn pairs(&self) -> impl ExactSizeIterator<Item = (u64, u64)> + '_ {
         self.pairs.iter().copied()
     }

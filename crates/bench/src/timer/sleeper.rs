@@ -11,7 +11,7 @@ use std::ptr::null_mut;
 use tipme_desktop::clock;
 use tipme_measure::timer::TimerMechanism;
 
-/// What a thread sleeps with, set up for its deadlines.
+/// Mechanism of a thread's sleep, set up for its deadlines.
 pub(super) enum Sleeper {
     Absolute,
     Nanosleep,
@@ -23,7 +23,7 @@ pub(super) enum Sleeper {
 }
 
 impl Sleeper {
-    /// For deadlines each `period` after `begin`.
+    /// Makes a sleeper for deadlines each `period` after `begin`.
     pub(super) fn new(mechanism: TimerMechanism, begin: u64, period: u64) -> Result<Sleeper> {
         Ok(match mechanism {
             TimerMechanism::Absolute => Sleeper::Absolute,
@@ -37,7 +37,8 @@ impl Sleeper {
 
     /// Sleeps until the deadline.
     ///
-    /// How many deadlines have passed, where the mechanism knows it better than the clock.
+    /// Returns the number of deadlines that have passed, if the mechanism counts them better than
+    /// the clock.
     pub(super) fn wait(&mut self, deadline: u64) -> Result<Option<u64>> {
         match self {
             Sleeper::Absolute => sleep_until(deadline),
@@ -58,7 +59,7 @@ fn timespec(ns: u64) -> Timespec {
     Timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as i64 }
 }
 
-/// Sleeps until a time of CLOCK_MONOTONIC; a signal does not end it.
+/// Sleeps until a time of CLOCK_MONOTONIC, also through signals.
 pub(super) fn sleep_until(at: u64) {
     while clock_nanosleep_absolute(ClockId::Monotonic, &timespec(at)) == Err(Errno::INTR) {}
 }
@@ -77,7 +78,7 @@ fn sleep_for_rest(deadline: u64) {
     }
 }
 
-/// Waits for nothing, as an event loop does whose next event is a timer: whole milliseconds, never too short.
+/// Sleeps in poll(2), like an event loop before its next timer: in whole milliseconds, rounded up.
 fn poll_for_rest(deadline: u64) {
     loop {
         let left = deadline.saturating_sub(clock::now().0).div_ceil(1_000_000);
@@ -108,11 +109,11 @@ fn read_timer(timer: &OwnedFd) -> Result<u64> {
     }
 }
 
-/// Sent to the measuring thread only, which blocks it and waits for it.
+/// Sent only to the measuring thread, which blocks it and waits for it.
 const SIGNAL: i32 = libc::SIGALRM;
 
-/// A POSIX timer whose signal goes to the calling thread. That thread ends with the measurement: the signal stays
-/// blocked in it, so that none kills the process.
+/// A POSIX timer that signals the calling thread. The signal stays blocked there until the thread
+/// ends with the measurement, so that none kills the process.
 pub(super) struct Itimer {
     timer: libc::timer_t,
     signals: libc::sigset_t,
@@ -142,7 +143,7 @@ impl Itimer {
         Ok(itimer)
     }
 
-    /// Waits for a signal; one more than the signals that were merged with it.
+    /// Waits for a signal; returns 1 plus the number of overruns.
     fn wait(&self) -> Result<u64> {
         // SAFETY: the set is initialised; no details of the signal are asked for.
         while unsafe { libc::sigwaitinfo(&self.signals, null_mut()) } < 0 {
@@ -164,7 +165,7 @@ impl Drop for Itimer {
     }
 }
 
-/// Blocks the signal in the calling thread; the set that holds it.
+/// Blocks the signal in the calling thread; returns the set with it.
 fn block_signal() -> Result<libc::sigset_t> {
     let mut signals = MaybeUninit::uninit();
     // SAFETY: the first call initialises the set, the second adds a signal that exists to it.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The measuring threads.
+//! Measuring threads.
 //!
-//! A thread is pinned, has its memory ready and its policy set before its first deadline; while it
-//! measures it does nothing but sleep, read the clock and store a number. How a late thread goes on is the same as in
-//! cyclictest: deadlines that have passed are skipped and counted.
+//! Before its first deadline, a thread is pinned, its memory allocated and its policy set. While it
+//! measures, it does nothing but sleep, read the clock and store a number. A late thread continues
+//! as in cyclictest: deadlines that have passed are skipped and counted.
 
 use super::policy::SchedPolicy;
 use super::samples::Samples;
@@ -19,23 +19,23 @@ use tipme_desktop::clock;
 use tipme_measure::timer::{Delivered, LATENESS, MeasuredThread, Spread, TimerMechanism, WakeUpSeries};
 use tipme_measure::{Events, Run};
 
-/// Shortest period: below it a thread would do nothing but wake up.
+/// Minimum period: below it a thread would do nothing but wake up.
 pub(super) const PERIOD_MIN: Duration = Duration::from_micros(10);
-/// Longest period: an interrupt is noticed at the next wake-up.
+/// Maximum period: an interrupt is noticed at the next wakeup.
 pub(super) const PERIOD_MAX: Duration = Duration::from_secs(1);
-/// Deadlines of one thread at most; a sample takes 16 bytes.
+/// Maximum number of deadlines of one thread; a sample takes 16 bytes.
 const DEADLINES_MAX: u64 = 8_000_000;
-/// Wake-ups before the first that counts, so that no code and no page is new to it.
+/// Wakeups before the first counted one, so that all code and pages are in use before.
 const WARM_UPS: u64 = 5;
-/// From the moment when all threads are ready to the first warm-up.
+/// Time from the readiness of all threads to the first warm-up.
 const START_DELAY_NS: u64 = 5_000_000;
 
-/// Periods that `rates` asks for, in microseconds.
+/// Periods that `rates` measures, in microseconds.
 const RATES_US: [u64; 6] = [50, 100, 250, 1_000, 4_000, 10_000];
-/// How long it asks for each.
+/// Duration of each of these measurements.
 const RATE_TIME: Duration = Duration::from_millis(500);
 
-/// What to measure.
+/// Options of a measurement.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct TimerOptions {
     pub period: Duration,
@@ -43,11 +43,11 @@ pub(super) struct TimerOptions {
     pub policy: SchedPolicy,
     /// CPUs to measure, see [`cpus`].
     pub cpus: Vec<usize>,
-    /// By how much the kernel may delay the timers of the threads; what is usual where nothing is given.
+    /// Timer slack of the threads; the default if `None`.
     pub slack_ns: Option<NonZeroU64>,
 }
 
-/// What one thread found.
+/// Results of one thread.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct ThreadWakeUps {
     pub thread: MeasuredThread,
@@ -55,7 +55,7 @@ pub(super) struct ThreadWakeUps {
 }
 
 impl TimerOptions {
-    /// Deadlines of one thread; refuses what its memory is not meant for.
+    /// Returns the number of deadlines of one thread; fails if its memory would not suffice.
     pub(super) fn deadlines(&self) -> Result<u64> {
         if self.period < PERIOD_MIN || self.period > PERIOD_MAX {
             bail!("cannot measure a period of {:?}; choose one from {PERIOD_MIN:?} to {PERIOD_MAX:?}", self.period);
@@ -78,7 +78,7 @@ impl TimerOptions {
 /// Runs one thread on each CPU; the tracks are in the order of the CPUs.
 ///
 /// # Errors
-/// Where a policy or a CPU is refused, and where the interrupt came: there are no half results.
+/// Fails if a policy or a CPU is refused, or on an interrupt: there are no partial results.
 pub(super) fn measure(
     options: &TimerOptions,
     mechanism: TimerMechanism,
@@ -105,14 +105,14 @@ pub(super) fn measure(
 
 type Worked<'scope> = ScopedJoinHandle<'scope, Result<Option<ThreadWakeUps>>>;
 
-/// Lets the threads go once all are ready; where one is not, none begins.
+/// Releases the threads once all are ready; if one is not, none begins.
 fn start_and_join(threads: Vec<(Sender<u64>, Worked<'_>)>, all_ready: &Receiver<bool>) -> Result<Vec<ThreadWakeUps>> {
     let ready = threads.iter().all(|_| all_ready.recv() == Ok(true));
     let begin = clock::now().0 + START_DELAY_NS;
     let mut handles = Vec::new();
     for (go, handle) in threads {
         if ready {
-            // A thread that is gone tells why when it is joined.
+            // A thread that has ended reports the reason when it is joined.
             let _ = go.send(begin);
         }
         handles.push(handle);
@@ -129,23 +129,23 @@ fn start_and_join(threads: Vec<(Sender<u64>, Worked<'_>)>, all_ready: &Receiver<
     failed.map_or(Ok(tracks), Err)
 }
 
-/// What one thread is to do.
+/// Task of one thread.
 #[derive(Clone, Copy)]
 struct MeasuringThread<'a> {
     options: &'a TimerOptions,
     mechanism: TimerMechanism,
     cpu: usize,
     deadlines: u64,
-    /// How much later than the others it begins, so that not all wake up at once.
+    /// Delay of its start relative to the others, so that they do not all wake up at once.
     phase: u64,
     interrupt: &'a InterruptFlag,
 }
 
 impl MeasuringThread<'_> {
-    /// `None` where it was not let go.
+    /// Returns `None` if the thread was not released.
     fn run(&self, ready: &Sender<bool>, start: &Receiver<u64>) -> Result<Option<ThreadWakeUps>> {
         let prepared = self.prepare();
-        // Nobody waits any more where another thread failed.
+        // Nobody waits any more if another thread failed.
         let _ = ready.send(prepared.is_ok());
         let mut samples = prepared?;
         let Ok(begin) = start.recv() else { return Ok(None) };
@@ -157,7 +157,7 @@ impl MeasuringThread<'_> {
         Ok(Some(ThreadWakeUps { thread: self.thread(&samples), run: self.describe(&samples, overruns) }))
     }
 
-    /// Everything that takes time or may be refused.
+    /// Does everything that takes time or can be refused.
     fn prepare(&self) -> Result<Samples> {
         stay_on(self.cpu)?;
         if self.options.slack_ns.is_some() {
@@ -168,10 +168,11 @@ impl MeasuringThread<'_> {
         Ok(samples)
     }
 
-    /// Wakes up for each deadline, first a period after `begin`; the number of deadlines that were missed.
+    /// Wakes up for each deadline, the first one a period after `begin`; returns the number of
+    /// missed deadlines.
     fn track(&self, begin: u64, deadlines: u64, samples: &mut Samples) -> Result<u64> {
         let period = self.options.period_ns();
-        // Only naive sleeping ends by the time: it has fewer wake-ups than there are deadlines.
+        // Only relative sleeping ends by time: it has fewer wakeups than there are deadlines.
         let end = if self.mechanism == TimerMechanism::Relative { begin + deadlines * period } else { u64::MAX };
         sleep_until(begin);
         let mut sleeper = Sleeper::new(self.mechanism, begin, period)?;
@@ -212,7 +213,7 @@ impl MeasuringThread<'_> {
     }
 }
 
-/// What each mechanism gives where it is asked for different periods, on the first of the CPUs.
+/// Measures each mechanism with different periods, on the first of the CPUs.
 pub(super) fn rates(
     options: &TimerOptions,
     mechanisms: &[TimerMechanism],
@@ -263,7 +264,7 @@ mod tests {
 
     #[test]
     fn a_mechanism_that_is_late_skips_and_counts() {
-        // Nobody keeps up with it: each wake-up takes longer than a period.
+        // No thread keeps up with it: each wakeup takes longer than a period.
         let options = options(PERIOD_MIN, Duration::from_millis(20));
         for mechanism in TimerMechanism::ALL {
             for track in measure(&options, mechanism, &InterruptFlag::default()).expect("it can be measured") {

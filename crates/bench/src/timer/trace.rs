@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The product's own recorder, run beside a measurement to name what delayed it.
+//! Recorder beside a measurement, to name the cause of its delays.
 
 use crate::interrupt::InterruptFlag;
 use crate::programs::{self, ARM_TIMEOUT, Follower};
@@ -9,31 +9,31 @@ use std::process::Command;
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// Programs that were just attached see the first moments only in part.
+/// Programs in the kernel that were just attached record the first moments only in part.
 const SETTLE: Duration = Duration::from_millis(200);
-/// Longest window of the recorder.
+/// Maximum window of the recorder.
 const WINDOW_MAX: Duration = Duration::from_secs(3_600);
-/// Bytes that the records of one wake-up take, and of a second of everything else.
+/// Memory for the records of one wakeup, and for those of a second of everything else.
 const WAKE_BYTES: u64 = 400;
 const SECOND_BYTES: u64 = 2 << 20;
-/// Least and most memory for records.
+/// Minimum and maximum memory for records.
 const MEMORY_MIN: u64 = 64 << 20;
 const MEMORY_MAX: u64 = 512 << 20;
 
-/// A recorder with a folder of its own; both go with the value.
+/// A recorder with a folder of its own; both end with the value.
 pub(super) struct TimerRecorder {
     _recorder: Follower,
     tipme: PathBuf,
     folder: TempDir,
 }
 
-/// Whether this user may record.
+/// Returns `true` if this user can record.
 pub(super) fn may_trace() -> bool {
     rustix::process::geteuid().is_root()
 }
 
 impl TimerRecorder {
-    /// Starts to record what `wakes` wake-ups within `time` may need.
+    /// Starts a recorder with room for `wakes` wakeups within `time`.
     pub(super) fn start(tipme: &Path, time: Duration, wakes: u64, interrupt: &InterruptFlag) -> Result<TimerRecorder> {
         let folder = tempfile::Builder::new().prefix("tipme-timer-").tempdir().context("cannot make a folder")?;
         let window = (time + Duration::from_secs(3)).min(WINDOW_MAX).as_secs();
@@ -47,7 +47,7 @@ impl TimerRecorder {
         Ok(TimerRecorder { _recorder: recorder, tipme: tipme.to_owned(), folder })
     }
 
-    /// Keeps what was recorded; the incident's path, which goes with this value.
+    /// Saves the recording; returns the path of the incident, which is removed with this value.
     pub(super) fn mark(&self, interrupt: &InterruptFlag) -> Result<PathBuf> {
         programs::mark(&self.tipme, self.folder.path(), interrupt)
     }

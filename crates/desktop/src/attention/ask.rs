@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Questions to the display, sent together and answered together.
+//! Batched queries to the display.
 //!
-//! A window may go between an event and a question about it: then there is no answer, which is not an error.
-//! All questions of one [`QueryBatch`] share one deadline.
+//! A window may disappear between an event and a query about it: then there is no answer, which is
+//! not an error. All queries of one [`QueryBatch`] share one deadline.
 
 use super::change::{HELPERS_MAX, WINDOWS_MAX, WindowOwner};
 use crate::connect::{DisplayConnection, Wire};
@@ -21,9 +21,9 @@ use x11rb::protocol::xproto::{
 use x11rb::x11_utils::TryParse;
 
 x11rb::atom_manager! {
-    /// Names of the properties and of the selection that are asked for.
+    /// Atoms of the properties and of the selection that are queried.
     pub(super) Atoms:
-    /// Atoms that are still on their way.
+    /// Atoms with pending replies.
     AtomsCookie {
         active: "_NET_ACTIVE_WINDOW".as_bytes(),
         clients: "_NET_CLIENT_LIST".as_bytes(),
@@ -35,59 +35,59 @@ x11rb::atom_manager! {
     }
 }
 
-/// The focus is on no window at all.
+/// No window has the focus.
 pub(super) const NOWHERE: Window = x11rb::NONE;
-/// The focus is on whatever window is under the pointer: `PointerRoot` of the protocol.
+/// The window under the pointer has the focus: `PointerRoot` of the protocol.
 pub(super) const UNDER_POINTER: Window = 1;
 
-/// Ancestors of a window that are looked at, at most.
+/// Maximum number of ancestors of a window that are queried.
 const DEPTH_MAX: usize = 16;
-/// Children of the root window that are looked at where there is no list, at most: the uppermost ones.
+/// Maximum number of children of the root window that are queried without a list: the topmost ones.
 const CHILDREN_MAX: usize = 1024;
-/// The largest process id that Linux gives.
+/// Largest process id of Linux.
 const PID_MAX: u32 = 1 << 22;
 /// `IconicState` of the Inter-Client Communication Conventions Manual.
 const ICONIC: u32 = 3;
 
-/// Who has the focus, as the server names it.
+/// Focus, as the server reports it.
 pub(super) struct ServerFocus {
     /// A window, [`NOWHERE`] or [`UNDER_POINTER`].
     pub keyboard: Window,
-    /// The child of the root window under the pointer, or [`NOWHERE`].
+    /// Child of the root window under the pointer, or [`NOWHERE`].
     pub pointer: Window,
 }
 
-/// The window by which a window manager says that it is there.
+/// Window by which a window manager announces itself.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct WindowManager {
     pub window: Window,
     pub pid: Option<u32>,
 }
 
-/// Which windows there are.
+/// List of windows.
 #[derive(Default)]
 pub(super) struct Listing {
-    /// Whether a window manager keeps the list.
+    /// A window manager keeps the list.
     pub managed: bool,
     /// The first [`WINDOWS_MAX`].
     pub windows: Vec<Window>,
-    /// How many there are beyond those.
+    /// Number of windows beyond those.
     pub excess: u32,
 }
 
-/// What is asked about one window.
+/// Queried facts about one window.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Facts {
     pub owner: Option<WindowOwner>,
     pub helpers: Vec<u32>,
-    /// Processes in the property beyond [`HELPERS_MAX`].
+    /// Number of processes in the property beyond [`HELPERS_MAX`].
     pub excess: u32,
-    /// It and all around it are mapped.
+    /// The window and all its ancestors are mapped.
     pub viewable: bool,
     pub iconic: bool,
 }
 
-/// Questions about one window that are on their way.
+/// Pending queries about one window.
 struct PendingQueries<'a> {
     window: Window,
     attributes: Cookie<'a, Wire, GetWindowAttributesReply>,
@@ -97,13 +97,13 @@ struct PendingQueries<'a> {
     client: Option<Cookie<'a, Wire, QueryClientIdsReply>>,
 }
 
-/// Asks for the numbers of all names.
+/// Requests all atoms.
 pub(super) fn atoms(connection: &DisplayConnection) -> Result<Atoms, DisplayError> {
     let asked = Atoms::new(connection.wire()).map_err(|error| connection.failed(error))?;
     asked.reply().map_err(|error| connection.failed(error))
 }
 
-/// The queries of one call, at one display.
+/// Queries of one call to one display.
 pub(super) struct QueryBatch<'a> {
     connection: &'a DisplayConnection,
     wire: &'a Wire,
@@ -111,7 +111,7 @@ pub(super) struct QueryBatch<'a> {
 }
 
 impl<'a> QueryBatch<'a> {
-    /// The time that all questions may take together begins now.
+    /// Starts the time limit that all queries share.
     pub(super) fn new(connection: &'a DisplayConnection, atoms: &'a Atoms) -> QueryBatch<'a> {
         QueryBatch { connection, wire: connection.wire(), atoms }
     }
@@ -124,12 +124,12 @@ impl<'a> QueryBatch<'a> {
         self.connection.root()
     }
 
-    /// Names the cause of a request that could not be sent.
+    /// Converts the error of a request that could not be sent.
     pub(super) fn sent<T>(&self, sent: Result<T, ConnectionError>) -> Result<T, DisplayError> {
         sent.map_err(|error| self.connection.failed(error))
     }
 
-    /// As [`QueryBatch::sent`]; `None` where the server lacks the request's extension.
+    /// Like [`QueryBatch::sent`]; returns `None` if the server lacks the request's extension.
     pub(super) fn sent_if_known<T>(&self, sent: Result<T, ConnectionError>) -> Result<Option<T>, DisplayError> {
         match sent {
             Err(ConnectionError::UnsupportedExtension) => Ok(None),
@@ -137,7 +137,7 @@ impl<'a> QueryBatch<'a> {
         }
     }
 
-    /// Waits for an answer; `None` where what was asked about is gone.
+    /// Waits for a reply; returns `None` if the queried object is gone.
     pub(super) fn answer<R: TryParse>(&self, asked: Cookie<'_, Wire, R>) -> Result<Option<R>, DisplayError> {
         match asked.reply() {
             Ok(reply) => Ok(Some(reply)),
@@ -146,7 +146,7 @@ impl<'a> QueryBatch<'a> {
         }
     }
 
-    /// Sends what needs no answer, whether or not its window is still there.
+    /// Sends a request without a reply, whether or not its window still exists.
     fn tell(&self, sent: Result<VoidCookie<'_, Wire>, ConnectionError>) -> Result<(), DisplayError> {
         self.sent(sent).map(VoidCookie::ignore_error)
     }
@@ -155,23 +155,23 @@ impl<'a> QueryBatch<'a> {
         self.sent(self.wire.flush())
     }
 
-    /// Makes the connection readable again soon: by the answer to a question that nobody waits for.
+    /// Makes the connection readable again soon, by the discarded reply to a query.
     pub(super) fn nudge(&self) -> Result<(), DisplayError> {
         self.sent(self.wire.get_input_focus())?.discard_reply_and_errors();
         self.flush()
     }
 
-    /// The next event that is there already.
+    /// Returns the next event if one has already arrived.
     pub(super) fn next_event(&self) -> Result<Option<Vec<u8>>, DisplayError> {
         self.sent(self.wire.poll_for_raw_event())
     }
 
-    /// Reads an event; `None` for what another client sent or what cannot be read.
+    /// Parses an event; returns `None` if another client sent it or it is malformed.
     pub(super) fn parse(&self, raw: &[u8]) -> Option<Event> {
         self.wire.parse_event(raw).ok().filter(|event| !event.sent_event())
     }
 
-    /// Asks for events that tell of new windows, other managers and a focus that is on no window.
+    /// Selects events about new windows, changes of the manager, and a focus on no window.
     pub(super) fn listen_to_root(&self) -> Result<(), DisplayError> {
         let events = EventMask::SUBSTRUCTURE_NOTIFY | EventMask::PROPERTY_CHANGE | EventMask::FOCUS_CHANGE;
         let wanted = ChangeWindowAttributesAux::new().event_mask(events);
@@ -179,10 +179,11 @@ impl<'a> QueryBatch<'a> {
         self.flush()
     }
 
-    /// Asks for the events of windows.
+    /// Selects the events of windows.
     ///
-    /// For all the same ones: what is asked for last counts, and a window may be a client's, a frame and, because
-    /// somebody says so, the manager's at once. For the same reason the root window is left out.
+    /// The mask is the same for all: the last one set counts, and a window may be a client's, a
+    /// frame and, by a client's claim, the manager's at once. For the same reason the root window
+    /// is left out.
     pub(super) fn listen_to(&self, windows: impl IntoIterator<Item = Window>) -> Result<(), DisplayError> {
         let crossing = EventMask::ENTER_WINDOW | EventMask::LEAVE_WINDOW;
         let state = EventMask::STRUCTURE_NOTIFY | EventMask::PROPERTY_CHANGE | EventMask::VISIBILITY_CHANGE;
@@ -210,7 +211,7 @@ impl<'a> QueryBatch<'a> {
         Ok(reply.and_then(|reply| told_pid(&reply)).filter(|pid| is_pid(*pid)))
     }
 
-    /// The window manager that says it is there and whose window still says so too.
+    /// Returns the window manager that announces itself, if its window confirms that.
     pub(super) fn manager(&self) -> Result<Option<WindowManager>, DisplayError> {
         let (supporting, kind) = (self.atoms.supporting, AtomEnum::WINDOW.into());
         let first = self.answer(self.property(self.root(), supporting, kind, 1)?)?;
@@ -222,7 +223,7 @@ impl<'a> QueryBatch<'a> {
         Ok(confirmed.then_some(WindowManager { window, pid }))
     }
 
-    /// The manager's list of windows; the root window's children where there is none.
+    /// Returns the manager's list of windows, or the root window's children if there is none.
     pub(super) fn listing(&self, managed: bool) -> Result<Listing, DisplayError> {
         if managed {
             let asked = self.property(self.root(), self.atoms.clients, AtomEnum::WINDOW.into(), WINDOWS_MAX)?;
@@ -235,7 +236,7 @@ impl<'a> QueryBatch<'a> {
         self.children()
     }
 
-    /// The children of the root window that a window manager would manage.
+    /// Returns the children of the root window that a window manager would manage.
     fn children(&self) -> Result<Listing, DisplayError> {
         let Some(tree) = self.answer(self.sent(self.wire.query_tree(self.root()))?)? else {
             return Ok(Listing::default());
@@ -253,7 +254,7 @@ impl<'a> QueryBatch<'a> {
         Ok(listing)
     }
 
-    /// Finds the child of the root window that each window is in, and asks for its events too.
+    /// Finds the child of the root window that contains each window, and selects its events too.
     pub(super) fn frames(&self, windows: &[Window]) -> Result<Vec<(Window, Window)>, DisplayError> {
         let mut found = Vec::new();
         let mut climbing: Vec<(Window, Window)> = windows.iter().map(|window| (*window, *window)).collect();
@@ -274,14 +275,15 @@ impl<'a> QueryBatch<'a> {
         Ok(found)
     }
 
-    /// The parent of each window; `None` for one that is gone and for the root window.
+    /// Returns the parent of each window; `None` for a destroyed one and for the root window.
     fn parents(&self, windows: impl Iterator<Item = Window>) -> Result<Vec<Option<Window>>, DisplayError> {
         let asked = windows.map(|window| self.sent(self.wire.query_tree(window))).collect::<Result<Vec<_>, _>>()?;
         let parent = |tree: QueryTreeReply| Some(tree.parent).filter(|parent| *parent != x11rb::NONE);
         asked.into_iter().map(|asked| Ok(self.answer(asked)?.and_then(parent))).collect()
     }
 
-    /// A window and what is around it, outward, without the root window; empty where it is too deep or gone.
+    /// Returns a window with its ancestors outward, without the root window; empty if it is nested
+    /// too deeply or destroyed.
     pub(super) fn lineage(&self, window: Window) -> Result<Vec<Window>, DisplayError> {
         let mut lineage = Vec::new();
         let mut at = window;
@@ -295,7 +297,8 @@ impl<'a> QueryBatch<'a> {
         Ok(lineage)
     }
 
-    /// The outermost window of a lineage that belongs to the same process as the innermost, and that process.
+    /// Returns the outermost window of a lineage that belongs to the same process as the innermost,
+    /// and that process.
     pub(super) fn outermost(&self, lineage: &[Window]) -> Result<Option<(Window, Option<u32>)>, DisplayError> {
         let asked = lineage.iter().map(|window| self.ask_client(*window)).collect::<Result<Vec<_>, _>>()?;
         let owners = asked.into_iter().map(|asked| self.client(asked)).collect::<Result<Vec<_>, _>>()?;
@@ -304,7 +307,7 @@ impl<'a> QueryBatch<'a> {
         Ok(own.last().map(|(window, _)| (*window, first)))
     }
 
-    /// Asks about windows, all at once; `None` for one that is gone.
+    /// Queries all windows at once; `None` for a destroyed one.
     pub(super) fn facts(&self, windows: &[Window]) -> Result<Vec<(Window, Option<Facts>)>, DisplayError> {
         let asked = windows.iter().map(|window| self.ask(*window)).collect::<Result<Vec<_>, _>>()?;
         asked.into_iter().map(|asked| Ok((asked.window, self.facts_of(asked)?))).collect()
@@ -333,7 +336,7 @@ impl<'a> QueryBatch<'a> {
         Ok(Some(Facts { owner: owner(client, pid), helpers, excess, viewable, iconic: state == Some(ICONIC) }))
     }
 
-    /// Asks who has the focus.
+    /// Queries the focus.
     pub(super) fn looks(&self) -> Result<ServerFocus, DisplayError> {
         let keyboard = self.sent(self.wire.get_input_focus())?;
         let pointer = self.sent(self.wire.query_pointer(self.root()))?;
@@ -342,13 +345,14 @@ impl<'a> QueryBatch<'a> {
         Ok(ServerFocus { keyboard, pointer })
     }
 
-    /// Whether a compositing manager shows the windows, so that the server knows of none as obscured.
+    /// Returns `true` if a compositing manager shows the windows, so that the server considers none
+    /// obscured.
     pub(super) fn composited(&self) -> Result<bool, DisplayError> {
         let owner = self.answer(self.sent(self.wire.get_selection_owner(self.atoms.compositor))?)?;
         Ok(owner.is_some_and(|reply| reply.owner != x11rb::NONE))
     }
 
-    /// Milliseconds since the last input; `None` where the server cannot tell.
+    /// Returns the milliseconds since the last input; `None` if the server does not know.
     pub(super) fn idle_ms(&self) -> Result<Option<u64>, DisplayError> {
         let asked = self.sent_if_known(self.wire.screensaver_query_info(self.root()))?;
         let reply = asked.map(|asked| self.answer(asked)).transpose()?.flatten();
@@ -366,23 +370,23 @@ impl Listing {
     }
 }
 
-/// Whether a window manager would frame such a child of the root window.
+/// Returns `true` if a window manager would frame such a child of the root window.
 fn is_managed(attributes: &GetWindowAttributesReply) -> bool {
     let shown = attributes.map_state != MapState::UNMAPPED && attributes.class == WindowClass::INPUT_OUTPUT;
     shown && !attributes.override_redirect
 }
 
-/// The numbers in a property's answer; none where it is not of the kind that was asked for.
+/// Returns the numbers in a property reply; none if it is of another type than requested.
 fn numbers(reply: &GetPropertyReply) -> impl Iterator<Item = u32> + '_ {
     reply.value32().into_iter().flatten()
 }
 
-/// Numbers that the property has beyond what was asked for.
+/// Returns the number of values in the property beyond those requested.
 fn excess(reply: &GetPropertyReply) -> u32 {
     if reply.value_len == 0 { 0 } else { reply.bytes_after / 4 }
 }
 
-/// Reads any answer as each of the properties; whether it has numbers.
+/// Parses any reply as each of the properties; returns `true` if it has numbers.
 pub(crate) fn read_any(reply: &GetPropertyReply) -> bool {
     let first = numbers(reply).next();
     drop((helpers(numbers(reply)), excess(reply), owner(first, numbers(reply).nth(1))));
@@ -393,7 +397,7 @@ fn is_pid(pid: u32) -> bool {
     (1..=PID_MAX).contains(&pid)
 }
 
-/// The processes among some numbers, none of them twice.
+/// Returns the process ids among some numbers, without duplicates.
 fn helpers(numbers: impl Iterator<Item = u32>) -> Vec<u32> {
     let mut found = Vec::new();
     for pid in numbers.take(HELPERS_MAX).filter(|pid| is_pid(*pid)) {
@@ -404,7 +408,7 @@ fn helpers(numbers: impl Iterator<Item = u32>) -> Vec<u32> {
     found
 }
 
-/// What the server knows comes before what a program says of itself.
+/// Prefers the server's knowledge to a program's claim.
 fn owner(client: Option<u32>, said: Option<u32>) -> Option<WindowOwner> {
     let said = || said.filter(|pid| is_pid(*pid)).map(|pid| WindowOwner { pid, how: PidSource::Property });
     client.map(|pid| WindowOwner { pid, how: PidSource::Server }).or_else(said)

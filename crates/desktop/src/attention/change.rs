@@ -1,41 +1,44 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is told of windows and of who has the attention, and within which bounds.
+//! Reports about windows and the focus, with their bounds.
 
 use crate::focus::PidSource;
 
-/// Windows that are followed, at most.
+/// Maximum number of followed windows.
 pub const WINDOWS_MAX: usize = 256;
-/// Processes that are read of one window's `_TIPME_PROCESS_SET`, at most: the first ones.
+/// Maximum number of processes read from one window's `_TIPME_PROCESS_SET`: the first ones.
 pub const HELPERS_MAX: usize = 64;
 
 /// The process that a window belongs to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct WindowOwner {
-    /// Its id when it connected, in the server's own pid name space where the server told it.
+    /// Its id at the time of the connection, in the server's pid name space if it comes from the
+    /// server.
     pub pid: u32,
-    /// Who says so: [`PidSource::Property`] is only what a client of unknown process says of itself.
+    /// Source of the id: [`PidSource::Property`] is only a claim of a client of unknown process.
     pub how: PidSource,
 }
 
-/// A window as it is now.
+/// State of a window.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct WindowState {
     /// The client's own window, not a frame around it.
     pub window: u32,
-    /// Its process, as far as that can be known.
+    /// Its process, if known.
     pub owner: Option<WindowOwner>,
-    /// What `_TIPME_PROCESS_SET` names: no process twice, at most [`HELPERS_MAX`]. Anybody may have written it.
+    /// Processes named by `_TIPME_PROCESS_SET`, without duplicates and at most [`HELPERS_MAX`]. Any
+    /// client may have written it.
     pub helpers: Vec<u32>,
     /// Some part of it is on the screen.
     pub visible: bool,
-    /// The user has made it an icon.
+    /// The user has iconified it.
     pub iconic: bool,
 }
 
-/// One thing that is different from what was told before.
+/// A difference from the last report.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum AttentionChange {
-    /// The window with the keyboard focus; always one that was told of. `None`: no window that is followed.
+    /// The window with the keyboard focus, which has always been reported before; `None` if no
+    /// followed window has it.
     Keyboard(Option<u32>),
     /// The window under the pointer, likewise.
     Pointer(Option<u32>),
@@ -45,16 +48,17 @@ pub enum AttentionChange {
     Gone(u32),
 }
 
-/// The processes that every window of the display depends on.
+/// Processes on which all windows of the display depend.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Core {
     /// The display server.
     pub server_pid: u32,
-    /// The window manager, where one runs that says so (`_NET_SUPPORTING_WM_CHECK`) and the server knows its process.
+    /// The window manager, if it announces itself (`_NET_SUPPORTING_WM_CHECK`) and the server knows
+    /// its process.
     pub manager: Option<u32>,
 }
 
-/// What was left out because of a bound, since the beginning.
+/// Excess over the bounds, since the beginning.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Dropped {
     /// Windows beyond [`WINDOWS_MAX`].

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which windows lie wholly under others.
+//! Finds windows that are completely obscured by others.
 //!
-//! The server tells when a window's visibility changes, and nothing tells what it is. So for windows that are
-//! new to us it is worked out once from the places of all windows above them.
+//! The server reports changes of a window's visibility, but its current visibility cannot be
+//! queried. So for new windows it is computed once from the geometry of all windows above them.
 
 use super::ask::QueryBatch;
 use crate::error::DisplayError;
@@ -10,12 +10,13 @@ use std::collections::BTreeSet;
 use x11rb::protocol::shape::ConnectionExt as _;
 use x11rb::protocol::xproto::{ConnectionExt as _, GetGeometryReply, MapState, Window, WindowClass};
 
-/// Children of the root window up to which the work is done; beyond that every window counts as seen.
+/// Maximum number of children of the root window for this computation; with more, every window
+/// counts as visible.
 const CHILDREN_MAX: usize = 512;
-/// Rectangles into which the seen part of a window may fall; beyond that it counts as seen.
+/// Maximum number of rectangles in the visible part of a window; with more, it counts as visible.
 const PIECES_MAX: usize = 512;
 
-/// A rectangle of pixels of the root window; right and bottom lie outside.
+/// A rectangle of pixels of the root window; right and bottom are exclusive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct PixelRectangle {
     left: i32,
@@ -28,11 +29,11 @@ struct PixelRectangle {
 struct Layer {
     window: Window,
     area: PixelRectangle,
-    /// Nothing below its area can be seen.
+    /// It obscures everything below its area.
     covers: bool,
 }
 
-/// Those among some children of the root window of which no part can be seen.
+/// Returns the children of the root window in `windows` of which no part is visible.
 pub(super) fn hidden_windows(queries: &QueryBatch<'_>, windows: &[Window]) -> Result<BTreeSet<Window>, DisplayError> {
     if queries.composited()? {
         return Ok(BTreeSet::new());
@@ -46,7 +47,7 @@ pub(super) fn hidden_windows(queries: &QueryBatch<'_>, windows: &[Window]) -> Re
     Ok(layers.iter().enumerate().filter_map(hidden).collect())
 }
 
-/// The screen, and the windows from the lowest wanted one upward.
+/// Returns the screen, and the windows from the lowest wanted one upward.
 fn layers(queries: &QueryBatch<'_>, wanted: &[Window]) -> Result<Vec<Layer>, DisplayError> {
     let Some(tree) = queries.answer(queries.sent(queries.wire().query_tree(queries.root()))?)? else {
         return Ok(Vec::new());
@@ -73,7 +74,7 @@ fn layers(queries: &QueryBatch<'_>, wanted: &[Window]) -> Result<Vec<Layer>, Dis
     Ok(layers)
 }
 
-/// Whether nothing of an area is left when others are taken away.
+/// Returns `true` if the covers obscure the whole area.
 fn is_hidden(area: PixelRectangle, covers: impl Iterator<Item = PixelRectangle>) -> bool {
     let mut pieces = vec![area];
     pieces.retain(|piece| !piece.is_empty());
@@ -87,7 +88,7 @@ fn is_hidden(area: PixelRectangle, covers: impl Iterator<Item = PixelRectangle>)
 }
 
 impl PixelRectangle {
-    /// With the border, as the server counts it.
+    /// Includes the border, like the server.
     fn of(place: &GetGeometryReply) -> PixelRectangle {
         let (left, top) = (i32::from(place.x), i32::from(place.y));
         let border = 2 * i32::from(place.border_width);
@@ -112,7 +113,7 @@ impl PixelRectangle {
         }
     }
 
-    /// What is left of it: at most four rectangles, which do not overlap.
+    /// Returns the rest outside `cover`: at most four rectangles, which do not overlap.
     fn without(self, cover: PixelRectangle) -> impl Iterator<Item = PixelRectangle> {
         let cut = self.within(cover);
         let parts = if cut.is_empty() {
@@ -159,7 +160,7 @@ mod tests {
         assert!(!hidden(area(-50, 0, 1, 50).within(screen), &[]));
     }
 
-    /// Against counting pixels: many covers in many places, the same ones every time.
+    /// Compares with counted pixels for many covers in many places, always the same ones.
     #[test]
     fn pixels_agree() {
         let mut random = fastrand::Rng::with_seed(1);

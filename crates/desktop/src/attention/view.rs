@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is known of the display, what must be asked, and what has been told. It asks nothing itself.
+//! Model of the display: known facts, due queries, and reported states. It sends no queries itself.
 
 use super::ask::{Atoms, Facts, Listing, WindowManager};
 use super::change::{AttentionChange, Dropped, WINDOWS_MAX, WindowState};
@@ -10,15 +10,16 @@ use x11rb::protocol::xproto::{
     UnmapNotifyEvent, Visibility, Window,
 };
 
-/// All that is known.
+/// All known facts.
 pub(super) struct AttentionView {
     root: Window,
     atoms: Atoms,
-    /// The manager or its list may be another one.
+    /// The manager or its list may have changed.
     listing_due: bool,
-    /// Another window may have the keyboard.
+    /// The keyboard focus may have changed.
     keyboard_due: bool,
-    /// Another window may have the pointer, and the keyboard where that is at the pointer.
+    /// The window under the pointer may have changed, and with it a keyboard focus that follows the
+    /// pointer.
     focus_due: bool,
     manager: Option<WindowManager>,
     /// A manager keeps the list of windows.
@@ -26,30 +27,30 @@ pub(super) struct AttentionView {
     windows: BTreeMap<Window, Watched>,
     keyboard: ToldFocus,
     pointer: ToldFocus,
-    /// Windows that are gone, with what was told of them.
+    /// Destroyed windows, with their last reported state.
     gone: BTreeMap<Window, WindowState>,
     /// Windows beyond the bound in the last list.
     excess: u32,
     dropped: Dropped,
 }
 
-/// One window.
+/// A followed window.
 #[derive(Default)]
 struct Watched {
-    /// Its events have been asked for.
+    /// Its events have been selected.
     heard: bool,
-    /// The child of the root window that it is in; itself where it has no frame.
+    /// Child of the root window that contains it; itself without a frame.
     frame: Option<Window>,
-    /// Its facts have been asked for, and nothing has happened to them since.
+    /// Its facts have been queried, and it has had no events since.
     fresh: bool,
     facts: Option<Facts>,
     obscured: bool,
-    /// It is followed because it had the keyboard, not because it is listed.
+    /// It is followed because it had the keyboard focus, not because it is listed.
     adopted: bool,
     told: Option<WindowState>,
 }
 
-/// Who has a focus, and who was told to have it.
+/// A focus, with its last reported value.
 #[derive(Default)]
 struct ToldFocus {
     now: Option<Window>,
@@ -57,7 +58,7 @@ struct ToldFocus {
 }
 
 impl AttentionView {
-    /// Nothing is known, everything must be asked.
+    /// Knows nothing, so everything is due.
     pub(super) fn new(root: Window, atoms: Atoms) -> AttentionView {
         AttentionView {
             root,
@@ -84,7 +85,7 @@ impl AttentionView {
         self.dropped
     }
 
-    /// Marks what an event makes uncertain.
+    /// Marks the facts that an event makes uncertain.
     pub(super) fn handle(&mut self, event: &Event) {
         match event {
             Event::FocusIn(event) => self.focused(event),
@@ -106,7 +107,7 @@ impl AttentionView {
         }
     }
 
-    /// Most often this event alone says who has the keyboard now, without a question.
+    /// Usually this event alone determines the keyboard focus, without a query.
     fn focused(&mut self, event: &FocusInEvent) {
         let real = [NotifyMode::NORMAL, NotifyMode::WHILE_GRABBED].contains(&event.mode);
         let vague = [NotifyDetail::POINTER, NotifyDetail::POINTER_ROOT, NotifyDetail::NONE].contains(&event.detail);
@@ -156,7 +157,7 @@ impl AttentionView {
         self.listing_due |= self.manager.is_some_and(|manager| manager.window == window);
     }
 
-    /// A window, or the frame of one, is shown or not as before.
+    /// The visibility of a window, or of its frame, may have changed.
     fn touched(&mut self, window: Window) {
         for (own, watched) in &mut self.windows {
             if *own == window || watched.frame == Some(window) {
@@ -166,7 +167,7 @@ impl AttentionView {
         }
     }
 
-    /// Begins to follow a window, where there is room.
+    /// Starts to follow a window if there is room.
     fn insert(&mut self, window: Window) {
         if window == self.root || self.windows.contains_key(&window) {
             return;
@@ -186,7 +187,8 @@ impl AttentionView {
         self.gone.extend(watched.told.map(|told| (window, told)));
     }
 
-    /// Follows a window that has the keyboard and is not listed. It gets room in any case.
+    /// Follows a window that has the keyboard focus and is not listed, if necessary in place of
+    /// another one.
     pub(super) fn adopt(&mut self, window: Window) {
         if self.windows.len() >= WINDOWS_MAX {
             let spared = [self.keyboard.now, self.pointer.now];
@@ -198,14 +200,15 @@ impl AttentionView {
         self.windows.entry(window).and_modify(|watched| watched.adopted = true);
     }
 
-    /// True when nothing must be asked.
+    /// Returns `true` if no query is due.
     pub(super) fn settled(&self) -> bool {
         let known = |watched: &Watched| watched.heard && watched.fresh && watched.frame.is_some();
         let due = self.listing_due || self.keyboard_due || self.focus_due;
         !due && self.windows.values().all(known)
     }
 
-    /// True when the keyboard is known to be elsewhere than was told last, whatever else must still be asked.
+    /// Returns `true` if the keyboard focus is known to differ from the last report, even if other
+    /// queries are due.
     pub(super) fn has_switched(&self) -> bool {
         let known = |window: &Window| self.windows.get(window).is_some_and(|watched| watched.told.is_some());
         let is_told = self.keyboard.told == Some(self.keyboard.now);
@@ -220,7 +223,7 @@ impl AttentionView {
         std::mem::take(&mut self.keyboard_due) | std::mem::take(&mut self.focus_due)
     }
 
-    /// Replaces the list of windows; those that were taken in without a list stay.
+    /// Replaces the list of windows; windows that were added without being listed stay.
     pub(super) fn relist(&mut self, manager: Option<WindowManager>, listing: Listing) {
         (self.manager, self.managed) = (manager, listing.managed);
         let listed: BTreeSet<Window> = listing.windows.iter().copied().collect();
@@ -241,19 +244,19 @@ impl AttentionView {
         self.focus_due = true;
     }
 
-    /// Windows whose events must be asked for, which is left to the caller.
+    /// Takes the windows whose events the caller must select.
     pub(super) fn take_unheard(&mut self) -> Vec<Window> {
         let unheard = self.windows.iter_mut().filter(|(_, watched)| !watched.heard);
         unheard.map(|(window, watched)| (watched.heard = true, *window).1).collect()
     }
 
-    /// Windows whose facts must be asked for, which is left to the caller.
+    /// Takes the windows whose facts the caller must query.
     pub(super) fn take_stale(&mut self) -> Vec<Window> {
         let stale = self.windows.iter_mut().filter(|(_, watched)| !watched.fresh);
         stale.map(|(window, watched)| (watched.fresh = true, *window).1).collect()
     }
 
-    /// Windows of which the frame is not known.
+    /// Windows with an unknown frame.
     pub(super) fn unframed(&self) -> Vec<Window> {
         self.windows.iter().filter(|(_, watched)| watched.frame.is_none()).map(|(window, _)| *window).collect()
     }
@@ -263,12 +266,12 @@ impl AttentionView {
         self.focus_due = true;
     }
 
-    /// The frames of those windows that are still there.
+    /// Frames of those windows that still exist.
     pub(super) fn frames_of(&self, windows: &[Window]) -> Vec<Window> {
         windows.iter().filter_map(|window| self.windows.get(window)?.frame).collect()
     }
 
-    /// Takes facts in; a window without any is gone.
+    /// Stores the facts; a window without any is destroyed.
     pub(super) fn learn(&mut self, window: Window, facts: Option<Facts>) {
         let Some(watched) = self.windows.get_mut(&window) else { return };
         let Some(facts) = facts.filter(|facts| facts.viewable || !watched.adopted) else {
@@ -279,7 +282,7 @@ impl AttentionView {
         watched.facts = Some(facts);
     }
 
-    /// Windows are obscured where their frame is among the hidden ones.
+    /// Marks windows as obscured if their frame is hidden.
     pub(super) fn cover(&mut self, windows: &[Window], hidden: &BTreeSet<Window>) {
         for window in windows {
             if let Some(watched) = self.windows.get_mut(window) {
@@ -288,7 +291,7 @@ impl AttentionView {
         }
     }
 
-    /// The followed window that a window is or frames.
+    /// Returns the followed window that `window` is or frames.
     pub(super) fn at(&self, window: Window) -> Option<Window> {
         if self.windows.contains_key(&window) {
             return Some(window);
@@ -300,7 +303,7 @@ impl AttentionView {
         (self.keyboard.now, self.pointer.now) = (keyboard, pointer);
     }
 
-    /// What is different from the last report, which this one replaces.
+    /// Returns the differences from the last report, which this one replaces.
     pub(super) fn report(&mut self) -> Vec<AttentionChange> {
         let mut changes: Vec<AttentionChange> = self
             .windows
@@ -316,7 +319,7 @@ impl AttentionView {
 }
 
 impl Watched {
-    /// Its state, where that is known and not yet told.
+    /// Returns its state, if known and not yet reported.
     fn change(&mut self, window: Window) -> Option<WindowState> {
         let facts = self.facts.as_ref()?;
         let state = WindowState {
@@ -335,7 +338,8 @@ impl Watched {
 }
 
 impl ToldFocus {
-    /// Who has it, where that was not told; waits while the window itself has not been told of.
+    /// Returns the focus if it was not reported; waits while the window itself has not been
+    /// reported.
     fn change(&mut self, windows: &BTreeMap<Window, Watched>) -> Option<Option<Window>> {
         let watched = self.now.and_then(|window| windows.get(&window));
         let now = self.now.filter(|_| watched.is_some());
@@ -359,7 +363,7 @@ mod tests {
         Facts { owner: None, helpers: Vec::new(), excess: 0, viewable, iconic: false }
     }
 
-    /// A display without a manager whose windows are known and told.
+    /// A display without a manager, all of whose windows are known and reported.
     fn view(windows: impl IntoIterator<Item = Window>) -> AttentionView {
         let atoms = Atoms { active: 10, clients: 11, supporting: 12, compositor: 13, pid: 14, state: 15, set: 16 };
         let mut view = AttentionView::new(ROOT, atoms);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The clipboard of a compositor, by the protocol `zwlr_data_control_v1` (sway, KWin and others), which takes no window
-//! and no focus.
+//! Clipboard of a compositor by the protocol `zwlr_data_control_v1` (sway, KWin and others), which
+//! needs neither window nor focus.
 
 use crate::compositor::{CompositorLink, CompositorState, socket};
 use crate::error::DisplayError;
@@ -18,27 +18,27 @@ use wayland_protocols_wlr::data_control::v1::client::zwlr_data_control_manager_v
 use wayland_protocols_wlr::data_control::v1::client::zwlr_data_control_offer_v1::ZwlrDataControlOfferV1;
 use wayland_protocols_wlr::data_control::v1::client::zwlr_data_control_source_v1::{self, ZwlrDataControlSourceV1};
 
-/// The forms in which the text is offered.
+/// Offered MIME types of the text.
 const FORMS: [&str; 5] = ["text/plain;charset=utf-8", "text/plain", "UTF8_STRING", "STRING", "TEXT"];
-/// Requests that wait for their text at a time, at most.
+/// Maximum number of pending requests for the text.
 const REQUESTS_MAX: usize = 16;
-/// How long a program may take to read what it asked for.
+/// Maximum time for a program to read the text.
 const WRITE_TIMEOUT: Timespec = Timespec { tv_sec: 2, tv_nsec: 0 };
 
 delegate_noop!(CompositorState: ignore ZwlrDataControlManagerV1);
 delegate_noop!(CompositorState: ignore ZwlrDataControlOfferV1);
 
-/// The clipboard of a compositor that this process owns, as long as the value lives.
+/// A compositor's clipboard that this process owns, as long as the value lives.
 pub(super) struct WaylandClipboard {
     link: CompositorLink,
     text: String,
 }
 
 impl WaylandClipboard {
-    /// Takes the clipboard; `None` where the compositor has not the protocol.
+    /// Takes the clipboard; returns `None` if the compositor lacks the protocol.
     ///
     /// # Errors
-    /// Where there is no compositor, or it does not take the text.
+    /// Fails if there is no compositor, or it does not accept the text.
     pub(super) fn take(text: &str) -> Result<Option<WaylandClipboard>, DisplayError> {
         let name = std::env::var("WAYLAND_DISPLAY").unwrap_or_default();
         let mut link = CompositorLink::open(&socket(&name)?)?;
@@ -49,7 +49,7 @@ impl WaylandClipboard {
         let source = manager.create_data_source(&handle, ());
         FORMS.iter().for_each(|form| source.offer((*form).to_owned()));
         let device = manager.get_data_device(&seat, &handle, ());
-        // The device tells at once what is in the clipboard now.
+        // The device first reports the current contents of the clipboard.
         link.settle()?;
         link.heard.clipboard.is_current = false;
         device.set_selection(Some(&source));
@@ -61,10 +61,11 @@ impl WaylandClipboard {
         Ok(Some(WaylandClipboard { link, text: text.to_owned() }))
     }
 
-    /// Gives the text to whoever asks, for some time; whether the clipboard is still this process's.
+    /// Serves requests for the text until a deadline; returns `true` while this process owns the
+    /// clipboard.
     ///
     /// # Errors
-    /// Where the compositor is gone.
+    /// Fails if the compositor is gone.
     pub(super) fn serve(&mut self, deadline: Nanos) -> Result<bool, DisplayError> {
         let is_due = |heard: &CompositorState| heard.clipboard.is_lost || !heard.clipboard.requests.is_empty();
         while self.link.wait(deadline, is_due)? {
@@ -79,9 +80,9 @@ impl WaylandClipboard {
     }
 }
 
-/// Writes the text to a program that asked for it; one that does not read gets no more of it.
+/// Writes the text to a program that requested it; stops if that does not read.
 fn give(to: &OwnedFd, text: &[u8]) {
-    // It may be a pipe that nobody reads: a write must not wait for that.
+    // Possibly a pipe without a reader: the write must not block.
     let flags = fcntl_getfl(to).unwrap_or(OFlags::empty());
     if fcntl_setfl(to, flags | OFlags::NONBLOCK).is_err() {
         return;
@@ -110,7 +111,7 @@ impl Dispatch<ZwlrDataControlSourceV1, ()> for CompositorState {
     ) {
         use zwlr_data_control_source_v1::Event;
         match event {
-            // A request beyond the bound gets an empty text: its pipe is closed.
+            // Closing the pipe of a request beyond the bound gives it an empty text.
             Event::Send { fd, .. } if heard.clipboard.requests.len() < REQUESTS_MAX => {
                 heard.clipboard.requests.push(fd);
             }

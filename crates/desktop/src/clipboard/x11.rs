@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The clipboard of an X11 display, owned by a window that is never shown, so that nothing gets or loses the focus.
+//! Clipboard of an X11 display, owned by a window that is never mapped, so that the focus does not
+//! change.
 
 use crate::clock;
 use crate::connect::{DisplayConnection, DisplayTarget};
@@ -14,10 +15,10 @@ use x11rb::protocol::xproto::{
 };
 use x11rb::{COPY_DEPTH_FROM_PARENT, NONE};
 
-/// How long the server may take to tell the time.
+/// Maximum wait for the server's time.
 const TIMEOUT: Nanos = Nanos::from_secs(5);
 
-/// The text as it can be asked for, by the names of its forms.
+/// Offered targets of the text, by name.
 const FORMS: [&[u8]; 4] = [b"UTF8_STRING", b"text/plain;charset=utf-8", b"TEXT", b"STRING"];
 
 /// A selection of a display that this process owns.
@@ -27,7 +28,7 @@ pub(super) struct X11Clipboard {
     since: Timestamp,
     atoms: Atoms,
     text: String,
-    /// Somebody has asked for it.
+    /// Another program has requested it.
     asked: Cell<bool>,
 }
 
@@ -42,7 +43,7 @@ impl X11Clipboard {
     /// Takes the clipboard of a display.
     ///
     /// # Errors
-    /// Where the display cannot be used, or another program keeps the clipboard.
+    /// Fails if the display is not usable, or another program keeps the clipboard.
     pub(super) fn take(target: &DisplayTarget, text: String) -> Result<X11Clipboard, DisplayError> {
         let connection = DisplayConnection::open(target)?;
         let failed = |error| connection.failed(error);
@@ -64,13 +65,15 @@ impl X11Clipboard {
         Ok(X11Clipboard { connection, window, since, atoms, text, asked: Cell::new(false) })
     }
 
-    /// Whether anybody asks for it until then: the compositor does that hands it on to programs of Wayland.
+    /// Returns `true` if a program requests it before the deadline, as a compositor does that
+    /// passes it on to Wayland programs.
     pub(super) fn is_asked(&self, deadline: Nanos) -> Result<bool, DisplayError> {
         while !self.asked.get() && self.handle_one(deadline)? == Some(true) {}
         Ok(self.asked.get())
     }
 
-    /// Gives the text to whoever asks, for some time; whether the clipboard is still this process's.
+    /// Serves requests for the text until a deadline; returns `true` while this process owns the
+    /// clipboard.
     pub(super) fn serve(&self, deadline: Nanos) -> Result<bool, DisplayError> {
         while let Some(is_owner) = self.handle_one(deadline)? {
             if !is_owner {
@@ -80,7 +83,8 @@ impl X11Clipboard {
         Ok(true)
     }
 
-    /// Answers what comes next: whether the clipboard is still this process's, `None` where nothing comes.
+    /// Handles the next event. Returns `true` while this process owns the clipboard, or `None` if
+    /// there is no event.
     fn handle_one(&self, deadline: Nanos) -> Result<Option<bool>, DisplayError> {
         match self.connection.event(deadline)? {
             Some(Event::SelectionRequest(request)) => self.give(&request)?,
@@ -91,10 +95,10 @@ impl X11Clipboard {
         Ok(Some(true))
     }
 
-    /// Answers a request; a form that there is none of is refused.
+    /// Answers a request; refuses unknown targets.
     fn give(&self, request: &SelectionRequestEvent) -> Result<(), DisplayError> {
         self.asked.set(true);
-        // Old programs name no property: the form's name is the property then.
+        // Old programs name no property: the target is the property then.
         let property = if request.property == NONE { request.target } else { request.property };
         let property = if self.put(request, property)? { property } else { NONE };
         let answer = SelectionNotifyEvent {
@@ -111,7 +115,8 @@ impl X11Clipboard {
         self.connection.flush()
     }
 
-    /// Puts what is asked for on the window of whoever asks; whether there is such.
+    /// Stores the requested form on the requestor's window; returns `false` if there is no such
+    /// form or window.
     fn put(&self, request: &SelectionRequestEvent, property: Atom) -> Result<bool, DisplayError> {
         let words = |words: &[u32]| words.iter().flat_map(|word| word.to_ne_bytes()).collect::<Vec<u8>>();
         let Atoms { targets, timestamp, forms, .. } = &self.atoms;
@@ -127,7 +132,7 @@ impl X11Clipboard {
         };
         let (wire, count) = (self.connection.wire(), data.len() as u32 / u32::from(format / 8u8));
         let sent = wire.change_property(PropMode::REPLACE, request.requestor, property, kind, format, count, &data);
-        // Whoever asks may be gone.
+        // The requestor may be gone.
         Ok(sent.map_err(|error| self.connection.failed(error))?.check().is_ok())
     }
 }
@@ -153,7 +158,8 @@ impl Atoms {
     }
 }
 
-/// The server's time, which an owner has to name: it comes with a change of a property that changes nothing.
+/// Returns the server's time, which an owner has to name: it comes with the event of an empty
+/// property change.
 fn now(connection: &DisplayConnection, window: Window, property: Atom) -> Result<Timestamp, DisplayError> {
     let sent = connection.wire().change_property(PropMode::APPEND, window, property, AtomEnum::INTEGER, 32, 0, &[]);
     sent.map_err(|error| connection.failed(error))?.ignore_error();
@@ -167,7 +173,7 @@ fn now(connection: &DisplayConnection, window: Window, property: Atom) -> Result
     Err(DisplayError::lost(connection.display(), "the server does not tell the time"))
 }
 
-/// For programs that know the first 256 letters only.
+/// Converts for programs that know only Latin-1.
 fn latin(text: &str) -> Vec<u8> {
     text.chars().map(|letter| u8::try_from(u32::from(letter)).unwrap_or(b'?')).collect()
 }

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a compositor tells the owner of its clipboard.
+//! Events of a compositor for the owner of its clipboard.
 
 use rustix::fd::OwnedFd;
 
-/// What a compositor told of the clipboard.
+/// State of the clipboard, as reported by the compositor.
 #[derive(Default)]
 pub(crate) struct ClipboardNews {
-    /// Where the text is to be written.
+    /// Pipes to write the text to.
     pub(crate) requests: Vec<OwnedFd>,
-    /// Another program has taken the clipboard, or the compositor did not take the text.
+    /// Another program has taken the clipboard, or the compositor did not accept the text.
     pub(crate) is_lost: bool,
-    /// The text is what a paste gives.
+    /// The compositor has made the text its clipboard.
     pub(crate) is_current: bool,
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a compositor tells of a picture of its screen.
+//! Events of a compositor about a frame of its screen.
 
 use tipme_record::Nanos;
 use wayland_client::protocol::wl_shm::Format;
 
-/// What a picture of the screen needs.
+/// Buffer parameters of a frame.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FrameShape {
     pub format: Format,
@@ -13,11 +13,11 @@ pub(super) struct FrameShape {
     pub stride: u32,
 }
 
-/// What was told of the picture that was asked for.
+/// State of the requested frame.
 #[derive(Default)]
 pub(super) struct Frame {
     pub shape: Option<FrameShape>,
-    /// It was shown at this time.
+    /// Time at which it was shown.
     pub shown: Option<Nanos>,
     pub failed: bool,
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! When a compositor shows something new, as somebody in front of its screen would see it.
+//! Times at which a compositor shows something new, as a user in front of its screen sees it.
 
 use super::frame::{Frame, FrameShape};
 use super::link::{CompositorLink, CompositorState, TIMEOUT};
@@ -23,29 +23,30 @@ delegate_noop!(CompositorState: ignore WlShm);
 delegate_noop!(CompositorState: ignore WlShmPool);
 delegate_noop!(CompositorState: ignore ZwlrScreencopyManagerV1);
 
-/// The first version that waits for something new.
+/// First protocol version that can wait for damage.
 const VERSION: u32 = 2;
 
-/// Bytes of a picture, at most.
+/// Maximum size of a frame in bytes.
 const BYTES_MAX: u64 = 256 << 20;
 
-/// Sees when the first output of a compositor shows something new, by the protocol `zwlr_screencopy_v1`.
+/// Detects when the first output of a compositor shows something new, by the protocol
+/// `zwlr_screencopy_v1`.
 pub struct FrameWatch {
     link: CompositorLink,
     manager: ZwlrScreencopyManagerV1,
     output: WlOutput,
     shm: WlShm,
-    /// Where pictures go that nobody looks at.
+    /// Buffer for frames, whose contents are ignored.
     buffer: Option<WlBuffer>,
-    /// The picture that was asked for.
+    /// The requested frame.
     asked: Option<ZwlrScreencopyFrameV1>,
 }
 
 impl FrameWatch {
-    /// Begins to watch; `None` where the compositor does not tell.
+    /// Starts to watch; returns `None` if the compositor lacks the protocol.
     ///
     /// # Errors
-    /// Where it cannot be reached.
+    /// Fails if the compositor is not reachable.
     pub fn open(socket: &Path) -> Result<Option<FrameWatch>, DisplayError> {
         let mut link = CompositorLink::open(socket)?;
         let manager = link.bind(VERSION).filter(|manager: &ZwlrScreencopyManagerV1| manager.version() == VERSION);
@@ -54,10 +55,10 @@ impl FrameWatch {
         Ok(Some(FrameWatch { link, manager, output, shm, buffer: None, asked: None }))
     }
 
-    /// Waits until something new is shown; returns when it was, `None` when `timeout` ran out.
+    /// Waits until something new is shown; returns the time of that, or `None` on a timeout.
     ///
     /// # Errors
-    /// Where the compositor is gone, or gives no picture.
+    /// Fails if the compositor is gone, or gives no frame.
     pub fn next(&mut self, timeout: Duration) -> Result<Option<Nanos>, DisplayError> {
         if self.asked.is_none() {
             self.asked = Some(self.ask()?);
@@ -71,7 +72,7 @@ impl FrameWatch {
         shown.map(Some).ok_or_else(|| self.link.lost("it gives no picture of its screen any more"))
     }
 
-    /// Asks for a picture once something is new.
+    /// Requests a frame once something is new.
     fn ask(&mut self) -> Result<ZwlrScreencopyFrameV1, DisplayError> {
         self.link.heard.frame = Frame::default();
         let frame = self.manager.capture_output(0, &self.output, &self.link.handle(), ());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A connection to a compositor that never waits longer than it was allowed to.
+//! Connection to a compositor with a time limit on every wait.
 
 use super::clipboard_news::ClipboardNews;
 use super::frame::Frame;
@@ -21,10 +21,10 @@ use wayland_client::protocol::wl_output::{self, Mode, WlOutput};
 use wayland_client::protocol::wl_registry::{self, WlRegistry};
 use wayland_client::{Connection, Dispatch, EventQueue, Proxy, QueueHandle, WEnum};
 
-/// The longest that one exchange may take.
+/// Maximum duration of one exchange.
 pub(super) const TIMEOUT: Nanos = Nanos::from_secs(30);
 
-/// Interfaces of a compositor that are kept, at most.
+/// Maximum number of stored globals of a compositor.
 const GLOBALS_MAX: usize = 1_000;
 
 /// Opens a connection to the socket of a compositor.
@@ -36,16 +36,16 @@ pub(super) fn failed(socket: &Path, reason: impl ToString) -> DisplayError {
     DisplayError::Compositor { display: socket.display().to_string(), reason: reason.to_string() }
 }
 
-/// What a compositor told.
+/// State of the compositor from its events.
 #[derive(Default)]
 pub(crate) struct CompositorState {
-    /// Its interfaces: the number and version of each.
+    /// Its globals: name (number) and version of each interface.
     globals: BTreeMap<String, (u32, u32)>,
-    /// It has worked off everything that was sent before it was asked.
+    /// It has processed everything that was sent before the sync request.
     settled: bool,
     pub(super) frame: Frame,
     pub(crate) clipboard: ClipboardNews,
-    /// The size of an output that was bound, in pixels.
+    /// Size of the bound output, in pixels.
     screen: (u32, u32),
 }
 
@@ -60,7 +60,7 @@ pub(crate) struct CompositorLink {
 }
 
 impl CompositorLink {
-    /// Connects, and learns what the compositor offers.
+    /// Connects, and reads the compositor's globals.
     pub(crate) fn open(socket: &Path) -> Result<CompositorLink, DisplayError> {
         let stream = dial(socket).map_err(|error| failed(socket, error))?;
         let listener = peer(&stream).map_err(|error| failed(socket, error))?;
@@ -74,12 +74,12 @@ impl CompositorLink {
         Ok(link)
     }
 
-    /// The compositor, as people name it.
+    /// Name of the compositor for output.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    /// Who listens at its socket.
+    /// Process that listens at its socket.
     pub(crate) fn listener(&self) -> DisplayListener {
         self.listener
     }
@@ -88,7 +88,8 @@ impl CompositorLink {
         self.queue.handle()
     }
 
-    /// An object of an interface, of this version or the compositor's where that is lower; `None` where it has none.
+    /// Binds an interface, in this version or the compositor's if that is lower; returns `None` if
+    /// it has none.
     pub(crate) fn bind<I: Proxy + 'static>(&mut self, version: u32) -> Option<I>
     where
         CompositorState: Dispatch<I, ()>,
@@ -97,13 +98,13 @@ impl CompositorLink {
         Some(self.registry.bind(number, version.min(offered), &self.handle(), ()))
     }
 
-    /// The size of the output that was bound, in pixels; 1 by 1 until it is known.
+    /// Size of the bound output, in pixels; 1 by 1 until it is known.
     pub(crate) fn screen(&self) -> (u32, u32) {
         let (width, height) = self.heard.screen;
         (width.max(1), height.max(1))
     }
 
-    /// Sends what is buffered.
+    /// Sends the buffered requests.
     pub(crate) fn flush(&self) -> Result<(), DisplayError> {
         match self.connection.flush() {
             // The rest goes with the next exchange.
@@ -112,7 +113,7 @@ impl CompositorLink {
         }
     }
 
-    /// Waits until the compositor has worked off everything sent so far.
+    /// Waits until the compositor has processed everything sent so far.
     pub(crate) fn settle(&mut self) -> Result<(), DisplayError> {
         self.heard.settled = false;
         self.connection.display().sync(&self.handle(), ());
@@ -122,7 +123,7 @@ impl CompositorLink {
         Err(self.lost(format!("no answer within {} s: it hangs or is stopped", TIMEOUT.0 / 1_000_000_000)))
     }
 
-    /// Takes in what the compositor tells until that is enough (true), or the deadline has passed (false).
+    /// Handles events until the condition holds (`true`), or the deadline has passed (`false`).
     pub(crate) fn wait(
         &mut self,
         deadline: Nanos,
@@ -206,17 +207,17 @@ mod tests {
     use std::net::Shutdown;
     use std::os::unix::net::UnixListener;
 
-    /// What a client asks of a compositor first: for the registry, and for an answer, as objects 2 and 3.
+    /// Length of a client's first requests: for the registry and for a sync, as objects 2 and 3.
     const ASKED_BYTES: usize = 24;
 
-    /// A compositor that has a seat, and has worked off what it was sent.
+    /// Reply of a compositor that has a seat, and has processed everything.
     fn answer() -> Vec<u8> {
         let words = |words: &[u32]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
         let seat = [words(&[2, 28 << 16, 7, 8]), b"wl_seat\0".to_vec(), words(&[5])].concat();
         [seat, words(&[3, 12 << 16, 1])].concat()
     }
 
-    /// Connects to somebody who answers so.
+    /// Connects to a simulated compositor with this reply.
     fn open(answer: Vec<u8>, says_no_more: bool) -> Result<CompositorLink, DisplayError> {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("wayland-3");

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which key does what.
+//! Bindings of keys to actions.
 
 use crate::error::DisplayError;
 use crate::keymap::{Keymap, symbols};
 use std::str::FromStr;
 use x11rb::protocol::xproto::{Keycode, ModMask};
 
-/// What a hot key asks for.
+/// Action of a hot key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum HotKeyAction {
     /// Start recording.
@@ -24,7 +24,7 @@ impl HotKeyAction {
     pub const ALL: [HotKeyAction; 4] =
         [HotKeyAction::Start, HotKeyAction::Mark, HotKeyAction::StopKeys, HotKeyAction::StartKeys];
 
-    /// What it is called where others ask for it: at the portal, on the message bus, in the settings of a desktop.
+    /// Name at the portal, on the message bus, and in the settings of a desktop.
     pub fn name(self) -> &'static str {
         match self {
             HotKeyAction::Start => "start",
@@ -34,12 +34,12 @@ impl HotKeyAction {
         }
     }
 
-    /// The action of this name.
+    /// Returns the action of this name.
     pub fn named(name: &str) -> Option<HotKeyAction> {
         HotKeyAction::ALL.into_iter().find(|action| action.name() == name)
     }
 
-    /// What the key is for, in words.
+    /// Description for users.
     pub fn purpose(self) -> &'static str {
         match self {
             HotKeyAction::Start => "start recording",
@@ -50,7 +50,7 @@ impl HotKeyAction {
     }
 }
 
-/// A key with the modifiers that must be held, written as in `Ctrl+Alt+Minus`.
+/// A key with its modifiers, written as in `Ctrl+Alt+Minus`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Chord {
     pub(super) text: String,
@@ -61,7 +61,7 @@ pub struct Chord {
 impl FromStr for Chord {
     type Err = DisplayError;
 
-    /// Reads modifiers and a key joined by `+`, in any case: `Ctrl+Alt+Minus`, `super+f12`.
+    /// Parses modifiers and a key joined by `+`, in any case: `Ctrl+Alt+Minus`, `super+f12`.
     fn from_str(text: &str) -> Result<Chord, DisplayError> {
         let lower = text.to_lowercase();
         let bad = |reason: String| DisplayError::BadChord { text: text.to_string(), reason };
@@ -81,7 +81,7 @@ impl std::fmt::Display for Chord {
     }
 }
 
-/// The one spelling of a chord in everything that people read: `Ctrl+Alt+Minus`, `Super+F12`.
+/// Returns the canonical spelling of a chord for users: `Ctrl+Alt+Minus`, `Super+F12`.
 fn spelled(modifiers: ModMask, key: &str) -> String {
     const NAMES: [(ModMask, &str); 4] =
         [(ModMask::CONTROL, "Ctrl+"), (ModMask::M1, "Alt+"), (ModMask::SHIFT, "Shift+"), (ModMask::M4, "Super+")];
@@ -103,7 +103,7 @@ fn modifier(name: &str) -> Option<ModMask> {
     }
 }
 
-/// Which key does what.
+/// Bindings of keys to actions.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Bindings(pub Vec<(HotKeyAction, Chord)>);
 
@@ -116,14 +116,15 @@ impl Default for Bindings {
 }
 
 impl Bindings {
-    /// Gives an action another key.
+    /// Replaces the key of an action.
     pub fn set(&mut self, action: HotKeyAction, chord: Chord) {
         self.0.retain(|(known, _)| *known != action);
         self.0.push((action, chord));
     }
 }
 
-/// Keycodes and modifiers that stand for a chord: a symbol on a shifted place counts with Shift and without.
+/// Returns keycodes and modifiers for a chord: a symbol on the shifted level counts with Shift and
+/// without.
 pub(crate) fn wanted(keymap: &Keymap, chord: &Chord) -> Vec<(Keycode, ModMask)> {
     let mut found = Vec::new();
     for key in chord.symbols.iter().flat_map(|symbol| keymap.keys(*symbol)) {

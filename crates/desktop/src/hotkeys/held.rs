@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A connection to a display with its grabs.
+//! Connection to a display with its grabs.
 
 use super::bindings::{Bindings, Chord, HotKeyAction, wanted};
 use crate::clock;
@@ -12,22 +12,22 @@ use x11rb::errors::ReplyError;
 use x11rb::protocol::xproto::{ConnectionExt as _, Grab, GrabMode, KeyPressEvent, Keycode, Mapping, ModMask};
 use x11rb::protocol::{ErrorKind, Event as Message};
 
-/// What [`HotKeys::next`](super::HotKeys::next) tells.
+/// Event of [`HotKeys::next`](super::HotKeys::next).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum HotKeyEvent {
-    /// A hot key was pressed; `at` is when the press was taken from the socket.
+    /// A hot key was pressed; `at` is the time of reading the event from the socket.
     Pressed { action: HotKeyAction, at: Nanos },
-    /// The server does not answer, for the reason given; attempts to reach it go on.
+    /// The server does not answer, for the reason given; reconnection attempts continue.
     Lost(String),
-    /// The server is gone, for the reason given. No key comes any more.
+    /// The server is gone, for the reason given. No more keys will come.
     Gone(String),
-    /// The server answers again and the keys are grabbed again, those that can be had.
+    /// The server answers again, and the available keys are grabbed again.
     Restored,
-    /// The keyboard has changed, and with it which keys can be had.
+    /// The keyboard has changed, and with it the available keys.
     Changed,
 }
 
-/// A hot key that cannot be had.
+/// A hot key that is not available.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct HotKeyRefusal {
     pub action: HotKeyAction,
@@ -35,41 +35,43 @@ pub struct HotKeyRefusal {
     pub why: RefusalReason,
 }
 
-/// Why a hot key cannot be had.
+/// Reason of a refusal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RefusalReason {
     /// The keyboard has no such key.
     Missing,
-    /// Another program holds all of its places.
+    /// Another program holds all of its positions.
     Taken,
-    /// Another program holds the place where people press it; it works elsewhere, as on the keypad.
+    /// Another program holds the position that people usually press; it works elsewhere, as on the
+    /// keypad.
     MainTaken,
     /// Another program holds it on the keypad only.
     KeypadTaken,
 }
 
-/// One place of a hot key.
+/// One position of a hot key.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct KeyPlace {
     code: Keycode,
     modifiers: ModMask,
-    /// Its place in the bindings.
+    /// Its index in the bindings.
     binding: usize,
-    /// Where people press it mostly, and not on the keypad.
+    /// The usual position, not on the keypad.
     main: bool,
 }
 
 pub(super) struct GrabbedKeys {
     connection: DisplayConnection,
-    /// All places of the bindings on this keyboard, whoever holds them.
+    /// All positions of the bindings on this keyboard, whether grabbed or not.
     places: Vec<KeyPlace>,
-    /// For each place whether it is held.
+    /// `true` for each position that is grabbed.
     had: Vec<bool>,
-    /// How many bindings the places are of.
+    /// Number of bindings that the positions belong to.
     count: usize,
     refusals: Vec<HotKeyRefusal>,
     num_lock: ModMask,
-    /// Keycode and server time of the last release: a press at the same time is the keyboard's repeat.
+    /// Keycode and server time of the last release: a press at the same time is an automatic
+    /// repeat.
     released: Option<(Keycode, u32)>,
 }
 
@@ -92,10 +94,11 @@ impl GrabbedKeys {
         &self.refusals
     }
 
-    /// Grabs what can be had of the bindings on the keyboard of now; whether other keys are refused than before.
+    /// Grabs the available positions on the current keyboard; returns `true` if the refusals have
+    /// changed.
     ///
-    /// Nothing happens where the places are the same: a server tells of a new mapping whenever another keyboard is used,
-    /// and a press in between two grabs would be lost.
+    /// Does nothing if the positions are the same: a server reports a new mapping whenever another
+    /// keyboard is used, and a press between two grabs would be lost.
     pub(super) fn grab_all(&mut self, bindings: &Bindings) -> Result<bool, DisplayError> {
         let keymap = Keymap::load(&self.connection)?;
         let (num_lock, places) = (keymap.num_lock(), places(&keymap, bindings));
@@ -111,7 +114,7 @@ impl GrabbedKeys {
         Ok(before != self.refusals)
     }
 
-    /// Why a binding is not, or not wholly, held.
+    /// Returns the reason why a binding is not, or not completely, grabbed.
     fn refusal(&self, number: usize, bindings: &Bindings) -> Option<HotKeyRefusal> {
         let places = self.places.iter().zip(&self.had).filter(|(place, _)| place.binding == number);
         let all = |main: bool| places.clone().filter(|(place, _)| place.main == main).all(|(_, had)| *had);
@@ -126,7 +129,7 @@ impl GrabbedKeys {
         Some(HotKeyRefusal { action, chord, why })
     }
 
-    /// Whether the place is held, whatever locks are on.
+    /// Grabs a position with all lock states; returns `true` on success.
     fn grab_one(&self, place: KeyPlace) -> Result<bool, DisplayError> {
         let (wire, root) = (self.connection.wire(), self.connection.root());
         let mut cookies = Vec::new();
@@ -146,7 +149,7 @@ impl GrabbedKeys {
         Ok(whole)
     }
 
-    /// Whether the server has closed the connection.
+    /// Returns `true` if the server has closed the connection.
     pub(super) fn has_ended(&self) -> bool {
         self.connection.has_ended()
     }
@@ -192,7 +195,7 @@ impl GrabbedKeys {
     }
 }
 
-/// Where the keys of the bindings are.
+/// Returns the positions of the keys of the bindings.
 fn places(keymap: &Keymap, bindings: &Bindings) -> Vec<KeyPlace> {
     let of_one = |(binding, (_, chord)): (usize, &(HotKeyAction, Chord))| {
         let main = Chord { symbols: chord.symbols.iter().take(1).copied().collect(), ..chord.clone() };

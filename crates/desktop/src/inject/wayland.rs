@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Keys, buttons and motions injected into a compositor of Wayland that nobody modified, by whichever way it offers.
+//! Keys, buttons and motions injected into an unmodified Wayland compositor, by any interface that
+//! it offers.
 
 mod events;
 mod fake_input;
@@ -15,10 +16,11 @@ use remote_desktop::RemoteDesktop;
 use std::path::Path;
 use virtual_keyboard::VirtualKeyboard;
 
-/// Keyboard and pointer of the compositor behind a socket: virtual ones (sway, Hyprland, …), KWin's, or Mutter's.
+/// Opens keyboard and pointer of the compositor behind a socket: virtual ones (sway, Hyprland, …),
+/// KWin's, or Mutter's.
 ///
 /// # Errors
-/// Where it cannot be reached, or offers none of these.
+/// Fails if the compositor is not reachable, or offers none of these.
 pub(super) fn devices(socket: &Path) -> Result<Box<dyn InjectionDevice + Send>, DisplayError> {
     let mut link = CompositorLink::open(socket)?;
     if let Some(manager) = virtual_keyboard::offered(&mut link) {

@@ -15,7 +15,7 @@ const BUTTON_PRESS: u8 = 4;
 const BUTTON_RELEASE: u8 = 5;
 const MOTION: u8 = 6;
 
-/// Buttons that a notch of the wheel presses.
+/// Buttons for a notch of the wheel.
 const WHEEL_UP: u8 = 4;
 const WHEEL_DOWN: u8 = 5;
 

@@ -6,14 +6,14 @@ use zbus::blocking::Connection;
 
 pub(super) const NAME: &str = "org.freedesktop.Notifications";
 pub(super) const OBJECT: &str = "/org/freedesktop/Notifications";
-/// Letters of a name and version, at most.
+/// Maximum length of name and version, in characters.
 const NAME_MAX: usize = 120;
 
 /// Servers that redraw a replaced notification in place, with its new actions. Others may drop the
 /// actions (GNOME Shell), or change a text that has left the screen without raising a banner.
 const UPDATE_IN_PLACE: [&str; 3] = ["dunst", "mako", "Notification Daemon"];
 
-/// Servers that draw a button for the action of a click as well, and invoke nothing at a click.
+/// Servers that draw a button for the default action, and do not invoke it by a click.
 const DRAWS_DEFAULT_ACTION: [&str; 1] = ["Xfce Notify Daemon"];
 
 /// A notification server, as it describes itself. Without an answer about its capabilities it has
@@ -23,12 +23,12 @@ pub(super) struct NotificationServer {
     pub(super) name: String,
     pub(super) version: String,
     pub(super) has_actions: bool,
-    /// Whether it reads markup in bodies, so that letters of markup have to be escaped.
+    /// Interprets markup in bodies, so that markup characters have to be escaped.
     pub(super) has_body_markup: bool,
 }
 
 impl NotificationServer {
-    /// Asks the server of the session; the bus starts one that can be activated.
+    /// Queries the server of the session; the bus starts one that can be activated.
     pub(super) fn ask(bus: &Connection) -> Result<NotificationServer, zbus::Error> {
         let call = |method| bus.call_method(Some(NAME), OBJECT, Some(NAME), method, &());
         let (name, _, version, _): (String, String, String, String) =
@@ -43,17 +43,17 @@ impl NotificationServer {
         Ok(NotificationServer { name, version, has_actions, has_body_markup })
     }
 
-    /// Whether a replaced notification is shown again with its new actions.
+    /// Returns `true` if a replaced notification is shown again with its new actions.
     pub(super) fn updates_in_place(&self) -> bool {
         UPDATE_IN_PLACE.contains(&self.name.as_str())
     }
 
-    /// Whether a click on a notification invokes its action `default`.
+    /// Returns `true` if a click on a notification invokes its action `default`.
     pub(super) fn has_default_action(&self) -> bool {
         !DRAWS_DEFAULT_ACTION.contains(&self.name.as_str())
     }
 
-    /// Name and version, for people.
+    /// Name and version for output.
     pub(super) fn described(&self) -> String {
         plain(&format!("{} {}", self.name, self.version), NAME_MAX)
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A private display with a client of its own, and what an [`Attention`] tells of it, put together.
+//! Private display with a client of its own, and the accumulated reports of an [`Attention`].
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, getpid, getppid, kill_process, set_parent_process_death_signal};
@@ -21,7 +21,7 @@ use x11rb::protocol::xproto::{
 use x11rb::rust_connection::{DefaultStream, RustConnection};
 use x11rb::wrapper::ConnectionExt as _;
 
-/// For what must happen: long enough for a busy machine and a first font cache.
+/// Timeout of required events: long enough for a busy machine and a first font cache.
 const LONG: Duration = Duration::from_secs(60);
 const COOKIE: &str = "MIT-MAGIC-COOKIE-1";
 
@@ -35,7 +35,8 @@ impl Program {
             set_parent_process_death_signal(Some(Signal::KILL))?;
             if getppid() == Some(parent) { Ok(()) } else { Err(std::io::ErrorKind::BrokenPipe.into()) }
         };
-        // SAFETY: the closure makes system calls and touches no memory of the parent's, no lock, no allocator.
+        // SAFETY: the closure only makes system calls; it uses no memory of the parent, no lock, no
+        // allocator.
         unsafe { command.pre_exec(before_exec) };
         Program(command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}")))
     }
@@ -56,7 +57,7 @@ impl Drop for Program {
     }
 }
 
-/// An X server with a client of the test's, whose process is that of the test.
+/// An X server with a client that belongs to the test's own process.
 pub struct Display {
     pub wire: RustConnection,
     pub server: Program,
@@ -66,7 +67,7 @@ pub struct Display {
 }
 
 impl Display {
-    /// A server that nobody else knows the cookie of.
+    /// Starts a server with a cookie that only the test knows.
     pub fn start() -> Display {
         Display::start_with(&["-nolisten", "tcp"])
     }
@@ -101,7 +102,7 @@ impl Display {
         DisplayTarget { authority, timeout: Duration::from_secs(20), ..DisplayTarget::new(self.number) }
     }
 
-    /// Another client of the same process.
+    /// Opens another client of the same process.
     pub fn client(&self) -> RustConnection {
         connect(self.number, &self.cookie)
     }
@@ -118,7 +119,7 @@ impl Display {
         command
     }
 
-    /// Starts openbox; it is ready when the attention says so.
+    /// Starts openbox; it is ready when the attention reports it.
     pub fn manager(&self, focus: &str) -> Program {
         let settings = self.folder.path().join("openbox");
         std::fs::create_dir_all(&settings).unwrap();
@@ -133,7 +134,7 @@ impl Display {
         Program::start(self.command("xterm", arguments))
     }
 
-    /// A window of the test's own, not yet mapped.
+    /// Makes a window of the test, not yet mapped.
     pub fn window(&self, place: (i16, i16, u16, u16), unmanaged: bool) -> u32 {
         make_window(&self.wire, place, unmanaged)
     }
@@ -170,7 +171,7 @@ impl Display {
         sent.unwrap().check().unwrap();
     }
 
-    /// Asks the window manager for something.
+    /// Sends a request to the window manager.
     pub fn ask_manager(&self, window: u32, what: &str, data: [u32; 5]) {
         let message = ClientMessageEvent::new(32, window, self.atom(what), data);
         let mask = EventMask::SUBSTRUCTURE_REDIRECT | EventMask::SUBSTRUCTURE_NOTIFY;
@@ -200,13 +201,13 @@ pub fn greet(stream: DefaultStream, cookie: &[u8]) -> RustConnection {
     RustConnection::connect_to_stream_with_auth_info(stream, 0, COOKIE.into(), cookie.to_vec()).unwrap()
 }
 
-/// What a manager knows after all changes so far.
+/// State after all changes so far.
 pub struct Known {
     pub attention: Attention,
     pub windows: BTreeMap<u32, WindowState>,
     pub keyboard: Option<u32>,
     pub pointer: Option<u32>,
-    /// Changes that were told, in all.
+    /// Total number of reported changes.
     pub told: usize,
 }
 
@@ -220,7 +221,7 @@ impl Known {
         known
     }
 
-    /// Takes the changes of one call in; each must be new and fit what was told before.
+    /// Applies the changes of one call; each must be new and consistent with earlier reports.
     pub fn take(&mut self) -> Vec<AttentionChange> {
         let changes = self.attention.changes().unwrap();
         let mut states: Vec<u32> = Vec::new();
@@ -249,13 +250,13 @@ impl Known {
         window
     }
 
-    /// Waits for the display to tell something; false when `timeout` has passed.
+    /// Waits for an event of the display; returns `false` on a timeout.
     pub fn wait(&self, timeout: Duration) -> bool {
         let timeout = Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: i64::from(timeout.subsec_nanos()) };
         poll(&mut [PollFd::from_borrowed_fd(self.attention.fd(), PollFlags::IN)], Some(&timeout)).unwrap() > 0
     }
 
-    /// Takes changes in, woken by the display only, until something is so.
+    /// Applies changes, woken by the display only, until a condition holds.
     pub fn until(&mut self, what: &str, so: impl Fn(&Known) -> bool) {
         let deadline = Instant::now() + LONG;
         while !so(self) {
@@ -276,7 +277,7 @@ impl Known {
         of(self).unwrap()
     }
 
-    /// Takes in whatever is on its way until the display is quiet.
+    /// Applies pending changes until the display is quiet.
     pub fn settle(&mut self) {
         self.settle_for(Duration::from_millis(300));
     }

@@ -1,2 +1,3 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The stage under Wayland: a session on a compositor without a screen, its input and the truth of its screen."""
+"""Stage under Wayland: a session on a compositor without a screen, its input and the truth of
+its screen."""

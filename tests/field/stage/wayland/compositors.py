@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Compositors without a screen, as an ordinary user starts them."""
+"""Compositors without a screen, started as an unprivileged user."""
 
 import json
 import os
@@ -13,7 +13,7 @@ from shared import until
 
 from .. import processes
 
-# Numbers of displays that sway tries, one after the other; here from the end, since others begin at the begin.
+# Display numbers that sway tries in sequence; here from the end, since others begin at the start.
 NUMBERS = range(32, 0, -1)
 START_MAX_S = 30
 SWAY = """output HEADLESS-1 resolution {width}x{height}
@@ -42,14 +42,16 @@ def start(session):
 
 
 def free_number():
-    """A number that no compositor of this machine has, since the recorder tells them apart by it."""
+    """Returns a number that no compositor of this machine has, since the recorder distinguishes
+    them by it."""
     sockets = pathlib.Path("/proc/net/unix").read_text()
     taken = {int(number) for number in re.findall(r"/wayland-(\d+)$", sockets, re.MULTILINE)}
     return next(number for number in NUMBERS if number not in taken)
 
 
 def sway(session, display):
-    """It chooses its number by itself: the lock files of those below are taken."""
+    """Starts sway, which chooses its number by itself: the lock files of lower numbers are
+    taken."""
     width, height = session.SIZE
     config = session.folder / "home/.config/sway.conf"
     config.write_text(SWAY.format(width=width, height=height, home=session.folder / "home"))
@@ -65,7 +67,7 @@ def mutter(session, display):
 
 
 def kwin(session, display):
-    """A copy of it: with the file's capability it would not start here."""
+    """Starts a copy of KWin: with the file's capability it would not start here."""
     width, height = session.SIZE
     copy = session.folder / "kwin_wayland"
     shutil.copyfile(shutil.which("kwin_wayland"), copy)
@@ -81,13 +83,13 @@ def sway_message(session, *words):
 
 
 def ask_sway(session, *words):
-    """What sway says to a command of its own protocol."""
+    """Returns sway's reply to a command of its IPC protocol."""
     done = processes.start(sway_message(session, "-r", *words), session.env, stdout=subprocess.PIPE, text=True)
     return json.loads(done.communicate(timeout=10)[0])
 
 
 def focused(tree):
-    """The process whose window has the focus in sway's tree; None where none has."""
+    """Returns the process of the focused window in sway's tree, or None."""
     if tree.get("focused") and "pid" in tree:
         return tree["pid"]
     below = (focused(node) for node in (*tree["nodes"], *tree["floating_nodes"]))

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What a program showed, and when: from what its own Wayland library logs with WAYLAND_DEBUG=client.
+"""Contents and times of a program's drawings, from the log of its own Wayland library with
+WAYLAND_DEBUG=client.
 
-The library stamps each message in the program's own process. A change is a commit of a surface of the program; it was shown when
-the compositor was done with that frame, where the program asked to be told, else when it was committed.
-"""
+The library stamps each message in the program's own process. A change is a commit of a surface
+of the program. It was shown at its frame callback if the program requested one, else at the
+commit."""
 
 import re
 import time
@@ -12,13 +13,13 @@ from .. import truth
 
 LINE = re.compile(r"\[ *([\d:.]+)\] (?:\{[^}]*\} )?( -> )?(\w+)[@#](\d+)\.(\w+)\((.*)\)")
 NEW = re.compile(r"new id wl_callback[@#](\d+)")
-# Libraries stamp with a counter of microseconds that goes round, newer ones with the time of day.
+# Libraries stamp with a wrapping counter of microseconds, newer ones with the time of day.
 ROUND_US = 1 << 32
 DAY_US = 24 * 3600 * 1_000_000
 
 
 class Log:
-    """The log of one program, read as it grows; changes are (ns, x, y, width, height)."""
+    """Log of one program, read while it grows; changes are (ns, x, y, width, height)."""
 
     def __init__(self, path):
         self.path, self.read = path, 0
@@ -66,14 +67,14 @@ class Log:
 
 
 def around(places):
-    """The smallest rectangle that holds all."""
+    """Returns the smallest rectangle that contains all."""
     left, top = min(place[0] for place in places), min(place[1] for place in places)
     right = max(place[0] + place[2] for place in places)
     return left, top, right - left, max(place[1] + place[3] for place in places) - top
 
 
 def age_us(stamp):
-    """How long ago a stamp of the library was, in microseconds; of the last hour."""
+    """Returns the age of a library's stamp in microseconds, within the last hour."""
     now_us = time.time_ns() // 1000
     whole, _, rest = stamp.rpartition(".")
     if ":" not in whole:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The injector: reads an event a line, and answers with the time at which it was sent.
+"""Injector: reads an event a line, and answers with the time at which it was sent.
 
-It takes whichever way the compositor offers: a virtual keyboard and pointer (sway), KWin's fake input, or the remote
-desktop of Mutter. None of them waits for the compositor, which may be stopped.
-"""
+It uses any interface that the compositor offers: a virtual keyboard and pointer (sway), KWin's
+fake input, or the remote desktop of Mutter. None of them waits for the compositor, which may be
+stopped."""
 
 import os
 import sys
@@ -15,7 +15,7 @@ import wire
 HOLD_S = 0.03
 LEFT, RIGHT, MIDDLE = 0x110, 0x111, 0x112
 BUTTONS = {1: LEFT, 2: MIDDLE, 3: RIGHT}
-# A notch of the wheel, by the number that X11 has for it: down is 5.
+# Wheel notches by their X11 button numbers: down is 5.
 NOTCHES = {4: -1, 5: 1}
 WIDTH, HEIGHT = map(int, os.environ["TIPME_FIELD_SIZE"].split("x"))
 ROWS = ((2, "1234567890-="), (16, "qwertyuiop[]"), (30, "asdfghjkl;'`"), (43, "\\zxcvbnm,./"))
@@ -45,7 +45,7 @@ def now_ms():
 
 
 class Virtual:
-    """The protocols zwp_virtual_keyboard_v1 and zwlr_virtual_pointer_v1."""
+    """Uses the protocols zwp_virtual_keyboard_v1 and zwlr_virtual_pointer_v1."""
 
     def __init__(self, client):
         self.client, self.held = client, 0
@@ -81,7 +81,7 @@ class Virtual:
 
 
 class Fake:
-    """The protocol org_kde_kwin_fake_input."""
+    """Uses the protocol org_kde_kwin_fake_input."""
 
     def __init__(self, client):
         self.client, self.input = client, client.bind("org_kde_kwin_fake_input", 4)
@@ -102,7 +102,7 @@ class Fake:
 
 
 class Remote:
-    """org.gnome.Mutter.RemoteDesktop on the session's bus."""
+    """Uses org.gnome.Mutter.RemoteDesktop on the session's bus."""
 
     NAME = "org.gnome.Mutter.RemoteDesktop"
 
@@ -133,8 +133,8 @@ class Remote:
         self.tell("PointerAxisDiscrete", self.dbus.UInt32(0), self.dbus.Int32(notch))
 
     def move(self, x, y):
-        """From the lower right corner on, since absolute places take a stream of the screen; the upper left one of GNOME
-        Shell opens its overview."""
+        """Moves relative to the lower right corner, since absolute positions need a screen cast
+        stream; the upper left corner opens the overview of GNOME Shell."""
         self.tell("PointerMotionRelative", 10_000.0, 10_000.0)
         self.tell("PointerMotionRelative", float(x - WIDTH + 1), float(y - HEIGHT + 1))
 
@@ -149,7 +149,7 @@ def device():
 
 
 def codes(names):
-    """The keys of a chord in the order in which they go down."""
+    """Returns the keys of a chord in the order in which they are pressed."""
     names = [LETTERS.get(name, name) for name in names]
     plain = [SHIFTED.get(name, name.lower() if len(name) == 1 else name) for name in names]
     found = [CODES[name] for name in plain]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""A private session under Wayland: a compositor in place of X server and window manager."""
+"""Private Wayland session: a compositor replaces X server and window manager."""
 
 import pathlib
 import shutil
@@ -14,12 +14,12 @@ HERE = pathlib.Path(__file__).resolve().parent
 # Programs that run beside the session, as its user.
 BESIDE = (HERE / "wire.py", HERE / "injector.py", HERE / "watcher.py", HERE.parent / "keysyms.py")
 PYTHON = ("/usr/bin/python3", "-B", "-u")
-# The share of the output, to all sides of its middle, in which a window of any compositor is.
+# Share of the output around its middle that is inside a window of any compositor.
 MIDDLE = 0.2
 
 
 class Session(session.Session):
-    """The same as under X11 but for display, input, screen and windows."""
+    """A session with its own display, input, screen and windows, and otherwise as under X11."""
 
     SIZE = (960, 640)
 
@@ -43,25 +43,25 @@ class Session(session.Session):
 
     @property
     def copied(self):
-        """Whether the compositor lets its screen be copied."""
+        """Returns True if the compositor lets clients copy its screen."""
         return self.scenario.manager == "sway"
 
     def start_input(self):
         self.input = inject.Lasting(self.start("injector", [*PYTHON, self.folder / "injector.py"], **inject.ASKED))
 
     def owner(self, which):
-        """By the protocol for clipboards that sway has."""
+        """Uses the clipboard protocol of sway."""
         return ["wl-copy", "--foreground", "--type", "text/plain", *(["--primary"] if which == "primary" else []), "pasted text"]
 
     def start(self, role, words, **options):
-        """The program itself logs what it shows, where the screen cannot be copied."""
+        """Makes the program log its own drawings, if the screen cannot be copied."""
         if role != "program" or self.copied:
             return super().start(role, words, **options)
         return super().start(role, ["env", "WAYLAND_DEBUG=client", *words], **options)
 
 
 class Screen(session.screen.Log):
-    """The log of a watcher that copies the screen."""
+    """Log of a watcher that copies the screen."""
 
     def __init__(self, owner):
         super().__init__(owner.folder / "changes.log")
@@ -72,12 +72,13 @@ class Screen(session.screen.Log):
         pass
 
     def changes(self):
-        """Without those of a caret."""
+        """Returns the changes except for those of a caret."""
         return [change for change in super().changes() if change[3] > truth.CARET_WIDTH]
 
 
 class Output:
-    """The only output, which stands for the windows on it: a compositor tells no client where windows are."""
+    """The only output, which represents the windows on it: a compositor reports window positions
+    to no client."""
 
     def __init__(self, owner):
         self.session = owner
@@ -90,7 +91,7 @@ class Output:
         return self.session.scenario.program
 
     def wait_for(self, _pattern, timeout_s):
-        """The program's window is there when it has drawn something and has the focus."""
+        """Waits until the program has drawn something and has the focus."""
         return self if until(lambda: self.session.screen.changes() and self.has_focus(self), None, timeout_s, 0.2) else None
 
     def place(self, _window=None):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The watcher: copies the screen by zwlr_screencopy_v1 each time it has changed, and says when it was shown and where the
-pixels differ: `ns x y width height` a line."""
+"""Watcher: copies the screen by zwlr_screencopy_v1 after each change, and prints the time and
+the changed rectangle: `ns x y width height` a line."""
 
 import mmap
 import os
@@ -13,7 +13,7 @@ PIXEL = 4
 
 
 class Copier:
-    """The only output, copied again and again into one buffer."""
+    """Copies the only output repeatedly into one buffer."""
 
     def __init__(self):
         self.client = wire.Client()
@@ -32,7 +32,8 @@ class Copier:
         self.client.request(pool, 0, wire.words(self.buffer, 0, width, height, stride, form))
 
     def copy(self):
-        """Waits for the next change of the screen; gives when it was shown, None where it could not be copied."""
+        """Waits for the next change of the screen; returns its time, or None if it could not be
+        copied."""
         frame = self.client.new()
         self.client.request(self.manager, 0, wire.words(frame, 0, self.output))
         while True:
@@ -48,7 +49,7 @@ class Copier:
                 return shown_ns(arguments) if opcode == READY else None
 
     def difference(self):
-        """Where the pixels differ from those of the copy before: x, y, width, height."""
+        """Returns the rectangle that differs from the previous copy: x, y, width, height."""
         now = self.pixels[:]
         before, self.before = self.before or bytes(len(now)), now
         rows = [at for at in range(self.height) if self.row(now, at) != self.row(before, at)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""A client of Wayland, as far as injector and watcher need one: requests, events, and what the compositor offers."""
+"""Wayland client for injector and watcher: requests, events, and the compositor's globals."""
 
 import array
 import os
@@ -11,13 +11,13 @@ DISPLAY = 1
 
 
 def text(words):
-    """A string argument."""
+    """Encodes a string argument."""
     data = words.encode() + b"\0"
     return struct.pack("<I", len(data)) + data + b"\0" * (-len(data) % 4)
 
 
 def words(*numbers):
-    """Integer arguments."""
+    """Encodes integer arguments."""
     return b"".join(struct.pack("<I", number & 0xFFFFFFFF) for number in numbers)
 
 
@@ -26,7 +26,7 @@ def fixed(number):
 
 
 class Client:
-    """One connection to the compositor of $WAYLAND_DISPLAY."""
+    """A connection to the compositor of $WAYLAND_DISPLAY."""
 
     def __init__(self):
         self.socket = socket.socket(socket.AF_UNIX)
@@ -46,7 +46,7 @@ class Client:
         self.socket.sendmsg([message], control)
 
     def bind(self, interface, version):
-        """The global of this interface; None where the compositor has none."""
+        """Binds the global of this interface; returns None if the compositor has none."""
         if interface not in self.offers:
             return None
         number, known = self.offers[interface]
@@ -55,7 +55,7 @@ class Client:
         return target
 
     def event(self):
-        """The next event: object, opcode, arguments."""
+        """Returns the next event: object, opcode, arguments."""
         while len(self.unread) < 8 or len(self.unread) < struct.unpack_from("<HH", self.unread, 4)[1]:
             more = self.socket.recv(65536)
             if not more:
@@ -72,7 +72,7 @@ class Client:
         return target, opcode, arguments
 
     def settle(self):
-        """Waits until the compositor has worked off what was sent."""
+        """Waits until the compositor has processed all requests."""
         callback = self.new()
         self.request(DISPLAY, 0, words(callback))
         while self.event()[0] != callback:

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The plots of a run of `tipme idle`.
+//! Plots of a run of `tipme idle`.
 
 use tipme_measure::idle::{Bin, IdleDetails, Observed};
 use tipme_measure::{Document, ms};
 use tipme_report::conditions;
 use tipme_report::plot::{self, Figure, LatencySet, Quantity};
 
-/// Width of the bins of the whole run, and of its busiest part.
+/// Bin width for the whole run, and for its busiest part.
 const BINS_NS: (u64, u64) = (10_000_000, 1_000_000);
 /// Length of the busiest part.
 const PART_NS: u64 = 1_000_000_000;
 
-/// Names of files with their SVG: for each CPU the whole run and its busiest second, and the gaps of all.
+/// Returns SVG images with their file names: for each CPU the whole run and its busiest second, and
+/// the gaps of all CPUs.
 pub(in crate::idle) fn plots(document: &Document<IdleDetails>) -> Vec<(String, String)> {
     let observed = &document.details.observed;
     let footer = conditions(&document.machine);

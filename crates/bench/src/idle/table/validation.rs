@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How well the instrument sees what is known to have happened.
+//! Text output of a validation.
 
 use tipme_measure::idle::{Check, Echo, Taken, Trial, Validation};
 
-/// What the two kinds of stolen shares mean.
+/// Meaning of the two kinds of stolen shares.
 const NAMED: &str = "With names it is what other threads had; without, also interrupts and what a hypervisor took, which most\n\
                      kernels count as the loop's own.\n";
 
-/// Three tables: events of known CPU time, echoes, and shares under different loads.
+/// Formats three tables: events of known CPU time, echoes, and shares under different loads.
 pub(super) fn validation(validation: &Validation) -> String {
     let parts = [trials(&validation.trials), echoes(&validation.echoes), checks(&validation.checks)];
     parts.join("\n") + "\n" + verdict(validation)
@@ -29,7 +29,7 @@ fn word(good: bool) -> &'static str {
     if good { "ok" } else { "FAILED" }
 }
 
-/// What is judged, and for what the limits allow.
+/// Formats the judgment of a trial, with the reasons for its limits.
 fn judged(trial: &Trial) -> String {
     let word = if trial.is_disturbed() { "not judged" } else { word(trial.is_good()) };
     let (p50_us, p90_us) = trial.allowed_us();
@@ -43,7 +43,7 @@ fn judged(trial: &Trial) -> String {
     word.to_owned() + &allowed.unwrap_or_default()
 }
 
-/// The limit of a share, and what a hypervisor adds to it.
+/// Formats the limit of a share, with the allowance for a hypervisor.
 fn points(check: &Check) -> String {
     match check.difference_points_max {
         Some(most) if check.steal_points() >= 0.05 => format!("{most:.0}+{:.1} pt", check.steal_points()),

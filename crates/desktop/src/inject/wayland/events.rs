@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How compositors count buttons, notches of the wheel and time.
+//! Units of compositors for buttons, wheel notches and time.
 
 use tipme_record::Nanos;
 
-/// How far a notch of the wheel scrolls, as compositors count it.
+/// Scroll distance of a wheel notch.
 const NOTCH: f64 = 15.0;
 
-/// The evdev code of a button that is counted as X11 does.
+/// Returns the evdev code of a button numbered as in X11.
 pub(super) fn button_code(button: u8) -> u32 {
     const BTN_LEFT: u32 = 0x110;
     match button {
@@ -16,12 +16,12 @@ pub(super) fn button_code(button: u8) -> u32 {
     }
 }
 
-/// How far the wheel is turned, in the direction of the content.
+/// Returns the scroll distance of a notch, in the direction of the content.
 pub(super) fn notch(down: bool) -> f64 {
     if down { NOTCH } else { -NOTCH }
 }
 
-/// The clock of input devices: milliseconds, which go round.
+/// Converts to the clock of input devices: milliseconds that wrap around.
 pub(super) fn stamp(at: Nanos) -> u32 {
     (at.0 / 1_000_000) as u32
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Keyboard and pointer by the interface `org_kde_kwin_fake_input`, which KWin has for programs that it trusts.
+//! Keyboard and pointer by the interface `org_kde_kwin_fake_input`, which KWin offers to programs
+//! that it trusts.
 
 use super::events::{button_code, notch};
 use crate::clock;
@@ -11,7 +12,7 @@ use tipme_record::Nanos;
 use wayland_client::delegate_noop;
 use wayland_client::protocol::wl_pointer::Axis;
 
-/// The interface as Rust, made of its description when this is built.
+/// Rust bindings, generated from the XML description at build time.
 #[allow(missing_docs, clippy::all, reason = "generated")]
 mod protocol {
     use wayland_client;
@@ -27,22 +28,22 @@ mod protocol {
 
 delegate_noop!(CompositorState: ignore OrgKdeKwinFakeInput);
 
-/// The version that has keys.
+/// First version with keys.
 const VERSION: u32 = 4;
 
-/// The interface, where KWin offers it to this program, with keys.
+/// Binds the interface, if KWin offers it to this program, with keys.
 pub(super) fn offered(link: &mut CompositorLink) -> Option<OrgKdeKwinFakeInput> {
     link.bind(VERSION).filter(|input| wayland_client::Proxy::version(input) == VERSION)
 }
 
-/// KWin's keyboard and pointer for others.
+/// KWin's fake keyboard and pointer.
 pub(super) struct FakeInput {
     link: CompositorLink,
     input: OrgKdeKwinFakeInput,
 }
 
 impl FakeInput {
-    /// Says who types and why, and waits until KWin has heard it.
+    /// Names the program and the purpose, and waits until KWin has processed that.
     pub(super) fn authenticate(
         mut link: CompositorLink,
         input: OrgKdeKwinFakeInput,
@@ -52,7 +53,7 @@ impl FakeInput {
         Ok(FakeInput { link, input })
     }
 
-    /// Sends what the interface was told to do; when that was.
+    /// Sends a request; returns the time of sending.
     fn send(&self, tell: impl FnOnce(&OrgKdeKwinFakeInput)) -> Result<Nanos, DisplayError> {
         let at = clock::now();
         tell(&self.input);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Keyboard and pointer by Mutter's own interface for remote desktops, `org.gnome.Mutter.RemoteDesktop`, over D-Bus.
+//! Keyboard and pointer by Mutter's own interface for remote desktops,
+//! `org.gnome.Mutter.RemoteDesktop`, over D-Bus.
 
 use super::events::button_code;
 use crate::clock;
@@ -25,38 +26,39 @@ use zbus::zvariant::{DynamicType, OwnedObjectPath};
 const NAME: &str = "org.gnome.Mutter.RemoteDesktop";
 const OBJECT: &str = "/org/gnome/Mutter/RemoteDesktop";
 const SESSION: &str = "org.gnome.Mutter.RemoteDesktop.Session";
-/// The longest that the bus or Mutter may take to answer.
+/// Maximum time for the bus or Mutter to answer.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// The variable that names the bus of a session.
+/// Environment variable with the session bus.
 const VARIABLE: &[u8] = b"DBUS_SESSION_BUS_ADDRESS=";
 
 /// The axis of a wheel.
 const VERTICAL: u32 = 0;
-/// Further than any screen: from there the pointer is at its first corner.
+/// Distance larger than any screen: it moves the pointer into the first corner.
 const FAR: f64 = -100_000.0;
 
-/// A session of Mutter's in which keys and buttons can be pressed; it ends with the value.
+/// A session of Mutter that can press keys and buttons; it ends with the value.
 pub(super) struct RemoteDesktop {
     session: Proxy<'static>,
     display: String,
 }
 
 impl RemoteDesktop {
-    /// Opens a session at the compositor behind a link, on the bus of whoever runs it and with that one's rights.
+    /// Opens a session at the compositor behind a link, on the bus of its user and with that user's
+    /// privileges.
     ///
-    /// The error says why that cannot be done.
+    /// The error is the reason.
     pub(super) fn open(link: &CompositorLink, socket: &Path) -> Result<RemoteDesktop, String> {
         let display = link.name().to_owned();
         let owner = Uid::from_raw(link.listener().uid);
         let address = bus_address(link.listener().pid, socket)?;
         let (sender, opened) = mpsc::sync_channel(1);
-        // Where nobody waits any more, the session ends here.
+        // If nobody waits any more, the session ends here.
         std::thread::spawn(move || drop(sender.send(session(&address, owner))));
         let session = opened.recv_timeout(TIMEOUT).map_err(|_| "its message bus does not answer".to_owned())??;
         Ok(RemoteDesktop { session, display })
     }
 
-    /// Calls a method of the session, and does not wait; when that was.
+    /// Calls a method of the session without waiting; returns the time of the call.
     fn notify(&self, method: &'static str, arguments: &(impl Serialize + DynamicType)) -> Result<Nanos, DisplayError> {
         let at = clock::now();
         let sent = self.session.call_noreply(method, arguments);
@@ -85,7 +87,7 @@ impl InjectionDevice for RemoteDesktop {
         self.notify("NotifyPointerAxisDiscrete", &(VERTICAL, if down { 1i32 } else { -1 }))
     }
 
-    /// Without a stream of the screen only relative motions are taken: first one into the corner.
+    /// Without a screen cast stream only relative motions are accepted: first one into the corner.
     fn move_to(&mut self, x: i16, y: i16) -> Result<Nanos, DisplayError> {
         self.notify("NotifyPointerMotionRelative", &(FAR, FAR))?;
         self.notify("NotifyPointerMotionRelative", &(f64::from(x), f64::from(y)))
@@ -98,7 +100,7 @@ impl InjectionDevice for RemoteDesktop {
     }
 }
 
-/// A session that was started.
+/// Starts a session.
 fn session(address: &SocketAddrUnix, owner: Uid) -> Result<Proxy<'static>, String> {
     let stream = dial_as(owner, address.clone()).map_err(|error| format!("its message bus: {error}"))?;
     let opened = (|| {
@@ -115,7 +117,7 @@ fn created(bus: &Connection) -> zbus::Result<OwnedObjectPath> {
     bus.call_method(Some(NAME), OBJECT, Some(NAME), "CreateSession", &())?.body().deserialize()
 }
 
-/// Connects as the user whom alone a session's bus serves.
+/// Connects as the user of the session, the only one that its bus accepts.
 fn dial_as(owner: Uid, address: SocketAddrUnix) -> io::Result<UnixStream> {
     as_user(owner, move || {
         let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
@@ -124,7 +126,8 @@ fn dial_as(owner: Uid, address: SocketAddrUnix) -> io::Result<UnixStream> {
     })
 }
 
-/// Where the bus of a compositor's session is: by the compositor's own environment, else in the folder of its socket.
+/// Finds the bus of a compositor's session: from the compositor's environment, else in the folder
+/// of its socket.
 fn bus_address(pid: u32, socket: &Path) -> Result<SocketAddrUnix, String> {
     let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
     let wrong = |error: &dyn std::fmt::Display| format!("its message bus has no address that can be used: {error}");
@@ -138,13 +141,13 @@ fn beside(socket: &Path) -> PathBuf {
     socket.with_file_name("bus")
 }
 
-/// The bus that an environment, as in `/proc/PID/environ`, names.
+/// Returns the bus named in an environment, as in `/proc/PID/environ`.
 fn named(environment: &[u8]) -> Option<String> {
     let found = environment.split(|byte| *byte == 0).find_map(|entry| entry.strip_prefix(VARIABLE))?;
     String::from_utf8(found.to_vec()).ok().filter(|text| !text.is_empty())
 }
 
-/// The socket of a bus's address.
+/// Returns the socket of a bus address.
 fn address(text: &str) -> Result<SocketAddrUnix, String> {
     let address = Address::from_str(text).map_err(|error| error.to_string())?;
     let Transport::Unix(unix) = address.transport() else { return Err(format!("{text} is no local socket")) };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A keyboard by the protocol `zwp_virtual_keyboard_v1`, which sway and other compositors have; beside it they have a
+//! Keyboard by the protocol `zwp_virtual_keyboard_v1` of sway and other compositors, with a
 //! pointer.
 
 use super::events::stamp;
@@ -23,7 +23,7 @@ delegate_noop!(CompositorState: ignore WlSeat);
 delegate_noop!(CompositorState: ignore ZwpVirtualKeyboardManagerV1);
 delegate_noop!(CompositorState: ignore ZwpVirtualKeyboardV1);
 
-/// A US keyboard: what the compositor compiles a keymap from, and its clients after it.
+/// US keyboard: the compositor, and its clients after it, compile a keymap from this.
 const KEYMAP: &str = r#"xkb_keymap {
     xkb_keycodes { include "evdev+aliases(qwerty)" };
     xkb_types { include "complete" };
@@ -32,25 +32,26 @@ const KEYMAP: &str = r#"xkb_keymap {
 };
 "#;
 
-/// Keys that hold a modifier: their codes, and the modifier's bit in that keymap. Shift, Control, Alt, Super.
+/// Modifier keys (Shift, Control, Alt, Super): their codes, and the modifier's bit in that keymap.
 const MODIFIERS: [(u8, u32); 4] = [(42, 1), (29, 4), (56, 8), (125, 64)];
 
-/// The interface, where the compositor has it.
+/// Binds the interface, if the compositor has it.
 pub(super) fn offered(link: &mut CompositorLink) -> Option<ZwpVirtualKeyboardManagerV1> {
     link.bind(1)
 }
 
-/// A virtual keyboard, and a pointer where the compositor has virtual ones; they are unplugged with the value.
+/// A virtual keyboard, and a pointer if the compositor has virtual ones; they are removed with the
+/// value.
 pub(super) struct VirtualKeyboard {
     link: CompositorLink,
     keyboard: ZwpVirtualKeyboardV1,
     pointer: Option<VirtualPointer>,
-    /// Bits of the modifiers that are held.
+    /// Bits of the held modifiers.
     held: u32,
 }
 
 impl VirtualKeyboard {
-    /// Plugs a US keyboard and a pointer in, and waits until the compositor has them.
+    /// Adds a US keyboard and a pointer, and waits until the compositor has them.
     pub(super) fn plug_in(
         mut link: CompositorLink,
         manager: &ZwpVirtualKeyboardManagerV1,
@@ -65,7 +66,7 @@ impl VirtualKeyboard {
         Ok(VirtualKeyboard { link, keyboard, pointer, held: 0 })
     }
 
-    /// Has the pointer do something now.
+    /// Sends a pointer request now.
     fn point(&self, act: impl FnOnce(&VirtualPointer, &CompositorLink, u32)) -> Result<Nanos, DisplayError> {
         let pointer = self.pointer.as_ref().ok_or_else(|| DisplayError::NoPointer { display: self.display() })?;
         let at = clock::now();
@@ -108,7 +109,7 @@ impl InjectionDevice for VirtualKeyboard {
     }
 }
 
-/// The keymap in memory, with a zero behind it.
+/// Returns the keymap in memory, null-terminated.
 fn keymap_file() -> std::io::Result<File> {
     let mut file = File::from(memfd_create("keymap", MemfdFlags::CLOEXEC)?);
     file.write_all(KEYMAP.as_bytes())?;

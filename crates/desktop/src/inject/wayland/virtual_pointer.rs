@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A pointer by the protocol `zwlr_virtual_pointer_v1`, which sway and other compositors have.
+//! Pointer by the protocol `zwlr_virtual_pointer_v1` of sway and other compositors.
 
 use super::events::{button_code, notch};
 use crate::compositor::{CompositorLink, CompositorState};
@@ -13,16 +13,16 @@ use wayland_protocols_wlr::virtual_pointer::v1::client::zwlr_virtual_pointer_v1:
 delegate_noop!(CompositorState: ignore ZwlrVirtualPointerManagerV1);
 delegate_noop!(CompositorState: ignore ZwlrVirtualPointerV1);
 
-/// The version that has pointers of one output.
+/// First version with pointers of one output.
 const VERSION: u32 = 2;
 
-/// A virtual pointer on one output, which is unplugged with the connection.
+/// A virtual pointer on one output, which is removed with the connection.
 pub(super) struct VirtualPointer {
     pointer: ZwlrVirtualPointerV1,
 }
 
 impl VirtualPointer {
-    /// Plugs one in; `None` where the compositor has no such pointers.
+    /// Adds one; returns `None` if the compositor has no virtual pointers.
     pub(super) fn plug_in(link: &mut CompositorLink, seat: &WlSeat) -> Option<VirtualPointer> {
         let manager: ZwlrVirtualPointerManagerV1 = link.bind(VERSION)?;
         let output: WlOutput = link.bind(1)?;
@@ -46,7 +46,7 @@ impl VirtualPointer {
         self.pointer.frame();
     }
 
-    /// To a place on an output of this size, both in pixels.
+    /// Moves it to a position on an output of this size, both in pixels.
     pub(super) fn move_to(&self, stamp: u32, (x, y): (i16, i16), (width, height): (u32, u32)) {
         let place = |along: i16, length: u32| u32::from(along.max(0).unsigned_abs()).min(length);
         self.pointer.motion_absolute(stamp, place(x, width), place(y, height), width, height);
