@@ -30,3 +30,10 @@ class Results:
 
     def write(self):
         (self.folder / "steps.json").write_text(json.dumps(self.rows, indent=1) + "\n")
+
+    def write_breakages(self, rows):
+        """Rows of the breakages that were looked at, in place of earlier ones of the same."""
+        path = self.folder / "breakages.json"
+        known = {row["breakage"]: row for row in json.loads(path.read_text())} if path.exists() else {}
+        known |= {row["breakage"]: row for row in rows}
+        path.write_text(json.dumps(list(known.values()), indent=1) + "\n")
