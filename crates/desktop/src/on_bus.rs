@@ -73,6 +73,11 @@ impl OnBus {
         }
     }
 
+    /// What this agent says that it does.
+    pub fn words(&self) -> String {
+        self.words.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// Says to whoever asks what this agent does.
     pub fn say(&self, words: &str) {
         words.clone_into(&mut self.words.lock().unwrap_or_else(PoisonError::into_inner));

@@ -21,6 +21,8 @@ const OBJECT: &str = "/org/freedesktop/portal/desktop";
 const SHORTCUTS: &str = "org.freedesktop.portal.GlobalShortcuts";
 /// How long the desktop may take to ask the person for the keys.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(300);
+/// How long a portal may take to answer anything.
+const START_TIMEOUT: Duration = Duration::from_secs(60);
 /// How often it is asked meanwhile whether to go on.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
 /// Signals of the portal that wait to be read, at most; a press beyond that is lost, and said on stderr.
@@ -52,6 +54,7 @@ impl Shortcuts {
     /// Where there is no such portal, or the person or the desktop refuses.
     pub fn bind(bindings: &Bindings, go_on: &dyn Fn() -> bool) -> Result<Shortcuts, DisplayError> {
         let bus = connect(&Arc::default()).map_err(|trouble| refused(trouble.to_string()))?;
+        wait_for_portal(&bus, go_on)?;
         let (waker, heard) = listen(&bus).map_err(|error| refused(error.to_string()))?;
         let asking = Asking { bus: &bus, heard: &heard, go_on };
         let tokens = [("session_handle_token", Value::from("tipme_session"))];
@@ -197,11 +200,35 @@ fn key_of(shortcuts: OwnedValue, action: HotKeyAction) -> Option<String> {
     Some(plain(&key, WORDS_MAX)).filter(|key| !key.is_empty())
 }
 
-/// Whether the desktop binds shortcuts by the portal, without asking the person anything.
+/// Waits for a portal that does not answer yet: a backend that hangs at login delays it by 25 s.
+///
+/// # Errors
+/// Where it has not answered after [`START_TIMEOUT`].
+fn wait_for_portal(bus: &Connection, go_on: &dyn Fn() -> bool) -> Result<(), DisplayError> {
+    let deadline = Instant::now() + START_TIMEOUT;
+    while go_on() && is_silent(&version(bus)) {
+        if Instant::now() >= deadline {
+            return Err(refused(format!("the portal did not answer within {START_TIMEOUT:?}")));
+        }
+    }
+    Ok(())
+}
+
+/// Whether the desktop has the portal, without asking the person anything; also where it does not
+/// answer yet.
 pub fn is_offered() -> bool {
     let Ok(bus) = connect(&Arc::default()) else { return false };
+    let version = version(&bus);
+    version.is_ok() || is_silent(&version)
+}
+
+fn version(bus: &Connection) -> zbus::Result<Message> {
     let property = (SHORTCUTS, "version");
-    bus.call_method(Some(NAME), OBJECT, Some("org.freedesktop.DBus.Properties"), "Get", &property).is_ok()
+    bus.call_method(Some(NAME), OBJECT, Some("org.freedesktop.DBus.Properties"), "Get", &property)
+}
+
+fn is_silent(answer: &zbus::Result<Message>) -> bool {
+    matches!(answer, Err(zbus::Error::InputOutput(error)) if error.kind() == std::io::ErrorKind::TimedOut)
 }
 
 /// Whether this session is one of Wayland.

@@ -1,19 +1,23 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """Breakages: what tipme says while one part of a session is broken, and whether its remedy, taken literally, mends it."""
 
+import contextlib
 import dataclasses
 import re
 import time
 
 from stage import processes
+from Xlib import error
 
-from . import breaking, hitch
+from . import beside, breaking, hitch
 
 ALL = ("xfce", "mate", "cinnamon", "plasma-x11", "plasma", "sway", "gnome")
 # How long a press may take until something is said, and a remedy until it has an effect.
-SAID_MAX_S, MENDED_MAX_S = 14, 20
+SAID_MAX_S, MENDED_MAX_S = 10, 12
 STEPS_MAX = 3
-COMMAND = re.compile(r"(?:sudo )?tipme (?:setup|agent|resume|record|mark)(?: --?[\w-]+(?: [A-Z]+)?| &)*")
+COMMAND = re.compile(r"(?:sudo )?tipme (?:setup|agent|resume|record|status)\b(?: --?[\w-]+(?: [A-Z]+)?| &)*")
+# What is said before the answer.
+PASSING = ("Captured", "The recorder does not answer yet")
 FREE_KEY = "ctrl+alt+F9"
 
 
@@ -32,18 +36,21 @@ class Breakage:
 
 def bind_by_hand(session, text):
     """Binds the command that was named, in a file that is no part of tipme."""
-    command = re.search(r"this command: ([^\n;]+)", text).group(1)
-    session.run(["swaymsg", "--", f"bindsym {breaking.CHORD_OF_SWAY} exec {command}"])
+    command = re.search(r"this command: (.+? --press mark)", text).group(1)
+    socket = max((session.folder / "run").glob("sway-ipc.*"))
+    session.run(["swaymsg", "-s", socket, "--", f"bindsym {breaking.CHORD_OF_SWAY} exec {command}"])
+    if "press it" in text:
+        session.input.key(hitch.KEY)
 
 
 BY_HAND = (("in the settings of the desktop to this command", bind_by_hand),)
 WRITABLE = (("writable|Permission denied|read-only", lambda session, _: breaking.make_writable(session)),)
-WAIT = ((r"run this again|wait|did not answer|does not answer", lambda session, _: time.sleep(breaking.SILENT_S)),)
+WAIT = (("in a minute", lambda _, __: time.sleep(beside.SILENT_S)),)
 CONTINUE = ((r"see whether it is stopped", lambda session, _: processes.send(session.recorder.pid, 18)),)
 
 BREAKAGES = (
-    Breakage("portal refuses", breaking.portal("refuse"), ("sway",), fresh=True, by_hand=BY_HAND),
-    Breakage("portal silent for 25 s", breaking.portal("silent", breaking.SILENT_S), ("sway",), fresh=True, by_hand=WAIT + BY_HAND),
+    Breakage("portal refuses", beside.portal("refuse"), ("sway",), fresh=True, by_hand=BY_HAND),
+    Breakage("portal silent for 25 s", beside.portal("silent", beside.SILENT_S), ("sway",), fresh=True, by_hand=WAIT + BY_HAND),
     Breakage("settings read-only", breaking.settings_read_only, fresh=True, by_hand=WRITABLE),
     Breakage("key taken by another program", breaking.key_taken, fresh=True),
     Breakage("recorder ended", breaking.recorder_ended),
@@ -54,21 +61,20 @@ BREAKAGES = (
     Breakage("agent ended", breaking.agent_ended),
     Breakage("no notification server", breaking.no_server, ("xfce", "mate", "sway"), answered=True),
     Breakage("notification server dies after \"captured\"", breaking.server_dies, ("xfce", "mate", "sway"), answered=True),
-    Breakage("second session of the same user", breaking.second_session, ("xfce", "mate", "sway"), fresh=True),
+    Breakage("second session of the same user", beside.second_session, ("xfce", "mate", "sway")),
 )  # fmt: skip
 
 
 def do(session, results, only):
     """Sets up, and goes through the breakages of the desktop, from a mended session each time."""
-    rows = []
     for one in BREAKAGES:
         if session.desktop.name in one.on and (not only or one.name in only):
             session.ask("setup", *(["--undo"] if one.fresh else []), "--yes")
-            rows.append(row := Trial(session, one).run())
+            row = Trial(session, one).run()
+            results.write_breakage(row)
             session.ask("setup", *(["--undo"] if one.fresh else []), "--yes")
             results.met(session, one.name, not row["wrong"], "; ".join(row["wrong"]) or row["status"])
             session.clear()
-    results.write_breakages(rows)
 
 
 class Trial:
@@ -116,6 +122,7 @@ class Trial:
         """What came of the key that a status names, or the usual one: whether it marked, and all that the screen said of it."""
         key = re.match(r"Ready: yes, ([\w+]+) marks", status)
         session, incidents = self.session, self.session.folder / "state/incidents"
+        time.sleep(2)  # Until the answer of an earlier press is there.
         before, begin = set(incidents.glob("*.tipme")), processes.now_ns()
         old = set(self.popups())
         session.input.key(key.group(1).lower() if key else hitch.KEY)
@@ -123,27 +130,31 @@ class Trial:
         while time.monotonic() < limit:
             shown = [f"{note.summary}: {note.body}" for note in list(session.ear.shown) if note.ns >= begin]
             said = shown + [f"popup: {text}" for text in self.popups() if text not in old]
-            if any("Captured" not in text for text in said):
+            marked = len(set(incidents.glob("*.tipme")) - before)
+            failed = any("The mark failed" in text for text in said)
+            if failed or marked and not all(any(word in text for word in PASSING) for text in said):
                 break
             time.sleep(0.3)
-        marked = len(set(incidents.glob("*.tipme")) - before)
         return {"press": [" ".join(text.split()) for text in said] or ["nothing"], "marked": marked}
 
     def popups(self):
         """Texts of the windows of tipme on an X display."""
         if self.session.desktop.wayland:
             return []
-        windows = self.session.windows
-        texts = (window.get_full_text_property(windows.display.intern_atom("_NET_WM_NAME"))
-                 for window in windows.root.query_tree().children if window.get_attributes().override_redirect)  # fmt: skip
-        return [text for text in texts if text and "A click closes this" in text]
+        windows, texts = self.session.windows, []
+        name = windows.display.intern_atom("_NET_WM_NAME")
+        for window in windows.root.query_tree().children:
+            with contextlib.suppress(error.XError):  # a window that is gone
+                texts.append(window.get_full_text_property(name) or "")
+        return [text for text in texts if "A click closes this" in text]
 
     def judge(self, row):
         """Whether it is true that a press marks, or does not."""
         ready = row["status"].startswith("Ready: yes")
         if ready != (row["marked"] == 1):
             self.wrong.append(f"\"{row['status'][:10]}\", and a press made {row['marked']} incidents")
-        if ready and all("Captured" in text or text == "nothing" for text in row["press"]):
+        elsewhere = "read the answer by: tipme diagnose" in row["status"]
+        if ready and not elsewhere and all(text == "nothing" or text.startswith(PASSING) for text in row["press"]):
             self.wrong.append("no verdict is shown")
         if not ready and len(set(COMMAND.findall(row["status"]))) > 1:
             self.wrong.append("more than one remedy")
@@ -176,7 +187,7 @@ class Trial:
         for words, deed in self.one.by_hand:
             if (found := re.search(words, text)) and found.group(0) not in self.seen:
                 return lambda: deed(self.session, text), found.group(0)
-        commands = [one.strip() for one in COMMAND.findall(text) if not one.startswith("tipme mark")]
+        commands = [one.strip() for one in COMMAND.findall(text)]
         fresh = [one for one in commands if one not in self.seen] or commands
         return (lambda: self.follow(fresh[0]), fresh[0]) if fresh else (None, None)
 
@@ -185,7 +196,9 @@ class Trial:
         session = self.session
         words = command.replace("KEY", FREE_KEY).split()
         if words[:3] == ["sudo", "tipme", "record"]:
-            return session.start_recorder()
+            return breaking.start_recorder(session)
+        if words[0] == "sudo":
+            return breaking.as_root(session, words[2:])
         if words[1] == "agent":
             session.start("by-hand", [session.tipme, *words[1:][: -1 if words[-1] == "&" else None], "--state-dir", session.folder / "state"])
             time.sleep(2)

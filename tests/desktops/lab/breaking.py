@@ -3,21 +3,14 @@
 
 import contextlib
 import os
-import pathlib
-import shutil
 import signal
 import subprocess
 import time
 
-from stage import inject, processes, session as sessions
-from stage.wayland.session import PYTHON
+from stage import processes
 
 from . import bus, hitch
 
-HERE = pathlib.Path(__file__).resolve().parent
-SILENT_S = 25
-# A desktop of which nothing is known but its portal.
-UNKNOWN_DESKTOP = {"XDG_CURRENT_DESKTOP": "Other", "SWAYSOCK": ""}
 CHORD_OF_SWAY, CHORD_OF_GNOME = "Ctrl+Alt+minus", "<Control><Alt>minus"
 GNOME_KEYS = "org.gnome.settings-daemon.plugins.media-keys"
 FOREIGN = "/org/gnome/settings-daemon/plugins/media-keys/custom-keybindings/foreign/"
@@ -32,38 +25,6 @@ def owner(session, name):
 def ask_bus(session, *words):
     address, bus_name = f"--address={session.env['DBUS_SESSION_BUS_ADDRESS']}", "org.freedesktop.DBus"
     return session.run(["busctl", address, "call", bus_name, "/org/freedesktop/DBus", bus_name, *words])
-
-
-@contextlib.contextmanager
-def environment(session, more):
-    kept = session.env
-    session.env = kept | more
-    try:
-        yield
-    finally:
-        session.env = kept
-
-
-def portal(*mode):
-    @contextlib.contextmanager
-    def broken(session):
-        program = session.folder / "portal.py"
-        shutil.copyfile(HERE / "portal.py", program)
-        program.chmod(0o644)
-        real = owner(session, "org.freedesktop.portal.Desktop")
-        if real:
-            processes.end({real})
-        with environment(session, UNKNOWN_DESKTOP):
-            process = session.start("portal", [*PYTHON, program, *mode], stdout=subprocess.PIPE, text=True)
-            if not process.stdout.readline():
-                raise processes.CannotRun("the portal did not start: " + (session.folder / "portal.log").read_text()[-300:])
-            try:
-                yield
-            finally:
-                processes.end({agent} if (agent := session.agent()) else ())
-                processes.end({process.pid})
-
-    return broken
 
 
 @contextlib.contextmanager
@@ -129,14 +90,21 @@ def recorder_ended(session):
         yield
     finally:
         if session.recorder.poll() is not None:
-            session.start_recorder()
+            start_recorder(session)
+
+
+def start_recorder(session):
+    """Until it answers: the socket of the one before it is there already."""
+    for path in (session.folder / "state").rglob("*.sock"):
+        path.unlink()
+    session.start_recorder()
 
 
 @contextlib.contextmanager
 def recorder_restarted(session):
     """Long enough after the agent has begun that it knows the earlier one."""
     processes.end({session.recorder.pid})
-    session.start_recorder()
+    start_recorder(session)
     yield
 
 
@@ -151,20 +119,23 @@ def recorder_stopped(session):
         time.sleep(1)
 
 
+def as_root(session, words):
+    words = [session.tipme, *words, "--state-dir", session.folder / "state"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    session.say(f"{words}: {done.returncode} {done.stdout} {done.stderr}")
+    return done.stdout + done.stderr
+
+
 def asked(begin, end):
     """A request of root, and the one that takes it back."""
 
     @contextlib.contextmanager
     def broken(session):
-        def ask(words):
-            done = subprocess.run([session.tipme, *words, "--state-dir", session.folder / "state"], capture_output=True, check=False)
-            session.say(f"{words}: {done.returncode} {done.stdout} {done.stderr}")
-
-        ask(begin)
+        as_root(session, begin)
         try:
             yield
         finally:
-            ask(end)
+            as_root(session, end)
 
     return broken
 
@@ -219,40 +190,3 @@ def end_server(session):
 def reload_bus(session):
     ask_bus(session, "ReloadConfig")
     time.sleep(0.5)
-
-
-@contextlib.contextmanager
-def second_session(session):
-    """Another display of the same person, on the same bus; what is asked and pressed is there."""
-    kept, started = session.input, []
-    if session.desktop.wayland:
-        before = set((session.folder / "run").glob("wayland-?"))
-        started.append(session.start("second", ["sway"]))
-        more = {"WAYLAND_DISPLAY": until_new(session.folder / "run", "wayland-?", before), "SWAYSOCK": ""}
-        more["SWAYSOCK"] = str(max((session.folder / "run").glob("sway-ipc.*"), key=os.path.getmtime))
-    else:
-        words = ["Xvfb", "-displayfd", "1", "-nolisten", "tcp", "-noreset", "-auth", session.folder / "authority"]
-        with sessions.alone():
-            started.append(session.start("second", words, stdout=subprocess.PIPE, text=True))
-            more = {"DISPLAY": f":{started[0].stdout.readline().strip()}"}
-    time.sleep(2)
-    with environment(session, more):
-        if session.desktop.wayland:
-            session.input = inject.Lasting(session.start("injector-2", [*PYTHON, session.folder / "injector.py"], **inject.ASKED))
-        else:
-            session.input = inject.make("lasting", session.env)
-        try:
-            yield
-        finally:
-            session.input = kept
-            processes.end({process.pid for process in started})
-            time.sleep(1)
-
-
-def until_new(folder, pattern, before):
-    limit = time.monotonic() + 15
-    while time.monotonic() < limit:
-        if new := set(folder.glob(pattern)) - before:
-            return new.pop().name
-        time.sleep(0.2)
-    raise processes.CannotRun("the second session has no display")
