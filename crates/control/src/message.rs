@@ -149,6 +149,9 @@ pub struct RecorderStatus {
     pub any_keyboard: bool,
     /// False while input records are stopped.
     pub keys: bool,
+    /// First of the users that stopped them; left out where none has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input_stopped_by_uid: Option<u32>,
     /// For how long of the window no input was recorded, in seconds; left out where it always was.
     #[serde(skip_serializing_if = "is_zero")]
     pub input_stopped_s: f64,

@@ -75,6 +75,11 @@ impl OnBus {
         }
     }
 
+    /// Returns the description of this agent's keys.
+    pub fn words(&self) -> String {
+        self.words.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// Sets the description of this agent's keys.
     pub fn say(&self, words: &str) {
         words.clone_into(&mut self.words.lock().unwrap_or_else(PoisonError::into_inner));

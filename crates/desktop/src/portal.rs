@@ -23,6 +23,8 @@ const OBJECT: &str = "/org/freedesktop/portal/desktop";
 const SHORTCUTS: &str = "org.freedesktop.portal.GlobalShortcuts";
 /// Maximum time for the desktop to ask the user for the keys.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(300);
+/// Maximum time for a portal to answer anything.
+const START_TIMEOUT: Duration = Duration::from_secs(60);
 /// Interval between calls of `go_on` meanwhile.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
 /// Maximum number of unread signals of the portal; a press beyond that is lost and reported on
@@ -55,6 +57,7 @@ impl Shortcuts {
     /// Fails if there is no such portal, or the user or the desktop refuses.
     pub fn bind(bindings: &Bindings, go_on: &dyn Fn() -> bool) -> Result<Shortcuts, DisplayError> {
         let bus = connect(&Arc::default()).map_err(|trouble| refused(trouble.to_string()))?;
+        wait_for_portal(&bus, go_on)?;
         let (waker, heard) = listen(&bus).map_err(|error| refused(error.to_string()))?;
         let asking = Asking { bus: &bus, heard: &heard, go_on };
         let tokens = [("session_handle_token", Value::from("tipme_session"))];
@@ -200,11 +203,35 @@ fn key_of(shortcuts: OwnedValue, action: HotKeyAction) -> Option<String> {
     Some(plain(&key, WORDS_MAX)).filter(|key| !key.is_empty())
 }
 
-/// Returns `true` if the desktop binds shortcuts by the portal; asks the user nothing.
+/// Waits for a portal that does not answer yet: a backend that hangs at login delays it by 25 s.
+///
+/// # Errors
+/// Fails if it has not answered after [`START_TIMEOUT`].
+fn wait_for_portal(bus: &Connection, go_on: &dyn Fn() -> bool) -> Result<(), DisplayError> {
+    let deadline = Instant::now() + START_TIMEOUT;
+    while go_on() && is_silent(&version(bus)) {
+        if Instant::now() >= deadline {
+            return Err(refused(format!("the portal did not answer within {START_TIMEOUT:?}")));
+        }
+    }
+    Ok(())
+}
+
+/// Returns `true` if the desktop binds shortcuts by the portal, even if the portal does not answer
+/// yet; asks the user nothing.
 pub fn is_offered() -> bool {
     let Ok(bus) = connect(&Arc::default()) else { return false };
+    let version = version(&bus);
+    version.is_ok() || is_silent(&version)
+}
+
+fn version(bus: &Connection) -> zbus::Result<Message> {
     let property = (SHORTCUTS, "version");
-    bus.call_method(Some(NAME), OBJECT, Some("org.freedesktop.DBus.Properties"), "Get", &property).is_ok()
+    bus.call_method(Some(NAME), OBJECT, Some("org.freedesktop.DBus.Properties"), "Get", &property)
+}
+
+fn is_silent(answer: &zbus::Result<Message>) -> bool {
+    matches!(answer, Err(zbus::Error::InputOutput(error)) if error.kind() == std::io::ErrorKind::TimedOut)
 }
 
 /// Returns `true` in a Wayland session.

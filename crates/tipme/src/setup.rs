@@ -32,8 +32,8 @@ pub fn run(arguments: &Setup) -> Result<ExitCode> {
     let mut whole = results.into_iter().all(|done| done);
     if !arguments.undo {
         let state = SystemState::look(arguments.state_dir.as_deref());
-        println!("\n{}", state.headline());
-        whole &= state.hindrance().is_none() && session::press(arguments, state.key());
+        println!("\n{}", closing(&state.headline(), whole));
+        whole &= state.hindrance().is_none() && session::press(arguments, &state);
     }
     Ok(if whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -51,6 +51,14 @@ fn undo(arguments: &Setup) -> Result<Vec<SetupStep>> {
     Ok(steps)
 }
 
+/// Formats the last line of a setup. One with a failed step does not refer to itself.
+fn closing(headline: &str, whole: bool) -> String {
+    match headline.strip_suffix("; run: tipme setup") {
+        Some(why) if !whole => format!("{why}; first mend the step that failed above"),
+        _ => headline.to_owned(),
+    }
+}
+
 fn agreed() -> Result<bool> {
     if !std::io::stdin().is_terminal() {
         bail!("nobody can be asked here whether this shall be done; give --yes");
@@ -60,4 +68,19 @@ fn agreed() -> Result<bool> {
     let mut answer = String::new();
     std::io::stdin().lock().read_line(&mut answer)?;
     Ok(["y", "yes"].contains(&answer.trim().to_lowercase().as_str()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_setup_with_a_failed_step_does_not_refer_to_itself() {
+        let headline = "Ready: no, because sway has no key for tipme; run: tipme setup";
+        let told = "Ready: no, because sway has no key for tipme; first mend the step that failed above";
+        assert_eq!(closing(headline, false), told);
+        assert_eq!(closing(headline, true), headline);
+        let other = "Ready: no, because no display runs; start the session, then: tipme agent &";
+        assert_eq!(closing(other, false), other);
+    }
 }

@@ -3,6 +3,7 @@
 //! prints the summary first.
 
 mod agents_bus;
+mod resuming;
 
 use crate::arguments;
 use crate::desktop_keys::{KeySource, KeyState, agent_words};
@@ -10,6 +11,8 @@ use crate::incidents::named::find;
 use crate::incidents::when;
 use crate::{diagnose, record, suggestion};
 use anyhow::Result;
+use resuming::{resume, without_input};
+use rustix::process::geteuid;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -26,8 +29,8 @@ use tipme_recorder::StateDirs;
 use tipme_report::{Layout, Tone};
 use tipme_store::{IncidentFolder, id_at};
 
-/// Message that input is not recorded, with the remedy.
-const NO_INPUT: &str = "not recorded; restart it by the agent's key, Ctrl+Alt+1, or: tipme resume";
+/// State of an agent without an answer of its desktop: a portal may take a minute at login.
+const WAITS: &str = "the desktop has not answered the agent's request for a key; in a minute, run again: tipme status";
 
 /// Free disk space that a mark may need, in bytes; with less, writing may fail.
 const ROOM_MIN: u64 = 4 << 20;
@@ -132,7 +135,7 @@ impl SystemState {
         match &self.recorder {
             Ok(status) if status.paused_since_ns.is_some() => Some(format!("recording is {}", paused(status))),
             Ok(status) if status.keys => None,
-            Ok(_) => Some(format!("input is {NO_INPUT}")),
+            Ok(status) => Some(format!("input is {}", without_input(status))),
             Err(error) => Some(error.to_string()),
         }
     }
@@ -148,8 +151,13 @@ impl SystemState {
         match self.agents.first() {
             _ if matches!(of_desktop, Some(KeyState::Works(_))) => None,
             _ if of_desktop.is_some_and(|key| key.hindrance().is_some()) => of_desktop.and_then(KeyState::hindrance),
+            _ if agents().any(|agent| agent.words.is_empty()) => Some(WAITS.to_owned()),
             _ if agents().next().is_some() => {
                 let words: Vec<&str> = agents().map(|agent| agent.words.as_str()).collect();
+                // An agent that the portal has refused names its remedy.
+                if let Some(why) = words[0].strip_prefix("no key marks: ") {
+                    return Some(why.to_owned());
+                }
                 Some(format!("the agent says: {}; choose another key: tipme setup --mark-key KEY", words.join("; ")))
             }
             Some((display, Err(error))) => {
@@ -186,7 +194,7 @@ impl SystemState {
     fn is_true(&self, agent: &RunningAgent) -> bool {
         match self.of_settings() {
             Some(key) => key.hindrance().is_none(),
-            None => !agent.words.starts_with("no key marks"),
+            None => !agent.words.is_empty() && !agent.words.starts_with("no key marks"),
         }
     }
 
@@ -213,8 +221,19 @@ impl SystemState {
                 format!("Ready: from the next login on, when {name} reads the binding of {key}; until then: tipme mark")
             }
             (Some(why), _) => format!("Ready: no, because {why}"),
+            (None, _) if !self.shows_answers() => {
+                format!(
+                    "Ready: yes, {}; no notification server runs, so read the answer by: tipme diagnose",
+                    self.keys()
+                )
+            }
             (None, _) => format!("Ready: yes, {}", self.keys()),
         }
+    }
+
+    /// Returns `true` if answers are shown: by notifications, popups, or on a text console.
+    pub fn shows_answers(&self) -> bool {
+        self.notifications.is_ok() || self.agents.is_empty() || has_x_display() || !portal::is_wayland()
     }
 
     /// Returns the coloured headline.
@@ -254,7 +273,7 @@ impl SystemState {
                 format!("{daemon}, on the bus of {}", if self.is_served() { "the agent" } else { "this shell" })
             })
             .map_err(String::clone);
-        lines.push(("notifications", shown.unwrap_or_else(|why| format!("a popup comes instead; {why}"))));
+        lines.push(("notifications", shown.unwrap_or_else(|why| without_notifications(&why, has_x_display()))));
         lines.push(("last incident", self.last()));
         lines
     }
@@ -280,6 +299,18 @@ impl SystemState {
     }
 }
 
+/// Describes a session without a notification server. A popup needs an X display.
+fn without_notifications(why: &str, has_x_display: bool) -> String {
+    match has_x_display {
+        true => format!("a popup comes instead; {why}"),
+        false => format!("no answer is shown, so after a press run: tipme diagnose; {why}"),
+    }
+}
+
+fn has_x_display() -> bool {
+    std::env::var("DISPLAY").is_ok_and(|name| DisplayTarget::parse(&name).is_ok())
+}
+
 fn agent_document((display, agent): &DisplayAgent) -> AgentDocument {
     let found = agent.as_ref().ok().and_then(Option::as_ref);
     AgentDocument {
@@ -293,14 +324,17 @@ fn agent_document((display, agent): &DisplayAgent) -> AgentDocument {
 fn of_recorder(status: &RecorderStatus) -> Vec<(&'static str, String)> {
     let may: Vec<String> = status.allowed.iter().map(|uid| record::user_name(*uid)).collect();
     let displays = if status.displays.is_empty() { "none".to_owned() } else { status.displays.join(" ") };
-    let input = if status.keys { "recorded: that a key was pressed, never which" } else { NO_INPUT };
+    let input = match status.keys {
+        true => "recorded: that a key was pressed, never which".to_owned(),
+        false => without_input(status),
+    };
     let mut lines = vec![
         ("recording", recording(status)),
         ("held", held(status, age(status))),
         ("ended programs", ended(status)),
         ("lost", lost(status.lost)),
         ("displays", displays),
-        ("input", input.to_owned()),
+        ("input", input),
         ("may mark", [vec!["root".to_owned()], may].concat().join(", ")),
         ("you may", format!("since {}", status.because)),
     ];
@@ -337,8 +371,9 @@ fn recording(status: &RecorderStatus) -> String {
 /// Describes a paused recording: time, user, and the remedy.
 fn paused(status: &RecorderStatus) -> String {
     let since = wall(status.paused_since_ns.unwrap_or_default());
-    let who = record::user_name(status.paused_by_uid.unwrap_or_default());
-    format!("paused since {since} by {who}; start it again by the agent's key, Ctrl+Alt+Plus, or: tipme resume")
+    let by = status.paused_by_uid.unwrap_or_default();
+    let how = resume(by, geteuid().as_raw(), "start it again by the agent's key, Ctrl+Alt+Plus");
+    format!("paused since {since} by {}; {how}", record::user_name(by))
 }
 
 /// Describes additional detail in the recording: start, end, and the requesting user.
@@ -535,6 +570,23 @@ mod tests {
         let headline = state(None, Some("no key marks, without Ctrl+Alt+Minus")).headline();
         let why = "Ready: no, because the agent says: no key marks, without Ctrl+Alt+Minus; choose another key: ";
         assert!(headline.starts_with(why), "{headline}");
+    }
+
+    #[test]
+    fn an_agent_without_an_answer_or_refused_by_the_portal_has_one_remedy() {
+        assert_eq!(state(None, Some("")).hindrance().as_deref(), Some(WAITS));
+        let refused = "the desktop binds no shortcut: the desktop refused; bind F9 to this command: a, and press it";
+        let told = state(None, Some(&format!("no key marks: {refused}"))).headline();
+        assert_eq!(told, format!("Ready: no, because {refused}"));
+    }
+
+    #[test]
+    fn no_popup_is_promised_without_an_x_display() {
+        assert!(without_notifications("why", true).starts_with("a popup comes instead; why"));
+        assert_eq!(
+            without_notifications("why", false),
+            "no answer is shown, so after a press run: tipme diagnose; why"
+        );
     }
 
     #[test]

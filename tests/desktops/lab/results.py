@@ -30,3 +30,9 @@ class Results:
 
     def write(self):
         (self.folder / "steps.json").write_text(json.dumps(self.rows, indent=1) + "\n")
+
+    def write_breakage(self, row):
+        """The row of a breakage, in place of an earlier one of the same."""
+        path = self.folder / "breakages.json"
+        known = {one["breakage"]: one for one in json.loads(path.read_text())} if path.exists() else {}
+        path.write_text(json.dumps(list((known | {row["breakage"]: row}).values()), indent=1) + "\n")

@@ -69,7 +69,7 @@ fn responses_have_these_forms() {
         ),
         (r#""done""#, RecorderResponse::Done),
         (
-            r#"{"status":{"pid":7,"armed_ns":1,"held_s":2.5,"window_s":40.0,"ended_s":600.0,"ended_bound":"time","lost":3,"paused_since_ns":5,"paused_by_uid":1000,"allowed":[1000],"because":"you are root","hot_keys":"f9 marks","any_keyboard":true,"keys":true,"input_stopped_s":1.5,"details":[{"name":"locks","since_ns":4,"until_ns":9,"by_uid":1000}],"displays":[":0"],"missing":[],"day":true}}"#,
+            r#"{"status":{"pid":7,"armed_ns":1,"held_s":2.5,"window_s":40.0,"ended_s":600.0,"ended_bound":"time","lost":3,"paused_since_ns":5,"paused_by_uid":1000,"allowed":[1000],"because":"you are root","hot_keys":"f9 marks","any_keyboard":true,"keys":true,"input_stopped_by_uid":1000,"input_stopped_s":1.5,"details":[{"name":"locks","since_ns":4,"until_ns":9,"by_uid":1000}],"displays":[":0"],"missing":[],"day":true}}"#,
             RecorderResponse::Status(RecorderStatus {
                 pid: 7,
                 armed_ns: 1,
@@ -85,6 +85,7 @@ fn responses_have_these_forms() {
                 hot_keys: Some("f9 marks".into()),
                 any_keyboard: true,
                 keys: true,
+                input_stopped_by_uid: Some(1000),
                 input_stopped_s: 1.5,
                 details: vec![RecordedDetail {
                     name: "locks".into(),

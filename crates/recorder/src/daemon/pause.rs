@@ -49,5 +49,6 @@ impl Recorder<'_> {
 fn why_paused(by: u32, since: Nanos) -> String {
     let ago = clock::now().since(since).0 / 1_000_000_000;
     let who = accounts::in_words(by);
-    format!("recording was paused {ago} s ago by {who}, who can start it again: tipme resume")
+    let command = if by == 0 { "sudo tipme resume" } else { "tipme resume" };
+    format!("recording was paused {ago} s ago by {who}, who can start it again: {command}")
 }

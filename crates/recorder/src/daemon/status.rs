@@ -35,6 +35,7 @@ impl Recorder<'_> {
             hot_keys: hot_keys.map(|keys| keys.announce(devices)),
             any_keyboard: hot_keys.is_some_and(|keys| keys.scope == HotKeyScope::Always),
             keys: !self.unrecorded.is_stopped(),
+            input_stopped_by_uid: self.unrecorded.unwilling(),
             input_stopped_s: self.unrecorded.within(now.before(self.options.window), now).millis() / 1e3,
             details: self.details.told(self.armed),
             displays: self.recorded(&self.displays.known()),

@@ -73,7 +73,7 @@ impl AgentKeys {
             Some(mark) => format!(" {mark} marks."),
             None => " Until then mark with: tipme mark.".to_owned(),
         };
-        format!("hot key {chord} ({}) {what}.{now} Try: tipme agent {} KEY", action.purpose(), option(*action))
+        format!("hot key {chord} ({}) {what}.{now} Try: {}", action.purpose(), remedy(*action))
     }
 }
 
@@ -92,14 +92,16 @@ fn matters(refusal: &HotKeyRefusal) -> bool {
     refusal.why != RefusalReason::KeypadTaken
 }
 
-/// Returns the option that selects another key.
-fn option(action: HotKeyAction) -> &'static str {
-    match action {
-        HotKeyAction::Mark => "--mark-key",
+/// Returns the command that selects another key. A second agent would be refused, so this one ends
+/// first; setup starts it again by itself.
+fn remedy(action: HotKeyAction) -> String {
+    let option = match action {
+        HotKeyAction::Mark => return "tipme setup --mark-key KEY".to_owned(),
         HotKeyAction::Start => "--start-key",
         HotKeyAction::StopKeys => "--stop-keys-key",
         HotKeyAction::StartKeys => "--start-keys-key",
-    }
+    };
+    format!("kill {}; tipme agent {option} KEY &", std::process::id())
 }
 
 #[cfg(test)]
@@ -115,7 +117,8 @@ mod tests {
         let refusals = vec![refusal(HotKeyAction::StartKeys, "Ctrl+Alt+1", RefusalReason::Taken)];
         let held = AgentKeys { mark: Some("Ctrl+Alt+Minus".to_owned()), refusals };
         let line = "hot key Ctrl+Alt+1 (restart the recording of input) is held by another program, probably the \
-                    window manager Xfwm4. Try: tipme agent --start-keys-key KEY";
+                    window manager Xfwm4. Try: kill ";
+        let line = format!("{line}{}; tipme agent --start-keys-key KEY &", std::process::id());
         assert_eq!(held.notice(Some("Xfwm4")), Some(Notice::new("Ctrl+Alt+1 is not available", line)));
         assert_eq!(held.to_string(), "Ctrl+Alt+Minus marks, without Ctrl+Alt+1");
     }
@@ -131,13 +134,13 @@ mod tests {
         let (summary, body) = told(Some("Super+Minus"));
         assert_eq!(summary, "Super+Minus marks instead of Ctrl+Alt+Minus");
         let first = "hot key Ctrl+Alt+Minus (mark) is held by another program; it works on the keypad. Super+Minus \
-                     marks. Try: tipme agent --mark-key KEY";
+                     marks. Try: tipme setup --mark-key KEY";
         assert_eq!(body, format!("{first}\nNot available either: F9."));
-        let second = "hot key F9 (start recording) is on no key of this keyboard. Try: tipme agent --start-key KEY";
-        assert_eq!(held(None).complaints(None)[0], second);
+        let second = "hot key F9 (start recording) is on no key of this keyboard. Try: kill ";
+        assert!(held(None).complaints(None)[0].starts_with(second));
         let (summary, body) = told(None);
         assert_eq!(summary, "No key marks: Ctrl+Alt+Minus is not available");
-        assert!(body.contains("Until then mark with: tipme mark. Try: tipme agent --mark-key KEY"), "{body}");
+        assert!(body.contains("Until then mark with: tipme mark. Try: tipme setup --mark-key KEY"), "{body}");
     }
 
     #[test]
@@ -149,7 +152,7 @@ mod tests {
         };
         assert_eq!((held.notice(None), held.to_string().as_str()), (None, "Ctrl+Alt+Minus marks"));
         let line = "hot key Ctrl+Alt+Minus (mark) is held on the keypad by another program; it works elsewhere. Try: \
-                    tipme agent --mark-key KEY";
+                    tipme setup --mark-key KEY";
         assert_eq!(held.complaints(None), [line]);
     }
 }

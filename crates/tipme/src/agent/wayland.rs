@@ -20,6 +20,9 @@ use tipme_desktop::notify::{Note, Notifier};
 use tipme_desktop::on_bus::{self, OnBus};
 use tipme_desktop::portal::Shortcuts;
 
+/// Words of an agent whose key is bound by hand, and begin of those of one without a key.
+const BY_DESKTOP: &str = "a key of the desktop marks";
+const NO_KEY: &str = "no key marks";
 /// Time from the loss of the shortcuts until the end of the session is noticed.
 const SESSION_END_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -33,11 +36,11 @@ pub fn run(arguments: &arguments::AgentArguments, end: &Arc<AgentEnd>) -> Result
     }
     let display = std::env::var("DISPLAY").unwrap_or_default();
     let target = DisplayTarget::parse(&display).ok();
-    let (on_bus, presses) = claim()?.unzip();
+    let (on_bus, presses) = claim()?.map(|(on_bus, presses)| (Arc::new(on_bus), presses)).unzip();
     let place = target.as_ref().map(AgentPlace::take).transpose()?;
     let agent = Agent::start(arguments, display.clone());
     arguments.press.into_iter().for_each(|action| agent.press(action));
-    presses.into_iter().for_each(|presses| serve(&agent, presses));
+    on_bus.iter().zip(presses).for_each(|(on_bus, presses)| serve(&agent, on_bus, presses));
     let source = KeySource::of_session();
     let (shortcuts, words) = match bind(arguments, source, on_bus.is_some(), end) {
         Ok(bound) => bound,
@@ -45,7 +48,11 @@ pub fn run(arguments: &arguments::AgentArguments, end: &Arc<AgentEnd>) -> Result
             journal::info("ready: the recorder takes the keys itself").tell();
             return Ok(ExitCode::SUCCESS);
         }
-        Err(error) => return refuse(arguments, target.as_ref(), end, &error),
+        Err(error) => {
+            let on_bus = on_bus.as_ref().filter(|_| matches!(source, KeySource::Portal));
+            let Some(on_bus) = on_bus else { return refuse(arguments, target.as_ref(), end, &error) };
+            return Ok(serve_bound_by_hand(arguments, target.as_ref(), end, on_bus, &error));
+        }
     };
     on_bus.iter().for_each(|on_bus| on_bus.say(&words));
     place.iter().for_each(|place| place.say(&words));
@@ -98,10 +105,35 @@ fn claim() -> Result<Option<(OnBus, Receiver<HotKeyAction>)>> {
     }
 }
 
-/// Handles commands of key bindings on a thread of its own.
-fn serve(agent: &Arc<Agent>, presses: Receiver<HotKeyAction>) {
-    let agent = Arc::clone(agent);
-    std::thread::spawn(move || presses.iter().for_each(|action| agent.press(action)));
+/// Handles commands of key bindings on a thread of its own. The first one shows that a key is bound.
+fn serve(agent: &Arc<Agent>, on_bus: &Arc<OnBus>, presses: Receiver<HotKeyAction>) {
+    let (agent, on_bus) = (Arc::clone(agent), Arc::clone(on_bus));
+    std::thread::spawn(move || {
+        for action in presses {
+            if on_bus.words().starts_with(NO_KEY) {
+                on_bus.say(BY_DESKTOP);
+            }
+            agent.press(action);
+        }
+    });
+}
+
+/// Serves the key that the user binds after a refusal of the portal; until its first press, the
+/// agent's words name the reason and the remedy.
+fn serve_bound_by_hand(
+    arguments: &arguments::AgentArguments,
+    target: Option<&DisplayTarget>,
+    end: &AgentEnd,
+    on_bus: &OnBus,
+    why: &Error,
+) -> ExitCode {
+    let why = format!("{why}, and press it");
+    on_bus.say(&format!("{NO_KEY}: {why}"));
+    journal::warning(format!("no key marks under Wayland; {why}")).tell();
+    show_refusal(arguments, target, end, &why);
+    while !end.wait(None) {}
+    end.tell();
+    ExitCode::SUCCESS
 }
 
 /// Binds the keys through the desktop's settings or its portal, and returns a description. If the
@@ -122,9 +154,9 @@ fn bind(
         // The service behind the keys may start after the agent at login.
         KeyState::Idle(why) if on_bus => {
             journal::warning(&why).tell();
-            return Ok((None, "a key of the desktop marks".to_owned()));
+            return Ok((None, BY_DESKTOP.to_owned()));
         }
-        _ if on_bus && arguments.press.is_some() => return Ok((None, "a key of the desktop marks".to_owned())),
+        _ if on_bus && arguments.press.is_some() => return Ok((None, BY_DESKTOP.to_owned())),
         KeyState::OfAgent => match Shortcuts::bind(&bindings, &|| !end.is_due()) {
             Ok(shortcuts) => {
                 let key = shortcuts.mark_key().map_or_else(|| "a shortcut of the desktop".to_owned(), spelled);
@@ -145,16 +177,23 @@ fn recorder_takes_keys(arguments: &arguments::AgentArguments) -> bool {
     matches!(client.call(&RecorderRequest::Status), Ok(RecorderResponse::Status(status)) if status.any_keyboard)
 }
 
-/// Reports on screen that no key marks. An agent started at login has no visible standard error.
+/// Ends an agent without a key, with the reason.
 fn refuse(
     arguments: &arguments::AgentArguments,
     target: Option<&DisplayTarget>,
     end: &AgentEnd,
     why: &Error,
 ) -> Result<ExitCode> {
-    let (summary, body) = ("No key marks under Wayland", format!("{why:#}"));
+    let why = format!("{why:#}");
+    show_refusal(arguments, target, end, &why);
+    bail!("no key marks under Wayland; {why}")
+}
+
+/// Reports on screen that no key marks. An agent started at login has no visible standard error.
+fn show_refusal(arguments: &arguments::AgentArguments, target: Option<&DisplayTarget>, end: &AgentEnd, body: &str) {
+    let summary = "No key marks under Wayland";
     if !arguments.no_notification {
-        let note = Note { summary, body: &body, ..Note::default() };
+        let note = Note { summary, body, ..Note::default() };
         if let Err(refused) = Notifier::new(sync_channel(1).0).show(&note) {
             journal::warning(refused.to_string()).tell();
             let text = format!("{summary}\n\n{body}");
@@ -165,5 +204,4 @@ fn refuse(
             }
         }
     }
-    bail!("{}; {body}", summary.to_lowercase().replace("wayland", "Wayland"))
 }

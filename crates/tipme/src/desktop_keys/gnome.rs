@@ -5,7 +5,7 @@ use super::keys::{KeyBinding, KeyBindings};
 use super::names::{self, spelled};
 use super::settings::ask;
 use super::state::KeyState;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use tipme_desktop::hotkeys::HotKeyAction;
 use tipme_desktop::session_bus;
 
@@ -16,6 +16,9 @@ const LIST: &str = "custom-keybindings";
 /// Parent of the settings paths, and prefix of ours.
 const FOLDERS: &str = "/org/gnome/settings-daemon/plugins/media-keys/custom-keybindings";
 const OURS: &str = "tipme-";
+/// Schemas with shortcuts of the desktop itself.
+const OWN: [&str; 4] =
+    ["org.gnome.desktop.wm.keybindings", "org.gnome.mutter.keybindings", "org.gnome.shell.keybindings", DAEMON];
 
 pub fn mark_key() -> Option<String> {
     let folder = folder(HotKeyAction::Mark);
@@ -26,8 +29,11 @@ pub fn mark_key() -> Option<String> {
 
 /// Returns the state of the mark key in GNOME; `None` if its settings have none.
 pub fn state() -> Option<KeyState> {
-    let key = spelled(&mark_key()?);
-    Some(if session_bus::is_served(SERVER) {
+    let binding = mark_key()?;
+    let key = spelled(&binding);
+    Some(if let Some(other) = taken_by(&binding) {
+        KeyState::Idle(format!("GNOME gives {key} to {other}; choose another key: tipme setup --mark-key KEY"))
+    } else if session_bus::is_served(SERVER) {
         KeyState::Works(key)
     } else {
         KeyState::Idle(format!(
@@ -58,7 +64,41 @@ pub fn bind(keys: &KeyBindings) -> Result<()> {
         }
         list.push(folder);
     }
-    set_list(&list)
+    set_list(&list)?;
+    // gsettings succeeds even if dconf cannot write.
+    ensure!(has(keys), "GNOME does not keep its settings; make ~/.config/dconf writable, then: tipme setup");
+    Ok(())
+}
+
+/// Returns the shortcut that GNOME serves before ours: its own, or a custom one earlier in the list.
+fn taken_by(binding: &str) -> Option<String> {
+    let custom = list().ok()?.into_iter().take_while(|folder| *folder != self::folder(HotKeyAction::Mark));
+    let value = |folder: &str, name| ask("gsettings", &["get", &schema(folder), name]).ok();
+    let custom = custom.filter(|folder| !is_ours(folder)).find_map(|folder| {
+        let name = value(&folder, "binding").filter(|other| has_accelerator(other, binding));
+        name.and_then(|_| Some(format!("the custom shortcut {}", value(&folder, "name")?)))
+    });
+    custom.or_else(|| {
+        OWN.iter().find_map(|schema| {
+            let all = ask("gsettings", &["list-recursively", schema]).ok()?;
+            let line = all.lines().find(|line| has_accelerator(line, binding))?;
+            Some(format!("its own shortcut {}", line.split(' ').nth(1)?))
+        })
+    })
+}
+
+/// Returns `true` if a settings value such as `['<Primary><Alt>minus', 'F9']` has this accelerator.
+fn has_accelerator(value: &str, binding: &str) -> bool {
+    value.split('\'').skip(1).step_by(2).any(|one| parts(one) == parts(binding))
+}
+
+/// Splits an accelerator into its lower-case modifiers, in alphabetical order, and its key.
+fn parts(accelerator: &str) -> (Vec<String>, String) {
+    let lower = accelerator.to_lowercase().replace("<primary>", "<control>").replace("<ctrl>", "<control>");
+    let (held, key) = lower.rsplit_once('>').unwrap_or(("", &lower));
+    let mut held: Vec<String> = held.split(['<', '>']).filter(|name| !name.is_empty()).map(str::to_owned).collect();
+    held.sort();
+    (held, key.to_owned())
 }
 
 pub fn unbind() -> Result<()> {
@@ -100,4 +140,18 @@ fn list() -> Result<Vec<String>> {
 fn set_list(folders: &[String]) -> Result<()> {
     let quoted: Vec<String> = folders.iter().map(|folder| format!("'{folder}'")).collect();
     ask("gsettings", &["set", DAEMON, LIST, &format!("[{}]", quoted.join(", "))]).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_accelerator_is_found_however_its_modifiers_are_written() {
+        let ours = "<Control><Alt>minus";
+        let line = "org.gnome.desktop.wm.keybindings maximize ['<Super>Up', '<Alt><Primary>minus']";
+        assert!(has_accelerator(line, ours) && has_accelerator("'<Ctrl><Alt>Minus'", ours));
+        let others = ["''", "@as []", "['<Alt>minus']", "'<Control><Alt><Shift>minus'", "'<Control><Alt>plus'"];
+        assert_eq!(others.map(|other| has_accelerator(other, ours)), [false; 5]);
+    }
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The user's settings: files, and output of desktop programs.
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Error, Result, ensure};
 use std::fs::Permissions;
-use std::io::Write;
+use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -35,16 +35,30 @@ pub fn folder_of(variable: &str, below_home: &str) -> Result<PathBuf> {
 pub fn put(file: &Path, text: &str) -> Result<()> {
     let place = file.canonicalize().unwrap_or_else(|_| file.to_owned());
     let folder = place.parent().unwrap_or(Path::new("/"));
-    let failed = || format!("cannot write {}", file.display());
-    std::fs::create_dir_all(folder).with_context(failed)?;
-    let mut new =
-        tempfile::Builder::new().permissions(Permissions::from_mode(0o644)).tempfile_in(folder).with_context(failed)?;
+    replace(&place, folder, text).map_err(|error| cannot_write(file, folder, &error))
+}
+
+fn replace(place: &Path, folder: &Path, text: &str) -> io::Result<()> {
+    std::fs::create_dir_all(folder)?;
+    let mut new = tempfile::Builder::new().permissions(Permissions::from_mode(0o644)).tempfile_in(folder)?;
     if let Ok(known) = place.metadata() {
-        new.as_file().set_permissions(known.permissions()).with_context(failed)?;
+        new.as_file().set_permissions(known.permissions())?;
     }
-    new.write_all(text.as_bytes()).with_context(failed)?;
-    new.persist(&place).with_context(failed)?;
+    new.write_all(text.as_bytes())?;
+    new.persist(place)?;
     Ok(())
+}
+
+/// Describes a file that cannot be written, with the remedy if its folder is read-only.
+fn cannot_write(file: &Path, folder: &Path, error: &io::Error) -> Error {
+    use io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
+    let file = file.display();
+    match error.kind() {
+        PermissionDenied | ReadOnlyFilesystem => {
+            Error::msg(format!("cannot write {file}; make {} writable, then: tipme setup", folder.display()))
+        }
+        _ => Error::msg(format!("cannot write {file}: {error}")),
+    }
 }
 
 /// Removes a file created by tipme, if it exists.
@@ -82,6 +96,9 @@ mod tests {
     fn what_cannot_be_written_leaves_what_was_there() {
         let error = put(Path::new("/proc/version"), "nothing").expect_err("nobody writes there");
         assert!(error.to_string().contains("cannot write /proc/version"), "{error}");
+        let denied = io::Error::from(io::ErrorKind::PermissionDenied);
+        let told = cannot_write(Path::new("/h/a/b"), Path::new("/h/a"), &denied).to_string();
+        assert_eq!(told, "cannot write /h/a/b; make /h/a writable, then: tipme setup");
         assert!(std::fs::read_to_string("/proc/version").expect("it is there").starts_with("Linux"));
     }
 }

@@ -7,6 +7,7 @@ use crate::arguments::Setup;
 use crate::desktop_keys::{DesktopKeys, KeyBindings, KeySource, KeyState, MADE, agent_words, folder_of, put};
 use crate::incidents::named::find;
 use crate::record::user_name;
+use crate::status::SystemState;
 use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 use std::os::unix::fs::MetadataExt;
@@ -176,7 +177,8 @@ fn now(arguments: &Setup) -> Result<SetupStep> {
         None => return Ok(SetupStep::by_hand("no display is named; in the session: tipme setup")),
     };
     let Some(agent) = running(target.as_ref())? else {
-        return Ok(SetupStep::to_do(format!("start the agent of {place}"), move || start(&words, target.as_ref())));
+        let work = move || has_key(&words).and_then(|()| start(&words, target.as_ref()));
+        return Ok(SetupStep::to_do(format!("start the agent of {place}"), work));
     };
     let what = format!("the agent serves {place}: {} (process {})", agent.words, agent.pid);
     Ok(match &arguments.mark_key {
@@ -191,6 +193,20 @@ fn now(arguments: &Setup) -> Result<SetupStep> {
 /// Returns the agent's command line.
 fn words(arguments: &Setup) -> Result<Vec<String>> {
     agent_words(arguments.state_dir.as_deref(), arguments.mark_key.as_ref())
+}
+
+/// Fails if the settings of the desktop have no key: the agent would end at once, with the remedy of
+/// the step that has just failed.
+fn has_key(words: &[String]) -> Result<()> {
+    let source = portal::is_wayland().then(KeySource::of_session);
+    match source {
+        Some(source @ KeySource::Settings(_))
+            if matches!(source.state(&Bindings::default(), words), KeyState::Missing(_)) =>
+        {
+            bail!("it needs the key")
+        }
+        _ => Ok(()),
+    }
 }
 
 fn start(words: &[String], target: Option<&DisplayTarget>) -> Result<()> {
@@ -214,12 +230,11 @@ fn absent(has_ended: bool, words: &[String]) -> String {
     match source {
         Some(source @ KeySource::Portal) => {
             let by_hand = source.by_hand(&Bindings::default(), words);
-            let why = if has_ended {
-                "the portal of the desktop bound no key"
+            if has_ended {
+                format!("the portal of the desktop bound no key; {by_hand}")
             } else {
-                "the portal of the desktop has not answered yet"
-            };
-            format!("{why}; {by_hand}")
+                "the portal of the desktop has not answered yet, and the agent waits for it".to_owned()
+            }
         }
         _ if has_ended => format!("the agent ended at once; its last line says why: {}", words.join(" ")),
         _ => format!("the agent has not answered within {} s; run this again", TIMEOUT.as_secs()),
@@ -247,11 +262,12 @@ fn is_agent(proc: &Path) -> bool {
 
 /// Presses the mark key as the user would, and reports the result. Returns `false` if nothing
 /// happened.
-pub fn press(arguments: &Setup, key: Option<&(KeySource, KeyState)>) -> bool {
+pub fn press(arguments: &Setup, state: &SystemState) -> bool {
     match test(arguments) {
         Ok(incident) => {
-            println!("A test press marked {}; the screen shows what was found.", incident.display());
-            key.iter().for_each(|(_, key)| match key {
+            let shown = if state.shows_answers() { "the screen shows" } else { "tipme diagnose shows" };
+            println!("A test press marked {}; {shown} what was found.", incident.display());
+            state.key().iter().for_each(|(_, key)| match key {
                 KeyState::Works(key) => println!("Now press the key yourself: {key}."),
                 KeyState::OfAgent => println!("Now press the key yourself."),
                 KeyState::AtNextLogin(_) | KeyState::Idle(_) | KeyState::Missing(_) => {}

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""The table of what was said for each breakage, from what the runs kept."""
+
+import datetime
+import json
+import re
+
+import stage  # noqa: F401  (it has the path of the shared modules)
+from shared import machine
+
+HEAD = """# Breakages
+
+What tipme says while one part of a whole desktop is broken ([tests/desktops](../../tests/desktops/README.md)): the first
+line of `tipme status`, which is that of `tipme doctor` too; what the screen shows after a press of the key, and what the
+agent shows by itself; the last line of `tipme setup`, and its steps that failed; what mended it, taken literally from
+these texts. Paths are cut, and *wrong* says where a sentence was untrue, or a remedy led nowhere or back. Written by
+`tests/desktops/run --breakages`.
+
+{date}, commit {commit}, {machine}.
+
+| breakage | desktop | status | a press | the agent by itself | setup | mended by | wrong |
+|---|---|---|---|---|---|---|---|
+"""
+
+
+def write(keep, path, names):
+    """All that the folder has, in the order of the breakages, then of the desktops."""
+    rows = [
+        (names.index(row["breakage"]), file.parent.name, row)
+        for file in sorted(keep.glob("*/breakages.json"))
+        for row in json.loads(file.read_text())
+        if row["breakage"] in names
+    ]
+    head = HEAD.format(date=datetime.date.today(), commit=machine.commit_of_program(), machine=machine.machine())
+    path.write_text(head + "".join(line(desktop, row) for _, desktop, row in sorted(rows, key=lambda one: one[:2])))
+
+
+def line(desktop, row):
+    cells = [row["breakage"], desktop, row["status"], said(row["press"]), said(row.get("agent", [])), row["setup"]]
+    cells += [row["mended"], "; ".join(row["wrong"])]
+    return "| " + " | ".join(cut(cell) or "-" for cell in cells) + " |\n"
+
+
+def said(texts):
+    return " / ".join(dict.fromkeys(texts))
+
+
+def cut(text):
+    """Without what differs from run to run."""
+    text = re.sub(r"note the recorder \(process \d+\) is no service[^/]*/ ", "", text)
+    text = re.sub(r" --state-dir \S*?/state\b", "", re.sub(r"/tmp/tipme-field-\w+/bin/tipme", "tipme", text))
+    text = re.sub(r"/\S+/incidents/(\w+\.\w+)\S*", "ID", re.sub(r"/tmp/tipme-field-\w+/home", "~", text))
+    text = re.sub(r"/tmp/tipme-field-\w+/state/\S+\.sock", "its socket", text)
+    return re.sub(r"process \d+", "process N", text).replace("|", "\\|").strip()

@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Breakages: what tipme says while one part of a session is broken, and whether its remedy, taken literally, mends it."""
+
+import contextlib
+import dataclasses
+import re
+import time
+
+from stage import processes
+from Xlib import error
+
+from . import beside, breaking, hitch
+
+ALL = ("xfce", "mate", "cinnamon", "plasma-x11", "plasma", "sway", "gnome")
+# How long a press may take until something is said, and a remedy until it has an effect.
+SAID_MAX_S, MENDED_MAX_S = 10, 12
+STEPS_MAX = 3
+COMMAND = re.compile(r"(?:sudo )?tipme (?:setup|agent|resume|record|status)\b(?: --?[\w-]+(?: [A-Z]+)?| &)*")
+# What is said before the answer.
+PASSING = ("Captured", "The recorder does not answer yet")
+FREE_KEY = "ctrl+alt+F9"
+
+
+@dataclasses.dataclass(frozen=True)
+class Breakage:
+    name: str
+    broken: object
+    on: tuple = ALL
+    # Whether the session has neither agent nor key before: setup comes first, then a press.
+    fresh: bool = False
+    # What a person does by hand: the words that ask for it, and the deed.
+    by_hand: tuple = ()
+    # Whether it stays broken whatever is done, and a press is answered all the same.
+    answered: bool = False
+
+
+def bind_by_hand(session, text):
+    """Binds the command that was named, in a file that is no part of tipme."""
+    command = re.search(r"this command: (.+? --press mark)", text).group(1)
+    socket = max((session.folder / "run").glob("sway-ipc.*"))
+    session.run(["swaymsg", "-s", socket, "--", f"bindsym {breaking.CHORD_OF_SWAY} exec {command}"])
+    if "press it" in text:
+        session.input.key(hitch.KEY)
+
+
+BY_HAND = (("in the settings of the desktop to this command", bind_by_hand),)
+WRITABLE = (("writable|Permission denied|read-only", lambda session, _: breaking.make_writable(session)),)
+WAIT = (("in a minute", lambda _, __: time.sleep(beside.SILENT_S)),)
+CONTINUE = ((r"see whether it is stopped", lambda session, _: processes.send(session.recorder.pid, 18)),)
+
+BREAKAGES = (
+    Breakage("portal refuses", beside.portal("refuse"), ("sway",), fresh=True, by_hand=BY_HAND),
+    Breakage("portal silent for 25 s", beside.portal("silent", beside.SILENT_S), ("sway",), fresh=True, by_hand=WAIT + BY_HAND),
+    Breakage("settings read-only", breaking.settings_read_only, fresh=True, by_hand=WRITABLE),
+    Breakage("key taken by another program", breaking.key_taken, fresh=True),
+    Breakage("recorder ended", breaking.recorder_ended),
+    Breakage("recorder restarted", breaking.recorder_restarted, answered=True),
+    Breakage("recorder stands still", breaking.recorder_stopped, by_hand=CONTINUE),
+    Breakage("recording paused", breaking.asked(["pause"], ["resume"])),
+    Breakage("input paused", breaking.asked(["pause", "--input"], ["resume"])),
+    Breakage("agent ended", breaking.agent_ended),
+    Breakage("no notification server", breaking.no_server, ("xfce", "mate", "sway"), answered=True),
+    Breakage("notification server dies after \"captured\"", breaking.server_dies, ("xfce", "mate", "sway"), answered=True),
+    Breakage("second session of the same user", beside.second_session, ("xfce", "mate", "sway")),
+)  # fmt: skip
+
+
+def do(session, results, only):
+    """Sets up, and goes through the breakages of the desktop, from a mended session each time."""
+    for one in BREAKAGES:
+        if session.desktop.name in one.on and (not only or one.name in only):
+            session.ask("setup", *(["--undo"] if one.fresh else []), "--yes")
+            row = Trial(session, one).run()
+            results.write_breakage(row)
+            session.ask("setup", *(["--undo"] if one.fresh else []), "--yes")
+            results.met(session, one.name, not row["wrong"], "; ".join(row["wrong"]) or row["status"])
+            session.clear()
+
+
+class Trial:
+    def __init__(self, session, one):
+        self.session, self.one, self.wrong, self.seen, self.begin_ns = session, one, [], set(), processes.now_ns()
+
+    def run(self):
+        row = {"breakage": self.one.name}
+        if self.one.fresh:
+            with self.one.broken(self.session):
+                row |= {"setup": shorten(self.session.ask("setup", "--yes")[1])} | self.state()
+                row |= {"agent": self.of_agent(), **self.press(row["status"])}
+                self.judge(row)
+                row["mended"] = self.mend(row["setup"] + "\n" + row["status"])
+        else:
+            with self.one.broken(self.session):
+                row |= self.press(self.first("status") if self.one.answered else "") | self.state()
+                row["agent"] = self.of_agent()
+                self.judge(row)
+                row["mended"] = self.mend(row["status"])
+            self.session.ask("setup", "--yes")
+            with self.one.broken(self.session):
+                row["setup"] = shorten(self.session.ask("setup", "--yes")[1])
+                self.mend(row["setup"] + "\n" + self.first("status"))
+        return row | {"wrong": self.wrong}
+
+    def first(self, verb):
+        said = self.session.ask(verb)[1]
+        # A headline may be wrapped.
+        return " ".join(said.split("\n\n")[0].split("\nrecording ")[0].split())
+
+    def state(self):
+        status, doctor = self.first("status"), self.first("doctor")
+        doctor = re.split(r" (?=Nothing |Without these)", doctor)[0]
+        if not status.startswith(doctor) and not doctor.startswith(status):
+            self.wrong.append(f"doctor says otherwise: {doctor}")
+        return {"status": status, "doctor": doctor}
+
+    def of_agent(self):
+        """What the agent showed by itself: without buttons, and about no press."""
+        notes = [note for note in self.session.ear.shown if note.ns >= self.begin_ns and not note.actions]
+        return [f"{note.summary}: {note.body}" for note in notes if not note.summary.startswith((*hitch.CAPTURED, "The mark"))]
+
+    def press(self, status):
+        """What came of the key that a status names, or the usual one: whether it marked, and all that the screen said of it."""
+        key = re.match(r"Ready: yes, ([\w+]+) marks", status)
+        session, incidents = self.session, self.session.folder / "state/incidents"
+        time.sleep(2)  # Until the answer of an earlier press is there.
+        before, begin = set(incidents.glob("*.tipme")), processes.now_ns()
+        old = set(self.popups())
+        session.input.key(key.group(1).lower() if key else hitch.KEY)
+        limit, said = time.monotonic() + SAID_MAX_S, []
+        while time.monotonic() < limit:
+            shown = [f"{note.summary}: {note.body}" for note in list(session.ear.shown) if note.ns >= begin]
+            said = shown + [f"popup: {text}" for text in self.popups() if text not in old]
+            marked = len(set(incidents.glob("*.tipme")) - before)
+            failed = any("The mark failed" in text for text in said)
+            if failed or marked and not all(any(word in text for word in PASSING) for text in said):
+                break
+            time.sleep(0.3)
+        return {"press": [" ".join(text.split()) for text in said] or ["nothing"], "marked": marked}
+
+    def popups(self):
+        """Texts of the windows of tipme on an X display."""
+        if self.session.desktop.wayland:
+            return []
+        windows, texts = self.session.windows, []
+        name = windows.display.intern_atom("_NET_WM_NAME")
+        for window in windows.root.query_tree().children:
+            with contextlib.suppress(error.XError):  # a window that is gone
+                texts.append(window.get_full_text_property(name) or "")
+        return [text for text in texts if "A click closes this" in text]
+
+    def judge(self, row):
+        """Whether it is true that a press marks, or does not."""
+        ready = row["status"].startswith("Ready: yes")
+        if ready != (row["marked"] == 1):
+            self.wrong.append(f"\"{row['status'][:10]}\", and a press made {row['marked']} incidents")
+        elsewhere = "read the answer by: tipme diagnose" in row["status"]
+        if ready and not elsewhere and all(text == "nothing" or text.startswith(PASSING) for text in row["press"]):
+            self.wrong.append("no verdict is shown")
+        if not ready and len(set(COMMAND.findall(row["status"]))) > 1:
+            self.wrong.append("more than one remedy")
+
+    def mend(self, text, step=1):
+        """Follows the remedy of a text, then that of what this said; how it ended."""
+        if self.is_ready(0):
+            return "ready as it is"
+        deed, remedy = self.remedy(text)
+        if not remedy:
+            self.wrong.append(f"dead end: no remedy in: {text[-200:]}")
+            return "dead end"
+        if remedy in self.seen or step > STEPS_MAX:
+            self.wrong.append(f"circle: {remedy} again")
+            return "circle"
+        self.seen.add(remedy)
+        said = deed() or ""
+        if self.is_ready(MENDED_MAX_S if step == STEPS_MAX else 4):
+            self.seen.discard(remedy)
+            return remedy
+        return f"{remedy}, " + self.mend(said + "\n" + self.first("status"), step + 1)
+
+    def is_ready(self, timeout_s):
+        limit = time.monotonic() + timeout_s
+        while not (ready := self.first("status").startswith("Ready: yes")) and time.monotonic() < limit:
+            time.sleep(0.5)
+        return ready
+
+    def remedy(self, text):
+        for words, deed in self.one.by_hand:
+            if (found := re.search(words, text)) and found.group(0) not in self.seen:
+                return lambda: deed(self.session, text), found.group(0)
+        commands = [one.strip() for one in COMMAND.findall(text)]
+        fresh = [one for one in commands if one not in self.seen] or commands
+        return (lambda: self.follow(fresh[0]), fresh[0]) if fresh else (None, None)
+
+    def follow(self, command):
+        """Runs it as it stands, with a free key for KEY and the folder of this lab."""
+        session = self.session
+        words = command.replace("KEY", FREE_KEY).split()
+        if words[:3] == ["sudo", "tipme", "record"]:
+            return breaking.start_recorder(session)
+        if words[0] == "sudo":
+            return breaking.as_root(session, words[2:])
+        if words[1] == "agent":
+            session.start("by-hand", [session.tipme, *words[1:][: -1 if words[-1] == "&" else None], "--state-dir", session.folder / "state"])
+            time.sleep(2)
+            return (session.folder / "by-hand.log").read_text()[-400:]
+        return session.ask(*words[1:], *(["--yes"] if words[1] == "setup" else []))[1]
+
+
+def shorten(said):
+    """Without what is in order, and where an incident is kept."""
+    lines = [line for line in said.splitlines() if line.strip() and not line.startswith(("so already", "to do", "done"))]
+    return re.sub(r"\s+", " ", re.sub(r"/\S+/incidents/\S+", "an incident", " / ".join(lines)))

@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Breaks one part of a session for as long as a context lasts."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import time
+
+from stage import processes
+
+from . import bus, hitch
+
+CHORD_OF_SWAY, CHORD_OF_GNOME = "Ctrl+Alt+minus", "<Control><Alt>minus"
+GNOME_KEYS = "org.gnome.settings-daemon.plugins.media-keys"
+FOREIGN = "/org/gnome/settings-daemon/plugins/media-keys/custom-keybindings/foreign/"
+
+
+def owner(session, name):
+    """The process that owns a name of the session bus; nothing where none does."""
+    code, said = ask_bus(session, "GetConnectionUnixProcessID", "s", name)
+    return int(said.split()[1]) if code == 0 else None
+
+
+def ask_bus(session, *words):
+    address, bus_name = f"--address={session.env['DBUS_SESSION_BUS_ADDRESS']}", "org.freedesktop.DBus"
+    return session.run(["busctl", address, "call", bus_name, "/org/freedesktop/DBus", bus_name, *words])
+
+
+@contextlib.contextmanager
+def settings_read_only(session):
+    """All folders of the person's settings, and what is in them."""
+    top = session.folder / "home/.config"
+    modes = {path: path.stat().st_mode & 0o777 for path in (top, *top.rglob("*")) if not path.is_symlink()}
+    for path in modes:
+        path.chmod(0o555 if path.is_dir() else 0o444)
+    try:
+        yield
+    finally:
+        make_writable(session, modes)
+
+
+def make_writable(session, modes=None):
+    top = session.folder / "home/.config"
+    for path in (top, *top.rglob("*")):
+        if not path.is_symlink():
+            path.chmod((modes or {}).get(path, path.stat().st_mode & 0o777 | 0o200))
+
+
+@contextlib.contextmanager
+def key_taken(session):
+    """Another program has the key: by a grab, a line of the configuration, or a shortcut of the settings."""
+    name = session.desktop.name
+    if name == "sway":
+        file = session.folder / "home/.config/sway/config"
+        kept = file.read_text()
+        file.write_text(f"{kept}bindsym {CHORD_OF_SWAY} exec true\n")
+        session.run(["swaymsg", "reload"])
+        undo = lambda: (file.write_text(kept), session.run(["swaymsg", "reload"]))  # noqa: E731
+    elif name == "gnome":
+        for key, value in (("name", "Another"), ("command", "true"), ("binding", CHORD_OF_GNOME)):
+            session.run(["gsettings", "set", f"{GNOME_KEYS}.custom-keybinding:{FOREIGN}", key, value])
+        session.run(["gsettings", "set", GNOME_KEYS, "custom-keybindings", f"['{FOREIGN}']"])
+        undo = lambda: session.run(["gsettings", "reset", GNOME_KEYS, "custom-keybindings"])  # noqa: E731
+    else:
+        undo = grab(session)
+    time.sleep(1)
+    try:
+        yield
+    finally:
+        undo()
+        time.sleep(1)
+
+
+def grab(session):
+    from Xlib import XK, X, display
+
+    os.environ["XAUTHORITY"] = str(session.folder / "authority")
+    other = display.Display(session.display)
+    code = other.keysym_to_keycode(XK.string_to_keysym("minus"))
+    other.screen().root.grab_key(code, X.ControlMask | X.Mod1Mask, False, X.GrabModeAsync, X.GrabModeAsync)
+    other.sync()
+    return other.close
+
+
+@contextlib.contextmanager
+def recorder_ended(session):
+    processes.end({session.recorder.pid})
+    try:
+        yield
+    finally:
+        if session.recorder.poll() is not None:
+            start_recorder(session)
+
+
+def start_recorder(session):
+    """Until it answers: the socket of the one before it is there already."""
+    for path in (session.folder / "state").rglob("*.sock"):
+        path.unlink()
+    session.start_recorder()
+
+
+@contextlib.contextmanager
+def recorder_restarted(session):
+    """Long enough after the agent has begun that it knows the earlier one."""
+    processes.end({session.recorder.pid})
+    start_recorder(session)
+    yield
+
+
+@contextlib.contextmanager
+def recorder_stopped(session):
+    """The process stands still, as where its disk hangs."""
+    os.kill(session.recorder.pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(session.recorder.pid, signal.SIGCONT)
+        time.sleep(1)
+
+
+def as_root(session, words):
+    words = [session.tipme, *words, "--state-dir", session.folder / "state"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    session.say(f"{words}: {done.returncode} {done.stdout} {done.stderr}")
+    return done.stdout + done.stderr
+
+
+def asked(begin, end):
+    """A request of root, and the one that takes it back."""
+
+    @contextlib.contextmanager
+    def broken(session):
+        as_root(session, begin)
+        try:
+            yield
+        finally:
+            as_root(session, end)
+
+    return broken
+
+
+@contextlib.contextmanager
+def agent_ended(session):
+    processes.end({session.agent()})
+    yield
+
+
+@contextlib.contextmanager
+def no_server(session):
+    """None runs, and the bus starts none."""
+    services = session.folder / "services"
+    named = [file for file in services.iterdir() if f"Name={bus.NOTIFICATIONS}\n" in file.read_text()]
+    for file in named:
+        file.rename(session.folder / file.name)
+    reload_bus(session)
+    end_server(session)
+    try:
+        yield
+    finally:
+        for file in named:
+            (session.folder / file.name).rename(file)
+        reload_bus(session)
+
+
+@contextlib.contextmanager
+def server_dies(session):
+    """Ends as soon as it was sent the first notification of a press."""
+    kept, died = session.ear.take, []
+
+    def take(at, said):
+        kept(at, said)
+        if said.get("member") == "Notify" and not died and session.ear.shown[-1].summary.startswith(hitch.CAPTURED):
+            died.append(at)
+            end_server(session)
+
+    session.ear.take = take
+    try:
+        yield
+    finally:
+        session.ear.take = kept
+
+
+def end_server(session):
+    if pid := owner(session, bus.NOTIFICATIONS):
+        processes.send(pid, signal.SIGKILL)
+        time.sleep(0.1)
+
+
+def reload_bus(session):
+    ask_bus(session, "ReloadConfig")
+    time.sleep(0.5)

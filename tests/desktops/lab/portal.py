@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""A desktop portal that refuses shortcuts, or does not answer for a while; its own program, as the person.
+
+    portal.py refuse      opens a session, and refuses to bind
+    portal.py silent S    answers nothing for S seconds, then binds
+"""
+
+import sys
+import time
+
+import dbus
+import dbus.mainloop.glib
+import dbus.service
+from gi.repository import GLib
+
+NAME, OBJECT = "org.freedesktop.portal.Desktop", "/org/freedesktop/portal/desktop"
+SHORTCUTS, REQUEST = "org.freedesktop.portal.GlobalShortcuts", "org.freedesktop.portal.Request"
+DONE, REFUSED = 0, 2
+
+
+class Request(dbus.service.Object):
+    @dbus.service.signal(REQUEST, signature="ua{sv}")
+    def Response(self, response, results):
+        pass
+
+
+class Portal(dbus.service.Object):
+    def __init__(self, bus, refuses):
+        super().__init__(bus, OBJECT)
+        self.bus, self.refuses, self.requests = bus, refuses, {}
+
+    def answer(self, sender, options, response, results):
+        """Answers by a signal of the request, whose path the specification sets."""
+        path = f"{OBJECT}/request/{sender[1:].replace('.', '_')}/{options['handle_token']}"
+        if path not in self.requests:
+            self.requests[path] = Request(self.bus, path)
+        GLib.idle_add(lambda: self.requests[path].Response(dbus.UInt32(response), results) and False)
+        return dbus.ObjectPath(path)
+
+    @dbus.service.method(SHORTCUTS, "a{sv}", "o", sender_keyword="sender")
+    def CreateSession(self, options, sender):
+        session = f"{OBJECT}/session/{sender[1:].replace('.', '_')}/{options['session_handle_token']}"
+        return self.answer(sender, options, DONE, {"session_handle": session})
+
+    @dbus.service.method(SHORTCUTS, "oa(sa{sv})sa{sv}", "o", sender_keyword="sender")
+    def BindShortcuts(self, _session, shortcuts, _window, options, sender):
+        if self.refuses:
+            return self.answer(sender, options, REFUSED, {})
+        given = {"trigger_description": "Ctrl+Alt+Minus"}
+        bound = [(name, dbus.Dictionary(given, signature="sv")) for name, _ in shortcuts]
+        return self.answer(sender, options, DONE, {"shortcuts": dbus.Array(bound, signature="(sa{sv})")})
+
+    @dbus.service.method("org.freedesktop.DBus.Properties", "ss", "v")
+    def Get(self, _interface, _name):
+        return dbus.UInt32(1)
+
+
+def main():
+    bus = dbus.SessionBus(mainloop=dbus.mainloop.glib.DBusGMainLoop())
+    name = dbus.service.BusName(NAME, bus, replace_existing=True, do_not_queue=True)
+    portal = Portal(bus, sys.argv[1] == "refuse")
+    print("ready", flush=True)
+    if sys.argv[1] == "silent":
+        time.sleep(float(sys.argv[2]))
+    GLib.MainLoop().run()
+    del name, portal
+
+
+main()
