@@ -35,7 +35,7 @@ pub(crate) fn one_or_all<T: Sync>(
 /// The files that most benchmarks write.
 #[derive(Args)]
 pub struct ResultFiles {
-    /// Write the result as one JSON document
+    /// Write the result as JSON
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
     /// Write plots into this folder

@@ -14,7 +14,7 @@ use tipme_report::Layout;
 /// The choice that every verb has.
 #[derive(Args)]
 pub struct Colours {
-    /// Colours: auto, always or never; NO_COLOR is obeyed
+    /// When to use colours: auto, always or never; NO_COLOR is respected
     #[arg(
         long,
         global = true,

@@ -12,12 +12,12 @@ pub const LAB: &str = "tipme-lab";
 /// Verbs with their descriptions, the most needed first.
 pub(crate) const VERBS: [(&str, &str); 7] = [
     ("demo", "See it happen on a private display; needs root"),
-    ("selftest", "Known faults, each diagnosed and checked; needs root"),
-    ("measure", "The latency of every event in an application, by a script"),
-    ("idle", "What takes the CPUs' time; needs no root and no tracing"),
-    ("compare", "Hold results against each other, with honest statistics"),
-    ("bench", "Timers, memory, forks of processes, typing, scrolling ..."),
-    ("load", "A background load: so many processes, so much memory"),
+    ("selftest", "Inject known faults and check each diagnosis; needs root"),
+    ("measure", "Measure the latency of every event in a scripted application"),
+    ("idle", "Show what takes CPU time; needs neither root nor tracing"),
+    ("compare", "Compare results, with confidence intervals"),
+    ("bench", "Benchmark timers, memory, forks, typing, scrolling and more"),
+    ("load", "Run a background load of processes and memory"),
 ];
 
 /// Names of the verbs.

@@ -69,7 +69,7 @@ fn ask(subject: &Subject) -> Authorization {
     }
     match check(subject) {
         Ok((true, _)) => Authorization::Yes,
-        Ok((false, true)) => Authorization::No(format!("polkit allows {ACTION} only to who gives a password")),
+        Ok((false, true)) => Authorization::No(format!("polkit allows {ACTION} only with a password")),
         Ok((false, false)) => {
             Authorization::No(format!("polkit does not allow {ACTION} here; see: pkaction --verbose"))
         }

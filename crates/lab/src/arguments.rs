@@ -28,7 +28,7 @@ use tipme_command::output::Colours;
 use tipme_command::{choice, grouped, verbs};
 use tipme_report::Layout;
 
-/// The lab of tipme: loads, known faults and measurements, which work a machine hard
+/// Loads, known faults and measurements, which stress the machine
 #[derive(Parser)]
 #[command(name = "tipme-lab", version, subcommand_value_name = "VERB", after_help = EXAMPLES)]
 pub struct LabArguments {
@@ -39,11 +39,11 @@ pub struct LabArguments {
 }
 
 const EXAMPLES: &str = "Examples:
-  sudo tipme demo     see a hitch and its cause, on a private display
-  tipme idle          what takes the CPUs' time
-  tipme bench timer   how late timers are
+  sudo tipme demo     see a hitch and its cause on a private display
+  tipme idle          show what takes CPU time
+  tipme bench timer   measure how late timers are
 
-tipme starts this program for these verbs. tipme VERB --help tells more, with examples.";
+tipme starts this program for these verbs. \"tipme VERB --help\" describes each, with examples.";
 
 // The descriptions of the verbs are in tipme_command::verbs, for both programs.
 #[derive(Subcommand)]
@@ -62,7 +62,7 @@ pub enum LabVerb {
     )]
     Bench(Bench),
     Load(LoadArguments),
-    /// The JSON schema of what --json prints
+    /// Print the JSON schema of a --json document
     #[command(hide = true)]
     Schema(LabSchemaArguments),
     /// Write shell completions to standard output
@@ -75,7 +75,7 @@ pub enum LabVerb {
     Man {
         dir: PathBuf,
     },
-    /// Worker programs, which loads, benchmarks, faults and tests start
+    /// Run a worker program of a load, benchmark, fault or test
     #[command(hide = true)]
     Worker(Worker),
 }
@@ -96,51 +96,52 @@ pub fn command(layout: &Layout) -> Command {
   sudo tipme demo --display wayland
   sudo tipme demo --display wayland-0 --fault lock
 
-On a compositor of Wayland that runs, a terminal (foot) opens and is typed at for a quarter
-of a minute: leave it the focus.")]
+On a running Wayland compositor a terminal (foot) opens and receives keys for 15 seconds: do not
+take its focus.")]
 pub struct Demo {
-    /// What goes wrong
+    /// Fault to inject
     #[arg(long, value_parser = choice(Fault::demonstrated(), |fault| fault.name, |fault| fault.about),
         default_value = "cpu")]
     pub fault: &'static Fault,
-    /// Where: on a private X server, on a private compositor of Wayland, or on one that runs, by the name or path of its socket
+    /// Display: a private X server, a private Wayland compositor, or a running one by the name or
+    /// path of its socket
     #[arg(long, value_name = "x11|wayland|wayland-N|PATH", default_value = "x11", value_parser = place)]
     pub display: Place,
-    /// One JSON document instead of text
+    /// Print JSON instead of text
     #[arg(long)]
     pub json: bool,
-    /// Keep socket, lock and incident below this folder [default: a folder of its own under /var/lib/tipme or /tmp]
+    /// Folder for socket, lock and incident [default: a new one in /var/lib/tipme or /tmp]
     #[arg(long, value_name = "DIR")]
     pub state_dir: Option<PathBuf>,
 }
 
 #[derive(Args)]
-#[command(
-    after_help = "Exit codes: 0 at least 95 % of the causes are named and nothing is found where nothing is wrong,
-1 not so, 2 nothing could be measured. Examples:
+#[command(after_help = "Exit codes: 0 at least 95% of the causes were named, and none was found in the run without a
+fault; 1 otherwise; 2 nothing could be measured.
+
+Examples:
   sudo tipme selftest
   sudo tipme selftest lock fsync calm
   sudo tipme selftest --display wayland
   sudo tipme selftest --repeat 5 --json --keep incidents > results.json
-  tipme selftest --list"
-)]
+  tipme selftest --list")]
 pub struct Selftest {
     /// Faults to run; calm is the run without one [default: all]
     #[arg(value_name = "NAME")]
     pub names: Vec<String>,
-    /// One JSON document instead of a table
+    /// Print JSON instead of a table
     #[arg(long)]
     pub json: bool,
-    /// How often each fault is run
+    /// Number of runs of each fault
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = repeats)]
     pub repeat: usize,
-    /// On a terminal of a private display of this kind
+    /// Kind of the private display with the terminal
     #[arg(long, value_enum, default_value_t = PrivateDisplayChoice::X11)]
     pub display: PrivateDisplayChoice,
-    /// List the faults, and run none
+    /// List the faults without running them
     #[arg(long)]
     pub list: bool,
-    /// The table as Markdown, one line for all repeats of a fault
+    /// Print the table as Markdown, one line for all repeats of a fault
     #[arg(long, conflicts_with = "json")]
     pub markdown: bool,
     /// Keep every incident in this folder [default: only those of misses, in a temporary folder]
@@ -153,28 +154,28 @@ pub struct Selftest {
 pub enum PrivateDisplayChoice {
     /// Xvfb, a window manager and xterm
     X11,
-    /// sway without a screen and foot; the fault that needs an X server is left out
+    /// Headless sway and foot; the fault that needs an X server is skipped
     Wayland,
 }
 
 /// A micro-benchmark.
 #[derive(Subcommand)]
 pub enum Bench {
-    /// How late a periodic wake-up comes, by mechanism and policy
+    /// Measure the lateness of periodic wake-ups, by mechanism and policy
     Timer(Timer),
-    /// Page-access latency of a process while others fill the memory
+    /// Measure page-access latency while other processes fill the memory
     Memory(Memory),
-    /// The run-queue delay of a process while others fork
+    /// Measure the run-queue delay of a process while others fork
     Fork(Fork),
-    /// Keystroke-to-echo latency in a terminal beside a load, with and without the manager
+    /// Measure keystroke-to-echo latency in a terminal under load, with and without the manager
     Typing(Typing),
-    /// How long a terminal takes to scroll through a long file beside a load
+    /// Measure how long a terminal takes to scroll through a long file under load
     Scroll(Scroll),
-    /// How long a script takes that goes round several applications, beside a build and a heavy load
+    /// Measure a script that cycles through several applications, beside a build and a heavy load
     System(System),
-    /// How long the first key takes after a pause beside a load
+    /// Measure the latency of the first key after a pause under load
     Warmstart(Warmstart),
-    /// How long the program with the focus waits for its own pages beside a hog that takes the memory
+    /// Measure how long the focused program waits for its pages beside a memory hog
     Pagein(Pagein),
 }
 

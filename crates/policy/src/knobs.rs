@@ -90,9 +90,9 @@ impl Backend {
     /// Returns a description of the knobs that the backend uses.
     pub fn about(self) -> &'static str {
         match self {
-            Backend::Systemd => "Weights of systemd's units",
-            Backend::Cgroup => "Weights of control groups, version 2, in a delegated one",
-            Backend::Autogroup => "The scheduler's groups of sessions",
+            Backend::Systemd => "Weights of systemd units",
+            Backend::Cgroup => "Weights of cgroups (v2) below a delegated one",
+            Backend::Autogroup => "The scheduler's autogroups of sessions",
             Backend::Nice => "Nice values, policies and I/O priorities",
         }
     }

@@ -87,7 +87,7 @@ impl AutoMode {
     pub fn about(self) -> &'static str {
         match self {
             AutoMode::Mark => "Keep an incident",
-            AutoMode::DryRun => "Say what would be marked, and keep no file",
+            AutoMode::DryRun => "Log what would be marked, and keep no file",
         }
     }
 }

@@ -92,7 +92,7 @@ impl CounterProcess {
     pub(crate) fn lacks(&self, detail: Detail) -> Option<&'static str> {
         let one = self.standby.iter().find(|one| one.detail == detail)?;
         match (self.link.is_some(), one.refused) {
-            (false, _) => Some("nobody is left who could attach the programs; restart the recorder with --detail"),
+            (false, _) => Some("the process that attaches the programs has ended; restart the recorder with --detail"),
             (true, true) => Some("the kernel does not let its programs be attached"),
             (true, false) => None,
         }
@@ -105,7 +105,7 @@ impl CounterProcess {
         match link.answers.read(&mut answer) {
             Ok(COUNTED_BYTES) => return self.hear(u64::from_le_bytes(answer)),
             Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
-            _ => self.give_up("who counted has ended"),
+            _ => self.give_up("the counting process has ended"),
         }
         Nanos(0)
     }
@@ -135,7 +135,7 @@ impl CounterProcess {
 
     fn order(&mut self, order: CounterOrder) {
         if self.link.as_mut().is_some_and(|link| link.orders.write_all(&order.bytes()).is_err()) {
-            self.give_up("who counted has ended");
+            self.give_up("the counting process has ended");
         }
     }
 

@@ -67,7 +67,7 @@ const SAME_PRESS: Nanos = Nanos::from_millis(500);
 /// Maximum time that a stopping recorder waits for incidents being sealed.
 const FINISH_MAX: Duration = Duration::from_secs(10);
 
-const NO_THREAD: &str = "cannot start a thread that asks who may mark";
+const NO_THREAD: &str = "cannot start the thread that checks permissions to mark";
 
 /// Options of the recorder.
 #[derive(Clone, Debug)]

@@ -51,8 +51,8 @@ impl HotKeyScope {
     /// Help text.
     pub fn about(self) -> &'static str {
         match self {
-            HotKeyScope::Console => "On text consoles only; in an X session tipme agent has them",
-            HotKeyScope::Always => "In graphical sessions too, for a Wayland desktop that binds no keys",
+            HotKeyScope::Console => "On text consoles only; in an X session the agent serves them",
+            HotKeyScope::Always => "In graphical sessions too, for Wayland desktops that cannot bind keys",
         }
     }
 }

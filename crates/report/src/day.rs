@@ -60,7 +60,7 @@ fn head(date: &str, day: &DayFigures, layout: &Layout) -> String {
 /// Formats the figure of merit with its sensitivity.
 fn rate_in_words(rate: &LivedRate) -> String {
     let top = rate.top_class.as_ref().zip(rate.top_share);
-    let top = top.map(|(class, share)| format!("; {:.0} % of it by class {class}", 100.0 * share));
+    let top = top.map(|(class, share)| format!("; {:.0}% of it by class {class}", 100.0 * share));
     format!(
         "excess latency rate: {:.1} ms/min at T, {:.1} at 0.9 T, {:.1} at 1.1 T{}",
         rate.at_ms_per_minute,
@@ -220,7 +220,7 @@ mod tests {
         insta::assert_snapshot!(text("2026-01-31", &day, &clock, &Layout::default()), @r"
         2026-01-31: you waited 41 s (12.3 s of it over a threshold) and thought 2 h 13 min.
         3,214 presses answered, 45 without a visible answer, 2 lost: p50 2.13 ms, p98 -, longest 1.24 s, IP98 -; 43.2 s together
-        excess latency rate: 12.3 ms/min at T, 15.0 at 0.9 T, 10.1 at 1.1 T; 80 % of it by class key
+        excess latency rate: 12.3 ms/min at T, 15.0 at 0.9 T, 10.1 at 1.1 T; 80% of it by class key
         0 ms ▂     █        ▃ 2.15 s  (each column twice as long as the one before, █=3,200)
 
         application          think      wait    over T       n       p50       p98       max      IP98    ms/min

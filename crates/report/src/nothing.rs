@@ -15,7 +15,7 @@ pub(crate) fn words(verdict: &Verdict) -> (String, String) {
     match (verdict.incident.answered_s, &verdict.interval) {
         (Some(seconds), interval) => nothing_new(verdict, interval.as_ref(), seconds),
         (None, _) if is_young(verdict) => {
-            let need = "tipme needs some keys and clicks to know what is usual; press again after the next hitch.";
+            let need = "tipme needs some keys and clicks for a baseline; press again after the next hitch.";
             let summary = format!("Nothing unusual in the {:.0} s since recording began", verdict.incident.recorded_s);
             (summary, need.to_owned())
         }
@@ -34,7 +34,7 @@ pub(crate) fn words(verdict: &Verdict) -> (String, String) {
 fn why_nothing(verdict: &Verdict) -> String {
     let few = match verdict.incident.inputs {
         inputs @ 1..INPUTS_MIN => {
-            format!(" Of {inputs} keys and clicks it is not known what is usual; press again later.")
+            format!(" {inputs} keys and clicks are too few for a baseline; press again later.")
         }
         _ => String::new(),
     };
@@ -47,7 +47,7 @@ fn is_young(verdict: &Verdict) -> bool {
 }
 
 fn nothing_new(verdict: &Verdict, interval: Option<&Interval>, seconds: f64) -> (String, String) {
-    let given = format!("That answer was asked for {:.0} s ago.", seconds.max(1.0));
+    let given = format!("You asked for that answer {:.0} s ago.", seconds.max(1.0));
     let earlier = verdict.earlier.first().map(|one| format!(" Before it: {}.", candidate(one)));
     (since_answer(interval), given + &earlier.unwrap_or_default())
 }
@@ -76,7 +76,7 @@ mod tests {
             verdict.earlier = vec![Candidate { subject, latency_ms: 938.0, ..Candidate::default() }];
         });
         assert_eq!(summary, "Nothing since the last answer took longer than 62 ms");
-        assert_eq!(body, "That answer was asked for 12 s ago. Before it: typing in xterm, 938 ms.");
+        assert_eq!(body, "You asked for that answer 12 s ago. Before it: typing in xterm, 938 ms.");
         let (summary, _) = verdict(|verdict| verdict.incident.answered_s = Some(1.5));
         assert_eq!(summary, "Nothing new since the last answer");
     }
@@ -85,7 +85,7 @@ mod tests {
     fn a_young_recording_says_since_when_and_what_it_needs() {
         let young = |interval| verdict(|one| (one.interval, one.incident.recorded_s) = (interval, 18.2));
         let said = "Nothing unusual in the 18 s since recording began";
-        let need = "tipme needs some keys and clicks to know what is usual; press again after the next hitch.";
+        let need = "tipme needs some keys and clicks for a baseline; press again after the next hitch.";
         assert_eq!([calm(), None].map(young), [(); 2].map(|()| (said.to_owned(), need.to_owned())));
     }
 
@@ -97,9 +97,6 @@ mod tests {
             verdict.incident.inputs = 3;
         });
         assert_eq!(summary, "Nothing to explain was recorded");
-        assert_eq!(
-            body,
-            format!("{} Of 3 keys and clicks it is not known what is usual; press again later.", notes[1])
-        );
+        assert_eq!(body, format!("{} 3 keys and clicks are too few for a baseline; press again later.", notes[1]));
     }
 }

@@ -68,8 +68,8 @@ mod tests {
     fn the_first_finding_is_told_in_a_sentence_with_its_remedy() {
         let disk = finding(CauseKind::DiskQueue, &["cc1 (pid 9) had 2 writes queued on sda ahead of xterm's request"]);
         let (summary, body) = told(&verdict(938.0, vec![disk, Finding::default()]));
-        assert_eq!(summary, "Typing in xterm stalled 938 ms");
-        let sentence = "cc1 kept the disk busy that xterm had to wait for (98 % of the time).";
+        assert_eq!(summary, "Typing in xterm stalled for 938 ms");
+        let sentence = "cc1 saturated the disk that xterm was waiting for (98% of the time).";
         assert_eq!(body, format!("{sentence}\nTry: ionice -c 3 -p 9"));
     }
 
@@ -83,7 +83,7 @@ mod tests {
     fn a_compositor_that_was_starved_is_named() {
         let taken = Finding { waiter: "sway".to_owned(), ..finding(CauseKind::CpuCompetition, &[]) };
         let (_, body) = told(&verdict(938.0, vec![taken]));
-        assert_eq!(body.lines().next(), Some("cc1 took the CPU time that sway needed (98 % of the time)."));
+        assert_eq!(body.lines().next(), Some("cc1 took the CPU time that sway needed (98% of the time)."));
     }
 
     #[test]
@@ -93,13 +93,11 @@ mod tests {
                     100 ms on).";
         assert_eq!(told_text(&verdict(11.0, vec![])), calm);
         let unexplained = "Typing in xterm showed something new after 938 ms: No cause was found. Perhaps nothing was \
-                           slow: not every key or click shows something by itself, such as the first key of a command \
-                           of two.";
+                           slow: some keys and clicks draw nothing by themselves, such as the first key of a two-key \
+                           command.";
         assert_eq!(told_text(&verdict(938.0, vec![])), unexplained);
         let open = Verdict { unattributed_ms: 800.0, ..verdict(938.0, vec![]) };
-        assert!(
-            told_text(&open).ends_with("No cause was found. Most of this time is not explained by what was recorded.")
-        );
+        assert!(told_text(&open).ends_with("No cause was found. The records do not explain most of this time."));
         let empty = Verdict { notes: vec!["No display was recorded.".to_owned()], ..Verdict::default() };
         assert_eq!(told_text(&empty), "Nothing to explain was recorded: No display was recorded.");
     }

@@ -8,12 +8,12 @@ use tipme_analysis::model::{Baseline, CauseKind, Culprit, Finding, Interval, Ver
 use tipme_measure::ms;
 
 /// Remark if nothing held up the apparent delay.
-pub(crate) const PERHAPS_NOTHING: &str = "Perhaps nothing was slow: not every key or click shows something by itself, \
-    such as the first key of a command of two.";
+pub(crate) const PERHAPS_NOTHING: &str = "Perhaps nothing was slow: some keys and clicks draw nothing by themselves, \
+    such as the first key of a two-key command.";
 /// Remark if much time is unattributed instead.
-const UNEXPLAINED: &str = "Most of this time is not explained by what was recorded.";
+const UNEXPLAINED: &str = "The records do not explain most of this time.";
 
-/// Returns `Typing in xterm stalled 2.31 s`. Without a cause it only states that an answer came
+/// Returns `Typing in xterm stalled for 2.31 s`. Without a cause it only states that an answer came
 /// late, which the user may not have noticed.
 pub(crate) fn symptom(verdict: &Verdict, interval: &Interval) -> String {
     match verdict.findings.first() {
@@ -38,12 +38,12 @@ fn stalled(interval: &Interval) -> String {
     let least = if interval.censored { "at least " } else { "" };
     let open = if interval.censored { ", unfinished at the mark" } else { "" };
     let what = match interval.milestone.as_str() {
-        _ if interval.class == "activity" => "stalled",
+        _ if interval.class == "activity" => "stalled for",
         "handled" if interval.drew => "was handled only after",
         "handled" => "left it unresponsive for",
         _ if !interval.command.is_empty() => "took",
         "completed" => "was completed after",
-        _ => "stalled",
+        _ => "stalled for",
     };
     format!("{} {what} {least}{}{open}", subject(interval), span(interval.latency_ms))
 }
@@ -51,9 +51,9 @@ fn stalled(interval: &Interval) -> String {
 fn answered(interval: &Interval) -> String {
     let (subject, span) = (subject(interval), span(interval.latency_ms));
     match interval.milestone.as_str() {
-        _ if interval.class == "activity" => format!("{subject} was at work for {span}"),
+        _ if interval.class == "activity" => format!("{subject} was busy for {span}"),
         _ if interval.censored => format!("{subject} had shown nothing for {span} at the mark"),
-        "handled" => format!("{subject} was followed by {span} without a wait for the next input"),
+        "handled" => format!("{subject} was followed by {span} before the program waited for input again"),
         _ => format!("{subject} showed something new after {span}"),
     }
 }
@@ -90,7 +90,7 @@ pub(crate) fn usually(baseline: Option<&Baseline>, interval: &Interval) -> Strin
 /// Minimum share of the time for a further cause to be mentioned, in percent.
 const BESIDES_MIN: f64 = 20.0;
 
-/// Formats the first cause, as `backup kept the disk busy that xterm had to wait for (98 % of the
+/// Formats the first cause, as `backup saturated the disk that xterm was waiting for (98% of the
 /// time)`, and other major ones, or explains their absence.
 pub(crate) fn cause(verdict: &Verdict, interval: &Interval) -> String {
     let alike = alike(verdict, interval);
@@ -114,10 +114,10 @@ struct Alike<'a> {
 }
 
 impl Alike<'_> {
-    /// Formats `98 % of the time`, `92 % of the time, 12 of that name`.
+    /// Formats `98% of the time`, `92% of the time, 12 of that name`.
     fn share(&self, of: &str, interval: &Interval) -> String {
         let count = if self.count > 1 { format!(", {} of that name", self.count) } else { String::new() };
-        format!("{:.0} %{of}{count}", percent(self.ms, interval))
+        format!("{:.0}%{of}{count}", percent(self.ms, interval))
     }
 }
 
@@ -140,14 +140,14 @@ const LONG_AGO: u64 = 10_000_000_000;
 fn ago(verdict: &Verdict, interval: &Interval) -> String {
     match verdict.incident.mark_ns.saturating_sub(interval.end_ns) {
         ns if ns < LONG_AGO => String::new(),
-        ns => format!(" It was over {} before the mark.", span(ms(ns))),
+        ns => format!(" It ended {} before the mark.", span(ms(ns))),
     }
 }
 
 fn besides(further: &[Alike<'_>], interval: &Interval) -> String {
     let further = further.iter().filter(|one| percent(one.ms, interval) >= BESIDES_MIN);
     let told = |one: &Alike<'_>| {
-        format!(" Besides, {} ({}).", doubted("perhaps ", one.finding, interval), one.share("", interval))
+        format!(" Also, {} ({}).", doubted("perhaps ", one.finding, interval), one.share("", interval))
     };
     further.map(told).collect()
 }
@@ -166,15 +166,15 @@ fn of(finding: &Finding, interval: &Interval) -> String {
         // The evidence describes these best.
         _ if finding.signalled || finding.unowed && finding.kind != CauseKind::PeerWait => (None, String::new()),
         _ if !finding.unusual && is_of_command(finding.kind) && program(interval).is_some() => (None, String::new()),
-        _ if finding.unowed => (Some("{app} waited for an answer that nobody is known to owe"), String::new()),
+        _ if finding.unowed => (Some("{app} was waiting for an answer from an unknown sender"), String::new()),
         Culprit::Process { .. } if finding.held_by_own_thread && finding.kind == CauseKind::KernelLock => {
-            (Some("{app} had to wait for a lock of the kernel that another thread of its own held"), String::new())
+            (Some("{app} was waiting for a kernel lock held by another of its threads"), String::new())
         }
         Culprit::Process { .. } if finding.held_by_own_thread => {
-            (Some("{app} had to wait for a lock that another thread of its own held"), String::new())
+            (Some("{app} was waiting for a lock held by another of its threads"), String::new())
         }
         Culprit::Process { comm, job, .. } if finding.kept_at_work => {
-            (Some("{who} kept {waiter} at work"), process(comm, job.as_deref(), finding.kind))
+            (Some("{who} kept {waiter} busy"), process(comm, job.as_deref(), finding.kind))
         }
         Culprit::Process { comm, job, .. } => (about.of_process, process(comm, job.as_deref(), finding.kind)),
         Culprit::Device { device } => (about.of_device, device.clone()),
@@ -320,8 +320,8 @@ mod tests {
         let client = Client { comm: "xterm".to_owned(), ..Client::default() };
         let interval = Interval { client, latency_ms: 1_000.0, ..Interval::default() };
         let told = cause(&Verdict { findings, ..Verdict::default() }, &interval);
-        let wanted = "backup took the CPU time that xterm needed (30 % of the time). Besides, index took the CPU time that \
-                      xterm needed (49 %, 2 of that name).";
+        let wanted = "backup took the CPU time that xterm needed (30% of the time). Also, index took the CPU time that \
+                      xterm needed (49%, 2 of that name).";
         assert_eq!(told, wanted);
     }
 
@@ -329,25 +329,34 @@ mod tests {
         Culprit::Process { pid: 12, comm: comm.to_owned(), cmdline: String::new(), job: job.map(str::to_owned) }
     }
 
+    /// Maximum length of a cause that is read at a glance.
+    const LETTERS_MAX: usize = 140;
+    /// Words that make processes persons, or the sentence hard to read.
+    const UNWANTED: [&str; 6] = ["who", "whose", "tell", "told", "somebody", "nobody"];
+
     #[test]
     fn every_kind_is_a_sentence_without_a_number_of_a_process() {
         for kind in CauseKind::CAUSES {
             let device = Culprit::Device { device: "sda".to_owned() };
             for culprit in [process("backup", Some("nightly (pid 3)")), process("xterm", None), device] {
                 let told = told(*kind, culprit, 0.9);
-                assert!(told.ends_with(" (98 % of the time).") && !told.contains("pid"), "{kind}: {told}");
+                assert!(told.ends_with(" (98% of the time).") && !told.contains("pid"), "{kind}: {told}");
                 assert!(!told.contains('{') && told.len() > 30, "{kind}: {told}");
+                assert!(!told.contains("  ") && told.len() < LETTERS_MAX, "{kind}: {told}");
+                println!("{told}");
+                let mut words = told.split(|letter: char| !letter.is_alphabetic());
+                assert!(!words.any(|word| UNWANTED.contains(&word.to_lowercase().as_str())), "{kind}: {told}");
             }
         }
     }
 
     #[test]
     fn who_did_it_stands_first_and_how_sure_that_is() {
-        let sentence = "cc1 (of make) took the CPU time that xterm needed (98 % of the time).";
+        let sentence = "cc1 (of make) took the CPU time that xterm needed (98% of the time).";
         assert_eq!(told(CauseKind::CpuCompetition, process("cc1", Some("make (pid 3)")), 0.9), sentence);
         let unsure = told(CauseKind::LockWait, process("indexer", None), 0.6);
-        assert_eq!(unsure, "Not sure, but perhaps indexer held a lock that xterm had to wait for (98 % of the time).");
-        assert_eq!(told(CauseKind::Stopped, process("kill", None), 0.9), "kill stopped xfwm4 (98 % of the time).");
+        assert_eq!(unsure, "Not sure, but perhaps indexer held a lock that xterm was waiting for (98% of the time).");
+        assert_eq!(told(CauseKind::Stopped, process("kill", None), 0.9), "kill stopped xfwm4 (98% of the time).");
         let stopped = "saver (pid 12, job \"timeout\") stopped xfwm4 (pid 7, of user 3)";
         assert_eq!(without_pids(stopped), "saver (of timeout) stopped xfwm4 (of user 3)");
         assert_eq!(without_pids("bash (pid 12, job \"bash\") stopped xterm (pid 7)"), "bash stopped xterm");
@@ -375,14 +384,13 @@ mod tests {
             cause(&Verdict { findings: vec![finding], ..Verdict::default() }, &interval)
         };
         let hog = |kind| told(kind, "hog");
-        assert_eq!(hog(CauseKind::CpuCompetition), "hog took the CPU time that sway needed (98 % of the time).");
-        assert_eq!(hog(CauseKind::Reclaim), "Memory was short: hog took what sway needed (98 % of the time).");
-        let quota =
-            "hog ran until sway's control group had used up the CPU time that it is allowed (98 % of the time).";
+        assert_eq!(hog(CauseKind::CpuCompetition), "hog took the CPU time that sway needed (98% of the time).");
+        assert_eq!(hog(CauseKind::Reclaim), "Memory ran short: hog took what sway needed (98% of the time).");
+        let quota = "hog used up the CPU quota of sway's control group (98% of the time).";
         assert_eq!(hog(CauseKind::CpuThrottled), quota);
         let own = quota.replace("hog", "sway").replace("sway's", "its");
         assert_eq!(told(CauseKind::CpuThrottled, "sway"), own);
-        let answer = "sway, for xterm, had to wait for an answer from hog (98 % of the time).";
+        let answer = "sway, for xterm, was waiting for an answer from hog (98% of the time).";
         assert_eq!(hog(CauseKind::PeerWait), answer);
     }
 
@@ -396,8 +404,7 @@ mod tests {
             let finding = Finding { kind, culprit, waiter, within, confidence: 0.9, ms: 980.0, ..Finding::default() };
             cause(&Verdict { findings: vec![finding], ..Verdict::default() }, &interval)
         };
-        let waited =
-            |subject: &str| format!("{subject} had to wait for 10.0.0.1:80 on the network (98 % of the time).");
+        let waited = |subject: &str| format!("{subject} was waiting for 10.0.0.1:80 on the network (98% of the time).");
         assert_eq!(told("", false, ""), waited("xterm"));
         assert_eq!(told("curl", true, ""), waited("curl, in xterm,"));
         assert_eq!(told("nslcd", false, "/bin/ls -l"), waited("nslcd, for ls,"));
@@ -414,10 +421,10 @@ mod tests {
             let finding = Finding { kind, culprit, waiter, unowed, confidence: 0.9, ms: 1_000.0, ..Finding::default() };
             cause(&Verdict { findings: vec![finding], ..Verdict::default() }, &interval)
         };
-        assert_eq!(told(12, "", true), "xterm waited for an answer that nobody is known to owe (100 % of the time).");
-        assert_eq!(told(12, "seq", true), "seq waited for an answer that nobody is known to owe (100 % of the time).");
-        assert_eq!(told(8, "", false), "xterm had to wait for an answer from another xterm (100 % of the time).");
-        assert_eq!(told(12, "seq", false), "seq had to wait for an answer from xterm (100 % of the time).");
+        assert_eq!(told(12, "", true), "xterm was waiting for an answer from an unknown sender (100% of the time).");
+        assert_eq!(told(12, "seq", true), "seq was waiting for an answer from an unknown sender (100% of the time).");
+        assert_eq!(told(8, "", false), "xterm was waiting for an answer from another xterm (100% of the time).");
+        assert_eq!(told(12, "seq", false), "seq was waiting for an answer from xterm (100% of the time).");
     }
 
     #[test]
@@ -440,10 +447,10 @@ mod tests {
             };
             cause(&Verdict { findings: vec![finding], ..Verdict::default() }, &interval)
         };
-        let held = "another thread of its own held (98 % of the time).";
-        let lock = format!("gdb, in xterm, had to wait for a lock that {held}");
+        let held = "held by another of its threads (98% of the time).";
+        let lock = format!("gdb, in xterm, was waiting for a lock {held}");
         assert_eq!(told(CauseKind::LockWait, "gdb"), lock);
-        assert_eq!(told(CauseKind::KernelLock, ""), format!("xterm had to wait for a lock of the kernel that {held}"));
+        assert_eq!(told(CauseKind::KernelLock, ""), format!("xterm was waiting for a kernel lock {held}"));
     }
 
     #[test]
@@ -454,7 +461,7 @@ mod tests {
         let kind = CauseKind::CpuCompetition;
         let finding = Finding { kind, culprit, confidence: 0.9, ms: 500.0, others: 22, ..Finding::default() };
         let told = cause(&Verdict { findings: vec![finding], ..Verdict::default() }, &interval);
-        assert_eq!(told, "rustc and others took the CPU time that xterm needed (50 % of the time).");
+        assert_eq!(told, "rustc and others took the CPU time that xterm needed (50% of the time).");
     }
 
     #[test]
@@ -470,9 +477,9 @@ mod tests {
             ];
             cause(&Verdict { findings, ..Verdict::default() }, &interval)
         };
-        let first = "xterm had to wait for an answer from speller (50 % of the time).";
-        assert_eq!(told(0.9), format!("{first} Besides, mail held a lock that xterm had to wait for (30 %)."));
-        assert_eq!(told(0.6), format!("{first} Besides, perhaps mail held a lock that xterm had to wait for (30 %)."));
+        let first = "xterm was waiting for an answer from speller (50% of the time).";
+        assert_eq!(told(0.9), format!("{first} Also, mail held a lock that xterm was waiting for (30%)."));
+        assert_eq!(told(0.6), format!("{first} Also, perhaps mail held a lock that xterm was waiting for (30%)."));
     }
 
     #[test]
@@ -486,18 +493,18 @@ mod tests {
         let findings = vec![Finding { kind: CauseKind::Stall, ms: 980.0, confidence: 0.9, ..Finding::default() }];
         let mut verdict = Verdict { findings, ..Verdict::default() };
         verdict.incident.mark_ns = 34_000_000_000;
-        assert!(cause(&verdict, &interval).ends_with(" (98 % of the time). It was over 29.00 s before the mark."));
+        assert!(cause(&verdict, &interval).ends_with(" (98% of the time). It ended 29.00 s before the mark."));
         verdict.incident.mark_ns = 8_000_000_000;
-        assert!(cause(&verdict, &interval).ends_with(" (98 % of the time)."));
+        assert!(cause(&verdict, &interval).ends_with(" (98% of the time)."));
     }
 
     #[test]
     fn an_application_that_held_itself_up_is_told_so() {
         let own = |kind| told(kind, process("xterm", None), 0.9);
-        assert_eq!(own(CauseKind::Fsync), "xterm had to wait until data was safe on the disk (98 % of the time).");
-        assert_eq!(own(CauseKind::LockWait), "xterm held a lock that it had to wait for (98 % of the time).");
-        let quota = "xterm ran until its control group had used up the CPU time that it is allowed (98 % of the time).";
+        assert_eq!(own(CauseKind::Fsync), "xterm was waiting for data to be flushed to the disk (98% of the time).");
+        assert_eq!(own(CauseKind::LockWait), "xterm held a lock that it was waiting for (98% of the time).");
+        let quota = "xterm used up the CPU quota of its control group (98% of the time).";
         assert_eq!(own(CauseKind::CpuThrottled), quota);
-        assert_eq!(own(CauseKind::ChildWait), "xterm waited until another xterm had ended (98 % of the time).");
+        assert_eq!(own(CauseKind::ChildWait), "xterm was waiting for another xterm to finish (98% of the time).");
     }
 }

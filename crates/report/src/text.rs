@@ -58,7 +58,7 @@ pub(crate) fn at(verdict: &Verdict, candidate: &Candidate) -> String {
     format!("tipme diagnose --at {at:.1}")
 }
 
-/// Formats the symptom as a sentence: `Typing in xterm stalled 2.31 s; usually it takes 14 ms.`
+/// Formats the symptom as a sentence: `Typing in xterm stalled for 2.31 s; usually it takes 14 ms.`
 pub fn headline(verdict: &Verdict) -> String {
     match &verdict.interval {
         Some(interval) if interval.exceeded && is_longest_only(verdict) => format!("{}.", symptom(verdict, interval)),
@@ -88,16 +88,16 @@ fn explained(verdict: &Verdict, interval: &Interval, layout: &Layout) -> String 
 /// Formats figures in terms of the field, with a pointer to their explanation.
 fn foot(verdict: &Verdict, interval: &Interval, layout: &Layout) -> String {
     let share = percent(verdict.overhead_ms, interval);
-    let figures = format!("What is usual: {}. Recorder's own share: {share:.3} %.", usual(verdict.baseline.as_ref()));
+    let figures = format!("Usual time: {}. The recorder's own share: {share:.3}%.", usual(verdict.baseline.as_ref()));
     let text = layout.paint_lines(Tone::Faint, &layout.paragraph(&figures));
     let Some(finding) = verdict.findings.first() else { return text };
-    let more = format!("What {} means: tipme diagnose --explain {0}", finding.kind);
+    let more = format!("About {}: tipme diagnose --explain {0}", finding.kind);
     text + &layout.paint_lines(Tone::Faint, &layout.paragraph(&more))
 }
 
 /// Formats the highest percentile with enough observations, or else the maximum.
 pub(crate) fn usual(baseline: Option<&Baseline>) -> String {
-    let Some(known) = baseline else { return "not known, there is nothing to compare with".to_owned() };
+    let Some(known) = baseline else { return "unknown, with nothing to compare with".to_owned() };
     let Baseline { n, max_ms, .. } = known;
     let when = if known.stored { " learned before" } else { "" };
     match (known.p98_ms, known.p50_ms) {
@@ -109,7 +109,7 @@ pub(crate) fn usual(baseline: Option<&Baseline>) -> String {
 
 /// Describes the baseline without the term percentile.
 pub(crate) fn usual_in_words(baseline: Option<&Baseline>) -> String {
-    let Some(known) = baseline else { return "not known, there is nothing to compare with".to_owned() };
+    let Some(known) = baseline else { return "unknown, with nothing to compare with".to_owned() };
     let when = if known.stored { ", learned before this window" } else { "" };
     let n = known.n;
     match (known.p98_ms, known.p50_ms) {
@@ -133,9 +133,9 @@ fn finding_lines(finding: &Finding, interval: &Interval, layout: &Layout) -> Str
     text
 }
 
-/// Formats ` 2.02 s 87 % disk-queue: evidence`.
+/// Formats ` 2.02 s 87% disk-queue: evidence`.
 fn budget_line(ms: f64, interval: &Interval, what: &str, layout: &Layout) -> String {
-    layout.item(&format!("  {:>7} {:>3.0} %  ", span(ms), percent(ms, interval)), what)
+    layout.item(&format!("  {:>7} {:>3.0}%  ", span(ms), percent(ms, interval)), what)
 }
 
 /// Formats the time outside the findings: usual work with small shares, and unattributed time.
@@ -208,7 +208,7 @@ mod tests {
         );
         let known = Baseline { n: 1, max_ms: 4.0, ..Baseline::default() };
         assert_eq!(usual_in_words(Some(&known)), "4.0 ms, the one other time");
-        assert!(usual_in_words(None).starts_with("not known"));
+        assert!(usual_in_words(None).starts_with("unknown"));
     }
 
     #[test]

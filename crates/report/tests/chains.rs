@@ -31,17 +31,17 @@ fn an_echo_is_followed_through_the_terminal_to_the_shell() {
     machine.switch(3_900_100, 1, SHELL, 0).echo(3_901_000);
     let incident = machine.incident(6_000_000);
     insta::assert_snapshot!(told(&incident), @r"
-    Typing in xterm stalled 901 ms; usually it takes 1.4 ms.
-    bash, in xterm, had to wait until data was safe on vda (100 % of the time).
+    Typing in xterm stalled for 901 ms; usually it takes 1.4 ms.
+    bash, in xterm, was waiting for data to be flushed to vda (100% of the time).
     Try: check the health of the device (smartctl) and its scheduler (/sys/block/*/queue/scheduler): it is slow by itself
 
     Where the 901 ms went:
-       899 ms 100 %  fsync: bash waited for vda with 1 write (4.0 KiB) of its own
+       899 ms 100%  fsync: bash waited for vda with 1 write (4.0 KiB) of its own
                      - bash (pid 210) waited for data to reach the disk in fsync, at most 899 ms
-       2.4 ms   0 %  usual work and small shares
+       2.4 ms   0%  usual work and small shares
 
-    What is usual: 1.4 ms, p50 of 12. Recorder's own share: 0.000 %.
-    What fsync means: tipme diagnose --explain fsync
+    Usual time: 1.4 ms, p50 of 12. The recorder's own share: 0.000%.
+    About fsync: tipme diagnose --explain fsync
     ");
     let verdict = diagnose(&incident, &DiagnoseOptions::default()).expect("the scene is well formed");
     let steps: Vec<String> = verdict
@@ -129,17 +129,17 @@ fn a_key_of_a_device_begins_with_the_device() {
     machine.message(3_250_102, SERVER, (2, APP), 2, 32, &[[2, 0, 0, 0]]).switch(3_250_150, 0, 0, 1);
     machine.switch(3_250_200, 1, APP, 0).message(3_250_250, APP, (2, APP), 3, 32, &[]).draw(3_250_900);
     insta::assert_snapshot!(told(&machine.incident(6_000_000)), @r"
-    Typing in editor stalled 251 ms.
-    backup took the CPU time that Xvfb needed (100 % of the time).
+    Typing in editor stalled for 251 ms.
+    backup took the CPU time that Xvfb needed (100% of the time).
     Try: renice -n 19 -p 500 (what it starts from then on inherits it); or tipme manage, which puts what you use first
 
     Where the 251 ms went:
-       250 ms 100 %  cpu-competition: backup (pid 500)
+       250 ms 100%  cpu-competition: backup (pid 500)
                      - ran 250 ms while Xvfb was ready, on CPU 0
-       1.1 ms   0 %  usual work and small shares
+       1.1 ms   0%  usual work and small shares
 
-    What is usual: not known, there is nothing to compare with. Recorder's own share: 0.000 %.
-    What cpu-competition means: tipme diagnose --explain cpu-competition
+    Usual time: unknown, with nothing to compare with. The recorder's own share: 0.000%.
+    About cpu-competition: tipme diagnose --explain cpu-competition
     Note: Few other interactions of this kind were seen, so what is usual is hardly known.
     ");
 }
@@ -152,18 +152,18 @@ fn a_mutex_held_at_the_mark_names_the_owner_in_the_lock_word() {
     machine.still_waiting(4_000_000, 500, 50_000, |wait| wait.syscall = 230);
     machine.locks.futexes = vec![FutexOwner { tid: APP, address: 0x7000, owner: 500 }];
     insta::assert_snapshot!(told(&machine.incident(4_000_000)), @r"
-    Typing in editor stalled at least 1.00 s, unfinished at the mark; usually it takes 0.79 ms.
-    indexer held a lock that editor had to wait for (100 % of the time).
+    Typing in editor stalled for at least 1.00 s, unfinished at the mark; usually it takes 0.79 ms.
+    indexer held a lock that editor was waiting for (100% of the time).
     Try: report it to the authors of indexer (pid 500): it must not hold the lock while it waits or computes
 
     Where the 1.00 s went:
-       995 ms 100 %  lock-wait: indexer (pid 500) held a lock that editor needed
+       995 ms 100%  lock-wait: indexer (pid 500) held a lock that editor needed
                      - editor (pid 200) waited for a lock in futex
                      - meanwhile indexer (pid 500) slept in clock_nanosleep for 995 ms
-       5.0 ms   0 %  usual work and small shares
+       5.0 ms   0%  usual work and small shares
 
-    What is usual: 0.79 ms, p50 of 12. Recorder's own share: 0.000 %.
-    What lock-wait means: tipme diagnose --explain lock-wait
+    Usual time: 0.79 ms, p50 of 12. The recorder's own share: 0.000%.
+    About lock-wait: tipme diagnose --explain lock-wait
     ");
 }
 
@@ -176,18 +176,18 @@ fn a_file_lock_held_at_the_mark_names_its_holder() {
     machine.locks.proc_locks =
         "1: FLOCK  ADVISORY  WRITE 500 fe:00:77 0 EOF\n1: -> FLOCK  ADVISORY  WRITE 200 fe:00:77 0 EOF\n".to_owned();
     insta::assert_snapshot!(told(&machine.incident(4_000_000)), @r"
-    Typing in editor stalled at least 1.00 s, unfinished at the mark; usually it takes 0.79 ms.
-    indexer held a lock that editor had to wait for (100 % of the time).
+    Typing in editor stalled for at least 1.00 s, unfinished at the mark; usually it takes 0.79 ms.
+    indexer held a lock that editor was waiting for (100% of the time).
     Try: report it to the authors of indexer (pid 500): it must not hold the lock while it waits or computes
 
     Where the 1.00 s went:
-       995 ms 100 %  lock-wait: indexer (pid 500) held a lock that editor needed
+       995 ms 100%  lock-wait: indexer (pid 500) held a lock that editor needed
                      - editor (pid 200) waited for a file lock in flock
                      - meanwhile indexer (pid 500) slept in clock_nanosleep for 995 ms
-       5.0 ms   0 %  usual work and small shares
+       5.0 ms   0%  usual work and small shares
 
-    What is usual: 0.79 ms, p50 of 12. Recorder's own share: 0.000 %.
-    What lock-wait means: tipme diagnose --explain lock-wait
+    Usual time: 0.79 ms, p50 of 12. The recorder's own share: 0.000%.
+    About lock-wait: tipme diagnose --explain lock-wait
     ");
 }
 
@@ -200,17 +200,17 @@ fn interrupts_take_their_time_out_of_what_ran() {
         machine.interrupt(3_020_000 + storm * 15_000, 1, 14_000, 36, 0);
     }
     insta::assert_snapshot!(told(&machine.draw(3_320_000).incident(6_000_000)), @r"
-    Typing in editor stalled 320 ms; usually it takes 0.79 ms.
-    Interrupts (interrupt 36 (virtio1-req.0)) took the CPU that editor needed (87 % of the time).
+    Typing in editor stalled for 320 ms; usually it takes 0.79 ms.
+    Interrupts (interrupt 36 (virtio1-req.0)) took the CPU that editor needed (87% of the time).
     Try: move the interrupt to another CPU (/proc/irq/*/smp_affinity), or update its driver
 
     Where the 320 ms went:
-       280 ms  87 %  interrupt: interrupt 36 (virtio1-req.0) took the CPU from editor
-        39 ms  12 %  own-computation: editor (pid 200) computed
-       1.1 ms   0 %  usual work and small shares
+       280 ms  87%  interrupt: interrupt 36 (virtio1-req.0) took the CPU from editor
+        39 ms  12%  own-computation: editor (pid 200) computed
+       1.1 ms   0%  usual work and small shares
 
-    What is usual: 0.79 ms, p50 of 12. Recorder's own share: 0.000 %.
-    What interrupt means: tipme diagnose --explain interrupt
+    Usual time: 0.79 ms, p50 of 12. The recorder's own share: 0.000%.
+    About interrupt: tipme diagnose --explain interrupt
     ");
 }
 
@@ -226,17 +226,17 @@ fn memory_pressure_names_who_took_the_memory() {
     machine.reclaim(3_591_000, APP, 0, 1, 32).switch(3_590_050, 1, APP, 0);
     machine.reclaim(2_900_000, 550, 0, 0, 0).reclaim(2_950_000, 550, 0, 1, 4_000);
     insta::assert_snapshot!(told(&machine.draw(3_600_000).incident(6_000_000)), @r"
-    Typing in editor stalled 600 ms; usually it takes 0.79 ms.
-    Memory was short: chrome took what editor needed (97 % of the time).
+    Typing in editor stalled for 600 ms; usually it takes 0.79 ms.
+    Memory ran short: chrome took what editor needed (97% of the time).
     Try: limit chrome (pid 550) by memory.high of its control group
 
     Where the 600 ms went:
-       585 ms  97 %  reclaim: chrome (pid 550) took the memory that editor needed
+       585 ms  97%  reclaim: chrome (pid 550) took the memory that editor needed
                      - editor (pid 200) waited for memory to be freed, at most 585 ms
-        15 ms   3 %  usual work and small shares
+        15 ms   3%  usual work and small shares
 
-    What is usual: 0.79 ms, p50 of 12. Recorder's own share: 0.000 %.
-    What reclaim means: tipme diagnose --explain reclaim
+    Usual time: 0.79 ms, p50 of 12. The recorder's own share: 0.000%.
+    About reclaim: tipme diagnose --explain reclaim
     ");
 }
 
@@ -254,16 +254,16 @@ fn a_process_without_a_window_is_explained_by_its_longest_activity() {
     machine.still_waiting(6_000_000, 560, 2_400_000, |wait| wait.syscall = 232);
     let options = DiagnoseOptions { pid: Some(Pid(560)), ..DiagnoseOptions::default() };
     insta::assert_snapshot!(told_with(&machine.incident(6_000_000), &options), @r"
-    syncd (pid 560) stalled 400 ms; usually it takes 0.50 ms.
-    syncd was busy with work of its own (100 % of the time).
+    syncd (pid 560) stalled for 400 ms; usually it takes 0.50 ms.
+    syncd was busy computing (100% of the time).
     Try: tell the authors of syncd what it computes
 
     Where the 400 ms went:
-       400 ms 100 %  own-computation: syncd (pid 560) computed
-      0.50 ms   0 %  usual work and small shares
+       400 ms 100%  own-computation: syncd (pid 560) computed
+      0.50 ms   0%  usual work and small shares
 
-    What is usual: 0.50 ms, p50 of 11. Recorder's own share: 0.000 %.
-    What own-computation means: tipme diagnose --explain own-computation
+    Usual time: 0.50 ms, p50 of 11. The recorder's own share: 0.000%.
+    About own-computation: tipme diagnose --explain own-computation
     ");
 }
 
@@ -278,16 +278,16 @@ fn losses_and_damage_are_said() {
     let mut incident = machine.incident(6_000_000);
     incident.damage.push(Damage { place: "section Samples".to_owned(), why: "checksum differs".to_owned() });
     insta::assert_snapshot!(told(&incident), @r"
-    Typing in editor stalled 500 ms; usually it takes 0.79 ms.
-    Not sure, but perhaps editor was busy with work of its own (100 % of the time).
+    Typing in editor stalled for 500 ms; usually it takes 0.79 ms.
+    Not sure, but perhaps editor was busy computing (100% of the time).
     Try: tell the authors of editor what it computes
 
     Where the 500 ms went:
-       499 ms 100 %  own-computation: editor (pid 200) computed
-       1.1 ms   0 %  usual work and small shares
+       499 ms 100%  own-computation: editor (pid 200) computed
+       1.1 ms   0%  usual work and small shares
 
-    What is usual: 0.79 ms, p50 of 12. Recorder's own share: 0.010 %.
-    What own-computation means: tipme diagnose --explain own-computation
+    Usual time: 0.79 ms, p50 of 12. The recorder's own share: 0.010%.
+    About own-computation: tipme diagnose --explain own-computation
     Note: The file is damaged at section Samples: checksum differs.
     Note: Not sure of the cause (confidence 47 %): 17 records were lost during the interval.
     ");
@@ -363,17 +363,17 @@ fn many_jobs_together_are_a_cause() {
         machine.switch(us, 1, 300 + turn, 0).switch(us + 9_500, 1, APP, 0);
     }
     insta::assert_snapshot!(told(&machine.draw(3_420_000).incident(6_000_000)), @r"
-    Typing in editor stalled 420 ms; usually it takes 0.79 ms.
-    sh and others took the CPU time that editor needed (90 % of the time).
+    Typing in editor stalled for 420 ms; usually it takes 0.79 ms.
+    sh and others took the CPU time that editor needed (90% of the time).
     Try: renice -n 19 -p 300 (what it starts from then on inherits it); or tipme manage, which puts what you use first
 
     Where the 420 ms went:
-       380 ms  90 %  cpu-competition: sh (pid 300), and 40 other jobs with less each
-        39 ms   9 %  own-computation: editor (pid 200) computed
-       1.1 ms   0 %  usual work and small shares
+       380 ms  90%  cpu-competition: sh (pid 300), and 40 other jobs with less each
+        39 ms   9%  own-computation: editor (pid 200) computed
+       1.1 ms   0%  usual work and small shares
 
-    What is usual: 0.79 ms, p50 of 12. Recorder's own share: 0.000 %.
-    What cpu-competition means: tipme diagnose --explain cpu-competition
+    Usual time: 0.79 ms, p50 of 12. The recorder's own share: 0.000%.
+    About cpu-competition: tipme diagnose --explain cpu-competition
     ");
 }
 

@@ -24,16 +24,16 @@ fn a_page_that_is_drawn_late_is_a_stall_though_the_echo_was_quick() {
     let verdict = diagnose(&incident, &DiagnoseOptions::default()).expect("the scene is well formed");
     insta::assert_snapshot!(tipme_report::text(&verdict, &tipme_report::Layout::default()), @r"
     Typing in pager was completed after 2.00 s; usually it takes 0.79 ms.
-    pager had to wait until data was safe on vda (100 % of the time).
+    pager was waiting for data to be flushed to vda (100% of the time).
     Try: check the health of the device (smartctl) and its scheduler (/sys/block/*/queue/scheduler): it is slow by itself
 
     Where the 2.00 s went:
-       2.00 s 100 %  fsync: pager waited for vda with 1 read (4.0 KiB) of its own
+       2.00 s 100%  fsync: pager waited for vda with 1 read (4.0 KiB) of its own
                      - pager (pid 200) waited for data to reach the disk in fsync, at most 2.00 s
-       1.8 ms   0 %  usual work and small shares
+       1.8 ms   0%  usual work and small shares
 
-    What is usual: 0.79 ms, p50 of 12. Recorder's own share: 0.000 %.
-    What fsync means: tipme diagnose --explain fsync
+    Usual time: 0.79 ms, p50 of 12. The recorder's own share: 0.000%.
+    About fsync: tipme diagnose --explain fsync
     ");
 }
 

@@ -42,8 +42,8 @@ fn a_page_tells_what_the_verdict_tells() {
     let page = tipme_report::page(&scene);
     assert!(page.starts_with("<!DOCTYPE html><html lang=\"en\">"));
     for words in [
-        "<title>Typing in editor stalled 700 ms</title>",
-        "make took the CPU time that editor needed (81 % of the time).",
+        "<title>Typing in editor stalled for 700 ms</title>",
+        "make took the CPU time that editor needed (81% of the time).",
         "renice -n 19 -p 300",
         "sudo tipme selftest cpu",
         "No record was lost.",

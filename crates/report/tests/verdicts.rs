@@ -39,17 +39,17 @@ fn a_long_computation_is_the_applications_own() {
         }
     });
     insta::assert_snapshot!(text, @r"
-    Typing in editor stalled 1.50 s; usually it takes 0.79 ms.
-    editor was busy with work of its own (100 % of the time).
+    Typing in editor stalled for 1.50 s; usually it takes 0.79 ms.
+    editor was busy computing (100% of the time).
     Try: tell the authors of editor what it computes
 
     Where the 1.50 s went:
-       1.50 s 100 %  own-computation: editor (pid 200) computed
+       1.50 s 100%  own-computation: editor (pid 200) computed
                      - 100 % of 140 samples in count_words
-       1.1 ms   0 %  usual work and small shares
+       1.1 ms   0%  usual work and small shares
 
-    What is usual: 0.79 ms, p50 of 12. Recorder's own share: 0.000 %.
-    What own-computation means: tipme diagnose --explain own-computation
+    Usual time: 0.79 ms, p50 of 12. The recorder's own share: 0.000%.
+    About own-computation: tipme diagnose --explain own-computation
     ");
 }
 
@@ -66,18 +66,18 @@ fn a_build_that_takes_the_cpu_is_one_job() {
         }
     });
     insta::assert_snapshot!(text, @r"
-    Typing in editor stalled 700 ms; usually it takes 0.79 ms.
-    make took the CPU time that editor needed (81 % of the time).
+    Typing in editor stalled for 700 ms; usually it takes 0.79 ms.
+    make took the CPU time that editor needed (81% of the time).
     Try: renice -n 19 -p 300 (what it starts from then on inherits it); or tipme manage, which puts what you use first
 
     Where the 700 ms went:
-       570 ms  81 %  cpu-competition: cc1 x 30 (job make, pid 300)
+       570 ms  81%  cpu-competition: cc1 x 30 (job make, pid 300)
                      - ran 570 ms while editor was ready, on CPU 1
-       129 ms  18 %  own-computation: editor (pid 200) computed
-       1.1 ms   0 %  usual work and small shares
+       129 ms  18%  own-computation: editor (pid 200) computed
+       1.1 ms   0%  usual work and small shares
 
-    What is usual: 0.79 ms, p50 of 12. Recorder's own share: 0.000 %.
-    What cpu-competition means: tipme diagnose --explain cpu-competition
+    Usual time: 0.79 ms, p50 of 12. The recorder's own share: 0.000%.
+    About cpu-competition: tipme diagnose --explain cpu-competition
     ");
 }
 
@@ -98,17 +98,17 @@ fn a_page_in_behind_a_backup_names_the_backup() {
         machine.switch(4_990_050, 1, APP, 0);
     });
     insta::assert_snapshot!(text, @r#"
-    Typing in editor stalled 2.00 s; usually it takes 0.79 ms.
-    editor had to wait until parts of a file were in memory again, because of rsync (of nightly) (99 % of the time).
+    Typing in editor stalled for 2.00 s; usually it takes 0.79 ms.
+    editor was waiting for parts of a file to be read back into memory, because of rsync (of nightly) (99% of the time).
     Try: ionice -c 3 -p 432 (its I/O waits for an idle disk)
 
     Where the 2.00 s went:
-       1.98 s  99 %  page-in: rsync (pid 432, job "nightly") had 1,406 writes (1.2 GiB) queued on vda ahead of editor's page-in
+       1.98 s  99%  page-in: rsync (pid 432, job "nightly") had 1,406 writes (1.2 GiB) queued on vda ahead of editor's page-in
                      - editor (pid 200) waited for a page of a file, at most 1.98 s
-        21 ms   1 %  usual work and small shares
+        21 ms   1%  usual work and small shares
 
-    What is usual: 0.79 ms, p50 of 12. Recorder's own share: 0.000 %.
-    What page-in means: tipme diagnose --explain page-in
+    Usual time: 0.79 ms, p50 of 12. The recorder's own share: 0.000%.
+    About page-in: tipme diagnose --explain page-in
     "#);
 }
 
@@ -126,18 +126,18 @@ fn a_lock_whose_owner_sleeps_names_the_owner() {
         machine.switch(3_881_050, 0, 0, 1).switch(3_881_060, 1, APP, 0);
     });
     insta::assert_snapshot!(text, @r"
-    Typing in editor stalled 900 ms; usually it takes 0.79 ms.
-    indexer held a lock that editor had to wait for (97 % of the time).
+    Typing in editor stalled for 900 ms; usually it takes 0.79 ms.
+    indexer held a lock that editor was waiting for (97% of the time).
     Try: report it to the authors of indexer (pid 500): it must not hold the lock while it waits or computes
 
     Where the 900 ms went:
-       876 ms  97 %  lock-wait: indexer (pid 500) held a lock that editor needed
+       876 ms  97%  lock-wait: indexer (pid 500) held a lock that editor needed
                      - editor (pid 200) waited for a lock in futex
                      - meanwhile indexer (pid 500) slept in clock_nanosleep for 875 ms
-        24 ms   3 %  usual work and small shares
+        24 ms   3%  usual work and small shares
 
-    What is usual: 0.79 ms, p50 of 12. Recorder's own share: 0.000 %.
-    What lock-wait means: tipme diagnose --explain lock-wait
+    Usual time: 0.79 ms, p50 of 12. The recorder's own share: 0.000%.
+    About lock-wait: tipme diagnose --explain lock-wait
     ");
 }
 
@@ -149,17 +149,17 @@ fn a_stopped_application_names_who_stopped_it() {
         machine.signal(4_190_000, 600, APP, 18).wake_from(4_190_000, APP, 600, 0, 1).switch(4_190_050, 1, APP, 0);
     });
     insta::assert_snapshot!(text, @r"
-    Typing in editor stalled 1.20 s; usually it takes 0.79 ms.
-    powersave stopped editor (99 % of the time).
+    Typing in editor stalled for 1.20 s; usually it takes 0.79 ms.
+    powersave stopped editor (99% of the time).
     Try: kill -CONT the process that was stopped; see why powersave (pid 600) stopped it
 
     Where the 1.20 s went:
-       1.19 s  99 %  stopped: powersave (pid 600) stopped editor
+       1.19 s  99%  stopped: powersave (pid 600) stopped editor
                      - editor (pid 200) was stopped, at most 1.19 s
-        15 ms   1 %  usual work and small shares
+        15 ms   1%  usual work and small shares
 
-    What is usual: 0.79 ms, p50 of 12. Recorder's own share: 0.000 %.
-    What stopped means: tipme diagnose --explain stopped
+    Usual time: 0.79 ms, p50 of 12. The recorder's own share: 0.000%.
+    About stopped: tipme diagnose --explain stopped
     ");
 }
 
@@ -172,18 +172,18 @@ fn a_child_that_is_waited_for_is_named() {
         machine.wake_from(3_780_000, APP, 700, 0, 1).switch(3_780_010, 0, 0, 0x80).switch(3_780_050, 1, APP, 0);
     });
     insta::assert_snapshot!(text, @r"
-    Typing in editor stalled 800 ms; usually it takes 0.79 ms.
-    editor waited until spell had ended (97 % of the time).
+    Typing in editor stalled for 800 ms; usually it takes 0.79 ms.
+    editor was waiting for spell to finish (97% of the time).
     Try: run spell in the background; editor should not wait for it in its event loop
 
     Where the 800 ms went:
-       775 ms  97 %  child-wait: editor waited for spell (pid 700) to end
+       775 ms  97%  child-wait: editor waited for spell (pid 700) to end
                      - editor (pid 200) waited for a child in wait4
                      - meanwhile spell (pid 700) ran for 775 ms
-        25 ms   3 %  usual work and small shares
+        25 ms   3%  usual work and small shares
 
-    What is usual: 0.79 ms, p50 of 12. Recorder's own share: 0.000 %.
-    What child-wait means: tipme diagnose --explain child-wait
+    Usual time: 0.79 ms, p50 of 12. The recorder's own share: 0.000%.
+    About child-wait: tipme diagnose --explain child-wait
     ");
 }
 
@@ -195,17 +195,17 @@ fn an_application_that_sleeps_is_named_itself() {
         machine.switch(3_590_050, 1, APP, 0);
     });
     insta::assert_snapshot!(text, @r"
-    Typing in editor stalled 600 ms; usually it takes 0.79 ms.
-    editor slept by itself instead of answering (97 % of the time).
+    Typing in editor stalled for 600 ms; usually it takes 0.79 ms.
+    editor slept on a timer instead of responding (97% of the time).
     Try: report it to the authors of editor: it sleeps where it should wait for an event
 
     Where the 600 ms went:
-       585 ms  97 %  timer-sleep: editor (pid 200) slept by itself
+       585 ms  97%  timer-sleep: editor (pid 200) slept by itself
                      - editor (pid 200) slept in clock_nanosleep, at most 585 ms
-        15 ms   3 %  usual work and small shares
+        15 ms   3%  usual work and small shares
 
-    What is usual: 0.79 ms, p50 of 12. Recorder's own share: 0.000 %.
-    What timer-sleep means: tipme diagnose --explain timer-sleep
+    Usual time: 0.79 ms, p50 of 12. The recorder's own share: 0.000%.
+    About timer-sleep: tipme diagnose --explain timer-sleep
     ");
 }
 
@@ -218,18 +218,18 @@ fn a_slow_peer_is_named() {
         machine.wait(3_590_000, APP, 3_005_000, |wait| (wait.syscall, wait.family, wait.peer) = (47, 1, Pid(800)));
     });
     insta::assert_snapshot!(text, @r"
-    Typing in editor stalled 600 ms; usually it takes 0.79 ms.
-    editor had to wait for an answer from fontserver (97 % of the time).
+    Typing in editor stalled for 600 ms; usually it takes 0.79 ms.
+    editor was waiting for an answer from fontserver (97% of the time).
     Try: look at why fontserver (pid 800) is slow: tipme diagnose --pid 800
 
     Where the 600 ms went:
-       585 ms  97 %  peer-wait: fontserver (pid 800) kept editor waiting for an answer
+       585 ms  97%  peer-wait: fontserver (pid 800) kept editor waiting for an answer
                      - editor (pid 200) waited for another process in recvmsg
                      - meanwhile fontserver (pid 800) ran for 585 ms
-        15 ms   3 %  usual work and small shares
+        15 ms   3%  usual work and small shares
 
-    What is usual: 0.79 ms, p50 of 12. Recorder's own share: 0.000 %.
-    What peer-wait means: tipme diagnose --explain peer-wait
+    Usual time: 0.79 ms, p50 of 12. The recorder's own share: 0.000%.
+    About peer-wait: tipme diagnose --explain peer-wait
     ");
 }
 
@@ -243,17 +243,17 @@ fn a_remote_host_is_named_by_its_address() {
         });
     });
     insta::assert_snapshot!(text, @r"
-    Typing in editor stalled 600 ms; usually it takes 0.79 ms.
-    editor had to wait for 10.0.0.7:443 on the network (97 % of the time).
+    Typing in editor stalled for 600 ms; usually it takes 0.79 ms.
+    editor was waiting for 10.0.0.7:443 on the network (97% of the time).
     Try: check the network and the host; editor should not wait for it in its event loop
 
     Where the 600 ms went:
-       585 ms  97 %  network-wait: editor waited for 10.0.0.7:443
+       585 ms  97%  network-wait: editor waited for 10.0.0.7:443
                      - editor (pid 200) waited for the network in recvfrom, at most 585 ms
-        15 ms   3 %  usual work and small shares
+        15 ms   3%  usual work and small shares
 
-    What is usual: 0.79 ms, p50 of 12. Recorder's own share: 0.000 %.
-    What network-wait means: tipme diagnose --explain network-wait
+    Usual time: 0.79 ms, p50 of 12. The recorder's own share: 0.000%.
+    About network-wait: tipme diagnose --explain network-wait
     ");
 }
 
@@ -269,16 +269,16 @@ fn a_server_that_serves_another_client_names_that_client() {
         told(&machine.incident(6_000_000))
     };
     insta::assert_snapshot!(text, @r"
-    Typing in editor stalled 401 ms; usually it takes 0.79 ms.
-    The display server was busy drawing for wallpaper (100 % of the time).
+    Typing in editor stalled for 401 ms; usually it takes 0.79 ms.
+    The display server was busy drawing for wallpaper (100% of the time).
     Try: renice -n 10 -p 900 (its requests come in smaller portions)
 
     Where the 401 ms went:
-       400 ms 100 %  server-busy: the display server served wallpaper (pid 900)
-       1.2 ms   0 %  usual work and small shares
+       400 ms 100%  server-busy: the display server served wallpaper (pid 900)
+       1.2 ms   0%  usual work and small shares
 
-    What is usual: 0.79 ms, p50 of 12. Recorder's own share: 0.000 %.
-    What server-busy means: tipme diagnose --explain server-busy
+    Usual time: 0.79 ms, p50 of 12. The recorder's own share: 0.000%.
+    About server-busy: tipme diagnose --explain server-busy
     ");
 }
 
@@ -290,17 +290,17 @@ fn a_grab_of_the_server_names_who_holds_it() {
     machine.press(3_000_000).draw_taken_late(3_000_600, 3_700_000);
     machine.message(3_699_900, 950, (8, 950), 0, 4, &[[37, 0, 1, 0]]);
     insta::assert_snapshot!(told(&machine.incident(6_000_000)), @r"
-    Typing in editor stalled 700 ms; usually it takes 0.79 ms.
-    locker kept the whole display for itself (100 % of the time).
+    Typing in editor stalled for 700 ms; usually it takes 0.79 ms.
+    locker had grabbed the whole display (100% of the time).
     Try: report the grab to the authors of locker; ending 950 releases it
 
     Where the 700 ms went:
-       699 ms 100 %  server-grab: locker (pid 950) held a grab of the display server
+       699 ms 100%  server-grab: locker (pid 950) held a grab of the display server
                      - Xvfb (pid 100) waited, at most 699 ms
-      0.89 ms   0 %  usual work and small shares
+      0.89 ms   0%  usual work and small shares
 
-    What is usual: 0.79 ms, p50 of 12. Recorder's own share: 0.000 %.
-    What server-grab means: tipme diagnose --explain server-grab
+    Usual time: 0.79 ms, p50 of 12. The recorder's own share: 0.000%.
+    About server-grab: tipme diagnose --explain server-grab
     ");
 }
 
@@ -310,15 +310,15 @@ fn an_answer_that_is_missing_at_the_mark_is_at_least_that_long() {
     machine.typing(100_000, 12).press(3_000_000);
     let incident = machine.incident(4_000_000);
     insta::assert_snapshot!(told(&incident), @r"
-    Typing in editor stalled at least 1.00 s, unfinished at the mark; usually it takes 0.79 ms.
-    editor was busy with work of its own (100 % of the time).
+    Typing in editor stalled for at least 1.00 s, unfinished at the mark; usually it takes 0.79 ms.
+    editor was busy computing (100% of the time).
     Try: tell the authors of editor what it computes
 
     Where the 1.00 s went:
-       999 ms 100 %  own-computation: editor (pid 200) computed
-      0.88 ms   0 %  usual work and small shares
+       999 ms 100%  own-computation: editor (pid 200) computed
+      0.88 ms   0%  usual work and small shares
 
-    What is usual: 0.79 ms, p50 of 12. Recorder's own share: 0.000 %.
-    What own-computation means: tipme diagnose --explain own-computation
+    Usual time: 0.79 ms, p50 of 12. The recorder's own share: 0.000%.
+    About own-computation: tipme diagnose --explain own-computation
     ");
 }

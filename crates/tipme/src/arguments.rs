@@ -38,49 +38,49 @@ pub struct Arguments {
 }
 
 const EXAMPLES: &str = "Examples:
-  tipme setup                  everything that a press of the key needs
-  tipme mark -m \"editor hung\"  mark from a shell, where no key does
-  tipme diagnose               the verdict of the newest mark
-  tipme report                 the same as a page for a browser
-  sudo tipme demo              see it happen, on a private display
+  tipme setup                  enable recording and the hot key
+  tipme mark -m \"editor hung\"  mark from a shell instead of by the key
+  tipme diagnose               show the cause of the newest incident
+  tipme report                 the same, as a web page
+  sudo tipme demo              see a hitch and its cause on a private display
 
-tipme VERB --help tells more, with examples.";
+\"tipme VERB --help\" describes each verb, with examples.";
 
 #[derive(Subcommand)]
 pub enum Verb {
-    /// The flight recorder, in the foreground; needs root
+    /// Run the flight recorder in the foreground; needs root
     Record(Record),
-    /// "It was bad just now": keep the last seconds as an incident
+    /// Save the last seconds as an incident
     Mark(MarkArguments),
-    /// Stop recording, all of it or input only
+    /// Stop recording, or only the recording of input
     Pause(PauseArguments),
-    /// Record again, input too
+    /// Resume recording, including input
     Resume(ResumeArguments),
-    /// Hot keys of this session, and causes as notifications
+    /// Serve this session's hot keys and show causes as notifications
     Agent(AgentArguments),
-    /// Tell the cause of an incident, and what can be tried
+    /// Show the cause of an incident and what to try
     Diagnose(Diagnose),
-    /// An incident as one page for a browser: the cause, what happened meanwhile, and what speaks for it
+    /// Write an incident as a web page: its cause, a timeline and the evidence
     Report(Report),
-    /// List what was marked; show, note, pin, remove
+    /// List, show, annotate, pin and remove incidents
     Incidents(Incidents),
-    /// What you lived with today: waiting and thinking, latency by application
+    /// Show how long you waited today, by application
     Day(Day),
-    /// Copy an incident without what tells of its owner
+    /// Copy an incident without personal data
     Scrub(Scrub),
-    /// Have it record always, and a key mark; --undo takes it back
+    /// Enable recording at boot and the hot key; --undo reverts it
     Setup(Setup),
-    /// Whether a press of the key finds its cause, on one screen
+    /// Show whether a press of the key will find a cause
     Status(StatusArguments),
-    /// What this machine lacks for that, and the remedy
+    /// Check what is missing on this machine, with remedies
     Doctor(Doctor),
-    /// Favour what you use, and put everything back in the end
+    /// Give priority to the application in use
     Manage(Manage),
-    /// Turn knobs for managers without root; needs root
+    /// Change settings for managers that run without root; needs root
     ManageHelper(ManageHelper),
-    /// What the manager does to a process, and why
+    /// Explain what the manager did to a process
     Why(WhyArguments),
-    /// The JSON schema of what --json prints
+    /// Print the JSON schema of a --json document
     Schema(Schema),
     /// Write shell completions to standard output
     #[command(hide = true)]
@@ -88,16 +88,17 @@ pub enum Verb {
     /// Write man pages into a folder
     #[command(hide = true)]
     Man { dir: PathBuf },
-    /// Diagnose the incident at standard input with all rights given up; the recorder and the agent start it
+    /// Diagnose the incident on standard input without privileges; started by recorder and agent
     #[command(hide = true)]
     Judge(JudgeArguments),
-    /// Seal the incident at standard input with all rights given up; the recorder starts it
+    /// Seal the incident on standard input without privileges; started by the recorder
     #[command(hide = true)]
     Seal(Confined),
-    /// Name the functions that standard input asks for, with the rights of a user; the recorder starts it
+    /// Resolve the symbols requested on standard input, as a user; started by the recorder
     #[command(hide = true)]
     Name(Confined),
-    /// Have the kernel count what its programs cost, and attach some, when standard input says so; the recorder starts it
+    /// Count the cost of kernel programs and attach some, as standard input requests; started by
+    /// the recorder
     #[command(hide = true)]
     Count(CountArguments),
 }
@@ -113,52 +114,53 @@ pub enum Verb {
   tipme record --detail locks --for=60
   sudo tipme record --hot-keys always --mark-key super+f12
 
---for asks the recorder that runs, as whoever may mark may: it records more closely for a time,
-which ends by itself. tipme status says what is on, and --detail locks --for=0 takes that back.
+With --for, the running recorder records in more detail for a limited time; everyone allowed to
+mark may ask for this. tipme status shows the active details, and --for=0 ends one early.
+No second recorder is started.
 
---auto looks at keys and clicks that take longer than people accept, and three times longer than
-nearly all before them in the same application; what is usual is kept in baselines.json beside
-the incidents. It looks at most 20 times an hour, and marks the same cause once an hour.
-Nothing pops up: tipme status, day and incidents say how many there were. What you mark
-yourself, and your answers whether it was this, move the limits of that application, to a
-half or twice the usual at most (tolerances.json; tipme status says where). The service
-records with --auto unless its options say --auto=off.
+--auto examines keys and clicks that take longer than people accept, and three times longer than
+nearly all earlier ones in the same application; baselines are kept in baselines.json beside the
+incidents. It examines at most 20 an hour, and marks the same cause once an hour. Nothing pops
+up: tipme status, day and incidents show the number. Your own marks, and your answers to \"was it
+this?\", shift an application's thresholds, to between half and twice the usual (tolerances.json;
+tipme status shows its folder). The service uses --auto unless its options contain --auto=off.
 
-Hot keys: in an X session tipme agent has them. On a text console the recorder sees them itself,
-by their place on a US keyboard; a line there names the incident, the next one the cause. With
---hot-keys always they count in graphical sessions too, for a Wayland desktop that binds no keys
-for programs: no line is shown there, and tipme incidents lists what was marked. A tipme agent
-that runs besides leaves the mark to the recorder, and tells its cause: one press is one mark. The
-program with the focus gets these keys as well.
+Hot keys: in an X session tipme agent serves them. On a text console the recorder reads them, by
+their position on a US keyboard, and prints incident and cause there. With --hot-keys always it
+reads them in graphical sessions too, for Wayland desktops that cannot bind keys for programs.
+Nothing is printed there; tipme incidents lists the incidents. If an agent runs as well, the
+recorder marks and the agent shows the cause: one press is one mark. The focused program also
+receives these keys.
 
 Stop it with Ctrl-C. SIGUSR1 marks.")]
 pub struct Record {
-    /// Keep socket, lock and incidents below this folder [default: /run/tipme and /var/lib/tipme]
+    /// Folder for socket, lock and incidents [default: /run/tipme and /var/lib/tipme]
     #[arg(long, value_name = "DIR")]
     pub state_dir: Option<PathBuf>,
-    /// Seconds that an incident reaches back, if the memory holds them
+    /// Seconds before the mark that an incident covers, as far as the memory allows
     #[arg(long, value_name = "SECONDS", default_value_t = 40, value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub window: u64,
-    /// Locked memory for records, a hard cap: bytes, or with K, M or G [default: a 128th of the machine's, but 64M to 128M and 192K for each CPU]
+    /// Locked memory for records, a hard limit: bytes, or with K, M or G [default: 1/128 of the
+    /// machine's memory, but 64M to 128M, and at least 192K per CPU]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub memory: Option<u64>,
-    /// Record only this display, such as :0 or wayland-0; "none" records no display at all [default: all]
+    /// Record only this display, such as :0 or wayland-0, or "none" [default: all]
     #[arg(long, value_name = ":N|wayland-N|none", value_parser = display)]
     pub display: Option<DisplayChoice>,
-    /// Classes of records to leave out, such as samples,locks; see tipme doctor
+    /// Classes of records to omit, such as samples,locks; see tipme doctor
     #[arg(long, value_name = "CLASSES", value_delimiter = ',')]
     pub without: Vec<String>,
-    /// Record the use of a resource more closely, at some cost: waits, interrupts, locks, writers, memory
+    /// Record these resources in more detail, at some cost: waits, interrupts, locks, writers, memory
     #[arg(long, value_name = "RESOURCES", value_delimiter = ',', value_parser = detail)]
     pub detail: Vec<Detail>,
-    /// Have the recorder that runs do that for so long, at most an hour, and start none [default: 600]
+    /// Apply --detail to the running recorder for this long, at most an hour [default: 600]
     #[arg(long = "for", value_name = "SECONDS", requires = "detail", num_args = 0..=1, default_missing_value = "600", value_parser = clap::value_parser!(u32).range(0..=3600))]
     pub for_seconds: Option<u32>,
-    /// Users (names or ids) that may mark, besides root and the user who called sudo
+    /// Users (names or ids) allowed to mark, besides root and the user of sudo
     #[arg(long, value_name = "USER")]
     pub allow_user: Vec<String>,
-    /// Mark by itself where an answer takes unusually long and a cause is found; "dry-run" only tells of it, "off" takes
-    /// an --auto before it back
+    /// Mark automatically if an answer takes unusually long and a cause is found; "dry-run" only
+    /// logs it, "off" overrides an earlier --auto
     #[arg(
         long,
         value_name = "HOW",
@@ -168,10 +170,10 @@ pub struct Record {
         overrides_with = "auto"
     )]
     pub auto: Option<AutoChoice>,
-    /// Marks that --auto makes within an hour, at most
+    /// Maximum number of automatic marks per hour
     #[arg(long, value_name = "N", default_value_t = 6, requires = "auto", value_parser = clap::value_parser!(u8).range(1..=60))]
     pub auto_per_hour: u8,
-    /// Count what each user lives with, by application and hour, for tipme day
+    /// Count each user's delays by application and hour, for tipme day
     #[arg(long)]
     pub day: bool,
     #[command(flatten)]
@@ -185,7 +187,7 @@ type AutoChoice = Option<AutoMode>;
 
 fn auto() -> impl TypedValueParser<Value = AutoChoice> {
     let all = AutoMode::ALL.map(Some).into_iter().chain([None]);
-    let about = |mode: AutoChoice| mode.map_or("Mark only when asked to", AutoMode::about);
+    let about = |mode: AutoChoice| mode.map_or("Mark only on request", AutoMode::about);
     choice(all, |mode| mode.map_or("off", AutoMode::name), about)
 }
 
@@ -201,33 +203,35 @@ pub enum DisplayChoice {
 #[command(after_help = "Example:
   tipme mark -m \"scrolling in the browser hung\"
 
-Prints the incident's path as its last line.")]
+The last line of output is the path of the incident.")]
 pub struct MarkArguments {
     /// The recorder's folder [default: /run/tipme]
     #[arg(long, value_name = "DIR")]
     pub state_dir: Option<PathBuf>,
-    /// What was bad, in your words
+    /// Your description of the problem
     #[arg(short, long, value_name = "TEXT", default_value = "", conflicts_with = "words")]
     pub message: String,
-    /// The same, without an option
+    /// The same, as words without an option
     #[arg(value_name = "WORDS")]
     pub words: Vec<String>,
 }
 
 #[derive(Args)]
-#[command(after_help = "Until who paused it, or root, has it record again, nothing is recorded of anybody, and
-no mark is made. With --input keys and clicks are left out, and a mark still tells what
-the machine did; that ends when everybody who wanted it has taken it back.
+#[command(
+    after_help = "Nothing is recorded of any user, and marks fail, until the user that paused recording, or root,
+resumes it. With --input only keys and clicks are omitted, and a mark still shows the activity of
+the machine; input is recorded again once every user that paused it has resumed it.
 
 Examples:
   tipme pause
   tipme pause --input
-  tipme resume")]
+  tipme resume"
+)]
 pub struct PauseArguments {
     /// The recorder's folder [default: /run/tipme]
     #[arg(long, value_name = "DIR")]
     pub state_dir: Option<PathBuf>,
-    /// Go on recording everything but input
+    /// Stop only the recording of input
     #[arg(long)]
     pub input: bool,
 }
@@ -242,20 +246,22 @@ pub struct ResumeArguments {
 }
 
 #[derive(Args)]
-#[command(after_help = "Keys: start, mark, and stop or restart the recording of input; each says at the screen what it
-did. A press that marks is told at once, and the cause takes the place of that notification, with
-up to three buttons: details first, then whether it was this, a note of yours, or a copy to be
-pasted. A click on it opens the page. What was answered once is not the answer to a second press.
-Where no daemon shows notifications, the cause comes in a corner of the screen until you click
-on it. Neither takes the focus.
+#[command(
+    after_help = "Hot keys start recording, mark, and stop or restart the recording of input; each shows its effect
+on the screen. A mark is confirmed at once; the cause then replaces that notification, with up to
+three buttons: details, and two of: was it this?, add a note, copy the text. A click on the
+notification opens the page. A second press does not repeat an earlier verdict. Without a
+notification server the cause appears in a corner of the screen until you click on it. Neither
+takes the focus.
 
-A key that another program holds is told, and the others are served; where it is the key that
-marks, Super+Minus does, else Ctrl+Alt+Shift+M, else Ctrl+Alt+Pause. There is one agent for a
-display, which ends with its session. Under Wayland the desktop binds the keys, by its portal for
-global shortcuts; where it has none, that is told with the remedy.
+A key that another program holds is reported, and the others are served; the mark key falls back
+to Super+Minus, Ctrl+Alt+Shift+M, then Ctrl+Alt+Pause. There is one agent per display; it ends
+with the session. Under Wayland the desktop binds the keys through its portal for global
+shortcuts; if there is no such portal, the agent reports it with a remedy.
 
 Example:
-  tipme agent --mark-key Ctrl+Alt+M")]
+  tipme agent --mark-key Ctrl+Alt+M"
+)]
 pub struct AgentArguments {
     /// The recorder's folder [default: /run/tipme]
     #[arg(long, value_name = "DIR")]
@@ -265,79 +271,85 @@ pub struct AgentArguments {
     pub display: Option<String>,
     #[command(flatten)]
     pub keys: KeyArguments,
-    /// Open no window: no dialog for notes and details, and no popup with the cause where no daemon shows notifications
+    /// Open no windows: no dialog for notes and details, and no popup in place of notifications
     #[arg(long)]
     pub no_dialog: bool,
-    /// Show neither causes nor failures on the desktop; a dialog asks for words after each mark
+    /// Show neither causes nor failures; a dialog asks for a note after each mark
     #[arg(long)]
     pub no_notification: bool,
-    /// Under Wayland: have the session's agent do what that key does, and become the agent where there is none. For key
-    /// bindings of the desktop; mark, start, stop-input, restart-input
+    /// Under Wayland, for key bindings of the desktop: have the session's agent perform this
+    /// action, and become the agent if there is none: mark, start, stop-input, restart-input
     #[arg(long, value_name = "ACTION", value_parser = action)]
     pub press: Option<HotKeyAction>,
 }
 
 fn action(name: &str) -> Result<HotKeyAction, String> {
     let names = || HotKeyAction::ALL.map(HotKeyAction::name).join(", ");
-    HotKeyAction::named(name).ok_or_else(|| format!("there is no action {name}; there are {}", names()))
+    HotKeyAction::named(name).ok_or_else(|| format!("unknown action {name}; use one of {}", names()))
 }
 
 #[derive(Args)]
-#[command(after_help = "Left out: host name, user, day, your words, command lines, names of files and groups, network
-addresses, and the names of programs that the verdict is not about. Example:
-  tipme scrub /var/lib/tipme/incidents/20260101T120000.000Z.tipme to-report.tipme")]
+#[command(
+    after_help = "Removed are host name, user, day, your notes, command lines, names of files and groups, network
+addresses, and names of programs that the verdict does not mention.
+
+Example:
+  tipme scrub /var/lib/tipme/incidents/20260101T120000.000Z.tipme to-report.tipme"
+)]
 pub struct Scrub {
     /// The incident file
     pub file: PathBuf,
-    /// The copy, a new file
+    /// The copy to write; must not exist
     #[arg(required_unless_present = "preview")]
     pub out: Option<PathBuf>,
-    /// Say what goes and what stays, and write nothing
+    /// Show what would be removed and kept, and write nothing
     #[arg(long)]
     pub preview: bool,
     /// Keep the name of this program too
     #[arg(long, value_name = "NAME")]
     pub keep: Vec<String>,
-    /// Leave out what was recorded earlier than so many seconds before the mark
+    /// Keep only this many seconds before the mark
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub last: Option<f64>,
 }
 
 #[derive(Args)]
 #[command(
-    after_help = "Run it as yourself, in the session; it asks for root by sudo where it has to. What is so already
-is left alone. Without systemd it says how. Examples:
+    after_help = "Run it as yourself, in your session; it uses sudo where it needs root. Finished steps are skipped.
+Without systemd it prints what to do by hand.
+
+Examples:
   tipme setup --dry-run
   tipme setup --yes --mark-key Ctrl+Alt+M
   tipme setup --day
   tipme setup --undo"
 )]
 pub struct Setup {
-    /// Take back what was set up; incidents stay
+    /// Revert the setup; incidents are kept
     #[arg(long)]
     pub undo: bool,
-    /// Ask nothing
+    /// Assume yes to all questions
     #[arg(long)]
     pub yes: bool,
-    /// Say what would be done, and do nothing
+    /// Show the steps without performing them
     #[arg(long)]
     pub dry_run: bool,
-    /// Have the service count what each user lives with, for tipme day; --no-day ends that
+    /// Make the service count each user's delays, for tipme day; --no-day reverts it
     #[arg(long, conflicts_with_all = ["undo", "state_dir"])]
     pub day: bool,
-    /// Have the service no longer count it; what was counted stays until tipme day --forget
+    /// Stop counting delays; existing counts are kept until tipme day --forget
     #[arg(long, conflicts_with_all = ["day", "undo", "state_dir"])]
     pub no_day: bool,
-    /// Key that marks [default: Ctrl+Alt+Minus]
+    /// Key to mark [default: Ctrl+Alt+Minus]
     #[arg(long, value_name = "KEY")]
     pub mark_key: Option<Chord>,
-    /// A recorder in this folder, which is started and stopped by hand [default: the service]
+    /// Folder of a recorder that you start and stop by hand [default: the service]
     #[arg(long, value_name = "DIR")]
     pub state_dir: Option<PathBuf>,
 }
 
 #[derive(Args)]
-#[command(after_help = "Exit codes: 0 a press of the key will find its cause, 1 it will not, with the reason.
+#[command(after_help = "Exit codes: 0 a press of the key will find a cause, 1 it will not; the reason is shown.
 
 Examples:
   tipme status
@@ -346,27 +358,27 @@ pub struct StatusArguments {
     /// The recorder's folder [default: /run/tipme and /var/lib/tipme]
     #[arg(long, value_name = "DIR")]
     pub state_dir: Option<PathBuf>,
-    /// One JSON document instead of text
+    /// Print JSON instead of text
     #[arg(long)]
     pub json: bool,
 }
 
 #[derive(Args)]
-#[command(
-    after_help = "The first line says whether a press of the key will find its cause. Exit code 1 where it will not.
+#[command(after_help = "The first line states whether a press of the key will find a cause.
+
+Exit codes: 0 it will, 1 it will not.
 
 Examples:
   tipme doctor
-  tipme doctor --verbose"
-)]
+  tipme doctor --verbose")]
 pub struct Doctor {
     /// The recorder's folder [default: /run/tipme]
     #[arg(long, value_name = "DIR")]
     pub state_dir: Option<PathBuf>,
-    /// Everything that was looked at, and not only what is missing
+    /// Show all checks, not only the failed ones
     #[arg(long)]
     pub verbose: bool,
-    /// One JSON document instead of text
+    /// Print JSON instead of text
     #[arg(long)]
     pub json: bool,
 }
@@ -378,7 +390,7 @@ pub struct JudgeArguments {
     /// Print the verdict as JSON
     #[arg(long)]
     pub json: bool,
-    /// Look at what was so many seconds before the mark
+    /// Explain the delay this many seconds before the mark
     #[arg(long, value_name = "SECONDS")]
     pub at: Option<f64>,
 }
@@ -387,13 +399,13 @@ pub struct JudgeArguments {
 pub struct CountArguments {
     #[command(flatten)]
     pub confined: Confined,
-    /// The kernel's numbers of programs that are attached together; once for each lot
+    /// Kernel ids of programs to attach together; repeat for each group
     #[arg(long, value_name = "IDS", value_parser = numbers)]
     pub standby: Vec<Numbers>,
-    /// The kernel's number of the program that takes samples
+    /// Kernel id of the sampling program
     #[arg(long, value_name = "ID", requires = "hertz")]
     pub sample: Option<u32>,
-    /// How often it does, a second
+    /// Samples per second
     #[arg(long, value_name = "HERTZ")]
     pub hertz: Option<u64>,
 }
@@ -405,13 +417,13 @@ pub struct Numbers(pub Vec<u32>);
 /// What a confined process may use.
 #[derive(Args)]
 pub struct Confined {
-    /// Become this user, where it is root
+    /// User to become, if started as root
     #[arg(long, value_name = "UID")]
     pub user: u32,
-    /// Be in this group only; by default the one with the user's number
+    /// Only group to keep [default: the one with the number of the user]
     #[arg(long, value_name = "GID")]
     pub group: Option<u32>,
-    /// End after this time
+    /// Maximum run time
     #[arg(long, value_name = "SECONDS")]
     pub seconds: u32,
 }
@@ -436,7 +448,7 @@ fn display(text: &str) -> Result<DisplayChoice, String> {
         return Ok(DisplayChoice::Off);
     }
     if let Some(number) = text.strip_prefix("wayland-") {
-        let number: u32 = number.parse().map_err(|_| format!("{text:?} is no display such as wayland-0"))?;
+        let number: u32 = number.parse().map_err(|_| format!("{text:?} is not a display such as wayland-0"))?;
         return Ok(DisplayChoice::OnlyWayland(number));
     }
     let target = tipme_desktop::DisplayTarget::parse(text).map_err(|error| error.to_string())?;

@@ -87,7 +87,7 @@ fn the_notification_carries_the_cause() {
     suffer(&mut desktop.session);
     desktop.agent.line("marked ");
     let text = wait_for(&desktop.shown, "Try: ");
-    assert!(text.contains("\nTyping in xterm stalled "), "{text}");
+    assert!(text.contains("\nTyping in xterm stalled for "), "{text}");
     assert!(text.contains(" held a lock that "), "{text}");
 }
 
@@ -110,7 +110,7 @@ fn another_daemon_receives_and_shows_the_same() {
     let [.., first, verdict] = &calls[..] else { panic!("{text}") };
     assert!(first.contains("string \"Captured the last "), "{first}");
     assert!(
-        verdict.contains("string \"Typing in xterm stalled ") && verdict.contains(" held a lock that "),
+        verdict.contains("string \"Typing in xterm stalled for ") && verdict.contains(" held a lock that "),
         "{verdict}"
     );
     assert!(first.contains("\n   uint32 0\n") && !verdict.contains("\n   uint32 0\n"), "it takes the place: {text}");
@@ -137,7 +137,7 @@ fn without_a_daemon_a_popup_tells_the_cause_and_how_to_have_more_of_it() {
     let why = agent.line("tipme: no notification is shown: ");
     assert!(why.contains("org.freedesktop.Notifications"), "{why}");
     let text = Viewer::open(&session).wait_for("Try: ").text;
-    assert!(text.starts_with("Typing in xterm stalled "), "{text}");
+    assert!(text.starts_with("Typing in xterm stalled for "), "{text}");
     assert!(text.contains(" held a lock that "), "{text}");
     let more = [format!("diagnose {incident}"), format!("incidents note {incident} WORDS")];
     let more = format!("Read more: tipme {}\nAdd words: tipme {}", more[0], more[1]);

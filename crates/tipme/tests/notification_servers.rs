@@ -108,7 +108,7 @@ fn one_hitch_has_one_answer() {
     suffer(&mut desktop.session);
     let first = PathBuf::from(desktop.agent.line("marked "));
     let verdict = server.wait_for(1);
-    assert!(verdict.summary.starts_with("Typing in xterm stalled "), "{verdict:?}");
+    assert!(verdict.summary.starts_with("Typing in xterm stalled for "), "{verdict:?}");
     assert_eq!(verdict.keys[0], "details");
     press(&desktop.session, &["ctrl+alt+minus"]);
     let second = PathBuf::from(desktop.agent.line("marked "));

@@ -29,7 +29,7 @@ fn said(output: &Output) -> String {
 fn assert_is_page(path: &Path) {
     let page = fs::read_to_string(path).unwrap();
     assert!(page.starts_with("<!DOCTYPE html>") && page.ends_with("</html>"), "{}", path.display());
-    assert!(page.contains("<h1>Typing in patient stalled 780 ms</h1>"));
+    assert!(page.contains("<h1>Typing in patient stalled for 780 ms</h1>"));
     assert_eq!(fs::metadata(path).unwrap().permissions().mode() & 0o777, 0o600);
 }
 

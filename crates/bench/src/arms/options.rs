@@ -12,30 +12,33 @@ use tipme_command::size;
 
 #[derive(Args)]
 pub struct BesideOptions {
-    /// Runnable processes beside it, 0 to 64; several numbers one after the other
+    /// Runnable processes of the load, 0 to 64; several numbers are measured in turn
     #[arg(long, value_name = "N", value_delimiter = ',', default_value = "20", value_parser = clap::value_parser!(u32).range(0..=i64::from(LEVEL_MAX)))]
     pub load: Vec<u32>,
-    /// Measure with the manager as well, in turns
+    /// Also measure with the manager, in alternating turns
     #[arg(long)]
     pub managed: bool,
-    /// Measure this instead of the manager as well, in turns; may be given several times
+    /// Also measure this alternative to the manager, in alternating turns; may be repeated
     #[arg(long, value_name = "WHAT", value_delimiter = ',', value_parser = one_of(&Arm::ALTERNATIVES))]
     pub against: Vec<Arm>,
-    /// Turns of each arm
+    /// Turns per arm
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..=50))]
     pub blocks: u8,
-    /// What the load's processes do; see tipme load [default: cpu, and big for warmstart]
+    /// Type of the load; see tipme load [default: cpu, and big for warmstart]
     #[arg(long = "type", value_name = "TYPE", value_enum)]
     pub kind: Option<LoadKind>,
     #[command(flatten)]
     pub pages: PageOptions,
-    /// Memory of big and stream at the highest load: bytes, or with K, M or G [default: as in tipme load]
+    /// Memory of big and stream at the highest load: bytes, or with K, M or G [default: that of
+    /// tipme load]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub memory: Option<u64>,
-    /// Spread the load over so many sessions, as over terminals; 0 leaves it in the session of the display's programs
+    /// Spread the load over this many sessions, as over terminals; 0 uses that of the display's
+    /// programs
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(0..=i64::from(LEVEL_MAX)))]
     pub sessions: u32,
-    /// Start display, window manager, terminal and each session of the load in a unit of systemd of its own, as a desktop does
+    /// Start display, window manager, terminal and each session of the load in its own systemd
+    /// unit, as a desktop does
     #[arg(long)]
     pub units: bool,
     #[command(flatten)]
@@ -50,13 +53,13 @@ pub struct ManagerOptions {
     /// Strength of the manager [default: its own]
     #[arg(long, value_name = "STRENGTH", requires = "managed")]
     pub strength: Option<String>,
-    /// Back end of the manager [default: its own choice]
+    /// Backend of the manager [default: its own choice]
     #[arg(long, value_name = "BACKEND", requires = "managed")]
     pub backend: Option<String>,
-    /// Control group, version 2, that the manager may use, as of tipme manage --cgroup
+    /// Cgroup (v2) for the manager, as in tipme manage --cgroup
     #[arg(long, value_name = "DIR", requires = "managed")]
     pub cgroup: Option<PathBuf>,
-    /// A program that stands in for this one as the manager
+    /// Program to run as the manager instead of this one
     #[arg(long, value_name = "PROGRAM", hide = true)]
     pub manager: Option<PathBuf>,
 }

@@ -13,38 +13,37 @@ use tipme_command::duration;
   sudo tipme bench fork --load wide --managed
   tipme bench fork --load fork --every 500ms -d 60s --json fork.json --svg plots
 
-A process sleeps 50 ms, computes for 10 ms of CPU time, and notes the time, alone and beside a
-load on the same CPU. Crowd and wide want the CPU with as many processes, old ones and newborn
-ones: what differs between them is due to their age. It needs no right; without root, loads that
-take one are left out, and the longest intervals are not explained. All processes end with it.
+A process sleeps 50 ms, computes for 10 ms of CPU time, and records the time, alone and beside a
+load on the same CPU. The loads crowd and wide have the same number of processes, old ones and
+new ones: they differ only in age. Root is not needed; without it, loads that need root are
+skipped, and the longest intervals are not explained. All processes end with the benchmark.
 
-With --managed there is a private display, whose window in focus names the measuring process as
-one that works for it (_TIPME_PROCESS_SET). The back end autogroup weighs sessions below this
-process only: start it as setsid -w tipme bench fork --managed --backend autogroup, if that is to
-be measured.
+--managed starts a private display, whose focused window declares the measuring process as part
+of its set (_TIPME_PROCESS_SET). The backend autogroup affects only sessions below this process;
+to measure it, run setsid -w tipme bench fork --managed --backend autogroup.
 
-Exit codes: 0 fine, 1 an interval was more than 50 ms late, 2 could not measure.")]
+Exit codes: 0 measured, 1 an interval was more than 50 ms late, 2 nothing could be measured.")]
 pub struct Fork {
-    /// What else that CPU has to do; each is held against none
+    /// Loads on the same CPU, each compared with none
     #[arg(long, value_name = "LOAD", default_value = "all",
         value_parser = one_or_all(ForkLoad::value_variants(), ForkLoad::to_possible_value))]
     pub load: &'static [ForkLoad],
-    /// Intervals for each load, at most; the paper took 10000
+    /// Maximum number of intervals per load; the paper used 10000
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub samples: u32,
-    /// How long to measure each load, at most
+    /// Maximum time per load
     #[arg(short, long, value_name = "TIME", default_value = "20s", value_parser = duration)]
     pub duration: Duration,
-    /// Between two forks of the load "fork"
+    /// Time between two forks of the load "fork"
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = duration)]
     pub every: Duration,
-    /// Measure under each load once more with the manager, to which the measuring process belongs to a window in focus
+    /// Measure each load again with the manager, as part of the focused window's set
     #[arg(long)]
     pub managed: bool,
-    /// The CPU of all processes [default: the last one]
+    /// CPU of all processes [default: the last one]
     #[arg(long, value_name = "N")]
     pub cpu: Option<usize>,
-    /// Do not record meanwhile, and so do not explain the longest intervals
+    /// Do not record, so the longest intervals are not explained
     #[arg(long)]
     pub no_trace: bool,
     #[command(flatten)]
@@ -58,19 +57,20 @@ pub struct Fork {
 pub enum ForkLoad {
     /// Nothing
     None,
-    /// One process that computes for ever
+    /// One process that computes forever
     Hog,
-    /// A process that computes for ever, ended and forked again and again, as in the paper
+    /// A computing process that is ended and forked again and again, as in the paper
     Fork,
-    /// Four short lives at a time, as in a build
+    /// Four short-lived processes at a time, as in a build
     Storm,
-    /// Sixteen processes that compute for ever: as many as in a wide storm, but old
+    /// Sixteen long-lived computing processes, as many as in a wide storm
     Crowd,
-    /// A wide storm: sixteen short lives at a time
+    /// A wide storm: sixteen short-lived processes at a time
     Wide,
-    /// A wide storm, each process of it in a session of its own
+    /// A wide storm, each process in its own session
     Sessions,
-    /// A wide storm in a control group of eight times the usual weight, as a container that asks for eight CPUs has it
+    /// A wide storm in a control group of eight times the default weight, as a container for
+    /// eight CPUs
     Container,
     /// A wide storm at nice -10
     Nice,

@@ -13,17 +13,18 @@ use tipme_command::duration;
 pub(super) const GAP_MIN: Duration = Duration::from_micros(1);
 
 #[derive(Args)]
-#[command(after_help = "A loop of the lowest priority (SCHED_IDLE) runs on every CPU and notices when
-it does not: that time was somebody else's. It needs no right and no tracing. With root, tipme's
-own recorder runs beside it and gives every gap a name.
+#[command(after_help = "A loop at the lowest priority (SCHED_IDLE) runs on every CPU and detects gaps:
+time taken by others. It needs neither root nor tracing. As root, tipme's recorder runs
+beside it and attributes every gap.
 
-The loop keeps its CPU out of deep idle states and at a high clock, and a virtual machine's CPU
-from being given to others: what is measured is a machine that never sleeps. Its heat and its fan
-are part of that.
+The loop keeps its CPU out of deep idle states and at a high clock rate, and prevents a hypervisor
+from giving the CPU to others: you measure a machine that never sleeps, with its heat and fan.
 
-Exit codes: 0 measured, 1 the figures disagree with the kernel's own account by more than two
-points and what its names show to be charged to the loop (with --classic they may), or --validate
-found errors above their limits, 2 could not be measured. Examples:
+Exit codes: 0 measured; 1 the figures differ from the kernel's accounting by more than two points
+beyond time known to be charged to the loop (not with --classic), or --validate found errors above
+their limits; 2 nothing could be measured.
+
+Examples:
   tipme idle
   sudo tipme idle -d 30s --json idle.json --svg plots
   tipme idle --cpus 1-2 --resolution 500us --no-trace
@@ -32,25 +33,25 @@ pub struct Idle {
     /// How long to measure
     #[arg(short, long, value_name = "TIME", default_value = "10s", value_parser = duration)]
     pub duration: Duration,
-    /// A loop of fixed length, as the paper has it, instead of one that watches the counter
+    /// Use a loop of fixed length, as in the paper, instead of one that reads the counter
     #[arg(long)]
     pub classic: bool,
-    /// CPU time of the loop that makes a record
+    /// CPU time of the loop per record
     #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = duration)]
     pub resolution: Duration,
-    /// CPUs to watch, such as 0,2-3 [default: all that this process may use]
+    /// CPUs to measure, such as 0,2-3 [default: all that this process may use]
     #[arg(long, value_name = "LIST", value_parser = cpu_list)]
     pub cpus: Option<CpuList>,
-    /// Write the result as one JSON document
+    /// Write the result as JSON
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
     /// Write plots into this folder
     #[arg(long, value_name = "DIR", conflicts_with = "validate")]
     pub svg: Option<PathBuf>,
-    /// Record nothing beside the measurement, even as root: gaps have no names
+    /// Do not record, even as root, so gaps are not attributed
     #[arg(long)]
     pub no_trace: bool,
-    /// Let programs of known work be watched, for 40 seconds, and say how well they are seen
+    /// Check the accuracy with programs of known work, for 40 seconds
     #[arg(long, conflicts_with_all = ["classic", "duration"])]
     pub validate: bool,
 }

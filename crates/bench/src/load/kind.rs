@@ -16,11 +16,11 @@ pub(crate) const DEMAND_MAX: u32 = 4_096;
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "Kind")]
 pub enum LoadKind {
-    /// Small and bound by the CPU
+    /// Small and CPU-bound
     Cpu,
     /// Many short-lived children
     Forks,
-    /// Large and bound by the CPU
+    /// Large and CPU-bound
     Big,
     /// A stream through memory or files
     Stream,
@@ -38,10 +38,11 @@ pub struct Pages {
 /// How a load uses its memory.
 #[derive(Args)]
 pub struct PageOptions {
-    /// Different pages that a process of the load touches in a millisecond of CPU time [default: as is usual for the type]
+    /// Different pages that each process touches per millisecond of CPU time [default: that of
+    /// the type]
     #[arg(long, value_name = "PAGES", value_parser = clap::value_parser!(u32).range(1..=i64::from(DEMAND_MAX)))]
     pub demand: Option<u32>,
-    /// The share of them that the millisecond before touched too, 0 to 1 [default: as is usual for the type]
+    /// Share of them also touched in the previous millisecond, 0 to 1 [default: that of the type]
     #[arg(long, value_name = "SHARE", value_parser = share)]
     pub reuse: Option<f64>,
 }

@@ -23,37 +23,38 @@ const NEWS: Duration = Duration::from_secs(5);
   tipme load stream --level 4 --folder /var/tmp
   tipme load cpu --demand 50 --reuse 0.8 --json
 
-A process of the load works in rounds of about a millisecond of CPU time, in each of which it
-touches DEMAND different pages; REUSE is the share of them that the round before touched too. The
-four types are those of Evans et al. (1993): cpu (2 pages per ms, reuse 0.95), forks (4, 0.1, in
-children that live for 5 to 65 rounds), big (200, 0.95), stream (200, 0).
+Each process works in rounds of about a millisecond of CPU time and touches DEMAND different pages
+in each; REUSE is the share of them that the previous round also touched. The four types are those
+of Evans et al. (1993): cpu (2 pages per ms, reuse 0.95), forks (4, 0.1, in children that live for
+5 to 65 rounds), big (200, 0.95), stream (200, 0).
 
-The processes end with tipme load, with Ctrl-C, which prints what was achieved until then, and a
-minute after their time at the latest; they are the first to go where memory runs out.
+The processes end with tipme load, and a minute after their time at the latest; Ctrl-C prints the
+result so far. They are the first to be killed when memory runs out.
 
-Exit codes: 0 it ran, 2 it could not.")]
+Exit codes: 0 the load ran, 2 it could not run.")]
 pub struct LoadArguments {
-    /// What the processes do
+    /// Type of work of the processes
     #[arg(value_name = "TYPE", value_enum)]
     pub kind: LoadKind,
-    /// Processes that are runnable at any time: the load average aimed at, 1 to 64
+    /// Number of processes runnable at any time (the target load average), 1 to 64
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=i64::from(LEVEL_MAX)))]
     pub level: u32,
-    /// How long it runs
+    /// Run time
     #[arg(short, long, value_name = "TIME", default_value = "60s", value_parser = duration)]
     pub duration: Duration,
     #[command(flatten)]
     pub pages: PageOptions,
-    /// Memory of big and stream together: bytes, or with K, M or G [default: a quarter of what is available, at most 1G]
+    /// Total memory of big or stream: bytes, or with K, M or G [default: a quarter of the
+    /// available memory, at most 1G]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub memory: Option<u64>,
-    /// Spread the processes over so many sessions, as over terminals; 0 leaves them in the caller's
+    /// Spread the processes over this many sessions, as over terminals; 0 uses the caller's
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(0..=i64::from(LEVEL_MAX)))]
     pub sessions: u32,
-    /// Let stream write files in this folder, one for each process, which nobody else sees [default: memory]
+    /// Make stream write unnamed files in this folder, one per process [default: memory]
     #[arg(long, value_name = "DIR")]
     pub folder: Option<PathBuf>,
-    /// One JSON document instead of text
+    /// Print JSON instead of text
     #[arg(long)]
     pub json: bool,
 }

@@ -23,33 +23,33 @@ const AROUND: Duration = Duration::from_secs(10);
   sudo tipme bench memory --children 8 -d 60s --json memory.json --svg plots
   sudo tipme bench memory --backing zram --children 4
 
-A process sleeps 100 ms, reads a word of the next page of its 4 MiB, and notes the time; each
-child writes a word of page after page of 12 MiB, all the time. All of them are in a control
-group of their own, whose memory is too small for them, so the machine does not run short; pages
-go to a private disk, whose data are kept in memory. Disk, group and processes are gone
-afterwards, however it ends.
+A process sleeps 100 ms, reads a word of the next page of its 4 MiB, and records the time; each
+child continuously writes a word to each page of its 12 MiB. All of them are in a control group
+whose memory limit is too small for them, so that the machine itself does not run short. Pages are
+swapped to a private disk in memory. Disk, group and processes are removed afterwards in any case.
 
-Exit codes: 0 fine, 1 an interval was more than 100 ms late, 2 could not measure.")]
+Exit codes: 0 measured, 1 an interval was more than 100 ms late, 2 nothing could be measured.")]
 pub struct Memory {
-    /// Measure beside so many children, 0 to 32; several numbers one after the other
+    /// Number of children, 0 to 32; several numbers are measured in turn
     #[arg(long, value_name = "N", value_delimiter = ',', default_value = "0,1,4,8", value_parser = clap::value_parser!(u8).range(0..=32))]
     pub children: Vec<u8>,
-    /// Intervals for each number of children, at most; the paper took 10000
+    /// Maximum number of intervals per number of children; the paper used 10000
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub samples: u32,
-    /// How long to measure for each number of children, at most
+    /// Maximum time per number of children
     #[arg(short, long, value_name = "TIME", default_value = "30s", value_parser = duration)]
     pub duration: Duration,
-    /// Where pages go that memory does not hold
+    /// Where to swap pages to
     #[arg(long, value_name = "WHERE", value_enum, default_value_t = Backing::File)]
     pub backing: Backing,
-    /// Memory of all processes together: bytes, or with K, M or G [default: a third of the buffers, at least 12M]
+    /// Memory limit of all processes: bytes, or with K, M or G [default: a third of the buffers,
+    /// at least 12M]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub limit: Option<u64>,
-    /// Requests a second that the private disk takes; 0 for as many as it can
+    /// Limit of the private disk in requests per second; 0 for none
     #[arg(long, value_name = "N", default_value_t = 100)]
     pub requests: u32,
-    /// Do not record meanwhile, and so do not explain the longest intervals
+    /// Do not record, so the longest intervals are not explained
     #[arg(long)]
     pub no_trace: bool,
     #[command(flatten)]

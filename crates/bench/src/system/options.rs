@@ -26,39 +26,39 @@ const OBSERVED: f64 = 1.5;
   sudo tipme bench system --managed
   sudo tipme bench system --beside nothing,build --rounds 4 --managed --json system.json
 
-A script goes round a terminal with vi, one with less, one with a shell and, where it is
-installed, mousepad, on a private display: it clicks into a window, waits until that has the
-focus, types, and lets each key be answered. Measured is the time of the whole script, beside
-nothing, beside a build (make with cc of made-up files, again and again; where there is no
-compiler, xargs with gzip), and beside a heavy synthetic load (tipme load big). Printed with the
-paper's table 1.
+A script cycles through terminals with vi, less and a shell and, if installed, mousepad, on a
+private display: it clicks into a window, waits for the focus, types, and waits for the answer to
+each key. Measured is the time of the whole script: alone, beside a build (make with cc on
+generated files, repeatedly; without a compiler, xargs with gzip), and beside a heavy synthetic
+load (tipme load big). The paper's table 1 is printed alongside.
 
-Exit codes: 0 measured, 2 could not measure.")]
+Exit codes: 0 measured, 2 nothing could be measured.")]
 pub struct System {
-    /// What runs beside the script
+    /// Loads to run beside the script
     #[arg(long, value_name = "WHAT", value_delimiter = ',', default_value = "nothing,build,synthetic", value_enum)]
     pub beside: Vec<Beside>,
-    /// How often the script goes round the applications
+    /// Number of rounds of the script through the applications
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=1_000))]
     pub rounds: u16,
     /// Runnable processes of the synthetic load, 1 to 64
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=i64::from(LEVEL_MAX)))]
     pub load: u32,
-    /// Memory of the synthetic load: bytes, or with K, M or G [default: as in tipme load]
+    /// Memory of the synthetic load: bytes, or with K, M or G [default: that of tipme load]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub memory: Option<u64>,
-    /// Spread the synthetic load over so many sessions; 0 leaves it, and the build, in that of the display's programs
+    /// Spread the synthetic load over this many sessions; 0 leaves it, and the build, in that of
+    /// the display's programs
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(0..=i64::from(LEVEL_MAX)))]
     pub sessions: u32,
-    /// Measure with the manager as well, in turns
+    /// Also measure with the manager, in alternating turns
     #[arg(long)]
     pub managed: bool,
-    /// Runs beside each with each arm
+    /// Runs per load and arm
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..=50))]
     pub blocks: u8,
     #[command(flatten)]
     pub manager: ManagerOptions,
-    /// Write the result as one JSON document
+    /// Write the result as JSON
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
 }

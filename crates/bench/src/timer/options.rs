@@ -15,12 +15,14 @@ use tipme_command::duration;
 use tipme_measure::timer::TimerMechanism;
 
 #[derive(Args)]
-#[command(after_help = "One thread on each CPU is to wake up at regular times. Printed are the times
-between its wake-ups (as in tables 1 to 3 of Jones and Regehr, 1999) and how late they come; with
-root also what the latest waited for. Naive sleeping (relative) beside absolute deadlines shows
-what it costs to sleep for a period instead of until a deadline.
+#[command(after_help = "One thread on each CPU wakes up periodically. Printed are the intervals between
+its wake-ups (as in tables 1 to 3 of Jones and Regehr, 1999), their lateness and, as root, what
+the latest waited for. Comparing relative sleeps with absolute deadlines shows the cost of
+sleeping for a period instead of until a deadline.
 
-Exit codes: 0 measured, 1 a wake-up was later than --threshold, 2 could not be measured. Examples:
+Exit codes: 0 measured, 1 a wake-up was later than --threshold, 2 nothing could be measured.
+
+Examples:
   tipme bench timer
   tipme bench timer --mechanism relative,absolute
   sudo tipme bench timer --policy fifo:80 --period 100us -d 30s --threshold 200us
@@ -28,13 +30,13 @@ Exit codes: 0 measured, 1 a wake-up was later than --threshold, 2 could not be m
   tipme bench timer --repeat 5 --json before/    then, changed: tipme compare before/ after/
   tipme bench timer --show before.json after.json")]
 pub struct Timer {
-    /// From one deadline to the next, 10us to 1s
+    /// Time from one deadline to the next, 10us to 1s
     #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = period)]
     pub period: Duration,
-    /// How long to measure each mechanism
+    /// Time to measure each mechanism
     #[arg(short, long, value_name = "TIME", default_value = "10s", value_parser = duration)]
     pub duration: Duration,
-    /// What the threads sleep with; several are measured one after the other
+    /// How the threads sleep; several mechanisms are measured in turn
     #[arg(long, value_name = "MECHANISM", value_delimiter = ',', default_value = "absolute",
         value_parser = one_or_all(&TimerMechanism::ALL, told))]
     pub mechanism: Vec<&'static [TimerMechanism]>,
@@ -44,28 +46,29 @@ pub struct Timer {
     /// CPUs to measure, such as 0,2-3
     #[arg(long, value_name = "all|LIST", default_value = "all", value_parser = cpus)]
     pub cpus: Cpus,
-    /// By how many nanoseconds the kernel may delay the threads' timers to handle several at once
+    /// Timer slack of the threads in nanoseconds: how much the kernel may delay their timers
     #[arg(long, value_name = "NS")]
     pub slack: Option<NonZeroU64>,
-    /// Later wake-ups are explained and fail [default: explained from 1 ms on, or 10 times the median]
+    /// Lateness from which wake-ups are explained and fail [default: explained from 1 ms or 10
+    /// times the median]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub threshold: Option<Duration>,
-    /// How often all of it is measured: tipme compare needs five repeats
+    /// Number of repeats; tipme compare needs five
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = repeats)]
     pub repeat: usize,
-    /// Write the result as one JSON document; with --repeat, one for each into this new folder
+    /// Write the result as JSON; with --repeat, one file per repeat into this new folder
     #[arg(long, value_name = "FILE|DIR")]
     pub json: Option<PathBuf>,
-    /// Write plots into this folder; with --repeat, into one below it for each
+    /// Write plots into this folder; with --repeat, into a subfolder per repeat
     #[arg(long, value_name = "DIR")]
     pub svg: Option<PathBuf>,
-    /// Also ask each mechanism for periods from 50 us to 10 ms, and say what it gives
+    /// Also measure the periods each mechanism achieves when asked for 50 us to 10 ms
     #[arg(long)]
     pub rates: bool,
-    /// Record nothing beside the measurement, even as root: late wake-ups are not explained
+    /// Do not record, even as root, so late wake-ups are not explained
     #[arg(long)]
     pub no_trace: bool,
-    /// Measure nothing, and show the tables of results that were written before side by side
+    /// Show the tables of saved results side by side, without measuring
     #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = ["json", "svg", "rates", "threshold", "repeat"])]
     pub show: Vec<PathBuf>,
 }

@@ -11,15 +11,15 @@ use tipme_command::duration;
   sudo tipme bench warmstart --managed
   sudo tipme bench warmstart --load 8 --memory 2G --pause 10s --managed --json warmstart.json
 
-Somebody types into a terminal on a private display, stops for half a minute, and types again;
-measured is the time of the first key after the pause. The load is of the type big unless --type
-says otherwise. It only matters to the terminal where memory runs short: choose --memory close to
-what is available, on a machine that can bear it. Page faults of terminal and display server that
-waited for a disk are counted, and the result says so where their pages had not gone.
+Keys are typed into a terminal on a private display, then none for half a minute, then more;
+measured is the latency of the first key after the pause. The load is of the type big unless
+--type is given. It affects the terminal only if memory runs short: choose --memory close to the
+available memory, on a machine that can bear it. Major page faults of terminal and display server
+are counted, and the result states it if their pages had not been evicted.
 
-Exit codes: 0 measured, 2 could not measure.")]
+Exit codes: 0 measured, 2 nothing could be measured.")]
 pub struct Warmstart {
-    /// How long nobody types
+    /// Length of the pause
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = duration)]
     pub pause: Duration,
     #[command(flatten)]

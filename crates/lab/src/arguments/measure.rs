@@ -20,52 +20,53 @@ use tipme_measure::ThresholdProfile;
   tipme measure --list
 
 Each repeat restarts the application in a fresh home folder; {home} stands for that folder. As
-root, each answer is found by the display tap of the recorder; otherwise by the reports of the
-DAMAGE extension, under Wayland by pictures of the screen, and then a drawing belongs to the input
-before it, which is a guess. A compositor that runs takes root, since the recorder tells who has
-the keyboard focus there, and zwlr_screencopy_v1, as sway has; keys are those of a US keyboard.
+root, answers are found by the recorder's display tap. Otherwise they are found by the DAMAGE
+extension, or under Wayland by screenshots; each drawing is then assumed to answer the input
+before it. A running compositor needs root, since the recorder reports the keyboard focus there,
+and zwlr_screencopy_v1, as in sway; keys are those of a US keyboard.
 
 A script is a TOML file with a list of [[step]], each with one of type = \"text\", prose = 300
 (made-up characters), key = \"ctrl+s\", click = [x, y], move = [x, y] (the pointer alone),
-scroll = \"down\", pause_ms = 500, idle_ms = 300 (nothing drawn for so long). A step that presses
-may have times, every_ms, label, and class: motion, key, click, scroll, menu, window, start or
-command; one that moves the pointer may have all of these but times. Above the steps: application,
-words_per_minute, variation, seed, start_within_s, [threshold_ms] by class, and [[file]] with path
-and one of content, prose_bytes, page_sections, slides.
+scroll = \"down\", pause_ms = 500, idle_ms = 300 (until nothing was drawn for this long). A step
+that presses may have times, every_ms, label, and class: motion, key, click, scroll, menu, window,
+start or command; one that moves the pointer may have all of these but times. Above the steps:
+application, words_per_minute, variation, seed, start_within_s, [threshold_ms] by class, and
+[[file]] with path and one of content, prose_bytes, page_sections, slides.
 
-Exit codes: 0 fine, 1 the 98th percentile of a class, or its maximum where there are too few for
-that, is over its threshold, 2 nothing could be measured.")]
+Exit codes: 0 all classes within their thresholds; 1 the 98th percentile of a class, or its
+maximum if it has too few events, is over its threshold; 2 nothing could be measured.")]
 pub struct Measure {
-    /// What is typed and clicked: a TOML file, or the name of a script that comes with tipme
+    /// Script to play: a TOML file, or the name of a script that comes with tipme
     #[arg(value_name = "SCRIPT", required_unless_present = "list")]
     pub script: Option<String>,
-    /// How often the application is started and the script played
+    /// Number of repeats, each with a new start of the application
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = repeats)]
     pub repeat: usize,
-    /// Play so many inputs of the script only, and leave out what follows
+    /// Play only this many inputs of the script
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub inputs: Option<u32>,
-    /// Write the result, with every event, as one JSON document
+    /// Write the result with all events as JSON
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
     /// Write the plots into this folder
     #[arg(long, value_name = "DIR")]
     pub svg: Option<PathBuf>,
-    /// Do without the recorder: time by what the display tells of drawings alone
+    /// Use no recorder: find drawings only by reports of the display
     #[arg(long)]
     pub no_trace: bool,
-    /// Where: on a private X server, on an X display that is there and its window manager, on a private compositor of
-    /// Wayland, or on one that runs, by the name or path of its socket; keep others from drawing there meanwhile
+    /// Display: a private X server, an existing X display with its window manager, a private
+    /// Wayland compositor, or a running one by the name or path of its socket; nothing else should
+    /// draw on it meanwhile
     #[arg(long, value_name = "x11|:N|wayland|wayland-N|PATH", default_value = "x11", value_parser = measure_display)]
     pub display: MeasureDisplay,
-    /// Which thresholds apply
+    /// Thresholds to apply
     #[arg(long, value_name = "PROFILE", default_value = ThresholdProfile::Default.name(),
         value_parser = choice(ThresholdProfile::ALL, ThresholdProfile::name, ThresholdProfile::about))]
     pub profile: ThresholdProfile,
-    /// List the scripts that come with tipme, and measure nothing
+    /// List the scripts that come with tipme, without measuring
     #[arg(long)]
     pub list: bool,
-    /// The application and its arguments [default: the one that the script names]
+    /// The application and its arguments [default: those of the script]
     #[arg(last = true, value_name = "APP")]
     pub app: Vec<String>,
 }

@@ -44,7 +44,7 @@ fn shares<'a>(verdict: &'a Verdict, interval: &Interval) -> Vec<BudgetShare<'a>>
         finding: Some(finding),
     });
     let rest = [
-        (Look::App, "Usual work, and shares too small to tell", rest_ms(verdict, interval)),
+        (Look::App, "Usual work and small shares", rest_ms(verdict, interval)),
         (Look::Unknown, about(CauseKind::Unattributed).name, verdict.unattributed_ms),
     ];
     let rest = rest.map(|(look, name, ms)| BudgetShare { look, name, ms, finding: None });
@@ -61,7 +61,7 @@ fn bar(shares: &[BudgetShare<'_>], interval: &Interval) -> Markup {
         at += width;
     }
     let told: Vec<String> =
-        shares.iter().map(|share| format!("{}: {:.0} %", share.name, percent(share.ms, interval))).collect();
+        shares.iter().map(|share| format!("{}: {:.0}%", share.name, percent(share.ms, interval))).collect();
     html! {
         svg.stack width="100%" height="36" role="img" aria-label=(told.join("; ")) {
             @for (share, at, width) in &places {
@@ -86,7 +86,7 @@ fn line(share: &BudgetShare<'_>, interval: &Interval) -> Markup {
                 @if let Some(finding) = share.finding { (evidence(finding)) }
             }
             td.number { (span(share.ms)) }
-            td.number { (format!("{:.0} %", percent(share.ms, interval))) }
+            td.number { (format!("{:.0}%", percent(share.ms, interval))) }
         }
     }
 }
@@ -97,7 +97,7 @@ fn evidence(finding: &Finding) -> Markup {
         " " code.kind { (finding.kind.name()) }
         ul.evidence {
             @for line in &finding.evidence { li { (line) } }
-            li { (format!("how sure: {:.0} %", finding.confidence * 100.0)) "; remedy: " (finding.remedy) }
+            li { (format!("confidence: {:.0}%", finding.confidence * 100.0)) "; remedy: " (finding.remedy) }
         }
     }
 }

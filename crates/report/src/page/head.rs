@@ -42,7 +42,7 @@ fn about(incident: &About) -> Markup {
 }
 
 fn cause(verdict: &Verdict, interval: &Interval) -> Markup {
-    let usual = format!("What is usual: {}.", usual_in_words(verdict.baseline.as_ref()));
+    let usual = format!("Usual time: {}.", usual_in_words(verdict.baseline.as_ref()));
     html! {
         p.lead { (sentence::cause(verdict, interval)) }
         @match verdict.findings.first() {

@@ -12,7 +12,7 @@ pub(super) fn section(scene: &Scene) -> Markup {
     html! {
         @if !scene.jobs.is_empty() {
             section aria-labelledby="jobs" {
-                h2 #jobs { "Who used the machine meanwhile" }
+                h2 #jobs { "Use of the machine meanwhile" }
                 div.wide tabindex="0" role="group" aria-label="Jobs" {
                     table {
                         thead { tr {
@@ -34,7 +34,7 @@ fn line(job: &JobUse) -> Markup {
             th scope="row" { (swatch(job.look)) (job.name) }
             td.number { (span(job.cpu_ms)) }
             td.number.meter {
-                (format!("{percent:.1} %"))
+                (format!("{percent:.1}%"))
                 svg width="100%" height="4" aria-hidden="true" {
                     rect.{ "look-" (job.look.name()) } width={ (figure(percent)) "%" } height="4" {}
                 }

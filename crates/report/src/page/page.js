@@ -226,7 +226,7 @@ for (const button of document.querySelectorAll('.copy')) {
     chosen = index === null ? null : { track: index, bar: at };
     if (chosen === null) { evidence.textContent = ''; return redraw(); }
     const one = tracks[index], bar = one.bars[at];
-    const sum = bar.count > 1 ? ` · ${bar.count} short stretches, ${bar.percent} % of the time:` : '';
+    const sum = bar.count > 1 ? ` · ${bar.count} short stretches, ${bar.percent}% of the time:` : '';
     const look = one.series ? '' : ` · ${data.looks[bar.look][1]}`;
     const when = `from ${since(bar.from)} for ${span(bar.to - bar.from)}`;
     evidence.textContent = `${one.name} · ${when}${look}${sum}\n${bar.text}`;

@@ -29,7 +29,7 @@ pub(super) fn section(scene: &Scene) -> Markup {
                     button type="button" data-do="others" aria-pressed="false" { "All programs" }
                 }
             }
-            noscript { p { "The picture needs scripts, which this browser does not run; the same is told in words below." } }
+            noscript { p { "The picture needs scripts, which this browser does not run; the same follows in words below." } }
             div #timeline tabindex="0" role="application" aria-roledescription="timeline" aria-describedby="keys"
                 aria-label="Timeline of the wait" {}
             p #evidence role="status" {}

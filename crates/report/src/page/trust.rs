@@ -18,7 +18,7 @@ pub(super) fn section(scene: &Scene) -> Markup {
                 @for line in losses(verdict) { li { (line) } }
                 @if let Some(interval) = &verdict.interval {
                     li { "Recording itself added " (span(verdict.overhead_ms)) " to the wait, "
-                        (format!("{:.3} %", percent(verdict.overhead_ms, interval))) " of it." }
+                        (format!("{:.3}%", percent(verdict.overhead_ms, interval))) " of it." }
                     @if interval.join == "speculative" { li { "Input and drawing were joined by time only." } }
                 }
                 @for note in &verdict.notes { li { (note) } }

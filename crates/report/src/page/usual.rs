@@ -33,7 +33,7 @@ pub(super) fn section(scene: &Scene, interval: &Interval) -> Markup {
 
 fn learned(baseline: Option<&Baseline>) -> Markup {
     let text = match baseline {
-        Some(known) if known.stored => "What is usual was learned before this window; single times are not kept.",
+        Some(known) if known.stored => "The baseline was learned before this window; individual times are not kept.",
         _ => "Nothing of this kind was seen at another time of the window.",
     };
     html! { p.hint { (text) } }

@@ -247,7 +247,7 @@ mod tests {
 
     fn shown(pressed: Option<Choice>) -> Shown {
         let choices = vec![Choice::Details, Choice::Wrong, Choice::Copy];
-        let message = Message { choices, ..Notice::new("Typing in xterm stalled 938 ms", "").into() };
+        let message = Message { choices, ..Notice::new("Typing in xterm stalled for 938 ms", "").into() };
         let pressed = pressed.map(|choice| (choice, Instant::now()));
         Shown { id: 7, press: PressNumber(1), message, is_closed: false, pressed }
     }

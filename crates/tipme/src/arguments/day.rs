@@ -23,46 +23,48 @@ impl FromStr for DateChoice {
             _ => text
                 .parse()
                 .map(DateChoice::On)
-                .map_err(|_| format!("{text:?} is no day such as today, yesterday or 2026-01-31")),
+                .map_err(|_| format!("{text:?} is not a day such as today, yesterday or 2026-01-31")),
         }
     }
 }
 
 #[derive(Args)]
-#[command(after_help = "It counts where the recorder does: tipme setup --day has the service do it, and
-sudo tipme record --day a recorder in the foreground; tipme status says whether it is on.
-Counts by application and hour are kept, and the times of the longest waits: no key, no
-text. Nobody sees them but you and root; 32 days are kept. A wait is from a press to the
-drawing that answers it, as long as the program was busy or had not taken the press; think
-is the rest of the time, without gaps over 30 s. Exit codes: 0 there are figures, 1 nothing
-was counted on that day, 2 an error.
+#[command(
+    after_help = "Counting is off by default. tipme setup --day enables it in the service, sudo tipme record --day
+in a recorder in the foreground; tipme status shows whether it is on. Kept for 32 days are counts
+by application and hour and the times of the longest waits, but no keys and no text; only you and
+root can read them. A wait lasts from a press to the drawing that answers it, while the program is
+busy or has not read the press. Think time is the rest, without gaps over 30 s.
+
+Exit codes: 0 figures are shown, 1 nothing was counted on that day, 2 an error.
 
 Examples:
   tipme day
   tipme day --date yesterday
   tipme day --date 2026-01-31 --json
   tipme day -o day.svg
-  tipme day --forget")]
+  tipme day --forget"
+)]
 pub struct Day {
     /// The recorder's folder [default: /run/tipme and /var/lib/tipme]
     #[arg(long, value_name = "DIR")]
     pub state_dir: Option<PathBuf>,
-    /// Which day: today, yesterday or a date such as 2026-01-31
+    /// Day to show: today, yesterday or a date such as 2026-01-31
     #[arg(long, value_name = "DATE", default_value = "today")]
     pub date: DateChoice,
-    /// Of this user (name or id) in place of yourself; for root
+    /// User (name or id) to show instead of yourself; needs root
     #[arg(long, value_name = "USER")]
     pub user: Option<String>,
-    /// One JSON document instead of text
+    /// Print JSON instead of text
     #[arg(long)]
     pub json: bool,
-    /// Write the waits by hour and by application as a picture (SVG) in place of text
+    /// Write the waits by hour and application as an SVG picture instead
     #[arg(short, long, value_name = "FILE", conflicts_with = "json")]
     pub output: Option<PathBuf>,
-    /// Replace a file that is there
+    /// Overwrite an existing file
     #[arg(long, requires = "output")]
     pub force: bool,
-    /// Forget all that was counted of you, of all days
+    /// Delete all your counts, for all days
     #[arg(long, conflicts_with_all = ["date", "user", "json", "output"])]
     pub forget: bool,
 }

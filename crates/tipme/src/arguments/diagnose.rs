@@ -7,9 +7,9 @@ use std::path::PathBuf;
 use tipme_analysis::model::CauseKind;
 
 #[derive(Args)]
-#[command(after_help = "Text is as wide as the terminal; where a program reads it, each fact has one line.
+#[command(after_help = "Text is wrapped to the width of the terminal; in a pipe each fact is on one line.
 
-Exit codes: 0 a verdict, 3 no finding, 2 the file cannot be read.
+Exit codes: 0 a cause was found, 3 no finding, 2 the file cannot be read.
 
 Examples:
   tipme diagnose
@@ -18,32 +18,33 @@ Examples:
   tipme diagnose --explain disk-queue
   tipme diagnose FILE --app xterm --json")]
 pub struct Diagnose {
-    /// The incident: its file, its id, or the beginning of its id [default: your newest]
+    /// Incident: a file, an id, or the beginning of an id [default: your newest]
     #[arg(value_name = "INCIDENT")]
     pub file: Option<String>,
     /// The recorder's folder [default: /var/lib/tipme]
     #[arg(long, value_name = "DIR")]
     pub state_dir: Option<PathBuf>,
-    /// One JSON document instead of text
+    /// Print JSON instead of text
     #[arg(long)]
     pub json: bool,
-    /// Tell also where in the kernel something waited
+    /// Also show kernel functions of waits
     #[arg(short, long)]
     pub verbose: bool,
-    /// Tell what a kind of cause is, what usually helps, and how to see it yourself [default: the kinds that were found]
+    /// Explain a kind of cause, what usually helps, and how to observe it yourself [default: the
+    /// kinds that were found]
     #[arg(long, value_name = "KIND", num_args = 0..=1, default_missing_value = FOUND, conflicts_with_all = ["json", "interactions"],
         value_parser = kinds(), hide_possible_values = true)]
     pub explain: Option<String>,
-    /// Look at this application only
+    /// Consider only this application
     #[arg(long, value_name = "NAME")]
     pub app: Option<String>,
-    /// Look at this process only
+    /// Consider only this process
     #[arg(long, value_name = "PID")]
     pub pid: Option<u32>,
-    /// List every interaction with its times instead of a verdict
+    /// List all interactions with their times instead
     #[arg(long, conflicts_with_all = ["app", "pid", "at"])]
     pub interactions: bool,
-    /// Look at what happened this long before the mark
+    /// Explain the delay this many seconds before the mark
     #[arg(long, value_name = "SECONDS_BEFORE_MARK", value_parser = before_mark, allow_negative_numbers = true)]
     pub at: Option<f64>,
 }
@@ -60,5 +61,5 @@ fn kinds() -> PossibleValuesParser {
 /// Parses a number of seconds before the mark.
 fn before_mark(text: &str) -> Result<f64, String> {
     let span = text.parse().ok().filter(|span: &f64| *span >= 0.0 && span.is_finite());
-    span.ok_or_else(|| "give seconds before the mark, such as 12.5".to_owned())
+    span.ok_or_else(|| "give a number of seconds before the mark, such as 12.5".to_owned())
 }

@@ -12,7 +12,7 @@ type ScopeChoice = Option<HotKeyScope>;
 
 #[derive(Args)]
 pub struct HotKeyArguments {
-    /// Where to take hot keys from the keyboards themselves
+    /// Where the recorder reads hot keys from the keyboards
     #[arg(long, value_name = "WHERE", value_parser = scope(), default_value = "console")]
     pub hot_keys: ScopeChoice,
     #[command(flatten)]
@@ -27,16 +27,16 @@ fn scope() -> impl TypedValueParser<Value = ScopeChoice> {
 /// The keys themselves, in the session and on the console.
 #[derive(Args)]
 pub struct KeyArguments {
-    /// Key that marks
+    /// Key to mark
     #[arg(long, value_name = "KEY", default_value = "Ctrl+Alt+Minus")]
     pub mark_key: Chord,
-    /// Key that starts recording
+    /// Key to start recording
     #[arg(long, value_name = "KEY", default_value = "Ctrl+Alt+Plus")]
     pub start_key: Chord,
-    /// Key that stops the recording of input
+    /// Key to stop recording input
     #[arg(long, value_name = "KEY", default_value = "Ctrl+Alt+0")]
     pub stop_keys_key: Chord,
-    /// Key that restarts the recording of input
+    /// Key to restart recording input
     #[arg(long, value_name = "KEY", default_value = "Ctrl+Alt+1")]
     pub start_keys_key: Chord,
 }

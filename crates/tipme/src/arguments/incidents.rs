@@ -12,7 +12,9 @@ const SECONDS_OF_DAY: f64 = 86_400.0;
 const DAYS_MAX: f64 = 36_500.0;
 
 #[derive(Args)]
-#[command(after_help = "An incident is named by its id, by the beginning of its id, or by its file. Examples:
+#[command(after_help = "Give an incident by its id, the beginning of its id, or its file.
+
+Examples:
   tipme incidents --since 2d --app xterm
   tipme incidents show 20260101T12
   tipme incidents note \"the editor hung while I saved\"
@@ -23,62 +25,62 @@ pub struct Incidents {
     /// The recorder's folder [default: /var/lib/tipme]
     #[arg(long, value_name = "DIR", global = true)]
     pub state_dir: Option<PathBuf>,
-    /// One JSON document instead of text
+    /// Print JSON instead of text
     #[arg(long)]
     pub json: bool,
-    /// Those of the last time only, such as 90min, 12h or 3d
+    /// List only incidents newer than this, such as 90min, 12h or 3d
     #[arg(long, value_name = "TIME", value_parser = past)]
     pub since: Option<Duration>,
-    /// Those of this application only
+    /// List only incidents of this application
     #[arg(long, value_name = "NAME")]
     pub app: Option<String>,
-    /// Those with a first cause of this kind only, such as disk-queue
+    /// List only incidents with a first cause of this kind, such as disk-queue
     #[arg(long, value_name = "KIND", value_parser = PossibleValuesParser::new(CauseKind::CAUSES.iter().map(|kind| kind.name())))]
     pub kind: Option<String>,
 }
 
 #[derive(Subcommand)]
 pub enum IncidentsVerb {
-    /// One incident: its file, what was said of it, and its verdict
+    /// Show an incident: its file, notes and verdict
     Show {
-        /// Which one [default: the newest]
+        /// Incident [default: the newest]
         #[arg(value_name = "ID")]
         id: Option<String>,
-        /// Tell also where in the kernel something waited
+        /// Also show kernel functions of waits
         #[arg(short, long)]
         verbose: bool,
     },
-    /// Show one incident as a page in the browser
+    /// Open an incident as a page in the browser
     Open {
-        /// Which one [default: the newest]
+        /// Incident [default: the newest]
         #[arg(value_name = "ID")]
         id: Option<String>,
     },
-    /// Add words of yours to an incident, the newest where the first word is no ID
+    /// Add a note to an incident, by default the newest
     Note {
-        /// What was bad, after the id where it is not about the newest
+        /// The note, after an id unless it is about the newest incident
         #[arg(value_name = "[ID] WORDS", required = true)]
         words: Vec<String>,
     },
-    /// Remove an incident of yours for good
+    /// Delete one of your incidents
     Rm {
-        /// Which one
+        /// Incident
         #[arg(value_name = "ID")]
         id: String,
     },
-    /// Keep an incident of yours when the folder is full; 20 of them and 512 MiB at most
+    /// Keep one of your incidents when the folder is full; at most 20 and 512 MiB
     Pin {
-        /// Which one
+        /// Incident
         #[arg(value_name = "ID")]
         id: String,
     },
-    /// Let a pinned incident go again when the folder is full
+    /// Allow a pinned incident to be removed when the folder is full
     Unpin {
-        /// Which one
+        /// Incident
         #[arg(value_name = "ID")]
         id: String,
     },
-    /// The room that incidents take, and who has them
+    /// Show the disk space of incidents, by user
     DiskUsage,
 }
 

@@ -8,16 +8,16 @@ use tipme_store::{FolderBounds, Room};
 /// How much the recorder keeps. The newest incident always stays; pinned ones do not count.
 #[derive(Args)]
 pub struct KeepArguments {
-    /// Incidents that are kept in all; beyond that the oldest of the user who has most go
+    /// Maximum number of incidents; beyond it the oldest of the user with the most are removed
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..))]
     pub max_incidents: u32,
-    /// Room that incidents may take in all, without the newest
+    /// Maximum size of all incidents, without the newest
     #[arg(long, value_name = "SIZE", default_value = "2G", value_parser = size)]
     pub max_size: u64,
-    /// Incidents of one user that are kept; beyond that the user's own oldest go
+    /// Maximum number of incidents of one user; beyond it that user's oldest are removed
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
     pub max_user_incidents: u32,
-    /// Room that incidents of one user may take, without the newest
+    /// Maximum size of one user's incidents, without the newest
     #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = size)]
     pub max_user_size: u64,
 }

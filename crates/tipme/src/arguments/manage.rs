@@ -11,47 +11,46 @@ use tipme_manager::{Backend, Strength};
 #[command(after_help = "Examples:
   sudo tipme manage
   sudo tipme manage --strength strong --display :0
-  tipme manage                 without root, by the helper (see tipme manage-helper)
+  tipme manage                 without root, through tipme manage-helper
   tipme manage status
   tipme manage off
 
-Favours what you look at and type into: the program with the keyboard focus, the job in the
-foreground of its terminal, the display server and the window manager. Prints a line that begins
-with \"managing\" once it is ready; stop it with Ctrl-C, and everything is as it was. Without root
-and without the helper nobody can be favoured.
+Gives priority to the program with the keyboard focus, the foreground job of its terminal, the
+display server and the window manager. Prints a line that begins with \"managing\" when it is ready.
+Stop it with Ctrl-C; it then puts everything back. It needs root or the helper.
 
-Exit codes: 0 stopped, 1 the display is gone, 2 it could not begin.")]
+Exit codes: 0 stopped, 1 the display is gone, 2 it could not start.")]
 pub struct Manage {
     #[command(subcommand)]
     pub verb: Option<ManageVerb>,
-    /// How much the favourites are favoured
+    /// How strongly to favour the application in use
     #[arg(long, value_name = "STRENGTH", default_value_t, value_parser = strength())]
     pub strength: Strength,
-    /// By which means
+    /// Backend for control groups
     #[arg(long, value_name = "BACKEND", value_parser = backend(), default_value = "auto")]
     pub backend: BackendChoice,
-    /// The display: an X server, or a compositor [default: $WAYLAND_DISPLAY, $DISPLAY, or the only one]
+    /// X server or compositor [default: $WAYLAND_DISPLAY, $DISPLAY, or the only one]
     #[arg(long, value_name = ":N|wayland-N|SOCKET")]
     pub display: Option<String>,
-    /// The recorder's folder; under Wayland it tells who has the focus [default: /run/tipme]
+    /// The recorder's folder; under Wayland the recorder reports the focus [default: /run/tipme]
     #[arg(long, value_name = "DIR")]
     pub recorder: Option<PathBuf>,
-    /// Change only this process and those below it; what is below it no longer when all is put back, since its
-    /// parent has ended, keeps what it has inherited
+    /// Change only this process and its descendants; a descendant whose parent has ended keeps
+    /// what it inherited when everything is put back
     #[arg(long, value_name = "PID")]
     pub under: Option<u32>,
-    /// A control group, version 2, that was delegated to tipme
+    /// A cgroup (v2) delegated to tipme
     #[arg(long, value_name = "DIR")]
     pub cgroup: Option<PathBuf>,
-    /// Do not read ahead: neither the memory of the two programs that you used last, nor, at login, the files of your
-    /// usual programs, which are not remembered then
+    /// Do not read ahead: neither the memory of the two programs used last nor, at login, the
+    /// files of your usual programs; these are then not remembered either
     #[arg(long)]
     pub no_predict: bool,
-    /// The folder of the helper that turns the knobs, or "none" [default: /run/tipme if it answers
+    /// Folder of the helper that changes settings, or "none" [default: /run/tipme if it answers
     /// there; none for root]
     #[arg(long, value_name = "DIR|none", value_parser = helper)]
     pub helper: Option<HelperChoice>,
-    /// Keep socket, journal and remembered files in this folder [default: /run/tipme, the last in
+    /// Folder for socket, journal and remembered files [default: /run/tipme, for the last
     /// /var/lib/tipme; without root $XDG_RUNTIME_DIR/tipme and $XDG_STATE_HOME/tipme]
     #[arg(long, value_name = "DIR", global = true)]
     pub state_dir: Option<PathBuf>,
@@ -66,7 +65,7 @@ type BackendChoice = Option<Backend>;
 
 fn backend() -> impl TypedValueParser<Value = BackendChoice> {
     let all = [None].into_iter().chain(Backend::ALL.map(Some));
-    let about = |backend: BackendChoice| backend.map_or("The best that can be used here", Backend::about);
+    let about = |backend: BackendChoice| backend.map_or("The best one that works here", Backend::about);
     choice(all, |backend| backend.map_or("auto", Backend::name), about)
 }
 
@@ -90,16 +89,16 @@ fn helper(text: &str) -> Result<HelperChoice, String> {
   sudo systemctl enable --now tipme-manage-helper
   sudo tipme manage-helper --allow-user anna
 
-Lets \"tipme manage\" run without root: the manager looks at the display and decides as the user,
-and the helper turns the knobs. It has no policy. It changes only processes of the user who asks,
-takes every value from the manager's table, and puts everything back when the manager ends,
-however it does. It serves root, who sits at this machine (as the login manager says), and the
-users named here.")]
+Lets \"tipme manage\" run without root: the manager watches the display and decides as the user,
+and the helper changes the settings. The helper has no policy: it changes only processes of the
+requesting user, takes every value from the manager's table, and puts everything back when the
+manager ends, in whatever way. It serves root, users at a local seat (according to the login
+manager), and the users given here.")]
 pub struct ManageHelper {
-    /// Users (names or ids) who may ask, wherever they are
+    /// Users (names or ids) to serve, even without a local seat
     #[arg(long, value_name = "USER")]
     pub allow_user: Vec<String>,
-    /// Keep socket and journals in this folder [default: /run/tipme]
+    /// Folder for socket and journals [default: /run/tipme]
     #[arg(long, value_name = "DIR")]
     pub state_dir: Option<PathBuf>,
 }
@@ -107,19 +106,19 @@ pub struct ManageHelper {
 /// What a running manager is asked.
 #[derive(Subcommand)]
 pub enum ManageVerb {
-    /// Roles, knobs, memory and what it costs
+    /// Show roles, settings, memory and the manager's cost
     Status {
-        /// One JSON document instead of text
+        /// Print JSON instead of text
         #[arg(long)]
         json: bool,
     },
-    /// Favour nothing, and put everything back
+    /// Favour nothing and put everything back
     Off,
     /// Favour a little
     Gentle,
-    /// Favour as usual
+    /// Favour by the default amount
     Normal,
-    /// Favour as much as is safe
+    /// Favour as strongly as is safe
     Strong,
 }
 
@@ -129,7 +128,7 @@ pub enum ManageVerb {
 pub struct WhyArguments {
     /// The process
     pub pid: u32,
-    /// One JSON document instead of text
+    /// Print JSON instead of text
     #[arg(long)]
     pub json: bool,
     /// The manager's folder [default: /run/tipme; without root $XDG_RUNTIME_DIR/tipme]

@@ -93,7 +93,7 @@ fn find_all(listed: Vec<Listed>) -> Vec<IncidentRow> {
     let known: Vec<Option<VerdictSummary>> = listed.iter().map(|one| kept.get(&one.path)).collect();
     let missing = known.iter().filter(|found| found.is_none()).count();
     if missing > SILENT_MAX {
-        eprintln!("tipme: diagnosing {missing} incidents, whose verdicts are kept from now on");
+        eprintln!("tipme: diagnosing {missing} incidents and keeping their verdicts");
     }
     let find = |(listed, known): (Listed, Option<VerdictSummary>)| {
         let found = known.map_or_else(|| diagnose::summary(&listed.path), Ok);

@@ -30,7 +30,9 @@ pub fn find(folder: &IncidentFolder, name: Option<&str>) -> Result<PathBuf> {
     match found[..] {
         [one] => Ok(one.path.clone()),
         [] if Path::new(name).exists() => bail!("{name} is not an incident file; see: tipme incidents"),
-        [] => bail!("no file {name:?}, and no incident in {place} whose id begins so; see: tipme incidents"),
+        [] => {
+            bail!("no file {name:?}, and no incident in {place} with an id that begins like this; see: tipme incidents")
+        }
         _ => {
             let ids: Vec<&str> = found.iter().rev().map(|one| one.id.as_str()).take(NAMED_MAX).collect();
             let newest = if found.len() > NAMED_MAX { ", the newest of which are" } else { "" };
