@@ -28,7 +28,7 @@ class Breakage:
     on: tuple = ALL
     # Whether the session has neither agent nor key before: setup comes first, then a press.
     fresh: bool = False
-    # What a person does by hand: the words that ask for it, and the deed.
+    # What a person does by hand: the words that ask for it, and the action.
     by_hand: tuple = ()
     # Whether it stays broken whatever is done, and a press is answered all the same.
     answered: bool = False
@@ -163,7 +163,7 @@ class Trial:
         """Follows the remedy of a text, then that of what this said; how it ended."""
         if self.is_ready(0):
             return "ready as it is"
-        deed, remedy = self.remedy(text)
+        action, remedy = self.remedy(text)
         if not remedy:
             self.wrong.append(f"dead end: no remedy in: {text[-200:]}")
             return "dead end"
@@ -171,7 +171,7 @@ class Trial:
             self.wrong.append(f"circle: {remedy} again")
             return "circle"
         self.seen.add(remedy)
-        said = deed() or ""
+        said = action() or ""
         if self.is_ready(MENDED_MAX_S if step == STEPS_MAX else 4):
             self.seen.discard(remedy)
             return remedy
@@ -184,9 +184,9 @@ class Trial:
         return ready
 
     def remedy(self, text):
-        for words, deed in self.one.by_hand:
+        for words, action in self.one.by_hand:
             if (found := re.search(words, text)) and found.group(0) not in self.seen:
-                return lambda: deed(self.session, text), found.group(0)
+                return lambda: action(self.session, text), found.group(0)
         commands = [one.strip() for one in COMMAND.findall(text)]
         fresh = [one for one in commands if one not in self.seen] or commands
         return (lambda: self.follow(fresh[0]), fresh[0]) if fresh else (None, None)
