@@ -38,8 +38,8 @@ fn every_refusal_names_what_to_do() {
         (&["diagnose", "nope", "--state-dir", place], "see: tipme incidents"),
         (&["diagnose", junk], "it is not an incident file; tipme incidents lists those that there are"),
         (&["diagnose", place], " is not an incident file; see: tipme incidents"),
-        (&["diagnose", GOLDEN, "--at", "x"], "give seconds before the mark, such as 12.5"),
-        (&["diagnose", GOLDEN, "--at", "-3"], "give seconds before the mark, such as 12.5"),
+        (&["diagnose", GOLDEN, "--at", "x"], "give a number of seconds before the mark, such as 12.5"),
+        (&["diagnose", GOLDEN, "--at", "-3"], "give a number of seconds before the mark, such as 12.5"),
         (&["diagnose", GOLDEN, "--app", "nobody"], "leave the option out"),
         (&["diagnose", "--explain", "disk"], "a similar value exists: 'disk-queue'"),
         (&["mark", "--state-dir", place], "start one with: sudo tipme record"),
@@ -171,5 +171,5 @@ fn kernel_functions_are_for_those_who_ask() {
     assert!(!told(&[]).contains(" <- ") && told(&["--verbose"]).contains("- in the kernel: folio_wait_bit_common <- "));
     let explained = told(&["--explain"]);
     assert!(explained.starts_with(&told(&[])) && explained.contains("\npage-in\nThe program touched "), "{explained}");
-    assert!(told(&["--explain", "stall"]).starts_with("stall\nA CPU did nothing"));
+    assert!(told(&["--explain", "stall"]).starts_with("stall\nA CPU made no progress"));
 }
