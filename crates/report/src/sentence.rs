@@ -430,7 +430,7 @@ mod tests {
     #[test]
     fn a_thread_of_the_same_process_is_no_other_program() {
         let told = |kind, waiter: &str| {
-            let client = Client { comm: "xterm".to_owned(), pid: 12, ..Client::default() };
+            let client = Client { comm: "xterm".to_owned(), pid: 8, ..Client::default() };
             let interval = Interval { client, latency_ms: 1_000.0, ..Interval::default() };
             let (waiter, within, comm) =
                 (waiter.to_owned(), !waiter.is_empty(), if waiter.is_empty() { "xterm" } else { waiter });

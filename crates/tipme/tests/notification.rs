@@ -251,7 +251,7 @@ fn without_a_bus_keys_that_others_hold_are_told_by_a_popup() {
         command.args(["--start-key", "f9"]);
     });
     agent.line("ready: Super+Minus marks, without ");
-    let text = Viewer::open(&session).wait_for("Try: tipme agent ").text;
+    let text = Viewer::open(&session).wait_for("Try: tipme setup --mark-key KEY").text;
     assert!(text.starts_with("Super+Minus marks instead of Ctrl+Alt+Minus\n"), "{text}");
 }
 
@@ -286,13 +286,12 @@ fn the_agent_serves_the_keys_that_xfwm4_leaves_and_tells_of_the_others() {
     let agent = Agent::start(&session, state.path(), |command| {
         command.args(["--no-dialog", "--start-key", "f9"]).env(ADDRESS, &bus.address);
     });
-    let told = "hot key F9 (start recording) is held by another program, probably the window manager Xfwm4. Try: tipme \
-                agent --start-key KEY";
+    let told = "hot key F9 (start recording) is held by another program, probably the window manager Xfwm4. Try: kill ";
     let keypad = agent.line("tipme: hot key Ctrl+Alt+1 ");
     assert!(keypad.contains(" is held on the keypad by another program, probably the window manager Xfwm4;"));
     agent.line("ready: Ctrl+Alt+Minus marks, without F9 on :");
     let text = wait_for(&shown, told);
-    assert!(text.contains("\nF9 is not available\n"), "{text}");
+    assert!(text.contains("\nF9 is not available\n") && text.contains("; tipme agent --start-key KEY &"), "{text}");
     press(&session, &["ctrl+alt+minus"]);
     wait_for(&shown, "The mark failed");
 }
@@ -307,7 +306,7 @@ fn another_key_marks_where_the_one_asked_for_is_taken() {
         command.arg("--no-dialog").env(ADDRESS, &bus.address);
     });
     agent.line("ready: Ctrl+Alt+Shift+M marks, without Ctrl+Alt+Minus on :");
-    let text = wait_for(&shown, "Try: tipme agent --mark-key KEY");
+    let text = wait_for(&shown, "Try: tipme setup --mark-key KEY");
     assert!(text.contains("\nCtrl+Alt+Shift+M marks instead of Ctrl+Alt+Minus\n"), "{text}");
     press(&session, &["ctrl+alt+shift+m"]);
     wait_for(&shown, "The mark failed");
