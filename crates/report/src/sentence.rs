@@ -146,10 +146,10 @@ fn ago(verdict: &Verdict, interval: &Interval) -> String {
 
 fn besides(further: &[Alike<'_>], interval: &Interval) -> String {
     let further = further.iter().filter(|one| percent(one.ms, interval) >= BESIDES_MIN);
-    let told = |one: &Alike<'_>| {
+    let also = |one: &Alike<'_>| {
         format!(" Also, {} ({}).", doubted("perhaps ", one.finding, interval), one.share("", interval))
     };
-    further.map(told).collect()
+    further.map(also).collect()
 }
 
 /// Formats a finding as a clause, with the doubt in front if the confidence is low.
@@ -188,7 +188,7 @@ fn of(finding: &Finding, interval: &Interval) -> String {
         clause => (clause.map(str::to_owned), placed.as_str()),
     };
     match clause {
-        Some(clause) if who == waiter => of_itself(&clause, waiter, subject),
+        Some(clause) if who == waiter => of_namesake(&clause, waiter, subject, is_another(waiter, finding, interval)),
         Some(clause) => fill(&clause, subject, &who),
         None => without_pids(finding.evidence.first().map_or(finding.kind.name(), String::as_str)),
     }
@@ -220,6 +220,12 @@ fn is_application(finding: &Finding, interval: &Interval) -> bool {
     matches!(finding.culprit, Culprit::Process { pid, .. } if pid == interval.client.pid)
 }
 
+/// Returns `true` if the application waited for another process of its name. For commands and
+/// helpers only the name of the waiter is known.
+fn is_another(waiter: &str, finding: &Finding, interval: &Interval) -> bool {
+    program(interval).is_none() && waiter == interval.client.comm && !is_application(finding, interval)
+}
+
 /// Maximum length of a process name; the kernel cuts longer ones.
 const NAME_MAX: usize = 15;
 
@@ -233,10 +239,10 @@ fn waiter<'a>(finding: &'a Finding, app: &'a str) -> &'a str {
 }
 
 /// Formats a clause in which the culprit has the same name as the waiter, which is the subject or
-/// its first word.
-fn of_itself(clause: &str, waiter: &str, subject: &str) -> String {
+/// its first word; `another` if it is known to be another process.
+fn of_namesake(clause: &str, waiter: &str, subject: &str, another: bool) -> String {
     match clause.split_once(", ") {
-        _ if !clause.starts_with("{app}") && subject == waiter => {
+        _ if !another && !clause.starts_with("{app}") && subject == waiter => {
             clause.replace("{app}'s", "its").replace("{app}", "it").replace("{who}", waiter)
         }
         _ if !clause.contains("{app}") => fill(clause, subject, waiter),
@@ -284,7 +290,7 @@ fn capital(sentence: &str, finding: &Finding) -> String {
         Culprit::Device { device } => device.as_str(),
         Culprit::Address { address } => address.as_str(),
     };
-    let words = ["not sure", "the ", "memory ", "interrupts ", "a "];
+    let words = ["not sure", "the ", "memory ", "interrupts ", "a ", "another "];
     if !words.iter().any(|word| sentence.starts_with(word))
         || !name.is_empty() && sentence.starts_with(&format!("{name} "))
     {
@@ -299,8 +305,8 @@ mod tests {
     use super::*;
     use tipme_analysis::model::Client;
 
-    fn told(kind: CauseKind, culprit: Culprit, confidence: f64) -> String {
-        let client = Client { comm: "xterm".to_owned(), ..Client::default() };
+    fn sentence(kind: CauseKind, culprit: Culprit, confidence: f64) -> String {
+        let client = Client { comm: "xterm".to_owned(), pid: 12, ..Client::default() };
         let interval = Interval { client, latency_ms: 1_000.0, ..Interval::default() };
         let evidence = vec!["kill (pid 12) stopped xfwm4 (pid 7)".to_owned()];
         let finding = Finding { kind, culprit, confidence, ms: 980.0, evidence, ..Finding::default() };
@@ -308,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn jobs_of_one_name_are_told_together_and_others_besides_them() {
+    fn jobs_of_one_name_share_a_sentence_and_others_follow() {
         let took = |name: &str, ms| Finding {
             kind: CauseKind::CpuCompetition,
             culprit: process(name, None),
@@ -319,10 +325,10 @@ mod tests {
         let findings = vec![took("backup", 300.0), took("index", 250.0), took("index", 240.0), took("cron", 100.0)];
         let client = Client { comm: "xterm".to_owned(), ..Client::default() };
         let interval = Interval { client, latency_ms: 1_000.0, ..Interval::default() };
-        let told = cause(&Verdict { findings, ..Verdict::default() }, &interval);
+        let text = cause(&Verdict { findings, ..Verdict::default() }, &interval);
         let wanted = "backup took the CPU time that xterm needed (30% of the time). Also, index took the CPU time that \
                       xterm needed (49%, 2 of that name).";
-        assert_eq!(told, wanted);
+        assert_eq!(text, wanted);
     }
 
     fn process(comm: &str, job: Option<&str>) -> Culprit {
@@ -339,31 +345,31 @@ mod tests {
         for kind in CauseKind::CAUSES {
             let device = Culprit::Device { device: "sda".to_owned() };
             for culprit in [process("backup", Some("nightly (pid 3)")), process("xterm", None), device] {
-                let told = told(*kind, culprit, 0.9);
-                assert!(told.ends_with(" (98% of the time).") && !told.contains("pid"), "{kind}: {told}");
-                assert!(!told.contains('{') && told.len() > 30, "{kind}: {told}");
-                assert!(!told.contains("  ") && told.len() < LETTERS_MAX, "{kind}: {told}");
-                println!("{told}");
-                let mut words = told.split(|letter: char| !letter.is_alphabetic());
-                assert!(!words.any(|word| UNWANTED.contains(&word.to_lowercase().as_str())), "{kind}: {told}");
+                let text = sentence(*kind, culprit, 0.9);
+                assert!(text.ends_with(" (98% of the time).") && !text.contains("pid"), "{kind}: {text}");
+                assert!(!text.contains('{') && text.len() > 30, "{kind}: {text}");
+                assert!(!text.contains("  ") && text.len() < LETTERS_MAX, "{kind}: {text}");
+                println!("{text}");
+                let mut words = text.split(|letter: char| !letter.is_alphabetic());
+                assert!(!words.any(|word| UNWANTED.contains(&word.to_lowercase().as_str())), "{kind}: {text}");
             }
         }
     }
 
     #[test]
-    fn who_did_it_stands_first_and_how_sure_that_is() {
-        let sentence = "cc1 (of make) took the CPU time that xterm needed (98% of the time).";
-        assert_eq!(told(CauseKind::CpuCompetition, process("cc1", Some("make (pid 3)")), 0.9), sentence);
-        let unsure = told(CauseKind::LockWait, process("indexer", None), 0.6);
+    fn the_culprit_stands_first_after_any_doubt() {
+        let took = "cc1 (of make) took the CPU time that xterm needed (98% of the time).";
+        assert_eq!(sentence(CauseKind::CpuCompetition, process("cc1", Some("make (pid 3)")), 0.9), took);
+        let unsure = sentence(CauseKind::LockWait, process("indexer", None), 0.6);
         assert_eq!(unsure, "Not sure, but perhaps indexer held a lock that xterm was waiting for (98% of the time).");
-        assert_eq!(told(CauseKind::Stopped, process("kill", None), 0.9), "kill stopped xfwm4 (98% of the time).");
+        assert_eq!(sentence(CauseKind::Stopped, process("kill", None), 0.9), "kill stopped xfwm4 (98% of the time).");
         let stopped = "saver (pid 12, job \"timeout\") stopped xfwm4 (pid 7, of user 3)";
         assert_eq!(without_pids(stopped), "saver (of timeout) stopped xfwm4 (of user 3)");
         assert_eq!(without_pids("bash (pid 12, job \"bash\") stopped xterm (pid 7)"), "bash stopped xterm");
     }
 
     #[test]
-    fn a_window_that_goes_on_drawing_is_not_told_as_unresponsive() {
+    fn a_window_that_goes_on_drawing_is_not_unresponsive() {
         let symptom = |drew| {
             let client = Client { comm: "xterm".to_owned(), ..Client::default() };
             let (class, milestone) = ("key".to_owned(), "handled".to_owned());
@@ -374,8 +380,8 @@ mod tests {
     }
 
     #[test]
-    fn who_needed_what_was_taken_is_named_and_not_who_waited_for_that_one() {
-        let told = |kind, comm| {
+    fn the_process_that_needed_the_resource_is_named() {
+        let text = |kind, comm| {
             let client = Client { comm: "xterm".to_owned(), ..Client::default() };
             let interval = Interval { client, latency_ms: 1_000.0, ..Interval::default() };
             let waiter = "sway".to_owned();
@@ -383,20 +389,20 @@ mod tests {
             let finding = Finding { kind, culprit, waiter, confidence: 0.9, ms: 980.0, ..Finding::default() };
             cause(&Verdict { findings: vec![finding], ..Verdict::default() }, &interval)
         };
-        let hog = |kind| told(kind, "hog");
+        let hog = |kind| text(kind, "hog");
         assert_eq!(hog(CauseKind::CpuCompetition), "hog took the CPU time that sway needed (98% of the time).");
         assert_eq!(hog(CauseKind::Reclaim), "Memory ran short: hog took what sway needed (98% of the time).");
         let quota = "hog used up the CPU quota of sway's control group (98% of the time).";
         assert_eq!(hog(CauseKind::CpuThrottled), quota);
         let own = quota.replace("hog", "sway").replace("sway's", "its");
-        assert_eq!(told(CauseKind::CpuThrottled, "sway"), own);
+        assert_eq!(text(CauseKind::CpuThrottled, "sway"), own);
         let answer = "sway, for xterm, was waiting for an answer from hog (98% of the time).";
         assert_eq!(hog(CauseKind::PeerWait), answer);
     }
 
     #[test]
     fn the_program_that_waited_is_the_subject() {
-        let told = |waiter: &str, within, command: &str| {
+        let text = |waiter: &str, within, command: &str| {
             let client = Client { comm: "xterm".to_owned(), ..Client::default() };
             let interval = Interval { client, latency_ms: 1_000.0, command: command.to_owned(), ..Interval::default() };
             let (kind, waiter) = (CauseKind::NetworkWait, waiter.to_owned());
@@ -405,52 +411,44 @@ mod tests {
             cause(&Verdict { findings: vec![finding], ..Verdict::default() }, &interval)
         };
         let waited = |subject: &str| format!("{subject} was waiting for 10.0.0.1:80 on the network (98% of the time).");
-        assert_eq!(told("", false, ""), waited("xterm"));
-        assert_eq!(told("curl", true, ""), waited("curl, in xterm,"));
-        assert_eq!(told("nslcd", false, "/bin/ls -l"), waited("nslcd, for ls,"));
-        assert_eq!(told("curl", false, "/bin/curl http://a"), waited("curl"));
-        assert_eq!(told("a-very-long-nam", false, "a-very-long-name x"), waited("a-very-long-name"));
+        assert_eq!(text("", false, ""), waited("xterm"));
+        assert_eq!(text("curl", true, ""), waited("curl, in xterm,"));
+        assert_eq!(text("nslcd", false, "/bin/ls -l"), waited("nslcd, for ls,"));
+        assert_eq!(text("curl", false, "/bin/curl http://a"), waited("curl"));
+        assert_eq!(text("a-very-long-nam", false, "a-very-long-name x"), waited("a-very-long-name"));
     }
 
     #[test]
     fn nobody_owes_itself_an_answer() {
-        let told = |pid, waiter: &str, unowed| {
+        let text = |pid, waiter: &str, unowed| {
             let client = Client { comm: "xterm".to_owned(), pid, ..Client::default() };
             let interval = Interval { client, latency_ms: 1_000.0, ..Interval::default() };
             let (kind, culprit, waiter) = (CauseKind::PeerWait, process("xterm", None), waiter.to_owned());
             let finding = Finding { kind, culprit, waiter, unowed, confidence: 0.9, ms: 1_000.0, ..Finding::default() };
             cause(&Verdict { findings: vec![finding], ..Verdict::default() }, &interval)
         };
-        assert_eq!(told(12, "", true), "xterm was waiting for an answer from an unknown sender (100% of the time).");
-        assert_eq!(told(12, "seq", true), "seq was waiting for an answer from an unknown sender (100% of the time).");
-        assert_eq!(told(8, "", false), "xterm was waiting for an answer from another xterm (100% of the time).");
-        assert_eq!(told(12, "seq", false), "seq was waiting for an answer from xterm (100% of the time).");
+        assert_eq!(text(12, "", true), "xterm was waiting for an answer from an unknown sender (100% of the time).");
+        assert_eq!(text(12, "seq", true), "seq was waiting for an answer from an unknown sender (100% of the time).");
+        assert_eq!(text(8, "", false), "xterm was waiting for an answer from another xterm (100% of the time).");
+        assert_eq!(text(12, "seq", false), "seq was waiting for an answer from xterm (100% of the time).");
     }
 
     #[test]
-    fn a_thread_of_the_same_process_is_no_other_program() {
-        let told = |kind, waiter: &str| {
-            let client = Client { comm: "xterm".to_owned(), pid: 8, ..Client::default() };
-            let interval = Interval { client, latency_ms: 1_000.0, ..Interval::default() };
-            let (waiter, within, comm) =
-                (waiter.to_owned(), !waiter.is_empty(), if waiter.is_empty() { "xterm" } else { waiter });
-            let culprit = process(comm, None);
-            let finding = Finding {
-                kind,
-                culprit,
-                waiter,
-                within,
-                held_by_own_thread: true,
-                confidence: 0.9,
-                ms: 980.0,
-                ..Finding::default()
-            };
-            cause(&Verdict { findings: vec![finding], ..Verdict::default() }, &interval)
+    fn a_lock_of_an_own_thread_names_no_other_program() {
+        let client = Client { comm: "xterm".to_owned(), pid: 8, ..Client::default() };
+        let interval = Interval { client, latency_ms: 1_000.0, ..Interval::default() };
+        let sentence = |kind, waiter: &str, comm| {
+            let (waiter, within) = (waiter.to_owned(), !waiter.is_empty());
+            let (culprit, confidence, ms) = (process(comm, None), 0.9, 980.0);
+            let finding = Finding { kind, culprit, waiter, within, confidence, ms, ..Finding::default() };
+            let findings = vec![Finding { held_by_own_thread: true, ..finding }];
+            cause(&Verdict { findings, ..Verdict::default() }, &interval)
         };
         let held = "held by another of its threads (98% of the time).";
         let lock = format!("gdb, in xterm, was waiting for a lock {held}");
-        assert_eq!(told(CauseKind::LockWait, "gdb"), lock);
-        assert_eq!(told(CauseKind::KernelLock, ""), format!("xterm was waiting for a kernel lock {held}"));
+        assert_eq!(sentence(CauseKind::LockWait, "gdb", "gdb"), lock);
+        let kernel_lock = format!("xterm was waiting for a kernel lock {held}");
+        assert_eq!(sentence(CauseKind::KernelLock, "", "xterm"), kernel_lock);
     }
 
     #[test]
@@ -460,16 +458,16 @@ mod tests {
         let culprit = process("rustc", None);
         let kind = CauseKind::CpuCompetition;
         let finding = Finding { kind, culprit, confidence: 0.9, ms: 500.0, others: 22, ..Finding::default() };
-        let told = cause(&Verdict { findings: vec![finding], ..Verdict::default() }, &interval);
-        assert_eq!(told, "rustc and others took the CPU time that xterm needed (50% of the time).");
+        let text = cause(&Verdict { findings: vec![finding], ..Verdict::default() }, &interval);
+        assert_eq!(text, "rustc and others took the CPU time that xterm needed (50% of the time).");
     }
 
     #[test]
-    fn a_second_cause_that_weighs_much_is_told_too() {
+    fn a_large_second_cause_is_added() {
         let client = Client { comm: "xterm".to_owned(), ..Client::default() };
         let interval = Interval { client, latency_ms: 1_000.0, ..Interval::default() };
         let finding = |kind, comm, ms| Finding { kind, culprit: process(comm, None), ms, ..Finding::default() };
-        let told = |confidence| {
+        let text = |confidence| {
             let findings = vec![
                 Finding { confidence: 0.9, ..finding(CauseKind::PeerWait, "speller", 500.0) },
                 Finding { confidence, ..finding(CauseKind::LockWait, "mail", 300.0) },
@@ -478,8 +476,8 @@ mod tests {
             cause(&Verdict { findings, ..Verdict::default() }, &interval)
         };
         let first = "xterm was waiting for an answer from speller (50% of the time).";
-        assert_eq!(told(0.9), format!("{first} Also, mail held a lock that xterm was waiting for (30%)."));
-        assert_eq!(told(0.6), format!("{first} Also, perhaps mail held a lock that xterm was waiting for (30%)."));
+        assert_eq!(text(0.9), format!("{first} Also, mail held a lock that xterm was waiting for (30%)."));
+        assert_eq!(text(0.6), format!("{first} Also, perhaps mail held a lock that xterm was waiting for (30%)."));
     }
 
     #[test]
@@ -488,7 +486,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_over_long_before_the_mark_is_told_so() {
+    fn a_delay_that_ended_long_before_the_mark_has_its_age() {
         let interval = Interval { end_ns: 5_000_000_000, latency_ms: 1_000.0, ..Interval::default() };
         let findings = vec![Finding { kind: CauseKind::Stall, ms: 980.0, confidence: 0.9, ..Finding::default() }];
         let mut verdict = Verdict { findings, ..Verdict::default() };
@@ -499,12 +497,15 @@ mod tests {
     }
 
     #[test]
-    fn an_application_that_held_itself_up_is_told_so() {
-        let own = |kind| told(kind, process("xterm", None), 0.9);
+    fn an_application_that_held_itself_up_is_it() {
+        let own = |kind| sentence(kind, process("xterm", None), 0.9);
         assert_eq!(own(CauseKind::Fsync), "xterm was waiting for data to be flushed to the disk (98% of the time).");
         assert_eq!(own(CauseKind::LockWait), "xterm held a lock that it was waiting for (98% of the time).");
         let quota = "xterm used up the CPU quota of its control group (98% of the time).";
         assert_eq!(own(CauseKind::CpuThrottled), quota);
+        let other = Culprit::Process { pid: 13, comm: "xterm".to_owned(), cmdline: String::new(), job: None };
+        let another = "Another xterm held a lock that xterm was waiting for (98% of the time).";
+        assert_eq!(sentence(CauseKind::LockWait, other, 0.9), another);
         assert_eq!(own(CauseKind::ChildWait), "xterm was waiting for another xterm to finish (98% of the time).");
     }
 }
