@@ -189,6 +189,19 @@ fn nothing_is_recorded_while_it_is_paused() {
 }
 
 #[test]
+fn markers_alone_see_the_user_that_stopped_input() {
+    let recording = record(&[]);
+    assert!(status(&recording)["input_stopped_by_uid"].is_null());
+    succeeds(BOB, &recording, &["pause", "--input"]);
+    let stopped = status(&recording);
+    assert_eq!((&stopped["input_stopped_by_uid"], &stopped["keys"]), (&BOB.into(), &false.into()));
+    let of_eve = String::from_utf8(run(EVE, &recording, &["status", "--json"]).stdout).unwrap();
+    assert!(!of_eve.contains("input_stopped_by_uid"), "{of_eve}");
+    succeeds(BOB, &recording, &["resume"]);
+    assert!(status(&recording)["input_stopped_by_uid"].is_null());
+}
+
+#[test]
 fn what_bounds_the_memory_of_ended_processes_is_told() {
     let recording = record(&["--memory", "16M"]);
     assert_eq!(status(&recording)["ended_bound"], "start");
