@@ -289,13 +289,11 @@ fn action(name: &str) -> Result<HotKeyAction, String> {
 }
 
 #[derive(Args)]
-#[command(
-    after_help = "Removed are host name, user, day, your notes, command lines, names of files and groups, network
+#[command(after_help = "It removes host name, user, day, your notes, command lines, names of files and groups, network
 addresses, and names of programs that the verdict does not mention.
 
 Example:
-  tipme scrub /var/lib/tipme/incidents/20260101T120000.000Z.tipme to-report.tipme"
-)]
+  tipme scrub /var/lib/tipme/incidents/20260101T120000.000Z.tipme to-report.tipme")]
 pub struct Scrub {
     /// The incident file
     pub file: PathBuf,

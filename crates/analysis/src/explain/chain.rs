@@ -286,8 +286,8 @@ impl Walker<'_> {
         self.active.split_last().filter(|(_, above)| above.contains(&by)).map(|_| by)
     }
 
-    /// Returns `true` while the time before a late request of this thread is explained. What it
-    /// waited for then was also for the answer, whatever other events the wait was for.
+    /// Returns `true` while the walk explains the time before a late request of this thread. An
+    /// event wait in that time is part of the wait for the answer.
     fn is_late(&self, tid: Tid) -> bool {
         self.active.split_last().is_some_and(|(last, above)| *last == tid && above.contains(last))
     }

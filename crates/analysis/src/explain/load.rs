@@ -132,9 +132,9 @@ pub(crate) fn made_by(budget: &Budget<'_>, group: &BlameGroup) -> (Option<Pid>, 
 }
 
 /// Returns the time for which a device was idle in a group's waits, if that is more than half of
-/// them: its queue was empty. Returns `None` unless most waits end with a request that was issued
-/// within them or are those of throttled writers, and if requests may have been lost meanwhile. Waits without a request, such as for
-/// a remote file, never reach a device.
+/// them: its queue was empty. Returns `None` if requests may have been lost meanwhile, and unless
+/// most waits end with a request that was issued within them, or are waits of throttled writers.
+/// Other waits without a request, such as for a remote file, never reach a device.
 pub(crate) fn idle_meanwhile(budget: &Budget<'_>, group: &BlameGroup, device: Device) -> Option<Nanos> {
     let disk = &budget.recording.disk;
     // A journal commit also waits for threads in the middle of a change.
@@ -222,8 +222,8 @@ pub(crate) fn is_throttled(piece: &ChainPiece) -> bool {
     matches!(piece.doing, Doing::Waited(Waited::DirtyLimit, _))
 }
 
-/// Returns the thread that had written the data of a group's waits, if these are for the data of all
-/// programs: syncs of all, and waits of throttled writers.
+/// Returns the thread that had written the data of a group's waits, if they are for the data of all
+/// programs: system-wide syncs, and waits of throttled writers.
 pub(crate) fn writer_for_all(budget: &Budget<'_>, group: &BlameGroup) -> Option<Tid> {
     let syncs = |piece: &ChainPiece| matches!(piece.doing, Doing::Waited(_, Some(wait)) if syncs_all(&wait));
     let for_all = |piece: &&ChainPiece| is_throttled(piece) || syncs(piece);

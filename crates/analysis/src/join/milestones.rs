@@ -312,12 +312,9 @@ fn completed(
 ) -> Option<Reached> {
     let reached = match is_terminal(recording, delivery) {
         true => {
-            let went_on = |reached: &Reached| {
-                let itself = matches!(reached.task, Task::Input | Task::Typed);
-                itself && answers_others(recording, handling, delivery, reached)
-            };
             let command = commands::command(recording, delivery, handled);
-            command.filter(|reached| !went_on(reached)).or_else(|| work.completed(delivery, handled))
+            let command = command.filter(|reached| !went_on(recording, handling, delivery, reached));
+            command.or_else(|| work.completed(delivery, handled))
         }
         false => work.completed(delivery, handled),
     };
@@ -328,8 +325,9 @@ fn completed(
 /// Returns `true` if the reader of a terminal answered later keys before it was done with this one:
 /// its terminal drew each of them at once, and it wrote there meanwhile. What the kernel echoes is
 /// drawn without a write by the reader.
-fn answers_others(recording: &Recording, handling: &Handling<'_>, delivery: &Delivery, reached: &Reached) -> bool {
-    let (Some((at, tid)), Some(last)) = (delivery.dequeued, reached.hops.first()) else { return false };
+fn went_on(recording: &Recording, handling: &Handling<'_>, delivery: &Delivery, reached: &Reached) -> bool {
+    let hop = reached.hops.first().filter(|_| matches!(reached.task, Task::Input | Task::Typed));
+    let (Some((at, tid)), Some(last)) = (delivery.dequeued, hop) else { return false };
     let reader = recording.tasks.pid(last.tid, last.hi);
     let written = recording.terminals.written_to(tid, at, reached.at);
     let own = written.filter(|(writer, at)| recording.tasks.pid(*writer, *at) == reader);
