@@ -26,6 +26,7 @@ use crate::incidents::kept::{VerdictFolder, VerdictSummary};
 use crate::incidents::named::find;
 use crate::judge;
 use crate::report::opened;
+use crate::status::resuming;
 use anyhow::{Context, Error, Result, bail};
 use choices::Choice;
 use place::AgentPlace;
@@ -211,6 +212,15 @@ impl Agent {
         )
     }
 
+    /// Describes a mark without input, with the remedy that this user has.
+    fn input_stopped(&self) -> String {
+        let remedy = match self.client.clone().with_timeout(STATUS_TIMEOUT).call(&RecorderRequest::Status) {
+            Ok(RecorderResponse::Status(status)) => resuming::without_input(&status, &self.restart_key),
+            _ => "not recorded".to_owned(),
+        };
+        format!("Input is {remedy}. Without it, a verdict does not name the key or click that was late.")
+    }
+
     fn mark(&self, press: PressNumber) -> Result<()> {
         let status = self.client.clone().with_timeout(STATUS_TIMEOUT).call(&RecorderRequest::Status);
         if matches!(&status, Ok(RecorderResponse::Status(status)) if status.any_keyboard) {
@@ -288,7 +298,7 @@ impl Agent {
     fn tell_cause(&self, incident: PathBuf, press: PressNumber, input_stopped: bool) {
         let (mut notice, conclusion) = diagnose::notice(&incident);
         if input_stopped {
-            notice.body = format!("Input is not recorded. {}\n{}", self.without_input(), notice.body);
+            notice.body = format!("{}\n{}", self.input_stopped(), notice.body);
         }
         tell_verdict(&incident, &notice);
         if matches!(conclusion, Conclusion::Cause | Conclusion::DoubtfulCause) {

@@ -3,7 +3,7 @@
 //! prints the summary first.
 
 mod agents_bus;
-mod resuming;
+pub mod resuming;
 
 use crate::arguments;
 use crate::desktop_keys::{KeySource, KeyState, agent_words};
@@ -11,7 +11,7 @@ use crate::incidents::named::find;
 use crate::incidents::when;
 use crate::{diagnose, record, suggestion};
 use anyhow::Result;
-use resuming::{resume, without_input};
+use resuming::{INPUT_KEY, resume, without_input};
 use rustix::process::geteuid;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -135,7 +135,7 @@ impl SystemState {
         match &self.recorder {
             Ok(status) if status.paused_since_ns.is_some() => Some(format!("recording is {}", paused(status))),
             Ok(status) if status.keys => None,
-            Ok(status) => Some(format!("input is {}", without_input(status))),
+            Ok(status) => Some(format!("input is {}", without_input(status, INPUT_KEY))),
             Err(error) => Some(error.to_string()),
         }
     }
@@ -326,7 +326,7 @@ fn of_recorder(status: &RecorderStatus) -> Vec<(&'static str, String)> {
     let displays = if status.displays.is_empty() { "none".to_owned() } else { status.displays.join(" ") };
     let input = match status.keys {
         true => "recorded: that a key was pressed, never which".to_owned(),
-        false => without_input(status),
+        false => without_input(status, INPUT_KEY),
     };
     let mut lines = vec![
         ("recording", recording(status)),

@@ -442,7 +442,7 @@ fn each_key_says_at_the_screen_what_it_did() {
     );
     assert!(!keys());
     press(session, &["ctrl+alt+minus"]);
-    wait_for(shown, "Input is not recorded. What a mark finds cannot say");
+    wait_for(shown, "Input is not recorded; restart it by Ctrl+Alt+1, or: tipme resume. Without it, ");
     let marked = recording.mark_output("by hand");
     assert!(String::from_utf8_lossy(&marked.stderr).contains("input is not recorded"));
     press(session, &["ctrl+alt+1"]);

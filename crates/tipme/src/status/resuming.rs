@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Remedies for a recording that somebody has stopped.
+//! Remedies for a recording that a user has stopped.
 
 use crate::record;
 use rustix::process::geteuid;
 use tipme_control::RecorderStatus;
 
-/// Describes input that is not recorded, with the remedy.
-pub fn without_input(status: &RecorderStatus) -> String {
-    let remedy = |by| resume(by, geteuid().as_raw(), "restart it by the agent's key, Ctrl+Alt+1");
+/// Key that restarts the recording of input, unless the agent was given another one.
+pub const INPUT_KEY: &str = "the agent's key, Ctrl+Alt+1";
+
+/// Describes input that is not recorded, with the remedy; `restart_key` restarts one's own.
+pub fn without_input(status: &RecorderStatus, restart_key: &str) -> String {
+    let remedy = |by| resume(by, geteuid().as_raw(), &format!("restart it by {restart_key}"));
     match status.input_stopped_by_uid {
         // Root cannot overrule another user here.
         Some(by) if by != 0 && by != geteuid().as_raw() => {
@@ -32,8 +35,8 @@ mod tests {
         assert_eq!([resume(7, 7, "key"), resume(7, 0, "key")], ["key, or: tipme resume"; 2]);
         assert_eq!([resume(0, 7, "key"), resume(8, 7, "key")], ["run: sudo tipme resume"; 2]);
         let own = geteuid().as_raw();
-        let of = |by| without_input(&RecorderStatus { input_stopped_by_uid: by, ..RecorderStatus::default() });
+        let of = |by| without_input(&RecorderStatus { input_stopped_by_uid: by, ..RecorderStatus::default() }, "F9");
         assert_eq!(of(Some(own)), of(None));
-        assert!(of(Some(own + 1)).contains("; ask ") && of(None).ends_with("or: tipme resume"));
+        assert!(of(Some(own + 1)).contains("; ask ") && of(None).ends_with("; restart it by F9, or: tipme resume"));
     }
 }
