@@ -65,7 +65,10 @@ def second_session(session):
         words = ["Xvfb", "-displayfd", "1", "-nolisten", "tcp", "-noreset", "-auth", session.folder / "authority"]
         with sessions.alone():
             started.append(session.start("second", words, stdout=subprocess.PIPE, text=True))
-            more = {"DISPLAY": f":{started[0].stdout.readline().strip()}"}
+            number = started[0].stdout.readline().strip()
+        entries = session.folder / "authority-2"
+        entries.write_bytes(sessions.authority(session.cookie, number))
+        more = {"DISPLAY": f":{number}", "XAUTHORITY": str(entries)}
     time.sleep(2)
     with environment(session, more):
         if session.desktop.wayland:

@@ -2,9 +2,12 @@
 """A desktop portal that refuses shortcuts, or does not answer for a while; its own program, as the person.
 
     portal.py refuse      opens a session, and refuses to bind
-    portal.py silent S    answers nothing for S seconds, then binds
+    portal.py silent S    answers nothing for S seconds, then binds the first shortcut in sway
 """
 
+import os
+import pathlib
+import subprocess
 import sys
 import time
 
@@ -16,6 +19,9 @@ from gi.repository import GLib
 NAME, OBJECT = "org.freedesktop.portal.Desktop", "/org/freedesktop/portal/desktop"
 SHORTCUTS, REQUEST = "org.freedesktop.portal.GlobalShortcuts", "org.freedesktop.portal.Request"
 DONE, REFUSED = 0, 2
+# Interface for the key binding of sway.
+LAB = "io.tipme.Lab"
+CHORD = "Ctrl+Alt+minus"
 
 
 class Request(dbus.service.Object):
@@ -27,7 +33,7 @@ class Request(dbus.service.Object):
 class Portal(dbus.service.Object):
     def __init__(self, bus, refuses):
         super().__init__(bus, OBJECT)
-        self.bus, self.refuses, self.requests = bus, refuses, {}
+        self.bus, self.refuses, self.requests, self.bound = bus, refuses, {}, None
 
     def answer(self, sender, options, response, results):
         """Answers by a signal of the request, whose path the specification sets."""
@@ -43,16 +49,34 @@ class Portal(dbus.service.Object):
         return self.answer(sender, options, DONE, {"session_handle": session})
 
     @dbus.service.method(SHORTCUTS, "oa(sa{sv})sa{sv}", "o", sender_keyword="sender")
-    def BindShortcuts(self, _session, shortcuts, _window, options, sender):
+    def BindShortcuts(self, session, shortcuts, _window, options, sender):
         if self.refuses:
             return self.answer(sender, options, REFUSED, {})
+        self.bound = (session, shortcuts[0][0])
+        bind_in_sway()
         given = {"trigger_description": "Ctrl+Alt+Minus"}
         bound = [(name, dbus.Dictionary(given, signature="sv")) for name, _ in shortcuts]
         return self.answer(sender, options, DONE, {"shortcuts": dbus.Array(bound, signature="(sa{sv})")})
 
+    @dbus.service.signal(SHORTCUTS, signature="osta{sv}")
+    def Activated(self, session, name, at, options):
+        pass
+
+    @dbus.service.method(LAB)
+    def Press(self):
+        self.Activated(*self.bound, dbus.UInt64(time.monotonic() * 1000), {})
+
     @dbus.service.method("org.freedesktop.DBus.Properties", "ss", "v")
     def Get(self, _interface, _name):
         return dbus.UInt32(1)
+
+
+def bind_in_sway():
+    """Makes the key call `Press`; a reload of sway takes it back."""
+    socket = max(pathlib.Path(os.environ["XDG_RUNTIME_DIR"]).glob("sway-ipc.*"))
+    bus = f"busctl '--address={os.environ['DBUS_SESSION_BUS_ADDRESS']}'"
+    words = ["swaymsg", "-s", str(socket), "--", f"bindsym {CHORD} exec {bus} call {NAME} {OBJECT} {LAB} Press"]
+    subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
 
 
 def main():
