@@ -2,7 +2,7 @@
 """A desktop portal that refuses shortcuts, or does not answer for a while; its own program, as the person.
 
     portal.py refuse      opens a session, and refuses to bind
-    portal.py silent S    answers nothing for S seconds, then binds the first shortcut in sway
+    portal.py silent S    answers nothing for S seconds, then binds the shortcut `mark` in sway
 """
 
 import os
@@ -52,7 +52,7 @@ class Portal(dbus.service.Object):
     def BindShortcuts(self, session, shortcuts, _window, options, sender):
         if self.refuses:
             return self.answer(sender, options, REFUSED, {})
-        self.bound = (session, shortcuts[0][0])
+        self.bound = (session, "mark")
         bind_in_sway()
         given = {"trigger_description": "Ctrl+Alt+Minus"}
         bound = [(name, dbus.Dictionary(given, signature="sv")) for name, _ in shortcuts]
@@ -74,7 +74,8 @@ class Portal(dbus.service.Object):
 def bind_in_sway():
     """Makes the key call `Press`; a reload of sway takes it back."""
     socket = max(pathlib.Path(os.environ["XDG_RUNTIME_DIR"]).glob("sway-ipc.*"))
-    bus = f"busctl '--address={os.environ['DBUS_SESSION_BUS_ADDRESS']}'"
+    address = os.environ["DBUS_SESSION_BUS_ADDRESS"].partition(",")[0]  # sway ends a command at a comma
+    bus = f"busctl --address={address}"
     words = ["swaymsg", "-s", str(socket), "--", f"bindsym {CHORD} exec {bus} call {NAME} {OBJECT} {LAB} Press"]
     subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
 
