@@ -31,7 +31,7 @@ impl FromStr for DateChoice {
 #[derive(Args)]
 #[command(
     after_help = "Counting is off by default. tipme setup --day enables it in the service, sudo tipme record --day
-in a recorder in the foreground; tipme status shows whether it is on. The counts by application and
+in a recorder in the foreground; tipme status shows whether it is on. Counts by application and
 hour and the times of the longest waits are kept for 32 days, without keys and text; only you and
 root can read them. A wait lasts from a press to the drawing that answers it, while the program is
 busy or has not read the press. Think time is the rest, without gaps over 30 s.
