@@ -27,7 +27,8 @@ mod browser {
     use tipme_record::incident::{Incident, Section};
     use tipme_report::ResultsPage;
 
-    const WIDE: View = View { name: "wide", width: 1_280, phone: false, media: "screen", scheme: "light" };
+    const WIDE: View =
+        View { name: "wide", width: 1_280, phone: false, media: "screen", scheme: "light" };
     const DARK: View = View { name: "dark", scheme: "dark", ..WIDE };
     const PHONE: View = View { name: "phone", width: 390, phone: true, ..WIDE };
     const PRINT: View = View { name: "print", width: 794, media: "print", ..WIDE };
@@ -43,7 +44,8 @@ mod browser {
     ];
 
     fn incident(name: &str) -> Incident {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden").join(name).with_extension("tipme");
+        let path =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("golden").join(name).with_extension("tipme");
         tipme_store::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
     }
 
@@ -51,12 +53,15 @@ mod browser {
     fn results(folder: &TempDir) -> PathBuf {
         let run = |name: &str, every: u64| {
             let mut events = Events::of("key", None);
-            (0..200_u64).for_each(|at| events.push(at * 1_000_000, (at * every % 97 + 1) * 1_000_000));
+            (0..200_u64)
+                .for_each(|at| events.push(at * 1_000_000, (at * every % 97 + 1) * 1_000_000));
             Run { name: name.to_owned(), classes: vec![events], ..Run::default() }
         };
         let (machine, runs) = (MeasuredMachine::default(), [run("before", 7), run("after <b>", 3)]);
-        let (text, plots) = (tipme_report::single::text(&runs), tipme_report::single::plots(&machine, &runs));
-        let page = ResultsPage { title: "bench typing", machine: &machine, text: &text, plots: &plots };
+        let (text, plots) =
+            (tipme_report::single::text(&runs), tipme_report::single::plots(&machine, &runs));
+        let page =
+            ResultsPage { title: "bench typing", machine: &machine, text: &text, plots: &plots };
         let path = folder.path().join("results.html");
         std::fs::write(&path, tipme_report::results(&page)).expect("the page can be written");
         path
@@ -83,11 +88,21 @@ mod browser {
     /// Returns the serious findings of axe-core, and the number of its rules that the page passes.
     fn serious(browser: &mut Chromium, axe: &str) -> (Vec<String>, u64) {
         browser.eval(axe);
-        let result =
-            browser.eval("axe.run().then(({ violations, passes }) => ({ violations, passes: passes.length }))");
-        let serious = |one: &&Value| ["serious", "critical"].contains(&one["impact"].as_str().unwrap_or_default());
-        let place = |one: &Value| format!("{}: {} ({})", one["id"], one["help"], one["nodes"][0]["html"]);
-        let found = result["violations"].as_array().into_iter().flatten().filter(serious).map(place).collect();
+        let result = browser.eval(
+            "axe.run().then(({ violations, passes }) => ({ violations, passes: passes.length }))",
+        );
+        let serious = |one: &&Value| {
+            ["serious", "critical"].contains(&one["impact"].as_str().unwrap_or_default())
+        };
+        let place =
+            |one: &Value| format!("{}: {} ({})", one["id"], one["help"], one["nodes"][0]["html"]);
+        let found = result["violations"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter(serious)
+            .map(place)
+            .collect();
         (found, result["passes"].as_u64().unwrap_or_default())
     }
 
@@ -96,9 +111,13 @@ mod browser {
         let height = browser.eval("Math.min(9000, document.documentElement.scrollHeight)");
         let width = browser.eval("innerWidth");
         let clip = json!({ "x": 0, "y": 0, "width": width, "height": height, "scale": 1 });
-        let shot = browser.call("Page.captureScreenshot", &json!({ "captureBeyondViewport": true, "clip": clip }));
+        let shot = browser.call(
+            "Page.captureScreenshot",
+            &json!({ "captureBeyondViewport": true, "clip": clip }),
+        );
         let path = Path::new(&folder).join(name).with_extension("png.base64");
-        std::fs::write(path, shot["data"].as_str().unwrap_or_default()).expect("the folder is there");
+        std::fs::write(path, shot["data"].as_str().unwrap_or_default())
+            .expect("the folder is there");
     }
 
     #[test]
@@ -135,7 +154,9 @@ mod browser {
         );
         let (found, _) = serious(&mut browser, &axe);
         assert!(
-            ["button-name", "color-contrast"].iter().all(|rule| found.iter().any(|one| one.contains(rule))),
+            ["button-name", "color-contrast"]
+                .iter()
+                .all(|rule| found.iter().any(|one| one.contains(rule))),
             "{found:?}"
         );
     }
@@ -161,7 +182,9 @@ mod browser {
     fn the_timeline_answers_to_keys_and_to_the_mouse() {
         let (folder, mut browser) = (TempDir::new().expect("there is a folder"), Chromium::start());
         browser.open(&write(&folder, "disk", &incident("page-in-behind-writer")), WIDE);
-        let told = |browser: &mut Chromium| browser.eval("document.getElementById('evidence').textContent").to_string();
+        let told = |browser: &mut Chromium| {
+            browser.eval("document.getElementById('evidence').textContent").to_string()
+        };
         let drawn = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(1))))";
         let axis = |browser: &mut Chromium| {
             browser.eval(drawn);
@@ -171,14 +194,22 @@ mod browser {
         browser.press("Tab");
         assert_eq!(browser.eval("document.activeElement.dataset.do"), "others", "the last button");
         browser.press("Tab");
-        assert_eq!(browser.eval("document.activeElement.id"), "timeline", "the next stop of the keyboard");
+        assert_eq!(
+            browser.eval("document.activeElement.id"),
+            "timeline",
+            "the next stop of the keyboard"
+        );
         let whole = axis(&mut browser);
         browser.press("ArrowDown");
         assert!(told(&mut browser).contains("key to patient"), "{}", told(&mut browser));
         for _ in 0..20 {
             browser.press("ArrowDown");
         }
-        assert!(told(&mut browser).contains("Somebody waited for memory"), "{}", told(&mut browser));
+        assert!(
+            told(&mut browser).contains("Somebody waited for memory"),
+            "{}",
+            told(&mut browser)
+        );
         browser.press("+");
         assert_ne!(axis(&mut browser), whole, "zoomed in");
         browser.press("0");
@@ -196,12 +227,16 @@ mod browser {
 
     #[test]
     fn what_an_incident_says_stays_text() {
-        const HOSTILE: &str =
-            r#"</script><img src=x onerror="document.title='run'"><svg onload="document.title='run'">"#;
+        const HOSTILE: &str = r#"</script><img src=x onerror="document.title='run'"><svg onload="document.title='run'">"#;
         let mut hostile = incident("page-in-behind-writer");
         let mut meta: Value = hostile.json(Section::Meta).expect("the document is whole");
-        (meta["user_text"], meta["machine"]["hostname"], meta["id"]) = (json!(HOSTILE), json!(HOSTILE), json!(HOSTILE));
-        meta["devices"].as_array_mut().into_iter().flatten().for_each(|device| device[1] = json!(HOSTILE));
+        (meta["user_text"], meta["machine"]["hostname"], meta["id"]) =
+            (json!(HOSTILE), json!(HOSTILE), json!(HOSTILE));
+        meta["devices"]
+            .as_array_mut()
+            .into_iter()
+            .flatten()
+            .for_each(|device| device[1] = json!(HOSTILE));
         hostile.push_json(Section::Meta, &meta).expect("it is JSON");
         let (folder, mut browser) = (TempDir::new().expect("there is a folder"), Chromium::start());
         let page = write(&folder, "hostile", &hostile);
@@ -210,8 +245,7 @@ mod browser {
         assert_eq!(browser.eval("document.scripts.length"), 2);
         assert_ne!(browser.eval("document.title"), "run");
         assert_eq!(browser.eval("document.querySelector('blockquote').textContent"), HOSTILE);
-        let label =
-            "[...document.querySelectorAll('.row span')].some(one => one.textContent.includes('<img src=x onerror='))";
+        let label = "[...document.querySelectorAll('.row span')].some(one => one.textContent.includes('<img src=x onerror='))";
         assert_eq!(browser.eval(label), true, "the name of the disk");
         assert_eq!(wrong(&browser.events), Vec::<String>::new());
     }
@@ -221,12 +255,16 @@ mod browser {
         let (folder, mut browser) = (TempDir::new().expect("there is a folder"), Chromium::start());
         let page = write(&folder, "more", &incident("cpu-hogs"));
         let text = std::fs::read_to_string(&page).expect("it was written");
-        let more = "<script>document.title = 'run'</script><img src='https://example.org/x.png'></body>";
+        let more =
+            "<script>document.title = 'run'</script><img src='https://example.org/x.png'></body>";
         std::fs::write(&page, text.replace("</body>", more)).expect("it can be written");
         browser.open(&page, WIDE);
         assert_ne!(browser.eval("document.title"), "run");
         let wrong = wrong(&browser.events).join("\n");
-        assert!(wrong.contains("Executing inline script violates") && wrong.contains("example.org"), "{wrong}");
+        assert!(
+            wrong.contains("Executing inline script violates") && wrong.contains("example.org"),
+            "{wrong}"
+        );
     }
 
     /// Simulates a wait with about `records` records: two CPUs switch between threads, each woken
@@ -248,7 +286,10 @@ mod browser {
     /// Opens `TIPME_RECORDS` records in a release build: the figures of docs/report.md.
     #[test]
     fn many_records_open_as_quickly_as_few() {
-        let records = std::env::var("TIPME_RECORDS").ok().and_then(|count| count.parse().ok()).unwrap_or(100_000);
+        let records = std::env::var("TIPME_RECORDS")
+            .ok()
+            .and_then(|count| count.parse().ok())
+            .unwrap_or(100_000);
         let (folder, incident) = (TempDir::new().expect("there is a folder"), storm(records));
         let begun = Instant::now();
         let page = write(&folder, "storm", &incident);
@@ -256,7 +297,9 @@ mod browser {
         browser.open(&page, WIDE);
         let drawn = browser.eval("performance.getEntriesByName('tipme-drawn')[0].startTime");
         let bytes = std::fs::metadata(&page).expect("it was written").len();
-        println!("{records} records: {bytes} bytes, made in {written:?}, drawn {drawn} ms after it was opened");
+        println!(
+            "{records} records: {bytes} bytes, made in {written:?}, drawn {drawn} ms after it was opened"
+        );
         assert!(bytes < 5_000_000, "{bytes} bytes");
         assert_eq!(wrong(&browser.events), Vec::<String>::new());
         assert_ne!(browser.eval("document.querySelectorAll('svg[data-track] path').length"), 0);

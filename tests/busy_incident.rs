@@ -11,7 +11,8 @@ use std::path::PathBuf;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
-    let (records, folder) = arguments.next().zip(arguments.next()).ok_or("busy-incident RECORDS FOLDER")?;
+    let (records, folder) =
+        arguments.next().zip(arguments.next()).ok_or("busy-incident RECORDS FOLDER")?;
     let (incident, folder) = (support::busy::busy(records.parse()?), PathBuf::from(folder));
     let path = tipme_store::write(&folder, &incident, folder.metadata()?.uid())?;
     println!("{}", path.display());

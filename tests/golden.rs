@@ -25,7 +25,8 @@ mod golden {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden");
         let entries = std::fs::read_dir(&folder).expect("the folder of golden incidents is there");
         let paths = entries.map(|entry| entry.expect("the folder can be read").path());
-        let mut paths: Vec<PathBuf> = paths.filter(|path| path.extension().is_some_and(|end| end == "tipme")).collect();
+        let mut paths: Vec<PathBuf> =
+            paths.filter(|path| path.extension().is_some_and(|end| end == "tipme")).collect();
         paths.sort();
         paths
     }
@@ -49,9 +50,11 @@ mod golden {
     }
 
     fn diagnosed(path: &Path) -> Verdict {
-        let incident = tipme_store::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        let incident =
+            tipme_store::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         assert!(incident.damage.is_empty(), "{} is damaged: {:?}", path.display(), incident.damage);
-        diagnose(&incident, &DiagnoseOptions::default()).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+        diagnose(&incident, &DiagnoseOptions::default())
+            .unwrap_or_else(|error| panic!("{}: {error}", path.display()))
     }
 
     /// Returns the verbose text.
@@ -90,27 +93,40 @@ mod golden {
     #[test]
     fn every_incident_makes_a_page() {
         for path in incidents() {
-            let incident = tipme_store::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-            let scene =
-                tipme_analysis::scene::scene(&incident, &DiagnoseOptions::default()).expect("it was diagnosed before");
+            let incident = tipme_store::read(&path)
+                .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+            let scene = tipme_analysis::scene::scene(&incident, &DiagnoseOptions::default())
+                .expect("it was diagnosed before");
             let (page, name) = (tipme_report::page(&scene), path.display());
             assert!(page.len() < 1_000_000, "{name}: {} bytes", page.len());
             let told = text(verdict(&path));
-            let told = told.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;");
+            let told = told
+                .replace('&', "&amp;")
+                .replace('<', "&lt;")
+                .replace('>', "&gt;")
+                .replace('"', "&quot;");
             assert!(page.contains(&told), "{name}: the verdict is not on its page");
             let length = (scene.to_ns - scene.from_ns) / 1_000;
             let bars = || scene.tracks.iter().flat_map(|track| &track.bars);
-            assert!(bars().count() > 10 && bars().all(|bar| bar.from_us + bar.length_us <= length), "{name}");
+            assert!(
+                bars().count() > 10 && bars().all(|bar| bar.from_us + bar.length_us <= length),
+                "{name}"
+            );
         }
     }
 
     #[test]
     fn every_kind_has_an_incident() {
         let verdicts: Vec<&Verdict> = incidents().iter().map(|path| verdict(path)).collect();
-        let found: BTreeSet<CauseKind> =
-            verdicts.iter().filter_map(|verdict| verdict.findings.first()).map(|finding| finding.kind).collect();
-        let missing: Vec<&CauseKind> =
-            CauseKind::CAUSES.iter().filter(|kind| !found.contains(kind) && !NOT_MADE.contains(kind)).collect();
+        let found: BTreeSet<CauseKind> = verdicts
+            .iter()
+            .filter_map(|verdict| verdict.findings.first())
+            .map(|finding| finding.kind)
+            .collect();
+        let missing: Vec<&CauseKind> = CauseKind::CAUSES
+            .iter()
+            .filter(|kind| !found.contains(kind) && !NOT_MADE.contains(kind))
+            .collect();
         assert!(missing.is_empty(), "no golden incident for {missing:?}");
     }
 
@@ -129,17 +145,27 @@ mod golden {
         let table = include_str!("golden/README.md");
         for path in of_the_field(true).into_iter().chain(of_the_field(false)) {
             let name = path.file_stem().and_then(|name| name.to_str()).unwrap_or_default();
-            assert!(table.contains(&format!("| `{name}` |")), "golden/README.md has no line for {name}");
+            assert!(
+                table.contains(&format!("| `{name}` |")),
+                "golden/README.md has no line for {name}"
+            );
         }
     }
 
     #[test]
     fn incidents_are_scrubbed_and_small() {
         for path in incidents() {
-            let incident = tipme_store::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-            let meta: tipme_record::incident::Meta =
-                incident.json(tipme_record::incident::Section::Meta).expect("the document is whole");
-            assert_eq!((meta.machine.hostname.as_str(), meta.user_text.as_str()), ("desk", ""), "{}", path.display());
+            let incident = tipme_store::read(&path)
+                .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+            let meta: tipme_record::incident::Meta = incident
+                .json(tipme_record::incident::Section::Meta)
+                .expect("the document is whole");
+            assert_eq!(
+                (meta.machine.hostname.as_str(), meta.user_text.as_str()),
+                ("desk", ""),
+                "{}",
+                path.display()
+            );
             let bytes = std::fs::metadata(&path).expect("the file is there").len();
             assert!(bytes < 800_000, "{} has {bytes} bytes", path.display());
         }

@@ -9,7 +9,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     let path = std::env::args().nth(1).ok_or("message-labels INCIDENT")?;
     let incident = tipme_store::read(path.as_ref())?;
     for label in tipme_analysis::message_labels(&incident)? {
-        println!("{} {} {}{}", label.at_ns, label.client_pid, label.name, if label.inferred { "*" } else { "" });
+        println!(
+            "{} {} {}{}",
+            label.at_ns,
+            label.client_pid,
+            label.name,
+            if label.inferred { "*" } else { "" }
+        );
     }
     Ok(())
 }

@@ -84,22 +84,35 @@ mod sleepers {
     fn sleepers(graph: &Graph, types: &Types) -> Sleepers {
         let scheduler = graph.between("__sched_text_start", "__sched_text_end");
         let helpers = || HELPERS.split_whitespace().flat_map(|name| graph.places(name)).copied();
-        let waits: BTreeSet<Address> =
-            scheduler.iter().copied().filter(|at| !is_in(graph.name(*at), REPORTED)).chain(helpers()).collect();
-        let inner = |at| scheduler.contains(&at) || waits.contains(&at) || is_in(graph.name(at), ENDS);
+        let waits: BTreeSet<Address> = scheduler
+            .iter()
+            .copied()
+            .filter(|at| !is_in(graph.name(*at), REPORTED))
+            .chain(helpers())
+            .collect();
+        let inner =
+            |at| scheduler.contains(&at) || waits.contains(&at) || is_in(graph.name(at), ENDS);
         let roots = roots(graph, types);
         let all = graph.reach(&roots, inner);
         let is_sleeper = |at: Address| {
-            !inner(at) && !is_in(graph.name(at), YIELDS) && graph.calls(at).any(|callee| waits.contains(&callee))
+            !inner(at)
+                && !is_in(graph.name(at), YIELDS)
+                && graph.calls(at).any(|callee| waits.contains(&callee))
         };
-        let decides = |at| kernel_function(graph.name(at)).is_some_and(|function| function.anywhere);
+        let decides =
+            |at| kernel_function(graph.name(at)).is_some_and(|function| function.anywhere);
         let unnamed = graph.reach(&roots, |at| inner(at) || decides(at));
-        let mut found = Sleepers { functions: graph.len(), reached: all.len(), ..Sleepers::default() };
+        let mut found =
+            Sleepers { functions: graph.len(), reached: all.len(), ..Sleepers::default() };
         for at in all.keys().copied().filter(|at| is_sleeper(*at)) {
             let name = graph.name(at).to_owned();
             match kernel_function(&name) {
-                Some(function) => drop(found.named.entry(format!("{:?}", function.waited)).or_default().insert(name)),
-                None if unnamed.contains_key(&at) => found.rest.push((name, graph.way(&unnamed, at))),
+                Some(function) => drop(
+                    found.named.entry(format!("{:?}", function.waited)).or_default().insert(name),
+                ),
+                None if unnamed.contains_key(&at) => {
+                    found.rest.push((name, graph.way(&unnamed, at)))
+                }
                 None => drop(found.by_callers.insert(name)),
             }
         }
@@ -123,7 +136,11 @@ mod sleepers {
             document::write(&found).expect("the document can be written");
         }
         let known = found.len() - found.rest.len();
-        assert!(found.len() > 100, "the walk saw {} functions that sleep, and is blind", found.len());
+        assert!(
+            found.len() > 100,
+            "the walk saw {} functions that sleep, and is blind",
+            found.len()
+        );
         assert!(
             known * 100 >= found.len() * 95,
             "{known} of {} have a row; these have none: {:#?}",

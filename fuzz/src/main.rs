@@ -39,7 +39,8 @@ struct Arguments {
 
 fn main() -> Result<ExitCode> {
     let arguments = Arguments::parse();
-    let wanted = |target: &&Target| arguments.target.as_ref().is_none_or(|name| name == target.name);
+    let wanted =
+        |target: &&Target| arguments.target.as_ref().is_none_or(|name| name == target.name);
     let targets: Vec<&Target> = TARGETS.iter().filter(wanted).collect();
     ensure!(!targets.is_empty(), "there is no such target; see --list");
     if arguments.list {
@@ -49,7 +50,9 @@ fn main() -> Result<ExitCode> {
     if let Some(path) = &arguments.input {
         println!(
             "understood: {}",
-            (targets[0].check)(&std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?)
+            (targets[0].check)(
+                &std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?
+            )
         );
         return Ok(ExitCode::SUCCESS);
     }
@@ -57,7 +60,11 @@ fn main() -> Result<ExitCode> {
     for target in &targets {
         let outcome = match arguments.minutes {
             None => run(target, arguments.first, arguments.count),
-            Some(minutes) => run_for(target, arguments.first, Duration::from_secs(minutes * 60) / targets.len() as u32),
+            Some(minutes) => run_for(
+                target,
+                arguments.first,
+                Duration::from_secs(minutes * 60) / targets.len() as u32,
+            ),
         };
         println!("{}", told(target, &outcome));
         panics += outcome.panics.len();
@@ -97,7 +104,8 @@ fn told(target: &Target, outcome: &Outcome) -> String {
 
 fn keep(folder: &Path, target: &Target, outcome: &Outcome) -> Result<()> {
     for (number, bytes) in outcome.panics.iter().enumerate().take(20) {
-        std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        std::fs::create_dir_all(folder)
+            .with_context(|| format!("cannot make {}", folder.display()))?;
         let path = folder.join(format!("{}-{number}", target.name));
         std::fs::write(&path, bytes).with_context(|| format!("cannot write {}", path.display()))?;
         println!("  {}", path.display());

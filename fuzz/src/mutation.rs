@@ -4,10 +4,21 @@
 use fastrand::Rng;
 
 /// Boundary values: ends of ranges, and the values just beyond them.
-const EDGES: [u64; 8] = [0, 1, 0x7f, 0xff, 0x7fff_ffff, 0xffff_ffff, 0x7fff_ffff_ffff_ffff, 0xffff_ffff_ffff_ffff];
+const EDGES: [u64; 8] =
+    [0, 1, 0x7f, 0xff, 0x7fff_ffff, 0xffff_ffff, 0x7fff_ffff_ffff_ffff, 0xffff_ffff_ffff_ffff];
 /// Boundary values in text.
-const WORDS: [&str; 10] =
-    ["null", "-1", "18446744073709551616", "1e309", "\"\"", "[[[[[[[[", "\\u0000", "{}", "\n", "\u{202e}"];
+const WORDS: [&str; 10] = [
+    "null",
+    "-1",
+    "18446744073709551616",
+    "1e309",
+    "\"\"",
+    "[[[[[[[[",
+    "\\u0000",
+    "{}",
+    "\n",
+    "\u{202e}",
+];
 
 /// Changes one to eight places: near the beginning as often as anywhere, since most decisions
 /// depend on it.
@@ -38,7 +49,8 @@ fn change(bytes: &mut Vec<u8>, at: usize, random: &mut Rng) {
         4 => drop(bytes.drain(at..(at + 1 + random.usize(..40)).min(bytes.len()))),
         5 => {
             let from = random.usize(..bytes.len());
-            let piece: Vec<u8> = bytes[from..].iter().copied().take(1 + random.usize(..64)).collect();
+            let piece: Vec<u8> =
+                bytes[from..].iter().copied().take(1 + random.usize(..64)).collect();
             bytes.splice(at..at, piece);
         }
         6 => drop(bytes.splice(at..at, WORDS[random.usize(..WORDS.len())].bytes())),
@@ -52,7 +64,11 @@ fn change(bytes: &mut Vec<u8>, at: usize, random: &mut Rng) {
 
 /// Replaces the next number in a text, if there is one nearby.
 fn change_number(bytes: &mut Vec<u8>, at: usize, random: &mut Rng) {
-    let Some(begin) = bytes[at..].iter().take(64).position(u8::is_ascii_digit).map(|found| at + found) else { return };
+    let Some(begin) =
+        bytes[at..].iter().take(64).position(u8::is_ascii_digit).map(|found| at + found)
+    else {
+        return;
+    };
     let length = bytes[begin..].iter().take_while(|byte| byte.is_ascii_digit()).count();
     let edge = EDGES[random.usize(..EDGES.len())];
     let number = if random.usize(..2) == 0 { edge } else { random.u64(..) >> random.usize(..64) };

@@ -7,8 +7,8 @@
 use crate::seeds::check_incident;
 use fastrand::Rng;
 use tipme_record::incident::{
-    Display, Extension, FileName, FutexOwner, Groups, Incident, IoLimit, IoLimitedGroup, LimitedGroup, Locks, Machine,
-    Meta, Section, StoredBaseline,
+    Display, Extension, FileName, FutexOwner, Groups, Incident, IoLimit, IoLimitedGroup,
+    LimitedGroup, Locks, Machine, Meta, Section, StoredBaseline,
 };
 use tipme_record::packed::WORD_BYTES;
 use tipme_record::{CHUNK_BYTES, RingClass, TABLES, Table};
@@ -49,9 +49,12 @@ struct Records {
 
 fn incident(bytes: &[u8]) -> Incident {
     let (mut records, rest) = bytes.split_at(bytes.len() - bytes.len() / RECORDS_SHARE);
-    let mut made = Records { chunks: RingClass::ALL.map(chunk_head), loose: Vec::new(), ts: BEGIN_NS };
+    let mut made =
+        Records { chunks: RingClass::ALL.map(chunk_head), loose: Vec::new(), ts: BEGIN_NS };
     while let [table, tid, step, payload @ ..] = records {
-        if let Some((word, further)) = payload.split_first_chunk::<WORD_BYTES>().filter(|_| *table >= PACKED) {
+        if let Some((word, further)) =
+            payload.split_first_chunk::<WORD_BYTES>().filter(|_| *table >= PACKED)
+        {
             made.add_packed(*word);
             records = further;
             continue;
@@ -108,12 +111,20 @@ impl Records {
         let mut incident = Incident::default();
         let mark_ns = self.ts + 1_000_000;
         let machine = Machine { cpus: 2, ..Machine::default() };
-        let meta = Meta { mark_ns, held_from_ns: BEGIN_NS, armed_ns: BEGIN_NS, machine, ..Meta::default() };
+        let meta = Meta {
+            mark_ns,
+            held_from_ns: BEGIN_NS,
+            armed_ns: BEGIN_NS,
+            machine,
+            ..Meta::default()
+        };
         incident.push_json(Section::Meta, &meta).expect("it is JSON");
         let extensions = vec![Extension { name: "XTEST".into(), major: 132 }];
         let displays = [Display { display: 99, server_pid: 1, extensions }];
         incident.push_json(Section::Displays, &displays).expect("it is JSON");
-        for (section, mut chunk) in [Section::Sched, Section::Rare, Section::Exits].into_iter().zip(self.chunks) {
+        for (section, mut chunk) in
+            [Section::Sched, Section::Rare, Section::Exits].into_iter().zip(self.chunks)
+        {
             chunk.resize(CHUNK_BYTES, 0);
             incident.push(section, chunk);
         }
@@ -133,7 +144,8 @@ fn samples(bytes: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     for (tick, byte) in (0u64..).zip(bytes) {
         let stolen = u64::from(*byte) * tick;
-        let text = format!("cpu  9 0 9 900 0 0 1 {stolen} 0 0\ncpu0 9 0 9 900 0 0 1 {stolen} 0 0\n");
+        let text =
+            format!("cpu  9 0 9 900 0 0 1 {stolen} 0 0\ncpu0 9 0 9 900 0 0 1 {stolen} 0 0\n");
         out.extend((BEGIN_NS + tick * 100_000_000).to_le_bytes());
         out.extend(3u32.to_le_bytes());
         out.extend((text.len() as u32).to_le_bytes());
@@ -155,7 +167,8 @@ fn push_documents<'a>(incident: &mut Incident, rest: &'a [u8]) -> &'a [u8] {
     // Throttling records with a one-byte number refer to this group.
     let number_of_group = number(6) * 0x0101_0101_0101_0101;
     let (path, file) = ("/a".into(), "/a/cpu.max".into());
-    let group = LimitedGroup { number: number_of_group, path, file, quota_us, period_us, tids, pids };
+    let group =
+        LimitedGroup { number: number_of_group, path, file, quota_us, period_us, tids, pids };
     let limit = IoLimit {
         file: "/a/io.max".into(),
         device: number(10) as u32,
@@ -163,7 +176,8 @@ fn push_documents<'a>(incident: &mut Incident, rest: &'a [u8]) -> &'a [u8] {
         operations: number(12) & 1 == 1,
         per_second: number(13) << number(14).min(56),
     };
-    let io = IoLimitedGroup { folder: "/a".into(), limits: vec![limit], tids: vec![tid(7), tid(2)] };
+    let io =
+        IoLimitedGroup { folder: "/a".into(), limits: vec![limit], tids: vec![tid(7), tid(2)] };
     let files = [FileName { device: number(10) as u32, inode: number(11), path: "/b".into() }];
     let habit = StoredBaseline {
         class: "key".into(),
@@ -173,9 +187,14 @@ fn push_documents<'a>(incident: &mut Incident, rest: &'a [u8]) -> &'a [u8] {
         max_ns: number(15) << 20,
         ..StoredBaseline::default()
     };
-    incident.push_json(Section::Locks, &Locks { proc_locks: line, futexes, ..Locks::default() }).expect("it is JSON");
     incident
-        .push_json(Section::Groups, &Groups { limited: vec![group], ended: vec![tid(9)], io: vec![io] })
+        .push_json(Section::Locks, &Locks { proc_locks: line, futexes, ..Locks::default() })
+        .expect("it is JSON");
+    incident
+        .push_json(
+            Section::Groups,
+            &Groups { limited: vec![group], ended: vec![tid(9)], io: vec![io] },
+        )
         .expect("it is JSON");
     incident.push_json(Section::Files, &files).expect("it is JSON");
     incident.push_json(Section::Baselines, &[habit]).expect("it is JSON");

@@ -18,7 +18,8 @@ const SECTION_BYTES: usize = 128 << 10;
 fn golden() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/golden");
     let entries = std::fs::read_dir(folder).expect("the golden files are there").flatten();
-    let small = |entry: &std::fs::DirEntry| entry.metadata().is_ok_and(|meta| meta.len() <= FILE_BYTES_MAX);
+    let small =
+        |entry: &std::fs::DirEntry| entry.metadata().is_ok_and(|meta| meta.len() <= FILE_BYTES_MAX);
     let mut paths: Vec<PathBuf> = entries.filter(small).map(|entry| entry.path()).collect();
     paths.retain(|path| path.extension().is_some_and(|ending| ending == "tipme"));
     paths.sort();
@@ -67,11 +68,17 @@ pub fn check(bytes: &[u8]) -> bool {
 /// Diagnoses an incident, and writes all output; returns `true` if there is a verdict.
 pub fn check_incident(incident: &Incident) -> bool {
     let mut understood = false;
-    for options in [DiagnoseOptions::default(), DiagnoseOptions { at_s: Some(1.5), ..DiagnoseOptions::default() }] {
+    for options in [
+        DiagnoseOptions::default(),
+        DiagnoseOptions { at_s: Some(1.5), ..DiagnoseOptions::default() },
+    ] {
         if let Ok(scene) = scene(incident, &options) {
             understood = true;
             let verdict = &scene.verdict;
-            drop((tipme_report::text(verdict, &tipme_report::Layout::default()), tipme_report::json(verdict)));
+            drop((
+                tipme_report::text(verdict, &tipme_report::Layout::default()),
+                tipme_report::json(verdict),
+            ));
             drop((tipme_report::notice(verdict), tipme_report::page(&scene)));
         }
     }

@@ -50,7 +50,10 @@ pub fn days() -> Vec<Vec<u8>> {
 pub fn tolerances() -> Vec<Vec<u8>> {
     let row = r#"{"uid":1000,"class":"key","application":"xterm","tolerance":{"level":-2,"unanswered":3,"bad":2,"right":1,"wrong":1,"ignored":0}}"#;
     let suggestion = r#"{"id":"20260131T120000.123Z","uid":1000,"class":"key","application":"xterm","answered":false}"#;
-    vec![format!(r#"{{"version":1,"rows":[{row}],"suggested":[{suggestion},{suggestion}]}}"#).into_bytes()]
+    vec![
+        format!(r#"{{"version":1,"rows":[{row}],"suggested":[{suggestion},{suggestion}]}}"#)
+            .into_bytes(),
+    ]
 }
 
 pub fn answers() -> Vec<Vec<u8>> {
@@ -67,7 +70,9 @@ pub fn images() -> Vec<Vec<u8>> {
 fn small_image() -> Vec<u8> {
     let (segments, sections, symbols, names) = (64u64, 128u64, 320u64, 400u64);
     let mut image = vec![0; 512];
-    let mut put = |at: u64, bytes: &[u8]| image[at as usize..at as usize + bytes.len()].copy_from_slice(bytes);
+    let mut put = |at: u64, bytes: &[u8]| {
+        image[at as usize..at as usize + bytes.len()].copy_from_slice(bytes)
+    };
     put(0, b"\x7fELF\x02\x01\x01");
     put(32, &segments.to_le_bytes());
     put(40, &sections.to_le_bytes());
@@ -129,7 +134,12 @@ pub fn result(bytes: &[u8]) -> bool {
     let Ok(document) = serde_json::from_slice::<Document<NoDetails>>(bytes) else { return false };
     for events in document.runs.iter().flat_map(|run| &run.classes) {
         let summary = Summary::new(events.latencies_ns.clone());
-        black_box((summary.shown(Share::P98), summary.max(), interaction_p98(&summary), apdex(&summary, 7, 9)));
+        black_box((
+            summary.shown(Share::P98),
+            summary.max(),
+            interaction_p98(&summary),
+            apdex(&summary, 7, 9),
+        ));
     }
     serde_json::to_vec(&document).is_ok()
 }

@@ -28,7 +28,12 @@ pub fn check(bytes: &[u8]) -> bool {
         add(&mut rare, &message(ts + 1_000, *what, words));
         rest = further;
     }
-    let meta = Meta { mark_ns: ts + 1_000_000, held_from_ns: BEGIN_NS, armed_ns: BEGIN_NS, ..Meta::default() };
+    let meta = Meta {
+        mark_ns: ts + 1_000_000,
+        held_from_ns: BEGIN_NS,
+        armed_ns: BEGIN_NS,
+        ..Meta::default()
+    };
     let mut incident = Incident::default();
     incident.push_json(Section::Meta, &meta).expect("it is JSON");
     for (section, mut chunk) in [(Section::Rare, rare), (Section::Sched, sched)] {
@@ -63,7 +68,8 @@ pub fn seeds() -> Vec<Vec<u8>> {
 
 fn head(class: RingClass) -> Vec<u8> {
     let (opened, none) = (BEGIN_NS.to_le_bytes(), 0_u32.to_le_bytes());
-    [&1_u64.to_le_bytes()[..], &opened, &none, &(class as u32).to_le_bytes(), &0_u64.to_le_bytes()].concat()
+    [&1_u64.to_le_bytes()[..], &opened, &none, &(class as u32).to_le_bytes(), &0_u64.to_le_bytes()]
+        .concat()
 }
 
 fn add(chunk: &mut Vec<u8>, record: &[u8]) {
@@ -74,20 +80,33 @@ fn add(chunk: &mut Vec<u8>, record: &[u8]) {
 
 fn switch(ts: u64, next: u32) -> Vec<u8> {
     let mut switch = Switch::new_zeroed();
-    let head = Head { ts: Nanos(ts), tid: Tid(next ^ 1), size: Switch::SIZE as u16, kind: 1, generation: 1 };
+    let head = Head {
+        ts: Nanos(ts),
+        tid: Tid(next ^ 1),
+        size: Switch::SIZE as u16,
+        kind: 1,
+        generation: 1,
+    };
     (switch.head, switch.next, switch.prev_state) = (head, Tid(next), (next % 2) as u16);
     switch.as_bytes().to_vec()
 }
 
 /// Returns a message; the low bits of the first byte are the direction, the next one the client.
 fn message(ts: u64, what: u8, bytes: &[u8]) -> Vec<u8> {
-    let tail: Vec<u8> = bytes.as_chunks().0.iter().flat_map(|word| self::word(*word).as_bytes().to_vec()).collect();
+    let tail: Vec<u8> =
+        bytes.as_chunks().0.iter().flat_map(|word| self::word(*word).as_bytes().to_vec()).collect();
     let mut message = WlMessage::new_zeroed();
     let client = 2 + u32::from(what / 4 % 2);
     let is_client = matches!(what % 4, 0 | 3);
     let size = (WlMessage::SIZE + tail.len()).next_multiple_of(8);
     let tid = if is_client { client } else { SERVER };
-    message.head = Head { ts: Nanos(ts), tid: Tid(tid), size: size as u16, kind: WlMessage::KIND as u8, generation: 1 };
+    message.head = Head {
+        ts: Nanos(ts),
+        tid: Tid(tid),
+        size: size as u16,
+        kind: WlMessage::KIND as u8,
+        generation: 1,
+    };
     (message.pid, message.client, message.server) = (Pid(tid), Pid(client), Pid(SERVER));
     (message.connection, message.direction, message.bytes) = (client, what % 4, 64);
     message.operations = (tail.len() / WlWord::SIZE) as u8;

@@ -20,7 +20,12 @@ fn no_decoder_panics_or_grows() {
     for target in &TARGETS {
         let outcome = run(target, 0, count(target));
         println!("{:12}{} inputs, {} understood", target.name, outcome.count, outcome.understood);
-        assert_eq!(outcome.panics.len(), 0, "{}: see: make fuzz FUZZ='--target {0} --count 10000'", target.name);
+        assert_eq!(
+            outcome.panics.len(),
+            0,
+            "{}: see: make fuzz FUZZ='--target {0} --count 10000'",
+            target.name
+        );
         assert!(outcome.understood > 0, "{}: not even a seed is understood", target.name);
         let (before, after) = outcome.memory;
         assert!(after < before + GROWTH_MAX, "{}: from {before} to {after} bytes", target.name);
@@ -32,6 +37,7 @@ fn every_target_understands_a_seed_and_names_differ() {
     for target in &TARGETS {
         assert!((target.seeds)().iter().any(|seed| (target.check)(seed)), "{}", target.name);
     }
-    let names: std::collections::BTreeSet<&str> = TARGETS.iter().map(|target| target.name).collect();
+    let names: std::collections::BTreeSet<&str> =
+        TARGETS.iter().map(|target| target.name).collect();
     assert_eq!(names.len(), TARGETS.len());
 }

@@ -53,15 +53,20 @@ impl Chromium {
         let mut command = Command::new("sh");
         command.args(["-c", START, "chromium"]).args(FLAGS).env("HOME", profile.path());
         command.arg(format!("--user-data-dir={}", profile.path().display()));
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("there is a shell");
-        let (commands, answers) = (child.stdin.take().expect("piped"), child.stdout.take().expect("piped"));
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("there is a shell");
+        let (commands, answers) =
+            (child.stdin.take().expect("piped"), child.stdout.take().expect("piped"));
         let (sender, messages) = channel();
         std::thread::spawn(move || {
             let parts = BufReader::new(answers).split(0).map_while(Result::ok);
-            parts.filter_map(|part| serde_json::from_slice(&part).ok()).all(|message| sender.send(message).is_ok())
+            parts
+                .filter_map(|part| serde_json::from_slice(&part).ok())
+                .all(|message| sender.send(message).is_ok())
         });
         let (last, session, events) = (0, None, Vec::new());
-        let mut browser = Chromium { child, commands, messages, last, session, events, _profile: profile };
+        let mut browser =
+            Chromium { child, commands, messages, last, session, events, _profile: profile };
         browser.attach("about:blank");
         browser
     }
@@ -70,7 +75,8 @@ impl Chromium {
     fn attach(&mut self, url: &str) {
         self.session = None;
         let target = self.call("Target.createTarget", &json!({ "url": url }))["targetId"].clone();
-        let attached = self.call("Target.attachToTarget", &json!({ "targetId": target, "flatten": true }));
+        let attached =
+            self.call("Target.attachToTarget", &json!({ "targetId": target, "flatten": true }));
         self.session = attached["sessionId"].as_str().map(str::to_owned);
         for domain in ["Page", "Runtime", "Log", "Network"] {
             self.call(&format!("{domain}.enable"), &json!({}));
@@ -84,7 +90,10 @@ impl Chromium {
         if let Some(session) = &self.session {
             message["sessionId"] = json!(session);
         }
-        let sent = self.commands.write_all(format!("{message}\0").as_bytes()).and_then(|()| self.commands.flush());
+        let sent = self
+            .commands
+            .write_all(format!("{message}\0").as_bytes())
+            .and_then(|()| self.commands.flush());
         sent.expect("chromium is installed and runs; see: make test-deps");
         loop {
             let message = self.next(method);
@@ -97,7 +106,9 @@ impl Chromium {
     }
 
     fn next(&self, what: &str) -> Value {
-        self.messages.recv_timeout(LONG).unwrap_or_else(|_| panic!("chromium does not answer {what}; is it installed?"))
+        self.messages
+            .recv_timeout(LONG)
+            .unwrap_or_else(|_| panic!("chromium does not answer {what}; is it installed?"))
     }
 
     /// Opens a file, and waits until it is loaded.
@@ -105,7 +116,10 @@ impl Chromium {
         let size = json!({ "width": view.width, "height": 900, "deviceScaleFactor": 1, "mobile": view.phone });
         self.call("Emulation.setDeviceMetricsOverride", &size);
         let scheme = json!({ "name": "prefers-color-scheme", "value": view.scheme });
-        self.call("Emulation.setEmulatedMedia", &json!({ "media": view.media, "features": [scheme] }));
+        self.call(
+            "Emulation.setEmulatedMedia",
+            &json!({ "media": view.media, "features": [scheme] }),
+        );
         self.go(&format!("file://{}", page.display()));
     }
 
@@ -120,7 +134,8 @@ impl Chromium {
 
     /// Evaluates an expression in the page.
     pub fn eval(&mut self, expression: &str) -> Value {
-        let parameters = json!({ "expression": expression, "awaitPromise": true, "returnByValue": true });
+        let parameters =
+            json!({ "expression": expression, "awaitPromise": true, "returnByValue": true });
         let answer = self.call("Runtime.evaluate", &parameters);
         let short: String = expression.chars().take(200).collect();
         assert!(answer.get("exceptionDetails").is_none(), "{short}: {answer}");
@@ -131,14 +146,18 @@ impl Chromium {
     pub fn press(&mut self, key: &str) {
         let text = if key.chars().count() == 1 { key } else { "" };
         for (kind, text) in [("keyDown", text), ("keyUp", "")] {
-            self.call("Input.dispatchKeyEvent", &json!({ "type": kind, "key": key, "code": key, "text": text }));
+            self.call(
+                "Input.dispatchKeyEvent",
+                &json!({ "type": kind, "key": key, "code": key, "text": text }),
+            );
         }
     }
 
     /// Returns the source of axe-core: Chromium's DevTools contain it, as a string in the
     /// Lighthouse bundle.
     pub fn axe(&mut self) -> String {
-        const BUNDLE: &str = "devtools://devtools/bundled/third_party/lighthouse/lighthouse-dt-bundle.js";
+        const BUNDLE: &str =
+            "devtools://devtools/bundled/third_party/lighthouse/lighthouse-dt-bundle.js";
         self.attach(BUNDLE);
         // The string begins with the licence, and ends at the first unescaped backtick.
         let find = r"(async () => {

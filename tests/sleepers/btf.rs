@@ -44,7 +44,8 @@ impl Types {
         let [types, length, strings] = [8, 12, 16].map(|at| HEADER + word(&bytes, at));
         let name = |at: usize| {
             let text = &bytes[strings + at..];
-            String::from_utf8_lossy(text.split(|byte| *byte == 0).next().unwrap_or_default()).into_owned()
+            String::from_utf8_lossy(text.split(|byte| *byte == 0).next().unwrap_or_default())
+                .into_owned()
         };
         let (mut all, mut at) = (vec![empty()], types);
         while at < types + length - HEADER {
@@ -54,10 +55,16 @@ impl Types {
             let (size, name_at, type_at) = item(kind);
             let items = (at..at + size * count).step_by(size.max(1));
             let named = matches!(kind, kind::STRUCT | kind::UNION | kind::PROTOTYPE);
-            let members =
-                items.filter(|_| named).map(|at| (name(word(&bytes, at + name_at)), word(&bytes, at + type_at)));
+            let members = items
+                .filter(|_| named)
+                .map(|at| (name(word(&bytes, at + name_at)), word(&bytes, at + type_at)));
             let members = members.collect();
-            all.push(Type { kind, name: name(word(&bytes, head)), other: word(&bytes, head + 8), members });
+            all.push(Type {
+                kind,
+                name: name(word(&bytes, head)),
+                other: word(&bytes, head + 8),
+                members,
+            });
             at += size * count + tail(kind);
         }
         Ok(Types(all))
@@ -68,16 +75,20 @@ impl Types {
     /// out.
     pub fn callees(&self, tables: &[&str]) -> BTreeMap<&str, BTreeSet<String>> {
         let mut slots: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-        let structures = self.0.iter().filter(|t| t.kind == kind::STRUCT && tables.contains(&t.name.as_str()));
-        for (table, (slot, member)) in structures.flat_map(|t| t.members.iter().map(move |member| (&t.name, member))) {
+        let structures =
+            self.0.iter().filter(|t| t.kind == kind::STRUCT && tables.contains(&t.name.as_str()));
+        for (table, (slot, member)) in
+            structures.flat_map(|t| t.members.iter().map(move |member| (&t.name, member)))
+        {
             let spelled = self.spelled(*member);
             if spelled.starts_with("*(") && spelled.contains("*struct") && !slot.contains("ioctl") {
                 slots.entry(spelled).or_default().insert(format!("{table}.{slot}"));
             }
         }
         let functions = self.0.iter().filter(|t| t.kind == kind::FUNCTION);
-        let callees =
-            functions.filter_map(|f| Some((f.name.as_str(), slots.get(&format!("*{}", self.spelled(f.other)))?)));
+        let callees = functions.filter_map(|f| {
+            Some((f.name.as_str(), slots.get(&format!("*{}", self.spelled(f.other)))?))
+        });
         callees.map(|(name, slots)| (name, slots.clone())).collect()
     }
 
@@ -89,7 +100,8 @@ impl Types {
             modifier if kind::MODIFIERS.contains(&modifier) => self.spelled(t.other),
             kind::POINTER => format!("*{}", self.spelled(t.other)),
             kind::PROTOTYPE => {
-                let parameters: Vec<String> = t.members.iter().map(|(_, t)| self.spelled(*t)).collect();
+                let parameters: Vec<String> =
+                    t.members.iter().map(|(_, t)| self.spelled(*t)).collect();
                 format!("({}){}", parameters.join(","), self.spelled(t.other))
             }
             kind::STRUCT | kind::UNION | kind::FORWARD => format!("struct {}", t.name),

@@ -76,7 +76,9 @@ fn row<'a>(text: &mut String, first: &str, names: impl Iterator<Item = &'a str>)
 
 fn output(program: &str, arguments: &[&str]) -> String {
     let output = Command::new(program).args(arguments).output();
-    output.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned()).unwrap_or_default()
+    output
+        .map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+        .unwrap_or_default()
 }
 
 const INTRODUCTION: &str = "\

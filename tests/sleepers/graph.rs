@@ -24,7 +24,8 @@ impl Graph {
     pub fn read() -> std::io::Result<Graph> {
         let symbols = std::fs::read_to_string("/proc/kallsyms")?;
         let symbols: Vec<(u64, &str)> = symbols.lines().filter_map(symbol).collect();
-        let place = |name: &str| symbols.iter().find(|(_, known)| *known == name).map_or(0, |(at, _)| *at);
+        let place =
+            |name: &str| symbols.iter().find(|(_, known)| *known == name).map_or(0, |(at, _)| *at);
         let (from, until) = (place("_stext"), place("_etext"));
         let text = KernelMemory::open()?.read(from..until)?;
         let mut names: BTreeMap<Address, String> = BTreeMap::new();
@@ -44,10 +45,13 @@ impl Graph {
         let mut calls: BTreeMap<Address, BTreeSet<Address>> = BTreeMap::new();
         for at in 0..text.len() {
             let Some(length) = length(&text[at..]) else { continue };
-            let Some(distance) = text[at..].get(length - 4..length).and_then(|bytes| bytes.first_chunk()) else {
+            let Some(distance) =
+                text[at..].get(length - 4..length).and_then(|bytes| bytes.first_chunk())
+            else {
                 break;
             };
-            let target = (from + (at + length) as u64).wrapping_add_signed(i64::from(i32::from_le_bytes(*distance)));
+            let target = (from + (at + length) as u64)
+                .wrapping_add_signed(i64::from(i32::from_le_bytes(*distance)));
             if self.names.contains_key(&target) {
                 let (caller, target) = (self.function(from + at as u64), self.whole(target));
                 calls.entry(caller).or_default().insert(target);

@@ -112,13 +112,15 @@ impl KernelMemory {
 
     fn piece(&self, at: u64) -> io::Result<Vec<u8>> {
         let context = (&raw const at).addr() as u64;
-        let mut run = ProgRun { program: self.program, context_size: 8, context, ..ProgRun::default() };
+        let mut run =
+            ProgRun { program: self.program, context_size: 8, context, ..ProgRun::default() };
         bpf(PROG_RUN, &mut run)?;
         if run.result != 0 {
             return Err(io::Error::from_raw_os_error(-(run.result as i32)));
         }
         let (key, mut bytes) = (0_u32, vec![0; PIECE]);
-        let (key, value) = ((&raw const key).addr() as u64, bytes.as_mut_ptr().expose_provenance() as u64);
+        let (key, value) =
+            ((&raw const key).addr() as u64, bytes.as_mut_ptr().expose_provenance() as u64);
         bpf(MAP_LOOKUP, &mut MapLookup { map: self.map, key, value, ..MapLookup::default() })?;
         Ok(bytes)
     }
@@ -132,6 +134,7 @@ fn instruction(operation: u8, registers: u8, immediate: i32) -> u64 {
 fn bpf<T>(command: i64, attributes: &mut T) -> io::Result<u32> {
     // SAFETY: the structure begins as the kernel's union does for this command, and what it points
     // to outlives the call.
-    let result = unsafe { libc::syscall(libc::SYS_bpf, command, attributes as *mut T, size_of::<T>()) };
+    let result =
+        unsafe { libc::syscall(libc::SYS_bpf, command, attributes as *mut T, size_of::<T>()) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result as u32) }
 }

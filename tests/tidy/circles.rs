@@ -17,7 +17,8 @@ use std::path::PathBuf;
 
 /// Returns the arrows of all circles of a crate, given the folder of its sources.
 fn found(sources: &str, files: Vec<Source>) -> Vec<String> {
-    let modules: Vec<Module> = files.into_iter().filter_map(|source| Module::new(sources, source)).collect();
+    let modules: Vec<Module> =
+        files.into_iter().filter_map(|source| Module::new(sources, source)).collect();
     let mut arrows = imports(&modules);
     arrows.retain(|arrow| !arrow.test);
     circles(&arrows).into_iter().map(Arrow::text).collect()
@@ -26,7 +27,8 @@ fn found(sources: &str, files: Vec<Source>) -> Vec<String> {
 /// Returns the source folders of all crates.
 fn crates() -> BTreeSet<String> {
     let listed = std::fs::read_dir(root().join("crates")).expect("the crates are there").flatten();
-    let names: BTreeSet<String> = listed.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    let names: BTreeSet<String> =
+        listed.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
     assert!(names.len() > 10, "the crates were not found");
     names
 }
@@ -44,16 +46,25 @@ fn no_crate_has_an_import_circle() {
 
 /// Returns the findings in files that exist only in this test.
 fn planted(files: &[(&str, &str)]) -> Vec<String> {
-    let source = |(path, text): &(&str, &str)| Source { path: PathBuf::from("src").join(path), text: text.to_string() };
+    let source = |(path, text): &(&str, &str)| Source {
+        path: PathBuf::from("src").join(path),
+        text: text.to_string(),
+    };
     found("src", files.iter().map(source).collect())
 }
 
 #[test]
 fn a_planted_circle_is_found() {
-    let beside =
-        planted(&[("a.rs", "use crate::b::B;"), ("b.rs", "fn f() { crate::a::f() }"), ("c.rs", "use crate::a;")]);
+    let beside = planted(&[
+        ("a.rs", "use crate::b::B;"),
+        ("b.rs", "fn f() { crate::a::f() }"),
+        ("c.rs", "use crate::a;"),
+    ]);
     assert_eq!(beside, ["src/a.rs:1 a -> b", "src/b.rs:1 b -> a"]);
-    let parent = planted(&[("a.rs", "mod b;\nuse b::B;\npub struct A;"), ("a/b.rs", "use super::A;\npub struct B;")]);
+    let parent = planted(&[
+        ("a.rs", "mod b;\nuse b::B;\npub struct A;"),
+        ("a/b.rs", "use super::A;\npub struct B;"),
+    ]);
     assert_eq!(parent, ["src/a.rs:2 a -> a::b", "src/a/b.rs:1 a::b -> a"]);
     let passed_on = planted(&[
         ("lib.rs", "mod a;\nmod b;\npub use a::A;\npub use b::B as Other;"),
@@ -61,18 +72,28 @@ fn a_planted_circle_is_found() {
         ("b.rs", "use crate::A;\npub struct B;"),
     ]);
     assert_eq!(passed_on, ["src/a.rs:1 a -> b", "src/b.rs:1 b -> a"]);
-    let used =
-        planted(&[("a.rs", "pub use b::B;\npub struct A(B);\nmod b;"), ("a/b.rs", "use super::A;\npub struct B;")]);
+    let used = planted(&[
+        ("a.rs", "pub use b::B;\npub struct A(B);\nmod b;"),
+        ("a/b.rs", "use super::A;\npub struct B;"),
+    ]);
     assert_eq!(used.len(), 2);
 }
 
 #[test]
 fn what_is_no_use_closes_no_circle() {
-    let declared = [("a.rs", "mod b;\npub use b::B;\npub struct A;"), ("a/b.rs", "use super::A;\npub struct B;")];
+    let declared = [
+        ("a.rs", "mod b;\npub use b::B;\npub struct A;"),
+        ("a/b.rs", "use super::A;\npub struct B;"),
+    ];
     assert_eq!(planted(&declared), [""; 0]);
-    let siblings = [("a.rs", "mod b;\nmod c;\nuse b::B;"), ("a/b.rs", "use super::c::C;"), ("a/c.rs", "pub struct C;")];
+    let siblings = [
+        ("a.rs", "mod b;\nmod c;\nuse b::B;"),
+        ("a/b.rs", "use super::c::C;"),
+        ("a/c.rs", "pub struct C;"),
+    ];
     assert_eq!(planted(&siblings), [""; 0]);
-    let tests = [("a.rs", "#[cfg(test)]\nmod tests { use crate::b::B; }"), ("b.rs", "use crate::a::A;")];
+    let tests =
+        [("a.rs", "#[cfg(test)]\nmod tests { use crate::b::B; }"), ("b.rs", "use crate::a::A;")];
     assert_eq!(planted(&tests), [""; 0]);
     let scope = [("a.rs", "use crate::a::b::B;"), ("a/b.rs", "pub(in crate::a) struct B;")];
     assert_eq!(planted(&scope), [""; 0]);

@@ -26,7 +26,10 @@ const EDGES: [(&str, &[&str]); 17] = [
     ("recorder", &["store", "kernel", "desktop", "control", "confine", "measure"]),
     (
         "fuzz",
-        &["analysis", "bench", "control", "desktop", "manager", "measure", "recorder", "report", "sched", "store"],
+        &[
+            "analysis", "bench", "control", "desktop", "manager", "measure", "recorder", "report",
+            "sched", "store",
+        ],
     ),
 ];
 
@@ -70,7 +73,8 @@ struct Edge {
 fn edges() -> Vec<Edge> {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
     let arguments = ["metadata", "--no-deps", "--offline", "--format-version", "1"];
-    let output = Command::new(cargo).args(arguments).current_dir(root()).output().expect("cargo can be run");
+    let output =
+        Command::new(cargo).args(arguments).current_dir(root()).output().expect("cargo can be run");
     let metadata: Value = serde_json::from_slice(&output.stdout).expect("cargo metadata is JSON");
     let packages = metadata["packages"].as_array().expect("there are packages");
     packages.iter().flat_map(package_edges).collect()
@@ -79,8 +83,11 @@ fn edges() -> Vec<Edge> {
 fn package_edges(package: &Value) -> Vec<Edge> {
     let name = |value: &Value| value["name"].as_str().expect("it has a name").to_owned();
     let dependencies = package["dependencies"].as_array().expect("there is a list");
-    let edge =
-        |dependency: &Value| Edge { from: name(package), to: name(dependency), dev: dependency["kind"] == "dev" };
+    let edge = |dependency: &Value| Edge {
+        from: name(package),
+        to: name(dependency),
+        dev: dependency["kind"] == "dev",
+    };
     dependencies.iter().map(edge).collect()
 }
 
@@ -91,18 +98,25 @@ fn inner(package: &str) -> Option<&str> {
 
 #[test]
 fn arrows_point_one_way() {
-    let allowed = |from: &str| EDGES.iter().find(|(name, _)| *name == from).map(|(_, allowed)| *allowed);
-    let may = |from: &str, to: &str| allowed(from).is_some_and(|allowed| allowed.contains(&to) || to == "record");
+    let allowed =
+        |from: &str| EDGES.iter().find(|(name, _)| *name == from).map(|(_, allowed)| *allowed);
+    let may = |from: &str, to: &str| {
+        allowed(from).is_some_and(|allowed| allowed.contains(&to) || to == "record")
+    };
     let wrong = edges().into_iter().filter(|edge| !edge.dev).filter(|edge| {
         let (Some(from), Some(to)) = (inner(&edge.from), inner(&edge.to)) else { return false };
         !may(from, to)
     });
-    expect_none(wrong.map(|edge| format!("{} -> {}", edge.from, edge.to)).collect(), "a crate uses one it may not use");
+    expect_none(
+        wrong.map(|edge| format!("{} -> {}", edge.from, edge.to)).collect(),
+        "a crate uses one it may not use",
+    );
 }
 
 #[test]
 fn nothing_depends_on_the_programs() {
-    let wrong = edges().into_iter().filter(|edge| ["tipme", "tipme-lab"].contains(&edge.to.as_str()));
+    let wrong =
+        edges().into_iter().filter(|edge| ["tipme", "tipme-lab"].contains(&edge.to.as_str()));
     expect_none(wrong.map(|edge| edge.from).collect(), "a program is not a library");
 }
 
@@ -119,7 +133,10 @@ fn each_mechanism_has_one_owner() {
         let owners = OWNED.iter().find(|(name, _)| *name == edge.to).map(|(_, owners)| owners);
         owners.is_some_and(|owners| !inner(&edge.from).is_some_and(|from| owners.contains(&from)))
     });
-    expect_none(wrong.map(|edge| format!("{} -> {}", edge.from, edge.to)).collect(), "another crate owns this");
+    expect_none(
+        wrong.map(|edge| format!("{} -> {}", edge.from, edge.to)).collect(),
+        "another crate owns this",
+    );
 }
 
 #[test]
@@ -137,7 +154,10 @@ fn pure_crates_use_pure_crates() {
         let fit = inner(&edge.to).is_some() || PURE_OUTSIDE.contains(&edge.to.as_str());
         pure && !edge.dev && !fit
     });
-    expect_none(wrong.map(|edge| format!("{} -> {}", edge.from, edge.to)).collect(), "not known to be free of I/O");
+    expect_none(
+        wrong.map(|edge| format!("{} -> {}", edge.from, edge.to)).collect(),
+        "not known to be free of I/O",
+    );
 }
 
 /// Returns the manifests of all packages of the workspace.
@@ -160,9 +180,14 @@ fn lints_and_versions_stand_in_one_place() {
                 wrong.push(format!("{path}: {key} is not the workspace's"));
             }
         }
-        let own = manifest.lines().filter(|line| line.contains("version = \"") || line.contains("= \""));
-        let own = own.filter(|line| line.starts_with(|first: char| first.is_lowercase()) && is_version(line));
-        wrong.extend(own.map(|line| format!("{path}: {line}: name the version in the workspace's manifest")));
+        let own =
+            manifest.lines().filter(|line| line.contains("version = \"") || line.contains("= \""));
+        let own = own.filter(|line| {
+            line.starts_with(|first: char| first.is_lowercase()) && is_version(line)
+        });
+        wrong.extend(
+            own.map(|line| format!("{path}: {line}: name the version in the workspace's manifest")),
+        );
     }
     expect_none(wrong, "a manifest goes its own way");
 }
@@ -180,7 +205,11 @@ fn there_are_few_features() {
     let with = manifests().into_iter().filter(|(_, manifest)| manifest.contains("[features]"));
     let flags = with.flat_map(|(path, manifest)| {
         let (_, section) = manifest.split_once("[features]").expect("it was found");
-        let lines = section.lines().skip(1).take_while(|line| !line.starts_with('[')).filter(|line| line.contains('='));
+        let lines = section
+            .lines()
+            .skip(1)
+            .take_while(|line| !line.starts_with('['))
+            .filter(|line| line.contains('='));
         lines.map(|line| format!("{path}: {line}")).collect::<Vec<_>>()
     });
     let flags: Vec<String> = flags.collect();

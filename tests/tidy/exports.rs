@@ -21,7 +21,8 @@ struct Read<'a> {
 
 impl Read<'_> {
     fn of(source: &Source) -> Read<'_> {
-        let tokens = flat(source.text.parse().unwrap_or_else(|error| panic!("{}: {error}", source.at(1))));
+        let tokens =
+            flat(source.text.parse().unwrap_or_else(|error| panic!("{}: {error}", source.at(1))));
         let public = public(&tokens);
         Read { source, public, words: tokens.into_iter().map(|(word, _)| word).collect() }
     }
@@ -57,11 +58,14 @@ fn public_name(tokens: &[(String, usize)]) -> Option<(String, usize)> {
 
 /// Returns the public items of a library with names that nothing outside of it uses.
 fn unnamed(library: &str, files: &[Read<'_>]) -> Vec<String> {
-    let (own, others): (Vec<&Read>, Vec<&Read>) = files.iter().partition(|file| is_of(file.source, library));
+    let (own, others): (Vec<&Read>, Vec<&Read>) =
+        files.iter().partition(|file| is_of(file.source, library));
     let is_named = |name: &String| others.iter().any(|file| file.words.contains(name));
     let of = |file: &&Read| {
         let found = file.public.iter().filter(|(name, _)| !is_named(name));
-        found.map(|(name, line)| format!("{} {name}", file.source.at(*line))).collect::<Vec<String>>()
+        found
+            .map(|(name, line)| format!("{} {name}", file.source.at(*line)))
+            .collect::<Vec<String>>()
     };
     own.iter().flat_map(of).collect()
 }
@@ -91,12 +95,17 @@ fn each_library_has_the_compiler_look_for_types() {
 
 #[test]
 fn a_planted_public_item_is_found() {
-    let source = |path: &str, text: &str| Source { path: PathBuf::from(path), text: text.to_owned() };
-    let library =
-        "pub const A: u8 = 1;\npub(crate) fn b() {}\npub const fn c() {}\npub struct D;\nimpl D { pub fn e() {} }";
-    let mut sources =
-        vec![source("crates/x/src/lib.rs", library), source("crates/y/src/main.rs", "fn main() { x::c() }")];
-    assert_eq!(unnamed("x", &read(&sources)), ["crates/x/src/lib.rs:1 A", "crates/x/src/lib.rs:5 e"]);
+    let source =
+        |path: &str, text: &str| Source { path: PathBuf::from(path), text: text.to_owned() };
+    let library = "pub const A: u8 = 1;\npub(crate) fn b() {}\npub const fn c() {}\npub struct D;\nimpl D { pub fn e() {} }";
+    let mut sources = vec![
+        source("crates/x/src/lib.rs", library),
+        source("crates/y/src/main.rs", "fn main() { x::c() }"),
+    ];
+    assert_eq!(
+        unnamed("x", &read(&sources)),
+        ["crates/x/src/lib.rs:1 A", "crates/x/src/lib.rs:5 e"]
+    );
     sources.push(source("crates/x/tests/a.rs", "use x::{A, D};\nfn f() { D::e(A) }"));
     assert_eq!(unnamed("x", &read(&sources)), [""; 0]);
 }

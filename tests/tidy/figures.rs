@@ -22,7 +22,11 @@ struct Table<'a> {
 fn tables(document: &str) -> Vec<Table<'_>> {
     let lines: Vec<&str> = document.lines().collect();
     let rules = (1..lines.len()).filter(|at| lines[*at].starts_with("|---"));
-    let table = |rule: usize| Table { line: rule, above: above(&lines[..rule - 1]), cells: cells(&lines[rule + 1..]) };
+    let table = |rule: usize| Table {
+        line: rule,
+        above: above(&lines[..rule - 1]),
+        cells: cells(&lines[rule + 1..]),
+    };
     rules.map(table).collect()
 }
 
@@ -44,8 +48,9 @@ fn cells<'a>(lines: &[&'a str]) -> Vec<&'a str> {
 
 impl Table<'_> {
     fn is_of_figures(&self) -> bool {
-        let is_figure =
-            |cell: &&&str| cell.trim_start_matches(['*', '+', '-', '<']).starts_with(|c: char| c.is_ascii_digit());
+        let is_figure = |cell: &&&str| {
+            cell.trim_start_matches(['*', '+', '-', '<']).starts_with(|c: char| c.is_ascii_digit())
+        };
         let figures = self.cells.iter().filter(is_figure).count();
         figures * 5 >= self.cells.len() * 2 && figures > 0
     }
@@ -65,7 +70,9 @@ impl Table<'_> {
 /// Returns `true` if the text has a date such as `2026-01-31`.
 fn has_date(text: &str) -> bool {
     let is_date = |word: &[u8]| {
-        let form = |(at, byte): (usize, &u8)| if [4, 7].contains(&at) { *byte == b'-' } else { byte.is_ascii_digit() };
+        let form = |(at, byte): (usize, &u8)| {
+            if [4, 7].contains(&at) { *byte == b'-' } else { byte.is_ascii_digit() }
+        };
         word.iter().enumerate().all(form)
     };
     text.as_bytes().windows(10).any(is_date)
@@ -73,7 +80,9 @@ fn has_date(text: &str) -> bool {
 
 /// Returns `true` if the text names a commit by at least seven hexadecimal digits.
 fn has_commit(text: &str) -> bool {
-    let digits = |rest: &str| rest.trim_start_matches('`').chars().take_while(char::is_ascii_hexdigit).count();
+    let digits = |rest: &str| {
+        rest.trim_start_matches('`').chars().take_while(char::is_ascii_hexdigit).count()
+    };
     text.match_indices("commit ").any(|(at, word)| digits(&text[at + word.len()..]) >= 7)
 }
 
@@ -81,7 +90,8 @@ fn has_commit(text: &str) -> bool {
 fn documents(folder: &Path) -> Vec<std::path::PathBuf> {
     let paths = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
     let (folders, files): (Vec<_>, Vec<_>) = paths.partition(|path| path.is_dir());
-    let files = files.into_iter().filter(|path| path.extension().is_some_and(|ending| ending == "md"));
+    let files =
+        files.into_iter().filter(|path| path.extension().is_some_and(|ending| ending == "md"));
     files.chain(folders.iter().flat_map(|folder| documents(folder))).collect()
 }
 
@@ -91,12 +101,16 @@ fn every_table_of_figures_says_where_they_are_from() {
     paths.push(root().join("README.md"));
     let (mut found, mut looked_at) = (Vec::new(), 0);
     for path in paths {
-        let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        let text = std::fs::read_to_string(&path)
+            .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         for table in tables(&text).iter().filter(|table| table.is_of_figures()) {
             looked_at += 1;
             let unsaid = table.unsaid();
-            let place = format!("{}:{}", path.strip_prefix(root()).unwrap_or(&path).display(), table.line);
-            found.extend((!unsaid.is_empty()).then(|| format!("{place} does not say {}", unsaid.join(", "))));
+            let place =
+                format!("{}:{}", path.strip_prefix(root()).unwrap_or(&path).display(), table.line);
+            found.extend(
+                (!unsaid.is_empty()).then(|| format!("{place} does not say {}", unsaid.join(", "))),
+            );
         }
     }
     assert!(looked_at > 20, "the tables were not found");

@@ -21,11 +21,15 @@ fn files_are_short() {
 #[test]
 fn python_files_are_shorter() {
     let first = |source: &Source| source.text.lines().next().unwrap_or_default().to_owned();
-    let is_python = |source: &Source| source.has_ending(&["py"]) || first(source).contains("python");
+    let is_python =
+        |source: &Source| source.has_ending(&["py"]) || first(source).contains("python");
     let python: Vec<Source> = sources().into_iter().filter(is_python).collect();
     assert!(python.len() > 50, "the Python files were not found");
     let long = python.iter().filter(|source| source.text.lines().count() > MAX_PYTHON_LINES);
-    expect_none(long.map(|source| source.at(1)).collect(), "Python files over 250 lines; a table or Rust is better");
+    expect_none(
+        long.map(|source| source.at(1)).collect(),
+        "Python files over 250 lines; a table or Rust is better",
+    );
 }
 
 #[test]
@@ -38,8 +42,12 @@ fn every_file_names_its_licence() {
 #[test]
 fn kernel_programs_may_be_linked_with_the_kernel() {
     let programs = sources().into_iter().filter(|source| source.has_ending(&["c"]));
-    let wrong = programs.filter(|source| !source.text.lines().take(2).any(|line| line.contains("GPL-2.0")));
-    expect_none(wrong.map(|source| source.at(1)).collect(), "kernel programs must be compatible with GPL-2.0");
+    let wrong =
+        programs.filter(|source| !source.text.lines().take(2).any(|line| line.contains("GPL-2.0")));
+    expect_none(
+        wrong.map(|source| source.at(1)).collect(),
+        "kernel programs must be compatible with GPL-2.0",
+    );
 }
 
 #[test]
@@ -47,7 +55,14 @@ fn nothing_is_left_for_later() {
     let mut found = Vec::new();
     for source in sources() {
         let marked = |line: &str| UNFINISHED.iter().any(|mark| line.contains(mark));
-        found.extend(source.text.lines().enumerate().filter(|(_, line)| marked(line)).map(|(at, _)| source.at(at + 1)));
+        found.extend(
+            source
+                .text
+                .lines()
+                .enumerate()
+                .filter(|(_, line)| marked(line))
+                .map(|(at, _)| source.at(at + 1)),
+        );
     }
     expect_none(found, "marks of unfinished work");
 }
@@ -55,7 +70,9 @@ fn nothing_is_left_for_later() {
 /// Such code would never be tested: `make test` does not look for it.
 #[test]
 fn no_documentation_has_code_that_would_be_a_test() {
-    let words = |line: &str| line.trim_start().strip_prefix("//")?.strip_prefix(['/', '!']).map(str::to_owned);
+    let words = |line: &str| {
+        line.trim_start().strip_prefix("//")?.strip_prefix(['/', '!']).map(str::to_owned)
+    };
     let is_code = |text: String| text.starts_with("     ") || text.trim_start().starts_with("```");
     let mut found = Vec::new();
     for source in rust() {
@@ -68,7 +85,9 @@ fn no_documentation_has_code_that_would_be_a_test() {
 
 #[test]
 fn names_say_what_is_inside() {
-    let stem = |source: &Source| source.path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default().to_owned();
+    let stem = |source: &Source| {
+        source.path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default().to_owned()
+    };
     let empty = sources().into_iter().filter(|source| EMPTY_NAMES.contains(&stem(source).as_str()));
     expect_none(empty.map(|source| source.at(1)).collect(), "file names that say nothing");
 }
@@ -118,6 +137,7 @@ fn decoders_have_fuzz_targets() {
         "scripts",
         "reports",
     ];
-    let missing = targets.into_iter().filter(|target| !list.contains(&format!("target(\"{target}\"")));
+    let missing =
+        targets.into_iter().filter(|target| !list.contains(&format!("target(\"{target}\"")));
     expect_none(missing.map(str::to_owned).collect(), "decoders without a fuzz target");
 }

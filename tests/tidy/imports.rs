@@ -25,7 +25,8 @@ pub struct Arrow {
 
 impl Arrow {
     pub fn text(&self) -> String {
-        let text = |names: &Names| if names.is_empty() { "the root".to_owned() } else { names.join("::") };
+        let text =
+            |names: &Names| if names.is_empty() { "the root".to_owned() } else { names.join("::") };
         format!("{} {} -> {}", self.at, text(&self.from), text(&self.to))
     }
 }
@@ -41,17 +42,22 @@ impl Module {
     pub fn new(sources: &str, source: Source) -> Option<Module> {
         let path = source.path.strip_prefix(sources).ok()?.with_extension("");
         let names = path.iter().map(|part| part.to_string_lossy().into_owned());
-        let names: Names = names.filter(|name| !["mod", "lib", "main"].contains(&name.as_str())).collect();
+        let names: Names =
+            names.filter(|name| !["mod", "lib", "main"].contains(&name.as_str())).collect();
         // Each of those is a crate of its own.
         (names.first().is_none_or(|name| name != "bin")).then_some(Module { names, source })
     }
 
     pub fn tokens(&self) -> TokenStream {
-        self.source.text.parse().unwrap_or_else(|error| panic!("{}: {error}", self.source.path.display()))
+        self.source
+            .text
+            .parse()
+            .unwrap_or_else(|error| panic!("{}: {error}", self.source.path.display()))
     }
 
     pub fn syntax(&self) -> syn::File {
-        syn::parse_file(&self.source.text).unwrap_or_else(|error| panic!("{}: {error}", self.source.path.display()))
+        syn::parse_file(&self.source.text)
+            .unwrap_or_else(|error| panic!("{}: {error}", self.source.path.display()))
     }
 }
 
@@ -105,7 +111,9 @@ impl Paths<'_> {
                     at = end;
                 }
                 TokenTree::Ident(word) if *word == "mod" => at += 2,
-                TokenTree::Ident(word) if *word == "pub" => at += 1 + usize::from(is_scope(tokens.get(at + 1))),
+                TokenTree::Ident(word) if *word == "pub" => {
+                    at += 1 + usize::from(is_scope(tokens.get(at + 1)))
+                }
                 TokenTree::Ident(_) if is_joint(&tokens[..at]) => at += 1,
                 TokenTree::Ident(first) => {
                     let kind = kind(&tokens, at);
@@ -130,7 +138,14 @@ impl Paths<'_> {
         let (outermost, test) = (scope == self.module, self.in_tests);
         for (path, called) in paths {
             let names = self.absolute(&path, scope);
-            self.found.extend(names.map(|names| Path { names, called, kind, line, outermost, test }));
+            self.found.extend(names.map(|names| Path {
+                names,
+                called,
+                kind,
+                line,
+                outermost,
+                test,
+            }));
         }
     }
 
@@ -142,8 +157,9 @@ impl Paths<'_> {
             "crate" => Some(rest.to_vec()),
             "self" => Some([scope, rest].concat()),
             "super" => Some([&scope[..scope.len().checked_sub(up)?], &path[up..]].concat()),
-            _ => Some([scope, path].concat())
-                .filter(|whole| self.known.iter().any(|name| name.starts_with(&whole[..=scope.len()]))),
+            _ => Some([scope, path].concat()).filter(|whole| {
+                self.known.iter().any(|name| name.starts_with(&whole[..=scope.len()]))
+            }),
         }
     }
 }
@@ -178,12 +194,16 @@ fn is_scope(token: Option<&TokenTree>) -> bool {
 
 /// Returns the kind of the path that begins here: an import begins with the word `use`.
 fn kind(tokens: &[TokenTree], at: usize) -> Kind {
-    let is_word = |at: usize, word: &str| matches!(tokens.get(at), Some(TokenTree::Ident(it)) if *it == word);
+    let is_word =
+        |at: usize, word: &str| matches!(tokens.get(at), Some(TokenTree::Ident(it)) if *it == word);
     let begins = is_word(at, "use") && matches!(tokens.get(at + 1), Some(TokenTree::Ident(_)));
     let exported = |back: usize| at >= back && is_word(at - back, "pub");
     match begins {
         false => Kind::Use,
-        true if exported(1) || matches!(tokens.get(at.wrapping_sub(1)), Some(TokenTree::Group(_))) && exported(2) => {
+        true if exported(1)
+            || matches!(tokens.get(at.wrapping_sub(1)), Some(TokenTree::Group(_)))
+                && exported(2) =>
+        {
             Kind::Export
         }
         true => Kind::Import,
@@ -203,7 +223,9 @@ fn is_member(tokens: &[TokenTree]) -> bool {
 /// Returns name and content of `mod name { … }`.
 fn inline_module(tokens: &[TokenTree]) -> Option<(String, TokenStream)> {
     match tokens {
-        [TokenTree::Ident(word), TokenTree::Ident(name), TokenTree::Group(group), ..] if *word == "mod" => {
+        [TokenTree::Ident(word), TokenTree::Ident(name), TokenTree::Group(group), ..]
+            if *word == "mod" =>
+        {
             Some((name.to_string(), group.stream()))
         }
         _ => None,
@@ -212,7 +234,8 @@ fn inline_module(tokens: &[TokenTree]) -> Option<(String, TokenStream)> {
 
 /// Returns `true` if the tokens end in `::`, so that no path begins behind them.
 fn is_joint(tokens: &[TokenTree]) -> bool {
-    let is_colon = |token: &TokenTree| matches!(token, TokenTree::Punct(sign) if sign.as_char() == ':');
+    let is_colon =
+        |token: &TokenTree| matches!(token, TokenTree::Punct(sign) if sign.as_char() == ':');
     tokens.len() >= 2 && tokens[tokens.len() - 2..].iter().all(is_colon)
 }
 
@@ -222,7 +245,11 @@ fn read_path(tokens: &[TokenTree], at: usize, before: &[String]) -> (Vec<(Names,
     // In braces `self` is the module before them.
     let own = before.last().filter(|_| tokens[at].to_string() == "self");
     let name = own.cloned().unwrap_or_else(|| tokens[at].to_string());
-    let path = if own.is_some() { before.to_vec() } else { [before, std::slice::from_ref(&name)].concat() };
+    let path = if own.is_some() {
+        before.to_vec()
+    } else {
+        [before, std::slice::from_ref(&name)].concat()
+    };
     let next = at + 3;
     match tokens.get(next) {
         _ if !is_joint(&tokens[..tokens.len().min(next)]) => {
@@ -233,7 +260,8 @@ fn read_path(tokens: &[TokenTree], at: usize, before: &[String]) -> (Vec<(Names,
         Some(TokenTree::Ident(_)) => read_path(tokens, next, &path),
         Some(TokenTree::Group(group)) if group.delimiter() == Delimiter::Brace => {
             let content: Vec<TokenTree> = group.stream().into_iter().collect();
-            let parts = content.split(|token| matches!(token, TokenTree::Punct(sign) if sign.as_char() == ','));
+            let parts = content
+                .split(|token| matches!(token, TokenTree::Punct(sign) if sign.as_char() == ','));
             let parts = parts.filter(|part| !part.is_empty());
             (parts.flat_map(|part| read_path(part, 0, &path).0).collect(), next + 1)
         }
@@ -245,7 +273,9 @@ fn read_path(tokens: &[TokenTree], at: usize, before: &[String]) -> (Vec<(Names,
 /// Returns the name behind `as`.
 fn renamed(tokens: &[TokenTree]) -> Option<String> {
     match tokens {
-        [_, TokenTree::Ident(word), TokenTree::Ident(name), ..] if *word == "as" => Some(name.to_string()),
+        [_, TokenTree::Ident(word), TokenTree::Ident(name), ..] if *word == "as" => {
+            Some(name.to_string())
+        }
         _ => None,
     }
 }
@@ -255,7 +285,8 @@ pub fn imports(modules: &[Module]) -> Vec<Arrow> {
     let known: BTreeSet<Names> = modules.iter().map(|module| module.names.clone()).collect();
     let read = |module: &Module| {
         let (found, mentioned) = (Vec::new(), BTreeSet::new());
-        let mut paths = Paths { module: &module.names, known: &known, found, mentioned, in_tests: false };
+        let mut paths =
+            Paths { module: &module.names, known: &known, found, mentioned, in_tests: false };
         paths.scan(module.tokens(), &module.names);
         (paths.found, paths.mentioned)
     };
@@ -263,21 +294,29 @@ pub fn imports(modules: &[Module]) -> Vec<Arrow> {
     let mut given = BTreeMap::new();
     for (module, (paths, _)) in modules.iter().zip(&read) {
         let imports = paths.iter().filter(|path| path.kind != Kind::Use && path.outermost);
-        given.extend(imports.map(|path| ((module.names.clone(), path.called.clone()), path.names.clone())));
+        given.extend(
+            imports.map(|path| ((module.names.clone(), path.called.clone()), path.names.clone())),
+        );
     }
     let arrow = |module: &Module, path: Path| {
         let (from, to) = (module.names.clone(), declares(&known, &given, path.names));
         (from != to).then(|| Arrow { from, to, at: module.source.at(path.line), test: path.test })
     };
-    let uses = |(module, (paths, mentioned)): (&Module, (Vec<Path>, BTreeSet<String>))| -> Vec<Arrow> {
-        let counts = |path: &Path| path.kind != Kind::Export || mentioned.contains(&path.called);
-        paths.into_iter().filter(counts).filter_map(|path| arrow(module, path)).collect()
-    };
+    let uses =
+        |(module, (paths, mentioned)): (&Module, (Vec<Path>, BTreeSet<String>))| -> Vec<Arrow> {
+            let counts =
+                |path: &Path| path.kind != Kind::Export || mentioned.contains(&path.called);
+            paths.into_iter().filter(counts).filter_map(|path| arrow(module, path)).collect()
+        };
     modules.iter().zip(read).flat_map(uses).collect()
 }
 
 /// Returns the module that declares the target of a path, through re-exports on the way.
-fn declares(known: &BTreeSet<Names>, given: &BTreeMap<(Names, String), Names>, mut path: Names) -> Names {
+fn declares(
+    known: &BTreeSet<Names>,
+    given: &BTreeMap<(Names, String), Names>,
+    mut path: Names,
+) -> Names {
     // Imports of one name by another end; the bound is for code that does not compile.
     for _ in 0..8 {
         let owner = owner(known, path.clone());
@@ -304,7 +343,9 @@ pub fn circles(arrows: &[Arrow]) -> Vec<&Arrow> {
     let reaches = |from: &Names, to: &Names| {
         let (mut seen, mut left) = (BTreeSet::new(), vec![from]);
         while let Some(module) = left.pop() {
-            left.extend(next.get(module).into_iter().flatten().filter(|module| seen.insert(**module)));
+            left.extend(
+                next.get(module).into_iter().flatten().filter(|module| seen.insert(**module)),
+            );
         }
         seen.contains(to)
     };

@@ -13,7 +13,8 @@ const DECLARE: [&str; 4] = ["struct", "enum", "trait", "union"];
 fn declared(sources: &[Source]) -> BTreeMap<String, Vec<String>> {
     let mut places: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for source in sources.iter().filter(|source| is_looked_at(source)) {
-        let tokens = flat(source.text.parse().unwrap_or_else(|error| panic!("{}: {error}", source.at(1))));
+        let tokens =
+            flat(source.text.parse().unwrap_or_else(|error| panic!("{}: {error}", source.at(1))));
         for pair in tokens.windows(2) {
             if DECLARE.contains(&pair[0].0.as_str()) && pair[1].0.starts_with(char::is_uppercase) {
                 places.entry(pair[1].0.clone()).or_default().push(source.at(pair[1].1));
@@ -42,12 +43,16 @@ fn each_type_has_a_name_of_its_own() {
 
 #[test]
 fn a_planted_second_meaning_is_found() {
-    let source = |path: &str, text: &str| Source { path: PathBuf::from(path), text: text.to_owned() };
+    let source =
+        |path: &str, text: &str| Source { path: PathBuf::from(path), text: text.to_owned() };
     let first = || source("crates/record/src/a.rs", "pub struct Piece;\nenum Other {}");
-    let within = |path: &str| repeated(declared(&[first(), source(path, "mod tests {\n    trait Piece {}\n}")]));
+    let within = |path: &str| {
+        repeated(declared(&[first(), source(path, "mod tests {\n    trait Piece {}\n}")]))
+    };
     let found = ["Piece: crates/record/src/a.rs:1, crates/sched/src/b/c.rs:2"];
     assert_eq!(within("crates/sched/src/b/c.rs"), found);
     assert!(within("crates/sched/tests/c.rs").is_empty());
-    let made = source("crates/record/src/m.rs", "macro_rules! m { () => { pub enum Other { A } } }");
+    let made =
+        source("crates/record/src/m.rs", "macro_rules! m { () => { pub enum Other { A } } }");
     assert_eq!(repeated(declared(&[first(), made])).len(), 1);
 }

@@ -26,9 +26,15 @@ fn arrows(modules: &[Module]) -> Vec<Arrow> {
     let called = |module: &Module| {
         let mut calls = Vec::new();
         method_calls(module.tokens(), &mut calls);
-        let to = calls.into_iter().filter_map(|(name, line)| Some((given.get(&name)?.clone(), line)));
+        let to =
+            calls.into_iter().filter_map(|(name, line)| Some((given.get(&name)?.clone(), line)));
         let others = to.filter(|(to, _)| *to != module.names);
-        let arrow = |(to, line)| Arrow { from: module.names.clone(), to, at: module.source.at(line), test: false };
+        let arrow = |(to, line)| Arrow {
+            from: module.names.clone(),
+            to,
+            at: module.source.at(line),
+            test: false,
+        };
         others.map(arrow).collect::<Vec<Arrow>>()
     };
     imports(modules).into_iter().chain(modules.iter().flat_map(called)).collect()
@@ -42,7 +48,9 @@ fn given_methods(modules: &[Module]) -> BTreeMap<String, Names> {
     for module in modules {
         for item in module.syntax().items {
             match item {
-                syn::Item::Struct(item) => drop(types.insert(item.ident.to_string(), &module.names)),
+                syn::Item::Struct(item) => {
+                    drop(types.insert(item.ident.to_string(), &module.names))
+                }
                 syn::Item::Enum(item) => drop(types.insert(item.ident.to_string(), &module.names)),
                 syn::Item::Fn(item) => *times.entry(item.sig.ident.to_string()).or_default() += 1,
                 syn::Item::Impl(item) => {
@@ -54,15 +62,17 @@ fn given_methods(modules: &[Module]) -> BTreeMap<String, Names> {
         }
     }
     methods.iter().for_each(|(_, name, _)| *times.entry(name.clone()).or_default() += 1);
-    let given = methods
-        .into_iter()
-        .filter(|(of, name, by)| times.get(name) == Some(&1) && types.get(of).is_some_and(|declared| declared != by));
+    let given = methods.into_iter().filter(|(of, name, by)| {
+        times.get(name) == Some(&1) && types.get(of).is_some_and(|declared| declared != by)
+    });
     given.map(|(_, name, by)| (name, by.clone())).collect()
 }
 
 fn type_name(of: &syn::Type) -> String {
     match of {
-        syn::Type::Path(path) => path.path.segments.last().map_or(String::new(), |last| last.ident.to_string()),
+        syn::Type::Path(path) => {
+            path.path.segments.last().map_or(String::new(), |last| last.ident.to_string())
+        }
         _ => String::new(),
     }
 }
@@ -110,7 +120,8 @@ fn told_circles(arrows: &[Arrow]) -> Vec<String> {
 }
 
 fn analysis() -> Vec<Module> {
-    let modules: Vec<Module> = rust().into_iter().filter_map(|source| Module::new(SOURCES, source)).collect();
+    let modules: Vec<Module> =
+        rust().into_iter().filter_map(|source| Module::new(SOURCES, source)).collect();
     assert!(modules.len() > 20, "the analysis was not found in {SOURCES}");
     modules
 }
@@ -125,7 +136,10 @@ fn own_arrows() -> &'static [Arrow] {
 fn every_module_of_the_analysis_stands_in_a_room() {
     let modules = analysis();
     let outside = modules.iter().filter(|module| rank(&module.names).is_none());
-    expect_none(outside.map(|module| module.source.at(1)).collect(), "a module stands in none of the rooms");
+    expect_none(
+        outside.map(|module| module.source.at(1)).collect(),
+        "a module stands in none of the rooms",
+    );
 }
 
 #[test]
@@ -140,9 +154,12 @@ fn the_analysis_has_no_import_circle() {
 
 /// Returns the arrows of files that exist only in this test.
 fn planted(files: &[(&str, &str)]) -> Vec<Arrow> {
-    let source =
-        |(path, text): &(&str, &str)| Source { path: PathBuf::from(SOURCES).join(path), text: (*text).to_owned() };
-    let modules: Vec<Module> = files.iter().map(source).filter_map(|source| Module::new(SOURCES, source)).collect();
+    let source = |(path, text): &(&str, &str)| Source {
+        path: PathBuf::from(SOURCES).join(path),
+        text: (*text).to_owned(),
+    };
+    let modules: Vec<Module> =
+        files.iter().map(source).filter_map(|source| Module::new(SOURCES, source)).collect();
     arrows(&modules)
 }
 
@@ -158,22 +175,40 @@ fn a_planted_arrow_into_a_later_room_is_found() {
     ] {
         let mut found = upward(&planted(&[later, ("model.rs", ""), ("decode/bytes.rs", text)]));
         found.dedup();
-        assert_eq!(found, ["crates/analysis/src/decode/bytes.rs:1 decode::bytes -> verdict::steps"], "{text}");
+        assert_eq!(
+            found,
+            ["crates/analysis/src/decode/bytes.rs:1 decode::bytes -> verdict::steps"],
+            "{text}"
+        );
     }
-    let earlier = planted(&[("verdict/steps.rs", "use crate::decode::bytes;"), ("decode/bytes.rs", "use std::fmt;")]);
+    let earlier = planted(&[
+        ("verdict/steps.rs", "use crate::decode::bytes;"),
+        ("decode/bytes.rs", "use std::fmt;"),
+    ]);
     assert!(upward(&earlier).is_empty() && earlier.len() == 1);
 }
 
 #[test]
 fn planted_ways_around_imports_are_found() {
     let bytes = ("decode/bytes.rs", "use crate::Step;");
-    let root = [("lib.rs", "pub use verdict::steps::Step;"), ("verdict/steps.rs", "pub struct Step;"), bytes];
-    assert_eq!(upward(&planted(&root)), ["crates/analysis/src/decode/bytes.rs:1 decode::bytes -> verdict::steps"]);
-    let used = [("lib.rs", "fn f() { verdict::steps::f() }"), ("verdict/steps.rs", "use crate::run;")];
+    let root = [
+        ("lib.rs", "pub use verdict::steps::Step;"),
+        ("verdict/steps.rs", "pub struct Step;"),
+        bytes,
+    ];
+    assert_eq!(
+        upward(&planted(&root)),
+        ["crates/analysis/src/decode/bytes.rs:1 decode::bytes -> verdict::steps"]
+    );
+    let used =
+        [("lib.rs", "fn f() { verdict::steps::f() }"), ("verdict/steps.rs", "use crate::run;")];
     assert_eq!((upward(&planted(&used)).len(), told_circles(&planted(&used)).len()), (1, 2));
     let given = [
         ("timeline/recording.rs", "pub struct Recording;"),
-        ("join/work.rs", "use crate::timeline::recording::Recording;\nimpl Recording { pub fn works(&self) {} }"),
+        (
+            "join/work.rs",
+            "use crate::timeline::recording::Recording;\nimpl Recording { pub fn works(&self) {} }",
+        ),
         ("timeline/waits.rs", "fn f(of: &str) { of.works() }"),
     ];
     let found = upward(&planted(&given));
@@ -192,7 +227,8 @@ fn a_planted_circle_is_found_and_named() {
     let place = |name| format!("crates/analysis/src/join/{name}.rs:1");
     let mut found = told_circles(&planted(&files));
     found.sort();
-    let expected = [("a", "b"), ("b", "c"), ("c", "a")].map(|(x, y)| format!("{} join::{x} -> join::{y}", place(x)));
+    let expected = [("a", "b"), ("b", "c"), ("c", "a")]
+        .map(|(x, y)| format!("{} join::{x} -> join::{y}", place(x)));
     assert_eq!(found, expected);
     assert!(told_circles(&planted(&files[1..])).is_empty());
 }

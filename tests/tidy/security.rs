@@ -12,7 +12,10 @@ fn named(line: &str) -> Vec<&str> {
 #[test]
 fn every_promise_names_a_test_that_exists() {
     let document = text("docs/security.md");
-    let rows = document.lines().enumerate().filter(|(_, line)| line.starts_with("| ") && !line.ends_with("| test |"));
+    let rows = document
+        .lines()
+        .enumerate()
+        .filter(|(_, line)| line.starts_with("| ") && !line.ends_with("| test |"));
     let mut wrong = Vec::new();
     for (at, line) in rows {
         let mut file = String::new();
@@ -22,10 +25,14 @@ fn every_promise_names_a_test_that_exists() {
         }
         for name in names {
             if name.ends_with(".rs") {
-                file = std::fs::read_to_string(root().join("crates").join(name)).unwrap_or_default();
+                file =
+                    std::fs::read_to_string(root().join("crates").join(name)).unwrap_or_default();
             }
-            let there =
-                if name.ends_with(".rs") { file.contains("#[test]") } else { file.contains(&format!("fn {name}()")) };
+            let there = if name.ends_with(".rs") {
+                file.contains("#[test]")
+            } else {
+                file.contains(&format!("fn {name}()"))
+            };
             if !there {
                 wrong.push(format!("docs/security.md:{}: there is no test {name}", at + 1));
             }

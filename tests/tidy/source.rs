@@ -28,8 +28,13 @@ const OUTSIDE: [&str; 12] = [
     "fastrand",
 ];
 /// Exceptions that are only values.
-const VALUES: [&str; 5] =
-    ["std::net::IpAddr", "std::net::Ipv4Addr", "std::net::Ipv6Addr", "std::net::SocketAddr", "fastrand::Rng"];
+const VALUES: [&str; 5] = [
+    "std::net::IpAddr",
+    "std::net::Ipv4Addr",
+    "std::net::Ipv6Addr",
+    "std::net::SocketAddr",
+    "fastrand::Rng",
+];
 /// Files and folders of `bench` that draw tables and plots.
 const DRAWN_BY: [&str; 3] = ["table.rs", "table", "chart.rs"];
 /// Macros that print.
@@ -51,7 +56,8 @@ struct Finds {
 }
 
 fn walk(source: &Source) -> Finds {
-    let file = syn::parse_file(&source.text).unwrap_or_else(|error| panic!("{}: {error}", source.path.display()));
+    let file = syn::parse_file(&source.text)
+        .unwrap_or_else(|error| panic!("{}: {error}", source.path.display()));
     let mut finds = Finds { in_tests: usize::from(source.is_test()), ..Finds::default() };
     finds.visit_file(&file);
     finds
@@ -74,7 +80,8 @@ impl Finds {
 
     fn attributes(&mut self, attributes: &[syn::Attribute]) -> bool {
         let is = |attribute: &syn::Attribute, name: &str| attribute.path().is_ident(name);
-        self.ignored.extend(attributes.iter().filter(|one| is(one, "ignore")).map(|one| line(one.span())));
+        self.ignored
+            .extend(attributes.iter().filter(|one| is(one, "ignore")).map(|one| line(one.span())));
         attributes.iter().any(|one| is(one, "test") || is(one, "cfg") && names_test(&one.meta))
     }
 
@@ -86,10 +93,14 @@ impl Finds {
 
     fn use_tree(&mut self, prefix: &str, tree: &syn::UseTree) {
         let at = line(tree.span());
-        let joined = |name: &syn::Ident| if prefix.is_empty() { name.to_string() } else { format!("{prefix}::{name}") };
+        let joined = |name: &syn::Ident| {
+            if prefix.is_empty() { name.to_string() } else { format!("{prefix}::{name}") }
+        };
         match tree {
             syn::UseTree::Path(path) => self.use_tree(&joined(&path.ident), &path.tree),
-            syn::UseTree::Group(group) => group.items.iter().for_each(|tree| self.use_tree(prefix, tree)),
+            syn::UseTree::Group(group) => {
+                group.items.iter().for_each(|tree| self.use_tree(prefix, tree))
+            }
             syn::UseTree::Name(name) => self.paths.push((joined(&name.ident), at)),
             syn::UseTree::Rename(rename) => self.paths.push((joined(&rename.ident), at)),
             syn::UseTree::Glob(_) => self.paths.push((prefix.to_owned(), at)),
@@ -100,7 +111,8 @@ impl Finds {
     fn tokens(&mut self, tokens: TokenStream) {
         let text: Vec<(String, usize)> = flat(tokens);
         for window in text.windows(3) {
-            if window[0].0 == "." && window[1].0 == "unwrap" && window[2].0 == "(" && self.counts() {
+            if window[0].0 == "." && window[1].0 == "unwrap" && window[2].0 == "(" && self.counts()
+            {
                 self.unwraps.push(window[1].1);
             }
         }
@@ -118,7 +130,11 @@ pub fn flat(tokens: TokenStream) -> Vec<(String, usize)> {
         let at = line(token.span());
         match token {
             TokenTree::Group(group) => {
-                let open = if group.delimiter() == proc_macro2::Delimiter::Parenthesis { "(" } else { "{" };
+                let open = if group.delimiter() == proc_macro2::Delimiter::Parenthesis {
+                    "("
+                } else {
+                    "{"
+                };
                 out.push((open.into(), at));
                 out.extend(flat(group.stream()));
             }
@@ -173,7 +189,8 @@ impl<'ast> Visit<'ast> for Finds {
 
     fn visit_path(&mut self, path: &'ast syn::Path) {
         if self.counts() {
-            let names: Vec<String> = path.segments.iter().map(|segment| segment.ident.to_string()).collect();
+            let names: Vec<String> =
+                path.segments.iter().map(|segment| segment.ident.to_string()).collect();
             self.paths.push((names.join("::"), line(path.span())));
         }
         syn::visit::visit_path(self, path);
@@ -226,18 +243,38 @@ fn functions_are_short() {
         long.map(|(name, at, lines)| (*at, format!("{name} has {lines} lines"))).collect()
     });
     expect_none(long, "functions over 70 lines");
-    let mut lengths: Vec<usize> =
-        walks().iter().flat_map(|(_, finds)| &finds.functions).map(|(_, _, lines)| *lines).collect();
+    let mut lengths: Vec<usize> = walks()
+        .iter()
+        .flat_map(|(_, finds)| &finds.functions)
+        .map(|(_, _, lines)| *lines)
+        .collect();
     lengths.sort_unstable();
     let at = |share: f64| lengths[((lengths.len() - 1) as f64 * share) as usize];
-    println!("{} functions: median {} lines, 90 % within {}, longest {}", lengths.len(), at(0.5), at(0.9), at(1.0));
-    assert!(at(0.5) <= MEDIAN_LINES, "the median function has {} lines, over {MEDIAN_LINES}", at(0.5));
-    assert!(at(0.9) <= NINTH_DECILE_LINES, "90 % of functions have {} lines, over {NINTH_DECILE_LINES}", at(0.9));
+    println!(
+        "{} functions: median {} lines, 90 % within {}, longest {}",
+        lengths.len(),
+        at(0.5),
+        at(0.9),
+        at(1.0)
+    );
+    assert!(
+        at(0.5) <= MEDIAN_LINES,
+        "the median function has {} lines, over {MEDIAN_LINES}",
+        at(0.5)
+    );
+    assert!(
+        at(0.9) <= NINTH_DECILE_LINES,
+        "90 % of functions have {} lines, over {NINTH_DECILE_LINES}",
+        at(0.9)
+    );
 }
 
 #[test]
 fn nothing_is_unwrapped_outside_tests() {
-    expect_none(gather(|finds| bare(&finds.unwraps)), "say with expect why it cannot fail, or handle it");
+    expect_none(
+        gather(|finds| bare(&finds.unwraps)),
+        "say with expect why it cannot fail, or handle it",
+    );
 }
 
 #[test]
@@ -253,8 +290,12 @@ fn nothing_is_exported_by_glob() {
 /// Returns the files of the pure crates without their tests and build scripts, and the drawing code
 /// of the benchmarks.
 fn pure_walks() -> impl Iterator<Item = &'static (Source, Finds)> {
-    let pure = |source: &Source| source.crate_name().is_some_and(|name| PURE.contains(&name)) && !source.is_test();
-    let draws = |source: &Source| source.crate_name() == Some("bench") && source.path.iter().any(is_drawn_by);
+    let pure = |source: &Source| {
+        source.crate_name().is_some_and(|name| PURE.contains(&name)) && !source.is_test()
+    };
+    let draws = |source: &Source| {
+        source.crate_name() == Some("bench") && source.path.iter().any(is_drawn_by)
+    };
     walks().iter().filter(move |(source, _)| pure(source) || draws(source))
 }
 
@@ -266,7 +307,9 @@ fn is_drawn_by(name: &std::ffi::OsStr) -> bool {
 fn pure_crates_do_no_io() {
     let mut found = Vec::new();
     for (source, finds) in pure_walks() {
-        let outside = |path: &str| OUTSIDE.iter().any(|name| path == *name || path.starts_with(&format!("{name}::")));
+        let outside = |path: &str| {
+            OUTSIDE.iter().any(|name| path == *name || path.starts_with(&format!("{name}::")))
+        };
         let value = |path: &str| VALUES.iter().any(|name| path.starts_with(name));
         let paths = finds.paths.iter().filter(|(path, _)| outside(path) && !value(path));
         let printers = finds.macros.iter().filter(|(name, _)| PRINTERS.contains(&name.as_str()));

@@ -33,13 +33,21 @@ impl Source {
     }
 
     pub fn has_ending(&self, endings: &[&str]) -> bool {
-        self.path.extension().and_then(|ending| ending.to_str()).is_some_and(|ending| endings.contains(&ending))
+        self.path
+            .extension()
+            .and_then(|ending| ending.to_str())
+            .is_some_and(|ending| endings.contains(&ending))
     }
 }
 
 /// Returns the workspace's directory, or another tree that `scripts/count-code` inspects.
 pub fn root() -> PathBuf {
-    let own = || Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("this package lies in the workspace").to_owned();
+    let own = || {
+        Path::new(env!("CARGO_MANIFEST_DIR"))
+            .parent()
+            .expect("this package lies in the workspace")
+            .to_owned()
+    };
     std::env::var_os("TIPME_TREE").map_or_else(own, PathBuf::from)
 }
 
@@ -90,7 +98,8 @@ fn read(path: PathBuf) -> Option<Source> {
 fn collect(dir: &Path, paths: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
         let path = entry.path();
-        let built = ["target", "corpus", "artifacts", "snapshots"].iter().any(|name| path.ends_with(name));
+        let built =
+            ["target", "corpus", "artifacts", "snapshots"].iter().any(|name| path.ends_with(name));
         if path.is_dir() && !built {
             collect(&path, paths);
         } else if path.is_file() {

@@ -19,7 +19,11 @@ struct Step<'a> {
 impl<'a> Step<'a> {
     fn of(line: &'a str) -> Option<Step<'a>> {
         let (number, text) = line.split_once(". ")?;
-        Some(Step { number: number.parse().ok()?, told: !text.starts_with('`'), names: quoted(text).collect() })
+        Some(Step {
+            number: number.parse().ok()?,
+            told: !text.starts_with('`'),
+            names: quoted(text).collect(),
+        })
     }
 
     fn files(&self) -> impl Iterator<Item = &'a str> {
@@ -33,7 +37,8 @@ impl<'a> Step<'a> {
 
 /// Returns the steps of the walks, with their lines in the document.
 fn steps(document: &str) -> Vec<(usize, Step<'_>)> {
-    let lines = document.lines().enumerate().skip_while(|(_, line)| *line != "## Four walks").skip(1);
+    let lines =
+        document.lines().enumerate().skip_while(|(_, line)| *line != "## Four walks").skip(1);
     let lines = lines.take_while(|(_, line)| !line.starts_with("## "));
     lines.filter_map(|(at, line)| Some((at + 1, Step::of(line)?))).collect()
 }
@@ -46,7 +51,9 @@ fn code(name: &str) -> Option<String> {
 
 /// Returns `true` if a file declares a function of Rust, or of a kernel program in C.
 fn declares(file: &str, function: &str) -> bool {
-    ["fn {}(", "fn {}<", "int {}(", "void {}("].iter().any(|form| file.contains(&form.replace("{}", function)))
+    ["fn {}(", "fn {}<", "int {}(", "void {}("]
+        .iter()
+        .any(|form| file.contains(&form.replace("{}", function)))
 }
 
 /// Returns the names in a step that do not exist.
@@ -93,7 +100,8 @@ fn the_walks_lead_through_functions_that_exist() {
     let document = text("ARCHITECTURE.md");
     let steps = steps(&document);
     assert!(steps.len() >= 20, "the walks were not found");
-    let lost = steps.iter().flat_map(|(at, step)| missing(step).into_iter().map(move |name| (at, name)));
+    let lost =
+        steps.iter().flat_map(|(at, step)| missing(step).into_iter().map(move |name| (at, name)));
     let lost = lost.map(|(at, name)| format!("ARCHITECTURE.md:{at}: there is no {name}"));
     expect_none(lost.collect(), "steps that lead nowhere");
 }
@@ -102,7 +110,8 @@ fn the_walks_lead_through_functions_that_exist() {
 fn each_step_of_a_walk_calls_the_next() {
     let document = text("ARCHITECTURE.md");
     let lost = uncalled(&steps(&document)).into_iter();
-    let lost = lost.map(|(at, name)| format!("ARCHITECTURE.md:{at}: nothing before it calls {name}"));
+    let lost =
+        lost.map(|(at, name)| format!("ARCHITECTURE.md:{at}: nothing before it calls {name}"));
     expect_none(lost.collect(), "steps that nothing leads to");
 }
 

@@ -34,7 +34,11 @@ const WORDS: [Banned; 51] = [
     ("impatient", "with a short timeout", &["person who presses Ctrl-C"]),
     ("is no number", "invalid number", &[]),
     ("kin", "descendants, relatives", &[]),
-    ("lease", "helper session", &["file", "Its owner may hold a lease on it", "LEASE", "\"no lease: $!\""]),
+    (
+        "lease",
+        "helper session",
+        &["file", "Its owner may hold a lease on it", "LEASE", "\"no lease: $!\""],
+    ),
     ("leases", "helper sessions", &[]),
     ("lender", "helper", &[]),
     ("loan", "helper session, helper client", &[]),
@@ -104,14 +108,20 @@ fn complaints(line: &str, banned: &[Banned]) -> Vec<String> {
             && words.contains(&format!(" {word} "))
             && !ordinary.iter().any(|meaning| line.contains(meaning))
     };
-    banned.iter().filter(is_used).map(|(word, instead, _)| format!("\"{word}\": write {instead}")).collect()
+    banned
+        .iter()
+        .filter(is_used)
+        .map(|(word, instead, _)| format!("\"{word}\": write {instead}"))
+        .collect()
 }
 
 fn lines_of(source: &Source, banned: &[Banned]) -> Vec<String> {
     let lines = source.text.lines().enumerate();
     lines
         .flat_map(|(at, line)| {
-            complaints(line, banned).into_iter().map(move |what| format!("{} {what}", source.at(at + 1)))
+            complaints(line, banned)
+                .into_iter()
+                .map(move |what| format!("{} {what}", source.at(at + 1)))
         })
         .collect()
 }
@@ -119,9 +129,13 @@ fn lines_of(source: &Source, banned: &[Banned]) -> Vec<String> {
 /// Returns the documents for readers; results stay as they were measured.
 fn documents() -> Vec<Source> {
     let listed = std::fs::read_dir(root().join("docs")).expect("there are documents").flatten();
-    let paths = listed.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|ending| ending == "md"));
-    let paths =
-        paths.chain(["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md"].map(|name| root().join(name)));
+    let paths = listed
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|ending| ending == "md"));
+    let paths = paths.chain(
+        ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md"]
+            .map(|name| root().join(name)),
+    );
     let read = |path: std::path::PathBuf| Source {
         text: std::fs::read_to_string(&path).expect("it was listed"),
         path: path.strip_prefix(root()).expect("it lies in the workspace").to_owned(),
@@ -155,7 +169,11 @@ fn names_use_the_fields_words() {
         let mut found = Vec::new();
         names(source.text.parse().expect("it is Rust"), &mut found);
         for (name, at) in found {
-            wrong.extend(complaints(&name, &NAMES).into_iter().map(|what| format!("{} {what}", source.at(at))));
+            wrong.extend(
+                complaints(&name, &NAMES)
+                    .into_iter()
+                    .map(|what| format!("{} {what}", source.at(at))),
+            );
         }
     }
     expect_none(wrong, "names that are not used here; docs/glossary.md has the field's words");
@@ -163,7 +181,8 @@ fn names_use_the_fields_words() {
 
 #[test]
 fn files_are_named_by_the_fields_words() {
-    let stem = |source: &Source| source.path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+    let stem =
+        |source: &Source| source.path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
     let complain = |source: &Source| {
         let stem = stem(source).unwrap_or_default();
         complaints(&stem, &WORDS)
@@ -180,7 +199,9 @@ fn files_are_named_by_the_fields_words() {
 fn a_word_is_found_in_names_and_sentences_and_not_in_its_ordinary_meaning() {
     let is_banned = |line: &str| !complaints(line, &WORDS).is_empty();
     assert!(
-        is_banned("const READ_PATIENCE: u64 = 1;") && is_banned("struct CpuOccupant {") && is_banned("/// A stranger.")
+        is_banned("const READ_PATIENCE: u64 = 1;")
+            && is_banned("struct CpuOccupant {")
+            && is_banned("/// A stranger.")
     );
     assert!(is_banned("\"x\" is no number") && !is_banned("there is number 3"));
     assert!(!is_banned("/// The verdict at a glance.") && !is_banned("let patient = 1;"));

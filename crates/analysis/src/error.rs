@@ -7,7 +7,9 @@ use tipme_record::incident::Section;
 #[derive(thiserror::Error, Debug)]
 pub enum DiagnoseError {
     /// The section with the time of the mark is missing.
-    #[error("cannot diagnose the incident: it has no section Meta; the file is damaged at its start")]
+    #[error(
+        "cannot diagnose the incident: it has no section Meta; the file is damaged at its start"
+    )]
     NoMeta,
     /// A section is not the JSON document that it should be.
     #[error(
@@ -15,6 +17,8 @@ pub enum DiagnoseError {
     )]
     Document { section: Section, cause: serde_json::Error },
     /// The options name a process that the incident does not contain.
-    #[error("the incident knows no process {name}; leave the option out, or see the chain for names")]
+    #[error(
+        "the incident knows no process {name}; leave the option out, or see the chain for names"
+    )]
     NoSuchProcess { name: String },
 }

@@ -243,7 +243,9 @@ fn is_none(count: &usize) -> bool {
 }
 
 /// Who has a CPU on which nothing of this machine runs, as far as evidence tells.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outsider {
     /// It counts the time as taken, or the machine is a virtual one and no device was waited for.
@@ -282,12 +284,18 @@ impl Interval {
         let comm = &self.client.comm;
         match self.class.as_str() {
             _ if self.prompt => {
-                let program = if self.command.is_empty() { "" } else { &format!(": `{}`", cut_command(&self.command)) };
+                let program = if self.command.is_empty() {
+                    ""
+                } else {
+                    &format!(": `{}`", cut_command(&self.command))
+                };
                 format!("the shell's own work in {comm} (prompt, completion or function{program})")
             }
             "start" if self.command.is_empty() => format!("the start of a program from {comm}"),
             "start" => format!("the start of `{}` from {comm}", cut_command(&self.command)),
-            _ if !self.command.is_empty() => format!("the command `{}` in {comm}", cut_command(&self.command)),
+            _ if !self.command.is_empty() => {
+                format!("the command `{}` in {comm}", cut_command(&self.command))
+            }
             "key" => format!("typing in {comm}"),
             "click" => format!("clicking in {comm}"),
             "scroll" => format!("scrolling in {comm}"),

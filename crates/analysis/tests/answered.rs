@@ -24,7 +24,11 @@ fn verdict(answered: u64, options: &DiagnoseOptions, fill: impl FnOnce(&mut Mach
 
 /// A key that is answered after a second in which a neighbour runs on the editor's CPU.
 fn slow_key(machine: &mut Machinery, at: u64) {
-    machine.press(at).switch(at + 5_000, 1, NEIGHBOUR, 0).switch(at + 995_000, 1, APP, 0).draw(at + 1_000_000);
+    machine
+        .press(at)
+        .switch(at + 5_000, 1, NEIGHBOUR, 0)
+        .switch(at + 995_000, 1, APP, 0)
+        .draw(at + 1_000_000);
 }
 
 fn started_s(verdict: &Verdict) -> Option<u64> {
@@ -75,7 +79,11 @@ fn a_new_hitch_is_answered_though_the_earlier_one_was_as_long() {
 #[test]
 fn a_hitch_that_went_on_after_the_answer_is_answered_again() {
     assert_eq!(started_s(&verdict(3_500_000, &default(), |_| ())), Some(3));
-    assert_eq!(started_s(&verdict(3_950_000, &default(), |_| ())), None, "the rest was too short to be noticed");
+    assert_eq!(
+        started_s(&verdict(3_950_000, &default(), |_| ())),
+        None,
+        "the rest was too short to be noticed"
+    );
 }
 
 #[test]

@@ -29,7 +29,10 @@ const ANSWER: u64 = 3_200_000;
 
 fn editor() -> Machinery {
     let mut machine = Machinery::with_app("editor");
-    machine.task(ASKER, APP, 1, "editor", 1).task(SERVICE, SERVICE, 1, "calendar", 1).task(NEWS, NEWS, 1, "news", 1);
+    machine
+        .task(ASKER, APP, 1, "editor", 1)
+        .task(SERVICE, SERVICE, 1, "calendar", 1)
+        .task(NEWS, NEWS, 1, "news", 1);
     machine.typing(500_000, 5);
     machine
 }
@@ -69,7 +72,8 @@ fn packet(machine: &mut Machinery, tid: u32, waited: u64) {
     machine.wake_from(ANSWER, tid, 0, SOFTIRQ, 1).switch(ANSWER + 20, 1, tid, 0);
     machine.wait(ANSWER + 1, tid, waited, |wait| {
         (wait.syscall, wait.args, wait.context) = (POLL, [1, 1, u64::MAX], u16::from(SOFTIRQ));
-        (wait.family, wait.address, wait.port) = (INTERNET, u32::from_le_bytes([192, 0, 2, 7]), 443);
+        (wait.family, wait.address, wait.port) =
+            (INTERNET, u32::from_le_bytes([192, 0, 2, 7]), 443);
     });
 }
 
@@ -87,7 +91,9 @@ fn network(meanwhile: impl Fn(&mut Machinery)) -> Machinery {
 /// A thread polled an event counter and these connections to remote hosts in `from..us`.
 fn polled_files(machine: &mut Machinery, us: u64, tid: u32, from: u64, connections: &[u64]) {
     let files = 1 + connections.len() as u8;
-    machine.wait(us, tid, from, |wait| (wait.syscall, wait.args) = (POLL, [1, u64::from(files), u64::MAX]));
+    machine.wait(us, tid, from, |wait| {
+        (wait.syscall, wait.args) = (POLL, [1, u64::from(files), u64::MAX])
+    });
     machine.polled(us, tid, files, |file| (file.magic, file.inode) = (EVENT_COUNTERS, 1));
     connections.iter().for_each(|number| connection(machine, us, tid, files, *number));
 }
@@ -95,7 +101,8 @@ fn polled_files(machine: &mut Machinery, us: u64, tid: u32, from: u64, connectio
 /// One of the files that a thread polled is a connection to a remote host.
 fn connection(machine: &mut Machinery, us: u64, tid: u32, files: u8, number: u64) {
     machine.polled(us, tid, files, |file| {
-        (file.mode, file.family, file.socket, file.state, file.inode) = (0xc000, INTERNET, 1, 1, number);
+        (file.mode, file.family, file.socket, file.state, file.inode) =
+            (0xc000, INTERNET, 1, 1, number);
         (file.address, file.port) = (u32::from_le_bytes([192, 0, 2, number as u8]), 443);
     });
 }
@@ -121,7 +128,10 @@ fn network_in_the_event_loop(before: &[u64], after: &[u64]) -> Machinery {
     machine.press(KEY);
     polled_files(&mut machine, KEY + 101, APP, 1_300_610, before);
     machine.switch(KEY + 500, 1, 0, 1);
-    machine.wake_from(KEY + 500_000, APP, 0, BY_TIMER, 1).switch(KEY + 500_020, 1, APP, 0).draw(KEY + 500_100);
+    machine
+        .wake_from(KEY + 500_000, APP, 0, BY_TIMER, 1)
+        .switch(KEY + 500_020, 1, APP, 0)
+        .draw(KEY + 500_100);
     polled_files(&mut machine, KEY + 500_001, APP, KEY + 500, after);
     machine.wake_from(ANSWER, APP, 0, SOFTIRQ, 1).switch(ANSWER + 20, 1, APP, 0);
     polled_files(&mut machine, ANSWER + 1, APP, KEY + 500_110, &[7, 8]);
@@ -140,7 +150,8 @@ fn last(machine: &mut Machinery) -> (u64, u64, String) {
 }
 
 fn verdict(machine: &mut Machinery) -> Verdict {
-    diagnose(&machine.incident(5_000_000), &DiagnoseOptions::default()).expect("the scene is well formed")
+    diagnose(&machine.incident(5_000_000), &DiagnoseOptions::default())
+        .expect("the scene is well formed")
 }
 
 fn exact(input: u64, ms: u64) -> (u64, u64, String) {
@@ -215,7 +226,10 @@ fn drawing_by_a_timer(blinks: bool) -> Machinery {
     for us in [200_000, 900_000, 1_600_000] {
         machine.typing(us, 1);
         if blinks {
-            machine.wake_from(us + 500_000, APP, 0, BY_TIMER, 1).switch(us + 500_020, 1, APP, 0).draw(us + 500_100);
+            machine
+                .wake_from(us + 500_000, APP, 0, BY_TIMER, 1)
+                .switch(us + 500_020, 1, APP, 0)
+                .draw(us + 500_100);
             polled(&mut machine, APP, us + 610, us + 500_000);
         }
     }
@@ -223,9 +237,16 @@ fn drawing_by_a_timer(blinks: bool) -> Machinery {
     machine.switch(2_300_500, 1, 0, 1);
     let us = 2_792_000;
     machine.wake_from(us, ASKER, 0, SOFTIRQ, 1).switch(us + 20, 1, ASKER, 0);
-    machine.wait(us + 1, ASKER, 2_300_500, |wait| (wait.syscall, wait.args) = (EPOLL_WAIT, [26, 4_096, 16]));
+    machine.wait(us + 1, ASKER, 2_300_500, |wait| {
+        (wait.syscall, wait.args) = (EPOLL_WAIT, [26, 4_096, 16])
+    });
     hand_on(&mut machine, us + 100, ASKER, APP, 2_300_420);
-    machine.switch(us + 200, 1, 0, 1).wake_from(us + 8_000, APP, 0, BY_TIMER, 1).switch(us + 8_020, 1, APP, 0);
+    machine.switch(us + 200, 1, 0, 1).wake_from(us + 8_000, APP, 0, BY_TIMER, 1).switch(
+        us + 8_020,
+        1,
+        APP,
+        0,
+    );
     polled(&mut machine, APP, us + 200, us + 8_000);
     machine.draw(us + 8_100);
     machine
@@ -244,7 +265,12 @@ fn a_caret_that_blinks_when_a_packet_comes_answers_nothing() {
 fn a_poll_with_a_time_limit_may_end_with_a_packet() {
     let mut machine = editor();
     ask(&mut machine, KEY);
-    machine.switch(KEY + 500, 1, 0, 1).wake_from(ANSWER, ASKER, 0, SOFTIRQ, 1).switch(ANSWER + 20, 1, ASKER, 0);
+    machine.switch(KEY + 500, 1, 0, 1).wake_from(ANSWER, ASKER, 0, SOFTIRQ, 1).switch(
+        ANSWER + 20,
+        1,
+        ASKER,
+        0,
+    );
     machine.wait(ANSWER + 1, ASKER, KEY + 500, |wait| {
         (wait.syscall, wait.args, wait.context) = (POLL, [1, 1, 5_000], u16::from(SOFTIRQ));
     });
@@ -310,7 +336,8 @@ fn a_command_of_a_remote_shell_completes_its_key() {
     packet(&mut machine, SHELL, KEY + 850);
     machine.echo(ANSWER + 100);
     let timed = timed(&machine.incident(5_000_000)).expect("the scene is well formed");
-    let completed = timed.iter().map(|one| one.completed_ns.map(|at| (at - one.input_ns) / 1_000_000));
+    let completed =
+        timed.iter().map(|one| one.completed_ns.map(|at| (at - one.input_ns) / 1_000_000));
     assert_eq!(completed.collect::<Vec<_>>(), [None, None, None, Some(1_200)]);
     assert_eq!(cause(&mut machine), by_address("192.0.2.7:443", true));
 }
@@ -328,9 +355,15 @@ fn a_helper_of_a_remote_shell_brings_late_echoes_too() {
         machine.wake_from(us, BACKEND, 0, SOFTIRQ, 2).switch(us + 10, 2, BACKEND, 0);
         machine.wait(us + 11, BACKEND, waited, |wait| {
             (wait.syscall, wait.args, wait.context) = (POLL, [1, 1, u64::MAX], u16::from(SOFTIRQ));
-            (wait.family, wait.address, wait.port) = (INTERNET, u32::from_le_bytes([192, 0, 2, 7]), 22);
+            (wait.family, wait.address, wait.port) =
+                (INTERNET, u32::from_le_bytes([192, 0, 2, 7]), 22);
         });
-        machine.wake_from(us + 30, SHELL, BACKEND, 0, 1).switch(us + 40, 1, SHELL, 0).switch(us + 41, 2, 0, 1);
+        machine.wake_from(us + 30, SHELL, BACKEND, 0, 1).switch(us + 40, 1, SHELL, 0).switch(
+            us + 41,
+            2,
+            0,
+            1,
+        );
         machine.echo(us + 100);
     };
     for us in [500_000, 800_000, 1_100_000] {
@@ -373,7 +406,12 @@ fn asked_over_a_bus(parent: u32) -> Machinery {
     ask(&mut machine, KEY);
     hand_on(&mut machine, KEY + 500, ASKER, SERVICE, 400_000);
     hand_on(&mut machine, KEY + 600, SERVICE, BACKEND, 400_000);
-    machine.switch(KEY + 700, 1, 0, 1).wake_from(ANSWER, BACKEND, 0, BY_TIMER, 1).switch(ANSWER + 20, 1, BACKEND, 0);
+    machine.switch(KEY + 700, 1, 0, 1).wake_from(ANSWER, BACKEND, 0, BY_TIMER, 1).switch(
+        ANSWER + 20,
+        1,
+        BACKEND,
+        0,
+    );
     machine.wait(ANSWER, BACKEND, KEY + 700, |wait| {
         (wait.syscall, wait.context) = (CLOCK_NANOSLEEP, u16::from(BY_TIMER));
     });
@@ -412,7 +450,12 @@ fn who_is_woken_back_hears_messages_as_before() {
     polled_files(&mut machine, KEY + 101, APP, 1_300_610, &[7]);
     machine.wake_from(KEY + 400, SERVICE, APP, 0, 1).switch(KEY + 420, 1, SERVICE, 1);
     polled(&mut machine, SERVICE, 400_000, KEY + 400);
-    machine.wake_from(KEY + 600, APP, SERVICE, 0, 1).switch(KEY + 620, 1, APP, 1).switch(KEY + 700, 1, 0, 1);
+    machine.wake_from(KEY + 600, APP, SERVICE, 0, 1).switch(KEY + 620, 1, APP, 1).switch(
+        KEY + 700,
+        1,
+        0,
+        1,
+    );
     machine.wake_from(ANSWER, APP, 0, SOFTIRQ, 1).switch(ANSWER + 20, 1, APP, 0);
     polled_files(&mut machine, ANSWER + 1, APP, KEY + 700, &[7]);
     machine.draw(ANSWER + 300);
@@ -425,7 +468,9 @@ fn a_stream_of_packets_answers_nothing() {
     let mut machine = Machinery::with_app("editor");
     machine.task(ASKER, APP, 1, "editor", 1).typing(500_000, 3);
     machine.wake_from(1_950_000, ASKER, 0, SOFTIRQ, 1).switch(1_950_020, 1, ASKER, 0);
-    machine.wait(1_950_001, ASKER, 400_000, |wait| (wait.syscall, wait.args) = (EPOLL_WAIT, [26, 4_096, 16]));
+    machine.wait(1_950_001, ASKER, 400_000, |wait| {
+        (wait.syscall, wait.args) = (EPOLL_WAIT, [26, 4_096, 16])
+    });
     machine.switch(1_950_100, 1, 0, 1).press(KEY);
     hand_on(&mut machine, KEY + 400, APP, ASKER, 1_950_100);
     machine.switch(KEY + 500, 1, 0, 1);
@@ -454,7 +499,11 @@ fn of_a_click_that_is_taken_after_the_mark_nothing_is_said() {
     machine.press_button(KEY + 12).switch(KEY + 400, 1, 0, 1).release_button(KEY + 90_000);
     for mark in KEY..KEY + 100 {
         let all = timed(&machine.incident(mark)).expect("the scene is well formed");
-        assert_eq!(all.last().map(|one| (one.class.as_str(), one.drawn_ns)), Some(("click", None)), "{mark}");
+        assert_eq!(
+            all.last().map(|one| (one.class.as_str(), one.drawn_ns)),
+            Some(("click", None)),
+            "{mark}"
+        );
     }
 }
 
@@ -530,7 +579,8 @@ fn a_time_that_is_up_is_no_packet() {
     machine.switch(KEY + 500, 1, 0, 1);
     machine.wake_from(ANSWER, ASKER, 0, BY_TIMER, 1).switch(ANSWER + 20, 1, ASKER, 0);
     machine.wait(ANSWER + 1, ASKER, KEY + 500, |wait| {
-        (wait.syscall, wait.args, wait.context, wait.waker) = (POLL, [1, 3, 1_000], u16::from(BY_TIMER), tid(0));
+        (wait.syscall, wait.args, wait.context, wait.waker) =
+            (POLL, [1, 3, 1_000], u16::from(BY_TIMER), tid(0));
     });
     tell(&mut machine, ANSWER + 100, KEY + 420);
     assert_silent(machine);
@@ -540,7 +590,8 @@ fn a_time_that_is_up_is_no_packet() {
 fn loopback(machine: &mut Machinery, us: u64, tid: u32, from: u64, context: u8) {
     machine.wait(us + 1, tid, from, |wait| {
         (wait.syscall, wait.args, wait.context) = (POLL, [1, 1, u64::MAX], u16::from(context));
-        (wait.family, wait.address, wait.port) = (INTERNET, u32::from_le_bytes([127, 0, 0, 1]), 7_000);
+        (wait.family, wait.address, wait.port) =
+            (INTERNET, u32::from_le_bytes([127, 0, 0, 1]), 7_000);
     });
 }
 
@@ -568,7 +619,10 @@ fn a_key_that_was_echoed_is_completed_by_the_reply_of_whom_it_had_asked() {
     assert_eq!((interval.milestone.as_str(), interval.latency_ms as u64), ("completed", 1_200));
     let (_, who, _) = cause(&mut machine);
     assert_eq!(who, "calendar");
-    assert!(verdict(&mut echoed_and_asked(false)).findings.is_empty(), "who is done at once keeps nobody waiting");
+    assert!(
+        verdict(&mut echoed_and_asked(false)).findings.is_empty(),
+        "who is done at once keeps nobody waiting"
+    );
 }
 
 /// The editor polls the calendar until a timeout, with or without its display; a key comes.
@@ -581,7 +635,8 @@ fn polls_a_service(with_display: bool) -> Machinery {
     let files = peers.len() as u8 + 1;
     for peer in peers {
         machine.polled(ANSWER + 1, APP, files, |file| {
-            (file.mode, file.family, file.socket, file.state, file.peer) = (0xc000, 1, 1, 1, Pid(*peer));
+            (file.mode, file.family, file.socket, file.state, file.peer) =
+                (0xc000, 1, 1, 1, Pid(*peer));
         });
     }
     machine.polled(ANSWER + 1, APP, files, |file| file.magic = EVENT_COUNTERS);
@@ -595,6 +650,14 @@ fn polls_a_service(with_display: bool) -> Machinery {
 
 #[test]
 fn a_poll_without_the_display_where_a_key_lies_asks_the_peer() {
-    assert_eq!(cause(&mut polls_a_service(false)), (CauseKind::PeerWait, "calendar".to_owned(), true));
-    assert!(verdict(&mut polls_a_service(true)).findings.iter().all(|one| one.kind != CauseKind::PeerWait));
+    assert_eq!(
+        cause(&mut polls_a_service(false)),
+        (CauseKind::PeerWait, "calendar".to_owned(), true)
+    );
+    assert!(
+        verdict(&mut polls_a_service(true))
+            .findings
+            .iter()
+            .all(|one| one.kind != CauseKind::PeerWait)
+    );
 }

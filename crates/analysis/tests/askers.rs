@@ -27,12 +27,21 @@ fn editor() -> Machinery {
 
 /// A key comes, and the application asks the input method.
 fn ask(machine: &mut Machinery, us: u64) {
-    machine.press(us).wake_from(us + 400, METHOD, APP, 0, 2).switch(us + 450, 1, 0, 1).switch(us + 450, 2, METHOD, 1);
+    machine.press(us).wake_from(us + 400, METHOD, APP, 0, 2).switch(us + 450, 1, 0, 1).switch(
+        us + 450,
+        2,
+        METHOD,
+        1,
+    );
 }
 
 /// The input method answers, and the application draws.
 fn answer(machine: &mut Machinery, us: u64) {
-    machine.wake_from(us, APP, METHOD, 0, 1).switch(us + 50, 2, 0, 1).switch(us + 100, 1, APP, 1).draw(us + 200);
+    machine
+        .wake_from(us, APP, METHOD, 0, 1)
+        .switch(us + 50, 2, 0, 1)
+        .switch(us + 100, 1, APP, 1)
+        .draw(us + 200);
 }
 
 fn typing(machine: &mut Machinery, count: u64) {
@@ -46,7 +55,12 @@ fn typing(machine: &mut Machinery, count: u64) {
 /// The input method is stopped before the key comes, and continued long after.
 fn stop(machine: &mut Machinery) {
     machine.signal(KEY - 210, HOLDER, METHOD, 19).wake_from(KEY - 200, METHOD, HOLDER, 0, 2);
-    machine.switch(KEY - 150, 2, METHOD, 1).switch(KEY - 140, 2, 0, 4).press(KEY).switch(KEY + 450, 1, 0, 1);
+    machine.switch(KEY - 150, 2, METHOD, 1).switch(KEY - 140, 2, 0, 4).press(KEY).switch(
+        KEY + 450,
+        1,
+        0,
+        1,
+    );
     machine.signal(LATE - 110, HOLDER, METHOD, 18).wake_from(LATE - 100, METHOD, HOLDER, 0, 2);
     machine.switch(LATE - 50, 2, METHOD, 1);
     answer(machine, LATE);
@@ -64,11 +78,16 @@ fn compete(machine: &mut Machinery) {
 fn joins(machine: &mut Machinery) -> Vec<(u64, String)> {
     let timed = timed(&machine.incident(MARK)).expect("the scene is well formed");
     let drawn = |one: &Timed| one.drawn_ns.map_or(0, |at| (at - one.input_ns) / 1_000);
-    timed.iter().filter(|one| one.client_pid == APP).map(|one| (drawn(one), one.join.clone())).collect()
+    timed
+        .iter()
+        .filter(|one| one.client_pid == APP)
+        .map(|one| (drawn(one), one.join.clone()))
+        .collect()
 }
 
 fn cause(machine: &mut Machinery) -> (CauseKind, u32) {
-    let verdict = diagnose(&machine.incident(MARK), &DiagnoseOptions::default()).expect("the scene is well formed");
+    let verdict = diagnose(&machine.incident(MARK), &DiagnoseOptions::default())
+        .expect("the scene is well formed");
     let finding = verdict.findings.first().expect("somebody held the answer up");
     let Culprit::Process { pid, .. } = &finding.culprit else { panic!("{finding:?}") };
     (finding.kind, *pid)

@@ -38,21 +38,30 @@ fn sleep(machine: &mut Machinery, tid: u32, from: u64, to: u64) {
 
 /// Returns the largest finding on a thread between two times in milliseconds; the mark is at 4 s.
 fn finding(machine: &mut Machinery, tid: u32, from_ms: u64, to_ms: u64) -> Finding {
-    let recording = Recording::read(&machine.incident(4_000_000)).expect("the scene is well formed");
+    let recording =
+        Recording::read(&machine.incident(4_000_000)).expect("the scene is well formed");
     let at = |ms: u64| recording.mark.before(Nanos::from_secs(4)).after(Nanos::from_millis(ms));
-    let explanation = explain(&recording, Tid(tid), at(from_ms), at(to_ms), Nanos(0)).expect("the incident holds it");
+    let explanation = explain(&recording, Tid(tid), at(from_ms), at(to_ms), Nanos(0))
+        .expect("the incident holds it");
     explanation.findings.into_iter().next().expect("there is a cause")
 }
 
 fn is_held_by(finding: &Finding, holder: u32) {
     assert_eq!(finding.kind, CauseKind::LockWait, "{finding:?}");
-    assert!(matches!(&finding.culprit, Culprit::Process { pid, .. } if *pid == holder), "{finding:?}");
+    assert!(
+        matches!(&finding.culprit, Culprit::Process { pid, .. } if *pid == holder),
+        "{finding:?}"
+    );
 }
 
 #[test]
 fn a_sleep_between_two_tries_is_a_wait_for_the_lock() {
     let mut machine = machine();
-    machine.files.push(tipme_record::incident::FileName { device: Device(0).0, inode: 55, path: "/tmp/data".into() });
+    machine.files.push(tipme_record::incident::FileName {
+        device: Device(0).0,
+        inode: 55,
+        path: "/tmp/data".into(),
+    });
     machine.attempt(1_000_000, TRIER, HOLDER, 1);
     sleep(&mut machine, TRIER, 1_000_100, 1_500_000);
     machine.attempt(1_500_100, TRIER, HOLDER, 1);
@@ -62,7 +71,10 @@ fn a_sleep_between_two_tries_is_a_wait_for_the_lock() {
     is_held_by(&finding, HOLDER);
     assert!(finding.ms > 990.0, "{finding:?}");
     assert!(
-        finding.evidence.iter().any(|line| line == "the lock of /tmp/data was tried 2 times in vain"),
+        finding
+            .evidence
+            .iter()
+            .any(|line| line == "the lock of /tmp/data was tried 2 times in vain"),
         "{finding:?}"
     );
 }
@@ -81,7 +93,8 @@ fn a_sleep_after_which_nobody_tries_is_a_sleep() {
 
 #[test]
 fn the_tries_of_children_are_the_wait_of_their_parent() {
-    for (first_ends, kind) in [(1_000_200, CauseKind::LockWait), (1_500_000, CauseKind::TimerSleep)] {
+    for (first_ends, kind) in [(1_000_200, CauseKind::LockWait), (1_500_000, CauseKind::TimerSleep)]
+    {
         let mut machine = machine();
         machine.task(SLEEPER, SLEEPER, SHELL, "sleep", 1).task(710, 710, SHELL, "second", 1);
         machine.exit(first_ends, TRIER + 5, SHELL, SHELL, "first");
@@ -121,5 +134,8 @@ fn who_waits_for_a_lock_without_a_known_holder_does_not_hold_it() {
     machine.attempt(1_500_100, TRIER, 0, 0);
     let finding = finding(&mut machine, TRIER, 1_001, 1_500);
     assert_eq!(finding.kind, CauseKind::LockWait);
-    assert_eq!(finding.evidence[0], "trier waited for a lock; its holder is not known", "{finding:?}");
+    assert_eq!(
+        finding.evidence[0], "trier waited for a lock; its holder is not known",
+        "{finding:?}"
+    );
 }

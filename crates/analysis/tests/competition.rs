@@ -12,7 +12,11 @@ const NEIGHBOUR: u32 = 500;
 
 /// An editor that types well, with a key at 3 s that `fill` makes slow; it answers at 4 s.
 /// Priorities and policies of editor and neighbour are as given.
-fn stall(prios: &[(u32, u8)], policies: &[(u32, u32)], fill: impl FnOnce(&mut Machinery)) -> Verdict {
+fn stall(
+    prios: &[(u32, u8)],
+    policies: &[(u32, u32)],
+    fill: impl FnOnce(&mut Machinery),
+) -> Verdict {
     let mut machine = Machinery::new();
     machine.prios.extend(prios.iter().copied());
     machine.policies.extend(policies.iter().copied());
@@ -48,7 +52,10 @@ fn told(prios: &[(u32, u8)], policies: &[(u32, u32)]) -> (String, String) {
 #[test]
 fn equals_are_told_without_priorities() {
     let (evidence, remedy) = told(&[], &[]);
-    assert!(!evidence.contains("nice") && remedy.starts_with("renice -n 19 -p 500"), "{evidence}\n{remedy}");
+    assert!(
+        !evidence.contains("nice") && remedy.starts_with("renice -n 19 -p 500"),
+        "{evidence}\n{remedy}"
+    );
 }
 
 /// Four others have the CPU for a sixth of the time each; the editor computes for a third of it.
@@ -56,12 +63,20 @@ fn equals_are_told_without_priorities() {
 fn many_who_took_the_cpu_come_before_less_that_the_program_computed_itself() {
     let verdict = stall(&[], &[], |machine| {
         for (index, other) in (600..604).enumerate() {
-            machine.task(other, other, 1, "hog", 1).switch(3_005_000 + 165_000 * index as u64, 1, other, 0);
+            machine.task(other, other, 1, "hog", 1).switch(
+                3_005_000 + 165_000 * index as u64,
+                1,
+                other,
+                0,
+            );
         }
         machine.switch(3_665_000, 1, APP, 0);
     });
     let kinds: Vec<CauseKind> = verdict.findings.iter().map(|finding| finding.kind).collect();
-    assert_eq!(kinds, [[CauseKind::CpuCompetition; 4].as_slice(), &[CauseKind::OwnComputation]].concat());
+    assert_eq!(
+        kinds,
+        [[CauseKind::CpuCompetition; 4].as_slice(), &[CauseKind::OwnComputation]].concat()
+    );
     let ms: Vec<f64> = verdict.findings.iter().map(|finding| finding.ms.round()).collect();
     assert!(ms[4] > ms[0], "{ms:?}");
 }
@@ -103,7 +118,10 @@ fn nothing_is_to_be_done_to_who_has_ended() {
         first(&verdict).remedy.clone()
     };
     let told = remedy(|_| ());
-    assert!(told.starts_with("start compiler with nice -n 19 next time (this one has ended)"), "{told}");
+    assert!(
+        told.starts_with("start compiler with nice -n 19 next time (this one has ended)"),
+        "{told}"
+    );
     let unreaped = remedy(|machine| {
         machine.task(GONE, GONE, 1, "compiler", 0x80);
     });
@@ -123,7 +141,10 @@ fn a_lower_nice_value_is_told() {
 fn a_real_time_policy_is_told_and_taken_back() {
     let (evidence, remedy) = told(&[(NEIGHBOUR, 49)], &[(NEIGHBOUR, 1)]);
     assert!(evidence.contains("neighbour runs with real-time priority FIFO 50"), "{evidence}");
-    assert_eq!(remedy, "chrt -o -p 0 500 (it runs with real-time priority FIFO 50)", "no manager helps against it");
+    assert_eq!(
+        remedy, "chrt -o -p 0 500 (it runs with real-time priority FIFO 50)",
+        "no manager helps against it"
+    );
 }
 
 /// Nice values do not affect a real-time thread, even if its priority was not decisive.
@@ -142,7 +163,10 @@ fn who_takes_a_real_time_policy_while_it_runs_is_known_by_how_it_left() {
         machine.switch(3_995_000, 1, APP, 0x80).exit(3_995_000, GONE, 1, GONE, "player");
     });
     let finding = first(&verdict);
-    assert!(finding.evidence.iter().any(|line| line.starts_with("player runs with real-time")), "{finding:?}");
+    assert!(
+        finding.evidence.iter().any(|line| line.starts_with("player runs with real-time")),
+        "{finding:?}"
+    );
     let remedy = "start it without real-time priority next time (it ran with real-time priority 5, and has ended)";
     assert_eq!(finding.remedy, remedy);
 }
@@ -153,11 +177,15 @@ fn a_real_time_client_that_keeps_the_server_busy_is_not_to_be_reniced() {
         let mut machine = Machinery::new();
         machine.prios.insert(900, prio);
         machine.policies.insert(900, policy);
-        machine.task(APP, APP, 1, "editor", 1).task(900, 900, 1, "wallpaper", 1).typing(100_000, 12);
+        machine
+            .task(APP, APP, 1, "editor", 1)
+            .task(900, 900, 1, "wallpaper", 1)
+            .typing(100_000, 12);
         machine.switch(2_990_000, 1, 900, 0).switch(2_991_000, 1, 0, 1);
         machine.switch(2_999_000, 0, SERVER, 0).message(2_999_100, SERVER, (9, 900), 1, 4_000, &[]);
         machine.press_while_busy(3_000_000, 3_400_000);
-        let verdict = diagnose(&machine.draw(3_401_000).incident(6_000_000), &DiagnoseOptions::default());
+        let verdict =
+            diagnose(&machine.draw(3_401_000).incident(6_000_000), &DiagnoseOptions::default());
         let verdict = verdict.expect("the scene is well formed");
         assert_eq!(first(&verdict).kind, CauseKind::ServerBusy);
         first(&verdict).remedy.clone()
@@ -172,7 +200,10 @@ fn a_waiter_with_a_worse_priority_is_raised() {
     assert!(evidence.contains("neighbour runs at nice 0, editor at nice 19"), "{evidence}");
     assert!(remedy.starts_with("renice -n 0 -p 200 (what waits runs at nice 19)"), "{remedy}");
     let (_, remedy) = told(&[], &[(APP, 5)]);
-    assert!(remedy.starts_with("chrt -o -p 0 200 (what waits runs with the idle policy)"), "{remedy}");
+    assert!(
+        remedy.starts_with("chrt -o -p 0 200 (what waits runs with the idle policy)"),
+        "{remedy}"
+    );
 }
 
 #[test]
@@ -207,8 +238,14 @@ fn a_stall_tells_what_the_hypervisor_reported() {
     });
     let (finding, evidence) = (first(&verdict), first(&verdict).evidence.join("\n"));
     assert_eq!((finding.kind, kinds(&verdict)), (CauseKind::Stall, 1));
-    assert!(evidence.contains("the hypervisor reported 950 ms of stolen CPU time in these "), "{evidence}");
-    assert!(evidence.contains("a CPU that was free did not run editor: the hypervisor held it"), "{evidence}");
+    assert!(
+        evidence.contains("the hypervisor reported 950 ms of stolen CPU time in these "),
+        "{evidence}"
+    );
+    assert!(
+        evidence.contains("a CPU that was free did not run editor: the hypervisor held it"),
+        "{evidence}"
+    );
     let note = "The hypervisor took 47 % of the CPUs' time in this interval.".to_owned();
     assert!(verdict.notes.contains(&note), "{:?}", verdict.notes);
 }
@@ -304,9 +341,12 @@ fn taker(finding: &Finding) -> (Option<Outsider>, &str) {
     (finding.outsider, finding.evidence[0].as_str())
 }
 
-const HYPERVISOR: (Option<Outsider>, &str) = (Some(Outsider::Hypervisor), "the hypervisor took the CPU from editor");
-const FIRMWARE: (Option<Outsider>, &str) = (Some(Outsider::Firmware), "the firmware took the CPU from editor");
-const DEVICE: (Option<Outsider>, &str) = (Some(Outsider::Device), "a device took the CPU from editor");
+const HYPERVISOR: (Option<Outsider>, &str) =
+    (Some(Outsider::Hypervisor), "the hypervisor took the CPU from editor");
+const FIRMWARE: (Option<Outsider>, &str) =
+    (Some(Outsider::Firmware), "the firmware took the CPU from editor");
+const DEVICE: (Option<Outsider>, &str) =
+    (Some(Outsider::Device), "a device took the CPU from editor");
 const UNDECIDED: (Option<Outsider>, &str) =
     (Some(Outsider::Undecided), "the firmware or the hardware took the CPU from editor");
 
@@ -334,11 +374,20 @@ fn long_handler(more: impl FnOnce(&mut Machinery)) -> Finding {
 #[test]
 fn a_handler_may_be_innocent_on_a_virtual_machine_that_counts_nothing() {
     let named = long_handler(|_| {});
-    assert_eq!((named.kind, named.outsider), (CauseKind::Interrupt, None), "a machine without a hypervisor");
+    assert_eq!(
+        (named.kind, named.outsider),
+        (CauseKind::Interrupt, None),
+        "a machine without a hypervisor"
+    );
     let open = long_handler(virtualized);
-    assert_eq!(taker(&open), (Some(Outsider::Undecided), "the hypervisor or interrupt 24 took the CPU from editor"));
+    assert_eq!(
+        taker(&open),
+        (Some(Outsider::Undecided), "the hypervisor or interrupt 24 took the CPU from editor")
+    );
     assert!(
-        open.evidence.iter().any(|line| line.contains("which is usually far shorter or was seen too seldom to tell")),
+        open.evidence.iter().any(
+            |line| line.contains("which is usually far shorter or was seen too seldom to tell")
+        ),
         "{open:?}"
     );
     assert!(open.confidence < named.confidence && !open.remedy.contains("no software"), "{open:?}");
@@ -355,7 +404,11 @@ fn a_handler_may_be_innocent_on_a_virtual_machine_that_counts_nothing() {
             taken(machine, 7, ticks);
         })
     };
-    assert_eq!(counted([0, 0]).kind, CauseKind::Interrupt, "the hypervisor counts what it takes, and took nothing");
+    assert_eq!(
+        counted([0, 0]).kind,
+        CauseKind::Interrupt,
+        "the hypervisor counts what it takes, and took nothing"
+    );
     assert_eq!(taker(&counted([0, 95])), HYPERVISOR);
 }
 
@@ -380,10 +433,15 @@ fn firmware_stops_all_cpus_of_a_machine_without_a_hypervisor() {
     assert_eq!(taker(&all), FIRMWARE);
     assert!(all.confidence > 0.9 && all.remedy.starts_with("update the firmware"), "{all:?}");
     assert!(
-        all.evidence.contains(&"no CPU did anything meanwhile: all of them were away at once".to_owned()),
+        all.evidence
+            .contains(&"no CPU did anything meanwhile: all of them were away at once".to_owned()),
         "{all:?}"
     );
-    assert_eq!(taker(&away(Some("ioread32"), other_is_away)), FIRMWARE, "a device stops only who accesses it");
+    assert_eq!(
+        taker(&away(Some("ioread32"), other_is_away)),
+        FIRMWARE,
+        "a device stops only who accesses it"
+    );
 }
 
 #[test]
@@ -391,9 +449,15 @@ fn a_device_is_named_where_one_cpu_waited_for_it_and_others_went_on() {
     let device = away(Some("ioread32"), other_goes_on);
     assert_eq!(taker(&device), DEVICE);
     let evidence = device.evidence.join("\n");
-    assert!(evidence.contains("just allowed it (ioread32, which accesses a device): nothing ran there"), "{evidence}");
+    assert!(
+        evidence.contains("just allowed it (ioread32, which accesses a device): nothing ran there"),
+        "{evidence}"
+    );
     assert!(evidence.contains("other CPUs went on meanwhile"), "{evidence}");
-    assert!(device.confidence > 0.9 && device.remedy.starts_with("look at the device"), "{device:?}");
+    assert!(
+        device.confidence > 0.9 && device.remedy.starts_with("look at the device"),
+        "{device:?}"
+    );
     let counted = |before, ticks| {
         let finding = away(Some("ioread32"), |machine| {
             virtualized(machine);
@@ -402,10 +466,18 @@ fn a_device_is_named_where_one_cpu_waited_for_it_and_others_went_on() {
         });
         (finding.outsider, finding.evidence[0].clone())
     };
-    assert_eq!(counted(7, [0, 0]).0, Some(Outsider::Device), "the hypervisor counts what it takes, and took nothing");
+    assert_eq!(
+        counted(7, [0, 0]).0,
+        Some(Outsider::Device),
+        "the hypervisor counts what it takes, and took nothing"
+    );
     assert_eq!(counted(7, [0, 95]).0, Some(Outsider::Hypervisor));
     let open = "the hypervisor or a device took the CPU from editor".to_owned();
-    assert_eq!(counted(0, [0, 0]), (Some(Outsider::Undecided), open), "it may have taken the CPU there as well");
+    assert_eq!(
+        counted(0, [0, 0]),
+        (Some(Outsider::Undecided), open),
+        "it may have taken the CPU there as well"
+    );
 }
 
 #[test]
@@ -414,13 +486,21 @@ fn who_is_not_shown_is_not_named() {
     assert_eq!(taker(&program), UNDECIDED, "one CPU in a program, and no hypervisor");
     assert!(program.confidence < 0.85 && program.evidence.len() > 1, "{program:?}");
     assert_eq!(taker(&away(Some("clear_page_erms"), other_goes_on)), UNDECIDED);
-    assert_eq!(taker(&away(Some("ioread32"), |_| {})), UNDECIDED, "nothing is known of the other CPU");
+    assert_eq!(
+        taker(&away(Some("ioread32"), |_| {})),
+        UNDECIDED,
+        "nothing is known of the other CPU"
+    );
     let short = stall(&[], &[], |machine| {
         beside_idle(machine);
         machine.overdue_at(3_500_000, 1, 600, 0, "ioread32");
         other_goes_on(machine);
     });
-    assert_eq!(first(&short).outsider, Some(Outsider::Undecided), "that timer tells of a small part of it");
+    assert_eq!(
+        first(&short).outsider,
+        Some(Outsider::Undecided),
+        "that timer tells of a small part of it"
+    );
 }
 
 #[test]
@@ -451,7 +531,10 @@ fn newborn_processes_are_told_with_their_age() {
     };
     let verdict = stall(&[], &[], storm);
     let evidence = first(&verdict).evidence.join("\n");
-    assert!(evidence.contains("12 processes of it were started meanwhile, and ran for 100 %"), "{evidence}");
+    assert!(
+        evidence.contains("12 processes of it were started meanwhile, and ran for 100 %"),
+        "{evidence}"
+    );
     let verdict = stall(&[], &[], beside_neighbour);
     assert!(!first(&verdict).evidence.join("\n").contains("started meanwhile"));
 }
@@ -465,8 +548,15 @@ fn what_draws_the_session_is_not_held_back() {
             machine.task(SHELL, SHELL, 1, name, 1);
             machine.switch(3_005_000, 1, tid, 0).switch(3_995_000, 1, APP, 0);
         });
-        let remedies: Vec<&str> = verdict.findings.iter().map(|finding| finding.remedy.as_str()).collect();
-        assert!(!remedies.is_empty() && !remedies.iter().any(|remedy| remedy.contains("nice")), "{name}: {remedies:?}");
-        assert!(tid == SERVER || remedies[0].contains(&format!("extensions of {name}")), "{name}: {remedies:?}");
+        let remedies: Vec<&str> =
+            verdict.findings.iter().map(|finding| finding.remedy.as_str()).collect();
+        assert!(
+            !remedies.is_empty() && !remedies.iter().any(|remedy| remedy.contains("nice")),
+            "{name}: {remedies:?}"
+        );
+        assert!(
+            tid == SERVER || remedies[0].contains(&format!("extensions of {name}")),
+            "{name}: {remedies:?}"
+        );
     }
 }

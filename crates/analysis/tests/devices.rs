@@ -28,14 +28,21 @@ fn page_in_of(machine: &mut Machinery, reached: u64, bytes: u32) {
 
 /// The same without a block request, as for a file of a remote file system.
 fn page_wait(machine: &mut Machinery) {
-    let stack = machine.stack(&["__schedule", "io_schedule", "folio_wait_bit_common", "filemap_fault", "__do_fault"]);
+    let stack = machine.stack(&[
+        "__schedule",
+        "io_schedule",
+        "folio_wait_bit_common",
+        "filemap_fault",
+        "__do_fault",
+    ]);
     machine.switch(3_005_000, 1, 0, 0x8002);
     machine.wake_from(3_995_000, APP, 0, 2, 1).wait(3_995_002, APP, 3_005_000, |wait| {
         (wait.stack, wait.syscall, wait.state, wait.context) = (stack, -1, 0x8002, 2);
         (wait.device, wait.inode, wait.mode) = (VDA, 77, 0x8000);
     });
     machine.switch(3_995_050, 1, APP, 0);
-    machine.files = vec![FileName { device: VDA.0, inode: 77, path: "/usr/lib/x/libfoo.so".to_owned() }];
+    machine.files =
+        vec![FileName { device: VDA.0, inode: 77, path: "/usr/lib/x/libfoo.so".to_owned() }];
 }
 
 #[test]
@@ -46,7 +53,11 @@ fn a_page_in_names_its_file_and_who_evicted_it() {
     });
     let finding = first(&verdict);
     assert_eq!((finding.kind, culprit(finding).0), (CauseKind::PageIn, NEIGHBOUR));
-    assert!(finding.evidence[0].contains("neighbour (pid 500) took memory"), "{:?}", finding.evidence);
+    assert!(
+        finding.evidence[0].contains("neighbour (pid 500) took memory"),
+        "{:?}",
+        finding.evidence
+    );
     let detail = &verdict.partition[0].detail;
     assert_eq!(detail, "waited for the page-in of /usr/lib/x/libfoo.so");
 }
@@ -55,8 +66,10 @@ fn a_page_in_names_its_file_and_who_evicted_it() {
 /// work in between, which is sampled in a kernel function.
 fn many_page_ins(function: &str) -> Verdict {
     stall(|machine| {
-        let faults = ["__schedule", "io_schedule", "folio_wait_bit_common", "filemap_fault", "__do_fault"];
-        let (stack, sampled) = (machine.stack(&faults), machine.stack(&["iowrite16", function, "filemap_fault"]));
+        let faults =
+            ["__schedule", "io_schedule", "folio_wait_bit_common", "filemap_fault", "__do_fault"];
+        let (stack, sampled) =
+            (machine.stack(&faults), machine.stack(&["iowrite16", function, "filemap_fault"]));
         for out in (3_005_000..3_995_000).step_by(1_000) {
             machine.switch(out, 1, 0, 0x8002).block(out + 490, APP, out + 10, 4_096, 0);
             machine.wake_from(out + 500, APP, 0, 2, 1).wait(out + 502, APP, out, |wait| {
@@ -73,7 +86,10 @@ fn many_quick_requests_are_the_programs_own_way_and_no_slow_device() {
     let verdict = many_page_ins("blk_mq_flush_plug_list");
     assert_eq!(kinds(&verdict), [CauseKind::PageIn], "making a request belongs to it");
     let finding = first(&verdict);
-    assert!(finding.ms > 900.0 && finding.remedy.contains("one request after the other"), "{finding:?}");
+    assert!(
+        finding.ms > 900.0 && finding.remedy.contains("one request after the other"),
+        "{finding:?}"
+    );
     assert!(first(&stall(page_in)).remedy.contains("slow by itself"));
     let verdict = many_page_ins("copy_page");
     assert!(kinds(&verdict).contains(&CauseKind::OwnComputation), "{:?}", kinds(&verdict));
@@ -84,12 +100,16 @@ fn what_no_disk_had_got_was_held_back_before_it() {
     let late = |machine: &mut Machinery| page_in_from(machine, 3_904_900);
     let verdict = stall(|machine| {
         late(machine);
-        machine.block(3_150_000, NEIGHBOUR, 3_100_000, 4_096, 1).block(3_160_000, NEIGHBOUR, 3_140_000, 4_096, 1);
+        machine
+            .block(3_150_000, NEIGHBOUR, 3_100_000, 4_096, 1)
+            .block(3_160_000, NEIGHBOUR, 3_140_000, 4_096, 1);
     });
     let finding = first(&verdict);
-    assert_eq!((finding.kind, culprit(finding).0, kinds(&verdict).len()), (CauseKind::IoHeldBack, APP, 1));
-    let held =
-        "I/O of editor (pid 200) was held back before it reached vda, which had nothing to do for 840 ms of 990 ms";
+    assert_eq!(
+        (finding.kind, culprit(finding).0, kinds(&verdict).len()),
+        (CauseKind::IoHeldBack, APP, 1)
+    );
+    let held = "I/O of editor (pid 200) was held back before it reached vda, which had nothing to do for 840 ms of 990 ms";
     let waited = "editor (pid 200) waited for the page-in of /usr/lib/x/libfoo.so, at most 990 ms";
     assert_eq!(finding.evidence, [held, waited]);
     assert!(finding.remedy.contains("/proc/200/cgroup (io.max"), "{}", finding.remedy);
@@ -100,10 +120,15 @@ fn what_no_disk_had_got_was_held_back_before_it() {
     assert_eq!((first(&busy).kind, culprit(first(&busy)).0), (CauseKind::PageIn, NEIGHBOUR));
     let lost = stall(|machine| {
         late(machine);
-        let loss = Loss { until_ns: support::BEGIN + 3_500_000_000, class: "rare".to_owned(), count: 9 };
+        let loss =
+            Loss { until_ns: support::BEGIN + 3_500_000_000, class: "rare".to_owned(), count: 9 };
         machine.losses.per_second.push(loss);
     });
-    assert_eq!(first(&lost).kind, CauseKind::PageIn, "the request may be one of those that were lost");
+    assert_eq!(
+        first(&lost).kind,
+        CauseKind::PageIn,
+        "the request may be one of those that were lost"
+    );
     let elsewhere = stall(|machine| {
         page_wait(machine);
         machine.block(3_160_000, NEIGHBOUR, 3_140_000, 4_096, 1);
@@ -117,7 +142,8 @@ fn what_no_disk_had_got_was_held_back_before_it() {
 fn a_page_that_a_process_brings_comes_from_no_disk_though_one_is_done_with_something_just_then() {
     const DAEMON: u32 = 600;
     let verdict = stall(|machine| {
-        let stack = machine.stack(&["io_schedule", "folio_wait_bit_common", "filemap_fault", "__do_fault"]);
+        let stack =
+            machine.stack(&["io_schedule", "folio_wait_bit_common", "filemap_fault", "__do_fault"]);
         machine.task(DAEMON, DAEMON, 1, "cloudfs", 1).wake_from(3_004_000, DAEMON, APP, 0, 0);
         machine.switch(3_004_500, 0, DAEMON, 0).switch(3_005_000, 1, 0, 0x8002);
         machine.block(3_994_990, NEIGHBOUR, 3_990_000, 4_096, 1);
@@ -132,7 +158,11 @@ fn a_page_that_a_process_brings_comes_from_no_disk_though_one_is_done_with_somet
 /// The kernel lets the editor wait in a write to the disk, as it did with the neighbour before, since
 /// there are too many dirty pages.
 fn throttled(machine: &mut Machinery) {
-    let stack = machine.stack(&["balance_dirty_pages", "generic_perform_write", "ext4_buffered_write_iter"]);
+    let stack = machine.stack(&[
+        "balance_dirty_pages",
+        "generic_perform_write",
+        "ext4_buffered_write_iter",
+    ]);
     for at in 0..50 {
         machine.reclaim(1_500_000 + at * 30_000, NEIGHBOUR, 2, 0, 30);
     }
@@ -152,7 +182,11 @@ fn a_throttled_writer_waits_for_the_disk_and_no_memory_was_short() {
         machine.block(3_990_000, WRITEBACK, 3_010_000, 4_000_000, 1);
     });
     assert_eq!((first(&busy).kind, culprit(first(&busy)).0), (CauseKind::DiskQueue, NEIGHBOUR));
-    assert!(first(&busy).evidence[0].contains("1 write (3.8 MiB) queued on vda"), "{:?}", first(&busy).evidence);
+    assert!(
+        first(&busy).evidence[0].contains("1 write (3.8 MiB) queued on vda"),
+        "{:?}",
+        first(&busy).evidence
+    );
     let idle = stall(|machine| {
         throttled(machine);
         machine.block(3_500_000, NEIGHBOUR, 3_490_000, 4_096, 1);
@@ -179,11 +213,26 @@ fn page_in_beside(writers: u32, bytes: u32) -> Verdict {
 fn many_who_fill_a_disk_together_are_the_cause_though_none_of_them_does_alone() {
     let verdict = page_in_beside(6, 2_000_000);
     let finding = first(&verdict);
-    assert!(finding.kind == CauseKind::PageIn && (501..507).contains(&culprit(finding).0), "{finding:?}");
-    assert!(finding.evidence[0].ends_with("; 5 other jobs had 5 writes (9.5 MiB)"), "{:?}", finding.evidence);
-    assert!(finding.remedy.ends_with("; the same for the other 5 jobs, or run fewer at a time"), "{}", finding.remedy);
+    assert!(
+        finding.kind == CauseKind::PageIn && (501..507).contains(&culprit(finding).0),
+        "{finding:?}"
+    );
+    assert!(
+        finding.evidence[0].ends_with("; 5 other jobs had 5 writes (9.5 MiB)"),
+        "{:?}",
+        finding.evidence
+    );
+    assert!(
+        finding.remedy.ends_with("; the same for the other 5 jobs, or run fewer at a time"),
+        "{}",
+        finding.remedy
+    );
     let hardly = page_in_beside(6, 100_000);
-    assert!(matches!(first(&hardly).culprit, Culprit::Device { .. }), "{:?}", first(&hardly).culprit);
+    assert!(
+        matches!(first(&hardly).culprit, Culprit::Device { .. }),
+        "{:?}",
+        first(&hardly).culprit
+    );
 }
 
 const MIB: u64 = 1 << 20;
@@ -226,7 +275,8 @@ fn the_limit_of_a_group_that_is_no_unit_is_raised_in_its_file() {
     let verdict = held_back_in(|machine| {
         machine.io_limited(LOWER, &[read_limit(MIB)], &[APP]);
     });
-    let raise = "raise /sys/fs/cgroup/user.slice/box/io.max: it allows at most 1.0 MiB/s read from vda";
+    let raise =
+        "raise /sys/fs/cgroup/user.slice/box/io.max: it allows at most 1.0 MiB/s read from vda";
     assert_eq!(first(&verdict).remedy, raise);
 }
 
@@ -246,7 +296,11 @@ fn a_limit_that_cannot_have_held_it_back_is_not_named() {
             machine.io_limited(LOWER, std::slice::from_ref(&limit), &[tid]);
         });
         let (told, usual) = (first(&verdict), first(&none));
-        assert_eq!((told.kind, &told.evidence, &told.remedy), (usual.kind, &usual.evidence, &usual.remedy), "{why}");
+        assert_eq!(
+            (told.kind, &told.evidence, &told.remedy),
+            (usual.kind, &usual.evidence, &usual.remedy),
+            "{why}"
+        );
     }
     assert!(first(&none).remedy.contains("/proc/200/cgroup (io.max"), "{}", first(&none).remedy);
 }

@@ -29,13 +29,29 @@ const BROUGHT: u64 = 3_980_000;
 /// s; `fill` has that thread run on CPU 0 by then. The answer comes at 4 s.
 fn late_key(fill: impl FnOnce(&mut Machinery)) -> Verdict {
     let mut machine = Machinery::with_app("editor");
-    machine.task(READER, SERVER, 1, "InputThread", 1).task(HOG, HOG, 1, "hog", 1).task(OTHER, OTHER, 1, "panel", 1);
+    machine
+        .task(READER, SERVER, 1, "InputThread", 1)
+        .task(HOG, HOG, 1, "hog", 1)
+        .task(OTHER, OTHER, 1, "panel", 1);
     machine.typing(100_000, 12).device_key(PRESSED);
     fill(&mut machine);
     woken(&mut machine, BROUGHT + 50, READER, IDLE);
-    machine.switch(BROUGHT + 100, 0, SERVER, 1).message(BROUGHT + 200, SERVER, WINDOW, 2, 32, &[KEY_PRESS]);
-    machine.wake_from(BROUGHT + 205, APP, SERVER, 0, 1).switch(BROUGHT + 300, 0, 0, 1).switch(BROUGHT + 310, 1, APP, 0);
-    let incident = machine.message(BROUGHT + 320, APP, WINDOW, 3, 32, &[]).draw(4_000_000).incident(6_000_000);
+    machine.switch(BROUGHT + 100, 0, SERVER, 1).message(
+        BROUGHT + 200,
+        SERVER,
+        WINDOW,
+        2,
+        32,
+        &[KEY_PRESS],
+    );
+    machine.wake_from(BROUGHT + 205, APP, SERVER, 0, 1).switch(BROUGHT + 300, 0, 0, 1).switch(
+        BROUGHT + 310,
+        1,
+        APP,
+        0,
+    );
+    let incident =
+        machine.message(BROUGHT + 320, APP, WINDOW, 3, 32, &[]).draw(4_000_000).incident(6_000_000);
     diagnose(&incident, &DiagnoseOptions::default()).expect("the scene is well formed")
 }
 
@@ -46,7 +62,9 @@ fn woken(machine: &mut Machinery, us: u64, by: u32, since: u64) {
 
 /// The device's interrupt wakes the input thread.
 fn interrupt(machine: &mut Machinery, us: u64) {
-    machine.wake_from(us, READER, 0, 2, 0).wait(us + 1, READER, IDLE, |wait| wait.syscall = EPOLL_WAIT);
+    machine
+        .wake_from(us, READER, 0, 2, 0)
+        .wait(us + 1, READER, IDLE, |wait| wait.syscall = EPOLL_WAIT);
 }
 
 /// The input thread is runnable from the key on, and the hog has its CPU until it passes the key
@@ -99,11 +117,19 @@ fn others_that_wake_the_server_meanwhile_change_nothing() {
 #[test]
 fn what_the_input_thread_of_a_server_waits_for_is_told() {
     let page_in = late_key(|machine| {
-        let stack = machine.stack(&["__schedule", "io_schedule", "folio_wait_bit_common", "filemap_fault"]);
+        let stack =
+            machine.stack(&["__schedule", "io_schedule", "folio_wait_bit_common", "filemap_fault"]);
         blocked(machine, 0x8002, |machine| {
-            machine.block(BROUGHT - 70, READER, PRESSED + 90, 4_096, 0).wake_from(BROUGHT - 50, READER, 0, 2, 0);
+            machine.block(BROUGHT - 70, READER, PRESSED + 90, 4_096, 0).wake_from(
+                BROUGHT - 50,
+                READER,
+                0,
+                2,
+                0,
+            );
             machine.wait(BROUGHT - 49, READER, PRESSED + 100, |wait| {
-                (wait.stack, wait.syscall, wait.state, wait.context, wait.device) = (stack, -1, 0x8002, 2, VDA);
+                (wait.stack, wait.syscall, wait.state, wait.context, wait.device) =
+                    (stack, -1, 0x8002, 2, VDA);
             });
         });
     });
@@ -111,7 +137,9 @@ fn what_the_input_thread_of_a_server_waits_for_is_told() {
     let traced = late_key(|machine| {
         blocked(machine, 8, |machine| {
             machine.wake(BROUGHT - 50, READER, HOG);
-            machine.wait(BROUGHT - 49, READER, PRESSED + 100, |wait| (wait.syscall, wait.state) = (EPOLL_WAIT, 8));
+            machine.wait(BROUGHT - 49, READER, PRESSED + 100, |wait| {
+                (wait.syscall, wait.state) = (EPOLL_WAIT, 8)
+            });
         });
     });
     assert_eq!(first(&traced), (CauseKind::Stopped, Some(SERVER), true), "{traced:?}");
@@ -126,9 +154,14 @@ fn an_input_thread_that_had_nothing_to_bring_held_nobody_up() {
     assert!(told_late.findings.is_empty(), "{:?}", told_late.findings);
     let given_late = late_key(|machine| {
         blocked(machine, 1, |machine| {
-            machine.wake(BROUGHT - 50, READER, HOG).wait(BROUGHT - 49, READER, PRESSED + 100, |wait| {
-                (wait.syscall, wait.args) = (FUTEX, [0x1000, WAIT_BITSET, 0]);
-            });
+            machine.wake(BROUGHT - 50, READER, HOG).wait(
+                BROUGHT - 49,
+                READER,
+                PRESSED + 100,
+                |wait| {
+                    (wait.syscall, wait.args) = (FUTEX, [0x1000, WAIT_BITSET, 0]);
+                },
+            );
         });
     });
     assert!(given_late.findings.is_empty(), "{:?}", given_late.findings);
@@ -139,16 +172,41 @@ fn an_input_thread_that_had_nothing_to_bring_held_nobody_up() {
 #[test]
 fn who_starves_the_thread_that_takes_events_for_a_client_is_named() {
     let mut machine = Machinery::with_app("editor");
-    machine.task(READER, SERVER, 1, "InputThread", 1).task(HOG, HOG, 1, "hog", 1).task(TAKER, APP, 1, "events", 1);
+    machine
+        .task(READER, SERVER, 1, "InputThread", 1)
+        .task(HOG, HOG, 1, "hog", 1)
+        .task(TAKER, APP, 1, "events", 1);
     machine.typing(100_000, 12).device_key(PRESSED).switch(PRESSED - 1_000, 1, HOG, 0);
     interrupt(&mut machine, PRESSED + 20);
     machine.switch(PRESSED + 50, 0, READER, 0);
     woken(&mut machine, PRESSED + 60, READER, IDLE);
-    machine.switch(PRESSED + 100, 0, SERVER, 1).message(PRESSED + 200, SERVER, WINDOW, 2, 32, &[KEY_PRESS]);
-    machine.wake_from(PRESSED + 205, TAKER, SERVER, 0, 1).switch(PRESSED + 300, 0, 0, 1).switch(BROUGHT, 1, TAKER, 0);
-    machine.message(BROUGHT + 20, TAKER, WINDOW, 3, 32, &[]).wake_from(BROUGHT + 50, APP, TAKER, 0, 1);
-    machine.wait(BROUGHT + 51, APP, IDLE - 190, |wait| wait.syscall = EPOLL_WAIT).switch(BROUGHT + 100, 1, APP, 1);
-    let verdict = diagnose(&machine.draw(4_000_000).incident(6_000_000), &DiagnoseOptions::default());
+    machine.switch(PRESSED + 100, 0, SERVER, 1).message(
+        PRESSED + 200,
+        SERVER,
+        WINDOW,
+        2,
+        32,
+        &[KEY_PRESS],
+    );
+    machine
+        .wake_from(PRESSED + 205, TAKER, SERVER, 0, 1)
+        .switch(PRESSED + 300, 0, 0, 1)
+        .switch(BROUGHT, 1, TAKER, 0);
+    machine.message(BROUGHT + 20, TAKER, WINDOW, 3, 32, &[]).wake_from(
+        BROUGHT + 50,
+        APP,
+        TAKER,
+        0,
+        1,
+    );
+    machine.wait(BROUGHT + 51, APP, IDLE - 190, |wait| wait.syscall = EPOLL_WAIT).switch(
+        BROUGHT + 100,
+        1,
+        APP,
+        1,
+    );
+    let verdict =
+        diagnose(&machine.draw(4_000_000).incident(6_000_000), &DiagnoseOptions::default());
     let verdict = verdict.expect("the scene is well formed");
     assert_eq!(first(&verdict), (CauseKind::CpuCompetition, Some(HOG), true), "{verdict:?}");
 }

@@ -19,11 +19,39 @@ fn many_clients(clients: u32) -> Incident {
     for number in 0..clients {
         let (client, us) = (10_000 + number, 50_000 + u64::from(number) * 500);
         machine.task(client, client, 1, "applet", 1);
-        machine.switch(us, 0, SERVER, 1).message(us + 10, SERVER, (client, client), 2, 32, &[[6, 0, 0, 0]]);
-        machine.wake_from(us + 12, client, SERVER, 0, 1).switch(us + 20, 0, 0, 1).switch(us + 30, 1, client, 0);
-        machine.message(us + 40, client, (client, client), 3, 32, &[]).wake(us + 50, SERVER, client);
-        machine.message(us + 60, client, (client, client), 0, 20, &[DRAW_TEXT]).switch(us + 70, 1, 0, 1);
-        machine.switch(us + 80, 0, SERVER, 0).message(us + 90, SERVER, (client, client), 1, 20, &[]);
+        machine.switch(us, 0, SERVER, 1).message(
+            us + 10,
+            SERVER,
+            (client, client),
+            2,
+            32,
+            &[[6, 0, 0, 0]],
+        );
+        machine.wake_from(us + 12, client, SERVER, 0, 1).switch(us + 20, 0, 0, 1).switch(
+            us + 30,
+            1,
+            client,
+            0,
+        );
+        machine.message(us + 40, client, (client, client), 3, 32, &[]).wake(
+            us + 50,
+            SERVER,
+            client,
+        );
+        machine.message(us + 60, client, (client, client), 0, 20, &[DRAW_TEXT]).switch(
+            us + 70,
+            1,
+            0,
+            1,
+        );
+        machine.switch(us + 80, 0, SERVER, 0).message(
+            us + 90,
+            SERVER,
+            (client, client),
+            1,
+            20,
+            &[],
+        );
         machine.switch(us + 120, 0, 0, 1);
     }
     let end = 100_000 + u64::from(clients) * 500;
@@ -74,19 +102,28 @@ fn short_waits(count: u64) -> Verdict {
     let mut machine = Machinery::with_app("editor");
     machine.typing(100_000, 12).press(3_000_000);
     for out in (3_005_000..).step_by(4).take(count as usize) {
-        machine.switch(out, 1, 0, 0x8002).wake_from(out + 2, APP, 0, 2, 1).switch(out + 3, 1, APP, 0);
+        machine.switch(out, 1, 0, 0x8002).wake_from(out + 2, APP, 0, 2, 1).switch(
+            out + 3,
+            1,
+            APP,
+            0,
+        );
     }
     machine.draw(3_100_000 + count * 4);
-    diagnose(&machine.incident(6_000_000), &DiagnoseOptions::default()).expect("the scene is well formed")
+    diagnose(&machine.incident(6_000_000), &DiagnoseOptions::default())
+        .expect("the scene is well formed")
 }
 
 #[test]
 fn as_many_short_waits_as_a_second_has_are_followed_and_it_is_said_of_more() {
     let unknown = |verdict: &Verdict| {
         let unknown = verdict.partition.iter().filter(|share| share.state == "unknown");
-        unknown.map(|share| share.ms).sum::<f64>() / verdict.interval.as_ref().expect("it is the key's").latency_ms
+        unknown.map(|share| share.ms).sum::<f64>()
+            / verdict.interval.as_ref().expect("it is the key's").latency_ms
     };
-    let of_way = |verdict: &Verdict| verdict.notes.iter().any(|note| note.starts_with("Of the way back 1,000,00"));
+    let of_way = |verdict: &Verdict| {
+        verdict.notes.iter().any(|note| note.starts_with("Of the way back 1,000,00"))
+    };
     let (all, more) = (short_waits(100_000), short_waits(400_000));
     assert!(unknown(&all) < 0.01 && !of_way(&all), "{:?}", all.notes);
     assert!(unknown(&more) > 0.1 && of_way(&more), "{:?}", more.notes);

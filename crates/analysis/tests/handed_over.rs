@@ -40,13 +40,19 @@ fn given(machine: &mut Machinery, from: u64, until: u64, place: u64) {
 
 /// The thread runs for 5 ms and wakes the editor, which goes back to its poll.
 fn work(machine: &mut Machinery, us: u64, polls_from: u64) {
-    machine.switch(us, CPU, THREAD, 0).wake_from(us + 5_000, APP, THREAD, 0, 1).switch(us + 5_010, CPU, 0, 1);
+    machine.switch(us, CPU, THREAD, 0).wake_from(us + 5_000, APP, THREAD, 0, 1).switch(
+        us + 5_010,
+        CPU,
+        0,
+        1,
+    );
     machine.switch(us + 5_020, 1, APP, 0);
     polled(machine, polls_from, us + 5_000);
 }
 
 fn verdict(machine: &mut Machinery, mark: u64) -> Verdict {
-    diagnose(&machine.incident(mark), &DiagnoseOptions::default()).expect("the scene is well formed")
+    diagnose(&machine.incident(mark), &DiagnoseOptions::default())
+        .expect("the scene is well formed")
 }
 
 /// Returns milestone, latency in milliseconds, and the kinds of the findings.
@@ -104,7 +110,10 @@ fn key_beside(machine: &mut Machinery, busy: u32, waker: (u32, u8)) {
     machine.wake_from(3_200_000, busy, 0, 2, CPU as u16).switch(3_200_010, CPU, busy, 0);
     machine.press(3_300_000);
     polled(machine, 1_905_510, 3_300_100);
-    machine.switch(3_300_310, 1, 0, 1).wake_from(4_400_000, APP, waker.0, waker.1, 1).switch(4_400_010, CPU, 0, 1);
+    machine
+        .switch(3_300_310, 1, 0, 1)
+        .wake_from(4_400_000, APP, waker.0, waker.1, 1)
+        .switch(4_400_010, CPU, 0, 1);
     machine.switch(4_400_020, 1, APP, 0);
     polled(machine, 3_300_310, 4_400_000);
     machine.draw(4_400_500);
@@ -115,7 +124,10 @@ fn a_key_waits_for_who_answers_as_a_rule_and_computes() {
     let mut machine = keys();
     key_beside(&mut machine, THREAD, (THREAD, 0));
     let (milestone, latency, kinds) = told(&mut machine, 5_000_000);
-    assert_eq!((milestone.as_str(), latency, kinds), ("response", 1_101, vec![CauseKind::OwnComputation]));
+    assert_eq!(
+        (milestone.as_str(), latency, kinds),
+        ("response", 1_101, vec![CauseKind::OwnComputation])
+    );
 }
 
 #[test]

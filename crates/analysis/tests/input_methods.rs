@@ -41,7 +41,13 @@ fn take(machine: &mut Machinery, us: u64, goes_on: Option<u64>) -> u64 {
 /// The compositor receives the reply of the input method in a burst of its own, at the returned
 /// time.
 fn reply(machine: &mut Machinery, us: u64, words: &[WlWord]) -> u64 {
-    machine.wake_from(us, SERVER, METHOD, 0, 0).wl_message(us + 2, METHOD, METHOD, REQUEST_SENT, words);
+    machine.wake_from(us, SERVER, METHOD, 0, 0).wl_message(
+        us + 2,
+        METHOD,
+        METHOD,
+        REQUEST_SENT,
+        words,
+    );
     machine.switch(us + 20, 1, 0, 1).switch(us + 50, 0, SERVER, 0);
     machine.wl_message(us + 60, SERVER, METHOD, REQUEST_TAKEN, &[]);
     us + 60
@@ -49,8 +55,20 @@ fn reply(machine: &mut Machinery, us: u64, words: &[WlWord]) -> u64 {
 
 /// The compositor passes the reply of the input method to the application, which shows it.
 fn hand_on(machine: &mut Machinery, us: u64, told: WlWord) {
-    machine.wake_from(us + 40, APP, SERVER, 0, 1).wl_message(us + 42, SERVER, APP, EVENT_SENT, &[told]);
-    machine.switch(us + 80, 0, 0, 1).switch(us + 150, 1, APP, 0).wl_message(us + 200, APP, APP, EVENT_TAKEN, &[]);
+    machine.wake_from(us + 40, APP, SERVER, 0, 1).wl_message(
+        us + 42,
+        SERVER,
+        APP,
+        EVENT_SENT,
+        &[told],
+    );
+    machine.switch(us + 80, 0, 0, 1).switch(us + 150, 1, APP, 0).wl_message(
+        us + 200,
+        APP,
+        APP,
+        EVENT_TAKEN,
+        &[],
+    );
     show(machine, us + 500);
 }
 
@@ -74,9 +92,13 @@ fn text_of_an_input_method_is_the_key_that_it_was_told_of() {
     // No key led to this text.
     hand_on(&mut machine, 500_000, text());
     let found = interactions(&mut machine);
-    let told: Vec<_> = found.iter().map(|one| (one.client_pid, one.input_ns / 1_000 - BEGIN_US)).collect();
+    let told: Vec<_> =
+        found.iter().map(|one| (one.client_pid, one.input_ns / 1_000 - BEGIN_US)).collect();
     assert_eq!(told, [(APP, 100_000), (APP, 300_000)]);
-    assert!(found.iter().all(|one| one.join == "exact" && one.end_ns - one.input_ns == 5_962_000), "{found:#?}");
+    assert!(
+        found.iter().all(|one| one.join == "exact" && one.end_ns - one.input_ns == 5_962_000),
+        "{found:#?}"
+    );
 }
 
 #[test]
@@ -86,7 +108,8 @@ fn a_key_that_an_input_method_presses_again_is_the_persons() {
     let at = grab(&mut machine, 100_000, None, &[pressed_again]);
     hand_on(&mut machine, at, key(at));
     let found = interactions(&mut machine);
-    let told: Vec<_> = found.iter().map(|one| (one.client_pid, one.input_ns / 1_000 - BEGIN_US)).collect();
+    let told: Vec<_> =
+        found.iter().map(|one| (one.client_pid, one.input_ns / 1_000 - BEGIN_US)).collect();
     assert_eq!(told, [(APP, 100_000)]);
 }
 
@@ -95,7 +118,9 @@ fn an_input_method_that_sleeps_over_a_key_before_it_presses_it_again_is_named() 
     let mut machine = editor_with_method();
     let taken = take(&mut machine, 100_000, None);
     machine.switch(taken + 20, 1, 0, 1).wake_from(1_200_000, METHOD, 0, BY_INTERRUPT, 1);
-    machine.wait(1_200_002, METHOD, taken + 20, |wait| wait.syscall = NANOSLEEP).switch(1_200_050, 1, METHOD, 0);
+    machine
+        .wait(1_200_002, METHOD, taken + 20, |wait| wait.syscall = NANOSLEEP)
+        .switch(1_200_050, 1, METHOD, 0);
     let at = reply(&mut machine, 1_200_100, &[word(9, 1, 5, MAKES_KEY, 0)]);
     hand_on(&mut machine, at, key(at));
     assert_method_is_named(&mut machine, "peer-wait");
@@ -103,12 +128,15 @@ fn an_input_method_that_sleeps_over_a_key_before_it_presses_it_again_is_named() 
 
 /// Asserts that the application waited in a wait of this kind, and for the input method.
 fn assert_method_is_named(machine: &mut Machinery, kind: &str) {
-    let verdict =
-        diagnose(&machine.incident(2_000_000), &DiagnoseOptions::default()).expect("the scene is well formed");
+    let verdict = diagnose(&machine.incident(2_000_000), &DiagnoseOptions::default())
+        .expect("the scene is well formed");
     let interval = verdict.interval.as_ref().expect("the key is told");
     let finding = verdict.findings.first().expect("there is a finding");
     assert_eq!((interval.client.pid, finding.kind.name()), (APP, kind), "{verdict:#?}");
-    assert!(interval.latency_ms > 1_000.0 && format!("{finding:?}").contains("fcitx5"), "{verdict:#?}");
+    assert!(
+        interval.latency_ms > 1_000.0 && format!("{finding:?}").contains("fcitx5"),
+        "{verdict:#?}"
+    );
 }
 
 #[test]

@@ -52,14 +52,26 @@ impl Presses for Machinery {
     }
 
     fn wake_idle(&mut self, us: u64) -> &mut Self {
-        self.wake(us, SERVER, READER).wait(us + 2, SERVER, us - 10_000, |wait| wait.syscall = EPOLL_WAIT)
+        self.wake(us, SERVER, READER)
+            .wait(us + 2, SERVER, us - 10_000, |wait| wait.syscall = EPOLL_WAIT)
     }
 
     fn tell(&mut self, us: u64, client: u32, words: &[[u8; 4]]) -> &mut Self {
         let (connection, bytes) = ((client / 100, client), 32 * words.len() as u32);
-        self.message(us, SERVER, connection, 2, bytes, words).wake_from(us + 5, client, SERVER, 0, 1);
+        self.message(us, SERVER, connection, 2, bytes, words).wake_from(
+            us + 5,
+            client,
+            SERVER,
+            0,
+            1,
+        );
         self.switch(us + 10, 1, client, 0).message(us + 20, client, connection, 3, bytes, &[]);
-        self.message(us + 1_000, client, connection, 0, 20, &[DRAW_TEXT]).switch(us + 1_010, 1, HOGS[1], 1)
+        self.message(us + 1_000, client, connection, 0, 20, &[DRAW_TEXT]).switch(
+            us + 1_010,
+            1,
+            HOGS[1],
+            1,
+        )
     }
 
     fn rest(&mut self, us: u64) -> &mut Self {
@@ -105,7 +117,11 @@ fn a_server_that_gets_its_turn_late_changes_nothing() {
 fn presses_that_are_read_together_are_told_in_order_and_once() {
     let mut machine = busy_machine();
     machine.key(2_000_000).device_key(2_100_000).device_key(2_200_000);
-    machine.read(2_300_000).tell(2_300_300, APP, &[KEY, KEY]).tell(2_302_000, APP, &[KEY]).rest(2_305_000);
+    machine
+        .read(2_300_000)
+        .tell(2_300_300, APP, &[KEY, KEY])
+        .tell(2_302_000, APP, &[KEY])
+        .rest(2_305_000);
     assert_eq!(inputs(&mut machine), [(APP, 2_000_000), (APP, 2_100_000), (APP, 2_200_000)]);
 }
 
@@ -113,14 +129,23 @@ fn presses_that_are_read_together_are_told_in_order_and_once() {
 fn what_one_client_was_told_of_is_not_what_another_is_told_of_next() {
     let mut machine = busy_machine();
     machine.key(2_000_000).device_key(2_100_000);
-    machine.read(2_300_000).tell(2_300_300, OTHER, &[KEY]).tell(2_302_000, APP, &[KEY]).rest(2_305_000);
+    machine
+        .read(2_300_000)
+        .tell(2_300_300, OTHER, &[KEY])
+        .tell(2_302_000, APP, &[KEY])
+        .rest(2_305_000);
     assert_eq!(inputs(&mut machine), [(OTHER, 2_000_000), (APP, 2_100_000)]);
 }
 
 #[test]
 fn two_clients_may_be_told_of_one_press() {
     let mut machine = busy_machine();
-    machine.key(2_000_000).read(2_300_000).tell(2_300_300, OTHER, &[KEY]).tell(2_302_000, APP, &[KEY]).rest(2_305_000);
+    machine
+        .key(2_000_000)
+        .read(2_300_000)
+        .tell(2_300_300, OTHER, &[KEY])
+        .tell(2_302_000, APP, &[KEY])
+        .rest(2_305_000);
     assert_eq!(inputs(&mut machine), [(OTHER, 2_000_000), (APP, 2_000_000)]);
 }
 
@@ -138,7 +163,10 @@ fn a_press_that_nobody_was_told_of_is_not_found_in_a_later_event() {
 fn a_press_that_is_not_read_yet_is_not_what_an_event_tells_of() {
     let mut machine = busy_machine();
     machine.key(1_000_000).read(1_000_100).tell(1_000_300, APP, &[KEY]).rest(1_003_000);
-    machine.wake_from(1_990_000, SERVER, HOGS[0], 2, 0).switch(1_990_050, 0, SERVER, 0).key(1_995_000);
+    machine
+        .wake_from(1_990_000, SERVER, HOGS[0], 2, 0)
+        .switch(1_990_050, 0, SERVER, 0)
+        .key(1_995_000);
     machine.tell(2_000_000, APP, &[KEY]).rest(2_003_000);
     machine.read(2_300_000).tell(2_300_300, APP, &[KEY]).rest(2_303_000);
     assert_eq!(inputs(&mut machine), [(APP, 1_000_000), (APP, 1_990_000), (APP, 1_995_000)]);
@@ -148,10 +176,22 @@ fn a_press_that_is_not_read_yet_is_not_what_an_event_tells_of() {
 fn a_click_that_another_client_passes_on_keeps_the_time_of_the_device() {
     let mut machine = busy_machine();
     machine.device_button(2_000_000).wake_from(2_000_020, READER, HOGS[0], 2, 0).read(2_000_100);
-    machine.message(2_000_300, SERVER, (3, OTHER), 2, 32, &[BUTTON]).wake_from(2_000_305, OTHER, SERVER, 0, 1);
+    machine
+        .message(2_000_300, SERVER, (3, OTHER), 2, 32, &[BUTTON])
+        .wake_from(2_000_305, OTHER, SERVER, 0, 1);
     // The window manager runs late, and passes the click to the window.
-    machine.rest(2_000_400).switch(2_050_000, 1, OTHER, 0).message(2_050_010, OTHER, (3, OTHER), 3, 32, &[]);
-    machine.wake(2_050_100, SERVER, OTHER).switch(2_050_110, 1, HOGS[1], 1).switch(2_050_150, 0, SERVER, 0);
+    machine.rest(2_000_400).switch(2_050_000, 1, OTHER, 0).message(
+        2_050_010,
+        OTHER,
+        (3, OTHER),
+        3,
+        32,
+        &[],
+    );
+    machine
+        .wake(2_050_100, SERVER, OTHER)
+        .switch(2_050_110, 1, HOGS[1], 1)
+        .switch(2_050_150, 0, SERVER, 0);
     machine.tell(2_050_300, APP, &[BUTTON]).rest(2_053_000);
     assert_eq!(inputs(&mut machine), [(APP, 2_000_000)]);
 }
@@ -171,9 +211,21 @@ fn an_event_that_was_taken_before_it_could_be_read_tells_of_the_press_that_nobod
     for (known, expected) in [(APP, &of_app[..]), (OTHER, &of_other)] {
         let mut machine = busy_machine();
         machine.key(1_000_000).read(1_000_100).tell(1_000_300, known, &[KEY]).rest(1_003_000);
-        machine.key(2_000_000).read(2_000_100).wake_from(2_000_300, APP, SERVER, 0, 1).switch(2_000_310, 1, APP, 0);
-        machine.message(2_000_400, APP, (2, APP), 3, 32, &[]).unread(2_020_000, SERVER, (2, APP), 2, 32);
-        machine.message(2_001_000, APP, (2, APP), 0, 20, &[DRAW_TEXT]).switch(2_001_010, 1, HOGS[1], 1);
+        machine
+            .key(2_000_000)
+            .read(2_000_100)
+            .wake_from(2_000_300, APP, SERVER, 0, 1)
+            .switch(2_000_310, 1, APP, 0);
+        machine.message(2_000_400, APP, (2, APP), 3, 32, &[]).unread(
+            2_020_000,
+            SERVER,
+            (2, APP),
+            2,
+            32,
+        );
+        machine
+            .message(2_001_000, APP, (2, APP), 0, 20, &[DRAW_TEXT])
+            .switch(2_001_010, 1, HOGS[1], 1);
         machine.rest(2_023_000);
         // A later event that the client has received since does not change this.
         machine.key(3_000_000).read(3_000_100).tell(3_000_300, known, &[KEY]).rest(3_003_000);
@@ -195,7 +247,8 @@ fn what_was_just_over_is_rather_meant() {
         (verdict.interval.unwrap().start_ns - BEGIN, other)
     };
     let (start, other) = told(33_000_000, None);
-    let words = "Another delay, of 2.00 s, was over 29.00 s before the mark: tipme diagnose --at 30.0";
+    let words =
+        "Another delay, of 2.00 s, was over 29.00 s before the mark: tipme diagnose --at 30.0";
     assert_eq!((start, other.as_deref()), (30_000_000_000, Some(words)));
     assert_eq!(told(33_000_000, Some(30.0)), (2_000_000_000, None));
     assert_eq!(told(18_000_000, None), (2_000_000_000, None));

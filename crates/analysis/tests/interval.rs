@@ -34,7 +34,9 @@ fn who_had_the_cpu_is_named() {
     let explanation = explained(&late(), 3_000, 3_210).expect("the incident holds it");
     let finding = explanation.findings.first().expect("there is a cause");
     assert_eq!((finding.kind, explanation.findings.len()), (CauseKind::CpuCompetition, 1));
-    assert!(matches!(&finding.culprit, Culprit::Process { pid: HOG, comm, .. } if comm == "newborn"));
+    assert!(
+        matches!(&finding.culprit, Culprit::Process { pid: HOG, comm, .. } if comm == "newborn")
+    );
     assert!((finding.ms - 200.0).abs() < 1.0 && finding.share > 0.99, "{finding:?}");
     let sum: f64 = explanation.partition.iter().map(|piece| piece.ms).sum();
     assert!((sum - explanation.interval_ms).abs() < 1e-6 && (sum - 210.0).abs() < 1e-6);
@@ -56,7 +58,13 @@ const KWORKER: u32 = 20;
 /// machine's memory.
 fn behind_held_back_reads() -> Recording {
     let mut machine = Machinery::new();
-    machine.task(TIMER, TIMER, 1, "timer", 1).task(HOG, HOG, 1, "other", 0).task(KWORKER, KWORKER, 2, "kworker/1:1", 1);
+    machine.task(TIMER, TIMER, 1, "timer", 1).task(HOG, HOG, 1, "other", 0).task(
+        KWORKER,
+        KWORKER,
+        2,
+        "kworker/1:1",
+        1,
+    );
     machine.task(WRITER, WRITER, 1, "writer", 1).task(BYSTANDER, BYSTANDER, 1, "bystander", 1);
     let stack = machine.stack(&["clear_page_erms", "do_anonymous_page"]);
     for sample in 0..50 {
@@ -64,7 +72,13 @@ fn behind_held_back_reads() -> Recording {
     }
     machine.reclaim(1_500_000, WRITER, IN_GROUP, 0, 0).reclaim(1_550_000, WRITER, IN_GROUP, 1, 400);
     machine.switch(1_000_000, 0, TIMER, 0).switch(3_000_000, 0, HOG, 0x8002);
-    let waiting = machine.stack(&["__schedule", "io_schedule", "folio_wait_bit_common", "filemap_fault", "__do_fault"]);
+    let waiting = machine.stack(&[
+        "__schedule",
+        "io_schedule",
+        "folio_wait_bit_common",
+        "filemap_fault",
+        "__do_fault",
+    ]);
     machine.wait(3_200_002, TIMER, 3_000_000, |wait| {
         (wait.stack, wait.syscall, wait.state, wait.context) = (waiting, -1, 0x8002, 2);
         (wait.device, wait.inode, wait.mode) = (VDA, 77, 0x8000);
@@ -82,7 +96,8 @@ const IN_GROUP: u32 = 4;
 
 #[test]
 fn who_took_the_groups_memory_is_named_and_no_bystander() {
-    let explanation = explained(&behind_held_back_reads(), 3_000, 3_200).expect("the incident holds it");
+    let explanation =
+        explained(&behind_held_back_reads(), 3_000, 3_200).expect("the incident holds it");
     let finding = explanation.findings.first().expect("there is a cause");
     assert_eq!(finding.kind, CauseKind::PageIn, "{finding:?}");
     assert!(matches!(&finding.culprit, Culprit::Process { pid: WRITER, .. }), "{finding:?}");
@@ -93,7 +108,11 @@ fn who_took_the_groups_memory_is_named_and_no_bystander() {
 fn noted(armed_s: u64, sched_s: u64, rare_s: u64) -> Vec<String> {
     let mut machine = Machinery::new();
     let at = |s: u64| BEGIN + s * 1_000_000_000;
-    let held = |name: &str, s| ClassHeld { name: name.to_owned(), held_from_ns: at(s), ..ClassHeld::default() };
+    let held = |name: &str, s| ClassHeld {
+        name: name.to_owned(),
+        held_from_ns: at(s),
+        ..ClassHeld::default()
+    };
     machine.meta.window_requested_ns = 40_000_000_000;
     machine.meta.armed_ns = at(armed_s);
     machine.meta.classes = vec![held("sched", sched_s), held("rare", rare_s), held("exits", 40)];
@@ -103,8 +122,9 @@ fn noted(armed_s: u64, sched_s: u64, rare_s: u64) -> Vec<String> {
 #[test]
 fn a_window_that_the_memory_did_not_hold_is_told() {
     let told = |seconds, what| {
-        let why =
-            format!("so many {what} were there that its memory held no more; tipme record --memory gives it more");
+        let why = format!(
+            "so many {what} were there that its memory held no more; tipme record --memory gives it more"
+        );
         vec![format!("Only {seconds} s of 40 s were recorded: {why}.")]
     };
     assert_eq!(noted(0, 29, 1), told(12, "scheduler events"));

@@ -61,10 +61,20 @@ fn another_thread_is_named_with_its_begin() {
 fn threads_of_a_process_count_together_and_one_alone_is_named() {
     let mut machine = asleep();
     machine.task(301, OTHER, 1, "worker", 1).task(302, OTHER, 1, "audio", 1);
-    machine.wake_from(1_000, OWN, 0, 2, 0).switch(1_000, 0, 301, 0).switch(4_000, 0, 302, 0).switch(6_000, 0, OWN, 1);
+    machine
+        .wake_from(1_000, OWN, 0, 2, 0)
+        .switch(1_000, 0, 301, 0)
+        .switch(4_000, 0, 302, 0)
+        .switch(6_000, 0, OWN, 1);
     let recording = read(&mut machine);
-    assert_eq!(told(&recording, &late(1_000, 6_000)), [named(LatenessCause::Thread, "burner", 5_000)]);
-    assert_eq!(told(&recording, &late(4_500, 6_000)), [named(LatenessCause::Thread, "audio of burner", 1_500)]);
+    assert_eq!(
+        told(&recording, &late(1_000, 6_000)),
+        [named(LatenessCause::Thread, "burner", 5_000)]
+    );
+    assert_eq!(
+        told(&recording, &late(4_500, 6_000)),
+        [named(LatenessCause::Thread, "audio of burner", 1_500)]
+    );
 }
 
 #[test]
@@ -118,8 +128,10 @@ fn interrupts_that_are_held_off_for_long_beside_idle_cpus_are_no_stall_of_the_ma
     let mut machine = asleep();
     machine.switch(700, 0, OTHER, 0).overdue(41_020, 0, 40_000, OTHER, 1);
     machine.wake_from(41_020, OWN, OTHER, 2, 0).switch(41_020, 0, OWN, 0);
-    let expected =
-        [named(LatenessCause::HeldOff, "burner", 40_000), named(LatenessCause::Timer, "while burner ran", 20)];
+    let expected = [
+        named(LatenessCause::HeldOff, "burner", 40_000),
+        named(LatenessCause::Timer, "while burner ran", 20),
+    ];
     assert_eq!(told(&read(&mut machine), &late(1_000, 41_020)), expected);
 }
 
@@ -133,7 +145,10 @@ fn long_handler(others: u64, more: impl FnOnce(&mut Machinery)) -> (LatenessCaus
     for short in 0..4 {
         machine.interrupt(10_000_000 + short * 4_000, 0, 100, TIMER, 0);
     }
-    machine.interrupt(401_000, 0, 400_000, TIMER, 0).wake_from(401_000, OWN, 0, 2, 0).switch(401_010, 0, OWN, 0);
+    machine
+        .interrupt(401_000, 0, 400_000, TIMER, 0)
+        .wake_from(401_000, OWN, 0, 2, 0)
+        .switch(401_010, 0, OWN, 0);
     more(&mut machine);
     let recording = Recording::read(&machine.incident(30_000_000)).expect("it is an incident");
     told(&recording, &late(1_000, 401_015)).remove(0)
@@ -146,8 +161,16 @@ const TIMER: u32 = 0xffff_fff0;
 fn a_handler_is_named_unless_the_cpu_may_have_been_taken_meanwhile() {
     let guest = |machine: &mut Machinery| machine.meta.machine.virtualized = true;
     let handler = named(LatenessCause::Interrupt, "interrupt (timer of the CPU)", 400_000);
-    let open = named(LatenessCause::Outside, "the hypervisor or interrupt (timer of the CPU), one CPU", 400_000);
-    assert_eq!(long_handler(0, |_| {}), handler, "nobody takes the CPU of a machine without a hypervisor");
+    let open = named(
+        LatenessCause::Outside,
+        "the hypervisor or interrupt (timer of the CPU), one CPU",
+        400_000,
+    );
+    assert_eq!(
+        long_handler(0, |_| {}),
+        handler,
+        "nobody takes the CPU of a machine without a hypervisor"
+    );
     assert_eq!(long_handler(0, guest), open, "it takes a tenth of a millisecond else");
     assert_eq!(long_handler(6, guest), handler, "it takes as long again and again");
     let counts = |taken: u64| {
@@ -175,7 +198,11 @@ fn who_holds_interrupts_off_is_named_unless_the_cpu_may_have_been_taken_meanwhil
         told(&read(&mut machine), &late(1_020, 1_055 + length)).remove(0)
     };
     let held = |length| named(LatenessCause::HeldOff, "burner", length);
-    let open = named(LatenessCause::Outside, "the hypervisor or burner with interrupts held off, one CPU", 8_000);
+    let open = named(
+        LatenessCause::Outside,
+        "the hypervisor or burner with interrupts held off, one CPU",
+        8_000,
+    );
     assert_eq!(first(false, 8_000, 0), held(8_000));
     assert_eq!(first(true, 8_000, 0), open);
     assert_eq!(first(true, 8_000, 3), held(8_000), "it holds them off for as long again and again");
@@ -187,7 +214,10 @@ fn a_thread_is_not_slow_itself_where_its_cpu_may_have_been_taken() {
     let slow = |virtualized: bool| {
         let mut machine = asleep();
         machine.meta.machine.virtualized = virtualized;
-        machine.wake_from(1_000, OWN, 0, 2, 0).switch(1_000, 0, OWN, 0).overdue(90_000, 0, 88_000, OWN, 1);
+        machine
+            .wake_from(1_000, OWN, 0, 2, 0)
+            .switch(1_000, 0, OWN, 0)
+            .overdue(90_000, 0, 88_000, OWN, 1);
         told(&read(&mut machine), &late(1_000, 90_000)).remove(0)
     };
     assert_eq!(slow(false), named(LatenessCause::Own, "", 89_000));
@@ -204,7 +234,10 @@ fn a_device_is_named_with_the_function_that_waited_for_it() {
         machine.wake_from(4_030, OWN, OTHER, 2, 0).switch(4_050, 0, OWN, 0);
         told(&read(&mut machine), &late(1_000, 4_055))
     };
-    assert_eq!(told("ioread8"), with_rest(named(LatenessCause::Device, "one CPU, in ioread8", 3_000)));
+    assert_eq!(
+        told("ioread8"),
+        with_rest(named(LatenessCause::Device, "one CPU, in ioread8", 3_000))
+    );
     let open = format!("{UNDECIDED}, in clear_page_erms");
     assert_eq!(told("clear_page_erms"), with_rest(named(LatenessCause::Outside, &open, 3_000)));
 }
@@ -231,7 +264,10 @@ fn who_is_hidden_from_the_recorder_may_be_named_later() {
     recording.tasks.add_living(Tid(900), Pid(899), "worker".to_owned());
     recording.tasks.add_living(Tid(899), Pid(899), "hidden".to_owned());
     assert_eq!(recording.nameless(), []);
-    assert_eq!(told(&recording, &late(1_000, 4_000)), [named(LatenessCause::Thread, "worker of hidden", 3_000)]);
+    assert_eq!(
+        told(&recording, &late(1_000, 4_000)),
+        [named(LatenessCause::Thread, "worker of hidden", 3_000)]
+    );
 }
 
 #[test]
@@ -239,15 +275,21 @@ fn a_timer_is_looked_for_where_it_was() {
     let mut machine = asleep();
     machine.switch(700, 1, OTHER, 0).overdue(4_000, 1, 3_000, OTHER, 1);
     machine.wake_from(4_000, OWN, OTHER, 2, 0).switch(4_050, 0, OWN, 0);
-    let expected = [named(LatenessCause::HeldOff, "burner", 3_000), named(LatenessCause::IdleExit, "", 50)];
+    let expected =
+        [named(LatenessCause::HeldOff, "burner", 3_000), named(LatenessCause::IdleExit, "", 50)];
     assert_eq!(told(&read(&mut machine), &late(1_000, 4_050)), expected);
 }
 
 #[test]
 fn one_that_was_awake_at_its_deadline_has_no_timer_to_blame() {
     let mut machine = asleep();
-    machine.wake_from(900, OWN, 0, 2, 0).switch(905, 0, OWN, 0).switch(950, 0, OTHER, 0).switch(3_000, 0, OWN, 1);
-    let expected = [named(LatenessCause::Thread, "burner", 2_000), named(LatenessCause::Own, "", 100)];
+    machine
+        .wake_from(900, OWN, 0, 2, 0)
+        .switch(905, 0, OWN, 0)
+        .switch(950, 0, OTHER, 0)
+        .switch(3_000, 0, OWN, 1);
+    let expected =
+        [named(LatenessCause::Thread, "burner", 2_000), named(LatenessCause::Own, "", 100)];
     assert_eq!(told(&read(&mut machine), &late(1_000, 3_100)), expected);
 }
 

@@ -4,7 +4,9 @@
 mod support;
 
 use support::locks::FUTEX;
-use support::{APP, DRAW_TEXT, Machinery, SERVER, SHELL, TO_SHELL, TO_TERMINAL, WINDOW, WORKER, tid};
+use support::{
+    APP, DRAW_TEXT, Machinery, SERVER, SHELL, TO_SHELL, TO_TERMINAL, WINDOW, WORKER, tid,
+};
 use tipme_analysis::model::{CauseKind, Verdict};
 use tipme_analysis::{DiagnoseOptions, diagnose, timed};
 use tipme_record::incident::StoredBaseline;
@@ -51,11 +53,17 @@ fn key_at(machine: &mut Machinery, us: u64) {
 fn lock_after(machine: &mut Machinery, us: u64, until: u64) {
     key_at(machine, us);
     machine.wake_from(us + 650, APP, 0, 2, 1).switch(us + 660, 1, APP, 0).switch(us + 700, 1, 0, 1);
-    machine.get_lock(us + 700, until, HOLDER).switch(until + 50, 1, APP, 0).switch(until + 200, 1, 0, 1);
+    machine.get_lock(us + 700, until, HOLDER).switch(until + 50, 1, APP, 0).switch(
+        until + 200,
+        1,
+        0,
+        1,
+    );
 }
 
 fn verdict(machine: &mut Machinery, mark: u64) -> Verdict {
-    diagnose(&machine.incident(mark), &DiagnoseOptions::default()).expect("the scene is well formed")
+    diagnose(&machine.incident(mark), &DiagnoseOptions::default())
+        .expect("the scene is well formed")
 }
 
 /// Returns milestone, latency in milliseconds, and the kinds of the findings.
@@ -70,7 +78,10 @@ fn a_program_that_draws_at_once_and_then_hangs_is_not_done() {
     let mut machine = editor();
     lock_after(&mut machine, 3_000_000, 5_000_000);
     key_at(&mut machine, 5_500_000);
-    assert_eq!(told(&verdict(&mut machine, 7_000_000)), ("handled".to_owned(), 2_000, vec![CauseKind::LockWait]));
+    assert_eq!(
+        told(&verdict(&mut machine, 7_000_000)),
+        ("handled".to_owned(), 2_000, vec![CauseKind::LockWait])
+    );
 }
 
 /// Another thread of the editor draws all the time, like an animation.
@@ -80,13 +91,23 @@ fn a_program_that_goes_on_drawing_is_told_so() {
         let mut machine = editor();
         machine.task(WRITER, APP, 1, "editor", 1);
         for us in (0..drawings).map(|number| 3_050_000 + 100_000 * number) {
-            machine.switch(us, 2, WRITER, 0).message(us + 2, WRITER, (2, APP), 0, 20, &[support::DRAW_TEXT]);
+            machine.switch(us, 2, WRITER, 0).message(
+                us + 2,
+                WRITER,
+                (2, APP),
+                0,
+                20,
+                &[support::DRAW_TEXT],
+            );
             machine.switch(us + 10, 2, 0, 1);
         }
         lock_after(&mut machine, 3_000_000, 5_000_000);
         key_at(&mut machine, 5_500_000);
         let interval = verdict(&mut machine, 7_000_000).interval.expect("there was input");
-        assert_eq!((interval.milestone.as_str(), interval.latency_ms.round()), ("handled", 2_000.0));
+        assert_eq!(
+            (interval.milestone.as_str(), interval.latency_ms.round()),
+            ("handled", 2_000.0)
+        );
         interval.drew
     };
     assert_eq!([0, 2, 19].map(drew), [false, false, true]);
@@ -101,9 +122,15 @@ fn a_program_acts_when_the_button_is_released() {
     machine.release_button(3_100_000);
     machine.wait(3_100_101, APP, 3_000_700, |wait| (wait.syscall, wait.args) = (POLL, [1, 3, 0]));
     machine.switch(3_100_700, 1, 0, 1);
-    machine.get_lock(3_100_700, 5_000_000, HOLDER).switch(5_000_050, 1, APP, 0).switch(5_000_200, 1, 0, 1);
+    machine
+        .get_lock(3_100_700, 5_000_000, HOLDER)
+        .switch(5_000_050, 1, APP, 0)
+        .switch(5_000_200, 1, 0, 1);
     key_at(&mut machine, 5_500_000);
-    assert_eq!(told(&verdict(&mut machine, 7_000_000)), ("handled".to_owned(), 1_900, vec![CauseKind::LockWait]));
+    assert_eq!(
+        told(&verdict(&mut machine, 7_000_000)),
+        ("handled".to_owned(), 1_900, vec![CauseKind::LockWait])
+    );
 }
 
 /// At the mark the editor still waits for a thread of its own, which waits for a file lock. Another
@@ -112,15 +139,28 @@ fn a_program_acts_when_the_button_is_released() {
 fn who_waits_for_an_own_thread_at_the_mark_waits_for_what_that_waits_for() {
     let mut machine = editor();
     machine.task(WRITER, APP, 1, "editor", 1).task(BETWEEN, APP, 1, "editor", 1);
-    machine.press(3_000_000).wake_from(3_000_300, WRITER, APP, 0, 0).wake_from(3_000_310, BETWEEN, APP, 0, 0);
-    machine.switch(3_000_400, 1, 0, 1).switch(3_000_410, 0, WRITER, 0).switch(3_000_500, 0, BETWEEN, 1);
+    machine
+        .press(3_000_000)
+        .wake_from(3_000_300, WRITER, APP, 0, 0)
+        .wake_from(3_000_310, BETWEEN, APP, 0, 0);
+    machine
+        .switch(3_000_400, 1, 0, 1)
+        .switch(3_000_410, 0, WRITER, 0)
+        .switch(3_000_500, 0, BETWEEN, 1);
     machine.switch(3_000_600, 0, 0, 1);
-    machine.still_waiting(5_000_000, APP, 3_000_400, |wait| (wait.syscall, wait.args) = (FUTEX, [64, 0x189, 0]));
-    machine.still_waiting(5_000_000, BETWEEN, 3_000_600, |wait| (wait.syscall, wait.args) = (FUTEX, [96, 0x189, 0]));
-    machine.still_waiting(5_000_000, WRITER, 3_000_500, |wait| (wait.syscall, wait.inode) = (FLOCK, 77));
+    machine.still_waiting(5_000_000, APP, 3_000_400, |wait| {
+        (wait.syscall, wait.args) = (FUTEX, [64, 0x189, 0])
+    });
+    machine.still_waiting(5_000_000, BETWEEN, 3_000_600, |wait| {
+        (wait.syscall, wait.args) = (FUTEX, [96, 0x189, 0])
+    });
+    machine.still_waiting(5_000_000, WRITER, 3_000_500, |wait| {
+        (wait.syscall, wait.inode) = (FLOCK, 77)
+    });
     machine.locks.proc_locks = format!("1: FLOCK  ADVISORY  WRITE {HOLDER} fe:00:77 0 EOF\n");
     let verdict = verdict(&mut machine, 5_000_000);
-    let culprit = verdict.findings.first().map(|finding| (finding.kind, format!("{:?}", finding.culprit)));
+    let culprit =
+        verdict.findings.first().map(|finding| (finding.kind, format!("{:?}", finding.culprit)));
     let (kind, culprit) = culprit.expect("it hangs");
     assert!(kind == CauseKind::LockWait && culprit.contains("indexer"), "{kind:?} {culprit}");
 }
@@ -131,7 +171,8 @@ fn who_waits_for_an_answer_that_nobody_owes_is_not_said_to_owe_it_to_itself() {
     let mut machine = editor();
     let stack = machine.stack(&["schedule", "eventfd_read", "vfs_read"]);
     machine.press(3_000_000).switch(3_000_400, 1, 0, 1);
-    machine.still_waiting(5_000_000, APP, 3_000_400, |wait| (wait.syscall, wait.stack) = (0, stack));
+    machine
+        .still_waiting(5_000_000, APP, 3_000_400, |wait| (wait.syscall, wait.stack) = (0, stack));
     let verdict = verdict(&mut machine, 5_000_000);
     let finding = verdict.findings.first().expect("it hangs");
     assert_eq!(finding.kind, CauseKind::PeerWait);
@@ -190,15 +231,27 @@ fn command(until: u64, slow: u64) -> Machinery {
 /// the child.
 fn held_up(machine: &mut Machinery, until: u64) {
     machine.switch(3_001_300, 0, SHELL, 0).fork(3_001_400, SHELL, CHILD).switch(3_001_500, 0, 0, 1);
-    machine.wake_from(3_001_450, CHILD, SHELL, 0, 1).switch(3_001_600, 1, CHILD, 0).switch(3_001_700, 1, 0, 1);
+    machine
+        .wake_from(3_001_450, CHILD, SHELL, 0, 1)
+        .switch(3_001_600, 1, CHILD, 0)
+        .switch(3_001_700, 1, 0, 1);
     machine
         .wake_from(until - 150, HOLDER, 0, 2, 0)
         .switch(until - 100, 0, HOLDER, 0)
         .wake_from(until, CHILD, HOLDER, 0, 1)
         .switch(until + 10, 0, 0, 1);
-    machine.wait(until + 1, CHILD, 3_001_700, |wait| (wait.syscall, wait.waker) = (FLOCK, tid(HOLDER)));
-    machine.switch(until + 50, 1, CHILD, 0).wake_from(until + 100, SHELL, CHILD, 0, 0).switch(until + 120, 1, 0, 1);
-    machine.wait(until + 101, SHELL, 3_001_500, |wait| (wait.syscall, wait.args) = (WAIT4, [u64::from(CHILD), 0, 0]));
+    machine.wait(until + 1, CHILD, 3_001_700, |wait| {
+        (wait.syscall, wait.waker) = (FLOCK, tid(HOLDER))
+    });
+    machine.switch(until + 50, 1, CHILD, 0).wake_from(until + 100, SHELL, CHILD, 0, 0).switch(
+        until + 120,
+        1,
+        0,
+        1,
+    );
+    machine.wait(until + 101, SHELL, 3_001_500, |wait| {
+        (wait.syscall, wait.args) = (WAIT4, [u64::from(CHILD), 0, 0])
+    });
     machine.switch(until + 150, 0, SHELL, 0).switch(until + 300, 0, 0, 1);
 }
 
@@ -221,14 +274,21 @@ fn child_of(group: u32) -> Machinery {
         });
     }
     machine.switch(3_001_300, 0, SHELL, 0).fork(3_001_400, SHELL, CHILD).switch(3_001_500, 0, 0, 1);
-    machine.wake_from(3_001_450, CHILD, SHELL, 0, 1).switch(3_001_600, 1, CHILD, 0).switch(3_001_700, 1, 0, 1);
-    machine.wait(5_000_000, CHILD, 3_001_700, |wait| (wait.syscall, wait.context) = (CLOCK_NANOSLEEP, 2));
+    machine
+        .wake_from(3_001_450, CHILD, SHELL, 0, 1)
+        .switch(3_001_600, 1, CHILD, 0)
+        .switch(3_001_700, 1, 0, 1);
+    machine.wait(5_000_000, CHILD, 3_001_700, |wait| {
+        (wait.syscall, wait.context) = (CLOCK_NANOSLEEP, 2)
+    });
     machine
         .wake_from(5_000_000, CHILD, 0, 2, 1)
         .switch(5_000_050, 1, CHILD, 0)
         .wake_from(5_000_100, SHELL, CHILD, 0, 0);
     machine.exit(5_000_110, CHILD, SHELL, group, "sort").switch(5_000_120, 1, 0, 0x80);
-    machine.wait(5_000_101, SHELL, 3_001_500, |wait| (wait.syscall, wait.args) = (WAIT4, [u64::from(CHILD), 0, 0]));
+    machine.wait(5_000_101, SHELL, 3_001_500, |wait| {
+        (wait.syscall, wait.args) = (WAIT4, [u64::from(CHILD), 0, 0])
+    });
     machine.switch(5_000_150, 0, SHELL, 0).switch(5_000_300, 0, 0, 1);
     machine
 }
@@ -255,7 +315,11 @@ fn prompt_is_no_command() {
         machine.fork(1_200_000, SHELL, JOB).exit(1_300_000, JOB, SHELL, JOB, "ls");
         let verdict = verdict(&mut machine, 7_000_000);
         let interval = verdict.interval.expect("a key was late");
-        (interval.prompt, interval.command, verdict.findings.first().map(|finding| (finding.kind, finding.unusual)))
+        (
+            interval.prompt,
+            interval.command,
+            verdict.findings.first().map(|finding| (finding.kind, finding.unusual)),
+        )
     };
     assert_eq!(told(SHELL), (true, "sort".to_owned(), Some((CauseKind::ChildWait, true))));
     assert_eq!(told(CHILD), (false, "sort".to_owned(), Some((CauseKind::TimerSleep, false))));
@@ -273,9 +337,17 @@ fn a_terminal_may_hand_its_keys_to_another_thread() {
         .task(CHILD, CHILD, SHELL, "git", 1);
     for us in [1_000_000, 1_500_000, 2_000_000, 3_000_000] {
         machine.press(us - 4_000).wake_from(us - 3_740, BETWEEN, APP, 0, 2).draw(us - 3_400);
-        machine.switch(us - 3_720, 2, BETWEEN, 0).wake(us - 3_710, WRITER, BETWEEN).switch(us - 3_700, 2, 0, 1);
+        machine.switch(us - 3_720, 2, BETWEEN, 0).wake(us - 3_710, WRITER, BETWEEN).switch(
+            us - 3_700,
+            2,
+            0,
+            1,
+        );
         machine.switch(us + 280, 2, WRITER, 0);
-        machine.tty(us + 300, WRITER, TO_SHELL, 0).wake_from(us + 301, WORKER, WRITER, 0, 3).switch(us + 320, 2, 0, 1);
+        machine
+            .tty(us + 300, WRITER, TO_SHELL, 0)
+            .wake_from(us + 301, WORKER, WRITER, 0, 3)
+            .switch(us + 320, 2, 0, 1);
         machine.switch(us + 400, 3, WORKER, 0).tty(us + 450, WORKER, TO_SHELL, 1).wake_from(
             us + 460,
             SHELL,
@@ -290,7 +362,10 @@ fn a_terminal_may_hand_its_keys_to_another_thread() {
     }
     held_up(&mut machine, 5_000_000);
     let (milestone, _, kinds) = told(&verdict(&mut machine, 7_000_000));
-    assert_eq!((milestone.as_str(), kinds.first().copied()), ("completed", Some(CauseKind::LockWait)));
+    assert_eq!(
+        (milestone.as_str(), kinds.first().copied()),
+        ("completed", Some(CauseKind::LockWait))
+    );
 }
 
 /// The terminal's own timer woke it while others had its CPU; the shell's output meanwhile caused
@@ -303,11 +378,20 @@ fn a_terminal_draws_what_was_written_while_it_was_ready() {
         machine.press(us).reach_shell(us).echo(us + 800);
     }
     let us = 3_000_000;
-    machine.press(us).reach_shell(us).switch(us + 710, 1, HOLDER, 0).wake_from(us + 600_000, APP, HOLDER, 2, 1);
+    machine.press(us).reach_shell(us).switch(us + 710, 1, HOLDER, 0).wake_from(
+        us + 600_000,
+        APP,
+        HOLDER,
+        2,
+        1,
+    );
     machine.wait(us + 600_001, APP, us + 400, |wait| (wait.syscall, wait.args) = (POLL, [1, 3, 0]));
     machine.switch(us + 700_000, 1, SHELL, 0).tty(us + 700_100, SHELL, TO_TERMINAL, 0);
     machine.wake_from(us + 700_101, WORKER, SHELL, 0, 1).switch(us + 700_150, 1, WORKER, 1);
-    machine.tty(us + 700_160, WORKER, TO_TERMINAL, 1).switch(us + 700_200, 1, APP, 0x402).draw(us + 700_400);
+    machine
+        .tty(us + 700_160, WORKER, TO_TERMINAL, 1)
+        .switch(us + 700_200, 1, APP, 0x402)
+        .draw(us + 700_400);
     let verdict = verdict(&mut machine, 5_000_000);
     assert_eq!(told(&verdict), ("response".to_owned(), 701, vec![CauseKind::CpuCompetition]));
     assert_eq!(verdict.interval.expect("there was input").join, "exact");
@@ -327,7 +411,10 @@ fn whom_a_worker_wakes_next_reads_no_terminal() {
     }
     machine.wake_from(2_000_480, HOLDER, WORKER, 0, 2).switch(2_000_500, 2, HOLDER, 0);
     machine.wait(2_000_481, HOLDER, 500_000, |wait| (wait.syscall, wait.args) = (POLL, [1, 3, 0]));
-    machine.switch(2_000_600, 2, 0, 1).wake_from(5_000_000, HOLDER, 0, 2, 2).switch(5_000_010, 2, HOLDER, 0);
+    machine
+        .switch(2_000_600, 2, 0, 1)
+        .wake_from(5_000_000, HOLDER, 0, 2, 2)
+        .switch(5_000_010, 2, HOLDER, 0);
     machine.wait(5_000_001, HOLDER, 2_000_600, |wait| wait.syscall = FLOCK);
     machine.switch(5_000_100, 2, 0, 1);
     let (milestone, latency, kinds) = told(&verdict(&mut machine, 7_000_000));
@@ -345,14 +432,27 @@ fn whom_a_worker_wakes_for_another_terminal_does_not_read_this_one() {
     }
     let us = 2_000_000;
     machine.press(us).tty(us + 300, APP, TO_SHELL, 0).wake_from(us + 301, WORKER, APP, 0, 1);
-    machine.wake_from(us + 420, SHELL, 0, 2, 2).switch(us + 400, 1, WORKER, 1).switch(us + 430, 2, SHELL, 0);
+    machine.wake_from(us + 420, SHELL, 0, 2, 2).switch(us + 400, 1, WORKER, 1).switch(
+        us + 430,
+        2,
+        SHELL,
+        0,
+    );
     machine.tty(us + 450, WORKER, TO_SHELL, 1).tty(us + 470, WORKER, TO_ANOTHER, 1);
-    machine.wake_from(us + 480, HOLDER, WORKER, 0, 0).switch(us + 500, 0, HOLDER, 0).switch(us + 600, 0, 0, 1);
+    machine.wake_from(us + 480, HOLDER, WORKER, 0, 0).switch(us + 500, 0, HOLDER, 0).switch(
+        us + 600,
+        0,
+        0,
+        1,
+    );
     machine.wait(us + 481, HOLDER, 500_000, |wait| {
         (wait.syscall, wait.args, wait.magic) = (READ, [0, 0, 1], TERMINAL_FILES);
     });
     machine.echo(us + 800).switch(us + 900, 2, 0, 1);
-    machine.wake_from(5_000_000, HOLDER, 0, 2, 0).switch(5_000_010, 0, HOLDER, 0).switch(5_000_100, 0, 0, 1);
+    machine
+        .wake_from(5_000_000, HOLDER, 0, 2, 0)
+        .switch(5_000_010, 0, HOLDER, 0)
+        .switch(5_000_100, 0, 0, 1);
     machine.wait(5_000_001, HOLDER, us + 600, |wait| wait.syscall = FLOCK);
     let (milestone, latency, kinds) = told(&verdict(&mut machine, 7_000_000));
     assert_eq!((milestone.as_str(), kinds), ("response", vec![]));
@@ -363,7 +463,10 @@ fn whom_a_worker_wakes_for_another_terminal_does_not_read_this_one() {
 fn a_command_that_is_waited_for_goes_before_a_shorter_delay() {
     let mut machine = command(5_000_000, 150_000);
     let (milestone, _, kinds) = told(&verdict(&mut machine, 7_000_000));
-    assert_eq!((milestone.as_str(), kinds.first().copied()), ("completed", Some(CauseKind::LockWait)));
+    assert_eq!(
+        (milestone.as_str(), kinds.first().copied()),
+        ("completed", Some(CauseKind::LockWait))
+    );
 }
 
 #[test]
@@ -377,9 +480,18 @@ fn a_command_that_is_left_to_itself_goes_behind() {
 
 /// Learned baseline of keys in the editor up to a milestone.
 fn learned(milestone: &str, p50_ms: u64) -> StoredBaseline {
-    let (class, application, milestone) = ("key".to_owned(), "editor".to_owned(), milestone.to_owned());
+    let (class, application, milestone) =
+        ("key".to_owned(), "editor".to_owned(), milestone.to_owned());
     let p50_ns = p50_ms * 1_000_000;
-    StoredBaseline { class, application, milestone, n: 3_000, p50_ns, p98_ns: 2 * p50_ns, max_ns: 3 * p50_ns }
+    StoredBaseline {
+        class,
+        application,
+        milestone,
+        n: 3_000,
+        p50_ns,
+        p98_ns: 2 * p50_ns,
+        max_ns: 3 * p50_ns,
+    }
 }
 
 /// A key that finds the program busy for a long time, without other keys for comparison.
@@ -395,10 +507,15 @@ fn alone(baselines: Vec<StoredBaseline>) -> Verdict {
 
 #[test]
 fn a_milestone_is_held_against_what_was_learned_of_it() {
-    let baseline = |verdict: &Verdict| verdict.baseline.clone().map(|one| (one.n, one.stored, one.p50_ms));
+    let baseline =
+        |verdict: &Verdict| verdict.baseline.clone().map(|one| (one.n, one.stored, one.p50_ms));
     let response = alone(vec![learned("", 2)]);
     assert_eq!(told(&response).0, "handled");
-    assert_ne!(baseline(&response).map(|one| one.1), Some(true), "what was learned are responses: {response:?}");
+    assert_ne!(
+        baseline(&response).map(|one| one.1),
+        Some(true),
+        "what was learned are responses: {response:?}"
+    );
     let handled = alone(vec![learned("", 2), learned("handled", 700)]);
     assert_eq!(baseline(&handled), Some((3_000, true, Some(700.0))));
 }
@@ -422,7 +539,12 @@ fn a_completion_is_held_against_other_completions() {
 
 /// The editor draws and goes on.
 fn drawn(machine: &mut Machinery, us: u64) {
-    machine.wake(us, SERVER, APP).message(us + 2, APP, WINDOW, 0, 20, &[DRAW_TEXT]).switch(us + 50, 0, SERVER, 0);
+    machine.wake(us, SERVER, APP).message(us + 2, APP, WINDOW, 0, 20, &[DRAW_TEXT]).switch(
+        us + 50,
+        0,
+        SERVER,
+        0,
+    );
     machine.message(us + 60, SERVER, WINDOW, 1, 20, &[]).switch(us + 200, 0, 0, 1);
 }
 
@@ -454,7 +576,11 @@ fn two_keys(starved: bool) -> (String, u64, Vec<CauseKind>) {
 fn a_starved_program_is_done_with_a_key_when_it_answers_the_next_one() {
     assert_eq!(two_keys(true), ("response".to_owned(), 600, vec![CauseKind::CpuCompetition]));
     let (milestone, latency, _) = two_keys(false);
-    assert_eq!((milestone.as_str(), latency), ("handled", 1_300), "its own work may be on the first one");
+    assert_eq!(
+        (milestone.as_str(), latency),
+        ("handled", 1_300),
+        "its own work may be on the first one"
+    );
 }
 
 /// The editor takes a key, and asks the display server 200 times, which replies after 6 ms each
@@ -468,9 +594,23 @@ fn a_program_in_round_trips_is_not_in_its_event_loop() {
     for _ in 0..200 {
         machine.message(us, APP, WINDOW, 0, 8, &[GET_KEYBOARD_MAPPING]).wake(us + 5, SERVER, APP);
         machine.switch(us + 10, 1, 0, 1).switch(us + 50, 0, SERVER, 0);
-        machine.message(us + 60, SERVER, WINDOW, 1, 8, &[]).message(us + 5_990, SERVER, WINDOW, 2, 32, &[REPLY]);
-        machine.wake_from(us + 5_995, APP, SERVER, 0, 1).switch(us + 6_000, 1, APP, 0).switch(us + 6_005, 0, 0, 1);
-        machine.wait(us + 5_996, APP, us + 10, |wait| (wait.syscall, wait.args) = (POLL, [1, 1, u64::MAX]));
+        machine.message(us + 60, SERVER, WINDOW, 1, 8, &[]).message(
+            us + 5_990,
+            SERVER,
+            WINDOW,
+            2,
+            32,
+            &[REPLY],
+        );
+        machine.wake_from(us + 5_995, APP, SERVER, 0, 1).switch(us + 6_000, 1, APP, 0).switch(
+            us + 6_005,
+            0,
+            0,
+            1,
+        );
+        machine.wait(us + 5_996, APP, us + 10, |wait| {
+            (wait.syscall, wait.args) = (POLL, [1, 1, u64::MAX])
+        });
         machine.message(us + 6_010, APP, WINDOW, 3, 32, &[]);
         us += 6_020;
     }

@@ -36,15 +36,32 @@ fn tell_server(machine: &mut Machinery, us: u64, computed: u64) {
         unused: 0,
         argument: (BEGIN / 1_000_000 + us / 1_000) as u32,
     };
-    machine.wl_message_between(sent, COMPOSITOR, LINK, EVENT_SENT, &[key]).wake(sent + 2, SERVER, COMPOSITOR);
+    machine.wl_message_between(sent, COMPOSITOR, LINK, EVENT_SENT, &[key]).wake(
+        sent + 2,
+        SERVER,
+        COMPOSITOR,
+    );
     machine.switch(sent + 20, 0, 0, 1);
 }
 
 /// The X server receives the key and passes it to the program, which draws.
 fn tell_program(machine: &mut Machinery, us: u64) {
     machine.switch(us, 0, SERVER, 0).wl_message_between(us + 10, SERVER, LINK, EVENT_TAKEN, &[]);
-    machine.message(us + 30, SERVER, WINDOW, EVENT_SENT, 32, &[KEY_PRESS]).wake_from(us + 32, APP, SERVER, 0, 1);
-    machine.switch(us + 50, 0, 0, 1).switch(us + 100, 1, APP, 0).message(us + 150, APP, WINDOW, EVENT_TAKEN, 32, &[]);
+    machine.message(us + 30, SERVER, WINDOW, EVENT_SENT, 32, &[KEY_PRESS]).wake_from(
+        us + 32,
+        APP,
+        SERVER,
+        0,
+        1,
+    );
+    machine.switch(us + 50, 0, 0, 1).switch(us + 100, 1, APP, 0).message(
+        us + 150,
+        APP,
+        WINDOW,
+        EVENT_TAKEN,
+        32,
+        &[],
+    );
     machine.draw(us + 400);
 }
 
@@ -57,7 +74,14 @@ fn rendering() -> Machinery {
     machine.displays.iter_mut().for_each(|display| display.server_pid = COMPOSITOR);
     for key in 0..3 {
         let us = 100_000 + key * 200_000;
-        machine.press(us).wake(us + 600, SERVER, APP).message(us + 602, APP, WINDOW, 0, 20, &[COMPOSITE]);
+        machine.press(us).wake(us + 600, SERVER, APP).message(
+            us + 602,
+            APP,
+            WINDOW,
+            0,
+            20,
+            &[COMPOSITE],
+        );
         machine.switch(us + 610, 1, 0, 1).switch(us + 650, 0, SERVER, 0);
         machine.message(us + 660, SERVER, WINDOW, 1, 20, &[]).switch(us + 800, 0, 0, 1);
     }
@@ -65,15 +89,18 @@ fn rendering() -> Machinery {
 }
 
 fn verdict(machine: &mut Machinery) -> Verdict {
-    diagnose(&machine.incident(2_000_000), &DiagnoseOptions::default()).expect("the scene is well formed")
+    diagnose(&machine.incident(2_000_000), &DiagnoseOptions::default())
+        .expect("the scene is well formed")
 }
 
 #[test]
 fn a_key_goes_through_both_servers_to_one_program() {
     let mut machine = nested();
     let told = timed(&machine.incident(2_000_000)).expect("the scene is well formed");
-    let told: Vec<_> =
-        told.iter().map(|timed| (timed.client_pid, timed.input_ns / 1_000, timed.end_ns / 1_000)).collect();
+    let told: Vec<_> = told
+        .iter()
+        .map(|timed| (timed.client_pid, timed.input_ns / 1_000, timed.end_ns / 1_000))
+        .collect();
     assert_eq!(told, [(APP, 1_100_000, 1_101_000), (APP, 1_300_000, 1_301_000)]);
 }
 

@@ -73,7 +73,10 @@ fn counter(file: &mut Polled) {
 /// length.
 fn finding(files: &[File], waker: u32, context: u8) -> Option<Finding> {
     let mut machine = Machinery::new();
-    machine.task(ASKER, ASKER, 1, "asker", 1).task(OTHER, OTHER, 1, "other", 1).switch(500_000, 0, ASKER, 0);
+    machine
+        .task(ASKER, ASKER, 1, "asker", 1)
+        .task(OTHER, OTHER, 1, "other", 1)
+        .switch(500_000, 0, ASKER, 0);
     machine.switch(1_000_000, 0, OTHER, 1).wake_from(2_000_000, ASKER, waker, context, 0);
     machine.wait(2_000_000, ASKER, 1_000_000, |wait| {
         (wait.pid, wait.syscall, wait.context) = (Pid(ASKER), POLL, u16::from(context));
@@ -83,9 +86,11 @@ fn finding(files: &[File], waker: u32, context: u8) -> Option<Finding> {
         machine.polled(2_000_000, ASKER, files.len() as u8, fill);
     }
     machine.switch(2_000_100, 0, ASKER, 1);
-    let recording = Recording::read(&machine.incident(4_000_000)).expect("the scene is well formed");
+    let recording =
+        Recording::read(&machine.incident(4_000_000)).expect("the scene is well formed");
     let at = |ms: u64| recording.mark.before(Nanos::from_secs(4)).after(Nanos::from_millis(ms));
-    let explanation = explain(&recording, Tid(ASKER), at(1_000), at(2_000), Nanos(0)).expect("the incident holds it");
+    let explanation = explain(&recording, Tid(ASKER), at(1_000), at(2_000), Nanos(0))
+        .expect("the incident holds it");
     explanation.findings.into_iter().next()
 }
 
@@ -105,13 +110,22 @@ fn told(files: &[File], waker: u32, context: u8) -> Option<(CauseKind, String)> 
 #[test]
 fn a_name_server_that_does_not_answer_is_named() {
     let finding = finding(&[datagram], 0, TIMER).expect("there is a cause");
-    assert_eq!((finding.kind, culprit(&finding).as_str()), (CauseKind::NetworkWait, "127.0.0.53:53"));
-    assert_eq!(finding.evidence[0], "asker waited for the name server 127.0.0.53:53, and no answer came for 1.00 s");
+    assert_eq!(
+        (finding.kind, culprit(&finding).as_str()),
+        (CauseKind::NetworkWait, "127.0.0.53:53")
+    );
+    assert_eq!(
+        finding.evidence[0],
+        "asker waited for the name server 127.0.0.53:53, and no answer came for 1.00 s"
+    );
 }
 
 #[test]
 fn who_asks_without_a_connection_waits_for_the_network_even_where_it_is_not_known_for_whom() {
-    assert_eq!(told(&[asks], 0, TIMER), Some((CauseKind::NetworkWait, "an unknown host".to_owned())));
+    assert_eq!(
+        told(&[asks], 0, TIMER),
+        Some((CauseKind::NetworkWait, "an unknown host".to_owned()))
+    );
 }
 
 #[test]
@@ -125,12 +139,18 @@ fn an_answer_over_loopback_leads_to_who_sent_it() {
 
 #[test]
 fn a_name_server_is_named_whoever_stands_behind_it() {
-    assert_eq!(told(&[datagram], OTHER, SOFTIRQ), Some((CauseKind::NetworkWait, "127.0.0.53:53".to_owned())));
+    assert_eq!(
+        told(&[datagram], OTHER, SOFTIRQ),
+        Some((CauseKind::NetworkWait, "127.0.0.53:53".to_owned()))
+    );
 }
 
 #[test]
 fn an_answer_from_far_away_accuses_nobody_whose_time_it_came_on() {
-    assert_eq!(told(&[stream], OTHER, SOFTIRQ), Some((CauseKind::NetworkWait, "192.0.2.7:443".to_owned())));
+    assert_eq!(
+        told(&[stream], OTHER, SOFTIRQ),
+        Some((CauseKind::NetworkWait, "192.0.2.7:443".to_owned()))
+    );
 }
 
 #[test]
@@ -158,7 +178,10 @@ fn who_waits_for_anybody_asks_nobody() {
     for open in [listens as File, serves, terminal] {
         let told = told(&[open, stream, local], 0, TIMER);
         assert!(
-            !told.as_ref().is_some_and(|(kind, _)| matches!(kind, CauseKind::NetworkWait | CauseKind::PeerWait)),
+            !told.as_ref().is_some_and(|(kind, _)| matches!(
+                kind,
+                CauseKind::NetworkWait | CauseKind::PeerWait
+            )),
             "{told:?}"
         );
     }

@@ -45,7 +45,8 @@ fn proxy_draws(machine: &mut Machinery, us: u64) {
 fn frame(machine: &mut Machinery, us: u64, since: u64) {
     machine.wake_from(us, PROXY, 0, BY_INTERRUPT, 1).switch(us + 10, 1, PROXY, 0);
     machine.wait(us + 1, PROXY, since, |wait| {
-        (wait.syscall, wait.args, wait.context) = (FUTEX, [0, WAIT_BITSET_PRIVATE, 0], u16::from(BY_INTERRUPT));
+        (wait.syscall, wait.args, wait.context) =
+            (FUTEX, [0, WAIT_BITSET_PRIVATE, 0], u16::from(BY_INTERRUPT));
     });
 }
 
@@ -54,7 +55,11 @@ fn frame(machine: &mut Machinery, us: u64, since: u64) {
 fn joins(machine: &mut Machinery) -> Vec<(u64, String)> {
     let timed = timed(&machine.incident(1_000_000)).expect("the scene is well formed");
     let drawn = |one: &Timed| one.drawn_ns.map_or(0, |at| (at - one.input_ns) / 1_000);
-    timed.iter().filter(|one| one.client_pid == APP).map(|one| (drawn(one), one.join.clone())).collect()
+    timed
+        .iter()
+        .filter(|one| one.client_pid == APP)
+        .map(|one| (drawn(one), one.join.clone()))
+        .collect()
 }
 
 fn exact(us: u64) -> (u64, String) {
@@ -158,11 +163,18 @@ fn work_that_somebody_else_gave_answers_no_input() {
 
 #[test]
 fn what_an_idle_client_draws_later_for_an_unknown_reason_answers_nothing() {
-    for (us, expected) in [(310_000, vec![(9_988, "speculative".to_owned())]), (900_000, Vec::new())] {
+    for (us, expected) in
+        [(310_000, vec![(9_988, "speculative".to_owned())]), (900_000, Vec::new())]
+    {
         let mut machine = Machinery::with_app("browser");
         machine.press(300_000).switch(300_500, 1, 0, 1);
         // The wakeup was lost.
-        machine.switch(us - 10, 1, APP, 0).message(us, APP, (2, APP), 0, 20, &[DRAW_TEXT]).switch(us + 10, 1, 0, 1);
+        machine.switch(us - 10, 1, APP, 0).message(us, APP, (2, APP), 0, 20, &[DRAW_TEXT]).switch(
+            us + 10,
+            1,
+            0,
+            1,
+        );
         machine.switch(us + 20, 0, SERVER, 0).message(us + 30, SERVER, (2, APP), 1, 20, &[]);
         machine.switch(us + 200, 0, 0, 1);
         assert_eq!(joins(&mut machine), expected);

@@ -26,7 +26,12 @@ fn busy_program() -> Machinery {
 
 /// The program draws and goes on.
 fn frame(machine: &mut Machinery, us: u64) {
-    machine.wake(us, SERVER, APP).message(us + 2, APP, WINDOW, 0, 20, &[DRAW_TEXT]).switch(us + 50, 0, SERVER, 0);
+    machine.wake(us, SERVER, APP).message(us + 2, APP, WINDOW, 0, 20, &[DRAW_TEXT]).switch(
+        us + 50,
+        0,
+        SERVER,
+        0,
+    );
     machine.message(us + 60, SERVER, WINDOW, 1, 20, &[]).switch(us + 200, 0, 0, 1);
 }
 
@@ -63,7 +68,8 @@ fn game(until: u64) -> Machinery {
 
 /// Returns milestone, latency in milliseconds, and the kind of the first finding.
 fn told(machine: &mut Machinery) -> (String, u64, Option<CauseKind>) {
-    let verdict = diagnose(&machine.incident(MARK), &DiagnoseOptions::default()).expect("the scene is well formed");
+    let verdict = diagnose(&machine.incident(MARK), &DiagnoseOptions::default())
+        .expect("the scene is well formed");
     let interval = verdict.interval.expect("there was input");
     let first = verdict.findings.first().map(|finding| finding.kind);
     (interval.milestone, interval.latency_ms.round() as u64, first)
@@ -84,7 +90,8 @@ fn keys_of_a_game_are_no_hangs() {
 fn who_answers_the_next_keys_was_done_with_the_first() {
     let mut machine = idle_handler();
     let listed = timed(&machine.incident(MARK)).expect("the scene is well formed");
-    let handled: Vec<_> = listed.iter().map(|one| one.handled_ns.map(|at| (at - one.input_ns) / 1_000)).collect();
+    let handled: Vec<_> =
+        listed.iter().map(|one| one.handled_ns.map(|at| (at - one.input_ns) / 1_000)).collect();
     assert!(handled.len() >= 15 && handled.iter().all(|us| *us == Some(988)), "{handled:?}");
 }
 
@@ -115,7 +122,10 @@ fn a_lock_that_such_a_program_waits_for_soon_after_a_key_is_told() {
 #[test]
 fn a_key_that_such_a_program_had_no_cpu_for_is_late() {
     let mut machine = idle_handler();
-    machine.press_more(10_000_000, 10_750_000).switch(10_000_500, 1, HOLDER, 0).switch(10_740_000, 1, APP, 0);
+    machine
+        .press_more(10_000_000, 10_750_000)
+        .switch(10_000_500, 1, HOLDER, 0)
+        .switch(10_740_000, 1, APP, 0);
     frame(&mut machine, 10_755_000);
     assert_eq!(told(&mut machine), ("response".to_owned(), 755, Some(CauseKind::CpuCompetition)));
 }

@@ -36,7 +36,10 @@ impl Scene {
     /// Creates a scene in which keys find the editor in this wait.
     fn of(event_wait: fn(&mut Wait)) -> Scene {
         let mut machine = Machinery::with_app("editor");
-        machine.task(HOLDER, APP, 1, "holder", 1).task(WORKER, APP, 1, "worker", 1).task(OTHER, OTHER, 1, "other", 1);
+        machine
+            .task(HOLDER, APP, 1, "holder", 1)
+            .task(WORKER, APP, 1, "worker", 1)
+            .task(OTHER, OTHER, 1, "other", 1);
         machine.typing(100_000, 12).press(3_000_000);
         for us in (100_000..2_500_000).step_by(200_000).chain([3_000_000]) {
             machine.wait(us + 101, APP, us - 100_000, event_wait);
@@ -47,7 +50,12 @@ impl Scene {
     /// The editor waits in a futex until a timeout of `ms` milliseconds.
     fn times_out(&mut self, ms: u64, word: u64) -> &mut Scene {
         let (from, until) = (self.now, self.now + ms * 1_000);
-        self.machine.switch(from, 1, 0, 1).wake_from(until, APP, 0, 2, 1).switch(until + 10, 1, APP, 0);
+        self.machine.switch(from, 1, 0, 1).wake_from(until, APP, 0, 2, 1).switch(
+            until + 10,
+            1,
+            APP,
+            0,
+        );
         self.machine.wait(until + 1, APP, from, |wait| {
             (wait.syscall, wait.args, wait.context) = (FUTEX, [word, WAIT_BITSET, 0], 2);
         });
@@ -64,9 +72,17 @@ impl Scene {
 
     /// The editor waits until `holder` wakes it at 4.99 s, and draws.
     fn woken_by(&mut self, holder: u32, word: u64) -> &mut Scene {
-        self.machine.switch(self.now, 1, 0, 1).wake_from(4_989_850, holder, 0, 2, 0).switch(4_989_900, 0, holder, 0);
-        self.machine.wake_from(4_990_000, APP, holder, 0, 1).switch(4_990_010, 0, 0, 1).switch(4_990_050, 1, APP, 0);
-        self.machine.wait(4_990_001, APP, self.now, |wait| (wait.syscall, wait.args) = (FUTEX, [word, WAIT_BITSET, 0]));
+        self.machine
+            .switch(self.now, 1, 0, 1)
+            .wake_from(4_989_850, holder, 0, 2, 0)
+            .switch(4_989_900, 0, holder, 0);
+        self.machine
+            .wake_from(4_990_000, APP, holder, 0, 1)
+            .switch(4_990_010, 0, 0, 1)
+            .switch(4_990_050, 1, APP, 0);
+        self.machine.wait(4_990_001, APP, self.now, |wait| {
+            (wait.syscall, wait.args) = (FUTEX, [word, WAIT_BITSET, 0])
+        });
         self.machine.draw(5_000_000);
         self
     }
@@ -88,13 +104,20 @@ impl Scene {
     /// A running thread wakes the editor from a wait too short for a record, and it draws.
     fn released_by(&mut self, holder: u32) -> &mut Scene {
         let now = self.now;
-        self.machine.switch(now, 1, 0, 1).wake_from(now + 50, APP, holder, 0, 1).switch(now + 60, 1, APP, 0);
+        self.machine.switch(now, 1, 0, 1).wake_from(now + 50, APP, holder, 0, 1).switch(
+            now + 60,
+            1,
+            APP,
+            0,
+        );
         self.machine.draw(now + 500);
         self
     }
 
     fn findings(&mut self, mark: u64) -> Vec<Finding> {
-        diagnose(&self.machine.incident(mark), &DiagnoseOptions::default()).expect("the scene is well formed").findings
+        diagnose(&self.machine.incident(mark), &DiagnoseOptions::default())
+            .expect("the scene is well formed")
+            .findings
     }
 
     fn first(&mut self) -> CauseKind {
@@ -125,7 +148,8 @@ fn tries_that_nobody_ends_are_sleeps() {
 #[test]
 fn many_tries_are_one_wait_too() {
     let findings = Scene::new().tries(&[10; 196]).woken_by(HOLDER, 64).findings(MARK);
-    let told = findings.iter().map(|finding| (finding.kind, finding.ms > 1_900.0)).collect::<Vec<_>>();
+    let told =
+        findings.iter().map(|finding| (finding.kind, finding.ms > 1_900.0)).collect::<Vec<_>>();
     assert_eq!(told, [(CauseKind::LockWait, true)]);
 }
 
@@ -139,8 +163,10 @@ fn a_sleep_before_a_wait_is_one() {
 #[test]
 fn a_last_try_too_short_for_a_record_is_for_who_was_at_work() {
     for lengths in [&[5; 160][..], &[800]] {
-        let findings = Scene::new().holder_computes().tries(lengths).released_by(HOLDER).findings(MARK);
-        let told = findings.iter().map(|finding| (finding.kind, finding.ms > 750.0)).collect::<Vec<_>>();
+        let findings =
+            Scene::new().holder_computes().tries(lengths).released_by(HOLDER).findings(MARK);
+        let told =
+            findings.iter().map(|finding| (finding.kind, finding.ms > 750.0)).collect::<Vec<_>>();
         assert_eq!(told, [(CauseKind::LockWait, true)], "{lengths:?}");
         assert_eq!(
             Scene::new().holder_rests(lengths).released_by(HOLDER).first(),
@@ -163,7 +189,12 @@ fn who_works_between_two_waits_does_not_try_again() {
     assert_eq!(computes.tries(&LONGER).woken_by(HOLDER, 64).first(), CauseKind::TimerSleep);
     let mut asks = Scene::new();
     let then = asks.tries(&LONGER).now;
-    asks.machine.wake_from(then - 40, WORKER, APP, 0, 0).switch(then - 30, 0, WORKER, 0).switch(then - 20, 0, 0, 1);
+    asks.machine.wake_from(then - 40, WORKER, APP, 0, 0).switch(then - 30, 0, WORKER, 0).switch(
+        then - 20,
+        0,
+        0,
+        1,
+    );
     assert_eq!(asks.woken_by(HOLDER, 64).first(), CauseKind::TimerSleep);
 }
 
@@ -181,7 +212,8 @@ fn who_waits_for_the_next_event_waits_for_no_lock() {
 
 #[test]
 fn at_the_mark_only_tries_that_take_longer_are_for_a_lock() {
-    for (lengths, kind) in [(&LONGER[..], CauseKind::LockWait), (&[300; 5], CauseKind::TimerSleep)] {
+    for (lengths, kind) in [(&LONGER[..], CauseKind::LockWait), (&[300; 5], CauseKind::TimerSleep)]
+    {
         let mut scene = Scene::new();
         let from = scene.tries(lengths).now;
         scene.machine.switch(from, 1, 0, 1);

@@ -80,14 +80,20 @@ fn in_event_loop(machine: &mut Machinery, us: u64) {
 
 /// The program waits until a timer ends the wait, and then writes its answer.
 fn until_a_timer(mut machine: Machinery, describe: impl FnOnce(&mut Machinery)) -> Machinery {
-    machine.switch(KEY + 900, 1, 0, 1).wake_from(DONE, SHELL, 0, BY_TIMER, 1).switch(DONE + 20, 1, SHELL, 0);
+    machine.switch(KEY + 900, 1, 0, 1).wake_from(DONE, SHELL, 0, BY_TIMER, 1).switch(
+        DONE + 20,
+        1,
+        SHELL,
+        0,
+    );
     describe(&mut machine);
     machine.echo(DONE + 100);
     machine
 }
 
 fn verdict(machine: &mut Machinery, mark: u64) -> Verdict {
-    diagnose(&machine.incident(mark), &DiagnoseOptions::default()).expect("the scene is well formed")
+    diagnose(&machine.incident(mark), &DiagnoseOptions::default())
+        .expect("the scene is well formed")
 }
 
 /// Returns kind and milestone of the first finding.
@@ -116,7 +122,8 @@ fn a_timer_that_is_read_is_no_terminal() {
     let read = |machine: &mut Machinery| {
         let stack = machine.stack(&["__schedule", "schedule", "timerfd_read_iter", "vfs_read"]);
         machine.wait(DONE, SHELL, KEY + 900, |wait| {
-            (wait.syscall, wait.args, wait.magic, wait.context) = (READ, [4, 0, 8], 0x0904_1934, BY_TIMER.into());
+            (wait.syscall, wait.args, wait.magic, wait.context) =
+                (READ, [4, 0, 8], 0x0904_1934, BY_TIMER.into());
             wait.stack = stack;
         });
     };
@@ -144,7 +151,8 @@ fn what_the_program_does_itself_is_told_to_who_marks_and_nobody_else() {
     // A program to which it hands the terminal is a command.
     let mut machine = waits_for(&[to_itself]);
     machine.fork(1_200_000, SHELL, CHILD).exit(1_300_000, CHILD, SHELL, CHILD, "ls");
-    let unusual: Vec<bool> = verdict(&mut machine, 6_000_000).findings.iter().map(|finding| finding.unusual).collect();
+    let unusual: Vec<bool> =
+        verdict(&mut machine, 6_000_000).findings.iter().map(|finding| finding.unusual).collect();
     assert_eq!(unusual, [false]);
     assert_eq!(found(machine.triggered("auto")), None);
 }
@@ -158,26 +166,47 @@ fn what_the_program_did_itself_some_time_before_goes_behind() {
         in_read(&mut machine, 5_500_000);
         first(&mut machine, mark).map(|(kind, _)| kind)
     };
-    assert_eq!([7_000_000, 12_000_000].map(found), [CauseKind::TimerSleep, CauseKind::OwnComputation].map(Some));
+    assert_eq!(
+        [7_000_000, 12_000_000].map(found),
+        [CauseKind::TimerSleep, CauseKind::OwnComputation].map(Some)
+    );
 }
 
 /// A pager started in the terminal waits for a key until another process ends it, by a signal or in
 /// an unknown way.
 fn pager_ends(signal: Option<u32>) -> Option<CauseKind> {
     let mut machine = program(in_read);
-    machine.task(CLOSER, CLOSER, 1, "closer", 1).fork(KEY + 720, SHELL, CHILD).wake_from(KEY + 730, CHILD, SHELL, 0, 2);
+    machine.task(CLOSER, CLOSER, 1, "closer", 1).fork(KEY + 720, SHELL, CHILD).wake_from(
+        KEY + 730,
+        CHILD,
+        SHELL,
+        0,
+        2,
+    );
     machine.switch(KEY + 740, 2, CHILD, 0).switch(KEY + 760, 2, 0, 1).switch(KEY + 900, 1, 0, 1);
     machine.wake_from(DONE - 200, CLOSER, 0, BY_TIMER, 0).switch(DONE - 150, 0, CLOSER, 0);
     if let Some(number) = signal {
         machine.signal(DONE - 1, CLOSER, CHILD, number);
     }
-    machine.wake_from(DONE, CHILD, CLOSER, 0, 2).switch(DONE + 10, 0, 0, 1).switch(DONE + 20, 2, CHILD, 0);
+    machine.wake_from(DONE, CHILD, CLOSER, 0, 2).switch(DONE + 10, 0, 0, 1).switch(
+        DONE + 20,
+        2,
+        CHILD,
+        0,
+    );
     machine.wait(DONE, CHILD, KEY + 760, |wait| {
         (wait.syscall, wait.args, wait.magic) = (READ, [3, 0, 1], TERMINAL_FILES);
     });
     machine.exit(DONE + 50, CHILD, SHELL, CHILD, "less").wake_from(DONE + 60, SHELL, CHILD, 0, 1);
-    machine.switch(DONE + 70, 2, 0, 0x80).switch(DONE + 80, 1, SHELL, 0).switch(DONE + 200, 1, 0, 1);
-    machine.wait(DONE + 61, SHELL, KEY + 900, |wait| (wait.syscall, wait.args) = (WAIT4, [u64::from(CHILD), 0, 0]));
+    machine.switch(DONE + 70, 2, 0, 0x80).switch(DONE + 80, 1, SHELL, 0).switch(
+        DONE + 200,
+        1,
+        0,
+        1,
+    );
+    machine.wait(DONE + 61, SHELL, KEY + 900, |wait| {
+        (wait.syscall, wait.args) = (WAIT4, [u64::from(CHILD), 0, 0])
+    });
     first(&mut machine, 6_000_000).map(|(kind, _)| kind)
 }
 
@@ -185,7 +214,12 @@ fn pager_ends(signal: Option<u32>) -> Option<CauseKind> {
 fn reach_editor(machine: &mut Machinery, us: u64, since: u64) {
     machine.press(us).tty(us + 300, APP, TO_SHELL, 0).wake_from(us + 301, WORKER, APP, 0, 1);
     machine.switch(us + 400, 1, WORKER, 1).tty(us + 450, WORKER, TO_SHELL, 1);
-    machine.wake_from(us + 460, CHILD, WORKER, 0, 2).switch(us + 470, 1, 0, 0x402).switch(us + 500, 2, CHILD, 0);
+    machine.wake_from(us + 460, CHILD, WORKER, 0, 2).switch(us + 470, 1, 0, 0x402).switch(
+        us + 500,
+        2,
+        CHILD,
+        0,
+    );
     machine.wait(us + 461, CHILD, since, |wait| {
         (wait.syscall, wait.args, wait.magic) = (READ, [0, 0, 1], TERMINAL_FILES);
     });
@@ -194,18 +228,29 @@ fn reach_editor(machine: &mut Machinery, us: u64, since: u64) {
 #[test]
 fn keys_read_by_an_editor_are_not_answered_by_the_prompt_after_it() {
     let mut machine = program(in_read);
-    machine.fork(KEY + 720, SHELL, CHILD).wake_from(KEY + 730, CHILD, SHELL, 0, 2).switch(KEY + 740, 2, CHILD, 0);
+    machine.fork(KEY + 720, SHELL, CHILD).wake_from(KEY + 730, CHILD, SHELL, 0, 2).switch(
+        KEY + 740,
+        2,
+        CHILD,
+        0,
+    );
     machine.switch(KEY + 760, 2, 0, 1).switch(KEY + 900, 1, 0, 1);
     reach_editor(&mut machine, KEY + 500_000, KEY + 760);
     machine.switch(KEY + 500_700, 2, 0, 1);
     reach_editor(&mut machine, DONE, KEY + 500_700);
     machine.exit(DONE + 550, CHILD, SHELL, CHILD, "vi").wake_from(DONE + 560, SHELL, CHILD, 0, 1);
     machine.switch(DONE + 570, 2, 0, 0x80).switch(DONE + 580, 1, SHELL, 0).echo(DONE + 700);
-    machine.wait(DONE + 561, SHELL, KEY + 900, |wait| (wait.syscall, wait.args) = (WAIT4, [u64::from(CHILD), 0, 0]));
+    machine.wait(DONE + 561, SHELL, KEY + 900, |wait| {
+        (wait.syscall, wait.args) = (WAIT4, [u64::from(CHILD), 0, 0])
+    });
     let timed = timed(&machine.incident(6_000_000)).expect("the scene is well formed");
     let drawn = |one: &Timed| one.drawn_ns.map_or(0, |at| (at - one.input_ns) / 1_000);
     let latencies: Vec<u64> = timed.iter().map(drawn).collect();
-    assert_eq!(latencies, [990, 990, 990, 990, 890], "four keys of the shell, and the one that ended the editor");
+    assert_eq!(
+        latencies,
+        [990, 990, 990, 990, 890],
+        "four keys of the shell, and the one that ended the editor"
+    );
 }
 
 #[test]
@@ -218,9 +263,18 @@ fn who_ends_a_program_was_not_waited_for() {
 /// the other thread computes, or has nothing to do.
 fn hangs(computes: bool) -> Option<(CauseKind, String)> {
     let mut machine = program(in_read);
-    machine.wake_from(KEY + 750, HELPER, SHELL, 0, 2).switch(KEY + 760, 2, HELPER, 0).switch(KEY + 800, 1, 0, 1);
-    machine.wait(KEY + 751, HELPER, 100_000, |wait| (wait.syscall, wait.args) = (FUTEX, [0x7000, 0x89, 0]));
-    machine.still_waiting(5_000_000, SHELL, KEY + 800, |wait| (wait.syscall, wait.args) = (FUTEX, [0x8000, 0x89, 0]));
+    machine.wake_from(KEY + 750, HELPER, SHELL, 0, 2).switch(KEY + 760, 2, HELPER, 0).switch(
+        KEY + 800,
+        1,
+        0,
+        1,
+    );
+    machine.wait(KEY + 751, HELPER, 100_000, |wait| {
+        (wait.syscall, wait.args) = (FUTEX, [0x7000, 0x89, 0])
+    });
+    machine.still_waiting(5_000_000, SHELL, KEY + 800, |wait| {
+        (wait.syscall, wait.args) = (FUTEX, [0x8000, 0x89, 0])
+    });
     if !computes {
         machine.switch(KEY + 1_000, 2, 0, 1);
         machine.still_waiting(5_000_000, HELPER, KEY + 1_000, |wait| {
@@ -240,22 +294,42 @@ fn who_waits_at_the_mark_for_a_thread_at_work_has_not_answered() {
 /// A child of the program signals its end by a file, and lives on, or exits at `ends`.
 fn polls_a_flag(ends: u64) -> (CauseKind, String) {
     let mut machine = program(in_read);
-    machine.fork(KEY + 720, SHELL, CHILD).exit(ends, CHILD, SHELL, SHELL, "spell").switch(KEY + 900, 1, 0, 1);
+    machine.fork(KEY + 720, SHELL, CHILD).exit(ends, CHILD, SHELL, SHELL, "spell").switch(
+        KEY + 900,
+        1,
+        0,
+        1,
+    );
     for out in (KEY + 900..DONE).step_by(100_000) {
         let until = (out + 99_000).min(DONE);
-        machine.wake_from(until, SHELL, 0, BY_TIMER, 1).switch(until + 20, 1, SHELL, 0).switch(until + 100, 1, 0, 1);
+        machine.wake_from(until, SHELL, 0, BY_TIMER, 1).switch(until + 20, 1, SHELL, 0).switch(
+            until + 100,
+            1,
+            0,
+            1,
+        );
         machine.wait(until, SHELL, out, |wait| {
             (wait.syscall, wait.context) = (CLOCK_NANOSLEEP, BY_TIMER.into());
         });
     }
-    machine.wake_from(DONE + 200, SHELL, 0, BY_TIMER, 1).switch(DONE + 220, 1, SHELL, 0).echo(DONE + 300);
-    let finding = verdict(&mut machine, 7_000_000).findings.into_iter().next().expect("the key was answered late");
+    machine
+        .wake_from(DONE + 200, SHELL, 0, BY_TIMER, 1)
+        .switch(DONE + 220, 1, SHELL, 0)
+        .echo(DONE + 300);
+    let finding = verdict(&mut machine, 7_000_000)
+        .findings
+        .into_iter()
+        .next()
+        .expect("the key was answered late");
     (finding.kind, finding.evidence[0].clone())
 }
 
 #[test]
 fn a_child_that_lives_on_was_not_waited_for_to_end() {
-    assert_eq!(polls_a_flag(6_500_000), (CauseKind::TimerSleep, "bash (pid 210) slept by itself".to_owned()));
+    assert_eq!(
+        polls_a_flag(6_500_000),
+        (CauseKind::TimerSleep, "bash (pid 210) slept by itself".to_owned())
+    );
     let (kind, told) = polls_a_flag(DONE + 50);
     assert_eq!(kind, CauseKind::ChildWait);
     assert!(told.starts_with("bash waited for spell (pid 230"), "{told}");

@@ -14,21 +14,33 @@ const DONE: u64 = 3_000_000;
 const MARK: u64 = 5_000_000;
 
 fn first(machine: &mut Machinery) -> Finding {
-    let verdict = diagnose(&machine.incident(MARK), &DiagnoseOptions::default()).expect("the scene is well formed");
+    let verdict = diagnose(&machine.incident(MARK), &DiagnoseOptions::default())
+        .expect("the scene is well formed");
     verdict.findings.into_iter().next().expect("a key was late")
 }
 
 /// An editor sleeps in an `ioctl` because of a key, until a thread or, for 0, a device wakes it.
 fn sleeps_until(waker: u32) -> Machinery {
     let mut machine = Machinery::with_app("editor");
-    machine.task(SERVICE, SERVICE, 1, "daemon", 1).typing(500_000, 5).press(KEY).switch(KEY + 400, 1, 0, 1);
+    machine.task(SERVICE, SERVICE, 1, "daemon", 1).typing(500_000, 5).press(KEY).switch(
+        KEY + 400,
+        1,
+        0,
+        1,
+    );
     if waker != 0 {
-        machine.wake_from(KEY + 500, waker, 0, 2, 0).switch(KEY + 510, 0, waker, 0).switch(KEY + 600, 0, 0, 1);
+        machine.wake_from(KEY + 500, waker, 0, 2, 0).switch(KEY + 510, 0, waker, 0).switch(
+            KEY + 600,
+            0,
+            0,
+            1,
+        );
         machine.wake_from(DONE - 150, waker, 0, 2, 0).switch(DONE - 100, 0, waker, 0);
     }
     machine.wake_from(DONE, APP, waker, if waker == 0 { 2 } else { 0 }, 1);
-    machine
-        .wait(DONE + 1, APP, KEY + 400, |wait| (wait.syscall, wait.context) = (IOCTL, if waker == 0 { 2 } else { 0 }));
+    machine.wait(DONE + 1, APP, KEY + 400, |wait| {
+        (wait.syscall, wait.context) = (IOCTL, if waker == 0 { 2 } else { 0 })
+    });
     machine.switch(DONE + 20, 1, APP, 0).draw(DONE + 100);
     machine
 }
@@ -71,7 +83,14 @@ fn busy_beside(times: u64, within: u64, beside: Beside) -> Finding {
     for turn in 0..times {
         let us = KEY + 1_000 + turn * (within / times);
         if let Beside::Tells(event) = beside {
-            machine.switch(us, 0, SERVICE, 0).message(us + 5, SERVICE, LINK, 0, 24, &[CHANGE_PROPERTY]);
+            machine.switch(us, 0, SERVICE, 0).message(
+                us + 5,
+                SERVICE,
+                LINK,
+                0,
+                24,
+                &[CHANGE_PROPERTY],
+            );
             machine.wake(us + 10, SERVER, SERVICE).switch(us + 20, 0, SERVER, 1);
             machine.message(us + 30, SERVER, LINK, 1, 24, &[]).message(
                 us + 40,
@@ -87,7 +106,13 @@ fn busy_beside(times: u64, within: u64, beside: Beside) -> Finding {
         if beside == Beside::Answers {
             machine.wake_from(us - 5, SERVICE, APP, 0, 0);
         }
-        machine.switch(us, 1, 0, 1).switch(us + 10, 0, SERVICE, 0).wake_from(us + 20, APP, SERVICE, 0, 1);
+        machine.switch(us, 1, 0, 1).switch(us + 10, 0, SERVICE, 0).wake_from(
+            us + 20,
+            APP,
+            SERVICE,
+            0,
+            1,
+        );
         machine.switch(us + 25, 0, 0, 1).switch(us + 30, 1, APP, 0);
     }
     machine.draw(DONE + 10_000);
@@ -107,15 +132,31 @@ fn keeper(finding: &Finding) -> Option<u32> {
 fn who_sends_a_flood_is_the_culprit_of_the_work_that_it_makes() {
     let finding = busy_beside(200, 1_000_000, Beside::Wakes);
     assert_eq!(keeper(&finding), Some(SERVICE));
-    let line = "daemon (pid 600) kept editor (pid 200) at work: it sent something 200 times meanwhile";
-    assert_eq!((finding.evidence[0].as_str(), finding.evidence[1].as_str()), (line, "editor (pid 200) computed"));
-    assert_eq!(keeper(&busy_beside(200, 1_000_000, Beside::Tells(PROPERTY_NOTIFY))), Some(SERVICE), "over the display");
+    let line =
+        "daemon (pid 600) kept editor (pid 200) at work: it sent something 200 times meanwhile";
+    assert_eq!(
+        (finding.evidence[0].as_str(), finding.evidence[1].as_str()),
+        (line, "editor (pid 200) computed")
+    );
+    assert_eq!(
+        keeper(&busy_beside(200, 1_000_000, Beside::Tells(PROPERTY_NOTIFY))),
+        Some(SERVICE),
+        "over the display"
+    );
 }
 
 #[test]
 fn a_program_that_computes_by_itself_is_its_own_culprit() {
     assert_eq!(keeper(&busy_beside(10, 1_000_000, Beside::Wakes)), None, "few messages");
     assert_eq!(keeper(&busy_beside(200, 400_000, Beside::Wakes)), None, "it went on without them");
-    assert_eq!(keeper(&busy_beside(200, 1_000_000, Beside::Answers)), None, "it had asked for them");
-    assert_eq!(keeper(&busy_beside(200, 1_000_000, Beside::Tells(REPLY))), None, "replies are asked for");
+    assert_eq!(
+        keeper(&busy_beside(200, 1_000_000, Beside::Answers)),
+        None,
+        "it had asked for them"
+    );
+    assert_eq!(
+        keeper(&busy_beside(200, 1_000_000, Beside::Tells(REPLY))),
+        None,
+        "replies are asked for"
+    );
 }

@@ -29,7 +29,10 @@ const MARK: u64 = 7_000_000;
 /// An editor that waits for its events in a poll of three files; ten keys from 100 ms on.
 fn editor() -> Machinery {
     let mut machine = Machinery::with_app("editor");
-    machine.task(HOLDER, HOLDER, 1, "indexer", 1).task(WORKER, APP, 1, "editor", 1).task(OTHER, OTHER, 1, "mail", 1);
+    machine
+        .task(HOLDER, HOLDER, 1, "indexer", 1)
+        .task(WORKER, APP, 1, "editor", 1)
+        .task(OTHER, OTHER, 1, "mail", 1);
     for key in 0..10 {
         key_at(&mut machine, 100_000 + 200_000 * key);
     }
@@ -49,7 +52,8 @@ fn polled(machine: &mut Machinery, until: u64, from: u64) {
 /// A thread's timer expires on CPU 1 while it waits in its poll.
 fn timer(machine: &mut Machinery, us: u64, thread: u32) {
     machine.wake_from(us, thread, 0, 2, 1).switch(us + 10, 1, thread, 0);
-    machine.wait(us + 1, thread, us - 200_000, |wait| (wait.syscall, wait.args) = (POLL, [1, 3, 250]));
+    machine
+        .wait(us + 1, thread, us - 200_000, |wait| (wait.syscall, wait.args) = (POLL, [1, 3, 250]));
 }
 
 /// From a timer on the editor waits for the holder's lock, and draws when it has it.
@@ -72,7 +76,8 @@ fn tell(machine: &mut Machinery, us: u64, taken: u64) {
 }
 
 fn verdict(machine: &mut Machinery) -> Verdict {
-    diagnose(&machine.incident(MARK), &DiagnoseOptions::default()).expect("the scene is well formed")
+    diagnose(&machine.incident(MARK), &DiagnoseOptions::default())
+        .expect("the scene is well formed")
 }
 
 /// Returns the interval, and the kinds of the findings.
@@ -91,7 +96,11 @@ fn assert_silent(machine: &mut Machinery) {
 fn assert_hangs(machine: &mut Machinery, kind: CauseKind, untaken: usize) {
     let (interval, kinds) = told(machine);
     let (class, milestone) = (interval.class.as_str(), interval.milestone.as_str());
-    assert_eq!((class, milestone, interval.latency_ms.round() as u64), ("activity", "handled", 2_000), "{interval:#?}");
+    assert_eq!(
+        (class, milestone, interval.latency_ms.round() as u64),
+        ("activity", "handled", 2_000),
+        "{interval:#?}"
+    );
     assert_eq!((kinds, interval.untaken), (vec![kind], untaken));
 }
 
@@ -102,9 +111,14 @@ fn a_button_that_acts_by_a_timer_hangs_after_its_key_was_answered() {
     lock_by_timer(&mut machine);
     assert_hangs(&mut machine, CauseKind::LockWait, 0);
     let verdict = verdict(&mut machine);
-    let since = verdict.interval.and_then(|interval| interval.since_input_ms).expect("there was a key");
+    let since =
+        verdict.interval.and_then(|interval| interval.since_input_ms).expect("there was a key");
     assert!((240.0..255.0).contains(&since), "{since} ms");
-    assert!(verdict.notes.iter().any(|note| note.contains("away from its event loop")), "{:?}", verdict.notes);
+    assert!(
+        verdict.notes.iter().any(|note| note.contains("away from its event loop")),
+        "{:?}",
+        verdict.notes
+    );
 }
 
 #[test]
@@ -122,7 +136,10 @@ fn what_is_still_away_at_the_mark_is_unfinished() {
     timer(&mut machine, HANG, APP);
     let (interval, kinds) = told(&mut machine);
     assert_eq!((interval.milestone.as_str(), interval.censored), ("hanging", true));
-    assert_eq!((interval.latency_ms.round() as u64, kinds), (3_750, vec![CauseKind::OwnComputation]));
+    assert_eq!(
+        (interval.latency_ms.round() as u64, kinds),
+        (3_750, vec![CauseKind::OwnComputation])
+    );
 }
 
 #[test]
@@ -175,10 +192,17 @@ fn a_thread_that_takes_no_input_may_compute() {
 
 /// The server has an input for the editor, and the editor's reader thread runs.
 fn input_for_reader(machine: &mut Machinery, us: u64, input: [u8; 4]) {
-    machine.wake_from(us, SERVER, 0, 2, 0).switch(us + 20, 0, SERVER, 0).wake_from(us + 100, READER, SERVER, 0, 1);
+    machine.wake_from(us, SERVER, 0, 2, 0).switch(us + 20, 0, SERVER, 0).wake_from(
+        us + 100,
+        READER,
+        SERVER,
+        0,
+        1,
+    );
     machine.message(us + 102, SERVER, WINDOW, 2, 32, &[input]).switch(us + 150, 0, 0, 1);
     machine.switch(us + 200, 1, READER, 0);
-    machine.wait(us + 101, READER, us - 100_000, |wait| (wait.syscall, wait.args) = (POLL, [1, 1, 0]));
+    machine
+        .wait(us + 101, READER, us - 100_000, |wait| (wait.syscall, wait.args) = (POLL, [1, 1, 0]));
 }
 
 /// The reader receives the key and hands it to the first thread, which draws.
@@ -205,8 +229,15 @@ fn in_condition(machine: &mut Machinery, until: u64) {
 /// poll.
 fn asked(machine: &mut Machinery, us: u64) {
     machine.message(us, SERVER, WINDOW, 2, 32, &[EXPOSE]).wake_from(us + 5, APP, SERVER, 0, 1);
-    machine.switch(us + 20, 1, APP, 0).message(us + 30, APP, WINDOW, 3, 32, &[]).switch(us + 60, 1, 0, 1);
-    machine.wait(us + 6, APP, us - 40_000, |wait| (wait.syscall, wait.args) = (POLL, [1, 1, u64::MAX]));
+    machine.switch(us + 20, 1, APP, 0).message(us + 30, APP, WINDOW, 3, 32, &[]).switch(
+        us + 60,
+        1,
+        0,
+        1,
+    );
+    machine.wait(us + 6, APP, us - 40_000, |wait| {
+        (wait.syscall, wait.args) = (POLL, [1, 1, u64::MAX])
+    });
 }
 
 #[test]
@@ -219,7 +250,14 @@ fn who_takes_an_input_itself_for_once_is_done_where_it_waits_for_the_others() {
         asked(&mut machine, 200_000 + 200_000 * key);
     }
     input_for_reader(&mut machine, 3_000_000, BUTTON_PRESS);
-    machine.wake(3_000_300, APP, READER).switch(3_000_310, 1, APP, 1).message(3_000_350, APP, WINDOW, 3, 32, &[]);
+    machine.wake(3_000_300, APP, READER).switch(3_000_310, 1, APP, 1).message(
+        3_000_350,
+        APP,
+        WINDOW,
+        3,
+        32,
+        &[],
+    );
     in_condition(&mut machine, 3_000_300);
     machine.draw(3_000_600);
     passed_on(&mut machine, 5_000_000);
@@ -237,7 +275,9 @@ fn elsewhere_at_the_mark(machine: &mut Machinery) {
         passed_on(machine, 100_000 + 200_000 * key);
         in_condition(machine, 100_300 + 200_000 * key);
     }
-    machine.still_waiting(MARK, APP, 1_900_720, |wait| (wait.syscall, wait.args) = (FUTEX, [4_096, 0x189, 0]));
+    machine.still_waiting(MARK, APP, 1_900_720, |wait| {
+        (wait.syscall, wait.args) = (FUTEX, [4_096, 0x189, 0])
+    });
 }
 
 #[test]
@@ -327,7 +367,11 @@ fn nobody_misses_a_program_before_the_key_that_it_lets_lie() {
     let mut machine = editor();
     key_meanwhile(&mut machine);
     let (interval, kinds) = told(&mut machine);
-    assert_eq!((interval.class.as_str(), interval.latency_ms.round() as u64), ("key", 1_200), "{interval:#?}");
+    assert_eq!(
+        (interval.class.as_str(), interval.latency_ms.round() as u64),
+        ("key", 1_200),
+        "{interval:#?}"
+    );
     assert_eq!(kinds, [CauseKind::OwnComputation]);
 }
 
@@ -337,7 +381,11 @@ fn what_begins_after_a_key_lasts_longer_than_the_next_one_tells() {
     key_at(&mut machine, 3_000_000);
     key_meanwhile(&mut machine);
     let (interval, kinds) = told(&mut machine);
-    assert_eq!((interval.class.as_str(), interval.latency_ms.round() as u64), ("activity", 2_000), "{interval:#?}");
+    assert_eq!(
+        (interval.class.as_str(), interval.latency_ms.round() as u64),
+        ("activity", 2_000),
+        "{interval:#?}"
+    );
     assert_eq!(kinds, [CauseKind::OwnComputation]);
 }
 
@@ -353,9 +401,17 @@ const EVENT_TAKEN: u8 = 3;
 /// The compositor sends the editor a key that is released at once; the editor shows a frame and
 /// waits again.
 fn wayland_key(machine: &mut Machinery, us: u64) {
-    let keys = [PRESSED, RELEASED].map(|how| word(KEYBOARD, 3, 6, how | NEAR, ((1_000_000 + us) / 1_000) as u32));
-    let frame = [word(SURFACE, 1, 5, 0, 0), word(SURFACE, 3, 3, 0, CALLBACK), word(SURFACE, 6, 2, 0, 0)];
-    machine.wake_from(us, SERVER, 0, 2, 0).switch(us + 20, 0, SERVER, 0).wake_from(us + 100, APP, SERVER, 0, 1);
+    let keys = [PRESSED, RELEASED]
+        .map(|how| word(KEYBOARD, 3, 6, how | NEAR, ((1_000_000 + us) / 1_000) as u32));
+    let frame =
+        [word(SURFACE, 1, 5, 0, 0), word(SURFACE, 3, 3, 0, CALLBACK), word(SURFACE, 6, 2, 0, 0)];
+    machine.wake_from(us, SERVER, 0, 2, 0).switch(us + 20, 0, SERVER, 0).wake_from(
+        us + 100,
+        APP,
+        SERVER,
+        0,
+        1,
+    );
     machine.wl_message(us + 102, SERVER, APP, EVENT_SENT, &keys).switch(us + 150, 0, 0, 1);
     machine.switch(us + 200, 1, APP, 0).wl_message(us + 250, APP, APP, EVENT_TAKEN, &[]);
     machine.wake(us + 600, SERVER, APP).wl_message(us + 602, APP, APP, REQUEST_SENT, &frame);
@@ -369,7 +425,13 @@ fn wayland_key(machine: &mut Machinery, us: u64) {
 fn wayland_editor(keys: u64) -> Machinery {
     let mut machine = Machinery::with_app("editor");
     let entered = [word(KEYBOARD, 1, 5, ENTERED, SURFACE)];
-    machine.wl_message(50_000, SERVER, APP, EVENT_SENT, &entered).wl_message(50_100, APP, APP, EVENT_TAKEN, &[]);
+    machine.wl_message(50_000, SERVER, APP, EVENT_SENT, &entered).wl_message(
+        50_100,
+        APP,
+        APP,
+        EVENT_TAKEN,
+        &[],
+    );
     for key in 0..keys {
         wayland_key(&mut machine, 100_000 + 200_000 * key);
     }
@@ -401,7 +463,12 @@ fn a_program_that_was_continued_is_back_in_its_poll() {
     let mut machine = editor();
     key_at(&mut machine, 3_000_000);
     machine.wake(HANG, APP, OTHER).switch(HANG + 10, 1, APP, 0).switch(HANG + 20, 1, 0, STOPPED);
-    machine.wake(HANG_ENDS, APP, OTHER).switch(HANG_ENDS + 10, 1, APP, 0).switch(HANG_ENDS + 20, 1, 0, 1);
+    machine.wake(HANG_ENDS, APP, OTHER).switch(HANG_ENDS + 10, 1, APP, 0).switch(
+        HANG_ENDS + 20,
+        1,
+        0,
+        1,
+    );
     polled(&mut machine, HANG, 3_000_610);
     let stack = machine.stack(&["schedule", "do_sys_poll"]);
     machine.still_waiting(MARK, APP, HANG_ENDS + 20, |wait| {

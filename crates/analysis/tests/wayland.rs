@@ -6,7 +6,9 @@ mod support;
 use support::wayland::*;
 use support::words::word;
 use support::{APP, Machinery, SERVER};
-use tipme_analysis::{DiagnoseOptions, FocusChange, Timed, diagnose, focus_changes, message_labels};
+use tipme_analysis::{
+    DiagnoseOptions, FocusChange, Timed, diagnose, focus_changes, message_labels,
+};
 use tipme_record::wayland::{NEAR, RELEASED, SEAT};
 
 #[test]
@@ -14,7 +16,8 @@ fn a_key_ends_when_what_answers_it_was_shown() {
     let mut machine = editor();
     press(&mut machine, 100_000);
     show_and_ask(&mut machine, 100_400);
-    let ends: Vec<u64> = interactions(&mut machine).iter().map(|timed| timed.end_ns / 1_000).collect();
+    let ends: Vec<u64> =
+        interactions(&mut machine).iter().map(|timed| timed.end_ns / 1_000).collect();
     assert_eq!(ends, [1_108_400]);
 }
 
@@ -26,8 +29,10 @@ fn a_key_ends_with_the_frame_that_shows_it() {
         show(&mut machine, us + 1_000);
     }
     let found = interactions(&mut machine);
-    let times: Vec<_> =
-        found.iter().map(|one| (one.drawn_ns.unwrap() - one.input_ns, one.end_ns - one.input_ns)).collect();
+    let times: Vec<_> = found
+        .iter()
+        .map(|one| (one.drawn_ns.unwrap() - one.input_ns, one.end_ns - one.input_ns))
+        .collect();
     assert_eq!(times, [(1_002_000, 6_102_000); 2]);
     assert!(found.iter().all(|one| one.class == "key" && one.join == "exact" && one.inferred));
 }
@@ -40,10 +45,19 @@ fn shown_late(meanwhile: impl FnOnce(&mut Machinery)) -> Vec<u64> {
     machine.wake(100_400, SERVER, APP).wl_message(100_402, APP, APP, REQUEST_SENT, &frame());
     machine.switch(100_410, 1, 0, 1).switch(100_450, 0, SERVER, 0);
     // It sends another event before it composes.
-    machine.wl_message(100_460, SERVER, APP, REQUEST_TAKEN, &[]).wl_message(100_500, SERVER, APP, EVENT_SENT, &[]);
+    machine.wl_message(100_460, SERVER, APP, REQUEST_TAKEN, &[]).wl_message(
+        100_500,
+        SERVER,
+        APP,
+        EVENT_SENT,
+        &[],
+    );
     meanwhile(&mut machine);
     machine.wl_message(800_000, SERVER, APP, EVENT_SENT, &done()).switch(800_050, 0, 0, 1);
-    interactions(&mut machine).iter().map(|timed| (timed.end_ns - timed.input_ns) / 1_000_000).collect()
+    interactions(&mut machine)
+        .iter()
+        .map(|timed| (timed.end_ns - timed.input_ns) / 1_000_000)
+        .collect()
 }
 
 #[test]
@@ -64,12 +78,18 @@ fn of_keys_that_came_in_one_message_each_is_handled() {
     let us = 900_000;
     machine.wake_from(us, SERVER, 0, BY_INTERRUPT, 0).switch(us + 20, 0, SERVER, 0);
     machine.wake_from(us + 100, APP, SERVER, 0, 1);
-    machine.wl_message(us + 102, SERVER, APP, EVENT_SENT, &[key(300_000), key(500_000)]).switch(us + 150, 0, 0, 1);
+    machine.wl_message(us + 102, SERVER, APP, EVENT_SENT, &[key(300_000), key(500_000)]).switch(
+        us + 150,
+        0,
+        0,
+        1,
+    );
     machine.switch(us + 200, 1, APP, 0).wl_message(us + 250, APP, APP, EVENT_TAKEN, &[]);
     show(&mut machine, us + 400_000);
     let found = interactions(&mut machine);
     let late = found.iter().filter(|one| one.input_ns >= 1_200_000_000);
-    let handled: Vec<_> = late.map(|one| one.handled_ns.map(|at| (at - one.input_ns) / 1_000_000)).collect();
+    let handled: Vec<_> =
+        late.map(|one| one.handled_ns.map(|at| (at - one.input_ns) / 1_000_000)).collect();
     // Only the time stamp of the first key is known.
     assert_eq!(handled, [Some(1_004); 2]);
 }
@@ -77,7 +97,10 @@ fn of_keys_that_came_in_one_message_each_is_handled() {
 #[test]
 fn a_compositor_that_idles_has_nobody_who_sees_the_window() {
     let idle = |machine: &mut Machinery| {
-        machine.switch(100_600, 0, 0, 1).wake_from(799_800, SERVER, 0, BY_INTERRUPT, 0).switch(799_900, 0, SERVER, 0);
+        machine
+            .switch(100_600, 0, 0, 1)
+            .wake_from(799_800, SERVER, 0, BY_INTERRUPT, 0)
+            .switch(799_900, 0, SERVER, 0);
     };
     assert_eq!(shown_late(idle), [0]);
 }
@@ -108,7 +131,9 @@ fn held() -> Machinery {
 fn spans(machine: &mut Machinery) -> Vec<(u64, u64, bool)> {
     let found = interactions(machine);
     assert!(found.iter().all(|one| one.class == "key" && one.join == "exact"), "{found:#?}");
-    let span = |one: &Timed| (one.input_ns / 1_000 - BEGIN_US, (one.end_ns - one.input_ns) / 1_000, one.repeated);
+    let span = |one: &Timed| {
+        (one.input_ns / 1_000 - BEGIN_US, (one.end_ns - one.input_ns) / 1_000, one.repeated)
+    };
     found.iter().map(span).collect()
 }
 
@@ -167,8 +192,20 @@ fn read_before_drawing(timer_us: u64) -> Vec<String> {
     let mut machine = editor();
     machine.task(READER, APP, 1, "reader", 1).wake_from(timer_us, APP, 0, BY_INTERRUPT, 1);
     machine.wake_from(10_000, SERVER, 0, BY_INTERRUPT, 0).switch(10_020, 0, SERVER, 0);
-    machine.wake_from(10_100, READER, SERVER, 0, 1).wl_message(10_102, SERVER, APP, EVENT_SENT, &[key(10_000)]);
-    machine.switch(10_150, 0, 0, 1).switch(10_200, 1, READER, 0).wl_message(10_250, READER, APP, EVENT_TAKEN, &[]);
+    machine.wake_from(10_100, READER, SERVER, 0, 1).wl_message(
+        10_102,
+        SERVER,
+        APP,
+        EVENT_SENT,
+        &[key(10_000)],
+    );
+    machine.switch(10_150, 0, 0, 1).switch(10_200, 1, READER, 0).wl_message(
+        10_250,
+        READER,
+        APP,
+        EVENT_TAKEN,
+        &[],
+    );
     machine.switch(10_300, 1, 0, 1).switch(100_000, 1, APP, 0);
     show(&mut machine, 100_100);
     interactions(&mut machine).into_iter().map(|one| one.join).collect()
@@ -193,8 +230,20 @@ fn a_key_that_waits_for_the_frame_before_is_answered_by_the_next() {
     press(&mut machine, 301_000);
     machine.switch(301_400, 1, 0, 1);
     machine.wake_from(310_000, SERVER, 0, BY_INTERRUPT, 0).switch(310_020, 0, SERVER, 0);
-    machine.wake_from(310_100, APP, SERVER, 0, 1).wl_message(310_102, SERVER, APP, EVENT_SENT, &done());
-    machine.switch(310_150, 0, 0, 1).switch(310_200, 1, APP, 0).wl_message(310_250, APP, APP, EVENT_TAKEN, &[]);
+    machine.wake_from(310_100, APP, SERVER, 0, 1).wl_message(
+        310_102,
+        SERVER,
+        APP,
+        EVENT_SENT,
+        &done(),
+    );
+    machine.switch(310_150, 0, 0, 1).switch(310_200, 1, APP, 0).wl_message(
+        310_250,
+        APP,
+        APP,
+        EVENT_TAKEN,
+        &[],
+    );
     show(&mut machine, 311_000);
     let found = interactions(&mut machine);
     let last = found.last().unwrap();
@@ -226,8 +275,13 @@ fn the_focus_is_with_whoever_was_entered_last_or_had_a_key() {
     assert!(changes.iter().all(|change| change.server_pid == SERVER));
     let since = |change: &FocusChange| change.at_ns / 1_000 - BEGIN_US;
     let changes: Vec<_> = changes.iter().map(|change| (since(change), change.client_pid)).collect();
-    let expected =
-        [(100_102, Some(APP)), (200_000, Some(OTHER)), (300_000, None), (300_010, Some(APP)), (400_000, None)];
+    let expected = [
+        (100_102, Some(APP)),
+        (200_000, Some(OTHER)),
+        (300_000, None),
+        (300_010, Some(APP)),
+        (400_000, None),
+    ];
     assert_eq!(changes, expected);
 }
 
@@ -275,8 +329,10 @@ fn each_message_is_told_with_what_it_was_taken_for() {
     show(&mut machine, BEGIN_US + 400);
     press(&mut machine, BEGIN_US + 200_000);
     show_and_ask(&mut machine, BEGIN_US + 200_400);
-    let labels = message_labels(&machine.incident(BEGIN_US + 900_000)).expect("the scene is well formed");
-    let names: Vec<_> = labels.iter().map(|label| (label.client_pid, label.name, label.inferred)).collect();
+    let labels =
+        message_labels(&machine.incident(BEGIN_US + 900_000)).expect("the scene is well formed");
+    let names: Vec<_> =
+        labels.iter().map(|label| (label.client_pid, label.name, label.inferred)).collect();
     let (key, commit) = (("key pressed", true), ("commit", true));
     let wanted = [key, commit, ("done", false), key, commit, ("presented", false)];
     assert_eq!(names, wanted.map(|(name, inferred)| (APP, name, inferred)));

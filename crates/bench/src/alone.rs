@@ -48,9 +48,15 @@ impl MachineLock {
 
     /// Waits like [`MachineLock::wait`], but longer: a measurement may be queued behind many short
     /// tests.
-    pub(crate) fn wait_in_turn(interrupt: &InterruptFlag, progress: &mut dyn ProgressListener) -> Result<MachineLock> {
-        let mut wait =
-            || MachineLock::wait(interrupt, || progress.line("waiting for another measurement or test to end"));
+    pub(crate) fn wait_in_turn(
+        interrupt: &InterruptFlag,
+        progress: &mut dyn ProgressListener,
+    ) -> Result<MachineLock> {
+        let mut wait = || {
+            MachineLock::wait(interrupt, || {
+                progress.line("waiting for another measurement or test to end")
+            })
+        };
         for _ in 1..WAITS_MAX {
             match wait() {
                 Ok(alone) => return Ok(alone),

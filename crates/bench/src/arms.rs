@@ -66,7 +66,8 @@ pub enum Arm {
 
 impl Arm {
     /// Usual alternatives to a manager.
-    pub(crate) const ALTERNATIVES: [Arm; 5] = [Arm::Nice19, Arm::Autogroup, Arm::Weight, Arm::IdleIo, Arm::Limit];
+    pub(crate) const ALTERNATIVES: [Arm; 5] =
+        [Arm::Nice19, Arm::Autogroup, Arm::Weight, Arm::IdleIo, Arm::Limit];
 
     /// Returns the reason why the arm cannot be measured on this machine, if any.
     pub(crate) fn lacks(self) -> Option<String> {
@@ -84,7 +85,8 @@ impl Arm {
 
 /// Returns the reason why a load cannot get a worse nice value than this benchmark, if any.
 fn lacks_niceness(own: i32) -> Option<String> {
-    (own >= NICE_MOST).then(|| format!("the benchmark itself runs at niceness {own}; start it without nice"))
+    (own >= NICE_MOST)
+        .then(|| format!("the benchmark itself runs at niceness {own}; start it without nice"))
 }
 
 /// One measurement of an arm beside a load; level 0 means no load.
@@ -102,7 +104,10 @@ impl ArmTurn {
     pub(crate) fn around(self) -> DurationEstimate {
         let managed = (self.arm == Arm::Managed).then_some(BenchManager::ESTIMATE);
         let loaded = (self.level > 0).then_some(RunningLoad::ESTIMATE);
-        managed.into_iter().chain(loaded).fold(DurationEstimate::new(SETTLING, SETTLING), DurationEstimate::add)
+        managed
+            .into_iter()
+            .chain(loaded)
+            .fold(DurationEstimate::new(SETTLING, SETTLING), DurationEstimate::add)
     }
 
     /// Name of the turn for output.
@@ -141,7 +146,8 @@ impl ArmComparison {
     pub fn check(&self) -> Result<()> {
         ensure!(!self.levels.is_empty(), "no load is given");
         let most = self.level_max();
-        let options = |level| self.load(ArmTurn { level, arm: Arm::Unmanaged }, Duration::ZERO, Speed::NONE);
+        let options =
+            |level| self.load(ArmTurn { level, arm: Arm::Unmanaged }, Duration::ZERO, Speed::NONE);
         if most > 0 {
             options(most).check()?;
         }
@@ -151,7 +157,10 @@ impl ArmComparison {
     /// Fails if an arm would be the same as the unmanaged one.
     fn check_arms(&self) -> Result<()> {
         let idle = self.managed && self.manager.strength.as_deref() == Some(STRENGTH_NONE);
-        ensure!(!idle, "a manager of strength \"{STRENGTH_NONE}\" does nothing; choose another --strength");
+        ensure!(
+            !idle,
+            "a manager of strength \"{STRENGTH_NONE}\" does nothing; choose another --strength"
+        );
         for arm in &self.against {
             let name = name(arm);
             ensure!(
@@ -184,7 +193,8 @@ impl ArmComparison {
     /// Returns the duration of all turns, given that of the measurement in each turn.
     pub fn estimate(&self, measured: DurationEstimate) -> DurationEstimate {
         let turns = self.turns(0).into_iter().map(|turn| measured + turn.around());
-        PrivateSession::ESTIMATE + turns.fold(DurationEstimate::default(), DurationEstimate::add) * self.blocks
+        PrivateSession::ESTIMATE
+            + turns.fold(DurationEstimate::default(), DurationEstimate::add) * self.blocks
     }
 
     pub(crate) fn level_max(&self) -> u32 {
@@ -195,7 +205,12 @@ impl ArmComparison {
     pub(crate) fn arms(&self) -> Vec<Arm> {
         let managed = self.managed.then_some(Arm::Managed);
         let mut arms = vec![Arm::Unmanaged];
-        arms.extend(managed.into_iter().chain(self.against.iter().copied()).filter(|arm| arm.lacks().is_none()));
+        arms.extend(
+            managed
+                .into_iter()
+                .chain(self.against.iter().copied())
+                .filter(|arm| arm.lacks().is_none()),
+        );
         arms.sort_unstable();
         arms.dedup();
         arms
@@ -223,7 +238,15 @@ impl ArmComparison {
         let memory = self.memory / u64::from(self.level_max().max(1)) * u64::from(turn.level);
         let usual = LoadOptions::usual(self.kind, turn.level, time, speed, &self.launcher);
         let idle_io = turn.arm == Arm::IdleIo;
-        LoadOptions { pages: self.pages, memory, sessions, units: self.units, nice, idle_io, ..usual }
+        LoadOptions {
+            pages: self.pages,
+            memory,
+            sessions,
+            units: self.units,
+            nice,
+            idle_io,
+            ..usual
+        }
     }
 
     /// Describes where the load's processes run in the arms that do not move them.
@@ -259,7 +282,8 @@ pub(crate) fn is_steady() -> bool {
 
 /// Returns `true` if each session gets its own share of CPU time, regardless of nice values.
 fn autogroup_enabled() -> bool {
-    std::fs::read_to_string("/proc/sys/kernel/sched_autogroup_enabled").is_ok_and(|enabled| enabled.trim() == "1")
+    std::fs::read_to_string("/proc/sys/kernel/sched_autogroup_enabled")
+        .is_ok_and(|enabled| enabled.trim() == "1")
 }
 
 #[cfg(test)]
@@ -299,7 +323,13 @@ mod tests {
     #[test]
     fn without_a_load_only_the_manager_can_do_anything() {
         let comparison = comparison(&[0, 5], true, &[Arm::Nice19]);
-        let expected = ["unloaded", "unloaded, managed", "load 5, unmanaged", "load 5, managed", "load 5, nice19"];
+        let expected = [
+            "unloaded",
+            "unloaded, managed",
+            "load 5, unmanaged",
+            "load 5, managed",
+            "load 5, nice19",
+        ];
         assert_eq!(names(&comparison.turns(0)), expected);
         assert_eq!(names(&self::comparison(&[0], false, &[]).turns(0)), ["unloaded"]);
     }
@@ -307,7 +337,8 @@ mod tests {
     #[test]
     fn alternatives_act_on_the_load() {
         let comparison = comparison(&[5, 20], false, &[]);
-        let load = |level, arm| comparison.load(ArmTurn { level, arm }, Duration::ZERO, Speed::NONE);
+        let load =
+            |level, arm| comparison.load(ArmTurn { level, arm }, Duration::ZERO, Speed::NONE);
         assert_eq!((load(20, Arm::Nice19).nice, load(20, Arm::Managed).nice), (19, 0));
         assert_eq!((load(20, Arm::IdleIo).idle_io, load(20, Arm::Managed).idle_io), (true, false));
         assert_eq!(load(5, Arm::Unmanaged).memory, (100 << 20) / 20 * 5);
@@ -319,8 +350,10 @@ mod tests {
         let one = comparison(&[20], false, &[Arm::Autogroup]);
         let why = one.check().expect_err("one session already").to_string();
         assert!(why.contains("autogroup") && why.contains("--sessions"), "{why}");
-        let sessions =
-            |sessions, levels: &[u32]| ArmComparison { sessions, ..comparison(levels, false, &[Arm::Autogroup]) };
+        let sessions = |sessions, levels: &[u32]| ArmComparison {
+            sessions,
+            ..comparison(levels, false, &[Arm::Autogroup])
+        };
         assert!(sessions(0, &[20]).check().is_ok() && sessions(20, &[1, 20]).check().is_ok());
         assert!(sessions(20, &[1]).check().is_err(), "one process is in one session");
         let why = comparison(&[0], true, &[Arm::Nice19]).check().expect_err("no load").to_string();
@@ -328,17 +361,26 @@ mod tests {
         let mut off = comparison(&[20], true, &[]);
         off.manager.strength = Some("off".to_owned());
         assert!(off.check().expect_err("it does nothing").to_string().contains("--strength"));
-        let units = |arm| ArmComparison { units: true, sessions: 0, ..comparison(&[20], false, &[arm]) }.check();
+        let units = |arm| {
+            ArmComparison { units: true, sessions: 0, ..comparison(&[20], false, &[arm]) }.check()
+        };
         for arm in [Arm::Autogroup, Arm::Weight, Arm::Limit] {
-            assert!(units(arm).expect_err("other groups").to_string().contains("--units"), "{arm:?}");
+            assert!(
+                units(arm).expect_err("other groups").to_string().contains("--units"),
+                "{arm:?}"
+            );
         }
         assert!(units(Arm::Nice19).is_ok() && units(Arm::IdleIo).is_ok());
-        assert!(lacks_niceness(0).is_none() && lacks_niceness(19).is_some_and(|why| why.contains("without nice")));
+        assert!(
+            lacks_niceness(0).is_none()
+                && lacks_niceness(19).is_some_and(|why| why.contains("without nice"))
+        );
     }
 
     #[test]
     fn where_an_arm_makes_no_difference_it_has_no_turn() {
-        let comparison = ArmComparison { sessions: 20, ..comparison(&[1, 20], false, &[Arm::Nice19]) };
+        let comparison =
+            ArmComparison { sessions: 20, ..comparison(&[1, 20], false, &[Arm::Nice19]) };
         let autogroup = |level| comparison.differs(Arm::Autogroup, level);
         assert_eq!([0, 1, 20].map(autogroup), [false, false, true]);
     }
@@ -350,7 +392,8 @@ mod tests {
         assert!(plain.about > measured.about * 3 && plain.most > measured.most * 3, "{plain:?}");
         let managed = comparison(&[20], true, &[]).estimate(measured);
         let turns = (measured + DurationEstimate::new(SETTLING, SETTLING)) * 9;
-        let around = PrivateSession::ESTIMATE + RunningLoad::ESTIMATE * 6 + BenchManager::ESTIMATE * 3;
+        let around =
+            PrivateSession::ESTIMATE + RunningLoad::ESTIMATE * 6 + BenchManager::ESTIMATE * 3;
         assert_eq!(managed, turns + around);
     }
 
@@ -358,6 +401,9 @@ mod tests {
     fn what_cannot_be_compared_is_refused() {
         assert!(comparison(&[], false, &[]).check().is_err());
         assert!(comparison(&[65], false, &[]).check().is_err());
-        assert!(comparison(&[0], false, &[]).check().is_ok() && comparison(&[20], false, &[]).check().is_ok());
+        assert!(
+            comparison(&[0], false, &[]).check().is_ok()
+                && comparison(&[20], false, &[]).check().is_ok()
+        );
     }
 }

@@ -13,7 +13,9 @@ pub fn name(value: &impl ValueEnum) -> String {
 }
 
 /// Parses one of these values by its name.
-pub(crate) fn one_of<T: ValueEnum + Send + Sync + 'static>(values: &'static [T]) -> impl TypedValueParser<Value = T> {
+pub(crate) fn one_of<T: ValueEnum + Send + Sync + 'static>(
+    values: &'static [T],
+) -> impl TypedValueParser<Value = T> {
     let names = PossibleValuesParser::new(values.iter().filter_map(ValueEnum::to_possible_value));
     names.try_map(|name| T::from_str(&name, false))
 }
@@ -51,7 +53,10 @@ impl ResultFiles {
 
 /// Parses the number of repetitions, from 1 to 100.
 pub fn repeats(text: &str) -> Result<usize, String> {
-    text.parse().ok().filter(|count| (1..=100).contains(count)).ok_or_else(|| "a number from 1 to 100".to_owned())
+    text.parse()
+        .ok()
+        .filter(|count| (1..=100).contains(count))
+        .ok_or_else(|| "a number from 1 to 100".to_owned())
 }
 
 #[cfg(test)]

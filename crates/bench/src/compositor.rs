@@ -80,7 +80,8 @@ impl Compositor {
         require(&["foot", "bash", "setpriv"])?;
         let socket = compositor::socket(name)?;
         let (owner, folder) = (compositor::owner(&socket)?, folder()?);
-        std::fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).context("cannot open the folder")?;
+        std::fs::set_permissions(folder.path(), Permissions::from_mode(0o755))
+            .context("cannot open the folder")?;
         let new = Compositor { socket, owner, options, terminal: None, _server: None, folder };
         new.give(&new.home())?;
         Ok(new)
@@ -95,21 +96,39 @@ impl Compositor {
     /// terminal ends with the returned value.
     ///
     /// `prefix` is put before the terminal's own command, for instance to enter a name space.
-    pub fn open(&self, typist: &mut Typist, prefix: &[OsString], program: &[OsString]) -> Result<ProcessGroup> {
+    pub fn open(
+        &self,
+        typist: &mut Typist,
+        prefix: &[OsString],
+        program: &[OsString],
+    ) -> Result<ProcessGroup> {
         let arrived = self.home().join("key-arrived");
         // Left by an earlier terminal.
         let _ = std::fs::remove_file(&arrived);
-        let mut terminal =
-            ProcessGroup::start("the terminal", self.terminal(prefix, program, &arrived)?, self.options.cpu)?;
+        let mut terminal = ProcessGroup::start(
+            "the terminal",
+            self.terminal(prefix, program, &arrived)?,
+            self.options.cpu,
+        )?;
         self.wait_for_keys(&mut terminal, typist, &arrived)?;
         Ok(terminal)
     }
 
-    fn terminal(&self, prefix: &[OsString], program: &[OsString], arrived: &Path) -> Result<Command> {
+    fn terminal(
+        &self,
+        prefix: &[OsString],
+        program: &[OsString],
+        arrived: &Path,
+    ) -> Result<Command> {
         let script = self.folder.path().join("await-key");
         std::fs::write(&script, AWAIT_KEY).context("cannot write the script of the terminal")?;
         let foot = ["foot", "-c", "/dev/null", "bash", "--norc", "--noprofile"].map(OsString::from);
-        let words = prefix.iter().cloned().chain(self.as_owner()).chain(foot).chain([script.into(), arrived.into()]);
+        let words = prefix
+            .iter()
+            .cloned()
+            .chain(self.as_owner())
+            .chain(foot)
+            .chain([script.into(), arrived.into()]);
         let words: Vec<OsString> = words.chain(program.iter().cloned()).collect();
         let (first, rest) = words.split_first().context("no terminal to start")?;
         let mut command = self.options.command(first);
@@ -130,7 +149,11 @@ impl Compositor {
         let (user_word, group_word) = (self.owner.user.to_string(), self.owner.group.to_string());
         let drop = ["setpriv", "--reuid", &user_word, "--regid", &group_word, "--clear-groups"];
         let words = drop.into_iter().chain(["--inh-caps=-all", "--pdeathsig", "KILL", "--"]);
-        if self.owner.user == geteuid().as_raw() { Vec::new() } else { words.map(OsString::from).collect() }
+        if self.owner.user == geteuid().as_raw() {
+            Vec::new()
+        } else {
+            words.map(OsString::from).collect()
+        }
     }
 
     /// Gives a folder that is still private, with its contents, to the user of the compositor.
@@ -146,14 +169,22 @@ impl Compositor {
 
     /// Presses a key until the program on the terminal has read it: then the terminal is open and
     /// focused.
-    fn wait_for_keys(&self, terminal: &mut ProcessGroup, typist: &mut Typist, arrived: &Path) -> Result<()> {
+    fn wait_for_keys(
+        &self,
+        terminal: &mut ProcessGroup,
+        typist: &mut Typist,
+        arrived: &Path,
+    ) -> Result<()> {
         let key: Chord = HARMLESS.parse()?;
         let deadline = Instant::now() + START_TIMEOUT;
         let mut press_at = Instant::now() + PRESS_INTERVAL;
         while !arrived.exists() {
             terminal.expect_alive()?;
             if Instant::now() >= deadline {
-                bail!("no key arrives at the terminal on {}: has another window the focus?", self.socket.display());
+                bail!(
+                    "no key arrives at the terminal on {}: has another window the focus?",
+                    self.socket.display()
+                );
             }
             if Instant::now() >= press_at {
                 typist.chord(&key)?;
@@ -186,7 +217,12 @@ impl TerminalScreen for Compositor {
         Ok(Typist::on_compositor(&self.socket, pace)?)
     }
 
-    fn open_terminal(&mut self, typist: &mut Typist, prefix: &[OsString], program: &[OsString]) -> Result<()> {
+    fn open_terminal(
+        &mut self,
+        typist: &mut Typist,
+        prefix: &[OsString],
+        program: &[OsString],
+    ) -> Result<()> {
         self.terminal = Some(self.open(typist, prefix, program)?);
         Ok(())
     }
@@ -223,9 +259,13 @@ pub(crate) fn untold(name: &str) -> String {
 
 /// Makes a folder with a home in it, readable by its owner only.
 fn folder() -> Result<TempDir> {
-    let folder = tempfile::Builder::new().prefix("tipme-session-").tempdir().context("cannot make a folder")?;
+    let folder = tempfile::Builder::new()
+        .prefix("tipme-session-")
+        .tempdir()
+        .context("cannot make a folder")?;
     std::fs::create_dir(home(folder.path())).context("cannot make a folder")?;
-    std::fs::set_permissions(home(folder.path()), Permissions::from_mode(0o700)).context("cannot close a folder")?;
+    std::fs::set_permissions(home(folder.path()), Permissions::from_mode(0o700))
+        .context("cannot close a folder")?;
     Ok(folder)
 }
 
@@ -236,7 +276,8 @@ fn home(folder: &Path) -> PathBuf {
 /// Starts sway, and waits until it accepts connections; returns its socket.
 fn start_server(folder: &Path, options: SessionOptions) -> Result<(ProcessGroup, PathBuf)> {
     let (configuration, log) = (folder.join("configuration"), folder.join("server.log"));
-    std::fs::write(&configuration, CONFIGURATION).context("cannot write the compositor's configuration")?;
+    std::fs::write(&configuration, CONFIGURATION)
+        .context("cannot write the compositor's configuration")?;
     let errors = File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
     let mut command = options.command("unshare");
     command.args(["--user", "sway", "-c"]).arg(&configuration);
@@ -245,7 +286,8 @@ fn start_server(folder: &Path, options: SessionOptions) -> Result<(ProcessGroup,
     let socket = leave_one(&home(folder), &find_compositors())?;
     let mut server = ProcessGroup::start("the compositor", command, options.cpu)?;
     let said = || std::fs::read_to_string(&log).unwrap_or_default();
-    wait_for(&mut server, &socket).with_context(|| format!("the compositor did not start: {}", said().trim()))?;
+    wait_for(&mut server, &socket)
+        .with_context(|| format!("the compositor did not start: {}", said().trim()))?;
     Ok((server, socket))
 }
 
@@ -257,7 +299,8 @@ fn leave_one(runtime: &Path, others: &[String]) -> Result<PathBuf> {
         if is_free(&name) {
             return Ok(runtime.join(name));
         }
-        std::fs::create_dir(runtime.join(format!("{name}.lock"))).context("cannot take the lock file of a display")?;
+        std::fs::create_dir(runtime.join(format!("{name}.lock")))
+            .context("cannot take the lock file of a display")?;
     }
     bail!("too many compositors run on this machine")
 }
@@ -282,10 +325,15 @@ mod tests {
     #[test]
     fn a_private_compositor_has_a_number_of_its_own() {
         let folder = tempfile::tempdir().expect("a folder");
-        let others = ["/run/user/1/wayland-1", "/tmp/wayland-2", "/tmp/wayland-33"].map(str::to_owned);
+        let others =
+            ["/run/user/1/wayland-1", "/tmp/wayland-2", "/tmp/wayland-33"].map(str::to_owned);
         let socket = leave_one(folder.path(), &others).expect("one is free");
         assert_eq!(socket, folder.path().join("wayland-3"));
-        assert!(["wayland-1.lock", "wayland-2.lock"].iter().all(|name| folder.path().join(name).is_dir()));
+        assert!(
+            ["wayland-1.lock", "wayland-2.lock"]
+                .iter()
+                .all(|name| folder.path().join(name).is_dir())
+        );
         let all = NUMBERS.map(|number| format!("/tmp/wayland-{number}")).collect::<Vec<_>>();
         assert!(leave_one(&folder.path().join("none"), &all).is_err());
     }

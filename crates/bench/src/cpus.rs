@@ -29,8 +29,11 @@ pub(crate) fn cpu_list(text: &str) -> std::result::Result<CpuList, String> {
 
 /// Formats CPUs as a list of ranges.
 fn list(cpus: &[usize]) -> String {
-    let runs = cpus.chunk_by(|one, next| one + 1 == *next).filter_map(|run| run.first().zip(run.last()));
-    let text = runs.map(|(first, last)| if first == last { first.to_string() } else { format!("{first}-{last}") });
+    let runs =
+        cpus.chunk_by(|one, next| one + 1 == *next).filter_map(|run| run.first().zip(run.last()));
+    let text = runs.map(
+        |(first, last)| if first == last { first.to_string() } else { format!("{first}-{last}") },
+    );
     text.collect::<Vec<_>>().join(",")
 }
 

@@ -91,17 +91,22 @@ pub fn run(
 ) -> Result<DemoOutcome> {
     require_root(options)?;
     options.fault.require()?;
-    let _alone = MachineLock::wait(interrupt, || progress.line("waiting for another demonstration to end"))?;
+    let _alone =
+        MachineLock::wait(interrupt, || progress.line("waiting for another demonstration to end"))?;
     let state = state_dir(options)?;
     progress.line(&format!("opening a terminal on {}", options.place.about()));
     let mut screen = open_screen(&options.place, options.fault)?;
     let mut stage = FaultStage::set(&mut *screen, options.fault, &options.launcher)?;
     progress.line("arming the recorder");
     let _recorder = programs::record(&options.tipme, stage.screen, &state, interrupt)?;
-    let agent = (options.place == Place::X11).then(|| start_agent(options, &stage, &state, interrupt)).transpose()?;
+    let agent = (options.place == Place::X11)
+        .then(|| start_agent(options, &stage, &state, interrupt))
+        .transpose()?;
     stage.type_calmly(interrupt, &mut for_time(CALM, "calm typing", progress))?;
     let job = stage.inject()?;
-    progress.line(&job.map_or("no fault is injected".to_owned(), |job| format!("the fault begins: {job}")));
+    progress.line(
+        &job.map_or("no fault is injected".to_owned(), |job| format!("the fault begins: {job}")),
+    );
     stage.suffer(interrupt, &mut for_time(FAULT, "typing on", progress))?;
     let incident = match agent {
         Some(agent) => {
@@ -121,7 +126,11 @@ pub fn run(
 }
 
 /// Reports each second, until a time has passed.
-fn for_time(time: Nanos, what: &str, progress: &mut dyn ProgressListener) -> impl FnMut(usize, Nanos) -> bool {
+fn for_time(
+    time: Nanos,
+    what: &str,
+    progress: &mut dyn ProgressListener,
+) -> impl FnMut(usize, Nanos) -> bool {
     let mut reported = u64::MAX;
     move |_, passed| {
         let second = passed.0 / 1_000_000_000;
@@ -132,7 +141,12 @@ fn for_time(time: Nanos, what: &str, progress: &mut dyn ProgressListener) -> imp
     }
 }
 
-fn outcome(fault: &Fault, incident: PathBuf, diagnosis: Diagnosis, seen: &StageOutcome) -> DemoOutcome {
+fn outcome(
+    fault: &Fault,
+    incident: PathBuf,
+    diagnosis: Diagnosis,
+    seen: &StageOutcome,
+) -> DemoOutcome {
     let judged = seen.judge(fault, &diagnosis.json);
     let injected = DemoInjection {
         pids: seen.pids(),
@@ -157,21 +171,30 @@ fn require_root(options: &DemoOptions) -> Result<()> {
     if rustix::process::geteuid().is_root() {
         return Ok(());
     }
-    bail!("recording takes root; run: sudo {} demo --fault {}", options.tipme.display(), options.fault.name)
+    bail!(
+        "recording takes root; run: sudo {} demo --fault {}",
+        options.tipme.display(),
+        options.fault.name
+    )
 }
 
 /// The folder asked for, or a new one that is kept: below /var/lib/tipme, else among temporary
 /// files.
 fn state_dir(options: &DemoOptions) -> Result<PathBuf> {
     if let Some(folder) = &options.state_dir {
-        std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-        return std::path::absolute(folder).with_context(|| format!("cannot find {}", folder.display()));
+        std::fs::create_dir_all(folder)
+            .with_context(|| format!("cannot make {}", folder.display()))?;
+        return std::path::absolute(folder)
+            .with_context(|| format!("cannot find {}", folder.display()));
     }
     let prefix = format!("demo-{}-", options.fault.name);
     let usual = Path::new("/var/lib/tipme");
-    let made = std::fs::create_dir_all(usual).and_then(|()| tempfile::Builder::new().prefix(&prefix).tempdir_in(usual));
-    let made = made.or_else(|_| tempfile::Builder::new().prefix(&format!("tipme-{prefix}")).tempdir());
-    made.map(tempfile::TempDir::keep).context("cannot make a folder for the incident; name one with --state-dir")
+    let made = std::fs::create_dir_all(usual)
+        .and_then(|()| tempfile::Builder::new().prefix(&prefix).tempdir_in(usual));
+    let made =
+        made.or_else(|_| tempfile::Builder::new().prefix(&format!("tipme-{prefix}")).tempdir());
+    made.map(tempfile::TempDir::keep)
+        .context("cannot make a folder for the incident; name one with --state-dir")
 }
 
 fn start_agent(

@@ -17,7 +17,8 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 /// Programs required to make a disk.
-pub(crate) const PROGRAMS: [&str; 7] = ["unshare", "nsenter", "mke2fs", "mount", "blockdev", "findmnt", "losetup"];
+pub(crate) const PROGRAMS: [&str; 7] =
+    ["unshare", "nsenter", "mke2fs", "mount", "blockdev", "findmnt", "losetup"];
 
 /// Maximum time until the disk is ready.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -94,7 +95,9 @@ impl PrivateDisk {
     /// Makes a disk of the given size and lifetime.
     pub(crate) fn sized(folder: &Path, format: Format, extent: Extent) -> Result<PrivateDisk> {
         let mut command = Command::new("unshare");
-        command.args(["--mount", "--propagation", "private", "sh", "-euc", HOLD, "hold-disk"]).arg(folder);
+        command
+            .args(["--mount", "--propagation", "private", "sh", "-euc", HOLD, "hold-disk"])
+            .arg(folder);
         let direct = if format == Format::Direct { "on" } else { "off" };
         command.args([format.features(), format.options(), direct]);
         command.args([extent.mib.to_string(), extent.life.as_secs().to_string()]);
@@ -104,7 +107,9 @@ impl PrivateDisk {
         let output = holder.child().stdout.take().context("the private disk has no output")?;
         let line = first_line(output, TIMEOUT)?;
         let Some(device) = line.trim().strip_prefix("mounted /dev/") else {
-            bail!("cannot make a private disk: mounting a loop device needs root and the loop driver");
+            bail!(
+                "cannot make a private disk: mounting a loop device needs root and the loop driver"
+            );
         };
         Ok(PrivateDisk { device: device.to_string(), holder, folder: folder.to_path_buf() })
     }
@@ -146,7 +151,8 @@ impl PrivateDisk {
     pub(crate) fn evict(&self, name: &str) -> Result<()> {
         let path = self.outside(name);
         let file = File::open(&path).with_context(|| format!("cannot read {}", path.display()))?;
-        fadvise(&file, 0, None, Advice::DontNeed).with_context(|| format!("cannot evict {}", path.display()))
+        fadvise(&file, 0, None, Advice::DontNeed)
+            .with_context(|| format!("cannot evict {}", path.display()))
     }
 }
 
@@ -166,7 +172,9 @@ mod tests {
             assert_eq!(std::fs::read(disk.outside("document")).expect("a file").len(), 3 * 4096);
             assert!(!disk.inside("document").exists());
             let device = format!("/sys/block/{}/loop/backing_file", disk.device());
-            assert!(std::fs::read_to_string(&device).expect("a loop device").trim().ends_with("/disk"));
+            assert!(
+                std::fs::read_to_string(&device).expect("a loop device").trim().ends_with("/disk")
+            );
             drop(disk);
             assert!(!Path::new(&device).exists());
         }

@@ -44,7 +44,12 @@ pub trait BenchDriver: ProgressListener {
 
     /// Opens a private display or connects to a running compositor. Fails with the missing programs
     /// among `needed`.
-    fn stage(&mut self, place: &Place, options: SessionOptions, needed: &[&str]) -> Result<Box<dyn BenchStage + '_>>;
+    fn stage(
+        &mut self,
+        place: &Place,
+        options: SessionOptions,
+        needed: &[&str],
+    ) -> Result<Box<dyn BenchStage + '_>>;
 }
 
 /// The time, and waiting for it.

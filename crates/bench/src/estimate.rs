@@ -35,7 +35,10 @@ impl Mul<usize> for DurationEstimate {
 
     fn mul(self, times: usize) -> DurationEstimate {
         let times = u32::try_from(times).unwrap_or(u32::MAX);
-        DurationEstimate { about: self.about.saturating_mul(times), most: self.most.saturating_mul(times) }
+        DurationEstimate {
+            about: self.about.saturating_mul(times),
+            most: self.most.saturating_mul(times),
+        }
     }
 }
 

@@ -81,6 +81,7 @@ pub fn result_schema<F: JsonSchema>(kind: &str, classes: &[&str]) -> Schema {
 #[cfg(test)]
 pub(crate) fn parsed<E: Args>(words: &str) -> E {
     let command = E::augment_args(clap::Command::new("test").no_binary_name(true));
-    let matches = command.try_get_matches_from(words.split_whitespace()).expect("these are options");
+    let matches =
+        command.try_get_matches_from(words.split_whitespace()).expect("these are options");
     E::from_arg_matches(&matches).expect("these are options")
 }

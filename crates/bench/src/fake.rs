@@ -3,7 +3,9 @@
 //! advances only while a benchmark waits.
 
 use crate::arms::{Arm, ArmTurn};
-use crate::driver::{Around, BackgroundJob, BenchDriver, BenchStage, Clock, Habits, Programs, User};
+use crate::driver::{
+    Around, BackgroundJob, BenchDriver, BenchStage, Clock, Habits, Programs, User,
+};
 use crate::experiment::MeasuredRepeats;
 use crate::interrupt::InterruptFlag;
 use crate::load::{Achieved, Speed};
@@ -61,7 +63,9 @@ pub(crate) struct FakeDriver {
 }
 
 impl FakeDriver {
-    pub(crate) fn answering(answers: impl FnMut(FakeTurn, usize) -> Option<Duration> + 'static) -> FakeDriver {
+    pub(crate) fn answering(
+        answers: impl FnMut(FakeTurn, usize) -> Option<Duration> + 'static,
+    ) -> FakeDriver {
         FakeDriver {
             answers: Box::new(answers),
             interrupt: InterruptFlag::default(),
@@ -127,7 +131,8 @@ impl FakeDriver {
         self.now = self.now.after(Nanos(time.as_nanos() as u64));
         if self.taken_at.is_some_and(|at| at <= self.now) {
             self.taken_at = None;
-            std::fs::write(self.folder.path().join("marks"), "g".repeat(self.turns.len())).expect("there is room");
+            std::fs::write(self.folder.path().join("marks"), "g".repeat(self.turns.len()))
+                .expect("there is room");
         }
     }
 
@@ -165,7 +170,12 @@ impl BenchDriver for FakeDriver {
         self.interrupt.clone()
     }
 
-    fn stage(&mut self, _: &Place, _: SessionOptions, _: &[&str]) -> Result<Box<dyn BenchStage + '_>> {
+    fn stage(
+        &mut self,
+        _: &Place,
+        _: SessionOptions,
+        _: &[&str],
+    ) -> Result<Box<dyn BenchStage + '_>> {
         Ok(Box::new(self))
     }
 }
@@ -220,7 +230,8 @@ impl BenchStage for &mut FakeDriver {
     }
 
     fn user(&mut self, habits: Habits) -> Result<Box<dyn User + '_>> {
-        (self.keys, self.interval) = (0, Duration::from_secs_f64(60.0 / (habits.pace.words_per_minute * WORD)));
+        (self.keys, self.interval) =
+            (0, Duration::from_secs_f64(60.0 / (habits.pace.words_per_minute * WORD)));
         self.drawn.clear();
         self.wait(habits.quiet);
         Ok(Box::new(&mut **self))
@@ -244,7 +255,8 @@ impl BenchStage for &mut FakeDriver {
         self.turns.last_mut().context("it has just begun")?.1 = time;
         match self.fails.filter(|(number, _)| *number == self.turns.len()) {
             Some((_, because)) => bail!(because),
-            None => Ok((level > 0).then(|| Achieved { runnable_mean: f64::from(level), ..Achieved::default() })),
+            None => Ok((level > 0)
+                .then(|| Achieved { runnable_mean: f64::from(level), ..Achieved::default() })),
         }
     }
 }
@@ -284,7 +296,8 @@ impl User for &mut FakeDriver {
     }
 
     fn drawings(self: Box<Self>) -> Result<Vec<Nanos>> {
-        let mut drawn: Vec<Nanos> = self.drawn.iter().copied().filter(|at| *at <= self.now).collect();
+        let mut drawn: Vec<Nanos> =
+            self.drawn.iter().copied().filter(|at| *at <= self.now).collect();
         drawn.sort_unstable();
         Ok(drawn)
     }

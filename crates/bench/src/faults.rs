@@ -206,7 +206,8 @@ mod tests {
 
     #[test]
     fn only_the_calm_one_expects_no_finding() {
-        let calm: Vec<&str> = FAULTS.iter().filter(|fault| fault.is_calm()).map(|fault| fault.name).collect();
+        let calm: Vec<&str> =
+            FAULTS.iter().filter(|fault| fault.is_calm()).map(|fault| fault.name).collect();
         assert_eq!(calm, ["calm"]);
     }
 }

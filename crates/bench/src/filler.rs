@@ -3,7 +3,8 @@
 
 use fastrand::Rng;
 
-const WORDS: [&str; 8] = ["delta", "river", "stone", "amber", "quiet", "lantern", "orbit", "meadow"];
+const WORDS: [&str; 8] =
+    ["delta", "river", "stone", "amber", "quiet", "lantern", "orbit", "meadow"];
 
 /// Returns `bytes` bytes of plain text in lines, always the same.
 pub(crate) fn text(bytes: usize) -> Vec<u8> {

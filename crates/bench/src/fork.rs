@@ -27,7 +27,8 @@ use crate::driver::BenchDriver;
 use crate::experiment::{Experiment, MeasuredRepeats};
 use crate::group::ControlGroup;
 use crate::intervals::{
-    self, Bounds, Cleanup, Explainer, GRACE, LoadIntervals, MeasuredLoad, NamedWorkers, PREFIX, Stamping, expected_ms,
+    self, Bounds, Cleanup, Explainer, GRACE, LoadIntervals, MeasuredLoad, NamedWorkers, PREFIX,
+    Stamping, expected_ms,
 };
 use crate::process::ProcessGroup;
 use anyhow::{Context, Result};
@@ -117,25 +118,34 @@ impl Fork {
     fn time_max(&self) -> Duration {
         let arms = self.measured_arms();
         let managed = arms.iter().filter(|arm| arm.managed).count() as u32;
-        (self.duration + GRACE + SETTLING) * arms.len() as u32 + (Favour::estimate().most + MANAGER_SETTLING) * managed
+        (self.duration + GRACE + SETTLING) * arms.len() as u32
+            + (Favour::estimate().most + MANAGER_SETTLING) * managed
     }
 
     /// Describes the expected duration, for output before the start.
     fn plan(&self) -> String {
-        let (arms, each, most) = (self.measured_arms().len(), self.duration.as_secs_f64(), self.time_max().as_secs());
+        let (arms, each, most) =
+            (self.measured_arms().len(), self.duration.as_secs_f64(), self.time_max().as_secs());
         format!("{arms} turns, {each:.0} s each, {most} s in all at most; one CPU")
     }
 
     fn chosen_cpu(&self) -> Result<usize> {
-        let cpu =
-            self.cpu.or_else(last_cpu).context("cannot tell which CPUs this process may use; name one with --cpu")?;
+        let cpu = self
+            .cpu
+            .or_else(last_cpu)
+            .context("cannot tell which CPUs this process may use; name one with --cpu")?;
         expect_allowed(&[cpu])?;
         Ok(cpu)
     }
 
     fn conditions(&self, cpu: usize) -> ForkConditions {
         let millis = |time: Duration| time.as_millis() as u64;
-        ForkConditions { cpu, every_ms: millis(self.every), work_ms: millis(WORK), sleep_ms: millis(SLEEP) }
+        ForkConditions {
+            cpu,
+            every_ms: millis(self.every),
+            work_ms: millis(WORK),
+            sleep_ms: millis(SLEEP),
+        }
     }
 
     fn bounds_words(&self, cpu: usize) -> Vec<String> {
@@ -145,16 +155,27 @@ impl Fork {
              sixteen, as many as the old ones of crowd"
         );
         let left_out = self.left_out().iter().map(name).collect::<Vec<String>>().join(", ");
-        let without = (!left_out.is_empty()).then(|| format!("left out, since they take root: {left_out}"));
-        let backend = self.manager.backend.as_ref().map(|backend| format!("managed by the back end {backend}"));
+        let without =
+            (!left_out.is_empty()).then(|| format!("left out, since they take root: {left_out}"));
+        let backend = self
+            .manager
+            .backend
+            .as_ref()
+            .map(|backend| format!("managed by the back end {backend}"));
         std::iter::once(loads).chain(without).chain(backend).collect()
     }
 
     /// Measures under each load.
-    fn measure(&self, cpu: usize, explainer: &Explainer, driver: &mut dyn BenchDriver) -> Result<Vec<MeasuredLoad>> {
+    fn measure(
+        &self,
+        cpu: usize,
+        explainer: &Explainer,
+        driver: &mut dyn BenchDriver,
+    ) -> Result<Vec<MeasuredLoad>> {
         let launcher = driver.programs().launcher;
         let mut cleanup = Cleanup::start(&launcher)?;
-        let folder = tempfile::Builder::new().prefix(PREFIX).tempdir().context("cannot make a folder")?;
+        let folder =
+            tempfile::Builder::new().prefix(PREFIX).tempdir().context("cannot make a folder")?;
         cleanup.folder(folder.path())?;
         let workers = NamedWorkers { folder: folder.path(), launcher: &launcher };
         let mut loads = Vec::new();
@@ -174,12 +195,15 @@ impl Fork {
     ) -> Result<MeasuredLoad> {
         let interrupt = driver.interrupt();
         interrupt.check()?;
-        let stamping = Stamping::start(workers, "fork-timer", &["fork-timer"], self.bounds(), Some(cpu))?;
+        let stamping =
+            Stamping::start(workers, "fork-timer", &["fork-timer"], self.bounds(), Some(cpu))?;
         let manager = self.manager.program(&driver.programs());
-        let favour = arm.managed.then(|| Favour::start(&manager, stamping.pid(), &interrupt)).transpose()?;
+        let favour =
+            arm.managed.then(|| Favour::start(&manager, stamping.pid(), &interrupt)).transpose()?;
         let mut beside = self.start_load(workers, arm.load, cpu)?;
         interrupt.sleep(if arm.managed { MANAGER_SETTLING } else { SETTLING })?;
-        let measured = stamping.follow(&arm.name(), WORK + SLEEP, self.bounds(), &interrupt, driver)?;
+        let measured =
+            stamping.follow(&arm.name(), WORK + SLEEP, self.bounds(), &interrupt, driver)?;
         if let Some(beside) = &mut beside {
             beside.process.expect_alive()?;
         }
@@ -188,13 +212,19 @@ impl Fork {
         Ok(measured)
     }
 
-    fn start_load(&self, workers: &NamedWorkers<'_>, load: ForkLoad, cpu: usize) -> Result<Option<LoadProcesses>> {
+    fn start_load(
+        &self,
+        workers: &NamedWorkers<'_>,
+        load: ForkLoad,
+        cpu: usize,
+    ) -> Result<Option<LoadProcesses>> {
         if load == ForkLoad::None {
             return Ok(None);
         }
         let (every, life) = (self.every.as_millis().to_string(), self.duration.as_secs() + SPARE_S);
         let words = ["fork-load", &name(&load), &every, &life.to_string()];
-        let started = workers.start("fork-load", &words, Some(cpu)).context("the load does not begin")?;
+        let started =
+            workers.start("fork-load", &words, Some(cpu)).context("the load does not begin")?;
         let group = (load == ForkLoad::Container).then(|| container(started.pid())).transpose()?;
         Ok(Some(LoadProcesses { process: started.process, _group: group }))
     }
@@ -231,7 +261,10 @@ mod tests {
 
     #[test]
     fn the_time_is_bounded() {
-        assert_eq!(parsed::<Fork>("-d 1s --load storm").time_max(), (Duration::from_secs(16) + SETTLING) * 2);
+        assert_eq!(
+            parsed::<Fork>("-d 1s --load storm").time_max(),
+            (Duration::from_secs(16) + SETTLING) * 2
+        );
         let managed = parsed::<Fork>("-d 1s --load storm --managed").time_max();
         assert!(managed >= Favour::estimate().most + Duration::from_secs(48), "{managed:?}");
     }
@@ -239,7 +272,18 @@ mod tests {
     #[test]
     fn each_load_is_held_against_none() {
         let loads = |words| parsed::<Fork>(words).loads().iter().map(name).collect::<Vec<String>>();
-        let all = ["none", "hog", "fork", "storm", "crowd", "wide", "sessions", "container", "nice", "realtime"];
+        let all = [
+            "none",
+            "hog",
+            "fork",
+            "storm",
+            "crowd",
+            "wide",
+            "sessions",
+            "container",
+            "nice",
+            "realtime",
+        ];
         assert_eq!(loads(""), all);
         assert_eq!(
             (loads("--load none"), loads("--load storm")),
@@ -249,8 +293,9 @@ mod tests {
 
     #[test]
     fn each_load_is_measured_with_the_manager_once_more_and_without_root_some_are_left_out() {
-        let arms =
-            |words, root| parsed::<Fork>(words).arms(root).into_iter().map(ForkArm::name).collect::<Vec<String>>();
+        let arms = |words, root| {
+            parsed::<Fork>(words).arms(root).into_iter().map(ForkArm::name).collect::<Vec<String>>()
+        };
         assert_eq!(arms("--load wide --managed", true), ["none", "wide", "wide, managed"]);
         assert_eq!(arms("--load nice", false), ["none"]);
         assert_eq!((arms("", false).len(), arms("--managed", true).len()), (7, 19));

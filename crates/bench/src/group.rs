@@ -37,23 +37,30 @@ struct ControllerHierarchy {
 impl ControllerHierarchy {
     /// Finds the hierarchy of a controller.
     fn find(controller: &str) -> Result<ControllerHierarchy> {
-        let mounts = std::fs::read_to_string("/proc/self/mountinfo").context("cannot read the mounts")?;
-        let found = hierarchies(&mounts, controller).find(|one| !one.unified || one.offers(controller));
-        found.with_context(|| format!("no control groups for {controller}: mount a hierarchy that has the controller"))
+        let mounts =
+            std::fs::read_to_string("/proc/self/mountinfo").context("cannot read the mounts")?;
+        let found =
+            hierarchies(&mounts, controller).find(|one| !one.unified || one.offers(controller));
+        found.with_context(|| {
+            format!("no control groups for {controller}: mount a hierarchy that has the controller")
+        })
     }
 
     /// Returns `true` if groups below the root of a unified hierarchy can have the controller.
     fn offers(&self, controller: &str) -> bool {
-        let offered = std::fs::read_to_string(self.mount.join("cgroup.subtree_control")).unwrap_or_default();
+        let offered =
+            std::fs::read_to_string(self.mount.join("cgroup.subtree_control")).unwrap_or_default();
         offered.split_whitespace().any(|offered| offered == controller)
     }
 
     /// Returns the folder of a process's group.
     fn folder_of(&self, pid: u32, controller: &str) -> Result<PathBuf> {
         let path = format!("/proc/{pid}/cgroup");
-        let groups = std::fs::read_to_string(&path).with_context(|| format!("cannot read {path}"))?;
+        let groups =
+            std::fs::read_to_string(&path).with_context(|| format!("cannot read {path}"))?;
         let group = groups.lines().find_map(|line| self.group_in(line, controller));
-        let group = group.with_context(|| format!("process {pid} has no control group for {controller}"))?;
+        let group = group
+            .with_context(|| format!("process {pid} has no control group for {controller}"))?;
         let below = group.strip_prefix(self.root.trim_end_matches('/')).unwrap_or(group);
         Ok(self.mount.join(below.trim_start_matches('/')))
     }
@@ -62,8 +69,11 @@ impl ControllerHierarchy {
     fn group_in<'a>(&self, line: &'a str, controller: &str) -> Option<&'a str> {
         let mut words = line.splitn(3, ':').skip(1);
         let (controllers, group) = (words.next()?, words.next()?);
-        let fits =
-            if self.unified { controllers.is_empty() } else { controllers.split(',').any(|one| one == controller) };
+        let fits = if self.unified {
+            controllers.is_empty()
+        } else {
+            controllers.split(',').any(|one| one == controller)
+        };
         fits.then_some(group)
     }
 }
@@ -82,17 +92,24 @@ fn hierarchies(mounts: &str, controller: &str) -> impl Iterator<Item = Controlle
 /// available.
 pub(crate) fn lacks_unified(controller: &str) -> Option<String> {
     let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-    let Some(hierarchy) = unified(&mounts) else { return Some("there are no control groups of version 2".to_owned()) };
+    let Some(hierarchy) = unified(&mounts) else {
+        return Some("there are no control groups of version 2".to_owned());
+    };
     if !rustix::process::geteuid().is_root() {
         return Some("making control groups takes root".to_owned());
     }
-    let offered = std::fs::read_to_string(hierarchy.mount.join("cgroup.controllers")).unwrap_or_default();
+    let offered =
+        std::fs::read_to_string(hierarchy.mount.join("cgroup.controllers")).unwrap_or_default();
     if !offered.split_whitespace().any(|offered| offered == controller) {
         return Some(format!("the {controller} controller is not one of version 2 here"));
     }
     let file = hierarchy.mount.join("cgroup.subtree_control");
-    (!hierarchy.offers(controller))
-        .then(|| format!("groups do not get the {controller} controller; try: echo +{controller} > {}", file.display()))
+    (!hierarchy.offers(controller)).then(|| {
+        format!(
+            "groups do not get the {controller} controller; try: echo +{controller} > {}",
+            file.display()
+        )
+    })
 }
 
 /// Returns the unified hierarchy.
@@ -139,7 +156,8 @@ impl ControlGroup {
     /// Makes a group with a multiple of the default CPU weight.
     pub(crate) fn with_times_the_weight(prefix: &str, times: u32) -> Result<ControlGroup> {
         let group = ControlGroup::named(prefix, "cpu")?;
-        let (file, usual) = if group.is_unified() { ("cpu.weight", 100) } else { ("cpu.shares", 1_024) };
+        let (file, usual) =
+            if group.is_unified() { ("cpu.weight", 100) } else { ("cpu.shares", 1_024) };
         group.set(file, &(times * usual).to_string())?;
         Ok(group)
     }
@@ -151,17 +169,20 @@ impl ControlGroup {
             true => hierarchy.mount.clone(),
             false => hierarchy.folder_of(std::process::id(), controller)?,
         };
-        let name = format!("{prefix}{}-{}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
+        let name =
+            format!("{prefix}{}-{}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
         let folder = parent.join(&name);
-        std::fs::create_dir(&folder)
-            .with_context(|| format!("cannot make the control group {}; this needs root", folder.display()))?;
+        std::fs::create_dir(&folder).with_context(|| {
+            format!("cannot make the control group {}; this needs root", folder.display())
+        })?;
         Ok(ControlGroup { controller, hierarchy, folder, name, moved: Vec::new() })
     }
 
     /// Writes a setting of the group.
     pub(crate) fn set(&self, file: &str, value: &str) -> Result<()> {
         let path = self.folder.join(file);
-        std::fs::write(&path, value).with_context(|| format!("cannot write {value} to {}", path.display()))
+        std::fs::write(&path, value)
+            .with_context(|| format!("cannot write {value} to {}", path.display()))
     }
 
     /// Returns `true` if the hierarchy is unified.
@@ -196,7 +217,8 @@ impl ControlGroup {
         if pid == std::process::id() {
             bail!("this process does not go into a group of its own");
         }
-        std::fs::write(self.procs_file(), pid.to_string()).with_context(|| format!("cannot limit process {pid}"))?;
+        std::fs::write(self.procs_file(), pid.to_string())
+            .with_context(|| format!("cannot limit process {pid}"))?;
         self.moved.push((pid, from));
         Ok(())
     }
@@ -204,7 +226,11 @@ impl ControlGroup {
     /// Moves all processes back; ended processes are ignored.
     pub(crate) fn release(&mut self) {
         for (pid, from) in self.moved.drain(..) {
-            if self.hierarchy.folder_of(pid, self.controller).is_ok_and(|folder| folder == self.folder) {
+            if self
+                .hierarchy
+                .folder_of(pid, self.controller)
+                .is_ok_and(|folder| folder == self.folder)
+            {
                 let _ = std::fs::write(from.join("cgroup.procs"), pid.to_string());
             }
         }
@@ -246,8 +272,14 @@ mod tests {
 
     #[test]
     fn where_version_2_cannot_be_had_the_reason_is_told() {
-        assert_eq!(lacks_unified("cpu").is_none(), ControlGroup::with_weight("tipme-test-", 100).is_ok());
-        assert!(lacks_unified("no-such").is_some_and(|why| why.contains("no-such") || !why.contains("controller")));
+        assert_eq!(
+            lacks_unified("cpu").is_none(),
+            ControlGroup::with_weight("tipme-test-", 100).is_ok()
+        );
+        assert!(
+            lacks_unified("no-such")
+                .is_some_and(|why| why.contains("no-such") || !why.contains("controller"))
+        );
         let mounts = "31 25 0:27 / /cpu rw - cgroup cgroup rw,cpu\n32 25 0:28 / /one rw - cgroup2 cgroup2 rw";
         assert_eq!(unified(mounts).map(|hierarchy| hierarchy.mount), Some("/one".into()));
         assert_eq!(unified("31 25 0:27 / /cpu rw - cgroup cgroup rw,cpu"), None);
@@ -259,13 +291,22 @@ mod tests {
             let mut command = Command::new("sleep");
             command.arg("60");
             let process = ProcessGroup::start("a sleeper", command, None).expect("sleep starts");
-            let mut group = ControlGroup::named("tipme-test-", controller).expect("root, and control groups");
-            let limited = if controller == "cpu" { group.limit_cpu(50_000) } else { group.limit_memory(64 << 20) };
+            let mut group =
+                ControlGroup::named("tipme-test-", controller).expect("root, and control groups");
+            let limited = if controller == "cpu" {
+                group.limit_cpu(50_000)
+            } else {
+                group.limit_memory(64 << 20)
+            };
             limited.expect("a limit");
-            let before = group.hierarchy.folder_of(process.pid(), group.controller).expect("a group");
+            let before =
+                group.hierarchy.folder_of(process.pid(), group.controller).expect("a group");
             group.take(process.pid()).expect("it lives");
             let (hierarchy, folder) = (group.hierarchy.clone(), group.folder.clone());
-            assert_eq!(hierarchy.folder_of(process.pid(), group.controller).expect("a group"), folder);
+            assert_eq!(
+                hierarchy.folder_of(process.pid(), group.controller).expect("a group"),
+                folder
+            );
             let controller = group.controller;
             drop(group);
             assert_eq!(hierarchy.folder_of(process.pid(), controller).expect("a group"), before);

@@ -93,7 +93,11 @@ impl Experiment for Idle {
 type Recorded = Result<Box<Recording>, String>;
 
 /// Measures, with the recorder beside it if possible.
-fn watch(idle: &Idle, options: &IdleOptions, driver: &dyn BenchDriver) -> Result<(LoopOutcome, Recorded)> {
+fn watch(
+    idle: &Idle,
+    options: &IdleOptions,
+    driver: &dyn BenchDriver,
+) -> Result<(LoopOutcome, Recorded)> {
     let interrupt = &driver.interrupt();
     let tracer = match why_not(idle) {
         Some(why) => Err(why.to_owned()),
@@ -104,7 +108,8 @@ fn watch(idle: &Idle, options: &IdleOptions, driver: &dyn BenchDriver) -> Result
         }
     };
     let outcome = measure(options, interrupt)?;
-    let recorded = tracer.and_then(|tracer| read(tracer, interrupt).map_err(|error| format!("{error:#}")));
+    let recorded =
+        tracer.and_then(|tracer| read(tracer, interrupt).map_err(|error| format!("{error:#}")));
     interrupt.check()?;
     Ok((outcome, recorded))
 }
@@ -131,13 +136,14 @@ fn figures(options: &IdleOptions, outcome: LoopOutcome, recorded: Recorded) -> I
     let machine = Survey::begin().end();
     let named = names::name(recorded.as_deref().ok(), &outcome, &machine);
     let LoopOutcome { observed, counted } = outcome;
-    let cpus = observed.iter().zip(counted).zip(&named.cpus).map(|((one, counted), name)| CpuFigures {
-        counted,
-        ticks_per_s: name.ticks_per_s,
-        exclusion: name.exclusion,
-        charged_points: name.charged_points,
-        ..CpuFigures::of(one)
-    });
+    let cpus =
+        observed.iter().zip(counted).zip(&named.cpus).map(|((one, counted), name)| CpuFigures {
+            counted,
+            ticks_per_s: name.ticks_per_s,
+            exclusion: name.exclusion,
+            charged_points: name.charged_points,
+            ..CpuFigures::of(one)
+        });
     let cpus = cpus.collect();
     let all = Check::of("", "", &observed, None);
     let gap_min_ns = observed.iter().map(|one| one.gap_min_ns).max();

@@ -65,7 +65,8 @@ impl Stamping {
     ) -> Result<Stamping> {
         ensure!(bounds.intervals < STAMPS_MAX, "at most {} intervals", STAMPS_MAX - 1);
         let stamp_buffer = StampBuffer::make(bounds.intervals + 1)?;
-        let (path, count) = (stamp_buffer.path().display().to_string(), bounds.intervals.to_string());
+        let (path, count) =
+            (stamp_buffer.path().display().to_string(), bounds.intervals.to_string());
         let millis = bounds.time.as_millis().to_string();
         let all: Vec<&str> = words.iter().copied().chain([&*path, &*count, &*millis]).collect();
         Ok(Stamping { process: workers.start(name, &all, cpu)?.process, stamp_buffer })
@@ -103,16 +104,24 @@ impl Stamping {
             }
         };
         let stamps = self.stamp_buffer.stamps();
-        ensure!(!stamps.is_empty(), "the measuring process ended before it began; its message stands above");
+        ensure!(
+            !stamps.is_empty(),
+            "the measuring process ended before it began; its message stands above"
+        );
         let intervals = Intervals::of(load, expected.as_nanos() as u64, &stamps, cut_off);
         Ok(MeasuredLoad::new(intervals, self.process.pid(), cpu))
     }
 
     fn news(&self, load: &str, begun: Instant, bounds: Bounds) -> String {
         let stamps = self.stamp_buffer.stamps();
-        let longest = stamps.windows(2).map(|pair| pair[1].saturating_sub(pair[0])).max().unwrap_or_default();
+        let longest =
+            stamps.windows(2).map(|pair| pair[1].saturating_sub(pair[0])).max().unwrap_or_default();
         let open = stamps.last().map_or(0, |last| clock::now().0.saturating_sub(*last));
-        let hangs = if open > SECOND { format!(", waiting for {} ms now", open / 1_000_000) } else { String::new() };
+        let hangs = if open > SECOND {
+            format!(", waiting for {} ms now", open / 1_000_000)
+        } else {
+            String::new()
+        };
         format!(
             "{load}: {} s of at most {}, {} intervals, the longest {} ms{hangs}",
             begun.elapsed().as_secs(),
@@ -156,7 +165,9 @@ impl ProcessStamps {
     /// Reads the words that [`Stamping::start`] appends after `at` others, reports `ready`, and
     /// waits for the start signal.
     pub(crate) fn begin(words: &[&str], at: usize) -> Result<ProcessStamps> {
-        let word = |at: usize| words.get(at).copied().with_context(|| format!("word {} is missing", at + 1));
+        let word = |at: usize| {
+            words.get(at).copied().with_context(|| format!("word {} is missing", at + 1))
+        };
         let stamp_buffer = StampBuffer::open(Path::new(word(at)?))?;
         let intervals = word(at + 1)?.parse().context("no number of intervals")?;
         let time = Duration::from_millis(word(at + 2)?.parse().context("no time")?);
@@ -171,7 +182,8 @@ impl ProcessStamps {
         for round in 0..self.intervals {
             work(round);
             let now = clock::now();
-            if !self.stamp_buffer.stamp(now.0) || now.since(begun).0 >= self.time.as_nanos() as u64 {
+            if !self.stamp_buffer.stamp(now.0) || now.since(begun).0 >= self.time.as_nanos() as u64
+            {
                 return;
             }
         }

@@ -13,7 +13,9 @@ pub(crate) fn memory_field(name: &str) -> u64 {
 
 /// Returns a field from the text of /proc/meminfo.
 pub(crate) fn memory_of(text: &str, name: &str) -> u64 {
-    let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')?.trim().strip_suffix(" kB"));
+    let value = text
+        .lines()
+        .find_map(|line| line.strip_prefix(name)?.strip_prefix(':')?.trim().strip_suffix(" kB"));
     value.and_then(|kib| kib.trim().parse::<u64>().ok()).unwrap_or_default() << 10
 }
 
@@ -28,8 +30,10 @@ pub(crate) fn cpu_ticks(text: &str) -> Option<Vec<u64>> {
 /// Returns the steal time of one CPU since boot, from the text of /proc/stat.
 pub(crate) fn steal_of(text: &str, cpu: usize) -> Option<Duration> {
     let name = format!("cpu{cpu}");
-    let mut words =
-        text.lines().map(str::split_whitespace).find_map(|mut words| (words.next()? == name).then_some(words))?;
+    let mut words = text
+        .lines()
+        .map(str::split_whitespace)
+        .find_map(|mut words| (words.next()? == name).then_some(words))?;
     let ticks = words.nth(STEAL)?.parse::<u64>().ok()?;
     Some(Duration::from_secs(ticks) / u32::try_from(rustix::param::clock_ticks_per_second()).ok()?)
 }
@@ -66,14 +70,20 @@ mod tests {
     #[test]
     fn ticks_are_those_of_all_cpus() {
         assert_eq!(cpu_ticks("cpu  1 2 3 4 5 6 7 8 9 10\ncpu0 1"), Some((1..=8).collect()));
-        assert_eq!((cpu_ticks("cpu0 1 2"), cpu_ticks("cpu  1 x"), cpu_ticks("")), (None, None, None));
+        assert_eq!(
+            (cpu_ticks("cpu0 1 2"), cpu_ticks("cpu  1 x"), cpu_ticks("")),
+            (None, None, None)
+        );
     }
 
     #[test]
     fn each_cpu_has_its_own_steal() {
         let text = "cpu  1 1 1 1 1 1 1 9 0 0\ncpu0 1 1 1 1 1 1 1 3 0 0\ncpu1 1 1 1 1 1 1 1 250 0 0\nintr 5\n";
         assert_eq!(steal_of(text, 1), Some(Duration::from_millis(2_500)));
-        assert_eq!((steal_of(text, 2), steal_of("cpu0 1 2", 0), steal_of("", 0)), (None, None, None));
+        assert_eq!(
+            (steal_of(text, 2), steal_of("cpu0 1 2", 0), steal_of("", 0)),
+            (None, None, None)
+        );
     }
 
     #[test]

@@ -10,14 +10,17 @@ use crate::alone::MachineLock;
 use crate::arms::{Arm, BenchManager, ManagerProgram, SETTLING};
 use crate::compositor::{Compositor, untold};
 use crate::driver::{
-    Around, BackgroundJob, BenchDriver, BenchStage, Clock, Habits, Programs, User, WINDOW_TIMEOUT, Watch,
+    Around, BackgroundJob, BenchDriver, BenchStage, Clock, Habits, Programs, User, WINDOW_TIMEOUT,
+    Watch,
 };
 use crate::interrupt::InterruptFlag;
 use crate::intervals::Cleanup;
 use crate::load::{Achieved, LoadOptions, RoundsSampler, RunningLoad, Speed};
 use crate::locked_memory::LockedMemory;
 use crate::priority::Priority;
-use crate::process::{ProcessGroup, cpu_time, family, is_group_member, major_faults, run_queue_delay};
+use crate::process::{
+    ProcessGroup, cpu_time, family, is_group_member, major_faults, run_queue_delay,
+};
 use crate::progress::ProgressListener;
 use crate::screen::{Place, TerminalScreen};
 use crate::seen::DrawingWatch;
@@ -63,7 +66,12 @@ impl<P: ProgressListener> BenchDriver for LiveDriver<P> {
     }
 
     /// Measures the speed of this CPU while no other measurement runs.
-    fn stage(&mut self, place: &Place, options: SessionOptions, needed: &[&str]) -> Result<Box<dyn BenchStage + '_>> {
+    fn stage(
+        &mut self,
+        place: &Place,
+        options: SessionOptions,
+        needed: &[&str],
+    ) -> Result<Box<dyn BenchStage + '_>> {
         session::require(needed)?;
         if options.units {
             check_units()?;
@@ -160,7 +168,8 @@ impl Windows {
     fn wait_for_focus(&self, name: &'static str) -> Result<()> {
         let found = self.open.iter().find(|(window, _)| *window == name);
         let group = found.with_context(|| format!("{name} is not open"))?.1.pid();
-        let focused = self.watcher.wait_for_focus_of(|pid| is_group_member(pid, group), WINDOW_TIMEOUT);
+        let focused =
+            self.watcher.wait_for_focus_of(|pid| is_group_member(pid, group), WINDOW_TIMEOUT);
         focused.with_context(|| format!("the window of {name} does not get the focus"))?;
         Ok(())
     }
@@ -218,7 +227,8 @@ impl BenchStage for LiveStage<'_> {
         self.interrupt.check()?;
         let session = self.display.session()?;
         if self.windows.is_none() {
-            self.windows = Some(Windows { watcher: Watcher::open(&session.target())?, open: Vec::new() });
+            self.windows =
+                Some(Windows { watcher: Watcher::open(&session.target())?, open: Vec::new() });
         }
         let windows = self.windows.as_mut().context("there is somebody who sees windows")?;
         session.prepare(&mut command);
@@ -236,7 +246,8 @@ impl BenchStage for LiveStage<'_> {
 
     fn record_focus(&mut self) -> Result<()> {
         if matches!(self.display, PrivateDisplay::Wayland(_)) {
-            let recorder = FocusRecorder::start(&self.programs.tipme, self.display.screen(), self.interrupt)?;
+            let recorder =
+                FocusRecorder::start(&self.programs.tipme, self.display.screen(), self.interrupt)?;
             self.recorder = Some(recorder);
         }
         Ok(())
@@ -247,7 +258,10 @@ impl BenchStage for LiveStage<'_> {
         let seen = match habits.watch {
             Watch::Terminal => {
                 let screen = self.display.screen();
-                DrawingWatch::watch(screen.watch()?.with_context(|| untold(&screen.name()))?, habits.quiet)?
+                DrawingWatch::watch(
+                    screen.watch()?.with_context(|| untold(&screen.name()))?,
+                    habits.quiet,
+                )?
             }
             Watch::Screen => {
                 let target = self.display.session()?.target();
@@ -255,7 +269,8 @@ impl BenchStage for LiveStage<'_> {
             }
         };
         self.typist.set_pace(habits.pace);
-        let (interrupt, watched, windows) = (self.interrupt, &self.watched[..], self.windows.as_ref());
+        let (interrupt, watched, windows) =
+            (self.interrupt, &self.watched[..], self.windows.as_ref());
         let (progress, typist) = (&mut *self.progress, &mut self.typist);
         Ok(Box::new(LiveUser { interrupt, watched, windows, progress, typist, seen, _priority }))
     }
@@ -271,12 +286,20 @@ impl BenchStage for LiveStage<'_> {
         let managed = around.arm == Arm::Managed;
         let recorder = self.recorder.as_ref().map(FocusRecorder::folder);
         let program = ManagerProgram { recorder, ..around.manager.clone() };
-        let manager =
-            managed.then(|| BenchManager::start(&program, self.display.screen(), self.interrupt)).transpose()?;
-        let limit = (around.arm == Arm::Limit).then(|| LoadLimit::make(&self.programs.launcher)).transpose()?;
-        let mut background = around.job.as_ref().map(|job| self.start(job, limit.as_ref())).transpose()?;
+        let manager = managed
+            .then(|| BenchManager::start(&program, self.display.screen(), self.interrupt))
+            .transpose()?;
+        let limit = (around.arm == Arm::Limit)
+            .then(|| LoadLimit::make(&self.programs.launcher))
+            .transpose()?;
+        let mut background =
+            around.job.as_ref().map(|job| self.start(job, limit.as_ref())).transpose()?;
         let weights = match around.arm {
-            Arm::Weight => Some(Weights::set(self.display.screen(), background.as_ref(), &self.programs.launcher)?),
+            Arm::Weight => Some(Weights::set(
+                self.display.screen(),
+                background.as_ref(),
+                &self.programs.launcher,
+            )?),
             _ => None,
         };
         self.interrupt.sleep(SETTLING)?;
@@ -293,12 +316,17 @@ impl LiveStage<'_> {
     fn start(&self, job: &BackgroundJob, limit: Option<&LoadLimit>) -> Result<Background> {
         match job {
             BackgroundJob::Load(options) => {
-                let options = LoadOptions { procs_file: limit.map(LoadLimit::procs_file), ..options.clone() };
+                let options =
+                    LoadOptions { procs_file: limit.map(LoadLimit::procs_file), ..options.clone() };
                 Ok(Background::Load(RunningLoad::start(&options)?))
             }
             BackgroundJob::Build { own_session } => {
                 let build = self.build.as_ref().context("there is nothing to build")?;
-                Ok(Background::Build(Build::start(&build.tree, *own_session, &self.programs.launcher)?))
+                Ok(Background::Build(Build::start(
+                    &build.tree,
+                    *own_session,
+                    &self.programs.launcher,
+                )?))
             }
         }
     }
@@ -325,7 +353,9 @@ fn observed(
     let (before, managed_before) = (background.reading(), managed());
     measure()?;
     let achieved = Achieved::between(before, background.reading());
-    let manager_cpu_s = managed_before.zip(managed()).map(|(before, after)| after.saturating_sub(before).as_secs_f64());
+    let manager_cpu_s = managed_before
+        .zip(managed())
+        .map(|(before, after)| after.saturating_sub(before).as_secs_f64());
     let window_rounds_min = sampler.map_or(Ok(None), RoundsSampler::finish)?;
     background.expect_whole().context("the measurement does not count")?;
     Ok(Some(Achieved { window_rounds_min, manager_cpu_s, ..achieved }))

@@ -119,7 +119,13 @@ struct LoadOrder {
 
 impl LoadOptions {
     /// Returns the usual load of a kind, in one session of its own.
-    pub fn usual(kind: LoadKind, level: u32, time: Duration, speed: Speed, launcher: &WorkerLauncher) -> LoadOptions {
+    pub fn usual(
+        kind: LoadKind,
+        level: u32,
+        time: Duration,
+        speed: Speed,
+        launcher: &WorkerLauncher,
+    ) -> LoadOptions {
         LoadOptions {
             kind,
             level,
@@ -145,7 +151,10 @@ impl LoadOptions {
     fn check_within(&self, share: Share) -> Result<()> {
         ensure!((1..=LEVEL_MAX).contains(&self.level), "choose a level from 1 to {LEVEL_MAX}");
         let demand = self.pages.demand;
-        ensure!((1..=DEMAND_MAX).contains(&demand), "choose a page demand from 1 to {DEMAND_MAX} pages per ms");
+        ensure!(
+            (1..=DEMAND_MAX).contains(&demand),
+            "choose a page demand from 1 to {DEMAND_MAX} pages per ms"
+        );
         ensure!((0.0..=1.0).contains(&self.pages.reuse), "choose a page reuse from 0 to 1");
         self.check_folder()?;
         if self.kind.is_large() {
@@ -193,7 +202,8 @@ impl LoadOptions {
     /// those of the round before.
     fn check_pages(&self) -> Result<()> {
         let demand = f64::from(self.pages.demand);
-        let (needed, there) = ((demand * (2.0 - self.pages.reuse)).ceil() as u64, work::pages(self.bytes_each()));
+        let (needed, there) =
+            ((demand * (2.0 - self.pages.reuse)).ceil() as u64, work::pages(self.bytes_each()));
         let remedy = if self.kind.is_large() { " or more memory with --memory" } else { "" };
         ensure!(
             needed <= there,
@@ -206,7 +216,11 @@ impl LoadOptions {
 
     /// Memory of each process, in bytes.
     pub(crate) fn bytes_each(&self) -> u64 {
-        if self.kind.is_large() { self.memory / u64::from(self.level.max(1)) } else { work::SMALL_BYTES }
+        if self.kind.is_large() {
+            self.memory / u64::from(self.level.max(1))
+        } else {
+            work::SMALL_BYTES
+        }
     }
 
     /// Describes the sessions of the processes.
@@ -222,7 +236,9 @@ impl LoadOptions {
     /// units.
     fn orders(&self, ledger: &Path) -> impl Iterator<Item = LoadOrder> {
         let parts = if self.units { self.sessions.clamp(1, self.level) } else { 1 };
-        (0..parts).map(move |part| self.order((part..self.level).step_by(parts as usize).collect(), parts, ledger))
+        (0..parts).map(move |part| {
+            self.order((part..self.level).step_by(parts as usize).collect(), parts, ledger)
+        })
     }
 
     fn order(&self, accounts: Vec<u32>, parts: u32, ledger: &Path) -> LoadOrder {
@@ -293,7 +309,9 @@ impl RunningLoad {
             let command = options.launcher.command(None, &["load".into(), order.into()])?;
             let mut command = if options.units { in_unit(&command) } else { command };
             command.stdin(held.try_clone().context("cannot share a pipe")?);
-            self.first.push(worker::start_saying(worker::READY, "the load", command, None, TIMEOUT)?.process);
+            self.first.push(
+                worker::start_saying(worker::READY, "the load", command, None, TIMEOUT)?.process,
+            );
         }
         Ok(())
     }
@@ -318,7 +336,8 @@ impl RunningLoad {
         let casualties = self.reading().casualties;
         let alive = self.first.iter_mut().try_for_each(ProcessGroup::expect_alive);
         alive.map_err(|error| match casualties {
-            0 => error.context("the process that had started the load was ended, and with it the load"),
+            0 => error
+                .context("the process that had started the load was ended, and with it the load"),
             _ => anyhow!("{}", lost(casualties, self.level)),
         })
     }
@@ -388,9 +407,11 @@ impl Achieved {
     /// Returns the work from one reading to a later one.
     pub fn between(before: LedgerReading, after: LedgerReading) -> Achieved {
         let wall_ns = after.at.since(before.at).0.max(1) as f64;
-        let difference = |figure: fn(&LedgerReading) -> u64| figure(&after).saturating_sub(figure(&before));
+        let difference =
+            |figure: fn(&LedgerReading) -> u64| figure(&after).saturating_sub(figure(&before));
         let cpu_ns = difference(|reading| reading.cpu_ns) as f64;
-        let (pages, rounds) = (difference(|reading| reading.pages), difference(|reading| reading.rounds));
+        let (pages, rounds) =
+            (difference(|reading| reading.pages), difference(|reading| reading.rounds));
         Achieved {
             seconds: wall_ns / 1e9,
             runnable_mean: difference(|reading| reading.runnable_ns) as f64 / wall_ns,
@@ -414,7 +435,10 @@ impl Achieved {
         let share = |sum: f64, whole: f64| if whole > 0.0 { sum / whole } else { 0.0 };
         Achieved {
             seconds,
-            runnable_mean: share(self.runnable_mean * self.seconds + other.runnable_mean * other.seconds, seconds),
+            runnable_mean: share(
+                self.runnable_mean * self.seconds + other.runnable_mean * other.seconds,
+                seconds,
+            ),
             cpu_s,
             pages,
             pages_per_ms: share(pages as f64, cpu_s * 1e3),
@@ -422,8 +446,14 @@ impl Achieved {
             rounds_per_s: share(rounds as f64, seconds),
             forks: self.forks + other.forks,
             casualties: self.casualties + other.casualties,
-            window_rounds_min: [self.window_rounds_min, other.window_rounds_min].into_iter().flatten().min(),
-            manager_cpu_s: [self.manager_cpu_s, other.manager_cpu_s].into_iter().flatten().reduce(f64::add),
+            window_rounds_min: [self.window_rounds_min, other.window_rounds_min]
+                .into_iter()
+                .flatten()
+                .min(),
+            manager_cpu_s: [self.manager_cpu_s, other.manager_cpu_s]
+                .into_iter()
+                .flatten()
+                .reduce(f64::add),
         }
     }
 }
@@ -434,31 +464,60 @@ mod tests {
     use tipme_record::Nanos;
 
     fn options(kind: LoadKind, level: u32) -> LoadOptions {
-        LoadOptions::usual(kind, level, Duration::from_secs(1), Speed::NONE, &WorkerLauncher(Vec::new()))
+        LoadOptions::usual(
+            kind,
+            level,
+            Duration::from_secs(1),
+            Speed::NONE,
+            &WorkerLauncher(Vec::new()),
+        )
     }
 
     #[test]
     fn what_cannot_run_is_refused() {
-        assert!(options(LoadKind::Cpu, 0).check().is_err() && options(LoadKind::Cpu, LEVEL_MAX + 1).check().is_err());
+        assert!(
+            options(LoadKind::Cpu, 0).check().is_err()
+                && options(LoadKind::Cpu, LEVEL_MAX + 1).check().is_err()
+        );
         let greedy = LoadOptions { memory: u64::MAX, ..options(LoadKind::Big, 2) };
-        assert!(greedy.check().expect_err("too much").to_string().contains("choose less with --memory"));
-        let odd = LoadOptions { pages: Pages { demand: 1, reuse: f64::NAN }, ..options(LoadKind::Cpu, 1) };
+        assert!(
+            greedy.check().expect_err("too much").to_string().contains("choose less with --memory")
+        );
+        let odd = LoadOptions {
+            pages: Pages { demand: 1, reuse: f64::NAN },
+            ..options(LoadKind::Cpu, 1)
+        };
         assert!(odd.check().is_err());
         let filed = LoadOptions { folder: Some("/tmp".into()), ..options(LoadKind::Cpu, 1) };
         assert!(filed.check().is_err());
-        let nowhere = LoadOptions { folder: Some("/nonexistent/x".into()), ..options(LoadKind::Stream, 4) };
-        assert!(format!("{:#}", nowhere.check().expect_err("no folder")).contains("mkdir -p /nonexistent/x"));
+        let nowhere =
+            LoadOptions { folder: Some("/nonexistent/x".into()), ..options(LoadKind::Stream, 4) };
+        assert!(
+            format!("{:#}", nowhere.check().expect_err("no folder"))
+                .contains("mkdir -p /nonexistent/x")
+        );
         assert!(options(LoadKind::Cpu, 20).check().is_ok());
     }
 
     #[test]
     fn what_the_memory_does_not_hold_is_refused() {
-        let small = LoadOptions { pages: Pages { demand: 150, reuse: 0.0 }, ..options(LoadKind::Cpu, 1) };
+        let small =
+            LoadOptions { pages: Pages { demand: 150, reuse: 0.0 }, ..options(LoadKind::Cpu, 1) };
         let why = small.check().expect_err("256 pages").to_string();
         assert!(why.contains("takes 300 pages, and a process of this load has 256"), "{why}");
-        assert!(LoadOptions { pages: Pages { demand: 150, reuse: 0.5 }, ..options(LoadKind::Cpu, 1) }.check().is_ok());
+        assert!(
+            LoadOptions { pages: Pages { demand: 150, reuse: 0.5 }, ..options(LoadKind::Cpu, 1) }
+                .check()
+                .is_ok()
+        );
         let large = LoadOptions { memory: 1 << 20, ..options(LoadKind::Big, 4) };
-        assert!(large.check().expect_err("64 pages each").to_string().contains("or more memory with --memory"));
+        assert!(
+            large
+                .check()
+                .expect_err("64 pages each")
+                .to_string()
+                .contains("or more memory with --memory")
+        );
         let wide = LoadOptions { memory: 3 << 30, ..options(LoadKind::Big, 2) };
         assert!(wide.check().is_err(), "1.5 GiB for each process");
     }
@@ -491,12 +550,18 @@ mod tests {
     fn each_session_has_a_first_process_of_its_own_where_it_has_a_unit() {
         let told = |sessions, units| {
             let options = LoadOptions { sessions, units, ..options(LoadKind::Cpu, 3) };
-            options.orders(Path::new("/ledger")).map(|order| (order.accounts, order.sessions)).collect::<Vec<_>>()
+            options
+                .orders(Path::new("/ledger"))
+                .map(|order| (order.accounts, order.sessions))
+                .collect::<Vec<_>>()
         };
         assert_eq!(told(2, false), [(vec![0, 1, 2], 2)]);
         assert_eq!(told(2, true), [(vec![0, 2], 1), (vec![1], 1)]);
         assert_eq!(told(9, true), [(vec![0], 3), (vec![1], 3), (vec![2], 3)]);
-        assert_eq!((told(1, true), told(0, true)), (vec![(vec![0, 1, 2], 1)], vec![(vec![0, 1, 2], 0)]));
+        assert_eq!(
+            (told(1, true), told(0, true)),
+            (vec![(vec![0, 1, 2], 1)], vec![(vec![0, 1, 2], 0)])
+        );
     }
 
     #[test]
@@ -520,9 +585,17 @@ mod tests {
             casualties: 2,
         };
         let achieved = Achieved::between(before, after);
-        assert_eq!((achieved.runnable_mean, achieved.cpu_s, achieved.rounds_per_s), (4.0, 2.0, 200.0));
+        assert_eq!(
+            (achieved.runnable_mean, achieved.cpu_s, achieved.rounds_per_s),
+            (4.0, 2.0, 200.0)
+        );
         assert_eq!((achieved.pages_per_ms, achieved.forks, achieved.casualties), (2.0, 3, 2));
-        let more = Achieved { seconds: 2.0, rounds: 800, window_rounds_min: Some(3), ..Achieved::default() };
+        let more = Achieved {
+            seconds: 2.0,
+            rounds: 800,
+            window_rounds_min: Some(3),
+            ..Achieved::default()
+        };
         let both = achieved.and(more);
         assert_eq!((both.casualties, both.window_rounds_min), (2, Some(3)));
         assert_eq!((both.rounds_per_s, both.runnable_mean, both.pages_per_ms), (300.0, 2.0, 2.0));

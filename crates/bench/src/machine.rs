@@ -24,7 +24,8 @@ struct Times {
 impl Survey {
     /// Starts with the measurement.
     pub fn begin() -> Survey {
-        let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or(Duration::ZERO);
+        let since_1970 =
+            SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or(Duration::ZERO);
         let cpus = read("/proc/cpuinfo");
         let machine = MeasuredMachine {
             kernel: kernel(),
@@ -34,7 +35,8 @@ impl Survey {
             hz: crate::timer::clocks().hz.and_then(|hz| u32::try_from(hz).ok()),
             preemption: preemption(&read(PREEMPTION)).map(str::to_owned),
             clock_source: line("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
-            virtualised: flags(&cpus).map(|flags| flags.split(' ').any(|flag| flag == "hypervisor")),
+            virtualised: flags(&cpus)
+                .map(|flags| flags.split(' ').any(|flag| flag == "hypervisor")),
             governor: line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
             load_average: load_average(&read("/proc/loadavg")),
             steal_percent: None,
@@ -68,7 +70,9 @@ fn kernel() -> String {
 
 /// Returns the value of the first line `name : value`.
 fn field(text: &str, name: &str) -> Option<String> {
-    let value = |line: &str| Some(line.strip_prefix(name)?.trim_start().strip_prefix(':')?.trim().to_owned());
+    let value = |line: &str| {
+        Some(line.strip_prefix(name)?.trim_start().strip_prefix(':')?.trim().to_owned())
+    };
     text.lines().find_map(value)
 }
 
@@ -97,7 +101,10 @@ mod tests {
 
     #[test]
     fn figures_are_read_from_the_kernels_texts() {
-        assert_eq!(field("processor\t: 0\nmodel name\t: Some CPU\n", "model name").as_deref(), Some("Some CPU"));
+        assert_eq!(
+            field("processor\t: 0\nmodel name\t: Some CPU\n", "model name").as_deref(),
+            Some("Some CPU")
+        );
         assert_eq!(memory_of("MemTotal:       16 kB\n", "MemTotal"), 16_384);
         assert_eq!(load_average("0.10 0.20 0.30 1/100 42\n"), Some([0.1, 0.2, 0.3]));
         assert_eq!(load_average("nonsense"), None);

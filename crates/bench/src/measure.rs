@@ -121,7 +121,8 @@ pub fn run(
         let incidents = repeat.incidents.clone();
         each(repeat)?;
         for incident in incidents {
-            std::fs::remove_file(&incident).with_context(|| format!("cannot remove {}", incident.display()))?;
+            std::fs::remove_file(&incident)
+                .with_context(|| format!("cannot remove {}", incident.display()))?;
         }
     }
     Ok(())
@@ -133,7 +134,8 @@ pub fn may_record() -> bool {
 }
 
 fn require(options: &MeasureOptions) -> Result<()> {
-    let program = options.application.first().context("no application is named; put it behind --")?;
+    let program =
+        options.application.first().context("no application is named; put it behind --")?;
     if !program.contains('/') && !missing(&[program]).is_empty() {
         bail!("not installed: {program}; install it, or name another application behind --");
     }
@@ -163,9 +165,15 @@ fn play_once(
     wait_for_rest(&mut application, &seen, options.script.start_within, interrupt)?;
     let settled = clock::now().before(Nanos(seen.quiet_for().as_nanos() as u64));
     let begun = clock::now();
-    let played = Player::new(&mut application, recorder, &seen, typist, interrupt).play(&options.script)?;
+    let played =
+        Player::new(&mut application, recorder, &seen, typist, interrupt).play(&options.script)?;
     let (ended, pids) = (clock::now(), application.pids());
-    let started = ApplicationStart { begun: application.begun, first: None, focused, settled: settled.max(focused) };
+    let started = ApplicationStart {
+        begun: application.begun,
+        first: None,
+        focused,
+        settled: settled.max(focused),
+    };
     let drawn = seen.finish()?;
     drop(application);
     let work = (work + fixed_work()) / 2;

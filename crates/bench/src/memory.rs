@@ -22,7 +22,8 @@ use crate::driver::BenchDriver;
 use crate::experiment::{Experiment, MeasuredRepeats};
 use crate::group::ControlGroup;
 use crate::intervals::{
-    self, Cleanup, Explainer, LoadIntervals, MeasuredLoad, NamedWorkers, PREFIX, Stamping, expected_ms,
+    self, Cleanup, Explainer, LoadIntervals, MeasuredLoad, NamedWorkers, PREFIX, Stamping,
+    expected_ms,
 };
 use crate::process::ProcessGroup;
 use crate::worker::WorkerLauncher;
@@ -70,10 +71,16 @@ impl Experiment for Memory {
         self.check()?;
         let explainer = Explainer::start(driver, self.no_trace, &DETAILS)?;
         let interrupt = driver.interrupt();
-        let _alone = MachineLock::wait(&interrupt, || driver.line("waiting for another benchmark or test to end"))?;
+        let _alone = MachineLock::wait(&interrupt, || {
+            driver.line("waiting for another benchmark or test to end")
+        })?;
         let launcher = driver.programs().launcher;
         let bench = MemoryBench::make(self, &launcher)?;
-        driver.line(&format!("at most {} MiB of memory; {}", self.limit_bytes() >> 20, bench.disk_text()));
+        driver.line(&format!(
+            "at most {} MiB of memory; {}",
+            self.limit_bytes() >> 20,
+            bench.disk_text()
+        ));
         let mut loads = Vec::new();
         for children in &self.children {
             interrupt.check()?;
@@ -119,7 +126,10 @@ impl Memory {
         )];
         lines.extend(conditions.backings.iter().filter_map(|availability| {
             let because = availability.not_available_because.as_ref()?;
-            Some(format!("backing {}: not available, because {because}", name(&availability.backing)))
+            Some(format!(
+                "backing {}: not available, because {because}",
+                name(&availability.backing)
+            ))
         }));
         lines
     }
@@ -145,12 +155,19 @@ impl<'a> MemoryBench<'a> {
         let folder = folder()?;
         cleanup.folder(folder.path())?;
         let buffers = (options.buffers_bytes() >> 20) as u32;
-        let setup = BackingSetup::make(options.backing, folder.path(), buffers, options.life(), &mut cleanup)?;
+        let setup = BackingSetup::make(
+            options.backing,
+            folder.path(),
+            buffers,
+            options.life(),
+            &mut cleanup,
+        )?;
         let group = ControlGroup::named(PREFIX, "memory")?;
         cleanup.group(group.folder())?;
         group.limit_memory(options.limit_bytes())?;
         let (reads, disk_speed) = (None, None);
-        let mut bench = MemoryBench { options, launcher, group, reads, disk_speed, setup, folder, cleanup };
+        let mut bench =
+            MemoryBench { options, launcher, group, reads, disk_speed, setup, folder, cleanup };
         if options.requests > 0 {
             bench.slow_down(options.requests)?;
         }
@@ -202,7 +219,9 @@ impl<'a> MemoryBench<'a> {
         let workers = NamedWorkers { folder: self.folder.path(), launcher: self.launcher };
         let procs_files = self.procs_files();
         let file = |name: &str| match &self.setup.disk {
-            Some(disk) if self.options.backing.is_file() => disk.outside(name).display().to_string(),
+            Some(disk) if self.options.backing.is_file() => {
+                disk.outside(name).display().to_string()
+            }
             _ => NO_FILE.to_owned(),
         };
         let name = load_name(children);
@@ -211,7 +230,8 @@ impl<'a> MemoryBench<'a> {
         let stamping = Stamping::start(&workers, "memory-timer", &words, bounds, None)?;
         let load = self.start_children(&workers, children, &procs_files, &file(CHILDREN_FILES))?;
         let measured = stamping.follow(&name, SLEEP, bounds, &driver.interrupt(), driver)?;
-        let casualties = load.as_ref().map_or(0, |load| (children + 1).saturating_sub(load.members().len()));
+        let casualties =
+            load.as_ref().map_or(0, |load| (children + 1).saturating_sub(load.members().len()));
         drop(load);
         self.remove_children_files(children)?;
         Ok(MeasuredLoad { casualties, ..measured })
@@ -229,7 +249,8 @@ impl<'a> MemoryBench<'a> {
         }
         let (count, life) = (children.to_string(), self.options.life().as_secs().to_string());
         let words = ["memory-children", procs_files, &count, files, &life];
-        let load = workers.start("memory-children", &words, None).context("the children do not get on")?;
+        let load =
+            workers.start("memory-children", &words, None).context("the children do not get on")?;
         Ok(Some(load.process))
     }
 
@@ -238,7 +259,8 @@ impl<'a> MemoryBench<'a> {
         for number in 1..=children {
             let path = disk.outside(&format!("{CHILDREN_FILES}.{number}"));
             if path.exists() {
-                std::fs::remove_file(&path).with_context(|| format!("cannot remove {}", path.display()))?;
+                std::fs::remove_file(&path)
+                    .with_context(|| format!("cannot remove {}", path.display()))?;
             }
         }
         Ok(())
@@ -256,7 +278,11 @@ impl<'a> MemoryBench<'a> {
 
     fn disk_text(&self) -> String {
         let Some(disk) = &self.setup.disk else { return "no disk".to_owned() };
-        let kept = if self.folder.path().starts_with(MEMORY_FOLDER) { "memory" } else { "a temporary file" };
+        let kept = if self.folder.path().starts_with(MEMORY_FOLDER) {
+            "memory"
+        } else {
+            "a temporary file"
+        };
         let speed = self.disk_speed.as_deref().unwrap_or("as fast as it can be");
         format!("a private disk ({}) whose data are kept in {kept}: {speed}", disk.device())
     }
@@ -264,7 +290,10 @@ impl<'a> MemoryBench<'a> {
     fn conditions(&self) -> MemoryConditions {
         MemoryConditions {
             backing: self.options.backing,
-            backings: Backing::value_variants().iter().map(|backing| backing.availability()).collect(),
+            backings: Backing::value_variants()
+                .iter()
+                .map(|backing| backing.availability())
+                .collect(),
             limit_bytes: self.options.limit_bytes(),
             buffer_bytes: OWN_BYTES as u64,
             child_buffer_bytes: CHILD_BYTES as u64,
@@ -285,7 +314,8 @@ fn load_name(children: usize) -> String {
 /// Makes a folder in memory if possible, else among temporary files.
 fn folder() -> Result<TempDir> {
     let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap_or_default();
-    let memory = mounts.lines().filter_map(|line| Some((line.split(' ').nth(1)?, line.split(' ').nth(2)?)));
+    let memory =
+        mounts.lines().filter_map(|line| Some((line.split(' ').nth(1)?, line.split(' ').nth(2)?)));
     let there = memory.filter(|mount| mount.0 == MEMORY_FOLDER).any(|mount| mount.1 == "tmpfs");
     let mut builder = tempfile::Builder::new();
     builder.prefix(PREFIX);
@@ -296,7 +326,8 @@ fn folder() -> Result<TempDir> {
 /// Returns major and minor number, as in `7:0`.
 fn device_number(disk: &PrivateDisk) -> Result<String> {
     let path = PathBuf::from(format!("/sys/block/{}/dev", disk.device()));
-    let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    let text = std::fs::read_to_string(&path)
+        .with_context(|| format!("cannot read {}", path.display()))?;
     Ok(text.trim().to_owned())
 }
 

@@ -42,7 +42,8 @@ impl Experiment for Pagein {
         let comparison = self.comparison(&room, &programs);
         self.check(&comparison, &room)?;
         driver.line(&format!("{}; {}", turns_words(&comparison), self.plan(&comparison)));
-        let mut stage = driver.stage(&Place::X11, SessionOptions::default(), &["Xvfb", "openbox", "xterm"])?;
+        let mut stage =
+            driver.stage(&Place::X11, SessionOptions::default(), &["Xvfb", "openbox", "xterm"])?;
         let stamp_buffer = StampBuffer::make(STAMPS_MAX)?;
         let command = program::command(self, &programs.launcher, &*stage, &stamp_buffer)?;
         stage.open_program("the program with the working set", command)?;

@@ -36,7 +36,10 @@ impl MappedPages {
         ensure!((1..=MAPPED_MAX).contains(&bytes), "a file of {bytes} bytes cannot be mapped");
         // SAFETY: a new mapping at an address that the kernel chooses affects no existing memory.
         let begin = unsafe { mmap(null_mut(), bytes, access, MapFlags::SHARED, file, 0) };
-        Ok(MappedPages { begin: NonNull::new(begin.context("cannot map the file")?).context("mapped at zero")?, bytes })
+        Ok(MappedPages {
+            begin: NonNull::new(begin.context("cannot map the file")?).context("mapped at zero")?,
+            bytes,
+        })
     }
 
     /// Maps memory without huge pages.
@@ -44,8 +47,8 @@ impl MappedPages {
         ensure!((1..=MAPPED_MAX).contains(&bytes), "{bytes} bytes cannot be mapped");
         let both = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: a new mapping at an address that the kernel chooses affects no existing memory.
-        let begin =
-            unsafe { mmap_anonymous(null_mut(), bytes, both, MapFlags::PRIVATE) }.context("cannot map memory")?;
+        let begin = unsafe { mmap_anonymous(null_mut(), bytes, both, MapFlags::PRIVATE) }
+            .context("cannot map memory")?;
         let mapping = MappedPages { begin: NonNull::new(begin).context("mapped at zero")?, bytes };
         // A kernel without huge pages has nothing to switch off.
         let _ = mapping.advise(Advice::LinuxNoHugepage);

@@ -38,13 +38,23 @@ mod tests {
         for name in ["wayland-0", "/run/user/1000/wayland-12"] {
             assert_eq!(place(name), Ok(Place::Compositor(name.to_owned())));
         }
-        assert!(["wayland-", ":0", "wayland-0/", "", "wayland-x"].into_iter().all(|name| place(name).is_err()));
+        assert!(
+            ["wayland-", ":0", "wayland-0/", "", "wayland-x"]
+                .into_iter()
+                .all(|name| place(name).is_err())
+        );
     }
 
     #[test]
     fn an_x_display_is_told_from_a_compositor() {
-        assert!(matches!(measure_display(":7"), Ok(MeasureDisplay::Display(DisplayTarget { display: 7, .. }))));
-        assert!(matches!(measure_display("wayland-7"), Ok(MeasureDisplay::Own(Place::Compositor(_)))));
+        assert!(matches!(
+            measure_display(":7"),
+            Ok(MeasureDisplay::Display(DisplayTarget { display: 7, .. }))
+        ));
+        assert!(matches!(
+            measure_display("wayland-7"),
+            Ok(MeasureDisplay::Own(Place::Compositor(_)))
+        ));
         assert!(measure_display("waylan").is_err());
     }
 }

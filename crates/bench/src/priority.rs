@@ -58,8 +58,13 @@ impl Drop for Priority {
 /// Puts this process, and those that it starts, into the idle I/O class, like `ionice -c 3`.
 pub(crate) fn take_idle_io_class() -> Result<()> {
     // SAFETY: the call takes numbers only.
-    let result = unsafe { libc::syscall(libc::SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, IDLE_IO_CLASS) };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()).context("cannot take the idle I/O class") }
+    let result =
+        unsafe { libc::syscall(libc::SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, IDLE_IO_CLASS) };
+    if result == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error()).context("cannot take the idle I/O class")
+    }
 }
 
 fn set(policy: i32, priority: i32) -> bool {
@@ -84,7 +89,9 @@ mod tests {
             // SAFETY: the call takes numbers and returns one.
             unsafe { libc::syscall(libc::SYS_ioprio_get, IOPRIO_WHO_PROCESS, 0) >> 13 }
         };
-        let told = std::thread::spawn(move || take_idle_io_class().map(|()| class())).join().expect("it ends");
+        let told = std::thread::spawn(move || take_idle_io_class().map(|()| class()))
+            .join()
+            .expect("it ends");
         assert_eq!((told.expect("anybody may wait"), class() == 3), (3, false));
     }
 

@@ -5,7 +5,9 @@ use crate::kernel_text::{schedstat, stat, stat_words};
 use anyhow::{Context, Result, bail};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, set_parent_process_death_signal};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, set_parent_process_death_signal,
+};
 use rustix::thread::{CpuSet, sched_setaffinity};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
@@ -47,7 +49,9 @@ impl ProcessGroup {
         // allocator.
         unsafe { command.pre_exec(before_exec) };
         let program = command.get_program().to_string_lossy().into_owned();
-        let child = command.spawn().with_context(|| format!("cannot start {name}: {program}; is it installed?"))?;
+        let child = command
+            .spawn()
+            .with_context(|| format!("cannot start {name}: {program}; is it installed?"))?;
         Ok(ProcessGroup { name: name.to_string(), child })
     }
 
@@ -115,7 +119,8 @@ impl ProcessGroup {
 impl Drop for ProcessGroup {
     fn drop(&mut self) {
         let members = self.members().into_iter().filter_map(|pid| Pid::from_raw(pid as i32));
-        let open = members.filter_map(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()).collect::<Vec<_>>();
+        let open =
+            members.filter_map(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()).collect::<Vec<_>>();
         self.signal(Signal::TERM);
         self.signal(Signal::CONT);
         wait_for_all(&open, GRACE);
@@ -224,13 +229,16 @@ fn figure(stat: &str, word: usize) -> Option<u64> {
 }
 
 fn lives(stat: &str) -> bool {
-    stat_words(stat).is_some_and(|mut words| !words.next().unwrap_or_default().starts_with(['Z', 'X']))
+    stat_words(stat)
+        .is_some_and(|mut words| !words.next().unwrap_or_default().starts_with(['Z', 'X']))
 }
 
 /// Returns those of `programs` that are not installed.
 pub fn missing(programs: &[&str]) -> Vec<String> {
     let path = std::env::var("PATH").unwrap_or_default();
-    let there = |name: &&str| path.split(':').any(|folder| std::path::Path::new(folder).join(name).is_file());
+    let there = |name: &&str| {
+        path.split(':').any(|folder| std::path::Path::new(folder).join(name).is_file())
+    };
     programs.iter().filter(|name| !there(name)).map(ToString::to_string).collect()
 }
 
@@ -295,7 +303,8 @@ mod tests {
     fn who_shares_a_cpu_waits_for_it() {
         let waited = || run_queue_delay(&[std::process::id()]).expect("it lives");
         let cpu = allowed_cpus().expect("the kernel tells")[0];
-        let (end, enough) = (Instant::now() + Duration::from_secs(60), waited() + Duration::from_millis(20));
+        let (end, enough) =
+            (Instant::now() + Duration::from_secs(60), waited() + Duration::from_millis(20));
         let seen = AtomicBool::new(false);
         std::thread::scope(|scope| {
             for _ in 0..2 {
@@ -315,7 +324,9 @@ mod tests {
     fn cpu_time_grows() {
         let begun = cpu_times(std::process::id()).expect("it lives");
         let deadline = Instant::now() + Duration::from_secs(20);
-        while cpu_times(std::process::id()).expect("it lives").0 == begun.0 && Instant::now() < deadline {
+        while cpu_times(std::process::id()).expect("it lives").0 == begun.0
+            && Instant::now() < deadline
+        {
             std::hint::black_box(group_members(0));
         }
         assert!(cpu_times(std::process::id()).expect("it lives") > begun && cpu_times(0).is_none());

@@ -47,7 +47,12 @@ impl Follower {
     }
 
     /// Waits for a line that starts with `prefix`; returns the rest of it.
-    pub(crate) fn wait_for(&self, prefix: &str, timeout: Duration, interrupt: &InterruptFlag) -> Result<String> {
+    pub(crate) fn wait_for(
+        &self,
+        prefix: &str,
+        timeout: Duration,
+        interrupt: &InterruptFlag,
+    ) -> Result<String> {
         let deadline = Instant::now() + timeout;
         loop {
             interrupt.check()?;
@@ -60,9 +65,16 @@ impl Follower {
                 }
                 Err(RecvTimeoutError::Timeout) if Instant::now() < deadline => {}
                 Err(RecvTimeoutError::Timeout) => {
-                    bail!("{} did not say \"{}\" within {timeout:?}{}", self.name, prefix.trim(), self.complaint())
+                    bail!(
+                        "{} did not say \"{}\" within {timeout:?}{}",
+                        self.name,
+                        prefix.trim(),
+                        self.complaint()
+                    )
                 }
-                Err(RecvTimeoutError::Disconnected) => bail!("{} ended early{}", self.name, self.complaint()),
+                Err(RecvTimeoutError::Disconnected) => {
+                    bail!("{} ended early{}", self.name, self.complaint())
+                }
             }
         }
     }
@@ -91,7 +103,9 @@ pub(crate) fn record(
     interrupt: &InterruptFlag,
 ) -> Result<Follower> {
     let mut command = Command::new(tipme);
-    command.args(["record", "--hot-keys", "off", "--display", &screen.name(), "--state-dir"]).arg(state_dir);
+    command
+        .args(["record", "--hot-keys", "off", "--display", &screen.name(), "--state-dir"])
+        .arg(state_dir);
     screen.show(&mut command);
     let recorder = Follower::start("tipme record", command)?;
     recorder.wait_for("recording", ARM_TIMEOUT, interrupt)?;
@@ -106,7 +120,11 @@ pub(crate) struct Diagnosis {
 
 impl Diagnosis {
     /// Runs `tipme diagnose` twice, for the document and for the text.
-    pub(crate) fn of(tipme: &Path, incident: &Path, interrupt: &InterruptFlag) -> Result<Diagnosis> {
+    pub(crate) fn of(
+        tipme: &Path,
+        incident: &Path,
+        interrupt: &InterruptFlag,
+    ) -> Result<Diagnosis> {
         let json = document(tipme, incident, interrupt)?;
         let mut for_text = Command::new(tipme);
         for_text.arg("diagnose").arg(incident);
@@ -132,10 +150,16 @@ pub(crate) fn mark(tipme: &Path, state_dir: &Path, interrupt: &InterruptFlag) ->
 }
 
 /// Runs a program to its end; returns its output if the exit code is among `fine`.
-fn output(name: &str, mut command: Command, fine: &[i32], interrupt: &InterruptFlag) -> Result<String> {
+fn output(
+    name: &str,
+    mut command: Command,
+    fine: &[i32],
+    interrupt: &InterruptFlag,
+) -> Result<String> {
     command.stdin(Stdio::null()).stdout(Stdio::piped());
     let mut process = ProcessGroup::start(name, command, None)?;
-    let mut pipe = process.child().stdout.take().with_context(|| format!("{name} has no output"))?;
+    let mut pipe =
+        process.child().stdout.take().with_context(|| format!("{name} has no output"))?;
     let reader = std::thread::spawn(move || {
         let mut text = String::new();
         pipe.read_to_string(&mut text).map(|_| text)
@@ -175,21 +199,26 @@ mod tests {
     #[test]
     fn the_line_waited_for_comes_from_either_output() {
         let helper = shell("echo noise; echo 'marked /a b' >&2; sleep 60");
-        assert_eq!(helper.wait_for("marked ", LONG, &InterruptFlag::default()).ok().as_deref(), Some("/a b"));
+        assert_eq!(
+            helper.wait_for("marked ", LONG, &InterruptFlag::default()).ok().as_deref(),
+            Some("/a b")
+        );
     }
 
     #[test]
     fn an_early_end_is_told_with_what_was_said() {
-        let error =
-            shell("echo 'no such device' >&2").wait_for("ready", LONG, &InterruptFlag::default()).expect_err("it ends");
+        let error = shell("echo 'no such device' >&2")
+            .wait_for("ready", LONG, &InterruptFlag::default())
+            .expect_err("it ends");
         assert_eq!(error.to_string(), "helper ended early; it said: no such device");
     }
 
     #[test]
     fn silence_and_interrupts_end_the_wait() {
         let helper = shell("sleep 60");
-        let late =
-            helper.wait_for("ready", Duration::from_millis(10), &InterruptFlag::default()).expect_err("it is silent");
+        let late = helper
+            .wait_for("ready", Duration::from_millis(10), &InterruptFlag::default())
+            .expect_err("it is silent");
         assert_eq!(late.to_string(), "helper did not say \"ready\" within 10ms");
         let interrupt = InterruptFlag::default();
         interrupt.set();

@@ -54,7 +54,12 @@ pub trait TerminalScreen {
     /// Opens a terminal that runs `program`, and waits until keys of `typist` arrive there.
     ///
     /// `prefix` is put before the terminal's own command, for instance to enter a name space.
-    fn open_terminal(&mut self, typist: &mut Typist, prefix: &[OsString], program: &[OsString]) -> Result<()>;
+    fn open_terminal(
+        &mut self,
+        typist: &mut Typist,
+        prefix: &[OsString],
+        program: &[OsString],
+    ) -> Result<()>;
 
     /// Closes the terminal, if one is open.
     fn close_terminal(&mut self);
@@ -93,7 +98,12 @@ impl TerminalScreen for PrivateSession {
         Ok(Typist::open(&self.target(), pace)?)
     }
 
-    fn open_terminal(&mut self, _: &mut Typist, prefix: &[OsString], program: &[OsString]) -> Result<()> {
+    fn open_terminal(
+        &mut self,
+        _: &mut Typist,
+        prefix: &[OsString],
+        program: &[OsString],
+    ) -> Result<()> {
         PrivateSession::open_terminal(self, prefix, program)
     }
 

@@ -11,7 +11,9 @@ mod prose;
 mod slides;
 
 use parts::SCRIPT_BYTES_MAX;
-pub use parts::{Content, EVENTS_MAX, FILE_BYTES_MAX, FILES_MAX, Input, MadeFile, Script, ScriptAct, ScriptStep};
+pub use parts::{
+    Content, EVENTS_MAX, FILE_BYTES_MAX, FILES_MAX, Input, MadeFile, Script, ScriptAct, ScriptStep,
+};
 
 use anyhow::{Context, Result, bail};
 use std::path::Path;
@@ -42,22 +44,29 @@ impl Script {
         }
         let path = Path::new(name);
         let known = SHIPPED.map(|(name, _)| name).join(", ");
-        let about = path.metadata().with_context(|| format!("cannot read script {name}; shipped are {known}"))?;
+        let about = path
+            .metadata()
+            .with_context(|| format!("cannot read script {name}; shipped are {known}"))?;
         let size = about.len();
         if !about.is_file() {
             bail!("script {name} is not a regular file; shipped are {known}");
         }
         if size > SCRIPT_BYTES_MAX as u64 {
-            bail!("script {name} has {size} bytes, at most {SCRIPT_BYTES_MAX} are read; make it shorter");
+            bail!(
+                "script {name} has {size} bytes, at most {SCRIPT_BYTES_MAX} are read; make it shorter"
+            );
         }
-        let text = std::fs::read_to_string(path).with_context(|| format!("cannot read script {name}"))?;
+        let text =
+            std::fs::read_to_string(path).with_context(|| format!("cannot read script {name}"))?;
         let stem = path.file_stem().map_or(name.into(), |stem| stem.to_string_lossy());
         Script::parse(&stem, &text)
     }
 
     /// Scripts that ship with the program.
     pub fn shipped() -> impl Iterator<Item = Script> {
-        SHIPPED.iter().map(|(name, text)| Script::parse(name, text).expect("a test reads all shipped scripts"))
+        SHIPPED.iter().map(|(name, text)| {
+            Script::parse(name, text).expect("a test reads all shipped scripts")
+        })
     }
 
     /// Number of its inputs.
@@ -79,7 +88,8 @@ impl Script {
     /// Returns the limits of a class: those of the profile, unless the script overrides them.
     pub fn limits(&self, class: InputClass, profile: ThresholdProfile) -> ClassLimits {
         let limits = class.limits(profile);
-        let own = self.thresholds.iter().find(|(of, _)| *of == class).map(|(_, threshold)| *threshold);
+        let own =
+            self.thresholds.iter().find(|(of, _)| *of == class).map(|(_, threshold)| *threshold);
         ClassLimits { threshold: own.unwrap_or(limits.threshold), ..limits }
     }
 
@@ -115,7 +125,10 @@ mod tests {
         let script = || Script::find("editor").expect("it comes with the program");
         let cut = script().first(290);
         assert_eq!((cut.inputs(), cut.files.len()), (290, 1));
-        assert!(cut.steps.len() < script().steps.len() && script().first(10_000).inputs() == script().inputs());
+        assert!(
+            cut.steps.len() < script().steps.len()
+                && script().first(10_000).inputs() == script().inputs()
+        );
         assert_eq!(script().first(0).inputs(), 0);
     }
 
@@ -132,7 +145,9 @@ mod tests {
     fn files_are_made_below_the_home() {
         let home = tempfile::tempdir().expect("a folder");
         let text = "about = \"x\"\n[[file]]\npath = \"a/b.txt\"\nprose_bytes = 500\n";
-        Script::parse("x", text).and_then(|script| script.make_files(home.path())).expect("it is made");
+        Script::parse("x", text)
+            .and_then(|script| script.make_files(home.path()))
+            .expect("it is made");
         assert_eq!(std::fs::read(home.path().join("a/b.txt")).expect("it is there").len(), 500);
     }
 }

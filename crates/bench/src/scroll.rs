@@ -9,7 +9,9 @@ mod options;
 
 pub use options::Scroll;
 
-use crate::arms::{self, ArmComparison, ArmScale, ArmTerms, Block, Compared, all_turns, load_words, turns_words};
+use crate::arms::{
+    self, ArmComparison, ArmScale, ArmTerms, Block, Compared, all_turns, load_words, turns_words,
+};
 use crate::driver::{BenchDriver, BenchStage, Habits, QUIET, User};
 use crate::estimate::DurationEstimate;
 use crate::experiment::{Experiment, MeasuredRepeats};
@@ -104,12 +106,19 @@ impl Scroll {
     /// Duration of the benchmark; the usual one holds for a terminal of usual speed.
     fn estimate(&self, comparison: &ArmComparison) -> DurationEstimate {
         let scrolling = Duration::from_secs_f64(self.bytes as f64 / USUAL_BYTES_PER_S);
-        comparison.estimate(DurationEstimate::new(QUIET * 2 + scrolling, QUIET + SCROLL_MAX + REST_TIMEOUT))
+        comparison.estimate(DurationEstimate::new(
+            QUIET * 2 + scrolling,
+            QUIET + SCROLL_MAX + REST_TIMEOUT,
+        ))
     }
 }
 
 fn bounds(figures: &Compared<File>) -> [String; 1] {
-    [format!("{} KiB by dd, 100 bytes at a time; {}", figures.more.bytes >> 10, load_words(figures))]
+    [format!(
+        "{} KiB by dd, 100 bytes at a time; {}",
+        figures.more.bytes >> 10,
+        load_words(figures)
+    )]
 }
 
 /// Writes the file and opens the terminal; returns the file with a letter for each completed
@@ -117,10 +126,12 @@ fn bounds(figures: &Compared<File>) -> [String; 1] {
 fn open(stage: &mut dyn BenchStage, bytes: usize) -> Result<PathBuf> {
     let (file, marks) = (stage.folder().join("text"), stage.folder().join("marks"));
     for (path, content) in [(&file, text(bytes)), (&marks, String::new())] {
-        std::fs::write(path, content).with_context(|| format!("cannot write {}", path.display()))?;
+        std::fs::write(path, content)
+            .with_context(|| format!("cannot write {}", path.display()))?;
     }
     let words = ["bash", "--norc", "--noprofile", "-c", SCRIPT, "scroll"].map(OsString::from);
-    let program: Vec<OsString> = words.into_iter().chain([file.into(), marks.clone().into()]).collect();
+    let program: Vec<OsString> =
+        words.into_iter().chain([file.into(), marks.clone().into()]).collect();
     stage.open_terminal(&program)?;
     Ok(marks)
 }
@@ -132,7 +143,9 @@ fn once(stage: &mut dyn BenchStage, marks: &Path) -> Result<Block<()>> {
     let pressed = user.key('g')?;
     while length(marks) == before {
         if user.now().since(pressed) > nanos(SCROLL_MAX) {
-            bail!("the terminal did not scroll through the file within {SCROLL_MAX:?}; choose a smaller one");
+            bail!(
+                "the terminal did not scroll through the file within {SCROLL_MAX:?}; choose a smaller one"
+            );
         }
         user.sleep(POLL_INTERVAL)?;
     }
@@ -169,7 +182,10 @@ fn text(bytes: usize) -> String {
             break;
         }
         // Writing to a string does not fail.
-        let _ = writeln!(text, "vt{number:06}|terminal {number}:am:co#80:li#24:cl=50\\E[;H\\E[2J:bs:cm=5\\E[%i%d;%dH");
+        let _ = writeln!(
+            text,
+            "vt{number:06}|terminal {number}:am:co#80:li#24:cl=50\\E[;H\\E[2J:bs:cm=5\\E[%i%d;%dH"
+        );
     }
     text.truncate(bytes);
     text
@@ -187,14 +203,19 @@ mod tests {
 
     #[test]
     fn the_time_goes_to_the_last_drawing_behind_the_file() {
-        let mut driver = FakeDriver::answering(|turn, _| Some(Duration::from_secs(1 + u64::from(turn.level))));
+        let mut driver =
+            FakeDriver::answering(|turn, _| Some(Duration::from_secs(1 + u64::from(turn.level))));
         driver.taken_after(Duration::from_millis(500)).drawing_for(Duration::from_millis(900));
         let measured = scrolled(&mut driver).expect("it is measured");
         let ms = |run: usize| measured.runs[run].classes[0].latencies_ns[0] / 1_000_000;
         assert_eq!((ms(0), ms(1)), (1_900, 3_900), "drawings behind the mark count");
         assert!(measured.runs.iter().all(|run| run.classes[0].censored == 0));
         let text = Scroll::text(&document(measured));
-        assert!(text.contains("1 KiB by dd") && text.contains("load 2, unmanaged           1      3.90"), "{text}");
+        assert!(
+            text.contains("1 KiB by dd")
+                && text.contains("load 2, unmanaged           1      3.90"),
+            "{text}"
+        );
     }
 
     #[test]
@@ -209,8 +230,12 @@ mod tests {
 
     #[test]
     fn a_file_that_is_never_taken_is_an_error() {
-        let error = scrolled(&mut FakeDriver::answering(|_, _| None)).err().map(|error| error.to_string());
-        assert!(error.is_some_and(|error| error.contains("did not scroll through the file within 300s")));
+        let error =
+            scrolled(&mut FakeDriver::answering(|_, _| None)).err().map(|error| error.to_string());
+        assert!(
+            error
+                .is_some_and(|error| error.contains("did not scroll through the file within 300s"))
+        );
     }
 
     #[test]

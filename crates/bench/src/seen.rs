@@ -78,7 +78,9 @@ impl DrawingWatch {
     /// Ends the thread; returns the times of all drawings, in order.
     pub fn finish(self) -> Result<Vec<Nanos>> {
         self.stop.store(true, Ordering::Relaxed);
-        self.thread.join().map_err(|_| anyhow!("the thread that watched the terminal has failed"))?
+        self.thread
+            .join()
+            .map_err(|_| anyhow!("the thread that watched the terminal has failed"))?
     }
 }
 
@@ -98,7 +100,9 @@ fn note(watch: &mut dyn DrawingSource, stop: &AtomicBool, last: &AtomicU64) -> R
 /// Both lists are in order. A drawing that answers an earlier key also counts for a later one, so a
 /// key behind a slow one may look faster than it is, never slower.
 pub fn latencies(presses: &[Nanos], drawn: &[Nanos]) -> Vec<Option<Nanos>> {
-    let first_after = |press: &Nanos| drawn.get(drawn.partition_point(|at| at < press)).map(|at| at.since(*press));
+    let first_after = |press: &Nanos| {
+        drawn.get(drawn.partition_point(|at| at < press)).map(|at| at.since(*press))
+    };
     presses.iter().map(first_after).collect()
 }
 

@@ -53,8 +53,9 @@ pub fn run(
             true => Ok(Observation::failed(&error)),
             false => Err(error),
         });
-        let done =
-            observed.and_then(|observed| store.keep(TrialRow::of(fault, options.app(), &observed), &observed, at));
+        let done = observed.and_then(|observed| {
+            store.keep(TrialRow::of(fault, options.app(), &observed), &observed, at)
+        });
         let subject = format!("{}/{} {} ...", at + 1, plan.len(), fault.name);
         match done {
             Ok(row) => {
@@ -63,7 +64,8 @@ pub fn run(
             }
             Err(error) => {
                 progress.line(&format!("{subject} not run: {error:#}"));
-                let (fault, app, why) = (fault.name.into(), options.app().into(), format!("{error:#}"));
+                let (fault, app, why) =
+                    (fault.name.into(), options.app().into(), format!("{error:#}"));
                 not_run.push(NotRun { fault, app, why, not_installed });
             }
         }
@@ -77,7 +79,9 @@ fn plan(options: &SelftestOptions) -> Result<Vec<&'static Fault>> {
     if let Some(unknown) = options.names.iter().find(|name| Fault::named(name).is_none()) {
         bail!("there is no fault \"{unknown}\"; tipme selftest --list names them");
     }
-    let wanted = |fault: &&Fault| options.names.is_empty() || options.names.iter().any(|name| name == fault.name);
+    let wanted = |fault: &&Fault| {
+        options.names.is_empty() || options.names.iter().any(|name| name == fault.name)
+    };
     let possible = |fault: &&Fault| options.place == Place::X11 || !fault.needs_x11;
     let once: Vec<&'static Fault> = FAULTS.iter().filter(wanted).filter(possible).collect();
     Ok(std::iter::repeat_n(once, options.repeat).flatten().collect())
@@ -97,19 +101,23 @@ impl IncidentStore {
             return Ok(row);
         }
         let path = self.folder()?.join(format!("{:03}-{}-{}.tipme", at + 1, row.fault, row.app));
-        std::fs::copy(&observed.incident, &path).with_context(|| format!("cannot keep {}", path.display()))?;
+        std::fs::copy(&observed.incident, &path)
+            .with_context(|| format!("cannot keep {}", path.display()))?;
         row.incident = Some(path);
         Ok(row)
     }
 
     fn folder(&mut self) -> Result<PathBuf> {
         if let Some(folder) = self.all.as_ref() {
-            std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-            return std::path::absolute(folder).with_context(|| format!("cannot find {}", folder.display()));
+            std::fs::create_dir_all(folder)
+                .with_context(|| format!("cannot make {}", folder.display()))?;
+            return std::path::absolute(folder)
+                .with_context(|| format!("cannot find {}", folder.display()));
         }
         if self.misses.is_none() {
             let made = tempfile::Builder::new().prefix("tipme-selftest-misses-").tempdir();
-            self.misses = Some(made.context("cannot make a folder for misses; name one with --keep")?.keep());
+            self.misses =
+                Some(made.context("cannot make a folder for misses; name one with --keep")?.keep());
         }
         self.misses.clone().context("there is no folder for misses")
     }
@@ -132,13 +140,21 @@ mod tests {
         let all = planned(&[], 1, Place::X11).expect("no name");
         assert_eq!(all.len(), FAULTS.len());
         let wayland = planned(&[], 1, Place::Wayland).expect("no name");
-        assert!(all.contains(&"grab") && !wayland.contains(&"grab") && wayland.len() + 1 == all.len());
+        assert!(
+            all.contains(&"grab") && !wayland.contains(&"grab") && wayland.len() + 1 == all.len()
+        );
     }
 
     #[test]
     fn faults_are_run_by_name_and_repeated() {
-        assert_eq!(planned(&["calm", "lock"], 2, Place::X11).expect("known"), ["lock", "calm", "lock", "calm"]);
+        assert_eq!(
+            planned(&["calm", "lock"], 2, Place::X11).expect("known"),
+            ["lock", "calm", "lock", "calm"]
+        );
         let error = planned(&["gremlins"], 1, Place::X11).expect_err("an unknown name");
-        assert_eq!(error.to_string(), "there is no fault \"gremlins\"; tipme selftest --list names them");
+        assert_eq!(
+            error.to_string(),
+            "there is no fault \"gremlins\"; tipme selftest --list names them"
+        );
     }
 }

@@ -85,9 +85,13 @@ impl PrivateSession {
     /// Returns when both respond to protocol requests; fails if something is missing, or after a
     /// minute.
     pub fn start(options: SessionOptions) -> Result<PrivateSession> {
-        let (manager, arguments) = options.manager.words().split_first().context("a window manager has a name")?;
+        let (manager, arguments) =
+            options.manager.words().split_first().context("a window manager has a name")?;
         require(&["Xvfb", manager, "xterm"])?;
-        let folder = tempfile::Builder::new().prefix("tipme-session-").tempdir().context("cannot make a folder")?;
+        let folder = tempfile::Builder::new()
+            .prefix("tipme-session-")
+            .tempdir()
+            .context("cannot make a folder")?;
         write_authority(&folder.path().join("authority"))?;
         let (server, display) = start_server(folder.path(), options)?;
         let target = target(folder.path(), display);
@@ -97,7 +101,14 @@ impl PrivateSession {
         clean(&mut command, folder.path(), display);
         let manager = ProcessGroup::start("the window manager", command, options.cpu)?;
         watcher.wait_for_manager(START_TIMEOUT)?;
-        Ok(PrivateSession { options, display, focused: None, _manager: manager, _server: server, folder })
+        Ok(PrivateSession {
+            options,
+            display,
+            focused: None,
+            _manager: manager,
+            _server: server,
+            folder,
+        })
     }
 
     /// The display, with its authority file.
@@ -127,16 +138,23 @@ impl PrivateSession {
 
     /// Sets only the environment variables that locate the display.
     pub fn show(&self, command: &mut Command) {
-        command.env("DISPLAY", self.display_name()).env("XAUTHORITY", self.folder.path().join("authority"));
+        command
+            .env("DISPLAY", self.display_name())
+            .env("XAUTHORITY", self.folder.path().join("authority"));
     }
 
     /// Opens a terminal that runs `program`, and waits until it is visible and focused.
     ///
     /// `prefix` is put before the terminal's own command, for instance to enter a name space.
     pub fn open_terminal(&mut self, prefix: &[OsString], program: &[OsString]) -> Result<()> {
-        let xterm = ["xterm", "-geometry", "100x30+20+20", "+sb", "-xrm", "XTerm*cursorBlink: false", "-e"];
-        let words: Vec<OsString> =
-            prefix.iter().cloned().chain(xterm.map(OsString::from)).chain(program.iter().cloned()).collect();
+        let xterm =
+            ["xterm", "-geometry", "100x30+20+20", "+sb", "-xrm", "XTerm*cursorBlink: false", "-e"];
+        let words: Vec<OsString> = prefix
+            .iter()
+            .cloned()
+            .chain(xterm.map(OsString::from))
+            .chain(program.iter().cloned())
+            .collect();
         let (first, rest) = words.split_first().context("no terminal to start")?;
         let mut command = self.options.command(first);
         command.args(rest);
@@ -186,7 +204,11 @@ pub fn require(programs: &[&str]) -> Result<()> {
         return Ok(());
     }
     let packages: Vec<&str> = missing.iter().map(|name| package(name)).collect();
-    bail!("not installed: {}; on Debian and Ubuntu: apt-get install {}", missing.join(", "), packages.join(" "))
+    bail!(
+        "not installed: {}; on Debian and Ubuntu: apt-get install {}",
+        missing.join(", "),
+        packages.join(" ")
+    )
 }
 
 /// Returns the Debian package of a program.
@@ -196,7 +218,9 @@ fn package(program: &str) -> &str {
         "dbus-run-session" => "dbus-daemon",
         "mke2fs" => "e2fsprogs",
         "mount" => "mount",
-        "flock" | "taskset" | "unshare" | "nsenter" | "setpriv" | "blockdev" | "findmnt" => "util-linux",
+        "flock" | "taskset" | "unshare" | "nsenter" | "setpriv" | "blockdev" | "findmnt" => {
+            "util-linux"
+        }
         "ip" => "iproute2",
         "dbus-send" => "dbus-bin",
         "foot" => "foot fonts-dejavu-core",
@@ -217,21 +241,33 @@ fn target(folder: &Path, display: u32) -> DisplayTarget {
 /// Writes a random cookie for this session's programs.
 fn write_authority(path: &Path) -> Result<()> {
     let mut cookie = [0; 16];
-    rustix::rand::getrandom(&mut cookie, rustix::rand::GetRandomFlags::empty()).context("no random numbers")?;
+    rustix::rand::getrandom(&mut cookie, rustix::rand::GetRandomFlags::empty())
+        .context("no random numbers")?;
     let mut file = std::fs::OpenOptions::new()
         .write(true)
         .create_new(true)
         .mode(0o600)
         .open(path)
         .with_context(|| format!("cannot write {}", path.display()))?;
-    file.write_all(&authority_file("", &cookie)).with_context(|| format!("cannot write {}", path.display()))
+    file.write_all(&authority_file("", &cookie))
+        .with_context(|| format!("cannot write {}", path.display()))
 }
 
 fn start_server(folder: &Path, options: SessionOptions) -> Result<(ProcessGroup, u32)> {
     let log = folder.join("server.log");
     let errors = File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
     let mut command = options.command("Xvfb");
-    command.args(["-displayfd", "1", "-nolisten", "tcp", "-noreset", "-screen", "0", "1024x768x24", "-auth"]);
+    command.args([
+        "-displayfd",
+        "1",
+        "-nolisten",
+        "tcp",
+        "-noreset",
+        "-screen",
+        "0",
+        "1024x768x24",
+        "-auth",
+    ]);
     command.arg(folder.join("authority"));
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(errors);
     let _alone = wait_for_others();
@@ -240,7 +276,10 @@ fn start_server(folder: &Path, options: SessionOptions) -> Result<(ProcessGroup,
     let line = first_line(output, START_TIMEOUT);
     let said = || std::fs::read_to_string(&log).unwrap_or_default();
     let line = line.with_context(|| format!("the X server did not start: {}", said().trim()))?;
-    let display = line.trim().parse().with_context(|| format!("the X server did not start: {}", said().trim()))?;
+    let display = line
+        .trim()
+        .parse()
+        .with_context(|| format!("the X server did not start: {}", said().trim()))?;
     Ok((server, display))
 }
 
@@ -260,14 +299,20 @@ fn wait_for_others() -> Option<File> {
 }
 
 /// Returns the first line that a program writes, read on a thread so that the wait can time out.
-pub(crate) fn first_line(output: impl std::io::Read + Send + 'static, timeout: Duration) -> Result<String> {
+pub(crate) fn first_line(
+    output: impl std::io::Read + Send + 'static,
+    timeout: Duration,
+) -> Result<String> {
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {
         let mut line = String::new();
         let read = BufReader::new(output).read_line(&mut line);
         sender.send(read.map(|_| line))
     });
-    receiver.recv_timeout(timeout).context("nothing was written in time")?.context("its output cannot be read")
+    receiver
+        .recv_timeout(timeout)
+        .context("nothing was written in time")?
+        .context("its output cannot be read")
 }
 
 /// Sets the display and a private home for a program.
@@ -282,7 +327,14 @@ fn clean(command: &mut Command, folder: &Path, display: u32) {
 pub(crate) fn own_home(command: &mut Command, folder: &Path) {
     command.env("HOME", folder).env("XDG_CONFIG_HOME", folder).env("XDG_CACHE_HOME", folder);
     command.env("HISTFILE", "/dev/null").env("LESSHISTFILE", "-").env("SHELL", "/bin/sh");
-    for variable in ["LESS", "LESSOPEN", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS", "WAYLAND_DISPLAY", "ENV"] {
+    for variable in [
+        "LESS",
+        "LESSOPEN",
+        "XDG_RUNTIME_DIR",
+        "DBUS_SESSION_BUS_ADDRESS",
+        "WAYLAND_DISPLAY",
+        "ENV",
+    ] {
         command.env_remove(variable);
     }
     command.env_remove("DISPLAY").env_remove("XAUTHORITY");

@@ -86,7 +86,8 @@ impl System {
                 let (played, load) = one_turn(stage, &around, &mut |stage| {
                     let played = applications.play(self.rounds, stage)?;
                     let took = played.events.latencies_ns.iter().sum();
-                    stage.sleep(self.observed(beside).saturating_sub(Duration::from_nanos(took)))?;
+                    stage
+                        .sleep(self.observed(beside).saturating_sub(Duration::from_nanos(took)))?;
                     Ok(played)
                 })?;
                 take(&mut all, beside, arm, played, load);
@@ -97,16 +98,28 @@ impl System {
     }
 }
 
-fn job(comparison: &ArmComparison, beside: Beside, stage: &dyn BenchStage) -> Option<BackgroundJob> {
+fn job(
+    comparison: &ArmComparison,
+    beside: Beside,
+    stage: &dyn BenchStage,
+) -> Option<BackgroundJob> {
     let turn = ArmTurn { level: comparison.level_max(), arm: Arm::Unmanaged };
     match beside {
         Beside::Nothing => None,
         Beside::Build => Some(BackgroundJob::Build { own_session: comparison.sessions > 0 }),
-        Beside::Synthetic => Some(BackgroundJob::Load(comparison.load(turn, RUN_MAX, stage.speed()))),
+        Beside::Synthetic => {
+            Some(BackgroundJob::Load(comparison.load(turn, RUN_MAX, stage.speed())))
+        }
     }
 }
 
-fn take(all: &mut Vec<Runs>, beside: Beside, arm: Arm, played: Block<PlayedRun>, load: Option<Achieved>) {
+fn take(
+    all: &mut Vec<Runs>,
+    beside: Beside,
+    arm: Arm,
+    played: Block<PlayedRun>,
+    load: Option<Achieved>,
+) {
     match all.iter_mut().find(|runs| runs.beside == beside && runs.arm == arm) {
         Some(runs) => {
             runs.blocks.push(played);
@@ -137,24 +150,39 @@ mod tests {
         let mut driver = FakeDriver::answering(|turn, _| {
             Some(Duration::from_millis(if turn.arm == Some(Arm::Managed) { 10 } else { 100 }))
         });
-        let words = "--beside nothing,synthetic --load 4 --memory 64M --rounds 2 --managed --blocks 2";
+        let words =
+            "--beside nothing,synthetic --load 4 --memory 64M --rounds 2 --managed --blocks 2";
         let measured = measured(words, &mut driver).expect("it is measured");
-        let row = |beside, arm| measured.figures.rows.iter().find(|row| (row.beside, row.arm) == (beside, arm));
-        let seconds = |beside, arm| row(beside, arm).map(|row| (row.median_s, row.n)).expect("it was measured");
-        let (slow, fast) = (seconds(Beside::Nothing, Arm::Unmanaged), seconds(Beside::Nothing, Arm::Managed));
+        let row = |beside, arm| {
+            measured.figures.rows.iter().find(|row| (row.beside, row.arm) == (beside, arm))
+        };
+        let seconds = |beside, arm| {
+            row(beside, arm).map(|row| (row.median_s, row.n)).expect("it was measured")
+        };
+        let (slow, fast) =
+            (seconds(Beside::Nothing, Arm::Unmanaged), seconds(Beside::Nothing, Arm::Managed));
         let keys = measured.figures.keys as f64;
         assert!(measured.figures.changes >= 6 && keys > 50.0, "{:?}", measured.figures);
-        assert!((slow.0 - fast.0 - keys * 0.09).abs() < 0.1 && (slow.1, fast.1) == (2, 2), "{slow:?} {fast:?}");
+        assert!(
+            (slow.0 - fast.0 - keys * 0.09).abs() < 0.1 && (slow.1, fast.1) == (2, 2),
+            "{slow:?} {fast:?}"
+        );
         let turns = driver.turns();
         let forth = ["unloaded", "unloaded, managed", "load 4, unmanaged", "load 4, managed"];
-        assert_eq!(turns, [&forth[..], &[forth[3], forth[2], forth[1], forth[0]]].concat(), "forth and back");
+        assert_eq!(
+            turns,
+            [&forth[..], &[forth[3], forth[2], forth[1], forth[0]]].concat(),
+            "forth and back"
+        );
         assert!(System::text(&document(measured)).contains("paper (1993), managed"));
     }
 
     #[test]
     fn keys_that_are_not_answered_are_told_and_take_their_time() {
-        let mut driver = FakeDriver::answering(|_, key| (key != 3).then_some(Duration::from_millis(1)));
-        let measured = measured("--beside nothing --rounds 1 --blocks 1", &mut driver).expect("it is measured");
+        let mut driver =
+            FakeDriver::answering(|_, key| (key != 3).then_some(Duration::from_millis(1)));
+        let measured = measured("--beside nothing --rounds 1 --blocks 1", &mut driver)
+            .expect("it is measured");
         let row = &measured.figures.rows[0];
         assert!(row.unanswered == 1 && row.median_s > 20.0, "{row:?}");
         assert!(System::text(&document(measured)).contains("1 keys not answered in time"));
@@ -171,10 +199,16 @@ mod tests {
     #[test]
     fn what_is_compared_is_observed_for_as_long_in_each_turn() {
         let mut driver = FakeDriver::answering(|_, _| Some(Duration::from_millis(1)));
-        measured("--beside synthetic --load 4 --memory 64M --rounds 8 --managed --blocks 1", &mut driver)
-            .expect("it is measured");
+        measured(
+            "--beside synthetic --load 4 --memory 64M --rounds 8 --managed --blocks 1",
+            &mut driver,
+        )
+        .expect("it is measured");
         let times = driver.turn_times();
         assert_eq!(times.len(), 2);
-        assert!(times.iter().all(|time| *time >= Duration::from_secs(20)) && times[0] == times[1], "{times:?}");
+        assert!(
+            times.iter().all(|time| *time >= Duration::from_secs(20)) && times[0] == times[1],
+            "{times:?}"
+        );
     }
 }

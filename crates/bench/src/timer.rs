@@ -27,8 +27,8 @@ use anyhow::{Context, Result};
 use std::path::Path;
 use threads::{ThreadWakeUps, TimerOptions};
 use tipme_measure::timer::{
-    LATENESS, Measured as MeasuredMechanism, Outlier, TimerDetails, TimerFigures, TimerMechanism, WakeUpSeries,
-    at_once, culprits,
+    LATENESS, Measured as MeasuredMechanism, Outlier, TimerDetails, TimerFigures, TimerMechanism,
+    WakeUpSeries, at_once, culprits,
 };
 use tipme_measure::{Document, Run};
 use trace::TimerRecorder;
@@ -41,14 +41,21 @@ impl Experiment for Timer {
     type Figures = TimerDetails;
 
     fn run(&self, driver: &mut dyn BenchDriver) -> Result<MeasuredRepeats<TimerDetails>> {
-        let (options, mechanisms, interrupt) = (self.options()?, self.mechanisms(), driver.interrupt());
+        let (options, mechanisms, interrupt) =
+            (self.options()?, self.mechanisms(), driver.interrupt());
         options.deadlines()?;
         options.policy.check()?;
-        let rates = if self.rates { threads::rates(&options, &mechanisms, &interrupt)? } else { Vec::new() };
+        let rates = if self.rates {
+            threads::rates(&options, &mechanisms, &interrupt)?
+        } else {
+            Vec::new()
+        };
         let mut notes = Vec::new();
         let trace = self.start_trace(&options, driver, &mut notes)?;
         let watch = ClockWatch::begin();
-        let measured = mechanisms.into_iter().map(|one| self.measure(one, &options, trace.as_ref(), &interrupt));
+        let measured = mechanisms
+            .into_iter()
+            .map(|one| self.measure(one, &options, trace.as_ref(), &interrupt));
         let parts = measured.collect::<Result<Vec<MechanismResults>>>()?;
         let clocks_apart = Some(watch.end());
         drop(trace);
@@ -81,8 +88,14 @@ impl Experiment for Timer {
 
     /// Fails only if the user set a threshold.
     fn exit_code(document: &Document<TimerDetails>) -> u8 {
-        let asked = document.runs.iter().flat_map(|run| &run.classes).any(|events| events.threshold_ns.is_some());
-        u8::from(asked && document.details.mechanisms.iter().any(|measured| measured.outliers_over > 0))
+        let asked = document
+            .runs
+            .iter()
+            .flat_map(|run| &run.classes)
+            .any(|events| events.threshold_ns.is_some());
+        u8::from(
+            asked && document.details.mechanisms.iter().any(|measured| measured.outliers_over > 0),
+        )
     }
 
     fn files(&self) -> (Option<&Path>, Option<&Path>) {
@@ -121,7 +134,12 @@ impl Timer {
         let late = late::find(&tracks, mechanism, period_ns, threshold_ns);
         let outliers = late::explain(&late, trace, interrupt)?;
         let outlier_threshold_us = late.threshold_ns as f64 / 1e3;
-        let measured = MeasuredMechanism { mechanism, figures, outlier_threshold_us, outliers_over: late.over };
+        let measured = MeasuredMechanism {
+            mechanism,
+            figures,
+            outlier_threshold_us,
+            outliers_over: late.over,
+        };
         Ok(MechanismResults { measured, tracks, outliers })
     }
 
@@ -139,7 +157,8 @@ impl Timer {
             notes.push("What late wake-ups waited for is known to root only: use sudo.".to_owned());
             return Ok(None);
         }
-        let (wakes, interrupt) = (options.deadlines()? * options.cpus.len() as u64, driver.interrupt());
+        let (wakes, interrupt) =
+            (options.deadlines()? * options.cpus.len() as u64, driver.interrupt());
         match TimerRecorder::start(&driver.programs().tipme, options.duration, wakes, &interrupt) {
             Ok(trace) => Ok(Some(trace)),
             Err(error) => {

@@ -48,7 +48,9 @@ pub fn client(display: u32, authority: &Path, keys: u32, file: &Path) -> Result<
     };
     let mut window = EchoWindow::open(&target)?;
     println!("ready");
-    let mut out = BufWriter::new(File::create(file).with_context(|| format!("cannot write {}", file.display()))?);
+    let mut out = BufWriter::new(
+        File::create(file).with_context(|| format!("cannot write {}", file.display()))?,
+    );
     for _ in 0..keys {
         let Some(stamps) = window.next(KEY_TIMEOUT)? else { break };
         writeln!(out, "{} {} {}", stamps.received, stamps.drawn, stamps.finished)?;
@@ -73,11 +75,16 @@ pub struct TruthClient {
 
 impl TruthClient {
     /// Starts the client and waits until its window has the focus.
-    pub fn start(session: &PrivateSession, launcher: &WorkerLauncher, keys: u32) -> Result<TruthClient> {
+    pub fn start(
+        session: &PrivateSession,
+        launcher: &WorkerLauncher,
+        keys: u32,
+    ) -> Result<TruthClient> {
         let watcher = Watcher::open(&session.target())?;
         let file = session.folder().join("truth");
         let authority = session.folder().join("authority");
-        let words = ["truth-client".into(), session.target().display.to_string().into(), authority.into()];
+        let words =
+            ["truth-client".into(), session.target().display.to_string().into(), authority.into()];
         let mut words: Vec<std::ffi::OsString> = words.into();
         words.extend([keys.to_string().into(), file.clone().into()]);
         let mut command = launcher.command(None, &words)?;
@@ -118,7 +125,12 @@ fn join(injected: &[Nanos], text: &str) -> Result<Vec<Truth>> {
 fn truth(injected: Nanos, line: &str) -> Result<Truth> {
     let numbers: Vec<u64> = line.split(' ').map(str::parse).collect::<Result<_, _>>()?;
     let [received, drawn, finished] = numbers[..] else { bail!("\"{line}\" is not three times") };
-    Ok(Truth { injected, received: Nanos(received), drawn: Nanos(drawn), finished: Nanos(finished) })
+    Ok(Truth {
+        injected,
+        received: Nanos(received),
+        drawn: Nanos(drawn),
+        finished: Nanos(finished),
+    })
 }
 
 #[cfg(test)]
@@ -130,7 +142,12 @@ mod tests {
         let joined = join(&[Nanos(1), Nanos(10)], "2 3 4\n11 12 13\n").expect("two lines");
         assert_eq!(
             joined[1],
-            Truth { injected: Nanos(10), received: Nanos(11), drawn: Nanos(12), finished: Nanos(13) }
+            Truth {
+                injected: Nanos(10),
+                received: Nanos(11),
+                drawn: Nanos(12),
+                finished: Nanos(13)
+            }
         );
     }
 

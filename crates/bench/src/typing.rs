@@ -12,13 +12,16 @@ mod options;
 
 pub use options::Typing;
 
-use crate::arms::{self, ArmComparison, ArmScale, ArmTerms, Block, Compared, all_turns, load_words, turns_words};
+use crate::arms::{
+    self, ArmComparison, ArmScale, ArmTerms, Block, Compared, all_turns, load_words, turns_words,
+};
 use crate::driver::{BenchDriver, BenchStage, Habits, QUIET};
 use crate::estimate::DurationEstimate;
 use crate::experiment::{Experiment, MeasuredRepeats};
 use crate::load::LoadKind;
 use crate::typist::{
-    ANSWER_TIMEOUT, INTERVAL, WORDS_PER_MINUTE, echo_programs, events, letters, nanos, open_echo, type_and_look,
+    ANSWER_TIMEOUT, INTERVAL, WORDS_PER_MINUTE, echo_programs, events, letters, nanos, open_echo,
+    type_and_look,
 };
 use anyhow::Result;
 use schemars::JsonSchema;
@@ -70,7 +73,8 @@ impl Experiment for Typing {
         let keys_per_block = self.keys_per_block(&comparison);
         driver.line(&self.plan(&comparison));
         comparison.check()?;
-        let mut stage = driver.stage(&self.display, self.beside.session(), echo_programs(&self.display))?;
+        let mut stage =
+            driver.stage(&self.display, self.beside.session(), echo_programs(&self.display))?;
         open_echo(&mut *stage)?;
         let (time, mut seed) = (time_per_block(keys_per_block) + BLOCK_SPARE, 0);
         let cells = all_turns(&comparison, &mut *stage, time, &mut |stage| {
@@ -116,11 +120,19 @@ fn time_per_block(keys: usize) -> Duration {
 
 fn bounds(figures: &Compared<Keys>) -> [String; 1] {
     let Keys { keys_per_block, interval_ms, display, .. } = &figures.more;
-    [format!("{keys_per_block} keys in each turn, {interval_ms} ms apart, on {display}; {}", load_words(figures))]
+    [format!(
+        "{keys_per_block} keys in each turn, {interval_ms} ms apart, on {display}; {}",
+        load_words(figures)
+    )]
 }
 
 /// Types the keys of one turn; returns the number of keys not typed for lack of time too.
-fn type_keys(stage: &mut dyn BenchStage, keys: usize, seed: u64, time: Duration) -> Result<Block<usize>> {
+fn type_keys(
+    stage: &mut dyn BenchStage,
+    keys: usize,
+    seed: u64,
+    time: Duration,
+) -> Result<Block<usize>> {
     let pace = Pace { words_per_minute: WORDS_PER_MINUTE, seed, ..Pace::default() };
     let mut user = stage.user(Habits::at_terminal(pace))?;
     let end = user.now().after(nanos(time.saturating_sub(ANSWER_TIMEOUT)));
@@ -134,10 +146,12 @@ fn type_keys(stage: &mut dyn BenchStage, keys: usize, seed: u64, time: Duration)
         }
         pressed.push(type_and_look(&mut *user, letter)?.0);
     }
-    let waited = before.zip(user.run_queue_delay()).and_then(|(before, after)| after.checked_sub(before));
+    let waited =
+        before.zip(user.run_queue_delay()).and_then(|(before, after)| after.checked_sub(before));
     let drawn = user.drawings()?;
     let counted = pressed.get(FIRST_KEYS..).unwrap_or_default();
-    let events = events(CLASS, Some(InputClass::Key.limits(ThresholdProfile::Default)), counted, &drawn);
+    let events =
+        events(CLASS, Some(InputClass::Key.limits(ThresholdProfile::Default)), counted, &drawn);
     Ok(Block { events, waited, more: keys.saturating_sub(counted.len()) })
 }
 
@@ -165,13 +179,20 @@ mod tests {
         assert_eq!((median(figures.unloaded), median(figures.unmanaged)), (Some(1.0), Some(80.0)));
         assert_eq!((median(figures.managed), figures.more.untyped), (Some(2.0), 0));
         // A tenth of the time from key to key.
-        let waited: Vec<u64> =
-            figures.arms.iter().filter_map(|row| Some(row.run_queue_delay_ms?.round() as u64)).collect();
+        let waited: Vec<u64> = figures
+            .arms
+            .iter()
+            .filter_map(|row| Some(row.run_queue_delay_ms?.round() as u64))
+            .collect();
         assert_eq!(waited, [10, 18, 10]);
         let calm = "unloaded".to_owned();
         let forth = [calm.clone(), "load 20, unmanaged".to_owned(), "load 20, managed".to_owned()];
         let back = forth.iter().rev().cloned().collect::<Vec<String>>();
-        assert_eq!(driver.turns(), [&forth[..], &back].concat(), "arms have their turns forth and back");
+        assert_eq!(
+            driver.turns(),
+            [&forth[..], &back].concat(),
+            "arms have their turns forth and back"
+        );
         let text = Typing::text(&document(measured));
         assert!(text.contains("load 20, managed          200      2.00      2.00"), "{text}");
         assert!(text.contains("100 ms apart, on a private display; 2 blocks; load cpu"), "{text}");
@@ -200,7 +221,11 @@ mod tests {
         let mut driver = FakeDriver::answering(|_, _| Some(Duration::from_secs(10)));
         let figures = measured("--load 0 --keys 10 --blocks 1", &mut driver).figures;
         let typed = figures.unloaded.map_or(0, |figures| figures.n);
-        assert!(typed > 0 && typed + figures.more.untyped == 10, "{typed}, {}", figures.more.untyped);
+        assert!(
+            typed > 0 && typed + figures.more.untyped == 10,
+            "{typed}, {}",
+            figures.more.untyped
+        );
     }
 
     #[test]

@@ -65,7 +65,12 @@ pub(crate) fn answers(pressed: &[Nanos], drawn: &[Nanos]) -> (Vec<Nanos>, usize)
 }
 
 /// Returns the same as events of a class.
-pub(crate) fn events(class: &str, limits: Option<ClassLimits>, pressed: &[Nanos], drawn: &[Nanos]) -> Events {
+pub(crate) fn events(
+    class: &str,
+    limits: Option<ClassLimits>,
+    pressed: &[Nanos],
+    drawn: &[Nanos],
+) -> Events {
     let (times, missing) = answers(pressed, drawn);
     Events {
         starts_ns: pressed.iter().map(|at| at.0).collect(),
@@ -81,10 +86,14 @@ mod tests {
 
     #[test]
     fn what_was_not_answered_in_time_counts_as_the_timeout() {
-        let at = |times: &[u64]| times.iter().map(|time| Nanos::from_secs(*time)).collect::<Vec<_>>();
+        let at =
+            |times: &[u64]| times.iter().map(|time| Nanos::from_secs(*time)).collect::<Vec<_>>();
         assert_eq!(answers(&at(&[10, 20, 50]), &at(&[11, 45])), (at(&[1, 20, 20]), 2));
         let events = events("key", None, &at(&[10, 20]), &at(&[11, 45]));
-        assert_eq!((events.latencies_ns, events.censored), (vec![1_000_000_000, 20_000_000_000], 1));
+        assert_eq!(
+            (events.latencies_ns, events.censored),
+            (vec![1_000_000_000, 20_000_000_000], 1)
+        );
     }
 
     #[test]

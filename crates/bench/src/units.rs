@@ -7,7 +7,8 @@ use std::process::{Command, Stdio};
 /// Starts a scope in the slice of desktop applications, and executes the command in it: so the
 /// started process is the program, and a child of its starter.
 const PROGRAM: &str = "systemd-run";
-const OPTIONS: [&str; 6] = ["--scope", "--quiet", "--collect", "--no-ask-password", "--slice=app.slice", "--"];
+const OPTIONS: [&str; 6] =
+    ["--scope", "--quiet", "--collect", "--no-ask-password", "--slice=app.slice", "--"];
 const REMEDY: &str = "leave out --units, or measure as root on a machine that systemd runs";
 
 /// Wraps a command in a unit of its own; its environment, folder and files must be set afterwards.

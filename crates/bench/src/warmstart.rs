@@ -10,7 +10,8 @@ mod options;
 pub use options::Warmstart;
 
 use crate::arms::{
-    self, Arm, ArmComparison, ArmScale, ArmTerms, Block, Compared, TurnResults, all_turns, load_words, turns_words,
+    self, Arm, ArmComparison, ArmScale, ArmTerms, Block, Compared, TurnResults, all_turns,
+    load_words, turns_words,
 };
 use crate::driver::{BenchDriver, BenchStage, Habits, QUIET, User};
 use crate::estimate::DurationEstimate;
@@ -18,7 +19,8 @@ use crate::experiment::{Experiment, MeasuredRepeats};
 use crate::load::LoadKind;
 use crate::screen::Place;
 use crate::typist::{
-    ANSWER_TIMEOUT, ECHO_PROGRAMS, INTERVAL, WORDS_PER_MINUTE, answers, events, letters, open_echo, type_and_look,
+    ANSWER_TIMEOUT, ECHO_PROGRAMS, INTERVAL, WORDS_PER_MINUTE, answers, events, letters, open_echo,
+    type_and_look,
 };
 use anyhow::{Result, ensure};
 use schemars::JsonSchema;
@@ -92,8 +94,13 @@ impl Experiment for Warmstart {
         let mut stage = driver.stage(&Place::X11, self.beside.session(), &ECHO_PROGRAMS)?;
         open_echo(&mut *stage)?;
         let time = self.pause + KEYS_SPARE;
-        let cells = all_turns(&comparison, &mut *stage, time, &mut |stage| once(stage, self.pause))?;
-        let more = Pauses { pause_s: self.pause.as_secs_f64(), pushed_out: pushed_out(&cells), pauses: pauses(&cells) };
+        let cells =
+            all_turns(&comparison, &mut *stage, time, &mut |stage| once(stage, self.pause))?;
+        let more = Pauses {
+            pause_s: self.pause.as_secs_f64(),
+            pushed_out: pushed_out(&cells),
+            pauses: pauses(&cells),
+        };
         Ok(Compared::measured(TITLE, &comparison, cells, more))
     }
 
@@ -115,7 +122,10 @@ impl Warmstart {
     fn estimate(&self, comparison: &ArmComparison) -> DurationEstimate {
         let keys = (KEYS_BEFORE + 1 + KEYS_AFTER) as u32;
         let still = QUIET + self.pause;
-        comparison.estimate(DurationEstimate::new(still + INTERVAL * keys, still + (INTERVAL + ANSWER_TIMEOUT) * keys))
+        comparison.estimate(DurationEstimate::new(
+            still + INTERVAL * keys,
+            still + (INTERVAL + ANSWER_TIMEOUT) * keys,
+        ))
     }
 }
 
@@ -157,14 +167,16 @@ fn once(stage: &mut dyn BenchStage, pause: Duration) -> Result<Block<(Vec<Nanos>
 }
 
 fn pushed_out(cells: &[TurnResults<(Vec<Nanos>, u64)>]) -> Option<bool> {
-    let unmanaged = cells.iter().filter(|cell| cell.turn.level > 0 && cell.turn.arm == Arm::Unmanaged);
+    let unmanaged =
+        cells.iter().filter(|cell| cell.turn.level > 0 && cell.turn.arm == Arm::Unmanaged);
     let mut pauses = unmanaged.flat_map(|cell| &cell.blocks).peekable();
     pauses.peek()?;
     Some(pauses.all(|block| block.more.1 > 0))
 }
 
 fn pauses(cells: &[TurnResults<(Vec<Nanos>, u64)>]) -> Vec<WarmstartPause> {
-    let all = cells.iter().flat_map(|cell| cell.blocks.iter().map(|block| (cell.turn.name(), block)));
+    let all =
+        cells.iter().flat_map(|cell| cell.blocks.iter().map(|block| (cell.turn.name(), block)));
     all.map(|(turn, block)| WarmstartPause {
         turn,
         first_ns: block.events.latencies_ns.first().copied().unwrap_or_default(),
@@ -182,7 +194,10 @@ mod tests {
 
     /// Simulates turns in which the first key after the pause takes `first`, the next one a second,
     /// and all others a millisecond.
-    fn warmed(first: Option<Duration>, page_ins: u64) -> (MeasuredRepeats<Compared<Pauses>>, FakeDriver) {
+    fn warmed(
+        first: Option<Duration>,
+        page_ins: u64,
+    ) -> (MeasuredRepeats<Compared<Pauses>>, FakeDriver) {
         let mut driver = FakeDriver::answering(move |_, key| match key {
             KEYS_BEFORE => first,
             _ if key == KEYS_BEFORE + 1 => Some(Duration::from_secs(1)),
@@ -199,14 +214,19 @@ mod tests {
         let figures = measured.figures.unmanaged.expect("it was measured");
         assert_eq!((figures.p50_ms, figures.max_ms, figures.n), (Some(400.0), Some(400.0), 2));
         let pause = &measured.figures.more.pauses[0];
-        assert_eq!((pause.first_ns, pause.after_ns.len(), pause.page_ins), (400_000_000, KEYS_AFTER, 11));
+        assert_eq!(
+            (pause.first_ns, pause.after_ns.len(), pause.page_ins),
+            (400_000_000, KEYS_AFTER, 11)
+        );
         assert_eq!((pause.after_ns[0], pause.after_ns[1]), (1_000_000_000, 1_000_000));
         assert!(driver.slept(Duration::from_secs(30)) >= 6, "each turn has its pause");
         assert_eq!(measured.figures.more.pushed_out, Some(true));
         let text = Warmstart::text(&document(measured));
-        let line =
-            "load 8, managed: 22 page faults waited for a disk; the longest of the keys behind the first 1000.00 ms";
-        assert!(text.contains(line) && text.contains("a pause of 30 s; 2 blocks; load big"), "{text}");
+        let line = "load 8, managed: 22 page faults waited for a disk; the longest of the keys behind the first 1000.00 ms";
+        assert!(
+            text.contains(line) && text.contains("a pause of 30 s; 2 blocks; load big"),
+            "{text}"
+        );
     }
 
     #[test]
@@ -224,6 +244,10 @@ mod tests {
         assert!(Warmstart::text(&document(measured)).contains("the load pushed nothing out"));
         let calm = parsed::<Warmstart>("--load 0 --blocks 1");
         let calm = calm.run(&mut FakeDriver::answering(|_, _| Some(Duration::from_millis(1))));
-        assert_eq!(calm.expect("it is measured").figures.more.pushed_out, None, "only beside a load it can be told");
+        assert_eq!(
+            calm.expect("it is measured").figures.more.pushed_out,
+            None,
+            "only beside a load it can be told"
+        );
     }
 }

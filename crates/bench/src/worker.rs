@@ -26,7 +26,8 @@ impl WorkerLauncher {
     pub fn command(&self, alias: Option<&Path>, words: &[OsString]) -> Result<Command> {
         let (program, prefix) = self.0.split_first().context("no worker program is given")?;
         if let Some(alias) = alias.filter(|alias| !alias.exists()) {
-            std::os::unix::fs::symlink(program, alias).with_context(|| format!("cannot link {}", alias.display()))?;
+            std::os::unix::fs::symlink(program, alias)
+                .with_context(|| format!("cannot link {}", alias.display()))?;
         }
         let mut command = Command::new(alias.map_or(program.as_os_str(), Path::as_os_str));
         command.args(prefix).args(words);
@@ -56,7 +57,12 @@ pub(crate) fn behind(prefix: &[OsString], inner: &Command) -> Result<Command> {
 }
 
 /// Starts a worker program, pinned to `cpu` if given, and waits until it is in place.
-pub(crate) fn start(name: &str, mut command: Command, cpu: Option<usize>, timeout: Duration) -> Result<Ready> {
+pub(crate) fn start(
+    name: &str,
+    mut command: Command,
+    cpu: Option<usize>,
+    timeout: Duration,
+) -> Result<Ready> {
     command.stdin(Stdio::null());
     start_saying(READY, name, command, cpu, timeout)
 }
@@ -90,7 +96,10 @@ pub(crate) type WorkerProgram = fn(&[&str]) -> Result<()>;
 
 /// Runs the program that the first word names, with the others; `None` if the table has no such
 /// program.
-pub(crate) fn run_named(programs: &[(&str, WorkerProgram)], words: &[OsString]) -> Option<Result<()>> {
+pub(crate) fn run_named(
+    programs: &[(&str, WorkerProgram)],
+    words: &[OsString],
+) -> Option<Result<()>> {
     let (name, rest) = words.split_first()?;
     let (_, program) = programs.iter().find(|(known, _)| name == known)?;
     let rest = rest.iter().map(|word| word.to_str()).collect::<Option<Vec<&str>>>();

@@ -29,13 +29,23 @@ const PROGRAMS: &[(&str, WorkerProgram)] = &[
 /// process of a benchmark.
 pub fn run(words: &[OsString]) -> Result<()> {
     let text = |at: usize| words.get(at).and_then(|word| word.to_str()).unwrap_or_default();
-    let number = |at: usize| text(at).parse::<u32>().with_context(|| format!("invalid number \"{}\"", text(at)));
+    let number = |at: usize| {
+        text(at).parse::<u32>().with_context(|| format!("invalid number \"{}\"", text(at)))
+    };
     match text(0) {
-        "truth-client" => truth::client(number(1)?, Path::new(text(2)), number(3)?, Path::new(text(4))),
+        "truth-client" => {
+            truth::client(number(1)?, Path::new(text(2)), number(3)?, Path::new(text(4)))
+        }
         "idle-work" => idle::work(text(1), text(2)),
         "load" => load::run(text(1)),
         "build" => system::run_build(text(1)),
-        "pagein" => pagein::run_program(number(1)?, number(2)?, number(3)?, Path::new(text(4)), Path::new(text(5))),
+        "pagein" => pagein::run_program(
+            number(1)?,
+            number(2)?,
+            number(3)?,
+            Path::new(text(4)),
+            Path::new(text(5)),
+        ),
         "timer-culprit" => timer::culprit::run(&[text(1), text(2), text(3), text(4)]),
         other => {
             let tables = [faults::workers::PROGRAMS, PROGRAMS];

@@ -24,7 +24,8 @@ fn session() -> PrivateSession {
 }
 
 fn typist(session: &PrivateSession) -> Typist {
-    Typist::open(&session.target(), Pace { words_per_minute: 300.0, ..Pace::default() }).expect("a typist")
+    Typist::open(&session.target(), Pace { words_per_minute: 300.0, ..Pace::default() })
+        .expect("a typist")
 }
 
 fn pressed(keys: &mut HotKeys) -> Option<HotKeyAction> {
@@ -66,13 +67,15 @@ fn a_taken_key_is_named_and_the_others_are_held() {
     let holder = HotKeys::grab(&session.target(), held).expect("a display");
     assert_eq!(holder.refusals(), []);
     let mut keys = HotKeys::grab(&session.target(), Bindings::default()).expect("a display");
-    let refused: Vec<_> = keys.refusals().iter().map(|one| (one.action, one.chord.to_string(), one.why)).collect();
+    let refused: Vec<_> =
+        keys.refusals().iter().map(|one| (one.action, one.chord.to_string(), one.why)).collect();
     assert_eq!(refused, [(HotKeyAction::Mark, "Ctrl+Alt+Minus".to_owned(), RefusalReason::Taken)]);
     assert!(keys.keys(HotKeyAction::Mark).is_empty());
     let mut typist = typist(&session);
     chord(&mut typist, "ctrl+alt+0");
     assert_eq!(pressed(&mut keys), Some(HotKeyAction::StopKeys));
-    let mut add = |key: &str| keys.add(HotKeyAction::Mark, key.parse().expect("a key")).expect("a display");
+    let mut add =
+        |key: &str| keys.add(HotKeyAction::Mark, key.parse().expect("a key")).expect("a display");
     assert!(!add("f9") && !add("ctrl+alt+0") && add("f10"));
     chord(&mut typist, "f10");
     assert_eq!(pressed(&mut keys), Some(HotKeyAction::Mark));
@@ -117,7 +120,10 @@ fn a_server_that_is_gone_takes_the_keys_with_it() {
     assert!(matches!(keys.next(LONG).expect("it is told"), Some(HotKeyEvent::Gone(_))));
     let _second = server_on(display);
     until("the server is back", || server::describe(&target).is_ok());
-    assert!(matches!(keys.next(LONG).expect("it is told"), Some(HotKeyEvent::Gone(_))), "the next one is another's");
+    assert!(
+        matches!(keys.next(LONG).expect("it is told"), Some(HotKeyEvent::Gone(_))),
+        "the next one is another's"
+    );
 }
 
 #[test]
@@ -139,8 +145,19 @@ fn a_server_tells_its_process_and_its_extensions() {
     let described = server::describe(&session.target()).expect("a display");
     let line = std::fs::read(format!("/proc/{}/cmdline", described.server_pid)).expect("a process");
     assert!(line.starts_with(b"Xvfb\0"));
-    let major = |name: &str| described.extensions.iter().find(|one| one.name == name).map(|one| one.major);
-    for name in ["XTEST", "RENDER", "MIT-SHM", "Present", "XInputExtension", "DAMAGE", "GLX", "RANDR", "XFIXES"] {
+    let major =
+        |name: &str| described.extensions.iter().find(|one| one.name == name).map(|one| one.major);
+    for name in [
+        "XTEST",
+        "RENDER",
+        "MIT-SHM",
+        "Present",
+        "XInputExtension",
+        "DAMAGE",
+        "GLX",
+        "RANDR",
+        "XFIXES",
+    ] {
         assert!(major(name).is_some_and(|major| major >= 128), "{name}");
     }
     assert!(server::find().contains(&session.target().display));
@@ -157,13 +174,18 @@ fn the_servers_own_authority_file_opens_it() {
 fn a_wrong_cookie_is_refused_with_a_reason() {
     let folder = tempfile::tempdir().expect("a folder");
     let authority = folder.path().join("authority");
-    std::fs::write(&authority, tipme_desktop::authority_file("", b"0123456789abcdef")).expect("a file");
+    std::fs::write(&authority, tipme_desktop::authority_file("", b"0123456789abcdef"))
+        .expect("a file");
     let display = free_display() + 5000;
     let mut command = Command::new("Xvfb");
     command.args([&format!(":{display}"), "-nolisten", "tcp", "-auth"]).arg(&authority);
     command.stderr(std::process::Stdio::null());
     let _server = ProcessGroup::start("an X server", command, None).expect("Xvfb starts");
-    let target = DisplayTarget { timeout: LONG, authority: Some(authority.clone()), ..DisplayTarget::new(display) };
+    let target = DisplayTarget {
+        timeout: LONG,
+        authority: Some(authority.clone()),
+        ..DisplayTarget::new(display)
+    };
     until("the server starts", || server::describe(&target).is_ok());
     // A server rereads a changed file, and a client tries the server's own: so the file is moved
     // away.
@@ -203,9 +225,13 @@ fn an_absent_server_is_told_at_once() {
 fn the_focused_window_belongs_to_its_process() {
     let mut session = session();
     session.open_terminal(&[], &["cat".into()]).expect("a terminal");
-    let connection = tipme_desktop::DisplayConnection::open(&session.target()).expect("a connection");
+    let connection =
+        tipme_desktop::DisplayConnection::open(&session.target()).expect("a connection");
     let now = focus(&connection).expect("a focus");
-    assert_eq!(now.pid.map(|(pid, how)| (Some(pid), how)), Some((session.terminal_pid(), PidSource::Server)));
+    assert_eq!(
+        now.pid.map(|(pid, how)| (Some(pid), how)),
+        Some((session.terminal_pid(), PidSource::Server))
+    );
     assert_ne!(now.window, 0);
 }
 
@@ -233,6 +259,8 @@ fn an_echo_window_stamps_in_order() {
     watcher.wait_for_focus(std::process::id(), LONG).expect("the focus");
     let sent = typist(&session).key('x').expect("a key");
     let stamps = window.next(LONG).expect("the display answers").expect("the key arrives");
-    assert!(sent < stamps.received && stamps.received < stamps.drawn && stamps.drawn < stamps.finished);
+    assert!(
+        sent < stamps.received && stamps.received < stamps.drawn && stamps.drawn < stamps.finished
+    );
     assert_eq!(window.next(SHORT).expect("the display answers"), None);
 }

@@ -30,7 +30,9 @@ fn terminal() -> (File, OwnedFd) {
     let (mut outer, mut inner) = (-1, -1);
     let nothing = std::ptr::null_mut();
     // SAFETY: the call writes two numbers, and the other arguments ask for nothing.
-    let made = unsafe { libc::openpty(&mut outer, &mut inner, nothing, std::ptr::null(), std::ptr::null()) };
+    let made = unsafe {
+        libc::openpty(&mut outer, &mut inner, nothing, std::ptr::null(), std::ptr::null())
+    };
     assert_eq!(made, 0, "no terminal can be made");
     // SAFETY: both were opened just now, and nothing else uses them.
     unsafe { (File::from_raw_fd(outer), OwnedFd::from_raw_fd(inner)) }
@@ -48,9 +50,12 @@ impl Typewriter {
         let words: Vec<_> = scenario.prefix.iter().chain(&scenario.program).collect();
         let mut command = Command::new(words[0]);
         command.args(&words[1..]).current_dir(folder.path()).env("TERM", "dumb");
-        command.stdin(inner.try_clone().expect("a second one")).stdout(inner.try_clone().expect("a third one"));
+        command
+            .stdin(inner.try_clone().expect("a second one"))
+            .stdout(inner.try_clone().expect("a third one"));
         command.stderr(inner);
-        let program = ProcessGroup::start(fault.name, command, fault.options().cpu).expect("it starts");
+        let program =
+            ProcessGroup::start(fault.name, command, fault.options().cpu).expect("it starts");
         let mut typewriter = Typewriter { keyboard, program };
         let deadline = Instant::now() + TIMEOUT;
         // Until the program reads keys, the terminal echoes them by itself; and keys may get lost.
@@ -70,8 +75,10 @@ impl Typewriter {
     }
 
     fn printed(&mut self, timeout: Duration) -> bool {
-        let limit = Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: timeout.subsec_nanos().into() };
-        let ready = poll(&mut [PollFd::new(&self.keyboard, PollFlags::IN)], Some(&limit)).expect("a terminal");
+        let limit =
+            Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: timeout.subsec_nanos().into() };
+        let ready = poll(&mut [PollFd::new(&self.keyboard, PollFlags::IN)], Some(&limit))
+            .expect("a terminal");
         ready > 0 && self.keyboard.read(&mut [0; 4096]).expect("a terminal") > 0
     }
 
@@ -116,7 +123,8 @@ fn delay(fault: &Fault) -> Duration {
 
 #[test]
 fn each_fault_delays_a_key() {
-    let _alone = MachineLock::wait(&InterruptFlag::default(), || ()).expect("nobody else disturbs the machine");
+    let _alone = MachineLock::wait(&InterruptFlag::default(), || ())
+        .expect("nobody else disturbs the machine");
     let faults = FAULTS.iter().filter(|fault| !fault.needs_x11 && !fault.is_calm());
     let delays: Vec<_> = faults.map(|fault| (fault.name, delay(fault))).collect();
     let short: Vec<_> = delays.iter().filter(|(_, delay)| *delay < DELAY_MIN).collect();

@@ -21,7 +21,8 @@ fn words(example: &str) -> Vec<String> {
             letter => words.last_mut().expect("there is one").push(letter),
         }
     }
-    let given = words.into_iter().take_while(|word| ![">", "|", "&", "&&"].contains(&word.as_str()));
+    let given =
+        words.into_iter().take_while(|word| ![">", "|", "&", "&&"].contains(&word.as_str()));
     given.map(|word| if word.starts_with("$(") { "7".to_owned() } else { word }).collect()
 }
 
@@ -39,7 +40,8 @@ fn examples_of(verb: &Command) -> Vec<String> {
 /// # Panics
 /// If a verb has no example, or one that does not parse.
 pub fn examples(program: &Command, has: impl Fn(&str) -> bool) -> usize {
-    let verbs = program.get_subcommands().filter(|verb| !verb.is_hide_set() && has(verb.get_name()));
+    let verbs =
+        program.get_subcommands().filter(|verb| !verb.is_hide_set() && has(verb.get_name()));
     let bench = program.find_subcommand("bench").into_iter().flat_map(Command::get_subcommands);
     let mut count = 0;
     for verb in verbs.chain(bench).chain([program]) {
@@ -69,13 +71,17 @@ pub fn lines(mut program: Command) -> usize {
     program.build();
     let commands = all(program);
     for mut command in commands.iter().cloned().map(|command| command.term_width(COLUMNS)) {
-        let texts = [command.get_before_help(), command.get_after_help(), command.get_after_long_help()];
+        let texts =
+            [command.get_before_help(), command.get_after_help(), command.get_after_long_help()];
         let texts: Vec<String> = texts.into_iter().flatten().map(ToString::to_string).collect();
         let help = command.render_long_help().to_string();
         let name = command.get_name();
         for line in texts.iter().flat_map(|text| text.lines()) {
             assert!(line.chars().count() <= PROSE, "{name}: too long: {line}");
-            assert!(help.lines().any(|shown| shown.trim_end() == line.trim_end()), "{name}: broken: {line}");
+            assert!(
+                help.lines().any(|shown| shown.trim_end() == line.trim_end()),
+                "{name}: broken: {line}"
+            );
         }
         let wide = help.lines().find(|line| line.chars().count() > COLUMNS);
         assert_eq!(wide, None, "{name}");

@@ -12,5 +12,7 @@ pub fn choice<T: Copy + Send + Sync + 'static>(
     let all: Vec<T> = all.into_iter().collect();
     let values = all.iter().map(|one| PossibleValue::new(name(*one)).help(about(*one)));
     let values = PossibleValuesParser::new(values);
-    values.try_map(move |chosen| all.iter().copied().find(|one| name(*one) == chosen).ok_or("not known"))
+    values.try_map(move |chosen| {
+        all.iter().copied().find(|one| name(*one) == chosen).ok_or("not known")
+    })
 }

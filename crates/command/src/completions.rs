@@ -62,9 +62,11 @@ pub fn with_lab(tipme: Command, shell: Shell) -> String {
     let text = completions(tipme, shell);
     match shell {
         Shell::Bash => text + &BASH.replace("VERBS", &NAMES.join(" | ")),
-        Shell::Zsh => {
-            text.replacen("_tipme() {\n", &format!("_tipme() {{\n{}", ZSH.replace("VERBS", &NAMES.join("|"))), 1)
-        }
+        Shell::Zsh => text.replacen(
+            "_tipme() {\n",
+            &format!("_tipme() {{\n{}", ZSH.replace("VERBS", &NAMES.join("|"))),
+            1,
+        ),
         Shell::Fish => text + FISH,
         _ => text,
     }
@@ -82,10 +84,12 @@ mod tests {
     /// Returns the words that bash offers for the last word of a line.
     fn offered(line: &[&str]) -> String {
         let folder = tempfile::tempdir().expect("there is room");
-        let bench = Command::new("bench").subcommands([Command::new("timer"), Command::new("typing")]);
+        let bench =
+            Command::new("bench").subcommands([Command::new("timer"), Command::new("typing")]);
         let lab = completions(Command::new("tipme-lab").subcommand(bench), Shell::Bash);
         fs::write(folder.path().join("tipme-lab"), lab).expect("there is room");
-        fs::write(folder.path().join("tipme"), with_lab(tipme(), Shell::Bash)).expect("there is room");
+        fs::write(folder.path().join("tipme"), with_lab(tipme(), Shell::Bash))
+            .expect("there is room");
         let script = r#"
             . "$0"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1))
             set -- $(complete -p tipme)
@@ -93,7 +97,10 @@ mod tests {
             "$2" tipme "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD - 1]}"; echo "${COMPREPLY[*]}""#;
         let mut bash = std::process::Command::new("bash");
         bash.args(["--norc", "-c", script]).arg(folder.path().join("tipme")).args(line);
-        String::from_utf8(bash.output().expect("there is a bash").stdout).expect("these are words").trim().to_owned()
+        String::from_utf8(bash.output().expect("there is a bash").stdout)
+            .expect("these are words")
+            .trim()
+            .to_owned()
     }
 
     #[test]
@@ -107,7 +114,9 @@ mod tests {
 
     #[test]
     fn every_shell_is_told_of_the_lab() {
-        for (shell, words) in [(Shell::Zsh, "_tipme() {\n    local -a before"), (Shell::Fish, "-w tipme-lab")] {
+        for (shell, words) in
+            [(Shell::Zsh, "_tipme() {\n    local -a before"), (Shell::Fish, "-w tipme-lab")]
+        {
             assert!(with_lab(tipme(), shell).contains(words), "{shell}");
         }
     }

@@ -21,7 +21,8 @@ pub fn grouped(command: Command, groups: &[Group<'_>], layout: &Layout) -> Comma
 fn listed(command: &Command, groups: &[Group<'_>], layout: &Layout) -> String {
     let header = command.get_styles().get_header();
     let group = |(name, verbs): &Group<'_>| {
-        let lines = verbs.iter().filter_map(|verb| line(command, command.find_subcommand(verb)?, layout));
+        let lines =
+            verbs.iter().filter_map(|verb| line(command, command.find_subcommand(verb)?, layout));
         format!("{header}{name}:{header:#}\n{}\n", lines.collect::<String>())
     };
     groups.iter().map(group).collect()
@@ -31,5 +32,8 @@ fn listed(command: &Command, groups: &[Group<'_>], layout: &Layout) -> String {
 fn line(root: &Command, verb: &Command, layout: &Layout) -> Option<String> {
     let (literal, name) = (root.get_styles().get_literal(), verb.get_name());
     let space = " ".repeat(NAMES.saturating_sub(name.len() + 2));
-    Some(layout.item(&format!("  {literal}{name}{literal:#}{space}"), &verb.get_about()?.to_string()))
+    Some(
+        layout
+            .item(&format!("  {literal}{name}{literal:#}{space}"), &verb.get_about()?.to_string()),
+    )
 }

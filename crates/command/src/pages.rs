@@ -13,7 +13,8 @@ pub fn man(program: Command, has: impl Fn(&str) -> bool, folder: &Path) -> Resul
     let cannot = || format!("cannot write to {}", folder.display());
     std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let program = program.disable_help_subcommand(true);
-    std::fs::write(folder.join(format!("{}.1", program.get_name())), page(&program)?).with_context(cannot)?;
+    std::fs::write(folder.join(format!("{}.1", program.get_name())), page(&program)?)
+        .with_context(cannot)?;
     let mut tipme = program.name("tipme");
     tipme.build();
     let verbs = tipme.get_subcommands().filter(|verb| !verb.is_hide_set() && has(verb.get_name()));
@@ -35,12 +36,16 @@ mod tests {
     #[test]
     fn pages_are_named_as_verbs_are_called() {
         let folder = tempfile::tempdir().expect("there is room");
-        let verbs = ["bench", "load", "elsewhere"].map(|name| Command::new(name).about(format!("what {name} does")));
+        let verbs = ["bench", "load", "elsewhere"]
+            .map(|name| Command::new(name).about(format!("what {name} does")));
         let program = Command::new("tipme-lab").version("1").about("a program").subcommands(verbs);
         man(program, |name| name != "elsewhere", folder.path()).expect("the folder is there");
         let read = |name: &str| std::fs::read_to_string(folder.path().join(name));
         let page = read("tipme-lab.1").expect("it was written");
-        assert!(page.contains("tipme\\-lab \\- a program") && page.contains("tipme\\-elsewhere(1)"), "{page}");
+        assert!(
+            page.contains("tipme\\-lab \\- a program") && page.contains("tipme\\-elsewhere(1)"),
+            "{page}"
+        );
         let page = read("tipme-bench.1").expect("it was written");
         assert!(page.contains("\\fBtipme bench\\fR"), "{page}");
         assert!(read("tipme-elsewhere.1").is_err() && read("tipme-load.1").is_ok());

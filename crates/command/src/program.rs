@@ -45,11 +45,16 @@ pub fn own() -> Result<PathBuf> {
 pub fn find(name: &str) -> Result<Option<PathBuf>> {
     let own = own()?;
     let is_root = rustix::process::geteuid().is_root();
-    let trusted = if is_root { Some(writers(&own).context("cannot find who may write this program")?) } else { None };
+    let trusted = if is_root {
+        Some(writers(&own).context("cannot find who may write this program")?)
+    } else {
+        None
+    };
     let beside = own.parent().map(|folder| ProgramFolder { folder: folder.to_owned(), trusted });
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::env::split_paths(&path).filter(|folder| folder.is_absolute());
-    let in_path = folders.map(|folder| ProgramFolder { folder, trusted: is_root.then(BTreeSet::new) });
+    let in_path =
+        folders.map(|folder| ProgramFolder { folder, trusted: is_root.then(BTreeSet::new) });
     search(&beside.into_iter().chain(in_path).collect::<Vec<_>>(), name)
 }
 
@@ -63,7 +68,10 @@ fn search(places: &[ProgramFolder], name: &str) -> Result<Option<PathBuf>> {
         }
     }
     if let Some(path) = refused {
-        bail!("{} can be written by others than root, so root does not run it; install {name}", path.display());
+        bail!(
+            "{} can be written by others than root, so root does not run it; install {name}",
+            path.display()
+        );
     }
     Ok(None)
 }
@@ -126,7 +134,10 @@ mod tests {
     fn find_in(folders: &[&Path]) -> Result<Option<PathBuf>> {
         let me = rustix::process::geteuid().as_raw();
         let trusted = if me == 0 { BTreeSet::new() } else { BTreeSet::from([Writer::User(me)]) };
-        let place = |folder: &&Path| ProgramFolder { folder: folder.to_path_buf(), trusted: Some(trusted.clone()) };
+        let place = |folder: &&Path| ProgramFolder {
+            folder: folder.to_path_buf(),
+            trusted: Some(trusted.clone()),
+        };
         search(&folders.iter().map(place).collect::<Vec<_>>(), "tipme-lab")
     }
 
@@ -134,14 +145,20 @@ mod tests {
     fn the_first_that_can_be_run_is_found() {
         let ((first, _), (second, program), (third, _)) = (folder(), folder(), folder());
         allow(&first.path().join("tipme-lab"), 0o644);
-        let found = find_in(&[Path::new("/nonexistent"), first.path(), second.path(), third.path()]);
-        assert_eq!(found.expect("nothing is refused"), Some(program.canonicalize().expect("it is there")));
+        let found =
+            find_in(&[Path::new("/nonexistent"), first.path(), second.path(), third.path()]);
+        assert_eq!(
+            found.expect("nothing is refused"),
+            Some(program.canonicalize().expect("it is there"))
+        );
         assert_eq!(find_in(&[first.path()]).expect("nothing is refused"), None);
     }
 
     #[test]
     fn root_runs_nothing_that_others_may_write() {
-        for (mode_of_file, mode_of_folder) in [(0o757, 0o755), (0o775, 0o755), (0o755, 0o757), (0o755, 0o775)] {
+        for (mode_of_file, mode_of_folder) in
+            [(0o757, 0o755), (0o775, 0o755), (0o755, 0o757), (0o755, 0o775)]
+        {
             let (folder, program) = folder();
             allow(&program, mode_of_file);
             allow(folder.path(), mode_of_folder);
@@ -175,7 +192,8 @@ mod tests {
         let (folder, program) = folder();
         allow(&program, 0o775);
         assert!(find_in(&[folder.path()]).is_err());
-        let beside = ProgramFolder { folder: folder.path().to_owned(), trusted: writers(&program).ok() };
+        let beside =
+            ProgramFolder { folder: folder.path().to_owned(), trusted: writers(&program).ok() };
         assert!(search(&[beside], "tipme-lab").expect("nothing is refused").is_some());
     }
 }

@@ -26,15 +26,22 @@ pub struct Results {
 /// Reads one result, or those of a directory together.
 pub fn read(path: &Path) -> Result<Results> {
     let mut bytes_left = BYTES_MAX;
-    if path.is_dir() { read_folder(path, &mut bytes_left) } else { read_file(path, &mut bytes_left) }
+    if path.is_dir() {
+        read_folder(path, &mut bytes_left)
+    } else {
+        read_file(path, &mut bytes_left)
+    }
 }
 
 /// Reads the runs of all results in a directory in order of file name. All must be of one kind and
 /// from one machine.
 fn read_folder(folder: &Path, bytes_left: &mut u64) -> Result<Results> {
-    let entries = fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
-    let is_result = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "json") && path.is_file();
-    let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).filter(is_result).collect();
+    let entries =
+        fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
+    let is_result =
+        |path: &PathBuf| path.extension().is_some_and(|ending| ending == "json") && path.is_file();
+    let mut paths: Vec<PathBuf> =
+        entries.flatten().map(|entry| entry.path()).filter(is_result).collect();
     paths.sort_unstable();
     let (count, shown) = (paths.len(), folder.display());
     ensure!(count <= FILES_MAX, "{shown} holds {count} results; at most {FILES_MAX} are read");
@@ -44,7 +51,10 @@ fn read_folder(folder: &Path, bytes_left: &mut u64) -> Result<Results> {
     for path in paths {
         let one = read_file(&path, bytes_left)?;
         let (first, other) = (first.display(), path.display());
-        ensure!(one.kind == all.kind, "{first} and {other} are of two kinds; keep one kind of results in a folder");
+        ensure!(
+            one.kind == all.kind,
+            "{first} and {other} are of two kinds; keep one kind of results in a folder"
+        );
         ensure!(
             place(&one.machine) == place(&all.machine),
             "{first} and {other} are from two machines; keep results of one machine in a folder"
@@ -57,7 +67,13 @@ fn read_folder(folder: &Path, bytes_left: &mut u64) -> Result<Results> {
 
 /// Returns the properties of a machine that do not change between measurements.
 fn place(machine: &MeasuredMachine) -> MeasuredMachine {
-    MeasuredMachine { load_average: None, steal_percent: None, begun_unix_s: 0, duration_s: 0.0, ..machine.clone() }
+    MeasuredMachine {
+        load_average: None,
+        steal_percent: None,
+        begun_unix_s: 0,
+        duration_s: 0.0,
+        ..machine.clone()
+    }
 }
 
 /// Reads one result, and subtracts its size from the bytes left.
@@ -65,7 +81,10 @@ fn read_file(path: &Path, bytes_left: &mut u64) -> Result<Results> {
     let shown = path.display();
     let file = tipme_store::open_regular(path).with_context(|| format!("cannot read {shown}"))?;
     let bytes = file.metadata().with_context(|| format!("cannot read {shown}"))?.len();
-    ensure!(bytes <= *bytes_left, "{shown} has {bytes} bytes; of one result or folder at most {BYTES_MAX} are read");
+    ensure!(
+        bytes <= *bytes_left,
+        "{shown} has {bytes} bytes; of one result or folder at most {BYTES_MAX} are read"
+    );
     *bytes_left -= bytes;
     let results: Results = serde_json::from_reader(BufReader::new(file.take(BYTES_MAX)))
         .with_context(|| format!("{shown} is not a result of tipme --json"))?;

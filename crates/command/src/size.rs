@@ -12,7 +12,10 @@ pub fn size(text: &str) -> Result<u64, String> {
         unit => return Err(format!("invalid unit of memory {unit:?}; use K, M or G")),
     };
     let count: u64 = digits.parse().map_err(|_| format!("invalid number {digits:?}"))?;
-    count.checked_mul(1 << shift).filter(|bytes| *bytes <= 4 << 30).ok_or_else(|| "at most 4G".to_owned())
+    count
+        .checked_mul(1 << shift)
+        .filter(|bytes| *bytes <= 4 << 30)
+        .ok_or_else(|| "at most 4G".to_owned())
 }
 
 #[cfg(test)]

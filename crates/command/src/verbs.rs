@@ -34,14 +34,18 @@ pub const NAMES: [&str; VERBS.len()] = {
 /// Adds the verbs to the command line of a program that does not implement them, for help, man page
 /// and completions.
 pub fn named(command: Command) -> Command {
-    let words = || Arg::new("words").num_args(0..).trailing_var_arg(true).allow_hyphen_values(true).hide(true);
+    let words = || {
+        Arg::new("words").num_args(0..).trailing_var_arg(true).allow_hyphen_values(true).hide(true)
+    };
     let verb = |(name, about)| Command::new(name).about(about).disable_help_flag(true).arg(words());
     command.subcommands(VERBS.map(verb))
 }
 
 /// Sets the descriptions of the verbs in the command line of the program that implements them.
 pub fn described(command: Command) -> Command {
-    VERBS.into_iter().fold(command, |command, (name, about)| command.mut_subcommand(name, |verb| verb.about(about)))
+    VERBS.into_iter().fold(command, |command, (name, about)| {
+        command.mut_subcommand(name, |verb| verb.about(about))
+    })
 }
 
 /// Returns `true` if a command line, without the program's own name, requests one of the verbs or
@@ -70,18 +74,35 @@ mod tests {
 
     #[test]
     fn a_verb_is_seen_behind_help_and_the_choice_of_colours() {
-        for line in ["bench", "bench timer --help", "help bench timer", "--color never help demo", "--color=auto idle"]
-        {
+        for line in [
+            "bench",
+            "bench timer --help",
+            "help bench timer",
+            "--color never help demo",
+            "--color=auto idle",
+        ] {
             assert!(asks(line), "{line}");
         }
-        for line in ["", "help", "status", "help status bench", "--help bench", "mark bench", "help help demo"] {
+        for line in [
+            "",
+            "help",
+            "status",
+            "help status bench",
+            "--help bench",
+            "mark bench",
+            "help help demo",
+        ] {
             assert!(!asks(line), "{line}");
         }
     }
 
     #[test]
     fn whatever_follows_the_name_of_a_verb_is_no_mistake_here() {
-        for line in ["tipme bench", "tipme bench timer --help", "tipme measure editor --json x -- mousepad -h"] {
+        for line in [
+            "tipme bench",
+            "tipme bench timer --help",
+            "tipme measure editor --json x -- mousepad -h",
+        ] {
             let parsed = named(Command::new("tipme")).try_get_matches_from(line.split(' '));
             assert!(parsed.is_ok(), "{line}: {}", parsed.expect_err("it is none"));
         }

@@ -6,8 +6,8 @@
 
 use crate::reach::Reach;
 use seccompiler::{
-    BackendError, BpfProgram, Error, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
-    SeccompRule, apply_filter,
+    BackendError, BpfProgram, Error, SeccompAction, SeccompCmpArgLen, SeccompCmpOp,
+    SeccompCondition, SeccompFilter, SeccompRule, apply_filter,
 };
 use std::collections::BTreeMap;
 
@@ -69,7 +69,8 @@ const SET_PROGRAM: u64 = 0x4004_2408;
 /// may be started, but no processes, and no more memory becomes executable. Files within reach may
 /// be inspected and opened, but only for reading.
 pub(crate) fn restrict(reach: Reach) -> Result<(), Error> {
-    let mut allowed: BTreeMap<i64, Vec<SeccompRule>> = ALLOWED.iter().map(|call| (*call, Vec::new())).collect();
+    let mut allowed: BTreeMap<i64, Vec<SeccompRule>> =
+        ALLOWED.iter().map(|call| (*call, Vec::new())).collect();
     let thread = libc::CLONE_THREAD as u64;
     allowed.insert(libc::SYS_clone, one(0, SeccompCmpOp::MaskedEq(thread), thread)?);
     let executable = libc::PROT_EXEC as u64;
@@ -102,7 +103,11 @@ fn one(argument: u8, operator: SeccompCmpOp, value: u64) -> Result<Vec<SeccompRu
     Ok(vec![SeccompRule::new(vec![condition])?])
 }
 
-fn apply(rules: BTreeMap<i64, Vec<SeccompRule>>, others: SeccompAction, these: SeccompAction) -> Result<(), Error> {
+fn apply(
+    rules: BTreeMap<i64, Vec<SeccompRule>>,
+    others: SeccompAction,
+    these: SeccompAction,
+) -> Result<(), Error> {
     let arch = std::env::consts::ARCH.try_into()?;
     let filter: BpfProgram = SeccompFilter::new(rules, others, these, arch)?.try_into()?;
     apply_filter(&filter)
@@ -124,7 +129,10 @@ mod tests {
         let open = File::open("/proc/self/status").unwrap();
         let tried = thread::spawn(move || {
             restrict(Reach::Nothing).unwrap();
-            assert!(open.metadata().is_ok() || std::io::read_to_string(&open).is_ok_and(|text| !text.is_empty()));
+            assert!(
+                open.metadata().is_ok()
+                    || std::io::read_to_string(&open).is_ok_and(|text| !text.is_empty())
+            );
             assert_eq!(thread::spawn(|| 7).join().unwrap(), 7, "zstd has threads");
             assert_eq!(vec![1u8; 64 << 20].len(), 64 << 20);
             let size = 4096;
@@ -139,8 +147,11 @@ mod tests {
                 ]
             };
             assert_eq!(calls, [-1; 4]);
-            let errors =
-                [File::open("/dev/null").err(), UnixDatagram::unbound().err(), Command::new("true").spawn().err()];
+            let errors = [
+                File::open("/dev/null").err(),
+                UnixDatagram::unbound().err(),
+                Command::new("true").spawn().err(),
+            ];
             errors.map(|error| error.and_then(|error| error.raw_os_error()))
         });
         assert_eq!(tried.join().unwrap(), [Some(libc::EPERM); 3]);
@@ -156,11 +167,17 @@ mod tests {
             let tries = [
                 File::options().write(true).open(&path).err(),
                 File::options().read(true).write(true).open(&path).err(),
-                File::options().read(true).custom_flags(libc::O_CREAT).open(path.with_extension("new")).err(),
+                File::options()
+                    .read(true)
+                    .custom_flags(libc::O_CREAT)
+                    .open(path.with_extension("new"))
+                    .err(),
                 File::options().read(true).custom_flags(libc::O_TRUNC).open(&path).err(),
                 std::fs::remove_file(&path).err(),
                 std::fs::rename(&path, path.with_extension("new")).err(),
-                std::fs::read_dir("/").and_then(|mut names| names.next().unwrap_or_else(|| panic!("no names"))).err(),
+                std::fs::read_dir("/")
+                    .and_then(|mut names| names.next().unwrap_or_else(|| panic!("no names")))
+                    .err(),
                 UnixDatagram::unbound().err(),
                 Command::new("true").spawn().err(),
             ];
@@ -181,23 +198,33 @@ mod tests {
                 let tried = unsafe { libc::syscall(libc::SYS_bpf, command, 0, 0) };
                 let error = std::io::Error::last_os_error().raw_os_error();
                 // SAFETY: the kernel has just created this descriptor.
-                let made = (tried >= 0).then(|| drop(unsafe { OwnedFd::from_raw_fd(tried as i32) }));
+                let made =
+                    (tried >= 0).then(|| drop(unsafe { OwnedFd::from_raw_fd(tried as i32) }));
                 made.is_none().then_some(error)
             })
         });
         let refused = Some(Some(libc::EPERM));
-        assert_eq!(tried.join().unwrap(), [refused, refused, None], "maps, programs, the count; run as root");
+        assert_eq!(
+            tried.join().unwrap(),
+            [refused, refused, None],
+            "maps, programs, the count; run as root"
+        );
     }
 
     #[test]
     fn who_counts_makes_no_clock_for_a_process_and_does_nothing_else_with_one() {
         let tried = thread::spawn(|| {
             restrict(Reach::Count { programs: 0, cpus: 0 }).unwrap();
-            let refusal = |failed: bool| failed.then(|| std::io::Error::last_os_error().raw_os_error());
+            let refusal =
+                |failed: bool| failed.then(|| std::io::Error::last_os_error().raw_os_error());
             // SAFETY: there is nothing to read, and no descriptor is created.
-            let clock = |pid: i32| refusal(unsafe { libc::syscall(libc::SYS_perf_event_open, 0, pid, 0, -1, 0) } < 0);
+            let clock = |pid: i32| {
+                refusal(unsafe { libc::syscall(libc::SYS_perf_event_open, 0, pid, 0, -1, 0) } < 0)
+            };
             // SAFETY: these requests do not apply to the standard input.
-            let call = |request: u64| refusal(unsafe { libc::syscall(libc::SYS_ioctl, 0, request, 0) } < 0);
+            let call = |request: u64| {
+                refusal(unsafe { libc::syscall(libc::SYS_ioctl, 0, request, 0) } < 0)
+            };
             [clock(0), clock(-1), call(libc::TIOCSTI), call(SET_PROGRAM)]
         });
         let [of_process, of_cpu, typing, program] = tried.join().unwrap();

@@ -93,8 +93,12 @@ pub fn hear_errors(
     let mut child = start(command.stderr(Stdio::piped()))?;
     let (mut said, from) = (OutputHead::of(bytes), child.stderr.take());
     let mut take = |step: &[u8]| said.take(step);
-    let status =
-        attend(child, from.map(|from| OutputStream::new(from, &mut take)).into_iter().collect(), timeout, stop)?;
+    let status = attend(
+        child,
+        from.map(|from| OutputStream::new(from, &mut take)).into_iter().collect(),
+        timeout,
+        stop,
+    )?;
     Ok(ChildOutput { status, said: said.kept })
 }
 
@@ -110,7 +114,8 @@ pub fn hear_both(
 ) -> Result<HeardBoth, ChildFault> {
     let mut child = start(command.stdout(Stdio::piped()).stderr(Stdio::piped()))?;
     let (mut said, mut errors) = (OutputHead::of(bytes), OutputHead::of(error_bytes));
-    let (mut take, mut take_error) = (|step: &[u8]| said.take(step), |step: &[u8]| errors.take(step));
+    let (mut take, mut take_error) =
+        (|step: &[u8]| said.take(step), |step: &[u8]| errors.take(step));
     let output = child.stdout.take().map(|from| OutputStream::new(from, &mut take));
     let error_output = child.stderr.take().map(|from| OutputStream::new(from, &mut take_error));
     let status = attend(child, output.into_iter().chain(error_output).collect(), timeout, stop)?;
@@ -174,7 +179,11 @@ fn attend(
 }
 
 /// Reads all streams until they are closed.
-fn listen(mut streams: Vec<OutputStream<'_>>, timeout: Duration, stop: &AtomicBool) -> Result<(), ChildFault> {
+fn listen(
+    mut streams: Vec<OutputStream<'_>>,
+    timeout: Duration,
+    stop: &AtomicBool,
+) -> Result<(), ChildFault> {
     let until = Instant::now() + timeout;
     let mut step = vec![0; STEP_BYTES];
     while !streams.is_empty() {
@@ -198,11 +207,14 @@ fn listen(mut streams: Vec<OutputStream<'_>>, timeout: Duration, stop: &AtomicBo
 
 /// Returns the readability of each stream, after one becomes readable or the poll interval ends.
 fn ready(streams: &[OutputStream<'_>]) -> io::Result<Vec<bool>> {
-    let mut polled: Vec<PollFd<'_>> = streams.iter().map(|stream| PollFd::new(&stream.from, PollFlags::IN)).collect();
+    let mut polled: Vec<PollFd<'_>> =
+        streams.iter().map(|stream| PollFd::new(&stream.from, PollFlags::IN)).collect();
     let interval = Timespec { tv_sec: 0, tv_nsec: POLL_INTERVAL_NS };
     match poll(&mut polled, Some(&interval)) {
         Err(Errno::INTR) => Ok(vec![false; streams.len()]),
-        count => count.map(|_| polled.iter().map(|one| !one.revents().is_empty()).collect()).map_err(io::Error::from),
+        count => count
+            .map(|_| polled.iter().map(|one| !one.revents().is_empty()).collect())
+            .map_err(io::Error::from),
     }
 }
 
@@ -218,15 +230,20 @@ mod tests {
 
     #[test]
     fn what_is_said_is_heard_up_to_a_bound() {
-        let heard = say("head -c 1000000 /dev/zero | tr '\\0' a; exit 3", LONG, false).expect("it speaks");
+        let heard =
+            say("head -c 1000000 /dev/zero | tr '\\0' a; exit 3", LONG, false).expect("it speaks");
         assert_eq!((heard.said.as_slice(), heard.status.code()), (&b"aaaaaaaaaa"[..], Some(3)));
     }
 
     #[test]
     fn both_outputs_are_heard_at_once_each_up_to_its_bound() {
         let mut command = Command::new("sh");
-        command.args(["-c", "head -c 1000000 /dev/zero >&2; echo said; exec >&-; echo why >&2; exit 4"]);
-        let heard = hear_both(&mut command, (2, 1_000_004), LONG, &AtomicBool::new(false)).expect("it speaks");
+        command.args([
+            "-c",
+            "head -c 1000000 /dev/zero >&2; echo said; exec >&-; echo why >&2; exit 4",
+        ]);
+        let heard = hear_both(&mut command, (2, 1_000_004), LONG, &AtomicBool::new(false))
+            .expect("it speaks");
         assert_eq!((heard.said.as_slice(), heard.status.code()), (&b"sa"[..], Some(4)));
         assert!(heard.errors.len() == 1_000_004 && heard.errors.ends_with(b"\0why\n"));
     }
@@ -245,7 +262,10 @@ mod tests {
     #[test]
     fn who_takes_too_long_or_is_stopped_is_ended() {
         let begun = Instant::now();
-        assert!(matches!(say("exec sleep 60", Duration::from_millis(100), false), Err(ChildFault::Late(_))));
+        assert!(matches!(
+            say("exec sleep 60", Duration::from_millis(100), false),
+            Err(ChildFault::Late(_))
+        ));
         assert!(matches!(say("exec sleep 60", LONG, true), Err(ChildFault::Stopped)));
         assert!(matches!(
             hear(&mut Command::new("/no/such"), 1, LONG, &AtomicBool::new(false)),

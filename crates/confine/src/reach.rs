@@ -28,6 +28,10 @@ impl Reach {
     }
 
     pub(crate) fn capabilities(self) -> CapabilitySet {
-        if matches!(self, Reach::Count { .. }) { CapabilitySet::SYS_ADMIN } else { CapabilitySet::empty() }
+        if matches!(self, Reach::Count { .. }) {
+            CapabilitySet::SYS_ADMIN
+        } else {
+            CapabilitySet::empty()
+        }
     }
 }

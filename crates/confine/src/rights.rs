@@ -7,9 +7,9 @@ use crate::schedule::schedule;
 use rustix::fs::{Gid, Uid};
 use rustix::process::{Resource, Rlimit, getpriority_process, setrlimit};
 use rustix::thread::{
-    CapabilitySet, CapabilitySets, capabilities, clear_ambient_capability_set, remove_capability_from_bounding_set,
-    set_capabilities, set_keep_capabilities, set_no_new_privs, set_thread_groups, set_thread_res_gid,
-    set_thread_res_uid,
+    CapabilitySet, CapabilitySets, capabilities, clear_ambient_capability_set,
+    remove_capability_from_bounding_set, set_capabilities, set_keep_capabilities, set_no_new_privs,
+    set_thread_groups, set_thread_res_gid, set_thread_res_uid,
 };
 use std::io;
 use std::time::Duration;
@@ -51,7 +51,8 @@ pub fn keep(kept: CapabilitySet) -> io::Result<()> {
     let kept = capabilities(None)?.permitted & kept;
     bound_to(kept);
     clear_ambient_capability_set()?;
-    let sets = CapabilitySets { effective: kept, permitted: kept, inheritable: CapabilitySet::empty() };
+    let sets =
+        CapabilitySets { effective: kept, permitted: kept, inheritable: CapabilitySet::empty() };
     set_capabilities(None, sets)?;
     Ok(set_no_new_privs(true)?)
 }
@@ -71,7 +72,11 @@ fn bound_to(kept: CapabilitySet) {
 ///
 /// # Errors
 /// If any step failed. The process must not continue then.
-pub fn confine<T>(account: Account, bounds: ResourceBounds, open: impl FnOnce() -> T) -> io::Result<T> {
+pub fn confine<T>(
+    account: Account,
+    bounds: ResourceBounds,
+    open: impl FnOnce() -> T,
+) -> io::Result<T> {
     // SAFETY: the process has just started, and nothing in it owns a descriptor from here on.
     if unsafe { libc::syscall(libc::SYS_close_range, FIRST_OTHER, libc::c_uint::MAX, 0) } < 0 {
         return Err(io::Error::last_os_error());

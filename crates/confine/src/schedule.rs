@@ -93,7 +93,12 @@ mod tests {
         let tried = std::thread::spawn(|| {
             be_idle();
             // SAFETY: both calls take numbers only.
-            unsafe { (libc::sched_getscheduler(0), libc::syscall(libc::SYS_ioprio_get, IOPRIO_WHO_PROCESS, 0)) }
+            unsafe {
+                (
+                    libc::sched_getscheduler(0),
+                    libc::syscall(libc::SYS_ioprio_get, IOPRIO_WHO_PROCESS, 0),
+                )
+            }
         });
         let (policy, io) = tried.join().expect("it ends");
         assert_eq!((policy, io), (libc::SCHED_IDLE, libc::c_long::from(IOPRIO_IDLE)));

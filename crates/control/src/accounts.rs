@@ -21,7 +21,8 @@ pub fn first_group(uid: u32) -> Option<u32> {
 
 /// Returns a user's line, such as `anna:x:1000:1000:…`.
 fn account(uid: u32) -> Option<String> {
-    lines(PASSWD).find(|line| line.split(':').nth(2).is_some_and(|number| number.parse() == Ok(uid)))
+    lines(PASSWD)
+        .find(|line| line.split(':').nth(2).is_some_and(|number| number.parse() == Ok(uid)))
 }
 
 /// Describes a user for a message: `anna (1000)`, or `user 1000` without an account.
@@ -31,7 +32,9 @@ pub fn in_words(uid: u32) -> String {
 
 /// Returns `true` if a group lists a user as a member. Primary groups do not count.
 pub fn is_member(group: &str, uid: u32) -> bool {
-    let Some(line) = lines(GROUP).find(|line| line.split(':').next() == Some(group)) else { return false };
+    let Some(line) = lines(GROUP).find(|line| line.split(':').next() == Some(group)) else {
+        return false;
+    };
     let Some(name) = user_name(uid) else { return false };
     line.split(':').nth(3).is_some_and(|members| members.split(',').any(|member| member == name))
 }

@@ -52,7 +52,8 @@ impl<Q: Send + 'static> Authority<Q> {
         wake.set_nonblocking(true)?;
         waker.set_nonblocking(true)?;
         let serve = move || serve(&asked, &answer, &waker, ask);
-        let start = move || std::thread::Builder::new().name("authority".into()).spawn(serve).map(drop);
+        let start =
+            move || std::thread::Builder::new().name("authority".into()).spawn(serve).map(drop);
         Ok(Authority { questions, answers, wake, next: 0, start: Some(Start(Box::new(start))) })
     }
 
@@ -79,7 +80,12 @@ impl<Q: Send + 'static> Authority<Q> {
     }
 }
 
-fn serve<Q>(asked: &Receiver<(u64, Q)>, answer: &Sender<(u64, Said)>, mut waker: &UnixStream, ask: impl Fn(Q) -> Said) {
+fn serve<Q>(
+    asked: &Receiver<(u64, Q)>,
+    answer: &Sender<(u64, Said)>,
+    mut waker: &UnixStream,
+    ask: impl Fn(Q) -> Said,
+) {
     for (number, question) in asked.iter() {
         if answer.send((number, ask(question))).is_err() {
             return;

@@ -87,7 +87,11 @@ impl<D: Daemon> ClientOf<D> {
         CallError::Closed { daemon: D::NAME, path: self.path.clone() }
     }
 
-    fn exchange(&self, mut stream: &UnixStream, request: &D::Request) -> Result<D::Response, CallError> {
+    fn exchange(
+        &self,
+        mut stream: &UnixStream,
+        request: &D::Request,
+    ) -> Result<D::Response, CallError> {
         let line = message::to_line(request);
         if line.len() > MAX_LINE_BYTES {
             return Err(CallError::TooLong);
@@ -104,7 +108,12 @@ impl<D: Daemon> ClientOf<D> {
     }
 
     pub(crate) fn connect(&self) -> io::Result<UnixStream> {
-        let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+        let socket = rustix::net::socket_with(
+            AddressFamily::UNIX,
+            SocketType::STREAM,
+            SocketFlags::CLOEXEC,
+            None,
+        )?;
         set_socket_timeout(&socket, Timeout::Send, Some(self.timeout))?;
         set_socket_timeout(&socket, Timeout::Recv, Some(self.timeout))?;
         rustix::net::connect(&socket, &SocketAddrUnix::new(&self.path)?)?;
@@ -144,7 +153,9 @@ impl<D: Daemon> ClientOf<D> {
 /// Returns the option to add to the command if the socket is not at its usual place.
 fn state_dir_option(path: &Path) -> String {
     match path.parent() {
-        Some(dir) if dir != Path::new(DEFAULT_STATE_DIR) => format!(" --state-dir {}", dir.display()),
+        Some(dir) if dir != Path::new(DEFAULT_STATE_DIR) => {
+            format!(" --state-dir {}", dir.display())
+        }
         _ => String::new(),
     }
 }

@@ -58,12 +58,20 @@ impl<D: Daemon> Conversation<D> {
         let until = timeout.map(|timeout| Instant::now() + timeout);
         loop {
             let now = Instant::now();
-            let progress = if self.wait(Some(Duration::ZERO)) { self.connection.read(now) } else { Progress::Ended };
+            let progress = if self.wait(Some(Duration::ZERO)) {
+                self.connection.read(now)
+            } else {
+                Progress::Ended
+            };
             match progress {
                 Progress::Ended => return Received::Gone,
                 Progress::Bad(why) => return Received::Bad(why),
-                Progress::Whole(line) => return message::request(&line).map_or_else(Received::Bad, Received::Request),
-                Progress::Pending if until.is_some_and(|until| until <= now) => return Received::Nothing,
+                Progress::Whole(line) => {
+                    return message::request(&line).map_or_else(Received::Bad, Received::Request);
+                }
+                Progress::Pending if until.is_some_and(|until| until <= now) => {
+                    return Received::Nothing;
+                }
                 Progress::Pending => {}
             }
             let next = until.into_iter().chain(self.connection.deadline).min();

@@ -42,12 +42,15 @@ pub fn secure(path: &Path) -> Result<(), FolderError> {
     let wrap = |cause| FolderError::Io { path: path.to_owned(), cause };
     let path = std::path::absolute(path).map_err(wrap)?;
     // Checks the existing part first: its owner would control all that is created in it.
-    let there = path.ancestors().find(|part| part.symlink_metadata().is_ok()).unwrap_or(Path::new("/"));
+    let there =
+        path.ancestors().find(|part| part.symlink_metadata().is_ok()).unwrap_or(Path::new("/"));
     check_way(there)?;
     DirBuilder::new().recursive(true).mode(MODE).create(&path).map_err(wrap)?;
     // Other users read their files in there, regardless of the caller's umask.
     let mut made = path.ancestors().take_while(|part| *part != there);
-    made.try_for_each(|part| fs::set_permissions(part, Permissions::from_mode(MODE)).map_err(wrap))?;
+    made.try_for_each(|part| {
+        fs::set_permissions(part, Permissions::from_mode(MODE)).map_err(wrap)
+    })?;
     check_way(&path)?;
     let found = path.canonicalize().map_err(wrap)?;
     check_way(&found)?;
@@ -63,7 +66,9 @@ pub fn secure(path: &Path) -> Result<(), FolderError> {
 /// its owner can replace it.
 fn check_way(path: &Path) -> Result<(), FolderError> {
     path.ancestors().try_for_each(|part| {
-        let found = part.symlink_metadata().map_err(|cause| FolderError::Io { path: part.to_owned(), cause })?;
+        let found = part
+            .symlink_metadata()
+            .map_err(|cause| FolderError::Io { path: part.to_owned(), cause })?;
         check(part, &found)
     })
 }

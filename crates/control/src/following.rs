@@ -26,12 +26,14 @@ impl<D: Daemon> FollowingOf<D> {
     /// # Errors
     /// Those of [`ClientOf::call`].
     pub fn begin(client: ClientOf<D>, request: &D::Request) -> Result<FollowingOf<D>, CallError> {
-        let asked =
-            client.connect().and_then(|stream| (&stream).write_all(&message::to_line(request)).map(|()| stream));
+        let asked = client
+            .connect()
+            .and_then(|stream| (&stream).write_all(&message::to_line(request)).map(|()| stream));
         let stream = asked.map_err(|error| client.error(error))?;
         stream.set_nonblocking(true).map_err(|error| client.error(error))?;
         let daemon = Caller { pid: 0, uid: 0 };
-        let mut following = FollowingOf { connection: Connection::new(stream, daemon, None), client };
+        let mut following =
+            FollowingOf { connection: Connection::new(stream, daemon, None), client };
         loop {
             if let Some(granted) = following.next()? {
                 return D::granted(granted).map(|_| following).map_err(CallError::Refused);
@@ -61,7 +63,9 @@ impl<D: Daemon> FollowingOf<D> {
     fn next(&mut self) -> Result<Option<D::Response>, CallError> {
         match self.connection.read(Instant::now()) {
             Progress::Pending => Ok(None),
-            Progress::Whole(line) => message::response(&line).map(Some).map_err(|why| self.client.foreign(why)),
+            Progress::Whole(line) => {
+                message::response(&line).map(Some).map_err(|why| self.client.foreign(why))
+            }
             Progress::Ended => Err(self.client.closed()),
             Progress::Bad(why) => Err(self.client.foreign(why)),
         }
@@ -69,7 +73,10 @@ impl<D: Daemon> FollowingOf<D> {
 
     fn wait(&self) -> Result<(), CallError> {
         let timeout = self.client.timeout();
-        let timeout = Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: i64::from(timeout.subsec_nanos()) };
+        let timeout = Timespec {
+            tv_sec: timeout.as_secs() as i64,
+            tv_nsec: i64::from(timeout.subsec_nanos()),
+        };
         match poll(&mut [PollFd::from_borrowed_fd(self.fd(), PollFlags::IN)], Some(&timeout)) {
             Ok(0) => Err(self.client.error(io::ErrorKind::TimedOut.into())),
             Err(error) if error != rustix::io::Errno::INTR => Err(self.client.error(error.into())),

@@ -86,7 +86,10 @@ impl<Q: Send + 'static, T> Gate<Q, T> {
     ///
     /// # Errors
     /// If there are no file descriptors for the asking thread.
-    pub fn with_authority(self, ask: impl Fn(Q) -> Said + Send + 'static) -> io::Result<Gate<Q, T>> {
+    pub fn with_authority(
+        self,
+        ask: impl Fn(Q) -> Said + Send + 'static,
+    ) -> io::Result<Gate<Q, T>> {
         Ok(Gate { authority: Some(Authority::new(ask)?), ..self })
     }
 
@@ -106,13 +109,18 @@ impl<Q: Send + 'static, T> Gate<Q, T> {
         if let Some(why) = self.looked_up(uid, now) {
             return Some((caller, Ok(why)));
         }
-        let Some(authority) = &mut self.authority else { return Some((caller, Err(String::new()))) };
+        let Some(authority) = &mut self.authority else {
+            return Some((caller, Err(String::new())));
+        };
         if let Some(wait) = self.rates.take(uid, now) {
             let why = format!("polkit was asked too often; try again in {} s", wait.as_secs() + 1);
             return Some((caller, Err(why)));
         }
         let Some(number) = authority.ask(question) else {
-            return Some((caller, self.decide(uid, Said::Nothing("polkit has too much to do".to_owned()), now)));
+            return Some((
+                caller,
+                self.decide(uid, Said::Nothing("polkit has too much to do".to_owned()), now),
+            ));
         };
         self.waiting.push(WaitingCaller { number, uid, until: now + TIMEOUT, caller });
         None
@@ -132,10 +140,14 @@ impl<Q: Send + 'static, T> Gate<Q, T> {
 
     /// Returns the decided callers among those waiting: with an answer, or past the timeout.
     pub fn settled(&mut self, now: Instant) -> Vec<Judged<T>> {
-        let answers: BTreeMap<u64, Said> = self.authority.iter().flat_map(Authority::answers).collect();
+        let answers: BTreeMap<u64, Said> =
+            self.authority.iter().flat_map(Authority::answers).collect();
         let mut settled = Vec::new();
         for one in std::mem::take(&mut self.waiting) {
-            let late = || (one.until <= now).then(|| Said::Nothing(format!("polkit is silent for {TIMEOUT:?}")));
+            let late = || {
+                (one.until <= now)
+                    .then(|| Said::Nothing(format!("polkit is silent for {TIMEOUT:?}")))
+            };
             match answers.get(&one.number).cloned().or_else(late) {
                 Some(said) => settled.push((one.caller, self.decide(one.uid, said, now))),
                 None => self.waiting.push(one),
@@ -192,14 +204,23 @@ mod tests {
         assert!(gate.decide(9, Said::Yes, now).is_ok());
         assert!(gate.decide(9, silence(), now + KEPT / 2).is_ok());
         assert!(gate.decide(9, silence(), now + KEPT).is_err());
-        assert!(gate.decide(9, Said::Yes, now).is_ok() && gate.decide(9, Said::No(String::new()), now).is_err());
+        assert!(
+            gate.decide(9, Said::Yes, now).is_ok()
+                && gate.decide(9, Said::No(String::new()), now).is_err()
+        );
         assert!(gate.decide(9, silence(), now).is_err());
-        assert!((0..100).all(|uid| gate.decide(uid, Said::Yes, now).is_ok()) && gate.yes.len() <= KEPT_MAX);
+        assert!(
+            (0..100).all(|uid| gate.decide(uid, Said::Yes, now).is_ok())
+                && gate.yes.len() <= KEPT_MAX
+        );
     }
 
     #[test]
     fn root_and_who_is_named_are_not_asked_about() {
-        assert_eq!([0, 7, 8].map(|uid| gate().known(uid)), [Some(Entitled::Root), Some(Entitled::Named), None]);
+        assert_eq!(
+            [0, 7, 8].map(|uid| gate().known(uid)),
+            [Some(Entitled::Root), Some(Entitled::Named), None]
+        );
     }
 
     #[test]
@@ -208,10 +229,14 @@ mod tests {
         let hang = move |_| held.recv().map_or(Said::Yes, |()| Said::Yes);
         let (mut gate, now) = (gate().with_authority(hang).expect("a thread"), Instant::now());
         assert_eq!(gate.judge(9, 9, 9, now), None);
-        assert_eq!((gate.settled(now), gate.waiting().count(), gate.deadline()), (vec![], 1, Some(now + TIMEOUT)));
+        assert_eq!(
+            (gate.settled(now), gate.waiting().count(), gate.deadline()),
+            (vec![], 1, Some(now + TIMEOUT))
+        );
         let settled = gate.settled(now + TIMEOUT);
         assert!(matches!(&settled[..], [(9, Err(why))] if why.contains("silent")), "{settled:?}");
-        let judged: Vec<_> = (0..20).map(|caller| gate.judge(100 + caller, caller, caller, now)).collect();
+        let judged: Vec<_> =
+            (0..20).map(|caller| gate.judge(100 + caller, caller, caller, now)).collect();
         assert!(judged.last().is_some_and(Option::is_some), "the questions that wait are bounded");
         drop(hold);
     }

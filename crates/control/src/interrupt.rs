@@ -21,7 +21,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 pub const PRESSES: u32 = 3;
 
 /// Message on the press before that.
-const LAST_WARNING: &[u8] = b"\nending what was started; once more ends at once and leaves it behind\n";
+const LAST_WARNING: &[u8] =
+    b"\nending what was started; once more ends at once and leaves it behind\n";
 
 /// A flag set by signals.
 #[derive(Clone, Default)]

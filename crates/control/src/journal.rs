@@ -99,8 +99,14 @@ pub enum Field {
 }
 
 impl Field {
-    pub const ALL: [Field; 6] =
-        [Field::Incident, Field::Kind, Field::Culprit, Field::Application, Field::Trigger, Field::User];
+    pub const ALL: [Field; 6] = [
+        Field::Incident,
+        Field::Kind,
+        Field::Culprit,
+        Field::Application,
+        Field::Trigger,
+        Field::User,
+    ];
 
     pub fn name(self) -> &'static str {
         match self {
@@ -214,7 +220,9 @@ fn put(bytes: &mut Vec<u8>, name: &str, value: &str) {
 /// processes.
 fn cleaned(value: &str, kept: &str) -> String {
     let letters = value.chars().take(VALUE_LETTERS_MAX);
-    letters.map(|letter| if letter.is_control() && !kept.contains(letter) { '?' } else { letter }).collect()
+    letters
+        .map(|letter| if letter.is_control() && !kept.contains(letter) { '?' } else { letter })
+        .collect()
 }
 
 /// Returns the journal if this process is a service.
@@ -234,7 +242,8 @@ impl JournalSocket {
         let named = std::env::var("JOURNAL_STREAM").ok()?;
         let stderr = fstat(io::stderr()).ok()?;
         let is_service = named == format!("{}:{}", stderr.st_dev, stderr.st_ino);
-        let socket = UnixDatagram::unbound().ok().filter(|socket| socket.set_nonblocking(true).is_ok())?;
+        let socket =
+            UnixDatagram::unbound().ok().filter(|socket| socket.set_nonblocking(true).is_ok())?;
         is_service.then_some(JournalSocket { socket, lost: AtomicU64::new(0) })
     }
 
@@ -280,11 +289,21 @@ mod tests {
         let entry = error(hostile).event(JournalEvent::Judged).field(Field::Culprit, hostile);
         let fields = decode(&entry.encode(0));
         let names: Vec<&str> = fields.iter().map(|(name, _)| name.as_str()).collect();
-        let expected = ["MESSAGE", "PRIORITY", "SYSLOG_IDENTIFIER", "SYSLOG_FACILITY", "MESSAGE_ID", "TIPME_CULPRIT"];
+        let expected = [
+            "MESSAGE",
+            "PRIORITY",
+            "SYSLOG_IDENTIFIER",
+            "SYSLOG_FACILITY",
+            "MESSAGE_ID",
+            "TIPME_CULPRIT",
+        ];
         assert_eq!(names, expected);
         assert_eq!(value(&fields, "PRIORITY"), ["3"]);
         assert_eq!(value(&fields, "MESSAGE_ID"), [JournalEvent::Judged.id()]);
-        assert_eq!(value(&fields, "TIPME_CULPRIT"), ["evil?PRIORITY=0?MESSAGE_ID?????????fake??[2J"]);
+        assert_eq!(
+            value(&fields, "TIPME_CULPRIT"),
+            ["evil?PRIORITY=0?MESSAGE_ID?????????fake??[2J"]
+        );
         assert!(value(&fields, "MESSAGE")[0].starts_with("evil\nPRIORITY=0\nMESSAGE_ID\n?"));
     }
 
@@ -302,7 +321,8 @@ mod tests {
         let document = std::fs::read_to_string(path).unwrap();
         let ids = JournalEvent::ALL.map(|event| format!("`{}`", event.id()));
         let names = Field::ALL.map(|field| format!("`{}`", field.name()));
-        let missing: Vec<&String> = ids.iter().chain(&names).filter(|name| !document.contains(*name)).collect();
+        let missing: Vec<&String> =
+            ids.iter().chain(&names).filter(|name| !document.contains(*name)).collect();
         assert!(missing.is_empty(), "docs/journal.md lacks {missing:?}");
         let distinct: std::collections::BTreeSet<&String> = ids.iter().collect();
         assert_eq!(distinct.len(), ids.len());

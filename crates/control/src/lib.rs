@@ -43,8 +43,8 @@ pub use following::{Following, FollowingOf};
 pub use gate::{Entitled, GROUP, Gate, Judged};
 pub use listener::{BindError, SocketListener};
 pub use message::{
-    AutoCounts, Focused, RecordedDetail, RecorderRequest, RecorderResponse, RecorderSocket, RecorderStatus,
-    ToldTolerance, Trigger,
+    AutoCounts, Focused, RecordedDetail, RecorderRequest, RecorderResponse, RecorderSocket,
+    RecorderStatus, ToldTolerance, Trigger,
 };
 pub use rates::Rates;
 pub use server::{Call, CallOf, Follower, FollowerOf, MAX_CONNECTIONS, Server, ServerOf};

@@ -54,7 +54,9 @@ pub fn lock(path: &Path) -> Result<File, LockError> {
         file.take(HOLDER_BYTES_MAX).read_to_string(&mut holder).ok();
         return Err(LockError::Held(holder.trim().to_owned()));
     }
-    file.set_len(0).and_then(|()| write!(file, "{}", std::process::id())).map_err(LockError::Write)?;
+    file.set_len(0)
+        .and_then(|()| write!(file, "{}", std::process::id()))
+        .map_err(LockError::Write)?;
     Ok(file)
 }
 
@@ -196,7 +198,10 @@ mod tests {
         let path = folder.path().join("lock");
         let first = lock(&path).unwrap();
         let held = lock(&path).unwrap_err();
-        assert!(matches!(&held, LockError::Held(holder) if *holder == std::process::id().to_string()), "{held}");
+        assert!(
+            matches!(&held, LockError::Held(holder) if *holder == std::process::id().to_string()),
+            "{held}"
+        );
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         drop(first);
         lock(&path).unwrap();
@@ -207,7 +212,8 @@ mod tests {
     fn signals_arrive_with_their_numbers() {
         let signals = SignalStream::catch(&[usr2()]).unwrap();
         assert!(signals.arrived().is_empty());
-        rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::USR2).unwrap();
+        rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::USR2)
+            .unwrap();
         let mut arrived = Vec::new();
         while arrived.is_empty() {
             arrived = signals.arrived();

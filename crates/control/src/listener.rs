@@ -44,7 +44,8 @@ impl SocketListener {
         if UnixStream::connect(path).is_ok() {
             return Err(BindError::Taken { daemon: D::NAME, path: path.to_owned() });
         }
-        let listener = listen(path).map_err(|cause| BindError::Io { path: path.to_owned(), cause })?;
+        let listener =
+            listen(path).map_err(|cause| BindError::Io { path: path.to_owned(), cause })?;
         Ok(SocketListener { listener, path: path.to_owned(), deaf_until: None })
     }
 
@@ -116,7 +117,9 @@ fn listen(path: &Path) -> io::Result<UnixListener> {
 fn open_to_all(path: &Path) -> io::Result<()> {
     let socket = open(path, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
     let found = fstat(&socket)?;
-    if FileType::from_raw_mode(found.st_mode) != FileType::Socket || found.st_uid != geteuid().as_raw() {
+    if FileType::from_raw_mode(found.st_mode) != FileType::Socket
+        || found.st_uid != geteuid().as_raw()
+    {
         return Err(io::Error::other("something else was put in its place"));
     }
     let same = format!("/proc/self/fd/{}", socket.as_raw_fd());

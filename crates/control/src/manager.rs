@@ -39,7 +39,10 @@ impl Daemon for ManagerSocket {
     }
 
     fn not_allowed(uid: u32) -> String {
-        format!("{} may not use this manager, only root and the user whose display it manages", accounts::in_words(uid))
+        format!(
+            "{} may not use this manager, only root and the user whose display it manages",
+            accounts::in_words(uid)
+        )
     }
 }
 

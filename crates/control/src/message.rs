@@ -304,7 +304,10 @@ impl Daemon for RecorderSocket {
     fn not_allowed_because(uid: u32, why: &str) -> String {
         match why.split("; ").next() {
             None | Some("") => RecorderSocket::not_allowed(uid),
-            Some(why) => format!("{} may not use this recorder, since {why}; {LET_MARK}", accounts::in_words(uid)),
+            Some(why) => format!(
+                "{} may not use this recorder, since {why}; {LET_MARK}",
+                accounts::in_words(uid)
+            ),
         }
     }
 }
@@ -331,7 +334,8 @@ fn parse<T: DeserializeOwned>(line: &[u8]) -> Result<T, String> {
 
 /// Returns one line for any daemon, including its newline.
 pub(crate) fn to_line(message: &impl Serialize) -> Vec<u8> {
-    let mut line = serde_json::to_vec(message).expect("messages have string keys only, so they are JSON");
+    let mut line =
+        serde_json::to_vec(message).expect("messages have string keys only, so they are JSON");
     line.push(b'\n');
     line
 }

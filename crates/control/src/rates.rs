@@ -24,7 +24,9 @@ impl Rates {
     pub fn take(&mut self, uid: u32, now: Instant) -> Option<Duration> {
         self.full.retain(|_, full| *full > now);
         let full = self.full.get(&uid).copied().unwrap_or(now) + self.every;
-        let wait = full.saturating_duration_since(now).saturating_sub(self.every.saturating_mul(self.burst));
+        let wait = full
+            .saturating_duration_since(now)
+            .saturating_sub(self.every.saturating_mul(self.burst));
         if wait > Duration::ZERO {
             return Some(wait);
         }
@@ -44,10 +46,16 @@ mod tests {
     #[test]
     fn turns_come_back_one_by_one_and_each_user_has_own_ones() {
         let (mut rates, now) = (Rates::new(3, Duration::from_secs(5)), Instant::now());
-        assert_eq!([(); 4].map(|()| rates.take(7, now)), [None, None, None, Some(Duration::from_secs(5))]);
+        assert_eq!(
+            [(); 4].map(|()| rates.take(7, now)),
+            [None, None, None, Some(Duration::from_secs(5))]
+        );
         assert_eq!(rates.take(8, now), None);
         let later = now + Duration::from_secs(5);
-        assert_eq!([rates.take(7, later), rates.take(7, later)], [None, Some(Duration::from_secs(5))]);
+        assert_eq!(
+            [rates.take(7, later), rates.take(7, later)],
+            [None, Some(Duration::from_secs(5))]
+        );
         assert!((0..2 * USERS_MAX as u32).all(|uid| uid == 7 || rates.take(uid, later).is_none()));
         assert!(rates.full.len() <= USERS_MAX);
     }

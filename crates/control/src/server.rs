@@ -124,7 +124,11 @@ impl<D: Daemon> ServerOf<D> {
     pub fn timeout(&self, now: Instant) -> Option<Duration> {
         let deadlines = self.all().filter_map(|connection| connection.deadline);
         let rest = self.listener.deadline().filter(|_| self.open() < MAX_CONNECTIONS);
-        deadlines.chain(rest).chain(self.gate.deadline()).min().map(|next| next.saturating_duration_since(now))
+        deadlines
+            .chain(rest)
+            .chain(self.gate.deadline())
+            .min()
+            .map(|next| next.saturating_duration_since(now))
     }
 
     fn all(&self) -> impl Iterator<Item = &Connection> {
@@ -209,7 +213,8 @@ impl<D: Daemon> ServerOf<D> {
         let own = self.all().filter(|connection| connection.caller.uid == uid).count();
         let others = self.all().filter(|connection| connection.caller.uid != 0).count();
         let unknown = self.gate.waiting().count() >= ASKED_MAX && self.gate.known(uid).is_none();
-        let full = own >= USER_CONNECTIONS || others >= MAX_CONNECTIONS - ROOT_CONNECTIONS || unknown;
+        let full =
+            own >= USER_CONNECTIONS || others >= MAX_CONNECTIONS - ROOT_CONNECTIONS || unknown;
         full.then(|| {
             let at_most = MAX_CONNECTIONS - ROOT_CONNECTIONS;
             format!(

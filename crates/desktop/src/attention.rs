@@ -24,7 +24,9 @@ mod stack;
 mod view;
 
 pub(crate) use ask::read_any;
-pub use change::{AttentionChange, Core, Dropped, HELPERS_MAX, WINDOWS_MAX, WindowOwner, WindowState};
+pub use change::{
+    AttentionChange, Core, Dropped, HELPERS_MAX, WINDOWS_MAX, WindowOwner, WindowState,
+};
 
 use crate::connect::{DisplayConnection, DisplayTarget};
 use crate::error::DisplayError;
@@ -61,7 +63,8 @@ impl Attention {
         let connection = DisplayConnection::open(target)?;
         let atoms = ask::atoms(&connection)?;
         let view = AttentionView::new(connection.root(), atoms);
-        let attention = Attention { connection, atoms, view, early: RefCell::new(None), cut_short: false };
+        let attention =
+            Attention { connection, atoms, view, early: RefCell::new(None), cut_short: false };
         attention.queries().listen_to_root()?;
         Ok(attention)
     }
@@ -132,7 +135,11 @@ impl Attention {
 }
 
 /// Handles the pending events; returns `true` if none is left.
-fn take_in(queries: &QueryBatch<'_>, early: Option<Vec<u8>>, view: &mut AttentionView) -> Result<bool, DisplayError> {
+fn take_in(
+    queries: &QueryBatch<'_>,
+    early: Option<Vec<u8>>,
+    view: &mut AttentionView,
+) -> Result<bool, DisplayError> {
     let mut next = early;
     for _ in 0..EVENTS_MAX {
         if next.is_none() {
@@ -184,7 +191,11 @@ fn find_focus(queries: &QueryBatch<'_>, view: &mut AttentionView) -> Result<(), 
 }
 
 /// Returns the followed window that contains `window`; follows one that is not listed.
-fn focused(queries: &QueryBatch<'_>, view: &mut AttentionView, window: Window) -> Result<Option<Window>, DisplayError> {
+fn focused(
+    queries: &QueryBatch<'_>,
+    view: &mut AttentionView,
+    window: Window,
+) -> Result<Option<Window>, DisplayError> {
     if let Some(known) = view.at(window) {
         return Ok(Some(known));
     }

@@ -45,7 +45,8 @@ fn field(bytes: &mut &[u8]) -> Option<Vec<u8>> {
 pub(crate) fn cookies(entries: &[AuthorityEntry], display: u32) -> Vec<Vec<u8>> {
     let number = display.to_string().into_bytes();
     let of = |wanted: &[u8]| {
-        let fits = move |entry: &&AuthorityEntry| entry.name == COOKIE_NAME && entry.number == wanted;
+        let fits =
+            move |entry: &&AuthorityEntry| entry.name == COOKIE_NAME && entry.number == wanted;
         entries.iter().filter(fits).map(|entry| entry.data.clone()).collect::<Vec<_>>()
     };
     let mut found = of(&number);
@@ -65,16 +66,25 @@ pub(crate) struct DisplayListener {
 
 /// Returns possible authority files for a display: the requested one, the server's own, the user's.
 /// Each comes with `true` if the user named it.
-pub(crate) fn files(asked: Option<&Path>, display: u32, listener: DisplayListener) -> Vec<(PathBuf, bool)> {
+pub(crate) fn files(
+    asked: Option<&Path>,
+    display: u32,
+    listener: DisplayListener,
+) -> Vec<(PathBuf, bool)> {
     let home = std::env::var_os("HOME").map(|home| Path::new(&home).join(".Xauthority"));
     let named = std::env::var_os("XAUTHORITY").map(PathBuf::from);
     let is_named = is_named(std::env::var("DISPLAY").as_deref().unwrap_or_default(), display);
     // A service may have private folders in place of the server's, such as `/tmp`.
-    let places = |(pid, file): (u32, PathBuf)| [Some(file.clone()), seen_by(pid, &file)].into_iter().flatten();
-    let of_server = server_files(display, listener).into_iter().flat_map(places).map(|file| (file, false));
+    let places = |(pid, file): (u32, PathBuf)| {
+        [Some(file.clone()), seen_by(pid, &file)].into_iter().flatten()
+    };
+    let of_server =
+        server_files(display, listener).into_iter().flat_map(places).map(|file| (file, false));
     let of_user = [named, home].into_iter().flatten().map(|file| (file, is_named));
     let mut files: Vec<(PathBuf, bool)> = Vec::new();
-    for file in asked.map(|file| (PathBuf::from(file), true)).into_iter().chain(of_server).chain(of_user) {
+    for file in
+        asked.map(|file| (PathBuf::from(file), true)).into_iter().chain(of_server).chain(of_user)
+    {
         if !files.iter().any(|(known, _)| *known == file.0) {
             files.push(file);
         }
@@ -86,7 +96,8 @@ pub(crate) fn files(asked: Option<&Path>, display: u32, listener: DisplayListene
 /// displays too.
 fn is_named(name: &str, display: u32) -> bool {
     let number = name.strip_prefix(':').and_then(|name| name.split('.').next());
-    !rustix::process::geteuid().is_root() && number.is_some_and(|number| number.parse() == Ok(display))
+    !rustix::process::geteuid().is_root()
+        && number.is_some_and(|number| number.parse() == Ok(display))
 }
 
 /// Returns the files that the server may have been started with, from its command line, each with
@@ -95,9 +106,11 @@ fn is_named(name: &str, display: u32) -> bool {
 fn server_files(display: u32, listener: DisplayListener) -> Vec<(u32, PathBuf)> {
     let line = |pid: u32| std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let name = format!(":{display}");
-    let serves = |pid: &u32| line(*pid).split(|byte| *byte == 0).any(|word| word == name.as_bytes());
-    let of_listener =
-        |pid: &u32| std::fs::metadata(format!("/proc/{pid}")).is_ok_and(|status| status.uid() == listener.uid);
+    let serves =
+        |pid: &u32| line(*pid).split(|byte| *byte == 0).any(|word| word == name.as_bytes());
+    let of_listener = |pid: &u32| {
+        std::fs::metadata(format!("/proc/{pid}")).is_ok_and(|status| status.uid() == listener.uid)
+    };
     let started = children(listener.pid).filter(of_listener).filter(serves);
     let pids = std::iter::once(listener.pid).chain(started);
     pids.filter_map(|pid| Some((pid, auth_argument(&line(pid))?))).collect()
@@ -105,9 +118,15 @@ fn server_files(display: u32, listener: DisplayListener) -> Vec<(u32, PathBuf)> 
 
 /// Returns child processes of all threads of a process, up to the limit.
 fn children(pid: u32) -> impl Iterator<Item = u32> {
-    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten().take(CHILDREN_MAX);
-    let started = threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok());
-    let pids = started.flat_map(|text| text.split_ascii_whitespace().map(str::to_owned).collect::<Vec<_>>());
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task"))
+        .into_iter()
+        .flatten()
+        .flatten()
+        .take(CHILDREN_MAX);
+    let started =
+        threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok());
+    let pids = started
+        .flat_map(|text| text.split_ascii_whitespace().map(str::to_owned).collect::<Vec<_>>());
     pids.filter_map(|pid| pid.parse().ok()).take(CHILDREN_MAX)
 }
 
@@ -126,7 +145,12 @@ fn auth_argument(line: &[u8]) -> Option<PathBuf> {
 /// Reads the cookies for a display from a file, up to the limit. Returns none if the file is not
 /// readable, or if its owner is another user than the listener, which would get a cookie that is
 /// not its own. A root listener, and a file that the user named, are exempt.
-pub(crate) fn read(file: &Path, named: bool, display: u32, listener: DisplayListener) -> Vec<Vec<u8>> {
+pub(crate) fn read(
+    file: &Path,
+    named: bool,
+    display: u32,
+    listener: DisplayListener,
+) -> Vec<Vec<u8>> {
     let owned = |status: &Stat| named || listener.uid == 0 || status.st_uid == listener.uid;
     let Some(file) = open_regular(file, owned) else { return Vec::new() };
     let mut bytes = Vec::new();
@@ -167,7 +191,12 @@ mod tests {
 
     #[test]
     fn a_written_file_reads_back() {
-        let bytes = [authority_file("", b"any"), authority_file("7", b"seven"), authority_file("8", b"eight")].concat();
+        let bytes = [
+            authority_file("", b"any"),
+            authority_file("7", b"seven"),
+            authority_file("8", b"eight"),
+        ]
+        .concat();
         let entries = parse(&bytes);
         assert_eq!(entries.len(), 3);
         assert_eq!(cookies(&entries, 7), vec![b"seven".to_vec(), b"any".to_vec()]);
@@ -189,7 +218,8 @@ mod tests {
         std::fs::write(&file, authority_file("7", b"seven")).unwrap();
         let seen = seen_by(std::process::id(), &file).unwrap();
         assert!(seen.starts_with("/proc") && seen_by(1, Path::new("not/whole")).is_none());
-        let own = DisplayListener { pid: std::process::id(), uid: rustix::process::geteuid().as_raw() };
+        let own =
+            DisplayListener { pid: std::process::id(), uid: rustix::process::geteuid().as_raw() };
         assert_eq!(read(&seen, false, 7, own), vec![b"seven".to_vec()]);
         let pipe = dir.path().join("pipe");
         rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RUSR).unwrap();
@@ -218,10 +248,14 @@ mod tests {
     #[test]
     fn the_file_of_a_server_that_a_compositor_started_is_found() {
         let command = |display| ["-c", "read line", display, "-auth", "/tmp/of server"];
-        let of_another =
-            std::process::Command::new("sh").args(command(":8")).stdin(std::process::Stdio::piped()).spawn();
-        let mut server =
-            std::process::Command::new("sh").args(command(":7")).stdin(std::process::Stdio::piped()).spawn();
+        let of_another = std::process::Command::new("sh")
+            .args(command(":8"))
+            .stdin(std::process::Stdio::piped())
+            .spawn();
+        let mut server = std::process::Command::new("sh")
+            .args(command(":7"))
+            .stdin(std::process::Stdio::piped())
+            .spawn();
         let started = server.as_mut().expect("a shell");
         let begun = std::time::Instant::now();
         let (pid, uid) = (std::process::id(), rustix::process::geteuid().as_raw());
@@ -235,7 +269,10 @@ mod tests {
             drop(server.stdin.take());
             server.wait().expect("it ends");
         }
-        assert_eq!((found, of_other_user), (vec![(id, PathBuf::from("/tmp/of server"))], Vec::new()));
+        assert_eq!(
+            (found, of_other_user),
+            (vec![(id, PathBuf::from("/tmp/of server"))], Vec::new())
+        );
     }
 
     #[test]

@@ -97,7 +97,8 @@ impl Chords {
         if self.keys.is_empty() {
             return;
         }
-        let bit = MODIFIERS.iter().position(|(modifier, _)| *modifier == code).map(|place| 1 << place);
+        let bit =
+            MODIFIERS.iter().position(|(modifier, _)| *modifier == code).map(|place| 1 << place);
         let key = self.keys.iter().position(|key| key.code == code);
         let change = match (bit, key, value) {
             (Some(bit), _, DOWN) => ChordEvent::Held(bit),
@@ -121,7 +122,10 @@ impl Chords {
     pub(crate) fn settle(&mut self) -> Vec<HotKeyPress> {
         let mut noted = std::mem::take(&mut self.noted);
         noted.sort_by_key(|(at, ..)| *at);
-        noted.into_iter().filter_map(|(at, device, change)| self.apply(at, device, change)).collect()
+        noted
+            .into_iter()
+            .filter_map(|(at, device, change)| self.apply(at, device, change))
+            .collect()
     }
 
     fn apply(&mut self, at: Nanos, device: u32, change: ChordEvent) -> Option<HotKeyPress> {
@@ -130,7 +134,9 @@ impl Chords {
             ChordEvent::Held(bit) => held | bit,
             ChordEvent::Released(bit) => held & !bit,
             ChordEvent::Forgotten => 0,
-            ChordEvent::Pressed(key) => return self.action(key).map(|action| HotKeyPress { action, at }),
+            ChordEvent::Pressed(key) => {
+                return self.action(key).map(|action| HotKeyPress { action, at });
+            }
         };
         if now == 0 {
             self.held.remove(&device);
@@ -203,12 +209,16 @@ mod tests {
     #[test]
     fn the_right_alt_key_is_for_typing() {
         assert_eq!(told(&[(0, CTRL, DOWN), (0, RIGHT_ALT, DOWN), (0, MINUS, DOWN)]), []);
-        assert_eq!(told(&[(0, CTRL, DOWN), (0, ALT, DOWN), (0, RIGHT_ALT, DOWN), (0, MINUS, DOWN)]), []);
+        assert_eq!(
+            told(&[(0, CTRL, DOWN), (0, ALT, DOWN), (0, RIGHT_ALT, DOWN), (0, MINUS, DOWN)]),
+            []
+        );
     }
 
     #[test]
     fn plus_counts_with_shift_and_minus_does_not() {
-        let press = |key| told(&[(0, CTRL, DOWN), (0, SHIFT, DOWN), (0, ALT, DOWN), (0, key, DOWN)]);
+        let press =
+            |key| told(&[(0, CTRL, DOWN), (0, SHIFT, DOWN), (0, ALT, DOWN), (0, key, DOWN)]);
         assert_eq!(press(EQUAL), [(HotKeyAction::Start, 4)]);
         assert_eq!(press(MINUS), []);
     }
@@ -224,8 +234,14 @@ mod tests {
 
     #[test]
     fn one_of_two_equal_modifiers_may_be_released() {
-        let events =
-            [(0, CTRL, DOWN), (0, RIGHT_CTRL, DOWN), (0, CTRL, UP), (0, ALT, DOWN), (0, MINUS, DOWN), (0, MINUS, UP)];
+        let events = [
+            (0, CTRL, DOWN),
+            (0, RIGHT_CTRL, DOWN),
+            (0, CTRL, UP),
+            (0, ALT, DOWN),
+            (0, MINUS, DOWN),
+            (0, MINUS, UP),
+        ];
         assert_eq!(told(&events), [(HotKeyAction::Mark, 5)]);
     }
 
@@ -245,8 +261,21 @@ mod tests {
 
     #[test]
     fn all_devices_are_one_keyboard() {
-        assert_eq!(told(&[(3, CTRL, DOWN), (5, ALT, DOWN), (7, MINUS, DOWN)]), [(HotKeyAction::Mark, 3)]);
-        assert_eq!(told(&[(3, CTRL, DOWN), (5, CTRL, DOWN), (3, CTRL, UP), (5, ALT, DOWN), (3, MINUS, DOWN)]).len(), 1);
+        assert_eq!(
+            told(&[(3, CTRL, DOWN), (5, ALT, DOWN), (7, MINUS, DOWN)]),
+            [(HotKeyAction::Mark, 3)]
+        );
+        assert_eq!(
+            told(&[
+                (3, CTRL, DOWN),
+                (5, CTRL, DOWN),
+                (3, CTRL, UP),
+                (5, ALT, DOWN),
+                (3, MINUS, DOWN)
+            ])
+            .len(),
+            1
+        );
     }
 
     #[test]
@@ -277,9 +306,11 @@ mod tests {
     #[test]
     fn of_other_keys_nothing_is_kept() {
         let mut chords = chords();
-        (0..0x300).filter(|code| !MODIFIERS.iter().any(|(modifier, _)| modifier == code)).for_each(|code| {
-            chords.note(1, Nanos(1), code, DOWN);
-        });
+        (0..0x300).filter(|code| !MODIFIERS.iter().any(|(modifier, _)| modifier == code)).for_each(
+            |code| {
+                chords.note(1, Nanos(1), code, DOWN);
+            },
+        );
         // Minus, plus, 0 and 1, here and on the keypad.
         assert_eq!(chords.noted.len(), 8);
         chords.settle();
@@ -302,7 +333,8 @@ mod tests {
         let refused = Chords::new(&bindings).map(drop).map_err(|error| error.to_string());
         assert_eq!(
             refused,
-            Err("no place of a US keyboard is known for hot key Ctrl+É; choose another key".to_owned())
+            Err("no place of a US keyboard is known for hot key Ctrl+É; choose another key"
+                .to_owned())
         );
     }
 
@@ -339,11 +371,14 @@ mod tests {
                 for wanted in 0..3 {
                     let at = |place: usize| Nanos((7 * piece + place + 1) as u64);
                     let own = part.iter().enumerate().filter(|(_, (device, ..))| *device == wanted);
-                    own.for_each(|(place, (device, code, value))| chords.note(*device, at(place), *code, *value));
+                    own.for_each(|(place, (device, code, value))| {
+                        chords.note(*device, at(place), *code, *value)
+                    });
                 }
                 found.extend(chords.settle().into_iter().map(|press| (press.action, press.at.0)));
             }
-            let expected: Vec<_> = marks(&events).into_iter().map(|at| (HotKeyAction::Mark, at)).collect();
+            let expected: Vec<_> =
+                marks(&events).into_iter().map(|at| (HotKeyAction::Mark, at)).collect();
             assert_eq!(found, expected, "{events:?}");
             seen += found.len();
         }

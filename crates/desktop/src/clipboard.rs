@@ -47,7 +47,10 @@ impl Clipboard {
         if let Some(owned) = WaylandClipboard::take(&text)? {
             return Ok(Clipboard { owned: OwnedClipboard::Wayland(Box::new(owned)) });
         }
-        let owned = X11Clipboard::take(&DisplayTarget::parse(display).map_err(|_| DisplayError::NoClipboard)?, text)?;
+        let owned = X11Clipboard::take(
+            &DisplayTarget::parse(display).map_err(|_| DisplayError::NoClipboard)?,
+            text,
+        )?;
         if !owned.is_asked(clock::now().after(HANDED_ON_WITHIN))? {
             return Err(DisplayError::NoClipboard);
         }

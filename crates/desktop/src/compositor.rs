@@ -30,9 +30,12 @@ pub fn socket(name: &str) -> Result<PathBuf, DisplayError> {
 /// Returns the only socket of this name.
 fn choose(name: &str, known: Vec<String>) -> Result<PathBuf, DisplayError> {
     let failed = |reason| DisplayError::Compositor { display: name.to_owned(), reason };
-    let mut fit: Vec<String> = known.into_iter().filter(|path| Path::new(path).ends_with(name)).collect();
+    let mut fit: Vec<String> =
+        known.into_iter().filter(|path| Path::new(path).ends_with(name)).collect();
     match fit.len() {
-        0 => Err(failed("no compositor of this name runs; tipme status lists those that do".to_owned())),
+        0 => Err(failed(
+            "no compositor of this name runs; tipme status lists those that do".to_owned(),
+        )),
         1 => Ok(PathBuf::from(fit.remove(0))),
         _ => Err(failed(format!("there are several, name one by its path: {}", fit.join(", ")))),
     }
@@ -54,7 +57,8 @@ pub struct CompositorOwner {
 pub fn owner(socket: &Path) -> Result<CompositorOwner, DisplayError> {
     let found = link::dial(socket).and_then(|stream| Ok(sockopt::socket_peercred(&stream)?));
     let credentials = found.map_err(|error| link::failed(socket, error))?;
-    let (pid, user, group) = (credentials.pid.as_raw_nonzero().get() as u32, credentials.uid, credentials.gid);
+    let (pid, user, group) =
+        (credentials.pid.as_raw_nonzero().get() as u32, credentials.uid, credentials.gid);
     Ok(CompositorOwner { pid, user: user.as_raw(), group: group.as_raw() })
 }
 
@@ -64,10 +68,16 @@ mod tests {
 
     #[test]
     fn a_name_must_stand_for_one_socket() {
-        let known =
-            || ["/run/user/1/wayland-0", "/run/user/2/wayland-0", "/tmp/x/wayland-1"].map(str::to_owned).to_vec();
+        let known = || {
+            ["/run/user/1/wayland-0", "/run/user/2/wayland-0", "/tmp/x/wayland-1"]
+                .map(str::to_owned)
+                .to_vec()
+        };
         assert_eq!(choose("wayland-1", known()).ok(), Some(PathBuf::from("/tmp/x/wayland-1")));
-        assert_eq!(choose("/run/user/2/wayland-0", known()).ok(), Some(PathBuf::from("/run/user/2/wayland-0")));
+        assert_eq!(
+            choose("/run/user/2/wayland-0", known()).ok(),
+            Some(PathBuf::from("/run/user/2/wayland-0"))
+        );
         let several = choose("wayland-0", known()).expect_err("two have this name");
         let named = "wayland-0: there are several, name one by its path: /run/user/1/wayland-0, /run/user/2/wayland-0";
         assert_eq!(several.to_string(), named);
@@ -83,9 +93,11 @@ mod tests {
         let error = CompositorLink::open(&path).err().expect("nobody speaks there");
         assert!(error.to_string().starts_with(&format!("{}: ", path.display())), "{error}");
         closes.join().expect("it ends");
-        let (user, group) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+        let (user, group) =
+            (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
         let own = CompositorOwner { pid: std::process::id(), user, group };
-        let _listener = std::os::unix::net::UnixListener::bind(folder.path().join("wayland-4")).expect("a socket");
+        let _listener = std::os::unix::net::UnixListener::bind(folder.path().join("wayland-4"))
+            .expect("a socket");
         assert_eq!(owner(&folder.path().join("wayland-4")).ok(), Some(own));
         assert!(owner(&folder.path().join("wayland-5")).is_err());
     }

@@ -8,7 +8,9 @@ use crate::framing::Framing;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with, sockopt};
+use rustix::net::{
+    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with, sockopt,
+};
 use rustix::process::{Uid, geteuid, getuid};
 use rustix::thread::set_thread_res_uid;
 use std::io::{self, ErrorKind, IoSlice};
@@ -51,7 +53,8 @@ impl DisplayTarget {
     pub fn parse(name: &str) -> Result<DisplayTarget, DisplayError> {
         let number = name.strip_prefix(':').unwrap_or(name);
         let number = number.split('.').next().unwrap_or_default();
-        let display = number.parse().map_err(|_| DisplayError::BadDisplay { text: name.to_owned() })?;
+        let display =
+            number.parse().map_err(|_| DisplayError::BadDisplay { text: name.to_owned() })?;
         Ok(DisplayTarget::new(display))
     }
 }
@@ -70,12 +73,17 @@ impl Stream for BoundedStream {
         flags.set(PollFlags::IN, mode.readable());
         flags.set(PollFlags::OUT, mode.writable());
         let deadline = Nanos(self.deadline.load(Ordering::Relaxed));
-        if wait(self.inner.as_fd(), flags, deadline)? { Ok(()) } else { Err(ErrorKind::TimedOut.into()) }
+        if wait(self.inner.as_fd(), flags, deadline)? {
+            Ok(())
+        } else {
+            Err(ErrorKind::TimedOut.into())
+        }
     }
 
     fn read(&self, buf: &mut [u8], fds: &mut Vec<RawFdContainer>) -> io::Result<usize> {
         let read = self.inner.read(buf, fds)?;
-        let fits = self.framing.lock().unwrap_or_else(PoisonError::into_inner).mend(&mut buf[..read]);
+        let fits =
+            self.framing.lock().unwrap_or_else(PoisonError::into_inner).mend(&mut buf[..read]);
         if fits {
             Ok(read)
         } else {
@@ -87,7 +95,11 @@ impl Stream for BoundedStream {
         self.inner.write(buf, fds)
     }
 
-    fn write_vectored(&self, bufs: &[IoSlice<'_>], fds: &mut Vec<RawFdContainer>) -> io::Result<usize> {
+    fn write_vectored(
+        &self,
+        bufs: &[IoSlice<'_>],
+        fds: &mut Vec<RawFdContainer>,
+    ) -> io::Result<usize> {
         self.inner.write_vectored(bufs, fds)
     }
 }
@@ -101,8 +113,10 @@ pub(crate) fn wait(fd: BorrowedFd<'_>, flags: PollFlags, deadline: Nanos) -> io:
 fn wait_any(fds: &[BorrowedFd<'_>], flags: PollFlags, deadline: Nanos) -> io::Result<bool> {
     loop {
         let left = Duration::from_nanos(deadline.since(clock::now()).0);
-        let timeout = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) };
-        let mut fds: Vec<PollFd<'_>> = fds.iter().map(|fd| PollFd::from_borrowed_fd(*fd, flags)).collect();
+        let timeout =
+            Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) };
+        let mut fds: Vec<PollFd<'_>> =
+            fds.iter().map(|fd| PollFd::from_borrowed_fd(*fd, flags)).collect();
         match poll(&mut fds, Some(&timeout)) {
             Ok(ready) => return Ok(ready > 0),
             Err(Errno::INTR) => {}
@@ -130,24 +144,36 @@ impl DisplayConnection {
     pub fn open(target: &DisplayTarget) -> Result<DisplayConnection, DisplayError> {
         let display = target.display;
         let deadline = clock::now().after(Nanos(target.timeout.as_nanos() as u64));
-        let listener = peer(&dial(target, deadline)?).map_err(|error| DisplayError::lost(display, error))?;
+        let listener =
+            peer(&dial(target, deadline)?).map_err(|error| DisplayError::lost(display, error))?;
         let files = auth::files(target.authority.as_deref(), display, listener);
-        let mut cookies: Vec<_> =
-            files.iter().flat_map(|(file, named)| auth::read(file, *named, display, listener)).collect();
+        let mut cookies: Vec<_> = files
+            .iter()
+            .flat_map(|(file, named)| auth::read(file, *named, display, listener))
+            .collect();
         cookies.push(Vec::new());
         let mut refusal = None;
         for cookie in cookies {
             match greet(target, dial(target, deadline)?, cookie, deadline) {
-                Ok(wire) => return Ok(DisplayConnection { wire, target: target.clone(), server_pid: listener.pid }),
+                Ok(wire) => {
+                    return Ok(DisplayConnection {
+                        wire,
+                        target: target.clone(),
+                        server_pid: listener.pid,
+                    });
+                }
                 Err(error @ DisplayError::Refused { .. }) => refusal = refusal.or(Some(error)),
                 Err(error) => return Err(error),
             }
         }
         let is_other = geteuid().is_root() && listener.uid != 0;
         match is_other.then(|| greet_as_listener(target, listener, deadline)) {
-            Some(Ok(wire)) => Ok(DisplayConnection { wire, target: target.clone(), server_pid: listener.pid }),
+            Some(Ok(wire)) => {
+                Ok(DisplayConnection { wire, target: target.clone(), server_pid: listener.pid })
+            }
             Some(Err(error @ DisplayError::Hung { .. })) => Err(error),
-            _ => Err(refusal.unwrap_or_else(|| DisplayError::lost(display, "no way to connect is known"))),
+            _ => Err(refusal
+                .unwrap_or_else(|| DisplayError::lost(display, "no way to connect is known"))),
         }
     }
 
@@ -190,7 +216,8 @@ impl DisplayConnection {
             let fds: Vec<BorrowedFd<'_>> = [self.fd()].into_iter().chain(wakeup).collect();
             let waited = wait_any(&fds, PollFlags::IN, deadline);
             let is_ready = waited.map_err(|error| DisplayError::lost(self.display(), error))?;
-            let is_woken = || wakeup.is_some_and(|fd| wait(fd, PollFlags::IN, Nanos(0)).unwrap_or(true));
+            let is_woken =
+                || wakeup.is_some_and(|fd| wait(fd, PollFlags::IN, Nanos(0)).unwrap_or(true));
             if !is_ready || is_woken() {
                 return Ok(None);
             }
@@ -201,7 +228,8 @@ impl DisplayConnection {
     pub(crate) fn has_ended(&self) -> bool {
         let mut fds = [PollFd::from_borrowed_fd(self.fd(), PollFlags::empty())];
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-        poll(&mut fds, Some(&now)).is_ok() && fds[0].revents().intersects(PollFlags::HUP | PollFlags::ERR)
+        poll(&mut fds, Some(&now)).is_ok()
+            && fds[0].revents().intersects(PollFlags::HUP | PollFlags::ERR)
     }
 
     /// Sends the buffered requests.
@@ -210,7 +238,10 @@ impl DisplayConnection {
     }
 
     /// Waits until the server has processed a request.
-    pub(crate) fn done(&self, sent: Result<VoidCookie<'_, Wire>, ConnectionError>) -> Result<(), DisplayError> {
+    pub(crate) fn done(
+        &self,
+        sent: Result<VoidCookie<'_, Wire>, ConnectionError>,
+    ) -> Result<(), DisplayError> {
         sent.map_err(|error| self.failed(error))?.check().map_err(|error| self.failed(error))
     }
 
@@ -257,15 +288,22 @@ fn dial(target: &DisplayTarget, deadline: Nanos) -> Result<OwnedFd, DisplayError
 fn dial_now(target: &DisplayTarget) -> Result<OwnedFd, DisplayError> {
     let path = format!("/tmp/.X11-unix/X{}", target.display);
     let plain = SocketAddrUnix::new(path.as_str()).and_then(|address| dial_address(&address));
-    let hidden = || SocketAddrUnix::new_abstract_name(path.as_bytes()).and_then(|address| dial_address(&address));
+    let hidden = || {
+        SocketAddrUnix::new_abstract_name(path.as_bytes())
+            .and_then(|address| dial_address(&address))
+    };
     let full = |error: &Errno| *error == Errno::AGAIN;
     let other = |error| hidden().map_err(|hidden| if full(&hidden) { hidden } else { error });
     match plain.or_else(|error| if full(&error) { Err(error) } else { other(error) }) {
         Ok(fd) => Ok(fd),
-        Err(Errno::AGAIN) => Err(DisplayError::Hung { display: target.display, limit_ms: target.timeout.as_millis() }),
-        Err(error) => {
-            Err(DisplayError::NoServer { display: target.display, reason: io::Error::from(error).to_string() })
-        }
+        Err(Errno::AGAIN) => Err(DisplayError::Hung {
+            display: target.display,
+            limit_ms: target.timeout.as_millis(),
+        }),
+        Err(error) => Err(DisplayError::NoServer {
+            display: target.display,
+            reason: io::Error::from(error).to_string(),
+        }),
     }
 }
 
@@ -280,7 +318,10 @@ pub(crate) fn dial_address(address: &SocketAddrUnix) -> Result<OwnedFd, Errno> {
 /// Returns the process that listens at the other end.
 pub(crate) fn peer(fd: &OwnedFd) -> io::Result<DisplayListener> {
     let credentials = sockopt::socket_peercred(fd)?;
-    Ok(DisplayListener { pid: credentials.pid.as_raw_nonzero().get() as u32, uid: credentials.uid.as_raw() })
+    Ok(DisplayListener {
+        pid: credentials.pid.as_raw_nonzero().get() as u32,
+        uid: credentials.uid.as_raw(),
+    })
 }
 
 /// Calls `run` with the privileges of another user, in a thread of its own. Only the effective user
@@ -303,7 +344,11 @@ pub(crate) fn as_user<T: Send + 'static>(
 
 /// Connects as the user of the listener: a server that a compositor starts may refuse all others,
 /// even root.
-fn greet_as_listener(target: &DisplayTarget, listener: DisplayListener, deadline: Nanos) -> Result<Wire, DisplayError> {
+fn greet_as_listener(
+    target: &DisplayTarget,
+    listener: DisplayListener,
+    deadline: Nanos,
+) -> Result<Wire, DisplayError> {
     let to = target.clone();
     let dialled = as_user(Uid::from_raw(listener.uid), move || Ok(dial(&to, deadline)));
     let socket = dialled.map_err(|error| DisplayError::lost(target.display, error))??;
@@ -313,23 +358,38 @@ fn greet_as_listener(target: &DisplayTarget, listener: DisplayListener, deadline
 /// A server without room refuses a client like one without authority, but no cookie helps.
 fn refused(display: u32, reason: &str) -> DisplayError {
     if reason.contains("Maximum number of clients") {
-        return DisplayError::lost(display, format!("{reason}: end programs that have windows there"));
+        return DisplayError::lost(
+            display,
+            format!("{reason}: end programs that have windows there"),
+        );
     }
     DisplayError::Refused { display, reason: reason.to_owned() }
 }
 
-fn greet(target: &DisplayTarget, socket: OwnedFd, cookie: Vec<u8>, deadline: Nanos) -> Result<Wire, DisplayError> {
+fn greet(
+    target: &DisplayTarget,
+    socket: OwnedFd,
+    cookie: Vec<u8>,
+    deadline: Nanos,
+) -> Result<Wire, DisplayError> {
     let display = target.display;
     let stream = UnixStream::from(socket);
-    let (inner, _) = DefaultStream::from_unix_stream(stream).map_err(|error| DisplayError::lost(display, error))?;
-    let stream = BoundedStream { inner, deadline: AtomicU64::new(deadline.0), framing: Mutex::default() };
+    let (inner, _) = DefaultStream::from_unix_stream(stream)
+        .map_err(|error| DisplayError::lost(display, error))?;
+    let stream =
+        BoundedStream { inner, deadline: AtomicU64::new(deadline.0), framing: Mutex::default() };
     let name = if cookie.is_empty() { Vec::new() } else { b"MIT-MAGIC-COOKIE-1".to_vec() };
-    RustConnection::connect_to_stream_with_auth_info(stream, 0, name, cookie).map_err(|error| match &error {
-        ConnectError::SetupFailed(failed) => refused(display, String::from_utf8_lossy(&failed.reason).trim()),
-        ConnectError::SetupAuthenticate(_) => {
-            DisplayError::Refused { display, reason: "the server asks for another kind of authority".to_string() }
+    RustConnection::connect_to_stream_with_auth_info(stream, 0, name, cookie).map_err(|error| {
+        match &error {
+            ConnectError::SetupFailed(failed) => {
+                refused(display, String::from_utf8_lossy(&failed.reason).trim())
+            }
+            ConnectError::SetupAuthenticate(_) => DisplayError::Refused {
+                display,
+                reason: "the server asks for another kind of authority".to_string(),
+            },
+            other => failure(target, other),
         }
-        other => failure(target, other),
     })
 }
 
@@ -356,7 +416,8 @@ mod tests {
     fn a_full_queue_is_waited_for_before_its_server_is_said_to_hang() {
         let display = 50_000 + std::process::id() % 9_000;
         let (server, _first) = full(display);
-        let target = DisplayTarget { timeout: Duration::from_millis(200), ..DisplayTarget::new(display) };
+        let target =
+            DisplayTarget { timeout: Duration::from_millis(200), ..DisplayTarget::new(display) };
         let begun = clock::now();
         let error = DisplayConnection::open(&target).err().expect("nobody accepts");
         assert!(error.to_string().contains("did not answer within 200 ms"), "{error}");
@@ -383,7 +444,8 @@ mod tests {
         let dialled = std::thread::spawn(move || as_user(user, dial));
         let tid = thread.recv().expect("root may be anybody").as_raw_nonzero();
         let kill = ["-c".to_owned(), format!("kill -0 {tid}")];
-        let signals = Command::new("sh").args(kill).uid(user.as_raw()).stderr(Stdio::null()).status();
+        let signals =
+            Command::new("sh").args(kill).uid(user.as_raw()).stderr(Stdio::null()).status();
         end.send(()).expect("it waits");
         let dialled = dialled.join().expect("it does not panic").expect("root may be anybody");
         assert_eq!((dialled, geteuid()), ((Uid::ROOT, user), Uid::ROOT));

@@ -47,7 +47,8 @@ impl Console {
     /// # Errors
     /// Fails if the terminal accepts nothing now; does not wait for it.
     pub fn say(&self, line: &str) -> Result<()> {
-        let letters = line.chars().map(|letter| if matches!(letter, ' '..='~') { letter } else { '?' });
+        let letters =
+            line.chars().map(|letter| if matches!(letter, ' '..='~') { letter } else { '?' });
         let text = format!("\r\ntipme: {}\r\n", letters.take(LINE_MAX).collect::<String>());
         match write(&self.0, text.as_bytes()) {
             Ok(written) if written == text.len() => Ok(()),
@@ -115,6 +116,9 @@ mod tests {
     fn what_is_no_terminal_shows_no_text() {
         assert!(!console().1.is_text());
         let missing = Console::open(Path::new("/nowhere/tty0"));
-        assert_eq!(missing.map(drop).map_err(|error| error.kind()), Err(std::io::ErrorKind::NotFound));
+        assert_eq!(
+            missing.map(drop).map_err(|error| error.kind()),
+            Err(std::io::ErrorKind::NotFound)
+        );
     }
 }

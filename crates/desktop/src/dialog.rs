@@ -40,7 +40,9 @@ impl DialogProgram {
         found("zenity")
             .map(DialogProgram::Zenity)
             .or_else(|| found("kdialog").map(DialogProgram::Kdialog))
-            .or_else(|| found("x-terminal-emulator").or_else(|| found("xterm")).map(DialogProgram::Terminal))
+            .or_else(|| {
+                found("x-terminal-emulator").or_else(|| found("xterm")).map(DialogProgram::Terminal)
+            })
             .or_else(|| found("xmessage").map(DialogProgram::Xmessage))
     }
 
@@ -55,11 +57,14 @@ impl DialogProgram {
 
     fn ask(&self, question: &str) -> Command {
         /// Asks on the terminal and writes the answer to a file.
-        const SHELL: &str = r#"printf '%s\n> ' "$1"; IFS= read -r answer && printf '%s' "$answer" > "$0""#;
+        const SHELL: &str =
+            r#"printf '%s\n> ' "$1"; IFS= read -r answer && printf '%s' "$answer" > "$0""#;
         const CHOICES: &str = "It froze:2,It was slow:3,It stuttered:4,Skip:0";
         let mut command = self.program();
         match self {
-            DialogProgram::Zenity(_) => command.args(["--entry", "--title", "tipme", "--text", question]),
+            DialogProgram::Zenity(_) => {
+                command.args(["--entry", "--title", "tipme", "--text", question])
+            }
             DialogProgram::Kdialog(_) => command.args(["--title", "tipme", "--inputbox", question]),
             DialogProgram::Terminal(_) => command.args(["-T", "tipme", "-e", "sh", "-c", SHELL]),
             DialogProgram::Xmessage(_) => command.args(["-print", "-buttons", CHOICES, question]),
@@ -69,15 +74,21 @@ impl DialogProgram {
 
     /// Returns the command that shows a long text from a file.
     fn page(&self, file: &Path) -> Command {
-        const SHELL: &str = r#"if command -v less > /dev/null; then less "$0"; else cat "$0"; read -r _; fi"#;
+        const SHELL: &str =
+            r#"if command -v less > /dev/null; then less "$0"; else cat "$0"; read -r _; fi"#;
         let mut command = self.program();
         match self {
             DialogProgram::Zenity(_) => {
-                let size = ["--width", "900", "--height", "700", "--font", "monospace 10", "--filename"];
+                let size =
+                    ["--width", "900", "--height", "700", "--font", "monospace 10", "--filename"];
                 command.args(["--text-info", "--title", "tipme"]).args(size).arg(file)
             }
-            DialogProgram::Kdialog(_) => command.args(["--title", "tipme", "--textbox"]).arg(file).args(["900", "700"]),
-            DialogProgram::Terminal(_) => command.args(["-T", "tipme", "-e", "sh", "-c", SHELL]).arg(file),
+            DialogProgram::Kdialog(_) => {
+                command.args(["--title", "tipme", "--textbox"]).arg(file).args(["900", "700"])
+            }
+            DialogProgram::Terminal(_) => {
+                command.args(["-T", "tipme", "-e", "sh", "-c", SHELL]).arg(file)
+            }
             DialogProgram::Xmessage(_) => command.args(["-buttons", "Close:0", "-file"]).arg(file),
         };
         command
@@ -87,9 +98,13 @@ impl DialogProgram {
 /// The executable `name` in a colon-separated list of folders.
 pub(crate) fn find_program(path: &str, name: &str) -> Option<PathBuf> {
     use std::os::unix::fs::PermissionsExt;
-    let executable =
-        |file: &PathBuf| file.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0);
-    path.split(':').filter(|folder| !folder.is_empty()).map(|folder| Path::new(folder).join(name)).find(executable)
+    let executable = |file: &PathBuf| {
+        file.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+    };
+    path.split(':')
+        .filter(|folder| !folder.is_empty())
+        .map(|folder| Path::new(folder).join(name))
+        .find(executable)
 }
 
 /// An open question, or a displayed text.
@@ -102,12 +117,18 @@ pub struct Dialog {
 
 impl Dialog {
     /// Starts the program with a question, on a display such as `:0`; returns at once.
-    pub fn open(asker: &DialogProgram, question: &str, display: &str) -> Result<Dialog, DisplayError> {
+    pub fn open(
+        asker: &DialogProgram,
+        question: &str,
+        display: &str,
+    ) -> Result<Dialog, DisplayError> {
         const WHAT: &str = "cannot open a dialog for the description";
         let failed = |cause| DisplayError::Io { what: WHAT.to_string(), cause };
         let mut command = asker.ask(question);
         let file = match asker {
-            DialogProgram::Terminal(_) => Some(tempfile::NamedTempFile::new().map_err(failed)?.into_temp_path()),
+            DialogProgram::Terminal(_) => {
+                Some(tempfile::NamedTempFile::new().map_err(failed)?.into_temp_path())
+            }
             _ => None,
         };
         if let Some(file) = &file {
@@ -118,13 +139,20 @@ impl Dialog {
 
     /// Starts the program with a long text; returns at once.
     pub fn page(asker: &DialogProgram, text: &str, display: &str) -> Result<Dialog, DisplayError> {
-        let failed = |cause| DisplayError::Io { what: "cannot open a window with the details".to_string(), cause };
+        let failed = |cause| DisplayError::Io {
+            what: "cannot open a window with the details".to_string(),
+            cause,
+        };
         let file = tempfile::NamedTempFile::new().map_err(failed)?.into_temp_path();
         std::fs::write(&file, plain(text, PAGE_MAX)).map_err(failed)?;
         Dialog::start(asker.page(&file), Some(file), display).map_err(failed)
     }
 
-    fn start(mut command: Command, file: Option<tempfile::TempPath>, display: &str) -> std::io::Result<Dialog> {
+    fn start(
+        mut command: Command,
+        file: Option<tempfile::TempPath>,
+        display: &str,
+    ) -> std::io::Result<Dialog> {
         command.env("DISPLAY", display).process_group(0);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
         Ok(Dialog { child: command.spawn()?, file })
@@ -138,7 +166,11 @@ impl Dialog {
         let output = self.child.stdout.take();
         std::thread::spawn(move || sender.send(output.and_then(read_bounded)));
         let printed = receiver.recv_timeout(timeout).ok().flatten();
-        let left = self.file.as_deref().and_then(|file| std::fs::File::open(file).ok()).and_then(read_bounded);
+        let left = self
+            .file
+            .as_deref()
+            .and_then(|file| std::fs::File::open(file).ok())
+            .and_then(read_bounded);
         let answer = if self.file.is_some() { left } else { printed };
         answer.map(|answer| tidy(&answer)).filter(|answer| !answer.is_empty() && answer != "Skip")
     }
@@ -163,8 +195,11 @@ fn read_bounded(source: impl Read) -> Option<Vec<u8>> {
 
 fn tidy(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
-    let mut text: String =
-        text.trim().chars().filter(|character| !character.is_control() || *character == '\n').collect();
+    let mut text: String = text
+        .trim()
+        .chars()
+        .filter(|character| !character.is_control() || *character == '\n')
+        .collect();
     text.truncate(cut(&text, ANSWER_BYTES_MAX).len());
     text
 }
@@ -179,7 +214,8 @@ mod tests {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let file = folder.path().join(name);
         std::fs::write(&file, format!("#!/bin/sh\n{script}\n")).expect("a script");
-        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).expect("permissions");
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755))
+            .expect("permissions");
         let path = format!("/nonexistent:{}", folder.path().display());
         (folder, DialogProgram::find_in(&path).expect("the program is found"))
     }
@@ -193,7 +229,10 @@ mod tests {
 
     #[test]
     fn the_printed_answer_is_kept() {
-        assert_eq!(answer("zenity", "echo ' the editor hung '", LONG).as_deref(), Some("the editor hung"));
+        assert_eq!(
+            answer("zenity", "echo ' the editor hung '", LONG).as_deref(),
+            Some("the editor hung")
+        );
         assert_eq!(answer("kdialog", "printf 'a\\001b'", LONG).as_deref(), Some("ab"));
         assert_eq!(answer("xmessage", "echo Skip", LONG), None);
         assert_eq!(answer("zenity", "exit 1", LONG), None);

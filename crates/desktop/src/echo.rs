@@ -10,7 +10,8 @@ use x11rb::COPY_DEPTH_FROM_PARENT;
 use x11rb::connection::Connection as _;
 use x11rb::protocol::Event;
 use x11rb::protocol::xproto::{
-    ConnectionExt as _, CreateGCAux, CreateWindowAux, EventMask, Gcontext, ImageFormat, Rectangle, Window, WindowClass,
+    ConnectionExt as _, CreateGCAux, CreateWindowAux, EventMask, Gcontext, ImageFormat, Rectangle,
+    Window, WindowClass,
 };
 
 /// Time stamps of one key press.
@@ -39,8 +40,13 @@ impl EchoWindow {
         let (wire, root) = (connection.wire(), connection.root());
         let window = wire.generate_id().map_err(|error| connection.failed(error))?;
         let paint = wire.generate_id().map_err(|error| connection.failed(error))?;
-        let screen = wire.setup().roots.first().map_or((0, 1), |screen| (screen.black_pixel, screen.white_pixel));
-        let look = CreateWindowAux::new().background_pixel(screen.1).event_mask(EventMask::KEY_PRESS);
+        let screen = wire
+            .setup()
+            .roots
+            .first()
+            .map_or((0, 1), |screen| (screen.black_pixel, screen.white_pixel));
+        let look =
+            CreateWindowAux::new().background_pixel(screen.1).event_mask(EventMask::KEY_PRESS);
         let made = wire.create_window(
             COPY_DEPTH_FROM_PARENT,
             window,
@@ -55,10 +61,13 @@ impl EchoWindow {
             &look,
         );
         made.map_err(|error| connection.failed(error))?.ignore_error();
-        let colours = CreateGCAux::new().foreground(screen.0).background(screen.1).graphics_exposures(0);
-        let made = wire.create_gc(paint, window, &colours).map_err(|error| connection.failed(error))?;
+        let colours =
+            CreateGCAux::new().foreground(screen.0).background(screen.1).graphics_exposures(0);
+        let made =
+            wire.create_gc(paint, window, &colours).map_err(|error| connection.failed(error))?;
         made.check().map_err(|error| connection.failed(error))?;
-        let mapped = connection.wire().map_window(window).map_err(|error| connection.failed(error))?;
+        let mapped =
+            connection.wire().map_window(window).map_err(|error| connection.failed(error))?;
         mapped.check().map_err(|error| connection.failed(error))?;
         Ok(EchoWindow { connection, window, paint, keys: 0 })
     }
@@ -85,7 +94,11 @@ impl EchoWindow {
         self.keys += 1;
         self.draw()?;
         let drawn = clock::now();
-        let cookie = self.connection.wire().get_input_focus().map_err(|error| self.connection.failed(error))?;
+        let cookie = self
+            .connection
+            .wire()
+            .get_input_focus()
+            .map_err(|error| self.connection.failed(error))?;
         cookie.reply().map_err(|error| self.connection.failed(error))?;
         Ok(Stamps { received, drawn, finished: clock::now() })
     }
@@ -98,7 +111,8 @@ impl EchoWindow {
         let depth = wire.setup().roots.first().map_or(24, |screen| screen.root_depth);
         let pixels = vec![0xff; usize::from(SIDE) * usize::from(SIDE) * 4];
         let format = ImageFormat::Z_PIXMAP;
-        let sent = wire.put_image(format, self.window, self.paint, SIDE, SIDE, 0, 0, 0, depth, &pixels);
+        let sent =
+            wire.put_image(format, self.window, self.paint, SIDE, SIDE, 0, 0, 0, depth, &pixels);
         sent.map_err(|error| self.connection.failed(error))?.ignore_error();
         self.connection.flush()
     }

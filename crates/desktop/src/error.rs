@@ -7,16 +7,22 @@ use x11rb::errors::{ConnectError, ConnectionError, ReplyError, ReplyOrIdError};
 #[derive(Debug, thiserror::Error)]
 pub enum DisplayError {
     /// There is nothing to connect to.
-    #[error("cannot connect to display :{display}: {reason}; start an X server or name another display")]
+    #[error(
+        "cannot connect to display :{display}: {reason}; start an X server or name another display"
+    )]
     NoServer { display: u32, reason: String },
     /// The text does not name a display of this machine.
     #[error("\"{text}\" is not a display of this machine; name one like :0")]
     BadDisplay { text: String },
     /// The server exists but does not answer in time.
-    #[error("display :{display} did not answer within {limit_ms} ms: its server hangs or is stopped")]
+    #[error(
+        "display :{display} did not answer within {limit_ms} ms: its server hangs or is stopped"
+    )]
     Hung { display: u32, limit_ms: u128 },
     /// The server answered with a refusal.
-    #[error("display :{display} refused the connection: {reason}; give the server's authority file in XAUTHORITY")]
+    #[error(
+        "display :{display} refused the connection: {reason}; give the server's authority file in XAUTHORITY"
+    )]
     Refused { display: u32, reason: String },
     /// The connection ended or a request failed.
     #[error("display :{display}: {reason}")]
@@ -49,7 +55,9 @@ pub enum DisplayError {
     #[error("display :{display}: {what} did not happen within {limit_ms} ms")]
     Late { display: u32, what: String, limit_ms: u128 },
     /// Wayland programs could not paste a copied text.
-    #[error("this desktop lets no program copy without a window; run: tipme diagnose, and copy from there")]
+    #[error(
+        "this desktop lets no program copy without a window; run: tipme diagnose, and copy from there"
+    )]
     NoClipboard,
     /// No daemon accepted a notification.
     #[error("no notification is shown: {reason}")]
@@ -72,7 +80,10 @@ impl DisplayError {
     /// Returns `true` if the same attempt may succeed later: the server is away, hung or
     /// restarting.
     pub fn passes(&self) -> bool {
-        matches!(self, DisplayError::NoServer { .. } | DisplayError::Hung { .. } | DisplayError::Lost { .. })
+        matches!(
+            self,
+            DisplayError::NoServer { .. } | DisplayError::Hung { .. } | DisplayError::Lost { .. }
+        )
     }
 
     pub(crate) fn lost(display: u32, reason: impl ToString) -> DisplayError {

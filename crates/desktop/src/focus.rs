@@ -45,7 +45,10 @@ pub fn focus(connection: &DisplayConnection) -> Result<FocusedWindow, DisplayErr
 
 /// Returns the process that made a window, if the server has the XRes extension and the client is
 /// local.
-pub(crate) fn client_pid(connection: &DisplayConnection, window: Window) -> Result<Option<u32>, DisplayError> {
+pub(crate) fn client_pid(
+    connection: &DisplayConnection,
+    window: Window,
+) -> Result<Option<u32>, DisplayError> {
     let Ok(cookie) = ask_client(connection.wire(), window) else { return Ok(None) };
     let Ok(reply) = cookie.reply() else { return Ok(None) };
     Ok(told_pid(&reply))
@@ -67,14 +70,20 @@ pub(crate) fn told_pid(reply: &QueryClientIdsReply) -> Option<u32> {
     pid.and_then(|id| id.value.first().copied()).filter(|pid| *pid != 0)
 }
 
-fn property_pid(connection: &DisplayConnection, mut window: Window) -> Result<Option<u32>, DisplayError> {
+fn property_pid(
+    connection: &DisplayConnection,
+    mut window: Window,
+) -> Result<Option<u32>, DisplayError> {
     let wire = connection.wire();
     let atom = wire.intern_atom(false, b"_NET_WM_PID").map_err(|error| connection.failed(error))?;
     let atom = atom.reply().map_err(|error| connection.failed(error))?.atom;
     for _ in 0..DEPTH_MAX {
         let cookie = wire.get_property(false, window, atom, AtomEnum::CARDINAL, 0, 1);
         let reply = cookie.map_err(|error| connection.failed(error))?.reply();
-        let value = reply.map_err(|error| connection.failed(error))?.value32().and_then(|mut values| values.next());
+        let value = reply
+            .map_err(|error| connection.failed(error))?
+            .value32()
+            .and_then(|mut values| values.next());
         if value.is_some() {
             return Ok(value);
         }

@@ -98,14 +98,22 @@ mod tests {
         greeting[6..8].copy_from_slice(&5u16.to_ne_bytes());
         let reply = packet(REPLY, 3, LENGTH + 12);
         let event = packet(GENERIC_EVENT, 1, LENGTH + 4);
-        [greeting, reply, packet(SENT | KEYMAP_NOTIFY, 9, LENGTH), event, packet(SENT | 33, 9, LENGTH)].concat()
+        [
+            greeting,
+            reply,
+            packet(SENT | KEYMAP_NOTIFY, 9, LENGTH),
+            event,
+            packet(SENT | 33, 9, LENGTH),
+        ]
+        .concat()
     }
 
     #[test]
     fn only_the_first_byte_of_the_one_kind_is_mended() {
         let (before, mut after) = (stream(), stream());
         assert!(Framing::default().mend(&mut after));
-        let changed: Vec<usize> = (0..before.len()).filter(|at| before[*at] != after[*at]).collect();
+        let changed: Vec<usize> =
+            (0..before.len()).filter(|at| before[*at] != after[*at]).collect();
         assert_eq!((changed, after[72]), (vec![72], KEYMAP_NOTIFY));
     }
 

@@ -57,13 +57,14 @@ impl HotKeys {
     /// Returns the available keys of an action, in the order in which they were requested.
     pub fn keys(&self, action: HotKeyAction) -> Vec<&Chord> {
         let refused = |chord: &Chord| {
-            let of_it = |refusal: &&HotKeyRefusal| refusal.action == action && refusal.chord == *chord;
-            self.refusals()
-                .iter()
-                .find(of_it)
-                .is_some_and(|refusal| matches!(refusal.why, RefusalReason::Missing | RefusalReason::Taken))
+            let of_it =
+                |refusal: &&HotKeyRefusal| refusal.action == action && refusal.chord == *chord;
+            self.refusals().iter().find(of_it).is_some_and(|refusal| {
+                matches!(refusal.why, RefusalReason::Missing | RefusalReason::Taken)
+            })
         };
-        let bound = self.bindings.0.iter().filter(|(known, chord)| *known == action && !refused(chord));
+        let bound =
+            self.bindings.0.iter().filter(|(known, chord)| *known == action && !refused(chord));
         bound.map(|(_, chord)| chord).collect()
     }
 
@@ -79,7 +80,11 @@ impl HotKeys {
         }
         self.bindings.0.push((action, chord));
         held.grab_all(&self.bindings)?;
-        if held.refusals().iter().all(|refusal| Some(&refusal.chord) != self.bindings.0.last().map(|(_, last)| last)) {
+        if held
+            .refusals()
+            .iter()
+            .all(|refusal| Some(&refusal.chord) != self.bindings.0.last().map(|(_, last)| last))
+        {
             return Ok(true);
         }
         self.bindings.0.pop();
@@ -94,7 +99,9 @@ impl HotKeys {
         let deadline = clock::now().after(Nanos(timeout.as_nanos() as u64));
         let Some(held) = &mut self.held else { return self.restore(deadline) };
         match held.next(deadline, self.wakeup.as_ref().map(AsFd::as_fd), &self.bindings) {
-            Err(error) if error.passes() && held.has_ended() => Ok(Some(HotKeyEvent::Gone(error.to_string()))),
+            Err(error) if error.passes() && held.has_ended() => {
+                Ok(Some(HotKeyEvent::Gone(error.to_string())))
+            }
             Err(error) if error.passes() => {
                 self.held = None;
                 self.retry_at = clock::now().after(RETRY);
@@ -112,7 +119,9 @@ impl HotKeys {
         self.retry_at = clock::now().after(RETRY);
         match GrabbedKeys::take(&self.target, &self.bindings) {
             Ok(held) => self.held = Some(held),
-            Err(error @ DisplayError::NoServer { .. }) => return Ok(Some(HotKeyEvent::Gone(error.to_string()))),
+            Err(error @ DisplayError::NoServer { .. }) => {
+                return Ok(Some(HotKeyEvent::Gone(error.to_string())));
+            }
             Err(error) if error.passes() => return Ok(None),
             Err(error) => return Err(error),
         }

@@ -57,7 +57,11 @@ struct Rhythm {
 impl Rhythm {
     fn new(pace: Pace) -> Rhythm {
         let mean_s = 60.0 / (pace.words_per_minute.clamp(1.0, 1000.0) * 5.0);
-        Rhythm { mean_s, variation: pace.variation.clamp(0.0, 0.9), random: Rng::with_seed(pace.seed) }
+        Rhythm {
+            mean_s,
+            variation: pace.variation.clamp(0.0, 0.9),
+            random: Rng::with_seed(pace.seed),
+        }
     }
 
     /// Returns a random number from -1 to 1, most often near 0.
@@ -179,12 +183,20 @@ impl Typist {
 
     /// Presses a key with its modifiers, outside the rhythm; returns the time of sending the press.
     pub fn chord(&mut self, chord: &Chord) -> Result<Nanos, DisplayError> {
-        let known = [(ModMask::CONTROL, CONTROL), (ModMask::M1, ALT), (ModMask::SHIFT, SHIFT), (ModMask::M4, SUPER)];
-        let held = known.into_iter().filter(|(mask, _)| u16::from(chord.modifiers) & u16::from(*mask) != 0);
+        let known = [
+            (ModMask::CONTROL, CONTROL),
+            (ModMask::M1, ALT),
+            (ModMask::SHIFT, SHIFT),
+            (ModMask::M4, SUPER),
+        ];
+        let held = known
+            .into_iter()
+            .filter(|(mask, _)| u16::from(chord.modifiers) & u16::from(*mask) != 0);
         let codes: Result<Vec<u8>, DisplayError> =
             held.map(|(_, symbol)| Ok(self.find(symbol, "modifier")?.code)).collect();
         let mut codes = codes?;
-        let found = chord.symbols.iter().find_map(|symbol| self.keymap.keys(*symbol).first().copied());
+        let found =
+            chord.symbols.iter().find_map(|symbol| self.keymap.keys(*symbol).first().copied());
         let key = found.ok_or_else(|| self.no_key(&chord.to_string()))?;
         if key.shifted {
             codes.push(self.find(SHIFT, "shift")?.code);
@@ -202,14 +214,21 @@ impl Typist {
 
     /// Presses a button at one position, moves the pointer to another in `steps` steps, and
     /// releases the button there; returns the time of sending the press.
-    pub fn drag(&mut self, from: (i16, i16), to: (i16, i16), steps: u8, button: u8) -> Result<Nanos, DisplayError> {
+    pub fn drag(
+        &mut self,
+        from: (i16, i16),
+        to: (i16, i16),
+        steps: u8,
+        button: u8,
+    ) -> Result<Nanos, DisplayError> {
         self.move_to(from.0, from.1)?;
         std::thread::sleep(AIM);
         let at = self.button(button, true)?;
         for step in 1..=i32::from(steps) {
             std::thread::sleep(DRAG_STEP);
-            let between =
-                |from: i16, to: i16| i32::from(from) + (i32::from(to) - i32::from(from)) * step / i32::from(steps);
+            let between = |from: i16, to: i16| {
+                i32::from(from) + (i32::from(to) - i32::from(from)) * step / i32::from(steps)
+            };
             self.move_to(between(from.0, to.0) as i16, between(from.1, to.1) as i16)?;
         }
         std::thread::sleep(DRAG_STEP);

@@ -187,7 +187,8 @@ impl Devices {
     /// Reads already opened devices, each with its number, without blocking. No device is added
     /// later; one that ends is dropped.
     pub fn of(opened: Vec<(u32, OwnedFd)>) -> Devices {
-        let device = |(number, fd)| EvdevDevice { path: PathBuf::new(), fd, decoder: Decoder::new(number) };
+        let device =
+            |(number, fd)| EvdevDevice { path: PathBuf::new(), fd, decoder: Decoder::new(number) };
         Devices {
             folder: PathBuf::new(),
             devices: opened.into_iter().map(device).collect(),
@@ -243,7 +244,8 @@ impl Devices {
 
     fn scan(&mut self) -> std::io::Result<()> {
         self.seen = std::fs::metadata(&self.folder)?.modified().ok();
-        let known: BTreeSet<PathBuf> = self.devices.iter().map(|device| device.path.clone()).collect();
+        let known: BTreeSet<PathBuf> =
+            self.devices.iter().map(|device| device.path.clone()).collect();
         self.refused.clear();
         for entry in std::fs::read_dir(&self.folder)?.flatten() {
             let path = entry.path();
@@ -253,7 +255,9 @@ impl Devices {
                 continue;
             }
             match open_device(&path) {
-                Ok(fd) => self.devices.push(EvdevDevice { path, fd, decoder: Decoder::new(number) }),
+                Ok(fd) => {
+                    self.devices.push(EvdevDevice { path, fd, decoder: Decoder::new(number) })
+                }
                 Err(error) => self.refused.push((path, std::io::Error::from(error).to_string())),
             }
         }
@@ -277,11 +281,18 @@ fn open_device(path: &Path) -> Result<OwnedFd, Errno> {
 }
 
 /// Drains a device; returns `false` if it was removed.
-fn read_device(device: &mut EvdevDevice, buffer: &mut [u8], out: &mut Vec<Input>, chords: &mut Chords) -> bool {
+fn read_device(
+    device: &mut EvdevDevice,
+    buffer: &mut [u8],
+    out: &mut Vec<Input>,
+    chords: &mut Chords,
+) -> bool {
     for _ in 0..READS_MAX {
         match rustix::io::read(&device.fd, &mut *buffer) {
             Ok(0) => return false,
-            Ok(count) => device.decoder.decode(buffer.get(..count).unwrap_or_default(), out, chords),
+            Ok(count) => {
+                device.decoder.decode(buffer.get(..count).unwrap_or_default(), out, chords)
+            }
             Err(Errno::AGAIN) => return true,
             Err(Errno::INTR) => {}
             Err(_) => return false,
@@ -308,8 +319,15 @@ mod tests {
         let mut decoder = Decoder::new(3);
         let mut out = Vec::new();
         decoder.decode(&events.concat(), &mut out, &mut Chords::default());
-        assert!(out.iter().all(|record| record.device == 3 && record.head.size == 24 && record.head.kind == 29));
-        (out.iter().map(|record| (record.head.ts.0, record.class, record.press)).collect(), decoder.overruns)
+        assert!(
+            out.iter().all(|record| record.device == 3
+                && record.head.size == 24
+                && record.head.kind == 29)
+        );
+        (
+            out.iter().map(|record| (record.head.ts.0, record.class, record.press)).collect(),
+            decoder.overruns,
+        )
     }
 
     #[test]
@@ -345,7 +363,10 @@ mod tests {
             event(4, EV_KEY, 0x14a, 1),
             event(5, 4, 4, 30),
         ];
-        assert_eq!(decode(&events).0, vec![(1000, BUTTON, 1), (2000, SCROLL, 0), (4000, BUTTON, 1)]);
+        assert_eq!(
+            decode(&events).0,
+            vec![(1000, BUTTON, 1), (2000, SCROLL, 0), (4000, BUTTON, 1)]
+        );
     }
 
     #[test]
@@ -380,8 +401,10 @@ mod tests {
     }
 
     fn send(device: &OwnedFd, events: &[(u64, u16, u16, i32)]) {
-        let bytes: Vec<u8> =
-            events.iter().flat_map(|(at, kind, code, value)| event(*at, *kind, *code, *value)).collect();
+        let bytes: Vec<u8> = events
+            .iter()
+            .flat_map(|(at, kind, code, value)| event(*at, *kind, *code, *value))
+            .collect();
         assert_eq!(rustix::io::write(device, &bytes), Ok(bytes.len()));
     }
 
@@ -396,9 +419,18 @@ mod tests {
         send(&writes[0], &[(20, EV_KEY, MINUS, 1), (20, EV_SYN, SYN_REPORT, 0)]);
         send(&writes[1], &[(10, EV_KEY, CTRL, 1), (11, EV_KEY, ALT, 1), (30, EV_KEY, ALT, 0)]);
         devices.drain(&mut out);
-        assert_eq!(devices.pressed(), [HotKeyPress { action: HotKeyAction::Mark, at: Nanos(20_000) }]);
+        assert_eq!(
+            devices.pressed(),
+            [HotKeyPress { action: HotKeyAction::Mark, at: Nanos(20_000) }]
+        );
         assert_eq!(devices.pressed(), []);
-        assert_eq!(out.iter().map(|input| (input.device, input.class, input.press)).collect::<Vec<_>>().len(), 4);
+        assert_eq!(
+            out.iter()
+                .map(|input| (input.device, input.class, input.press))
+                .collect::<Vec<_>>()
+                .len(),
+            4
+        );
         assert!(out.iter().all(|input| input.class == KEY));
     }
 
@@ -409,7 +441,10 @@ mod tests {
         let press = [(9, EV_KEY, MINUS, 1)];
         send(&writes[0], &held);
         // The press within the report that lost events does not count either.
-        send(&writes[0], &[(3, EV_SYN, SYN_DROPPED, 0), (3, EV_KEY, MINUS, 1), (4, EV_SYN, SYN_REPORT, 0)]);
+        send(
+            &writes[0],
+            &[(3, EV_SYN, SYN_DROPPED, 0), (3, EV_KEY, MINUS, 1), (4, EV_SYN, SYN_REPORT, 0)],
+        );
         send(&writes[1], &press);
         assert_eq!((devices.drain(&mut Vec::new()), devices.pressed()), (1, vec![]));
         send(&writes[0], &held);
@@ -417,7 +452,10 @@ mod tests {
         drop(writes.remove(0));
         devices.drain(&mut Vec::new());
         send(&writes[0], &press);
-        assert_eq!((devices.drain(&mut Vec::new()), devices.pressed(), devices.count()), (1, vec![], 1));
+        assert_eq!(
+            (devices.drain(&mut Vec::new()), devices.pressed(), devices.count()),
+            (1, vec![], 1)
+        );
         send(&writes[0], &[held[0], held[1], press[0]]);
         devices.drain(&mut Vec::new());
         assert_eq!(devices.pressed().len(), 1);
@@ -458,6 +496,9 @@ mod tests {
         assert_eq!(devices.refused.len(), 1);
         assert_eq!(devices.drain(&mut Vec::new()), 0);
         let missing = Devices::open_in(&folder.path().join("none"));
-        assert!(missing.is_err_and(|error| error.to_string().starts_with("cannot read input devices in ")));
+        assert!(
+            missing
+                .is_err_and(|error| error.to_string().starts_with("cannot read input devices in "))
+        );
     }
 }

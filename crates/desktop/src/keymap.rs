@@ -106,7 +106,9 @@ pub fn symbols(name: &str) -> Option<Vec<u32>> {
     }
     let mut chars = name.chars();
     match (chars.next(), chars.next()) {
-        (Some(digit @ '0'..='9'), None) => Some(vec![digit as u32, KEYPAD_0 + digit as u32 - '0' as u32]),
+        (Some(digit @ '0'..='9'), None) => {
+            Some(vec![digit as u32, KEYPAD_0 + digit as u32 - '0' as u32])
+        }
         (Some(letter), None) => Some(vec![symbol(letter)]),
         _ => None,
     }
@@ -146,10 +148,14 @@ impl Keymap {
     pub(crate) fn of_places() -> Keymap {
         let per_key = 2;
         let mut symbols = vec![0; per_key * (usize::from(u8::MAX) + 1)];
-        let mut place = |code: u8, column: usize, symbol: u32| symbols[per_key * usize::from(code) + column] = symbol;
+        let mut place = |code: u8, column: usize, symbol: u32| {
+            symbols[per_key * usize::from(code) + column] = symbol
+        };
         for (first, plain, shifted) in ROWS {
             for (column, row) in [plain, shifted].into_iter().enumerate() {
-                (first..).zip(row.chars()).for_each(|(code, character)| place(code, column, symbol(character)));
+                (first..)
+                    .zip(row.chars())
+                    .for_each(|(code, character)| place(code, column, symbol(character)));
             }
         }
         PLACES.into_iter().for_each(|(code, symbol)| place(code, 0, symbol));
@@ -163,7 +169,9 @@ impl Keymap {
     pub fn load(connection: &DisplayConnection) -> Result<Keymap, DisplayError> {
         let wire = connection.wire();
         let (first, last) = (wire.setup().min_keycode, wire.setup().max_keycode);
-        let keys = wire.get_keyboard_mapping(first, last - first + 1).map_err(|error| connection.failed(error))?;
+        let keys = wire
+            .get_keyboard_mapping(first, last - first + 1)
+            .map_err(|error| connection.failed(error))?;
         let modifiers = wire.get_modifier_mapping().map_err(|error| connection.failed(error))?;
         let keys = keys.reply().map_err(|error| connection.failed(error))?;
         let modifiers = modifiers.reply().map_err(|error| connection.failed(error))?.keycodes;
@@ -181,8 +189,9 @@ impl Keymap {
         let column = |shifted: bool| {
             let at = usize::from(shifted);
             let rows = self.symbols.chunks(self.per_key.max(1)).enumerate();
-            rows.filter(move |(_, row)| row.get(at) == Some(&symbol))
-                .map(move |(row, _)| MappedKey { code: self.first.saturating_add(row as u8), shifted })
+            rows.filter(move |(_, row)| row.get(at) == Some(&symbol)).map(move |(row, _)| {
+                MappedKey { code: self.first.saturating_add(row as u8), shifted }
+            })
         };
         let mut keys: Vec<MappedKey> = column(false).collect();
         let shifted: Vec<MappedKey> =
@@ -240,9 +249,15 @@ mod tests {
         assert_eq!(codes("plus"), [(13, true), (78, false)]);
         assert_eq!(codes("0"), [(11, false), (82, false)]);
         assert_eq!(codes("1"), [(2, false), (79, false)]);
-        assert_eq!([codes("a"), codes("z"), codes("/")], [[(30, false)], [(44, false)], [(53, false)]]);
+        assert_eq!(
+            [codes("a"), codes("z"), codes("/")],
+            [[(30, false)], [(44, false)], [(53, false)]]
+        );
         assert_eq!([codes("f1"), codes("f10"), codes("f12"), codes("f24")].concat().len(), 4);
-        assert_eq!([codes("f10"), codes("f12"), codes("f24")], [[(68, false)], [(88, false)], [(194, false)]]);
+        assert_eq!(
+            [codes("f10"), codes("f12"), codes("f24")],
+            [[(68, false)], [(88, false)], [(194, false)]]
+        );
         let named = NAMES.iter().map(|(name, _)| (*name).to_owned());
         let digits = (0..10).map(|digit| digit.to_string());
         let keys = (1..=24).map(|number| format!("f{number}"));

@@ -50,10 +50,12 @@ pub fn shortcuts(word: &str) -> Result<Option<Vec<KdeShortcut>>, DisplayError> {
             continue;
         }
         let infos: Vec<Info> = ask(&bus, path, COMPONENT, "allShortcutInfos", &())?;
-        found.extend(infos.into_iter().map(|(action, _, component, _, _, _, keys, _)| KdeShortcut {
-            component: plain(&component, WORDS_MAX),
-            action: plain(&action, WORDS_MAX),
-            keys: keys.into_iter().filter(|key| *key != 0).collect(),
+        found.extend(infos.into_iter().map(|(action, _, component, _, _, _, keys, _)| {
+            KdeShortcut {
+                component: plain(&component, WORDS_MAX),
+                action: plain(&action, WORDS_MAX),
+                keys: keys.into_iter().filter(|key| *key != 0).collect(),
+            }
         }));
     }
     Ok(Some(found))
@@ -92,7 +94,10 @@ pub fn unload(entry: &str) -> Result<(), DisplayError> {
 
 /// Returns a component's name as its object path has it.
 fn object_name(component: &str) -> String {
-    component.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '_' }).collect()
+    component
+        .chars()
+        .map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '_' })
+        .collect()
 }
 
 /// Returns the session bus if the daemon is on it.
@@ -117,5 +122,7 @@ where
 }
 
 fn failed(reason: &str) -> DisplayError {
-    DisplayError::NoShortcuts { reason: format!("KDE's daemon for shortcuts: {}", plain(reason, WORDS_MAX)) }
+    DisplayError::NoShortcuts {
+        reason: format!("KDE's daemon for shortcuts: {}", plain(reason, WORDS_MAX)),
+    }
 }

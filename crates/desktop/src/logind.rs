@@ -54,7 +54,8 @@ impl Logind {
     /// Returns the session in front of each seat, if there is one.
     pub fn seats(&self) -> Vec<Option<FrontSession>> {
         let files = std::fs::read_dir(self.0.join("seats")).into_iter().flatten().flatten();
-        let seats = files.filter(|file| file.file_name().as_encoded_bytes().starts_with(SEAT.as_bytes()));
+        let seats =
+            files.filter(|file| file.file_name().as_encoded_bytes().starts_with(SEAT.as_bytes()));
         seats.take(SEATS_MAX).map(|seat| front(&text(&seat.path())?)).collect()
     }
 
@@ -86,8 +87,8 @@ impl SessionDetails {
 
 /// Returns the session in a seat's file: its name becomes part of a path and of a control group's.
 fn front(seat: &str) -> Option<FrontSession> {
-    let id =
-        value(seat, "ACTIVE").filter(|id| !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_alphanumeric()))?;
+    let id = value(seat, "ACTIVE")
+        .filter(|id| !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_alphanumeric()))?;
     Some(FrontSession { id: id.to_owned(), uid: number(seat, "ACTIVE_UID")? })
 }
 
@@ -116,7 +117,8 @@ mod tests {
         let dir = TempDir::new().expect("a folder can be made");
         for (name, text) in files {
             let path = dir.path().join(name);
-            std::fs::create_dir_all(path.parent().expect("it lies in a folder")).expect("files can be made");
+            std::fs::create_dir_all(path.parent().expect("it lies in a folder"))
+                .expect("files can be made");
             std::fs::write(path, text).expect("files can be made");
         }
         let logind = Logind::at(dir.path());
@@ -162,8 +164,10 @@ mod tests {
 
     #[test]
     fn no_more_seats_and_bytes_are_read_than_it_has_bounds() {
-        let names: Vec<String> = (0..SEATS_MAX + 9).map(|number| format!("seats/seat{number}")).collect();
-        let files: Vec<(&str, &str)> = names.iter().map(|name| (&**name, "ACTIVE=1\nACTIVE_UID=5\n")).collect();
+        let names: Vec<String> =
+            (0..SEATS_MAX + 9).map(|number| format!("seats/seat{number}")).collect();
+        let files: Vec<(&str, &str)> =
+            names.iter().map(|name| (&**name, "ACTIVE=1\nACTIVE_UID=5\n")).collect();
         assert_eq!(machine(&files).1.seats().len(), SEATS_MAX);
         let long = format!("ACTIVE=1\n{}\nACTIVE_UID=5\n", "x".repeat(FILE_BYTES_MAX as usize));
         let (_dir, logind) = machine(&[("seats/seat0", &long)]);
@@ -173,7 +177,8 @@ mod tests {
     #[test]
     fn details_are_those_of_the_users_session() {
         let session = "UID=1000\nREMOTE=0\nTYPE=wayland\nORIGINAL_TYPE=x11\nVTNR=7\n";
-        let (_dir, logind) = machine(&[("sessions/c2", session), ("sessions/c3", "UID=1000\nTYPE=x11\nREMOTE=1\n")]);
+        let (_dir, logind) =
+            machine(&[("sessions/c2", session), ("sessions/c3", "UID=1000\nTYPE=x11\nREMOTE=1\n")]);
         let details = logind.details(&front_session("c2", 1000)).expect("it is there");
         assert_eq!((details.console(), details.is_x11_here()), (Some(7), true));
         let remote = logind.details(&front_session("c3", 1000)).expect("it is there");

@@ -131,7 +131,9 @@ impl Notifier {
         let had = self.bus.is_some();
         let line = self.line()?;
         match self.ask_server(&line, request) {
-            Err(zbus::Error::InputOutput(error)) if had && error.kind() != std::io::ErrorKind::TimedOut => {
+            Err(zbus::Error::InputOutput(error))
+                if had && error.kind() != std::io::ErrorKind::TimedOut =>
+            {
                 self.bus = None;
                 *lock(&self.known) = KnownServer::default();
                 let line = self.line()?;
@@ -202,7 +204,9 @@ pub(crate) enum Trouble {
 impl std::fmt::Display for Trouble {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Trouble::Silent => f.write_str("the session bus did not answer; see whether it is stopped"),
+            Trouble::Silent => {
+                f.write_str("the session bus did not answer; see whether it is stopped")
+            }
             Trouble::Other(why) => f.write_str(why),
         }
     }
@@ -214,22 +218,29 @@ fn silence() -> String {
 
 fn trouble(error: zbus::Error) -> Trouble {
     match error {
-        zbus::Error::InputOutput(error) if error.kind() == std::io::ErrorKind::TimedOut => Trouble::Silent,
+        zbus::Error::InputOutput(error) if error.kind() == std::io::ErrorKind::TimedOut => {
+            Trouble::Silent
+        }
         zbus::Error::MethodError(name, said, _) => {
             let said = plain(said.as_deref().unwrap_or_default(), BODY_MAX);
-            Trouble::Other(format!("{NAME}: {name}: {said}; see whether a notification daemon runs"))
+            Trouble::Other(format!(
+                "{NAME}: {name}: {said}; see whether a notification daemon runs"
+            ))
         }
-        other => Trouble::Other(format!("the session bus: {other}; restart the agent from within the session")),
+        other => Trouble::Other(format!(
+            "the session bus: {other}; restart the agent from within the session"
+        )),
     }
 }
 
 /// Fails if no session bus is named: otherwise a new, empty one would be started.
 pub(crate) fn connect(connecting: &Arc<AtomicBool>) -> Result<Connection, Trouble> {
-    let named = std::env::var_os("DBUS_SESSION_BUS_ADDRESS").is_some_and(|address| !address.is_empty());
-    let usual = std::env::var_os("XDG_RUNTIME_DIR").is_some_and(|folder| Path::new(&folder).join("bus").exists());
+    let named =
+        std::env::var_os("DBUS_SESSION_BUS_ADDRESS").is_some_and(|address| !address.is_empty());
+    let usual = std::env::var_os("XDG_RUNTIME_DIR")
+        .is_some_and(|folder| Path::new(&folder).join("bus").exists());
     if !named && !usual {
-        let why =
-            "there is no session bus: DBUS_SESSION_BUS_ADDRESS is not set; start the agent from within the session";
+        let why = "there is no session bus: DBUS_SESSION_BUS_ADDRESS is not set; start the agent from within the session";
         return Err(Trouble::Other(why.to_owned()));
     }
     connect_by(connecting, Builder::session)
@@ -254,15 +265,29 @@ fn connect_by(
 }
 
 /// Reports buttons, closed notifications and changes of the server until the connection ends.
-fn listen(bus: &Connection, events: &SyncSender<NotificationEvent>, known: &SharedServer) -> Result<(), zbus::Error> {
-    let rule = MatchRule::builder().msg_type(Type::Signal).sender(NAME)?.interface(NAME)?.path(OBJECT)?.build();
+fn listen(
+    bus: &Connection,
+    events: &SyncSender<NotificationEvent>,
+    known: &SharedServer,
+) -> Result<(), zbus::Error> {
+    let rule = MatchRule::builder()
+        .msg_type(Type::Signal)
+        .sender(NAME)?
+        .interface(NAME)?
+        .path(OBJECT)?
+        .build();
     let signals = MessageIterator::for_match_rule(rule, bus, Some(SIGNALS_MAX))?;
     let sender = events.clone();
     std::thread::spawn(move || {
         signals.flatten().filter_map(|signal| event(&signal)).for_each(|one| send(&sender, one))
     });
-    let rule = MatchRule::builder().msg_type(Type::Signal).sender(BUS)?.interface(BUS)?.member("NameOwnerChanged")?;
-    let changes = MessageIterator::for_match_rule(rule.arg(0, NAME)?.build(), bus, Some(SIGNALS_MAX))?;
+    let rule = MatchRule::builder()
+        .msg_type(Type::Signal)
+        .sender(BUS)?
+        .interface(BUS)?
+        .member("NameOwnerChanged")?;
+    let changes =
+        MessageIterator::for_match_rule(rule.arg(0, NAME)?.build(), bus, Some(SIGNALS_MAX))?;
     let (sender, known) = (events.clone(), Arc::clone(known));
     std::thread::spawn(move || {
         for _ in changes.flatten() {
@@ -293,9 +318,15 @@ fn send(events: &SyncSender<NotificationEvent>, event: NotificationEvent) {
     }
 }
 
-fn call(bus: &Connection, server: &NotificationServer, note: &Note<'_>) -> Result<u32, zbus::Error> {
+fn call(
+    bus: &Connection,
+    server: &NotificationServer,
+    note: &Note<'_>,
+) -> Result<u32, zbus::Error> {
     let actions: &[(&str, &str)] = if server.has_actions { note.actions } else { &[] };
-    let text = |text: &str| if server.has_body_markup { escaped(text, BODY_MAX) } else { plain(text, BODY_MAX) };
+    let text = |text: &str| {
+        if server.has_body_markup { escaped(text, BODY_MAX) } else { plain(text, BODY_MAX) }
+    };
     let without_actions = if server.has_actions { "" } else { note.without_actions };
     let body = text(note.body) + &text(without_actions);
     let summary = plain(note.summary, SUMMARY_MAX);
@@ -319,7 +350,8 @@ fn call(bus: &Connection, server: &NotificationServer, note: &Note<'_>) -> Resul
 
 /// Returns keys and labels of the actions, in the form of the protocol.
 fn labels<'a>(actions: &[(&'a str, &'a str)], server: &NotificationServer) -> Vec<&'a str> {
-    let drawn = actions.iter().filter(|(key, _)| *key != DEFAULT_ACTION || server.has_default_action());
+    let drawn =
+        actions.iter().filter(|(key, _)| *key != DEFAULT_ACTION || server.has_default_action());
     drawn.flat_map(|(key, label)| [*key, *label]).collect()
 }
 
@@ -347,7 +379,10 @@ mod tests {
     fn the_action_of_a_click_is_no_button_of_a_server_that_would_draw_one() {
         let actions = [("details", "Details"), (DEFAULT_ACTION, "Open the page")];
         let of = |name: &str| {
-            labels(&actions, &NotificationServer { name: name.to_owned(), ..NotificationServer::default() })
+            labels(
+                &actions,
+                &NotificationServer { name: name.to_owned(), ..NotificationServer::default() },
+            )
         };
         assert_eq!(of("dunst"), ["details", "Details", DEFAULT_ACTION, "Open the page"]);
         assert_eq!(of("Xfce Notify Daemon"), ["details", "Details"]);

@@ -34,8 +34,8 @@ struct Served {
 impl Served {
     /// Performs the action of a key.
     fn press(&self, action: &str) -> fdo::Result<()> {
-        let action =
-            HotKeyAction::named(action).ok_or_else(|| fdo::Error::InvalidArgs("there is no such action".to_owned()))?;
+        let action = HotKeyAction::named(action)
+            .ok_or_else(|| fdo::Error::InvalidArgs("there is no such action".to_owned()))?;
         let full = |_| fdo::Error::LimitsExceeded("too many presses wait; press again".to_owned());
         self.pressed.try_send(action).map_err(full)
     }
@@ -60,7 +60,8 @@ impl OnBus {
     /// Fails if there is no session bus, or it is not usable.
     pub fn claim() -> Result<Result<(OnBus, Receiver<HotKeyAction>), RunningAgent>, DisplayError> {
         let bus = connect(&Arc::default()).map_err(|trouble| of_trouble(&trouble))?;
-        let ((pressed, presses), words) = (sync_channel(PRESSES_MAX), Arc::<Mutex<String>>::default());
+        let ((pressed, presses), words) =
+            (sync_channel(PRESSES_MAX), Arc::<Mutex<String>>::default());
         let served = Served { pressed, words: Arc::clone(&words) };
         bus.object_server().at(OBJECT, served).map_err(failed)?;
         let reply = bus.request_name_with_flags(NAME, RequestNameFlags::DoNotQueue.into());

@@ -32,7 +32,9 @@ pub(crate) fn escaped(text: &str, letters_max: usize) -> String {
 }
 
 fn letters(text: &str, letters_max: usize) -> impl Iterator<Item = char> {
-    let seen = |letter: char| if letter != '\n' && (letter.is_control() || is_unseen(letter)) { '?' } else { letter };
+    let seen = |letter: char| {
+        if letter != '\n' && (letter.is_control() || is_unseen(letter)) { '?' } else { letter }
+    };
     let ending = if text.chars().nth(letters_max).is_some() { " ..." } else { "" };
     text.chars().take(letters_max).map(seen).chain(ending.chars())
 }
@@ -48,7 +50,10 @@ mod tests {
 
     #[test]
     fn markup_is_escaped_where_it_is_read() {
-        assert_eq!(escaped("sh -c 'a && b > <c>'\u{1b}\n", 99), "sh -c 'a &amp;&amp; b &gt; &lt;c&gt;'?\n");
+        assert_eq!(
+            escaped("sh -c 'a && b > <c>'\u{1b}\n", 99),
+            "sh -c 'a &amp;&amp; b &gt; &lt;c&gt;'?\n"
+        );
         assert_eq!(escaped("<<<", 2), "&lt;&lt; ...");
     }
 

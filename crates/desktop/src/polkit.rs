@@ -43,16 +43,21 @@ pub fn of_process(pid: u32, uid: u32) -> Authorization {
     if !Logind::default().has(uid) {
         return Authorization::No(format!("user {uid} is not logged in at this machine"));
     }
-    let Some(start) = start(pid) else { return Authorization::No(format!("process {pid} has ended")) };
+    let Some(start) = start(pid) else {
+        return Authorization::No(format!("process {pid} has ended"));
+    };
     let user = i32::try_from(uid).unwrap_or(-1);
-    let details = [("pid", Value::from(pid)), ("start-time", Value::from(start)), ("uid", Value::from(user))];
+    let details =
+        [("pid", Value::from(pid)), ("start-time", Value::from(start)), ("uid", Value::from(user))];
     ask(&("unix-process", HashMap::from(details)))
 }
 
 /// Checks the session in front of the machine, if it is this user's.
 pub fn of_seated(uid: u32) -> Authorization {
     match Logind::default().in_front(uid).next() {
-        Some(session) => ask(&("unix-session", HashMap::from([("session-id", Value::from(session.id))]))),
+        Some(session) => {
+            ask(&("unix-session", HashMap::from([("session-id", Value::from(session.id))])))
+        }
         None => Authorization::No(format!("user {uid} has no session in front of this machine")),
     }
 }
@@ -69,28 +74,36 @@ fn ask(subject: &Subject) -> Authorization {
     }
     match check(subject) {
         Ok((true, _)) => Authorization::Yes,
-        Ok((false, true)) => Authorization::No(format!("polkit allows {ACTION} only with a password")),
-        Ok((false, false)) => {
-            Authorization::No(format!("polkit does not allow {ACTION} here; see: pkaction --verbose"))
+        Ok((false, true)) => {
+            Authorization::No(format!("polkit allows {ACTION} only with a password"))
         }
+        Ok((false, false)) => Authorization::No(format!(
+            "polkit does not allow {ACTION} here; see: pkaction --verbose"
+        )),
         Err(error) => Authorization::Nothing(silence(error)),
     }
 }
 
 /// Returns `true` if it is authorized, and `true` if it would be after a password.
 fn check(subject: &Subject) -> zbus::Result<(bool, bool)> {
-    let bus: Connection = Builder::address(format!("unix:path={BUS}").as_str())?.method_timeout(TIMEOUT).build()?;
+    let bus: Connection =
+        Builder::address(format!("unix:path={BUS}").as_str())?.method_timeout(TIMEOUT).build()?;
     let details: HashMap<&str, &str> = HashMap::new();
     let words = (subject, ACTION, details, NO_FLAGS, "");
-    let reply = bus.call_method(Some(NAME), OBJECT, Some(INTERFACE), "CheckAuthorization", &words)?;
-    let (allowed, challenge, _): (bool, bool, HashMap<String, String>) = reply.body().deserialize()?;
+    let reply =
+        bus.call_method(Some(NAME), OBJECT, Some(INTERFACE), "CheckAuthorization", &words)?;
+    let (allowed, challenge, _): (bool, bool, HashMap<String, String>) =
+        reply.body().deserialize()?;
     Ok((allowed, challenge))
 }
 
 fn silence(error: zbus::Error) -> String {
     match error {
         zbus::Error::MethodError(_, said, _) => {
-            format!("polkit says nothing: {}", crate::plain::plain(said.as_deref().unwrap_or_default(), 200))
+            format!(
+                "polkit says nothing: {}",
+                crate::plain::plain(said.as_deref().unwrap_or_default(), 200)
+            )
         }
         error => format!("polkit cannot be asked: {error}"),
     }
@@ -102,6 +115,9 @@ mod tests {
 
     #[test]
     fn who_is_not_logged_in_is_not_asked_about() {
-        assert_eq!(of_process(1, 4_242), Authorization::No("user 4242 is not logged in at this machine".to_owned()));
+        assert_eq!(
+            of_process(1, 4_242),
+            Authorization::No("user 4242 is not logged in at this machine".to_owned())
+        );
     }
 }

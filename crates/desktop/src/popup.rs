@@ -13,8 +13,8 @@ use x11rb::COPY_DEPTH_FROM_PARENT;
 use x11rb::connection::Connection as _;
 use x11rb::protocol::Event;
 use x11rb::protocol::xproto::{
-    AtomEnum, ConfigureWindowAux, ConnectionExt as _, CreateGCAux, CreateWindowAux, EventMask, Font, Gcontext,
-    PropMode, Screen, StackMode, Window, WindowClass,
+    AtomEnum, ConfigureWindowAux, ConnectionExt as _, CreateGCAux, CreateWindowAux, EventMask,
+    Font, Gcontext, PropMode, Screen, StackMode, Window, WindowClass,
 };
 use x11rb::wrapper::ConnectionExt as _;
 
@@ -74,12 +74,25 @@ impl Popup {
     fn make_window(&self) -> Result<(), DisplayError> {
         let (connection, wire, screen) = (&self.connection, self.connection.wire(), self.screen()?);
         let (dark, light) = (screen.black_pixel, screen.white_pixel);
-        let look = CreateWindowAux::new().background_pixel(light).border_pixel(dark).override_redirect(1);
+        let look =
+            CreateWindowAux::new().background_pixel(light).border_pixel(dark).override_redirect(1);
         let look = look.event_mask(EventMask::EXPOSURE | EventMask::BUTTON_PRESS);
         let (depth, class) = (COPY_DEPTH_FROM_PARENT, WindowClass::INPUT_OUTPUT);
         let [width, height] = self.size().map(|outer| outer - 2 * BORDER);
         let root = screen.root;
-        connection.done(wire.create_window(depth, self.window, root, 0, 0, width, height, BORDER, class, 0, &look))?;
+        connection.done(wire.create_window(
+            depth,
+            self.window,
+            root,
+            0,
+            0,
+            width,
+            height,
+            BORDER,
+            class,
+            0,
+            &look,
+        ))?;
         let ink = CreateGCAux::new().foreground(dark).background(light).font(self.letters.font);
         connection.done(wire.create_gc(self.ink, self.window, &ink))
     }
@@ -87,11 +100,25 @@ impl Popup {
     /// Sets the properties that identify the window to tests, screen readers and compositors.
     fn name(&self, text: &str) -> Result<(), DisplayError> {
         let (connection, wire, window) = (&self.connection, self.connection.wire(), self.window);
-        let atom = |name: &[u8]| connection.reply(wire.intern_atom(false, name)).map(|reply| reply.atom);
-        let (kind, notification) = (atom(b"_NET_WM_WINDOW_TYPE")?, atom(b"_NET_WM_WINDOW_TYPE_NOTIFICATION")?);
-        connection.done(wire.change_property32(PropMode::REPLACE, window, kind, AtomEnum::ATOM, &[notification]))?;
+        let atom =
+            |name: &[u8]| connection.reply(wire.intern_atom(false, name)).map(|reply| reply.atom);
+        let (kind, notification) =
+            (atom(b"_NET_WM_WINDOW_TYPE")?, atom(b"_NET_WM_WINDOW_TYPE_NOTIFICATION")?);
+        connection.done(wire.change_property32(
+            PropMode::REPLACE,
+            window,
+            kind,
+            AtomEnum::ATOM,
+            &[notification],
+        ))?;
         let put = |name, form, text: &str| {
-            connection.done(wire.change_property8(PropMode::REPLACE, window, name, form, text.as_bytes()))
+            connection.done(wire.change_property8(
+                PropMode::REPLACE,
+                window,
+                name,
+                form,
+                text.as_bytes(),
+            ))
         };
         put(atom(b"_NET_WM_NAME")?, atom(b"UTF8_STRING")?, text)?;
         put(AtomEnum::WM_NAME.into(), AtomEnum::STRING.into(), &ascii(text))
@@ -105,7 +132,9 @@ impl Popup {
     /// Width and height, with the border. All popups have the same width, since they are stacked.
     fn size(&self) -> [u16; 2] {
         let inner = [(COLUMNS, self.letters.width), (self.lines.len(), self.letters.height)];
-        inner.map(|(count, pixels)| (count as u16).saturating_mul(pixels).saturating_add(2 * (PADDING + BORDER)))
+        inner.map(|(count, pixels)| {
+            (count as u16).saturating_mul(pixels).saturating_add(2 * (PADDING + BORDER))
+        })
     }
 
     /// Maps it above all windows, at most `top` pixels from the top of the screen. It is on the
@@ -120,10 +149,16 @@ impl Popup {
         let left = screen.width_in_pixels.saturating_sub(width + MARGIN);
         let top = top.min(screen.height_in_pixels.saturating_sub(height));
         let pointer = connection.reply(wire.query_pointer(screen.root))?;
-        let within = |at: i16, from: u16, length: u16| u16::try_from(at).is_ok_and(|at| at.wrapping_sub(from) < length);
-        let is_pointed_at = within(pointer.root_x, left, width) && within(pointer.root_y, top, height);
+        let within = |at: i16, from: u16, length: u16| {
+            u16::try_from(at).is_ok_and(|at| at.wrapping_sub(from) < length)
+        };
+        let is_pointed_at =
+            within(pointer.root_x, left, width) && within(pointer.root_y, top, height);
         let left = if is_pointed_at { MARGIN } else { left };
-        let place = ConfigureWindowAux::new().x(i32::from(left)).y(i32::from(top)).stack_mode(StackMode::ABOVE);
+        let place = ConfigureWindowAux::new()
+            .x(i32::from(left))
+            .y(i32::from(top))
+            .stack_mode(StackMode::ABOVE);
         connection.done(wire.configure_window(self.window, &place))?;
         connection.done(wire.map_window(self.window))
     }
@@ -146,16 +181,29 @@ impl Popup {
     /// Draws the lines; those up to the first empty one are the headline.
     fn draw(&self) -> Result<(), DisplayError> {
         let (Letters { ascent, height, .. }, left) = (self.letters, PADDING as i16);
-        let baselines = (PADDING + ascent..).step_by(usize::from(height)).map(|baseline| baseline as i16);
+        let baselines =
+            (PADDING + ascent..).step_by(usize::from(height)).map(|baseline| baseline as i16);
         let mut in_headline = true;
         for (line, baseline) in self.lines.iter().zip(baselines) {
             let (connection, wire) = (&self.connection, self.connection.wire());
-            connection.done(wire.image_text8(self.window, self.ink, left, baseline, line.as_bytes()))?;
+            connection.done(wire.image_text8(
+                self.window,
+                self.ink,
+                left,
+                baseline,
+                line.as_bytes(),
+            ))?;
             in_headline &= !line.is_empty();
             if in_headline {
                 // Text drawn twice, a pixel apart, is bold.
                 let bold = [&[line.len() as u8, 0], line.as_bytes()].concat();
-                connection.done(wire.poly_text8(self.window, self.ink, left + 1, baseline, &bold))?;
+                connection.done(wire.poly_text8(
+                    self.window,
+                    self.ink,
+                    left + 1,
+                    baseline,
+                    &bold,
+                ))?;
             }
         }
         Ok(())
@@ -163,7 +211,9 @@ impl Popup {
 
     fn screen(&self) -> Result<&Screen, DisplayError> {
         let screens = &self.connection.wire().setup().roots;
-        screens.first().ok_or_else(|| DisplayError::lost(self.connection.display(), "the server has no screen"))
+        screens.first().ok_or_else(|| {
+            DisplayError::lost(self.connection.display(), "the server has no screen")
+        })
     }
 }
 
@@ -171,12 +221,20 @@ impl Letters {
     fn open(connection: &DisplayConnection) -> Result<Letters, DisplayError> {
         let wire = connection.wire();
         let font = wire.generate_id().map_err(|error| connection.failed(error))?;
-        let missing =
-            || DisplayError::lost(connection.display(), "there is neither the font 9x15 nor fixed; install its fonts");
-        FONTS.iter().find(|name| connection.done(wire.open_font(font, name)).is_ok()).ok_or_else(missing)?;
+        let missing = || {
+            DisplayError::lost(
+                connection.display(),
+                "there is neither the font 9x15 nor fixed; install its fonts",
+            )
+        };
+        FONTS
+            .iter()
+            .find(|name| connection.done(wire.open_font(font, name)).is_ok())
+            .ok_or_else(missing)?;
         let told = connection.reply(wire.query_font(font))?;
-        let [width, ascent, descent] = [told.max_bounds.character_width, told.font_ascent, told.font_descent]
-            .map(|pixels| pixels.clamp(1, LETTER_PIXELS_MAX) as u16);
+        let [width, ascent, descent] =
+            [told.max_bounds.character_width, told.font_ascent, told.font_descent]
+                .map(|pixels| pixels.clamp(1, LETTER_PIXELS_MAX) as u16);
         Ok(Letters { font, width, ascent, height: ascent + descent })
     }
 }
@@ -200,7 +258,9 @@ fn lines(text: &str, ending: &str) -> Vec<String> {
 }
 
 fn ascii(text: &str) -> String {
-    text.chars().map(|letter| if matches!(letter, ' '..='~' | '\n') { letter } else { '?' }).collect()
+    text.chars()
+        .map(|letter| if matches!(letter, ' '..='~' | '\n') { letter } else { '?' })
+        .collect()
 }
 
 #[cfg(test)]

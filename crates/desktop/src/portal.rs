@@ -61,14 +61,22 @@ impl Shortcuts {
         let (waker, heard) = listen(&bus).map_err(|error| refused(error.to_string()))?;
         let asking = Asking { bus: &bus, heard: &heard, go_on };
         let tokens = [("session_handle_token", Value::from("tipme_session"))];
-        let mut created = asking.ask("CreateSession", "tipme_create", |options| (options,), HashMap::from(tokens))?;
-        let session = created.remove("session_handle").and_then(|handle| String::try_from(handle).ok());
+        let mut created = asking.ask(
+            "CreateSession",
+            "tipme_create",
+            |options| (options,),
+            HashMap::from(tokens),
+        )?;
+        let session =
+            created.remove("session_handle").and_then(|handle| String::try_from(handle).ok());
         let session = session.and_then(|path| OwnedObjectPath::try_from(path).ok());
         let session = session.ok_or_else(|| refused("the portal opened no session".to_owned()))?;
-        let wanted: Vec<_> = bindings.0.iter().map(|(action, chord)| wanted(*action, &chord.to_string())).collect();
+        let wanted: Vec<_> =
+            bindings.0.iter().map(|(action, chord)| wanted(*action, &chord.to_string())).collect();
         let body = |options| (session.as_ref(), wanted, "", options);
         let mut bound = asking.ask("BindShortcuts", "tipme_bind", body, HashMap::new())?;
-        let mark = bound.remove("shortcuts").and_then(|shortcuts| key_of(shortcuts, HotKeyAction::Mark));
+        let mark =
+            bound.remove("shortcuts").and_then(|shortcuts| key_of(shortcuts, HotKeyAction::Mark));
         Ok(Shortcuts { heard, waker, session, mark, _bus: bus })
     }
 
@@ -101,7 +109,8 @@ impl Shortcuts {
     }
 
     fn action(&self, message: &Message) -> Option<HotKeyAction> {
-        let (session, id, _, _): (OwnedObjectPath, String, u64, Results) = message.body().deserialize().ok()?;
+        let (session, id, _, _): (OwnedObjectPath, String, u64, Results) =
+            message.body().deserialize().ok()?;
         HotKeyAction::named(&id).filter(|_| session == self.session)
     }
 }
@@ -126,7 +135,8 @@ impl Asking<'_> {
         B: serde::Serialize + zvariant::DynamicType,
     {
         options.insert("handle_token", Value::from(token));
-        let reply = self.bus.call_method(Some(NAME), OBJECT, Some(SHORTCUTS), method, &body(options));
+        let reply =
+            self.bus.call_method(Some(NAME), OBJECT, Some(SHORTCUTS), method, &body(options));
         let request = reply.and_then(|reply| reply.body().deserialize::<OwnedObjectPath>());
         self.answer(&request.map_err(|error| refused(plain(&error.to_string(), WORDS_MAX)))?)
     }
@@ -172,7 +182,10 @@ fn listen(bus: &Connection) -> Result<(SyncSender<Heard>, Receiver<Heard>), zbus
 }
 
 /// Returns a shortcut in the portal's form: its description and its key.
-fn wanted(action: HotKeyAction, chord: &str) -> (&'static str, HashMap<&'static str, Value<'static>>) {
+fn wanted(
+    action: HotKeyAction,
+    chord: &str,
+) -> (&'static str, HashMap<&'static str, Value<'static>>) {
     let described = [
         ("description", Value::from(format!("tipme: {}", action.purpose()))),
         ("preferred_trigger", Value::from(trigger(chord))),
@@ -184,7 +197,9 @@ fn wanted(action: HotKeyAction, chord: &str) -> (&'static str, HashMap<&'static 
 fn trigger(chord: &str) -> String {
     let chord = chord.to_lowercase();
     let (held, key) = chord.rsplit_once('+').unwrap_or(("", &chord));
-    let function = key.len() > 1 && key.starts_with('f') && key[1..].chars().all(|digit| digit.is_ascii_digit());
+    let function = key.len() > 1
+        && key.starts_with('f')
+        && key[1..].chars().all(|digit| digit.is_ascii_digit());
     let key = if function { key.to_uppercase() } else { key.to_owned() };
     let modifiers = held.split('+').filter(|name| !name.is_empty()).map(|name| match name {
         "ctrl" | "control" => "CTRL",

@@ -8,7 +8,9 @@ use crate::connect::{DisplayConnection, DisplayTarget};
 use crate::error::DisplayError;
 use crate::plain::plain;
 use x11rb::connection::Connection as _;
-use x11rb::protocol::xproto::{Atom, AtomEnum, ConnectionExt as _, CreateWindowAux, PropMode, Window, WindowClass};
+use x11rb::protocol::xproto::{
+    Atom, AtomEnum, ConnectionExt as _, CreateWindowAux, PropMode, Window, WindowClass,
+};
 use x11rb::{CURRENT_TIME, NONE};
 
 /// The selection that an agent owns.
@@ -40,7 +42,9 @@ impl AgentPresence {
     ///
     /// # Errors
     /// Fails if the display is not usable.
-    pub fn claim(target: &DisplayTarget) -> Result<Result<AgentPresence, RunningAgent>, DisplayError> {
+    pub fn claim(
+        target: &DisplayTarget,
+    ) -> Result<Result<AgentPresence, RunningAgent>, DisplayError> {
         let connection = DisplayConnection::open(target)?;
         if let Some(agent) = of(&connection)? {
             return Ok(Err(agent));
@@ -50,7 +54,9 @@ impl AgentPresence {
         let window = wire.generate_id().map_err(|error| connection.failed(error))?;
         let (root, aux) = (connection.root(), CreateWindowAux::new());
         let class = WindowClass::INPUT_ONLY;
-        wire.create_window(0, window, root, -1, -1, 1, 1, 0, class, 0, &aux).map_err(failed)?.ignore_error();
+        wire.create_window(0, window, root, -1, -1, 1, 1, 0, class, 0, &aux)
+            .map_err(failed)?
+            .ignore_error();
         wire.set_selection_owner(window, selection, CURRENT_TIME).map_err(failed)?.ignore_error();
         let presence = AgentPresence { connection, window };
         let pid = std::process::id().to_ne_bytes();
@@ -66,11 +72,25 @@ impl AgentPresence {
         self.set(WORDS, AtomEnum::STRING, 8, words.as_bytes())
     }
 
-    fn set(&self, property: &[u8], kind: AtomEnum, format: u8, data: &[u8]) -> Result<(), DisplayError> {
+    fn set(
+        &self,
+        property: &[u8],
+        kind: AtomEnum,
+        format: u8,
+        data: &[u8],
+    ) -> Result<(), DisplayError> {
         let property = atom(&self.connection, property)?;
         let count = data.len() as u32 / u32::from(format / 8);
         let wire = self.connection.wire();
-        let sent = wire.change_property(PropMode::REPLACE, self.window, property, kind, format, count, data);
+        let sent = wire.change_property(
+            PropMode::REPLACE,
+            self.window,
+            property,
+            kind,
+            format,
+            count,
+            data,
+        );
         let cookie = sent.map_err(|error| self.connection.failed(error))?;
         cookie.check().map_err(|error| self.connection.failed(error))
     }
@@ -109,16 +129,24 @@ fn of(connection: &DisplayConnection) -> Result<Option<RunningAgent>, DisplayErr
     }
     let pid = number(&property(connection, window, PID)?).unwrap_or(0);
     let words = property(connection, window, WORDS)?;
-    Ok(Some(RunningAgent { pid, words: plain(&String::from_utf8_lossy(&words), 4 * WORDS_MAX as usize) }))
+    Ok(Some(RunningAgent {
+        pid,
+        words: plain(&String::from_utf8_lossy(&words), 4 * WORDS_MAX as usize),
+    }))
 }
 
 fn atom(connection: &DisplayConnection, name: &[u8]) -> Result<Atom, DisplayError> {
-    let sent = connection.wire().intern_atom(false, name).map_err(|error| connection.failed(error))?;
+    let sent =
+        connection.wire().intern_atom(false, name).map_err(|error| connection.failed(error))?;
     Ok(sent.reply().map_err(|error| connection.failed(error))?.atom)
 }
 
 /// Reads a property; empty if the window does not have it, or is gone.
-fn property(connection: &DisplayConnection, window: Window, name: &[u8]) -> Result<Vec<u8>, DisplayError> {
+fn property(
+    connection: &DisplayConnection,
+    window: Window,
+    name: &[u8],
+) -> Result<Vec<u8>, DisplayError> {
     let name = atom(connection, name)?;
     let sent = connection.wire().get_property(false, window, name, AtomEnum::ANY, 0, WORDS_MAX);
     match sent.map_err(|error| connection.failed(error))?.reply() {

@@ -14,8 +14,9 @@ const DISPLAYS_MAX: usize = 64;
 /// Returns the numbers of the displays that have a socket, whether or not a server listens there.
 pub fn find() -> Vec<u32> {
     let names = std::fs::read_dir("/tmp/.X11-unix").into_iter().flatten().flatten();
-    let mut found: BTreeSet<u32> =
-        names.filter_map(|entry| entry.file_name().to_str()?.strip_prefix('X')?.parse().ok()).collect();
+    let mut found: BTreeSet<u32> = names
+        .filter_map(|entry| entry.file_name().to_str()?.strip_prefix('X')?.parse().ok())
+        .collect();
     found.extend(abstract_displays(&sockets()));
     found.into_iter().take(DISPLAYS_MAX).collect()
 }
@@ -28,7 +29,8 @@ fn sockets() -> String {
 
 /// Returns the display numbers in the text of /proc/net/unix.
 fn abstract_displays(text: &str) -> impl Iterator<Item = u32> + '_ {
-    text.lines().filter_map(|line| line.rsplit(' ').next()?.strip_prefix("@/tmp/.X11-unix/X")?.parse().ok())
+    text.lines()
+        .filter_map(|line| line.rsplit(' ').next()?.strip_prefix("@/tmp/.X11-unix/X")?.parse().ok())
 }
 
 /// Returns the paths of the sockets on which Wayland compositors listen.
@@ -61,7 +63,8 @@ pub fn describe(target: &DisplayTarget) -> Result<Display, DisplayError> {
 
 /// Describes every display of the machine, or returns the reason if that is not possible.
 pub fn list(timeout: Duration) -> Vec<(u32, Result<Display, DisplayError>)> {
-    let ask = |display| (display, describe(&DisplayTarget { timeout, ..DisplayTarget::new(display) }));
+    let ask =
+        |display| (display, describe(&DisplayTarget { timeout, ..DisplayTarget::new(display) }));
     find().into_iter().map(ask).collect()
 }
 
@@ -69,7 +72,8 @@ fn extensions(connection: &DisplayConnection) -> Result<Vec<Extension>, DisplayE
     let wire = connection.wire();
     let listed = wire.list_extensions().map_err(|error| connection.failed(error))?;
     let names = listed.reply().map_err(|error| connection.failed(error))?.names;
-    let asked: Result<Vec<_>, _> = names.iter().map(|name| wire.query_extension(&name.name)).collect();
+    let asked: Result<Vec<_>, _> =
+        names.iter().map(|name| wire.query_extension(&name.name)).collect();
     let mut found = Vec::new();
     for (name, cookie) in names.iter().zip(asked.map_err(|error| connection.failed(error))?) {
         let reply = cookie.reply().map_err(|error| connection.failed(error))?;
@@ -104,7 +108,8 @@ mod tests {
         let path = folder.path().join("wayland-7");
         let name = [std::process::id().to_string().as_bytes(), b"\xff\x1b"].concat();
         let (odd, listening) = (open(), open());
-        bind(&odd, &SocketAddrUnix::new_abstract_name(&name).expect("a name")).expect("nobody has this name");
+        bind(&odd, &SocketAddrUnix::new_abstract_name(&name).expect("a name"))
+            .expect("nobody has this name");
         bind(&listening, &SocketAddrUnix::new(&path).expect("a path")).expect("a socket");
         listen(&listening, 1).expect("it listens");
         assert!(find_compositors().contains(&path.display().to_string()));

@@ -19,7 +19,9 @@ pub fn wait_for_bus() -> bool {
 
 /// Waits for the end of the session's compositor. Returns `false` if there is none.
 pub fn wait_for_compositor() -> bool {
-    let Some(mut socket) = socket().and_then(|path| UnixStream::connect(path).ok()) else { return false };
+    let Some(mut socket) = socket().and_then(|path| UnixStream::connect(path).ok()) else {
+        return false;
+    };
     let mut bytes = [0; 64];
     loop {
         match socket.read(&mut bytes) {

@@ -14,8 +14,8 @@ use x11rb::connection::Connection as _;
 use x11rb::protocol::Event;
 use x11rb::protocol::damage::{ConnectionExt as _, ReportLevel};
 use x11rb::protocol::xproto::{
-    AtomEnum, ChangeWindowAttributesAux, ConnectionExt as _, CreateWindowAux, EventMask, MapState, PropMode, Window,
-    WindowClass,
+    AtomEnum, ChangeWindowAttributesAux, ConnectionExt as _, CreateWindowAux, EventMask, MapState,
+    PropMode, Window, WindowClass,
 };
 use x11rb::wrapper::ConnectionExt as _;
 
@@ -79,7 +79,11 @@ impl Watcher {
 
     /// Waits until the visible window with the focus belongs to a process for which `belongs`
     /// returns `true`; returns that window.
-    pub fn wait_for_focus_of(&self, belongs: impl Fn(u32) -> bool, timeout: Duration) -> Result<Window, DisplayError> {
+    pub fn wait_for_focus_of(
+        &self,
+        belongs: impl Fn(u32) -> bool,
+        timeout: Duration,
+    ) -> Result<Window, DisplayError> {
         self.wait("a visible window with the keyboard focus", timeout, || self.focused(&belongs))
     }
 
@@ -89,7 +93,11 @@ impl Watcher {
     /// Some toolkits give the focus to a small window inside.
     pub fn outermost(&self, pid: u32, mut window: Window) -> Result<Window, DisplayError> {
         for _ in 0..DEPTH_MAX {
-            let sent = self.connection.wire().query_tree(window).map_err(|error| self.connection.failed(error))?;
+            let sent = self
+                .connection
+                .wire()
+                .query_tree(window)
+                .map_err(|error| self.connection.failed(error))?;
             let parent = sent.reply().map_err(|error| self.connection.failed(error))?.parent;
             if parent == x11rb::NONE || client_pid(&self.connection, parent)? != Some(pid) {
                 break;
@@ -103,9 +111,12 @@ impl Watcher {
     pub fn add_to_set(&self, owner: u32, window: Window, pid: u32) -> Result<(), DisplayError> {
         let window = self.outermost(owner, window)?;
         let wire = self.connection.wire();
-        let sent = wire.intern_atom(false, b"_TIPME_PROCESS_SET").map_err(|error| self.connection.failed(error))?;
+        let sent = wire
+            .intern_atom(false, b"_TIPME_PROCESS_SET")
+            .map_err(|error| self.connection.failed(error))?;
         let set = sent.reply().map_err(|error| self.connection.failed(error))?.atom;
-        let sent = wire.change_property32(PropMode::APPEND, window, set, AtomEnum::CARDINAL, &[pid]);
+        let sent =
+            wire.change_property32(PropMode::APPEND, window, set, AtomEnum::CARDINAL, &[pid]);
         let cookie = sent.map_err(|error| self.connection.failed(error))?;
         cookie.check().map_err(|error| self.connection.failed(error))
     }
@@ -147,7 +158,10 @@ impl Watcher {
     /// Handles the next event; returns `false` at the deadline.
     fn hear(&self, deadline: Nanos) -> Result<bool, DisplayError> {
         let event = self.connection.event(deadline)?;
-        if matches!(event, Some(Event::CreateNotify(_) | Event::MapNotify(_) | Event::ReparentNotify(_))) {
+        if matches!(
+            event,
+            Some(Event::CreateNotify(_) | Event::MapNotify(_) | Event::ReparentNotify(_))
+        ) {
             self.unheard.set(true);
         }
         Ok(event.is_some())
@@ -157,9 +171,22 @@ impl Watcher {
         let (connection, wire) = (&self.connection, self.connection.wire());
         let window = wire.generate_id().map_err(|error| connection.failed(error))?;
         let (class, look) = (WindowClass::INPUT_OUTPUT, CreateWindowAux::new());
-        let made =
-            wire.create_window(COPY_DEPTH_FROM_PARENT, window, connection.root(), 0, 0, 1, 1, 0, class, 0, &look);
-        made.map_err(|error| connection.failed(error))?.check().map_err(|error| connection.failed(error))?;
+        let made = wire.create_window(
+            COPY_DEPTH_FROM_PARENT,
+            window,
+            connection.root(),
+            0,
+            0,
+            1,
+            1,
+            0,
+            class,
+            0,
+            &look,
+        );
+        made.map_err(|error| connection.failed(error))?
+            .check()
+            .map_err(|error| connection.failed(error))?;
         Ok(window)
     }
 
@@ -191,8 +218,11 @@ impl Watcher {
         if !now.pid.is_some_and(|(pid, how)| how == PidSource::Server && belongs(pid)) {
             return Ok(None);
         }
-        let Ok(cookie) = self.connection.wire().get_window_attributes(now.window) else { return Ok(None) };
-        let seen = cookie.reply().is_ok_and(|attributes| attributes.map_state == MapState::VIEWABLE);
+        let Ok(cookie) = self.connection.wire().get_window_attributes(now.window) else {
+            return Ok(None);
+        };
+        let seen =
+            cookie.reply().is_ok_and(|attributes| attributes.map_state == MapState::VIEWABLE);
         Ok(seen.then_some(now.window))
     }
 
@@ -237,7 +267,11 @@ impl DamageWatch {
         DamageWatch::on(connection, target, root)
     }
 
-    fn on(connection: DisplayConnection, target: &DisplayTarget, window: Window) -> Result<DamageWatch, DisplayError> {
+    fn on(
+        connection: DisplayConnection,
+        target: &DisplayTarget,
+        window: Window,
+    ) -> Result<DamageWatch, DisplayError> {
         let missing = || DisplayError::NoExtension { display: target.display, extension: "DAMAGE" };
         let version = connection.wire().damage_query_version(1, 1).map_err(|_| missing())?;
         version.reply().map_err(|error| connection.failed(error))?;

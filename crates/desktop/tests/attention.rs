@@ -12,8 +12,8 @@ use tipme_desktop::attention::{Attention, HELPERS_MAX, WINDOWS_MAX};
 use tipme_desktop::{DisplayError, DisplayTarget, PidSource};
 use x11rb::connection::Connection as _;
 use x11rb::protocol::xproto::{
-    AtomEnum, ConfigureWindowAux, ConnectionExt as _, DestroyNotifyEvent, EventMask, InputFocus, StackMode,
-    UnmapNotifyEvent, Visibility, VisibilityNotifyEvent,
+    AtomEnum, ConfigureWindowAux, ConnectionExt as _, DestroyNotifyEvent, EventMask, InputFocus,
+    StackMode, UnmapNotifyEvent, Visibility, VisibilityNotifyEvent,
 };
 use x11rb::protocol::xtest::ConnectionExt as _;
 use x11rb::rust_connection::{DefaultStream, RustConnection};
@@ -37,7 +37,8 @@ fn watched() -> (Display, Known) {
 fn managed(setting: &str) -> (Display, Known, Program) {
     let (display, mut known) = watched();
     let manager = display.manager(setting);
-    known.until("there is a manager", |known| known.attention.core().manager == Some(manager.pid()));
+    known
+        .until("there is a manager", |known| known.attention.core().manager == Some(manager.pid()));
     (display, known, manager)
 }
 
@@ -59,7 +60,9 @@ fn without_a_manager_the_focus_is_followed_from_the_first_call_on() {
     let (first, second) = (display.terminal(LEFT), display.terminal(RIGHT));
     let (a, b) = (known.window_of(first.pid()), known.window_of(second.pid()));
     assert!(known.is(a, |state| state.owner.unwrap().how == PidSource::Server && !state.iconic));
-    known.until("both are visible", |known| known.is(a, |state| state.visible) && known.is(b, |state| state.visible));
+    known.until("both are visible", |known| {
+        known.is(a, |state| state.visible) && known.is(b, |state| state.visible)
+    });
     display.focus(a);
     known.until("the keyboard is at the first", |known| known.keyboard == Some(a));
     display.focus(b);
@@ -71,7 +74,9 @@ fn without_a_manager_the_focus_is_followed_from_the_first_call_on() {
     assert_eq!(later.attention.core().manager, None);
 
     drop(second);
-    known.until("its end is told", |known| !known.windows.contains_key(&b) && known.keyboard != Some(b));
+    known.until("its end is told", |known| {
+        !known.windows.contains_key(&b) && known.keyboard != Some(b)
+    });
     display.unmap(a);
     known.until("it is withdrawn", |known| known.windows.is_empty() && known.keyboard.is_none());
 }
@@ -89,7 +94,13 @@ fn under_a_manager_the_focus_is_followed_by_click_to_type() {
     let later = Known::open(&display);
     assert_eq!((&later.windows, later.keyboard), (&known.windows, Some(a)));
     assert_eq!(later.attention.core().manager, Some(manager.pid()));
-    let owned = |pid| known.windows.values().filter(|state| state.owner.is_some_and(|owner| owner.pid == pid)).count();
+    let owned = |pid| {
+        known
+            .windows
+            .values()
+            .filter(|state| state.owner.is_some_and(|owner| owner.pid == pid))
+            .count()
+    };
     assert_eq!((owned(first.pid()), owned(second.pid()), owned(manager.pid())), (1, 1, 0));
 }
 
@@ -118,7 +129,9 @@ fn the_focus_may_follow_the_mouse() {
     let (a, b) = (known.window_of(first.pid()), known.window_of(second.pid()));
     for (window, x) in [(a, 100), (b, 600), (a, 100)] {
         point_until_focused(&display, window, x);
-        known.until("both are there", |known| (known.keyboard, known.pointer) == (Some(window), Some(window)));
+        known.until("both are there", |known| {
+            (known.keyboard, known.pointer) == (Some(window), Some(window))
+        });
     }
     display.warp(1000, 700);
     known.until("the pointer is over nothing", |known| known.pointer.is_none());
@@ -130,7 +143,8 @@ fn the_pointer_counts_on_the_frame_too() {
     let (_terminal, window) = terminal(&display, &mut known);
     display.warp(1000, 700);
     known.until("the pointer is outside", |known| known.pointer.is_none());
-    let place = display.wire.translate_coordinates(window, display.root(), 0, 0).unwrap().reply().unwrap();
+    let place =
+        display.wire.translate_coordinates(window, display.root(), 0, 0).unwrap().reply().unwrap();
     display.warp(place.dst_x + 60, place.dst_y - 8);
     known.until("the pointer is on the title", |known| known.pointer == Some(window));
     display.warp(place.dst_x + 60, place.dst_y + 8);
@@ -141,9 +155,15 @@ fn the_pointer_counts_on_the_frame_too() {
 #[test]
 fn a_focus_that_is_wherever_the_pointer_is_is_resolved() {
     let display = Display::start();
-    let windows = [display.shown((0, 0, 200, 200), false), display.shown((300, 0, 200, 200), false)];
+    let windows =
+        [display.shown((0, 0, 200, 200), false), display.shown((300, 0, 200, 200), false)];
     let pointer_root = u32::from(InputFocus::POINTER_ROOT);
-    display.wire.set_input_focus(InputFocus::NONE, pointer_root, x11rb::CURRENT_TIME).unwrap().check().unwrap();
+    display
+        .wire
+        .set_input_focus(InputFocus::NONE, pointer_root, x11rb::CURRENT_TIME)
+        .unwrap()
+        .check()
+        .unwrap();
     let mut known = Known::open(&display);
     for (window, x) in [(Some(windows[0]), 100), (Some(windows[1]), 400), (None, 800)] {
         display.warp(x, 100);
@@ -179,7 +199,9 @@ fn another_desktop_is_not_visible() {
 fn obscured(managed: bool) {
     let (display, mut known) = watched();
     let _manager = managed.then(|| display.manager(""));
-    known.until("there is a manager or none", |known| known.attention.core().manager.is_some() == managed);
+    known.until("there is a manager or none", |known| {
+        known.attention.core().manager.is_some() == managed
+    });
     let (_terminal, window) = terminal(&display, &mut known);
     known.until("it is visible", |known| known.is(window, |state| state.visible));
     let cover = display.shown((0, 0, 1024, 768), true);
@@ -213,7 +235,9 @@ fn a_manager_may_come_and_go() {
     let (_terminal, window) = terminal(&display, &mut known);
     for _ in 0..2 {
         let manager = display.manager("");
-        known.until("there is a manager", |known| known.attention.core().manager == Some(manager.pid()));
+        known.until("there is a manager", |known| {
+            known.attention.core().manager == Some(manager.pid())
+        });
         known.until("its list has the window", |known| known.windows.contains_key(&window));
         drop(manager);
         known.until("there is none", |known| known.attention.core().manager.is_none());
@@ -231,10 +255,15 @@ fn an_unmanaged_window_with_the_keyboard_is_followed() {
     assert!(!known.windows.contains_key(&menu));
     display.focus(menu);
     known.until("it has the keyboard", |known| known.keyboard == Some(menu));
-    assert!(known.is(menu, |state| state.visible && state.owner.is_some_and(|owner| owner.pid == std::process::id())));
+    assert!(known.is(menu, |state| state.visible
+        && state.owner.is_some_and(|owner| owner.pid == std::process::id())));
     display.unmap(menu);
-    known.until("it is gone", |known| known.keyboard != Some(menu) && !known.windows.contains_key(&menu));
-    let own = |known: &Known| known.windows.values().any(|state| state.owner.is_some_and(|o| o.pid == manager.pid()));
+    known.until("it is gone", |known| {
+        known.keyboard != Some(menu) && !known.windows.contains_key(&menu)
+    });
+    let own = |known: &Known| {
+        known.windows.values().any(|state| state.owner.is_some_and(|o| o.pid == manager.pid()))
+    };
     assert!(!own(&known));
 }
 
@@ -244,13 +273,24 @@ fn helpers_are_read_as_xprop_sets_them() {
     let (_terminal, window) = terminal(&display, &mut known);
     let set = |values: &str| {
         let id = window.to_string();
-        let arguments = ["-id", &id, "-format", "_TIPME_PROCESS_SET", "32c", "-set", "_TIPME_PROCESS_SET", values];
+        let arguments = [
+            "-id",
+            &id,
+            "-format",
+            "_TIPME_PROCESS_SET",
+            "32c",
+            "-set",
+            "_TIPME_PROCESS_SET",
+            values,
+        ];
         assert!(display.command("xprop", arguments).status().unwrap().success());
     };
     set("4001");
     known.until("there is one", |known| known.is(window, |state| state.helpers == [4001]));
     set("4001,4002,4001,0,4003");
-    known.until("there are three", |known| known.is(window, |state| state.helpers == [4001, 4002, 4003]));
+    known.until("there are three", |known| {
+        known.is(window, |state| state.helpers == [4001, 4002, 4003])
+    });
     let arguments = ["-id", &window.to_string(), "-remove", "_TIPME_PROCESS_SET"];
     assert!(display.command("xprop", arguments).status().unwrap().success());
     known.until("there is none", |known| known.is(window, |state| state.helpers.is_empty()));
@@ -272,7 +312,10 @@ fn an_owner_that_only_the_property_tells_is_marked() {
     let display = Display::start_with(&["-listen", "tcp"]);
     let mut known = Known::open(&display);
     let port = 6000 + display.number() as u16;
-    let address = x11rb::reexports::x11rb_protocol::parse_display::ConnectAddress::Hostname("localhost", port);
+    let address = x11rb::reexports::x11rb_protocol::parse_display::ConnectAddress::Hostname(
+        "localhost",
+        port,
+    );
     let remote = greet(DefaultStream::connect(&address).unwrap().0, &display.cookie);
     let window = make_window(&remote, (0, 0, 100, 100), false);
     remote.map_window(window).unwrap().check().unwrap();
@@ -280,7 +323,11 @@ fn an_owner_that_only_the_property_tells_is_marked() {
     assert_eq!(known.windows[&window].owner, None);
     display.set(window, "_NET_WM_PID", AtomEnum::CARDINAL, &[1]);
     let property = |pid| {
-        move |known: &Known| known.is(window, |s| s.owner.is_some_and(|o| o.pid == pid && o.how == PidSource::Property))
+        move |known: &Known| {
+            known.is(window, |s| {
+                s.owner.is_some_and(|o| o.pid == pid && o.how == PidSource::Property)
+            })
+        }
     };
     known.until("the property counts", property(1));
     display.set(window, "_NET_WM_PID", AtomEnum::CARDINAL, &[u32::MAX]);
@@ -355,11 +402,13 @@ fn a_storm_under_a_manager_leaves_what_is_true() {
 #[test]
 fn too_many_windows_are_counted_and_the_one_with_the_keyboard_is_among_the_followed() {
     let display = Display::start();
-    let windows: Vec<u32> = (0..WINDOWS_MAX + 44).map(|_| display.window((0, 0, 20, 20), false)).collect();
+    let windows: Vec<u32> =
+        (0..WINDOWS_MAX + 44).map(|_| display.window((0, 0, 20, 20), false)).collect();
     windows.iter().for_each(|window| display.map(*window));
     let mut known = Known::open(&display);
     assert_eq!((known.windows.len(), known.attention.dropped().windows), (WINDOWS_MAX, 44));
-    let left_out: Vec<u32> = windows.iter().copied().filter(|window| !known.windows.contains_key(window)).collect();
+    let left_out: Vec<u32> =
+        windows.iter().copied().filter(|window| !known.windows.contains_key(window)).collect();
     for window in left_out {
         display.focus(window);
         known.until("it has the keyboard", |known| known.keyboard == Some(window));
@@ -375,12 +424,32 @@ fn events_of_other_clients_are_left_out() {
     known.settle();
     let told = known.told;
     let (wire, root) = (&display.wire, display.root());
-    let obscured = VisibilityNotifyEvent { response_type: 15, sequence: 0, window, state: Visibility::FULLY_OBSCURED };
-    wire.send_event(false, window, EventMask::VISIBILITY_CHANGE, obscured).unwrap().check().unwrap();
-    let unmapped = UnmapNotifyEvent { response_type: 18, sequence: 0, event: root, window, from_configure: false };
-    wire.send_event(false, root, EventMask::SUBSTRUCTURE_NOTIFY, unmapped).unwrap().check().unwrap();
+    let obscured = VisibilityNotifyEvent {
+        response_type: 15,
+        sequence: 0,
+        window,
+        state: Visibility::FULLY_OBSCURED,
+    };
+    wire.send_event(false, window, EventMask::VISIBILITY_CHANGE, obscured)
+        .unwrap()
+        .check()
+        .unwrap();
+    let unmapped = UnmapNotifyEvent {
+        response_type: 18,
+        sequence: 0,
+        event: root,
+        window,
+        from_configure: false,
+    };
+    wire.send_event(false, root, EventMask::SUBSTRUCTURE_NOTIFY, unmapped)
+        .unwrap()
+        .check()
+        .unwrap();
     let destroyed = DestroyNotifyEvent { response_type: 17, sequence: 0, event: root, window };
-    wire.send_event(false, root, EventMask::SUBSTRUCTURE_NOTIFY, destroyed).unwrap().check().unwrap();
+    wire.send_event(false, root, EventMask::SUBSTRUCTURE_NOTIFY, destroyed)
+        .unwrap()
+        .check()
+        .unwrap();
     for kind in 2..128u8 {
         let mut junk = [0xff_u8; 32];
         junk[0] = kind;
@@ -401,7 +470,9 @@ fn absurd_properties_of_the_root_window_do_no_harm() {
     let root = display.root();
     let many: Vec<u32> = (0..100_000).map(|number| number * 7919).collect();
     let lists = [&[root, window, 0, u32::MAX, window][..], &[], &many];
-    for (check, list) in [root, window, 0, u32::MAX].iter().flat_map(|check| lists.map(|list| (*check, list))) {
+    for (check, list) in
+        [root, window, 0, u32::MAX].iter().flat_map(|check| lists.map(|list| (*check, list)))
+    {
         display.set(root, "_NET_CLIENT_LIST", AtomEnum::WINDOW, list);
         display.set(window, "_NET_SUPPORTING_WM_CHECK", AtomEnum::WINDOW, &[check]);
         display.set(root, "_NET_SUPPORTING_WM_CHECK", AtomEnum::WINDOW, &[check]);
@@ -411,7 +482,12 @@ fn absurd_properties_of_the_root_window_do_no_harm() {
         known.until("the window is followed", |known| known.windows.contains_key(&window));
         display.focus(window);
         known.until("the keyboard is followed", |known| known.keyboard == Some(window));
-        display.wire.set_input_focus(InputFocus::NONE, x11rb::NONE, x11rb::CURRENT_TIME).unwrap().check().unwrap();
+        display
+            .wire
+            .set_input_focus(InputFocus::NONE, x11rb::NONE, x11rb::CURRENT_TIME)
+            .unwrap()
+            .check()
+            .unwrap();
         known.until("the keyboard is nowhere", |known| known.keyboard.is_none());
     }
     assert!(known.attention.dropped().windows >= (many.len() - WINDOWS_MAX) as u64);
@@ -422,7 +498,8 @@ fn absurd_properties_of_the_root_window_do_no_harm() {
 #[test]
 fn many_events_give_one_state() {
     let display = Display::start();
-    let windows = [display.shown((0, 0, 100, 100), false), display.shown((200, 0, 100, 100), false)];
+    let windows =
+        [display.shown((0, 0, 100, 100), false), display.shown((200, 0, 100, 100), false)];
     let mut known = Known::open(&display);
     known.settle();
     /// A call may read the display while it changes, twice or so.
@@ -443,7 +520,8 @@ fn many_events_give_one_state() {
 #[test]
 fn a_focus_that_never_rests_does_not_keep_the_rest_from_being_told() {
     let display = Display::start();
-    let windows = [display.shown((0, 0, 100, 100), false), display.shown((200, 0, 100, 100), false)];
+    let windows =
+        [display.shown((0, 0, 100, 100), false), display.shown((200, 0, 100, 100), false)];
     let mut known = Known::open(&display);
     let new = display.shown((300, 0, 50, 50), false);
     for window in windows.into_iter().cycle().take(8) {
@@ -456,12 +534,21 @@ fn a_focus_that_never_rests_does_not_keep_the_rest_from_being_told() {
 #[test]
 fn the_documented_shell_example_adds_to_the_set() {
     let document = include_str!("../../../docs/process-set.md");
-    let example = document.split_once("```sh\n").unwrap().1.split_once("xprop -id \"$WINDOWID\" -remove").unwrap().0;
+    let example = document
+        .split_once("```sh\n")
+        .unwrap()
+        .1
+        .split_once("xprop -id \"$WINDOWID\" -remove")
+        .unwrap()
+        .0;
     let (display, mut known) = watched();
     let (_terminal, window) = terminal(&display, &mut known);
-    let mut command = display.command("sh", ["-c", &format!("{example}\nprocess_set $WINDOWID 4713 4714")]);
+    let mut command =
+        display.command("sh", ["-c", &format!("{example}\nprocess_set $WINDOWID 4713 4714")]);
     assert!(command.env("WINDOWID", window.to_string()).status().unwrap().success());
-    known.until("all are there", |known| known.is(window, |state| state.helpers == [4711, 4712, 4713, 4714]));
+    known.until("all are there", |known| {
+        known.is(window, |state| state.helpers == [4711, 4712, 4713, 4714])
+    });
 }
 
 #[test]
@@ -485,7 +572,12 @@ fn the_time_since_the_last_input_is_known_and_costs_no_event() {
     let before = known.attention.idle_ms().unwrap().unwrap();
     assert!(before >= 400, "{before}");
     for (kind, code) in [(2, 38), (3, 38)] {
-        display.wire.xtest_fake_input(kind, code, 0, display.root(), 0, 0, 0).unwrap().check().unwrap();
+        display
+            .wire
+            .xtest_fake_input(kind, code, 0, display.root(), 0, 0, 0)
+            .unwrap()
+            .check()
+            .unwrap();
     }
     let began = Instant::now();
     let after = known.attention.idle_ms().unwrap().unwrap();
@@ -527,12 +619,19 @@ fn each_of_a_hundred_switches_is_told() {
     for round in 0..100 {
         let window = windows[round % 2];
         let began = Instant::now();
-        display.wire.set_input_focus(InputFocus::PARENT, window, x11rb::CURRENT_TIME).unwrap().ignore_error();
+        display
+            .wire
+            .set_input_focus(InputFocus::PARENT, window, x11rb::CURRENT_TIME)
+            .unwrap()
+            .ignore_error();
         display.wire.flush().unwrap();
         known.until("the keyboard is there", |known| known.keyboard == Some(window));
         times.push(began.elapsed());
         known.settle_for(Duration::from_millis(30));
     }
     times.sort();
-    println!("focus request to change: median {:?}, p99 {:?}, max {:?}", times[50], times[98], times[99]);
+    println!(
+        "focus request to change: median {:?}, p99 {:?}, max {:?}",
+        times[50], times[98], times[99]
+    );
 }

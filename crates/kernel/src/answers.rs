@@ -150,12 +150,17 @@ impl Kernel<'_> {
     /// If the kernel refuses the update.
     pub fn know_servers(&self, displays: &[Display]) -> Result<()> {
         let known = &self.skeleton.maps.drawing_requests;
-        let listed = |key: &[u8]| displays.iter().any(|display| display.server_pid.to_le_bytes() == key);
+        let listed =
+            |key: &[u8]| displays.iter().any(|display| display.server_pid.to_le_bytes() == key);
         for gone in known.keys().filter(|key| !listed(key)).collect::<Vec<_>>() {
             known.delete(&gone)?;
         }
         for display in displays {
-            known.update(&display.server_pid.to_le_bytes(), drawing_minors(display).as_bytes(), MapFlags::ANY)?;
+            known.update(
+                &display.server_pid.to_le_bytes(),
+                drawing_minors(display).as_bytes(),
+                MapFlags::ANY,
+            )?;
         }
         Ok(())
     }
@@ -167,7 +172,9 @@ fn drawing_minors(display: &Display) -> [u64; EXTENSIONS] {
     for extension in &display.extensions {
         let known = DRAWING_REQUESTS.iter().find(|(name, _)| *name == extension.name);
         let minors = known.map_or(&[][..], |(_, minors)| minors);
-        if let Some(bits) = extension.major.checked_sub(128).and_then(|at| by_major.get_mut(usize::from(at))) {
+        if let Some(bits) =
+            extension.major.checked_sub(128).and_then(|at| by_major.get_mut(usize::from(at)))
+        {
             *bits |= minors.iter().fold(0, |bits, minor| bits | 1 << minor);
         }
     }
@@ -215,7 +222,9 @@ fn class(number: u32) -> usize {
 fn open(bss: &bss, slot: usize) -> Option<OpenPresses> {
     match slot.checked_sub(bss.answers.len()) {
         None => unanswered(slot, volatile(&bss.answers[slot])),
-        Some(own) => untaken(slot, volatile(&bss.answers[own].client), volatile(&bss.pointers[own])),
+        Some(own) => {
+            untaken(slot, volatile(&bss.answers[own].client), volatile(&bss.pointers[own]))
+        }
     }
 }
 

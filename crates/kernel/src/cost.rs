@@ -62,8 +62,9 @@ pub fn count(mut orders: impl Read, mut answers: impl Write, attachable: &Attach
             CounterOrder::End => Some(counting.take().map_or(0, ended)),
             _ => attached.change(order).err().map(|_| order.refusal()),
         };
-        if answer.is_some_and(|answer| answers.write_all(&answer.to_le_bytes()).and_then(|()| answers.flush()).is_err())
-        {
+        if answer.is_some_and(|answer| {
+            answers.write_all(&answer.to_le_bytes()).and_then(|()| answers.flush()).is_err()
+        }) {
             return;
         }
     }
@@ -88,7 +89,9 @@ impl AttachedNow<'_> {
 
     fn switch(&mut self, place: u8, on: bool) -> Result<()> {
         let place = usize::from(place);
-        let (Some(programs), Some(links)) = (self.of.standby.get(place), self.standby.get_mut(place)) else {
+        let (Some(programs), Some(links)) =
+            (self.of.standby.get(place), self.standby.get_mut(place))
+        else {
             return Ok(());
         };
         links.clear();
@@ -114,7 +117,11 @@ impl AttachedNow<'_> {
 fn switch_on() -> Result<OwnedFd> {
     // SAFETY: the call takes an enumerator and returns a new descriptor or a negative error.
     let fd = unsafe { libbpf_sys::bpf_enable_stats(libbpf_sys::BPF_STATS_RUN_TIME) };
-    anyhow::ensure!(fd >= 0, "cannot switch on run statistics: {}", std::io::Error::from_raw_os_error(-fd));
+    anyhow::ensure!(
+        fd >= 0,
+        "cannot switch on run statistics: {}",
+        std::io::Error::from_raw_os_error(-fd)
+    );
     // SAFETY: the kernel has just made this descriptor and nobody else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
@@ -138,7 +145,11 @@ impl Kernel<'_> {
     /// Returns the counters of all loaded programs.
     pub fn program_runs(&self) -> Result<Vec<ProgramRuns>> {
         let loaded = self.skeleton.object().progs().filter(|program| program.autoload());
-        loaded.map(|program| runs(program.name().to_string_lossy().into_owned(), program.as_fd().as_raw_fd())).collect()
+        loaded
+            .map(|program| {
+                runs(program.name().to_string_lossy().into_owned(), program.as_fd().as_raw_fd())
+            })
+            .collect()
     }
 }
 
@@ -146,11 +157,17 @@ fn runs(name: String, fd: i32) -> Result<ProgramRuns> {
     let mut info = libbpf_sys::bpf_prog_info::default();
     let mut size = size_of_val(&info) as u32;
     // SAFETY: `info` is a plain structure of `size` bytes that the kernel fills.
-    let result = unsafe { libbpf_sys::bpf_obj_get_info_by_fd(fd, (&raw mut info).cast(), &raw mut size) };
+    let result =
+        unsafe { libbpf_sys::bpf_obj_get_info_by_fd(fd, (&raw mut info).cast(), &raw mut size) };
     anyhow::ensure!(
         result == 0,
         "cannot ask for the counters of {name}: {}",
         std::io::Error::from_raw_os_error(-result)
     );
-    Ok(ProgramRuns { name, runs: info.run_cnt, nanos: info.run_time_ns, missed: info.recursion_misses })
+    Ok(ProgramRuns {
+        name,
+        runs: info.run_cnt,
+        nanos: info.run_time_ns,
+        missed: info.recursion_misses,
+    })
 }

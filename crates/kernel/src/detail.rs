@@ -25,7 +25,8 @@ pub enum Detail {
 
 impl Detail {
     /// All details.
-    pub const ALL: [Detail; 5] = [Detail::Waits, Detail::Interrupts, Detail::Locks, Detail::Writers, Detail::Memory];
+    pub const ALL: [Detail; 5] =
+        [Detail::Waits, Detail::Interrupts, Detail::Locks, Detail::Writers, Detail::Memory];
 
     /// Name on the command line.
     pub fn name(self) -> &'static str {
@@ -60,7 +61,10 @@ impl FromStr for Detail {
     fn from_str(name: &str) -> Result<Detail> {
         match Detail::ALL.into_iter().find(|detail| detail.name() == name) {
             Some(detail) => Ok(detail),
-            None => bail!("there is no detail {name:?}; known are {}", Detail::ALL.map(Detail::name).join(", ")),
+            None => bail!(
+                "there is no detail {name:?}; known are {}",
+                Detail::ALL.map(Detail::name).join(", ")
+            ),
         }
     }
 }
@@ -74,7 +78,9 @@ pub(crate) struct DetailThresholds {
 
 impl DetailThresholds {
     pub(crate) fn of(details: &[Detail]) -> DetailThresholds {
-        let limit = |detail, close, usual| if details.contains(&detail) { Nanos(close) } else { Nanos(usual) };
+        let limit = |detail, close, usual| {
+            if details.contains(&detail) { Nanos(close) } else { Nanos(usual) }
+        };
         DetailThresholds {
             block: limit(Detail::Waits, 50_000, 1_000_000),
             interrupt: limit(Detail::Interrupts, 0, 50_000),
@@ -93,12 +99,18 @@ mod tests {
             assert_eq!(detail.name().parse::<Detail>().ok(), Some(detail));
         }
         let error = "disk".parse::<Detail>().expect_err("no such detail").to_string();
-        assert_eq!(error, "there is no detail \"disk\"; known are waits, interrupts, locks, writers, memory");
+        assert_eq!(
+            error,
+            "there is no detail \"disk\"; known are waits, interrupts, locks, writers, memory"
+        );
     }
 
     #[test]
     fn a_detail_lowers_its_own_limit_only() {
         let limits = DetailThresholds::of(&[Detail::Locks]);
-        assert_eq!((limits.block, limits.interrupt, limits.lock), (Nanos(1_000_000), Nanos(50_000), Nanos(1_000)));
+        assert_eq!(
+            (limits.block, limits.interrupt, limits.lock),
+            (Nanos(1_000_000), Nanos(50_000), Nanos(1_000))
+        );
     }
 }

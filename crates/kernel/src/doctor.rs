@@ -17,9 +17,9 @@ pub struct KernelCheck {
 
 /// Probes BTF, privileges and every class of records by arming the programs for a moment.
 pub fn check() -> Vec<KernelCheck> {
-    let btf = Btf::from_vmlinux()
-        .map(|btf| format!("{} types", btf.len()))
-        .map_err(|_| "not readable: kernel has no BTF; use a kernel with CONFIG_DEBUG_INFO_BTF=y".to_owned());
+    let btf = Btf::from_vmlinux().map(|btf| format!("{} types", btf.len())).map_err(|_| {
+        "not readable: kernel has no BTF; use a kernel with CONFIG_DEBUG_INFO_BTF=y".to_owned()
+    });
     let mut findings = vec![KernelCheck { what: "kernel types (BTF)".to_owned(), result: btf }];
     let options = KernelOptions {
         memory: least_memory(possible_cpus().unwrap_or(1)),
@@ -32,13 +32,16 @@ pub fn check() -> Vec<KernelCheck> {
     let mut storage = Storage::default();
     match Kernel::arm(&mut storage, &options) {
         Ok(kernel) => findings.extend(of_classes(&kernel)),
-        Err(error) => findings.push(KernelCheck { what: "recording".to_owned(), result: Err(format!("{error:#}")) }),
+        Err(error) => findings
+            .push(KernelCheck { what: "recording".to_owned(), result: Err(format!("{error:#}")) }),
     }
     findings
 }
 
 fn of_classes(kernel: &Kernel<'_>) -> Vec<KernelCheck> {
-    let told = |class| kernel.hooks(class).map_or("recorded".to_owned(), |hooks| format!("recorded by {hooks}"));
+    let told = |class| {
+        kernel.hooks(class).map_or("recorded".to_owned(), |hooks| format!("recorded by {hooks}"))
+    };
     let on = kernel
         .classes_on()
         .iter()

@@ -33,7 +33,10 @@ impl FocusChanges {
             heard.borrow_mut().extend(change(bytes));
             0
         })?;
-        Ok(FocusChanges { ring: rings.build().context("cannot map the ring of focus changes")?, told })
+        Ok(FocusChanges {
+            ring: rings.build().context("cannot map the ring of focus changes")?,
+            told,
+        })
     }
 
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {
@@ -54,7 +57,11 @@ pub(crate) fn of_holder(read: impl Fn() -> holder) -> Option<FocusGained> {
     let (first, again) = (read(), read());
     let same = (first.at, first.server, first.client) == (again.at, again.server, again.client);
     let client = (first.client != 0).then_some(Pid(first.client));
-    (same && first.server != 0).then_some(FocusGained { at: Nanos(first.at), server: Pid(first.server), client })
+    (same && first.server != 0).then_some(FocusGained {
+        at: Nanos(first.at),
+        server: Pid(first.server),
+        client,
+    })
 }
 
 /// Parses `struct focus_change`.
@@ -62,7 +69,11 @@ fn change(bytes: &[u8]) -> Option<FocusGained> {
     let number = |at: usize| Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
     let at = u64::from_ne_bytes(bytes.get(..8)?.try_into().ok()?);
     let (server, client) = (number(8)?, number(12)?);
-    Some(FocusGained { at: Nanos(at), server: Pid(server), client: (client != 0).then_some(Pid(client)) })
+    Some(FocusGained {
+        at: Nanos(at),
+        server: Pid(server),
+        client: (client != 0).then_some(Pid(client)),
+    })
 }
 
 #[cfg(test)]
@@ -71,8 +82,12 @@ mod tests {
 
     #[test]
     fn a_change_is_read_where_it_is_whole() {
-        let bytes = [7u64.to_ne_bytes().as_slice(), &9u32.to_ne_bytes(), &0u32.to_ne_bytes()].concat();
-        assert_eq!(change(&bytes), Some(FocusGained { at: Nanos(7), server: Pid(9), client: None }));
+        let bytes =
+            [7u64.to_ne_bytes().as_slice(), &9u32.to_ne_bytes(), &0u32.to_ne_bytes()].concat();
+        assert_eq!(
+            change(&bytes),
+            Some(FocusGained { at: Nanos(7), server: Pid(9), client: None })
+        );
         assert_eq!(change(&bytes[..15]), None);
     }
 }

@@ -128,7 +128,9 @@ impl<'a> Kernel<'a> {
 
     /// Marks a CPU as no longer sampled.
     pub fn miss_samples(&mut self, cpu: u16) {
-        let why = format!("none of CPU {cpu} since it went or came; restart the recorder to have them again");
+        let why = format!(
+            "none of CPU {cpu} since it went or came; restart the recorder to have them again"
+        );
         let missing = Missing { what: "samples".to_owned(), why };
         if !self.chosen.missing.contains(&missing) {
             self.chosen.missing.push(missing);
@@ -174,7 +176,8 @@ impl<'a> Kernel<'a> {
     pub fn focuses(&self) -> Vec<FocusGained> {
         let holders = self.skeleton.maps.bss_data.as_deref().map(|bss| &bss.holders);
         // SAFETY: a reference is valid for reads; the kernel writes plain integers there meanwhile.
-        let read = |place: &holder| of_holder(|| unsafe { std::ptr::from_ref(place).read_volatile() });
+        let read =
+            |place: &holder| of_holder(|| unsafe { std::ptr::from_ref(place).read_volatile() });
         holders.into_iter().flatten().filter_map(read).collect()
     }
 
@@ -188,11 +191,18 @@ impl<'a> Kernel<'a> {
     /// Returns the reason why a detail cannot be recorded; `None` if it can.
     pub fn lacks(&self, detail: Detail) -> Option<&str> {
         let chosen = &self.chosen;
-        if [&chosen.on, &chosen.standby].into_iter().any(|classes| classes.contains(&detail.class())) {
+        if [&chosen.on, &chosen.standby]
+            .into_iter()
+            .any(|classes| classes.contains(&detail.class()))
+        {
             return None;
         }
         let all = chosen.missing.iter().chain(&chosen.absent);
-        Some(all.clone().find(|missing| missing.what == detail.class()).map_or("", |missing| &missing.why))
+        Some(
+            all.clone()
+                .find(|missing| missing.what == detail.class())
+                .map_or("", |missing| &missing.why),
+        )
     }
 
     /// Returns the details recorded on demand only, each with the programs to attach for it.
@@ -202,8 +212,11 @@ impl<'a> Kernel<'a> {
     pub fn standby(&self) -> Result<Vec<StandbyPrograms>> {
         let of = |class: &&'static str| {
             let programs = self.chosen.programs_of(&[class]);
-            let ids = programs.into_iter().map(|program| program_id(find(&self.skeleton, program.name)?.as_fd()));
-            let detail = Detail::of_class(class).context("a class on standby belongs to no detail")?;
+            let ids = programs
+                .into_iter()
+                .map(|program| program_id(find(&self.skeleton, program.name)?.as_fd()));
+            let detail =
+                Detail::of_class(class).context("a class on standby belongs to no detail")?;
             Ok(StandbyPrograms { detail, ids: ids.collect::<Result<_>>()? })
         };
         self.chosen.standby.iter().map(of).collect()
@@ -239,10 +252,17 @@ impl<'a> Kernel<'a> {
     }
 
     /// Returns the current value of a counter of the kernel programs.
-    pub(crate) fn volatile(&self, field: impl Fn(&crate::skeleton::types::bss) -> *const u64) -> u64 {
+    pub(crate) fn volatile(
+        &self,
+        field: impl Fn(&crate::skeleton::types::bss) -> *const u64,
+    ) -> u64 {
         // SAFETY: the pointer comes from a field of the mapped section, which lives as long as
         // `self`.
-        self.skeleton.maps.bss_data.as_deref().map_or(0, |bss| unsafe { field(bss).read_volatile() })
+        self.skeleton
+            .maps
+            .bss_data
+            .as_deref()
+            .map_or(0, |bss| unsafe { field(bss).read_volatile() })
     }
 }
 
@@ -260,7 +280,8 @@ const ELSEWHERE: &str = "processes have other numbers in this container than the
 /// Returns `true` if /proc shows the pids that are recorded. A kernel without namespaces has the
 /// same ones for all.
 fn sees_all_processes() -> bool {
-    std::fs::read_link("/proc/self/ns/pid").map_or(true, |namespace| namespace.as_os_str() == FIRST_NAMESPACE)
+    std::fs::read_link("/proc/self/ns/pid")
+        .map_or(true, |namespace| namespace.as_os_str() == FIRST_NAMESPACE)
 }
 
 /// Returns the number of possible CPUs.
@@ -270,15 +291,28 @@ pub(crate) fn possible_cpus() -> Result<usize> {
 
 /// Splits the classes into those to enable and those that are missing, with the reason.
 fn choose(options: &KernelOptions) -> Result<Chosen> {
-    let btf = Btf::from_vmlinux()
-        .context("cannot read /sys/kernel/btf/vmlinux: kernel has no BTF; enable CONFIG_DEBUG_INFO_BTF")?;
+    let btf = Btf::from_vmlinux().context(
+        "cannot read /sys/kernel/btf/vmlinux: kernel has no BTF; enable CONFIG_DEBUG_INFO_BTF",
+    )?;
     let known = classes();
-    if let Some(unknown) = options.without.iter().find(|name| !known[1..].contains(&name.as_str())) {
-        bail!("there is no class {unknown:?} to switch off; the classes are {}", known[1..].join(", "));
+    if let Some(unknown) = options.without.iter().find(|name| !known[1..].contains(&name.as_str()))
+    {
+        bail!(
+            "there is no class {unknown:?} to switch off; the classes are {}",
+            known[1..].join(", ")
+        );
     }
-    let unasked = |class: &&str| Detail::of_class(class).is_some_and(|detail| !options.details.contains(&detail));
+    let unasked = |class: &&str| {
+        Detail::of_class(class).is_some_and(|detail| !options.details.contains(&detail))
+    };
     let standby = known.iter().copied().filter(unasked).collect();
-    let mut chosen = Chosen { on: Vec::new(), missing: Vec::new(), standby, absent: Vec::new(), programs: Vec::new() };
+    let mut chosen = Chosen {
+        on: Vec::new(),
+        missing: Vec::new(),
+        standby,
+        absent: Vec::new(),
+        programs: Vec::new(),
+    };
     for class in known {
         match wanted_programs(class, options, &btf) {
             Ok(programs) => chosen.add(class, programs),
@@ -313,7 +347,11 @@ impl Chosen {
 }
 
 /// Returns the programs of a class, or the reason why it is not recorded.
-fn wanted_programs(class: &str, options: &KernelOptions, btf: &Btf<'_>) -> Result<Vec<&'static Program>, String> {
+fn wanted_programs(
+    class: &str,
+    options: &KernelOptions,
+    btf: &Btf<'_>,
+) -> Result<Vec<&'static Program>, String> {
     if options.without.iter().any(|name| name == class) {
         return Err("switched off with --without".to_owned());
     }
@@ -338,7 +376,8 @@ fn has_tracepoint(btf: &Btf<'_>, name: &str) -> bool {
 /// rejects.
 fn drop_rejected(options: &KernelOptions, chosen: &mut Chosen) -> Result<()> {
     let least = Shares([4, 4, 4]);
-    let try_load = |programs: &[&Program]| load(&mut Storage::default(), programs, least, options).map(drop);
+    let try_load =
+        |programs: &[&Program]| load(&mut Storage::default(), programs, least, options).map(drop);
     let Err(whole) = try_load(&chosen.programs) else { return Ok(()) };
     try_load(&chosen.programs_of(&[REQUIRED])).map_err(|_| whole)?;
     for class in [chosen.on.clone(), chosen.standby.clone()].concat() {
@@ -356,7 +395,8 @@ fn load<'a>(
     options: &KernelOptions,
 ) -> Result<TipmeSkel<'a>> {
     let place = storage.0.insert(Box::new(MaybeUninit::uninit()));
-    let mut open = TipmeSkelBuilder::default().open(place).context("cannot open the kernel programs")?;
+    let mut open =
+        TipmeSkelBuilder::default().open(place).context("cannot open the kernel programs")?;
     for mut program in open.open_object_mut().progs_mut() {
         let wanted = programs.iter().any(|wanted| program.name() == wanted.name);
         program.set_autoload(wanted);
@@ -381,14 +421,16 @@ fn configure(open: &mut OpenTipmeSkel<'_>, shares: Shares, options: &KernelOptio
     rodata.tty_work = kernel_symbol("flush_to_ldisc").unwrap_or(0);
     rodata.timer_interrupt = kernel_symbol("asm_sysvec_apic_timer_interrupt").unwrap_or(0);
     rodata.switch_has_state = u8::from(kernel_at_least(5, 18));
-    rodata.dirty_in_structure = u8::from(arguments_of("balance_dirty_pages") == Some(DIRTY_ARGUMENTS));
+    rodata.dirty_in_structure =
+        u8::from(arguments_of("balance_dirty_pages") == Some(DIRTY_ARGUMENTS));
     rodata.tick_ns = tick().0;
     Ok(())
 }
 
 fn random() -> Result<u64> {
     let mut bytes = [0u8; 8];
-    rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty()).context("cannot get a random number")?;
+    rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())
+        .context("cannot get a random number")?;
     Ok(u64::from_ne_bytes(bytes))
 }
 
@@ -463,7 +505,9 @@ fn set_thresholds(skeleton: &mut TipmeSkel<'_>, details: &[Detail]) {
 
 fn find<'s>(skeleton: &'s TipmeSkel<'_>, name: &str) -> Result<ProgramMut<'s>> {
     let mut programs = skeleton.object().progs_mut();
-    programs.find(|program| program.name() == name).with_context(|| format!("program {name} is not there"))
+    programs
+        .find(|program| program.name() == name)
+        .with_context(|| format!("program {name} is not there"))
 }
 
 /// Links of attached programs, which are detached on drop.
@@ -484,13 +528,19 @@ fn attach(skeleton: &TipmeSkel<'_>, chosen: &mut Chosen, hertz: u64) -> Result<A
                 all.links.extend(attached.links);
             }
             Err(error) if class == REQUIRED => return Err(error),
-            Err(error) => chosen.leave_out(class, format!("kernel refuses the programs: {error:#}")),
+            Err(error) => {
+                chosen.leave_out(class, format!("kernel refuses the programs: {error:#}"))
+            }
         }
     }
     Ok(all)
 }
 
-fn attach_programs(skeleton: &TipmeSkel<'_>, programs: &[&Program], hertz: u64) -> Result<Attached> {
+fn attach_programs(
+    skeleton: &TipmeSkel<'_>,
+    programs: &[&Program],
+    hertz: u64,
+) -> Result<Attached> {
     let mut attached = Attached::default();
     for program in programs {
         let loaded = find(skeleton, program.name)?;
@@ -500,7 +550,9 @@ fn attach_programs(skeleton: &TipmeSkel<'_>, programs: &[&Program], hertz: u64) 
                 attached.links.push(loaded.attach_trace().with_context(refused)?);
             }
             Hook::Walk => attached.walk = Some(loaded.attach().with_context(refused)?),
-            Hook::Clock => attached.links.extend(attach_clocks(&loaded, hertz).with_context(refused)?),
+            Hook::Clock => {
+                attached.links.extend(attach_clocks(&loaded, hertz).with_context(refused)?)
+            }
         }
     }
     Ok(attached)

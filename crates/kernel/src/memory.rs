@@ -32,9 +32,16 @@ impl Shares {
     pub(crate) fn of(memory: u64, cpus: usize) -> Result<Shares> {
         let chunks = (memory.saturating_sub(TABLES_BYTES) / CHUNK_BYTES as u64).min(CHUNKS_MAX);
         let least = least_chunks(cpus);
-        ensure!(cpus <= CPUS_MAX, "this machine may have {cpus} CPUs, and no more than {CPUS_MAX} can be recorded");
+        ensure!(
+            cpus <= CPUS_MAX,
+            "this machine may have {cpus} CPUs, and no more than {CPUS_MAX} can be recorded"
+        );
         let needed = least_memory(cpus);
-        ensure!(memory >= needed, "too little memory for {cpus} CPUs: give --memory {}M or more", needed >> 20);
+        ensure!(
+            memory >= needed,
+            "too little memory for {cpus} CPUs: give --memory {}M or more",
+            needed >> 20
+        );
         let exits = (chunks / 16).max(least);
         let rare = ((chunks - exits) * 2 / 5).max(least);
         Ok(Shares([chunks - exits - rare, rare, exits].map(|share| share as u32)))
@@ -73,9 +80,17 @@ impl Pool {
     pub(crate) fn map(fd: BorrowedFd<'_>, chunks: u32) -> Result<Pool> {
         let chunks = chunks as usize;
         // SAFETY: a fresh mapping at an address of the kernel's choice aliases nothing of ours.
-        let base =
-            unsafe { mmap(std::ptr::null_mut(), chunks * CHUNK_BYTES, ProtFlags::READ, MapFlags::SHARED, fd, 0) }
-                .context("cannot map a ring")?;
+        let base = unsafe {
+            mmap(
+                std::ptr::null_mut(),
+                chunks * CHUNK_BYTES,
+                ProtFlags::READ,
+                MapFlags::SHARED,
+                fd,
+                0,
+            )
+        }
+        .context("cannot map a ring")?;
         let base = NonNull::new(base.cast()).context("a ring was mapped at address 0")?;
         Ok(Pool { base, chunks })
     }
@@ -97,7 +112,13 @@ impl Pool {
         assert!(index < self.chunks && to.len() <= CHUNK_BYTES, "chunk out of range");
         // SAFETY: the range lies inside the mapping, which lives as long as `self`; the kernel
         // writes to it concurrently, and the generation of every record shows if it was complete.
-        unsafe { std::ptr::copy_nonoverlapping(self.base.as_ptr().add(index * CHUNK_BYTES), to.as_mut_ptr(), to.len()) }
+        unsafe {
+            std::ptr::copy_nonoverlapping(
+                self.base.as_ptr().add(index * CHUNK_BYTES),
+                to.as_mut_ptr(),
+                to.len(),
+            )
+        }
         std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
     }
 
@@ -118,7 +139,9 @@ impl Pool {
         let next = AtomicUsize::new(0);
         let copy = || {
             let mut copied = Vec::with_capacity(BLOCK_CHUNKS * CHUNK_BYTES);
-            while let Some(block) = wanted.chunks(BLOCK_CHUNKS).nth(next.fetch_add(1, Ordering::Relaxed)) {
+            while let Some(block) =
+                wanted.chunks(BLOCK_CHUNKS).nth(next.fetch_add(1, Ordering::Relaxed))
+            {
                 self.copy_block(block, &mut copied);
                 take(&copied);
             }
@@ -152,7 +175,8 @@ impl Pool {
     fn chunks_since(&self, class: RingClass, from: Nanos) -> Vec<(usize, u64)> {
         let heads = (0..self.chunks).map(|index| (index, self.head(index)));
         let is_old = |head: &ChunkHead| head.closed != Nanos(0) && head.closed < from;
-        let wanted = heads.filter(|(_, head)| head.taken != 0 && head.class == class as u32 && !is_old(head));
+        let wanted = heads
+            .filter(|(_, head)| head.taken != 0 && head.class == class as u32 && !is_old(head));
         let mut wanted: Vec<(usize, ChunkHead)> = wanted.collect();
         wanted.sort_by_key(|(_, head)| head.opened);
         wanted.into_iter().map(|(index, head)| (index, head.taken)).collect()
@@ -165,7 +189,8 @@ unsafe impl Sync for Pool {}
 impl Drop for Pool {
     fn drop(&mut self) {
         // SAFETY: the mapping was made by `map` with this size and nothing borrows from it.
-        if let Err(error) = unsafe { munmap(self.base.as_ptr().cast(), self.chunks * CHUNK_BYTES) } {
+        if let Err(error) = unsafe { munmap(self.base.as_ptr().cast(), self.chunks * CHUNK_BYTES) }
+        {
             debug_assert!(false, "cannot unmap a ring: {error}");
         }
     }
@@ -219,7 +244,10 @@ mod tests {
         let refused = |mib: u64, cpus| Shares::of(mib << 20, cpus).unwrap_err().to_string();
         assert_eq!(refused(64, 512), "too little memory for 512 CPUs: give --memory 113M or more");
         assert!(Shares::of(113 << 20, 512).is_ok());
-        assert_eq!(refused(512, 1025), "this machine may have 1025 CPUs, and no more than 1024 can be recorded");
+        assert_eq!(
+            refused(512, 1025),
+            "this machine may have 1025 CPUs, and no more than 1024 can be recorded"
+        );
         assert_eq!(Shares::of(64 << 30, 8).unwrap().total(), 16_384);
     }
 
@@ -236,7 +264,8 @@ mod tests {
         rustix::fs::ftruncate(&memory, bytes as u64).unwrap();
         let both = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: a fresh mapping at an address of the kernel's choice aliases nothing of ours.
-        let base = unsafe { mmap(std::ptr::null_mut(), bytes, both, MapFlags::SHARED, &memory, 0) }.unwrap();
+        let base = unsafe { mmap(std::ptr::null_mut(), bytes, both, MapFlags::SHARED, &memory, 0) }
+            .unwrap();
         // SAFETY: the mapping is never unmapped, is page-aligned, and is only accessed through
         // atomics.
         let words = unsafe { std::slice::from_raw_parts(base.cast::<AtomicU64>(), bytes / 8) };
@@ -273,7 +302,8 @@ mod tests {
     fn a_record_whose_end_was_read_too_early_is_completed_from_a_later_copy() {
         let words: Vec<AtomicU64> = (0..CHUNK_BYTES / 8).map(|_| AtomicU64::new(0)).collect();
         fill(&words, 1, &mut 1_000);
-        let later: Vec<u8> = words.iter().flat_map(|word| word.load(Ordering::Relaxed).to_le_bytes()).collect();
+        let later: Vec<u8> =
+            words.iter().flat_map(|word| word.load(Ordering::Relaxed).to_le_bytes()).collect();
         let (first, record) = (size_of::<ChunkHead>(), WORDS as usize * 8);
         let mut copy = later.clone();
         // The first name was read before it was written, and the second record was not there yet.
@@ -305,7 +335,11 @@ mod tests {
                     let name = Rename::read_from_bytes(entry.bytes).unwrap().comm;
                     let word = |at: usize| u64::from_le_bytes(name[at..at + 8].try_into().unwrap());
                     let ts = entry.head.ts.0;
-                    assert_eq!((word(0), word(8), entry.head.tid.0), (ts, !ts, ts as u32), "a torn record");
+                    assert_eq!(
+                        (word(0), word(8), entry.head.tid.0),
+                        (ts, !ts, ts as u32),
+                        "a torn record"
+                    );
                     assert!(ts > last, "records of two lives");
                     (last, records) = (ts, records + 1);
                 }

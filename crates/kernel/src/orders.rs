@@ -74,14 +74,21 @@ mod tests {
 
     #[test]
     fn orders_and_refusals_are_read_back() {
-        let refusable =
-            [CounterOrder::Attach(0), CounterOrder::Attach(255), CounterOrder::Sample(0), CounterOrder::Sample(1_023)];
+        let refusable = [
+            CounterOrder::Attach(0),
+            CounterOrder::Attach(255),
+            CounterOrder::Sample(0),
+            CounterOrder::Sample(1_023),
+        ];
         let others = [CounterOrder::Begin, CounterOrder::End, CounterOrder::Detach(2)];
         let all: Vec<CounterOrder> = refusable.into_iter().chain(others).collect();
         let bytes: Vec<u8> = all.iter().flat_map(|order| order.bytes()).collect();
         let mut from = &bytes[..];
         assert_eq!(std::iter::from_fn(|| CounterOrder::read(&mut from)).collect::<Vec<_>>(), all);
-        assert_eq!(refusable.map(|order| CounterOrder::refused(order.refusal())), refusable.map(Some));
+        assert_eq!(
+            refusable.map(|order| CounterOrder::refused(order.refusal())),
+            refusable.map(Some)
+        );
         assert_eq!([0, 1 << 40, u64::MAX - SAMPLE_END].map(CounterOrder::refused), [None; 3]);
         assert_eq!(CounterOrder::read(&mut &b"?__"[..]), None);
     }

@@ -37,14 +37,24 @@ pub(crate) fn cpu_clock(cpu: u32, hertz: u64) -> Result<Option<OwnedFd>> {
         ..PerfEventAttributes::default()
     };
     // SAFETY: the kernel reads `size` bytes of the structure, which outlives the call.
-    let fd =
-        unsafe { libc::syscall(libc::SYS_perf_event_open, &raw const attributes, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC) };
+    let fd = unsafe {
+        libc::syscall(
+            libc::SYS_perf_event_open,
+            &raw const attributes,
+            -1,
+            cpu,
+            -1,
+            PERF_FLAG_FD_CLOEXEC,
+        )
+    };
     let error = std::io::Error::last_os_error();
     match fd {
         // SAFETY: the kernel has just made this descriptor and nothing else owns it.
         0.. => Ok(Some(unsafe { OwnedFd::from_raw_fd(fd as i32) })),
         _ if error.raw_os_error() == Some(libc::ENODEV) => Ok(None),
-        _ => Err(error).with_context(|| format!("cannot sample CPU {cpu}; is kernel.perf_event_paranoid 3 or higher?")),
+        _ => Err(error).with_context(|| {
+            format!("cannot sample CPU {cpu}; is kernel.perf_event_paranoid 3 or higher?")
+        }),
     }
 }
 

@@ -39,7 +39,12 @@ const fn tracepoint(name: &'static str, tracepoint: &'static str, class: &'stati
     hooked(name, Hook::Tracepoint(tracepoint), class)
 }
 
-const fn stand_in(name: &'static str, hook: Hook, class: &'static str, of: &'static str) -> Program {
+const fn stand_in(
+    name: &'static str,
+    hook: Hook,
+    class: &'static str,
+    of: &'static str,
+) -> Program {
     Program { name, hook, class, instead_of: Some(of) }
 }
 
@@ -111,8 +116,12 @@ pub fn classes() -> Vec<&'static str> {
 
 /// Returns the programs that record a class on a kernel with these hooks, in the order of the
 /// table; or the first missing hook without a stand-in.
-pub(crate) fn programs_of(class: &str, has: impl Fn(Hook) -> bool) -> Result<Vec<&'static Program>, Hook> {
-    let own = PROGRAMS.iter().filter(|program| program.class == class && program.instead_of.is_none());
+pub(crate) fn programs_of(
+    class: &str,
+    has: impl Fn(Hook) -> bool,
+) -> Result<Vec<&'static Program>, Hook> {
+    let own =
+        PROGRAMS.iter().filter(|program| program.class == class && program.instead_of.is_none());
     own.map(|program| available(program, &has).ok_or(program.hook)).collect()
 }
 
@@ -124,8 +133,12 @@ fn available(program: &'static Program, has: &impl Fn(Hook) -> bool) -> Option<&
 
 /// Returns the hooks of these programs for a class that has alternatives; otherwise `None`.
 pub(crate) fn hooks_of(class: &str, programs: &[&Program]) -> Option<String> {
-    let alternatives = PROGRAMS.iter().any(|program| program.class == class && program.instead_of.is_some());
-    let hooks = programs.iter().filter(|program| program.class == class).map(|program| program.hook.to_string());
+    let alternatives =
+        PROGRAMS.iter().any(|program| program.class == class && program.instead_of.is_some());
+    let hooks = programs
+        .iter()
+        .filter(|program| program.class == class)
+        .map(|program| program.hook.to_string());
     alternatives.then(|| hooks.collect::<Vec<_>>().join(" and "))
 }
 
@@ -162,7 +175,8 @@ mod tests {
 
     #[test]
     fn an_older_kernel_records_the_display_at_the_return_of_functions() {
-        let programs = programs_of("display", without(&["sock_send_length", "sock_recv_length"])).unwrap();
+        let programs =
+            programs_of("display", without(&["sock_send_length", "sock_recv_length"])).unwrap();
         assert_eq!(names(&programs), ["send_returned", "receive_returned"]);
         let told = hooks_of("display", &programs).unwrap();
         assert_eq!(told, "return of unix_stream_sendmsg and return of unix_stream_recvmsg");
@@ -170,10 +184,14 @@ mod tests {
 
     #[test]
     fn the_missing_hook_is_named_where_nothing_stands_in() {
-        let lacking = programs_of("display", without(&["sock_recv_length", "unix_stream_recvmsg"])).err();
+        let lacking =
+            programs_of("display", without(&["sock_recv_length", "unix_stream_recvmsg"])).err();
         assert_eq!(lacking, Some(Hook::Tracepoint("sock_recv_length")));
         let lacking = programs_of("locks", without(&["contention_end"])).err();
-        assert_eq!(lacking.map(|hook| hook.to_string()).as_deref(), Some("tracepoint contention_end"));
+        assert_eq!(
+            lacking.map(|hook| hook.to_string()).as_deref(),
+            Some("tracepoint contention_end")
+        );
     }
 
     #[test]

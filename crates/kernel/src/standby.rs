@@ -43,7 +43,8 @@ pub fn open_programs(ids: &[u32]) -> Result<Vec<OwnedFd>> {
 pub(crate) fn attach(programs: &[OwnedFd]) -> Result<Vec<OwnedFd>> {
     let one = |program: &OwnedFd| {
         // SAFETY: the program itself names the hook, so no name is read.
-        let fd = unsafe { libbpf_sys::bpf_raw_tracepoint_open(std::ptr::null(), program.as_raw_fd()) };
+        let fd =
+            unsafe { libbpf_sys::bpf_raw_tracepoint_open(std::ptr::null(), program.as_raw_fd()) };
         owned(fd).context("cannot attach a program")
     };
     programs.iter().map(one).collect()
@@ -60,8 +61,17 @@ pub(crate) fn program_id(program: BorrowedFd<'_>) -> Result<u32> {
     let mut info = libbpf_sys::bpf_prog_info::default();
     let mut size = size_of_val(&info) as u32;
     // SAFETY: `info` is a plain structure of `size` bytes that the kernel fills.
-    let result =
-        unsafe { libbpf_sys::bpf_obj_get_info_by_fd(program.as_raw_fd(), (&raw mut info).cast(), &raw mut size) };
-    ensure!(result == 0, "cannot tell a program's number: {}", std::io::Error::from_raw_os_error(-result));
+    let result = unsafe {
+        libbpf_sys::bpf_obj_get_info_by_fd(
+            program.as_raw_fd(),
+            (&raw mut info).cast(),
+            &raw mut size,
+        )
+    };
+    ensure!(
+        result == 0,
+        "cannot tell a program's number: {}",
+        std::io::Error::from_raw_os_error(-result)
+    );
     Ok(info.id)
 }

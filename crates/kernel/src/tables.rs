@@ -91,17 +91,31 @@ impl Kernel<'_> {
         let mut value = vec![0u8; self.skeleton.maps.cmdlines.value_size() as usize];
         value[..4].copy_from_slice(&(text.len() as u32).to_le_bytes());
         value[HEAD..HEAD + text.len()].copy_from_slice(text);
-        self.skeleton.maps.cmdlines.update(&line.pid.0.to_le_bytes(), &value, MapFlags::NO_EXIST).or_else(|error| {
-            // The process has executed another program meanwhile; the kernel's entry is newer.
-            if error.kind() == libbpf_rs::ErrorKind::AlreadyExists { Ok(()) } else { Err(error.into()) }
-        })
+        self.skeleton
+            .maps
+            .cmdlines
+            .update(&line.pid.0.to_le_bytes(), &value, MapFlags::NO_EXIST)
+            .or_else(|error| {
+                // The process has executed another program meanwhile; the kernel's entry is newer.
+                if error.kind() == libbpf_rs::ErrorKind::AlreadyExists {
+                    Ok(())
+                } else {
+                    Err(error.into())
+                }
+            })
     }
 }
 
 fn block(slot: &in_flight, now: Nanos) -> Block {
     let size = Block::SIZE as u16;
     Block {
-        head: Head { ts: now, tid: Tid(slot.tid), size, kind: RecordKind::Block as u8, generation: 0 },
+        head: Head {
+            ts: now,
+            tid: Tid(slot.tid),
+            size,
+            kind: RecordKind::Block as u8,
+            generation: 0,
+        },
         inserted: Nanos(slot.inserted),
         issued: Nanos(slot.issued),
         sector: slot.sector,
@@ -118,6 +132,8 @@ fn count(value: &[u8]) -> usize {
 
 /// Returns all rows of a hash table. A row replaced during the read may be missing or duplicated.
 fn rows(map: &impl MapCore) -> Result<Vec<(Vec<u8>, Vec<u8>)>> {
-    let batch = map.lookup_batch(1024, MapFlags::ANY, MapFlags::ANY).context("cannot read a table of the kernel")?;
+    let batch = map
+        .lookup_batch(1024, MapFlags::ANY, MapFlags::ANY)
+        .context("cannot read a table of the kernel")?;
     Ok(batch.collect())
 }

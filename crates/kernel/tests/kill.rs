@@ -16,7 +16,11 @@ fn main() {
     if std::env::args().any(|argument| argument == "child") {
         arm_and_wait();
     }
-    let mut child = Command::new(std::env::current_exe().unwrap()).arg("child").stdout(Stdio::piped()).spawn().unwrap();
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .arg("child")
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
     let mut line = String::new();
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
     assert_eq!(line, "armed\n", "the child could not arm; this test needs root");
@@ -36,7 +40,14 @@ fn main() {
 fn arm_and_wait() -> ! {
     let mut storage = Storage::default();
     let (memory, window) = (32 << 20, Nanos(0));
-    let options = KernelOptions { memory, without: Vec::new(), display: None, window, hertz: 99, details: Vec::new() };
+    let options = KernelOptions {
+        memory,
+        without: Vec::new(),
+        display: None,
+        window,
+        hertz: 99,
+        details: Vec::new(),
+    };
     let _kernel = Kernel::arm(&mut storage, &options).unwrap();
     println!("armed");
     loop {
@@ -48,5 +59,9 @@ fn arm_and_wait() -> ! {
 fn programs_of(pid: u32) -> Vec<u32> {
     let entries = std::fs::read_dir(format!("/proc/{pid}/fdinfo")).unwrap().flatten();
     let texts = entries.filter_map(|entry| std::fs::read_to_string(entry.path()).ok());
-    texts.filter_map(|text| text.lines().find_map(|line| line.strip_prefix("prog_id:")?.trim().parse().ok())).collect()
+    texts
+        .filter_map(|text| {
+            text.lines().find_map(|line| line.strip_prefix("prog_id:")?.trim().parse().ok())
+        })
+        .collect()
 }

@@ -30,7 +30,14 @@ fn threads_that_have_no_room_are_counted() {
     }
     let mut storage = Storage::default();
     let (memory, window) = (32 << 20, Nanos(0));
-    let options = KernelOptions { memory, without: Vec::new(), display: None, window, hertz: 99, details: Vec::new() };
+    let options = KernelOptions {
+        memory,
+        without: Vec::new(),
+        display: None,
+        window,
+        hertz: 99,
+        details: Vec::new(),
+    };
     let mut kernel = Kernel::arm(&mut storage, &options).unwrap();
     let (all, left_out) = kernel.walk(1 << 20).unwrap();
     assert!(count(&all, RecordKind::Task) > THREADS && left_out == 0, "{left_out} were left out");

@@ -116,7 +116,8 @@ pub struct Demo {
 }
 
 #[derive(Args)]
-#[command(after_help = "Exit codes: 0 at least 95% of the causes were named, and none was found in the run without a
+#[command(
+    after_help = "Exit codes: 0 at least 95% of the causes were named, and none was found in the run without a
 fault; 1 otherwise; 2 nothing could be measured.
 
 Examples:
@@ -124,7 +125,8 @@ Examples:
   sudo tipme selftest lock fsync calm
   sudo tipme selftest --display wayland
   sudo tipme selftest --repeat 5 --json --keep incidents > results.json
-  tipme selftest --list")]
+  tipme selftest --list"
+)]
 pub struct Selftest {
     /// Faults to run; calm is the run without one [default: all]
     #[arg(value_name = "NAME")]
@@ -208,7 +210,8 @@ mod tests {
     #[test]
     fn tipme_names_every_verb() {
         let whole = whole();
-        let verbs = whole.get_subcommands().filter(|verb| !verb.is_hide_set()).map(Command::get_name);
+        let verbs =
+            whole.get_subcommands().filter(|verb| !verb.is_hide_set()).map(Command::get_name);
         assert_eq!(verbs.collect::<Vec<_>>(), verbs::NAMES);
     }
 }

@@ -38,7 +38,9 @@ pub fn measure<E: Experiment>(options: &E) -> Result<ExitCode> {
     let mut driver = LiveDriver { programs, interrupt, progress: Lines(E::NAME) };
     let (json, svg) = options.files();
     let repeats = BenchRepeats::new(options.repeats(), json, svg)?;
-    repeats.all().try_for_each(|repeat| files::check(repeat.json.as_deref(), repeat.svg.as_deref()))?;
+    repeats
+        .all()
+        .try_for_each(|repeat| files::check(repeat.json.as_deref(), repeat.svg.as_deref()))?;
     let mut code = 0;
     for repeat in repeats.all() {
         let document = once(options, &mut driver)?;

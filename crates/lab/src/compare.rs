@@ -41,7 +41,11 @@ pub fn run(arguments: arguments::Compare) -> Result<ExitCode> {
     let files: Vec<report::ComparedResult<'_>> = names
         .iter()
         .zip(&results)
-        .map(|(name, results)| report::ComparedResult { name, machine: &results.machine, runs: &results.runs })
+        .map(|(name, results)| report::ComparedResult {
+            name,
+            machine: &results.machine,
+            runs: &results.runs,
+        })
         .collect();
     let sides: Vec<ComparedSide<'_>> = files.iter().map(report::ComparedResult::side).collect();
     let comparison = tipme_measure::compare(&sides);
@@ -58,7 +62,9 @@ pub fn run(arguments: arguments::Compare) -> Result<ExitCode> {
 
 /// Returns file names if they are distinct, else whole paths.
 fn names(paths: &[PathBuf]) -> Vec<String> {
-    let short = |path: &PathBuf| path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+    let short = |path: &PathBuf| {
+        path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
+    };
     let mut names: Vec<String> = paths.iter().map(short).collect();
     names.sort_unstable();
     let distinct = names.windows(2).all(|pair| pair[0] != pair[1]);
@@ -87,7 +93,11 @@ fn run_names(files: &[report::ComparedResult<'_>]) -> String {
         let (few, more) = names.split_at(names.len().min(5));
         let dots = if more.is_empty() { "" } else { ", …" };
         let list = few.iter().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ");
-        format!("the runs of {} are {}", file.name, if list.is_empty() { "none".to_owned() } else { list + dots })
+        format!(
+            "the runs of {} are {}",
+            file.name,
+            if list.is_empty() { "none".to_owned() } else { list + dots }
+        )
     };
     files.iter().map(of).collect::<Vec<_>>().join("; ")
 }

@@ -29,13 +29,21 @@ pub fn run(arguments: arguments::Demo) -> Result<ExitCode> {
 
 fn print(outcome: &DemoOutcome) {
     let verdict = serde_json::from_value(outcome.verdict.clone());
-    let text = verdict.map_or_else(|_| outcome.text.clone(), |verdict| tipme_report::text(&verdict, &layout()));
+    let text = verdict
+        .map_or_else(|_| outcome.text.clone(), |verdict| tipme_report::text(&verdict, &layout()));
     println!("{}\n", text.trim_end());
     let injected = &outcome.injected;
     let pids: Vec<String> = injected.pids.iter().take(5).map(u32::to_string).collect();
-    println!("injected: {} (pids {}{})", injected.job.as_deref().unwrap_or("nothing"), pids.join(", "), more(injected));
+    println!(
+        "injected: {} (pids {}{})",
+        injected.job.as_deref().unwrap_or("nothing"),
+        pids.join(", "),
+        more(injected)
+    );
     if let (Some(fault), Some(calm)) = (injected.fault_ms_max, injected.calm_ms_max) {
-        println!("from a key to the next drawing on the screen: {fault:.0} ms at worst, before it {calm:.0} ms");
+        println!(
+            "from a key to the next drawing on the screen: {fault:.0} ms at worst, before it {calm:.0} ms"
+        );
     }
     println!("incident: {}", outcome.incident.display());
     println!("{}", if outcome.ok { "demo: the injected cause was found" } else { "demo: FAILED" });

@@ -19,7 +19,8 @@ pub fn check(json: Option<&Path>, svg: Option<&Path>) -> Result<()> {
     }
     let Some(folder) = svg else { return Ok(()) };
     make(folder)?;
-    access(folder, Access::WRITE_OK).with_context(|| format!("cannot write to {}", folder.display()))
+    access(folder, Access::WRITE_OK)
+        .with_context(|| format!("cannot write to {}", folder.display()))
 }
 
 fn is_pipe(path: &Path) -> bool {
@@ -36,10 +37,11 @@ fn hold_pipe(path: &Path) -> io::Result<()> {
 fn open_pipe(path: &Path) -> io::Result<File> {
     let flags = OFlags::NONBLOCK.bits().cast_signed();
     let opened = OpenOptions::new().write(true).custom_flags(flags).open(path);
-    let file = opened.map_err(|error| match error.raw_os_error().map(Errno::from_raw_os_error) {
-        Some(Errno::NXIO) => io::Error::other("nobody reads this pipe; start its reader first"),
-        _ => error,
-    })?;
+    let file =
+        opened.map_err(|error| match error.raw_os_error().map(Errno::from_raw_os_error) {
+            Some(Errno::NXIO) => io::Error::other("nobody reads this pipe; start its reader first"),
+            _ => error,
+        })?;
     fcntl_setfl(&file, OFlags::empty())?;
     Ok(file)
 }
@@ -80,7 +82,10 @@ pub fn write_json(path: &Path, document: &impl Serialize, indented: bool) -> Res
 }
 
 /// Writes plots by file name into a folder, which is created if necessary.
-pub fn write_plots<N: AsRef<Path>>(folder: &Path, plots: impl IntoIterator<Item = (N, String)>) -> Result<()> {
+pub fn write_plots<N: AsRef<Path>>(
+    folder: &Path,
+    plots: impl IntoIterator<Item = (N, String)>,
+) -> Result<()> {
     make(folder)?;
     plots.into_iter().try_for_each(|(name, svg)| write(&folder.join(name), &svg))
 }
@@ -115,7 +120,10 @@ mod tests {
         rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RWXU).unwrap();
         let error = format!("{:#}", check(Some(&pipe), None).unwrap_err());
         assert!(error.contains("nobody reads this pipe"), "{error}");
-        let reader = OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(&pipe);
+        let reader = OpenOptions::new()
+            .read(true)
+            .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
+            .open(&pipe);
         let mut reader = reader.unwrap();
         check(Some(&pipe), None).unwrap();
         let mut bytes = [0; 16];

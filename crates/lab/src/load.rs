@@ -12,7 +12,8 @@ use tipme_bench::load::{LoadArguments, text};
 /// Runs the load. Ctrl-C ends it like its timeout does, with its results printed.
 pub fn run(arguments: &LoadArguments) -> Result<ExitCode> {
     let (interrupt, programs) = (InterruptFlag::install()?, programs::all()?);
-    let outcome = arguments.run(&mut LiveDriver { programs, interrupt, progress: Lines("load") })?;
+    let outcome =
+        arguments.run(&mut LiveDriver { programs, interrupt, progress: Lines("load") })?;
     if arguments.json {
         println!("{}", serde_json::to_string_pretty(&outcome)?);
     } else {

@@ -84,9 +84,10 @@ fn print_schema(document: DocumentChoice) -> Result<ExitCode> {
         DocumentChoice::Timer => experiment::schema::<Timer>(),
         DocumentChoice::Idle => experiment::schema::<Idle>(),
         DocumentChoice::Load => schema::<LoadOutcome>(),
-        DocumentChoice::Measure => {
-            experiment::result_schema::<MeasureDetails>("measure", &InputClass::ALL.map(InputClass::name))
-        }
+        DocumentChoice::Measure => experiment::result_schema::<MeasureDetails>(
+            "measure",
+            &InputClass::ALL.map(InputClass::name),
+        ),
         DocumentChoice::Compare => schema::<compare::WrittenComparison<'_>>(),
     };
     println!("{}", serde_json::to_string_pretty(&schema)?);

@@ -30,7 +30,9 @@ pub fn run(arguments: arguments::Measure) -> Result<ExitCode> {
         Script::shipped().for_each(|script| list(&script));
         return Ok(ExitCode::SUCCESS);
     }
-    let script = Script::find(arguments.script.as_deref().context("name a script; tipme measure --list has some")?)?;
+    let script = Script::find(
+        arguments.script.as_deref().context("name a script; tipme measure --list has some")?,
+    )?;
     let script = arguments.inputs.map_or(script.clone(), |inputs| script.first(inputs as usize));
     let profile = arguments.profile;
     let why_no_tap = why_no_tap(&arguments);
@@ -44,7 +46,10 @@ pub fn run(arguments: arguments::Measure) -> Result<ExitCode> {
     Ok(ExitCode::from(u8::from(exceeded)))
 }
 
-fn play(options: &MeasureOptions, profile: ThresholdProfile) -> Result<(Vec<JudgedInputs>, Survey)> {
+fn play(
+    options: &MeasureOptions,
+    profile: ThresholdProfile,
+) -> Result<(Vec<JudgedInputs>, Survey)> {
     let interrupt = InterruptFlag::install()?;
     let survey = Survey::begin();
     let mut judged = Vec::new();
@@ -57,19 +62,28 @@ fn play(options: &MeasureOptions, profile: ThresholdProfile) -> Result<(Vec<Judg
 }
 
 fn options(arguments: &arguments::Measure, script: Script, tap: bool) -> Result<MeasureOptions> {
-    let application = if arguments.app.is_empty() { script.application.clone() } else { arguments.app.clone() };
+    let application =
+        if arguments.app.is_empty() { script.application.clone() } else { arguments.app.clone() };
     if application.is_empty() {
         bail!("script {} names no application; put one behind --, such as -- xterm", script.name);
     }
     let recorder = if tap { Some(programs::tipme()?) } else { None };
-    Ok(MeasureOptions { script, application, display: arguments.display.clone(), repeat: arguments.repeat, recorder })
+    Ok(MeasureOptions {
+        script,
+        application,
+        display: arguments.display.clone(),
+        repeat: arguments.repeat,
+        recorder,
+    })
 }
 
 /// Returns the reason why the display tap is not used; `None` if it is.
 fn why_no_tap(arguments: &arguments::Measure) -> Option<String> {
     match (arguments.no_trace, measure::may_record()) {
         (true, _) => Some("asked for by --no-trace".to_owned()),
-        (false, false) => Some("the display tap takes root; run it with sudo for exact joins".to_owned()),
+        (false, false) => {
+            Some("the display tap takes root; run it with sudo for exact joins".to_owned())
+        }
         (false, true) => None,
     }
 }

@@ -49,7 +49,14 @@ fn in_front(folder: &TempDir, name: &str, text: &str) -> String {
 }
 
 fn bench(arguments: &[&str], manager: &Path) -> Output {
-    lab().arg("bench").args(arguments).arg("--managed").arg("--manager").arg(manager).output().unwrap()
+    lab()
+        .arg("bench")
+        .args(arguments)
+        .arg("--managed")
+        .arg("--manager")
+        .arg(manager)
+        .output()
+        .unwrap()
 }
 
 fn lines(folder: &TempDir, name: &str) -> Vec<String> {
@@ -62,7 +69,8 @@ fn result(folder: &TempDir, arguments: &[&str], words: &[&str]) -> Value {
     let json = folder.path().join("result.json");
     let manager = program(folder, STAND_IN);
     let output = bench(&[arguments, &["--json", json.to_str().unwrap()]].concat(), &manager);
-    let (text, said) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let (text, said) =
+        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert_eq!(output.status.code(), Some(0), "{said}");
     for word in words {
         assert!(text.contains(word), "{word} is not in:\n{text}");
@@ -90,23 +98,35 @@ fn expect_managed_on(folder: &TempDir, display: &str, times: usize) {
 #[test]
 fn typing_is_measured_under_wayland() {
     let folder = TempDir::new().unwrap();
-    let arguments = ["typing", "--display", "wayland", "--load", "3", "--keys", "8", "--blocks", "2"];
+    let arguments =
+        ["typing", "--display", "wayland", "--load", "3", "--keys", "8", "--blocks", "2"];
     let arguments = [&arguments[..], &["--against", "nice19,weight"]].concat();
-    let document = result(&folder, &arguments, &["load 3, managed", "on a private compositor of Wayland"]);
+    let document =
+        result(&folder, &arguments, &["load 3, managed", "on a private compositor of Wayland"]);
     support::schema::assert_fits("typing", &document);
     for arm in ["unloaded", "unmanaged", "managed"] {
         let figures = &document[arm];
-        assert_eq!((figures["n"].as_u64(), figures["unanswered"].as_u64()), (Some(8), Some(0)), "{arm}: {figures:#}");
+        assert_eq!(
+            (figures["n"].as_u64(), figures["unanswered"].as_u64()),
+            (Some(8), Some(0)),
+            "{arm}: {figures:#}"
+        );
     }
     expect_managed_on(&folder, "/", 2);
-    assert!(lines(&folder, "started").iter().all(|line| line.contains("/wayland-") && line.contains(" --recorder /")));
+    assert!(
+        lines(&folder, "started")
+            .iter()
+            .all(|line| line.contains("/wayland-") && line.contains(" --recorder /"))
+    );
 }
 
 #[test]
 fn the_manager_itself_runs_under_wayland() {
-    let arguments = ["bench", "typing", "--display", "wayland", "--load", "1", "--keys", "3", "--blocks", "1"];
+    let arguments =
+        ["bench", "typing", "--display", "wayland", "--load", "1", "--keys", "3", "--blocks", "1"];
     let output = lab().args(arguments).arg("--managed").output().unwrap();
-    let (text, said) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let (text, said) =
+        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success() && text.contains("load 1, managed"), "{text}{said}");
 }
 
@@ -114,10 +134,22 @@ fn the_manager_itself_runs_under_wayland() {
 fn typing_is_measured_as_the_contract_says() {
     let folder = TempDir::new().unwrap();
     let plots = folder.path().join("plots");
-    let arguments = ["typing", "--load", "0,3", "--keys", "8", "--blocks", "2", "--against", "nice19,weight", "--svg"];
+    let arguments = [
+        "typing",
+        "--load",
+        "0,3",
+        "--keys",
+        "8",
+        "--blocks",
+        "2",
+        "--against",
+        "nice19,weight",
+        "--svg",
+    ];
     let arguments = [&arguments[..], &[plots.to_str().unwrap()]].concat();
     let turns = ["unloaded", "load 3, unmanaged", "load 3, managed", "load 3, nice19"];
-    let words = [&turns[..], &["median of the delay, seconds", "Evans et al. (1993), figure 2"]].concat();
+    let words =
+        [&turns[..], &["median of the delay, seconds", "Evans et al. (1993), figure 2"]].concat();
     let document = result(&folder, &arguments, &words);
     support::schema::assert_fits("typing", &document);
     assert_eq!((&document["schema"], &document["load"]), (&1.into(), &3.into()));
@@ -125,15 +157,33 @@ fn typing_is_measured_as_the_contract_says() {
         let figures = &document[arm];
         let number = |key: &str| figures[key].as_f64().unwrap();
         assert_eq!((number("n"), number("unanswered")), (8.0, 0.0), "{arm}: {figures:#}");
-        assert!(number("p50_ms") > 0.0 && number("p50_ms") <= number("max_ms"), "{arm}: {figures:#}");
-        assert!(figures["p95_ms"].is_null() && figures["p99_ms"].is_null(), "eight keys have none: {figures:#}");
+        assert!(
+            number("p50_ms") > 0.0 && number("p50_ms") <= number("max_ms"),
+            "{arm}: {figures:#}"
+        );
+        assert!(
+            figures["p95_ms"].is_null() && figures["p99_ms"].is_null(),
+            "eight keys have none: {figures:#}"
+        );
     }
     assert_eq!(document["against"]["nice19"]["n"], 8);
-    let weight_lacks = document["not_available"].as_array().unwrap().iter().any(|one| one["arm"] == "weight");
-    assert_eq!(document["against"]["weight"].is_null(), weight_lacks, "{:#}", document["not_available"]);
-    let names: Vec<&str> =
-        document["runs"].as_array().unwrap().iter().map(|run| run["name"].as_str().unwrap()).collect();
-    for turn in ["unloaded", "unloaded, managed", "load 3, unmanaged", "load 3, managed", "load 3, nice19"] {
+    let weight_lacks =
+        document["not_available"].as_array().unwrap().iter().any(|one| one["arm"] == "weight");
+    assert_eq!(
+        document["against"]["weight"].is_null(),
+        weight_lacks,
+        "{:#}",
+        document["not_available"]
+    );
+    let names: Vec<&str> = document["runs"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|run| run["name"].as_str().unwrap())
+        .collect();
+    for turn in
+        ["unloaded", "unloaded, managed", "load 3, unmanaged", "load 3, managed", "load 3, nice19"]
+    {
         assert_eq!(names.iter().filter(|name| **name == turn).count(), 2, "{turn}: {names:?}");
     }
     let rows = document["arms"].as_array().unwrap();
@@ -158,12 +208,27 @@ fn display_terminal_and_each_session_of_the_load_are_in_units_where_that_is_aske
     let path = in_front(&folder, "systemd-run", UNITS_STAND_IN);
     let json = folder.path().join("result.json");
     let mut command = lab();
-    command.args(["bench", "typing", "--units", "--load", "3", "--sessions", "2", "--keys", "2", "--blocks", "1"]);
+    command.args([
+        "bench",
+        "typing",
+        "--units",
+        "--load",
+        "3",
+        "--sessions",
+        "2",
+        "--keys",
+        "2",
+        "--blocks",
+        "1",
+    ]);
     let output = command.arg("--json").arg(&json).env("PATH", path).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let document: Value = serde_json::from_slice(&std::fs::read(&json).unwrap()).unwrap();
     let place = document["conditions"]["place"].as_str().unwrap();
-    assert!(place.contains("spread over 2 sessions") && place.contains("in units of systemd"), "{place}");
+    assert!(
+        place.contains("spread over 2 sessions") && place.contains("in units of systemd"),
+        "{place}"
+    );
     assert!(document["arms"][1]["rounds_per_s"].as_f64() > Some(0.0), "{:#}", document["arms"]);
     let units = lines(&folder, "units");
     let programs: Vec<&str> = units.iter().map(|line| line.split_once(" -- ").unwrap().1).collect();
@@ -171,9 +236,13 @@ fn display_terminal_and_each_session_of_the_load_are_in_units_where_that_is_aske
     for (program, wanted) in programs.iter().zip(["true", "Xvfb ", "openbox ", "xterm "]) {
         assert!(program.starts_with(wanted), "{programs:#?}");
     }
-    let loads: Vec<&str> = programs[4..].iter().map(|line| line.split_once(" load ").unwrap().1).collect();
+    let loads: Vec<&str> =
+        programs[4..].iter().map(|line| line.split_once(" load ").unwrap().1).collect();
     assert_eq!(loads.len(), 2, "{programs:#?}");
-    assert!(loads[0].contains("\"accounts\":[0,2]") && loads[1].contains("\"accounts\":[1]"), "{loads:#?}");
+    assert!(
+        loads[0].contains("\"accounts\":[0,2]") && loads[1].contains("\"accounts\":[1]"),
+        "{loads:#?}"
+    );
 }
 
 #[test]
@@ -183,7 +252,12 @@ fn where_no_unit_can_be_begun_nothing_is_started() {
     let output = lab().args(["bench", "typing", "--units"]).env("PATH", path).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{said}");
-    assert!(said.contains("(no bus)") && said.contains("leave out --units") && !said.contains("block 1"), "{said}");
+    assert!(
+        said.contains("(no bus)")
+            && said.contains("leave out --units")
+            && !said.contains("block 1"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -200,10 +274,15 @@ fn scrolling_takes_its_time() {
 #[test]
 fn the_first_key_after_a_pause_is_measured() {
     let folder = TempDir::new().unwrap();
-    let arguments = ["warmstart", "--load", "2", "--memory", "32M", "--pause", "700ms", "--blocks", "1"];
-    let document = result(&folder, &arguments, &["first key", "a pause of 0.7 s", "load 2, managed"]);
+    let arguments =
+        ["warmstart", "--load", "2", "--memory", "32M", "--pause", "700ms", "--blocks", "1"];
+    let document =
+        result(&folder, &arguments, &["first key", "a pause of 0.7 s", "load 2, managed"]);
     support::schema::assert_fits("warmstart", &document);
-    assert_eq!((&document["kind"], &document["conditions"]["type"]), (&"warmstart".into(), &"big".into()));
+    assert_eq!(
+        (&document["kind"], &document["conditions"]["type"]),
+        (&"warmstart".into(), &"big".into())
+    );
     assert_eq!(document["managed"]["n"], 1);
     assert_eq!(document["pauses"][0]["after_ns"].as_array().unwrap().len(), 10);
     expect_managed(&folder, 1);
@@ -213,13 +292,24 @@ fn the_first_key_after_a_pause_is_measured() {
 fn a_script_goes_round_the_applications() {
     let folder = TempDir::new().unwrap();
     let arguments = ["system", "--beside", "nothing,build", "--rounds", "1", "--blocks", "1"];
-    let document = result(&folder, &arguments, &["paper (1993), managed", "vi, less, shell", "beside nothing"]);
+    let document = result(
+        &folder,
+        &arguments,
+        &["paper (1993), managed", "vi, less, shell", "beside nothing"],
+    );
     support::schema::assert_fits("system", &document);
     assert!(document["synthetic"].is_null() && document["build"].is_string(), "{document:#}");
     let rows = document["rows"].as_array().unwrap();
-    let names: Vec<(&str, &str)> =
-        rows.iter().map(|row| (row["beside"].as_str().unwrap(), row["arm"].as_str().unwrap())).collect();
-    let expected = [("nothing", "unmanaged"), ("build", "unmanaged"), ("nothing", "managed"), ("build", "managed")];
+    let names: Vec<(&str, &str)> = rows
+        .iter()
+        .map(|row| (row["beside"].as_str().unwrap(), row["arm"].as_str().unwrap()))
+        .collect();
+    let expected = [
+        ("nothing", "unmanaged"),
+        ("build", "unmanaged"),
+        ("nothing", "managed"),
+        ("build", "managed"),
+    ];
     assert_eq!(names, expected);
     assert!(rows.iter().all(|row| row["median_s"].as_f64().unwrap() > 0.5), "{rows:#?}");
     expect_managed(&folder, 2);
@@ -230,16 +320,27 @@ fn a_script_needs_no_build_tool_where_nothing_is_built() {
     let (folder, programs) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     for name in ["Xvfb", "openbox", "xterm", "vi", "less", "sh"] {
         let path = std::env::var("PATH").unwrap();
-        let place = path.split(':').map(|place| Path::new(place).join(name)).find(|path| path.is_file());
+        let place =
+            path.split(':').map(|place| Path::new(place).join(name)).find(|path| path.is_file());
         std::os::unix::fs::symlink(place.unwrap(), programs.path().join(name)).unwrap();
     }
     let json = folder.path().join("result.json");
     let mut command = lab();
-    command.args(["bench", "system", "--beside", "nothing", "--rounds", "1", "--blocks", "1", "--json"]).arg(&json);
+    command
+        .args([
+            "bench", "system", "--beside", "nothing", "--rounds", "1", "--blocks", "1", "--json",
+        ])
+        .arg(&json);
     let output = command.env("PATH", programs.path()).output().unwrap();
-    let (text, said) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let (text, said) =
+        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert_eq!(output.status.code(), Some(0), "{said}");
-    assert!(!text.contains("build") && !text.contains("synthetic") && !text.contains("the load's processes"), "{text}");
+    assert!(
+        !text.contains("build")
+            && !text.contains("synthetic")
+            && !text.contains("the load's processes"),
+        "{text}"
+    );
     let document: Value = serde_json::from_slice(&std::fs::read(&json).unwrap()).unwrap();
     support::schema::assert_fits("system", &document);
     assert!(document["build"].is_null() && document["synthetic"].is_null(), "{document:#}");
@@ -248,35 +349,76 @@ fn a_script_needs_no_build_tool_where_nothing_is_built() {
 #[test]
 fn waits_for_pages_are_measured() {
     let folder = TempDir::new().unwrap();
-    let arguments = ["pagein", "--without-shortage", "--hog", "16M", "--working-set", "4M", "--keys-per-lap", "4"];
-    let more = ["--keys", "6", "--every", "20ms", "--blocks", "2", "--backend", "nice", "--cgroup", "/a b"];
+    let arguments = [
+        "pagein",
+        "--without-shortage",
+        "--hog",
+        "16M",
+        "--working-set",
+        "4M",
+        "--keys-per-lap",
+        "4",
+    ];
+    let more = [
+        "--keys",
+        "6",
+        "--every",
+        "20ms",
+        "--blocks",
+        "2",
+        "--backend",
+        "nice",
+        "--cgroup",
+        "/a b",
+    ];
     let more = [&more[..], &["--against", "idle-io,limit"]].concat();
-    let words =
-        ["page-in wait", "load 1, managed", "load 1, idle-io", "page faults waited for a disk", "nothing is compared"];
+    let words = [
+        "page-in wait",
+        "load 1, managed",
+        "load 1, idle-io",
+        "page faults waited for a disk",
+        "nothing is compared",
+    ];
     let document = result(&folder, &[&arguments[..], &more].concat(), &words);
     support::schema::assert_fits("pagein", &document);
     assert_eq!((&document["managed"]["n"], &document["unloaded"]["n"]), (&6.into(), &6.into()));
-    assert_eq!((&document["untyped"], &document["managed"]["unanswered"]), (&0.into(), &0.into()), "{document:#}");
-    let limit_lacks = document["not_available"].as_array().unwrap().iter().any(|one| one["arm"] == "limit");
+    assert_eq!(
+        (&document["untyped"], &document["managed"]["unanswered"]),
+        (&0.into(), &0.into()),
+        "{document:#}"
+    );
+    let limit_lacks =
+        document["not_available"].as_array().unwrap().iter().any(|one| one["arm"] == "limit");
     let against = &document["against"];
-    assert_eq!((&against["idle_io"]["n"], against["limit"].is_null()), (&6.into(), limit_lacks), "{against:#}");
+    assert_eq!(
+        (&against["idle_io"]["n"], against["limit"].is_null()),
+        (&6.into(), limit_lacks),
+        "{against:#}"
+    );
     for turn in document["turns"].as_array().unwrap() {
         let (walk, seen) = (&turn["walk"], &turn["key_to_drawing"]);
         assert!(walk["n"] == 6 && walk["p50_ms"].as_f64().unwrap() > 0.0, "{turn:#}");
         assert!(seen["n"] == 6 && seen["p50_ms"].as_f64().unwrap() > 0.0, "{turn:#}");
     }
     expect_managed(&folder, 2);
-    assert!(lines(&folder, "started").iter().all(|line| line.ends_with("--backend nice --cgroup /a b")));
+    assert!(
+        lines(&folder, "started").iter().all(|line| line.ends_with("--backend nice --cgroup /a b"))
+    );
 }
 
 #[test]
 fn where_memory_cannot_run_out_safely_nothing_is_filled() {
     let begun = std::time::Instant::now();
-    let output = lab().args(["bench", "pagein", "--hog", "1M", "--working-set", "1M"]).output().unwrap();
+    let output =
+        lab().args(["bench", "pagein", "--hog", "1M", "--working-set", "1M"]).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{said}");
     let reasons = ["without-shortage", "mkswap", "choose another --hog"];
-    assert!(reasons.iter().any(|reason| said.contains(reason)), "{said} after {:?}", begun.elapsed());
+    assert!(
+        reasons.iter().any(|reason| said.contains(reason)),
+        "{said} after {:?}",
+        begun.elapsed()
+    );
     assert!(!said.contains("block 1"), "{said}");
 }
 
@@ -287,11 +429,16 @@ fn a_figure_beside_a_load_that_lost_a_process_does_not_count() {
     let mut program = Program::start(command);
     program.wait_for("load 3, unmanaged");
     let victim = support::family::until_named(&program, "load-cpu", 3);
-    rustix::process::kill_process(rustix::process::Pid::from_raw(victim as i32).unwrap(), Signal::KILL).unwrap();
+    rustix::process::kill_process(
+        rustix::process::Pid::from_raw(victim as i32).unwrap(),
+        Signal::KILL,
+    )
+    .unwrap();
     assert_eq!(program.wait().code(), Some(2), "{:?}", program.said());
     let said = program.said().join("\n");
     assert!(
-        said.contains("the measurement does not count") && said.contains("1 processes of the load ended"),
+        said.contains("the measurement does not count")
+            && said.contains("1 processes of the load ended"),
         "{said}"
     );
 }
@@ -330,9 +477,15 @@ fn a_manager_that_fails_is_told() {
     let folder = TempDir::new().unwrap();
     for (text, message) in [
         ("#!/bin/sh\nexit 2\n", "tipme manage ended early"),
-        ("#!/bin/sh\ntrap 'exit 3' TERM\necho managing\\ it\nwhile :; do sleep 0.05; done\n", "did not end well"),
+        (
+            "#!/bin/sh\ntrap 'exit 3' TERM\necho managing\\ it\nwhile :; do sleep 0.05; done\n",
+            "did not end well",
+        ),
     ] {
-        let output = bench(&["typing", "--load", "0", "--keys", "1", "--blocks", "1"], &program(&folder, text));
+        let output = bench(
+            &["typing", "--load", "0", "--keys", "1", "--blocks", "1"],
+            &program(&folder, text),
+        );
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.code() == Some(2) && said.contains(message), "{said}");
     }

@@ -8,7 +8,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 use tempfile::TempDir;
-use tipme_measure::{Document, Events, InputClass, MeasuredMachine, NoDetails, Run, SCHEMA, ThresholdProfile};
+use tipme_measure::{
+    Document, Events, InputClass, MeasuredMachine, NoDetails, Run, SCHEMA, ThresholdProfile,
+};
 
 const MS: u64 = 1_000_000;
 
@@ -16,7 +18,8 @@ const MS: u64 = 1_000_000;
 fn result(kind: &str, repeats: u64, around_ms: u64) -> Document<NoDetails> {
     let run = |number: u64| {
         let mut keys = Events::of("key", Some(InputClass::Key.limits(ThresholdProfile::Default)));
-        (0..60).for_each(|at| keys.push(at * 100 * MS, (around_ms + at % 10 + number * 7 % 5) * MS));
+        (0..60)
+            .for_each(|at| keys.push(at * 100 * MS, (around_ms + at % 10 + number * 7 % 5) * MS));
         Run {
             name: format!("repeat {number}"),
             duration_ns: 6_000 * MS,
@@ -83,7 +86,10 @@ fn nothing_is_shown_without_reason() {
     let output = compare(&[&one, &same, &few]);
     let text = stdout(&output);
     assert!(text.contains("p50: no difference of B and A shown"), "{text}");
-    assert!(text.contains("C and A: no statement: too few repeats, each needs at least 5"), "{text}");
+    assert!(
+        text.contains("C and A: no statement: too few repeats, each needs at least 5"),
+        "{text}"
+    );
     assert_eq!(output.status.code(), Some(0));
 }
 
@@ -98,12 +104,20 @@ fn a_folder_holds_repeats() {
     assert!(stdout(&output).contains("ms longer than A ("), "{}", stdout(&output));
     keep(&folder, "slow/6.json", &result("fork", 1, 120));
     let output = compare(&[&folder.path().join("quick"), &folder.path().join("slow")]);
-    assert!(stderr(&output).contains("keep one kind of results in a folder"), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("keep one kind of results in a folder"),
+        "{}",
+        stderr(&output)
+    );
     let mut elsewhere = result("timer", 1, 120);
     elsewhere.machine.cpus = 8;
     keep(&folder, "slow/5.json", &elsewhere);
     let output = compare(&[&folder.path().join("quick"), &folder.path().join("slow")]);
-    assert!(stderr(&output).contains("keep results of one machine in a folder"), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("keep results of one machine in a folder"),
+        "{}",
+        stderr(&output)
+    );
     fs::create_dir(folder.path().join("empty")).unwrap();
     let output = compare(&[&folder.path().join("quick"), &folder.path().join("empty")]);
     assert!(stderr(&output).contains("holds no result"), "{}", stderr(&output));
@@ -127,10 +141,17 @@ fn a_document_and_plots_are_written() {
     assert_eq!(class["sides"][0]["apdex"]["score"], 1.0);
     assert_eq!(class["differences"][0]["p50_ms"]["statement"], "more");
     assert_eq!(class["differences"][0]["p50_ms"]["difference"], 60.0);
-    let mut plots: Vec<String> =
-        fs::read_dir(&svg).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    let mut plots: Vec<String> = fs::read_dir(&svg)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
     plots.sort_unstable();
-    let expected = ["cumulative-latency-by-count", "cumulative-latency-by-latency", "histograms", "percentiles"];
+    let expected = [
+        "cumulative-latency-by-count",
+        "cumulative-latency-by-latency",
+        "histograms",
+        "percentiles",
+    ];
     assert_eq!(plots, expected.map(|plot| format!("01-key-{plot}.svg")));
 }
 
@@ -159,13 +180,21 @@ fn what_cannot_be_compared_is_refused_by_name() {
         (&damaged, "class \"key\" of run 2 has 59 begins and 60 latencies"),
         (&named, "nothing to compare: the runs of good.json are \"repeat 1\""),
         (&text, "text.json is not a result of tipme --json"),
-        (&long, "long.json has 1073741825 bytes; of one result or folder at most 1073741824 are read"),
+        (
+            &long,
+            "long.json has 1073741825 bytes; of one result or folder at most 1073741824 are read",
+        ),
         (&missing, "missing.json"),
     ];
     for (path, why) in refusals {
         let output = compare(&[&good, path]);
         assert!(stderr(&output).contains(why), "{}: {}", path.display(), stderr(&output));
-        assert_eq!((output.status.code(), stdout(&output).as_str()), (Some(2), ""), "{}", path.display());
+        assert_eq!(
+            (output.status.code(), stdout(&output).as_str()),
+            (Some(2), ""),
+            "{}",
+            path.display()
+        );
     }
     assert_eq!(compare(&[&good]).status.code(), Some(2));
 }
@@ -179,7 +208,12 @@ fn details_of_a_kind_are_skipped() {
     let detailed = folder.path().join("detailed.json");
     fs::write(&detailed, document.to_string()).unwrap();
     let output = compare(&[&plain, &detailed]);
-    assert!(stdout(&output).contains("no difference of B and A shown"), "{}{}", stdout(&output), stderr(&output));
+    assert!(
+        stdout(&output).contains("no difference of B and A shown"),
+        "{}{}",
+        stdout(&output),
+        stderr(&output)
+    );
 }
 
 #[test]
@@ -187,9 +221,11 @@ fn a_pipe_is_no_result_and_nobody_waits_for_it() {
     let folder = tempfile::tempdir().unwrap();
     let pipe = folder.path().join("pipe");
     rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RUSR).unwrap();
-    for words in
-        [&["compare", "pipe", "pipe"][..], &["measure", "pipe", "--", "true"], &["measure", "/dev/zero", "--", "true"]]
-    {
+    for words in [
+        &["compare", "pipe", "pipe"][..],
+        &["measure", "pipe", "--", "true"],
+        &["measure", "/dev/zero", "--", "true"],
+    ] {
         let mut command = support::lab();
         let output = command.args(words).current_dir(folder.path()).output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr).into_owned();

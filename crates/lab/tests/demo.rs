@@ -25,15 +25,26 @@ use tipme_bench::worker::WorkerLauncher;
 fn assert_named(fault: &str, display: &str) {
     let folder = TempDir::new().unwrap();
     let mut command = lab();
-    command.args(["demo", "--fault", fault, "--display", display, "--json", "--state-dir"]).arg(folder.path());
+    command
+        .args(["demo", "--fault", fault, "--display", display, "--json", "--state-dir"])
+        .arg(folder.path());
     let output = command.output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
-    let outcome: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {said}"));
+    let outcome: Value =
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {said}"));
     assert!(output.status.success(), "{}\n{}", outcome["why"], outcome["verdict"]);
     schema::assert_fits("demo", &outcome);
-    assert_eq!((&outcome["schema"], &outcome["fault"], &outcome["ok"]), (&1.into(), &fault.into(), &true.into()));
+    assert_eq!(
+        (&outcome["schema"], &outcome["fault"], &outcome["ok"]),
+        (&1.into(), &fault.into(), &true.into())
+    );
     let injected = &outcome["injected"];
-    assert!(injected["pids"].as_array().unwrap().contains(&outcome["verdict"]["findings"][0]["culprit"]["pid"]));
+    assert!(
+        injected["pids"]
+            .as_array()
+            .unwrap()
+            .contains(&outcome["verdict"]["findings"][0]["culprit"]["pid"])
+    );
     assert!(injected["fault_ms_max"].as_f64() > injected["calm_ms_max"].as_f64(), "{injected}");
     assert!(Path::new(outcome["incident"].as_str().unwrap()).starts_with(folder.path()));
     assert!(said.contains("demo: calm typing 1/8 s\n"), "{said}");
@@ -81,7 +92,8 @@ fn a_compositor_that_does_not_run_is_told() {
     let output = lab().args(["demo", "--display", "wayland-4711"]).output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2), "{said}");
-    let told = "tipme: wayland-4711: no compositor of this name runs; tipme status lists those that do\n";
+    let told =
+        "tipme: wayland-4711: no compositor of this name runs; tipme status lists those that do\n";
     assert!(said.ends_with(told), "{said}");
 }
 
@@ -120,7 +132,9 @@ fn assert_calm(place: Place) {
 /// The error output must stay open for as long as the child runs.
 fn start_io_demo(folder: &Path, display: &str) -> (Child, impl Iterator<Item = String>) {
     let mut command = lab();
-    command.args(["demo", "--fault", "io", "--display", display, "--state-dir"]).arg(folder.join("state"));
+    command
+        .args(["demo", "--fault", "io", "--display", display, "--state-dir"])
+        .arg(folder.join("state"));
     command.env("TMPDIR", folder);
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
@@ -135,17 +149,25 @@ fn processes(folder: &Path) -> Vec<String> {
     let all = std::fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
     let own = format!("/proc/{}", std::process::id());
     let uses = |path: &Path, file: &str| {
-        std::fs::read(path.join(file)).is_ok_and(|bytes| String::from_utf8_lossy(&bytes).contains(name))
+        std::fs::read(path.join(file))
+            .is_ok_and(|bytes| String::from_utf8_lossy(&bytes).contains(name))
     };
     all.filter(|path| path != Path::new(&own) && (uses(path, "cmdline") || uses(path, "environ")))
-        .map(|path| format!("{} {}", path.display(), std::fs::read_to_string(path.join("comm")).unwrap_or_default()))
+        .map(|path| {
+            format!(
+                "{} {}",
+                path.display(),
+                std::fs::read_to_string(path.join("comm")).unwrap_or_default()
+            )
+        })
         .collect()
 }
 
 /// Returns loop devices with a backing file in this folder.
 fn loop_devices(folder: &Path) -> Vec<String> {
     let devices = std::fs::read_dir("/sys/block").unwrap().flatten();
-    let files = devices.filter_map(|device| std::fs::read_to_string(device.path().join("loop/backing_file")).ok());
+    let files = devices
+        .filter_map(|device| std::fs::read_to_string(device.path().join("loop/backing_file")).ok());
     files.filter(|file| file.contains(folder.to_str().unwrap())).collect()
 }
 
@@ -179,7 +201,11 @@ fn assert_interrupted(display: &str) {
     signal(&child, rustix::process::Signal::INT);
     assert_eq!(child.wait().unwrap().code(), Some(2));
     assert_gone(folder.path());
-    let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().flatten().map(|entry| entry.file_name()).collect();
+    let left: Vec<_> = std::fs::read_dir(folder.path())
+        .unwrap()
+        .flatten()
+        .map(|entry| entry.file_name())
+        .collect();
     assert_eq!(left, ["state"]);
 }
 

@@ -39,7 +39,18 @@ fn every_load_has_its_row_and_its_histogram() {
     assert_eq!(document["expected_ms"], 60.0);
     let loads = document["loads"].as_array().unwrap();
     let names: Vec<&str> = loads.iter().map(|load| load["load"].as_str().unwrap()).collect();
-    let all = ["none", "hog", "fork", "storm", "crowd", "wide", "sessions", "container", "nice", "realtime"];
+    let all = [
+        "none",
+        "hog",
+        "fork",
+        "storm",
+        "crowd",
+        "wide",
+        "sessions",
+        "container",
+        "nice",
+        "realtime",
+    ];
     assert_eq!(names, all);
     for (load, run) in loads.iter().zip(document["runs"].as_array().unwrap()) {
         check(load, run);
@@ -55,12 +66,16 @@ fn every_load_has_its_row_and_its_histogram() {
 fn check(load: &Value, run: &Value) {
     let intervals: Vec<u64> =
         load["intervals_ns"].as_array().unwrap().iter().map(|one| one.as_u64().unwrap()).collect();
-    let counts = load["histogram_10ms"].as_array().unwrap().iter().map(|bucket| bucket[1].as_u64().unwrap());
+    let counts =
+        load["histogram_10ms"].as_array().unwrap().iter().map(|bucket| bucket[1].as_u64().unwrap());
     // A load that starves it may reduce the number in the given time.
     assert!((1..=10).contains(&intervals.len()), "{load:#}");
     assert_eq!(counts.sum::<u64>(), intervals.len() as u64, "{load:#}");
     assert_eq!(run["classes"][0]["latencies_ns"].as_array().unwrap().len(), intervals.len());
-    assert_eq!((&run["name"], &run["classes"][0]["threshold_ns"]), (&load["load"], &50_000_000.into()));
+    assert_eq!(
+        (&run["name"], &run["classes"][0]["threshold_ns"]),
+        (&load["load"], &50_000_000.into())
+    );
     // The CPU clock and the wall clock may differ slightly.
     assert!(intervals.iter().all(|interval| *interval >= LEAST_NS - 500_000), "{intervals:?}");
 }
@@ -71,9 +86,13 @@ fn another_user_measures_as_well() {
     let (_folder, path) = for_everybody();
     let arguments = ["bench", "fork", "--load", "storm", "--samples", "10", "-d", "20s"];
     let output = Command::new(path).args(arguments).uid(65_534).gid(65_534).output().unwrap();
-    let (text, said) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let (text, said) =
+        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(matches!(output.status.code(), Some(0 | 1)), "{said}");
-    assert!(text.contains("not explained: recording takes root") && text.contains("storm"), "{text}");
+    assert!(
+        text.contains("not explained: recording takes root") && text.contains("storm"),
+        "{text}"
+    );
 }
 
 /// New processes with a higher weight starve the measuring one on any machine; with the manager the
@@ -85,17 +104,36 @@ fn what_weighs_more_starves_and_the_manager_cures_it() {
     rustix::process::setpriority_process(None, 0).unwrap();
     let folder = TempDir::new().unwrap();
     let json = folder.path().join("fork.json");
-    let words =
-        ["bench", "fork", "--load", "nice", "--managed", "--samples", "10", "-d", "15s", "--no-trace", "--json"];
+    let words = [
+        "bench",
+        "fork",
+        "--load",
+        "nice",
+        "--managed",
+        "--samples",
+        "10",
+        "-d",
+        "15s",
+        "--no-trace",
+        "--json",
+    ];
     let output = lab().args(words).arg(&json).output().unwrap();
-    assert!(matches!(output.status.code(), Some(0 | 1)), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        matches!(output.status.code(), Some(0 | 1)),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     let document: Value = serde_json::from_slice(&std::fs::read(&json).unwrap()).unwrap();
     let loads = document["loads"].as_array().unwrap();
     let names: Vec<&str> = loads.iter().map(|load| load["load"].as_str().unwrap()).collect();
     assert_eq!(names, ["none", "nice", "nice, managed"]);
     // In the shortest intervals no other thread came between.
     let least = |at: usize| loads[at]["figures"]["min_ms"].as_f64().unwrap();
-    assert!(least(1) > 4.0 * least(0) && least(2) < least(1) / 2.0, "{:?}", [least(0), least(1), least(2)]);
+    assert!(
+        least(1) > 4.0 * least(0) && least(2) < least(1) / 2.0,
+        "{:?}",
+        [least(0), least(1), least(2)]
+    );
 }
 
 #[test]
@@ -103,7 +141,17 @@ fn no_child_outlives_ctrl_c_or_a_kill() {
     let _alone = CPU.lock().unwrap_or_else(PoisonError::into_inner);
     for (signal, code, load) in [(Signal::INT, Some(2), "storm"), (Signal::KILL, None, "fork")] {
         let mut command = lab();
-        command.args(["bench", "fork", "--load", load, "--every", "200ms", "-d", "10s", "--no-trace"]);
+        command.args([
+            "bench",
+            "fork",
+            "--load",
+            load,
+            "--every",
+            "200ms",
+            "-d",
+            "10s",
+            "--no-trace",
+        ]);
         let mut program = Program::start(command);
         program.wait_for(&format!("fork: {load}: measuring"));
         let members = program.descendants();
@@ -118,5 +166,8 @@ fn no_child_outlives_ctrl_c_or_a_kill() {
 fn a_cpu_that_is_not_there_is_refused() {
     let output = lab().args(["bench", "fork", "--cpu", "100000", "--no-trace"]).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("this process may not use CPU 100000; it may use "));
+    assert!(
+        String::from_utf8_lossy(&output.stderr)
+            .contains("this process may not use CPU 100000; it may use ")
+    );
 }

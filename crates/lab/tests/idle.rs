@@ -41,9 +41,13 @@ fn sums_are_exact(document: &Document<IdleDetails>) {
     for (run, cpu) in document.runs.iter().zip(&document.details.cpus) {
         let gaps = &run.classes[0];
         let stolen: u64 = gaps.latencies_ns.iter().sum();
-        assert_eq!((run.lost, run.name.clone(), gaps.class.as_str()), (0, format!("cpu {}", cpu.cpu), "gap"));
+        assert_eq!(
+            (run.lost, run.name.clone(), gaps.class.as_str()),
+            (0, format!("cpu {}", cpu.cpu), "gap")
+        );
         assert!((cpu.stolen_share - stolen as f64 / run.duration_ns as f64).abs() < 1e-12);
-        let ends = gaps.starts_ns.iter().zip(&gaps.latencies_ns).map(|(start, length)| start + length);
+        let ends =
+            gaps.starts_ns.iter().zip(&gaps.latencies_ns).map(|(start, length)| start + length);
         assert!(ends.zip(&gaps.starts_ns[1..]).all(|(end, next)| end <= *next), "gaps overlap");
         let own_ms = (run.duration_ns - stolen) / 1_000_000;
         assert!(cpu.records.abs_diff(own_ms) <= 1, "{} records in {own_ms} ms", cpu.records);
@@ -55,26 +59,39 @@ fn with_root_all_time_has_a_holder() {
     let folder = TempDir::new().unwrap();
     let json = folder.path().join("idle.json");
     let plots = folder.path().join("plots");
-    let arguments = ["-d", "1500ms", "--json", json.to_str().unwrap(), "--svg", plots.to_str().unwrap()];
+    let arguments =
+        ["-d", "1500ms", "--json", json.to_str().unwrap(), "--svg", plots.to_str().unwrap()];
     let output = run(&arguments);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(matches!(output.status.code(), Some(0 | 1)), "{}", said(&output));
-    assert!(text.contains("of the stolen time has a name") && text.contains("deep idle states"), "{text}");
+    assert!(
+        text.contains("of the stolen time has a name") && text.contains("deep idle states"),
+        "{text}"
+    );
     let document = document(&json);
     sums_are_exact(&document);
     let details = &document.details;
     let named = details.named.unwrap();
-    assert!((named.recorded + named.beside + named.tick + named.outside - named.named).abs() < 1e-9, "{named:?}");
+    assert!(
+        (named.recorded + named.beside + named.tick + named.outside - named.named).abs() < 1e-9,
+        "{named:?}"
+    );
     assert!(named.recorded > 0.0, "{named:?}");
     let held: f64 = details.residents.iter().map(|one| one.total_ms).sum();
     let stolen: u64 = document.runs.iter().flat_map(|run| &run.classes[0].latencies_ns).sum();
     assert!((held - stolen as f64 / 1e6).abs() < 0.001, "{held} ms of {stolen} ns");
     assert!(details.residents.iter().any(|one| one.kind == HolderKind::Recorder), "{text}");
     let threads = [HolderKind::Thread, HolderKind::Recorder, HolderKind::Unexplained];
-    let others: f64 = details.residents.iter().filter(|one| !threads.contains(&one.kind)).map(|one| one.total_ms).sum();
+    let others: f64 = details
+        .residents
+        .iter()
+        .filter(|one| !threads.contains(&one.kind))
+        .map(|one| one.total_ms)
+        .sum();
     let charged = details.cpus.iter().zip(&document.runs);
-    let charged: f64 =
-        charged.map(|(cpu, run)| cpu.charged_points.unwrap() / 100.0 * run.duration_ns as f64 / 1e6).sum();
+    let charged: f64 = charged
+        .map(|(cpu, run)| cpu.charged_points.unwrap() / 100.0 * run.duration_ns as f64 / 1e6)
+        .sum();
     assert!((charged - others).abs() < 0.001, "{charged} of {others} ms");
     let drawn = std::fs::read_dir(&plots).unwrap().count();
     assert_eq!(drawn, 2 * details.cpus.len() + 1);
@@ -88,7 +105,12 @@ fn an_ordinary_user_can_measure() {
     std::fs::set_permissions(&results, std::fs::Permissions::from_mode(0o777)).unwrap();
     let json = results.join("idle.json");
     let mut command = Command::new(program);
-    command.args(["idle", "-d", "500ms", "--json"]).arg(&json).uid(NOBODY).gid(NOBODY).current_dir(&results);
+    command
+        .args(["idle", "-d", "500ms", "--json"])
+        .arg(&json)
+        .uid(NOBODY)
+        .gid(NOBODY)
+        .current_dir(&results);
     let output = command.output().unwrap();
     assert!(matches!(output.status.code(), Some(0 | 1)), "{}", said(&output));
     assert!(String::from_utf8_lossy(&output.stdout).contains("only root may record"));
@@ -101,11 +123,15 @@ fn an_ordinary_user_can_measure() {
 fn the_classic_loop_tells_its_drift() {
     let folder = TempDir::new().unwrap();
     let json = folder.path().join("idle.json");
-    let output = run(&["--classic", "-d", "500ms", "--cpus", "0", "--json", json.to_str().unwrap()]);
+    let output =
+        run(&["--classic", "-d", "500ms", "--cpus", "0", "--json", json.to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));
     assert!(String::from_utf8_lossy(&output.stdout).contains("at the end: drift "));
     let details = document(&json).details;
-    assert_eq!((details.method.as_str(), details.cpus.len(), details.gap_min_ns), ("classic", 1, None));
+    assert_eq!(
+        (details.method.as_str(), details.cpus.len(), details.gap_min_ns),
+        ("classic", 1, None)
+    );
     assert!(details.cpus[0].clock.classic.unwrap().iterations > 0);
 }
 
@@ -117,12 +143,23 @@ fn known_work_is_watched() {
     assert!(matches!(output.status.code(), Some(0..=2)), "{}", said(&output));
     let document = document(&json);
     let validation = document.details.validation.unwrap();
-    let trials: Vec<(&str, usize)> = validation.trials.iter().map(|one| (one.method.as_str(), one.errors.n)).collect();
+    let trials: Vec<(&str, usize)> =
+        validation.trials.iter().map(|one| (one.method.as_str(), one.errors.n)).collect();
     assert_eq!(trials, [("gaps", 240), ("classic", 240)]);
-    assert!(validation.trials.iter().all(|one| one.injected_ms_min >= 0.05 && one.injected_ms_max > 5.0));
-    assert!(validation.echoes.iter().all(|one| one.n == 100 && one.conventional_ms >= 5.0), "{:?}", validation.echoes);
+    assert!(
+        validation
+            .trials
+            .iter()
+            .all(|one| one.injected_ms_min >= 0.05 && one.injected_ms_max > 5.0)
+    );
+    assert!(
+        validation.echoes.iter().all(|one| one.n == 100 && one.conventional_ms >= 5.0),
+        "{:?}",
+        validation.echoes
+    );
     assert!(validation.echoes[0].missed_us > 0.0, "{:?}", validation.echoes);
-    let loaded = validation.checks.iter().find(|one| one.method == "gaps" && one.load == "loaded").unwrap();
+    let loaded =
+        validation.checks.iter().find(|one| one.method == "gaps" && one.load == "loaded").unwrap();
     assert!(loaded.stolen_share > 0.9, "{loaded:?}");
     assert!(validation.trials.iter().all(|one| one.taken.is_some()), "{:?}", validation.trials);
     // Beside other work the verb gives no verdict, and reports that.
@@ -145,7 +182,11 @@ fn processes_of(folder: &Path) -> Vec<String> {
 fn ctrl_c_leaves_nothing_behind() {
     let folder = TempDir::new().unwrap();
     let mut command = lab();
-    command.args(["idle", "-d", "1h"]).env("TMPDIR", folder.path()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+        .args(["idle", "-d", "1h"])
+        .env("TMPDIR", folder.path())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     // Its command line names its output folder.
     let waits = (0..3_000).take_while(|_| processes_of(folder.path()).is_empty());
@@ -166,7 +207,10 @@ fn what_cannot_be_measured_is_told() {
         (&["--cpus", "8191"][..], "this process may not use CPU 8191; it may use 0"),
         (&["--cpus", "zero"], "\"zero\" is no CPU"),
         (&["-d", "1ms", "--resolution", "2ms"], "the resolution must be above"),
-        (&["-d", "100ms", "--no-trace", "--json", "/nonexistent/idle.json"], "cannot write /nonexistent/idle.json"),
+        (
+            &["-d", "100ms", "--no-trace", "--json", "/nonexistent/idle.json"],
+            "cannot write /nonexistent/idle.json",
+        ),
         (&["--validate", "--classic"], "cannot be used with"),
     ] {
         let output = run(arguments);

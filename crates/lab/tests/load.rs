@@ -30,9 +30,12 @@ fn document(arguments: &[&str]) -> Value {
 /// Returns the session of each working process of the load.
 fn workers(program: &Program, name: &str) -> Vec<String> {
     let stats = program.descendants().into_iter();
-    let stats = stats.filter_map(|(pid, _)| std::fs::read_to_string(format!("/proc/{pid}/stat")).ok());
+    let stats =
+        stats.filter_map(|(pid, _)| std::fs::read_to_string(format!("/proc/{pid}/stat")).ok());
     let named = stats.filter(|stat| stat.contains(&format!("({name})")));
-    named.map(|stat| stat.rsplit_once(')').unwrap().1.split_whitespace().nth(3).unwrap().to_owned()).collect()
+    named
+        .map(|stat| stat.rsplit_once(')').unwrap().1.split_whitespace().nth(3).unwrap().to_owned())
+        .collect()
 }
 
 #[test]
@@ -47,27 +50,49 @@ fn each_type_does_what_it_is_named_for() {
         assert_eq!(done["casualties"], 0, "{done:#}");
         assert_eq!((&done["load"], &done["level"]), (&kind[0].into(), &3.into()));
         assert!(number("runnable_mean") > 0.3 && number("runnable_mean") < 4.5, "{done:#}");
-        assert!(number("rounds") > 0.0 && number("cpu_s") > 0.0 && number("seconds") >= 3.0, "{done:#}");
+        assert!(
+            number("rounds") > 0.0 && number("cpu_s") > 0.0 && number("seconds") >= 3.0,
+            "{done:#}"
+        );
         assert!(number("memory_bytes") <= f64::from(24 << 20), "{done:#}");
         let demand = number("demand_pages_per_ms");
         assert!(number("pages_per_ms") > 0.0 && number("pages_per_ms") < 2.0 * demand, "{done:#}");
         assert_eq!(number("births") > 0.0, kind[0] == "forks", "{done:#}");
     }
-    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "files of a stream have no names");
+    assert_eq!(
+        std::fs::read_dir(folder.path()).unwrap().count(),
+        0,
+        "files of a stream have no names"
+    );
 }
 
 #[test]
 fn demand_and_reuse_can_be_chosen() {
-    let done = document(&["cpu", "--level", "1", "-d", "1s", "--demand", "30", "--reuse", "0.5", "--json"]);
+    let done = document(&[
+        "cpu", "--level", "1", "-d", "1s", "--demand", "30", "--reuse", "0.5", "--json",
+    ]);
     assert_eq!((&done["demand_pages_per_ms"], &done["reuse"]), (&30.into(), &0.5.into()));
-    assert_eq!(done["pages"].as_u64().unwrap() % 30, 0, "every round touches as many pages as were asked for");
+    assert_eq!(
+        done["pages"].as_u64().unwrap() % 30,
+        0,
+        "every round touches as many pages as were asked for"
+    );
 }
 
 #[test]
 fn processes_are_in_the_sessions_that_were_asked_for() {
     for sessions in [0, 1, 2] {
         let mut command = lab();
-        command.args(["load", "cpu", "--level", "4", "-d", "100s", "--sessions", &sessions.to_string()]);
+        command.args([
+            "load",
+            "cpu",
+            "--level",
+            "4",
+            "-d",
+            "100s",
+            "--sessions",
+            &sessions.to_string(),
+        ]);
         let mut program = Program::start(command);
         program.wait_for("running");
         until("four processes", || workers(&program, "load-cpu").len() == 4);
@@ -91,11 +116,27 @@ fn processes_that_end_early_are_counted_and_told() {
     let result = folder.path().join("result.json");
     for (sessions, kind) in [("0", "cpu"), ("2", "big")] {
         let mut command = lab();
-        command.args(["load", kind, "--level", "3", "-d", "300s", "--memory", "12M", "--json", "--sessions", sessions]);
+        command.args([
+            "load",
+            kind,
+            "--level",
+            "3",
+            "-d",
+            "300s",
+            "--memory",
+            "12M",
+            "--json",
+            "--sessions",
+            sessions,
+        ]);
         let mut program = Program::start_into(command, std::fs::File::create(&result).unwrap());
         program.wait_for("running");
         let victim = support::family::until_named(&program, &format!("load-{kind}"), 3);
-        rustix::process::kill_process(rustix::process::Pid::from_raw(victim as i32).unwrap(), Signal::KILL).unwrap();
+        rustix::process::kill_process(
+            rustix::process::Pid::from_raw(victim as i32).unwrap(),
+            Signal::KILL,
+        )
+        .unwrap();
         program.wait_for("1 processes ended early");
         program.signal(Signal::TERM);
         assert_eq!(program.wait().code(), Some(0), "{:?}", program.said());
@@ -112,7 +153,11 @@ fn where_all_have_ended_the_load_has() {
     program.wait_for("running");
     for left in [2, 1] {
         let victim = support::family::until_named(&program, "load-cpu", left);
-        rustix::process::kill_process(rustix::process::Pid::from_raw(victim as i32).unwrap(), Signal::KILL).unwrap();
+        rustix::process::kill_process(
+            rustix::process::Pid::from_raw(victim as i32).unwrap(),
+            Signal::KILL,
+        )
+        .unwrap();
     }
     assert_eq!(program.wait().code(), Some(2), "{:?}", program.said());
     assert!(
@@ -130,7 +175,10 @@ fn no_process_outlives_ctrl_c_or_a_kill() {
         let mut program = Program::start(command);
         program.wait_for("running");
         let members = program.descendants();
-        assert!(members.len() >= 6, "the first one, the session's, and those that work: {members:?}");
+        assert!(
+            members.len() >= 6,
+            "the first one, the session's, and those that work: {members:?}"
+        );
         program.signal(signal);
         assert_eq!(program.wait().code(), code, "{:?}", program.said());
         expect_gone(&members);
@@ -140,19 +188,39 @@ fn no_process_outlives_ctrl_c_or_a_kill() {
 #[test]
 fn another_user_may_as_well() {
     let (_folder, path) = for_everybody();
-    let output = Command::new(path).args(["load", "cpu", "--level", "2", "-d", "1s"]).uid(65_534).gid(65_534).output();
+    let output = Command::new(path)
+        .args(["load", "cpu", "--level", "2", "-d", "1s"])
+        .uid(65_534)
+        .gid(65_534)
+        .output();
     let output = output.unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success() && text.contains("runnable") && text.contains("2 aimed at"), "{}", said(&output));
+    assert!(
+        output.status.success() && text.contains("runnable") && text.contains("2 aimed at"),
+        "{}",
+        said(&output)
+    );
 }
 
 #[test]
 fn what_makes_no_sense_is_refused() {
     let cut = load(&["cpu", "--demand", "500"]);
-    assert_eq!((cut.status.code(), said(&cut).contains("choose less with --demand")), (Some(2), true));
+    assert_eq!(
+        (cut.status.code(), said(&cut).contains("choose less with --demand")),
+        (Some(2), true)
+    );
     let folder = load(&["cpu", "--folder", "/tmp"]);
-    assert_eq!((folder.status.code(), said(&folder).contains("only the load \"stream\"")), (Some(2), true));
-    for wrong in [&["--level", "0"][..], &["--level", "65"], &["--reuse", "2"], &["--demand", "0"], &["-d", "10"]] {
+    assert_eq!(
+        (folder.status.code(), said(&folder).contains("only the load \"stream\"")),
+        (Some(2), true)
+    );
+    for wrong in [
+        &["--level", "0"][..],
+        &["--level", "65"],
+        &["--reuse", "2"],
+        &["--demand", "0"],
+        &["-d", "10"],
+    ] {
         assert_eq!(load(&[&["cpu"], wrong].concat()).status.code(), Some(2), "{wrong:?}");
     }
     assert_eq!(load(&["tape"]).status.code(), Some(2));

@@ -32,7 +32,12 @@ fn folder(script: &str) -> (TempDir, PathBuf) {
 fn measure(script: &str, arguments: &[&str]) -> (TempDir, Output) {
     let (folder, path) = folder(script);
     let mut command = lab();
-    command.arg("measure").arg(path).args(arguments).env("TMPDIR", folder.path()).current_dir(folder.path());
+    command
+        .arg("measure")
+        .arg(path)
+        .args(arguments)
+        .env("TMPDIR", folder.path())
+        .current_dir(folder.path());
     let output = command.output().unwrap();
     (folder, output)
 }
@@ -46,7 +51,8 @@ fn processes(folder: &Path) -> Vec<String> {
     let name = folder.to_str().unwrap();
     let all = std::fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
     let uses = |path: &Path| {
-        std::fs::read(path.join("environ")).is_ok_and(|bytes| String::from_utf8_lossy(&bytes).contains(name))
+        std::fs::read(path.join("environ"))
+            .is_ok_and(|bytes| String::from_utf8_lossy(&bytes).contains(name))
     };
     all.filter(|path| uses(path)).map(|path| path.display().to_string()).collect()
 }
@@ -58,7 +64,10 @@ fn assert_clean(folder: &Path, kept: &[&str]) {
         assert!(Instant::now() < deadline, "left behind: {:?}", processes(folder));
         std::thread::sleep(Duration::from_millis(50));
     }
-    let names = std::fs::read_dir(folder).unwrap().flatten().map(|entry| entry.file_name().into_string().unwrap());
+    let names = std::fs::read_dir(folder)
+        .unwrap()
+        .flatten()
+        .map(|entry| entry.file_name().into_string().unwrap());
     let left: Vec<String> = names.filter(|name| !kept.contains(&name.as_str())).collect();
     assert!(left.is_empty(), "{left:?}");
 }
@@ -74,18 +83,28 @@ fn assert_accounted(terminal: &[&str], arguments: &[&str], repeats: u64) -> Valu
     let text = std::fs::read(folder.path().join("result.json")).unwrap();
     let result: Value = serde_json::from_slice(&text).unwrap();
     support::schema::assert_fits("measure", &result);
-    let number = |name: &str| result[name].as_u64().unwrap_or_else(|| panic!("{name}: {}", result[name]));
+    let number =
+        |name: &str| result[name].as_u64().unwrap_or_else(|| panic!("{name}: {}", result[name]));
     assert_eq!(number("scripted"), repeats * (TINY_INPUTS + 1));
-    assert_eq!(number("answered") + number("open") + number("silent") + number("lost"), number("scripted"));
+    assert_eq!(
+        number("answered") + number("open") + number("silent") + number("lost"),
+        number("scripted")
+    );
     let events = result["events"].as_array().unwrap();
     assert_eq!(events.len() as u64, number("scripted"));
-    let of = |outcome: &str| events.iter().filter(|event| event["outcome"] == outcome).count() as u64;
+    let of =
+        |outcome: &str| events.iter().filter(|event| event["outcome"] == outcome).count() as u64;
     assert_eq!(
         [of("answered"), of("open"), of("silent"), of("lost")],
         ["answered", "open", "silent", "lost"].map(number)
     );
-    let columns = result["runs"].as_array().unwrap().iter().flat_map(|run| run["classes"].as_array().unwrap());
-    let latencies: usize = columns.map(|class| class["latencies_ns"].as_array().unwrap().len()).sum();
+    let columns = result["runs"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .flat_map(|run| run["classes"].as_array().unwrap());
+    let latencies: usize =
+        columns.map(|class| class["latencies_ns"].as_array().unwrap().len()).sum();
     assert_eq!(latencies as u64, number("answered") + number("open"));
     assert_eq!(std::fs::read_dir(folder.path().join("plots")).unwrap().count(), 6);
     assert!(said(&output).contains("cumulative latency by repeat"), "{}", said(&output));
@@ -125,7 +144,9 @@ while True:
 fn tasks() -> String {
     let steps = [("x", "nothing"), ("p", "pages"), ("w", "waits"), ("c", "computes")];
     let step = |(key, label)| {
-        format!("[[step]]\nkey = \"{key}\"\ntimes = 4\nevery_ms = 300\nlabel = \"{label}\"\n[[step]]\npause_ms = 300\n")
+        format!(
+            "[[step]]\nkey = \"{key}\"\ntimes = 4\nevery_ms = 300\nlabel = \"{label}\"\n[[step]]\npause_ms = 300\n"
+        )
     };
     // The program has started by then.
     format!("about = \"a test\"\n[[step]]\npause_ms = 4000\n{}", steps.map(step).concat())
@@ -133,7 +154,8 @@ fn tasks() -> String {
 
 #[test]
 fn what_each_operation_uses_is_counted_as_it_is() {
-    let words = ["--repeat", "1", "--json", "result.json", "--", "xterm", "-e", "python3", "-c", TASKS];
+    let words =
+        ["--repeat", "1", "--json", "result.json", "--", "xterm", "-e", "python3", "-c", TASKS];
     let (folder, output) = measure(&tasks(), &words);
     assert!(matches!(output.status.code(), Some(0 | 1)), "{}", said(&output));
     let text = std::fs::read(folder.path().join("result.json")).unwrap();
@@ -141,66 +163,100 @@ fn what_each_operation_uses_is_counted_as_it_is() {
     support::schema::assert_fits("measure", &result);
     let rows = result["counters"].as_array().unwrap();
     let each = |label: &str, what: &str| {
-        let row = rows.iter().find(|row| row["label"] == label).unwrap_or_else(|| panic!("{label}: {rows:?}"));
-        row[what].as_f64().unwrap_or_else(|| panic!("{what} is not counted: {row}")) / row["n"].as_f64().unwrap()
+        let row = rows
+            .iter()
+            .find(|row| row["label"] == label)
+            .unwrap_or_else(|| panic!("{label}: {rows:?}"));
+        row[what].as_f64().unwrap_or_else(|| panic!("{what} is not counted: {row}"))
+            / row["n"].as_f64().unwrap()
     };
     // The cost of the terminal and of the key itself is part of each.
     let more = |label: &str, what: &str| each(label, what) - each("nothing", what);
-    let told: Vec<String> = [("pages", "page_faults"), ("waits", "context_switches"), ("computes", "cpu_ms")]
-        .map(|(label, what)| format!("{label}: {:.1} {what}", more(label, what)))
-        .to_vec();
+    let told: Vec<String> =
+        [("pages", "page_faults"), ("waits", "context_switches"), ("computes", "cpu_ms")]
+            .map(|(label, what)| format!("{label}: {:.1} {what}", more(label, what)))
+            .to_vec();
     println!("more than for a key alone, each: {}", told.join(", "));
     assert!((980.0..1_050.0).contains(&more("pages", "page_faults")), "{told:?}");
     assert!((190.0..260.0).contains(&more("waits", "context_switches")), "{told:?}");
     // The key's work is included; the cost of a key alone varies on a busy machine.
-    assert!(each("computes", "cpu_ms") >= 50.0 && more("computes", "cpu_ms") < 60.0, "{told:?} {rows:?}");
-    assert!(more("waits", "page_faults").abs() < 50.0 && more("pages", "context_switches").abs() < 30.0, "{rows:?}");
+    assert!(
+        each("computes", "cpu_ms") >= 50.0 && more("computes", "cpu_ms") < 60.0,
+        "{told:?} {rows:?}"
+    );
+    assert!(
+        more("waits", "page_faults").abs() < 50.0 && more("pages", "context_switches").abs() < 30.0,
+        "{rows:?}"
+    );
 }
 
 #[test]
 fn every_input_is_accounted_for_by_the_display_tap_under_wayland() {
     let result = assert_accounted(&FOOT, &["--repeat", "2", "--display", "wayland"], 2);
     assert_tapped(&result);
-    let number = |name: &str| result[name].as_f64().unwrap_or_else(|| panic!("{name}: {}", result[name]));
+    let number =
+        |name: &str| result[name].as_f64().unwrap_or_else(|| panic!("{name}: {}", result[name]));
     assert!(number("wait_ms") > 0.0 && number("think_ms") > number("wait_ms"), "{result:#}");
 }
 
 #[test]
 fn a_compositor_that_runs_is_measured_too() {
-    let compositor = tipme_bench::compositor::Compositor::start(tipme_bench::SessionOptions::default()).unwrap();
+    let compositor =
+        tipme_bench::compositor::Compositor::start(tipme_bench::SessionOptions::default()).unwrap();
     let socket = tipme_bench::screen::TerminalScreen::folder(&compositor).join("home");
-    let socket = socket.join(tipme_bench::screen::TerminalScreen::name(&compositor)).display().to_string();
+    let socket =
+        socket.join(tipme_bench::screen::TerminalScreen::name(&compositor)).display().to_string();
     assert_tapped(&assert_accounted(&FOOT, &["--repeat", "2", "--display", &socket], 2));
-    let (_folder, output) = measure(TINY, &[&["--no-trace", "--display", &socket], &FOOT[..]].concat());
+    let (_folder, output) =
+        measure(TINY, &[&["--no-trace", "--display", &socket], &FOOT[..]].concat());
     assert_eq!(output.status.code(), Some(2));
-    assert!(said(&output).contains("only the recorder knows who has the keyboard focus"), "{}", said(&output));
+    assert!(
+        said(&output).contains("only the recorder knows who has the keyboard focus"),
+        "{}",
+        said(&output)
+    );
 }
 
 fn assert_tapped(result: &Value) {
-    assert_eq!((&result["kind"], &result["instrument"]), (&"measure".into(), &"display tap".into()));
+    assert_eq!(
+        (&result["kind"], &result["instrument"]),
+        (&"measure".into(), &"display tap".into())
+    );
     let events = result["events"].as_array().unwrap();
     let exact = events.iter().filter(|event| event["join"] == "exact").count();
     assert!(exact >= 6, "{exact} exact joins of 12 letters and lines");
     for event in events.iter().filter(|event| event["queue_ms"].is_f64()) {
         let part = |name: &str| event[name].as_f64().unwrap();
-        assert!((part("queue_ms") + part("processing_ms") - part("latency_ms")).abs() < 1e-5, "{event}");
+        assert!(
+            (part("queue_ms") + part("processing_ms") - part("latency_ms")).abs() < 1e-5,
+            "{event}"
+        );
     }
-    let key = result["classes"].as_array().unwrap().iter().find(|class| class["class"] == "key").unwrap();
+    let key =
+        result["classes"].as_array().unwrap().iter().find(|class| class["class"] == "key").unwrap();
     for milestone in ["handled", "completed"] {
         let key = format!("{milestone}_ms");
-        let known = events.iter().filter(|event| event[&key].is_f64() && event["class"] == "key").count() as u64;
+        let known =
+            events.iter().filter(|event| event[&key].is_f64() && event["class"] == "key").count()
+                as u64;
         assert!(known >= 6, "{known} of 12 letters and lines {milestone}");
     }
     let n = |milestone: &str| key[milestone]["n"].as_u64().unwrap();
-    assert!(n("handled") >= n("completed") && n("handled") <= key["n"].as_u64().unwrap() + 4, "{key}");
+    assert!(
+        n("handled") >= n("completed") && n("handled") <= key["n"].as_u64().unwrap() + 4,
+        "{key}"
+    );
     let labels: Vec<&Value> = events.iter().map(|event| &event["label"]).collect();
     assert_eq!((labels[0], labels[9]), (&"start (first)".into(), &"start".into()));
 }
 
 #[test]
 fn without_tracing_every_join_is_a_guess() {
-    for (terminal, display, instrument) in [(&TERMINAL[..], "x11", "damage"), (&FOOT[..], "wayland", "screencopy")] {
-        let result = assert_accounted(terminal, &["--repeat", "1", "--no-trace", "--display", display], 1);
+    for (terminal, display, instrument) in
+        [(&TERMINAL[..], "x11", "damage"), (&FOOT[..], "wayland", "screencopy")]
+    {
+        let result =
+            assert_accounted(terminal, &["--repeat", "1", "--no-trace", "--display", display], 1);
         assert_eq!(result["instrument"], instrument);
         assert!(result["events"].as_array().unwrap().iter().all(|event| event["join"] != "exact"));
         assert_eq!(result["background_ms"], Value::Null);
@@ -212,14 +268,21 @@ fn scripts_that_come_along_are_listed() {
     let output = lab().args(["measure", "--list"]).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success() && text.starts_with("editor "), "{text}");
-    assert!(["terminal", "writer", "browser"].iter().all(|name| text.contains(&format!("\n{name} "))), "{text}");
+    assert!(
+        ["terminal", "writer", "browser"].iter().all(|name| text.contains(&format!("\n{name} "))),
+        "{text}"
+    );
 }
 
 #[test]
 fn a_wrong_script_is_told_before_anything_is_started() {
     let (_folder, output) = measure("[[step]]\nkey = \"nokey\"\n", &["--", "xterm"]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(said(&output).contains("script task, line 2: \"nokey\" is not a key; write it like"), "{}", said(&output));
+    assert!(
+        said(&output).contains("script task, line 2: \"nokey\" is not a key; write it like"),
+        "{}",
+        said(&output)
+    );
     let (_folder, output) = measure("[[step]]\nkey = \"a\"\n", &[]);
     assert!(said(&output).contains("names no application; put one behind --"), "{}", said(&output));
     let (_folder, output) = measure("[[step]]\nkey = \"a\"\n", &["--", "no-such-program"]);
@@ -231,17 +294,23 @@ fn an_application_without_a_window_is_given_up() {
     let script = format!("start_within_s = 2\n{TINY}");
     let (folder, output) = measure(&script, &["--no-trace", "--", "sleep", "600"]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(said(&output).contains("showed no window with the keyboard focus within 2 s"), "{}", said(&output));
+    assert!(
+        said(&output).contains("showed no window with the keyboard focus within 2 s"),
+        "{}",
+        said(&output)
+    );
     assert_clean(folder.path(), &["task.toml"]);
 }
 
 #[test]
 fn an_application_that_cannot_start_is_told_with_its_words() {
-    let (folder, output) = measure(TINY, &["--no-trace", "--", "sh", "-c", "echo no such thing >&2; exit 3"]);
+    let (folder, output) =
+        measure(TINY, &["--no-trace", "--", "sh", "-c", "echo no such thing >&2; exit 3"]);
     assert_eq!(output.status.code(), Some(2));
     let said = said(&output);
     assert!(
-        said.contains("ended before it had a window") && said.contains("exit status: 3; it said: no such thing"),
+        said.contains("ended before it had a window")
+            && said.contains("exit status: 3; it said: no such thing"),
         "{said}"
     );
     assert_clean(folder.path(), &["task.toml"]);
@@ -250,10 +319,14 @@ fn an_application_that_cannot_start_is_told_with_its_words() {
 #[test]
 fn an_application_that_dies_is_told_with_the_input() {
     let script = "[[step]]\ntype = \"exit\\n\"\n[[step]]\nkey = \"a\"\ntimes = 400\n";
-    let (folder, output) = measure(script, &["--no-trace", "--repeat", "1", "--", "xterm", "-e", "sh"]);
+    let (folder, output) =
+        measure(script, &["--no-trace", "--repeat", "1", "--", "xterm", "-e", "sh"]);
     assert_eq!(output.status.code(), Some(2));
     let said = said(&output);
-    assert!(said.contains("the application ended after ") && said.contains(" of 405 inputs"), "{said}");
+    assert!(
+        said.contains("the application ended after ") && said.contains(" of 405 inputs"),
+        "{said}"
+    );
     assert_clean(folder.path(), &["task.toml"]);
 }
 

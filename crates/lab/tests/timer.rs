@@ -24,7 +24,11 @@ fn bench(arguments: &[&str]) -> Command {
 }
 
 fn words(output: &Output) -> String {
-    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+    format!(
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    )
 }
 
 /// Measures, and reads the written document.
@@ -44,7 +48,8 @@ fn numbers(value: &Value) -> Vec<u64> {
 /// Returns deadlines and lateness of one mechanism's runs.
 fn runs(document: &Value, mechanism: &str) -> Vec<(Vec<u64>, Vec<u64>)> {
     let runs = document["runs"].as_array().unwrap().iter();
-    let own = runs.filter(|run| run["name"].as_str().unwrap().starts_with(&format!("{mechanism}/")));
+    let own =
+        runs.filter(|run| run["name"].as_str().unwrap().starts_with(&format!("{mechanism}/")));
     own.map(|run| &run["classes"][0])
         .map(|events| (numbers(&events["starts_ns"]), numbers(&events["latencies_ns"])))
         .collect()
@@ -53,7 +58,8 @@ fn runs(document: &Value, mechanism: &str) -> Vec<(Vec<u64>, Vec<u64>)> {
 #[test]
 fn every_deadline_is_accounted_for_by_every_mechanism() {
     let folder = TempDir::new().unwrap();
-    let (output, document) = measured(folder.path(), &["--mechanism", "all", "-d", "300ms", "--no-trace"]);
+    let (output, document) =
+        measured(folder.path(), &["--mechanism", "all", "-d", "300ms", "--no-trace"]);
     assert_eq!(output.status.code(), Some(0), "{}", words(&output));
     let cpus = document["machine"]["cpus"].as_u64().unwrap();
     let mechanisms = document["mechanisms"].as_array().unwrap();
@@ -67,8 +73,9 @@ fn every_deadline_is_accounted_for_by_every_mechanism() {
         let own = runs(&document, name);
         assert_eq!(own.iter().map(|(_, late)| late.len() as u64).sum::<u64>(), wakes, "{name}");
         for (deadlines, _) in own {
-            let grid =
-                deadlines.windows(2).all(|pair| pair[1] > pair[0] && (pair[1] - pair[0]).is_multiple_of(1_000_000));
+            let grid = deadlines
+                .windows(2)
+                .all(|pair| pair[1] > pair[0] && (pair[1] - pair[0]).is_multiple_of(1_000_000));
             assert!(grid, "{name}: {deadlines:?}");
         }
     }
@@ -118,13 +125,17 @@ fn naive_sleeping_falls_behind_and_stays_there() {
         assert!(late.last() > Some(&0) && late.len() > 1);
     }
     let text = words(&output);
-    assert!(text.contains("Before: to sleep for 1 ms") && text.contains("After:  to sleep until"), "{text}");
+    assert!(
+        text.contains("Before: to sleep for 1 ms") && text.contains("After:  to sleep until"),
+        "{text}"
+    );
 }
 
 #[test]
 fn results_are_shown_side_by_side() {
     let folder = TempDir::new().unwrap();
-    let paths: Vec<PathBuf> = ["before", "after"].map(|name| folder.path().join(format!("{name}.json"))).to_vec();
+    let paths: Vec<PathBuf> =
+        ["before", "after"].map(|name| folder.path().join(format!("{name}.json"))).to_vec();
     for path in &paths {
         let output = bench(&["-d", "100ms", "--no-trace", "--json"]).arg(path).output().unwrap();
         assert_eq!(output.status.code(), Some(0), "{}", words(&output));
@@ -135,40 +146,64 @@ fn results_are_shown_side_by_side() {
     let output = bench(&["--show"]).args(&paths).output().unwrap();
     let text = words(&output);
     assert_eq!(output.status.code(), Some(0), "{text}");
-    for part in ["before: absolute", "after: absolute", "Std Dev µs", "Times between wake-ups falling within", &bin] {
+    for part in [
+        "before: absolute",
+        "after: absolute",
+        "Std Dev µs",
+        "Times between wake-ups falling within",
+        &bin,
+    ] {
         assert!(text.contains(part), "{part}: {text}");
     }
     std::fs::write(&paths[0], "{\"schema\": 1}").unwrap();
     let output = bench(&["--show"]).args(&paths).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
-    assert!(words(&output).contains("before.json is not a result of tipme bench timer"), "{}", words(&output));
+    assert!(
+        words(&output).contains("before.json is not a result of tipme bench timer"),
+        "{}",
+        words(&output)
+    );
 }
 
 #[test]
 fn repeats_are_one_result_for_compare() {
     let folder = TempDir::new().unwrap();
     for name in ["before", "after"] {
-        let arguments = ["-d", "20ms", "--cpus", "0", "--no-trace", "--repeat", "5", "--json", name];
+        let arguments =
+            ["-d", "20ms", "--cpus", "0", "--no-trace", "--repeat", "5", "--json", name];
         let output = bench(&arguments).current_dir(folder.path()).output().unwrap();
         assert_eq!(output.status.code(), Some(0), "{}", words(&output));
         assert!(words(&output).contains("Repeat 5 of 5"), "{}", words(&output));
-        let files: Vec<PathBuf> =
-            std::fs::read_dir(folder.path().join(name)).unwrap().map(|entry| entry.unwrap().path()).collect();
+        let files: Vec<PathBuf> = std::fs::read_dir(folder.path().join(name))
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .collect();
         assert_eq!(files.len(), 5, "{files:?}");
         for file in files {
-            schema::assert_fits("timer", &serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap());
+            schema::assert_fits(
+                "timer",
+                &serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap(),
+            );
         }
     }
     let mut compare = lab();
-    compare.args(["compare", "before", "after", "--json", "difference.json"]).current_dir(folder.path());
+    compare
+        .args(["compare", "before", "after", "--json", "difference.json"])
+        .current_dir(folder.path());
     let output = compare.output().unwrap();
     assert!(matches!(output.status.code(), Some(0 | 1)), "{}", words(&output));
     let text = std::fs::read(folder.path().join("difference.json")).unwrap();
     let difference: Value = serde_json::from_slice(&text).unwrap();
     let sides = difference["groups"][0]["classes"][0]["sides"].as_array().unwrap();
-    assert_eq!(sides.iter().map(|side| &side["repeats"]).collect::<Vec<_>>(), [5, 5], "{difference:#}");
-    let again =
-        bench(&["-d", "20ms", "--repeat", "2", "--json", "before"]).current_dir(folder.path()).output().unwrap();
+    assert_eq!(
+        sides.iter().map(|side| &side["repeats"]).collect::<Vec<_>>(),
+        [5, 5],
+        "{difference:#}"
+    );
+    let again = bench(&["-d", "20ms", "--repeat", "2", "--json", "before"])
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
     assert_eq!(again.status.code(), Some(2));
     assert!(words(&again).contains("would count as a repeat"), "{}", words(&again));
 }
@@ -181,7 +216,8 @@ fn the_latest_are_explained_and_their_budgets_sum_up() {
     let outliers = document["outliers"].as_array().unwrap();
     assert_eq!(document["mechanisms"][0]["outliers_over"], document["lateness_us"]["n"]);
     assert!((1..=100).contains(&outliers.len()), "{}", outliers.len());
-    let explained: Vec<&Vec<Value>> = outliers.iter().filter_map(|outlier| outlier["budget"].as_array()).collect();
+    let explained: Vec<&Vec<Value>> =
+        outliers.iter().filter_map(|outlier| outlier["budget"].as_array()).collect();
     assert!(!explained.is_empty(), "{}", words(&output));
     for budget in explained {
         let percent: f64 = budget.iter().map(|portion| portion["percent"].as_f64().unwrap()).sum();
@@ -223,7 +259,8 @@ fn a_planted_culprit_is_named_with_its_period() {
     let found = found.unwrap_or_else(|| panic!("{}", words(&output)));
     assert_eq!(found["cause"], "thread");
     assert!(found["outliers"].as_u64().unwrap() >= 5, "{found:#}");
-    let period = found["period_s"].as_f64().unwrap_or_else(|| panic!("no period: {}", words(&output)));
+    let period =
+        found["period_s"].as_f64().unwrap_or_else(|| panic!("no period: {}", words(&output)));
     assert!((period - 0.5).abs() < 0.01, "{found:#}");
     assert!(words(&output).contains("thread timer-culprit"), "{}", words(&output));
 }
@@ -239,7 +276,10 @@ fn a_refused_policy_names_the_remedy() {
     let refused = as_nobody(&["--policy", "fifo:80"]);
     assert_eq!(refused.status.code(), Some(2));
     let said = words(&refused);
-    assert!(said.contains("cannot use policy fifo:80") && said.contains("RLIMIT_RTPRIO is 0"), "{said}");
+    assert!(
+        said.contains("cannot use policy fifo:80") && said.contains("RLIMIT_RTPRIO is 0"),
+        "{said}"
+    );
     assert!(said.contains("use sudo"), "{said}");
     let given = as_nobody(&[]);
     assert_eq!(given.status.code(), Some(0), "{}", words(&given));

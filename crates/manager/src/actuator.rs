@@ -33,7 +33,9 @@ pub(crate) enum Found {
 pub(crate) fn find(options: &ManageOptions) -> Result<Found> {
     let dir = match &options.helper {
         UseHelper::Never => return Ok(Found::None(None)),
-        UseHelper::Auto if options.backend.is_some_and(is_of_groups) => return Ok(Found::None(None)),
+        UseHelper::Auto if options.backend.is_some_and(is_of_groups) => {
+            return Ok(Found::None(None));
+        }
         UseHelper::Auto if rustix::process::geteuid().is_root() => return Ok(Found::None(None)),
         UseHelper::Auto => PathBuf::from(DEFAULT_STATE_DIR),
         UseHelper::In(dir) => dir.clone(),
@@ -72,7 +74,9 @@ impl Actuator {
                     (setting.backend, setting.missing) = (opened.backend, opened.missing);
                     return Ok((Actuator::Remote(client), opened.restored));
                 }
-                Err(why) if options.helper != UseHelper::Auto || options.backend.is_some() => bail!(why),
+                Err(why) if options.helper != UseHelper::Auto || options.backend.is_some() => {
+                    bail!(why)
+                }
                 Err(why) => Some(why),
             },
         };

@@ -6,7 +6,8 @@ use crate::session::{not_favoured, program};
 use crate::trust::ClaimRefusal;
 use serde::Serialize;
 use tipme_control::manager::{
-    LISTED_MAX, ManagerCounts, ManagerRequest, ManagerResponse, ManagerStatus, ProcessTreatment, SetStatus,
+    LISTED_MAX, ManagerCounts, ManagerRequest, ManagerResponse, ManagerStatus, ProcessTreatment,
+    SetStatus,
 };
 use tipme_desktop::clock;
 use tipme_policy::{Assignment, Identity, Strength};
@@ -29,7 +30,8 @@ impl Manager {
 
     fn status(&self) -> ManagerStatus {
         let seconds = clock::now().since(self.since).millis() / 1e3;
-        let percent = |time: Nanos| if seconds > 0.0 { 100.0 * time.millis() / 1e3 / seconds } else { 0.0 };
+        let percent =
+            |time: Nanos| if seconds > 0.0 { 100.0 * time.millis() / 1e3 / seconds } else { 0.0 };
         let display = self.attention.facts();
         let own_cpu_by = self.chores.spent(display.own_cpu).into_iter();
         ManagerStatus {
@@ -61,7 +63,14 @@ impl Manager {
     /// Returns unavailable functions, and processes of the core that cannot be favoured.
     fn missing(&self) -> Vec<String> {
         let known = self.setting.missing.iter().cloned().chain(self.actuator.trouble());
-        known.chain(not_favoured(&self.setting.proc, self.setting.user, &self.core, self.parts.manager)).collect()
+        known
+            .chain(not_favoured(
+                &self.setting.proc,
+                self.setting.user,
+                &self.core,
+                self.parts.manager,
+            ))
+            .collect()
     }
 
     /// Returns the sets, most favoured first.
@@ -93,8 +102,13 @@ impl Manager {
     }
 
     fn why(&mut self, pid: u32) -> Result<ProcessTreatment, String> {
-        let process = processes::read(&self.setting.proc, pid).ok_or_else(|| format!("there is no process {pid}"))?;
-        let why = ProcessTreatment { pid, program: process.command.clone(), ..ProcessTreatment::default() };
+        let process = processes::read(&self.setting.proc, pid)
+            .ok_or_else(|| format!("there is no process {pid}"))?;
+        let why = ProcessTreatment {
+            pid,
+            program: process.command.clone(),
+            ..ProcessTreatment::default()
+        };
         let found = self.actuator.explain(process.identity).unwrap_or_default();
         let why = ProcessTreatment { knobs: found.knobs, skipped: found.left, ..why };
         if let Some(found) = found.role {
@@ -104,8 +118,12 @@ impl Manager {
         // A role without an explanation: the mechanism was not asked to do anything for the
         // process.
         match self.policy.role(pid).filter(|_| self.knows(process.identity)) {
-            Some((role, reason)) => Ok(ProcessTreatment { role: Some(word(&role)), reason: reason.to_string(), ..why }),
-            None => Ok(ProcessTreatment { reason: self.why_not(process.identity, process.uid), ..why }),
+            Some((role, reason)) => {
+                Ok(ProcessTreatment { role: Some(word(&role)), reason: reason.to_string(), ..why })
+            }
+            None => {
+                Ok(ProcessTreatment { reason: self.why_not(process.identity, process.uid), ..why })
+            }
         }
     }
 
@@ -125,8 +143,13 @@ impl Manager {
         if uid != user {
             return format!("it belongs to user {uid}, and this manager serves user {user}");
         }
-        if let Some(top) = under.filter(|top| !processes::is_below(&self.setting.proc, process, *top)) {
-            return format!("it is not below process {}, and only what is below it is changed (--under)", top.pid);
+        if let Some(top) =
+            under.filter(|top| !processes::is_below(&self.setting.proc, process, *top))
+        {
+            return format!(
+                "it is not below process {}, and only what is below it is changed (--under)",
+                top.pid
+            );
         }
         match self.desktop.refusal(process.pid) {
             Some(refusal) => words(refusal),
@@ -141,7 +164,11 @@ impl Manager {
 fn explained(why: ProcessTreatment, found: RoleExplanation, is_job: bool) -> ProcessTreatment {
     ProcessTreatment {
         role: Some(word(&found.role)),
-        reason: format!("{}{}", found.reason, if is_job { ", a job in the background of its terminal" } else { "" }),
+        reason: format!(
+            "{}{}",
+            found.reason,
+            if is_job { ", a job in the background of its terminal" } else { "" }
+        ),
         membership: Some(word(&found.because)),
         set: Some(found.set.0.pid),
         ..why

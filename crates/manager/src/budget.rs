@@ -78,6 +78,9 @@ mod tests {
         });
         assert_eq!(granted.count(), 6);
         assert_eq!(budget.left(), 94);
-        assert!(!budget.is_affordable(Nanos::from_secs(11)) && budget.is_affordable(Nanos::from_secs(12)));
+        assert!(
+            !budget.is_affordable(Nanos::from_secs(11))
+                && budget.is_affordable(Nanos::from_secs(12))
+        );
     }
 }

@@ -60,11 +60,26 @@ impl BusyWatch {
         let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u64);
         let [since, looked, cost, due] = [Nanos(0); 4];
         let load = LoadFile::open(&proc);
-        BusyWatch { proc, load, cpus, since, last: None, looked, cost, due, ticks: BTreeMap::new(), told: Vec::new() }
+        BusyWatch {
+            proc,
+            load,
+            cpus,
+            since,
+            last: None,
+            looked,
+            cost,
+            due,
+            ticks: BTreeMap::new(),
+            told: Vec::new(),
+        }
     }
 
     /// Returns the busy processes if they changed. `may_change` selects those to report.
-    pub(crate) fn look(&mut self, now: Nanos, may_change: impl Fn(Identity) -> bool) -> Option<Vec<Identity>> {
+    pub(crate) fn look(
+        &mut self,
+        now: Nanos,
+        may_change: impl Fn(Identity) -> bool,
+    ) -> Option<Vec<Identity>> {
         if self.are_cpus_scarce() {
             if self.last.is_none_or(|last| now.since(last) >= APART) {
                 self.since = now;
@@ -113,13 +128,16 @@ impl BusyWatch {
         let up = self.up_ticks();
         let mut busy = Vec::new();
         for pid in processes::all(&self.proc).into_iter().take(WALK_MAX) {
-            let Some(process) = processes::stat(&self.proc, pid).filter(Stat::is_alive) else { continue };
+            let Some(process) = processes::stat(&self.proc, pid).filter(Stat::is_alive) else {
+                continue;
+            };
             let who = process.identity;
             let taken = process.ticks.saturating_add(process.ended_ticks);
             self.ticks.insert(who, taken);
             // For a new process, the CPU time over its whole life.
             let life = || (taken, up.saturating_sub(who.start));
-            let (taken, span) = before.get(&who).map_or_else(life, |before| (taken.saturating_sub(*before), span));
+            let (taken, span) =
+                before.get(&who).map_or_else(life, |before| (taken.saturating_sub(*before), span));
             if is_busy(taken, span, self.told.contains(&who)) && may_change(who) {
                 busy.push((taken, who));
             }
@@ -130,7 +148,8 @@ impl BusyWatch {
     /// Returns the uptime in clock ticks.
     fn up_ticks(&self) -> u64 {
         let text = std::fs::read_to_string(self.proc.join("uptime")).unwrap_or_default();
-        let seconds: f64 = text.split(' ').next().and_then(|seconds| seconds.parse().ok()).unwrap_or(0.0);
+        let seconds: f64 =
+            text.split(' ').next().and_then(|seconds| seconds.parse().ok()).unwrap_or(0.0);
         (seconds * rustix::param::clock_ticks_per_second() as f64) as u64
     }
 }

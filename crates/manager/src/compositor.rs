@@ -13,7 +13,9 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tipme_control::{CallError, Client, Following, RecorderRequest, RecorderResponse};
-use tipme_desktop::attention::{AttentionChange, Core, Dropped, WINDOWS_MAX, WindowOwner, WindowState};
+use tipme_desktop::attention::{
+    AttentionChange, Core, Dropped, WINDOWS_MAX, WindowOwner, WindowState,
+};
 use tipme_desktop::{DisplayError, PidSource};
 use tipme_policy::Identity;
 use tipme_sched::processes;
@@ -40,8 +42,13 @@ pub(crate) struct CompositorFocus {
 }
 
 impl CompositorFocus {
-    pub(crate) fn open(socket: &Path, recorder: &Path, proc: &Path) -> Result<CompositorFocus, DisplayError> {
-        let lost = |reason: String| DisplayError::NoCompositor { socket: socket.to_owned(), reason };
+    pub(crate) fn open(
+        socket: &Path,
+        recorder: &Path,
+        proc: &Path,
+    ) -> Result<CompositorFocus, DisplayError> {
+        let lost =
+            |reason: String| DisplayError::NoCompositor { socket: socket.to_owned(), reason };
         let connection = UnixStream::connect(socket).map_err(|error| lost(error.to_string()))?;
         let peer = socket_peercred(&connection).map_err(|error| lost(error.to_string()))?;
         let following = follow(recorder).map_err(|error| lost(error.to_string()))?;
@@ -118,11 +125,14 @@ impl CompositorFocus {
     fn turn(&mut self, client: Option<u32>) -> Vec<AttentionChange> {
         let client = client.and_then(|pid| processes::identity(&self.proc, pid));
         let client = client.filter(|client| self.has_room(*client));
-        let before = std::mem::replace(&mut self.focused, client).filter(|before| Some(*before) != client);
+        let before =
+            std::mem::replace(&mut self.focused, client).filter(|before| Some(*before) != client);
         let mut changes: Vec<AttentionChange> =
             before.and_then(|before| self.window(before, false)).into_iter().collect();
         changes.extend(client.and_then(|client| self.window(client, true)));
-        changes.push(AttentionChange::Keyboard(client.and_then(|client| self.windows.get(&client).copied())));
+        changes.push(AttentionChange::Keyboard(
+            client.and_then(|client| self.windows.get(&client).copied()),
+        ));
         changes
     }
 
@@ -142,13 +152,20 @@ impl CompositorFocus {
     fn window(&self, client: Identity, visible: bool) -> Option<AttentionChange> {
         let owner = Some(WindowOwner { pid: client.pid, how: PidSource::Server });
         let window = *self.windows.get(&client)?;
-        Some(AttentionChange::Window(WindowState { window, owner, helpers: Vec::new(), visible, iconic: false }))
+        Some(AttentionChange::Window(WindowState {
+            window,
+            owner,
+            helpers: Vec::new(),
+            visible,
+            iconic: false,
+        }))
     }
 
     /// Detects a closed connection: a compositor sends nothing to a client without requests.
     fn see_whether_it_lives(&self) -> Result<(), DisplayError> {
-        let ended =
-            recv(&self.connection, &mut [0; 1], RecvFlags::PEEK | RecvFlags::DONTWAIT).map(|(read, _)| read) == Ok(0);
+        let ended = recv(&self.connection, &mut [0; 1], RecvFlags::PEEK | RecvFlags::DONTWAIT)
+            .map(|(read, _)| read)
+            == Ok(0);
         if ended { Err(self.gone("it has ended".to_owned())) } else { Ok(()) }
     }
 

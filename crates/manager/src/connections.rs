@@ -6,7 +6,9 @@
 //! client holds a socket connected to the server.
 
 use rustix::net::netlink::SOCK_DIAG;
-use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with};
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with,
+};
 use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -60,11 +62,16 @@ impl OpenFiles {
     /// Returns `None` if the descriptors are not readable.
     pub(crate) fn of(proc: &Path, pid: u32) -> Option<OpenFiles> {
         let folder = std::fs::read_dir(proc.join(format!("{pid}/fd"))).ok()?;
-        let links = folder.flatten().take(DESCRIPTORS_MAX).filter_map(|entry| std::fs::read_link(entry.path()).ok());
+        let links = folder
+            .flatten()
+            .take(DESCRIPTORS_MAX)
+            .filter_map(|entry| std::fs::read_link(entry.path()).ok());
         let mut found = OpenFiles::default();
         for link in links {
             let Some(link) = link.to_str() else { continue };
-            let socket = link.strip_prefix("socket:[").and_then(|rest| rest.strip_suffix(']')?.parse::<u32>().ok());
+            let socket = link
+                .strip_prefix("socket:[")
+                .and_then(|rest| rest.strip_suffix(']')?.parse::<u32>().ok());
             found.sockets.extend(socket);
             if link == TERMINAL_MASTER || link.starts_with(TERMINALS) {
                 found.terminals.insert(link.to_owned());
@@ -141,7 +148,11 @@ mod tests {
         let (one, other) = UnixStream::pair().unwrap();
         let number = |stream: &UnixStream| {
             let link = std::fs::read_link(format!("/proc/self/fd/{}", stream.as_raw_fd())).unwrap();
-            link.to_str().unwrap().trim_matches(|letter: char| !letter.is_ascii_digit()).parse::<u32>().unwrap()
+            link.to_str()
+                .unwrap()
+                .trim_matches(|letter: char| !letter.is_ascii_digit())
+                .parse::<u32>()
+                .unwrap()
         };
         let diag = ask_kernel().unwrap();
         assert_eq!(other_end(&diag, number(&one)), Some(Some(number(&other))));

@@ -71,10 +71,14 @@ fn begin(options: &ManageOptions) -> Result<(Manager, Server, Vec<AttentionChang
     let first = attention.changes()?;
     let helper = actuator::find(options)?;
     // The helper, not this process, has to be able to use the requested backend.
-    let asked = ManageOptions { backend: options.backend.filter(|_| !helper.is_helper()), ..options.clone() };
+    let asked = ManageOptions {
+        backend: options.backend.filter(|_| !helper.is_helper()),
+        ..options.clone()
+    };
     let mut setting = Setting::find(&asked, address, &attention)?;
     let server = Server::bind(&options.state.socket(), Gate::of(&[setting.user]))?;
-    let (actuator, restored) = Actuator::open(options, helper, &mut setting, attention.core().server_pid)?;
+    let (actuator, restored) =
+        Actuator::open(options, helper, &mut setting, attention.core().server_pid)?;
     tell_restored("a manager that was killed", &restored);
     tipme_confine::be_urgent();
     let attention = FollowedDisplay::start(attention, &first, &setting.address, &setting.proc)?;
@@ -86,9 +90,10 @@ fn begin(options: &ManageOptions) -> Result<(Manager, Server, Vec<AttentionChang
 fn take_back_without_display(options: &ManageOptions) {
     match tipme_sched::take_back(&options.state.journal(), Path::new("/proc")) {
         Ok(restored) => tell_restored("a manager that was killed", &restored.into()),
-        Err(error) => {
-            journal::warning(format!("what a killed manager may have left is not taken back: {error}")).tell()
-        }
+        Err(error) => journal::warning(format!(
+            "what a killed manager may have left is not taken back: {error}"
+        ))
+        .tell(),
     }
 }
 
@@ -142,13 +147,23 @@ struct ReadyFor {
 }
 
 impl Manager {
-    fn new(options: &ManageOptions, setting: Setting, attention: FollowedDisplay, actuator: Actuator) -> Manager {
+    fn new(
+        options: &ManageOptions,
+        setting: Setting,
+        attention: FollowedDisplay,
+        actuator: Actuator,
+    ) -> Manager {
         let now = clock::now();
         Manager {
             parts: attention.facts().core,
             window_manager: None,
             attention,
-            desktop: DesktopState::new(setting.proc.clone(), setting.user, setting.server_knows, setting.server),
+            desktop: DesktopState::new(
+                setting.proc.clone(),
+                setting.user,
+                setting.server_knows,
+                setting.server,
+            ),
             policy: Policy::new(options.strength),
             actuator,
             memory: MemoryWatch::new(setting.proc.clone(), now),
@@ -178,7 +193,10 @@ impl Manager {
         self.tell_missing();
         (self.since, self.own_cpu, self.chores) = (clock::now(), own_cpu(), OwnCpu::new());
         self.focus_times = Recent::default();
-        let words = format!("managing {} with {}, {}", self.setting.display, self.setting.backend, self.strength);
+        let words = format!(
+            "managing {} with {}, {}",
+            self.setting.display, self.setting.backend, self.strength
+        );
         journal::info(words).event(journal::JournalEvent::Managing).tell();
         Ok(())
     }
@@ -226,7 +244,8 @@ impl Manager {
         let due = self.policy.next().into_iter().fold(self.schedule.next(now), Nanos::min);
         let timeout = server.timeout(Instant::now()).unwrap_or(Duration::MAX);
         let time = Duration::from_nanos(due.since(now).0).min(timeout);
-        let timeout = Timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) };
+        let timeout =
+            Timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) };
         match poll(&mut fds, Some(&timeout)) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error).context("cannot wait for news"),
@@ -246,7 +265,9 @@ impl Manager {
             self.look_for_core();
         }
         facts.input.into_iter().for_each(|input| self.schedule.input(input));
-        for DisplayReport { at, changes } in reports.into_iter().filter(|report| !report.changes.is_empty()) {
+        for DisplayReport { at, changes } in
+            reports.into_iter().filter(|report| !report.changes.is_empty())
+        {
             self.take(changes, at, now);
         }
         Ok(())
@@ -279,7 +300,8 @@ impl Manager {
         if events.iter().any(|event| matches!(event, DesktopEvent::Set { id, .. } if !self.assigned.contains_key(id))) {
             self.preload.make_way(now);
         }
-        let actions: Vec<Action> = events.into_iter().flat_map(|event| self.policy.handle(now, event)).collect();
+        let actions: Vec<Action> =
+            events.into_iter().flat_map(|event| self.policy.handle(now, event)).collect();
         self.perform(actions);
     }
 
@@ -288,7 +310,9 @@ impl Manager {
             actions.into_iter().partition(|action| matches!(action, Action::Memory(_)));
         for action in &knobs {
             match action {
-                Action::Assign(assignment) => drop(self.assigned.insert(assignment.set, assignment.clone())),
+                Action::Assign(assignment) => {
+                    drop(self.assigned.insert(assignment.set, assignment.clone()))
+                }
                 Action::Forget(set) => drop(self.assigned.remove(set)),
                 Action::Memory(_) => {}
             }
@@ -377,7 +401,8 @@ impl Manager {
     /// Repeats all assignments if a lost helper is back.
     fn revive_helper(&mut self, now: Nanos) {
         if self.actuator.revive(now) {
-            let actions: Vec<Action> = self.assigned.values().cloned().map(Action::Assign).collect();
+            let actions: Vec<Action> =
+                self.assigned.values().cloned().map(Action::Assign).collect();
             self.apply(&actions);
         }
     }
@@ -431,7 +456,8 @@ impl Manager {
     }
 
     fn look_at_memory(&mut self, now: Nanos) {
-        let facts = KnownProcesses { desktop: &self.desktop, setting: &self.setting, core: &self.core };
+        let facts =
+            KnownProcesses { desktop: &self.desktop, setting: &self.setting, core: &self.core };
         if let Some(sample) = self.memory.look(now, &facts) {
             self.handle(now, vec![DesktopEvent::Memory(sample)]);
         }
@@ -458,7 +484,8 @@ impl Manager {
         let (proc, user) = (&self.setting.proc, self.setting.user);
         let said = self.parts.manager.and_then(|pid| session::window_manager(proc, user, pid));
         // A process that falsely claims to be the window manager does not displace the present one.
-        self.window_manager = said.or(self.window_manager.filter(|known| processes::lives(proc, *known)));
+        self.window_manager =
+            said.or(self.window_manager.filter(|known| processes::lives(proc, *known)));
         let core = session::core(proc, user, self.parts.server_pid, self.window_manager);
         if core != self.core {
             let mut events = self.desktop.set_core(&core);
@@ -497,7 +524,8 @@ impl ProcessFacts for KnownProcesses<'_> {
     /// Includes the core, which is small and needed by every response; the client comes first in
     /// the focused set.
     fn most_favoured(&self) -> Vec<Identity> {
-        let focused = self.desktop.focused().map(|set| self.desktop.members(set)).unwrap_or_default();
+        let focused =
+            self.desktop.focused().map(|set| self.desktop.members(set)).unwrap_or_default();
         self.core.iter().copied().chain(focused.iter().map(|member| member.who)).collect()
     }
 

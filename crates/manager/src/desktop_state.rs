@@ -9,7 +9,9 @@ use crate::terminal_servers::{ServerAnswer, TerminalServers};
 use crate::trust::{ClaimContext, ClaimRefusal};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
-use tipme_desktop::attention::{AttentionChange, HELPERS_MAX, WINDOWS_MAX, WindowOwner, WindowState};
+use tipme_desktop::attention::{
+    AttentionChange, HELPERS_MAX, WINDOWS_MAX, WindowOwner, WindowState,
+};
 use tipme_policy::{DesktopEvent, Identity, Member, Membership, SetId};
 use tipme_record::Nanos;
 use tipme_sched::LoadFile;
@@ -83,7 +85,12 @@ impl DesktopState {
     /// Creates an empty desktop of a user. `server_knows` is `true` if the display server
     /// identifies the processes of its clients; `server` is the process that accepts connections of
     /// clients, if that is visible.
-    pub(crate) fn new(proc: PathBuf, user: u32, server_knows: bool, server: Option<u32>) -> DesktopState {
+    pub(crate) fn new(
+        proc: PathBuf,
+        user: u32,
+        server_knows: bool,
+        server: Option<u32>,
+    ) -> DesktopState {
         DesktopState {
             load: LoadFile::open(&proc),
             budget: LookBudget::default(),
@@ -135,7 +142,8 @@ impl DesktopState {
                 AttentionChange::Pointer(window) => self.pointer.window = window,
             }
         }
-        let mut events: Vec<DesktopEvent> = touched.into_iter().flat_map(|owner| self.tell(owner, now)).collect();
+        let mut events: Vec<DesktopEvent> =
+            touched.into_iter().flat_map(|owner| self.tell(owner, now)).collect();
         events.extend(self.tell_focus());
         events
     }
@@ -157,7 +165,8 @@ impl DesktopState {
     /// finds a job that returns without a fork.
     pub(crate) fn follow(&mut self, set: SetId, now: Nanos) -> Vec<DesktopEvent> {
         let last_pid = self.load.last_pid();
-        let is_settled = self.groups.get(&set.0).is_some_and(|group| group.is_settled(last_pid, now));
+        let is_settled =
+            self.groups.get(&set.0).is_some_and(|group| group.is_settled(last_pid, now));
         let events = if is_settled { Vec::new() } else { self.follow_jobs(set, now) };
         if events.is_empty() && self.is_due(set, now) && self.budget.is_affordable(now) {
             return self.refresh(set, now);
@@ -168,11 +177,16 @@ impl DesktopState {
     /// Looks at the focused client if another job has come to the foreground of one of its
     /// terminals.
     pub(crate) fn follow_jobs(&mut self, set: SetId, now: Nanos) -> Vec<DesktopEvent> {
-        if self.has_switched_job(set) && self.budget.has_credit(now) { self.look(set.0, now) } else { Vec::new() }
+        if self.has_switched_job(set) && self.budget.has_credit(now) {
+            self.look(set.0, now)
+        } else {
+            Vec::new()
+        }
     }
 
     fn is_due(&self, set: SetId, now: Nanos) -> bool {
-        let is_due = |group: &ClientGroup| now.since(group.looked) >= LOOK_PERIOD || group.asks_again(now);
+        let is_due =
+            |group: &ClientGroup| now.since(group.looked) >= LOOK_PERIOD || group.asks_again(now);
         self.groups.get(&set.0).is_some_and(is_due)
     }
 
@@ -202,10 +216,16 @@ impl DesktopState {
     /// Looks, on credit, at the clients above processes that are in no set yet, so that a new
     /// process of a window is not taken for an unplaced one. A process that remains without a set
     /// is not looked up again while it is in the list.
-    pub(crate) fn place_unplaced(&mut self, processes: &[Identity], now: Nanos) -> Vec<DesktopEvent> {
+    pub(crate) fn place_unplaced(
+        &mut self,
+        processes: &[Identity],
+        now: Nanos,
+    ) -> Vec<DesktopEvent> {
         let begun = thread_time();
-        let placed: BTreeSet<Identity> = self.groups.values().flat_map(ClientGroup::processes).collect();
-        let unplaced: BTreeSet<Identity> = processes.iter().copied().filter(|who| !placed.contains(who)).collect();
+        let placed: BTreeSet<Identity> =
+            self.groups.values().flat_map(ClientGroup::processes).collect();
+        let unplaced: BTreeSet<Identity> =
+            processes.iter().copied().filter(|who| !placed.contains(who)).collect();
         self.unplaced.retain(|who| unplaced.contains(who));
         let new: Vec<Identity> = unplaced.difference(&self.unplaced).copied().collect();
         if new.is_empty() || !self.budget.has_credit(now) {
@@ -259,13 +279,17 @@ impl DesktopState {
 
     /// Returns `true` if the set is a background job of some client's terminal.
     pub(crate) fn is_job(&self, set: SetId) -> bool {
-        !self.groups.contains_key(&set.0) && self.groups.values().any(|group| group.told.contains_key(&set))
+        !self.groups.contains_key(&set.0)
+            && self.groups.values().any(|group| group.told.contains_key(&set))
     }
 
     /// Returns the reason why a window's claim to belong to this process was refused, if there was
     /// one.
     pub(crate) fn refusal(&self, pid: u32) -> Option<ClaimRefusal> {
-        let claims = self.windows.values().filter(|window| window.claim.as_ref().is_some_and(|claim| claim.pid == pid));
+        let claims = self
+            .windows
+            .values()
+            .filter(|window| window.claim.as_ref().is_some_and(|claim| claim.pid == pid));
         claims.filter_map(|window| window.owner.err()).next()
     }
 
@@ -287,13 +311,19 @@ impl DesktopState {
 
     /// Returns the process of a window. It is fixed once found: the server's PID dates from the
     /// time when the client connected, and may be reused while a child holds the connection.
-    fn owner_of(&mut self, state: &WindowState, before: Option<&ClaimedWindow>) -> Result<Identity, ClaimRefusal> {
+    fn owner_of(
+        &mut self,
+        state: &WindowState,
+        before: Option<&ClaimedWindow>,
+    ) -> Result<Identity, ClaimRefusal> {
         let same = before.filter(|window| claim_pid(&window.claim) == claim_pid(&state.owner));
         if let Some(owner) = same.and_then(|window| window.owner.ok()) {
             return Ok(owner);
         }
         let owner = self.believe(state.owner.as_ref());
-        if matches!(owner, Err(why) if why != ClaimRefusal::Unknown && why != ClaimRefusal::Core) && same.is_none() {
+        if matches!(owner, Err(why) if why != ClaimRefusal::Unknown && why != ClaimRefusal::Core)
+            && same.is_none()
+        {
             self.counts.disbelieved += 1;
         }
         owner
@@ -304,7 +334,11 @@ impl DesktopState {
             return Err(ClaimRefusal::Core);
         }
         let owner = self.trust().owner(claim, |process| self.is_client(process))?;
-        let known = self.windows.values().filter_map(|window| window.owner.ok()).find(|known| known.pid == owner.pid);
+        let known = self
+            .windows
+            .values()
+            .filter_map(|window| window.owner.ok())
+            .find(|known| known.pid == owner.pid);
         if known.is_some_and(|known| known != owner) { Err(ClaimRefusal::Gone) } else { Ok(owner) }
     }
 
@@ -328,7 +362,12 @@ impl DesktopState {
     }
 
     fn trust(&self) -> ClaimContext<'_> {
-        ClaimContext { proc: &self.proc, user: self.user, server_knows: self.server_knows, server: self.server }
+        ClaimContext {
+            proc: &self.proc,
+            user: self.user,
+            server_knows: self.server_knows,
+            server: self.server,
+        }
     }
 
     fn is_client(&self, process: Identity) -> bool {
@@ -363,13 +402,15 @@ impl DesktopState {
         let (begun, last_pid) = (self.look_time(), self.load.last_pid());
         let Some(family) = self.family(client, now) else { return self.forget(client) };
         self.counts.dropped += family.dropped;
-        let visible = self.windows.values().any(|window| window.owner == Ok(client) && window.visible);
+        let visible =
+            self.windows.values().any(|window| window.owner == Ok(client) && window.visible);
         let mut told: BTreeMap<SetId, Vec<Member>> =
             family.jobs.into_iter().map(|(job, members)| (SetId(job), members)).collect();
         told.insert(SetId(client), family.members);
         let before = self.groups.remove(&client);
         let events = differences(before.as_ref(), &told, SetId(client), visible);
-        let (first_seen, last_pid_before) = before.map_or((now, None), |group| (group.first_seen, group.last_pid[0]));
+        let (first_seen, last_pid_before) =
+            before.map_or((now, None), |group| (group.first_seen, group.last_pid[0]));
         let last_pid = [last_pid, last_pid_before];
         self.groups.insert(
             client,
@@ -415,7 +456,10 @@ impl DesktopState {
         self.servers = servers;
         let windows = self.windows.values().filter(|window| window.owner == Ok(client));
         for helper in windows.flat_map(|window| &window.helpers) {
-            if processes::lives(&self.proc, *helper) && !self.is_client(*helper) && !family.has(*helper) {
+            if processes::lives(&self.proc, *helper)
+                && !self.is_client(*helper)
+                && !family.has(*helper)
+            {
                 family.members.push(Member { who: *helper, because: Membership::Property });
             }
         }
@@ -476,8 +520,11 @@ impl ClientGroup {
     /// Returns `true` if its helpers are exactly these.
     fn names(&self, helpers: &BTreeSet<Identity>) -> bool {
         let members = self.told.values().flatten();
-        let told: BTreeSet<Identity> =
-            members.clone().filter(|member| member.because == Membership::Property).map(|member| member.who).collect();
+        let told: BTreeSet<Identity> = members
+            .clone()
+            .filter(|member| member.because == Membership::Property)
+            .map(|member| member.who)
+            .collect();
         let all: BTreeSet<Identity> = members.map(|member| member.who).collect();
         told.is_subset(helpers) && helpers.is_subset(&all)
     }

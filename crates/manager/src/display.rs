@@ -24,7 +24,9 @@ impl fmt::Display for DisplayAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             DisplayAddress::X11(target) => write!(f, ":{}", target.display),
-            DisplayAddress::Wayland(socket, _) => write!(f, "{}", socket.file_name().unwrap_or_default().display()),
+            DisplayAddress::Wayland(socket, _) => {
+                write!(f, "{}", socket.file_name().unwrap_or_default().display())
+            }
         }
     }
 }
@@ -39,12 +41,17 @@ impl AttendedDisplay {
     ///
     /// # Errors
     /// Fails if no server answers, or no source of focus changes exists.
-    pub(crate) fn open(address: &DisplayAddress, proc: &Path) -> Result<AttendedDisplay, DisplayError> {
+    pub(crate) fn open(
+        address: &DisplayAddress,
+        proc: &Path,
+    ) -> Result<AttendedDisplay, DisplayError> {
         match address {
-            DisplayAddress::X11(target) => Ok(AttendedDisplay::X11(Box::new(Attention::open(target)?))),
-            DisplayAddress::Wayland(socket, recorder) => {
-                Ok(AttendedDisplay::Wayland(Box::new(CompositorFocus::open(socket, recorder, proc)?)))
+            DisplayAddress::X11(target) => {
+                Ok(AttendedDisplay::X11(Box::new(Attention::open(target)?)))
             }
+            DisplayAddress::Wayland(socket, recorder) => Ok(AttendedDisplay::Wayland(Box::new(
+                CompositorFocus::open(socket, recorder, proc)?,
+            ))),
         }
     }
 
@@ -93,7 +100,9 @@ impl AttendedDisplay {
     pub(crate) fn gone(&self, reason: &str) -> DisplayError {
         let reason = reason.to_owned();
         match self {
-            AttendedDisplay::X11(attention) => DisplayError::Lost { display: attention.display(), reason },
+            AttendedDisplay::X11(attention) => {
+                DisplayError::Lost { display: attention.display(), reason }
+            }
             AttendedDisplay::Wayland(compositor) => compositor.gone(reason),
         }
     }

@@ -73,7 +73,9 @@ impl FollowedDisplay {
         address: &DisplayAddress,
         proc: &Path,
     ) -> Result<FollowedDisplay> {
-        let pipe = || pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK).context("cannot follow the display");
+        let pipe = || {
+            pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK).context("cannot follow the display")
+        };
         let ((news, tell), (released, held)) = (pipe()?, pipe()?);
         let (sender, reports) = sync_channel(REPORTS_MAX);
         let (core, dropped) = (display.core(), display.dropped());
@@ -93,7 +95,9 @@ impl FollowedDisplay {
         };
         follower.note_windows(first);
         let thread = std::thread::Builder::new().name("display".to_owned());
-        thread.spawn(move || follower.run()).context("cannot begin a thread that follows the display")?;
+        thread
+            .spawn(move || follower.run())
+            .context("cannot begin a thread that follows the display")?;
         Ok(FollowedDisplay { reports, facts, news, _held: held })
     }
 
@@ -114,7 +118,9 @@ impl FollowedDisplay {
             match self.reports.try_recv() {
                 Ok(report) => all.push(report?),
                 Err(TryRecvError::Empty) => return Ok(all),
-                Err(TryRecvError::Disconnected) => return Err("nobody follows the display any more".to_owned()),
+                Err(TryRecvError::Disconnected) => {
+                    return Err("nobody follows the display any more".to_owned());
+                }
             }
         }
     }
@@ -183,10 +189,15 @@ impl DisplayFollower {
         let display = if listen { self.display.fds() } else { Vec::new() };
         fds.extend(display.into_iter().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
         let time = Duration::from_nanos(due.since(clock::now()).0);
-        let timeout = Timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) };
+        let timeout =
+            Timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) };
         match poll(&mut fds, Some(&timeout)) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(FollowingEnd::Gone(format!("cannot wait for news of the display: {error}"))),
+            Err(error) => {
+                return Err(FollowingEnd::Gone(format!(
+                    "cannot wait for news of the display: {error}"
+                )));
+            }
         }
         if fds[0].revents().is_empty() { Ok(()) } else { Err(FollowingEnd::Released) }
     }
@@ -232,7 +243,11 @@ impl DisplayFollower {
         if changes.is_empty() && core == before { Ok(()) } else { self.send_changes(at, changes) }
     }
 
-    fn send_changes(&mut self, at: Nanos, changes: Vec<AttentionChange>) -> Result<(), FollowingEnd> {
+    fn send_changes(
+        &mut self,
+        at: Nanos,
+        changes: Vec<AttentionChange>,
+    ) -> Result<(), FollowingEnd> {
         self.note_windows(&changes);
         self.send(Ok(DisplayReport { at, changes }))
     }
@@ -261,11 +276,15 @@ impl DisplayFollower {
             if matches!(error, DisplayError::Hung { .. }) {
                 self.note_silence();
             }
-            match AttendedDisplay::open(&self.address, &self.proc).and_then(|display| self.turn_to(display)) {
+            match AttendedDisplay::open(&self.address, &self.proc)
+                .and_then(|display| self.turn_to(display))
+            {
                 Ok(all) => return self.tell_all(all),
                 Err(again) => error = again,
             }
-            let nobody = || matches!(error, DisplayError::NoServer { .. } | DisplayError::NoCompositor { .. });
+            let nobody = || {
+                matches!(error, DisplayError::NoServer { .. } | DisplayError::NoCompositor { .. })
+            };
             if self.server.map_or_else(nobody, |server| !processes::lives(&self.proc, server)) {
                 return Err(FollowingEnd::Gone(error.to_string()));
             }
@@ -293,7 +312,11 @@ impl DisplayFollower {
             before
         };
         if before.is_none() {
-            journal::warning(format!("{} does not answer; all stays as it is until it does", self.address)).tell();
+            journal::warning(format!(
+                "{} does not answer; all stays as it is until it does",
+                self.address
+            ))
+            .tell();
         }
     }
 

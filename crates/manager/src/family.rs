@@ -58,7 +58,11 @@ enum ProcessPlace {
 impl Family {
     /// Sorts the processes below a client. `is_client` identifies other clients of the display:
     /// they and their descendants belong to sets of their own.
-    pub(crate) fn sort(client: &Stat, below: &[Stat], is_client: impl Fn(Identity) -> bool) -> Family {
+    pub(crate) fn sort(
+        client: &Stat,
+        below: &[Stat],
+        is_client: impl Fn(Identity) -> bool,
+    ) -> Family {
         let mut sorting = Sorting::begin(client, below);
         let mut waiting = VecDeque::from([(client, ProcessPlace::Set(Membership::Client))]);
         while let Some((parent, place)) = waiting.pop_front() {
@@ -78,7 +82,8 @@ impl Family {
     pub(crate) fn take_in(&mut self, server: Family) {
         let Family { members, jobs, terminals, dropped, .. } = server;
         let own: BTreeSet<Identity> = self.processes().collect();
-        let new = |members: Vec<Member>| members.into_iter().filter(|member| !own.contains(&member.who));
+        let new =
+            |members: Vec<Member>| members.into_iter().filter(|member| !own.contains(&member.who));
         self.members.extend(new(members).map(|member| match member.because {
             Membership::Client => Member { because: Membership::Server, ..member },
             _ => member,
@@ -104,14 +109,20 @@ impl Family {
     /// Returns the foreground processes of its terminals: the leader of each job and the children
     /// that it waits for, as a script does.
     pub(crate) fn fronts<'a>(&self, below: &'a [Stat]) -> Vec<&'a Stat> {
-        let belongs = |process: &&Stat| self.members.iter().any(|member| member.who == process.identity);
+        let belongs =
+            |process: &&Stat| self.members.iter().any(|member| member.who == process.identity);
         let mut counts: BTreeMap<u32, usize> = BTreeMap::new();
         let first = |process: &&Stat| {
             let count = counts.entry(process.session).or_default();
             *count += 1;
             *count <= FRONTS_MAX
         };
-        below.iter().filter(|process| is_foreground(process)).filter(belongs).filter(first).collect()
+        below
+            .iter()
+            .filter(|process| is_foreground(process))
+            .filter(belongs)
+            .filter(first)
+            .collect()
     }
 
     /// Returns `true` if a process belongs to the set or to one of the jobs.
@@ -136,7 +147,8 @@ impl<'a> Sorting<'a> {
         for process in below {
             children.entry(process.parent).or_default().push(process);
         }
-        let family = Family { members: vec![member(client, Membership::Client)], ..Family::default() };
+        let family =
+            Family { members: vec![member(client, Membership::Client)], ..Family::default() };
         let foreground = line_of_foreground(client, below);
         Sorting { client, children, foreground, jobs: BTreeMap::new(), family }
     }
@@ -146,7 +158,9 @@ impl<'a> Sorting<'a> {
         match above {
             // Another terminal within a background job, such as that of a nested program, is not in
             // view either.
-            ProcessPlace::Job(_) | ProcessPlace::Nowhere if !on_terminal || process.session != parent.session => {
+            ProcessPlace::Job(_) | ProcessPlace::Nowhere
+                if !on_terminal || process.session != parent.session =>
+            {
                 return above;
             }
             _ if !on_terminal => return ProcessPlace::Set(Membership::Child),
@@ -179,7 +193,9 @@ impl<'a> Sorting<'a> {
 
     fn put_terminal(&mut self, leader: &Stat) {
         if self.family.terminals.len() < TERMINALS_MAX {
-            self.family.terminals.push(Terminal { leader: leader.identity, foreground: leader.tpgid });
+            self.family
+                .terminals
+                .push(Terminal { leader: leader.identity, foreground: leader.tpgid });
         } else {
             self.family.dropped += 1;
         }
@@ -204,12 +220,18 @@ fn is_foreground(process: &Stat) -> bool {
 /// terminal. A nested shell is in the background of its terminal while its own job runs, but is not
 /// a background job.
 fn line_of_foreground(client: &Stat, below: &[Stat]) -> BTreeSet<u32> {
-    let known: BTreeMap<u32, &Stat> = below.iter().map(|process| (process.identity.pid, process)).collect();
+    let known: BTreeMap<u32, &Stat> =
+        below.iter().map(|process| (process.identity.pid, process)).collect();
     let mut line = BTreeSet::new();
-    for front in below.iter().filter(|process| on_terminal(process, client) && is_foreground(process)) {
+    for front in
+        below.iter().filter(|process| on_terminal(process, client) && is_foreground(process))
+    {
         let mut next = Some(front);
         while let Some(process) = next.filter(|process| line.insert(process.identity.pid)) {
-            next = known.get(&process.parent).copied().filter(|parent| parent.session == front.session);
+            next = known
+                .get(&process.parent)
+                .copied()
+                .filter(|parent| parent.session == front.session);
         }
     }
     line

@@ -39,9 +39,13 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tipme_control::journal::{self, JournalEvent};
-use tipme_control::{Caller, ClientOf, Conversation, DEFAULT_STATE_DIR, Daemon as _, SocketListener};
+use tipme_control::{
+    Caller, ClientOf, Conversation, DEFAULT_STATE_DIR, Daemon as _, SocketListener,
+};
 use tipme_desktop::logind::Logind;
-use tipme_policy::{Action, Assignment, Backend, Member, Membership, Reason, Role, SetId, Strength};
+use tipme_policy::{
+    Action, Assignment, Backend, Member, Membership, Reason, Role, SetId, Strength,
+};
 use tipme_sched::{Config, Mechanism, processes};
 
 /// Maximum number of concurrent callers, with and without a helper session.
@@ -103,9 +107,12 @@ pub fn help(options: &HelperOptions) -> Result<()> {
 /// # Errors
 /// Returns the reason why none answers, and the remedy.
 pub fn ask_helper(dir: Option<&Path>) -> Result<String, String> {
-    let client = ClientOf::<HelperSocket>::new(dir.unwrap_or(Path::new(DEFAULT_STATE_DIR))).with_timeout(TIMEOUT);
+    let client = ClientOf::<HelperSocket>::new(dir.unwrap_or(Path::new(DEFAULT_STATE_DIR)))
+        .with_timeout(TIMEOUT);
     match client.call(&HelperRequest::Status) {
-        Ok(HelperResponse::Status(status)) => Ok(format!("answers: pid {}, sessions: {}", status.pid, status.sessions)),
+        Ok(HelperResponse::Status(status)) => {
+            Ok(format!("answers: pid {}, sessions: {}", status.pid, status.sessions))
+        }
         Ok(_) => Err("the helper answered with something else; restart it".to_owned()),
         Err(error) => Err(error.to_string()),
     }
@@ -151,7 +158,8 @@ impl HelperConnections {
             match self.refusal(caller) {
                 None => self.begin(stream, caller),
                 Some(why) => {
-                    Conversation::<HelperSocket>::new(stream, caller).answer(&HelperResponse::Error(why));
+                    Conversation::<HelperSocket>::new(stream, caller)
+                        .answer(&HelperResponse::Error(why));
                 }
             }
         }
@@ -164,14 +172,18 @@ impl HelperConnections {
         }
         let of_user = self.open.iter().filter(|open| open.uid == caller.uid).count();
         let full = self.open.len() >= CONVERSATIONS_MAX || of_user >= OF_ONE_USER_MAX;
-        full.then(|| format!("the helper has too many callers; user {} has {of_user} of them", caller.uid))
+        full.then(|| {
+            format!("the helper has too many callers; user {} has {of_user} of them", caller.uid)
+        })
     }
 
     /// Starts a thread for a caller. Closes the connection if no thread is available.
     fn begin(&mut self, stream: UnixStream, caller: Caller) {
         let (shared, Ok(other)) = (Arc::clone(&self.shared), stream.try_clone()) else { return };
         let serve = move || session::serve(Conversation::new(stream, caller), &shared);
-        if let Ok(thread) = std::thread::Builder::new().name(format!("session-{}", caller.uid)).spawn(serve) {
+        if let Ok(thread) =
+            std::thread::Builder::new().name(format!("session-{}", caller.uid)).spawn(serve)
+        {
             self.open.push(OpenConversation { uid: caller.uid, stream: other, thread });
         }
     }
@@ -184,7 +196,11 @@ impl HelperConnections {
         }
         for open in self.open {
             if open.thread.join().is_err() {
-                journal::warning(format!("the helper session of user {} ended with an error", open.uid)).tell();
+                journal::warning(format!(
+                    "the helper session of user {} ended with an error",
+                    open.uid
+                ))
+                .tell();
             }
         }
     }
@@ -192,10 +208,16 @@ impl HelperConnections {
 
 /// Restores leftovers of dead predecessors, and removes empty journals.
 fn restore_dead(shared: &SharedState) {
-    let entries = std::fs::read_dir(&shared.journals).into_iter().flatten().flatten().take(JOURNALS_MAX);
+    let entries =
+        std::fs::read_dir(&shared.journals).into_iter().flatten().flatten().take(JOURNALS_MAX);
     for path in entries.map(|entry| entry.path()) {
-        let name = path.file_name().and_then(|name| name.to_str()).and_then(|name| name.strip_suffix(".journal"));
-        let Some(uid) = name.and_then(|name| name.split('.').next()?.parse::<u32>().ok()) else { continue };
+        let name = path
+            .file_name()
+            .and_then(|name| name.to_str())
+            .and_then(|name| name.strip_suffix(".journal"));
+        let Some(uid) = name.and_then(|name| name.split('.').next()?.parse::<u32>().ok()) else {
+            continue;
+        };
         let owner = if name.is_some_and(|name| name.ends_with(".server")) { 0 } else { uid };
         match Mechanism::open(config(shared, path.clone(), owner)) {
             Ok((_, restored)) if restored.failed > 0 || restored.unreadable > 0 => {
@@ -216,11 +238,18 @@ fn restore_dead(shared: &SharedState) {
 fn favour_itself(shared: &SharedState) -> Option<Mechanism> {
     let who = processes::identity(&shared.seats.proc, std::process::id())?;
     let own = rustix::process::geteuid().as_raw();
-    let config = Config { under: Some(who), ..config(shared, shared.journals.join("helper.journal"), own) };
+    let config =
+        Config { under: Some(who), ..config(shared, shared.journals.join("helper.journal"), own) };
     let (mut mechanism, _) = Mechanism::open(config).ok()?;
     let members = vec![Member { who, because: Membership::Client }];
     let (role, reason) = (Role::Core, Reason::Session);
-    mechanism.apply(&[Action::Assign(Assignment { set: SetId(who), role, reason, faded: 0.0, members })]);
+    mechanism.apply(&[Action::Assign(Assignment {
+        set: SetId(who),
+        role,
+        reason,
+        faded: 0.0,
+        members,
+    })]);
     Some(mechanism)
 }
 

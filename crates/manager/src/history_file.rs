@@ -23,7 +23,11 @@ pub(crate) fn read(path: &Path) -> FileHistory {
             Ok(()) => format!("it lies in {} now", aside.display()),
             Err(error) => format!("it cannot be put aside: {error}"),
         };
-        journal::warning(format!("cannot read {}: {error}; {moved}, and learning begins again", path.display())).tell();
+        journal::warning(format!(
+            "cannot read {}: {error}; {moved}, and learning begins again",
+            path.display()
+        ))
+        .tell();
         FileHistory::default()
     })
 }
@@ -43,7 +47,11 @@ fn attempt(path: &Path) -> Result<FileHistory> {
 /// Writes the history atomically. On failure it warns, and loses the new history.
 pub(crate) fn write(path: &Path, history: &FileHistory) {
     if let Err(error) = replace(path, history) {
-        journal::warning(format!("cannot write {}: {error}; what was learned is lost", path.display())).tell();
+        journal::warning(format!(
+            "cannot write {}: {error}; what was learned is lost",
+            path.display()
+        ))
+        .tell();
     }
 }
 
@@ -53,8 +61,13 @@ fn replace(path: &Path, history: &FileHistory) -> std::io::Result<()> {
     }
     let new = path.with_extension("new");
     let flags = NO_WAIT | OFlags::NOFOLLOW.bits() as i32;
-    let mut file =
-        OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).custom_flags(flags).open(&new)?;
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .custom_flags(flags)
+        .open(&new)?;
     file.write_all(&serde_json::to_vec(history)?)?;
     std::fs::rename(&new, path)
 }
@@ -67,7 +80,10 @@ mod tests {
 
     fn history() -> FileHistory {
         let mut history = FileHistory::default();
-        history.remember("edit", vec![RememberedFile { path: "/bin/edit".to_owned(), bytes: 7, changed_s: 9 }]);
+        history.remember(
+            "edit",
+            vec![RememberedFile { path: "/bin/edit".to_owned(), bytes: 7, changed_s: 9 }],
+        );
         history
     }
 
@@ -90,7 +106,10 @@ mod tests {
             std::fs::write(&path, damaged).unwrap();
             assert_eq!(read(&path), FileHistory::default());
             write(&path, &history());
-            assert!(std::fs::read(dir.path().join("preload.damaged.json")).unwrap() == damaged, "it is lost");
+            assert!(
+                std::fs::read(dir.path().join("preload.damaged.json")).unwrap() == damaged,
+                "it is lost"
+            );
             assert_eq!(read(&path), history());
         }
     }

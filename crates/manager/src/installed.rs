@@ -36,7 +36,9 @@ pub(crate) fn for_everybody(path: &Path) -> Option<Metadata> {
 
 /// Returns `true` if a process runs a program that root has installed under one of these names.
 pub(crate) fn runs_one_of(proc: &Path, pid: u32, names: &[&str]) -> bool {
-    let named = |path: &PathBuf| path.file_name().is_some_and(|name| names.iter().any(|known| name == *known));
+    let named = |path: &PathBuf| {
+        path.file_name().is_some_and(|name| names.iter().any(|known| name == *known))
+    };
     file(proc, pid).filter(named).is_some_and(|path| is_installed(&link(proc, pid), &path))
 }
 
@@ -47,7 +49,9 @@ fn link(proc: &Path, pid: u32) -> PathBuf {
 fn is_installed(link: &Path, path: &Path) -> bool {
     // Compare the running file with the one found here: the process may have another mount
     // namespace.
-    let (Ok(running), Ok(found)) = (std::fs::metadata(link), symlink_metadata(path)) else { return false };
+    let (Ok(running), Ok(found)) = (std::fs::metadata(link), symlink_metadata(path)) else {
+        return false;
+    };
     let same = (running.dev(), running.ino()) == (found.dev(), found.ino());
     let safe = |folder: &Path| symlink_metadata(folder).is_ok_and(|folder| is_safe_folder(&folder));
     same && is_roots(&found) && path.ancestors().skip(1).all(safe)
@@ -89,6 +93,9 @@ mod tests {
     fn a_path_that_leads_to_another_file_here_does_not_count() {
         let sleep = std::fs::canonicalize("/usr/bin/sleep").expect("it is installed");
         assert!(is_installed(&sleep, &sleep));
-        assert!(!is_installed(Path::new("/usr/bin/env"), &sleep), "in its own tree another file has this path");
+        assert!(
+            !is_installed(Path::new("/usr/bin/env"), &sleep),
+            "in its own tree another file has this path"
+        );
     }
 }

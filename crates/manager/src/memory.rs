@@ -73,7 +73,8 @@ struct ProcessWalk {
 
 impl ProcessWalk {
     fn is_outdated(&self, now: Nanos, total: u64, available: u64) -> bool {
-        now.since(self.at) >= WALK_PERIOD || self.available.saturating_sub(available) > total / GROWN_DIVISOR
+        now.since(self.at) >= WALK_PERIOD
+            || self.available.saturating_sub(available) > total / GROWN_DIVISOR
     }
 }
 
@@ -81,7 +82,16 @@ impl MemoryWatch {
     pub(crate) fn new(proc: PathBuf, now: Nanos) -> MemoryWatch {
         let groups = pressure::hierarchy(&proc);
         let (waited, latest) = (VecDeque::new(), MemoryStatus::default());
-        MemoryWatch { proc, groups, due: now, looked: Nanos(0), waited, latest, short: false, walk: None }
+        MemoryWatch {
+            proc,
+            groups,
+            due: now,
+            looked: Nanos(0),
+            waited,
+            latest,
+            short: false,
+            walk: None,
+        }
     }
 
     pub(crate) fn latest(&self) -> MemoryStatus {
@@ -91,7 +101,9 @@ impl MemoryWatch {
     /// Returns `true` if enough memory is free for prefetching.
     pub(crate) fn has_plenty(&self) -> bool {
         let latest = &self.latest;
-        latest.total_bytes > 0 && latest.available_bytes > latest.total_bytes / FREE_DIVISOR && !self.short
+        latest.total_bytes > 0
+            && latest.available_bytes > latest.total_bytes / FREE_DIVISOR
+            && !self.short
     }
 
     /// Handles a change of focus. Returns `true` if that makes a look due sooner, because memory is
@@ -123,18 +135,21 @@ impl MemoryWatch {
         self.due = now.after(if self.short { SHORT_PERIOD } else { CALM_PERIOD });
         let mut most_favoured = facts.most_favoured();
         most_favoured.truncate(MOST_FAVOURED_MAX);
-        let mut groups: Vec<GroupMemory> = most_favoured.iter().filter_map(|who| self.group(*who, facts)).collect();
+        let mut groups: Vec<GroupMemory> =
+            most_favoured.iter().filter_map(|who| self.group(*who, facts)).collect();
         self.walk.take_if(|walk| !self.short || walk.is_outdated(now, total, available));
         if self.short {
             let known = self.walk.take();
-            let new = || ProcessWalk { at: now, available, biggest: self.biggest(&most_favoured, facts) };
+            let new =
+                || ProcessWalk { at: now, available, biggest: self.biggest(&most_favoured, facts) };
             let walk = known.unwrap_or_else(new);
             groups.extend(walk.biggest.iter().filter_map(|who| self.big(*who, facts)));
             self.walk = Some(walk);
         }
         let looks = self.latest.looks + 1;
         let (total_bytes, available_bytes) = (total, available);
-        self.latest = MemoryStatus { total_bytes, available_bytes, some_percent, looks, ..self.latest };
+        self.latest =
+            MemoryStatus { total_bytes, available_bytes, some_percent, looks, ..self.latest };
         Some(MemorySample { total, available, some_percent, groups })
     }
 
@@ -147,19 +162,28 @@ impl MemoryWatch {
         let text = std::fs::read_to_string(self.proc.join("pressure/memory")).unwrap_or_default();
         let Some(total) = some_total(&text) else { return 0.0 };
         // Keep one reading from before the span, so that the measurement covers all of it.
-        while self.waited.len() > 1 && now.since(self.waited[1].0) >= PRESSURE_WINDOW || self.waited.len() >= KEPT_MAX {
+        while self.waited.len() > 1 && now.since(self.waited[1].0) >= PRESSURE_WINDOW
+            || self.waited.len() >= KEPT_MAX
+        {
             self.waited.pop_front();
         }
         self.waited.push_back((now, total));
         let (from, before) = self.waited[0];
         let time_us = now.since(from).0 / 1000;
-        if time_us == 0 { 0.0 } else { total.saturating_sub(before) as f32 * 100.0 / time_us as f32 }
+        if time_us == 0 {
+            0.0
+        } else {
+            total.saturating_sub(before) as f32 * 100.0 / time_us as f32
+        }
     }
 
     /// Returns the largest of the other processes.
     fn biggest(&self, most_favoured: &[Identity], facts: &impl ProcessFacts) -> Vec<Identity> {
         let most_favoured: BTreeSet<u32> = most_favoured.iter().map(|who| who.pid).collect();
-        let pids = processes::all(&self.proc).into_iter().take(WALK_MAX).filter(|pid| !most_favoured.contains(pid));
+        let pids = processes::all(&self.proc)
+            .into_iter()
+            .take(WALK_MAX)
+            .filter(|pid| !most_favoured.contains(pid));
         let mut sizes: Vec<(u64, u32)> =
             pids.filter_map(|pid| Some((processes::resident(&self.proc, pid)?, pid))).collect();
         sizes.sort_unstable_by(|a, b| b.cmp(a));
@@ -181,7 +205,12 @@ impl MemoryWatch {
     /// Returns `None` for a process that may not be changed, or is gone.
     fn group(&self, who: Identity, facts: &impl ProcessFacts) -> Option<GroupMemory> {
         let bytes = facts.may_change(who).then(|| processes::resident(&self.proc, who.pid))??;
-        Some(GroupMemory { group: MemoryGroup::Process(who), bytes, full_percent: 0.0, set: facts.set_of(who.pid) })
+        Some(GroupMemory {
+            group: MemoryGroup::Process(who),
+            bytes,
+            full_percent: 0.0,
+            set: facts.set_of(who.pid),
+        })
     }
 }
 

@@ -58,7 +58,9 @@ impl OwnCpu {
     fn spent_until(&self, now: Nanos, of_display_thread: Nanos) -> BTreeMap<&'static str, Nanos> {
         let mut spent: BTreeMap<&'static str, Nanos> =
             self.spent.iter().map(|(chore, spent)| (chore.words(), *spent)).collect();
-        for (chore, more) in [(self.chore, now.since(self.since)), (Chore::Display, of_display_thread)] {
+        for (chore, more) in
+            [(self.chore, now.since(self.since)), (Chore::Display, of_display_thread)]
+        {
             let time = spent.entry(chore.words()).or_default();
             *time = time.after(more);
         }

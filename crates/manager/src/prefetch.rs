@@ -131,7 +131,10 @@ mod tests {
     #[test]
     fn the_two_used_last_are_asked_back_once_a_minute() {
         let mut replay = FocusReplay::new();
-        assert_eq!([1, 2, 3, 4].map(|pid| replay.turns_to(pid)), [vec![], vec![1], vec![2], vec![3]]);
+        assert_eq!(
+            [1, 2, 3, 4].map(|pid| replay.turns_to(pid)),
+            [vec![], vec![1], vec![2], vec![3]]
+        );
         assert_eq!(replay.figures(), [3, 0, 3]);
         assert_eq!([3, 4].map(|pid| replay.turns_to(pid)), [vec![4], vec![]]);
         assert_eq!(replay.figures(), [5, 2, 4]);

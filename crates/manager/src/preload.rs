@@ -78,7 +78,8 @@ impl Preload {
             brake.stop();
         }
         let (path, proc) = (options.state.files(), proc.to_owned());
-        let worker = PreloadWorker { proc, path, brake: Arc::clone(&brake), ended: Arc::clone(&ended) };
+        let worker =
+            PreloadWorker { proc, path, brake: Arc::clone(&brake), ended: Arc::clone(&ended) };
         let sender = options.predict.then(|| worker.start()).flatten();
         Preload { sender, brake, ended, due: None, looked: BTreeMap::new() }
     }
@@ -110,7 +111,10 @@ impl Preload {
             self.looked.insert(name.clone(), now);
         }
         // If the queue is full, the program is retried another time.
-        let told = self.sender.as_ref().map(|sender| sender.try_send(UsedProgram { name: name.clone(), processes }));
+        let told = self
+            .sender
+            .as_ref()
+            .map(|sender| sender.try_send(UsedProgram { name: name.clone(), processes }));
         if told.is_some_and(|told| told.is_err()) {
             self.looked.remove(&name);
         }
@@ -126,9 +130,11 @@ impl PreloadWorker {
     /// Starts the thread; returns `None` if that fails.
     fn start(self) -> Option<SyncSender<UsedProgram>> {
         let (sender, used) = sync_channel(WAITING_MAX);
-        let begun = std::thread::Builder::new().name("preload".to_owned()).spawn(move || self.run(&used));
+        let begun =
+            std::thread::Builder::new().name("preload".to_owned()).spawn(move || self.run(&used));
         if let Err(error) = &begun {
-            journal::warning(format!("nothing is read ahead: cannot start a thread: {error}")).tell();
+            journal::warning(format!("nothing is read ahead: cannot start a thread: {error}"))
+                .tell();
         }
         begun.ok().map(|_| sender)
     }

@@ -34,15 +34,22 @@ const PROGRAMS_MAX: usize = 16;
 /// Fails if none is named and there is none, or more than one.
 pub(crate) fn display_address(named: Option<&str>, recorder: &Path) -> Result<DisplayAddress> {
     let variable = |name: &str| std::env::var(name).ok().filter(|name| !name.is_empty());
-    let named = named.map(str::to_owned).or_else(|| variable("WAYLAND_DISPLAY")).or_else(|| variable("DISPLAY"));
+    let named = named
+        .map(str::to_owned)
+        .or_else(|| variable("WAYLAND_DISPLAY"))
+        .or_else(|| variable("DISPLAY"));
     if let Some(name) = named {
         return named_address(&name, recorder);
     }
     match (&server::find_compositors()[..], &server::find()[..]) {
         ([socket], _) => Ok(DisplayAddress::Wayland(socket.into(), recorder.to_owned())),
         ([], [display]) => Ok(DisplayAddress::X11(DisplayTarget::new(*display))),
-        ([], []) => bail!("no display is named and none is found; give --display, or start it where DISPLAY is set"),
-        _ => bail!("no display is named and there are several; give --display :N, or --display wayland-N"),
+        ([], []) => bail!(
+            "no display is named and none is found; give --display, or start it where DISPLAY is set"
+        ),
+        _ => bail!(
+            "no display is named and there are several; give --display :N, or --display wayland-N"
+        ),
     }
 }
 
@@ -54,7 +61,9 @@ fn named_address(name: &str, recorder: &Path) -> Result<DisplayAddress> {
     let folder = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).unwrap_or_default();
     let socket = folder.join(name);
     if !socket.is_absolute() {
-        bail!("XDG_RUNTIME_DIR is not set; name the compositor's socket by its path: --display /run/user/UID/{name}");
+        bail!(
+            "XDG_RUNTIME_DIR is not set; name the compositor's socket by its path: --display /run/user/UID/{name}"
+        );
     }
     Ok(DisplayAddress::Wayland(socket, recorder.to_owned()))
 }
@@ -87,9 +96,15 @@ pub(crate) fn window_manager(proc: &Path, user: u32, pid: u32) -> Option<Identit
 /// Returns display server, window manager, this process, sound and input method. All but the server
 /// belong to the user or are this process; a process known only by its own claim must run a program
 /// that root has installed.
-pub(crate) fn core(proc: &Path, user: u32, server_pid: u32, manager: Option<Identity>) -> Vec<Identity> {
+pub(crate) fn core(
+    proc: &Path,
+    user: u32,
+    server_pid: u32,
+    manager: Option<Identity>,
+) -> Vec<Identity> {
     let own = std::process::id();
-    let mut core: Vec<Identity> = [server_pid, own].iter().filter_map(|pid| processes::identity(proc, *pid)).collect();
+    let mut core: Vec<Identity> =
+        [server_pid, own].iter().filter_map(|pid| processes::identity(proc, *pid)).collect();
     core.extend(manager);
     core.extend(programs(proc, user));
     core.sort_unstable();
@@ -99,9 +114,15 @@ pub(crate) fn core(proc: &Path, user: u32, server_pid: u32, manager: Option<Iden
 
 /// Lists processes of the core that are not favoured, with reasons: those of another user, such as
 /// root's display server, and an untrusted window manager.
-pub(crate) fn not_favoured(proc: &Path, user: u32, core: &[Identity], manager: Option<u32>) -> Vec<String> {
+pub(crate) fn not_favoured(
+    proc: &Path,
+    user: u32,
+    core: &[Identity],
+    manager: Option<u32>,
+) -> Vec<String> {
     let others = core.iter().filter(|who| who.pid != std::process::id());
-    let stats = others.filter_map(|who| processes::read(proc, who.pid).filter(|stat| stat.identity == *who));
+    let stats = others
+        .filter_map(|who| processes::read(proc, who.pid).filter(|stat| stat.identity == *who));
     let others = stats.filter(|stat| stat.uid != user || stat.effective_uid != user).map(|stat| {
         let (name, pid, uid) = (&stat.command, stat.identity.pid, stat.effective_uid);
         format!("{name} ({pid}) belongs to user {uid}, not {user}, and is not favoured; run it as user {user}")
@@ -122,10 +143,14 @@ fn of_user(proc: &Path, user: u32, pid: u32) -> Option<Identity> {
 }
 
 fn programs(proc: &Path, user: u32) -> impl Iterator<Item = Identity> + '_ {
-    let known = |name: &str| PROGRAMS.iter().any(|known| known.get(..NAME_BYTES).unwrap_or(known) == name);
+    let known =
+        |name: &str| PROGRAMS.iter().any(|known| known.get(..NAME_BYTES).unwrap_or(known) == name);
     let named = move |pid: u32| program(proc, pid).is_some_and(|name| known(&name));
     let wanted = move |pid: &u32| named(*pid) && installed::runs_one_of(proc, *pid, &PROGRAMS);
-    let found = processes::all(proc).into_iter().filter(wanted).filter_map(move |pid| of_user(proc, user, pid));
+    let found = processes::all(proc)
+        .into_iter()
+        .filter(wanted)
+        .filter_map(move |pid| of_user(proc, user, pid));
     found.take(PROGRAMS_MAX)
 }
 
@@ -161,7 +186,8 @@ mod tests {
             "{pid} ({name}) S 1 1 1 0 -1 0 0 0 0 0 1 1 0 0 20 0 1 0 5 1 1 1 1 1 1 1 1 1 1 1 1 1 0 0 0 17 0 0 0"
         );
         std::fs::write(folder.join("stat"), stat).unwrap();
-        std::fs::write(folder.join("status"), format!("Uid:\t{uid}\t{uid}\t{uid}\t{uid}\n")).unwrap();
+        std::fs::write(folder.join("status"), format!("Uid:\t{uid}\t{uid}\t{uid}\t{uid}\n"))
+            .unwrap();
         std::os::unix::fs::symlink(file, folder.join("exe")).unwrap();
     }
 

@@ -70,7 +70,9 @@ impl Setting {
         let proc = PathBuf::from("/proc");
         let parts = attention.core();
         let user = session::user(&proc, parts.server_pid, parts.manager)?;
-        let below = |pid| processes::identity(&proc, pid).with_context(|| format!("there is no process {pid}"));
+        let below = |pid| {
+            processes::identity(&proc, pid).with_context(|| format!("there is no process {pid}"))
+        };
         let under = options.under.map(below).transpose()?;
         let desktop = DesktopOwner { user, window_manager: parts.manager };
         let (backend, missing) = choose(options, &proc, desktop)?;
@@ -95,7 +97,8 @@ impl Setting {
 
     /// Returns `true` if a process may be changed.
     pub(crate) fn may_change(&self, who: Identity) -> bool {
-        let own = processes::read(&self.proc, who.pid).is_some_and(|now| now.identity == who && now.uid == self.user);
+        let own = processes::read(&self.proc, who.pid)
+            .is_some_and(|now| now.identity == who && now.uid == self.user);
         own && self.under.is_none_or(|top| processes::is_below(&self.proc, who, top))
     }
 
@@ -106,7 +109,9 @@ impl Setting {
         }
         let can = match self.backend {
             Backend::Systemd | Backend::Cgroup => "only groups that belong to you are weighed",
-            Backend::Autogroup | Backend::Nice => "nobody can be favoured, only the greedy can be held back",
+            Backend::Autogroup | Backend::Nice => {
+                "nobody can be favoured, only the greedy can be held back"
+            }
         };
         journal::warning(format!("without root {can}; run: sudo tipme manage")).tell();
         for missing in &self.missing {
@@ -120,7 +125,11 @@ impl Setting {
 ///
 /// # Errors
 /// Fails if the requested backend is unusable.
-fn choose(options: &ManageOptions, proc: &Path, desktop: DesktopOwner) -> Result<(Backend, Vec<String>)> {
+fn choose(
+    options: &ManageOptions,
+    proc: &Path,
+    desktop: DesktopOwner,
+) -> Result<(Backend, Vec<String>)> {
     let offers = tipme_sched::offers(proc, options.cgroup.as_deref(), Some(desktop));
     let usable = offers.iter().find(|offer| offer.unusable.is_none()).map(|offer| offer.backend);
     let backend = options.backend.or(usable).unwrap_or(Backend::Nice);

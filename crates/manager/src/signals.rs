@@ -10,7 +10,9 @@ pub(crate) struct TerminationSignals(life::SignalStream);
 
 impl TerminationSignals {
     pub(crate) fn catch() -> Result<TerminationSignals> {
-        life::SignalStream::catch(&[SIGINT, SIGTERM]).map(TerminationSignals).context("cannot catch signals")
+        life::SignalStream::catch(&[SIGINT, SIGTERM])
+            .map(TerminationSignals)
+            .context("cannot catch signals")
     }
 
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {

@@ -23,7 +23,8 @@ impl StateDir {
     /// Returns the named folder, else `/run/tipme` and `/var/lib/tipme` for root, and
     /// `$XDG_RUNTIME_DIR/tipme` and `$XDG_STATE_HOME/tipme` for others.
     pub fn choose(named: Option<&Path>) -> StateDir {
-        let of_user = || if rustix::process::geteuid().is_root() { None } else { StateDir::of_user() };
+        let of_user =
+            || if rustix::process::geteuid().is_root() { None } else { StateDir::of_user() };
         named.map(StateDir::below).or_else(of_user).unwrap_or_else(StateDir::of_root)
     }
 
@@ -31,7 +32,8 @@ impl StateDir {
     /// if a manager listens there, else `/run/tipme`.
     pub fn find(named: Option<&Path>) -> StateDir {
         let chosen = StateDir::choose(named);
-        let here = named.is_some() || std::os::unix::net::UnixStream::connect(chosen.socket()).is_ok();
+        let here =
+            named.is_some() || std::os::unix::net::UnixStream::connect(chosen.socket()).is_ok();
         if here { chosen } else { StateDir::of_root() }
     }
 
@@ -46,10 +48,14 @@ impl StateDir {
 
     /// Returns `None` if the session has no runtime folder.
     fn of_user() -> Option<StateDir> {
-        let dir = |name: &str| std::env::var_os(name).filter(|dir| !dir.is_empty()).map(PathBuf::from);
+        let dir =
+            |name: &str| std::env::var_os(name).filter(|dir| !dir.is_empty()).map(PathBuf::from);
         let run = dir("XDG_RUNTIME_DIR")?.join("tipme");
         let state = dir("XDG_STATE_HOME").or_else(|| Some(dir("HOME")?.join(".local/state")));
-        Some(StateDir { lasting: state.map_or_else(|| run.clone(), |state| state.join("tipme")), run })
+        Some(StateDir {
+            lasting: state.map_or_else(|| run.clone(), |state| state.join("tipme")),
+            run,
+        })
     }
 
     /// Returns the folder of the socket, the lock and the journal.
@@ -95,9 +101,13 @@ impl StateDir {
         let path = self.run.join("manage.lock");
         life::lock(&path).map_err(|error| match error {
             LockError::Held(holder) => {
-                anyhow!("another manager (pid {holder}) runs in {dir}; stop it, or give --state-dir")
+                anyhow!(
+                    "another manager (pid {holder}) runs in {dir}; stop it, or give --state-dir"
+                )
             }
-            LockError::Open(cause) => anyhow!(cause).context(format!("cannot open {}", path.display())),
+            LockError::Open(cause) => {
+                anyhow!(cause).context(format!("cannot open {}", path.display()))
+            }
             LockError::Write(cause) => anyhow!(cause).context("cannot write the lock file"),
         })
     }
@@ -123,7 +133,10 @@ mod tests {
         let state = StateDir::choose(Some(&dir.path().join("new")));
         let first = state.lock().unwrap();
         let error = state.lock().unwrap_err().to_string();
-        assert!(error.starts_with(&format!("another manager (pid {})", std::process::id())), "{error}");
+        assert!(
+            error.starts_with(&format!("another manager (pid {})", std::process::id())),
+            "{error}"
+        );
         drop(first);
         state.lock().unwrap();
     }

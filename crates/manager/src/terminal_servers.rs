@@ -81,7 +81,8 @@ impl TerminalServers {
             return ServerAnswer::NotYet(known.next);
         }
         let age = now.since(known.first_seen);
-        if !(if age < YOUNG { self.budget.has_credit(now) } else { self.budget.is_affordable(now) }) {
+        if !(if age < YOUNG { self.budget.has_credit(now) } else { self.budget.is_affordable(now) })
+        {
             return ServerAnswer::NotYet(self.budget.paid().max(now.after(SECOND)));
         }
         let begun = thread_time();
@@ -136,7 +137,9 @@ fn search(
     let works = |server: &Stat| {
         OpenFiles::of(proc, server.identity.pid).is_some_and(|files| {
             let has = |path: &str| files.terminals.contains(path);
-            let serves = terminal.as_deref().is_some_and(has) || has(TERMINAL_MASTER) || has(MASTER_IN_TERMINALS);
+            let serves = terminal.as_deref().is_some_and(has)
+                || has(TERMINAL_MASTER)
+                || has(MASTER_IN_TERMINALS);
             serves && !files.sockets.is_disjoint(ends)
         })
     };
@@ -164,7 +167,11 @@ mod tests {
     #[test]
     fn a_server_that_is_not_ready_at_the_first_search_is_found_at_a_later_one() {
         let (own, far) = UnixStream::pair().unwrap();
-        let mut client = Command::new("sleep").arg("1000").stdin(Stdio::from(OwnedFd::from(far))).spawn().unwrap();
+        let mut client = Command::new("sleep")
+            .arg("1000")
+            .stdin(Stdio::from(OwnedFd::from(far)))
+            .spawn()
+            .unwrap();
         let folder = tempfile::tempdir().unwrap();
         let proc = folder.path();
         for pid in [client.id(), std::process::id()] {

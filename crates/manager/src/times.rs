@@ -28,8 +28,8 @@ impl Recent {
     pub(crate) fn times(&self) -> TimeFigures {
         let kept = Summary::new(self.kept.iter().copied().collect());
         let last_ms = self.kept.back().map_or(0.0, |last| rounded_ms(*last));
-        let [p50_ms, p99_ms, max_ms] =
-            [Share::P50, Share::P99, Share::ALL].map(|share| kept.value(share).map_or(0.0, rounded_ms));
+        let [p50_ms, p99_ms, max_ms] = [Share::P50, Share::P99, Share::ALL]
+            .map(|share| kept.value(share).map_or(0.0, rounded_ms));
         TimeFigures { n: self.n, last_ms, p50_ms, p99_ms, max_ms }
     }
 }
@@ -50,7 +50,13 @@ mod tests {
         for ms in 1..=1500 {
             recent.push(Nanos::from_millis(ms));
         }
-        let expected = TimeFigures { n: 1500, last_ms: 1500.0, p50_ms: 1000.0, p99_ms: 1490.0, max_ms: 1500.0 };
+        let expected = TimeFigures {
+            n: 1500,
+            last_ms: 1500.0,
+            p50_ms: 1000.0,
+            p99_ms: 1490.0,
+            max_ms: 1500.0,
+        };
         assert_eq!(recent.times(), expected);
     }
 }

@@ -63,7 +63,11 @@ impl ClaimContext<'_> {
         if own_words && is_client(process.identity) {
             return Err(ClaimRefusal::OtherClient);
         }
-        if !own_words && self.server.is_some_and(|server| are_connected(self.proc, owner.pid, server) == Some(false)) {
+        if !own_words
+            && self
+                .server
+                .is_some_and(|server| are_connected(self.proc, owner.pid, server) == Some(false))
+        {
             return Err(ClaimRefusal::NotConnected);
         }
         Ok(process.identity)
@@ -72,13 +76,18 @@ impl ClaimContext<'_> {
     /// Returns the processes listed by a window as its helpers that exist and belong to the user,
     /// and the number of the others.
     pub(crate) fn helpers(&self, pids: &[u32]) -> (Vec<Identity>, u64) {
-        let believed: Vec<Identity> = pids.iter().filter_map(|pid| Some(self.process(*pid).ok()?.identity)).collect();
+        let believed: Vec<Identity> =
+            pids.iter().filter_map(|pid| Some(self.process(*pid).ok()?.identity)).collect();
         let refused = (pids.len() - believed.len()) as u64;
         (believed, refused)
     }
 
     fn process(&self, pid: u32) -> Result<Stat, ClaimRefusal> {
         let process = processes::read(self.proc, pid).ok_or(ClaimRefusal::Gone)?;
-        if process.uid == self.user { Ok(process) } else { Err(ClaimRefusal::OtherUser(process.uid)) }
+        if process.uid == self.user {
+            Ok(process)
+        } else {
+            Err(ClaimRefusal::OtherUser(process.uid))
+        }
     }
 }

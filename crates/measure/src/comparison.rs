@@ -189,9 +189,21 @@ impl Comparison {
 
     /// Returns the number of differences with an interval.
     pub fn intervals(&self) -> usize {
-        let classes = self.groups.iter().flat_map(|group| &group.classes).flat_map(|class| &class.differences);
-        let overall = self.groups.iter().filter_map(|group| group.overall.as_ref()).flat_map(|all| &all.differences);
-        classes.chain(overall).flat_map(Differences::all).filter(|one| one.difference.is_some()).count()
+        let classes = self
+            .groups
+            .iter()
+            .flat_map(|group| &group.classes)
+            .flat_map(|class| &class.differences);
+        let overall = self
+            .groups
+            .iter()
+            .filter_map(|group| group.overall.as_ref())
+            .flat_map(|all| &all.differences);
+        classes
+            .chain(overall)
+            .flat_map(Differences::all)
+            .filter(|one| one.difference.is_some())
+            .count()
     }
 }
 
@@ -204,10 +216,16 @@ impl Differences {
 /// Creates one group from the runs of each side.
 fn group(run: Option<String>, sides: &[Vec<&Run>]) -> RunGroup {
     let names = class_names(sides);
-    let thresholds: Vec<(&str, Option<u64>)> =
-        names.iter().map(|class| (*class, limit(sides, class, |events| events.threshold_ns))).collect();
-    let classes = thresholds.iter().map(|(class, threshold)| class_comparison(sides, class, *threshold)).collect();
-    let bounded = thresholds.len() > 1 && thresholds.iter().all(|(_, threshold)| threshold.is_some());
+    let thresholds: Vec<(&str, Option<u64>)> = names
+        .iter()
+        .map(|class| (*class, limit(sides, class, |events| events.threshold_ns)))
+        .collect();
+    let classes = thresholds
+        .iter()
+        .map(|(class, threshold)| class_comparison(sides, class, *threshold))
+        .collect();
+    let bounded =
+        thresholds.len() > 1 && thresholds.iter().all(|(_, threshold)| threshold.is_some());
     let interact = sides.iter().flatten().all(|run| run.interactive_ns.is_some());
     RunGroup { run, classes, overall: (bounded && interact).then(|| overall(sides, &thresholds)) }
 }
@@ -225,17 +243,25 @@ fn class_names<'a>(sides: &[Vec<&'a Run>]) -> Vec<&'a str> {
 
 /// Returns a limit of a class on the first side that has one.
 fn limit(sides: &[Vec<&Run>], class: &str, of: impl Fn(&Events) -> Option<u64>) -> Option<u64> {
-    let events = sides.iter().flatten().flat_map(|run| &run.classes).filter(|events| events.class == class);
+    let events =
+        sides.iter().flatten().flat_map(|run| &run.classes).filter(|events| events.class == class);
     events.filter_map(of).next()
 }
 
 fn class_comparison(sides: &[Vec<&Run>], class: &str, threshold: Option<u64>) -> ClassComparison {
     let frustrated = limit(sides, class, |events| events.frustrated_ns);
-    let mut all = sides.iter().flatten().flat_map(|run| &run.classes).filter(|events| events.class == class);
-    let has = |runs: &[&Run]| runs.iter().flat_map(|run| &run.classes).any(|events| events.class == class);
-    let of = |runs: &Vec<&Run>| if has(runs) { gather(runs, &[(class, threshold)]) } else { Repeats::default() };
+    let mut all =
+        sides.iter().flatten().flat_map(|run| &run.classes).filter(|events| events.class == class);
+    let has = |runs: &[&Run]| {
+        runs.iter().flat_map(|run| &run.classes).any(|events| events.class == class)
+    };
+    let of = |runs: &Vec<&Run>| {
+        if has(runs) { gather(runs, &[(class, threshold)]) } else { Repeats::default() }
+    };
     let repeats: Vec<Repeats> = sides.iter().map(of).collect();
-    let figures = |repeats: &Repeats| (!repeats.0.is_empty()).then(|| figures(repeats, threshold, frustrated));
+    let figures = |repeats: &Repeats| {
+        (!repeats.0.is_empty()).then(|| figures(repeats, threshold, frustrated))
+    };
     ClassComparison {
         class: class.to_owned(),
         threshold_ms: threshold.map(ms),
@@ -261,7 +287,9 @@ fn figures(repeats: &Repeats, threshold: Option<u64>, frustrated: Option<u64>) -
         max_ms: summary.max().map(ms),
         ip98_ms: interaction_p98(&summary).map(ms),
         elr: repeats.rate(),
-        apdex: threshold.zip(frustrated).and_then(|(threshold, limit)| apdex(&summary, threshold, limit)),
+        apdex: threshold
+            .zip(frustrated)
+            .and_then(|(threshold, limit)| apdex(&summary, threshold, limit)),
         censored: sum(|repeat| repeat.censored),
         lost: sum(|repeat| repeat.lost),
         cumulative: cumulative(repeats),
@@ -271,7 +299,9 @@ fn figures(repeats: &Repeats, threshold: Option<u64>, frustrated: Option<u64>) -
 fn cumulative(repeats: &Repeats) -> CumulativeComparison {
     let sums: Vec<f64> = repeats.0.iter().map(Repeat::cumulative_ms).collect();
     let mean_ms = mean(&sums);
-    let share = |(deviation, mean): (f64, f64)| if deviation > 0.0 { 100.0 * deviation / mean } else { 0.0 };
+    let share = |(deviation, mean): (f64, f64)| {
+        if deviation > 0.0 { 100.0 * deviation / mean } else { 0.0 }
+    };
     let deviation_percent = sample_deviation(&sums).zip(mean_ms).map(share);
     let unusable = deviation_percent.is_none_or(|percent| percent > DEVIATION_MAX_PERCENT);
     CumulativeComparison { mean_ms, deviation_percent, unusable }
@@ -279,8 +309,13 @@ fn cumulative(repeats: &Repeats) -> CumulativeComparison {
 
 fn overall(sides: &[Vec<&Run>], thresholds: &Thresholds<'_>) -> Overall {
     let repeats: Vec<Repeats> = sides.iter().map(|runs| gather(runs, thresholds)).collect();
-    let whole = |(runs, repeats): (&Vec<&Run>, &Repeats)| (!runs.is_empty()).then(|| whole(runs, repeats, thresholds));
-    Overall { sides: sides.iter().zip(&repeats).map(whole).collect(), differences: differences(&repeats, false) }
+    let whole = |(runs, repeats): (&Vec<&Run>, &Repeats)| {
+        (!runs.is_empty()).then(|| whole(runs, repeats, thresholds))
+    };
+    Overall {
+        sides: sides.iter().zip(&repeats).map(whole).collect(),
+        differences: differences(&repeats, false),
+    }
 }
 
 fn whole(runs: &[&Run], repeats: &Repeats, thresholds: &Thresholds<'_>) -> Whole {
@@ -340,7 +375,12 @@ fn difference(base: RepeatSample<'_>, other: RepeatSample<'_>) -> Difference {
         (_, high) if high < 0.0 => Statement::Less,
         _ => Statement::NoDifferenceShown,
     };
-    Difference { statement, difference: Some(estimate.difference), low: Some(estimate.low), high: Some(estimate.high) }
+    Difference {
+        statement,
+        difference: Some(estimate.difference),
+        low: Some(estimate.low),
+        high: Some(estimate.high),
+    }
 }
 
 #[cfg(test)]
@@ -362,8 +402,14 @@ mod tests {
     /// more.
     fn repeats(count: u64, events: u64, around: u64) -> Vec<Run> {
         let mut random = Rng::with_seed(around);
-        let repeat =
-            |at: u64| run("key", (0..events).map(|_| (around + at) * MS + random.u64(..20 * MS)).collect::<Vec<u64>>());
+        let repeat = |at: u64| {
+            run(
+                "key",
+                (0..events)
+                    .map(|_| (around + at) * MS + random.u64(..20 * MS))
+                    .collect::<Vec<u64>>(),
+            )
+        };
         (0..count).map(repeat).collect()
     }
 
@@ -376,7 +422,8 @@ mod tests {
 
     fn statements(comparison: &Comparison) -> Vec<[Statement; 3]> {
         let told = |one: &Differences| {
-            [one.p50_ms, one.p98_ms, Some(one.elr_ms_per_minute)].map(|one| one.unwrap_or_default().statement)
+            [one.p50_ms, one.p98_ms, Some(one.elr_ms_per_minute)]
+                .map(|one| one.unwrap_or_default().statement)
         };
         comparison.groups[0].classes[0].differences.iter().map(told).collect()
     }
@@ -417,23 +464,37 @@ mod tests {
     #[test]
     fn what_a_side_does_not_have_is_not_available() {
         let comparison = held(&[&repeats(5, 60, 120), &[run("click", [MS])]]);
-        let [keys, clicks] = &comparison.groups[0].classes[..] else { panic!("there are two classes") };
+        let [keys, clicks] = &comparison.groups[0].classes[..] else {
+            panic!("there are two classes")
+        };
         assert!(keys.sides[0].is_some() && keys.sides[1].is_none() && clicks.sides[0].is_none());
-        assert_eq!(keys.differences[0].p50_ms.map(|one| one.statement), Some(Statement::NotAvailable));
+        assert_eq!(
+            keys.differences[0].p50_ms.map(|one| one.statement),
+            Some(Statement::NotAvailable)
+        );
         assert_eq!(keys.differences[0].elr_ms_per_minute.statement, Statement::NotAvailable);
     }
 
     #[test]
     fn figures_are_of_all_repeats_together() {
-        let mut runs = vec![run("key", (1..=150).map(|ms| ms * MS)), run("key", (151..=250).map(|ms| ms * MS))];
+        let mut runs = vec![
+            run("key", (1..=150).map(|ms| ms * MS)),
+            run("key", (151..=250).map(|ms| ms * MS)),
+        ];
         runs[0].classes[0].censored = 2;
         runs[1].lost = 3;
         let comparison = held(&[&runs, &runs]);
         let figures = comparison.groups[0].classes[0].sides[0].as_ref().expect("there are keys");
         assert_eq!((figures.repeats, figures.n, figures.censored, figures.lost), (2, 250, 2, 3));
-        assert_eq!((figures.p50_ms, figures.p98_ms, figures.max_ms), (Some(125.0), Some(245.0), Some(250.0)));
+        assert_eq!(
+            (figures.p50_ms, figures.p98_ms, figures.max_ms),
+            (Some(125.0), Some(245.0), Some(250.0))
+        );
         assert_eq!(figures.ip98_ms, Some(245.0));
-        assert_eq!(figures.elr.map(|rate| rate.at_ms_per_minute), Some((1..=150).sum::<u64>() as f64 / 2.0));
+        assert_eq!(
+            figures.elr.map(|rate| rate.at_ms_per_minute),
+            Some((1..=150).sum::<u64>() as f64 / 2.0)
+        );
         assert_eq!(figures.apdex.map(|apdex| apdex.score), Some(0.7));
         assert_eq!(figures.cumulative.mean_ms, Some((1..=250).sum::<u64>() as f64 / 2.0));
         assert!(figures.cumulative.unusable);
@@ -443,10 +504,20 @@ mod tests {
     fn steady_repeats_are_usable() {
         let of = |sums: &[u64]| {
             let runs: Vec<Run> = sums.iter().map(|sum| run("key", [*sum])).collect();
-            held(&[&runs, &runs]).groups[0].classes[0].sides[0].as_ref().expect("there are keys").cumulative
+            held(&[&runs, &runs]).groups[0].classes[0].sides[0]
+                .as_ref()
+                .expect("there are keys")
+                .cumulative
         };
-        assert!(of(&[100, 103, 97, 103, 97]).deviation_percent.is_some_and(|percent| (percent - 3.0).abs() < 1e-9));
-        assert_eq!([of(&[1000, 1029, 971, 1029, 971]).unusable, of(&[100, 104, 96, 103, 97]).unusable], [false, true]);
+        assert!(
+            of(&[100, 103, 97, 103, 97])
+                .deviation_percent
+                .is_some_and(|percent| (percent - 3.0).abs() < 1e-9)
+        );
+        assert_eq!(
+            [of(&[1000, 1029, 971, 1029, 971]).unusable, of(&[100, 104, 96, 103, 97]).unusable],
+            [false, true]
+        );
         assert_eq!((of(&[7]).deviation_percent, of(&[7]).unusable), (None, true));
         assert_eq!((of(&[0, 0]).deviation_percent, of(&[0, 0]).unusable), (Some(0.0), false));
     }
@@ -460,12 +531,22 @@ mod tests {
         };
         let runs = vec![both(110, 130); 5];
         let comparison = held(&[&runs, &runs]);
-        let overall = comparison.groups[0].overall.as_ref().expect("there are two classes with thresholds");
+        let overall =
+            comparison.groups[0].overall.as_ref().expect("there are two classes with thresholds");
         let whole = overall.sides[0].as_ref().expect("it has runs");
-        assert_eq!((whole.n, whole.ip98_ms, whole.top_class.as_deref()), (15, Some(130.0), Some("click")));
-        assert_eq!((whole.top_class_percent, whole.elr.map(|rate| rate.at_ms_per_minute)), (Some(75.0), Some(40.0)));
+        assert_eq!(
+            (whole.n, whole.ip98_ms, whole.top_class.as_deref()),
+            (15, Some(130.0), Some("click"))
+        );
+        assert_eq!(
+            (whole.top_class_percent, whole.elr.map(|rate| rate.at_ms_per_minute)),
+            (Some(75.0), Some(40.0))
+        );
         assert_eq!(overall.differences[0].p50_ms, None);
-        assert_eq!(overall.differences[0].elr_ms_per_minute.statement, Statement::NoDifferenceShown);
+        assert_eq!(
+            overall.differences[0].elr_ms_per_minute.statement,
+            Statement::NoDifferenceShown
+        );
     }
 
     #[test]
@@ -475,17 +556,27 @@ mod tests {
         let class = held(&[&repeats(5, 60, 80), &strict]).groups[0].classes[0].clone();
         assert!(class.thresholds_differ);
         assert_eq!(class.threshold_ms, Some(100.0));
-        assert_eq!(class.sides[0].as_ref().map(|side| side.elr), class.sides[1].as_ref().map(|side| side.elr));
+        assert_eq!(
+            class.sides[0].as_ref().map(|side| side.elr),
+            class.sides[1].as_ref().map(|side| side.elr)
+        );
     }
 
     #[test]
     fn wild_values_are_answered() {
         let wild = vec![run("key", [u64::MAX; 60]); 5];
         let mut none = vec![Run { interactive_ns: Some(u64::MAX), ..Run::default() }; 5];
-        none[0].classes = vec![Events { censored: u64::MAX, starts_ns: vec![1], ..Events::default() }; 3];
+        none[0].classes =
+            vec![Events { censored: u64::MAX, starts_ns: vec![1], ..Events::default() }; 3];
         none[1].lost = u64::MAX;
         none[2].lost = u64::MAX;
-        for pair in [[&wild[..], &none[..]], [&none, &wild], [&wild, &[]], [&[], &[]], [&none, &repeats(5, 60, 1)]] {
+        for pair in [
+            [&wild[..], &none[..]],
+            [&none, &wild],
+            [&wild, &[]],
+            [&[], &[]],
+            [&none, &repeats(5, 60, 1)],
+        ] {
             held(&pair);
         }
         assert_eq!(compare(&[]).groups, []);
@@ -496,7 +587,9 @@ mod tests {
     }
 
     fn shifted(set: &[Vec<u64>], by: u64) -> Vec<Run> {
-        set.iter().map(|latencies| run("key", latencies.iter().map(|one| (one + by) * MS))).collect()
+        set.iter()
+            .map(|latencies| run("key", latencies.iter().map(|one| (one + by) * MS)))
+            .collect()
     }
 
     fn any_run() -> impl Strategy<Value = Run> {

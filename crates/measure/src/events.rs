@@ -12,7 +12,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// How a drawing was found to answer an input.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum EventJoin {
     /// By time only: another cause of the drawing cannot be ruled out.
@@ -97,7 +99,8 @@ impl EventTimes {
         let dequeued = self.dequeued.unwrap_or(self.input);
         let drawn = self.drawn.unwrap_or(self.input);
         let handled = self.input <= dequeued && dequeued <= self.end.time();
-        let shown = self.presented.is_none_or(|at| self.end.time() <= at && matches!(self.end, End::At(_)));
+        let shown =
+            self.presented.is_none_or(|at| self.end.time() <= at && matches!(self.end, End::At(_)));
         let drew = self.input <= drawn && self.settled.is_none_or(|at| drawn <= at);
         (handled && shown && drew).then_some(Event { times: self })
     }
@@ -193,7 +196,15 @@ mod tests {
     use proptest::prelude::*;
 
     fn times(input: u64, dequeued: Option<u64>, end: End) -> EventTimes {
-        EventTimes { input, dequeued, drawn: None, settled: None, end, presented: None, join: EventJoin::Exact }
+        EventTimes {
+            input,
+            dequeued,
+            drawn: None,
+            settled: None,
+            end,
+            presented: None,
+            join: EventJoin::Exact,
+        }
     }
 
     #[test]
@@ -205,8 +216,14 @@ mod tests {
             ..times(100, Some(110), End::At(150))
         };
         let event = times.event().expect("its times follow each other");
-        assert_eq!((event.latency(), event.first_response(), event.settled()), (50, Some(30), Some(90)));
-        assert_eq!(event.parts(), Parts { queue: Some(10), processing: Some(40), presentation: Some(16) });
+        assert_eq!(
+            (event.latency(), event.first_response(), event.settled()),
+            (50, Some(30), Some(90))
+        );
+        assert_eq!(
+            event.parts(),
+            Parts { queue: Some(10), processing: Some(40), presentation: Some(16) }
+        );
         assert!(!event.is_censored());
     }
 
@@ -219,10 +236,12 @@ mod tests {
 
     #[test]
     fn an_unfinished_event_is_at_least_what_was_seen() {
-        let event = times(100, Some(120), End::After(1_000)).event().expect("its times follow each other");
+        let event =
+            times(100, Some(120), End::After(1_000)).event().expect("its times follow each other");
         assert_eq!((event.latency(), event.is_censored()), (900, true));
         assert_eq!(event.parts().processing, Some(880));
-        let presented = EventTimes { presented: Some(2_000), ..times(100, Some(120), End::After(1_000)) };
+        let presented =
+            EventTimes { presented: Some(2_000), ..times(100, Some(120), End::After(1_000)) };
         assert_eq!(presented.event(), None);
     }
 
@@ -240,18 +259,33 @@ mod tests {
 
     #[test]
     fn an_answer_ends_as_its_class_does() {
-        let answer =
-            Answer { input: 100, dequeued: Some(110), first: 150, settled: 190, join: EventJoin::Exact, open: false };
+        let answer = Answer {
+            input: 100,
+            dequeued: Some(110),
+            first: 150,
+            settled: 190,
+            join: EventJoin::Exact,
+            open: false,
+        };
         let key = answer.event(InputClass::Key);
         assert_eq!((key.latency(), key.first_response(), key.settled()), (50, Some(50), Some(90)));
-        assert_eq!(key.parts(), Parts { queue: Some(10), processing: Some(40), presentation: None });
+        assert_eq!(
+            key.parts(),
+            Parts { queue: Some(10), processing: Some(40), presentation: None }
+        );
         assert_eq!(answer.event(InputClass::Window).latency(), 90);
     }
 
     #[test]
     fn an_open_answer_was_not_drawn() {
-        let open =
-            Answer { input: 100, dequeued: None, first: 900, settled: 900, join: EventJoin::Speculative, open: true };
+        let open = Answer {
+            input: 100,
+            dequeued: None,
+            first: 900,
+            settled: 900,
+            join: EventJoin::Speculative,
+            open: true,
+        };
         let event = open.event(InputClass::Key);
         assert_eq!((event.latency(), event.is_censored()), (800, true));
         assert_eq!((event.first_response(), event.settled()), (None, None));
@@ -277,7 +311,10 @@ mod tests {
         let ended = times(100, None, End::At(150)).event().expect("its times follow each other");
         let limits = InputClass::Key.limits(ThresholdProfile::Default);
         let columns = columns("key", Some(limits), &[ended, open]);
-        assert_eq!((columns.starts_ns, columns.latencies_ns, columns.censored), (vec![50, 100], vec![150, 50], 1));
+        assert_eq!(
+            (columns.starts_ns, columns.latencies_ns, columns.censored),
+            (vec![50, 100], vec![150, 50], 1)
+        );
         assert_eq!(columns.threshold_ns, Some(limits.threshold));
     }
 

@@ -21,7 +21,10 @@ pub struct Rate {
 /// Returns the milliseconds of latency over the threshold per minute of interaction, for classes
 /// with their own thresholds. Classes without one do not count. `interactive` is the time of
 /// interaction in nanoseconds; the result is `None` if it is zero.
-pub fn excess_latency_rate<'a>(classes: impl Iterator<Item = &'a Events> + Clone, interactive: u64) -> Option<Rate> {
+pub fn excess_latency_rate<'a>(
+    classes: impl Iterator<Item = &'a Events> + Clone,
+    interactive: u64,
+) -> Option<Rate> {
     let class = |events: &Events, tenths| match events.threshold_ns {
         Some(threshold) => excess_ns(&events.latencies_ns, tenth(threshold, tenths)),
         None => 0,
@@ -32,7 +35,9 @@ pub fn excess_latency_rate<'a>(classes: impl Iterator<Item = &'a Events> + Clone
 /// Returns the class with the most excess, and its share of the total from 0 to 1; `None` without
 /// any excess.
 pub fn top_class<'a>(classes: impl Iterator<Item = &'a Events>) -> Option<(String, f64)> {
-    let excess = |events: &Events| events.threshold_ns.map_or(0, |limit| excess_ns(&events.latencies_ns, limit));
+    let excess = |events: &Events| {
+        events.threshold_ns.map_or(0, |limit| excess_ns(&events.latencies_ns, limit))
+    };
     top(classes.map(|events| (events.class.as_str(), excess(events))))
 }
 
@@ -41,7 +46,8 @@ pub(crate) fn top<'a>(parts: impl Iterator<Item = (&'a str, u128)>) -> Option<(S
     let mut sums = std::collections::BTreeMap::<&str, u128>::new();
     parts.for_each(|(name, part)| *sums.entry(name).or_default() += part);
     let all: u128 = sums.values().sum();
-    let (name, most) = sums.into_iter().max_by_key(|(_, sum)| *sum).filter(|(_, most)| *most > 0)?;
+    let (name, most) =
+        sums.into_iter().max_by_key(|(_, sum)| *sum).filter(|(_, most)| *most > 0)?;
     Some((name.to_owned(), most as f64 / all as f64))
 }
 
@@ -85,7 +91,8 @@ mod tests {
     #[test]
     fn excess_is_counted_per_minute() {
         let keys = events("key", Some(100_000_000), &[150_000_000, 90_000_000]);
-        let rate = excess_latency_rate([&keys].into_iter(), 30_000_000_000).expect("there was interactive time");
+        let rate = excess_latency_rate([&keys].into_iter(), 30_000_000_000)
+            .expect("there was interactive time");
         assert_eq!((rate.below_ms_per_minute, rate.at_ms_per_minute), (120.0, 100.0));
         assert_eq!(rate.above_ms_per_minute, 80.0);
     }
@@ -98,7 +105,8 @@ mod tests {
             events("interval", None, &[u64::MAX]),
             events("key", Some(100_000_000), &[150_000_000]),
         ];
-        let rate = excess_latency_rate(classes.iter(), 60_000_000_000).expect("there was interactive time");
+        let rate = excess_latency_rate(classes.iter(), 60_000_000_000)
+            .expect("there was interactive time");
         assert_eq!((rate.at_ms_per_minute, rate.above_ms_per_minute), (200.0, 80.0));
         assert_eq!(excess_latency_rate(classes.iter(), 0), None);
         assert_eq!(top_class(classes.iter()), Some(("window".to_owned(), 0.5)));

@@ -46,7 +46,9 @@ impl Histogram {
         let bits = (u64::BITS - latency.leading_zeros()).saturating_sub(LEAST_BITS);
         match bits {
             0 => 0,
-            1..=20 => 1 + (bits as usize - 1) * 8 + (latency >> (bits + LEAST_BITS - 4) & 7) as usize,
+            1..=20 => {
+                1 + (bits as usize - 1) * 8 + (latency >> (bits + LEAST_BITS - 4) & 7) as usize
+            }
             _ => BUCKETS - 1,
         }
     }
@@ -126,7 +128,10 @@ mod tests {
     fn buckets_follow_each_other_without_gaps() {
         for bucket in 0..BUCKETS - 1 {
             let upper = Histogram::upper(bucket);
-            assert_eq!((Histogram::bucket(upper), Histogram::bucket(upper + 1)), (bucket, bucket + 1));
+            assert_eq!(
+                (Histogram::bucket(upper), Histogram::bucket(upper + 1)),
+                (bucket, bucket + 1)
+            );
         }
         assert_eq!(Histogram::bucket(0), 0);
         assert_eq!(Histogram::bucket(u64::MAX), BUCKETS - 1);
@@ -143,7 +148,10 @@ mod tests {
     #[test]
     fn percentiles_are_by_nearest_rank() {
         let histogram = of((1..=100).map(|ms| ms * 1_000_000));
-        assert_eq!(histogram.value(Share::P98), Some(Histogram::upper(Histogram::bucket(98_000_000))));
+        assert_eq!(
+            histogram.value(Share::P98),
+            Some(Histogram::upper(Histogram::bucket(98_000_000)))
+        );
         assert_eq!(Histogram::default().value(Share::P98), None);
     }
 

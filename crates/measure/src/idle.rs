@@ -17,11 +17,16 @@ mod validation;
 pub use calibration::{Calibration, ClassicLoop, ClockFigures};
 pub use exclusion::Exclusion;
 pub use figures::{
-    CpuFigures, CpuProfile, GAP, GapFigures, IdleDetails, InterruptCount, NamedGap, NamedTime, StolenShares, run,
+    CpuFigures, CpuProfile, GAP, GapFigures, IdleDetails, InterruptCount, NamedGap, NamedTime,
+    StolenShares, run,
 };
-pub use naming::{Basis, GapPiece, GapPortion, Holder, HolderKind, Resident, Residents, Seen, attribute, charged_ns};
+pub use naming::{
+    Basis, GapPiece, GapPortion, Holder, HolderKind, Resident, Residents, Seen, attribute,
+    charged_ns,
+};
 pub use observed::{BINS_MAX, Bin, Gap, Observed, bins, longest};
 pub use tick::{Tick, tick};
 pub use validation::{
-    Check, Echo, Errors, Injection, Taken, Trial, Validation, errors, stolen_by_gaps, stolen_by_records,
+    Check, Echo, Errors, Injection, Taken, Trial, Validation, errors, stolen_by_gaps,
+    stolen_by_records,
 };

@@ -25,13 +25,24 @@ pub struct Interarrival {
 /// A start without a latency, or the reverse, is ignored; in a complete file they come in pairs.
 pub fn interarrival(events: &Events, threshold_ns: u64) -> Interarrival {
     let pairs = events.starts_ns.iter().zip(&events.latencies_ns);
-    let mut begins: Vec<u64> = pairs.filter(|(_, latency)| **latency > threshold_ns).map(|(start, _)| *start).collect();
+    let mut begins: Vec<u64> =
+        pairs.filter(|(_, latency)| **latency > threshold_ns).map(|(start, _)| *start).collect();
     begins.sort_unstable();
     let intervals: Vec<f64> = begins.windows(2).map(|pair| (pair[1] - pair[0]) as f64).collect();
     let mean_ns = mean(&intervals);
     let deviation_ns = sample_deviation(&intervals);
-    let variation = deviation_ns.zip(mean_ns).filter(|(_, mean)| *mean > 0.0).map(|(deviation, mean)| deviation / mean);
-    Interarrival { threshold_ns, n: begins.len(), mean_ns, deviation_ns, variation, period: period(&begins) }
+    let variation = deviation_ns
+        .zip(mean_ns)
+        .filter(|(_, mean)| *mean > 0.0)
+        .map(|(deviation, mean)| deviation / mean);
+    Interarrival {
+        threshold_ns,
+        n: begins.len(),
+        mean_ns,
+        deviation_ns,
+        variation,
+        period: period(&begins),
+    }
 }
 
 /// Returns the mean; `None` for no values.
@@ -60,12 +71,15 @@ mod tests {
 
     #[test]
     fn only_events_above_the_threshold_count() {
-        let events = events(&[(SECOND, 110), (2 * SECOND, 100), (3 * SECOND, 101), (7 * SECOND, 200)]);
+        let events =
+            events(&[(SECOND, 110), (2 * SECOND, 100), (3 * SECOND, 101), (7 * SECOND, 200)]);
         let found = interarrival(&events, 100);
         assert_eq!((found.n, found.mean_ns), (3, Some(3e9)));
         let deviation = found.deviation_ns.expect("there are two intervals");
         assert!((deviation - 2f64.sqrt() * 1e9).abs() < 1.0, "{deviation}");
-        assert!((found.variation.expect("there are two intervals") - 2f64.sqrt() / 3.0).abs() < 1e-9);
+        assert!(
+            (found.variation.expect("there are two intervals") - 2f64.sqrt() / 3.0).abs() < 1e-9
+        );
         assert_eq!(found.period, None);
     }
 
@@ -84,15 +98,20 @@ mod tests {
 
     #[test]
     fn regular_events_have_a_period() {
-        let regular: Vec<(u64, u64)> = (1..8).map(|turn| (turn * 5 * SECOND + turn % 2 * 1_000_000, 30)).collect();
+        let regular: Vec<(u64, u64)> =
+            (1..8).map(|turn| (turn * 5 * SECOND + turn % 2 * 1_000_000, 30)).collect();
         let found = interarrival(&events(&regular), 20);
         assert!(found.variation.is_some_and(|variation| variation < 0.01), "{found:?}");
-        assert_eq!(found.period.map(|period| (period.every_ns / 10_000_000, period.times)), Some((500, 7)));
+        assert_eq!(
+            found.period.map(|period| (period.every_ns / 10_000_000, period.times)),
+            Some((500, 7))
+        );
     }
 
     #[test]
     fn wild_times_are_answered() {
-        let wild = events(&[(u64::MAX, u64::MAX), (0, u64::MAX), (7, 0), (u64::MAX / 2, u64::MAX - 1)]);
+        let wild =
+            events(&[(u64::MAX, u64::MAX), (0, u64::MAX), (7, 0), (u64::MAX / 2, u64::MAX - 1)]);
         assert_eq!(interarrival(&wild, u64::MAX).n, 0);
         assert_eq!(interarrival(&wild, 0).n, 3);
     }

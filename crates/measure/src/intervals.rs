@@ -68,7 +68,9 @@ impl Intervals {
                 .collect(),
             intervals_ns: stamps.windows(2).map(between).collect(),
             censored_ns,
-            duration_ns: last.map_or(0, |last| last.saturating_sub(first)).saturating_add(censored_ns.unwrap_or(0)),
+            duration_ns: last
+                .map_or(0, |last| last.saturating_sub(first))
+                .saturating_add(censored_ns.unwrap_or(0)),
         }
     }
 
@@ -103,8 +105,10 @@ impl Intervals {
     /// first.
     pub fn longest_since(&self, from_ns: u64, count: usize) -> Vec<(u64, u64)> {
         let spans = self.starts_ns.iter().zip(&self.intervals_ns);
-        let mut spans: Vec<(u64, u64)> =
-            spans.filter(|(start, _)| **start >= from_ns).map(|(start, length)| (*start, start + length)).collect();
+        let mut spans: Vec<(u64, u64)> = spans
+            .filter(|(start, _)| **start >= from_ns)
+            .map(|(start, length)| (*start, start + length))
+            .collect();
         spans.sort_by_key(|(start, end)| std::cmp::Reverse(end - start));
         spans.truncate(count);
         spans
@@ -182,7 +186,10 @@ mod tests {
         let intervals = sample(Some(1_421 * MS));
         let histogram = intervals.histogram(10 * MS);
         assert_eq!(histogram, [(60 * MS, 2), (300 * MS, 1), (1_000 * MS, 1)]);
-        assert_eq!(histogram.iter().map(|(_, count)| count).sum::<u64>(), intervals.figures().n as u64);
+        assert_eq!(
+            histogram.iter().map(|(_, count)| count).sum::<u64>(),
+            intervals.figures().n as u64
+        );
     }
 
     #[test]
@@ -201,9 +208,10 @@ mod tests {
         }
         assert_eq!(Intervals::of("none", 60, &[5], Some(105)).figures().n, 1);
         assert_eq!(
-            Intervals::of("none", 60, &[5], Some(105)).run(InputClass::Key.limits(ThresholdProfile::Default)).classes
-                [0]
-            .latencies_ns,
+            Intervals::of("none", 60, &[5], Some(105))
+                .run(InputClass::Key.limits(ThresholdProfile::Default))
+                .classes[0]
+                .latencies_ns,
             [40]
         );
     }

@@ -27,9 +27,9 @@ mod tolerance;
 mod units;
 
 pub use comparison::{
-    ClassComparison, ComparedFigures, ComparedSide, Comparison, CumulativeComparison, DEVIATION_MAX_PERCENT,
-    Difference, Differences, Overall, REPEATS_MAX, REPEATS_MIN, RunGroup, Statement, Unmatched, Whole, compare,
-    latencies_ms,
+    ClassComparison, ComparedFigures, ComparedSide, Comparison, CumulativeComparison,
+    DEVIATION_MAX_PERCENT, Difference, Differences, Overall, REPEATS_MAX, REPEATS_MIN, RunGroup,
+    Statement, Unmatched, Whole, compare, latencies_ms,
 };
 pub use document::{Document, Events, MeasuredMachine, NoDetails, Run, SCHEMA};
 pub use events::{Answer, End, Event, EventJoin, EventTimes, Parts, columns};

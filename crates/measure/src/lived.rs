@@ -57,7 +57,11 @@ impl AnsweredPresses {
     pub fn latencies(&self) -> impl Iterator<Item = u64> {
         let (n, from) = (u64::from(self.presses), self.first);
         let step = from.saturating_sub(self.last) / n.saturating_sub(1).max(1);
-        (0..n).map(move |index| if index + 1 == n && n > 1 { self.last.min(from) } else { from - step * index })
+        (0..n).map(
+            move |index| {
+                if index + 1 == n && n > 1 { self.last.min(from) } else { from - step * index }
+            },
+        )
     }
 }
 
@@ -149,7 +153,10 @@ impl LivedClass {
         self.silent = self.silent.saturating_add(other.silent);
         self.sum_ns = self.sum_ns.saturating_add(other.sum_ns);
         self.max_ns = self.max_ns.max(other.max_ns);
-        self.excess_ns.iter_mut().zip(other.excess_ns).for_each(|(sum, more)| *sum = sum.saturating_add(more));
+        self.excess_ns
+            .iter_mut()
+            .zip(other.excess_ns)
+            .for_each(|(sum, more)| *sum = sum.saturating_add(more));
         other.counts.filled().for_each(|(bucket, count)| self.counts.add(bucket, count));
     }
 }
@@ -164,8 +171,13 @@ impl LivedApplication {
 }
 
 /// Returns the row of an application among at most `most`; the last place is for all others.
-fn row<'a>(rows: &'a mut Vec<LivedApplication>, name: &str, most: usize) -> &'a mut LivedApplication {
-    let find = |rows: &[LivedApplication], name: &str| rows.iter().position(|row| row.application == name);
+fn row<'a>(
+    rows: &'a mut Vec<LivedApplication>,
+    name: &str,
+    most: usize,
+) -> &'a mut LivedApplication {
+    let find =
+        |rows: &[LivedApplication], name: &str| rows.iter().position(|row| row.application == name);
     let name = if find(rows, name).is_none() && rows.len() + 1 >= most { OTHERS } else { name };
     let at = find(rows, name).unwrap_or_else(|| {
         rows.push(LivedApplication { application: name.to_owned(), ..LivedApplication::default() });
@@ -176,7 +188,13 @@ fn row<'a>(rows: &'a mut Vec<LivedApplication>, name: &str, most: usize) -> &'a 
 
 impl LivedDay {
     /// Counts an answer; `interactive` is its contribution to the time of interaction.
-    pub fn add(&mut self, class: InputClass, application: &str, answer: &AnsweredPresses, interactive: u64) {
+    pub fn add(
+        &mut self,
+        class: InputClass,
+        application: &str,
+        answer: &AnsweredPresses,
+        interactive: u64,
+    ) {
         let Some(place) = LIVED.iter().position(|known| *known == class) else { return };
         let threshold = class.limits(ThresholdProfile::Default).threshold;
         let applications = &mut self.hour(answer.at / 1_000_000_000 / HOUR_S * HOUR_S).applications;
@@ -215,7 +233,9 @@ impl LivedDay {
     pub fn join(&mut self, other: &LivedDay) {
         for hour in &other.hours {
             let rows = &mut self.hour(hour.start_s).applications;
-            hour.applications.iter().for_each(|more| row(rows, &more.application, APPLICATIONS_MAX).join(more));
+            hour.applications
+                .iter()
+                .for_each(|more| row(rows, &more.application, APPLICATIONS_MAX).join(more));
         }
         other.longest.iter().for_each(|long| self.remember(long.clone()));
         self.lost = self.lost.saturating_add(other.lost);
@@ -234,9 +254,11 @@ impl LivedDay {
     pub fn is_bounded(&self, hours: usize, name_bytes: usize) -> bool {
         let named = |name: &str| (1..=name_bytes).contains(&name.len());
         let rows = |hour: &LivedHour| {
-            hour.applications.len() <= APPLICATIONS_MAX && hour.applications.iter().all(|row| named(&row.application))
+            hour.applications.len() <= APPLICATIONS_MAX
+                && hour.applications.iter().all(|row| named(&row.application))
         };
-        let longest = self.longest.len() <= LONG_MAX && self.longest.iter().all(|long| named(&long.application));
+        let longest = self.longest.len() <= LONG_MAX
+            && self.longest.iter().all(|long| named(&long.application));
         self.hours.len() <= hours && self.hours.iter().all(rows) && longest
     }
 }

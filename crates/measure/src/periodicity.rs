@@ -46,22 +46,29 @@ pub fn period(begins: &[u64]) -> Option<Period> {
     if begins.len() < ACTIVATIONS_MIN {
         return None;
     }
-    let intervals: Vec<f64> = begins.windows(2).map(|pair| pair[1].saturating_sub(pair[0]) as f64).collect();
+    let intervals: Vec<f64> =
+        begins.windows(2).map(|pair| pair[1].saturating_sub(pair[0]) as f64).collect();
     let mut sorted = intervals.clone();
     sorted.sort_by(f64::total_cmp);
     // The lower median: of two intervals one may include a missed activation.
     let base = sorted[(sorted.len() - 1) / 2];
-    let periods: Vec<f64> = intervals.iter().map(|interval| (interval / base.max(1.0)).round()).collect();
+    let periods: Vec<f64> =
+        intervals.iter().map(|interval| (interval / base.max(1.0)).round()).collect();
     let missed: f64 = periods.iter().map(|periods| periods - 1.0).sum();
     let fits = periods.iter().all(|periods| (1.0..=MISSED_MAX).contains(periods));
     if !fits || missed * MISSED_SHARE as f64 > periods.len() as f64 {
         return None;
     }
-    let single: Vec<f64> = intervals.iter().zip(&periods).map(|(interval, periods)| interval / periods).collect();
+    let single: Vec<f64> =
+        intervals.iter().zip(&periods).map(|(interval, periods)| interval / periods).collect();
     let mean = single.iter().sum::<f64>() / single.len() as f64;
     let variance = single.iter().map(|one| (one - mean).powi(2)).sum::<f64>() / single.len() as f64;
     let deviation = variance.sqrt() / mean.max(1.0);
-    (deviation < DEVIATION_MAX).then_some(Period { every_ns: mean as u64, times: begins.len(), deviation })
+    (deviation < DEVIATION_MAX).then_some(Period {
+        every_ns: mean as u64,
+        times: begins.len(),
+        deviation,
+    })
 }
 
 #[cfg(test)]
@@ -77,7 +84,8 @@ mod tests {
 
     #[test]
     fn figures_are_told() {
-        let found = period(&times(&[1.0, 6.0, 11.02, 16.0, 21.0, 26.0, 31.0])).expect("it is regular");
+        let found =
+            period(&times(&[1.0, 6.0, 11.02, 16.0, 21.0, 26.0, 31.0])).expect("it is regular");
         assert_eq!(found.text(), "every 5.0 s (7 times, deviation 0.2 %)");
         assert!((found.seconds() - 5.0).abs() < 1e-6, "{}", found.seconds());
         let fast = Period { every_ns: 33_300_000, times: 9, deviation: 0.0 };
@@ -93,7 +101,9 @@ mod tests {
     }
 
     fn jittered(every: u64, jitter: &[f64]) -> Vec<u64> {
-        let at = |(index, jitter): (usize, &f64)| SECOND + index as u64 * every + (jitter * every as f64) as u64;
+        let at = |(index, jitter): (usize, &f64)| {
+            SECOND + index as u64 * every + (jitter * every as f64) as u64
+        };
         jitter.iter().enumerate().map(at).collect()
     }
 

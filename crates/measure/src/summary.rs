@@ -49,7 +49,8 @@ impl Summary {
     /// This is the baseline without the observation itself, computed without a copy.
     pub fn value_without(&self, latency: u64, share: Share) -> Option<u64> {
         let gone = self.sorted.binary_search(&latency).unwrap_or(self.n());
-        let index = crate::percentile::nearest_rank(self.n() - usize::from(gone < self.n()), share)?;
+        let index =
+            crate::percentile::nearest_rank(self.n() - usize::from(gone < self.n()), share)?;
         self.sorted.get(if index >= gone { index + 1 } else { index }).copied()
     }
 }
@@ -91,7 +92,17 @@ mod tests {
 
     #[test]
     fn the_interaction_rule_forgives_one_in_fifty() {
-        let expected = [(1, 1), (2, 2), (49, 49), (50, 49), (51, 50), (99, 98), (100, 98), (101, 99), (499, 490)];
+        let expected = [
+            (1, 1),
+            (2, 2),
+            (49, 49),
+            (50, 49),
+            (51, 50),
+            (99, 98),
+            (100, 98),
+            (101, 99),
+            (499, 490),
+        ];
         for (n, value) in expected {
             assert_eq!(interaction_p98(&one_to(n)), Some(value), "n = {n}");
         }
@@ -117,7 +128,10 @@ mod tests {
     #[test]
     fn apdex_counts_half_for_tolerating() {
         let score = apdex(&one_to(10), 4, 8).expect("ten events");
-        assert_eq!((score.satisfied, score.tolerating, score.frustrated, score.score), (4, 4, 2, 0.6));
+        assert_eq!(
+            (score.satisfied, score.tolerating, score.frustrated, score.score),
+            (4, 4, 2, 0.6)
+        );
         assert_eq!(apdex(&Summary::default(), 1, 2), None);
     }
 }

@@ -93,7 +93,9 @@ impl ThinkSignals {
     /// otherwise.
     pub fn phase(self) -> Phase {
         match self {
-            ThinkSignals { queued: true, .. } | ThinkSignals { synchronous_io: true, .. } => Phase::Wait,
+            ThinkSignals { queued: true, .. } | ThinkSignals { synchronous_io: true, .. } => {
+                Phase::Wait
+            }
             ThinkSignals { computing: true, handling: true, .. } => Phase::Wait,
             ThinkSignals { computing: true, .. } => Phase::Background,
             _ => Phase::Think,
@@ -138,9 +140,11 @@ pub fn phases(changes: &[SignalChange], from: u64, to: u64, record: u64) -> Vec<
     let mut intervals: Vec<PhaseInterval> = Vec::new();
     for (index, (signals, interval)) in moments.iter().enumerate() {
         let next = moments.get(index + 1).map(|(_, next)| next.phase);
-        let paced = signals.handling && interval.phase == Phase::Think && interval.length() < record;
+        let paced =
+            signals.handling && interval.phase == Phase::Think && interval.length() < record;
         let waited = intervals.last().is_some_and(|last| last.phase == Phase::Wait);
-        let phase = if paced && waited && next == Some(Phase::Wait) { Phase::Wait } else { interval.phase };
+        let phase =
+            if paced && waited && next == Some(Phase::Wait) { Phase::Wait } else { interval.phase };
         match intervals.last_mut() {
             Some(last) if last.phase == phase => last.to = interval.to,
             _ => intervals.push(PhaseInterval { phase, ..*interval }),
@@ -155,11 +159,15 @@ fn moments(changes: &[SignalChange], from: u64, to: u64) -> Vec<(ThinkSignals, P
     let mut moments: Vec<(ThinkSignals, PhaseInterval)> = Vec::new();
     let mut now = from;
     let end = SignalChange { at: to, signal: Signal::Computing, on: false };
-    for change in changes.iter().take_while(|change| change.at < to).chain((from < to).then_some(&end)) {
+    for change in
+        changes.iter().take_while(|change| change.at < to).chain((from < to).then_some(&end))
+    {
         let at = change.at.max(now);
         match moments.last_mut() {
             Some((same, last)) if at > now && *same == signals => last.to = at,
-            _ if at > now => moments.push((signals, PhaseInterval { phase: signals.phase(), from: now, to: at })),
+            _ if at > now => {
+                moments.push((signals, PhaseInterval { phase: signals.phase(), from: now, to: at }))
+            }
             _ => {}
         }
         now = at;
@@ -175,7 +183,8 @@ pub fn waits(phases: &[PhaseInterval], inputs: &[Expectation]) -> Vec<Wait> {
     let wait = |interval: &PhaseInterval| {
         let (first, end) = (before(inputs, interval.from), before(inputs, interval.to));
         let answered = if first < end { first..end } else { first.saturating_sub(1)..first };
-        let threshold = inputs.get(answered).unwrap_or_default().iter().map(|input| input.threshold).min();
+        let threshold =
+            inputs.get(answered).unwrap_or_default().iter().map(|input| input.threshold).min();
         Wait { from: interval.from, to: interval.to, threshold }
     };
     phases.iter().filter(|interval| interval.phase == Phase::Wait).map(wait).collect()
@@ -188,8 +197,12 @@ fn before(inputs: &[Expectation], at: u64) -> usize {
 
 /// Sums up the time by phase.
 pub fn balance(phases: &[PhaseInterval]) -> Balance {
-    let of =
-        |phase| phases.iter().filter(|one| one.phase == phase).fold(0u64, |sum, one| sum.saturating_add(one.length()));
+    let of = |phase| {
+        phases
+            .iter()
+            .filter(|one| one.phase == phase)
+            .fold(0u64, |sum, one| sum.saturating_add(one.length()))
+    };
     Balance { think: of(Phase::Think), wait: of(Phase::Wait), background: of(Phase::Background) }
 }
 
@@ -239,7 +252,12 @@ mod tests {
             ([1, 1, 1, 1], Wait),
         ];
         for ([c, q, s, e], phase) in table {
-            let signals = ThinkSignals { computing: c == 1, queued: q == 1, synchronous_io: s == 1, handling: e == 1 };
+            let signals = ThinkSignals {
+                computing: c == 1,
+                queued: q == 1,
+                synchronous_io: s == 1,
+                handling: e == 1,
+            };
             assert_eq!(signals.phase(), phase, "{signals:?}");
         }
     }
@@ -256,7 +274,9 @@ mod tests {
             };
             SignalChange { at: at * MS, signal, on: letter.is_ascii_uppercase() }
         };
-        text.iter().flat_map(|(at, letters)| letters.chars().map(|letter| change(*at, letter))).collect()
+        text.iter()
+            .flat_map(|(at, letters)| letters.chars().map(|letter| change(*at, letter)))
+            .collect()
     }
 
     /// Formats `T 0-5, W 5-9` in milliseconds.
@@ -266,15 +286,23 @@ mod tests {
             Phase::Wait => 'W',
             Phase::Background => 'B',
         };
-        let one = |one: &PhaseInterval| format!("{} {}-{}", letter(one.phase), one.from / MS, one.to / MS);
+        let one = |one: &PhaseInterval| {
+            format!("{} {}-{}", letter(one.phase), one.from / MS, one.to / MS)
+        };
         intervals.iter().map(one).collect::<Vec<_>>().join(", ")
     }
 
     #[test]
     fn a_key_press_is_a_wait_from_queue_to_answer() {
         let changes = changes(&[(10, "Q"), (12, "CqE"), (20, "ce"), (40, "C"), (50, "c")]);
-        assert_eq!(told(&phases(&changes, 0, 60 * MS, RECORD_NS)), "T 0-10, W 10-20, T 20-40, B 40-50, T 50-60");
-        assert_eq!(told(&phases(&changes, 15 * MS, 45 * MS, RECORD_NS)), "W 15-20, T 20-40, B 40-45");
+        assert_eq!(
+            told(&phases(&changes, 0, 60 * MS, RECORD_NS)),
+            "T 0-10, W 10-20, T 20-40, B 40-50, T 50-60"
+        );
+        assert_eq!(
+            told(&phases(&changes, 15 * MS, 45 * MS, RECORD_NS)),
+            "W 15-20, T 20-40, B 40-45"
+        );
     }
 
     #[test]
@@ -285,10 +313,17 @@ mod tests {
 
     #[test]
     fn short_gaps_inside_an_event_do_not_end_the_wait() {
-        let animation = changes(&[(10, "CE"), (20, "c"), (24, "C"), (30, "c"), (35, "C"), (40, "ce")]);
-        assert_eq!(told(&phases(&animation, 0, 50 * MS, 5 * MS)), "T 0-10, W 10-30, T 30-35, W 35-40, T 40-50");
+        let animation =
+            changes(&[(10, "CE"), (20, "c"), (24, "C"), (30, "c"), (35, "C"), (40, "ce")]);
+        assert_eq!(
+            told(&phases(&animation, 0, 50 * MS, 5 * MS)),
+            "T 0-10, W 10-30, T 30-35, W 35-40, T 40-50"
+        );
         let outside = changes(&[(10, "CE"), (20, "ce"), (24, "CE"), (30, "ce")]);
-        assert_eq!(told(&phases(&outside, 0, 40 * MS, 5 * MS)), "T 0-10, W 10-20, T 20-24, W 24-30, T 30-40");
+        assert_eq!(
+            told(&phases(&outside, 0, 40 * MS, 5 * MS)),
+            "T 0-10, W 10-20, T 20-24, W 24-30, T 30-40"
+        );
         let open = changes(&[(10, "CE"), (38, "c")]);
         assert_eq!(told(&phases(&open, 0, 40 * MS, 5 * MS)), "T 0-10, W 10-38, T 38-40");
     }
@@ -300,7 +335,8 @@ mod tests {
         let phases = [wait(1, 5), wait(10, 109), wait(200, 300), wait(400, 550)];
         let inputs = [input(10, 100), input(200, 1_000), input(250, 100), input(350, 4_000)];
         let judged = waits(&phases, &inputs);
-        let thresholds: Vec<Option<u64>> = judged.iter().map(|wait| wait.threshold.map(|limit| limit / MS)).collect();
+        let thresholds: Vec<Option<u64>> =
+            judged.iter().map(|wait| wait.threshold.map(|limit| limit / MS)).collect();
         assert_eq!(thresholds, [None, Some(100), Some(100), Some(4_000)]);
         let noticeable: Vec<bool> = judged.iter().map(Wait::is_noticeable).collect();
         assert_eq!(noticeable, [true, false, true, false]);
@@ -309,7 +345,10 @@ mod tests {
     #[test]
     fn who_is_away_does_not_interact() {
         const S: u64 = 1_000_000_000;
-        assert_eq!(interactive(&[(10 * S, 11 * S), (50 * S, 52 * S), (60 * S, 61 * S)], 0, 70 * S), 31 * S);
+        assert_eq!(
+            interactive(&[(10 * S, 11 * S), (50 * S, 52 * S), (60 * S, 61 * S)], 0, 70 * S),
+            31 * S
+        );
         assert_eq!(interactive(&[(10 * S, 60 * S), (20 * S, 25 * S)], 0, 90 * S), 90 * S);
         assert_eq!(interactive(&[], 0, 30 * S), 30 * S);
         assert_eq!(interactive(&[], 0, 31 * S), 0);
@@ -324,11 +363,8 @@ mod tests {
             Just(Signal::SynchronousIo),
             Just(Signal::Handling)
         ];
-        (prop_oneof![0..100_u64, any::<u64>()], signal, any::<bool>()).prop_map(|(at, signal, on)| SignalChange {
-            at,
-            signal,
-            on,
-        })
+        (prop_oneof![0..100_u64, any::<u64>()], signal, any::<bool>())
+            .prop_map(|(at, signal, on)| SignalChange { at, signal, on })
     }
 
     proptest! {

@@ -121,7 +121,10 @@ impl InputClass {
     /// Returns `true` if the first drawing is the feedback; a window, page or document is complete
     /// with the last one.
     pub(crate) fn ends_with_first_drawing(self) -> bool {
-        matches!(self, InputClass::Motion | InputClass::Scroll | InputClass::Key | InputClass::Click)
+        matches!(
+            self,
+            InputClass::Motion | InputClass::Scroll | InputClass::Key | InputClass::Click
+        )
     }
 }
 
@@ -158,8 +161,10 @@ mod tests {
 
     #[test]
     fn profiles_differ_in_the_threshold_only() {
-        let (default, strict) =
-            (InputClass::Key.limits(ThresholdProfile::Default), InputClass::Key.limits(ThresholdProfile::Strict));
+        let (default, strict) = (
+            InputClass::Key.limits(ThresholdProfile::Default),
+            InputClass::Key.limits(ThresholdProfile::Strict),
+        );
         assert_eq!((default.threshold, strict.threshold), (100 * MILLI, 50 * MILLI));
         assert_eq!(default.frustrated, strict.frustrated);
     }

@@ -16,7 +16,8 @@ use crate::{Events, Run, Share};
 pub use clocks::{Clocks, ClocksApart, OfferedClock};
 pub use mechanism::TimerMechanism;
 pub use outliers::{
-    LatenessCause, LatenessPortion, OUTLIERS_MAX, Outlier, OutlierCulprit, at_once, budget, culprits, outlier_threshold,
+    LatenessCause, LatenessPortion, OUTLIERS_MAX, Outlier, OutlierCulprit, at_once, budget,
+    culprits, outlier_threshold,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -77,7 +78,10 @@ impl<'a> WakeUpSeries<'a> {
 
     /// Returns the times between wakeups.
     pub fn intervals(&self) -> Vec<u64> {
-        self.wakes().zip(self.wakes().skip(1)).map(|(before, wake)| wake.saturating_sub(before)).collect()
+        self.wakes()
+            .zip(self.wakes().skip(1))
+            .map(|(before, wake)| wake.saturating_sub(before))
+            .collect()
     }
 
     /// Returns the lateness of every deadline, including missed ones.
@@ -90,7 +94,11 @@ impl<'a> WakeUpSeries<'a> {
         for (index, lateness) in self.lateness().iter().enumerate().take(self.n() as usize) {
             let late = (0..=self.missed_after(index))
                 .map(|periods| lateness.saturating_sub(periods.saturating_mul(self.period_ns)));
-            all.extend(late.enumerate().take_while(|(periods, late)| *periods == 0 || *late > 0).map(|(_, late)| late));
+            all.extend(
+                late.enumerate()
+                    .take_while(|(periods, late)| *periods == 0 || *late > 0)
+                    .map(|(_, late)| late),
+            );
         }
         all
     }
@@ -153,7 +161,9 @@ impl Spread {
     pub fn of(mut values: Vec<u64>) -> Spread {
         values.sort_unstable();
         let us = |value: u64| value as f64 / 1e3;
-        let shown = |share: Share| percentile(&values, share).filter(|_| share.is_shown(values.len())).map(us);
+        let shown = |share: Share| {
+            percentile(&values, share).filter(|_| share.is_shown(values.len())).map(us)
+        };
         let count = values.len() as f64;
         let mean = values.iter().map(|value| us(*value)).sum::<f64>() / count;
         let variance = values.iter().map(|value| (us(*value) - mean).powi(2)).sum::<f64>() / count;
@@ -208,13 +218,18 @@ impl TimerFigures {
         TimerFigures {
             histogram_100us: bins(&intervals),
             interval_us: Spread::of(intervals),
-            lateness_us: Spread::of(series.iter().flat_map(|one| one.lateness()).copied().collect()),
-            lateness_corrected_us: Spread::of(series.iter().flat_map(WakeUpSeries::corrected).collect()),
+            lateness_us: Spread::of(
+                series.iter().flat_map(|one| one.lateness()).copied().collect(),
+            ),
+            lateness_corrected_us: Spread::of(
+                series.iter().flat_map(WakeUpSeries::corrected).collect(),
+            ),
             expected: sum(|one| one.expected),
             overruns,
             lost: sum(|one| one.lost),
             overruns_per_s: if seconds > 0.0 { overruns as f64 / seconds } else { 0.0 },
-            drift_us_per_s: (!drifts.is_empty()).then(|| drifts.iter().sum::<f64>() / drifts.len() as f64),
+            drift_us_per_s: (!drifts.is_empty())
+                .then(|| drifts.iter().sum::<f64>() / drifts.len() as f64),
         }
     }
 }
@@ -300,7 +315,10 @@ mod tests {
         let run = run(10, &[(1, 50), (2, 2_500_000), (5, 100), (6, 0)]);
         assert_eq!(series(&run).overruns(), 6);
         assert_eq!(series(&run).intervals(), [3_499_950, 500_100, 999_900]);
-        assert!(WakeUpSeries::new(&run, 0).is_none() && WakeUpSeries::new(&Run::default(), PERIOD).is_none());
+        assert!(
+            WakeUpSeries::new(&run, 0).is_none()
+                && WakeUpSeries::new(&Run::default(), PERIOD).is_none()
+        );
     }
 
     #[test]
@@ -316,14 +334,18 @@ mod tests {
             series(&run).asked(TimerMechanism::Absolute),
             [(PERIOD, PERIOD + 60), (2 * PERIOD, 2 * PERIOD + 130), (3 * PERIOD, 3 * PERIOD + 220)]
         );
-        let own: Vec<u64> =
-            series(&run).asked(TimerMechanism::Relative).iter().map(|(asked, wake)| wake - asked).collect();
+        let own: Vec<u64> = series(&run)
+            .asked(TimerMechanism::Relative)
+            .iter()
+            .map(|(asked, wake)| wake - asked)
+            .collect();
         assert_eq!(own, [60, 70, 90]);
     }
 
     #[test]
     fn drift_is_told_from_growing_lateness() {
-        let drifting: Vec<(u64, u64)> = (1..=1_000).map(|number| (number, number * 60_000)).collect();
+        let drifting: Vec<(u64, u64)> =
+            (1..=1_000).map(|number| (number, number * 60_000)).collect();
         let drift = series(&run(1_000, &drifting)).drift_us_per_s().expect("there are enough");
         assert!((drift - 60_000.0).abs() < 1.0, "{drift}");
         let steady: Vec<(u64, u64)> = (1..=1_000).map(|number| (number, 60_000)).collect();
@@ -333,13 +355,19 @@ mod tests {
 
     #[test]
     fn bins_are_left_closed_and_empty_ones_left_out() {
-        assert_eq!(bins(&[0, 99_999, 100_000, 1_000_000, 1_000_001]), [(0, 2), (100, 1), (1_000, 2)]);
+        assert_eq!(
+            bins(&[0, 99_999, 100_000, 1_000_000, 1_000_001]),
+            [(0, 2), (100, 1), (1_000, 2)]
+        );
     }
 
     #[test]
     fn spreads_withhold_what_too_few_support() {
         let spread = Spread::of(vec![4_000, 2_000]);
-        assert_eq!((spread.min, spread.max, spread.mean, spread.sd), (Some(2.0), Some(4.0), Some(3.0), Some(1.0)));
+        assert_eq!(
+            (spread.min, spread.max, spread.mean, spread.sd),
+            (Some(2.0), Some(4.0), Some(3.0), Some(1.0))
+        );
         assert_eq!((spread.p50, spread.p99), (None, None));
         assert_eq!(Spread::of((1..=500).map(|us| us * 1_000).collect()).p99, Some(495.0));
         assert_eq!(Spread::of(Vec::new()), Spread::default());

@@ -63,7 +63,11 @@ impl Tolerance {
 
     /// Returns the limits in percent of the usual ones.
     pub fn percent(&self) -> u64 {
-        usize::try_from(self.level + LEVEL_MAX).ok().and_then(|at| PERCENT.get(at)).copied().unwrap_or(100)
+        usize::try_from(self.level + LEVEL_MAX)
+            .ok()
+            .and_then(|at| PERCENT.get(at))
+            .copied()
+            .unwrap_or(100)
     }
 
     /// Returns `true` if a latency is unacceptable: it exceeds the scaled limits.
@@ -100,9 +104,15 @@ mod tests {
     #[test]
     fn marks_and_consent_tighten_the_limits_up_to_a_half() {
         let usual = after(&[]);
-        assert_eq!((usual.percent(), exceeds(&usual, 150), exceeds(&usual, 151)), (100, false, true));
+        assert_eq!(
+            (usual.percent(), exceeds(&usual, 150), exceeds(&usual, 151)),
+            (100, false, true)
+        );
         let tighter = after(&[PersonSaid::Bad, PersonSaid::Right]);
-        assert_eq!((tighter.percent(), exceeds(&tighter, 106), exceeds(&tighter, 108)), (71, false, true));
+        assert_eq!(
+            (tighter.percent(), exceeds(&tighter, 106), exceeds(&tighter, 108)),
+            (71, false, true)
+        );
         assert_eq!(after(&[PersonSaid::Bad; 100]).percent(), 50);
     }
 
@@ -110,13 +120,21 @@ mod tests {
     fn denials_and_silence_widen_them_up_to_twice() {
         assert_eq!(after(&[PersonSaid::Wrong]).percent(), 119);
         assert_eq!(
-            (after(&[PersonSaid::Nothing; 4]).percent(), after(&[PersonSaid::Nothing; 5]).percent()),
+            (
+                after(&[PersonSaid::Nothing; 4]).percent(),
+                after(&[PersonSaid::Nothing; 5]).percent()
+            ),
             (100, 119)
         );
-        let answered = [[PersonSaid::Nothing; 4].as_slice(), &[PersonSaid::Wrong], &[PersonSaid::Nothing; 4]].concat();
+        let answered =
+            [[PersonSaid::Nothing; 4].as_slice(), &[PersonSaid::Wrong], &[PersonSaid::Nothing; 4]]
+                .concat();
         assert_eq!(after(&answered).percent(), 119, "an answer begins the count again");
         let wider = after(&[PersonSaid::Wrong; 100]);
-        assert_eq!((wider.percent(), exceeds(&wider, 300), exceeds(&wider, 303)), (200, false, true));
+        assert_eq!(
+            (wider.percent(), exceeds(&wider, 300), exceeds(&wider, 303)),
+            (200, false, true)
+        );
     }
 
     proptest! {

@@ -53,7 +53,9 @@ impl AttentionState {
 
     fn focused(&self, now: Nanos) -> RoleStanding {
         match self.absent {
-            Some(since) if now.since(since) >= AWAY => RoleStanding::new(Role::Visible, Reason::Away),
+            Some(since) if now.since(since) >= AWAY => {
+                RoleStanding::new(Role::Visible, Reason::Away)
+            }
             _ => RoleStanding::new(Role::Focused, Reason::KeyboardFocus),
         }
     }

@@ -135,7 +135,8 @@ pub(crate) fn approach(entry: &mut SetEntry, target: RoleStanding, now: Nanos) -
 pub(crate) fn deadline(entry: &SetEntry, now: Nanos) -> Option<Nanos> {
     let recent = entry.standing.as_ref().is_some_and(|held| held.role == Role::Recent);
     let lost = entry.lost.filter(|_| recent);
-    let fades = lost.map(|lost| lost.after(Nanos((steps(lost, now) + 1).saturating_mul(FADE_STEP.0))));
+    let fades =
+        lost.map(|lost| lost.after(Nanos((steps(lost, now) + 1).saturating_mul(FADE_STEP.0))));
     [entry.falls, fades].into_iter().flatten().min()
 }
 

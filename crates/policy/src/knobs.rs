@@ -6,7 +6,9 @@ use std::fmt;
 use std::str::FromStr;
 
 /// The user's strength setting, from "no change" to "my focus above all else".
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum Strength {
     /// Changes nothing.
@@ -19,7 +21,8 @@ pub enum Strength {
 
 impl Strength {
     /// All strengths, weakest first.
-    pub const ALL: [Strength; 4] = [Strength::Off, Strength::Gentle, Strength::Normal, Strength::Strong];
+    pub const ALL: [Strength; 4] =
+        [Strength::Off, Strength::Gentle, Strength::Normal, Strength::Strong];
 
     /// Returns the name that [`FromStr`] accepts.
     pub fn name(self) -> &'static str {
@@ -75,7 +78,8 @@ pub enum Backend {
 
 impl Backend {
     /// All backends, most capable first.
-    pub const ALL: [Backend; 4] = [Backend::Systemd, Backend::Cgroup, Backend::Autogroup, Backend::Nice];
+    pub const ALL: [Backend; 4] =
+        [Backend::Systemd, Backend::Cgroup, Backend::Autogroup, Backend::Nice];
 
     /// Returns the name used in text and JSON.
     pub fn name(self) -> &'static str {

@@ -46,7 +46,9 @@ mod sets;
 mod table;
 
 pub use attention::RECENT;
-pub use event::{Action, Assignment, DesktopEvent, GroupMemory, MemoryAction, MemoryGroup, MemorySample};
+pub use event::{
+    Action, Assignment, DesktopEvent, GroupMemory, MemoryAction, MemoryGroup, MemorySample,
+};
 pub use identity::{Identity, Member, Membership, SetId};
 pub use knobs::{Backend, IoPriority, Knobs, Scheduling, Strength, UnknownStrength};
 pub use memory::{GROUPS_MAX, HOGS_MAX, UNLIMITED};

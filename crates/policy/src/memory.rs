@@ -136,7 +136,11 @@ impl Throttle {
 
     /// Evaluates a sample of a machine with non-zero memory. Sets that are `exempt` never become
     /// hogs.
-    pub(crate) fn look(&mut self, look: &MemoryLook, exempt: impl Fn(SetId) -> bool) -> Vec<MemoryAction> {
+    pub(crate) fn look(
+        &mut self,
+        look: &MemoryLook,
+        exempt: impl Fn(SetId) -> bool,
+    ) -> Vec<MemoryAction> {
         self.judge(look);
         if !self.short {
             return self.stop();
@@ -179,7 +183,11 @@ impl Throttle {
         for (subject, groups) in by_size(look) {
             let spared = matches!(subject, MemorySubject::Set(id) if exempt(*id));
             let bytes = sum(groups);
-            if spared || bytes <= look.share() || look.is_plentiful() || self.hogs.contains_key(subject) {
+            if spared
+                || bytes <= look.share()
+                || look.is_plentiful()
+                || self.hogs.contains_key(subject)
+            {
                 continue;
             }
             if self.hogs.len() < HOGS_MAX {
@@ -195,7 +203,9 @@ impl Throttle {
     fn hand_over(&mut self, look: &MemoryLook) -> Vec<MemoryAction> {
         for (subject, groups) in &look.subjects {
             for group in groups {
-                self.pressed.entry(group.group.clone()).and_modify(|pressed| pressed.of = subject.clone());
+                self.pressed
+                    .entry(group.group.clone())
+                    .and_modify(|pressed| pressed.of = subject.clone());
             }
         }
         self.relieve()
@@ -216,17 +226,27 @@ impl Throttle {
                 self.dropped += 1;
                 continue;
             }
-            let floor = (u128::from(look.share()) * u128::from(group.bytes) / u128::from(all)) as u64;
+            let floor =
+                (u128::from(look.share()) * u128::from(group.bytes) / u128::from(all)) as u64;
             let floor = floor.max(small);
-            let pressed = self.pressed.entry(group.group.clone()).or_insert_with(|| GroupPressure::new(subject));
+            let pressed = self
+                .pressed
+                .entry(group.group.clone())
+                .or_insert_with(|| GroupPressure::new(subject));
             actions.extend(pressed.step(look, group, floor, missing));
         }
         actions
     }
 
     /// Removes the limits of processes selected by `free`, whichever hog they belonged to.
-    pub(crate) fn release_processes(&mut self, free: impl Fn(Identity) -> bool) -> Vec<MemoryAction> {
-        relieve(&mut self.pressed, |group, _| !matches!(group, MemoryGroup::Process(who) if free(*who)))
+    pub(crate) fn release_processes(
+        &mut self,
+        free: impl Fn(Identity) -> bool,
+    ) -> Vec<MemoryAction> {
+        relieve(
+            &mut self.pressed,
+            |group, _| !matches!(group, MemoryGroup::Process(who) if free(*who)),
+        )
     }
 
     /// Removes the limits of all groups that belong to no hog.
@@ -253,7 +273,8 @@ fn relieve(
 
 /// Returns the subjects with their groups, largest first.
 fn by_size<'a, 'b>(look: &'b MemoryLook<'a>) -> Vec<(&'b MemorySubject, &'b [&'a GroupMemory])> {
-    let mut list: Vec<_> = look.subjects.iter().map(|(subject, groups)| (subject, groups.as_slice())).collect();
+    let mut list: Vec<_> =
+        look.subjects.iter().map(|(subject, groups)| (subject, groups.as_slice())).collect();
     list.sort_by_key(|(_, groups)| std::cmp::Reverse(sum(groups)));
     list
 }
@@ -263,7 +284,13 @@ impl GroupPressure {
         GroupPressure { of: of.clone(), limit: None, stepped: None, strained_since: None }
     }
 
-    fn step(&mut self, look: &MemoryLook, group: &GroupMemory, floor: u64, missing: &mut u64) -> Vec<MemoryAction> {
+    fn step(
+        &mut self,
+        look: &MemoryLook,
+        group: &GroupMemory,
+        floor: u64,
+        missing: &mut u64,
+    ) -> Vec<MemoryAction> {
         if group.full_percent > STRAINED_PERCENT {
             return self.spare(look, &group.group).into_iter().collect();
         }
@@ -279,13 +306,19 @@ impl GroupPressure {
         };
         let gives = group.bytes.saturating_sub(floor).min(*missing);
         *missing -= gives;
-        let reclaim = (gives > 0).then(|| MemoryAction::Reclaim { group: group.group.clone(), bytes: gives });
+        let reclaim =
+            (gives > 0).then(|| MemoryAction::Reclaim { group: group.group.clone(), bytes: gives });
         let high = self.lower(look, group, floor);
         cold.into_iter().chain(high).chain(reclaim).collect()
     }
 
     /// Lowers the limit, never raises it.
-    fn lower(&mut self, look: &MemoryLook, group: &GroupMemory, floor: u64) -> Option<MemoryAction> {
+    fn lower(
+        &mut self,
+        look: &MemoryLook,
+        group: &GroupMemory,
+        floor: u64,
+    ) -> Option<MemoryAction> {
         let has = group.bytes.min(look.total);
         let bytes = (has - has / 10).max(floor);
         if self.limit.is_some_and(|limit| limit <= bytes) {
@@ -299,7 +332,9 @@ impl GroupPressure {
     /// long enough.
     fn spare(&mut self, look: &MemoryLook, group: &MemoryGroup) -> Option<MemoryAction> {
         let since = *self.strained_since.get_or_insert(look.now);
-        let limit = self.limit.filter(|limit| *limit < look.total && look.now.since(since) >= STRAINED_FOR)?;
+        let limit = self
+            .limit
+            .filter(|limit| *limit < look.total && look.now.since(since) >= STRAINED_FOR)?;
         self.strained_since = Some(look.now);
         let bytes = limit.saturating_add((limit / 10).max(1)).min(look.total);
         self.limit = Some(bytes);

@@ -79,7 +79,9 @@ impl Policy {
     fn take_in(&mut self, event: DesktopEvent) -> Vec<MemoryAction> {
         match event {
             DesktopEvent::Core(core) => self.take(|sets, now| sets.set_core(&core, now)),
-            DesktopEvent::Set { id, members, visible } => self.take(|sets, now| sets.put(id, members, visible, now)),
+            DesktopEvent::Set { id, members, visible } => {
+                self.take(|sets, now| sets.put(id, members, visible, now))
+            }
             DesktopEvent::Gone(id) => self.remove(id),
             DesktopEvent::Keyboard(id) => self.focus(id),
             DesktopEvent::Pointer(id) => {
@@ -115,7 +117,8 @@ impl Policy {
         if let Some(was) = was {
             self.sets.lose_focus(was, self.now);
         }
-        let out = |id: &SetId| self.sets.get_firm(*id).map(|entry| self.now.since(entry.out_since()));
+        let out =
+            |id: &SetId| self.sets.get_firm(*id).map(|entry| self.now.since(entry.out_since()));
         let cold = id.filter(|id| out(id).is_some_and(|time| time >= WILL_NEED));
         cold.map(MemoryAction::WillNeed).into_iter().collect()
     }
@@ -126,7 +129,10 @@ impl Policy {
             return Vec::new();
         }
         let left = self.attention.absent.take().filter(|since| self.now.since(*since) >= WILL_NEED);
-        let focused = self.attention.keyboard.filter(|id| left.is_some() && self.sets.get_firm(*id).is_some());
+        let focused = self
+            .attention
+            .keyboard
+            .filter(|id| left.is_some() && self.sets.get_firm(*id).is_some());
         focused.map(MemoryAction::WillNeed).into_iter().collect()
     }
 
@@ -147,7 +153,13 @@ impl Policy {
     fn throttle(&mut self, sample: &MemorySample) -> Vec<MemoryAction> {
         self.dropped += sample.groups.len().saturating_sub(GROUPS_MAX) as u64;
         let MemorySample { total, available, some_percent, .. } = *sample;
-        let look = MemoryLook { now: self.now, total, available, some_percent, subjects: self.subjects(sample) };
+        let look = MemoryLook {
+            now: self.now,
+            total,
+            available,
+            some_percent,
+            subjects: self.subjects(sample),
+        };
         let (attention, sets) = (&self.attention, &self.sets);
         let mut actions = self.throttle.look(&look, |id| is_exempt(attention, sets, id));
         // Repeat the room at each sample during a shortage: the rest may wait for memory although
@@ -162,15 +174,19 @@ impl Policy {
 
     /// Records the memory of each set.
     fn learn(&mut self, sample: &MemorySample) {
-        let sums = self.subjects(sample).into_iter().filter_map(|(subject, groups)| match subject {
-            MemorySubject::Set(id) => Some((id, sum(&groups))),
-            MemorySubject::Group(_) => None,
-        });
+        let sums =
+            self.subjects(sample).into_iter().filter_map(|(subject, groups)| match subject {
+                MemorySubject::Set(id) => Some((id, sum(&groups))),
+                MemorySubject::Group(_) => None,
+            });
         self.protection.learn(sample.total, sums.collect(), |id| self.sets.get(id).is_some());
     }
 
     /// Returns the groups of a sample by their present owners.
-    fn subjects<'a>(&self, sample: &'a MemorySample) -> BTreeMap<MemorySubject, Vec<&'a GroupMemory>> {
+    fn subjects<'a>(
+        &self,
+        sample: &'a MemorySample,
+    ) -> BTreeMap<MemorySubject, Vec<&'a GroupMemory>> {
         let mut subjects: BTreeMap<MemorySubject, Vec<&GroupMemory>> = BTreeMap::new();
         let mut seen = BTreeSet::new();
         for group in sample.groups.iter().take(GROUPS_MAX) {
@@ -186,8 +202,12 @@ impl Policy {
     fn subject(&self, group: &GroupMemory) -> MemorySubject {
         let named = group.set.filter(|id| self.sets.get_firm(*id).is_some());
         match &group.group {
-            MemoryGroup::Process(who) => MemorySubject::Set(self.sets.owner(*who).or(named).unwrap_or(SetId(*who))),
-            MemoryGroup::Cgroup(path) => named.map_or_else(|| MemorySubject::Group(path.clone()), MemorySubject::Set),
+            MemoryGroup::Process(who) => {
+                MemorySubject::Set(self.sets.owner(*who).or(named).unwrap_or(SetId(*who)))
+            }
+            MemoryGroup::Cgroup(path) => {
+                named.map_or_else(|| MemorySubject::Group(path.clone()), MemorySubject::Set)
+            }
         }
     }
 
@@ -201,7 +221,9 @@ impl Policy {
             return self.sets.forget_all().into_iter().chain(told).collect();
         }
         let (attention, sets) = (&self.attention, &self.sets);
-        memory.extend(self.throttle.release(|id| is_exempt(attention, sets, id) || sets.is_superseded(id)));
+        memory.extend(
+            self.throttle.release(|id| is_exempt(attention, sets, id) || sets.is_superseded(id)),
+        );
         self.sets.set_hogs(&self.throttle.hogs(), self.now);
         let mut actions = self.sets.settle(&self.attention, self.now);
         let (attention, sets) = (&self.attention, &self.sets);
@@ -217,7 +239,10 @@ impl Policy {
         let focused = self.attention.keyboard.filter(|id| self.sets.get_firm(*id).is_some());
         let with = |role: Role| {
             let has = move |standing: &RoleStanding| standing.role == role;
-            self.sets.iter().filter(move |(_, entry)| entry.standing.as_ref().is_some_and(has)).map(|(id, _)| id)
+            self.sets
+                .iter()
+                .filter(move |(_, entry)| entry.standing.as_ref().is_some_and(has))
+                .map(|(id, _)| id)
         };
         focused.into_iter().chain(with(Role::Core)).chain(with(Role::Focused)).collect()
     }
@@ -236,5 +261,7 @@ fn names_someone(group: &GroupMemory) -> bool {
 fn is_exempt(attention: &AttentionState, sets: &Sets, id: SetId) -> bool {
     let told = |entry: &SetEntry| entry.standing.as_ref().map(|standing| standing.role);
     attention.keyboard == Some(id)
-        || sets.get(id).is_some_and(|entry| entry.core || matches!(told(entry), Some(Role::Core | Role::Focused)))
+        || sets.get(id).is_some_and(|entry| {
+            entry.core || matches!(told(entry), Some(Role::Core | Role::Focused))
+        })
 }

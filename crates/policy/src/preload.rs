@@ -106,7 +106,9 @@ impl FileHistory {
 /// Keeps files with an absolute path within the bound, each once, up to [`FILES_MAX`].
 fn sound(mut files: Vec<RememberedFile>) -> Vec<RememberedFile> {
     let mut seen = BTreeSet::new();
-    files.retain(|file| file.path.starts_with('/') && file.path.len() <= PATH_BYTES_MAX && file.bytes > 0);
+    files.retain(|file| {
+        file.path.starts_with('/') && file.path.len() <= PATH_BYTES_MAX && file.bytes > 0
+    });
     files.retain(|file| seen.insert(file.path.clone()));
     files.truncate(FILES_MAX);
     files

@@ -24,7 +24,12 @@ pub(crate) struct Protection {
 
 impl Protection {
     /// Records the sizes of sets; forgets sets that are not `known`.
-    pub(crate) fn learn(&mut self, total: u64, bytes: BTreeMap<SetId, u64>, known: impl Fn(SetId) -> bool) {
+    pub(crate) fn learn(
+        &mut self,
+        total: u64,
+        bytes: BTreeMap<SetId, u64>,
+        known: impl Fn(SetId) -> bool,
+    ) {
         self.total = total;
         self.bytes.extend(bytes);
         self.bytes.retain(|id, _| known(*id));
@@ -42,8 +47,10 @@ impl Protection {
             }
         }
         let ended = self.told.keys().filter(|id| !wanted.contains_key(id)).map(|id| (*id, 0));
-        let raised =
-            wanted.iter().filter(|(id, bytes)| self.told.get(id) != Some(bytes)).map(|(id, bytes)| (*id, *bytes));
+        let raised = wanted
+            .iter()
+            .filter(|(id, bytes)| self.told.get(id) != Some(bytes))
+            .map(|(id, bytes)| (*id, *bytes));
         let mut changes: Vec<(SetId, u64)> = ended.chain(raised).collect();
         // Shrink first, so that the sum never exceeds its bound.
         changes.sort_by_key(|(id, bytes)| *bytes > self.told.get(id).copied().unwrap_or(0));

@@ -25,7 +25,8 @@ pub enum Role {
 
 impl Role {
     /// All roles, most favoured first.
-    pub const ALL: [Role; 6] = [Role::Core, Role::Focused, Role::Visible, Role::Recent, Role::Rest, Role::Hog];
+    pub const ALL: [Role; 6] =
+        [Role::Core, Role::Focused, Role::Visible, Role::Recent, Role::Rest, Role::Hog];
 
     /// Returns `true` if the role gets more than a set without attention.
     pub fn is_favoured(self) -> bool {
@@ -82,11 +83,17 @@ impl fmt::Display for Reason {
             Reason::KeyboardFocus => f.write_str("it has the keyboard focus"),
             Reason::PointerFocus => f.write_str("the pointer is in its window"),
             Reason::VisibleWindow => f.write_str("one of its windows can be seen"),
-            Reason::RecentFocus { seconds: 0 } => f.write_str("it lost the keyboard focus within the last minute"),
-            Reason::RecentFocus { seconds } => write!(f, "it lost the keyboard focus {} min ago", seconds / 60),
+            Reason::RecentFocus { seconds: 0 } => {
+                f.write_str("it lost the keyboard focus within the last minute")
+            }
+            Reason::RecentFocus { seconds } => {
+                write!(f, "it lost the keyboard focus {} min ago", seconds / 60)
+            }
             Reason::NoAttention => f.write_str("nobody attends to it"),
             Reason::Busy => f.write_str("it computes, and nobody attends to it"),
-            Reason::MemoryHog { bytes } => write!(f, "memory is short and it has {} MiB", bytes >> 20),
+            Reason::MemoryHog { bytes } => {
+                write!(f, "memory is short and it has {} MiB", bytes >> 20)
+            }
             Reason::Away => f.write_str("it has the keyboard focus, but nobody is at the desk"),
         }
     }

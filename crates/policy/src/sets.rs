@@ -64,7 +64,8 @@ impl Sets {
         members.retain(|member| member.who.pid != 0);
         members.sort_unstable();
         members.dedup_by_key(|member| member.who);
-        self.entries.entry(id).or_insert_with(|| SetEntry::new(now)).client = Some(DisplayClient { members, visible });
+        self.entries.entry(id).or_insert_with(|| SetEntry::new(now)).client =
+            Some(DisplayClient { members, visible });
         self.revise(id);
     }
 
@@ -86,13 +87,20 @@ impl Sets {
     }
 
     /// Sets the flag selected by `says` for exactly these processes, at most `most` of them.
-    fn set_named(&mut self, named: &[Identity], most: usize, now: Nanos, says: fn(&mut SetEntry) -> &mut bool) {
+    fn set_named(
+        &mut self,
+        named: &[Identity],
+        most: usize,
+        now: Nanos,
+        says: fn(&mut SetEntry) -> &mut bool,
+    ) {
         self.dropped += named.len().saturating_sub(most) as u64;
         let named = named.iter().take(most).filter(|who| who.pid != 0);
         let named: BTreeSet<SetId> = named.copied().map(SetId).collect();
         let were = self.entries.iter_mut().filter_map(|(id, entry)| says(entry).then_some(*id));
         for id in were.collect::<BTreeSet<SetId>>().symmetric_difference(&named) {
-            *says(self.entries.entry(*id).or_insert_with(|| SetEntry::new(now))) = named.contains(id);
+            *says(self.entries.entry(*id).or_insert_with(|| SetEntry::new(now))) =
+                named.contains(id);
             self.revise(*id);
         }
     }
@@ -108,7 +116,8 @@ impl Sets {
 
     /// Makes exactly these sets hogs, each with its size in bytes.
     pub(crate) fn set_hogs(&mut self, hogs: &BTreeMap<SetId, u64>, now: Nanos) {
-        let was: BTreeSet<SetId> = self.iter().filter(|(_, entry)| entry.hog.is_some()).map(|(id, _)| id).collect();
+        let was: BTreeSet<SetId> =
+            self.iter().filter(|(_, entry)| entry.hog.is_some()).map(|(id, _)| id).collect();
         for id in was.into_iter().chain(hogs.keys().copied()).collect::<BTreeSet<SetId>>() {
             let hog = hogs.get(&id).copied();
             if self.get(id).and_then(|entry| entry.hog) != hog {
@@ -145,7 +154,11 @@ impl Sets {
 
     /// Returns the next time at which anything changes without an event.
     pub(crate) fn deadline(&self, now: Nanos) -> Option<Nanos> {
-        self.entries.values().filter_map(|entry| deadline(entry, now)).filter(|due| *due > now).min()
+        self.entries
+            .values()
+            .filter_map(|entry| deadline(entry, now))
+            .filter(|due| *due > now)
+            .min()
     }
 
     /// Revokes all assignments; known sets remain.
@@ -168,7 +181,8 @@ impl Sets {
         self.leave_busy_to_clients();
         let moved = self.move_on(attention, now);
         let dirty = self.share_out(&moved);
-        let plans: Vec<SetPlan> = dirty.into_iter().filter_map(|id| self.plan(id, moved.contains(&id))).collect();
+        let plans: Vec<SetPlan> =
+            dirty.into_iter().filter_map(|id| self.plan(id, moved.contains(&id))).collect();
         let mut actions: Vec<Action> = self.gone.drain(..).map(Action::Forget).collect();
         actions.extend(in_order(&plans).into_iter().map(Action::Assign));
         for plan in plans {
@@ -204,7 +218,9 @@ impl Sets {
         let step = |(id, entry): (&SetId, &mut SetEntry)| {
             let target = attention.wanted(*id, entry, now);
             let changed = approach(entry, target, now);
-            if let Some(standing) = entry.standing.as_ref().filter(|standing| standing.role != Role::Hog) {
+            if let Some(standing) =
+                entry.standing.as_ref().filter(|standing| standing.role != Role::Hog)
+            {
                 entry.claim = Some(standing.height());
             }
             changed.then_some(*id)
@@ -215,7 +231,8 @@ impl Sets {
     /// Assigns each affected process to one set; returns the sets to review.
     fn share_out(&mut self, moved: &BTreeSet<SetId>) -> BTreeSet<SetId> {
         let mut concerned = std::mem::take(&mut self.touched);
-        let members = moved.iter().filter_map(|id| self.entries.get(id)).flat_map(|entry| &entry.members);
+        let members =
+            moved.iter().filter_map(|id| self.entries.get(id)).flat_map(|entry| &entry.members);
         concerned.extend(members.map(|member| member.who));
         let mut dirty: BTreeSet<SetId> = std::mem::take(&mut self.revised);
         dirty.extend(moved);
@@ -251,7 +268,13 @@ impl Sets {
         let own = |member: &&Member| self.owners.get(&member.who) == Some(&id);
         let members: Vec<Member> = entry.members.iter().filter(own).copied().collect();
         let told = names(&entry.told);
-        let plan = SetPlan { id, standing: entry.standing.clone()?, gains: &names(&members) - &told, told, members };
+        let plan = SetPlan {
+            id,
+            standing: entry.standing.clone()?,
+            gains: &names(&members) - &told,
+            told,
+            members,
+        };
         (moved || plan.members != entry.told).then_some(plan)
     }
 }
@@ -284,10 +307,12 @@ fn names(members: &[Member]) -> BTreeSet<Identity> {
 /// Orders assignments so that no process is in two of them: sets that lose a process to another
 /// come first, and a set that also gains some is assigned twice.
 fn in_order(plans: &[SetPlan]) -> Vec<Assignment> {
-    let gained: BTreeSet<Identity> = plans.iter().flat_map(|plan| plan.gains.iter().copied()).collect();
+    let gained: BTreeSet<Identity> =
+        plans.iter().flat_map(|plan| plan.gains.iter().copied()).collect();
     let gives = |plan: &&SetPlan| plan.told.iter().any(|who| gained.contains(who));
     let (givers, takers): (Vec<&SetPlan>, Vec<&SetPlan>) = plans.iter().partition(gives);
-    let mut assignments: Vec<Assignment> = givers.iter().map(|plan| plan.assignment(plan.kept())).collect();
+    let mut assignments: Vec<Assignment> =
+        givers.iter().map(|plan| plan.assignment(plan.kept())).collect();
     let mut rest: Vec<&SetPlan> = takers;
     rest.extend(givers.into_iter().filter(|plan| !plan.gains.is_empty()));
     rest.sort_by_key(|plan| (plan.standing.role, plan.id));

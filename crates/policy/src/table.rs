@@ -127,7 +127,9 @@ pub fn knobs(backend: Backend, strength: Strength, role: Role, faded: f32) -> Kn
         Strength::Strong => 2,
     };
     match role {
-        Role::Recent => fade(entry(backend, Role::Recent, column), entry(backend, Role::Rest, column), faded),
+        Role::Recent => {
+            fade(entry(backend, Role::Recent, column), entry(backend, Role::Rest, column), faded)
+        }
         _ => entry(backend, role, column),
     }
 }
@@ -143,7 +145,8 @@ fn entry(backend: Backend, role: Role, column: usize) -> Knobs {
 fn fade(from: Knobs, to: Knobs, faded: f32) -> Knobs {
     let faded = if faded.is_nan() { 1.0 } else { faded.clamp(0.0, 1.0) };
     let between = |from: f32, to: f32| (from + (to - from) * faded).round();
-    let weight = |from: Option<u32>, to: Option<u32>| Some(between(from? as f32, to? as f32) as u32);
+    let weight =
+        |from: Option<u32>, to: Option<u32>| Some(between(from? as f32, to? as f32) as u32);
     let nice = |from: Option<i8>, to: Option<i8>| {
         let nice = between(f32::from(from?), f32::from(to.unwrap_or(0))) as i8;
         (nice != 0 || to.is_some()).then_some(nice)

@@ -26,10 +26,15 @@ fn the_files_of_the_program_used_last_are_read_first_and_each_once() {
     history.remember("mail", files(&["/bin/mail", "/lib/c", "/lib/ssl"]));
     history.remember("edit", files(&["/bin/edit", "/lib/c"]));
     history.remember("browse", files(&["/bin/browse", "/lib/ssl"]));
-    let expected = [vec!["/bin/browse", "/lib/ssl"], vec!["/bin/edit", "/lib/c"], vec!["/bin/mail"]];
+    let expected =
+        [vec!["/bin/browse", "/lib/ssl"], vec!["/bin/edit", "/lib/c"], vec!["/bin/mail"]];
     assert_eq!(paths(&history.plan(MANY)), expected);
     history.remember("mail", files(&["/bin/mail", "/lib/c", "/lib/ssl"]));
-    assert_eq!(paths(&history.plan(MANY))[0], ["/bin/mail", "/lib/c", "/lib/ssl"], "it was used again");
+    assert_eq!(
+        paths(&history.plan(MANY))[0],
+        ["/bin/mail", "/lib/c", "/lib/ssl"],
+        "it was used again"
+    );
 }
 
 #[test]
@@ -38,7 +43,11 @@ fn what_a_program_has_mapped_now_takes_the_place_of_what_it_had() {
     history.remember("edit", files(&["/bin/edit", "/lib/old"]));
     history.remember("edit", files(&["/bin/edit", "/lib/new", "/lib/new"]));
     history.remember("edit", Vec::new());
-    assert_eq!(paths(&history.plan(MANY)), [["/bin/edit", "/lib/new"]], "of a program that has ended nothing is seen");
+    assert_eq!(
+        paths(&history.plan(MANY)),
+        [["/bin/edit", "/lib/new"]],
+        "of a program that has ended nothing is seen"
+    );
 }
 
 #[test]
@@ -54,24 +63,35 @@ fn a_program_that_does_not_fit_is_left_out_as_a_whole() {
 #[test]
 fn the_bounds_of_the_files_hold() {
     let mut history = FileHistory::default();
-    let many: Vec<RememberedFile> = (0..FILES_MAX + 9).map(|number| file(&format!("/lib/{number}"), 1)).collect();
+    let many: Vec<RememberedFile> =
+        (0..FILES_MAX + 9).map(|number| file(&format!("/lib/{number}"), 1)).collect();
     history.remember("many", many);
     assert_eq!(history.plan(MANY)[0].len(), FILES_MAX);
     let long = format!("/{}", "x".repeat(PATH_BYTES_MAX));
-    history.remember("odd", vec![file(&long, 1), file("lib/relative", 1), file("/lib/empty", 0), file("/lib/c", 1)]);
+    history.remember(
+        "odd",
+        vec![file(&long, 1), file("lib/relative", 1), file("/lib/empty", 0), file("/lib/c", 1)],
+    );
     assert_eq!(paths(&history.plan(MANY))[0], ["/lib/c"]);
     for number in 0..PROGRAMS_MAX {
         history.remember(&format!("p{number}"), files(&[&format!("/bin/p{number}")]));
     }
     let plan = history.plan(MANY);
-    assert_eq!((plan.len(), paths(&plan)[0][0]), (PROGRAMS_MAX, "/bin/p15"), "those used longest ago were dropped");
+    assert_eq!(
+        (plan.len(), paths(&plan)[0][0]),
+        (PROGRAMS_MAX, "/bin/p15"),
+        "those used longest ago were dropped"
+    );
 }
 
 #[test]
 fn a_strange_history_of_files_keeps_the_bounds() {
-    let row = |path: String| format!("{{\"path\":\"{path}\",\"bytes\":18446744073709551615,\"changed_s\":-9}}");
+    let row = |path: String| {
+        format!("{{\"path\":\"{path}\",\"bytes\":18446744073709551615,\"changed_s\":-9}}")
+    };
     let rows: Vec<String> = (0..600).map(|number| row(format!("/f{number}"))).collect();
-    let program = |number| format!("\"p{number}\":{{\"files\":[{}],\"turn\":{number}}}", rows.join(","));
+    let program =
+        |number| format!("\"p{number}\":{{\"files\":[{}],\"turn\":{number}}}", rows.join(","));
     let programs: Vec<String> = (0..40).map(program).collect();
     let text = format!("{{\"programs\":{{{}}},\"turn\":18446744073709551615}}", programs.join(","));
     let mut history: FileHistory = serde_json::from_str(&text).unwrap();

@@ -3,13 +3,15 @@
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use tipme_policy::{
-    Backend, HOG_RUN_MIN_MS, IoPriority, Knobs, REST_SHARE_MIN_PERCENT, Role, Scheduling, Strength, knobs, table,
+    Backend, HOG_RUN_MIN_MS, IoPriority, Knobs, REST_SHARE_MIN_PERCENT, Role, Scheduling, Strength,
+    knobs, table,
 };
 
 /// Weights that the kernel assigns to the nice values -20 to 19 (`sched_prio_to_weight`).
 const NICE_WEIGHTS: [u32; 40] = [
-    88761, 71755, 56483, 46273, 36291, 29154, 23254, 18705, 14949, 11916, 9548, 7620, 6100, 4904, 3906, 3121, 2501,
-    1991, 1586, 1277, 1024, 820, 655, 526, 423, 335, 272, 215, 172, 137, 110, 87, 70, 56, 45, 36, 29, 23, 18, 15,
+    88761, 71755, 56483, 46273, 36291, 29154, 23254, 18705, 14949, 11916, 9548, 7620, 6100, 4904,
+    3906, 3121, 2501, 1991, 1586, 1277, 1024, 820, 655, 526, 423, 335, 272, 215, 172, 137, 110, 87,
+    70, 56, 45, 36, 29, 23, 18, 15,
 ];
 /// Weight of SCHED_IDLE.
 const IDLE_WEIGHT: u32 = 3;
@@ -36,10 +38,13 @@ fn thread_weight(knobs: Knobs) -> u32 {
 /// Returns the weights that decide between two sets, one list for each way in which they compete:
 /// in separate sessions and, with autogroups, also in the same session.
 fn weights(backend: Backend, strength: Strength) -> Vec<[u32; 6]> {
-    let each = |weight: &dyn Fn(Knobs) -> u32| Role::ALL.map(|role| weight(of(backend, strength, role)));
+    let each =
+        |weight: &dyn Fn(Knobs) -> u32| Role::ALL.map(|role| weight(of(backend, strength, role)));
     let threads = each(&thread_weight);
     match backend {
-        Backend::Systemd | Backend::Cgroup => vec![each(&|knobs| knobs.cpu_weight.unwrap_or(CGROUP_WEIGHT))],
+        Backend::Systemd | Backend::Cgroup => {
+            vec![each(&|knobs| knobs.cpu_weight.unwrap_or(CGROUP_WEIGHT))]
+        }
         Backend::Autogroup => vec![each(&|knobs| nice_weight(knobs.autogroup)), threads],
         Backend::Nice => vec![threads],
     }
@@ -49,7 +54,9 @@ fn all_weights() -> Vec<(Backend, Strength, [u32; 6])> {
     let mut all = Vec::new();
     for backend in Backend::ALL {
         for strength in ON {
-            all.extend(weights(backend, strength).into_iter().map(|weights| (backend, strength, weights)));
+            all.extend(
+                weights(backend, strength).into_iter().map(|weights| (backend, strength, weights)),
+            );
         }
     }
     all
@@ -118,7 +125,9 @@ nice      hog     strong slice 20000 us, scheduling idle, io best effort 7
 
 #[test]
 fn off_gives_no_knobs() {
-    for (backend, role) in Backend::ALL.into_iter().flat_map(|backend| Role::ALL.map(|role| (backend, role))) {
+    for (backend, role) in
+        Backend::ALL.into_iter().flat_map(|backend| Role::ALL.map(|role| (backend, role)))
+    {
         assert_eq!(knobs(backend, Strength::Off, role, 0.5), Knobs::default());
     }
 }
@@ -127,7 +136,10 @@ fn off_gives_no_knobs() {
 fn the_rest_keeps_its_share_beside_all_that_is_favoured() {
     for (backend, strength, [core, focused, visible, recent, rest, _]) in all_weights() {
         let all = core + focused + visible + recent + rest;
-        assert!(rest * 100 >= all * REST_SHARE_MIN_PERCENT, "{backend} {strength}: {rest} of {all}");
+        assert!(
+            rest * 100 >= all * REST_SHARE_MIN_PERCENT,
+            "{backend} {strength}: {rest} of {all}"
+        );
     }
 }
 
@@ -141,13 +153,20 @@ fn a_hog_runs_in_every_ten_seconds() {
 
 #[test]
 fn nobody_can_lock_others_out() {
-    for (backend, strength) in Backend::ALL.into_iter().flat_map(|backend| ON.map(|strength| (backend, strength))) {
+    for (backend, strength) in
+        Backend::ALL.into_iter().flat_map(|backend| ON.map(|strength| (backend, strength)))
+    {
         for knobs in Role::ALL.map(|role| of(backend, strength, role)) {
             assert_ne!(knobs.io, Some(IoPriority::Idle), "its requests would wait for ever");
             assert!(knobs.cpu_weight.is_none_or(|weight| (1..=10_000).contains(&weight)));
             assert!(knobs.io_weight.is_none_or(|weight| (1..=10_000).contains(&weight)));
             assert!(knobs.slice_us.is_none_or(|slice| (100..=100_000).contains(&slice)));
-            assert!([knobs.nice, knobs.autogroup].iter().flatten().all(|nice| (-20..=19).contains(nice)));
+            assert!(
+                [knobs.nice, knobs.autogroup]
+                    .iter()
+                    .flatten()
+                    .all(|nice| (-20..=19).contains(nice))
+            );
         }
     }
 }
@@ -158,7 +177,10 @@ fn roles_are_worth_what_their_order_says() {
         let [_, focused, visible, recent, rest, hog] = weights;
         let ordered = focused > visible && visible >= recent && recent > rest && rest > hog;
         assert!(ordered, "{backend} {strength}: {weights:?}");
-        assert!(weights[0] > visible, "{backend} {strength}: the core is slower than what is only visible");
+        assert!(
+            weights[0] > visible,
+            "{backend} {strength}: the core is slower than what is only visible"
+        );
     }
 }
 
@@ -166,7 +188,8 @@ fn roles_are_worth_what_their_order_says() {
 fn a_stronger_knob_is_stronger() {
     for backend in Backend::ALL {
         for pair in ON.windows(2) {
-            let [weaker, stronger] = [pair[0], pair[1]].map(|strength| weights(backend, strength)[0][1]);
+            let [weaker, stronger] =
+                [pair[0], pair[1]].map(|strength| weights(backend, strength)[0][1]);
             assert!(weaker < stronger, "{backend}: {} {weaker}, {} {stronger}", pair[0], pair[1]);
         }
     }
@@ -175,7 +198,8 @@ fn a_stronger_knob_is_stronger() {
 #[test]
 fn recent_favour_fades_to_the_rest() {
     let at = |backend, faded| knobs(backend, Strength::Normal, Role::Recent, faded);
-    let weights = [0.0, 0.1, 0.5, 0.9, 1.0].map(|faded| at(Backend::Cgroup, faded).cpu_weight.unwrap());
+    let weights =
+        [0.0, 0.1, 0.5, 0.9, 1.0].map(|faded| at(Backend::Cgroup, faded).cpu_weight.unwrap());
     assert_eq!(weights, [200, 190, 150, 110, 100]);
     let nices = [0.0, 0.1, 0.5, 0.8, 0.9, 1.0].map(|faded| at(Backend::Nice, faded).nice);
     assert_eq!(nices, [Some(-4), Some(-4), Some(-2), Some(-1), None, None]);
@@ -188,13 +212,22 @@ fn recent_favour_fades_to_the_rest() {
 
 #[test]
 fn a_favoured_wake_up_does_not_wait_for_the_slice_of_others() {
-    for (backend, strength) in Backend::ALL.into_iter().flat_map(|backend| ON.map(|strength| (backend, strength))) {
+    for (backend, strength) in
+        Backend::ALL.into_iter().flat_map(|backend| ON.map(|strength| (backend, strength)))
+    {
         let slice = |role| of(backend, strength, role).slice_us;
         assert_eq!(slice(Role::Core), slice(Role::Focused));
         assert!(slice(Role::Focused) < slice(Role::Rest) && slice(Role::Rest) == slice(Role::Hog));
-        assert!(slice(Role::Rest) > Some(TICK_US), "a thread whose slice is over before a tick falls behind");
+        assert!(
+            slice(Role::Rest) > Some(TICK_US),
+            "a thread whose slice is over before a tick falls behind"
+        );
         let recent = |faded| knobs(backend, strength, Role::Recent, faded).slice_us;
-        assert_eq!([slice(Role::Visible), recent(0.0), recent(0.99)], [None; 3], "may have to answer as well");
+        assert_eq!(
+            [slice(Role::Visible), recent(0.0), recent(0.99)],
+            [None; 3],
+            "may have to answer as well"
+        );
     }
 }
 

@@ -183,7 +183,13 @@ mod tests {
     }
 
     fn times(records: &[Vec<u8>]) -> Vec<u64> {
-        let head = ChunkHead { taken: 0x105, opened: Nanos(2_000_000), cpu: 0, class: 1, closed: Nanos(0) };
+        let head = ChunkHead {
+            taken: 0x105,
+            opened: Nanos(2_000_000),
+            cpu: 0,
+            class: 1,
+            closed: Nanos(0),
+        };
         let mut chunk = head.as_bytes().to_vec();
         chunk.extend(records.concat());
         chunk.resize(CHUNK_BYTES, 0);
@@ -200,8 +206,12 @@ mod tests {
 
     #[test]
     fn a_record_in_the_making_and_an_unknown_kind_are_passed_over() {
-        let records =
-            [record(3_000_000, RENAME, 5), record(0, 0, 4), record(3_000_001, 250, 5), record(3_000_002, RENAME, 5)];
+        let records = [
+            record(3_000_000, RENAME, 5),
+            record(0, 0, 4),
+            record(3_000_001, 250, 5),
+            record(3_000_002, RENAME, 5),
+        ];
         assert_eq!(times(&records), [3_000_000, 3_000_002]);
     }
 
@@ -209,7 +219,8 @@ mod tests {
     fn a_chunk_reaches_from_its_opening_to_its_last_record() {
         let [opened, closed] = [10, 20].map(Nanos::from_millis);
         let chunk = |closed| ChunkHead { taken: 1, opened, cpu: 0, class: 0, closed };
-        let reaches = |closed, lo, hi| chunk(closed).reaches(Nanos::from_millis(lo), Nanos::from_millis(hi));
+        let reaches =
+            |closed, lo, hi| chunk(closed).reaches(Nanos::from_millis(lo), Nanos::from_millis(hi));
         assert!(reaches(closed, 5, 10) && reaches(closed, 21, 30) && reaches(closed, 12, 13));
         assert!(!reaches(closed, 5, 9) && !reaches(closed, 22, 30));
         assert!(reaches(Nanos(0), 22, 30), "a CPU may still fill it");

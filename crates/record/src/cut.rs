@@ -31,8 +31,12 @@ pub fn cut(incident: &Incident, from: Nanos) -> Result<Incident, serde_json::Err
     let mut later = Incident { damage: incident.damage.clone(), ..Incident::default() };
     for (section, bytes) in &incident.sections {
         match section {
-            Section::Meta => later.push_json(*section, &held_from(incident.json(*section)?, from))?,
-            Section::Losses => later.push_json(*section, &lost_from(incident.json(*section)?, from))?,
+            Section::Meta => {
+                later.push_json(*section, &held_from(incident.json(*section)?, from))?
+            }
+            Section::Losses => {
+                later.push_json(*section, &lost_from(incident.json(*section)?, from))?
+            }
             Section::Sched => later.push(*section, cut_chunks(&unpacked(bytes), from)),
             Section::Rare => later.push(*section, cut_chunks(bytes, from)),
             Section::Samples => later.push(*section, samples(bytes, from)),
@@ -92,7 +96,9 @@ pub fn cut_chunk(bytes: &[u8], from: Nanos) -> Vec<u8> {
 fn chunk(bytes: &[u8], from: Nanos, states: &BTreeMap<Change, Nanos>) -> Vec<u8> {
     let kept = entries(bytes).filter(|entry| stays(entry, from, states));
     let kept: Vec<&[u8]> = kept.map(|entry| entry.bytes).collect();
-    let Some(head) = bytes.get(..size_of::<ChunkHead>()).filter(|_| !kept.is_empty()) else { return Vec::new() };
+    let Some(head) = bytes.get(..size_of::<ChunkHead>()).filter(|_| !kept.is_empty()) else {
+        return Vec::new();
+    };
     let mut later = [head, &kept.concat()].concat();
     later.resize(bytes.len(), 0);
     later
@@ -118,9 +124,10 @@ enum Transition {
 fn changes(entry: &ChunkEntry<'_>) -> [Option<Change>; 2] {
     let tid = entry.head.tid;
     match entry.kind {
-        RecordKind::Switch => {
-            [Some((tid, Transition::Left)), Switch::read(entry.bytes).map(|switch| (switch.next, Transition::Ran))]
-        }
+        RecordKind::Switch => [
+            Some((tid, Transition::Left)),
+            Switch::read(entry.bytes).map(|switch| (switch.next, Transition::Ran)),
+        ],
         RecordKind::Waking => [Some((tid, Transition::Woke)), None],
         _ => [None, None],
     }
@@ -128,7 +135,11 @@ fn changes(entry: &ChunkEntry<'_>) -> [Option<Change>; 2] {
 
 fn inputs(section: &[u8], from: Nanos) -> Vec<u8> {
     let records = section.chunks(Input::SIZE);
-    records.filter(|record| Input::read(record).is_some_and(|input| input.head.ts >= from)).flatten().copied().collect()
+    records
+        .filter(|record| Input::read(record).is_some_and(|input| input.head.ts >= from))
+        .flatten()
+        .copied()
+        .collect()
 }
 
 /// Cuts samples. Counters are read as differences, so one sample before `from` stays. Those of a
@@ -138,9 +149,12 @@ fn samples(section: &[u8], from: Nanos) -> Vec<u8> {
     let mut rest = section;
     while let Some((head, behind)) = rest.split_first_chunk::<SAMPLE_HEAD>() {
         let Ok(at) = Nanos::read_from_bytes(&head[..8]) else { break };
-        let word = |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
+        let word =
+            |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
         let text = usize::try_from(word(12)).unwrap_or(usize::MAX).checked_next_multiple_of(8);
-        let Some((text, after)) = text.and_then(|length| behind.split_at_checked(length)) else { break };
+        let Some((text, after)) = text.and_then(|length| behind.split_at_checked(length)) else {
+            break;
+        };
         if word(8) == OF_GROUP || at.after(SAMPLE_PERIOD) >= from {
             later.extend_from_slice(head);
             later.extend_from_slice(text);
@@ -161,7 +175,13 @@ mod tests {
     const FROM: Nanos = Nanos::from_secs(8);
 
     fn head(seconds: u64, size: usize, kind: RecordKind) -> Head {
-        Head { ts: Nanos::from_secs(seconds), tid: Tid(7), size: size as u16, kind: kind as u8, generation: 1 }
+        Head {
+            ts: Nanos::from_secs(seconds),
+            tid: Tid(7),
+            size: size as u16,
+            kind: kind as u8,
+            generation: 1,
+        }
     }
 
     fn switch(seconds: u64) -> Vec<u8> {
@@ -171,9 +191,12 @@ mod tests {
     }
 
     fn rename(seconds: u64) -> Vec<u8> {
-        Rename { head: head(seconds, Rename::SIZE, RecordKind::Rename), comm: *b"sh\0\0\0\0\0\0\0\0\0\0\0\0\0\0" }
-            .as_bytes()
-            .to_vec()
+        Rename {
+            head: head(seconds, Rename::SIZE, RecordKind::Rename),
+            comm: *b"sh\0\0\0\0\0\0\0\0\0\0\0\0\0\0",
+        }
+        .as_bytes()
+        .to_vec()
     }
 
     fn input(seconds: u64) -> Vec<u8> {
@@ -190,20 +213,39 @@ mod tests {
     }
 
     fn sample(seconds: u64, source: u32) -> Vec<u8> {
-        let head = [&(seconds * 1_000_000_000).to_le_bytes()[..], &source.to_le_bytes(), &3_u32.to_le_bytes()].concat();
+        let head = [
+            &(seconds * 1_000_000_000).to_le_bytes()[..],
+            &source.to_le_bytes(),
+            &3_u32.to_le_bytes(),
+        ]
+        .concat();
         [&head[..], b"cpu\0\0\0\0\0"].concat()
     }
 
     fn incident() -> Incident {
         let mut incident = Incident::default();
-        let meta =
-            Meta { mark_ns: 9_000_000_000, held_from_ns: 1, window_requested_ns: 60_000_000_000, ..Meta::default() };
+        let meta = Meta {
+            mark_ns: 9_000_000_000,
+            held_from_ns: 1,
+            window_requested_ns: 60_000_000_000,
+            ..Meta::default()
+        };
         incident.push_json(Section::Meta, &meta).expect("it is a document");
-        let lost = [3, 9].map(|second| Loss { until_ns: second * 1_000_000_000, count: 1, ..Loss::default() });
-        incident.push_json(Section::Losses, &Losses { per_second: lost.into() }).expect("it is a document");
-        let chunks = [chunk_of(&[switch(2)]), chunk_of(&[switch(3), rename(3), switch(4), switch(8)])];
+        let lost = [3, 9].map(|second| Loss {
+            until_ns: second * 1_000_000_000,
+            count: 1,
+            ..Loss::default()
+        });
+        incident
+            .push_json(Section::Losses, &Losses { per_second: lost.into() })
+            .expect("it is a document");
+        let chunks =
+            [chunk_of(&[switch(2)]), chunk_of(&[switch(3), rename(3), switch(4), switch(8)])];
         incident.push(Section::Sched, chunks.concat());
-        incident.push(Section::Samples, [sample(3, 3), sample(3, 5), sample(7, 3), sample(8, 3)].concat());
+        incident.push(
+            Section::Samples,
+            [sample(3, 3), sample(3, 5), sample(7, 3), sample(8, 3)].concat(),
+        );
         incident.push(Section::Inputs, [input(2), input(9)].concat());
         incident
     }
@@ -216,11 +258,18 @@ mod tests {
     fn what_was_before_goes_but_names_and_states() {
         let sched = later().bytes(Section::Sched).to_vec();
         assert_eq!(sched.len(), CHUNK_BYTES);
-        let kept: Vec<(RecordKind, Nanos)> = entries(&sched).map(|entry| (entry.kind, entry.head.ts)).collect();
+        let kept: Vec<(RecordKind, Nanos)> =
+            entries(&sched).map(|entry| (entry.kind, entry.head.ts)).collect();
         let state = (RecordKind::Switch, Nanos::from_secs(4));
-        assert_eq!(kept, [(RecordKind::Rename, Nanos::from_secs(3)), state, (RecordKind::Switch, FROM)]);
+        assert_eq!(
+            kept,
+            [(RecordKind::Rename, Nanos::from_secs(3)), state, (RecordKind::Switch, FROM)]
+        );
         assert_eq!(later().bytes(Section::Inputs), input(9));
-        assert_eq!(later().bytes(Section::Samples), [sample(3, 5), sample(7, 3), sample(8, 3)].concat());
+        assert_eq!(
+            later().bytes(Section::Samples),
+            [sample(3, 5), sample(7, 3), sample(8, 3)].concat()
+        );
     }
 
     #[test]
@@ -228,7 +277,10 @@ mod tests {
         let meta: Meta = later().json(Section::Meta).expect("it is a document");
         assert_eq!((meta.held_from_ns, meta.window_requested_ns), (FROM.0, 1_000_000_000));
         let losses: Losses = later().json(Section::Losses).expect("it is a document");
-        assert_eq!(losses.per_second.iter().map(|loss| loss.until_ns).collect::<Vec<_>>(), [9_000_000_000]);
+        assert_eq!(
+            losses.per_second.iter().map(|loss| loss.until_ns).collect::<Vec<_>>(),
+            [9_000_000_000]
+        );
     }
 
     #[test]

@@ -163,10 +163,19 @@ impl Withheld {
     /// Describes it, as in `input and messages of 1 other user`; returns `None` if nothing is
     /// withheld.
     pub fn told(&self) -> Option<String> {
-        let kinds = [("input", self.inputs), ("messages", self.messages), ("command lines", self.command_lines)];
-        let kinds: Vec<&str> = kinds.into_iter().filter(|(_, count)| *count > 0).map(|(kind, _)| kind).collect();
+        let kinds = [
+            ("input", self.inputs),
+            ("messages", self.messages),
+            ("command lines", self.command_lines),
+        ];
+        let kinds: Vec<&str> =
+            kinds.into_iter().filter(|(_, count)| *count > 0).map(|(kind, _)| kind).collect();
         let (last, first) = kinds.split_last()?;
-        let kinds = if first.is_empty() { (*last).to_owned() } else { format!("{} and {last}", first.join(", ")) };
+        let kinds = if first.is_empty() {
+            (*last).to_owned()
+        } else {
+            format!("{} and {last}", first.join(", "))
+        };
         let users = match self.users {
             0 => "other users".to_owned(),
             1 => "1 other user".to_owned(),
@@ -469,12 +478,19 @@ pub struct Incident {
 impl Incident {
     /// Returns the bytes of a section, the last one if there are several; empty if there is none.
     pub fn bytes(&self, section: Section) -> &[u8] {
-        self.sections.iter().rev().find(|(kind, _)| *kind == section).map_or(&[], |(_, bytes)| bytes)
+        self.sections
+            .iter()
+            .rev()
+            .find(|(kind, _)| *kind == section)
+            .map_or(&[], |(_, bytes)| bytes)
     }
 
     /// Parses a JSON section. Returns the default value if the section is missing, and an error if
     /// it is not a valid document.
-    pub fn json<T: for<'a> Deserialize<'a> + Default>(&self, section: Section) -> Result<T, serde_json::Error> {
+    pub fn json<T: for<'a> Deserialize<'a> + Default>(
+        &self,
+        section: Section,
+    ) -> Result<T, serde_json::Error> {
         let bytes = self.bytes(section);
         if bytes.is_empty() { Ok(T::default()) } else { serde_json::from_slice(bytes) }
     }
@@ -494,7 +510,11 @@ impl Incident {
     }
 
     /// Adds a JSON section.
-    pub fn push_json<T: Serialize>(&mut self, section: Section, value: &T) -> Result<(), serde_json::Error> {
+    pub fn push_json<T: Serialize>(
+        &mut self,
+        section: Section,
+        value: &T,
+    ) -> Result<(), serde_json::Error> {
         self.push(section, serde_json::to_vec(value)?);
         Ok(())
     }

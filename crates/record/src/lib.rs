@@ -11,7 +11,9 @@
 #![warn(unreachable_pub)]
 
 #[cfg(target_endian = "big")]
-compile_error!("incident files are little-endian and are read in place; big-endian hosts are not supported");
+compile_error!(
+    "incident files are little-endian and are read in place; big-endian hosts are not supported"
+);
 
 mod chunk;
 mod cut;

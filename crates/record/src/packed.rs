@@ -47,34 +47,46 @@ impl Bits {
     }
 }
 
-pub(crate) const TID: Bits = Bits::new("tid", 0, 22, "Switch: `next`. Waking, migrate: `head.tid`.");
-pub(crate) const PRIO: Bits = Bits::new("prio", 22, 7, "Switch: `next_prio`. Waking: `prio`. Less 12.");
-pub(crate) const STATE: Bits =
-    Bits::new("state", 29, 9, "Switch: bits 0 to 2, 7 to 10, 13 and 15 of `prev_state`; the others are 0.");
+pub(crate) const TID: Bits =
+    Bits::new("tid", 0, 22, "Switch: `next`. Waking, migrate: `head.tid`.");
+pub(crate) const PRIO: Bits =
+    Bits::new("prio", 22, 7, "Switch: `next_prio`. Waking: `prio`. Less 12.");
+pub(crate) const STATE: Bits = Bits::new(
+    "state",
+    29,
+    9,
+    "Switch: bits 0 to 2, 7 to 10, 13 and 15 of `prev_state`; the others are 0.",
+);
 pub(crate) const CONTEXT: Bits = Bits::new("context", 29, 2, "Waking: `context`.");
 pub(crate) const TARGET: Bits = Bits::new("target", 31, 7, "Waking: `target_cpu`.");
 pub(crate) const FROM: Bits = Bits::new("from", 22, 7, "Migrate: `from`.");
 pub(crate) const TO: Bits = Bits::new("to", 29, 7, "Migrate: `to`.");
 pub(crate) const TIME: Bits = Bits::new("time", 38, 18, "Low bits of the time, in steps of 32 ns.");
-pub(crate) const GENERATION: Bits = Bits::new("generation", 56, 5, "Low bits of the chunk's `taken`.");
+pub(crate) const GENERATION: Bits =
+    Bits::new("generation", 56, 5, "Low bits of the chunk's `taken`.");
 pub(crate) const KIND: Bits = Bits::new("kind", 61, 2, "1 switch, 2 waking, 3 migrate.");
 pub(crate) const PACKED: Bits = Bits::new("packed", 63, 1, "1");
 
 /// Fields of a packed record.
-pub const LAYOUT: [Bits; 11] = [TID, PRIO, STATE, CONTEXT, TARGET, FROM, TO, TIME, GENERATION, KIND, PACKED];
+pub const LAYOUT: [Bits; 11] =
+    [TID, PRIO, STATE, CONTEXT, TARGET, FROM, TO, TIME, GENERATION, KIND, PACKED];
 
 /// Bits of a thread's state that a word holds, and their shift to the right.
-pub(crate) const STATE_PARTS: [(u16, u32); 4] = [(0x0007, 0), (0x0780, 4), (0x2000, 6), (0x8000, 7)];
+pub(crate) const STATE_PARTS: [(u16, u32); 4] =
+    [(0x0007, 0), (0x0780, 4), (0x2000, 6), (0x8000, 7)];
 
 /// Returns the C definitions for the kernel programs.
 pub(crate) fn c_packed() -> String {
-    let mut text = format!("\n#define PACKED_STEP_BITS {STEP_BITS}\n#define PACKED_PRIO_LEAST {PRIO_LEAST}\n");
+    let mut text =
+        format!("\n#define PACKED_STEP_BITS {STEP_BITS}\n#define PACKED_PRIO_LEAST {PRIO_LEAST}\n");
     for Bits { name, at, count, .. } in LAYOUT {
         let name = name.to_uppercase();
         text += &format!("#define PACKED_{name} {at}\n#define PACKED_{name}_BITS {count}\n");
     }
     let states = STATE_PARTS.iter().fold(0, |all, (mask, _)| all | mask);
-    let parts = STATE_PARTS.map(|(mask, shift)| format!("((__u64)((state) & {mask:#x}) >> {shift})")).join(" | ");
+    let parts = STATE_PARTS
+        .map(|(mask, shift)| format!("((__u64)((state) & {mask:#x}) >> {shift})"))
+        .join(" | ");
     text + &format!("#define PACKED_STATES {states:#x}\n#define PACK_STATE(state) ({parts})\n")
 }
 
@@ -91,7 +103,11 @@ impl PackedWord {
     pub(crate) fn first(bytes: &[u8], taken: u64) -> Option<PackedWord> {
         let bits = u64::from_le_bytes(*bytes.first_chunk()?);
         let valid = PACKED.of(bits) == 1 && GENERATION.of(bits) == taken & GENERATION.mask();
-        if valid { RecordKind::from_number(KIND.of(bits) as u8).map(|kind| PackedWord { bits, kind }) } else { None }
+        if valid {
+            RecordKind::from_number(KIND.of(bits) as u8).map(|kind| PackedWord { bits, kind })
+        } else {
+            None
+        }
     }
 
     pub(crate) fn tid(self) -> Tid {

@@ -9,7 +9,9 @@
 //! belong to this user.
 
 use crate::incident::{Display, Incident, Locks, PortOwner, Section, Sections, Withheld};
-use crate::records::{Exec, Exit, FarEnd, Message, Owner, Polled, RecordKind, Task, Tty, Wait, WlMessage};
+use crate::records::{
+    Exec, Exit, FarEnd, Message, Owner, Polled, RecordKind, Task, Tty, Wait, WlMessage,
+};
 use crate::rewrite;
 use crate::units::{Nanos, Pid, Tid};
 use crate::whereabouts::{conceal_arguments, conceal_functions, conceal_locks, conceal_sample};
@@ -71,7 +73,11 @@ impl<'a> Concealer<'a> {
     ///
     /// # Errors
     /// If chunks cannot be read.
-    pub fn of(sections: &impl Sections, user: u32, disguise: &'a dyn Fn(u64) -> u64) -> io::Result<Concealer<'a>> {
+    pub fn of(
+        sections: &impl Sections,
+        user: u32,
+        disguise: &'a dyn Fn(u64) -> u64,
+    ) -> io::Result<Concealer<'a>> {
         let view = if user == 0 { None } else { Some(UserView::of(sections, user)?) };
         Ok(Concealer { view, disguise })
     }
@@ -120,7 +126,9 @@ const EVENT_SENT: u8 = 2;
 /// Returns `true` if a record holds a reply or event of an X server. Any user may try to connect,
 /// and be refused.
 fn lets_in(message: &Message, record: &[u8]) -> bool {
-    let first = record.get(Message::SIZE).filter(|_| message.direction == EVENT_SENT && message.operations > 0);
+    let first = record
+        .get(Message::SIZE)
+        .filter(|_| message.direction == EVENT_SENT && message.operations > 0);
     first.is_some_and(|first| !REFUSES.contains(&(first & CODE)))
 }
 
@@ -163,7 +171,8 @@ impl UserView {
         let (displays, hidden) = (BTreeSet::new(), BTreeSet::new());
         let known = OwnerRecords::of(sections)?;
         let (lives, processes) = (known.lives(), known.waiters);
-        let mut view = UserView { user, lives, processes, displays, withheld: Withheld::default(), hidden };
+        let mut view =
+            UserView { user, lives, processes, displays, withheld: Withheld::default(), hidden };
         view.displays = view.own_displays(sections)?;
         Ok(view)
     }
@@ -173,7 +182,10 @@ impl UserView {
         let own = self.own_waiters(incident);
         for (section, bytes) in &mut incident.sections {
             match section {
-                Section::Tasks => *bytes = rewrite::loose(bytes, &mut |kind, record| self.edit(kind, record, disguise)),
+                Section::Tasks => {
+                    *bytes =
+                        rewrite::loose(bytes, &mut |kind, record| self.edit(kind, record, disguise))
+                }
                 Section::Cmdlines => *bytes = self.command_lines(bytes),
                 Section::Ports => *bytes = self.ports(bytes),
                 Section::Locks => *bytes = locks(bytes, |tid| !own.contains(&Tid(tid)), disguise),
@@ -218,7 +230,10 @@ impl UserView {
     fn own_waiters(&self, incident: &Incident) -> BTreeSet<Tid> {
         let waits = rewrite::tasks(incident).filter(|(kind, _)| *kind == RecordKind::Wait);
         let waits = waits.filter_map(|(_, bytes)| Wait::read(bytes));
-        waits.filter(|wait| self.whose(wait.pid, AT_MARK) == Of::Own).map(|wait| wait.head.tid).collect()
+        waits
+            .filter(|wait| self.whose(wait.pid, AT_MARK) == Of::Own)
+            .map(|wait| wait.head.tid)
+            .collect()
     }
 
     fn own_displays(&self, sections: &impl Sections) -> io::Result<BTreeSet<At>> {
@@ -230,7 +245,9 @@ impl UserView {
         };
         rewrite::see(sections, Section::Rare, |kind, bytes| {
             let message = Sent::read(kind, bytes);
-            message.into_iter().for_each(|sent| sits(sent.at, self.whose(sent.client, sent.ts), sent.let_in));
+            message
+                .into_iter()
+                .for_each(|sent| sits(sent.at, self.whose(sent.client, sent.ts), sent.let_in));
         })?;
         let servers: Vec<Display> = sections.incident().json(Section::Displays).unwrap_or_default();
         for server in servers {
@@ -248,8 +265,16 @@ impl UserView {
             RecordKind::Wait => self.wait(record, disguise),
             RecordKind::Polled => self.polled(record),
             RecordKind::FarEnd => self.far_end(record),
-            RecordKind::Exec => self.line(record, Exec::read(record).map(|exec| (exec.pid, exec.head.ts)), Exec::SIZE),
-            RecordKind::Exit => self.line(record, Exit::read(record).map(|exit| (exit.pid, exit.head.ts)), Exit::SIZE),
+            RecordKind::Exec => self.line(
+                record,
+                Exec::read(record).map(|exec| (exec.pid, exec.head.ts)),
+                Exec::SIZE,
+            ),
+            RecordKind::Exit => self.line(
+                record,
+                Exit::read(record).map(|exit| (exit.pid, exit.head.ts)),
+                Exit::SIZE,
+            ),
             // Input events have a section of their own, where the recorder selects them by user.
             RecordKind::Input => false,
             // Names, owners, states, waits and stacks of all threads, and their actions on each
@@ -313,7 +338,10 @@ impl UserView {
     fn polled(&mut self, record: &mut [u8]) -> bool {
         let Some(polled) = Polled::read(record) else { return false };
         let pid = self.processes.get(&polled.head.tid).copied();
-        if !matches!(pid.map_or(Of::Unknown, |pid| self.whose(pid, polled.head.ts)), Of::Own | Of::System) {
+        if !matches!(
+            pid.map_or(Of::Unknown, |pid| self.whose(pid, polled.head.ts)),
+            Of::Own | Of::System
+        ) {
             rewrite::put(record, offset_of!(Polled, address), &[0; 4]);
             rewrite::put(record, offset_of!(Polled, port), &[0; 2]);
         }
@@ -337,7 +365,8 @@ impl UserView {
     fn line(&mut self, record: &mut [u8], of: Option<(Pid, Nanos)>, fixed: usize) -> bool {
         let of = of.map_or(Of::Unknown, |(pid, at)| self.whose(pid, at));
         if !matches!(of, Of::Own | Of::System)
-            && let Some(line) = record.get_mut(fixed..).filter(|line| line.iter().any(|byte| *byte != 0))
+            && let Some(line) =
+                record.get_mut(fixed..).filter(|line| line.iter().any(|byte| *byte != 0))
         {
             line.fill(0);
             self.withheld.command_lines += 1;
@@ -350,7 +379,11 @@ impl UserView {
         let (mut clean, mut rest) = (Vec::new(), section);
         while let Some(([a, b, c, d, e, f, g, h], behind)) = rest.split_first_chunk::<LINE_HEAD>() {
             let length = u32::from_le_bytes([*e, *f, *g, *h]) as usize;
-            let Some(size) = length.checked_next_multiple_of(8).filter(|size| *size <= behind.len()) else { break };
+            let Some(size) =
+                length.checked_next_multiple_of(8).filter(|size| *size <= behind.len())
+            else {
+                break;
+            };
             let of = self.whose(Pid(u32::from_le_bytes([*a, *b, *c, *d])), AT_MARK);
             if matches!(of, Of::Own | Of::System) {
                 clean.extend_from_slice(&rest[..LINE_HEAD + size]);
@@ -438,8 +471,14 @@ impl OwnerRecords {
     fn lives(&self) -> HashMap<Pid, Vec<ProcessOwner>> {
         let mut lives: HashMap<Pid, Vec<ProcessOwner>> = HashMap::new();
         for (pid, until, uid) in self.owners.iter().copied() {
-            let same = |end: &&(Nanos, Nanos)| end.0 == until || end.0.since(until).max(until.since(end.0)) <= END_MAX;
-            let from = self.starts.get(&pid).and_then(|ends| ends.iter().find(same)).map(|(_, from)| *from);
+            let same = |end: &&(Nanos, Nanos)| {
+                end.0 == until || end.0.since(until).max(until.since(end.0)) <= END_MAX
+            };
+            let from = self
+                .starts
+                .get(&pid)
+                .and_then(|ends| ends.iter().find(same))
+                .map(|(_, from)| *from);
             lives.entry(pid).or_default().push(ProcessOwner { from, until, uid });
         }
         lives

@@ -15,7 +15,11 @@ impl<'a> StatLine<'a> {
     pub fn read(line: &'a str) -> Option<StatLine<'a>> {
         let (pid, rest) = line.split_once(" (")?;
         let (command, rest) = rest.rsplit_once(") ")?;
-        Some(StatLine { pid: pid.trim().parse().ok()?, command, fields: rest.split_ascii_whitespace().collect() })
+        Some(StatLine {
+            pid: pid.trim().parse().ok()?,
+            command,
+            fields: rest.split_ascii_whitespace().collect(),
+        })
     }
 
     /// Returns the field with this number in proc_pid_stat(5), where the state is number 3.
@@ -26,7 +30,8 @@ impl<'a> StatLine<'a> {
 
 /// Returns the real and the effective uid in the text of `/proc/PID/status`.
 pub fn users(status: &str) -> Option<(u32, u32)> {
-    let mut ids = status.lines().find_map(|line| line.strip_prefix("Uid:"))?.split_ascii_whitespace();
+    let mut ids =
+        status.lines().find_map(|line| line.strip_prefix("Uid:"))?.split_ascii_whitespace();
     Some((ids.next()?.parse().ok()?, ids.next()?.parse().ok()?))
 }
 
@@ -102,7 +107,10 @@ mod tests {
     fn users_and_groups_are_found() {
         assert_eq!(users("Name:\tx\nUid:\t1000\t0\t0\t0\n"), Some((1000, 0)));
         assert_eq!((users("Name:\tx\n"), users("Uid:\t1\n")), (None, None));
-        assert_eq!((preemption("none voluntary full (lazy)\n"), preemption("")), (Some("lazy"), None));
+        assert_eq!(
+            (preemption("none voluntary full (lazy)\n"), preemption("")),
+            (Some("lazy"), None)
+        );
         assert_eq!(control_group("1:name=systemd:/x\n0::/a/b\n"), Some("/a/b"));
         assert_eq!(control_group("1:cpu:/\n"), None);
         let old = "4:cpu,cpuacct:/a:b\n3:blkio:/c\n0::/d\n";
@@ -116,7 +124,9 @@ mod tests {
     fn hierarchies_are_found_among_the_mounts() {
         let mounts = "31 25 0:27 / /cpu rw - cgroup cgroup rw,cpu,cpuacct\n25 1 8:1 / / rw - ext4 /dev/sda rw\n\
             32 25 0:28 /box /one rw,nosuid shared:4 - cgroup2 cgroup2 rw\n32 25\n";
-        let [old, new] = &cgroup_mounts(mounts).collect::<Vec<_>>()[..] else { panic!("there are two") };
+        let [old, new] = &cgroup_mounts(mounts).collect::<Vec<_>>()[..] else {
+            panic!("there are two")
+        };
         assert_eq!((old.mount, old.root, old.unified), ("/cpu", "/", false));
         assert!(old.has("cpu") && !old.has("memory") && !new.has("rw"));
         assert_eq!((new.mount, new.root, new.unified), ("/one", "/box", true));

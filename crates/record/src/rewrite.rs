@@ -73,7 +73,9 @@ pub(crate) fn see(
         tasks(sections.incident()).for_each(|(kind, bytes)| see(kind, bytes));
         return Ok(());
     }
-    sections.see_chunks(section, &mut |chunk| entries(chunk).for_each(|entry| see(entry.kind, entry.bytes)))
+    sections.see_chunks(section, &mut |chunk| {
+        entries(chunk).for_each(|entry| see(entry.kind, entry.bytes))
+    })
 }
 
 fn kind(record: &[u8]) -> Option<RecordKind> {

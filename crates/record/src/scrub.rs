@@ -67,19 +67,37 @@ pub fn scrub(incident: &Incident, keep: &[String]) -> Result<(Incident, Gone), s
     let mut clean = Incident::default();
     for (section, bytes) in &incident.sections {
         match section {
-            Section::Meta => clean.push_json(Section::Meta, &without_owner(incident.json(Section::Meta)?))?,
+            Section::Meta => {
+                clean.push_json(Section::Meta, &without_owner(incident.json(Section::Meta)?))?
+            }
             Section::Rare | Section::Exits => {
-                clean
-                    .push(*section, rewrite::chunks(bytes, &mut |kind, record| scrubber.edit(kind, record, &disguise)));
+                clean.push(
+                    *section,
+                    rewrite::chunks(bytes, &mut |kind, record| {
+                        scrubber.edit(kind, record, &disguise)
+                    }),
+                );
             }
             Section::Tasks | Section::Inputs => {
-                clean.push(*section, rewrite::loose(bytes, &mut |kind, record| scrubber.edit(kind, record, &disguise)));
+                clean.push(
+                    *section,
+                    rewrite::loose(bytes, &mut |kind, record| {
+                        scrubber.edit(kind, record, &disguise)
+                    }),
+                );
             }
             Section::Symbols => clean.push(*section, scrubber.symbols(bytes)),
-            Section::Stacks => clean.push(*section, stacks(bytes, &scrubber.symbols(incident.bytes(Section::Symbols)))),
-            Section::Groups => clean.push_json(*section, &without_paths(incident.json(*section)?))?,
-            Section::Locks => clean.push_json(*section, &without_places(incident.json(*section)?, &disguise))?,
-            Section::Baselines => clean.push_json(*section, &scrubber.baselines(incident.json(*section)?))?,
+            Section::Stacks => clean
+                .push(*section, stacks(bytes, &scrubber.symbols(incident.bytes(Section::Symbols)))),
+            Section::Groups => {
+                clean.push_json(*section, &without_paths(incident.json(*section)?))?
+            }
+            Section::Locks => {
+                clean.push_json(*section, &without_places(incident.json(*section)?, &disguise))?
+            }
+            Section::Baselines => {
+                clean.push_json(*section, &scrubber.baselines(incident.json(*section)?))?
+            }
             // Free of names.
             Section::Sched
             | Section::Displays
@@ -92,7 +110,9 @@ pub fn scrub(incident: &Incident, keep: &[String]) -> Result<(Incident, Gone), s
     }
     conceal_functions(&mut clean, &disguise);
     scrubber.gone.command_lines += command_lines(incident.bytes(Section::Cmdlines));
-    scrubber.gone.files = incident.json::<Vec<serde::de::IgnoredAny>>(Section::Files).unwrap_or_default().len() as u64;
+    scrubber.gone.files =
+        incident.json::<Vec<serde::de::IgnoredAny>>(Section::Files).unwrap_or_default().len()
+            as u64;
     Ok((clean, scrubber.gone))
 }
 
@@ -120,13 +140,21 @@ fn without_places(mut locks: Locks, disguise: &dyn Fn(u64) -> u64) -> Locks {
 /// Lists the fields to keep, so that a future field is not kept by default.
 fn without_owner(meta: Meta) -> Meta {
     let Machine { kernel, cpus, virtualized, .. } = meta.machine;
-    let version = kernel.split(|letter: char| !letter.is_ascii_digit() && letter != '.').next().unwrap_or_default();
+    let version = kernel
+        .split(|letter: char| !letter.is_ascii_digit() && letter != '.')
+        .next()
+        .unwrap_or_default();
     let nobodys = |missing: Missing| Missing { what: missing.what, why: String::new() };
     Meta {
         id: NAMELESS_ID.to_owned(),
         mark_ns: meta.mark_ns,
         mark_realtime_ns: meta.mark_realtime_ns / CLOCK_STEP_NS * CLOCK_STEP_NS,
-        machine: Machine { hostname: "desk".to_owned(), kernel: version.to_owned(), cpus, virtualized },
+        machine: Machine {
+            hostname: "desk".to_owned(),
+            kernel: version.to_owned(),
+            cpus,
+            virtualized,
+        },
         window_requested_ns: meta.window_requested_ns,
         held_from_ns: meta.held_from_ns,
         classes: meta.classes,
@@ -169,10 +197,14 @@ fn stacks(section: &[u8], symbols: &[u8]) -> Vec<u8> {
     while let Some((head, behind)) = rest.split_first_chunk::<8>() {
         let frames = u32::from_le_bytes([head[4], head[5], head[6], head[7]]);
         let size = usize::try_from(frames).unwrap_or(usize::MAX).checked_mul(8);
-        let Some((frames, after)) = size.and_then(|size| behind.split_at_checked(size)) else { break };
+        let Some((frames, after)) = size.and_then(|size| behind.split_at_checked(size)) else {
+            break;
+        };
         clean.extend_from_slice(head);
         let (frames, _) = frames.as_chunks::<8>();
-        clean.extend(frames.iter().flat_map(|frame| if named.contains(frame) { *frame } else { [0; 8] }));
+        clean.extend(
+            frames.iter().flat_map(|frame| if named.contains(frame) { *frame } else { [0; 8] }),
+        );
         rest = after;
     }
     clean
@@ -198,7 +230,10 @@ fn symbol_texts(head: &[u8; SYMBOL_HEAD]) -> (usize, usize, usize) {
 fn kernel_threads(incident: &Incident) -> BTreeSet<Tid> {
     let tasks = rewrite::tasks(incident).filter(|(kind, _)| *kind == RecordKind::Task);
     let tasks = tasks.filter_map(|(_, bytes)| Task::read(bytes));
-    tasks.filter(|task| task.parent == KERNEL_PARENT || task.pid == KERNEL_PARENT).map(|task| task.head.tid).collect()
+    tasks
+        .filter(|task| task.parent == KERNEL_PARENT || task.pid == KERNEL_PARENT)
+        .map(|task| task.head.tid)
+        .collect()
 }
 
 struct Scrubber<'a> {
@@ -215,10 +250,16 @@ impl Scrubber<'_> {
                 self.address(record, offset_of!(Wait, address), offset_of!(Wait, port));
                 conceal_arguments(record, disguise);
             }
-            RecordKind::Polled => self.address(record, offset_of!(Polled, address), offset_of!(Polled, port)),
+            RecordKind::Polled => {
+                self.address(record, offset_of!(Polled, address), offset_of!(Polled, port))
+            }
             RecordKind::FarEnd => {
                 self.gone.addresses += 1;
-                put(record, offset_of!(FarEnd, network), &Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1).octets());
+                put(
+                    record,
+                    offset_of!(FarEnd, network),
+                    &Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1).octets(),
+                );
             }
             RecordKind::Task => self.identity(record, offset_of!(Task, comm), record.len()),
             RecordKind::Exec => self.identity(record, offset_of!(Exec, comm), Exec::SIZE),
@@ -251,7 +292,9 @@ impl Scrubber<'_> {
     /// Replaces the address of another machine by one reserved for documentation, and clears the
     /// port.
     fn address(&mut self, record: &mut [u8], address: usize, port: usize) {
-        let Some(place) = record.get(address..).and_then(|place| place.first_chunk::<4>()) else { return };
+        let Some(place) = record.get(address..).and_then(|place| place.first_chunk::<4>()) else {
+            return;
+        };
         let known = Ipv4Addr::from(*place);
         if !known.is_unspecified() && !known.is_loopback() {
             self.gone.addresses += 1;
@@ -263,11 +306,14 @@ impl Scrubber<'_> {
     /// Removes the name of a thread and the command line of its process.
     fn identity(&mut self, record: &mut [u8], name: usize, tail: usize) {
         let Ok((head, _)) = Head::read_from_prefix(record) else { return };
-        if let Some(line) = record.get_mut(tail..).filter(|line| line.iter().any(|byte| *byte != 0)) {
+        if let Some(line) = record.get_mut(tail..).filter(|line| line.iter().any(|byte| *byte != 0))
+        {
             line.fill(0);
             self.gone.command_lines += 1;
         }
-        let comm = record.get_mut(name..name + ANONYMOUS.len()).filter(|_| !self.kernel.contains(&head.tid));
+        let comm = record
+            .get_mut(name..name + ANONYMOUS.len())
+            .filter(|_| !self.kernel.contains(&head.tid));
         if let Some(comm) = comm.filter(|comm| !self.is_kept(comm)) {
             comm.copy_from_slice(ANONYMOUS);
             self.gone.programs += 1;
@@ -334,7 +380,13 @@ mod tests {
     }
 
     fn head(tid: u32, size: usize, kind: RecordKind) -> Head {
-        Head { ts: Nanos(5_000_000), tid: Tid(tid), size: size as u16, kind: kind as u8, generation: 1 }
+        Head {
+            ts: Nanos(5_000_000),
+            tid: Tid(tid),
+            size: size as u16,
+            kind: kind as u8,
+            generation: 1,
+        }
     }
 
     fn task(tid: u32, parent: u32, comm: &str) -> Task {
@@ -348,7 +400,8 @@ mod tests {
         let mut exec = Exec::new_zeroed();
         exec.head = head(30, Exec::SIZE + 16, RecordKind::Exec);
         exec.comm = name("secret-editor");
-        let chunk_head = ChunkHead { taken: 1, opened: Nanos(1), cpu: 0, class: 1, closed: Nanos(0) };
+        let chunk_head =
+            ChunkHead { taken: 1, opened: Nanos(1), cpu: 0, class: 1, closed: Nanos(0) };
         let mut chunk = [chunk_head.as_bytes(), exec.as_bytes(), b"edit\0diary.txt\0\0"].concat();
         chunk.resize(CHUNK_BYTES - 20, 0);
         chunk.extend(b"an old diary line..!");
@@ -356,7 +409,8 @@ mod tests {
         let meta = Meta { user_text: "my diary".into(), mark_ns: 7, ..Meta::default() };
         incident.push_json(Section::Meta, &meta).expect("it is a document");
         let tasks = [task(30, 1, "secret-editor"), task(31, 2, "kswapd0"), task(32, 1, "xterm")];
-        incident.push(Section::Tasks, tasks.iter().flat_map(|task| task.as_bytes().to_vec()).collect());
+        incident
+            .push(Section::Tasks, tasks.iter().flat_map(|task| task.as_bytes().to_vec()).collect());
         incident.push(Section::Rare, chunk);
         incident.push(Section::Cmdlines, b"diary".to_vec());
         incident.push(Section::Words, b"diary".to_vec());
@@ -366,9 +420,19 @@ mod tests {
     /// Returns the same incident with a control group that limits I/O.
     fn limited() -> Incident {
         let mut incident = incident();
-        let limit = IoLimit { file: "/cgroup/diary.slice/io.max".into(), per_second: 5, ..IoLimit::default() };
-        let io = IoLimitedGroup { folder: "/cgroup/diary.slice".into(), limits: vec![limit], tids: vec![30] };
-        incident.push_json(Section::Groups, &Groups { io: vec![io], ..Groups::default() }).expect("it is a document");
+        let limit = IoLimit {
+            file: "/cgroup/diary.slice/io.max".into(),
+            per_second: 5,
+            ..IoLimit::default()
+        };
+        let io = IoLimitedGroup {
+            folder: "/cgroup/diary.slice".into(),
+            limits: vec![limit],
+            tids: vec![30],
+        };
+        incident
+            .push_json(Section::Groups, &Groups { io: vec![io], ..Groups::default() })
+            .expect("it is a document");
         incident.push(Section::Stacks, b"\x03\0\0\0\x01\0\0\0my diary".to_vec());
         incident
     }
@@ -396,11 +460,13 @@ mod tests {
     #[test]
     fn kept_names_kernel_threads_and_times_stay() {
         let clean = scrub(&incident(), &["xterm".to_owned()]).expect("the document is whole").0;
-        let names: Vec<[u8; 16]> =
-            places(clean.bytes(Section::Tasks)).filter_map(|bytes| Some(Task::read(bytes)?.comm)).collect();
+        let names: Vec<[u8; 16]> = places(clean.bytes(Section::Tasks))
+            .filter_map(|bytes| Some(Task::read(bytes)?.comm))
+            .collect();
         assert_eq!(names, [*ANONYMOUS, name("kswapd0"), name("xterm")]);
         assert_eq!(clean.mark().expect("the document is whole"), Nanos(7));
-        let kept: Vec<Nanos> = entries(clean.bytes(Section::Rare)).map(|entry| entry.head.ts).collect();
+        let kept: Vec<Nanos> =
+            entries(clean.bytes(Section::Rare)).map(|entry| entry.head.ts).collect();
         assert_eq!(kept, [Nanos(5_000_000)]);
     }
 
@@ -411,7 +477,11 @@ mod tests {
         let mut incident = incident();
         incident.push(Section::Tasks, end.as_bytes().to_vec());
         let clean = scrub(&incident, &[]).expect("the document is whole").0;
-        let tasks = clean.sections.iter().rfind(|(section, _)| *section == Section::Tasks).expect("it is kept");
+        let tasks = clean
+            .sections
+            .iter()
+            .rfind(|(section, _)| *section == Section::Tasks)
+            .expect("it is kept");
         let left = FarEnd::read(&tasks.1).expect("it is a far end");
         assert_eq!(left.network.to_ne_bytes(), [0x20, 0x01, 0x0d, 0xb8, 0, 0, 0, 0]);
         assert_eq!(left.host.to_ne_bytes(), [0, 0, 0, 0, 0, 0, 0, 1]);
@@ -427,7 +497,11 @@ mod tests {
             let mut incident = incident();
             incident.push(Section::Tasks, [wait.as_bytes(), polled.as_bytes()].concat());
             let clean = scrub(&incident, &[]).expect("the document is whole").0;
-            let tasks = clean.sections.iter().rfind(|(section, _)| *section == Section::Tasks).expect("it is kept");
+            let tasks = clean
+                .sections
+                .iter()
+                .rfind(|(section, _)| *section == Section::Tasks)
+                .expect("it is kept");
             let polled = Polled::read(&tasks.1[Wait::SIZE..]).expect("it is a polled file").address;
             assert_eq!(Wait::read(&tasks.1).expect("it is a wait").address, polled);
             polled.to_ne_bytes()
@@ -439,7 +513,8 @@ mod tests {
 
     fn symbol(pid: u32, name: &str, module: &str) -> Vec<u8> {
         let lengths = [name.len() as u16, module.len() as u16].map(u16::to_le_bytes);
-        let mut bytes = [&pid.to_le_bytes()[..], &lengths[0], &lengths[1], &[7; 8], name.as_bytes()].concat();
+        let mut bytes =
+            [&pid.to_le_bytes()[..], &lengths[0], &lengths[1], &[7; 8], name.as_bytes()].concat();
         bytes.extend(module.as_bytes());
         bytes.resize(bytes.len().next_multiple_of(8), 0);
         bytes
@@ -452,7 +527,11 @@ mod tests {
     #[test]
     fn functions_of_other_programs_go() {
         let keep = ["xterm".to_owned()];
-        let kept = [symbol(0, "schedule", ""), symbol(5, "malloc", "libc.so.6"), symbol(5, "draw", "xterm")];
+        let kept = [
+            symbol(0, "schedule", ""),
+            symbol(5, "malloc", "libc.so.6"),
+            symbol(5, "draw", "xterm"),
+        ];
         let section = [
             kept.concat(),
             symbol(6, "pay_all", "libpayroll.so.1"),
@@ -467,8 +546,11 @@ mod tests {
 
     #[test]
     fn the_user_the_day_and_the_machine_go() {
-        let machine =
-            Machine { hostname: "anns-desk".into(), kernel: "6.18.44-anns-build".into(), ..Machine::default() };
+        let machine = Machine {
+            hostname: "anns-desk".into(),
+            kernel: "6.18.44-anns-build".into(),
+            ..Machine::default()
+        };
         let why = "processes of user 4242 have not answered".to_owned();
         let meta = Meta {
             id: "20260101T120102.003Z".into(),
@@ -483,7 +565,10 @@ mod tests {
             (clean.id.as_str(), clean.mark_realtime_ns, clean.marked_by_uid),
             ("scrubbed", 3 * CLOCK_STEP_NS, 0)
         );
-        assert_eq!((clean.machine.hostname.as_str(), clean.machine.kernel.as_str()), ("desk", "6.18.44"));
+        assert_eq!(
+            (clean.machine.hostname.as_str(), clean.machine.kernel.as_str()),
+            ("desk", "6.18.44")
+        );
         assert_eq!(clean.missing, [Missing { what: "names".into(), why: String::new() }]);
     }
 
@@ -515,9 +600,12 @@ mod tests {
         let mut symbol = symbol(5, "malloc", "libc.so.6");
         symbol[8..16].copy_from_slice(&place.to_le_bytes());
         incident.push(Section::Symbols, symbol);
-        incident.push(Section::Stacks, [&[1, 0, 0, 0, 1, 0, 0, 0][..], &place.to_le_bytes()].concat());
+        incident
+            .push(Section::Stacks, [&[1, 0, 0, 0, 1, 0, 0, 0][..], &place.to_le_bytes()].concat());
         let futexes = vec![crate::incident::FutexOwner { tid: 30, address: place, owner: 1 }];
-        incident.push_json(Section::Locks, &Locks { futexes, ..Locks::default() }).expect("it is a document");
+        incident
+            .push_json(Section::Locks, &Locks { futexes, ..Locks::default() })
+            .expect("it is a document");
         let (clean, _) = scrub(&incident, &[]).expect("the document is whole");
         let left = Wait::read(clean.bytes(Section::Tasks)).expect("it stays").args[0];
         for (section, bytes) in &clean.sections {
@@ -532,7 +620,9 @@ mod tests {
     #[test]
     fn frames_without_a_name_go() {
         let symbols = symbol(5, "malloc", "libc.so.6");
-        let stack = |frame: &[u8; 8]| [&3_u32.to_le_bytes()[..], &2_u32.to_le_bytes(), &[7; 8], frame].concat();
+        let stack = |frame: &[u8; 8]| {
+            [&3_u32.to_le_bytes()[..], &2_u32.to_le_bytes(), &[7; 8], frame].concat()
+        };
         assert_eq!(stacks(&stack(b"my diary"), &symbols), stack(&[0; 8]));
         assert!(stacks(&stack(b"my diary")[..20], &symbols).is_empty());
         assert!(!stacks(&stack(&[7; 8]), &symbols[..20]).contains(&7));
@@ -543,8 +633,9 @@ mod tests {
         let mut unknown = task(30, 1, "secret-editor");
         unknown.head.kind = 255;
         let mut scrubber = scrubber(&[]);
-        let left =
-            rewrite::loose(unknown.as_bytes(), &mut |kind, record| scrubber.edit(kind, record, &|address| address));
+        let left = rewrite::loose(unknown.as_bytes(), &mut |kind, record| {
+            scrubber.edit(kind, record, &|address| address)
+        });
         assert!(left.is_empty());
     }
 

@@ -80,6 +80,8 @@ mod tests {
     #[test]
     fn long_names_are_known_as_the_kernel_keeps_them() {
         assert!(["xfwm4", "matchbox-window", "sway", "plasmashell"].into_iter().all(draws_session));
-        assert!(!["matchbox-window-manager", "sway-launcher", "", "cc1"].into_iter().any(draws_session));
+        assert!(
+            !["matchbox-window-manager", "sway-launcher", "", "cc1"].into_iter().any(draws_session)
+        );
     }
 }

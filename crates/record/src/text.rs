@@ -32,7 +32,10 @@ mod tests {
 
     #[test]
     fn a_text_is_cut_between_letters() {
-        assert_eq!([cut("größe", 2), cut("größe", 3), cut("größe", 4), cut("größe", 99)], ["gr", "gr", "grö", "größe"]);
+        assert_eq!(
+            [cut("größe", 2), cut("größe", 3), cut("größe", 4), cut("größe", 99)],
+            ["gr", "gr", "grö", "größe"]
+        );
         assert_eq!([cut("é", 0), cut("é", 1), cut("", 1)], [""; 3]);
     }
 }

@@ -28,11 +28,15 @@ impl Unpacker {
     fn learn(&mut self, entry: &ChunkEntry<'_>) {
         self.base = self.base.max(entry.head.ts);
         match entry.kind {
-            RecordKind::Switch => self.running = Switch::read(entry.bytes).map(|switch| switched(&switch)),
-            RecordKind::Waking => Waking::read(entry.bytes).into_iter().for_each(|waking| self.woke(&waking)),
-            RecordKind::Migrate => {
-                Migrate::read(entry.bytes).into_iter().for_each(|migrate| self.is_running(migrate.by))
+            RecordKind::Switch => {
+                self.running = Switch::read(entry.bytes).map(|switch| switched(&switch))
             }
+            RecordKind::Waking => {
+                Waking::read(entry.bytes).into_iter().for_each(|waking| self.woke(&waking))
+            }
+            RecordKind::Migrate => Migrate::read(entry.bytes)
+                .into_iter()
+                .for_each(|migrate| self.is_running(migrate.by)),
             _ => {}
         }
     }
@@ -71,7 +75,13 @@ impl Unpacker {
     fn switch(&self, word: PackedWord, Running { tid, prio }: Running) -> Switch {
         let head = self.head(word, tid, Switch::SIZE);
         let (next, next_prio) = (word.tid(), word.prio());
-        Switch { head, next, prev_state: word.state(), prev_prio: prio.unwrap_or_default(), next_prio }
+        Switch {
+            head,
+            next,
+            prev_state: word.state(),
+            prev_prio: prio.unwrap_or_default(),
+            next_prio,
+        }
     }
 
     fn waking(&self, word: PackedWord, running: Running) -> Waking {
@@ -82,7 +92,12 @@ impl Unpacker {
 
     fn migrate(&self, word: PackedWord, running: Running) -> Migrate {
         let head = self.head(word, word.tid(), Migrate::SIZE);
-        Migrate { head, from: FROM.of(word.bits) as u16, to: TO.of(word.bits) as u16, by: running.tid }
+        Migrate {
+            head,
+            from: FROM.of(word.bits) as u16,
+            to: TO.of(word.bits) as u16,
+            by: running.tid,
+        }
     }
 
     fn head(&self, word: PackedWord, tid: Tid, size: usize) -> Head {
@@ -101,7 +116,8 @@ fn switched(switch: &Switch) -> Running {
 /// After an invalid record, packed ones are left out until a full one identifies the running thread
 /// again: they were written while the chunk was copied.
 pub fn unpacked(section: &[u8]) -> Vec<u8> {
-    let mut whole = WholeRecords { chunks: Vec::with_capacity(section.len() * Switch::SIZE / WORD_BYTES) };
+    let mut whole =
+        WholeRecords { chunks: Vec::with_capacity(section.len() * Switch::SIZE / WORD_BYTES) };
     for chunk in section.chunks(CHUNK_BYTES) {
         ChunkHead::of(chunk).into_iter().for_each(|head| unpack(chunk, &head, &mut whole));
     }

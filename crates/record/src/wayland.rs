@@ -4,7 +4,9 @@
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// Kept part of one message.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
 #[repr(C)]
 pub struct WlWord {
     pub object: u32,
@@ -169,7 +171,14 @@ mod tests {
     #[test]
     fn words_are_read_as_far_as_they_are_whole() {
         let bytes = [7, 0, 0, 0, 3, 6, PRESSED | NEAR, 0, 1, 2, 0, 0];
-        let word = WlWord { object: 7, opcode: 3, units: 6, hint: PRESSED | NEAR, unused: 0, argument: 513 };
+        let word = WlWord {
+            object: 7,
+            opcode: 3,
+            units: 6,
+            hint: PRESSED | NEAR,
+            unused: 0,
+            argument: 513,
+        };
         let tail = [&bytes[..], &bytes[..], &bytes[..5]].concat();
         assert_eq!(WlWord::list(&tail, 9).collect::<Vec<_>>(), [word, word]);
         assert_eq!(WlWord::list(&tail, 1).count(), 1);

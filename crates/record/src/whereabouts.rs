@@ -58,7 +58,12 @@ pub(crate) fn conceal_functions(incident: &mut Incident, disguise: &dyn Fn(u64) 
             Section::Stacks => conceal_stacks(bytes, disguise),
             Section::Symbols => conceal_symbols(bytes, disguise),
             // Addresses in records and locks are disguised where those are edited.
-            Section::Sched | Section::Rare | Section::Exits | Section::Tasks | Section::Inputs | Section::Locks => {}
+            Section::Sched
+            | Section::Rare
+            | Section::Exits
+            | Section::Tasks
+            | Section::Inputs
+            | Section::Locks => {}
             Section::Meta
             | Section::Cmdlines
             | Section::Displays
@@ -75,7 +80,11 @@ pub(crate) fn conceal_functions(incident: &mut Incident, disguise: &dyn Fn(u64) 
 }
 
 /// Disguises the lock addresses of the waiting threads that `whose` selects.
-pub(crate) fn conceal_locks(locks: &mut Locks, whose: impl Fn(u32) -> bool, disguise: &dyn Fn(u64) -> u64) {
+pub(crate) fn conceal_locks(
+    locks: &mut Locks,
+    whose: impl Fn(u32) -> bool,
+    disguise: &dyn Fn(u64) -> u64,
+) {
     for lock in locks.futexes.iter_mut().filter(|lock| whose(lock.tid)) {
         lock.address = disguised(lock.address, disguise);
     }

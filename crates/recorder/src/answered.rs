@@ -53,7 +53,10 @@ mod tests {
         assert_eq!(presses.last(7, Nanos(100)), Nanos(0));
         presses.add(7, Nanos(100));
         presses.add(8, Nanos(150));
-        assert_eq!((presses.last(7, Nanos(200)), presses.last(7, Nanos(100))), (Nanos(100), Nanos(0)));
+        assert_eq!(
+            (presses.last(7, Nanos(200)), presses.last(7, Nanos(100))),
+            (Nanos(100), Nanos(0))
+        );
         presses.add(7, Nanos(200));
         presses.withdraw(7, Nanos(200), Nanos(100));
         assert_eq!([7, 8].map(|uid| presses.last(uid, Nanos(300))), [Nanos(100), Nanos(150)]);

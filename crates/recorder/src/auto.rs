@@ -171,7 +171,12 @@ impl AutoMarker {
     }
 
     /// Returns the suspicion to examine now, if any. Call at every tick.
-    pub(crate) fn tick(&mut self, kernel: &Kernel<'_>, learning: &mut Learning, now: Nanos) -> Option<Suspicion> {
+    pub(crate) fn tick(
+        &mut self,
+        kernel: &Kernel<'_>,
+        learning: &mut Learning,
+        now: Nanos,
+    ) -> Option<Suspicion> {
         self.read(kernel, learning, now);
         let open = kernel.open_presses();
         if open.iter().any(|open| is_late(open, now)) {
@@ -193,7 +198,9 @@ impl AutoMarker {
             learning.merge(kernel, now);
         }
         for answer in answers {
-            let Some((suspicion, exceeds)) = weigh(&answer, learning, &self.tolerances) else { continue };
+            let Some((suspicion, exceeds)) = weigh(&answer, learning, &self.tolerances) else {
+                continue;
+            };
             if exceeds {
                 self.suspect(Some(suspicion));
             } else {
@@ -204,7 +211,12 @@ impl AutoMarker {
 
     fn endure(&mut self, within: Suspicion) {
         let subject = within.subject();
-        self.endured.push_back(Endured { at: within.at, latency: within.latency, class: within.class, subject });
+        self.endured.push_back(Endured {
+            at: within.at,
+            latency: within.latency,
+            class: within.class,
+            subject,
+        });
         if self.endured.len() > RECENT_MAX {
             self.endured.pop_front();
         }
@@ -218,7 +230,13 @@ impl AutoMarker {
     /// Handles a mark by a user. Its file covers a pending suspicion. If there was none, the limits
     /// were too wide for this user's recent answer with the longest latency relative to its
     /// threshold.
-    pub(crate) fn marked_by_hand(&mut self, kernel: &Kernel<'_>, learning: &mut Learning, uid: u32, now: Nanos) {
+    pub(crate) fn marked_by_hand(
+        &mut self,
+        kernel: &Kernel<'_>,
+        learning: &mut Learning,
+        uid: u32,
+        now: Nanos,
+    ) {
         self.read(kernel, learning, now);
         if self.suspicion.take().is_none() {
             self.tighten(uid, now);
@@ -228,7 +246,9 @@ impl AutoMarker {
     fn tighten(&mut self, uid: u32, now: Nanos) {
         let from = now.before(MARKED_WITHIN);
         let recent = self.endured.iter().filter(|one| one.at >= from && one.subject.uid == uid);
-        let share = |one: &&Endured| u128::from(one.latency.0) * 1_000 / u128::from(limits(one.class).threshold.max(1));
+        let share = |one: &&Endured| {
+            u128::from(one.latency.0) * 1_000 / u128::from(limits(one.class).threshold.max(1))
+        };
         let Some(subject) = recent.max_by_key(share).map(|one| one.subject.clone()) else { return };
         // A second press refers to the same latency.
         self.endured.clear();
@@ -238,8 +258,10 @@ impl AutoMarker {
     /// Keeps the worst suspicion pending.
     fn suspect(&mut self, new: Option<Suspicion>) {
         let Some(new) = new else { return };
-        let better =
-            self.suspicion.as_ref().is_none_or(|old| (!new.doubtful, new.latency) > (!old.doubtful, old.latency));
+        let better = self
+            .suspicion
+            .as_ref()
+            .is_none_or(|old| (!new.doubtful, new.latency) > (!old.doubtful, old.latency));
         if better {
             self.quiet_since = None;
             self.suspicion = Some(new);
@@ -279,13 +301,22 @@ impl AutoMarker {
         self.looks.retain(|(at, _)| *at > hour_ago);
         self.kept.retain(|(at, _)| *at > hour_ago);
         let doubts = self.looks.iter().filter(|(_, doubtful)| *doubtful).count();
-        self.kept.len() < self.options.per_hour && self.looks.len() < LOOKS_MAX && (!doubtful || doubts < DOUBTS_MAX)
+        self.kept.len() < self.options.per_hour
+            && self.looks.len() < LOOKS_MAX
+            && (!doubtful || doubts < DOUBTS_MAX)
     }
 
     /// Decides on an examined suspicion by its judgement.
-    pub(crate) fn decide(&mut self, suspicion: &Suspicion, judgement: Judgement, now: Nanos) -> Outcome {
+    pub(crate) fn decide(
+        &mut self,
+        suspicion: &Suspicion,
+        judgement: Judgement,
+        now: Nanos,
+    ) -> Outcome {
         let (cause, ms, milestone) = match judgement {
-            Judgement::Found { cause, latency_ms, milestone } if !is_other(suspicion, latency_ms) => {
+            Judgement::Found { cause, latency_ms, milestone }
+                if !is_other(suspicion, latency_ms) =>
+            {
                 (cause, latency_ms, milestone)
             }
             Judgement::Found { .. } | Judgement::Nothing => {
@@ -293,7 +324,8 @@ impl AutoMarker {
                 return Outcome::Dropped;
             }
             Judgement::Failed(why) => {
-                journal::warning(format!("a look at {} failed: {why}", suspicion.application)).tell();
+                journal::warning(format!("a look at {} failed: {why}", suspicion.application))
+                    .tell();
                 self.counts.failed += 1;
                 return Outcome::Dropped;
             }
@@ -304,7 +336,8 @@ impl AutoMarker {
         }
         self.counts.marked += 1;
         let (latency, class) = (seconds(ms), suspicion.class.name());
-        let line = format!("{latency} {class}{} in {}, {cause}", reached(&milestone), cause.application);
+        let line =
+            format!("{latency} {class}{} in {}, {cause}", reached(&milestone), cause.application);
         self.kept.push_back((now, cause.clone()));
         Outcome::Marked(line, cause)
     }
@@ -330,7 +363,11 @@ fn seconds(ms: f64) -> String {
 /// the time, mostly unobserved.
 fn limits(class: InputClass) -> ClassLimits {
     let limits = class.limits(ThresholdProfile::Default);
-    if is_of_pointer(class) { ClassLimits { threshold: limits.frustrated, ..limits } } else { limits }
+    if is_of_pointer(class) {
+        ClassLimits { threshold: limits.frustrated, ..limits }
+    } else {
+        limits
+    }
 }
 
 /// Returns `true` if the finding is not the suspected latency: while one program lags behind the
@@ -358,14 +395,19 @@ impl Suspicion {
 }
 
 /// Returns the suspicion for a finished latency, and `true` if it exceeds the limits.
-fn weigh(answer: &ToldAnswer, learning: &mut Learning, tolerances: &Tolerances) -> Option<(Suspicion, bool)> {
+fn weigh(
+    answer: &ToldAnswer,
+    learning: &mut Learning,
+    tolerances: &Tolerances,
+) -> Option<(Suspicion, bool)> {
     let class = class(answer.class);
     let application = learning.name(answer.client).filter(|_| is_awaited(class, answer.client))?;
     let (n, p98) = learning.habit(class, &application);
     let (latency, doubtful) = latency(answer, p98.filter(|_| n >= KNOWN_N));
     let (client, uid) = (answer.client, processes::user(answer.client.0).unwrap_or(0));
     let (slot, at, open_since) = (answer.slot, answer.at, None);
-    let suspicion = Suspicion { class, application, uid, client, slot, latency, at, open_since, doubtful };
+    let suspicion =
+        Suspicion { class, application, uid, client, slot, latency, at, open_since, doubtful };
     let exceeds = tolerances.of(&suspicion.subject()).is_exceeded(latency.0, limits(class), n, p98);
     Some((suspicion, exceeds))
 }
@@ -388,7 +430,12 @@ fn latency(answer: &ToldAnswer, p98: Option<u64>) -> (Nanos, bool) {
 
 /// Returns the suspicion for input open for long: unread, or many presses in an application that
 /// usually answers.
-fn weigh_open(open: &OpenPresses, learning: &mut Learning, tolerances: &Tolerances, now: Nanos) -> Option<Suspicion> {
+fn weigh_open(
+    open: &OpenPresses,
+    learning: &mut Learning,
+    tolerances: &Tolerances,
+    now: Nanos,
+) -> Option<Suspicion> {
     if !is_late(open, now) {
         return None;
     }
@@ -399,10 +446,12 @@ fn weigh_open(open: &OpenPresses, learning: &mut Learning, tolerances: &Toleranc
     let (n, p98) = learning.habit(class, &application);
     let many = (n >= KNOWN_N && open.presses >= PRESSES_MANY).then_some(now.since(open.since));
     let latency = lies.or(many)?;
-    let (slot, at, open_since) = (open.slot, now.before(latency).after(Nanos(frustrated)), Some(open.since));
+    let (slot, at, open_since) =
+        (open.slot, now.before(latency).after(Nanos(frustrated)), Some(open.since));
     let (client, doubtful) = (open.client, lies.is_none());
     let uid = processes::user(client.0).unwrap_or(0);
-    let suspicion = Suspicion { class, application, uid, client, slot, latency, at, open_since, doubtful };
+    let suspicion =
+        Suspicion { class, application, uid, client, slot, latency, at, open_since, doubtful };
     let exceeds = tolerances.of(&suspicion.subject()).is_exceeded(latency.0, limits(class), n, p98);
     exceeds.then_some(suspicion)
 }

@@ -70,13 +70,22 @@ impl Baselines {
             Ok(baselines) => (baselines, None),
             Err(error) => {
                 let moved = state_file::put_aside(path);
-                (Baselines::default(), Some(format!("what is usual is learned again: {error:#}; {moved}")))
+                (
+                    Baselines::default(),
+                    Some(format!("what is usual is learned again: {error:#}; {moved}")),
+                )
             }
         }
     }
 
     /// Adds counts of latencies by bucket.
-    pub(crate) fn add(&mut self, class: InputClass, application: &str, counts: &[(usize, u64)], now_s: u64) {
+    pub(crate) fn add(
+        &mut self,
+        class: InputClass,
+        application: &str,
+        counts: &[(usize, u64)],
+        now_s: u64,
+    ) {
         if counts.is_empty() {
             return;
         }
@@ -98,7 +107,8 @@ impl Baselines {
 
     /// Returns the summaries of these applications in their form in an incident.
     pub(crate) fn stored(&self, applications: &[String]) -> Vec<StoredBaseline> {
-        let wanted = self.summaries.iter().filter(|summary| applications.contains(&summary.application));
+        let wanted =
+            self.summaries.iter().filter(|summary| applications.contains(&summary.application));
         wanted.map(stored).collect()
     }
 
@@ -118,7 +128,9 @@ impl Baselines {
     }
 
     fn find(&self, class: InputClass, application: &str) -> Option<usize> {
-        self.summaries.iter().position(|known| known.class == class && known.application == application)
+        self.summaries
+            .iter()
+            .position(|known| known.class == class && known.application == application)
     }
 
     /// Returns the index of a summary, created if missing.
@@ -127,13 +139,19 @@ impl Baselines {
             return known;
         }
         if self.summaries.len() >= SUMMARIES_MAX {
-            let oldest = self.summaries.iter().enumerate().min_by_key(|(_, summary)| summary.used_s);
+            let oldest =
+                self.summaries.iter().enumerate().min_by_key(|(_, summary)| summary.used_s);
             if let Some((at, _)) = oldest {
                 self.summaries.swap_remove(at);
             }
         }
         let application = application.to_owned();
-        self.summaries.push(ClassLatencies { class, application, used_s: 0, histogram: Histogram::default() });
+        self.summaries.push(ClassLatencies {
+            class,
+            application,
+            used_s: 0,
+            histogram: Histogram::default(),
+        });
         self.summaries.len() - 1
     }
 }
@@ -152,7 +170,9 @@ fn stored(summary: &ClassLatencies) -> StoredBaseline {
 }
 
 fn read(path: &Path) -> Result<Baselines> {
-    let Some(bytes) = state_file::read(path, FILE_BYTES_MAX)? else { return Ok(Baselines::default()) };
+    let Some(bytes) = state_file::read(path, FILE_BYTES_MAX)? else {
+        return Ok(Baselines::default());
+    };
     parse(&bytes).with_context(|| format!("cannot read {}", path.display()))
 }
 
@@ -181,7 +201,12 @@ fn summary(row: BaselineRow) -> Option<ClassLatencies> {
     let mut histogram = Histogram::default();
     row.counts.iter().for_each(|(bucket, count)| histogram.add(*bucket, (*count).min(FADE_N)));
     let named = (1..=NAME_BYTES_MAX).contains(&row.application.len());
-    named.then_some(ClassLatencies { class, application: row.application, used_s: row.used_s, histogram })
+    named.then_some(ClassLatencies {
+        class,
+        application: row.application,
+        used_s: row.used_s,
+        histogram,
+    })
 }
 
 #[cfg(test)]
@@ -209,10 +234,16 @@ mod tests {
         baselines.add(InputClass::Click, "xterm", &one(40, 3), 7);
         baselines.save(&path).unwrap();
         let (again, none) = Baselines::open(&path);
-        assert_eq!((none, again.habit(InputClass::Key, "xterm")), (None, baselines.habit(InputClass::Key, "xterm")));
+        assert_eq!(
+            (none, again.habit(InputClass::Key, "xterm")),
+            (None, baselines.habit(InputClass::Key, "xterm"))
+        );
         assert_eq!(again.habit(InputClass::Key, "xterm").0, 60);
         let stored = again.stored(&["xterm".to_owned()]);
-        assert_eq!(stored.iter().map(|one| one.milestone.as_str()).collect::<Vec<_>>(), ["response"; 2]);
+        assert_eq!(
+            stored.iter().map(|one| one.milestone.as_str()).collect::<Vec<_>>(),
+            ["response"; 2]
+        );
         assert!(again.stored(&["gedit".to_owned()]).is_empty());
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     }
@@ -221,7 +252,8 @@ mod tests {
     fn a_damaged_file_is_put_aside() {
         let dir = folder();
         let path = dir.path().join("baselines.json");
-        for bytes in [&b"{\"version\":1,\"summ"[..], b"{\"version\":9,\"summaries\":[]}", b"\xff\0"] {
+        for bytes in [&b"{\"version\":1,\"summ"[..], b"{\"version\":9,\"summaries\":[]}", b"\xff\0"]
+        {
             std::fs::write(&path, bytes).unwrap();
             let (baselines, why) = Baselines::open(&path);
             let why = why.unwrap();
@@ -240,7 +272,13 @@ mod tests {
                 r#"{{"class":"{class}","application":"{name}","used_s":1,"counts":[[5,18446744073709551615],[999,1]]}}"#
             )
         };
-        let rows = [row("key", "xterm"), row("menu", "xterm"), row("key", ""), row("key", &"x".repeat(65))].join(",");
+        let rows = [
+            row("key", "xterm"),
+            row("menu", "xterm"),
+            row("key", ""),
+            row("key", &"x".repeat(65)),
+        ]
+        .join(",");
         std::fs::write(&path, format!(r#"{{"version":1,"summaries":[{rows}]}}"#)).unwrap();
         let (baselines, why) = Baselines::open(&path);
         assert_eq!((why, baselines.summaries.len()), (None, 1));
@@ -274,7 +312,8 @@ mod tests {
         let dir = folder();
         let path = dir.path().join("baselines.json");
         let mut baselines = Baselines::default();
-        let full: Vec<(usize, u64)> = (0..tipme_measure::BUCKETS).map(|bucket| (bucket, 60)).collect();
+        let full: Vec<(usize, u64)> =
+            (0..tipme_measure::BUCKETS).map(|bucket| (bucket, 60)).collect();
         for index in 0..SUMMARIES_MAX {
             baselines.add(InputClass::Key, &format!("{index:064}"), &full, 4_000_000_000);
         }

@@ -100,7 +100,8 @@ impl Capture {
         let mut packed = PackedIncident::in_memory().context(NO_MEMORY)?;
         let mut classes = Vec::new();
         for class in RingClass::ALL {
-            let copy = |take: &(dyn Fn(&[u8]) + Sync)| kernel.copy_chunks(class, reach(class), take);
+            let copy =
+                |take: &(dyn Fn(&[u8]) + Sync)| kernel.copy_chunks(class, reach(class), take);
             let bytes = packed.pack(section(class), copy).context(NO_MEMORY)?;
             // Read after the copy, so that it holds for the copied records.
             let held = held(class, sources.armed, kernel.overwritten_until(class), reach(class));
@@ -141,7 +142,12 @@ pub(crate) fn exits_from(from: Nanos, marked: Nanos) -> Nanos {
 
 /// Returns the time back to which a class reaches if `from` was requested, and the reason for that
 /// bound.
-pub(crate) fn held(class: RingClass, armed: Nanos, overwritten_until: Nanos, from: Nanos) -> ClassHeld {
+pub(crate) fn held(
+    class: RingClass,
+    armed: Nanos,
+    overwritten_until: Nanos,
+    from: Nanos,
+) -> ClassHeld {
     let (held, bound) = match overwritten_until.max(armed) {
         held if held <= from => (held, "time"),
         held if held == armed => (held, "start"),
@@ -149,12 +155,25 @@ pub(crate) fn held(class: RingClass, armed: Nanos, overwritten_until: Nanos, fro
     };
     // The file keeps nothing older of this class.
     let held = if class == RingClass::Exits { held.max(from) } else { held };
-    ClassHeld { name: class.name().to_owned(), held_from_ns: held.0, bytes: 0, bound: bound.to_owned() }
+    ClassHeld {
+        name: class.name().to_owned(),
+        held_from_ns: held.0,
+        bytes: 0,
+        bound: bound.to_owned(),
+    }
 }
 
-fn meta(sources: &CaptureSources<'_, '_>, mark: &Mark, marked: Nanos, classes: Vec<ClassHeld>) -> Meta {
+fn meta(
+    sources: &CaptureSources<'_, '_>,
+    mark: &Mark,
+    marked: Nanos,
+    classes: Vec<ClassHeld>,
+) -> Meta {
     let asked = marked.before(sources.window).0;
-    let kept = classes.iter().filter(|class| class.name != RingClass::Exits.name()).map(|class| class.held_from_ns);
+    let kept = classes
+        .iter()
+        .filter(|class| class.name != RingClass::Exits.name())
+        .map(|class| class.held_from_ns);
     let details = sources.details.times(Nanos(asked), marked);
     let realtime = realtime_now().saturating_sub(clock::now().since(marked).0);
     Meta {

@@ -42,7 +42,11 @@ struct Standby {
 
 impl CounterProcess {
     /// Starts the process. If that fails, nothing is counted, which the log reports.
-    pub(crate) fn start(sealer: &Sealer, standby: &[StandbyPrograms], clock: Option<SampleClock>) -> CounterProcess {
+    pub(crate) fn start(
+        sealer: &Sealer,
+        standby: &[StandbyPrograms],
+        clock: Option<SampleClock>,
+    ) -> CounterProcess {
         let link = match sealer {
             Sealer::Program(program) => {
                 let link = CounterLink::start(program, standby, clock);
@@ -51,8 +55,14 @@ impl CounterProcess {
             #[cfg(test)]
             Sealer::Here => None,
         };
-        let standby = standby.iter().map(|one| Standby { detail: one.detail, on: false, refused: false });
-        CounterProcess { link, standby: standby.collect(), sampled: BTreeSet::new(), unsampled: Vec::new() }
+        let standby =
+            standby.iter().map(|one| Standby { detail: one.detail, on: false, refused: false });
+        CounterProcess {
+            link,
+            standby: standby.collect(),
+            sampled: BTreeSet::new(),
+            unsampled: Vec::new(),
+        }
     }
 
     pub(crate) fn begin(&mut self) {
@@ -92,7 +102,9 @@ impl CounterProcess {
     pub(crate) fn lacks(&self, detail: Detail) -> Option<&'static str> {
         let one = self.standby.iter().find(|one| one.detail == detail)?;
         match (self.link.is_some(), one.refused) {
-            (false, _) => Some("the process that attaches the programs has ended; restart the recorder with --detail"),
+            (false, _) => Some(
+                "the process that attaches the programs has ended; restart the recorder with --detail",
+            ),
             (true, true) => Some("the kernel does not let its programs be attached"),
             (true, false) => None,
         }
@@ -125,7 +137,10 @@ impl CounterProcess {
             CounterOrder::Attach(place) => {
                 let Some(one) = self.standby.get_mut(usize::from(place)) else { return };
                 one.refused = true;
-                let words = format!("not recorded: {} (the kernel refuses the programs)", one.detail.name());
+                let words = format!(
+                    "not recorded: {} (the kernel refuses the programs)",
+                    one.detail.name()
+                );
                 journal::info(words).event(JournalEvent::NotRecorded).tell();
             }
             CounterOrder::Sample(cpu) => self.unsampled.push(cpu),
@@ -150,14 +165,25 @@ fn missing(why: &str) {
 }
 
 impl CounterLink {
-    fn start(program: &Path, standby: &[StandbyPrograms], clock: Option<SampleClock>) -> std::io::Result<CounterLink> {
+    fn start(
+        program: &Path,
+        standby: &[StandbyPrograms],
+        clock: Option<SampleClock>,
+    ) -> std::io::Result<CounterLink> {
         let mut command = Command::new(program);
         command.args(["count", "--user", &NOBODY.to_string(), "--seconds", &u32::MAX.to_string()]);
         for one in standby {
-            command.arg("--standby").arg(one.ids.iter().map(u32::to_string).collect::<Vec<_>>().join(","));
+            command
+                .arg("--standby")
+                .arg(one.ids.iter().map(u32::to_string).collect::<Vec<_>>().join(","));
         }
         if let Some(clock) = clock {
-            command.args(["--sample", &clock.program.to_string(), "--hertz", &clock.hertz.to_string()]);
+            command.args([
+                "--sample",
+                &clock.program.to_string(),
+                "--hertz",
+                &clock.hertz.to_string(),
+            ]);
         }
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn()?;
@@ -178,7 +204,8 @@ mod tests {
     fn counter(script: &str) -> (tempfile::TempDir, CounterProcess) {
         let dir = tempfile::TempDir::new().unwrap();
         let clock = Some(SampleClock { program: 6, hertz: 99 });
-        let counter = CounterProcess::start(&Sealer::Program(program(&dir, script)), &standby(), clock);
+        let counter =
+            CounterProcess::start(&Sealer::Program(program(&dir, script)), &standby(), clock);
         (dir, counter)
     }
 
@@ -215,7 +242,10 @@ mod tests {
         assert_eq!(counter.counted(), Nanos(0), "it is not waited for");
         counter.end();
         assert_eq!(answer(&mut counter), Nanos(0x201));
-        assert_eq!(heard(&dir), [CounterOrder::Begin, CounterOrder::End].map(CounterOrder::bytes).concat());
+        assert_eq!(
+            heard(&dir),
+            [CounterOrder::Begin, CounterOrder::End].map(CounterOrder::bytes).concat()
+        );
         let mut child = counter.link.take().map(|link| link._child).unwrap();
         child.kill().and_then(|()| child.wait()).unwrap();
     }
@@ -225,7 +255,11 @@ mod tests {
         for script in ["exit 2", r"printf '\0\0\0\0\0\0\0\0'; exec sleep 1"] {
             let (_dir, mut counter) = counter(script);
             counter.begin();
-            assert_eq!((answer(&mut counter), counter.link.is_none()), (Nanos(0), true), "{script}");
+            assert_eq!(
+                (answer(&mut counter), counter.link.is_none()),
+                (Nanos(0), true),
+                "{script}"
+            );
             counter.begin();
         }
         let mut nobody = CounterProcess::start(&Sealer::Program("/no/such".into()), &[], None);
@@ -243,15 +277,26 @@ mod tests {
         assert_eq!(counter.sample(vec![3]), [0; 0]);
         assert_eq!(counter.lacks(Detail::Memory), None);
         assert_eq!(answer(&mut counter), Nanos(1));
-        let orders =
-            [CounterOrder::Attach(0), CounterOrder::Attach(1), CounterOrder::Detach(0), CounterOrder::Sample(3)];
+        let orders = [
+            CounterOrder::Attach(0),
+            CounterOrder::Attach(1),
+            CounterOrder::Detach(0),
+            CounterOrder::Sample(3),
+        ];
         assert_eq!(heard(&dir), orders.map(CounterOrder::bytes).concat());
-        assert_eq!((counter.sample(Vec::new()), counter.sample(Vec::new())), (vec![3], Vec::new()), "it is told once");
+        assert_eq!(
+            (counter.sample(Vec::new()), counter.sample(Vec::new())),
+            (vec![3], Vec::new()),
+            "it is told once"
+        );
         counter.sample(vec![5]);
-        let lacking = [Detail::Writers, Detail::Memory, Detail::Locks].map(|detail| counter.lacks(detail).is_some());
+        let lacking = [Detail::Writers, Detail::Memory, Detail::Locks]
+            .map(|detail| counter.lacks(detail).is_some());
         assert_eq!(lacking, [false, true, false]);
         counter.give_up("it ends");
-        assert!(counter.lacks(Detail::Writers).is_some_and(|why| why.contains("restart the recorder")));
+        assert!(
+            counter.lacks(Detail::Writers).is_some_and(|why| why.contains("restart the recorder"))
+        );
         assert_eq!(
             (counter.sample(Vec::new()), counter.sample(Vec::new())),
             (vec![3, 5], Vec::new()),

@@ -41,7 +41,8 @@ use std::time::{Duration, Instant};
 use tipme_control::journal::{self, JournalEvent};
 use tipme_control::life::{SIGINT, SIGTERM, SIGUSR1, SignalStream, Watchdog};
 use tipme_control::{
-    Call, Caller, Daemon as _, Gate, Rates, RecorderRequest, RecorderResponse, RecorderStatus, Server, Trigger,
+    Call, Caller, Daemon as _, Gate, Rates, RecorderRequest, RecorderResponse, RecorderStatus,
+    Server, Trigger,
 };
 use tipme_desktop::chords::HotKeyPress;
 use tipme_desktop::clock;
@@ -103,17 +104,21 @@ pub struct RecorderOptions {
 pub fn run(options: &RecorderOptions) -> Result<()> {
     let lock = options.dirs.lock()?;
     let folder = IncidentFolder::open(options.dirs.incidents())?.with_bounds(options.kept);
-    let server = Server::bind(&options.dirs.socket(), who::processes(&options.allowed).context(NO_THREAD)?)?;
-    let signals = SignalStream::catch(&[SIGUSR1, SIGINT, SIGTERM]).context("cannot catch signals")?;
+    let server =
+        Server::bind(&options.dirs.socket(), who::processes(&options.allowed).context(NO_THREAD)?)?;
+    let signals =
+        SignalStream::catch(&[SIGUSR1, SIGINT, SIGTERM]).context("cannot catch signals")?;
     let mut storage = Storage::default();
     let kernel = Kernel::arm(&mut storage, &kernel_options(options))?;
-    let counter = CounterProcess::start(&options.sealer, &kernel.standby()?, kernel.sample_clock()?);
+    let counter =
+        CounterProcess::start(&options.sealer, &kernel.standby()?, kernel.sample_clock()?);
     rights::settle(&kernel)?;
     let mut recorder = Recorder::new(options, kernel, folder, counter)?;
     recorder.announce()?;
     recorder.serve(server, &signals)?;
     recorder.finish();
-    journal::info(format!("stopped; incidents stay in {}", options.dirs.incidents().display())).show();
+    journal::info(format!("stopped; incidents stay in {}", options.dirs.incidents().display()))
+        .show();
     drop(lock);
     Ok(())
 }
@@ -125,7 +130,14 @@ fn kernel_options(options: &RecorderOptions) -> KernelOptions {
     }
     let display = options.tap.only();
     let details = options.details.clone();
-    KernelOptions { memory: options.memory, without, display, window: options.window, hertz: 99, details }
+    KernelOptions {
+        memory: options.memory,
+        without,
+        display,
+        window: options.window,
+        hertz: 99,
+        details,
+    }
 }
 
 struct Recorder<'a> {
@@ -184,7 +196,8 @@ impl<'a> Recorder<'a> {
             (_, chords) => Inputs::open(chords.unwrap_or_default()),
         };
         let descriptions = Descriptions::start(&folder);
-        let days = options.day.then(|| Days::open(options.dirs.days(), &kernel, armed)).transpose()?;
+        let days =
+            options.day.then(|| Days::open(options.dirs.days(), &kernel, armed)).transpose()?;
         Ok(Recorder {
             options,
             kernel,
@@ -221,7 +234,8 @@ impl<'a> Recorder<'a> {
         for line in command_lines() {
             self.kernel.remember_command_line(&line)?;
         }
-        let displays = if self.options.tap == Tap::Off { Vec::new() } else { self.displays.refresh() };
+        let displays =
+            if self.options.tap == Tap::Off { Vec::new() } else { self.displays.refresh() };
         let names = self.recorded(&displays);
         let mut lines = vec![format!(
             "recording the last {} s in {} MiB, displays: {}, marks in {}",
@@ -234,9 +248,16 @@ impl<'a> Recorder<'a> {
             let what = if auto.mode == AutoMode::Mark { "marking" } else { "telling of" };
             format!("{what} hitches by itself, at most {} an hour", auto.per_hour)
         }));
-        lines.extend(self.days.is_some().then(|| "counting what each user lives with (tipme day)".to_owned()));
         lines.extend(
-            self.options.dirs.chosen().map(|dir| format!("other commands find it by --state-dir {}", dir.display())),
+            self.days
+                .is_some()
+                .then(|| "counting what each user lives with (tipme day)".to_owned()),
+        );
+        lines.extend(
+            self.options
+                .dirs
+                .chosen()
+                .map(|dir| format!("other commands find it by --state-dir {}", dir.display())),
         );
         lines.extend(self.hot_keys.as_ref().map(|(keys, _)| keys.announce(self.inputs.count())));
         journal::info(lines.join("\n")).event(JournalEvent::Recording).tell();
@@ -257,8 +278,11 @@ impl<'a> Recorder<'a> {
                 self.turn(now)?;
                 next_tick = now.after(self.period());
             }
-            let rest = server.timeout(Instant::now()).map_or(Nanos(u64::MAX), |rest| Nanos(rest.as_nanos() as u64));
-            let ready = wait(&server, signals, &self.kernel, next_tick.since(clock::now()).min(rest))?;
+            let rest = server
+                .timeout(Instant::now())
+                .map_or(Nanos(u64::MAX), |rest| Nanos(rest.as_nanos() as u64));
+            let ready =
+                wait(&server, signals, &self.kernel, next_tick.since(clock::now()).min(rest))?;
             self.focuses.hear(self.kernel.focus_changes());
             // A silent connection still has to be polled: its timeout may end.
             if !ready && server.timeout(Instant::now()).is_none() {
@@ -320,24 +344,32 @@ impl<'a> Recorder<'a> {
         if let Some(found) = self.displays.news()
             && let Err(error) = self.kernel.know_servers(&found)
         {
-            journal::warning(format!("which requests of X servers draw is not known: {error:#}")).show();
+            journal::warning(format!("which requests of X servers draw is not known: {error:#}"))
+                .show();
         }
     }
 
     /// Returns the time to the next tick. Input devices are drained at 10 Hz, since they buffer few
     /// events.
     fn period(&self) -> Nanos {
-        let suspects = self.auto.as_ref().is_some_and(|(auto, looks)| auto.suspects() || looks.running());
+        let suspects =
+            self.auto.as_ref().is_some_and(|(auto, looks)| auto.suspects() || looks.running());
         let suspects = suspects || self.suspicions.waiting().next().is_some();
-        let busy = suspects || self.sampler.is_busy() || self.watch.is_measuring() || self.inputs.count() > 0;
+        let busy = suspects
+            || self.sampler.is_busy()
+            || self.watch.is_measuring()
+            || self.inputs.count() > 0;
         if busy { PERIOD } else { CALM_PERIOD }
     }
 
     /// Waits for incidents being sealed: a user may mark and then stop the recorder.
     fn finish(&mut self) {
         let begun = Instant::now();
-        let looks = |recorder: &Self| recorder.auto.as_ref().is_some_and(|(_, looks)| looks.running());
-        while (self.sealing.any() || self.descriptions.any() || looks(self)) && begun.elapsed() < FINISH_MAX {
+        let looks =
+            |recorder: &Self| recorder.auto.as_ref().is_some_and(|(_, looks)| looks.running());
+        while (self.sealing.any() || self.descriptions.any() || looks(self))
+            && begun.elapsed() < FINISH_MAX
+        {
             std::thread::sleep(Duration::from_millis(10));
         }
         self.settle_looks(clock::now());
@@ -386,14 +418,26 @@ impl<'a> Recorder<'a> {
             RecorderRequest::Status => {
                 let (because, focus) = (call.entitled.to_string(), self.focuses.seen_by(uid));
                 let (suggested, tolerances) = self.said_by(uid);
-                RecorderResponse::Status(RecorderStatus { because, focus, suggested, tolerances, ..self.status() })
+                RecorderResponse::Status(RecorderStatus {
+                    because,
+                    focus,
+                    suggested,
+                    tolerances,
+                    ..self.status()
+                })
             }
-            RecorderRequest::Day { from_s, to_s, user } => self.lived(uid, user.unwrap_or(uid), from_s, to_s),
-            RecorderRequest::ForgetDays => self.days_of(|days| days.forget(uid).map(|()| RecorderResponse::Done)),
+            RecorderRequest::Day { from_s, to_s, user } => {
+                self.lived(uid, user.unwrap_or(uid), from_s, to_s)
+            }
+            RecorderRequest::ForgetDays => {
+                self.days_of(|days| days.forget(uid).map(|()| RecorderResponse::Done))
+            }
             RecorderRequest::Follow => return self.focuses.follow(call),
             RecorderRequest::Start => self.start_again(uid),
             RecorderRequest::Pause => self.pause(uid),
-            RecorderRequest::Detail { details, seconds } => self.record_closely(uid, &details, seconds),
+            RecorderRequest::Detail { details, seconds } => {
+                self.record_closely(uid, &details, seconds)
+            }
         };
         call.answer(&response);
     }
@@ -418,7 +462,8 @@ impl<'a> Recorder<'a> {
     }
 
     fn mark_by_signal(&mut self) {
-        let mark = Mark { text: String::new(), trigger: "signal".to_owned(), uid: self.owner(), at: None };
+        let mark =
+            Mark { text: String::new(), trigger: "signal".to_owned(), uid: self.owner(), at: None };
         self.mark(mark, |response| match response {
             RecorderResponse::Marked { incident, .. } => {
                 journal::info(format!("incident {}", incident.display())).show()
@@ -436,12 +481,19 @@ impl<'a> Recorder<'a> {
             let Some((keys, _)) = &self.hot_keys else { return };
             let Some(listener) = keys.listener() else { continue };
             let uid = self.seated(keys);
-            judged.extend(self.presses.judge(uid, uid, AttributedPress { press, listener, uid }, now));
+            judged.extend(self.presses.judge(
+                uid,
+                uid,
+                AttributedPress { press, listener, uid },
+                now,
+            ));
         }
         for (asker, may) in judged {
             match may {
                 Ok(_) => self.answer_key(asker),
-                Err(why) => asker.listener.tell(&tipme_control::RecorderSocket::not_allowed_because(asker.uid, &why)),
+                Err(why) => asker
+                    .listener
+                    .tell(&tipme_control::RecorderSocket::not_allowed_because(asker.uid, &why)),
             }
         }
     }
@@ -505,13 +557,15 @@ impl<'a> Recorder<'a> {
         }
         let (capture, input_stopped) = (self.capture(&mark), self.unrecorded.is_stopped());
         let answered = self.answered.clone();
-        let pressed = capture.as_ref().ok().filter(|_| mark.is_press()).map(|capture| &capture.meta);
+        let pressed =
+            capture.as_ref().ok().filter(|_| mark.is_press()).map(|capture| &capture.meta);
         let pressed = pressed.map(|meta| (Nanos(meta.mark_ns), Nanos(meta.answered_ns)));
         pressed.into_iter().for_each(|(at, _)| answered.add(mark.uid, at));
         let (displays, inquiries) = (self.displays.clone(), self.inquiries.clone());
         let (folder, sealer) = (self.folder.clone(), self.options.sealer.clone());
         std::thread::spawn(move || {
-            let raw = capture.and_then(|capture| RawIncident::gather(capture, &displays, &inquiries, &sealer));
+            let raw = capture
+                .and_then(|capture| RawIncident::gather(capture, &displays, &inquiries, &sealer));
             let sealed = raw.and_then(|raw| raw.seal_or_rescue(&folder, &sealer));
             if let (Some((at, before)), Err(_)) = (pressed, &sealed) {
                 answered.withdraw(mark.uid, at, before);
@@ -528,9 +582,13 @@ impl<'a> Recorder<'a> {
     fn turn_of(&mut self, uid: u32) -> Result<Turn, String> {
         self.without_recording().map_or(Ok(()), Err)?;
         let turn = self.sealing.begin(uid)?;
-        match Some(uid).filter(|uid| *uid != 0).and_then(|uid| self.marks.take(uid, Instant::now())) {
+        match Some(uid).filter(|uid| *uid != 0).and_then(|uid| self.marks.take(uid, Instant::now()))
+        {
             None => Ok(turn),
-            Some(wait) => Err(format!("user {uid} marks too often; wait {} s, or mark as root", wait.as_secs() + 1)),
+            Some(wait) => Err(format!(
+                "user {uid} marks too often; wait {} s, or mark as root",
+                wait.as_secs() + 1
+            )),
         }
     }
 
@@ -567,10 +625,17 @@ fn marked(incident: std::path::PathBuf, begun: Instant, input_stopped: bool) -> 
 
 /// Waits for a request, a signal, a focus change or the next tick; returns `true` unless the wait
 /// timed out.
-fn wait(server: &Server, signals: &SignalStream, kernel: &Kernel<'_>, until_tick: Nanos) -> Result<bool> {
+fn wait(
+    server: &Server,
+    signals: &SignalStream,
+    kernel: &Kernel<'_>,
+    until_tick: Nanos,
+) -> Result<bool> {
     let mut fds: Vec<PollFd<'_>> =
         server.fds().into_iter().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
-    fds.extend([signals.fd(), kernel.focus_fd()].map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
+    fds.extend(
+        [signals.fd(), kernel.focus_fd()].map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)),
+    );
     let timeout = Timespec { tv_sec: 0, tv_nsec: until_tick.0.min(999_999_999) as i64 };
     match poll(&mut fds, Some(&timeout)) {
         Ok(ready) => Ok(ready > 0),

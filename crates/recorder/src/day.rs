@@ -75,7 +75,8 @@ impl Days {
     pub(crate) fn open(folder: PathBuf, kernel: &Kernel<'_>, now: Nanos) -> Result<Days> {
         tipme_control::secure(&folder)?;
         let private = std::fs::Permissions::from_mode(0o700);
-        std::fs::set_permissions(&folder, private).with_context(|| format!("cannot close {}", folder.display()))?;
+        std::fs::set_permissions(&folder, private)
+            .with_context(|| format!("cannot close {}", folder.display()))?;
         let mut days = Days::at(folder, now);
         kernel.answers(&mut days.read);
         days.lost = days.read.lost;
@@ -84,7 +85,14 @@ impl Days {
 
     fn at(folder: PathBuf, now: Nanos) -> Days {
         let (users, clients) = (BTreeMap::new(), HashMap::new());
-        Days { folder, users, read: AnswersRead::default(), lost: 0, clients, next_save: now.after(SAVE_PERIOD) }
+        Days {
+            folder,
+            users,
+            read: AnswersRead::default(),
+            lost: 0,
+            clients,
+            next_save: now.after(SAVE_PERIOD),
+        }
     }
 
     /// Counts the answers since the last call, and writes the files when due. Call at every tick.
@@ -104,9 +112,17 @@ impl Days {
         for answer in answers.iter().filter(|answer| is_lived(answer)) {
             // The recorder's own windows have no name; Xwayland passes its input on to its clients,
             // which are counted.
-            let Some(application) = learning.name(answer.client).filter(|name| name != XWAYLAND) else { continue };
+            let Some(application) = learning.name(answer.client).filter(|name| name != XWAYLAND)
+            else {
+                continue;
+            };
             match self.user(answer.client) {
-                Some(uid) => self.add(uid, &application, answer, realtime_now().saturating_sub(now.since(answer.at).0)),
+                Some(uid) => self.add(
+                    uid,
+                    &application,
+                    answer,
+                    realtime_now().saturating_sub(now.since(answer.at).0),
+                ),
                 None => self.lose(1),
             }
         }
@@ -150,10 +166,14 @@ impl Days {
     pub(crate) fn save(&mut self) {
         let folder = &self.folder;
         let mut wrote = false;
-        for (uid, lately) in self.users.iter_mut().filter(|(_, lately)| !lately.day.hours.is_empty()) {
+        for (uid, lately) in
+            self.users.iter_mut().filter(|(_, lately)| !lately.day.hours.is_empty())
+        {
             match save(folder, *uid, &lately.day) {
                 Ok(()) => lately.day = LivedDay::default(),
-                Err(error) => journal::warning(format!("what was lived with is not kept: {error:#}")).tell(),
+                Err(error) => {
+                    journal::warning(format!("what was lived with is not kept: {error:#}")).tell()
+                }
             }
             wrote = true;
         }
@@ -180,7 +200,8 @@ impl Days {
         self.users.remove(&uid);
         for (name, _) in files(&self.folder)?.into_iter().filter(|(_, owner)| *owner == uid) {
             let path = self.folder.join(name);
-            std::fs::remove_file(&path).with_context(|| format!("cannot remove {}", path.display()))?;
+            std::fs::remove_file(&path)
+                .with_context(|| format!("cannot remove {}", path.display()))?;
         }
         Ok(())
     }
@@ -217,7 +238,9 @@ fn save(folder: &Path, uid: u32, new: &LivedDay) -> Result<()> {
 /// Reads a file; returns an empty day if there is none. Moves an unreadable one aside and logs a
 /// warning.
 fn load(path: &Path) -> Result<LivedDay> {
-    let Some(bytes) = state_file::read(path, FILE_BYTES_MAX)? else { return Ok(LivedDay::default()) };
+    let Some(bytes) = state_file::read(path, FILE_BYTES_MAX)? else {
+        return Ok(LivedDay::default());
+    };
     Ok(parse(&bytes).unwrap_or_else(|error| {
         let moved = state_file::put_aside(path);
         journal::warning(format!("cannot read {}: {error:#}; {moved}", path.display())).tell();
@@ -240,7 +263,8 @@ pub(crate) fn parse_any(bytes: &[u8]) -> bool {
 
 /// Lists the files of the folder with their users, newest first.
 fn files(folder: &Path) -> Result<Vec<(String, u32)>> {
-    let entries = std::fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
+    let entries =
+        std::fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
     let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
     let owned = names.filter_map(|name| {
         let (uid, date) = name.split_once('-')?;
@@ -259,7 +283,8 @@ fn prune(folder: &Path) -> Result<()> {
         let own = kept.entry(uid).or_default();
         *own += 1;
         if *own > DAYS_MAX || index >= FILES_MAX {
-            std::fs::remove_file(folder.join(&name)).with_context(|| format!("cannot remove {name}"))?;
+            std::fs::remove_file(folder.join(&name))
+                .with_context(|| format!("cannot remove {name}"))?;
         }
     }
     Ok(())
@@ -276,7 +301,18 @@ mod tests {
         let (at, client) = (Nanos(1), Pid(1));
         let (slept, slot, presses, silent) = (Nanos(0), 3, 1, 0);
         let (class, queued) = (0, false);
-        ToldAnswer { at, first: latency, last: latency, slept, client, slot, presses, silent, class, queued }
+        ToldAnswer {
+            at,
+            first: latency,
+            last: latency,
+            slept,
+            client,
+            slot,
+            presses,
+            silent,
+            class,
+            queued,
+        }
     }
 
     fn days(dir: &tempfile::TempDir) -> Days {
@@ -363,7 +399,13 @@ mod tests {
                 for exponent in 14..36u32 {
                     let first = (1 << exponent) + 7;
                     let at = (NOON_S / DAY_S * DAY_S + hour * 3_600) * 1_000_000_000;
-                    let answer = AnsweredPresses { at, first, last: first, presses: 1, ..AnsweredPresses::default() };
+                    let answer = AnsweredPresses {
+                        at,
+                        first,
+                        last: first,
+                        presses: 1,
+                        ..AnsweredPresses::default()
+                    };
                     day.add(tipme_measure::InputClass::Key, &name, &answer, 1);
                 }
             }

@@ -54,7 +54,9 @@ impl Descriptions {
         let max = if call.caller.uid == 0 { 2 * WAITING_MAX } else { WAITING_MAX };
         if self.waiting.fetch_add(1, Ordering::AcqRel) >= max {
             self.waiting.fetch_sub(1, Ordering::AcqRel);
-            let why = format!("{WAITING_MAX} descriptions wait to be written already; try again in a second");
+            let why = format!(
+                "{WAITING_MAX} descriptions wait to be written already; try again in a second"
+            );
             return call.answer(&RecorderResponse::Error(why));
         }
         // If the thread is gone, the caller sees a closed connection.

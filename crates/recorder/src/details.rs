@@ -47,7 +47,8 @@ impl DetailTimes {
     /// [`Detail::ALL`].
     pub(crate) fn names(&self) -> Vec<String> {
         let asked = |detail: &Detail| self.asked.iter().any(|span| span.name == detail.name());
-        let any = Detail::ALL.into_iter().filter(|detail| self.always.contains(detail) || asked(detail));
+        let any =
+            Detail::ALL.into_iter().filter(|detail| self.always.contains(detail) || asked(detail));
         any.map(|detail| detail.name().to_owned()).collect()
     }
 }
@@ -77,21 +78,39 @@ impl Details {
     ///
     /// # Errors
     /// The reason of a refusal, as a message for the user; nothing has changed then.
-    pub(crate) fn wish(&mut self, uid: u32, details: &[Detail], seconds: u32, now: Nanos) -> Result<(), String> {
+    pub(crate) fn wish(
+        &mut self,
+        uid: u32,
+        details: &[Detail],
+        seconds: u32,
+        now: Nanos,
+    ) -> Result<(), String> {
         if seconds > SECONDS_MAX {
-            return Err(format!("{seconds} s are too long; more detail is recorded for {SECONDS_MAX} s at most"));
+            return Err(format!(
+                "{seconds} s are too long; more detail is recorded for {SECONDS_MAX} s at most"
+            ));
         }
-        if let Some(wait) = Some(uid).filter(|uid| *uid != 0).and_then(|uid| self.rates.take(uid, Instant::now())) {
-            return Err(format!("user {uid} asks too often for more detail; wait {} s", wait.as_secs() + 1));
+        if let Some(wait) =
+            Some(uid).filter(|uid| *uid != 0).and_then(|uid| self.rates.take(uid, Instant::now()))
+        {
+            return Err(format!(
+                "user {uid} asks too often for more detail; wait {} s",
+                wait.as_secs() + 1
+            ));
         }
         let others = |wish: &Wish| wish.uid != uid || !details.contains(&wish.detail);
         let kept = self.wishes.iter().filter(|wish| others(wish)).count();
         if seconds > 0 && uid != 0 && kept + details.len() > WISHES_MAX {
-            return Err("too many users want more detail; wait until theirs is over (tipme status)".to_owned());
+            return Err(
+                "too many users want more detail; wait until theirs is over (tipme status)"
+                    .to_owned(),
+            );
         }
         self.wishes.retain(others);
         let until = now.after(Nanos::from_secs(seconds.into()));
-        let wanted = Detail::ALL.into_iter().filter(|detail| details.contains(detail) && !self.always.contains(detail));
+        let wanted = Detail::ALL
+            .into_iter()
+            .filter(|detail| details.contains(detail) && !self.always.contains(detail));
         self.wishes.extend(wanted.map(|detail| Wish { detail, uid, until }));
         Ok(())
     }
@@ -100,9 +119,12 @@ impl Details {
     pub(crate) fn settle(&mut self, now: Nanos) -> bool {
         self.wishes.retain(|wish| wish.until > now);
         let wanted = |detail: Detail| self.wishes.iter().any(|wish| wish.detail == detail);
-        let ended: Vec<(Detail, Nanos)> = self.running.iter().copied().filter(|(detail, _)| !wanted(*detail)).collect();
-        let begun: Vec<Detail> =
-            Detail::ALL.into_iter().filter(|detail| wanted(*detail) && self.since(*detail).is_none()).collect();
+        let ended: Vec<(Detail, Nanos)> =
+            self.running.iter().copied().filter(|(detail, _)| !wanted(*detail)).collect();
+        let begun: Vec<Detail> = Detail::ALL
+            .into_iter()
+            .filter(|detail| wanted(*detail) && self.since(*detail).is_none())
+            .collect();
         let changed = !(ended.is_empty() && begun.is_empty());
         self.running.retain(|running| !ended.contains(running));
         self.past.extend(ended.into_iter().map(|(detail, since)| span(detail, since, now)));
@@ -131,7 +153,11 @@ impl Details {
     /// Returns the details that are on, for the status; permanent ones start at `armed`.
     pub(crate) fn told(&self, armed: Nanos) -> Vec<RecordedDetail> {
         let told = |detail: Detail| {
-            let last = self.wishes.iter().filter(|wish| wish.detail == detail).max_by_key(|wish| wish.until);
+            let last = self
+                .wishes
+                .iter()
+                .filter(|wish| wish.detail == detail)
+                .max_by_key(|wish| wish.until);
             RecordedDetail {
                 name: detail.name().to_owned(),
                 since_ns: last.and_then(|_| self.since(detail)).unwrap_or(armed).0,
@@ -159,7 +185,10 @@ mod tests {
 
     fn told(details: &Details) -> Vec<(String, u64, Option<u64>, Option<u32>)> {
         let told = details.told(at(1)).into_iter();
-        told.map(|one| (one.name, one.since_ns / SECOND, one.until_ns.map(|ns| ns / SECOND), one.by_uid)).collect()
+        told.map(|one| {
+            (one.name, one.since_ns / SECOND, one.until_ns.map(|ns| ns / SECOND), one.by_uid)
+        })
+        .collect()
     }
 
     #[test]
@@ -172,7 +201,14 @@ mod tests {
         assert_eq!(told(&details), [waits.clone(), ("locks".to_owned(), 5, Some(15), Some(7))]);
         assert!(details.settle(at(15)));
         assert_eq!((details.on(), told(&details)), (vec![Detail::Waits], vec![waits]));
-        let spans = |from| details.times(at(from), at(20)).asked.iter().map(|span| span.until_ns / SECOND).collect();
+        let spans = |from| {
+            details
+                .times(at(from), at(20))
+                .asked
+                .iter()
+                .map(|span| span.until_ns / SECOND)
+                .collect()
+        };
         assert_eq!((spans(14), spans(15)), (vec![15], Vec::<u64>::new()));
     }
 
@@ -195,9 +231,15 @@ mod tests {
         let error = details.wish(7, &[Detail::Locks], SECONDS_MAX + 1, at(5)).unwrap_err();
         assert_eq!(error, "3601 s are too long; more detail is recorded for 3600 s at most");
         let refused = (0..=BURST).filter_map(|_| details.wish(7, &[Detail::Locks], 1, at(5)).err());
-        assert!(refused.last().unwrap().starts_with("user 7 asks too often for more detail; wait "));
-        let refused: Vec<String> = (10..30).filter_map(|uid| details.wish(uid, &Detail::ALL, 9, at(5)).err()).collect();
-        assert!(refused.iter().all(|why| why.starts_with("too many users want more detail")) && refused.len() > 10);
+        assert!(
+            refused.last().unwrap().starts_with("user 7 asks too often for more detail; wait ")
+        );
+        let refused: Vec<String> =
+            (10..30).filter_map(|uid| details.wish(uid, &Detail::ALL, 9, at(5)).err()).collect();
+        assert!(
+            refused.iter().all(|why| why.starts_with("too many users want more detail"))
+                && refused.len() > 10
+        );
         assert!(details.wishes.len() <= WISHES_MAX);
         assert_eq!(details.wish(0, &Detail::ALL, 9, at(5)), Ok(()));
         for turn in 0..2 * SPANS_MAX as u64 {

@@ -88,7 +88,11 @@ impl KnownDisplays {
     }
 
     fn add(&mut self, display: Display) {
-        let others = self.all.drain(..).filter(|other| other.display != display.display).take(SERVERS_MAX - 1);
+        let others = self
+            .all
+            .drain(..)
+            .filter(|other| other.display != display.display)
+            .take(SERVERS_MAX - 1);
         let mut all: Vec<Display> = others.collect();
         all.push(display);
         self.set(all);
@@ -149,7 +153,8 @@ mod tests {
     #[test]
     fn a_server_that_does_not_tell_is_asked_less_and_less_and_keeps_no_other_from_it() {
         let (mut asked, now) = (AskedServers::default(), Instant::now());
-        let mut may = |server, s| asked.may_be_asked((server, Pid(3)), now + Duration::from_secs(s));
+        let mut may =
+            |server, s| asked.may_be_asked((server, Pid(3)), now + Duration::from_secs(s));
         let times: Vec<u64> = (0..3_000).filter(|s| may(1, *s)).collect();
         assert_eq!(times, [0, 10, 30, 70, 150, 310, 630, 1_270, 1_910, 2_550]);
         assert!(may(2, 2_551) && !may(2, 2_552));

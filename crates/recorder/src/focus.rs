@@ -34,23 +34,35 @@ impl Focuses {
     /// Applies focus changes and sends them to the followers.
     pub(crate) fn hear(&mut self, changes: Vec<FocusGained>) {
         for change in changes {
-            if self.held.get(&change.server.0).is_some_and(|held| held.focused.since_ns >= change.at.0) {
+            if self
+                .held
+                .get(&change.server.0)
+                .is_some_and(|held| held.focused.since_ns >= change.at.0)
+            {
                 continue;
             }
             let held = HeldFocus::of(change);
-            let told = |follower: &Follower| held.seen_by(follower.caller.uid).is_none_or(|seen| tell(follower, seen));
+            let told = |follower: &Follower| {
+                held.seen_by(follower.caller.uid).is_none_or(|seen| tell(follower, seen))
+            };
             self.followers.retain(told);
             self.held.insert(change.server.0, held);
         }
         while self.held.len() > KEPT_MAX {
-            let oldest = self.held.iter().min_by_key(|(_, held)| held.focused.since_ns).map(|(server, _)| *server);
+            let oldest = self
+                .held
+                .iter()
+                .min_by_key(|(_, held)| held.focused.since_ns)
+                .map(|(server, _)| *server);
             oldest.map(|server| self.held.remove(&server));
         }
     }
 
     /// Returns the focus on each live compositor, as far as this user may see it.
     pub(crate) fn seen_by(&mut self, uid: u32) -> Vec<Focused> {
-        self.held.retain(|server, held| held.server_user.is_some() && processes::user(*server) == held.server_user);
+        self.held.retain(|server, held| {
+            held.server_user.is_some() && processes::user(*server) == held.server_user
+        });
         self.held.values().filter_map(|held| held.seen_by(uid)).collect()
     }
 
@@ -62,7 +74,9 @@ impl Focuses {
             return call.answer(&refuse(why));
         }
         let (seen, follower) = (self.seen_by(uid), call.follow());
-        if follower.tell(&RecorderResponse::Done) && seen.into_iter().all(|seen| tell(&follower, seen)) {
+        if follower.tell(&RecorderResponse::Done)
+            && seen.into_iter().all(|seen| tell(&follower, seen))
+        {
             self.followers.push(follower);
         }
     }
@@ -111,7 +125,11 @@ mod tests {
     #[test]
     fn a_user_is_told_of_own_compositors_and_own_clients() {
         let focused = Focused { server: 7, client: Some(9), since_ns: 1 };
-        let held = |server, client| HeldFocus { focused, server_user: Some(server), client_user: Some(client) };
+        let held = |server, client| HeldFocus {
+            focused,
+            server_user: Some(server),
+            client_user: Some(client),
+        };
         assert_eq!(held(1000, 1000).seen_by(1000), Some(focused));
         assert_eq!(held(1000, 1001).seen_by(1000), Some(Focused { client: None, ..focused }));
         assert_eq!(held(1001, 1000).seen_by(1000), None);

@@ -52,7 +52,9 @@ impl HotKeyScope {
     pub fn about(self) -> &'static str {
         match self {
             HotKeyScope::Console => "On text consoles only; in an X session the agent serves them",
-            HotKeyScope::Always => "In graphical sessions too, for Wayland desktops that cannot bind keys",
+            HotKeyScope::Always => {
+                "In graphical sessions too, for Wayland desktops that cannot bind keys"
+            }
         }
     }
 }
@@ -115,7 +117,11 @@ impl PressConsole {
         match response {
             RecorderResponse::Marked { incident, input_stopped, .. } => {
                 journal::info(format!("marked {} (hot key)", incident.display())).show();
-                let without = if *input_stopped { "; input is not recorded, so that it tells of no key" } else { "" };
+                let without = if *input_stopped {
+                    "; input is not recorded, so that it tells of no key"
+                } else {
+                    ""
+                };
                 self.tell(&format!("marked {}{without}", incident.display()));
                 causes.ask(self, incident);
             }
@@ -142,7 +148,9 @@ impl QuestionSender {
         }
         match self.0.try_send((listener, incident.to_owned())) {
             Ok(()) => {}
-            Err(Full((listener, _)) | Disconnected((listener, _))) => listener.tell(&command(incident)),
+            Err(Full((listener, _)) | Disconnected((listener, _))) => {
+                listener.tell(&command(incident))
+            }
         }
     }
 }
@@ -204,7 +212,12 @@ mod tests {
     use crate::judge::tests::program;
 
     fn options(scope: HotKeyScope, console: &Path) -> HotKeyOptions {
-        HotKeyOptions { scope, bindings: Bindings::default(), console: console.to_owned(), judge: "tipme".into() }
+        HotKeyOptions {
+            scope,
+            bindings: Bindings::default(),
+            console: console.to_owned(),
+            judge: "tipme".into(),
+        }
     }
 
     #[test]
@@ -221,8 +234,14 @@ mod tests {
     fn it_is_said_which_key_marks_and_where() {
         let announced = |scope, devices| options(scope, Path::new("/dev/tty0")).announce(devices);
         assert_eq!(announced(HotKeyScope::Console, 2), "on a text console Ctrl+Alt+Minus marks");
-        assert_eq!(announced(HotKeyScope::Always, 2), "Ctrl+Alt+Minus marks, on any keyboard of the machine");
-        assert_eq!(announced(HotKeyScope::Always, 0), "no hot keys of the console: there is no input device");
+        assert_eq!(
+            announced(HotKeyScope::Always, 2),
+            "Ctrl+Alt+Minus marks, on any keyboard of the machine"
+        );
+        assert_eq!(
+            announced(HotKeyScope::Always, 0),
+            "no hot keys of the console: there is no input device"
+        );
     }
 
     /// Returns the incidents that were diagnosed out of two.
@@ -234,7 +253,8 @@ mod tests {
         for incident in ["one", "two"] {
             let console = Console::open(Path::new("/dev/null")).unwrap();
             std::fs::write(dir.path().join(incident), format!("{incident}\n")).unwrap();
-            QuestionSender(sender.clone()).ask(PressConsole(Some(console)), &dir.path().join(incident));
+            QuestionSender(sender.clone())
+                .ask(PressConsole(Some(console)), &dir.path().join(incident));
         }
         // Without a console there is no reader for the verdict.
         QuestionSender(sender).ask(PressConsole(None), &dir.path().join("one"));

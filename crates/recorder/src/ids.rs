@@ -24,7 +24,9 @@ impl IncidentIds {
     pub(crate) fn next(&mut self, realtime_ns: u64) -> String {
         let mut from_then_on = (0..).map(|ms| id_at(realtime_ns.saturating_add(ms * 1_000_000)));
         let free = |id: &String| !self.given.contains(id) && !self.folder.has(id);
-        let id = from_then_on.find(free).expect("a folder holds fewer files than there are milliseconds");
+        let id = from_then_on
+            .find(free)
+            .expect("a folder holds fewer files than there are milliseconds");
         if self.given.len() == GIVEN_MAX {
             self.given.pop_front();
         }
@@ -44,7 +46,10 @@ mod tests {
         std::fs::write(folder.path().join("20000229T235959.043Z.tipme"), "").unwrap();
         let mut ids = IncidentIds::new(folder);
         let at = 951_868_799_042_000_000;
-        assert_eq!([ids.next(at), ids.next(at + 999_999)], ["20000229T235959.042Z", "20000229T235959.044Z"]);
+        assert_eq!(
+            [ids.next(at), ids.next(at + 999_999)],
+            ["20000229T235959.042Z", "20000229T235959.044Z"]
+        );
         assert_eq!(ids.next(at - 1), "20000229T235959.041Z");
         for _ in 0..2 * GIVEN_MAX as u64 {
             ids.next(at);

@@ -94,9 +94,14 @@ impl Inputs {
     /// rest. Root gets all.
     pub(crate) fn bytes(&self, from: Nanos, user: u32) -> (Vec<u8>, Withheld) {
         let recent = self.kept.iter().filter(|(input, _)| input.head.ts >= from);
-        let (own, others): (Vec<_>, Vec<_>) = recent.partition(|(_, owner)| user == 0 || *owner == Some(user));
+        let (own, others): (Vec<_>, Vec<_>) =
+            recent.partition(|(_, owner)| user == 0 || *owner == Some(user));
         let users: BTreeSet<u32> = others.iter().filter_map(|(_, owner)| *owner).collect();
-        let withheld = Withheld { users: users.len() as u32, inputs: others.len() as u64, ..Withheld::default() };
+        let withheld = Withheld {
+            users: users.len() as u32,
+            inputs: others.len() as u64,
+            ..Withheld::default()
+        };
         (own.into_iter().flat_map(|(input, _)| input.as_bytes().to_vec()).collect(), withheld)
     }
 }

@@ -57,19 +57,29 @@ impl Inquiries {
         if !in_time {
             let user = asked.load(Ordering::Acquire);
             self.0.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::downgrade(&asked));
-            let why = format!("processes of user {user} did not answer within {} s", timeout.as_secs_f32());
+            let why = format!(
+                "processes of user {user} did not answer within {} s",
+                timeout.as_secs_f32()
+            );
             return Answers { found, missing: Some(why) };
         }
         let failed = "the thread that asked processes failed; see the messages of the recorder";
         let missing = thread.join().unwrap_or_else(|_| Some(failed.to_owned()));
-        Answers { found, missing: missing.or_else(|| (!silent.is_empty()).then(|| unanswered(&silent))) }
+        Answers {
+            found,
+            missing: missing.or_else(|| (!silent.is_empty()).then(|| unanswered(&silent))),
+        }
     }
 
     /// Returns the owners of the blocking processes, once per thread.
     fn silent(&self) -> Vec<u32> {
         let mut abandoned = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         abandoned.retain(|asked| asked.strong_count() > 0);
-        abandoned.iter().filter_map(Weak::upgrade).map(|asked| asked.load(Ordering::Acquire)).collect()
+        abandoned
+            .iter()
+            .filter_map(Weak::upgrade)
+            .map(|asked| asked.load(Ordering::Acquire))
+            .collect()
     }
 }
 
@@ -85,7 +95,8 @@ fn receive<T>(answers: &Receiver<T>, until: Instant) -> (Vec<T>, bool) {
 }
 
 fn unanswered(silent: &[u32]) -> String {
-    let users: std::collections::BTreeSet<String> = silent.iter().map(|user| format!("user {user}")).collect();
+    let users: std::collections::BTreeSet<String> =
+        silent.iter().map(|user| format!("user {user}")).collect();
     let users: Vec<String> = users.into_iter().collect();
     format!("processes of {} have not answered earlier questions yet", users.join(", "))
 }
@@ -146,11 +157,15 @@ mod tests {
     fn what_is_answered_in_time_counts() {
         let all = ask_all(&Inquiries::default(), &[1, 7]);
         assert_eq!((all.found, all.missing), (vec![1, 7], None));
-        let failed = Inquiries::default().ask(LONG, |_: &Inquirer<u32>| Some("it is not there".to_owned()));
+        let failed =
+            Inquiries::default().ask(LONG, |_: &Inquirer<u32>| Some("it is not there".to_owned()));
         assert_eq!(failed.missing.as_deref(), Some("it is not there"));
         let (some, _sender) = ask_silent(&Inquiries::default());
         assert_eq!(some.found, [1]);
-        assert_eq!(some.missing.as_deref(), Some("processes of user 7 did not answer within 0.1 s"));
+        assert_eq!(
+            some.missing.as_deref(),
+            Some("processes of user 7 did not answer within 0.1 s")
+        );
     }
 
     #[test]
@@ -159,7 +174,10 @@ mod tests {
         let (_, sender) = ask_silent(&inquiries);
         let next = ask_all(&inquiries, &[1, 7, 8]);
         assert_eq!(next.found, [1, 8]);
-        assert_eq!(next.missing.as_deref(), Some("processes of user 7 have not answered earlier questions yet"));
+        assert_eq!(
+            next.missing.as_deref(),
+            Some("processes of user 7 have not answered earlier questions yet")
+        );
         drop(sender);
         while !inquiries.silent().is_empty() {
             std::thread::sleep(SOON);

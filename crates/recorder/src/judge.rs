@@ -91,15 +91,23 @@ struct JudgedCulprit {
 
 /// Diagnoses the time `seconds` before the mark, unless `stop` is set.
 pub(crate) fn judge(program: &Path, incident: &Path, seconds: f64, stop: &AtomicBool) -> Judgement {
-    let said = run(program, incident, &["--json", "--at", &format!("{seconds:.3}")], DOCUMENT_BYTES_MAX, stop);
-    let judged = said.and_then(|(found, said)| if found { parse(&said) } else { Ok(Judgement::Nothing) });
+    let said = run(
+        program,
+        incident,
+        &["--json", "--at", &format!("{seconds:.3}")],
+        DOCUMENT_BYTES_MAX,
+        stop,
+    );
+    let judged =
+        said.and_then(|(found, said)| if found { parse(&said) } else { Ok(Judgement::Nothing) });
     judged.unwrap_or_else(|error| Judgement::Failed(format!("{error:#}")))
 }
 
 /// Returns the verdict in one line, symptom and cause, unless `stop` is set.
 pub(crate) fn headline(program: &Path, incident: &Path, stop: &AtomicBool) -> Result<String> {
     let (_, text) = run(program, incident, &[], HEADLINE_BYTES_MAX, stop)?;
-    let sentence = |line: &&str| !line.is_empty() && !FURTHER.iter().any(|word| line.starts_with(word));
+    let sentence =
+        |line: &&str| !line.is_empty() && !FURTHER.iter().any(|word| line.starts_with(word));
     let lines: Vec<&str> = text.lines().map(str::trim).take_while(sentence).take(2).collect();
     ensure!(!lines.is_empty(), "the verdict is empty");
     Ok(lines.join(" "))
@@ -109,33 +117,51 @@ pub(crate) fn headline(program: &Path, incident: &Path, stop: &AtomicBool) -> Re
 ///
 /// The process has no other file open than the incident, and switches to the owner of the incident
 /// before it reads it, or to nobody for root's.
-fn run(program: &Path, incident: &Path, more: &[&str], bytes: usize, stop: &AtomicBool) -> Result<(bool, String)> {
+fn run(
+    program: &Path,
+    incident: &Path,
+    more: &[&str],
+    bytes: usize,
+    stop: &AtomicBool,
+) -> Result<(bool, String)> {
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
     let file = OpenOptions::new().read(true).custom_flags(flags).open(incident);
     let file = file.with_context(|| format!("cannot read {}", incident.display()))?;
     let user = Some(file.metadata()?.uid()).filter(|uid| *uid != 0).unwrap_or(NOBODY);
     let mut command = Command::new(program);
-    command.args(["judge", "--user", &user.to_string(), "--seconds", &TIMEOUT.as_secs().to_string()]).args(more);
+    command
+        .args(["judge", "--user", &user.to_string(), "--seconds", &TIMEOUT.as_secs().to_string()])
+        .args(more);
     command.stdin(file).stderr(Stdio::null());
     let heard = hear(&mut command, bytes, TIMEOUT, stop).context("no diagnosis")?;
     let code = heard.status.code();
-    ensure!(code == Some(0) || code == Some(NO_FINDING), "the diagnosis of {} failed", incident.display());
+    ensure!(
+        code == Some(0) || code == Some(NO_FINDING),
+        "the diagnosis of {} failed",
+        incident.display()
+    );
     Ok((code == Some(0), String::from_utf8_lossy(&heard.said).into_owned()))
 }
 
 fn parse(text: &str) -> Result<Judgement> {
     let document: JudgedVerdict = serde_json::from_str(text).context("cannot read the verdict")?;
-    let (Some(interval), Some(first)) = (document.interval, document.findings.into_iter().next()) else {
+    let (Some(interval), Some(first)) = (document.interval, document.findings.into_iter().next())
+    else {
         return Ok(Judgement::Nothing);
     };
-    let cause = JudgedCause { kind: first.kind, culprit: first.culprit.name(), application: interval.client.comm };
+    let cause = JudgedCause {
+        kind: first.kind,
+        culprit: first.culprit.name(),
+        application: interval.client.comm,
+    };
     Ok(Judgement::Found { cause, latency_ms: interval.latency_ms, milestone: interval.milestone })
 }
 
 impl JudgedCulprit {
     /// Returns a name such as `gzip (job xargs)`, `vda` or `10.0.0.1:443`.
     fn name(self) -> String {
-        let program = self.comm.or(self.device).or(self.address).unwrap_or_else(|| "nobody known".to_owned());
+        let program =
+            self.comm.or(self.device).or(self.address).unwrap_or_else(|| "nobody known".to_owned());
         match self.job.as_deref().map(without_number) {
             Some(job) if job != program => format!("{program} (job {job})"),
             _ => program,
@@ -171,15 +197,21 @@ pub(crate) mod tests {
     fn the_first_finding_is_the_cause() {
         let gzip = r#"{"pid":9,"comm":"gzip","cmdline":"gzip -9","job":"xargs (pid 12)"}"#;
         assert_eq!(culprit(gzip), "cpu-competition by gzip (job xargs)");
-        assert_eq!(culprit(r#"{"pid":9,"comm":"dd","cmdline":"dd","job":null}"#), "cpu-competition by dd");
+        assert_eq!(
+            culprit(r#"{"pid":9,"comm":"dd","cmdline":"dd","job":null}"#),
+            "cpu-competition by dd"
+        );
         assert_eq!(culprit(r#"{"device":"vda"}"#), "cpu-competition by vda");
         assert_eq!(culprit(r#"{"address":"10.0.0.1:443"}"#), "cpu-competition by 10.0.0.1:443");
     }
 
     #[test]
     fn the_milestone_of_the_verdict_is_read() {
-        let text = verdict(r#"{"device":"vda"}"#).replace("1200.5,", r#"1200.5,"milestone":"handled","#);
-        assert!(matches!(parse(&text).unwrap(), Judgement::Found { milestone, .. } if milestone == "handled"));
+        let text =
+            verdict(r#"{"device":"vda"}"#).replace("1200.5,", r#"1200.5,"milestone":"handled","#);
+        assert!(
+            matches!(parse(&text).unwrap(), Judgement::Found { milestone, .. } if milestone == "handled")
+        );
     }
 
     #[test]
@@ -194,10 +226,12 @@ pub(crate) mod tests {
     pub(crate) fn program(dir: &tempfile::TempDir, script: &str) -> std::path::PathBuf {
         let path = dir.path().join("program");
         let mut writer = Command::new("sh");
-        let mut writer = writer.args(["-c", "cat > \"$0\""]).arg(&path).stdin(Stdio::piped()).spawn().unwrap();
+        let mut writer =
+            writer.args(["-c", "cat > \"$0\""]).arg(&path).stdin(Stdio::piped()).spawn().unwrap();
         write!(writer.stdin.take().unwrap(), "#!/bin/sh\n{script}\n").unwrap();
         assert!(writer.wait().unwrap().success());
-        std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+        std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o700))
+            .unwrap();
         path
     }
 
@@ -222,9 +256,17 @@ pub(crate) mod tests {
             "[ \"$*\" = 'judge --user 4242 --seconds 30 --json --at 1.500' ] && grep -q bytes || exit 2; echo '{}'",
             verdict(r#"{"device":"vda"}"#)
         );
-        assert!(matches!(run(&said), Judgement::Found { latency_ms: 1200.5, .. }), "{:?}", run(&said));
-        assert!(matches!(judge(Path::new("/no/such"), &incident, 0.0, &GO_ON), Judgement::Failed(_)));
-        let stopped = judge(&program(&dir, "exec sleep 60"), &incident, 0.0, &AtomicBool::new(true));
+        assert!(
+            matches!(run(&said), Judgement::Found { latency_ms: 1200.5, .. }),
+            "{:?}",
+            run(&said)
+        );
+        assert!(matches!(
+            judge(Path::new("/no/such"), &incident, 0.0, &GO_ON),
+            Judgement::Failed(_)
+        ));
+        let stopped =
+            judge(&program(&dir, "exec sleep 60"), &incident, 0.0, &AtomicBool::new(true));
         assert!(matches!(stopped, Judgement::Failed(why) if why.contains("ended")));
     }
 
@@ -242,7 +284,10 @@ pub(crate) mod tests {
         );
         assert_eq!(run("printf 'No finding.\\nNote: few.\\n'; exit 3").unwrap(), "No finding.");
         assert_eq!(run("echo xterm stalled.").unwrap(), "xterm stalled.");
-        assert_eq!(run("head -c 1000000 /dev/zero | tr '\\0' a").unwrap().len(), HEADLINE_BYTES_MAX);
+        assert_eq!(
+            run("head -c 1000000 /dev/zero | tr '\\0' a").unwrap().len(),
+            HEADLINE_BYTES_MAX
+        );
         assert!(run("exit 0").is_err() && run(&format!("{say}; exit 2")).is_err());
     }
 }

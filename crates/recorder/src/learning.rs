@@ -58,7 +58,15 @@ impl Learning {
             journal::warning(damage).tell();
         }
         let (next_merge, next_save) = (now.after(MERGE_PERIOD), now.after(SAVE_PERIOD));
-        Learning { path, baselines, taken: HashMap::new(), names: HashMap::new(), merged: now, next_merge, next_save }
+        Learning {
+            path,
+            baselines,
+            taken: HashMap::new(),
+            names: HashMap::new(),
+            merged: now,
+            next_merge,
+            next_save,
+        }
     }
 
     /// Merges and saves when due. Call at every tick.
@@ -94,7 +102,8 @@ impl Learning {
         let zero = [[0; tipme_kernel::BUCKETS]; tipme_kernel::CLASSES];
         let before = before.map_or(zero, |(_, counts)| counts);
         let grown = LEARNED.iter().zip(growth(&counted.counts, &before));
-        let grown: Vec<(InputClass, Vec<(usize, u64)>)> = grown.map(|(class, counts)| (*class, counts)).collect();
+        let grown: Vec<(InputClass, Vec<(usize, u64)>)> =
+            grown.map(|(class, counts)| (*class, counts)).collect();
         if grown.iter().all(|(_, counts)| counts.is_empty()) {
             return;
         }
@@ -134,13 +143,15 @@ impl Learning {
 /// Returns bucket and count of the increments, per class.
 fn growth(now: &Counts, before: &Counts) -> Vec<Vec<(usize, u64)>> {
     let of = |now: &[u32], before: &[u32]| {
-        let grown = now.iter().zip(before).map(|(now, before)| u64::from(now.wrapping_sub(*before)));
+        let grown =
+            now.iter().zip(before).map(|(now, before)| u64::from(now.wrapping_sub(*before)));
         grown.enumerate().filter(|(_, count)| *count > 0).collect()
     };
     now.iter().zip(before).map(|(now, before)| of(now, before)).collect()
 }
 
-const _: () = assert!(tipme_kernel::BUCKETS == tipme_measure::BUCKETS, "both sides have the same buckets");
+const _: () =
+    assert!(tipme_kernel::BUCKETS == tipme_measure::BUCKETS, "both sides have the same buckets");
 
 #[cfg(test)]
 mod tests {
@@ -171,7 +182,8 @@ mod tests {
             learning.take(&counted_of(number, number, 10 + number as u32), 1);
         }
         let n = |class| learning.habit(class, &name).0;
-        let all = [InputClass::Key, InputClass::Click, InputClass::Scroll, InputClass::Motion].map(n);
+        let all =
+            [InputClass::Key, InputClass::Click, InputClass::Scroll, InputClass::Motion].map(n);
         assert_eq!(all, [10, 11, 12, 13]);
     }
 

@@ -49,7 +49,9 @@ mod who;
 
 pub use auto::{AutoMode, AutoOptions};
 pub use daemon::{RecorderOptions, run};
-pub use fuzz::{exercise_answers, exercise_baselines, exercise_days, exercise_image, exercise_tolerances};
+pub use fuzz::{
+    exercise_answers, exercise_baselines, exercise_days, exercise_image, exercise_tolerances,
+};
 pub use hot_keys::{HotKeyOptions, HotKeyScope};
 pub use seal::{NO_ROOM, Sealer, finish, functions};
 pub use state::StateDirs;

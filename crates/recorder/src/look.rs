@@ -30,8 +30,9 @@ pub(crate) const END_MAX: Duration = Duration::from_millis(500);
 pub(crate) fn tidy(incidents: &IncidentFolder) -> Result<()> {
     let path = incidents.path().join(BESIDE);
     for entry in std::fs::read_dir(&path).into_iter().flatten().flatten() {
-        std::fs::remove_file(entry.path())
-            .with_context(|| format!("cannot remove {}; remove it by hand", entry.path().display()))?;
+        std::fs::remove_file(entry.path()).with_context(|| {
+            format!("cannot remove {}; remove it by hand", entry.path().display())
+        })?;
     }
     Ok(())
 }
@@ -57,7 +58,11 @@ pub(crate) struct LookQueue {
 
 impl LookQueue {
     /// Creates the side folder.
-    pub(crate) fn open(incidents: &IncidentFolder, program: &Path, sealer: &Sealer) -> Result<LookQueue> {
+    pub(crate) fn open(
+        incidents: &IncidentFolder,
+        program: &Path,
+        sealer: &Sealer,
+    ) -> Result<LookQueue> {
         let beside = IncidentFolder::open(&incidents.path().join(BESIDE))?;
         let (sender, ended) = channel();
         Ok(LookQueue {
@@ -86,8 +91,10 @@ impl LookQueue {
         inquiries: &Inquiries,
     ) {
         let (displays, inquiries) = (displays.clone(), inquiries.clone());
-        let (beside, program, sealer) = (self.beside.clone(), self.program.clone(), self.sealer.clone());
-        let (sender, stop, running) = (self.sender.clone(), self.stop.clone(), self.running.clone());
+        let (beside, program, sealer) =
+            (self.beside.clone(), self.program.clone(), self.sealer.clone());
+        let (sender, stop, running) =
+            (self.sender.clone(), self.stop.clone(), self.running.clone());
         running.fetch_add(1, Ordering::AcqRel);
         std::thread::spawn(move || {
             // Sets the priority of this thread only, inherited by the diagnosis; without permission
@@ -95,7 +102,8 @@ impl LookQueue {
             rustix::process::setpriority_process(None, 19).ok();
             let judged = capture.and_then(|capture| {
                 let before = Nanos(capture.meta.mark_ns).since(suspicion.at);
-                let path = RawIncident::gather(capture, &displays, &inquiries, &sealer)?.seal(&beside, &sealer)?;
+                let path = RawIncident::gather(capture, &displays, &inquiries, &sealer)?
+                    .seal(&beside, &sealer)?;
                 let judgement = judge(&program, &path, before.0 as f64 / 1e9, &stop);
                 Ok((path, judgement))
             });
@@ -116,7 +124,9 @@ impl LookQueue {
         let name = path.file_name().context("an incident has a name")?;
         let kept = self.incidents.path().join(name);
         std::fs::rename(path, &kept).with_context(|| format!("cannot keep {}", path.display()))?;
-        self.incidents.prune(&kept).with_context(|| format!("cannot tidy {}", self.incidents.path().display()))?;
+        self.incidents
+            .prune(&kept)
+            .with_context(|| format!("cannot tidy {}", self.incidents.path().display()))?;
         Ok(kept)
     }
 
@@ -138,16 +148,22 @@ pub(crate) fn settle(auto: &mut AutoMarker, looks: &LookQueue, looked: EndedLook
     };
     let outcome = auto.decide(&looked.suspicion, judgement, now);
     match (outcome, path) {
-        (Outcome::Marked(what, cause), Some(path)) if auto.options.mode == AutoMode::Mark => match looks.keep(&path) {
-            Ok(kept) => {
-                let id = kept.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-                auto.tolerances.suggest(id, looked.suspicion.subject());
-                let entry =
-                    journal::info(format!("marked {} (auto: {what})", kept.display())).event(JournalEvent::Marked);
-                told::due_to(&cause, told::of(&kept, entry)).field(Field::Trigger, "auto").tell();
+        (Outcome::Marked(what, cause), Some(path)) if auto.options.mode == AutoMode::Mark => {
+            match looks.keep(&path) {
+                Ok(kept) => {
+                    let id = kept.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+                    auto.tolerances.suggest(id, looked.suspicion.subject());
+                    let entry = journal::info(format!("marked {} (auto: {what})", kept.display()))
+                        .event(JournalEvent::Marked);
+                    told::due_to(&cause, told::of(&kept, entry))
+                        .field(Field::Trigger, "auto")
+                        .tell();
+                }
+                Err(error) => {
+                    journal::error(format!("{error:#}")).event(JournalEvent::MarkFailed).tell()
+                }
             }
-            Err(error) => journal::error(format!("{error:#}")).event(JournalEvent::MarkFailed).tell(),
-        },
+        }
         (outcome, path) => {
             if let Outcome::Marked(what, cause) = outcome {
                 told::due_to(&cause, journal::info(format!("would mark: {what}"))).tell();

@@ -102,15 +102,21 @@ impl LossWatch {
     }
 
     fn count_losses(&mut self, kernel: &Kernel<'_>, overruns: u64, now: Nanos) -> Result<()> {
-        let dropped = RingClass::ALL.iter().map(|class| (class.name().to_owned(), kernel.dropped(*class)));
+        let dropped =
+            RingClass::ALL.iter().map(|class| (class.name().to_owned(), kernel.dropped(*class)));
         let runs = kernel.program_runs()?;
         let missed = runs.into_iter().map(|program| (program.name, program.missed));
         let others = [("input".to_owned(), overruns), (DISPLAY.to_owned(), kernel.skipped_sends())];
         let counts: Vec<(String, u64)> = dropped.chain(missed).chain(others).collect();
         for (class, count) in &counts {
-            let before = self.seen.iter().find(|(name, _)| name == class).map_or(0, |(_, count)| *count);
+            let before =
+                self.seen.iter().find(|(name, _)| name == class).map_or(0, |(_, count)| *count);
             if *count > before {
-                self.remember(Loss { until_ns: now.0, class: class.clone(), count: count - before });
+                self.remember(Loss {
+                    until_ns: now.0,
+                    class: class.clone(),
+                    count: count - before,
+                });
             }
         }
         self.seen = counts;
@@ -126,7 +132,13 @@ impl LossWatch {
 
     /// Returns the losses since `from`, counted up to now, and the number of threads left out of
     /// the walk.
-    pub(crate) fn losses(&mut self, kernel: &Kernel<'_>, overruns: u64, from: Nanos, threads: u64) -> Result<Losses> {
+    pub(crate) fn losses(
+        &mut self,
+        kernel: &Kernel<'_>,
+        overruns: u64,
+        from: Nanos,
+        threads: u64,
+    ) -> Result<Losses> {
         let now = clock::now();
         self.count_losses(kernel, overruns, now)?;
         let left_out = Loss { until_ns: now.0, class: THREADS.to_owned(), count: threads };
@@ -165,10 +177,19 @@ mod tests {
 
     #[test]
     fn what_ran_in_a_moment_tells_nothing_of_a_second() {
-        let runs = |name: &str, runs| ProgramRuns { name: name.to_owned(), runs, nanos: runs * 300, missed: 0 };
+        let runs = |name: &str, runs| ProgramRuns {
+            name: name.to_owned(),
+            runs,
+            nanos: runs * 300,
+            missed: 0,
+        };
         let counted = [runs("sched_switch", 50), runs("fork", 0)];
         assert_eq!(program_costs(&counted, Nanos(261)), []);
-        let cost = ProgramCost { name: "sched_switch".to_owned(), runs_per_second: 500.0, ns_per_run: 300.0 };
+        let cost = ProgramCost {
+            name: "sched_switch".to_owned(),
+            runs_per_second: 500.0,
+            ns_per_run: 300.0,
+        };
         assert_eq!(program_costs(&counted, Nanos::from_millis(100)), [cost]);
     }
 }

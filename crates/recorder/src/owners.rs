@@ -50,7 +50,8 @@ pub(crate) fn futex_owner(wait: &Wait) -> Option<FutexOwner> {
     let mut words = [0u8; 12];
     let memory = File::open(format!("/proc/{}/mem", wait.pid)).ok()?;
     memory.read_exact_at(&mut words, wait.args[0]).ok()?;
-    let word = |at: usize| u32::from_le_bytes([words[at], words[at + 1], words[at + 2], words[at + 3]]);
+    let word =
+        |at: usize| u32::from_le_bytes([words[at], words[at + 1], words[at + 2], words[at + 3]]);
     let inherits = matches!(wait.args[1] & 0x7f, 6 | 13);
     let owner = match word(0) {
         value if inherits => value & 0x3fff_ffff,

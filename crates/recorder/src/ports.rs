@@ -43,7 +43,9 @@ fn wanted(tasks: &[u8]) -> BTreeMap<u32, BTreeSet<u16>> {
     let polled = loose(tasks, RecordKind::Polled).filter_map(Polled::read);
     let polled = polled.map(|one| (one.head.tid.0, one.family, one.address, one.port));
     let near = |(_, family, address, port): &(u32, u16, u32, u16)| {
-        INTERNET.contains(family) && *port != 0 && Ipv4Addr::from(address.to_le_bytes()).is_loopback()
+        INTERNET.contains(family)
+            && *port != 0
+            && Ipv4Addr::from(address.to_le_bytes()).is_loopback()
     };
     let mut wanted: BTreeMap<u32, BTreeSet<u16>> = BTreeMap::new();
     for (tid, _, _, port) in waiting.chain(polled).filter(near).take(PORTS) {
@@ -55,9 +57,15 @@ fn wanted(tasks: &[u8]) -> BTreeMap<u32, BTreeSet<u16>> {
 /// Returns the inode of the socket for a port: a connected and accepted one, else the listening
 /// one.
 fn socket_of(list: &str, port: u16) -> Option<u64> {
-    let sockets = || list.lines().filter_map(Socket::parse).filter(|socket| socket.port == port && socket.inode != 0);
+    let sockets = || {
+        list.lines()
+            .filter_map(Socket::parse)
+            .filter(|socket| socket.port == port && socket.inode != 0)
+    };
     let connected = sockets().find(|socket| socket.state == CONNECTED);
-    connected.or_else(|| sockets().find(|socket| socket.state == LISTENS)).map(|socket| socket.inode)
+    connected
+        .or_else(|| sockets().find(|socket| socket.state == LISTENS))
+        .map(|socket| socket.inode)
 }
 
 /// A line of `/proc/PID/net/tcp`: `0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000
@@ -73,14 +81,16 @@ impl Socket {
     fn parse(line: &str) -> Option<Socket> {
         let words: Vec<&str> = line.split_whitespace().collect();
         let (_, port) = words.get(1)?.rsplit_once(':')?;
-        let (port, state) = (u16::from_str_radix(port, 16).ok()?, u8::from_str_radix(words.get(3)?, 16).ok()?);
+        let (port, state) =
+            (u16::from_str_radix(port, 16).ok()?, u8::from_str_radix(words.get(3)?, 16).ok()?);
         Some(Socket { port, state, inode: words.get(9)?.parse().ok()? })
     }
 }
 
 fn owners(sockets: &BTreeMap<u64, u16>) -> Vec<PortOwner> {
     let port = |file: &OpenFile| sockets.get(&number(file.name.to_str()?)?).copied();
-    let found: BTreeSet<(u16, u32)> = open_files().filter_map(|file| Some((port(&file)?, file.pid))).collect();
+    let found: BTreeSet<(u16, u32)> =
+        open_files().filter_map(|file| Some((port(&file)?, file.pid))).collect();
     found.into_iter().map(|(port, pid)| PortOwner { port, pid }).collect()
 }
 
@@ -108,7 +118,8 @@ mod tests {
         let mut polled = Polled::new_zeroed();
         polled.head = wait.head;
         (polled.head.kind, polled.head.size) = (RecordKind::Polled as u8, Polled::SIZE as u16);
-        (polled.family, polled.port, polled.address) = (2, port, u32::from_le_bytes([127, 0, 0, 1]));
+        (polled.family, polled.port, polled.address) =
+            (2, port, u32::from_le_bytes([127, 0, 0, 1]));
         let tasks = [wait.as_bytes(), polled.as_bytes()].concat();
         assert_eq!(port_owners(&tasks), [PortOwner { port, pid: std::process::id() }]);
         polled.address = u32::from_le_bytes([192, 0, 2, 1]);
@@ -117,9 +128,11 @@ mod tests {
 
     #[test]
     fn an_accepted_connection_goes_before_the_socket_that_listens() {
-        let line =
-            |state: &str, inode: u64| format!("0: 0100007F:0050 0100007F:9999 {state} 0:0 00:0 0 0 0 {inode} 1\n");
-        let list = format!("  sl local_address\n{}{}{}", line("0A", 7), line("01", 0), line("01", 9));
+        let line = |state: &str, inode: u64| {
+            format!("0: 0100007F:0050 0100007F:9999 {state} 0:0 00:0 0 0 0 {inode} 1\n")
+        };
+        let list =
+            format!("  sl local_address\n{}{}{}", line("0A", 7), line("01", 0), line("01", 9));
         assert_eq!((socket_of(&list, 80), socket_of(&list, 81)), (Some(9), None));
         assert_eq!(socket_of(&(line("0A", 7) + "rubbish"), 80), Some(7));
     }

@@ -137,15 +137,20 @@ mod tests {
 
     #[test]
     fn lines_of_mappings_are_taken_apart() {
-        let line = "7f00-7f10 r-xp 00001000 fe:01 12                         /usr/lib/a b.so (deleted)";
+        let line =
+            "7f00-7f10 r-xp 00001000 fe:01 12                         /usr/lib/a b.so (deleted)";
         let mapping = Mapping::parse(line).expect("it is one");
         assert_eq!(
             (mapping.start, mapping.end, mapping.offset, mapping.file),
             (0x7f00, 0x7f10, 0x1000, (0xfe0_0001, 12))
         );
         assert_eq!((mapping.path, mapping.name()), ("/usr/lib/a b.so (deleted)", "a b.so"));
-        let paths = ["7f00-7f10 rw-p 00000000 00:00 0 ", "7f00-7f10 rw-p 00000000 00:00 0          [heap]"];
-        assert_eq!(paths.map(|line| Mapping::parse(line).map(|mapping| mapping.path)), [Some(""), Some("[heap]")]);
+        let paths =
+            ["7f00-7f10 rw-p 00000000 00:00 0 ", "7f00-7f10 rw-p 00000000 00:00 0          [heap]"];
+        assert_eq!(
+            paths.map(|line| Mapping::parse(line).map(|mapping| mapping.path)),
+            [Some(""), Some("[heap]")]
+        );
         assert_eq!(Mapping::parse("rubbish"), None);
     }
 
@@ -155,7 +160,10 @@ mod tests {
         let second = Nanos::from_secs(1);
         std::thread::sleep(std::time::Duration::from_secs(1));
         let age = age(child.id()).expect("it runs");
-        assert!(age >= second.before(Nanos::from_millis(TICK_MS)) && age < Nanos::from_secs(60), "{age:?}");
+        assert!(
+            age >= second.before(Nanos::from_millis(TICK_MS)) && age < Nanos::from_secs(60),
+            "{age:?}"
+        );
         child.kill().expect("it is ours");
         while super::age(child.id()).is_some() {
             std::thread::yield_now();

@@ -30,7 +30,10 @@ pub(crate) fn settle(kernel: &Kernel<'_>) -> Result<()> {
     be_urgent();
     let free = asks_freely(kernel).context("cannot find out what this kernel allows")?;
     if !free {
-        journal::info("kept: CAP_BPF, since this kernel lets nobody else read what kernel programs wrote").tell();
+        journal::info(
+            "kept: CAP_BPF, since this kernel lets nobody else read what kernel programs wrote",
+        )
+        .tell();
     }
     keep(kept(free)).context("cannot give up capabilities that are not needed")
 }
@@ -43,7 +46,8 @@ fn kept(free: bool) -> CapabilitySet {
 /// open. The trial thread loses its capabilities; the other threads keep theirs.
 fn asks_freely(kernel: &Kernel<'_>) -> Result<bool> {
     let program = kernel.any_program()?;
-    let tried = thread::spawn(move || keep(CapabilitySet::empty()).is_ok() && may_ask(program.as_fd()));
+    let tried =
+        thread::spawn(move || keep(CapabilitySet::empty()).is_ok() && may_ask(program.as_fd()));
     Ok(tried.join().unwrap_or(false))
 }
 

@@ -8,8 +8,13 @@ use std::os::unix::fs::FileExt;
 use tipme_record::Nanos;
 
 /// Files sampled, in the order of their numbers in the incident.
-const SOURCES: [&str; 5] =
-    ["/proc/pressure/cpu", "/proc/pressure/io", "/proc/pressure/memory", "/proc/stat", "/proc/meminfo"];
+const SOURCES: [&str; 5] = [
+    "/proc/pressure/cpu",
+    "/proc/pressure/io",
+    "/proc/pressure/memory",
+    "/proc/stat",
+    "/proc/meminfo",
+];
 
 /// Maximum bytes of one sample; the rest is cut. A CPU's line in /proc/stat has 40 to 100 bytes.
 const SAMPLE_BYTES: usize = 1 << 15;
@@ -55,14 +60,24 @@ pub(crate) struct Sampler {
 impl Sampler {
     /// Opens the files that exist; a missing one has no samples.
     pub(crate) fn open(window: Nanos) -> Sampler {
-        let present =
-            SOURCES.iter().enumerate().filter_map(|(source, path)| Some((source as u32, File::open(path).ok()?)));
+        let present = SOURCES
+            .iter()
+            .enumerate()
+            .filter_map(|(source, path)| Some((source as u32, File::open(path).ok()?)));
         let files: Vec<_> = present.collect();
         let ticks = (window.0 / PERIOD.0 + 10) as usize;
         let limit = files.len() * ticks;
         let samples = VecDeque::with_capacity(limit);
         let buffer = vec![0; SAMPLE_BYTES].into_boxed_slice();
-        Sampler { files, buffer, samples, limit, last: Nanos(0), felt_us: [0; PRESSURES], next: Nanos(0) }
+        Sampler {
+            files,
+            buffer,
+            samples,
+            limit,
+            last: Nanos(0),
+            felt_us: [0; PRESSURES],
+            next: Nanos(0),
+        }
     }
 
     /// Reads the files if they are due.
@@ -96,7 +111,8 @@ impl Sampler {
             self.samples.push_back(ProcSample { at: now, source: *source, text });
         }
         let most_us = now.since(self.last).0 / 1_000 / RESTLESS_PART;
-        let restless = felt_us.iter().zip(self.felt_us).any(|(new, old)| new.saturating_sub(old) > most_us);
+        let restless =
+            felt_us.iter().zip(self.felt_us).any(|(new, old)| new.saturating_sub(old) > most_us);
         (self.last, self.felt_us) = (now, felt_us);
         self.next = if restless { now } else { now.after(CALM_PERIOD) };
     }

@@ -52,7 +52,8 @@ impl RawIncident {
         sealer: &Sealer,
     ) -> Result<RawIncident> {
         let (id, owner) = (capture.meta.id.clone(), capture.meta.marked_by_uid);
-        let file = assemble(capture, displays, inquiries, sealer)?.hand_over().context(NO_MEMORY)?;
+        let file =
+            assemble(capture, displays, inquiries, sealer)?.hand_over().context(NO_MEMORY)?;
         Ok(RawIncident { id, owner, file })
     }
 
@@ -63,16 +64,28 @@ impl RawIncident {
 
     /// Seals the incident. If that fails although there is room, keeps the raw capture for root:
     /// nothing in it is concealed.
-    pub(crate) fn seal_or_rescue(&self, folder: &IncidentFolder, sealer: &Sealer) -> Result<PathBuf> {
+    pub(crate) fn seal_or_rescue(
+        &self,
+        folder: &IncidentFolder,
+        sealer: &Sealer,
+    ) -> Result<PathBuf> {
         let error = match self.seal(folder, sealer) {
             Err(error) if !is_full(&error) => error,
             done => return done,
         };
         let kept = self.keep(folder, 0, |file| read(self.open()?)?.write_open(file))?;
-        bail!("{error:#}; what was recorded is kept for root, as it is: sudo tipme diagnose {}", kept.display())
+        bail!(
+            "{error:#}; what was recorded is kept for root, as it is: sudo tipme diagnose {}",
+            kept.display()
+        )
     }
 
-    fn keep(&self, folder: &IncidentFolder, owner: u32, fill: impl Fn(&mut File) -> io::Result<()>) -> Result<PathBuf> {
+    fn keep(
+        &self,
+        folder: &IncidentFolder,
+        owner: u32,
+        fill: impl Fn(&mut File) -> io::Result<()>,
+    ) -> Result<PathBuf> {
         let (path, untidy) = folder.keep_by(&self.id, owner, fill)?;
         if let Some(error) = untidy {
             journal::warning(format!("cannot tidy {}: {error}", folder.path().display())).tell();
@@ -164,7 +177,9 @@ pub fn finish(mut captured: PackedIncident, functions: Option<File>) -> Result<P
 /// Names the kernel's functions in all sections without chunks.
 fn name_kernel(captured: &mut PackedIncident, functions: Option<File>) -> Result<Placeless> {
     let mut sampled = BTreeSet::new();
-    captured.see_chunks(Section::Rare, &mut |chunk| sampled.extend(samples(chunk).map(|sample| sample.ip)))?;
+    captured.see_chunks(Section::Rare, &mut |chunk| {
+        sampled.extend(samples(chunk).map(|sample| sample.ip))
+    })?;
     let incident = captured.incident_mut();
     let [stacks, mut tasks, users] =
         [Section::Stacks, Section::Tasks, Section::Symbols].map(|section| take(incident, section));

@@ -29,10 +29,13 @@ impl Sealing {
     pub(crate) fn begin(&self, uid: u32) -> Result<Turn, String> {
         let mut counts = self.counts();
         let own = counts.get(&uid).copied().unwrap_or(0);
-        let others: usize = counts.iter().filter(|(uid, _)| **uid != 0).map(|(_, count)| count).sum();
+        let others: usize =
+            counts.iter().filter(|(uid, _)| **uid != 0).map(|(_, count)| count).sum();
         let own_max = if uid == 0 { ROOT_MAX } else { USER_MAX };
         if own >= own_max {
-            return Err(format!("{own} incidents of user {uid} are being written already; wait a second"));
+            return Err(format!(
+                "{own} incidents of user {uid} are being written already; wait a second"
+            ));
         }
         if uid != 0 && others >= SEALING_MAX {
             return Err(format!(
@@ -72,7 +75,8 @@ mod tests {
     #[test]
     fn users_leave_room_for_others_and_for_root() {
         let sealing = Sealing::default();
-        let mut turns: Vec<Turn> = (0..USER_MAX).map(|_| sealing.begin(7).expect("there is room")).collect();
+        let mut turns: Vec<Turn> =
+            (0..USER_MAX).map(|_| sealing.begin(7).expect("there is room")).collect();
         let refused = |uid| sealing.begin(uid).err().expect("there is no room");
         assert!(refused(7).starts_with("2 incidents of user 7 are"), "{}", refused(7));
         turns.push(sealing.begin(8).expect("another user"));

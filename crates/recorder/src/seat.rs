@@ -47,7 +47,8 @@ mod tests {
         std::fs::write(folder("active"), "tty2\n").unwrap();
         std::fs::write(folder("tty2"), "").unwrap();
         std::os::unix::fs::chown(folder("tty2"), Some(4242), None).expect("run the tests as root");
-        let seat = Seat { logind: Logind::at(dir.path()), active: folder("active"), devices: folder("") };
+        let seat =
+            Seat { logind: Logind::at(dir.path()), active: folder("active"), devices: folder("") };
         assert_eq!(seat.user(), Some(4242));
         std::fs::write(folder("seats/seat0"), "IS_SEAT0=1\nACTIVE=3\nACTIVE_UID=4343\n").unwrap();
         assert_eq!(seat.user(), Some(4343));

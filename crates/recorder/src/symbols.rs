@@ -47,7 +47,9 @@ pub(crate) fn parse_stacks(mut bytes: &[u8]) -> Stacks {
 
 /// Returns the samples in a chunk.
 pub(crate) fn samples(chunk: &[u8]) -> impl Iterator<Item = Sample> {
-    entries(chunk).filter(|entry| entry.kind == RecordKind::Sample).filter_map(|entry| Sample::read(entry.bytes))
+    entries(chunk)
+        .filter(|entry| entry.kind == RecordKind::Sample)
+        .filter_map(|entry| Sample::read(entry.bytes))
 }
 
 /// User stacks and number of samples by sampled process.
@@ -68,9 +70,11 @@ impl SampledStacks {
     pub(crate) fn addresses(self, stacks: &Stacks) -> Vec<(u32, BTreeSet<u64>)> {
         let mut most: Vec<_> = self.0.into_iter().collect();
         most.sort_by_key(|(_, (count, _))| std::cmp::Reverse(*count));
-        let frames = |id| stacks.get(&id).map_or(&[][..], Vec::as_slice).iter().take(FRAMES).copied();
+        let frames =
+            |id| stacks.get(&id).map_or(&[][..], Vec::as_slice).iter().take(FRAMES).copied();
         let named = |ids: BTreeSet<StackId>| {
-            let all: BTreeSet<u64> = ids.into_iter().flat_map(frames).filter(|ip| *ip < KERNEL).collect();
+            let all: BTreeSet<u64> =
+                ids.into_iter().flat_map(frames).filter(|ip| *ip < KERNEL).collect();
             all.into_iter().take(ADDRESSES).collect()
         };
         most.into_iter().take(PROCESSES).map(|(pid, (_, ids))| (pid, named(ids))).collect()
@@ -84,7 +88,9 @@ pub(crate) fn hear_any(bytes: &[u8]) -> bool {
 
 /// Names functions at a few offsets of an arbitrary image; returns `true` if it finds any.
 pub(crate) fn name_any(bytes: &[u8]) -> bool {
-    let Ok(memory) = rustix::fs::memfd_create("image", rustix::fs::MemfdFlags::CLOEXEC) else { return false };
+    let Ok(memory) = rustix::fs::memfd_create("image", rustix::fs::MemfdFlags::CLOEXEC) else {
+        return false;
+    };
     let file = std::fs::File::from(memory);
     let written = std::os::unix::fs::FileExt::write_all_at(&file, bytes, 0).is_ok();
     let names = elf::Image { file: &file, base: 0 }.names(&[0, 0x1000, 0x1080, 0x2000, u64::MAX]);

@@ -14,9 +14,11 @@ use tipme_control::journal::{self, Field, JournalEntry, JournalEvent};
 pub(crate) fn marked(mark: &Mark, response: &RecorderResponse) {
     let whose = format!("for user {} ({})", mark.uid, mark.trigger);
     let entry = match response {
-        RecorderResponse::Marked { incident, .. } => {
-            of(incident, journal::info(format!("marked {} {whose}", incident.display())).event(JournalEvent::Marked))
-        }
+        RecorderResponse::Marked { incident, .. } => of(
+            incident,
+            journal::info(format!("marked {} {whose}", incident.display()))
+                .event(JournalEvent::Marked),
+        ),
         RecorderResponse::Error(why) => {
             journal::error(format!("no mark {whose}: {why}")).event(JournalEvent::MarkFailed)
         }

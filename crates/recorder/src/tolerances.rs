@@ -69,7 +69,8 @@ impl Subject {
     }
 
     fn is_named(&self) -> bool {
-        InputClass::named(&self.class).is_some() && (1..=NAME_BYTES_MAX).contains(&self.application.len())
+        InputClass::named(&self.class).is_some()
+            && (1..=NAME_BYTES_MAX).contains(&self.application.len())
     }
 }
 
@@ -78,7 +79,10 @@ impl Tolerances {
     pub(crate) fn open(path: PathBuf) -> Tolerances {
         let file = read(&path).unwrap_or_else(|error| {
             let moved = state_file::put_aside(&path);
-            journal::warning(format!("what people put up with is learned again: {error:#}; {moved}")).tell();
+            journal::warning(format!(
+                "what people put up with is learned again: {error:#}; {moved}"
+            ))
+            .tell();
             ToleranceFile::default()
         });
         Tolerances { path, file }
@@ -86,7 +90,12 @@ impl Tolerances {
 
     /// Returns the tolerance, the default one without feedback.
     pub(crate) fn of(&self, subject: &Subject) -> Tolerance {
-        self.file.rows.iter().find(|row| row.subject == *subject).map(|row| row.tolerance).unwrap_or_default()
+        self.file
+            .rows
+            .iter()
+            .find(|row| row.subject == *subject)
+            .map(|row| row.tolerance)
+            .unwrap_or_default()
     }
 
     /// Applies feedback, and writes the file.
@@ -127,13 +136,18 @@ impl Tolerances {
 
     /// Returns the ids of a user's automatic incidents, oldest first.
     pub(crate) fn suggested(&self, uid: u32) -> Vec<String> {
-        let own: Vec<&Suggestion> = self.file.suggested.iter().filter(|one| one.subject.uid == uid).collect();
+        let own: Vec<&Suggestion> =
+            self.file.suggested.iter().filter(|one| one.subject.uid == uid).collect();
         own.iter().skip(own.len().saturating_sub(TOLD_MAX)).map(|one| one.id.clone()).collect()
     }
 
     /// Returns a user's tolerances that differ from the default.
     pub(crate) fn told(&self, uid: u32) -> Vec<ToldTolerance> {
-        let own = self.file.rows.iter().filter(|row| row.subject.uid == uid && row.tolerance.percent() != 100);
+        let own = self
+            .file
+            .rows
+            .iter()
+            .filter(|row| row.subject.uid == uid && row.tolerance.percent() != 100);
         let told = own.map(|ToleranceRow { subject, tolerance }| ToldTolerance {
             class: subject.class.clone(),
             application: subject.application.clone(),
@@ -157,13 +171,15 @@ impl Tolerances {
 }
 
 fn read(path: &Path) -> Result<ToleranceFile> {
-    state_file::read(path, FILE_BYTES_MAX)?.map_or(Ok(ToleranceFile::default()), |bytes| parse(&bytes))
+    state_file::read(path, FILE_BYTES_MAX)?
+        .map_or(Ok(ToleranceFile::default()), |bytes| parse(&bytes))
 }
 
 fn parse(bytes: &[u8]) -> Result<ToleranceFile> {
     let file: ToleranceFile = serde_json::from_slice(bytes)?;
     let rows = file.rows.iter().all(|row| row.subject.is_named() && row.tolerance.is_bounded());
-    let suggested = file.suggested.iter().all(|one| one.subject.is_named() && one.id.len() <= NAME_BYTES_MAX);
+    let suggested =
+        file.suggested.iter().all(|one| one.subject.is_named() && one.id.len() <= NAME_BYTES_MAX);
     let few = file.rows.len() <= ROWS_MAX && file.suggested.len() <= SUGGESTED_MAX;
     if file.version != VERSION || !rows || !suggested || !few {
         bail!("it has version {}, or more in it than was written", file.version);
@@ -173,7 +189,8 @@ fn parse(bytes: &[u8]) -> Result<ToleranceFile> {
 
 /// Parses arbitrary bytes; returns `true` if they are valid, with all tolerances in bounds.
 pub(crate) fn parse_any(bytes: &[u8]) -> bool {
-    parse(bytes).is_ok_and(|file| file.rows.iter().all(|row| (50..=200).contains(&row.tolerance.percent())))
+    parse(bytes)
+        .is_ok_and(|file| file.rows.iter().all(|row| (50..=200).contains(&row.tolerance.percent())))
 }
 
 #[cfg(test)]
@@ -231,7 +248,10 @@ mod tests {
         for uid in 0..300 {
             tolerances.suggest(format!("20260131T120000.{uid:03}Z"), subject(uid));
         }
-        assert_eq!((tolerances.file.rows.len(), tolerances.file.suggested.len()), (ROWS_MAX, SUGGESTED_MAX));
+        assert_eq!(
+            (tolerances.file.rows.len(), tolerances.file.suggested.len()),
+            (ROWS_MAX, SUGGESTED_MAX)
+        );
         assert!(std::fs::metadata(&path).unwrap().len() * 8 < FILE_BYTES_MAX);
         let again = Tolerances::open(path.clone());
         assert_eq!(again.file.suggested, tolerances.file.suggested);

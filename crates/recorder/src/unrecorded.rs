@@ -64,7 +64,10 @@ mod tests {
         assert!(stops.is_stopped());
         assert_eq!((stops.unwilling(), within(&stops, 0, 25)), (Some(2), 15));
         stops.hear(2, true, Nanos(30));
-        assert_eq!((stops.is_stopped(), within(&stops, 0, 100), within(&stops, 15, 22)), (false, 20, 7));
+        assert_eq!(
+            (stops.is_stopped(), within(&stops, 0, 100), within(&stops, 15, 22)),
+            (false, 20, 7)
+        );
         assert_eq!((within(&stops, 31, 100), within(&stops, 0, 5)), (0, 0));
         for at in 0..1_000 {
             stops.hear(3, at % 2 != 0, Nanos(100 + at));

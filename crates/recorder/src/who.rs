@@ -16,7 +16,8 @@ pub(crate) struct AttributedPress {
 
 /// Returns a gate that authorizes the process that asks, or that a mark is made for.
 pub(crate) fn processes<T>(allowed: &[u32]) -> io::Result<Gate<Caller, T>> {
-    Gate::of(allowed).with_authority(|caller: Caller| said(polkit::of_process(caller.pid, caller.uid)))
+    Gate::of(allowed)
+        .with_authority(|caller: Caller| said(polkit::of_process(caller.pid, caller.uid)))
 }
 
 /// Returns a gate that authorizes the user of a hot key.

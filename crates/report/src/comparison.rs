@@ -51,7 +51,11 @@ pub fn command(kind: &str) -> String {
 /// Formats `A before.json: 5 runs, 61.2 s; kernel …`.
 fn head(index: usize, file: &ComparedResult<'_>) -> String {
     let seconds = number(file.machine.duration_s);
-    let runs = if file.runs.len() == 1 { "1 run".to_owned() } else { format!("{} runs", count(file.runs.len())) };
+    let runs = if file.runs.len() == 1 {
+        "1 run".to_owned()
+    } else {
+        format!("{} runs", count(file.runs.len()))
+    };
     let conditions = conditions(file.machine);
     let under = if conditions.is_empty() { String::new() } else { format!("; {conditions}") };
     format!("{}  {}: {runs}, {seconds} s{under}", letter(index), plain(file.name, NAME_CHARS))
@@ -60,7 +64,8 @@ fn head(index: usize, file: &ComparedResult<'_>) -> String {
 /// Lists the differences between the machines, if there are any.
 fn machines(files: &[ComparedResult<'_>]) -> Option<String> {
     let of = |what: &'static str, figure: &dyn Fn(&MeasuredMachine) -> String| {
-        let figures: Vec<String> = files.iter().map(|file| plain(&figure(file.machine), NAME_CHARS)).collect();
+        let figures: Vec<String> =
+            files.iter().map(|file| plain(&figure(file.machine), NAME_CHARS)).collect();
         let same = figures.windows(2).all(|pair| pair[0] == pair[1]);
         (!same).then(|| format!("{what} ({})", figures.join(" | ")))
     };
@@ -69,10 +74,16 @@ fn machines(files: &[ComparedResult<'_>]) -> Option<String> {
         of("kernel", &|machine| machine.kernel.clone()),
         of("CPU", &|machine| machine.cpu.clone()),
         of("number of CPUs", &|machine| machine.cpus.to_string()),
-        of("memory", &|machine| format!("{:.1} GiB", machine.memory_bytes as f64 / (1u64 << 30) as f64)),
+        of("memory", &|machine| {
+            format!("{:.1} GiB", machine.memory_bytes as f64 / (1u64 << 30) as f64)
+        }),
         of("HZ", &|machine| told(machine.hz.as_ref())),
         // Only results measured by root include it.
-        files.iter().all(|file| file.machine.preemption.is_some()).then(|| of("preemption", &preemption)).flatten(),
+        files
+            .iter()
+            .all(|file| file.machine.preemption.is_some())
+            .then(|| of("preemption", &preemption))
+            .flatten(),
         of("clock", &|machine| told(machine.clock_source.as_ref())),
         of("virtualised", &|machine| told(machine.virtualised.as_ref())),
         of("governor", &|machine| told(machine.governor.as_ref())),
@@ -89,8 +100,10 @@ fn told(figure: Option<&impl ToString>) -> String {
 fn unmatched(comparison: &Comparison) -> Vec<String> {
     let of = |side: usize| {
         let runs = comparison.unmatched.iter().filter(|one| one.side == side);
-        let names: Vec<String> = runs.map(|one| format!("{:?}", plain(&one.run, NAME_CHARS))).collect();
-        (!names.is_empty()).then(|| format!("Compared with nothing: of {}, {}.", letter(side), names.join(", ")))
+        let names: Vec<String> =
+            runs.map(|one| format!("{:?}", plain(&one.run, NAME_CHARS))).collect();
+        (!names.is_empty())
+            .then(|| format!("Compared with nothing: of {}, {}.", letter(side), names.join(", ")))
     };
     let lines: Vec<String> = (0..comparison.sides.len()).filter_map(of).collect();
     if lines.is_empty() { lines } else { std::iter::once(String::new()).chain(lines).collect() }
@@ -123,9 +136,12 @@ mod tests {
     /// repeat.
     fn keys(repeats: u64, latencies_ms: &[u64]) -> Vec<Run> {
         let repeat = |number: u64| {
-            let mut events = Events::of("key", Some(InputClass::Key.limits(ThresholdProfile::Default)));
+            let mut events =
+                Events::of("key", Some(InputClass::Key.limits(ThresholdProfile::Default)));
             let latencies = latencies_ms.iter().enumerate();
-            latencies.for_each(|(at, latency)| events.push(at as u64 * MS, latency * MS + number * MS / 10));
+            latencies.for_each(|(at, latency)| {
+                events.push(at as u64 * MS, latency * MS + number * MS / 10)
+            });
             Run {
                 name: format!("repeat {number}"),
                 duration_ns: 60_000 * MS,
@@ -139,8 +155,10 @@ mod tests {
 
     fn told(kind: &str, sides: &[(&str, &[Run])]) -> String {
         let machine = MeasuredMachine { duration_s: 301.5, ..MeasuredMachine::default() };
-        let files: Vec<ComparedResult<'_>> =
-            sides.iter().map(|(name, runs)| ComparedResult { name, machine: &machine, runs }).collect();
+        let files: Vec<ComparedResult<'_>> = sides
+            .iter()
+            .map(|(name, runs)| ComparedResult { name, machine: &machine, runs })
+            .collect();
         let sides: Vec<ComparedSide<'_>> = files.iter().map(ComparedResult::side).collect();
         text(kind, &files, &compare(&sides))
     }
@@ -148,7 +166,8 @@ mod tests {
     #[test]
     fn a_difference_is_told_with_its_interval() {
         let (quick, slow): (Vec<u64>, Vec<u64>) = ((80..130).collect(), (95..145).collect());
-        let text = told("measure", &[("before.json", &keys(5, &quick)), ("after.json", &keys(5, &slow))]);
+        let text =
+            told("measure", &[("before.json", &keys(5, &quick)), ("after.json", &keys(5, &slow))]);
         insta::assert_snapshot!(text, @r#"
         2 results of tipme measure
         A  before.json: 5 runs, 302 s
@@ -244,7 +263,8 @@ mod tests {
     fn with_windows(latency: u64) -> Vec<Run> {
         let mut runs = keys(5, &[105, 50]);
         for run in &mut runs {
-            let mut windows = Events::of("window", Some(InputClass::Window.limits(ThresholdProfile::Default)));
+            let mut windows =
+                Events::of("window", Some(InputClass::Window.limits(ThresholdProfile::Default)));
             windows.push(0, latency * MS);
             run.classes.push(windows);
         }
@@ -253,8 +273,14 @@ mod tests {
 
     #[test]
     fn classes_add_up_to_a_whole() {
-        let text =
-            told("measure", &[("one", &with_windows(1_100)), ("two", &with_windows(900)), ("three", &keys(5, &[7]))]);
+        let text = told(
+            "measure",
+            &[
+                ("one", &with_windows(1_100)),
+                ("two", &with_windows(900)),
+                ("three", &keys(5, &[7])),
+            ],
+        );
         insta::assert_snapshot!(text, @r#"
         3 results of tipme measure
         A  one: 5 runs, 302 s
@@ -322,7 +348,12 @@ mod tests {
 
     #[test]
     fn machines_that_differ_are_told() {
-        let one = MeasuredMachine { kernel: "6.1".to_owned(), cpus: 2, hz: Some(250), ..MeasuredMachine::default() };
+        let one = MeasuredMachine {
+            kernel: "6.1".to_owned(),
+            cpus: 2,
+            hz: Some(250),
+            ..MeasuredMachine::default()
+        };
         let two = MeasuredMachine {
             kernel: "6.18".to_owned(),
             cpus: 2,
@@ -330,15 +361,22 @@ mod tests {
             ..MeasuredMachine::default()
         };
         let of = |machines: &[&MeasuredMachine]| {
-            let files: Vec<ComparedResult<'_>> =
-                machines.iter().map(|machine| ComparedResult { name: "", machine, runs: &[] }).collect();
+            let files: Vec<ComparedResult<'_>> = machines
+                .iter()
+                .map(|machine| ComparedResult { name: "", machine, runs: &[] })
+                .collect();
             super::machines(&files)
         };
         insta::assert_snapshot!(of(&[&one, &two]).unwrap_or_default(), @"The machines are not the same: kernel (6.1 | 6.18), HZ (250 | not known).");
-        let busy = MeasuredMachine { load_average: Some([9.0; 3]), begun_unix_s: 7, duration_s: 3.0, ..one.clone() };
+        let busy = MeasuredMachine {
+            load_average: Some([9.0; 3]),
+            begun_unix_s: 7,
+            duration_s: 3.0,
+            ..one.clone()
+        };
         assert_eq!(of(&[&one, &busy]), None);
-        let [lazy, full] =
-            ["lazy", "full"].map(|mode| MeasuredMachine { preemption: Some(mode.to_owned()), ..one.clone() });
+        let [lazy, full] = ["lazy", "full"]
+            .map(|mode| MeasuredMachine { preemption: Some(mode.to_owned()), ..one.clone() });
         let told = "The machines are not the same: preemption (lazy | full).";
         assert_eq!(
             (of(&[&one, &lazy]), of(&[&lazy, &full]).as_deref()),

@@ -15,13 +15,19 @@ pub fn conditions(machine: &MeasuredMachine) -> String {
     let parts = [
         named("kernel", Some(&machine.kernel)),
         cpus(machine),
-        machine.virtualised.map(|is| if is { "virtual machine" } else { "no virtual machine" }).map(str::to_owned),
+        machine
+            .virtualised
+            .map(|is| if is { "virtual machine" } else { "no virtual machine" })
+            .map(str::to_owned),
         named("clock", machine.clock_source.as_ref()),
         machine.hz.map(|hz| format!("HZ {hz}")),
         named("preemption", machine.preemption.as_ref()),
         named("governor", machine.governor.as_ref()),
         machine.load_average.and_then(load),
-        machine.steal_percent.filter(|percent| percent.is_finite()).map(|percent| format!("steal {percent:.1} %")),
+        machine
+            .steal_percent
+            .filter(|percent| percent.is_finite())
+            .map(|percent| format!("steal {percent:.1} %")),
     ];
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
@@ -43,7 +49,10 @@ fn cpus(machine: &MeasuredMachine) -> Option<String> {
 
 fn load(averages: [f64; 3]) -> Option<String> {
     let [one, five, fifteen] = averages;
-    averages.iter().all(|load| load.is_finite()).then(|| format!("load {one:.2} {five:.2} {fifteen:.2}"))
+    averages
+        .iter()
+        .all(|load| load.is_finite())
+        .then(|| format!("load {one:.2} {five:.2} {fifteen:.2}"))
 }
 
 #[cfg(test)]

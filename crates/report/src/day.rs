@@ -18,7 +18,12 @@ const LONGEST: usize = 8;
 
 /// Formats all figures of a day, the totals first. `clock` formats seconds since 1970 as time of
 /// day.
-pub fn text(date: &str, day: &DayFigures, clock: &dyn Fn(f64) -> String, layout: &Layout) -> String {
+pub fn text(
+    date: &str,
+    day: &DayFigures,
+    clock: &dyn Fn(f64) -> String,
+    layout: &Layout,
+) -> String {
     if day.all.n == 0 {
         return layout.paragraph(&format!("{date}: no answer was counted{}.", lost(day.lost)));
     }
@@ -52,7 +57,8 @@ fn head(date: &str, day: &DayFigures, layout: &Layout) -> String {
         or_dash(all.interaction_p98_ms),
         duration(all.total_ms)
     );
-    let mut out = layout.paint_lines(Tone::Strong, &layout.paragraph(&waited)) + &layout.paragraph(&presses);
+    let mut out =
+        layout.paint_lines(Tone::Strong, &layout.paragraph(&waited)) + &layout.paragraph(&presses);
     out += &all.elr.as_ref().map(|rate| layout.paragraph(&rate_in_words(rate))).unwrap_or_default();
     out + &strip(&day.distribution) + "\n"
 }
@@ -134,7 +140,8 @@ fn applications(applications: &[LivedFigures], layout: &Layout) -> String {
 }
 
 fn hours(hours: &[HourShare], clock: &dyn Fn(f64) -> String, layout: &Layout) -> String {
-    let head = format!("{:16} {:>9} {:>9} {:>9} {:>7}", "hour from", "think", "wait", "over T", "n");
+    let head =
+        format!("{:16} {:>9} {:>9} {:>9} {:>7}", "hour from", "think", "wait", "over T", "n");
     let mut out = layout.paint(Tone::Strong, &head) + "\n";
     for hour in hours {
         let from = clock(hour.start_s as f64);
@@ -155,13 +162,23 @@ fn longest(longest: &[LongWait], clock: &dyn Fn(f64) -> String, layout: &Layout)
     if longest.is_empty() {
         return String::new();
     }
-    let mut out = format!("\n{}\n", layout.paint(Tone::Strong, "longest waits over their threshold"));
+    let mut out =
+        format!("\n{}\n", layout.paint(Tone::Strong, "longest waits over their threshold"));
     for long in longest.iter().take(LONGEST) {
-        let presses = if long.presses > 1 { format!(", {} presses", long.presses) } else { String::new() };
-        let marked = long.incident.as_ref().map(|id| format!("; tipme diagnose {}", plain(id, 40))).unwrap_or_default();
-        let what =
-            format!("{} in {}{presses}{marked}", plain(&long.class, NAME_CHARS), plain(&long.application, NAME_CHARS));
-        out += &layout.item(&format!("{}  {:>8}  ", clock(long.at_s), duration(long.latency_ms)), &what);
+        let presses =
+            if long.presses > 1 { format!(", {} presses", long.presses) } else { String::new() };
+        let marked = long
+            .incident
+            .as_ref()
+            .map(|id| format!("; tipme diagnose {}", plain(id, 40)))
+            .unwrap_or_default();
+        let what = format!(
+            "{} in {}{presses}{marked}",
+            plain(&long.class, NAME_CHARS),
+            plain(&long.application, NAME_CHARS)
+        );
+        out += &layout
+            .item(&format!("{}  {:>8}  ", clock(long.at_s), duration(long.latency_ms)), &what);
     }
     out
 }
@@ -206,8 +223,13 @@ mod tests {
             presses: 3,
             incident: Some("20260131T140325.123Z".to_owned()),
         };
-        let hour =
-            HourShare { start_s: 50_400, n: 3_214, wait_ms: 41_000.0, noticed_wait_ms: 12_300.0, think_ms: 90e3 };
+        let hour = HourShare {
+            start_s: 50_400,
+            n: 3_214,
+            wait_ms: 41_000.0,
+            noticed_wait_ms: 12_300.0,
+            think_ms: 90e3,
+        };
         let day = DayFigures {
             all: figures(""),
             applications: vec![figures("mousepad"), figures("a\u{202e}b")],

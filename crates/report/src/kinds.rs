@@ -37,8 +37,9 @@ pub fn explanation(kind: CauseKind, layout: &Layout) -> String {
     let about = about(kind);
     let parts = [("What helps", about.helps), ("See it yourself", about.see)];
     let head = layout.paint(Tone::Term, kind.name()) + "\n" + &layout.paragraph(about.what);
-    let tell =
-        |(name, text): (&str, &str)| format!("\n{}\n{}", layout.paint(Tone::Strong, name), layout.paragraph(text));
+    let tell = |(name, text): (&str, &str)| {
+        format!("\n{}\n{}", layout.paint(Tone::Strong, name), layout.paragraph(text))
+    };
     parts.into_iter().fold(head, |told, part| told + &tell(part))
 }
 
@@ -84,7 +85,9 @@ const ABOUT: [KindWords; 22] = [
     KindWords {
         kind: CauseKind::PageIn,
         name: "Reading part of a file back from disk",
-        of_process: Some("{waiter} was waiting for parts of a file to be read back into memory, because of {who}"),
+        of_process: Some(
+            "{waiter} was waiting for parts of a file to be read back into memory, because of {who}",
+        ),
         of_device: Some("{waiter} was waiting for parts of a file to be read from {who}"),
         what: "The program touched a page of an executable, a library or a mapped file that was not in memory, and \
                had to wait until it was read from the disk (a major page fault). Such pages are dropped when \
@@ -97,7 +100,9 @@ const ABOUT: [KindWords; 22] = [
     KindWords {
         kind: CauseKind::SwapIn,
         name: "Reading memory back from swap",
-        of_process: Some("{waiter} was waiting for memory to be read back from swap, because of {who}"),
+        of_process: Some(
+            "{waiter} was waiting for memory to be read back from swap, because of {who}",
+        ),
         of_device: Some("{waiter} was waiting for memory to be read back from swap on {who}"),
         what: "Memory ran short earlier, and some of the program's memory was moved to swap. It had to be read back \
                before the program could continue.",
@@ -149,7 +154,9 @@ const ABOUT: [KindWords; 22] = [
     KindWords {
         kind: CauseKind::Fsync,
         name: "Waiting for a flush to disk",
-        of_process: Some("{app} was waiting for data to be flushed to the disk, which {who} kept busy"),
+        of_process: Some(
+            "{app} was waiting for data to be flushed to the disk, which {who} kept busy",
+        ),
         of_device: Some("{app} was waiting for data to be flushed to {who}"),
         what: "The program waited until its data were safely on the disk (fsync, or a journal commit). This takes as \
                long as the disk needs for everything written before.",
@@ -325,7 +332,9 @@ mod tests {
         for kind in CauseKind::CAUSES.iter().chain([&CauseKind::Unattributed]) {
             let told = explanation(*kind, &Layout::default());
             let lines: Vec<&str> = told.lines().filter(|line| !line.is_empty()).collect();
-            let [name, what, helps, helps_text, see, see_text] = lines[..] else { panic!("{kind}: {told}") };
+            let [name, what, helps, helps_text, see, see_text] = lines[..] else {
+                panic!("{kind}: {told}")
+            };
             assert_eq!([name, helps, see], [kind.name(), "What helps", "See it yourself"]);
             for text in [what, helps_text, see_text] {
                 assert!(text.len() > LETTERS_MIN && text.ends_with('.'), "{kind}: {text}");
@@ -344,7 +353,8 @@ mod tests {
     #[test]
     fn it_fits_the_terminal() {
         let layout = Layout { columns: Some(60), ..Layout::default() };
-        let all = CauseKind::CAUSES.iter().map(|kind| explanation(*kind, &layout)).collect::<String>();
+        let all =
+            CauseKind::CAUSES.iter().map(|kind| explanation(*kind, &layout)).collect::<String>();
         assert!(all.lines().all(|line| line.chars().count() <= 60), "{all}");
     }
 }

@@ -57,8 +57,11 @@ impl Layout {
     /// the lead, or less if that leaves little room. Words are never broken, so that paths and
     /// commands can be copied.
     pub fn item(&self, before: &str, text: &str) -> String {
-        let Some(columns) = self.columns else { return format!("{before}{text}").trim_end().to_owned() + "\n" };
-        let (columns, lead) = (columns.clamp(COLUMNS_MIN, PROSE_COLUMNS_MAX), display_width(before));
+        let Some(columns) = self.columns else {
+            return format!("{before}{text}").trim_end().to_owned() + "\n";
+        };
+        let (columns, lead) =
+            (columns.clamp(COLUMNS_MIN, PROSE_COLUMNS_MAX), display_width(before));
         if lead + BESIDE_MIN > columns {
             return format!("{}\n{}", before.trim_end(), wrapped(columns, BELOW, BELOW, text));
         }
@@ -87,8 +90,11 @@ impl Layout {
 }
 
 fn wrapped(columns: usize, first: &str, others: &str, text: &str) -> String {
-    let options = Options::new(columns).initial_indent(first).subsequent_indent(others).break_words(false);
-    let options = options.word_separator(WordSeparator::AsciiSpace).word_splitter(WordSplitter::NoHyphenation);
+    let options =
+        Options::new(columns).initial_indent(first).subsequent_indent(others).break_words(false);
+    let options = options
+        .word_separator(WordSeparator::AsciiSpace)
+        .word_splitter(WordSplitter::NoHyphenation);
     textwrap::fill(text, options) + "\n"
 }
 
@@ -107,7 +113,10 @@ mod tests {
         for columns in [60, 80, 200] {
             let text = layout(columns).item("  660 ms  ", TEXT);
             assert!(text.lines().all(|line| display_width(line) <= columns), "{text}");
-            assert!(text.lines().skip(1).all(|line| line.starts_with("          ") && line.len() > 10), "{text}");
+            assert!(
+                text.lines().skip(1).all(|line| line.starts_with("          ") && line.len() > 10),
+                "{text}"
+            );
         }
         assert_eq!(layout(200).item("  660 ms  ", TEXT).lines().count(), 1);
         assert_eq!(layout(60).item("  660 ms  ", TEXT).lines().count(), 2);
@@ -120,8 +129,12 @@ mod tests {
 
     #[test]
     fn a_text_without_room_beside_goes_below() {
-        let text = layout(60).item("missing  a name that takes some columns  ", "the reason and the remedy");
-        assert_eq!(text, "missing  a name that takes some columns\n    the reason and the remedy\n");
+        let text = layout(60)
+            .item("missing  a name that takes some columns  ", "the reason and the remedy");
+        assert_eq!(
+            text,
+            "missing  a name that takes some columns\n    the reason and the remedy\n"
+        );
     }
 
     #[test]
@@ -129,7 +142,8 @@ mod tests {
         let path = "/var/lib/tipme/incidents/".repeat(4);
         assert_eq!(layout(60).paragraph(&format!("see {path}")), format!("see\n{path}\n"));
         let painted = Layout { colour: true, ..layout(60) };
-        let (plain, text) = (layout(60).paragraph(TEXT), painted.paragraph(&painted.paint(Tone::Term, TEXT)));
+        let (plain, text) =
+            (layout(60).paragraph(TEXT), painted.paragraph(&painted.paint(Tone::Term, TEXT)));
         assert_eq!(text.replace("\u{1b}[36m", "").replace("\u{1b}[0m", ""), plain);
         assert_eq!(painted.paint_lines(Tone::Faint, "  a\n"), "  \u{1b}[2ma\u{1b}[0m\n");
     }

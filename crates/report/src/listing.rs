@@ -22,7 +22,8 @@ pub fn interactions(timed: &[Timed], mark: Nanos) -> String {
 
 fn row(timed: &Timed, mark: Nanos) -> String {
     let after = |at: u64| Nanos(at).since(Nanos(timed.input_ns)).millis();
-    let part = |at: Option<u64>| at.map_or_else(|| "-".to_owned(), |at| format!("{:.2}", after(at)));
+    let part =
+        |at: Option<u64>| at.map_or_else(|| "-".to_owned(), |at| format!("{:.2}", after(at)));
     let sign = if timed.censored { ">=" } else { "" };
     let name: String = timed.client_comm.chars().take(16).collect();
     format!(

@@ -16,15 +16,22 @@ pub(crate) fn words(verdict: &Verdict) -> (String, String) {
         (Some(seconds), interval) => nothing_new(verdict, interval.as_ref(), seconds),
         (None, _) if is_young(verdict) => {
             let need = "tipme needs some keys and clicks for a baseline; press again after the next hitch.";
-            let summary = format!("Nothing unusual in the {:.0} s since recording began", verdict.incident.recorded_s);
+            let summary = format!(
+                "Nothing unusual in the {:.0} s since recording began",
+                verdict.incident.recorded_s
+            );
             (summary, need.to_owned())
         }
         (None, Some(interval)) => {
             let summary = format!("Nothing unusual in the last {:.0} s", verdict.incident.window_s);
             let unknown = Some(verdict.incident.input_stopped_s).filter(|stopped| *stopped > 0.0);
-            let unknown = unknown.map(|stopped| format!(" Input was not recorded for {stopped:.1} s of it."));
+            let unknown =
+                unknown.map(|stopped| format!(" Input was not recorded for {stopped:.1} s of it."));
             let longest = longest(verdict, interval);
-            (summary, format!("The longest interaction was {longest}.{}", unknown.unwrap_or_default()))
+            (
+                summary,
+                format!("The longest interaction was {longest}.{}", unknown.unwrap_or_default()),
+            )
         }
         (None, None) => ("Nothing to explain was recorded".to_owned(), why_nothing(verdict)),
     }
@@ -65,7 +72,12 @@ mod tests {
     }
 
     fn calm() -> Option<Interval> {
-        Some(Interval { latency_ms: 62.0, threshold_ms: 100.0, class: "key".to_owned(), ..Interval::default() })
+        Some(Interval {
+            latency_ms: 62.0,
+            threshold_ms: 100.0,
+            class: "key".to_owned(),
+            ..Interval::default()
+        })
     }
 
     #[test]
@@ -73,7 +85,8 @@ mod tests {
         let (summary, body) = verdict(|verdict| {
             (verdict.interval, verdict.incident.answered_s) = (calm(), Some(12.0));
             let subject = "typing in xterm".to_owned();
-            verdict.earlier = vec![Candidate { subject, latency_ms: 938.0, ..Candidate::default() }];
+            verdict.earlier =
+                vec![Candidate { subject, latency_ms: 938.0, ..Candidate::default() }];
         });
         assert_eq!(summary, "Nothing since the last answer took longer than 62 ms");
         assert_eq!(body, "You asked for that answer 12 s ago. Before it: typing in xterm, 938 ms.");
@@ -83,20 +96,31 @@ mod tests {
 
     #[test]
     fn a_young_recording_says_since_when_and_what_it_needs() {
-        let young = |interval| verdict(|one| (one.interval, one.incident.recorded_s) = (interval, 18.2));
+        let young =
+            |interval| verdict(|one| (one.interval, one.incident.recorded_s) = (interval, 18.2));
         let said = "Nothing unusual in the 18 s since recording began";
-        let need = "tipme needs some keys and clicks for a baseline; press again after the next hitch.";
+        let need =
+            "tipme needs some keys and clicks for a baseline; press again after the next hitch.";
         assert_eq!([calm(), None].map(young), [(); 2].map(|()| (said.to_owned(), need.to_owned())));
     }
 
     #[test]
     fn only_the_reason_is_given_where_there_is_nothing_to_explain() {
-        let notes = ["Not shown: command lines of other users.", "Nothing that answered the 3 inputs was seen."];
+        let notes = [
+            "Not shown: command lines of other users.",
+            "Nothing that answered the 3 inputs was seen.",
+        ];
         let (summary, body) = verdict(|verdict| {
             verdict.notes = notes.map(str::to_owned).to_vec();
             verdict.incident.inputs = 3;
         });
         assert_eq!(summary, "Nothing to explain was recorded");
-        assert_eq!(body, format!("{} 3 keys and clicks are too few for a baseline; press again later.", notes[1]));
+        assert_eq!(
+            body,
+            format!(
+                "{} 3 keys and clicks are too few for a baseline; press again later.",
+                notes[1]
+            )
+        );
     }
 }

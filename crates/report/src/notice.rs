@@ -23,7 +23,9 @@ impl Notice {
 /// Returns the notice for the first finding of a verdict, or for the lack of one.
 pub fn notice(verdict: &Verdict) -> Notice {
     match &verdict.interval {
-        Some(interval) if interval.exceeded => Notice::new(symptom(verdict, interval), body(verdict, interval)),
+        Some(interval) if interval.exceeded => {
+            Notice::new(symptom(verdict, interval), body(verdict, interval))
+        }
         _ => {
             let (summary, body) = nothing::words(verdict);
             Notice { summary, body }
@@ -34,7 +36,10 @@ pub fn notice(verdict: &Verdict) -> Notice {
 /// Formats the cause in a sentence, with its remedy on a separate line.
 fn body(verdict: &Verdict, interval: &Interval) -> String {
     let cause = cause(verdict, interval);
-    verdict.findings.first().map_or_else(|| cause.clone(), |finding| format!("{cause}\nTry: {}", finding.remedy))
+    verdict
+        .findings
+        .first()
+        .map_or_else(|| cause.clone(), |finding| format!("{cause}\nTry: {}", finding.remedy))
 }
 
 #[cfg(test)]
@@ -46,7 +51,14 @@ mod tests {
         let client = Client { pid: 7, comm: "xterm".to_owned(), cmdline: String::new() };
         let class = "key".to_owned();
         let exceeded = latency_ms > 100.0;
-        let interval = Interval { latency_ms, class, client, threshold_ms: 100.0, exceeded, ..Interval::default() };
+        let interval = Interval {
+            latency_ms,
+            class,
+            client,
+            threshold_ms: 100.0,
+            exceeded,
+            ..Interval::default()
+        };
         let mut verdict = Verdict { interval: Some(interval), findings, ..Verdict::default() };
         verdict.incident.window_s = 39.97;
         verdict
@@ -54,9 +66,19 @@ mod tests {
 
     fn finding(kind: CauseKind, evidence: &[&str]) -> Finding {
         let evidence = evidence.iter().map(ToString::to_string).collect();
-        let culprit = Culprit::Process { pid: 9, comm: "cc1".to_owned(), cmdline: String::new(), job: None };
+        let culprit =
+            Culprit::Process { pid: 9, comm: "cc1".to_owned(), cmdline: String::new(), job: None };
         let remedy = "ionice -c 3 -p 9".to_owned();
-        Finding { kind, culprit, ms: 916.0, unusual: true, confidence: 0.9, evidence, remedy, ..Finding::default() }
+        Finding {
+            kind,
+            culprit,
+            ms: 916.0,
+            unusual: true,
+            confidence: 0.9,
+            evidence,
+            remedy,
+            ..Finding::default()
+        }
     }
 
     fn told(verdict: &Verdict) -> (String, String) {
@@ -66,7 +88,10 @@ mod tests {
 
     #[test]
     fn the_first_finding_is_told_in_a_sentence_with_its_remedy() {
-        let disk = finding(CauseKind::DiskQueue, &["cc1 (pid 9) had 2 writes queued on sda ahead of xterm's request"]);
+        let disk = finding(
+            CauseKind::DiskQueue,
+            &["cc1 (pid 9) had 2 writes queued on sda ahead of xterm's request"],
+        );
         let (summary, body) = told(&verdict(938.0, vec![disk, Finding::default()]));
         assert_eq!(summary, "Typing in xterm stalled for 938 ms");
         let sentence = "cc1 saturated the disk that xterm was waiting for (98% of the time).";
@@ -75,15 +100,25 @@ mod tests {
 
     #[test]
     fn a_usual_delay_is_the_longest_wait() {
-        let usual = Finding { unusual: false, ..finding(CauseKind::OwnComputation, &["cc1 (pid 9) computed"]) };
-        assert_eq!(told(&verdict(938.0, vec![usual])).0, "The longest wait was typing in xterm, 938 ms");
+        let usual = Finding {
+            unusual: false,
+            ..finding(CauseKind::OwnComputation, &["cc1 (pid 9) computed"])
+        };
+        assert_eq!(
+            told(&verdict(938.0, vec![usual])).0,
+            "The longest wait was typing in xterm, 938 ms"
+        );
     }
 
     #[test]
     fn a_compositor_that_was_starved_is_named() {
-        let taken = Finding { waiter: "sway".to_owned(), ..finding(CauseKind::CpuCompetition, &[]) };
+        let taken =
+            Finding { waiter: "sway".to_owned(), ..finding(CauseKind::CpuCompetition, &[]) };
         let (_, body) = told(&verdict(938.0, vec![taken]));
-        assert_eq!(body.lines().next(), Some("cc1 took the CPU time that sway needed (98% of the time)."));
+        assert_eq!(
+            body.lines().next(),
+            Some("cc1 took the CPU time that sway needed (98% of the time).")
+        );
     }
 
     #[test]
@@ -97,8 +132,12 @@ mod tests {
                            command.";
         assert_eq!(told_text(&verdict(938.0, vec![])), unexplained);
         let open = Verdict { unattributed_ms: 800.0, ..verdict(938.0, vec![]) };
-        assert!(told_text(&open).ends_with("No cause was found. The records do not explain most of this time."));
-        let empty = Verdict { notes: vec!["No display was recorded.".to_owned()], ..Verdict::default() };
+        assert!(
+            told_text(&open)
+                .ends_with("No cause was found. The records do not explain most of this time.")
+        );
+        let empty =
+            Verdict { notes: vec!["No display was recorded.".to_owned()], ..Verdict::default() };
         assert_eq!(told_text(&empty), "Nothing to explain was recorded: No display was recorded.");
     }
 }

@@ -53,7 +53,9 @@ fn answered(interval: &Interval) -> String {
     match interval.milestone.as_str() {
         _ if interval.class == "activity" => format!("{subject} was busy for {span}"),
         _ if interval.censored => format!("{subject} had shown nothing for {span} at the mark"),
-        "handled" => format!("{subject} was followed by {span} before the program waited for input again"),
+        "handled" => {
+            format!("{subject} was followed by {span} before the program waited for input again")
+        }
         _ => format!("{subject} showed something new after {span}"),
     }
 }
@@ -61,7 +63,9 @@ fn answered(interval: &Interval) -> String {
 /// Formats `Nothing since the last answer took longer than 62 ms`.
 pub(crate) fn since_answer(interval: Option<&Interval>) -> String {
     match interval {
-        Some(interval) => format!("Nothing since the last answer took longer than {}", span(interval.latency_ms)),
+        Some(interval) => {
+            format!("Nothing since the last answer took longer than {}", span(interval.latency_ms))
+        }
         None => "Nothing new since the last answer".to_owned(),
     }
 }
@@ -71,7 +75,9 @@ fn subject(interval: &Interval) -> String {
     let subject = interval.subject();
     let mut rest = subject.chars();
     match rest.next() {
-        Some(first) if !subject.starts_with(&interval.client.comm) => first.to_uppercase().chain(rest).collect(),
+        Some(first) if !subject.starts_with(&interval.client.comm) => {
+            first.to_uppercase().chain(rest).collect()
+        }
         _ => subject,
     }
 }
@@ -97,10 +103,17 @@ pub(crate) fn cause(verdict: &Verdict, interval: &Interval) -> String {
     match alike.first() {
         Some(first) => {
             let sentence = doubted("not sure, but perhaps ", first.finding, interval);
-            let (sentence, share) = (capital(&sentence, first.finding), first.share(" of the time", interval));
-            format!("{sentence} ({share}).{}{}", besides(&alike[1..], interval), ago(verdict, interval))
+            let (sentence, share) =
+                (capital(&sentence, first.finding), first.share(" of the time", interval));
+            format!(
+                "{sentence} ({share}).{}{}",
+                besides(&alike[1..], interval),
+                ago(verdict, interval)
+            )
         }
-        None if percent(verdict.unattributed_ms, interval) >= 50.0 => format!("No cause was found. {UNEXPLAINED}"),
+        None if percent(verdict.unattributed_ms, interval) >= 50.0 => {
+            format!("No cause was found. {UNEXPLAINED}")
+        }
         None => format!("No cause was found. {PERHAPS_NOTHING}"),
     }
 }
@@ -116,7 +129,8 @@ struct Alike<'a> {
 impl Alike<'_> {
     /// Formats `98% of the time`, `92% of the time, 12 of that name`.
     fn share(&self, of: &str, interval: &Interval) -> String {
-        let count = if self.count > 1 { format!(", {} of that name", self.count) } else { String::new() };
+        let count =
+            if self.count > 1 { format!(", {} of that name", self.count) } else { String::new() };
         format!("{:.0}%{of}{count}", percent(self.ms, interval))
     }
 }
@@ -147,7 +161,11 @@ fn ago(verdict: &Verdict, interval: &Interval) -> String {
 fn besides(further: &[Alike<'_>], interval: &Interval) -> String {
     let further = further.iter().filter(|one| percent(one.ms, interval) >= BESIDES_MIN);
     let also = |one: &Alike<'_>| {
-        format!(" Also, {} ({}).", doubted("perhaps ", one.finding, interval), one.share("", interval))
+        format!(
+            " Also, {} ({}).",
+            doubted("perhaps ", one.finding, interval),
+            one.share("", interval)
+        )
     };
     further.map(also).collect()
 }
@@ -164,11 +182,22 @@ fn of(finding: &Finding, interval: &Interval) -> String {
     let about = about(finding.kind);
     let (clause, who) = match &finding.culprit {
         // The evidence describes these best.
-        _ if finding.signalled || finding.unowed && finding.kind != CauseKind::PeerWait => (None, String::new()),
-        _ if !finding.unusual && is_of_command(finding.kind) && program(interval).is_some() => (None, String::new()),
-        _ if finding.unowed => (Some("{app} was waiting for an answer from an unknown sender"), String::new()),
-        Culprit::Process { .. } if finding.held_by_own_thread && finding.kind == CauseKind::KernelLock => {
-            (Some("{app} was waiting for a kernel lock held by another of its threads"), String::new())
+        _ if finding.signalled || finding.unowed && finding.kind != CauseKind::PeerWait => {
+            (None, String::new())
+        }
+        _ if !finding.unusual && is_of_command(finding.kind) && program(interval).is_some() => {
+            (None, String::new())
+        }
+        _ if finding.unowed => {
+            (Some("{app} was waiting for an answer from an unknown sender"), String::new())
+        }
+        Culprit::Process { .. }
+            if finding.held_by_own_thread && finding.kind == CauseKind::KernelLock =>
+        {
+            (
+                Some("{app} was waiting for a kernel lock held by another of its threads"),
+                String::new(),
+            )
         }
         Culprit::Process { .. } if finding.held_by_own_thread => {
             (Some("{app} was waiting for a lock held by another of its threads"), String::new())
@@ -176,7 +205,9 @@ fn of(finding: &Finding, interval: &Interval) -> String {
         Culprit::Process { comm, job, .. } if finding.kept_at_work => {
             (Some("{who} kept {waiter} busy"), process(comm, job.as_deref(), finding.kind))
         }
-        Culprit::Process { comm, job, .. } => (about.of_process, process(comm, job.as_deref(), finding.kind)),
+        Culprit::Process { comm, job, .. } => {
+            (about.of_process, process(comm, job.as_deref(), finding.kind))
+        }
         Culprit::Device { device } => (about.of_device, device.clone()),
         Culprit::Address { address } => (about.of_device, address.clone()),
     };
@@ -184,11 +215,15 @@ fn of(finding: &Finding, interval: &Interval) -> String {
     let waiter = waiter(finding, app);
     let placed = placed(waiter, app, finding, interval);
     let (clause, subject) = match clause {
-        Some(clause) if clause.contains("{waiter}") => (Some(clause.replace("{waiter}", "{app}")), waiter),
+        Some(clause) if clause.contains("{waiter}") => {
+            (Some(clause.replace("{waiter}", "{app}")), waiter)
+        }
         clause => (clause.map(str::to_owned), placed.as_str()),
     };
     match clause {
-        Some(clause) if who == waiter => of_namesake(&clause, waiter, subject, is_another(waiter, finding, interval)),
+        Some(clause) if who == waiter => {
+            of_namesake(&clause, waiter, subject, is_another(waiter, finding, interval))
+        }
         Some(clause) => fill(&clause, subject, &who),
         None => without_pids(finding.evidence.first().map_or(finding.kind.name(), String::as_str)),
     }
@@ -198,7 +233,9 @@ fn of(finding: &Finding, interval: &Interval) -> String {
 /// added: `curl, in xterm,` or `nslcd, for ls,`.
 fn placed(waiter: &str, app: &str, finding: &Finding, interval: &Interval) -> String {
     match interval.client.comm.as_str() {
-        _ if waiter == app || finding.unowed || is_application(finding, interval) => waiter.to_owned(),
+        _ if waiter == app || finding.unowed || is_application(finding, interval) => {
+            waiter.to_owned()
+        }
         client if finding.within => format!("{waiter}, in {client},"),
         _ => format!("{waiter}, for {app},"),
     }
@@ -211,7 +248,8 @@ fn is_of_command(kind: CauseKind) -> bool {
 
 /// Returns the program of the awaited command, without its directory and arguments.
 fn program(interval: &Interval) -> Option<&str> {
-    let path = interval.command.split(' ').next().filter(|path| !interval.prompt && !path.is_empty())?;
+    let path =
+        interval.command.split(' ').next().filter(|path| !interval.prompt && !path.is_empty())?;
     path.rsplit('/').next()
 }
 
@@ -223,7 +261,9 @@ fn is_application(finding: &Finding, interval: &Interval) -> bool {
 /// Returns `true` if the application waited for another process of its name. For commands and
 /// helpers only the name of the waiter is known.
 fn is_another(waiter: &str, finding: &Finding, interval: &Interval) -> bool {
-    program(interval).is_none() && waiter == interval.client.comm && !is_application(finding, interval)
+    program(interval).is_none()
+        && waiter == interval.client.comm
+        && !is_application(finding, interval)
 }
 
 /// Maximum length of a process name; the kernel cuts longer ones.
@@ -273,7 +313,10 @@ fn without_pids(text: &str) -> String {
     let first = parts.next().unwrap_or_default().to_owned();
     parts.fold(first, |told, part| {
         let rest = part.trim_start_matches(|letter: char| letter.is_ascii_digit());
-        match (rest.strip_prefix(')'), rest.strip_prefix(", job \"").and_then(|job| job.split_once("\")"))) {
+        match (
+            rest.strip_prefix(')'),
+            rest.strip_prefix(", job \"").and_then(|job| job.split_once("\")")),
+        ) {
             (Some(rest), _) => told + rest,
             (None, Some((job, rest))) if told.ends_with(job) => told + rest,
             (None, Some((job, rest))) => told + " (of " + job + ")" + rest,
@@ -309,7 +352,8 @@ mod tests {
         let client = Client { comm: "xterm".to_owned(), pid: 12, ..Client::default() };
         let interval = Interval { client, latency_ms: 1_000.0, ..Interval::default() };
         let evidence = vec!["kill (pid 12) stopped xfwm4 (pid 7)".to_owned()];
-        let finding = Finding { kind, culprit, confidence, ms: 980.0, evidence, ..Finding::default() };
+        let finding =
+            Finding { kind, culprit, confidence, ms: 980.0, evidence, ..Finding::default() };
         cause(&Verdict { findings: vec![finding], ..Verdict::default() }, &interval)
     }
 
@@ -322,7 +366,12 @@ mod tests {
             confidence: 0.9,
             ..Finding::default()
         };
-        let findings = vec![took("backup", 300.0), took("index", 250.0), took("index", 240.0), took("cron", 100.0)];
+        let findings = vec![
+            took("backup", 300.0),
+            took("index", 250.0),
+            took("index", 240.0),
+            took("cron", 100.0),
+        ];
         let client = Client { comm: "xterm".to_owned(), ..Client::default() };
         let interval = Interval { client, latency_ms: 1_000.0, ..Interval::default() };
         let text = cause(&Verdict { findings, ..Verdict::default() }, &interval);
@@ -332,7 +381,12 @@ mod tests {
     }
 
     fn process(comm: &str, job: Option<&str>) -> Culprit {
-        Culprit::Process { pid: 12, comm: comm.to_owned(), cmdline: String::new(), job: job.map(str::to_owned) }
+        Culprit::Process {
+            pid: 12,
+            comm: comm.to_owned(),
+            cmdline: String::new(),
+            job: job.map(str::to_owned),
+        }
     }
 
     /// Maximum length of a cause that is read at a glance.
@@ -344,14 +398,22 @@ mod tests {
     fn every_kind_is_a_sentence_without_a_number_of_a_process() {
         for kind in CauseKind::CAUSES {
             let device = Culprit::Device { device: "sda".to_owned() };
-            for culprit in [process("backup", Some("nightly (pid 3)")), process("xterm", None), device] {
+            for culprit in
+                [process("backup", Some("nightly (pid 3)")), process("xterm", None), device]
+            {
                 let text = sentence(*kind, culprit, 0.9);
-                assert!(text.ends_with(" (98% of the time).") && !text.contains("pid"), "{kind}: {text}");
+                assert!(
+                    text.ends_with(" (98% of the time).") && !text.contains("pid"),
+                    "{kind}: {text}"
+                );
                 assert!(!text.contains('{') && text.len() > 30, "{kind}: {text}");
                 assert!(!text.contains("  ") && text.len() < LETTERS_MAX, "{kind}: {text}");
                 println!("{text}");
                 let mut words = text.split(|letter: char| !letter.is_alphabetic());
-                assert!(!words.any(|word| UNWANTED.contains(&word.to_lowercase().as_str())), "{kind}: {text}");
+                assert!(
+                    !words.any(|word| UNWANTED.contains(&word.to_lowercase().as_str())),
+                    "{kind}: {text}"
+                );
             }
         }
     }
@@ -359,13 +421,25 @@ mod tests {
     #[test]
     fn the_culprit_stands_first_after_any_doubt() {
         let took = "cc1 (of make) took the CPU time that xterm needed (98% of the time).";
-        assert_eq!(sentence(CauseKind::CpuCompetition, process("cc1", Some("make (pid 3)")), 0.9), took);
+        assert_eq!(
+            sentence(CauseKind::CpuCompetition, process("cc1", Some("make (pid 3)")), 0.9),
+            took
+        );
         let unsure = sentence(CauseKind::LockWait, process("indexer", None), 0.6);
-        assert_eq!(unsure, "Not sure, but perhaps indexer held a lock that xterm was waiting for (98% of the time).");
-        assert_eq!(sentence(CauseKind::Stopped, process("kill", None), 0.9), "kill stopped xfwm4 (98% of the time).");
+        assert_eq!(
+            unsure,
+            "Not sure, but perhaps indexer held a lock that xterm was waiting for (98% of the time)."
+        );
+        assert_eq!(
+            sentence(CauseKind::Stopped, process("kill", None), 0.9),
+            "kill stopped xfwm4 (98% of the time)."
+        );
         let stopped = "saver (pid 12, job \"timeout\") stopped xfwm4 (pid 7, of user 3)";
         assert_eq!(without_pids(stopped), "saver (of timeout) stopped xfwm4 (of user 3)");
-        assert_eq!(without_pids("bash (pid 12, job \"bash\") stopped xterm (pid 7)"), "bash stopped xterm");
+        assert_eq!(
+            without_pids("bash (pid 12, job \"bash\") stopped xterm (pid 7)"),
+            "bash stopped xterm"
+        );
     }
 
     #[test]
@@ -373,7 +447,14 @@ mod tests {
         let symptom = |drew| {
             let client = Client { comm: "xterm".to_owned(), ..Client::default() };
             let (class, milestone) = ("key".to_owned(), "handled".to_owned());
-            stalled(&Interval { client, class, milestone, latency_ms: 971.0, drew, ..Interval::default() })
+            stalled(&Interval {
+                client,
+                class,
+                milestone,
+                latency_ms: 971.0,
+                drew,
+                ..Interval::default()
+            })
         };
         assert_eq!(symptom(false), "Typing in xterm left it unresponsive for 971 ms");
         assert_eq!(symptom(true), "Typing in xterm was handled only after 971 ms");
@@ -386,12 +467,19 @@ mod tests {
             let interval = Interval { client, latency_ms: 1_000.0, ..Interval::default() };
             let waiter = "sway".to_owned();
             let culprit = process(comm, None);
-            let finding = Finding { kind, culprit, waiter, confidence: 0.9, ms: 980.0, ..Finding::default() };
+            let finding =
+                Finding { kind, culprit, waiter, confidence: 0.9, ms: 980.0, ..Finding::default() };
             cause(&Verdict { findings: vec![finding], ..Verdict::default() }, &interval)
         };
         let hog = |kind| text(kind, "hog");
-        assert_eq!(hog(CauseKind::CpuCompetition), "hog took the CPU time that sway needed (98% of the time).");
-        assert_eq!(hog(CauseKind::Reclaim), "Memory ran short: hog took what sway needed (98% of the time).");
+        assert_eq!(
+            hog(CauseKind::CpuCompetition),
+            "hog took the CPU time that sway needed (98% of the time)."
+        );
+        assert_eq!(
+            hog(CauseKind::Reclaim),
+            "Memory ran short: hog took what sway needed (98% of the time)."
+        );
         let quota = "hog used up the CPU quota of sway's control group (98% of the time).";
         assert_eq!(hog(CauseKind::CpuThrottled), quota);
         let own = quota.replace("hog", "sway").replace("sway's", "its");
@@ -404,18 +492,36 @@ mod tests {
     fn the_program_that_waited_is_the_subject() {
         let text = |waiter: &str, within, command: &str| {
             let client = Client { comm: "xterm".to_owned(), ..Client::default() };
-            let interval = Interval { client, latency_ms: 1_000.0, command: command.to_owned(), ..Interval::default() };
+            let interval = Interval {
+                client,
+                latency_ms: 1_000.0,
+                command: command.to_owned(),
+                ..Interval::default()
+            };
             let (kind, waiter) = (CauseKind::NetworkWait, waiter.to_owned());
             let culprit = Culprit::Address { address: "10.0.0.1:80".to_owned() };
-            let finding = Finding { kind, culprit, waiter, within, confidence: 0.9, ms: 980.0, ..Finding::default() };
+            let finding = Finding {
+                kind,
+                culprit,
+                waiter,
+                within,
+                confidence: 0.9,
+                ms: 980.0,
+                ..Finding::default()
+            };
             cause(&Verdict { findings: vec![finding], ..Verdict::default() }, &interval)
         };
-        let waited = |subject: &str| format!("{subject} was waiting for 10.0.0.1:80 on the network (98% of the time).");
+        let waited = |subject: &str| {
+            format!("{subject} was waiting for 10.0.0.1:80 on the network (98% of the time).")
+        };
         assert_eq!(text("", false, ""), waited("xterm"));
         assert_eq!(text("curl", true, ""), waited("curl, in xterm,"));
         assert_eq!(text("nslcd", false, "/bin/ls -l"), waited("nslcd, for ls,"));
         assert_eq!(text("curl", false, "/bin/curl http://a"), waited("curl"));
-        assert_eq!(text("a-very-long-nam", false, "a-very-long-name x"), waited("a-very-long-name"));
+        assert_eq!(
+            text("a-very-long-nam", false, "a-very-long-name x"),
+            waited("a-very-long-name")
+        );
     }
 
     #[test]
@@ -423,14 +529,35 @@ mod tests {
         let text = |pid, waiter: &str, unowed| {
             let client = Client { comm: "xterm".to_owned(), pid, ..Client::default() };
             let interval = Interval { client, latency_ms: 1_000.0, ..Interval::default() };
-            let (kind, culprit, waiter) = (CauseKind::PeerWait, process("xterm", None), waiter.to_owned());
-            let finding = Finding { kind, culprit, waiter, unowed, confidence: 0.9, ms: 1_000.0, ..Finding::default() };
+            let (kind, culprit, waiter) =
+                (CauseKind::PeerWait, process("xterm", None), waiter.to_owned());
+            let finding = Finding {
+                kind,
+                culprit,
+                waiter,
+                unowed,
+                confidence: 0.9,
+                ms: 1_000.0,
+                ..Finding::default()
+            };
             cause(&Verdict { findings: vec![finding], ..Verdict::default() }, &interval)
         };
-        assert_eq!(text(12, "", true), "xterm was waiting for an answer from an unknown sender (100% of the time).");
-        assert_eq!(text(12, "seq", true), "seq was waiting for an answer from an unknown sender (100% of the time).");
-        assert_eq!(text(8, "", false), "xterm was waiting for an answer from another xterm (100% of the time).");
-        assert_eq!(text(12, "seq", false), "seq was waiting for an answer from xterm (100% of the time).");
+        assert_eq!(
+            text(12, "", true),
+            "xterm was waiting for an answer from an unknown sender (100% of the time)."
+        );
+        assert_eq!(
+            text(12, "seq", true),
+            "seq was waiting for an answer from an unknown sender (100% of the time)."
+        );
+        assert_eq!(
+            text(8, "", false),
+            "xterm was waiting for an answer from another xterm (100% of the time)."
+        );
+        assert_eq!(
+            text(12, "seq", false),
+            "seq was waiting for an answer from xterm (100% of the time)."
+        );
     }
 
     #[test]
@@ -440,7 +567,8 @@ mod tests {
         let sentence = |kind, waiter: &str, comm| {
             let (waiter, within) = (waiter.to_owned(), !waiter.is_empty());
             let (culprit, confidence, ms) = (process(comm, None), 0.9, 980.0);
-            let finding = Finding { kind, culprit, waiter, within, confidence, ms, ..Finding::default() };
+            let finding =
+                Finding { kind, culprit, waiter, within, confidence, ms, ..Finding::default() };
             let findings = vec![Finding { held_by_own_thread: true, ..finding }];
             cause(&Verdict { findings, ..Verdict::default() }, &interval)
         };
@@ -457,7 +585,8 @@ mod tests {
         let interval = Interval { client, latency_ms: 1_000.0, ..Interval::default() };
         let culprit = process("rustc", None);
         let kind = CauseKind::CpuCompetition;
-        let finding = Finding { kind, culprit, confidence: 0.9, ms: 500.0, others: 22, ..Finding::default() };
+        let finding =
+            Finding { kind, culprit, confidence: 0.9, ms: 500.0, others: 22, ..Finding::default() };
         let text = cause(&Verdict { findings: vec![finding], ..Verdict::default() }, &interval);
         assert_eq!(text, "rustc and others took the CPU time that xterm needed (50% of the time).");
     }
@@ -466,7 +595,12 @@ mod tests {
     fn a_large_second_cause_is_added() {
         let client = Client { comm: "xterm".to_owned(), ..Client::default() };
         let interval = Interval { client, latency_ms: 1_000.0, ..Interval::default() };
-        let finding = |kind, comm, ms| Finding { kind, culprit: process(comm, None), ms, ..Finding::default() };
+        let finding = |kind, comm, ms| Finding {
+            kind,
+            culprit: process(comm, None),
+            ms,
+            ..Finding::default()
+        };
         let text = |confidence| {
             let findings = vec![
                 Finding { confidence: 0.9, ..finding(CauseKind::PeerWait, "speller", 500.0) },
@@ -476,8 +610,14 @@ mod tests {
             cause(&Verdict { findings, ..Verdict::default() }, &interval)
         };
         let first = "xterm was waiting for an answer from speller (50% of the time).";
-        assert_eq!(text(0.9), format!("{first} Also, mail held a lock that xterm was waiting for (30%)."));
-        assert_eq!(text(0.6), format!("{first} Also, perhaps mail held a lock that xterm was waiting for (30%)."));
+        assert_eq!(
+            text(0.9),
+            format!("{first} Also, mail held a lock that xterm was waiting for (30%).")
+        );
+        assert_eq!(
+            text(0.6),
+            format!("{first} Also, perhaps mail held a lock that xterm was waiting for (30%).")
+        );
     }
 
     #[test]
@@ -487,11 +627,20 @@ mod tests {
 
     #[test]
     fn a_delay_that_ended_long_before_the_mark_has_its_age() {
-        let interval = Interval { end_ns: 5_000_000_000, latency_ms: 1_000.0, ..Interval::default() };
-        let findings = vec![Finding { kind: CauseKind::Stall, ms: 980.0, confidence: 0.9, ..Finding::default() }];
+        let interval =
+            Interval { end_ns: 5_000_000_000, latency_ms: 1_000.0, ..Interval::default() };
+        let findings = vec![Finding {
+            kind: CauseKind::Stall,
+            ms: 980.0,
+            confidence: 0.9,
+            ..Finding::default()
+        }];
         let mut verdict = Verdict { findings, ..Verdict::default() };
         verdict.incident.mark_ns = 34_000_000_000;
-        assert!(cause(&verdict, &interval).ends_with(" (98% of the time). It ended 29.00 s before the mark."));
+        assert!(
+            cause(&verdict, &interval)
+                .ends_with(" (98% of the time). It ended 29.00 s before the mark.")
+        );
         verdict.incident.mark_ns = 8_000_000_000;
         assert!(cause(&verdict, &interval).ends_with(" (98% of the time)."));
     }
@@ -499,13 +648,27 @@ mod tests {
     #[test]
     fn an_application_that_held_itself_up_is_it() {
         let own = |kind| sentence(kind, process("xterm", None), 0.9);
-        assert_eq!(own(CauseKind::Fsync), "xterm was waiting for data to be flushed to the disk (98% of the time).");
-        assert_eq!(own(CauseKind::LockWait), "xterm held a lock that it was waiting for (98% of the time).");
+        assert_eq!(
+            own(CauseKind::Fsync),
+            "xterm was waiting for data to be flushed to the disk (98% of the time)."
+        );
+        assert_eq!(
+            own(CauseKind::LockWait),
+            "xterm held a lock that it was waiting for (98% of the time)."
+        );
         let quota = "xterm used up the CPU quota of its control group (98% of the time).";
         assert_eq!(own(CauseKind::CpuThrottled), quota);
-        let other = Culprit::Process { pid: 13, comm: "xterm".to_owned(), cmdline: String::new(), job: None };
+        let other = Culprit::Process {
+            pid: 13,
+            comm: "xterm".to_owned(),
+            cmdline: String::new(),
+            job: None,
+        };
         let another = "Another xterm held a lock that xterm was waiting for (98% of the time).";
         assert_eq!(sentence(CauseKind::LockWait, other, 0.9), another);
-        assert_eq!(own(CauseKind::ChildWait), "xterm was waiting for another xterm to finish (98% of the time).");
+        assert_eq!(
+            own(CauseKind::ChildWait),
+            "xterm was waiting for another xterm to finish (98% of the time)."
+        );
     }
 }

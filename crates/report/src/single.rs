@@ -23,7 +23,14 @@ type Class<'a> = (&'a str, Vec<(String, Vec<u64>)>);
 pub fn text(runs: &[Run]) -> String {
     let mut lines = Vec::new();
     for (class, runs) in classes(runs) {
-        lines.push(format!("{:<24}{:>10}{:>12}{:>12}{:>12}", plain(class, NAME_CHARS), "n", "p50", "p98", "max"));
+        lines.push(format!(
+            "{:<24}{:>10}{:>12}{:>12}{:>12}",
+            plain(class, NAME_CHARS),
+            "n",
+            "p50",
+            "p98",
+            "max"
+        ));
         lines.extend(runs.into_iter().map(|(name, latencies)| line(&name, latencies)));
         lines.push(String::new());
     }
@@ -55,7 +62,9 @@ pub fn plots(machine: &MeasuredMachine, runs: &[Run]) -> Vec<String> {
         [
             draw("histograms", &|figure| histograms(figure, &sets, bucket_ms(&sets))),
             draw("percentiles", &|figure| percentiles(figure, &sets)),
-            draw(&format!("{} by {}", quantity.sum(), quantity.name()), &|figure| cumulative_by_latency(figure, &sets)),
+            draw(&format!("{} by {}", quantity.sum(), quantity.name()), &|figure| {
+                cumulative_by_latency(figure, &sets)
+            }),
         ]
     };
     classes(runs).into_iter().flat_map(of).collect()

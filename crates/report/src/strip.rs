@@ -31,7 +31,8 @@ fn cut(line: &str) -> (String, bool) {
 }
 
 fn line(ascending: &[f64], bucket_ms: f64, columns: usize, left_out: usize) -> String {
-    let missing = if left_out > 0 { format!(", {} left out", count(left_out)) } else { String::new() };
+    let missing =
+        if left_out > 0 { format!(", {} left out", count(left_out)) } else { String::new() };
     let (Some(least), Some(most)) = (ascending.first(), ascending.last()) else {
         return format!("no events{missing}");
     };
@@ -40,14 +41,21 @@ fn line(ascending: &[f64], bucket_ms: f64, columns: usize, left_out: usize) -> S
     let fullest = counts.iter().map(|(_, count)| *count).max().unwrap_or(1);
     let (first, last) = (place(*least, width), place(*most, width));
     let edge = |at: u64| number(at as f64 * width);
-    let scale = format!("{} ms each, █={fullest}, n={}{missing}", number(width), count(ascending.len()));
-    format!("{} ms {} {} ms  ({scale})", edge(first), blocks(&counts, fullest), edge(last.saturating_add(1)))
+    let scale =
+        format!("{} ms each, █={fullest}, n={}{missing}", number(width), count(ascending.len()));
+    format!(
+        "{} ms {} {} ms  ({scale})",
+        edge(first),
+        blocks(&counts, fullest),
+        edge(last.saturating_add(1))
+    )
 }
 
 /// Returns the bucket width, or the smallest round multiple of it that needs at most `columns`
 /// buckets.
 fn width_for(least: f64, most: f64, bucket: f64, columns: usize) -> f64 {
-    let factors = (0..40).flat_map(|exponent| [1.0, 2.0, 5.0].map(|digit| digit * 10f64.powi(exponent)));
+    let factors =
+        (0..40).flat_map(|exponent| [1.0, 2.0, 5.0].map(|digit| digit * 10f64.powi(exponent)));
     let mut widths = factors.map(|factor| factor * bucket);
     let fits = |width: &f64| place(most, *width) - place(least, *width) < columns as u64;
     widths.find(fits).unwrap_or(most + 1.0)

@@ -4,7 +4,9 @@
 use crate::figures::{percent, rest_ms, span};
 use crate::layout::{Layout, Tone};
 use crate::sentence::{cause, is_longest_only, since_answer, symptom, usually};
-use tipme_analysis::model::{About, Baseline, Candidate, CauseKind, Culprit, Finding, Interval, Verdict};
+use tipme_analysis::model::{
+    About, Baseline, Candidate, CauseKind, Culprit, Finding, Interval, Verdict,
+};
 
 /// Minimum time of a share to get a line, in milliseconds.
 const LINE_MIN_MS: f64 = 0.5;
@@ -61,9 +63,15 @@ pub(crate) fn at(verdict: &Verdict, candidate: &Candidate) -> String {
 /// Formats the symptom as a sentence: `Typing in xterm stalled for 2.31 s; usually it takes 14 ms.`
 pub fn headline(verdict: &Verdict) -> String {
     match &verdict.interval {
-        Some(interval) if interval.exceeded && is_longest_only(verdict) => format!("{}.", symptom(verdict, interval)),
+        Some(interval) if interval.exceeded && is_longest_only(verdict) => {
+            format!("{}.", symptom(verdict, interval))
+        }
         Some(interval) if interval.exceeded => {
-            format!("{}{}.", symptom(verdict, interval), usually(verdict.baseline.as_ref(), interval))
+            format!(
+                "{}{}.",
+                symptom(verdict, interval),
+                usually(verdict.baseline.as_ref(), interval)
+            )
         }
         interval if verdict.incident.answered_s.is_some() => {
             format!("{}.", since_answer(interval.as_ref()))
@@ -88,7 +96,10 @@ fn explained(verdict: &Verdict, interval: &Interval, layout: &Layout) -> String 
 /// Formats figures in terms of the field, with a pointer to their explanation.
 fn foot(verdict: &Verdict, interval: &Interval, layout: &Layout) -> String {
     let share = percent(verdict.overhead_ms, interval);
-    let figures = format!("Usual time: {}. The recorder's own share: {share:.3}%.", usual(verdict.baseline.as_ref()));
+    let figures = format!(
+        "Usual time: {}. The recorder's own share: {share:.3}%.",
+        usual(verdict.baseline.as_ref())
+    );
     let text = layout.paint_lines(Tone::Faint, &layout.paragraph(&figures));
     let Some(finding) = verdict.findings.first() else { return text };
     let more = format!("About {}: tipme diagnose --explain {0}", finding.kind);
@@ -162,7 +173,9 @@ fn nothing_unusual(verdict: &Verdict, interval: &Interval) -> String {
             )
         }
     };
-    format!("No finding: nothing unusual; the longest interaction in the last {window} was {longest}.{looked}")
+    format!(
+        "No finding: nothing unusual; the longest interaction in the last {window} was {longest}.{looked}"
+    )
 }
 
 /// Formats `typing in xterm, 11 ms (noticed from 100 ms on)`, or the command if there is one.
@@ -179,7 +192,9 @@ pub(crate) fn longest(verdict: &Verdict, interval: &Interval) -> String {
 /// Formats ``the command `sleep 3` in xterm, 3.00 s (it slept)``.
 fn command(verdict: &Verdict, interval: &Interval) -> String {
     let longest = verdict.partition.iter().find(|piece| piece.pid != interval.client.pid);
-    let action = longest.and_then(|piece| piece.detail.split(" in ").next()).filter(|action| !action.is_empty());
+    let action = longest
+        .and_then(|piece| piece.detail.split(" in ").next())
+        .filter(|action| !action.is_empty());
     let action = action.map_or_else(String::new, |action| format!(" (it {action})"));
     let least = if interval.censored { "at least " } else { "" };
     format!("{}, {least}{}{action}", interval.subject(), span(interval.latency_ms))
@@ -192,9 +207,17 @@ mod tests {
 
     fn waited_for(command: &str, detail: &str) -> String {
         let client = Client { comm: "xterm".to_owned(), ..Client::default() };
-        let interval = Interval { client, latency_ms: 3_000.0, command: command.to_owned(), ..Interval::default() };
+        let interval = Interval {
+            client,
+            latency_ms: 3_000.0,
+            command: command.to_owned(),
+            ..Interval::default()
+        };
         let partition = vec![Piece { pid: 7, detail: detail.to_owned(), ..Piece::default() }];
-        text(&Verdict { interval: Some(interval), partition, ..Verdict::default() }, &Layout::default())
+        text(
+            &Verdict { interval: Some(interval), partition, ..Verdict::default() },
+            &Layout::default(),
+        )
     }
 
     #[test]
@@ -214,7 +237,10 @@ mod tests {
     #[test]
     fn a_command_that_did_its_work_is_named() {
         let told = waited_for("sleep 3", "slept in clock_nanosleep");
-        assert!(told.ends_with(" was the command `sleep 3` in xterm, 3.00 s (it slept).\n"), "{told}");
+        assert!(
+            told.ends_with(" was the command `sleep 3` in xterm, 3.00 s (it slept).\n"),
+            "{told}"
+        );
         let told = waited_for(&"long ".repeat(30), "");
         assert!(told.ends_with("long …` in xterm, 3.00 s.\n"), "{told}");
     }

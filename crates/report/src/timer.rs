@@ -13,8 +13,8 @@ use std::collections::BTreeMap;
 use table::table;
 use tipme_measure::Document;
 use tipme_measure::timer::{
-    BIN_NS, Clocks, ClocksApart, Delivered, Measured, OfferedClock, Spread, TimerDetails, TimerFigures, TimerMechanism,
-    WakeUpSeries,
+    BIN_NS, Clocks, ClocksApart, Delivered, Measured, OfferedClock, Spread, TimerDetails,
+    TimerFigures, TimerMechanism, WakeUpSeries,
 };
 use units::{duration_us, grouped};
 
@@ -35,8 +35,10 @@ struct FiguresColumn<'a> {
 /// Formats all of one result.
 pub fn text(document: &Document<TimerDetails>) -> String {
     let details = &document.details;
-    let columns: Vec<FiguresColumn<'_>> = details.mechanisms.iter().map(|measured| column(None, measured)).collect();
-    let mut parts = vec![heading(document), statistics(&columns), histogram(&columns), threads(document)];
+    let columns: Vec<FiguresColumn<'_>> =
+        details.mechanisms.iter().map(|measured| column(None, measured)).collect();
+    let mut parts =
+        vec![heading(document), statistics(&columns), histogram(&columns), threads(document)];
     parts.extend(before_and_after(details));
     parts.push(offered(&details.clocks));
     parts.extend(clock_table(&details.clocks));
@@ -55,20 +57,27 @@ pub fn side_by_side(files: &[(String, Document<TimerDetails>)]) -> String {
             document.details.mechanisms.iter().map(move |measured| column(Some(name), measured))
         })
         .collect();
-    let about = files.iter().map(|(name, document)| format!("{}: {}", plain(name, TITLE_CHARS), heading(document)));
+    let about = files
+        .iter()
+        .map(|(name, document)| format!("{}: {}", plain(name, TITLE_CHARS), heading(document)));
     format!("{}\n{}\n{}", about.collect::<String>(), statistics(&columns), histogram(&columns))
 }
 
 fn column<'a>(file: Option<&str>, measured: &'a Measured) -> FiguresColumn<'a> {
     let mechanism = measured.mechanism.name();
-    let title = file.map_or_else(|| mechanism.to_owned(), |file| format!("{}: {mechanism}", plain(file, TITLE_CHARS)));
+    let title = file.map_or_else(
+        || mechanism.to_owned(),
+        |file| format!("{}: {mechanism}", plain(file, TITLE_CHARS)),
+    );
     FiguresColumn { title, figures: &measured.figures }
 }
 
 /// Formats `A wake-up every 1 ms for 10 s, policy other, CPUs 0,1: 20,000 deadlines, …`.
 fn heading(document: &Document<TimerDetails>) -> String {
     let details = &document.details;
-    let of = |count: fn(&TimerFigures) -> u64| details.mechanisms.iter().map(|measured| count(&measured.figures)).sum();
+    let of = |count: fn(&TimerFigures) -> u64| {
+        details.mechanisms.iter().map(|measured| count(&measured.figures)).sum()
+    };
     let time = document.runs.first().map_or(0.0, |run| run.duration_ns as f64 / 1e3);
     let mut cpus: Vec<u32> = details.threads.iter().map(|thread| thread.cpu).collect();
     cpus.sort_unstable();
@@ -91,23 +100,30 @@ fn heading(document: &Document<TimerDetails>) -> String {
 
 /// Formats the lateness from which a wakeup counts as very late.
 fn threshold(details: &TimerDetails) -> String {
-    let mut thresholds: Vec<f64> = details.mechanisms.iter().map(|measured| measured.outlier_threshold_us).collect();
+    let mut thresholds: Vec<f64> =
+        details.mechanisms.iter().map(|measured| measured.outlier_threshold_us).collect();
     thresholds.sort_by(f64::total_cmp);
     thresholds.dedup();
     thresholds.into_iter().map(duration_us).collect::<Vec<_>>().join(" and ")
 }
 
 fn memory(details: &TimerDetails) -> &'static str {
-    if details.threads.iter().all(|thread| thread.locked) { ", memory locked" } else { ", memory not locked" }
+    if details.threads.iter().all(|thread| thread.locked) {
+        ", memory locked"
+    } else {
+        ", memory not locked"
+    }
 }
 
 /// Formats table 1 of the paper, with the lateness that it does not show.
 fn statistics(columns: &[FiguresColumn<'_>]) -> String {
     let head = head("", columns);
-    let interval =
-        |name: &str, of: fn(&Spread) -> Option<f64>| row(name, columns, |figures| cell_us(of(&figures.interval_us)));
-    let late =
-        |name: &str, of: fn(&Spread) -> Option<f64>| row(name, columns, |figures| cell_us(of(&figures.lateness_us)));
+    let interval = |name: &str, of: fn(&Spread) -> Option<f64>| {
+        row(name, columns, |figures| cell_us(of(&figures.interval_us)))
+    };
+    let late = |name: &str, of: fn(&Spread) -> Option<f64>| {
+        row(name, columns, |figures| cell_us(of(&figures.lateness_us)))
+    };
     let all = |name: &str, of: fn(&Spread) -> Option<f64>| {
         row(name, columns, |figures| cell_us(of(&figures.lateness_corrected_us)))
     };
@@ -129,7 +145,9 @@ fn statistics(columns: &[FiguresColumn<'_>]) -> String {
         all("  p99 µs", |spread| spread.p99),
         all("  p99.9 µs", |spread| spread.p999),
         row("Overruns", columns, |figures| grouped(figures.overruns)),
-        row("Overruns a second on each CPU", columns, |figures| format!("{:.2}", figures.overruns_per_s)),
+        row("Overruns a second on each CPU", columns, |figures| {
+            format!("{:.2}", figures.overruns_per_s)
+        }),
         row("Lost", columns, |figures| grouped(figures.lost)),
         row("Drift µs a second", columns, |figures| cell_us(figures.drift_us_per_s)),
     ])
@@ -147,11 +165,12 @@ fn histogram(columns: &[FiguresColumn<'_>]) -> String {
     let last = bins.keys().copied().nth(BINS_MAX - 1).unwrap_or(u64::MAX);
     let above = bins.split_off(&last);
     let mut rows = vec![head("Times between wake-ups falling within", columns)];
-    rows.extend(
-        bins.iter().map(|(from, counts)| bin_row(format!("{from}-{} µs", from.saturating_add(BIN_NS / 1_000)), counts)),
-    );
+    rows.extend(bins.iter().map(|(from, counts)| {
+        bin_row(format!("{from}-{} µs", from.saturating_add(BIN_NS / 1_000)), counts)
+    }));
     if !above.is_empty() {
-        let sums = (0..columns.len()).map(|index| above.values().map(|counts| counts[index]).sum::<u64>());
+        let sums =
+            (0..columns.len()).map(|index| above.values().map(|counts| counts[index]).sum::<u64>());
         rows.push(bin_row(format!("{last} µs and more"), &sums.collect::<Vec<_>>()));
     }
     table(&rows)
@@ -165,8 +184,11 @@ fn bin_row(name: String, counts: &[u64]) -> Vec<String> {
 /// Formats one line per thread, since CPUs differ.
 fn threads(document: &Document<TimerDetails>) -> String {
     let details = &document.details;
-    let mut rows =
-        vec![["Thread", "CPU", "wake-ups", "overruns", "p50 µs", "p99 µs", "maximum µs"].map(str::to_owned).to_vec()];
+    let mut rows = vec![
+        ["Thread", "CPU", "wake-ups", "overruns", "p50 µs", "p99 µs", "maximum µs"]
+            .map(str::to_owned)
+            .to_vec(),
+    ];
     for (thread, run) in details.threads.iter().zip(&document.runs) {
         let Some(series) = WakeUpSeries::new(run, details.period_ns) else { continue };
         let late = Spread::of(series.lateness().to_vec());
@@ -232,10 +254,16 @@ fn clock_table(clocks: &Clocks) -> Option<String> {
     let ns = |value: Option<f64>| value.map_or("-".to_owned(), |ns| duration_us(ns / 1e3));
     let row = |clock: &OfferedClock| {
         let whole = |value: Option<u64>| ns(value.map(|ns| ns as f64));
-        vec![plain(&clock.name, TITLE_CHARS), whole(clock.resolution_ns), whole(clock.step_ns), ns(clock.read_ns)]
+        vec![
+            plain(&clock.name, TITLE_CHARS),
+            whole(clock.resolution_ns),
+            whole(clock.step_ns),
+            ns(clock.read_ns),
+        ]
     };
     let head = ["Clock", "Resolution", "Step seen", "To read"].map(str::to_owned).to_vec();
-    let rows: Vec<Vec<String>> = std::iter::once(head).chain(clocks.clocks.iter().map(row)).collect();
+    let rows: Vec<Vec<String>> =
+        std::iter::once(head).chain(clocks.clocks.iter().map(row)).collect();
     (!clocks.clocks.is_empty()).then(|| {
         format!(
             "Clock source: {} (of {}); events: {}.\n{}",
@@ -257,7 +285,8 @@ fn apart(apart: &ClocksApart) -> Option<String> {
         told.push(format!("the clock on the wall was set by {:.0} ms", apart.set_ms));
     }
     let seconds = apart.seconds;
-    (!told.is_empty()).then(|| format!("Clocks went apart in these {seconds:.1} s: {}.\n", told.join("; ")))
+    (!told.is_empty())
+        .then(|| format!("Clocks went apart in these {seconds:.1} s: {}.\n", told.join("; ")))
 }
 
 /// Formats the rates delivered by each mechanism; `None` if they were not measured.
@@ -265,7 +294,12 @@ fn delivered(rates: &[Delivered]) -> Option<String> {
     let mut mechanisms: Vec<TimerMechanism> = rates.iter().map(|rate| rate.mechanism).collect();
     mechanisms.dedup();
     let mut rows: Vec<Vec<String>> = Vec::new();
-    rows.push(title("Asked for").into_iter().chain(mechanisms.iter().map(|one| one.name().to_owned())).collect());
+    rows.push(
+        title("Asked for")
+            .into_iter()
+            .chain(mechanisms.iter().map(|one| one.name().to_owned()))
+            .collect(),
+    );
     let mut periods: Vec<f64> = rates.iter().map(|rate| rate.asked_us).collect();
     periods.sort_by(f64::total_cmp);
     periods.dedup();
@@ -273,25 +307,38 @@ fn delivered(rates: &[Delivered]) -> Option<String> {
         let of = |mechanism: &TimerMechanism| {
             rates.iter().find(|rate| rate.mechanism == *mechanism && rate.asked_us == asked)
         };
-        let cell = |rate: &Delivered| format!("{} ({:.0}/s)", cell_us(rate.interval_us.mean), rate.wakes_per_s);
+        let cell = |rate: &Delivered| {
+            format!("{} ({:.0}/s)", cell_us(rate.interval_us.mean), rate.wakes_per_s)
+        };
         let cells = mechanisms.iter().map(|mechanism| of(mechanism).map_or_else(String::new, cell));
         rows.push(std::iter::once(format!("{asked:.0} µs")).chain(cells).collect());
     }
     (!rates.is_empty()).then(|| {
-        format!("Clock rates delivered: average µs between wake-ups (and wake-ups a second)\n{}", table(&rows))
+        format!(
+            "Clock rates delivered: average µs between wake-ups (and wake-ups a second)\n{}",
+            table(&rows)
+        )
     })
 }
 
 fn head(name: &str, columns: &[FiguresColumn<'_>]) -> Vec<String> {
-    std::iter::once(name.to_owned()).chain(columns.iter().map(|column| column.title.clone())).collect()
+    std::iter::once(name.to_owned())
+        .chain(columns.iter().map(|column| column.title.clone()))
+        .collect()
 }
 
 fn title(name: &str) -> Vec<String> {
     vec![name.to_owned()]
 }
 
-fn row(name: &str, columns: &[FiguresColumn<'_>], cell: impl Fn(&TimerFigures) -> String) -> Vec<String> {
-    std::iter::once(name.to_owned()).chain(columns.iter().map(|column| cell(column.figures))).collect()
+fn row(
+    name: &str,
+    columns: &[FiguresColumn<'_>],
+    cell: impl Fn(&TimerFigures) -> String,
+) -> Vec<String> {
+    std::iter::once(name.to_owned())
+        .chain(columns.iter().map(|column| cell(column.figures)))
+        .collect()
 }
 
 /// Formats a figure in microseconds, with at least three digits; `-` if there is none.
@@ -307,7 +354,9 @@ fn cell_us(value: Option<f64>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tipme_measure::timer::{LATENESS, LatenessCause, MeasuredThread, Outlier, budget, culprits};
+    use tipme_measure::timer::{
+        LATENESS, LatenessCause, MeasuredThread, Outlier, budget, culprits,
+    };
     use tipme_measure::{Events, MeasuredMachine, Run, SCHEMA};
 
     #[test]
@@ -321,8 +370,12 @@ mod tests {
 
     #[test]
     fn columns_stand_side_by_side_and_empty_bins_are_blank() {
-        let figures = |bins: &[(u64, u64)]| TimerFigures { histogram_100us: bins.to_vec(), ..TimerFigures::default() };
-        let (one, other) = (figures(&[(0, 4_880), (1_900, 5_014)]), figures(&[(0, 1), (900, 9_609)]));
+        let figures = |bins: &[(u64, u64)]| TimerFigures {
+            histogram_100us: bins.to_vec(),
+            ..TimerFigures::default()
+        };
+        let (one, other) =
+            (figures(&[(0, 4_880), (1_900, 5_014)]), figures(&[(0, 1), (900, 9_609)]));
         let columns = [
             FiguresColumn { title: "before".to_owned(), figures: &one },
             FiguresColumn { title: "after".to_owned(), figures: &other },
@@ -347,12 +400,20 @@ mod tests {
         let runs = vec![run(events(|number| number * 60_000)), run(events(|_| 55_000))];
         let measured = |mechanism, run: &Run, outliers_over| Measured {
             mechanism,
-            figures: TimerFigures::of(&WakeUpSeries::new(run, 1_000_000).into_iter().collect::<Vec<_>>()),
+            figures: TimerFigures::of(
+                &WakeUpSeries::new(run, 1_000_000).into_iter().collect::<Vec<_>>(),
+            ),
             outlier_threshold_us: 1_000.0,
             outliers_over,
         };
         let mechanisms = [TimerMechanism::Relative, TimerMechanism::Absolute];
-        let thread = |mechanism| MeasuredThread { mechanism, cpu: 0, tid: 7, locked: true, slack_ns: Some(50_000) };
+        let thread = |mechanism| MeasuredThread {
+            mechanism,
+            cpu: 0,
+            tid: 7,
+            locked: true,
+            slack_ns: Some(50_000),
+        };
         let times = [
             (LatenessCause::Thread, "burner\u{1b}[2J".to_owned(), 6_930_000),
             (LatenessCause::Timer, String::new(), 70_000),
@@ -376,7 +437,12 @@ mod tests {
                 measured(TimerMechanism::Absolute, &runs[1], 1),
             ],
             threads: mechanisms.map(thread).to_vec(),
-            clocks: Clocks { hz: Some(250), high_resolution: true, slack_ns: Some(50_000), ..Clocks::default() },
+            clocks: Clocks {
+                hz: Some(250),
+                high_resolution: true,
+                slack_ns: Some(50_000),
+                ..Clocks::default()
+            },
             clocks_apart: None,
             rates: vec![Delivered {
                 mechanism: TimerMechanism::Absolute,
@@ -388,7 +454,8 @@ mod tests {
             outliers: vec![outlier],
             notes: vec!["Something is not known.".to_owned()],
         };
-        let (kind, version, machine) = ("timer".to_owned(), String::new(), MeasuredMachine::default());
+        let (kind, version, machine) =
+            ("timer".to_owned(), String::new(), MeasuredMachine::default());
         Document { schema: SCHEMA, kind, version, machine, runs, details }
     }
 
@@ -414,7 +481,10 @@ mod tests {
     #[test]
     fn files_are_named_in_their_columns_and_plots_are_drawn() {
         let text = side_by_side(&[("one".to_owned(), document()), ("two".to_owned(), document())]);
-        assert!(text.contains("one: relative  one: absolute  two: relative  two: absolute"), "{text}");
+        assert!(
+            text.contains("one: relative  one: absolute  two: relative  two: absolute"),
+            "{text}"
+        );
         let plotted = plots(&document());
         let names: Vec<&str> = plotted.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(names, ["timer-intervals.svg", "timer-lateness.svg", "timer-budgets.svg"]);
@@ -425,8 +495,10 @@ mod tests {
 
     #[test]
     fn a_long_histogram_ends_in_one_row() {
-        let figures =
-            TimerFigures { histogram_100us: (0..100).map(|bin| (bin * 100, 1)).collect(), ..TimerFigures::default() };
+        let figures = TimerFigures {
+            histogram_100us: (0..100).map(|bin| (bin * 100, 1)).collect(),
+            ..TimerFigures::default()
+        };
         let text = histogram(&[FiguresColumn { title: "all".to_owned(), figures: &figures }]);
         assert_eq!(text.lines().count(), 1 + BINS_MAX);
         assert!(text.ends_with("5900 µs and more                        41\n"), "{text}");
@@ -443,12 +515,17 @@ mod tests {
         let clocks = Clocks {
             source: Some("tsc".to_owned()),
             sources: vec!["tsc".to_owned(), "kvm-clock".to_owned()],
-            event_devices: [0, 1].map(|cpu| (format!("clockevent{cpu}"), "lapic-deadline".to_owned())).to_vec(),
+            event_devices: [0, 1]
+                .map(|cpu| (format!("clockevent{cpu}"), "lapic-deadline".to_owned()))
+                .to_vec(),
             clocks: vec![figures],
             ..Clocks::default()
         };
         let text = clock_table(&clocks).expect("there is a clock");
-        assert!(text.starts_with("Clock source: tsc (of tsc, kvm-clock); events: lapic-deadline.\n"), "{text}");
+        assert!(
+            text.starts_with("Clock source: tsc (of tsc, kvm-clock); events: lapic-deadline.\n"),
+            "{text}"
+        );
         assert!(text.contains("monotonic-coarse") && text.lines().count() == 3, "{text}");
         assert_eq!(clock_table(&Clocks::default()), None);
         let slept = ClocksApart { seconds: 10.0, suspended_ms: 2_000.0, ..ClocksApart::default() };

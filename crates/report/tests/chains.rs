@@ -27,7 +27,9 @@ fn an_echo_is_followed_through_the_terminal_to_the_shell() {
     }
     machine.press(3_000_000).reach_shell(3_000_000).switch(3_001_000, 1, 0, 0x8002);
     machine.block(3_900_000, SHELL, 3_000_900, 4_096, 1).wake_from(3_900_010, SHELL, 0, 2, 1);
-    machine.wait(3_900_012, SHELL, 3_001_000, |wait| (wait.syscall, wait.state, wait.context) = (74, 0x8002, 2));
+    machine.wait(3_900_012, SHELL, 3_001_000, |wait| {
+        (wait.syscall, wait.state, wait.context) = (74, 0x8002, 2)
+    });
     machine.switch(3_900_100, 1, SHELL, 0).echo(3_901_000);
     let incident = machine.incident(6_000_000);
     insta::assert_snapshot!(told(&incident), @r"
@@ -43,7 +45,8 @@ fn an_echo_is_followed_through_the_terminal_to_the_shell() {
     Usual time: 1.4 ms, p50 of 12. The recorder's own share: 0.000%.
     About fsync: tipme diagnose --explain fsync
     ");
-    let verdict = diagnose(&incident, &DiagnoseOptions::default()).expect("the scene is well formed");
+    let verdict =
+        diagnose(&incident, &DiagnoseOptions::default()).expect("the scene is well formed");
     let steps: Vec<String> = verdict
         .chain
         .iter()
@@ -82,7 +85,9 @@ fn an_echo_is_followed_through_the_terminal_to_the_shell() {
 fn drawing_for_a_timer_answers_nothing() {
     let mut machine = Machinery::with_app("editor");
     machine.typing(100_000, 12).press(3_000_000).switch(3_000_500, 1, 0, 1);
-    machine.wait(3_900_000, APP, 3_000_500, |wait| (wait.syscall, wait.args, wait.context) = (7, [1, 2, 400], 1));
+    machine.wait(3_900_000, APP, 3_000_500, |wait| {
+        (wait.syscall, wait.args, wait.context) = (7, [1, 2, 400], 1)
+    });
     machine.wake_from(3_900_000, APP, 0, 1, 1).switch(3_900_050, 1, APP, 0).draw(3_900_100);
     insta::assert_snapshot!(told(&machine.incident(6_000_000)), @r"
     No finding: nothing unusual; the longest interaction in the last 6.00 s was typing in editor, 0.79 ms (noticed from 100 ms on). 13 inputs to editor were looked at (tipme diagnose --interactions lists them).
@@ -99,14 +104,21 @@ fn a_child_that_draws_answers_for_a_client_that_never_does() {
     for (us, delay) in presses {
         let drawn = us + delay;
         machine.press(us).wake(us + 400, PAINTER, APP).switch(us + 410, 1, PAINTER, 1);
-        machine.message(drawn, PAINTER, CANVAS, 0, 20, &[DRAW_TEXT]).wake(drawn + 2, SERVER, PAINTER);
+        machine.message(drawn, PAINTER, CANVAS, 0, 20, &[DRAW_TEXT]).wake(
+            drawn + 2,
+            SERVER,
+            PAINTER,
+        );
         machine.switch(drawn + 10, 1, 0, 1).switch(drawn + 50, 0, SERVER, 0);
         machine.message(drawn + 60, SERVER, CANVAS, 1, 20, &[]).switch(drawn + 200, 0, 0, 1);
     }
-    let verdict =
-        diagnose(&machine.incident(6_000_000), &DiagnoseOptions::default()).expect("the scene is well formed");
+    let verdict = diagnose(&machine.incident(6_000_000), &DiagnoseOptions::default())
+        .expect("the scene is well formed");
     let interval = verdict.interval.expect("there are keys");
-    assert_eq!((interval.client.pid, interval.join.as_str(), interval.latency_ms.round()), (APP, "exact", 700.0));
+    assert_eq!(
+        (interval.client.pid, interval.join.as_str(), interval.latency_ms.round()),
+        (APP, "exact", 700.0)
+    );
     assert_eq!(verdict.baseline.map(|baseline| baseline.n), Some(12));
 }
 
@@ -115,19 +127,31 @@ fn keys_that_pile_up_in_one_drawing_keep_their_own_times() {
     let mut machine = Machinery::with_app("editor");
     machine.typing(100_000, 12).press(3_000_000);
     machine.press_more(3_200_000, 3_400_050).press_more(3_400_000, 3_400_060).draw(3_401_000);
-    let verdict =
-        diagnose(&machine.incident(6_000_000), &DiagnoseOptions::default()).expect("the scene is well formed");
+    let verdict = diagnose(&machine.incident(6_000_000), &DiagnoseOptions::default())
+        .expect("the scene is well formed");
     let interval = verdict.interval.expect("there are keys");
-    assert_eq!((interval.latency_ms.round(), verdict.baseline.map(|baseline| baseline.n)), (401.0, Some(12)));
+    assert_eq!(
+        (interval.latency_ms.round(), verdict.baseline.map(|baseline| baseline.n)),
+        (401.0, Some(12))
+    );
 }
 
 #[test]
 fn a_key_of_a_device_begins_with_the_device() {
     let mut machine = Machinery::with_app("editor");
-    machine.device_key(2_999_900).switch(2_990_000, 0, 500, 0).wake_from(3_000_000, SERVER, 0, 2, 0);
-    machine.task(500, 500, 1, "backup", 0).switch(3_250_000, 0, SERVER, 0).wake_from(3_250_100, APP, SERVER, 0, 1);
+    machine
+        .device_key(2_999_900)
+        .switch(2_990_000, 0, 500, 0)
+        .wake_from(3_000_000, SERVER, 0, 2, 0);
+    machine
+        .task(500, 500, 1, "backup", 0)
+        .switch(3_250_000, 0, SERVER, 0)
+        .wake_from(3_250_100, APP, SERVER, 0, 1);
     machine.message(3_250_102, SERVER, (2, APP), 2, 32, &[[2, 0, 0, 0]]).switch(3_250_150, 0, 0, 1);
-    machine.switch(3_250_200, 1, APP, 0).message(3_250_250, APP, (2, APP), 3, 32, &[]).draw(3_250_900);
+    machine
+        .switch(3_250_200, 1, APP, 0)
+        .message(3_250_250, APP, (2, APP), 3, 32, &[])
+        .draw(3_250_900);
     insta::assert_snapshot!(told(&machine.incident(6_000_000)), @r"
     Typing in editor stalled for 251 ms.
     backup took the CPU time that Xvfb needed (100% of the time).
@@ -147,8 +171,14 @@ fn a_key_of_a_device_begins_with_the_device() {
 #[test]
 fn a_mutex_held_at_the_mark_names_the_owner_in_the_lock_word() {
     let mut machine = Machinery::with_app("editor");
-    machine.task(500, 500, 1, "indexer", 1).typing(100_000, 12).press(3_000_000).switch(3_005_000, 1, 0, 1);
-    machine.still_waiting(4_000_000, APP, 3_005_000, |wait| (wait.syscall, wait.args) = (202, [0x7000, 128, 2]));
+    machine
+        .task(500, 500, 1, "indexer", 1)
+        .typing(100_000, 12)
+        .press(3_000_000)
+        .switch(3_005_000, 1, 0, 1);
+    machine.still_waiting(4_000_000, APP, 3_005_000, |wait| {
+        (wait.syscall, wait.args) = (202, [0x7000, 128, 2])
+    });
     machine.still_waiting(4_000_000, 500, 50_000, |wait| wait.syscall = 230);
     machine.locks.futexes = vec![FutexOwner { tid: APP, address: 0x7000, owner: 500 }];
     insta::assert_snapshot!(told(&machine.incident(4_000_000)), @r"
@@ -170,7 +200,11 @@ fn a_mutex_held_at_the_mark_names_the_owner_in_the_lock_word() {
 #[test]
 fn a_file_lock_held_at_the_mark_names_its_holder() {
     let mut machine = Machinery::with_app("editor");
-    machine.task(500, 500, 1, "indexer", 1).typing(100_000, 12).press(3_000_000).switch(3_005_000, 1, 0, 1);
+    machine
+        .task(500, 500, 1, "indexer", 1)
+        .typing(100_000, 12)
+        .press(3_000_000)
+        .switch(3_005_000, 1, 0, 1);
     machine.still_waiting(4_000_000, APP, 3_005_000, |wait| (wait.syscall, wait.inode) = (73, 77));
     machine.still_waiting(4_000_000, 500, 50_000, |wait| wait.syscall = 230);
     machine.locks.proc_locks =
@@ -218,8 +252,16 @@ fn interrupts_take_their_time_out_of_what_ran() {
 fn memory_pressure_names_who_took_the_memory() {
     let mut machine = Machinery::with_app("editor");
     machine.task(550, 550, 1, "chrome", 1).typing(100_000, 12).press(3_000_000);
-    let stack = machine.stack(&["schedule_timeout", "reclaim_throttle", "shrink_node", "try_to_free_pages"]);
-    machine.reclaim(3_004_000, APP, 0, 0, 0).switch(3_005_000, 1, 0, 2).wake_from(3_590_000, APP, 0, 2, 1);
+    let stack = machine.stack(&[
+        "schedule_timeout",
+        "reclaim_throttle",
+        "shrink_node",
+        "try_to_free_pages",
+    ]);
+    machine
+        .reclaim(3_004_000, APP, 0, 0, 0)
+        .switch(3_005_000, 1, 0, 2)
+        .wake_from(3_590_000, APP, 0, 2, 1);
     machine.wait(3_590_000, APP, 3_005_000, |wait| {
         (wait.stack, wait.syscall, wait.state, wait.context) = (stack, -1, 2, 2)
     });
@@ -249,7 +291,9 @@ fn a_process_without_a_window_is_explained_by_its_longest_activity() {
         machine.wait(us, 560, us - 99_000, |wait| wait.syscall = 232).wake_from(us, 560, 0, 2, 1);
         machine.switch(us + 10, 1, 560, 0).switch(us + 500, 1, 0, 1);
     }
-    machine.wait(2_000_000, 560, 1_200_500, |wait| wait.syscall = 232).wake_from(2_000_000, 560, 0, 2, 1);
+    machine
+        .wait(2_000_000, 560, 1_200_500, |wait| wait.syscall = 232)
+        .wake_from(2_000_000, 560, 0, 2, 1);
     machine.switch(2_000_010, 1, 560, 0).switch(2_400_000, 1, 0, 1);
     machine.still_waiting(6_000_000, 560, 2_400_000, |wait| wait.syscall = 232);
     let options = DiagnoseOptions { pid: Some(Pid(560)), ..DiagnoseOptions::default() };
@@ -273,10 +317,16 @@ fn losses_and_damage_are_said() {
     machine.typing(100_000, 12).press(3_000_000).draw(3_500_000);
     machine.losses.per_second =
         vec![Loss { until_ns: Nanos::from_millis(4_400).0, class: "rare".to_owned(), count: 17 }];
-    let cost = |name: &str, ns_per_run| ProgramCost { name: name.to_owned(), runs_per_second: 1_000.0, ns_per_run };
+    let cost = |name: &str, ns_per_run| ProgramCost {
+        name: name.to_owned(),
+        runs_per_second: 1_000.0,
+        ns_per_run,
+    };
     machine.cost.programs = vec![cost("sched_switch", 300.0), cost("softirq_entry", 200.0)];
     let mut incident = machine.incident(6_000_000);
-    incident.damage.push(Damage { place: "section Samples".to_owned(), why: "checksum differs".to_owned() });
+    incident
+        .damage
+        .push(Damage { place: "section Samples".to_owned(), why: "checksum differs".to_owned() });
     insta::assert_snapshot!(told(&incident), @r"
     Typing in editor stalled for 500 ms; usually it takes 0.79 ms.
     Not sure, but perhaps editor was busy computing (100% of the time).
@@ -302,10 +352,13 @@ fn one_lost_record_of_many_means_little() {
         for sample in 0..samples {
             machine.sample(3_110_000 + sample * 100, APP, function);
         }
-        machine.losses.per_second =
-            vec![Loss { until_ns: Nanos::from_millis(4_400).0, class: "rare".to_owned(), count: 1 }];
-        let verdict =
-            diagnose(&machine.incident(6_000_000), &DiagnoseOptions::default()).expect("the scene is well formed");
+        machine.losses.per_second = vec![Loss {
+            until_ns: Nanos::from_millis(4_400).0,
+            class: "rare".to_owned(),
+            count: 1,
+        }];
+        let verdict = diagnose(&machine.incident(6_000_000), &DiagnoseOptions::default())
+            .expect("the scene is well formed");
         verdict.findings[0].confidence
     };
     assert!(confidence(0) < 0.85, "one of a few: {}", confidence(0));
@@ -317,12 +370,15 @@ fn an_unsure_verdict_names_the_next_candidate() {
     let mut machine = Machinery::with_app("editor");
     machine.typing(100_000, 12).press(3_000_000);
     machine.wait(3_200_000, APP, 3_005_000, |wait| (wait.syscall, wait.context) = (230, 2));
-    machine.switch(3_005_000, 1, 0, 1).wake_from(3_199_998, APP, 0, 2, 1).switch(3_200_050, 1, APP, 0);
+    machine
+        .switch(3_005_000, 1, 0, 1)
+        .wake_from(3_199_998, APP, 0, 2, 1)
+        .switch(3_200_050, 1, APP, 0);
     machine.draw(3_500_000);
     machine.losses.per_second =
         vec![Loss { until_ns: Nanos::from_millis(4_400).0, class: "rare".to_owned(), count: 99 }];
-    let verdict =
-        diagnose(&machine.incident(6_000_000), &DiagnoseOptions::default()).expect("the scene is well formed");
+    let verdict = diagnose(&machine.incident(6_000_000), &DiagnoseOptions::default())
+        .expect("the scene is well formed");
     let note = verdict.notes.first().expect("it is not sure");
     assert!(note.starts_with("Not sure of the cause (confidence "), "{note}");
     assert!(note.contains("99 records were lost during the interval"), "{note}");
@@ -332,14 +388,21 @@ fn an_unsure_verdict_names_the_next_candidate() {
 /// Latencies of the keys from 3 s on, in milliseconds, with their joins.
 fn late_keys(incident: &Incident) -> Vec<(u64, String)> {
     let timed = tipme_analysis::timed(incident).expect("the scene is well formed");
-    let late = timed.into_iter().filter(|one| one.class == "key" && one.input_ns >= support::BEGIN + 3_000_000_000);
+    let late = timed
+        .into_iter()
+        .filter(|one| one.class == "key" && one.input_ns >= support::BEGIN + 3_000_000_000);
     late.map(|one| ((one.end_ns - one.input_ns) / 1_000_000, one.join)).collect()
 }
 
 #[test]
 fn keys_that_wait_in_the_terminal_of_a_busy_shell_are_answered_too() {
     let mut machine = Machinery::with_terminal();
-    machine.press(3_000_000).reach_shell(3_000_000).press(3_300_000).reach_shell(3_300_000).echo(3_900_000);
+    machine
+        .press(3_000_000)
+        .reach_shell(3_000_000)
+        .press(3_300_000)
+        .reach_shell(3_300_000)
+        .echo(3_900_000);
     let keys = late_keys(&machine.incident(6_000_000));
     assert_eq!(keys, [(900, "exact".to_owned()), (600, "exact".to_owned())]);
 }
@@ -347,9 +410,17 @@ fn keys_that_wait_in_the_terminal_of_a_busy_shell_are_answered_too() {
 #[test]
 fn a_receive_that_was_not_recorded_delays_nothing() {
     let mut machine = Machinery::with_app("editor");
-    machine.press(3_000_000).switch(3_000_500, 1, 0, 1).message(3_000_402, APP, (2, APP), 0, 20, &[[76, 1, 5, 0]]);
+    machine.press(3_000_000).switch(3_000_500, 1, 0, 1).message(
+        3_000_402,
+        APP,
+        (2, APP),
+        0,
+        20,
+        &[[76, 1, 5, 0]],
+    );
     machine.press(3_500_000).draw(3_500_600).press(4_000_000).draw(4_000_600);
-    let keys: Vec<u64> = late_keys(&machine.incident(6_000_000)).into_iter().map(|(ms, _)| ms).collect();
+    let keys: Vec<u64> =
+        late_keys(&machine.incident(6_000_000)).into_iter().map(|(ms, _)| ms).collect();
     assert_eq!(keys, [0, 0, 0]);
 }
 

@@ -239,6 +239,7 @@ fn the_document_keeps_its_names() {
         .wait(3_590_000, APP, 3_005_000, |wait| (wait.syscall, wait.context) = (230, 2));
     let mut incident = machine.switch(3_590_050, 1, APP, 0).draw(3_600_000).incident(6_000_000);
     incident.push(Section::Words, br#"{"text":"editor froze","at_ns":1}"#.to_vec());
-    let verdict = diagnose(&incident, &DiagnoseOptions::default()).expect("the scene is well formed");
+    let verdict =
+        diagnose(&incident, &DiagnoseOptions::default()).expect("the scene is well formed");
     assert_eq!(tipme_report::json(&verdict), DOCUMENT);
 }

@@ -13,7 +13,9 @@ fn page_after_two_seconds() -> Machinery {
     let mut machine = Machinery::with_app("pager");
     machine.typing(100_000, 12).press(3_000_000).draw(3_000_600);
     machine.block(4_999_990, APP, 3_000_605, 4_096, 0).wake_from(5_000_000, APP, 0, 2, 1);
-    machine.wait(5_000_002, APP, 3_000_610, |wait| (wait.syscall, wait.state, wait.context) = (74, 0x8002, 2));
+    machine.wait(5_000_002, APP, 3_000_610, |wait| {
+        (wait.syscall, wait.state, wait.context) = (74, 0x8002, 2)
+    });
     machine.switch(5_000_100, 1, APP, 0).draw(5_001_000);
     machine
 }
@@ -21,7 +23,8 @@ fn page_after_two_seconds() -> Machinery {
 #[test]
 fn a_page_that_is_drawn_late_is_a_stall_though_the_echo_was_quick() {
     let incident = page_after_two_seconds().incident(6_000_000);
-    let verdict = diagnose(&incident, &DiagnoseOptions::default()).expect("the scene is well formed");
+    let verdict =
+        diagnose(&incident, &DiagnoseOptions::default()).expect("the scene is well formed");
     insta::assert_snapshot!(tipme_report::text(&verdict, &tipme_report::Layout::default()), @r"
     Typing in pager was completed after 2.00 s; usually it takes 0.79 ms.
     pager was waiting for data to be flushed to vda (100% of the time).

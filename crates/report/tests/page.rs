@@ -24,7 +24,9 @@ fn stall(name: &str, ms: u64, fill: impl FnOnce(&mut Machinery)) -> Incident {
 
 /// Returns the data that the page's script reads.
 fn data(page: &str) -> Value {
-    let (_, from) = page.split_once(r#"<script type="application/json" id="data">"#).expect("the page has data");
+    let (_, from) = page
+        .split_once(r#"<script type="application/json" id="data">"#)
+        .expect("the page has data");
     let (json, _) = from.split_once("</script>").expect("the element ends");
     serde_json::from_str(json).expect("it is JSON")
 }
@@ -56,14 +58,26 @@ fn a_page_tells_what_the_verdict_tells() {
     ] {
         assert!(page.contains(words), "{words}");
     }
-    let looks = |group| scene.tracks.iter().filter(move |track| track.group == group).flat_map(|track| &track.bars);
+    let looks = |group| {
+        scene.tracks.iter().filter(move |track| track.group == group).flat_map(|track| &track.bars)
+    };
     assert_eq!(looks(TrackGroup::Input).filter(|bar| bar.look == Look::ThisInput).count(), 1);
-    let took: u64 = looks(TrackGroup::Cpus).filter(|bar| bar.look == Look::Culprit).map(|bar| bar.length_us).sum();
+    let took: u64 = looks(TrackGroup::Cpus)
+        .filter(|bar| bar.look == Look::Culprit)
+        .map(|bar| bar.length_us)
+        .sum();
     assert_eq!(took, 570_000);
     let chain: u64 = looks(TrackGroup::Chain).map(|bar| bar.length_us).sum();
-    let wait = scene.verdict.interval.as_ref().map_or(0.0, |interval| interval.latency_ms * 1_000.0);
-    assert!((chain as f64 - wait).abs() < looks(TrackGroup::Chain).count() as f64, "{chain} of {wait}");
-    assert_eq!(scene.jobs.iter().find(|job| job.look == Look::Culprit).map(|job| job.cpu_ms), Some(570.0));
+    let wait =
+        scene.verdict.interval.as_ref().map_or(0.0, |interval| interval.latency_ms * 1_000.0);
+    assert!(
+        (chain as f64 - wait).abs() < looks(TrackGroup::Chain).count() as f64,
+        "{chain} of {wait}"
+    );
+    assert_eq!(
+        scene.jobs.iter().find(|job| job.look == Look::Culprit).map(|job| job.cpu_ms),
+        Some(570.0)
+    );
     assert_eq!(data(&page)["tracks"].as_array().map(Vec::len), Some(scene.tracks.len()));
 }
 
@@ -75,7 +89,8 @@ fn names_and_words_stay_text() {
     machine.typing(100_000, 12).press(3_000_000).draw(3_700_000);
     let mut incident = machine.incident(6_000_000);
     let mut meta: Value = incident.json(Section::Meta).expect("meta is JSON");
-    (meta["user_text"], meta["id"], meta["machine"]["hostname"]) = (HOSTILE.into(), HOSTILE.into(), HOSTILE.into());
+    (meta["user_text"], meta["id"], meta["machine"]["hostname"]) =
+        (HOSTILE.into(), HOSTILE.into(), HOSTILE.into());
     incident.push_json(Section::Meta, &meta).expect("it is JSON");
     let page = tipme_report::page(&scene_of(&incident));
     assert_eq!(page.matches("</script").count(), 2, "the data's and the script's own");
@@ -99,12 +114,15 @@ fn all_programs_are_shown_with_their_states_and_what_was_started() {
     let scene = scene_of(&beside_others());
     let of = |group| scene.tracks.iter().filter(move |track| track.group == group);
     let names: Vec<&str> = of(TrackGroup::Others).map(|track| track.name.as_str()).collect();
-    let other = of(TrackGroup::Others).find(|track| track.name.starts_with("make (pid 300), at nice 19"));
-    let ran =
-        other.map(|track| track.bars.iter().filter(|bar| bar.look == Look::Running).map(|bar| bar.length_us).sum());
+    let other =
+        of(TrackGroup::Others).find(|track| track.name.starts_with("make (pid 300), at nice 19"));
+    let ran = other.map(|track| {
+        track.bars.iter().filter(|bar| bar.look == Look::Running).map(|bar| bar.length_us).sum()
+    });
     assert_eq!(ran, Some(200_000_u64), "{names:?}");
     let bars: Vec<_> = of(TrackGroup::Started).flat_map(|track| &track.bars).collect();
-    let told: Vec<(u64, &str)> = bars.iter().map(|bar| (bar.length_us, scene.texts[bar.text].as_str())).collect();
+    let told: Vec<(u64, &str)> =
+        bars.iter().map(|bar| (bar.length_us, scene.texts[bar.text].as_str())).collect();
     assert_eq!(told, [(190_000, "<cc1> (pid 301), started by make (pid 300), ended after 190 ms")]);
 }
 
@@ -145,8 +163,14 @@ fn storm(switches: u64) -> Incident {
 
 #[test]
 fn many_records_make_a_bounded_page_that_says_what_it_leaves_out() {
-    let [few, many] = [5_000, 100_000].map(|switches| tipme_report::page(&scene_of(&storm(switches))));
-    assert!(many.len() < 1_000_000 && many.len() < few.len() * 4, "{} and {} bytes", few.len(), many.len());
+    let [few, many] =
+        [5_000, 100_000].map(|switches| tipme_report::page(&scene_of(&storm(switches))));
+    assert!(
+        many.len() < 1_000_000 && many.len() < few.len() * 4,
+        "{} and {} bytes",
+        few.len(),
+        many.len()
+    );
     assert!(many.contains("stretches are too short to be shown each"));
 }
 
@@ -157,9 +181,11 @@ fn a_page_is_bounded_whatever_the_documents_of_an_incident_claim() {
     let long = "\u{1b}[2J".repeat(1 << 16);
     (meta["user_text"], meta["id"], meta["machine"]["hostname"]) =
         (long.as_str().into(), long.as_str().into(), long.as_str().into());
-    let losses: Vec<Value> =
-        (0..20_000).map(|at| json!({ "until_ns": at, "class": format!("{at}{}", &long[..99]), "count": 1 })).collect();
-    let programs: Vec<Value> = (0..20_000).map(|at| json!({ "name": format!("{at}{}", &long[..99]) })).collect();
+    let losses: Vec<Value> = (0..20_000)
+        .map(|at| json!({ "until_ns": at, "class": format!("{at}{}", &long[..99]), "count": 1 }))
+        .collect();
+    let programs: Vec<Value> =
+        (0..20_000).map(|at| json!({ "name": format!("{at}{}", &long[..99]) })).collect();
     incident.push_json(Section::Meta, &meta).expect("it is JSON");
     incident.push_json(Section::Losses, &json!({ "per_second": losses })).expect("it is JSON");
     incident.push_json(Section::Cost, &json!({ "programs": programs })).expect("it is JSON");

@@ -12,10 +12,16 @@ use proptest::prelude::*;
 use tipme_report::plot::{self, BYTES_MAX, Figure, LatencySet, ProfileBar, Quantity};
 
 /// Text that breaks XML, terminals and layouts.
-const HOSTILE: &str = "</text><script>alert('&amp;')</script>\u{0}\u{1b}[31m\u{202e}\u{fffe}\"&#x3;";
+const HOSTILE: &str =
+    "</text><script>alert('&amp;')</script>\u{0}\u{1b}[31m\u{202e}\u{fffe}\"&#x3;";
 
 /// Draws every plot of the same figures.
-fn all(figure: &Figure<'_>, sets: &[LatencySet], bars: &[ProfileBar], width: f64) -> Vec<(&'static str, String)> {
+fn all(
+    figure: &Figure<'_>,
+    sets: &[LatencySet],
+    bars: &[ProfileBar],
+    width: f64,
+) -> Vec<(&'static str, String)> {
     let bins: Vec<(f64, f64)> = bars.iter().map(|bar| (bar.start_s, bar.latency_ms)).collect();
     let rows: Vec<(String, Vec<(String, f64)>)> = sets.iter().map(row).collect();
     vec![
@@ -33,7 +39,10 @@ fn all(figure: &Figure<'_>, sets: &[LatencySet], bars: &[ProfileBar], width: f64
 
 fn row(set: &LatencySet) -> (String, Vec<(String, f64)>) {
     let parts = set.values_ms.iter().enumerate().take(1_000);
-    (set.name.clone(), parts.map(|(index, value)| (format!("{} {index}", set.name), *value)).collect())
+    (
+        set.name.clone(),
+        parts.map(|(index, value)| (format!("{} {index}", set.name), *value)).collect(),
+    )
 }
 
 fn check_all(plots: &[(&str, String)]) {
@@ -47,7 +56,8 @@ fn check_all(plots: &[(&str, String)]) {
 #[test]
 fn nothing_is_drawn_as_nothing() {
     let none = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -1.0];
-    let bars = none.map(|latency_ms| ProfileBar { start_s: latency_ms, latency_ms, censored: false });
+    let bars =
+        none.map(|latency_ms| ProfileBar { start_s: latency_ms, latency_ms, censored: false });
     let figure = Figure::default();
     let strange = [LatencySet { name: "odd".to_owned(), values_ms: none.to_vec() }];
     for plots in [all(&figure, &[], &[], f64::NAN), all(&figure, &strange, &bars[..3], 10.0)] {
@@ -89,10 +99,12 @@ fn axes_say_what_the_times_are() {
 #[test]
 fn hostile_names_stay_names() {
     let long = HOSTILE.repeat(200);
-    let sets: Vec<LatencySet> =
-        (0..3).map(|_| LatencySet { name: long.clone(), values_ms: vec![1.0, 20.0, 300.0] }).collect();
+    let sets: Vec<LatencySet> = (0..3)
+        .map(|_| LatencySet { name: long.clone(), values_ms: vec![1.0, 20.0, 300.0] })
+        .collect();
     let bars = [ProfileBar { start_s: 0.5, latency_ms: 20.0, censored: true }];
-    let plots = all(&Figure { title: &long, footer: &long, ..Figure::default() }, &sets, &bars, 10.0);
+    let plots =
+        all(&Figure { title: &long, footer: &long, ..Figure::default() }, &sets, &bars, 10.0);
     check_all(&plots);
     for (name, svg) in &plots {
         assert!(!svg.contains("<script") && svg.len() < 60_000, "{name} has {} bytes", svg.len());
@@ -101,7 +113,9 @@ fn hostile_names_stay_names() {
 
 #[test]
 fn a_million_points_keep_their_maximum_and_stay_small() {
-    let latency = |index: usize| if index == 654_321 { 7_777.0 } else { (index * 7_919 % 9_973) as f64 / 100.0 };
+    let latency = |index: usize| {
+        if index == 654_321 { 7_777.0 } else { (index * 7_919 % 9_973) as f64 / 100.0 }
+    };
     let values_ms: Vec<f64> = (0..1_000_000).map(latency).collect();
     let bar = |(index, latency_ms): (usize, &f64)| ProfileBar {
         start_s: index as f64 / 1e3,
@@ -118,18 +132,25 @@ fn a_million_points_keep_their_maximum_and_stay_small() {
     let (_, profile) = &plots[0];
     // The axis ends at 8,000 ms, and the bar of 7,777 ms begins at 654 of 1,000 s.
     let area = 320.0;
-    let found = profile.split('M').filter_map(|stick| stick.split_once('V')?.1.split('"').next()?.parse::<f64>().ok());
+    let found = profile
+        .split('M')
+        .filter_map(|stick| stick.split_once('V')?.1.split('"').next()?.parse::<f64>().ok());
     let highest = found.fold(f64::MAX, f64::min);
-    let bottom = profile.split('M').filter_map(|stick| stick.split_once(' ')?.1.split('V').next()?.parse::<f64>().ok());
+    let bottom = profile
+        .split('M')
+        .filter_map(|stick| stick.split_once(' ')?.1.split('V').next()?.parse::<f64>().ok());
     let bottom = bottom.fold(0.0, f64::max);
     assert!((bottom - highest - area * 7_777.0 / 8_000.0).abs() < 0.1, "{bottom} {highest}");
 }
 
 #[test]
 fn many_sets_stay_below_the_bound() {
-    let values = |seed: usize| (0..20_000).map(|index| ((index * (seed + 7_919)) % 19_997) as f64 * 0.05).collect();
-    let sets: Vec<LatencySet> =
-        (0..40).map(|seed| LatencySet { name: format!("set {seed}"), values_ms: values(seed) }).collect();
+    let values = |seed: usize| {
+        (0..20_000).map(|index| ((index * (seed + 7_919)) % 19_997) as f64 * 0.05).collect()
+    };
+    let sets: Vec<LatencySet> = (0..40)
+        .map(|seed| LatencySet { name: format!("set {seed}"), values_ms: values(seed) })
+        .collect();
     let plots = all(&Figure { title: "many sets", ..Figure::default() }, &sets, &[], 0.05);
     check_all(&plots);
     assert!(plots[3].1.contains("Further sets, not drawn: 24."));
@@ -146,7 +167,11 @@ fn any_bars() -> impl Strategy<Value = Vec<ProfileBar>> {
     let latency = prop_oneof![any::<f64>(), 0f64..1e4, 0f64..=1.0];
     let bar = (start, latency, any::<bool>());
     prop::collection::vec(
-        bar.prop_map(|(start_s, latency_ms, censored)| ProfileBar { start_s, latency_ms, censored }),
+        bar.prop_map(|(start_s, latency_ms, censored)| ProfileBar {
+            start_s,
+            latency_ms,
+            censored,
+        }),
         0..40,
     )
 }

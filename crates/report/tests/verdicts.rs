@@ -10,7 +10,8 @@ use tipme_record::Pid;
 use tipme_record::incident::Incident;
 
 fn told(incident: &Incident) -> String {
-    let verdict = diagnose(incident, &DiagnoseOptions::default()).expect("the scene is well formed");
+    let verdict =
+        diagnose(incident, &DiagnoseOptions::default()).expect("the scene is well formed");
     tipme_report::text(&verdict, &tipme_report::Layout::default())
 }
 
@@ -85,8 +86,13 @@ fn a_build_that_takes_the_cpu_is_one_job() {
 fn a_page_in_behind_a_backup_names_the_backup() {
     let text = stall(2_000, |machine| {
         machine.task_in(400, 400, 1, 400, "nightly", 1).task_in(432, 432, 400, 400, "rsync", 2);
-        let stack =
-            machine.stack(&["__schedule", "io_schedule", "folio_wait_bit_common", "filemap_fault", "__do_fault"]);
+        let stack = machine.stack(&[
+            "__schedule",
+            "io_schedule",
+            "folio_wait_bit_common",
+            "filemap_fault",
+            "__do_fault",
+        ]);
         for request in 0..1_412 {
             machine.block(3_004_000 + request * 1_400, 432, 3_001_000 + request, 900_000, 1);
         }
@@ -118,7 +124,10 @@ fn a_lock_whose_owner_sleeps_names_the_owner() {
         machine.task(500, 500, 1, "indexer", 1);
         machine.switch(3_005_000, 1, 0, 1);
         machine.wait(3_880_000, 500, 3_000_500, |wait| (wait.syscall, wait.context) = (230, 2));
-        machine.switch(3_000_400, 0, 500, 0).switch(3_000_500, 0, 0, 1).wake_from(3_880_000, 500, 0, 2, 0);
+        machine
+            .switch(3_000_400, 0, 500, 0)
+            .switch(3_000_500, 0, 0, 1)
+            .wake_from(3_880_000, 500, 0, 2, 0);
         machine.switch(3_880_050, 0, 500, 0).wake_from(3_881_000, APP, 500, 0, 1);
         machine.wait(3_881_002, APP, 3_005_000, |wait| {
             (wait.syscall, wait.args, wait.waker) = (202, [0x7000, 128, 2], support::tid(500))
@@ -146,7 +155,10 @@ fn a_stopped_application_names_who_stopped_it() {
     let text = stall(1_200, |machine| {
         machine.task(600, 600, 1, "powersave", 1);
         machine.signal(3_004_990, 600, APP, 19).switch(3_005_000, 1, 0, 4);
-        machine.signal(4_190_000, 600, APP, 18).wake_from(4_190_000, APP, 600, 0, 1).switch(4_190_050, 1, APP, 0);
+        machine
+            .signal(4_190_000, 600, APP, 18)
+            .wake_from(4_190_000, APP, 600, 0, 1)
+            .switch(4_190_050, 1, APP, 0);
     });
     insta::assert_snapshot!(text, @r"
     Typing in editor stalled for 1.20 s; usually it takes 0.79 ms.
@@ -168,8 +180,12 @@ fn a_child_that_is_waited_for_is_named() {
     let text = stall(800, |machine| {
         machine.fork(3_004_000, APP, 700).exit(3_780_000, 700, APP, APP, "spell");
         machine.switch(3_004_100, 0, 700, 0).switch(3_005_000, 1, 0, 1);
-        machine.wait(3_780_000, APP, 3_005_000, |wait| (wait.syscall, wait.args) = (61, [700, 0, 0]));
-        machine.wake_from(3_780_000, APP, 700, 0, 1).switch(3_780_010, 0, 0, 0x80).switch(3_780_050, 1, APP, 0);
+        machine
+            .wait(3_780_000, APP, 3_005_000, |wait| (wait.syscall, wait.args) = (61, [700, 0, 0]));
+        machine
+            .wake_from(3_780_000, APP, 700, 0, 1)
+            .switch(3_780_010, 0, 0, 0x80)
+            .switch(3_780_050, 1, APP, 0);
     });
     insta::assert_snapshot!(text, @r"
     Typing in editor stalled for 800 ms; usually it takes 0.79 ms.
@@ -214,8 +230,13 @@ fn a_slow_peer_is_named() {
     let text = stall(600, |machine| {
         machine.task(800, 800, 1, "fontserver", 1);
         machine.wake(3_004_000, 800, APP).switch(3_004_100, 0, 800, 0).switch(3_005_000, 1, 0, 1);
-        machine.wake_from(3_590_000, APP, 800, 0, 1).switch(3_590_020, 0, 0, 1).switch(3_590_050, 1, APP, 0);
-        machine.wait(3_590_000, APP, 3_005_000, |wait| (wait.syscall, wait.family, wait.peer) = (47, 1, Pid(800)));
+        machine
+            .wake_from(3_590_000, APP, 800, 0, 1)
+            .switch(3_590_020, 0, 0, 1)
+            .switch(3_590_050, 1, APP, 0);
+        machine.wait(3_590_000, APP, 3_005_000, |wait| {
+            (wait.syscall, wait.family, wait.peer) = (47, 1, Pid(800))
+        });
     });
     insta::assert_snapshot!(text, @r"
     Typing in editor stalled for 600 ms; usually it takes 0.79 ms.
@@ -236,7 +257,10 @@ fn a_slow_peer_is_named() {
 #[test]
 fn a_remote_host_is_named_by_its_address() {
     let text = stall(600, |machine| {
-        machine.switch(3_005_000, 1, 0, 1).wake_from(3_590_000, APP, 0, 1, 1).switch(3_590_050, 1, APP, 0);
+        machine
+            .switch(3_005_000, 1, 0, 1)
+            .wake_from(3_590_000, APP, 0, 1, 1)
+            .switch(3_590_050, 1, APP, 0);
         machine.wait(3_590_000, APP, 3_005_000, |wait| {
             (wait.syscall, wait.family, wait.context) = (45, 2, 1);
             (wait.address, wait.port) = (u32::from_le_bytes([10, 0, 0, 7]), 443);
@@ -286,7 +310,14 @@ fn a_server_that_serves_another_client_names_that_client() {
 fn a_grab_of_the_server_names_who_holds_it() {
     let mut machine = Machinery::with_app("editor");
     machine.task(950, 950, 1, "locker", 1).typing(100_000, 12);
-    machine.message(2_990_000, 950, (8, 950), 0, 4, &[[36, 0, 1, 0]]).message(2_990_010, SERVER, (8, 950), 1, 4, &[]);
+    machine.message(2_990_000, 950, (8, 950), 0, 4, &[[36, 0, 1, 0]]).message(
+        2_990_010,
+        SERVER,
+        (8, 950),
+        1,
+        4,
+        &[],
+    );
     machine.press(3_000_000).draw_taken_late(3_000_600, 3_700_000);
     machine.message(3_699_900, 950, (8, 950), 0, 4, &[[37, 0, 1, 0]]);
     insta::assert_snapshot!(told(&machine.incident(6_000_000)), @r"

@@ -58,7 +58,8 @@ fn open(proc: &Path, who: Identity) -> Result<OwnedFd, KnobFault> {
 }
 
 fn read_maps(proc: &Path, pid: u32) -> Result<String, KnobFault> {
-    let bytes = processes::read_up_to(&proc.join(format!("{pid}/maps")), MAPS_BYTES_MAX).map_err(fault)?;
+    let bytes =
+        processes::read_up_to(&proc.join(format!("{pid}/maps")), MAPS_BYTES_MAX).map_err(fault)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
@@ -92,7 +93,8 @@ fn parse(line: &str, advice: Advice) -> Option<AddressRange> {
     let device = path.starts_with("/dev/") && !path.starts_with("/dev/shm/");
     let kernel = path.starts_with("[v");
     let (start, end) = (u64::from_str_radix(start, 16).ok()?, u64::from_str_radix(end, 16).ok()?);
-    (fits && !device && !kernel && start < end).then_some(AddressRange { start, bytes: end - start })
+    (fits && !device && !kernel && start < end)
+        .then_some(AddressRange { start, bytes: end - start })
 }
 
 fn advise(process: &OwnedFd, ranges: &[AddressRange], advice: Advice) -> Result<u64, KnobFault> {
@@ -125,7 +127,10 @@ fn passed(batch: &[AddressRange], mut bytes: u64) -> usize {
 }
 
 fn call(process: &OwnedFd, batch: &[AddressRange], advice: Advice) -> Result<u64, i32> {
-    let vector = |range: &AddressRange| libc::iovec { iov_base: range.start as *mut _, iov_len: range.bytes as usize };
+    let vector = |range: &AddressRange| libc::iovec {
+        iov_base: range.start as *mut _,
+        iov_len: range.bytes as usize,
+    };
     let vectors: Vec<libc::iovec> = batch.iter().map(vector).collect();
     let advice = match advice {
         Advice::Cold => libc::MADV_COLD,
@@ -156,7 +161,9 @@ damaged
 
     #[test]
     fn only_own_pages_are_sent_away_and_no_device_is_touched() {
-        let starts = |advice| choose(MAPS, advice, 0, MOST).0.iter().map(|range| range.start).collect::<Vec<_>>();
+        let starts = |advice| {
+            choose(MAPS, advice, 0, MOST).0.iter().map(|range| range.start).collect::<Vec<_>>()
+        };
         assert_eq!(starts(Advice::PageOut), [0x3000, 0x8000]);
         assert_eq!(starts(Advice::WillNeed), [0x1000, 0x3000, 0x8000]);
     }
@@ -167,13 +174,19 @@ damaged
         let (first, next) = choose(&maps, Advice::Cold, 0, MOST);
         assert_eq!(first, [AddressRange { start: 0x1000, bytes: MOST }]);
         let (second, end) = choose(&maps, Advice::Cold, next.unwrap(), MOST);
-        assert_eq!((second, end), (vec![AddressRange { start: 0x1000 + MOST, bytes: 0x2000 }], None));
+        assert_eq!(
+            (second, end),
+            (vec![AddressRange { start: 0x1000 + MOST, bytes: 0x2000 }], None)
+        );
     }
 
     #[test]
     fn a_stop_in_the_middle_skips_one_mapping() {
         let range = |bytes| AddressRange { start: 0, bytes };
         let batch = [range(10), range(20), range(30)];
-        assert_eq!([passed(&batch, 0), passed(&batch, 10), passed(&batch, 15), passed(&batch, 60)], [1, 2, 2, 3]);
+        assert_eq!(
+            [passed(&batch, 0), passed(&batch, 10), passed(&batch, 15), passed(&batch, 60)],
+            [1, 2, 2, 3]
+        );
     }
 }

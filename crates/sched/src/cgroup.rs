@@ -17,7 +17,8 @@ const MEMBERS_MAX: usize = 8_192;
 
 /// Reads the number in a file: `max` is -1; in a multi-line file the `default` line counts.
 pub(crate) fn get(path: &str) -> Result<i64, KnobFault> {
-    parse(&text(Path::new(path)).ok_or(KnobFault::Vanished)?).ok_or(KnobFault::Refused(libc::EINVAL))
+    parse(&text(Path::new(path)).ok_or(KnobFault::Vanished)?)
+        .ok_or(KnobFault::Refused(libc::EINVAL))
 }
 
 /// Writes a number; -1 is `max`.
@@ -70,7 +71,11 @@ pub(crate) fn tree(group: &str) -> Vec<u32> {
     while let Some(folder) = open.pop().filter(|_| found.len() < MEMBERS_MAX) {
         found.extend(members(&folder.to_string_lossy()));
         let below = fs::read_dir(&folder).into_iter().flatten().flatten();
-        open.extend(below.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())).map(|entry| entry.path()));
+        open.extend(
+            below
+                .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
+                .map(|entry| entry.path()),
+        );
     }
     found
 }
@@ -108,7 +113,9 @@ pub(crate) fn file_bytes(group: &str) -> u64 {
 
 /// Returns the 10 s average of PSI `full` for a group's memory, in percent; 0 without PSI.
 pub(crate) fn full_percent(group: &str) -> f32 {
-    text(&Path::new(group).join("memory.pressure")).and_then(|text| full_average(&text)).unwrap_or(0.0)
+    text(&Path::new(group).join("memory.pressure"))
+        .and_then(|text| full_average(&text))
+        .unwrap_or(0.0)
 }
 
 /// Parses the `full avg10` percentage of a pressure file.
@@ -125,12 +132,20 @@ pub(crate) fn root_of(dir: &Path) -> Option<PathBuf> {
 }
 
 fn write(path: &str, words: &str, append: bool) -> Result<(), KnobFault> {
-    let mut file = OpenOptions::new().write(true).append(append).truncate(!append).open(path).map_err(fault)?;
+    let mut file = OpenOptions::new()
+        .write(true)
+        .append(append)
+        .truncate(!append)
+        .open(path)
+        .map_err(fault)?;
     file.write_all(words.as_bytes()).map_err(fault)
 }
 
 fn parse(text: &str) -> Option<i64> {
-    let line = text.lines().find_map(|line| line.strip_prefix("default ")).or_else(|| text.lines().next())?;
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("default "))
+        .or_else(|| text.lines().next())?;
     match line.trim() {
         "max" => Some(-1),
         number => number.parse().ok().filter(|number| *number >= 0),
@@ -143,9 +158,12 @@ mod tests {
 
     #[test]
     fn numbers_are_read_in_all_their_forms() {
-        for (text, number) in
-            [("100\n", Some(100)), ("max\n", Some(-1)), ("default 50\n8:0 70\n", Some(50)), ("", None)]
-        {
+        for (text, number) in [
+            ("100\n", Some(100)),
+            ("max\n", Some(-1)),
+            ("default 50\n8:0 70\n", Some(50)),
+            ("", None),
+        ] {
             assert_eq!(parse(text), number, "{text}");
         }
         for bad in ["-5", "x", "99999999999999999999", "\0"] {

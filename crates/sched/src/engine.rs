@@ -15,7 +15,9 @@ use crate::units_names::Property;
 use crate::why::{Applied, Knob, Notes, Restored, SkipReason};
 use crate::world::{Autogroup, KnobPlace, ThreadKnob, World};
 use std::collections::{BTreeMap, BTreeSet};
-use tipme_policy::{Action, Assignment, Backend, Identity, Knobs, MemoryAction, Role, SetId, Strength};
+use tipme_policy::{
+    Action, Assignment, Backend, Identity, Knobs, MemoryAction, Role, SetId, Strength,
+};
 
 /// Maximum number of remembered sets, twice that of the policy.
 pub(crate) const SETS_MAX: usize = 512;
@@ -88,7 +90,9 @@ impl<W: World, L: Log> Engine<W, L> {
             }
         }
         self.settle(&affected, &touched, &mut applied);
-        memory.into_iter().for_each(|action: &MemoryAction| self.settle_memory(action, &mut applied));
+        memory
+            .into_iter()
+            .for_each(|action: &MemoryAction| self.settle_memory(action, &mut applied));
         self.settle_limits(&mut applied);
         applied
     }
@@ -97,7 +101,8 @@ impl<W: World, L: Log> Engine<W, L> {
     pub(crate) fn set_strength(&mut self, strength: Strength) -> Applied {
         self.ledger.begin();
         self.strength = strength;
-        let (affected, mut touched): (BTreeSet<SetId>, _) = (self.sets.keys().copied().collect(), BTreeSet::new());
+        let (affected, mut touched): (BTreeSet<SetId>, _) =
+            (self.sets.keys().copied().collect(), BTreeSet::new());
         touched.extend(self.sets.values().flat_map(listed));
         let mut applied = Applied::default();
         self.settle(&affected, &touched, &mut applied);
@@ -124,7 +129,8 @@ impl<W: World, L: Log> Engine<W, L> {
 
     /// Returns the knobs of a role from the policy's table.
     pub(crate) fn knobs(&self, standing: Standing) -> Knobs {
-        let of = |backend| tipme_policy::knobs(backend, self.strength, standing.role, standing.faded);
+        let of =
+            |backend| tipme_policy::knobs(backend, self.strength, standing.role, standing.faded);
         match self.backend {
             Backend::Systemd | Backend::Cgroup if self.nice_too => {
                 Knobs { nice: of(Backend::Nice).nice, ..of(self.backend) }
@@ -145,17 +151,29 @@ impl<W: World, L: Log> Engine<W, L> {
         }
     }
 
-    pub(crate) fn skip(&mut self, who: Identity, knob: Knob, why: SkipReason, applied: &mut Applied) {
+    pub(crate) fn skip(
+        &mut self,
+        who: Identity,
+        knob: Knob,
+        why: SkipReason,
+        applied: &mut Applied,
+    ) {
         if why == SkipReason::Later {
             self.later.insert(who);
         }
         // Nothing applies weights any more: nice values remain.
-        self.nice_too |= self.backend == Backend::Systemd && matches!(why, SkipReason::Refused(code) if is_down(code));
+        self.nice_too |= self.backend == Backend::Systemd
+            && matches!(why, SkipReason::Refused(code) if is_down(code));
         self.notes.add(who, knob, why.clone());
         applied.skip(who, knob, why);
     }
 
-    fn assign(&mut self, assignment: &Assignment, touched: &mut BTreeSet<Identity>, applied: &mut Applied) {
+    fn assign(
+        &mut self,
+        assignment: &Assignment,
+        touched: &mut BTreeSet<Identity>,
+        applied: &mut Applied,
+    ) {
         let full = self.sets.len() >= SETS_MAX && !self.sets.contains_key(&assignment.set);
         if full {
             return applied.skip(assignment.set.0, Knob::Nice, SkipReason::TooMany("sets"));
@@ -169,7 +187,12 @@ impl<W: World, L: Log> Engine<W, L> {
         touched.extend(self.sets.insert(assignment.set, assignment).iter().flat_map(listed));
     }
 
-    fn settle(&mut self, affected: &BTreeSet<SetId>, touched: &BTreeSet<Identity>, applied: &mut Applied) {
+    fn settle(
+        &mut self,
+        affected: &BTreeSet<SetId>,
+        touched: &BTreeSet<Identity>,
+        applied: &mut Applied,
+    ) {
         self.roles = best_roles(&self.sets);
         self.notes.begin(touched);
         self.settle_groups(affected, touched, applied);
@@ -182,9 +205,11 @@ impl<W: World, L: Log> Engine<W, L> {
     /// Returns a process on which to report a failure for a session or a group.
     fn someone_in(&self, place: &KnobPlace) -> Option<Identity> {
         match place {
-            KnobPlace::Autogroup { number, .. } => {
-                self.autogroups.iter().find(|(_, group)| group.number == *number).map(|(who, _)| *who)
-            }
+            KnobPlace::Autogroup { number, .. } => self
+                .autogroups
+                .iter()
+                .find(|(_, group)| group.number == *number)
+                .map(|(who, _)| *who),
             _ => self.roles.keys().next().copied(),
         }
     }
@@ -194,7 +219,8 @@ impl<W: World, L: Log> Engine<W, L> {
 fn best_roles(sets: &BTreeMap<SetId, Assignment>) -> BTreeMap<Identity, Standing> {
     let mut roles: BTreeMap<Identity, Standing> = BTreeMap::new();
     for assignment in sets.values() {
-        let standing = Standing { set: assignment.set, role: assignment.role, faded: assignment.faded };
+        let standing =
+            Standing { set: assignment.set, role: assignment.role, faded: assignment.faded };
         for who in listed(assignment) {
             let best = roles.entry(who).or_insert(standing);
             if rank(standing) < rank(*best) {
@@ -230,9 +256,10 @@ pub(crate) fn knob_of(place: &KnobPlace) -> Knob {
             Property::MemoryLow => Knob::MemoryLow,
             Property::MemoryHigh => Knob::MemoryHigh,
         },
-        KnobPlace::Controller { .. } | KnobPlace::Member { .. } | KnobPlace::Group { .. } | KnobPlace::Scope { .. } => {
-            Knob::Group
-        }
+        KnobPlace::Controller { .. }
+        | KnobPlace::Member { .. }
+        | KnobPlace::Group { .. }
+        | KnobPlace::Scope { .. } => Knob::Group,
     }
 }
 

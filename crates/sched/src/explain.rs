@@ -43,7 +43,11 @@ impl<W: World, L: Log> Engine<W, L> {
     pub(crate) fn explain(&self, who: Identity) -> Option<ProcessExplanation> {
         let Some(standing) = self.roles.get(&who) else {
             let knobs = self.inherited(who);
-            return (!knobs.is_empty()).then_some(ProcessExplanation { role: None, knobs, left: Vec::new() });
+            return (!knobs.is_empty()).then_some(ProcessExplanation {
+                role: None,
+                knobs,
+                left: Vec::new(),
+            });
         };
         let assignment = self.sets.get(&standing.set)?;
         let member = assignment.members.iter().find(|member| member.who == who)?;
@@ -70,19 +74,29 @@ impl<W: World, L: Log> Engine<W, L> {
     /// Returns the knobs of the first thread of a process without a role: those changed together
     /// with another process, and inherited ones.
     fn inherited(&self, who: Identity) -> Vec<KnobState> {
-        let first = |place: &KnobPlace| matches!(place, KnobPlace::Thread { tid, .. } if *tid == who.pid);
-        let known = self.ledger.threads_of(who).filter(|(place, cell)| first(place) && self.holds(place, cell));
-        known.filter(is_turned).map(|(place, cell)| self.state(place, cell)).chain(self.lent(who)).collect()
+        let first =
+            |place: &KnobPlace| matches!(place, KnobPlace::Thread { tid, .. } if *tid == who.pid);
+        let known = self
+            .ledger
+            .threads_of(who)
+            .filter(|(place, cell)| first(place) && self.holds(place, cell));
+        known
+            .filter(is_turned)
+            .map(|(place, cell)| self.state(place, cell))
+            .chain(self.lent(who))
+            .collect()
     }
 
     /// Returns inherited values of a process's first thread that have no cell yet.
     fn lent(&self, who: Identity) -> impl Iterator<Item = KnobState> {
         let first = move |place: &KnobPlace| matches!(place, KnobPlace::Thread { tid, .. } if *tid == who.pid);
         let is_known = |place: &KnobPlace| self.ledger.cell(place).is_some();
-        let inherited = self.ledger.marks().inherited(&self.ledger.world, who, is_known).into_iter();
+        let inherited =
+            self.ledger.marks().inherited(&self.ledger.world, who, is_known).into_iter();
         inherited.filter(move |(place, _)| first(place)).filter_map(|(place, baseline)| {
             let applied = self.ledger.world.get(&place).ok()?;
-            (applied != baseline).then(|| self.state(&place, &Cell { baseline, applied, ..Cell::default() }))
+            (applied != baseline)
+                .then(|| self.state(&place, &Cell { baseline, applied, ..Cell::default() }))
         })
     }
 
@@ -93,7 +107,9 @@ impl<W: World, L: Log> Engine<W, L> {
         let concerns = move |place: &KnobPlace| match place {
             KnobPlace::Thread { process, tid, .. } => *process == who && *tid == who.pid,
             KnobPlace::Member { process, .. } => *process == who,
-            KnobPlace::Autogroup { number, .. } => autogroup.is_some_and(|group| group.number == *number),
+            KnobPlace::Autogroup { number, .. } => {
+                autogroup.is_some_and(|group| group.number == *number)
+            }
             KnobPlace::File { path } => group.as_ref().is_some_and(|group| path.starts_with(group)),
             KnobPlace::Unit { folder, .. } => unit == Some(folder.as_str()),
             KnobPlace::Trace { .. }
@@ -131,9 +147,15 @@ fn is_turned((_, cell): &(&KnobPlace, &Cell)) -> bool {
 pub(crate) fn words(place: &KnobPlace, value: &crate::world::Value) -> String {
     use crate::world::{ThreadKnob, Value};
     match (place, value) {
-        (KnobPlace::Thread { knob: ThreadKnob::Scheduling, .. }, Value::Number(policy)) => policy_name(*policy),
-        (KnobPlace::Thread { knob: ThreadKnob::Slice, .. }, Value::Number(0)) => "as usual".to_owned(),
-        (KnobPlace::Thread { knob: ThreadKnob::Slice, .. }, Value::Number(nanos)) => format!("{} us", nanos / 1_000),
+        (KnobPlace::Thread { knob: ThreadKnob::Scheduling, .. }, Value::Number(policy)) => {
+            policy_name(*policy)
+        }
+        (KnobPlace::Thread { knob: ThreadKnob::Slice, .. }, Value::Number(0)) => {
+            "as usual".to_owned()
+        }
+        (KnobPlace::Thread { knob: ThreadKnob::Slice, .. }, Value::Number(nanos)) => {
+            format!("{} us", nanos / 1_000)
+        }
         (KnobPlace::Thread { knob: ThreadKnob::Io, .. }, Value::Number(packed)) => io_name(*packed),
         (KnobPlace::File { .. }, Value::Number(-1)) => "max".to_owned(),
         (KnobPlace::Unit { .. }, Value::Number(-1)) => "not set".to_owned(),

@@ -4,7 +4,9 @@
 use crate::journal::Log;
 use crate::units_names::Property;
 use crate::why::SkipReason;
-use crate::world::{Advice, Autogroup, KnobFault, KnobPlace, Stock, ThreadKnob, ThreadSettings, Value, World};
+use crate::world::{
+    Advice, Autogroup, KnobFault, KnobPlace, Stock, ThreadKnob, ThreadSettings, Value, World,
+};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -19,12 +21,18 @@ pub(crate) const DIR: &str = "/cg/user";
 pub(crate) const TOTAL: u64 = 32 << 20;
 /// Units: a login, a program, and a service with several processes.
 pub(crate) const LOGIN: &str = "/cg/user.slice/user-1000.slice/session-2.scope";
-pub(crate) const APP: &str = "/cg/user.slice/user-1000.slice/user@1000.service/app.slice/app-x.scope";
+pub(crate) const APP: &str =
+    "/cg/user.slice/user-1000.slice/user@1000.service/app.slice/app-x.scope";
 pub(crate) const SERVICE: &str = "/cg/system.slice/display.service";
 
 /// Files of the controllers in each group, with the kernel's defaults.
-const FILES: [(&str, i64); 5] =
-    [("cpu.weight", 100), ("io.weight", 100), ("memory.low", 0), ("memory.high", -1), ("memory.current", 5 << 20)];
+const FILES: [(&str, i64); 5] = [
+    ("cpu.weight", 100),
+    ("io.weight", 100),
+    ("memory.low", 0),
+    ("memory.high", -1),
+    ("memory.current", 5 << 20),
+];
 
 /// Counts steps and simulates a crash after some of them: from then on every operation fails.
 #[derive(Clone, Default)]
@@ -165,9 +173,14 @@ impl FakeMachine {
     pub(crate) fn new() -> FakeMachine {
         let machine = FakeMachine::default();
         machine.clock.set(100);
-        let groups = [ROOT, DIR].map(|path| (path.to_owned(), BTreeMap::from([("memory.low".to_owned(), 0)])));
+        let groups = [ROOT, DIR]
+            .map(|path| (path.to_owned(), BTreeMap::from([("memory.low".to_owned(), 0)])));
         machine.state.borrow_mut().groups.extend(groups);
-        machine.state.borrow_mut().groups.extend([LOGIN, APP, SERVICE].map(|path| (path.to_owned(), BTreeMap::new())));
+        machine
+            .state
+            .borrow_mut()
+            .groups
+            .extend([LOGIN, APP, SERVICE].map(|path| (path.to_owned(), BTreeMap::new())));
         machine
     }
 
@@ -209,9 +222,14 @@ impl FakeMachine {
     pub(crate) fn exit(&self, who: Identity) {
         let mut state = self.state.borrow_mut();
         state.processes.remove(&who);
-        state.processes.values_mut().filter(|process| process.parent == who.pid).for_each(|child| child.parent = 1);
+        state
+            .processes
+            .values_mut()
+            .filter(|process| process.parent == who.pid)
+            .for_each(|child| child.parent = 1);
         let FakeState { processes, autogroups, .. } = &mut *state;
-        autogroups.retain(|session, _| processes.values().any(|process| process.session == *session));
+        autogroups
+            .retain(|session, _| processes.values().any(|process| process.session == *session));
         state.reap();
     }
 
@@ -223,7 +241,8 @@ impl FakeMachine {
     }
 
     fn is_late(&self, place: &KnobPlace) -> bool {
-        matches!(place, KnobPlace::Scope { .. }) && self.late.borrow().iter().any(|(late, _)| late == place)
+        matches!(place, KnobPlace::Scope { .. })
+            && self.late.borrow().iter().any(|(late, _)| late == place)
     }
 
     pub(crate) fn renice(&self, who: Identity, nice: i64) {
@@ -251,12 +270,15 @@ impl FakeState {
             }
             KnobPlace::File { path } => {
                 let (group, name) = missing(path.rsplit_once('/'))?;
-                missing(self.groups.get(group).and_then(|files| files.get(name))).map(|number| (*number).into())
+                missing(self.groups.get(group).and_then(|files| files.get(name)))
+                    .map(|number| (*number).into())
             }
             KnobPlace::Controller { group, name } => {
                 Ok(i64::from(self.controllers.contains(&(group.clone(), name.clone()))).into())
             }
-            KnobPlace::Member { process, .. } => Ok(Value::Text(missing(self.processes.get(process))?.group.clone())),
+            KnobPlace::Member { process, .. } => {
+                Ok(Value::Text(missing(self.processes.get(process))?.group.clone()))
+            }
             KnobPlace::Group { path, .. } | KnobPlace::Scope { folder: path, .. } => {
                 Ok(i64::from(self.groups.contains_key(path)).into())
             }
@@ -283,10 +305,16 @@ impl FakeState {
                 let (group, name) = missing(path.rsplit_once('/'))?;
                 missing(self.groups.get_mut(group))?.insert(name.to_owned(), *number);
             }
-            (KnobPlace::Controller { group, name }, Value::Number(on)) => return self.control(group, name, *on == 1),
-            (KnobPlace::Member { process, .. }, Value::Text(group)) => return self.enter(*process, group),
+            (KnobPlace::Controller { group, name }, Value::Number(on)) => {
+                return self.control(group, name, *on == 1);
+            }
+            (KnobPlace::Member { process, .. }, Value::Text(group)) => {
+                return self.enter(*process, group);
+            }
             (KnobPlace::Group { path, .. }, Value::Number(1)) => {
-                let on = |file: &str| self.controllers.iter().any(|(of, name)| is_file_of(path, of, name, file));
+                let on = |file: &str| {
+                    self.controllers.iter().any(|(of, name)| is_file_of(path, of, name, file))
+                };
                 let files = FILES.into_iter().filter(|(file, _)| on(file));
                 let files = files.map(|(file, number)| (file.to_owned(), number)).collect();
                 self.groups.entry(path.clone()).or_insert(files);
@@ -300,8 +328,9 @@ impl FakeState {
             (KnobPlace::Unit { folder, property }, Value::Number(number)) => {
                 self.get(place)?;
                 self.units.insert((folder.clone(), *property), *number);
-                self.units
-                    .retain(|(_, property), number| *number != if *property == Property::MemoryLow { 0 } else { -1 });
+                self.units.retain(|(_, property), number| {
+                    *number != if *property == Property::MemoryLow { 0 } else { -1 }
+                });
             }
             (KnobPlace::Scope { folder, first, .. }, Value::Number(1)) => {
                 self.groups.entry(folder.clone()).or_default();
@@ -320,7 +349,9 @@ impl FakeState {
     /// Removes empty scopes together with their properties, as systemd does.
     pub(crate) fn reap(&mut self) {
         let FakeState { processes, groups, units, .. } = self;
-        let lives = |group: &str| !is_ours(group) || processes.values().any(|process| process.group == group);
+        let lives = |group: &str| {
+            !is_ours(group) || processes.values().any(|process| process.group == group)
+        };
         groups.retain(|group, _| lives(group));
         units.retain(|(group, _), _| lives(group));
     }
@@ -371,7 +402,10 @@ fn is_file_of(path: &str, of: &str, controller: &str, file: &str) -> bool {
 
 /// Returns `true` for a scope started by the engine.
 fn is_ours(group: &str) -> bool {
-    group.rsplit('/').next().is_some_and(|name| name.starts_with("tipme-") && name.ends_with(".scope"))
+    group
+        .rsplit('/')
+        .next()
+        .is_some_and(|name| name.starts_with("tipme-") && name.ends_with(".scope"))
 }
 
 impl World for FakeMachine {
@@ -414,7 +448,8 @@ impl World for FakeMachine {
 
     fn admit(&self, place: &KnobPlace) -> Result<(), SkipReason> {
         let state = self.state.borrow();
-        let uid = place.process().and_then(|who| state.processes.get(&who)).map(|process| process.uid);
+        let uid =
+            place.process().and_then(|who| state.processes.get(&who)).map(|process| process.uid);
         match (uid, self.owner) {
             (Some(uid), Some(owner)) if uid != owner => Err(SkipReason::NotOwner(uid)),
             _ => Ok(()),
@@ -437,14 +472,8 @@ impl World for FakeMachine {
         self.looks.set(self.looks.get() + 1);
         let state = self.state.borrow();
         let found = missing(state.processes.get(&process))?;
-        let thread = |(&(tid, start), &[nice, slice, scheduling, io]): (&(u32, u64), &[i64; 4])| ThreadSettings {
-            tid,
-            start,
-            session: found.session,
-            nice,
-            slice,
-            scheduling,
-            io,
+        let thread = |(&(tid, start), &[nice, slice, scheduling, io]): (&(u32, u64), &[i64; 4])| {
+            ThreadSettings { tid, start, session: found.session, nice, slice, scheduling, io }
         };
         let mut threads: Vec<ThreadSettings> = found.threads.iter().map(thread).collect();
         threads.sort_by_key(|thread| thread.tid != process.pid);
@@ -465,8 +494,9 @@ impl World for FakeMachine {
 
     fn lineage(&self, process: Identity) -> Vec<(Identity, u32)> {
         let state = self.state.borrow();
-        let above =
-            |(_, process): &(&Identity, &Process)| state.processes.iter().find(|(who, _)| who.pid == process.parent);
+        let above = |(_, process): &(&Identity, &Process)| {
+            state.processes.iter().find(|(who, _)| who.pid == process.parent)
+        };
         let line = std::iter::successors(state.processes.get_key_value(&process), above);
         line.map(|(who, process)| (*who, process.session)).collect()
     }
@@ -474,7 +504,10 @@ impl World for FakeMachine {
     fn below(&self, process: Identity, leads: &dyn Fn(Identity) -> bool) -> Vec<Identity> {
         let is_below = |who: &Identity| {
             let line = self.lineage(*who);
-            let led = line.iter().take_while(|(above, _)| *above != process).any(|(above, _)| leads(*above));
+            let led = line
+                .iter()
+                .take_while(|(above, _)| *above != process)
+                .any(|(above, _)| leads(*above));
             *who != process && !led && line.iter().any(|(above, _)| *above == process)
         };
         self.all().into_iter().filter(is_below).collect()
@@ -490,13 +523,25 @@ impl World for FakeMachine {
 
     fn members(&self, group: &str) -> Vec<Identity> {
         let state = self.state.borrow();
-        state.processes.iter().filter(|(_, process)| process.group == group).map(|(who, _)| *who).collect()
+        state
+            .processes
+            .iter()
+            .filter(|(_, process)| process.group == group)
+            .map(|(who, _)| *who)
+            .collect()
     }
 
     fn tree(&self, group: &str) -> Vec<Identity> {
         let state = self.state.borrow();
-        let inside = |path: &str| path == group || path.strip_prefix(group).is_some_and(|rest| rest.starts_with('/'));
-        state.processes.iter().filter(|(_, process)| inside(&process.group)).map(|(who, _)| *who).collect()
+        let inside = |path: &str| {
+            path == group || path.strip_prefix(group).is_some_and(|rest| rest.starts_with('/'))
+        };
+        state
+            .processes
+            .iter()
+            .filter(|(_, process)| inside(&process.group))
+            .map(|(who, _)| *who)
+            .collect()
     }
 
     fn reclaim(&mut self, _: &str, _: u64) -> Result<(), KnobFault> {

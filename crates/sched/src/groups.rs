@@ -31,8 +31,11 @@ impl<W: World, L: Log> Engine<W, L> {
         touched: &BTreeSet<Identity>,
         applied: &mut Applied,
     ) {
-        let Some(subtree) = self.subtree.clone().filter(|_| self.backend == Backend::Cgroup) else { return };
-        let active: Vec<SetId> = affected.iter().copied().filter(|set| self.can_have_group(&subtree, *set)).collect();
+        let Some(subtree) = self.subtree.clone().filter(|_| self.backend == Backend::Cgroup) else {
+            return;
+        };
+        let active: Vec<SetId> =
+            affected.iter().copied().filter(|set| self.can_have_group(&subtree, *set)).collect();
         let late = !active.is_empty() && !subtree.prepared && self.prepare(&subtree, applied);
         // Groups created without the controllers have no weights and no protection yet.
         let made = |set: &SetId| late && self.has_group(&subtree, &subtree.group(*set));
@@ -51,7 +54,10 @@ impl<W: World, L: Log> Engine<W, L> {
             self.remove_group(&subtree, &subtree.group(*set), set.0, applied);
         }
         let roles = &self.roles;
-        let hogs = self.hogs(&subtree).into_iter().filter(|who| touched.contains(who) && !roles.contains_key(who));
+        let hogs = self
+            .hogs(&subtree)
+            .into_iter()
+            .filter(|who| touched.contains(who) && !roles.contains_key(who));
         for who in hogs.collect::<Vec<_>>() {
             self.remove_group(&subtree, &subtree.hog(who), who, applied);
         }
@@ -67,13 +73,18 @@ impl<W: World, L: Log> Engine<W, L> {
             let step = self.plan_move(subtree, who, path.clone());
             self.ledger.world.admit(&place).is_ok() && matches!(step, Ok(Some(_)))
         };
-        let members = self.sets.get(&set).into_iter().flat_map(|set| &set.members).map(|member| member.who);
-        let standing = |who: &Identity| self.roles.get(who).is_some_and(|standing| standing.set == set);
-        self.weights(set) != [None, None] && (self.has_group(subtree, &path) || members.filter(standing).any(may_move))
+        let members =
+            self.sets.get(&set).into_iter().flat_map(|set| &set.members).map(|member| member.who);
+        let standing =
+            |who: &Identity| self.roles.get(who).is_some_and(|standing| standing.set == set);
+        self.weights(set) != [None, None]
+            && (self.has_group(subtree, &path) || members.filter(standing).any(may_move))
     }
 
     pub(crate) fn has_group(&self, subtree: &Subtree, path: &str) -> bool {
-        self.ledger.cell(&KnobPlace::Group { path: path.to_owned(), root: subtree.root.clone() }).is_some()
+        self.ledger
+            .cell(&KnobPlace::Group { path: path.to_owned(), root: subtree.root.clone() })
+            .is_some()
     }
 
     /// Disables the controllers once no group needs them.
@@ -83,9 +94,12 @@ impl<W: World, L: Log> Engine<W, L> {
             return;
         }
         let on = self.ledger.cells().map(|(place, _)| place);
-        let on: Vec<KnobPlace> = on.filter(|place| matches!(place, KnobPlace::Controller { .. })).cloned().collect();
+        let on: Vec<KnobPlace> =
+            on.filter(|place| matches!(place, KnobPlace::Controller { .. })).cloned().collect();
         let who = self.roles.keys().next().copied().unwrap_or(crate::memory::NOBODY);
-        let off = on.into_iter().map(|place| LedgerStep { from: 1.into(), ..step(place, 0.into(), 0.into()) });
+        let off = on
+            .into_iter()
+            .map(|place| LedgerStep { from: 1.into(), ..step(place, 0.into(), 0.into()) });
         self.commit_for(who, off.collect(), applied);
         if let Some(subtree) = &mut self.subtree {
             subtree.prepared = false;
@@ -94,7 +108,13 @@ impl<W: World, L: Log> Engine<W, L> {
 
     /// Creates a group if it does not exist; the origin of the process becomes the group to return
     /// to.
-    pub(crate) fn make_group(&mut self, subtree: &Subtree, path: &str, who: Identity, applied: &mut Applied) {
+    pub(crate) fn make_group(
+        &mut self,
+        subtree: &Subtree,
+        path: &str,
+        who: Identity,
+        applied: &mut Applied,
+    ) {
         let place = KnobPlace::Group { path: path.to_owned(), root: subtree.root.clone() };
         if self.ledger.cell(&place).is_some() {
             return;
@@ -102,7 +122,11 @@ impl<W: World, L: Log> Engine<W, L> {
         let origin = self.origin(subtree, who).unwrap_or_else(|| subtree.dir.clone());
         let return_to = if origin == subtree.dir { self.fallback_group(subtree) } else { origin };
         let details = CellDetails { session: 0, return_to: Some(return_to) };
-        self.commit_for(who, vec![LedgerStep { details, ..step(place, 1.into(), 0.into()) }], applied);
+        self.commit_for(
+            who,
+            vec![LedgerStep { details, ..step(place, 1.into(), 0.into()) }],
+            applied,
+        );
     }
 
     /// Plans the move of a process, unless a systemd unit holds it.
@@ -115,20 +139,33 @@ impl<W: World, L: Log> Engine<W, L> {
         let place = KnobPlace::Member { process: who, root: subtree.root.clone() };
         if let Some(cell) = self.ledger.cell(&place) {
             let to = Value::Text(to);
-            return if cell.applied == to { Ok(None) } else { self.plan_next_move(place, cell, to) };
+            return if cell.applied == to {
+                Ok(None)
+            } else {
+                self.plan_next_move(place, cell, to)
+            };
         }
         let Some(origin) = self.origin(subtree, who) else { return Ok(None) };
         let Ok(from) = self.ledger.world.get(&place) else { return Ok(None) };
         match subtree.unit(&origin) {
             Some(unit) => Err(SkipReason::Unit(unit)),
-            None => Ok(Some(LedgerStep { from, ..step(place, Value::Text(to), Value::Text(origin)) })),
+            None => {
+                Ok(Some(LedgerStep { from, ..step(place, Value::Text(to), Value::Text(origin)) }))
+            }
         }
     }
 
     /// Plans a further move, unless another program has moved the process, or it is gone.
-    fn plan_next_move(&self, place: KnobPlace, cell: &Cell, to: Value) -> Result<Option<LedgerStep>, SkipReason> {
+    fn plan_next_move(
+        &self,
+        place: KnobPlace,
+        cell: &Cell,
+        to: Value,
+    ) -> Result<Option<LedgerStep>, SkipReason> {
         match self.ledger.world.get(&place) {
-            Ok(from) if cell.put(&from) => Ok(Some(LedgerStep { from, ..step(place, to, cell.baseline.clone()) })),
+            Ok(from) if cell.put(&from) => {
+                Ok(Some(LedgerStep { from, ..step(place, to, cell.baseline.clone()) }))
+            }
             Ok(present) => Err(SkipReason::ChangedByOther(present.to_string())),
             Err(_) => Ok(None),
         }
@@ -169,7 +206,10 @@ impl<W: World, L: Log> Engine<W, L> {
     }
 
     fn controllers_on(&self) -> usize {
-        self.ledger.cells().filter(|(place, _)| matches!(place, KnobPlace::Controller { .. })).count()
+        self.ledger
+            .cells()
+            .filter(|(place, _)| matches!(place, KnobPlace::Controller { .. }))
+            .count()
     }
 
     /// Moves all processes into `rest`. A child forked meanwhile may be left behind and would block
@@ -177,13 +217,22 @@ impl<W: World, L: Log> Engine<W, L> {
     fn empty(&mut self, subtree: &Subtree, applied: &mut Applied) {
         let mut tried = BTreeSet::new();
         for _ in 0..LOOKS_MAX {
-            let inside: Vec<Identity> =
-                self.ledger.world.members(&subtree.dir).into_iter().filter(|who| tried.insert(*who)).collect();
+            let inside: Vec<Identity> = self
+                .ledger
+                .world
+                .members(&subtree.dir)
+                .into_iter()
+                .filter(|who| tried.insert(*who))
+                .collect();
             let Some(&who) = inside.first() else { return };
             let place = KnobPlace::Group { path: subtree.rest(), root: subtree.root.clone() };
             if self.ledger.cell(&place).is_none() {
                 let details = CellDetails { session: 0, return_to: Some(subtree.dir.clone()) };
-                self.commit_for(who, vec![LedgerStep { details, ..step(place, 1.into(), 0.into()) }], applied);
+                self.commit_for(
+                    who,
+                    vec![LedgerStep { details, ..step(place, 1.into(), 0.into()) }],
+                    applied,
+                );
             }
             let mut moves = Vec::new();
             for member in inside {
@@ -197,23 +246,38 @@ impl<W: World, L: Log> Engine<W, L> {
     }
 
     /// Returns `true` if the controller is enabled now, or does not exist.
-    fn turn_on(&mut self, subtree: &Subtree, name: &str, who: Identity, applied: &mut Applied) -> bool {
+    fn turn_on(
+        &mut self,
+        subtree: &Subtree,
+        name: &str,
+        who: Identity,
+        applied: &mut Applied,
+    ) -> bool {
         let place = KnobPlace::Controller { group: subtree.dir.clone(), name: name.to_owned() };
-        if self.ledger.cell(&place).is_some() || self.ledger.world.get(&place) != Ok(Value::Number(0)) {
+        if self.ledger.cell(&place).is_some()
+            || self.ledger.world.get(&place) != Ok(Value::Number(0))
+        {
             return true;
         }
         self.commit_for(who, vec![step(place.clone(), 1.into(), 0.into())], applied);
         self.ledger.cell(&place).is_some()
     }
 
-    fn move_members(&mut self, subtree: &Subtree, touched: &BTreeSet<Identity>, applied: &mut Applied) {
+    fn move_members(
+        &mut self,
+        subtree: &Subtree,
+        touched: &BTreeSet<Identity>,
+        applied: &mut Applied,
+    ) {
         let mut steps = Vec::new();
         for &who in touched {
             let step = match self.target(subtree, who) {
                 Some(to) if self.has_group(subtree, &to) => self.plan_move(subtree, who, to),
                 // The set has no group, perhaps because its processes may not be moved; this
                 // reports the reason.
-                Some(to) => self.plan_move(subtree, who, to).and_then(|_| self.plan_return(subtree, who)),
+                Some(to) => {
+                    self.plan_move(subtree, who, to).and_then(|_| self.plan_return(subtree, who))
+                }
                 None => self.plan_return(subtree, who),
             };
             match step {
@@ -227,21 +291,29 @@ impl<W: World, L: Log> Engine<W, L> {
 
     /// Returns the target group of a process; `None` for its origin.
     fn target(&self, subtree: &Subtree, who: Identity) -> Option<String> {
-        let standing = self.roles.get(&who).filter(|standing| self.weights(standing.set) != [None, None])?;
+        let standing =
+            self.roles.get(&who).filter(|standing| self.weights(standing.set) != [None, None])?;
         Some(subtree.group(standing.set))
     }
 
-    fn plan_return(&self, subtree: &Subtree, who: Identity) -> Result<Option<LedgerStep>, SkipReason> {
+    fn plan_return(
+        &self,
+        subtree: &Subtree,
+        who: Identity,
+    ) -> Result<Option<LedgerStep>, SkipReason> {
         let place = KnobPlace::Member { process: who, root: subtree.root.clone() };
         let Some(cell) = self.ledger.cell(&place) else { return Ok(None) };
         let direct = cell.baseline == Value::Text(subtree.dir.clone());
-        let to = if direct { Value::Text(self.fallback_group(subtree)) } else { cell.baseline.clone() };
+        let to =
+            if direct { Value::Text(self.fallback_group(subtree)) } else { cell.baseline.clone() };
         if cell.applied == to { Ok(None) } else { self.plan_next_move(place, cell, to) }
     }
 
     /// Returns the CPU and I/O weights of a set.
     pub(crate) fn weights(&self, set: SetId) -> [Option<u32>; 2] {
-        let Some(assignment) = self.sets.get(&set).filter(|assignment| !self.stays_in_rest(assignment)) else {
+        let Some(assignment) =
+            self.sets.get(&set).filter(|assignment| !self.stays_in_rest(assignment))
+        else {
             return [None, None];
         };
         let (role, faded) = (assignment.role, assignment.faded);
@@ -279,13 +351,25 @@ impl<W: World, L: Log> Engine<W, L> {
     }
 
     /// Writes a number into a file of a group; `None` restores the baseline.
-    pub(crate) fn write(&mut self, path: &str, want: Option<i64>, who: Identity, applied: &mut Applied) {
+    pub(crate) fn write(
+        &mut self,
+        path: &str,
+        want: Option<i64>,
+        who: Identity,
+        applied: &mut Applied,
+    ) {
         self.put(KnobPlace::File { path: path.to_owned() }, want, who, applied);
     }
 
     /// Sets a number of a group or unit, unless another program has set it; `None` restores the
     /// baseline.
-    pub(crate) fn put(&mut self, place: KnobPlace, want: Option<i64>, who: Identity, applied: &mut Applied) {
+    pub(crate) fn put(
+        &mut self,
+        place: KnobPlace,
+        want: Option<i64>,
+        who: Identity,
+        applied: &mut Applied,
+    ) {
         let cell = self.ledger.cell(&place);
         if cell.is_some_and(|cell| Some(&cell.applied) == want.map(Value::Number).as_ref())
             || (cell, want) == (None, None)
@@ -304,9 +388,13 @@ impl<W: World, L: Log> Engine<W, L> {
                 applied.vanished += 1;
                 return self.ledger.abandon([place]);
             }
-            Err(KnobFault::Vanished) => return self.skip(who, knob, SkipReason::Unsupported(NO_CONTROLLER), applied),
+            Err(KnobFault::Vanished) => {
+                return self.skip(who, knob, SkipReason::Unsupported(NO_CONTROLLER), applied);
+            }
             Err(KnobFault::Later) => return self.skip(who, knob, SkipReason::Later, applied),
-            Err(KnobFault::Refused(code)) => return self.skip(who, knob, SkipReason::Refused(code), applied),
+            Err(KnobFault::Refused(code)) => {
+                return self.skip(who, knob, SkipReason::Refused(code), applied);
+            }
         };
         let foreign = cell.is_some_and(|cell| !cell.put(&present));
         if foreign {
@@ -318,14 +406,26 @@ impl<W: World, L: Log> Engine<W, L> {
         let baseline = cell.map_or_else(|| present.clone(), |cell| cell.baseline.clone());
         let to = want.map_or_else(|| baseline.clone(), Value::Number);
         if to != present {
-            self.commit_for(who, vec![LedgerStep { from: present, ..step(place, to, baseline) }], applied);
+            self.commit_for(
+                who,
+                vec![LedgerStep { from: present, ..step(place, to, baseline) }],
+                applied,
+            );
         }
     }
 
     /// Moves all processes of a group back to their origins, and removes it.
-    pub(crate) fn remove_group(&mut self, subtree: &Subtree, path: &str, who: Identity, applied: &mut Applied) {
+    pub(crate) fn remove_group(
+        &mut self,
+        subtree: &Subtree,
+        path: &str,
+        who: Identity,
+        applied: &mut Applied,
+    ) {
         let place = KnobPlace::Group { path: path.to_owned(), root: subtree.root.clone() };
-        let Some(return_to) = self.ledger.cell(&place).map(|cell| cell.return_to.clone().unwrap_or_default()) else {
+        let Some(return_to) =
+            self.ledger.cell(&place).map(|cell| cell.return_to.clone().unwrap_or_default())
+        else {
             return;
         };
         self.ledger.evacuate(path, &subtree.root, &return_to);
@@ -335,7 +435,11 @@ impl<W: World, L: Log> Engine<W, L> {
             .filter(|place| matches!(place, KnobPlace::File { path } if path.starts_with(&inside)))
             .cloned()
             .collect();
-        self.commit_for(who, vec![LedgerStep { from: 1.into(), ..step(place.clone(), 0.into(), 0.into()) }], applied);
+        self.commit_for(
+            who,
+            vec![LedgerStep { from: 1.into(), ..step(place.clone(), 0.into(), 0.into()) }],
+            applied,
+        );
         if self.ledger.cell(&place).is_none() {
             self.ledger.abandon(files);
         }
@@ -355,7 +459,12 @@ impl<W: World, L: Log> Engine<W, L> {
     }
 
     /// Commits steps. Failures at places without a process are reported for this process.
-    pub(crate) fn commit_for(&mut self, who: Identity, steps: Vec<LedgerStep>, applied: &mut Applied) {
+    pub(crate) fn commit_for(
+        &mut self,
+        who: Identity,
+        steps: Vec<LedgerStep>,
+        applied: &mut Applied,
+    ) {
         let mut done = self.ledger.commit(steps);
         for (place, why) in std::mem::take(&mut done.failed) {
             self.skip(place.process().unwrap_or(who), crate::engine::knob_of(&place), why, applied);
@@ -364,14 +473,17 @@ impl<W: World, L: Log> Engine<W, L> {
     }
 }
 
-const NO_CONTROLLER: &str = "the group has no such controller: the kernel or the group above does not offer it";
+const NO_CONTROLLER: &str =
+    "the group has no such controller: the kernel or the group above does not offer it";
 
 /// Returns `true` for a unit with a non-default value. For group files only protection is checked:
 /// groups created here start with the kernel's defaults, and above them only protection is set.
 fn is_set_by_other(place: &KnobPlace, present: &Value) -> bool {
     match (place, present) {
         (KnobPlace::Unit { property, .. }, Value::Number(number)) => !property.is_default(*number),
-        (KnobPlace::File { path }, Value::Number(number)) => *number != 0 && path.ends_with("/memory.low"),
+        (KnobPlace::File { path }, Value::Number(number)) => {
+            *number != 0 && path.ends_with("/memory.low")
+        }
         _ => false,
     }
 }

@@ -35,7 +35,10 @@ pub(crate) struct HeldProcess {
 impl HeldProcess {
     pub(crate) fn open(proc: &Path, who: Identity) -> Result<HeldProcess, KnobFault> {
         let folder = ProcFolder::open(proc, who.pid).ok_or(KnobFault::Vanished)?;
-        let stat = folder.stat().filter(|stat| stat.identity == who && stat.is_alive()).ok_or(KnobFault::Vanished)?;
+        let stat = folder
+            .stat()
+            .filter(|stat| stat.identity == who && stat.is_alive())
+            .ok_or(KnobFault::Vanished)?;
         let starts = RefCell::new(BTreeMap::from([(who.pid, who.start)]));
         let (latest, fresh) = (RefCell::new(stat), Cell::new(true));
         Ok(HeldProcess { folder, who, latest, fresh, users: OnceCell::new(), starts })
@@ -80,7 +83,8 @@ impl HeldProcess {
     fn start(&self, tid: u32) -> Option<u64> {
         let known = self.starts.borrow().get(&tid).copied();
         known.or_else(|| {
-            let start = self.folder.thread(tid).filter(|thread| !thread.has_ended())?.identity.start;
+            let start =
+                self.folder.thread(tid).filter(|thread| !thread.has_ended())?.identity.start;
             self.starts.borrow_mut().insert(tid, start);
             Some(start)
         })
@@ -135,12 +139,24 @@ mod tests {
         let (mut child, held) = held();
         let who = held.who;
         assert_eq!((held.check(), held.check_thread(who.pid, who.start)), (Ok(()), Ok(())));
-        assert_eq!(held.check_thread(who.pid, who.start + 1), Err(KnobFault::Vanished), "another start");
-        assert_eq!(held.check_thread(1, 1), Err(KnobFault::Vanished), "a thread of another process");
+        assert_eq!(
+            held.check_thread(who.pid, who.start + 1),
+            Err(KnobFault::Vanished),
+            "another start"
+        );
+        assert_eq!(
+            held.check_thread(1, 1),
+            Err(KnobFault::Vanished),
+            "a thread of another process"
+        );
         child.kill().expect("it is ours");
         child.wait().expect("it is ours");
         assert_eq!(held.check(), Err(KnobFault::Vanished));
-        assert_eq!(held.stat().map(|stat| stat.identity), Ok(who), "the first look was taken before");
+        assert_eq!(
+            held.stat().map(|stat| stat.identity),
+            Ok(who),
+            "the first look was taken before"
+        );
         assert_eq!(held.stat(), Err(KnobFault::Vanished));
     }
 

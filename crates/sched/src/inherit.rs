@@ -88,7 +88,10 @@ impl Marks {
     }
 
     pub(crate) fn knows_session(&self, session: u32) -> bool {
-        self.by_session.range((session, ThreadKnob::Nice)..=(session, ThreadKnob::Io)).next().is_some()
+        self.by_session
+            .range((session, ThreadKnob::Nice)..=(session, ThreadKnob::Io))
+            .next()
+            .is_some()
     }
 
     /// Returns the inherited thread knobs of a process, each with its baseline or the user's wish,
@@ -127,10 +130,13 @@ impl Marks {
                 let Some(ancestry) = &*ancestry else { return found };
                 // A nice value or slice applied to this process was not inherited.
                 let first = |knob| is_known(&threads[0].place(who, knob));
-                let given = first(ThreadKnob::Slice) || first(ThreadKnob::Nice) && !self.is_wishing(who);
+                let given =
+                    first(ThreadKnob::Slice) || first(ThreadKnob::Nice) && !self.is_wishing(who);
                 let put = || self.baseline(ancestry, thread, knob);
                 let above = Some(ancestry).filter(|_| wished && !given);
-                let baseline = match above.map(|ancestry| self.wish_from_above(world, ancestry, thread)) {
+                let baseline = match above
+                    .map(|ancestry| self.wish_from_above(world, ancestry, thread))
+                {
                     None => put(),
                     Some(Some(wish)) => wish.or_else(put),
                     Some(None) => put().or_else(|| self.wish_from_others(world, ancestry, thread)),
@@ -141,15 +147,26 @@ impl Marks {
         found
     }
 
-    fn baseline(&self, ancestry: &Ancestry, thread: &ThreadSettings, knob: ThreadKnob) -> Option<Value> {
+    fn baseline(
+        &self,
+        ancestry: &Ancestry,
+        thread: &ThreadSettings,
+        knob: ThreadKnob,
+    ) -> Option<Value> {
         let value = Value::Number(thread.value(knob));
         let fits = |cell: &&Cell| cell.since <= thread.start && cell.lent(&value);
-        let family = ancestry.lineage.iter().filter_map(|&who| self.by_process.get(&(who, knob))).flatten();
+        let family =
+            ancestry.lineage.iter().filter_map(|&who| self.by_process.get(&(who, knob))).flatten();
         let sessions = ancestry.sessions.iter().filter(|_| ancestry.admitted);
-        let session = sessions.filter_map(|&session| self.by_session.get(&(session, knob))).flatten();
+        let session =
+            sessions.filter_map(|&session| self.by_session.get(&(session, knob))).flatten();
         let below_zero = knob == ThreadKnob::Nice && thread.nice < 0 && ancestry.unprivileged;
         let alone = ancestry.admitted && (below_zero || self.has_our_slice(thread));
-        let any = self.by_session.iter().filter(|((_, of), _)| alone && *of == knob).flat_map(|(_, cells)| cells);
+        let any = self
+            .by_session
+            .iter()
+            .filter(|((_, of), _)| alone && *of == knob)
+            .flat_map(|(_, cells)| cells);
         family.chain(session).chain(any).find(fits).map(|cell| cell.baseline.clone())
     }
 
@@ -159,7 +176,8 @@ impl Marks {
     }
 
     fn has_our_slice(&self, thread: &ThreadSettings) -> bool {
-        !ThreadKnob::Slice.is_default(thread.slice) && self.values.contains(&(ThreadKnob::Slice, thread.slice))
+        !ThreadKnob::Slice.is_default(thread.slice)
+            && self.values.contains(&(ThreadKnob::Slice, thread.slice))
     }
 
     /// Returns `true` if a nice value may result from `nice`, which runs before the program does:
@@ -182,19 +200,31 @@ impl Marks {
             match self.favour(world, *who, thread.slice) {
                 Origin::Other => {}
                 Origin::Unclear => return Some(None),
-                Origin::Favoured { baseline, nice } => return Some(Some(wished(baseline, nice, thread.nice))),
+                Origin::Favoured { baseline, nice } => {
+                    return Some(Some(wished(baseline, nice, thread.nice)));
+                }
             }
         }
         None
     }
 
     /// Same for a process without its parents, from any other process with the slice.
-    fn wish_from_others(&self, world: &impl World, ancestry: &Ancestry, thread: &ThreadSettings) -> Option<Value> {
-        let others = self.by_process.keys().filter(|(_, knob)| *knob == ThreadKnob::Slice && ancestry.admitted);
-        others.map(|(who, _)| self.favour(world, *who, thread.slice)).find_map(|origin| match origin {
-            Origin::Favoured { baseline, nice } => Some(wished(baseline, nice, thread.nice)),
-            Origin::Other | Origin::Unclear => None,
-        })
+    fn wish_from_others(
+        &self,
+        world: &impl World,
+        ancestry: &Ancestry,
+        thread: &ThreadSettings,
+    ) -> Option<Value> {
+        let others = self
+            .by_process
+            .keys()
+            .filter(|(_, knob)| *knob == ThreadKnob::Slice && ancestry.admitted);
+        others.map(|(who, _)| self.favour(world, *who, thread.slice)).find_map(
+            |origin| match origin {
+                Origin::Favoured { baseline, nice } => Some(wished(baseline, nice, thread.nice)),
+                Origin::Other | Origin::Unclear => None,
+            },
+        )
     }
 
     /// Returns the favour that a process passes on together with its slice.
@@ -213,7 +243,11 @@ impl Marks {
         match (cells(ThreadKnob::Slice), baseline) {
             (Some(slices), Some(baseline)) if first.slice == slice => {
                 let settled = slices.iter().any(|cell| cell.applied == Value::Number(slice));
-                if settled { Origin::Favoured { baseline, nice: first.nice } } else { Origin::Unclear }
+                if settled {
+                    Origin::Favoured { baseline, nice: first.nice }
+                } else {
+                    Origin::Unclear
+                }
             }
             _ => Origin::Other,
         }
@@ -239,7 +273,12 @@ fn wished(baseline: i64, inherited: i64, nice: i64) -> Value {
 impl Ancestry {
     /// Returns `None` for a process that the mechanism must not touch at all.
     fn new(world: &impl World, who: Identity) -> Option<Ancestry> {
-        let first = KnobPlace::Thread { process: who, tid: who.pid, start: who.start, knob: ThreadKnob::Nice };
+        let first = KnobPlace::Thread {
+            process: who,
+            tid: who.pid,
+            start: who.start,
+            knob: ThreadKnob::Nice,
+        };
         let admitted = match world.admit(&first) {
             Ok(()) => true,
             Err(SkipReason::NotOwner(_)) => false,

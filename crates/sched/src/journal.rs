@@ -138,7 +138,10 @@ impl<L: Log> Journal<L> {
     pub(crate) fn compact(&mut self, cells: &BTreeMap<KnobPlace, Cell>) -> io::Result<()> {
         let mut bytes = Vec::new();
         for (place, cell) in cells {
-            self.write(&JournalLine::Change { place: place.clone(), cell: cell.clone() }, &mut bytes);
+            self.write(
+                &JournalLine::Change { place: place.clone(), cell: cell.clone() },
+                &mut bytes,
+            );
         }
         self.log.replace(&bytes)?;
         (self.size, self.compact, self.torn) = (bytes.len(), bytes.len(), false);
@@ -147,7 +150,8 @@ impl<L: Log> Journal<L> {
 
     fn write(&self, entry: &JournalLine, bytes: &mut Vec<u8>) {
         let line = Line { check: check(self.boot, entry), boot: self.boot, entry: entry.clone() };
-        serde_json::to_writer(&mut *bytes, &line).expect("numbers and texts can be written to memory");
+        serde_json::to_writer(&mut *bytes, &line)
+            .expect("numbers and texts can be written to memory");
         bytes.push(b'\n');
     }
 }
@@ -157,11 +161,18 @@ impl<L: Log> Journal<L> {
 fn tell(bytes: &[u8], boot: u64) -> Contents {
     let mut told = Contents::default();
     for line in bytes.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
-        match serde_json::from_slice::<Line>(line).ok().filter(|line| line.check == check(line.boot, &line.entry)) {
+        match serde_json::from_slice::<Line>(line)
+            .ok()
+            .filter(|line| line.check == check(line.boot, &line.entry))
+        {
             None => told.unreadable += 1,
             Some(line) if line.boot != boot => {}
-            Some(Line { entry: JournalLine::Change { place, cell }, .. }) => drop(told.cells.insert(place, cell)),
-            Some(Line { entry: JournalLine::Clear { place }, .. }) => drop(told.cells.remove(&place)),
+            Some(Line { entry: JournalLine::Change { place, cell }, .. }) => {
+                drop(told.cells.insert(place, cell))
+            }
+            Some(Line { entry: JournalLine::Clear { place }, .. }) => {
+                drop(told.cells.remove(&place))
+            }
         }
     }
     told
@@ -170,11 +181,14 @@ fn tell(bytes: &[u8], boot: u64) -> Contents {
 /// Parses arbitrary bytes, as they are and with corrected check sums; returns `true` if a line was
 /// valid then.
 pub(crate) fn tell_any(bytes: &[u8]) -> bool {
-    let lines = bytes.split(|&byte| byte == b'\n').filter_map(|line| serde_json::from_slice::<Line>(line).ok());
+    let lines = bytes
+        .split(|&byte| byte == b'\n')
+        .filter_map(|line| serde_json::from_slice::<Line>(line).ok());
     let mut mended = Vec::new();
     for line in lines {
         let line = Line { check: check(line.boot, &line.entry), ..line };
-        serde_json::to_writer(&mut mended, &line).expect("numbers and texts can be written to memory");
+        serde_json::to_writer(&mut mended, &line)
+            .expect("numbers and texts can be written to memory");
         mended.push(b'\n');
     }
     drop(tell(bytes, 9));
@@ -182,12 +196,20 @@ pub(crate) fn tell_any(bytes: &[u8]) -> bool {
 }
 
 fn check(boot: u64, entry: &JournalLine) -> u64 {
-    hash(format!("{boot} {}", serde_json::to_string(entry).expect("numbers and texts can be written")).as_bytes())
+    hash(
+        format!(
+            "{boot} {}",
+            serde_json::to_string(entry).expect("numbers and texts can be written")
+        )
+        .as_bytes(),
+    )
 }
 
 /// FNV-1a: each step is invertible, so a single changed byte always changes the sum.
 pub(crate) fn hash(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |sum, &byte| (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |sum, &byte| {
+        (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
 }
 
 #[cfg(test)]
@@ -199,7 +221,8 @@ mod tests {
 
     fn entry(pid: u32) -> JournalLine {
         let place = KnobPlace::Member { process: Identity { pid, start: 5 }, root: "/r".into() };
-        let cell = Cell { baseline: Value::Text("/r/a".into()), applied: 7.into(), ..Cell::default() };
+        let cell =
+            Cell { baseline: Value::Text("/r/a".into()), applied: 7.into(), ..Cell::default() };
         JournalLine::Change { place, cell }
     }
 
@@ -239,7 +262,10 @@ mod tests {
                 let mut bad = bytes.clone();
                 bad[at] ^= flip;
                 let told = tell(&bad, 9);
-                assert!(told.cells.iter().all(|(place, cell)| good.get(place) == Some(cell)), "byte {at}");
+                assert!(
+                    told.cells.iter().all(|(place, cell)| good.get(place) == Some(cell)),
+                    "byte {at}"
+                );
                 assert!(!told.cells.is_empty(), "the other lines are still good");
             }
         }
@@ -262,7 +288,9 @@ mod tests {
         let mut cells = tell(&[], 9).cells;
         for round in 0..20_000u32 {
             let JournalLine::Change { place, cell } = entry(round % 7) else { unreachable!() };
-            journal.append(&[JournalLine::Change { place: place.clone(), cell: cell.clone() }]).unwrap();
+            journal
+                .append(&[JournalLine::Change { place: place.clone(), cell: cell.clone() }])
+                .unwrap();
             cells.insert(place, cell);
             if journal.is_long() {
                 journal.compact(&cells).unwrap();

@@ -88,7 +88,9 @@ impl<W: World, L: Log> Ledger<W, L> {
         ledger.world.begin_call();
         ledger.world.begin_restore();
         let mut restored = Restored { unreadable, ..Restored::default() };
-        for place in ledger.in_order().into_iter().filter(|place| !matches!(place, KnobPlace::Trace { .. })) {
+        for place in
+            ledger.in_order().into_iter().filter(|place| !matches!(place, KnobPlace::Trace { .. }))
+        {
             ledger.take_back(place, &mut restored);
         }
         ledger.journal.compact(&ledger.cells)?;
@@ -122,8 +124,12 @@ impl<W: World, L: Log> Ledger<W, L> {
     }
 
     /// Returns the changed thread knobs of a process.
-    pub(crate) fn threads_of(&self, process: Identity) -> impl Iterator<Item = (&KnobPlace, &Cell)> {
-        let edge = |end: u64, knob| KnobPlace::Thread { process, tid: end as u32, start: end, knob };
+    pub(crate) fn threads_of(
+        &self,
+        process: Identity,
+    ) -> impl Iterator<Item = (&KnobPlace, &Cell)> {
+        let edge =
+            |end: u64, knob| KnobPlace::Thread { process, tid: end as u32, start: end, knob };
         self.cells.range(edge(0, ThreadKnob::Nice)..=edge(u64::MAX, ThreadKnob::Io))
     }
 
@@ -139,7 +145,8 @@ impl<W: World, L: Log> Ledger<W, L> {
         let announced = self.announce(steps, &mut done);
         let mut cleared = Vec::new();
         for (step, cell) in announced {
-            let allowed = if step.only_takes_back() { Ok(()) } else { gate.admit(&self.world, &step.place) };
+            let allowed =
+                if step.only_takes_back() { Ok(()) } else { gate.admit(&self.world, &step.place) };
             self.perform(step.place, cell, allowed, &mut cleared, &mut done);
         }
         self.clear(cleared);
@@ -148,7 +155,8 @@ impl<W: World, L: Log> Ledger<W, L> {
 
     /// Forgets places that are gone, or that other programs have changed.
     pub(crate) fn abandon(&mut self, places: impl IntoIterator<Item = KnobPlace>) {
-        let places: Vec<KnobPlace> = places.into_iter().filter(|place| self.cells.remove(place).is_some()).collect();
+        let places: Vec<KnobPlace> =
+            places.into_iter().filter(|place| self.cells.remove(place).is_some()).collect();
         self.clear(places);
     }
 
@@ -197,7 +205,10 @@ impl<W: World, L: Log> Ledger<W, L> {
         let is_thread = |step: &LedgerStep| matches!(step.place, KnobPlace::Thread { .. });
         announced.sort_by_key(|(_, step)| is_thread(step) || !step.is_back());
         let traces = self.new_traces(&announced);
-        let forth = announced.iter().filter(|(_, step)| !step.is_back()).map(|(cell, step)| (&step.place, cell));
+        let forth = announced
+            .iter()
+            .filter(|(_, step)| !step.is_back())
+            .map(|(cell, step)| (&step.place, cell));
         let entries: Vec<JournalLine> = forth
             .chain(&traces)
             .map(|(place, cell)| JournalLine::Change { place: place.clone(), cell: cell.clone() })
@@ -239,13 +250,19 @@ impl<W: World, L: Log> Ledger<W, L> {
     /// values set by the user.
     fn forget_dead_sessions(&mut self) {
         let world = &self.world;
-        let live: BTreeSet<u32> = world.all().into_iter().filter_map(|who| world.session(who)).collect();
+        let live: BTreeSet<u32> =
+            world.all().into_iter().filter_map(|who| world.session(who)).collect();
         let dead = |place: &&KnobPlace| matches!(place, KnobPlace::Trace { session, .. } if !live.contains(session));
         let dead: Vec<KnobPlace> = self.cells.keys().filter(dead).cloned().collect();
         self.abandon(dead);
     }
 
-    fn check(&self, step: &LedgerStep, gate: &mut AccessGate, room: &mut usize) -> Result<(), SkipReason> {
+    fn check(
+        &self,
+        step: &LedgerStep,
+        gate: &mut AccessGate,
+        room: &mut usize,
+    ) -> Result<(), SkipReason> {
         if step.is_back() {
             return Ok(());
         }
@@ -258,7 +275,9 @@ impl<W: World, L: Log> Ledger<W, L> {
         if !self.world.reversible(&step.place, &step.baseline) {
             return Err(SkipReason::Irreversible);
         }
-        *room = room.checked_sub(1).ok_or(SkipReason::TooMany("places are changed at the same time"))?;
+        *room = room
+            .checked_sub(1)
+            .ok_or(SkipReason::TooMany("places are changed at the same time"))?;
         Ok(())
     }
 
@@ -322,7 +341,8 @@ impl<W: World, L: Log> Ledger<W, L> {
 
     /// A missing clear entry costs one look at the place at the next start.
     fn clear(&mut self, places: Vec<KnobPlace>) {
-        let entries: Vec<JournalLine> = places.into_iter().map(|place| JournalLine::Clear { place }).collect();
+        let entries: Vec<JournalLine> =
+            places.into_iter().map(|place| JournalLine::Clear { place }).collect();
         self.journal.append(&entries).ok();
         if self.journal.is_long() {
             self.journal.compact(&self.cells).ok();
@@ -344,7 +364,9 @@ impl<W: World, L: Log> Ledger<W, L> {
             Ok(_) if self.is_stranded(&place, &cell) => Err(KnobFault::Vanished),
             Ok(present) if present == cell.baseline => Ok(&mut restored.unchanged),
             Ok(present) if !cell.put(&present) => Ok(&mut restored.changed_by_others),
-            Ok(_) => retried(|| self.world.set(&place, &cell.baseline)).map(|()| &mut restored.restored),
+            Ok(_) => {
+                retried(|| self.world.set(&place, &cell.baseline)).map(|()| &mut restored.restored)
+            }
             Err(fault) => Err(fault),
         };
         let count = match outcome {
@@ -363,7 +385,10 @@ impl<W: World, L: Log> Ledger<W, L> {
     /// now on, and ends with them.
     fn is_stranded(&self, place: &KnobPlace, cell: &Cell) -> bool {
         let KnobPlace::Scope { folder, root, .. } = place else { return false };
-        let origin = KnobPlace::Group { path: cell.return_to.clone().unwrap_or_default(), root: root.clone() };
+        let origin = KnobPlace::Group {
+            path: cell.return_to.clone().unwrap_or_default(),
+            root: root.clone(),
+        };
         self.world.get(&origin) != Ok(1.into()) && !self.world.members(folder).is_empty()
     }
 
@@ -376,7 +401,8 @@ impl<W: World, L: Log> Ledger<W, L> {
             }
             for process in members {
                 let place = KnobPlace::Member { process, root: root.to_owned() };
-                let return_to = Value::Text(self.origin(process, root).unwrap_or_else(|| return_to.to_owned()));
+                let return_to =
+                    Value::Text(self.origin(process, root).unwrap_or_else(|| return_to.to_owned()));
                 // A process that cannot leave keeps the group, which is then reported as not
                 // removed.
                 self.world.set(&place, &return_to).ok();
@@ -386,19 +412,25 @@ impl<W: World, L: Log> Ledger<W, L> {
 
     /// Returns the original group of a process, or of its nearest moved ancestor.
     pub(crate) fn origin(&self, process: Identity, root: &str) -> Option<String> {
-        let baseline = |process| match &self.cells.get(&KnobPlace::Member { process, root: root.to_owned() })?.baseline
+        let baseline = |process| match &self
+            .cells
+            .get(&KnobPlace::Member { process, root: root.to_owned() })?
+            .baseline
         {
             Value::Text(group) => Some(group.clone()),
             Value::Number(_) => None,
         };
-        baseline(process).or_else(|| self.world.lineage(process).into_iter().find_map(|(above, _)| baseline(above)))
+        baseline(process).or_else(|| {
+            self.world.lineage(process).into_iter().find_map(|(above, _)| baseline(above))
+        })
     }
 
     /// Returns the steps that grant unlisted processes the wish that they added to an inherited
     /// value.
     fn wishes(&self, marks: &Marks) -> Vec<LedgerStep> {
         let is_known = |place: &KnobPlace| self.cells.contains_key(place);
-        let inherited = self.heirs(marks).into_iter().map(|who| marks.inherited(&self.world, who, is_known));
+        let inherited =
+            self.heirs(marks).into_iter().map(|who| marks.inherited(&self.world, who, is_known));
         let is_wish = |(place, baseline): &(KnobPlace, Value)| matches!(place, KnobPlace::Thread { knob, .. } if knob.is_wish(baseline));
         let step = |(place, baseline): (KnobPlace, Value)| {
             let from = self.world.get(&place).ok()?;
@@ -412,15 +444,26 @@ impl<W: World, L: Log> Ledger<W, L> {
     /// it or its session was changed.
     fn heirs(&self, marks: &Marks) -> Vec<Identity> {
         let Some(first) = marks.first() else { return Vec::new() };
-        let in_known_session = |who| self.world.session(who).is_some_and(|session| marks.knows_session(session));
-        self.world.all().into_iter().filter(|who| who.start >= first || in_known_session(*who)).collect()
+        let in_known_session =
+            |who| self.world.session(who).is_some_and(|session| marks.knows_session(session));
+        self.world
+            .all()
+            .into_iter()
+            .filter(|who| who.start >= first || in_known_session(*who))
+            .collect()
     }
 
     /// Restores inherited values of unlisted children and threads; returns their number.
-    fn take_back_inherited(&mut self, marks: &Marks, own: &BTreeSet<KnobPlace>, restored: &mut Restored) -> usize {
+    fn take_back_inherited(
+        &mut self,
+        marks: &Marks,
+        own: &BTreeSet<KnobPlace>,
+        restored: &mut Restored,
+    ) -> usize {
         let mut found = 0;
         for who in self.heirs(marks) {
-            for (place, baseline) in marks.inherited(&self.world, who, |place| own.contains(place)) {
+            for (place, baseline) in marks.inherited(&self.world, who, |place| own.contains(place))
+            {
                 if self.world.set(&place, &baseline).is_ok() {
                     restored.restored += 1;
                     found += 1;

@@ -198,7 +198,8 @@ fn find_subtree(config: &Config) -> Result<Option<Subtree>, MechanismError> {
         return Ok(None);
     }
     let path = config.cgroup.clone().unwrap_or_default();
-    let root = root_above(&path).map_err(|why| MechanismError::Group { path: path.clone(), why })?;
+    let root =
+        root_above(&path).map_err(|why| MechanismError::Group { path: path.clone(), why })?;
     let text = |path: &Path| path.to_str().map(str::to_owned);
     match (text(&path), text(&root)) {
         (Some(dir), Some(root)) => Ok(Some(Subtree::new(dir, root))),
@@ -218,6 +219,11 @@ fn find_units(config: &Config) -> Result<Option<Units>, MechanismError> {
 }
 
 fn root_above(dir: &Path) -> Result<PathBuf, &'static str> {
-    let root = cgroup::root_of(dir).ok_or("it is not a control group; name a delegated one of version 2")?;
-    if root == dir { Err("it is the root of its hierarchy; name a group below it") } else { Ok(root) }
+    let root = cgroup::root_of(dir)
+        .ok_or("it is not a control group; name a delegated one of version 2")?;
+    if root == dir {
+        Err("it is the root of its hierarchy; name a group below it")
+    } else {
+        Ok(root)
+    }
 }

@@ -92,7 +92,8 @@ impl Linux {
     /// Reads the settings of a thread; `None` if it has ended.
     fn thread(&self, tid: u32, start: u64, session: u32) -> Option<ThreadSettings> {
         let found = SchedAttributes::get(tid).ok()?;
-        let (nice, slice, scheduling) = (nice_of(tid, &found).ok()?, self.slices.of(&found), found.scheduling());
+        let (nice, slice, scheduling) =
+            (nice_of(tid, &found).ok()?, self.slices.of(&found), found.scheduling());
         Some(ThreadSettings { tid, start, session, nice, slice, scheduling, io: io_of(tid).ok()? })
     }
 
@@ -113,17 +114,21 @@ impl Linux {
     /// Finds a process of the session with this autogroup number, the leader if it is alive.
     fn speaker(&self, number: u64, session: u32) -> Result<(u32, i64), KnobFault> {
         let nice = |pid: u32| {
-            let (found, nice) = parse_autogroup(&processes::record(CWD, self.autogroup_file(pid))?)?;
+            let (found, nice) =
+                parse_autogroup(&processes::record(CWD, self.autogroup_file(pid))?)?;
             (found == number).then_some((pid, nice))
         };
-        let of_session = |pid: &u32| processes::stat(&self.proc, *pid).is_some_and(|stat| stat.session == session);
+        let of_session = |pid: &u32| {
+            processes::stat(&self.proc, *pid).is_some_and(|stat| stat.session == session)
+        };
         let others = || processes::all(&self.proc).into_iter().filter(of_session).find_map(nice);
         nice(session).or_else(others).ok_or(KnobFault::Vanished)
     }
 
     fn set_autogroup(&self, number: u64, session: u32, nice: i64) -> Result<(), KnobFault> {
         let (pid, _) = self.speaker(number, session)?;
-        let mut file = OpenOptions::new().write(true).open(self.autogroup_file(pid)).map_err(fault)?;
+        let mut file =
+            OpenOptions::new().write(true).open(self.autogroup_file(pid)).map_err(fault)?;
         file.write_all(nice.to_string().as_bytes()).map_err(fault)
     }
 
@@ -139,7 +144,9 @@ impl Linux {
         }
         self.owner.map_or(Ok(()), |owner| admit_users(&held, owner))?;
         match self.under {
-            Some(top) if !processes::is_below(&self.proc, who, top) => Err(SkipReason::NotBelow(top)),
+            Some(top) if !processes::is_below(&self.proc, who, top) => {
+                Err(SkipReason::NotBelow(top))
+            }
             _ => Ok(()),
         }
     }
@@ -150,15 +157,18 @@ impl Linux {
         if self.owner.is_none() && self.under.is_none() && session > 1 {
             return Ok(());
         }
-        let inside = |pid: u32| processes::stat(&self.proc, pid).filter(|stat| stat.session == session);
+        let inside =
+            |pid: u32| processes::stat(&self.proc, pid).filter(|stat| stat.session == session);
         // A dead leader counts as vanished and cannot represent the session.
         let lives = |stat: &Stat| stat.is_alive() && self.held(stat.identity).is_ok();
         let leader = inside(session).filter(lives);
-        let leader = leader.filter(|_| self.speaker(number, session).is_ok_and(|(pid, _)| pid == session));
+        let leader =
+            leader.filter(|_| self.speaker(number, session).is_ok_and(|(pid, _)| pid == session));
         if let Some(leader) = leader {
             return self.admit_process(leader.identity);
         }
-        let mut living = processes::all(&self.proc).into_iter().filter_map(inside).filter(lives).peekable();
+        let mut living =
+            processes::all(&self.proc).into_iter().filter_map(inside).filter(lives).peekable();
         living.peek().ok_or(SkipReason::Unsupported("nobody in this session lives"))?;
         living.map(|stat| self.admit_process(stat.identity)).find(Result::is_err).unwrap_or(Ok(()))
     }
@@ -167,10 +177,12 @@ impl Linux {
 /// Checks that the real and the effective user are the owner, and that the effective one still is.
 fn admit_users(held: &HeldProcess, owner: u32) -> Result<(), SkipReason> {
     let why = match (held.users(), held.effective_user()) {
-        (Some((real, effective)), Some(now)) => match [real, effective, now].into_iter().find(|uid| *uid != owner) {
-            Some(uid) => SkipReason::NotOwner(uid),
-            None => return Ok(()),
-        },
+        (Some((real, effective)), Some(now)) => {
+            match [real, effective, now].into_iter().find(|uid| *uid != owner) {
+                Some(uid) => SkipReason::NotOwner(uid),
+                None => return Ok(()),
+            }
+        }
         _ => SkipReason::Refused(libc::EACCES),
     };
     // A vanished process has no owner.
@@ -200,7 +212,9 @@ fn set_thread(tid: u32, knob: ThreadKnob, value: i64) -> Result<(), KnobFault> {
         ThreadKnob::Slice => return slice::set(tid, value).map_err(fault),
         ThreadKnob::Scheduling => return set_policy(tid, value),
         // SAFETY: the call takes numbers only.
-        ThreadKnob::Io => unsafe { libc::syscall(libc::SYS_ioprio_set, IOPRIO_WHO_PROCESS, tid, value) },
+        ThreadKnob::Io => unsafe {
+            libc::syscall(libc::SYS_ioprio_set, IOPRIO_WHO_PROCESS, tid, value)
+        },
     };
     if result < 0 { Err(fault(io::Error::last_os_error())) } else { Ok(()) }
 }
@@ -251,15 +265,16 @@ mod tests {
     fn autogroups_are_read_with_any_nice_value() {
         assert_eq!(parse_autogroup("/autogroup-65 nice 0\n"), Some((65, 0)));
         assert_eq!(parse_autogroup("/autogroup-7 nice -20"), Some((7, -20)));
-        for bad in ["", "/autogroup-", "/autogroup-x nice 1", "/autogroup-1 nice", "autogroup-1 nice 1"] {
+        for bad in
+            ["", "/autogroup-", "/autogroup-x nice 1", "/autogroup-1 nice", "autogroup-1 nice 1"]
+        {
             assert_eq!(parse_autogroup(bad), None, "{bad}");
         }
     }
 
     #[test]
     fn the_limit_of_nice_values_is_read() {
-        let text =
-            "Max realtime priority     0                    0\nMax nice priority         31                   40\n";
+        let text = "Max realtime priority     0                    0\nMax nice priority         31                   40\n";
         assert_eq!(
             (nice_limit(text), nice_limit("Max nice priority  unlimited unlimited")),
             (Some(31), Some(u64::MAX))
@@ -277,7 +292,10 @@ mod tests {
     fn no_policy_with_a_priority_is_ever_set() {
         let own = rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs();
         for policy in [libc::SCHED_FIFO, libc::SCHED_RR, libc::SCHED_BATCH] {
-            assert_eq!(set_thread(own, ThreadKnob::Scheduling, policy.into()), Err(KnobFault::Refused(libc::EINVAL)));
+            assert_eq!(
+                set_thread(own, ThreadKnob::Scheduling, policy.into()),
+                Err(KnobFault::Refused(libc::EINVAL))
+            );
         }
     }
 }

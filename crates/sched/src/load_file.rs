@@ -18,8 +18,10 @@ pub struct LoadFile(Option<File>);
 impl LoadFile {
     /// Opens the file below this `/proc`.
     pub fn open(proc: &Path) -> LoadFile {
-        let is_kernels =
-            |file: &File| rustix::fs::fstatfs(file).is_ok_and(|found| u64::try_from(found.f_type) == Ok(PROC_MAGIC));
+        let is_kernels = |file: &File| {
+            rustix::fs::fstatfs(file)
+                .is_ok_and(|found| u64::try_from(found.f_type) == Ok(PROC_MAGIC))
+        };
         LoadFile(File::open(proc.join("loadavg")).ok().filter(is_kernels))
     }
 
@@ -66,7 +68,8 @@ mod tests {
     #[test]
     fn a_file_that_is_not_the_kernels_tells_nothing() {
         let folder = tempfile::tempdir().expect("a folder can be made");
-        std::fs::write(folder.path().join("loadavg"), "0.00 0.01 0.05 1/80 11206\n").expect("it can be written");
+        std::fs::write(folder.path().join("loadavg"), "0.00 0.01 0.05 1/80 11206\n")
+            .expect("it can be written");
         assert_eq!(LoadFile::open(folder.path()).last_pid(), None);
         assert_eq!(last("0.00 0.01 0.05 1/80 11206\n"), Some(11206));
         assert_eq!(last("0.00 0.01 0.05"), None);

@@ -68,16 +68,22 @@ impl Log for FileLog {
 
 /// Opens a file for appending; a new one is accessible by its owner only. Does not follow links.
 fn private(path: &Path) -> io::Result<File> {
-    let (mut options, flags) = (OpenOptions::new(), libc::O_NOFOLLOW | libc::O_CLOEXEC | libc::O_NONBLOCK);
+    let (mut options, flags) =
+        (OpenOptions::new(), libc::O_NOFOLLOW | libc::O_CLOEXEC | libc::O_NONBLOCK);
     options.append(true).create(true).mode(0o600).custom_flags(flags).open(path)
 }
 
 fn check(path: &Path, file: &File) -> Result<(), MechanismError> {
-    let meta = file.metadata().map_err(|source| MechanismError::Journal { path: path.to_owned(), source })?;
-    let unsafe_because = |why: &'static str| Err(MechanismError::Unsafe { path: path.to_owned(), why });
+    let meta = file
+        .metadata()
+        .map_err(|source| MechanismError::Journal { path: path.to_owned(), source })?;
+    let unsafe_because =
+        |why: &'static str| Err(MechanismError::Unsafe { path: path.to_owned(), why });
     match () {
         () if !meta.is_file() => unsafe_because("it is not a plain file"),
-        () if meta.uid() != rustix::process::geteuid().as_raw() => unsafe_because("it belongs to another user"),
+        () if meta.uid() != rustix::process::geteuid().as_raw() => {
+            unsafe_because("it belongs to another user")
+        }
         () if meta.mode() & 0o022 != 0 => unsafe_because("others can write to it"),
         () => Ok(()),
     }

@@ -70,7 +70,8 @@ impl<W: World, L: Log> Engine<W, L> {
 
     /// Prefetches the memory of a set; its processes share the bound of one call.
     fn want_back(&mut self, set: SetId, applied: &mut Applied) {
-        let members = self.sets.get(&set).map(|set| set.members.iter().map(|member| member.who).collect());
+        let members =
+            self.sets.get(&set).map(|set| set.members.iter().map(|member| member.who).collect());
         let members: Vec<Identity> = members.unwrap_or_default();
         let mut left = ADVICE_BYTES_MAX;
         for who in members {
@@ -84,7 +85,9 @@ impl<W: World, L: Log> Engine<W, L> {
     /// Returns `true` if a process must be left alone: it is gone, or its memory is accounted in
     /// `rest` and would stay there after a move.
     fn is_left_alone(&self, group: &MemoryGroup, applied: &mut Applied) -> bool {
-        let (MemoryGroup::Process(who), Some(subtree)) = (group, self.own_subtree()) else { return false };
+        let (MemoryGroup::Process(who), Some(subtree)) = (group, self.own_subtree()) else {
+            return false;
+        };
         let place = KnobPlace::Member { process: *who, root: subtree.root.clone() };
         match self.ledger.world.get(&place) {
             Ok(present) => present == Value::Text(subtree.rest()),
@@ -96,7 +99,11 @@ impl<W: World, L: Log> Engine<W, L> {
     }
 
     /// Returns the folder to limit for a group or process.
-    pub(crate) fn group_to_limit(&mut self, group: &MemoryGroup, applied: &mut Applied) -> Option<String> {
+    pub(crate) fn group_to_limit(
+        &mut self,
+        group: &MemoryGroup,
+        applied: &mut Applied,
+    ) -> Option<String> {
         if self.is_left_alone(group, applied) {
             return None;
         }
@@ -114,8 +121,9 @@ impl<W: World, L: Log> Engine<W, L> {
             return;
         }
         let bytes = reclaimable(bytes);
-        let outcome =
-            self.group_of(group, applied).and_then(|path| self.ledger.world.reclaim(&path, bytes).map_err(why));
+        let outcome = self
+            .group_of(group, applied)
+            .and_then(|path| self.ledger.world.reclaim(&path, bytes).map_err(why));
         match outcome {
             Ok(()) => applied.changed += 1,
             Err(why) => self.skip(who, Knob::Reclaim, why, applied),
@@ -123,12 +131,20 @@ impl<W: World, L: Log> Engine<W, L> {
     }
 
     /// Returns the folder of a group; creates one for a process that needs it.
-    fn group_of(&mut self, group: &MemoryGroup, applied: &mut Applied) -> Result<String, SkipReason> {
+    fn group_of(
+        &mut self,
+        group: &MemoryGroup,
+        applied: &mut Applied,
+    ) -> Result<String, SkipReason> {
         let subtree = self.own_subtree().ok_or(SkipReason::Unsupported(NO_GROUPS))?;
         match group {
             MemoryGroup::Cgroup(path) => {
                 let path = subtree.folder(path);
-                if subtree.owns(&path) { Ok(path) } else { Err(SkipReason::Unsupported("the group was not made here")) }
+                if subtree.owns(&path) {
+                    Ok(path)
+                } else {
+                    Err(SkipReason::Unsupported("the group was not made here"))
+                }
             }
             MemoryGroup::Process(who) => self.group_of_process(&subtree, *who, applied),
         }
@@ -149,17 +165,26 @@ impl<W: World, L: Log> Engine<W, L> {
         // Checked before the group is created: a process that may not be moved needs none.
         self.ledger.world.admit(&place)?;
         // It was in this group, and another program has moved it.
-        let step = self.plan_move(subtree, who, path.clone())?.ok_or(SkipReason::ChangedByOther(present))?;
+        let step = self
+            .plan_move(subtree, who, path.clone())?
+            .ok_or(SkipReason::ChangedByOther(present))?;
         self.make_group(subtree, &path, who, applied);
         self.commit_for(who, vec![step], applied);
         Ok(path)
     }
 
     /// Advises up to `bytes`; returns the number of bytes advised.
-    pub(crate) fn advise(&mut self, who: Identity, advice: Advice, bytes: u64, applied: &mut Applied) -> u64 {
+    pub(crate) fn advise(
+        &mut self,
+        who: Identity,
+        advice: Advice,
+        bytes: u64,
+        applied: &mut Applied,
+    ) -> u64 {
         let place = KnobPlace::Member { process: who, root: String::new() };
         let bytes = whole_pages(bytes.min(ADVICE_BYTES_MAX));
-        let admitted = self.ledger.world.admit(&place).map(|()| self.ledger.world.advise(who, advice, bytes));
+        let admitted =
+            self.ledger.world.admit(&place).map(|()| self.ledger.world.advise(who, advice, bytes));
         match admitted {
             Ok(Ok(given)) => {
                 applied.changed += 1;
@@ -181,8 +206,12 @@ impl<W: World, L: Log> Engine<W, L> {
         match group {
             MemoryGroup::Process(who) => *who,
             MemoryGroup::Cgroup(path) => {
-                let is_of = |subtree: &Subtree, set: &SetId| subtree.group(*set) == subtree.folder(path);
-                let set = self.subtree.as_ref().and_then(|subtree| self.sets.keys().find(|set| is_of(subtree, set)));
+                let is_of =
+                    |subtree: &Subtree, set: &SetId| subtree.group(*set) == subtree.folder(path);
+                let set = self
+                    .subtree
+                    .as_ref()
+                    .and_then(|subtree| self.sets.keys().find(|set| is_of(subtree, set)));
                 set.map_or(NOBODY, |set| set.0)
             }
         }

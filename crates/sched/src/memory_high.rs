@@ -26,15 +26,24 @@ const FILE: &str = "/memory.high";
 impl<W: World, L: Log> Engine<W, L> {
     /// Requests a limit, which [`Engine::settle_limits`] applies.
     pub(crate) fn limit(&mut self, group: &MemoryGroup, bytes: u64, applied: &mut Applied) {
-        if self.memory_requests.asked.len() >= LIMITS_MAX && !self.memory_requests.asked.contains_key(group) {
-            return self.skip(who_of(group), Knob::MemoryHigh, SkipReason::TooMany("limits of memory"), applied);
+        if self.memory_requests.asked.len() >= LIMITS_MAX
+            && !self.memory_requests.asked.contains_key(group)
+        {
+            return self.skip(
+                who_of(group),
+                Knob::MemoryHigh,
+                SkipReason::TooMany("limits of memory"),
+                applied,
+            );
         }
         let folder = match self.backend {
             Backend::Systemd => self.unit_to_limit(group, applied),
             _ => self.group_to_limit(group, applied),
         };
         if let Some(folder) = folder {
-            self.memory_requests.asked.insert(group.clone(), RequestedLimit { folder, bytes: whole_pages(bytes) });
+            self.memory_requests
+                .asked
+                .insert(group.clone(), RequestedLimit { folder, bytes: whole_pages(bytes) });
         }
     }
 
@@ -56,7 +65,8 @@ impl<W: World, L: Log> Engine<W, L> {
         self.reckon();
         let rest = self.subtree.as_ref().map(|subtree| subtree.rest());
         let limited = self.ledger.cells().filter_map(|(place, _)| limited_folder(place));
-        let unwanted = limited.filter(|folder| Some(*folder) != rest.as_deref() && !self.wants_limit(folder));
+        let unwanted =
+            limited.filter(|folder| Some(*folder) != rest.as_deref() && !self.wants_limit(folder));
         for folder in unwanted.map(str::to_owned).collect::<Vec<_>>() {
             self.put(self.high(folder), None, NOBODY, applied);
         }
@@ -106,11 +116,18 @@ impl<W: World, L: Log> Engine<W, L> {
         let member = |root: &str| KnobPlace::Member { process: *who, root: root.to_owned() };
         if self.backend == Backend::Systemd {
             let units = self.units.as_ref()?;
-            let Ok(Value::Text(present)) = self.ledger.world.get(&member(&units.root)) else { return None };
-            return units.own_unit(*who).filter(|unit| Path::new(&present).starts_with(unit)).map(str::to_owned);
+            let Ok(Value::Text(present)) = self.ledger.world.get(&member(&units.root)) else {
+                return None;
+            };
+            return units
+                .own_unit(*who)
+                .filter(|unit| Path::new(&present).starts_with(unit))
+                .map(str::to_owned);
         }
         let subtree = self.subtree.as_ref()?;
-        let Ok(Value::Text(present)) = self.ledger.world.get(&member(&subtree.root)) else { return None };
+        let Ok(Value::Text(present)) = self.ledger.world.get(&member(&subtree.root)) else {
+            return None;
+        };
         (subtree.owns(&present) && present != subtree.rest()).then_some(present)
     }
 
@@ -123,7 +140,8 @@ impl<W: World, L: Log> Engine<W, L> {
         let mut known = std::mem::take(&mut self.memory_requests.folders);
         for (folder, asked) in wanted {
             let known = known.remove(&folder).filter(|limit| limit.asked == asked);
-            let limit = known.unwrap_or_else(|| FolderLimit { bytes: self.bytes_for(&folder, &asked), asked });
+            let limit = known
+                .unwrap_or_else(|| FolderLimit { bytes: self.bytes_for(&folder, &asked), asked });
             self.memory_requests.folders.insert(folder, limit);
         }
     }
@@ -152,7 +170,10 @@ impl<W: World, L: Log> Engine<W, L> {
         let world = &self.ledger.world;
         match world.get(&KnobPlace::File { path: format!("{folder}/memory.current") }) {
             Ok(Value::Number(number)) => number.unsigned_abs(),
-            _ => world.tree(folder).into_iter().fold(0, |sum, who| sum.saturating_add(world.resident(who))),
+            _ => world
+                .tree(folder)
+                .into_iter()
+                .fold(0, |sum, who| sum.saturating_add(world.resident(who))),
         }
     }
 
@@ -165,8 +186,11 @@ impl<W: World, L: Log> Engine<W, L> {
 
     /// Moves processes back that had a placement of their own for a withdrawn limit.
     fn free_limited(&mut self, applied: &mut Applied) {
-        let Some(mut units) = self.units.take_if(|_| self.backend == Backend::Systemd) else { return };
-        let free: BTreeSet<Identity> = units.limited.iter().copied().filter(|who| !self.is_limited(*who)).collect();
+        let Some(mut units) = self.units.take_if(|_| self.backend == Backend::Systemd) else {
+            return;
+        };
+        let free: BTreeSet<Identity> =
+            units.limited.iter().copied().filter(|who| !self.is_limited(*who)).collect();
         for who in &free {
             units.limited.remove(who);
             self.settle_again(&mut units, *who, applied);

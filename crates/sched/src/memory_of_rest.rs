@@ -30,15 +30,20 @@ impl<W: World, L: Log> Engine<W, L> {
         let subtree = self.own_subtree().filter(|subtree| self.has_group(subtree, &subtree.rest()));
         let Some(path) = subtree.map(|subtree| subtree.rest()) else { return };
         let file = format!("{path}/memory.high");
-        let has = self.ledger.world.get(&KnobPlace::File { path: format!("{path}/memory.current") });
+        let has =
+            self.ledger.world.get(&KnobPlace::File { path: format!("{path}/memory.current") });
         // Without the controller there is nothing to limit.
         let Ok(Value::Number(has)) = has else { return };
         let strained = self.ledger.world.full_percent(&path) > STRAINED_PERCENT;
-        let relief = if strained { signed(self.ledger.world.memory().total / RELIEF_DIVISOR) } else { 0 };
+        let relief =
+            if strained { signed(self.ledger.world.memory().total / RELIEF_DIVISOR) } else { 0 };
         let least = signed(least).max(self.fixed(&path, has));
         let room = (more < i64::MAX).then(|| has.saturating_add(more).saturating_add(relief));
         let bytes = room.map(|bytes| bytes.max(least) / PAGE * PAGE);
-        let told = self.ledger.cell(&KnobPlace::File { path: file.clone() }).and_then(|cell| cell.applied.number());
+        let told = self
+            .ledger
+            .cell(&KnobPlace::File { path: file.clone() })
+            .and_then(|cell| cell.applied.number());
         let stays = told.zip(bytes).is_some_and(|(told, bytes)| {
             let near = told.abs_diff(bytes) < told.unsigned_abs() / NEAR_DIVISOR;
             near || strained && bytes < told
@@ -51,7 +56,8 @@ impl<W: World, L: Log> Engine<W, L> {
     /// Returns the part of a group's memory that cannot be reclaimed: all but its file pages and
     /// the amount of free swap.
     fn fixed(&self, group: &str, has: i64) -> i64 {
-        let free = self.ledger.world.file_bytes(group).saturating_add(self.ledger.world.memory().swap);
+        let free =
+            self.ledger.world.file_bytes(group).saturating_add(self.ledger.world.memory().swap);
         has.saturating_sub(signed(free)).max(0)
     }
 }

@@ -52,7 +52,11 @@ impl<W: World, L: Log> Engine<W, L> {
 
     /// Returns the unit to limit for a group or process. If there is none, marks the pages of the
     /// process cold.
-    pub(crate) fn unit_to_limit(&mut self, group: &MemoryGroup, applied: &mut Applied) -> Option<String> {
+    pub(crate) fn unit_to_limit(
+        &mut self,
+        group: &MemoryGroup,
+        applied: &mut Applied,
+    ) -> Option<String> {
         let mut units = self.units.take()?;
         let (who, unit) = match group {
             MemoryGroup::Process(who) => (*who, self.unit_of_process(&mut units, *who, applied)),
@@ -66,9 +70,17 @@ impl<W: World, L: Log> Engine<W, L> {
     }
 
     /// Returns the unit of a process alone; starts one if necessary.
-    fn unit_of_process(&mut self, units: &mut Units, who: Identity, applied: &mut Applied) -> Option<String> {
+    fn unit_of_process(
+        &mut self,
+        units: &mut Units,
+        who: Identity,
+        applied: &mut Applied,
+    ) -> Option<String> {
         if units.own_unit(who).is_none() {
-            let admitted = self.ledger.world.admit(&KnobPlace::Member { process: who, root: units.root.clone() });
+            let admitted = self
+                .ledger
+                .world
+                .admit(&KnobPlace::Member { process: who, root: units.root.clone() });
             if let Err(why) = admitted {
                 self.skip(who, Knob::MemoryHigh, why, applied);
                 return None;
@@ -84,7 +96,9 @@ impl<W: World, L: Log> Engine<W, L> {
 
     /// Places a process again after it has gained or lost a limit.
     pub(crate) fn settle_again(&mut self, units: &mut Units, who: Identity, applied: &mut Applied) {
-        let origin = self.origin_of(units, who).and_then(|origin| units_names::unit_folder(&units.root, &origin));
+        let origin = self
+            .origin_of(units, who)
+            .and_then(|origin| units_names::unit_folder(&units.root, &origin));
         match (origin, units.origin_unit_of(who)) {
             (Some(origin_unit), _) => self.settle_unit(units, &origin_unit, &[who], applied),
             // The process is gone, and its placement with it.
@@ -93,7 +107,13 @@ impl<W: World, L: Log> Engine<W, L> {
         }
     }
 
-    fn reclaim_unit(&mut self, units: &Units, group: &MemoryGroup, bytes: u64, applied: &mut Applied) {
+    fn reclaim_unit(
+        &mut self,
+        units: &Units,
+        group: &MemoryGroup,
+        bytes: u64,
+        applied: &mut Applied,
+    ) {
         let (who, unit) = match group {
             MemoryGroup::Process(who) => (*who, units.own_unit(*who).map(str::to_owned)),
             MemoryGroup::Cgroup(path) => named(units, path),
@@ -114,7 +134,12 @@ const NO_UNIT: &str = "it shares its unit with others, so there is no protection
 /// Finds the unit of a set by its path in the hierarchy, and a process of it.
 fn named(units: &Units, path: &str) -> (Identity, Option<String>) {
     let inside = path.strip_prefix(&units.root).is_some_and(|rest| rest.starts_with('/'));
-    let folder = if inside { path.to_owned() } else { format!("{}/{}", units.root, path.trim_start_matches('/')) };
-    let found = units.placements.iter().find(|(_, placement)| placement.unit.as_ref() == Some(&folder));
+    let folder = if inside {
+        path.to_owned()
+    } else {
+        format!("{}/{}", units.root, path.trim_start_matches('/'))
+    };
+    let found =
+        units.placements.iter().find(|(_, placement)| placement.unit.as_ref() == Some(&folder));
     found.map_or((crate::memory::NOBODY, None), |(who, _)| (*who, Some(folder)))
 }

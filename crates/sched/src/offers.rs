@@ -76,21 +76,24 @@ fn units_fault(proc: &Path, desktop: Option<DesktopOwner>) -> Option<String> {
         Err(why) => return Some(why),
     };
     let own = rustix::process::geteuid();
-    let service_manager = if own.is_root() { ServiceManager::System } else { ServiceManager::User(own.as_raw()) };
+    let service_manager =
+        if own.is_root() { ServiceManager::System } else { ServiceManager::User(own.as_raw()) };
     let unit = |pid: u32| {
-        let origin_unit =
-            cgroup::group_of(proc, pid, &root).and_then(|group| units_names::unit_folder(&root, &group))?;
+        let origin_unit = cgroup::group_of(proc, pid, &root)
+            .and_then(|group| units_names::unit_folder(&root, &group))?;
         Unit::of(&origin_unit)
     };
-    let of_user = |pid: u32, user| processes::read(proc, pid).is_some_and(|process| process.uid == user);
+    let of_user =
+        |pid: u32, user| processes::read(proc, pid).is_some_and(|process| process.uid == user);
     let in_units = desktop.is_none_or(|desktop| match service_manager {
-        ServiceManager::System => {
-            processes::all(proc).into_iter().any(|pid| of_user(pid, desktop.user) && unit(pid).is_some())
-        }
+        ServiceManager::System => processes::all(proc)
+            .into_iter()
+            .any(|pid| of_user(pid, desktop.user) && unit(pid).is_some()),
         // If the window manager is a unit of the user's manager, the programs are, too.
-        ServiceManager::User(_) => {
-            desktop.window_manager.and_then(unit).is_some_and(|unit| unit.service_manager == service_manager)
-        }
+        ServiceManager::User(_) => desktop
+            .window_manager
+            .and_then(unit)
+            .is_some_and(|unit| unit.service_manager == service_manager),
     });
     let no_units = || "the desktop's programs are in no units of that manager".to_owned();
     Bus::new(Path::new(RUN)).defect(service_manager).or_else(|| (!in_units).then(no_units))
@@ -107,7 +110,11 @@ pub(crate) fn hierarchy() -> Result<String, String> {
         ));
     };
     let has_cpu = controllers.split_ascii_whitespace().any(|name| name == "cpu");
-    if has_cpu { Ok(HIERARCHY.to_owned()) } else { Err(format!("{HIERARCHY} has no cpu controller")) }
+    if has_cpu {
+        Ok(HIERARCHY.to_owned())
+    } else {
+        Err(format!("{HIERARCHY} has no cpu controller"))
+    }
 }
 
 fn ignores_weights(name: &str) -> String {
@@ -139,7 +146,10 @@ fn cgroup_offer(dir: Option<&Path>, ext: Option<&str>, systemd: bool) -> Offer {
     }
     limits.extend(ext.map(ignores_weights));
     let unusable = match dir {
-        None => Some("no delegated group was named; delegate one and use tipme manage --cgroup DIR".to_owned()),
+        None => Some(
+            "no delegated group was named; delegate one and use tipme manage --cgroup DIR"
+                .to_owned(),
+        ),
         Some(dir) => cgroup_fault(dir, &mut limits),
     };
     Offer { backend: Backend::Cgroup, unusable, limits }
@@ -149,7 +159,9 @@ fn cgroup_offer(dir: Option<&Path>, ext: Option<&str>, systemd: bool) -> Offer {
 fn cgroup_fault(dir: &Path, limits: &mut Vec<String>) -> Option<String> {
     let name = dir.display();
     let Some(controllers) = text(&dir.join("cgroup.controllers")) else {
-        return Some(format!("{name} is not a control group of version 2; mount one and delegate a group of it"));
+        return Some(format!(
+            "{name} is not a control group of version 2; mount one and delegate a group of it"
+        ));
     };
     if cgroup::root_of(dir).as_deref() == Some(dir) {
         return Some(format!("{name} is the root of its hierarchy; name a group below it"));
@@ -158,12 +170,16 @@ fn cgroup_fault(dir: &Path, limits: &mut Vec<String>) -> Option<String> {
         return Some(format!("{name} cannot be written to; have it delegated to this user"));
     }
     let has = |wanted: &str| controllers.split_ascii_whitespace().any(|name| name == wanted);
-    for (controller, what) in [("io", "I/O has no weights"), ("memory", "memory has neither limits nor protection")] {
+    for (controller, what) in
+        [("io", "I/O has no weights"), ("memory", "memory has neither limits nor protection")]
+    {
         if !has(controller) {
             limits.push(format!("{name} has no {controller} controller: {what}"));
         }
     }
-    (!has("cpu")).then(|| format!("{name} has no cpu controller; add it to cgroup.subtree_control of the group above"))
+    (!has("cpu")).then(|| {
+        format!("{name} has no cpu controller; add it to cgroup.subtree_control of the group above")
+    })
 }
 
 fn autogroup_offer(proc: &Path, cgroup: Option<&Path>) -> Offer {
@@ -174,16 +190,22 @@ fn autogroup_offer(proc: &Path, cgroup: Option<&Path>) -> Offer {
     ];
     let root = may_sys_admin();
     if !root {
-        limits.push("without CAP_SYS_ADMIN the kernel takes ten changes a second, of all users together".to_owned());
+        limits.push(
+            "without CAP_SYS_ADMIN the kernel takes ten changes a second, of all users together"
+                .to_owned(),
+        );
     }
     if cgroup.is_some() || in_cpu_group(proc) {
-        limits.push("a process in a control group with a cpu controller has no autogroup".to_owned());
+        limits
+            .push("a process in a control group with a cpu controller has no autogroup".to_owned());
     }
     let state = text(&proc.join("sys/kernel/sched_autogroup_enabled"));
     let unusable = match state.as_deref().map(str::trim) {
         Some("1") if may_nice() => None,
         Some("1") => Some("favouring a session needs CAP_SYS_NICE; run it as root".to_owned()),
-        Some(_) => Some("it is off; write 1 to /proc/sys/kernel/sched_autogroup_enabled".to_owned()),
+        Some(_) => {
+            Some("it is off; write 1 to /proc/sys/kernel/sched_autogroup_enabled".to_owned())
+        }
         None => Some("this kernel has no CONFIG_SCHED_AUTOGROUP".to_owned()),
     };
     Offer { backend: Backend::Autogroup, unusable, limits }
@@ -198,9 +220,12 @@ fn nice_offer(proc: &Path) -> Offer {
     limits.extend((!Slices::open().are_there()).then(|| without_slices.to_owned()));
     let autogroup = text(&proc.join("sys/kernel/sched_autogroup_enabled"));
     if autogroup.is_some_and(|state| state.trim() == "1") {
-        limits.push("autogroup is on: nice values and SCHED_IDLE count within a session only".to_owned());
+        limits.push(
+            "autogroup is on: nice values and SCHED_IDLE count within a session only".to_owned(),
+        );
     }
-    let unusable = (!may_nice()).then(|| "it could not be taken back without CAP_SYS_NICE; run it as root".to_owned());
+    let unusable = (!may_nice())
+        .then(|| "it could not be taken back without CAP_SYS_NICE; run it as root".to_owned());
     Offer { backend: Backend::Nice, unusable, limits }
 }
 
@@ -208,8 +233,14 @@ fn nice_offer(proc: &Path) -> Offer {
 /// effect.
 fn in_cpu_group(proc: &Path) -> bool {
     let groups = text(&proc.join("self/cgroup")).unwrap_or_default();
-    let of_cpu = |line: &&str| line.split(':').nth(1).is_some_and(|names| names.split(',').any(|name| name == "cpu"));
-    groups.lines().find(of_cpu).and_then(|line| line.splitn(3, ':').nth(2)).is_some_and(|path| path != "/")
+    let of_cpu = |line: &&str| {
+        line.split(':').nth(1).is_some_and(|names| names.split(',').any(|name| name == "cpu"))
+    };
+    groups
+        .lines()
+        .find(of_cpu)
+        .and_then(|line| line.splitn(3, ':').nth(2))
+        .is_some_and(|path| path != "/")
 }
 
 fn may_sys_admin() -> bool {
@@ -246,14 +277,18 @@ mod tests {
             fs::write(dir.join("cgroup.procs"), "").unwrap();
             fs::write(dir.join("cgroup.controllers"), "hugetlb memory\n").unwrap();
         }
-        let unusable = |dir: &Path| cgroup_offer(Some(dir), None, false).unusable.unwrap_or_default();
+        let unusable =
+            |dir: &Path| cgroup_offer(Some(dir), None, false).unusable.unwrap_or_default();
         assert!(unusable(&group).contains("no cpu controller"));
         assert!(unusable(&folder.path().join("mount")).contains("root of its hierarchy"));
         assert!(unusable(folder.path()).contains("not a control group"));
         fs::write(group.join("cgroup.controllers"), "cpu io\n").unwrap();
         let offer = cgroup_offer(Some(&group), None, false);
         assert_eq!(offer.unusable, None);
-        assert!(offer.limits.iter().any(|limit| limit.contains("no memory controller")), "{offer:?}");
+        assert!(
+            offer.limits.iter().any(|limit| limit.contains("no memory controller")),
+            "{offer:?}"
+        );
     }
 
     #[test]
@@ -261,11 +296,18 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let kernel = folder.path().join("sys/kernel");
         fs::create_dir_all(&kernel).unwrap();
-        assert!(autogroup_offer(folder.path(), None).unusable.unwrap().contains("CONFIG_SCHED_AUTOGROUP"));
+        assert!(
+            autogroup_offer(folder.path(), None)
+                .unusable
+                .unwrap()
+                .contains("CONFIG_SCHED_AUTOGROUP")
+        );
         fs::write(kernel.join("sched_autogroup_enabled"), "0\n").unwrap();
         assert!(autogroup_offer(folder.path(), None).unusable.unwrap().contains("off"));
         fs::write(kernel.join("sched_autogroup_enabled"), "1\n").unwrap();
         assert_eq!(autogroup_offer(folder.path(), None).unusable, None);
-        assert!(nice_offer(folder.path()).limits.iter().any(|limit| limit.contains("within a session")));
+        assert!(
+            nice_offer(folder.path()).limits.iter().any(|limit| limit.contains("within a session"))
+        );
     }
 }

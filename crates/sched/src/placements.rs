@@ -28,7 +28,12 @@ pub(crate) struct Placement {
 
 impl Units {
     pub(crate) fn new(root: String) -> Units {
-        Units { root, placements: BTreeMap::new(), protected: BTreeMap::new(), limited: BTreeSet::new() }
+        Units {
+            root,
+            placements: BTreeMap::new(),
+            protected: BTreeMap::new(),
+            limited: BTreeSet::new(),
+        }
     }
 
     pub(crate) fn forget(&mut self) {
@@ -49,7 +54,11 @@ impl Units {
     /// Returns the unit of the set's first process, else that of any process with a unit.
     pub(crate) fn unit_of_set(&self, set: SetId) -> Option<&str> {
         let of_set = |placement: &&Placement| placement.set == set && placement.unit.is_some();
-        let first = self.placements.get(&set.0).filter(of_set).or_else(|| self.placements.values().find(of_set));
+        let first = self
+            .placements
+            .get(&set.0)
+            .filter(of_set)
+            .or_else(|| self.placements.values().find(of_set));
         first.and_then(|placement| placement.unit.as_deref())
     }
 

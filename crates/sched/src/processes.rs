@@ -96,7 +96,9 @@ impl ProcFolder {
 
     /// Returns the threads, the first one (`pid`) first, at most [`THREADS_MAX`].
     pub(crate) fn threads(&self, pid: u32) -> Vec<u32> {
-        open_folder(self.0.as_fd(), Path::new("task")).map(|task| sorted_threads(task, pid)).unwrap_or_default()
+        open_folder(self.0.as_fd(), Path::new("task"))
+            .map(|task| sorted_threads(task, pid))
+            .unwrap_or_default()
     }
 }
 
@@ -230,7 +232,11 @@ fn parent(root: &Path, child: &Stat) -> Option<Stat> {
     stat(root, Some(child.parent).filter(|&pid| pid != 0)?)
 }
 
-fn gather(top: &Stat, leads: impl Fn(Identity) -> bool, children: impl Fn(&Stat) -> Vec<Stat>) -> Vec<Stat> {
+fn gather(
+    top: &Stat,
+    leads: impl Fn(Identity) -> bool,
+    children: impl Fn(&Stat) -> Vec<Stat>,
+) -> Vec<Stat> {
     let (mut found, mut seen): (Vec<Stat>, _) = (Vec::new(), BTreeSet::from([top.identity.pid]));
     let mut open = VecDeque::from([top.clone()]);
     while let Some(parent) = open.pop_front() {
@@ -253,19 +259,34 @@ fn gather(top: &Stat, leads: impl Fn(Identity) -> bool, children: impl Fn(&Stat)
 fn children(root: &Path, parent: &Stat) -> Option<Vec<u32>> {
     let pid = parent.identity.pid;
     let tids = if parent.threads > 1 { threads(root, pid) } else { vec![pid] };
-    let lists: Vec<String> =
-        tids.iter().filter_map(|tid| text(&root.join(format!("{pid}/task/{tid}/children")))).collect();
-    let pids = lists.iter().flat_map(|list| list.split_ascii_whitespace()).filter_map(|pid| pid.parse().ok());
+    let lists: Vec<String> = tids
+        .iter()
+        .filter_map(|tid| text(&root.join(format!("{pid}/task/{tid}/children"))))
+        .collect();
+    let pids = lists
+        .iter()
+        .flat_map(|list| list.split_ascii_whitespace())
+        .filter_map(|pid| pid.parse().ok());
     (!lists.is_empty()).then(|| pids.collect())
 }
 
 fn open_folder(at: BorrowedFd<'_>, path: &Path) -> Option<OwnedFd> {
-    rustix::fs::openat(at, path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).ok()
+    rustix::fs::openat(
+        at,
+        path,
+        OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC,
+        Mode::empty(),
+    )
+    .ok()
 }
 
 fn numbers(folder: OwnedFd, most: usize) -> Vec<u32> {
     let Ok(entries) = rustix::fs::Dir::new(folder) else { return Vec::new() };
-    entries.flatten().filter_map(|entry| entry.file_name().to_str().ok()?.parse().ok()).take(most).collect()
+    entries
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str().ok()?.parse().ok())
+        .take(most)
+        .collect()
 }
 
 /// Reads at most `bytes_max` bytes of a file.
@@ -288,7 +309,8 @@ pub(crate) fn text(path: &Path) -> Option<String> {
 /// Same for a file that the kernel writes in one piece and that fits the buffer: a single read gets
 /// all of it.
 pub(crate) fn record(at: BorrowedFd<'_>, path: impl rustix::path::Arg) -> Option<String> {
-    let file = rustix::fs::openat(at, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()?;
+    let file =
+        rustix::fs::openat(at, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()?;
     let mut bytes = [0; TEXT_BYTES];
     let length = rustix::io::read(&file, &mut bytes).ok()?;
     Some(String::from_utf8_lossy(&bytes[..length]).into_owned())
@@ -304,7 +326,9 @@ pub(crate) fn parse_any(text: &str) -> bool {
 fn parse(line: &str) -> Option<Stat> {
     let stat = StatLine::read(line)?;
     let field = |number: usize| stat.field(number);
-    let sum = |first: usize| Some(field(first)?.parse::<u64>().ok()?.saturating_add(field(first + 1)?.parse().ok()?));
+    let sum = |first: usize| {
+        Some(field(first)?.parse::<u64>().ok()?.saturating_add(field(first + 1)?.parse().ok()?))
+    };
     Some(Stat {
         identity: Identity { pid: stat.pid, start: field(22)?.parse().ok()? },
         command: stat.command.to_owned(),
@@ -330,7 +354,8 @@ mod tests {
     use std::fs;
     use std::path::PathBuf;
 
-    const TAIL: &str = "0 -1 4194304 1 0 0 0 7 5 0 0 20 -3 2 0 4711 1 1 1 1 1 1 1 1 1 0 0 0 0 0 0 17 1 0 3 0 0 0";
+    const TAIL: &str =
+        "0 -1 4194304 1 0 0 0 7 5 0 0 20 -3 2 0 4711 1 1 1 1 1 1 1 1 1 0 0 0 0 0 0 17 1 0 3 0 0 0";
 
     fn line(pid: u32, name: &str, parent: u32, group: u32, session: u32) -> String {
         format!("{pid} ({name}) S {parent} {group} {session} {TAIL}")
@@ -350,8 +375,14 @@ mod tests {
     fn a_name_may_hold_brackets_and_spaces() {
         let stat = parse(&line(12, "a) R 1 (b", 3, 4, 5)).unwrap();
         assert_eq!((stat.command.as_str(), stat.state, stat.parent), ("a) R 1 (b", 'S', 3));
-        assert_eq!((stat.identity, stat.group, stat.session), (Identity { pid: 12, start: 4711 }, 4, 5));
-        assert_eq!((stat.tpgid, stat.ticks, stat.nice, stat.threads, stat.policy), (-1, 12, -3, 2, 3));
+        assert_eq!(
+            (stat.identity, stat.group, stat.session),
+            (Identity { pid: 12, start: 4711 }, 4, 5)
+        );
+        assert_eq!(
+            (stat.tpgid, stat.ticks, stat.nice, stat.threads, stat.policy),
+            (-1, 12, -3, 2, 3)
+        );
     }
 
     #[test]
@@ -386,7 +417,10 @@ mod tests {
             let low = identity(root.path(), 3).unwrap();
             let top = identity(root.path(), 1).unwrap();
             assert!(is_below(root.path(), low, top));
-            assert!(!is_below(root.path(), low, Identity { start: 1, ..top }), "another process of that number");
+            assert!(
+                !is_below(root.path(), low, Identity { start: 1, ..top }),
+                "another process of that number"
+            );
             assert!(!is_below(root.path(), top, low));
         }
     }
@@ -404,7 +438,9 @@ mod tests {
     #[test]
     fn who_lost_its_first_thread_only_lives_on() {
         let of = |state: &str, threads: &str| {
-            let text = line(7, "x", 1, 7, 7).replace(" S ", state).replace("20 -3 2 0", &format!("20 -3 {threads} 0"));
+            let text = line(7, "x", 1, 7, 7)
+                .replace(" S ", state)
+                .replace("20 -3 2 0", &format!("20 -3 {threads} 0"));
             parse(&text).expect("a line of the kernel")
         };
         assert!(of(" S ", "1").is_alive() && of(" Z ", "2").is_alive());

@@ -17,7 +17,8 @@ use crate::world::World;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 use tipme_policy::{
-    Action, Assignment, Backend, Identity, Member, Membership, MemoryAction, MemoryGroup, Reason, Role, SetId, Strength,
+    Action, Assignment, Backend, Identity, Member, Membership, MemoryAction, MemoryGroup, Reason,
+    Role, SetId, Strength,
 };
 
 /// A group of another program.
@@ -77,7 +78,12 @@ enum Operation {
 
 fn acts() -> impl Strategy<Value = Vec<Operation>> {
     let role = prop::sample::select(Role::ALL.to_vec());
-    let strength = prop::sample::select(vec![Strength::Off, Strength::Gentle, Strength::Normal, Strength::Strong]);
+    let strength = prop::sample::select(vec![
+        Strength::Off,
+        Strength::Gentle,
+        Strength::Normal,
+        Strength::Strong,
+    ]);
     let (set, process) = (0..SETS, 0..16usize);
     let act = prop_oneof![
         6 => (set.clone(), role, any::<u16>()).prop_map(|(set, role, members)| Operation::Assign { set, role, members }),
@@ -118,14 +124,16 @@ impl PropertyFixture {
             machine
         };
         let (machine, shadow, log) = (machine(), machine(), MemoryLog::default());
-        let mut fixture = PropertyFixture { machine, shadow, log, pids: 10, niced: BTreeSet::new() };
+        let mut fixture =
+            PropertyFixture { machine, shadow, log, pids: 10, niced: BTreeSet::new() };
         fixture.machine.crash_point = crash_point.clone();
         fixture.log.crash_point = crash_point.clone();
         for group in groups {
             let parent = fixture.fork(None, true);
             fixture.both(|machine| {
                 let mut state = machine.state.borrow_mut();
-                state.processes.get_mut(&parent).expect("it was just made").group = group.to_owned();
+                state.processes.get_mut(&parent).expect("it was just made").group =
+                    group.to_owned();
             });
             fixture.fork(Some(parent), false);
         }
@@ -151,8 +159,9 @@ impl PropertyFixture {
     /// Runs `nice -n 5` in the child of a process that has the default or the applied value
     /// together with the slice.
     fn nice(&mut self, child: Identity, parent: Identity) {
-        let values =
-            |machine: &FakeMachine| machine.state.borrow().processes[&parent].threads[&(parent.pid, parent.start)];
+        let values = |machine: &FakeMachine| {
+            machine.state.borrow().processes[&parent].threads[&(parent.pid, parent.start)]
+        };
         let [nice, slice, ..] = values(&self.machine);
         // After a crash, half-done changes are indistinguishable from foreign ones.
         if self.machine.crash_point.is_reached() {
@@ -176,7 +185,9 @@ impl PropertyFixture {
 
     /// Returns `true` if a descendant has added to its inherited value.
     fn is_added_to(&self, who: Identity) -> bool {
-        let is_below = |child: &Identity| self.machine.lineage(*child)[1..].iter().any(|(above, _)| *above == who);
+        let is_below = |child: &Identity| {
+            self.machine.lineage(*child)[1..].iter().any(|(above, _)| *above == who)
+        };
         self.machine.all().iter().any(|child| self.niced.contains(child) && is_below(child))
     }
 
@@ -185,14 +196,18 @@ impl PropertyFixture {
     fn may_exit(&self, who: Identity) -> bool {
         let state = self.machine.state.borrow();
         let first_sessions = [20, 40, 60];
-        let stays =
-            |child: &Process| child.session == state.processes[&who].session && first_sessions.contains(&child.session);
-        !self.is_added_to(who) && state.processes.values().filter(|child| child.parent == who.pid).all(stays)
+        let stays = |child: &Process| {
+            child.session == state.processes[&who].session
+                && first_sessions.contains(&child.session)
+        };
+        !self.is_added_to(who)
+            && state.processes.values().filter(|child| child.parent == who.pid).all(stays)
     }
 
     fn has_no_family(&self, who: Identity) -> bool {
         let state = self.machine.state.borrow();
-        state.processes[&who].parent == 1 && !state.processes.values().any(|child| child.parent == who.pid)
+        state.processes[&who].parent == 1
+            && !state.processes.values().any(|child| child.parent == who.pid)
     }
 
     fn world_act(&mut self, act: &Operation) {
@@ -209,7 +224,8 @@ impl PropertyFixture {
         match act {
             // The child of a process moved by another program returns to the group of the display's
             // programs, not to that group.
-            Operation::Fork { .. } if self.shadow.state.borrow().processes[&who].group == OTHER => {}
+            Operation::Fork { .. } if self.shadow.state.borrow().processes[&who].group == OTHER => {
+            }
             Operation::Fork { own_session, nice, .. } => {
                 let child = self.fork(Some(who), *own_session);
                 if *nice {
@@ -224,7 +240,9 @@ impl PropertyFixture {
                 self.both(|machine| machine.spawn(who, self.pids));
             }
             Operation::Exit { .. } if self.may_exit(who) => self.both(|machine| machine.exit(who)),
-            Operation::Renice { .. } if self.is_not_taken_for_nice(who) => self.both(|machine| machine.renice(who, 13)),
+            Operation::Renice { .. } if self.is_not_taken_for_nice(who) => {
+                self.both(|machine| machine.renice(who, 13))
+            }
             Operation::Weigh { .. } => self.both(|machine| {
                 let session = machine.state.borrow().processes[&who].session;
                 machine.state.borrow_mut().autogroups.insert(session, 13);
@@ -237,7 +255,11 @@ impl PropertyFixture {
             }),
             Operation::Write => self.both(|machine| {
                 let mut state = machine.state.borrow_mut();
-                state.groups.get_mut(DIR).expect("the test made it").insert("memory.low".to_owned(), 77);
+                state
+                    .groups
+                    .get_mut(DIR)
+                    .expect("the test made it")
+                    .insert("memory.low".to_owned(), 77);
                 state.units.insert((APP.to_owned(), Property::CpuWeight), 77);
             }),
             _ => {}
@@ -253,14 +275,27 @@ fn action(fixture: &PropertyFixture, act: &Operation) -> Option<Action> {
     Some(match act {
         Operation::Assign { set, role, members } => {
             let all = fixture.machine.state.borrow();
-            let chosen = all.processes.keys().enumerate().filter(|(index, _)| members >> (index % 16) & 1 == 1);
-            let member = |(_, who): (usize, &Identity)| Member { who: *who, because: Membership::Child };
+            let chosen = all
+                .processes
+                .keys()
+                .enumerate()
+                .filter(|(index, _)| members >> (index % 16) & 1 == 1);
+            let member =
+                |(_, who): (usize, &Identity)| Member { who: *who, because: Membership::Child };
             let members = chosen.map(member).collect();
             let (set, role) = (set_id(*set), *role);
-            Action::Assign(Assignment { set, role, reason: Reason::NoAttention, faded: 0.0, members })
+            Action::Assign(Assignment {
+                set,
+                role,
+                reason: Reason::NoAttention,
+                faded: 0.0,
+                members,
+            })
         }
         Operation::Forget { set } => Action::Forget(set_id(*set)),
-        Operation::Protect { set } => Action::Memory(MemoryAction::Protect { set: set_id(*set), bytes: 1 << 20 }),
+        Operation::Protect { set } => {
+            Action::Memory(MemoryAction::Protect { set: set_id(*set), bytes: 1 << 20 })
+        }
         Operation::Limit { process } => {
             let group = MemoryGroup::Process(fixture.pick(*process)?);
             Action::Memory(MemoryAction::High { group, bytes: 1 << 20 })
@@ -269,13 +304,16 @@ fn action(fixture: &PropertyFixture, act: &Operation) -> Option<Action> {
             let group = MemoryGroup::Process(fixture.pick(*process)?);
             Action::Memory(MemoryAction::Relieve { group, bytes: u64::MAX })
         }
-        Operation::Confine { more } => Action::Memory(MemoryAction::Room { more: *more, least: 4_096 }),
+        Operation::Confine { more } => {
+            Action::Memory(MemoryAction::Room { more: *more, least: 4_096 })
+        }
         _ => return None,
     })
 }
 
 fn open(fixture: &PropertyFixture, backend: Backend) -> (Engine<FakeMachine, MemoryLog>, Restored) {
-    let (ledger, restored) = Ledger::open(fixture.machine.clone(), fixture.log.clone()).expect("the test made it");
+    let (ledger, restored) =
+        Ledger::open(fixture.machine.clone(), fixture.log.clone()).expect("the test made it");
     let mut engine = Engine::new(ledger, backend, Strength::Normal);
     engine.subtree = Some(Subtree::new(DIR.to_owned(), ROOT.to_owned()));
     engine.units = Some(Units::new(ROOT.to_owned()));
@@ -307,10 +345,19 @@ fn play(
     fixture
 }
 
-fn assert_restored(fixture: &PropertyFixture, backend: Backend, crash_point: &CrashPoint, what: &str) {
+fn assert_restored(
+    fixture: &PropertyFixture,
+    backend: Backend,
+    crash_point: &CrashPoint,
+    what: &str,
+) {
     crash_point.set(None);
     let (_, restored) = open(fixture, backend);
-    assert_eq!(*fixture.machine.state.borrow(), *fixture.shadow.state.borrow(), "{what}: {restored:?}");
+    assert_eq!(
+        *fixture.machine.state.borrow(),
+        *fixture.shadow.state.borrow(),
+        "{what}: {restored:?}"
+    );
     assert_eq!(restored.failed, 0, "{what}: {restored:?}");
     let (_, again) = open(fixture, backend);
     assert_eq!(again, Restored::default(), "{what}: the journal is empty");
@@ -323,7 +370,12 @@ fn check(acts: &[Operation], backend: Backend) {
     assert_restored(&fixture, backend, &crash_point, "never stopped");
     for step in 0..steps {
         let fixture = play(acts, backend, Some(step), step * 37 % 400, &crash_point);
-        assert_restored(&fixture, backend, &crash_point, &format!("stopped after {step} of {steps} steps"));
+        assert_restored(
+            &fixture,
+            backend,
+            &crash_point,
+            &format!("stopped after {step} of {steps} steps"),
+        );
     }
 }
 
@@ -353,7 +405,11 @@ fn favoured(count: u16) -> PropertyFixture {
 
 fn changed(fixture: &PropertyFixture) -> usize {
     let (machine, shadow) = (fixture.machine.state.borrow(), fixture.shadow.state.borrow());
-    machine.processes.iter().filter(|(who, process)| shadow.processes.get(who) != Some(process)).count()
+    machine
+        .processes
+        .iter()
+        .filter(|(who, process)| shadow.processes.get(who) != Some(process))
+        .count()
 }
 
 #[test]
@@ -381,10 +437,13 @@ fn a_journal_cut_at_any_byte_restores_what_is_left_of_it() {
     for end in (0..=whole.len()).step_by(11).chain([whole.len()]) {
         let fixture = favoured(6);
         fixture.log.set(&whole[..end]);
-        let lines = whole[..end].split_inclusive(|&byte| byte == b'\n').filter(|line| line.ends_with(b"\n"));
+        let lines = whole[..end]
+            .split_inclusive(|&byte| byte == b'\n')
+            .filter(|line| line.ends_with(b"\n"));
         // A line of a thread knob must be restored; lines of traces count for nothing by
         // themselves.
-        let knobs = lines.filter(|line| String::from_utf8_lossy(line).contains("\"thread\":")).count();
+        let knobs =
+            lines.filter(|line| String::from_utf8_lossy(line).contains("\"thread\":")).count();
         let (_, restored) = open(&fixture, Backend::Nice);
         assert!(restored.restored >= knobs, "cut at {end}: {knobs} knobs, {restored:?}");
         most = most.max(knobs);

@@ -77,12 +77,22 @@ impl<W: World, L: Log> Engine<W, L> {
         let baseline = match self.ledger.cell(&place) {
             Some(cell) if cell.put(&present) => cell.baseline.clone(),
             Some(_) => {
-                self.skip(who, Knob::Autogroup, SkipReason::ChangedByOther(present.to_string()), applied);
+                self.skip(
+                    who,
+                    Knob::Autogroup,
+                    SkipReason::ChangedByOther(present.to_string()),
+                    applied,
+                );
                 return None;
             }
             None if present == Value::Number(0) => present.clone(),
             None => {
-                self.skip(who, Knob::Autogroup, SkipReason::SetByOther(present.to_string()), applied);
+                self.skip(
+                    who,
+                    Knob::Autogroup,
+                    SkipReason::SetByOther(present.to_string()),
+                    applied,
+                );
                 return None;
             }
         };
@@ -109,5 +119,8 @@ impl<W: World, L: Log> Engine<W, L> {
 }
 
 /// Stands for a session in which no process has a role any more.
-const NOBODY: Standing =
-    Standing { set: tipme_policy::SetId(Identity { pid: 0, start: 0 }), role: tipme_policy::Role::Rest, faded: 1.0 };
+const NOBODY: Standing = Standing {
+    set: tipme_policy::SetId(Identity { pid: 0, start: 0 }),
+    role: tipme_policy::Role::Rest,
+    faded: 1.0,
+};

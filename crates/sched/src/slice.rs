@@ -46,7 +46,8 @@ impl SchedAttributes {
         let size = size_of::<SchedAttributes>();
         // SAFETY: the kernel writes at most `size` bytes to `found`, which consists of numbers
         // only.
-        let result = unsafe { libc::syscall(libc::SYS_sched_getattr, tid, &raw mut found, size, 0) };
+        let result =
+            unsafe { libc::syscall(libc::SYS_sched_getattr, tid, &raw mut found, size, 0) };
         if result < 0 { Err(io::Error::last_os_error()) } else { Ok(found) }
     }
 
@@ -126,9 +127,15 @@ fn measure() -> u64 {
 /// moment.
 pub(crate) fn set(tid: u32, nanos: libc::c_int) -> io::Result<()> {
     let found = SchedAttributes::get(tid)?;
-    let usual = SchedAttributes { policy: libc::SCHED_OTHER as u32, runtime: nanos.unsigned_abs().into(), ..found };
+    let usual = SchedAttributes {
+        policy: libc::SCHED_OTHER as u32,
+        runtime: nanos.unsigned_abs().into(),
+        ..found
+    };
     match found.policy as libc::c_int {
-        libc::SCHED_OTHER | libc::SCHED_BATCH => SchedAttributes { policy: found.policy, ..usual }.set(tid),
+        libc::SCHED_OTHER | libc::SCHED_BATCH => {
+            SchedAttributes { policy: found.policy, ..usual }.set(tid)
+        }
         libc::SCHED_IDLE => {
             usual.set(tid)?;
             found.set(tid)

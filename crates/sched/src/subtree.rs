@@ -44,20 +44,27 @@ impl Subtree {
     /// Returns the folder of a group named by its folder or by its path in the hierarchy.
     pub(crate) fn folder(&self, path: &str) -> String {
         let named = path.strip_prefix(&self.root).is_some_and(|rest| rest.starts_with('/'));
-        if named { path.to_owned() } else { format!("{}/{}", self.root, path.trim_start_matches('/')) }
+        if named {
+            path.to_owned()
+        } else {
+            format!("{}/{}", self.root, path.trim_start_matches('/'))
+        }
     }
 
     /// Returns `true` for a group created by the engine.
     pub(crate) fn owns(&self, group: &str) -> bool {
         let name = group.strip_prefix(&self.dir).and_then(|rest| rest.strip_prefix('/'));
-        let ours = |name: &str| name == "rest" || name.starts_with("set-") || name.starts_with("hog-");
+        let ours =
+            |name: &str| name == "rest" || name.starts_with("set-") || name.starts_with("hog-");
         name.is_some_and(|name| ours(name) && !name.contains('/'))
     }
 
     /// Returns the systemd unit of a group, unless the delegated group is inside the same unit.
     pub(crate) fn unit(&self, group: &str) -> Option<String> {
         let parts: Vec<&str> = group.split('/').collect();
-        let at = parts.iter().rposition(|part| part.ends_with(".service") || part.ends_with(".scope"))?;
+        let at = parts
+            .iter()
+            .rposition(|part| part.ends_with(".service") || part.ends_with(".scope"))?;
         let unit = parts[..=at].join("/");
         let inside = self.dir.strip_prefix(&unit).is_some_and(|rest| rest.starts_with('/'));
         (!inside).then(|| parts[at].to_owned())

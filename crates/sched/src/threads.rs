@@ -38,7 +38,9 @@ struct Wants([Option<i64>; 4]);
 
 impl Wants {
     fn of(knobs: &Knobs) -> Wants {
-        let policy = |scheduling| if scheduling == Scheduling::Idle { i64::from(libc::SCHED_IDLE) } else { 0 };
+        let policy = |scheduling| {
+            if scheduling == Scheduling::Idle { i64::from(libc::SCHED_IDLE) } else { 0 }
+        };
         let io = |io| match io {
             IoPriority::BestEffort(level) => 2 << 13 | i64::from(level.min(7)),
             IoPriority::Idle => 3 << 13,
@@ -142,13 +144,21 @@ impl<W: World, L: Log> Engine<W, L> {
         }
         self.plan_followers(&wanted, &marks, &mut plan);
         let ThreadPlan { steps, wishing, .. } = &mut plan;
-        steps.sort_by_key(|step| (!step.place.process().is_some_and(|who| wishing.contains(&who)), !comes_first(step)));
+        steps.sort_by_key(|step| {
+            (!step.place.process().is_some_and(|who| wishing.contains(&who)), !comes_first(step))
+        });
         plan
     }
 
     /// Plans for one process; returns its target values, which are the baseline if it is left
     /// alone.
-    fn plan_process(&self, who: Identity, mut wants: Wants, marks: &Marks, plan: &mut ThreadPlan) -> Wants {
+    fn plan_process(
+        &self,
+        who: Identity,
+        mut wants: Wants,
+        marks: &Marks,
+        plan: &mut ThreadPlan,
+    ) -> Wants {
         let threads = match self.ledger.world.threads(who) {
             Ok(threads) => threads,
             Err(fault) => {
@@ -169,17 +179,23 @@ impl<W: World, L: Log> Engine<W, L> {
             .iter()
             .enumerate()
             .map(|(index, thread)| {
-                ThreadKnob::ALL.map(|knob| self.claim(who, thread, knob, inherited.get(&(index, knob))))
+                ThreadKnob::ALL
+                    .map(|knob| self.claim(who, thread, knob, inherited.get(&(index, knob))))
             })
             .collect();
-        let refused = threads.first().filter(|_| !inherited.is_empty()).and_then(|first| self.refusal(who, first));
+        let refused = threads
+            .first()
+            .filter(|_| !inherited.is_empty())
+            .and_then(|first| self.refusal(who, first));
         if self.find_foreign(who, &threads, &claims, plan) || refused.is_some() {
             wants = Wants::default();
         }
         plan.left.extend(refused.map(|why| (who, Knob::Nice, why)));
-        let live: BTreeSet<(u32, u64)> = threads.iter().map(|thread| (thread.tid, thread.start)).collect();
+        let live: BTreeSet<(u32, u64)> =
+            threads.iter().map(|thread| (thread.tid, thread.start)).collect();
         let gone = |place: &&KnobPlace| matches!(place, KnobPlace::Thread { tid, start, .. } if !live.contains(&(*tid, *start)));
-        plan.abandoned.extend(self.ledger.threads_of(who).map(|(place, _)| place).filter(gone).cloned());
+        plan.abandoned
+            .extend(self.ledger.threads_of(who).map(|(place, _)| place).filter(gone).cloned());
         for (thread, claims) in threads.iter().zip(claims) {
             for (knob, claim) in ThreadKnob::ALL.into_iter().zip(claims) {
                 self.plan_thread(who, thread, knob, claim, wants.get(knob), plan);
@@ -201,7 +217,13 @@ impl<W: World, L: Log> Engine<W, L> {
         plan.abandoned.extend(self.ledger.threads_of(who).map(|(place, _)| place.clone()));
     }
 
-    fn claim(&self, who: Identity, thread: &ThreadSettings, knob: ThreadKnob, inherited: Option<&Value>) -> Claim {
+    fn claim(
+        &self,
+        who: Identity,
+        thread: &ThreadSettings,
+        knob: ThreadKnob,
+        inherited: Option<&Value>,
+    ) -> Claim {
         let present = Value::Number(thread.value(knob));
         match (self.ledger.cell(&thread.place(who, knob)), inherited) {
             (Some(cell), _) if cell.put(&present) => Claim::ours(knob, cell.baseline.clone()),
@@ -267,7 +289,9 @@ impl<W: World, L: Log> Engine<W, L> {
             (Claim::Foreign, _) | (Claim::Untouched, None) => return,
             (Claim::Untouched, Some(want)) => (present.clone(), Value::Number(want)),
             (Claim::Wish(wish), _) => (wish.clone(), wish),
-            (Claim::Ours(baseline), want) => (baseline.clone(), want.map_or(baseline, Value::Number)),
+            (Claim::Ours(baseline), want) => {
+                (baseline.clone(), want.map_or(baseline, Value::Number))
+            }
         };
         let known = self.ledger.cell(&place).is_some_and(|cell| cell.applied == to);
         if present != to || !(known || to == baseline) {
@@ -277,7 +301,12 @@ impl<W: World, L: Log> Engine<W, L> {
     }
 
     /// Plans unlisted descendants that have an old value of their ancestor.
-    fn plan_followers(&mut self, wanted: &BTreeMap<Identity, Wants>, marks: &Marks, plan: &mut ThreadPlan) {
+    fn plan_followers(
+        &mut self,
+        wanted: &BTreeMap<Identity, Wants>,
+        marks: &Marks,
+        plan: &mut ThreadPlan,
+    ) {
         let heirs = std::mem::take(&mut plan.heirs);
         let leaders = wanted.iter().filter(|(who, _)| marks.knows(**who) || heirs.contains(who));
         for (leader, wants) in leaders {
@@ -293,7 +322,13 @@ impl<W: World, L: Log> Engine<W, L> {
     }
 
     /// Returns `true` if it follows now. A child that already has the target value needs no change.
-    fn plan_follower(&self, who: Identity, mut wants: Wants, marks: &Marks, plan: &mut ThreadPlan) -> bool {
+    fn plan_follower(
+        &self,
+        who: Identity,
+        mut wants: Wants,
+        marks: &Marks,
+        plan: &mut ThreadPlan,
+    ) -> bool {
         let Ok(threads) = self.ledger.world.threads(who) else { return false };
         let mut inherited = marks.inherited_by(&self.ledger.world, who, &threads, |_| false);
         let wishes = inherited.iter().any(|((_, knob), baseline)| knob.is_wish(baseline));
@@ -326,7 +361,8 @@ impl<W: World, L: Log> Engine<W, L> {
     /// Forgets followers without a changed knob, or with a role of their own.
     fn forget_followers(&mut self) {
         let (ledger, roles) = (&self.ledger, &self.roles);
-        self.followers.retain(|who, _| !roles.contains_key(who) && ledger.threads_of(*who).next().is_some());
+        self.followers
+            .retain(|who, _| !roles.contains_key(who) && ledger.threads_of(*who).next().is_some());
     }
 }
 

@@ -79,12 +79,17 @@ impl<W: World, L: Log> Engine<W, L> {
         applied: &mut Applied,
     ) -> BTreeMap<String, Vec<Identity>> {
         let mut news: BTreeMap<String, Vec<Identity>> = BTreeMap::new();
-        let unsettled: Vec<Identity> = touched.iter().copied().filter(|who| !self.is_settled(units, *who)).collect();
+        let unsettled: Vec<Identity> =
+            touched.iter().copied().filter(|who| !self.is_settled(units, *who)).collect();
         for who in unsettled {
-            let origin_unit = self.origin_of(units, who).map(|origin| units_names::unit_folder(&units.root, &origin));
+            let origin_unit = self
+                .origin_of(units, who)
+                .map(|origin| units_names::unit_folder(&units.root, &origin));
             match origin_unit {
                 Some(Some(origin_unit)) => news.entry(origin_unit).or_default().push(who),
-                Some(None) => self.skip(who, Knob::Group, SkipReason::Unsupported(NO_UNIT), applied),
+                Some(None) => {
+                    self.skip(who, Knob::Group, SkipReason::Unsupported(NO_UNIT), applied)
+                }
                 None => applied.vanished += 1,
             }
             if let Some(placement) = units.placements.get(&who) {
@@ -95,7 +100,8 @@ impl<W: World, L: Log> Engine<W, L> {
     }
 
     fn is_settled(&self, units: &Units, who: Identity) -> bool {
-        let weights = self.roles.get(&who).map(|standing| (standing.set, self.weights(standing.set)));
+        let weights =
+            self.roles.get(&who).map(|standing| (standing.set, self.weights(standing.set)));
         match (units.placements.get(&who), weights) {
             (None, None) => self.ledger.cell(&units.member(who)).is_none(),
             (None, Some((_, weights))) => weights == [None, None],
@@ -113,13 +119,17 @@ impl<W: World, L: Log> Engine<W, L> {
     /// Returns the original group of a process: its own from before it was moved, or that of its
     /// moved ancestor.
     pub(crate) fn origin_of(&self, units: &Units, who: Identity) -> Option<String> {
-        let Ok(Value::Text(present)) = self.ledger.world.get(&units.member(who)) else { return None };
+        let Ok(Value::Text(present)) = self.ledger.world.get(&units.member(who)) else {
+            return None;
+        };
         Some(self.origin_from(units, who, present))
     }
 
     /// Same for a process with the known group `present`.
     fn origin_from(&self, units: &Units, who: Identity, present: String) -> String {
-        let scope = self.scope_place(&present).and_then(|scope| self.ledger.cell(&scope)?.return_to.clone());
+        let scope = self
+            .scope_place(&present)
+            .and_then(|scope| self.ledger.cell(&scope)?.return_to.clone());
         let moved = scope.is_some() || self.ledger.cell(&units.member(who)).is_some();
         let known = moved.then(|| self.ledger.origin(who, &units.root)).flatten();
         known.or(scope).unwrap_or(present)
@@ -141,45 +151,64 @@ impl<W: World, L: Log> Engine<W, L> {
     ) {
         let members = self.find_members(units, origin_unit, news);
         // Processes that are gone need no placement.
-        units.placements.retain(|who, placement| placement.origin_unit != origin_unit || members.all.contains(who));
+        units.placements.retain(|who, placement| {
+            placement.origin_unit != origin_unit || members.all.contains(who)
+        });
         let mut steps = Vec::new();
         for &who in &members.all {
             let target = self.target_of(units, who, &members);
-            let placement = |set, unit| Some(Placement { set, origin_unit: origin_unit.to_owned(), unit });
+            let placement =
+                |set, unit| Some(Placement { set, origin_unit: origin_unit.to_owned(), unit });
             let placement = match target {
                 PlacementTarget::Nothing => None,
-                PlacementTarget::Shared => self.roles.get(&who).and_then(|standing| placement(standing.set, None)),
-                PlacementTarget::Own(set) => placement(set, Some(origin_unit.to_owned())),
-                PlacementTarget::Apart(set) => {
-                    self.scope_for(units, set, who, origin_unit, applied).and_then(|unit| placement(set, Some(unit)))
+                PlacementTarget::Shared => {
+                    self.roles.get(&who).and_then(|standing| placement(standing.set, None))
                 }
+                PlacementTarget::Own(set) => placement(set, Some(origin_unit.to_owned())),
+                PlacementTarget::Apart(set) => self
+                    .scope_for(units, set, who, origin_unit, applied)
+                    .and_then(|unit| placement(set, Some(unit))),
                 PlacementTarget::Refused(why) => {
                     self.skip(who, Knob::Group, why, applied);
                     None
                 }
             };
-            let away =
-                placement.as_ref().and_then(|placement| placement.unit.clone()).filter(|unit| unit != origin_unit);
+            let away = placement
+                .as_ref()
+                .and_then(|placement| placement.unit.clone())
+                .filter(|unit| unit != origin_unit);
             steps.extend(self.plan_placement(units, who, away, applied));
             units.placements.remove(&who);
             units.placements.extend(placement.map(|placement| (who, placement)));
         }
         let done = self.ledger.commit(steps);
         let refused = done.failed.iter().filter_map(|(place, _)| place.process());
-        done.vanished.iter().copied().chain(refused).for_each(|who| drop(units.placements.remove(&who)));
+        done.vanished
+            .iter()
+            .copied()
+            .chain(refused)
+            .for_each(|who| drop(units.placements.remove(&who)));
         self.report(done, applied);
     }
 
-    fn find_members<'a>(&self, units: &Units, origin_unit: &'a str, news: &[Identity]) -> UnitMembers<'a> {
+    fn find_members<'a>(
+        &self,
+        units: &Units,
+        origin_unit: &'a str,
+        news: &[Identity],
+    ) -> UnitMembers<'a> {
         let away = self.ledger.cells().filter_map(|(place, cell)| match (place, &cell.baseline) {
             (KnobPlace::Member { process, .. }, Value::Text(group)) => Some((*process, group)),
             _ => None,
         });
-        let from_here = |group: &str| units_names::unit_folder(&units.root, group).as_deref() == Some(origin_unit);
+        let from_here = |group: &str| {
+            units_names::unit_folder(&units.root, group).as_deref() == Some(origin_unit)
+        };
         let away = away.filter(|(_, group)| from_here(group)).map(|(who, _)| who);
         let away = away.filter(|who| self.ledger.world.get(&units.member(*who)).is_ok());
         let inside = self.ledger.world.tree(origin_unit);
-        let all: BTreeSet<Identity> = inside.into_iter().chain(away).chain(news.iter().copied()).collect();
+        let all: BTreeSet<Identity> =
+            inside.into_iter().chain(away).chain(news.iter().copied()).collect();
         let holder = self.holder(origin_unit, &all);
         UnitMembers { origin_unit, all, holder }
     }
@@ -189,7 +218,8 @@ impl<W: World, L: Log> Engine<W, L> {
         let oldest = all.iter().min_by_key(|who| (who.start, who.pid))?;
         let first = self.roles.get(oldest)?;
         if units_names::is_service(origin_unit) {
-            let alike = |who: &Identity| self.roles.get(who).is_some_and(|other| other.role == first.role);
+            let alike =
+                |who: &Identity| self.roles.get(who).is_some_and(|other| other.role == first.role);
             return all.iter().all(alike).then_some(first.set);
         }
         // A login's scope would end, and the login with it, if all processes left it.
@@ -199,17 +229,26 @@ impl<W: World, L: Log> Engine<W, L> {
 
     fn target_of(&self, units: &Units, who: Identity, members: &UnitMembers) -> PlacementTarget {
         let limited = units.limited.contains(&who);
-        let weights = self.roles.get(&who).map(|standing| (standing.set, self.weights(standing.set)));
+        let weights =
+            self.roles.get(&who).map(|standing| (standing.set, self.weights(standing.set)));
         let Some((set, weights)) = weights.filter(|(_, weights)| *weights != [None, None]) else {
-            return if limited { PlacementTarget::Apart(SetId(who)) } else { PlacementTarget::Nothing };
+            return if limited {
+                PlacementTarget::Apart(SetId(who))
+            } else {
+                PlacementTarget::Nothing
+            };
         };
         let service = units_names::is_service(members.origin_unit);
         match members.holder {
             Some(holder) if holder == set || service => PlacementTarget::Own(set),
             _ if service && is_plain(weights) => PlacementTarget::Shared,
-            _ if service => PlacementTarget::Refused(SkipReason::Unit(name_of(members.origin_unit).to_owned())),
+            _ if service => {
+                PlacementTarget::Refused(SkipReason::Unit(name_of(members.origin_unit).to_owned()))
+            }
             None if is_plain(weights) && limited => PlacementTarget::Apart(SetId(who)),
-            None if is_plain(weights) && units.scope(set, members.origin_unit).is_none() => PlacementTarget::Shared,
+            None if is_plain(weights) && units.scope(set, members.origin_unit).is_none() => {
+                PlacementTarget::Shared
+            }
             _ => PlacementTarget::Apart(set),
         }
     }
@@ -223,7 +262,9 @@ impl<W: World, L: Log> Engine<W, L> {
         origin_unit: &str,
         applied: &mut Applied,
     ) -> Option<String> {
-        if let Some(place) = units.scope(set, origin_unit).and_then(|folder| self.scope_place(folder)) {
+        if let Some(place) =
+            units.scope(set, origin_unit).and_then(|folder| self.scope_place(folder))
+        {
             if self.ledger.world.get(&place) == Ok(1.into()) {
                 return place.group_folder().map(|(folder, _)| folder.to_owned());
             }
@@ -235,10 +276,15 @@ impl<W: World, L: Log> Engine<W, L> {
         let (slice, _) = origin_unit.rsplit_once('/')?;
         let started = self.ledger.world.ticks();
         let folder = format!("{slice}/tipme-{}-{}-{started}.scope", set.0.pid, set.0.start);
-        let place = KnobPlace::Scope { folder: folder.clone(), root: units.root.clone(), first: who };
+        let place =
+            KnobPlace::Scope { folder: folder.clone(), root: units.root.clone(), first: who };
         let origin = self.origin_of(units, who)?;
         let details = CellDetails { session: 0, return_to: Some(origin) };
-        self.commit_for(who, vec![LedgerStep { details, ..step(place.clone(), 1.into(), 0.into()) }], applied);
+        self.commit_for(
+            who,
+            vec![LedgerStep { details, ..step(place.clone(), 1.into(), 0.into()) }],
+            applied,
+        );
         // A scope that may still come cannot take a process.
         self.ledger.cell(&place).filter(|cell| cell.applied == 1.into()).map(|_| folder)
     }
@@ -259,7 +305,12 @@ impl<W: World, L: Log> Engine<W, L> {
         };
         let (baseline, known) = match self.ledger.cell(&place) {
             Some(cell) if !cell.put(&present) && present != cell.baseline => {
-                self.skip(who, Knob::Group, SkipReason::ChangedByOther(present.to_string()), applied);
+                self.skip(
+                    who,
+                    Knob::Group,
+                    SkipReason::ChangedByOther(present.to_string()),
+                    applied,
+                );
                 return None;
             }
             Some(cell) => (cell.baseline.clone(), true),
@@ -268,7 +319,8 @@ impl<W: World, L: Log> Engine<W, L> {
         let to = away.map_or_else(|| baseline.clone(), Value::Text);
         // The first process of a scope is in it already, and has no cell yet.
         let done = to == present && (known || to == baseline);
-        (!done || known && to == baseline).then(|| LedgerStep { from: present, ..step(place, to, baseline) })
+        (!done || known && to == baseline)
+            .then(|| LedgerStep { from: present, ..step(place, to, baseline) })
     }
 
     /// Sets the properties of all units and slices, and restores obsolete ones.
@@ -293,7 +345,9 @@ impl<W: World, L: Log> Engine<W, L> {
     fn wanted_weights(&self, units: &Units) -> BTreeMap<(String, Property), (i64, Identity)> {
         let mut wanted: BTreeMap<(String, Property), (i64, Identity)> = BTreeMap::new();
         let mut want = |folder: &str, weights: [Option<u32>; 2], who: Identity| {
-            for (property, weight) in [Property::CpuWeight, Property::IoWeight].into_iter().zip(weights) {
+            for (property, weight) in
+                [Property::CpuWeight, Property::IoWeight].into_iter().zip(weights)
+            {
                 let Some(weight) = weight.map(i64::from) else { continue };
                 let entry = wanted.entry((folder.to_owned(), property)).or_insert((weight, who));
                 entry.0 = entry.0.max(weight);
@@ -301,11 +355,15 @@ impl<W: World, L: Log> Engine<W, L> {
         };
         let of_core = self.weights_of_role(Role::Core);
         for (who, placement) in &units.placements {
-            let (Some(unit), Some(standing)) = (&placement.unit, self.roles.get(who)) else { continue };
+            let (Some(unit), Some(standing)) = (&placement.unit, self.roles.get(who)) else {
+                continue;
+            };
             let weights = self.weights(standing.set);
             want(unit, weights, *who);
             let favoured = matches!(standing.role, Role::Core | Role::Focused);
-            for above in units_names::above_in_user_slice(&units.root, unit).iter().filter(|_| favoured) {
+            for above in
+                units_names::above_in_user_slice(&units.root, unit).iter().filter(|_| favoured)
+            {
                 let whole = units_names::divides_session(above);
                 want(above, if whole { of_core } else { weights }, *who);
             }
@@ -321,8 +379,9 @@ impl<W: World, L: Log> Engine<W, L> {
             KnobPlace::Scope { folder, .. } => !used.contains(folder.as_str()),
             _ => false,
         });
-        let left: Vec<(KnobPlace, String)> =
-            left.map(|(place, cell)| (place.clone(), cell.return_to.clone().unwrap_or_default())).collect();
+        let left: Vec<(KnobPlace, String)> = left
+            .map(|(place, cell)| (place.clone(), cell.return_to.clone().unwrap_or_default()))
+            .collect();
         for (place, origin_unit) in left {
             let KnobPlace::Scope { folder, root, first } = &place else { continue };
             self.ledger.evacuate(folder, root, &origin_unit);
@@ -340,7 +399,8 @@ impl<W: World, L: Log> Engine<W, L> {
     /// Forgets a scope that is gone, with its properties.
     fn abandon_scope(&mut self, scope: KnobPlace) {
         let Some((gone, _)) = scope.group_folder() else { return };
-        let of_scope = |place: &&KnobPlace| matches!(place, KnobPlace::Unit { folder, .. } if folder == gone);
+        let of_scope =
+            |place: &&KnobPlace| matches!(place, KnobPlace::Unit { folder, .. } if folder == gone);
         let mut places: Vec<KnobPlace> =
             self.ledger.cells().map(|(place, _)| place).filter(of_scope).cloned().collect();
         places.push(scope);

@@ -97,12 +97,18 @@ impl Bus {
     /// Reads a property of a unit; -1 is "not set" and "infinity".
     pub(crate) fn get(&self, unit: &Unit, property: Property) -> Result<i64, KnobFault> {
         let body = (unit.interface(), property.name());
-        let number = self.call(unit.service_manager, &unit.object(), PROPERTIES, "Get", &body, number)?;
+        let number =
+            self.call(unit.service_manager, &unit.object(), PROPERTIES, "Get", &body, number)?;
         Ok(number.try_into().unwrap_or(-1))
     }
 
     /// Sets a property until the next boot.
-    pub(crate) fn set(&self, unit: &Unit, property: Property, number: i64) -> Result<(), KnobFault> {
+    pub(crate) fn set(
+        &self,
+        unit: &Unit,
+        property: Property,
+        number: i64,
+    ) -> Result<(), KnobFault> {
         let number = u64::try_from(number).unwrap_or(u64::MAX);
         let body = (unit.name.as_str(), true, vec![(property.name(), Value::from(number))]);
         self.call(unit.service_manager, OBJECT, MANAGER, "SetUnitProperties", &body, |_| Some(()))
@@ -161,20 +167,27 @@ impl Bus {
             ServiceManager::System => "systemd".to_owned(),
             ServiceManager::User(uid) => format!("the systemd of user {uid}"),
         };
-        let text = |reply: &zbus::Message| String::try_from(reply.body().deserialize::<OwnedValue>().ok()?).ok();
+        let text = |reply: &zbus::Message| {
+            String::try_from(reply.body().deserialize::<OwnedValue>().ok()?).ok()
+        };
         match self.call(service_manager, OBJECT, PROPERTIES, "Get", &(MANAGER, "Version"), text) {
             Ok(text) => match version(&text) {
                 Some(number) if number >= VERSION_MIN => None,
-                Some(number) => Some(format!("{whose} has version {number}; it takes {VERSION_MIN} or newer")),
-                None => Some(format!("{whose} says it has version {text:?}, which is not a number")),
+                Some(number) => {
+                    Some(format!("{whose} has version {number}; it takes {VERSION_MIN} or newer"))
+                }
+                None => {
+                    Some(format!("{whose} says it has version {text:?}, which is not a number"))
+                }
             },
-            Err(KnobFault::Vanished) => {
-                Some(format!("{whose} has no message bus here; start one, or name another back end"))
-            }
+            Err(KnobFault::Vanished) => Some(format!(
+                "{whose} has no message bus here; start one, or name another back end"
+            )),
             Err(KnobFault::Later) => Some(format!("{whose} answers too slowly")),
-            Err(KnobFault::Refused(code)) => {
-                Some(format!("{whose} does not answer: {}", std::io::Error::from_raw_os_error(code)))
-            }
+            Err(KnobFault::Refused(code)) => Some(format!(
+                "{whose} does not answer: {}",
+                std::io::Error::from_raw_os_error(code)
+            )),
         }
     }
 
@@ -191,9 +204,11 @@ impl Bus {
         B: Serialize + DynamicType,
     {
         let call = |line: &Connection| {
-            line.call_method(Some(DESTINATION), path, Some(interface), method, body).map_err(translate)
+            line.call_method(Some(DESTINATION), path, Some(interface), method, body)
+                .map_err(translate)
         };
-        self.ask(service_manager, call).and_then(|reply| read(&reply).ok_or(KnobFault::Refused(libc::EPROTO)))
+        self.ask(service_manager, call)
+            .and_then(|reply| read(&reply).ok_or(KnobFault::Refused(libc::EPROTO)))
     }
 
     /// Runs `work` with a connection, which is opened if necessary. A restarted manager closes its
@@ -221,7 +236,9 @@ impl Bus {
 impl BusState {
     fn admit(&mut self, service_manager: ServiceManager, now: Instant) -> Result<(), KnobFault> {
         self.closed.retain(|_, until| now < *until);
-        if self.closed.contains_key(&service_manager) || self.until.is_some_and(|until| now >= until) {
+        if self.closed.contains_key(&service_manager)
+            || self.until.is_some_and(|until| now >= until)
+        {
             return Err(KnobFault::Refused(libc::ENOTCONN));
         }
         self.spent = self.spent.saturating_sub(now.saturating_duration_since(self.last));
@@ -238,7 +255,11 @@ impl BusState {
         }
     }
 
-    fn line(&mut self, run: &Path, service_manager: ServiceManager) -> Result<&Connection, KnobFault> {
+    fn line(
+        &mut self,
+        run: &Path,
+        service_manager: ServiceManager,
+    ) -> Result<&Connection, KnobFault> {
         if !self.lines.contains_key(&service_manager) {
             let line = self.open(run, service_manager)?;
             self.lines.insert(service_manager, line);
@@ -246,10 +267,16 @@ impl BusState {
         self.lines.get(&service_manager).ok_or(KnobFault::Refused(libc::ENOTCONN))
     }
 
-    fn open(&mut self, run: &Path, service_manager: ServiceManager) -> Result<Connection, KnobFault> {
+    fn open(
+        &mut self,
+        run: &Path,
+        service_manager: ServiceManager,
+    ) -> Result<Connection, KnobFault> {
         match service_manager {
             ServiceManager::System => self.connect(run.join("dbus/system_bus_socket"), None),
-            ServiceManager::User(uid) => self.connect(run.join(format!("user/{uid}/bus")), Some(uid)),
+            ServiceManager::User(uid) => {
+                self.connect(run.join(format!("user/{uid}/bus")), Some(uid))
+            }
         }
     }
 
@@ -268,7 +295,9 @@ impl BusState {
         };
         std::thread::Builder::new().name("bus".to_owned()).spawn(work).map_err(fault)?;
         match receiver.recv_timeout(TIMEOUT) {
-            Ok(Err(KnobFault::Refused(libc::ETIMEDOUT))) | Err(_) => Err(KnobFault::Refused(libc::ENOTCONN)),
+            Ok(Err(KnobFault::Refused(libc::ETIMEDOUT))) | Err(_) => {
+                Err(KnobFault::Refused(libc::ENOTCONN))
+            }
             Ok(line) => line,
         }
     }
@@ -285,7 +314,8 @@ fn connect(path: PathBuf, user: Option<u32>) -> Result<Connection, KnobFault> {
         Some(uid) if rustix::process::geteuid().as_raw() != uid => connect_as(path, uid)?,
         _ => UnixStream::connect(path).map_err(fault)?,
     };
-    let peer = rustix::net::sockopt::socket_peercred(&stream).map_err(|error| fault(error.into()))?;
+    let peer =
+        rustix::net::sockopt::socket_peercred(&stream).map_err(|error| fault(error.into()))?;
     if user.is_some_and(|uid| peer.uid.as_raw() != uid) {
         return Err(KnobFault::Refused(libc::EPERM));
     }
@@ -305,7 +335,8 @@ fn connect_as(path: PathBuf, uid: u32) -> Result<UnixStream, KnobFault> {
             _ => Err(std::io::Error::last_os_error()),
         }
     };
-    let thread = std::thread::Builder::new().name("bus of a user".to_owned()).spawn(work).map_err(fault)?;
+    let thread =
+        std::thread::Builder::new().name("bus of a user".to_owned()).spawn(work).map_err(fault)?;
     thread.join().map_err(|_| KnobFault::Refused(libc::EIO))?.map_err(fault)
 }
 
@@ -329,7 +360,9 @@ fn by_name(name: &str) -> KnobFault {
         "Disconnected" | "ServiceUnknown" | "NameHasNoOwner" => KnobFault::Refused(libc::ENOTCONN),
         "AccessDenied" | "InteractiveAuthorizationRequired" => KnobFault::Refused(libc::EACCES),
         "UnitExists" => KnobFault::Refused(libc::EEXIST),
-        "UnknownProperty" | "UnknownMethod" | "PropertyReadOnly" => KnobFault::Refused(libc::EOPNOTSUPP),
+        "UnknownProperty" | "UnknownMethod" | "PropertyReadOnly" => {
+            KnobFault::Refused(libc::EOPNOTSUPP)
+        }
         _ => KnobFault::Refused(libc::EINVAL),
     }
 }

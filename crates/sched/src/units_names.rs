@@ -64,7 +64,11 @@ impl Unit {
         let user = above.split('/').find_map(user_manager);
         let parent = above.rsplit('/').next().filter(|part| part.ends_with(".slice"));
         let slice = parent.map_or("-.slice", unescape).to_owned();
-        Some(Unit { service_manager: user.map_or(ServiceManager::System, ServiceManager::User), name, slice })
+        Some(Unit {
+            service_manager: user.map_or(ServiceManager::System, ServiceManager::User),
+            name,
+            slice,
+        })
     }
 
     /// Returns the D-Bus interface of the unit's own properties.
@@ -110,7 +114,9 @@ pub(crate) fn above_in_user_slice(root: &str, folder: &str) -> Vec<String> {
 pub(crate) fn above(root: &str, folder: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut rest = folder;
-    while let Some((parent, _)) = rest.rsplit_once('/').filter(|(parent, _)| parent.len() > root.len()) {
+    while let Some((parent, _)) =
+        rest.rsplit_once('/').filter(|(parent, _)| parent.len() > root.len())
+    {
         found.push(parent.to_owned());
         rest = parent;
     }
@@ -137,7 +143,8 @@ pub(crate) fn is_service(folder: &str) -> bool {
 
 /// Returns `true` for a login scope: processes started there belong to no particular program.
 pub(crate) fn is_login(folder: &str) -> bool {
-    folder.ends_with(".scope") && folder.rsplit('/').next().is_some_and(|name| name.starts_with("session-"))
+    folder.ends_with(".scope")
+        && folder.rsplit('/').next().is_some_and(|name| name.starts_with("session-"))
 }
 
 /// Returns `true` for units that contain processes themselves.
@@ -168,16 +175,23 @@ fn unescape(part: &str) -> &str {
 mod tests {
     use super::*;
 
-    const APP: &str = "/cg/user.slice/user-1000.slice/user@1000.service/app.slice/app-x.slice/app-a.scope";
+    const APP: &str =
+        "/cg/user.slice/user-1000.slice/user@1000.service/app.slice/app-x.slice/app-a.scope";
 
     #[test]
     fn a_folder_names_unit_keeper_and_slice() {
         let unit = Unit::of(APP).expect("a unit");
-        assert_eq!((unit.service_manager, unit.name.as_str()), (ServiceManager::User(1000), "app-a.scope"));
+        assert_eq!(
+            (unit.service_manager, unit.name.as_str()),
+            (ServiceManager::User(1000), "app-a.scope")
+        );
         assert_eq!(unit.slice, "app-x.slice");
         assert_eq!(unit.object(), "/org/freedesktop/systemd1/unit/app_2da_2escope");
         let unit = Unit::of("/cg/user.slice/user-1000.slice/user@1000.service").expect("a unit");
-        assert_eq!((unit.service_manager, unit.slice.as_str()), (ServiceManager::System, "user-1000.slice"));
+        assert_eq!(
+            (unit.service_manager, unit.slice.as_str()),
+            (ServiceManager::System, "user-1000.slice")
+        );
         assert_eq!(unit.interface(), "org.freedesktop.systemd1.Service");
         let unit = Unit::of("/cg/init.scope").expect("a unit");
         assert_eq!((unit.name.as_str(), unit.slice.as_str()), ("init.scope", "-.slice"));
@@ -189,8 +203,16 @@ mod tests {
     fn the_unit_of_a_group_is_the_outermost_that_holds_processes() {
         let inside = format!("{APP}/deep.service/x");
         assert_eq!(unit_folder("/cg", &inside).as_deref(), Some(APP));
-        assert_eq!(unit_folder("/cg", "/cg/system.slice/a.service/b").as_deref(), Some("/cg/system.slice/a.service"));
-        for none in ["/cg", "/cg/lxc/a.scope", "/cg/user.slice/user-1.slice/user@1.service", "/other/a.scope"] {
+        assert_eq!(
+            unit_folder("/cg", "/cg/system.slice/a.service/b").as_deref(),
+            Some("/cg/system.slice/a.service")
+        );
+        for none in [
+            "/cg",
+            "/cg/lxc/a.scope",
+            "/cg/user.slice/user-1.slice/user@1.service",
+            "/other/a.scope",
+        ] {
             assert_eq!(unit_folder("/cg", none), None, "{none}");
         }
     }
@@ -198,7 +220,8 @@ mod tests {
     #[test]
     fn what_is_weighed_above_a_unit_ends_below_the_users_slice() {
         let above = above_in_user_slice("/cg", APP);
-        let names: Vec<&str> = above.iter().filter_map(|folder| folder.rsplit('/').next()).collect();
+        let names: Vec<&str> =
+            above.iter().filter_map(|folder| folder.rsplit('/').next()).collect();
         assert_eq!(names, ["app-x.slice", "app.slice", "user@1000.service"]);
         let divides: Vec<bool> = above.iter().map(|folder| divides_session(folder)).collect();
         assert_eq!(divides, [false, true, true]);

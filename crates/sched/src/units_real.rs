@@ -23,7 +23,12 @@ pub(crate) fn get(linux: &Linux, folder: &str, property: Property) -> Result<i64
     linux.bus.get(&there(folder)?, property)
 }
 
-pub(crate) fn set(linux: &Linux, folder: &str, property: Property, number: i64) -> Result<(), KnobFault> {
+pub(crate) fn set(
+    linux: &Linux,
+    folder: &str,
+    property: Property,
+    number: i64,
+) -> Result<(), KnobFault> {
     linux.bus.set(&there(folder)?, property, number)
 }
 
@@ -32,22 +37,34 @@ pub(crate) fn set(linux: &Linux, folder: &str, property: Property, number: i64) 
 /// systemd only gets a PID. The connection is therefore opened first, and the process is checked
 /// after that and again when the scope exists: a scope that holds another process by then is left
 /// to end with it.
-pub(crate) fn begin(linux: &Linux, folder: &str, root: &str, first: Identity) -> Result<(), KnobFault> {
+pub(crate) fn begin(
+    linux: &Linux,
+    folder: &str,
+    root: &str,
+    first: Identity,
+) -> Result<(), KnobFault> {
     let unit = Unit::of(folder).ok_or(KnobFault::Refused(libc::EINVAL))?;
     linux.bus.open(unit.service_manager)?;
     let held = linux.held(first)?;
     linux.admit_process(first).map_err(|_| KnobFault::Refused(libc::EPERM))?;
     held.check()?;
-    let outcome = linux.bus.start(&unit, first.pid).and_then(|()| await_scope(linux, folder, root, &held));
+    let outcome =
+        linux.bus.start(&unit, first.pid).and_then(|()| await_scope(linux, folder, root, &held));
     if outcome == Err(KnobFault::Refused(libc::ETIMEDOUT)) {
         linux.bus.give_up(&unit, folder);
     }
     outcome
 }
 
-fn await_scope(linux: &Linux, folder: &str, root: &str, first: &HeldProcess) -> Result<(), KnobFault> {
+fn await_scope(
+    linux: &Linux,
+    folder: &str,
+    root: &str,
+    first: &HeldProcess,
+) -> Result<(), KnobFault> {
     for _ in 0..LOOKS_MAX {
-        let group = cgroup::group_of(linux.proc(), first.who().pid, root).ok_or(KnobFault::Vanished)?;
+        let group =
+            cgroup::group_of(linux.proc(), first.who().pid, root).ok_or(KnobFault::Vanished)?;
         first.check()?;
         if group == folder {
             return Ok(());

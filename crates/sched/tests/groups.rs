@@ -28,8 +28,10 @@ impl Delegated {
     }
 
     fn groups(&self) -> Vec<String> {
-        let entries = fs::read_dir(&self.path).unwrap().flatten().filter(|entry| entry.path().is_dir());
-        let mut names: Vec<String> = entries.map(|entry| entry.file_name().into_string().unwrap()).collect();
+        let entries =
+            fs::read_dir(&self.path).unwrap().flatten().filter(|entry| entry.path().is_dir());
+        let mut names: Vec<String> =
+            entries.map(|entry| entry.file_name().into_string().unwrap()).collect();
         names.sort();
         names
     }
@@ -38,7 +40,9 @@ impl Delegated {
 impl Drop for Delegated {
     fn drop(&mut self) {
         // A killed process stays in its group until it is reaped.
-        while fs::remove_dir(&self.path).is_err_and(|error| error.raw_os_error() == Some(libc::EBUSY)) {
+        while fs::remove_dir(&self.path)
+            .is_err_and(|error| error.raw_os_error() == Some(libc::EBUSY))
+        {
             if std::thread::panicking() {
                 return;
             }
@@ -75,7 +79,10 @@ fn processes_are_moved_once_and_come_back_with_their_children() {
     mechanism.apply(&[assign(Role::Rest, &[shell.who]), assign(Role::Focused, &[other.who])]);
     assert!(group_of(shell.who).ends_with(&set_name(shell.who)), "it stays in its group");
     mechanism.apply(&[Action::Forget(SetId(other.who))]);
-    assert_eq!((group_of(other.who), delegated.groups()), (home.clone(), vec![set_name(shell.who)]));
+    assert_eq!(
+        (group_of(other.who), delegated.groups()),
+        (home.clone(), vec![set_name(shell.who)])
+    );
     let restored = mechanism.restore();
     assert_eq!((restored.failed, delegated.groups().len()), (0, 0), "{restored:?}");
     assert_eq!((group_of(shell.who), group_of(child)), (home.clone(), home));
@@ -115,7 +122,8 @@ fn plain(folder: &Path, sets: &[Identity]) -> PathBuf {
     for who in sets {
         let group = dir.join(set_name(*who));
         fs::create_dir(&group).unwrap();
-        let files = [("cgroup.procs", ""), ("cpu.weight", "100\n"), ("io.weight", "default 100\n8:0 70\n")];
+        let files =
+            [("cgroup.procs", ""), ("cpu.weight", "100\n"), ("io.weight", "default 100\n8:0 70\n")];
         let memory = [("memory.low", "0\n"), ("memory.high", "max\n"), ("memory.reclaim", "")];
         for (name, text) in files.into_iter().chain(memory) {
             fs::write(group.join(name), text).unwrap();
@@ -130,23 +138,38 @@ fn a_change_of_focus_writes_weights_only() {
     let mut fixture = Fixture::new(Backend::Cgroup);
     let dir = plain(fixture.folder.path(), &[front.who, back.who]);
     fixture.config.cgroup = Some(dir.clone());
-    let read = |who: Identity, file: &str| fs::read_to_string(dir.join(set_name(who)).join(file)).unwrap();
+    let read =
+        |who: Identity, file: &str| fs::read_to_string(dir.join(set_name(who)).join(file)).unwrap();
     let (mut mechanism, _) = fixture.open();
-    let applied = mechanism.apply(&[assign(Role::Focused, &[front.who]), assign(Role::Rest, &[back.who])]);
+    let applied =
+        mechanism.apply(&[assign(Role::Focused, &[front.who]), assign(Role::Rest, &[back.who])]);
     assert!(applied.skipped.is_empty(), "{applied:?}");
-    assert_eq!((read(front.who, "cpu.weight"), read(front.who, "io.weight")), ("8900".into(), "500".into()));
+    assert_eq!(
+        (read(front.who, "cpu.weight"), read(front.who, "io.weight")),
+        ("8900".into(), "500".into())
+    );
     assert_eq!(read(back.who, "cpu.weight"), "100\n", "it was so already");
     for who in [front.who, back.who] {
         assert_eq!(read(who, "cgroup.procs"), format!("{}\n", who.pid));
     }
-    let applied = mechanism.apply(&[assign(Role::Rest, &[front.who]), assign(Role::Hog, &[back.who])]);
-    assert_eq!((read(front.who, "cpu.weight"), read(back.who, "cpu.weight")), ("100".into(), "20".into()));
-    assert_eq!((read(front.who, "io.weight"), read(back.who, "io.weight")), ("100".into(), "10".into()));
+    let applied =
+        mechanism.apply(&[assign(Role::Rest, &[front.who]), assign(Role::Hog, &[back.who])]);
+    assert_eq!(
+        (read(front.who, "cpu.weight"), read(back.who, "cpu.weight")),
+        ("100".into(), "20".into())
+    );
+    assert_eq!(
+        (read(front.who, "io.weight"), read(back.who, "io.weight")),
+        ("100".into(), "10".into())
+    );
     assert_eq!(read(front.who, "cgroup.procs"), format!("{}\n", front.who.pid), "{applied:?}");
     fs::write(dir.join(set_name(back.who)).join("cpu.weight"), "55\n").unwrap();
     let applied = mechanism.apply(&[assign(Role::Focused, &[back.who])]);
     assert!(
-        applied.skipped.iter().any(|skipped| skipped.why == SkipReason::ChangedByOther("55".into())),
+        applied
+            .skipped
+            .iter()
+            .any(|skipped| skipped.why == SkipReason::ChangedByOther("55".into())),
         "{applied:?}"
     );
     assert_eq!(read(back.who, "cpu.weight"), "55\n", "somebody else wants it so");
@@ -170,16 +193,26 @@ fn memory_is_protected_limited_and_reclaimed_in_whole_pages() {
     mechanism.apply(&[assign(Role::Focused, &[child.who])]);
     let applied = mechanism.apply(&actions.map(Action::Memory));
     assert!(applied.skipped.is_empty(), "{applied:?}");
-    assert_eq!((read(&group.join("memory.low")), read(&dir.join("memory.low"))), ("8192".into(), "8192".into()));
+    assert_eq!(
+        (read(&group.join("memory.low")), read(&dir.join("memory.low"))),
+        ("8192".into(), "8192".into())
+    );
     assert_eq!(read(&group.join("memory.high")), "98304");
     assert_eq!(read(&group.join("memory.reclaim")), (64 << 20).to_string(), "a call is bounded");
     mechanism.apply(&[Action::Memory(MemoryAction::Relieve { group: named, bytes: u64::MAX })]);
     mechanism.apply(&[Action::Memory(MemoryAction::Protect { set: SetId(child.who), bytes: 0 })]);
-    assert_eq!((read(&group.join("memory.high")), read(&dir.join("memory.low"))), ("max".into(), "0".into()));
+    assert_eq!(
+        (read(&group.join("memory.high")), read(&dir.join("memory.low"))),
+        ("max".into(), "0".into())
+    );
     for strange in ["/user/../../etc", "/user/set-1/../..", "/user", "set-1-1"] {
         let group = MemoryGroup::Cgroup(strange.into());
         let applied = mechanism.apply(&[Action::Memory(MemoryAction::High { group, bytes: 1 })]);
-        assert_eq!(applied.skipped[0].why, SkipReason::Unsupported("the group was not made here"), "{strange}");
+        assert_eq!(
+            applied.skipped[0].why,
+            SkipReason::Unsupported("the group was not made here"),
+            "{strange}"
+        );
     }
 }
 
@@ -207,7 +240,11 @@ fn the_rest_is_limited_to_what_it_has_and_its_room() {
     assert_eq!(high(10_000_000, 0), "109998080", "whole pages");
     assert_eq!(high(11_000_000, 0), "109998080", "nearly the same");
     assert_eq!(high(-60_000_000, 50_000_000), "49999872", "it keeps the least");
-    fs::write(rest.join("memory.pressure"), "some avg10=99.00 avg60=1.00\nfull avg10=80.50 avg60=1.00\n").unwrap();
+    fs::write(
+        rest.join("memory.pressure"),
+        "some avg10=99.00 avg60=1.00\nfull avg10=80.50 avg60=1.00\n",
+    )
+    .unwrap();
     assert_eq!(high(i64::MIN / 2, 0), "49999872", "all in it wait");
     fs::write(rest.join("memory.pressure"), "").unwrap();
     assert_eq!(high(-80_000_000, 0), "19996672");
@@ -235,7 +272,11 @@ fn the_units_of_a_service_manager_are_left_alone() {
     fixture.config.proc = plain_proc(fixture.folder.path(), "/system.slice/cron.service");
     let (mut mechanism, _) = fixture.open();
     let applied = mechanism.apply(&[assign(Role::Focused, &[who])]);
-    let found = applied.skipped.iter().find(|skipped| skipped.knob == Knob::Group).map(|skipped| &skipped.why);
+    let found = applied
+        .skipped
+        .iter()
+        .find(|skipped| skipped.knob == Knob::Group)
+        .map(|skipped| &skipped.why);
     assert_eq!(found, Some(&SkipReason::Unit("cron.service".into())), "{applied:?}");
     let procs = fixture.config.cgroup.clone().unwrap().join(set_name(who)).join("cgroup.procs");
     assert_eq!(fs::read_to_string(procs).unwrap(), "");
@@ -246,6 +287,9 @@ fn a_folder_that_is_no_group_is_refused() {
     let mut fixture = Fixture::new(Backend::Cgroup);
     for path in [None, Some(fixture.folder.path().to_owned())] {
         fixture.config.cgroup = path;
-        assert!(matches!(Mechanism::open(fixture.config.clone()), Err(MechanismError::Group { .. })));
+        assert!(matches!(
+            Mechanism::open(fixture.config.clone()),
+            Err(MechanismError::Group { .. })
+        ));
     }
 }

@@ -7,8 +7,8 @@ mod support;
 use std::os::unix::process::CommandExt;
 use std::process::Stdio;
 use support::{
-    Fixture, Forked, Started, UNTOUCHED, assign, autogroup, identity, io_priority, kill_group, own_session, proc,
-    quiet, set_slice, sleep, slice, slices, values, wait_for,
+    Fixture, Forked, Started, UNTOUCHED, assign, autogroup, identity, io_priority, kill_group,
+    own_session, proc, quiet, set_slice, sleep, slice, slices, values, wait_for,
 };
 use tipme_policy::{Action, Backend, Identity, MemoryAction, Role, SetId, Strength, knobs};
 use tipme_sched::{Knob, Mechanism, MechanismError, Restored, SkipReason, processes};
@@ -26,15 +26,23 @@ fn each_role_is_set_and_taken_back() {
     assert_eq!(slice(child.who.pid), if usual > 0 { 100_000 } else { 0 });
     mechanism.apply(&[assign(Role::Hog, &[child.who])]);
     assert_eq!(values(child.who), (0, libc::SCHED_IDLE as u32, BEST_EFFORT + 7));
-    let hogs = knobs(Backend::Nice, Strength::Strong, Role::Hog, 0.0).slice_us.filter(|_| usual > 0);
+    let hogs =
+        knobs(Backend::Nice, Strength::Strong, Role::Hog, 0.0).slice_us.filter(|_| usual > 0);
     assert_eq!(slice(child.who.pid), hogs.map_or(usual, |slice_us| u64::from(slice_us) * 1_000));
     mechanism.apply(&[assign(Role::Focused, &[child.who])]);
-    assert_eq!((values(child.who).1, slice(child.who.pid)), (0, if usual > 0 { 100_000 } else { 0 }));
+    assert_eq!(
+        (values(child.who).1, slice(child.who.pid)),
+        (0, if usual > 0 { 100_000 } else { 0 })
+    );
     mechanism.apply(&[assign(Role::Rest, &[child.who])]);
     assert_eq!(values(child.who), UNTOUCHED);
     mechanism.apply(&[assign(Role::Visible, &[child.who])]);
     assert_eq!(values(child.who).0, -4);
-    assert_eq!(mechanism.apply(&[assign(Role::Visible, &[child.who])]).changed, 0, "nothing is done twice");
+    assert_eq!(
+        mechanism.apply(&[assign(Role::Visible, &[child.who])]).changed,
+        0,
+        "nothing is done twice"
+    );
     mechanism.apply(&[Action::Forget(SetId(child.who))]);
     assert_eq!((values(child.who), slice(child.who.pid)), (UNTOUCHED, usual));
 }
@@ -63,7 +71,10 @@ fn it_says_what_and_why() {
     let explanation = mechanism.explain(child.who).unwrap();
     assert_eq!(explanation.role.map(|found| found.role), Some(Role::Focused));
     let nice = explanation.knobs.iter().find(|state| state.knob == Knob::Nice).unwrap();
-    assert_eq!((nice.baseline.as_str(), nice.applied.as_str(), nice.present.as_deref()), ("0", "-10", Some("-10")));
+    assert_eq!(
+        (nice.baseline.as_str(), nice.applied.as_str(), nice.present.as_deref()),
+        ("0", "-10", Some("-10"))
+    );
     let io = explanation.knobs.iter().find(|state| state.knob == Knob::Io).unwrap();
     assert_eq!((io.baseline.as_str(), io.applied.as_str()), ("none", "best effort 0"));
     assert!(mechanism.explain(Identity { pid: 1, start: 0 }).is_none());
@@ -134,13 +145,15 @@ fn what_the_user_has_set_stays() {
     unsafe { libc::setpriority(libc::PRIO_PROCESS, niced.who.pid, 5) };
     let (mut mechanism, _) = fixture.open();
     let applied = mechanism.apply(&[assign(Role::Focused, &[later.who, niced.who])]);
-    let reasons: Vec<_> = applied.skipped.iter().map(|skipped| (skipped.who, skipped.knob, &skipped.why)).collect();
+    let reasons: Vec<_> =
+        applied.skipped.iter().map(|skipped| (skipped.who, skipped.knob, &skipped.why)).collect();
     assert_eq!(reasons, [(niced.who, Knob::Nice, &SkipReason::SetByOther("5".into()))]);
     assert_eq!(values(niced.who), (5, 0, 0), "the other knobs stay too");
     // SAFETY: the call takes numbers only.
     unsafe { libc::setpriority(libc::PRIO_PROCESS, later.who.pid, 3) };
     let applied = mechanism.apply(&[assign(Role::Visible, &[later.who])]);
-    let found = applied.skipped.iter().find(|skipped| skipped.who == later.who).map(|skipped| &skipped.why);
+    let found =
+        applied.skipped.iter().find(|skipped| skipped.who == later.who).map(|skipped| &skipped.why);
     assert_eq!(found, Some(&SkipReason::ChangedByOther("3".into())));
     let restored = mechanism.restore();
     assert_eq!((values(later.who), restored.changed_by_others), ((3, 0, 0), 1));
@@ -148,7 +161,8 @@ fn what_the_user_has_set_stays() {
 
 #[test]
 fn a_slice_that_the_user_has_set_stays() {
-    let (fixture, early, late) = (Fixture::new(Backend::Nice), Started::sleeper(), Started::sleeper());
+    let (fixture, early, late) =
+        (Fixture::new(Backend::Nice), Started::sleeper(), Started::sleeper());
     let wish = if slices() > 0 { 3_300_000 } else { 0 };
     set_slice(early.who.pid, wish);
     let (mut mechanism, _) = fixture.open();
@@ -174,7 +188,10 @@ fn a_killed_manager_leaves_nothing_changed_after_the_next_start() {
         "the manager still runs"
     );
     drop(manager);
-    assert_eq!((values(child.who), autogroup(child.who.pid)), ((-10, 0, BEST_EFFORT), "-15".into()));
+    assert_eq!(
+        (values(child.who), autogroup(child.who.pid)),
+        ((-10, 0, BEST_EFFORT), "-15".into())
+    );
     let (_mechanism, restored) = fixture.open();
     assert_eq!((values(child.who), autogroup(child.who.pid)), (UNTOUCHED, "0".into()));
     assert_eq!(restored, Restored { restored: 3 + slices(), ..Restored::default() });
@@ -193,7 +210,10 @@ fn after_a_kill_what_somebody_changed_meanwhile_stays() {
     unsafe { libc::setpriority(libc::PRIO_PROCESS, child.who.pid, 7) };
     let (_mechanism, restored) = fixture.open();
     assert_eq!(values(child.who), (7, 0, 0));
-    assert_eq!(restored, Restored { restored: 1 + slices(), changed_by_others: 1, ..Restored::default() });
+    assert_eq!(
+        restored,
+        Restored { restored: 1 + slices(), changed_by_others: 1, ..Restored::default() }
+    );
 }
 
 #[test]
@@ -201,7 +221,8 @@ fn sessions_are_weighed_and_a_shared_one_is_told() {
     let fixture = Fixture::new(Backend::Autogroup);
     let (front, back) = (Started::leader(), Started::leader());
     let (mut mechanism, _) = fixture.open();
-    let applied = mechanism.apply(&[assign(Role::Focused, &[front.who]), assign(Role::Rest, &[back.who])]);
+    let applied =
+        mechanism.apply(&[assign(Role::Focused, &[front.who]), assign(Role::Rest, &[back.who])]);
     assert!(applied.skipped.is_empty(), "{applied:?}");
     assert_eq!((autogroup(front.who.pid), autogroup(back.who.pid)), ("-15".into(), "0".into()));
     mechanism.apply(&[assign(Role::Visible, &[front.who]), assign(Role::Hog, &[back.who])]);
@@ -211,12 +232,17 @@ fn sessions_are_weighed_and_a_shared_one_is_told() {
 
     let mut shell = std::process::Command::new("sh");
     let shell = Started::new(own_session(shell.args(["-c", "sleep 600 & sleep 600 & wait"])));
-    let children = wait_for(|| Some(processes::descendants(proc(), shell.who.pid)).filter(|found| found.len() == 2));
+    let children = wait_for(|| {
+        Some(processes::descendants(proc(), shell.who.pid)).filter(|found| found.len() == 2)
+    });
     let actions = [assign(Role::Focused, &children[..1]), assign(Role::Rest, &children[1..])];
     let applied = mechanism.apply(&actions);
     let why = SkipReason::SharedSession { session: shell.who.pid, serves: Role::Focused };
     assert_eq!(autogroup(children[1].pid), "-15");
-    assert!(applied.skipped.iter().any(|skipped| skipped.who == children[1] && skipped.why == why), "{applied:?}");
+    assert!(
+        applied.skipped.iter().any(|skipped| skipped.who == children[1] && skipped.why == why),
+        "{applied:?}"
+    );
 }
 
 #[test]
@@ -240,10 +266,15 @@ fn the_system_and_other_users_are_refused() {
     let before = values(identity(1));
     let (mut mechanism, _) = fixture.open();
     let applied = mechanism.apply(&[assign(Role::Focused, &[own.who, other.who, identity(1)])]);
-    let why = |who| applied.skipped.iter().find(|skipped| skipped.who == who).map(|skipped| skipped.why.clone());
+    let why = |who| {
+        applied.skipped.iter().find(|skipped| skipped.who == who).map(|skipped| skipped.why.clone())
+    };
     assert_eq!(why(other.who), Some(SkipReason::NotOwner(65_534)));
     assert_eq!(why(identity(1)), Some(SkipReason::System));
-    assert_eq!((values(own.who).0, values(other.who), values(identity(1))), (-10, UNTOUCHED, before));
+    assert_eq!(
+        (values(own.who).0, values(other.who), values(identity(1))),
+        (-10, UNTOUCHED, before)
+    );
     let applied = mechanism.apply(&[Action::Memory(MemoryAction::PageOut(other.who))]);
     assert_eq!(applied.skipped[0].why, SkipReason::NotOwner(65_534));
 }
@@ -257,9 +288,13 @@ fn nothing_outside_of_the_tree_is_changed() {
         let (outside, mut fixture) = (Started::leader(), Fixture::new(backend));
         fixture.config.under = Some(shell.who);
         let (mut mechanism, _) = fixture.open();
-        let applied = mechanism.apply(&[assign(Role::Focused, &[child]), assign(Role::Hog, &[outside.who])]);
+        let applied =
+            mechanism.apply(&[assign(Role::Focused, &[child]), assign(Role::Hog, &[outside.who])]);
         assert!(applied.skipped.iter().all(|skipped| skipped.who == outside.who), "{applied:?}");
-        assert!(applied.skipped.iter().any(|skipped| skipped.why == SkipReason::NotBelow(shell.who)), "{applied:?}");
+        assert!(
+            applied.skipped.iter().any(|skipped| skipped.why == SkipReason::NotBelow(shell.who)),
+            "{applied:?}"
+        );
         assert_eq!((values(child).0, values(outside.who)), (-10, UNTOUCHED));
         assert_eq!(autogroup(outside.who.pid), "0");
         fixture.config.under = Some(Identity { start: shell.who.start + 1, ..shell.who });
@@ -272,7 +307,8 @@ fn nothing_outside_of_the_tree_is_changed() {
 
 #[test]
 fn a_process_that_is_gone_is_normal() {
-    let (fixture, first, second) = (Fixture::new(Backend::Nice), Started::sleeper(), Started::sleeper());
+    let (fixture, first, second) =
+        (Fixture::new(Backend::Nice), Started::sleeper(), Started::sleeper());
     let (mut mechanism, _) = fixture.open();
     let who = first.who;
     mechanism.apply(&[assign(Role::Focused, &[who, second.who])]);
@@ -288,7 +324,12 @@ fn a_process_that_is_gone_is_normal() {
 fn an_unsafe_journal_is_not_followed() {
     use std::os::unix::fs::{PermissionsExt, chown, symlink};
     let fixture = Fixture::new(Backend::Nice);
-    let refused = || Mechanism::open(fixture.config.clone()).err().map(|error| error.to_string()).unwrap_or_default();
+    let refused = || {
+        Mechanism::open(fixture.config.clone())
+            .err()
+            .map(|error| error.to_string())
+            .unwrap_or_default()
+    };
     std::fs::write(fixture.journal(), "").unwrap();
     std::fs::set_permissions(fixture.journal(), PermissionsExt::from_mode(0o666)).unwrap();
     assert!(refused().contains("others can write"), "{}", refused());
@@ -314,6 +355,9 @@ fn advice_about_memory_reaches_the_process() {
     ];
     let applied = mechanism.apply(&advice.map(Action::Memory));
     assert_eq!(applied.changed, 3, "{applied:?}");
-    assert_eq!(applied.skipped.iter().map(|skipped| skipped.knob).collect::<Vec<_>>(), [Knob::MemoryLow]);
+    assert_eq!(
+        applied.skipped.iter().map(|skipped| skipped.knob).collect::<Vec<_>>(),
+        [Knob::MemoryLow]
+    );
     assert_eq!(io_priority(child.who.pid), BEST_EFFORT, "advice changes no setting");
 }

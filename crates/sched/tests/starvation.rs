@@ -63,12 +63,17 @@ fn check(backend: Backend, alone: bool, cpu: usize) {
     fixture.config.strength = Strength::Strong;
     let (mut mechanism, _) = fixture.open();
     let roles = [Role::Focused, Role::Focused, Role::Rest];
-    let actions: Vec<_> = roles.iter().zip(&processes).map(|(role, process)| assign(*role, &[process.who])).collect();
+    let actions: Vec<_> =
+        roles.iter().zip(&processes).map(|(role, process)| assign(*role, &[process.who])).collect();
     let applied = mechanism.apply(&actions);
     assert!(applied.changed >= 2, "{applied:?}");
     let share = share(&processes);
     assert!(share >= SHARE_MIN, "{backend:?}: the rest had {:.2} %", share * 100.0);
-    assert!(share < 0.25, "{backend:?}: the focus was not favoured, the rest had {:.2} %", share * 100.0);
+    assert!(
+        share < 0.25,
+        "{backend:?}: the focus was not favoured, the rest had {:.2} %",
+        share * 100.0
+    );
 }
 
 #[test]

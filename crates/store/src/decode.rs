@@ -3,8 +3,8 @@
 
 use crate::error::ReadError;
 use crate::layout::{
-    COMPRESSED, HEADER_BYTES, Header, INCOMPLETE, MAGIC, MAX_SECTIONS, MAX_TOTAL_BYTES, RATIO_MAX, SECTION_HEAD_BYTES,
-    SectionHead, VERSION, credible_bytes,
+    COMPRESSED, HEADER_BYTES, Header, INCOMPLETE, MAGIC, MAX_SECTIONS, MAX_TOTAL_BYTES, RATIO_MAX,
+    SECTION_HEAD_BYTES, SectionHead, VERSION, credible_bytes,
 };
 use std::io::{self, Read};
 use tipme_record::incident::{Damage, Incident, Section};
@@ -65,7 +65,10 @@ pub(crate) fn read_header(from: &mut impl Read) -> Result<Header, ReadError> {
 }
 
 /// Reads the head of a section; returns `None` at the end of the file.
-pub(crate) fn read_section_head(from: &mut impl Read, at: u64) -> Result<Option<SectionHead>, Damage> {
+pub(crate) fn read_section_head(
+    from: &mut impl Read,
+    at: u64,
+) -> Result<Option<SectionHead>, Damage> {
     let place = || format!("section at byte {at}");
     let mut bytes = Vec::with_capacity(SECTION_HEAD_BYTES);
     from.take(SECTION_HEAD_BYTES as u64)
@@ -99,7 +102,10 @@ struct IncidentReader<R, A> {
 impl<R: Read, A: FnMut(Section, &SectionHead, u64) -> bool> IncidentReader<R, A> {
     fn note_flags(&mut self, header: &Header) {
         if header.flags & INCOMPLETE != 0 {
-            self.note("header", "the file was never sealed; the recorder was stopped while it wrote");
+            self.note(
+                "header",
+                "the file was never sealed; the recorder was stopped while it wrote",
+            );
         } else if header.flags != 0 {
             self.note("header", "it has flags that this version does not know");
         }
@@ -114,7 +120,10 @@ impl<R: Read, A: FnMut(Section, &SectionHead, u64) -> bool> IncidentReader<R, A>
         while let Some(head) = read_section_head(&mut self.from, self.at)? {
             count += 1;
             if count > MAX_SECTIONS {
-                return Err(Damage { place: head.name(), why: format!("more than {MAX_SECTIONS} sections") });
+                return Err(Damage {
+                    place: head.name(),
+                    why: format!("more than {MAX_SECTIONS} sections"),
+                });
             }
             self.section(head)?;
         }
@@ -158,10 +167,18 @@ impl<R: Read, A: FnMut(Section, &SectionHead, u64) -> bool> IncidentReader<R, A>
 }
 
 /// Reads, verifies and unpacks the stored bytes of a section; the error describes the damage.
-fn read_stored(from: &mut impl Read, head: &SectionHead, before: (u64, u64)) -> Result<Vec<u8>, String> {
+fn read_stored(
+    from: &mut impl Read,
+    head: &SectionHead,
+    before: (u64, u64),
+) -> Result<Vec<u8>, String> {
     let unpacked = read_checked(from, head, |stored| unpack(stored, head, before))?;
     let raw = unpacked.map_err(|error| format!("it cannot be unpacked: {error}"))?;
-    if raw.len() as u64 == head.raw_len { Ok(raw) } else { Err("it unpacks to another length than stated".into()) }
+    if raw.len() as u64 == head.raw_len {
+        Ok(raw)
+    } else {
+        Err("it unpacks to another length than stated".into())
+    }
 }
 
 /// Verifies the stored bytes of a section while `read` consumes them, all or in part.
@@ -170,7 +187,8 @@ fn read_checked<R: Read, T>(
     head: &SectionHead,
     read: impl FnOnce(&mut ChecksumReader<io::Take<&mut R>>) -> T,
 ) -> Result<T, String> {
-    let mut stored = ChecksumReader { from: from.take(head.stored_len), crc: crc32fast::Hasher::new(), len: 0 };
+    let mut stored =
+        ChecksumReader { from: from.take(head.stored_len), crc: crc32fast::Hasher::new(), len: 0 };
     let found = read(&mut stored);
     io::copy(&mut stored, &mut io::sink()).map_err(|error| error.to_string())?;
     if stored.len < head.stored_len {
@@ -189,7 +207,8 @@ fn unpack(
     head: &SectionHead,
     (raw_before, at): (u64, u64),
 ) -> io::Result<Vec<u8>> {
-    let expected = head.raw_len.min(head.stored_len.saturating_mul(EXPECTED_RATIO)).min(credible_bytes(0));
+    let expected =
+        head.raw_len.min(head.stored_len.saturating_mul(EXPECTED_RATIO)).min(credible_bytes(0));
     let mut raw = Vec::with_capacity(expected as usize);
     if head.flags & COMPRESSED == 0 {
         stored.read_to_end(&mut raw)?;

@@ -2,7 +2,8 @@
 //! Encodes an incident as the bytes of a file.
 
 use crate::layout::{
-    COMPRESSED, Header, MAX_SECTION_BYTES, MAX_SECTIONS, MAX_TOTAL_BYTES, RATIO_MAX, SECTION_HEAD_BYTES, SectionHead,
+    COMPRESSED, Header, MAX_SECTION_BYTES, MAX_SECTIONS, MAX_TOTAL_BYTES, RATIO_MAX,
+    SECTION_HEAD_BYTES, SectionHead,
 };
 use std::io::{self, Cursor, Seek, SeekFrom, Write};
 use tipme_record::incident::{Incident, Section};
@@ -43,7 +44,11 @@ pub fn write_open(out: &mut (impl Write + Seek), incident: &Incident) -> io::Res
 }
 
 /// Writes header and sections from the start of `out`; the header is marked incomplete.
-fn write_unsealed(out: &mut (impl Write + Seek), incident: &Incident, level: i32) -> io::Result<()> {
+fn write_unsealed(
+    out: &mut (impl Write + Seek),
+    incident: &Incident,
+    level: i32,
+) -> io::Result<()> {
     check_bounds(incident.sections.iter().map(|(_, raw)| raw.len() as u64))?;
     write_header(out)?;
     for (section, raw) in &incident.sections {
@@ -127,7 +132,11 @@ fn pack(stored: &mut impl Write, raw: &[u8], level: Option<i32>) -> io::Result<u
 }
 
 /// Returns an encoder for about `raw_len` bytes.
-pub(crate) fn encoder<W: Write>(stored: W, level: i32, raw_len: u64) -> io::Result<zstd::Encoder<'static, W>> {
+pub(crate) fn encoder<W: Write>(
+    stored: W,
+    level: i32,
+    raw_len: u64,
+) -> io::Result<zstd::Encoder<'static, W>> {
     let mut encoder = zstd::Encoder::new(stored, level)?;
     if raw_len >= THREADS_FROM_BYTES {
         encoder.multithread(THREADS)?;
@@ -140,7 +149,11 @@ pub(crate) fn check_bounds(lengths: impl Iterator<Item = u64> + Clone) -> io::Re
     let fits = lengths.clone().count() <= MAX_SECTIONS
         && lengths.clone().all(|length| length <= MAX_SECTION_BYTES)
         && lengths.sum::<u64>() <= MAX_TOTAL_BYTES;
-    if fits { Ok(()) } else { Err(io::Error::new(io::ErrorKind::InvalidInput, "it is larger than the format allows")) }
+    if fits {
+        Ok(())
+    } else {
+        Err(io::Error::new(io::ErrorKind::InvalidInput, "it is larger than the format allows"))
+    }
 }
 
 /// Writer that counts the bytes written and computes their CRC-32.

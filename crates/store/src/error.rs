@@ -17,7 +17,9 @@ pub enum ReadError {
     NotAnIncident,
     #[error("its header is damaged: the checksum does not fit")]
     DamagedHeader,
-    #[error("format version {found} is newer than {known}, the newest that this tipme reads; use a newer tipme")]
+    #[error(
+        "format version {found} is newer than {known}, the newest that this tipme reads; use a newer tipme"
+    )]
     Version { found: u32, known: u32 },
     #[error("nothing in it can be read: {place}: {why}")]
     Nothing { place: String, why: String },

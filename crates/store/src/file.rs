@@ -29,7 +29,8 @@ const MODE: u32 = 0o600;
 /// A full disk, a folder that is not writable, an `id` in [`Meta`] that already exists or is not a
 /// plain file name, or content over a bound. No part of the file is left behind.
 pub fn write(dir: &Path, incident: &Incident, owner: u32) -> Result<PathBuf, WriteError> {
-    let meta: Meta = incident.json(Section::Meta).map_err(|error| WriteError::Content(error.to_string()))?;
+    let meta: Meta =
+        incident.json(Section::Meta).map_err(|error| WriteError::Content(error.to_string()))?;
     write_by(dir, &meta.id, owner, |file| write_open(file, incident))
 }
 
@@ -47,7 +48,8 @@ pub(crate) fn write_by(
     let partial = dir.join(format!("{id}{PARTIAL_ENDING}"));
     let path = dir.join(format!("{id}{ENDING}"));
     let mut file = create(&partial).map_err(|error| WriteError::io(&partial, error))?;
-    let written = fill(&mut file).and_then(|()| finish(file, owner)).and_then(|()| settle(&partial, &path));
+    let written =
+        fill(&mut file).and_then(|()| finish(file, owner)).and_then(|()| settle(&partial, &path));
     written.map_err(|error| {
         // The first error is the one to report; the next start removes a partial file that stays.
         let _ = std::fs::remove_file(&partial);
@@ -86,7 +88,8 @@ pub fn read(path: &Path) -> Result<Incident, ReadError> {
 /// # Errors
 /// If it cannot be opened, or is not a regular file.
 pub fn open_regular(path: &Path) -> io::Result<File> {
-    let file = OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits() as i32).open(path)?;
+    let file =
+        OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits() as i32).open(path)?;
     let regular = file.metadata()?.is_file();
     regular.then_some(file).ok_or_else(|| io::Error::other("it is not a regular file"))
 }
@@ -189,7 +192,8 @@ fn replace(file: &mut File, end: u64, bytes: &[u8]) -> io::Result<()> {
     (&*file).take(WORDS_SECTION_BYTES).read_to_end(&mut before)?;
     write_words(file, end, bytes).inspect_err(|_| {
         // The first error is the one to report; readers stop at any leftovers.
-        let _ = file.write_all_at(&before, end).and_then(|()| file.set_len(end + before.len() as u64));
+        let _ =
+            file.write_all_at(&before, end).and_then(|()| file.set_len(end + before.len() as u64));
     })
 }
 

@@ -62,7 +62,11 @@ impl IncidentFolder {
 
     /// Returns the folder for reading; it need not exist.
     pub fn at(path: &Path) -> IncidentFolder {
-        IncidentFolder { path: path.to_owned(), bounds: FolderBounds::default(), fresh: Arc::default() }
+        IncidentFolder {
+            path: path.to_owned(),
+            bounds: FolderBounds::default(),
+            fresh: Arc::default(),
+        }
     }
 
     pub fn with_bounds(self, bounds: FolderBounds) -> IncidentFolder {
@@ -92,9 +96,11 @@ impl IncidentFolder {
     /// therefore safe to pass on.
     pub fn append_words(&self, path: &Path, words: &Words, uid: u32) -> Result<(), WriteError> {
         let unfit = |why: String| WriteError::Unfit { path: path.to_owned(), why };
-        let inside =
-            self.own(path).ok_or_else(|| unfit(format!("it is not an incident in {}", self.path.display())))?;
-        let owner = fs::symlink_metadata(&inside).map_err(|error| WriteError::io(path, error))?.uid();
+        let inside = self
+            .own(path)
+            .ok_or_else(|| unfit(format!("it is not an incident in {}", self.path.display())))?;
+        let owner =
+            fs::symlink_metadata(&inside).map_err(|error| WriteError::io(path, error))?.uid();
         if uid != 0 && uid != owner {
             return Err(unfit("it belongs to another user".into()));
         }
@@ -110,7 +116,8 @@ impl IncidentFolder {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             other => other?,
         };
-        let mut listed: Vec<Listed> = files.into_iter().filter_map(|(name, path)| self.listed(&name, path)).collect();
+        let mut listed: Vec<Listed> =
+            files.into_iter().filter_map(|(name, path)| self.listed(&name, path)).collect();
         listed.sort_by(|one, other| one.id.cmp(&other.id));
         Ok(listed)
     }
@@ -121,7 +128,11 @@ impl IncidentFolder {
     ///
     /// # Errors
     /// Those of [`crate::write()`]. A failure to prune is not one: the incident was written.
-    pub fn keep(&self, incident: &Incident, owner: u32) -> Result<(PathBuf, Option<io::Error>), WriteError> {
+    pub fn keep(
+        &self,
+        incident: &Incident,
+        owner: u32,
+    ) -> Result<(PathBuf, Option<io::Error>), WriteError> {
         let id = incident.json::<Meta>(Section::Meta).unwrap_or_default().id;
         self.keep_by(&id, owner, |file| write_open(file, incident))
     }
@@ -207,7 +218,8 @@ impl IncidentFolder {
         let kept = bounds::kept(&others);
         let fresh = self.fresh.lock().unwrap_or_else(PoisonError::into_inner);
         others.retain(|incident| {
-            let new = fresh.contains(&incident.id) || incident.path.file_name() == written.file_name();
+            let new =
+                fresh.contains(&incident.id) || incident.path.file_name() == written.file_name();
             !new && !kept.contains(&incident.id)
         });
         Ok(others)
@@ -217,7 +229,8 @@ impl IncidentFolder {
     fn own(&self, path: &Path) -> Option<PathBuf> {
         let name = path.file_name()?.to_str()?;
         let parent = path.parent()?.canonicalize().ok()?;
-        let inside = name.strip_suffix(ENDING).is_some_and(is_plain_id) && parent == self.path.canonicalize().ok()?;
+        let inside = name.strip_suffix(ENDING).is_some_and(is_plain_id)
+            && parent == self.path.canonicalize().ok()?;
         inside.then(|| self.path.join(name))
     }
 
@@ -230,7 +243,9 @@ impl IncidentFolder {
     }
 
     fn files(&self) -> io::Result<Vec<(String, PathBuf)>> {
-        let named = |entry: fs::DirEntry| entry.file_name().into_string().ok().map(|name| (name, entry.path()));
+        let named = |entry: fs::DirEntry| {
+            entry.file_name().into_string().ok().map(|name| (name, entry.path()))
+        };
         let entries: io::Result<Vec<fs::DirEntry>> = fs::read_dir(&self.path)?.collect();
         Ok(entries?.into_iter().filter_map(named).collect())
     }

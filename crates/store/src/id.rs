@@ -12,7 +12,8 @@ const MAX_ID_BYTES: usize = 128;
 /// Returns the id of an incident marked `realtime_ns` nanoseconds after 1970 UTC, such as
 /// `20000229T235959.042Z`: UTC to the millisecond, so ids sort by time.
 pub fn id_at(realtime_ns: u64) -> String {
-    let time = jiff::Timestamp::from_nanosecond(realtime_ns.into()).expect("64 bits of nanoseconds end in 2554");
+    let time = jiff::Timestamp::from_nanosecond(realtime_ns.into())
+        .expect("64 bits of nanoseconds end in 2554");
     time.strftime("%Y%m%dT%H%M%S.%3fZ").to_string()
 }
 

@@ -48,7 +48,8 @@ pub(crate) struct Header {
 impl Header {
     /// Returns the header of an unsealed file.
     pub(crate) fn incomplete() -> Header {
-        Header { magic: MAGIC, version: VERSION, flags: INCOMPLETE, ..Header::new_zeroed() }.summed()
+        Header { magic: MAGIC, version: VERSION, flags: INCOMPLETE, ..Header::new_zeroed() }
+            .summed()
     }
 
     /// Returns the header of a sealed file.

@@ -5,8 +5,8 @@
 
 use crate::decode::{WINDOW_LOG_MAX, decode_beside};
 use crate::encode::{
-    ChecksumWriter, LEVEL_FAST, check_bounds, encoder, write_credible, write_header, write_seal, write_section,
-    write_stored,
+    ChecksumWriter, LEVEL_FAST, check_bounds, encoder, write_credible, write_header, write_seal,
+    write_section, write_stored,
 };
 use crate::error::ReadError;
 use crate::file::memory_file;
@@ -55,14 +55,23 @@ impl PackedIncident {
     ///
     /// # Errors
     /// If there is no memory for it.
-    pub fn pack(&mut self, section: Section, copy: impl FnOnce(&(dyn Fn(&[u8]) + Sync))) -> io::Result<u64> {
+    pub fn pack(
+        &mut self,
+        section: Section,
+        copy: impl FnOnce(&(dyn Fn(&[u8]) + Sync)),
+    ) -> io::Result<u64> {
         let at = self.file.stream_position()? + SECTION_HEAD_BYTES as u64;
         let (mut flags, mut raw_len) = (0, 0);
         let len = write_stored(&mut self.file, section, |stored| {
             (flags, raw_len) = packed(stored, copy)?;
             Ok((flags, raw_len))
         })?;
-        self.chunks.push(PackedChunks { section, flags, raw_len, stored: StoredBytes::InFile { at, len } });
+        self.chunks.push(PackedChunks {
+            section,
+            flags,
+            raw_len,
+            stored: StoredBytes::InFile { at, len },
+        });
         Ok(raw_len)
     }
 
@@ -93,7 +102,12 @@ impl PackedIncident {
         let incident = decode_beside(&mut file, |section, head, at| {
             if section.has_chunks() {
                 let stored = StoredBytes::InFile { at, len: head.stored_len };
-                chunks.push(PackedChunks { section, flags: head.flags, raw_len: head.raw_len, stored });
+                chunks.push(PackedChunks {
+                    section,
+                    flags: head.flags,
+                    raw_len: head.raw_len,
+                    stored,
+                });
             }
             section.has_chunks()
         })?;
@@ -104,7 +118,11 @@ impl PackedIncident {
     ///
     /// # Errors
     /// If they cannot be read.
-    pub fn edit_chunks(&mut self, section: Section, mut edit: impl FnMut(&[u8]) -> Vec<u8>) -> io::Result<()> {
+    pub fn edit_chunks(
+        &mut self,
+        section: Section,
+        mut edit: impl FnMut(&[u8]) -> Vec<u8>,
+    ) -> io::Result<()> {
         for index in 0..self.chunks.len() {
             if self.chunks[index].section == section {
                 self.chunks[index] = self.edited(&self.chunks[index], &mut edit)?;
@@ -113,7 +131,11 @@ impl PackedIncident {
         Ok(())
     }
 
-    fn edited(&self, chunks: &PackedChunks, edit: &mut impl FnMut(&[u8]) -> Vec<u8>) -> io::Result<PackedChunks> {
+    fn edited(
+        &self,
+        chunks: &PackedChunks,
+        edit: &mut impl FnMut(&[u8]) -> Vec<u8>,
+    ) -> io::Result<PackedChunks> {
         let (mut raw_len, mut written) = (0, Ok(()));
         let mut out = encoder(Vec::new(), LEVEL_FAST, chunks.raw_len)?;
         self.see(chunks, &mut |chunk| {
@@ -173,7 +195,9 @@ impl PackedIncident {
 
     fn stored<'a>(&'a self, chunks: &'a PackedChunks) -> Box<dyn Read + 'a> {
         match &chunks.stored {
-            StoredBytes::InFile { at, len } => Box::new(FilePart { file: &self.file, at: *at }.take(*len)),
+            StoredBytes::InFile { at, len } => {
+                Box::new(FilePart { file: &self.file, at: *at }.take(*len))
+            }
             StoredBytes::InMemory(bytes) => Box::new(&bytes[..]),
         }
     }
@@ -195,7 +219,10 @@ impl Sections for PackedIncident {
     }
 
     fn see_chunks(&self, section: Section, see: &mut dyn FnMut(&[u8])) -> io::Result<()> {
-        self.chunks.iter().filter(|chunks| chunks.section == section).try_for_each(|chunks| self.see(chunks, see))
+        self.chunks
+            .iter()
+            .filter(|chunks| chunks.section == section)
+            .try_for_each(|chunks| self.see(chunks, see))
     }
 }
 
@@ -210,7 +237,9 @@ fn packed<W: Write + Send>(
         let frame = zstd::bulk::compress(raw, LEVEL_FAST);
         let (stored, raw_len) = &mut *written.lock().unwrap_or_else(PoisonError::into_inner);
         if let Ok(before) = *raw_len {
-            *raw_len = frame.and_then(|frame| stored.write_all(&frame)).map(|()| before + raw.len() as u64);
+            *raw_len = frame
+                .and_then(|frame| stored.write_all(&frame))
+                .map(|()| before + raw.len() as u64);
         }
     });
     let raw_len = written.into_inner().unwrap_or_else(PoisonError::into_inner).1?;
@@ -245,7 +274,9 @@ mod tests {
 
     fn seen(incident: &impl Sections, section: Section) -> Vec<Vec<u8>> {
         let mut chunks = Vec::new();
-        incident.see_chunks(section, &mut |chunk| chunks.push(chunk.to_vec())).expect("they can be read");
+        incident
+            .see_chunks(section, &mut |chunk| chunks.push(chunk.to_vec()))
+            .expect("they can be read");
         chunks.sort();
         chunks
     }
@@ -280,8 +311,10 @@ mod tests {
         let mut read = handed_over(captured);
         assert!(seen(&read, Section::Rare) == chunks, "when it is read");
         assert!(read.incident().damage.is_empty());
-        read.edit_chunks(Section::Rare, |chunk| if chunk[1] % 2 == 0 { vec![chunk[1]; 8] } else { Vec::new() })
-            .expect("it is whole");
+        read.edit_chunks(Section::Rare, |chunk| {
+            if chunk[1] % 2 == 0 { vec![chunk[1]; 8] } else { Vec::new() }
+        })
+        .expect("it is whole");
         let mut out = io::Cursor::new(Vec::new());
         read.write_open(&mut out).and_then(|()| write_seal(&mut out)).expect("it is memory");
         let file = crate::decode(&out.into_inner()).expect("it is whole");
@@ -301,7 +334,10 @@ mod tests {
     fn what_packs_so_well_that_no_reader_believes_it_is_written_as_it_is() {
         let chunks = vec![vec![0; CHUNK_BYTES]; 64];
         let mut out = io::Cursor::new(Vec::new());
-        handed_over(captured(&chunks)).write_open(&mut out).and_then(|()| write_seal(&mut out)).expect("it is memory");
+        handed_over(captured(&chunks))
+            .write_open(&mut out)
+            .and_then(|()| write_seal(&mut out))
+            .expect("it is memory");
         let file = crate::decode(&out.into_inner()).expect("it is whole");
         assert!(file.damage.is_empty(), "{:?}", file.damage);
         assert!(file.bytes(Section::Rare) == chunks.concat());
@@ -309,7 +345,8 @@ mod tests {
 
     /// Reads a file after `spoil` has damaged it.
     fn spoiled(spoil: impl FnOnce(&File)) -> Result<PackedIncident, ReadError> {
-        let mut file = captured(&(0..4).map(chunk).collect::<Vec<_>>()).hand_over().expect("there is memory");
+        let mut file =
+            captured(&(0..4).map(chunk).collect::<Vec<_>>()).hand_over().expect("there is memory");
         spoil(&file);
         file.rewind().expect("it is a file");
         PackedIncident::read(file)
@@ -321,8 +358,11 @@ mod tests {
         assert!(matches!(damaged, Err(ReadError::Nothing { why, .. }) if why.contains("checksum")));
         let end = |file: &File| file.metadata().expect("it is open").len();
         let cut = spoiled(|file| file.set_len(end(file) - 2).expect("it is memory"));
-        assert!(matches!(cut, Err(ReadError::Nothing { why, .. }) if why.contains("the file ends")));
-        let more = spoiled(|file| file.write_all_at(&[1; 8], end(file)).expect("it is memory")).expect("it has tasks");
+        assert!(
+            matches!(cut, Err(ReadError::Nothing { why, .. }) if why.contains("the file ends"))
+        );
+        let more = spoiled(|file| file.write_all_at(&[1; 8], end(file)).expect("it is memory"))
+            .expect("it has tasks");
         assert_eq!(more.incident().damage.len(), 1);
     }
 

@@ -39,7 +39,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use teller::{Chosen, Message, Teller};
 use tipme_control::journal::{self, Field};
-use tipme_control::{CallError, Client, DEFAULT_STATE_DIR, RecorderRequest, RecorderResponse, RecorderStatus, Trigger};
+use tipme_control::{
+    CallError, Client, DEFAULT_STATE_DIR, RecorderRequest, RecorderResponse, RecorderStatus,
+    Trigger,
+};
 use tipme_desktop::clipboard::Clipboard;
 use tipme_desktop::dialog::{Dialog, DialogProgram};
 use tipme_desktop::hotkeys::{HotKeyAction, HotKeys};
@@ -103,7 +106,9 @@ impl Agent {
         let target = if arguments.no_dialog { None } else { DisplayTarget::parse(&display).ok() };
         let (teller, chosen) = Teller::new(!arguments.no_notification, target.map(Popups::on));
         let agent = Arc::new(Agent {
-            client: Client::new(arguments.state_dir.as_deref().unwrap_or(Path::new(DEFAULT_STATE_DIR))),
+            client: Client::new(
+                arguments.state_dir.as_deref().unwrap_or(Path::new(DEFAULT_STATE_DIR)),
+            ),
             display,
             asker,
             diagnoses,
@@ -111,13 +116,17 @@ impl Agent {
             marks: Workers::new(MARKS_MAX),
             choices: Workers::new(MARKS_MAX),
             presses: AtomicU64::new(0),
-            incidents: IncidentFolder::at(StateDirs::choose(arguments.state_dir.as_deref()).incidents()),
+            incidents: IncidentFolder::at(
+                StateDirs::choose(arguments.state_dir.as_deref()).incidents(),
+            ),
             restart_key: arguments.keys.start_keys_key.to_string(),
             last_answered: Mutex::default(),
         });
         let (judge, chooser) = (Arc::clone(&agent), Arc::clone(&agent));
         std::thread::spawn(move || {
-            waiting.iter().for_each(|(incident, press, stopped)| judge.tell_cause(incident, press, stopped));
+            waiting
+                .iter()
+                .for_each(|(incident, press, stopped)| judge.tell_cause(incident, press, stopped));
         });
         std::thread::spawn(move || chosen.iter().for_each(|chosen| chooser.choose(chosen)));
         agent
@@ -139,7 +148,8 @@ impl Agent {
 
     /// Warns at startup if a press would fail.
     fn look_for_recorder(&self) {
-        let answer = self.client.clone().with_timeout(STATUS_TIMEOUT).call(&RecorderRequest::Status);
+        let answer =
+            self.client.clone().with_timeout(STATUS_TIMEOUT).call(&RecorderRequest::Status);
         if let Err(error) = answer {
             journal::warning(format!("{error}; until then a press finds no cause")).tell();
         }
@@ -147,7 +157,8 @@ impl Agent {
 
     /// Handles a key on a thread of its own.
     fn press(self: &Arc<Agent>, action: HotKeyAction) {
-        let (agent, press) = (Arc::clone(self), PressNumber(self.presses.fetch_add(1, Ordering::Relaxed)));
+        let (agent, press) =
+            (Arc::clone(self), PressNumber(self.presses.fetch_add(1, Ordering::Relaxed)));
         let begun = self.marks.start(move || {
             if let Err(error) = agent.act(action, press) {
                 agent.fail(failure(action), &error, Some(press));
@@ -200,7 +211,9 @@ impl Agent {
                     "Of the last {held:.0} s everything is held but input, which was not recorded for {stopped:.1} s."
                 )
             }
-            Ok(RecorderResponse::Status(status)) => format!("Of the last {:.0} s everything is held.", held(&status)),
+            Ok(RecorderResponse::Status(status)) => {
+                format!("Of the last {:.0} s everything is held.", held(&status))
+            }
             _ => String::new(),
         }
     }
@@ -214,20 +227,28 @@ impl Agent {
 
     /// Describes a mark without input, with the remedy that this user has.
     fn input_stopped(&self) -> String {
-        let remedy = match self.client.clone().with_timeout(STATUS_TIMEOUT).call(&RecorderRequest::Status) {
-            Ok(RecorderResponse::Status(status)) => resuming::without_input(&status, &self.restart_key),
-            _ => "not recorded".to_owned(),
-        };
-        format!("Input is {remedy}. Without it, a verdict does not name the key or click that was late.")
+        let remedy =
+            match self.client.clone().with_timeout(STATUS_TIMEOUT).call(&RecorderRequest::Status) {
+                Ok(RecorderResponse::Status(status)) => {
+                    resuming::without_input(&status, &self.restart_key)
+                }
+                _ => "not recorded".to_owned(),
+            };
+        format!(
+            "Input is {remedy}. Without it, a verdict does not name the key or click that was late."
+        )
     }
 
     fn mark(&self, press: PressNumber) -> Result<()> {
-        let status = self.client.clone().with_timeout(STATUS_TIMEOUT).call(&RecorderRequest::Status);
+        let status =
+            self.client.clone().with_timeout(STATUS_TIMEOUT).call(&RecorderRequest::Status);
         if matches!(&status, Ok(RecorderResponse::Status(status)) if status.any_keyboard) {
             return self.follow(press, &status);
         }
-        let (client, request) =
-            (self.client.clone(), RecorderRequest::Mark { text: String::new(), trigger: Trigger::Hotkey });
+        let (client, request) = (
+            self.client.clone(),
+            RecorderRequest::Mark { text: String::new(), trigger: Trigger::Hotkey },
+        );
         let marking = std::thread::spawn(move || client.call(&request));
         // A refusal comes at once, and nothing is captured then.
         let soon = Instant::now() + REFUSED_WITHIN;
@@ -248,7 +269,10 @@ impl Agent {
     fn marked(&self, incident: PathBuf, press: PressNumber, input_stopped: bool) -> Result<()> {
         journal::info(format!("marked {}", incident.display())).tell();
         if self.diagnoses.try_send((incident.clone(), press, input_stopped)).is_err() {
-            let why = format!("too many incidents wait for a diagnosis; run: tipme diagnose {}", incident.display());
+            let why = format!(
+                "too many incidents wait for a diagnosis; run: tipme diagnose {}",
+                incident.display()
+            );
             self.fail("Marked, but not yet diagnosed", &Error::msg(why), Some(press));
         }
         if !self.teller.shows() {
@@ -265,22 +289,27 @@ impl Agent {
         let deadline = Instant::now() + MARK_TIMEOUT;
         while Instant::now() < deadline {
             let newest = find(&self.incidents, None).ok();
-            let fits = |path: &PathBuf| path.file_stem().is_some_and(|id| *id.to_string_lossy() >= *earliest);
+            let fits = |path: &PathBuf| {
+                path.file_stem().is_some_and(|id| *id.to_string_lossy() >= *earliest)
+            };
             if let Some(incident) = newest.filter(fits) {
                 return self.marked(incident, press, false);
             }
             std::thread::sleep(POLL_INTERVAL);
         }
-        bail!("the recorder takes the keys itself, and wrote no incident of yours; see: tipme incidents")
+        bail!(
+            "the recorder takes the keys itself, and wrote no incident of yours; see: tipme incidents"
+        )
     }
 
     /// Acknowledges the press at once. The recorder responds to a mark only after it has copied the
     /// records.
     fn tell_capture(&self, press: PressNumber, status: &Answer) {
         let (summary, body) = match status {
-            Ok(RecorderResponse::Status(status)) => {
-                (format!("Captured the last {:.0} s, looking for the cause", held(status)), String::new())
-            }
+            Ok(RecorderResponse::Status(status)) => (
+                format!("Captured the last {:.0} s, looking for the cause", held(status)),
+                String::new(),
+            ),
             Err(CallError::Silent { .. }) => (
                 "The recorder does not answer yet".to_owned(),
                 format!(
@@ -291,7 +320,11 @@ impl Agent {
             // The mark itself reports the reason.
             _ => return,
         };
-        self.teller.tell(Message { press: Some(press), passing: true, ..Notice::new(summary, body).into() });
+        self.teller.tell(Message {
+            press: Some(press),
+            passing: true,
+            ..Notice::new(summary, body).into()
+        });
     }
 
     /// Diagnoses an incident and shows the cause.
@@ -305,8 +338,15 @@ impl Agent {
             *self.last_answered() = Some(incident.clone());
         }
         let choices = choices::of_conclusion(conclusion).iter().copied();
-        let choices = choices.filter(|one| *one != Choice::Earlier || self.last_answered().is_some()).collect();
-        self.teller.tell(Message { press: Some(press), verdict: Some(incident), choices, ..notice.into() });
+        let choices = choices
+            .filter(|one| *one != Choice::Earlier || self.last_answered().is_some())
+            .collect();
+        self.teller.tell(Message {
+            press: Some(press),
+            verdict: Some(incident),
+            choices,
+            ..notice.into()
+        });
     }
 
     fn last_answered(&self) -> MutexGuard<'_, Option<PathBuf>> {
@@ -322,7 +362,11 @@ impl Agent {
             }
         });
         if !begun {
-            self.fail("Too many windows are open", &Error::msg("close some, and press again"), None);
+            self.fail(
+                "Too many windows are open",
+                &Error::msg("close some, and press again"),
+                None,
+            );
         }
     }
 
@@ -335,7 +379,11 @@ impl Agent {
             Choice::Copy => self.copy(incident),
             Choice::Earlier => {
                 let earlier = self.last_answered().clone();
-                self.details(&earlier.context("the earlier answer is not known any more; see: tipme incidents")?)
+                self.details(
+                    &earlier.context(
+                        "the earlier answer is not known any more; see: tipme incidents",
+                    )?,
+                )
             }
         }
     }
@@ -346,8 +394,11 @@ impl Agent {
         journal::warning(format!("{why:#}")).tell();
         let how = || format!("no program shows it; run: tipme diagnose {}", incident.display());
         let asker = self.asker.as_ref().with_context(how)?;
-        let page =
-            Dialog::page(asker, &tipme_report::text(&diagnose::verdict(incident)?, &Layout::default()), &self.display)?;
+        let page = Dialog::page(
+            asker,
+            &tipme_report::text(&diagnose::verdict(incident)?, &Layout::default()),
+            &self.display,
+        )?;
         drop(page.answer(READ_TIMEOUT));
         Ok(())
     }
@@ -358,7 +409,10 @@ impl Agent {
         let text = tipme_report::text(&judge::verdict(incident)?, &Layout::default());
         let mut clipboard = Clipboard::take(&self.display, &text)?;
         journal::info("copied").tell();
-        self.teller.tell(Notice::new("Copied", "The verdict can be pasted, until something else is copied."));
+        self.teller.tell(Notice::new(
+            "Copied",
+            "The verdict can be pasted, until something else is copied.",
+        ));
         while clipboard.serve(clock::now().after(CLIPBOARD_POLL_INTERVAL))? {}
         Ok(())
     }
@@ -380,14 +434,23 @@ impl Agent {
 
     /// Asks for a note and adds it to the incident; does nothing without a dialog program.
     fn describe(&self, incident: &Path) -> Result<()> {
-        let how = || format!("no program asks for words; run: tipme incidents note {} WORDS", incident.display());
+        let how = || {
+            format!(
+                "no program asks for words; run: tipme incidents note {} WORDS",
+                incident.display()
+            )
+        };
         let asker = match &self.asker {
             None if !self.teller.shows() => return Ok(()),
             asker => asker.as_ref().with_context(how)?,
         };
         let dialog = Dialog::open(asker, "What was slow?", &self.display)?;
         let Some(text) = dialog.answer(ANSWER_TIMEOUT) else { return Ok(()) };
-        self.client.call(&RecorderRequest::Describe { incident: incident.to_owned(), text, right: None })?;
+        self.client.call(&RecorderRequest::Describe {
+            incident: incident.to_owned(),
+            text,
+            right: None,
+        })?;
         Ok(())
     }
 }
@@ -410,7 +473,8 @@ fn failure(action: HotKeyAction) -> &'static str {
 /// Reports a verdict in the journal, or on the terminal. The cause is available if the diagnosis
 /// has cached it.
 fn tell_verdict(incident: &Path, notice: &Notice) {
-    let entry = journal::info(format!("{}\n{}", notice.summary, notice.body)).event(journal::JournalEvent::Judged);
+    let entry = journal::info(format!("{}\n{}", notice.summary, notice.body))
+        .event(journal::JournalEvent::Judged);
     let entry = entry.field(Field::Incident, incident.file_stem().unwrap_or_default().display());
     match VerdictFolder::open().get(incident) {
         Some(VerdictSummary { kind: Some(kind), culprit, application, .. }) => {

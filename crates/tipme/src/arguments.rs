@@ -285,15 +285,18 @@ pub struct AgentArguments {
 
 fn action(name: &str) -> Result<HotKeyAction, String> {
     let names = || HotKeyAction::ALL.map(HotKeyAction::name).join(", ");
-    HotKeyAction::named(name).ok_or_else(|| format!("unknown action {name}; use one of {}", names()))
+    HotKeyAction::named(name)
+        .ok_or_else(|| format!("unknown action {name}; use one of {}", names()))
 }
 
 #[derive(Args)]
-#[command(after_help = "It removes host name, user, day, your notes, command lines, names of files and groups, network
+#[command(
+    after_help = "It removes host name, user, day, your notes, command lines, names of files and groups, network
 addresses, and names of programs that the verdict does not mention.
 
 Example:
-  tipme scrub /var/lib/tipme/incidents/20260101T120000.000Z.tipme to-report.tipme")]
+  tipme scrub /var/lib/tipme/incidents/20260101T120000.000Z.tipme to-report.tipme"
+)]
 pub struct Scrub {
     /// The incident file
     pub file: PathBuf,
@@ -347,11 +350,13 @@ pub struct Setup {
 }
 
 #[derive(Args)]
-#[command(after_help = "Exit codes: 0 a press of the key will find a cause, 1 it will not; the reason is shown.
+#[command(
+    after_help = "Exit codes: 0 a press of the key will find a cause, 1 it will not; the reason is shown.
 
 Examples:
   tipme status
-  tipme status --json")]
+  tipme status --json"
+)]
 pub struct StatusArguments {
     /// The recorder's folder [default: /run/tipme and /var/lib/tipme]
     #[arg(long, value_name = "DIR")]
@@ -446,7 +451,8 @@ fn display(text: &str) -> Result<DisplayChoice, String> {
         return Ok(DisplayChoice::Off);
     }
     if let Some(number) = text.strip_prefix("wayland-") {
-        let number: u32 = number.parse().map_err(|_| format!("{text:?} is not a display such as wayland-0"))?;
+        let number: u32 =
+            number.parse().map_err(|_| format!("{text:?} is not a display such as wayland-0"))?;
         return Ok(DisplayChoice::OnlyWayland(number));
     }
     let target = tipme_desktop::DisplayTarget::parse(text).map_err(|error| error.to_string())?;

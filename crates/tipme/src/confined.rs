@@ -33,7 +33,8 @@ const JUDGE_NICE: i32 = 10;
 pub fn judge(arguments: &JudgeArguments) -> Result<ExitCode> {
     let bounds = ResourceBounds { memory: JUDGE_MEMORY, nice: JUDGE_NICE, ..NOTHING };
     give_up(&arguments.confined, bounds, || ())?;
-    let incident = tipme_store::read_from(std::io::stdin().lock()).context("cannot read the incident")?;
+    let incident =
+        tipme_store::read_from(std::io::stdin().lock()).context("cannot read the incident")?;
     let options = DiagnoseOptions { at_s: arguments.at, ..DiagnoseOptions::default() };
     let verdict = tipme_analysis::diagnose(&incident, &options)?;
     Ok(diagnose::print(&verdict, arguments.json, &Layout::default()))
@@ -51,12 +52,14 @@ pub fn seal(arguments: &Confined) -> Result<ExitCode> {
     let captured = rustix::fs::fstat(std::io::stdin())?.st_size.unsigned_abs();
     let memory = SEAL_MEMORY + 3 * captured;
     let open = || {
-        let [captured, file] = [std::io::stdin().as_fd(), std::io::stdout().as_fd()].map(|fd| fd.try_clone_to_owned());
+        let [captured, file] =
+            [std::io::stdin().as_fd(), std::io::stdout().as_fd()].map(|fd| fd.try_clone_to_owned());
         (tipme_recorder::functions().ok(), captured, file)
     };
     let bounds = ResourceBounds { memory, file: MAX_TOTAL_BYTES, nice: SEAL_NICE, ..NOTHING };
     let (functions, captured, file) = give_up(arguments, bounds, open)?;
-    let captured = PackedIncident::read(File::from(captured?)).context("cannot read what was captured")?;
+    let captured =
+        PackedIncident::read(File::from(captured?)).context("cannot read what was captured")?;
     let incident = tipme_recorder::finish(captured, functions)?;
     match incident.write_open(&mut File::from(file?)) {
         Err(error) if matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded) => {
@@ -100,14 +103,18 @@ pub fn count(arguments: &CountArguments) -> Result<ExitCode> {
 fn attachable(arguments: &CountArguments) -> Result<Attachable> {
     let lots = arguments.standby.iter().map(|lot| open_programs(&lot.0));
     let mut clock = open_programs(arguments.sample.as_slice())?;
-    Ok(Attachable { standby: lots.collect::<Result<_>>()?, clock: clock.pop().zip(arguments.hertz) })
+    Ok(Attachable {
+        standby: lots.collect::<Result<_>>()?,
+        clock: clock.pop().zip(arguments.hertz),
+    })
 }
 
 /// The parent ends the process in time and reports it; this bound is the fallback.
 const GRACE: Duration = Duration::from_secs(2);
 
 fn give_up<T>(confined: &Confined, bounds: ResourceBounds, open: impl FnOnce() -> T) -> Result<T> {
-    let bounds = ResourceBounds { time: Duration::from_secs(confined.seconds.into()) + GRACE, ..bounds };
+    let bounds =
+        ResourceBounds { time: Duration::from_secs(confined.seconds.into()) + GRACE, ..bounds };
     let account = Account { user: confined.user, group: confined.group.unwrap_or(confined.user) };
     confine(account, bounds, open).context("cannot give up the rights of this process")
 }

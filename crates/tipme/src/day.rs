@@ -45,13 +45,19 @@ pub fn run(arguments: &Day) -> Result<ExitCode> {
     let (from_s, to_s) = bounds(date)?;
     let user = arguments.user.as_deref().map(user_id).transpose()?;
     let figures = match client.call(&RecorderRequest::Day { from_s, to_s, user })? {
-        RecorderResponse::Day(figures) => with_incidents(*figures, &IncidentFolder::at(dirs.incidents())),
+        RecorderResponse::Day(figures) => {
+            with_incidents(*figures, &IncidentFolder::at(dirs.incidents()))
+        }
         _ => bail!("the recorder gave an answer that does not fit; restart it"),
     };
     let counted = figures.all.n > 0;
     let document = DayDocument { schema: 1, date: date.to_string(), figures };
     if let Some(place) = &arguments.output {
-        written::write(place, &picture(&document.date, &document.figures, &time_of_day), arguments.force)?;
+        written::write(
+            place,
+            &picture(&document.date, &document.figures, &time_of_day),
+            arguments.force,
+        )?;
         println!("{}", place.display());
     } else if arguments.json {
         println!("{}", serde_json::to_string(&document)?);
@@ -78,24 +84,29 @@ fn bounds(date: Date) -> Result<(u64, u64)> {
         u64::try_from(begin).ok()
     };
     let bounds = begin(date).zip(date.tomorrow().ok().and_then(begin));
-    bounds.with_context(|| format!("no day like {date} is counted; name one of the last 32, such as yesterday"))
+    bounds.with_context(|| {
+        format!("no day like {date} is counted; name one of the last 32, such as yesterday")
+    })
 }
 
 /// Formats a time as `14:03:21` in local time.
 fn time_of_day(at_s: f64) -> String {
     let time = Timestamp::from_second(at_s as i64);
-    time.map(|time| TimeZone::system().to_datetime(time).strftime("%H:%M:%S").to_string()).unwrap_or_default()
+    time.map(|time| TimeZone::system().to_datetime(time).strftime("%H:%M:%S").to_string())
+        .unwrap_or_default()
 }
 
 /// Adds the caller's first incident that was marked soon enough after each wait.
 fn with_incidents(mut figures: DayFigures, folder: &IncidentFolder) -> DayFigures {
     let listed = all(folder).unwrap_or_default();
     let own = listed.into_iter().filter(is_own);
-    let marks: Vec<(f64, String)> = own.filter_map(|one| Some((when::seconds(&one.id)? as f64, one.id))).collect();
+    let marks: Vec<(f64, String)> =
+        own.filter_map(|one| Some((when::seconds(&one.id)? as f64, one.id))).collect();
     for long in &mut figures.longest {
         // Ids have a resolution of one second.
         let (from, to) = (long.at_s - long.latency_ms / 1e3 - 1.0, long.at_s + MARKED_WITHIN_S);
-        long.incident = marks.iter().find(|(at, _)| (from..to).contains(at)).map(|(_, id)| id.clone());
+        long.incident =
+            marks.iter().find(|(at, _)| (from..to).contains(at)).map(|(_, id)| id.clone());
     }
     figures
 }

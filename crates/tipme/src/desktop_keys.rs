@@ -67,7 +67,8 @@ impl DesktopKeys {
 
     /// Returns the state of the mark key in this desktop.
     pub fn state(self) -> KeyState {
-        let missing = || KeyState::Missing(format!("{} has no key for tipme; run: tipme setup", self.name()));
+        let missing =
+            || KeyState::Missing(format!("{} has no key for tipme; run: tipme setup", self.name()));
         let state = match self {
             DesktopKeys::Sway => sway::state(),
             DesktopKeys::Gnome => gnome::state(),

@@ -43,7 +43,11 @@ pub fn run(arguments: &Diagnose) -> Result<ExitCode> {
     if arguments.interactions {
         return list(&incident, arguments.json);
     }
-    let options = DiagnoseOptions { app: arguments.app.clone(), pid: arguments.pid.map(Pid), at_s: arguments.at };
+    let options = DiagnoseOptions {
+        app: arguments.app.clone(),
+        pid: arguments.pid.map(Pid),
+        at_s: arguments.at,
+    };
     let verdict = tipme_analysis::diagnose(&incident, &options)?;
     if let Some(before) = before.ok().filter(|_| options == DiagnoseOptions::default()) {
         VerdictFolder::open().put(&path, &before, &verdict);
@@ -68,7 +72,11 @@ pub fn print(verdict: &Verdict, json: bool, layout: &Layout) -> ExitCode {
 
 /// Returns the kind with that name; `None` for the kinds named by the verdict.
 fn known(name: &str) -> Option<CauseKind> {
-    CauseKind::CAUSES.iter().chain([&CauseKind::Unattributed]).find(|kind| kind.name() == name).copied()
+    CauseKind::CAUSES
+        .iter()
+        .chain([&CauseKind::Unattributed])
+        .find(|kind| kind.name() == name)
+        .copied()
 }
 
 /// Explains the kinds of a verdict's causes, each once.
@@ -79,19 +87,27 @@ fn explanations(verdict: &Verdict, layout: &Layout) -> String {
             kinds.push(finding.kind);
         }
     }
-    kinds.into_iter().map(|kind| "\n".to_owned() + &tipme_report::explanation(kind, layout)).collect()
+    kinds
+        .into_iter()
+        .map(|kind| "\n".to_owned() + &tipme_report::explanation(kind, layout))
+        .collect()
 }
 
 /// Prints every interaction. Exit code 3 if there is none.
 fn list(incident: &Incident, json: bool) -> Result<ExitCode> {
-    let document = InteractionsDocument { schema: 2, interactions: tipme_analysis::timed(incident)? };
+    let document =
+        InteractionsDocument { schema: 2, interactions: tipme_analysis::timed(incident)? };
     if json {
         println!("{}", serde_json::to_string(&document)?);
     } else {
         let mark = incident.mark()?;
         print!("{}", tipme_report::interactions(&document.interactions, mark));
     }
-    Ok(if document.interactions.is_empty() { ExitCode::from(NO_FINDING) } else { ExitCode::SUCCESS })
+    Ok(if document.interactions.is_empty() {
+        ExitCode::from(NO_FINDING)
+    } else {
+        ExitCode::SUCCESS
+    })
 }
 
 /// Returns the list entry of an incident, from the cache if possible.
@@ -134,8 +150,12 @@ pub fn notice(path: &Path) -> (Notice, Conclusion) {
     });
     verdict.map_or_else(
         |error| {
-            let remedy = format!("mark again, or read it as root: sudo tipme diagnose {}", path.display());
-            let notice = Notice::new("The incident cannot be diagnosed", format!("{error:#}\nTry: {remedy}"));
+            let remedy =
+                format!("mark again, or read it as root: sudo tipme diagnose {}", path.display());
+            let notice = Notice::new(
+                "The incident cannot be diagnosed",
+                format!("{error:#}\nTry: {remedy}"),
+            );
             (notice, Conclusion::Failed)
         },
         |verdict| (tipme_report::notice(&verdict), Conclusion::of(&verdict)),
@@ -167,11 +187,17 @@ mod tests {
         let sure = Finding { unusual: true, confidence: 0.9, ..Finding::default() };
         let doubtful = Finding { confidence: 0.5, ..sure.clone() };
         let longest = Finding { unusual: false, ..sure.clone() };
-        let of = |exceeded, finding: &Finding| Conclusion::of(&verdict(exceeded, std::slice::from_ref(finding)));
+        let of = |exceeded, finding: &Finding| {
+            Conclusion::of(&verdict(exceeded, std::slice::from_ref(finding)))
+        };
         assert_eq!(of(true, &sure), Conclusion::Cause);
         assert_eq!([of(true, &doubtful), of(true, &longest)], [Conclusion::DoubtfulCause; 2]);
         assert_eq!(
-            [of(false, &sure), Conclusion::of(&verdict(true, &[])), Conclusion::of(&Verdict::default())],
+            [
+                of(false, &sure),
+                Conclusion::of(&verdict(true, &[])),
+                Conclusion::of(&Verdict::default())
+            ],
             [Conclusion::NoCause; 3]
         );
     }

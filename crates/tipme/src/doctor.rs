@@ -41,7 +41,8 @@ fn recording(state: &SystemState, verbose: bool) -> Vec<KernelCheck> {
     if verbose || geteuid().is_root() {
         return tipme_recorder::check();
     }
-    let missing = |what: &String| KernelCheck { what: "recording".to_owned(), result: Err(what.clone()) };
+    let missing =
+        |what: &String| KernelCheck { what: "recording".to_owned(), result: Err(what.clone()) };
     state.missing().iter().map(missing).collect()
 }
 
@@ -49,30 +50,44 @@ fn recording(state: &SystemState, verbose: bool) -> Vec<KernelCheck> {
 /// manager.
 fn matters(finding: &KernelCheck) -> bool {
     let foreign = std::env::var("DISPLAY").is_ok_and(|own| {
-        let display = finding.what.strip_prefix("display ").filter(|display| display.starts_with(':'));
+        let display =
+            finding.what.strip_prefix("display ").filter(|display| display.starts_with(':'));
         display.is_some_and(|display| own.split('.').next() != Some(display))
     });
-    !foreign && !finding.what.starts_with("manage") && !["console hot keys", "rights"].contains(&finding.what.as_str())
+    !foreign
+        && !finding.what.starts_with("manage")
+        && !["console hot keys", "rights"].contains(&finding.what.as_str())
 }
 
 fn rights() -> KernelCheck {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let root = tipme_record::proc_text::users(&status).is_some_and(|(_, effective)| effective == 0);
-    let result =
-        if root { Ok("root".to_owned()) } else { Err("not root; recording needs: sudo tipme record".to_owned()) };
+    let result = if root {
+        Ok("root".to_owned())
+    } else {
+        Err("not root; recording needs: sudo tipme record".to_owned())
+    };
     KernelCheck { what: "rights".to_owned(), result }
 }
 
 fn displays() -> Vec<KernelCheck> {
     let found = tipme_desktop::server::list(Duration::from_secs(1));
     if found.is_empty() {
-        let why = "no X server found; interactions are recorded on X11 and Wayland, threads everywhere".to_owned();
+        let why =
+            "no X server found; interactions are recorded on X11 and Wayland, threads everywhere"
+                .to_owned();
         return vec![KernelCheck { what: "displays".to_owned(), result: Err(why) }];
     }
     let lines = found.into_iter().map(|(number, result)| KernelCheck {
         what: format!("display :{number}"),
         result: result
-            .map(|display| format!("server pid {}, {} extensions", display.server_pid, display.extensions.len()))
+            .map(|display| {
+                format!(
+                    "server pid {}, {} extensions",
+                    display.server_pid,
+                    display.extensions.len()
+                )
+            })
             .map_err(|error| error.to_string()),
     });
     lines.collect()
@@ -84,14 +99,19 @@ fn compositors() -> impl Iterator<Item = KernelCheck> {
                 hot keys: tipme setup, or tipme record --hot-keys always; the manager follows its keyboard focus, \
                 as the recorder tells it";
     let found = tipme_desktop::server::find_compositors().into_iter();
-    found.map(move |socket| KernelCheck { what: format!("display {socket}"), result: Ok(what.to_owned()) })
+    found.map(move |socket| KernelCheck {
+        what: format!("display {socket}"),
+        result: Ok(what.to_owned()),
+    })
 }
 
 /// Returns the state of the keys according to this session's desktop.
 fn desktop_keys(state: &SystemState) -> Option<KernelCheck> {
     let result = match state.key()? {
         (source, KeyState::Works(key)) => Ok(format!("{key} marks, by {}", source.settings())),
-        (_, KeyState::OfAgent) => Ok("the portal of the desktop binds them when the agent asks for them".to_owned()),
+        (_, KeyState::OfAgent) => {
+            Ok("the portal of the desktop binds them when the agent asks for them".to_owned())
+        }
         (_, other) => Err(other.hindrance().unwrap_or_default()),
     };
     Some(KernelCheck { what: "hot keys of the desktop".to_owned(), result })
@@ -116,18 +136,26 @@ fn console_keys() -> KernelCheck {
 
 /// Returns the usable backends of `tipme manage`.
 fn managing() -> Vec<KernelCheck> {
-    let offers = tipme_sched::offers(Path::new("/proc"), None, None).into_iter().map(|offer| KernelCheck {
-        what: format!("manage by {}", offer.backend),
-        result: offer.unusable.map_or_else(|| Ok("can be used".to_owned()), Err),
-    });
+    let offers =
+        tipme_sched::offers(Path::new("/proc"), None, None).into_iter().map(|offer| KernelCheck {
+            what: format!("manage by {}", offer.backend),
+            result: offer.unusable.map_or_else(|| Ok("can be used".to_owned()), Err),
+        });
     let scheduler = tipme_sched::extension().map_or_else(
         || "no scheduler of the class sched_ext is at work".to_owned(),
-        |name| format!("{name} (sched_ext) is at work: it may ignore weights, nice values are set besides"),
+        |name| {
+            format!(
+                "{name} (sched_ext) is at work: it may ignore weights, nice values are set besides"
+            )
+        },
     );
     let helper = tipme_manager::ask_helper(None);
     let more = [
         ("manage: scheduler", Ok(scheduler)),
-        ("manage: preemption", Ok(preemption_words(&std::fs::read_to_string(PREEMPTION).unwrap_or_default()))),
+        (
+            "manage: preemption",
+            Ok(preemption_words(&std::fs::read_to_string(PREEMPTION).unwrap_or_default())),
+        ),
         ("manage: helper", helper),
     ];
     offers.chain(more.map(|(what, result)| KernelCheck { what: what.to_owned(), result })).collect()
@@ -142,14 +170,17 @@ fn preemption_words(text: &str) -> String {
         ),
         Some(other) => other.to_owned(),
         None => {
-            format!("not known: root reads it in {PREEMPTION}, where debugfs is mounted and the kernel has the choice")
+            format!(
+                "not known: root reads it in {PREEMPTION}, where debugfs is mounted and the kernel has the choice"
+            )
         }
     }
 }
 
 fn text(findings: &[KernelCheck], state: &SystemState, verbose: bool, layout: &Layout) -> String {
     let wanted = |finding: &&KernelCheck| verbose || (finding.result.is_err() && matters(finding));
-    let lines: Vec<String> = findings.iter().filter(wanted).map(|finding| line(finding, layout)).collect();
+    let lines: Vec<String> =
+        findings.iter().filter(wanted).map(|finding| line(finding, layout)).collect();
     let head = match lines.is_empty() {
         true if state.hindrance().is_some() => "Nothing else is missing.\n",
         true => "Nothing is missing that a verdict would need.\n",
@@ -166,7 +197,8 @@ fn line(finding: &KernelCheck, layout: &Layout) -> String {
         Ok(found) => (Tone::Good, "ok", found),
         Err(why) => (Tone::Bad, "missing", why),
     };
-    layout.item(&format!("{}  {:24} ", layout.paint(tone, &format!("{word:7}")), finding.what), text)
+    layout
+        .item(&format!("{}  {:24} ", layout.paint(tone, &format!("{word:7}")), finding.what), text)
 }
 
 /// What this kernel, display and user allow, as `tipme doctor --json` prints it.
@@ -207,7 +239,10 @@ mod tests {
     #[test]
     fn lazy_preemption_is_told_with_the_remedy() {
         let told = preemption_words("none voluntary full (lazy)\n");
-        assert!(told.starts_with("lazy: ") && told.ends_with(&format!("echo full >{PREEMPTION}")), "{told}");
+        assert!(
+            told.starts_with("lazy: ") && told.ends_with(&format!("echo full >{PREEMPTION}")),
+            "{told}"
+        );
         assert_eq!(preemption_words("none voluntary (full) lazy\n"), "full");
         assert!(preemption_words("").contains("debugfs"));
     }

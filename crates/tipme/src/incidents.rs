@@ -29,7 +29,10 @@ pub fn run(arguments: &Incidents) -> Result<ExitCode> {
     match &arguments.verb {
         None => {
             let code = list::run(&folder, arguments)?;
-            suggestion::ask(dirs.run_dir()).filter(|_| !arguments.json).iter().for_each(|words| println!("{words}"));
+            suggestion::ask(dirs.run_dir())
+                .filter(|_| !arguments.json)
+                .iter()
+                .for_each(|words| println!("{words}"));
             Ok(code)
         }
         Some(IncidentsVerb::Show { id, verbose }) => show(&find(&folder, id.as_deref())?, *verbose),
@@ -40,7 +43,11 @@ pub fn run(arguments: &Incidents) -> Result<ExitCode> {
                 words => (None, words),
             };
             let incident = find(&folder, id)?;
-            ensure!(!words.is_empty(), "say what was bad: tipme incidents note {} WORDS", id.unwrap_or_default());
+            ensure!(
+                !words.is_empty(),
+                "say what was bad: tipme incidents note {} WORDS",
+                id.unwrap_or_default()
+            );
             note(dirs.run_dir(), incident, words.join(" "))
         }
         Some(IncidentsVerb::Rm { id }) => own::remove(&dirs, id_of(&folder, id)?),
@@ -56,7 +63,11 @@ fn id_of(folder: &IncidentFolder, name: &str) -> Result<String> {
     let path = find(folder, Some(name))?;
     let real = path.canonicalize().with_context(|| format!("cannot find {}", path.display()))?;
     if real.parent() != folder.path().canonicalize().ok().as_deref() {
-        bail!("{} does not lie in {}: remove or keep it yourself", path.display(), folder.path().display());
+        bail!(
+            "{} does not lie in {}: remove or keep it yourself",
+            path.display(),
+            folder.path().display()
+        );
     }
     Ok(real.file_stem().unwrap_or_default().to_string_lossy().into_owned())
 }
@@ -100,7 +111,9 @@ fn disk_usage(folder: &IncidentFolder) -> Result<ExitCode> {
     let (own, foreign): (Vec<Listed>, Vec<Listed>) =
         listed.iter().cloned().partition(|one| one.owner == geteuid().as_raw());
     let pinned: Vec<Listed> = listed.into_iter().filter(|one| one.pinned).collect();
-    for (what, listed) in [("yours", own), ("of other users", foreign), ("pinned, which stay", pinned)] {
+    for (what, listed) in
+        [("yours", own), ("of other users", foreign), ("pinned, which stay", pinned)]
+    {
         println!("  {what}: {}", room(&listed));
     }
     if let Some((count, place)) = kept::VerdictFolder::open().describe() {

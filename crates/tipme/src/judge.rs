@@ -24,17 +24,23 @@ const WHY_BYTES_MAX: usize = 4096;
 /// Fails if the diagnosis fails or takes longer than a minute; the message is for people.
 pub fn verdict(incident: &Path) -> Result<Verdict> {
     let program = program::own()?;
-    let file = File::open(incident).with_context(|| format!("cannot read {}", incident.display()))?;
+    let file =
+        File::open(incident).with_context(|| format!("cannot read {}", incident.display()))?;
     let user = rustix::process::getuid().as_raw().to_string();
     let mut command = Command::new(program);
-    command.args(["judge", "--json", "--user", &user, "--seconds", &TIMEOUT.as_secs().to_string()]).stdin(file);
+    command
+        .args(["judge", "--json", "--user", &user, "--seconds", &TIMEOUT.as_secs().to_string()])
+        .stdin(file);
     of(&mut command, TIMEOUT)
 }
 
 fn of(command: &mut Command, timeout: Duration) -> Result<Verdict> {
-    let heard = hear_both(command, (DOCUMENT_BYTES_MAX, WHY_BYTES_MAX), timeout, &AtomicBool::new(false));
+    let heard =
+        hear_both(command, (DOCUMENT_BYTES_MAX, WHY_BYTES_MAX), timeout, &AtomicBool::new(false));
     let heard = heard.map_err(|fault| match fault {
-        ChildFault::Late(_) => anyhow!("the diagnosis took longer than {} s and was ended", timeout.as_secs()),
+        ChildFault::Late(_) => {
+            anyhow!("the diagnosis took longer than {} s and was ended", timeout.as_secs())
+        }
         other => anyhow::Error::new(other).context("no diagnosis"),
     })?;
     serde_json::from_slice(&heard.said).map_err(|_| {
@@ -57,7 +63,8 @@ mod tests {
     #[test]
     fn a_diagnosis_that_takes_too_long_is_ended_and_said_so() {
         let begun = Instant::now();
-        let late = say("exec sleep 60", Duration::from_secs(1)).expect_err("it is too late").to_string();
+        let late =
+            say("exec sleep 60", Duration::from_secs(1)).expect_err("it is too late").to_string();
         assert_eq!(late, "the diagnosis took longer than 1 s and was ended");
         assert!(begun.elapsed() < Duration::from_secs(30));
     }
@@ -66,13 +73,17 @@ mod tests {
     fn a_diagnosis_may_not_say_more_than_fits() {
         let endless = say("exec yes", Duration::from_secs(1)).expect_err("no document").to_string();
         assert_eq!(endless, "the diagnosis took longer than 1 s and was ended");
-        let long = say("echo '{}'; head -c 9000000 /dev/zero", TIMEOUT).expect_err("no document").to_string();
+        let long = say("echo '{}'; head -c 9000000 /dev/zero", TIMEOUT)
+            .expect_err("no document")
+            .to_string();
         assert_eq!(long, "it ended without a word");
     }
 
     #[test]
     fn a_failure_is_told_in_its_own_words() {
-        let failed = say("echo 'tipme: cannot read x' >&2; exit 2", TIMEOUT).expect_err("it failed").to_string();
+        let failed = say("echo 'tipme: cannot read x' >&2; exit 2", TIMEOUT)
+            .expect_err("it failed")
+            .to_string();
         assert_eq!(failed, "cannot read x");
     }
 }

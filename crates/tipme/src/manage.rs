@@ -8,7 +8,9 @@ use rustix::process::geteuid;
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 use tipme_analysis::clean;
-use tipme_control::manager::{Client, ManagerRequest, ManagerResponse, ManagerStatus, PreloadState, PreloadStatus};
+use tipme_control::manager::{
+    Client, ManagerRequest, ManagerResponse, ManagerStatus, PreloadState, PreloadStatus,
+};
 use tipme_control::{DEFAULT_STATE_DIR, journal};
 use tipme_manager::{Ended, HelperOptions, ManageOptions, StateDir, Strength, UseHelper};
 
@@ -40,7 +42,8 @@ fn manage(arguments: Manage) -> Result<ExitCode> {
     match tipme_manager::run(&options)? {
         Ended::Stopped => Ok(ExitCode::SUCCESS),
         Ended::DisplayGone(why) => {
-            journal::warning(format!("everything is put back, since the display is gone: {why}")).tell();
+            journal::warning(format!("everything is put back, since the display is gone: {why}"))
+                .tell();
             Ok(ExitCode::FAILURE)
         }
     }
@@ -51,7 +54,8 @@ pub fn help(arguments: ManageHelper) -> Result<ExitCode> {
     if !geteuid().is_root() && arguments.state_dir.is_none() {
         bail!("turning knobs for managers takes root; run: sudo tipme manage-helper");
     }
-    let allowed = arguments.allow_user.iter().map(|name| user_id(name)).collect::<Result<Vec<u32>>>()?;
+    let allowed =
+        arguments.allow_user.iter().map(|name| user_id(name)).collect::<Result<Vec<u32>>>()?;
     tipme_manager::help(&HelperOptions { dir: arguments.state_dir, allowed })?;
     Ok(ExitCode::SUCCESS)
 }
@@ -101,7 +105,8 @@ fn text(status: &ManagerStatus) -> String {
         )
     }));
     lines.extend(status.missing.iter().map(|missing| format!("  cannot: {missing}")));
-    let core: Vec<String> = status.core.iter().map(|(program, pid)| format!("{} {pid}", clean(program))).collect();
+    let core: Vec<String> =
+        status.core.iter().map(|(program, pid)| format!("{} {pid}", clean(program))).collect();
     lines.push(format!("core: {}", core.join(", ")));
     lines.extend(sets(status));
     lines.extend(figures(status));
@@ -109,9 +114,17 @@ fn text(status: &ManagerStatus) -> String {
 }
 
 fn sets(status: &ManagerStatus) -> Vec<String> {
-    let mut lines = vec![format!("{:<10} {:<16} {:>8} {:>10}  why", "role", "program", "pid", "processes")];
+    let mut lines =
+        vec![format!("{:<10} {:<16} {:>8} {:>10}  why", "role", "program", "pid", "processes")];
     lines.extend(status.sets.iter().map(|set| {
-        format!("{:<10} {:<16} {:>8} {:>10}  {}", set.role, clean(&set.program), set.pid, set.processes, set.reason)
+        format!(
+            "{:<10} {:<16} {:>8} {:>10}  {}",
+            set.role,
+            clean(&set.program),
+            set.pid,
+            set.processes,
+            set.reason
+        )
     }));
     if status.sets_left_out > 0 {
         lines.push(format!("and {} more", status.sets_left_out));
@@ -159,9 +172,11 @@ fn figures(status: &ManagerStatus) -> Vec<String> {
 
 /// Returns the largest parts of the manager's own CPU time.
 fn most_of(own_cpu_by: &BTreeMap<String, f64>) -> String {
-    let mut most: Vec<(&String, &f64)> = own_cpu_by.iter().filter(|(_, percent)| **percent >= 0.005).collect();
+    let mut most: Vec<(&String, &f64)> =
+        own_cpu_by.iter().filter(|(_, percent)| **percent >= 0.005).collect();
     most.sort_by(|one, other| other.1.total_cmp(one.1));
-    let words: Vec<String> = most.iter().take(3).map(|(what, percent)| format!("{what} {percent:.2} %")).collect();
+    let words: Vec<String> =
+        most.iter().take(3).map(|(what, percent)| format!("{what} {percent:.2} %")).collect();
     if words.is_empty() { String::new() } else { format!(" ({})", words.join(", ")) }
 }
 
@@ -170,7 +185,9 @@ fn read_ahead(preload: &PreloadStatus) -> String {
     let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
     let ended = match preload.state {
         PreloadState::UnderWay => return "read ahead at the start: under way".to_owned(),
-        PreloadState::Off => return "read ahead at the start: nothing more, since it is off".to_owned(),
+        PreloadState::Off => {
+            return "read ahead at the start: nothing more, since it is off".to_owned();
+        }
         PreloadState::OutOfTime => "; others needed the machine, so it ended there",
         PreloadState::Done => "",
     };

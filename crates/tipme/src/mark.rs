@@ -13,12 +13,15 @@ const RESTART: &str = "restart it with the agent's key (Ctrl+Alt+1), or: tipme r
 /// Marks, and prints the incident's path.
 pub fn run(arguments: MarkArguments) -> Result<ExitCode> {
     let dirs = StateDirs::choose(arguments.state_dir.as_deref());
-    let text = if arguments.words.is_empty() { arguments.message } else { arguments.words.join(" ") };
+    let text =
+        if arguments.words.is_empty() { arguments.message } else { arguments.words.join(" ") };
     let request = RecorderRequest::Mark { text, trigger: Trigger::Command };
     match Client::new(dirs.run_dir()).call(&request)? {
         RecorderResponse::Marked { incident, seconds, input_stopped, .. } => {
             if input_stopped {
-                eprintln!("tipme: input is not recorded, so that the incident tells of no key; {RESTART}");
+                eprintln!(
+                    "tipme: input is not recorded, so that the incident tells of no key; {RESTART}"
+                );
             }
             eprintln!("written in {seconds:.2} s; read the cause with: tipme diagnose");
             println!("{}", incident.display());

@@ -11,9 +11,10 @@ use tipme_recorder::StateDirs;
 /// Pauses the recording of everything, or of input.
 pub fn pause(arguments: &PauseArguments) -> Result<ExitCode> {
     let (request, said) = match arguments.input {
-        true => {
-            (RecorderRequest::Keys { record: false }, "input is no longer recorded; to record it again: tipme resume")
-        }
+        true => (
+            RecorderRequest::Keys { record: false },
+            "input is no longer recorded; to record it again: tipme resume",
+        ),
         false => (RecorderRequest::Pause, "nothing is recorded; to record again: tipme resume"),
     };
     ask(arguments.state_dir.as_deref(), &request, said)

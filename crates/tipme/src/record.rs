@@ -9,7 +9,9 @@ use tipme_command::program;
 use tipme_control::{Client, RecorderRequest, RecorderResponse, accounts};
 use tipme_desktop::console::ACTIVE;
 use tipme_record::{CHUNK_BYTES, Nanos, RingClass};
-use tipme_recorder::{AutoMode, AutoOptions, HotKeyOptions, RecorderOptions, Sealer, StateDirs, Tap};
+use tipme_recorder::{
+    AutoMode, AutoOptions, HotKeyOptions, RecorderOptions, Sealer, StateDirs, Tap,
+};
 
 /// Records until it is stopped, or makes the running recorder record more detail for a time.
 pub fn run(arguments: Record) -> Result<ExitCode> {
@@ -17,7 +19,10 @@ pub fn run(arguments: Record) -> Result<ExitCode> {
         return record_closely(&arguments, seconds);
     }
     if !geteuid().is_root() && arguments.state_dir.is_none() {
-        bail!("recording takes root; run: sudo tipme record --allow-user {}", user_word(geteuid().as_raw()));
+        bail!(
+            "recording takes root; run: sudo tipme record --allow-user {}",
+            user_word(geteuid().as_raw())
+        );
     }
     let tap = match arguments.display {
         None => Tap::All,
@@ -25,11 +30,17 @@ pub fn run(arguments: Record) -> Result<ExitCode> {
         Some(DisplayChoice::OnlyWayland(display)) => Tap::OnlyWayland(display),
         Some(DisplayChoice::Off) => Tap::Off,
     };
-    let auto = arguments.auto.flatten().map(|mode| auto_options(mode, arguments.auto_per_hour)).transpose()?;
+    let auto = arguments
+        .auto
+        .flatten()
+        .map(|mode| auto_options(mode, arguments.auto_per_hour))
+        .transpose()?;
     let options = RecorderOptions {
         dirs: StateDirs::choose(arguments.state_dir.as_deref()),
         window: Nanos::from_secs(arguments.window),
-        memory: arguments.memory.unwrap_or_else(|| default_memory(machine_memory(), machine_cpus())),
+        memory: arguments
+            .memory
+            .unwrap_or_else(|| default_memory(machine_memory(), machine_cpus())),
         tap,
         without: arguments.without,
         details: arguments.detail,
@@ -47,12 +58,17 @@ pub fn run(arguments: Record) -> Result<ExitCode> {
 /// Sends the request for detail to the running recorder.
 fn record_closely(arguments: &Record, seconds: u32) -> Result<ExitCode> {
     let dirs = StateDirs::choose(arguments.state_dir.as_deref());
-    let details = arguments.detail.iter().map(|detail| detail.name().to_owned()).collect::<Vec<_>>();
+    let details =
+        arguments.detail.iter().map(|detail| detail.name().to_owned()).collect::<Vec<_>>();
     let what = details.join(", ");
     match Client::new(dirs.run_dir()).call(&RecorderRequest::Detail { details, seconds })? {
-        RecorderResponse::Done if seconds == 0 => println!("no longer recorded more closely for you: {what}"),
+        RecorderResponse::Done if seconds == 0 => {
+            println!("no longer recorded more closely for you: {what}")
+        }
         RecorderResponse::Done => {
-            println!("recorded more closely for {seconds} s: {what}; mark after it has hung again: tipme mark")
+            println!(
+                "recorded more closely for {seconds} s: {what}; mark after it has hung again: tipme mark"
+            )
         }
         other => bail!("the recorder gave an answer that does not fit: {other:?}"),
     }
@@ -118,7 +134,8 @@ fn user_word(uid: u32) -> String {
 }
 
 fn is_word(name: &str) -> bool {
-    !name.starts_with('-') && name.chars().all(|letter| letter.is_ascii_alphanumeric() || "._-".contains(letter))
+    !name.starts_with('-')
+        && name.chars().all(|letter| letter.is_ascii_alphanumeric() || "._-".contains(letter))
 }
 
 /// Returns the id of a user given by name or id.
@@ -126,12 +143,14 @@ pub fn user_id(name: &str) -> Result<u32> {
     if let Ok(uid) = name.parse() {
         return Ok(uid);
     }
-    let users =
-        std::fs::read_to_string("/etc/passwd").context("cannot read /etc/passwd; give the user's id instead")?;
+    let users = std::fs::read_to_string("/etc/passwd")
+        .context("cannot read /etc/passwd; give the user's id instead")?;
     let mut fields = users.lines().map(|line| line.split(':').collect::<Vec<_>>());
     let user = fields.find(|fields| fields.first() == Some(&name));
     let uid = user.and_then(|fields| fields.get(2)?.parse().ok());
-    uid.with_context(|| format!("there is no user {name:?} in /etc/passwd; give the user's id instead"))
+    uid.with_context(|| {
+        format!("there is no user {name:?} in /etc/passwd; give the user's id instead")
+    })
 }
 
 #[cfg(test)]
@@ -140,7 +159,10 @@ mod tests {
 
     #[test]
     fn a_command_names_users_in_words_of_a_shell() {
-        assert_eq!((user_word(0).as_str(), user_word(4_294_967_000).as_str()), ("root", "4294967000"));
+        assert_eq!(
+            (user_word(0).as_str(), user_word(4_294_967_000).as_str()),
+            ("root", "4294967000")
+        );
         let words = ["anna", "a.b-c_1", "-x", "anna (7)", "$(id)", "a;b"].map(is_word);
         assert_eq!(words, [true, true, false, false, false, false]);
     }
@@ -153,7 +175,8 @@ mod tests {
     #[test]
     fn memory_grows_with_the_machine_within_bounds() {
         let default_mib = |(gib, cpus): (u64, u64)| default_memory(gib << 30, cpus) >> 20;
-        let machines = [(1, 1), (8, 2), (12, 8), (16, 8), (32, 16), (64, 64), (1024, 256), (16, 256)];
+        let machines =
+            [(1, 1), (8, 2), (12, 8), (16, 8), (32, 16), (64, 64), (1024, 256), (16, 256)];
         assert_eq!(machines.map(default_mib), [64, 64, 96, 128, 131, 140, 176, 128]);
     }
 }

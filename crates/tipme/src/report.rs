@@ -20,12 +20,21 @@ use tipme_store::IncidentFolder;
 
 /// Writes the page of an incident or a result, and prints its path.
 pub fn run(arguments: &Report) -> Result<ExitCode> {
-    let options = DiagnoseOptions { app: arguments.app.clone(), pid: arguments.pid.map(Pid), at_s: arguments.at };
+    let options = DiagnoseOptions {
+        app: arguments.app.clone(),
+        pid: arguments.pid.map(Pid),
+        at_s: arguments.at,
+    };
     let result = arguments.file.as_ref().map(Path::new).filter(|path| results::is_result(path));
-    let drawn = arguments.output.as_ref().is_some_and(|output| output.extension().is_some_and(|end| end == "svg"));
+    let drawn = arguments
+        .output
+        .as_ref()
+        .is_some_and(|output| output.extension().is_some_and(|end| end == "svg"));
     let (path, page) = match result {
         Some(_) if drawn => {
-            bail!("a picture is of an incident; the plots of a result are written by --svg of its command")
+            bail!(
+                "a picture is of an incident; the plots of a result are written by --svg of its command"
+            )
         }
         Some(_) if options != DiagnoseOptions::default() => {
             bail!("--app, --pid and --at are for incidents; leave them out")

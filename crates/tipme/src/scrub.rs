@@ -25,19 +25,22 @@ pub fn run(arguments: &Scrub) -> Result<ExitCode> {
     }
     let mut keep = names(&diagnose(&incident, &DiagnoseOptions::default())?);
     keep.extend(arguments.keep.iter().cloned());
-    let (clean, gone) = tipme_record::scrub(&incident, &keep).with_context(|| damaged(arguments))?;
+    let (clean, gone) =
+        tipme_record::scrub(&incident, &keep).with_context(|| damaged(arguments))?;
     let Some(out) = arguments.out.as_deref().filter(|_| !arguments.preview) else {
         print!("{}", preview(&gone, keep));
         return Ok(ExitCode::SUCCESS);
     };
     let bytes = tipme_store::encode(&clean)?;
     let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(out);
-    let mut file =
-        file.with_context(|| format!("cannot write {}; it must be a new file in a folder of yours", out.display()))?;
+    let mut file = file.with_context(|| {
+        format!("cannot write {}; it must be a new file in a folder of yours", out.display())
+    })?;
     if let Err(error) = file.write_all(&bytes) {
         // A partial file is useless; a failed removal leaves it behind.
         let _ = std::fs::remove_file(out);
-        return Err(error).with_context(|| format!("cannot write {}; nothing of it is left", out.display()));
+        return Err(error)
+            .with_context(|| format!("cannot write {}; nothing of it is left", out.display()));
     }
     println!("{}", out.display());
     Ok(ExitCode::SUCCESS)
@@ -85,12 +88,19 @@ fn names(verdict: &Verdict) -> Vec<String> {
         Culprit::Device { .. } | Culprit::Address { .. } => [None, None],
     });
     let candidates =
-        verdict.candidates.iter().chain(&verdict.earlier).filter_map(|candidate| match &candidate.culprit {
+        verdict.candidates.iter().chain(&verdict.earlier).filter_map(|candidate| match &candidate
+            .culprit
+        {
             Some(Culprit::Process { comm, .. }) => Some(comm.clone()),
             Some(Culprit::Device { .. } | Culprit::Address { .. }) | None => None,
         });
     let own = std::iter::once(OWN_NAME.to_owned());
-    own.chain(client).chain(pieces).chain(steps).chain(culprits.flatten()).chain(candidates).collect()
+    own.chain(client)
+        .chain(pieces)
+        .chain(steps)
+        .chain(culprits.flatten())
+        .chain(candidates)
+        .collect()
 }
 
 /// Returns the program in `make (pid 7)`.

@@ -77,7 +77,8 @@ mod tests {
     #[test]
     fn a_setup_with_a_failed_step_does_not_refer_to_itself() {
         let headline = "Ready: no, because sway has no key for tipme; run: tipme setup";
-        let told = "Ready: no, because sway has no key for tipme; first mend the step that failed above";
+        let told =
+            "Ready: no, because sway has no key for tipme; first mend the step that failed above";
         assert_eq!(closing(headline, false), told);
         assert_eq!(closing(headline, true), headline);
         let other = "Ready: no, because no display runs; start the session, then: tipme agent &";

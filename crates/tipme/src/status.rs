@@ -20,7 +20,9 @@ use std::process::ExitCode;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tipme_analysis::clean;
 use tipme_command::output::layout;
-use tipme_control::{CallError, Client, Focused, RecordedDetail, RecorderRequest, RecorderResponse, RecorderStatus};
+use tipme_control::{
+    CallError, Client, Focused, RecordedDetail, RecorderRequest, RecorderResponse, RecorderStatus,
+};
 use tipme_desktop::hotkeys::Bindings;
 use tipme_desktop::presence::{self, RunningAgent};
 use tipme_desktop::{DisplayTarget, clock, on_bus, portal, server};
@@ -94,7 +96,10 @@ pub fn run(arguments: &arguments::StatusArguments) -> Result<ExitCode> {
     } else {
         let layout = layout();
         println!("{}", state.ready(&layout));
-        state.lines().iter().for_each(|(what, text)| print!("{}", layout.item(&format!("{what:15}"), text)));
+        state
+            .lines()
+            .iter()
+            .for_each(|(what, text)| print!("{}", layout.item(&format!("{what:15}"), text)));
     }
     Ok(if state.hindrance().is_none() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -102,10 +107,13 @@ pub fn run(arguments: &arguments::StatusArguments) -> Result<ExitCode> {
 impl SystemState {
     pub fn look(state_dir: Option<&Path>) -> SystemState {
         let dirs = StateDirs::choose(state_dir);
-        let asked = Client::new(dirs.run_dir()).with_timeout(TIMEOUT).call(&RecorderRequest::Status);
+        let asked =
+            Client::new(dirs.run_dir()).with_timeout(TIMEOUT).call(&RecorderRequest::Status);
         let recorder = asked.and_then(|answer| match answer {
             RecorderResponse::Status(status) => Ok(status),
-            _ => Err(CallError::Refused("the recorder gave an answer that does not fit; restart it".to_owned())),
+            _ => Err(CallError::Refused(
+                "the recorder gave an answer that does not fit; restart it".to_owned(),
+            )),
         });
         let last = find(&IncidentFolder::at(dirs.incidents()), None).ok();
         let agents = agents();
@@ -125,7 +133,11 @@ impl SystemState {
     /// Returns the reasons why a press of the key would find no cause, with remedies; `None` if it
     /// would.
     pub fn hindrance(&self) -> Option<String> {
-        let all = self.without_recording().into_iter().chain(self.without_key()).chain(self.without_room());
+        let all = self
+            .without_recording()
+            .into_iter()
+            .chain(self.without_key())
+            .chain(self.without_room());
         let all: Vec<String> = all.collect();
         (!all.is_empty()).then(|| all.join("; besides, "))
     }
@@ -133,7 +145,9 @@ impl SystemState {
     /// Returns the reason why nothing, or no input, is recorded.
     fn without_recording(&self) -> Option<String> {
         match &self.recorder {
-            Ok(status) if status.paused_since_ns.is_some() => Some(format!("recording is {}", paused(status))),
+            Ok(status) if status.paused_since_ns.is_some() => {
+                Some(format!("recording is {}", paused(status)))
+            }
             Ok(status) if status.keys => None,
             Ok(status) => Some(format!("input is {}", without_input(status, INPUT_KEY))),
             Err(error) => Some(error.to_string()),
@@ -144,7 +158,9 @@ impl SystemState {
     fn without_key(&self) -> Option<String> {
         let status = self.recorder.as_ref().ok();
         let agents = || self.agents.iter().filter_map(|(_, agent)| agent.as_ref().ok()?.as_ref());
-        if status.is_some_and(|status| status.any_keyboard) || agents().any(|agent| self.is_true(agent)) {
+        if status.is_some_and(|status| status.any_keyboard)
+            || agents().any(|agent| self.is_true(agent))
+        {
             return None;
         }
         let of_desktop = self.key.as_ref().map(|(_, key)| key);
@@ -186,7 +202,10 @@ impl SystemState {
     fn without_room(&self) -> Option<String> {
         let (folder, bytes) = self.room.as_ref().filter(|(_, bytes)| *bytes < ROOM_MIN)?;
         let folder = folder.display();
-        Some(format!("the disk of {folder} is full ({} KiB are free); free some space there", bytes / 1024))
+        Some(format!(
+            "the disk of {folder} is full ({} KiB are free); free some space there",
+            bytes / 1024
+        ))
     }
 
     /// Returns `true` if the agent's claim about its mark key is right. Readable desktop settings
@@ -200,7 +219,10 @@ impl SystemState {
 
     /// Returns the state of the mark key in the desktop's settings, if they are readable.
     fn of_settings(&self) -> Option<&KeyState> {
-        self.key.as_ref().filter(|(source, _)| matches!(source, KeySource::Settings(_))).map(|(_, key)| key)
+        self.key
+            .as_ref()
+            .filter(|(source, _)| matches!(source, KeySource::Settings(_)))
+            .map(|(_, key)| key)
     }
 
     /// Returns the state of the mark key in a Wayland session's desktop.
@@ -216,9 +238,13 @@ impl SystemState {
     /// Returns a line such as `Ready: yes, Ctrl+Alt+Minus marks on :0`.
     pub fn headline(&self) -> String {
         match (self.hindrance(), &self.key) {
-            (Some(why), Some((source, state @ KeyState::AtNextLogin(key)))) if why == state.words() => {
+            (Some(why), Some((source, state @ KeyState::AtNextLogin(key))))
+                if why == state.words() =>
+            {
                 let name = source.name();
-                format!("Ready: from the next login on, when {name} reads the binding of {key}; until then: tipme mark")
+                format!(
+                    "Ready: from the next login on, when {name} reads the binding of {key}; until then: tipme mark"
+                )
             }
             (Some(why), _) => format!("Ready: no, because {why}"),
             (None, _) if !self.shows_answers() => {
@@ -233,7 +259,10 @@ impl SystemState {
 
     /// Returns `true` if answers are shown: by notifications, popups, or on a text console.
     pub fn shows_answers(&self) -> bool {
-        self.notifications.is_ok() || self.agents.is_empty() || has_x_display() || !portal::is_wayland()
+        self.notifications.is_ok()
+            || self.agents.is_empty()
+            || has_x_display()
+            || !portal::is_wayland()
     }
 
     /// Returns the coloured headline.
@@ -251,7 +280,10 @@ impl SystemState {
         };
         let mut all: Vec<String> = self.agents.iter().filter_map(of_agent).collect();
         if let (true, Some((source, KeyState::Works(key)))) = (all.is_empty(), &self.key) {
-            all.push(format!("{key} marks, by {}; the first press starts the agent", source.settings()));
+            all.push(format!(
+                "{key} marks, by {}; the first press starts the agent",
+                source.settings()
+            ));
         }
         all.extend(self.recorder.as_ref().ok().and_then(|status| status.hot_keys.clone()));
         if all.is_empty() { "none marks".to_owned() } else { all.join("; ") }
@@ -264,16 +296,27 @@ impl SystemState {
             Err(error) => lines.push(("recording", unheard(error).to_owned())),
         }
         lines.push(("keys", self.keys()));
-        let unknown = self.agents.iter().filter_map(|(display, agent)| Some((display, agent.as_ref().err()?)));
-        lines.extend(unknown.map(|(display, why)| ("agent", format!("of {display} not known: {why}"))));
+        let unknown = self
+            .agents
+            .iter()
+            .filter_map(|(display, agent)| Some((display, agent.as_ref().err()?)));
+        lines.extend(
+            unknown.map(|(display, why)| ("agent", format!("of {display} not known: {why}"))),
+        );
         let shown = self
             .notifications
             .as_ref()
             .map(|daemon| {
-                format!("{daemon}, on the bus of {}", if self.is_served() { "the agent" } else { "this shell" })
+                format!(
+                    "{daemon}, on the bus of {}",
+                    if self.is_served() { "the agent" } else { "this shell" }
+                )
             })
             .map_err(String::clone);
-        lines.push(("notifications", shown.unwrap_or_else(|why| without_notifications(&why, has_x_display()))));
+        lines.push((
+            "notifications",
+            shown.unwrap_or_else(|why| without_notifications(&why, has_x_display())),
+        ));
         lines.push(("last incident", self.last()));
         lines
     }
@@ -281,7 +324,8 @@ impl SystemState {
     fn last(&self) -> String {
         let Some(path) = &self.last else { return "none of yours".to_owned() };
         let id = path.file_stem().unwrap_or_default().to_string_lossy();
-        let what = diagnose::summary(path).map_or_else(|error| format!("{error:#}"), |found| found.headline);
+        let what = diagnose::summary(path)
+            .map_or_else(|error| format!("{error:#}"), |found| found.headline);
         format!("{}: {what} More: tipme diagnose", when::local(&id))
     }
 
@@ -323,7 +367,8 @@ fn agent_document((display, agent): &DisplayAgent) -> AgentDocument {
 
 fn of_recorder(status: &RecorderStatus) -> Vec<(&'static str, String)> {
     let may: Vec<String> = status.allowed.iter().map(|uid| record::user_name(*uid)).collect();
-    let displays = if status.displays.is_empty() { "none".to_owned() } else { status.displays.join(" ") };
+    let displays =
+        if status.displays.is_empty() { "none".to_owned() } else { status.displays.join(" ") };
     let input = match status.keys {
         true => "recorded: that a key was pressed, never which".to_owned(),
         false => without_input(status, INPUT_KEY),
@@ -391,8 +436,9 @@ fn more_detail(detail: &RecordedDetail) -> String {
 /// Describes the client with the keyboard focus on a compositor.
 fn focus(focused: &Focused) -> String {
     let name = |pid: u32| std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-    let client =
-        focused.client.map_or("nobody of yours".to_owned(), |pid| format!("{} (process {pid})", name(pid).trim_end()));
+    let client = focused.client.map_or("nobody of yours".to_owned(), |pid| {
+        format!("{} (process {pid})", name(pid).trim_end())
+    });
     let server = name(focused.server);
     clean(&format!("{client}, under {} (process {})", server.trim_end(), focused.server))
 }
@@ -409,7 +455,8 @@ fn lost(records: u64) -> String {
 /// run time of the recorder.
 fn held(status: &RecorderStatus, age: Duration) -> String {
     if status.paused_since_ns.is_some() {
-        return "nothing can be marked until recording goes on; what it then holds is new".to_owned();
+        return "nothing can be marked until recording goes on; what it then holds is new"
+            .to_owned();
     }
     let why = if status.held_s >= status.window_s {
         ""
@@ -430,7 +477,8 @@ fn ended(status: &RecorderStatus) -> String {
         _ => ", which is as long as they are kept",
     };
     let (minutes, seconds) = (status.ended_s / 60.0, status.ended_s);
-    let span = if seconds < 120.0 { format!("{seconds:.0} s") } else { format!("{minutes:.0} min") };
+    let span =
+        if seconds < 120.0 { format!("{seconds:.0} s") } else { format!("{minutes:.0} min") };
     format!("known for the last {span}{why}")
 }
 
@@ -442,8 +490,11 @@ fn age(status: &RecorderStatus) -> Duration {
 /// Formats a CLOCK_MONOTONIC time in local time.
 fn wall(at_ns: u64) -> String {
     let (now, at) = (clock::now(), Nanos(at_ns));
-    let wall = Duration::from_nanos(at.since(now).0) + SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    when::local(&id_at(wall.saturating_sub(Duration::from_nanos(now.since(at).0)).as_nanos() as u64))
+    let wall = Duration::from_nanos(at.since(now).0)
+        + SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    when::local(
+        &id_at(wall.saturating_sub(Duration::from_nanos(now.since(at).0)).as_nanos() as u64),
+    )
 }
 
 /// Returns the free space of a folder's disk in bytes.
@@ -455,7 +506,8 @@ fn room(folder: PathBuf) -> Option<(PathBuf, u64)> {
 /// Returns the state of the default key in this session's desktop.
 fn session_key(state_dir: Option<&Path>) -> (KeySource, KeyState) {
     let source = KeySource::of_session();
-    let agent = agent_words(state_dir, None).unwrap_or_else(|_| ["tipme", "agent"].map(str::to_owned).to_vec());
+    let agent = agent_words(state_dir, None)
+        .unwrap_or_else(|_| ["tipme", "agent"].map(str::to_owned).to_vec());
     (source, source.state(&Bindings::default(), &agent))
 }
 
@@ -467,7 +519,8 @@ fn agents() -> Vec<DisplayAgent> {
     }
     let own = std::env::var("DISPLAY").ok().and_then(|name| DisplayTarget::parse(&name).ok());
     let displays = own.map_or_else(server::find, |target| vec![target.display]);
-    let agent = |display| presence::find(&DisplayTarget::new(display)).map_err(|error| error.to_string());
+    let agent =
+        |display| presence::find(&DisplayTarget::new(display)).map_err(|error| error.to_string());
     displays.into_iter().map(|display| (format!(":{display}"), agent(display))).collect()
 }
 
@@ -476,7 +529,11 @@ mod tests {
     use super::*;
 
     fn state(hot_keys: Option<&str>, agent: Option<&str>) -> SystemState {
-        let status = RecorderStatus { keys: true, hot_keys: hot_keys.map(str::to_owned), ..RecorderStatus::default() };
+        let status = RecorderStatus {
+            keys: true,
+            hot_keys: hot_keys.map(str::to_owned),
+            ..RecorderStatus::default()
+        };
         let agent = agent.map(|words| RunningAgent { pid: 7, words: words.to_owned() });
         let agents = vec![(":3".to_owned(), Ok(agent))];
         SystemState {
@@ -492,14 +549,18 @@ mod tests {
 
     #[test]
     fn a_short_window_says_why() {
-        let paused = RecorderStatus { held_s: 40.0, paused_since_ns: Some(1), ..RecorderStatus::default() };
+        let paused =
+            RecorderStatus { held_s: 40.0, paused_since_ns: Some(1), ..RecorderStatus::default() };
         assert!(held(&paused, Duration::from_secs(90)).starts_with("nothing can be marked"));
         let of = |held_s, age| {
             let status = RecorderStatus { held_s, window_s: 40.0, ..RecorderStatus::default() };
             held(&status, Duration::from_secs(age))
         };
         assert_eq!(of(70.0, 90), "the last 40 s; a mark keeps 40 s at most");
-        assert_eq!(of(9.5, 10), "the last 10 s, since recording began then; a mark keeps 40 s at most");
+        assert_eq!(
+            of(9.5, 10),
+            "the last 10 s, since recording began then; a mark keeps 40 s at most"
+        );
         let full = "the last 12 s, since the memory holds no more (tipme record --memory gives it more); a mark keeps 40 s at most";
         assert_eq!(of(12.0, 90), full);
     }
@@ -507,18 +568,33 @@ mod tests {
     #[test]
     fn it_is_said_which_bound_ended_programs_reach() {
         let of = |ended_s, bound: &str| {
-            ended(&RecorderStatus { ended_s, ended_bound: bound.to_owned(), ..RecorderStatus::default() })
+            ended(&RecorderStatus {
+                ended_s,
+                ended_bound: bound.to_owned(),
+                ..RecorderStatus::default()
+            })
         };
-        assert_eq!(of(600.0, "time"), "known for the last 10 min, which is as long as they are kept");
+        assert_eq!(
+            of(600.0, "time"),
+            "known for the last 10 min, which is as long as they are kept"
+        );
         assert_eq!(of(7.2, "start"), "known for the last 7 s, since recording began then");
-        assert!(of(181.0, "memory").starts_with("known for the last 3 min, since the memory holds no more ("));
+        assert!(
+            of(181.0, "memory")
+                .starts_with("known for the last 3 min, since the memory holds no more (")
+        );
     }
 
     #[test]
     fn more_detail_says_since_when_until_when_and_for_whom() {
         let now = clock::now().0;
         let detail = |until_ns, by_uid| {
-            more_detail(&RecordedDetail { name: "locks".to_owned(), since_ns: now, until_ns, by_uid })
+            more_detail(&RecordedDetail {
+                name: "locks".to_owned(),
+                since_ns: now,
+                until_ns,
+                by_uid,
+            })
         };
         let (began, ends) = (wall(now), wall(now + 60_000_000_000));
         assert!(began < ends, "{began} {ends}");
@@ -526,7 +602,10 @@ mod tests {
             detail(Some(now + 60_000_000_000), Some(4242)),
             format!("locks since {began} until {ends}, asked for by 4242")
         );
-        assert_eq!(detail(None, None), format!("locks since {began}, as the recorder was started (--detail)"));
+        assert_eq!(
+            detail(None, None),
+            format!("locks since {began}, as the recorder was started (--detail)")
+        );
     }
 
     #[test]
@@ -536,13 +615,15 @@ mod tests {
         let served = state(None, Some("F9 marks")).headline();
         assert_eq!(served, "Ready: yes, F9 marks on :3 (agent, process 7)");
         let mut always = state(Some("F9 marks, on any keyboard of the machine"), None);
-        always.recorder = always.recorder.map(|status| RecorderStatus { any_keyboard: true, ..status });
+        always.recorder =
+            always.recorder.map(|status| RecorderStatus { any_keyboard: true, ..status });
         assert_eq!(always.headline(), "Ready: yes, F9 marks, on any keyboard of the machine");
     }
 
     #[test]
     fn without_a_display_the_console_will_do_but_not_for_wayland() {
-        let at_console = SystemState { agents: Vec::new(), ..state(Some("on a text console F9 marks"), None) };
+        let at_console =
+            SystemState { agents: Vec::new(), ..state(Some("on a text console F9 marks"), None) };
         assert_eq!(at_console.hindrance(), None);
         let wayland = SystemState { compositors: 1, ..at_console };
         assert!(wayland.hindrance().is_some_and(|why| why.contains("--hot-keys always")));
@@ -559,9 +640,17 @@ mod tests {
 
     #[test]
     fn a_recorder_that_refuses_is_not_said_to_record_nothing() {
-        let of = |error| SystemState { recorder: Err(error), ..state(None, None) }.lines()[0].1.clone();
-        assert_eq!(of(CallError::Refused("no".to_owned())), "by a recorder that you may not use yet");
-        let nobody = CallError::Nobody { daemon: "recorder", start: "sudo tipme record", path: "/run/x".into() };
+        let of =
+            |error| SystemState { recorder: Err(error), ..state(None, None) }.lines()[0].1.clone();
+        assert_eq!(
+            of(CallError::Refused("no".to_owned())),
+            "by a recorder that you may not use yet"
+        );
+        let nobody = CallError::Nobody {
+            daemon: "recorder",
+            start: "sudo tipme record",
+            path: "/run/x".into(),
+        };
         assert_eq!(of(nobody), "nothing");
     }
 
@@ -593,7 +682,10 @@ mod tests {
     fn a_full_disk_is_a_hindrance() {
         let mut full = state(None, Some("F9 marks"));
         full.room = Some(("/d".into(), 5000));
-        assert!(full.headline().contains("because the disk of /d is full (4 KiB are free); free some space there"));
+        assert!(
+            full.headline()
+                .contains("because the disk of /d is full (4 KiB are free); free some space there")
+        );
         full.room = Some(("/d".into(), ROOM_MIN));
         assert_eq!(full.hindrance(), None);
     }

@@ -22,7 +22,12 @@ pub fn ask(run_dir: &Path) -> Option<String> {
 /// Returns the same from a status of the recorder.
 pub fn words(status: &RecorderStatus) -> Option<String> {
     let morning = when::morning()?;
-    let today = status.suggested.iter().filter_map(|id| when::seconds(id)).filter(|at| *at >= morning).count();
+    let today = status
+        .suggested
+        .iter()
+        .filter_map(|id| when::seconds(id))
+        .filter(|at| *at >= morning)
+        .count();
     let hitches = if today == 1 { "1 hitch".to_owned() } else { format!("{today} hitches") };
     (today > 0).then(|| format!("{hitches} since this morning: tipme incidents"))
 }
@@ -35,7 +40,10 @@ pub fn tolerance(told: &ToldTolerance) -> String {
         ("\"something else\" or removed", told.wrong),
         ("five without an answer", told.ignored),
     ];
-    let said = counts.iter().filter(|(_, count)| *count > 0).map(|(what, count)| format!("{what}: {count}"));
+    let said = counts
+        .iter()
+        .filter(|(_, count)| *count > 0)
+        .map(|(what, count)| format!("{what}: {count}"));
     let said: Vec<String> = said.collect();
     clean(&format!(
         "{} in {}: {} % of the usual limits ({})",
@@ -52,8 +60,10 @@ mod tests {
 
     #[test]
     fn what_was_marked_before_midnight_is_not_of_this_morning() {
-        let mut status =
-            RecorderStatus { suggested: vec!["20200131T120000.000Z".to_owned()], ..RecorderStatus::default() };
+        let mut status = RecorderStatus {
+            suggested: vec!["20200131T120000.000Z".to_owned()],
+            ..RecorderStatus::default()
+        };
         assert_eq!(words(&status), None);
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
         status.suggested.push(tipme_store::id_at(now.as_nanos() as u64));
@@ -71,7 +81,8 @@ mod tests {
         };
         assert_eq!(tolerance(&told), "key in xterm: 71 % of the usual limits (marked: 2)");
         let told = ToldTolerance { percent: 84, wrong: 1, ..told };
-        let words = "key in xterm: 84 % of the usual limits (marked: 2, \"something else\" or removed: 1)";
+        let words =
+            "key in xterm: 84 % of the usual limits (marked: 2, \"something else\" or removed: 1)";
         assert_eq!(tolerance(&told), words);
     }
 }

@@ -11,7 +11,8 @@ use tipme_manager::StateDir;
 /// Queries the running manager.
 pub fn run(arguments: &arguments::WhyArguments) -> Result<ExitCode> {
     let client = Client::new(StateDir::find(arguments.state_dir.as_deref()).path());
-    let ManagerResponse::Why(why) = client.call(&ManagerRequest::Why { pid: arguments.pid })? else {
+    let ManagerResponse::Why(why) = client.call(&ManagerRequest::Why { pid: arguments.pid })?
+    else {
         bail!("the manager answered with something else; restart it")
     };
     if arguments.json {
@@ -30,7 +31,9 @@ fn text(why: &ProcessTreatment) -> String {
         None => vec![format!("{who}: left alone, since {}", why.reason)],
     };
     match (&why.membership, why.set) {
-        (Some(membership), _) if membership == "alone" => lines.push("  it is a set of its own".to_owned()),
+        (Some(membership), _) if membership == "alone" => {
+            lines.push("  it is a set of its own".to_owned())
+        }
         (Some(membership), Some(set)) => {
             lines.push(format!("  it belongs to the set of process {set}: {}", member(membership)));
         }
@@ -39,7 +42,9 @@ fn text(why: &ProcessTreatment) -> String {
     for knob in &why.knobs {
         let origin = match &why.role {
             Some(_) => format!("was {}", knob.baseline),
-            None => format!("inherited; {} again when the manager ends, at the latest", knob.baseline),
+            None => {
+                format!("inherited; {} again when the manager ends, at the latest", knob.baseline)
+            }
         };
         lines.push(format!("  {:<16} {} ({origin})", knob.name, knob.applied));
     }
@@ -55,7 +60,9 @@ fn member(membership: &str) -> &str {
         "client" => "it is connected to the display",
         "child" => "it was started below it",
         "foreground" => "it is in the foreground of its terminal",
-        "server" => "it does the work of what is in the foreground of a terminal, over a local socket",
+        "server" => {
+            "it does the work of what is in the foreground of a terminal, over a local socket"
+        }
         "property" => "its window names it as a helper",
         other => other,
     }
@@ -68,7 +75,8 @@ mod tests {
 
     #[test]
     fn an_answer_is_read_from_top_to_bottom() {
-        let knob = KnobStatus { name: "nice value".into(), baseline: "0".into(), applied: "-8".into() };
+        let knob =
+            KnobStatus { name: "nice value".into(), baseline: "0".into(), applied: "-8".into() };
         let why = ProcessTreatment {
             pid: 7,
             program: "sh".into(),
@@ -92,8 +100,10 @@ mod tests {
             ..ProcessTreatment::default()
         };
         assert_eq!(text(&alone), "1 (init): left alone, since it belongs to the system\n");
-        let knob = KnobStatus { name: "nice value".into(), baseline: "0".into(), applied: "-8".into() };
-        let inherited = "  nice value       -8 (inherited; 0 again when the manager ends, at the latest)\n";
+        let knob =
+            KnobStatus { name: "nice value".into(), baseline: "0".into(), applied: "-8".into() };
+        let inherited =
+            "  nice value       -8 (inherited; 0 again when the manager ends, at the latest)\n";
         assert!(text(&ProcessTreatment { knobs: vec![knob], ..alone }).ends_with(inherited));
     }
 }

@@ -54,10 +54,11 @@ fn each_key_reaches_the_recorder() {
         command.args(["--no-dialog", "--no-notification", "--stop-keys-key", "f11"]);
     });
     agent.line("ready: ");
-    let keys_recorded = || match Client::new(recording.dir.path()).call(&RecorderRequest::Status).unwrap() {
-        RecorderResponse::Status(status) => status.keys,
-        other => panic!("{other:?}"),
-    };
+    let keys_recorded =
+        || match Client::new(recording.dir.path()).call(&RecorderRequest::Status).unwrap() {
+            RecorderResponse::Status(status) => status.keys,
+            other => panic!("{other:?}"),
+        };
     press(&session, &["f11"]);
     agent.line("input is no longer recorded");
     assert!(!keys_recorded());
@@ -97,7 +98,11 @@ fn without_a_recorder_a_press_is_answered_with_the_remedy() {
     agent.line("ready: ");
     for _ in 0..2 {
         press(&session, &["ctrl+alt+minus"]);
-        assert!(agent.line("tipme: no recorder listens at ").contains("start one with: sudo tipme record"));
+        assert!(
+            agent
+                .line("tipme: no recorder listens at ")
+                .contains("start one with: sudo tipme record")
+        );
     }
 }
 
@@ -109,7 +114,8 @@ fn a_second_agent_names_the_first() {
     let mut second = Agent::start(&session, folder.path(), |command| {
         command.args(["--mark-key", "f9"]);
     });
-    let why = second.line(&format!("tipme: another agent (process {}) serves display ", first.child.id()));
+    let why = second
+        .line(&format!("tipme: another agent (process {}) serves display ", first.child.id()));
     assert!(why.contains(" already: Ctrl+Alt+Minus marks; end it first: kill "), "{why}");
     assert_eq!(second.child.wait().unwrap().code(), Some(2));
     drop(first);

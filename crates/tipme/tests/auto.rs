@@ -61,7 +61,11 @@ impl Recorder {
         let output = BufReader::new(child.stdout.take().unwrap());
         let (sender, lines) = channel();
         std::thread::spawn(move || {
-            output.lines().map_while(Result::ok).take_while(|line| sender.send(line.clone()).is_ok()).count()
+            output
+                .lines()
+                .map_while(Result::ok)
+                .take_while(|line| sender.send(line.clone()).is_ok())
+                .count()
         });
         let recorder = Recorder { child, lines };
         recorder.wait_for("recording");
@@ -73,7 +77,9 @@ impl Recorder {
         let deadline = Instant::now() + TIMEOUT;
         loop {
             let line = self.lines.recv_timeout(deadline.saturating_duration_since(Instant::now()));
-            if let Some(rest) = line.unwrap_or_else(|_| panic!("no line {prefix:?}")).strip_prefix(prefix) {
+            if let Some(rest) =
+                line.unwrap_or_else(|_| panic!("no line {prefix:?}")).strip_prefix(prefix)
+            {
                 return rest.trim().to_owned();
             }
         }
@@ -106,7 +112,10 @@ fn counts(dir: &Path) -> AutoCounts {
 
 /// Returns the limits for keys in the terminal, in percent of the default.
 fn percent(dir: &Path) -> u64 {
-    let told = status(dir).tolerances.into_iter().find(|told| told.class == "key" && told.application == "xterm");
+    let told = status(dir)
+        .tolerances
+        .into_iter()
+        .find(|told| told.class == "key" && told.application == "xterm");
     told.map_or(100, |told| told.percent)
 }
 
@@ -166,14 +175,25 @@ fn hover(typist: &mut Typist, length: Duration) -> Duration {
 
 /// Asserts that a terminal that follows the pointer and then stops is marked, and that nothing was
 /// marked before unless the machine itself stalled.
-fn expect_hovered(dir: &Path, recorder: &Recorder, typist: &mut Typist, (terminal, name): (u32, &str)) {
+fn expect_hovered(
+    dir: &Path,
+    recorder: &Recorder,
+    typist: &mut Typist,
+    (terminal, name): (u32, &str),
+) {
     let is_calm = |typist: &mut Typist| {
         let (before, late) = (counts(dir).marked, hover(typist, SETTLES));
         let marked = counts(dir).marked - before;
-        assert!(marked == 0 || late >= LATE, "{marked} marked, and no move came later than {late:?}");
+        assert!(
+            marked == 0 || late >= LATE,
+            "{marked} marked, and no move came later than {late:?}"
+        );
         marked == 0
     };
-    assert!((0..CALM_MAX).any(|_| is_calm(typist)), "the machine stood still for over {LATE:?} each time");
+    assert!(
+        (0..CALM_MAX).any(|_| is_calm(typist)),
+        "the machine stood still for over {LATE:?} each time"
+    );
     let what = format!(" motion in {name}, stopped by ");
     let mut line = None;
     wait_until("a mark", || {
@@ -181,7 +201,10 @@ fn expect_hovered(dir: &Path, recorder: &Recorder, typist: &mut Typist, (termina
             hover(typist, HITCH);
         });
         hover(typist, HITCH);
-        line = recorder.lines.try_iter().find(|line| line.starts_with("marked ") && line.contains(&what));
+        line = recorder
+            .lines
+            .try_iter()
+            .find(|line| line.starts_with("marked ") && line.contains(&what));
         line.is_some()
     });
     let line = line.unwrap();
@@ -216,7 +239,9 @@ fn a_hitch_is_marked_once_and_what_is_usual_is_kept() {
     let dir = TempDir::new().unwrap();
     let mut session = PrivateSession::start(SessionOptions::default()).unwrap();
     session.open_terminal(&[], &["cat".into()]).unwrap();
-    let mut typist = Typist::open(&session.target(), Pace { words_per_minute: 150.0, ..Pace::default() }).unwrap();
+    let mut typist =
+        Typist::open(&session.target(), Pace { words_per_minute: 150.0, ..Pace::default() })
+            .unwrap();
     let recorder = Recorder::start(dir.path(), &session, "--auto");
     typist.text("The quick brown fox jumps over the lazy dog\nThe quick brown fox jumps over the lazy dog\n").unwrap();
     assert_eq!(counts(dir.path()).marked, 0);
@@ -248,7 +273,9 @@ fn a_hitch_is_marked_once_and_what_is_usual_is_kept() {
 /// without writing it.
 fn restarted(dir: &Path, session: &PrivateSession, known: u64) {
     let recorder = Recorder::start(dir, session, "--auto=dry-run");
-    let mut typist = Typist::open(&session.target(), Pace { words_per_minute: 150.0, ..Pace::default() }).unwrap();
+    let mut typist =
+        Typist::open(&session.target(), Pace { words_per_minute: 150.0, ..Pace::default() })
+            .unwrap();
     hitch(session, &mut typist);
     let what = recorder.wait_for("would mark: ");
     assert!(what.contains(" key") && what.contains(" in xterm, stopped by "), "{what}");
@@ -266,17 +293,30 @@ fn what_a_person_says_moves_the_limits_and_survives() {
     let dir = TempDir::new().unwrap();
     let mut session = PrivateSession::start(SessionOptions::default()).unwrap();
     session.open_terminal(&[], &["cat".into()]).unwrap();
-    let mut typist = Typist::open(&session.target(), Pace { words_per_minute: 150.0, ..Pace::default() }).unwrap();
+    let mut typist =
+        Typist::open(&session.target(), Pace { words_per_minute: 150.0, ..Pace::default() })
+            .unwrap();
     let recorder = Recorder::start(dir.path(), &session, "--auto");
     wait_until("a mark that tightens the limits", || {
         // Such a delay annoys no user; a busy machine may need several.
         hitch_of(Duration::from_millis(150), &session, &mut typist);
-        assert!(tipme().args(["mark", "--state-dir"]).arg(dir.path()).output().unwrap().status.success());
+        assert!(
+            tipme()
+                .args(["mark", "--state-dir"])
+                .arg(dir.path())
+                .output()
+                .unwrap()
+                .status
+                .success()
+        );
         percent(dir.path()) < 100
     });
     let tightened = percent(dir.path());
     let text = text_of(dir.path(), "status");
-    assert!(text.contains(&format!("key in xterm: {tightened} % of the usual limits (marked: ")), "{text}");
+    assert!(
+        text.contains(&format!("key in xterm: {tightened} % of the usual limits (marked: ")),
+        "{text}"
+    );
 
     wait_until("a mark by itself", || {
         hitch(&session, &mut typist);

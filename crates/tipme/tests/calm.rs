@@ -93,19 +93,33 @@ impl Drop for Program {
 fn place(session: &PrivateSession, window: u32) -> [i16; 4] {
     let mut command = Command::new("xwininfo");
     session.prepare(&mut command);
-    let output = command.args(["-id", &window.to_string()]).stdout(std::process::Stdio::piped()).output().unwrap();
+    let output = command
+        .args(["-id", &window.to_string()])
+        .stdout(std::process::Stdio::piped())
+        .output()
+        .unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     let value = |name: &str| {
-        let line = text.lines().find(|line| line.trim().starts_with(name)).unwrap_or_else(|| panic!("{name}: {text}"));
+        let line = text
+            .lines()
+            .find(|line| line.trim().starts_with(name))
+            .unwrap_or_else(|| panic!("{name}: {text}"));
         line.rsplit(' ').next().unwrap().parse().unwrap()
     };
-    [value("Absolute upper-left X"), value("Absolute upper-left Y"), value("Width"), value("Height")]
+    [
+        value("Absolute upper-left X"),
+        value("Absolute upper-left Y"),
+        value("Width"),
+        value("Height"),
+    ]
 }
 
 /// Works for half a minute: typing, clicks into the text, menus, a selection, pointer moves over
 /// all of it.
 fn work(session: &PrivateSession, program: &Program) {
-    let mut typist = Typist::open(&session.target(), Pace { words_per_minute: 80.0, ..Pace::default() }).unwrap();
+    let mut typist =
+        Typist::open(&session.target(), Pace { words_per_minute: 80.0, ..Pace::default() })
+            .unwrap();
     typist.text("one two three").unwrap();
     for (x, y) in [(20, 30), (60, 70), (30, 50), (70, 40)] {
         let (left, top) = program.at(x, y);
@@ -136,7 +150,8 @@ fn work(session: &PrivateSession, program: &Program) {
 
 /// Returns the verdict of a calm session, and the maximum delay of the machine meanwhile.
 fn session(manager: SessionWindowManager) -> (Option<i32>, Value, Duration) {
-    let session = PrivateSession::start(SessionOptions { manager, ..SessionOptions::default() }).unwrap();
+    let session =
+        PrivateSession::start(SessionOptions { manager, ..SessionOptions::default() }).unwrap();
     let recording = Recording::start(&["--display", &session.display_name()]);
     let program = Program::open(&session);
     std::thread::sleep(Duration::from_secs(2));
@@ -154,11 +169,17 @@ fn assert_silent(manager: SessionWindowManager) {
         let (code, verdict, late) = session(manager);
         if code == Some(3) || late < LATE {
             assert!(!verdict["interval"].is_null(), "{manager:?}: no input was seen: {verdict:#}");
-            assert_eq!((code, &verdict["findings"]), (Some(3), &Value::Array(Vec::new())), "{manager:?}: {verdict:#}");
+            assert_eq!(
+                (code, &verdict["findings"]),
+                (Some(3), &Value::Array(Vec::new())),
+                "{manager:?}: {verdict:#}"
+            );
             return;
         }
     }
-    panic!("{manager:?}: the machine stood still for over {LATE:?} in each of {SESSIONS_MAX} sessions");
+    panic!(
+        "{manager:?}: the machine stood still for over {LATE:?} in each of {SESSIONS_MAX} sessions"
+    );
 }
 
 #[test]

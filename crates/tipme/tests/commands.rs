@@ -75,8 +75,13 @@ fn verdict_meanwhile(session: &PrivateSession) -> Value {
 fn first(verdict: &Value) -> (String, u64, String) {
     let finding = &verdict["findings"][0];
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let evidence: Vec<String> = finding["evidence"].as_array().into_iter().flatten().map(text).collect();
-    (text(&finding["kind"]), finding["culprit"]["pid"].as_u64().unwrap_or_default(), evidence.join("\n"))
+    let evidence: Vec<String> =
+        finding["evidence"].as_array().into_iter().flatten().map(text).collect();
+    (
+        text(&finding["kind"]),
+        finding["culprit"]["pid"].as_u64().unwrap_or_default(),
+        evidence.join("\n"),
+    )
 }
 
 const HOLDS_FILE: &str = r#"
@@ -186,7 +191,8 @@ fn an_answer_over_udp_that_does_not_come_has_its_address() {
     assert_eq!(kind, "network-wait", "{verdict:#}");
     assert_eq!(verdict["findings"][0]["culprit"]["address"], format!("127.0.0.1:{port}"));
     assert!(
-        evidence.starts_with(&format!("perl waited for 127.0.0.1:{port}, and no answer came for 1.")),
+        evidence
+            .starts_with(&format!("perl waited for 127.0.0.1:{port}, and no answer came for 1.")),
         "{evidence}"
     );
     drop(holder);

@@ -50,7 +50,8 @@ fn type_word(keyboard: &mut Typist) {
 }
 
 fn messages(incident: &Incident) -> Vec<(WlMessage, Vec<WlWord>)> {
-    let messages = records(incident, Section::Rare).filter(|entry| entry.kind == RecordKind::WlMessage);
+    let messages =
+        records(incident, Section::Rare).filter(|entry| entry.kind == RecordKind::WlMessage);
     let read = messages.filter_map(|entry| {
         let message = WlMessage::read(entry.bytes)?;
         Some((message, WlWord::list(&entry.bytes[WlMessage::SIZE..], message.operations).collect()))
@@ -62,9 +63,12 @@ fn messages(incident: &Incident) -> Vec<(WlMessage, Vec<WlWord>)> {
 /// of an incident are ordered per CPU only, and a compositor may migrate between two keys.
 fn keys(incident: &Incident, client: u32) -> Vec<(u32, WlWord)> {
     let told = messages(incident).into_iter();
-    let told = told.filter(|(message, _)| message.client.0 == client && message.direction == EVENT_SENT);
-    let words = told.flat_map(|(message, words)| words.into_iter().map(move |word| (message.head.ts, word)));
-    let mut keys: Vec<_> = words.filter(|(_, word)| (RELEASED..=PRESSED).contains(&(word.hint & SHAPE))).collect();
+    let told =
+        told.filter(|(message, _)| message.client.0 == client && message.direction == EVENT_SENT);
+    let words = told
+        .flat_map(|(message, words)| words.into_iter().map(move |word| (message.head.ts, word)));
+    let mut keys: Vec<_> =
+        words.filter(|(_, word)| (RELEASED..=PRESSED).contains(&(word.hint & SHAPE))).collect();
     keys.sort_by_key(|(at, _)| *at);
     keys.into_iter().map(|(at, word)| ((at.0 / 1_000_000) as u32, word)).collect()
 }
@@ -91,18 +95,29 @@ fn contains(bytes: &[u8], wanted: &[u8]) -> bool {
 /// Asserts that no word of an incident contains a key code, and no section the text.
 fn check_privacy(incident: &Incident, client: u32) {
     for (at, word) in keys(incident, client) {
-        assert_eq!((word.hint & BUTTON, word.hint & NEAR, word.opcode, word.units, word.unused), (0, NEAR, 3, 6, 0));
-        assert!(at.wrapping_sub(word.argument) < 5_000, "{} is no time stamp at {at}", word.argument);
+        assert_eq!(
+            (word.hint & BUTTON, word.hint & NEAR, word.opcode, word.units, word.unused),
+            (0, NEAR, 3, 6, 0)
+        );
+        assert!(
+            at.wrapping_sub(word.argument) < 5_000,
+            "{} is no time stamp at {at}",
+            word.argument
+        );
     }
     for (message, words) in messages(incident) {
-        let is_own = |word: &&WlWord| matches!((word.hint, word.opcode), (0, 0 | 1 | 3) | (ENTERED.., _));
+        let is_own =
+            |word: &&WlWord| matches!((word.hint, word.opcode), (0, 0 | 1 | 3) | (ENTERED.., _));
         for word in words.iter().filter(|word| word.argument != 0) {
             assert!(is_own(&word) || word.hint & NEAR != 0, "{word:?} in {message:?}");
         }
     }
     let codes = CODES.map(u32::to_le_bytes).concat();
     for (section, bytes) in &incident.sections {
-        assert!(!contains(bytes, WORD.as_bytes()) && !contains(bytes, &codes), "the word is in {section:?}");
+        assert!(
+            !contains(bytes, WORD.as_bytes()) && !contains(bytes, &codes),
+            "the word is in {section:?}"
+        );
     }
 }
 
@@ -118,11 +133,21 @@ fn keys_of_a_compositor_are_seen_and_never_their_codes_nor_text() {
     let (path, incident) = marked_with_keys(&recording, client, 2 * CODES.len());
     check_privacy(&incident, client);
     assert!(!contains(&std::fs::read(&path).unwrap(), WORD.as_bytes()), "the word is in the file");
-    let unread: Vec<_> = messages(&incident).into_iter().filter(|(message, _)| message.flags & UNREAD != 0).collect();
+    let unread: Vec<_> = messages(&incident)
+        .into_iter()
+        .filter(|(message, _)| message.flags & UNREAD != 0)
+        .collect();
     assert!(unread.is_empty(), "{unread:?}");
-    let (server, stamps) = (compositor.sway.0.id(), keys(&incident, client).into_iter().map(|(_, word)| word.argument));
+    let (server, stamps) = (
+        compositor.sway.0.id(),
+        keys(&incident, client).into_iter().map(|(_, word)| word.argument),
+    );
     assert!(stamps.collect::<Vec<_>>().is_sorted());
-    assert!(messages(&incident).iter().all(|(message, _)| message.server.0 == server || message.client.0 != client));
+    assert!(
+        messages(&incident)
+            .iter()
+            .all(|(message, _)| message.server.0 == server || message.client.0 != client)
+    );
     let commits = messages(&incident).into_iter().filter(|(message, words)| {
         message.client.0 == client
             && message.direction == REQUEST_SENT
@@ -141,7 +166,8 @@ fn hidden_keys_leave_no_trace_of_when_they_were_pressed() {
     assert_eq!(keys(&incident, terminal.0.id()), []);
     let told = messages(&incident).into_iter().flat_map(|(_, words)| words);
     let hidden: Vec<WlWord> = told.filter(|word| word.hint == HIDDEN).collect();
-    let nothing = WlWord { object: 0, opcode: 0xff, units: 0, hint: HIDDEN, unused: 0, argument: 0 };
+    let nothing =
+        WlWord { object: 0, opcode: 0xff, units: 0, hint: HIDDEN, unused: 0, argument: 0 };
     assert!(hidden.iter().all(|word| *word == nothing) && !hidden.is_empty(), "{hidden:?}");
 }
 
@@ -188,10 +214,17 @@ fn stopped_between(
 
 fn check_stopped(verdict: &serde_json::Value, client: u32, inferred: bool) {
     let (interval, finding) = (&verdict["interval"], &verdict["findings"][0]);
-    assert_eq!((interval["class"].as_str(), finding["kind"].as_str()), (Some("key"), Some("stopped")), "{verdict:#}");
+    assert_eq!(
+        (interval["class"].as_str(), finding["kind"].as_str()),
+        (Some("key"), Some("stopped")),
+        "{verdict:#}"
+    );
     assert_eq!(interval["client"]["pid"], client, "{verdict:#}");
     assert_eq!(interval["inferred"].as_bool().unwrap_or(false), inferred, "{verdict:#}");
-    assert!(interval["latency_ms"].as_f64().unwrap() >= STOPPED.as_secs_f64() * 900.0, "{verdict:#}");
+    assert!(
+        interval["latency_ms"].as_f64().unwrap() >= STOPPED.as_secs_f64() * 900.0,
+        "{verdict:#}"
+    );
 }
 
 #[test]
@@ -307,5 +340,8 @@ fn the_extensions_of_an_x_server_that_lets_only_its_user_in_are_known() {
     let (_, incident) = Recording::start(&[]).mark();
     let displays: Vec<Display> = serde_json::from_slice(incident.bytes(Section::Displays)).unwrap();
     let own = displays.iter().filter(|display| display.server_pid == compositor.sway.0.id());
-    assert!(own.flat_map(|display| &display.extensions).any(|extension| extension.name == "RENDER"), "{displays:?}");
+    assert!(
+        own.flat_map(|display| &display.extensions).any(|extension| extension.name == "RENDER"),
+        "{displays:?}"
+    );
 }

@@ -53,14 +53,19 @@ fn statuses_of_threads(pid: u32) -> Vec<String> {
 fn an_armed_recorder_keeps_what_it_needs_in_all_its_threads() {
     let recording = Recording::start(&["--display", "none", "--memory", "16M", "--auto"]);
     let (_, incident) = recording.mark();
-    let missing: Vec<String> = support::meta(&incident).missing.into_iter().map(|missing| missing.what).collect();
+    let missing: Vec<String> =
+        support::meta(&incident).missing.into_iter().map(|missing| missing.what).collect();
     assert_eq!(missing, ["display"]);
     let kept = KEPT.iter().fold(0, |kept, capability| kept | 1u64 << capability);
     let threads = statuses_of_threads(recording.child.id());
     assert!(threads.len() > 1, "it has threads");
     for status in threads {
         for set in ["CapPrm", "CapEff", "CapBnd"] {
-            assert_eq!(u64::from_str_radix(field(&status, set), 16).unwrap(), kept, "{set} of {status}");
+            assert_eq!(
+                u64::from_str_radix(field(&status, set), 16).unwrap(),
+                kept,
+                "{set} of {status}"
+            );
         }
         assert_eq!([field(&status, "CapInh"), field(&status, "CapAmb")], ["0000000000000000"; 2]);
         assert_eq!(field(&status, "NoNewPrivs"), "1");
@@ -126,7 +131,8 @@ fn nice(child: &Child) -> i32 {
 #[test]
 fn who_judges_has_given_up_all_before_it_reads() {
     let user = USER.to_string();
-    let (mut child, mut writer) = waiting(&["judge", "--user", &user, "--seconds", "300", "--json"]);
+    let (mut child, mut writer) =
+        waiting(&["judge", "--user", &user, "--seconds", "300", "--json"]);
     has_given_up_all(&child, USER, USER);
     assert_eq!(open_files(&child).len(), 3);
     assert_eq!(limits(&child, LIMITS), ["302", "0", "0", "3", "4294967296"]);
@@ -145,7 +151,8 @@ fn who_judges_has_given_up_all_before_it_reads() {
 /// few files.
 #[test]
 fn who_names_has_given_up_all_before_it_reads() {
-    let (child, mut writer) = waiting(&["name", "--user", "4242", "--group", "4343", "--seconds", "300"]);
+    let (child, mut writer) =
+        waiting(&["name", "--user", "4242", "--group", "4343", "--seconds", "300"]);
     has_given_up_all(&child, USER, 4343);
     let open = open_files(&child);
     assert_eq!(open.len(), 4, "{open:?}");
@@ -165,16 +172,25 @@ fn who_counts_has_given_up_all_but_one_right() {
     let (mut child, mut writer) = waiting(&["count", "--user", "65534", "--seconds", "300"]);
     let status = status(&child.id().to_string());
     assert_eq!([field(&status, "Uid"), field(&status, "Gid")], ["65534\t65534\t65534\t65534"; 2]);
-    for (set, kept) in
-        [("CapInh", 0), ("CapPrm", 1 << ADMINISTRATOR), ("CapEff", 1 << ADMINISTRATOR), ("CapBnd", 0), ("CapAmb", 0)]
-    {
+    for (set, kept) in [
+        ("CapInh", 0),
+        ("CapPrm", 1 << ADMINISTRATOR),
+        ("CapEff", 1 << ADMINISTRATOR),
+        ("CapBnd", 0),
+        ("CapAmb", 0),
+    ] {
         assert_eq!(u64::from_str_radix(field(&status, set), 16).unwrap(), kept, "{set}");
     }
-    assert_eq!(["NoNewPrivs", "Seccomp", "Threads"].map(|name| field(&status, name)), ["1", "2", "1"]);
+    assert_eq!(
+        ["NoNewPrivs", "Seccomp", "Threads"].map(|name| field(&status, name)),
+        ["1", "2", "1"]
+    );
     assert_eq!((open_files(&child).len(), limits(&child, LIMITS)[3].as_str()), (3, "4"));
 
     writer.write_all(b"1\0\0").unwrap();
-    until("the count", || open_files(&child).iter().any(|file| file.ends_with("anon_inode:bpf-stats")));
+    until("the count", || {
+        open_files(&child).iter().any(|file| file.ends_with("anon_inode:bpf-stats"))
+    });
     std::thread::sleep(std::time::Duration::from_millis(20));
     writer.write_all(b"0\0\0").unwrap();
     let mut counted = [0; 8];
@@ -241,7 +257,8 @@ fn what_cannot_be_sealed_is_kept_for_root_as_it_is() {
         (USER, "it hung")
     );
     assert!(support::records(&incident, Section::Sched).next().is_some());
-    rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::TERM).unwrap();
+    rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::TERM)
+        .unwrap();
     recorder.join().unwrap().unwrap();
 }
 
@@ -255,7 +272,9 @@ fn who_takes_too_long_is_ended_by_itself() {
 #[test]
 fn a_hostile_file_is_refused_in_words() {
     let mut command: Command = tipme();
-    command.args(["judge", "--user", "4242", "--seconds", "60"]).stdin(File::open("/dev/zero").unwrap());
+    command
+        .args(["judge", "--user", "4242", "--seconds", "60"])
+        .stdin(File::open("/dev/zero").unwrap());
     let output = command.output().unwrap();
     let error = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2), "{error}");

@@ -50,7 +50,10 @@ prose = 120
 fn record(dir: TempDir, session: &PrivateSession) -> Recording {
     std::fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).unwrap();
     let display = session.display_name();
-    Recording::start_in(dir, &["--day", "--memory", "16M", "--display", &display, "--allow-user", "4242"])
+    Recording::start_in(
+        dir,
+        &["--day", "--memory", "16M", "--display", &display, "--allow-user", "4242"],
+    )
 }
 
 /// Ends a recorder as systemd does, and starts it again.
@@ -63,7 +66,16 @@ fn restarted(mut recording: Recording, session: &PrivateSession) -> Recording {
 }
 
 fn day_of(dir: &Path, uid: u32, words: &[&str]) -> Output {
-    tipme().arg("day").args(words).arg("--state-dir").arg(dir).env("TZ", noon()).uid(uid).gid(uid).output().unwrap()
+    tipme()
+        .arg("day")
+        .args(words)
+        .arg("--state-dir")
+        .arg(dir)
+        .env("TZ", noon())
+        .uid(uid)
+        .gid(uid)
+        .output()
+        .unwrap()
 }
 
 /// Returns the figures of an application of root.
@@ -86,7 +98,10 @@ fn number(value: &Value) -> f64 {
 /// Asserts equality within a relative and an absolute bound in milliseconds.
 fn assert_near(what: &str, counted: f64, measured: f64, share: f64, ms: f64) {
     let bound = measured * share + ms;
-    assert!((counted - measured).abs() <= bound, "{what}: counted {counted}, measured {measured}, bound {bound}");
+    assert!(
+        (counted - measured).abs() <= bound,
+        "{what}: counted {counted}, measured {measured}, bound {bound}"
+    );
 }
 
 /// Plays the script in an xterm beside the recorder.
@@ -94,10 +109,20 @@ fn measure(dir: &Path, session: &PrivateSession) -> Value {
     let (script, result) = (dir.join("typing.toml"), dir.join("result.json"));
     std::fs::write(&script, SCRIPT).unwrap();
     let mut command = Command::new(lab());
-    command.arg("measure").arg(&script).args(["--repeat", "1", "--display", &session.display_name(), "--json"]);
+    command.arg("measure").arg(&script).args([
+        "--repeat",
+        "1",
+        "--display",
+        &session.display_name(),
+        "--json",
+    ]);
     session.show(command.arg(&result));
     let output = command.output().unwrap();
-    assert!(output.status.code().is_some_and(|code| code < 2), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.code().is_some_and(|code| code < 2),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     serde_json::from_slice(&std::fs::read(&result).unwrap()).unwrap()
 }
 
@@ -108,7 +133,8 @@ fn a_session_is_counted_as_it_is_measured_and_survives() {
     let scratch = TempDir::new().unwrap();
     let measured = measure(scratch.path(), &session);
     let of_day = figures(&recording, "xterm");
-    let events = measured["events"].as_array().unwrap().iter().filter(|event| event["class"] == "key");
+    let events =
+        measured["events"].as_array().unwrap().iter().filter(|event| event["class"] == "key");
     let mut latencies: Vec<f64> = events.filter_map(|event| event["latency_ms"].as_f64()).collect();
     latencies.sort_by(f64::total_cmp);
     let (n, total): (usize, f64) = (latencies.len(), latencies.iter().sum());
@@ -135,7 +161,9 @@ fn a_session_is_counted_as_it_is_measured_and_survives() {
 fn terminal() -> (PrivateSession, Typist) {
     let mut session = PrivateSession::start(SessionOptions::default()).unwrap();
     session.open_terminal(&[], &["cat".into()]).unwrap();
-    let typist = Typist::open(&session.target(), Pace { words_per_minute: 150.0, ..Pace::default() }).unwrap();
+    let typist =
+        Typist::open(&session.target(), Pace { words_per_minute: 150.0, ..Pace::default() })
+            .unwrap();
     (session, typist)
 }
 
@@ -159,7 +187,10 @@ fn a_hitch_stands_with_its_incident_and_nobody_else_is_told() {
     assert_eq!(long["incident"].as_str(), path.file_stem().unwrap().to_str());
     assert!(number(&day["figures"]["all"]["elr"]["at_ms_per_minute"]) > 0.0, "{day}");
     let text = String::from_utf8(day_of(dir, 0, &[]).stdout).unwrap();
-    assert!(text.contains("longest waits over their threshold") && text.contains("key in xterm"), "{text}");
+    assert!(
+        text.contains("longest waits over their threshold") && text.contains("key in xterm"),
+        "{text}"
+    );
     let drawn = dir.join("day.svg");
     assert!(day_of(dir, 0, &["-o", drawn.to_str().unwrap()]).status.success());
     let picture = std::fs::read_to_string(&drawn).unwrap();
@@ -172,8 +203,17 @@ fn a_hitch_stands_with_its_incident_and_nobody_else_is_told() {
     assert_eq!(told["figures"]["longest"], Value::Array(Vec::new()));
     let refused = day_of(dir, ANN, &["--user", "0"]);
     let why = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert!(refused.status.code() == Some(2) && why.contains("is told to that user and root"), "{why}");
-    let listed = Command::new("ls").arg(dir.join("days")).uid(ANN).gid(ANN).stderr(Stdio::null()).status().unwrap();
+    assert!(
+        refused.status.code() == Some(2) && why.contains("is told to that user and root"),
+        "{why}"
+    );
+    let listed = Command::new("ls")
+        .arg(dir.join("days"))
+        .uid(ANN)
+        .gid(ANN)
+        .stderr(Stdio::null())
+        .status()
+        .unwrap();
     assert!(!listed.success(), "another user lists the files");
 }
 
@@ -208,10 +248,13 @@ fn answers_late(session: &PrivateSession, time: Duration) {
     let connection = x11::connect(session);
     let root = connection.setup().roots[0].root;
     let [window, context] = [(); 2].map(|()| connection.generate_id().unwrap());
-    let events = CreateWindowAux::new().event_mask(EventMask::KEY_PRESS | EventMask::STRUCTURE_NOTIFY);
+    let events =
+        CreateWindowAux::new().event_mask(EventMask::KEY_PRESS | EventMask::STRUCTURE_NOTIFY);
     let class = WindowClass::INPUT_OUTPUT;
     let depth = COPY_DEPTH_FROM_PARENT;
-    connection.create_window(depth, window, root, 0, 0, 200, 200, 0, class, COPY_FROM_PARENT, &events).unwrap();
+    connection
+        .create_window(depth, window, root, 0, 0, 200, 200, 0, class, COPY_FROM_PARENT, &events)
+        .unwrap();
     connection.create_gc(context, window, &CreateGCAux::new()).unwrap();
     connection.map_window(window).unwrap();
     connection.flush().unwrap();

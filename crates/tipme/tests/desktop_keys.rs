@@ -57,7 +57,10 @@ impl Drop for Leftover<'_> {
 
 /// Returns the agent's process on a bus.
 fn agent(bus: &Bus) -> Option<u32> {
-    let connection = zbus::blocking::connection::Builder::address(bus.address.as_str()).unwrap().build().unwrap();
+    let connection = zbus::blocking::connection::Builder::address(bus.address.as_str())
+        .unwrap()
+        .build()
+        .unwrap();
     let daemon = zbus::blocking::fdo::DBusProxy::new(&connection).unwrap();
     daemon.get_connection_unix_process_id("org.tipme.Agent".try_into().unwrap()).ok()
 }
@@ -85,17 +88,28 @@ fn a_key_of_sway_marks_once_and_tells_the_cause() {
     let program = tipme().get_program().to_str().unwrap().to_owned();
     let run = |words: &[&str]| {
         let mut command = compositor.command(&program);
-        command.args(words).arg("--state-dir").arg(recording.dir.path()).env("SWAYSOCK", compositor.control().unwrap());
+        command
+            .args(words)
+            .arg("--state-dir")
+            .arg(recording.dir.path())
+            .env("SWAYSOCK", compositor.control().unwrap());
         command.env(ADDRESS, &bus.address);
         said(command)
     };
-    let (configuration, own) = (compositor.home().join("configuration"), compositor.home().join("tipme.conf"));
+    let (configuration, own) =
+        (compositor.home().join("configuration"), compositor.home().join("tipme.conf"));
     let before = std::fs::read_to_string(&configuration).unwrap();
 
     let (code, text) = run(&["doctor", "--verbose"]);
-    assert!(code == Some(1) && text.contains("sway has no key for tipme; run: tipme setup"), "{text}");
+    assert!(
+        code == Some(1) && text.contains("sway has no key for tipme; run: tipme setup"),
+        "{text}"
+    );
     let (code, text) = run(&["setup", "--dry-run"]);
-    assert!(code == Some(0) && text.contains("to do       bind keys in the settings of sway"), "{text}");
+    assert!(
+        code == Some(0) && text.contains("to do       bind keys in the settings of sway"),
+        "{text}"
+    );
     assert!(!own.exists(), "a dry run does nothing");
 
     let (code, text) = run(&["setup", "--yes"]);
@@ -112,7 +126,12 @@ fn a_key_of_sway_marks_once_and_tells_the_cause() {
     keyboard.chord(&"ctrl+alt+minus".parse().unwrap()).unwrap();
     until("the key has marked", || marks(&recording) == 2);
     until("the cause is told", || bus.ids().len() == 5);
-    assert_eq!((marks(&recording), agent(&bus).is_some()), (2, true), "{}", std::fs::read_to_string(&shown).unwrap());
+    assert_eq!(
+        (marks(&recording), agent(&bus).is_some()),
+        (2, true),
+        "{}",
+        std::fs::read_to_string(&shown).unwrap()
+    );
 
     let (code, text) = run(&["setup", "--undo", "--yes"]);
     assert_eq!((code, own.exists(), agent(&bus)), (Some(0), false, None), "{text}");
@@ -121,7 +140,8 @@ fn a_key_of_sway_marks_once_and_tells_the_cause() {
 
 #[test]
 fn a_key_that_is_pressed_without_an_agent_starts_one_and_marks() {
-    let (bus, screen, home, recording) = (Bus::start(), session(), TempDir::new().unwrap(), Recording::start(&[]));
+    let (bus, screen, home, recording) =
+        (Bus::start(), session(), TempDir::new().unwrap(), Recording::start(&[]));
     let (_daemon, shown) = bus.start_notifications(&screen);
     let _leftover = Leftover(&bus);
     let mut command = of_desktop("GNOME", home.path(), &bus);
@@ -129,7 +149,8 @@ fn a_key_that_is_pressed_without_an_agent_starts_one_and_marks() {
     let mut first = command.spawn().unwrap();
     until("it has marked", || marks(&recording) == 1);
     wait_for(&shown, "Captured the last ");
-    let second = of_desktop("GNOME", home.path(), &bus).args(["agent", "--press", "mark"]).status().unwrap();
+    let second =
+        of_desktop("GNOME", home.path(), &bus).args(["agent", "--press", "mark"]).status().unwrap();
     assert!(second.success());
     until("the agent has marked", || marks(&recording) == 2);
     assert_eq!(agent(&bus), Some(first.id()));
@@ -141,10 +162,15 @@ fn a_key_that_is_pressed_without_an_agent_starts_one_and_marks() {
 /// folder.
 fn of_desktop(desktop: &str, home: &Path, bus: &Bus) -> Command {
     let mut command = tipme();
-    for unset in ["SUDO_UID", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR", "DISPLAY", "SWAYSOCK"] {
+    for unset in
+        ["SUDO_UID", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR", "DISPLAY", "SWAYSOCK"]
+    {
         command.env_remove(unset);
     }
-    command.env("HOME", home).env("XDG_CURRENT_DESKTOP", desktop).env("WAYLAND_DISPLAY", "wayland-7");
+    command
+        .env("HOME", home)
+        .env("XDG_CURRENT_DESKTOP", desktop)
+        .env("WAYLAND_DISPLAY", "wayland-7");
     command.env("GSETTINGS_BACKEND", "keyfile").env(ADDRESS, &bus.address);
     command
 }
@@ -161,7 +187,10 @@ fn set_up_and_back(desktop: &str, home: &Path, file: &Path) -> (String, Option<S
     };
     let (code, text) = setup(&["--yes"]);
     // Neither KDE's shortcut daemon nor GNOME's settings daemon is on this bus.
-    assert!(code == Some(1) && text.contains("done        start the agent of this session"), "{text}");
+    assert!(
+        code == Some(1) && text.contains("done        start the agent of this session"),
+        "{text}"
+    );
     let put = std::fs::read_to_string(file).unwrap();
     let (_, text) = setup(&["--dry-run"]);
     assert!(!text.contains("to do "), "{text}");
@@ -183,14 +212,20 @@ fn keys_of_gnome_are_put_beside_others_and_taken_back() {
     std::fs::write(&file, OTHER).unwrap();
     let (put, left) = set_up_and_back("ubuntu:GNOME", home.path(), &file);
     let folder = "/org/gnome/settings-daemon/plugins/media-keys/custom-keybindings/";
-    assert!(
-        put.contains(&format!("custom-keybindings=['{folder}custom0/', '{folder}tipme-start/', '{folder}tipme-mark/'"))
-    );
+    assert!(put.contains(&format!(
+        "custom-keybindings=['{folder}custom0/', '{folder}tipme-start/', '{folder}tipme-mark/'"
+    )));
     assert!(put.contains(&format!("[{}tipme-mark]", folder.trim_start_matches('/'))), "{put}");
-    assert!(put.contains("binding='<Control><Alt>minus'") && put.contains(" --press mark'"), "{put}");
+    assert!(
+        put.contains("binding='<Control><Alt>minus'") && put.contains(" --press mark'"),
+        "{put}"
+    );
     let left = left.unwrap();
     // Names of empty groups remain in such a file.
-    assert!(left.contains(OTHER.trim()) && !left.contains("--press") && !left.contains("binding="), "{left}");
+    assert!(
+        left.contains(OTHER.trim()) && !left.contains("--press") && !left.contains("binding="),
+        "{left}"
+    );
 }
 
 #[test]
@@ -199,8 +234,18 @@ fn keys_of_kde_are_a_file_that_goes_again() {
     let file = home.path().join(".local/share/kglobalaccel/tipme.desktop");
     let (put, left) = set_up_and_back("KDE", home.path(), &file);
     let mark = put.split("\n[Desktop Action ").next().unwrap();
-    assert!(mark.contains("\nX-KDE-Shortcuts=Ctrl+Alt+-\n") && mark.contains(" --press mark\n"), "{put}");
-    assert!(put.contains("[Desktop Action stop-input]\n") && put.contains("X-KDE-Shortcuts=Ctrl+Alt++\n"), "{put}");
-    assert!(!put.contains("NoDisplay"), "the daemon for shortcuts passes such an entry over: {put}");
+    assert!(
+        mark.contains("\nX-KDE-Shortcuts=Ctrl+Alt+-\n") && mark.contains(" --press mark\n"),
+        "{put}"
+    );
+    assert!(
+        put.contains("[Desktop Action stop-input]\n")
+            && put.contains("X-KDE-Shortcuts=Ctrl+Alt++\n"),
+        "{put}"
+    );
+    assert!(
+        !put.contains("NoDisplay"),
+        "the daemon for shortcuts passes such an entry over: {put}"
+    );
     assert_eq!(left, None);
 }

@@ -43,7 +43,8 @@ fn typist(session: &PrivateSession) -> Typist {
 }
 
 fn messages(incident: &Incident) -> Vec<(Message, Vec<[u8; 4]>)> {
-    let messages = records(incident, Section::Rare).filter(|entry| entry.kind == RecordKind::Message);
+    let messages =
+        records(incident, Section::Rare).filter(|entry| entry.kind == RecordKind::Message);
     let read = messages.filter_map(|entry| {
         let message = Message::read(entry.bytes)?;
         let words = entry.bytes[Message::SIZE..].as_chunks().0;
@@ -82,13 +83,22 @@ fn typed_keys_are_seen_as_events_and_never_as_text() {
     let terminal = session.terminal_pid().unwrap();
     let (path, incident, codes) = marked_with_presses(&recording, terminal);
     let messages = messages(&incident);
-    assert!(codes.iter().all(|word| word[1] == 0 && word[2] == 0), "a key press carries more than its code");
+    assert!(
+        codes.iter().all(|word| word[1] == 0 && word[2] == 0),
+        "a key press carries more than its code"
+    );
     let unread = messages.iter().filter(|(message, _)| message.flags & UNREAD != 0).count();
     assert_eq!(unread, 0, "of {} sends", messages.len());
-    let draws = messages.iter().filter(|(message, _)| message.client.0 == terminal && message.direction == 0);
-    assert!(draws.flat_map(|(_, words)| words).any(|word| word[0] == 76 || word[0] == 74), "no text was drawn");
+    let draws = messages
+        .iter()
+        .filter(|(message, _)| message.client.0 == terminal && message.direction == 0);
+    assert!(
+        draws.flat_map(|(_, words)| words).any(|word| word[0] == 76 || word[0] == 74),
+        "no text was drawn"
+    );
     let raw = std::fs::read(&path).unwrap();
-    let sections = incident.sections.iter().map(|(_, bytes)| bytes.as_slice()).chain([raw.as_slice()]);
+    let sections =
+        incident.sections.iter().map(|(_, bytes)| bytes.as_slice()).chain([raw.as_slice()]);
     for bytes in sections {
         assert!(!contains(bytes, WORD.as_bytes()), "the word is in the incident");
     }
@@ -97,7 +107,9 @@ fn typed_keys_are_seen_as_events_and_never_as_text() {
 /// Returns the number of unread sends of a client, and the opcodes of its requests.
 fn requests(incident: &Incident, client: u32) -> (usize, Vec<u8>) {
     let messages = messages(incident).into_iter();
-    let sent: Vec<_> = messages.filter(|(message, _)| message.client.0 == client && message.direction == 0).collect();
+    let sent: Vec<_> = messages
+        .filter(|(message, _)| message.client.0 == client && message.direction == 0)
+        .collect();
     let unread = sent.iter().filter(|(message, _)| message.flags & UNREAD != 0).count();
     (unread, sent.iter().flat_map(|(_, words)| words).map(|word| word[0]).collect())
 }
@@ -111,14 +123,16 @@ fn what_is_sent_is_read_however_it_is_given() {
     let authority = std::fs::read(target.authority.unwrap()).unwrap();
     // The cookie is the last entry of the file.
     let cookie = authority.last_chunk::<16>().unwrap();
-    let parts: [&[u8]; 3] = [&[b'l', 0, 11, 0, 0, 0, 18, 0, 16, 0, 0, 0], b"MIT-MAGIC-COOKIE-1\0\0", cookie];
+    let parts: [&[u8]; 3] =
+        [&[b'l', 0, 11, 0, 0, 0, 18, 0, 16, 0, 0, 0], b"MIT-MAGIC-COOKIE-1\0\0", cookie];
     server.write_all(&parts.concat()).unwrap();
     let mut setup = [0; 8];
     server.read_exact(&mut setup).unwrap();
     assert_eq!(setup[0], 1, "the server refuses the test");
     let (nothing, bell) = ([127, 0, 1, 0], [104, 0, 1, 0]);
     server.write_all(&nothing).unwrap();
-    let parted = [&nothing[..3], &nothing[3..], &bell[..], &nothing[..2], &nothing[2..]].map(IoSlice::new);
+    let parted =
+        [&nothing[..3], &nothing[3..], &bell[..], &nothing[..2], &nothing[2..]].map(IoSlice::new);
     assert_eq!(server.write_vectored(&parted).unwrap(), 12);
     let flags = SendFlags::empty();
     let both = [IoSlice::new(&bell), IoSlice::new(&nothing)];
@@ -130,7 +144,10 @@ fn what_is_sent_is_read_however_it_is_given() {
     server.write_all(&whole).unwrap();
     assert_eq!(server.write_vectored(&both).unwrap(), whole.len());
     assert_eq!(send(&server, &whole, flags).unwrap(), whole.len());
-    assert_eq!(sendmsg(&server, &both, &mut SendAncillaryBuffer::default(), flags).unwrap(), whole.len());
+    assert_eq!(
+        sendmsg(&server, &both, &mut SendAncillaryBuffer::default(), flags).unwrap(),
+        whole.len()
+    );
     // The reply to this request means that the server has read everything.
     server.write_all(&[43, 0, 1, 0]).unwrap();
     let mut rest = Vec::new();
@@ -155,7 +172,8 @@ fn a_long_request_hides_nothing_that_follows() {
     let session = PrivateSession::start(SessionOptions::default()).unwrap();
     let recording = Recording::start(&["--display", &session.display_name()]);
     let mut window = EchoWindow::open(&session.target()).unwrap();
-    let focused = Watcher::open(&session.target()).unwrap().wait_for_focus(std::process::id(), TIMEOUT);
+    let focused =
+        Watcher::open(&session.target()).unwrap().wait_for_focus(std::process::id(), TIMEOUT);
     focused.unwrap();
     let mut typist = typist(&session);
     for _ in 0..3 {
@@ -168,7 +186,8 @@ fn a_long_request_hides_nothing_that_follows() {
     let (path, _) = recording.mark();
     let (_, listed) = diagnose(&path, &["--interactions", "--json"]);
     let listed: serde_json::Value = serde_json::from_str(&listed).unwrap();
-    let drawn = listed["interactions"].as_array().unwrap().iter().filter(|one| one["join"] == "exact");
+    let drawn =
+        listed["interactions"].as_array().unwrap().iter().filter(|one| one["join"] == "exact");
     assert_eq!(drawn.count(), 4, "{listed:#}");
 }
 
@@ -190,10 +209,15 @@ fn stopped_keys_leave_no_input_records() {
     for path in [without, with] {
         let (_, verdict) = diagnose(&path, &["--json"]);
         let verdict: serde_json::Value = serde_json::from_str(&verdict).unwrap();
-        assert!(verdict["incident"]["input_stopped_s"].as_f64().is_some_and(|stopped| stopped > 0.0), "{verdict:#}");
+        assert!(
+            verdict["incident"]["input_stopped_s"].as_f64().is_some_and(|stopped| stopped > 0.0),
+            "{verdict:#}"
+        );
         let notes = verdict["notes"].as_array().unwrap();
         assert!(
-            notes.iter().any(|note| note.as_str().unwrap().starts_with("Input was not recorded for ")),
+            notes
+                .iter()
+                .any(|note| note.as_str().unwrap().starts_with("Input was not recorded for ")),
             "{notes:?}"
         );
     }
@@ -215,7 +239,8 @@ fn a_server_that_is_replaced_is_recorded_again() {
     let second = session_with_terminal();
     typist(&second).text("two").unwrap();
     let (path, incident) = recording.mark();
-    let clients: BTreeSet<u32> = messages(&incident).iter().map(|(message, _)| message.client.0).collect();
+    let clients: BTreeSet<u32> =
+        messages(&incident).iter().map(|(message, _)| message.client.0).collect();
     assert!(clients.contains(&terminals[0]) && clients.contains(&second.terminal_pid().unwrap()));
     let displays: Vec<Display> = incident.json(Section::Displays).unwrap();
     let known = displays.iter().find(|display| display.display == second.target().display).unwrap();
@@ -235,7 +260,11 @@ fn a_client_that_vanishes_in_mid_event_does_no_harm() {
     typist.text("lost").unwrap();
     rustix::process::kill_process(terminal, rustix::process::Signal::KILL).unwrap();
     let (path, incident) = recording.mark();
-    assert!(messages(&incident).iter().any(|(message, _)| message.client.0 == session.terminal_pid().unwrap()));
+    assert!(
+        messages(&incident)
+            .iter()
+            .any(|(message, _)| message.client.0 == session.terminal_pid().unwrap())
+    );
     let (code, text) = diagnose(&path, &[]);
     assert!(matches!(code, Some(0 | 3)), "{code:?} {text}");
 }
@@ -244,7 +273,11 @@ fn a_client_that_vanishes_in_mid_event_does_no_harm() {
 fn only_the_display_that_is_recorded_is_told() {
     let [own, other] = [(); 2].map(|()| PrivateSession::start(SessionOptions::default()).unwrap());
     let recording = Recording::start(&["--display", &own.display_name()]);
-    let output = tipme().args(["status", "--json", "--state-dir"]).arg(recording.dir.path()).output().unwrap();
+    let output = tipme()
+        .args(["status", "--json", "--state-dir"])
+        .arg(recording.dir.path())
+        .output()
+        .unwrap();
     let status: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(
         status["recorder"]["displays"],

@@ -57,10 +57,15 @@ fn descriptions_hold_nobody_up_and_an_incident_does_not_grow() {
     let marked = mark_as_ill(&recording);
     let path = PathBuf::from(String::from_utf8(marked.stdout).unwrap().trim_end());
     let before = std::fs::metadata(&path).unwrap().len();
-    let line = format!(r#"{{"describe":{{"incident":"{}","text":"{}"}}}}"#, path.display(), "word ".repeat(1_000));
+    let line = format!(
+        r#"{{"describe":{{"incident":"{}","text":"{}"}}}}"#,
+        path.display(),
+        "word ".repeat(1_000)
+    );
     let answers = ask(&recording, &line, 200);
     let done = answers.iter().filter(|answer| *answer == "\"done\"").count();
-    let refused = answers.iter().filter(|answer| answer.contains("asks too often; try again in")).count();
+    let refused =
+        answers.iter().filter(|answer| answer.contains("asks too often; try again in")).count();
     assert!(done >= 20 && done + refused == 200, "{done} done, {refused} refused");
     let growth = std::fs::metadata(&path).unwrap().len() - before;
     assert!(growth < 8_000, "{growth} bytes");
@@ -93,7 +98,9 @@ impl Script {
     fn start(mut command: Command) -> Script {
         use std::io::BufRead;
         let mut child = command.stdout(std::process::Stdio::piped()).spawn().unwrap();
-        std::io::BufReader::new(child.stdout.take().unwrap()).read_line(&mut String::new()).unwrap();
+        std::io::BufReader::new(child.stdout.take().unwrap())
+            .read_line(&mut String::new())
+            .unwrap();
         Script(child)
     }
 }
@@ -129,7 +136,8 @@ fn many_marks_at_once_are_refused_in_plain_words_and_roots_is_not() {
     recording.mark();
     let marks: Vec<Output> = marks.into_iter().map(|mark| mark.join().unwrap()).collect();
     let refused = marks.iter().filter(|mark| !mark.status.success());
-    let refused: Vec<String> = refused.map(|mark| String::from_utf8_lossy(&mark.stderr).into_owned()).collect();
+    let refused: Vec<String> =
+        refused.map(|mark| String::from_utf8_lossy(&mark.stderr).into_owned()).collect();
     assert!((1..12).contains(&refused.len()), "{refused:?}");
     let told = ["marks too often; wait", "written already; wait a second", "too many ask at once"];
     assert!(refused.iter().all(|why| told.iter().any(|told| why.contains(told))), "{refused:?}");
@@ -162,12 +170,16 @@ fn storm(recording: &Recording) -> f64 {
     // Other activity on the machine costs the recorder as well.
     let calm = share(recorder);
     let (begun, before) = (std::time::Instant::now(), ticks(recorder));
-    let output = script(recording, STORM, 4343).arg(STORM_CONNECTIONS.to_string()).output().unwrap();
+    let output =
+        script(recording, STORM, 4343).arg(STORM_CONNECTIONS.to_string()).output().unwrap();
     // Comes last in the socket's queue: its response means that the whole storm was accepted.
     ask(recording, "\"status\"", 1);
     let took = begun.elapsed().as_secs_f64();
     let spent = (ticks(recorder) - before) as f64 / 100.0 - calm * took;
-    assert!(took > f64::from(STORM_CONNECTIONS) / f64::from(TAKEN_PER_S) - 0.1, "all were taken within {took} s");
+    assert!(
+        took > f64::from(STORM_CONNECTIONS) / f64::from(TAKEN_PER_S) - 0.1,
+        "all were taken within {took} s"
+    );
     let own: f64 = String::from_utf8(output.stdout).unwrap().parse().unwrap();
     println!("took {took:.2} s, the recorder's CPU {spent:.2} s, the storm's {own:.2} s");
     spent / own
@@ -187,6 +199,10 @@ fn a_storm_of_connections_of_another_user_costs_little() {
 #[test]
 fn mutated_lines_leave_the_recorder_as_it_was() {
     let recording = record();
-    lines::send_mutated("recorder", &recording.dir.path().join("control.sock"), recording.child.id());
+    lines::send_mutated(
+        "recorder",
+        &recording.dir.path().join("control.sock"),
+        recording.child.id(),
+    );
     recording.mark();
 }

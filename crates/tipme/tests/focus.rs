@@ -69,8 +69,12 @@ fn give(compositor: &Compositor, pid: u32) {
 /// Returns the process of the focused window according to sway.
 fn focused(compositor: &Compositor) -> Option<u64> {
     fn of(node: &Value) -> Option<u64> {
-        let children = ["nodes", "floating_nodes"].iter().filter_map(|name| node[name].as_array()).flatten();
-        node["pid"].as_u64().filter(|_| node["focused"] == true).or_else(|| children.filter_map(of).next())
+        let children =
+            ["nodes", "floating_nodes"].iter().filter_map(|name| node[name].as_array()).flatten();
+        node["pid"]
+            .as_u64()
+            .filter(|_| node["focused"] == true)
+            .or_else(|| children.filter_map(of).next())
     }
     of(&serde_json::from_str(&compositor.tree()).unwrap())
 }
@@ -107,7 +111,9 @@ fn hear(mut following: Following, compositor: &Compositor) -> Receiver<(Focused,
 
 fn focus_of(news: RecorderResponse, server: u32) -> Option<Focused> {
     match news {
-        RecorderResponse::Focus(focused) => Some(focused).filter(|focused| focused.server == server),
+        RecorderResponse::Focus(focused) => {
+            Some(focused).filter(|focused| focused.server == server)
+        }
         other => panic!("{other:?}"),
     }
 }
@@ -143,11 +149,13 @@ fn the_focus_is_with_whom_sways_own_tree_says() {
     let compositor = Compositor::start();
     let _keyboard = compositor.keyboard();
     let recording = recorder();
-    let terminals: Vec<Program> = (0..3).map(|number| compositor.terminal(&format!("terminal {number}"))).collect();
+    let terminals: Vec<Program> =
+        (0..3).map(|number| compositor.terminal(&format!("terminal {number}"))).collect();
     let pids: Vec<u32> = terminals.iter().map(|terminal| terminal.0.id()).collect();
     let news = hear(follow(&recording), &compositor);
     told(&news, pids[2]);
-    let changes = std::env::var("TIPME_FOCUS_CHANGES").map_or(CHANGES, |number| number.parse().unwrap());
+    let changes =
+        std::env::var("TIPME_FOCUS_CHANGES").map_or(CHANGES, |number| number.parse().unwrap());
     assert_eq!(slice(&recording.child.id().to_string()), urgent_slice());
     let (mut late, mut expected) = (Vec::new(), Vec::new());
     for turn in 0..changes {
@@ -158,7 +166,10 @@ fn the_focus_is_with_whom_sways_own_tree_says() {
         give(&compositor, pid);
         assert_eq!(focused(&compositor), Some(u64::from(pid)));
         let told = told(&news, pid);
-        let wrong = told.iter().filter(|(focused, _)| focused.client.is_some_and(|client| client != pid)).count();
+        let wrong = told
+            .iter()
+            .filter(|(focused, _)| focused.client.is_some_and(|client| client != pid))
+            .count();
         let (last, came) = *told.last().unwrap();
         assert_eq!(wrong, 0, "{told:?}");
         assert!(begun <= last.since_ns && last.since_ns <= came, "{begun} {last:?} {came}");
@@ -167,12 +178,20 @@ fn the_focus_is_with_whom_sways_own_tree_says() {
     }
     late.sort_unstable();
     let us = |share: usize| late[(late.len() - 1) * share / 100] / 1_000;
-    println!("{} changes, told after {} us (p50), {} us (p99), {} us (max)", late.len(), us(50), us(99), us(100));
+    println!(
+        "{} changes, told after {} us (p50), {} us (p99), {} us (max)",
+        late.len(),
+        us(50),
+        us(99),
+        us(100)
+    );
     // An otherwise idle machine needs a few hundred microseconds.
     assert!(us(50) < 1_000_000, "{late:?}");
     let (_, incident) = recording.mark();
-    let own =
-        focus_changes(&incident).unwrap().into_iter().filter(|change| change.server_pid == compositor.sway.0.id());
+    let own = focus_changes(&incident)
+        .unwrap()
+        .into_iter()
+        .filter(|change| change.server_pid == compositor.sway.0.id());
     let found: Vec<u32> = own.filter_map(|change| change.client_pid).collect();
     assert!(found.ends_with(&expected), "{found:?} does not end with {expected:?}");
 }
@@ -180,7 +199,11 @@ fn the_focus_is_with_whom_sways_own_tree_says() {
 /// Starts a program of a user that follows the focus; also returns its first line.
 fn follower(recording: &Recording, uid: u32) -> (Program, BufReader<ChildStdout>, String) {
     let mut command = Command::new("perl");
-    command.args(["-e", FOLLOW]).arg(recording.dir.path().join(tipme_control::SOCKET_NAME)).uid(uid).gid(uid);
+    command
+        .args(["-e", FOLLOW])
+        .arg(recording.dir.path().join(tipme_control::SOCKET_NAME))
+        .uid(uid)
+        .gid(uid);
     let mut child = command.stdout(Stdio::piped()).spawn().expect("perl is installed");
     let (mut told, mut first) = (BufReader::new(child.stdout.take().unwrap()), String::new());
     told.read_line(&mut first).unwrap();
@@ -215,7 +238,8 @@ fn nobody_is_told_of_the_focus_of_another_user() {
     told(&all, pid);
     let seen = focus_told_to(USER, &recording);
     // Other tests may have compositors of the same user.
-    let of_sway = seen.as_array().unwrap().iter().find(|focused| focused["server"] == compositor.sway.0.id());
+    let of_sway =
+        seen.as_array().unwrap().iter().find(|focused| focused["server"] == compositor.sway.0.id());
     assert_eq!(of_sway.map(|focused| &focused["client"]), Some(&pid.into()), "{seen}");
     assert_eq!(focus_told_to(OTHER, &recording), Value::Null);
     let refused: Value = serde_json::from_slice(&status(NOBODY, &recording).stdout).unwrap();
@@ -245,11 +269,21 @@ fn the_favour_goes_with_the_focus_on_sway() {
         until("the end of the other's favour", || nice(off) > nice(on));
     }
     let status = managed.status();
-    let role =
-        |pid: u32| status["sets"].as_array().unwrap().iter().find(|set| set["pid"] == pid).map(|set| &set["role"]);
+    let role = |pid: u32| {
+        status["sets"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|set| set["pid"] == pid)
+            .map(|set| &set["role"])
+    };
     assert_eq!(role(first.0.id()), Some(&Value::from("focused")), "{status:#}");
     assert_ne!(role(second.0.id()), Some(&Value::from("focused")), "{status:#}");
-    assert_eq!((&status["display"], &status["user"]), (&Value::from(DISPLAY), &Value::from(USER)), "{status:#}");
+    assert_eq!(
+        (&status["display"], &status["user"]),
+        (&Value::from(DISPLAY), &Value::from(USER)),
+        "{status:#}"
+    );
     let gone = second.0.id();
     drop(second);
     until("the end of the terminal is seen", || {
@@ -278,7 +312,11 @@ fn no_more_follow_than_may() {
 /// Encodes a Wayland message.
 fn message(object: u32, opcode: u32, arguments: &[u32]) -> Vec<u8> {
     let size = 8 + 4 * arguments.len() as u32;
-    [&[object, size << 16 | opcode], arguments].concat().iter().flat_map(|word| word.to_le_bytes()).collect()
+    [&[object, size << 16 | opcode], arguments]
+        .concat()
+        .iter()
+        .flat_map(|word| word.to_le_bytes())
+        .collect()
 }
 
 #[test]

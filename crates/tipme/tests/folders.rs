@@ -13,7 +13,8 @@ use support::tipme;
 
 /// Runs a script as a user without an account.
 fn as_other_user(script: &str, dir: &Path) {
-    let status = Command::new("sh").args(["-c", script]).current_dir(dir).uid(4242).gid(4242).status();
+    let status =
+        Command::new("sh").args(["-c", script]).current_dir(dir).uid(4242).gid(4242).status();
     assert!(status.unwrap().success(), "{script}");
 }
 
@@ -29,11 +30,24 @@ fn a_state_folder_of_another_user_is_refused() {
     );
     for name in ["own", "link", "own/below"] {
         let mut command = Command::new("timeout");
-        command.arg("20").arg(tipme().get_program()).args(["record", "--hot-keys", "off", "--display", "none"]);
-        let output = command.args(["--memory", "16M", "--state-dir"]).arg(dir.path().join(name)).output().unwrap();
+        command.arg("20").arg(tipme().get_program()).args([
+            "record",
+            "--hot-keys",
+            "off",
+            "--display",
+            "none",
+        ]);
+        let output = command
+            .args(["--memory", "16M", "--state-dir"])
+            .arg(dir.path().join(name))
+            .output()
+            .unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{name}: {said}");
-        assert!(said.contains("belongs to user 4242") && said.contains("choose a --state-dir"), "{name}: {said}");
+        assert!(
+            said.contains("belongs to user 4242") && said.contains("choose a --state-dir"),
+            "{name}: {said}"
+        );
     }
     assert_eq!(std::fs::read_to_string(&precious).unwrap(), "of root");
     assert_eq!(std::fs::read_dir(dir.path().join("away")).unwrap().count(), 0);
@@ -43,11 +57,19 @@ fn a_state_folder_of_another_user_is_refused() {
 fn refused(arguments: &[&str], dir: &Path) {
     for name in ["own", "link", "own/below"] {
         let mut command = Command::new("timeout");
-        command.arg("20").arg(tipme().get_program()).args(arguments).arg("--state-dir").arg(dir.join(name));
+        command
+            .arg("20")
+            .arg(tipme().get_program())
+            .args(arguments)
+            .arg("--state-dir")
+            .arg(dir.join(name));
         let output = command.output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{arguments:?} {name}: {said}");
-        assert!(said.contains("belongs to user 4242") && said.contains("choose a --state-dir"), "{name}: {said}");
+        assert!(
+            said.contains("belongs to user 4242") && said.contains("choose a --state-dir"),
+            "{name}: {said}"
+        );
     }
 }
 
@@ -55,7 +77,10 @@ fn refused(arguments: &[&str], dir: &Path) {
 fn the_managers_and_the_helpers_folders_are_checked_as_the_recorders_are() {
     let dir = tempfile::TempDir::new().unwrap();
     std::fs::set_permissions(dir.path(), Permissions::from_mode(0o1777)).unwrap();
-    as_other_user("mkdir -m 755 own away; ln -s ../precious own/manage.lock; ln -s away link", dir.path());
+    as_other_user(
+        "mkdir -m 755 own away; ln -s ../precious own/manage.lock; ln -s away link",
+        dir.path(),
+    );
     refused(&["manage-helper"], dir.path());
     refused(&["manage", "--display", ":4242"], dir.path());
     assert_eq!(std::fs::read_dir(dir.path().join("away")).unwrap().count(), 0);
@@ -65,5 +90,9 @@ fn the_managers_and_the_helpers_folders_are_checked_as_the_recorders_are() {
     std::os::unix::fs::lchown(kept.join("sessions"), Some(4242), None).unwrap();
     let mut helper = Command::new("timeout");
     helper.arg("20").arg(tipme().get_program()).args(["manage-helper", "--state-dir"]).arg(&kept);
-    assert_eq!(helper.output().unwrap().status.code(), Some(2), "a folder of journals that another user chose");
+    assert_eq!(
+        helper.output().unwrap().status.code(),
+        Some(2),
+        "a folder of journals that another user chose"
+    );
 }

@@ -89,7 +89,10 @@ fn each_user_has_a_session_of_its_own_and_only_that() {
     }
     let second = helper.ask_once(ANNA, &json!({ "open": {} }));
     assert!(second["error"].as_str().unwrap().contains("has a helper session already"), "{second}");
-    assert_eq!(bert.ask(&json!({ "explain": { "who": annas.who() } })), json!({ "explained": null }));
+    assert_eq!(
+        bert.ask(&json!({ "explain": { "who": annas.who() } })),
+        json!({ "explained": null })
+    );
     drop(anna);
     until("the end of Anna's favour", || annas.nice() == 0);
     assert_eq!(berts.nice(), favoured);
@@ -104,7 +107,10 @@ fn root_has_a_session_for_any_user_and_another_user_has_none() {
     root.assign("focused", &[annas.who()]);
     assert_eq!(annas.nice(), favour(Strength::Normal));
     let refused = helper.connect(OTHER_UID).hear().unwrap();
-    assert!(refused["error"].as_str().unwrap().contains(&format!("--allow-user {OTHER_UID}")), "{refused}");
+    assert!(
+        refused["error"].as_str().unwrap().contains(&format!("--allow-user {OTHER_UID}")),
+        "{refused}"
+    );
 }
 
 #[test]
@@ -112,7 +118,10 @@ fn a_display_server_that_somebody_names_is_left_alone() {
     let (helper, roots) = (HelperDaemon::start(&[]), Sleeper::of(0));
     let mut anna = helper.connect(ANNA);
     let opened = anna.ask(&json!({ "open": { "backend": "nice", "server": roots.who() } }));
-    assert!(opened["opened"]["missing"].to_string().contains("the display server is not favoured"), "{opened}");
+    assert!(
+        opened["opened"]["missing"].to_string().contains("the display server is not favoured"),
+        "{opened}"
+    );
     anna.assign("core", &[roots.who()]);
     assert_eq!(roots.nice(), 0);
 }
@@ -138,7 +147,8 @@ fn process_with_number(number: u32, other: &Value) -> Sleeper {
     let mut found = None;
     until("a process with that number", || {
         std::fs::write("/proc/sys/kernel/ns_last_pid", (number - 1).to_string()).unwrap();
-        found = Some(Sleeper::of(ANNA)).filter(|sleeper| sleeper.pid() == number && sleeper.who() != *other);
+        found = Some(Sleeper::of(ANNA))
+            .filter(|sleeper| sleeper.pid() == number && sleeper.who() != *other);
         found.is_some()
     });
     found.unwrap()
@@ -151,18 +161,29 @@ fn no_value_outside_of_the_table_is_ever_set() {
     let mut anna = helper.session(ANNA);
     for strength in Strength::ALL {
         anna.ask(&json!({ "strength": strength }));
-        for (role, faded) in Role::ALL.into_iter().flat_map(|role| [0.0, 0.3, -1e30, 1e30].map(|faded| (role, faded))) {
+        for (role, faded) in Role::ALL
+            .into_iter()
+            .flat_map(|role| [0.0, 0.3, -1e30, 1e30].map(|faded| (role, faded)))
+        {
             let mut action = assignment(role.name(), &[own.who()]);
-            for (key, value) in [("faded", json!(faded)), ("nice", json!(-20)), ("knobs", json!({ "nice": -20 }))] {
+            for (key, value) in
+                [("faded", json!(faded)), ("nice", json!(-20)), ("knobs", json!({ "nice": -20 }))]
+            {
                 action["assign"][key] = value;
             }
             anna.ask(&json!({ "apply": [action] }));
             let expected = knobs(Backend::Nice, strength, role, faded as f32);
-            assert_eq!(own.nice(), i32::from(expected.nice.unwrap_or(0)), "{strength} {role} {faded}");
+            assert_eq!(
+                own.nice(),
+                i32::from(expected.nice.unwrap_or(0)),
+                "{strength} {role} {faded}"
+            );
             assert_eq!(own.policy(), expected.scheduling.map_or(0, |_| 5), "{strength} {role}");
         }
     }
-    for unknown in [json!({ "strength": "mighty" }), json!({ "apply": [assignment("king", &[own.who()])] })] {
+    for unknown in
+        [json!({ "strength": "mighty" }), json!({ "apply": [assignment("king", &[own.who()])] })]
+    {
         let mut bert = helper.session(BERT);
         assert!(bert.ask(&unknown)["error"].as_str().unwrap().contains("not understood"));
         assert_eq!(bert.hear(), None, "who speaks nonsense is no longer heard");
@@ -172,7 +193,9 @@ fn no_value_outside_of_the_table_is_ever_set() {
 
 /// Waits until only one session is open.
 fn helper_forgets(helper: &HelperDaemon) {
-    until("the end of the session", || helper.connect(0).ask(&json!("status"))["status"]["sessions"] == 1);
+    until("the end of the session", || {
+        helper.connect(0).ask(&json!("status"))["status"]["sessions"] == 1
+    });
 }
 
 #[test]
@@ -199,8 +222,12 @@ fn after_a_kill_the_next_helper_puts_everything_back() {
     helper.start_again(&[]);
     assert_eq!((annas.nice(), berts.policy()), (0, 0));
     let journals = std::fs::read_dir(helper.dir.path().join("sessions")).unwrap().flatten();
-    let left: Vec<String> = journals.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
-    assert!(!left.iter().any(|name| name.starts_with("64") && name.ends_with(".journal")), "{left:?}");
+    let left: Vec<String> =
+        journals.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    assert!(
+        !left.iter().any(|name| name.starts_with("64") && name.ends_with(".journal")),
+        "{left:?}"
+    );
 }
 
 /// Environment variable with the socket for which this program plays a caller.
@@ -213,16 +240,27 @@ fn who_holds_the_session_is_killed_and_everything_goes_back() {
     if let Ok(path) = std::env::var(CALLING) {
         return call(&path, &std::env::var(REQUESTS).unwrap());
     }
-    let (helper, own, folder) = (HelperDaemon::start(&[]), Sleeper::of(ANNA), tempfile::tempdir().unwrap());
+    let (helper, own, folder) =
+        (HelperDaemon::start(&[]), Sleeper::of(ANNA), tempfile::tempdir().unwrap());
     // A place readable by every user.
     let program = folder.path().join("caller");
     std::fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
     std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o755)).unwrap();
     let mut command = Command::new(&program);
-    command.args(["--exact", "who_holds_the_session_is_killed_and_everything_goes_back", "--nocapture"]).uid(ANNA);
+    command
+        .args([
+            "--exact",
+            "who_holds_the_session_is_killed_and_everything_goes_back",
+            "--nocapture",
+        ])
+        .uid(ANNA);
     let open = json!({ "open": { "backend": "nice" } });
-    let requests = format!("{open}\n{}\n", json!({ "apply": [assignment("focused", &[own.who()])] }));
-    command.env(CALLING, helper.dir.path().join("helper.sock")).env(REQUESTS, requests).current_dir("/");
+    let requests =
+        format!("{open}\n{}\n", json!({ "apply": [assignment("focused", &[own.who()])] }));
+    command
+        .env(CALLING, helper.dir.path().join("helper.sock"))
+        .env(REQUESTS, requests)
+        .current_dir("/");
     let mut holder = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
     until("the favour", || own.nice() == favour(Strength::Normal));
     holder.kill().unwrap();
@@ -242,11 +280,13 @@ fn call(path: &str, requests: &str) {
 fn doctor_and_a_second_helper_tell_how_it_is() {
     let helper = HelperDaemon::start(&[]);
     let mut command = Command::new(env!("CARGO_BIN_EXE_tipme"));
-    let second = command.arg("manage-helper").arg("--state-dir").arg(helper.dir.path()).output().unwrap();
+    let second =
+        command.arg("manage-helper").arg("--state-dir").arg(helper.dir.path()).output().unwrap();
     let error = String::from_utf8(second.stderr).unwrap();
     assert_eq!(second.status.code(), Some(2));
     assert!(error.contains("a helper listens at") && error.contains("already"), "{error}");
-    let doctor = Command::new(env!("CARGO_BIN_EXE_tipme")).args(["doctor", "--verbose"]).output().unwrap();
+    let doctor =
+        Command::new(env!("CARGO_BIN_EXE_tipme")).args(["doctor", "--verbose"]).output().unwrap();
     let text = String::from_utf8(doctor.stdout).unwrap();
     let line = text.lines().find(|line| line.contains("manage: helper")).unwrap();
     assert!(line.contains("pid ") || line.contains("sudo tipme manage-helper"), "{line}");
@@ -255,10 +295,12 @@ fn doctor_and_a_second_helper_tell_how_it_is() {
 #[test]
 fn pages_and_completions_carry_the_verb() {
     let dir = tempfile::tempdir().unwrap();
-    let made = Command::new(env!("CARGO_BIN_EXE_tipme")).arg("man").arg(dir.path()).status().unwrap();
+    let made =
+        Command::new(env!("CARGO_BIN_EXE_tipme")).arg("man").arg(dir.path()).status().unwrap();
     assert!(made.success());
     let page = std::fs::read_to_string(dir.path().join("tipme-manage-helper.1")).unwrap();
     assert!(page.contains("puts everything back"), "{page}");
-    let bash = Command::new(env!("CARGO_BIN_EXE_tipme")).args(["completions", "bash"]).output().unwrap();
+    let bash =
+        Command::new(env!("CARGO_BIN_EXE_tipme")).args(["completions", "bash"]).output().unwrap();
     assert!(String::from_utf8(bash.stdout).unwrap().contains("manage-helper"));
 }

@@ -48,15 +48,24 @@ impl Limited {
         };
         let group = Path::new(mount).join(format!("tipme-incident-{}", std::process::id()));
         std::fs::create_dir_all(group.join("inner")).unwrap();
-        let busy = || Command::new("sh").args(["-c", "while :; do :; done"]).stdin(Stdio::null()).spawn().unwrap();
+        let busy = || {
+            Command::new("sh")
+                .args(["-c", "while :; do :; done"])
+                .stdin(Stdio::null())
+                .spawn()
+                .unwrap()
+        };
         let limited = Limited { group, child: busy(), visitor: busy() };
         std::fs::write(limited.group.join(file), text).unwrap();
-        std::fs::write(limited.group.join("inner/cgroup.procs"), limited.child.id().to_string()).unwrap();
+        std::fs::write(limited.group.join("inner/cgroup.procs"), limited.child.id().to_string())
+            .unwrap();
         limited
     }
 
     fn visit(&self) {
-        let enter = |group: &Path| std::fs::write(group.join("cgroup.procs"), self.visitor.id().to_string()).unwrap();
+        let enter = |group: &Path| {
+            std::fs::write(group.join("cgroup.procs"), self.visitor.id().to_string()).unwrap()
+        };
         enter(&self.group.join("inner"));
         std::thread::sleep(Duration::from_secs(1));
         enter(self.group.parent().unwrap());
@@ -83,8 +92,11 @@ fn read_in_little_memory(path: &Path) {
     std::fs::create_dir_all(&group).unwrap();
     let _removed = Removed(vec![group.clone()]);
     std::fs::write(group.join(file), "4194304").unwrap();
-    let script =
-        format!("echo $$ > {}/cgroup.procs; cat {path} {path} > /dev/null", group.display(), path = path.display());
+    let script = format!(
+        "echo $$ > {}/cgroup.procs; cat {path} {path} > /dev/null",
+        group.display(),
+        path = path.display()
+    );
     assert!(Command::new("sh").args(["-c", &script]).status().unwrap().success());
 }
 
@@ -95,7 +107,10 @@ impl Drop for Removed {
     fn drop(&mut self) {
         for group in &self.0 {
             let begun = Instant::now();
-            while std::fs::remove_dir(group).is_err() && group.exists() && begun.elapsed() < Duration::from_secs(5) {
+            while std::fs::remove_dir(group).is_err()
+                && group.exists()
+                && begun.elapsed() < Duration::from_secs(5)
+            {
                 std::thread::sleep(Duration::from_millis(20));
             }
         }
@@ -143,7 +158,9 @@ fn recorded(folder: &Path, limited: &Limited) -> Incident {
     let recorder = std::thread::spawn(move || run(&options));
     let client = Client::new(folder);
     let begun = Instant::now();
-    while client.call(&RecorderRequest::Status).is_err() && begun.elapsed() < Duration::from_secs(20) {
+    while client.call(&RecorderRequest::Status).is_err()
+        && begun.elapsed() < Duration::from_secs(20)
+    {
         std::thread::sleep(Duration::from_millis(50));
     }
     page_in(&folder.join("pages"));
@@ -155,7 +172,8 @@ fn recorded(folder: &Path, limited: &Limited) -> Incident {
         panic!("the mark was not answered")
     };
     let incident = tipme_store::read(&incident).unwrap();
-    rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::TERM).unwrap();
+    rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::TERM)
+        .unwrap();
     recorder.join().unwrap().unwrap();
     incident
 }
@@ -173,9 +191,11 @@ fn an_incident_tells_what_it_should_and_no_more() {
 
 fn reclaim_is_recorded(incident: &Incident) {
     let rare = incident.bytes(Section::Rare).chunks(CHUNK_BYTES).flat_map(entries);
-    let reclaims =
-        rare.filter(|entry| entry.kind == RecordKind::Reclaim).filter_map(|entry| Reclaim::read(entry.bytes));
-    let pages: u64 = reclaims.filter(|reclaim| reclaim.what == 4).map(|reclaim| reclaim.amount).sum();
+    let reclaims = rare
+        .filter(|entry| entry.kind == RecordKind::Reclaim)
+        .filter_map(|entry| Reclaim::read(entry.bytes));
+    let pages: u64 =
+        reclaims.filter(|reclaim| reclaim.what == 4).map(|reclaim| reclaim.amount).sum();
     assert!(pages > 1_000, "only {pages} pages were reclaimed inside the group");
 }
 
@@ -188,12 +208,21 @@ fn kernel_has_no_place(incident: &Incident) {
     for (section, bytes) in &incident.sections {
         let (words, _) = bytes.as_chunks::<8>();
         let found = words.iter().position(|word| is_kernel_text(u64::from_le_bytes(*word)));
-        assert_eq!(found.map(|word| 8 * word), None, "section {section:?} has an address of the kernel");
+        assert_eq!(
+            found.map(|word| 8 * word),
+            None,
+            "section {section:?} has an address of the kernel"
+        );
     }
     let rare = incident.bytes(Section::Rare).chunks(CHUNK_BYTES).flat_map(entries);
-    let samples: Vec<Sample> =
-        rare.filter_map(|entry| Sample::read(entry.bytes).filter(|_| entry.kind == RecordKind::Sample)).collect();
-    assert!(samples.iter().any(|sample| sample.kernel_stack.0 != 0), "no kernel stack among {} samples", samples.len());
+    let samples: Vec<Sample> = rare
+        .filter_map(|entry| Sample::read(entry.bytes).filter(|_| entry.kind == RecordKind::Sample))
+        .collect();
+    assert!(
+        samples.iter().any(|sample| sample.kernel_stack.0 != 0),
+        "no kernel stack among {} samples",
+        samples.len()
+    );
     let symbols = String::from_utf8_lossy(incident.bytes(Section::Symbols));
     for name in ["schedule", "filemap_fault", "do_syscall_64"] {
         assert!(symbols.contains(name), "no function {name} is named");
@@ -209,25 +238,38 @@ fn group_is_known(incident: &Incident, limited: &Limited) {
     assert!(group.tids.contains(&member) && !group.tids.contains(&visitor), "{group:?}");
     let rare = incident.bytes(Section::Rare).chunks(CHUNK_BYTES).flat_map(entries);
     let throttled = rare.filter(|entry| entry.kind == RecordKind::Throttled);
-    let throttled: Vec<Throttled> = throttled.map(|entry| Throttled::read(entry.bytes).unwrap()).collect();
-    let of = |pid: u32| throttled.iter().filter(move |record| record.group == group.number && record.pid.0 == pid);
+    let throttled: Vec<Throttled> =
+        throttled.map(|entry| Throttled::read(entry.bytes).unwrap()).collect();
+    let of = |pid: u32| {
+        throttled.iter().filter(move |record| record.group == group.number && record.pid.0 == pid)
+    };
     let quota = [Nanos::from_millis(10), Nanos::from_millis(100)];
-    assert!(of(member).chain(of(visitor)).all(|record| [record.quota, record.period] == quota), "{throttled:?}");
+    assert!(
+        of(member).chain(of(visitor)).all(|record| [record.quota, record.period] == quota),
+        "{throttled:?}"
+    );
     let (counts, span) = ([member, visitor].map(|pid| of(pid).count()), |pid| {
         let times = || of(pid).map(|record| record.head.ts);
         times().max().unwrap().since(times().min().unwrap())
     });
     assert!(counts[0] >= 15 && counts[1] >= 4, "throttled {counts:?} times");
-    assert!(span(visitor) < Nanos::from_secs(2) && span(visitor) < span(member), "it was there for a second");
+    assert!(
+        span(visitor) < Nanos::from_secs(2) && span(visitor) < span(member),
+        "it was there for a second"
+    );
 }
 
 fn file_is_named(incident: &Incident, path: &Path) {
     let files: Vec<FileName> = incident.json(Section::Files).unwrap();
     let file = files.iter().find(|file| Path::new(&file.path) == path);
-    let file = file.unwrap_or_else(|| panic!("{} is not among {} files", path.display(), files.len()));
+    let file =
+        file.unwrap_or_else(|| panic!("{} is not among {} files", path.display(), files.len()));
     let rare = incident.bytes(Section::Rare).chunks(CHUNK_BYTES).flat_map(entries);
-    let waits = rare.filter(|entry| entry.kind == RecordKind::Wait).filter_map(|entry| Wait::read(entry.bytes));
-    let waits: Vec<Wait> = waits.filter(|wait| (wait.device.0, wait.inode) == (file.device, file.inode)).collect();
+    let waits = rare
+        .filter(|entry| entry.kind == RecordKind::Wait)
+        .filter_map(|entry| Wait::read(entry.bytes));
+    let waits: Vec<Wait> =
+        waits.filter(|wait| (wait.device.0, wait.inode) == (file.device, file.inode)).collect();
     let short = waits.iter().filter(|wait| wait.head.ts.since(wait.start).0 < 1_000_000).count();
     println!("{} waits for {}, {short} of them below a millisecond", waits.len(), file.path);
     assert!(!waits.is_empty());

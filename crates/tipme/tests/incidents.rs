@@ -29,7 +29,8 @@ impl Desktop {
         fs::create_dir(dir.path().join("incidents")).unwrap();
         let desktop = Desktop { dir };
         for (id, golden) in incidents {
-            let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden").join(golden);
+            let golden =
+                Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden").join(golden);
             fs::copy(golden.with_extension("tipme"), desktop.file(id)).unwrap();
             fs::set_permissions(desktop.file(id), fs::Permissions::from_mode(0o600)).unwrap();
         }
@@ -60,7 +61,8 @@ impl Desktop {
     }
 }
 
-const TWO: [(&str, &str); 2] = [("20260131T230000", "stopped"), ("20260201T120000", "mutex-asleep")];
+const TWO: [(&str, &str); 2] =
+    [("20260131T230000", "stopped"), ("20260201T120000", "mutex-asleep")];
 
 /// Overwrites the file with other bytes of the same size and time stamp.
 fn spoil(file: &Path) {
@@ -81,7 +83,10 @@ fn a_list_tells_when_where_what_and_why() {
     assert!(lines[1].starts_with("20260131T230000.000Z  2026-02-01 02:00:00  patient"), "{text}");
     assert!(lines[1].ends_with(" ms   stopped: power-saver"), "{text}");
     let only = |words: &[&str]| desktop.text(&[&["incidents"], words].concat()).lines().count();
-    assert_eq!((only(&["--kind", "stopped"]), only(&["--app", "nobody"]), only(&["--since", "1h"])), (2, 1, 1));
+    assert_eq!(
+        (only(&["--kind", "stopped"]), only(&["--app", "nobody"]), only(&["--since", "1h"])),
+        (2, 1, 1)
+    );
     let json: Value = serde_json::from_str(&desktop.text(&["incidents", "--json"])).unwrap();
     schema::assert_fits("incidents", &json);
     assert_eq!(json["incidents"][0]["kind"], "stopped");
@@ -118,7 +123,10 @@ fn an_incident_is_named_by_the_beginning_of_its_id_and_the_newest_needs_no_name(
     assert_ne!(newest, desktop.text(&["diagnose", "20260131"]));
     assert!(desktop.text(&["incidents", "show"]).ends_with(&format!("\n\n{newest}")));
     let why = desktop.complaint(&["diagnose", "2026"]);
-    assert!(why.contains("2 ids begin with \"2026\"; give more of it: 20260201T120000.000Z 20260131T2"), "{why}");
+    assert!(
+        why.contains("2 ids begin with \"2026\"; give more of it: 20260201T120000.000Z 20260131T2"),
+        "{why}"
+    );
     assert!(desktop.complaint(&["incidents", "show", "1999"]).contains("see: tipme incidents"));
     assert!(Desktop::with(&[]).complaint(&["diagnose"]).contains("no incident of yours in "));
     assert!(desktop.text(&["incidents", "disk-usage"]).contains("yours: 2 incidents, "));
@@ -131,7 +139,9 @@ fn nothing_is_kept_of_an_incident_that_was_removed() {
     let kept = desktop.dir.path().join("cache/tipme");
     fs::write(kept.join("20260131T230000.000Z.html"), "its page").unwrap();
     let names = || {
-        let names = fs::read_dir(&kept).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let names = fs::read_dir(&kept)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap());
         names.collect::<std::collections::BTreeSet<String>>()
     };
     assert_eq!(names().len(), 3);
@@ -145,7 +155,10 @@ fn nothing_is_kept_of_an_incident_that_was_removed() {
 fn an_empty_name_names_nothing() {
     let desktop = Desktop::with(&[("20260131T230000", "cpu-hogs")]);
     for verb in ["rm", "pin", "show"] {
-        assert!(desktop.complaint(&["incidents", verb, ""]).contains("an empty name names no incident"), "{verb}");
+        assert!(
+            desktop.complaint(&["incidents", verb, ""]).contains("an empty name names no incident"),
+            "{verb}"
+        );
     }
     assert!(desktop.file("20260131T230000").exists());
 }
@@ -160,11 +173,24 @@ fn a_file_that_lies_elsewhere_does_not_stand_for_the_incident_of_its_name() {
         let why = desktop.complaint(&["incidents", verb, copy.to_str().unwrap()]);
         assert!(why.contains(" does not lie in "), "{verb}: {why}");
     }
-    assert!(desktop.file(TWO[0].0).exists() && copy.exists() && !desktop.text(&["incidents"]).contains("(pinned)"));
-    assert!(desktop.output(&["incidents", "pin", desktop.file(TWO[0].0).to_str().unwrap()]).status.success());
+    assert!(
+        desktop.file(TWO[0].0).exists()
+            && copy.exists()
+            && !desktop.text(&["incidents"]).contains("(pinned)")
+    );
+    assert!(
+        desktop
+            .output(&["incidents", "pin", desktop.file(TWO[0].0).to_str().unwrap()])
+            .status
+            .success()
+    );
     assert!(desktop.text(&["incidents"]).contains("  (pinned)"));
     let folder = desktop.dir.path().to_str().unwrap();
-    assert!(desktop.complaint(&["diagnose", folder]).contains(" is not an incident file; see: tipme incidents"));
+    assert!(
+        desktop
+            .complaint(&["diagnose", folder])
+            .contains(" is not an incident file; see: tipme incidents")
+    );
 }
 
 #[test]
@@ -177,7 +203,12 @@ fn a_kind_that_no_cause_has_is_refused_with_those_that_there_are() {
 fn incidents_of_others_are_counted() {
     let desktop = Desktop::with(&TWO);
     chown(desktop.file(TWO[0].0), Some(USER), None).unwrap();
-    let output = desktop.command(&["incidents"]).uid(USER).env("XDG_CACHE_HOME", "/nonexistent").output().unwrap();
+    let output = desktop
+        .command(&["incidents"])
+        .uid(USER)
+        .env("XDG_CACHE_HOME", "/nonexistent")
+        .output()
+        .unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success() && text.contains("stopped: "), "{text}");
     assert!(text.ends_with("\nNot shown: 1 of other users; root sees all.\n"), "{text}");
@@ -199,20 +230,34 @@ fn notes_are_kept_and_answers_counted() {
     let (path, _) = recording.mark();
     let desktop = |words: &[&str]| {
         let cache = recording.dir.path().join("cache");
-        let output =
-            tipme().args(words).arg("--state-dir").arg(recording.dir.path()).env("XDG_CACHE_HOME", cache).output();
+        let output = tipme()
+            .args(words)
+            .arg("--state-dir")
+            .arg(recording.dir.path())
+            .env("XDG_CACHE_HOME", cache)
+            .output();
         String::from_utf8(output.unwrap().stdout).unwrap()
     };
     assert!(desktop(&["incidents"]).contains("it hung"));
     let id = path.file_stem().unwrap().to_str().unwrap().to_owned();
-    assert!(desktop(&["incidents", "note", "hello"]).starts_with(&format!("kept in {}", path.display())));
+    assert!(
+        desktop(&["incidents", "note", "hello"])
+            .starts_with(&format!("kept in {}", path.display()))
+    );
     assert!(desktop(&["incidents"]).contains("hello"), "without an id the newest is meant");
     assert_eq!(desktop(&["incidents", "note", &id]), "", "an id alone says nothing");
     assert!(desktop(&["incidents", "note", &id, "no, it", "stuttered"]).starts_with("kept in "));
-    let right = tipme_control::RecorderRequest::Describe { incident: path, text: String::new(), right: Some(true) };
+    let right = tipme_control::RecorderRequest::Describe {
+        incident: path,
+        text: String::new(),
+        right: Some(true),
+    };
     tipme_control::Client::new(recording.dir.path()).call(&right).unwrap();
     let text = desktop(&["incidents"]);
     assert!(text.contains("(it was this) no, it stuttered\n"), "{text}");
     assert!(text.ends_with("Asked whether it was this: yes 1, no 0.\n"), "{text}");
-    assert!(desktop(&["incidents", "show"]).contains("You said: no, it stuttered\nYou answered: it was this\n"));
+    assert!(
+        desktop(&["incidents", "show"])
+            .contains("You said: no, it stuttered\nYou answered: it was this\n")
+    );
 }

@@ -85,7 +85,9 @@ fn input_method(compositor: &Compositor) -> Program {
 fn answered(path: &Path, client: u32, least: Duration) -> usize {
     let (_, text) = diagnose(path, &["--interactions", "--json"]);
     let told: Value = serde_json::from_str(&text).unwrap();
-    let own = |one: &&Value| one["client_pid"] == client && one["class"] == "key" && one["join"] == "exact";
+    let own = |one: &&Value| {
+        one["client_pid"] == client && one["class"] == "key" && one["join"] == "exact"
+    };
     let late = |one: &&Value| {
         let times = one["end_ns"].as_u64().zip(one["input_ns"].as_u64());
         times.is_some_and(|(end, input)| u128::from(end - input) >= least.as_nanos())
@@ -108,7 +110,11 @@ fn marked_late(recording: &Recording, client: u32, least: Duration) -> PathBuf {
 
 /// Types until the terminal is known to have answered eight keys within the window: on a busy
 /// machine several answers share one drawing.
-fn marked_after_typing(recording: &Recording, keyboard: &mut Typist, client: u32) -> (PathBuf, Incident) {
+fn marked_after_typing(
+    recording: &Recording,
+    keyboard: &mut Typist,
+    client: u32,
+) -> (PathBuf, Incident) {
     let begun = Instant::now();
     loop {
         keyboard.text("0123456789").unwrap();
@@ -123,10 +129,12 @@ fn marked_after_typing(recording: &Recording, keyboard: &mut Typist, client: u32
 
 /// Returns the words of messages from a time on.
 fn words(incident: &Incident, since: Nanos) -> Vec<WlWord> {
-    let messages = records(incident, Section::Rare).filter(|entry| entry.kind == RecordKind::WlMessage);
+    let messages =
+        records(incident, Section::Rare).filter(|entry| entry.kind == RecordKind::WlMessage);
     let read = messages.filter_map(|entry| Some((WlMessage::read(entry.bytes)?, entry.bytes)));
     let read = read.filter(|(message, _)| message.head.ts >= since);
-    read.flat_map(|(message, bytes)| WlWord::list(&bytes[WlMessage::SIZE..], message.operations)).collect()
+    read.flat_map(|(message, bytes)| WlWord::list(&bytes[WlMessage::SIZE..], message.operations))
+        .collect()
 }
 
 #[test]
@@ -138,10 +146,14 @@ fn what_an_input_method_makes_of_a_key_answers_it_and_is_not_recorded() {
     let _method = input_method(&compositor);
     let (path, incident) = marked_after_typing(&recording, &mut keyboard, terminal.0.id());
     let contains = |bytes: &[u8]| bytes.windows(WORD.len()).any(|window| window == WORD.as_bytes());
-    assert!(incident.sections.iter().all(|(_, bytes)| !contains(bytes)) && !contains(&std::fs::read(path).unwrap()));
+    assert!(
+        incident.sections.iter().all(|(_, bytes)| !contains(bytes))
+            && !contains(&std::fs::read(path).unwrap())
+    );
     // A key event of the grab has the length of `keyboard.enter` with one held key.
-    let grabbed =
-        words(&incident, Nanos(0)).into_iter().filter(|word| (word.opcode, word.units) == (1, 6) && word.hint != 0);
+    let grabbed = words(&incident, Nanos(0))
+        .into_iter()
+        .filter(|word| (word.opcode, word.units) == (1, 6) && word.hint != 0);
     assert!(grabbed.clone().count() >= 16);
     assert!(grabbed.into_iter().all(|word| (1..=2).contains(&(word.hint & SHAPE))));
 }
@@ -160,7 +172,10 @@ fn keys_and_texts_of_an_input_method_are_hidden_where_somebody_wants_that() {
     keyboard.settle().unwrap();
     let words = words(&recording.mark().1, since);
     assert!(words.iter().any(|word| word.hint == HIDDEN), "{words:?}");
-    assert!(words.iter().all(|word| word.hint != TEXT && word.hint & SHAPE != PRESSED), "{words:?}");
+    assert!(
+        words.iter().all(|word| word.hint != TEXT && word.hint & SHAPE != PRESSED),
+        "{words:?}"
+    );
 }
 
 #[test]
@@ -180,9 +195,20 @@ fn an_input_method_that_was_stopped_is_named() {
     let (_, verdict) = diagnose(&path, &["--json", "--pid", &client.to_string()]);
     let verdict: Value = serde_json::from_str(&verdict).unwrap();
     let (interval, finding) = (&verdict["interval"], &verdict["findings"][0]);
-    assert_eq!((&interval["class"], &finding["kind"]), (&"key".into(), &"stopped".into()), "{verdict:#}");
-    assert_eq!((&interval["client"]["pid"], &interval["inferred"]), (&client.into(), &true.into()), "{verdict:#}");
-    assert!(interval["latency_ms"].as_f64().unwrap() >= STOPPED.as_secs_f64() * 900.0, "{verdict:#}");
+    assert_eq!(
+        (&interval["class"], &finding["kind"]),
+        (&"key".into(), &"stopped".into()),
+        "{verdict:#}"
+    );
+    assert_eq!(
+        (&interval["client"]["pid"], &interval["inferred"]),
+        (&client.into(), &true.into()),
+        "{verdict:#}"
+    );
+    assert!(
+        interval["latency_ms"].as_f64().unwrap() >= STOPPED.as_secs_f64() * 900.0,
+        "{verdict:#}"
+    );
     let named = format!("perl (pid {})", method.0.id());
     assert!(serde_json::to_string(finding).unwrap().contains(&named), "{verdict:#}");
 }

@@ -33,7 +33,8 @@ fn stem(path: &str) -> &str {
 }
 
 fn recorder(journal: &Journal, dir: &Path, more: &[&str]) -> Service {
-    let arguments = [&["record", "--hot-keys", "off", "--state-dir", dir.to_str().unwrap()], more].concat();
+    let arguments =
+        [&["record", "--hot-keys", "off", "--state-dir", dir.to_str().unwrap()], more].concat();
     let mut service = journal.service(&arguments);
     let begun = journal.await_event(&mut service, JournalEvent::Recording.id());
     assert!(begun.get("MESSAGE").starts_with("recording the last "), "{begun:?}");
@@ -54,7 +55,8 @@ fn marks_and_failures_are_entries_and_nothing_is_said_twice() {
     assert_eq!((entry.get("TIPME_TRIGGER"), entry.get("TIPME_USER")), ("command", "0"));
     assert_eq!(entry.get("PRIORITY"), "6");
 
-    let mut second = journal.service(&["record", "--display", "none", "--state-dir", state.to_str().unwrap()]);
+    let mut second =
+        journal.service(&["record", "--display", "none", "--state-dir", state.to_str().unwrap()]);
     let failed = journal.await_entry(&mut second, |entry| entry.get("PRIORITY") == "3");
     assert!(failed.get("MESSAGE").contains("give this one its own --state-dir"), "{failed:?}");
     assert!(service.stop().success());
@@ -80,7 +82,9 @@ fn a_journal_that_is_too_busy_is_not_waited_for() {
 /// Types while a program with that name stops the terminal.
 fn hitch(session: &PrivateSession, typist: &mut Typist, program: &Path) {
     let terminal = session.terminal_pid().unwrap().to_string();
-    let send = |signal: &str| assert!(Command::new(program).args([signal, &terminal]).status().unwrap().success());
+    let send = |signal: &str| {
+        assert!(Command::new(program).args([signal, &terminal]).status().unwrap().success())
+    };
     typist.text("before").unwrap();
     send("-STOP");
     typist.text("now").unwrap();
@@ -96,7 +100,9 @@ fn a_cause_has_fields_of_its_own_that_no_name_can_forge() {
     std::fs::copy("/bin/kill", &program).unwrap();
     let mut session = PrivateSession::start(SessionOptions::default()).unwrap();
     session.open_terminal(&[], &["cat".into()]).unwrap();
-    let mut typist = Typist::open(&session.target(), Pace { words_per_minute: 150.0, ..Pace::default() }).unwrap();
+    let mut typist =
+        Typist::open(&session.target(), Pace { words_per_minute: 150.0, ..Pace::default() })
+            .unwrap();
     let display = session.display_name();
     let mut service = recorder(&journal, dir.path(), &["--auto", "--display", &display]);
     typist.text("The quick brown fox jumps over the lazy dog\nThe quick brown fox jumps over the lazy dog\n").unwrap();
@@ -106,13 +112,19 @@ fn a_cause_has_fields_of_its_own_that_no_name_can_forge() {
     assert_eq!((entry.get("TIPME_KIND"), entry.get("TIPME_CULPRIT")), ("stopped", "ev PRIORITY=0"));
     assert_eq!((entry.get("TIPME_APPLICATION"), entry.get("TIPME_TRIGGER")), ("xterm", "auto"));
     assert_eq!(entry.get("PRIORITY"), "6", "{entry:?}");
-    assert!(dir.path().join("incidents").join(format!("{}.tipme", entry.get("TIPME_INCIDENT"))).is_file());
+    assert!(
+        dir.path()
+            .join("incidents")
+            .join(format!("{}.tipme", entry.get("TIPME_INCIDENT")))
+            .is_file()
+    );
 }
 
 #[test]
 fn the_helper_says_that_it_helps() {
     let (journal, dir) = (Journal::start(), TempDir::new().unwrap());
-    let mut service = journal.service(&["manage-helper", "--state-dir", dir.path().to_str().unwrap()]);
+    let mut service =
+        journal.service(&["manage-helper", "--state-dir", dir.path().to_str().unwrap()]);
     let entry: Entry = journal.await_event(&mut service, JournalEvent::Helping.id());
     assert!(entry.get("MESSAGE").starts_with("helping managers at "), "{entry:?}");
     assert!(service.stop().success());

@@ -48,7 +48,8 @@ fn alone() -> (TempDir, Command) {
 fn said(output: &Output) -> (Option<i32>, String) {
     (
         output.status.code(),
-        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr),
+        String::from_utf8_lossy(&output.stdout).into_owned()
+            + &String::from_utf8_lossy(&output.stderr),
     )
 }
 
@@ -62,15 +63,23 @@ fn help_is_that_of_the_lab_with_the_name_that_was_called() {
     let (code, text) = help(&["--color", "never", "bench"]);
     assert!(code == Some(2) && text.contains("Usage: tipme bench [OPTIONS] <COMMAND>"), "{text}");
     let (code, text) = help(&["--help"]);
-    assert!(code == Some(0) && text.contains("\nLab:\n  demo           See it happen on a private display"), "{text}");
+    assert!(
+        code == Some(0)
+            && text.contains("\nLab:\n  demo           See it happen on a private display"),
+        "{text}"
+    );
 }
 
 #[test]
 fn words_input_and_exit_code_are_the_labs_own() {
     let (folder, mut command) = alone();
     stand_in(folder.path());
-    let mut child =
-        command.args(["load", "cpu", "", "a b"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut child = command
+        .args(["load", "cpu", "", "a b"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
     child.stdin.take().unwrap().write_all(b"typed\n").unwrap();
     let output = child.wait_with_output().unwrap();
     assert_eq!(said(&output), (Some(7), "4: load cpu  a b\ntyped\n".to_owned()));
@@ -86,7 +95,8 @@ fn where_it_is_not_installed_the_remedy_is_told() {
         let (_folder, mut command) = alone();
         let (code, text) = said(&command.args(words).output().unwrap());
         assert!(
-            code == Some(2) && text.starts_with("tipme: this belongs to tipme-lab, which is not installed"),
+            code == Some(2)
+                && text.starts_with("tipme: this belongs to tipme-lab, which is not installed"),
             "{text}"
         );
         assert!(text.contains("install the package tipme-lab, or run make install"), "{text}");
@@ -107,8 +117,13 @@ fn root_runs_none_that_somebody_else_may_write() {
     let (folder, mut command) = alone();
     stand_in(folder.path());
     std::os::unix::fs::chown(folder.path().join("tipme-lab"), Some(NOBODY), None).unwrap();
-    let (code, text) = said(&command.args(["bench", "timer"]).stdin(Stdio::null()).output().unwrap());
-    assert!(code == Some(2) && text.contains("can be written by others than root, so root does not run it"), "{text}");
+    let (code, text) =
+        said(&command.args(["bench", "timer"]).stdin(Stdio::null()).output().unwrap());
+    assert!(
+        code == Some(2)
+            && text.contains("can be written by others than root, so root does not run it"),
+        "{text}"
+    );
     let own = said(&command.uid(NOBODY).gid(NOBODY).output().unwrap());
     assert_eq!(own, (Some(7), "2: bench timer\n".to_owned()));
 }

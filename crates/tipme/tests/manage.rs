@@ -50,10 +50,17 @@ fn the_favour_goes_with_the_focus() {
         let set = status["sets"].as_array().unwrap().iter().find(|set| set["pid"] == pid);
         set.map(|set| (set["role"].clone(), set["program"].clone()))
     };
-    assert_eq!(role(first.pid()), Some((Value::from("focused"), Value::from("xterm"))), "{status:#}");
+    assert_eq!(
+        role(first.pid()),
+        Some((Value::from("focused"), Value::from("xterm"))),
+        "{status:#}"
+    );
     assert_ne!(role(second.pid()).unwrap().0, "focused");
     assert!(status["focus_changes"]["n"].as_u64().unwrap() >= 2, "{status:#}");
-    assert_eq!((&status["backend"], &status["strength"]), (&Value::from("nice"), &Value::from("normal")));
+    assert_eq!(
+        (&status["backend"], &status["strength"]),
+        (&Value::from("nice"), &Value::from("normal"))
+    );
     assert!(managed.memory_bytes() < 20 << 20, "{status:#}");
 }
 
@@ -68,7 +75,10 @@ fn the_favour_goes_with_the_foreground_of_the_terminal() {
     let job = |seconds: &str| {
         let mut found = None;
         until("both jobs", || {
-            found = terminal.below().into_iter().find(|pid| fixture::command_line(*pid) == ["sleep", seconds]);
+            found = terminal
+                .below()
+                .into_iter()
+                .find(|pid| fixture::command_line(*pid) == ["sleep", seconds]);
             found.is_some()
         });
         found.unwrap()
@@ -80,8 +90,11 @@ fn the_favour_goes_with_the_foreground_of_the_terminal() {
     let why = managed.why(behind);
     assert_ne!(why["role"], "focused", "{why:#}");
     assert_eq!(why["set"], behind, "{why:#}");
-    rustix::process::kill_process(rustix::process::Pid::from_raw(front as i32).unwrap(), rustix::process::Signal::KILL)
-        .unwrap();
+    rustix::process::kill_process(
+        rustix::process::Pid::from_raw(front as i32).unwrap(),
+        rustix::process::Signal::KILL,
+    )
+    .unwrap();
     until("the favour of the job that has come to the front", || nice(behind) < 0);
     assert_eq!(managed.why(behind)["membership"], "foreground");
 }
@@ -93,15 +106,24 @@ fn why_tells_role_reason_membership_and_knobs() {
     let managed = Managed::start(&desktop, &[]);
     until("the favour", || nice(terminal.shell()) < 0);
     let why = managed.why(terminal.shell());
-    assert_eq!((&why["role"], &why["set"]), (&Value::from("focused"), &Value::from(terminal.pid())), "{why:#}");
-    let knob = why["knobs"].as_array().unwrap().iter().find(|knob| knob["name"] == "nice value").unwrap();
-    assert_eq!((&knob["baseline"], &knob["applied"]), (&"0".into(), &nice(terminal.shell()).to_string().into()));
+    assert_eq!(
+        (&why["role"], &why["set"]),
+        (&Value::from("focused"), &Value::from(terminal.pid())),
+        "{why:#}"
+    );
+    let knob =
+        why["knobs"].as_array().unwrap().iter().find(|knob| knob["name"] == "nice value").unwrap();
+    assert_eq!(
+        (&knob["baseline"], &knob["applied"]),
+        (&"0".into(), &nice(terminal.shell()).to_string().into())
+    );
     let text = managed.said(&["why", &terminal.shell().to_string()]);
     assert!(text.contains("keyboard"), "{text}");
     let text = managed.said(&["why", "1"]);
     assert!(text.starts_with("1 (") && text.contains("left alone, since"), "{text}");
     let text = managed.said(&["manage", "status"]);
-    for words in ["managing ", "core: ", "focused", "focus changes: ", "prediction: ", "own cost: "] {
+    for words in ["managing ", "core: ", "focused", "focus changes: ", "prediction: ", "own cost: "]
+    {
         assert!(text.contains(words), "no {words:?} in {text}");
     }
 }

@@ -36,39 +36,54 @@ const APART: Duration = Duration::from_millis(600);
 
 /// Returns the number of focus changes and the typing time, both small without bars.
 fn extent() -> (usize, Duration) {
-    if std::env::var_os("TIPME_BARS").is_some() { (100, Duration::from_secs(60)) } else { (6, Duration::from_secs(3)) }
+    if std::env::var_os("TIPME_BARS").is_some() {
+        (100, Duration::from_secs(60))
+    } else {
+        (6, Duration::from_secs(3))
+    }
 }
 
 #[test]
 fn knobs_follow_the_focus_soon_and_cheaply() {
     let desktop = Desktop::start();
-    let terminals = [desktop.terminal_with("+20+20", "exec cat"), desktop.terminal_with("+500+20", "exec cat")];
+    let terminals =
+        [desktop.terminal_with("+20+20", "exec cat"), desktop.terminal_with("+500+20", "exec cat")];
     let mut managed = Managed::start(&desktop, &[]);
     let (switches, typing) = extent();
     let direct = SwitchTimes::of("focus to nice value", switch(&desktop, &terminals, switches));
     let before = managed.status();
     type_and_switch(&desktop, &terminals, typing);
     let after = managed.status();
-    let (cpu, rss) = (percent(&before, &after, |status| &status["own_cpu_percent"]), managed.memory_bytes());
+    let (cpu, rss) =
+        (percent(&before, &after, |status| &status["own_cpu_percent"]), managed.memory_bytes());
     let by = after["own_cpu_by"].as_object().unwrap().keys();
-    let by: Vec<(f64, &String)> =
-        by.map(|what| (percent(&before, &after, |status| &status["own_cpu_by"][what]), what)).collect();
+    let by: Vec<(f64, &String)> = by
+        .map(|what| (percent(&before, &after, |status| &status["own_cpu_by"][what]), what))
+        .collect();
     let told: f64 = by.iter().map(|(percent, _)| percent).sum();
     assert!(told <= cpu + OTHER_CLOCKS_PERCENT && told >= 0.8 * cpu - 0.01, "{by:?} of {cpu}");
     let chores = words_of(by);
     let inside = &after["focus_changes"];
-    let inside = format!("{} in the manager p99 {} ms, max {} ms", inside["n"], inside["p99_ms"], inside["max_ms"]);
+    let inside = format!(
+        "{} in the manager p99 {} ms, max {} ms",
+        inside["n"], inside["p99_ms"], inside["max_ms"]
+    );
     assert_eq!(managed.stop(Signal::TERM), Some(0));
-    let by_helper = SwitchTimes::of("by a helper", follow_by_a_helper(&desktop, &terminals, switches));
+    let by_helper =
+        SwitchTimes::of("by a helper", follow_by_a_helper(&desktop, &terminals, switches));
     let mib = rss as f64 / f64::from(1 << 20);
-    println!("own CPU while typing and switching: {cpu:.3} % of one CPU ({chores}); memory: {mib:.1} MiB");
+    println!(
+        "own CPU while typing and switching: {cpu:.3} % of one CPU ({chores}); memory: {mib:.1} MiB"
+    );
     if let Some(file) = std::env::var_os("TIPME_BARS") {
         let figures = json!({
             "to_knobs_p99_ms": direct.p99_ms, "by_helper_p99_ms": by_helper.p99_ms, "cpu_percent": cpu, "memory_mib": mib,
             "notes": format!("CPU time: {chores}; {}; {inside}; {}", direct.words, by_helper.words),
         });
         std::fs::write(file, figures.to_string()).unwrap();
-        assert!(direct.p99_ms <= TO_KNOBS_MS && by_helper.p99_ms <= TO_KNOBS_MS && cpu <= CPU_PERCENT);
+        assert!(
+            direct.p99_ms <= TO_KNOBS_MS && by_helper.p99_ms <= TO_KNOBS_MS && cpu <= CPU_PERCENT
+        );
     }
     assert!(rss <= RSS_BYTES, "{rss} bytes");
 }
@@ -107,7 +122,9 @@ impl SwitchTimes {
 fn switch(desktop: &Desktop, terminals: &[Terminal; 2], times: usize) -> Vec<f64> {
     let connection = x11::connect(&desktop.session);
     let focus = |terminal: &Terminal| {
-        connection.set_input_focus(InputFocus::PARENT, terminal.window, x11rb::CURRENT_TIME).unwrap();
+        connection
+            .set_input_focus(InputFocus::PARENT, terminal.window, x11rb::CURRENT_TIME)
+            .unwrap();
         connection.flush().unwrap();
     };
     focus(&terminals[0]);
@@ -147,7 +164,8 @@ fn type_and_switch(desktop: &Desktop, terminals: &[Terminal; 2], time: Duration)
 /// Formats the parts, largest first.
 fn words_of(mut by: Vec<(f64, &String)>) -> String {
     by.sort_by(|one, other| other.0.total_cmp(&one.0));
-    let words: Vec<String> = by.iter().map(|(percent, what)| format!("{what} {percent:.3} %")).collect();
+    let words: Vec<String> =
+        by.iter().map(|(percent, what)| format!("{what} {percent:.3} %")).collect();
     words.join(", ")
 }
 

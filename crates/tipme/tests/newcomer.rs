@@ -36,10 +36,19 @@ fn every_refusal_names_what_to_do() {
         (&["dignose"], "a similar subcommand exists: 'diagnose'"),
         (&["diagnose", "--state-dir", place], "mark one first"),
         (&["diagnose", "nope", "--state-dir", place], "see: tipme incidents"),
-        (&["diagnose", junk], "it is not an incident file; tipme incidents lists those that there are"),
+        (
+            &["diagnose", junk],
+            "it is not an incident file; tipme incidents lists those that there are",
+        ),
         (&["diagnose", place], " is not an incident file; see: tipme incidents"),
-        (&["diagnose", GOLDEN, "--at", "x"], "give a number of seconds before the mark, such as 12.5"),
-        (&["diagnose", GOLDEN, "--at", "-3"], "give a number of seconds before the mark, such as 12.5"),
+        (
+            &["diagnose", GOLDEN, "--at", "x"],
+            "give a number of seconds before the mark, such as 12.5",
+        ),
+        (
+            &["diagnose", GOLDEN, "--at", "-3"],
+            "give a number of seconds before the mark, such as 12.5",
+        ),
         (&["diagnose", GOLDEN, "--app", "nobody"], "leave the option out"),
         (&["diagnose", "--explain", "disk"], "a similar value exists: 'disk-queue'"),
         (&["mark", "--state-dir", place], "start one with: sudo tipme record"),
@@ -47,10 +56,16 @@ fn every_refusal_names_what_to_do() {
         (&["incidents", "--since", "yesterday"], "write it like 90min, 12h or 3d"),
         (&["incidents", "rm", "2026", "--state-dir", place], "see: tipme incidents"),
         (&["day", "--date", "9999-12-31"], "name one of the last 32, such as yesterday"),
-        (&["record", "--detail", "locks", "--for", "5", "--state-dir", place], "start one with: sudo tipme record"),
+        (
+            &["record", "--detail", "locks", "--for", "5", "--state-dir", place],
+            "start one with: sudo tipme record",
+        ),
         (&["scrub", GOLDEN, "/nonexistent/copy"], "it must be a new file in a folder of yours"),
         (&["agent"], "set DISPLAY or give --display"),
-        (&["agent", "--display", "foo"], "\"foo\" is not a display of this machine; name one like :0"),
+        (
+            &["agent", "--display", "foo"],
+            "\"foo\" is not a display of this machine; name one like :0",
+        ),
         (&["agent", "--mark-key", "hyper+x"], "write it like Ctrl+Alt+Minus"),
         (&["record", "--memory", "1X"], "use K, M or G"),
         (&["measure", "nope", "--", "xterm"], "shipped are editor, "),
@@ -97,13 +112,19 @@ fn whoever_is_in_a_container_is_told_where_to_record() {
             command.arg("--state-dir").arg(folder.path());
         }
         let (code, text) = complaint(command);
-        assert!(code == Some(2) && text.contains("docker run --pid=host"), "{words:?}: {code:?}: {text}");
+        assert!(
+            code == Some(2) && text.contains("docker run --pid=host"),
+            "{words:?}: {code:?}: {text}"
+        );
     }
 }
 
 /// Returns the output on a terminal with this many columns.
 fn on_terminal(columns: usize, environment: &str, words: &str) -> String {
-    let line = format!("stty cols {columns} rows 40; {environment} {} {words}", env!("CARGO_BIN_EXE_tipme"));
+    let line = format!(
+        "stty cols {columns} rows 40; {environment} {} {words}",
+        env!("CARGO_BIN_EXE_tipme")
+    );
     let mut command = Command::new("script");
     command.args(["--quiet", "--command", &line, "/dev/null"]).env("TERM", "xterm-256color");
     let text = String::from_utf8(without_wishes(&mut command).output().unwrap().stdout).unwrap();
@@ -112,7 +133,9 @@ fn on_terminal(columns: usize, environment: &str, words: &str) -> String {
 
 /// Removes colour settings of the environment, including those of continuous integration.
 fn without_wishes(command: &mut Command) -> &mut Command {
-    ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "CI"].into_iter().fold(command, |command, name| command.env_remove(name))
+    ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "CI"]
+        .into_iter()
+        .fold(command, |command, name| command.env_remove(name))
 }
 
 /// Removes colour sequences.
@@ -132,14 +155,25 @@ fn text_is_as_wide_as_the_terminal() {
     fs::create_dir(place.path().join("incidents")).unwrap();
     fs::copy(GOLDEN, place.path().join("incidents/20260131T230000.000Z.tipme")).unwrap();
     let cache = format!("XDG_CACHE_HOME={}", place.path().join("cache").display());
-    for verb in ["diagnose", "incidents", "diagnose --explain stall", "doctor --verbose", "--help"] {
+    for verb in ["diagnose", "incidents", "diagnose --explain stall", "doctor --verbose", "--help"]
+    {
         let dir = if verb == "--help" || verb.contains("stall") { "" } else { "--state-dir" };
-        let words = format!("{verb} {dir} {}", if dir.is_empty() { Path::new("") } else { place.path() }.display());
+        let words = format!(
+            "{verb} {dir} {}",
+            if dir.is_empty() { Path::new("") } else { place.path() }.display()
+        );
         for columns in [60, 80, 200] {
             let text = on_terminal(columns, &cache, &words);
-            assert!(text.contains('\u{1b}') && text.lines().count() > 1, "{verb} at {columns}: {text}");
+            assert!(
+                text.contains('\u{1b}') && text.lines().count() > 1,
+                "{verb} at {columns}: {text}"
+            );
             // A path has no line break opportunity.
-            let lines = plain(&text).lines().filter(|line| !line.contains('/')).collect::<Vec<_>>().join("\n");
+            let lines = plain(&text)
+                .lines()
+                .filter(|line| !line.contains('/'))
+                .collect::<Vec<_>>()
+                .join("\n");
             assert!(widest(&lines) <= columns, "{verb} at {columns}: {text}");
         }
     }
@@ -152,11 +186,15 @@ fn colours_are_for_those_who_want_them() {
     assert!(!on_terminal(80, "TERM=dumb", &words).contains('\u{1b}'));
     assert!(!on_terminal(80, "", &format!("--color never {words}")).contains('\u{1b}'));
     let piped = |color: &[&str]| {
-        let output = without_wishes(tipme().args(["diagnose", GOLDEN]).args(color)).output().unwrap();
+        let output =
+            without_wishes(tipme().args(["diagnose", GOLDEN]).args(color)).output().unwrap();
         String::from_utf8(output.stdout).unwrap()
     };
     let text = piped(&[]);
-    assert!(!text.contains('\u{1b}') && widest(&text) > 80, "each fact has one line for programs: {text}");
+    assert!(
+        !text.contains('\u{1b}') && widest(&text) > 80,
+        "each fact has one line for programs: {text}"
+    );
     assert!(piped(&["--color", "always"]).contains('\u{1b}'));
     assert!(text.lines().any(|line| line.starts_with("Try: ")), "{text}");
 }
@@ -168,8 +206,14 @@ fn kernel_functions_are_for_those_who_ask() {
         let output = tipme().args(["diagnose", &incident]).args(more).output().unwrap();
         String::from_utf8(output.stdout).unwrap()
     };
-    assert!(!told(&[]).contains(" <- ") && told(&["--verbose"]).contains("- in the kernel: folio_wait_bit_common <- "));
+    assert!(
+        !told(&[]).contains(" <- ")
+            && told(&["--verbose"]).contains("- in the kernel: folio_wait_bit_common <- ")
+    );
     let explained = told(&["--explain"]);
-    assert!(explained.starts_with(&told(&[])) && explained.contains("\npage-in\nThe program touched "), "{explained}");
+    assert!(
+        explained.starts_with(&told(&[])) && explained.contains("\npage-in\nThe program touched "),
+        "{explained}"
+    );
     assert!(told(&["--explain", "stall"]).starts_with("stall\nA CPU made no progress"));
 }

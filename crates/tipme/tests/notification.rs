@@ -44,7 +44,11 @@ fn now_ms() -> u128 {
 /// this file.
 fn dialog() -> (TempDir, PathBuf) {
     let folder = TempDir::new().unwrap();
-    program(folder.path(), "zenity", r#"printf '%s\n' "$@" >> "${0%/*}/told"; exec xterm -e sleep 9"#);
+    program(
+        folder.path(),
+        "zenity",
+        r#"printf '%s\n' "$@" >> "${0%/*}/told"; exec xterm -e sleep 9"#,
+    );
     let told = folder.path().join("told");
     (folder, told)
 }
@@ -70,7 +74,9 @@ impl Desktop {
         let (session, bus) = (session(), Bus::start());
         let recording = Recording::start(&["--display", &session.display_name()]);
         let (daemon, shown) = bus.start_notifications(&session);
-        let agent = Agent::start(&session, recording.dir.path(), |command| change(command.env(ADDRESS, &bus.address)));
+        let agent = Agent::start(&session, recording.dir.path(), |command| {
+            change(command.env(ADDRESS, &bus.address))
+        });
         agent.line("ready: ");
         Desktop { agent, _daemon: daemon, shown, recording, bus, session }
     }
@@ -110,13 +116,18 @@ fn another_daemon_receives_and_shows_the_same() {
     let [.., first, verdict] = &calls[..] else { panic!("{text}") };
     assert!(first.contains("string \"Captured the last "), "{first}");
     assert!(
-        verdict.contains("string \"Typing in xterm stalled for ") && verdict.contains(" held a lock that "),
+        verdict.contains("string \"Typing in xterm stalled for ")
+            && verdict.contains(" held a lock that "),
         "{verdict}"
     );
-    assert!(first.contains("\n   uint32 0\n") && !verdict.contains("\n   uint32 0\n"), "it takes the place: {text}");
+    assert!(
+        first.contains("\n   uint32 0\n") && !verdict.contains("\n   uint32 0\n"),
+        "it takes the place: {text}"
+    );
     let mut windows = Command::new("xwininfo");
     session.show(windows.args(["-root", "-tree"]));
-    let mut are_shown = || String::from_utf8_lossy(&windows.output().unwrap().stdout).contains("\"Notification\"");
+    let mut are_shown =
+        || String::from_utf8_lossy(&windows.output().unwrap().stdout).contains("\"Notification\"");
     until("the daemon shows a window", &mut are_shown);
     assert!(!told.exists(), "a dialog was shown besides");
 }
@@ -151,14 +162,20 @@ fn without_a_bus_a_press_that_fails_is_told_by_a_popup() {
     let agent = Agent::start(&session, state.path(), |_| ());
     agent.line("ready: ");
     let viewer = Viewer::open(&session);
-    Typist::open(&session.target(), Pace::default()).unwrap().move_to(viewer.size().0 as i16 - 99, 30).unwrap();
+    Typist::open(&session.target(), Pace::default())
+        .unwrap()
+        .move_to(viewer.size().0 as i16 - 99, 30)
+        .unwrap();
     press(&session, &["ctrl+alt+minus"]);
     let [_, why] = [(); 2].map(|()| agent.line("tipme: no recorder listens at "));
     let refused = agent.line("tipme: no notification is shown: ");
     assert!(refused.contains(ADDRESS), "{refused}");
     let Popup { text, left, .. } = viewer.wait_for("The mark failed");
     assert_eq!(left, 12, "keys may go to what is below the pointer");
-    assert_eq!(text, format!("The mark failed\n\nno recorder listens at {why}\n\nA click closes this."));
+    assert_eq!(
+        text,
+        format!("The mark failed\n\nno recorder listens at {why}\n\nA click closes this.")
+    );
 }
 
 #[test]
@@ -177,10 +194,12 @@ fn without_a_bus_what_a_key_did_is_told_by_a_popup() {
 fn whoever_types_goes_on_typing_while_a_popup_comes_and_goes() {
     let (mut session, (folder, told)) = (session(), dialog());
     let recording = Recording::start(&["--display", &session.display_name()]);
-    let agent = Agent::start(&session, recording.dir.path(), |command| with_dialog(command, folder.path()));
+    let agent =
+        Agent::start(&session, recording.dir.path(), |command| with_dialog(command, folder.path()));
     agent.line("ready: ");
     let typed = folder.path().join("typed");
-    let words = ["sh", "-c", "cat > \"$0\""].map(Into::into).into_iter().chain([typed.clone().into()]);
+    let words =
+        ["sh", "-c", "cat > \"$0\""].map(Into::into).into_iter().chain([typed.clone().into()]);
     session.open_terminal(&[], &words.collect::<Vec<_>>()).unwrap();
     let viewer = Viewer::open(&session);
     let (before, focused) = (viewer.windows(), viewer.focus());
@@ -200,7 +219,11 @@ fn whoever_types_goes_on_typing_while_a_popup_comes_and_goes() {
     go_on(&mut typist);
     let popup = viewer.wait_for("Add words: tipme incidents note ");
     assert!(popup.is_alone, "a window manager takes care of it, and may give it the focus");
-    assert_eq!(viewer.windows(), [&before[..], &[popup.window]].concat(), "there is one window more, above all");
+    assert_eq!(
+        viewer.windows(),
+        [&before[..], &[popup.window]].concat(),
+        "there is one window more, above all"
+    );
     let [x, y] = [popup.left + popup.right, popup.top + popup.bottom].map(|sum| (sum / 2) as i16);
     typist.move_to(x, y).unwrap();
     typist.scroll(true).unwrap();
@@ -228,9 +251,15 @@ fn popups_stand_below_each_other_and_are_bounded() {
     press(&session, &["ctrl+alt+minus"]);
     agent.line("tipme: 8 popups are open; click on them");
     let (popups, (width, height)) = (viewer.popups(), viewer.size());
-    assert!(popups.iter().all(|popup| popup.right == width - 12 && popup.bottom <= height), "{popups:?}");
+    assert!(
+        popups.iter().all(|popup| popup.right == width - 12 && popup.bottom <= height),
+        "{popups:?}"
+    );
     assert_eq!(popups[0].top, 12, "{popups:?}");
-    assert!(popups[1].top == popups[0].bottom + 12 && popups[2].top == popups[1].bottom + 12, "{popups:?}");
+    assert!(
+        popups[1].top == popups[0].bottom + 12 && popups[2].top == popups[1].bottom + 12,
+        "{popups:?}"
+    );
     let mut typist = Typist::open(&session.target(), Pace::default()).unwrap();
     typist.click_at((width - 99) as i16, (popups[1].top + 20) as i16, 1).unwrap();
     until("the second one is closed", || viewer.popups().len() == 7);
@@ -274,24 +303,39 @@ fn a_daemon_that_does_not_answer_holds_up_nobody() {
 
 /// Starts a session in which xfwm4 grabs its own keys.
 fn session_of_xfwm4() -> PrivateSession {
-    PrivateSession::start(SessionOptions { manager: SessionWindowManager::Xfwm4, ..SessionOptions::default() }).unwrap()
+    PrivateSession::start(SessionOptions {
+        manager: SessionWindowManager::Xfwm4,
+        ..SessionOptions::default()
+    })
+    .unwrap()
 }
 
 #[test]
 fn the_agent_serves_the_keys_that_xfwm4_leaves_and_tells_of_the_others() {
     let (session, state, bus) = (session_of_xfwm4(), TempDir::new().unwrap(), Bus::start());
     let (_daemon, shown) = bus.start_notifications(&session);
-    let _holder =
-        HotKeys::grab(&session.target(), Bindings(vec![(HotKeyAction::Mark, "f9".parse().unwrap())])).unwrap();
+    let _holder = HotKeys::grab(
+        &session.target(),
+        Bindings(vec![(HotKeyAction::Mark, "f9".parse().unwrap())]),
+    )
+    .unwrap();
     let agent = Agent::start(&session, state.path(), |command| {
         command.args(["--no-dialog", "--start-key", "f9"]).env(ADDRESS, &bus.address);
     });
     let told = "hot key F9 (start recording) is held by another program, probably the window manager Xfwm4. Try: kill ";
     let keypad = agent.line("tipme: hot key Ctrl+Alt+1 ");
-    assert!(keypad.contains(" is held on the keypad by another program, probably the window manager Xfwm4;"));
+    assert!(
+        keypad.contains(
+            " is held on the keypad by another program, probably the window manager Xfwm4;"
+        )
+    );
     agent.line("ready: Ctrl+Alt+Minus marks, without F9 on :");
     let text = wait_for(&shown, told);
-    assert!(text.contains("\nF9 is not available\n") && text.contains("; tipme agent --start-key KEY &"), "{text}");
+    assert!(
+        text.contains("\nF9 is not available\n")
+            && text.contains("; tipme agent --start-key KEY &"),
+        "{text}"
+    );
     press(&session, &["ctrl+alt+minus"]);
     wait_for(&shown, "The mark failed");
 }
@@ -300,7 +344,8 @@ fn the_agent_serves_the_keys_that_xfwm4_leaves_and_tells_of_the_others() {
 fn another_key_marks_where_the_one_asked_for_is_taken() {
     let (session, state, bus) = (session(), TempDir::new().unwrap(), Bus::start());
     let (_daemon, shown) = bus.start_notifications(&session);
-    let taken = ["ctrl+alt+minus", "super+minus"].map(|key| (HotKeyAction::Mark, key.parse().unwrap()));
+    let taken =
+        ["ctrl+alt+minus", "super+minus"].map(|key| (HotKeyAction::Mark, key.parse().unwrap()));
     let _holder = HotKeys::grab(&session.target(), Bindings(taken.to_vec())).unwrap();
     let agent = Agent::start(&session, state.path(), |command| {
         command.arg("--no-dialog").env(ADDRESS, &bus.address);
@@ -329,7 +374,8 @@ fn a_press_is_told_at_once_and_takes_no_focus() {
     let mut desktop = Desktop::start(|command| with_dialog(command, folder.path()));
     let Desktop { session, bus, agent, .. } = &mut desktop;
     let typed = folder.path().join("typed");
-    let words = ["sh", "-c", "cat > \"$0\""].map(Into::into).into_iter().chain([typed.clone().into()]);
+    let words =
+        ["sh", "-c", "cat > \"$0\""].map(Into::into).into_iter().chain([typed.clone().into()]);
     session.open_terminal(&[], &words.collect::<Vec<_>>()).unwrap();
     let focused = || focus(&DisplayConnection::open(&session.target()).unwrap()).unwrap();
     let before = focused();
@@ -346,7 +392,10 @@ fn a_press_is_told_at_once_and_takes_no_focus() {
     assert_eq!(focused(), before);
     assert!(!told.exists(), "a window opened that nobody asked for");
     let [_, first, second] = &bus.ids()[..] else { panic!("{:?}", bus.ids()) };
-    assert!(first.2.starts_with("Captured the last ") && first.2.ends_with(" s, looking for the cause"), "{first:?}");
+    assert!(
+        first.2.starts_with("Captured the last ") && first.2.ends_with(" s, looking for the cause"),
+        "{first:?}"
+    );
     assert!(first.1 - pressed < 1_000, "told after {} ms", first.1 - pressed);
     println!("told after {} ms, the verdict after {} ms", first.1 - pressed, second.1 - pressed);
     assert_eq!(first.0, second.0, "the verdict takes the place of what was told first");
@@ -442,7 +491,10 @@ fn each_key_says_at_the_screen_what_it_did() {
     );
     assert!(!keys());
     press(session, &["ctrl+alt+minus"]);
-    wait_for(shown, "Input is not recorded; restart it by Ctrl+Alt+1, or: tipme resume. Without it, ");
+    wait_for(
+        shown,
+        "Input is not recorded; restart it by Ctrl+Alt+1, or: tipme resume. Without it, ",
+    );
     let marked = recording.mark_output("by hand");
     assert!(String::from_utf8_lossy(&marked.stderr).contains("input is not recorded"));
     press(session, &["ctrl+alt+1"]);

@@ -48,7 +48,10 @@ impl Desktop {
         let recording = Recording::start(&["--display", &session.display_name()]);
         let path = format!("{}:{}", folder.path().display(), std::env::var("PATH").unwrap());
         let agent = Agent::start(&session, recording.dir.path(), |command| {
-            command.env(ADDRESS, &bus.address).env("PATH", path).env("XDG_CACHE_HOME", folder.path());
+            command
+                .env(ADDRESS, &bus.address)
+                .env("PATH", path)
+                .env("XDG_CACHE_HOME", folder.path());
         });
         agent.line("ready: ");
         Desktop { agent, _recording: recording, bus, folder, session }
@@ -69,11 +72,18 @@ fn a_server_that_may_drop_actions_gets_the_verdict_as_a_new_notification() {
     desktop.mark();
     let [captured, verdict] = [0, 1].map(|place| server.wait_for(place));
     assert!(captured.summary.starts_with("Captured the last "), "{captured:?}");
-    assert!(captured.keys.is_empty() && captured.hints.iter().any(|hint| hint == "transient"), "{captured:?}");
+    assert!(
+        captured.keys.is_empty() && captured.hints.iter().any(|hint| hint == "transient"),
+        "{captured:?}"
+    );
     assert_eq!(verdict.replaces, 0, "{verdict:?}");
     let [_, second, _] = &server.calls()[..] else { panic!("{:?}", server.calls()) };
     assert!(matches!(second, ServerCall::Close(id) if *id == captured.id), "{second:?}");
-    assert_eq!(verdict.keys, ["details", "note", "copy", "default"], "nothing was found that can be confirmed");
+    assert_eq!(
+        verdict.keys,
+        ["details", "note", "copy", "default"],
+        "nothing was found that can be confirmed"
+    );
     assert!(verdict.hints.iter().any(|hint| hint == "resident"), "{verdict:?}");
     assert!(!verdict.hints.iter().any(|hint| hint == "transient"), "{verdict:?}");
     assert!(!verdict.body.contains("tipme diagnose"), "the actions say that: {verdict:?}");
@@ -89,7 +99,10 @@ fn a_click_opens_the_page_and_an_action_that_closes_leaves_the_others() {
     let opened = desktop.folder.path().join("opened");
     wait_for(&opened, ".html");
     let again = server.wait_for(2);
-    assert_eq!((again.summary, again.keys), (verdict.summary, vec!["note".to_owned(), "copy".to_owned()]));
+    assert_eq!(
+        (again.summary, again.keys),
+        (verdict.summary, vec!["note".to_owned(), "copy".to_owned()])
+    );
     std::fs::remove_file(&opened).unwrap();
     desktop.mark();
     let verdict = server.wait_for(4);
@@ -113,7 +126,10 @@ fn one_hitch_has_one_answer() {
     press(&desktop.session, &["ctrl+alt+minus"]);
     let second = PathBuf::from(desktop.agent.line("marked "));
     let again = server.wait_for(3);
-    assert!(again.summary.starts_with("Nothing since the last answer ") || again.summary.starts_with("Nothing new "));
+    assert!(
+        again.summary.starts_with("Nothing since the last answer ")
+            || again.summary.starts_with("Nothing new ")
+    );
     assert!(again.body.contains(" Before it: typing in xterm, "), "{again:?}");
     assert_eq!(again.keys, ["details", "earlier", "note", "default"]);
     let opened = desktop.folder.path().join("opened");
@@ -125,10 +141,16 @@ fn one_hitch_has_one_answer() {
     desktop.agent.line("marked ");
     desktop.agent.line("marked ");
     let [third, fourth] = [5, 7].map(|place| server.wait_for(place));
-    let is_closed = |id: u32| server.calls().iter().any(|call| matches!(call, ServerCall::Close(one) if *one == id));
+    let is_closed = |id: u32| {
+        server.calls().iter().any(|call| matches!(call, ServerCall::Close(one) if *one == id))
+    };
     let are_equal = |a: &Notified, b: &Notified| a.summary == b.summary && a.body == b.body;
-    let open: Vec<&Notified> = [&again, &third, &fourth].into_iter().filter(|one| !is_closed(one.id)).collect();
-    let pairs = open.iter().enumerate().flat_map(|(at, one)| open[at + 1..].iter().map(move |other| (*one, *other)));
+    let open: Vec<&Notified> =
+        [&again, &third, &fourth].into_iter().filter(|one| !is_closed(one.id)).collect();
+    let pairs = open
+        .iter()
+        .enumerate()
+        .flat_map(|(at, one)| open[at + 1..].iter().map(move |other| (*one, *other)));
     assert_eq!(pairs.filter(|(one, other)| are_equal(one, other)).count(), 0, "{open:?}");
 }
 
@@ -147,6 +169,9 @@ fn the_agent_follows_servers_that_come_and_go() {
     desktop.mark();
     let [captured, verdict] = [0, 1].map(|place| server.wait_for(place));
     assert_eq!((captured.replaces, verdict.replaces), (0, 0));
-    assert!(verdict.keys.is_empty() && !verdict.hints.iter().any(|hint| hint == "resident"), "{verdict:?}");
+    assert!(
+        verdict.keys.is_empty() && !verdict.hints.iter().any(|hint| hint == "resident"),
+        "{verdict:?}"
+    );
     assert!(verdict.body.contains("\nRead more: tipme diagnose "), "{verdict:?}");
 }

@@ -134,13 +134,18 @@ struct Process(Child);
 impl Process {
     /// Starts it as the other user.
     fn compute(how: &str) -> Process {
-        Process::start(Command::new("perl").args(["-e", COMPUTE, how]).uid(OTHER_UID).gid(OTHER_UID))
+        Process::start(
+            Command::new("perl").args(["-e", COMPUTE, how]).uid(OTHER_UID).gid(OTHER_UID),
+        )
     }
 
     fn start(command: &mut Command) -> Process {
         let mut child = command.process_group(0).stdout(Stdio::piped()).spawn().unwrap();
         let said = BufReader::new(child.stdout.take().unwrap()).lines().next();
-        assert!(said.is_some_and(|line| line.is_ok_and(|line| line == "ready")), "the script failed");
+        assert!(
+            said.is_some_and(|line| line.is_ok_and(|line| line == "ready")),
+            "the script failed"
+        );
         Process(child)
     }
 
@@ -161,7 +166,10 @@ impl Drop for Process {
 /// Starts a recorder in which the users of these tests may mark.
 fn record() -> Recording {
     let users = ["--allow-user", "4242", "--allow-user", "4343"];
-    Recording::start_in(open_folder(), &[&["--display", "none", "--memory", "16M"][..], &users].concat())
+    Recording::start_in(
+        open_folder(),
+        &[&["--display", "none", "--memory", "16M"][..], &users].concat(),
+    )
 }
 
 /// Marks as this user; returns the incident.
@@ -203,7 +211,10 @@ fn functions(incident: &Incident, pid: u32) -> Vec<(String, String)> {
 }
 
 fn names_of_library(incident: &Incident, pid: u32) -> usize {
-    functions(incident, pid).iter().filter(|(name, module)| !name.is_empty() && module.starts_with("libc.so")).count()
+    functions(incident, pid)
+        .iter()
+        .filter(|(name, module)| !name.is_empty() && module.starts_with("libc.so"))
+        .count()
 }
 
 /// Returns the incident's reason for missing names.
@@ -231,7 +242,10 @@ fn who_names_functions_is_nobody_whom_the_user_may_stop() {
     }
     assert_eq!(users_of(child.id()), [NOBODY, OTHER_UID, NOBODY]);
     let mut stop = Command::new("kill");
-    stop.args(["-STOP", &child.id().to_string()]).uid(OTHER_UID).gid(OTHER_UID).stderr(Stdio::null());
+    stop.args(["-STOP", &child.id().to_string()])
+        .uid(OTHER_UID)
+        .gid(OTHER_UID)
+        .stderr(Stdio::null());
     assert!(!stop.status().unwrap().success(), "its user stopped it");
     drop(child.stdin.take());
     child.wait().unwrap();
@@ -277,7 +291,9 @@ fn a_perf_map_that_is_cut_ends_nobody() {
 /// Returns the path of the C library.
 fn library() -> PathBuf {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
-    let library = maps.lines().find_map(|line| line.split_whitespace().nth(5).filter(|path| path.contains("/libc.so")));
+    let library = maps
+        .lines()
+        .find_map(|line| line.split_whitespace().nth(5).filter(|path| path.contains("/libc.so")));
     library.unwrap().into()
 }
 
@@ -319,9 +335,13 @@ fn a_library_that_is_cut_ends_nobody() {
     let recording = record();
     let_pass();
     let (_, incident) = recording.mark();
-    assert!(names_of_library(&incident, others[0].id()) > 0, "an own library is named while it is whole");
+    assert!(
+        names_of_library(&incident, others[0].id()) > 0,
+        "an own library is named while it is whole"
+    );
     let mut cutting = Command::new("perl");
-    let _cutting = Process::start(cutting.args(["-e", CUT]).arg(&library).uid(OTHER_UID).gid(OTHER_UID));
+    let _cutting =
+        Process::start(cutting.args(["-e", CUT]).arg(&library).uid(OTHER_UID).gid(OTHER_UID));
     for _ in 0..10 {
         recording.mark();
     }
@@ -338,7 +358,9 @@ fn a_process_that_does_not_answer_costs_names_and_no_incident() {
     let silent = Process::start(Command::new("perl").args(["-e", SILENT]).arg(&file.0));
     let computing = Process::start(Command::new("perl").args(["-e", COMPUTE, "library"]));
     let_pass();
-    for why in ["did not answer within", "have not answered", "have not answered", "have not answered"] {
+    for why in
+        ["did not answer within", "have not answered", "have not answered", "have not answered"]
+    {
         let (_, incident) = recording.mark();
         let missing = meta(&incident).missing;
         let told = missing.iter().any(|one| one.why.contains(why) && one.why.contains("user 4242"));
@@ -379,7 +401,8 @@ impl Served {
     /// file. Other processes on this machine do so, too.
     fn openers(&self, recording: &Recording) -> BTreeSet<u32> {
         let log = std::fs::read_to_string(self.dir.path().join("openers")).unwrap();
-        let lines = log.lines().map(|line| line.split(' ').map(|word| word.parse().unwrap()).collect());
+        let lines =
+            log.lines().map(|line| line.split(' ').map(|word| word.parse().unwrap()).collect());
         let own = lines.filter(|line: &Vec<u32>| line[1..].contains(&recording.child.id()));
         own.map(|line| line[0]).collect()
     }
@@ -395,7 +418,10 @@ fn programs_are_opened_as_who_marked_and_never_as_root() {
     for (marker, opener) in [(0, NOBODY), (THIRD_UID, THIRD_UID), (OTHER_UID, OTHER_UID)] {
         let incident = mark(&recording, marker);
         let (told, openers) = (why_nameless(&incident), served.openers(&recording));
-        assert!(names_of_library(&incident, computing.id()) > 0, "user {marker}: {openers:?} {told}");
+        assert!(
+            names_of_library(&incident, computing.id()) > 0,
+            "user {marker}: {openers:?} {told}"
+        );
         expected.insert(opener);
         assert_eq!(openers, expected, "user {marker}");
     }
@@ -412,8 +438,15 @@ fn what_a_user_may_not_read_is_not_named_to_that_user() {
     for (marker, named) in [(OTHER_UID, true), (THIRD_UID, false), (0, false)] {
         let incident = mark(&recording, marker);
         let found = functions(&incident, computing.id());
-        assert!(found.iter().any(|(_, module)| module.starts_with("libc.so")), "user {marker}: {found:?}");
-        assert_eq!(names_of_library(&incident, computing.id()) > 0, named, "user {marker}: {found:?}");
+        assert!(
+            found.iter().any(|(_, module)| module.starts_with("libc.so")),
+            "user {marker}: {found:?}"
+        );
+        assert_eq!(
+            names_of_library(&incident, computing.id()) > 0,
+            named,
+            "user {marker}: {found:?}"
+        );
         assert_eq!(why_nameless(&incident), "");
     }
 }
@@ -436,7 +469,11 @@ fn what_runs_where_paths_lead_elsewhere_is_named_to_its_user() {
     for (marker, named) in [(OTHER_UID, true), (THIRD_UID, false)] {
         let incident = mark(&recording, marker);
         let found = functions(&incident, computing.id());
-        assert_eq!(names_of_library(&incident, computing.id()) > 0, named, "user {marker}: {found:?}");
+        assert_eq!(
+            names_of_library(&incident, computing.id()) > 0,
+            named,
+            "user {marker}: {found:?}"
+        );
     }
 }
 
@@ -463,5 +500,8 @@ fn a_program_that_cannot_be_opened_costs_its_own_names_only() {
     std::thread::sleep(Duration::from_millis(500));
     let (_, incident) = recording.mark();
     assert_eq!(why_nameless(&incident), "", "the thread came back");
-    assert!(names_of_library(&incident, computing.id()) > 0, "what the user has besides is named again");
+    assert!(
+        names_of_library(&incident, computing.id()) > 0,
+        "what the user has besides is named again"
+    );
 }

@@ -21,15 +21,26 @@ fn refused(output: &Output, why: &str) {
 fn output_that_cannot_be_written_is_told() {
     for words in [&["schema", "verdict"][..], &["diagnose", "--explain", "stopped"]] {
         let full = File::options().write(true).open("/dev/full").unwrap();
-        let output =
-            tipme().args(words).stdout(full).stderr(Stdio::piped()).spawn().unwrap().wait_with_output().unwrap();
+        let output = tipme()
+            .args(words)
+            .stdout(full)
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap()
+            .wait_with_output()
+            .unwrap();
         refused(&output, "cannot write the standard output: No space left on device");
     }
 }
 
 #[test]
 fn a_reader_that_is_gone_is_no_error() {
-    let mut child = tipme().args(["schema", "verdict"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = tipme()
+        .args(["schema", "verdict"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     drop(child.stdout.take());
     let output = child.wait_with_output().unwrap();
     assert_eq!((output.status.code(), output.stderr.len()), (Some(0), 0));

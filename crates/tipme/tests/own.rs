@@ -29,14 +29,18 @@ fn owners_remove_and_pin_their_own_and_nobody_elses() {
     let dir = tempfile::TempDir::new().unwrap();
     std::fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).unwrap();
     let users = ["--allow-user", "4242", "--allow-user", "4343"];
-    let mut recording = Recording::start_in(dir, &[&["--display", "none", "--memory", "16M"][..], &users].concat());
+    let mut recording =
+        Recording::start_in(dir, &[&["--display", "none", "--memory", "16M"][..], &users].concat());
     let dir = recording.dir.path().to_owned();
     let path = mark(ANN, &dir);
     let (name, id) = (path.to_str().unwrap(), path.file_stem().unwrap().to_str().unwrap());
     for verb in ["rm", "pin", "unpin"] {
         let refused = run(BOB, &dir, &["incidents", verb, name]);
         let why = String::from_utf8_lossy(&refused.stderr);
-        assert!(refused.status.code() == Some(2) && why.contains("belongs to another user"), "{verb}: {why}");
+        assert!(
+            refused.status.code() == Some(2) && why.contains("belongs to another user"),
+            "{verb}: {why}"
+        );
     }
     let pins = || files(&recording.incidents(), ".pin").len();
     assert!(run(ANN, &dir, &["incidents", "pin", name]).status.success());
@@ -62,7 +66,10 @@ fn who_marks_often_loses_only_own_incidents() {
     let dir = tempfile::TempDir::new().unwrap();
     std::fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).unwrap();
     let options = ["--allow-user", "4242", "--allow-user", "4343", "--max-user-incidents", "2"];
-    let recording = Recording::start_in(dir, &[&["--display", "none", "--memory", "16M"][..], &options].concat());
+    let recording = Recording::start_in(
+        dir,
+        &[&["--display", "none", "--memory", "16M"][..], &options].concat(),
+    );
     let dir = recording.dir.path().to_owned();
     let bobs = mark(BOB, &dir);
     let anns: Vec<PathBuf> = (0..4).map(|_| mark(ANN, &dir)).collect();

@@ -38,7 +38,9 @@ fn exact(path: &std::path::Path, class: &str, client: u32) -> Vec<Value> {
     let (_, text) = diagnose(path, &["--interactions", "--json"]);
     let told: Value = serde_json::from_str(&text).unwrap();
     let all = told["interactions"].as_array().unwrap().clone();
-    let own = |one: &Value| one["class"] == class && one["client_pid"] == client && one["join"] == "exact";
+    let own = |one: &Value| {
+        one["class"] == class && one["client_pid"] == client && one["join"] == "exact"
+    };
     all.into_iter().filter(own).collect()
 }
 
@@ -88,8 +90,14 @@ fn a_click_into_an_editor_is_answered_by_it() {
     let recording = Recording::start(&["--display", DISPLAY]);
     std::fs::write(compositor.home().join("text"), "line of text\n".repeat(60)).unwrap();
     let mut command = compositor.command("mousepad");
-    command.envs([("GDK_BACKEND", "wayland"), ("GSETTINGS_BACKEND", "memory"), ("NO_AT_BRIDGE", "1")]);
-    let editor = Program(command.args(["--disable-server", "text"]).spawn().expect("mousepad: make test-deps"));
+    command.envs([
+        ("GDK_BACKEND", "wayland"),
+        ("GSETTINGS_BACKEND", "memory"),
+        ("NO_AT_BRIDGE", "1"),
+    ]);
+    let editor = Program(
+        command.args(["--disable-server", "text"]).spawn().expect("mousepad: make test-deps"),
+    );
     compositor.wait_for_window(&editor);
     let begun = Instant::now();
     // A program needs some time after its start until it has its pointer.
@@ -117,6 +125,13 @@ fn a_program_that_was_stopped_around_a_click_is_named() {
     let (_, verdict) = diagnose(&path, &["--json", "--pid", &client.to_string()]);
     let verdict: Value = serde_json::from_str(&verdict).unwrap();
     let (interval, finding) = (&verdict["interval"], &verdict["findings"][0]);
-    assert_eq!((&interval["class"], &finding["kind"]), (&"click".into(), &"stopped".into()), "{verdict:#}");
-    assert!(interval["latency_ms"].as_f64().unwrap() >= STOPPED.as_secs_f64() * 900.0, "{verdict:#}");
+    assert_eq!(
+        (&interval["class"], &finding["kind"]),
+        (&"click".into(), &"stopped".into()),
+        "{verdict:#}"
+    );
+    assert!(
+        interval["latency_ms"].as_f64().unwrap() >= STOPPED.as_secs_f64() * 900.0,
+        "{verdict:#}"
+    );
 }

@@ -72,8 +72,14 @@ fn mark(recording: &Recording, uid: u32) -> (PathBuf, Incident) {
 /// Starts a program of this user that reports when it is ready.
 fn start(uid: u32, program: &str, arguments: &[&str]) -> Program {
     let mut command = Command::new(program);
-    let mut child =
-        command.args(arguments).env("SCRIPT", TYPE).uid(uid).gid(uid).stdout(Stdio::piped()).spawn().unwrap();
+    let mut child = command
+        .args(arguments)
+        .env("SCRIPT", TYPE)
+        .uid(uid)
+        .gid(uid)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut String::new()).unwrap();
     Program(child)
 }
@@ -89,13 +95,16 @@ fn keys_into_terminals_of(incident: &Incident, leader: &str) -> usize {
 fn processes(word: &str) -> Vec<u32> {
     let folders = std::fs::read_dir("/proc").unwrap().flatten();
     let pids = folders.filter_map(|folder| folder.file_name().to_str()?.parse().ok());
-    let line = |pid: u32| std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let line =
+        |pid: u32| std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     pids.filter(|pid| line(*pid).contains(word)).collect()
 }
 
 fn tells(incident: &Incident, word: &str) -> bool {
     let found = |bytes: &[u8]| bytes.windows(word.len()).any(|window| window == word.as_bytes());
-    [Section::Cmdlines, Section::Rare, Section::Exits].into_iter().any(|section| found(incident.bytes(section)))
+    [Section::Cmdlines, Section::Rare, Section::Exits]
+        .into_iter()
+        .any(|section| found(incident.bytes(section)))
 }
 
 #[test]
@@ -111,7 +120,11 @@ fn keys_into_a_terminal_and_command_lines_are_told_to_whose_they_are() {
         // Other terminals of this machine may be in use.
         assert!(uid != ANN || withheld.inputs >= KEYS as u64, "{withheld:?}");
         assert_eq!(said.contains("Note: Not shown: "), uid != 0, "{said}");
-        assert!(uid != ANN || said.contains("input and command lines of ") && said.contains(" other user"), "{said}");
+        assert!(
+            uid != ANN
+                || said.contains("input and command lines of ") && said.contains(" other user"),
+            "{said}"
+        );
     }
 }
 
@@ -123,7 +136,8 @@ fn command_lines_of_processes_that_ended_are_told_to_whose_they_are() {
     }
     std::thread::sleep(Duration::from_millis(300));
     let (_, incident) = mark(&recording, ANN);
-    let told = ["a-word-of-ann", "a-word-of-bob", "a-word-of-root"].map(|word| tells(&incident, word));
+    let told =
+        ["a-word-of-ann", "a-word-of-bob", "a-word-of-root"].map(|word| tells(&incident, word));
     assert_eq!(told, [true, false, true]);
 }
 
@@ -158,7 +172,8 @@ fn clock_numbered(session: &PrivateSession, cookie: &Path, uid: u32, number: u32
 /// Returns the times of a client's messages in an incident of one user.
 fn times_of(recording: &Recording, uid: u32, client: u32) -> Vec<Nanos> {
     let (_, incident) = mark(recording, uid);
-    let messages = records(&incident, Section::Rare).filter(|entry| entry.kind == RecordKind::Message);
+    let messages =
+        records(&incident, Section::Rare).filter(|entry| entry.kind == RecordKind::Message);
     let messages = messages.filter_map(|entry| Message::read(entry.bytes));
     messages.filter(|message| message.client.0 == client).map(|message| message.head.ts).collect()
 }
@@ -188,13 +203,15 @@ fn messages_are_told_to_whose_client_it_is_though_root_runs_the_server() {
     let (ann, bob) = (clock(&session, &cookie, ANN), clock(&session, &cookie, BOB));
     std::thread::sleep(Duration::from_secs(4));
     let (_, incident) = mark(&recording, ANN);
-    let messages = records(&incident, Section::Rare).filter(|entry| entry.kind == RecordKind::Message);
+    let messages =
+        records(&incident, Section::Rare).filter(|entry| entry.kind == RecordKind::Message);
     let messages: Vec<Message> = messages.filter_map(|entry| Message::read(entry.bytes)).collect();
     let of = |program: &Program| {
         let pid = program.0.id();
         messages.iter().filter(move |message| message.client.0 == pid)
     };
-    let directions: std::collections::BTreeSet<u8> = of(&ann).map(|message| message.direction).collect();
+    let directions: std::collections::BTreeSet<u8> =
+        of(&ann).map(|message| message.direction).collect();
     assert_eq!(directions, (0..4).collect(), "both sides of the own connection");
     assert_eq!(of(&bob).count(), 0);
     assert!(meta(&incident).withheld.messages > 0);
@@ -214,13 +231,20 @@ fn places(pid: u32) -> Vec<std::ops::Range<u64>> {
 fn no_place_in_the_memory_of_roots_processes_is_told() {
     let recording = record("none");
     let computing = start(0, "perl", &["-e", "$| = 1; print qq(ready\n); 1 while syscall 39"]);
-    let waiting = start(0, "perl", &["-e", "$| = 1; print qq(ready\n); my $x = pack 'QQ', 600, 0; syscall 35, $x, 0"]);
+    let waiting = start(
+        0,
+        "perl",
+        &["-e", "$| = 1; print qq(ready\n); my $x = pack 'QQ', 600, 0; syscall 35, $x, 0"],
+    );
     std::thread::sleep(Duration::from_secs(2));
     let (_, incident) = mark(&recording, ANN);
     for process in [computing, waiting] {
         let places = places(process.0.id());
-        for section in [Section::Rare, Section::Tasks, Section::Stacks, Section::Symbols, Section::Locks] {
-            let words = incident.bytes(section).as_chunks().0.iter().map(|word| u64::from_le_bytes(*word));
+        for section in
+            [Section::Rare, Section::Tasks, Section::Stacks, Section::Symbols, Section::Locks]
+        {
+            let words =
+                incident.bytes(section).as_chunks().0.iter().map(|word| u64::from_le_bytes(*word));
             let told = words.filter(|word| places.iter().any(|place| place.contains(word))).count();
             assert_eq!(told, 0, "{section:?}");
         }

@@ -39,17 +39,31 @@ struct Desktop {
 
 impl Desktop {
     fn start() -> Desktop {
-        Desktop { bus: Bus::start(), home: TempDir::new().unwrap(), recording: Recording::start(&[]) }
+        Desktop {
+            bus: Bus::start(),
+            home: TempDir::new().unwrap(),
+            recording: Recording::start(&[]),
+        }
     }
 
     /// Returns exit code and text of a verb, in a session of the named desktop.
     fn run(&self, desktop: &str, words: &[&str]) -> (Option<i32>, String) {
         let mut command = tipme();
-        for unset in ["SUDO_UID", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR", "DISPLAY", "SWAYSOCK"] {
+        for unset in [
+            "SUDO_UID",
+            "XDG_CONFIG_HOME",
+            "XDG_DATA_HOME",
+            "XDG_RUNTIME_DIR",
+            "DISPLAY",
+            "SWAYSOCK",
+        ] {
             command.env_remove(unset);
         }
         command.args(words).arg("--state-dir").arg(self.recording.dir.path());
-        command.env("HOME", self.home.path()).env("XDG_CURRENT_DESKTOP", desktop).env("WAYLAND_DISPLAY", "wayland-7");
+        command
+            .env("HOME", self.home.path())
+            .env("XDG_CURRENT_DESKTOP", desktop)
+            .env("WAYLAND_DISPLAY", "wayland-7");
         command.env("GSETTINGS_BACKEND", "keyfile").env(ADDRESS, &self.bus.address);
         let output = command.output().unwrap();
         let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -61,8 +75,10 @@ impl Desktop {
 impl Drop for Desktop {
     /// Ends the agent started by setup.
     fn drop(&mut self) {
-        let connection =
-            zbus::blocking::connection::Builder::address(self.bus.address.as_str()).unwrap().build().unwrap();
+        let connection = zbus::blocking::connection::Builder::address(self.bus.address.as_str())
+            .unwrap()
+            .build()
+            .unwrap();
         let daemon = zbus::blocking::fdo::DBusProxy::new(&connection).unwrap();
         let agent = daemon.get_connection_unix_process_id("org.tipme.Agent".try_into().unwrap());
         if let Some(pid) = agent.ok().and_then(|pid| Pid::from_raw(pid as i32)) {
@@ -78,10 +94,12 @@ fn entry(home: &Path) -> std::path::PathBuf {
 #[test]
 fn kde_is_ready_only_where_its_daemon_has_the_key() {
     let desktop = Desktop::start();
-    let (daemon, portal) = (Kglobalaccel::start(&desktop.bus.address, &[]), Portal::start(&desktop.bus.address, 0));
+    let (daemon, portal) =
+        (Kglobalaccel::start(&desktop.bus.address, &[]), Portal::start(&desktop.bus.address, 0));
     let (code, text) = desktop.run("KDE", &["status"]);
     assert!(
-        code == Some(1) && text.starts_with("Ready: no, because KDE has no key for tipme; run: tipme setup"),
+        code == Some(1)
+            && text.starts_with("Ready: no, because KDE has no key for tipme; run: tipme setup"),
         "{text}"
     );
 
@@ -89,7 +107,11 @@ fn kde_is_ready_only_where_its_daemon_has_the_key() {
     let later = "Ready: from the next login on, when KDE reads the binding of Ctrl+Alt+Minus; until then: tipme mark";
     assert!(code == Some(1) && text.contains(later), "{text}");
     assert!(!text.contains("Now press the key") && !text.contains("Ready: yes"), "{text}");
-    assert_eq!(*portal.wanted.lock().unwrap(), [], "the settings have the keys, and the portal is left alone");
+    assert_eq!(
+        *portal.wanted.lock().unwrap(),
+        [],
+        "the settings have the keys, and the portal is left alone"
+    );
     for verb in ["status", "doctor"] {
         let (code, text) = desktop.run("KDE", &[verb]);
         assert!(code == Some(1) && text.starts_with(later), "{text}");
@@ -102,7 +124,10 @@ fn kde_serves_an_entry_that_its_daemon_loads_and_undo_takes_it_back_from_any_des
     let desktop = Desktop::start();
     let daemon = Kglobalaccel::start(&desktop.bus.address, &[MARK, ("start", 0x0c00_002b)]);
     let (code, text) = desktop.run("KDE", &["setup", "--yes"]);
-    assert!(code == Some(0) && text.contains("Ready: yes, Ctrl+Alt+Minus marks on wayland-7 "), "{text}");
+    assert!(
+        code == Some(0) && text.contains("Ready: yes, Ctrl+Alt+Minus marks on wayland-7 "),
+        "{text}"
+    );
     assert!(text.contains("Now press the key yourself: Ctrl+Alt+Minus."), "{text}");
     let (_, text) = desktop.run("KDE", &["doctor", "--verbose"]);
     assert!(text.contains("Ctrl+Alt+Minus marks, by the settings of KDE"), "{text}");
@@ -118,8 +143,7 @@ fn a_key_that_kde_gave_to_another_shortcut_is_not_ready() {
     let desktop = Desktop::start();
     let _daemon = Kglobalaccel::start(&desktop.bus.address, &[("_launch", 0)]);
     let (code, text) = desktop.run("KDE", &["setup", "--yes"]);
-    let why =
-        "Ready: no, because KDE gave the key of tipme to another shortcut, or its owner took it away; choose one in";
+    let why = "Ready: no, because KDE gave the key of tipme to another shortcut, or its owner took it away; choose one in";
     assert!(code == Some(1) && text.contains(why), "{text}");
 }
 
@@ -127,13 +151,18 @@ fn a_key_that_kde_gave_to_another_shortcut_is_not_ready() {
 fn a_key_in_the_settings_of_gnome_counts_while_its_settings_daemon_runs() {
     let desktop = Desktop::start();
     let (code, text) = desktop.run("ubuntu:GNOME", &["setup", "--yes"]);
-    let why = "Ready: no, because the settings of GNOME have Ctrl+Alt+Minus, and its settings daemon";
+    let why =
+        "Ready: no, because the settings of GNOME have Ctrl+Alt+Minus, and its settings daemon";
     assert!(code == Some(1) && text.contains(why) && !text.contains("Now press the key"), "{text}");
     let name = "org.gnome.SettingsDaemon.MediaKeys";
-    let builder = zbus::blocking::connection::Builder::address(desktop.bus.address.as_str()).unwrap();
+    let builder =
+        zbus::blocking::connection::Builder::address(desktop.bus.address.as_str()).unwrap();
     let _settings_daemon = builder.name(name).unwrap().build().unwrap();
     let (code, text) = desktop.run("ubuntu:GNOME", &["status"]);
-    assert!(code == Some(0) && text.starts_with("Ready: yes, Ctrl+Alt+Minus marks on wayland-7 "), "{text}");
+    assert!(
+        code == Some(0) && text.starts_with("Ready: yes, Ctrl+Alt+Minus marks on wayland-7 "),
+        "{text}"
+    );
     let (code, text) = desktop.run("KDE", &["setup", "--undo", "--yes"]);
     assert!(code == Some(0) && text.contains("done bind no key of GNOME to tipme"), "{text}");
 }
@@ -145,13 +174,18 @@ fn where_the_portal_refuses_there_is_one_thing_to_do() {
     let (code, text) = desktop.run("cage", &["setup", "--yes"]);
     let why = "Ready: no, because the desktop binds no shortcut: the desktop refused; bind Ctrl+Alt+Minus in the \
                settings of the desktop to this command: ";
-    let told = text.split_once(why).is_some_and(|(_, command)| command.ends_with(" --press mark, and press it"));
+    let told = text
+        .split_once(why)
+        .is_some_and(|(_, command)| command.ends_with(" --press mark, and press it"));
     assert!(code == Some(1) && told, "{text}");
     assert!(!text.contains("tipme agent &") && !text.contains("see why"), "{text}");
     let command = ["agent", "--press", "mark"];
     assert_eq!(desktop.run("cage", &command).0, Some(0), "the key that was bound by hand");
     let (code, text) = desktop.run("cage", &["status"]);
-    assert!(code == Some(0) && text.starts_with("Ready: yes, a key of the desktop marks on wayland-7 "), "{text}");
+    assert!(
+        code == Some(0) && text.starts_with("Ready: yes, a key of the desktop marks on wayland-7 "),
+        "{text}"
+    );
 }
 
 #[test]
@@ -165,12 +199,16 @@ fn where_the_portal_is_silent_or_absent_the_line_to_add_is_told() {
     let _portal = SilentPortal::start(&desktop.bus.address);
     let begun = Instant::now();
     let (code, text) = desktop.run("cage", &["status"]);
-    let why = "Ready: no, because no agent serves display wayland-7; start one there: tipme agent &";
+    let why =
+        "Ready: no, because no agent serves display wayland-7; start one there: tipme agent &";
     assert!(code == Some(1) && text.starts_with(why), "{text}");
     assert!(begun.elapsed() < Duration::from_secs(20), "it took {:?}", begun.elapsed());
     let (code, text) = desktop.run("cage", &["setup", "--yes"]);
     let waits = "Ready: no, because the desktop has not answered the agent's request for a key; in a minute, run again";
-    assert!(code == Some(1) && text.contains(waits) && !text.contains("bind Ctrl+Alt+Minus"), "{text}");
+    assert!(
+        code == Some(1) && text.contains(waits) && !text.contains("bind Ctrl+Alt+Minus"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -181,10 +219,13 @@ fn a_line_in_the_configuration_is_found_there() {
     let line = "bind = CTRL ALT, minus, exec, tipme agent --press mark\n";
     std::fs::write(folder.join("hyprland.conf"), format!("# {line}")).unwrap();
     let (code, text) = desktop.run("Hyprland", &["status"]);
-    assert!(code == Some(1) && text.starts_with("Ready: no, because Hyprland has no key for tipme; add to "), "{text}");
+    assert!(
+        code == Some(1)
+            && text.starts_with("Ready: no, because Hyprland has no key for tipme; add to "),
+        "{text}"
+    );
     std::fs::write(folder.join("hyprland.conf"), line).unwrap();
     let (code, text) = desktop.run("Hyprland", &["status"]);
-    let ready =
-        "Ready: yes, the key of tipme in Hyprland marks, by the configuration of Hyprland; the first press starts";
+    let ready = "Ready: yes, the key of tipme in Hyprland marks, by the configuration of Hyprland; the first press starts";
     assert!(code == Some(0) && text.starts_with(ready), "{text}");
 }

@@ -24,8 +24,10 @@ fn a_mark_holds_what_a_child_did() {
     child.wait().unwrap();
     let (path, incident) = recording.mark();
     assert!(path.starts_with(recording.incidents()));
-    let sched: BTreeSet<u8> = records(&incident, Section::Sched).map(|entry| entry.head.kind).collect();
-    let rare: BTreeSet<u8> = records(&incident, Section::Rare).map(|entry| entry.head.kind).collect();
+    let sched: BTreeSet<u8> =
+        records(&incident, Section::Sched).map(|entry| entry.head.kind).collect();
+    let rare: BTreeSet<u8> =
+        records(&incident, Section::Rare).map(|entry| entry.head.kind).collect();
     for kind in ALWAYS {
         assert!(sched.union(&rare).any(|seen| *seen == kind as u8), "no {kind:?} records");
     }
@@ -39,12 +41,20 @@ fn a_mark_holds_what_a_child_did() {
 /// Asserts that fork, exec with its command line, and exit are recorded.
 fn child_is_known(incident: &Incident, pid: u32) {
     let forks = records(incident, Section::Rare).filter(|entry| entry.kind == RecordKind::Fork);
-    let fork = forks.filter_map(|entry| Fork::read(entry.bytes)).find(|fork| fork.child_pid.0 == pid).unwrap();
+    let fork = forks
+        .filter_map(|entry| Fork::read(entry.bytes))
+        .find(|fork| fork.child_pid.0 == pid)
+        .unwrap();
     assert_eq!(fork.parent.0, std::process::id());
-    let of =
-        |section, kind| records(incident, section).find(move |entry| entry.kind == kind && entry.head.tid.0 == pid);
+    let of = |section, kind| {
+        records(incident, section).find(move |entry| entry.kind == kind && entry.head.tid.0 == pid)
+    };
     let exec = of(Section::Rare, RecordKind::Exec).unwrap();
-    assert!(exec.bytes[Exec::SIZE..].starts_with(b"sleep\x000.3\0"), "{:?}", &exec.bytes[Exec::SIZE..]);
+    assert!(
+        exec.bytes[Exec::SIZE..].starts_with(b"sleep\x000.3\0"),
+        "{:?}",
+        &exec.bytes[Exec::SIZE..]
+    );
     let exit = of(Section::Exits, RecordKind::Exit).unwrap();
     assert!(exit.bytes[Exit::SIZE..].starts_with(b"sleep\x000.3\0"));
     assert!(Exit::read(exit.bytes).unwrap().comm.starts_with(b"sleep\0"));
@@ -53,8 +63,8 @@ fn child_is_known(incident: &Incident, pid: u32) {
 /// Asserts that the sleep is a wait of its length in clock_nanosleep, ended by an interrupt, and
 /// that the switches agree.
 fn child_slept(incident: &Incident, pid: u32) {
-    let waits =
-        records(incident, Section::Rare).filter(|entry| entry.kind == RecordKind::Wait && entry.head.tid.0 == pid);
+    let waits = records(incident, Section::Rare)
+        .filter(|entry| entry.kind == RecordKind::Wait && entry.head.tid.0 == pid);
     let waits: Vec<Wait> = waits.filter_map(|entry| Wait::read(entry.bytes)).collect();
     let longest = waits.iter().max_by_key(|wait| wait.head.ts.since(wait.start)).unwrap();
     assert!(longest.head.ts.since(longest.start).millis() >= 299.0);
@@ -63,7 +73,9 @@ fn child_slept(incident: &Incident, pid: u32) {
     let out = records(incident, Section::Sched)
         .filter(|entry| entry.kind == RecordKind::Switch && entry.head.tid.0 == pid)
         .filter_map(|entry| Switch::read(entry.bytes));
-    let left = out.filter(|switch| switch.prev_state != 0).map(|switch| switch.head.ts.0.abs_diff(longest.start.0));
+    let left = out
+        .filter(|switch| switch.prev_state != 0)
+        .map(|switch| switch.head.ts.0.abs_diff(longest.start.0));
     assert!(left.min().unwrap() < 2_000, "no switch-out near the begin of the wait");
 }
 
@@ -85,8 +97,12 @@ fn a_second_mark_has_no_gap_against_the_first() {
 }
 
 fn wakings(incident: &Incident) -> Vec<(u64, u32)> {
-    let wakings = records(incident, Section::Sched).filter(|entry| entry.kind == RecordKind::Waking);
-    wakings.filter_map(|entry| Waking::read(entry.bytes)).map(|waking| (waking.head.ts.0, waking.head.tid.0)).collect()
+    let wakings =
+        records(incident, Section::Sched).filter(|entry| entry.kind == RecordKind::Waking);
+    wakings
+        .filter_map(|entry| Waking::read(entry.bytes))
+        .map(|waking| (waking.head.ts.0, waking.head.tid.0))
+        .collect()
 }
 
 #[test]
@@ -101,14 +117,21 @@ fn the_task_walk_names_living_and_blocked() {
     let mut bytes = incident.bytes(Section::Tasks);
     let mut tasks = Vec::new();
     while let Some(task) = Task::read(bytes) {
-        tasks.push((task.head.kind, task.head.tid.0, u32::from_le_bytes(bytes[16..20].try_into().unwrap())));
+        tasks.push((
+            task.head.kind,
+            task.head.tid.0,
+            u32::from_le_bytes(bytes[16..20].try_into().unwrap()),
+        ));
         bytes = &bytes[usize::from(task.head.size)..];
     }
     assert!(tasks.iter().any(|(kind, tid, _)| *kind == RecordKind::Task as u8 && *tid == pid));
     assert!(tasks.iter().any(|(kind, tid, _)| *kind == RecordKind::Wait as u8 && *tid == pid));
     let lines = incident.bytes(Section::Cmdlines);
     let wanted = [&pid.to_le_bytes()[..], &9u32.to_le_bytes(), b"sleep\x0060\0"].concat();
-    assert!(lines.windows(wanted.len()).any(|window| window == wanted), "the command line of before is missing");
+    assert!(
+        lines.windows(wanted.len()).any(|window| window == wanted),
+        "the command line of before is missing"
+    );
 }
 
 #[test]
@@ -129,7 +152,10 @@ fn two_recorders_in_one_folder_are_refused_and_in_two_folders_are_not() {
     let output = tipme().args(["record", "--state-dir"]).arg(first.dir.path()).output().unwrap();
     let message = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(2));
-    assert!(message.contains(&format!("pid {}", first.child.id())) && message.contains("--state-dir"), "{message}");
+    assert!(
+        message.contains(&format!("pid {}", first.child.id())) && message.contains("--state-dir"),
+        "{message}"
+    );
     let second = Recording::start(&["--display", "none"]);
     first.mark();
     second.mark();
@@ -187,10 +213,21 @@ fn a_class_can_be_left_out_and_an_unknown_one_is_named() {
     let recording = Recording::start(&["--display", "none", "--without", "samples,locks"]);
     let (_, incident) = recording.mark();
     let meta = meta(&incident);
-    assert!(!meta.classes_on.iter().any(|class| class == "samples" || class == "locks" || class == "display"));
-    assert!(meta.missing.iter().any(|missing| missing.what == "samples" && missing.why.contains("--without")));
-    let output =
-        tipme().args(["record", "--without", "nonsense", "--state-dir"]).arg(TempDir::new().unwrap().path()).output();
+    assert!(
+        !meta
+            .classes_on
+            .iter()
+            .any(|class| class == "samples" || class == "locks" || class == "display")
+    );
+    assert!(
+        meta.missing
+            .iter()
+            .any(|missing| missing.what == "samples" && missing.why.contains("--without"))
+    );
+    let output = tipme()
+        .args(["record", "--without", "nonsense", "--state-dir"])
+        .arg(TempDir::new().unwrap().path())
+        .output();
     let message = String::from_utf8_lossy(&output.unwrap().stderr).into_owned();
     assert!(message.contains("nonsense") && message.contains("samples"), "{message}");
 }
@@ -238,8 +275,9 @@ fn writers_are_counted_on_demand_only() {
         }
         let (_, incident) = recording.mark();
         let own = |tid: u32| std::path::Path::new(&format!("/proc/self/task/{tid}")).exists();
-        let tallies = records(&incident, Section::Rare)
-            .filter_map(|entry| Tally::read(entry.bytes).filter(|_| entry.kind == RecordKind::Tally));
+        let tallies = records(&incident, Section::Rare).filter_map(|entry| {
+            Tally::read(entry.bytes).filter(|_| entry.kind == RecordKind::Tally)
+        });
         (meta(&incident).details, tallies.filter(|tally| own(tally.head.tid.0)).count())
     };
     let (details, counted) = tallies(&["--detail", "writers"]);
@@ -262,7 +300,8 @@ fn requests_that_are_merged_are_no_losses() {
     }
     std::thread::sleep(Duration::from_millis(1_100));
     let (_, incident) = recording.mark();
-    let blocks = records(&incident, Section::Rare).filter(|entry| entry.kind == RecordKind::Block).count();
+    let blocks =
+        records(&incident, Section::Rare).filter(|entry| entry.kind == RecordKind::Block).count();
     assert!(blocks > 100, "{blocks} requests reached a disk");
     let losses: Losses = serde_json::from_slice(incident.bytes(Section::Losses)).unwrap();
     assert_eq!(losses.per_second, [], "of {blocks} requests");
@@ -279,13 +318,19 @@ fn a_scrubbed_copy_tells_nothing_of_its_owner() {
     let copy = recording.dir.path().join("copy.tipme");
     let preview = tipme().args(["scrub", "--preview"]).arg(&path).output().unwrap();
     let said = String::from_utf8_lossy(&preview.stdout);
-    assert!(preview.status.success() && said.contains("command lines,") && said.contains("stays: "), "{said}");
+    assert!(
+        preview.status.success() && said.contains("command lines,") && said.contains("stays: "),
+        "{said}"
+    );
     let scrub = || tipme().arg("scrub").arg(&path).arg(&copy).output().unwrap();
     assert!(scrub().status.success());
     assert_eq!(scrub().status.code(), Some(2), "a file that exists is not written over");
     let clean = tipme_store::read(&copy).unwrap();
     let holds = |incident: &Incident, word: &[u8]| {
-        incident.sections.iter().any(|(_, bytes)| bytes.windows(word.len()).any(|window| window == word))
+        incident
+            .sections
+            .iter()
+            .any(|(_, bytes)| bytes.windows(word.len()).any(|window| window == word))
     };
     assert_eq!(meta(&clean).machine.hostname, "desk");
     for word in [&b"0.0625"[..], b"it hung"] {

@@ -48,7 +48,11 @@ fn whoever_may_not_mark_is_told_so_at_the_screen() {
     fs::set_permissions(recording.dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let mut shown = Command::new("true");
     session.show(&mut shown);
-    let authority = shown.get_envs().find(|(name, _)| *name == "XAUTHORITY").and_then(|(_, path)| path).unwrap();
+    let authority = shown
+        .get_envs()
+        .find(|(name, _)| *name == "XAUTHORITY")
+        .and_then(|(_, path)| path)
+        .unwrap();
     let home = home(Path::new(authority));
     let agent = Agent::start(&session, recording.dir.path(), |command| {
         command.env("XAUTHORITY", home.path().join("authority")).env("HOME", home.path());
@@ -56,8 +60,7 @@ fn whoever_may_not_mark_is_told_so_at_the_screen() {
     });
     agent.line("ready: ");
     press(&session, &["ctrl+alt+minus"]);
-    let why =
-        "user 12345 may not use this recorder, since user 12345 is not logged in at this machine; run: tipme setup (";
+    let why = "user 12345 may not use this recorder, since user 12345 is not logged in at this machine; run: tipme setup (";
     agent.line(&format!("tipme: {why}"));
     let text = Viewer::open(&session).wait_for(why).text;
     assert!(text.starts_with("The mark failed\n\n"), "{text}");
@@ -90,13 +93,19 @@ fn a_full_disk_is_told_at_the_screen() {
     let (_daemon, shown) = bus.start_notifications(&session);
     let own = TempDir::new_in(disk.0.path()).unwrap();
     let recording = Recording::start_in(own, &["--display", &session.display_name()]);
-    assert!(fs::write(disk.0.path().join("filler"), vec![1; 1 << 20]).is_err(), "the disk is not full");
+    assert!(
+        fs::write(disk.0.path().join("filler"), vec![1; 1 << 20]).is_err(),
+        "the disk is not full"
+    );
     let agent = Agent::start(&session, recording.dir.path(), |command| {
         command.arg("--no-dialog").env(ADDRESS, &bus.address);
     });
     agent.line("ready: ");
     press(&session, &["ctrl+alt+minus"]);
-    let text = wait_for(&shown, "the disk is full; free some space there, or record with --state-dir on another disk");
+    let text = wait_for(
+        &shown,
+        "the disk is full; free some space there, or record with --state-dir on another disk",
+    );
     assert!(text.contains("\nThe mark failed\ncannot write "), "{text}");
     assert_eq!(files(&recording.incidents(), ".tipme").len(), 0);
 }

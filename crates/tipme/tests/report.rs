@@ -14,7 +14,10 @@ use tempfile::TempDir;
 
 /// Returns an incident in which forty processes compete for the CPU.
 fn incident() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/cpu-hogs.tipme").canonicalize().unwrap()
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../tests/golden/cpu-hogs.tipme")
+        .canonicalize()
+        .unwrap()
 }
 
 fn report(folder: &Path, arguments: &[&str]) -> Output {
@@ -44,7 +47,10 @@ fn a_page_is_named_after_its_incident_and_replaces_nothing_unasked() {
     fs::write(&page, "mine").unwrap();
     let refused = report(folder.path(), &[]);
     assert_eq!(refused.status.code(), Some(2));
-    assert!(said(&refused).contains("tipme-cpu-hogs.html is there already; name another file, or give --force"));
+    assert!(
+        said(&refused)
+            .contains("tipme-cpu-hogs.html is there already; name another file, or give --force")
+    );
     assert_eq!(fs::read_to_string(&page).unwrap(), "mine");
     assert!(report(folder.path(), &["--force"]).status.success());
     assert_eq!(files(folder.path(), ""), [page], "nothing is left beside it");
@@ -76,7 +82,11 @@ fn a_page_goes_to_standard_output_and_nowhere_else() {
 fn where_nothing_can_be_written_the_remedy_is_told() {
     let output = report(Path::new("/"), &["-o", "/proc/page.html"]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(said(&output).contains("cannot write /proc/page.html; name another file with -o"), "{}", said(&output));
+    assert!(
+        said(&output).contains("cannot write /proc/page.html; name another file with -o"),
+        "{}",
+        said(&output)
+    );
 }
 
 #[test]
@@ -87,16 +97,34 @@ fn a_result_makes_a_page_too() {
     assert!(measured.status.success(), "{}", said(&measured));
     // The common part of all kinds suffices for a page of any other kind.
     let timer = fs::read_to_string(folder.path().join("timer.json")).unwrap();
-    fs::write(folder.path().join("other.json"), timer.replace("\"kind\":\"timer\"", "\"kind\":\"fork\"")).unwrap();
-    for (name, words) in [("timer", "Times between wake-ups"), ("other", "<h1>bench fork: other</h1>")] {
-        let output = tipme().args(["report", &format!("{name}.json")]).current_dir(folder.path()).output().unwrap();
-        assert_eq!((output.status.success(), said(&output)), (true, format!("tipme-{name}.html\n")));
+    fs::write(
+        folder.path().join("other.json"),
+        timer.replace("\"kind\":\"timer\"", "\"kind\":\"fork\""),
+    )
+    .unwrap();
+    for (name, words) in
+        [("timer", "Times between wake-ups"), ("other", "<h1>bench fork: other</h1>")]
+    {
+        let output = tipme()
+            .args(["report", &format!("{name}.json")])
+            .current_dir(folder.path())
+            .output()
+            .unwrap();
+        assert_eq!(
+            (output.status.success(), said(&output)),
+            (true, format!("tipme-{name}.html\n"))
+        );
         let page = fs::read_to_string(folder.path().join(format!("tipme-{name}.html"))).unwrap();
         assert!(page.contains(words) && page.matches("<svg ").count() >= 2, "{name}");
     }
     fs::write(folder.path().join("else.json"), "{}").unwrap();
-    let refused = tipme().args(["report", "else.json"]).current_dir(folder.path()).output().unwrap();
-    assert!(said(&refused).contains("else.json is not a result of tipme --json"), "{}", said(&refused));
+    let refused =
+        tipme().args(["report", "else.json"]).current_dir(folder.path()).output().unwrap();
+    assert!(
+        said(&refused).contains("else.json is not a result of tipme --json"),
+        "{}",
+        said(&refused)
+    );
 }
 
 /// Runs `tipme incidents open` in a folder of the test, with a script as the opener.
@@ -105,11 +133,20 @@ fn open(folder: &Path, opener: Option<&str>) -> Output {
     fs::create_dir_all(&programs).unwrap();
     if let Some(script) = opener {
         let words = ["-c", "printf '#!/bin/sh\\n%s\\n' \"$1\" > \"$0\" && chmod 755 \"$0\""];
-        let status = Command::new("/bin/sh").args(words).arg(programs.join("xdg-open")).arg(script).status().unwrap();
+        let status = Command::new("/bin/sh")
+            .args(words)
+            .arg(programs.join("xdg-open"))
+            .arg(script)
+            .status()
+            .unwrap();
         assert!(status.success());
     }
     let mut command = tipme();
-    command.args(["incidents", "open"]).arg(incident()).env("XDG_CACHE_HOME", folder).env("PATH", &programs);
+    command
+        .args(["incidents", "open"])
+        .arg(incident())
+        .env("XDG_CACHE_HOME", folder)
+        .env("PATH", &programs);
     command.output().unwrap()
 }
 
@@ -119,8 +156,14 @@ fn a_page_is_opened_by_what_the_desktop_has() {
     let page = folder.path().join("tipme/cpu-hogs.html");
     for _ in 0..2 {
         let output = open(folder.path(), Some(r#"printf %s "$1" > "${0%/*}/shown""#));
-        assert_eq!((output.status.success(), said(&output)), (true, format!("{}\n", page.display())));
-        assert_eq!(fs::read_to_string(folder.path().join("programs/shown")).unwrap(), page.display().to_string());
+        assert_eq!(
+            (output.status.success(), said(&output)),
+            (true, format!("{}\n", page.display()))
+        );
+        assert_eq!(
+            fs::read_to_string(folder.path().join("programs/shown")).unwrap(),
+            page.display().to_string()
+        );
         assert_is_page(&page);
     }
 }
@@ -130,9 +173,10 @@ fn where_nothing_opens_a_page_it_is_said_where_it_lies() {
     let folder = TempDir::new().unwrap();
     let page = folder.path().join("tipme/cpu-hogs.html");
     let told = format!("the page is {}", page.display());
-    for (opener, why) in
-        [(None, "no browser was found to open it; "), (Some("exit 3"), "xdg-open found no browser to open it; ")]
-    {
+    for (opener, why) in [
+        (None, "no browser was found to open it; "),
+        (Some("exit 3"), "xdg-open found no browser to open it; "),
+    ] {
         let output = open(folder.path(), opener);
         assert_eq!(output.status.code(), Some(2));
         assert!(said(&output).contains(&(why.to_owned() + &told)), "{}", said(&output));

@@ -20,7 +20,8 @@ use tipme_control::manager::{ManagerStatus, ProcessTreatment};
 use tipme_report::measure::MeasureDocument;
 
 /// Documents printed by `tipme`.
-const DOCUMENTS: [&str; 8] = ["verdict", "interactions", "incidents", "day", "status", "doctor", "manage", "why"];
+const DOCUMENTS: [&str; 8] =
+    ["verdict", "interactions", "incidents", "day", "status", "doctor", "manage", "why"];
 /// Documents printed or written by `tipme-lab`.
 const RESULTS: [&str; 14] = [
     "demo",
@@ -54,7 +55,9 @@ fn printed_by_lab(words: &[&str]) -> String {
 /// Returns the names of the files in a folder, up to the first dot.
 fn names_in(folder: &str) -> BTreeSet<String> {
     let files = std::fs::read_dir(repository().join(folder)).unwrap().flatten();
-    let names = files.map(|file| file.file_name().into_string().unwrap()).filter(|name| name.ends_with(".json"));
+    let names = files
+        .map(|file| file.file_name().into_string().unwrap())
+        .filter(|name| name.ends_with(".json"));
     names.map(|name| name.split('.').next().unwrap().to_owned()).collect()
 }
 
@@ -84,13 +87,16 @@ fn expect_committed(name: &str, text: &str) {
 
 #[test]
 fn every_document_has_a_schema() {
-    let all: BTreeSet<String> = DOCUMENTS.iter().chain(&RESULTS).map(|name| (*name).to_owned()).collect();
+    let all: BTreeSet<String> =
+        DOCUMENTS.iter().chain(&RESULTS).map(|name| (*name).to_owned()).collect();
     assert_eq!(names_in("docs/schemas"), all, "each is made by a type");
     let choices = |help: String| -> BTreeSet<String> {
-        let lines = help.lines().filter_map(|line| line.trim_start().strip_prefix("- ")?.split_once(':'));
+        let lines =
+            help.lines().filter_map(|line| line.trim_start().strip_prefix("- ")?.split_once(':'));
         lines.map(|(name, _)| name.to_owned()).collect()
     };
-    let (own, lab) = (choices(printed(&["schema", "--help"])), choices(printed_by_lab(&["schema", "--help"])));
+    let (own, lab) =
+        (choices(printed(&["schema", "--help"])), choices(printed_by_lab(&["schema", "--help"])));
     assert_eq!(lab, RESULTS.map(str::to_owned).into());
     assert_eq!(&own | &lab, all);
 }
@@ -105,7 +111,10 @@ fn documents_of_an_earlier_version_fit() {
 }
 
 fn document(name: &str) -> Value {
-    serde_json::from_slice(&std::fs::read(repository().join(format!("tests/documents/{name}.json"))).unwrap()).unwrap()
+    serde_json::from_slice(
+        &std::fs::read(repository().join(format!("tests/documents/{name}.json"))).unwrap(),
+    )
+    .unwrap()
 }
 
 /// The documents of an incident do not change.
@@ -139,8 +148,12 @@ fn documents_are_read_and_written_alike() {
 
 #[test]
 fn verdicts_fit() {
-    let golden = std::fs::read_dir(repository().join("tests/golden")).unwrap().flatten().map(|entry| entry.path());
-    let incidents: Vec<PathBuf> = golden.filter(|path| path.extension().is_some_and(|end| end == "tipme")).collect();
+    let golden = std::fs::read_dir(repository().join("tests/golden"))
+        .unwrap()
+        .flatten()
+        .map(|entry| entry.path());
+    let incidents: Vec<PathBuf> =
+        golden.filter(|path| path.extension().is_some_and(|end| end == "tipme")).collect();
     assert!(incidents.len() > 30);
     for incident in incidents {
         let text = printed(&["diagnose", "--json", incident.to_str().unwrap()]);
@@ -158,8 +171,11 @@ fn what_doctor_says_fits() {
 #[test]
 fn what_does_not_fit_is_noticed() {
     let incident = repository().join("tests/golden/stopped.tipme");
-    let verdict: Value = serde_json::from_str(&printed(&["diagnose", "--json", incident.to_str().unwrap()])).unwrap();
-    let whole: Value = serde_json::from_slice(&std::fs::read(schema::path("verdict")).unwrap()).unwrap();
+    let verdict: Value =
+        serde_json::from_str(&printed(&["diagnose", "--json", incident.to_str().unwrap()]))
+            .unwrap();
+    let whole: Value =
+        serde_json::from_slice(&std::fs::read(schema::path("verdict")).unwrap()).unwrap();
     let spoilt = |spoil: &dyn Fn(&mut Value)| {
         let mut verdict = verdict.clone();
         spoil(&mut verdict);

@@ -42,8 +42,16 @@ fn no_service_is_more_exposed_than_it_must_be() {
     let installed = Installed::new();
     for service in ["tipmed", "tipme-manage", "tipme-manage-helper"] {
         let mut command = Command::new("systemd-analyze");
-        command.args(["security", "--offline=yes", "--no-pager", &format!("--threshold={EXPOSURE_MAX}")]);
-        let output = command.arg(installed.path(service)).output().expect("systemd-analyze can be run: make test-deps");
+        command.args([
+            "security",
+            "--offline=yes",
+            "--no-pager",
+            &format!("--threshold={EXPOSURE_MAX}"),
+        ]);
+        let output = command
+            .arg(installed.path(service))
+            .output()
+            .expect("systemd-analyze can be run: make test-deps");
         let said = String::from_utf8(output.stdout).unwrap();
         let overall = said.lines().last().unwrap();
         assert!(overall.contains("Overall exposure level"), "{said}");
@@ -63,12 +71,19 @@ fn what_a_unit_forbids_ends_a_program() {
     let key = "syscall 250, 0, 0, 0; print 'went on'";
     assert!(!run("perl", &["-e", key]).status.success(), "a keyring can be had");
     let internet = "socket my $s, 2, 1, 0; print 'went on'";
-    assert!(!run("perl", &["-MSocket", "-e", internet]).status.success(), "a socket of the internet can be had");
+    assert!(
+        !run("perl", &["-MSocket", "-e", internet]).status.success(),
+        "a socket of the internet can be had"
+    );
     let status = String::from_utf8(run("cat", &["/proc/self/status"]).stdout).unwrap();
     let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
     assert_eq!((field("NoNewPrivs:"), field("Seccomp:")), (Some("1"), Some("2")), "{status}");
     let held = u64::from_str_radix(field("CapEff:").unwrap(), 16).unwrap();
-    assert_eq!(held & (1 << 16 | 1 << 12 | 1 << 25), 0, "modules, the network and the clock: {status}");
+    assert_eq!(
+        held & (1 << 16 | 1 << 12 | 1 << 25),
+        0,
+        "modules, the network and the clock: {status}"
+    );
 }
 
 #[test]
@@ -80,7 +95,8 @@ fn the_recorder_works_within_its_unit() {
     let dir = TempDir::new_in("/var/tmp").unwrap();
     let socket = UnixDatagram::bind(dir.path().join("notify")).unwrap();
     let display = session.display_name();
-    let mut command = support::recorder(&dir, &["--display", &display, "--auto=dry-run", "--allow-user", "4242"]);
+    let mut command =
+        support::recorder(&dir, &["--display", &display, "--auto=dry-run", "--allow-user", "4242"]);
     command.env("NOTIFY_SOCKET", dir.path().join("notify")).env("WATCHDOG_USEC", "2000000");
     unit.limit(&mut command);
     let recording = Recording::start_by(command, dir);
@@ -91,17 +107,26 @@ fn the_recorder_works_within_its_unit() {
     let mode = std::fs::metadata(recording.incidents()).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o755, "users cannot come to their incidents");
     for class in ["display", "samples", "locks", "interrupts"] {
-        assert!(meta(&incident).classes_on.iter().any(|on| on == class), "{:?}", meta(&incident).missing);
+        assert!(
+            meta(&incident).classes_on.iter().any(|on| on == class),
+            "{:?}",
+            meta(&incident).missing
+        );
     }
     assert_eq!(meta(&incident).missing, []);
     assert!(records(&incident, Section::Rare).any(|entry| entry.kind == RecordKind::Message));
     let displays: Vec<tipme_record::incident::Display> = incident.json(Section::Displays).unwrap();
-    let asked = displays.iter().any(|one| format!(":{}", one.display) == display && !one.extensions.is_empty());
+    let asked = displays
+        .iter()
+        .any(|one| format!(":{}", one.display) == display && !one.extensions.is_empty());
     assert!(asked, "the display could not be asked: {displays:?}");
     let names = String::from_utf8_lossy(incident.bytes(Section::Symbols)).into_owned();
     assert!(names.contains("schedule"), "functions of the kernel have no names");
     let cost: tipme_record::incident::Cost = incident.json(Section::Cost).unwrap();
-    assert!(cost.programs.iter().any(|program| program.runs_per_second > 0.0), "the cost was not sampled");
+    assert!(
+        cost.programs.iter().any(|program| program.runs_per_second > 0.0),
+        "the cost was not sampled"
+    );
     let (code, text) = diagnose(&path, &[]);
     assert!(matches!(code, Some(0 | 3)), "{text}");
     until("the judgement of a hitch", || {
@@ -155,7 +180,9 @@ fn the_manager_works_within_its_unit() {
     let mut managed = Managed::start_by(command, dir, &desktop.session.display_name(), &[]);
     for (on, off) in [(&first, &second), (&second, &first)] {
         desktop.click(on);
-        until("the favour of the focused terminal", || nice(on.pid()) < 0 && nice(off.pid()) > nice(on.pid()));
+        until("the favour of the focused terminal", || {
+            nice(on.pid()) < 0 && nice(off.pid()) > nice(on.pid())
+        });
     }
     until("that a file was read ahead", || managed.status()["preload"]["files"] == 1);
     assert_eq!(managed.stop(Signal::TERM), Some(0));

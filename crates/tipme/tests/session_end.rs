@@ -48,7 +48,9 @@ fn ended(agent: &mut Child) -> Option<i32> {
 /// display.
 fn server_on(display: u32) -> Running {
     let mut command = Command::new("Xvfb");
-    command.args([&format!(":{display}"), "-nolisten", "tcp", "-noreset", "-ac"]).stderr(Stdio::null());
+    command
+        .args([&format!(":{display}"), "-nolisten", "tcp", "-noreset", "-ac"])
+        .stderr(Stdio::null());
     let running = Running(command.spawn().expect("Xvfb is installed"));
     until("the server starts", || server::describe(&DisplayTarget::new(display)).is_ok());
     running
@@ -58,7 +60,9 @@ fn server_on(display: u32) -> Running {
 /// environment.
 fn agent_on(display: u32, bus: &Bus, state: &TempDir) -> Running {
     let mut command = tipme();
-    command.args(["agent", "--no-dialog", "--display", &format!(":{display}"), "--state-dir"]).arg(state.path());
+    command
+        .args(["agent", "--no-dialog", "--display", &format!(":{display}"), "--state-dir"])
+        .arg(state.path());
     command.env_remove("XDG_RUNTIME_DIR").env_remove("WAYLAND_DISPLAY").env(ADDRESS, &bus.address);
     let agent = Running(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
     let target = DisplayTarget::new(display);
@@ -74,7 +78,8 @@ fn agent_on(display: u32, bus: &Bus, state: &TempDir) -> Running {
 fn an_agent_ends_with_its_display_and_the_next_one_takes_over() {
     let (state, first_bus, second_bus) = (TempDir::new().unwrap(), Bus::start(), Bus::start());
     let used = server::find();
-    let display = (3000 + std::process::id() % 1000..).find(|number| !used.contains(number)).unwrap();
+    let display =
+        (3000 + std::process::id() % 1000..).find(|number| !used.contains(number)).unwrap();
     let first_server = server_on(display);
     let mut first = agent_on(display, &first_bus, &state);
     drop(first_server);
@@ -108,8 +113,10 @@ fn an_agent_ends_with_its_bus() {
 
 #[test]
 fn under_wayland_an_agent_ends_with_its_compositor() {
-    let (session, state, bus, folder) = (session(), TempDir::new().unwrap(), Bus::start(), TempDir::new().unwrap());
-    let compositor = std::os::unix::net::UnixListener::bind(folder.path().join("wayland-7")).unwrap();
+    let (session, state, bus, folder) =
+        (session(), TempDir::new().unwrap(), Bus::start(), TempDir::new().unwrap());
+    let compositor =
+        std::os::unix::net::UnixListener::bind(folder.path().join("wayland-7")).unwrap();
     let portal = portal::Portal::start(&bus.address, 0);
     let mut agent = Agent::start_anywhere(&session, state.path(), |command| {
         command.arg("--no-dialog").env("WAYLAND_DISPLAY", "wayland-7");

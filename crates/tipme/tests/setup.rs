@@ -74,15 +74,26 @@ fn one_command_leads_to_a_verdict_at_the_screen_and_one_back() {
 
     let (code, text) = desktop.setup(dir, &["--yes"]);
     assert_eq!(code, Some(0), "{text}");
-    assert!(text.contains("A test press marked ") && text.contains("\nReady: yes, Ctrl+Alt+Minus marks on "), "{text}");
-    assert!(text.contains("note        the recorder (process ") && !text.contains("who started"), "{text}");
+    assert!(
+        text.contains("A test press marked ")
+            && text.contains("\nReady: yes, Ctrl+Alt+Minus marks on "),
+        "{text}"
+    );
+    assert!(
+        text.contains("note        the recorder (process ") && !text.contains("who started"),
+        "{text}"
+    );
     assert!(wait_for(&shown, "Captured the last ").contains(", looking for the cause"));
     let command = format!("\"agent\" \"--state-dir\" \"{}\"\n", dir.display());
     assert!(std::fs::read_to_string(&entry).unwrap().contains(&command));
 
     let first = desktop.agent().unwrap();
     let (code, text) = desktop.setup(dir, &["--yes"]);
-    assert_eq!((code, text.contains("to do "), desktop.agent().as_ref()), (Some(0), false, Some(&first)), "{text}");
+    assert_eq!(
+        (code, text.contains("to do "), desktop.agent().as_ref()),
+        (Some(0), false, Some(&first)),
+        "{text}"
+    );
     let (code, text) = desktop.setup(dir, &["--yes", "--mark-key", "f9"]);
     assert_eq!(code, Some(0), "{text}");
     assert!(text.contains("\nReady: yes, F9 marks on "), "{text}");
@@ -96,6 +107,9 @@ fn without_a_recorder_it_says_what_to_start_and_that_it_is_not_ready() {
     let desktop = Desktop::start();
     let (code, text) = desktop.setup(&desktop.home.path().join("none"), &["--yes"]);
     assert_eq!(code, Some(1), "{text}");
-    assert!(text.contains("by hand     no recorder listens at ") && text.contains("sudo tipme record"), "{text}");
+    assert!(
+        text.contains("by hand     no recorder listens at ") && text.contains("sudo tipme record"),
+        "{text}"
+    );
     assert!(text.contains("\nReady: no, because no recorder listens at "), "{text}");
 }

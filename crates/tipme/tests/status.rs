@@ -18,7 +18,11 @@ fn told(session: &PrivateSession, recording: &Recording, words: &[&str]) -> (Opt
     let mut command = tipme();
     session.show(command.args(words).arg("--state-dir").arg(recording.dir.path()));
     command.env("XDG_CACHE_HOME", recording.dir.path().join("cache"));
-    let output = command.env_remove("DBUS_SESSION_BUS_ADDRESS").env_remove("XDG_RUNTIME_DIR").output().unwrap();
+    let output = command
+        .env_remove("DBUS_SESSION_BUS_ADDRESS")
+        .env_remove("XDG_RUNTIME_DIR")
+        .output()
+        .unwrap();
     (output.status.code(), String::from_utf8(output.stdout).unwrap())
 }
 
@@ -27,11 +31,16 @@ fn it_is_ready_when_recorder_and_agent_are_there() {
     let (session, recording) = (session(), Recording::start(&["--allow-user", "4712"]));
     let (code, text) = told(&session, &recording, &["status"]);
     let display = session.display_name();
-    let why = format!("Ready: no, because no agent serves display {display}; start one there: tipme agent &");
+    let why = format!(
+        "Ready: no, because no agent serves display {display}; start one there: tipme agent &"
+    );
     assert!(code == Some(1) && text.starts_with(&why), "{text}");
     let (code, text) = told(&session, &recording, &["doctor"]);
     assert!(code == Some(1) && text.starts_with(&why), "{text}");
-    assert!(!text.lines().any(|line| line.starts_with("ok ")), "only what is missing is told: {text}");
+    assert!(
+        !text.lines().any(|line| line.starts_with("ok ")),
+        "only what is missing is told: {text}"
+    );
 
     let agent = Agent::start(&session, recording.dir.path(), |command| {
         command.args(["--no-dialog", "--no-notification"]);
@@ -41,13 +50,21 @@ fn it_is_ready_when_recorder_and_agent_are_there() {
     assert_eq!(code, Some(0), "{text}");
     let keys = format!("Ctrl+Alt+Minus marks on {display} (agent, process {})", agent.child.id());
     assert!(text.starts_with(&format!("Ready: yes, {keys}\n\n")), "{text}");
-    for line in ["\nrecording      since 20", "\nmay mark       root, 4712\n", "\nlast incident  none of yours\n"] {
+    for line in [
+        "\nrecording      since 20",
+        "\nmay mark       root, 4712\n",
+        "\nlast incident  none of yours\n",
+    ] {
         assert!(text.contains(line), "{line:?} in {text}");
     }
-    let none = "\nnotifications  a popup comes instead; no notification is shown: there is no session bus";
+    let none =
+        "\nnotifications  a popup comes instead; no notification is shown: there is no session bus";
     assert!(text.contains(none), "{text}");
     let (code, text) = told(&session, &recording, &["doctor", "--verbose"]);
-    assert!(code == Some(0) && text.starts_with("Ready: yes, ") && text.contains("\nok "), "{text}");
+    assert!(
+        code == Some(0) && text.starts_with("Ready: yes, ") && text.contains("\nok "),
+        "{text}"
+    );
 
     recording.mark();
     press(&session, &["ctrl+alt+0"]);
@@ -55,7 +72,10 @@ fn it_is_ready_when_recorder_and_agent_are_there() {
     let (code, text) = told(&session, &recording, &["status", "--json"]);
     let status: Value = serde_json::from_str(&text).unwrap();
     schema::assert_fits("status", &status);
-    assert_eq!((code, &status["ready"], &status["recorder"]["keys"]), (Some(1), &false.into(), &false.into()));
+    assert_eq!(
+        (code, &status["ready"], &status["recorder"]["keys"]),
+        (Some(1), &false.into(), &false.into())
+    );
     assert!(status["last_incident"].as_str().unwrap().ends_with(".tipme"), "{text}");
 }
 
@@ -70,8 +90,10 @@ fn without_a_recorder_the_reason_comes_first() {
         assert_eq!(output.status.code(), Some(1), "{text}");
         let text: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(text.starts_with("Ready: no, because no recorder listens at "), "{text}");
-        let none =
-            format!("; besides, no agent serves display {}; start one there: tipme agent &", session.display_name());
+        let none = format!(
+            "; besides, no agent serves display {}; start one there: tipme agent &",
+            session.display_name()
+        );
         assert!(text.contains(&none), "{text}");
     }
 }

@@ -35,7 +35,14 @@ fn record(arguments: &[&str]) -> Recording {
 }
 
 fn run(uid: u32, recording: &Recording, words: &[&str]) -> Output {
-    tipme().args(words).arg("--state-dir").arg(recording.dir.path()).uid(uid).gid(uid).output().unwrap()
+    tipme()
+        .args(words)
+        .arg("--state-dir")
+        .arg(recording.dir.path())
+        .uid(uid)
+        .gid(uid)
+        .output()
+        .unwrap()
 }
 
 fn succeeds(uid: u32, recording: &Recording, words: &[&str]) {
@@ -68,7 +75,8 @@ fn write_files(recording: &Recording) {
 fn tallies(incident: &Incident) -> Vec<Nanos> {
     let own = |tid: u32| std::path::Path::new(&format!("/proc/self/task/{tid}")).exists();
     let entries = records(incident, Section::Rare).filter(|entry| entry.kind == RecordKind::Tally);
-    let tallies = entries.filter_map(|entry| Tally::read(entry.bytes)).filter(|tally| own(tally.head.tid.0));
+    let tallies =
+        entries.filter_map(|entry| Tally::read(entry.bytes)).filter(|tally| own(tally.head.tid.0));
     tallies.map(|tally| tally.head.ts).collect()
 }
 
@@ -96,7 +104,10 @@ fn who_may_mark_has_a_running_recorder_record_more_for_a_time() {
         .map(|one| (one["name"].as_str().unwrap(), one["by_uid"].as_u64().unwrap()))
         .collect();
     assert_eq!(told, [("interrupts", ANN.into()), ("writers", ANN.into())]);
-    assert!(on[0]["until_ns"].as_u64().unwrap() - on[0]["since_ns"].as_u64().unwrap() >= 600_000_000_000);
+    assert!(
+        on[0]["until_ns"].as_u64().unwrap() - on[0]["since_ns"].as_u64().unwrap()
+            >= 600_000_000_000
+    );
     // Another process attaches programs asynchronously.
     let deadline = Instant::now() + LONG;
     let incident = loop {
@@ -109,10 +120,17 @@ fn who_may_mark_has_a_running_recorder_record_more_for_a_time() {
     assert!(!tallies(&incident).is_empty() && short_interrupts(&incident).len() > 10);
     assert_eq!(meta(&incident).details, ["interrupts", "writers"]);
     let spans = meta(&incident).detail_spans;
-    assert!(spans.len() == 2 && spans.iter().all(|span| span.until_ns == meta(&incident).mark_ns), "{spans:?}");
+    assert!(
+        spans.len() == 2 && spans.iter().all(|span| span.until_ns == meta(&incident).mark_ns),
+        "{spans:?}"
+    );
 
     succeeds(BOB, &recording, &["record", "--detail", "writers", "--for=0"]);
-    assert_eq!(status(&recording)["details"].as_array().unwrap().len(), 2, "who did not ask takes nothing back");
+    assert_eq!(
+        status(&recording)["details"].as_array().unwrap().len(),
+        2,
+        "who did not ask takes nothing back"
+    );
     succeeds(ANN, &recording, &["record", "--detail", "interrupts,writers", "--for=0"]);
     assert!(status(&recording)["details"].is_null());
     // Programs are detached asynchronously, and an interrupt may have started before.
@@ -144,14 +162,26 @@ fn more_detail_ends_by_itself_though_who_asked_is_gone() {
 #[test]
 fn who_may_not_mark_neither_asks_for_more_nor_pauses() {
     let recording = record(&["--without", "locks"]);
-    for words in [&["record", "--detail", "waits", "--for=60"][..], &["pause"], &["pause", "--input"], &["resume"]] {
+    for words in [
+        &["record", "--detail", "waits", "--for=60"][..],
+        &["pause"],
+        &["pause", "--input"],
+        &["resume"],
+    ] {
         let why = refused(EVE, &recording, words);
         assert!(why.contains("4444 may not use this recorder"), "{words:?}: {why}");
     }
     let why = refused(ANN, &recording, &["record", "--detail", "locks", "--for=60"]);
-    assert!(why.contains("locks cannot be recorded more closely: switched off with --without"), "{why}");
+    assert!(
+        why.contains("locks cannot be recorded more closely: switched off with --without"),
+        "{why}"
+    );
     let status = status(&recording);
-    assert!(status["details"].is_null() && status["paused_since_ns"].is_null() && status["keys"] == true);
+    assert!(
+        status["details"].is_null()
+            && status["paused_since_ns"].is_null()
+            && status["keys"] == true
+    );
 }
 
 /// Arguments for temporary detail of the running recorder.
@@ -166,7 +196,9 @@ fn nothing_is_recorded_while_it_is_paused() {
     let child = Command::new("sleep").arg("0.5").spawn().unwrap();
     let pid = child.id();
     assert!(child.wait_with_output().unwrap().status.success());
-    for (uid, arguments) in [ANN, BOB, 0].map(|uid| (uid, &["mark"][..])).into_iter().chain([(ANN, CLOSELY)]) {
+    for (uid, arguments) in
+        [ANN, BOB, 0].map(|uid| (uid, &["mark"][..])).into_iter().chain([(ANN, CLOSELY)])
+    {
         let why = refused(uid, &recording, arguments);
         assert!(why.contains("s ago by user 4242, who can start it again: tipme resume"), "{why}");
     }
@@ -177,11 +209,15 @@ fn nothing_is_recorded_while_it_is_paused() {
     let (_, incident) = recording.mark();
     assert!(meta(&incident).held_from_ns >= resumed.0 && mark_time(&incident) > resumed);
     let sections = [Section::Sched, Section::Rare, Section::Exits];
-    let times = sections.map(|section| records(&incident, section).map(|entry| entry.head.ts).collect::<Vec<_>>());
+    let times = sections
+        .map(|section| records(&incident, section).map(|entry| entry.head.ts).collect::<Vec<_>>());
     let meanwhile = times.iter().flatten().filter(|at| **at > paused && **at < resumed).count();
     assert_eq!(meanwhile, 0, "records were written");
     assert!(times[0].iter().any(|at| *at > resumed), "it does not go on");
-    let known = sections.iter().flat_map(|section| records(&incident, *section)).any(|entry| entry.head.tid.0 == pid);
+    let known = sections
+        .iter()
+        .flat_map(|section| records(&incident, *section))
+        .any(|entry| entry.head.tid.0 == pid);
     assert!(!known, "a process of that time is known");
     succeeds(BOB, &recording, &["pause"]);
     succeeds(0, &recording, &["resume"]);

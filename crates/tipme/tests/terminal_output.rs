@@ -19,10 +19,21 @@ fn whose_output_keeps_a_terminal_busy_is_told() {
     // A key in the terminal, or the command itself, waits for the terminal; on a busy machine it
     // waits for a CPU before that.
     let mut findings = verdict["findings"].as_array().unwrap().iter();
-    let finding = findings.find(|one| one["kind"] != "cpu-competition").unwrap_or_else(|| panic!("{verdict:#}"));
-    assert!(["own-computation", "peer-wait"].contains(&finding["kind"].as_str().unwrap()), "{verdict:#}");
+    let finding = findings
+        .find(|one| one["kind"] != "cpu-competition")
+        .unwrap_or_else(|| panic!("{verdict:#}"));
+    assert!(
+        ["own-computation", "peer-wait"].contains(&finding["kind"].as_str().unwrap()),
+        "{verdict:#}"
+    );
     assert_eq!(finding["culprit"]["pid"], session.terminal_pid().unwrap(), "{verdict:#}");
     let evidence = finding["evidence"].to_string();
-    assert!(evidence.contains("seq (pid ") && evidence.contains(" times to the terminal meanwhile"), "{verdict:#}");
-    assert!(finding["remedy"].as_str().unwrap().starts_with("send the output of seq"), "{verdict:#}");
+    assert!(
+        evidence.contains("seq (pid ") && evidence.contains(" times to the terminal meanwhile"),
+        "{verdict:#}"
+    );
+    assert!(
+        finding["remedy"].as_str().unwrap().starts_with("send the output of seq"),
+        "{verdict:#}"
+    );
 }

@@ -85,8 +85,11 @@ fn compare(what: &str, hogs: usize) {
     let truths: Vec<Truth> = client.drive(&session, pace).unwrap();
     let (_, incident) = recording.mark();
     drop(load);
-    let recorded: Vec<Timed> =
-        timed(&incident).unwrap().into_iter().filter(|one| one.client_pid == pid && one.class == "key").collect();
+    let recorded: Vec<Timed> = timed(&incident)
+        .unwrap()
+        .into_iter()
+        .filter(|one| one.client_pid == pid && one.class == "key")
+        .collect();
     let pairs: Vec<(&Timed, &Truth)> =
         truths.iter().filter_map(|truth| Some((nearest(&recorded, truth)?, truth))).collect();
     assert!(pairs.len() >= KEYS_FOUND_MIN, "{} of {KEYS} keys were found", pairs.len());
@@ -95,7 +98,10 @@ fn compare(what: &str, hogs: usize) {
         pairs.iter().map(|(one, truth)| recorded_time(one).abs_diff(true_time(truth))).collect()
     };
     check(&format!("{what}, input"), errors(&|one| one.input_ns, &|truth| truth.injected.0));
-    check(&format!("{what}, event taken"), errors(&|one| one.taken_ns.unwrap(), &|truth| truth.received.0));
+    check(
+        &format!("{what}, event taken"),
+        errors(&|one| one.taken_ns.unwrap(), &|truth| truth.received.0),
+    );
     check(
         &format!("{what}, input to end"),
         errors(&|one| one.end_ns - one.input_ns, &|truth| truth.finished.since(truth.injected).0),

@@ -58,7 +58,8 @@ fn polled(incident: &Incident, tid: u32) -> Vec<Polled> {
 
 #[test]
 fn the_files_of_small_sets_are_recorded() {
-    let (udp, tcp) = (UdpSocket::bind("127.0.0.1:0").unwrap(), TcpListener::bind("127.0.0.1:0").unwrap());
+    let (udp, tcp) =
+        (UdpSocket::bind("127.0.0.1:0").unwrap(), TcpListener::bind("127.0.0.1:0").unwrap());
     let [udp, tcp] = [udp.local_addr().unwrap().port(), tcp.local_addr().unwrap().port()];
     let recording = Recording::start(&["--display", "none"]);
     let mut command = quiet("perl");
@@ -71,7 +72,8 @@ fn the_files_of_small_sets_are_recorded() {
     std::thread::sleep(Duration::from_millis(300));
     let (_, incident) = recording.mark();
     let polled = polled(&incident, child.id());
-    let found: BTreeSet<(u8, u16, u16)> = polled.iter().map(|one| (one.files, one.socket, one.port)).collect();
+    let found: BTreeSet<(u8, u16, u16)> =
+        polled.iter().map(|one| (one.files, one.socket, one.port)).collect();
     end(child);
     assert_eq!(found, [(1, 2, udp), (2, 1, tcp), (2, 2, udp), (1, 1, tcp)].into());
 }
@@ -90,12 +92,17 @@ const DATAGRAMS: &str = r#"
 
 #[test]
 fn whom_a_datagram_socket_has_asked_is_recorded() {
-    let (asked, known) = (UdpSocket::bind("127.0.0.1:0").unwrap(), UdpSocket::bind("0.0.0.0:0").unwrap());
-    let [asked_port, known_port] = [&asked, &known].map(|socket| socket.local_addr().unwrap().port());
+    let (asked, known) =
+        (UdpSocket::bind("127.0.0.1:0").unwrap(), UdpSocket::bind("0.0.0.0:0").unwrap());
+    let [asked_port, known_port] =
+        [&asked, &known].map(|socket| socket.local_addr().unwrap().port());
     drop(known);
     let recording = Recording::start(&[]);
     let mut command = quiet("perl");
-    let mut child = command.args(["-e", DATAGRAMS, &asked_port.to_string(), &known_port.to_string()]).spawn().unwrap();
+    let mut child = command
+        .args(["-e", DATAGRAMS, &asked_port.to_string(), &known_port.to_string()])
+        .spawn()
+        .unwrap();
     assert!(child.wait().unwrap().success());
     let (_, incident) = recording.mark();
     let of = |one: &Polled| (one.state, one.port, one.address);
@@ -116,9 +123,12 @@ fn the_holder_of_a_lock_that_is_tried_in_vain_is_recorded_then() {
     let id = holder.id();
     holder.wait().unwrap();
     let (_, incident) = recording.mark();
-    let of_file = |one: &Attempt| one.inode == std::os::unix::fs::MetadataExt::ino(&std::fs::metadata(&lock).unwrap());
+    let of_file = |one: &Attempt| {
+        one.inode == std::os::unix::fs::MetadataExt::ino(&std::fs::metadata(&lock).unwrap())
+    };
     let tries = records(&incident, Section::Rare).filter(|entry| entry.kind == RecordKind::Attempt);
-    let mut tries: Vec<Attempt> = tries.filter_map(|entry| Attempt::read(entry.bytes)).filter(of_file).collect();
+    let mut tries: Vec<Attempt> =
+        tries.filter_map(|entry| Attempt::read(entry.bytes)).filter(of_file).collect();
     tries.sort_by_key(|one| one.head.ts);
     let got = tries.pop().unwrap();
     assert_eq!((got.failures, got.holder.0), (0, 0));

@@ -57,7 +57,8 @@ fn the_desktop_binds_the_key_and_one_press_is_one_mark() {
     assert_eq!(told.words, "Ctrl+Alt+Minus marks");
 
     let own = portal.session.lock().unwrap().clone().expect("the agent has bound them");
-    let strange: ObjectPath<'_> = "/org/freedesktop/portal/desktop/session/1_99/other".try_into().unwrap();
+    let strange: ObjectPath<'_> =
+        "/org/freedesktop/portal/desktop/session/1_99/other".try_into().unwrap();
     portal.press(&strange, "mark");
     portal.press(&own, "unknown");
     portal.press(&own, "mark");
@@ -65,15 +66,20 @@ fn the_desktop_binds_the_key_and_one_press_is_one_mark() {
     wait_for(&shown, "Captured the last ");
     // The same key on Xwayland is free: otherwise a press that the desktop forwards would mark
     // twice.
-    let keys =
-        HotKeys::grab(&session.target(), Bindings(vec![(HotKeyAction::Mark, "ctrl+alt+minus".parse().unwrap())]));
+    let keys = HotKeys::grab(
+        &session.target(),
+        Bindings(vec![(HotKeyAction::Mark, "ctrl+alt+minus".parse().unwrap())]),
+    );
     assert_eq!(keys.unwrap().refusals(), []);
     portal.press(&own, "stop-input");
     wait_for(&shown, "Input is no longer recorded");
     assert_eq!(files(&recording.incidents(), ".tipme").len(), 1);
 
     portal.close(&own);
-    wait_for(&shown, "No key marks under Wayland\nthe desktop binds no shortcut: the desktop took its shortcuts back");
+    wait_for(
+        &shown,
+        "No key marks under Wayland\nthe desktop binds no shortcut: the desktop took its shortcuts back",
+    );
     assert_eq!(agent.child.wait().unwrap().code(), Some(2));
 }
 
@@ -83,10 +89,14 @@ fn without_a_portal_the_person_is_told_what_helps() {
     let (_daemon, shown) = bus.start_notifications(&session);
     let mut agent = agent(&session, state.path(), &bus);
     let why = agent.line("tipme: no key marks under Wayland; ");
-    assert!(why.contains(" has no key for tipme; bind Ctrl+Alt+Minus in the settings of the desktop to "), "{why}");
+    assert!(
+        why.contains(
+            " has no key for tipme; bind Ctrl+Alt+Minus in the settings of the desktop to "
+        ),
+        "{why}"
+    );
     let text = wait_for(&shown, " --press mark");
-    let advice =
-        "\nNo key marks under Wayland\nthis desktop has no key for tipme; bind Ctrl+Alt+Minus in the settings of the";
+    let advice = "\nNo key marks under Wayland\nthis desktop has no key for tipme; bind Ctrl+Alt+Minus in the settings of the";
     assert!(text.contains(advice) && !text.contains("tipme setup"), "{text}");
     assert_eq!(agent.child.wait().unwrap().code(), Some(2));
 }

@@ -71,7 +71,9 @@ fn answer(stream: UnixStream, says: &AtomicU32, asked: &AtomicUsize) {
     let builder = Builder::async_io_unix_stream(stream).server(zbus::Guid::generate()).unwrap();
     let messages: MessageIterator = builder.p2p().build_message_iterator().unwrap();
     let connection = Connection::from(zbus::Connection::from(messages.inner()));
-    for message in messages.map_while(Result::ok).filter(|message| message.message_type() == Type::MethodCall) {
+    for message in
+        messages.map_while(Result::ok).filter(|message| message.message_type() == Type::MethodCall)
+    {
         let header = message.header();
         if header.member().is_some_and(|member| member == "Hello") {
             connection.reply(&header, &":1.7").unwrap();
@@ -79,11 +81,22 @@ fn answer(stream: UnixStream, says: &AtomicU32, asked: &AtomicUsize) {
         }
         asked.fetch_add(1, Ordering::SeqCst);
         let body = message.body();
-        let (subject, action, _, flags, _): (Subject, String, HashMap<String, String>, u32, String) =
-            body.deserialize().unwrap();
-        assert_eq!((subject.0.as_str(), action.as_str(), flags), ("unix-process", "org.tipme.mark", 0));
+        let (subject, action, _, flags, _): (
+            Subject,
+            String,
+            HashMap<String, String>,
+            u32,
+            String,
+        ) = body.deserialize().unwrap();
+        assert_eq!(
+            (subject.0.as_str(), action.as_str(), flags),
+            ("unix-process", "org.tipme.mark", 0)
+        );
         assert_eq!(i32::try_from(&subject.1["uid"]), Ok(ANN as i32));
-        assert!(u32::try_from(&subject.1["pid"]).unwrap() > 1 && u64::try_from(&subject.1["start-time"]).unwrap() > 1);
+        assert!(
+            u32::try_from(&subject.1["pid"]).unwrap() > 1
+                && u64::try_from(&subject.1["start-time"]).unwrap() > 1
+        );
         let none: HashMap<&str, &str> = HashMap::new();
         match says.load(Ordering::SeqCst) {
             HANG => {}
@@ -142,16 +155,25 @@ fn polkit_decides_for_who_is_logged_in_and_is_asked_about_nobody_else() {
     let polkit = Polkit::start(YES);
     let recording = record(polkit.dir.path());
     assert_eq!(refusal(&recording, ANN), "");
-    assert!(status(&recording, ANN).contains("you may        since polkit allows it to you (org.tipme.mark)\n"));
+    assert!(
+        status(&recording, ANN)
+            .contains("you may        since polkit allows it to you (org.tipme.mark)\n")
+    );
     polkit.say(NO);
     let why = refusal(&recording, ANN);
-    assert!(why.contains("user 4242 may not use this recorder") && why.contains("polkit does not allow"), "{why}");
+    assert!(
+        why.contains("user 4242 may not use this recorder")
+            && why.contains("polkit does not allow"),
+        "{why}"
+    );
     let asked = polkit.asked.load(Ordering::SeqCst);
     let why = refusal(&recording, 4545);
-    let one =
-        "user 4545 may not use this recorder, since user 4545 is not logged in at this machine; run: tipme setup (";
+    let one = "user 4545 may not use this recorder, since user 4545 is not logged in at this machine; run: tipme setup (";
     assert!(why.contains(one) && why.matches("; ").count() == 1, "{why}");
-    assert_eq!([refusal(&recording, BOB), refusal(&recording, EVE), refusal(&recording, 0)], [""; 3]);
+    assert_eq!(
+        [refusal(&recording, BOB), refusal(&recording, EVE), refusal(&recording, 0)],
+        [""; 3]
+    );
     assert_eq!(polkit.asked.load(Ordering::SeqCst), asked);
 }
 
@@ -170,10 +192,16 @@ fn a_polkit_that_hangs_holds_up_nobody_and_its_last_yes_counts() {
     while polkit.asked.load(Ordering::SeqCst) == 0 {
         std::thread::sleep(Duration::from_millis(5));
     }
-    assert_eq!([refusal(&recording, BOB), refusal(&recording, EVE), refusal(&recording, 0)], [""; 3]);
+    assert_eq!(
+        [refusal(&recording, BOB), refusal(&recording, EVE), refusal(&recording, 0)],
+        [""; 3]
+    );
     for wait in waits {
         let why = String::from_utf8(wait.join().unwrap().stderr).unwrap();
-        assert!(why.contains("polkit is silent") || why.contains("polkit cannot be asked"), "{why}");
+        assert!(
+            why.contains("polkit is silent") || why.contains("polkit cannot be asked"),
+            "{why}"
+        );
     }
     polkit.say(YES);
     let begun = Instant::now();
@@ -190,7 +218,10 @@ fn without_polkit_the_group_counts() {
     let recording = record(nothing.path());
     assert_eq!([refusal(&recording, BOB), refusal(&recording, EVE)], [""; 2]);
     assert!(status(&recording, BOB).contains("you may        since you are in the group tipme\n"));
-    assert!(status(&recording, EVE).contains("you may        since the recorder's --allow-user names you\n"));
+    assert!(
+        status(&recording, EVE)
+            .contains("you may        since the recorder's --allow-user names you\n")
+    );
     let why = refusal(&recording, ANN);
     assert!(why.contains("the group tipme") && why.contains("there is no system bus"), "{why}");
 }
@@ -199,11 +230,14 @@ fn without_polkit_the_group_counts() {
 fn terminal_of_ann() -> (PrivateSession, Typist) {
     let mut session = PrivateSession::start(SessionOptions::default()).unwrap();
     for (name, mode) in [("", 0o755), ("authority", 0o644)] {
-        std::fs::set_permissions(session.folder().join(name), Permissions::from_mode(mode)).unwrap();
+        std::fs::set_permissions(session.folder().join(name), Permissions::from_mode(mode))
+            .unwrap();
     }
     let as_ann = ["setpriv", "--reuid", "4242", "--regid", "4242", "--clear-groups"];
     session.open_terminal(&as_ann.map(Into::into), &["cat".into()]).unwrap();
-    let typist = Typist::open(&session.target(), Pace { words_per_minute: 150.0, ..Pace::default() }).unwrap();
+    let typist =
+        Typist::open(&session.target(), Pace { words_per_minute: 150.0, ..Pace::default() })
+            .unwrap();
     (session, typist)
 }
 
@@ -238,9 +272,15 @@ fn decided(recording: &Recording) -> u64 {
 /// Returns the owners of automatic marks, and `true` for each of Ann, Bob and Eve with a hint about
 /// them.
 fn marked(recording: &Recording) -> (Vec<u32>, [bool; 3]) {
-    let owners =
-        files(&recording.incidents(), ".tipme").iter().map(|path| std::fs::metadata(path).unwrap().uid()).collect();
-    (owners, [ANN, BOB, EVE].map(|uid| status(recording, uid).contains(" since this morning: tipme incidents")))
+    let owners = files(&recording.incidents(), ".tipme")
+        .iter()
+        .map(|path| std::fs::metadata(path).unwrap().uid())
+        .collect();
+    (
+        owners,
+        [ANN, BOB, EVE]
+            .map(|uid| status(recording, uid).contains(" since this morning: tipme incidents")),
+    )
 }
 
 #[test]

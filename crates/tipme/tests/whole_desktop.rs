@@ -11,8 +11,11 @@ fn a_hitch_under_xfce_is_answered_on_its_screen() {
     let lab = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/desktops/run");
     let kept = TempDir::new().unwrap();
     let mut run = Command::new(lab);
-    run.args(["xfce", "--short", "--tipme", env!("CARGO_BIN_EXE_tipme"), "--keep"]).arg(kept.path());
+    run.args(["xfce", "--short", "--tipme", env!("CARGO_BIN_EXE_tipme"), "--keep"])
+        .arg(kept.path());
     let output = run.output().unwrap();
-    let told = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
+    let told = [output.stdout, output.stderr]
+        .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+        .concat();
     assert!(output.status.success(), "{told}");
 }

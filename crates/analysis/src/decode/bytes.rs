@@ -52,8 +52,10 @@ impl<'a> Cursor<'a> {
 /// opened.
 pub(crate) fn chunks(section: &[u8]) -> Vec<(ChunkHead, &[u8])> {
     let head = |chunk| ChunkHead::read_from_prefix(chunk).ok().map(|(head, _)| head);
-    let mut chunks: Vec<_> =
-        section.chunks_exact(CHUNK_BYTES).filter_map(|chunk| head(chunk).map(|head| (head, chunk))).collect();
+    let mut chunks: Vec<_> = section
+        .chunks_exact(CHUNK_BYTES)
+        .filter_map(|chunk| head(chunk).map(|head| (head, chunk)))
+        .collect();
     chunks.sort_by_key(|(head, _)| head.opened);
     chunks
 }

@@ -43,22 +43,55 @@ impl SchedEvent {
     #[cfg(test)]
     pub(crate) fn switched(ts: Nanos, cpu: u16, tid: u32, other: u32) -> SchedEvent {
         let (tid, other, change) = (Tid(tid), Tid(other), SchedChange::Switch);
-        SchedEvent { ts, tid, other, cpu, argument: 1, change, context: 0, prio: 120, left_prio: 120 }
+        SchedEvent {
+            ts,
+            tid,
+            other,
+            cpu,
+            argument: 1,
+            change,
+            context: 0,
+            prio: 120,
+            left_prio: 120,
+        }
     }
 
     /// Returns the event of a record, if its kind affects the state of a thread.
     pub fn read(entry: &ChunkEntry<'_>, cpu: Cpu) -> Option<SchedEvent> {
         let (ts, tid, cpu) = (entry.head.ts, entry.head.tid, cpu.0 as u16);
         let (change, other) = (SchedChange::Switch, Tid(0));
-        let event = SchedEvent { ts, tid, other, cpu, argument: 0, change, context: 0, prio: 0, left_prio: 0 };
+        let event = SchedEvent {
+            ts,
+            tid,
+            other,
+            cpu,
+            argument: 0,
+            change,
+            context: 0,
+            prio: 0,
+            left_prio: 0,
+        };
         Some(match entry.kind {
             RecordKind::Switch => {
-                let Switch { next, prev_state, next_prio, prev_prio, .. } = Switch::read(entry.bytes)?;
-                SchedEvent { other: next, argument: prev_state, prio: next_prio, left_prio: prev_prio, ..event }
+                let Switch { next, prev_state, next_prio, prev_prio, .. } =
+                    Switch::read(entry.bytes)?;
+                SchedEvent {
+                    other: next,
+                    argument: prev_state,
+                    prio: next_prio,
+                    left_prio: prev_prio,
+                    ..event
+                }
             }
             RecordKind::Waking => {
                 let Waking { waker, target_cpu, context, .. } = Waking::read(entry.bytes)?;
-                SchedEvent { change: SchedChange::Waking, other: waker, argument: target_cpu, context, ..event }
+                SchedEvent {
+                    change: SchedChange::Waking,
+                    other: waker,
+                    argument: target_cpu,
+                    context,
+                    ..event
+                }
             }
             RecordKind::Migrate => {
                 let Migrate { to, by, .. } = Migrate::read(entry.bytes)?;

@@ -48,9 +48,17 @@ struct Matcher<'a> {
 
 /// Matches the parts of both ends, each in chronological order. `busy` returns `true` if a thread
 /// neither blocked nor exited between two times.
-pub(crate) fn match_parts(sent: &[Part], received: &[Part], busy: impl Fn(Tid, Nanos, Nanos) -> bool) -> MatchedParts {
-    let matched = MatchedParts { received_by: vec![None; sent.len()], last_sent: Vec::with_capacity(received.len()) };
-    let mut matcher = Matcher { sent, received, matched, pending: VecDeque::new(), short: None, last: None };
+pub(crate) fn match_parts(
+    sent: &[Part],
+    received: &[Part],
+    busy: impl Fn(Tid, Nanos, Nanos) -> bool,
+) -> MatchedParts {
+    let matched = MatchedParts {
+        received_by: vec![None; sent.len()],
+        last_sent: Vec::with_capacity(received.len()),
+    };
+    let mut matcher =
+        Matcher { sent, received, matched, pending: VecDeque::new(), short: None, last: None };
     let mut next = 0;
     for (receive, part) in received.iter().enumerate() {
         while sent.get(next).is_some_and(|send| send.ts <= part.ts) {
@@ -66,10 +74,9 @@ pub(crate) fn match_parts(sent: &[Part], received: &[Part], busy: impl Fn(Tid, N
 impl Matcher<'_> {
     fn send(&mut self, send: usize, busy: &impl Fn(Tid, Nanos, Nanos) -> bool) {
         let part = &self.sent[send];
-        let late = self
-            .short
-            .as_mut()
-            .filter(|short| short.bytes >= part.bytes && busy(part.tid, self.received[short.receive].ts, part.ts));
+        let late = self.short.as_mut().filter(|short| {
+            short.bytes >= part.bytes && busy(part.tid, self.received[short.receive].ts, part.ts)
+        });
         match late {
             Some(short) => {
                 short.bytes -= part.bytes;
@@ -105,7 +112,9 @@ impl Matcher<'_> {
     /// unrecorded one did.
     fn drain(&mut self, receive: usize) {
         let before = self.received[receive].ts.before(SEND_SLACK);
-        while let Some((send, _)) = self.pending.front().copied().filter(|(send, _)| self.sent[*send].ts < before) {
+        while let Some((send, _)) =
+            self.pending.front().copied().filter(|(send, _)| self.sent[*send].ts < before)
+        {
             self.assign(send, receive);
             self.pending.pop_front();
         }
@@ -113,7 +122,8 @@ impl Matcher<'_> {
 
     fn empties(&self, receive: usize) -> bool {
         let part = &self.received[receive];
-        let again = self.received.get(receive + 1).is_some_and(|next| next.ts.since(part.ts) < AGAIN);
+        let again =
+            self.received.get(receive + 1).is_some_and(|next| next.ts.since(part.ts) < AGAIN);
         part.bytes < BUFFER_MIN && !part.bytes.is_multiple_of(BUFFER) && !again
     }
 
@@ -142,7 +152,10 @@ mod tests {
 
     #[test]
     fn a_send_is_taken_by_the_receive_that_reaches_its_end() {
-        assert_eq!(received_by(&[(1, 32), (2, 64)], &[(3, 64), (4, 32)], false), [Some(0), Some(1)]);
+        assert_eq!(
+            received_by(&[(1, 32), (2, 64)], &[(3, 64), (4, 32)], false),
+            [Some(0), Some(1)]
+        );
         assert_eq!(received_by(&[(1, 32), (2, 32)], &[(9, 64)], false), [Some(0), Some(0)]);
     }
 
@@ -153,23 +166,33 @@ mod tests {
 
     #[test]
     fn a_sender_that_lost_its_cpu_is_recorded_late() {
-        assert_eq!(received_by(&[(21, 32), (500, 32)], &[(1, 32), (501, 32)], true), [Some(0), Some(1)]);
+        assert_eq!(
+            received_by(&[(21, 32), (500, 32)], &[(1, 32), (501, 32)], true),
+            [Some(0), Some(1)]
+        );
     }
 
     #[test]
     fn lost_receives_heal_at_the_next_one() {
         let sent = [(1, 60), (100, 60), (200, 60), (300, 60)];
-        assert_eq!(received_by(&sent, &[(201, 60), (301, 60)], false), [Some(0), Some(0), Some(0), Some(1)]);
+        assert_eq!(
+            received_by(&sent, &[(201, 60), (301, 60)], false),
+            [Some(0), Some(0), Some(0), Some(1)]
+        );
     }
 
     #[test]
     fn a_full_buffer_leaves_the_rest_for_the_next_receive() {
-        assert_eq!(received_by(&[(1, 4_096), (2, 100)], &[(9, 4_096), (90, 100)], false), [Some(0), Some(1)]);
+        assert_eq!(
+            received_by(&[(1, 4_096), (2, 100)], &[(9, 4_096), (90, 100)], false),
+            [Some(0), Some(1)]
+        );
     }
 
     #[test]
     fn receives_know_the_last_send_they_took() {
-        let matched = match_parts(&parts(&[(1, 32), (2, 32)]), &parts(&[(3, 32), (4, 32)]), |_, _, _| false);
+        let matched =
+            match_parts(&parts(&[(1, 32), (2, 32)]), &parts(&[(3, 32), (4, 32)]), |_, _, _| false);
         assert_eq!(matched.last_sent, [Some(0), Some(1)]);
     }
 }

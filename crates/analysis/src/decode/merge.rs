@@ -31,7 +31,8 @@ impl<'a> Merge<'a> {
     /// sections.
     pub(crate) fn new(chunks: Vec<(ChunkHead, &'a [u8])>, others: Vec<SchedEvent>) -> Merge<'a> {
         let (none, last) = (Vec::new().into_iter(), chunks.len());
-        let mut merge = Merge { chunks, decoded: 0, lists: vec![none; last + 1], next: BinaryHeap::new() };
+        let mut merge =
+            Merge { chunks, decoded: 0, lists: vec![none; last + 1], next: BinaryHeap::new() };
         merge.add(last, others);
         merge
     }
@@ -100,7 +101,8 @@ mod tests {
         let mut bytes = head.as_bytes().to_vec();
         for (ms, tid) in switches {
             let (size, kind) = (Switch::SIZE as u16, RecordKind::Switch as u8);
-            let head = Head { ts: Nanos::from_millis(*ms), tid: Tid(*tid), size, kind, generation: 1 };
+            let head =
+                Head { ts: Nanos::from_millis(*ms), tid: Tid(*tid), size, kind, generation: 1 };
             let record = Switch { head, next: Tid(0), prev_state: 0, prev_prio: 0, next_prio: 0 };
             bytes.extend(record.as_bytes());
         }
@@ -117,8 +119,13 @@ mod tests {
 
     #[test]
     fn chunks_of_several_cpus_and_other_events_come_in_the_order_of_time() {
-        let chunks = [chunk(&[(10, 1), (30, 2), (70, 3)]), chunk(&[(75, 4)]), chunk(&[(5, 5), (40, 6), (80, 7)])];
-        let expected = [(5, 5), (10, 1), (20, 9), (30, 2), (40, 6), (70, 3), (75, 4), (80, 7), (90, 9)];
+        let chunks = [
+            chunk(&[(10, 1), (30, 2), (70, 3)]),
+            chunk(&[(75, 4)]),
+            chunk(&[(5, 5), (40, 6), (80, 7)]),
+        ];
+        let expected =
+            [(5, 5), (10, 1), (20, 9), (30, 2), (40, 6), (70, 3), (75, 4), (80, 7), (90, 9)];
         assert_eq!(merged(&chunks, &[(20, 9), (90, 9)]), expected);
     }
 
@@ -130,12 +137,16 @@ mod tests {
 
     #[test]
     fn what_a_chunk_has_in_disorder_is_put_in_order() {
-        assert_eq!(merged(&[chunk(&[(10, 1), (30, 2), (20, 3)])], &[]), [(10, 1), (20, 3), (30, 2)]);
+        assert_eq!(
+            merged(&[chunk(&[(10, 1), (30, 2), (20, 3)])], &[]),
+            [(10, 1), (20, 3), (30, 2)]
+        );
     }
 
     #[test]
     fn a_chunk_is_decoded_only_when_the_merge_comes_to_it() {
-        let bytes: Vec<u8> = (1..=9).flat_map(|ms| chunk(&[(ms * 10, 1), (ms * 10 + 5, 1)])).collect();
+        let bytes: Vec<u8> =
+            (1..=9).flat_map(|ms| chunk(&[(ms * 10, 1), (ms * 10 + 5, 1)])).collect();
         let mut merge = Merge::new(crate::decode::bytes::chunks(&bytes), Vec::new());
         let mut most = 0;
         while merge.next().is_some() {

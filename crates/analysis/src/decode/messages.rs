@@ -95,7 +95,10 @@ impl Messages {
         displays: &[Display],
         busy: impl Fn(Tid, Nanos, Nanos) -> bool,
     ) -> Messages {
-        let majors = displays.iter().map(|display| (Pid(display.server_pid), Majors::new(display))).collect();
+        let majors = displays
+            .iter()
+            .map(|display| (Pid(display.server_pid), Majors::new(display)))
+            .collect();
         let servers = displays.iter().map(|display| Pid(display.server_pid)).collect();
         let mut messages = Messages { majors, servers, ..Messages::default() };
         let mut known = BTreeMap::new();
@@ -109,7 +112,9 @@ impl Messages {
         }
         messages.streams.iter_mut().for_each(|stream| stream.settle(displays, &busy));
         messages.learn_majors(displays, of_x11);
-        messages.servers.extend(messages.streams.iter().map(|stream| stream.server).filter(|server| *server != Pid(0)));
+        messages.servers.extend(
+            messages.streams.iter().map(|stream| stream.server).filter(|server| *server != Pid(0)),
+        );
         messages.index_taken();
         messages.index_frames();
         messages.index_round_trips();
@@ -121,7 +126,8 @@ impl Messages {
     /// because a compositor started them: by display number.
     fn learn_majors(&mut self, displays: &[Display], of_x11: usize) {
         for stream in self.streams.iter().take(of_x11).filter(|stream| stream.server != Pid(0)) {
-            if let Some(display) = displays.iter().find(|display| display.display == stream.display) {
+            if let Some(display) = displays.iter().find(|display| display.display == stream.display)
+            {
                 self.majors.entry(stream.server).or_insert_with(|| Majors::new(display));
             }
         }
@@ -129,7 +135,8 @@ impl Messages {
 
     fn add(&mut self, record: &Message, tail: &[u8], known: &mut BTreeMap<(u32, u32), usize>) {
         let Some(side) = SIDES.get(usize::from(record.direction)) else { return };
-        let stream = *known.entry((record.display, record.connection)).or_insert(self.streams.len());
+        let stream =
+            *known.entry((record.display, record.connection)).or_insert(self.streams.len());
         if stream == self.streams.len() {
             self.streams.push(Stream { display: record.display, ..Stream::default() });
         }
@@ -139,7 +146,8 @@ impl Messages {
             stream.client = record.client;
         }
         let parts = &mut stream.sides[*side as usize];
-        let (ts, tid, pid, bytes) = (record.head.ts, record.head.tid, record.pid, u64::from(record.bytes));
+        let (ts, tid, pid, bytes) =
+            (record.head.ts, record.head.tid, record.pid, u64::from(record.bytes));
         parts.push(Part { ts, tid, pid, bytes, words, flags: record.flags });
     }
 
@@ -151,10 +159,16 @@ impl Messages {
         (self.words.len() - before) as u8
     }
 
-    fn add_wayland(&mut self, record: &WlMessage, tail: &[u8], known: &mut BTreeMap<Connection, (usize, Objects)>) {
+    fn add_wayland(
+        &mut self,
+        record: &WlMessage,
+        tail: &[u8],
+        known: &mut BTreeMap<Connection, (usize, Objects)>,
+    ) {
         let Some(side) = SIDES.get(usize::from(record.direction)) else { return };
         let (server, early) = (record.server, (record.server, 0, record.client));
-        let connection = if record.connection == 0 { early } else { (server, record.connection, Pid(0)) };
+        let connection =
+            if record.connection == 0 { early } else { (server, record.connection, Pid(0)) };
         // Before the server accepts a client, its messages have no connection number.
         if !known.contains_key(&connection)
             && let Some(begun) = known.remove(&early)
@@ -180,12 +194,16 @@ impl Messages {
             stream.client = record.client;
         }
         let shown = objects.take_presented().into_iter();
-        stream.presented.extend(shown.filter_map(|(send, us)| Some((send, told_of(record.head.ts, us)?))));
-        let pressed = objects.take_pressed().and_then(|ms| told_of(record.head.ts, ms.wrapping_mul(1_000)));
+        stream
+            .presented
+            .extend(shown.filter_map(|(send, us)| Some((send, told_of(record.head.ts, us)?))));
+        let pressed =
+            objects.take_pressed().and_then(|ms| told_of(record.head.ts, ms.wrapping_mul(1_000)));
         let send = stream.side(*side).len();
         stream.pressed.extend(pressed.map(|at| (send, at)));
         stream.frames.extend(objects.take_done().into_iter().map(|send| (send, record.head.ts)));
-        let (ts, tid, pid, bytes) = (record.head.ts, record.head.tid, record.pid, u64::from(record.bytes));
+        let (ts, tid, pid, bytes) =
+            (record.head.ts, record.head.tid, record.pid, u64::from(record.bytes));
         let words = (self.words.len() as u32, meanings.len() as u8);
         self.words.extend(meanings.into_iter().map(Word::Wayland));
         stream.sides[*side as usize].push(Part { ts, tid, pid, bytes, words, flags: record.flags });
@@ -194,7 +212,11 @@ impl Messages {
     fn index_taken(&mut self) {
         for (stream, content) in self.streams.iter().enumerate() {
             let parts = content.side(Side::RequestReceived).iter().enumerate();
-            self.received.extend(parts.map(|(part, received)| (received.tid, received.ts, PartPlace { stream, part })));
+            self.received.extend(
+                parts.map(|(part, received)| {
+                    (received.tid, received.ts, PartPlace { stream, part })
+                }),
+            );
         }
         self.received.sort_unstable();
     }
@@ -203,7 +225,10 @@ impl Messages {
         let tells = |word: &Word| word.act() == Some(Act::FrameDone);
         let mut frames = Vec::new();
         for stream in &self.streams {
-            let telling = stream.side(Side::EventSent).iter().filter(|part| self.words(part).iter().any(tells));
+            let telling = stream
+                .side(Side::EventSent)
+                .iter()
+                .filter(|part| self.words(part).iter().any(tells));
             frames.extend(telling.map(|part| (part.tid, part.ts, stream.client)));
         }
         frames.sort_unstable();
@@ -237,17 +262,26 @@ impl Messages {
     /// Returns `true` if a compositor thread sent a client a frame callback close to the time `at`
     /// at which it woke the client.
     pub(crate) fn tells_of_frame(&self, server: Tid, client: Pid, at: Nanos) -> bool {
-        let first = self.frames.partition_point(|(tid, told, _)| (*tid, *told) < (server, at.before(WAKE_SLACK)));
-        let near = self.frames[first..].iter().take_while(|(tid, told, _)| *tid == server && *told <= at.after(TELLS));
+        let first = self
+            .frames
+            .partition_point(|(tid, told, _)| (*tid, *told) < (server, at.before(WAKE_SLACK)));
+        let near = self.frames[first..]
+            .iter()
+            .take_while(|(tid, told, _)| *tid == server && *told <= at.after(TELLS));
         near.into_iter().any(|(.., told)| *told == client)
     }
 
     /// Finds the clients that inject input or hold a server grab.
     fn index_clients(&mut self) {
         let injects = |stream: &&Stream| {
-            stands_for_the_person(self.majors(stream), self.sent_words(stream).map(|(_, word)| word))
+            stands_for_the_person(
+                self.majors(stream),
+                self.sent_words(stream).map(|(_, word)| word),
+            )
         };
-        let clients = |streams: &mut dyn Iterator<Item = &Stream>| streams.map(|stream| stream.client).collect();
+        let clients = |streams: &mut dyn Iterator<Item = &Stream>| {
+            streams.map(|stream| stream.client).collect()
+        };
         let injectors: BTreeSet<Pid> = clients(&mut self.streams.iter().filter(injects));
         // An input method that received a key press only repeats it: the user pressed the original
         // key.
@@ -261,7 +295,8 @@ impl Messages {
             }
         }
         self.grabs = held;
-        let mut releases: Vec<_> = self.streams.iter().flat_map(|stream| self.releases_of(stream)).collect();
+        let mut releases: Vec<_> =
+            self.streams.iter().flat_map(|stream| self.releases_of(stream)).collect();
         releases.sort_unstable();
         self.releases = releases;
     }
@@ -269,7 +304,8 @@ impl Messages {
     fn releases_of(&self, stream: &Stream) -> impl Iterator<Item = (Tid, Nanos, Tid)> {
         let majors = self.majors(stream);
         let sent = stream.side(Side::RequestSent).iter().enumerate();
-        let releasing = sent.filter(|(_, part)| self.words(part).iter().any(|word| majors.releases_input(*word)));
+        let releasing = sent
+            .filter(|(_, part)| self.words(part).iter().any(|word| majors.releases_input(*word)));
         releasing.filter_map(|(index, part)| {
             let (_, received) = stream.received(Side::RequestSent, index)?;
             Some((received.tid, received.ts, part.tid))
@@ -282,10 +318,15 @@ impl Messages {
     fn others_served(&self, stream: usize, sent: Nanos) -> Nanos {
         let of = &self.streams[stream];
         let part = of.side(Side::RequestSent).partition_point(|part| part.ts < sent);
-        let Some((_, received)) = of.received(Side::RequestSent, part) else { return Nanos(u64::MAX) };
-        let later = self.received_within(received.tid, received.ts.after(GRAB_SLACK), Nanos(u64::MAX));
-        let injects = |place: &PartPlace| self.injectors.contains(&self.streams[place.stream].client);
-        let mut others = later.iter().filter(|(_, _, place)| place.stream != stream && !injects(place));
+        let Some((_, received)) = of.received(Side::RequestSent, part) else {
+            return Nanos(u64::MAX);
+        };
+        let later =
+            self.received_within(received.tid, received.ts.after(GRAB_SLACK), Nanos(u64::MAX));
+        let injects =
+            |place: &PartPlace| self.injectors.contains(&self.streams[place.stream].client);
+        let mut others =
+            later.iter().filter(|(_, _, place)| place.stream != stream && !injects(place));
         others.next().map_or(Nanos(u64::MAX), |(_, at, _)| *at)
     }
 
@@ -297,7 +338,10 @@ impl Messages {
 
     /// Returns the client that holds a server grab at a time, and the end of the grab.
     pub fn grab(&self, at: Nanos) -> Option<(Pid, Nanos)> {
-        self.grabs.iter().find(|(lo, hi, _)| *lo <= at && at < *hi).map(|(_, hi, client)| (*client, *hi))
+        self.grabs
+            .iter()
+            .find(|(lo, hi, _)| *lo <= at && at < *hi)
+            .map(|(_, hi, client)| (*client, *hi))
     }
 
     /// Returns the last request in `lo..hi` that made a server thread release frozen input: time
@@ -329,7 +373,10 @@ impl Messages {
 
     /// Returns `true` if the client received an event of this kind.
     pub(crate) fn tells(&self, stream: &Stream, act: Act) -> bool {
-        stream.side(Side::EventSent).iter().any(|part| self.words(part).iter().any(|word| word.act() == Some(act)))
+        stream
+            .side(Side::EventSent)
+            .iter()
+            .any(|part| self.words(part).iter().any(|word| word.act() == Some(act)))
     }
 
     /// Returns the extension opcodes of a stream's server.
@@ -349,7 +396,12 @@ impl Messages {
     }
 
     /// Returns the receives of requests by a server thread in `lo..hi`, in chronological order.
-    pub(crate) fn received_within(&self, server: Tid, lo: Nanos, hi: Nanos) -> &[(Tid, Nanos, PartPlace)] {
+    pub(crate) fn received_within(
+        &self,
+        server: Tid,
+        lo: Nanos,
+        hi: Nanos,
+    ) -> &[(Tid, Nanos, PartPlace)] {
         let first = self.received.partition_point(|entry| (entry.0, entry.1) < (server, lo));
         let last = self.received.partition_point(|entry| (entry.0, entry.1) < (server, hi));
         self.received.get(first..last.max(first)).unwrap_or_default()
@@ -363,7 +415,8 @@ impl Messages {
     }
 }
 
-const SIDES: [Side; 4] = [Side::RequestSent, Side::RequestReceived, Side::EventSent, Side::EventReceived];
+const SIDES: [Side; 4] =
+    [Side::RequestSent, Side::RequestReceived, Side::EventSent, Side::EventReceived];
 
 impl Side {
     /// Returns the other end of the same direction, and the index of the direction.
@@ -425,7 +478,8 @@ impl Stream {
         let listed = || listed().map(|display| Pid(display.server_pid));
         self.server = served.or(listening).or_else(listed).unwrap_or_default();
         let [requests, requests_taken, events, events_taken] = &self.sides;
-        self.matched = [match_parts(requests, requests_taken, busy), match_parts(events, events_taken, busy)];
+        self.matched =
+            [match_parts(requests, requests_taken, busy), match_parts(events, events_taken, busy)];
     }
 }
 
@@ -488,7 +542,14 @@ mod tests {
     /// Two clients sync before the compositor has accepted them.
     #[test]
     fn what_a_client_sends_before_it_is_accepted_is_its_own() {
-        let word = |object, units, argument| WlWord { object, opcode: 0, units, hint: 0, unused: 0, argument };
+        let word = |object, units, argument| WlWord {
+            object,
+            opcode: 0,
+            units,
+            hint: 0,
+            unused: 0,
+            argument,
+        };
         let sync = |client| passed(client, 0, Side::RequestSent, &[word(1, 3, 30)]);
         let delete = WlWord { opcode: 1, ..word(1, 3, 30) };
         let done = |client| passed(client, client, Side::EventSent, &[word(30, 3, 0), delete]);

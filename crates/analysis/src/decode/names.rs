@@ -46,7 +46,10 @@ impl Names {
 
     /// Returns the names of the kernel functions of a stack, leaf first, without unnamed frames.
     pub(crate) fn kernel_functions(&self, id: StackId) -> impl Iterator<Item = &str> {
-        self.stack(id).iter().filter_map(|ip| self.function(Pid(0), *ip)).map(|function| function.name.as_str())
+        self.stack(id)
+            .iter()
+            .filter_map(|ip| self.function(Pid(0), *ip))
+            .map(|function| function.name.as_str())
     }
 }
 

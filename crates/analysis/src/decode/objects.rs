@@ -119,7 +119,13 @@ impl Objects {
         self.pressed.take()
     }
 
-    fn request(&mut self, word: &WlWord, words: &[WlWord], at: usize, send: usize) -> Option<Meaning> {
+    fn request(
+        &mut self,
+        word: &WlWord,
+        words: &[WlWord],
+        at: usize,
+        send: usize,
+    ) -> Option<Meaning> {
         match (word.hint & hint::SHAPE, word.shape()) {
             (hint::MAKES_KEY, _) => return Some(known(Act::MakesKey)),
             (hint::MAKES_BUTTON, _) => return Some(known(Act::MakesButton)),
@@ -159,7 +165,9 @@ impl Objects {
     }
 
     fn commit(&mut self, object: u32, before: &[WlWord], send: usize) -> Option<Meaning> {
-        let prepares = |word: &WlWord| word.object == object && matches!(word.shape(), shape::ATTACH | shape::FRAME);
+        let prepares = |word: &WlWord| {
+            word.object == object && matches!(word.shape(), shape::ATTACH | shape::FRAME)
+        };
         let seen = match self.surfaces.get(&object) {
             Some(seen) => *seen,
             None if before.iter().any(prepares) => *self.surfaces.entry(object).or_insert(false),
@@ -183,13 +191,15 @@ impl Objects {
             (hint::MOVED, _) => self.points(word.object, Act::Motion),
             (hint::SCROLLED, _) => self.points(word.object, Act::Scroll),
             (hint::PRESENTED, _) => {
-                self.presented.extend(self.feedbacks.remove(&word.object).map(|send| (send, word.argument)));
+                self.presented
+                    .extend(self.feedbacks.remove(&word.object).map(|send| (send, word.argument)));
                 None
             }
             (_, shape::CALLBACK_DONE) => self.frame_done(word.object, &words[at + 1..]),
-            (_, shape::LEAVE) => {
-                self.keyboards.get(&word.object).map(|seen| Meaning { act: Act::Leave, inferred: !seen })
-            }
+            (_, shape::LEAVE) => self
+                .keyboards
+                .get(&word.object)
+                .map(|seen| Meaning { act: Act::Leave, inferred: !seen }),
             (_, shape::DELETE_ID) if word.object == DISPLAY => {
                 self.forget(word.argument);
                 None
@@ -227,7 +237,9 @@ impl Objects {
     /// Recognizes keyboard focus: the modifiers are in the same send, before or after the enter
     /// event.
     fn enter(&mut self, word: &WlWord, words: &[WlWord]) -> Option<Meaning> {
-        let modifiers = |other: &WlWord| other.object == word.object && other.hint & hint::SHAPE == hint::MODIFIERS;
+        let modifiers = |other: &WlWord| {
+            other.object == word.object && other.hint & hint::SHAPE == hint::MODIFIERS
+        };
         let known = self.keyboards.contains_key(&word.object);
         if self.pointers.contains_key(&word.object) || !known && !words.iter().any(modifiers) {
             return None;
@@ -248,7 +260,9 @@ impl Objects {
     /// Recognizes a frame callback: it was requested, or its deletion follows the event and the
     /// request preceded the recording, since it would be known otherwise.
     fn frame_done(&mut self, object: u32, after: &[WlWord]) -> Option<Meaning> {
-        let deletes = |word: &WlWord| (word.object, word.shape(), word.argument) == (DISPLAY, shape::DELETE_ID, object);
+        let deletes = |word: &WlWord| {
+            (word.object, word.shape(), word.argument) == (DISPLAY, shape::DELETE_ID, object)
+        };
         match self.callbacks.remove(&object) {
             None if self.syncs.remove(&object) => return None,
             Some(send) => self.done.extend(send),
@@ -302,7 +316,8 @@ mod tests {
     fn a_key_is_inferred_from_its_shape_and_known_where_the_keyboard_was_made() {
         let mut objects = Objects::default();
         assert_eq!(acts(&objects.events(&[key(9, 100)])), [(Act::KeyPress, true)]);
-        objects.requests(&[word(2, 0, 8, hint::SEAT, 4), word(4, 1, 3, 0, 8), word(4, 0, 3, 0, 7)], 0);
+        objects
+            .requests(&[word(2, 0, 8, hint::SEAT, 4), word(4, 1, 3, 0, 8), word(4, 0, 3, 0, 7)], 0);
         assert_eq!(acts(&objects.events(&[key(8, 200)])), [(Act::KeyPress, false)]);
         let button = word(7, 3, 6, hint::PRESSED | hint::BUTTON, 0);
         assert_eq!(acts(&objects.events(&[button])), [(Act::ButtonPress, false)]);
@@ -338,7 +353,11 @@ mod tests {
         let meanings = objects.events(&[grabbed(hint::PRESSED), grabbed(hint::RELEASED)]);
         assert_eq!(acts(&meanings), [(Act::GrabbedKey, true)]);
         assert_eq!(acts(&objects.events(&[word(7, 5, 3, hint::TEXT, 0)])), [(Act::Text, true)]);
-        assert_eq!(acts(&objects.events(&[word(7, 3, 6, hint::PRESSED, 0)])), [], "the object is no keyboard");
+        assert_eq!(
+            acts(&objects.events(&[word(7, 3, 6, hint::PRESSED, 0)])),
+            [],
+            "the object is no keyboard"
+        );
     }
 
     #[test]
@@ -350,7 +369,11 @@ mod tests {
         assert_eq!(acts(&objects.events(&enters)), [(Act::Enter, true)]);
         assert_eq!(acts(&objects.events(&[far])), [(Act::KeyPress, true)]);
         let [enter, modifiers] = enters;
-        assert_eq!(acts(&Objects::default().events(&[modifiers, enter])), [(Act::Enter, true)], "in either order");
+        assert_eq!(
+            acts(&Objects::default().events(&[modifiers, enter])),
+            [(Act::Enter, true)],
+            "in either order"
+        );
         assert_eq!(acts(&objects.requests(&[word(3, 6, 2, 0, 0)], 0)), [(Act::Commit, true)]);
     }
 
@@ -361,7 +384,10 @@ mod tests {
         assert_eq!(acts(&objects.events(&[enter])), [], "no modifiers follow");
         assert_eq!(acts(&objects.events(&[leave])), [], "nobody knows that it is a keyboard");
         objects.requests(&[word(2, 0, 8, hint::SEAT, 4), word(4, 1, 3, 0, 9)], 0);
-        assert_eq!(acts(&objects.events(&[leave, enter])), [(Act::Leave, false), (Act::Enter, false)]);
+        assert_eq!(
+            acts(&objects.events(&[leave, enter])),
+            [(Act::Leave, false), (Act::Enter, false)]
+        );
         objects.events(&[word(DISPLAY, 1, 3, 0, 9)]);
         assert_eq!(acts(&objects.events(&[leave])), []);
     }
@@ -371,7 +397,11 @@ mod tests {
         let mut objects = Objects::default();
         assert_eq!(acts(&objects.events(&[key(9, 100), key(10, 100)])), [(Act::KeyPress, true)]);
         assert_eq!(objects.events(&[key(9, 200), key(9, 201)]).len(), 2);
-        assert_eq!(objects.events(&[key(9, 300), key(9, 300)]).len(), 2, "two keys in a millisecond");
+        assert_eq!(
+            objects.events(&[key(9, 300), key(9, 300)]).len(),
+            2,
+            "two keys in a millisecond"
+        );
     }
 
     #[test]
@@ -379,7 +409,10 @@ mod tests {
         let mut objects = Objects::default();
         let commit = word(5, 6, 2, 0, 0);
         assert_eq!(acts(&objects.requests(&[commit], 0)), []);
-        assert_eq!(acts(&objects.requests(&[word(5, 1, 5, 0, 0), commit], 1)), [(Act::Commit, true)]);
+        assert_eq!(
+            acts(&objects.requests(&[word(5, 1, 5, 0, 0), commit], 1)),
+            [(Act::Commit, true)]
+        );
         assert_eq!(acts(&objects.requests(&[commit], 2)), [(Act::Commit, true)]);
         objects.events(&[word(DISPLAY, 1, 3, 0, 5)]);
         assert_eq!(acts(&objects.requests(&[commit], 3)), []);
@@ -393,7 +426,11 @@ mod tests {
         let done = [word(30, 0, 3, 0, 0), word(DISPLAY, 1, 3, 0, 30)];
         assert_eq!(acts(&objects.events(&done)), [(Act::FrameDone, false)]);
         assert_eq!(objects.take_done(), [7]);
-        assert_eq!(acts(&objects.events(&done)), [(Act::FrameDone, false)], "deleted behind its event");
+        assert_eq!(
+            acts(&objects.events(&done)),
+            [(Act::FrameDone, false)],
+            "deleted behind its event"
+        );
         assert_eq!(acts(&objects.events(&done[..1])), []);
         assert_eq!(objects.take_done(), Vec::<usize>::new());
     }
@@ -414,7 +451,11 @@ mod tests {
         objects.requests(&[word(DISPLAY, 0, 3, 0, 30)], 0);
         let done = [word(30, 0, 3, 0, 0), word(DISPLAY, 1, 3, 0, 30)];
         assert_eq!(acts(&objects.events(&done)), []);
-        assert_eq!(acts(&objects.events(&done)), [(Act::FrameDone, false)], "the number is given again");
+        assert_eq!(
+            acts(&objects.events(&done)),
+            [(Act::FrameDone, false)],
+            "the number is given again"
+        );
     }
 
     #[test]

@@ -61,7 +61,11 @@ const FAKE_INPUT_UNITS: u8 = 9;
 
 impl Majors {
     pub(crate) fn new(display: &Display) -> Majors {
-        let by_name = display.extensions.iter().map(|extension| (extension.name.clone(), extension.major)).collect();
+        let by_name = display
+            .extensions
+            .iter()
+            .map(|extension| (extension.name.clone(), extension.major))
+            .collect();
         Majors { by_name }
     }
 
@@ -104,9 +108,9 @@ impl Majors {
             _ if word.act() == Some(Act::Commit) => true,
             GET_IMAGE => false,
             61..=77 => true,
-            EXTENSIONS.. => {
-                DRAWING_REQUESTS.iter().any(|(name, minors)| self.is(name, major) && minors.contains(&minor))
-            }
+            EXTENSIONS.. => DRAWING_REQUESTS
+                .iter()
+                .any(|(name, minors)| self.is(name, major) && minors.contains(&minor)),
             _ => false,
         }
     }
@@ -119,7 +123,10 @@ impl Majors {
     /// Returns `true` if a request releases input that is frozen for the client.
     pub(crate) fn releases_input(&self, word: Word) -> bool {
         let [major, minor, ..] = word.x11();
-        let extension = || self.is("XInputExtension", major) && [XI_UNGRAB_DEVICE, XI_ALLOW_EVENTS].contains(&minor);
+        let extension = || {
+            self.is("XInputExtension", major)
+                && [XI_UNGRAB_DEVICE, XI_ALLOW_EVENTS].contains(&minor)
+        };
         [UNGRAB_POINTER, UNGRAB_KEYBOARD, ALLOW_EVENTS].contains(&major) || extension()
     }
 
@@ -254,7 +261,11 @@ mod tests {
 
     fn majors() -> Majors {
         let extension = |name: &str, major| Extension { name: name.to_owned(), major };
-        let extensions = vec![extension("XTEST", 132), extension("RENDER", 139), extension("XInputExtension", 131)];
+        let extensions = vec![
+            extension("XTEST", 132),
+            extension("RENDER", 139),
+            extension("XInputExtension", 131),
+        ];
         Majors::new(&Display { display: 99, server_pid: 1, extensions })
     }
 
@@ -273,7 +284,9 @@ mod tests {
     fn held_input_is_released_by_either_protocol() {
         let releases = |bytes| majors().releases_input(Word::X11(bytes));
         assert!(releases([35, 2, 2, 0]) && releases([27, 0, 2, 0]) && releases([131, 53, 7, 0]));
-        assert!(!releases([131, 54, 7, 0]) && !releases([140, 53, 7, 0]) && !releases([26, 0, 6, 0]));
+        assert!(
+            !releases([131, 54, 7, 0]) && !releases([140, 53, 7, 0]) && !releases([26, 0, 6, 0])
+        );
     }
 
     #[test]

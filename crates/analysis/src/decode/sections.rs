@@ -39,7 +39,8 @@ pub(crate) struct Rare<'a> {
 impl<'a> Rare<'a> {
     /// Reads the records, newest chunks first, and drops the oldest beyond [`ENTRIES_MAX`].
     pub(crate) fn read(incident: &'a Incident) -> Rare<'a> {
-        let sections = [Section::Rare, Section::Exits].map(|section| chunks(incident.bytes(section)));
+        let sections =
+            [Section::Rare, Section::Exits].map(|section| chunks(incident.bytes(section)));
         let mut rare = Rare { by_kind: [const { Vec::new() }; 256] };
         for (head, chunk) in sections.iter().flatten().rev() {
             if !rare.is_full() {
@@ -51,7 +52,8 @@ impl<'a> Rare<'a> {
     }
 
     fn add(&mut self, cpu: Cpu, chunk: &'a [u8]) {
-        entries(chunk).for_each(|entry| self.by_kind[entry.kind as usize].push(Placed { cpu, entry }));
+        entries(chunk)
+            .for_each(|entry| self.by_kind[entry.kind as usize].push(Placed { cpu, entry }));
     }
 
     /// Returns the records of one kind, each with the CPU that wrote it.
@@ -66,7 +68,10 @@ impl<'a> Rare<'a> {
 
     /// Returns the number of records before a time.
     pub(crate) fn count_before(&self, time: Nanos) -> usize {
-        self.by_kind.iter().map(|list| list.partition_point(|placed| placed.entry.head.ts < time)).sum()
+        self.by_kind
+            .iter()
+            .map(|list| list.partition_point(|placed| placed.entry.head.ts < time))
+            .sum()
     }
 
     /// Returns `true` if the number of records reached the maximum, so that the oldest were
@@ -104,7 +109,8 @@ pub(crate) fn read_events<'a>(incident: &'a Incident, rare: &Rare<'_>) -> (Merge
     chunks.retain(|(head, _)| (head.cpu as usize) < CPU_LIMIT);
     let kinds = [RecordKind::Fork, RecordKind::Sample].into_iter();
     let others = kinds.flat_map(|kind| rare.placed(kind));
-    let mut others: Vec<_> = others.filter_map(|placed| SchedEvent::read(&placed.entry, placed.cpu)).collect();
+    let mut others: Vec<_> =
+        others.filter_map(|placed| SchedEvent::read(&placed.entry, placed.cpu)).collect();
     others.sort_by_key(|event| event.ts);
     (Merge::new(chunks, others), oldest > 0)
 }
@@ -141,7 +147,8 @@ mod tests {
 
     #[test]
     fn it_is_known_whether_the_oldest_were_left_out() {
-        let [packed, whole] = [WORD_BYTES, Switch::SIZE].map(|size| EVENTS_MAX / (CHUNK_BYTES / size));
+        let [packed, whole] =
+            [WORD_BYTES, Switch::SIZE].map(|size| EVENTS_MAX / (CHUNK_BYTES / size));
         assert!(!leaves_out(0xff, packed) && leaves_out(0xff, packed + 1));
         assert!(!leaves_out(0, whole) && leaves_out(0, whole + 1));
     }

@@ -38,7 +38,8 @@ impl Recording {
         let started = |life: &&Life| {
             let mut line = self.tasks.ancestors(life.pid, life.from.after(Nanos(1))).skip(1);
             let by = line.find_map(|above| brokers.contains(&above.pid).then_some(above.pid));
-            by.is_some_and(|broker| !is_own(life, broker)) && !self.tasks.descends(life.pid, caller, life.from)
+            by.is_some_and(|broker| !is_own(life, broker))
+                && !self.tasks.descends(life.pid, caller, life.from)
         };
         let lives = self.tasks.lives().iter().filter(starts).filter(started);
         lives.min_by_key(|life| life.from).map(|life| life.tid)

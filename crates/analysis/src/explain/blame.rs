@@ -13,7 +13,8 @@ use crate::timeline::interrupts::Source;
 use crate::timeline::recording::Recording;
 use crate::timeline::tasks::Life;
 use crate::timeline::waits::{
-    HARD_INTERRUPT, Waited, has_timeout, is_condition, is_lone, is_over, is_traced, polls, writes_to_terminal,
+    HARD_INTERRUPT, Waited, has_timeout, is_condition, is_lone, is_over, is_traced, polls,
+    writes_to_terminal,
 };
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -114,11 +115,15 @@ impl<'a> BlameFinder<'a> {
     /// Returns the blame of a piece.
     pub(crate) fn blame(&self, chain: &Chain, piece: &ChainPiece) -> Blame {
         match piece.doing {
-            Doing::Ran | Doing::Waited(Waited::Unknown | Waited::Disk, _) if self.freed_memory(piece) => {
+            Doing::Ran | Doing::Waited(Waited::Unknown | Waited::Disk, _)
+                if self.freed_memory(piece) =>
+            {
                 Blame { kind: CauseKind::Reclaim, who: Who::Thread(piece.tid) }
             }
             Doing::Queued(by) => self.queued(chain, piece, by),
-            Doing::Interrupted(source) => Blame { kind: CauseKind::Interrupt, who: Who::Interrupt(source) },
+            Doing::Interrupted(source) => {
+                Blame { kind: CauseKind::Interrupt, who: Who::Interrupt(source) }
+            }
             Doing::Served(place) => self.served(chain, piece, place),
             Doing::Waited(waited, wait) => self.waited(chain, piece, waited, wait.as_ref()),
             Doing::Ran | Doing::Unknown => self.far_end(chain, piece),
@@ -138,7 +143,9 @@ impl<'a> BlameFinder<'a> {
             None | Some(Tid(0)) => self.far_end(chain, piece),
             // A thread of the same process had the CPU: the process did its work.
             Some(by) if self.is_same_process(piece, by) => self.far_end(chain, piece),
-            Some(by) if self.is_same_job(piece, by) => Blame { kind: CauseKind::OwnComputation, who: Who::Thread(by) },
+            Some(by) if self.is_same_job(piece, by) => {
+                Blame { kind: CauseKind::OwnComputation, who: Who::Thread(by) }
+            }
             Some(by) => match self.softirq(piece, by) {
                 Some(source) => Blame { kind: CauseKind::Interrupt, who: Who::Interrupt(source) },
                 None => Blame { kind: CauseKind::CpuCompetition, who: Who::Thread(by) },
@@ -158,14 +165,20 @@ impl<'a> BlameFinder<'a> {
         let life = |tid| self.recording.tasks.life(tid, piece.lo);
         let (Some(own), Some(other)) = (life(piece.tid), life(by)) else { return false };
         let family = || self.is_family(own.pid) && self.is_family(other.pid);
-        let of_shell = || own.group == own.session && self.recording.reads_terminal(Tid(own.group.0));
+        let of_shell =
+            || own.group == own.session && self.recording.reads_terminal(Tid(own.group.0));
         own.group != Pid(0) && own.group == other.group && family() && !of_shell()
     }
 
     /// Returns the softirq that a ksoftirqd thread mainly handled while it ran.
     fn softirq(&self, piece: &ChainPiece, by: Tid) -> Option<Source> {
-        let handles = self.recording.tasks.life(by, piece.lo).is_some_and(|life| life.comm.starts_with("ksoftirqd/"));
-        let place = self.recording.timeline.before(piece.tid, piece.hi).filter(|_| handles)?.segment.place;
+        let handles = self
+            .recording
+            .tasks
+            .life(by, piece.lo)
+            .is_some_and(|life| life.comm.starts_with("ksoftirqd/"));
+        let place =
+            self.recording.timeline.before(piece.tid, piece.hi).filter(|_| handles)?.segment.place;
         let ran = self.recording.timeline.at(by, piece.lo)?;
         self.recording.interrupts.main_softirq(Cpu(u32::from(place)), ran.start, ran.end)
     }
@@ -178,7 +191,9 @@ impl<'a> BlameFinder<'a> {
 
     fn served(&self, chain: &Chain, piece: &ChainPiece, place: PartPlace) -> Blame {
         let stream = self.recording.messages.stream(place.stream);
-        let other = stream.map(|stream| stream.client).filter(|client| *client != Pid(0) && !self.is_family(*client));
+        let other = stream
+            .map(|stream| stream.client)
+            .filter(|client| *client != Pid(0) && !self.is_family(*client));
         match other.filter(|_| !self.injects(place)) {
             Some(client) => Blame { kind: CauseKind::ServerBusy, who: Who::Thread(Tid(client.0)) },
             None => self.far_end(chain, piece),
@@ -193,7 +208,13 @@ impl<'a> BlameFinder<'a> {
         self.recording.messages.words(sent).iter().any(|word| majors.injects(*word).is_some())
     }
 
-    fn waited(&self, chain: &Chain, piece: &ChainPiece, waited: Waited, wait: Option<&Wait>) -> Blame {
+    fn waited(
+        &self,
+        chain: &Chain,
+        piece: &ChainPiece,
+        waited: Waited,
+        wait: Option<&Wait>,
+    ) -> Blame {
         let device = || Who::Device(self.device(piece), piece.tid);
         match waited {
             // Terminal output is stopped by the user at that terminal.
@@ -213,8 +234,15 @@ impl<'a> BlameFinder<'a> {
             Waited::Reclaim => Blame { kind: CauseKind::Reclaim, who: Who::Thread(piece.tid) },
             Waited::Network => Blame { kind: CauseKind::NetworkWait, who: self.remote(wait) },
             // The process merely keeps a pipe open.
-            Waited::Peer if wait.is_none() => Blame { kind: CauseKind::PeerWait, who: Who::Thread(piece.tid) },
-            Waited::Events if self.recording.messages.is_server(self.recording.tasks.pid(piece.tid, piece.lo)) => {
+            Waited::Peer if wait.is_none() => {
+                Blame { kind: CauseKind::PeerWait, who: Who::Thread(piece.tid) }
+            }
+            Waited::Events
+                if self
+                    .recording
+                    .messages
+                    .is_server(self.recording.tasks.pid(piece.tid, piece.lo)) =>
+            {
                 self.grabbed(piece).unwrap_or_else(|| self.idle_server(chain, piece))
             }
             _ => self.grabbed(piece).unwrap_or_else(|| self.far_end(chain, piece)),
@@ -230,12 +258,17 @@ impl<'a> BlameFinder<'a> {
     fn idle_server(&self, chain: &Chain, piece: &ChainPiece) -> Blame {
         let waiter = |via: &Via| self.recording.tasks.pid(via.waiter, piece.lo);
         let of_command = chain.vias_of(piece).any(|via| self.is_of_command(waiter(via)));
-        if of_command { Blame { kind: CauseKind::PeerWait, who: Who::Nobody } } else { UNATTRIBUTED }
+        if of_command {
+            Blame { kind: CauseKind::PeerWait, who: Who::Nobody }
+        } else {
+            UNATTRIBUTED
+        }
     }
 
     /// Returns the device that completed a request and thereby ended the wait.
     fn device(&self, piece: &ChainPiece) -> Option<Device> {
-        let end = self.recording.timeline.before(piece.tid, piece.hi).map_or(piece.hi, |span| span.end);
+        let end =
+            self.recording.timeline.before(piece.tid, piece.hi).map_or(piece.hi, |span| span.end);
         self.recording.disk.completed(end, |tid| tid == piece.tid)
     }
 
@@ -256,7 +289,11 @@ impl<'a> BlameFinder<'a> {
     /// queued is blocked by the grab of another client.
     fn grabbed(&self, piece: &ChainPiece) -> Option<Blame> {
         let pid = self.recording.tasks.pid(piece.tid, piece.lo);
-        let grab = self.recording.messages.grab(piece.lo).filter(|_| self.recording.messages.is_server(pid));
+        let grab = self
+            .recording
+            .messages
+            .grab(piece.lo)
+            .filter(|_| self.recording.messages.is_server(pid));
         let (grab, _) = grab?;
         let other = !self.is_family(grab);
         other.then_some(Blame { kind: CauseKind::ServerGrab, who: Who::Thread(Tid(grab.0)) })
@@ -266,29 +303,41 @@ impl<'a> BlameFinder<'a> {
     /// else the thread itself.
     fn far_end(&self, chain: &Chain, piece: &ChainPiece) -> Blame {
         let deepest = |wanted: &dyn Fn(&Via) -> Option<CauseKind>| {
-            let named = |via: &Via| wanted(via).map(|kind| (kind, self.holder_then(via, piece), via.end(self.at)));
+            let named = |via: &Via| {
+                wanted(via).map(|kind| (kind, self.holder_then(via, piece), via.end(self.at)))
+            };
             chain.vias_of(piece).find_map(named)
         };
-        let through = deepest(&lock).or_else(|| deepest(&|via| self.peer(via))).or_else(|| deepest(&child));
-        let through = through.filter(|(kind, holder, _)| *kind != CauseKind::ChildWait || !self.is_command(*holder));
+        let through =
+            deepest(&lock).or_else(|| deepest(&|via| self.peer(via))).or_else(|| deepest(&child));
+        let through = through
+            .filter(|(kind, holder, _)| *kind != CauseKind::ChildWait || !self.is_command(*holder));
         // A process that waits for itself through a bus waits for its own work, but a command may
         // well wait for its terminal.
-        let awaited =
-            |holder: Tid| self.command.is_none() && self.is_awaited(self.recording.tasks.pid(holder, piece.lo));
-        let through = through.filter(|(kind, holder, _)| *kind != CauseKind::PeerWait || !awaited(*holder));
+        let awaited = |holder: Tid| {
+            self.command.is_none() && self.is_awaited(self.recording.tasks.pid(holder, piece.lo))
+        };
+        let through =
+            through.filter(|(kind, holder, _)| *kind != CauseKind::PeerWait || !awaited(*holder));
         // The signaller of a condition provides work and need not be the obstacle, so conditions
         // only count if nothing else does.
         let condition = || if self.command.is_some() { None } else { deepest(&condition) };
         // The exit of a child interrupts the condition wait of its shell.
-        let ends_wait = |kind| kind == CauseKind::PeerWait || through.is_none() && kind == CauseKind::LockWait;
+        let ends_wait =
+            |kind| kind == CauseKind::PeerWait || through.is_none() && kind == CauseKind::LockWait;
         match through.or_else(condition) {
-            Some((kind, holder, end)) if ends_wait(kind) && self.is_child_that_ended(holder, piece.lo, end) => {
+            Some((kind, holder, end))
+                if ends_wait(kind) && self.is_child_that_ended(holder, piece.lo, end) =>
+            {
                 Blame { kind: CauseKind::ChildWait, who: Who::Thread(holder) }
             }
             Some((kind, holder, _)) => Blame { kind, who: Who::Thread(holder) },
             None => {
-                let other = self.kept_from_disk(chain, piece).or_else(|| self.polled_child(chain, piece));
-                let other = other.or_else(|| self.activated(piece)).or_else(|| self.computing_fellow(piece));
+                let other =
+                    self.kept_from_disk(chain, piece).or_else(|| self.polled_child(chain, piece));
+                let other = other
+                    .or_else(|| self.activated(piece))
+                    .or_else(|| self.computing_fellow(piece));
                 let itself = || self.ended_child(piece, self.itself(chain, piece));
                 other.unwrap_or_else(|| self.unless_unknown(chain, piece, itself()))
             }
@@ -301,7 +350,8 @@ impl<'a> BlameFinder<'a> {
         let tasks = &self.recording.tasks;
         let waiter = tasks.pid(via.waiter, piece.lo);
         let first = tasks.life(via.holder, via.end(self.at)).filter(|life| life.from > piece.lo);
-        let older = |life: &&Life| tasks.process(life.parent, piece.lo).filter(|above| above.pid != waiter);
+        let older =
+            |life: &&Life| tasks.process(life.parent, piece.lo).filter(|above| above.pid != waiter);
         let line = std::iter::successors(first, |life| older(life)).take(ANCESTORS_MAX);
         line.last().map_or(via.holder, |life| life.tid)
     }
@@ -309,9 +359,10 @@ impl<'a> BlameFinder<'a> {
     /// Returns the blame for a service started on request: the thread waits for events together
     /// with the broker that started the service.
     fn activated(&self, piece: &ChainPiece) -> Option<Blame> {
-        let waits =
-            matches!(piece.doing, Doing::Waited(Waited::Events | Waited::Peer, _)) && !self.is_kernel(piece.tid);
-        let service = self.recording.started_on_request(piece.tid, piece.lo, piece.hi).filter(|_| waits);
+        let waits = matches!(piece.doing, Doing::Waited(Waited::Events | Waited::Peer, _))
+            && !self.is_kernel(piece.tid);
+        let service =
+            self.recording.started_on_request(piece.tid, piece.lo, piece.hi).filter(|_| waits);
         service.map(|service| Blame { kind: CauseKind::PeerWait, who: Who::Thread(service) })
     }
 
@@ -320,8 +371,16 @@ impl<'a> BlameFinder<'a> {
     fn computing_fellow(&self, piece: &ChainPiece) -> Option<Blame> {
         let Doing::Waited(Waited::Sleep, Some(wait)) = piece.doing else { return None };
         let ran = |tid: Tid| self.recording.timeline.run_time(tid, piece.lo, piece.hi);
-        let threads = self.recording.descendants().threads(wait.pid).iter().copied().filter(|_| is_condition(&wait));
-        let fellows = threads.filter(|tid| *tid != piece.tid && self.recording.tasks.pid(*tid, piece.lo) == wait.pid);
+        let threads = self
+            .recording
+            .descendants()
+            .threads(wait.pid)
+            .iter()
+            .copied()
+            .filter(|_| is_condition(&wait));
+        let fellows = threads.filter(|tid| {
+            *tid != piece.tid && self.recording.tasks.pid(*tid, piece.lo) == wait.pid
+        });
         let (ran, fellow) = fellows.map(|tid| (ran(tid), tid)).max()?;
         let most = 2 * ran.0 >= piece.hi.since(piece.lo).0;
         most.then_some(Blame { kind: CauseKind::LockWait, who: Who::Thread(fellow) })
@@ -331,7 +390,8 @@ impl<'a> BlameFinder<'a> {
     /// thread explains nothing.
     fn unless_unknown(&self, chain: &Chain, piece: &ChainPiece, usual: Blame) -> Blame {
         let unknown = |via: &&Via| via.waited.is_unnamed() && !self.is_kernel(via.waiter);
-        let via = chain.vias_of(piece).find(unknown).filter(|_| usual.kind == CauseKind::Unattributed);
+        let via =
+            chain.vias_of(piece).find(unknown).filter(|_| usual.kind == CauseKind::Unattributed);
         via.map_or(usual, |via| Blame { kind: CauseKind::KernelWait, who: Who::Thread(via.waiter) })
     }
 
@@ -348,16 +408,27 @@ impl<'a> BlameFinder<'a> {
     /// interval, or not yet at the mark.
     fn polled_child(&self, chain: &Chain, piece: &ChainPiece) -> Option<Blame> {
         let Doing::Waited(waited, wait) = piece.doing else { return None };
-        let naps = idle_kind(waited, wait.as_ref()) == CauseKind::TimerSleep && piece.hi.since(piece.lo) <= NAP_MAX;
+        let naps = idle_kind(waited, wait.as_ref()) == CauseKind::TimerSleep
+            && piece.hi.since(piece.lo) <= NAP_MAX;
         let begin = chain.pieces.first()?.lo.min(chain.pieces.last()?.lo);
         let pid = self.recording.tasks.pid(piece.tid, piece.lo);
         let hangs = self.at >= self.recording.mark;
-        let ended =
-            |life: &&Life| if hangs { life.until >= self.at } else { self.at.0.abs_diff(life.until.0) <= NAP_MAX.0 };
+        let ended = |life: &&Life| {
+            if hangs {
+                life.until >= self.at
+            } else {
+                self.at.0.abs_diff(life.until.0) <= NAP_MAX.0
+            }
+        };
         let mut lives = self.recording.tasks.lives().iter().filter(|_| naps && self.is_family(pid));
         let child = lives.find(|life| {
-            let awaited = life.parent == pid && life.tid.0 == life.pid.0 && life.from.after(STARTED_BEFORE) >= begin;
-            awaited && life.from <= piece.lo && life.until >= piece.hi.before(NAP_MAX) && ended(life)
+            let awaited = life.parent == pid
+                && life.tid.0 == life.pid.0
+                && life.from.after(STARTED_BEFORE) >= begin;
+            awaited
+                && life.from <= piece.lo
+                && life.until >= piece.hi.before(NAP_MAX)
+                && ended(life)
         });
         child.map(|child| Blame { kind: CauseKind::ChildWait, who: Who::Thread(child.tid) })
     }
@@ -385,7 +456,8 @@ impl<'a> BlameFinder<'a> {
         let by_user = matches!(via.waited, Waited::Disk | Waited::PageIn | Waited::Fsync);
         // A kernel wait of unknown purpose that another process ends is a wait for that process.
         let unknown = via.waited.is_unnamed();
-        let asks = via.waited == Waited::Peer || (passes_on || by_user || unknown) && !self.is_kernel(via.waiter);
+        let asks = via.waited == Waited::Peer
+            || (passes_on || by_user || unknown) && !self.is_kernel(via.waiter);
         (asks && other).then_some(CauseKind::PeerWait)
     }
 
@@ -398,34 +470,50 @@ impl<'a> BlameFinder<'a> {
     fn is_child_that_ended(&self, tid: Tid, at: Nanos, end: Nanos) -> bool {
         let pid = self.recording.tasks.pid(tid, at);
         let ended = |life: &Life| life.until <= end.after(ENDED_SLACK) && !self.is_killed(life);
-        !self.is_awaited(pid) && self.is_family(pid) && self.recording.tasks.process(pid, at).is_some_and(ended)
+        !self.is_awaited(pid)
+            && self.is_family(pid)
+            && self.recording.tasks.process(pid, at).is_some_and(ended)
     }
 
     /// Returns `true` if a process of the client's family ended this one by a signal.
     fn is_killed(&self, life: &Life) -> bool {
-        let mut signals = self.recording.ending_signals(life.pid, life.until.before(KILLED), life.until);
+        let mut signals =
+            self.recording.ending_signals(life.pid, life.until.before(KILLED), life.until);
         signals.any(|signal| self.is_family(signal.sender))
     }
 
     fn itself(&self, chain: &Chain, piece: &ChainPiece) -> Blame {
         let life = self.recording.tasks.life(piece.tid, piece.lo);
         let pid = life.map_or(Pid(piece.tid.0), |life| life.pid);
-        let near =
-            self.is_family(pid) || self.recording.messages.is_server(pid) || life.is_some_and(|life| life.is_kernel());
+        let near = self.is_family(pid)
+            || self.recording.messages.is_server(pid)
+            || life.is_some_and(|life| life.is_kernel());
         let kind = match piece.doing {
             _ if self.is_injector(pid) => CauseKind::Unattributed,
             Doing::Unknown => CauseKind::Unattributed,
-            _ if !near || !self.is_awaited(pid) && self.is_asked_by_others(chain, piece) => CauseKind::PeerWait,
-            Doing::Ran | Doing::Served(_) => CauseKind::OwnComputation,
-            Doing::Waited(Waited::Events, Some(wait)) if self.recording.waits_for_terminal(&wait) => {
-                CauseKind::Unattributed
-            }
-            Doing::Waited(Waited::Events, Some(wait)) if self.is_of_command(pid) && wait.context != HARD_INTERRUPT => {
+            _ if !near || !self.is_awaited(pid) && self.is_asked_by_others(chain, piece) => {
                 CauseKind::PeerWait
             }
-            Doing::Waited(Waited::Peer, Some(wait)) if self.recording.polls_aside(&wait) => CauseKind::PeerWait,
-            Doing::Waited(_, Some(wait)) if self.awaits_events(piece.tid, &wait) => CauseKind::Unattributed,
-            Doing::Waited(Waited::Events, Some(wait)) if self.recording.is_time_up(&wait) => CauseKind::TimerSleep,
+            Doing::Ran | Doing::Served(_) => CauseKind::OwnComputation,
+            Doing::Waited(Waited::Events, Some(wait))
+                if self.recording.waits_for_terminal(&wait) =>
+            {
+                CauseKind::Unattributed
+            }
+            Doing::Waited(Waited::Events, Some(wait))
+                if self.is_of_command(pid) && wait.context != HARD_INTERRUPT =>
+            {
+                CauseKind::PeerWait
+            }
+            Doing::Waited(Waited::Peer, Some(wait)) if self.recording.polls_aside(&wait) => {
+                CauseKind::PeerWait
+            }
+            Doing::Waited(_, Some(wait)) if self.awaits_events(piece.tid, &wait) => {
+                CauseKind::Unattributed
+            }
+            Doing::Waited(Waited::Events, Some(wait)) if self.recording.is_time_up(&wait) => {
+                CauseKind::TimerSleep
+            }
             Doing::Waited(waited, Some(_)) if waited.is_unnamed() && !self.is_kernel(piece.tid) => {
                 CauseKind::KernelWait
             }
@@ -438,7 +526,9 @@ impl<'a> BlameFinder<'a> {
         let nobody = match piece.doing {
             Doing::Waited(Waited::FileLock, _) => kind == CauseKind::LockWait,
             Doing::Waited(Waited::Peer, _) => kind == CauseKind::PeerWait && self.is_awaited(pid),
-            Doing::Waited(Waited::Events, _) => kind == CauseKind::PeerWait && self.is_of_command(pid),
+            Doing::Waited(Waited::Events, _) => {
+                kind == CauseKind::PeerWait && self.is_of_command(pid)
+            }
             _ => false,
         };
         Blame { kind, who: if nobody { Who::Nobody } else { Who::Thread(piece.tid) } }
@@ -453,7 +543,8 @@ impl<'a> BlameFinder<'a> {
         let before = chain.pieces[..place].iter().rev().take(BEFORE_MAX).find(other);
         before.is_some_and(|other| {
             let (asker, messages) = (pid(other), &self.recording.messages);
-            let apart = self.is_kernel(other.tid) || messages.is_server(asker) || self.is_injector(asker);
+            let apart =
+                self.is_kernel(other.tid) || messages.is_server(asker) || self.is_injector(asker);
             !apart && !self.is_family(asker)
         })
     }
@@ -462,7 +553,8 @@ impl<'a> BlameFinder<'a> {
     /// wait that timed out is a sleep if events do not usually find the thread in it.
     fn awaits_events(&self, tid: Tid, wait: &Wait) -> bool {
         let event_wait = self.recording.is_usual_event_wait(tid, self.recording.signature(wait));
-        let time_up = is_over(wait) || is_lone(wait) && has_timeout(wait) && wait.context == HARD_INTERRUPT;
+        let time_up =
+            is_over(wait) || is_lone(wait) && has_timeout(wait) && wait.context == HARD_INTERRUPT;
         let sleeps = event_wait == Some(false) && time_up;
         polls(wait) && self.recording.takes_display_input(tid) && !sleeps
             || self.recording.is_event_wait_condition(wait)
@@ -501,7 +593,9 @@ fn idle_kind(waited: Waited, wait: Option<&Wait>) -> CauseKind {
         Waited::Futex | Waited::FileLock => CauseKind::LockWait,
         Waited::KernelLock | Waited::Thaw => CauseKind::KernelLock,
         Waited::Peer => CauseKind::PeerWait,
-        Waited::Events if wait.is_some_and(|wait| has_timeout(wait) || is_over(wait)) => CauseKind::TimerSleep,
+        Waited::Events if wait.is_some_and(|wait| has_timeout(wait) || is_over(wait)) => {
+            CauseKind::TimerSleep
+        }
         _ => CauseKind::Unattributed,
     }
 }

@@ -117,17 +117,23 @@ impl Chain {
 
     /// Explains an interval of one thread.
     pub(crate) fn of_thread(recording: &Recording, tid: Tid, lo: Nanos, hi: Nanos) -> Chain {
-        Chain::walk(recording, &[ChainStage { tid, lo, hi, through_idle: true, awaits: None }], None)
+        Chain::walk(
+            recording,
+            &[ChainStage { tid, lo, hi, through_idle: true, awaits: None }],
+            None,
+        )
     }
 
     fn walk(recording: &Recording, stages: &[ChainStage], client: Option<Pid>) -> Chain {
         let end = stages.last().map_or(Nanos(0), |stage| stage.hi);
         let chain = Chain::default();
         let (active, through_idle, awaited, retries) = (Vec::new(), true, None, None);
-        let mut walker = Walker { recording, chain, active, through_idle, awaited, end, client, retries };
+        let mut walker =
+            Walker { recording, chain, active, through_idle, awaited, end, client, retries };
         for stage in stages {
             walker.through_idle = stage.through_idle;
-            walker.awaited = stage.awaits.and_then(|file| walker.answered(stage.tid, stage.hi, file));
+            walker.awaited =
+                stage.awaits.and_then(|file| walker.answered(stage.tid, stage.hi, file));
             walker.explain(stage.tid, stage.lo, stage.hi, None);
         }
         walker.chain.pieces.sort_by_key(|piece| piece.lo);
@@ -148,7 +154,12 @@ impl Walker<'_> {
             return self.piece(tid, lo, hi, Doing::Unknown, via, None);
         }
         self.active.push(tid);
-        match self.recording.terminals.writer(tid, hi).filter(|(writer, at)| *at > lo && *writer != tid) {
+        match self
+            .recording
+            .terminals
+            .writer(tid, hi)
+            .filter(|(writer, at)| *at > lo && *writer != tid)
+        {
             Some((writer, at)) => {
                 self.explain_own(tid, at, hi, via);
                 self.explain(writer, lo, at, via);
@@ -180,16 +191,29 @@ impl Walker<'_> {
     /// there is no such thread.
     ///
     /// Other threads may wake the server meanwhile, but the event that was late is in that thread.
-    fn fed(&mut self, span: &Span, (lo, hi): (Nanos, Nanos), feeder: &mut Option<Feeder>, via: Option<usize>) -> Nanos {
+    fn fed(
+        &mut self,
+        span: &Span,
+        (lo, hi): (Nanos, Nanos),
+        feeder: &mut Option<Feeder>,
+        via: Option<usize>,
+    ) -> Nanos {
         if !self.has_nothing_to_do(span, lo) {
             return hi;
         }
-        let next = self.recording.feeder(span).or_else(|| via.and_then(|_| self.recording.debtor(span)));
+        let next =
+            self.recording.feeder(span).or_else(|| via.and_then(|_| self.recording.debtor(span)));
         *feeder = next.or(*feeder);
         let late = |feeder: &Feeder| feeder.since < hi && !self.active.contains(&feeder.tid);
         let Some(Feeder { tid, since }) = feeder.filter(late) else { return hi };
         let wait = self.recording.waits.find(span).copied();
-        self.chain.vias.push(Via { waiter: span.tid, holder: tid, waited: Waited::Events, wait, parent: via });
+        self.chain.vias.push(Via {
+            waiter: span.tid,
+            holder: tid,
+            waited: Waited::Events,
+            wait,
+            parent: via,
+        });
         let from = since.max(lo);
         self.explain(tid, from, hi, Some(self.chain.vias.len() - 1));
         from
@@ -229,7 +253,8 @@ impl Walker<'_> {
     /// requests that it dequeued last in this burst.
     fn served(&self, tid: Tid, lo: Nanos, hi: Nanos) -> Vec<(Doing, Nanos, Nanos)> {
         let burst = self.recording.burst(tid, lo.after(Nanos(1)));
-        let before = self.recording.messages.last_received(tid, lo).filter(|(at, _)| *at >= burst.start);
+        let before =
+            self.recording.messages.last_received(tid, lo).filter(|(at, _)| *at >= burst.start);
         let mut doing = before.map_or(Doing::Ran, |(_, place)| Doing::Served(place));
         let (mut at, mut pieces) = (lo, Vec::new());
         for (_, dequeued, place) in self.recording.messages.received_within(tid, lo, hi) {
@@ -251,7 +276,15 @@ impl Walker<'_> {
     }
 
     /// Separates the time of long interrupts from the running time of a thread.
-    fn with_interrupts(&mut self, tid: Tid, cpu: Cpu, lo: Nanos, hi: Nanos, doing: Doing, via: Option<usize>) {
+    fn with_interrupts(
+        &mut self,
+        tid: Tid,
+        cpu: Cpu,
+        lo: Nanos,
+        hi: Nanos,
+        doing: Doing,
+        via: Option<usize>,
+    ) {
         for (source, lo, hi) in self.recording.interrupts.tiles(cpu, lo, hi) {
             self.piece(tid, lo, hi, source.map_or(doing, Doing::Interrupted), via, None);
         }
@@ -261,7 +294,9 @@ impl Walker<'_> {
     /// a piece if that thread is unknown.
     fn blocked(&mut self, span: &Span, lo: Nanos, hi: Nanos, via: Option<usize>) {
         let recorded = self.recorded(span);
-        let awaited = self.awaited.filter(|_| self.active.len() == 1 && self.may_go_on(span, recorded.waited));
+        let awaited = self
+            .awaited
+            .filter(|_| self.active.len() == 1 && self.may_go_on(span, recorded.waited));
         let idle = awaited.is_none() && self.is_idle(span, lo, recorded.waited);
         let own = || if idle { recorded } else { self.with_peer(span, recorded) };
         let waiting = awaited.unwrap_or_else(own);
@@ -275,13 +310,16 @@ impl Walker<'_> {
         }
         match holder.filter(|holder| !self.active.contains(holder)) {
             Some(holder) => self.owed(span, waiting, holder, (lo, hi), via),
-            None => self.piece(span.tid, lo, hi, Doing::Waited(waited, wait), via, span.task_waker()),
+            None => {
+                self.piece(span.tid, lo, hi, Doing::Waited(waited, wait), via, span.task_waker())
+            }
         }
     }
 
     /// Returns the thread up the chain whose packet ended the wait of a server.
     fn requester(&self, span: &Span, waited: Waited) -> Option<Tid> {
-        let asked = matches!(waited, Waited::Events | Waited::Network) && self.active.len() < DEPTH_MAX;
+        let asked =
+            matches!(waited, Waited::Events | Waited::Network) && self.active.len() < DEPTH_MAX;
         let by = self.recording.sender(span).filter(|_| asked)?;
         self.active.split_last().filter(|(_, above)| above.contains(&by)).map(|_| by)
     }
@@ -305,7 +343,13 @@ impl Walker<'_> {
 
     /// Returns the time at which the request of a waiter reached the other process, if that was late:
     /// it had been waiting since before the request was sent, until a packet came.
-    fn in_flight(&self, span: &Span, waiting: BlockedWait, holder: Tid, hi: Nanos) -> Option<Nanos> {
+    fn in_flight(
+        &self,
+        span: &Span,
+        waiting: BlockedWait,
+        holder: Tid,
+        hi: Nanos,
+    ) -> Option<Nanos> {
         let asked = |wait: &Wait| (is_internet(wait) || polls(wait)) && !is_loopback(wait);
         waiting.wait.as_ref().filter(|wait| waiting.waited == Waited::Peer && asked(wait))?;
         let first = self.recording.timeline.at(holder, span.start)?;
@@ -314,7 +358,14 @@ impl Walker<'_> {
 
     /// Explains a wait by the past of another thread, unless that thread merely kept the other end
     /// of a pipe open.
-    fn owed(&mut self, span: &Span, waiting: BlockedWait, holder: Tid, (lo, hi): (Nanos, Nanos), via: Option<usize>) {
+    fn owed(
+        &mut self,
+        span: &Span,
+        waiting: BlockedWait,
+        holder: Tid,
+        (lo, hi): (Nanos, Nanos),
+        via: Option<usize>,
+    ) {
         let BlockedWait { waited, wait, .. } = waiting;
         let reached = self.in_flight(span, waiting, holder, hi).map_or(lo, |at| at.clamp(lo, hi));
         self.piece(span.tid, lo, reached, Doing::Waited(Waited::Network, wait), via, None);
@@ -330,7 +381,11 @@ impl Walker<'_> {
     /// Returns the wait of a thread for an answer that arrived over a connection at a time: a wait
     /// for the process that sent it, or for the network.
     fn answered(&mut self, tid: Tid, at: Nanos, file: u64) -> Option<BlockedWait> {
-        let span = self.recording.timeline.before(tid, at).filter(|span| span.segment.state == ThreadState::Blocked)?;
+        let span = self
+            .recording
+            .timeline
+            .before(tid, at)
+            .filter(|span| span.segment.state == ThreadState::Blocked)?;
         let recorded = self.recorded(&span);
         let wait = recorded.wait.map(|wait| self.recording.as_remote(&wait, file));
         let waiting = self.with_peer(&span, BlockedWait { wait, ..recorded });
@@ -344,7 +399,11 @@ impl Walker<'_> {
         let stopped = self.was_stopped(span, wait.as_ref());
         let waited = if stopped { Waited::Stopped } else { self.recording.waits.kind(span) };
         if let Some(named) = wait.and_then(|wait| self.recording.named(span, waited, &wait)) {
-            return BlockedWait { waited: named.waited, wait: Some(named.wait), holder: named.holder };
+            return BlockedWait {
+                waited: named.waited,
+                wait: Some(named.wait),
+                holder: named.holder,
+            };
         }
         if let Some(child) = wait.and_then(|wait| self.recording.supervised(span, &wait)) {
             return BlockedWait { waited: Waited::Child, wait, holder: Some(child) };
@@ -372,7 +431,10 @@ impl Walker<'_> {
     /// Turns a wait for a local socket, or for a stopped display of a terminal, into a wait for the
     /// process behind it.
     fn with_peer(&self, span: &Span, waiting: BlockedWait) -> BlockedWait {
-        let asks = matches!(waiting.waited, Waited::Events | Waited::Sleep | Waited::Network | Waited::Peer);
+        let asks = matches!(
+            waiting.waited,
+            Waited::Events | Waited::Sleep | Waited::Network | Waited::Peer
+        );
         let behind = || self.recording.loopback_peer(span, waiting.wait.as_ref());
         match if asks { behind().or_else(|| self.recording.stopped_display(span)) } else { None } {
             Some(peer) => BlockedWait { waited: Waited::Peer, holder: Some(peer), ..waiting },
@@ -383,7 +445,8 @@ impl Walker<'_> {
     /// Returns `true` for a wait that depended on no thread: at the near end of the chain, in an
     /// idle display server, or behind a grab.
     fn is_idle(&self, span: &Span, lo: Nanos, waited: Waited) -> bool {
-        let near_end = !self.through_idle && self.active.len() == 1 && self.recording.waits.is_idle(span);
+        let near_end =
+            !self.through_idle && self.active.len() == 1 && self.recording.waits.is_idle(span);
         near_end || self.is_idle_server(span, waited) || self.is_grabbed(span.tid, lo)
     }
 
@@ -402,7 +465,8 @@ impl Walker<'_> {
             || self.recording.was_ended_by_signal(span)
             || self.was_ended_by_person(span)
             || ends_here(waiting.waited) && !self.ended_by_user(span, waiting.waited);
-        let known = || waiting.holder.or_else(|| self.holder(span, waiting.wait.as_ref(), waiting.waited));
+        let known =
+            || waiting.holder.or_else(|| self.holder(span, waiting.wait.as_ref(), waiting.waited));
         if ends { None } else { known() }
     }
 
@@ -428,7 +492,8 @@ impl Walker<'_> {
     /// Returns `true` for a wait to be resumed that is not recorded as one: of a stopped process,
     /// or for stopped terminal output.
     fn was_stopped(&self, span: &Span, wait: Option<&Wait>) -> bool {
-        self.was_continued(span, wait) || wait.is_some_and(|wait| self.recording.is_output_stopped(span, wait))
+        self.was_continued(span, wait)
+            || wait.is_some_and(|wait| self.recording.is_output_stopped(span, wait))
     }
 
     /// Returns `true` if SIGCONT from another process ended a wait for a private futex, which that
@@ -440,7 +505,10 @@ impl Walker<'_> {
         other.is_some_and(|by| {
             self.recording.signals.iter().any(|signal| {
                 let near = signal.head.ts.0.abs_diff(span.end.0) <= CONTINUED.0;
-                signal.number == SIGCONT && signal.head.tid == by && signal.target == pid(span.tid) && near
+                signal.number == SIGCONT
+                    && signal.head.tid == by
+                    && signal.target == pid(span.tid)
+                    && near
             })
         })
     }
@@ -474,7 +542,8 @@ impl Walker<'_> {
         let mut waits = within.filter(|other| other.segment.state == ThreadState::Blocked);
         waits.any(|other| {
             let user = other.task_waker().filter(|by| !self.is_kernel(*by, other.end));
-            let long = other.end.min(span.end).since(other.start.max(span.start)).0 * 2 > span.end.since(span.start).0;
+            let long = other.end.min(span.end).since(other.start.max(span.start)).0 * 2
+                > span.end.since(span.start).0;
             long && user.is_some() && self.recording.waits.kind(&other) == Waited::Peer
         })
     }
@@ -492,19 +561,31 @@ impl Walker<'_> {
             return span.task_waker();
         }
         let holder = match waited {
-            Waited::Futex => self.recording.futex_owner(span.tid).or_else(|| self.recording.entrusted(span)),
+            Waited::Futex => {
+                self.recording.futex_owner(span.tid).or_else(|| self.recording.entrusted(span))
+            }
             Waited::FileLock => wait.and_then(|wait| self.recording.file_lock_owner(wait.inode)),
             Waited::Child => self.recording.living_child(span.tid, wait),
             Waited::Peer if wait.is_some_and(writes_to_terminal) => {
                 self.recording.terminals.other_ends(span.tid).into_iter().next()
             }
-            Waited::Peer => self.recording.pipe_holder(span.tid).or(wait.map(|wait| Tid(wait.peer.0))),
+            Waited::Peer => {
+                self.recording.pipe_holder(span.tid).or(wait.map(|wait| Tid(wait.peer.0)))
+            }
             _ => None,
         };
         holder.filter(|holder| *holder != Tid(0) && *holder != span.tid)
     }
 
-    fn piece(&mut self, tid: Tid, lo: Nanos, hi: Nanos, doing: Doing, via: Option<usize>, waker: Option<Tid>) {
+    fn piece(
+        &mut self,
+        tid: Tid,
+        lo: Nanos,
+        hi: Nanos,
+        doing: Doing,
+        via: Option<usize>,
+        waker: Option<Tid>,
+    ) {
         if hi > lo {
             self.chain.pieces.push(ChainPiece { lo, hi, tid, doing, via, waker });
         }
@@ -514,5 +595,8 @@ impl Walker<'_> {
 /// Returns `true` for waits that need no other thread to explain them, whatever ended them.
 fn ends_here(waited: Waited) -> bool {
     use Waited::{DirtyLimit, Disk, Fsync, Network, PageIn, Reclaim, Sleep, Stopped, SwapIn, Thaw};
-    matches!(waited, Stopped | Thaw | SwapIn | Reclaim | DirtyLimit | Fsync | PageIn | Disk | Sleep | Network)
+    matches!(
+        waited,
+        Stopped | Thaw | SwapIn | Reclaim | DirtyLimit | Fsync | PageIn | Disk | Sleep | Network
+    )
 }

@@ -27,11 +27,9 @@ impl Recording {
         let lasts = wait.end >= self.mark;
         let by = wait.task_waker().map(|by| self.tasks.pid(by, wait.end));
         let injects = |stream: &Stream| self.messages.injectors().contains(&stream.client);
-        let streams = self
-            .messages
-            .streams()
-            .iter()
-            .filter(|stream| stream.server == server && !injects(stream) && (lasts || by == Some(stream.client)));
+        let streams = self.messages.streams().iter().filter(|stream| {
+            stream.server == server && !injects(stream) && (lasts || by == Some(stream.client))
+        });
         let owed = streams.filter_map(|stream| Some((self.unread_since(stream, wait)?, stream)));
         let (since, stream) = owed.min_by_key(|(at, _)| *at)?;
         Some(Feeder { tid: stream.reader(Side::EventReceived), since })
@@ -46,6 +44,11 @@ impl Recording {
             Some((_, taken)) => taken.ts.after(NEAR) >= wait.end,
             None => wait.end >= self.mark,
         };
-        (0..last).rev().take(EVENTS_MAX).take_while(unread).last().and_then(|index| Some(sent.get(index)?.ts))
+        (0..last)
+            .rev()
+            .take(EVENTS_MAX)
+            .take_while(unread)
+            .last()
+            .and_then(|index| Some(sent.get(index)?.ts))
     }
 }

@@ -24,16 +24,21 @@ pub(crate) fn doing_text(recording: &Recording, piece: &ChainPiece) -> String {
     match piece.doing {
         Doing::Ran => "ran".to_owned(),
         Doing::Served(place) => {
-            let client = recording.messages.stream(place.stream).map_or(Pid(0), |stream| stream.client);
+            let client =
+                recording.messages.stream(place.stream).map_or(Pid(0), |stream| stream.client);
             format!("served requests of {}", process_text(recording, client, piece.lo))
         }
         Doing::Queued(_) if recording.throttled(piece.tid, piece.lo, piece.hi).is_some() => {
             "was held back by the CPU quota of its group".to_owned()
         }
         Doing::Queued(Some(Tid(0))) => "was ready while its CPU was idle".to_owned(),
-        Doing::Queued(Some(by)) => format!("was ready while {} ran", thread_text(recording, by, piece.lo)),
+        Doing::Queued(Some(by)) => {
+            format!("was ready while {} ran", thread_text(recording, by, piece.lo))
+        }
         Doing::Queued(None) => "was ready for a CPU".to_owned(),
-        Doing::Interrupted(source) => format!("was interrupted by {}", source.name(&recording.meta.irq_names)),
+        Doing::Interrupted(source) => {
+            format!("was interrupted by {}", source.name(&recording.meta.irq_names))
+        }
         Doing::Waited(waited, wait) => file_text(recording, waited, wait.as_ref()),
         Doing::Unknown => "was not recorded".to_owned(),
     }
@@ -56,10 +61,18 @@ fn file_text(recording: &Recording, waited: Waited, wait: Option<&Wait>) -> Stri
 
 /// Describes a wait that has no name of its own by system call, file and kernel function: `waited
 /// in openat of /a (dma_fence_wait)`.
-pub(crate) fn unnamed_wait_text(recording: &Recording, waited: Waited, wait: Option<&Wait>) -> String {
+pub(crate) fn unnamed_wait_text(
+    recording: &Recording,
+    waited: Waited,
+    wait: Option<&Wait>,
+) -> String {
     let text = wait_text(waited, wait);
-    let file = wait.and_then(|wait| recording.file(wait)).map(|path| format!(" of {path}")).unwrap_or_default();
-    let function = wait.and_then(|wait| frames(recording, wait).into_iter().find(|name| !is_generic(name)));
+    let file = wait
+        .and_then(|wait| recording.file(wait))
+        .map(|path| format!(" of {path}"))
+        .unwrap_or_default();
+    let function =
+        wait.and_then(|wait| frames(recording, wait).into_iter().find(|name| !is_generic(name)));
     let function = function.map(|name| format!(" ({name})")).unwrap_or_default();
     format!("{text}{file}{function}")
 }
@@ -79,7 +92,9 @@ fn is_generic(name: &str) -> bool {
 
 /// Describes a wait, as in `slept in clock_nanosleep`.
 pub(crate) fn wait_text(waited: Waited, wait: Option<&Wait>) -> String {
-    let call = wait.filter(|wait| wait.syscall >= 0).map(|wait| format!(" in {}", call_name(wait.syscall)));
+    let call = wait
+        .filter(|wait| wait.syscall >= 0)
+        .map(|wait| format!(" in {}", call_name(wait.syscall)));
     let call = call.unwrap_or_default();
     let what = match waited {
         Waited::Stopped if wait.is_some_and(writes_to_terminal) => {
@@ -131,11 +146,13 @@ pub(crate) fn thread_text(recording: &Recording, tid: Tid, at: Nanos) -> String 
 /// Returns the most telling functions of a wait's stack: the first few above the scheduler.
 pub(crate) fn frames(recording: &Recording, wait: &Wait) -> Vec<String> {
     let scheduler = |name: &&str| SCHEDULER.iter().any(|prefix| name.starts_with(prefix));
-    let functions = recording.names.kernel_functions(wait.stack).skip_while(scheduler).take(STACK_SHOWN);
+    let functions =
+        recording.names.kernel_functions(wait.stack).skip_while(scheduler).take(STACK_SHOWN);
     functions.map(str::to_owned).collect()
 }
 
-const SCHEDULER: [&str; 6] = ["__schedule", "schedule", "preempt_schedule", "io_schedule", "__cond_resched", "bpf_"];
+const SCHEDULER: [&str; 6] =
+    ["__schedule", "schedule", "preempt_schedule", "io_schedule", "__cond_resched", "bpf_"];
 const STACK_SHOWN: usize = 4;
 
 /// Formats `10.0.0.1:443` or `[2001:db8::1]:443`.
@@ -161,8 +178,12 @@ pub(crate) fn span_text(span: Nanos) -> String {
 /// Formats a number with separators: `1,412`.
 pub(crate) fn count_text(number: u64) -> String {
     let digits = number.to_string();
-    let groups: Vec<&str> =
-        digits.as_bytes().rchunks(3).rev().filter_map(|group| std::str::from_utf8(group).ok()).collect();
+    let groups: Vec<&str> = digits
+        .as_bytes()
+        .rchunks(3)
+        .rev()
+        .filter_map(|group| std::str::from_utf8(group).ok())
+        .collect();
     groups.join(",")
 }
 
@@ -180,7 +201,8 @@ pub(crate) fn bytes_text(bytes: u64) -> String {
 
 /// Formats nanoseconds since 1970 as UTC time: `2026-01-31T12:00:00Z`.
 pub(crate) fn time_text(realtime_ns: u64) -> String {
-    let time = jiff::Timestamp::from_nanosecond(realtime_ns.into()).expect("64 bits of nanoseconds end in 2554");
+    let time = jiff::Timestamp::from_nanosecond(realtime_ns.into())
+        .expect("64 bits of nanoseconds end in 2554");
     time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 

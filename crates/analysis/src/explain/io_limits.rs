@@ -32,13 +32,17 @@ pub(crate) fn reached<'a>(
     (tid, at): (Tid, Nanos),
 ) -> Vec<&'a GroupIoLimit> {
     let recording = budget.recording;
-    let Some((device, done)) = device.and_then(|device| Some((device, done(budget, group, device)?))) else {
+    let Some((device, done)) =
+        device.and_then(|device| Some((device, done(budget, group, device)?)))
+    else {
         return Vec::new();
     };
     let devices = above(budget, group, device);
-    let fits = |limit: &&GroupIoLimit| devices.contains(&limit.device) && may_be(group.kind, limit.write);
+    let fits =
+        |limit: &&GroupIoLimit| devices.contains(&limit.device) && may_be(group.kind, limit.write);
     let limits = recording.io_limits.of(&recording.tasks, tid, at).into_iter().filter(fits);
-    let mut limits: Vec<(f64, &GroupIoLimit)> = limits.map(|limit| (done.part_of(limit), limit)).collect();
+    let mut limits: Vec<(f64, &GroupIoLimit)> =
+        limits.map(|limit| (done.part_of(limit), limit)).collect();
     limits.retain(|(part, _)| *part >= REACHED);
     limits.sort_by(|(a, _), (b, _)| b.total_cmp(a));
     limits.into_iter().map(|(_, limit)| limit).collect()
@@ -81,7 +85,8 @@ fn may_be(kind: CauseKind, write: bool) -> bool {
 
 /// Collects the requests of a device during the pieces of a group.
 fn done<'a>(budget: &Budget<'a>, group: &BlameGroup, device: Device) -> Option<DoneMeanwhile<'a>> {
-    let mut waits: Vec<(Nanos, Nanos)> = budget.pieces(group).map(|piece| (piece.lo, piece.hi)).collect();
+    let mut waits: Vec<(Nanos, Nanos)> =
+        budget.pieces(group).map(|piece| (piece.lo, piece.hi)).collect();
     waits.sort_unstable();
     let (lo, hi) = (waits.first()?.0, waits.last()?.1);
     let within = |at: Nanos| {
@@ -96,8 +101,13 @@ fn done<'a>(budget: &Budget<'a>, group: &BlameGroup, device: Device) -> Option<D
 impl DoneMeanwhile<'_> {
     /// Returns the I/O done as a share of the amount allowed by a limit.
     fn part_of(&self, limit: &GroupIoLimit) -> f64 {
-        let requests = self.requests.iter().filter(|request| request.bytes > 0 && request.is_write() == limit.write);
-        let done: u64 = requests.map(|request| if limit.operations { 1 } else { u64::from(request.bytes) }).sum();
+        let requests = self
+            .requests
+            .iter()
+            .filter(|request| request.bytes > 0 && request.is_write() == limit.write);
+        let done: u64 = requests
+            .map(|request| if limit.operations { 1 } else { u64::from(request.bytes) })
+            .sum();
         let allowed = limit.per_second as f64 * self.waited.millis() / 1e3;
         if allowed > 0.0 { done as f64 / allowed } else { 0.0 }
     }

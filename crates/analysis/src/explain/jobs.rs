@@ -51,7 +51,9 @@ impl<'a> Jobs<'a> {
 
     fn root(&self, pid: Pid, at: Nanos) -> Pid {
         let mut root = pid;
-        for (child, parent) in self.tasks.ancestors(pid, at).zip(self.tasks.ancestors(pid, at).skip(1)) {
+        for (child, parent) in
+            self.tasks.ancestors(pid, at).zip(self.tasks.ancestors(pid, at).skip(1))
+        {
             if !self.together(child, parent) {
                 break;
             }
@@ -74,10 +76,14 @@ impl<'a> Jobs<'a> {
         let main = members.main();
         let program = |root: &Pid| self.is_one_program(*root, members);
         match (job, main) {
-            (Job::Process(root), Some((pid, share))) if pid != *root && (share >= MAIN_SHARE || program(root)) => {
+            (Job::Process(root), Some((pid, share)))
+                if pid != *root && (share >= MAIN_SHARE || program(root)) =>
+            {
                 (pid, Some(self.name(*root)))
             }
-            (Job::Process(root), Some(_)) if members.by_pid.len() > 1 => (*root, Some(self.name(*root))),
+            (Job::Process(root), Some(_)) if members.by_pid.len() > 1 => {
+                (*root, Some(self.name(*root)))
+            }
             (Job::Process(root), _) => (*root, None),
             (Job::Kernel(_), main) => (main.map_or(Pid(0), |(pid, _)| pid), None),
         }
@@ -101,7 +107,8 @@ impl<'a> Jobs<'a> {
         match members.main() {
             Some((pid, share)) if share >= MAIN_SHARE || members.by_pid.len() == 1 => {
                 let comm = self.tasks.comm(pid, self.at);
-                let job = if pid == root { String::new() } else { format!(", job \"{root_comm}\"") };
+                let job =
+                    if pid == root { String::new() } else { format!(", job \"{root_comm}\"") };
                 format!("{comm} (pid {pid}{job})")
             }
             Some(_) => {

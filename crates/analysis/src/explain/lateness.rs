@@ -67,7 +67,8 @@ pub fn lateness(recording: &Recording, late: &Late) -> Option<Lateness> {
         groups.into_values().map(|group| (time(&group), group)).collect();
     groups.sort_by_key(|(time, _)| std::cmp::Reverse(*time));
     let begin = begin(recording, &groups.first()?.1.first()?.interval);
-    let portions = groups.iter().filter_map(|(time, group)| Some((group.first()?.cause, name(group)?, *time)));
+    let portions =
+        groups.iter().filter_map(|(time, group)| Some((group.first()?.cause, name(group)?, *time)));
     Some(Lateness { portions: portions.collect(), begin })
 }
 
@@ -97,7 +98,8 @@ fn ready(recording: &Recording, late: &Late) -> Nanos {
 /// Returns the CPU that took the timer interrupt: timers may be on another CPU than their threads.
 fn timer_cpu(recording: &Recording, late: &Late, ready: Nanos) -> Cpu {
     let sleep = recording.timeline.before(late.tid, ready);
-    let waker = sleep.map(|span| span.segment.waker).filter(|waker| *waker != Tid(0) && *waker != late.tid);
+    let waker =
+        sleep.map(|span| span.segment.waker).filter(|waker| *waker != Tid(0) && *waker != late.tid);
     let ran = waker.and_then(|waker| recording.timeline.at(waker, ready));
     let ran = ran.filter(|span| span.segment.state == ThreadState::Running);
     ran.map_or(late.cpu, |span| Cpu(u32::from(span.segment.place)))
@@ -111,11 +113,18 @@ fn pieces(recording: &Recording, late: &Late) -> Vec<LatenessPiece> {
     let before = cut(recording, timer, late.deadline, ready).into_iter();
     let after = cut(recording, late.cpu, ready, late.wake).into_iter();
     let before = before.map(|(overdue, interval)| asleep(recording, timer, interval, overdue));
-    before.chain(after.map(|(overdue, interval)| awake(recording, interval, overdue, late))).collect()
+    before
+        .chain(after.map(|(overdue, interval)| awake(recording, interval, overdue, late)))
+        .collect()
 }
 
 /// Returns the intervals of a CPU, each with the timer that was overdue there meanwhile.
-fn cut(recording: &Recording, cpu: Cpu, lo: Nanos, hi: Nanos) -> Vec<(Option<&OverdueTimer>, CpuInterval)> {
+fn cut(
+    recording: &Recording,
+    cpu: Cpu,
+    lo: Nanos,
+    hi: Nanos,
+) -> Vec<(Option<&OverdueTimer>, CpuInterval)> {
     let tiles = recording.overdue.tiles(cpu, lo, hi).into_iter();
     let intervals = |(overdue, lo, hi)| {
         let intervals = cpu_intervals(recording, cpu, lo, hi).into_iter();
@@ -126,24 +135,36 @@ fn cut(recording: &Recording, cpu: Cpu, lo: Nanos, hi: Nanos) -> Vec<(Option<&Ov
 
 /// Returns the reason why a thread was not woken. A running thread delays a timer only by holding
 /// interrupts off.
-fn asleep(recording: &Recording, cpu: Cpu, interval: CpuInterval, overdue: Option<&OverdueTimer>) -> LatenessPiece {
+fn asleep(
+    recording: &Recording,
+    cpu: Cpu,
+    interval: CpuInterval,
+    overdue: Option<&OverdueTimer>,
+) -> LatenessPiece {
     let name = match &interval.owner {
-        CpuOwner::Thread { tid, .. } => format!("while {} ran", process(recording, *tid, interval.from)),
+        CpuOwner::Thread { tid, .. } => {
+            format!("while {} ran", process(recording, *tid, interval.from))
+        }
         CpuOwner::Work { function, .. } => format!("while work item {function} ran"),
         CpuOwner::Idle => String::new(),
         _ => return recorded(recording, cpu, interval),
     };
-    let (cause, name) = stalled(recording, cpu, &interval, overdue).unwrap_or((LatenessCause::Timer, name));
+    let (cause, name) =
+        stalled(recording, cpu, &interval, overdue).unwrap_or((LatenessCause::Timer, name));
     LatenessPiece { cause, name, thread: String::new(), interval }
 }
 
 /// Returns the reason why a CPU took no interrupt.
-fn deaf(recording: &Recording, overdue: &OverdueTimer, interval: &CpuInterval) -> (LatenessCause, String) {
+fn deaf(
+    recording: &Recording,
+    overdue: &OverdueTimer,
+    interval: &CpuInterval,
+) -> (LatenessCause, String) {
     if is_held_off(recording, overdue) {
         return (LatenessCause::HeldOff, process(recording, overdue.tid, interval.from));
     }
-    let function =
-        accessed(recording, overdue).or(overdue.function(&recording.names).filter(|_| overdue.tid != Tid(0)));
+    let function = accessed(recording, overdue)
+        .or(overdue.function(&recording.names).filter(|_| overdue.tid != Tid(0)));
     away(recording, overdue.cpu, (overdue.due, overdue.came), function)
 }
 
@@ -154,23 +175,36 @@ fn is_held_off(recording: &Recording, overdue: &OverdueTimer) -> bool {
 }
 
 /// Returns the owner of a CPU that was away, and the number of CPUs affected.
-fn away(recording: &Recording, cpu: Cpu, (lo, hi): (Nanos, Nanos), function: Option<&str>) -> (LatenessCause, String) {
+fn away(
+    recording: &Recording,
+    cpu: Cpu,
+    (lo, hi): (Nanos, Nanos),
+    function: Option<&str>,
+) -> (LatenessCause, String) {
     let place = match function {
         _ if all_at_once(recording, lo, hi) => ALL.to_owned(),
         Some(function) => format!("{ONE}, in {function}"),
         None => ONE.to_owned(),
     };
     match outsider(recording, cpu, lo, hi) {
-        Outsider::Undecided => (LatenessCause::Outside, format!("{}, {place}", outsider_words(recording, cpu, lo, hi))),
+        Outsider::Undecided => {
+            (LatenessCause::Outside, format!("{}, {place}", outsider_words(recording, cpu, lo, hi)))
+        }
         who => (who.into(), place),
     }
 }
 
 /// Returns the reason why a runnable thread did not run. A CPU that was away had no owner.
-fn awake(recording: &Recording, interval: CpuInterval, overdue: Option<&OverdueTimer>, late: &Late) -> LatenessPiece {
+fn awake(
+    recording: &Recording,
+    interval: CpuInterval,
+    overdue: Option<&OverdueTimer>,
+    late: &Late,
+) -> LatenessPiece {
     let own = matches!(interval.owner, CpuOwner::Thread { tid, .. } if tid == late.tid);
     let taken = recording.withdrawals.explains(late.cpu, interval.from, interval.to);
-    let free = matches!(interval.owner, CpuOwner::Thread { .. } | CpuOwner::Work { .. } | CpuOwner::Idle);
+    let free =
+        matches!(interval.owner, CpuOwner::Thread { .. } | CpuOwner::Work { .. } | CpuOwner::Idle);
     let (cause, name) = match overdue.filter(|one| free && !is_held_off(recording, one)) {
         _ if free && taken => (LatenessCause::Hypervisor, String::new()),
         Some(away) => deaf(recording, away, &interval),
@@ -184,7 +218,9 @@ fn awake(recording: &Recording, interval: CpuInterval, overdue: Option<&OverdueT
 fn recorded(recording: &Recording, cpu: Cpu, interval: CpuInterval) -> LatenessPiece {
     let (lo, hi) = (interval.from, interval.to);
     let (cause, name, thread) = match &interval.owner {
-        CpuOwner::Interrupt { .. } | CpuOwner::Softirq { .. } if may_be_taken(recording, cpu, lo, hi) => {
+        CpuOwner::Interrupt { .. } | CpuOwner::Softirq { .. }
+            if may_be_taken(recording, cpu, lo, hi) =>
+        {
             let (cause, name) = away(recording, cpu, (lo, hi), None);
             (cause, name, String::new())
         }
@@ -193,7 +229,9 @@ fn recorded(recording: &Recording, cpu: Cpu, interval: CpuInterval) -> LatenessP
         CpuOwner::Thread { tid, name } => {
             (LatenessCause::Thread, process(recording, *tid, interval.from), name.clone())
         }
-        CpuOwner::Work { function, .. } => (LatenessCause::Thread, format!("work item {function}"), String::new()),
+        CpuOwner::Work { function, .. } => {
+            (LatenessCause::Thread, format!("work item {function}"), String::new())
+        }
         CpuOwner::Idle => (LatenessCause::IdleExit, String::new(), String::new()),
         CpuOwner::Unknown => (LatenessCause::Unexplained, String::new(), String::new()),
     };
@@ -209,9 +247,13 @@ fn stalled(
 ) -> Option<(LatenessCause, String)> {
     let (lo, hi) = (interval.from, interval.to);
     match overdue {
-        _ if recording.withdrawals.explains(cpu, lo, hi) => Some((LatenessCause::Hypervisor, String::new())),
+        _ if recording.withdrawals.explains(cpu, lo, hi) => {
+            Some((LatenessCause::Hypervisor, String::new()))
+        }
         Some(overdue) => Some(deaf(recording, overdue, interval)),
-        None => (silent_at_work(recording, lo, hi) > 0).then(|| away(recording, cpu, (lo, hi), None)),
+        None => {
+            (silent_at_work(recording, lo, hi) > 0).then(|| away(recording, cpu, (lo, hi), None))
+        }
     }
 }
 
@@ -222,7 +264,10 @@ fn process(recording: &Recording, tid: Tid, at: Nanos) -> String {
 
 /// Returns the time since which a thread had run, which may be long before the deadline.
 fn begin(recording: &Recording, interval: &CpuInterval) -> Nanos {
-    let (CpuOwner::Thread { tid, .. } | CpuOwner::Work { tid, .. }) = interval.owner else { return interval.from };
+    let (CpuOwner::Thread { tid, .. } | CpuOwner::Work { tid, .. }) = interval.owner else {
+        return interval.from;
+    };
     let span = recording.timeline.at(tid, interval.from);
-    span.filter(|span| span.segment.state == ThreadState::Running).map_or(interval.from, |span| span.start)
+    span.filter(|span| span.segment.state == ThreadState::Running)
+        .map_or(interval.from, |span| span.start)
 }

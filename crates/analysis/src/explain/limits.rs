@@ -33,11 +33,15 @@ pub(crate) fn user_of(budget: &Budget<'_>, group: &BlameGroup) -> Option<QuotaUs
     let (lo, hi) = extent(budget, group).and_then(|(lo, hi)| limit.used_up(lo, hi))?;
     let (mut jobs, mut all) = (BTreeMap::<Job, Members>::new(), 0_u64);
     for (tid, ran) in ran_in(budget.recording, limit, lo, hi) {
-        jobs.entry(budget.jobs.of(tid, hi)).or_default().add(budget.recording.tasks.pid(tid, hi), ran);
+        jobs.entry(budget.jobs.of(tid, hi))
+            .or_default()
+            .add(budget.recording.tasks.pid(tid, hi), ran);
         all = all.saturating_add(ran);
     }
-    let most =
-        jobs.into_iter().max_by_key(|(_, members)| members.total()).filter(|_| Nanos(all) <= limit.allowed(lo, hi));
+    let most = jobs
+        .into_iter()
+        .max_by_key(|(_, members)| members.total())
+        .filter(|_| Nanos(all) <= limit.allowed(lo, hi));
     most.map(|(job, members)| QuotaUser { job, members, all: Nanos(all), span: hi.since(lo) })
 }
 
@@ -48,7 +52,10 @@ fn ran_in(recording: &Recording, limit: &QuotaGroup, lo: Nanos, hi: Nanos) -> Ve
     let is_in = |tid: &Tid| groups(*tid).iter().any(|group| std::ptr::eq(*group, limit));
     let ran_at_all = |tid: &Tid| recording.timeline.run_time(*tid, lo, hi) > Nanos(0);
     let members = recording.timeline.threads().filter(ran_at_all).filter(is_in);
-    members.map(|tid| (tid, limit.ran(&recording.timeline, tid, lo, hi).0)).filter(|(_, ran)| *ran > 0).collect()
+    members
+        .map(|tid| (tid, limit.ran(&recording.timeline, tid, lo, hi).0))
+        .filter(|(_, ran)| *ran > 0)
+        .collect()
 }
 
 impl QuotaUser {
@@ -62,12 +69,18 @@ impl QuotaUser {
     pub(crate) fn text(&self, budget: &Budget<'_>) -> String {
         let [own, all, span] = [Nanos(self.members.total()), self.all, self.span].map(span_text);
         let who = budget.jobs.label(&self.job, &self.members);
-        format!("{who} ran {own} of the {all} that the group ran in the {span} until it was throttled last")
+        format!(
+            "{who} ran {own} of the {all} that the group ran in the {span} until it was throttled last"
+        )
     }
 }
 
 /// Formats the number of throttled periods and the throttled time during a group's pieces.
-pub(crate) fn evidence(budget: &Budget<'_>, group: &BlameGroup, limit: &QuotaGroup) -> Option<String> {
+pub(crate) fn evidence(
+    budget: &Budget<'_>,
+    group: &BlameGroup,
+    limit: &QuotaGroup,
+) -> Option<String> {
     let (lo, hi) = extent(budget, group)?;
     let periods = match limit.periods_within(lo, hi) {
         0 => String::new(),
@@ -75,7 +88,11 @@ pub(crate) fn evidence(budget: &Budget<'_>, group: &BlameGroup, limit: &QuotaGro
         many => format!(" in {} periods", count_text(many)),
     };
     let total = Some(limit.within(lo, hi)).filter(|total| *total > Nanos(0))?;
-    Some(format!("the group was throttled{periods}, {} of {}", span_text(total), span_text(hi.since(lo))))
+    Some(format!(
+        "the group was throttled{periods}, {} of {}",
+        span_text(total),
+        span_text(hi.since(lo))
+    ))
 }
 
 /// Returns the first start and the last end of a group's pieces.

@@ -79,7 +79,9 @@ impl Requests {
         let what = match (self.reads, self.writes) {
             (reads, 0) => format!("{} {}", count_text(reads), plural(reads, "read")),
             (0, writes) => format!("{} {}", count_text(writes), plural(writes, "write")),
-            (reads, writes) => format!("{} reads and {} writes", count_text(reads), count_text(writes)),
+            (reads, writes) => {
+                format!("{} reads and {} writes", count_text(reads), count_text(writes))
+            }
         };
         format!("{what} ({})", bytes_text(self.bytes))
     }
@@ -92,9 +94,13 @@ fn plural(count: u64, word: &str) -> String {
 /// Sums up the requests outstanding on a device during the pieces of a group, by job.
 pub(crate) fn load(budget: &Budget<'_>, group: &BlameGroup, device: Option<Device>) -> Load {
     let recording = budget.recording;
-    let mut spans: Vec<(Nanos, Nanos)> = budget.pieces(group).map(|piece| (piece.lo, piece.hi)).collect();
+    let mut spans: Vec<(Nanos, Nanos)> =
+        budget.pieces(group).map(|piece| (piece.lo, piece.hi)).collect();
     spans.sort_unstable();
-    let (lo, hi) = (spans.first().map_or(Nanos(0), |span| span.0), spans.last().map_or(Nanos(0), |span| span.1));
+    let (lo, hi) = (
+        spans.first().map_or(Nanos(0), |span| span.0),
+        spans.last().map_or(Nanos(0), |span| span.1),
+    );
     let (mut own, mut others) = (Requests::default(), BTreeMap::<Job, Requests>::new());
     for request in recording.disk.outstanding(lo, hi) {
         let first = spans.partition_point(|(_, end)| *end <= request.start);
@@ -117,11 +123,14 @@ pub(crate) fn load(budget: &Budget<'_>, group: &BlameGroup, device: Option<Devic
 /// Returns a process and the part of its own computation spent on submitting requests to devices,
 /// by its samples. An emulated device of a virtual machine makes the CPU wait at that point.
 pub(crate) fn made_by(budget: &Budget<'_>, group: &BlameGroup) -> (Option<Pid>, u64) {
-    let Some(first) = budget.pieces(group).next().filter(|_| group.kind == CauseKind::OwnComputation) else {
+    let Some(first) =
+        budget.pieces(group).next().filter(|_| group.kind == CauseKind::OwnComputation)
+    else {
         return (None, 0);
     };
     let recording = budget.recording;
-    let samples = budget.pieces(group).flat_map(|piece| recording.samples_of(piece.tid, piece.lo, piece.hi));
+    let samples =
+        budget.pieces(group).flat_map(|piece| recording.samples_of(piece.tid, piece.lo, piece.hi));
     let makes = |name: &str| REQUEST_MAKERS.iter().any(|begin| name.starts_with(begin));
     let (mut made, mut all) = (0, 0);
     for sample in samples {
@@ -135,18 +144,27 @@ pub(crate) fn made_by(budget: &Budget<'_>, group: &BlameGroup) -> (Option<Pid>, 
 /// them: its queue was empty. Returns `None` if requests may have been lost meanwhile, and unless
 /// most waits end with a request that was issued within them, or are waits of throttled writers.
 /// Other waits without a request, such as for a remote file, never reach a device.
-pub(crate) fn idle_meanwhile(budget: &Budget<'_>, group: &BlameGroup, device: Device) -> Option<Nanos> {
+pub(crate) fn idle_meanwhile(
+    budget: &Budget<'_>,
+    group: &BlameGroup,
+    device: Device,
+) -> Option<Nanos> {
     let disk = &budget.recording.disk;
     // A journal commit also waits for threads in the middle of a change.
     let for_io = |piece: &&ChainPiece| match piece.doing {
         Doing::Waited(Waited::Fsync, wait) => wait.is_some_and(|wait| waits_for_io(wait.state)),
         _ => true,
     };
-    let got_late = |piece: &&ChainPiece| is_throttled(piece) || disk.served(device, piece.lo, piece.hi);
+    let got_late =
+        |piece: &&ChainPiece| is_throttled(piece) || disk.served(device, piece.lo, piece.hi);
     let waits: Vec<&ChainPiece> = budget.pieces(group).filter(for_io).filter(got_late).collect();
-    let (lo, hi) = (waits.iter().map(|piece| piece.lo).min()?, waits.iter().map(|piece| piece.hi).max()?);
+    let (lo, hi) =
+        (waits.iter().map(|piece| piece.lo).min()?, waits.iter().map(|piece| piece.hi).max()?);
     let busy = disk.busy(device, lo, hi);
-    let all = waits.iter().map(|piece| idle_within(&busy, piece.lo, piece.hi)).fold(Nanos(0), Nanos::after);
+    let all = waits
+        .iter()
+        .map(|piece| idle_within(&busy, piece.lo, piece.hi))
+        .fold(Nanos(0), Nanos::after);
     let lost = || waits.iter().any(|piece| lost_within(budget.recording, piece.lo, piece.hi));
     (all.0.saturating_mul(2) > group.nanos && !lost()).then_some(all)
 }
@@ -155,7 +173,8 @@ pub(crate) fn idle_meanwhile(budget: &Budget<'_>, group: &BlameGroup, device: De
 fn idle_within(busy: &[(Nanos, Nanos)], lo: Nanos, hi: Nanos) -> Nanos {
     let first = busy.partition_point(|(_, end)| *end <= lo);
     let within = busy[first..].iter().take_while(|(start, _)| *start < hi);
-    let busy = within.map(|(start, end)| hi.min(*end).since(lo.max(*start))).fold(Nanos(0), Nanos::after);
+    let busy =
+        within.map(|(start, end)| hi.min(*end).since(lo.max(*start))).fold(Nanos(0), Nanos::after);
     hi.since(lo).since(busy)
 }
 
@@ -167,15 +186,29 @@ fn lost_within(recording: &Recording, lo: Nanos, hi: Nanos) -> bool {
     recording.losses.per_second.iter().filter(of_requests).any(reaches)
 }
 
-fn weigh(budget: &Budget<'_>, own: Requests, mut others: BTreeMap<Job, Requests>, at: Nanos) -> Load {
+fn weigh(
+    budget: &Budget<'_>,
+    own: Requests,
+    mut others: BTreeMap<Job, Requests>,
+    at: Nanos,
+) -> Load {
     // Kernel threads read for others, such as for throttled jobs, but the records do not show for
     // which.
-    others.retain(|job, requests| !matches!(job, Job::Kernel(_)) || requests.reads <= requests.writes);
-    let of_others = others.values().fold(0, |sum: u64, requests| sum.saturating_add(requests.weight()));
+    others.retain(|job, requests| {
+        !matches!(job, Job::Kernel(_)) || requests.reads <= requests.writes
+    });
+    let of_others =
+        others.values().fold(0, |sum: u64, requests| sum.saturating_add(requests.weight()));
     let enough = of_others as f64 >= OTHERS_MIN * of_others.saturating_add(own.weight()) as f64;
-    let most = others.iter().max_by_key(|(_, requests)| requests.weight()).map(|(job, _)| job.clone());
+    let most =
+        others.iter().max_by_key(|(_, requests)| requests.weight()).map(|(job, _)| job.clone());
     let other = most.filter(|_| enough).and_then(|job| others.remove_entry(&job));
-    let mut load = Load { own, other: None, rest: (others.len(), Requests::sum(others.values())), written_back: false };
+    let mut load = Load {
+        own,
+        other: None,
+        rest: (others.len(), Requests::sum(others.values())),
+        written_back: false,
+    };
     match other {
         Some((Job::Kernel(name), mut requests)) => {
             let dirtier = dirtier(budget.recording, at).filter(|_| requests.writes > 0);
@@ -201,7 +234,11 @@ fn weigh(budget: &Budget<'_>, own: Requests, mut others: BTreeMap<Job, Requests>
 fn dirtier(recording: &Recording, at: Nanos) -> Option<Tid> {
     let lo = at.before(DIRTY_BEFORE);
     let mut votes: BTreeMap<Tid, u64> = BTreeMap::new();
-    for reclaim in recording.reclaims.iter().filter(|reclaim| throttles(reclaim) && within(reclaim.head.ts, lo, at)) {
+    for reclaim in recording
+        .reclaims
+        .iter()
+        .filter(|reclaim| throttles(reclaim) && within(reclaim.head.ts, lo, at))
+    {
         *votes.entry(reclaim.head.tid).or_default() += 10 + reclaim.amount.min(AMOUNT_MAX);
     }
     tally(recording, DIRTIED, lo, at, &mut votes);
@@ -252,7 +289,8 @@ pub(crate) fn memory_taker(budget: &Budget<'_>, waiter: Tid, lo: Nanos, hi: Nano
         life.is_some_and(|life| !life.is_kernel() && !budget.judge.is_family(life.pid))
     };
     let mut votes: BTreeMap<Tid, u64> = BTreeMap::new();
-    for reclaim in reclaims(recording, lo, hi).filter(|reclaim| reaches(recording, reclaim, waiter)) {
+    for reclaim in reclaims(recording, lo, hi).filter(|reclaim| reaches(recording, reclaim, waiter))
+    {
         *votes.entry(reclaim.head.tid).or_default() += 1 + reclaim.amount.min(AMOUNT_MAX);
     }
     let most = |votes: &BTreeMap<Tid, u64>| {
@@ -278,13 +316,16 @@ pub(crate) fn memory_taker(budget: &Budget<'_>, waiter: Tid, lo: Nanos, hi: Nano
 /// Returns `true` if memory was short inside a control group only. The group's own reclaimers are
 /// then to blame, however much memory others took from the machine.
 fn only_in_group(recording: &Recording, lo: Nanos, hi: Nanos) -> bool {
-    let mut all = recording.reclaims.iter().filter(|reclaim| within(reclaim.head.ts, lo, hi)).peekable();
+    let mut all =
+        recording.reclaims.iter().filter(|reclaim| within(reclaim.head.ts, lo, hi)).peekable();
     all.peek().is_some() && all.all(|reclaim| reclaim.what == IN_GROUP || reclaim.what == THROTTLED)
 }
 
 /// Adds the recorded counts of threads to their votes.
 fn tally(recording: &Recording, what: u32, lo: Nanos, hi: Nanos, votes: &mut BTreeMap<Tid, u64>) {
-    for tally in recording.tallies.iter().filter(|tally| tally.what == what && within(tally.head.ts, lo, hi)) {
+    for tally in
+        recording.tallies.iter().filter(|tally| tally.what == what && within(tally.head.ts, lo, hi))
+    {
         let count = votes.entry(tally.head.tid).or_default();
         *count = count.saturating_add(tally.count.into());
     }
@@ -297,7 +338,8 @@ const TAKEN: u32 = 1;
 /// Returns the records of memory work by threads. Their amount is in pages, or in milliseconds of
 /// throttling.
 fn reclaims(recording: &Recording, lo: Nanos, hi: Nanos) -> impl Iterator<Item = &Reclaim> {
-    let threads = move |reclaim: &&Reclaim| reclaim.what != BY_KSWAPD && within(reclaim.head.ts, lo, hi);
+    let threads =
+        move |reclaim: &&Reclaim| reclaim.what != BY_KSWAPD && within(reclaim.head.ts, lo, hi);
     recording.reclaims.iter().filter(threads)
 }
 
@@ -315,18 +357,26 @@ pub(crate) fn evictor(budget: &Budget<'_>, group: &BlameGroup) -> Option<Tid> {
     let first = budget.pieces(group).min_by_key(|piece| piece.lo)?;
     let hi = budget.pieces(group).map(|piece| piece.hi).max()?;
     let lo = first.lo.before(TAKEN_BEFORE);
-    let freed = |reclaim: &&Reclaim| reclaim.what != THROTTLED && reaches(recording, reclaim, first.tid);
-    let freed = reclaims(recording, lo, hi).filter(freed).map(|reclaim| reclaim.amount.min(AMOUNT_MAX)).sum::<u64>();
+    let freed =
+        |reclaim: &&Reclaim| reclaim.what != THROTTLED && reaches(recording, reclaim, first.tid);
+    let freed = reclaims(recording, lo, hi)
+        .filter(freed)
+        .map(|reclaim| reclaim.amount.min(AMOUNT_MAX))
+        .sum::<u64>();
     let short = freed >= FREED_MIN || kswapd_ran(recording, lo, hi) >= KSWAPD_MIN;
     memory_taker(budget, first.tid, first.lo, hi).filter(|_| short)
 }
 
 /// Returns the running time of the kswapd threads.
 fn kswapd_ran(recording: &Recording, lo: Nanos, hi: Nanos) -> Nanos {
-    let threads = recording.tasks.lives().iter().filter(|life| life.is_kernel() && life.comm.starts_with("kswapd"));
-    let ran = threads
-        .flat_map(|life| recording.timeline.spans(life.tid))
-        .filter(|span| span.segment.state == ThreadState::Running && span.start < hi && span.end > lo);
+    let threads = recording
+        .tasks
+        .lives()
+        .iter()
+        .filter(|life| life.is_kernel() && life.comm.starts_with("kswapd"));
+    let ran = threads.flat_map(|life| recording.timeline.spans(life.tid)).filter(|span| {
+        span.segment.state == ThreadState::Running && span.start < hi && span.end > lo
+    });
     Nanos(ran.map(|span| span.end.min(hi).since(span.start.max(lo)).0).fold(0, u64::saturating_add))
 }
 

@@ -30,12 +30,15 @@ impl Recording {
         if elsewhere || wait.family == 0 && self.takes_display_input(span.tid) {
             return None;
         }
-        let same = |other: &&Wait| (other.syscall, &other.args[..2]) == (wait.syscall, &wait.args[..2]);
+        let same =
+            |other: &&Wait| (other.syscall, &other.args[..2]) == (wait.syscall, &wait.args[..2]);
         let (first, mut busy) = (span.index, Nanos(0));
         for index in (first..).take(POLLS_MAX) {
             let span = self.timeline.span(span.tid, index).filter(|_| busy < AGAIN)?;
             match span.segment.state {
-                ThreadState::Blocked if self.waits.find(&span).filter(same).is_some() => busy = Nanos(0),
+                ThreadState::Blocked if self.waits.find(&span).filter(same).is_some() => {
+                    busy = Nanos(0)
+                }
                 ThreadState::Runnable => continue,
                 ThreadState::Running | ThreadState::Blocked => {
                     busy = busy.after(span.end.since(span.start));
@@ -44,7 +47,9 @@ impl Recording {
                 ThreadState::Absent => return None,
             }
             if in_softirq(&span) {
-                return self.sender(&span).filter(|by| is_loopback(wait) || self.was_asked(*by, &span));
+                return self
+                    .sender(&span)
+                    .filter(|by| is_loopback(wait) || self.was_asked(*by, &span));
             }
             if let Some(by) = span.task_waker().filter(|_| index > first) {
                 return Some(by);

@@ -42,7 +42,8 @@ const ACCESSES: [&str; 14] = [
 /// Finds the owner of a CPU that was away in `lo..hi`.
 pub fn outsider(recording: &Recording, cpu: Cpu, lo: Nanos, hi: Nanos) -> Outsider {
     let suspect = suspect(recording, cpu, lo, hi).is_some();
-    let overdue = recording.overdue.longest_away(cpu, lo, hi).filter(|one| one.covers(SHARE_MIN, lo, hi));
+    let overdue =
+        recording.overdue.longest_away(cpu, lo, hi).filter(|one| one.covers(SHARE_MIN, lo, hi));
     let (lo, hi) = overdue.map_or((lo, hi), |one| (one.due, one.came));
     let virtualized = recording.meta.machine.virtualized;
     let accesses = overdue.and_then(|one| accessed(recording, one)).is_some();
@@ -52,7 +53,9 @@ pub fn outsider(recording: &Recording, cpu: Cpu, lo: Nanos, hi: Nanos) -> Outsid
         (true, true) => Outsider::Hypervisor,
         (false, true) => Outsider::Firmware,
         _ if suspect => Outsider::Undecided,
-        _ if accesses && others_told() && another_went_on(recording, cpu, lo, hi) => Outsider::Device,
+        _ if accesses && others_told() && another_went_on(recording, cpu, lo, hi) => {
+            Outsider::Device
+        }
         (true, false) if !accesses => Outsider::Hypervisor,
         _ => Outsider::Undecided,
     }
@@ -69,13 +72,15 @@ pub fn outsider_words(recording: &Recording, cpu: Cpu, lo: Nanos, hi: Nanos) -> 
 /// interrupts off: the steal count shows it, or there is no count and that code is usually much
 /// faster.
 pub fn may_be_taken(recording: &Recording, cpu: Cpu, lo: Nanos, hi: Nanos) -> bool {
-    hi.since(lo) >= LENGTH_MIN && counted(recording, cpu, lo, hi) || suspect(recording, cpu, lo, hi).is_some()
+    hi.since(lo) >= LENGTH_MIN && counted(recording, cpu, lo, hi)
+        || suspect(recording, cpu, lo, hi).is_some()
 }
 
 /// Returns `true` if the hypervisor counted a CPU as stolen, as seen by the kernel at its ticks or
 /// by the coarse counter.
 fn counted(recording: &Recording, cpu: Cpu, lo: Nanos, hi: Nanos) -> bool {
-    recording.withdrawals.explains(cpu, lo, hi) || recording.steal.share_of(cpu, lo, hi) >= SHARE_MIN
+    recording.withdrawals.explains(cpu, lo, hi)
+        || recording.steal.share_of(cpu, lo, hi) >= SHARE_MIN
 }
 
 /// Returns `true` if all CPUs were away: all their timers were late, or at least two busy CPUs
@@ -99,7 +104,9 @@ impl Outsider {
             Outsider::Hypervisor => "the hypervisor",
             Outsider::Firmware => "the firmware",
             Outsider::Device => "a device",
-            Outsider::Undecided if recording.meta.machine.virtualized => "the hypervisor or a device",
+            Outsider::Undecided if recording.meta.machine.virtualized => {
+                "the hypervisor or a device"
+            }
             Outsider::Undecided => "the firmware or the hardware",
         }
     }

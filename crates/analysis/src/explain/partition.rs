@@ -45,7 +45,12 @@ pub(crate) struct Budget<'a> {
 }
 
 impl<'a> Budget<'a> {
-    pub(crate) fn new(recording: &'a Recording, chain: &'a Chain, waiter: Waiter, at: Nanos) -> Budget<'a> {
+    pub(crate) fn new(
+        recording: &'a Recording,
+        chain: &'a Chain,
+        waiter: Waiter,
+        at: Nanos,
+    ) -> Budget<'a> {
         let judge = BlameFinder::new(recording, waiter, at);
         let servers = recording.displays.iter().map(|display| Pid(display.server_pid));
         let apart: Vec<Pid> = servers.chain([waiter.client]).collect();
@@ -90,7 +95,8 @@ impl<'a> Budget<'a> {
 
     /// Returns the shares of the interval, the largest first.
     pub(crate) fn shares(&self) -> Vec<model::Piece> {
-        let mut shares: BTreeMap<(&'static str, CauseKind, Pid, BlameOwner), (u64, usize)> = BTreeMap::new();
+        let mut shares: BTreeMap<(&'static str, CauseKind, Pid, BlameOwner), (u64, usize)> =
+            BTreeMap::new();
         for (index, (piece, blame)) in self.chain.pieces.iter().zip(&self.blames).enumerate() {
             let pid = self.recording.tasks.pid(piece.tid, piece.lo);
             let key = (state_name(&piece.doing), blame.kind, pid, self.owner(blame.who, piece.lo));
@@ -102,11 +108,20 @@ impl<'a> Budget<'a> {
         shares.sort_by_key(|(_, (nanos, _))| std::cmp::Reverse(*nanos));
         shares
             .into_iter()
-            .map(|((state, kind, pid, _), (nanos, longest))| self.share(state, kind, pid, nanos, longest))
+            .map(|((state, kind, pid, _), (nanos, longest))| {
+                self.share(state, kind, pid, nanos, longest)
+            })
             .collect()
     }
 
-    fn share(&self, state: &str, kind: CauseKind, pid: Pid, nanos: u64, longest: usize) -> model::Piece {
+    fn share(
+        &self,
+        state: &str,
+        kind: CauseKind,
+        pid: Pid,
+        nanos: u64,
+        longest: usize,
+    ) -> model::Piece {
         let piece = &self.chain.pieces[longest];
         model::Piece {
             state: state.to_owned(),

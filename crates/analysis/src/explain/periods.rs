@@ -35,7 +35,8 @@ pub(crate) fn of(budget: &Budget<'_>, group: &BlameGroup) -> Option<Period> {
     let pieces: Vec<&ChainPiece> = budget.pieces(group).collect();
     let hurt = runs.iter().filter(|run| reaches(run, &pieces));
     let least = Nanos(hurt.map(|run| run.1.since(run.0).0).max()? / 2);
-    let begins: Vec<u64> = runs.iter().filter(|run| run.1.since(run.0) >= least).map(|run| run.0.0).collect();
+    let begins: Vec<u64> =
+        runs.iter().filter(|run| run.1.since(run.0) >= least).map(|run| run.0.0).collect();
     period(&begins)
 }
 
@@ -59,7 +60,8 @@ fn merged(runs: &[Run]) -> Vec<Run> {
 }
 
 fn interrupts(budget: &Budget<'_>, source: Source) -> Vec<Run> {
-    let of = budget.recording.interrupts.all().iter().filter(|interrupt| interrupt.source == source);
+    let of =
+        budget.recording.interrupts.all().iter().filter(|interrupt| interrupt.source == source);
     of.map(|interrupt| (interrupt.start, interrupt.end)).collect()
 }
 
@@ -73,7 +75,9 @@ fn runs_of(budget: &Budget<'_>, job: &Job) -> Vec<Run> {
             continue;
         }
         let spans = timeline.spans(tid).filter(|span| span.segment.state == ThreadState::Running);
-        runs.extend(spans.map(|span| (span.start, span.end)).take(RUNS_MAX + 1 - runs.len().min(RUNS_MAX)));
+        runs.extend(
+            spans.map(|span| (span.start, span.end)).take(RUNS_MAX + 1 - runs.len().min(RUNS_MAX)),
+        );
     }
     runs
 }
@@ -88,7 +92,10 @@ fn stalls(budget: &Budget<'_>) -> Vec<Run> {
     });
     let idle = |cpu: u16, lo, hi| {
         let ran = timeline.ran(Cpu(u32::from(cpu)), lo, hi);
-        ran.into_iter().filter(|(by, ..)| *by == Some(Tid(0))).map(|(_, lo, hi)| (lo, hi)).collect::<Vec<Run>>()
+        ran.into_iter()
+            .filter(|(by, ..)| *by == Some(Tid(0)))
+            .map(|(_, lo, hi)| (lo, hi))
+            .collect::<Vec<Run>>()
     };
     let runs = ready.take(RUNS_MAX).flat_map(|span| idle(span.segment.place, span.start, span.end));
     runs.filter(|run| run.1.since(run.0) >= crate::explain::blame::HELD_BACK_MIN).collect()
@@ -101,6 +108,9 @@ mod tests {
     #[test]
     fn interrupted_runs_are_one_activation() {
         let ms = |lo, hi| (Nanos::from_millis(lo), Nanos::from_millis(hi));
-        assert_eq!(merged(&[ms(0, 10), ms(14, 30), ms(20, 25), ms(40, 50)]), [ms(0, 30), ms(40, 50)]);
+        assert_eq!(
+            merged(&[ms(0, 10), ms(14, 30), ms(20, 25), ms(40, 50)]),
+            [ms(0, 30), ms(40, 50)]
+        );
     }
 }

@@ -30,7 +30,12 @@ fn event() -> impl Strategy<Value = SchedEvent> {
     (0..MARK, change, 0..6_u32, 0..6_u32, 0..3_u16, state, 0..3_u8).prop_map(
         |(ts, change, tid, other, cpu, state, context)| {
             let argument = if change == SchedChange::Switch { state } else { cpu };
-            SchedEvent { argument, change, context, ..SchedEvent::switched(Nanos(ts), cpu, tid, other) }
+            SchedEvent {
+                argument,
+                change,
+                context,
+                ..SchedEvent::switched(Nanos(ts), cpu, tid, other)
+            }
         },
     )
 }
@@ -39,7 +44,8 @@ fn wait() -> impl Strategy<Value = Wait> {
     let syscall = prop_oneof![Just(202), Just(7), Just(61), Just(230), Just(-1), Just(0)];
     (0..MARK, 0..MARK, 1..6_u32, syscall).prop_map(|(start, ts, tid, syscall)| {
         let mut wait = Wait::new_zeroed();
-        (wait.head.ts, wait.head.tid, wait.start, wait.syscall) = (Nanos(ts), Tid(tid), Nanos(start), syscall);
+        (wait.head.ts, wait.head.tid, wait.start, wait.syscall) =
+            (Nanos(ts), Tid(tid), Nanos(start), syscall);
         wait
     })
 }
@@ -53,7 +59,8 @@ fn tty() -> impl Strategy<Value = Tty> {
 }
 
 fn recording() -> impl Strategy<Value = Recording> {
-    let lists = |n| (proptest::collection::vec(event(), 0..n), proptest::collection::vec(wait(), 0..20));
+    let lists =
+        |n| (proptest::collection::vec(event(), 0..n), proptest::collection::vec(wait(), 0..20));
     (lists(200), proptest::collection::vec(tty(), 0..20)).prop_map(|((mut events, waits), ttys)| {
         events.sort_by_key(|event| event.ts);
         let resting = [Resting { tid: Tid(5), state: 0, cpu: Cpu(1) }];

@@ -39,7 +39,12 @@ pub(crate) fn stages(recording: &Recording, interaction: &Interaction) -> Vec<Ch
     stages.list
 }
 
-fn handling_stages(recording: &Recording, interaction: &Interaction, client: Tid, stages: &mut Stages) {
+fn handling_stages(
+    recording: &Recording,
+    interaction: &Interaction,
+    client: Tid,
+    stages: &mut Stages,
+) {
     let Some(drawing) = &interaction.drawing else {
         if !interaction.hops.is_empty() {
             return interaction.hops.iter().rev().for_each(|hop| stages.push_hop(hop));
@@ -65,11 +70,14 @@ fn handling_stages(recording: &Recording, interaction: &Interaction, client: Tid
 fn stopped_below(recording: &Recording, client: Pid, lo: Nanos, hi: Nanos) -> Option<(Tid, Nanos)> {
     let stop = |tid: &Tid| {
         let first = recording.timeline.at(*tid, lo)?.index;
-        let spans =
-            (first..).map_while(|index| recording.timeline.span(*tid, index)).take_while(|span| span.start < hi);
+        let spans = (first..)
+            .map_while(|index| recording.timeline.span(*tid, index))
+            .take_while(|span| span.start < hi);
         let mut stops = spans.filter(|span| span.segment.state == ThreadState::Blocked);
         let long = |span: &Span| span.end.min(hi).since(span.start.max(lo)).0 * 2 > hi.since(lo).0;
-        stops.find(|span| long(span) && recording.waits.kind(span) == Waited::Stopped).map(|span| (*tid, span.end))
+        stops
+            .find(|span| long(span) && recording.waits.kind(span) == Waited::Stopped)
+            .map(|span| (*tid, span.end))
     };
     recording.descendants().threads(client).iter().find_map(stop)
 }

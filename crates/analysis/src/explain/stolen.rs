@@ -11,9 +11,13 @@ use tipme_record::Cpu;
 
 /// Returns the blame of a piece, replaced by a stall if its CPU was away for most of it.
 pub(crate) fn unless_stolen(recording: &Recording, piece: &ChainPiece, blame: Blame) -> Blame {
-    let taken = || cpu(recording, piece).is_some_and(|cpu| may_be_taken(recording, cpu, piece.lo, piece.hi));
+    let taken = || {
+        cpu(recording, piece).is_some_and(|cpu| may_be_taken(recording, cpu, piece.lo, piece.hi))
+    };
     let stolen = match blame.kind {
-        CauseKind::OwnComputation | CauseKind::CpuCompetition => share(recording, piece) >= SHARE_MIN || taken(),
+        CauseKind::OwnComputation | CauseKind::CpuCompetition => {
+            share(recording, piece) >= SHARE_MIN || taken()
+        }
         CauseKind::Interrupt => taken(),
         _ => false,
     };
@@ -29,7 +33,10 @@ pub(crate) fn share(recording: &Recording, piece: &ChainPiece) -> f64 {
     let share = |cpu| {
         let taken = recording.withdrawals.taken(cpu, piece.lo, piece.hi);
         let gone = taken.max(recording.overdue.away(cpu, piece.lo, piece.hi)).0 as f64;
-        recording.steal.share_of(cpu, piece.lo, piece.hi).max(gone / piece.hi.since(piece.lo).0.max(1) as f64)
+        recording
+            .steal
+            .share_of(cpu, piece.lo, piece.hi)
+            .max(gone / piece.hi.since(piece.lo).0.max(1) as f64)
     };
     cpu(recording, piece).map_or(0.0, share)
 }

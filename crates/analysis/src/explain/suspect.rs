@@ -48,15 +48,23 @@ pub(crate) fn suspect(recording: &Recording, cpu: Cpu, lo: Nanos, hi: Nanos) -> 
 fn handler(recording: &Recording, cpu: Cpu, lo: Nanos, hi: Nanos) -> Option<Suspect> {
     let run = recording.interrupts.most_of(cpu, lo, hi).filter(|run| run.length() >= LENGTH_MIN)?;
     let deaf = || recording.overdue.away(cpu, run.start, run.end).0 >= run.length().0 / 2;
-    let others = recording.interrupts.all().iter().filter(|other| other.source == run.source && *other != run);
+    let others = recording
+        .interrupts
+        .all()
+        .iter()
+        .filter(|other| other.source == run.source && *other != run);
     let unusual = is_unusual(run.length(), others.map(Interrupt::length));
     (unusual && (!run.source.soft || deaf())).then_some(Suspect::Handler(run.source))
 }
 
 fn thread(recording: &Recording, cpu: Cpu, lo: Nanos, hi: Nanos) -> Option<Suspect> {
-    let held = recording.overdue.longest_held_off(cpu, lo, hi).filter(|held| held.covers(SHARE_MIN, lo, hi))?;
+    let held = recording
+        .overdue
+        .longest_held_off(cpu, lo, hi)
+        .filter(|held| held.covers(SHARE_MIN, lo, hi))?;
     let others = recording.overdue.held_off_by(held.tid).filter(|other| *other != held);
-    let unusual = held.late() >= LENGTH_MIN && is_unusual(held.late(), others.map(OverdueTimer::late));
+    let unusual =
+        held.late() >= LENGTH_MIN && is_unusual(held.late(), others.map(OverdueTimer::late));
     unusual.then_some(Suspect::Thread(held.tid))
 }
 
@@ -102,7 +110,10 @@ mod tests {
     #[test]
     fn what_is_seen_often_has_something_that_is_usual() {
         let unusual = |length, others: &[u64]| {
-            is_unusual(Nanos::from_millis(length), others.iter().map(|other| Nanos::from_millis(*other)))
+            is_unusual(
+                Nanos::from_millis(length),
+                others.iter().map(|other| Nanos::from_millis(*other)),
+            )
         };
         assert!(unusual(400, &[]) && unusual(400, &[1, 1, 1, 400]) && unusual(400, &[390, 390]));
         assert!(!unusual(400, &[390, 390, 390]) && !unusual(400, &[50, 50, 50, 1]));

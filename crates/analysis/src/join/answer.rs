@@ -108,7 +108,10 @@ impl Interaction {
 
     /// Returns the completion time of the input, if it was long after the response.
     pub(crate) fn completed(&self) -> Option<Nanos> {
-        self.later.iter().find(|reached| reached.milestone == Milestone::Completed).map(|reached| reached.at)
+        self.later
+            .iter()
+            .find(|reached| reached.milestone == Milestone::Completed)
+            .map(|reached| reached.at)
     }
 
     /// Returns `true` if the interaction overlaps `lo..hi`.
@@ -117,8 +120,19 @@ impl Interaction {
     }
 
     /// Creates an interaction with the drawing that answers it.
-    pub(crate) fn answered(delivery: Delivery, join: Join, first: Drawing, hops: Vec<Hop>) -> Interaction {
-        Interaction { join, drawing: Some(first), hops, censored: false, ..Interaction::open(delivery, first.end) }
+    pub(crate) fn answered(
+        delivery: Delivery,
+        join: Join,
+        first: Drawing,
+        hops: Vec<Hop>,
+    ) -> Interaction {
+        Interaction {
+            join,
+            drawing: Some(first),
+            hops,
+            censored: false,
+            ..Interaction::open(delivery, first.end)
+        }
     }
 
     /// Creates an interaction without an answer up to `end`.

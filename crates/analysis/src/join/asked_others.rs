@@ -53,7 +53,8 @@ impl AskedOthers<'_> {
         let terminal = commands::writers(self.recording, tid, at).next().is_some();
         let of_others = self.answer(delivery, COMPLETED).filter(|answer| terminal || answer.sure);
         let late = |answer: AskedAnswer| {
-            let drawing = drawing(self.recording, answer.place).filter(|drawing| drawing.end > answered.after(TELLING));
+            let drawing = drawing(self.recording, answer.place)
+                .filter(|drawing| drawing.end > answered.after(TELLING));
             drawing.map(|drawing| (drawing, answer.hops))
         };
         let by_request = || self.by_request(delivery, COMPLETED);
@@ -69,7 +70,8 @@ impl AskedOthers<'_> {
         let (at, _) = delivery.dequeued?;
         let releases = self.releases.filter(|_| delivery.class == InputClass::Click);
         let until = drawn.last().map_or(at, |(sent, ..)| *sent);
-        let release = releases.and_then(|all| all.range(at..until).next()).map(|(taken, by)| (*taken, *by));
+        let release =
+            releases.and_then(|all| all.range(at..until).next()).map(|(taken, by)| (*taken, *by));
         let blinks = |sent: Nanos| self.blinks(at, sent);
         // A drawing long after the echo is no echo.
         let terminals = after >= COMPLETED || self.echoes();
@@ -91,18 +93,26 @@ impl AskedOthers<'_> {
 
     /// Returns `true` if the last keys and clicks each drew something.
     fn echoes(&self) -> bool {
-        self.shown.len() >= ECHOES_MIN && self.shown.iter().rev().take(ECHOES_MIN).all(|shown| *shown)
+        self.shown.len() >= ECHOES_MIN
+            && self.shown.iter().rev().take(ECHOES_MIN).all(|shown| *shown)
     }
 
     /// Returns the drawings without a cause in the program between a key or click and the next one;
     /// `None` if the last one is less than `after` past the input.
-    fn drawn_before_next(&self, delivery: &Delivery, after: Nanos) -> Option<&[(Nanos, Tid, PartPlace)]> {
+    fn drawn_before_next(
+        &self,
+        delivery: &Delivery,
+        after: Nanos,
+    ) -> Option<&[(Nanos, Tid, PartPlace)]> {
         let (at, _) = delivery.dequeued.filter(|_| delivery.class != InputClass::Motion)?;
         // The recorder seals the window a little after the mark.
         if at > self.recording.mark {
             return None;
         }
-        let next = self.presses.get(&delivery.client).and_then(|all| all.range(at.after(Nanos(1))..).next());
+        let next = self
+            .presses
+            .get(&delivery.client)
+            .and_then(|all| all.range(at.after(Nanos(1))..).next());
         let next = next.copied().map_or(self.recording.mark, |next| next.min(self.recording.mark));
         let place = |at: Nanos| self.unexplained.partition_point(|(sent, ..)| *sent <= at);
         let drawn = self.unexplained.get(place(at)..place(next)).unwrap_or_default();
@@ -113,14 +123,17 @@ impl AskedOthers<'_> {
     /// Returns `true` if the uninterrupted run of drawings with this one began equally long after
     /// other, answered inputs: a blinking caret.
     fn blinks(&self, at: Nanos, sent: Nanos) -> bool {
-        let run =
-            self.drawn[..self.drawn.partition_point(|(drawn, _)| *drawn <= sent)].iter().rev().map(|(drawn, _)| *drawn);
+        let run = self.drawn[..self.drawn.partition_point(|(drawn, _)| *drawn <= sent)]
+            .iter()
+            .rev()
+            .map(|(drawn, _)| *drawn);
         let begins = |drawn: &Nanos| paused_before(self.drawn, *drawn) > HITCH;
         let Some(begin) = run.take(RUN_MAX).find(begins) else { return false };
         let again = |input: &&Nanos| {
             let due = input.after(begin.since(at));
             let first = self.unexplained.partition_point(|(sent, ..)| sent.after(FRAME) < due);
-            let near = self.unexplained[first..].iter().take_while(|(sent, ..)| *sent <= due.after(FRAME));
+            let near =
+                self.unexplained[first..].iter().take_while(|(sent, ..)| *sent <= due.after(FRAME));
             near.into_iter().any(|(sent, ..)| begins(sent))
         };
         let answered = self.answered.values().flat_map(|sent| sent.iter().rev().take(ANSWERED_MAX));

@@ -46,14 +46,25 @@ struct Way {
 }
 
 /// Returns the long command that an input started: until the reader of the terminal reads it again.
-pub(crate) fn command(recording: &Recording, delivery: &Delivery, handled: Nanos) -> Option<Reached> {
+pub(crate) fn command(
+    recording: &Recording,
+    delivery: &Delivery,
+    handled: Nanos,
+) -> Option<Reached> {
     let (at, tid) = delivery.dequeued?;
     let until = handled.max(at.after(WRITTEN_MAX)).min(at.after(HANDLED_MAX));
-    let ways =
-        writers(recording, tid, at).flat_map(|(from, writer)| begun(recording, (tid, at), (writer, from), until));
+    let ways = writers(recording, tid, at)
+        .flat_map(|(from, writer)| begun(recording, (tid, at), (writer, from), until));
     let Way { end, hops } = ways.max_by_key(|way| way.end)?;
     let task = hops.first().map_or(Task::Command, |last| task(recording, last));
-    Some(Reached { milestone: Milestone::Completed, at: end, drawing: None, hops, noticed: COMPLETED, task })
+    Some(Reached {
+        milestone: Milestone::Completed,
+        at: end,
+        drawing: None,
+        hops,
+        noticed: COMPLETED,
+        task,
+    })
 }
 
 /// Returns the kind of work that a program behind a terminal did before it read the terminal again.
@@ -70,11 +81,15 @@ fn task(recording: &Recording, last: &Hop) -> Task {
 fn is_own_account(recording: &Recording, stay: &Hop) -> bool {
     let life = recording.tasks.life(stay.tid, stay.hi);
     let Some(shell) = life.filter(|life| life.from <= stay.lo) else { return false };
-    let started = || children(recording, shell).filter(|child| child.from > stay.lo && child.from < stay.hi);
-    let Some(from) = started().filter(|child| child.group == shell.group).map(|child| child.from).min() else {
+    let started =
+        || children(recording, shell).filter(|child| child.from > stay.lo && child.from < stay.hi);
+    let Some(from) =
+        started().filter(|child| child.group == shell.group).map(|child| child.from).min()
+    else {
         return false;
     };
-    let end = started().filter(|child| child.from >= from).map(|child| child.until.min(stay.hi)).max();
+    let end =
+        started().filter(|child| child.from >= from).map(|child| child.until.min(stay.hi)).max();
     end.is_some_and(|end| end.since(from).0 * 2 >= stay.hi.since(stay.lo).0)
 }
 
@@ -101,7 +116,8 @@ fn waits_for_child(recording: &Recording, stay: &Hop) -> bool {
 pub(crate) fn started<'a>(recording: &'a Recording, interaction: &Interaction) -> Option<&'a Life> {
     let last = interaction.hops.first()?;
     let reader = recording.tasks.pid(last.tid, last.hi);
-    let is_new = |life: &&Life| life.from > interaction.delivery.input && life.from < interaction.end;
+    let is_new =
+        |life: &&Life| life.from > interaction.delivery.input && life.from < interaction.end;
     let lasted = |life: &&Life| life.until.min(interaction.end).since(life.from);
     let itself = recording.tasks.ancestors(reader, last.hi).take_while(is_new).last();
     let own = recording.tasks.process(reader, last.hi);
@@ -110,7 +126,11 @@ pub(crate) fn started<'a>(recording: &'a Recording, interaction: &Interaction) -
 
 fn children<'a>(recording: &'a Recording, own: &Life) -> impl Iterator<Item = &'a Life> + use<'a> {
     let pid = own.pid;
-    recording.tasks.lives().iter().filter(move |life| life.parent == pid && life.tid.0 == life.pid.0)
+    recording
+        .tasks
+        .lives()
+        .iter()
+        .filter(move |life| life.parent == pid && life.tid.0 == life.pid.0)
 }
 
 /// Returns `true` if at least [`KEYS_MIN`] writes to the terminal before a time each woke the
@@ -122,7 +142,11 @@ fn takes_keys(recording: &Recording, reader: Tid, before: Nanos) -> bool {
 
 /// Returns the threads that write to a terminal after a key: the thread that dequeued it, threads
 /// of its process that it woke, and threads that these woke in turn.
-pub(crate) fn writers(recording: &Recording, reader: Tid, at: Nanos) -> impl Iterator<Item = (Nanos, Tid)> {
+pub(crate) fn writers(
+    recording: &Recording,
+    reader: Tid,
+    at: Nanos,
+) -> impl Iterator<Item = (Nanos, Tid)> {
     let own = recording.tasks.pid(reader, at);
     let woken = move |(at, tid): (Nanos, Tid)| {
         let woken = recording.wakes.by(tid, at, at.after(WRITTEN_MAX)).take(WAKES_MAX);
@@ -134,10 +158,18 @@ pub(crate) fn writers(recording: &Recording, reader: Tid, at: Nanos) -> impl Ite
 }
 
 /// Returns the ways from the thread that received a key over a writer to the ends of long commands.
-fn begun(recording: &Recording, taken: (Tid, Nanos), writer: (Tid, Nanos), until: Nanos) -> Vec<Way> {
+fn begun(
+    recording: &Recording,
+    taken: (Tid, Nanos),
+    writer: (Tid, Nanos),
+    until: Nanos,
+) -> Vec<Way> {
     let ((reader, at), (tid, from)) = (taken, writer);
-    let worked = recording.pause_after(tid, from.after(Nanos(1)), Pause::EventWait).min(at.after(HANDLED_MAX));
-    let mut ways = follow(recording, tid, from, if tid == reader { until } else { worked }, RELAYS_MAX);
+    let worked = recording
+        .pause_after(tid, from.after(Nanos(1)), Pause::EventWait)
+        .min(at.after(HANDLED_MAX));
+    let mut ways =
+        follow(recording, tid, from, if tid == reader { until } else { worked }, RELAYS_MAX);
     ways.retain_mut(|way| {
         let begin = way.hops.last().map_or(way.end, |hop| hop.lo);
         way.hops.push(Hop::new(tid, from, begin));
@@ -155,12 +187,21 @@ fn follow(recording: &Recording, writer: Tid, lo: Nanos, hi: Nanos, relays: usiz
         let life = recording.tasks.life(*reader, *written);
         life.is_some_and(|life| life.pid != own && !life.is_kernel())
     };
-    readers.filter(other).filter_map(|(reader, written)| read(recording, writer, reader, written, relays)).collect()
+    readers
+        .filter(other)
+        .filter_map(|(reader, written)| read(recording, writer, reader, written, relays))
+        .collect()
 }
 
 /// Returns the work of a reader on written data, or of the programs to which it relayed the data,
 /// if they took longer.
-fn read(recording: &Recording, writer: Tid, reader: Tid, written: Nanos, relays: usize) -> Option<Way> {
+fn read(
+    recording: &Recording,
+    writer: Tid,
+    reader: Tid,
+    written: Nanos,
+    relays: usize,
+) -> Option<Way> {
     let woken = woken(recording, writer, reader, written)?;
     let end = recording.pause_after(reader, woken, Pause::EventWait);
     let (end, tid) = shown_below(recording, reader, woken, end).unwrap_or((end, reader));
@@ -176,14 +217,21 @@ fn read(recording: &Recording, writer: Tid, reader: Tid, written: Nanos, relays:
 
 /// Returns the ways on over a reader that writes to another terminal, or wakes a thread of another
 /// process that does.
-fn relayed(recording: &Recording, reader: Tid, woken: Nanos, relays: usize) -> impl Iterator<Item = Way> {
+fn relayed(
+    recording: &Recording,
+    reader: Tid,
+    woken: Nanos,
+    relays: usize,
+) -> impl Iterator<Item = Way> {
     let until = if relays == 0 { woken } else { woken.after(RELAYED_MAX) };
     let own = recording.tasks.pid(reader, woken);
     let itself = std::iter::once((woken, reader)).filter(move |_| relays > 0);
     let wakes = recording.wakes.by(reader, woken, until);
     let others = wakes.filter(move |(at, wakee)| recording.tasks.pid(*wakee, *at) != own);
     let writers = itself.chain(others).filter(|(_, tid)| recording.terminals.writes(*tid));
-    writers.flat_map(move |(at, writer)| follow(recording, writer, at, at.after(RELAYED_MAX), relays.saturating_sub(1)))
+    writers.flat_map(move |(at, writer)| {
+        follow(recording, writer, at, at.after(RELAYED_MAX), relays.saturating_sub(1))
+    })
 }
 
 /// Returns the time at which the reader, which waited for its terminal or was stopped, got the
@@ -202,23 +250,41 @@ fn is_stopped(recording: &Recording, span: &Span) -> bool {
 
 /// Returns the first event wait, after its first window, of a program started below a reader that
 /// receives input itself.
-fn shown_below(recording: &Recording, reader: Tid, woken: Nanos, end: Nanos) -> Option<(Nanos, Tid)> {
+fn shown_below(
+    recording: &Recording,
+    reader: Tid,
+    woken: Nanos,
+    end: Nanos,
+) -> Option<(Nanos, Tid)> {
     if end.since(woken) < COMMAND_MIN {
         return None;
     }
     let shell = recording.tasks.pid(reader, woken);
-    let lives = recording.tasks.lives().iter().filter(|life| life.from > woken && life.from < end && life.pid != shell);
+    let lives = recording
+        .tasks
+        .lives()
+        .iter()
+        .filter(|life| life.from > woken && life.from < end && life.pid != shell);
     let takes = lives.filter(|life| recording.takes_display_input(life.tid));
-    let below = takes.filter(|life| recording.tasks.descends(life.pid, shell, life.from.after(Nanos(1))));
+    let below =
+        takes.filter(|life| recording.tasks.descends(life.pid, shell, life.from.after(Nanos(1))));
     let ready = |life: &Life| {
-        Some((recording.pause_after(life.tid, first_window(recording, life.pid)?, Pause::EventWait), life.tid))
+        Some((
+            recording.pause_after(life.tid, first_window(recording, life.pid)?, Pause::EventWait),
+            life.tid,
+        ))
     };
     below.filter_map(ready).filter(|(at, _)| *at < end).min()
 }
 
 /// Returns the first event wait of a program below a reader that reads the same terminal (a pager,
 /// an interpreter).
-fn read_below(recording: &Recording, reader: Tid, woken: Nanos, end: Nanos) -> Option<(Nanos, Tid)> {
+fn read_below(
+    recording: &Recording,
+    reader: Tid,
+    woken: Nanos,
+    end: Nanos,
+) -> Option<(Nanos, Tid)> {
     let shell = recording.tasks.pid(reader, woken);
     let fellows = recording.terminals.fellows(reader).filter(|tid| *tid != reader);
     let new = recording.tasks.lives().iter().filter(|life| life.from > woken && life.from < end);
@@ -230,7 +296,12 @@ fn read_below(recording: &Recording, reader: Tid, woken: Nanos, end: Nanos) -> O
     let ready = fellows.chain(quiet).filter_map(|tid| {
         let life = recording.tasks.life(tid, end)?;
         let below = life.pid != shell && recording.tasks.descends(life.pid, shell, end);
-        below.then(|| (recording.pause_after(tid, life.from.after(Nanos(1)).max(woken), Pause::EventWait), tid))
+        below.then(|| {
+            (
+                recording.pause_after(tid, life.from.after(Nanos(1)).max(woken), Pause::EventWait),
+                tid,
+            )
+        })
     });
     ready.filter(|(at, _)| *at < end).min()
 }

@@ -36,11 +36,17 @@ pub(crate) fn compositors(recording: &Recording) -> Vec<CompositingManager> {
         let majors = recording.messages.majors(stream);
         let sent = stream.side(Side::RequestSent);
         let takes = |word: &&crate::decode::protocol::Word| majors.takes_damage(**word);
-        let damages = sent.iter().flat_map(|part| recording.messages.words(part)).filter(takes).count();
-        let drawn: Vec<_> = sent.iter().filter(|part| recording.messages.draws(stream, part)).collect();
+        let damages =
+            sent.iter().flat_map(|part| recording.messages.words(part)).filter(takes).count();
+        let drawn: Vec<_> =
+            sent.iter().filter(|part| recording.messages.draws(stream, part)).collect();
         let drawn: Vec<(Nanos, Tid)> = drawn.into_iter().map(|part| (part.ts, part.tid)).collect();
         let composes = damages >= FRAMES_MIN && drawn.len() >= FRAMES_MIN;
-        composes.then_some(CompositingManager { client: stream.client, server: stream.server, drawn })
+        composes.then_some(CompositingManager {
+            client: stream.client,
+            server: stream.server,
+            drawn,
+        })
     });
     found.collect()
 }
@@ -52,10 +58,13 @@ pub(crate) fn shown(
     compositors: &[CompositingManager],
     response: &Interaction,
 ) -> Option<Reached> {
-    let drawing =
-        response.drawing.filter(|_| response.join == Join::Exact && response.delivery.class != InputClass::Motion)?;
+    let drawing = response.drawing.filter(|_| {
+        response.join == Join::Exact && response.delivery.class != InputClass::Motion
+    })?;
     let server = recording.messages.stream(response.delivery.stream)?.server;
-    let others = compositors.iter().filter(|one| one.client != response.delivery.client && one.server == server);
+    let others = compositors
+        .iter()
+        .filter(|one| one.client != response.delivery.client && one.server == server);
     let shown = others.filter_map(|compositor| {
         let next = compositor.drawn.partition_point(|(sent, _)| *sent <= drawing.end);
         let last = compositor.drawn.last()?.1;

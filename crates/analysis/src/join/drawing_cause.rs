@@ -191,7 +191,11 @@ impl WalkStep {
 }
 
 impl<'a> Steps<'a> {
-    pub(crate) fn new(recording: &'a Recording, receipts: &'a Receipts, stream: usize) -> Steps<'a> {
+    pub(crate) fn new(
+        recording: &'a Recording,
+        receipts: &'a Receipts,
+        stream: usize,
+    ) -> Steps<'a> {
         let client = recording.messages.stream(stream).map_or(Pid(0), |stream| stream.client);
         Steps { recording, receipts, stream, client, known: HashMap::new(), kept: 0 }
     }
@@ -233,14 +237,20 @@ impl<'a> Steps<'a> {
         let (readers, askers) = (self.readers(tid, &burst, hi), self.askers(tid, &burst, hi));
         let apart = written.chain(readers).chain(askers).collect();
         let helpers = self.recording.helpers(tid, &burst, hi);
-        WalkStep::Work(Origins { burst, apart, helpers, frame: self.recording.frame_waits(tid, burst.start) })
+        WalkStep::Work(Origins {
+            burst,
+            apart,
+            helpers,
+            frame: self.recording.frame_waits(tid, burst.start),
+        })
     }
 
     /// Returns the burst of a thread; for one that receives no input, only the part since its last
     /// wait for a condition.
     fn burst(&self, tid: Tid, hi: Nanos) -> Burst {
         let burst = self.recording.burst(tid, hi);
-        let takes_input = self.receipts.by_tid.contains_key(&tid) || self.recording.terminals.reads(tid);
+        let takes_input =
+            self.receipts.by_tid.contains_key(&tid) || self.recording.terminals.reads(tid);
         if takes_input { burst } else { self.recording.since_condition(tid, burst, hi) }
     }
 
@@ -251,7 +261,8 @@ impl<'a> Steps<'a> {
         let (at, place) = self.recording.messages.last_received(server, hi)?;
         let stream = self.recording.messages.stream(place.stream)?;
         let (_, sent) = stream.sent(Side::RequestReceived, place.part)?;
-        let since = if missed(self.recording, sent.ts, (at, server)) { at } else { sent.ts.min(at) };
+        let since =
+            if missed(self.recording, sent.ts, (at, server)) { at } else { sent.ts.min(at) };
         (at >= lo && place.stream == self.stream).then_some((sent.tid, since))
     }
 
@@ -263,7 +274,9 @@ impl<'a> Steps<'a> {
             return Vec::new();
         }
         let Some(ready) = self.recording.last_delay(tid, burst, hi) else { return Vec::new() };
-        let ran = |reader: &Tid| Some((*reader, self.recording.timeline.last_ran(*reader, ready.start, ready.end)?));
+        let ran = |reader: &Tid| {
+            Some((*reader, self.recording.timeline.last_ran(*reader, ready.start, ready.end)?))
+        };
         let mut readers: Vec<(Tid, Nanos)> = self.receipts.by_tid.keys().filter_map(ran).collect();
         readers.sort_unstable();
         readers
@@ -315,7 +328,9 @@ impl CauseWalk<'_, '_> {
     /// Ends a way at a node that dequeued input.
     fn end(&mut self, index: usize, from: Nanos, latest: Nanos) {
         let way = self.nodes[index].way;
-        if self.best[way].is_none_or(|best| best.latest < latest || self.is_shorter(best, (index, latest))) {
+        if self.best[way]
+            .is_none_or(|best| best.latest < latest || self.is_shorter(best, (index, latest)))
+        {
             let doubtful = self.would_come_anyway(index, latest);
             self.best[way] = Some(Best { node: index, from, latest, doubtful });
         }
@@ -351,12 +366,23 @@ impl CauseWalk<'_, '_> {
     /// and the number of threads, including both ends.
     fn length(&self, index: usize) -> (usize, usize) {
         let way = std::iter::successors(self.nodes.get(index), |node| self.nodes.get(node.parent));
-        way.fold((0, 0), |(waits, threads), node| (waits + usize::from(node.interrupted), threads + 1))
+        way.fold((0, 0), |(waits, threads), node| {
+            (waits + usize::from(node.interrupted), threads + 1)
+        })
     }
 
     fn add(&mut self, tid: Tid, hi: Nanos, parent: usize, way: usize) {
-        let (most, frames) = self.nodes.get(parent).map_or((hi, 0), |parent| (parent.hi, parent.frames));
-        self.push(Node { tid, hi: hi.min(most), parent, way, frames, before_frame: false, interrupted: false });
+        let (most, frames) =
+            self.nodes.get(parent).map_or((hi, 0), |parent| (parent.hi, parent.frames));
+        self.push(Node {
+            tid,
+            hi: hi.min(most),
+            parent,
+            way,
+            frames,
+            before_frame: false,
+            interrupted: false,
+        });
     }
 
     /// Adds a node, unless its process is an input injector other than the client: it stands for
@@ -400,7 +426,8 @@ impl CauseWalk<'_, '_> {
     /// Returns `true` if a thread with a frame wait on the way already drew in frames when an input
     /// was dequeued.
     fn would_come_anyway(&self, index: usize, dequeued: Nanos) -> bool {
-        let mut way = std::iter::successors(self.nodes.get(index), |node| self.nodes.get(node.parent));
+        let mut way =
+            std::iter::successors(self.nodes.get(index), |node| self.nodes.get(node.parent));
         way.any(|node| node.before_frame && self.steps.recording.is_paced(node.tid, dequeued))
     }
 

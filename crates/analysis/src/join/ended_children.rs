@@ -23,7 +23,11 @@ const SHOWN_MAX: Nanos = Nanos::from_millis(100);
 
 /// Returns when an input was completed by the end of a child that it had started, if that took
 /// long.
-pub(crate) fn completed(recording: &Recording, delivery: &Delivery, deliveries: &[Delivery]) -> Option<Reached> {
+pub(crate) fn completed(
+    recording: &Recording,
+    delivery: &Delivery,
+    deliveries: &[Delivery],
+) -> Option<Reached> {
     let (taken, tid) = delivery.dequeued.filter(|_| delivery.class != InputClass::Motion)?;
     let mut helpers = recording.tasks.lives().iter().filter(|life| {
         life.tid.0 == life.pid.0
@@ -37,7 +41,9 @@ pub(crate) fn completed(recording: &Recording, delivery: &Delivery, deliveries: 
         let at = shown_after(recording, delivery, child)?;
         let is_next = |other: &Delivery| {
             let between = |(next, _)| next > taken && next <= at;
-            other.client == delivery.client && other.class != InputClass::Motion && other.dequeued.is_some_and(between)
+            other.client == delivery.client
+                && other.class != InputClass::Motion
+                && other.dequeued.is_some_and(between)
         };
         if deliveries.iter().any(is_next) {
             return None;

@@ -55,11 +55,19 @@ pub(crate) struct FocusHistory {
 
 impl FocusHistory {
     pub(crate) fn new(recording: &Recording, found: &[Interaction]) -> FocusHistory {
-        let is_known = |client: &Option<Pid>| client.is_none_or(|client| !recording.messages.is_server(client));
-        let told = changes(recording).into_iter().map(|(at, _, client)| (at, Some(client).filter(is_known))).collect();
+        let is_known = |client: &Option<Pid>| {
+            client.is_none_or(|client| !recording.messages.is_server(client))
+        };
+        let told = changes(recording)
+            .into_iter()
+            .map(|(at, _, client)| (at, Some(client).filter(is_known)))
+            .collect();
         let keys = found.iter().filter(|interaction| interaction.delivery.class == InputClass::Key);
         let last = keys.max_by_key(|interaction| interaction.delivery.sent);
-        FocusHistory { told, typed: last.map(|interaction| (interaction.delivery.sent, interaction.delivery.client)) }
+        FocusHistory {
+            told,
+            typed: last.map(|interaction| (interaction.delivery.sent, interaction.delivery.client)),
+        }
     }
 
     /// Returns the client that had the focus last, even if it has lost it since.
@@ -82,7 +90,8 @@ impl FocusHistory {
 /// then on.
 fn changes(recording: &Recording) -> Vec<(Nanos, Pid, Option<Pid>)> {
     let streams = recording.messages.streams().iter().enumerate();
-    let mut told: Vec<_> = streams.flat_map(|(index, stream)| told(recording, index, stream)).collect();
+    let mut told: Vec<_> =
+        streams.flat_map(|(index, stream)| told(recording, index, stream)).collect();
     told.sort_by_key(|(at, ..)| *at);
     let mut holders: BTreeMap<Pid, Option<usize>> = BTreeMap::new();
     let mut changes = Vec::new();
@@ -99,9 +108,14 @@ fn changes(recording: &Recording) -> Vec<(Nanos, Pid, Option<Pid>)> {
 
 /// Returns the focus events of one connection: time, connection, and `true` if its client has the
 /// focus from then on.
-fn told(recording: &Recording, index: usize, stream: &Stream) -> impl Iterator<Item = (Nanos, usize, bool)> {
+fn told(
+    recording: &Recording,
+    index: usize,
+    stream: &Stream,
+) -> impl Iterator<Item = (Nanos, usize, bool)> {
     let parts = stream.side(Side::EventSent).iter();
-    let words = parts.flat_map(|part| recording.messages.words(part).iter().map(|word| (part.ts, *word)));
+    let words =
+        parts.flat_map(|part| recording.messages.words(part).iter().map(|word| (part.ts, *word)));
     words.filter_map(move |(at, word)| match word.act()? {
         Act::Enter | Act::KeyPress => Some((at, index, true)),
         Act::Leave => Some((at, index, false)),

@@ -41,8 +41,9 @@ pub(crate) fn passed_on(recording: &Recording, mut deliveries: Vec<Delivery>) ->
     if streams.is_empty() {
         return deliveries;
     }
-    let (grabbed, mut deliveries): (Vec<_>, Vec<_>) =
-        deliveries.drain(..).partition(|one| streams.contains(&one.stream) && one.class == InputClass::Key);
+    let (grabbed, mut deliveries): (Vec<_>, Vec<_>) = deliveries
+        .drain(..)
+        .partition(|one| streams.contains(&one.stream) && one.class == InputClass::Key);
     let mut replies = texts(recording, &streams);
     replies.extend(forwarded(recording, &streams, &deliveries));
     replies.sort_by_key(|reply| reply.at);
@@ -73,9 +74,15 @@ fn answer(
 ) -> Vec<Delivery> {
     let mut open = grabbed;
     for reply in replies {
-        let Some(index) = open.iter().rposition(|key| reply.answers(recording, key)) else { continue };
+        let Some(index) = open.iter().rposition(|key| reply.answers(recording, key)) else {
+            continue;
+        };
         let key = open.remove(index);
-        let of_key = |told: Delivery| Delivery { input: key.input, released: Some((reply.at, reply.by)), ..told };
+        let of_key = |told: Delivery| Delivery {
+            input: key.input,
+            released: Some((reply.at, reply.by)),
+            ..told
+        };
         match reply.told {
             Told::Key(index) => deliveries[index] = of_key(deliveries[index]),
             Told::Text(delivery) => deliveries.push(of_key(delivery)),
@@ -89,7 +96,9 @@ impl Reply {
     /// received it, or because a thread that the input method asked woke it. Later work for the
     /// compositor or a timer is unrelated.
     fn answers(&self, recording: &Recording, key: &Delivery) -> bool {
-        let Some((taken, _)) = key.dequeued.filter(|(taken, _)| key.client == self.method && *taken <= self.at) else {
+        let Some((taken, _)) =
+            key.dequeued.filter(|(taken, _)| key.client == self.method && *taken <= self.at)
+        else {
             return false;
         };
         let burst = recording.burst(self.by, self.at);
@@ -117,7 +126,11 @@ fn texts(recording: &Recording, streams: &BTreeSet<usize>) -> Vec<Reply> {
 
 /// Returns the last request of an input method that the compositor received in the burst in which
 /// it sent `sent`: time, thread and process.
-fn request(recording: &Recording, streams: &BTreeSet<usize>, sent: &Part) -> Option<(Nanos, Tid, Pid)> {
+fn request(
+    recording: &Recording,
+    streams: &BTreeSet<usize>,
+    sent: &Part,
+) -> Option<(Nanos, Tid, Pid)> {
     let from = recording.burst(sent.tid, sent.ts).start.before(SLACK);
     let taken = recording.messages.received_within(sent.tid, from, sent.ts.after(Nanos(1))).iter();
     let (_, at, place) = taken.rev().find(|(_, _, place)| streams.contains(&place.stream))?;
@@ -128,15 +141,25 @@ fn request(recording: &Recording, streams: &BTreeSet<usize>, sent: &Part) -> Opt
 
 /// Returns the keys that an input method pressed again, as inputs of the clients that received
 /// them.
-fn forwarded(recording: &Recording, streams: &BTreeSet<usize>, deliveries: &[Delivery]) -> Vec<Reply> {
-    let methods: BTreeSet<Pid> =
-        streams.iter().filter_map(|index| Some(recording.messages.stream(*index)?.client)).collect();
-    let keys = inputs::injected(recording).filter(|(_, press)| press.device == InputDeviceKind::Keyboard);
+fn forwarded(
+    recording: &Recording,
+    streams: &BTreeSet<usize>,
+    deliveries: &[Delivery],
+) -> Vec<Reply> {
+    let methods: BTreeSet<Pid> = streams
+        .iter()
+        .filter_map(|index| Some(recording.messages.stream(*index)?.client))
+        .collect();
+    let keys =
+        inputs::injected(recording).filter(|(_, press)| press.device == InputDeviceKind::Keyboard);
     let reply = |press: inputs::DevicePress| {
         let by = press.by?;
         let method = recording.tasks.pid(by, press.at);
-        let is_it =
-            |one: &Delivery| one.class == InputClass::Key && one.input <= press.at && press.at <= one.sent.after(SLACK);
+        let is_it = |one: &Delivery| {
+            one.class == InputClass::Key
+                && one.input <= press.at
+                && press.at <= one.sent.after(SLACK)
+        };
         let index = deliveries.iter().rposition(is_it).filter(|_| methods.contains(&method))?;
         Some(Reply { at: press.at, by, method, told: Told::Key(index) })
     };

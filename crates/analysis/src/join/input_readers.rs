@@ -42,10 +42,16 @@ impl<'a> InputReader<'a> {
     /// Finds the thread of a server that devices woke most often, and soonest, at their stamps.
     pub(crate) fn find(recording: &'a Recording, server: Pid, stamps: &[Nanos]) -> InputReader<'a> {
         let stamps = &stamps[stamps.len().saturating_sub(STAMPS_MAX)..];
-        let own = recording.timeline.threads().filter(|tid| recording.tasks.pid(*tid, recording.mark) == server);
+        let own = recording
+            .timeline
+            .threads()
+            .filter(|tid| recording.tasks.pid(*tid, recording.mark) == server);
         let woken = own.filter_map(|tid| {
-            let delays = stamps.iter().filter_map(|stamp| Some(wake(recording, tid, *stamp)?.end.since(*stamp).0));
-            let (count, sum) = delays.fold((0_usize, 0_u64), |(count, sum), delay| (count + 1, sum + delay));
+            let delays = stamps
+                .iter()
+                .filter_map(|stamp| Some(wake(recording, tid, *stamp)?.end.since(*stamp).0));
+            let (count, sum) =
+                delays.fold((0_usize, 0_u64), |(count, sum), delay| (count + 1, sum + delay));
             (count > 0).then_some(((count, Reverse(sum), Reverse(tid)), tid))
         });
         let tid = woken.max_by_key(|(rank, _)| *rank).map(|(_, tid)| tid);
@@ -55,7 +61,9 @@ impl<'a> InputReader<'a> {
     /// Returns the time in which the server read a press with this stamp.
     pub(crate) fn reading(&self, stamp: Nanos) -> Reading {
         let known = self.tid.filter(|tid| self.recording.timeline.at(*tid, stamp).is_some());
-        let Some(tid) = known else { return Reading { from: Some(stamp), until: stamp.after(READ_MAX) } };
+        let Some(tid) = known else {
+            return Reading { from: Some(stamp), until: stamp.after(READ_MAX) };
+        };
         let from = self.turn(tid, stamp);
         // The reader may be about to go idle at the stamp, and be woken for it at once.
         let woken = wake(self.recording, tid, stamp).and_then(|span| self.turn(tid, span.end));
@@ -67,7 +75,9 @@ impl<'a> InputReader<'a> {
     /// Returns the first time at or after `at` at which a thread ran.
     fn turn(&self, tid: Tid, at: Nanos) -> Option<Nanos> {
         let first = self.recording.timeline.at(tid, at)?.index;
-        let spans = (first..).map_while(|index| self.recording.timeline.span(tid, index)).take(SEGMENTS_MAX);
+        let spans = (first..)
+            .map_while(|index| self.recording.timeline.span(tid, index))
+            .take(SEGMENTS_MAX);
         let mut ran = spans.filter(|span| span.segment.state == ThreadState::Running);
         ran.next().map(|span| span.start.max(at))
     }
@@ -78,7 +88,11 @@ fn wake(recording: &Recording, tid: Tid, stamp: Nanos) -> Option<Span> {
     let first = recording.timeline.at(tid, stamp)?.index;
     let spans = (first..).map_while(|index| recording.timeline.span(tid, index)).take(SEGMENTS_MAX);
     let mut soon = spans.take_while(|span| span.end <= stamp.after(WAKE_MAX));
-    soon.find(|span| span.segment.state == ThreadState::Blocked && span.end >= stamp && by_device(recording, span))
+    soon.find(|span| {
+        span.segment.state == ThreadState::Blocked
+            && span.end >= stamp
+            && by_device(recording, span)
+    })
 }
 
 /// Returns `true` if an interrupt ended a wait, or a kernel thread, which handles the interrupts of

@@ -102,7 +102,8 @@ struct Replies {
 
 impl Replies {
     fn new(steps: &[WorkStep]) -> Replies {
-        let (mut waited, mut by_tid, mut ended) = (Vec::<Nanos>::new(), HashMap::<Tid, Vec<usize>>::new(), Vec::new());
+        let (mut waited, mut by_tid, mut ended) =
+            (Vec::<Nanos>::new(), HashMap::<Tid, Vec<usize>>::new(), Vec::new());
         for (index, step) in steps.iter().enumerate() {
             let before = steps.get(step.parent).map(|parent| {
                 let own = if parent.asked { step.lo.since(parent.lo) } else { Nanos(0) };
@@ -126,7 +127,12 @@ impl Replies {
     }
 
     /// Returns the stretches of a thread at `at` that follow a reply.
-    fn woken<'s>(&'s self, steps: &'s [WorkStep], tid: Tid, at: Nanos) -> impl Iterator<Item = usize> + 's {
+    fn woken<'s>(
+        &'s self,
+        steps: &'s [WorkStep],
+        tid: Tid,
+        at: Nanos,
+    ) -> impl Iterator<Item = usize> + 's {
         let of = self.by_tid.get(&tid).into_iter().flatten().copied();
         of.filter(move |index| (steps[*index].lo..=steps[*index].hi).contains(&at))
     }
@@ -208,12 +214,16 @@ impl<'a> Work<'a> {
         handled: impl Iterator<Item = (&'a Delivery, Nanos)>,
     ) -> Work<'a> {
         let mut receipts: HashMap<Pid, Receipts> = HashMap::new();
-        for (client, (at, tid)) in deliveries.iter().filter_map(|one| Some((one.client, one.dequeued?))) {
+        for (client, (at, tid)) in
+            deliveries.iter().filter_map(|one| Some((one.client, one.dequeued?)))
+        {
             receipts.entry(client).or_default().add(tid, at);
         }
         let (network, asked_steps) = (NetworkAnswers::new(recording), Cell::new(0));
-        let mut work = Work { recording, places: WaitPlaces::default(), receipts, network, asked_steps };
-        let all: Vec<WorkStep> = handled.flat_map(|(delivery, handled)| work.own_steps(delivery, handled)).collect();
+        let mut work =
+            Work { recording, places: WaitPlaces::default(), receipts, network, asked_steps };
+        let all: Vec<WorkStep> =
+            handled.flat_map(|(delivery, handled)| work.own_steps(delivery, handled)).collect();
         work.places = WaitPlaces::new(&all, recording);
         work
     }
@@ -228,7 +238,14 @@ impl<'a> Work<'a> {
         let (sent, place, index) = last.max()?;
         let drawing = drawing(self.recording, place)?;
         let (at, hops, drawing) = (drawing.end, way(&steps, index, sent), Some(drawing));
-        Some(Reached { milestone: Milestone::Completed, at, drawing, hops, noticed: COMPLETED, task: Task::Input })
+        Some(Reached {
+            milestone: Milestone::Completed,
+            at,
+            drawing,
+            hops,
+            noticed: COMPLETED,
+            task: Task::Input,
+        })
     }
 
     /// Returns the first of some drawings that an input, or the release of its button, led to over
@@ -248,7 +265,8 @@ impl<'a> Work<'a> {
         let taken = || delivery.dequeued.into_iter().chain(release);
         let find = |timers| {
             let begins = taken().map(|at| self.begin(delivery, at, Followed::Own)).collect();
-            let steps = self.asked_steps(delivery, begins, Ways { timers, terminals, requests: false });
+            let steps =
+                self.asked_steps(delivery, begins, Ways { timers, terminals, requests: false });
             self.drawn_after_packet(&steps, drawings, |sent| timers && blinks(sent))
         };
         let by_timer = || find(true).map(|answer| AskedAnswer { sure: false, ..answer });
@@ -271,19 +289,24 @@ impl<'a> Work<'a> {
         let replies = Replies::new(&steps);
         drawings.iter().take(REPLIED_MAX).find_map(|(sent, tid, place)| {
             let most = |waited: Nanos| 2 * waited.0 >= sent.since(delivery.input).0;
-            let hops =
-                match replies.woken(&steps, *tid, *sent).find(|index| most(replies.waited(&steps, *index, *sent))) {
-                    Some(index) => way(&steps, index, *sent),
-                    None => {
-                        let polled = |index: &usize| {
-                            let step = &steps[*index];
-                            most(replies.waited(&steps, *index, step.hi)) && self.sends(delivery, step, *sent)
-                        };
-                        let index = replies.before(&steps, *sent).find(polled)?;
-                        let replied = steps[index].hi;
-                        std::iter::once(Hop::new(*tid, replied, *sent)).chain(way(&steps, index, replied)).collect()
-                    }
-                };
+            let hops = match replies
+                .woken(&steps, *tid, *sent)
+                .find(|index| most(replies.waited(&steps, *index, *sent)))
+            {
+                Some(index) => way(&steps, index, *sent),
+                None => {
+                    let polled = |index: &usize| {
+                        let step = &steps[*index];
+                        most(replies.waited(&steps, *index, step.hi))
+                            && self.sends(delivery, step, *sent)
+                    };
+                    let index = replies.before(&steps, *sent).find(polled)?;
+                    let replied = steps[index].hi;
+                    std::iter::once(Hop::new(*tid, replied, *sent))
+                        .chain(way(&steps, index, replied))
+                        .collect()
+                }
+            };
             Some(AskedAnswer { place: *place, hops, sure: true })
         })
     }
@@ -313,16 +336,21 @@ impl<'a> Work<'a> {
         is_left_out: impl Fn(Nanos) -> bool,
     ) -> Option<AskedAnswer> {
         let mut after_packet: HashMap<Tid, Vec<usize>> = HashMap::new();
-        for (index, step) in steps.iter().enumerate().filter(|(index, _)| packets(steps, *index).next().is_some()) {
+        for (index, step) in
+            steps.iter().enumerate().filter(|(index, _)| packets(steps, *index).next().is_some())
+        {
             after_packet.entry(step.tid).or_default().push(index);
         }
         let drawn = drawings.iter().find_map(|drawing| {
-            let drew = |index: &&usize| (steps[**index].lo..=steps[**index].hi).contains(&drawing.0);
+            let drew =
+                |index: &&usize| (steps[**index].lo..=steps[**index].hi).contains(&drawing.0);
             let index = *after_packet.get(&drawing.1)?.iter().find(drew)?;
             (!is_left_out(drawing.0)).then_some((index, *drawing))
         });
-        let (index, (sent, _, place)) = drawn.or_else(|| self.frame_after_packet(steps, drawings))?;
-        let (hops, sure) = (way(steps, index, sent), packets(steps, index).all(|packet| packet.sure));
+        let (index, (sent, _, place)) =
+            drawn.or_else(|| self.frame_after_packet(steps, drawings))?;
+        let (hops, sure) =
+            (way(steps, index, sent), packets(steps, index).all(|packet| packet.sure));
         Some(AskedAnswer { place, hops, sure })
     }
 
@@ -333,11 +361,17 @@ impl<'a> Work<'a> {
         steps: &[WorkStep],
         drawings: &[(Nanos, Tid, PartPlace)],
     ) -> Option<(usize, (Nanos, Tid, PartPlace))> {
-        let begins = steps.iter().enumerate().filter(|(_, step)| step.packet.is_some_and(|packet| packet.sure));
+        let begins = steps
+            .iter()
+            .enumerate()
+            .filter(|(_, step)| step.packet.is_some_and(|packet| packet.sure));
         let (index, at) = begins.map(|(index, step)| (index, step.lo)).min_by_key(|(_, at)| *at)?;
         let place = drawings.partition_point(|(sent, ..)| *sent <= at);
         let next = *drawings.get(place)?;
-        let before = drawings[..place].iter().rev().take_while(|(sent, ..)| at.since(*sent) <= FRAMES_WITHIN);
+        let before = drawings[..place]
+            .iter()
+            .rev()
+            .take_while(|(sent, ..)| at.since(*sent) <= FRAMES_WITHIN);
         let frames = before.filter(|(_, tid, _)| *tid == next.1).count();
         (next.0.since(at) <= COMPOSED_MAX && frames >= FRAMES_MIN).then_some((index, next))
     }
@@ -383,8 +417,14 @@ impl<'a> Work<'a> {
     }
 
     /// Returns all stretches of work from some on, each after the one that led to it.
-    fn steps(&self, delivery: &Delivery, begins: Vec<WorkStep>, followed: Followed) -> Vec<WorkStep> {
-        let mut reached: HashMap<Tid, Nanos> = begins.iter().rev().map(|step| (step.tid, step.lo)).collect();
+    fn steps(
+        &self,
+        delivery: &Delivery,
+        begins: Vec<WorkStep>,
+        followed: Followed,
+    ) -> Vec<WorkStep> {
+        let mut reached: HashMap<Tid, Nanos> =
+            begins.iter().rev().map(|step| (step.tid, step.lo)).collect();
         let (mut steps, mut seen, mut next) = (begins, HashSet::new(), 0);
         while next < steps.len() && steps.len() < STEPS_MAX {
             let step = steps[next];
@@ -402,7 +442,17 @@ impl<'a> Work<'a> {
                 // The way from an answer to the screen may be as deep as that to the question.
                 let depth = if packet.is_some() { 1 } else { step.depth + 1 };
                 let behind_terminal = step.behind_terminal || self.recording.terminals.reads(tid);
-                steps.push(WorkStep { tid, lo: at, hi, parent: next, depth, frames, packet, asked, behind_terminal });
+                steps.push(WorkStep {
+                    tid,
+                    lo: at,
+                    hi,
+                    parent: next,
+                    depth,
+                    frames,
+                    packet,
+                    asked,
+                    behind_terminal,
+                });
             }
             next += 1;
         }
@@ -411,7 +461,13 @@ impl<'a> Work<'a> {
 
     /// Returns the threads that a stretch of work woke, and the packets that may have brought it an
     /// answer; `reached` is the first time at which its thread was reached.
-    fn leads_to(&self, delivery: &Delivery, step: &WorkStep, reached: Nanos, followed: Followed) -> Vec<Lead> {
+    fn leads_to(
+        &self,
+        delivery: &Delivery,
+        step: &WorkStep,
+        reached: Nanos,
+        followed: Followed,
+    ) -> Vec<Lead> {
         let depth_max = if requests(followed) { REQUESTS_DEPTH_MAX } else { DEPTH_MAX };
         if step.depth >= depth_max {
             return Vec::new();
@@ -419,14 +475,24 @@ impl<'a> Work<'a> {
         let wakes = self.recording.wakes.by(step.tid, step.lo, step.hi).take(WAKES_MAX);
         let wakes = wakes.map(|(at, wakee)| (at, wakee, None));
         let Followed::Asked(ways) = followed else { return wakes.collect() };
-        let terminals =
-            if ways.terminals { self.recording.terminals.reached(step.tid, step.lo, step.hi) } else { Vec::new() };
-        let sent = self.recording.reached_by_packet(step.tid, step.lo, step.hi).filter(|_| ways.requests);
+        let terminals = if ways.terminals {
+            self.recording.terminals.reached(step.tid, step.lo, step.hi)
+        } else {
+            Vec::new()
+        };
+        let sent =
+            self.recording.reached_by_packet(step.tid, step.lo, step.hi).filter(|_| ways.requests);
         let sent = sent.take(WAKES_MAX).map(|(at, wakee)| (at, wakee, None));
-        let further = if ways.requests && step.asked { heard_again(self.recording, step.tid, step.hi) } else { None };
+        let further = if ways.requests && step.asked {
+            heard_again(self.recording, step.tid, step.hi)
+        } else {
+            None
+        };
         let further = further.map(|at| (at, step.tid, None));
-        let leads =
-            wakes.chain(terminals.into_iter().map(|(reader, at)| (at, reader, None))).chain(sent).chain(further);
+        let leads = wakes
+            .chain(terminals.into_iter().map(|(reader, at)| (at, reader, None)))
+            .chain(sent)
+            .chain(further);
         if step.packet.is_some() || ways.requests {
             return leads.collect();
         }
@@ -442,8 +508,10 @@ impl<'a> Work<'a> {
         };
         // The process that reads a terminal echoes the typed keys, or a process to which it relays
         // them.
-        let receipts = self.receipts.get(&delivery.client).filter(|_| step.behind_terminal || passes_on);
-        let asked = |at: Nanos| receipts.is_some_and(|receipts| receipts.any(at.before(ASKED_WITHIN), at));
+        let receipts =
+            self.receipts.get(&delivery.client).filter(|_| step.behind_terminal || passes_on);
+        let asked =
+            |at: Nanos| receipts.is_some_and(|receipts| receipts.any(at.before(ASKED_WITHIN), at));
         let packets = self.network.to(&asker, asked).into_iter();
         leads.chain(packets.map(|packet| (packet.at, step.tid, Some(packet)))).collect()
     }
@@ -451,7 +519,13 @@ impl<'a> Work<'a> {
     /// Returns `true` if another process works on a request that reached this thread or another of
     /// its threads. Processes of one program wake each other all the time, so among them only
     /// requests over loopback count.
-    fn is_asked(&self, delivery: &Delivery, step: &WorkStep, (tid, at): (Tid, Nanos), followed: Followed) -> bool {
+    fn is_asked(
+        &self,
+        delivery: &Delivery,
+        step: &WorkStep,
+        (tid, at): (Tid, Nanos),
+        followed: Followed,
+    ) -> bool {
         let pid = |tid| self.recording.tasks.pid(tid, at);
         requests(followed)
             && pid(tid) != delivery.client
@@ -482,22 +556,34 @@ impl<'a> Work<'a> {
         let recording = self.recording;
         if recording.is_restless(tid, Pause::EventWait, at) {
             let drawn = recording.drawings().next(tid, at);
-            return drawn.filter(|drawn| !recording.may_answer_nobody(tid, at, *drawn)).unwrap_or(at);
+            return drawn
+                .filter(|drawn| !recording.may_answer_nobody(tid, at, *drawn))
+                .unwrap_or(at);
         }
         let Some(first) = recording.timeline.at(tid, at) else { return at };
         for span in (first.index..).map_while(|index| recording.timeline.span(tid, index)) {
             let waits = span.segment.state == ThreadState::Blocked && span.start >= at;
             match span.segment.state {
                 ThreadState::Absent => return span.start.max(at),
-                _ if waits && !self.is_part(delivery, &span, followed, frames) => return span.start,
+                _ if waits && !self.is_part(delivery, &span, followed, frames) => {
+                    return span.start;
+                }
                 _ => {}
             }
         }
         recording.mark
     }
 
-    fn is_part(&self, delivery: &Delivery, span: &Span, followed: Followed, frames: &mut usize) -> bool {
-        if matches!(followed, Followed::Asked(ways) if !ways.timers) && self.is_for_a_timer_of_its_own(span) {
+    fn is_part(
+        &self,
+        delivery: &Delivery,
+        span: &Span,
+        followed: Followed,
+        frames: &mut usize,
+    ) -> bool {
+        if matches!(followed, Followed::Asked(ways) if !ways.timers)
+            && self.is_for_a_timer_of_its_own(span)
+        {
             return false;
         }
         let short = || span.task_waker().is_some() && span.end.since(span.start) <= FRAME;
@@ -505,8 +591,10 @@ impl<'a> Work<'a> {
             return true;
         }
         // The rest of an answer comes in further packets.
-        let rest = followed != Followed::Own && in_softirq(span) && span.end.since(span.start) <= FRAME;
-        let elsewhere = || self.places.is_elsewhere(self.recording, span) && !self.is_next_job(delivery, span);
+        let rest =
+            followed != Followed::Own && in_softirq(span) && span.end.since(span.start) <= FRAME;
+        let elsewhere =
+            || self.places.is_elsewhere(self.recording, span) && !self.is_next_job(delivery, span);
         rest || is_part_of_work(self.recording, span, frames) || elsewhere()
     }
 
@@ -517,10 +605,16 @@ impl<'a> Work<'a> {
         if span.end.since(span.start) <= MORE_OUTPUT_MAX {
             return false;
         }
-        let unwoken =
-            span.task_waker().is_none() && !in_softirq(span) && self.recording.waits.kind(span) >= Waited::Futex;
-        let drew =
-            || !self.recording.drawings().within(span.tid, span.start.before(DREW_BEFORE), span.start).is_empty();
+        let unwoken = span.task_waker().is_none()
+            && !in_softirq(span)
+            && self.recording.waits.kind(span) >= Waited::Futex;
+        let drew = || {
+            !self
+                .recording
+                .drawings()
+                .within(span.tid, span.start.before(DREW_BEFORE), span.start)
+                .is_empty()
+        };
         unwoken && self.recording.takes_display_input(span.tid) && !drew()
     }
 
@@ -528,11 +622,14 @@ impl<'a> Work<'a> {
     /// when this one was received.
     fn is_next_job(&self, delivery: &Delivery, span: &Span) -> bool {
         let receipts = self.receipts.get(&delivery.client);
-        let (Some((taken, _)), Some(waker), Some(receipts)) = (delivery.dequeued, span.task_waker(), receipts) else {
+        let (Some((taken, _)), Some(waker), Some(receipts)) =
+            (delivery.dequeued, span.task_waker(), receipts)
+        else {
             return false;
         };
         let later = receipts.any(taken.after(Nanos(1)), span.end);
-        let cause = later.then(|| Steps::new(self.recording, receipts, delivery.stream).back(waker, span.end));
+        let cause = later
+            .then(|| Steps::new(self.recording, receipts, delivery.stream).back(waker, span.end));
         matches!(cause, Some(Trace::Input(bursts)) if bursts.iter().all(|burst| burst.from > taken))
     }
 }
@@ -571,7 +668,9 @@ fn packets(steps: &[WorkStep], index: usize) -> impl Iterator<Item = NetworkAnsw
 fn may_be_asked(recording: &Recording, tid: Tid, at: Nanos) -> bool {
     let life = recording.tasks.life(tid, at.after(Nanos(1))).filter(|life| !life.is_kernel());
     let messages = &recording.messages;
-    life.is_some_and(|life| !messages.is_server(life.pid) && !messages.injectors().contains(&life.pid))
+    life.is_some_and(|life| {
+        !messages.is_server(life.pid) && !messages.injectors().contains(&life.pid)
+    })
 }
 
 fn is_near(recording: &Recording, client: Pid, tid: Tid, at: Nanos) -> bool {

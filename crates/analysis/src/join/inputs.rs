@@ -111,20 +111,27 @@ pub(crate) fn deliveries(recording: &Recording) -> Vec<Delivery> {
     for (place, stream, part) in sends(recording) {
         let burst = recording.burst(part.tid, part.ts);
         let classes: Vec<InputClass> = classes(recording, stream, part).collect();
-        let mut presses = presses(&mut queues, &classes, stream.server, (place.stream, part, &burst));
+        let mut presses =
+            presses(&mut queues, &classes, stream.server, (place.stream, part, &burst));
         for class in classes {
             let device = device_of(class);
             let (input, released) = match presses.get_mut(&device).and_then(VecDeque::pop_front) {
                 Some(press) => (Some(begin(recording, &press, &burst)), press.through),
-                None => {
-                    begin_unqueued(recording, &mut queues, &deliveries, (stream, device), (place.stream, part, &burst))
-                }
+                None => begin_unqueued(
+                    recording,
+                    &mut queues,
+                    &deliveries,
+                    (stream, device),
+                    (place.stream, part, &burst),
+                ),
             };
             let unknown = || stamped(stream, place, told_before(&deliveries, device, part, &burst));
             let told = tell(class, stream, place, part, input.unwrap_or_else(unknown));
             let told = Delivery { released, inferred: is_inferred(recording, part, class), ..told };
             match passed_on(recording, &told) {
-                Some(press) => queues[0].entry((told.client, device)).or_default().presses.push((press, false)),
+                Some(press) => {
+                    queues[0].entry((told.client, device)).or_default().presses.push((press, false))
+                }
                 None => deliveries.push(told),
             }
         }
@@ -156,9 +163,16 @@ fn stamped(stream: &Stream, place: PartPlace, earliest: Nanos) -> Nanos {
 
 /// Returns the earliest time at which a server can have had an input: the start of its burst, or
 /// its previous event from the same device in the burst, since it would have sent both together.
-fn told_before(deliveries: &[Delivery], device: InputDeviceKind, part: &Part, burst: &Burst) -> Nanos {
-    let mut before = deliveries.iter().rev().take(HANDED_MAX).filter(|told| told.server == part.tid);
-    let last = before.find(|told| device_of(told.class) == device && told.sent < part.ts.before(SLACK));
+fn told_before(
+    deliveries: &[Delivery],
+    device: InputDeviceKind,
+    part: &Part,
+    burst: &Burst,
+) -> Nanos {
+    let mut before =
+        deliveries.iter().rev().take(HANDED_MAX).filter(|told| told.server == part.tid);
+    let last =
+        before.find(|told| device_of(told.class) == device && told.sent < part.ts.before(SLACK));
     last.map_or(burst.start, |told| burst.start.max(told.sent))
 }
 
@@ -167,7 +181,16 @@ fn passed_on(recording: &Recording, told: &Delivery) -> Option<DevicePress> {
     let (had, server) = told.dequeued.filter(|_| recording.messages.is_server(told.client))?;
     let (device, at, through) = (device_of(told.class), told.input, Some((told.sent, told.server)));
     let server = Some(server);
-    Some(DevicePress { device, at, reached: Some(had), until: had, by: None, server, before: Nanos(0), through })
+    Some(DevicePress {
+        device,
+        at,
+        reached: Some(had),
+        until: had,
+        by: None,
+        server,
+        before: Nanos(0),
+        through,
+    })
 }
 
 /// Adds the presses in parts that a client dequeued so fast that the recorder could not read them
@@ -183,10 +206,13 @@ fn add_unread(recording: &Recording, queues: &mut [Queues; 3], deliveries: &mut 
         let devices = [InputDeviceKind::Keyboard, InputDeviceKind::Button].into_iter();
         let mut known = devices.filter(|device| clients.contains(&(place.stream, *device)));
         let press = known.find_map(|device| {
-            let mut queues = queues.iter_mut().filter_map(|queues| queues.get_mut(&(stream.server, device)));
+            let mut queues =
+                queues.iter_mut().filter_map(|queues| queues.get_mut(&(stream.server, device)));
             queues.find_map(|queue| queue.take_new((place.stream, part, &burst)))
         });
-        let input = |press: DevicePress| tell(press.class(), stream, place, part, begin(recording, &press, &burst));
+        let input = |press: DevicePress| {
+            tell(press.class(), stream, place, part, begin(recording, &press, &burst))
+        };
         deliveries.extend(press.map(input));
     }
     if deliveries.len() > read {
@@ -223,7 +249,10 @@ fn presses(
 impl Queue {
     fn new(mut presses: Vec<DevicePress>) -> Queue {
         presses.sort_by_key(|press| (press.had(), press.at));
-        Queue { presses: presses.into_iter().map(|press| (press, false)).collect(), next: HashMap::new() }
+        Queue {
+            presses: presses.into_iter().map(|press| (press, false)).collect(),
+            next: HashMap::new(),
+        }
     }
 
     /// Returns the next `count` presses for a client that the server had by the event and was still
@@ -231,7 +260,8 @@ impl Queue {
     /// enough of them.
     fn take(&mut self, count: usize, sent: Sent<'_>) -> Vec<DevicePress> {
         let fitting = self.fitting(self.next.get(&sent.0).copied().unwrap_or(0), sent);
-        let new: Vec<usize> = fitting.clone().filter(|index| !self.presses[*index].1).take(count).collect();
+        let new: Vec<usize> =
+            fitting.clone().filter(|index| !self.presses[*index].1).take(count).collect();
         let chosen = if new.len() == count { new } else { fitting.take(count).collect() };
         chosen.into_iter().map(|index| self.tell(index, sent.0)).collect()
     }
@@ -281,11 +311,13 @@ fn handed_on(
 ) -> Option<(Nanos, Tid)> {
     let Wake::Task(by) = burst.wake else { return None };
     let since = recording.burst(by, burst.start).start;
-    let dequeued_by =
-        |delivery: &&Delivery| delivery.dequeued.is_some_and(|(at, tid)| tid == by && since <= at && at <= burst.start);
+    let dequeued_by = |delivery: &&Delivery| {
+        delivery.dequeued.is_some_and(|(at, tid)| tid == by && since <= at && at <= burst.start)
+    };
     let mut before = deliveries.iter().rev().take(HANDED_MAX);
-    let first = before
-        .find(|delivery| delivery.stream != stream && device_of(delivery.class) == device && dequeued_by(delivery));
+    let first = before.find(|delivery| {
+        delivery.stream != stream && device_of(delivery.class) == device && dequeued_by(delivery)
+    });
     first.map(|delivery| (delivery.input, by))
 }
 
@@ -316,7 +348,8 @@ fn held_back(
         .rev()
         .take(HANDED_MAX)
         .find(|delivery| delivery.client == holder && device_of(delivery.class) == device);
-    let untold = || queues.iter_mut().find_map(|queues| queues.get_mut(&(server, device))?.take_held(at));
+    let untold =
+        || queues.iter_mut().find_map(|queues| queues.get_mut(&(server, device))?.take_held(at));
     own.map(|delivery| delivery.input).or_else(untold)
 }
 
@@ -335,8 +368,16 @@ impl DevicePress {
     }
 }
 
-pub(crate) fn tell(class: InputClass, stream: &Stream, place: PartPlace, part: &Part, input: Nanos) -> Delivery {
-    let dequeued = stream.received(Side::EventSent, place.part).map(|(_, dequeued)| (dequeued.ts, dequeued.tid));
+pub(crate) fn tell(
+    class: InputClass,
+    stream: &Stream,
+    place: PartPlace,
+    part: &Part,
+    input: Nanos,
+) -> Delivery {
+    let dequeued = stream
+        .received(Side::EventSent, place.part)
+        .map(|(_, dequeued)| (dequeued.ts, dequeued.tid));
     let sent = dequeued.map_or(part.ts, |(at, _)| part.ts.min(at));
     let input = input.min(sent);
     Delivery {
@@ -363,7 +404,13 @@ pub(crate) fn releases(recording: &Recording) -> Vec<Delivery> {
             let mut words = recording.messages.words(sent).iter().take(WORDS_MAX);
             if words.any(|word| majors.tells_of_release(*word)) {
                 let input = recording.burst(sent.tid, sent.ts).start;
-                deliveries.push(tell(InputClass::Click, stream, PartPlace { stream: index, part }, sent, input));
+                deliveries.push(tell(
+                    InputClass::Click,
+                    stream,
+                    PartPlace { stream: index, part },
+                    sent,
+                    input,
+                ));
             }
         }
     }
@@ -375,8 +422,11 @@ fn sends(recording: &Recording) -> Vec<(PartPlace, &Stream, &Part)> {
     let mut sends = Vec::new();
     for (index, stream) in recording.messages.streams().iter().enumerate() {
         let parts = stream.side(Side::EventSent).iter().enumerate();
-        let with_input = parts.filter(|(_, part)| classes(recording, stream, part).next().is_some());
-        sends.extend(with_input.map(|(part, sent)| (PartPlace { stream: index, part }, stream, sent)));
+        let with_input =
+            parts.filter(|(_, part)| classes(recording, stream, part).next().is_some());
+        sends.extend(
+            with_input.map(|(part, sent)| (PartPlace { stream: index, part }, stream, sent)),
+        );
     }
     sends.sort_by_key(|(place, _, part)| (part.ts, *place));
     sends
@@ -387,8 +437,12 @@ fn sends(recording: &Recording) -> Vec<(PartPlace, &Stream, &Part)> {
 fn unread(recording: &Recording) -> Vec<(PartPlace, &Stream, &Part)> {
     let mut unread = Vec::new();
     for (index, stream) in recording.messages.streams().iter().enumerate() {
-        for (part, sent) in stream.side(Side::EventSent).iter().enumerate().filter(|(_, sent)| sent.is_opaque()) {
-            let dequeued = stream.received(Side::EventSent, part).filter(|(_, dequeued)| dequeued.ts <= sent.ts);
+        for (part, sent) in
+            stream.side(Side::EventSent).iter().enumerate().filter(|(_, sent)| sent.is_opaque())
+        {
+            let dequeued = stream
+                .received(Side::EventSent, part)
+                .filter(|(_, dequeued)| dequeued.ts <= sent.ts);
             unread.extend(dequeued.map(|_| (PartPlace { stream: index, part }, stream, sent)));
         }
     }
@@ -397,7 +451,11 @@ fn unread(recording: &Recording) -> Vec<(PartPlace, &Stream, &Part)> {
 }
 
 /// Returns the classes of the presses in a part; motions in one part count as one.
-fn classes<'a>(recording: &'a Recording, stream: &'a Stream, part: &'a Part) -> impl Iterator<Item = InputClass> {
+fn classes<'a>(
+    recording: &'a Recording,
+    stream: &'a Stream,
+    part: &'a Part,
+) -> impl Iterator<Item = InputClass> {
     let majors = recording.messages.majors(stream);
     let words = recording.messages.words(part).iter().take(WORDS_MAX);
     let mut moved = false;
@@ -425,7 +483,8 @@ fn device_queues(recording: &Recording) -> Queues {
     let mut presses: Vec<DevicePress> = recording.inputs.iter().filter_map(device_press).collect();
     presses.sort_by_key(|press| press.at);
     let stamps: Vec<Nanos> = presses.iter().map(|press| press.at).collect();
-    let servers: BTreeSet<Pid> = recording.messages.streams().iter().map(|stream| stream.server).collect();
+    let servers: BTreeSet<Pid> =
+        recording.messages.streams().iter().map(|stream| stream.server).collect();
     let servers = servers.into_iter().filter(|_| !presses.is_empty()).take(SERVERS_MAX);
     let readers = servers.map(|server| (server, InputReader::find(recording, server, &stamps)));
     queues(readers.flat_map(|(server, reader)| {
@@ -480,15 +539,29 @@ fn injected_in<'a>(
     part: &'a Part,
 ) -> impl Iterator<Item = (Pid, DevicePress)> + 'a {
     let majors = recording.messages.majors(stream);
-    let dequeued = stream.received(Side::RequestSent, index).map(|(_, dequeued)| (dequeued.ts, dequeued.tid));
+    let dequeued =
+        stream.received(Side::RequestSent, index).map(|(_, dequeued)| (dequeued.ts, dequeued.tid));
     let before = index.checked_sub(1).and_then(|index| stream.side(Side::RequestSent).get(index));
     let before = before.map_or(Nanos(0), |part| part.ts);
     let words = recording.messages.words(part).iter().filter_map(|word| majors.injects(*word));
     words.map(move |device| {
         let at = dequeued.map_or(part.ts, |(dequeued, _)| part.ts.min(dequeued));
         let reached = dequeued.map(|(at, _)| at);
-        let (until, server) = (reached.unwrap_or(Nanos(u64::MAX)), dequeued.map(|(_, server)| server));
-        (stream.server, DevicePress { device, at, reached, until, by: Some(part.tid), server, before, through: None })
+        let (until, server) =
+            (reached.unwrap_or(Nanos(u64::MAX)), dequeued.map(|(_, server)| server));
+        (
+            stream.server,
+            DevicePress {
+                device,
+                at,
+                reached,
+                until,
+                by: Some(part.tid),
+                server,
+                before,
+                through: None,
+            },
+        )
     })
 }
 
@@ -496,7 +569,11 @@ fn injected_in<'a>(
 /// is recorded late: then the wakeup is the better time, unless an earlier send caused it.
 fn begin(recording: &Recording, press: &DevicePress, burst: &Burst) -> Nanos {
     match press.by {
-        Some(by) if burst.wake == Wake::Task(by) && press.before < burst.start && burst.start < press.at => {
+        Some(by)
+            if burst.wake == Wake::Task(by)
+                && press.before < burst.start
+                && burst.start < press.at =>
+        {
             if lost_its_cpu(recording, by, burst.start, press.at) {
                 burst.start
             } else {
@@ -509,7 +586,10 @@ fn begin(recording: &Recording, press: &DevicePress, burst: &Burst) -> Nanos {
 
 fn lost_its_cpu(recording: &Recording, tid: Tid, lo: Nanos, hi: Nanos) -> bool {
     let first = recording.timeline.at(tid, lo).map_or(0, |span| span.index);
-    let spans = (first..).map_while(|index| recording.timeline.span(tid, index)).take_while(|span| span.start < hi);
-    let mut states = spans.map(|span| span.segment.state).take_while(|state| *state != ThreadState::Blocked);
+    let spans = (first..)
+        .map_while(|index| recording.timeline.span(tid, index))
+        .take_while(|span| span.start < hi);
+    let mut states =
+        spans.map(|span| span.segment.state).take_while(|state| *state != ThreadState::Blocked);
     states.any(|state| state == ThreadState::Runnable)
 }

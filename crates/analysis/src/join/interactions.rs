@@ -65,19 +65,29 @@ pub(crate) fn interactions(recording: &Recording) -> JoinedInputs {
     deliveries.sort_by_key(|delivery| delivery.sent);
     let deliveries = deliveries.into_iter();
     let mut by_stream: BTreeMap<usize, Vec<Delivery>> = BTreeMap::new();
-    for delivery in deliveries.filter(|delivery| !is_own(recording, delivery) && !contradicts(recording, delivery)) {
+    for delivery in deliveries
+        .filter(|delivery| !is_own(recording, delivery) && !contradicts(recording, delivery))
+    {
         by_stream.entry(delivery.stream).or_default().push(delivery);
     }
     let all: Vec<Delivery> = by_stream.values().flatten().copied().collect();
-    let listeners: BTreeSet<Pid> = by_stream.values().flatten().map(|delivery| delivery.client).collect();
-    let releases = inputs::releases(recording).into_iter().filter(|delivery| !is_own(recording, delivery));
+    let listeners: BTreeSet<Pid> =
+        by_stream.values().flatten().map(|delivery| delivery.client).collect();
+    let releases =
+        inputs::releases(recording).into_iter().filter(|delivery| !is_own(recording, delivery));
     let releases: Vec<Delivery> = releases.collect();
     let (presses, released) = (presses(&all), releases_by_stream(&releases));
     let all: Vec<Delivery> = all.into_iter().chain(releases).collect();
     let handling = Handling::new(recording, &all);
-    let handled: Vec<_> = all.iter().filter_map(|delivery| Some((delivery, handling.handled(delivery)?))).collect();
-    let work = Work::new(recording, &all, handled.iter().map(|(delivery, handled)| (*delivery, handled.at)));
-    let (listeners, handling, work, presses, releases) = (&listeners, &handling, &work, &presses, &released);
+    let handled: Vec<_> =
+        all.iter().filter_map(|delivery| Some((delivery, handling.handled(delivery)?))).collect();
+    let work = Work::new(
+        recording,
+        &all,
+        handled.iter().map(|(delivery, handled)| (*delivery, handled.at)),
+    );
+    let (listeners, handling, work, presses, releases) =
+        (&listeners, &handling, &work, &presses, &released);
     let context = JoinContext { recording, listeners, handling, work, presses, releases };
     let join = |(stream, deliveries)| Joiner::new(context, stream, deliveries).join();
     let mut found: Vec<Interaction> = by_stream.into_iter().flat_map(join).collect();
@@ -107,7 +117,10 @@ fn releases_by_stream(deliveries: &[Delivery]) -> HashMap<usize, BTreeMap<Nanos,
 }
 
 fn is_own(recording: &Recording, delivery: &Delivery) -> bool {
-    recording.tasks.process(delivery.client, delivery.sent).is_some_and(|life| life.comm == OWN_NAME)
+    recording
+        .tasks
+        .process(delivery.client, delivery.sent)
+        .is_some_and(|life| life.comm == OWN_NAME)
 }
 
 /// Data known before inputs and drawings are joined.
@@ -156,7 +169,9 @@ struct Joiner<'a> {
 
 impl<'a> Joiner<'a> {
     fn new(context: JoinContext<'a>, stream: usize, deliveries: Vec<Delivery>) -> Joiner<'a> {
-        let receipt = |(index, delivery): (usize, &Delivery)| delivery.dequeued.map(|(at, tid)| (tid, at, index));
+        let receipt = |(index, delivery): (usize, &Delivery)| {
+            delivery.dequeued.map(|(at, tid)| (tid, at, index))
+        };
         let mut dequeued: Vec<_> = deliveries.iter().enumerate().filter_map(receipt).collect();
         dequeued.sort_unstable();
         let answers = vec![AnswerSearch::default(); deliveries.len()];
@@ -193,7 +208,9 @@ impl<'a> Joiner<'a> {
         for answer in &mut self.answers {
             answer.first = answer.first.take().or(answer.maybe.take());
         }
-        for (delivery, _) in self.deliveries.iter().zip(&self.answers).filter(|(_, answer)| answer.first.is_some()) {
+        for (delivery, _) in
+            self.deliveries.iter().zip(&self.answers).filter(|(_, answer)| answer.first.is_some())
+        {
             self.answered.entry(delivery.class).or_default().push(delivery.sent);
         }
         let ways = self.answers.iter().filter_map(|answer| answer.first.as_ref());
@@ -221,12 +238,19 @@ impl<'a> Joiner<'a> {
     fn relatives(&self) -> (Vec<usize>, Vec<usize>) {
         let messages = &self.recording.messages;
         let Some(own) = messages.stream(self.stream) else { return (Vec::new(), Vec::new()) };
-        let near =
-            self.recording.descendants().streams(own.server, own.client).iter().filter(|index| **index != self.stream);
+        let near = self
+            .recording
+            .descendants()
+            .streams(own.server, own.client)
+            .iter()
+            .filter(|index| **index != self.stream);
         let near = near.filter_map(|index| Some((*index, messages.stream(*index)?)));
-        let is_proxy = |other: &Stream| other.client == own.client || !self.context.listeners.contains(&other.client);
+        let is_proxy = |other: &Stream| {
+            other.client == own.client || !self.context.listeners.contains(&other.client)
+        };
         let (proxies, others): (Vec<_>, Vec<_>) = near.partition(|(_, other)| is_proxy(other));
-        let places = |streams: Vec<(usize, &Stream)>| streams.into_iter().map(|(index, _)| index).collect();
+        let places =
+            |streams: Vec<(usize, &Stream)>| streams.into_iter().map(|(index, _)| index).collect();
         (places(proxies), places(others))
     }
 
@@ -251,17 +275,21 @@ impl<'a> Joiner<'a> {
                 self.doubt(place, sent, &open);
                 continue;
             }
-            let doubtful: Vec<_> =
-                open.extract_if(.., |(at, _)| self.recording.may_answer_nobody(burst.tid, *at, sent.ts)).collect();
+            let doubtful: Vec<_> = open
+                .extract_if(.., |(at, _)| self.recording.may_answer_nobody(burst.tid, *at, sent.ts))
+                .collect();
             self.doubt(place, sent, &doubtful);
             open.retain(|(_, input)| !self.answers[*input].doubted);
             if open.is_empty() || !given {
                 self.last.insert((burst.tid, burst.from), (place, burst.hops.clone()));
             }
-            let paused = if open.is_empty() { paused_before(&self.drawn, sent.ts) } else { Nanos(0) };
+            let paused =
+                if open.is_empty() { paused_before(&self.drawn, sent.ts) } else { Nanos(0) };
             for (pauses, noticed) in [(&mut self.resumed, HITCH), (&mut self.late, COMPLETED)] {
                 if paused > noticed {
-                    pauses.entry((burst.tid, burst.from)).or_insert_with(|| (place, burst.hops.clone()));
+                    pauses
+                        .entry((burst.tid, burst.from))
+                        .or_insert_with(|| (place, burst.hops.clone()));
                 }
             }
             for (at, input) in &open {
@@ -292,7 +320,8 @@ impl<'a> Joiner<'a> {
 
     /// Returns the unanswered inputs that a burst dequeued, with the time of their receipt.
     fn open_inputs(&self, burst: &InputBurst) -> Vec<(Nanos, usize)> {
-        let after = self.dequeued.partition_point(|(by, at, _)| (*by, *at) <= (burst.tid, burst.until));
+        let after =
+            self.dequeued.partition_point(|(by, at, _)| (*by, *at) <= (burst.tid, burst.until));
         let receipts = self.dequeued[..after].iter().rev();
         let own = receipts.take_while(|(by, at, _)| *by == burst.tid && *at >= burst.from);
         let open = own.take_while(|(_, _, input)| self.answers[*input].first.is_none());
@@ -317,7 +346,8 @@ impl<'a> Joiner<'a> {
         };
         let drawing = drawing(self.recording, place)?;
         let found = self.answer(self.deliveries[index], Join::Exact, drawing, hops, answer.burst);
-        let completed = self.asked(index).then(|| self.others().completed(&self.deliveries[index], found.end));
+        let completed =
+            self.asked(index).then(|| self.others().completed(&self.deliveries[index], found.end));
         let completed = completed.flatten().or_else(|| self.late(index, answer.burst?));
         Some(Interaction { later: completed.into_iter().collect(), ..found })
     }
@@ -326,7 +356,8 @@ impl<'a> Joiner<'a> {
     fn others(&self) -> AskedOthers<'_> {
         let JoinContext { work, presses, releases, .. } = self.context;
         let releases = releases.get(&self.stream);
-        let (unexplained, drawn, shown) = (self.unexplained.as_slice(), self.drawn.as_slice(), self.shown.as_slice());
+        let (unexplained, drawn, shown) =
+            (self.unexplained.as_slice(), self.drawn.as_slice(), self.shown.as_slice());
         AskedOthers {
             recording: self.recording,
             work,
@@ -360,10 +391,16 @@ impl<'a> Joiner<'a> {
     fn resumed(&self, index: usize, answer: &AnswerSearch) -> Option<(PartPlace, Vec<Hop>)> {
         let (at, _) = self.deliveries[index].dequeued?;
         let (place, hops) = self.resumed.get(&answer.burst?)?;
-        let sent = self.recording.messages.stream(place.stream)?.side(Side::RequestSent).get(place.part)?;
+        let sent = self
+            .recording
+            .messages
+            .stream(place.stream)?
+            .side(Side::RequestSent)
+            .get(place.part)?;
         let still = paused_before(&self.drawn, sent.ts);
-        let stood =
-            still > HITCH && still.0 >= sent.ts.since(at).0 / 4 * 3 && self.recording.draws_frames(sent.tid, at);
+        let stood = still > HITCH
+            && still.0 >= sent.ts.since(at).0 / 4 * 3
+            && self.recording.draws_frames(sent.tid, at);
         stood.then(|| (*place, since(hops, at)))
     }
 
@@ -378,7 +415,14 @@ impl<'a> Joiner<'a> {
         let next = self.dequeued_presses(index + 1).find(|next| *next > at);
         let own = next.is_none_or(|next| drawing.sent <= next) && drawing.end < self.recording.mark;
         let (milestone, at, hops) = (Milestone::Completed, drawing.end, since(hops, at));
-        own.then_some(Reached { milestone, at, drawing: Some(drawing), hops, noticed: COMPLETED, task: Task::Input })
+        own.then_some(Reached {
+            milestone,
+            at,
+            drawing: Some(drawing),
+            hops,
+            noticed: COMPLETED,
+            task: Task::Input,
+        })
     }
 
     fn inexact(&self, index: usize) -> Option<Interaction> {
@@ -392,7 +436,11 @@ impl<'a> Joiner<'a> {
 
     /// Returns the receipts of keys and clicks from an index on.
     fn dequeued_presses(&self, from: usize) -> impl Iterator<Item = Nanos> {
-        let presses = self.deliveries.iter().skip(from).filter(|delivery| delivery.class != InputClass::Motion);
+        let presses = self
+            .deliveries
+            .iter()
+            .skip(from)
+            .filter(|delivery| delivery.class != InputClass::Motion);
         presses.filter_map(|delivery| delivery.dequeued).map(|(at, _)| at)
     }
 
@@ -400,8 +448,10 @@ impl<'a> Joiner<'a> {
     /// not.
     fn busy_meanwhile(&self, delivery: &Delivery, drawing: &Drawing) -> Vec<Hop> {
         let Some((at, _)) = delivery.dequeued else { return Vec::new() };
-        let rests = self.recording.pause_after(drawing.tid, at, Pause::Rest).after(FRAME) < drawing.sent;
-        let busy = || self.family(delivery).busy_one_after_the_other(self.recording, at, drawing.sent);
+        let rests =
+            self.recording.pause_after(drawing.tid, at, Pause::Rest).after(FRAME) < drawing.sent;
+        let busy =
+            || self.family(delivery).busy_one_after_the_other(self.recording, at, drawing.sent);
         rests.then(busy).flatten().unwrap_or_default()
     }
 
@@ -412,13 +462,15 @@ impl<'a> Joiner<'a> {
         let delivery = self.deliveries[index];
         let (at, tid) = delivery.dequeued?;
         let (sent, place) = *self.drawn.get(self.drawn.partition_point(|(sent, _)| *sent <= at))?;
-        (self.is_pending(&delivery, at, tid, sent) && self.is_busy(&delivery, at, sent)).then_some(place)
+        (self.is_pending(&delivery, at, tid, sent) && self.is_busy(&delivery, at, sent))
+            .then_some(place)
     }
 
     /// Returns `true` if an answer may still have been due. Motions and clicks need none: once the
     /// thread that dequeued one went idle, nothing was pending any more.
     fn is_pending(&self, delivery: &Delivery, at: Nanos, tid: Tid, sent: Nanos) -> bool {
-        delivery.class == InputClass::Key || self.recording.pause_after(tid, at, Pause::Rest).after(FRAME) >= sent
+        delivery.class == InputClass::Key
+            || self.recording.pause_after(tid, at, Pause::Rest).after(FRAME) >= sent
     }
 
     /// Returns `true` if the threads that answer a client's input were busy all the time: a join by
@@ -428,7 +480,8 @@ impl<'a> Joiner<'a> {
     }
 
     fn family(&self, delivery: &Delivery) -> &AnsweringThreads {
-        let find = || AnsweringThreads::of(self.recording, delivery.client, delivery.server, &self.usual);
+        let find =
+            || AnsweringThreads::of(self.recording, delivery.client, delivery.server, &self.usual);
         self.family.get_or_init(find)
     }
 
@@ -440,8 +493,10 @@ impl<'a> Joiner<'a> {
         hops: Vec<Hop>,
         burst: Option<(Tid, Nanos)>,
     ) -> Interaction {
-        let last = burst.and_then(|burst| self.last.get(&burst)).filter(|(last, _)| *last != first.place);
-        let settled = last.and_then(|(last, _)| drawing(self.recording, *last)).map(|last| last.end);
+        let last =
+            burst.and_then(|burst| self.last.get(&burst)).filter(|(last, _)| *last != first.place);
+        let settled =
+            last.and_then(|(last, _)| drawing(self.recording, *last)).map(|last| last.end);
         let censored = first.end >= self.recording.mark;
         Interaction { settled, censored, ..Interaction::answered(delivery, join, first, hops) }
     }
@@ -468,7 +523,11 @@ impl<'a> Joiner<'a> {
     fn unanswered(&self, index: usize) -> Option<Interaction> {
         let delivery = self.deliveries[index];
         let mark = self.recording.mark;
-        let alive = self.recording.tasks.process(delivery.client, mark).is_none_or(|life| life.until >= mark);
+        let alive = self
+            .recording
+            .tasks
+            .process(delivery.client, mark)
+            .is_none_or(|life| life.until >= mark);
         let open = match delivery.dequeued {
             _ if !alive => false,
             None => !self.recording.is_idle_at(self.reader(), mark),
@@ -484,7 +543,8 @@ impl<'a> Joiner<'a> {
     /// idle: it answered other inputs promptly, or computes all the time.
     fn went_on(&self, tid: Tid, at: Nanos) -> bool {
         let mark = self.recording.mark;
-        self.context.handling.went_on(tid, at, mark).is_some() || self.recording.is_busy_anyway(tid, at, (at, mark))
+        self.context.handling.went_on(tid, at, mark).is_some()
+            || self.recording.is_busy_anyway(tid, at, (at, mark))
     }
 
     /// Returns the thread that reads this connection. If it is idle, nothing is queued for it: a
@@ -501,8 +561,11 @@ impl<'a> Joiner<'a> {
         let own_keys = if self.recording.meta.trigger == "hotkey" { HOT_KEY } else { Nanos(0) };
         let long = self.recording.mark.since(at) >= UNANSWERED_MIN.after(own_keys);
         let answered = self.answered.get(&delivery.class).map_or(&[][..], Vec::as_slice);
-        let usual = answered.len() >= ANSWERED_MIN && answered.last().is_some_and(|last| *last < delivery.sent);
-        long && usual && (self.is_busy(&delivery, at, self.recording.mark) || self.is_entrusted(&delivery, at))
+        let usual = answered.len() >= ANSWERED_MIN
+            && answered.last().is_some_and(|last| *last < delivery.sent);
+        long && usual
+            && (self.is_busy(&delivery, at, self.recording.mark)
+                || self.is_entrusted(&delivery, at))
     }
 
     /// Returns `true` if a thread of the client or its descendants has waited since then for
@@ -512,7 +575,8 @@ impl<'a> Joiner<'a> {
         let waits = |tid: &Tid| {
             let last = self.recording.timeline.before(*tid, mark).filter(|span| span.start >= at);
             last.is_some_and(|span| {
-                self.recording.waits.is_for_condition(&span) && self.recording.entrusted(&span).is_some()
+                self.recording.waits.is_for_condition(&span)
+                    && self.recording.entrusted(&span).is_some()
             })
         };
         self.recording.descendants().threads(delivery.client).iter().any(waits)
@@ -544,7 +608,11 @@ pub(crate) fn since(hops: &[Hop], at: Nanos) -> Vec<Hop> {
 /// Returns a thread of a process or its descendants that was not idle at the mark, and is not new.
 pub(crate) fn busy_below(recording: &Recording, pid: Pid) -> Option<Tid> {
     let mark = recording.mark;
-    let below = recording.descendants().threads(pid).iter().filter_map(|tid| recording.tasks.life(*tid, mark));
+    let below = recording
+        .descendants()
+        .threads(pid)
+        .iter()
+        .filter_map(|tid| recording.tasks.life(*tid, mark));
     let lives = below.filter(|life| life.until > mark);
     let mut busy = lives
         .filter(|life| !recording.timeline.segments(life.tid).is_empty())
@@ -556,9 +624,15 @@ pub(crate) fn busy_below(recording: &Recording, pid: Pid) -> Option<Tid> {
 /// impossible: a record was lost.
 fn contradicts(recording: &Recording, delivery: &Delivery) -> bool {
     let Some((at, tid)) = delivery.dequeued else { return false };
-    let first = recording.timeline.at(tid, delivery.sent.after(IDLE_SLACK)).map_or(0, |span| span.index + 1);
-    let spans = (first..).map_while(|index| recording.timeline.span(tid, index)).take_while(|span| span.end < at);
-    let mut waits = spans.filter(|span| span.segment.state == ThreadState::Blocked && recording.waits.is_idle(span));
+    let first = recording
+        .timeline
+        .at(tid, delivery.sent.after(IDLE_SLACK))
+        .map_or(0, |span| span.index + 1);
+    let spans = (first..)
+        .map_while(|index| recording.timeline.span(tid, index))
+        .take_while(|span| span.end < at);
+    let mut waits = spans
+        .filter(|span| span.segment.state == ThreadState::Blocked && recording.waits.is_idle(span));
     waits.any(|span| span.task_waker() == Some(delivery.server))
 }
 
@@ -566,14 +640,14 @@ fn contradicts(recording: &Recording, delivery: &Delivery) -> bool {
 ///
 /// Their receiver is unknown: the client of the last key counts.
 fn unreached(recording: &Recording, found: &[Interaction]) -> Vec<Interaction> {
-    let Some(last) = found
-        .iter()
-        .max_by_key(|interaction| (interaction.delivery.class == InputClass::Key, interaction.delivery.sent))
-    else {
+    let Some(last) = found.iter().max_by_key(|interaction| {
+        (interaction.delivery.class == InputClass::Key, interaction.delivery.sent)
+    }) else {
         return Vec::new();
     };
     let server = recording.messages.stream(last.delivery.stream).map(|stream| stream.server);
-    let presses = inputs::injected(recording).filter(|(of, press)| Some(*of) == server && press.reached.is_none());
+    let presses = inputs::injected(recording)
+        .filter(|(of, press)| Some(*of) == server && press.reached.is_none());
     presses
         .map(|(_, press)| {
             Interaction::open(

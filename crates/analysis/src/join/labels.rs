@@ -26,16 +26,27 @@ pub struct MessageLabel {
 /// Fails if the incident cannot be read.
 pub fn message_labels(incident: &Incident) -> Result<Vec<MessageLabel>, crate::DiagnoseError> {
     let recording = Recording::read(incident)?;
-    let mut labels: Vec<_> =
-        recording.messages.streams().iter().flat_map(|stream| of_stream(&recording, stream)).collect();
+    let mut labels: Vec<_> = recording
+        .messages
+        .streams()
+        .iter()
+        .flat_map(|stream| of_stream(&recording, stream))
+        .collect();
     labels.sort_by_key(|label| label.at_ns);
     Ok(labels)
 }
 
 fn of_stream(recording: &Recording, stream: &Stream) -> Vec<MessageLabel> {
-    let label = |at: Nanos, name, inferred| MessageLabel { at_ns: at.0, client_pid: stream.client.0, name, inferred };
+    let label = |at: Nanos, name, inferred| MessageLabel {
+        at_ns: at.0,
+        client_pid: stream.client.0,
+        name,
+        inferred,
+    };
     let requests = stream.side(Side::RequestSent);
-    let shown = (0..requests.len()).filter_map(|send| stream.presented(send)).map(|at| label(at, "presented", false));
+    let shown = (0..requests.len())
+        .filter_map(|send| stream.presented(send))
+        .map(|at| label(at, "presented", false));
     let mut labels: Vec<MessageLabel> = shown.collect();
     for part in requests.iter().chain(stream.side(Side::EventSent)) {
         let named = |word: &Word| Some(label(part.ts, name(word.act()?)?, word.is_inferred()));

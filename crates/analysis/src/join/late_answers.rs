@@ -23,7 +23,12 @@ const ANSWERS_SHARE: usize = 2;
 pub(crate) struct AnsweringThreads(Vec<Tid>);
 
 impl AnsweringThreads {
-    pub(crate) fn of(recording: &Recording, client: Pid, server: Tid, usual: &[Tid]) -> AnsweringThreads {
+    pub(crate) fn of(
+        recording: &Recording,
+        client: Pid,
+        server: Tid,
+        usual: &[Tid],
+    ) -> AnsweringThreads {
         let related = recording.descendants().threads(client).iter();
         let answering = related.copied().filter(|tid| waits_for_events(recording, *tid));
         // A kernel thread that carries terminal data works for any program.
@@ -47,9 +52,16 @@ impl AnsweringThreads {
 
     /// Returns these threads, each for the time it was busy, latest first. A thread owes no answer
     /// if another program read the typed input in its place.
-    pub(crate) fn busy_one_after_the_other(&self, recording: &Recording, lo: Nanos, hi: Nanos) -> Option<Vec<Hop>> {
-        let answers =
-            |tid: &Tid| !recording.is_restless(*tid, Pause::Rest, lo) && !recording.is_read_by_another(*tid, lo, hi);
+    pub(crate) fn busy_one_after_the_other(
+        &self,
+        recording: &Recording,
+        lo: Nanos,
+        hi: Nanos,
+    ) -> Option<Vec<Hop>> {
+        let answers = |tid: &Tid| {
+            !recording.is_restless(*tid, Pause::Rest, lo)
+                && !recording.is_read_by_another(*tid, lo, hi)
+        };
         let tids: Vec<Tid> = self.0.iter().copied().filter(answers).collect();
         let (mut at, mut hops) = (lo, Vec::new());
         for _ in 0..STEPS_MAX {
@@ -57,7 +69,8 @@ impl AnsweringThreads {
                 hops.reverse();
                 return Some(hops);
             }
-            let busy = busy_until(recording, &tids, at).or_else(|| busy_until(recording, &tids, at.after(GAP)));
+            let busy = busy_until(recording, &tids, at)
+                .or_else(|| busy_until(recording, &tids, at.after(GAP)));
             let (until, tid) = busy?;
             let until = until.max(at.after(Nanos(1)));
             hops.push(Hop::new(tid, at, until.min(hi)));
@@ -82,8 +95,10 @@ pub(crate) fn usual<'a>(ways: impl Iterator<Item = &'a [Hop]>) -> Vec<Tid> {
 /// Returns the thread that is busy longest from `at` on, and the end of that; `None` if all are
 /// idle.
 fn busy_until(recording: &Recording, tids: &[Tid], at: Nanos) -> Option<(Nanos, Tid)> {
-    let busy = tids.iter().filter(|tid| !recording.is_paused_at(**tid, at.after(Nanos(1)), Pause::Rest));
-    busy.map(|tid| (recording.pause_after(*tid, at, Pause::Rest), *tid)).max_by_key(|(until, _)| *until)
+    let busy =
+        tids.iter().filter(|tid| !recording.is_paused_at(**tid, at.after(Nanos(1)), Pause::Rest));
+    busy.map(|tid| (recording.pause_after(*tid, at, Pause::Rest), *tid))
+        .max_by_key(|(until, _)| *until)
 }
 
 fn waits_for_events(recording: &Recording, tid: Tid) -> bool {

@@ -7,7 +7,9 @@
 //! its process, that one counts as well. Behind a terminal, the program that reads it decides: see
 //! [`crate::join::commands`].
 
-use crate::join::answer::{COMPLETED, Interaction, Join, Milestone, NOTICED, Reached, TELLING, Task};
+use crate::join::answer::{
+    COMPLETED, Interaction, Join, Milestone, NOTICED, Reached, TELLING, Task,
+};
 use crate::join::commands;
 use crate::join::compositing_managers::{self, compositors};
 use crate::join::drawing_cause::Hop;
@@ -64,19 +66,26 @@ impl HelperThread {
     /// wait for a condition elsewhere that ends, if at all, by a timeout is a sleep in the middle
     /// of the work.
     fn is_event_wait(&self, recording: &Recording, span: &Span) -> bool {
-        let wait = recording.waits.find(span).filter(|_| span.segment.state == ThreadState::Blocked);
+        let wait =
+            recording.waits.find(span).filter(|_| span.segment.state == ThreadState::Blocked);
         let Some(wait) = wait else { return recording.is_event_wait(span) };
-        let sleeps = is_condition(wait) && span.task_waker().is_none() && !self.waits_for_nobody(recording, span);
-        self.event_waits.contains(&recording.signature(wait)) || !sleeps && recording.is_event_wait(span)
+        let sleeps = is_condition(wait)
+            && span.task_waker().is_none()
+            && !self.waits_for_nobody(recording, span);
+        self.event_waits.contains(&recording.signature(wait))
+            || !sleeps && recording.is_event_wait(span)
     }
 
     /// Returns the same for a thread that updates its program's display: in a condition elsewhere
     /// it waits for another thread, in a poll of a single file elsewhere for an answer.
     fn is_event_loop(&self, recording: &Recording, span: &Span) -> bool {
-        let wait = recording.waits.find(span).filter(|_| span.segment.state == ThreadState::Blocked);
+        let wait =
+            recording.waits.find(span).filter(|_| span.segment.state == ThreadState::Blocked);
         let Some(wait) = wait else { return recording.is_event_wait(span) };
-        let elsewhere = is_lone(wait) || is_condition(wait) && !self.waits_for_nobody(recording, span);
-        self.event_waits.contains(&recording.signature(wait)) || !elsewhere && recording.is_event_wait(span)
+        let elsewhere =
+            is_lone(wait) || is_condition(wait) && !self.waits_for_nobody(recording, span);
+        self.event_waits.contains(&recording.signature(wait))
+            || !elsewhere && recording.is_event_wait(span)
     }
 
     /// Returns `true` if the thread still waits at the mark and no thread that it woke before is at
@@ -84,10 +93,14 @@ impl HelperThread {
     /// like Python, have a new one each time.
     fn waits_for_nobody(&self, recording: &Recording, span: &Span) -> bool {
         let at_work = |tid: Tid| {
-            let at_mark = recording.timeline.before(tid, recording.mark).filter(|_| tid != self.tid);
+            let at_mark =
+                recording.timeline.before(tid, recording.mark).filter(|_| tid != self.tid);
             at_mark.is_some_and(|span| !recording.is_event_wait(&span))
         };
-        let mut woken = recording.wakes.by(self.tid, span.start.before(HANDED_WITHIN), span.start).take(WAKES_MAX);
+        let mut woken = recording
+            .wakes
+            .by(self.tid, span.start.before(HANDED_WITHIN), span.start)
+            .take(WAKES_MAX);
         span.end >= recording.mark && !woken.any(|(_, wakee)| at_work(wakee))
     }
 }
@@ -101,18 +114,29 @@ impl<'a> Handling<'a> {
             if delivery.class != InputClass::Motion {
                 waiting.entry(delivery.stream).or_default().push((delivery.sent, dequeued));
             }
-            receipts.entry(delivery.dequeued.map_or(Tid(0), |(_, tid)| tid)).or_default().push(dequeued);
+            receipts
+                .entry(delivery.dequeued.map_or(Tid(0), |(_, tid)| tid))
+                .or_default()
+                .push(dequeued);
         }
         waiting.values_mut().for_each(|list| list.sort_unstable());
-        let helpers = receipts.iter().map(|(tid, receipts)| (*tid, helpers(recording, *tid, receipts)));
-        Handling { recording, helpers: helpers.collect(), waiting, prompt: PromptAnswers::find(recording, deliveries) }
+        let helpers =
+            receipts.iter().map(|(tid, receipts)| (*tid, helpers(recording, *tid, receipts)));
+        Handling {
+            recording,
+            helpers: helpers.collect(),
+            waiting,
+            prompt: PromptAnswers::find(recording, deliveries),
+        }
     }
 
     /// Returns the threads that handle the inputs of each client: those that receive them, and
     /// their helpers.
     pub(crate) fn threads(&self, deliveries: &[Delivery]) -> BTreeMap<Pid, BTreeSet<Tid>> {
         let mut threads: BTreeMap<Pid, BTreeSet<Tid>> = BTreeMap::new();
-        for (client, tid) in deliveries.iter().filter_map(|delivery| Some((delivery.client, delivery.dequeued?.1))) {
+        for (client, tid) in
+            deliveries.iter().filter_map(|delivery| Some((delivery.client, delivery.dequeued?.1)))
+        {
             let helpers = self.helpers.get(&tid).into_iter().flatten().map(|helper| helper.tid);
             threads.entry(client).or_default().extend(helpers.chain([tid]));
         }
@@ -146,7 +170,14 @@ impl<'a> Handling<'a> {
         // woke.
         let (at, hops) = if self.went_on(tid, at, last).is_some() { direct } else { (last, hops) };
         let noticed = self.noticed(delivery, at);
-        Some(Reached { milestone: Milestone::Handled, at, drawing: None, hops, noticed, task: Task::Input })
+        Some(Reached {
+            milestone: Milestone::Handled,
+            at,
+            drawing: None,
+            hops,
+            noticed,
+            task: Task::Input,
+        })
     }
 
     /// Returns the time at which a thread is done with an input received at `at`: it waits for the
@@ -172,14 +203,28 @@ impl<'a> Handling<'a> {
         let (dequeued, tid) = delivery.dequeued.filter(|_| delivery.class != InputClass::Motion)?;
         let at = sleeping_threads::until(self.recording, tid, dequeued, paused)?;
         let hops = vec![Hop::new(tid, dequeued, at)];
-        Some(Reached { milestone: Milestone::Handled, at, drawing: None, hops, noticed: NOTICED, task: Task::Input })
+        Some(Reached {
+            milestone: Milestone::Handled,
+            at,
+            drawing: None,
+            hops,
+            noticed: NOTICED,
+            task: Task::Input,
+        })
     }
 
     /// Returns the time at which a helper woken for an input is back in a wait that such wakeups
     /// end.
-    fn handed(&self, helper: &HelperThread, tid: Tid, at: Nanos, own: Nanos) -> Option<(Nanos, Vec<Hop>)> {
+    fn handed(
+        &self,
+        helper: &HelperThread,
+        tid: Tid,
+        at: Nanos,
+        own: Nanos,
+    ) -> Option<(Nanos, Vec<Hop>)> {
         let recording = self.recording;
-        let (woken, _) = recording.wakes.by(tid, at, own).find(|(_, wakee)| *wakee == helper.tid)?;
+        let (woken, _) =
+            recording.wakes.by(tid, at, own).find(|(_, wakee)| *wakee == helper.tid)?;
         if recording.is_restless(helper.tid, Pause::EventWait, woken) {
             return None;
         }
@@ -195,7 +240,8 @@ impl<'a> Handling<'a> {
     fn noticed(&self, delivery: &Delivery, handled: Nanos) -> Nanos {
         let all = self.waiting.get(&delivery.stream).map_or(&[][..], Vec::as_slice);
         let last = all[..all.partition_point(|(sent, _)| *sent < handled)].last();
-        let waited = last.is_some_and(|(sent, dequeued)| *sent > delivery.sent && *dequeued >= handled);
+        let waited =
+            last.is_some_and(|(sent, dequeued)| *sent > delivery.sent && *dequeued >= handled);
         if waited { NOTICED_WAITING } else { NOTICED }
     }
 }
@@ -224,7 +270,8 @@ fn helpers(recording: &Recording, tid: Tid, receipts: &[Nanos]) -> Vec<HelperThr
         let (event_waits, counts): (BTreeSet<_>, Vec<_>) = often.unzip();
         let woken: usize = counts.iter().sum();
         let free = receipts.iter().filter(|at| is_at(recording, tid, **at, &event_waits)).count();
-        let is_helper = woken > 0 && woken * 100 >= free * HANDED_PERCENT && free * 2 >= receipts.len();
+        let is_helper =
+            woken > 0 && woken * 100 >= free * HANDED_PERCENT && free * 2 >= receipts.len();
         is_helper.then_some(HelperThread { tid, event_waits })
     };
     found.into_iter().filter_map(helper).collect()
@@ -233,7 +280,8 @@ fn helpers(recording: &Recording, tid: Tid, receipts: &[Nanos]) -> Vec<HelperThr
 /// Returns `true` if a thread waits at one of these places at a time.
 fn is_at(recording: &Recording, tid: Tid, at: Nanos, event_waits: &BTreeSet<Signature>) -> bool {
     let span = recording.timeline.at(tid, at);
-    span.and_then(|span| recording.waits_in(&span)).is_some_and(|signature| event_waits.contains(&signature))
+    span.and_then(|span| recording.waits_in(&span))
+        .is_some_and(|signature| event_waits.contains(&signature))
 }
 
 /// Factor of a response latency from which on a later milestone is reported in its place, and the
@@ -259,30 +307,43 @@ pub(crate) fn add(
     let mut starts = starts::starts(recording, deliveries);
     for (delivery, handled) in handled {
         let index = places.get_mut(&key(delivery)).and_then(VecDeque::pop_front);
-        let known = index.and_then(|index| found.get(index)).filter(|one| one.join != Join::Speculative);
+        let known =
+            index.and_then(|index| found.get(index)).filter(|one| one.join != Join::Speculative);
         let response = known.map(|one| one.end);
-        let slept_on = if response.is_none() { handling.slept_on(delivery, handled.at) } else { None };
+        let slept_on =
+            if response.is_none() { handling.slept_on(delivery, handled.at) } else { None };
         let handled = slept_on.unwrap_or(handled);
         let pasted = selections::pasted(recording, delivery, response.is_some(), &handled);
         let waits = pasted.as_ref().is_some_and(|pasted| pasted.milestone == Milestone::Handled);
         let (waited, pasted) = if waits { (pasted, None) } else { (None, pasted) };
         let handled = waited.unwrap_or(handled);
         let at = handled.at;
-        let uncovered =
-            |reached: &Reached| reached.task != Task::Input || !is_covered(&responses, delivery, reached.at);
+        let uncovered = |reached: &Reached| {
+            reached.task != Task::Input || !is_covered(&responses, delivery, reached.at)
+        };
         let started = delivery.dequeued.and_then(|(at, _)| starts.remove(&(delivery.client, at)));
         let started = started.filter(|started| is_left(delivery, response, started));
-        let completed = || completed(recording, (handling, work), delivery, response, at).filter(uncovered);
+        let completed =
+            || completed(recording, (handling, work), delivery, response, at).filter(uncovered);
         let ended = || ended_children::completed(recording, delivery, deliveries);
         let completed = started.or_else(completed).or_else(ended);
-        let handled = Some(handled).filter(|handled| is_late(delivery, response, handled) && uncovered(handled));
+        let handled = Some(handled)
+            .filter(|handled| is_late(delivery, response, handled) && uncovered(handled));
         // A completion before the input is handled adds nothing.
-        let within = |completed: &Reached| handled.as_ref().is_some_and(|handled| completed.at <= handled.at);
+        let within = |completed: &Reached| {
+            handled.as_ref().is_some_and(|handled| completed.at <= handled.at)
+        };
         let completed = completed.filter(|completed| !within(completed));
-        let shown = index.and_then(|index| compositing_managers::shown(recording, &compositors, &found[index]));
-        let held_up = if is_terminal(recording, delivery) { None } else { stops.held_up(delivery, response.is_some()) };
+        let shown = index
+            .and_then(|index| compositing_managers::shown(recording, &compositors, &found[index]));
+        let held_up = if is_terminal(recording, delivery) {
+            None
+        } else {
+            stops.held_up(delivery, response.is_some())
+        };
         let completed = pasted.or(completed);
-        let later = shown.into_iter().chain(handled).chain(completed).chain(held_up.filter(uncovered));
+        let later =
+            shown.into_iter().chain(handled).chain(completed).chain(held_up.filter(uncovered));
         let later: Vec<Reached> = later.collect();
         match index {
             Some(index) => {
@@ -313,19 +374,27 @@ fn completed(
     let reached = match is_terminal(recording, delivery) {
         true => {
             let command = commands::command(recording, delivery, handled);
-            let command = command.filter(|reached| !went_on(recording, handling, delivery, reached));
+            let command =
+                command.filter(|reached| !went_on(recording, handling, delivery, reached));
             command.or_else(|| work.completed(delivery, handled))
         }
         false => work.completed(delivery, handled),
     };
     let noticed = if response.is_some() { COMPLETED } else { NOTICED };
-    reached.filter(|reached| is_left(delivery, response, reached)).map(|reached| Reached { noticed, ..reached })
+    reached
+        .filter(|reached| is_left(delivery, response, reached))
+        .map(|reached| Reached { noticed, ..reached })
 }
 
 /// Returns `true` if the reader of a terminal answered later keys before it was done with this one:
 /// its terminal drew each of them at once, and it wrote there meanwhile. What the kernel echoes is
 /// drawn without a write by the reader.
-fn went_on(recording: &Recording, handling: &Handling<'_>, delivery: &Delivery, reached: &Reached) -> bool {
+fn went_on(
+    recording: &Recording,
+    handling: &Handling<'_>,
+    delivery: &Delivery,
+    reached: &Reached,
+) -> bool {
     let hop = reached.hops.first().filter(|_| matches!(reached.task, Task::Input | Task::Typed));
     let (Some((at, tid)), Some(last)) = (delivery.dequeued, hop) else { return false };
     let reader = recording.tasks.pid(last.tid, last.hi);
@@ -373,7 +442,11 @@ fn is_late(delivery: &Delivery, response: Option<Nanos>, handled: &Reached) -> b
 
 /// Returns `true` if the response of some input reports the same delay: keys that pile up are
 /// handled one after the other. The response of a later input has to cover most of it.
-fn is_covered(responses: &HashMap<Pid, Vec<(Nanos, Nanos)>>, delivery: &Delivery, handled: Nanos) -> bool {
+fn is_covered(
+    responses: &HashMap<Pid, Vec<(Nanos, Nanos)>>,
+    delivery: &Delivery,
+    handled: Nanos,
+) -> bool {
     let span = handled.since(delivery.input).0;
     let of = responses.get(&delivery.client).map_or(&[][..], Vec::as_slice);
     of.iter().any(|(lo, hi)| {
@@ -384,9 +457,12 @@ fn is_covered(responses: &HashMap<Pid, Vec<(Nanos, Nanos)>>, delivery: &Delivery
 
 /// Returns `true` if some work was left long after the response.
 fn is_left(delivery: &Delivery, response: Option<Nanos>, completed: &Reached) -> bool {
-    completed.at.since(delivery.input) >= NOTICED && response.is_none_or(|end| completed.at > end.after(TELLING))
+    completed.at.since(delivery.input) >= NOTICED
+        && response.is_none_or(|end| completed.at > end.after(TELLING))
 }
 
 fn is_terminal(recording: &Recording, delivery: &Delivery) -> bool {
-    delivery.dequeued.is_some_and(|(at, tid)| commands::writers(recording, tid, at).next().is_some())
+    delivery
+        .dequeued
+        .is_some_and(|(at, tid)| commands::writers(recording, tid, at).next().is_some())
 }

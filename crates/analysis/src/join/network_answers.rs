@@ -105,20 +105,35 @@ impl<'a> NetworkAnswers<'a> {
     /// Returns the timeout of the wait for an answer over a new connection, if that is the thread's
     /// next wait: it gives up, which answers the input as well.
     fn given_up(&self, asker: &Asker, new: &BTreeSet<u64>) -> Option<NetworkAnswer> {
-        let wait =
-            self.waits_next(asker).filter(|wait| wait.context == HARD_INTERRUPT && wait.head.ts < asker.until)?;
-        let file = self.recording.remote_files(wait).map(|file| file.inode).find(|file| new.contains(file))?;
+        let wait = self
+            .waits_next(asker)
+            .filter(|wait| wait.context == HARD_INTERRUPT && wait.head.ts < asker.until)?;
+        let file = self
+            .recording
+            .remote_files(wait)
+            .map(|file| file.inode)
+            .find(|file| new.contains(file))?;
         Some(NetworkAnswer { at: wait.head.ts, file, sure: true })
     }
 
     /// Keeps the network waits on the way to an answer.
     pub(crate) fn keep(&self, way: &[Hop]) {
         for hop in way.iter().filter(|hop| hop.awaits.is_some()) {
-            self.awaited.borrow_mut().entry(hop.tid).or_default().push((hop.lo, hop.hi.after(REST_OF_ANSWER)));
+            self.awaited
+                .borrow_mut()
+                .entry(hop.tid)
+                .or_default()
+                .push((hop.lo, hop.hi.after(REST_OF_ANSWER)));
         }
     }
 
-    fn answer(&self, asker: &Asker, span: &Span, new: &BTreeSet<u64>, anyway: bool) -> Option<NetworkAnswer> {
+    fn answer(
+        &self,
+        asker: &Asker,
+        span: &Span,
+        new: &BTreeSet<u64>,
+        anyway: bool,
+    ) -> Option<NetworkAnswer> {
         let wait = self.recording.waits.find(span)?;
         let files: Vec<u64> = self.recording.remote_files(wait).map(|file| file.inode).collect();
         if let Some(file) = files.iter().find(|file| new.contains(file)) {
@@ -126,23 +141,32 @@ impl<'a> NetworkAnswers<'a> {
         }
         let sure = self.is_asked_sender(asker, span);
         let file = if let [file] = files[..] { file } else { 0 };
-        (asker.works_for_program && (sure || !anyway)).then_some(NetworkAnswer { at: span.end, file, sure })
+        (asker.works_for_program && (sure || !anyway)).then_some(NetworkAnswer {
+            at: span.end,
+            file,
+            sure,
+        })
     }
 
     /// Returns the connections that a thread polls first after its work, and did not poll before.
     fn new_files(&self, asker: &Asker) -> BTreeSet<u64> {
         let before = waited_before(self.recording, asker.tid, asker.reached);
-        let (Some(before), Some(after)) = (before, self.waits_next(asker)) else { return BTreeSet::new() };
+        let (Some(before), Some(after)) = (before, self.waits_next(asker)) else {
+            return BTreeSet::new();
+        };
         let known = self.recording.polls.of(before);
-        let is_new = |inode: &u64| !known.is_empty() && !known.iter().any(|file| file.inode == *inode);
+        let is_new =
+            |inode: &u64| !known.is_empty() && !known.iter().any(|file| file.inode == *inode);
         self.recording.remote_files(after).map(|file| file.inode).filter(is_new).collect()
     }
 
     /// Returns the first recorded wait of a thread after its work.
     fn waits_next(&self, asker: &Asker) -> Option<&Wait> {
         let first = self.recording.timeline.at(asker.tid, asker.done)?.index;
-        let spans = (first..first + SEGMENTS_MAX).map_while(|index| self.recording.timeline.span(asker.tid, index));
-        let mut waits = spans.filter(|span| span.segment.state == ThreadState::Blocked && span.start >= asker.done);
+        let spans = (first..first + SEGMENTS_MAX)
+            .map_while(|index| self.recording.timeline.span(asker.tid, index));
+        let mut waits = spans
+            .filter(|span| span.segment.state == ThreadState::Blocked && span.start >= asker.done);
         waits.find_map(|span| self.recording.waits.find(&span))
     }
 
@@ -162,8 +186,14 @@ impl<'a> NetworkAnswers<'a> {
     fn comes_anyway(&self, asker: &Asker, asked: impl Fn(Nanos) -> bool) -> bool {
         let awaited = self.awaited.borrow();
         let answers = awaited.get(&asker.tid).map_or(&[][..], Vec::as_slice);
-        let is_answer = |at: Nanos| answers.iter().rev().take(BEFORE_MAX).any(|(lo, hi)| (*lo..=*hi).contains(&at));
-        let before = self.recording.waits_for_packets(asker.tid, asker.reached.before(COMES_ANYWAY), asker.reached);
+        let is_answer = |at: Nanos| {
+            answers.iter().rev().take(BEFORE_MAX).any(|(lo, hi)| (*lo..=*hi).contains(&at))
+        };
+        let before = self.recording.waits_for_packets(
+            asker.tid,
+            asker.reached.before(COMES_ANYWAY),
+            asker.reached,
+        );
         before.take(BEFORE_MAX).any(|span| !is_answer(span.end) && !asked(span.end))
     }
 }

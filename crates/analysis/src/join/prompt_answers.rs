@@ -25,7 +25,9 @@ impl PromptAnswers<'_> {
         let presses = deliveries.iter().filter(|delivery| delivery.class != InputClass::Motion);
         let mut prompt: HashMap<Tid, Vec<(Nanos, Nanos)>> = HashMap::new();
         let mut taken: HashMap<Tid, Vec<Nanos>> = HashMap::new();
-        for (sent, (at, tid)) in presses.filter_map(|delivery| Some((delivery.sent, delivery.dequeued?))) {
+        for (sent, (at, tid)) in
+            presses.filter_map(|delivery| Some((delivery.sent, delivery.dequeued?)))
+        {
             taken.entry(tid).or_default().push(at);
             if !recording.drawings().within(tid, at, at.after(PROMPT)).is_empty() {
                 prompt.entry(tid).or_default().push((at, sent));
@@ -56,7 +58,8 @@ impl PromptAnswers<'_> {
     /// work on that one was left.
     fn went_on_starved(&self, tid: Tid, at: Nanos, until: Nanos) -> Option<Nanos> {
         let all = self.taken.get(&tid)?;
-        let next = *all.get(all.partition_point(|taken| *taken <= at)).filter(|taken| **taken < until)?;
+        let next =
+            *all.get(all.partition_point(|taken| *taken <= at)).filter(|taken| **taken < until)?;
         let drawn = self.recording.drawings().next(tid, next).filter(|drawn| *drawn < until)?;
         let ran = |lo, hi| self.recording.timeline.run_time(tid, lo, hi);
         (ran(at, next) <= PROMPT && ran(next, drawn) <= PROMPT).then_some(next)

@@ -41,9 +41,9 @@ pub(crate) fn repeats(recording: &Recording, deliveries: &[Delivery]) -> Vec<Del
     for press in deliveries.iter().filter(|one| one.class == InputClass::Key) {
         presses.entry(press.stream).or_default().push(press);
     }
-    let holds = presses
-        .iter()
-        .filter_map(|(stream, presses)| Some(holds(recording, recording.messages.streams().get(*stream)?, presses)));
+    let holds = presses.iter().filter_map(|(stream, presses)| {
+        Some(holds(recording, recording.messages.streams().get(*stream)?, presses))
+    });
     holds.flatten().flat_map(|hold| of_hold(recording, &hold)).collect()
 }
 
@@ -64,7 +64,8 @@ fn holds<'a>(recording: &Recording, stream: &Stream, presses: &[&'a Delivery]) -
 /// Returns the keyboard events of a client: presses, releases and leave events.
 fn keys(recording: &Recording, stream: &Stream) -> Vec<(Nanos, Act)> {
     let parts = stream.side(Side::EventSent).iter();
-    let told = parts.flat_map(|part| recording.messages.words(part).iter().map(|word| (part.ts, word.act())));
+    let told = parts
+        .flat_map(|part| recording.messages.words(part).iter().map(|word| (part.ts, word.act())));
     let keys = told.filter_map(|(at, act)| Some((at, act?)));
     keys.filter(|(_, act)| matches!(act, Act::KeyPress | Act::KeyRelease | Act::Leave)).collect()
 }
@@ -94,11 +95,15 @@ fn of_hold(recording: &Recording, hold: &HeldKey<'_>) -> Vec<Delivery> {
 fn owed(recording: &Recording, tid: Tid, repeats: &[Nanos], until: Nanos) -> Vec<Nanos> {
     let due = |window: &[Nanos]| {
         let (first, second) = (window[1].since(window[0]), window[2].since(window[1]));
-        let regular = first.max(second) <= PERIOD_MAX && first.0.abs_diff(second.0) <= first.min(second).0 / 2;
+        let regular = first.max(second) <= PERIOD_MAX
+            && first.0.abs_diff(second.0) <= first.min(second).0 / 2;
         regular.then_some((window[2].after(second), second))
     };
     let next = |index: usize| repeats.get(index + PERIODS).copied().unwrap_or(until);
-    let due = repeats.windows(PERIODS).enumerate().filter_map(|(index, window)| Some((due(window)?, next(index))));
+    let due = repeats
+        .windows(PERIODS)
+        .enumerate()
+        .filter_map(|(index, window)| Some((due(window)?, next(index))));
     let late = due.filter(|((due, period), next)| *next > due.after(*period));
     let late = late.map(|((due, _), _)| due);
     late.filter(|due| !recording.is_paused_at(tid, due.after(Nanos(1)), Pause::Idle)).collect()

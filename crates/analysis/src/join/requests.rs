@@ -25,11 +25,22 @@ const UNKNOWN_MIN: Nanos = Nanos::from_millis(30);
 
 /// Returns `true` if an event at `at` found a thread waiting for a socket, a pipe or several files.
 /// If `only_packets`, only a packet counts.
-pub(crate) fn found_by_request(recording: &Recording, tid: Tid, at: Nanos, only_packets: bool) -> bool {
-    let span = recording.timeline.before(tid, at).filter(|span| span.end == at && (!only_packets || in_softirq(span)));
+pub(crate) fn found_by_request(
+    recording: &Recording,
+    tid: Tid,
+    at: Nanos,
+    only_packets: bool,
+) -> bool {
+    let span = recording
+        .timeline
+        .before(tid, at)
+        .filter(|span| span.end == at && (!only_packets || in_softirq(span)));
     let wait = span.and_then(|span| recording.waits.find(&span));
     wait.is_some_and(|wait| {
-        let asked = matches!(recording.waits.kind_of(wait), Waited::Events | Waited::Peer | Waited::Network);
+        let asked = matches!(
+            recording.waits.kind_of(wait),
+            Waited::Events | Waited::Peer | Waited::Network
+        );
         asked && !is_terminal_file(wait.mode, wait.magic) && !recording.waits_for_terminal(wait)
     })
 }
@@ -37,8 +48,10 @@ pub(crate) fn found_by_request(recording: &Recording, tid: Tid, at: Nanos, only_
 /// Returns the time at which the next packet soon ended the wait of a thread that begins at `at`:
 /// the rest of a message. Packets arrive in the context of any thread.
 pub(crate) fn heard_again(recording: &Recording, tid: Tid, at: Nanos) -> Option<Nanos> {
-    let span = recording.timeline.at(tid, at).filter(|span| span.start == at && in_softirq(span))?;
-    let soon = span.end.since(span.start) <= REST_WITHIN && recording.waits.kind(&span) == Waited::Network;
+    let span =
+        recording.timeline.at(tid, at).filter(|span| span.start == at && in_softirq(span))?;
+    let soon =
+        span.end.since(span.start) <= REST_WITHIN && recording.waits.kind(&span) == Waited::Network;
     soon.then_some(span.end)
 }
 
@@ -52,19 +65,27 @@ pub(crate) fn works_on_request_until(recording: &Recording, tid: Tid, at: Nanos)
     let mut spans = spans.take_while(|span| span.start < until).take(SEGMENTS_MAX);
     let next = spans.find(|span| match span.segment.state {
         ThreadState::Absent => true,
-        ThreadState::Blocked => span.start >= at && found.is_none_or(|found| is_same(recording, &found, span)),
+        ThreadState::Blocked => {
+            span.start >= at && found.is_none_or(|found| is_same(recording, &found, span))
+        }
         ThreadState::Running | ThreadState::Runnable => false,
     });
     // Beyond the limit, the work counts as far as it was followed.
-    let last = || recording.timeline.span(tid, first.index + SEGMENTS_MAX).map_or(until, |span| span.start);
+    let last = || {
+        recording.timeline.span(tid, first.index + SEGMENTS_MAX).map_or(until, |span| span.start)
+    };
     next.map_or_else(|| last().min(until).max(at), |span| span.start.max(at))
 }
 
 /// Returns `true` if a thread waits for the next request as it did before.
 fn is_same(recording: &Recording, found: &Span, span: &Span) -> bool {
-    let (Some(before), Some(now)) = (recording.waits.find(found), recording.waits.find(span)) else {
-        return recording.waits.kind(span) == Waited::Unknown && span.end.since(span.start) >= UNKNOWN_MIN;
+    let (Some(before), Some(now)) = (recording.waits.find(found), recording.waits.find(span))
+    else {
+        return recording.waits.kind(span) == Waited::Unknown
+            && span.end.since(span.start) >= UNKNOWN_MIN;
     };
-    let conditions = recording.waits.is_for_condition(found) && recording.waits.is_for_condition(span);
-    conditions || recording.signature(before) == recording.signature(now) && before.inode == now.inode
+    let conditions =
+        recording.waits.is_for_condition(found) && recording.waits.is_for_condition(span);
+    conditions
+        || recording.signature(before) == recording.signature(now) && before.inode == now.inode
 }

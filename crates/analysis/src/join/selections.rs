@@ -50,8 +50,8 @@ pub(crate) fn pasted(
 ) -> Option<Reached> {
     let (at, tid) = delivery.dequeued?;
     let stream = recording.messages.stream(delivery.stream)?;
-    let asked =
-        asked(recording, stream, at).filter(|asked| !is_answered || !took_another(recording, stream, at, asked.at))?;
+    let asked = asked(recording, stream, at)
+        .filter(|asked| !is_answered || !took_another(recording, stream, at, asked.at))?;
     let answered = answered(recording, stream, &asked);
     let waits = handled.at.since(asked.at) >= ANSWER_MIN && handled.at < answered;
     let end = if waits { handled.at } else { answered };
@@ -60,8 +60,11 @@ pub(crate) fn pasted(
         Hop::new(delivery.server, asked.at, asked.heard),
         Hop::new(tid, at, asked.at),
     ];
-    let (milestone, noticed) =
-        if waits { (handled.milestone, handled.noticed) } else { (Milestone::Completed, COMPLETED) };
+    let (milestone, noticed) = if waits {
+        (handled.milestone, handled.noticed)
+    } else {
+        (Milestone::Completed, COMPLETED)
+    };
     let reached = Reached { milestone, at: end, drawing: None, hops, noticed, task: Task::Input };
     (end.since(asked.at) >= ANSWER_MIN).then_some(reached)
 }
@@ -69,12 +72,30 @@ pub(crate) fn pasted(
 /// Returns the request for a selection that a client made soon after a time, and the owner to which
 /// the display server passed it.
 fn asked<'a>(recording: &'a Recording, asker: &Stream, at: Nanos) -> Option<Asked<'a>> {
-    let at = first(recording, asker, Side::RequestSent, (at, at.after(ASKED_MAX)), Word::asks_for_selection)?.ts;
+    let at = first(
+        recording,
+        asker,
+        Side::RequestSent,
+        (at, at.after(ASKED_MAX)),
+        Word::asks_for_selection,
+    )?
+    .ts;
     let others = recording.messages.streams().iter();
-    let others = others.filter(|other| other.server == asker.server && other.client != asker.client);
+    let others =
+        others.filter(|other| other.server == asker.server && other.client != asker.client);
     let heard = others.filter_map(|owner| {
-        let told = first(recording, owner, Side::EventSent, (at, at.after(ASKED_MAX)), Word::wants_selection)?;
-        let piped = recording.messages.words(told).iter().any(|word| word.act() == Some(Act::WantsSelection));
+        let told = first(
+            recording,
+            owner,
+            Side::EventSent,
+            (at, at.after(ASKED_MAX)),
+            Word::wants_selection,
+        )?;
+        let piped = recording
+            .messages
+            .words(told)
+            .iter()
+            .any(|word| word.act() == Some(Act::WantsSelection));
         Some(Asked { at, heard: told.ts, owner, piped })
     });
     heard.min_by_key(|asked| asked.heard)
@@ -83,10 +104,12 @@ fn asked<'a>(recording: &'a Recording, asker: &Stream, at: Nanos) -> Option<Aske
 /// Returns `true` if a client received another key or click in a time.
 fn took_another(recording: &Recording, asker: &Stream, lo: Nanos, hi: Nanos) -> bool {
     let majors = recording.messages.majors(asker);
-    let is_press = |word: &Word| majors.input_class(*word).is_some_and(|class| class != InputClass::Motion);
+    let is_press =
+        |word: &Word| majors.input_class(*word).is_some_and(|class| class != InputClass::Motion);
     let sends = asker.side(Side::EventSent);
     let presses = (0..sends.partition_point(|part| part.ts <= hi)).rev().take(PARTS_MAX);
-    let mut presses = presses.filter(|index| recording.messages.words(&sends[*index]).iter().any(is_press));
+    let mut presses =
+        presses.filter(|index| recording.messages.words(&sends[*index]).iter().any(is_press));
     let taken = |index| asker.received(Side::EventSent, index).map(|(_, part)| part.ts);
     presses.any(|index| taken(index).is_some_and(|at| lo < at && at <= hi))
 }
@@ -100,7 +123,13 @@ fn answered(recording: &Recording, asker: &Stream, asked: &Asked<'_>) -> Nanos {
         let (first, next) = (taken.next(), taken.next().map_or(recording.mark, |part| part.ts));
         return first.map_or(recording.mark, |part| written(recording, asker.client, part, next));
     }
-    let told = first(recording, asker, Side::EventSent, (asked.at, recording.mark), Word::tells_of_selection);
+    let told = first(
+        recording,
+        asker,
+        Side::EventSent,
+        (asked.at, recording.mark),
+        Word::tells_of_selection,
+    );
     told.map_or(recording.mark, |part| part.ts)
 }
 
@@ -110,13 +139,20 @@ fn answered(recording: &Recording, asker: &Stream, asked: &Asked<'_>) -> Nanos {
 fn written(recording: &Recording, asker: Pid, taken: &Part, next: Nanos) -> Nanos {
     let (owner, mark) = (taken.tid, recording.mark);
     let waits = recording.pause_after(owner, taken.ts, Pause::EventWait);
-    let still =
-        || recording.timeline.before(owner, mark).is_some_and(|span| recording.waits.kind(&span) == Waited::Peer);
+    let still = || {
+        recording
+            .timeline
+            .before(owner, mark)
+            .is_some_and(|span| recording.waits.kind(&span) == Waited::Peer)
+    };
     if waits < next || next == mark && !still() {
         return waits;
     }
     let woken = recording.wakes.by(owner, taken.ts, next).take(WAKES_MAX);
-    woken.filter(|(at, wakee)| recording.tasks.pid(*wakee, *at) == asker).last().map_or(next, |(at, _)| at)
+    woken
+        .filter(|(at, wakee)| recording.tasks.pid(*wakee, *at) == asker)
+        .last()
+        .map_or(next, |(at, _)| at)
 }
 
 /// Returns the first part of a side in a time that contains such a word.

@@ -36,11 +36,14 @@ pub(crate) struct Drawing {
 pub(crate) fn drawing(recording: &Recording, place: PartPlace) -> Option<Drawing> {
     let stream = recording.messages.stream(place.stream)?;
     let part = stream.side(Side::RequestSent).get(place.part)?;
-    let dequeued = stream.received(Side::RequestSent, place.part).map(|(_, dequeued)| (dequeued.ts, dequeued.tid));
+    let dequeued = stream
+        .received(Side::RequestSent, place.part)
+        .map(|(_, dequeued)| (dequeued.ts, dequeued.tid));
     let dequeued = dequeued
         .filter(|dequeued| !missed(recording, part.ts, *dequeued))
         .or_else(|| unrecorded(recording, stream, part.ts));
-    let presented = stream.presented(place.part).filter(|at| *at >= part.ts && *at <= recording.mark);
+    let presented =
+        stream.presented(place.part).filter(|at| *at >= part.ts && *at <= recording.mark);
     let end = presented.unwrap_or_else(|| {
         dequeued.map_or(recording.mark, |(at, server)| {
             let end = handled(recording, place.stream, at, server);
@@ -72,8 +75,10 @@ fn open_idle_after(recording: &Recording, server: Tid, from: Nanos) -> Nanos {
         match recording.messages.grab(idle) {
             Some((_, until)) if until < recording.mark => {
                 // The end of the grab has to wake the server as well.
-                let resting =
-                    recording.timeline.at(server, until).filter(|span| span.segment.state == ThreadState::Blocked);
+                let resting = recording
+                    .timeline
+                    .at(server, until)
+                    .filter(|span| span.segment.state == ThreadState::Blocked);
                 idle = recording.idle_after(server, resting.map_or(until, |span| span.end));
             }
             Some(_) => return recording.mark,
@@ -97,7 +102,11 @@ fn unrecorded(recording: &Recording, stream: &Stream, sent: Nanos) -> Option<(Na
 fn handled(recording: &Recording, stream: usize, at: Nanos, server: Tid) -> Nanos {
     let idle = recording.idle_after(server, at);
     let dequeued = recording.messages.received_within(server, at.after(Nanos(1)), idle);
-    let other = dequeued.iter().take(DEQUEUED_MAX).find(|(_, _, place)| place.stream != stream).map(|(_, at, _)| *at);
+    let other = dequeued
+        .iter()
+        .take(DEQUEUED_MAX)
+        .find(|(_, _, place)| place.stream != stream)
+        .map(|(_, at, _)| *at);
     let told = recording.messages.stream(stream).and_then(|stream| {
         let sent = stream.side(Side::EventSent);
         sent.get(sent.partition_point(|part| part.ts <= at)).map(|part| part.ts)

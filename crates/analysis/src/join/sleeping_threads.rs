@@ -17,7 +17,12 @@ const SEGMENTS_MAX: usize = 65_536;
 
 /// Returns the return to its event wait of a thread that dequeued an input, was blocked from
 /// `paused` on, and slept around both.
-pub(super) fn until(recording: &Recording, tid: Tid, dequeued: Nanos, paused: Nanos) -> Option<Nanos> {
+pub(super) fn until(
+    recording: &Recording,
+    tid: Tid,
+    dequeued: Nanos,
+    paused: Nanos,
+) -> Option<Nanos> {
     let place = found_in(recording, tid, dequeued).filter(|place| selects(place.0))?;
     let is_event_wait = |signature| recording.is_usual_event_wait(tid, signature) == Some(true);
     if is_event_wait(place) {
@@ -25,7 +30,8 @@ pub(super) fn until(recording: &Recording, tid: Tid, dequeued: Nanos, paused: Na
     }
     let first = recording.timeline.at(tid, paused)?.index;
     let spans = (first..).map_while(|index| recording.timeline.span(tid, index)).take(SEGMENTS_MAX);
-    let blocked = spans.filter(|span| span.segment.state == ThreadState::Blocked && span.end < recording.mark);
+    let blocked = spans
+        .filter(|span| span.segment.state == ThreadState::Blocked && span.end < recording.mark);
     let mut last: Option<Span> = None;
     for span in blocked {
         match recording.waits_in(&span) {

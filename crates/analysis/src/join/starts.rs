@@ -51,7 +51,8 @@ pub(crate) fn starts(recording: &Recording, deliveries: &[Delivery]) -> BTreeMap
         let Some((client, at)) = origin(recording, &inputs, start.life) else { continue };
         let hops = vec![Hop::new(start.life.tid, at, start.ready)];
         let (milestone, noticed) = (Milestone::Completed, COMPLETED);
-        let reached = Reached { milestone, at: start.ready, drawing: None, hops, noticed, task: Task::Start };
+        let reached =
+            Reached { milestone, at: start.ready, drawing: None, hops, noticed, task: Task::Start };
         let last = found.entry((client, at)).or_insert_with(|| reached.clone());
         if reached.at > last.at {
             *last = reached;
@@ -62,7 +63,10 @@ pub(crate) fn starts(recording: &Recording, deliveries: &[Delivery]) -> BTreeMap
 
 /// Returns the starts by compositors, which pass their own keys and clicks to no client: for a
 /// shortcut, or an icon that they draw themselves.
-pub(crate) fn by_compositors(recording: &Recording, starts: BTreeMap<Origin, Reached>) -> Vec<Interaction> {
+pub(crate) fn by_compositors(
+    recording: &Recording,
+    starts: BTreeMap<Origin, Reached>,
+) -> Vec<Interaction> {
     let streams = recording.messages.streams();
     let started = starts.into_iter().filter_map(|((client, at), reached)| {
         let stream = streams.iter().position(|stream| stream.server == client)?;
@@ -95,8 +99,13 @@ fn inputs(deliveries: &[Delivery]) -> Inputs {
 /// Returns the shells in new terminals, up to their first wait for input: each leads a session and
 /// reads a terminal.
 fn prompts(recording: &Recording) -> impl Iterator<Item = ProgramStart<'_>> {
-    let lives = recording.tasks.lives().iter().filter(|life| life.from > Nanos(0) && life.tid.0 == life.pid.0);
-    let shells = lives.filter(|life| life.session == life.pid && recording.reads_terminal(life.tid));
+    let lives = recording
+        .tasks
+        .lives()
+        .iter()
+        .filter(|life| life.from > Nanos(0) && life.tid.0 == life.pid.0);
+    let shells =
+        lives.filter(|life| life.session == life.pid && recording.reads_terminal(life.tid));
     shells.map(|life| ProgramStart { life, ready: first_wait(recording, life) })
 }
 
@@ -107,10 +116,15 @@ fn first_wait(recording: &Recording, life: &Life) -> Nanos {
 
 /// Returns the programs started within the recording, up to their first window and the work they
 /// had begun for it.
-fn windows<'a>(recording: &'a Recording, inputs: &'a Inputs) -> impl Iterator<Item = ProgramStart<'a>> {
-    let clients: BTreeSet<Pid> = recording.messages.streams().iter().map(|stream| stream.client).collect();
+fn windows<'a>(
+    recording: &'a Recording,
+    inputs: &'a Inputs,
+) -> impl Iterator<Item = ProgramStart<'a>> {
+    let clients: BTreeSet<Pid> =
+        recording.messages.streams().iter().map(|stream| stream.client).collect();
     clients.into_iter().filter_map(move |client| {
-        let life = recording.tasks.process(client, recording.mark).filter(|life| life.from > Nanos(0))?;
+        let life =
+            recording.tasks.process(client, recording.mark).filter(|life| life.from > Nanos(0))?;
         let shown = first_window(recording, client)?;
         let used = inputs.get(&client).and_then(|taken| taken.range(shown..).next());
         let ready = filled(recording, client, shown, used.copied().unwrap_or(recording.mark));
@@ -148,7 +162,8 @@ fn filled(recording: &Recording, client: Pid, shown: Nanos, until: Nanos) -> Nan
 pub(crate) fn first_window(recording: &Recording, pid: Pid) -> Option<Nanos> {
     let own = || recording.messages.streams().iter().filter(|stream| stream.client == pid);
     let shows = |stream: &Stream, part: &Part| {
-        let commits = |word: &Word| word.act() == Some(Act::Commit) && recording.messages.draws(stream, part);
+        let commits =
+            |word: &Word| word.act() == Some(Act::Commit) && recording.messages.draws(stream, part);
         recording.messages.words(part).iter().any(|word| word.maps_window() || commits(word))
     };
     let mapped = own().filter_map(|stream| {
@@ -187,7 +202,9 @@ fn origin(recording: &Recording, inputs: &Inputs, life: &Life) -> Option<Origin>
 /// Returns the process that created another one, which may no longer be its parent.
 fn creator<'a>(recording: &'a Recording, life: &Life) -> Option<&'a Life> {
     let first = recording.timeline.spans(life.tid).next();
-    let by = first.filter(|span| span.segment.state == ThreadState::Absent).and_then(|span| span.task_waker());
+    let by = first
+        .filter(|span| span.segment.state == ThreadState::Absent)
+        .and_then(|span| span.task_waker());
     let pid = by.map_or(life.parent, |by| recording.tasks.pid(by, life.from));
     recording.tasks.process(pid, life.from).filter(|above| above.pid != life.pid)
 }
@@ -198,7 +215,13 @@ fn last_input(inputs: &Inputs, pid: Pid, lo: Nanos, hi: Nanos) -> Option<Nanos> 
 
 /// Returns the program with the latest input among those that received one and then asked
 /// `starter`, directly or through other processes, before `hi`.
-fn asked_by(recording: &Recording, inputs: &Inputs, starter: Pid, lo: Nanos, hi: Nanos) -> Option<(Pid, Nanos)> {
+fn asked_by(
+    recording: &Recording,
+    inputs: &Inputs,
+    starter: Pid,
+    lo: Nanos,
+    hi: Nanos,
+) -> Option<(Pid, Nanos)> {
     let recent = inputs.keys().filter_map(|pid| Some((*pid, last_input(inputs, *pid, lo, hi)?)));
     let asks = |(pid, at): &(Pid, Nanos)| recording.brokers(*pid, *at, hi).contains(&starter);
     recent.filter(asks).max_by_key(|(_, at)| *at)

@@ -48,26 +48,41 @@ struct Stop {
 
 impl<'a> Stops<'a> {
     pub(crate) fn find(recording: &'a Recording, deliveries: &[Delivery]) -> Stops<'a> {
-        let long = |span: &Span| span.segment.state == ThreadState::Blocked && span.end.since(span.start) > NOTICED;
-        let spans = recording.timeline.threads().flat_map(|tid| recording.timeline.spans(tid)).filter(long);
-        let stopped: Vec<Span> = spans.filter(|span| recording.waits.kind(span) == Waited::Stopped).collect();
+        let long = |span: &Span| {
+            span.segment.state == ThreadState::Blocked && span.end.since(span.start) > NOTICED
+        };
+        let spans =
+            recording.timeline.threads().flat_map(|tid| recording.timeline.spans(tid)).filter(long);
+        let stopped: Vec<Span> =
+            spans.filter(|span| recording.waits.kind(span) == Waited::Stopped).collect();
         let mut dequeued: HashMap<Pid, Vec<Nanos>> = HashMap::new();
-        for delivery in deliveries.iter().filter(|delivery| delivery.class != InputClass::Motion && !stopped.is_empty())
+        for delivery in deliveries
+            .iter()
+            .filter(|delivery| delivery.class != InputClass::Motion && !stopped.is_empty())
         {
-            dequeued.entry(delivery.client).or_default().extend(delivery.dequeued.map(|(at, _)| at));
+            dequeued
+                .entry(delivery.client)
+                .or_default()
+                .extend(delivery.dequeued.map(|(at, _)| at));
         }
         dequeued.values_mut().for_each(|list| list.sort_unstable());
-        let of = dequeued.into_iter().map(|(client, dequeued)| (client, stops(recording, client, &dequeued, &stopped)));
+        let of = dequeued
+            .into_iter()
+            .map(|(client, dequeued)| (client, stops(recording, client, &dequeued, &stopped)));
         Stops { recording, of: of.filter(|(_, stops)| !stops.is_empty()).collect() }
     }
 
     /// Returns the time at which an input was handled that came while a process needed for it was
     /// stopped; `shown` if something was shown before.
     pub(crate) fn held_up(&self, delivery: &Delivery, shown: bool) -> Option<Reached> {
-        let (at, tid) = delivery.dequeued.filter(|_| matches!(delivery.class, InputClass::Key | InputClass::Click))?;
+        let (at, tid) = delivery
+            .dequeued
+            .filter(|_| matches!(delivery.class, InputClass::Key | InputClass::Click))?;
         let stops = self.of.get(&delivery.client)?.iter();
         let during = stops.filter(|stop| stop.lo <= at.after(SOON) && stop.hi > at.after(NOTICED));
-        let stop = during.max_by_key(|stop| stop.hi).filter(|stop| !shown || self.answers(stop, delivery.client))?;
+        let stop = during
+            .max_by_key(|stop| stop.hi)
+            .filter(|stop| !shown || self.answers(stop, delivery.client))?;
         let from = stop.lo.max(at);
         let hops = vec![Hop::new(stop.tid, from, stop.hi), Hop::new(tid, at, from)];
         let (milestone, noticed) = (Milestone::Handled, NOTICED);
@@ -78,7 +93,11 @@ impl<'a> Stops<'a> {
     fn answers(&self, stop: &Stop, client: Pid) -> bool {
         let pid = self.recording.tasks.pid(stop.tid, stop.lo);
         let until = stop.hi.after(ANSWERED_WITHIN);
-        self.recording.descendants().threads(pid).iter().any(|tid| wakes(self.recording, *tid, client, stop.hi, until))
+        self.recording
+            .descendants()
+            .threads(pid)
+            .iter()
+            .any(|tid| wakes(self.recording, *tid, client, stop.hi, until))
     }
 }
 
@@ -100,8 +119,11 @@ fn takes_part(recording: &Recording, stop: &Span, client: Pid, dequeued: &[Nanos
     let threads = recording.descendants().threads(pid);
     let own = recording.descendants().threads(client);
     let is_own = own.contains(&stop.tid);
-    let ran = |at: Nanos| threads.iter().any(|tid| ran_within(recording, *tid, at, at.after(PART_WITHIN)));
-    let woken = |at: Nanos| own.iter().any(|tid| wakes(recording, *tid, pid, at, at.after(PART_WITHIN)));
+    let ran = |at: Nanos| {
+        threads.iter().any(|tid| ran_within(recording, *tid, at, at.after(PART_WITHIN)))
+    };
+    let woken =
+        |at: Nanos| own.iter().any(|tid| wakes(recording, *tid, pid, at, at.after(PART_WITHIN)));
     let part = |at: &&Nanos| if is_own { ran(**at) } else { woken(**at) };
     last.len() >= INPUTS_MIN && last.iter().filter(part).count() * 100 >= last.len() * PART_PERCENT
 }

@@ -48,7 +48,11 @@ pub struct Timed {
 /// program answers.
 pub fn timed(incident: &Incident) -> Result<Vec<Timed>, DiagnoseError> {
     let recording = Recording::read(incident)?;
-    Ok(interactions(&recording).interactions.iter().map(|interaction| describe(&recording, interaction)).collect())
+    Ok(interactions(&recording)
+        .interactions
+        .iter()
+        .map(|interaction| describe(&recording, interaction))
+        .collect())
 }
 
 fn describe(recording: &Recording, interaction: &Interaction) -> Timed {
@@ -63,7 +67,8 @@ fn describe(recording: &Recording, interaction: &Interaction) -> Timed {
         end_ns: interaction.end.0,
         settled_ns: interaction.settled.map(|at| at.0),
         join: interaction.join.name().to_owned(),
-        milestone: if interaction.censored { "hanging" } else { interaction.milestone.name() }.to_owned(),
+        milestone: if interaction.censored { "hanging" } else { interaction.milestone.name() }
+            .to_owned(),
         handled_ns: interaction.handled.map(|at| at.0),
         completed_ns: interaction.completed().map(|at| at.0),
         censored: interaction.censored,

@@ -69,9 +69,11 @@ pub(crate) fn spans(
 ) -> Vec<UnresponsiveSpan> {
     let attention = UserAttention::new(recording, deliveries, found);
     let messages = &recording.messages;
-    let programs = |client: &Pid| !messages.is_server(*client) && !messages.injectors().contains(client);
+    let programs =
+        |client: &Pid| !messages.is_server(*client) && !messages.injectors().contains(client);
     let threads = handling.threads(deliveries).into_iter().filter(|(client, _)| programs(client));
-    let of_clients = threads.flat_map(|(client, tids)| of_client(recording, handling, &attention, client, &tids));
+    let of_clients = threads
+        .flat_map(|(client, tids)| of_client(recording, handling, &attention, client, &tids));
     of_clients.chain(of_servers(recording, handling)).collect()
 }
 
@@ -79,7 +81,9 @@ pub(crate) fn spans(
 /// those of the client they served.
 fn of_servers(recording: &Recording, handling: &Handling<'_>) -> Vec<UnresponsiveSpan> {
     let mut taken: BTreeMap<Tid, Vec<Nanos>> = BTreeMap::new();
-    for part in recording.messages.streams().iter().flat_map(|stream| stream.side(Side::RequestReceived)) {
+    for part in
+        recording.messages.streams().iter().flat_map(|stream| stream.side(Side::RequestReceived))
+    {
         taken.entry(part.tid).or_default().push(part.ts);
     }
     let mut spans = Vec::new();
@@ -90,7 +94,16 @@ fn of_servers(recording: &Recording, handling: &Handling<'_>) -> Vec<Unresponsiv
         spans.extend(long.filter_map(|(start, end)| {
             let (missed, untaken) = unread(recording, tid, *start, *end)?;
             let (client, usual) = (recording.tasks.pid(tid, *start), thread.usual(*start));
-            Some(UnresponsiveSpan { client, tid, start: *start, end: *end, missed, pressed: None, untaken, usual })
+            Some(UnresponsiveSpan {
+                client,
+                tid,
+                start: *start,
+                end: *end,
+                missed,
+                pressed: None,
+                untaken,
+                usual,
+            })
         }));
     }
     spans.sort_by_key(|span| Reverse(span.length()));
@@ -103,16 +116,23 @@ fn of_servers(recording: &Recording, handling: &Handling<'_>) -> Vec<Unresponsiv
 fn unread(recording: &Recording, server: Tid, lo: Nanos, hi: Nanos) -> Option<(Nanos, usize)> {
     let pid = recording.tasks.pid(server, lo);
     let computes = recording.timeline.run_time(server, lo, hi).0 * 2 >= hi.since(lo).0;
-    let served = recording.messages.last_received(server, lo).map(|(_, place)| place.stream).filter(|_| computes);
+    let served = recording
+        .messages
+        .last_received(server, lo)
+        .map(|(_, place)| place.stream)
+        .filter(|_| computes);
     let streams = recording.messages.streams().iter().enumerate();
     let others = streams.filter(|(index, stream)| stream.server == pid && Some(*index) != served);
     let lay = others.flat_map(|(_, stream)| {
         let sent = stream.side(Side::RequestSent);
         let first = sent.partition_point(|part| part.ts < lo);
-        let early = (first..sent.len()).take_while(move |index| hi.since(sent[*index].ts) >= NOTICED);
+        let early =
+            (first..sent.len()).take_while(move |index| hi.since(sent[*index].ts) >= NOTICED);
         // Another thread of the server may have read it.
         let taken = |index| stream.received(Side::RequestSent, index).map(|(_, part)| part.ts);
-        early.filter(move |index| taken(*index).is_none_or(|at| at >= hi)).map(move |index| sent[index].ts)
+        early
+            .filter(move |index| taken(*index).is_none_or(|at| at >= hi))
+            .map(move |index| sent[index].ts)
     });
     let lay: Vec<Nanos> = lay.collect();
     Some((*lay.iter().min()?, lay.len()))
@@ -134,8 +154,11 @@ fn of_client(
         let handles = !handling.is_helper(tid) || !signs.is_empty() || is_first;
         if handles { stretches(recording, handling, &signs, tid) } else { Vec::new() }
     };
-    let threads: Vec<AwayThread> = tids.iter().map(|tid| AwayThread::new(recording, *tid, times(*tid))).collect();
-    let all = threads.iter().flat_map(|thread| thread.times.iter().map(move |(lo, hi)| (thread, *lo, *hi)));
+    let threads: Vec<AwayThread> =
+        tids.iter().map(|tid| AwayThread::new(recording, *tid, times(*tid))).collect();
+    let all = threads
+        .iter()
+        .flat_map(|thread| thread.times.iter().map(move |(lo, hi)| (thread, *lo, *hi)));
     let mut long: Vec<_> = all.filter(|(_, lo, hi)| hi.since(*lo) > NOTICED).collect();
     long.sort_by_key(|(_, lo, hi)| Reverse(hi.since(*lo)));
     let span = |(thread, start, end): (&AwayThread, Nanos, Nanos)| {
@@ -156,7 +179,8 @@ struct AwayThread {
 
 impl AwayThread {
     fn new(recording: &Recording, tid: Tid, times: Vec<(Nanos, Nanos)>) -> AwayThread {
-        let unusual = times.iter().filter(|(lo, hi)| !recording.is_busy_anyway(tid, *lo, (*lo, *hi)));
+        let unusual =
+            times.iter().filter(|(lo, hi)| !recording.is_busy_anyway(tid, *lo, (*lo, *hi)));
         let unusual = unusual.copied().collect();
         AwayThread { tid, times, unusual }
     }
@@ -170,9 +194,15 @@ impl AwayThread {
 
 /// Returns the times in which a thread was away from its event loop, from its first event wait on,
 /// or since it is known to be restless; split at signs of life.
-fn stretches(recording: &Recording, handling: &Handling<'_>, signs: &[Nanos], tid: Tid) -> Vec<(Nanos, Nanos)> {
+fn stretches(
+    recording: &Recording,
+    handling: &Handling<'_>,
+    signs: &[Nanos],
+    tid: Tid,
+) -> Vec<(Nanos, Nanos)> {
     let waits = handling.event_waits(tid);
-    let restless = signs.iter().copied().find(|sign| recording.is_restless(tid, Pause::EventWait, *sign));
+    let restless =
+        signs.iter().copied().find(|sign| recording.is_restless(tid, Pause::EventWait, *sign));
     let (mut stretches, mut away) = (Vec::new(), restless);
     for span in recording.timeline.spans(tid).filter(waits) {
         if let Some(since) = away.replace(span.end) {
@@ -228,7 +258,11 @@ struct UserAttention<'a> {
 }
 
 impl<'a> UserAttention<'a> {
-    fn new(recording: &'a Recording, deliveries: &[Delivery], found: &[Interaction]) -> UserAttention<'a> {
+    fn new(
+        recording: &'a Recording,
+        deliveries: &[Delivery],
+        found: &[Interaction],
+    ) -> UserAttention<'a> {
         let presses = deliveries.iter().filter(|delivery| delivery.class != InputClass::Motion);
         let mut taken: BTreeMap<Pid, Vec<Nanos>> = BTreeMap::new();
         for delivery in presses.clone() {
@@ -242,12 +276,15 @@ impl<'a> UserAttention<'a> {
         let mut streams: BTreeMap<Pid, Vec<&Stream>> = BTreeMap::new();
         for stream in recording.messages.streams() {
             streams.entry(stream.client).or_default().push(stream);
-            told.entry(stream.client).or_default().extend(stream.side(Side::EventSent).iter().map(|part| part.ts));
+            told.entry(stream.client)
+                .or_default()
+                .extend(stream.side(Side::EventSent).iter().map(|part| part.ts));
         }
         for list in [&mut taken, &mut given, &mut told].into_iter().flat_map(BTreeMap::values_mut) {
             list.sort_unstable();
         }
-        let mut pressed: Vec<_> = presses.map(|delivery| (delivery.sent, delivery.client)).collect();
+        let mut pressed: Vec<_> =
+            presses.map(|delivery| (delivery.sent, delivery.client)).collect();
         pressed.sort_unstable();
         let focus = FocusHistory::new(recording, found);
         UserAttention { recording, focus, pressed, taken, given, told, streams }
@@ -262,7 +299,12 @@ impl<'a> UserAttention<'a> {
     ///
     /// A program may be away because of an earlier request. Otherwise it is missed from the first
     /// unread input on.
-    fn missed(&self, (client, tid): (Pid, Tid), lo: Nanos, hi: Nanos) -> Option<(Nanos, Option<Nanos>, usize)> {
+    fn missed(
+        &self,
+        (client, tid): (Pid, Tid),
+        lo: Nanos,
+        hi: Nanos,
+    ) -> Option<(Nanos, Option<Nanos>, usize)> {
         let pressed = before(&self.taken, client, lo.after(Nanos(1))).last().copied();
         if !self.has(client, lo) || pressed.is_none() && self.starts(client, lo) {
             return None;

@@ -13,7 +13,12 @@ pub(super) fn track(stage: &mut SceneStage<'_>) -> Track {
     let budget = stage.budget;
     let pieces = budget.chain.pieces.iter().zip(&budget.blames).enumerate();
     let stretches: Vec<Stretch> = pieces
-        .map(|(of, (piece, blame))| Stretch { lo: piece.lo, hi: piece.hi, look: Look::of_kind(blame.kind), of })
+        .map(|(of, (piece, blame))| Stretch {
+            lo: piece.lo,
+            hi: piece.hi,
+            look: Look::of_kind(blame.kind),
+            of,
+        })
         .collect();
     let bars = stage.bars(&stretches, |of| text(budget, of));
     Track { group: TrackGroup::Chain, name: "What the wait was for".to_owned(), look: None, bars }
@@ -22,7 +27,8 @@ pub(super) fn track(stage: &mut SceneStage<'_>) -> Track {
 /// Formats `disk-queue: grep (pid 7) waited for the disk in read, while xterm (pid 5) waited for
 /// another process in poll`.
 fn text(budget: &Budget<'_>, piece: usize) -> String {
-    let (Some(piece), Some(blame)) = (budget.chain.pieces.get(piece), budget.blames.get(piece)) else {
+    let (Some(piece), Some(blame)) = (budget.chain.pieces.get(piece), budget.blames.get(piece))
+    else {
         return String::new();
     };
     let recording = budget.recording;

@@ -36,7 +36,8 @@ pub(super) fn tracks(stage: &mut SceneStage<'_>) -> Vec<Track> {
 fn used(stage: &SceneStage<'_>) -> BTreeSet<Cpu> {
     let at = |tid: Tid, at: Nanos| stage.recording.timeline.at(tid, at);
     let spans = stage.budget.chain.pieces.iter().filter_map(|piece| at(piece.tid, piece.lo));
-    let on_cpu = spans.filter(|span| matches!(span.segment.state, ThreadState::Running | ThreadState::Runnable));
+    let on_cpu = spans
+        .filter(|span| matches!(span.segment.state, ThreadState::Running | ThreadState::Runnable));
     on_cpu.map(|span| Cpu(span.segment.place.into())).collect()
 }
 
@@ -48,9 +49,15 @@ fn track(stage: &mut SceneStage<'_>, cpu: Cpu) -> Track {
         On::Thread(Some(tid)) => stage.actors.look(*tid, lo),
         On::Interrupt(_) => Look::Interrupt,
     };
-    let tile = |(of, (on, lo, hi)): (usize, &(On, Nanos, Nanos))| Stretch { lo: *lo, hi: *hi, look: look(on, *lo), of };
+    let tile = |(of, (on, lo, hi)): (usize, &(On, Nanos, Nanos))| Stretch {
+        lo: *lo,
+        hi: *hi,
+        look: look(on, *lo),
+        of,
+    };
     let stretches: Vec<Stretch> = tiles.iter().enumerate().map(tile).collect();
-    let text = |of: usize| tiles.get(of).map(|(on, lo, _)| text(recording, *on, *lo)).unwrap_or_default();
+    let text =
+        |of: usize| tiles.get(of).map(|(on, lo, _)| text(recording, *on, *lo)).unwrap_or_default();
     let mut bars = stage.bars(&stretches, text);
     bars.retain(|bar| bar.look != Look::Idle);
     Track { group: TrackGroup::Cpus, name: format!("CPU {cpu}"), look: None, bars }

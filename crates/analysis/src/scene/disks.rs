@@ -29,9 +29,15 @@ pub(super) fn curves(stage: &mut SceneStage<'_>) -> Vec<Curve> {
     let mut disks: Vec<_> = disks.into_iter().collect();
     disks.sort_by_key(|(_, requests)| std::cmp::Reverse(requests.len()));
     if disks.len() > DISKS_MAX {
-        stage.left_out.push(format!("{} more disks, with fewer requests each.", disks.len() - DISKS_MAX));
+        stage
+            .left_out
+            .push(format!("{} more disks, with fewer requests each.", disks.len() - DISKS_MAX));
     }
-    disks.into_iter().take(DISKS_MAX).map(|(device, requests)| curve(stage, device, &requests)).collect()
+    disks
+        .into_iter()
+        .take(DISKS_MAX)
+        .map(|(device, requests)| curve(stage, device, &requests))
+        .collect()
 }
 
 fn curve(stage: &SceneStage<'_>, device: Device, requests: &[&DiskRequest]) -> Curve {

@@ -19,8 +19,10 @@ pub fn exercise(data: &[u8]) {
         DiagnoseOptions::default(),
         DiagnoseOptions { pid: Some(tipme_record::Pid(mark as u32)), ..DiagnoseOptions::default() },
     ] {
-        let _ = scene(&incident, &options)
-            .map(|scene| serde_json::to_string(&(scene.verdict, scene.tracks, scene.curves)).map(|text| text.len()));
+        let _ = scene(&incident, &options).map(|scene| {
+            serde_json::to_string(&(scene.verdict, scene.tracks, scene.curves))
+                .map(|text| text.len())
+        });
     }
 }
 

@@ -14,9 +14,11 @@ pub(super) fn track(stage: &mut SceneStage<'_>, all: &[Interaction]) -> Track {
     let open = all.iter().filter(|one| one.overlaps(stage.from, stage.to));
     let mut open: Vec<&Interaction> = open.collect();
     open.sort_by_key(|one| one.delivery.input);
-    let stretches: Vec<Stretch> = open.iter().enumerate().map(|(of, one)| stretch(stage, one, of)).collect();
+    let stretches: Vec<Stretch> =
+        open.iter().enumerate().map(|(of, one)| stretch(stage, one, of)).collect();
     let recording = stage.recording;
-    let bars = stage.sparse(&stretches, |of| open.get(of).map(|one| text(recording, one)).unwrap_or_default());
+    let bars = stage
+        .sparse(&stretches, |of| open.get(of).map(|one| text(recording, one)).unwrap_or_default());
     Track { group: TrackGroup::Input, name: "Until they are answered".to_owned(), look: None, bars }
 }
 
@@ -32,10 +34,14 @@ fn stretch(stage: &SceneStage<'_>, one: &Interaction, of: usize) -> Stretch {
 fn text(recording: &Recording, one: &Interaction) -> String {
     let delivery = &one.delivery;
     let who = process_text(recording, delivery.client, delivery.sent);
-    let dequeued = delivery.dequeued.map(|(at, _)| format!(", dequeued after {}", span_text(at.since(delivery.input))));
+    let dequeued = delivery
+        .dequeued
+        .map(|(at, _)| format!(", dequeued after {}", span_text(at.since(delivery.input))));
     let answer = match (one.censored, one.join) {
         (true, _) => "not answered before the mark".to_owned(),
-        (false, Join::Speculative) => format!("answered after {} (by time only)", span_text(one.latency())),
+        (false, Join::Speculative) => {
+            format!("answered after {} (by time only)", span_text(one.latency()))
+        }
         (false, _) => format!("answered after {}", span_text(one.latency())),
     };
     format!("{} to {who}{}, {answer}", delivery.class.name(), dequeued.unwrap_or_default())

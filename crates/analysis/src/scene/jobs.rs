@@ -50,7 +50,12 @@ pub(super) fn jobs(stage: &mut SceneStage<'_>) -> Vec<JobUse> {
     used.into_iter().take(JOBS_MAX).map(told).collect()
 }
 
-fn of<'a>(stage: &SceneStage<'_>, used: &'a mut BTreeMap<Job, Used>, tid: Tid, amount: u64) -> &'a mut Used {
+fn of<'a>(
+    stage: &SceneStage<'_>,
+    used: &'a mut BTreeMap<Job, Used>,
+    tid: Tid,
+    amount: u64,
+) -> &'a mut Used {
     let at = stage.problem.end;
     let one = used.entry(stage.budget.jobs.of(tid, at)).or_default();
     one.members.add(stage.recording.tasks.pid(tid, at), amount);

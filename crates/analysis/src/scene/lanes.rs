@@ -39,13 +39,18 @@ impl Stretch {
 /// exactly one run. Only stretches shorter than a fraction of the whole are merged, and only into
 /// runs of at most twice that fraction.
 pub(super) fn thin(stretches: &[Stretch], max: usize) -> Vec<StretchRun> {
-    let (Some(first), Some(last)) = (stretches.first(), stretches.last()) else { return Vec::new() };
+    let (Some(first), Some(last)) = (stretches.first(), stretches.last()) else {
+        return Vec::new();
+    };
     let whole = last.hi.since(first.lo).0.max(1);
     // Fractions start at 1/2^32 of the whole and grow by a factor of four. The last one makes any
     // lane fit.
     let fractions = (0..).map(|step| whole.checked_shr(32 - 2 * step).unwrap_or(0));
     let coarsest = whole / (max as u64 / 3).max(1) + 1;
-    let limits = [0].into_iter().chain(fractions.take(16).filter(|limit| *limit < coarsest)).chain([coarsest]);
+    let limits = [0]
+        .into_iter()
+        .chain(fractions.take(16).filter(|limit| *limit < coarsest))
+        .chain([coarsest]);
     let runs = limits.map(|short| runs(stretches, short)).find(|runs| runs.len() <= max);
     let runs = runs.unwrap_or_else(|| self::runs(stretches, coarsest));
     runs.iter().filter_map(|run| sum_up(run)).collect()
@@ -57,7 +62,10 @@ pub(super) fn sparse(stretches: &[Stretch], from: Nanos, step: u64, max: usize) 
     let place = |lo: Nanos| lo.since(from).0 / step.max(1);
     let mut kept: Vec<(&Stretch, usize)> = Vec::new();
     for stretch in stretches {
-        match kept.last_mut().filter(|(last, _)| stretches.len() > max && place(last.lo) == place(stretch.lo)) {
+        match kept
+            .last_mut()
+            .filter(|(last, _)| stretches.len() > max && place(last.lo) == place(stretch.lo))
+        {
             Some((last, count)) => {
                 *count += 1;
                 if stretch.length() > last.length() {
@@ -67,7 +75,8 @@ pub(super) fn sparse(stretches: &[Stretch], from: Nanos, step: u64, max: usize) 
             None => kept.push((stretch, 1)),
         }
     }
-    let run = |(&Stretch { lo, hi, look, of }, count)| StretchRun { lo, hi, look, of, count, share: 1.0 };
+    let run =
+        |(&Stretch { lo, hi, look, of }, count)| StretchRun { lo, hi, look, of, count, share: 1.0 };
     kept.into_iter().map(run).collect()
 }
 
@@ -97,7 +106,8 @@ fn sum_up(run: &[Stretch]) -> Option<StretchRun> {
         }
     }
     let busy = |look: &Look| *look != Look::Idle;
-    let (look, (time, longest)) = looks.into_iter().max_by_key(|(look, (time, _))| (busy(look), *time))?;
+    let (look, (time, longest)) =
+        looks.into_iter().max_by_key(|(look, (time, _))| (busy(look), *time))?;
     let whole = last.hi.since(first.lo).0.max(1);
     let share = if run.len() == 1 { 1.0 } else { time as f64 / whole as f64 };
     Some(StretchRun { lo: first.lo, hi: last.hi, look, of: longest.of, count: run.len(), share })

@@ -71,9 +71,11 @@ impl Look {
         match kind {
             CauseKind::OwnComputation => Look::Running,
             CauseKind::CpuCompetition | CauseKind::CpuThrottled => Look::Ready,
-            CauseKind::PageIn | CauseKind::SwapIn | CauseKind::DiskQueue | CauseKind::IoHeldBack | CauseKind::Fsync => {
-                Look::Disk
-            }
+            CauseKind::PageIn
+            | CauseKind::SwapIn
+            | CauseKind::DiskQueue
+            | CauseKind::IoHeldBack
+            | CauseKind::Fsync => Look::Disk,
             CauseKind::Reclaim => Look::Memory,
             CauseKind::LockWait | CauseKind::KernelLock => Look::Lock,
             CauseKind::PeerWait | CauseKind::ChildWait => Look::Peer,
@@ -89,7 +91,9 @@ impl Look {
     /// Returns the look of a wait.
     pub(crate) fn of_wait(waited: Waited) -> Look {
         match waited {
-            Waited::Disk | Waited::PageIn | Waited::SwapIn | Waited::DirtyLimit | Waited::Fsync => Look::Disk,
+            Waited::Disk | Waited::PageIn | Waited::SwapIn | Waited::DirtyLimit | Waited::Fsync => {
+                Look::Disk
+            }
             Waited::Reclaim => Look::Memory,
             Waited::FileLock | Waited::Futex | Waited::KernelLock | Waited::Thaw => Look::Lock,
             Waited::Child | Waited::Peer => Look::Peer,

@@ -19,9 +19,11 @@ type Found<'a> = (&'a Stream, &'a Part, Option<Nanos>);
 pub(super) fn tracks(stage: &mut SceneStage<'_>) -> Vec<Track> {
     let streams = stage.recording.messages.streams();
     let client = stage.problem.client;
-    let (own, others): (Vec<&Stream>, Vec<&Stream>) = streams.iter().partition(|stream| stream.client == client);
+    let (own, others): (Vec<&Stream>, Vec<&Stream>) =
+        streams.iter().partition(|stream| stream.client == client);
     let servers: BTreeSet<_> = own.iter().map(|stream| stream.server).collect();
-    let others: Vec<&Stream> = others.into_iter().filter(|stream| servers.contains(&stream.server)).collect();
+    let others: Vec<&Stream> =
+        others.into_iter().filter(|stream| servers.contains(&stream.server)).collect();
     let lines = [
         ("Display server to application", &own, Side::EventSent, Look::ToClient),
         ("Application to display server", &own, Side::RequestSent, Look::FromClient),
@@ -37,8 +39,14 @@ fn track(stage: &mut SceneStage<'_>, name: &str, streams: &[&Stream], what: (Sid
     for stream in streams {
         let parts = stream.side(side);
         let first = parts.partition_point(|part| part.ts < stage.from);
-        for (index, part) in parts.iter().enumerate().skip(first).take_while(|(_, part)| part.ts <= stage.to) {
-            found.push((stream, part, stream.received(side, index).map(|(_, dequeued)| dequeued.ts)));
+        for (index, part) in
+            parts.iter().enumerate().skip(first).take_while(|(_, part)| part.ts <= stage.to)
+        {
+            found.push((
+                stream,
+                part,
+                stream.received(side, index).map(|(_, dequeued)| dequeued.ts),
+            ));
         }
     }
     found.sort_by_key(|(_, part, _)| part.ts);
@@ -50,7 +58,9 @@ fn track(stage: &mut SceneStage<'_>, name: &str, streams: &[&Stream], what: (Sid
     };
     let stretches: Vec<Stretch> = found.iter().enumerate().map(stretch).collect();
     let recording = stage.recording;
-    let bars = stage.sparse(&stretches, |of| found.get(of).map(|one| text(recording, side, one)).unwrap_or_default());
+    let bars = stage.sparse(&stretches, |of| {
+        found.get(of).map(|one| text(recording, side, one)).unwrap_or_default()
+    });
     Track { group: TrackGroup::Messages, name: name.to_owned(), look: None, bars }
 }
 

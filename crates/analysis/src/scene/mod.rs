@@ -25,5 +25,7 @@ mod whole;
 
 pub use fuzz::exercise;
 pub use look::Look;
-pub use picture::{Bar, Curve, JobUse, ProgramUse, Scene, Track, TrackGroup, UsualLatencies, ValueSeries};
+pub use picture::{
+    Bar, Curve, JobUse, ProgramUse, Scene, Track, TrackGroup, UsualLatencies, ValueSeries,
+};
 pub use whole::scene;

@@ -18,12 +18,15 @@ const THREADS_MAX: usize = 24;
 /// Returns the tracks of the threads not yet shown, by the time for which they were running or
 /// runnable.
 pub(super) fn tracks(stage: &mut SceneStage<'_>, shown: &BTreeSet<Tid>) -> Vec<Track> {
-    let threads = stage.recording.timeline.threads().filter(|tid| *tid != Tid(0) && !shown.contains(tid));
+    let threads =
+        stage.recording.timeline.threads().filter(|tid| *tid != Tid(0) && !shown.contains(tid));
     let timed = threads.map(|tid| (std::cmp::Reverse(wanted(stage, tid)), tid));
     let mut all: Vec<_> = timed.filter(|(time, _)| time.0 > 0).collect();
     all.sort_unstable();
     if all.len() > THREADS_MAX {
-        stage.left_out.push(format!("{} more threads, which ran for less.", all.len() - THREADS_MAX));
+        stage
+            .left_out
+            .push(format!("{} more threads, which ran for less.", all.len() - THREADS_MAX));
     }
     all.into_iter().take(THREADS_MAX).map(|(_, tid)| track(stage, tid)).collect()
 }
@@ -31,15 +34,19 @@ pub(super) fn tracks(stage: &mut SceneStage<'_>, shown: &BTreeSet<Tid>) -> Vec<T
 /// Returns the time for which a thread was running or runnable, in nanoseconds.
 fn wanted(stage: &SceneStage<'_>, tid: Tid) -> u64 {
     let spans = threads::spans(stage.recording, tid, stage.from, stage.to);
-    let wanted = spans.filter(|span| matches!(span.segment.state, ThreadState::Running | ThreadState::Runnable));
-    wanted.map(|span| span.end.min(stage.to).since(span.start.max(stage.from)).0).fold(0, u64::saturating_add)
+    let wanted = spans
+        .filter(|span| matches!(span.segment.state, ThreadState::Running | ThreadState::Runnable));
+    wanted
+        .map(|span| span.end.min(stage.to).since(span.start.max(stage.from)).0)
+        .fold(0, u64::saturating_add)
 }
 
 fn track(stage: &mut SceneStage<'_>, tid: Tid) -> Track {
     let at = stage.to;
     let name = thread_text(stage.recording, tid, at);
     let standing = stage.recording.priorities.at(tid, at).filter(|standing| !standing.is_usual());
-    let name = standing.map_or_else(|| name.clone(), |standing| format!("{name}, {}", standing.text()));
+    let name =
+        standing.map_or_else(|| name.clone(), |standing| format!("{name}, {}", standing.text()));
     Track { group: TrackGroup::Others, name, ..threads::track(stage, tid) }
 }
 
@@ -58,7 +65,9 @@ pub(super) fn started(stage: &mut SceneStage<'_>) -> Track {
         of,
     };
     let stretches: Vec<Stretch> = lives.iter().enumerate().map(stretch).collect();
-    let bars = stage.sparse(&stretches, |of| lives.get(of).map(|life| text(recording, life)).unwrap_or_default());
+    let bars = stage.sparse(&stretches, |of| {
+        lives.get(of).map(|life| text(recording, life)).unwrap_or_default()
+    });
     Track { group: TrackGroup::Started, name: "From fork to end".to_owned(), look: None, bars }
 }
 

@@ -29,7 +29,11 @@ pub(super) fn curves(stage: &mut SceneStage<'_>, incident: &Incident) -> Vec<Cur
             totals[place].push((at, total));
         }
     }
-    SOURCES.iter().zip(totals).filter_map(|((_, look, name), totals)| curve(stage, (*look, name), totals)).collect()
+    SOURCES
+        .iter()
+        .zip(totals)
+        .filter_map(|((_, look, name), totals)| curve(stage, (*look, name), totals))
+        .collect()
 }
 
 /// Parses the total time in which some task waited since boot, in microseconds.
@@ -38,10 +42,15 @@ fn total(text: &str) -> Option<u64> {
     line.split(' ').find_map(|word| word.strip_prefix("total="))?.parse().ok()
 }
 
-fn curve(stage: &SceneStage<'_>, what: (Look, &str), mut totals: Vec<(Nanos, u64)>) -> Option<Curve> {
+fn curve(
+    stage: &SceneStage<'_>,
+    what: (Look, &str),
+    mut totals: Vec<(Nanos, u64)>,
+) -> Option<Curve> {
     totals.sort_unstable();
-    let pairs =
-        totals.windows(2).filter(|pair| pair[0].0 < pair[1].0 && pair[0].0 < stage.to && pair[1].0 > stage.from);
+    let pairs = totals
+        .windows(2)
+        .filter(|pair| pair[0].0 < pair[1].0 && pair[0].0 < stage.to && pair[1].0 > stage.from);
     let share = |pair: &[(Nanos, u64)]| {
         let waited = pair[1].1.saturating_sub(pair[0].1) as f64;
         let percent = (waited * 1e5 / pair[1].0.since(pair[0].0).0 as f64).min(100.0);
@@ -50,7 +59,13 @@ fn curve(stage: &SceneStage<'_>, what: (Look, &str), mut totals: Vec<(Nanos, u64
     let (steps, values): (Vec<_>, Vec<f32>) = pairs.take(STEPS_MAX).map(share).unzip();
     let (look, name) = what;
     let series = vec![ValueSeries { look, name: name.to_owned(), values }];
-    (!steps.is_empty()).then(|| Curve { group: TrackGroup::Pressure, name: name.to_owned(), unit: "%", steps, series })
+    (!steps.is_empty()).then(|| Curve {
+        group: TrackGroup::Pressure,
+        name: name.to_owned(),
+        unit: "%",
+        steps,
+        series,
+    })
 }
 
 #[cfg(test)]

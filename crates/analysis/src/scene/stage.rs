@@ -44,13 +44,21 @@ impl SceneStage<'_> {
     }
 
     /// Creates bars from consecutive stretches; `text` maps the index of a stretch to its text.
-    pub(super) fn bars(&mut self, stretches: &[Stretch], text: impl Fn(usize) -> String) -> Vec<Bar> {
+    pub(super) fn bars(
+        &mut self,
+        stretches: &[Stretch],
+        text: impl Fn(usize) -> String,
+    ) -> Vec<Bar> {
         self.drawn(&thin(stretches, BARS_MAX), text)
     }
 
     /// Creates bars from stretches that may overlap, in order of their start. If there are too
     /// many, the longest in each short time is kept.
-    pub(super) fn sparse(&mut self, stretches: &[Stretch], text: impl Fn(usize) -> String) -> Vec<Bar> {
+    pub(super) fn sparse(
+        &mut self,
+        stretches: &[Stretch],
+        text: impl Fn(usize) -> String,
+    ) -> Vec<Bar> {
         let step = self.to.since(self.from).0 / BARS_MAX as u64;
         self.drawn(&sparse(stretches, self.from, step, BARS_MAX), text)
     }
@@ -60,7 +68,14 @@ impl SceneStage<'_> {
             let text = self.texts.number(&text(run.of));
             let (from_us, to_us) = (self.us(run.lo), self.us(run.hi));
             let percent = (run.share * 100.0).round().clamp(1.0, 100.0) as u8;
-            Bar { from_us, length_us: to_us.saturating_sub(from_us), look: run.look, text, count: run.count, percent }
+            Bar {
+                from_us,
+                length_us: to_us.saturating_sub(from_us),
+                look: run.look,
+                text,
+                count: run.count,
+                percent,
+            }
         };
         runs.iter().map(bar).collect()
     }

@@ -47,7 +47,10 @@ mod tests {
     #[test]
     fn texts_are_kept_once_and_bounded() {
         let mut texts = Texts::new();
-        assert_eq!((texts.number("a"), texts.number("b"), texts.number("a"), texts.number("")), (1, 2, 1, 0));
+        assert_eq!(
+            (texts.number("a"), texts.number("b"), texts.number("a"), texts.number("")),
+            (1, 2, 1, 0)
+        );
         for number in 0..TEXTS_MAX {
             texts.number(&number.to_string());
         }

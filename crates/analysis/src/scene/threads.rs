@@ -65,7 +65,12 @@ pub(super) fn track(stage: &mut SceneStage<'_>, tid: Tid) -> Track {
 }
 
 /// Returns the states of a thread in `lo..hi`, as far as it existed.
-pub(super) fn spans(recording: &Recording, tid: Tid, lo: Nanos, hi: Nanos) -> impl Iterator<Item = Span> {
+pub(super) fn spans(
+    recording: &Recording,
+    tid: Tid,
+    lo: Nanos,
+    hi: Nanos,
+) -> impl Iterator<Item = Span> {
     let first = recording.timeline.at(tid, lo).map_or(0, |span| span.index);
     let spans = (first..).map_while(move |index| recording.timeline.span(tid, index));
     let within = spans.take_while(move |span| span.start < hi).filter(move |span| span.end > lo);
@@ -84,7 +89,8 @@ fn look(recording: &Recording, span: &Span) -> Look {
 
 /// Returns `true` if a thread waited for its next work: for events, or for work of its pool.
 fn is_idle(recording: &Recording, span: &Span) -> bool {
-    let event_wait = || recording.waits.find(span).is_some_and(|wait| recording.is_event_wait_condition(wait));
+    let event_wait =
+        || recording.waits.find(span).is_some_and(|wait| recording.is_event_wait_condition(wait));
     recording.waits.is_idle(span) || event_wait()
 }
 
@@ -98,9 +104,12 @@ fn text(recording: &Recording, span: &Span) -> String {
         ThreadState::Blocked => {
             let wait = recording.waits.find(span);
             let what = wait_text(recording.waits.kind(span), wait);
-            let stack = wait.map(|wait| frames(recording, wait)).filter(|frames| !frames.is_empty());
+            let stack =
+                wait.map(|wait| frames(recording, wait)).filter(|frames| !frames.is_empty());
             let stack = stack.map(|frames| format!(" ({})", frames.join(" <- ")));
-            let by = span.task_waker().map(|by| format!("; ended by {}", thread_text(recording, by, span.end)));
+            let by = span
+                .task_waker()
+                .map(|by| format!("; ended by {}", thread_text(recording, by, span.end)));
             what + &stack.unwrap_or_default() + &by.unwrap_or_default()
         }
     }

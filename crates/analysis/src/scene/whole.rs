@@ -48,7 +48,16 @@ fn stage<'a>(
 ) -> SceneStage<'a> {
     let (from, to) = span(recording, problem);
     let actors = Actors::new(budget, findings.first());
-    SceneStage { recording, problem, budget, actors, from, to, texts: Texts::new(), left_out: Vec::new() }
+    SceneStage {
+        recording,
+        problem,
+        budget,
+        actors,
+        from,
+        to,
+        texts: Texts::new(),
+        left_out: Vec::new(),
+    }
 }
 
 fn tracks(stage: &mut SceneStage<'_>, interactions: &[Interaction]) -> Vec<Track> {
@@ -79,7 +88,10 @@ fn observed(problem: &Problem) -> Option<UsualLatencies> {
     let every = all.len().div_ceil(OBSERVED_MAX).max(1);
     // The longest is always kept.
     let kept = all.iter().rev().step_by(every).rev();
-    Some(UsualLatencies { latencies_ms: kept.map(|nanos| Nanos(*nanos).millis()).collect(), n: all.len() })
+    Some(UsualLatencies {
+        latencies_ms: kept.map(|nanos| Nanos(*nanos).millis()).collect(),
+        n: all.len(),
+    })
 }
 
 fn programs(recording: &Recording) -> Vec<ProgramUse> {

@@ -34,7 +34,9 @@ impl Recording {
             return Vec::new();
         }
         let usual = self.usual_askers(tid, burst.start);
-        let asked = held_up.iter().flat_map(|span| usual.iter().flat_map(|asker| self.bursts_during(*asker, span)));
+        let asked = held_up
+            .iter()
+            .flat_map(|span| usual.iter().flat_map(|asker| self.bursts_during(*asker, span)));
         let mut asked: Vec<(Tid, Nanos)> = asked.collect();
         asked.sort_unstable_by_key(|(tid, at)| (*at, *tid));
         asked.truncate(ASKS_MAX);
@@ -53,7 +55,11 @@ impl Recording {
     }
 
     /// Returns the ends of a thread's bursts while another thread was held up.
-    fn bursts_during(&self, tid: Tid, held_up: &Span) -> impl Iterator<Item = (Tid, Nanos)> + use<> {
+    fn bursts_during(
+        &self,
+        tid: Tid,
+        held_up: &Span,
+    ) -> impl Iterator<Item = (Tid, Nanos)> + use<> {
         let ends = self.pauses_begun(tid, Pause::Idle, held_up.start, held_up.end);
         ends.into_iter().map(move |at| (tid, at))
     }

@@ -46,7 +46,9 @@ impl Attempts {
         attempts.sort_by_key(|attempt| (file(attempt), attempt.head.ts));
         let mut rows: BTreeMap<(AttemptWaiter, (Device, u64)), Vec<Attempt>> = BTreeMap::new();
         for attempt in &attempts {
-            let parent = tasks.process(attempt.pid, attempt.head.ts).map(|life| AttemptWaiter::Parent(life.parent));
+            let parent = tasks
+                .process(attempt.pid, attempt.head.ts)
+                .map(|life| AttemptWaiter::Parent(life.parent));
             for waiter in parent.into_iter().chain([AttemptWaiter::Thread(attempt.head.tid)]) {
                 rows.entry((waiter, file(attempt))).or_default().push(*attempt);
             }
@@ -61,8 +63,11 @@ impl Attempts {
 
     /// Returns the number of failed attempts at a file in `lo..=hi`.
     pub fn failures(&self, device: Device, inode: u64, lo: Nanos, hi: Nanos) -> u64 {
-        let first = self.sorted.partition_point(|one| (file(one), one.head.ts) < ((device, inode), lo));
-        let within = self.sorted[first..].iter().take_while(|one| file(one) == (device, inode) && one.head.ts <= hi);
+        let first =
+            self.sorted.partition_point(|one| (file(one), one.head.ts) < ((device, inode), lo));
+        let within = self.sorted[first..]
+            .iter()
+            .take_while(|one| file(one) == (device, inode) && one.head.ts <= hi);
         within.map(|one| u64::from(one.failures)).sum()
     }
 
@@ -81,13 +86,23 @@ fn file(attempt: &Attempt) -> (Device, u64) {
 
 /// Returns the stretches between the attempts of one waiter at one file. The last stretch extends
 /// to the mark, if it is at most twice as long as the longest one before it.
-fn stretches_of(waiter: AttemptWaiter, row: &[Attempt], tasks: &Tasks, mark: Nanos) -> Vec<FailedStretch> {
-    let pairs = row.windows(2).filter(|pair| pair[0].failures > 0 && goes_on(waiter, &pair[0], &pair[1], tasks));
-    let mut stretches: Vec<FailedStretch> =
-        pairs.map(|pair| FailedStretch { lo: pair[0].head.ts, hi: pair[1].head.ts, failed: pair[0] }).collect();
+fn stretches_of(
+    waiter: AttemptWaiter,
+    row: &[Attempt],
+    tasks: &Tasks,
+    mark: Nanos,
+) -> Vec<FailedStretch> {
+    let pairs = row
+        .windows(2)
+        .filter(|pair| pair[0].failures > 0 && goes_on(waiter, &pair[0], &pair[1], tasks));
+    let mut stretches: Vec<FailedStretch> = pairs
+        .map(|pair| FailedStretch { lo: pair[0].head.ts, hi: pair[1].head.ts, failed: pair[0] })
+        .collect();
     let longest = stretches.iter().map(|stretch| stretch.hi.since(stretch.lo)).max();
     let last = row.last().filter(|last| last.failures > 0).zip(longest);
-    let lasts = |(last, longest): &(&Attempt, Nanos)| mark.since(last.head.ts).0 <= longest.0.saturating_mul(2);
+    let lasts = |(last, longest): &(&Attempt, Nanos)| {
+        mark.since(last.head.ts).0 <= longest.0.saturating_mul(2)
+    };
     if let Some((last, _)) = last.filter(lasts) {
         stretches.push(FailedStretch { lo: last.head.ts, hi: mark, failed: *last });
     }
@@ -98,7 +113,8 @@ fn stretches_of(waiter: AttemptWaiter, row: &[Attempt], tasks: &Tasks, mark: Nan
 /// the earlier one exited.
 fn goes_on(waiter: AttemptWaiter, one: &Attempt, next: &Attempt, tasks: &Tasks) -> bool {
     let soon = next.head.ts.since(one.head.ts) <= BETWEEN_MAX;
-    let ended = || tasks.process(one.pid, one.head.ts).is_some_and(|life| life.until <= next.head.ts);
+    let ended =
+        || tasks.process(one.pid, one.head.ts).is_some_and(|life| life.until <= next.head.ts);
     soon && match waiter {
         AttemptWaiter::Thread(_) => true,
         AttemptWaiter::Parent(_) => one.pid != next.pid && ended(),

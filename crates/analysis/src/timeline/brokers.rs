@@ -19,9 +19,14 @@ impl Recording {
         let (mut all, mut last) = (BTreeSet::new(), BTreeSet::from([caller]));
         let mut until = until;
         for _ in 0..BROKERS_MAX {
-            let threads = self.tasks.lives().iter().filter(|life| last.contains(&life.pid) && life.from < until);
+            let threads = self
+                .tasks
+                .lives()
+                .iter()
+                .filter(|life| last.contains(&life.pid) && life.from < until);
             let reached = threads.flat_map(|life| self.reached_by(life.tid, from, until));
-            let is_new = |pid: &Pid| *pid != caller && !all.contains(pid) && !self.messages.is_server(*pid);
+            let is_new =
+                |pid: &Pid| *pid != caller && !all.contains(pid) && !self.messages.is_server(*pid);
             last = reached.filter(is_new).collect();
             all.extend(last.iter().copied());
             until = until.after(PASSED_ON_MAX);
@@ -33,6 +38,8 @@ impl Recording {
     fn reached_by(&self, tid: Tid, from: Nanos, until: Nanos) -> impl Iterator<Item = Pid> {
         let woken = self.wakes.by(tid, from, until).take(WAKES_MAX).map(|(at, wakee)| (wakee, at));
         let all = woken.chain(self.terminals.reached(tid, from, until));
-        all.filter_map(|(tid, at)| self.tasks.life(tid, at)).filter(|life| !life.is_kernel()).map(|life| life.pid)
+        all.filter_map(|(tid, at)| self.tasks.life(tid, at))
+            .filter(|life| !life.is_kernel())
+            .map(|life| life.pid)
     }
 }

@@ -51,7 +51,8 @@ impl Recording {
     }
 
     pub(crate) fn is_pause(&self, span: &Span, pause: Pause) -> bool {
-        let condition = || span.segment.state == ThreadState::Blocked && self.waits.is_for_condition(span);
+        let condition =
+            || span.segment.state == ThreadState::Blocked && self.waits.is_for_condition(span);
         match pause {
             Pause::Idle => self.separates(span),
             Pause::Condition => condition(),
@@ -92,19 +93,25 @@ impl Recording {
 
     /// Returns the burst of a thread that contains the instant before `at`.
     pub fn burst(&self, tid: Tid, at: Nanos) -> Burst {
-        let Some(last) = self.timeline.before(tid, at) else { return Burst { start: at, wake: Wake::Unknown } };
+        let Some(last) = self.timeline.before(tid, at) else {
+            return Burst { start: at, wake: Wake::Unknown };
+        };
         let idle = self.pauses(tid, Pause::Idle);
         let before = idle.partition_point(|index| *index as usize <= last.index).checked_sub(1);
         let before = before.and_then(|index| self.timeline.span(tid, idle[index] as usize));
         match before {
             Some(span) => Burst { start: span.end.min(at), wake: wake(&span) },
-            None => Burst { start: self.timeline.span(tid, 0).map_or(at, |span| span.start), wake: Wake::Unknown },
+            None => Burst {
+                start: self.timeline.span(tid, 0).map_or(at, |span| span.start),
+                wake: Wake::Unknown,
+            },
         }
     }
 
     /// Returns the part of a burst up to `at` that follows the last wait for a condition.
     pub(crate) fn since_condition(&self, tid: Tid, burst: Burst, at: Nanos) -> Burst {
-        let condition = self.pause_before(tid, at, Pause::Condition).filter(|span| span.end > burst.start);
+        let condition =
+            self.pause_before(tid, at, Pause::Condition).filter(|span| span.end > burst.start);
         condition.map_or(burst, |span| Burst { start: span.end, wake: wake(&span) })
     }
 
@@ -116,7 +123,9 @@ impl Recording {
 
     /// Returns those of a thread's pauses that ended by a time.
     fn ended<'p>(&self, tid: Tid, pauses: &'p [u32], at: Nanos) -> &'p [u32] {
-        let ended = |index: &u32| self.timeline.span(tid, *index as usize).is_some_and(|span| span.end <= at);
+        let ended = |index: &u32| {
+            self.timeline.span(tid, *index as usize).is_some_and(|span| span.end <= at)
+        };
         &pauses[..pauses.partition_point(ended)]
     }
 
@@ -124,10 +133,14 @@ impl Recording {
     /// `at`.
     pub(crate) fn frame_wait(&self, tid: Tid, at: Nanos) -> Option<Nanos> {
         let span = self.timeline.before(tid, at).filter(|span| span.end == at)?;
-        let short = span.segment.state == ThreadState::Blocked && span.end.since(span.start) <= FRAME;
+        let short =
+            span.segment.state == ThreadState::Blocked && span.end.since(span.start) <= FRAME;
         let by_timer = wake(&span) == Wake::Interrupt && self.waits.may_time_out(&span);
-        let by_compositor =
-            || span.task_waker().is_some_and(|by| self.messages.tells_of_frame(by, self.tasks.pid(tid, at), span.end));
+        let by_compositor = || {
+            span.task_waker().is_some_and(|by| {
+                self.messages.tells_of_frame(by, self.tasks.pid(tid, at), span.end)
+            })
+        };
         (short && (by_timer || by_compositor())).then_some(span.start)
     }
 
@@ -137,7 +150,9 @@ impl Recording {
         let Some(last) = self.frame_wait(tid, at) else { return Vec::new() };
         let since = at.before(FRAME);
         let parts = self.ended_within(tid, Pause::Idle, since, last, INTERRUPTIONS_MAX);
-        let parts = parts.iter().filter(|span| span.segment.state == ThreadState::Blocked && span.start >= since);
+        let parts = parts
+            .iter()
+            .filter(|span| span.segment.state == ThreadState::Blocked && span.start >= since);
         std::iter::once(last).chain(parts.map(|span| span.start)).collect()
     }
 
@@ -147,7 +162,9 @@ impl Recording {
         let idle = self.pauses(tid, Pause::Idle);
         let spans = idle.iter().filter_map(|index| self.timeline.span(tid, *index as usize));
         let within = spans.skip_while(|span| span.end < lo).take_while(|span| span.end < hi);
-        let timed = within.filter(|span| wake(span) == Wake::Interrupt && span.segment.state == ThreadState::Blocked);
+        let timed = within.filter(|span| {
+            wake(span) == Wake::Interrupt && span.segment.state == ThreadState::Blocked
+        });
         timed.map(|span| span.end).filter(|end| self.frame_wait(tid, *end).is_none()).collect()
     }
 
@@ -171,25 +188,47 @@ impl Recording {
     /// Returns the last run-queue delay of a thread inside a burst up to `at` that was longer than
     /// a frame.
     pub(crate) fn last_delay(&self, tid: Tid, burst: &Burst, at: Nanos) -> Option<Span> {
-        let ready = |span: &Span| span.segment.state == ThreadState::Runnable && span.end.since(span.start) > FRAME;
+        let ready = |span: &Span| {
+            span.segment.state == ThreadState::Runnable && span.end.since(span.start) > FRAME
+        };
         self.spans_within(tid, burst, at).find(ready)
     }
 
     /// Returns the waits of a thread inside a burst up to a time, latest first.
-    fn waits_within<'a>(&'a self, tid: Tid, burst: &Burst, at: Nanos) -> impl Iterator<Item = Span> + use<'a> {
+    fn waits_within<'a>(
+        &'a self,
+        tid: Tid,
+        burst: &Burst,
+        at: Nanos,
+    ) -> impl Iterator<Item = Span> + use<'a> {
         self.spans_within(tid, burst, at).filter(|span| span.segment.state == ThreadState::Blocked)
     }
 
     /// Returns the spans of a thread inside a burst that ended by a time, latest first.
-    fn spans_within<'a>(&'a self, tid: Tid, burst: &Burst, at: Nanos) -> impl Iterator<Item = Span> + use<'a> {
+    fn spans_within<'a>(
+        &'a self,
+        tid: Tid,
+        burst: &Burst,
+        at: Nanos,
+    ) -> impl Iterator<Item = Span> + use<'a> {
         let start = burst.start;
         let after = self.timeline.before(tid, at).map_or(0, |last| last.index + 1);
-        let spans = (0..after).rev().take(SEGMENTS_MAX).filter_map(move |index| self.timeline.span(tid, index));
+        let spans = (0..after)
+            .rev()
+            .take(SEGMENTS_MAX)
+            .filter_map(move |index| self.timeline.span(tid, index));
         spans.take_while(move |span| span.end > start).filter(move |span| span.end <= at)
     }
 
     /// Returns at most `max` pauses of a thread that ended after `after` and by `at`, latest first.
-    pub(super) fn ended_within(&self, tid: Tid, pause: Pause, after: Nanos, at: Nanos, max: usize) -> Vec<Span> {
+    pub(super) fn ended_within(
+        &self,
+        tid: Tid,
+        pause: Pause,
+        after: Nanos,
+        at: Nanos,
+        max: usize,
+    ) -> Vec<Span> {
         let pauses = self.pauses(tid, pause);
         let ended = self.ended(tid, &pauses, at).iter().rev();
         let spans = ended.filter_map(|index| self.timeline.span(tid, *index as usize));
@@ -205,9 +244,13 @@ impl Recording {
     pub(crate) fn idle_time(&self, tid: Tid, lo: Nanos, hi: Nanos) -> Nanos {
         let idle = self.pauses(tid, Pause::Idle);
         let span = |index: &u32| self.timeline.span(tid, *index as usize);
-        let within =
-            idle[self.ended(tid, &idle, lo).len()..].iter().filter_map(span).take_while(|span| span.start < hi);
-        within.map(|span| span.end.min(hi).since(span.start.max(lo))).fold(Nanos(0), |sum, part| Nanos(sum.0 + part.0))
+        let within = idle[self.ended(tid, &idle, lo).len()..]
+            .iter()
+            .filter_map(span)
+            .take_while(|span| span.start < hi);
+        within
+            .map(|span| span.end.min(hi).since(span.start.max(lo)))
+            .fold(Nanos(0), |sum, part| Nanos(sum.0 + part.0))
     }
 
     /// Returns the start of a thread's next pause, or `at` if it pauses then; the mark if there is
@@ -230,7 +273,9 @@ impl Recording {
     /// Returns the starts of a thread's pauses between `lo` and `hi`, in chronological order.
     pub(super) fn pauses_begun(&self, tid: Tid, pause: Pause, lo: Nanos, hi: Nanos) -> Vec<Nanos> {
         let pauses = self.pauses(tid, pause);
-        let begin = |index: &u32| self.timeline.span(tid, *index as usize).map_or(self.mark, |span| span.start);
+        let begin = |index: &u32| {
+            self.timeline.span(tid, *index as usize).map_or(self.mark, |span| span.start)
+        };
         let first = pauses.partition_point(|index| begin(index) <= lo);
         pauses[first..].iter().map(begin).take_while(|at| *at < hi).collect()
     }

@@ -68,7 +68,10 @@ mod tests {
             names.get_or_add(Tid(tid), || name);
         }
         assert_eq!(names.iter().collect::<Vec<_>>(), [(Tid(7), &"a"), (Tid(3), &"b")]);
-        assert_eq!((names.get(Tid(3)), names.get(Tid(4)), names.get(Tid(1 << 30))), (Some(&"b"), None, None));
+        assert_eq!(
+            (names.get(Tid(3)), names.get(Tid(4)), names.get(Tid(1 << 30))),
+            (Some(&"b"), None, None)
+        );
     }
 
     #[test]

@@ -32,7 +32,8 @@ impl Contention {
 
     /// Returns the first wait of a thread that ends after a segment.
     fn next(&self, tid: Tid, span: &Span) -> Option<&Lock> {
-        let first = self.sorted.partition_point(|lock| (lock.head.tid, lock.head.ts) < (tid, span.end));
+        let first =
+            self.sorted.partition_point(|lock| (lock.head.tid, lock.head.ts) < (tid, span.end));
         self.sorted.get(first).filter(|lock| lock.head.tid == tid)
     }
 }

@@ -50,7 +50,12 @@ pub(crate) enum On {
 
 /// Returns the owners of a CPU in `lo..hi` in chronological order without gaps: threads, and the
 /// interrupts within their time.
-pub(crate) fn on_cpu(recording: &Recording, cpu: Cpu, lo: Nanos, hi: Nanos) -> Vec<(On, Nanos, Nanos)> {
+pub(crate) fn on_cpu(
+    recording: &Recording,
+    cpu: Cpu,
+    lo: Nanos,
+    hi: Nanos,
+) -> Vec<(On, Nanos, Nanos)> {
     let threads = recording.timeline.ran(cpu, lo, hi).into_iter();
     let tiles = threads.flat_map(|(tid, lo, hi)| {
         let tiles = recording.interrupts.tiles(cpu, lo, hi).into_iter();
@@ -70,7 +75,9 @@ pub fn cpu_intervals(recording: &Recording, cpu: Cpu, from: Nanos, to: Nanos) ->
     tiles.add(CpuOwner::Unknown, from, held);
     for (on, lo, hi) in on_cpu(recording, cpu, held, to) {
         match on {
-            On::Thread(Some(tid)) if tid != Tid(0) => add_thread(&mut tiles, recording, tid, lo, hi),
+            On::Thread(Some(tid)) if tid != Tid(0) => {
+                add_thread(&mut tiles, recording, tid, lo, hi)
+            }
             _ => tiles.add(owner(recording, cpu, on, lo, hi), lo, hi),
         }
     }
@@ -90,7 +97,8 @@ fn add_thread(tiles: &mut Tiles, recording: &Recording, tid: Tid, lo: Nanos, hi:
 
 /// Returns `true` if a thread belongs to the recorder of this recording.
 pub fn is_recorder(recording: &Recording, tid: Tid, at: Nanos) -> bool {
-    recording.meta.recorder_pid != 0 && recording.tasks.pid(tid, at).0 == recording.meta.recorder_pid
+    recording.meta.recorder_pid != 0
+        && recording.tasks.pid(tid, at).0 == recording.meta.recorder_pid
 }
 
 /// CPU intervals so far; each begins at the end of the one before.
@@ -120,7 +128,8 @@ fn owner(recording: &Recording, cpu: Cpu, on: On, lo: Nanos, hi: Nanos) -> CpuOw
         On::Interrupt(source) => {
             let name = source.name(&recording.meta.irq_names);
             let function = recording.deferred.timer(cpu, source, lo, hi);
-            let name = function.map_or_else(|| name.clone(), |function| format!("{name}: {function}"));
+            let name =
+                function.map_or_else(|| name.clone(), |function| format!("{name}: {function}"));
             if source.soft { CpuOwner::Softirq { name } } else { CpuOwner::Interrupt { name } }
         }
     }

@@ -42,7 +42,8 @@ pub(crate) type WorkTile<'a> = (Option<&'a str>, Nanos, Nanos);
 impl DeferredCalls {
     pub fn new(records: &[(Cpu, Deferred)], names: &Names) -> DeferredCalls {
         let calls = records.iter().filter_map(|(cpu, record)| call(*cpu, record, names));
-        let (mut works, mut timers): (Vec<Call>, Vec<Call>) = calls.partition(|call| call.what == WORK);
+        let (mut works, mut timers): (Vec<Call>, Vec<Call>) =
+            calls.partition(|call| call.what == WORK);
         for calls in [&mut works, &mut timers] {
             calls.sort_by_key(|call| (call.place, call.start, call.end));
         }
@@ -71,7 +72,9 @@ impl DeferredCalls {
             _ => return None,
         };
         let length = |call: &&Call| call.end.min(hi).since(call.start.max(lo)).0;
-        let longest = within(&self.timers, cpu.0, lo, hi).filter(|call| call.what == what).max_by_key(length)?;
+        let longest = within(&self.timers, cpu.0, lo, hi)
+            .filter(|call| call.what == what)
+            .max_by_key(length)?;
         (2 * length(&longest) >= hi.since(lo).0).then_some(longest.function.as_str())
     }
 }
@@ -114,7 +117,14 @@ mod tests {
         Names::read(&stacks, &symbols)
     }
 
-    fn record(cpu: u32, tid: u32, start: u64, end: u64, what: u32, function: u32) -> (Cpu, Deferred) {
+    fn record(
+        cpu: u32,
+        tid: u32,
+        start: u64,
+        end: u64,
+        what: u32,
+        function: u32,
+    ) -> (Cpu, Deferred) {
         let head = Head { ts: Nanos(end), tid: Tid(tid), size: 32, kind: 35, generation: 0 };
         (Cpu(cpu), Deferred { head, nanos: Nanos(end - start), function: StackId(function), what })
     }
@@ -122,11 +132,18 @@ mod tests {
     #[test]
     fn the_time_of_a_worker_is_that_of_its_items() {
         let calls = DeferredCalls::new(
-            &[record(0, 7, 100, 200, WORK, 1), record(1, 7, 300, 400, WORK, 1), record(0, 8, 0, 900, WORK, 2)],
+            &[
+                record(0, 7, 100, 200, WORK, 1),
+                record(1, 7, 300, 400, WORK, 1),
+                record(0, 8, 0, 900, WORK, 2),
+            ],
             &names(),
         );
-        let told: Vec<_> =
-            calls.tiles(Tid(7), Nanos(50), Nanos(350)).into_iter().map(|(name, lo, hi)| (name, lo.0, hi.0)).collect();
+        let told: Vec<_> = calls
+            .tiles(Tid(7), Nanos(50), Nanos(350))
+            .into_iter()
+            .map(|(name, lo, hi)| (name, lo.0, hi.0))
+            .collect();
         let one = Some("one_work");
         assert_eq!(told, [(None, 50, 100), (one, 100, 200), (None, 200, 300), (one, 300, 350)]);
         assert_eq!(calls.tiles(Tid(9), Nanos(50), Nanos(350)), [(None, Nanos(50), Nanos(350))]);
@@ -135,13 +152,22 @@ mod tests {
     #[test]
     fn a_timer_that_took_most_of_an_interrupt_names_it() {
         let calls = DeferredCalls::new(
-            &[record(0, 3, 100, 180, HRTIMER, 2), record(0, 3, 300, 320, TIMER, 1), record(0, 3, 10, 20, WORK, 9)],
+            &[
+                record(0, 3, 100, 180, HRTIMER, 2),
+                record(0, 3, 300, 320, TIMER, 1),
+                record(0, 3, 10, 20, WORK, 9),
+            ],
             &names(),
         );
-        let named = |number, soft, lo, hi| calls.timer(Cpu(0), Source { number, soft }, Nanos(lo), Nanos(hi));
+        let named = |number, soft, lo, hi| {
+            calls.timer(Cpu(0), Source { number, soft }, Nanos(lo), Nanos(hi))
+        };
         assert_eq!(named(0xffff_fff0, false, 90, 190), Some("two_timer"));
         assert_eq!(named(0xffff_fff0, false, 0, 400), None);
         assert_eq!((named(1, true, 290, 330), named(3, true, 290, 330)), (Some("one_work"), None));
-        assert_eq!(calls.timer(Cpu(1), Source { number: 1, soft: true }, Nanos(290), Nanos(330)), None);
+        assert_eq!(
+            calls.timer(Cpu(1), Source { number: 1, soft: true }, Nanos(290), Nanos(330)),
+            None
+        );
     }
 }

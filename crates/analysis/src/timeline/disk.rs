@@ -44,7 +44,11 @@ impl Disk {
     pub fn outstanding(&self, lo: Nanos, hi: Nanos) -> impl Iterator<Item = &DiskRequest> {
         let first = self.requests.partition_point(|request| request.start < lo.before(REQUEST_MAX));
         let last = self.requests.partition_point(|request| request.start < hi);
-        self.requests.get(first..last).unwrap_or_default().iter().filter(move |request| request.end > lo)
+        self.requests
+            .get(first..last)
+            .unwrap_or_default()
+            .iter()
+            .filter(move |request| request.end > lo)
     }
 
     /// Returns the device of a request that completed just before `at`, preferably one of a thread
@@ -63,7 +67,8 @@ impl Disk {
     /// Returns `true` if a request to a device started at or after `lo` and completed just before
     /// `hi`.
     pub fn served(&self, device: Device, lo: Nanos, hi: Nanos) -> bool {
-        self.ended(hi.before(COMPLETION_SLACK), hi).any(|request| request.device == device && request.start >= lo)
+        self.ended(hi.before(COMPLETION_SLACK), hi)
+            .any(|request| request.device == device && request.start >= lo)
     }
 
     /// Returns the stretches in which a device had outstanding requests in `lo..hi`, in

@@ -15,7 +15,10 @@ impl Drawings {
         for (index, stream) in messages.streams().iter().enumerate() {
             let sent = stream.side(Side::RequestSent).iter().enumerate();
             for (part, sent) in sent.filter(|(_, sent)| messages.draws(stream, sent)) {
-                drawings.entry(sent.tid).or_default().push((sent.ts, PartPlace { stream: index, part }));
+                drawings
+                    .entry(sent.tid)
+                    .or_default()
+                    .push((sent.ts, PartPlace { stream: index, part }));
             }
         }
         drawings.values_mut().for_each(|list| list.sort_unstable());
@@ -31,7 +34,8 @@ impl Drawings {
     /// Returns the drawings of a thread in `lo..=hi`.
     pub(crate) fn within(&self, tid: Tid, lo: Nanos, hi: Nanos) -> &[(Nanos, PartPlace)] {
         let all = self.0.get(&tid).map_or(&[][..], Vec::as_slice);
-        let (first, after) = (all.partition_point(|(at, _)| *at < lo), all.partition_point(|(at, _)| *at <= hi));
+        let (first, after) =
+            (all.partition_point(|(at, _)| *at < lo), all.partition_point(|(at, _)| *at <= hi));
         all.get(first..after).unwrap_or_default()
     }
 
@@ -48,9 +52,15 @@ impl Drawings {
 
     /// Returns the gaps between drawings of a thread that are longer than `longest`, from the start
     /// of the recording to `end`.
-    pub(crate) fn apart(&self, tid: Tid, end: Nanos, longest: Nanos) -> impl Iterator<Item = (Nanos, Nanos)> {
+    pub(crate) fn apart(
+        &self,
+        tid: Tid,
+        end: Nanos,
+        longest: Nanos,
+    ) -> impl Iterator<Item = (Nanos, Nanos)> {
         let all = self.0.get(&tid).map_or(&[][..], Vec::as_slice).iter().map(|(at, _)| *at);
-        let pairs = all.chain([end]).scan(Nanos(0), |from, to| Some((std::mem::replace(from, to), to)));
+        let pairs =
+            all.chain([end]).scan(Nanos(0), |from, to| Some((std::mem::replace(from, to), to)));
         pairs.filter(move |(from, to)| to.since(*from) > longest)
     }
 }

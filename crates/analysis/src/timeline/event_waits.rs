@@ -12,8 +12,8 @@ use crate::timeline::recording::Recording;
 use crate::timeline::tasks::Life;
 use crate::timeline::threads::{Span, ThreadState};
 use crate::timeline::waits::{
-    FUTEX, HARD_INTERRUPT, Signature, Waited, awaits_signal, is_condition, is_lone, is_private_futex, is_terminal_file,
-    polls, reads, signature,
+    FUTEX, HARD_INTERRUPT, Signature, Waited, awaits_signal, is_condition, is_lone,
+    is_private_futex, is_terminal_file, polls, reads, signature,
 };
 use std::collections::{HashMap, HashSet};
 use tipme_record::records::Wait;
@@ -53,7 +53,8 @@ type Finds = HashMap<Tid, HashMap<Signature, usize>>;
 /// from the conditions in which other threads hand over most inputs. A wait for an answer in the
 /// middle of the work takes few of these.
 fn learn(recording: &Recording) -> EventWaits {
-    let (mut finds, mut handed, mut taken) = (Finds::new(), Finds::new(), HashMap::<Pid, usize>::new());
+    let (mut finds, mut handed, mut taken) =
+        (Finds::new(), Finds::new(), HashMap::<Pid, usize>::new());
     for stream in recording.messages.streams() {
         for part in stream.side(Side::EventReceived) {
             finds.entry(part.tid).or_default();
@@ -69,7 +70,8 @@ fn learn(recording: &Recording) -> EventWaits {
         }
     }
     for (tid, known) in &mut finds {
-        let all = taken.get(&recording.tasks.pid(*tid, recording.mark)).copied().unwrap_or_default();
+        let all =
+            taken.get(&recording.tasks.pid(*tid, recording.mark)).copied().unwrap_or_default();
         let conditions = handed.remove(tid).into_iter().flatten();
         for (condition, count) in conditions.filter(|(_, count)| count * HANDED_SHARE >= all) {
             *known.entry(condition).or_default() += count;
@@ -79,21 +81,35 @@ fn learn(recording: &Recording) -> EventWaits {
 }
 
 /// Returns the receipts of inputs.
-fn inputs_taken<'a>(recording: &'a Recording, stream: &'a Stream) -> impl Iterator<Item = &'a Part> {
+fn inputs_taken<'a>(
+    recording: &'a Recording,
+    stream: &'a Stream,
+) -> impl Iterator<Item = &'a Part> {
     let majors = recording.messages.majors(stream);
-    let is_input = |part: &Part| recording.messages.words(part).iter().any(|word| majors.input_class(*word).is_some());
-    let sends = stream.side(Side::EventSent).iter().enumerate().filter(move |(_, part)| is_input(part));
+    let is_input = |part: &Part| {
+        recording.messages.words(part).iter().any(|word| majors.input_class(*word).is_some())
+    };
+    let sends =
+        stream.side(Side::EventSent).iter().enumerate().filter(move |(_, part)| is_input(part));
     sends.filter_map(|(index, _)| stream.received(Side::EventSent, index).map(|(_, taken)| taken))
 }
 
 /// Returns the threads of the same process that a thread wakes from a condition right after it
 /// received an input, with that condition.
-fn handed_over(recording: &Recording, tid: Tid, at: Nanos) -> impl Iterator<Item = (Tid, Signature)> {
+fn handed_over(
+    recording: &Recording,
+    tid: Tid,
+    at: Nanos,
+) -> impl Iterator<Item = (Tid, Signature)> {
     let process = recording.tasks.pid(tid, at);
     let woken = recording.wakes.by(tid, at, at.after(FOUND_MAX)).take(WAKES_MAX);
     woken.filter_map(move |(woken, wakee)| {
-        let span = recording.timeline.before(wakee, woken).filter(|_| recording.tasks.pid(wakee, woken) == process)?;
-        let condition = recording.waits.is_for_condition(&span).then(|| recording.waits_in(&span))?;
+        let span = recording
+            .timeline
+            .before(wakee, woken)
+            .filter(|_| recording.tasks.pid(wakee, woken) == process)?;
+        let condition =
+            recording.waits.is_for_condition(&span).then(|| recording.waits_in(&span))?;
         condition.map(|condition| (wakee, condition))
     })
 }
@@ -101,7 +117,8 @@ fn handed_over(recording: &Recording, tid: Tid, at: Nanos) -> impl Iterator<Item
 /// Returns the waits that ended often enough among all counted ones.
 pub(crate) fn frequent(finds: &HashMap<Signature, usize>) -> HashSet<Signature> {
     let all: usize = finds.values().sum();
-    let often = finds.iter().filter(|(_, count)| **count >= FINDS_MIN && **count * FINDS_SHARE >= all);
+    let often =
+        finds.iter().filter(|(_, count)| **count >= FINDS_MIN && **count * FINDS_SHARE >= all);
     often.map(|(signature, _)| *signature).collect()
 }
 
@@ -120,7 +137,10 @@ pub(crate) fn waited_before(recording: &Recording, tid: Tid, at: Nanos) -> Optio
 
 fn blocked_before(recording: &Recording, tid: Tid, at: Nanos) -> Option<Span> {
     let last = recording.timeline.before(tid, at)?;
-    let spans = (0..=last.index).rev().take(SEGMENTS_MAX).filter_map(|index| recording.timeline.span(tid, index));
+    let spans = (0..=last.index)
+        .rev()
+        .take(SEGMENTS_MAX)
+        .filter_map(|index| recording.timeline.span(tid, index));
     let mut near = spans.take_while(|span| at.since(span.end) < FOUND_MAX);
     near.find(|span| span.segment.state == ThreadState::Blocked)
 }
@@ -151,7 +171,11 @@ impl Recording {
     pub(crate) fn is_event_wait(&self, span: &Span) -> bool {
         match span.segment.state {
             ThreadState::Absent => true,
-            ThreadState::Blocked if span.end.since(span.start) < EVENT_WAIT_MIN && span.end < self.mark => false,
+            ThreadState::Blocked
+                if span.end.since(span.start) < EVENT_WAIT_MIN && span.end < self.mark =>
+            {
+                false
+            }
             ThreadState::Blocked => self.awaits_events(span),
             ThreadState::Running | ThreadState::Runnable => false,
         }
@@ -160,7 +184,9 @@ impl Recording {
     /// Returns the share of `lo..hi` in which a thread waited for the next event.
     pub(crate) fn idle_share(&self, tid: Tid, lo: Nanos, hi: Nanos) -> f64 {
         let first = self.timeline.at(tid, lo).map_or(0, |span| span.index);
-        let spans = (first..).map_while(|index| self.timeline.span(tid, index)).take_while(|span| span.start < hi);
+        let spans = (first..)
+            .map_while(|index| self.timeline.span(tid, index))
+            .take_while(|span| span.start < hi);
         let idle: u64 = spans
             .filter(|span| self.is_event_wait(span))
             .map(|span| span.end.min(hi).since(span.start.max(lo)).0)
@@ -176,7 +202,9 @@ impl Recording {
             return false;
         }
         let Some(wait) = self.waits.find(span) else {
-            return kind == Waited::Unknown && span.end.since(span.start) >= UNKNOWN_MIN && self.waits.is_idle(span);
+            return kind == Waited::Unknown
+                && span.end.since(span.start) >= UNKNOWN_MIN
+                && self.waits.is_idle(span);
         };
         if let Some(wakes) = self.terminal_wakes(wait) {
             return wakes;
@@ -202,7 +230,8 @@ impl Recording {
         match polls(wait) {
             // A shell suspends itself until SIGCHLD.
             _ if awaits_signal(wait) => Some(false),
-            true => (!files.is_empty()).then(|| files.iter().any(|file| is_terminal_file(file.mode, file.magic))),
+            true => (!files.is_empty())
+                .then(|| files.iter().any(|file| is_terminal_file(file.mode, file.magic))),
             false => reads(wait).then(|| is_terminal_file(wait.mode, wait.magic)),
         }
     }
@@ -215,7 +244,9 @@ impl Recording {
             return span.task_waker().is_some_and(|by| self.tasks.pid(by, span.end) != pid);
         }
         let recent = span.start.before(FORKED_BEFORE)..=span.start;
-        let is_child = |life: &Life| life.parent == pid && life.tid.0 == life.pid.0 && recent.contains(&life.from);
+        let is_child = |life: &Life| {
+            life.parent == pid && life.tid.0 == life.pid.0 && recent.contains(&life.from)
+        };
         self.terminals.reads(span.tid)
             && self.tasks.lives().iter().any(|life| is_child(life) && life.until >= self.mark)
     }
@@ -228,7 +259,8 @@ impl Recording {
         let lives = self.terminals.fellows(tid).filter_map(|other| self.tasks.life(other, hi));
         let mut others = lives.filter(|life| life.pid != own && !life.is_kernel());
         others.any(|life| {
-            let waits = self.pause_after(life.tid, lo.max(life.from.after(Nanos(1))), Pause::EventWait);
+            let waits =
+                self.pause_after(life.tid, lo.max(life.from.after(Nanos(1))), Pause::EventWait);
             let span = self.timeline.at(life.tid, waits).filter(|_| waits < hi);
             span.is_some_and(|span| span.segment.state == ThreadState::Blocked)
         })
@@ -247,6 +279,7 @@ impl Recording {
 
     /// Returns `true` if a wait for a condition is the event wait of its thread.
     pub(crate) fn is_event_wait_condition(&self, wait: &Wait) -> bool {
-        wait.syscall == FUTEX && self.is_usual_event_wait(wait.head.tid, self.signature(wait)) == Some(true)
+        wait.syscall == FUTEX
+            && self.is_usual_event_wait(wait.head.tid, self.signature(wait)) == Some(true)
     }
 }

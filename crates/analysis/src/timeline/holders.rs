@@ -41,7 +41,12 @@ impl Recording {
     }
 
     /// Returns the signals in `lo..=hi` that terminate a process.
-    pub(crate) fn ending_signals(&self, pid: Pid, lo: Nanos, hi: Nanos) -> impl Iterator<Item = &Signal> {
+    pub(crate) fn ending_signals(
+        &self,
+        pid: Pid,
+        lo: Nanos,
+        hi: Nanos,
+    ) -> impl Iterator<Item = &Signal> {
         let first = self.signals.partition_point(|signal| signal.head.ts < lo);
         let within = self.signals[first..].iter().take_while(move |signal| signal.head.ts <= hi);
         within.filter(move |signal| signal.target == pid && ENDS.contains(&signal.number))
@@ -59,7 +64,10 @@ impl Recording {
         let pid = |tid| self.tasks.pid(tid, self.mark.before(Nanos(1)));
         let given = self.wakes.by(span.tid, span.start.before(ENTRUSTED_WITHIN), span.start);
         let works = |at, tid| self.pause_after(tid, at, Pause::EventWait) >= self.mark;
-        given.filter(|(at, tid)| pid(*tid) == pid(span.tid) && works(*at, *tid)).last().map(|(_, tid)| tid)
+        given
+            .filter(|(at, tid)| pid(*tid) == pid(span.tid) && works(*at, *tid))
+            .last()
+            .map(|(_, tid)| tid)
     }
 
     /// Returns the process with the other end of the pipe on which a thread was still blocked at
@@ -67,8 +75,10 @@ impl Recording {
     /// pipes of its children open.
     pub(crate) fn pipe_holder(&self, tid: Tid) -> Option<Tid> {
         let pid = self.tasks.pid(tid, self.mark);
-        let holders = self.locks.pipes.iter().filter(|end| end.tid == tid.0).map(|end| Pid(end.holder));
-        let holder = holders.min_by_key(|holder| (self.tasks.descends(pid, *holder, self.mark), holder.0));
+        let holders =
+            self.locks.pipes.iter().filter(|end| end.tid == tid.0).map(|end| Pid(end.holder));
+        let holder =
+            holders.min_by_key(|holder| (self.tasks.descends(pid, *holder, self.mark), holder.0));
         holder.map(|holder| Tid(holder.0))
     }
 
@@ -79,7 +89,8 @@ impl Recording {
         let Some(life) = self.tasks.process(pid, span.end.before(Nanos(1))) else { return false };
         let ended = span.end >= self.mark || life.until.0.abs_diff(span.end.0) <= ENDED_WITHIN.0;
         let from = span.start.max(life.from);
-        let left = |parent: &Life| parent.until.min(span.end).since(from).0 * 2 < span.end.since(from).0;
+        let left =
+            |parent: &Life| parent.until.min(span.end).since(from).0 * 2 < span.end.since(from).0;
         reads(wait)
             && wait.magic == PIPE_FILES
             && ended
@@ -89,7 +100,12 @@ impl Recording {
 
     /// Returns the process that holds a lock on the file with this inode number, from /proc/locks.
     pub(crate) fn file_lock_owner(&self, inode: u64) -> Option<Tid> {
-        self.locks.proc_locks.lines().filter_map(lock_line).find(|(_, of)| *of == inode).map(|(pid, _)| Tid(pid.0))
+        self.locks
+            .proc_locks
+            .lines()
+            .filter_map(lock_line)
+            .find(|(_, of)| *of == inode)
+            .map(|(pid, _)| Tid(pid.0))
     }
 
     /// Returns the child of a thread that waits for a signal, unless another task sent that: the
@@ -99,8 +115,10 @@ impl Recording {
             return None;
         }
         let pid = self.tasks.pid(span.tid, span.start);
-        let children = self.tasks.lives().iter().filter(|life| life.parent == pid && life.tid.0 == life.pid.0);
-        let lived = children.filter(|life| life.from <= span.start && life.until >= span.end.min(self.mark));
+        let children =
+            self.tasks.lives().iter().filter(|life| life.parent == pid && life.tid.0 == life.pid.0);
+        let lived = children
+            .filter(|life| life.from <= span.start && life.until >= span.end.min(self.mark));
         lived.max_by_key(|life| (life.from, life.tid)).map(|life| life.tid)
     }
 
@@ -108,7 +126,9 @@ impl Recording {
     pub(crate) fn stop_signal(&self, span: &Span) -> Option<&Signal> {
         let pid = self.tasks.pid(span.tid, span.start);
         let group = self.tasks.process(pid, span.start).map_or(Pid(0), |life| life.group);
-        let stops = |signal: &&Signal| STOPS.contains(&signal.number) && signal.head.ts <= span.start.after(STOP_SLACK);
+        let stops = |signal: &&Signal| {
+            STOPS.contains(&signal.number) && signal.head.ts <= span.start.after(STOP_SLACK)
+        };
         let before = || self.signals.iter().rev().filter(stops);
         let direct = before().find(|signal| signal.target == pid || signal.target.0 == span.tid.0);
         direct.or_else(|| before().find(|signal| signal.target == group))
@@ -125,9 +145,16 @@ impl Recording {
     /// youngest living one.
     pub(crate) fn living_child(&self, tid: Tid, wait: Option<&Wait>) -> Option<Tid> {
         let pid = self.tasks.pid(tid, self.mark);
-        let named = wait.filter(|wait| wait.syscall == 61 && (wait.args[0] as i32) > 0).map(|wait| wait.args[0] as u32);
-        let living = self.tasks.lives().iter().filter(|life| life.until > self.mark && life.tid.0 == life.pid.0);
-        let children = living.filter(|life| life.parent == pid && named.is_none_or(|named| named == life.pid.0));
+        let named = wait
+            .filter(|wait| wait.syscall == 61 && (wait.args[0] as i32) > 0)
+            .map(|wait| wait.args[0] as u32);
+        let living = self
+            .tasks
+            .lives()
+            .iter()
+            .filter(|life| life.until > self.mark && life.tid.0 == life.pid.0);
+        let children = living
+            .filter(|life| life.parent == pid && named.is_none_or(|named| named == life.pid.0));
         children.max_by_key(|life| (life.from, life.tid)).map(|life| life.tid)
     }
 }
@@ -149,7 +176,10 @@ mod tests {
 
     #[test]
     fn holders_are_read_from_the_lock_table() {
-        assert_eq!(lock_line("1: FLOCK  ADVISORY  WRITE 1234 fe:00:5678 0 EOF"), Some((Pid(1234), 5678)));
+        assert_eq!(
+            lock_line("1: FLOCK  ADVISORY  WRITE 1234 fe:00:5678 0 EOF"),
+            Some((Pid(1234), 5678))
+        );
         assert_eq!(lock_line("1: -> FLOCK  ADVISORY  WRITE 1235 fe:00:5678 0 EOF"), None);
         assert_eq!(lock_line("rubbish"), None);
     }

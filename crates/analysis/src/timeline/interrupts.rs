@@ -42,7 +42,8 @@ const SOFT_NAMES: [&str; 10] = [
 ];
 
 /// Pseudo numbers in the records for interrupts without an IRQ number.
-const UNNUMBERED: [(u32, &str); 2] = [(0xffff_fff0, "timer of the CPU"), (0xffff_fff1, "call by another CPU")];
+const UNNUMBERED: [(u32, &str); 2] =
+    [(0xffff_fff0, "timer of the CPU"), (0xffff_fff1, "call by another CPU")];
 
 impl Interrupts {
     pub fn new(records: &[(Cpu, Irq)]) -> Interrupts {
@@ -76,11 +77,16 @@ impl Interrupts {
     /// Returns the interrupts on a CPU that overlap `lo..hi`, clipped to it, in chronological
     /// order.
     pub fn within(&self, cpu: Cpu, lo: Nanos, hi: Nanos) -> impl Iterator<Item = Interrupt> {
-        let first = self.sorted.partition_point(|interrupt| (interrupt.cpu, interrupt.end) <= (cpu, lo));
+        let first =
+            self.sorted.partition_point(|interrupt| (interrupt.cpu, interrupt.end) <= (cpu, lo));
         let rest = self.sorted.get(first..).unwrap_or_default();
-        rest.iter().take_while(move |interrupt| interrupt.cpu == cpu && interrupt.start < hi).map(move |interrupt| {
-            Interrupt { start: interrupt.start.max(lo), end: interrupt.end.min(hi), ..*interrupt }
-        })
+        rest.iter().take_while(move |interrupt| interrupt.cpu == cpu && interrupt.start < hi).map(
+            move |interrupt| Interrupt {
+                start: interrupt.start.max(lo),
+                end: interrupt.end.min(hi),
+                ..*interrupt
+            },
+        )
     }
 
     /// Returns the interrupt, unclipped, that took at least half of `lo..hi` on a CPU.
@@ -91,7 +97,12 @@ impl Interrupts {
     }
 
     /// Tiles `lo..hi` on a CPU with the interrupts; `None` for the gaps between them.
-    pub(crate) fn tiles(&self, cpu: Cpu, lo: Nanos, hi: Nanos) -> Vec<(Option<Source>, Nanos, Nanos)> {
+    pub(crate) fn tiles(
+        &self,
+        cpu: Cpu,
+        lo: Nanos,
+        hi: Nanos,
+    ) -> Vec<(Option<Source>, Nanos, Nanos)> {
         let (mut at, mut tiles) = (lo, Vec::new());
         for interrupt in self.within(cpu, lo, hi) {
             tiles.push((None, at, interrupt.start));
@@ -120,7 +131,10 @@ impl Source {
     pub fn name(self, irq_names: &[(u32, String)]) -> String {
         if self.soft {
             let known = SOFT_NAMES.get(self.number as usize);
-            return known.map_or_else(|| format!("softirq {}", self.number), |name| format!("softirq {name}"));
+            return known.map_or_else(
+                || format!("softirq {}", self.number),
+                |name| format!("softirq {name}"),
+            );
         }
         if let Some((_, name)) = UNNUMBERED.iter().find(|(number, _)| *number == self.number) {
             return format!("interrupt ({name})");

@@ -44,7 +44,8 @@ pub struct IoLimits {
 
 impl IoLimits {
     pub(crate) fn new(groups: &[IoLimitedGroup], tasks: &Tasks) -> IoLimits {
-        let groups: Vec<IoLimitMembers> = groups.iter().take(GROUPS_MAX).map(|known| group(known, tasks)).collect();
+        let groups: Vec<IoLimitMembers> =
+            groups.iter().take(GROUPS_MAX).map(|known| group(known, tasks)).collect();
         let known = groups.iter().flat_map(|group| group.tids.iter().copied()).collect();
         IoLimits { groups, known }
     }
@@ -54,7 +55,11 @@ impl IoLimits {
     /// known limit.
     pub(crate) fn of(&self, tasks: &Tasks, tid: Tid, at: Nanos) -> Vec<&GroupIoLimit> {
         let limits = |is_in: &dyn Fn(&IoLimitMembers) -> bool| -> Vec<&GroupIoLimit> {
-            self.groups.iter().filter(|group| is_in(group)).flat_map(|group| &group.limits).collect()
+            self.groups
+                .iter()
+                .filter(|group| is_in(group))
+                .flat_map(|group| &group.limits)
+                .collect()
         };
         let by_process = |pid: Pid| limits(&|group| group.pids.contains(&pid));
         if self.groups.is_empty() {
@@ -65,12 +70,15 @@ impl IoLimits {
         }
         let pid = tasks.pid(tid, at);
         let own = by_process(pid);
-        if !own.is_empty() || tasks.process(pid, at).is_some_and(|life| life.until == Nanos(u64::MAX)) {
+        if !own.is_empty()
+            || tasks.process(pid, at).is_some_and(|life| life.until == Nanos(u64::MAX))
+        {
             return own;
         }
         // The search stops at a live ancestor: it is in no limited group, or it did not wait for
         // I/O and so the recorder did not read its group.
-        let mut parents = tasks.ancestors(pid, at).skip(1).map(|parent| (by_process(parent.pid), parent.until));
+        let mut parents =
+            tasks.ancestors(pid, at).skip(1).map(|parent| (by_process(parent.pid), parent.until));
         let known = parents.find(|(limits, until)| !limits.is_empty() || *until == Nanos(u64::MAX));
         known.map(|(limits, _)| limits).unwrap_or_default()
     }
@@ -97,8 +105,11 @@ mod tests {
 
     /// Returns a group with the given threads and more limits than are read.
     fn known(tids: Vec<u32>) -> IoLimitedGroup {
-        let limit =
-            tipme_record::incident::IoLimit { per_second: 9, file: "/a/io.max\u{1b}[2J".into(), ..Default::default() };
+        let limit = tipme_record::incident::IoLimit {
+            per_second: 9,
+            file: "/a/io.max\u{1b}[2J".into(),
+            ..Default::default()
+        };
         IoLimitedGroup { folder: "/a".into(), limits: vec![limit; 2 * LIMITS_MAX], tids }
     }
 
@@ -118,7 +129,10 @@ mod tests {
 
     #[test]
     fn a_document_without_limits_is_one_of_before() {
-        let old: tipme_record::incident::Groups = serde_json::from_str("{\"limited\":[]}").expect("it is one");
-        assert!(old.io.is_empty() && !serde_json::to_string(&old).expect("it is JSON").contains("io"));
+        let old: tipme_record::incident::Groups =
+            serde_json::from_str("{\"limited\":[]}").expect("it is one");
+        assert!(
+            old.io.is_empty() && !serde_json::to_string(&old).expect("it is JSON").contains("io")
+        );
     }
 }

@@ -62,14 +62,16 @@ mod tests {
 
     #[test]
     fn events_of_a_second_are_counted_from_its_begin_up_to_its_end() {
-        let loss = |s| Loss { until_ns: Nanos::from_secs(s).0, class: "sched".to_owned(), count: 1 };
+        let loss =
+            |s| Loss { until_ns: Nanos::from_secs(s).0, class: "sched".to_owned(), count: 1 };
         let losses = Losses { per_second: vec![loss(2), loss(3), loss(9), loss(1)] };
         let (mut passed, incident) = (Passed::new(&losses), Incident::default());
         for ms in [0, 999, 1_000, 1_500, 1_999, 2_000, 2_001] {
             passed.see(Nanos::from_millis(ms));
         }
         let rare = Rare::read(&incident);
-        let beside: Vec<u64> = losses.per_second.iter().map(|loss| passed.beside(loss, &rare)).collect();
+        let beside: Vec<u64> =
+            losses.per_second.iter().map(|loss| passed.beside(loss, &rare)).collect();
         assert_eq!(beside, [3, 2, 0, 2]);
     }
 }

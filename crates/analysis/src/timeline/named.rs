@@ -63,13 +63,23 @@ impl Recording {
             (0, _) if file.magic == PIPE_FILES => PolledRole::Pipe,
             (0, _) => PolledRole::Inlet,
             (UNIX, _) if file.peer == wait.pid => PolledRole::Inlet,
-            (UNIX, _) if self.messages.is_server(file.peer) || file.state != STATE_CONNECTED => PolledRole::Open,
+            (UNIX, _) if self.messages.is_server(file.peer) || file.state != STATE_CONNECTED => {
+                PolledRole::Open
+            }
             (UNIX, _) if file.peer == Pid(0) => PolledRole::Open,
             (UNIX, _) => PolledRole::Peer,
-            (family, _) if INTERNET.contains(&family) && file.state == STATE_LISTENS => PolledRole::Open,
+            (family, _) if INTERNET.contains(&family) && file.state == STATE_LISTENS => {
+                PolledRole::Open
+            }
             // An unconnected datagram socket has the port of the last peer that it answered.
-            (family, _) if INTERNET.contains(&family) && datagram && file.state != STATE_CONNECTED => PolledRole::Open,
-            (family, _) if INTERNET.contains(&family) && (datagram || file.port != 0) => PolledRole::Remote,
+            (family, _)
+                if INTERNET.contains(&family) && datagram && file.state != STATE_CONNECTED =>
+            {
+                PolledRole::Open
+            }
+            (family, _) if INTERNET.contains(&family) && (datagram || file.port != 0) => {
+                PolledRole::Remote
+            }
             _ => PolledRole::Inlet,
         }
     }
@@ -93,12 +103,18 @@ impl Recording {
     /// display: an event was pending meanwhile and did not end the wait.
     pub(crate) fn polls_aside(&self, wait: &Wait) -> bool {
         let files = self.polls.of(wait);
-        let display = |file: &Polled| self.messages.is_server(file.peer) || is_terminal_file(file.mode, file.magic);
-        let asks = polls(wait) && files.iter().any(|file| self.role(wait, file) == PolledRole::Peer);
-        let own = |stream: &&Stream| stream.client == wait.pid && stream.reader(Side::EventReceived) == wait.head.tid;
+        let display = |file: &Polled| {
+            self.messages.is_server(file.peer) || is_terminal_file(file.mode, file.magic)
+        };
+        let asks =
+            polls(wait) && files.iter().any(|file| self.role(wait, file) == PolledRole::Peer);
+        let own = |stream: &&Stream| {
+            stream.client == wait.pid && stream.reader(Side::EventReceived) == wait.head.tid
+        };
         let lay = |stream: &Stream| {
             let sent = stream.side(Side::EventSent);
-            let last = sent.partition_point(|part| part.ts < wait.head.ts.before(LAY_MIN)).checked_sub(1);
+            let last =
+                sent.partition_point(|part| part.ts < wait.head.ts.before(LAY_MIN)).checked_sub(1);
             let taken = |index| stream.received(Side::EventSent, index).map(|(_, part)| part.ts);
             last.is_some_and(|index| taken(index).is_some_and(|at| at >= wait.head.ts))
         };
@@ -107,7 +123,8 @@ impl Recording {
 
     /// Returns `true` if a wait reads or polls a terminal, so that the user may end it.
     pub(crate) fn waits_for_terminal(&self, wait: &Wait) -> bool {
-        let polled = || self.polls.of(wait).iter().any(|file| is_terminal_file(file.mode, file.magic));
+        let polled =
+            || self.polls.of(wait).iter().any(|file| is_terminal_file(file.mode, file.magic));
         reads(wait) && is_terminal_file(wait.mode, wait.magic) || polls(wait) && polled()
     }
 
@@ -146,10 +163,14 @@ impl Recording {
     /// Finds the purpose of a wait in which a thread polls, or sleeps between attempts at a lock.
     pub fn named(&self, span: &Span, waited: Waited, wait: &Wait) -> Option<NamedWait> {
         match waited {
-            Waited::Sleep | Waited::Events if polls(wait) && !self.polls.of(wait).is_empty() => self.asked(span, wait),
-            Waited::Sleep => {
-                self.tried(span, wait).map(|(wait, holder)| NamedWait { waited: Waited::FileLock, wait, holder })
+            Waited::Sleep | Waited::Events if polls(wait) && !self.polls.of(wait).is_empty() => {
+                self.asked(span, wait)
             }
+            Waited::Sleep => self.tried(span, wait).map(|(wait, holder)| NamedWait {
+                waited: Waited::FileLock,
+                wait,
+                holder,
+            }),
             _ => None,
         }
     }
@@ -160,12 +181,17 @@ impl Recording {
         let roles = self.roles(wait);
         let aside = self.polls_aside(wait);
         let loops = !aside && roles.iter().any(|(role, _)| *role == PolledRole::Inlet);
-        let shows =
-            || self.messages.is_server(wait.pid) || self.messages.streams().iter().any(|one| one.client == wait.pid);
+        let shows = || {
+            self.messages.is_server(wait.pid)
+                || self.messages.streams().iter().any(|one| one.client == wait.pid)
+        };
         if loops && shows() {
             return None;
         }
-        let by = span.task_waker().filter(|_| span.end < self.mark).map(|by| self.tasks.pid(by, span.end));
+        let by = span
+            .task_waker()
+            .filter(|_| span.end < self.mark)
+            .map(|by| self.tasks.pid(by, span.end));
         let (role, file) = match by {
             Some(by) if by == wait.pid => return None,
             Some(by) => ended_by(&roles, by)?,
@@ -179,14 +205,22 @@ impl Recording {
         let peer = (*role == PolledRole::Peer && (peers == 1 || !aside)).then_some(file.peer);
         let owner = || self.port_owner(&named).filter(|_| span.end >= self.mark);
         let holder = peer.or_else(owner).filter(|_| by.is_none()).map(|pid| Tid(pid.0));
-        let waited = if *role == PolledRole::Remote && holder.is_none() { Waited::Network } else { Waited::Peer };
+        let waited = if *role == PolledRole::Remote && holder.is_none() {
+            Waited::Network
+        } else {
+            Waited::Peer
+        };
         Some(NamedWait { waited, wait: named, holder })
     }
 
     /// Returns the process that owns the local port to which a thread is connected at the mark.
     fn port_owner(&self, wait: &Wait) -> Option<Pid> {
-        let owners = self.ports.iter().filter(|owner| owner.port == wait.port && owner.pid != wait.pid.0);
-        owners.map(|owner| Pid(owner.pid)).next().filter(|_| is_loopback(wait) && wait.socket == STREAM)
+        let owners =
+            self.ports.iter().filter(|owner| owner.port == wait.port && owner.pid != wait.pid.0);
+        owners
+            .map(|owner| Pid(owner.pid))
+            .next()
+            .filter(|_| is_loopback(wait) && wait.socket == STREAM)
     }
 }
 
@@ -206,7 +240,9 @@ fn is_asked(role: PolledRole, loops: bool) -> bool {
 /// Returns the file with the process at its other end that ended the wait.
 fn ended_by(roles: &[(PolledRole, Polled)], by: Pid) -> Option<&(PolledRole, Polled)> {
     let own = roles.iter().find(|(role, file)| *role == PolledRole::Peer && file.peer == by);
-    own.or_else(|| roles.iter().find(|(role, _)| matches!(role, PolledRole::Peer | PolledRole::Pipe)))
+    own.or_else(|| {
+        roles.iter().find(|(role, _)| matches!(role, PolledRole::Peer | PolledRole::Pipe))
+    })
 }
 
 /// Rewrites a wait as if its call were for this file alone.
@@ -230,17 +266,23 @@ impl Recording {
     /// processes, or of its siblings.
     pub fn tried(&self, span: &Span, wait: &Wait) -> Option<(Wait, Option<Tid>)> {
         let own = self.tasks.pid(span.tid, span.start);
-        let parent = self.tasks.process(own, span.start).map(|life| AttemptWaiter::Parent(life.parent));
-        let waiters = [AttemptWaiter::Thread(span.tid), AttemptWaiter::Parent(own)].into_iter().chain(parent);
+        let parent =
+            self.tasks.process(own, span.start).map(|life| AttemptWaiter::Parent(life.parent));
+        let waiters =
+            [AttemptWaiter::Thread(span.tid), AttemptWaiter::Parent(own)].into_iter().chain(parent);
         let failed = waiters.filter_map(|waiter| self.attempts.before(waiter, span)).next()?;
-        let wait = Wait { inode: failed.inode, device: failed.device, peer: failed.holder, ..*wait };
+        let wait =
+            Wait { inode: failed.inode, device: failed.device, peer: failed.holder, ..*wait };
         Some((wait, self.holder_of(failed, span.end)))
     }
 
     /// Returns the process that holds a lock: the one that acquired it, or, after its exit, its
     /// parent, which may share the open file.
     fn holder_of(&self, failed: &Attempt, at: Nanos) -> Option<Tid> {
-        let took = self.tasks.process(failed.holder, failed.head.ts).filter(|_| failed.holder != Pid(0))?;
+        let took = self
+            .tasks
+            .process(failed.holder, failed.head.ts)
+            .filter(|_| failed.holder != Pid(0))?;
         let holder = if took.until >= at { took } else { self.tasks.process(took.parent, at)? };
         (holder.until >= at && holder.pid != Pid(1)).then_some(Tid(holder.pid.0))
     }

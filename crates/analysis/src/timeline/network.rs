@@ -15,7 +15,12 @@ impl Recording {
 
     /// Returns the recorded waits of a thread that packets ended in `lo..hi`, in chronological
     /// order.
-    pub(crate) fn waits_for_packets(&self, tid: Tid, lo: Nanos, hi: Nanos) -> impl Iterator<Item = Span> {
+    pub(crate) fn waits_for_packets(
+        &self,
+        tid: Tid,
+        lo: Nanos,
+        hi: Nanos,
+    ) -> impl Iterator<Item = Span> {
         self.packets().ended(tid, lo, hi).filter_map(move |index| self.timeline.span(tid, index))
     }
 
@@ -27,9 +32,16 @@ impl Recording {
 
     /// Returns the wakeups of other processes by packets processed in the context of thread `by` in
     /// `lo..=hi`.
-    pub(crate) fn reached_by_packet(&self, by: Tid, lo: Nanos, hi: Nanos) -> impl Iterator<Item = (Nanos, Tid)> {
+    pub(crate) fn reached_by_packet(
+        &self,
+        by: Tid,
+        lo: Nanos,
+        hi: Nanos,
+    ) -> impl Iterator<Item = (Nanos, Tid)> {
         let own = self.tasks.pid(by, lo);
-        self.packets().woke(by, lo, hi).filter(move |(at, wakee)| self.tasks.pid(*wakee, *at) != own)
+        self.packets()
+            .woke(by, lo, hi)
+            .filter(move |(at, wakee)| self.tasks.pid(*wakee, *at) != own)
     }
 
     /// Returns the thread of another process in the context of which a packet ended a wait.
@@ -48,8 +60,12 @@ fn is_for_packet(recording: &Recording, span: &Span) -> bool {
     match recording.waits.kind_of(wait) {
         Waited::Network => true,
         Waited::Events if accepts(wait) => is_internet(wait),
-        Waited::Events | Waited::Sleep if polls(wait) && files.is_empty() => wait.family == 0 || is_internet(wait),
-        Waited::Events | Waited::Sleep if polls(wait) => recording.remote_files(wait).next().is_some(),
+        Waited::Events | Waited::Sleep if polls(wait) && files.is_empty() => {
+            wait.family == 0 || is_internet(wait)
+        }
+        Waited::Events | Waited::Sleep if polls(wait) => {
+            recording.remote_files(wait).next().is_some()
+        }
         _ => false,
     }
 }

@@ -98,7 +98,12 @@ impl OverdueTimers {
     }
 
     /// Returns the overdue timers on a CPU that overlap `lo..hi`, in chronological order.
-    pub(crate) fn within(&self, cpu: Cpu, lo: Nanos, hi: Nanos) -> impl Iterator<Item = &OverdueTimer> {
+    pub(crate) fn within(
+        &self,
+        cpu: Cpu,
+        lo: Nanos,
+        hi: Nanos,
+    ) -> impl Iterator<Item = &OverdueTimer> {
         let first = self.sorted.partition_point(|one| (one.cpu, one.came) <= (cpu, lo));
         let rest = self.sorted.get(first..).unwrap_or_default();
         rest.iter().take_while(move |one| one.cpu == cpu && one.due < hi)
@@ -141,6 +146,8 @@ impl OverdueTimers {
     /// Returns the time in `lo..hi` for which a CPU was away: nothing of this machine ran on it.
     pub fn away(&self, cpu: Cpu, lo: Nanos, hi: Nanos) -> Nanos {
         let away = self.within(cpu, lo, hi).filter(|one| !one.is_held_off());
-        Nanos(away.map(|one| one.came.min(hi).since(one.due.max(lo)).0).fold(0, u64::saturating_add))
+        Nanos(
+            away.map(|one| one.came.min(hi).since(one.due.max(lo)).0).fold(0, u64::saturating_add),
+        )
     }
 }

@@ -27,7 +27,11 @@ impl Polls {
         let first = self.0.partition_point(|file| (file.head.tid, file.head.ts) < key);
         let last = self.0.partition_point(|file| (file.head.tid, file.head.ts) <= key);
         let files = self.0.get(first..last).unwrap_or_default();
-        if files.first().is_some_and(|file| usize::from(file.files) == files.len()) { files } else { &[] }
+        if files.first().is_some_and(|file| usize::from(file.files) == files.len()) {
+            files
+        } else {
+            &[]
+        }
     }
 }
 
@@ -38,7 +42,12 @@ pub struct FarEnds(HashMap<(Tid, Nanos, u16), Ipv6Addr>);
 impl FarEnds {
     pub fn new(ends: &[FarEnd]) -> FarEnds {
         let key = |end: &FarEnd| (end.head.tid, end.head.ts, end.port as u16);
-        FarEnds(ends.iter().map(|end| (key(end), address(end))).filter(|(_, ip)| !ip.is_unspecified()).collect())
+        FarEnds(
+            ends.iter()
+                .map(|end| (key(end), address(end)))
+                .filter(|(_, ip)| !ip.is_unspecified())
+                .collect(),
+        )
     }
 
     /// Returns the remote address of a wait, if it is known.

@@ -73,7 +73,8 @@ impl SchedStanding {
     /// Returns `true` for a real-time priority that an ordinary thread inherits while it holds a
     /// lock that a real-time thread waits for.
     pub(crate) fn is_lent(self) -> bool {
-        self.is_realtime() && self.policy.is_some_and(|policy| policy == 0 || policy == 3 || policy == IDLE)
+        self.is_realtime()
+            && self.policy.is_some_and(|policy| policy == 0 || policy == 3 || policy == IDLE)
     }
 
     pub(crate) fn is_idle_policy(self) -> bool {
@@ -89,8 +90,12 @@ impl SchedStanding {
         };
         match self.prio {
             DEADLINE => "with a deadline (SCHED_DEADLINE)".to_owned(),
-            prio if self.is_lent() => format!("with real-time priority {}, lent for a lock", REALTIME_LIMIT - 1 - prio),
-            prio if prio < REALTIME_LIMIT => format!("with real-time priority {policy}{}", REALTIME_LIMIT - 1 - prio),
+            prio if self.is_lent() => {
+                format!("with real-time priority {}, lent for a lock", REALTIME_LIMIT - 1 - prio)
+            }
+            prio if prio < REALTIME_LIMIT => {
+                format!("with real-time priority {policy}{}", REALTIME_LIMIT - 1 - prio)
+            }
             _ if self.is_idle_policy() => "with the idle policy".to_owned(),
             prio => format!("at nice {}", i16::from(prio) - i16::from(NICE_ZERO)),
         }
@@ -100,7 +105,8 @@ impl SchedStanding {
 impl Priorities {
     /// Starts with the tasks alive at the mark.
     pub fn at_mark(tasks: &[Task]) -> Priorities {
-        let at_mark = tasks.iter().map(|task| (task.head.tid, (task.prio as u8, task.policy))).collect();
+        let at_mark =
+            tasks.iter().map(|task| (task.head.tid, (task.prio as u8, task.policy))).collect();
         Priorities { at_mark, ..Priorities::default() }
     }
 
@@ -166,7 +172,9 @@ mod tests {
         };
         let mut priorities = Priorities::at_mark(&[task(94)]);
         let left = SchedEvent { tid: Tid(1), left_prio: 49, ..switch(30, 2, 120) };
-        [switch(10, 1, 120), left, switch(40, 1, 120)].iter().for_each(|event| priorities.see(event));
+        [switch(10, 1, 120), left, switch(40, 1, 120)]
+            .iter()
+            .for_each(|event| priorities.see(event));
         priorities.close();
         let prio = |at| priorities.at(Tid(1), Nanos(at)).map(|standing| standing.prio);
         assert_eq!([10, 29, 35, 40].map(prio), [Some(49), Some(49), Some(49), Some(94)]);
@@ -174,7 +182,8 @@ mod tests {
 
     #[test]
     fn a_priority_holds_until_another_one_is_seen() {
-        let events = [switch(10, 2, 49), switch(20, 1, 120), switch(30, 2, 139), switch(35, 1, 110)];
+        let events =
+            [switch(10, 2, 49), switch(20, 1, 120), switch(30, 2, 139), switch(35, 1, 110)];
         let mut priorities = Priorities::default();
         events.iter().for_each(|event| priorities.see(event));
         let text = |tid, at| priorities.at(Tid(tid), Nanos(at)).map(SchedStanding::text);
@@ -188,9 +197,15 @@ mod tests {
     #[test]
     fn policies_order_what_priorities_do_not_tell() {
         let standing = |prio, policy| SchedStanding { prio, policy };
-        let (deadline, fifo, normal) = (standing(DEADLINE, None), standing(49, Some(FIFO)), standing(120, Some(0)));
+        let (deadline, fifo, normal) =
+            (standing(DEADLINE, None), standing(49, Some(FIFO)), standing(120, Some(0)));
         let (idle, lent) = (standing(120, Some(IDLE)), standing(49, Some(0)));
-        assert!(deadline.beats(fifo) && fifo.beats(normal) && normal.beats(idle) && !normal.beats(normal));
+        assert!(
+            deadline.beats(fifo)
+                && fifo.beats(normal)
+                && normal.beats(idle)
+                && !normal.beats(normal)
+        );
         assert_eq!(fifo.text(), "with real-time priority FIFO 50");
         assert_eq!(lent.text(), "with real-time priority 50, lent for a lock");
         assert_eq!((idle.text().as_str(), idle.is_low()), ("with the idle policy", true));

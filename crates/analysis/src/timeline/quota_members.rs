@@ -42,11 +42,14 @@ impl QuotaMembers {
             taken.entry(record.head.tid).or_default().push(record.head.ts);
         }
         taken.values_mut().for_each(|times| times.sort_unstable());
-        let at_mark: BTreeSet<Tid> = known.iter().flat_map(|group| &group.tids).map(|tid| Tid(*tid)).collect();
-        let listed: BTreeSet<Pid> = at_mark.iter().map(|tid| tasks.pid(*tid, Nanos(u64::MAX))).collect();
+        let at_mark: BTreeSet<Tid> =
+            known.iter().flat_map(|group| &group.tids).map(|tid| Tid(*tid)).collect();
+        let listed: BTreeSet<Pid> =
+            at_mark.iter().map(|tid| tasks.pid(*tid, Nanos(u64::MAX))).collect();
         let living = tasks.lives().iter().filter(|life| life.until == Nanos(u64::MAX));
-        let elsewhere = living
-            .filter(|life| listed.contains(&life.pid) && !at_mark.contains(&life.tid) && !ended.contains(&life.tid));
+        let elsewhere = living.filter(|life| {
+            listed.contains(&life.pid) && !at_mark.contains(&life.tid) && !ended.contains(&life.tid)
+        });
         let parted = elsewhere.map(|life| life.pid).collect();
         let told = known.iter().flat_map(|group| &group.pids).map(|pid| Pid(*pid));
         let processes = records.iter().map(|record| record.pid).chain(told).chain(listed).collect();

@@ -63,7 +63,8 @@ mod tests {
 
     fn record(ts: u64, tid: u32, what: u32, phase: u32) -> Reclaim {
         let mut record = Reclaim::new_zeroed();
-        (record.head.ts, record.head.tid, record.what, record.phase) = (Nanos(ts), Tid(tid), what, phase);
+        (record.head.ts, record.head.tid, record.what, record.phase) =
+            (Nanos(ts), Tid(tid), what, phase);
         record
     }
 

@@ -34,11 +34,12 @@ use crate::timeline::withdrawals::Withdrawals;
 use std::cell::OnceCell;
 use std::collections::{BTreeSet, HashMap};
 use tipme_record::incident::{
-    Cost, Display, FileName, Groups, Incident, Locks, Losses, Meta, PortOwner, Section, StoredBaseline,
+    Cost, Display, FileName, Groups, Incident, Locks, Losses, Meta, PortOwner, Section,
+    StoredBaseline,
 };
 use tipme_record::records::{
-    Attempt, Block, Deferred, Exec, Exit, FarEnd, Fork, Input, Irq, Lock, Message, Overdue, Polled, Reclaim, Rename,
-    Sample, Signal, Tally, Task, Throttled, Tty, Wait, Withdrawn, WlMessage,
+    Attempt, Block, Deferred, Exec, Exit, FarEnd, Fork, Input, Irq, Lock, Message, Overdue, Polled,
+    Reclaim, Rename, Sample, Signal, Tally, Task, Throttled, Tty, Wait, Withdrawn, WlMessage,
 };
 use tipme_record::{ChunkEntry, Cpu, Device, Nanos, Pid, RecordKind, RingClass, Tid};
 
@@ -131,7 +132,8 @@ fn bounded(text: &str, letters_max: usize) -> String {
 
 /// Bounds and cleans all texts of the metadata.
 fn cleaned(mut meta: Meta) -> Meta {
-    let machine = [&mut meta.machine.hostname, &mut meta.machine.kernel, &mut meta.id, &mut meta.trigger];
+    let machine =
+        [&mut meta.machine.hostname, &mut meta.machine.kernel, &mut meta.id, &mut meta.trigger];
     let names = meta.irq_names.iter_mut().chain(&mut meta.devices).map(|(_, name)| name);
     let missing = meta.missing.iter_mut().flat_map(|missing| [&mut missing.what, &mut missing.why]);
     let texts = machine.into_iter().chain(names).chain(missing).chain(&mut meta.details);
@@ -143,13 +145,18 @@ fn cleaned(mut meta: Meta) -> Meta {
 
 fn cleaned_losses(mut losses: Losses) -> Losses {
     losses.per_second.truncate(LOSSES_MAX);
-    losses.per_second.iter_mut().for_each(|loss| loss.class = bounded(&loss.class, NAME_LETTERS_MAX));
+    losses
+        .per_second
+        .iter_mut()
+        .for_each(|loss| loss.class = bounded(&loss.class, NAME_LETTERS_MAX));
     losses
 }
 
 fn cleaned_cost(mut cost: Cost) -> Cost {
     cost.programs.truncate(PROGRAMS_MAX);
-    cost.programs.iter_mut().for_each(|program| program.name = bounded(&program.name, NAME_LETTERS_MAX));
+    cost.programs
+        .iter_mut()
+        .for_each(|program| program.name = bounded(&program.name, NAME_LETTERS_MAX));
     cost
 }
 
@@ -160,10 +167,13 @@ impl Recording {
         if incident.bytes(Section::Meta).is_empty() {
             return Err(DiagnoseError::NoMeta);
         }
-        let mut recording = Recording { mark: Nanos(meta.mark_ns), meta: cleaned(meta), ..Recording::default() };
+        let mut recording =
+            Recording { mark: Nanos(meta.mark_ns), meta: cleaned(meta), ..Recording::default() };
         recording.read_documents(incident)?;
-        recording.names = Names::read(incident.bytes(Section::Stacks), incident.bytes(Section::Symbols));
-        recording.inputs = typed(loose_records(incident.bytes(Section::Inputs)), RecordKind::Input, Input::read);
+        recording.names =
+            Names::read(incident.bytes(Section::Stacks), incident.bytes(Section::Symbols));
+        recording.inputs =
+            typed(loose_records(incident.bytes(Section::Inputs)), RecordKind::Input, Input::read);
         recording.note_damage(incident);
         recording.read_records(incident);
         Ok(recording)
@@ -177,10 +187,14 @@ impl Recording {
         self.cost = cleaned_cost(document(incident, Section::Cost)?);
         self.baselines = document(incident, Section::Baselines)?;
         let files: Vec<FileName> = document(incident, Section::Files)?;
-        let path = |file: FileName| ((Device(file.device), file.inode), bounded(&file.path, PATH_LETTERS_MAX));
+        let path = |file: FileName| {
+            ((Device(file.device), file.inode), bounded(&file.path, PATH_LETTERS_MAX))
+        };
         self.files = files.into_iter().map(path).collect();
         self.groups = document(incident, Section::Groups)?;
-        let words = incident.words().map_err(|cause| DiagnoseError::Document { section: Section::Words, cause })?;
+        let words = incident
+            .words()
+            .map_err(|cause| DiagnoseError::Document { section: Section::Words, cause })?;
         self.user_right = words.right;
         self.steal = Steal::read(incident.bytes(Section::Samples), self.meta.machine.cpus as usize);
         let text = if words.text.is_empty() { &self.meta.user_text } else { &words.text };
@@ -189,26 +203,32 @@ impl Recording {
     }
 
     fn note_damage(&mut self, incident: &Incident) {
-        let damage =
-            incident.damage.iter().map(|damage| format!("The file is damaged at {}: {}.", damage.place, damage.why));
+        let damage = incident
+            .damage
+            .iter()
+            .map(|damage| format!("The file is damaged at {}: {}.", damage.place, damage.why));
         self.notes.extend(damage.map(|note| crate::decode::bytes::clean(&note)));
         self.notes.extend(self.meta.withheld.told().map(|what| format!("Not shown: {what}.")));
         let stopped = self.meta.input_stopped_ns as f64 / 1e9;
         if stopped > 0.0 {
             let why = "since a user did not want it; what was typed or clicked then is not known";
-            self.notes.push(format!("Input was not recorded for {stopped:.1} s of the window, {why}."));
+            self.notes
+                .push(format!("Input was not recorded for {stopped:.1} s of the window, {why}."));
         }
         self.notes.extend(short_window(&self.meta));
     }
 
     fn read_records(&mut self, incident: &Incident) {
         let rare = Rare::read(incident);
-        let walked: Vec<ChunkEntry<'_>> = loose_records(incident.bytes(Section::Tasks)).take(ENTRIES_MAX).collect();
+        let walked: Vec<ChunkEntry<'_>> =
+            loose_records(incident.bytes(Section::Tasks)).take(ENTRIES_MAX).collect();
         let tasks: Vec<Task> = typed(walked.iter().copied(), RecordKind::Task, Task::read);
         self.read_events(incident, &rare, &tasks);
         let waits = walked.iter().copied().chain(rare.of(RecordKind::Wait));
-        let contention = Contention::new(typed(rare.of(RecordKind::Lock), RecordKind::Lock, Lock::read));
-        self.waits = Waits::new(typed(waits, RecordKind::Wait, Wait::read), &self.names, contention);
+        let contention =
+            Contention::new(typed(rare.of(RecordKind::Lock), RecordKind::Lock, Lock::read));
+        self.waits =
+            Waits::new(typed(waits, RecordKind::Wait, Wait::read), &self.names, contention);
         let polled = walked.iter().copied().chain(rare.of(RecordKind::Polled));
         self.polls = Polls::new(typed(polled, RecordKind::Polled, Polled::read));
         let ends = walked.iter().copied().chain(rare.of(RecordKind::FarEnd));
@@ -217,12 +237,18 @@ impl Recording {
         self.tasks = Tasks::new(&mut sources(tasks, &rare, incident.bytes(Section::Cmdlines)));
         let attempts = typed(rare.of(RecordKind::Attempt), RecordKind::Attempt, Attempt::read);
         self.attempts = Attempts::new(attempts, &self.tasks, self.mark);
-        let messages = rare.of(RecordKind::Message).filter_map(|entry| with_tail(entry, Message::read, Message::SIZE));
-        let wayland =
-            rare.of(RecordKind::WlMessage).filter_map(|entry| with_tail(entry, WlMessage::read, WlMessage::SIZE));
+        let messages = rare
+            .of(RecordKind::Message)
+            .filter_map(|entry| with_tail(entry, Message::read, Message::SIZE));
+        let wayland = rare
+            .of(RecordKind::WlMessage)
+            .filter_map(|entry| with_tail(entry, WlMessage::read, WlMessage::SIZE));
         let busy = |tid, lo, hi| self.timeline.is_busy(tid, lo, hi);
         self.messages = Messages::new(messages, wayland, &self.displays, busy);
-        self.terminals = Terminals::new(&typed(rare.of(RecordKind::Tty), RecordKind::Tty, Tty::read), &self.timeline);
+        self.terminals = Terminals::new(
+            &typed(rare.of(RecordKind::Tty), RecordKind::Tty, Tty::read),
+            &self.timeline,
+        );
         let requests = walked.iter().copied().chain(rare.of(RecordKind::Block));
         self.disk = Disk::new(&typed(requests, RecordKind::Block, Block::read));
         self.reclaims = typed(rare.of(RecordKind::Reclaim), RecordKind::Reclaim, Reclaim::read);
@@ -234,12 +260,14 @@ impl Recording {
         self.samples.sort_by_key(|sample| (sample.head.tid, sample.head.ts));
         self.interrupts = Interrupts::new(&placed(&rare, RecordKind::Irq, Irq::read));
         // A work item still running at the mark has no CPU in its record, and needs none.
-        let unfinished = typed(walked.iter().copied(), RecordKind::Deferred, Deferred::read).into_iter();
+        let unfinished =
+            typed(walked.iter().copied(), RecordKind::Deferred, Deferred::read).into_iter();
         let deferred = placed(&rare, RecordKind::Deferred, Deferred::read).into_iter();
         let deferred: Vec<_> = deferred.chain(unfinished.map(|record| (Cpu(0), record))).collect();
         self.deferred = DeferredCalls::new(&deferred, &self.names);
         self.withdrawals = Withdrawals::new(&placed(&rare, RecordKind::Withdrawn, Withdrawn::read));
-        let throttled: Vec<Throttled> = typed(rare.of(RecordKind::Throttled), RecordKind::Throttled, Throttled::read);
+        let throttled: Vec<Throttled> =
+            typed(rare.of(RecordKind::Throttled), RecordKind::Throttled, Throttled::read);
         self.throttling = Throttling::new(&throttled, &self.groups, &self.tasks, &self.timeline);
         self.io_limits = IoLimits::new(&self.groups.io, &self.tasks);
         self.overdue = OverdueTimers::new(&placed(&rare, RecordKind::Overdue, Overdue::read));
@@ -249,7 +277,8 @@ impl Recording {
     fn read_events(&mut self, incident: &Incident, rare: &Rare<'_>, tasks: &[Task]) {
         let (events, left_out) = read_events(incident, rare);
         if left_out || rare.is_full() {
-            self.notes.push("The incident holds too many records; the oldest were left out.".to_owned());
+            self.notes
+                .push("The incident holds too many records; the oldest were left out.".to_owned());
         }
         let (mut priorities, mut passed) = (Priorities::at_mark(tasks), Passed::new(&self.losses));
         let events = events.inspect(|event| {
@@ -262,7 +291,8 @@ impl Recording {
         self.timeline = Timeline::new(events, &resting, self.mark);
         priorities.close();
         self.priorities = priorities;
-        self.beside_losses = self.losses.per_second.iter().map(|loss| passed.beside(loss, rare)).collect();
+        self.beside_losses =
+            self.losses.per_second.iter().map(|loss| passed.beside(loss, rare)).collect();
     }
 
     /// Returns the time from which every record is held: no ring has overwritten any since, and all
@@ -291,7 +321,8 @@ impl Recording {
     /// Returns the display servers of some processes, and the compositors of these servers.
     pub fn display_servers(&self, pids: &[u32]) -> BTreeSet<Pid> {
         let servers = |clients: &BTreeSet<Pid>| -> BTreeSet<Pid> {
-            let streams = self.messages.streams().iter().filter(|stream| clients.contains(&stream.client));
+            let streams =
+                self.messages.streams().iter().filter(|stream| clients.contains(&stream.client));
             streams.map(|stream| stream.server).collect()
         };
         let near = servers(&pids.iter().copied().map(Pid).collect());
@@ -310,8 +341,10 @@ impl Recording {
     /// Returns the group that throttled a runnable thread for most of `lo..hi`.
     pub fn throttled(&self, tid: Tid, lo: Nanos, hi: Nanos) -> Option<&QuotaGroup> {
         let groups = self.throttling.groups_of(&self.tasks, tid, lo);
-        let (held_back, group) =
-            groups.into_iter().map(|group| (group.within(lo, hi), group)).max_by_key(|(time, _)| *time)?;
+        let (held_back, group) = groups
+            .into_iter()
+            .map(|group| (group.within(lo, hi), group))
+            .max_by_key(|(time, _)| *time)?;
         (held_back.0 as f64 >= SHARE_MIN * hi.since(lo).0 as f64).then_some(group)
     }
 
@@ -335,11 +368,15 @@ impl Recording {
 fn short_window(meta: &Meta) -> Option<String> {
     let asked = meta.mark_ns.saturating_sub(meta.window_requested_ns).max(meta.armed_ns);
     let first = meta.classes.iter().take(2).max_by_key(|class| class.held_from_ns)?;
-    let what = if first.name == RingClass::Sched.name() { "scheduler events" } else { "other events" };
+    let what =
+        if first.name == RingClass::Sched.name() { "scheduler events" } else { "other events" };
     let seconds = |from: u64| meta.mark_ns.saturating_sub(from) as f64 / 1e9;
     let (held, wanted) = (seconds(first.held_from_ns), seconds(asked));
-    let why = format!("so many {what} were there that its memory held no more; tipme record --memory gives it more");
-    (held + SHORTER_S < wanted).then(|| format!("Only {held:.0} s of {wanted:.0} s were recorded: {why}."))
+    let why = format!(
+        "so many {what} were there that its memory held no more; tipme record --memory gives it more"
+    );
+    (held + SHORTER_S < wanted)
+        .then(|| format!("Only {held:.0} s of {wanted:.0} s were recorded: {why}."))
 }
 
 fn resting(task: &Task) -> Resting {
@@ -350,14 +387,27 @@ fn sources<'a>(tasks: Vec<Task>, rare: &Rare<'a>, cmdlines: &'a [u8]) -> TaskSou
     TaskSources {
         tasks,
         cmdlines,
-        exits: rare.of(RecordKind::Exit).filter_map(|entry| with_tail(entry, Exit::read, Exit::SIZE)).collect(),
-        execs: rare.of(RecordKind::Exec).filter_map(|entry| with_tail(entry, Exec::read, Exec::SIZE)).collect(),
+        exits: rare
+            .of(RecordKind::Exit)
+            .filter_map(|entry| with_tail(entry, Exit::read, Exit::SIZE))
+            .collect(),
+        execs: rare
+            .of(RecordKind::Exec)
+            .filter_map(|entry| with_tail(entry, Exec::read, Exec::SIZE))
+            .collect(),
         forks: typed(rare.of(RecordKind::Fork), RecordKind::Fork, Fork::read),
         renames: typed(rare.of(RecordKind::Rename), RecordKind::Rename, Rename::read),
     }
 }
 
 /// Returns the records of a kind, each with the CPU on which it was written.
-fn placed<T>(rare: &Rare<'_>, kind: RecordKind, read: impl Fn(&[u8]) -> Option<T>) -> Vec<(Cpu, T)> {
-    rare.placed(kind).iter().filter_map(|placed| read(placed.entry.bytes).map(|record| (placed.cpu, record))).collect()
+fn placed<T>(
+    rare: &Rare<'_>,
+    kind: RecordKind,
+    read: impl Fn(&[u8]) -> Option<T>,
+) -> Vec<(Cpu, T)> {
+    rare.placed(kind)
+        .iter()
+        .filter_map(|placed| read(placed.entry.bytes).map(|record| (placed.cpu, record)))
+        .collect()
 }

@@ -82,12 +82,15 @@ impl Recording {
             !self.drawings().within(tid, from, from.after(Nanos::from_secs(1))).is_empty()
         };
         let hi = at.after(HABIT);
-        hi < self.mark && self.is_habit(tid, pause, (at, hi)) && (0..HABIT.0 / Nanos::from_secs(1).0).all(draws)
+        hi < self.mark
+            && self.is_habit(tid, pause, (at, hi))
+            && (0..HABIT.0 / Nanos::from_secs(1).0).all(draws)
     }
 
     fn is_habit(&self, tid: Tid, pause: Pause, (lo, hi): (Nanos, Nanos)) -> bool {
         let percent = |with| self.spent(tid, with, lo, hi) * 100 / hi.since(lo).0.max(1);
-        percent(SpentWith::Pausing(pause)) < PAUSES_PERCENT && percent(SpentWith::Moving) >= MOVES_PERCENT
+        percent(SpentWith::Pausing(pause)) < PAUSES_PERCENT
+            && percent(SpentWith::Moving) >= MOVES_PERCENT
     }
 
     /// Returns `true` if a thread drew frame after frame before `at`.
@@ -113,9 +116,11 @@ impl Recording {
     /// Returns the time in `lo..hi` from which a thread no longer moves. A thread that computed all
     /// the time before has not stopped while it keeps moving.
     pub(crate) fn stops_from(&self, tid: Tid, lo: Nanos, hi: Nanos) -> Nanos {
-        let first = self.timeline.at(tid, lo).filter(|_| self.is_restless(tid, Pause::EventWait, lo));
-        let spans =
-            first.into_iter().flat_map(|span| (span.index..).map_while(move |index| self.timeline.span(tid, index)));
+        let first =
+            self.timeline.at(tid, lo).filter(|_| self.is_restless(tid, Pause::EventWait, lo));
+        let spans = first
+            .into_iter()
+            .flat_map(|span| (span.index..).map_while(move |index| self.timeline.span(tid, index)));
         let mut within = spans.take_while(|span| span.start < hi);
         within.find(|span| !is_moving(span)).map_or(lo, |span| span.start.max(lo))
     }

@@ -48,7 +48,9 @@ impl Retries {
     /// Returns `true` if a wait is among them.
     pub(crate) fn have(&self, recording: &Recording, span: &Span) -> bool {
         let [first, last] = self.ends;
-        self.tid == span.tid && (first..=last).contains(&span.index) && self.futex == recording.waits_in(span)
+        self.tid == span.tid
+            && (first..=last).contains(&span.index)
+            && self.futex == recording.waits_in(span)
     }
 }
 
@@ -58,7 +60,9 @@ impl Recording {
     pub(crate) fn may_be_retried(&self, span: &Span, waited: Waited, wait: &Wait) -> bool {
         let for_lock = match waited {
             Waited::Sleep | Waited::Futex => wait.syscall == FUTEX,
-            waited => matches!(waited, Waited::FileLock | Waited::KernelLock) || waited.is_unnamed(),
+            waited => {
+                matches!(waited, Waited::FileLock | Waited::KernelLock) || waited.is_unnamed()
+            }
         };
         for_lock && self.timed_out(span) && !self.is_event_wait_condition(wait)
     }
@@ -73,7 +77,9 @@ impl Recording {
         let before = &tries[..tries.len().saturating_sub(1)];
         let holder = self.woken_by(last, wait);
         let lasts = last.end >= self.mark && take_longer(before);
-        let computed = |by: Tid| before.last().is_some_and(|one| self.timeline.is_busy(by, one.start, one.end));
+        let computed = |by: Tid| {
+            before.last().is_some_and(|one| self.timeline.is_busy(by, one.start, one.end))
+        };
         let enough = before.len() >= RETRIES_MIN || holder.is_some_and(computed);
         Retries {
             tid: span.tid,
@@ -87,8 +93,9 @@ impl Recording {
     /// Returns the next wait after one that timed out, if it was too short for a record and the
     /// thread that ended it had been working since the earlier one began.
     fn short_try(&self, before: &Span, wait: &Wait) -> Option<Span> {
-        let mut after =
-            (before.index + 1..).take(SEGMENTS_MAX).map_while(|index| self.timeline.span(before.tid, index));
+        let mut after = (before.index + 1..)
+            .take(SEGMENTS_MAX)
+            .map_while(|index| self.timeline.span(before.tid, index));
         let next = after.find(|span| span.segment.state == ThreadState::Blocked)?;
         let at_once = self.timeline.run_time(before.tid, before.end, next.start) < BETWEEN_MAX;
         let short = self.waits.find(&next).is_none() && next.end.since(next.start) < BETWEEN_MAX;
@@ -99,9 +106,13 @@ impl Recording {
 
     /// Returns the consecutive waits that include `span`: all but the last timed out.
     fn tries(&self, span: &Span) -> Vec<Span> {
-        let before = |span: &Span| self.next_try(span, (0..span.index).rev()).filter(|before| self.timed_out(before));
-        let after = |span: &Span| self.next_try(span, span.index + 1..).filter(|_| self.timed_out(span));
-        let mut tries: Vec<Span> = std::iter::successors(before(span), before).take(RETRIES_MAX).collect();
+        let before = |span: &Span| {
+            self.next_try(span, (0..span.index).rev()).filter(|before| self.timed_out(before))
+        };
+        let after =
+            |span: &Span| self.next_try(span, span.index + 1..).filter(|_| self.timed_out(span));
+        let mut tries: Vec<Span> =
+            std::iter::successors(before(span), before).take(RETRIES_MAX).collect();
         tries.reverse();
         tries.extend(std::iter::successors(Some(*span), after).take(RETRIES_MAX));
         tries
@@ -119,10 +130,13 @@ impl Recording {
                 ThreadState::Absent => return None,
                 ThreadState::Blocked if self.waits_in(&other) == futex => {
                     let at_once = ran < if is_futex { BETWEEN_MAX } else { IN_CALL_MAX };
-                    return Some(other).filter(|other| at_once && (!is_futex || self.woke_nobody(span, other)));
+                    return Some(other)
+                        .filter(|other| at_once && (!is_futex || self.woke_nobody(span, other)));
                 }
                 ThreadState::Blocked if !is_futex && self.waits.find(&other).is_none() => {}
-                ThreadState::Running | ThreadState::Blocked => ran = ran.after(other.end.since(other.start)),
+                ThreadState::Running | ThreadState::Blocked => {
+                    ran = ran.after(other.end.since(other.start))
+                }
                 ThreadState::Runnable => {}
             }
         }
@@ -157,5 +171,8 @@ impl Recording {
 fn take_longer(tries: &[Span]) -> bool {
     let lengths: Vec<u64> = tries.iter().map(|span| span.end.since(span.start).0).collect();
     let grow = lengths.is_sorted_by(|one, next| next.saturating_mul(10) >= one.saturating_mul(9));
-    grow && lengths.first().zip(lengths.last()).is_some_and(|(first, last)| *last >= first.saturating_mul(GROWTH_MIN))
+    grow && lengths
+        .first()
+        .zip(lengths.last())
+        .is_some_and(|(first, last)| *last >= first.saturating_mul(GROWTH_MIN))
 }

@@ -15,7 +15,13 @@ pub(crate) fn silent_at_work(recording: &Recording, lo: Nanos, hi: Nanos) -> usi
     if hi.since(lo) < LENGTH_MIN || !cpus().all(|cpu| is_quiet(recording, cpu, lo, hi)) {
         return 0;
     }
-    let at_work = |cpu| recording.timeline.ran(cpu, lo, hi).iter().any(|(tid, ..)| tid.is_some_and(|tid| tid.0 != 0));
+    let at_work = |cpu| {
+        recording
+            .timeline
+            .ran(cpu, lo, hi)
+            .iter()
+            .any(|(tid, ..)| tid.is_some_and(|tid| tid.0 != 0))
+    };
     cpus().filter(|cpu| at_work(*cpu)).count()
 }
 
@@ -71,19 +77,36 @@ mod tests {
         let begun = [switch(10, 0, 7), switch(20, 1, 0)];
         assert_eq!(silent(&begun, &[]), 1);
         assert_eq!(silent(&[begun[0], switch(20, 1, 8)], &[]), 2);
-        assert_eq!(silent(&[begun[0], begun[1], switch(300, 1, 8)], &[]), 0, "the other CPU went on");
+        assert_eq!(
+            silent(&[begun[0], begun[1], switch(300, 1, 8)], &[]),
+            0,
+            "the other CPU went on"
+        );
         let head = Head { ts: ms(250), tid: Tid(7), size: 32, kind: 20, generation: 0 };
         let irq = (Cpu(1), Irq { head, nanos: Nanos(20), number: 24, soft: 0 });
         assert_eq!(silent(&begun, &[irq]), 0, "an interrupt came");
-        assert_eq!(silent(&[switch(10, 0, 0), begun[1]], &[]), 0, "an idle machine records nothing");
-        assert_eq!(silent_at_work(&recording(&begun, &[]), ms(100), ms(119)), 0, "that is too short to tell");
+        assert_eq!(
+            silent(&[switch(10, 0, 0), begun[1]], &[]),
+            0,
+            "an idle machine records nothing"
+        );
+        assert_eq!(
+            silent_at_work(&recording(&begun, &[]), ms(100), ms(119)),
+            0,
+            "that is too short to tell"
+        );
     }
 
     #[test]
     fn another_cpu_goes_on_that_does_something_before_all_come_back() {
         let begun = [switch(10, 0, 7), switch(20, 1, 0)];
         let went_on = |at, cpu| {
-            another_went_on(&recording(&[begun[0], begun[1], switch(at, cpu, 8)], &[]), Cpu(0), ms(100), ms(400))
+            another_went_on(
+                &recording(&[begun[0], begun[1], switch(at, cpu, 8)], &[]),
+                Cpu(0),
+                ms(100),
+                ms(400),
+            )
         };
         assert!(went_on(250, 1));
         assert!(!went_on(250, 0) && !went_on(110, 1) && !went_on(390, 1));
@@ -92,7 +115,10 @@ mod tests {
             let mut sample = Sample::read(&[0; Sample::SIZE]).unwrap();
             (sample.head.tid, sample.head.ts) = (Tid(8), ms(at));
             recording.samples = vec![sample];
-            (another_went_on(&recording, Cpu(0), ms(100), ms(400)), silent_at_work(&recording, ms(100), ms(400)))
+            (
+                another_went_on(&recording, Cpu(0), ms(100), ms(400)),
+                silent_at_work(&recording, ms(100), ms(400)),
+            )
         };
         assert_eq!([sampled(250), sampled(50)], [(true, 0), (false, 2)], "who computes is sampled");
     }

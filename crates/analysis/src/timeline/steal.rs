@@ -44,14 +44,16 @@ impl Steal {
     /// Reads the samples section of a machine with this number of CPUs.
     pub fn read(section: &[u8], cpus: usize) -> Steal {
         let mut steal = Steal { count: cpus, ..Steal::default() };
-        let wanted = samples(section).filter(|(_, source, _)| [PRESSURE_CPU, STAT].contains(source));
+        let wanted =
+            samples(section).filter(|(_, source, _)| [PRESSURE_CPU, STAT].contains(source));
         for (at, source, text) in wanted.take(SAMPLES_MAX) {
             match source {
                 STAT => steal.add(at, text),
                 _ => steal.pressure.points.extend(waited(text).map(|waited| (at, waited))),
             }
         }
-        let counters = [&mut steal.total, &mut steal.pressure].into_iter().chain(steal.cpus.values_mut());
+        let counters =
+            [&mut steal.total, &mut steal.pressure].into_iter().chain(steal.cpus.values_mut());
         counters.for_each(|counter| counter.points.sort());
         steal
     }
@@ -61,7 +63,9 @@ impl Steal {
         let lines = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
         for (name, stolen) in lines.map_while(stolen) {
             match name.parse::<u32>() {
-                Ok(cpu) if (cpu as usize) < CPU_LIMIT => self.cpus.entry(cpu).or_default().points.push((at, stolen)),
+                Ok(cpu) if (cpu as usize) < CPU_LIMIT => {
+                    self.cpus.entry(cpu).or_default().points.push((at, stolen))
+                }
                 Ok(_) => {}
                 Err(_) => self.total.points.push((at, stolen)),
             }
@@ -87,7 +91,8 @@ impl Steal {
 
     /// Returns the share of one CPU's time that was stolen in `lo..hi`, 0 to 1; 0 if unknown.
     pub(crate) fn share_of(&self, cpu: Cpu, lo: Nanos, hi: Nanos) -> f64 {
-        let stolen = self.cpus.get(&cpu.0).and_then(|counter| counter.grown(lo, hi)).unwrap_or_default();
+        let stolen =
+            self.cpus.get(&cpu.0).and_then(|counter| counter.grown(lo, hi)).unwrap_or_default();
         (stolen.0 as f64 / hi.since(lo).0.max(1) as f64).min(1.0)
     }
 
@@ -147,7 +152,11 @@ mod tests {
     fn stat(at_ms: u64, ticks: [u64; 2]) -> Vec<u8> {
         let line = |name: &str, ticks: u64| format!("{name} 9 0 9 900 0 0 1 {ticks} 0 0\n");
         let all = line("cpu ", ticks[0] + ticks[1]);
-        sample(at_ms, STAT, &format!("{all}{}{}intr 99 0 7", line("cpu0", ticks[0]), line("cpu1", ticks[1])))
+        sample(
+            at_ms,
+            STAT,
+            &format!("{all}{}{}intr 99 0 7", line("cpu0", ticks[0]), line("cpu1", ticks[1])),
+        )
     }
 
     fn ms(at: u64) -> Nanos {
@@ -156,14 +165,20 @@ mod tests {
 
     #[test]
     fn growth_is_shared_out_between_samples() {
-        let steal = Steal::read(&[stat(1_000, [5, 7]), stat(2_000, [85, 7]), stat(3_000, [85, 7])].concat(), 2);
+        let steal = Steal::read(
+            &[stat(1_000, [5, 7]), stat(2_000, [85, 7]), stat(3_000, [85, 7])].concat(),
+            2,
+        );
         assert!(steal.is_accounted());
         assert_eq!(steal.stolen(ms(1_000), ms(3_000)), Some(ms(800)));
         assert_eq!(steal.stolen(ms(1_500), ms(1_750)), Some(ms(200)));
         assert_eq!(steal.share(ms(1_000), ms(2_000)), Some(0.4));
         let shares = [0, 1, 2].map(|cpu| steal.share_of(Cpu(cpu), ms(1_000), ms(2_000)));
         assert_eq!(shares, [0.8, 0.0, 0.0]);
-        assert_eq!((steal.stolen(ms(100), ms(900)), steal.stolen(ms(3_100), ms(9_000))), (None, None));
+        assert_eq!(
+            (steal.stolen(ms(100), ms(900)), steal.stolen(ms(3_100), ms(9_000))),
+            (None, None)
+        );
     }
 
     #[test]
@@ -184,7 +199,9 @@ mod tests {
 
     #[test]
     fn pressure_tells_how_long_somebody_waited() {
-        let pressure = |at, us| sample(at, PRESSURE_CPU, &format!("some avg10=0.00 avg300=0.00 total={us}\nfull x\n"));
+        let pressure = |at, us| {
+            sample(at, PRESSURE_CPU, &format!("some avg10=0.00 avg300=0.00 total={us}\nfull x\n"))
+        };
         let steal = Steal::read(&[pressure(1_000, 7), pressure(2_000, 500_007)].concat(), 2);
         assert_eq!(steal.waited(ms(1_000), ms(1_500)), Some(ms(250)));
         assert_eq!(steal.waited(ms(3_000), ms(4_000)), None);

@@ -80,15 +80,19 @@ impl Tasks {
         self.lives.sort_by_key(|life| (life.tid, life.until));
         let mut before: Option<(Tid, Nanos)> = None;
         for life in &mut self.lives {
-            life.from = before.filter(|(tid, _)| *tid == life.tid).map_or(Nanos(0), |(_, until)| until);
+            life.from =
+                before.filter(|(tid, _)| *tid == life.tid).map_or(Nanos(0), |(_, until)| until);
             before = Some((life.tid, life.until));
         }
     }
 
     /// Adds lives without a held exit record before their id was reused.
     fn add_replaced(&mut self, sources: &TaskSources<'_>) {
-        let created: BTreeSet<(Tid, Nanos)> = sources.forks.iter().map(|fork| (fork.child_tid, fork.head.ts)).collect();
-        let next = |tid, at: Nanos| created.range((tid, at.after(Nanos(1)))..=(tid, Nanos(u64::MAX))).next();
+        let created: BTreeSet<(Tid, Nanos)> =
+            sources.forks.iter().map(|fork| (fork.child_tid, fork.head.ts)).collect();
+        let next = |tid, at: Nanos| {
+            created.range((tid, at.after(Nanos(1)))..=(tid, Nanos(u64::MAX))).next()
+        };
         let mut replaced = BTreeMap::new();
         for (tid, pid, at) in begun(sources) {
             let Some((_, creation)) = next(tid, at) else { continue };
@@ -96,7 +100,12 @@ impl Tasks {
                 replaced.insert((tid, creation.before(Nanos(1))), pid);
             }
         }
-        let lives = replaced.into_iter().map(|((tid, until), pid)| Life { tid, pid, until, ..Life::default() });
+        let lives = replaced.into_iter().map(|((tid, until), pid)| Life {
+            tid,
+            pid,
+            until,
+            ..Life::default()
+        });
         self.lives.extend(lives);
     }
 
@@ -120,7 +129,8 @@ impl Tasks {
         }
         if let Some(creator) = creator.filter(|_| life.comm.is_empty()) {
             life.comm = creator.comm;
-            (life.group, life.session, life.cgroup) = (creator.group, creator.session, creator.cgroup);
+            (life.group, life.session, life.cgroup) =
+                (creator.group, creator.session, creator.cgroup);
         }
     }
 
@@ -149,7 +159,10 @@ impl Tasks {
     fn inherited(&self, index: usize) -> String {
         let life = &self.lives[index];
         let ancestors = self.ancestors(life.pid, life.from);
-        let found = ancestors.skip(1).take_while(|ancestor| ancestor.comm == life.comm).find(|a| !a.cmdline.is_empty());
+        let found = ancestors
+            .skip(1)
+            .take_while(|ancestor| ancestor.comm == life.comm)
+            .find(|a| !a.cmdline.is_empty());
         found.map(|ancestor| ancestor.cmdline.clone()).unwrap_or_default()
     }
 
@@ -183,13 +196,15 @@ impl Tasks {
 
     /// Returns the name of a process.
     pub fn comm(&self, pid: Pid, at: Nanos) -> String {
-        let known = self.process(pid, at).map(|life| life.comm.clone()).filter(|comm| !comm.is_empty());
+        let known =
+            self.process(pid, at).map(|life| life.comm.clone()).filter(|comm| !comm.is_empty());
         known.unwrap_or_else(|| format!("process {pid}"))
     }
 
     /// Returns the name of a thread.
     pub(crate) fn thread_comm(&self, tid: Tid, at: Nanos) -> String {
-        let known = self.life(tid, at).map(|life| life.comm.clone()).filter(|comm| !comm.is_empty());
+        let known =
+            self.life(tid, at).map(|life| life.comm.clone()).filter(|comm| !comm.is_empty());
         known.unwrap_or_else(|| format!("thread {tid}"))
     }
 
@@ -201,7 +216,8 @@ impl Tasks {
     /// Returns a process and its ancestors, nearest first.
     pub fn ancestors(&self, pid: Pid, at: Nanos) -> impl Iterator<Item = &Life> {
         let first = self.process(pid, at);
-        let parent = move |life: &&Life| self.process(life.parent, at).filter(|_| life.parent != life.pid);
+        let parent =
+            move |life: &&Life| self.process(life.parent, at).filter(|_| life.parent != life.pid);
         std::iter::successors(first, parent).take(ANCESTORS_MAX)
     }
 
@@ -259,9 +275,15 @@ fn known_lives(sources: &mut TaskSources<'_>) -> Vec<Life> {
 /// Returns a predicate for tasks of the walk that are alive, which excludes zombies.
 fn is_alive(sources: &TaskSources<'_>) -> impl Fn(&&Task) -> bool {
     let is_dead = |task: &Task| task.state & u32::from(STATE_DEAD) != 0;
-    let ended: BTreeSet<(Tid, Nanos)> = sources.exits.iter().map(|(exit, _)| (exit.head.tid, exit.start)).collect();
-    let living: BTreeSet<Pid> = sources.tasks.iter().filter(|task| !is_dead(task)).map(|task| task.pid).collect();
-    move |task| !is_dead(task) || living.contains(&task.pid) || !ended.contains(&(task.head.tid, task.start))
+    let ended: BTreeSet<(Tid, Nanos)> =
+        sources.exits.iter().map(|(exit, _)| (exit.head.tid, exit.start)).collect();
+    let living: BTreeSet<Pid> =
+        sources.tasks.iter().filter(|task| !is_dead(task)).map(|task| task.pid).collect();
+    move |task| {
+        !is_dead(task)
+            || living.contains(&task.pid)
+            || !ended.contains(&(task.head.tid, task.start))
+    }
 }
 
 fn read_cmdlines(section: &[u8]) -> HashMap<Pid, &[u8]> {

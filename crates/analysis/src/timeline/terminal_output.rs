@@ -20,8 +20,10 @@ impl Recording {
             return false;
         }
         let ends = self.terminals.other_ends(span.tid);
-        let reads =
-            |tid: &Tid| self.idle_share(*tid, span.start, span.end) >= SHARE_MIN && !self.leaves_terminals(*tid, span);
+        let reads = |tid: &Tid| {
+            self.idle_share(*tid, span.start, span.end) >= SHARE_MIN
+                && !self.leaves_terminals(*tid, span)
+        };
         let read = span.task_waker().is_some_and(|by| ends.contains(&by));
         !ends.is_empty() && !read && ends.iter().all(reads)
     }
@@ -51,7 +53,8 @@ impl Recording {
     fn is_for_most(&self, tid: Tid, span: &Span, fits: impl Fn(&Span) -> bool) -> bool {
         let first = self.timeline.at(tid, span.start).map_or(0, |first| first.index);
         let spans = (first..).map_while(|index| self.timeline.span(tid, index));
-        let overlap = |other: &Span| other.end.min(span.end).since(other.start.max(span.start)).0 as f64;
+        let overlap =
+            |other: &Span| other.end.min(span.end).since(other.start.max(span.start)).0 as f64;
         let long = |other: &Span| overlap(other) >= SHARE_MIN * span.end.since(span.start).0 as f64;
         spans.take_while(|other| other.start < span.end).any(|other| long(&other) && fits(&other))
     }

@@ -37,8 +37,10 @@ pub struct Terminals {
 impl Terminals {
     pub fn new(records: &[Tty], timeline: &Timeline) -> Terminals {
         let stage = |stage| records.iter().filter(move |record| record.stage == stage);
-        let mut written: Vec<_> = stage(0).map(|record| (record.port, record.head.ts, record.head.tid)).collect();
-        let mut delivered: Vec<_> = stage(1).map(|record| (record.head.tid, record.head.ts, record.port)).collect();
+        let mut written: Vec<_> =
+            stage(0).map(|record| (record.port, record.head.ts, record.head.tid)).collect();
+        let mut delivered: Vec<_> =
+            stage(1).map(|record| (record.head.tid, record.head.ts, record.port)).collect();
         written.sort_unstable();
         delivered.sort_unstable();
         let mut terminals = Terminals { written, delivered, ..Terminals::default() };
@@ -69,7 +71,8 @@ impl Terminals {
             let for_this = tid == worker && next.is_none_or(|next| at < next.1);
             (for_this && at.since(delivered) <= READER_MAX).then_some((at, reader, port))
         };
-        let mut found: Vec<(Nanos, Tid, u64)> = self.delivered.iter().enumerate().filter_map(read).collect();
+        let mut found: Vec<(Nanos, Tid, u64)> =
+            self.delivered.iter().enumerate().filter_map(read).collect();
         found.sort_unstable();
         for (_, reader, port) in found {
             self.readers.insert(reader, port);
@@ -92,7 +95,13 @@ impl Terminals {
 
     /// Returns `true` if `writer` wrote again, between `after` and `before`, to the terminal that
     /// `reader` reads.
-    pub(crate) fn writes_again(&self, writer: Tid, reader: Tid, after: Nanos, before: Nanos) -> bool {
+    pub(crate) fn writes_again(
+        &self,
+        writer: Tid,
+        reader: Tid,
+        after: Nanos,
+        before: Nanos,
+    ) -> bool {
         let writes = self.written_by.get(&writer).map_or(&[][..], Vec::as_slice);
         let later = writes[writes.partition_point(|(at, _)| *at <= after)..].iter();
         let port = self.readers.get(&reader);
@@ -109,7 +118,8 @@ impl Terminals {
     /// else the writers of its input.
     pub(crate) fn other_ends(&self, tid: Tid) -> BTreeSet<Tid> {
         let ports = self.ports_of.get(&tid).into_iter().flatten();
-        let shows: BTreeSet<Tid> = ports.filter_map(|port| self.readers_of.get(port)).flatten().copied().collect();
+        let shows: BTreeSet<Tid> =
+            ports.filter_map(|port| self.readers_of.get(port)).flatten().copied().collect();
         if !shows.is_empty() {
             return shows;
         }
@@ -128,9 +138,15 @@ impl Terminals {
 
     /// Returns the writes in `lo..hi` to the terminal that a thread reads, latest first: writer and
     /// time.
-    pub(crate) fn written_to(&self, reader: Tid, lo: Nanos, hi: Nanos) -> impl Iterator<Item = (Tid, Nanos)> {
+    pub(crate) fn written_to(
+        &self,
+        reader: Tid,
+        lo: Nanos,
+        hi: Nanos,
+    ) -> impl Iterator<Item = (Tid, Nanos)> {
         let port = self.readers.get(&reader).copied();
-        let place = |at| self.written.partition_point(|entry| (Some(entry.0), entry.1) < (port, at));
+        let place =
+            |at| self.written.partition_point(|entry| (Some(entry.0), entry.1) < (port, at));
         let range = if port.is_some() { place(lo)..place(hi).max(place(lo)) } else { 0..0 };
         let written = self.written.get(range).unwrap_or_default().iter().rev();
         written.filter(move |entry| entry.2 != reader).map(|entry| (entry.2, entry.1))

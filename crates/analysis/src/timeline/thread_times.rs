@@ -21,9 +21,15 @@ pub fn thread_times(recording: &Recording, threads: &BTreeSet<Tid>) -> ThreadTim
     for span in threads.iter().flat_map(|tid| recording.timeline.spans(*tid)) {
         match span.segment.state {
             ThreadState::Running => {
-                times.running.push((recording.tasks.thread_comm(span.tid, span.start), span.start, span.end));
+                times.running.push((
+                    recording.tasks.thread_comm(span.tid, span.start),
+                    span.start,
+                    span.end,
+                ));
             }
-            ThreadState::Runnable => times.ready.push((Cpu(u32::from(span.segment.place)), span.start, span.end)),
+            ThreadState::Runnable => {
+                times.ready.push((Cpu(u32::from(span.segment.place)), span.start, span.end))
+            }
             ThreadState::Blocked | ThreadState::Absent => {}
         }
     }

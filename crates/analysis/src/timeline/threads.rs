@@ -90,8 +90,13 @@ pub struct Timeline {
 impl Timeline {
     /// Builds the timeline from chronological events, without events after the mark and samples
     /// before the first change.
-    pub fn new(events: impl IntoIterator<Item = SchedEvent>, resting: &[Resting], mark: Nanos) -> Timeline {
-        let mut events = events.into_iter().skip_while(|event| event.change == SchedChange::Sampled).peekable();
+    pub fn new(
+        events: impl IntoIterator<Item = SchedEvent>,
+        resting: &[Resting],
+        mark: Nanos,
+    ) -> Timeline {
+        let mut events =
+            events.into_iter().skip_while(|event| event.change == SchedChange::Sampled).peekable();
         let from = events.peek().map_or(mark, |event| event.ts.min(mark));
         let mut timeline = Timeline { from, mark, ..Timeline::default() };
         events.filter(|event| event.ts <= mark).for_each(|event| timeline.feed(&event));
@@ -108,8 +113,9 @@ impl Timeline {
     pub fn wakes(&self, tid: Tid) -> impl Iterator<Item = (Tid, Nanos)> {
         let segments = self.segments(tid);
         let pairs = segments.iter().zip(segments.iter().skip(1));
-        let woken =
-            pairs.filter(|(wait, _)| wait.state == ThreadState::Blocked && wait.context == 0 && wait.waker != Tid(0));
+        let woken = pairs.filter(|(wait, _)| {
+            wait.state == ThreadState::Blocked && wait.context == 0 && wait.waker != Tid(0)
+        });
         woken.map(|(wait, next)| (wait.waker, next.start))
     }
 
@@ -130,7 +136,13 @@ impl Timeline {
         let segments = self.segments(tid);
         let ends = segments.iter().skip(1).map(|next| next.start).chain([self.mark]);
         let ended = segments.iter().zip(ends).enumerate();
-        ended.map(move |(index, (segment, end))| Span { tid, index, start: segment.start, end, segment: *segment })
+        ended.map(move |(index, (segment, end))| Span {
+            tid,
+            index,
+            start: segment.start,
+            end,
+            segment: *segment,
+        })
     }
 
     /// Returns the segment that contains the instant just before `at`.
@@ -148,8 +160,12 @@ impl Timeline {
     /// nothing is known of it.
     pub fn is_busy(&self, tid: Tid, lo: Nanos, hi: Nanos) -> bool {
         let Some(first) = self.at(tid, lo) else { return false };
-        let spans = (first.index..).map_while(|index| self.span(tid, index)).take_while(|span| span.start < hi);
-        spans.take(SEGMENTS_MAX).all(|span| matches!(span.segment.state, ThreadState::Running | ThreadState::Runnable))
+        let spans = (first.index..)
+            .map_while(|index| self.span(tid, index))
+            .take_while(|span| span.start < hi);
+        spans
+            .take(SEGMENTS_MAX)
+            .all(|span| matches!(span.segment.state, ThreadState::Running | ThreadState::Runnable))
     }
 
     /// Returns the end of a thread's last run in `lo..hi`, at most `hi`.
@@ -163,7 +179,8 @@ impl Timeline {
     /// Returns the time for which a thread ran in `lo..hi`.
     pub(crate) fn run_time(&self, tid: Tid, lo: Nanos, hi: Nanos) -> Nanos {
         let first = self.at(tid, lo).map_or(0, |span| span.index);
-        let spans = (first..).map_while(|index| self.span(tid, index)).take_while(|span| span.start < hi);
+        let spans =
+            (first..).map_while(|index| self.span(tid, index)).take_while(|span| span.start < hi);
         let ran = spans.filter(|span| span.segment.state == ThreadState::Running);
         ran.fold(Nanos(0), |sum, span| sum.after(span.end.min(hi).since(span.start.max(lo))))
     }
@@ -175,7 +192,9 @@ impl Timeline {
         let first = runs.partition_point(|run| run.start <= lo).saturating_sub(1);
         let mut pieces = Vec::new();
         let mut at = lo;
-        for (index, run) in runs.iter().enumerate().skip(first).take_while(|(_, run)| run.start < hi) {
+        for (index, run) in
+            runs.iter().enumerate().skip(first).take_while(|(_, run)| run.start < hi)
+        {
             push(&mut pieces, None, &mut at, run.start.min(hi));
             let end = runs.get(index + 1).map_or(self.mark, |next| next.start).min(hi);
             push(&mut pieces, Some(run.tid), &mut at, end);
@@ -185,7 +204,12 @@ impl Timeline {
     }
 }
 
-fn push(pieces: &mut Vec<(Option<Tid>, Nanos, Nanos)>, tid: Option<Tid>, at: &mut Nanos, end: Nanos) {
+fn push(
+    pieces: &mut Vec<(Option<Tid>, Nanos, Nanos)>,
+    tid: Option<Tid>,
+    at: &mut Nanos,
+    end: Nanos,
+) {
     if end > *at {
         pieces.push((tid, *at, end));
         *at = end;
@@ -233,7 +257,9 @@ impl ThreadHistory {
         self.push(match event.argument {
             0 => segment(event, ThreadState::Runnable, event.cpu),
             state if state & STATE_DEAD != 0 => segment(event, ThreadState::Absent, 0),
-            state => Segment { context: CONTEXT_UNKNOWN, ..segment(event, ThreadState::Blocked, state) },
+            state => {
+                Segment { context: CONTEXT_UNKNOWN, ..segment(event, ThreadState::Blocked, state) }
+            }
         });
     }
 
@@ -242,7 +268,10 @@ impl ThreadHistory {
     fn left_unseen(&mut self, event: &SchedEvent) {
         let last = self.last();
         if (last.state, last.place) == (ThreadState::Running, event.cpu) {
-            self.push(Segment { context: CONTEXT_UNKNOWN, ..segment(event, ThreadState::Blocked, 0) });
+            self.push(Segment {
+                context: CONTEXT_UNKNOWN,
+                ..segment(event, ThreadState::Blocked, 0)
+            });
         }
     }
 
@@ -307,7 +336,9 @@ impl Timeline {
     /// switched out before, and the sampled one runs from now on at the latest.
     fn find(&mut self, event: &SchedEvent) {
         let believed = self.cpus.get(usize::from(event.cpu)).and_then(|runs| runs.last());
-        if believed.is_some_and(|run| run.tid != event.tid && run.start.after(SAMPLE_RACE_MAX) < event.ts) {
+        if believed
+            .is_some_and(|run| run.tid != event.tid && run.start.after(SAMPLE_RACE_MAX) < event.ts)
+        {
             let found = SchedEvent { other: event.tid, ..*event };
             let before = self.run(&found);
             self.left_unseen(before, &found);
@@ -318,13 +349,16 @@ impl Timeline {
     /// Returns the history of a thread; starts it with the state before its first event.
     fn thread(&mut self, tid: Tid, first: Segment) -> Option<&mut ThreadHistory> {
         let first = Segment { start: self.from, ..first };
-        self.threads.get_or_add(tid, || ThreadHistory { segments: vec![first], early: Early::default() })
+        self.threads
+            .get_or_add(tid, || ThreadHistory { segments: vec![first], early: Early::default() })
     }
 
     fn switch(&mut self, event: &SchedEvent) {
         let before = self.run(event).filter(|tid| *tid != event.tid);
         self.left_unseen(before, event);
-        if let Some(thread) = self.thread(event.tid, segment(event, ThreadState::Running, event.cpu)) {
+        if let Some(thread) =
+            self.thread(event.tid, segment(event, ThreadState::Running, event.cpu))
+        {
             thread.leave(event);
         }
         self.enter(event);
@@ -337,7 +371,9 @@ impl Timeline {
     }
 
     fn enter(&mut self, event: &SchedEvent) {
-        if let Some(thread) = self.thread(event.other, segment(event, ThreadState::Runnable, event.cpu)) {
+        if let Some(thread) =
+            self.thread(event.other, segment(event, ThreadState::Runnable, event.cpu))
+        {
             thread.enter(event);
         }
     }
@@ -361,27 +397,32 @@ impl Timeline {
     }
 
     fn wake(&mut self, event: &SchedEvent) {
-        let before = Segment { context: CONTEXT_UNKNOWN, ..segment(event, ThreadState::Blocked, 0) };
+        let before =
+            Segment { context: CONTEXT_UNKNOWN, ..segment(event, ThreadState::Blocked, 0) };
         if let Some(thread) = self.thread(event.tid, before) {
             thread.wake(event);
         }
     }
 
     fn migrate(&mut self, event: &SchedEvent) {
-        if let Some(thread) = self.thread(event.tid, segment(event, ThreadState::Runnable, event.cpu)) {
+        if let Some(thread) =
+            self.thread(event.tid, segment(event, ThreadState::Runnable, event.cpu))
+        {
             thread.migrate(event);
         }
     }
 
     fn create(&mut self, event: &SchedEvent) {
-        let absent = Segment { waker: event.other, context: 0, ..segment(event, ThreadState::Absent, 0) };
+        let absent =
+            Segment { waker: event.other, context: 0, ..segment(event, ThreadState::Absent, 0) };
         if let Some(thread) = self.thread(event.tid, absent) {
             thread.create(event);
         }
     }
 
     fn rest(&mut self, task: &Resting) {
-        let state = if task.state & !0x8000 == 0 { self.resting_state(task) } else { ThreadState::Blocked };
+        let state =
+            if task.state & !0x8000 == 0 { self.resting_state(task) } else { ThreadState::Blocked };
         let place = if state == ThreadState::Blocked { task.state } else { task.cpu.0 as u16 };
         let context = if state == ThreadState::Blocked { CONTEXT_UNKNOWN } else { 0 };
         let start = self.from;
@@ -423,15 +464,24 @@ mod tests {
 
     #[test]
     fn who_is_sampled_on_a_cpu_runs_there_though_another_was_believed_to() {
-        let events = [switch(0, 0, 5), sampled(2_000, 7), sampled(3_000, 7), switch(4_000_000, 7, 0)];
+        let events =
+            [switch(0, 0, 5), sampled(2_000, 7), sampled(3_000, 7), switch(4_000_000, 7, 0)];
         let timeline = Timeline::new(events, &[], Nanos(5_000_000));
         let expected = [(Some(5), 0, 2_000), (Some(7), 2_000, 4_000), (Some(0), 4_000, 5_000)];
         assert_eq!(ran(&timeline, 0, 5_000), expected);
         let left = timeline.segments(Tid(5)).last().expect("it was seen");
-        assert_eq!((left.start, left.state, left.context), (Nanos(2_000_000), ThreadState::Blocked, CONTEXT_UNKNOWN));
-        let runs: Vec<Span> =
-            timeline.spans(Tid(7)).filter(|span| span.segment.state == ThreadState::Running).collect();
-        assert_eq!(runs.iter().map(|span| (span.start.0, span.end.0)).collect::<Vec<_>>(), [(2_000_000, 4_000_000)]);
+        assert_eq!(
+            (left.start, left.state, left.context),
+            (Nanos(2_000_000), ThreadState::Blocked, CONTEXT_UNKNOWN)
+        );
+        let runs: Vec<Span> = timeline
+            .spans(Tid(7))
+            .filter(|span| span.segment.state == ThreadState::Running)
+            .collect();
+        assert_eq!(
+            runs.iter().map(|span| (span.start.0, span.end.0)).collect::<Vec<_>>(),
+            [(2_000_000, 4_000_000)]
+        );
     }
 
     #[test]
@@ -444,11 +494,18 @@ mod tests {
 
     #[test]
     fn who_was_not_seen_to_leave_has_left_where_another_one_leaves() {
-        let timeline = Timeline::new([switch(10, 0, 5), switch(20, 7, 0), switch(30, 0, 5)], &[], Nanos(40));
-        let states: Vec<(u64, ThreadState)> =
-            timeline.segments(Tid(5)).iter().map(|segment| (segment.start.0, segment.state)).collect();
+        let timeline =
+            Timeline::new([switch(10, 0, 5), switch(20, 7, 0), switch(30, 0, 5)], &[], Nanos(40));
+        let states: Vec<(u64, ThreadState)> = timeline
+            .segments(Tid(5))
+            .iter()
+            .map(|segment| (segment.start.0, segment.state))
+            .collect();
         let after = [(20, ThreadState::Blocked), (30, ThreadState::Running)];
         assert_eq!(states[states.len() - 2..], after, "{states:?}");
-        assert_eq!(timeline.segments(Tid(7)).last().map(|segment| segment.state), Some(ThreadState::Runnable));
+        assert_eq!(
+            timeline.segments(Tid(7)).last().map(|segment| segment.state),
+            Some(ThreadState::Runnable)
+        );
     }
 }

@@ -67,12 +67,18 @@ pub struct Throttling {
 
 impl Throttling {
     /// Builds the groups from the records and from their state at the mark.
-    pub(crate) fn new(records: &[Throttled], known: &Groups, tasks: &Tasks, timeline: &Timeline) -> Throttling {
+    pub(crate) fn new(
+        records: &[Throttled],
+        known: &Groups,
+        tasks: &Tasks,
+        timeline: &Timeline,
+    ) -> Throttling {
         let mut by_group: BTreeMap<u64, Vec<&Throttled>> = BTreeMap::new();
         for record in records {
             by_group.entry(record.group).or_default().push(record);
         }
-        let ended: BTreeSet<Tid> = known.ended.iter().take(ENDED_MAX).map(|tid| Tid(*tid)).collect();
+        let ended: BTreeSet<Tid> =
+            known.ended.iter().take(ENDED_MAX).map(|tid| Tid(*tid)).collect();
         let groups = by_group.into_iter().take(GROUPS_MAX).map(|(number, records)| {
             let known = known.limited.iter().find(|group| group.number == number);
             QuotaGroup::new(&records, (known, &ended), tasks, timeline)
@@ -84,7 +90,9 @@ impl Throttling {
     /// the groups of its nearest ancestor with known ones. An ancestor that was alive then is known
     /// to be elsewhere if it is in no group.
     pub(crate) fn groups_of(&self, tasks: &Tasks, tid: Tid, at: Nanos) -> Vec<&QuotaGroup> {
-        let of = |tid, pid| self.groups.iter().filter(|group| group.members.has(tid, pid)).collect::<Vec<_>>();
+        let of = |tid, pid| {
+            self.groups.iter().filter(|group| group.members.has(tid, pid)).collect::<Vec<_>>()
+        };
         if self.groups.is_empty() {
             return Vec::new();
         }
@@ -94,7 +102,8 @@ impl Throttling {
         if !found.is_empty() || [tid, Tid(pid.0)].iter().any(was_read) {
             return found;
         }
-        let mut parents = tasks.ancestors(pid, at).skip(1).map(|parent| (of(parent.tid, parent.pid), parent));
+        let mut parents =
+            tasks.ancestors(pid, at).skip(1).map(|parent| (of(parent.tid, parent.pid), parent));
         let known = parents.find(|(groups, parent)| !groups.is_empty() || self.was_read(parent));
         known.map(|(groups, _)| groups).unwrap_or_default()
     }
@@ -112,7 +121,10 @@ impl QuotaGroup {
         tasks: &Tasks,
         timeline: &Timeline,
     ) -> QuotaGroup {
-        let last = records.iter().filter(|record| record.quota < NO_QUOTA).max_by_key(|record| record.head.ts);
+        let last = records
+            .iter()
+            .filter(|record| record.quota < NO_QUOTA)
+            .max_by_key(|record| record.head.ts);
         let times: Vec<_> = records.iter().map(|record| held_back(record, timeline)).collect();
         let period = last.map_or(Nanos(0), |record| record.period);
         QuotaGroup {
@@ -170,7 +182,9 @@ impl QuotaGroup {
     /// Returns the time in which the group used up the quota for which it was throttled in
     /// `lo..hi`: from a period before the first throttling to the begin of the last one.
     pub(crate) fn used_up(&self, lo: Nanos, hi: Nanos) -> Option<(Nanos, Nanos)> {
-        let mut begins = reaching(&self.throttled, lo, hi).map(|(begin, _)| begin).filter(|_| self.period > Nanos(0));
+        let mut begins = reaching(&self.throttled, lo, hi)
+            .map(|(begin, _)| begin)
+            .filter(|_| self.period > Nanos(0));
         let first = begins.next()?;
         Some((first.before(self.period), begins.last().unwrap_or(first)))
     }
@@ -187,7 +201,9 @@ impl QuotaGroup {
     /// keeps running while the group is stopped is not in it, and has not been since the kernel
     /// last throttled it.
     pub(crate) fn ran(&self, timeline: &Timeline, tid: Tid, lo: Nanos, hi: Nanos) -> Nanos {
-        let goes_on = |(begin, end): &(Nanos, Nanos)| timeline.run_time(tid, lo.max(*begin), hi.min(*end)) > LEFT_OVER;
+        let goes_on = |(begin, end): &(Nanos, Nanos)| {
+            timeline.run_time(tid, lo.max(*begin), hi.min(*end)) > LEFT_OVER
+        };
         let (mut from, mut ran) = (lo, Nanos(0));
         for (begin, end) in reaching(&self.stopped, lo, hi).filter(goes_on) {
             let left = self.members.last_taken(tid, from, begin).unwrap_or(from);
@@ -199,7 +215,11 @@ impl QuotaGroup {
 }
 
 /// Returns the times that overlap `lo..hi`.
-fn reaching(times: &[(Nanos, Nanos)], lo: Nanos, hi: Nanos) -> impl Iterator<Item = (Nanos, Nanos)> {
+fn reaching(
+    times: &[(Nanos, Nanos)],
+    lo: Nanos,
+    hi: Nanos,
+) -> impl Iterator<Item = (Nanos, Nanos)> {
     let first = times.partition_point(|(_, end)| *end <= lo);
     times.iter().skip(first).take_while(move |(begin, _)| *begin < hi).copied()
 }
@@ -269,12 +289,18 @@ mod tests {
     fn group(known: Option<LimitedGroup>, quota: Nanos) -> QuotaGroup {
         let mut record = record(ms(0), Tid(0));
         (record.quota, record.period) = (quota, ms(100));
-        QuotaGroup::new(&[&record], (known.as_ref(), &BTreeSet::new()), &Tasks::default(), &Timeline::default())
+        QuotaGroup::new(
+            &[&record],
+            (known.as_ref(), &BTreeSet::new()),
+            &Tasks::default(),
+            &Timeline::default(),
+        )
     }
 
     #[test]
     fn times_that_overlap_are_one_and_are_counted_within_others() {
-        let throttled = joined(vec![(ms(50), ms(60)), (ms(10), ms(20)), (ms(15), ms(30)), (ms(30), ms(35))]);
+        let throttled =
+            joined(vec![(ms(50), ms(60)), (ms(10), ms(20)), (ms(15), ms(30)), (ms(30), ms(35))]);
         assert_eq!(throttled, [(ms(10), ms(35)), (ms(50), ms(60))]);
         let group = QuotaGroup { throttled, ..QuotaGroup::default() };
         assert_eq!(group.within(ms(0), ms(100)), ms(35));
@@ -293,15 +319,20 @@ mod tests {
 
     /// The thread runs for 10 ms, for 50 ms while the group is stopped, and for 10 ms again.
     #[test]
-    fn who_goes_on_while_the_group_is_stopped_was_in_it_before_only_where_it_was_taken_from_its_cpu() {
+    fn who_goes_on_while_the_group_is_stopped_was_in_it_before_only_where_it_was_taken_from_its_cpu()
+     {
         let runs = [(0, 10), (30, 80), (100, 110)].into_iter();
         let switches = runs.flat_map(|(from, to)| [switch(from, 0, 7), switch(to, 7, 0)]);
         let timeline = Timeline::new(switches, &[], ms(200));
         let ran = |stopped, taken: &[u64]| {
             let mut group = QuotaGroup { stopped: vec![stopped], ..QuotaGroup::default() };
             let records: Vec<Throttled> = taken.iter().map(|at| record(ms(*at), Tid(7))).collect();
-            group.members =
-                QuotaMembers::new(&records.iter().collect::<Vec<_>>(), None, &BTreeSet::new(), &Tasks::default());
+            group.members = QuotaMembers::new(
+                &records.iter().collect::<Vec<_>>(),
+                None,
+                &BTreeSet::new(),
+                &Tasks::default(),
+            );
             group.ran(&timeline, Tid(7), ms(0), ms(120))
         };
         assert_eq!(ran((ms(20), ms(90)), &[]), ms(10), "it came into the group meanwhile");
@@ -313,15 +344,23 @@ mod tests {
     /// left over.
     #[test]
     fn periods_are_counted_and_not_how_often_threads_leave_their_cpus_in_them() {
-        let times =
-            [(60, 101), (70, 104), (150, 201), (230, 232), (240, 302), (350, 601)].map(|(lo, hi)| (ms(lo), ms(hi)));
+        let times = [(60, 101), (70, 104), (150, 201), (230, 232), (240, 302), (350, 601)]
+            .map(|(lo, hi)| (ms(lo), ms(hi)));
         let [stopped, throttled] = [until_first_ran(&times), times.to_vec()].map(joined);
         let (period, refilled) = (ms(100), refilled(&times, ms(100)));
         let group = QuotaGroup { period, refilled, stopped, throttled, ..QuotaGroup::default() };
         assert_eq!((group.refilled, group.periods_within(ms(0), ms(700))), (ms(1), 6));
         assert_eq!(group.periods_within(ms(0), ms(210)), 2);
-        assert_eq!(group.periods_within(ms(103), ms(240)), 1, "who waits for a CPU only waits for no quota");
-        assert_eq!(QuotaGroup { period: Nanos(0), ..group }.periods_within(ms(0), ms(700)), 0, "it is not known");
+        assert_eq!(
+            group.periods_within(ms(103), ms(240)),
+            1,
+            "who waits for a CPU only waits for no quota"
+        );
+        assert_eq!(
+            QuotaGroup { period: Nanos(0), ..group }.periods_within(ms(0), ms(700)),
+            0,
+            "it is not known"
+        );
     }
 
     #[test]
@@ -351,8 +390,12 @@ mod tests {
         let [mut first, mut later] = [1, 2].map(|at| record(ms(at), Tid(0)));
         (first.quota, first.period) = (ms(5), ms(100));
         (later.quota, later.period) = (ms(7), ms(100));
-        let told =
-            QuotaGroup::new(&[&later, &first], (None, &BTreeSet::new()), &Tasks::default(), &Timeline::default());
+        let told = QuotaGroup::new(
+            &[&later, &first],
+            (None, &BTreeSet::new()),
+            &Tasks::default(),
+            &Timeline::default(),
+        );
         assert_eq!(told.amount().as_deref(), Some("7 ms per 100 ms"));
     }
 }

@@ -110,7 +110,9 @@ impl Waits {
         let by_stack: HashMap<_, _> =
             names.stacks().map(|(id, _)| (id, stack_kind(names.kernel_functions(id)))).collect();
         let restarted = waits.iter_mut().filter(|wait| wait.syscall == RESTART);
-        restarted.for_each(|wait| wait.syscall = by_stack.get(&wait.stack).map_or(RESTART, restarted_call));
+        restarted.for_each(|wait| {
+            wait.syscall = by_stack.get(&wait.stack).map_or(RESTART, restarted_call)
+        });
         Waits { sorted: waits, by_stack, contention }
     }
 
@@ -144,7 +146,9 @@ impl Waits {
         let waits = self.of(span.tid);
         let (before, after) = waits.split_at(waits.partition_point(|wait| wait.head.ts < span.end));
         let distance = |wait: &&Wait| wait.head.ts.0.abs_diff(span.end.0);
-        let alike = |wait: &Wait| !may_be_idle(wait.state) && waits_for_io(wait.state) == waits_for_io(state);
+        let alike = |wait: &Wait| {
+            !may_be_idle(wait.state) && waits_for_io(wait.state) == waits_for_io(state)
+        };
         let fits = |wait: &&Wait| alike(wait) && distance(wait) <= NEIGHBOUR.0;
         let before = before.iter().rev().take(NEIGHBOURS_MAX).find(fits);
         let after = after.iter().take(NEIGHBOURS_MAX).find(fits);
@@ -158,7 +162,8 @@ impl Waits {
         }
         let stack = self.by_stack.get(&wait.stack).copied().unwrap_or(Waited::Unknown);
         let kind = stack.min(call_kind(wait)).min(file_kind(wait)).min(state_kind(wait.state));
-        let of_disk = matches!(kind, Waited::Fsync | Waited::PageIn | Waited::Disk | Waited::Unknown);
+        let of_disk =
+            matches!(kind, Waited::Fsync | Waited::PageIn | Waited::Disk | Waited::Unknown);
         if of_disk && REMOTE_FILES.contains(&wait.magic) { Waited::Network } else { kind }
     }
 
@@ -401,20 +406,26 @@ mod tests {
 
     fn io_wait(ts: u64, syscall: i32) -> Wait {
         let mut wait = Wait::new_zeroed();
-        (wait.head.tid, wait.head.ts, wait.start) = (Tid(7), Nanos::from_millis(ts), Nanos::from_millis(ts));
+        (wait.head.tid, wait.head.ts, wait.start) =
+            (Tid(7), Nanos::from_millis(ts), Nanos::from_millis(ts));
         (wait.pid, wait.syscall, wait.state) = (Pid(7), syscall, STATE_IO_WAIT | 2);
         wait
     }
 
     fn blocked(start: u64, end: u64, place: u16) -> Span {
         let (start, end) = (Nanos::from_millis(start), Nanos::from_millis(end));
-        let segment = Segment { start, waker: Tid(0), place, state: ThreadState::Blocked, context: 2 };
+        let segment =
+            Segment { start, waker: Tid(0), place, state: ThreadState::Blocked, context: 2 };
         Span { tid: Tid(7), index: 0, start, end, segment }
     }
 
     #[test]
     fn an_io_wait_without_a_record_is_like_its_neighbours() {
-        let waits = Waits::new(vec![io_wait(100, 74), io_wait(300, 0)], &Names::default(), Contention::default());
+        let waits = Waits::new(
+            vec![io_wait(100, 74), io_wait(300, 0)],
+            &Names::default(),
+            Contention::default(),
+        );
         let kind = |start, end, state| waits.kind(&blocked(start, end, state));
         assert_eq!(kind(150, 151, STATE_IO_WAIT | 2), Waited::Fsync);
         assert_eq!(kind(280, 281, STATE_IO_WAIT | 2), Waited::Disk);
@@ -449,9 +460,11 @@ mod tests {
     /// Kind of a wait in `write` from 100 to 200 ms, which the kernel reports as a contended lock,
     /// with these functions on its stack.
     fn contended(functions: &[&str]) -> Waited {
-        let head = Head { ts: Nanos::from_millis(200), tid: Tid(7), size: 0, kind: 0, generation: 0 };
+        let head =
+            Head { ts: Nanos::from_millis(200), tid: Tid(7), size: 0, kind: 0, generation: 0 };
         let mut wait = io_wait(200, 1);
-        (wait.start, wait.state, wait.mode, wait.stack) = (Nanos::from_millis(100), 2, 0o100_000, StackId(1));
+        (wait.start, wait.state, wait.mode, wait.stack) =
+            (Nanos::from_millis(100), 2, 0o100_000, StackId(1));
         let mut lock = Lock::new_zeroed();
         (lock.head, lock.nanos) = (head, Nanos::from_millis(100));
         let mut waits = Waits::new(vec![wait], &Names::default(), Contention::new(vec![lock]));

@@ -13,9 +13,9 @@ impl Wakes {
     pub fn new(timeline: &Timeline) -> Wakes {
         let mut wakes: ByThread<Vec<(Nanos, Tid)>> = ByThread::default();
         for tid in timeline.threads() {
-            let waits = timeline
-                .spans(tid)
-                .filter(|span| matches!(span.segment.state, ThreadState::Blocked | ThreadState::Absent));
+            let waits = timeline.spans(tid).filter(|span| {
+                matches!(span.segment.state, ThreadState::Blocked | ThreadState::Absent)
+            });
             for (waker, at) in waits.filter_map(|span| Some((span.task_waker()?, span.end))) {
                 wakes.get_or_add(waker, Vec::new).into_iter().for_each(|list| list.push((at, tid)));
             }

@@ -69,12 +69,19 @@ mod tests {
 
     #[test]
     fn what_was_taken_of_a_cpu_is_told_where_it_fits() {
-        let all = Withdrawals::new(&[record(0, 100, 200, 60), record(0, 200, 300, 10), record(1, 0, 900, 500)]);
+        let all = Withdrawals::new(&[
+            record(0, 100, 200, 60),
+            record(0, 200, 300, 10),
+            record(1, 0, 900, 500),
+        ]);
         assert_eq!(all.taken(Cpu(0), Nanos(110), Nanos(190)), Nanos(60));
         assert_eq!(all.taken(Cpu(0), Nanos(150), Nanos(260)), Nanos(60));
         assert_eq!(all.taken(Cpu(0), Nanos(300), Nanos(400)), Nanos(0));
         assert_eq!(all.taken(Cpu(2), Nanos(0), Nanos(900)), Nanos(0));
-        assert!(all.explains(Cpu(0), Nanos(110), Nanos(190)) && !all.explains(Cpu(0), Nanos(210), Nanos(290)));
+        assert!(
+            all.explains(Cpu(0), Nanos(110), Nanos(190))
+                && !all.explains(Cpu(0), Nanos(210), Nanos(290))
+        );
         assert!(!all.explains(Cpu(0), Nanos(150), Nanos(150)));
     }
 }

@@ -23,10 +23,16 @@ pub(crate) enum Usual {
 impl Usual {
     /// Chooses the interactions of the window if there are enough, or else the stored summary of
     /// the same milestone if it has more observations.
-    pub(crate) fn of(others: Summary, stored: &[StoredBaseline], what: (Milestone, &str, &str)) -> Usual {
+    pub(crate) fn of(
+        others: Summary,
+        stored: &[StoredBaseline],
+        what: (Milestone, &str, &str),
+    ) -> Usual {
         let (milestone, class, application) = what;
         let same = |known: &&StoredBaseline| {
-            known.milestone() == milestone.name() && known.class == class && known.application == application
+            known.milestone() == milestone.name()
+                && known.class == class
+                && known.application == application
         };
         let known = stored.iter().find(same).filter(|known| known.n > others.n() as u64);
         match known {
@@ -82,7 +88,15 @@ mod tests {
     fn stored(class: &str, application: &str, n: u64) -> StoredBaseline {
         let (class, application) = (class.to_owned(), application.to_owned());
         let milestone = String::new();
-        StoredBaseline { class, application, milestone, n, p50_ns: 2 * MS, p98_ns: 14 * MS, max_ns: 40 * MS }
+        StoredBaseline {
+            class,
+            application,
+            milestone,
+            n,
+            p50_ns: 2 * MS,
+            p98_ns: 14 * MS,
+            max_ns: 40 * MS,
+        }
     }
 
     fn of(window: usize, stored: &[StoredBaseline]) -> Usual {
@@ -99,7 +113,11 @@ mod tests {
 
     #[test]
     fn another_class_or_application_says_nothing() {
-        for known in [stored("click", "xterm", 3_000), stored("key", "gedit", 3_000), stored("key", "xterm", 2)] {
+        for known in [
+            stored("click", "xterm", 3_000),
+            stored("key", "gedit", 3_000),
+            stored("key", "xterm", 2),
+        ] {
             assert!(matches!(of(3, &[known]), Usual::Window(_)));
         }
         assert_eq!(of(0, &[]).baseline(), None);
@@ -107,9 +125,12 @@ mod tests {
 
     #[test]
     fn another_milestone_says_nothing() {
-        let handled = StoredBaseline { milestone: "handled".to_owned(), ..stored("key", "xterm", 3_000) };
-        let known = [handled.clone(), StoredBaseline { p50_ns: MS, ..stored("key", "xterm", 3_000) }];
-        let of = |milestone| Usual::of(Summary::new(Vec::new()), &known, (milestone, "key", "xterm"));
+        let handled =
+            StoredBaseline { milestone: "handled".to_owned(), ..stored("key", "xterm", 3_000) };
+        let known =
+            [handled.clone(), StoredBaseline { p50_ns: MS, ..stored("key", "xterm", 3_000) }];
+        let of =
+            |milestone| Usual::of(Summary::new(Vec::new()), &known, (milestone, "key", "xterm"));
         assert_eq!(of(Milestone::Response).median(), Nanos(MS));
         assert_eq!(of(Milestone::Handled), Usual::Stored(handled));
         assert_eq!(of(Milestone::Completed).n(), 0);
@@ -117,7 +138,11 @@ mod tests {
 
     #[test]
     fn percentiles_are_shown_with_enough_observations() {
-        let shown = |n| of(0, &[stored("key", "xterm", n)]).baseline().map(|one| (one.p50_ms, one.p98_ms, one.stored));
+        let shown = |n| {
+            of(0, &[stored("key", "xterm", n)])
+                .baseline()
+                .map(|one| (one.p50_ms, one.p98_ms, one.stored))
+        };
         assert_eq!(shown(9), Some((None, None, true)));
         assert_eq!(shown(10), Some((Some(2.0), None, true)));
         assert_eq!(shown(250), Some((Some(2.0), Some(14.0), true)));

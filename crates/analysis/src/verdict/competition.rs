@@ -36,7 +36,8 @@ fn contrast(budget: &Budget<'_>, group: &BlameGroup) -> Option<Contrast> {
     let mut pairs: BTreeMap<(Party, Party), (u64, Nanos)> = BTreeMap::new();
     for piece in budget.pieces(group) {
         let Doing::Queued(Some(by)) = piece.doing else { continue };
-        let standing = |tid| budget.recording.priorities.at(tid, piece.lo).map(|standing| (tid, standing));
+        let standing =
+            |tid| budget.recording.priorities.at(tid, piece.lo).map(|standing| (tid, standing));
         let Some((by, waiter)) = standing(by).zip(standing(piece.tid)) else { continue };
         if by.1.beats(waiter.1) {
             let pair = pairs.entry((by, waiter)).or_insert((0, piece.lo));
@@ -72,8 +73,11 @@ pub(crate) fn newborn_line(budget: &Budget<'_>, group: &BlameGroup) -> Option<St
     }
     let share = nanos as f64 / group.nanos.max(1) as f64;
     ages.sort_unstable();
-    let age = *ages.get(ages.len() / 2).filter(|_| born.len() >= NEWBORN_MIN && share >= NEWBORN_SHARE)?;
-    let (count, percent, age) = (count_text(born.len() as u64), (share * 100.0).round(), span_text(age));
+    let age = *ages
+        .get(ages.len() / 2)
+        .filter(|_| born.len() >= NEWBORN_MIN && share >= NEWBORN_SHARE)?;
+    let (count, percent, age) =
+        (count_text(born.len() as u64), (share * 100.0).round(), span_text(age));
     Some(format!(
         "{count} processes of it were started meanwhile, and ran for {percent} % of this time, {age} old in the median"
     ))
@@ -93,11 +97,15 @@ pub(crate) fn remedy(
     }
     let (contrast, tasks) = (contrast(budget, group), &budget.recording.tasks);
     if let Some(of_session) = session::remedy(budget, group.kind, culprit) {
-        let lowered = contrast.as_ref().filter(|_| group.kind == CauseKind::CpuCompetition).and_then(of_waiter);
+        let lowered = contrast
+            .as_ref()
+            .filter(|_| group.kind == CauseKind::CpuCompetition)
+            .and_then(of_waiter);
         return lowered.or(Some(of_session));
     }
     let mut takers = contrast.iter().map(|contrast| contrast.by).chain(taker(budget, group));
-    if let Some(taker) = takers.find(|(_, standing)| standing.is_realtime() && !standing.is_lent()) {
+    if let Some(taker) = takers.find(|(_, standing)| standing.is_realtime() && !standing.is_lent())
+    {
         return Some(of_realtime(taker, tasks));
     }
     if group.kind != CauseKind::CpuCompetition {
@@ -107,7 +115,11 @@ pub(crate) fn remedy(
     let first = contrast.as_ref().and_then(of_waiter).unwrap_or_else(usual);
     let ordinary = !contrast.is_some_and(|contrast| contrast.by.1.is_realtime());
     let managed = ordinary && is_background(budget, Pid(*pid)) && !is_managed(tasks);
-    Some(if managed { format!("{first}; or tipme manage, which puts what you use first") } else { first })
+    Some(if managed {
+        format!("{first}; or tipme manage, which puts what you use first")
+    } else {
+        first
+    })
 }
 
 /// Returns the thread that caused most of a group.
@@ -126,7 +138,9 @@ fn taker(budget: &Budget<'_>, group: &BlameGroup) -> Option<Party> {
 fn of_realtime((tid, standing): Party, tasks: &Tasks) -> String {
     let text = standing.text();
     match tasks.has_ended(tid) {
-        true => format!("start it without real-time priority next time (it ran {text}, and has ended)"),
+        true => {
+            format!("start it without real-time priority next time (it ran {text}, and has ended)")
+        }
         false => format!("chrt -o -p 0 {tid} (it runs {text})"),
     }
 }

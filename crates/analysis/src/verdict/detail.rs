@@ -22,13 +22,15 @@ const SPIN_SHARE_MIN: f64 = 0.1;
 const LEAVES: usize = 3;
 
 /// Parts of the names of kernel functions in which a thread spins on a lock.
-const SPINS: [&str; 4] = ["spin_lock_slowpath", "osq_lock", "mutex_spin_on_owner", "rwsem_spin_on_owner"];
+const SPINS: [&str; 4] =
+    ["spin_lock_slowpath", "osq_lock", "mutex_spin_on_owner", "rwsem_spin_on_owner"];
 
 /// Name of a detail, and the question that it answers.
 type Answer = (&'static str, &'static str);
 
 const WAITS: Answer = ("waits", "what short blocks waited for");
-const INTERRUPTS: Answer = ("interrupts", "which interrupts and deferred work had the CPU meanwhile");
+const INTERRUPTS: Answer =
+    ("interrupts", "which interrupts and deferred work had the CPU meanwhile");
 const LOCKS: Answer = ("locks", "who held the kernel's locks, and for how long");
 const WRITERS: Answer = ("writers", "who wrote what is written back");
 const MEMORY: Answer = ("memory", "who took the memory");
@@ -41,7 +43,9 @@ fn open(budget: &Budget<'_>, group: &BlameGroup, certainty: f64) -> Option<Answe
         CauseKind::DiskQueue | CauseKind::Fsync | CauseKind::PageIn if by_kernel => Some(WRITERS),
         CauseKind::Reclaim | CauseKind::SwapIn if by_kernel || certainty < CERTAIN => Some(MEMORY),
         CauseKind::KernelLock if evidence::awaited_thaw(budget, group).is_some() => None,
-        CauseKind::KernelLock if by_kernel || evidence::is_held_by_waiter(budget, group) => Some(LOCKS),
+        CauseKind::KernelLock if by_kernel || evidence::is_held_by_waiter(budget, group) => {
+            Some(LOCKS)
+        }
         CauseKind::OwnComputation if spins(budget, group) => Some(LOCKS),
         CauseKind::Stall if certainty < CERTAIN => Some(INTERRUPTS),
         _ => None,
@@ -56,7 +60,8 @@ fn spins(budget: &Budget<'_>, group: &BlameGroup) -> bool {
         for sample in budget.recording.samples_of(piece.tid, piece.lo, piece.hi) {
             let mut functions = names.kernel_functions(sample.kernel_stack).take(LEAVES);
             samples += 1;
-            spinning += usize::from(functions.any(|name| SPINS.iter().any(|part| name.contains(part))));
+            spinning +=
+                usize::from(functions.any(|name| SPINS.iter().any(|part| name.contains(part))));
         }
     }
     spinning as f64 >= SPIN_SHARE_MIN * f64::from(samples) && spinning > 0
@@ -72,10 +77,18 @@ pub(crate) fn hint(budget: &Budget<'_>, group: &BlameGroup, certainty: f64) -> O
 }
 
 /// Suggests a detail to record for the unattributed time of `lo..hi`.
-pub(crate) fn hint_for_rest(recording: &Recording, partition: &[Piece], lo: Nanos, hi: Nanos) -> Option<String> {
+pub(crate) fn hint_for_rest(
+    recording: &Recording,
+    partition: &[Piece],
+    lo: Nanos,
+    hi: Nanos,
+) -> Option<String> {
     let rest = |state: &str| {
         let pieces = partition.iter().filter(|piece| piece.kind == CauseKind::Unattributed);
-        pieces.filter(|piece| state.is_empty() || piece.state == state).map(|piece| piece.ms).sum::<f64>()
+        pieces
+            .filter(|piece| state.is_empty() || piece.state == state)
+            .map(|piece| piece.ms)
+            .sum::<f64>()
     };
     let much = rest("") >= UNATTRIBUTED_MIN * hi.since(lo).millis() && rest("") > 0.0;
     let open = if 2.0 * rest("runnable") > rest("") { INTERRUPTS } else { WAITS };
@@ -96,8 +109,12 @@ fn is_on(recording: &Recording, detail: &str, lo: Nanos, hi: Nanos) -> bool {
 fn advice(recording: &Recording, (detail, what): Answer) -> String {
     let off = recording.meta.missing.iter().any(|missing| missing.what == detail);
     match off {
-        true => format!("{detail} are not recorded on this machine (tipme doctor says why), which would tell {what}"),
-        false => format!("tipme record --detail {detail} --for=600 would tell {what}, the next time"),
+        true => format!(
+            "{detail} are not recorded on this machine (tipme doctor says why), which would tell {what}"
+        ),
+        false => {
+            format!("tipme record --detail {detail} --for=600 would tell {what}, the next time")
+        }
     }
 }
 
@@ -137,9 +154,18 @@ mod tests {
     fn time_that_nothing_explains_names_the_command_that_would_tell_more() {
         let plain = Recording::default();
         let blocked = rest(&plain, &[("blocked", 80.0), ("runnable", 40.0)]).unwrap();
-        assert!(blocked.starts_with("tipme record --detail waits --for=600 would tell what short blocks"), "{blocked}");
+        assert!(
+            blocked
+                .starts_with("tipme record --detail waits --for=600 would tell what short blocks"),
+            "{blocked}"
+        );
         let ready = rest(&plain, &[("blocked", 40.0), ("runnable", 80.0)]).unwrap();
-        assert!(ready.starts_with("tipme record --detail interrupts --for=600 would tell which interrupts"), "{ready}");
+        assert!(
+            ready.starts_with(
+                "tipme record --detail interrupts --for=600 would tell which interrupts"
+            ),
+            "{ready}"
+        );
         assert_eq!(rest(&plain, &[("blocked", 99.0)]), None);
     }
 
@@ -157,6 +183,9 @@ mod tests {
         let mut recording = Recording::default();
         recording.meta.missing.push(Missing { what: "interrupts".to_owned(), why: String::new() });
         let told = rest(&recording, &[("runnable", 500.0)]).unwrap();
-        assert!(told.starts_with("interrupts are not recorded on this machine (tipme doctor says why)"), "{told}");
+        assert!(
+            told.starts_with("interrupts are not recorded on this machine (tipme doctor says why)"),
+            "{told}"
+        );
     }
 }

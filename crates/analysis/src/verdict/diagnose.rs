@@ -15,7 +15,9 @@ use crate::timeline::tasks::Life;
 use crate::verdict::detail;
 use crate::verdict::findings::findings;
 use crate::verdict::overhead::overhead;
-use crate::verdict::problem::{AnswerSide, DiagnoseOptions, JUST_OVER, LOOK_BACK, Problem, ProblemSubject, problems};
+use crate::verdict::problem::{
+    AnswerSide, DiagnoseOptions, JUST_OVER, LOOK_BACK, Problem, ProblemSubject, problems,
+};
 use crate::verdict::stall;
 use crate::verdict::steps::steps;
 use crate::verdict::summary;
@@ -47,7 +49,10 @@ pub fn diagnose(incident: &Incident, options: &DiagnoseOptions) -> Result<Verdic
 }
 
 /// Like [`diagnose`], but also returns the data behind the verdict.
-pub(crate) fn examine(incident: &Incident, options: &DiagnoseOptions) -> Result<Case, DiagnoseError> {
+pub(crate) fn examine(
+    incident: &Incident,
+    options: &DiagnoseOptions,
+) -> Result<Case, DiagnoseError> {
     let recording = Recording::read(incident)?;
     let joined = interactions(&recording);
     let answer = last_answer(&recording, options);
@@ -74,7 +79,9 @@ pub(crate) fn examine(incident: &Incident, options: &DiagnoseOptions) -> Result<
 /// override it.
 fn last_answer(recording: &Recording, options: &DiagnoseOptions) -> Option<Nanos> {
     let at = Nanos(recording.meta.answered_ns);
-    let is_within = at > recording.complete_from() && at < recording.mark && recording.mark.since(at) < LOOK_BACK;
+    let is_within = at > recording.complete_from()
+        && at < recording.mark
+        && recording.mark.since(at) < LOOK_BACK;
     (is_within && *options == DiagnoseOptions::default()).then_some(at)
 }
 
@@ -117,7 +124,8 @@ fn is_unusual((_, verdict): &Explained) -> bool {
 /// much longer and ended later, just before the mark.
 fn rank(mut problems: Vec<Explained>, mark: Nanos) -> Vec<Explained> {
     let has_cause = |(_, verdict): &Explained| !verdict.findings.is_empty();
-    let chosen = problems.iter().position(is_unusual).or_else(|| problems.iter().position(has_cause));
+    let chosen =
+        problems.iter().position(is_unusual).or_else(|| problems.iter().position(has_cause));
     let outweighs = |chosen: usize| {
         let told = &problems[chosen].0.0;
         problems[..chosen].iter().position(|one| has_cause(one) && outweighs(&one.0.0, told, mark))
@@ -157,14 +165,24 @@ fn candidate(verdict: &Verdict) -> Option<Candidate> {
     })
 }
 
-fn explained(incident: &Incident, recording: &Recording, problem: Problem, mut verdict: Verdict) -> Explained {
+fn explained(
+    incident: &Incident,
+    recording: &Recording,
+    problem: Problem,
+    mut verdict: Verdict,
+) -> Explained {
     let chain = explain(incident, recording, &problem, &mut verdict);
     ((problem, chain), verdict)
 }
 
 /// Creates a verdict that describes the incident only.
 fn begun(recording: &Recording, answer: Option<Nanos>) -> Verdict {
-    Verdict { schema: SCHEMA, incident: about(recording, answer), notes: recording.notes.clone(), ..Verdict::default() }
+    Verdict {
+        schema: SCHEMA,
+        incident: about(recording, answer),
+        notes: recording.notes.clone(),
+        ..Verdict::default()
+    }
 }
 
 fn nothing(recording: &Recording, mut verdict: Verdict) -> Verdict {
@@ -172,11 +190,20 @@ fn nothing(recording: &Recording, mut verdict: Verdict) -> Verdict {
     verdict
 }
 
-fn explain(incident: &Incident, recording: &Recording, problem: &Problem, verdict: &mut Verdict) -> Chain {
+fn explain(
+    incident: &Incident,
+    recording: &Recording,
+    problem: &Problem,
+    verdict: &mut Verdict,
+) -> Chain {
     let chain = match &problem.subject {
         ProblemSubject::Interaction(interaction) => Chain::of(recording, interaction),
-        ProblemSubject::Thread(tid) => Chain::of_thread(recording, *tid, problem.start, problem.end),
-        ProblemSubject::Unresponsive(span) => Chain::of_thread(recording, span.tid, span.start, span.end),
+        ProblemSubject::Thread(tid) => {
+            Chain::of_thread(recording, *tid, problem.start, problem.end)
+        }
+        ProblemSubject::Unresponsive(span) => {
+            Chain::of_thread(recording, span.tid, span.start, span.end)
+        }
     };
     let budget = Budget::new(recording, &chain, problem.waiter(recording), problem.end);
     verdict.interval = Some(interval(recording, problem));
@@ -190,7 +217,9 @@ fn explain(incident: &Incident, recording: &Recording, problem: &Problem, verdic
         None => verdict.notes.extend(trust.doubts),
     }
     verdict.notes.extend(hardly_usual(problem));
-    verdict.notes.extend(verdict.interval.as_ref().filter(|interval| interval.inferred).map(|_| INFERRED.to_owned()));
+    verdict.notes.extend(
+        verdict.interval.as_ref().filter(|interval| interval.inferred).map(|_| INFERRED.to_owned()),
+    );
     let assumed = problem.is_start() && recording.messages.is_server(problem.client);
     verdict.notes.extend(assumed.then(|| ASSUMED.to_owned()));
     verdict.notes.extend(away(problem).map(|span| away_text(recording, span)));
@@ -199,13 +228,16 @@ fn explain(incident: &Incident, recording: &Recording, problem: &Problem, verdic
     verdict.notes.extend(stall::note(recording, problem.start, problem.end));
     verdict.notes.extend(left(&chain));
     let rest = detail::hint_for_rest(recording, &verdict.partition, problem.start, problem.end);
-    verdict.notes.extend(rest.filter(|_| problem.exceeded()).map(|hint| format!("Much is unattributed; {hint}.")));
+    verdict.notes.extend(
+        rest.filter(|_| problem.exceeded()).map(|hint| format!("Much is unattributed; {hint}.")),
+    );
     if let Some(interval) = verdict.interval.as_mut().filter(|_| problem.is_command()) {
         interval.exceeded &= !verdict.findings.is_empty();
     }
     verdict.chain = steps(recording, &chain);
     let cpus = recording.meta.machine.cpus;
-    verdict.overhead_ms = overhead(incident, &recording.cost, cpus, problem.start, problem.end).millis();
+    verdict.overhead_ms =
+        overhead(incident, &recording.cost, cpus, problem.start, problem.end).millis();
     chain
 }
 
@@ -213,7 +245,10 @@ fn explain(incident: &Incident, recording: &Recording, problem: &Problem, verdic
 fn left(chain: &Chain) -> Option<String> {
     let steps = count_text(chain.pieces.len() as u64);
     let told = || {
-        format!("Of the way back {steps} steps were followed; {} before them are unattributed.", span_text(chain.left))
+        format!(
+            "Of the way back {steps} steps were followed; {} before them are unattributed.",
+            span_text(chain.left)
+        )
     };
     (chain.left > Nanos(0)).then(told)
 }
@@ -247,8 +282,7 @@ fn interval(recording: &Recording, problem: &Problem) -> Interval {
         }
         ProblemSubject::Thread(_) | ProblemSubject::Unresponsive(_) => (None, None),
     };
-    let inferred =
-        matches!(&problem.subject, ProblemSubject::Interaction(interaction) if interaction.delivery.inferred);
+    let inferred = matches!(&problem.subject, ProblemSubject::Interaction(interaction) if interaction.delivery.inferred);
     let since_start = |at: Nanos| at.since(problem.start).millis();
     Interval {
         start_ns: problem.start.0,
@@ -266,9 +300,12 @@ fn interval(recording: &Recording, problem: &Problem) -> Interval {
         threshold_ms: problem.threshold.millis(),
         exceeded: problem.exceeded(),
         drew: problem.milestone == Milestone::Handled && drew(recording, problem),
-        command: problem.started(recording).map_or_else(String::new, |life| pipeline(recording, life, problem)),
+        command: problem
+            .started(recording)
+            .map_or_else(String::new, |life| pipeline(recording, life, problem)),
         prompt: problem.is_prompt(),
-        since_input_ms: away(problem).and_then(|span| Some(span.start.since(span.pressed?).millis())),
+        since_input_ms: away(problem)
+            .and_then(|span| Some(span.start.since(span.pressed?).millis())),
         untaken: away(problem).map_or(0, |span| span.untaken),
     }
 }
@@ -290,18 +327,26 @@ fn away(problem: &Problem) -> Option<&UnresponsiveSpan> {
 fn away_text(recording: &Recording, span: &UnresponsiveSpan) -> String {
     let comm = recording.tasks.comm(span.client, span.end);
     let since = span.pressed.map(|at| span_text(span.start.since(at)));
-    let since = since.map(|since| format!(", which began {since} after it had taken a key or click"));
+    let since =
+        since.map(|since| format!(", which began {since} after it had taken a key or click"));
     let since = since.unwrap_or_default();
     let lay = match span.untaken {
         0 => String::new(),
-        1 if recording.messages.is_server(span.client) => "; a request of a client lay untaken meanwhile".to_owned(),
+        1 if recording.messages.is_server(span.client) => {
+            "; a request of a client lay untaken meanwhile".to_owned()
+        }
         many if recording.messages.is_server(span.client) => {
             format!("; {} requests of clients lay untaken meanwhile", count_text(many as u64))
         }
         1 => "; a message of its display server lay untaken meanwhile".to_owned(),
-        many => format!("; {} messages of its display server lay untaken meanwhile", count_text(many as u64)),
+        many => format!(
+            "; {} messages of its display server lay untaken meanwhile",
+            count_text(many as u64)
+        ),
     };
-    format!("No input alone tells of it: {comm} was away from its event loop for that time{since}{lay}.")
+    format!(
+        "No input alone tells of it: {comm} was away from its event loop for that time{since}{lay}."
+    )
 }
 
 /// Notes another, longer delay that the user may mean.
@@ -329,16 +374,19 @@ const PIPELINE_MAX: usize = 8;
 /// started for one pipeline are included, as the user types it.
 fn pipeline(recording: &Recording, life: &Life, problem: &Problem) -> String {
     let beside = |other: &&Life| {
-        let same = other.parent == life.parent && other.group == life.group && other.tid.0 == other.pid.0;
+        let same =
+            other.parent == life.parent && other.group == life.group && other.tid.0 == other.pid.0;
         let begun = other.from > problem.start && other.from < problem.end;
         same && begun && other.from < life.until && other.until > life.from
     };
-    let mut parts: Vec<&Life> = recording.tasks.lives().iter().filter(beside).take(PIPELINE_MAX).collect();
+    let mut parts: Vec<&Life> =
+        recording.tasks.lives().iter().filter(beside).take(PIPELINE_MAX).collect();
     if parts.is_empty() || !problem.is_command() || problem.is_start() || problem.is_prompt() {
         return command_line(recording, life, problem.end);
     }
     parts.sort_by_key(|part| part.from);
-    let lines: Vec<String> = parts.into_iter().map(|part| command_line(recording, part, problem.end)).collect();
+    let lines: Vec<String> =
+        parts.into_iter().map(|part| command_line(recording, part, problem.end)).collect();
     lines.join(" | ")
 }
 
@@ -379,7 +427,9 @@ fn why_nothing(recording: &Recording, about: &About) -> String {
         );
     }
     match about.inputs {
-        0 => format!("No input was seen in the {window} before the mark that are recorded completely."),
+        0 => format!(
+            "No input was seen in the {window} before the mark that are recorded completely."
+        ),
         count => format!(
             "Nothing that answered the {} inputs to {} was seen in the {window} before the mark that are recorded completely.",
             count_text(count as u64),

@@ -35,17 +35,28 @@ pub(crate) fn longest(
     tids.dedup();
     let episodes: Vec<Episode> = tids.iter().flat_map(|tid| episodes(recording, *tid)).collect();
     let complete = recording.complete_from();
-    let near = |episode: &&Episode| episode.start < hi && episode.end > lo && episode.start >= complete;
-    let worst = episodes.iter().filter(near).max_by_key(|episode| episode.end.since(episode.start)).copied()?;
+    let near =
+        |episode: &&Episode| episode.start < hi && episode.end > lo && episode.start >= complete;
+    let worst = episodes
+        .iter()
+        .filter(near)
+        .max_by_key(|episode| episode.end.since(episode.start))
+        .copied()?;
     Some((worst, episodes))
 }
 
 /// Returns the time of a delay as an episode of the busiest thread of a process, unless that thread
 /// was idle for most of it.
-pub(crate) fn meanwhile(recording: &Recording, pid: Pid, (lo, hi): (Nanos, Nanos)) -> Option<Episode> {
-    let threads = recording.tasks.lives().iter().filter(|life| life.pid == pid && !life.is_kernel());
+pub(crate) fn meanwhile(
+    recording: &Recording,
+    pid: Pid,
+    (lo, hi): (Nanos, Nanos),
+) -> Option<Episode> {
+    let threads =
+        recording.tasks.lives().iter().filter(|life| life.pid == pid && !life.is_kernel());
     let tids: BTreeSet<Tid> = threads.map(|life| life.tid).collect();
-    let (busy, tid) = tids.into_iter().map(|tid| (busy_within(recording, tid, (lo, hi)), tid)).max()?;
+    let (busy, tid) =
+        tids.into_iter().map(|tid| (busy_within(recording, tid, (lo, hi)), tid)).max()?;
     (busy.saturating_mul(2) >= hi.since(lo).0).then_some(Episode { tid, start: lo, end: hi })
 }
 
@@ -53,15 +64,22 @@ pub(crate) fn meanwhile(recording: &Recording, pid: Pid, (lo, hi): (Nanos, Nanos
 /// work.
 fn busy_within(recording: &Recording, tid: Tid, (lo, hi): (Nanos, Nanos)) -> u64 {
     let absent = |span: &Span| span.segment.state == ThreadState::Absent;
-    let idle =
-        |span: &Span| absent(span) || blocked(span) && (recording.waits.is_idle(span) || awaits_work(recording, span));
-    let spans = recording.timeline.spans(tid).skip_while(|span| span.end <= lo).take_while(|span| span.start < hi);
+    let idle = |span: &Span| {
+        absent(span)
+            || blocked(span) && (recording.waits.is_idle(span) || awaits_work(recording, span))
+    };
+    let spans = recording
+        .timeline
+        .spans(tid)
+        .skip_while(|span| span.end <= lo)
+        .take_while(|span| span.start < hi);
     spans.filter(|span| !idle(span)).map(|span| span.end.min(hi).since(span.start.max(lo)).0).sum()
 }
 
 fn reads_terminal(recording: &Recording, tid: Tid) -> bool {
-    let reads =
-        |wait: &tipme_record::records::Wait| wait.syscall == 0 && recording.waits.kind_of(wait) == Waited::Events;
+    let reads = |wait: &tipme_record::records::Wait| {
+        wait.syscall == 0 && recording.waits.kind_of(wait) == Waited::Events
+    };
     recording.waits.of(tid).iter().any(reads)
 }
 
@@ -70,15 +88,20 @@ fn reads_terminal(recording: &Recording, tid: Tid) -> bool {
 fn episodes(recording: &Recording, tid: Tid) -> Vec<Episode> {
     let paced = is_paced_by_sleeps(recording, tid);
     let waits_on = |span: &Span| {
-        recording.waits.is_idle(span) || paced && is_sleep(recording, span) || awaits_work(recording, span)
+        recording.waits.is_idle(span)
+            || paced && is_sleep(recording, span)
+            || awaits_work(recording, span)
     };
-    let idle = |span: &Span| span.segment.state == ThreadState::Absent || blocked(span) && waits_on(span);
+    let idle =
+        |span: &Span| span.segment.state == ThreadState::Absent || blocked(span) && waits_on(span);
     let (mut episodes, mut start, mut waits) = (Vec::new(), None, Vec::new());
     for span in recording.timeline.spans(tid) {
         if idle(&span) {
             episodes.extend(start.take().map(|start| Episode { tid, start, end: span.start }));
             start = Some(span.end);
-        } else if span.segment.state != ThreadState::Running && recording.waits.kind(&span) != Waited::Sleep {
+        } else if span.segment.state != ThreadState::Running
+            && recording.waits.kind(&span) != Waited::Sleep
+        {
             waits.push(Episode { tid, start: span.start, end: span.end });
         }
     }
@@ -95,9 +118,11 @@ fn is_sleep(recording: &Recording, span: &Span) -> bool {
 /// Returns `true` if a thread works in short bursts between sleeps, so that its sleeps are its idle
 /// time.
 fn is_paced_by_sleeps(recording: &Recording, tid: Tid) -> bool {
-    let spans = || recording.timeline.spans(tid).filter(|span| span.segment.state != ThreadState::Absent);
+    let spans =
+        || recording.timeline.spans(tid).filter(|span| span.segment.state != ThreadState::Absent);
     let length = |span: Span| span.end.since(span.start).0;
-    let sleeps: Vec<u64> = spans().filter(|span| blocked(span) && is_sleep(recording, span)).map(length).collect();
+    let sleeps: Vec<u64> =
+        spans().filter(|span| blocked(span) && is_sleep(recording, span)).map(length).collect();
     sleeps.len() >= SLEEPS_MIN && 2 * sleeps.iter().sum::<u64>() >= spans().map(length).sum::<u64>()
 }
 

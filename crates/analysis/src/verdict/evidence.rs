@@ -4,7 +4,8 @@
 
 use crate::explain::chain::{ChainPiece, Doing, Via};
 use crate::explain::describe::{
-    address_text, count_text, doing_text, frames, span_text, thread_text, unnamed_wait_text, wait_text,
+    address_text, count_text, doing_text, frames, span_text, thread_text, unnamed_wait_text,
+    wait_text,
 };
 use crate::explain::io_limits;
 use crate::explain::jobs::Members;
@@ -45,7 +46,9 @@ pub(crate) fn of(budget: &Budget<'_>, group: &BlameGroup) -> Vec<String> {
         }
         CauseKind::CpuThrottled => {
             lines.extend(via_line(budget, group));
-            lines.extend(limit_of(budget, group).and_then(|limit| limits::evidence(budget, group, limit)));
+            lines.extend(
+                limit_of(budget, group).and_then(|limit| limits::evidence(budget, group, limit)),
+            );
         }
         CauseKind::LockWait
         | CauseKind::KernelLock
@@ -78,37 +81,56 @@ fn headline(budget: &Budget<'_>, group: &BlameGroup) -> String {
         | CauseKind::Fsync
         | CauseKind::Unattributed => culprit,
         CauseKind::CpuThrottled => {
-            let limit = limit_of(budget, group).map(|limit| format!(" {}", limit.text())).unwrap_or_default();
+            let limit = limit_of(budget, group)
+                .map(|limit| format!(" {}", limit.text()))
+                .unwrap_or_default();
             let pid = held_up(budget, group).unwrap_or_default();
             let held = budget.recording.tasks.comm(pid, budget.end());
             match group.owner == BlameOwner::Job(budget.jobs.of(Tid(pid.0), budget.end())) {
-                true => format!("{held} was held back by the CPU quota of its control group{limit}"),
-                false => format!("{culprit} used up the CPU quota of {held}'s control group{limit}"),
+                true => {
+                    format!("{held} was held back by the CPU quota of its control group{limit}")
+                }
+                false => {
+                    format!("{culprit} used up the CPU quota of {held}'s control group{limit}")
+                }
             }
         }
         CauseKind::OwnComputation => format!("{culprit} computed"),
         CauseKind::Reclaim => format!("{culprit} took the memory that {waiters} needed"),
         CauseKind::LockWait if is_unowed(group) => {
-            format!("{waiters} waited for a lock{}; its holder is not known", file_words(budget, group))
+            format!(
+                "{waiters} waited for a lock{}; its holder is not known",
+                file_words(budget, group)
+            )
         }
         CauseKind::LockWait if is_signalled(budget, group) => {
             let own = is_of_waiter(budget, group);
             let whom = if own { "another thread of its own" } else { &culprit };
             format!("{waiters} waited for {whom} to signal a condition or semaphore")
         }
-        CauseKind::KernelLock if awaited_thaw(budget, group).is_some() => frozen_line(budget, group, &waiters),
-        CauseKind::KernelLock if is_held_by_waiter(budget, group) => kernel_wait_line(budget, group, &waiters),
+        CauseKind::KernelLock if awaited_thaw(budget, group).is_some() => {
+            frozen_line(budget, group, &waiters)
+        }
+        CauseKind::KernelLock if is_held_by_waiter(budget, group) => {
+            kernel_wait_line(budget, group, &waiters)
+        }
         CauseKind::LockWait | CauseKind::KernelLock if is_held_by_own_thread(budget, group) => {
             format!("{waiters} waited for a lock that another thread of its own held")
         }
-        CauseKind::LockWait | CauseKind::KernelLock => format!("{culprit} held a lock that {waiters} needed"),
+        CauseKind::LockWait | CauseKind::KernelLock => {
+            format!("{culprit} held a lock that {waiters} needed")
+        }
         CauseKind::KernelWait => kernel_wait_line(budget, group, &waiters),
         CauseKind::ServerBusy => format!("the display server served {culprit}"),
         CauseKind::ServerGrab => format!("{culprit} held a grab of the display server"),
         CauseKind::PeerWait if keeps_open(budget, group) => {
-            format!("{culprit} in the background kept a pipe open, of which {waiters} waited for the end")
+            format!(
+                "{culprit} in the background kept a pipe open, of which {waiters} waited for the end"
+            )
         }
-        CauseKind::PeerWait if is_unowed(group) => format!("{waiters} waited for an answer; who owes it is not known"),
+        CauseKind::PeerWait if is_unowed(group) => {
+            format!("{waiters} waited for an answer; who owes it is not known")
+        }
         CauseKind::PeerWait => format!("{culprit} kept {waiters} waiting for an answer"),
         CauseKind::NetworkWait => network_line(budget, group, &waiters, &culprit),
         CauseKind::ChildWait => format!("{waiters} waited for {culprit} to end"),
@@ -121,7 +143,8 @@ fn headline(budget: &Budget<'_>, group: &BlameGroup) -> String {
 
 /// Returns `true` if no process is known to owe the awaited answer or to hold the awaited lock.
 pub(crate) fn is_unowed(group: &BlameGroup) -> bool {
-    matches!(group.kind, CauseKind::PeerWait | CauseKind::LockWait) && group.owner == BlameOwner::Nobody
+    matches!(group.kind, CauseKind::PeerWait | CauseKind::LockWait)
+        && group.owner == BlameOwner::Nobody
 }
 
 /// Returns `true` if the culprit merely kept a pipe open.
@@ -135,12 +158,15 @@ pub(crate) fn keeps_open(budget: &Budget<'_>, group: &BlameGroup) -> bool {
 /// lock. Attempts that time out repeatedly are for a lock, however they are made.
 pub(crate) fn is_signalled(budget: &Budget<'_>, group: &BlameGroup) -> bool {
     let longest = budget.pieces(group).max_by_key(|piece| length(piece));
-    let via = longest.and_then(|piece| via_to(budget, group, piece)).filter(|_| group.kind == CauseKind::LockWait);
+    let via = longest
+        .and_then(|piece| via_to(budget, group, piece))
+        .filter(|_| group.kind == CauseKind::LockWait);
     let tried = |piece: &ChainPiece| {
         let wait = via_to(budget, group, piece).and_then(|via| via.wait);
         wait.is_some_and(|wait| wait.context == HARD_INTERRUPT)
     };
-    via.and_then(|via| via.wait).as_ref().is_some_and(is_condition) && !budget.pieces(group).any(tried)
+    via.and_then(|via| via.wait).as_ref().is_some_and(is_condition)
+        && !budget.pieces(group).any(tried)
 }
 
 /// Returns `true` if the process that waited most is also the one to blame most.
@@ -156,7 +182,9 @@ pub(crate) fn is_held_by_own_thread(budget: &Budget<'_>, group: &BlameGroup) -> 
         CauseKind::KernelLock => !is_held_by_waiter(budget, group),
         _ => false,
     };
-    let by_another = |piece: &ChainPiece| via_to(budget, group, piece).is_some_and(|via| via.holder != via.waiter);
+    let by_another = |piece: &ChainPiece| {
+        via_to(budget, group, piece).is_some_and(|via| via.holder != via.waiter)
+    };
     held && is_of_waiter(budget, group) && budget.pieces(group).any(by_another)
 }
 
@@ -164,7 +192,8 @@ pub(crate) fn is_held_by_own_thread(budget: &Budget<'_>, group: &BlameGroup) -> 
 pub(crate) fn is_held_by_waiter(budget: &Budget<'_>, group: &BlameGroup) -> bool {
     let job = |piece: &ChainPiece| BlameOwner::Job(budget.jobs.of(piece.tid, piece.lo));
     budget.pieces(group).all(|piece| {
-        budget.chain.vias_of(piece).all(|via| via.waited != Waited::KernelLock) && job(piece) == group.owner
+        budget.chain.vias_of(piece).all(|via| via.waited != Waited::KernelLock)
+            && job(piece) == group.owner
     })
 }
 
@@ -217,23 +246,37 @@ fn thaw_line(budget: &Budget<'_>, group: &BlameGroup) -> Option<String> {
 fn frozen_line(budget: &Budget<'_>, group: &BlameGroup, waiters: &str) -> String {
     let wait = awaited_thaw(budget, group);
     let text = wait_text(Waited::Unknown, wait.as_ref());
-    let file = wait.and_then(|wait| budget.recording.file(&wait)).map(|path| format!(" of {path}")).unwrap_or_default();
-    let device = frozen_device(budget, group).map(|device| format!(" on {}", device_name(budget, Some(device))));
-    format!("{waiters} {text}{file} until the frozen file system{} is thawed", device.unwrap_or_default())
+    let file = wait
+        .and_then(|wait| budget.recording.file(&wait))
+        .map(|path| format!(" of {path}"))
+        .unwrap_or_default();
+    let device = frozen_device(budget, group)
+        .map(|device| format!(" on {}", device_name(budget, Some(device))));
+    format!(
+        "{waiters} {text}{file} until the frozen file system{} is thawed",
+        device.unwrap_or_default()
+    )
 }
 
 /// Describes the longest wait inside the kernel, as `cat waited in openat (fanotify_handle_event)`.
 fn kernel_wait_line(budget: &Budget<'_>, group: &BlameGroup, waiters: &str) -> String {
     let longest = budget.pieces(group).max_by_key(|piece| length(piece));
     let own = |piece: &ChainPiece| match piece.doing {
-        Doing::Waited(waited, wait) if waited.is_unnamed() || waited == Waited::KernelLock => Some((waited, wait)),
+        Doing::Waited(waited, wait) if waited.is_unnamed() || waited == Waited::KernelLock => {
+            Some((waited, wait))
+        }
         _ => via_to(budget, group, piece).map(|via| (via.waited, via.wait)),
     };
     let (waited, wait) = longest.and_then(own).unwrap_or((Waited::Unknown, None));
     let slept = longest.filter(|piece| matches!(piece.doing, Doing::Waited(..)));
-    let slept =
-        slept.map(|piece| budget.recording.tasks.comm(budget.recording.tasks.pid(piece.tid, piece.lo), piece.hi));
-    format!("{} {}", slept.as_deref().unwrap_or(waiters), unnamed_wait_text(budget.recording, waited, wait.as_ref()))
+    let slept = slept.map(|piece| {
+        budget.recording.tasks.comm(budget.recording.tasks.pid(piece.tid, piece.lo), piece.hi)
+    });
+    format!(
+        "{} {}",
+        slept.as_deref().unwrap_or(waiters),
+        unnamed_wait_text(budget.recording, waited, wait.as_ref())
+    )
 }
 
 /// Names the waiter and the address, and the silent time if no answer came for most of the wait.
@@ -244,9 +287,11 @@ fn network_line(budget: &Budget<'_>, group: &BlameGroup, waiters: &str, address:
             _ => None,
         })
     };
-    let silent = waits().filter(|(piece, wait)| polls::is_unanswered(wait, piece.hi, budget.recording.mark));
+    let silent =
+        waits().filter(|(piece, wait)| polls::is_unanswered(wait, piece.hi, budget.recording.mark));
     let silent = silent.map(|(piece, _)| length(piece)).fold(0, u64::saturating_add);
-    let server = if waits().any(|(_, wait)| polls::is_for_names(&wait)) { "the name server " } else { "" };
+    let server =
+        if waits().any(|(_, wait)| polls::is_for_names(&wait)) { "the name server " } else { "" };
     let silence = if silent.saturating_mul(2) > group.nanos {
         format!(", and no answer came for {}", span_text(Nanos(silent)))
     } else {
@@ -274,18 +319,25 @@ pub(crate) fn device_name(budget: &Budget<'_>, device: Option<Device>) -> String
 /// Returns the process that waited most, at the near end of the chain. This is the application if
 /// the process found is the culprit that owes the awaited answer or exit.
 pub(crate) fn waiter(budget: &Budget<'_>, group: &BlameGroup) -> Option<Pid> {
-    let for_another = matches!(group.kind, CauseKind::PeerWait | CauseKind::ChildWait) && !is_unowed(group);
-    let of_job = |piece: &ChainPiece| group.owner == BlameOwner::Job(budget.jobs.of(piece.tid, piece.lo));
+    let for_another =
+        matches!(group.kind, CauseKind::PeerWait | CauseKind::ChildWait) && !is_unowed(group);
+    let of_job =
+        |piece: &ChainPiece| group.owner == BlameOwner::Job(budget.jobs.of(piece.tid, piece.lo));
     // A child may belong to the job of its waiter.
-    let ends = |piece: &ChainPiece| group.members.has(budget.recording.tasks.pid(piece.tid, piece.lo));
-    let is_culprit =
-        |piece: &ChainPiece| for_another && of_job(piece) && (group.kind != CauseKind::ChildWait || ends(piece));
+    let ends =
+        |piece: &ChainPiece| group.members.has(budget.recording.tasks.pid(piece.tid, piece.lo));
+    let is_culprit = |piece: &ChainPiece| {
+        for_another && of_job(piece) && (group.kind != CauseKind::ChildWait || ends(piece))
+    };
     most_of(budget, group, |piece| match via_to(budget, group, piece) {
         Some(via) => via.waiter,
         None if is_culprit(piece) => Tid(budget.judge.client.0),
         // An idle display server waits for no one in particular: its client does.
         None if is_unowed(group)
-            && budget.recording.messages.is_server(budget.recording.tasks.pid(piece.tid, piece.lo)) =>
+            && budget
+                .recording
+                .messages
+                .is_server(budget.recording.tasks.pid(piece.tid, piece.lo)) =>
         {
             budget.chain.vias_of(piece).next().map_or(piece.tid, |via| via.waiter)
         }
@@ -302,17 +354,23 @@ pub(crate) fn held_up(budget: &Budget<'_>, group: &BlameGroup) -> Option<Pid> {
 }
 
 /// Returns the process that most of a group's time belongs to, by the thread chosen for each piece.
-fn most_of(budget: &Budget<'_>, group: &BlameGroup, thread: impl Fn(&ChainPiece) -> Tid) -> Option<Pid> {
+fn most_of(
+    budget: &Budget<'_>,
+    group: &BlameGroup,
+    thread: impl Fn(&ChainPiece) -> Tid,
+) -> Option<Pid> {
     let mut lengths: BTreeMap<Pid, u64> = BTreeMap::new();
     for piece in budget.pieces(group) {
-        *lengths.entry(budget.recording.tasks.pid(thread(piece), piece.lo)).or_default() += length(piece);
+        *lengths.entry(budget.recording.tasks.pid(thread(piece), piece.lo)).or_default() +=
+            length(piece);
     }
     lengths.into_iter().max_by_key(|(_, nanos)| *nanos).map(|(pid, _)| pid)
 }
 
 /// Returns the waiter's name.
 fn waiters(budget: &Budget<'_>, group: &BlameGroup) -> String {
-    waiter(budget, group).map_or_else(String::new, |pid| budget.recording.tasks.comm(pid, budget.end()))
+    waiter(budget, group)
+        .map_or_else(String::new, |pid| budget.recording.tasks.comm(pid, budget.end()))
 }
 
 /// Returns the wait through which the chain reached the culprit's job, if any.
@@ -341,12 +399,18 @@ fn via_line(budget: &Budget<'_>, group: &BlameGroup) -> Option<String> {
 /// Counts the failed attempts to take a file lock, if there are any.
 fn attempts_line(budget: &Budget<'_>, group: &BlameGroup) -> Option<String> {
     let longest = budget.pieces(group).max_by_key(|piece| length(piece))?;
-    let via = via_to(budget, group, longest).filter(|via| via.waited == Waited::FileLock).and_then(|via| via.wait);
-    let own = || if let Doing::Waited(Waited::FileLock, wait) = longest.doing { wait } else { None };
+    let via = via_to(budget, group, longest)
+        .filter(|via| via.waited == Waited::FileLock)
+        .and_then(|via| via.wait);
+    let own =
+        || if let Doing::Waited(Waited::FileLock, wait) = longest.doing { wait } else { None };
     let wait = via.or_else(own)?;
-    let (lo, hi) =
-        (budget.pieces(group).map(|piece| piece.lo).min()?, budget.pieces(group).map(|piece| piece.hi).max()?);
-    let failures = budget.recording.attempts.failures(wait.device, wait.inode, lo.before(TRIED_BEFORE), hi);
+    let (lo, hi) = (
+        budget.pieces(group).map(|piece| piece.lo).min()?,
+        budget.pieces(group).map(|piece| piece.hi).max()?,
+    );
+    let failures =
+        budget.recording.attempts.failures(wait.device, wait.inode, lo.before(TRIED_BEFORE), hi);
     let file = budget.recording.file(&wait).unwrap_or("a file");
     (failures > 0).then(|| format!("the lock of {file} was tried {} in vain", times_text(failures)))
 }
@@ -356,7 +420,9 @@ fn times_text(count: u64) -> String {
 }
 
 fn queue_line(budget: &Budget<'_>, group: &BlameGroup) -> String {
-    let at = |piece: &ChainPiece| budget.recording.timeline.before(piece.tid, piece.hi).map(|span| span.segment.place);
+    let at = |piece: &ChainPiece| {
+        budget.recording.timeline.before(piece.tid, piece.hi).map(|span| span.segment.place)
+    };
     let cpus: BTreeSet<u16> = budget.pieces(group).filter_map(at).collect();
     let cpus: Vec<String> = cpus.iter().map(u16::to_string).collect();
     let word = if cpus.len() == 1 { "CPU" } else { "CPUs" };
@@ -374,7 +440,8 @@ fn far_end_lines(budget: &Budget<'_>, group: &BlameGroup) -> Vec<String> {
     for piece in budget.pieces(group) {
         let who = budget.recording.tasks.pid(piece.tid, piece.lo);
         let who = crate::explain::describe::process_text(budget.recording, who, piece.lo);
-        *actions.entry(format!("{who} {}", doing_text(budget.recording, piece))).or_default() += length(piece);
+        *actions.entry(format!("{who} {}", doing_text(budget.recording, piece))).or_default() +=
+            length(piece);
     }
     let mut actions: Vec<_> = actions.into_iter().collect();
     actions.sort_by_key(|(_, nanos)| std::cmp::Reverse(*nanos));
@@ -390,9 +457,11 @@ fn far_end_lines(budget: &Budget<'_>, group: &BlameGroup) -> Vec<String> {
 fn person_line(budget: &Budget<'_>, group: &BlameGroup) -> Option<String> {
     let longest = budget.pieces(group).max_by_key(|piece| length(piece))?;
     let terminals = &budget.recording.terminals;
-    let waits = matches!(longest.doing, Doing::Waited(Waited::Events, _)) && terminals.reads(longest.tid);
+    let waits =
+        matches!(longest.doing, Doing::Waited(Waited::Events, _)) && terminals.reads(longest.tid);
     let shown_by = terminals.other_ends(longest.tid).into_iter().next().filter(|_| waits)?;
-    let [who, terminal] = [longest.tid, shown_by].map(|tid| thread_text(budget.recording, tid, longest.lo));
+    let [who, terminal] =
+        [longest.tid, shown_by].map(|tid| thread_text(budget.recording, tid, longest.lo));
     Some(format!("{who} waited for a person to type into the terminal that {terminal} shows"))
 }
 
@@ -413,13 +482,16 @@ fn wait_line(budget: &Budget<'_>, group: &BlameGroup) -> Option<String> {
 
 /// Returns the kernel functions of the wait in the evidence.
 pub(crate) fn kernel_frames(budget: &Budget<'_>, group: &BlameGroup) -> Vec<String> {
-    let via = || via_to(budget, group, budget.pieces(group).max_by_key(|piece| length(piece))?)?.wait;
+    let via =
+        || via_to(budget, group, budget.pieces(group).max_by_key(|piece| length(piece))?)?.wait;
     let own = || match longest_wait(budget, group)?.doing {
         Doing::Waited(_, wait) => wait,
         _ => None,
     };
-    let by_way =
-        matches!(group.kind, CauseKind::LockWait | CauseKind::KernelLock | CauseKind::PeerWait | CauseKind::ChildWait);
+    let by_way = matches!(
+        group.kind,
+        CauseKind::LockWait | CauseKind::KernelLock | CauseKind::PeerWait | CauseKind::ChildWait
+    );
     let wait = if by_way { via().or_else(own) } else { own() };
     wait.map(|wait| frames(budget.recording, &wait)).unwrap_or_default()
 }
@@ -436,10 +508,14 @@ fn function_lines(budget: &Budget<'_>, group: &BlameGroup) -> Vec<String> {
     }
     let mut functions: Vec<_> = functions.into_iter().collect();
     functions.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-    let weighty = |(_, count): &&(String, usize)| *count as f64 >= FUNCTION_SHARE_MIN * total as f64;
+    let weighty =
+        |(_, count): &&(String, usize)| *count as f64 >= FUNCTION_SHARE_MIN * total as f64;
     let top = functions.iter().filter(weighty).take(LINES_MAX);
     let samples = if total == 1 { "sample" } else { "samples" };
-    top.map(|(name, count)| format!("{} % of {total} {samples} in {name}", count * 100 / total.max(1))).collect()
+    top.map(|(name, count)| {
+        format!("{} % of {total} {samples} in {name}", count * 100 / total.max(1))
+    })
+    .collect()
 }
 
 /// Returns the function of a sample: the one in user space, or else the first named one in its
@@ -447,7 +523,9 @@ fn function_lines(budget: &Budget<'_>, group: &BlameGroup) -> Vec<String> {
 fn function_name(budget: &Budget<'_>, sample: &tipme_record::records::Sample) -> String {
     let names = &budget.recording.names;
     let user = [sample.ip].into_iter().chain(names.stack(sample.user_stack).iter().copied());
-    let function = user.filter_map(|ip| names.function(sample.pid, ip)).find(|function| !function.name.is_empty());
+    let function = user
+        .filter_map(|ip| names.function(sample.pid, ip))
+        .find(|function| !function.name.is_empty());
     match function {
         Some(function) if function.module.is_empty() => function.name.clone(),
         Some(function) => format!("{} ({})", function.name, function.module),
@@ -458,13 +536,19 @@ fn function_name(budget: &Budget<'_>, sample: &tipme_record::records::Sample) ->
 fn kernel_or_module(budget: &Budget<'_>, sample: &tipme_record::records::Sample) -> String {
     let names = &budget.recording.names;
     let module = names.function(sample.pid, sample.ip).map(|function| function.module.clone());
-    let kernel = names.kernel_functions(sample.kernel_stack).next().map(|name| format!("{name} (kernel)"));
+    let kernel =
+        names.kernel_functions(sample.kernel_stack).next().map(|name| format!("{name} (kernel)"));
     let module = module.filter(|module| !module.is_empty());
     kernel.or(module).unwrap_or_else(|| "unknown code".to_owned())
 }
 
 /// Returns the evidence for waits for a device.
-pub(crate) fn disk(budget: &Budget<'_>, group: &BlameGroup, device: Option<Device>, load: &Load) -> Vec<String> {
+pub(crate) fn disk(
+    budget: &Budget<'_>,
+    group: &BlameGroup,
+    device: Option<Device>,
+    load: &Load,
+) -> Vec<String> {
     let name = device_name(budget, device);
     let (waiters, wait) = (waiters(budget, group), wait_word(group.kind));
     let first = match &load.other {
@@ -476,7 +560,10 @@ pub(crate) fn disk(budget: &Budget<'_>, group: &BlameGroup, device: Option<Devic
                 (1, rest) => format!("; another job had {}", rest.text()),
                 (more, rest) => format!("; {more} other jobs had {}", rest.text()),
             };
-            format!("{label} had {} queued on {name} ahead of {waiters}'s {wait}{file}{also}", requests.text())
+            format!(
+                "{label} had {} queued on {name} ahead of {waiters}'s {wait}{file}{also}",
+                requests.text()
+            )
         }
         None => format!("{waiters} waited for {name} with {} of its own", load.own.text()),
     };
@@ -494,9 +581,11 @@ pub(crate) fn held_back(
 ) -> Vec<String> {
     let (name, who) = (device_name(budget, device), label(budget, group));
     let [idle, all] = [idle, Nanos(group.nanos)].map(span_text);
-    let first =
-        format!("I/O of {who} was held back before it reached {name}, which had nothing to do for {idle} of {all}");
-    let limits = limits.iter().take(LINES_MAX).map(|limit| io_limits::text(budget.recording, limit));
+    let first = format!(
+        "I/O of {who} was held back before it reached {name}, which had nothing to do for {idle} of {all}"
+    );
+    let limits =
+        limits.iter().take(LINES_MAX).map(|limit| io_limits::text(budget.recording, limit));
     std::iter::once(first).chain(limits).chain(wait_line(budget, group)).collect()
 }
 

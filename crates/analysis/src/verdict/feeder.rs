@@ -59,8 +59,12 @@ pub(crate) fn line(budget: &Budget<'_>, group: &BlameGroup) -> Option<String> {
     let Flood { sender, busy, count, channel, .. } = flood(budget, group)?;
     let (busy, count) = (process_text(budget.recording, busy, budget.end()), count_text(count));
     Some(match channel {
-        Channel::Terminal => format!("{sender} kept {busy} at work: it wrote {count} times to the terminal meanwhile"),
-        Channel::Messages => format!("{sender} kept {busy} at work: it sent something {count} times meanwhile"),
+        Channel::Terminal => format!(
+            "{sender} kept {busy} at work: it wrote {count} times to the terminal meanwhile"
+        ),
+        Channel::Messages => {
+            format!("{sender} kept {busy} at work: it sent something {count} times meanwhile")
+        }
     })
 }
 
@@ -70,7 +74,9 @@ pub(crate) fn remedy(budget: &Budget<'_>, group: &BlameGroup) -> Option<String> 
     let busy = budget.recording.tasks.comm(busy, budget.end());
     Some(match channel {
         Channel::Terminal => {
-            format!("send the output of {sender} to a file or through a pager: {busy} shows all of it first")
+            format!(
+                "send the output of {sender} to a file or through a pager: {busy} shows all of it first"
+            )
         }
         Channel::Messages => format!("end {sender}, or have it send less: it keeps {busy} at work"),
     })
@@ -81,54 +87,80 @@ pub(crate) fn remedy(budget: &Budget<'_>, group: &BlameGroup) -> Option<String> 
 pub(crate) fn behind_computation(budget: &Budget<'_>, group: &BlameGroup) -> Option<BlameGroup> {
     let computes = group.kind == CauseKind::OwnComputation;
     let flood = flood(budget, group).filter(|_| computes)?;
-    let mut fed = BlameGroup { owner: BlameOwner::Job(flood.job), members: Members::default(), ..group.clone() };
-    let (sender, _) = flood.members.main().filter(|(sender, _)| !budget.judge.is_of_command(*sender))?;
+    let mut fed = BlameGroup {
+        owner: BlameOwner::Job(flood.job),
+        members: Members::default(),
+        ..group.clone()
+    };
+    let (sender, _) =
+        flood.members.main().filter(|(sender, _)| !budget.judge.is_of_command(*sender))?;
     fed.members.add(sender, group.nanos);
     Some(fed)
 }
 
 /// Attributes competition by a display server to the client that sent the most requests, if those
 /// are a flood from another application.
-pub(crate) fn behind_server(budget: &Budget<'_>, group: &BlameGroup) -> Option<(BlameGroup, String)> {
+pub(crate) fn behind_server(
+    budget: &Budget<'_>,
+    group: &BlameGroup,
+) -> Option<(BlameGroup, String)> {
     let competitor = |piece: &ChainPiece| match piece.doing {
         Doing::Queued(Some(by)) => Some(by),
         _ => None,
     };
-    let longest =
-        budget.pieces(group).filter(|_| group.kind == CauseKind::CpuCompetition).max_by_key(|one| length(one))?;
+    let longest = budget
+        .pieces(group)
+        .filter(|_| group.kind == CauseKind::CpuCompetition)
+        .max_by_key(|one| length(one))?;
     let server = competitor(longest)?;
     let recording = budget.recording;
-    let server_pid = Some(recording.tasks.pid(server, longest.lo)).filter(|pid| recording.messages.is_server(*pid))?;
+    let server_pid = Some(recording.tasks.pid(server, longest.lo))
+        .filter(|pid| recording.messages.is_server(*pid))?;
     let lo = budget.pieces(group).map(|piece| piece.lo).min()?;
     let hi = budget.pieces(group).map(|piece| piece.hi).max()?;
     let mut requests: BTreeMap<Pid, u64> = BTreeMap::new();
     let received = recording.messages.received_within(server, lo, hi);
-    for stream in received.iter().filter_map(|(.., place)| recording.messages.stream(place.stream)) {
+    for stream in received.iter().filter_map(|(.., place)| recording.messages.stream(place.stream))
+    {
         *requests.entry(stream.client).or_default() += 1;
     }
     let all: u64 = requests.values().sum();
     requests.retain(|pid, _| !budget.judge.is_family(*pid));
     let (client, count) = requests.into_iter().max_by_key(|(pid, count)| (*count, *pid))?;
     // A window manager adds requests of its own to each one of a client.
-    if count * REQUESTS_SHARE < all || (count as f64) < FLOOD_MIN_PER_S * hi.since(lo).millis() / 1e3 {
+    if count * REQUESTS_SHARE < all
+        || (count as f64) < FLOOD_MIN_PER_S * hi.since(lo).millis() / 1e3
+    {
         return None;
     }
     let mut fed = BlameGroup { kind: CauseKind::ServerBusy, ..group.clone() };
     fed.owner = BlameOwner::Job(budget.jobs.of(Tid(client.0), hi));
     fed.members = Members::default();
     fed.members.add(client, group.nanos);
-    let [client, server] = [client, server_pid].map(|pid| process_text(recording, pid, budget.end()));
+    let [client, server] =
+        [client, server_pid].map(|pid| process_text(recording, pid, budget.end()));
     let ran = span_text(Nanos(group.nanos));
-    let line =
-        format!("{server} had the CPU for {ran}, mostly for {client}, which sent requests {} times", count_text(count));
+    let line = format!(
+        "{server} had the CPU for {ran}, mostly for {client}, which sent requests {} times",
+        count_text(count)
+    );
     Some((fed, line))
 }
 
 /// Returns the flood that kept the process of a group's longest piece busy.
 fn flood(budget: &Budget<'_>, group: &BlameGroup) -> Option<Flood> {
-    let computes = matches!(group.kind, CauseKind::OwnComputation | CauseKind::PeerWait | CauseKind::ServerBusy);
-    let worked = |piece: &&ChainPiece| matches!(piece.doing, Doing::Ran | Doing::Served(_) | Doing::Queued(_));
-    let longest = budget.pieces(group).filter(worked).max_by_key(|piece| length(piece)).filter(|_| computes)?;
+    let computes = matches!(
+        group.kind,
+        CauseKind::OwnComputation | CauseKind::PeerWait | CauseKind::ServerBusy
+    );
+    let worked = |piece: &&ChainPiece| {
+        matches!(piece.doing, Doing::Ran | Doing::Served(_) | Doing::Queued(_))
+    };
+    let longest = budget
+        .pieces(group)
+        .filter(worked)
+        .max_by_key(|piece| length(piece))
+        .filter(|_| computes)?;
     let lo = budget.pieces(group).map(|piece| piece.lo).min()?;
     let hi = budget.pieces(group).map(|piece| piece.hi).max()?;
     let busy = budget.recording.tasks.pid(longest.tid, longest.lo);
@@ -136,7 +168,9 @@ fn flood(budget: &Budget<'_>, group: &BlameGroup) -> Option<Flood> {
     let output = || place.sender(place.output(longest.tid), Channel::Terminal, 0);
     let events = || place.sender(place.events(), Channel::Messages, BACKLOG_MAX);
     if group.kind == CauseKind::OwnComputation {
-        return output().or_else(events).or_else(|| place.sender(place.unasked(), Channel::Messages, 0));
+        return output()
+            .or_else(events)
+            .or_else(|| place.sender(place.unasked(), Channel::Messages, 0));
     }
     if group.kind == CauseKind::PeerWait
         && let Some(flood) = output()
@@ -179,15 +213,18 @@ impl FloodPlace<'_, '_> {
             members.add(pid, 1);
             times.push(at);
         }
-        let (job, (members, mut times)) = jobs.into_iter().max_by_key(|(_, (_, times))| times.len())?;
+        let (job, (members, mut times)) =
+            jobs.into_iter().max_by_key(|(_, (_, times))| times.len())?;
         times.sort_unstable();
         let last = *times.last()?;
         let worked_off = self.hi.since(last).0 <= last.since(self.lo).0.saturating_mul(backlog);
         let ends = times.iter().copied().chain([if worked_off { last } else { self.hi }]);
-        let gap = ends.scan(self.lo, |from, to| Some(to.since(std::mem::replace(from, to)))).max()?;
+        let gap =
+            ends.scan(self.lo, |from, to| Some(to.since(std::mem::replace(from, to)))).max()?;
         let throughout = gap.0.saturating_mul(GAP_SHARE) <= self.hi.since(self.lo).0;
         let most = members.total().saturating_mul(SENDER_SHARE) >= all;
-        (throughout && most && self.is_flood(members.total())).then(|| self.flood_of(job, members, channel))
+        (throughout && most && self.is_flood(members.total()))
+            .then(|| self.flood_of(job, members, channel))
     }
 
     /// Returns the writes to the terminal that a thread reads.
@@ -201,7 +238,10 @@ impl FloodPlace<'_, '_> {
     /// Events caused by the process itself or by the user are left out.
     fn events(&self) -> Arrivals {
         let streams = self.budget.recording.messages.streams().iter();
-        streams.filter(|stream| stream.client == self.busy).flat_map(|stream| self.events_of(stream)).collect()
+        streams
+            .filter(|stream| stream.client == self.busy)
+            .flat_map(|stream| self.events_of(stream))
+            .collect()
     }
 
     fn events_of<'s>(&'s self, stream: &'s Stream) -> impl Iterator<Item = (Nanos, Pid)> + 's {
@@ -211,11 +251,13 @@ impl FloodPlace<'_, '_> {
         within.filter_map(move |(index, part)| {
             let (_, sent) = stream.sent(Side::EventReceived, index)?;
             let words = messages.words(sent);
-            let (at, place) =
-                messages.last_received(sent.tid, sent.ts).filter(|_| words.iter().any(|word| word.is_event()))?;
+            let (at, place) = messages
+                .last_received(sent.tid, sent.ts)
+                .filter(|_| words.iter().any(|word| word.is_event()))?;
             let asker = messages.stream(place.stream)?.client;
             let served = at >= self.budget.recording.burst(sent.tid, sent.ts).start;
-            let other = asker != Pid(0) && asker != self.busy && !messages.injectors().contains(&asker);
+            let other =
+                asker != Pid(0) && asker != self.busy && !messages.injectors().contains(&asker);
             (served && other).then_some((part.ts, asker))
         })
     }
@@ -226,7 +268,9 @@ impl FloodPlace<'_, '_> {
         let recording = self.budget.recording;
         let wakes = self.wakes_of(&[self.busy]);
         let mut asked: BTreeMap<Pid, usize> = BTreeMap::new();
-        for life in recording.tasks.lives().iter().filter(|life| life.pid == self.busy).take(THREADS_MAX) {
+        for life in
+            recording.tasks.lives().iter().filter(|life| life.pid == self.busy).take(THREADS_MAX)
+        {
             for (at, wakee) in recording.wakes.by(life.tid, self.lo, self.hi) {
                 *asked.entry(recording.tasks.pid(wakee, at)).or_default() += 1;
             }
@@ -270,7 +314,12 @@ impl FloodPlace<'_, '_> {
     /// Returns the wakeups of the first process in `line` by processes outside it.
     fn wakes_of(&self, line: &[Pid]) -> Arrivals {
         let recording = self.budget.recording;
-        let threads = recording.tasks.lives().iter().filter(|life| Some(&life.pid) == line.first()).take(THREADS_MAX);
+        let threads = recording
+            .tasks
+            .lives()
+            .iter()
+            .filter(|life| Some(&life.pid) == line.first())
+            .take(THREADS_MAX);
         let woken = threads.flat_map(|life| recording.timeline.wakes(life.tid));
         let within = woken.filter(|(_, at)| self.lo <= *at && *at < self.hi);
         let lives = within.filter_map(|(waker, at)| Some((at, recording.tasks.life(waker, at)?)));

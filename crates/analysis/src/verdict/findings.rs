@@ -79,10 +79,13 @@ pub(crate) fn findings(budget: &Budget<'_>, problem: &Problem, trust: f64) -> Ve
     for group in groups.into_iter().filter(|group| group.kind != CauseKind::Unattributed) {
         merge(&mut causes, resolve(budget, group));
     }
-    let (mut weighty, light): (Vec<Cause>, Vec<Cause>) = causes.into_iter().partition(|cause| weighty(cause, problem));
+    let (mut weighty, light): (Vec<Cause>, Vec<Cause>) =
+        causes.into_iter().partition(|cause| weighty(cause, problem));
     weighty.extend(gather(light).into_iter().filter(|cause| self::weighty(cause, problem)));
     let of_kind = totals(&weighty);
-    weighty.sort_by_key(|cause| std::cmp::Reverse((of_kind.get(&cause.group.kind).copied(), cause.group.nanos)));
+    weighty.sort_by_key(|cause| {
+        std::cmp::Reverse((of_kind.get(&cause.group.kind).copied(), cause.group.nanos))
+    });
     // A command or a prompt was held up by its own wait; competition for the CPU delayed all of
     // that.
     weighty.sort_by_key(|cause| !is_held_up(cause, problem));
@@ -92,8 +95,11 @@ pub(crate) fn findings(budget: &Budget<'_>, problem: &Problem, trust: f64) -> Ve
     }
     let account = |cause: Cause| {
         let kind = cause.group.kind;
-        let did_its_work =
-            !unusual && problem.is_command() && !problem.is_start() && is_ordinary(kind) && !is_by_others(kind);
+        let did_its_work = !unusual
+            && problem.is_command()
+            && !problem.is_start()
+            && is_ordinary(kind)
+            && !is_by_others(kind);
         let finding = finding(budget, problem, cause, trust);
         let remedy = match kind {
             CauseKind::TimerSleep if did_its_work => remedy::OF_SLEEPING_COMMAND.to_owned(),
@@ -108,7 +114,8 @@ pub(crate) fn findings(budget: &Budget<'_>, problem: &Problem, trust: f64) -> Ve
 /// Returns `true` if known causes explain most of a delay and are not merely expected.
 fn is_unusual(budget: &Budget<'_>, problem: &Problem, causes: &[Cause]) -> bool {
     let explained = causes.iter().map(|cause| share(cause.group.nanos, problem)).sum::<f64>();
-    let expected = is_left_aside(budget, problem) && !causes.first().is_some_and(|cause| holds_up(cause, problem));
+    let expected = is_left_aside(budget, problem)
+        && !causes.first().is_some_and(|cause| holds_up(cause, problem));
     explained >= EXPLAINED_MIN && !expected
 }
 
@@ -117,7 +124,8 @@ fn is_unusual(budget: &Budget<'_>, problem: &Problem, causes: &[Cause]) -> bool 
 fn is_idle(budget: &Budget<'_>) -> bool {
     let idle = |doing: &Doing| matches!(doing, Doing::Waited(..));
     let pieces = || budget.chain.pieces.iter().zip(&budget.blames);
-    let open = pieces().filter(|(piece, blame)| blame.kind == CauseKind::Unattributed && idle(&piece.doing));
+    let open = pieces()
+        .filter(|(piece, blame)| blame.kind == CauseKind::Unattributed && idle(&piece.doing));
     let idle: u64 = open.map(|(piece, _)| length(piece)).fold(0, u64::saturating_add);
     let whole: u64 = pieces().map(|(piece, _)| length(piece)).fold(0, u64::saturating_add);
     idle.saturating_mul(2) >= whole
@@ -162,21 +170,28 @@ fn with_others(mut cause: Cause) -> Cause {
 /// Returns `true` for commands, which may take their time. A program that handles the keys of its
 /// terminal itself may run a typed command or hang on a key: a mark by the user means the latter.
 fn is_left_aside(budget: &Budget<'_>, problem: &Problem) -> bool {
-    problem.is_command() && (!problem.is_done_itself() || budget.recording.is_marked_automatically())
+    problem.is_command()
+        && (!problem.is_done_itself() || budget.recording.is_marked_automatically())
 }
 
 /// Returns `true` if something held a command up for most of its time. Computing, sleeping and
 /// running other programs is the work of a command.
 fn holds_up(cause: &Cause, problem: &Problem) -> bool {
     let unowed = cause.group.kind == CauseKind::PeerWait && evidence::is_unowed(&cause.group);
-    !is_ordinary(cause.group.kind) && !unowed && cause.group.nanos.saturating_mul(2) >= problem.latency().0
+    !is_ordinary(cause.group.kind)
+        && !unowed
+        && cause.group.nanos.saturating_mul(2) >= problem.latency().0
 }
 
 /// Returns `true` if a command, or a shell at its prompt, waited for a cause for at least a third
 /// of its time. The programs that a prompt runs count as well.
 fn is_held_up(cause: &Cause, problem: &Problem) -> bool {
     let kind = cause.group.kind;
-    let holds = if problem.is_prompt() { !is_by_others(kind) } else { problem.is_command() && !is_ordinary(kind) };
+    let holds = if problem.is_prompt() {
+        !is_by_others(kind)
+    } else {
+        problem.is_command() && !is_ordinary(kind)
+    };
     holds && cause.group.nanos.saturating_mul(3) >= problem.latency().0
 }
 
@@ -215,11 +230,13 @@ fn without_normal(budget: &Budget<'_>, problem: &Problem) -> Vec<BlameGroup> {
 /// Moves the CPU time that a program spent on submitting requests to a device to its waits for the
 /// device.
 fn with_requests(budget: &Budget<'_>, groups: &mut [BlameGroup]) {
-    let made: Vec<(Option<Pid>, u64)> = groups.iter().map(|group| load::made_by(budget, group)).collect();
+    let made: Vec<(Option<Pid>, u64)> =
+        groups.iter().map(|group| load::made_by(budget, group)).collect();
     for index in 0..groups.len() {
         let (waiter, nanos) = made[index];
         let waits = |group: &&mut BlameGroup| {
-            matches!(group.owner, BlameOwner::Device(_)) && evidence::waiter(budget, group) == waiter
+            matches!(group.owner, BlameOwner::Device(_))
+                && evidence::waiter(budget, group) == waiter
         };
         // The largest comes first.
         if let Some(waits) = groups.iter_mut().find(waits).filter(|_| nanos > 0) {
@@ -232,7 +249,9 @@ fn with_requests(budget: &Budget<'_>, groups: &mut [BlameGroup]) {
 /// Finds the job behind a device, a memory shortage or a quota.
 fn resolve(budget: &Budget<'_>, mut group: BlameGroup) -> Cause {
     match (&group.owner, group.kind) {
-        (_, CauseKind::KernelLock) if evidence::awaited_thaw(budget, &group).is_some() => frozen(budget, group),
+        (_, CauseKind::KernelLock) if evidence::awaited_thaw(budget, &group).is_some() => {
+            frozen(budget, group)
+        }
         (BlameOwner::Device(device), _) => {
             let device = *device;
             let idle = device.and_then(|device| load::idle_meanwhile(budget, &group, device));
@@ -253,7 +272,9 @@ fn resolve(budget: &Budget<'_>, mut group: BlameGroup) -> Cause {
         }
         (_, CauseKind::Reclaim) => reclaim(budget, group),
         (_, CauseKind::CpuThrottled) => throttled(budget, group),
-        (_, CauseKind::CpuCompetition) if let Some((fed, line)) = feeder::behind_server(budget, &group) => {
+        (_, CauseKind::CpuCompetition)
+            if let Some((fed, line)) = feeder::behind_server(budget, &group) =>
+        {
             Cause::new(budget, fed, vec![line], 1.0)
         }
         _ => {
@@ -277,9 +298,16 @@ fn certainty(budget: &Budget<'_>, group: &BlameGroup) -> f64 {
 /// Creates the cause for an idle device: the culprit is the job with the missing I/O, and the
 /// evidence lists the limits that its control groups reached. Without a reached limit the reason is
 /// not known.
-fn held_back(budget: &Budget<'_>, mut group: BlameGroup, device: Option<Device>, idle: Nanos) -> Cause {
-    let is_kernel = |tid, at| budget.recording.tasks.life(tid, at).is_some_and(|life| life.is_kernel());
-    let longest = budget.pieces(&group).max_by_key(|piece| (!is_kernel(piece.tid, piece.lo), length(piece)));
+fn held_back(
+    budget: &Budget<'_>,
+    mut group: BlameGroup,
+    device: Option<Device>,
+    idle: Nanos,
+) -> Cause {
+    let is_kernel =
+        |tid, at| budget.recording.tasks.life(tid, at).is_some_and(|life| life.is_kernel());
+    let longest =
+        budget.pieces(&group).max_by_key(|piece| (!is_kernel(piece.tid, piece.lo), length(piece)));
     let Some((tid, at)) = longest.map(|piece| (piece.tid, piece.lo)) else {
         return Cause::new(budget, group, Vec::new(), HELD_BACK);
     };
@@ -294,13 +322,20 @@ fn held_back(budget: &Budget<'_>, mut group: BlameGroup, device: Option<Device>,
     group.members = Members::default();
     group.members.add(budget.recording.tasks.pid(tid, at), group.nanos);
     let evidence = evidence::held_back(budget, &group, device, idle, &limits);
-    let remedy = limits.first().map(|limit| remedy::of_io_limit(limit, &io_limits::amount(budget.recording, limit)));
+    let remedy = limits
+        .first()
+        .map(|limit| remedy::of_io_limit(limit, &io_limits::amount(budget.recording, limit)));
     Cause { remedy, ..Cause::new(budget, group, evidence, certainty) }
 }
 
 /// Creates the cause for a device with hardly any foreign requests. If another job took the memory
 /// of the pages, that job is the culprit.
-fn evicted(budget: &Budget<'_>, mut group: BlameGroup, mut evidence: Vec<String>, own: &Requests) -> Cause {
+fn evicted(
+    budget: &Budget<'_>,
+    mut group: BlameGroup,
+    mut evidence: Vec<String>,
+    own: &Requests,
+) -> Cause {
     let read = matches!(group.kind, CauseKind::PageIn | CauseKind::DiskQueue | CauseKind::SwapIn);
     let throttled = budget.pieces(&group).any(load::is_throttled);
     let Some(taker) = load::evictor(budget, &group).filter(|_| read && !throttled) else {
@@ -321,7 +356,8 @@ fn many_requests(budget: &Budget<'_>, group: &BlameGroup, own: &Requests) -> Opt
     let waiter = evidence::waiter(budget, group)?;
     let count = own.reads + own.writes;
     let each = Nanos(group.nanos / count.max(1));
-    let app = budget.recording.tasks.comm(waiter, budget.pieces(group).map(|piece| piece.lo).min()?);
+    let app =
+        budget.recording.tasks.comm(waiter, budget.pieces(group).map(|piece| piece.lo).min()?);
     (count >= MANY_REQUESTS && each <= QUICK_REQUEST)
         .then(|| remedy::of_many_requests(group.kind, own.writes > own.reads, &app, each))
 }
@@ -337,10 +373,14 @@ fn reclaim(budget: &Budget<'_>, mut group: BlameGroup) -> Cause {
     if let Some(waiter) = evidence::at_memory_limit(budget, &group) {
         let mut evidence = evidence::of(budget, &group);
         let comm = budget.recording.tasks.comm(waiter, budget.end());
-        evidence[0] =
-            format!("{comm} (pid {waiter}) waited until its control group had less memory than it is allowed");
+        evidence[0] = format!(
+            "{comm} (pid {waiter}) waited until its control group had less memory than it is allowed"
+        );
         group.owner = BlameOwner::Device(None);
-        return Cause { remedy: Some(remedy::of_memory_limit(waiter)), ..Cause::new(budget, group, evidence, 1.0) };
+        return Cause {
+            remedy: Some(remedy::of_memory_limit(waiter)),
+            ..Cause::new(budget, group, evidence, 1.0)
+        };
     }
     let spans: Vec<_> = budget.pieces(&group).map(|piece| (piece.lo, piece.hi)).collect();
     let lo = spans.iter().map(|span| span.0).min().unwrap_or_default();
@@ -359,7 +399,8 @@ fn reclaim(budget: &Budget<'_>, mut group: BlameGroup) -> Cause {
 /// Blames the job that used at least half of the quota, or else the throttled process.
 fn throttled(budget: &Budget<'_>, mut group: BlameGroup) -> Cause {
     let user = limits::user_of(budget, &group);
-    let other = |user: &&QuotaUser| user.is_main() && group.owner != BlameOwner::Job(user.job.clone());
+    let other =
+        |user: &&QuotaUser| user.is_main() && group.owner != BlameOwner::Job(user.job.clone());
     if let Some(user) = user.as_ref().filter(other) {
         (group.owner, group.members) = (BlameOwner::Job(user.job.clone()), user.members.clone());
     }
@@ -374,7 +415,8 @@ fn merge(causes: &mut Vec<Cause>, cause: Cause) {
     match causes.iter_mut().find(same) {
         Some(known) => {
             if cause.group.nanos > known.group.nanos {
-                (known.evidence, known.frames, known.remedy) = (cause.evidence, cause.frames, cause.remedy);
+                (known.evidence, known.frames, known.remedy) =
+                    (cause.evidence, cause.frames, cause.remedy);
                 known.others = cause.others;
             }
             known.group.nanos = known.group.nanos.saturating_add(cause.group.nanos);
@@ -385,28 +427,39 @@ fn merge(causes: &mut Vec<Cause>, cause: Cause) {
 }
 
 fn finding(budget: &Budget<'_>, problem: &Problem, cause: Cause, trust: f64) -> Finding {
-    let limit = limits::limit_of(budget, &cause.group).filter(|_| cause.group.kind == CauseKind::CpuThrottled);
+    let limit = limits::limit_of(budget, &cause.group)
+        .filter(|_| cause.group.kind == CauseKind::CpuThrottled);
     let culprit = culprit(budget, problem, &cause.group, limit);
     let awaited = budget.judge.awaited();
     let app = budget.recording.tasks.comm(awaited, problem.end);
     let target = target(budget, problem, &cause.group, &culprit);
-    let itself = evidence::waiter(budget, &cause.group) == Some(problem.client) && !problem.goes_on();
+    let itself =
+        evidence::waiter(budget, &cause.group) == Some(problem.client) && !problem.goes_on();
     let waiting = Waiting { app: &app, itself };
     let remedy = cause.remedy.or_else(|| limit.map(remedy::of_limit));
     let remedy = remedy.or_else(|| competition::remedy(budget, &cause.group, &target, waiting));
-    let held = || stopped::remedy(budget, &cause.group, &culprit).filter(|_| cause.group.kind == CauseKind::Stopped);
+    let held = || {
+        stopped::remedy(budget, &cause.group, &culprit)
+            .filter(|_| cause.group.kind == CauseKind::Stopped)
+    };
     let fed = || feeder::remedy(budget, &cause.group);
     let usual = || {
         let of_session = session::remedy(budget, cause.group.kind, &target);
-        of_session.unwrap_or_else(|| remedy::of(cause.group.kind, &target, waiting, &budget.recording.tasks))
+        of_session.unwrap_or_else(|| {
+            remedy::of(cause.group.kind, &target, waiting, &budget.recording.tasks)
+        })
     };
-    let outsider = (cause.group.kind == CauseKind::Stall).then(|| stall::taker(budget, &cause.group));
+    let outsider =
+        (cause.group.kind == CauseKind::Stall).then(|| stall::taker(budget, &cause.group));
     let away = || outsider.and_then(|_| stall::remedy(budget, &cause.group)).map(str::to_owned);
-    let signalled = || evidence::is_signalled(budget, &cause.group).then(|| remedy::of_signalled(&target));
+    let signalled =
+        || evidence::is_signalled(budget, &cause.group).then(|| remedy::of_signalled(&target));
     let particular = || of_process(budget, problem, &cause.group, &culprit);
-    let kept = || evidence::keeps_open(budget, &cause.group).then(|| remedy::OF_KEPT_PIPE.to_owned());
+    let kept =
+        || evidence::keeps_open(budget, &cause.group).then(|| remedy::OF_KEPT_PIPE.to_owned());
     let is_unowed = evidence::is_unowed(&cause.group)
-        || cause.group.kind == CauseKind::KernelLock && evidence::is_held_by_waiter(budget, &cause.group);
+        || cause.group.kind == CauseKind::KernelLock
+            && evidence::is_held_by_waiter(budget, &cause.group);
     let unowed = || match cause.group.kind {
         _ if !is_unowed => None,
         CauseKind::LockWait => Some(remedy::OF_UNKNOWN_HOLDER.to_owned()),
@@ -432,8 +485,10 @@ fn finding(budget: &Budget<'_>, problem: &Problem, cause: Cause, trust: f64) -> 
     Finding {
         kind: cause.group.kind,
         culprit,
-        waiter: waiter.map_or_else(String::new, |pid| budget.recording.tasks.comm(pid, problem.end)),
-        within: waiter.is_some_and(|pid| budget.judge.is_family(pid) && !budget.judge.is_of_command(pid)),
+        waiter: waiter
+            .map_or_else(String::new, |pid| budget.recording.tasks.comm(pid, problem.end)),
+        within: waiter
+            .is_some_and(|pid| budget.judge.is_family(pid) && !budget.judge.is_of_command(pid)),
         unusual: true,
         unowed: is_unowed,
         signalled: evidence::is_signalled(budget, &cause.group),
@@ -453,19 +508,31 @@ fn finding(budget: &Budget<'_>, problem: &Problem, cause: Cause, trust: f64) -> 
 
 /// Returns the remedy against a process that a prompt runs, or that shares its address space with
 /// the waiter.
-fn of_process(budget: &Budget<'_>, problem: &Problem, group: &BlameGroup, culprit: &Culprit) -> Option<String> {
+fn of_process(
+    budget: &Budget<'_>,
+    problem: &Problem,
+    group: &BlameGroup,
+    culprit: &Culprit,
+) -> Option<String> {
     let comm = match culprit {
         Culprit::Process { comm, .. } => comm,
         Culprit::Device { .. } | Culprit::Address { .. } => return None,
     };
     match group.kind {
         CauseKind::ChildWait if problem.is_prompt() => Some(remedy::of_prompt(comm)),
-        CauseKind::KernelLock if evidence::is_for_address_space(budget, group) => Some(remedy::of_address_space(comm)),
+        CauseKind::KernelLock if evidence::is_for_address_space(budget, group) => {
+            Some(remedy::of_address_space(comm))
+        }
         _ => None,
     }
 }
 
-fn culprit(budget: &Budget<'_>, problem: &Problem, group: &BlameGroup, limit: Option<&QuotaGroup>) -> Culprit {
+fn culprit(
+    budget: &Budget<'_>,
+    problem: &Problem,
+    group: &BlameGroup,
+    limit: Option<&QuotaGroup>,
+) -> Culprit {
     match &group.owner {
         BlameOwner::Job(job) => {
             let (mut pid, job_name) = budget.jobs.face(job, &group.members);
@@ -476,17 +543,25 @@ fn culprit(budget: &Budget<'_>, problem: &Problem, group: &BlameGroup, limit: Op
             let job_name = limit.map(QuotaGroup::text).or(job_name);
             process(budget, problem, pid, job_name.or_else(|| kernel_name(job)))
         }
-        BlameOwner::Device(device) if group.kind == CauseKind::KernelLock => {
-            Culprit::Device { device: format!("the frozen file system on {}", evidence::device_name(budget, *device)) }
-        }
+        BlameOwner::Device(device) if group.kind == CauseKind::KernelLock => Culprit::Device {
+            device: format!("the frozen file system on {}", evidence::device_name(budget, *device)),
+        },
         BlameOwner::Device(_) if group.kind == CauseKind::Reclaim => {
-            let waiter = evidence::waiter(budget, group).map(|pid| budget.recording.tasks.comm(pid, problem.end));
-            let device = format!("the memory limit of the control group of {}", waiter.unwrap_or_default());
+            let waiter = evidence::waiter(budget, group)
+                .map(|pid| budget.recording.tasks.comm(pid, problem.end));
+            let device =
+                format!("the memory limit of the control group of {}", waiter.unwrap_or_default());
             Culprit::Device { device }
         }
-        BlameOwner::Device(device) => Culprit::Device { device: evidence::device_name(budget, *device) },
-        BlameOwner::Address(address, port) => Culprit::Address { address: address_text(*address, *port) },
-        BlameOwner::Interrupt(source) => Culprit::Device { device: source.name(&budget.recording.meta.irq_names) },
+        BlameOwner::Device(device) => {
+            Culprit::Device { device: evidence::device_name(budget, *device) }
+        }
+        BlameOwner::Address(address, port) => {
+            Culprit::Address { address: address_text(*address, *port) }
+        }
+        BlameOwner::Interrupt(source) => {
+            Culprit::Device { device: source.name(&budget.recording.meta.irq_names) }
+        }
         BlameOwner::Nobody => process(budget, problem, budget.judge.awaited(), None),
     }
 }
@@ -501,7 +576,12 @@ fn other_waiter(budget: &Budget<'_>, problem: &Problem, group: &BlameGroup) -> O
 
 /// Returns the target of the remedy: the culprit, or the root of its job if only the culprit has
 /// ended.
-fn target(budget: &Budget<'_>, problem: &Problem, group: &BlameGroup, culprit: &Culprit) -> Culprit {
+fn target(
+    budget: &Budget<'_>,
+    problem: &Problem,
+    group: &BlameGroup,
+    culprit: &Culprit,
+) -> Culprit {
     let has_ended = |pid: Pid| budget.recording.tasks.has_ended(Tid(pid.0));
     match (culprit, &group.owner) {
         (Culprit::Process { pid, .. }, BlameOwner::Job(Job::Process(root)))
@@ -522,6 +602,7 @@ fn kernel_name(job: &Job) -> Option<String> {
 
 fn process(budget: &Budget<'_>, problem: &Problem, pid: Pid, job: Option<String>) -> Culprit {
     let tasks = &budget.recording.tasks;
-    let (comm, cmdline) = (tasks.comm(pid, problem.end), tasks.cmdline(pid, problem.end).to_owned());
+    let (comm, cmdline) =
+        (tasks.comm(pid, problem.end), tasks.cmdline(pid, problem.end).to_owned());
     Culprit::Process { pid: pid.0, comm, cmdline, job }
 }

@@ -38,13 +38,20 @@ pub struct IntervalExplanation {
 ///
 /// Kinds, culprits and remedies are those of a verdict. Returns `None` if the incident ends before
 /// the interval does, or if the interval is empty.
-pub fn explain(recording: &Recording, tid: Tid, from: Nanos, to: Nanos, usual: Nanos) -> Option<IntervalExplanation> {
+pub fn explain(
+    recording: &Recording,
+    tid: Tid,
+    from: Nanos,
+    to: Nanos,
+    usual: Nanos,
+) -> Option<IntervalExplanation> {
     if to <= from || to > recording.mark {
         return None;
     }
     let problem = problem(recording, tid, from, to, usual);
     let chain = Chain::of_thread(recording, tid, from, to);
-    let budget = Budget::new(recording, &chain, Waiter { client: problem.client, command: None }, to);
+    let budget =
+        Budget::new(recording, &chain, Waiter { client: problem.client, command: None }, to);
     let partition = budget.shares();
     let unattributed_ms = unattributed_ms(&partition);
     let trust = of_records(recording, from, to, unattributed_ms);

@@ -40,7 +40,8 @@ pub(crate) fn overhead(incident: &Incident, cost: &Cost, cpus: u32, lo: Nanos, h
     let spent = |program: &ProgramCost| match kind_of(program) {
         Some(RecordKind::Waking) => {
             let dear = count(RecordKind::Wait).min(count(RecordKind::Waking));
-            dear * program.ns_per_run + (count(RecordKind::Waking) - dear) * program.ns_per_run.min(cheap)
+            dear * program.ns_per_run
+                + (count(RecordKind::Waking) - dear) * program.ns_per_run.min(cheap)
         }
         Some(RecordKind::Message) => {
             (count(RecordKind::Message) + count(RecordKind::WlMessage)) / 2.0 * program.ns_per_run
@@ -59,9 +60,12 @@ fn kind_of(program: &ProgramCost) -> Option<RecordKind> {
 fn count_records(incident: &Incident, lo: Nanos, hi: Nanos) -> BTreeMap<u8, u64> {
     let mut counts = [0_u64; 256];
     for section in [Section::Sched, Section::Rare] {
-        for (_, chunk) in chunks(incident.bytes(section)).into_iter().filter(|(head, _)| head.reaches(lo, hi)) {
+        for (_, chunk) in
+            chunks(incident.bytes(section)).into_iter().filter(|(head, _)| head.reaches(lo, hi))
+        {
             for entry in unpacked(chunk).chunks(CHUNK_BYTES).flat_map(entries) {
-                counts[usize::from(entry.head.kind)] += u64::from(lo <= entry.head.ts && entry.head.ts < hi);
+                counts[usize::from(entry.head.kind)] +=
+                    u64::from(lo <= entry.head.ts && entry.head.ts < hi);
             }
         }
     }

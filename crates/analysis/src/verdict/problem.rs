@@ -93,7 +93,8 @@ impl Problem {
     /// Returns `true` if the program waited for an answer over the network while its event loop
     /// went on.
     pub(crate) fn goes_on(&self) -> bool {
-        let hops = |interaction: &Interaction| interaction.hops.iter().any(|hop| hop.awaits.is_some());
+        let hops =
+            |interaction: &Interaction| interaction.hops.iter().any(|hop| hop.awaits.is_some());
         matches!(&self.subject, ProblemSubject::Interaction(interaction) if hops(interaction))
     }
 
@@ -120,8 +121,12 @@ impl Problem {
     /// Returns the interaction that triggered work behind a terminal, if it is one.
     pub(crate) fn task(&self) -> Option<&Interaction> {
         match &self.subject {
-            ProblemSubject::Interaction(interaction) if interaction.task != Task::Input => Some(interaction),
-            ProblemSubject::Interaction(_) | ProblemSubject::Thread(_) | ProblemSubject::Unresponsive(_) => None,
+            ProblemSubject::Interaction(interaction) if interaction.task != Task::Input => {
+                Some(interaction)
+            }
+            ProblemSubject::Interaction(_)
+            | ProblemSubject::Thread(_)
+            | ProblemSubject::Unresponsive(_) => None,
         }
     }
 
@@ -200,7 +205,8 @@ pub(crate) fn problems(
     match from_input.first() {
         Some(problem) if problem.exceeded() || !named => Ok(from_input),
         other if named || recording.messages.streams().is_empty() => {
-            let active = worst_activity(recording, &wanted).filter(|one| wanted.is_meant(one.start, one.end));
+            let active = worst_activity(recording, &wanted)
+                .filter(|one| wanted.is_meant(one.start, one.end));
             let active = active.filter(|activity| activity.exceeded() || other.is_none());
             let meanwhile = options.pid.and_then(|pid| meanwhile(recording, joined, &wanted, pid));
             let active: Vec<Problem> = meanwhile.into_iter().chain(active).collect();
@@ -211,13 +217,27 @@ pub(crate) fn problems(
 }
 
 impl<'a> WantedProblem<'a> {
-    fn new(recording: &'a Recording, options: &DiagnoseOptions) -> Result<WantedProblem<'a>, DiagnoseError> {
+    fn new(
+        recording: &'a Recording,
+        options: &DiagnoseOptions,
+    ) -> Result<WantedProblem<'a>, DiagnoseError> {
         let mark = recording.mark;
-        let at = options.at_s.filter(|at| at.is_finite() && *at >= 0.0).map(|at| mark.before(Nanos((at * 1e9) as u64)));
-        let (lo, hi) = at.map_or((mark.before(LOOK_BACK), mark), |at| (at.before(AROUND), at.after(AROUND)));
+        let at = options
+            .at_s
+            .filter(|at| at.is_finite() && *at >= 0.0)
+            .map(|at| mark.before(Nanos((at * 1e9) as u64)));
+        let (lo, hi) =
+            at.map_or((mark.before(LOOK_BACK), mark), |at| (at.before(AROUND), at.after(AROUND)));
         let words = recording.user_text.split(|c: char| !c.is_alphanumeric());
         let words = words.filter(|word| word.len() >= WORD_MIN).map(str::to_lowercase).collect();
-        Ok(WantedProblem { recording, pids: pids(recording, options)?, lo, hi, answer: None, words })
+        Ok(WantedProblem {
+            recording,
+            pids: pids(recording, options)?,
+            lo,
+            hi,
+            answer: None,
+            words,
+        })
     }
 
     /// Returns `true` if a delay is on the requested side of the last answer.
@@ -244,14 +264,19 @@ impl<'a> WantedProblem<'a> {
     /// Returns `true` if the user's words name an application.
     fn named(&self, pid: Pid) -> bool {
         let comm = self.recording.tasks.comm(pid, self.recording.mark).to_lowercase();
-        let parts: Vec<&str> =
-            comm.split(|c: char| !c.is_alphanumeric()).filter(|part| part.len() >= WORD_MIN).collect();
+        let parts: Vec<&str> = comm
+            .split(|c: char| !c.is_alphanumeric())
+            .filter(|part| part.len() >= WORD_MIN)
+            .collect();
         self.words.iter().any(|word| *word == comm || parts.contains(&word.as_str()))
     }
 }
 
 /// Returns the processes that the options name; `None` for all.
-fn pids(recording: &Recording, options: &DiagnoseOptions) -> Result<Option<Vec<Pid>>, DiagnoseError> {
+fn pids(
+    recording: &Recording,
+    options: &DiagnoseOptions,
+) -> Result<Option<Vec<Pid>>, DiagnoseError> {
     let lives = || recording.tasks.lives().iter().filter(|life| life.tid.0 == life.pid.0);
     if let Some(pid) = options.pid {
         let known = lives().any(|life| life.pid == pid);
@@ -266,7 +291,11 @@ fn pids(recording: &Recording, options: &DiagnoseOptions) -> Result<Option<Vec<P
         life.comm == *app || program(recording.tasks.cmdline(life.pid, life.until)) == app
     };
     let pids: Vec<Pid> = lives().filter(called).map(|life| life.pid).collect();
-    if pids.is_empty() { Err(DiagnoseError::NoSuchProcess { name: format!("named {app}") }) } else { Ok(Some(pids)) }
+    if pids.is_empty() {
+        Err(DiagnoseError::NoSuchProcess { name: format!("named {app}") })
+    } else {
+        Ok(Some(pids))
+    }
 }
 
 /// Returns the name of the program in a command line, without its directory.
@@ -289,7 +318,9 @@ fn group(recording: &Recording, interaction: &Interaction) -> Group {
 fn latency_to(interaction: &Interaction, milestone: Milestone, task: Task) -> Option<Nanos> {
     let since = |at: Nanos| at.since(interaction.delivery.input);
     match milestone {
-        _ if interaction.milestone == milestone => (interaction.task == task).then(|| interaction.latency()),
+        _ if interaction.milestone == milestone => {
+            (interaction.task == task).then(|| interaction.latency())
+        }
         Milestone::Response => None,
         Milestone::Handled => interaction.handled.map(since),
         Milestone::Completed => completed(interaction, task).map(since),
@@ -302,7 +333,8 @@ fn completed(interaction: &Interaction, task: Task) -> Option<Nanos> {
     match interaction.later.iter().find(|reached| reached.milestone == Milestone::Completed) {
         Some(late) => (late.task == task).then_some(late.at),
         None => {
-            let answered = task == Task::Input && interaction.join == Join::Exact && !interaction.censored;
+            let answered =
+                task == Task::Input && interaction.join == Join::Exact && !interaction.censored;
             answered.then(|| interaction.end.max(interaction.settled.unwrap_or_default()))
         }
     }
@@ -325,7 +357,10 @@ fn groups(recording: &Recording, found: &[Interaction]) -> Groups {
         let (_, _, class, application) = group(recording, interaction);
         for (milestone, task) in COMPARED {
             if let Some(latency) = latency_to(interaction, milestone, task) {
-                latencies.entry((milestone, task, class, application.clone())).or_default().push(latency.0);
+                latencies
+                    .entry((milestone, task, class, application.clone()))
+                    .or_default()
+                    .push(latency.0);
             }
         }
     }
@@ -333,9 +368,15 @@ fn groups(recording: &Recording, found: &[Interaction]) -> Groups {
 }
 
 /// Returns each interaction up to its response, and up to each later milestone that came late.
-fn candidates<'a>(recording: &'a Recording, found: &'a [Interaction]) -> impl Iterator<Item = Cow<'a, Interaction>> {
+fn candidates<'a>(
+    recording: &'a Recording,
+    found: &'a [Interaction],
+) -> impl Iterator<Item = Cow<'a, Interaction>> {
     found.iter().flat_map(|interaction| {
-        let later = interaction.later.iter().map(|reached| Cow::Owned(interaction.until(reached, recording.mark)));
+        let later = interaction
+            .later
+            .iter()
+            .map(|reached| Cow::Owned(interaction.until(reached, recording.mark)));
         std::iter::once(Cow::Borrowed(interaction)).chain(later)
     })
 }
@@ -347,12 +388,15 @@ fn worst(recording: &Recording, joined: &JoinedInputs, wanted: &WantedProblem<'_
     let focused = focus.last();
     let complete = recording.complete_from();
     let answered = answered(found);
-    let known = candidates(recording, found).filter(|interaction| interaction.delivery.input >= complete);
+    let known =
+        candidates(recording, found).filter(|interaction| interaction.delivery.input >= complete);
     let known = known.filter(|interaction| !went_on(interaction, &answered));
-    let allowed = known.filter(|i| wanted.allows(i.delivery.client) && i.overlaps(wanted.lo, wanted.hi));
+    let allowed =
+        known.filter(|i| wanted.allows(i.delivery.client) && i.overlaps(wanted.lo, wanted.hi));
     let allowed = allowed.filter(|i| wanted.is_meant(i.delivery.input, i.end));
     let scored = allowed.map(|interaction| {
-        let before = interaction.task == Task::Typed && recording.mark.since(interaction.end) > JUST_OVER;
+        let before =
+            interaction.task == Task::Typed && recording.mark.since(interaction.end) > JUST_OVER;
         let aside = interaction.task.is_command() && (before || !is_attended(&interaction, found));
         (score(recording, &interaction, &groups, wanted, focused, aside), interaction)
     });
@@ -363,13 +407,18 @@ fn worst(recording: &Recording, joined: &JoinedInputs, wanted: &WantedProblem<'_
     let mut worst: Vec<(f64, Problem)> = worst.collect();
     let late: Vec<&Interaction> =
         scored.iter().map(|(_, one)| one.as_ref()).filter(|one| tells_of_delay(one)).collect();
-    let spans = joined.unresponsive.iter().filter(|span| span.start >= complete && !is_told(span, &late));
+    let spans =
+        joined.unresponsive.iter().filter(|span| span.start >= complete && !is_told(span, &late));
     worst.extend(worst_span(recording, spans, wanted, focused));
     worst.sort_by(|(a, _), (b, _)| b.total_cmp(a));
     let longest = late.iter().max_by_key(|one| one.latency());
     let longer = |problem: &Problem| longest.filter(|one| is_longer(one, problem));
     let longer = |problem: &Problem| longer(problem).map(|one| (one.delivery.input, one.end));
-    let told = worst.into_iter().map(|(_, one)| Problem { focus: focus.at(one.end), longer: longer(&one), ..one });
+    let told = worst.into_iter().map(|(_, one)| Problem {
+        focus: focus.at(one.end),
+        longer: longer(&one),
+        ..one
+    });
     told.collect()
 }
 
@@ -384,7 +433,8 @@ fn distinct<'a, 'b>(
     for scored in scored.iter().rev() {
         let one = &scored.1;
         let same = |(_, other): &&(f64, Cow<'_, Interaction>)| {
-            let elsewhere = other.delivery.client != one.delivery.client || other.delivery.input == one.delivery.input;
+            let elsewhere = other.delivery.client != one.delivery.client
+                || other.delivery.input == one.delivery.input;
             !elsewhere && other.overlaps(one.delivery.input, one.end)
         };
         let left = &mut left[usize::from(one.task.is_command())];
@@ -413,8 +463,10 @@ fn tells_of_delay(interaction: &Interaction) -> bool {
 /// program was missed.
 fn is_told(span: &UnresponsiveSpan, late: &[&Interaction]) -> bool {
     let from = |one: &Interaction| one.delivery.input.max(span.missed);
-    let shared = |one: &Interaction| span.shared(from(one), one.end.max(one.handled.unwrap_or_default()));
-    let of_same = |one: &&&Interaction| one.delivery.client == span.client || one.delivery.server == span.tid;
+    let shared =
+        |one: &Interaction| span.shared(from(one), one.end.max(one.handled.unwrap_or_default()));
+    let of_same =
+        |one: &&&Interaction| one.delivery.client == span.client || one.delivery.server == span.tid;
     let own = late.iter().filter(of_same);
     own.into_iter().any(|one| shared(one).0 >= TOLD_QUARTERS * span.end.since(span.missed).0 / 4)
 }
@@ -426,10 +478,13 @@ fn worst_span<'a>(
     wanted: &WantedProblem<'_>,
     focused: Option<Pid>,
 ) -> Option<(f64, Problem)> {
-    let allowed = spans.filter(|span| wanted.allows(span.client) && span.shared(wanted.lo, wanted.hi) > Nanos(0));
+    let allowed = spans
+        .filter(|span| wanted.allows(span.client) && span.shared(wanted.lo, wanted.hi) > Nanos(0));
     let allowed = allowed.filter(|span| wanted.is_meant(span.start, span.end));
     let exceeded = allowed.map(|span| unresponsive(recording, span)).filter(Problem::exceeded);
-    let score = |one: &Problem| 3.0 * RANK + one.excess.0 as f64 * wanted.weight(one.client, focused, Some(one.end));
+    let score = |one: &Problem| {
+        3.0 * RANK + one.excess.0 as f64 * wanted.weight(one.client, focused, Some(one.end))
+    };
     exceeded.map(|one| (score(&one), one)).max_by(|(a, _), (b, _)| a.total_cmp(b))
 }
 
@@ -456,8 +511,9 @@ fn unresponsive(recording: &Recording, span: &UnresponsiveSpan) -> Problem {
 /// Returns the keys and clicks with a certain answer, by client, from the input to the answer.
 fn answered(found: &[Interaction]) -> BTreeMap<Pid, Vec<(Nanos, Nanos)>> {
     let mut answered: BTreeMap<Pid, Vec<(Nanos, Nanos)>> = BTreeMap::new();
-    let sure =
-        |one: &&Interaction| one.join == Join::Exact && one.delivery.class != InputClass::Motion && !one.censored;
+    let sure = |one: &&Interaction| {
+        one.join == Join::Exact && one.delivery.class != InputClass::Motion && !one.censored
+    };
     for one in found.iter().filter(sure) {
         answered.entry(one.delivery.client).or_default().push((one.delivery.input, one.end));
     }
@@ -486,7 +542,9 @@ fn went_on(interaction: &Interaction, answered: &BTreeMap<Pid, Vec<(Nanos, Nanos
 fn is_attended(command: &Interaction, found: &[Interaction]) -> bool {
     let (lo, hi) = (command.delivery.input, command.end);
     let given = |other: &Interaction| {
-        other.delivery.class != InputClass::Motion && lo < other.delivery.input && other.delivery.input < hi
+        other.delivery.class != InputClass::Motion
+            && lo < other.delivery.input
+            && other.delivery.input < hi
     };
     !found.iter().any(|other| other.delivery.client != command.delivery.client && given(other))
 }
@@ -504,8 +562,10 @@ fn score(
 ) -> f64 {
     let summary = groups.get(&group(recording, interaction));
     let latency = interaction.latency();
-    let others = summary.filter(|summary| !interaction.task.is_command() || summary.n() > COMMANDS_MIN);
-    let usual = others.and_then(|summary| summary.value_without(latency.0, Share::P50)).unwrap_or(0);
+    let others =
+        summary.filter(|summary| !interaction.task.is_command() || summary.n() > COMMANDS_MIN);
+    let usual =
+        others.and_then(|summary| summary.value_without(latency.0, Share::P50)).unwrap_or(0);
     let threshold = interaction.noticed.0;
     let excess = latency.0.saturating_sub(usual.min(threshold));
     let client = interaction.delivery.client;
@@ -526,7 +586,10 @@ fn problem(recording: &Recording, worst: &Interaction, found: &[Interaction]) ->
         let of = recording.tasks.comm(other.delivery.client, other.delivery.sent);
         !other.overlaps(start, end) && other.delivery.class == class && of == application
     };
-    let others = found.iter().filter(|other| same(other)).filter_map(|other| latency_to(other, milestone, task));
+    let others = found
+        .iter()
+        .filter(|other| same(other))
+        .filter_map(|other| latency_to(other, milestone, task));
     let others = Summary::new(others.map(|latency| latency.0).collect());
     let usual = Usual::of(others, &recording.baselines, (milestone, class.name(), &application));
     let threshold = worst.noticed;
@@ -551,13 +614,19 @@ fn problem(recording: &Recording, worst: &Interaction, found: &[Interaction]) ->
 
 /// Returns the longest episode of the requested processes, or of those that read terminals.
 fn worst_activity(recording: &Recording, wanted: &WantedProblem<'_>) -> Option<Problem> {
-    let (worst, all) = episodes::longest(recording, wanted.pids.as_deref(), (wanted.lo, wanted.hi))?;
+    let (worst, all) =
+        episodes::longest(recording, wanted.pids.as_deref(), (wanted.lo, wanted.hi))?;
     Some(activity(recording, &worst, &all))
 }
 
 /// Returns the activity of a process during the worst delay of all: the verdict on that delay may
 /// name it.
-fn meanwhile(recording: &Recording, joined: &JoinedInputs, wanted: &WantedProblem<'_>, pid: Pid) -> Option<Problem> {
+fn meanwhile(
+    recording: &Recording,
+    joined: &JoinedInputs,
+    wanted: &WantedProblem<'_>,
+    pid: Pid,
+) -> Option<Problem> {
     let anybody = WantedProblem { pids: None, words: wanted.words.clone(), ..*wanted };
     let delay = worst(recording, joined, &anybody).into_iter().find(Problem::exceeded)?;
     let episode = episodes::meanwhile(recording, pid, (delay.start, delay.end))?;
@@ -565,8 +634,10 @@ fn meanwhile(recording: &Recording, joined: &JoinedInputs, wanted: &WantedProble
 }
 
 fn activity(recording: &Recording, worst: &Episode, episodes: &[Episode]) -> Problem {
-    let others = episodes.iter().filter(|other| other.end <= worst.start || other.start >= worst.end);
-    let usual = Usual::Window(Summary::new(others.map(|other| other.end.since(other.start).0).collect()));
+    let others =
+        episodes.iter().filter(|other| other.end <= worst.start || other.start >= worst.end);
+    let usual =
+        Usual::Window(Summary::new(others.map(|other| other.end.since(other.start).0).collect()));
     let threshold = Nanos(InputClass::Click.limits(ThresholdProfile::Default).threshold);
     let normal = usual.median().min(threshold);
     Problem {

@@ -13,7 +13,9 @@ use tipme_record::{Nanos, Pid, Tid};
 /// is the application's name.
 fn against(kind: CauseKind, has_ended: bool) -> &'static str {
     match kind {
-        CauseKind::CpuCompetition if has_ended => "start {comm} with nice -n 19 next time (this one has ended)",
+        CauseKind::CpuCompetition if has_ended => {
+            "start {comm} with nice -n 19 next time (this one has ended)"
+        }
         CauseKind::PageIn | CauseKind::DiskQueue | CauseKind::Fsync if has_ended => {
             "start {comm} with ionice -c 3 next time (this one has ended)"
         }
@@ -29,10 +31,18 @@ fn against(kind: CauseKind, has_ended: bool) -> &'static str {
         CauseKind::KernelLock if has_ended => {
             "look at what {comm} did while it held the lock, which has ended: its log, or the next time"
         }
-        CauseKind::ServerBusy if has_ended => "start {comm} with nice -n 10 next time (this one has ended)",
-        CauseKind::ServerGrab if has_ended => "report the grab to the authors of {comm}, which has ended",
-        CauseKind::PeerWait if has_ended => "look at why {comm} was slow, which has ended: its log, or the next time",
-        CauseKind::CpuCompetition => "renice -n 19 -p {pid} (what it starts from then on inherits it)",
+        CauseKind::ServerBusy if has_ended => {
+            "start {comm} with nice -n 10 next time (this one has ended)"
+        }
+        CauseKind::ServerGrab if has_ended => {
+            "report the grab to the authors of {comm}, which has ended"
+        }
+        CauseKind::PeerWait if has_ended => {
+            "look at why {comm} was slow, which has ended: its log, or the next time"
+        }
+        CauseKind::CpuCompetition => {
+            "renice -n 19 -p {pid} (what it starts from then on inherits it)"
+        }
         CauseKind::CpuThrottled => "raise cpu.max of the control group of {app}",
         CauseKind::OwnComputation => "tell the authors of {comm} what it computes",
         CauseKind::PageIn | CauseKind::DiskQueue | CauseKind::Fsync => {
@@ -42,7 +52,9 @@ fn against(kind: CauseKind, has_ended: bool) -> &'static str {
             "look for a limit on I/O of the control groups in /proc/{pid}/cgroup (io.max, blkio.throttle.*), then at what \
              lies above the disk (device mapper, network)"
         }
-        CauseKind::SwapIn => "limit {comm} (pid {pid}) by memory.high of its control group, or add memory",
+        CauseKind::SwapIn => {
+            "limit {comm} (pid {pid}) by memory.high of its control group, or add memory"
+        }
         CauseKind::Reclaim => "limit {comm} (pid {pid}) by memory.high of its control group",
         CauseKind::LockWait => {
             "report it to the authors of {comm} (pid {pid}): it must not hold the lock while it waits or computes"
@@ -54,21 +66,33 @@ fn against(kind: CauseKind, has_ended: bool) -> &'static str {
             "look at what {comm} waits for in the kernel: cat /proc/{pid}/stack (as root) the next time"
         }
         CauseKind::ServerBusy => "renice -n 10 -p {pid} (its requests come in smaller portions)",
-        CauseKind::ServerGrab => "report the grab to the authors of {comm}; ending {pid} releases it",
+        CauseKind::ServerGrab => {
+            "report the grab to the authors of {comm}; ending {pid} releases it"
+        }
         CauseKind::PeerWait => "look at why {comm} (pid {pid}) is slow: tipme diagnose --pid {pid}",
         CauseKind::NetworkWait => "check the network and the host",
         CauseKind::ChildWait => "run {comm} in the background",
-        CauseKind::TimerSleep => "report it to the authors of {comm}: it sleeps where it should wait for an event",
-        CauseKind::Stopped => "kill -CONT the process that was stopped; see why {comm} (pid {pid}) stopped it",
-        CauseKind::Interrupt => "move the interrupt to another CPU (/proc/irq/*/smp_affinity), or update its driver",
-        CauseKind::Stall => "look at the hypervisor's load or the firmware; no software of this machine ran",
+        CauseKind::TimerSleep => {
+            "report it to the authors of {comm}: it sleeps where it should wait for an event"
+        }
+        CauseKind::Stopped => {
+            "kill -CONT the process that was stopped; see why {comm} (pid {pid}) stopped it"
+        }
+        CauseKind::Interrupt => {
+            "move the interrupt to another CPU (/proc/irq/*/smp_affinity), or update its driver"
+        }
+        CauseKind::Stall => {
+            "look at the hypervisor's load or the firmware; no software of this machine ran"
+        }
         CauseKind::Unattributed => "",
     }
 }
 
 /// Returns the remedy for threads of one process that wait for the lock of their address space.
 pub(crate) fn of_address_space(comm: &str) -> String {
-    format!("tell the authors of {comm}: many threads share one address space; fewer or smaller mappings help")
+    format!(
+        "tell the authors of {comm}: many threads share one address space; fewer or smaller mappings help"
+    )
 }
 
 /// Returns the remedy for a control group at its memory limit.
@@ -82,7 +106,9 @@ pub(crate) fn of_memory_limit(waiter: Pid) -> String {
 /// Returns the addition for a wait of the application itself rather than of a program that it runs.
 fn of_itself(kind: CauseKind) -> &'static str {
     match kind {
-        CauseKind::NetworkWait | CauseKind::ChildWait => "; {app} should not wait for it in its event loop",
+        CauseKind::NetworkWait | CauseKind::ChildWait => {
+            "; {app} should not wait for it in its event loop"
+        }
         _ => "",
     }
 }
@@ -125,8 +151,7 @@ pub(crate) const OF_FROZEN: &str = "thaw the file system (fsfreeze -u MOUNTPOINT
     backup or snapshot that froze it";
 
 /// Remedy for a command that did its work.
-pub(crate) const OF_COMMAND: &str =
-    "nothing held it up; start it in the background (with & at the end) if you need not wait for it";
+pub(crate) const OF_COMMAND: &str = "nothing held it up; start it in the background (with & at the end) if you need not wait for it";
 
 /// Remedy for a command that slept by itself.
 pub(crate) const OF_SLEEPING_COMMAND: &str = "see what it looks for between its sleeps (strace -f); where it sleeps on \
@@ -138,7 +163,10 @@ pub(crate) const OF_KEPT_PIPE: &str = "redirect its output (>/dev/null), or end 
 
 /// Returns the remedy for an awaited answer that no known process owes.
 pub(crate) fn of_unowed(app: &str, pid: Pid) -> String {
-    format!("see what {app} waits for, and whether anybody is still to answer: strace -f -T -p {}", pid.0)
+    format!(
+        "see what {app} waits for, and whether anybody is still to answer: strace -f -T -p {}",
+        pid.0
+    )
 }
 
 /// Returns `true` if the remedy acts on the culprit, which must not have ended.
@@ -147,11 +175,11 @@ pub(crate) fn acts_on_culprit(kind: CauseKind) -> bool {
 }
 
 /// Remedy if a device is to blame and not the requests of others.
-const DEVICE_REMEDY: &str =
-    "check the health of the device (smartctl) and its scheduler (/sys/block/*/queue/scheduler): it is slow by itself";
+const DEVICE_REMEDY: &str = "check the health of the device (smartctl) and its scheduler (/sys/block/*/queue/scheduler): it is slow by itself";
 
 /// Remedy if the answer comes from an address of this machine, but the process is not known.
-const OF_THIS_MACHINE: &str = "see who is to answer at {comm} on this machine (ss -lntup), and its log";
+const OF_THIS_MACHINE: &str =
+    "see who is to answer at {comm} on this machine (ss -lntup), and its log";
 
 /// Returns the remedy for many small requests to a fast device.
 pub(crate) fn of_many_requests(kind: CauseKind, writes: bool, app: &str, each: Nanos) -> String {
@@ -185,7 +213,12 @@ pub(crate) struct Waiting<'a> {
 }
 
 /// Returns the remedy for a finding. It never acts on a process that had ended at the mark.
-pub(crate) fn of(kind: CauseKind, culprit: &Culprit, Waiting { app, itself }: Waiting<'_>, tasks: &Tasks) -> String {
+pub(crate) fn of(
+    kind: CauseKind,
+    culprit: &Culprit,
+    Waiting { app, itself }: Waiting<'_>,
+    tasks: &Tasks,
+) -> String {
     let text = match culprit {
         Culprit::Address { address } if is_of_this_machine(address) => OF_THIS_MACHINE,
         Culprit::Process { pid, .. } => against(kind, tasks.has_ended(Tid(*pid))),
@@ -207,10 +240,15 @@ fn is_of_this_machine(address: &str) -> bool {
 
 /// Returns the remedy for a known quota of a control group.
 pub(crate) fn of_limit(limit: &QuotaGroup) -> String {
-    let amount = limit.amount().map_or(" it did".to_owned(), |amount| format!(" {amount} of CPU time"));
+    let amount =
+        limit.amount().map_or(" it did".to_owned(), |amount| format!(" {amount} of CPU time"));
     match (limit.file.as_str(), limit.is_set()) {
-        ("", _) => format!("find what makes the group for a time, and have it allow more than{amount}"),
-        (file, false) => format!("find what sets {file} for a time, and have it allow more than{amount}"),
+        ("", _) => {
+            format!("find what makes the group for a time, and have it allow more than{amount}")
+        }
+        (file, false) => {
+            format!("find what sets {file} for a time, and have it allow more than{amount}")
+        }
         (file, true) => format!("raise {file}: it allows{amount}"),
     }
 }
@@ -227,7 +265,9 @@ pub(crate) fn of_io_limit(limit: &GroupIoLimit, amount: &str) -> String {
     };
     match unit(&limit.folder) {
         Some(unit) => {
-            format!("lift the limit: systemctl {unit} {property}= (or, where systemd did not set it, raise {file})")
+            format!(
+                "lift the limit: systemctl {unit} {property}= (or, where systemd did not set it, raise {file})"
+            )
         }
         None => format!("raise {file}: it allows {amount}"),
     }
@@ -239,7 +279,9 @@ fn unit(folder: &str) -> Option<String> {
     const KINDS: [&str; 6] = [".slice", ".service", ".scope", ".socket", ".mount", ".swap"];
     let (above, name) = folder.rsplit_once('/')?;
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || ":_.\\@-".contains(letter);
-    let is_unit = !name.starts_with('-') && name.chars().all(is_plain) && KINDS.iter().any(|kind| name.ends_with(kind));
+    let is_unit = !name.starts_with('-')
+        && name.chars().all(is_plain)
+        && KINDS.iter().any(|kind| name.ends_with(kind));
     let is_manager = |part: &str| part.starts_with("user@") && part.ends_with(".service");
     let own = if above.split('/').any(is_manager) { "--user " } else { "" };
     let quote = if name.contains('\\') { "'" } else { "" };
@@ -248,7 +290,10 @@ fn unit(folder: &str) -> Option<String> {
 
 /// Fills in the names; a placeholder inside a name is left alone.
 fn fill(text: &str, pid: &str, comm: &str, app: &str) -> String {
-    text.split("{comm}").map(|part| part.replace("{pid}", pid).replace("{app}", app)).collect::<Vec<_>>().join(comm)
+    text.split("{comm}")
+        .map(|part| part.replace("{pid}", pid).replace("{app}", app))
+        .collect::<Vec<_>>()
+        .join(comm)
 }
 
 #[cfg(test)]
@@ -262,7 +307,8 @@ mod tests {
 
     #[test]
     fn every_kind_has_a_remedy() {
-        let culprit = Culprit::Process { pid: 7, comm: "rsync".into(), cmdline: String::new(), job: None };
+        let culprit =
+            Culprit::Process { pid: 7, comm: "rsync".into(), cmdline: String::new(), job: None };
         for kind in CauseKind::CAUSES {
             for itself in [false, true] {
                 let text = of(*kind, &culprit, Waiting { app: "xterm", itself }, &Tasks::default());
@@ -273,10 +319,16 @@ mod tests {
 
     #[test]
     fn only_the_application_is_told_not_to_wait_in_its_event_loop() {
-        let culprit = Culprit::Process { pid: 7, comm: "sleep".into(), cmdline: String::new(), job: None };
-        let of = |itself| of(CauseKind::ChildWait, &culprit, Waiting { app: "xterm", itself }, &Tasks::default());
+        let culprit =
+            Culprit::Process { pid: 7, comm: "sleep".into(), cmdline: String::new(), job: None };
+        let of = |itself| {
+            of(CauseKind::ChildWait, &culprit, Waiting { app: "xterm", itself }, &Tasks::default())
+        };
         assert_eq!(of(false), "run sleep in the background");
-        assert_eq!(of(true), "run sleep in the background; xterm should not wait for it in its event loop");
+        assert_eq!(
+            of(true),
+            "run sleep in the background; xterm should not wait for it in its event loop"
+        );
     }
 
     #[test]
@@ -284,10 +336,19 @@ mod tests {
         let root = "/sys/fs/cgroup/user.slice/user-7.slice";
         let own = |name: &str| unit(&format!("{root}/user@7.service/app.slice/{name}"));
         assert_eq!(unit(root).as_deref(), Some("set-property user-7.slice"));
-        assert_eq!(unit(&format!("{root}/user@7.service")).as_deref(), Some("set-property user@7.service"));
+        assert_eq!(
+            unit(&format!("{root}/user@7.service")).as_deref(),
+            Some("set-property user@7.service")
+        );
         assert_eq!(own("a.scope").as_deref(), Some("--user set-property a.scope"));
-        assert_eq!(own(r"a\x2db.service").as_deref(), Some(r"--user set-property 'a\x2db.service'"));
-        assert_eq!([own("box"), own("a b.scope"), own("a;b.scope"), own("$x.scope"), unit("")], [const { None }; 5]);
+        assert_eq!(
+            own(r"a\x2db.service").as_deref(),
+            Some(r"--user set-property 'a\x2db.service'")
+        );
+        assert_eq!(
+            [own("box"), own("a b.scope"), own("a;b.scope"), own("$x.scope"), unit("")],
+            [const { None }; 5]
+        );
     }
 
     #[test]

@@ -30,7 +30,8 @@ pub(crate) fn taker(budget: &Budget<'_>, group: &BlameGroup) -> Outsider {
     let mut times: BTreeMap<Outsider, u64> = BTreeMap::new();
     for piece in budget.pieces(group) {
         let cpu = stolen::cpu(budget.recording, piece);
-        let who = cpu.map_or(Outsider::Undecided, |cpu| outsider(budget.recording, cpu, piece.lo, piece.hi));
+        let who = cpu
+            .map_or(Outsider::Undecided, |cpu| outsider(budget.recording, cpu, piece.lo, piece.hi));
         *times.entry(who).or_default() += length(piece);
     }
     times.into_iter().max_by_key(|(_, nanos)| *nanos).map_or(Outsider::Undecided, |(who, _)| who)
@@ -38,14 +39,19 @@ pub(crate) fn taker(budget: &Budget<'_>, group: &BlameGroup) -> Outsider {
 
 /// Returns the local code that may have had the CPU of the longest piece, if the owner is
 /// undecided.
-fn suspected<'a>(budget: &Budget<'a>, group: &BlameGroup) -> Option<(Suspect, &'a ChainPiece, Cpu)> {
+fn suspected<'a>(
+    budget: &Budget<'a>,
+    group: &BlameGroup,
+) -> Option<(Suspect, &'a ChainPiece, Cpu)> {
     let longest = budget.pieces(group).max_by_key(|piece| length(piece))?;
     if taker(budget, group) != Outsider::Undecided {
         return None;
     }
     let cpu = stolen::cpu(budget.recording, longest)?;
     let undecided = outsider(budget.recording, cpu, longest.lo, longest.hi) == Outsider::Undecided;
-    suspect(budget.recording, cpu, longest.lo, longest.hi).filter(|_| undecided).map(|suspect| (suspect, longest, cpu))
+    suspect(budget.recording, cpu, longest.lo, longest.hi)
+        .filter(|_| undecided)
+        .map(|suspect| (suspect, longest, cpu))
 }
 
 /// Returns the remedy if the owner is decided, or if local code is suspect.
@@ -54,9 +60,15 @@ pub(crate) fn remedy(budget: &Budget<'_>, group: &BlameGroup) -> Option<&'static
         Outsider::Undecided if suspected(budget, group).is_some() => Some(
             "look at the load of the hypervisor's host; where the same code is named again and again, at that or its driver",
         ),
-        Outsider::Hypervisor => Some("look at the load of the hypervisor's host; no software of this machine ran"),
-        Outsider::Firmware => Some("update the firmware (hwlatdetector measures it); no software of this machine ran"),
-        Outsider::Device => Some("look at the device and its driver: the kernel had to wait for it"),
+        Outsider::Hypervisor => {
+            Some("look at the load of the hypervisor's host; no software of this machine ran")
+        }
+        Outsider::Firmware => {
+            Some("update the firmware (hwlatdetector measures it); no software of this machine ran")
+        }
+        Outsider::Device => {
+            Some("look at the device and its driver: the kernel had to wait for it")
+        }
         Outsider::Undecided => None,
     }
 }
@@ -65,9 +77,12 @@ pub(crate) fn remedy(budget: &Budget<'_>, group: &BlameGroup) -> Option<&'static
 pub(crate) fn headline(budget: &Budget<'_>, group: &BlameGroup, waiters: &str) -> String {
     let longest = suspected(budget, group);
     let usual = || taker(budget, group).words(budget.recording).to_owned();
-    let who = longest.map_or_else(usual, |(_, piece, cpu)| outsider_words(budget.recording, cpu, piece.lo, piece.hi));
+    let who = longest.map_or_else(usual, |(_, piece, cpu)| {
+        outsider_words(budget.recording, cpu, piece.lo, piece.hi)
+    });
     let free = |piece: &&ChainPiece| matches!(piece.doing, Doing::Queued(Some(Tid(0))));
-    let beside_free: u64 = budget.pieces(group).filter(free).map(length).fold(0, u64::saturating_add);
+    let beside_free: u64 =
+        budget.pieces(group).filter(free).map(length).fold(0, u64::saturating_add);
     if beside_free >= group.nanos / 2 {
         return format!("a CPU that was free did not run {waiters}: {who} held it");
     }
@@ -97,10 +112,13 @@ pub(crate) fn overdue_line(budget: &Budget<'_>, group: &BlameGroup) -> Option<St
     };
     let longest = budget.pieces(group).filter_map(overdue).max_by_key(|one| one.late())?;
     let device = accessed(budget.recording, longest).map_or("", |_| ", which accesses a device");
-    let function = longest.function(&budget.recording.names).map(|name| format!(" ({name}{device})"));
+    let function =
+        longest.function(&budget.recording.names).map(|name| format!(" ({name}{device})"));
     let function = function.unwrap_or_default();
     let (cpu, late, found) = (longest.cpu, span_text(longest.late()), longest.found());
-    Some(format!("the timer of CPU {cpu} came {late} late, and found {found}{function}: nothing ran there meanwhile"))
+    Some(format!(
+        "the timer of CPU {cpu} came {late} late, and found {found}{function}: nothing ran there meanwhile"
+    ))
 }
 
 /// Describes the hypervisor's steal count during the group's pieces.
@@ -109,14 +127,18 @@ pub(crate) fn line(budget: &Budget<'_>, group: &BlameGroup) -> Option<String> {
     let (lo, hi) = extent(budget, group)?;
     let stolen = steal.stolen(lo, hi)?;
     if !steal.is_accounted() {
-        return Some("no hypervisor has reported any stolen time since the machine was started".to_owned());
+        return Some(
+            "no hypervisor has reported any stolen time since the machine was started".to_owned(),
+        );
     }
     if stolen == Nanos(0) {
         return Some("the hypervisor reported no stolen CPU time meanwhile".to_owned());
     }
     let percent = 100.0 * steal.share(lo, hi)?;
     let (stolen, span) = (span_text(stolen), span_text(hi.since(lo)));
-    Some(format!("the hypervisor reported {stolen} of stolen CPU time in these {span}: {percent:.0} % of all CPUs"))
+    Some(format!(
+        "the hypervisor reported {stolen} of stolen CPU time in these {span}: {percent:.0} % of all CPUs"
+    ))
 }
 
 /// Describes the extent of the stall: the steal time that the kernel counted at its ticks, or the
@@ -159,7 +181,8 @@ pub(crate) fn certainty(budget: &Budget<'_>, group: &BlameGroup) -> f64 {
 fn by_counters(budget: &Budget<'_>, group: &BlameGroup) -> f64 {
     let steal = &budget.recording.steal;
     let Some((lo, hi)) = extent(budget, group) else { return 1.0 };
-    let confirmed = steal.stolen(lo, hi).map(|stolen| stolen.0 as f64 >= CONFIRMED_MIN * group.nanos as f64);
+    let confirmed =
+        steal.stolen(lo, hi).map(|stolen| stolen.0 as f64 >= CONFIRMED_MIN * group.nanos as f64);
     let told = counted(budget, group).max(away(budget, group));
     if told.0 as f64 >= CONFIRMED_MIN * group.nanos as f64 {
         return 1.0;

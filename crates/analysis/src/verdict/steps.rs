@@ -43,7 +43,9 @@ fn runs(chain: &Chain, short: u64) -> Vec<Vec<&ChainPiece>> {
 
 /// Returns `true` if a piece continues the thread and state of a run.
 fn continues(run: &[&ChainPiece], piece: &ChainPiece) -> bool {
-    run.last().is_some_and(|last| last.tid == piece.tid && state_name(&last.doing) == state_name(&piece.doing))
+    run.last().is_some_and(|last| {
+        last.tid == piece.tid && state_name(&last.doing) == state_name(&piece.doing)
+    })
 }
 
 fn step(recording: &Recording, chain: &Chain, run: &[&ChainPiece]) -> Option<Step> {

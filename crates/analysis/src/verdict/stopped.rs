@@ -77,22 +77,34 @@ fn group_leader(budget: &Budget<'_>, group: &BlameGroup, stopped: Pid) -> Option
 }
 
 /// Describes the stop with its culprit and the stopped process.
-pub(crate) fn headline(budget: &Budget<'_>, group: &BlameGroup, culprit: &str, waiters: &str) -> String {
+pub(crate) fn headline(
+    budget: &Budget<'_>,
+    group: &BlameGroup,
+    culprit: &str,
+    waiters: &str,
+) -> String {
     match hold(budget, group) {
         Some((Hold::Frozen, _)) => format!("the control group of {waiters} was frozen"),
-        Some((Hold::Traced, held)) if group.members.has(held) => format!("a debugger held {waiters}"),
+        Some((Hold::Traced, held)) if group.members.has(held) => {
+            format!("a debugger held {waiters}")
+        }
         Some((Hold::Traced, _)) => format!("{culprit} held {waiters} as a debugger does"),
         Some((Hold::Background(reads), stopped)) => {
             let comm = budget.recording.tasks.comm(stopped, budget.end());
-            let (what, signal) = if reads { ("reading", "SIGTTIN") } else { ("writing to", "SIGTTOU") };
+            let (what, signal) =
+                if reads { ("reading", "SIGTTIN") } else { ("writing to", "SIGTTOU") };
             let settings = if reads { "" } else { " or changing its settings" };
             format!(
                 "the terminal stopped {comm} (pid {stopped}) for {what} it{settings} while in the background ({signal})"
             )
         }
-        Some((Hold::Output, _)) => format!("the output of {waiters}'s terminal was stopped, as Ctrl-S does"),
+        Some((Hold::Output, _)) => {
+            format!("the output of {waiters}'s terminal was stopped, as Ctrl-S does")
+        }
         Some((Hold::Keyboard, _)) => format!("Ctrl-Z stopped {culprit}"),
-        Some((Hold::Signal, stopped)) if group.members.has(stopped) => format!("{culprit} stopped itself"),
+        Some((Hold::Signal, stopped)) if group.members.has(stopped) => {
+            format!("{culprit} stopped itself")
+        }
         Some((Hold::Signal, stopped)) if is_namesake(budget, group, stopped) => {
             format!("{culprit} stopped another {waiters}")
         }
@@ -111,28 +123,39 @@ pub(crate) fn remedy(budget: &Budget<'_>, group: &BlameGroup, culprit: &Culprit)
     Some(match hold(budget, group)? {
         (Hold::Signal, stopped) => {
             let Culprit::Process { pid, comm, .. } = culprit else { return None };
-            let who =
-                if *pid == stopped.0 { "it stopped".to_owned() } else { format!("{comm} (pid {pid}) stopped it") };
+            let who = if *pid == stopped.0 {
+                "it stopped".to_owned()
+            } else {
+                format!("{comm} (pid {pid}) stopped it")
+            };
             format!("kill -CONT {stopped}, if it is still stopped; see why {who}")
         }
         (Hold::Keyboard, stopped) => {
-            format!("kill -CONT {stopped}, or fg in the shell of its terminal, if it is still stopped")
+            format!(
+                "kill -CONT {stopped}, or fg in the shell of its terminal, if it is still stopped"
+            )
         }
         (Hold::Frozen, pid) => format!(
             "thaw its control group: 0 into cgroup.freeze, or THAWED into freezer.state, of the group in /proc/{pid}/cgroup"
         ),
         (Hold::Background(_), stopped) => {
             let leader = group_leader(budget, group, stopped);
-            let process_group = leader
-                .map_or_else(|| "its process group".to_owned(), |leader| format!("the process group of {leader}"));
+            let process_group = leader.map_or_else(
+                || "its process group".to_owned(),
+                |leader| format!("the process group of {leader}"),
+            );
             format!(
                 "let {process_group} have the terminal (timeout --foreground; fg in a shell), or give it no \
                  terminal (</dev/null, setsid)"
             )
         }
-        (Hold::Output, _) => "Ctrl-Q lets the output go on; stty -ixon makes Ctrl-S a key like others".to_owned(),
+        (Hold::Output, _) => {
+            "Ctrl-Q lets the output go on; stty -ixon makes Ctrl-S a key like others".to_owned()
+        }
         (Hold::Traced, held) => match culprit {
-            Culprit::Process { pid, comm, .. } if *pid != held.0 && budget.recording.tasks.has_ended(Tid(*pid)) => {
+            Culprit::Process { pid, comm, .. }
+                if *pid != held.0 && budget.recording.tasks.has_ended(Tid(*pid)) =>
+            {
                 format!("see who or what runs {comm} on it; this one (pid {pid}) has ended")
             }
             Culprit::Process { pid, comm, .. } if *pid != held.0 => {

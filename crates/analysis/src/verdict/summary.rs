@@ -19,20 +19,33 @@ pub(crate) fn text(recording: &Recording, pid: Pid) -> Option<String> {
     let lives = recording.tasks.lives().iter().filter(|life| life.pid == pid && life.until > lo);
     let tids: BTreeSet<Tid> = lives.map(|life| life.tid).take(THREADS_MAX).collect();
     let all = tids.into_iter().map(|tid| activities(recording, tid, (lo, hi)));
-    let mut of_thread: Vec<(String, u64)> = all.max_by_key(|all| all.get(RAN).copied())?.into_iter().collect();
+    let mut of_thread: Vec<(String, u64)> =
+        all.max_by_key(|all| all.get(RAN).copied())?.into_iter().collect();
     of_thread.sort_by_key(|(_, nanos)| std::cmp::Reverse(*nanos));
-    let told = of_thread.iter().take(SHOWN).map(|(what, nanos)| format!("{what} for {}", span_text(Nanos(*nanos))));
+    let told = of_thread
+        .iter()
+        .take(SHOWN)
+        .map(|(what, nanos)| format!("{what} for {}", span_text(Nanos(*nanos))));
     let told: Vec<String> = told.collect();
     let window = span_text(hi.since(lo));
-    (!told.is_empty())
-        .then(|| format!("In the {window} before the mark, {} {}.", process_text(recording, pid, hi), told.join(", ")))
+    (!told.is_empty()).then(|| {
+        format!(
+            "In the {window} before the mark, {} {}.",
+            process_text(recording, pid, hi),
+            told.join(", ")
+        )
+    })
 }
 
 const RAN: &str = "ran";
 
 fn activities(recording: &Recording, tid: Tid, (lo, hi): (Nanos, Nanos)) -> BTreeMap<String, u64> {
     let mut all: BTreeMap<String, u64> = BTreeMap::new();
-    let spans = recording.timeline.spans(tid).skip_while(|span| span.end <= lo).take_while(|span| span.start < hi);
+    let spans = recording
+        .timeline
+        .spans(tid)
+        .skip_while(|span| span.end <= lo)
+        .take_while(|span| span.start < hi);
     for span in spans {
         if let Some(what) = activity(recording, &span) {
             let nanos = span.end.min(hi).since(span.start.max(lo)).0;
@@ -47,8 +60,12 @@ fn activity(recording: &Recording, span: &Span) -> Option<String> {
     match span.segment.state {
         ThreadState::Running => Some(RAN.to_owned()),
         ThreadState::Runnable => Some("was ready for a CPU".to_owned()),
-        ThreadState::Blocked if recording.waits.is_idle(span) => Some("waited for events".to_owned()),
-        ThreadState::Blocked => Some(wait_text(recording.waits.kind(span), recording.waits.find(span))),
+        ThreadState::Blocked if recording.waits.is_idle(span) => {
+            Some("waited for events".to_owned())
+        }
+        ThreadState::Blocked => {
+            Some(wait_text(recording.waits.kind(span), recording.waits.find(span)))
+        }
         ThreadState::Absent => None,
     }
 }

@@ -46,7 +46,11 @@ pub(crate) fn trust(recording: &Recording, problem: &Problem, unattributed_ms: f
         _ => format!("{lost} records were lost during the interval."),
     });
     let doubts = [
-        (problem.join == Some(Join::Speculative), TRUST_SPECULATIVE, "Input and drawing were joined by time only."),
+        (
+            problem.join == Some(Join::Speculative),
+            TRUST_SPECULATIVE,
+            "Input and drawing were joined by time only.",
+        ),
         (lost.is_some(), losses, lost.as_deref().unwrap_or_default()),
         (
             problem.start < recording.complete_from(),
@@ -57,12 +61,17 @@ pub(crate) fn trust(recording: &Recording, problem: &Problem, unattributed_ms: f
     let applied: Vec<_> = doubts.into_iter().filter(|(applies, ..)| *applies).collect();
     let explained = explained(unattributed_ms, problem.latency());
     let confidence = applied.iter().fold(TRUST * explained, |trust, (_, factor, _)| trust * factor);
-    Trust { confidence, explained, doubts: applied.into_iter().map(|(_, _, note)| note.to_owned()).collect() }
+    Trust {
+        confidence,
+        explained,
+        doubts: applied.into_iter().map(|(_, _, note)| note.to_owned()).collect(),
+    }
 }
 
 /// Returns the note for a baseline of few interactions. The cause is no less certain for that.
 pub(crate) fn hardly_usual(problem: &Problem) -> Option<String> {
-    const NOTE: &str = "Few other interactions of this kind were seen, so what is usual is hardly known.";
+    const NOTE: &str =
+        "Few other interactions of this kind were seen, so what is usual is hardly known.";
     (problem.usual.n() < USUAL_MIN).then(|| NOTE.to_owned())
 }
 
@@ -82,7 +91,8 @@ impl Trust {
     /// Explains the lack of confidence in the first finding and names the next candidate; returns
     /// `None` if the confidence suffices.
     pub(crate) fn unsure(&self, findings: &[Finding]) -> Option<String> {
-        let (first, others) = findings.split_first().filter(|(first, _)| first.confidence < SURE)?;
+        let (first, others) =
+            findings.split_first().filter(|(first, _)| first.confidence < SURE)?;
         let mut why: Vec<String> = self.doubts.iter().map(|doubt| clause(doubt)).collect();
         if self.explained < WELL {
             why.push(format!("only {:.0} % of the interval is explained", 100.0 * self.explained));
@@ -123,7 +133,8 @@ fn explained(unattributed_ms: f64, interval: Nanos) -> f64 {
 /// and classes.
 fn losses(recording: &Recording, lo: Nanos, hi: Nanos) -> (u64, f64) {
     let losses = recording.losses.per_second.iter().zip(&recording.beside_losses);
-    let within = losses.filter(|(loss, _)| Nanos(loss.until_ns) > lo && Nanos(loss.until_ns).before(SECOND) < hi);
+    let within = losses
+        .filter(|(loss, _)| Nanos(loss.until_ns) > lo && Nanos(loss.until_ns).before(SECOND) < hi);
     let sum = |(lost, held): (u64, u64), (loss, beside): (&Loss, &u64)| {
         (lost.saturating_add(loss.count), held.saturating_add(*beside))
     };

@@ -39,11 +39,18 @@ pub fn busy(records: u64) -> Incident {
 fn build(machine: &mut Machinery, turns: u64) {
     for turn in 0..turns {
         let us = BEGIN + (END - BEGIN) * turn / turns;
-        let (cpu, compiler, before) = (2 + turn as u32 % 2, compiler(turn), compiler(turn.saturating_sub(2)));
+        let (cpu, compiler, before) =
+            (2 + turn as u32 % 2, compiler(turn), compiler(turn.saturating_sub(2)));
         let state = if turn % 5 == 0 { 0 } else { 1 };
         machine.wake(us, compiler, before).switch(us + 1, cpu, compiler, state);
         if turn % WAITS_EVERY == 0 {
-            machine.wait(us, compiler, us - 2_000, |wait| wait.syscall = 0).block(us, compiler, us - 2_000, 4_096, 0);
+            machine.wait(us, compiler, us - 2_000, |wait| wait.syscall = 0).block(
+                us,
+                compiler,
+                us - 2_000,
+                4_096,
+                0,
+            );
         }
         if turn % FORKS_EVERY == 0 {
             let child = 10_000 + (turn / FORKS_EVERY) as u32;

@@ -21,7 +21,14 @@ impl Machinery {
     /// A thread tried to lock a file that another process holds, or acquired the lock (`failures`
     /// 0).
     pub fn attempt(&mut self, us: u64, tid: u32, holder: u32, failures: u32) -> &mut Self {
-        let record = record!(Attempt { us, tid, pid: Pid(tid), holder: Pid(holder), failures: failures, inode: 55 });
+        let record = record!(Attempt {
+            us,
+            tid,
+            pid: Pid(tid),
+            holder: Pid(holder),
+            failures: failures,
+            inode: 55
+        });
         self.push(us, 0, RingClass::Rare, &record, &[])
     }
 }

@@ -12,15 +12,17 @@ pub mod words;
 
 use std::collections::HashMap;
 use tipme_record::incident::{
-    Cost, Display, Extension, FileName, Groups, Incident, IoLimit, IoLimitedGroup, LimitedGroup, Locks, Losses,
-    Machine, Meta, Section, StoredBaseline,
+    Cost, Display, Extension, FileName, Groups, Incident, IoLimit, IoLimitedGroup, LimitedGroup,
+    Locks, Losses, Machine, Meta, Section, StoredBaseline,
 };
 use tipme_record::records::{
-    Block, Exit, Fork, Input, Irq, Message, Polled, Reclaim, Sample, Signal, Switch, Task, Throttled, Tty, Wait,
-    Waking, WlMessage,
+    Block, Exit, Fork, Input, Irq, Message, Polled, Reclaim, Sample, Signal, Switch, Task,
+    Throttled, Tty, Wait, Waking, WlMessage,
 };
 use tipme_record::wayland::WlWord;
-use tipme_record::{CHUNK_BYTES, ChunkHead, Cpu, Device, Head, Nanos, Pid, RecordKind, RingClass, StackId, Tid};
+use tipme_record::{
+    CHUNK_BYTES, ChunkHead, Cpu, Device, Head, Nanos, Pid, RecordKind, RingClass, StackId, Tid,
+};
 use zerocopy::{FromZeros, IntoBytes};
 
 pub const DISPLAY: u32 = 99;
@@ -85,7 +87,13 @@ macro_rules! record {
 pub mod buttons;
 pub mod locks;
 
-fn message(us: u64, tid: u32, (connection, client): (u32, u32), direction: u8, bytes: u32) -> Message {
+fn message(
+    us: u64,
+    tid: u32,
+    (connection, client): (u32, u32),
+    direction: u8,
+    bytes: u32,
+) -> Message {
     record!(Message {
         us,
         tid,
@@ -105,7 +113,8 @@ impl Machinery {
         let extension = |name: &str, major| Extension { name: name.to_owned(), major };
         let extensions = vec![extension("XTEST", XTEST), extension("RENDER", 139)];
         machine.displays.push(Display { display: DISPLAY, server_pid: 100, extensions });
-        machine.meta.machine = Machine { cpus: 2, hostname: "test".to_owned(), ..Machine::default() };
+        machine.meta.machine =
+            Machine { cpus: 2, hostname: "test".to_owned(), ..Machine::default() };
         machine.meta.id = "20260131T120000.000Z".to_owned();
         machine.meta.mark_realtime_ns = 1_769_860_800_000_000_000;
         machine.meta.held_from_ns = BEGIN;
@@ -136,7 +145,15 @@ impl Machinery {
         self.task_in(tid, pid, parent, pid, name, state)
     }
 
-    pub fn task_in(&mut self, tid: u32, pid: u32, parent: u32, group: u32, name: &str, state: u32) -> &mut Self {
+    pub fn task_in(
+        &mut self,
+        tid: u32,
+        pid: u32,
+        parent: u32,
+        group: u32,
+        name: &str,
+        state: u32,
+    ) -> &mut Self {
         let record = record!(Task { 0, tid, pid: Pid(pid), parent: Pid(parent), group: Pid(group), session: Pid(1),
             cgroup: 1, comm: comm(name), state: state, cpu: Cpu(1), affinity: 3, prio: u32::from(self.prio(tid)) });
         let mut record = record;
@@ -187,8 +204,14 @@ impl Machinery {
         let previous = std::mem::replace(&mut self.running[cpu as usize], next);
         let prios = (self.prio(previous), self.prio(next));
         let next = Tid(next);
-        let record =
-            record!(Switch { us, previous, next: next, prev_state: state, prev_prio: prios.0, next_prio: prios.1 });
+        let record = record!(Switch {
+            us,
+            previous,
+            next: next,
+            prev_state: state,
+            prev_prio: prios.0,
+            next_prio: prios.1
+        });
         self.push(us, cpu, RingClass::Sched, &record, &[])
     }
 
@@ -197,20 +220,40 @@ impl Machinery {
         self.wake_from(us, tid, waker, 0, 0)
     }
 
-    pub fn wake_from(&mut self, us: u64, tid: u32, waker: u32, context: u8, target: u16) -> &mut Self {
-        let record = record!(Waking { us, tid, waker: Tid(waker), context: context, target_cpu: target });
+    pub fn wake_from(
+        &mut self,
+        us: u64,
+        tid: u32,
+        waker: u32,
+        context: u8,
+        target: u16,
+    ) -> &mut Self {
+        let record =
+            record!(Waking { us, tid, waker: Tid(waker), context: context, target_cpu: target });
         self.push(us, 0, RingClass::Sched, &record, &[])
     }
 
     /// Adds the record of a thread's wait.
-    pub fn wait(&mut self, us: u64, tid: u32, start: u64, fill: impl FnOnce(&mut Wait)) -> &mut Self {
+    pub fn wait(
+        &mut self,
+        us: u64,
+        tid: u32,
+        start: u64,
+        fill: impl FnOnce(&mut Wait),
+    ) -> &mut Self {
         let mut record = record!(Wait { us, tid, start: ns(start), state: 1 });
         fill(&mut record);
         self.push(us, 0, RingClass::Rare, &record, &[])
     }
 
     /// Adds a wait that lasts at the mark.
-    pub fn still_waiting(&mut self, us: u64, tid: u32, start: u64, fill: impl FnOnce(&mut Wait)) -> &mut Self {
+    pub fn still_waiting(
+        &mut self,
+        us: u64,
+        tid: u32,
+        start: u64,
+        fill: impl FnOnce(&mut Wait),
+    ) -> &mut Self {
         let mut record = record!(Wait { us, tid, start: ns(start), state: 1 });
         fill(&mut record);
         record.head.generation = 0;
@@ -234,14 +277,29 @@ impl Machinery {
     }
 
     /// The same on a client's connection to the compositor.
-    pub fn wl_message(&mut self, us: u64, tid: u32, client: u32, direction: u8, words: &[WlWord]) -> &mut Self {
+    pub fn wl_message(
+        &mut self,
+        us: u64,
+        tid: u32,
+        client: u32,
+        direction: u8,
+        words: &[WlWord],
+    ) -> &mut Self {
         self.wl_message_between(us, tid, (SERVER, client), direction, words)
     }
 
     /// A message between a compositor and a client.
-    pub fn wl_message_between(&mut self, us: u64, tid: u32, link: (u32, u32), way: u8, words: &[WlWord]) -> &mut Self {
+    pub fn wl_message_between(
+        &mut self,
+        us: u64,
+        tid: u32,
+        link: (u32, u32),
+        way: u8,
+        words: &[WlWord],
+    ) -> &mut Self {
         let (server, client) = link;
-        let mut record = record!(WlMessage { us, tid, pid: Pid(tid), client: Pid(client), server: Pid(server) });
+        let mut record =
+            record!(WlMessage { us, tid, pid: Pid(tid), client: Pid(client), server: Pid(server) });
         (record.connection, record.bytes, record.direction) = (client, 64, way);
         record.operations = words.len() as u8;
         let mut tail = words.as_bytes().to_vec();
@@ -250,14 +308,27 @@ impl Machinery {
     }
 
     /// Bytes that the recorder saw pass, but could not read.
-    pub fn unread(&mut self, us: u64, tid: u32, link: (u32, u32), direction: u8, bytes: u32) -> &mut Self {
+    pub fn unread(
+        &mut self,
+        us: u64,
+        tid: u32,
+        link: (u32, u32),
+        direction: u8,
+        bytes: u32,
+    ) -> &mut Self {
         let mut record = message(us, tid, link, direction, bytes);
         record.flags = 2;
         self.push(us, 0, RingClass::Rare, &record, &[])
     }
 
     pub fn fork(&mut self, us: u64, tid: u32, child: u32) -> &mut Self {
-        let record = record!(Fork { us, tid, parent: Pid(tid), child_tid: Tid(child), child_pid: Pid(child) });
+        let record = record!(Fork {
+            us,
+            tid,
+            parent: Pid(tid),
+            child_tid: Tid(child),
+            child_pid: Pid(child)
+        });
         self.push(us, 0, RingClass::Rare, &record, &[])
     }
 
@@ -296,12 +367,24 @@ impl Machinery {
     }
 
     pub fn signal(&mut self, us: u64, sender: u32, target: u32, number: u32) -> &mut Self {
-        let record = record!(Signal { us, sender, sender: Pid(sender), target: Pid(target), number: number });
+        let record = record!(Signal {
+            us,
+            sender,
+            sender: Pid(sender),
+            target: Pid(target),
+            number: number
+        });
         self.push(us, 0, RingClass::Rare, &record, &[])
     }
 
     /// One of `files` polled files of a wait of the same thread and time.
-    pub fn polled(&mut self, us: u64, tid: u32, files: u8, fill: impl FnOnce(&mut Polled)) -> &mut Self {
+    pub fn polled(
+        &mut self,
+        us: u64,
+        tid: u32,
+        files: u8,
+        fill: impl FnOnce(&mut Polled),
+    ) -> &mut Self {
         let mut record = record!(Polled { us, tid, files: files });
         fill(&mut record);
         self.push(us, 0, RingClass::Rare, &record, &[])
@@ -324,8 +407,16 @@ impl Machinery {
     }
 
     /// An interrupt on a CPU that ends at `us`.
-    pub fn interrupt(&mut self, us: u64, cpu: u32, length: u64, number: u32, soft: u32) -> &mut Self {
-        let record = record!(Irq { us, 0, nanos: Nanos(length * 1_000), number: number, soft: soft });
+    pub fn interrupt(
+        &mut self,
+        us: u64,
+        cpu: u32,
+        length: u64,
+        number: u32,
+        soft: u32,
+    ) -> &mut Self {
+        let record =
+            record!(Irq { us, 0, nanos: Nanos(length * 1_000), number: number, soft: soft });
         self.push(us, cpu, RingClass::Rare, &record, &[])
     }
 
@@ -354,14 +445,25 @@ impl Machinery {
     pub fn io_limited(&mut self, folder: &str, limits: &[IoLimit], tids: &[u32]) -> &mut Self {
         let file = |limit: &IoLimit| IoLimit { file: format!("{folder}/io.max"), ..limit.clone() };
         let limits = limits.iter().map(file).collect();
-        self.groups.io.push(IoLimitedGroup { folder: folder.to_owned(), limits, tids: tids.to_vec() });
+        self.groups.io.push(IoLimitedGroup {
+            folder: folder.to_owned(),
+            limits,
+            tids: tids.to_vec(),
+        });
         self
     }
 
     /// A thread is throttled, since its group has used up 5 ms per 100 ms.
     pub fn throttled(&mut self, us: u64, tid: u32, group: u64) -> &mut Self {
         let [quota, period] = [5, 100].map(Nanos::from_millis);
-        let record = record!(Throttled { us, tid, group: group, quota: quota, period: period, pid: Pid(tid) });
+        let record = record!(Throttled {
+            us,
+            tid,
+            group: group,
+            quota: quota,
+            period: period,
+            pid: Pid(tid)
+        });
         self.push(us, 0, RingClass::Rare, &record, &[])
     }
 
@@ -369,12 +471,20 @@ impl Machinery {
     pub fn stolen(&mut self, us: u64, ticks: [u64; 2]) -> &mut Self {
         let line = |name: &str, ticks: u64| format!("{name} 9 0 9 900 0 0 1 {ticks} 0 0\n");
         let all = line("cpu ", ticks[0] + ticks[1]);
-        self.counter_text(us, 3, &format!("{all}{}{}intr 99", line("cpu0", ticks[0]), line("cpu1", ticks[1])))
+        self.counter_text(
+            us,
+            3,
+            &format!("{all}{}{}intr 99", line("cpu0", ticks[0]), line("cpu1", ticks[1])),
+        )
     }
 
     /// /proc/pressure/cpu: time in milliseconds for which some task has waited for a CPU so far.
     pub fn pressure(&mut self, us: u64, ms: u64) -> &mut Self {
-        self.counter_text(us, 0, &format!("some avg10=0.00 avg60=0.00 avg300=0.00 total={}\n", ms * 1_000))
+        self.counter_text(
+            us,
+            0,
+            &format!("some avg10=0.00 avg60=0.00 avg300=0.00 total={}\n", ms * 1_000),
+        )
     }
 
     fn counter_text(&mut self, us: u64, source: u32, text: &str) -> &mut Self {
@@ -423,9 +533,11 @@ impl Machinery {
         incident.push_json(Section::Baselines, &self.baselines).expect("baselines are JSON");
         incident.push(Section::Samples, self.samples.clone());
         incident.push(Section::Inputs, self.inputs.clone());
-        for (class, section) in
-            [(RingClass::Sched, Section::Sched), (RingClass::Rare, Section::Rare), (RingClass::Exits, Section::Exits)]
-        {
+        for (class, section) in [
+            (RingClass::Sched, Section::Sched),
+            (RingClass::Rare, Section::Rare),
+            (RingClass::Exits, Section::Exits),
+        ] {
             incident.push(section, self.chunks(class));
         }
         incident.push(Section::Tasks, self.tasks.clone());
@@ -448,7 +560,13 @@ impl Machinery {
                     close(&mut section, &mut chunk);
                 }
                 if chunk.is_empty() {
-                    let head = ChunkHead { taken: 1, opened: ns(*us), cpu, class: class as u32, closed: Nanos(0) };
+                    let head = ChunkHead {
+                        taken: 1,
+                        opened: ns(*us),
+                        cpu,
+                        class: class as u32,
+                        closed: Nanos(0),
+                    };
                     chunk.extend(head.as_bytes());
                 }
                 chunk.extend(bytes);
@@ -507,7 +625,14 @@ impl Machinery {
         self.wake_from(us + 100, other, SERVER, 0, 1);
         self.message(us + 102, SERVER, connection, 2, 32, &[KEY_PRESS]);
         self.switch(us + 150, 0, 0, 1).switch(us + 200, 1, other, 0);
-        self.message(us + 250, other, connection, 3, 32, &[]).message(us + 302, other, connection, 0, 20, &[DRAW_TEXT]);
+        self.message(us + 250, other, connection, 3, 32, &[]).message(
+            us + 302,
+            other,
+            connection,
+            0,
+            20,
+            &[DRAW_TEXT],
+        );
         self.wake(us + 303, SERVER, other).switch(us + 310, 1, 0, 1).switch(us + 350, 0, SERVER, 0);
         self.message(us + 360, SERVER, connection, 1, 20, &[]).switch(us + 500, 0, 0, 1)
     }
@@ -540,7 +665,14 @@ impl Machinery {
     pub fn press_while_busy(&mut self, us: u64, free: u64) -> &mut Self {
         self.switch(us, 1, INJECTOR, 1).message(us + 12, INJECTOR, INJECTION, 0, 36, &[FAKE_KEY]);
         self.switch(us + 20, 1, 0, 1).message(free, SERVER, INJECTION, 1, 36, &[]);
-        self.wake_from(free + 100, APP, SERVER, 0, 1).message(free + 102, SERVER, WINDOW, 2, 32, &[KEY_PRESS]);
+        self.wake_from(free + 100, APP, SERVER, 0, 1).message(
+            free + 102,
+            SERVER,
+            WINDOW,
+            2,
+            32,
+            &[KEY_PRESS],
+        );
         self.switch(free + 150, 0, 0, 1).switch(free + 200, 1, APP, 0);
         self.message(free + 250, APP, WINDOW, 3, 32, &[])
     }
@@ -570,7 +702,12 @@ impl Machinery {
     /// After a press the terminal writes to its shell and goes idle; the shell runs on CPU 1 from
     /// 700 µs after the press on.
     pub fn reach_shell(&mut self, us: u64) -> &mut Self {
-        self.tty(us + 300, APP, TO_SHELL, 0).wake_from(us + 301, WORKER, APP, 0, 1).switch(us + 400, 1, WORKER, 1);
+        self.tty(us + 300, APP, TO_SHELL, 0).wake_from(us + 301, WORKER, APP, 0, 1).switch(
+            us + 400,
+            1,
+            WORKER,
+            1,
+        );
         self.tty(us + 450, WORKER, TO_SHELL, 1).wake_from(us + 460, SHELL, WORKER, 0, 1).switch(
             us + 700,
             1,
@@ -581,8 +718,18 @@ impl Machinery {
 
     /// The shell writes its echo, and the terminal draws it.
     pub fn echo(&mut self, us: u64) -> &mut Self {
-        self.tty(us, SHELL, TO_TERMINAL, 0).wake_from(us + 1, WORKER, SHELL, 0, 1).switch(us + 50, 1, WORKER, 1);
-        self.tty(us + 60, WORKER, TO_TERMINAL, 1).wake_from(us + 70, APP, WORKER, 0, 1).switch(us + 100, 1, APP, 0x402);
+        self.tty(us, SHELL, TO_TERMINAL, 0).wake_from(us + 1, WORKER, SHELL, 0, 1).switch(
+            us + 50,
+            1,
+            WORKER,
+            1,
+        );
+        self.tty(us + 60, WORKER, TO_TERMINAL, 1).wake_from(us + 70, APP, WORKER, 0, 1).switch(
+            us + 100,
+            1,
+            APP,
+            0x402,
+        );
         self.draw(us + 200)
     }
 }

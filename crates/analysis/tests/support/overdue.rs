@@ -13,13 +13,27 @@ impl Machinery {
     }
 
     /// The same for an interrupt that hit a kernel function.
-    pub fn overdue_at(&mut self, us: u64, cpu: u32, late: u64, tid: u32, function: &str) -> &mut Self {
+    pub fn overdue_at(
+        &mut self,
+        us: u64,
+        cpu: u32,
+        late: u64,
+        tid: u32,
+        function: &str,
+    ) -> &mut Self {
         let entry = "asm_sysvec_apic_timer_interrupt";
         let stack = self.stack(&["sysvec_apic_timer_interrupt", entry, function, "do_syscall_64"]);
         self.overdue_in(us, cpu, late, tid, (0, stack))
     }
 
-    fn overdue_in(&mut self, us: u64, cpu: u32, late: u64, tid: u32, (found, stack): (u32, StackId)) -> &mut Self {
+    fn overdue_in(
+        &mut self,
+        us: u64,
+        cpu: u32,
+        late: u64,
+        tid: u32,
+        (found, stack): (u32, StackId),
+    ) -> &mut Self {
         let head = head(us, tid, Overdue::SIZE, RecordKind::Overdue);
         let record = Overdue { head, nanos: Nanos(late * 1_000), found, stack };
         self.push(us, cpu, RingClass::Rare, &record, &[])

@@ -19,17 +19,23 @@ const MS_PER_S: f64 = 1e3;
 pub(super) fn chart(rows: &[ArmRow], key_figure: KeyFigure, of: &str) -> String {
     let points: Vec<(u32, char, f64)> = rows
         .iter()
-        .filter_map(|row| Some((row.level, sign(row.arm), (key_figure.of)(&row.figures)? / MS_PER_S)))
+        .filter_map(|row| {
+            Some((row.level, sign(row.arm), (key_figure.of)(&row.figures)? / MS_PER_S))
+        })
         .filter(|point| point.2 > 0.0 && point.2.is_finite())
         .collect();
-    let Some(most) = points.iter().map(|point| point.2).reduce(f64::max) else { return String::new() };
+    let Some(most) = points.iter().map(|point| point.2).reduce(f64::max) else {
+        return String::new();
+    };
     let least = points.iter().map(|point| point.2).fold(most, f64::min);
     let top = most.log10().ceil() as i32;
     let bottom = (least.log10().floor() as i32).clamp(top - DECADES_MAX, top - 1);
     let level_max = points.iter().map(|point| point.0).max().unwrap_or_default().max(1);
     let mut lines = vec![vec![' '; COLUMNS + 1]; ((top - bottom) * ROWS_PER_DECADE + 1) as usize];
     for (level, sign, seconds) in points {
-        let height = ((seconds.log10() - f64::from(bottom)) * f64::from(ROWS_PER_DECADE)).round().max(0.0) as usize;
+        let height = ((seconds.log10() - f64::from(bottom)) * f64::from(ROWS_PER_DECADE))
+            .round()
+            .max(0.0) as usize;
         let row = lines.len().saturating_sub(1 + height);
         let column = (level as usize * COLUMNS + level_max as usize / 2) / level_max as usize;
         put(&mut lines[row], column, sign);

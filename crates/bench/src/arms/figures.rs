@@ -151,10 +151,12 @@ impl ArmRow {
     fn of<T>(cell: &TurnResults<T>) -> ArmRow {
         let events = cell.blocks.iter().map(|block| &block.events);
         let unanswered = events.clone().map(|events| events.censored as usize).sum();
-        let figures = ArmFigures::of(events.flat_map(|one| one.latencies_ns.clone()).collect(), unanswered);
+        let figures =
+            ArmFigures::of(events.flat_map(|one| one.latencies_ns.clone()).collect(), unanswered);
         let waited: Option<Duration> = cell.blocks.iter().map(|block| block.waited).sum();
-        let run_queue_delay_ms =
-            waited.filter(|_| figures.n > 0).map(|waited| 1e3 * waited.as_secs_f64() / figures.n as f64);
+        let run_queue_delay_ms = waited
+            .filter(|_| figures.n > 0)
+            .map(|waited| 1e3 * waited.as_secs_f64() / figures.n as f64);
         let row = ArmRow::new(cell.turn, figures, cell.load);
         ArmRow { rates: cell.rates.clone(), run_queue_delay_ms, ..row }
     }
@@ -196,7 +198,9 @@ impl<M> Compared<M> {
         fill_lost(&mut arms);
         let load = comparison.level_max();
         let at = |turn: ArmTurn| {
-            arms.iter().find(|row| (row.level, row.arm) == (turn.level, turn.arm)).map(|row| row.figures)
+            arms.iter()
+                .find(|row| (row.level, row.arm) == (turn.level, turn.arm))
+                .map(|row| row.figures)
         };
         let of = |arm| at(ArmTurn { level: load, arm });
         let figures = Compared {
@@ -256,18 +260,27 @@ pub(crate) fn run<T>(name: String, block: Block<T>) -> Run {
     let last = starts_ns.last().zip(latencies_ns.last()).map_or(0, |(start, time)| start + time);
     let first = starts_ns.first().copied().unwrap_or(last);
     let duration_ns = last.saturating_sub(first);
-    Run { name, duration_ns, interactive_ns: Some(duration_ns), lost: 0, classes: vec![block.events] }
+    Run {
+        name,
+        duration_ns,
+        interactive_ns: Some(duration_ns),
+        lost: 0,
+        classes: vec![block.events],
+    }
 }
 
 /// Fills in the throughput lost relative to the same load unmanaged.
 pub(super) fn fill_lost(rows: &mut [ArmRow]) {
-    let unmanaged: Vec<ArmRow> = rows.iter().filter(|row| row.arm == Arm::Unmanaged).cloned().collect();
+    let unmanaged: Vec<ArmRow> =
+        rows.iter().filter(|row| row.arm == Arm::Unmanaged).cloned().collect();
     for row in rows.iter_mut().filter(|row| row.arm != Arm::Unmanaged) {
         let Some(same) = unmanaged.iter().find(|same| same.level == row.level) else { continue };
-        row.throughput_lost_percent = same.rounds_per_s.zip(row.rounds_per_s).and_then(lost_percent);
+        row.throughput_lost_percent =
+            same.rounds_per_s.zip(row.rounds_per_s).and_then(lost_percent);
         let blocks = same.rates.iter().copied().zip(row.rates.iter().copied());
         row.throughput_lost_by_block_percent = blocks.filter_map(lost_percent).collect();
-        row.lost_parts = same.load.zip(row.load).and_then(|(before, now)| LostParts::of(before, now));
+        row.lost_parts =
+            same.load.zip(row.load).and_then(|(before, now)| LostParts::of(before, now));
     }
 }
 
@@ -305,7 +318,10 @@ mod tests {
         let mut rows = [row(Arm::Unmanaged, &[100.0, 50.0]), row(Arm::Managed, &[90.0, 52.5])];
         fill_lost(&mut rows);
         assert_eq!(rows[1].throughput_lost_percent.map(f64::round), Some(5.0));
-        assert_eq!(rows[1].lost_between().map(|(least, most)| (least.round(), most.round())), Some((-5.0, 10.0)));
+        assert_eq!(
+            rows[1].lost_between().map(|(least, most)| (least.round(), most.round())),
+            Some((-5.0, 10.0))
+        );
         assert_eq!((rows[0].lost_between(), rows[0].throughput_lost_percent), (None, None));
     }
 
@@ -319,7 +335,8 @@ mod tests {
             manager_cpu_s,
             ..Achieved::default()
         };
-        let row = |arm, load| ArmRow::new(ArmTurn { arm, level: 20 }, ArmFigures::default(), Some(load));
+        let row =
+            |arm, load| ArmRow::new(ArmTurn { arm, level: 20 }, ArmFigures::default(), Some(load));
         let (before, now) = (load(20.0, 1_000, None), load(16.0, 600, Some(0.4)));
         let mut rows = [row(Arm::Unmanaged, before), row(Arm::Managed, now)];
         fill_lost(&mut rows);
@@ -334,7 +351,10 @@ mod tests {
     fn a_percentile_is_told_where_enough_values_lie_above_it_and_nowhere_else() {
         let of = |n: u64| ArmFigures::of((0..n).map(|ms| ms * MS).collect(), 0);
         assert_eq!((of(99).p95_ms, of(99).p50_ms, of(99).max_ms), (None, Some(49.0), Some(98.0)));
-        assert_eq!((of(100).p95_ms, of(499).p99_ms, of(500).p99_ms), (Some(94.0), None, Some(494.0)));
+        assert_eq!(
+            (of(100).p95_ms, of(499).p99_ms, of(500).p99_ms),
+            (Some(94.0), None, Some(494.0))
+        );
         assert_eq!(ArmFigures::of(Vec::new(), 0), ArmFigures::default());
     }
 }

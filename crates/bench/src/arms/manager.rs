@@ -49,7 +49,13 @@ impl ManagerProgram {
     fn command(&self, screen: &dyn TerminalScreen, state: &TempDir) -> Command {
         let mut command = Command::new(&self.program);
         screen.show(&mut command);
-        command.args(["manage", "--display", &screen.address(), "--under", &std::process::id().to_string()]);
+        command.args([
+            "manage",
+            "--display",
+            &screen.address(),
+            "--under",
+            &std::process::id().to_string(),
+        ]);
         command.arg("--state-dir").arg(state.path());
         self.options().for_each(|(option, value)| {
             command.arg(option).arg(value);
@@ -61,9 +67,15 @@ impl ManagerProgram {
     /// Returns the options that are not left to the manager.
     fn options(&self) -> impl Iterator<Item = (&'static str, &OsStr)> {
         let words = [("--strength", &self.strength), ("--backend", &self.backend)];
-        let words = words.into_iter().filter_map(|(option, value)| Some((option, OsStr::new(value.as_deref()?))));
+        let words = words
+            .into_iter()
+            .filter_map(|(option, value)| Some((option, OsStr::new(value.as_deref()?))));
         let folders = [("--cgroup", &self.cgroup), ("--recorder", &self.recorder)];
-        words.chain(folders.into_iter().filter_map(|(option, folder)| Some((option, folder.as_ref()?.as_os_str()))))
+        words.chain(
+            folders
+                .into_iter()
+                .filter_map(|(option, folder)| Some((option, folder.as_ref()?.as_os_str()))),
+        )
     }
 }
 
@@ -84,8 +96,12 @@ impl BenchManager {
         screen: &dyn TerminalScreen,
         interrupt: &InterruptFlag,
     ) -> Result<BenchManager> {
-        let state = tempfile::Builder::new().prefix("tipme-bench-").tempdir().context("cannot make a folder")?;
-        let mut process = ProcessGroup::start("tipme manage", program.command(screen, &state), None)?;
+        let state = tempfile::Builder::new()
+            .prefix("tipme-bench-")
+            .tempdir()
+            .context("cannot make a folder")?;
+        let mut process =
+            ProcessGroup::start("tipme manage", program.command(screen, &state), None)?;
         let output = process.child().stdout.take().context("tipme manage has no output")?;
         wait_until_ready(&follow(output), interrupt)?;
         Ok(BenchManager { process, _state: state })
@@ -100,7 +116,8 @@ impl BenchManager {
         self.process.expect_alive()?;
         self.process.signal(Signal::TERM);
         let status = self.process.wait(STOP_TIMEOUT)?;
-        let status = status.with_context(|| format!("tipme manage did not end within {STOP_TIMEOUT:?}"))?;
+        let status =
+            status.with_context(|| format!("tipme manage did not end within {STOP_TIMEOUT:?}"))?;
         ensure!(status.success(), "tipme manage did not end well: {status}");
         Ok(())
     }
@@ -135,8 +152,12 @@ fn wait_until_ready(lines: &Receiver<String>, interrupt: &InterruptFlag) -> Resu
             Ok(line) if line.starts_with(READY) => return Ok(()),
             Ok(_) => {}
             Err(RecvTimeoutError::Timeout) if Instant::now() < deadline => {}
-            Err(RecvTimeoutError::Timeout) => bail!("tipme manage did not begin within {START_TIMEOUT:?}"),
-            Err(RecvTimeoutError::Disconnected) => bail!("tipme manage ended early; its message stands above"),
+            Err(RecvTimeoutError::Timeout) => {
+                bail!("tipme manage did not begin within {START_TIMEOUT:?}")
+            }
+            Err(RecvTimeoutError::Disconnected) => {
+                bail!("tipme manage ended early; its message stands above")
+            }
         }
     }
 }
@@ -157,11 +178,20 @@ mod tests {
             ..ManagerProgram::new("tipme".into())
         };
         let words = |program: &ManagerProgram| {
-            let options = program.options().map(|(option, value)| [option.into(), value.to_os_string()]);
+            let options =
+                program.options().map(|(option, value)| [option.into(), value.to_os_string()]);
             options.collect::<Vec<[OsString; 2]>>().concat()
         };
-        let expected =
-            ["--strength", "strong", "--backend", "cgroup", "--cgroup", "/sys/fs/cgroup/a b", "--recorder", "/run/x"];
+        let expected = [
+            "--strength",
+            "strong",
+            "--backend",
+            "cgroup",
+            "--cgroup",
+            "/sys/fs/cgroup/a b",
+            "--recorder",
+            "/run/x",
+        ];
         assert_eq!(words(&chosen), expected.map(OsString::from));
         assert!(words(&ManagerProgram::new("tipme".into())).is_empty());
     }
@@ -169,9 +199,13 @@ mod tests {
     #[test]
     fn it_is_ready_when_it_says_so() {
         let interrupt = InterruptFlag::default();
-        let ready = wait_until_ready(&follow("restoring\nmanaging :9, back end nice\n".as_bytes()), &interrupt);
+        let ready = wait_until_ready(
+            &follow("restoring\nmanaging :9, back end nice\n".as_bytes()),
+            &interrupt,
+        );
         assert!(ready.is_ok(), "{ready:?}");
-        let early = wait_until_ready(&follow("no display\n".as_bytes()), &interrupt).expect_err("it ended");
+        let early =
+            wait_until_ready(&follow("no display\n".as_bytes()), &interrupt).expect_err("it ended");
         assert!(early.to_string().contains("ended early"), "{early}");
         interrupt.set();
         assert!(wait_until_ready(&follow("managing".as_bytes()), &interrupt).is_err());

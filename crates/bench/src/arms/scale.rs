@@ -14,7 +14,8 @@ pub(crate) struct KeyFigure {
 impl KeyFigure {
     /// Chooses the same figure for all turns.
     pub(crate) fn of(rows: &[ArmRow], scale: ArmScale) -> KeyFigure {
-        let many = scale == ArmScale::Latency && rows.iter().all(|row| row.figures.p95_ms.is_some());
+        let many =
+            scale == ArmScale::Latency && rows.iter().all(|row| row.figures.p95_ms.is_some());
         match many {
             true => KeyFigure { name: "p95", of: |figures| figures.p95_ms },
             false => KeyFigure { name: "median", of: |figures| figures.p50_ms },

@@ -25,10 +25,16 @@ pub(crate) struct ArmTerms {
 }
 
 /// Returns the bounds, the table, the results of the paper, and the conditions.
-pub(crate) fn text<M>(document: &Document<Compared<M>>, terms: &ArmTerms, bounds: &[String]) -> String {
+pub(crate) fn text<M>(
+    document: &Document<Compared<M>>,
+    terms: &ArmTerms,
+    bounds: &[String],
+) -> String {
     let rows = &document.details.arms;
-    let indented = |lines: &[String]| lines.iter().map(|line| format!("  {line}\n")).collect::<String>();
-    let mut out = format!("{}\n{}", document.details.title, indented(&notes(&document.details, bounds)));
+    let indented =
+        |lines: &[String]| lines.iter().map(|line| format!("  {line}\n")).collect::<String>();
+    let mut out =
+        format!("{}\n{}", document.details.title, indented(&notes(&document.details, bounds)));
     out += &format!("\n{}\n", arms(rows, terms.scale, terms.of));
     out += &against_unloaded(rows, terms.scale);
     out += &waited(rows);
@@ -42,8 +48,13 @@ pub(crate) fn text<M>(document: &Document<Compared<M>>, terms: &ArmTerms, bounds
 }
 
 /// Draws a curve of each arm over the level of the load.
-pub(crate) fn plots<M>(document: &Document<Compared<M>>, terms: &ArmTerms, bounds: &[String]) -> Vec<(String, String)> {
-    let footer = [notes(&document.details, bounds), vec![conditions(&document.machine)]].concat().join("; ");
+pub(crate) fn plots<M>(
+    document: &Document<Compared<M>>,
+    terms: &ArmTerms,
+    bounds: &[String],
+) -> Vec<(String, String)> {
+    let footer =
+        [notes(&document.details, bounds), vec![conditions(&document.machine)]].concat().join("; ");
     let figure = Figure { title: document.details.title, footer: &footer, ..Figure::default() };
     let rows = &document.details.arms;
     let key_figure = KeyFigure::of(rows, terms.scale);
@@ -56,7 +67,8 @@ pub(crate) fn plots<M>(document: &Document<Compared<M>>, terms: &ArmTerms, bound
 fn notes<M>(figures: &Compared<M>, bounds: &[String]) -> Vec<String> {
     let place = (figures.load > 0).then(|| figures.conditions.place.clone());
     let lacking = figures.not_available.iter();
-    let lacking = lacking.map(|one| format!("{}: not available, because {}", name(&one.arm), one.because));
+    let lacking =
+        lacking.map(|one| format!("{}: not available, because {}", name(&one.arm), one.because));
     let steadiness = (!figures.conditions.realtime).then(|| NOT_STEADY.to_owned());
     bounds.iter().cloned().chain(place).chain(lacking).chain(steadiness).collect()
 }
@@ -64,7 +76,8 @@ fn notes<M>(figures: &Compared<M>, bounds: &[String]) -> Vec<String> {
 /// Returns the number of turns and the missing arms, for the line before the start.
 pub(crate) fn turns_words(comparison: &ArmComparison) -> String {
     let lacking = comparison.against.iter().filter_map(|arm| Some((name(arm), arm.lacks()?)));
-    let missing = lacking.map(|(arm, because)| format!("; {arm}: not available, because {because}"));
+    let missing =
+        lacking.map(|(arm, because)| format!("; {arm}: not available, because {because}"));
     let turns = comparison.turns(0).len();
     format!("{} blocks of {turns} turns{}", comparison.blocks, missing.collect::<String>())
 }
@@ -122,7 +135,8 @@ fn line(row: &ArmRow, scale: ArmScale) -> String {
         0 => String::new(),
         many => format!("  ({many} not answered in time)"),
     };
-    let number = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| format!("{value:.1}"));
+    let number =
+        |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| format!("{value:.1}"));
     format!(
         "{:22} {:>6} {median:>9} {:>9} {:>9} {:>9}  {:>8} {:>7}{unanswered}\n",
         row.turn,
@@ -147,9 +161,17 @@ fn against_unloaded(rows: &[ArmRow], scale: ArmScale) -> String {
     let key_figure = KeyFigure::of(rows, scale);
     let loaded = rows.iter().filter(|row| row.level > 0);
     let lines = loaded.filter_map(|row| {
-        let (ms, calm) = ((key_figure.of)(&row.figures)?, (key_figure.of)(&calm.figures).filter(|ms| *ms > 0.0)?);
+        let (ms, calm) = (
+            (key_figure.of)(&row.figures)?,
+            (key_figure.of)(&calm.figures).filter(|ms| *ms > 0.0)?,
+        );
         let (name, more) = (key_figure.name, scale.shown(Some(ms - calm)));
-        Some(format!("  {}: {name} {:.2} times unloaded, {more} {} more\n", row.turn, ms / calm, scale.unit()))
+        Some(format!(
+            "  {}: {name} {:.2} times unloaded, {more} {} more\n",
+            row.turn,
+            ms / calm,
+            scale.unit()
+        ))
     });
     lines.collect()
 }
@@ -161,7 +183,8 @@ fn waited(rows: &[ArmRow]) -> String {
     let unloaded = calm.map_or_else(String::new, |ms| format!(" (unloaded {ms:.2} ms)"));
     let loaded = rows.iter().filter(|row| row.level > 0);
     let told = loaded.filter_map(|row| Some((&row.turn, row.run_queue_delay_ms?)));
-    told.map(|(turn, ms)| format!("  {turn}: {ms:.2} ms waiting for a CPU each time{unloaded}\n")).collect()
+    told.map(|(turn, ms)| format!("  {turn}: {ms:.2} ms waiting for a CPU each time{unloaded}\n"))
+        .collect()
 }
 
 /// Returns a line for each turn that changed the throughput of the load, with the spread of its
@@ -182,8 +205,9 @@ fn lost(rows: &[ArmRow]) -> String {
 /// Splits a loss into less CPU time and slower work.
 fn lost_words(parts: LostParts) -> String {
     let LostParts { cpu_time_percent, slower_percent, .. } = parts;
-    let manager =
-        parts.manager_percent.map(|percent| format!(" (the manager itself took {percent:.1} % of what the load had)"));
+    let manager = parts
+        .manager_percent
+        .map(|percent| format!(" (the manager itself took {percent:.1} % of what the load had)"));
     let manager = manager.unwrap_or_default();
     format!(
         "; {cpu_time_percent:.1} % less CPU time{manager}, and {slower_percent:.1} % less done in the same CPU time"
@@ -195,7 +219,9 @@ fn progress(rows: &[ArmRow]) -> String {
     let watched = rows.iter().filter_map(|row| Some((&row.turn, row.window_rounds_min?)));
     let lines = watched.map(|(turn, rounds)| {
         let starved = if rounds == 0 { "; starved" } else { "" };
-        format!("  {turn}: every process of the load did {rounds} rounds or more in any 10 s{starved}\n")
+        format!(
+            "  {turn}: every process of the load did {rounds} rounds or more in any 10 s{starved}\n"
+        )
     });
     lines.collect()
 }
@@ -258,7 +284,10 @@ mod tests {
         let mut few = row(Arm::Managed, 20, &[3_000, 1_000, 2_000], 1.0);
         few.figures.unanswered = 1;
         let text = arms(&[few], ArmScale::Elapsed, "scrolling");
-        assert!(text.contains("p50 s") && text.contains("      2.00         -         -      3.00"), "{text}");
+        assert!(
+            text.contains("p50 s") && text.contains("      2.00         -         -      3.00"),
+            "{text}"
+        );
         assert!(text.contains("(1 not answered in time)"), "{text}");
     }
 
@@ -287,7 +316,8 @@ mod tests {
     fn a_loss_is_told_with_what_it_is_made_of() {
         let mut rows = rows();
         rows[2].throughput_lost_by_block_percent = vec![0.5, 1.5];
-        let parts = LostParts { cpu_time_percent: 0.4, slower_percent: 0.6, manager_percent: Some(0.2) };
+        let parts =
+            LostParts { cpu_time_percent: 0.4, slower_percent: 0.6, manager_percent: Some(0.2) };
         rows[2].lost_parts = Some(parts);
         insta::assert_snapshot!(lost(&rows), @"  load 20, managed: 1.0 % of the load's throughput lost, 0.5 to 1.5 % by block; 0.4 % less CPU time (the manager itself took 0.2 % of what the load had), and 0.6 % less done in the same CPU time");
     }

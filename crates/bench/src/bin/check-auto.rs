@@ -28,13 +28,14 @@ use tipme_control::{AutoCounts, Client, RecorderRequest, RecorderResponse};
 use tipme_desktop::inject::{Pace, Typist};
 use tipme_measure::MeasuredMachine;
 
-const USAGE: &str = "check-auto [--minutes M] [--keys N] [--hitches N] [--seed N] [--tipme FILE] [--json FILE]";
+const USAGE: &str =
+    "check-auto [--minutes M] [--keys N] [--hitches N] [--seed N] [--tipme FILE] [--json FILE]";
 
 /// Programs that cause the hitches; each is a link to the shell, so that each is a different
 /// culprit.
 const NAMES: [&str; 12] = [
-    "warden", "sluice", "mortar", "quarry", "beacon", "cinder", "harbor", "jigsaw", "lumber", "magnet", "nickel",
-    "oyster",
+    "warden", "sluice", "mortar", "quarry", "beacon", "cinder", "harbor", "jigsaw", "lumber",
+    "magnet", "nickel", "oyster",
 ];
 
 /// Programs to type at, each for an equal part of the session: Xt, GTK 3, Qt 5, GTK 4. Over the
@@ -44,7 +45,15 @@ const PROGRAMS: [&[&str]; 5] = [
     &["mousepad"],
     &["featherpad"],
     &["gnome-text-editor"],
-    &["xterm", "-geometry", "100x30+20+20", "-e", "sh", "-c", "stty -icanon; printf '\\033[?1003h'; exec cat"],
+    &[
+        "xterm",
+        "-geometry",
+        "100x30+20+20",
+        "-e",
+        "sh",
+        "-c",
+        "stty -icanon; printf '\\033[?1003h'; exec cat",
+    ],
 ];
 
 /// Interval between pointer movements; then their numbers between two bursts and around a hitch.
@@ -167,10 +176,13 @@ fn plan() -> Result<StallPlan> {
         values.insert(word, words.next().context(USAGE)?);
     }
     let mut take = |name: &str| values.remove(name);
-    let number = |text: Option<String>, default: f64| text.map_or(Ok(default), |text| text.parse().context(USAGE));
+    let number = |text: Option<String>, default: f64| {
+        text.map_or(Ok(default), |text| text.parse().context(USAGE))
+    };
     let minutes = number(take("--minutes"), 30.0)?;
     let keys = number(take("--keys"), minutes * 100.0)? as usize;
-    let hitches = number(take("--hitches"), (minutes * 1.8).clamp(1.0, NAMES.len() as f64))? as usize;
+    let hitches =
+        number(take("--hitches"), (minutes * 1.8).clamp(1.0, NAMES.len() as f64))? as usize;
     let seed = number(take("--seed"), 1.0)? as u64;
     let tipme = take("--tipme").map_or("target/release/tipme".into(), PathBuf::from);
     let json = take("--json").map(PathBuf::from);
@@ -191,7 +203,8 @@ fn run(plan: &StallPlan) -> Result<bool> {
     require(&PROGRAMS.map(|words| words[0]))?;
     let interrupt = InterruptFlag::install()?;
     let survey = Survey::begin();
-    let mut session = PrivateSession::start(SessionOptions { cpu: Some(1), ..SessionOptions::default() })?;
+    let mut session =
+        PrivateSession::start(SessionOptions { cpu: Some(1), ..SessionOptions::default() })?;
     let (mut recorder, lines) = start_recorder(plan, &session)?;
     let mut random = Rng::with_seed(plan.seed);
     let hitches = hitches(plan, &mut random);
@@ -206,7 +219,10 @@ fn run(plan: &StallPlan) -> Result<bool> {
     let lines = lines.try_iter().collect::<Vec<_>>();
     let (judged, false_marks) = judged(&hitches, &lines, begin);
     let percent = |seconds: f64| 100.0 * seconds / wall_s;
-    let cpu = RecorderCpu { own_percent: percent(after.0 - before.0), children_percent: percent(after.1 - before.1) };
+    let cpu = RecorderCpu {
+        own_percent: percent(after.0 - before.0),
+        children_percent: percent(after.1 - before.1),
+    };
     let outcome = AutoOutcome {
         kind: "auto",
         machine: survey.end(),
@@ -215,7 +231,11 @@ fn run(plan: &StallPlan) -> Result<bool> {
         notes: notes(cpu, &counts, &judged, &false_marks),
         hitches: judged,
         false_marks,
-        not_recorded: lines.into_iter().map(|line| line.text).filter(|text| text.starts_with("not recorded")).collect(),
+        not_recorded: lines
+            .into_iter()
+            .map(|line| line.text)
+            .filter(|text| text.starts_with("not recorded"))
+            .collect(),
         cpu,
         counts,
     };
@@ -226,7 +246,10 @@ fn run(plan: &StallPlan) -> Result<bool> {
     outcome.print()
 }
 
-fn start_recorder(plan: &StallPlan, session: &PrivateSession) -> Result<(ProcessGroup, Receiver<RecorderLine>)> {
+fn start_recorder(
+    plan: &StallPlan,
+    session: &PrivateSession,
+) -> Result<(ProcessGroup, Receiver<RecorderLine>)> {
     let mut command = Command::new(&plan.tipme);
     command.args(["record", "--hot-keys", "off", "--auto", "--auto-per-hour", "60"]);
     command.args(["--display", &session.display_name(), "--state-dir"]);
@@ -242,7 +265,8 @@ fn start_recorder(plan: &StallPlan, session: &PrivateSession) -> Result<(Process
             }
         }
     });
-    let first = lines.recv_timeout(ARM_TIMEOUT).context("the recorder did not arm; it needs root")?;
+    let first =
+        lines.recv_timeout(ARM_TIMEOUT).context("the recorder did not arm; it needs root")?;
     if !first.text.starts_with("recording") {
         bail!("the recorder said: {}", first.text);
     }
@@ -339,7 +363,11 @@ fn text(seed: u64) -> impl Iterator<Item = char> {
     })
 }
 
-fn type_keys(typist: &mut Typist, text: &mut impl Iterator<Item = char>, count: usize) -> Result<usize> {
+fn type_keys(
+    typist: &mut Typist,
+    text: &mut impl Iterator<Item = char>,
+    count: usize,
+) -> Result<usize> {
     for key in text.take(count) {
         typist.key(key)?;
     }
@@ -358,7 +386,11 @@ fn move_pointer(typist: &mut Typist, moves: u32) -> Result<()> {
 
 /// Starts the cause of the hitch; it ends by itself, or when the value is dropped.
 fn inject(session: &PrivateSession, hitch: &Hitch) -> Result<ProcessGroup> {
-    let site = Site { folder: session.folder().to_owned(), x11: None, launcher: WorkerLauncher(Vec::new()) };
+    let site = Site {
+        folder: session.folder().to_owned(),
+        x11: None,
+        launcher: WorkerLauncher(Vec::new()),
+    };
     let program_pid = session.terminal_pid().context("no program is open")?;
     let seconds = format!("{}.{:03}", hitch.millis / 1_000, hitch.millis % 1_000);
     let pid = match hitch.kind {
@@ -366,7 +398,8 @@ fn inject(session: &PrivateSession, hitch: &Hitch) -> Result<ProcessGroup> {
         StallKind::StopsShell => family(program_pid).get(1).copied().unwrap_or(program_pid),
         StallKind::StopsServer => session.server_pid()?,
         StallKind::TakesCpu => {
-            let prefix = ["timeout", &seconds, "chrt", "--fifo", "10", "taskset", "-c", "1"].map(OsString::from);
+            let prefix = ["timeout", &seconds, "chrt", "--fifo", "10", "taskset", "-c", "1"]
+                .map(OsString::from);
             return site.script(hitch.name, &prefix, "echo ready; while :; do :; done", &[]);
         }
     };
@@ -382,23 +415,37 @@ fn cpu_seconds(pid: u32) -> Result<(f64, f64)> {
 /// Queries the counters of the recorder.
 fn counts(folder: &Path) -> Result<AutoCounts> {
     match Client::new(folder).call(&RecorderRequest::Status)? {
-        RecorderResponse::Status(status) => status.auto.context("the recorder does not mark by itself"),
+        RecorderResponse::Status(status) => {
+            status.auto.context("the recorder does not mark by itself")
+        }
         _ => bail!("the recorder did not tell its state"),
     }
 }
 
 /// Pairs each hitch with its mark; returns the other marks as false ones.
-fn judged(hitches: &[Hitch], lines: &[RecorderLine], begin: Instant) -> (Vec<JudgedHitch>, Vec<FalseMark>) {
-    let mut marks: Vec<&RecorderLine> = lines.iter().filter(|line| line.text.starts_with("marked ")).collect();
+fn judged(
+    hitches: &[Hitch],
+    lines: &[RecorderLine],
+    begin: Instant,
+) -> (Vec<JudgedHitch>, Vec<FalseMark>) {
+    let mut marks: Vec<&RecorderLine> =
+        lines.iter().filter(|line| line.text.starts_with("marked ")).collect();
     let judged = hitches.iter().map(|hitch| judge(hitch, &mut marks, begin)).collect();
     let seconds = |at: Instant| at.duration_since(begin).as_secs_f64();
-    (judged, marks.iter().map(|line| FalseMark { at_s: seconds(line.at), line: line.text.clone() }).collect())
+    (
+        judged,
+        marks
+            .iter()
+            .map(|line| FalseMark { at_s: seconds(line.at), line: line.text.clone() })
+            .collect(),
+    )
 }
 
 /// Removes the mark of the hitch from `marks`. A mark that names something else is false, even if
 /// the machine was busy otherwise.
 fn judge(hitch: &Hitch, marks: &mut Vec<&RecorderLine>, begin: Instant) -> JudgedHitch {
-    let belongs = |line: &RecorderLine| line.at > hitch.at && line.at.duration_since(hitch.at) <= MARK_WITHIN;
+    let belongs =
+        |line: &RecorderLine| line.at > hitch.at && line.at.duration_since(hitch.at) <= MARK_WITHIN;
     let found = marks.iter().position(|line| belongs(line) && line.text.contains(hitch.name));
     let mark = found.map(|at| marks.remove(at));
     let what = mark.and_then(|line| line.text.split_once("(auto: ")).map_or("-", |(_, what)| what);
@@ -413,15 +460,26 @@ fn judge(hitch: &Hitch, marks: &mut Vec<&RecorderLine>, begin: Instant) -> Judge
 }
 
 /// Describes the distribution of the CPU time, with missed and false marks.
-fn notes(cpu: RecorderCpu, counts: &AutoCounts, hitches: &[JudgedHitch], false_marks: &[FalseMark]) -> String {
+fn notes(
+    cpu: RecorderCpu,
+    counts: &AutoCounts,
+    hitches: &[JudgedHitch],
+    false_marks: &[FalseMark],
+) -> String {
     let cost = format!(
         "{:.3} % of a CPU the recorder itself, {:.3} % its children, which judge what it suspects: {} looks",
         cpu.own_percent, cpu.children_percent, counts.looked_at
     );
     let missed = hitches.iter().filter(|hitch| hitch.marked_after_s.is_none());
-    let missed = missed
-        .map(|hitch| format!("; missed: {} ms by {} ({:?}), {}", hitch.ms, hitch.culprit, hitch.kind, hitch.marked));
-    let wrong = false_marks.iter().map(|mark| format!("; marked falsely at {:.0} s: {}", mark.at_s, mark.line));
+    let missed = missed.map(|hitch| {
+        format!(
+            "; missed: {} ms by {} ({:?}), {}",
+            hitch.ms, hitch.culprit, hitch.kind, hitch.marked
+        )
+    });
+    let wrong = false_marks
+        .iter()
+        .map(|mark| format!("; marked falsely at {:.0} s: {}", mark.at_s, mark.line));
     [cost].into_iter().chain(missed).chain(wrong).collect()
 }
 
@@ -467,7 +525,12 @@ mod tests {
     }
 
     fn hitch(begin: Instant, at_s: u64, name: &'static str) -> Hitch {
-        Hitch { at: begin + Duration::from_secs(at_s), kind: StallKind::StopsShell, name, millis: 700 }
+        Hitch {
+            at: begin + Duration::from_secs(at_s),
+            kind: StallKind::StopsShell,
+            name,
+            millis: 700,
+        }
     }
 
     #[test]
@@ -479,8 +542,10 @@ mod tests {
             line(begin, 104, "marked b.tipme (auto: 0.2 s key in xterm, disk)"),
             line(begin, 300, "marked c.tipme (auto: 0.7 s key in xterm, stopped by sluice)"),
         ];
-        let (hitches, wrong) = judged(&[hitch(begin, 100, "warden"), hitch(begin, 200, "sluice")], &lines, begin);
-        let told: Vec<_> = hitches.iter().map(|one| (one.marked_after_s, one.marked.as_str())).collect();
+        let (hitches, wrong) =
+            judged(&[hitch(begin, 100, "warden"), hitch(begin, 200, "sluice")], &lines, begin);
+        let told: Vec<_> =
+            hitches.iter().map(|one| (one.marked_after_s, one.marked.as_str())).collect();
         assert_eq!(told, [(Some(3.0), "0.7 s key in xterm, stopped by warden"), (None, "-")]);
         assert_eq!(wrong.iter().map(|one| one.at_s).collect::<Vec<_>>(), [104.0, 300.0]);
     }

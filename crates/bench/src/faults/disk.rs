@@ -46,7 +46,8 @@ pub(super) fn full_queue(site: &Site) -> Result<Scenario> {
 
 /// Names of the programs on the disk, and how each key runs them; 1 is the disk.
 const FILTERS: [&str; 3] = ["spell", "format", "count"];
-const RUN: &str = r#"for filter in spell format count; do "$1/$filter" --norc --noprofile -c :; done"#;
+const RUN: &str =
+    r#"for filter in spell format count; do "$1/$filter" --norc --noprofile -c :; done"#;
 
 /// Copies of a shell are paged in from a disk whose queue a job keeps full.
 pub(super) fn page_in(site: &Site) -> Result<Scenario> {

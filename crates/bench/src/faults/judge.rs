@@ -25,7 +25,12 @@ impl JudgedFault {
 }
 
 /// Compares the findings with the expected kinds and culprits: processes and other names.
-pub(crate) fn judge(kinds: &[&str], pids: &[u32], names: &[String], verdict: &Value) -> JudgedFault {
+pub(crate) fn judge(
+    kinds: &[&str],
+    pids: &[u32],
+    names: &[String],
+    verdict: &Value,
+) -> JudgedFault {
     let Some(findings) = verdict["findings"].as_array() else {
         return JudgedFault::miss("the diagnosis has no list of findings");
     };
@@ -34,8 +39,13 @@ pub(crate) fn judge(kinds: &[&str], pids: &[u32], names: &[String], verdict: &Va
         kinds.contains(&kind) && blames(&finding["culprit"], pids, names)
     };
     let fitting: Vec<&Value> = findings.iter().filter(fits).collect();
-    let attributed_ms = fitting.iter().filter_map(|finding| finding["ms"].as_f64()).fold(0.0, |sum, ms| sum + ms);
-    let hit = if kinds.is_empty() { findings.is_empty() } else { findings.first().is_some_and(|first| fits(&first)) };
+    let attributed_ms =
+        fitting.iter().filter_map(|finding| finding["ms"].as_f64()).fold(0.0, |sum, ms| sum + ms);
+    let hit = if kinds.is_empty() {
+        findings.is_empty()
+    } else {
+        findings.first().is_some_and(|first| fits(&first))
+    };
     let mut why = if hit { String::new() } else { complaint(kinds, pids, names, findings) };
     if !hit && !fitting.is_empty() {
         why += &format!(", which is only behind that; {BUSY}");
@@ -48,9 +58,11 @@ fn blames(culprit: &Value, pids: &[u32], names: &[String]) -> bool {
     let pid = culprit["pid"].as_u64();
     let text = |field: &str| culprit[field].as_str().unwrap_or_default();
     let named = |name: &String| {
-        ["device", "address", "job"].iter().any(|field| text(field).contains(name.as_str())) || text("comm") == name
+        ["device", "address", "job"].iter().any(|field| text(field).contains(name.as_str()))
+            || text("comm") == name
     };
-    pid.is_some_and(|pid| pids.iter().any(|known| u64::from(*known) == pid)) || names.iter().any(named)
+    pid.is_some_and(|pid| pids.iter().any(|known| u64::from(*known) == pid))
+        || names.iter().any(named)
 }
 
 fn complaint(kinds: &[&str], pids: &[u32], names: &[String], findings: &[Value]) -> String {
@@ -59,14 +71,23 @@ fn complaint(kinds: &[&str], pids: &[u32], names: &[String], findings: &[Value])
     if kinds.is_empty() {
         return format!("the diagnosis finds {found} where nothing was wrong");
     }
-    let culprits = pids.iter().take(1).map(|pid| format!("process {pid}")).chain(names.iter().cloned());
+    let culprits =
+        pids.iter().take(1).map(|pid| format!("process {pid}")).chain(names.iter().cloned());
     let culprits: Vec<String> = culprits.collect();
-    format!("the diagnosis finds {found}; expected {} by {}", kinds.join(" or "), culprits.join(" or "))
+    format!(
+        "the diagnosis finds {found}; expected {} by {}",
+        kinds.join(" or "),
+        culprits.join(" or ")
+    )
 }
 
 /// Kind and culprit of a finding.
 fn describe(finding: &Value) -> String {
-    format!("{} by {}", finding["kind"].as_str().unwrap_or("a finding without a kind"), name_of(&finding["culprit"]))
+    format!(
+        "{} by {}",
+        finding["kind"].as_str().unwrap_or("a finding without a kind"),
+        name_of(&finding["culprit"])
+    )
 }
 
 /// Returns the name of a culprit for output.
@@ -112,8 +133,14 @@ mod tests {
             let verdict = json!({"findings": [{"kind": "stall", "culprit": culprit, "ms": 1.0}]});
             judge(&["stall"], &[], &[name.to_owned()], &verdict).hit
         };
-        assert!(by("loop3", json!({"device": "loop3 (7:3)"})) && by("make", finding("", 6, 0.0)["culprit"].clone()));
-        assert!(by("sleep", json!({"pid": 3, "comm": "sleep"})) && !by("sleep", json!({"pid": 3, "comm": "sleepy"})));
+        assert!(
+            by("loop3", json!({"device": "loop3 (7:3)"}))
+                && by("make", finding("", 6, 0.0)["culprit"].clone())
+        );
+        assert!(
+            by("sleep", json!({"pid": 3, "comm": "sleep"}))
+                && !by("sleep", json!({"pid": 3, "comm": "sleepy"}))
+        );
         assert!(!by("10.0.0.1", json!({"address": "127.0.0.1:80"})));
     }
 

@@ -37,7 +37,12 @@ impl Site {
     }
 
     /// Starts a worker program under a name of its own, and waits until it is in place.
-    pub(super) fn worker(&self, name: &str, prefix: &[OsString], words: &[OsString]) -> Result<Ready> {
+    pub(super) fn worker(
+        &self,
+        name: &str,
+        prefix: &[OsString],
+        words: &[OsString],
+    ) -> Result<Ready> {
         let mut command = self.launcher.command(Some(&self.folder.join(name)), words)?;
         if !prefix.is_empty() {
             command = worker::behind(prefix, &command)?;
@@ -47,7 +52,13 @@ impl Site {
 
     /// Starts a shell script under a name of its own; the script reports `ready` once its effect
     /// has begun.
-    pub fn script(&self, name: &str, prefix: &[OsString], script: &str, arguments: &[&Path]) -> Result<ProcessGroup> {
+    pub fn script(
+        &self,
+        name: &str,
+        prefix: &[OsString],
+        script: &str,
+        arguments: &[&Path],
+    ) -> Result<ProcessGroup> {
         let alias = self.folder.join(name);
         if !alias.exists() {
             std::os::unix::fs::symlink("/bin/sh", &alias)
@@ -102,7 +113,10 @@ impl Scenario {
     }
 
     /// Sets the function that begins the fault, given the process of the terminal.
-    pub(super) fn injecting(self, inject: impl FnMut(u32) -> Result<InjectedFault> + 'static) -> Scenario {
+    pub(super) fn injecting(
+        self,
+        inject: impl FnMut(u32) -> Result<InjectedFault> + 'static,
+    ) -> Scenario {
         Scenario { inject: Some(Box::new(inject)), ..self }
     }
 

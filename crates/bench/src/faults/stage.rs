@@ -73,12 +73,26 @@ impl<'a> FaultStage<'a> {
         let folder = tempfile::Builder::new().prefix("fault-").tempdir_in(screen.folder());
         let folder = folder.context("cannot make a folder")?;
         // Programs on the terminal may run as another user.
-        std::fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).context("cannot open the folder")?;
-        let site = Site { folder: folder.path().to_owned(), x11: screen.x11(), launcher: launcher.clone() };
+        std::fs::set_permissions(folder.path(), Permissions::from_mode(0o755))
+            .context("cannot open the folder")?;
+        let site = Site {
+            folder: folder.path().to_owned(),
+            x11: screen.x11(),
+            launcher: launcher.clone(),
+        };
         let scenario = fault.prepare(&site)?;
         let typist = screen.typist(Pace::default())?;
         let (injection, calm, later, scenario) = (None, Vec::new(), Vec::new(), Some(scenario));
-        let mut stage = FaultStage { seen: None, typist, injection, calm, later, scenario, _folder: folder, screen };
+        let mut stage = FaultStage {
+            seen: None,
+            typist,
+            injection,
+            calm,
+            later,
+            scenario,
+            _folder: folder,
+            screen,
+        };
         stage.open()?;
         Ok(stage)
     }
@@ -88,7 +102,8 @@ impl<'a> FaultStage<'a> {
         self.screen.open_terminal(&mut self.typist, &scenario.prefix, &scenario.program)?;
         // The watching thread inherits the raised priority.
         let _priority = Priority::raised();
-        self.seen = self.screen.watch()?.map(|watch| DrawingWatch::watch(watch, QUIET)).transpose()?;
+        self.seen =
+            self.screen.watch()?.map(|watch| DrawingWatch::watch(watch, QUIET)).transpose()?;
         Ok(())
     }
 
@@ -128,7 +143,9 @@ impl<'a> FaultStage<'a> {
     fn settle(&mut self, last: Nanos, interrupt: &InterruptFlag) -> Result<()> {
         let begun = clock::now();
         let Some(seen) = &self.seen else { return interrupt.sleep(UNSEEN) };
-        while clock::now().since(begun) < SETTLE && !(seen.answered(last) && seen.quiet_for() >= QUIET) {
+        while clock::now().since(begun) < SETTLE
+            && !(seen.answered(last) && seen.quiet_for() >= QUIET)
+        {
             interrupt.sleep(POLL_INTERVAL)?;
             self.injection.as_mut().map(InjectedFault::observe);
         }
@@ -158,7 +175,10 @@ impl<'a> FaultStage<'a> {
     /// Presses the hot key for a mark.
     pub(crate) fn press_mark(&mut self) -> Result<()> {
         let Bindings(bindings) = Bindings::default();
-        let mark = bindings.iter().find(|(action, _)| *action == HotKeyAction::Mark).context("no key marks")?;
+        let mark = bindings
+            .iter()
+            .find(|(action, _)| *action == HotKeyAction::Mark)
+            .context("no key marks")?;
         self.typist.chord(&mark.1)?;
         Ok(())
     }

@@ -25,11 +25,18 @@ pub(super) fn lock(site: &Site) -> Result<Scenario> {
     let each = format!("flock 9; flock -u 9\n{ECHO}");
     let script = Scenario::on_key("notes", r#"exec 9<"$1""#, &each, &[&file]);
     let site = site.clone();
-    Ok(script.typing("notes are kept under a lock and nothing else is slow\n").injecting(move |_| {
-        let flock = ["flock".into(), file.clone().into_os_string()];
-        let job = site.script("holder", &flock, r#"echo ready; exec sleep "$1""#, &[HELD_S.as_ref()])?;
-        Ok(InjectedFault::job(&format!("flock {} sleep {HELD_S}", file.display()), job))
-    }))
+    Ok(script.typing("notes are kept under a lock and nothing else is slow\n").injecting(
+        move |_| {
+            let flock = ["flock".into(), file.clone().into_os_string()];
+            let job = site.script(
+                "holder",
+                &flock,
+                r#"echo ready; exec sleep "$1""#,
+                &[HELD_S.as_ref()],
+            )?;
+            Ok(InjectedFault::job(&format!("flock {} sleep {HELD_S}", file.display()), job))
+        },
+    ))
 }
 
 /// Script that calls a method of a service, which the bus at `$1` has to start.
@@ -40,12 +47,15 @@ const CALL: &str = r#"
 /// A private message bus starts a service, which fails after a time.
 pub(super) fn bus(site: &Site) -> Result<Scenario> {
     let (delay, socket) = (site.write(DIAL, NO_DELAY)?, site.folder.join("bus"));
-    let service = site.write("dictionary", format!("#!/bin/sh\nsleep $(cat {})\nexit 1\n", delay.display()))?;
-    std::fs::set_permissions(&service, PermissionsExt::from_mode(0o755)).context("cannot make the service")?;
+    let service =
+        site.write("dictionary", format!("#!/bin/sh\nsleep $(cat {})\nexit 1\n", delay.display()))?;
+    std::fs::set_permissions(&service, PermissionsExt::from_mode(0o755))
+        .context("cannot make the service")?;
     let services = site.folder.join("dbus-1/services");
     std::fs::create_dir_all(&services).context("cannot make a folder for services")?;
     let entry = format!("[D-BUS Service]\nName=io.tipme.Dictionary\nExec={}\n", service.display());
-    std::fs::write(services.join("io.tipme.Dictionary.service"), entry).context("cannot name the service")?;
+    std::fs::write(services.join("io.tipme.Dictionary.service"), entry)
+        .context("cannot name the service")?;
     let mut command = Command::new("dbus-daemon");
     command.args(["--session", "--nofork", "--nopidfile", "--print-address=1", "--address"]);
     command.arg(format!("unix:path={}", socket.display())).env("XDG_DATA_HOME", &site.folder);
@@ -56,7 +66,9 @@ pub(super) fn bus(site: &Site) -> Result<Scenario> {
     let site = site.clone();
     Ok(script.injecting(move |_| {
         site.write(DIAL, DELAY)?;
-        Ok(InjectedFault::new("dictionary: starts for 0.8 s").named("dictionary").by_children_of(bus.pid()))
+        Ok(InjectedFault::new("dictionary: starts for 0.8 s")
+            .named("dictionary")
+            .by_children_of(bus.pid()))
     }))
 }
 
@@ -82,10 +94,13 @@ const OUTAGE: &str = r#"
 pub(super) fn network(site: &Site) -> Result<Scenario> {
     let join = ["unshare", "--net", "sh", "-euc", JOIN].map(OsString::from);
     let server = site.worker("licence-server", &join, &["server".into()])?;
-    let enter = ["nsenter", "--target", &server.pid().to_string(), "--net", "--"].map(OsString::from).to_vec();
+    let enter = ["nsenter", "--target", &server.pid().to_string(), "--net", "--"]
+        .map(OsString::from)
+        .to_vec();
     let address = format!("{ADDRESS}/{}", server.said);
     let each = format!("exec 9<>/dev/tcp/{address}\n{ECHO}");
-    let (script, site) = (Scenario::on_key("editor", "", &each, &[]).behind(enter.clone()), site.clone());
+    let (script, site) =
+        (Scenario::on_key("editor", "", &each, &[]).behind(enter.clone()), site.clone());
     let name = address.replace('/', ":");
     Ok(script.injecting(move |_| {
         // The name space lives as long as the server.

@@ -12,7 +12,8 @@ use tipme_desktop::DisplayTarget;
 use tipme_desktop::grab::grab_server;
 
 /// By name.
-pub(crate) const PROGRAMS: &[(&str, WorkerProgram)] = &[("grab", grab), ("server", server), ("writers", writers::run)];
+pub(crate) const PROGRAMS: &[(&str, WorkerProgram)] =
+    &[("grab", grab), ("server", server), ("writers", writers::run)];
 
 /// Longest wait for the X server.
 const TIMEOUT: Duration = Duration::from_secs(10);

@@ -31,8 +31,10 @@ fn write(folder: &Path, time: Duration) -> Result<()> {
     let buffer = vec![0x5a; BLOCK_BYTES + ALIGNMENT];
     let skip = buffer.as_ptr().align_offset(ALIGNMENT).min(ALIGNMENT);
     let block = buffer.get(skip..skip + BLOCK_BYTES).context("the buffer cannot be aligned")?;
-    let files = (0..WRITERS).map(|number| scratch(folder, number)).collect::<Result<Vec<OwnedFd>>>()?;
-    let (started, written, end) = (Barrier::new(WRITERS + 1), AtomicU64::new(0), Instant::now() + time);
+    let files =
+        (0..WRITERS).map(|number| scratch(folder, number)).collect::<Result<Vec<OwnedFd>>>()?;
+    let (started, written, end) =
+        (Barrier::new(WRITERS + 1), AtomicU64::new(0), Instant::now() + time);
     std::thread::scope(|scope| {
         for file in &files {
             let (started, written) = (&started, &written);
@@ -50,8 +52,8 @@ fn write(folder: &Path, time: Duration) -> Result<()> {
 fn scratch(folder: &Path, number: usize) -> Result<OwnedFd> {
     let path = folder.join(format!("scratch.{number}"));
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::DIRECT | OFlags::CLOEXEC;
-    let file =
-        open(&path, flags, Mode::RUSR | Mode::WUSR).with_context(|| format!("cannot open {}", path.display()))?;
+    let file = open(&path, flags, Mode::RUSR | Mode::WUSR)
+        .with_context(|| format!("cannot open {}", path.display()))?;
     fallocate(&file, FallocateFlags::empty(), 0, BLOCKS * BLOCK_BYTES as u64)
         .with_context(|| format!("cannot make room for {}", path.display()))?;
     std::fs::remove_file(&path).with_context(|| format!("cannot remove {}", path.display()))?;

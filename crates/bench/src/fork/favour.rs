@@ -25,7 +25,11 @@ impl Favour {
     }
 
     /// Returns once the manager is active.
-    pub(super) fn start(program: &ManagerProgram, pid: u32, interrupt: &InterruptFlag) -> Result<Favour> {
+    pub(super) fn start(
+        program: &ManagerProgram,
+        pid: u32,
+        interrupt: &InterruptFlag,
+    ) -> Result<Favour> {
         let mut session = PrivateSession::start(SessionOptions::default())?;
         session.open_terminal(&[], &PROGRAM.map(OsString::from))?;
         session.add_to_set(pid).context("cannot name the measuring process at the window")?;

@@ -114,7 +114,8 @@ impl Fork {
     }
 
     fn arms_of(&self, load: ForkLoad) -> impl Iterator<Item = ForkArm> {
-        let managed = (self.managed && load != ForkLoad::None).then_some(ForkArm { load, managed: true });
+        let managed =
+            (self.managed && load != ForkLoad::None).then_some(ForkArm { load, managed: true });
         std::iter::once(ForkArm { load, managed: false }).chain(managed)
     }
 }

@@ -49,7 +49,8 @@ pub(crate) fn timer(words: &[&str]) -> Result<()> {
 /// `fork-load LOAD MS SECONDS`: a load that forks a child every MS milliseconds, if it has
 /// children. Each process ends after SECONDS of CPU time at the latest.
 pub(crate) fn load(words: &[&str]) -> Result<()> {
-    let every = Duration::from_millis(word(words, 1)?.parse().context("no number of milliseconds")?);
+    let every =
+        Duration::from_millis(word(words, 1)?.parse().context("no number of milliseconds")?);
     let life = word(words, 2)?.parse().context("no number of seconds")?;
     match ForkLoad::from_str(word(words, 0)?, false).map_err(Error::msg)? {
         ForkLoad::None => bail!("without a load there is no process"),

@@ -86,7 +86,8 @@ impl<T> Drop for Buffer<T> {
             let length = self.items.capacity() * size_of::<T>();
             // SAFETY: the same range as was locked. The pages may hold other values too, which stay
             // as they are.
-            let _ = unsafe { rustix::mm::munlock(self.items.as_mut_ptr().cast::<c_void>(), length) };
+            let _ =
+                unsafe { rustix::mm::munlock(self.items.as_mut_ptr().cast::<c_void>(), length) };
         }
     }
 }
@@ -99,7 +100,10 @@ mod tests {
     fn what_does_not_fit_is_counted() {
         let mut buffer = Buffer::new(2, 0_u64);
         let kept: Vec<bool> = (7..11).map(|value| buffer.push(value)).collect();
-        assert_eq!((kept, buffer.items(), buffer.lost()), (vec![true, true, false, false], &[7, 8][..], 2));
+        assert_eq!(
+            (kept, buffer.items(), buffer.lost()),
+            (vec![true, true, false, false], &[7, 8][..], 2)
+        );
     }
 
     #[test]

@@ -53,13 +53,20 @@ pub(super) fn calibrate(counter: Counter, record: u64) -> Loop {
     }
     for _ in 0..2 {
         let took = median_turn(counter, iterations, TURNS).max(1);
-        iterations = (iterations as f64 * record as f64 / took as f64).clamp(1.0, ITERATIONS_MAX as f64) as u64;
+        iterations = (iterations as f64 * record as f64 / took as f64)
+            .clamp(1.0, ITERATIONS_MAX as f64) as u64;
     }
     Loop { iterations, ticks: median_turn(counter, iterations, TURNS) }
 }
 
 /// Runs until the end; each turn is a record.
-pub(super) fn watch(iterations: u64, begin: u64, plan: &LoopPlan, stop: &AtomicBool, notes: &mut LoopNotes) -> u64 {
+pub(super) fn watch(
+    iterations: u64,
+    begin: u64,
+    plan: &LoopPlan,
+    stop: &AtomicBool,
+    notes: &mut LoopNotes,
+) -> u64 {
     let end = begin.saturating_add(plan.duration);
     loop {
         turn(iterations);
@@ -81,7 +88,8 @@ pub(super) fn settle(observed: Vec<Observed>, options: &IdleOptions) -> Result<V
 
 fn settle_one(mut observed: Observed) -> Result<Observed> {
     let known = observed.clock.classic.unwrap_or_default();
-    let again = std::thread::scope(|scope| scope.spawn(|| time_at(observed.cpu, known.iterations)).join());
+    let again =
+        std::thread::scope(|scope| scope.spawn(|| time_at(observed.cpu, known.iterations)).join());
     let end_ns = again.ok().context("the loop could not be timed again")??;
     let drift_percent = 100.0 * (end_ns as f64 / known.begin_ns.max(1) as f64 - 1.0);
     observed.clock.classic = Some(ClassicLoop { end_ns, drift_percent, ..known });
@@ -101,7 +109,10 @@ fn time_at(cpu: usize, iterations: u64) -> Result<u64> {
 fn gaps(observed: &Observed, record_ns: u64) -> Vec<Gap> {
     let begins = std::iter::once(observed.begin_ns).chain(observed.records_ns.iter().copied());
     let records = begins.zip(&observed.records_ns);
-    let gaps = records.map(|(start_ns, end)| Gap { start_ns, length_ns: (end - start_ns).saturating_sub(record_ns) });
+    let gaps = records.map(|(start_ns, end)| Gap {
+        start_ns,
+        length_ns: (end - start_ns).saturating_sub(record_ns),
+    });
     gaps.filter(|gap| gap.length_ns > 0).collect()
 }
 

@@ -25,13 +25,16 @@ pub(super) fn terminal() -> Result<(File, OwnedFd)> {
     let nothing = std::ptr::null_mut();
     // SAFETY: the call fills the two numbers that it is given; the null pointers stand for
     // defaults.
-    let made = unsafe { libc::openpty(&mut outer, &mut inner, nothing, std::ptr::null(), std::ptr::null()) };
+    let made = unsafe {
+        libc::openpty(&mut outer, &mut inner, nothing, std::ptr::null(), std::ptr::null())
+    };
     if made != 0 {
         bail!("cannot open a terminal: {}", std::io::Error::last_os_error());
     }
     // SAFETY: both were opened just now, and nothing else uses them.
     let (outer, inner) = unsafe { (OwnedFd::from_raw_fd(outer), OwnedFd::from_raw_fd(inner)) };
-    rustix::io::fcntl_setfd(&outer, rustix::io::FdFlags::CLOEXEC).context("cannot keep the terminal to ourselves")?;
+    rustix::io::fcntl_setfd(&outer, rustix::io::FdFlags::CLOEXEC)
+        .context("cannot keep the terminal to ourselves")?;
     let mut mode = tcgetattr(&inner).context("cannot ask for the terminal's mode")?;
     mode.make_raw();
     tcsetattr(&inner, OptionalActions::Now, &mode).context("cannot set the terminal's mode")?;
@@ -39,7 +42,11 @@ pub(super) fn terminal() -> Result<(File, OwnedFd)> {
 }
 
 /// Types `count` characters, each after the previous echo; returns the time of each.
-pub(super) fn type_characters(terminal: &mut File, count: u64, interrupt: &InterruptFlag) -> Result<Vec<u64>> {
+pub(super) fn type_characters(
+    terminal: &mut File,
+    count: u64,
+    interrupt: &InterruptFlag,
+) -> Result<Vec<u64>> {
     let mut sent = Vec::with_capacity(count as usize);
     for _ in 0..count {
         interrupt.sleep(PAUSE)?;
@@ -83,7 +90,11 @@ mod tests {
     fn a_program_that_is_gone_is_told() {
         let (mut outer, inner) = terminal().expect("there is a terminal");
         drop(inner);
-        let error = type_characters(&mut outer, 1, &InterruptFlag::default()).expect_err("nobody echoes");
-        assert!(error.to_string().contains("has ended") || error.to_string().contains("cannot type"), "{error:#}");
+        let error =
+            type_characters(&mut outer, 1, &InterruptFlag::default()).expect_err("nobody echoes");
+        assert!(
+            error.to_string().contains("has ended") || error.to_string().contains("cannot type"),
+            "{error:#}"
+        );
     }
 }

@@ -59,7 +59,12 @@ fn inject(count: u64) -> Result<()> {
         compute(begun + Duration::from_nanos(by_size(&mut random, WORK_NS)));
         let ended_ns = clock::now().0;
         let next = wake_after(evenly(&mut random, PAUSE_NS));
-        events.push(Injection { due_ns, began_ns, ended_ns, cpu_ns: (cpu_time() - begun).as_nanos() as u64 });
+        events.push(Injection {
+            due_ns,
+            began_ns,
+            ended_ns,
+            cpu_ns: (cpu_time() - begun).as_nanos() as u64,
+        });
         due_ns = next;
     }
     tell(std::io::stdout().lock(), &events)
@@ -75,9 +80,17 @@ fn echo(count: u64) -> Result<()> {
         input.read_exact(&mut character).context("there is no character to echo")?;
         let (began_ns, begun) = (clock::now().0, cpu_time());
         compute(begun + ECHO);
-        output.write_all(&character).and_then(|()| output.flush()).context("the echo cannot be written")?;
+        output
+            .write_all(&character)
+            .and_then(|()| output.flush())
+            .context("the echo cannot be written")?;
         let ended_ns = clock::now().0;
-        events.push(Injection { due_ns: began_ns, began_ns, ended_ns, cpu_ns: (cpu_time() - begun).as_nanos() as u64 });
+        events.push(Injection {
+            due_ns: began_ns,
+            began_ns,
+            ended_ns,
+            cpu_ns: (cpu_time() - begun).as_nanos() as u64,
+        });
     }
     tell(std::io::stderr().lock(), &events)
 }
@@ -92,7 +105,8 @@ fn hog(time: Duration) {
 /// Sleeps for a time; returns the time at which the sleep was due to end.
 fn wake_after(pause_ns: u64) -> u64 {
     let due = clock::now().0 + pause_ns;
-    let time = Timespec { tv_sec: (due / 1_000_000_000) as i64, tv_nsec: (due % 1_000_000_000) as i64 };
+    let time =
+        Timespec { tv_sec: (due / 1_000_000_000) as i64, tv_nsec: (due % 1_000_000_000) as i64 };
     while clock::now().0 < due {
         // A signal may end the sleep early.
         let _ = clock_nanosleep_absolute(rustix::thread::ClockId::Monotonic, &time);
@@ -108,9 +122,15 @@ fn compute(until: Duration) {
 }
 
 fn tell(mut output: impl Write, events: &[Injection]) -> Result<()> {
-    let line = |event: &Injection| format!("{} {} {} {}\n", event.due_ns, event.began_ns, event.ended_ns, event.cpu_ns);
-    let text = events.iter().map(line).collect::<String>() + &format!("{}\n", cpu_time().as_nanos());
-    output.write_all(text.as_bytes()).and_then(|()| output.flush()).context("cannot tell what was done")
+    let line = |event: &Injection| {
+        format!("{} {} {} {}\n", event.due_ns, event.began_ns, event.ended_ns, event.cpu_ns)
+    };
+    let text =
+        events.iter().map(line).collect::<String>() + &format!("{}\n", cpu_time().as_nanos());
+    output
+        .write_all(text.as_bytes())
+        .and_then(|()| output.flush())
+        .context("cannot tell what was done")
 }
 
 /// Parses the report of a program. Other lines are skipped.

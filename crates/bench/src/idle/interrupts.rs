@@ -25,8 +25,10 @@ impl Counts {
     fn parse(text: &str) -> Counts {
         let mut lines = text.lines();
         let head = lines.next().unwrap_or_default();
-        let cpus: Vec<usize> =
-            head.split_whitespace().filter_map(|word| word.strip_prefix("CPU")?.parse().ok()).collect();
+        let cpus: Vec<usize> = head
+            .split_whitespace()
+            .filter_map(|word| word.strip_prefix("CPU")?.parse().ok())
+            .collect();
         let mut counts = Counts::default();
         for (kind, row) in lines.take(LINES_MAX).filter_map(|line| row(line, &cpus)) {
             let sums = counts.0.entry(kind).or_default();
@@ -37,7 +39,8 @@ impl Counts {
 
     /// Returns the interrupts of a CPU since `before`, the most frequent first.
     pub(super) fn since(&self, before: &Counts, cpu: usize) -> Vec<InterruptCount> {
-        let count = |counts: &Counts, name: &str| counts.0.get(name).and_then(|row| row.get(&cpu)).copied();
+        let count =
+            |counts: &Counts, name: &str| counts.0.get(name).and_then(|row| row.get(&cpu)).copied();
         let came = self.0.keys().filter_map(|name| {
             let came = count(self, name)?.checked_sub(count(before, name)?)?;
             (came > 0).then(|| InterruptCount { name: name.clone(), count: came })
@@ -52,8 +55,10 @@ impl Counts {
 fn row(line: &str, cpus: &[usize]) -> Option<(String, BTreeMap<usize, u64>)> {
     let (name, rest) = line.split_once(':')?;
     let mut words = rest.split_whitespace();
-    let counts =
-        cpus.iter().map(|cpu| Some((*cpu, words.next()?.parse().ok()?))).collect::<Option<BTreeMap<_, _>>>()?;
+    let counts = cpus
+        .iter()
+        .map(|cpu| Some((*cpu, words.next()?.parse().ok()?)))
+        .collect::<Option<BTreeMap<_, _>>>()?;
     let meaning = words.collect::<Vec<_>>().join(" ").to_lowercase();
     let kind = if name.trim().parse::<u32>().is_ok() { DEVICES.to_owned() } else { meaning };
     (!kind.is_empty()).then_some((kind, counts))
@@ -76,10 +81,18 @@ MIS:          7
     fn what_came_meanwhile_is_counted() {
         let before = Counts::parse(TEXT);
         let after = Counts::parse(
-            &TEXT.replace("200", "450").replace("  6 ", "  7 ").replace("          7   PCI", "         10   PCI"),
+            &TEXT
+                .replace("200", "450")
+                .replace("  6 ", "  7 ")
+                .replace("          7   PCI", "         10   PCI"),
         );
-        let told: Vec<(String, u64)> = after.since(&before, 2).into_iter().map(|one| (one.name, one.count)).collect();
-        let came = [("local timer interrupts", 250), ("interrupts of devices", 3), ("rescheduling interrupts", 1)];
+        let told: Vec<(String, u64)> =
+            after.since(&before, 2).into_iter().map(|one| (one.name, one.count)).collect();
+        let came = [
+            ("local timer interrupts", 250),
+            ("interrupts of devices", 3),
+            ("rescheduling interrupts", 1),
+        ];
         assert_eq!(told, came.map(|(name, count)| (name.to_owned(), count)));
         assert_eq!((after.since(&before, 0), after.since(&before, 1)), (vec![], vec![]));
         assert_eq!(Counts::parse("").since(&before, 0), vec![]);

@@ -9,7 +9,8 @@ use crate::experiment::MeasuredRepeats;
 use anyhow::Result;
 use tipme_analysis::{CpuOwner, Recording, cpu_intervals};
 use tipme_measure::idle::{
-    Check, Echo, Gap, IdleDetails, Injection, Observed, Trial, Validation, errors, stolen_by_gaps, stolen_by_records,
+    Check, Echo, Gap, IdleDetails, Injection, Observed, Trial, Validation, errors, stolen_by_gaps,
+    stolen_by_records,
 };
 use tipme_measure::{Events, Run, Share, Summary, ms};
 use tipme_record::{Cpu, Nanos};
@@ -50,7 +51,8 @@ pub(super) fn run(
 }
 
 fn details(options: &IdleOptions, validation: Validation, rounds: &[Round]) -> IdleDetails {
-    let watched = rounds.iter().flat_map(Round::watched).filter(|(method, _)| *method != Method::Classic);
+    let watched =
+        rounds.iter().flat_map(Round::watched).filter(|(method, _)| *method != Method::Classic);
     IdleDetails {
         method: "gaps".to_owned(),
         resolution_ns: options.resolution.as_nanos() as u64,
@@ -62,20 +64,30 @@ fn details(options: &IdleOptions, validation: Validation, rounds: &[Round]) -> I
 }
 
 /// Adds the results of a round.
-fn judge(round: &Round, traced: bool, validation: &mut Validation, runs: &mut Vec<Run>) -> Result<()> {
+fn judge(
+    round: &Round,
+    traced: bool,
+    validation: &mut Validation,
+    runs: &mut Vec<Run>,
+) -> Result<()> {
     match round {
         Round::Events(EventsRound { method, observed, events, pid, taken, incident }) => {
             let recording = incident.as_ref().map(read).transpose()?;
             let pairs: Vec<(u64, u64)> = events
                 .iter()
-                .map(|event| (stolen(*method, observed, event, recording.as_ref(), *pid), event.cpu_ns))
+                .map(|event| {
+                    (stolen(*method, observed, event, recording.as_ref(), *pid), event.cpu_ns)
+                })
                 .collect();
             validation.trials.push(Trial { taken: Some(*taken), ..trial(*method, &pairs) });
             runs.push(as_run(*method, observed, events, &pairs));
         }
         Round::Echoes { method, observed, events } => {
             let pair = |event: &Injection| {
-                (stolen(*method, observed, event, None, 0), event.ended_ns.saturating_sub(event.began_ns))
+                (
+                    stolen(*method, observed, event, None, 0),
+                    event.ended_ns.saturating_sub(event.began_ns),
+                )
             };
             validation.echoes.push(echo(*method, &events.iter().map(pair).collect::<Vec<_>>()));
         }
@@ -95,7 +107,13 @@ fn read(incident: &IdleIncident) -> Result<Recording> {
 
 /// Returns the time that the loop missed during an event. With a recording, counts only the
 /// program's own time.
-fn stolen(method: Method, observed: &Observed, event: &Injection, recording: Option<&Recording>, pid: u32) -> u64 {
+fn stolen(
+    method: Method,
+    observed: &Observed,
+    event: &Injection,
+    recording: Option<&Recording>,
+    pid: u32,
+) -> u64 {
     if method == Method::Classic {
         let record_ns = observed.clock.classic.map_or(0, |classic| classic.begin_ns);
         return stolen_by_records(observed, event, record_ns);

@@ -4,11 +4,12 @@
 use super::watch::LoopOutcome;
 use std::collections::BTreeMap;
 use tipme_analysis::{
-    CpuInterval, CpuOwner, Recording, cpu_intervals, is_recorder, may_be_taken, outsider, outsider_words,
+    CpuInterval, CpuOwner, Recording, cpu_intervals, is_recorder, may_be_taken, outsider,
+    outsider_words,
 };
 use tipme_measure::idle::{
-    Basis, Exclusion, Gap, GapPiece, GapPortion, Holder, HolderKind, NamedGap, NamedTime, Observed, Resident,
-    Residents, Seen, StolenShares, Tick, attribute, tick,
+    Basis, Exclusion, Gap, GapPiece, GapPortion, Holder, HolderKind, NamedGap, NamedTime, Observed,
+    Resident, Residents, Seen, StolenShares, Tick, attribute, tick,
 };
 use tipme_measure::{MeasuredMachine, ms};
 use tipme_record::{Cpu, Nanos};
@@ -47,7 +48,11 @@ struct Namer<'a> {
 }
 
 /// Names all gaps. Without a recording only the timer tick has a name.
-pub(super) fn name(recording: Option<&Recording>, outcome: &LoopOutcome, machine: &MeasuredMachine) -> Named {
+pub(super) fn name(
+    recording: Option<&Recording>,
+    outcome: &LoopOutcome,
+    machine: &MeasuredMachine,
+) -> Named {
     let mut residents = Residents::default();
     let mut largest = Vec::new();
     let mut cpus = Vec::new();
@@ -105,13 +110,17 @@ impl<'a> Namer<'a> {
     /// Attributes the time of a gap.
     fn portions(&self, gap: &Gap) -> Vec<GapPortion> {
         let Some(recording) = self.recording else {
-            return attribute(&[GapPiece::from(gap)], self.tick.as_ref()).into_iter().map(unrecorded).collect();
+            return attribute(&[GapPiece::from(gap)], self.tick.as_ref())
+                .into_iter()
+                .map(unrecorded)
+                .collect();
         };
         let mut portions = attribute(&pieces(recording, self.observed, gap), self.tick.as_ref());
         if let Some(exclusion) = &self.exclusion {
             let end = |portion: &GapPortion| portion.start_ns.saturating_add(portion.length_ns);
-            exclusion
-                .apply(&mut portions, |one| outside(recording, self.observed, Nanos(one.start_ns), Nanos(end(one))));
+            exclusion.apply(&mut portions, |one| {
+                outside(recording, self.observed, Nanos(one.start_ns), Nanos(end(one)))
+            });
         }
         portions
     }
@@ -119,8 +128,16 @@ impl<'a> Namer<'a> {
 
 fn shares(residents: &Residents) -> StolenShares {
     let [recorded, beside, tick, outside] =
-        [Basis::Recorded, Basis::Beside, Basis::Period, Basis::Excluded].map(|basis| residents.share(basis));
-    StolenShares { named: recorded + beside + tick + outside, recorded, beside, tick, outside, recorder: 0.0 }
+        [Basis::Recorded, Basis::Beside, Basis::Period, Basis::Excluded]
+            .map(|basis| residents.share(basis));
+    StolenShares {
+        named: recorded + beside + tick + outside,
+        recorded,
+        beside,
+        tick,
+        outside,
+        recorder: 0.0,
+    }
 }
 
 fn recorder_share(residents: &[Resident]) -> f64 {
@@ -138,9 +155,10 @@ fn pieces(recording: &Recording, observed: &Observed, gap: &Gap) -> Vec<GapPiece
 /// Marks time without a record as unattributed.
 fn unrecorded(portion: GapPortion) -> GapPortion {
     match portion.holder.kind {
-        HolderKind::Unexplained => {
-            GapPortion { holder: Holder::new(HolderKind::Unexplained, "anybody: nothing was recorded"), ..portion }
-        }
+        HolderKind::Unexplained => GapPortion {
+            holder: Holder::new(HolderKind::Unexplained, "anybody: nothing was recorded"),
+            ..portion
+        },
         _ => portion,
     }
 }
@@ -148,9 +166,11 @@ fn unrecorded(portion: GapPortion) -> GapPortion {
 fn piece(recording: &Recording, observed: &Observed, interval: CpuInterval) -> GapPiece {
     let (start_ns, length_ns) = (interval.from.0, interval.time().0);
     let holder = |kind, name: String| Seen::Holder(Holder::new(kind, name));
-    let taken = || recording.withdrawals.explains(Cpu(observed.cpu as u32), interval.from, interval.to);
+    let taken =
+        || recording.withdrawals.explains(Cpu(observed.cpu as u32), interval.from, interval.to);
     // An interrupt that was due found the loop, which cannot delay interrupts.
-    let away = || recording.overdue.away(Cpu(observed.cpu as u32), interval.from, interval.to) > Nanos(0);
+    let away =
+        || recording.overdue.away(Cpu(observed.cpu as u32), interval.from, interval.to) > Nanos(0);
     let hidden = || may_be_taken(recording, Cpu(observed.cpu as u32), interval.from, interval.to);
     let seen = match interval.owner {
         CpuOwner::Interrupt { .. } | CpuOwner::Softirq { .. } if hidden() => {
@@ -164,11 +184,15 @@ fn piece(recording: &Recording, observed: &Observed, interval: CpuInterval) -> G
             holder(HolderKind::Recorder, "tipme record, which finds these names".to_owned())
         }
         CpuOwner::Thread { name, .. } => holder(HolderKind::Thread, name),
-        CpuOwner::Work { function, .. } => holder(HolderKind::Thread, format!("work item {function}")),
+        CpuOwner::Work { function, .. } => {
+            holder(HolderKind::Thread, format!("work item {function}"))
+        }
         CpuOwner::Interrupt { name } => holder(HolderKind::Interrupt, name),
         CpuOwner::Softirq { name } => holder(HolderKind::Softirq, name),
         // The loop never waits, so the quota of its control group throttles it.
-        CpuOwner::Idle => holder(HolderKind::Thread, "nobody: the loop was held back by a quota".to_owned()),
+        CpuOwner::Idle => {
+            holder(HolderKind::Thread, "nobody: the loop was held back by a quota".to_owned())
+        }
         CpuOwner::Unknown => Seen::Nothing,
     };
     GapPiece { seen, start_ns, length_ns }
@@ -215,7 +239,8 @@ mod tests {
     fn without_a_recording_the_tick_is_known_and_nothing_else() {
         let named = name(None, &outcome(), &MeasuredMachine::default());
         assert!(named.share.is_none());
-        let told: Vec<(HolderKind, u64)> = named.residents.iter().map(|one| (one.kind, one.gaps)).collect();
+        let told: Vec<(HolderKind, u64)> =
+            named.residents.iter().map(|one| (one.kind, one.gaps)).collect();
         assert_eq!(told, [(HolderKind::TimerTick, 250), (HolderKind::Unexplained, 1)]);
         assert_eq!(named.residents[0].period_ms, Some(4.0));
         assert_eq!((named.largest[0].length_ms, named.largest[0].by.len()), (1.25, 0));
@@ -227,8 +252,12 @@ mod tests {
     #[test]
     fn on_a_virtual_machine_what_lies_outside_is_the_hypervisor() {
         let mut recording = Recording::default();
-        let who = |recording: &Recording| outside(recording, &observed(), Nanos(1_000), Nanos(9_000));
-        assert_eq!(who(&recording), Holder::new(HolderKind::Outside, "the firmware or the hardware"));
+        let who =
+            |recording: &Recording| outside(recording, &observed(), Nanos(1_000), Nanos(9_000));
+        assert_eq!(
+            who(&recording),
+            Holder::new(HolderKind::Outside, "the firmware or the hardware")
+        );
         recording.meta.machine.virtualized = true;
         assert_eq!(who(&recording), Holder::new(HolderKind::Hypervisor, "the hypervisor"));
     }
@@ -238,6 +267,9 @@ mod tests {
         let named = name(Some(&Recording::default()), &outcome(), &MeasuredMachine::default());
         let share = named.share.expect("there is a recording");
         assert_eq!((share.named, share.recorder), (0.0, 0.0));
-        assert_eq!((named.largest[0].by[0].name.as_str(), named.cpus[0].charged_points), ("no records", Some(0.0)));
+        assert_eq!(
+            (named.largest[0].by[0].name.as_str(), named.cpus[0].charged_points),
+            ("no records", Some(0.0))
+        );
     }
 }

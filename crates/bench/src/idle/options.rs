@@ -13,7 +13,8 @@ use tipme_command::duration;
 pub(super) const GAP_MIN: Duration = Duration::from_micros(1);
 
 #[derive(Args)]
-#[command(after_help = "A loop at the lowest priority (SCHED_IDLE) runs on every CPU and detects gaps:
+#[command(
+    after_help = "A loop at the lowest priority (SCHED_IDLE) runs on every CPU and detects gaps:
 time taken by others. It needs neither root nor tracing. As root, tipme's recorder runs
 beside it and attributes every gap.
 
@@ -28,7 +29,8 @@ Examples:
   tipme idle
   sudo tipme idle -d 30s --json idle.json --svg plots
   tipme idle --cpus 1-2 --resolution 500us --no-trace
-  tipme idle --validate")]
+  tipme idle --validate"
+)]
 pub struct Idle {
     /// How long to measure
     #[arg(short, long, value_name = "TIME", default_value = "10s", value_parser = duration)]
@@ -60,7 +62,12 @@ impl Idle {
     /// Resolves the options; without `--cpus`, uses all CPUs that this process can use.
     pub(super) fn options(&self) -> Result<IdleOptions> {
         let cpus = self.cpus.as_ref().map_or_else(allowed_cpus, |list| Ok(list.0.clone()))?;
-        Ok(IdleOptions { duration: self.duration, resolution: self.resolution, classic: self.classic, cpus })
+        Ok(IdleOptions {
+            duration: self.duration,
+            resolution: self.resolution,
+            classic: self.classic,
+            cpus,
+        })
     }
 }
 

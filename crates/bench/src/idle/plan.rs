@@ -43,7 +43,8 @@ impl LoopNotes {
     pub(super) fn new(options: &IdleOptions) -> LoopNotes {
         let seconds = options.duration.as_secs() + 1;
         let gaps = seconds.saturating_mul(GAPS_PER_SECOND).min(GAPS_MAX);
-        let records = (nanos(options.duration) / nanos(options.resolution).max(1) + 16).min(RECORDS_MAX);
+        let records =
+            (nanos(options.duration) / nanos(options.resolution).max(1) + 16).min(RECORDS_MAX);
         let records_per_pair = RECORDS_PER_PAIR.max(2 * records / PAIRS_MAX as u64);
         LoopNotes {
             gaps: Buffer::new(gaps as usize, (0, 0)),
@@ -77,9 +78,16 @@ impl LoopNotes {
 
     /// Converts the notes to nanoseconds. Converts both ends of a gap, so that gaps and the time
     /// between them sum to the whole.
-    pub(super) fn observed(self, cpu: usize, counter: Counter, watched: &LoopSpan, classic: Option<Loop>) -> Observed {
+    pub(super) fn observed(
+        self,
+        cpu: usize,
+        counter: Counter,
+        watched: &LoopSpan,
+        classic: Option<Loop>,
+    ) -> Observed {
         let (calibration, clock) = counter.calibrate(self.pairs.items());
-        let length = |ticks: u64| calibration.ns(watched.begin + ticks) - calibration.ns(watched.begin);
+        let length =
+            |ticks: u64| calibration.ns(watched.begin + ticks) - calibration.ns(watched.begin);
         let classic = classic.map(|known| ClassicLoop {
             iterations: known.iterations,
             begin_ns: length(known.ticks),

@@ -31,7 +31,9 @@ impl Prepared {
         // Measured only now, while the other loops read too: a slow clock is shared by all CPUs.
         plan.gap = plan.gap.max(TURNS_IN_GAP * plan.counter.turn());
         if self.classic.is_none() && plan.record <= plan.gap {
-            bail!("the clock is too slow to read for this --resolution; give a longer one, such as 1ms");
+            bail!(
+                "the clock is too slow to read for this --resolution; give a longer one, such as 1ms"
+            );
         }
         let before = (cpu_time(), faults());
         // Starts here, so that a loop that never gets its CPU counts that as missed.
@@ -131,8 +133,12 @@ mod tests {
     #[test]
     fn room_is_bounded() {
         let day = Duration::from_secs(86_400);
-        let options =
-            IdleOptions { duration: day, resolution: Duration::from_millis(100), classic: false, cpus: vec![0] };
+        let options = IdleOptions {
+            duration: day,
+            resolution: Duration::from_millis(100),
+            classic: false,
+            cpus: vec![0],
+        };
         let notes = LoopNotes::new(&options);
         assert_eq!(notes.records_per_pair, 2 * 864_016 / 4_096);
         assert!(notes.gaps.items().is_empty() && notes.gaps.lost() == 0);
@@ -153,8 +159,14 @@ mod tests {
         let observed = notes.observed(5, Counter::Clock, &watched, None);
         assert_eq!(observed.gaps.len() as u64 + observed.gaps_lost, 101);
         assert!(observed.gaps_lost > 0 && observed.lost_ns == 10 * observed.gaps_lost);
-        assert_eq!(observed.gaps.last().map(|gap| (gap.start_ns, gap.length_ns)), Some((10_000, 50)));
-        assert_eq!((observed.stolen_ns(), observed.wall_ns(), observed.gap_min_ns), (1_050, 11_000, 7_000));
+        assert_eq!(
+            observed.gaps.last().map(|gap| (gap.start_ns, gap.length_ns)),
+            Some((10_000, 50))
+        );
+        assert_eq!(
+            (observed.stolen_ns(), observed.wall_ns(), observed.gap_min_ns),
+            (1_050, 11_000, 7_000)
+        );
         assert_eq!((observed.cpu, observed.faults), (5, 3));
     }
 }

@@ -35,8 +35,7 @@ const CHARGED: &str = "The two accounts are more than 2 points apart, and no mor
                        took, which most kernels charge to whom they interrupt.\n";
 
 /// Effect of the loop on the machine.
-const OBSERVER: &str =
-    "The loops kept the CPUs out of deep idle states: an idle machine would sleep, and wake up more slowly.\n";
+const OBSERVER: &str = "The loops kept the CPUs out of deep idle states: an idle machine would sleep, and wake up more slowly.\n";
 
 /// Formats a run; for a validation, its accuracy.
 pub(super) fn text(document: &Document<IdleDetails>) -> String {
@@ -44,7 +43,8 @@ pub(super) fn text(document: &Document<IdleDetails>) -> String {
     if let Some(known) = &details.validation {
         return format!("{}{}\n", validation::validation(known), conditions(&document.machine));
     }
-    let profiles: Vec<CpuProfile> = details.observed.iter().map(|one| CpuProfile::of(one, COLUMNS)).collect();
+    let profiles: Vec<CpuProfile> =
+        details.observed.iter().map(|one| CpuProfile::of(one, COLUMNS)).collect();
     of_run(document, &profiles)
 }
 
@@ -60,7 +60,8 @@ fn of_run(document: &Document<IdleDetails>, profiles: &[CpuProfile]) -> String {
 fn headline(document: &Document<IdleDetails>) -> String {
     let details = &document.details;
     let how = if details.method == "classic" { ", by the loop of fixed length" } else { "" };
-    let seconds = document.runs.iter().map(|run| run.duration_ns).max().unwrap_or_default() as f64 / 1e9;
+    let seconds =
+        document.runs.iter().map(|run| run.duration_ns).max().unwrap_or_default() as f64 / 1e9;
     let (cpus, places) = (count(details.cpus.len(), "CPU"), if seconds < 1.0 { 3 } else { 1 });
     let (stolen, check) = (100.0 * details.stolen_share, 100.0 * details.check_share);
     format!(
@@ -93,7 +94,10 @@ fn cpus(cpus: &[CpuFigures]) -> String {
             cpu.gaps.lost + cpu.records_lost
         )
     };
-    std::iter::once(head.to_owned()).chain(cpus.iter().map(row)).chain(apart(cpus).map(str::to_owned)).collect()
+    std::iter::once(head.to_owned())
+        .chain(cpus.iter().map(row))
+        .chain(apart(cpus).map(str::to_owned))
+        .collect()
 }
 
 /// Explains a difference between the two accounts, if there is one.
@@ -110,11 +114,16 @@ fn apart(cpus: &[CpuFigures]) -> Option<&'static str> {
 /// Formats one line for each CPU and bin width.
 fn strips(profiles: &[CpuProfile]) -> String {
     let width = profiles.first().map_or(0.0, |profile| profile.column_ms);
-    let head = format!("Utilisation, the highest bin in each {width:.0} ms; a full block is 100 %:\n");
+    let head =
+        format!("Utilisation, the highest bin in each {width:.0} ms; a full block is 100 %:\n");
     let lines = profiles.iter().flat_map(|profile| {
         [("1 ms", &profile.bins_1ms), ("10 ms", &profile.bins_10ms)].map(|(width, bins)| {
             let highest = 100.0 * bins.iter().copied().fold(0.0, f64::max);
-            format!("cpu {:<3} {width:>5} bins |{}| highest {highest:.0} %\n", profile.cpu, strip(bins))
+            format!(
+                "cpu {:<3} {width:>5} bins |{}| highest {highest:.0} %\n",
+                profile.cpu,
+                strip(bins)
+            )
         })
     });
     std::iter::once(head).chain(lines).collect()
@@ -130,10 +139,16 @@ fn strip(bins: &[f64]) -> String {
 
 fn names(details: &IdleDetails) -> String {
     match (&details.named, &details.no_names_because) {
-        (Some(named), _) => named_share(named) + &outside(&details.cpus) + &residents(&details.residents),
+        (Some(named), _) => {
+            named_share(named) + &outside(&details.cpus) + &residents(&details.residents)
+        }
         (None, why) => {
             let why = why.as_deref().unwrap_or("nothing was recorded");
-            format!("No names of those who took it: {}.\n{}", plain(why, 300), residents(&details.residents))
+            format!(
+                "No names of those who took it: {}.\n{}",
+                plain(why, 300),
+                residents(&details.residents)
+            )
         }
     }
 }
@@ -156,8 +171,13 @@ fn named_share(named: &StolenShares) -> String {
 fn outside(cpus: &[CpuFigures]) -> String {
     let shown = cpus.iter().filter_map(|cpu| Some((cpu.cpu, cpu.exclusion?)));
     let line = |(cpu, proof): (usize, Exclusion)| {
-        let (missing, gaps, counted) = (proof.counted.saturating_sub(proof.recorded), proof.gaps, proof.counted);
-        let so = if proof.holds() { "outside the kernel" } else { "unexplained: they may have been the cause" };
+        let (missing, gaps, counted) =
+            (proof.counted.saturating_sub(proof.recorded), proof.gaps, proof.counted);
+        let so = if proof.holds() {
+            "outside the kernel"
+        } else {
+            "unexplained: they may have been the cause"
+        };
         format!(
             "cpu {cpu}: {gaps} gaps hold time without a record; {missing} of {counted} interrupts and {} page faults have \
              none: {so}.\n",
@@ -198,15 +218,26 @@ fn span(ms: f64) -> String {
 
 fn gaps(gaps: &[NamedGap]) -> String {
     let line = |gap: &NamedGap| {
-        let line = format!("{:>9.3} s  cpu {:<3} {:>8.2} ms  {}", gap.start_s, gap.cpu, gap.length_ms, by(&gap.by));
+        let line = format!(
+            "{:>9.3} s  cpu {:<3} {:>8.2} ms  {}",
+            gap.start_s,
+            gap.cpu,
+            gap.length_ms,
+            by(&gap.by)
+        );
         line.trim_end().to_owned() + "\n"
     };
-    std::iter::once("Longest gaps:\n".to_owned()).chain(gaps.iter().take(GAPS_MAX).map(line)).collect()
+    std::iter::once("Longest gaps:\n".to_owned())
+        .chain(gaps.iter().take(GAPS_MAX).map(line))
+        .collect()
 }
 
 /// Lists the largest parts of a gap, and the others as one.
 fn by(parts: &[NamedTime]) -> String {
-    let first = parts.iter().take(PARTS_MAX).map(|part| format!("{} {:.2} ms", plain(&part.name, NAME_CHARS), part.ms));
+    let first = parts
+        .iter()
+        .take(PARTS_MAX)
+        .map(|part| format!("{} {:.2} ms", plain(&part.name, NAME_CHARS), part.ms));
     let others = parts.get(PARTS_MAX..).filter(|others| !others.is_empty());
     let others = others.map(|others| {
         let ms: f64 = others.iter().map(|part| part.ms).sum();
@@ -221,8 +252,10 @@ fn footer(document: &Document<IdleDetails>) -> String {
     for cpu in &details.cpus {
         text += &format!("cpu {}: {}\n", cpu.cpu, clock(cpu));
     }
-    let threshold = details.gap_min_ns.map_or_else(String::new, |ns| format!(", gaps from {ns} ns on"));
-    text += &format!("A record after each {} ms of the loop{threshold}.\n", ms(details.resolution_ns));
+    let threshold =
+        details.gap_min_ns.map_or_else(String::new, |ns| format!(", gaps from {ns} ns on"));
+    text +=
+        &format!("A record after each {} ms of the loop{threshold}.\n", ms(details.resolution_ns));
     text += OBSERVER;
     text + &conditions(&document.machine) + "\n"
 }
@@ -235,11 +268,23 @@ fn clock(cpu: &CpuFigures) -> String {
     parts.extend(clock.bend_ns.map(|ns| format!("at most {ns} ns off a straight line")));
     parts.extend(clock.classic.map(|classic| {
         let (begin, end) = (ms(classic.begin_ns), ms(classic.end_ns));
-        format!("loop of {begin:.3} ms, {end:.3} ms at the end: drift {:+.1} %", classic.drift_percent)
+        format!(
+            "loop of {begin:.3} ms, {end:.3} ms at the end: drift {:+.1} %",
+            classic.drift_percent
+        )
     }));
-    parts.push(if cpu.locked { "memory locked".to_owned() } else { "memory not locked".to_owned() });
+    parts.push(if cpu.locked {
+        "memory locked".to_owned()
+    } else {
+        "memory not locked".to_owned()
+    });
     parts.extend(cpu.ticks_per_s.map(|ticks| format!("{ticks:.0} timer ticks a second seen")));
-    parts.extend(cpu.counted.iter().take(4).map(|one| format!("{} {}", one.count, plain(&one.name, NAME_CHARS))));
+    parts.extend(
+        cpu.counted
+            .iter()
+            .take(4)
+            .map(|one| format!("{} {}", one.count, plain(&one.name, NAME_CHARS))),
+    );
     parts.join(", ")
 }
 
@@ -250,7 +295,8 @@ mod tests {
     use tipme_measure::{MeasuredMachine, Run, SCHEMA};
 
     fn figures() -> CpuFigures {
-        let gaps = GapFigures { count: 2_650, lost: 0, p50_us: Some(3.1), p99_us: None, longest_ms: 2.31 };
+        let gaps =
+            GapFigures { count: 2_650, lost: 0, p50_us: Some(3.1), p99_us: None, longest_ms: 2.31 };
         let clock = ClockFigures {
             source: "tsc".to_owned(),
             mhz: Some(2_400.0),
@@ -268,7 +314,10 @@ mod tests {
             gaps,
             clock,
             locked: true,
-            counted: vec![InterruptCount { name: "local timer interrupts".to_owned(), count: 2_511 }],
+            counted: vec![InterruptCount {
+                name: "local timer interrupts".to_owned(),
+                count: 2_511,
+            }],
             ticks_per_s: Some(250.0),
             exclusion: Some(Exclusion { counted: 2_520, recorded: 2_515, faults: 0, gaps: 130 }),
             ..CpuFigures::default()
@@ -286,7 +335,13 @@ mod tests {
             period_ms: Some(5_000.0),
         };
         let part = |name: &str, ms| NamedTime { name: name.to_owned(), ms };
-        let by = vec![part("kworker/1:2", 2.2), part("b", 0.06), part("c", 0.03), part("d", 0.01), part("e", 0.01)];
+        let by = vec![
+            part("kworker/1:2", 2.2),
+            part("b", 0.06),
+            part("c", 0.03),
+            part("d", 0.01),
+            part("e", 0.01),
+        ];
         let details = IdleDetails {
             method: "gaps".to_owned(),
             resolution_ns: 1_000_000,
@@ -306,7 +361,8 @@ mod tests {
             largest: vec![NamedGap { cpu: 1, start_s: 3.2, length_ms: 2.31, by }],
             ..IdleDetails::default()
         };
-        let machine = MeasuredMachine { kernel: "6.18".to_owned(), cpus: 2, ..MeasuredMachine::default() };
+        let machine =
+            MeasuredMachine { kernel: "6.18".to_owned(), cpus: 2, ..MeasuredMachine::default() };
         let runs = vec![Run { duration_ns: 10_000_000_000, ..Run::default() }];
         let (kind, version) = ("idle".to_owned(), "0.1.0".to_owned());
         Document { schema: SCHEMA, kind, version, machine, runs, details }
@@ -314,8 +370,9 @@ mod tests {
 
     #[test]
     fn a_difference_of_the_accounts_is_told_with_what_explains_it() {
-        let told =
-            |difference_points, charged_points| apart(&[CpuFigures { difference_points, charged_points, ..figures() }]);
+        let told = |difference_points, charged_points| {
+            apart(&[CpuFigures { difference_points, charged_points, ..figures() }])
+        };
         assert_eq!([told(1.9, None), told(-1.9, Some(9.0))], [None; 2]);
         assert_eq!([told(2.1, None), told(2.1, Some(0.2))], [Some(APART), Some(CHARGED)]);
         assert_eq!([told(2.3, Some(0.2)), told(-2.1, Some(0.2))], [Some(APART_BY_NAMES); 2]);
@@ -326,7 +383,8 @@ mod tests {
         let mut bins = vec![0.0; 10];
         bins[3] = 0.9;
         bins[4] = 0.01;
-        let profile = CpuProfile { cpu: 1, column_ms: 1_000.0, bins_1ms: bins.clone(), bins_10ms: bins };
+        let profile =
+            CpuProfile { cpu: 1, column_ms: 1_000.0, bins_1ms: bins.clone(), bins_10ms: bins };
         insta::assert_snapshot!(of_run(&document(), &[profile]), @r"
         1 CPU for 10.0 s: others had 1.25 % of the time.
         By the kernel's account of the loops' own CPU time it was 1.20 %.
@@ -359,6 +417,9 @@ mod tests {
         let mut document = document();
         document.details.named = None;
         document.details.no_names_because = Some("only root may record".to_owned());
-        assert!(of_run(&document, &[]).contains("No names of those who took it: only root may record.\n"));
+        assert!(
+            of_run(&document, &[])
+                .contains("No names of those who took it: only root may record.\n")
+        );
     }
 }

@@ -35,11 +35,26 @@ impl Tracer {
     /// Starts the recorder, and waits until it records. Needs root.
     ///
     /// Records all interrupts but no samples, since the loops would notice the sampling clock.
-    pub(super) fn start(tipme: &Path, duration: Duration, interrupt: &InterruptFlag) -> Result<Tracer> {
-        let folder = tempfile::Builder::new().prefix("tipme-idle-").tempdir().context("cannot make a folder")?;
+    pub(super) fn start(
+        tipme: &Path,
+        duration: Duration,
+        interrupt: &InterruptFlag,
+    ) -> Result<Tracer> {
+        let folder = tempfile::Builder::new()
+            .prefix("tipme-idle-")
+            .tempdir()
+            .context("cannot make a folder")?;
         let window = (duration.as_secs() + MARGIN_S).min(WINDOW_S_MAX).to_string();
         let mut command = Command::new(tipme);
-        command.args(["record", "--display", "none", "--detail", "interrupts", "--without", "samples,locks"]);
+        command.args([
+            "record",
+            "--display",
+            "none",
+            "--detail",
+            "interrupts",
+            "--without",
+            "samples,locks",
+        ]);
         command.args(["--hot-keys", "off", "--window", &window, "--state-dir"]).arg(folder.path());
         let recorder = Follower::start("tipme record", command)?;
         recorder.wait_for("recording", TIMEOUT, interrupt)?;

@@ -63,17 +63,26 @@ pub(super) enum Round {
     Echoes { method: Method, observed: Observed, events: Vec<Injection> },
     /// All CPUs, with a program of normal priority on each if `loaded`; `steal_share` is the
     /// hypervisor's largest share of one of them.
-    Share { method: Method, observed: Vec<Observed>, loaded: bool, steal_share: f64, incident: Option<IdleIncident> },
+    Share {
+        method: Method,
+        observed: Vec<Observed>,
+        loaded: bool,
+        steal_share: f64,
+        incident: Option<IdleIncident>,
+    },
 }
 
 impl Round {
     /// Returns the observations with their methods.
     pub(super) fn watched(&self) -> Vec<(Method, &Observed)> {
         match self {
-            Round::Events(EventsRound { method, observed, .. }) | Round::Echoes { method, observed, .. } => {
+            Round::Events(EventsRound { method, observed, .. })
+            | Round::Echoes { method, observed, .. } => {
                 vec![(*method, observed)]
             }
-            Round::Share { method, observed, .. } => observed.iter().map(|one| (*method, one)).collect(),
+            Round::Share { method, observed, .. } => {
+                observed.iter().map(|one| (*method, one)).collect()
+            }
         }
     }
 }
@@ -115,7 +124,11 @@ pub(super) fn validate(
     let methods = || METHODS.into_iter().filter(|method| *method != Method::Traced || setup.trace);
     for method in methods() {
         for loaded in [false, true] {
-            tell(&format!("{}: shares, {}", method.name(), if loaded { "loaded" } else { "quiet" }));
+            tell(&format!(
+                "{}: shares, {}",
+                method.name(),
+                if loaded { "loaded" } else { "quiet" }
+            ));
             rounds.push(setup.share(method, loaded, interrupt)?);
         }
     }
@@ -148,13 +161,16 @@ impl ValidationSetup {
     }
 
     fn tracer(&self, method: Method, interrupt: &InterruptFlag) -> Result<Option<Tracer>> {
-        (method == Method::Traced).then(|| Tracer::start(&self.tipme, ROUND_MAX, interrupt)).transpose()
+        (method == Method::Traced)
+            .then(|| Tracer::start(&self.tipme, ROUND_MAX, interrupt))
+            .transpose()
     }
 
     fn share(&self, method: Method, loaded: bool, interrupt: &InterruptFlag) -> Result<Round> {
         let time = ROUND_MAX.as_millis() as u64;
         let loads: Vec<usize> = if loaded { self.cpus.clone() } else { Vec::new() };
-        let start = |cpu: &usize| ProcessGroup::start("a load", self.command("hog", time)?, Some(*cpu));
+        let start =
+            |cpu: &usize| ProcessGroup::start("a load", self.command("hog", time)?, Some(*cpu));
         let mut hogs = loads.iter().map(start).collect::<Result<Vec<ProcessGroup>>>()?;
         interrupt.sleep(SETTLE)?;
         let tracer = self.tracer(method, interrupt)?;
@@ -177,8 +193,11 @@ impl ValidationSetup {
     ) -> Result<EventsRound> {
         let mut best: Option<EventsRound> = None;
         for number in 1..=if method == Method::Classic { 1 } else { TRIES } {
-            let again =
-                if number > 1 { format!(", try {number} of {TRIES}: others had the CPU") } else { String::new() };
+            let again = if number > 1 {
+                format!(", try {number} of {TRIES}: others had the CPU")
+            } else {
+                String::new()
+            };
             tell(&format!("{}: {EVENTS} events of 0.05 to 10 ms{again}", method.name()));
             let round = self.events(method, interrupt)?;
             if best.as_ref().is_none_or(|best| round.taken.share() < best.taken.share()) {
@@ -209,8 +228,10 @@ impl ValidationSetup {
         }
         let incident = tracer.map(|tracer| tracer.mark(interrupt)).transpose()?;
         let observed = observed.into_iter().next().context("nothing was observed")?;
-        let own = observed.cpu_time_ns + injector::whole_cpu_ns(&text).context("the injector told of no CPU time")?;
-        let others_share = observed.wall_ns().saturating_sub(own) as f64 / observed.wall_ns().max(1) as f64;
+        let own = observed.cpu_time_ns
+            + injector::whole_cpu_ns(&text).context("the injector told of no CPU time")?;
+        let others_share =
+            observed.wall_ns().saturating_sub(own) as f64 / observed.wall_ns().max(1) as f64;
         let taken = Taken { others_share, steal_share: before.share_since(observed.wall_ns()) };
         Ok(EventsRound { method, observed, events, pid, taken, incident })
     }
@@ -219,13 +240,17 @@ impl ValidationSetup {
         let cpu = self.cpu()?;
         let (mut terminal, inner) = echo::terminal()?;
         let mut command = self.command("echo", CHARACTERS)?;
-        command.stdin(inner.try_clone().context("cannot share the terminal")?).stdout(inner).stderr(Stdio::piped());
+        command
+            .stdin(inner.try_clone().context("cannot share the terminal")?)
+            .stdout(inner)
+            .stderr(Stdio::piped());
         let mut program = ProcessGroup::start("the echo", command, Some(cpu))?;
         let pipe = program.child().stderr.take().context("the echo has no error output")?;
         interrupt.sleep(SETTLE)?;
         let options = self.options(method, ROUND_MAX, &[cpu]);
-        let (observed, sent) =
-            observe(&options, || elsewhere(cpu, || echo::type_characters(&mut terminal, CHARACTERS, interrupt)))?;
+        let (observed, sent) = observe(&options, || {
+            elsewhere(cpu, || echo::type_characters(&mut terminal, CHARACTERS, interrupt))
+        })?;
         let text = finish("the echo", &mut program, pipe, END_TIMEOUT, interrupt)?;
         let timed = injector::told(&text).into_iter().zip(sent);
         let events = timed.map(|(event, due_ns)| Injection { due_ns, ..event }).collect();
@@ -246,7 +271,8 @@ impl StealClock {
     /// Returns the largest steal share of a CPU in the `wall_ns` nanoseconds since then.
     fn share_since(&self, wall_ns: u64) -> f64 {
         let now = StealClock::read(&self.0.iter().map(|(cpu, _)| *cpu).collect::<Vec<usize>>());
-        let taken = self.0.iter().zip(&now.0).map(|((_, before), (_, now))| now.saturating_sub(*before));
+        let taken =
+            self.0.iter().zip(&now.0).map(|((_, before), (_, now))| now.saturating_sub(*before));
         taken.max().unwrap_or_default().as_nanos() as f64 / wall_ns.max(1) as f64
     }
 }

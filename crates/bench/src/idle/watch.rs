@@ -40,14 +40,18 @@ pub(super) fn measure(options: &IdleOptions, interrupt: &InterruptFlag) -> Resul
 }
 
 /// Runs the loops during `meanwhile`; they end with it, and after the given time at the latest.
-pub(super) fn observe<T>(options: &IdleOptions, meanwhile: impl FnOnce() -> Result<T>) -> Result<(Vec<Observed>, T)> {
+pub(super) fn observe<T>(
+    options: &IdleOptions,
+    meanwhile: impl FnOnce() -> Result<T>,
+) -> Result<(Vec<Observed>, T)> {
     expect_allowed(&options.cpus)?;
     let stop = AtomicBool::new(false);
     let gate = RwLock::new(());
     let (observed, done) = std::thread::scope(|scope| {
         let closed = gate.write();
         let (ready, all) = mpsc::channel();
-        let started = options.cpus.iter().map(|cpu| start(scope, *cpu, options, &stop, &gate, ready.clone()));
+        let started =
+            options.cpus.iter().map(|cpu| start(scope, *cpu, options, &stop, &gate, ready.clone()));
         let threads = started.collect::<Result<Vec<_>>>();
         drop(ready);
         while all.recv().is_ok() {}
@@ -56,7 +60,8 @@ pub(super) fn observe<T>(options: &IdleOptions, meanwhile: impl FnOnce() -> Resu
         let threads = threads?;
         let done = meanwhile();
         stop.store(true, Ordering::Relaxed);
-        let observed = threads.into_iter().map(|thread| thread.join().expect("a loop does not panic"));
+        let observed =
+            threads.into_iter().map(|thread| thread.join().expect("a loop does not panic"));
         anyhow::Ok((observed.collect::<Result<Vec<_>>>(), done))
     })?;
     Ok((classic::settle(observed?, options)?, done?))
@@ -79,7 +84,9 @@ fn start<'scope, 'env: 'scope>(
         prepared?.run(stop)
     };
     let builder = std::thread::Builder::new().name("tipme-idle".to_owned());
-    builder.spawn_scoped(scope, body).with_context(|| format!("cannot start a thread for CPU {cpu}"))
+    builder
+        .spawn_scoped(scope, body)
+        .with_context(|| format!("cannot start a thread for CPU {cpu}"))
 }
 
 /// Returns `true` if the recorder can be expected to start.
@@ -95,7 +102,8 @@ pub(super) fn sleep_until(end: Instant, interrupt: &InterruptFlag) -> Result<()>
         if left.is_zero() {
             return Ok(());
         }
-        let time = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) };
+        let time =
+            Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) };
         // A signal ends the sleep early, and is checked above.
         let _ = nanosleep(&time);
     }
@@ -108,7 +116,12 @@ mod tests {
 
     fn options(classic: bool) -> IdleOptions {
         let cpus = allowed_cpus().expect("they can be asked for");
-        IdleOptions { duration: Duration::from_millis(300), resolution: Duration::from_millis(1), classic, cpus }
+        IdleOptions {
+            duration: Duration::from_millis(300),
+            resolution: Duration::from_millis(1),
+            classic,
+            cpus,
+        }
     }
 
     #[test]
@@ -122,13 +135,20 @@ mod tests {
             assert!(apart && one.gaps.iter().all(|gap| gap.length_ns >= 900), "{:?}", one.gaps);
             assert!(one.records_ns.windows(2).all(|pair| pair[1] - pair[0] >= 990_000));
             let ran = one.wall_ns() - one.stolen_ns();
-            assert!(one.records().abs_diff(ran / 1_000_000) <= 1, "{} records in {ran} ns", one.records());
+            assert!(
+                one.records().abs_diff(ran / 1_000_000) <= 1,
+                "{} records in {ran} ns",
+                one.records()
+            );
         }
     }
 
     #[test]
     fn the_classic_loop_makes_records_of_its_length() {
-        let options = IdleOptions { cpus: vec![allowed_cpus().expect("they can be asked for")[0]], ..options(true) };
+        let options = IdleOptions {
+            cpus: vec![allowed_cpus().expect("they can be asked for")[0]],
+            ..options(true)
+        };
         let outcome = measure(&options, &InterruptFlag::default()).expect("it needs no right");
         let one = &outcome.observed[0];
         let classic = one.clock.classic.expect("it was calibrated");
@@ -151,8 +171,12 @@ mod tests {
         let error = measure(&nowhere, &InterruptFlag::default()).expect_err("there is no such CPU");
         assert!(error.to_string().contains("CPU 1000000"), "{error:#}");
         assert!(IdleOptions { cpus: vec![], ..options(false) }.check().is_err());
-        assert!(IdleOptions { resolution: Duration::from_micros(2), ..options(false) }.check().is_err());
-        assert!(IdleOptions { resolution: Duration::from_secs(2), ..options(false) }.check().is_err());
+        assert!(
+            IdleOptions { resolution: Duration::from_micros(2), ..options(false) }.check().is_err()
+        );
+        assert!(
+            IdleOptions { resolution: Duration::from_secs(2), ..options(false) }.check().is_err()
+        );
         assert!(options(false).check().is_ok());
     }
 }

@@ -31,7 +31,11 @@ impl Cleanup {
     /// Starts the process, out of reach of the terminal's Ctrl-C.
     pub(crate) fn start(launcher: &WorkerLauncher) -> Result<Cleanup> {
         let mut command = launcher.command(None, &["cleanup".into()])?;
-        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::inherit()).process_group(0);
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::inherit())
+            .process_group(0);
         Ok(Cleanup { child: command.spawn().context("cannot start the process that cleans up")? })
     }
 
@@ -56,7 +60,8 @@ impl Cleanup {
     }
 
     fn tell(&mut self, what: &str, path: &Path) -> Result<()> {
-        let pipe = self.child.stdin.as_mut().context("the process that cleans up takes no orders")?;
+        let pipe =
+            self.child.stdin.as_mut().context("the process that cleans up takes no orders")?;
         writeln!(pipe, "{what} {}", path.display()).context("the process that cleans up has ended")
     }
 }
@@ -81,7 +86,8 @@ enum CleanupOrder {
 pub(crate) fn run() -> Result<()> {
     ignore_signals()?;
     let lines = BufReader::new(std::io::stdin()).lines().map_while(std::result::Result::ok);
-    let orders: Vec<CleanupOrder> = lines.take(ORDERS_MAX).filter_map(|line| order(&line)).collect();
+    let orders: Vec<CleanupOrder> =
+        lines.take(ORDERS_MAX).filter_map(|line| order(&line)).collect();
     orders.into_iter().rev().for_each(carry_out);
     Ok(())
 }
@@ -91,7 +97,11 @@ fn ignore_signals() -> Result<()> {
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
         // SAFETY: ignoring a signal runs no code of this program.
         let before = unsafe { libc::signal(signal, libc::SIG_IGN) };
-        anyhow::ensure!(before != libc::SIG_ERR, "cannot ignore signals: {}", std::io::Error::last_os_error());
+        anyhow::ensure!(
+            before != libc::SIG_ERR,
+            "cannot ignore signals: {}",
+            std::io::Error::last_os_error()
+        );
     }
     Ok(())
 }
@@ -103,7 +113,9 @@ fn order(line: &str) -> Option<CleanupOrder> {
         "group" if ours => Some(CleanupOrder::Group(path.to_owned())),
         "folder" if ours => Some(CleanupOrder::Folder(path.to_owned())),
         "swap" => File::open(path).ok().map(CleanupOrder::Swap),
-        "zram" => path.strip_prefix("/dev/zram").map(|number| CleanupOrder::Zram(number.to_owned())),
+        "zram" => {
+            path.strip_prefix("/dev/zram").map(|number| CleanupOrder::Zram(number.to_owned()))
+        }
         _ => None,
     }
 }
@@ -112,9 +124,13 @@ fn order(line: &str) -> Option<CleanupOrder> {
 fn carry_out(order: CleanupOrder) {
     match order {
         CleanupOrder::Group(path) => remove_group(Path::new(&path)),
-        CleanupOrder::Folder(path) => until(|| std::fs::remove_dir_all(&path).is_ok() || !Path::new(&path).exists()),
+        CleanupOrder::Folder(path) => {
+            until(|| std::fs::remove_dir_all(&path).is_ok() || !Path::new(&path).exists())
+        }
         CleanupOrder::Swap(file) => swap_off(&file),
-        CleanupOrder::Zram(number) => until(|| std::fs::write("/sys/class/zram-control/hot_remove", &number).is_ok()),
+        CleanupOrder::Zram(number) => {
+            until(|| std::fs::write("/sys/class/zram-control/hot_remove", &number).is_ok())
+        }
     }
 }
 

@@ -25,12 +25,17 @@ pub(crate) struct Explainer {
 
 impl Explainer {
     /// Starts the recorder, with `details` of resource use, unless it is unwanted.
-    pub(crate) fn start(driver: &dyn BenchDriver, unwanted: bool, details: &[&str]) -> Result<Explainer> {
+    pub(crate) fn start(
+        driver: &dyn BenchDriver,
+        unwanted: bool,
+        details: &[&str],
+    ) -> Result<Explainer> {
         let (programs, interrupt) = (driver.programs(), driver.interrupt());
         let recorder = if unwanted {
             Err("--no-trace was given".to_owned())
         } else {
-            let recorder = SidecarRecorder::start(&programs.tipme, &programs.launcher, details, &interrupt);
+            let recorder =
+                SidecarRecorder::start(&programs.tipme, &programs.launcher, details, &interrupt);
             interrupt.check()?;
             recorder.map_err(|error| format!("{error:#}"))
         };
@@ -46,7 +51,8 @@ impl Explainer {
     pub(crate) fn explain(&self, load: MeasuredLoad, sleep: Duration) -> Result<MeasuredLoad> {
         let Ok(recorder) = &self.recorder else { return Ok(load) };
         let path = recorder.mark(&self.interrupt)?;
-        let incident = tipme_store::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        let incident =
+            tipme_store::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
         Ok(MeasuredLoad { longest: longest(&Recording::read(&incident)?, &load, sleep), ..load })
     }
 }

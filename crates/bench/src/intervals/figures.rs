@@ -72,7 +72,10 @@ impl<C> LoadIntervals<C> {
     /// the thresholds of an input class.
     pub(crate) fn measured(self, class: InputClass) -> MeasuredRepeats<LoadIntervals<C>> {
         let limits = class.limits(ThresholdProfile::Default);
-        MeasuredRepeats { runs: self.loads.iter().map(|load| load.intervals.run(limits)).collect(), figures: self }
+        MeasuredRepeats {
+            runs: self.loads.iter().map(|load| load.intervals.run(limits)).collect(),
+            figures: self,
+        }
     }
 }
 

@@ -33,7 +33,8 @@ impl SidecarRecorder {
             bail!("recording takes root");
         }
         let mut cleanup = Cleanup::start(launcher)?;
-        let folder = tempfile::Builder::new().prefix(PREFIX).tempdir().context("cannot make a folder")?;
+        let folder =
+            tempfile::Builder::new().prefix(PREFIX).tempdir().context("cannot make a folder")?;
         cleanup.folder(folder.path())?;
         let mut command = Command::new(tipme);
         command.args(["record", "--hot-keys", "off", "--display", "none", "--window", WINDOW_S]);
@@ -43,7 +44,12 @@ impl SidecarRecorder {
         }
         let recorder = Follower::start("tipme record", command)?;
         recorder.wait_for("recording", ARM_TIMEOUT, interrupt)?;
-        Ok(SidecarRecorder { _recorder: recorder, tipme: tipme.to_path_buf(), folder, _cleanup: cleanup })
+        Ok(SidecarRecorder {
+            _recorder: recorder,
+            tipme: tipme.to_path_buf(),
+            folder,
+            _cleanup: cleanup,
+        })
     }
 
     /// Saves the last 40 seconds; returns the path of the incident.

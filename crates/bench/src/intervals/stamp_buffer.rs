@@ -25,8 +25,12 @@ pub(crate) struct StampBuffer {
 impl StampBuffer {
     /// Makes a buffer with all its memory in place, so that writing a stamp never waits for memory.
     pub(crate) fn make(stamps: usize) -> Result<StampBuffer> {
-        ensure!((2..=STAMPS_MAX).contains(&stamps), "{stamps} time stamps do not fit into a buffer");
-        let file = memfd_create("tipme-stamps", MemfdFlags::CLOEXEC).context("cannot make memory to share")?;
+        ensure!(
+            (2..=STAMPS_MAX).contains(&stamps),
+            "{stamps} time stamps do not fit into a buffer"
+        );
+        let file = memfd_create("tipme-stamps", MemfdFlags::CLOEXEC)
+            .context("cannot make memory to share")?;
         let bytes = (stamps + 1) * WORD_BYTES;
         ftruncate(&file, bytes as u64).context("cannot make room for time stamps")?;
         let stamp_buffer = StampBuffer::map(File::from(file), bytes)?;
@@ -40,7 +44,11 @@ impl StampBuffer {
         let file = file.with_context(|| format!("cannot open {}", path.display()))?;
         let bytes = file.metadata()?.len() as usize;
         let words = bytes / WORD_BYTES;
-        ensure!((3..=STAMPS_MAX + 1).contains(&words), "{} is not a buffer of time stamps", path.display());
+        ensure!(
+            (3..=STAMPS_MAX + 1).contains(&words),
+            "{} is not a buffer of time stamps",
+            path.display()
+        );
         let stamp_buffer = StampBuffer::map(file, bytes)?;
         // SAFETY: the range is that of the mapping. Without the right to lock it, the memory is
         // still likely to stay resident.
@@ -51,8 +59,11 @@ impl StampBuffer {
     fn map(file: File, bytes: usize) -> Result<StampBuffer> {
         let both = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: a new mapping at an address that the kernel chooses affects no existing memory.
-        let begin = unsafe { mmap(null_mut(), bytes, both, MapFlags::SHARED | MapFlags::POPULATE, &file, 0) };
-        let begin = NonNull::new(begin.context("cannot map memory to share")?).context("mapped at zero")?;
+        let begin = unsafe {
+            mmap(null_mut(), bytes, both, MapFlags::SHARED | MapFlags::POPULATE, &file, 0)
+        };
+        let begin =
+            NonNull::new(begin.context("cannot map memory to share")?).context("mapped at zero")?;
         Ok(StampBuffer { file, begin, bytes })
     }
 

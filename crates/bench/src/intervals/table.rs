@@ -21,7 +21,9 @@ pub(crate) fn text<C>(document: &Document<LoadIntervals<C>>) -> String {
     let mut out = format!("{}\n{bounds}\n{}\n", figures.title, table(&figures.loads));
     for load in &figures.loads {
         let longest = load.longest.iter();
-        out.extend(longest.map(|one| explained(&load.intervals.load, one.start_s, &one.explanation)));
+        out.extend(
+            longest.map(|one| explained(&load.intervals.load, one.start_s, &one.explanation)),
+        );
     }
     if let Some(why) = &figures.not_explained_because {
         out += &format!("The longest intervals are not explained: {why}.\n");
@@ -32,8 +34,10 @@ pub(crate) fn text<C>(document: &Document<LoadIntervals<C>>) -> String {
 /// Returns the histograms of all loads.
 pub(crate) fn plots<C>(document: &Document<LoadIntervals<C>>) -> Vec<(String, String)> {
     let figures = &document.details;
-    let set =
-        |load: &MeasuredLoad| LatencySet { name: load.intervals.load.clone(), values_ms: load.intervals.values_ms() };
+    let set = |load: &MeasuredLoad| LatencySet {
+        name: load.intervals.load.clone(),
+        values_ms: load.intervals.values_ms(),
+    };
     let footer = [&figures.bounds[..], &footer(document)].concat().join("; ");
     let figure = Figure { title: figures.title, quantity: Quantity::Interval, footer: &footer };
     let sets: Vec<LatencySet> = figures.loads.iter().map(set).collect();
@@ -75,7 +79,11 @@ fn table(loads: &[MeasuredLoad]) -> String {
     let rows = loads.iter().map(row);
     let strip = |load: &MeasuredLoad| strip(&load.intervals.values_ms(), BUCKET_MS);
     let strips = loads.iter().map(|load| format!("{:NAME_CHARS$}  {}\n", name(load), strip(load)));
-    std::iter::once(head).chain(rows).chain(std::iter::once("\n".to_owned())).chain(strips).collect()
+    std::iter::once(head)
+        .chain(rows)
+        .chain(std::iter::once("\n".to_owned()))
+        .chain(strips)
+        .collect()
 }
 
 fn name(load: &MeasuredLoad) -> String {
@@ -101,7 +109,8 @@ fn row(load: &MeasuredLoad) -> String {
 }
 
 fn long(figures: &IntervalFigures) -> String {
-    let share = figures.long_share.map_or_else(String::new, |share| format!(" ({:.1} %)", 100.0 * share));
+    let share =
+        figures.long_share.map_or_else(String::new, |share| format!(" ({:.1} %)", 100.0 * share));
     format!("{}{share}", figures.long)
 }
 
@@ -117,7 +126,9 @@ fn explained(load: &str, begun_s: f64, explanation: &IntervalExplanation) -> Str
     }
     let found: f64 = explanation.findings.iter().map(|finding| finding.ms).sum();
     let other = explanation.interval_ms - found - explanation.unattributed_ms;
-    for (ms, what) in [(other, "usual work and small shares"), (explanation.unattributed_ms, "unattributed")] {
+    for (ms, what) in
+        [(other, "usual work and small shares"), (explanation.unattributed_ms, "unattributed")]
+    {
         lines.extend((ms >= LINE_MIN_MS).then(|| line(ms, what, "")));
     }
     if !explanation.complete {
@@ -146,12 +157,20 @@ mod tests {
         let busy = Intervals::of("hog", 60 * MS, &[0, 60 * MS, 260 * MS], Some(1_260 * MS));
         let text = table(&[calm, busy].map(|intervals| MeasuredLoad::new(intervals, 0, None)));
         let lines: Vec<&str> = text.lines().collect();
-        assert_eq!(lines[0], "load                     n    min ms    p50 ms    p98 ms     max ms  over 150 ms");
-        assert_eq!(lines[1], "none                     2      60.0         -         -       60.0  0 (0.0 %)");
-        let cut =
-            "hog                      3      60.0         -         -   >=1000.0  2 (66.7 %)  (the last was cut off)";
+        assert_eq!(
+            lines[0],
+            "load                     n    min ms    p50 ms    p98 ms     max ms  over 150 ms"
+        );
+        assert_eq!(
+            lines[1],
+            "none                     2      60.0         -         -       60.0  0 (0.0 %)"
+        );
+        let cut = "hog                      3      60.0         -         -   >=1000.0  2 (66.7 %)  (the last was cut off)";
         assert_eq!(lines[2], cut);
-        assert!(lines[3].is_empty() && lines[4].starts_with("none                60 ms "), "{text}");
+        assert!(
+            lines[3].is_empty() && lines[4].starts_with("none                60 ms "),
+            "{text}"
+        );
         assert!(lines[5].starts_with("hog                 60 ms "), "{text}");
     }
 

@@ -16,10 +16,19 @@ pub(super) struct FocusRecorder {
 }
 
 impl FocusRecorder {
-    pub(super) fn start(tipme: &Path, screen: &dyn TerminalScreen, interrupt: &InterruptFlag) -> Result<FocusRecorder> {
-        let state = tempfile::Builder::new().prefix("tipme-bench-").tempdir().context("cannot make a folder")?;
+    pub(super) fn start(
+        tipme: &Path,
+        screen: &dyn TerminalScreen,
+        interrupt: &InterruptFlag,
+    ) -> Result<FocusRecorder> {
+        let state = tempfile::Builder::new()
+            .prefix("tipme-bench-")
+            .tempdir()
+            .context("cannot make a folder")?;
         let mut command = Command::new(tipme);
-        command.args(["record", "--hot-keys", "off", "--display", &screen.name(), "--state-dir"]).arg(state.path());
+        command
+            .args(["record", "--hot-keys", "off", "--display", &screen.name(), "--state-dir"])
+            .arg(state.path());
         screen.show(&mut command);
         let process = Follower::start("tipme record", command)?;
         process.wait_for("recording", ARM_TIMEOUT, interrupt)?;

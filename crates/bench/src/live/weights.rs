@@ -77,7 +77,9 @@ mod tests {
         let mut command = Command::new("sleep");
         command.arg("60");
         let process = ProcessGroup::start("a sleeper", command, None).expect("sleep starts");
-        let place = || std::fs::read_to_string(format!("/proc/{}/cgroup", process.pid())).expect("it lives");
+        let place = || {
+            std::fs::read_to_string(format!("/proc/{}/cgroup", process.pid())).expect("it lives")
+        };
         let before = place();
         let mut group = ControlGroup::with_weight(PREFIX, FOCUSED_WEIGHT).expect("a group");
         group.take(process.pid()).expect("it lives");

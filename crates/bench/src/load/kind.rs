@@ -51,7 +51,10 @@ impl PageOptions {
     /// Returns the requested values, with the defaults of the kind for the others.
     pub(crate) fn of(&self, kind: LoadKind) -> Pages {
         let usual = kind.pages();
-        Pages { demand: self.demand.unwrap_or(usual.demand), reuse: self.reuse.unwrap_or(usual.reuse) }
+        Pages {
+            demand: self.demand.unwrap_or(usual.demand),
+            reuse: self.reuse.unwrap_or(usual.reuse),
+        }
     }
 }
 
@@ -80,7 +83,10 @@ impl LoadKind {
 
 /// Parses a share from 0 to 1.
 fn share(text: &str) -> Result<f64, String> {
-    text.parse().ok().filter(|share| (0.0..=1.0).contains(share)).ok_or_else(|| "a number from 0 to 1".to_owned())
+    text.parse()
+        .ok()
+        .filter(|share| (0.0..=1.0).contains(share))
+        .ok_or_else(|| "a number from 0 to 1".to_owned())
 }
 
 #[cfg(test)]

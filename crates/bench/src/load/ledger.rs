@@ -64,8 +64,10 @@ impl LoadLedger {
     /// Makes an empty ledger.
     pub(super) fn make(accounts: usize) -> Result<LoadLedger> {
         ensure!((1..=ACCOUNTS_MAX).contains(&accounts), "no ledger for {accounts} processes");
-        let file = memfd_create("tipme-load", MemfdFlags::CLOEXEC).context("cannot make memory to share")?;
-        ftruncate(&file, (accounts * ACCOUNT_BYTES) as u64).context("cannot make room for figures")?;
+        let file = memfd_create("tipme-load", MemfdFlags::CLOEXEC)
+            .context("cannot make memory to share")?;
+        ftruncate(&file, (accounts * ACCOUNT_BYTES) as u64)
+            .context("cannot make room for figures")?;
         LoadLedger::map(File::from(file), accounts)
     }
 
@@ -81,8 +83,11 @@ impl LoadLedger {
     fn map(file: File, accounts: usize) -> Result<LoadLedger> {
         let (both, bytes) = (ProtFlags::READ | ProtFlags::WRITE, accounts * ACCOUNT_BYTES);
         // SAFETY: a new mapping at an address that the kernel chooses affects no existing memory.
-        let begin = unsafe { mmap(null_mut(), bytes, both, MapFlags::SHARED | MapFlags::POPULATE, &file, 0) };
-        let begin = NonNull::new(begin.context("cannot map memory to share")?).context("mapped at zero")?;
+        let begin = unsafe {
+            mmap(null_mut(), bytes, both, MapFlags::SHARED | MapFlags::POPULATE, &file, 0)
+        };
+        let begin =
+            NonNull::new(begin.context("cannot map memory to share")?).context("mapped at zero")?;
         Ok(LoadLedger { file, begin, accounts })
     }
 
@@ -125,7 +130,8 @@ impl LoadLedger {
     }
 
     fn word(&self, account: usize, count: Count) -> &AtomicU64 {
-        let offset = account.min(self.accounts - 1) * ACCOUNT_BYTES + count as usize * size_of::<u64>();
+        let offset =
+            account.min(self.accounts - 1) * ACCOUNT_BYTES + count as usize * size_of::<u64>();
         // SAFETY: the address is inside the mapping, which lives as long as `self`, is aligned to a
         // page, and is only accessed as atomic words, by this process and by others.
         unsafe { self.begin.byte_add(offset).cast::<AtomicU64>().as_ref() }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Options of `tipme load`, and its run: a load for a time, and its work.
 
-use super::{Achieved, LEVEL_MAX, LoadKind, LoadOptions, PageOptions, RunningLoad, Speed, default_memory};
+use super::{
+    Achieved, LEVEL_MAX, LoadKind, LoadOptions, PageOptions, RunningLoad, Speed, default_memory,
+};
 use crate::driver::BenchDriver;
 use crate::machine::Survey;
 use anyhow::Result;

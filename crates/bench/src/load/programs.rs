@@ -25,7 +25,8 @@ const LIFE_MORE: u64 = 60;
 
 /// `load ORDER`: starts the processes, reports `ready` once each works, and waits for them.
 pub(crate) fn run(order: &str) -> Result<()> {
-    let order: LoadOrder = serde_json::from_str(order).context("the order of a load cannot be read")?;
+    let order: LoadOrder =
+        serde_json::from_str(order).context("the order of a load cannot be read")?;
     if order.nice != 0 {
         setpriority_process(None, order.nice).context("cannot change the niceness of the load")?;
     }
@@ -44,7 +45,9 @@ pub(crate) fn run(order: &str) -> Result<()> {
     };
     drop(begin);
     let mut said = vec![0; order.accounts.len()];
-    begun.read_exact(&mut said).map_err(|_| anyhow!("a process of the load ended before it worked"))?;
+    begun
+        .read_exact(&mut said)
+        .map_err(|_| anyhow!("a process of the load ended before it worked"))?;
     say_ready("")?;
     attend(&children, &ledger, end);
     Ok(())
@@ -57,7 +60,12 @@ struct StartedChild {
 }
 
 /// Starts the processes of each session: every `many`-th process is in the same one.
-fn start_sessions(order: &LoadOrder, ledger: &LoadLedger, many: u32, begin: &mut Begin) -> Result<Vec<StartedChild>> {
+fn start_sessions(
+    order: &LoadOrder,
+    ledger: &LoadLedger,
+    many: u32,
+    begin: &mut Begin,
+) -> Result<Vec<StartedChild>> {
     let one = |session: u32| {
         let accounts = order.accounts.iter().copied().skip(session as usize).step_by(many as usize);
         let accounts: Vec<u32> = accounts.collect();
@@ -74,13 +82,23 @@ fn start_sessions(order: &LoadOrder, ledger: &LoadLedger, many: u32, begin: &mut
     (0..many).map(one).collect()
 }
 
-fn start(order: &LoadOrder, ledger: &LoadLedger, accounts: &[u32], begin: &mut Begin) -> Result<Vec<StartedChild>> {
+fn start(
+    order: &LoadOrder,
+    ledger: &LoadLedger,
+    accounts: &[u32],
+    begin: &mut Begin,
+) -> Result<Vec<StartedChild>> {
     let name = format!("load-{}", name(&order.kind));
     let one = |account: u32| {
         let pid = fork(order.life_s, &name, || {
             let _ = std::fs::write("/proc/self/oom_score_adj", "1000");
-            let assignment = LoadAssignment { order, ledger, account: account as usize, end: deadline(order) };
-            if order.kind == LoadKind::Forks { assignment.raise(&name, begin) } else { assignment.work(begin) }
+            let assignment =
+                LoadAssignment { order, ledger, account: account as usize, end: deadline(order) };
+            if order.kind == LoadKind::Forks {
+                assignment.raise(&name, begin)
+            } else {
+                assignment.work(begin)
+            }
         })?;
         Ok(StartedChild { pid, accounts: vec![account] })
     };
@@ -180,7 +198,8 @@ impl LoadAssignment<'_> {
 
 /// Reaps a short-lived child; returns `false` if it ended early.
 fn ended_well(child: Pid) -> Result<bool> {
-    let ended = retry_on_intr(|| waitpid(Some(child), WaitOptions::empty())).context("cannot wait for a short life")?;
+    let ended = retry_on_intr(|| waitpid(Some(child), WaitOptions::empty()))
+        .context("cannot wait for a short life")?;
     Ok(ended.is_some_and(|(_, status)| status.exit_status() == Some(0)))
 }
 
@@ -194,7 +213,10 @@ struct Spent {
 
 impl Spent {
     fn now() -> Spent {
-        Spent { cpu_ns: cpu_time().as_nanos() as u64, waited_ns: run_queue_delay().as_nanos() as u64 }
+        Spent {
+            cpu_ns: cpu_time().as_nanos() as u64,
+            waited_ns: run_queue_delay().as_nanos() as u64,
+        }
     }
 }
 
@@ -211,7 +233,8 @@ mod tests {
     fn time_spent_grows() {
         let before = Spent::now();
         let mut walk =
-            MemoryWalk::begin(LoadKind::Cpu, LoadKind::Cpu.pages(), 1 << 16, 1_000_000, None).expect("memory");
+            MemoryWalk::begin(LoadKind::Cpu, LoadKind::Cpu.pages(), 1 << 16, 1_000_000, None)
+                .expect("memory");
         walk.round().expect("memory");
         assert!(Spent::now().cpu_ns > before.cpu_ns);
     }

@@ -38,7 +38,9 @@ impl RoundsSampler {
         let thread = std::thread::spawn(move || {
             let _priority = Priority::realtime();
             let mut looks = vec![look(&ledger)];
-            while looks.len() < LOOKS_MAX && stopped.recv_timeout(POLL_INTERVAL) == Err(RecvTimeoutError::Timeout) {
+            while looks.len() < LOOKS_MAX
+                && stopped.recv_timeout(POLL_INTERVAL) == Err(RecvTimeoutError::Timeout)
+            {
                 looks.push(look(&ledger));
             }
             looks
@@ -50,7 +52,10 @@ impl RoundsSampler {
     /// window.
     pub fn finish(self) -> Result<Option<u64>> {
         drop(self.stop);
-        let looks = self.thread.join().map_err(|_| anyhow!("the thread that watched the load has failed"))?;
+        let looks = self
+            .thread
+            .join()
+            .map_err(|_| anyhow!("the thread that watched the load has failed"))?;
         Ok(least(&looks, Nanos(WINDOW.as_nanos() as u64)))
     }
 }
@@ -64,7 +69,11 @@ fn look(ledger: &LoadLedger) -> RoundsSample {
 fn least(looks: &[RoundsSample], window: Nanos) -> Option<u64> {
     let windows = looks.iter().enumerate().filter_map(|(index, end)| {
         let begin = looks[..index].iter().rev().find(|begin| end.at.since(begin.at) >= window)?;
-        end.rounds.iter().zip(&begin.rounds).map(|(after, before)| after.saturating_sub(*before)).min()
+        end.rounds
+            .iter()
+            .zip(&begin.rounds)
+            .map(|(after, before)| after.saturating_sub(*before))
+            .min()
     });
     windows.min()
 }
@@ -98,8 +107,10 @@ mod tests {
 
     #[test]
     fn late_looks_make_longer_windows() {
-        let looks = [(0, 0), (9, 4), (30, 5)]
-            .map(|(second, rounds)| RoundsSample { at: Nanos::from_secs(second), rounds: vec![rounds] });
+        let looks = [(0, 0), (9, 4), (30, 5)].map(|(second, rounds)| RoundsSample {
+            at: Nanos::from_secs(second),
+            rounds: vec![rounds],
+        });
         assert_eq!(least(&looks, Nanos::from_secs(10)), Some(1));
     }
 }

@@ -8,14 +8,23 @@ use crate::choice::name;
 pub fn text(outcome: &LoadOutcome) -> String {
     let achieved = &outcome.achieved;
     let average = outcome.load_average_1min;
-    let average = average.map_or_else(String::new, |average| format!("; load average of the last minute {average:.2}"));
+    let average = average.map_or_else(String::new, |average| {
+        format!("; load average of the last minute {average:.2}")
+    });
     let least = achieved.window_rounds_min;
-    let least = least.map_or_else(String::new, |rounds| format!("; every process {rounds} or more in any 10 s"));
+    let least = least
+        .map_or_else(String::new, |rounds| format!("; every process {rounds} or more in any 10 s"));
     let casualties = match achieved.casualties {
         0 => String::new(),
-        many => format!("  ended early    {many} processes, before their time; see dmesg where memory ran out\n"),
+        many => format!(
+            "  ended early    {many} processes, before their time; see dmesg where memory ran out\n"
+        ),
     };
-    let forks = if achieved.forks > 0 { format!(", {} short lives", achieved.forks) } else { String::new() };
+    let forks = if achieved.forks > 0 {
+        format!(", {} short lives", achieved.forks)
+    } else {
+        String::new()
+    };
     format!(
         "load {}: {} processes {}, {:.1} s\n  \
          runnable       {:.1} on average, {} aimed at{average}\n  \
@@ -83,8 +92,13 @@ mod tests {
           throughput     1833.3 rounds a second, 110000 rounds, 3000 short lives; every process 310 or more in any 10 s
           ended early    2 processes, before their time; see dmesg where memory ran out
         ");
-        let nothing = text(&LoadOutcome { load_average_1min: None, ..outcome(Achieved::default()) });
-        assert!(nothing.contains("0.00 CPUs") && !nothing.contains("short lives") && !nothing.contains("last minute"));
+        let nothing =
+            text(&LoadOutcome { load_average_1min: None, ..outcome(Achieved::default()) });
+        assert!(
+            nothing.contains("0.00 CPUs")
+                && !nothing.contains("short lives")
+                && !nothing.contains("last minute")
+        );
         assert!(!nothing.contains("ended early") && !nothing.contains("in any 10 s"), "{nothing}");
     }
 }

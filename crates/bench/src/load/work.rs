@@ -50,7 +50,11 @@ impl Speed {
             let (fresh, known) = touch_ns()?;
             (fresh_ns, known_ns) = (fresh_ns.min(fresh), known_ns.min(known));
         }
-        Ok(Speed { spin_per_ms: (TRIED * ROUND.as_nanos() as u64 / least).max(1), fresh_ns, known_ns })
+        Ok(Speed {
+            spin_per_ms: (TRIED * ROUND.as_nanos() as u64 / least).max(1),
+            fresh_ns,
+            known_ns,
+        })
     }
 
     /// Unknown speed, for questions about a load that does not run.
@@ -59,9 +63,12 @@ impl Speed {
     /// Returns the arithmetic that fills a round beside touching its pages. Pages that are not
     /// reused are new ones, unless the load has touched all of its memory before it begins.
     pub(super) fn spin(self, kind: LoadKind, pages: Pages) -> u64 {
-        let (demand, other_ns) =
-            (f64::from(pages.demand), if kind.has_touched_all() { self.known_ns } else { self.fresh_ns });
-        let touching_ns = demand * (pages.reuse * self.known_ns as f64 + (1.0 - pages.reuse) * other_ns as f64);
+        let (demand, other_ns) = (
+            f64::from(pages.demand),
+            if kind.has_touched_all() { self.known_ns } else { self.fresh_ns },
+        );
+        let touching_ns =
+            demand * (pages.reuse * self.known_ns as f64 + (1.0 - pages.reuse) * other_ns as f64);
         let rest = (1.0 - touching_ns / ROUND.as_nanos() as f64).max(1.0 / SPIN_SHARE_MIN as f64);
         ((self.spin_per_ms as f64 * rest) as u64).max(1)
     }
@@ -126,8 +133,13 @@ impl MemoryWalk {
     ) -> Result<MemoryWalk> {
         let bytes = (bytes as usize).max(PAGE_BYTES);
         let window = Window::new(bytes / PAGE_BYTES, pages);
-        let mut walk =
-            MemoryWalk { store: store(bytes, folder)?, window, spin, bytes, streams: kind == LoadKind::Stream };
+        let mut walk = MemoryWalk {
+            store: store(bytes, folder)?,
+            window,
+            spin,
+            bytes,
+            streams: kind == LoadKind::Stream,
+        };
         if let (PageStore::Memory(mapping), true) = (&mut walk.store, kind.has_touched_all()) {
             (0..mapping.pages()).for_each(|page| mapping.fill(page));
         }
@@ -165,7 +177,9 @@ fn store(bytes: usize, folder: Option<&Path>) -> Result<PageStore> {
         None => Ok(PageStore::Memory(MappedPages::of_small_pages(bytes)?)),
         Some(folder) => {
             let file = tempfile::tempfile_in(folder);
-            Ok(PageStore::File(file.with_context(|| format!("cannot make a file in {}", folder.display()))?))
+            Ok(PageStore::File(
+                file.with_context(|| format!("cannot make a file in {}", folder.display()))?,
+            ))
         }
     }
 }
@@ -173,7 +187,8 @@ fn store(bytes: usize, folder: Option<&Path>) -> Result<PageStore> {
 fn write_pages(file: &File, pages: impl Iterator<Item = usize>) -> Result<u64> {
     let mut touched = 0;
     for page in pages {
-        file.write_all_at(&PAGE, (page * PAGE_BYTES) as u64).context("cannot write a file of the load")?;
+        file.write_all_at(&PAGE, (page * PAGE_BYTES) as u64)
+            .context("cannot write a file of the load")?;
         touched += 1;
     }
     Ok(touched)
@@ -207,14 +222,19 @@ mod tests {
     /// Returns the share of a round's pages that the previous round had too, over many rounds.
     fn reused(pages: usize, demand: u32, reuse: f64) -> f64 {
         let rounds = rounds(pages, demand, reuse, 1_000);
-        let both = |pair: &[Vec<usize>]| pair[1].iter().filter(|page| pair[0].contains(page)).count();
+        let both =
+            |pair: &[Vec<usize>]| pair[1].iter().filter(|page| pair[0].contains(page)).count();
         rounds.windows(2).map(both).sum::<usize>() as f64 / (999.0 * f64::from(demand))
     }
 
     #[test]
     fn demand_and_reuse_are_what_was_asked_for() {
         for reuse in [0.0, 0.3, 0.95, 0.995, 1.0] {
-            assert!((reused(10_000, 40, reuse) - reuse).abs() < 0.01, "{reuse}: {}", reused(10_000, 40, reuse));
+            assert!(
+                (reused(10_000, 40, reuse) - reuse).abs() < 0.01,
+                "{reuse}: {}",
+                reused(10_000, 40, reuse)
+            );
         }
         for round in rounds(100, 30, 0.5, 50) {
             let mut different = round.clone();
@@ -245,7 +265,11 @@ mod tests {
         assert_eq!(speed.spin(LoadKind::Stream, Pages { demand: 500, reuse: 0.0 }), 500);
         assert_eq!(speed.spin(LoadKind::Stream, Pages { demand: 100, reuse: 1.0 }), 999);
         assert_eq!(speed.spin(LoadKind::Stream, Pages { demand: 4_000, reuse: 0.0 }), 50);
-        assert_eq!(speed.spin(LoadKind::Big, Pages { demand: 500, reuse: 0.0 }), 995, "all is touched before");
+        assert_eq!(
+            speed.spin(LoadKind::Big, Pages { demand: 500, reuse: 0.0 }),
+            995,
+            "all is touched before"
+        );
         let tried = Speed::try_out().expect("memory");
         assert!(tried.spin_per_ms > 1_000, "{tried:?}");
     }
@@ -255,7 +279,8 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         for folder in [None, Some(folder.path())] {
             let pages = Pages { demand: 4, reuse: 0.0 };
-            let mut walk = MemoryWalk::begin(LoadKind::Stream, pages, 8 << 12, 1, folder).expect("memory or a file");
+            let mut walk = MemoryWalk::begin(LoadKind::Stream, pages, 8 << 12, 1, folder)
+                .expect("memory or a file");
             let touched: u64 = (0..5).map(|_| walk.round().expect("room")).sum();
             assert_eq!(touched, 20);
         }

@@ -39,13 +39,21 @@ pub(super) struct MeasuredApplication {
 
 impl MeasuredApplication {
     /// Starts the application; it has no window yet.
-    pub(super) fn start(words: &[String], script: &Script, stage: &MeasureStage) -> Result<MeasuredApplication> {
-        let folder = tempfile::Builder::new().prefix("tipme-home-").tempdir().context("cannot make a home folder")?;
+    pub(super) fn start(
+        words: &[String],
+        script: &Script,
+        stage: &MeasureStage,
+    ) -> Result<MeasuredApplication> {
+        let folder = tempfile::Builder::new()
+            .prefix("tipme-home-")
+            .tempdir()
+            .context("cannot make a home folder")?;
         let (home, log) = (folder.path().join("home"), folder.path().join("errors"));
         make_home(&home, script, stage)?;
         let mut command = command(words, &home, stage)?;
         settle_in(&mut command, &home);
-        command.stderr(File::create(&log).with_context(|| format!("cannot write {}", log.display()))?);
+        command
+            .stderr(File::create(&log).with_context(|| format!("cannot write {}", log.display()))?);
         let (give, take) = channel();
         let (keeper, released) = channel::<()>();
         std::thread::spawn(move || {
@@ -57,8 +65,16 @@ impl MeasuredApplication {
                 let _ = released.recv();
             }
         });
-        let (started, counters, begun) = take.recv().context("the application could not be started")?;
-        Ok(MeasuredApplication { process: started?, counters, log, begun, _keeper: keeper, _folder: folder })
+        let (started, counters, begun) =
+            take.recv().context("the application could not be started")?;
+        Ok(MeasuredApplication {
+            process: started?,
+            counters,
+            log,
+            begun,
+            _keeper: keeper,
+            _folder: folder,
+        })
     }
 
     /// Waits until a window of the application has the focus; returns the time of that.
@@ -111,7 +127,9 @@ impl MeasuredApplication {
         let text = std::fs::read(&self.log).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
         let last = text.lines().map(str::trim).rfind(|line| !line.is_empty());
-        last.map_or_else(String::new, |line| format!("; it said: {}", line.chars().take(300).collect::<String>()))
+        last.map_or_else(String::new, |line| {
+            format!("; it said: {}", line.chars().take(300).collect::<String>())
+        })
     }
 }
 
@@ -124,9 +142,11 @@ fn command(words: &[String], home: &Path, stage: &MeasureStage) -> Result<Comman
 /// Makes the home with the script's files, and the settings beside it that the user cannot change.
 fn make_home(home: &Path, script: &Script, stage: &MeasureStage) -> Result<()> {
     let settings = home.join("gtk-3.0");
-    std::fs::create_dir_all(&settings).with_context(|| format!("cannot make {}", settings.display()))?;
+    std::fs::create_dir_all(&settings)
+        .with_context(|| format!("cannot make {}", settings.display()))?;
     let file = settings.join("settings.ini");
-    std::fs::write(&file, GTK_SETTINGS).with_context(|| format!("cannot write {}", file.display()))?;
+    std::fs::write(&file, GTK_SETTINGS)
+        .with_context(|| format!("cannot write {}", file.display()))?;
     script.make_files(home)?;
     for (folder, mode) in [(home, 0o700), (home.parent().unwrap_or(home), 0o711)] {
         let set = std::fs::set_permissions(folder, Permissions::from_mode(mode));
@@ -137,10 +157,15 @@ fn make_home(home: &Path, script: &Script, stage: &MeasureStage) -> Result<()> {
 
 /// Sets the home, so that no user settings, bus or assistive services have an effect.
 fn settle_in(command: &mut Command, home: &Path) {
-    for variable in ["HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR"] {
+    for variable in
+        ["HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR"]
+    {
         command.env(variable, home);
     }
-    command.env("GSETTINGS_BACKEND", "memory").env("NO_AT_BRIDGE", "1").env("GTK_IM_MODULE", "gtk-im-context-simple");
+    command
+        .env("GSETTINGS_BACKEND", "memory")
+        .env("NO_AT_BRIDGE", "1")
+        .env("GTK_IM_MODULE", "gtk-im-context-simple");
     // Without an address a bus would be started.
     command.env("DBUS_SESSION_BUS_ADDRESS", "disabled:");
     command.env("HISTFILE", "/dev/null").env("LESSHISTFILE", "-");

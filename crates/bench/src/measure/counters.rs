@@ -16,8 +16,15 @@ use rustix::fd::FromRawFd;
 use std::os::fd::OwnedFd;
 
 /// Names of the counters, in the order of [`Usage`].
-const COUNTED: [&str; 7] =
-    ["cpu_ns", "context_switches", "page_faults", "cycles", "instructions", "cache_misses", "tlb_misses"];
+const COUNTED: [&str; 7] = [
+    "cpu_ns",
+    "context_switches",
+    "page_faults",
+    "cycles",
+    "instructions",
+    "cache_misses",
+    "tlb_misses",
+];
 const KINDS: usize = COUNTED.len();
 
 const SOFTWARE: u32 = 1;
@@ -68,7 +75,8 @@ impl CounterReading {
         match counted_ns {
             0 if wanted_ns > 0 => None,
             _ if counted_ns >= wanted_ns => Some(count),
-            _ => u64::try_from(u128::from(count) * u128::from(wanted_ns) / u128::from(counted_ns)).ok(),
+            _ => u64::try_from(u128::from(count) * u128::from(wanted_ns) / u128::from(counted_ns))
+                .ok(),
         }
     }
 }
@@ -147,7 +155,9 @@ fn open(kind: u32, config: u64) -> Option<OwnedFd> {
     };
     let close_on_exec: libc::c_ulong = 8;
     // SAFETY: the kernel reads `size` bytes from the structure, which lives until the call returns.
-    let fd = unsafe { libc::syscall(libc::SYS_perf_event_open, &raw const attributes, 0, -1, -1, close_on_exec) };
+    let fd = unsafe {
+        libc::syscall(libc::SYS_perf_event_open, &raw const attributes, 0, -1, -1, close_on_exec)
+    };
     let fd = i32::try_from(fd).ok().filter(|fd| *fd >= 0)?;
     // SAFETY: the call returned this new descriptor, which nothing else uses.
     Some(unsafe { OwnedFd::from_raw_fd(fd) })
@@ -159,7 +169,11 @@ fn reading(fd: &OwnedFd) -> Option<CounterReading> {
         return None;
     }
     let mut words = bytes.as_chunks::<8>().0.iter().map(|word| u64::from_ne_bytes(*word));
-    Some(CounterReading { count: words.next()?, wanted_ns: words.next()?, counted_ns: words.next()? })
+    Some(CounterReading {
+        count: words.next()?,
+        wanted_ns: words.next()?,
+        counted_ns: words.next()?,
+    })
 }
 
 /// Returns CPU time and page faults of a process group.
@@ -193,7 +207,10 @@ mod tests {
     #[test]
     fn what_is_not_counted_stays_unknown() {
         let files = from_files(std::process::id());
-        assert_eq!((files.since(Usage::default()), Usage::default().plus(files)), Default::default());
+        assert_eq!(
+            (files.since(Usage::default()), Usage::default().plus(files)),
+            Default::default()
+        );
         assert_eq!(files.since(files).scaled(), [Some(0), None, Some(0), None, None, None, None]);
         assert_eq!(files.plus(files).scaled()[0], files.scaled()[0].map(|cpu_ns| 2 * cpu_ns));
     }
@@ -204,8 +221,24 @@ mod tests {
     /// in microseconds. From the results kept with github.com/KargJonas/tiled-matmul (2025-05-16,
     /// main.profile and main.parallel2.profile).
     const RECORDED: [(u64, [(u64, u64); 4]); 2] = [
-        (1_101_010, [(4_963_414_681, 7_879), (11_012_810_078, 8_871), (33_268_991, 8_872), (306_179, 8_879)]),
-        (19_730_560, [(36_246_187_668, 5_796), (30_590_108_859, 6_527), (179_538_031, 6_529), (907_424_077, 6_536)]),
+        (
+            1_101_010,
+            [
+                (4_963_414_681, 7_879),
+                (11_012_810_078, 8_871),
+                (33_268_991, 8_872),
+                (306_179, 8_879),
+            ],
+        ),
+        (
+            19_730_560,
+            [
+                (36_246_187_668, 5_796),
+                (30_590_108_859, 6_527),
+                (179_538_031, 6_529),
+                (907_424_077, 6_536),
+            ],
+        ),
     ];
 
     /// Reconstructs the raw counts and times of a run.
@@ -224,13 +257,20 @@ mod tests {
         for run in RECORDED {
             let used = before.plus(recorded(run)).since(before).scaled();
             for (found, (told, _)) in used[3..].iter().zip(run.1) {
-                assert!(found.is_some_and(|found| found.abs_diff(told) <= told / 10_000 + 1), "{found:?}, {told} told");
+                assert!(
+                    found.is_some_and(|found| found.abs_diff(told) <= told / 10_000 + 1),
+                    "{found:?}, {told} told"
+                );
             }
         }
         let never = Usage([Some(CounterReading { count: 0, wanted_ns: 5, counted_ns: 0 }); KINDS]);
         let half = Usage([Some(CounterReading { count: 7, wanted_ns: 9, counted_ns: 7 }); KINDS]);
         assert_eq!((never.scaled()[3], never.since(never).scaled()[3]), (None, Some(0)));
-        assert_eq!(never.plus(half).scaled()[3], Some(14), "what was counted stands for what was not");
+        assert_eq!(
+            never.plus(half).scaled()[3],
+            Some(14),
+            "what was counted stands for what was not"
+        );
     }
 
     #[test]

@@ -27,7 +27,12 @@ pub(super) enum FocusWatch<'a> {
 impl FocusWatch<'_> {
     /// Waits until a window of a process that `belongs` has the focus; returns `false` on a
     /// timeout. The application was started at `begun`.
-    pub(super) fn wait(&self, begun: Nanos, belongs: impl Fn(u32) -> bool, timeout: Duration) -> Result<bool> {
+    pub(super) fn wait(
+        &self,
+        begun: Nanos,
+        belongs: impl Fn(u32) -> bool,
+        timeout: Duration,
+    ) -> Result<bool> {
         match self {
             FocusWatch::Display(watcher) => match watcher.wait_for_focus_of(belongs, timeout) {
                 Ok(_) => Ok(true),
@@ -53,6 +58,8 @@ fn poll(timeout: Duration, mut is_so: impl FnMut() -> Result<bool>) -> Result<bo
 }
 
 fn has_focus(recorder: &Client, belongs: impl Fn(u32) -> bool) -> Result<bool> {
-    let RecorderResponse::Status(status) = recorder.call(&RecorderRequest::Status)? else { return Ok(false) };
+    let RecorderResponse::Status(status) = recorder.call(&RecorderRequest::Status)? else {
+        return Ok(false);
+    };
     Ok(status.focus.iter().filter_map(|focused| focused.client).any(belongs))
 }

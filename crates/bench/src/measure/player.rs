@@ -86,7 +86,17 @@ impl<'a> Player<'a> {
         interrupt: &'a InterruptFlag,
     ) -> Player<'a> {
         let (played, marked) = (ScriptPlayback::default(), clock::now());
-        Player { application, recorder, seen, typist, interrupt, played, marked, current: None, priority: None }
+        Player {
+            application,
+            recorder,
+            seen,
+            typist,
+            interrupt,
+            played,
+            marked,
+            current: None,
+            priority: None,
+        }
     }
 
     /// Plays the whole script, and waits until the screen is still.
@@ -148,7 +158,9 @@ impl<'a> Player<'a> {
     /// Attributes the resources used since another operation to the current one.
     fn count(&mut self, next: Option<&Input>) {
         let goes_on = |next: &Input| {
-            self.current.as_ref().is_some_and(|current| (&current.label, current.class) == (&next.label, next.class))
+            self.current
+                .as_ref()
+                .is_some_and(|current| (&current.label, current.class) == (&next.label, next.class))
         };
         if next.is_some_and(goes_on) {
             return;
@@ -157,7 +169,11 @@ impl<'a> Player<'a> {
         if let Some(OperationUsage { label, class, usage }) = self.current.take() {
             self.played.usage.push(OperationUsage { label, class, usage: now.since(usage) });
         }
-        let begin = |next: &Input| OperationUsage { label: Arc::clone(&next.label), class: next.class, usage: now };
+        let begin = |next: &Input| OperationUsage {
+            label: Arc::clone(&next.label),
+            class: next.class,
+            usage: now,
+        };
         self.current = next.map(begin);
     }
 

@@ -62,11 +62,16 @@ impl MeasureStage {
     pub(super) fn set(display: &MeasureDisplay) -> Result<MeasureStage> {
         let options = SessionOptions::default();
         Ok(match display {
-            MeasureDisplay::Display(target) => {
-                MeasureStage::Existing(DisplayTarget { timeout: Duration::from_secs(10), ..target.clone() })
+            MeasureDisplay::Display(target) => MeasureStage::Existing(DisplayTarget {
+                timeout: Duration::from_secs(10),
+                ..target.clone()
+            }),
+            MeasureDisplay::Own(Place::X11) => {
+                MeasureStage::Private(Box::new(PrivateSession::start(options)?))
             }
-            MeasureDisplay::Own(Place::X11) => MeasureStage::Private(Box::new(PrivateSession::start(options)?)),
-            MeasureDisplay::Own(Place::Wayland) => MeasureStage::Wayland(Box::new(Compositor::start(options)?)),
+            MeasureDisplay::Own(Place::Wayland) => {
+                MeasureStage::Wayland(Box::new(Compositor::start(options)?))
+            }
             MeasureDisplay::Own(Place::Compositor(name)) => {
                 MeasureStage::Wayland(Box::new(Compositor::running(name, options)?))
             }
@@ -94,9 +99,13 @@ impl MeasureStage {
     /// Opens the source of all drawing events on the display.
     pub(super) fn watch(&self) -> Result<Box<dyn DrawingSource>> {
         match self {
-            MeasureStage::Private(session) => Ok(Box::new(DamageWatch::open_screen(&session.target())?)),
+            MeasureStage::Private(session) => {
+                Ok(Box::new(DamageWatch::open_screen(&session.target())?))
+            }
             MeasureStage::Existing(target) => Ok(Box::new(DamageWatch::open_screen(target)?)),
-            MeasureStage::Wayland(compositor) => compositor.watch()?.with_context(|| untold(&compositor.name())),
+            MeasureStage::Wayland(compositor) => {
+                compositor.watch()?.with_context(|| untold(&compositor.name()))
+            }
         }
     }
 
@@ -107,9 +116,15 @@ impl MeasureStage {
         seen: &'a DrawingWatch,
     ) -> Result<FocusWatch<'a>> {
         Ok(match (self, recorder) {
-            (MeasureStage::Private(session), _) => FocusWatch::Display(Box::new(Watcher::open(&session.target())?)),
-            (MeasureStage::Existing(target), _) => FocusWatch::Display(Box::new(Watcher::open(target)?)),
-            (MeasureStage::Wayland(_), Some(recorder)) => FocusWatch::Recorder(Client::new(recorder.state.path())),
+            (MeasureStage::Private(session), _) => {
+                FocusWatch::Display(Box::new(Watcher::open(&session.target())?))
+            }
+            (MeasureStage::Existing(target), _) => {
+                FocusWatch::Display(Box::new(Watcher::open(target)?))
+            }
+            (MeasureStage::Wayland(_), Some(recorder)) => {
+                FocusWatch::Recorder(Client::new(recorder.state.path()))
+            }
             (MeasureStage::Wayland(_), None) => FocusWatch::Screen(seen),
         })
     }
@@ -120,8 +135,10 @@ impl MeasureStage {
             MeasureStage::Wayland(compositor) => compositor.as_owner(),
             MeasureStage::Private(_) | MeasureStage::Existing(_) => Vec::new(),
         };
-        let words: Vec<OsString> = before.into_iter().chain(words.iter().map(OsString::from)).collect();
-        let (first, rest) = words.split_first().context("no application is named; put it behind --")?;
+        let words: Vec<OsString> =
+            before.into_iter().chain(words.iter().map(OsString::from)).collect();
+        let (first, rest) =
+            words.split_first().context("no application is named; put it behind --")?;
         let mut command = Command::new(first);
         command.args(rest);
         match self {
@@ -143,7 +160,9 @@ impl MeasureStage {
         match self {
             MeasureStage::Private(session) => session.show(command),
             MeasureStage::Existing(target) => {
-                command.env("DISPLAY", format!(":{}", target.display)).env_remove("WAYLAND_DISPLAY");
+                command
+                    .env("DISPLAY", format!(":{}", target.display))
+                    .env_remove("WAYLAND_DISPLAY");
             }
             MeasureStage::Wayland(compositor) => {
                 compositor.show(command);
@@ -162,8 +181,15 @@ pub(super) struct ProductRecorder {
 }
 
 impl ProductRecorder {
-    pub(super) fn start(tipme: &Path, stage: &MeasureStage, interrupt: &InterruptFlag) -> Result<ProductRecorder> {
-        let state = tempfile::Builder::new().prefix("tipme-measure-").tempdir().context("cannot make a folder")?;
+    pub(super) fn start(
+        tipme: &Path,
+        stage: &MeasureStage,
+        interrupt: &InterruptFlag,
+    ) -> Result<ProductRecorder> {
+        let state = tempfile::Builder::new()
+            .prefix("tipme-measure-")
+            .tempdir()
+            .context("cannot make a folder")?;
         let mut command = Command::new(tipme);
         command.args(["record", "--display", &stage.name(), "--window", WINDOW_S]);
         command.args(["--hot-keys", "off", "--memory", MEMORY]);

@@ -149,7 +149,8 @@ impl Drop for BackingSetup {
 /// Adds a zram device of this size. The cleanup process removes it.
 fn zram(mib: u32, cleanup: &mut Cleanup) -> Result<PathBuf> {
     let control = "/sys/class/zram-control/hot_add";
-    let number = std::fs::read_to_string(control).with_context(|| format!("cannot read {control}; this needs root"))?;
+    let number = std::fs::read_to_string(control)
+        .with_context(|| format!("cannot read {control}; this needs root"))?;
     let number: u32 = number.trim().parse().with_context(|| format!("{control} gave no number"))?;
     let device = PathBuf::from(format!("/dev/zram{number}"));
     cleanup.zram(&device)?;
@@ -160,7 +161,11 @@ fn zram(mib: u32, cleanup: &mut Cleanup) -> Result<PathBuf> {
 
 fn swap_on(path: PathBuf, cleanup: &mut Cleanup) -> Result<PathBuf> {
     let free = memory_field("MemAvailable");
-    ensure!(free > FREE_MIN, "only {} MiB of memory are free; swap is made where a gibibyte is", free >> 20);
+    ensure!(
+        free > FREE_MIN,
+        "only {} MiB of memory are free; swap is made where a gibibyte is",
+        free >> 20
+    );
     std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600))
         .with_context(|| format!("cannot change {}", path.display()))?;
     run(Command::new("mkswap").arg("--quiet").arg(&path))?;
@@ -171,7 +176,8 @@ fn swap_on(path: PathBuf, cleanup: &mut Cleanup) -> Result<PathBuf> {
 
 fn run(command: &mut Command) -> Result<()> {
     let name = command.get_program().to_string_lossy().into_owned();
-    let output = command.stdin(Stdio::null()).output().with_context(|| format!("cannot start {name}"))?;
+    let output =
+        command.stdin(Stdio::null()).output().with_context(|| format!("cannot start {name}"))?;
     let said = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "{name} failed: {}", said.trim());
     Ok(())
@@ -185,9 +191,15 @@ mod tests {
     fn each_backing_is_there_or_says_why_not() {
         for backing in Backing::value_variants() {
             let availability = backing.availability();
-            assert!(availability.not_available_because.is_none_or(|why| why.len() > 10), "{backing:?}");
+            assert!(
+                availability.not_available_because.is_none_or(|why| why.len() > 10),
+                "{backing:?}"
+            );
         }
-        assert_eq!(Backing::Anonymous.availability().not_available_because.is_some(), swaps().is_empty());
+        assert_eq!(
+            Backing::Anonymous.availability().not_available_because.is_some(),
+            swaps().is_empty()
+        );
         assert!(memory_field("MemAvailable") > 0);
     }
 }

@@ -63,7 +63,9 @@ impl Memory {
 
     /// Memory limit of all processes together.
     pub(super) fn limit_bytes(&self) -> u64 {
-        self.limit.unwrap_or_else(|| (self.buffers_bytes() / SHARE).next_multiple_of(1 << 20).max(LIMIT_MIN))
+        self.limit.unwrap_or_else(|| {
+            (self.buffers_bytes() / SHARE).next_multiple_of(1 << 20).max(LIMIT_MIN)
+        })
     }
 
     /// Size of all buffers with the most children.
@@ -97,7 +99,11 @@ impl Memory {
     /// Fails with the reason and a remedy if the measurement is not possible here.
     pub(super) fn check(&self) -> Result<()> {
         let limit = self.limit_bytes();
-        ensure!(limit >= LIMIT_MIN, "a limit below {} MiB does not hold the processes themselves", LIMIT_MIN >> 20);
+        ensure!(
+            limit >= LIMIT_MIN,
+            "a limit below {} MiB does not hold the processes themselves",
+            LIMIT_MIN >> 20
+        );
         if !rustix::process::geteuid().is_root() {
             bail!(
                 "memory can only be limited by a control group, and that takes root; run it with sudo, \

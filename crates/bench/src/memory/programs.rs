@@ -67,7 +67,9 @@ pub(crate) fn children(words: &[&str]) -> Result<()> {
         fork(life, &format!("writer-{number}"), || write_all_the_time(files, number, &mut begin))?;
     }
     drop(begin);
-    begun.read_exact(&mut vec![0; count]).context("a child ended before it had written its buffer")?;
+    begun
+        .read_exact(&mut vec![0; count])
+        .context("a child ended before it had written its buffer")?;
     say_ready("")?;
     while rustix::process::wait(WaitOptions::empty()).is_ok() {}
     Ok(())
@@ -96,7 +98,10 @@ fn file_of(path: &str) -> Result<MappedPages> {
 }
 
 fn enter_all(procs_files: &str) -> Result<()> {
-    procs_files.split(':').filter(|procs_file| !procs_file.is_empty()).try_for_each(|one| enter(Path::new(one)))
+    procs_files
+        .split(':')
+        .filter(|procs_file| !procs_file.is_empty())
+        .try_for_each(|one| enter(Path::new(one)))
 }
 
 /// Moves this process into a control group, which accounts for its memory from now on.

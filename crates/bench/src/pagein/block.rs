@@ -67,10 +67,18 @@ fn await_records(user: &mut dyn User, stamp_buffer: &StampBuffer, count: usize) 
     Ok(())
 }
 
-fn block(pressed: &[Nanos], told: &[Walk], drawn: &[Nanos], keys: usize) -> Block<TurnMeasurements> {
+fn block(
+    pressed: &[Nanos],
+    told: &[Walk],
+    drawn: &[Nanos],
+    keys: usize,
+) -> Block<TurnMeasurements> {
     let told = &told[..told.len().min(pressed.len())];
     let missing = pressed.len() - told.len();
-    let waits = told.iter().map(|walk| walk.waited).chain(std::iter::repeat_n(nanos(ANSWER_TIMEOUT), missing));
+    let waits = told
+        .iter()
+        .map(|walk| walk.waited)
+        .chain(std::iter::repeat_n(nanos(ANSWER_TIMEOUT), missing));
     Block {
         events: Events {
             starts_ns: pressed.iter().map(|at| at.0).collect(),
@@ -94,10 +102,13 @@ mod tests {
 
     #[test]
     fn what_the_program_did_not_tell_counts_as_the_timeout() {
-        let at = |times: &[u64]| times.iter().map(|time| Nanos::from_secs(*time)).collect::<Vec<_>>();
+        let at =
+            |times: &[u64]| times.iter().map(|time| Nanos::from_secs(*time)).collect::<Vec<_>>();
         let ns = |times: &[u64]| times.iter().map(|time| time * 1_000_000_000).collect::<Vec<_>>();
-        let walk = |s| Walk { waited: Nanos::from_secs(s), time: Nanos::from_secs(s + 1), faults: s };
-        let Block { events, more, .. } = block(&at(&[10, 50, 90]), &[walk(3), walk(4)], &at(&[14, 95]), 5);
+        let walk =
+            |s| Walk { waited: Nanos::from_secs(s), time: Nanos::from_secs(s + 1), faults: s };
+        let Block { events, more, .. } =
+            block(&at(&[10, 50, 90]), &[walk(3), walk(4)], &at(&[14, 95]), 5);
         assert_eq!((events.latencies_ns, events.censored), (ns(&[3, 4, 20]), 1));
         assert_eq!((more.walks, more.latencies), (at(&[4, 5]), at(&[4, 20, 5])));
         assert_eq!((more.page_ins, more.untyped), (7, 2));

@@ -53,7 +53,11 @@ impl Walked {
             hog_bytes: comparison.load_bytes(),
             shortage: !options.without_shortage,
             room,
-            untyped: cells.iter().flat_map(|cell| &cell.blocks).map(|block| block.more.untyped).sum(),
+            untyped: cells
+                .iter()
+                .flat_map(|cell| &cell.blocks)
+                .map(|block| block.more.untyped)
+                .sum(),
             turns: cells.iter().map(turn).collect(),
         }
     }
@@ -61,7 +65,10 @@ impl Walked {
 
 fn turn(cell: &TurnResults<TurnMeasurements>) -> WalkedTurn {
     let figures = |times: fn(&TurnMeasurements) -> &Vec<Nanos>| {
-        ArmFigures::of(cell.blocks.iter().flat_map(|block| times(&block.more)).map(|time| time.0).collect(), 0)
+        ArmFigures::of(
+            cell.blocks.iter().flat_map(|block| times(&block.more)).map(|time| time.0).collect(),
+            0,
+        )
     };
     WalkedTurn {
         turn: cell.turn.name(),

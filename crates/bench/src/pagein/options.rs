@@ -156,7 +156,9 @@ impl Pagein {
     pub(super) fn plan(&self, comparison: &ArmComparison) -> String {
         let (hog, working_set) = (comparison.load_bytes() >> 20, self.working_set >> 20);
         let (keys, estimate) = (self.keys_per_block(), self.estimate(comparison));
-        format!("{keys} keys each; {hog} MiB for the hog, {working_set} MiB for the program; {estimate}")
+        format!(
+            "{keys} keys each; {hog} MiB for the hog, {working_set} MiB for the program; {estimate}"
+        )
     }
 
     fn estimate(&self, comparison: &ArmComparison) -> DurationEstimate {
@@ -171,7 +173,10 @@ impl Pagein {
         ensure!(fits, "choose a working set of {least} to {most} MiB");
         ensure!(self.every <= EVERY_MAX, "choose {EVERY_MAX:?} between two keys at most");
         let records = self.presses() * comparison.turns(0).len() * comparison.blocks;
-        ensure!(records * WORDS < STAMPS_MAX, "{records} keys in all are too many; choose fewer keys or blocks");
+        ensure!(
+            records * WORDS < STAMPS_MAX,
+            "{records} keys in all are too many; choose fewer keys or blocks"
+        );
         room.check(self.working_set, comparison.load_bytes(), !self.without_shortage)?;
         comparison.check()
     }
@@ -183,7 +188,8 @@ mod tests {
     use crate::experiment::parsed;
     use crate::worker::WorkerLauncher;
 
-    const ROOM: MemoryRoom = MemoryRoom { total: 1 << 30, available: 800 << 20, swap_free: 512 << 20 };
+    const ROOM: MemoryRoom =
+        MemoryRoom { total: 1 << 30, available: 800 << 20, swap_free: 512 << 20 };
 
     /// Uses a small hog that leaves memory free, unless the words override it.
     fn checked(words: &str) -> Result<()> {
@@ -198,7 +204,9 @@ mod tests {
         for wrong in ["--working-set 1K", "--every 240s", "--working-set 4M"] {
             assert!(checked(wrong).is_err(), "{wrong}");
         }
-        let many = checked("--without-shortage --working-set 4M --blocks 50 --keys 2000 --keys-per-lap 200");
+        let many = checked(
+            "--without-shortage --working-set 4M --blocks 50 --keys 2000 --keys-per-lap 200",
+        );
         assert!(many.expect_err("36,000 keys").to_string().contains("fewer keys"));
     }
 

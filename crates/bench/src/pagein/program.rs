@@ -62,7 +62,9 @@ impl Walk {
 pub(super) fn walks(stamp_buffer: &StampBuffer) -> Vec<Walk> {
     let words = stamp_buffer.stamps();
     let records = words.chunks_exact(WORDS);
-    records.map(|record| Walk { waited: Nanos(record[0]), time: Nanos(record[1]), faults: record[2] }).collect()
+    records
+        .map(|record| Walk { waited: Nanos(record[0]), time: Nanos(record[1]), faults: record[2] })
+        .collect()
 }
 
 /// Returns the command that starts the program.
@@ -77,19 +79,29 @@ pub(super) fn command(
     let (display, bytes, keys) = (target.display, options.working_set, options.keys_per_lap);
     let numbers = [display.to_string(), bytes.to_string(), keys.to_string()].map(OsString::from);
     let paths = [authority.into_os_string(), stamp_buffer.path().into_os_string()];
-    let words: Vec<OsString> = [OsString::from("pagein")].into_iter().chain(numbers).chain(paths).collect();
+    let words: Vec<OsString> =
+        [OsString::from("pagein")].into_iter().chain(numbers).chain(paths).collect();
     launcher.command(Some(&stage.folder().join("pagein")), &words)
 }
 
 /// `pagein DISPLAY BYTES KEYS AUTHORITY STAMPS`: fills a buffer, opens a window, and walks through
 /// a part of the buffer after each key, all of it in KEYS keys. Records each walk in the stamp
 /// buffer once it is answered.
-pub(crate) fn run(display: u32, bytes: u32, keys: u32, authority: &Path, stamp_buffer: &Path) -> Result<()> {
+pub(crate) fn run(
+    display: u32,
+    bytes: u32,
+    keys: u32,
+    authority: &Path,
+    stamp_buffer: &Path,
+) -> Result<()> {
     let stamp_buffer = StampBuffer::open(stamp_buffer)?;
     let mut buffer = MappedPages::of_small_pages(bytes as usize)?;
     (0..buffer.pages()).for_each(|page| buffer.fill(page));
-    let target =
-        DisplayTarget { authority: Some(authority.into()), timeout: SERVER_TIMEOUT, ..DisplayTarget::new(display) };
+    let target = DisplayTarget {
+        authority: Some(authority.into()),
+        timeout: SERVER_TIMEOUT,
+        ..DisplayTarget::new(display)
+    };
     let mut window = EchoWindow::open(&target)?;
     let part = buffer.pages().div_ceil(keys.max(1) as usize);
     let mut at = 0;

@@ -104,7 +104,8 @@ mod tests {
     use super::*;
 
     const MIB: u64 = 1 << 20;
-    const GUEST: MemoryRoom = MemoryRoom { total: 980 * MIB, available: 760 * MIB, swap_free: 512 * MIB };
+    const GUEST: MemoryRoom =
+        MemoryRoom { total: 980 * MIB, available: 760 * MIB, swap_free: 512 * MIB };
 
     fn refused(room: MemoryRoom, hog: u64) -> String {
         room.check(64 * MIB, hog, true).expect_err("refused").to_string()
@@ -127,9 +128,14 @@ mod tests {
 
     #[test]
     fn where_memory_cannot_run_out_safely_the_reason_is_told() {
-        assert!(refused(MemoryRoom { total: 24 << 30, ..GUEST }, 900 * MIB).contains("24576 MiB of memory"));
+        assert!(
+            refused(MemoryRoom { total: 24 << 30, ..GUEST }, 900 * MIB)
+                .contains("24576 MiB of memory")
+        );
         assert!(refused(MemoryRoom { swap_free: 0, ..GUEST }, 900 * MIB).contains("no free swap"));
-        assert!(refused(MemoryRoom { swap_free: 100 * MIB, ..GUEST }, 900 * MIB).contains("add swap"));
+        assert!(
+            refused(MemoryRoom { swap_free: 100 * MIB, ..GUEST }, 900 * MIB).contains("add swap")
+        );
     }
 
     #[test]

@@ -35,7 +35,11 @@ pub(super) fn bounds(figures: &Compared<Walked>) -> Vec<String> {
         if more.shortage { "" } else { "; memory did not run out: nothing is compared" }
     );
     let turns = more.turns.iter().map(turn_words);
-    [keys, load_words(figures), memory].into_iter().chain(turns).chain(against_unmanaged(&figures.arms)).collect()
+    [keys, load_words(figures), memory]
+        .into_iter()
+        .chain(turns)
+        .chain(against_unmanaged(&figures.arms))
+        .collect()
 }
 
 fn turn_words(turn: &WalkedTurn) -> String {
@@ -55,13 +59,18 @@ fn against_unmanaged(rows: &[ArmRow]) -> Vec<String> {
     let key_figure = KeyFigure::of(rows, ArmScale::Latency);
     let beside = |row: &&ArmRow| row.level > 0;
     let unmanaged = rows.iter().filter(beside).find(|row| row.arm == Arm::Unmanaged);
-    let Some(before) = unmanaged.and_then(|row| (key_figure.of)(&row.figures)).filter(|ms| *ms > 0.0) else {
+    let Some(before) =
+        unmanaged.and_then(|row| (key_figure.of)(&row.figures)).filter(|ms| *ms > 0.0)
+    else {
         return Vec::new();
     };
     let others = rows.iter().filter(beside).filter(|row| row.arm != Arm::Unmanaged);
-    let shares = others.filter_map(|row| Some((&row.turn, (key_figure.of)(&row.figures)? / before)));
+    let shares =
+        others.filter_map(|row| Some((&row.turn, (key_figure.of)(&row.figures)? / before)));
     shares
-        .map(|(turn, share)| format!("{turn}: {} of the wait {share:.3} times that of unmanaged", key_figure.name))
+        .map(|(turn, share)| {
+            format!("{turn}: {} of the wait {share:.3} times that of unmanaged", key_figure.name)
+        })
         .collect()
 }
 
@@ -76,8 +85,14 @@ mod tests {
 
     #[test]
     fn managed_is_held_against_unmanaged() {
-        let all = [row(Arm::Unmanaged, 0, 0), row(Arm::Unmanaged, 1, 400), row(Arm::Managed, 1, 10)];
-        assert_eq!(against_unmanaged(&all), ["load 1, managed: p95 of the wait 0.025 times that of unmanaged"]);
-        assert!(against_unmanaged(&[row(Arm::Unmanaged, 1, 0), row(Arm::Managed, 1, 10)]).is_empty());
+        let all =
+            [row(Arm::Unmanaged, 0, 0), row(Arm::Unmanaged, 1, 400), row(Arm::Managed, 1, 10)];
+        assert_eq!(
+            against_unmanaged(&all),
+            ["load 1, managed: p95 of the wait 0.025 times that of unmanaged"]
+        );
+        assert!(
+            against_unmanaged(&[row(Arm::Unmanaged, 1, 0), row(Arm::Managed, 1, 10)]).is_empty()
+        );
     }
 }

@@ -2,8 +2,8 @@
 //! Conversion from TOML to a script. Every error names the line and the remedy.
 
 use super::parts::{
-    Content, EVENTS_MAX, FILE_BYTES_MAX, FILES_MAX, Input, MadeFile, SCRIPT_BYTES_MAX, Script, ScriptAct, ScriptStep,
-    TEXT_BYTES_MAX,
+    Content, EVENTS_MAX, FILE_BYTES_MAX, FILES_MAX, Input, MadeFile, SCRIPT_BYTES_MAX, Script,
+    ScriptAct, ScriptStep, TEXT_BYTES_MAX,
 };
 use super::prose;
 use anyhow::{Error, Result, anyhow, bail};
@@ -110,7 +110,10 @@ struct ScriptReader<'a> {
 
 pub(super) fn parse(name: &str, text: &str) -> Result<Script> {
     if text.len() > SCRIPT_BYTES_MAX {
-        bail!("script {name} has {} bytes, at most {SCRIPT_BYTES_MAX} are read; make it shorter", text.len());
+        bail!(
+            "script {name} has {} bytes, at most {SCRIPT_BYTES_MAX} are read; make it shorter",
+            text.len()
+        );
     }
     let mut reader = ScriptReader {
         name,
@@ -135,11 +138,17 @@ pub(super) fn parse(name: &str, text: &str) -> Result<Script> {
 
 impl ScriptReader<'_> {
     fn finish(mut self, raw: RawScript) -> Result<Script> {
-        let seconds = raw.start_within_s.map_or(Ok(60), |value| self.whole(&value, "start_within_s", 1..=3_600))?;
+        let seconds = raw
+            .start_within_s
+            .map_or(Ok(60), |value| self.whole(&value, "start_within_s", 1..=3_600))?;
         let thresholds = raw.threshold_ms.iter().map(|(class, value)| self.threshold(class, value));
         let thresholds = thresholds.collect::<Result<_>>()?;
         if raw.file.len() > FILES_MAX {
-            bail!("script {} makes {} files, at most {FILES_MAX}; leave some out", self.name, raw.file.len());
+            bail!(
+                "script {} makes {} files, at most {FILES_MAX}; leave some out",
+                self.name,
+                raw.file.len()
+            );
         }
         let files = raw.file.iter().map(|file| self.file(file)).collect::<Result<_>>()?;
         raw.step.iter().try_for_each(|step| self.step(step))?;
@@ -176,7 +185,10 @@ impl ScriptReader<'_> {
             return Ok(*value.get_ref());
         }
         let (from, to) = range.into_inner();
-        self.fail(value.span().start, format_args!("{name} is {}; give a number from {from} to {to}", value.get_ref()))
+        self.fail(
+            value.span().start,
+            format_args!("{name} is {}; give a number from {from} to {to}", value.get_ref()),
+        )
     }
 
     fn number(&self, value: &Spanned<f64>, name: &str, range: RangeInclusive<f64>) -> Result<f64> {
@@ -184,10 +196,17 @@ impl ScriptReader<'_> {
             return Ok(*value.get_ref());
         }
         let (from, to) = range.into_inner();
-        self.fail(value.span().start, format_args!("{name} is {}; give a number from {from} to {to}", value.get_ref()))
+        self.fail(
+            value.span().start,
+            format_args!("{name} is {}; give a number from {from} to {to}", value.get_ref()),
+        )
     }
 
-    fn threshold(&self, class: &Spanned<String>, value: &Spanned<f64>) -> Result<(InputClass, u64)> {
+    fn threshold(
+        &self,
+        class: &Spanned<String>,
+        value: &Spanned<f64>,
+    ) -> Result<(InputClass, u64)> {
         let threshold_ms = self.number(value, "the threshold", 0.001..=600_000.0)?;
         Ok((self.class(class)?, (threshold_ms * 1e6) as u64))
     }
@@ -195,7 +214,10 @@ impl ScriptReader<'_> {
     fn class(&self, name: &Spanned<String>) -> Result<InputClass> {
         let known = InputClass::ALL.map(InputClass::name).join(", ");
         InputClass::named(name.get_ref()).ok_or_else(|| {
-            self.error(name.span().start, format_args!("there is no class \"{}\"; use {known}", name.get_ref()))
+            self.error(
+                name.span().start,
+                format_args!("there is no class \"{}\"; use {known}", name.get_ref()),
+            )
         })
     }
 
@@ -214,17 +236,21 @@ impl ScriptReader<'_> {
         }
         let content = match (&raw.content, &raw.prose_bytes, &raw.page_sections, &raw.slides) {
             (Some(text), None, None, None) => Content::Plain(text.clone()),
-            (None, Some(bytes), None, None) => {
-                Content::Prose { bytes: self.whole(bytes, "prose_bytes", 0..=FILE_BYTES_MAX)?, seed: self.seed }
-            }
-            (None, None, Some(count), None) => {
-                Content::Page { sections: self.whole(count, "page_sections", SECTIONS_RANGE)?, seed: self.seed }
-            }
-            (None, None, None, Some(count)) => {
-                Content::Slides { slides: self.whole(count, "slides", SLIDES_RANGE)?, seed: self.seed }
-            }
+            (None, Some(bytes), None, None) => Content::Prose {
+                bytes: self.whole(bytes, "prose_bytes", 0..=FILE_BYTES_MAX)?,
+                seed: self.seed,
+            },
+            (None, None, Some(count), None) => Content::Page {
+                sections: self.whole(count, "page_sections", SECTIONS_RANGE)?,
+                seed: self.seed,
+            },
+            (None, None, None, Some(count)) => Content::Slides {
+                slides: self.whole(count, "slides", SLIDES_RANGE)?,
+                seed: self.seed,
+            },
             _ => {
-                let what = "say what is in the file by one of content, prose_bytes, page_sections, slides";
+                let what =
+                    "say what is in the file by one of content, prose_bytes, page_sections, slides";
                 return self.fail(file.span().start, what);
             }
         };
@@ -296,7 +322,10 @@ impl ScriptReader<'_> {
         match strange.find_map(|(name, at)| at.map(|at| (name, at))) {
             Some((name, at)) => {
                 let kind = kind.name();
-                self.fail(at, format_args!("{name} means nothing in a step with {kind}; leave it out"))
+                self.fail(
+                    at,
+                    format_args!("{name} means nothing in a step with {kind}; leave it out"),
+                )
             }
             None => Ok(()),
         }
@@ -304,31 +333,45 @@ impl ScriptReader<'_> {
 
     fn idle(&mut self, quiet: &Spanned<u64>, at_most: Option<&Spanned<u64>>) -> Result<()> {
         let quiet = self.whole(quiet, "idle_ms", PAUSE_MS_RANGE)?;
-        let at_most =
-            at_most.map_or(Ok(IDLE_AT_MOST_MS.max(quiet)), |value| self.whole(value, "at_most_ms", PAUSE_MS_RANGE))?;
-        self.steps
-            .push(ScriptStep::Idle { quiet: Duration::from_millis(quiet), at_most: Duration::from_millis(at_most) });
+        let at_most = at_most.map_or(Ok(IDLE_AT_MOST_MS.max(quiet)), |value| {
+            self.whole(value, "at_most_ms", PAUSE_MS_RANGE)
+        })?;
+        self.steps.push(ScriptStep::Idle {
+            quiet: Duration::from_millis(quiet),
+            at_most: Duration::from_millis(at_most),
+        });
         Ok(())
     }
 
     fn text(&mut self, raw: &RawStep, text: &str, at: usize) -> Result<()> {
         self.typed_bytes += text.len();
         if self.typed_bytes > TEXT_BYTES_MAX {
-            return self.fail(at, format_args!("more than {TEXT_BYTES_MAX} bytes are typed; make the script shorter"));
+            return self.fail(
+                at,
+                format_args!("more than {TEXT_BYTES_MAX} bytes are typed; make the script shorter"),
+            );
         }
         let strange = |letter: &char| letter.is_control() && !"\n\t\u{8}\u{1b}".contains(*letter);
         if let Some(letter) = text.chars().find(strange) {
             let letter = letter.escape_debug();
-            return self.fail(at, format_args!("\"{letter}\" cannot be typed; leave it out, or name a key by key"));
+            return self.fail(
+                at,
+                format_args!("\"{letter}\" cannot be typed; leave it out, or name a key by key"),
+            );
         }
         let pace = raw.words_per_minute.as_ref();
-        let pace =
-            pace.map_or(Ok(self.words_per_minute), |pace| self.number(pace, "words_per_minute", 1.0..=1_000.0))?;
+        let pace = pace.map_or(Ok(self.words_per_minute), |pace| {
+            self.number(pace, "words_per_minute", 1.0..=1_000.0)
+        })?;
         let class = raw.class.as_ref().map_or(Ok(InputClass::Key), |class| self.class(class))?;
         let (label, newline) = (self.label(raw, "type")?, Arc::from("newline"));
         self.pace(pace);
         for letter in text.chars() {
-            let label = if letter == '\n' && raw.label.is_none() { Arc::clone(&newline) } else { Arc::clone(&label) };
+            let label = if letter == '\n' && raw.label.is_none() {
+                Arc::clone(&newline)
+            } else {
+                Arc::clone(&label)
+            };
             self.input(Input { act: ScriptAct::Character(letter), label, class }, at)?;
         }
         Ok(())
@@ -337,9 +380,11 @@ impl ScriptReader<'_> {
     /// Adds presses of a key or button, or moves of the pointer, with their own intervals.
     fn presses(&mut self, raw: &RawStep, kind: &StepKind<'_>, at: usize) -> Result<()> {
         let (act, usual) = self.act(raw, kind)?;
-        let times = raw.times.as_ref().map_or(Ok(1), |times| self.whole(times, "times", TIMES_RANGE))?;
+        let times =
+            raw.times.as_ref().map_or(Ok(1), |times| self.whole(times, "times", TIMES_RANGE))?;
         let every = raw.every_ms.as_ref();
-        let every = every.map_or(Ok(EVERY_MS), |every| self.whole(every, "every_ms", EVERY_MS_RANGE))?;
+        let every =
+            every.map_or(Ok(EVERY_MS), |every| self.whole(every, "every_ms", EVERY_MS_RANGE))?;
         let class = raw.class.as_ref().map_or(Ok(usual), |class| self.class(class))?;
         let label = self.label(raw, kind.label())?;
         self.pace(60_000.0 / (5 * every) as f64);
@@ -353,7 +398,10 @@ impl ScriptReader<'_> {
         Ok(match kind {
             StepKind::Click(place) => {
                 let (x, y) = self.place(place)?;
-                let button = raw.button.as_ref().map_or(Ok(1), |button| self.whole(button, "button", 1..=9))?;
+                let button = raw
+                    .button
+                    .as_ref()
+                    .map_or(Ok(1), |button| self.whole(button, "button", 1..=9))?;
                 (ScriptAct::Click { x, y, button: button as u8 }, InputClass::Click)
             }
             StepKind::Move(place) => {
@@ -364,8 +412,10 @@ impl ScriptReader<'_> {
                 "down" => (ScriptAct::Scroll { down: true }, InputClass::Scroll),
                 "up" => (ScriptAct::Scroll { down: false }, InputClass::Scroll),
                 other => {
-                    return self
-                        .fail(way.span().start, format_args!("cannot scroll \"{other}\"; say \"up\" or \"down\""));
+                    return self.fail(
+                        way.span().start,
+                        format_args!("cannot scroll \"{other}\"; say \"up\" or \"down\""),
+                    );
                 }
             },
             StepKind::Key(name) => (ScriptAct::Key(self.chord(name)?), InputClass::Key),
@@ -378,14 +428,19 @@ impl ScriptReader<'_> {
         if PLACE_RANGE.contains(&x) && PLACE_RANGE.contains(&y) {
             return Ok((x as i16, y as i16));
         }
-        let what = format!("there is no place [{x}, {y}] on a screen; give pixels from the upper left corner");
+        let what = format!(
+            "there is no place [{x}, {y}] on a screen; give pixels from the upper left corner"
+        );
         self.fail(place.span().start, what)
     }
 
     fn chord(&self, name: &Spanned<String>) -> Result<Chord> {
         name.get_ref().parse().map_err(|_| {
             let what = "is not a key; write it like ctrl+s, Page_Down, f5 or plus";
-            self.error(name.span().start, format_args!("\"{}\" {what}", name.get_ref().escape_debug()))
+            self.error(
+                name.span().start,
+                format_args!("\"{}\" {what}", name.get_ref().escape_debug()),
+            )
         })
     }
 
@@ -393,7 +448,8 @@ impl ScriptReader<'_> {
         let Some(label) = &raw.label else { return Ok(Arc::from(usual)) };
         let text = label.get_ref();
         if text.is_empty() || text.len() > LABEL_BYTES_MAX || text.chars().any(char::is_control) {
-            let what = format_args!("a label has 1 to {LABEL_BYTES_MAX} bytes in one line").to_string();
+            let what =
+                format_args!("a label has 1 to {LABEL_BYTES_MAX} bytes in one line").to_string();
             return self.fail(label.span().start, what + "; choose another");
         }
         Ok(Arc::from(text.as_str()))
@@ -401,14 +457,22 @@ impl ScriptReader<'_> {
 
     /// Sets the rhythm of a step, which derives from the seed.
     fn pace(&mut self, words_per_minute: f64) {
-        let seed = self.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(self.inputs as u64 + 1);
-        self.steps.push(ScriptStep::Pace(Pace { words_per_minute, variation: self.variation, seed }));
+        let seed =
+            self.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(self.inputs as u64 + 1);
+        self.steps.push(ScriptStep::Pace(Pace {
+            words_per_minute,
+            variation: self.variation,
+            seed,
+        }));
     }
 
     fn input(&mut self, input: Input, at: usize) -> Result<()> {
         self.inputs += 1;
         if self.inputs > EVENTS_MAX {
-            return self.fail(at, format_args!("there are more than {EVENTS_MAX} inputs; make the script shorter"));
+            return self.fail(
+                at,
+                format_args!("there are more than {EVENTS_MAX} inputs; make the script shorter"),
+            );
         }
         self.steps.push(ScriptStep::Input(input));
         Ok(())
@@ -469,11 +533,16 @@ mod tests {
             [[step]]\nkey = \"ctrl+s\"\nlabel = \"save\"\nclass = \"command\"\n[[step]]\nidle_ms = 300\n\
             [[step]]\nmove = [40, 50]\n";
         let script = parse("s", text).expect("it is well formed");
-        let inputs =
-            script.steps.iter().filter_map(|step| if let ScriptStep::Input(input) = step { Some(input) } else { None });
-        let seen: Vec<(&str, InputClass)> = inputs.map(|input| (&*input.label, input.class)).collect();
+        let inputs = script.steps.iter().filter_map(|step| {
+            if let ScriptStep::Input(input) = step { Some(input) } else { None }
+        });
+        let seen: Vec<(&str, InputClass)> =
+            inputs.map(|input| (&*input.label, input.class)).collect();
         let left = [("Left", InputClass::Key); 5];
-        assert_eq!(seen[..3], [("type", InputClass::Key), ("newline", InputClass::Key), ("type", InputClass::Key)]);
+        assert_eq!(
+            seen[..3],
+            [("type", InputClass::Key), ("newline", InputClass::Key), ("type", InputClass::Key)]
+        );
         assert_eq!((&seen[3..8], seen[8]), (&left[..], ("save", InputClass::Command)));
         assert_eq!(seen[9], ("move", InputClass::Motion));
         assert!(matches!(
@@ -487,36 +556,57 @@ mod tests {
     fn errors_name_line_and_remedy() {
         let unknown = step("keey = \"a\"");
         assert!(unknown.starts_with("script s, line 4: unknown field `keey`"), "{unknown}");
-        assert!(unknown.ends_with("see the scripts that come with tipme: tipme measure --list"), "{unknown}");
+        assert!(
+            unknown.ends_with("see the scripts that come with tipme: tipme measure --list"),
+            "{unknown}"
+        );
         assert_eq!(
             step("key = \"no_such\""),
             "script s, line 4: \"no_such\" is not a key; write it like ctrl+s, Page_Down, f5 or plus"
         );
-        assert_eq!(step("key = \"a\"\ntimes = 0"), "script s, line 5: times is 0; give a number from 1 to 100000");
-        assert_eq!(step("scroll = \"left\""), "script s, line 4: cannot scroll \"left\"; say \"up\" or \"down\"");
+        assert_eq!(
+            step("key = \"a\"\ntimes = 0"),
+            "script s, line 5: times is 0; give a number from 1 to 100000"
+        );
+        assert_eq!(
+            step("scroll = \"left\""),
+            "script s, line 4: cannot scroll \"left\"; say \"up\" or \"down\""
+        );
         assert_eq!(
             step("pause_ms = 5\nlabel = \"x\""),
             "script s, line 5: label means nothing in a step with pause_ms; leave it out"
         );
         assert!(
-            step("key = \"a\"\nclass = \"keys\"").contains("line 5: there is no class \"keys\"; use motion, scroll")
+            step("key = \"a\"\nclass = \"keys\"")
+                .contains("line 5: there is no class \"keys\"; use motion, scroll")
         );
         assert!(step("times = 3").contains("the step does nothing; give it one of type"));
-        assert!(step("key = \"a\"\ntype = \"b\"").contains("two things at once, type and key; make two steps"));
+        assert!(
+            step("key = \"a\"\ntype = \"b\"")
+                .contains("two things at once, type and key; make two steps")
+        );
         assert!(step("click = [-1, 5]").contains("there is no place [-1, 5] on a screen"));
         assert!(step("move = [5, 40000]").contains("there is no place [5, 40000] on a screen"));
-        assert!(step("move = [5, 5]\ntimes = 2").contains("times means nothing in a step with move; leave it out"));
+        assert!(
+            step("move = [5, 5]\ntimes = 2")
+                .contains("times means nothing in a step with move; leave it out")
+        );
         assert!(step("type = \"\\u0001\"").contains("cannot be typed; leave it out"));
         assert!(step("pause_ms = -5").contains("line 4: "), "{}", step("pause_ms = -5"));
         assert!(error("about = ").starts_with("script s, line 1: "));
-        assert!(error("[threshold_ms]\nkeys = 5.0\n").contains("line 2: there is no class \"keys\""));
+        assert!(
+            error("[threshold_ms]\nkeys = 5.0\n").contains("line 2: there is no class \"keys\"")
+        );
     }
 
     #[test]
     fn files_stay_in_the_home() {
         for path in ["/etc/x", "../x", "", "a/../b"] {
             let text = format!("[[file]]\npath = \"{path}\"\ncontent = \"\"\n");
-            assert!(error(&text).contains("line 2: \"") && error(&text).contains("is not a place in the home folder"));
+            assert!(
+                error(&text).contains("line 2: \"")
+                    && error(&text).contains("is not a place in the home folder")
+            );
         }
         let text = "[[file]]\npath = \"a\"\ncontent = \"\"\nprose_bytes = 3\n";
         assert!(error(text).contains("say what is in the file by one of"));
@@ -526,7 +616,10 @@ mod tests {
     fn bounds_are_kept() {
         assert!(step("prose = 100001").contains("prose is 100001; give a number from 1 to 100000"));
         let many = "[[step]]\nprose = 60000\n[[step]]\nprose = 60000\n";
-        assert_eq!(error(many), "script s, line 3: there are more than 100000 inputs; make the script shorter");
+        assert_eq!(
+            error(many),
+            "script s, line 3: there are more than 100000 inputs; make the script shorter"
+        );
         assert!(error(&"#".repeat(SCRIPT_BYTES_MAX + 1)).contains("make it shorter"));
         let text = format!("[[step]]\ntype = \"{}\"\n", "é".repeat(TEXT_BYTES_MAX / 2 + 1));
         assert!(error(&text).contains("more than 1048576 bytes are typed"), "{}", error(&text));

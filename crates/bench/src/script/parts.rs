@@ -106,7 +106,8 @@ impl MadeFile {
     pub(super) fn make(&self, home: &Path) -> Result<()> {
         let path = home.join(&self.path);
         if let Some(folder) = path.parent() {
-            std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+            std::fs::create_dir_all(folder)
+                .with_context(|| format!("cannot make {}", folder.display()))?;
         }
         let text = match &self.content {
             Content::Plain(text) => text.clone(),

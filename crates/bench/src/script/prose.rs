@@ -114,7 +114,9 @@ pub(super) fn page(sections: u64, seed: u64) -> String {
 
 fn table(random: &mut Rng) -> String {
     let cell = |random: &mut Rng| format!("<td>{}</td>", WORDS[random.usize(..WORDS.len())]);
-    let row = |random: &mut Rng| format!("<tr>{}</tr>\n", (0..5).map(|_| cell(random)).collect::<String>());
+    let row = |random: &mut Rng| {
+        format!("<tr>{}</tr>\n", (0..5).map(|_| cell(random)).collect::<String>())
+    };
     format!("<table>\n{}</table>\n", (0..6).map(|_| row(random)).collect::<String>())
 }
 

@@ -36,8 +36,9 @@ pub(super) fn presentation(slides: u64, seed: u64) -> String {
 
 /// Returns the beginning of a document of a kind.
 fn root(kind: &str) -> String {
-    let name =
-        |(prefix, name): (&str, &str)| format!(" xmlns:{prefix}=\"urn:oasis:names:tc:opendocument:xmlns:{name}:1.0\"");
+    let name = |(prefix, name): (&str, &str)| {
+        format!(" xmlns:{prefix}=\"urn:oasis:names:tc:opendocument:xmlns:{name}:1.0\"")
+    };
     let names: String = NAMESPACES.into_iter().map(name).collect();
     let kind = format!("application/vnd.oasis.opendocument.{kind}");
     format!("<office:document{names} office:version=\"1.3\" office:mimetype=\"{kind}\">\n")
@@ -45,9 +46,13 @@ fn root(kind: &str) -> String {
 
 fn slide(number: u64, random: &mut Rng) -> String {
     let title = frame(1.0, 2.0, &format!("<text:p>Slide {number}</text:p>"));
-    let sentences: String = (0..SENTENCES).map(|_| format!("<text:p>{}</text:p>", sentence(random))).collect();
+    let sentences: String =
+        (0..SENTENCES).map(|_| format!("<text:p>{}</text:p>", sentence(random))).collect();
     let chart = if number.is_multiple_of(CHART_EVERY) { chart(random) } else { String::new() };
-    format!("<draw:page draw:name=\"Slide {number}\">{title}{}{chart}</draw:page>\n", frame(3.5, 6.0, &sentences))
+    format!(
+        "<draw:page draw:name=\"Slide {number}\">{title}{}{chart}</draw:page>\n",
+        frame(3.5, 6.0, &sentences)
+    )
 }
 
 /// Returns a text box, with its distance from the top and its height in centimetres.
@@ -86,7 +91,9 @@ fn chart(random: &mut Rng) -> String {
 }
 
 fn text_cell(number: u64) -> String {
-    format!("<table:table-cell office:value-type=\"string\"><text:p>C{number}</text:p></table:table-cell>")
+    format!(
+        "<table:table-cell office:value-type=\"string\"><text:p>C{number}</text:p></table:table-cell>"
+    )
 }
 
 fn number_cell(value: u64) -> String {
@@ -102,7 +109,10 @@ mod tests {
     #[test]
     fn a_presentation_has_its_slides_and_charts_and_follows_the_seed() {
         let text = presentation(46, 1);
-        assert_eq!((text.matches("<draw:page ").count(), text.matches("<chart:chart ").count()), (46, 4));
+        assert_eq!(
+            (text.matches("<draw:page ").count(), text.matches("<chart:chart ").count()),
+            (46, 4)
+        );
         assert_eq!(text, presentation(46, 1));
         assert_ne!(text, presentation(46, 2));
         assert_eq!(text.matches("<draw:frame ").count(), text.matches("</draw:frame>").count());

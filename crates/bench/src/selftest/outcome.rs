@@ -103,7 +103,8 @@ impl TrialRow {
     pub(super) fn of(fault: &Fault, app: &str, observed: &Observation) -> TrialRow {
         let (seen, verdict) = (&observed.seen, observed.verdict.as_ref());
         let judged = verdict.map(|verdict| seen.judge(fault, verdict));
-        let JudgedFault { hit, why, attributed_ms } = judged.unwrap_or_else(|why| JudgedFault::miss(why));
+        let JudgedFault { hit, why, attributed_ms } =
+            judged.unwrap_or_else(|why| JudgedFault::miss(why));
         let latency_ms = seen.later_ms.as_deref().map_or(0.0, slowest);
         let usual_ms = median(seen.calm_ms.clone().unwrap_or_default()).unwrap_or_default();
         let verdict = verdict.unwrap_or(&Value::Null);
@@ -118,7 +119,9 @@ impl TrialRow {
             expected_pids: seen.pids(),
             expected_names: seen.names().to_vec(),
             kind: first["kind"].as_str().map(str::to_string),
-            kinds: findings.filter_map(|finding| finding["kind"].as_str().map(str::to_string)).collect(),
+            kinds: findings
+                .filter_map(|finding| finding["kind"].as_str().map(str::to_string))
+                .collect(),
             culprit: first.get("culprit").cloned(),
             hit,
             why,
@@ -136,7 +139,13 @@ impl TrialRow {
             usual_load: observed.usual_load,
             interval_ms,
             diagnosis_ms: observed.diagnosis.as_secs_f64() * 1e3,
-            chain: verdict["chain"].as_array().into_iter().flatten().take(STEPS_MAX).map(step).collect(),
+            chain: verdict["chain"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .take(STEPS_MAX)
+                .map(step)
+                .collect(),
             incident: None,
         }
     }
@@ -148,7 +157,8 @@ impl TrialRow {
 
     /// Returns `true` if the attributed time is about the injected one.
     pub(crate) fn is_attributed_well(&self) -> bool {
-        self.injected_ms > 0.0 && (self.attributed_ms - self.injected_ms).abs() <= TOLERANCE * self.injected_ms
+        self.injected_ms > 0.0
+            && (self.attributed_ms - self.injected_ms).abs() <= TOLERANCE * self.injected_ms
     }
 
     /// Formats kind, share, and correctness.
@@ -168,9 +178,19 @@ pub(super) fn median(mut values: Vec<f64>) -> Option<f64> {
 /// Formats one step of a chain: thread, state, duration and waker.
 fn step(step: &Value) -> String {
     let text = |field: &str| step[field].as_str().unwrap_or_default().to_string();
-    let ns = step["end_ns"].as_u64().unwrap_or_default().saturating_sub(step["start_ns"].as_u64().unwrap_or_default());
+    let ns = step["end_ns"]
+        .as_u64()
+        .unwrap_or_default()
+        .saturating_sub(step["start_ns"].as_u64().unwrap_or_default());
     let woken = step["woken_by"].as_str().map_or(String::new(), |by| format!(", woken by {by}"));
-    format!("{:.1} ms {} ({}) {} {}{woken}", ms(ns), text("comm"), step["pid"], text("state"), text("detail"))
+    format!(
+        "{:.1} ms {} ({}) {} {}{woken}",
+        ms(ns),
+        text("comm"),
+        step["pid"],
+        text("state"),
+        text("detail")
+    )
 }
 
 impl SelftestOutcome {
@@ -243,7 +263,11 @@ pub(super) mod tests {
         let injection = Some(InjectedFault::new("a job").by(&[5]));
         let (calm_ms, later_ms) = (Some(vec![1.0, 0.9, 2.0]), Some(vec![2001.0, 1.0]));
         let seen = StageOutcome { injection, calm_ms, later_ms, keys: 5 };
-        TrialRow::of(fault(), "xterm", &Observation::without_incident(Ok(verdict), seen, Some(0.03)))
+        TrialRow::of(
+            fault(),
+            "xterm",
+            &Observation::without_incident(Ok(verdict), seen, Some(0.03)),
+        )
     }
 
     #[test]
@@ -264,21 +288,37 @@ pub(super) mod tests {
 
     #[test]
     fn clean_runs_do_not_count_as_hits() {
-        let clean = TrialRow { expected_kinds: Vec::new(), kinds: Vec::new(), hit: true, ..row("lock-wait", 0.0) };
-        let outcome =
-            SelftestOutcome::of(vec![row("lock-wait", 1950.0), row("stall", 1950.0), clean.clone()], Vec::new());
-        assert_eq!((outcome.accuracy, outcome.n, outcome.clean_runs, outcome.false_findings), (Some(0.5), 2, 1, 0));
+        let clean = TrialRow {
+            expected_kinds: Vec::new(),
+            kinds: Vec::new(),
+            hit: true,
+            ..row("lock-wait", 0.0)
+        };
+        let outcome = SelftestOutcome::of(
+            vec![row("lock-wait", 1950.0), row("stall", 1950.0), clean.clone()],
+            Vec::new(),
+        );
+        assert_eq!(
+            (outcome.accuracy, outcome.n, outcome.clean_runs, outcome.false_findings),
+            (Some(0.5), 2, 1, 0)
+        );
         assert!(!outcome.is_good());
         let outcome = SelftestOutcome::of(vec![clean.clone()], Vec::new());
         assert!(outcome.accuracy.is_none() && outcome.is_good());
         let false_one = TrialRow { kinds: vec!["stall".to_string()], hit: false, ..clean };
-        assert!(!SelftestOutcome::of(vec![row("lock-wait", 1950.0), false_one], Vec::new()).is_good());
+        assert!(
+            !SelftestOutcome::of(vec![row("lock-wait", 1950.0), false_one], Vec::new()).is_good()
+        );
     }
 
     #[test]
     fn a_product_that_fails_is_a_miss() {
-        let failed = TrialRow::of(fault(), "xterm", &Observation::failed(&anyhow::anyhow!("no answer")));
-        assert_eq!((failed.hit, failed.why.as_str(), failed.is_attributed_well()), (false, "no answer", false));
+        let failed =
+            TrialRow::of(fault(), "xterm", &Observation::failed(&anyhow::anyhow!("no answer")));
+        assert_eq!(
+            (failed.hit, failed.why.as_str(), failed.is_attributed_well()),
+            (false, "no answer", false)
+        );
         let outcome = SelftestOutcome::of(vec![row("lock-wait", 1950.0), failed], Vec::new());
         assert_eq!((outcome.accuracy, outcome.is_good()), (Some(0.5), false));
     }
@@ -298,7 +338,8 @@ pub(super) mod tests {
     #[test]
     fn the_contract_holds() {
         let document =
-            serde_json::to_value(SelftestOutcome::of(vec![row("lock-wait", 1950.0)], Vec::new())).expect("JSON");
+            serde_json::to_value(SelftestOutcome::of(vec![row("lock-wait", 1950.0)], Vec::new()))
+                .expect("JSON");
         for field in ["schema", "accuracy", "n", "clean_runs", "false_findings", "results"] {
             assert!(document.get(field).is_some(), "{field}");
         }

@@ -10,10 +10,13 @@ const CULPRIT_LETTERS: usize = 34;
 
 /// Formats one line for each trial with explanations of the misses, and the total figures.
 pub fn text(outcome: &SelftestOutcome) -> String {
-    let head = ["fault", "app", "expected", "verdict", "share", "attributed/injected", ""].map(str::to_string);
-    let rows: Vec<[String; 7]> = std::iter::once(head).chain(outcome.results.iter().map(cells)).collect();
-    let widths: Vec<usize> =
-        (0..7).map(|at| rows.iter().map(|row| row[at].chars().count()).max().unwrap_or(0)).collect();
+    let head = ["fault", "app", "expected", "verdict", "share", "attributed/injected", ""]
+        .map(str::to_string);
+    let rows: Vec<[String; 7]> =
+        std::iter::once(head).chain(outcome.results.iter().map(cells)).collect();
+    let widths: Vec<usize> = (0..7)
+        .map(|at| rows.iter().map(|row| row[at].chars().count()).max().unwrap_or(0))
+        .collect();
     let table: String = rows.iter().map(|row| line(row, &widths)).collect();
     let misses: String = outcome.results.iter().filter(|row| !row.hit).map(miss).collect();
     format!("{table}\n{misses}{}\n", figures(outcome).join("\n"))
@@ -26,7 +29,11 @@ fn cells(row: &TrialRow) -> [String; 7] {
         expected(row),
         verdict(row),
         row.share.map_or(String::new(), percent),
-        if row.is_clean() { String::new() } else { format!("{:.0}/{:.0} ms", row.attributed_ms, row.injected_ms) },
+        if row.is_clean() {
+            String::new()
+        } else {
+            format!("{:.0}/{:.0} ms", row.attributed_ms, row.injected_ms)
+        },
         if row.hit { "hit" } else { "MISS" }.to_string(),
     ]
 }
@@ -60,11 +67,17 @@ fn percent(share: f64) -> String {
 /// Formats the total figures, one line each.
 fn figures(outcome: &SelftestOutcome) -> Vec<String> {
     let hits = outcome.results.iter().filter(|row| row.hit && !row.is_clean()).count();
-    let finer = |share: Option<f64>| share.map_or("not known".to_string(), |share| format!("{:.1} %", share * 100.0));
-    let slowest = outcome.diagnosis_ms_max.map_or("not known".to_string(), |ms| format!("{:.2} s", ms / 1e3));
+    let finer = |share: Option<f64>| {
+        share.map_or("not known".to_string(), |share| format!("{:.1} %", share * 100.0))
+    };
+    let slowest =
+        outcome.diagnosis_ms_max.map_or("not known".to_string(), |ms| format!("{:.2} s", ms / 1e3));
     let mut lines = vec![
         format!("cause named: {hits} of {} ({})", outcome.n, finer(outcome.accuracy)),
-        format!("attributed within 15 % of what was injected: {} of {}", outcome.attributed_well, outcome.n),
+        format!(
+            "attributed within 15 % of what was injected: {} of {}",
+            outcome.attributed_well, outcome.n
+        ),
         format!("clean runs: {}, false findings: {}", outcome.clean_runs, outcome.false_findings),
         format!(
             "unattributed: median {}, at worst {}; slowest diagnosis {slowest}",
@@ -77,7 +90,12 @@ fn figures(outcome: &SelftestOutcome) -> Vec<String> {
             finer(outcome.usual_load_max)
         ),
     ];
-    lines.extend(outcome.not_run.iter().map(|one| format!("not run: {} on {}: {}", one.fault, one.app, one.why)));
+    lines.extend(
+        outcome
+            .not_run
+            .iter()
+            .map(|one| format!("not run: {} on {}: {}", one.fault, one.app, one.why)),
+    );
     lines
 }
 
@@ -85,21 +103,30 @@ fn figures(outcome: &SelftestOutcome) -> Vec<String> {
 /// list.
 pub fn markdown(outcome: &SelftestOutcome) -> String {
     let head = "| fault | application | expected | first finding | hits | attributed / injected ms (medians) |\n|---|---|---|---|---|---|\n";
-    let rows: String = outcome.subjects().into_iter().map(|(fault, app)| summary(outcome, fault, app)).collect();
+    let rows: String =
+        outcome.subjects().into_iter().map(|(fault, app)| summary(outcome, fault, app)).collect();
     let figures: String = figures(outcome).into_iter().map(|line| format!("- {line}\n")).collect();
     format!("{head}{rows}\n{figures}")
 }
 
 fn summary(outcome: &SelftestOutcome, fault: &str, app: &str) -> String {
-    let rows: Vec<&TrialRow> = outcome.results.iter().filter(|row| row.fault == fault && row.app == app).collect();
+    let rows: Vec<&TrialRow> =
+        outcome.results.iter().filter(|row| row.fault == fault && row.app == app).collect();
     let hits = rows.iter().filter(|row| row.hit).count();
-    let middle = |of: fn(&TrialRow) -> f64| median(rows.iter().map(|row| of(row)).collect()).unwrap_or_default();
-    let times = format!("{:.0} / {:.0}", middle(|row| row.attributed_ms), middle(|row| row.injected_ms));
+    let middle = |of: fn(&TrialRow) -> f64| {
+        median(rows.iter().map(|row| of(row)).collect()).unwrap_or_default()
+    };
+    let times =
+        format!("{:.0} / {:.0}", middle(|row| row.attributed_ms), middle(|row| row.injected_ms));
     let clean = rows.iter().all(|row| row.is_clean());
     let expected = rows.first().map_or(String::new(), |row| row.expected_kinds.join(", "));
     let expected = if clean { "nothing".to_string() } else { expected };
     let times = if clean { String::new() } else { times };
-    format!("| {fault} | {app} | {expected} | {} | {hits} of {} | {times} |\n", kinds(&rows), rows.len())
+    format!(
+        "| {fault} | {app} | {expected} | {} | {hits} of {} | {times} |\n",
+        kinds(&rows),
+        rows.len()
+    )
 }
 
 /// Formats the kinds of the first findings, the most frequent first, with counts if there are
@@ -112,7 +139,9 @@ fn kinds(rows: &[&TrialRow]) -> String {
     let mut counts: Vec<(&str, usize)> = counts.into_iter().collect();
     counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     let one = counts.len() == 1;
-    let texts = counts.iter().map(|(kind, count)| if one { kind.to_string() } else { format!("{kind} ({count})") });
+    let texts = counts
+        .iter()
+        .map(|(kind, count)| if one { kind.to_string() } else { format!("{kind} ({count})") });
     texts.collect::<Vec<_>>().join(", ")
 }
 
@@ -124,7 +153,12 @@ mod tests {
 
     fn outcome() -> SelftestOutcome {
         let why = "not installed: foot".to_string();
-        let not_run = vec![NotRun { fault: "lock".to_string(), app: "foot".to_string(), why, not_installed: true }];
+        let not_run = vec![NotRun {
+            fault: "lock".to_string(),
+            app: "foot".to_string(),
+            why,
+            not_installed: true,
+        }];
         SelftestOutcome::of(vec![row("lock-wait", 1950.0), row("stall", 0.0)], not_run)
     }
 
@@ -138,8 +172,14 @@ lock  xterm  lock-wait  stall by holder (5)    97 %   0/2000 ms            MISS
         let squeeze = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
         let table = text(&outcome());
         assert!(squeeze(&table).starts_with(&squeeze(expected)), "{table}");
-        assert!(table.contains("cause named: 1 of 2 (50.0 %)\nattributed within 15 % of what was injected: 1 of 2\n"));
-        assert!(table.contains("unattributed: median 2.0 %, at worst 2.0 %; slowest diagnosis 0.00 s\n"), "{table}");
+        assert!(table.contains(
+            "cause named: 1 of 2 (50.0 %)\nattributed within 15 % of what was injected: 1 of 2\n"
+        ));
+        assert!(
+            table
+                .contains("unattributed: median 2.0 %, at worst 2.0 %; slowest diagnosis 0.00 s\n"),
+            "{table}"
+        );
         assert!(table.ends_with("not run: lock on foot: not installed: foot\n"), "{table}");
     }
 

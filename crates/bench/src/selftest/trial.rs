@@ -70,19 +70,26 @@ impl TrialRunner<'_> {
 
     fn observe(&self, screen: &mut dyn TerminalScreen, fault: &Fault) -> Result<Observation> {
         let SelftestOptions { tipme, launcher, .. } = self.options;
-        let folder = tempfile::Builder::new().prefix("tipme-selftest-").tempdir().context("cannot make a folder")?;
+        let folder = tempfile::Builder::new()
+            .prefix("tipme-selftest-")
+            .tempdir()
+            .context("cannot make a folder")?;
         let mut stage = FaultStage::set(screen, fault, launcher).context("cannot prepare it")?;
-        let recorder = programs::record(tipme, stage.screen, folder.path(), self.interrupt).context(ProductFailed)?;
+        let recorder = programs::record(tipme, stage.screen, folder.path(), self.interrupt)
+            .context(ProductFailed)?;
         let before = CpuTime::now();
         stage.type_calmly(self.interrupt, &mut |typed, _| typed < CALM_KEYS)?;
-        let usual_load = before.zip(CpuTime::now()).and_then(|(before, after)| before.busy_until(after));
+        let usual_load =
+            before.zip(CpuTime::now()).and_then(|(before, after)| before.busy_until(after));
         stage.inject()?;
         stage.suffer(self.interrupt, &mut |typed, _| typed < fault.presses)?;
-        let incident = programs::mark(tipme, folder.path(), self.interrupt).context(ProductFailed)?;
+        let incident =
+            programs::mark(tipme, folder.path(), self.interrupt).context(ProductFailed)?;
         let seen = stage.finish()?;
         drop(recorder);
         let began = Instant::now();
-        let verdict = programs::document(tipme, &incident, self.interrupt).map_err(|error| format!("{error:#}"));
+        let verdict = programs::document(tipme, &incident, self.interrupt)
+            .map_err(|error| format!("{error:#}"));
         self.interrupt.check()?;
         let diagnosis = began.elapsed();
         Ok(Observation { verdict, diagnosis, seen, usual_load, incident, folder: Some(folder) })

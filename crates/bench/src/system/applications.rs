@@ -86,10 +86,13 @@ const KINDS: [ApplicationKind; 4] = [
 ];
 
 /// Time until the applications are open.
-pub(super) const ESTIMATE: DurationEstimate =
-    DurationEstimate::new(Duration::from_secs(3), WINDOW_TIMEOUT.saturating_mul(KINDS.len() as u32));
+pub(super) const ESTIMATE: DurationEstimate = DurationEstimate::new(
+    Duration::from_secs(3),
+    WINDOW_TIMEOUT.saturating_mul(KINDS.len() as u32),
+);
 /// Maximum duration of a visit to an application; a run may exceed its time by this much.
-pub(super) const VISIT_MAX: Duration = WINDOW_TIMEOUT.saturating_add(ANSWER_TIMEOUT.saturating_mul(KEYS_MAX));
+pub(super) const VISIT_MAX: Duration =
+    WINDOW_TIMEOUT.saturating_add(ANSWER_TIMEOUT.saturating_mul(KEYS_MAX));
 /// Maximum number of keys of a visit.
 const KEYS_MAX: u32 = 11;
 
@@ -124,7 +127,9 @@ impl OpenApplications {
         for kind in (0..rounds).flat_map(|_| &self.0) {
             visit(kind, &mut *user, &mut played)?;
             if user.now().since(begun) > nanos(RUN_MAX) {
-                bail!("the script did not end within {RUN_MAX:?}; choose fewer rounds or a smaller load");
+                bail!(
+                    "the script did not end within {RUN_MAX:?}; choose fewer rounds or a smaller load"
+                );
             }
         }
         let mut events = Events::of(CLASS, None);
@@ -150,7 +155,8 @@ fn visit(kind: &ApplicationKind, user: &mut dyn User, played: &mut PlayedRun) ->
 fn write_files(folder: &Path) -> Result<()> {
     let lines = (0..LINES).map(|line| format!("line {line} of something that people read\n"));
     let settings = folder.join("gtk-3.0");
-    std::fs::create_dir_all(&settings).with_context(|| format!("cannot make {}", settings.display()))?;
+    std::fs::create_dir_all(&settings)
+        .with_context(|| format!("cannot make {}", settings.display()))?;
     let files = [
         (folder.join("book"), lines.collect::<String>()),
         (folder.join("letter"), String::new()),
@@ -167,7 +173,9 @@ fn command(kind: &ApplicationKind) -> Command {
     match kind.geometry {
         Some(geometry) => {
             let mut command = Command::new("xterm");
-            command.args(["-geometry", geometry, "+sb", "-xrm", "XTerm*cursorBlink: false", "-e"]).args(kind.words);
+            command
+                .args(["-geometry", geometry, "+sb", "-xrm", "XTerm*cursorBlink: false", "-e"])
+                .args(kind.words);
             command
         }
         None => {
@@ -185,7 +193,11 @@ mod tests {
     #[test]
     fn a_round_takes_its_keys_and_clicks() {
         assert_eq!(about(0), Duration::ZERO);
-        assert!(about(10) > Duration::from_secs(15) && about(10) < Duration::from_secs(60), "{:?}", about(10));
+        assert!(
+            about(10) > Duration::from_secs(15) && about(10) < Duration::from_secs(60),
+            "{:?}",
+            about(10)
+        );
     }
 
     #[test]
@@ -195,6 +207,10 @@ mod tests {
 
     #[test]
     fn every_place_is_on_the_screen() {
-        assert!(KINDS.iter().all(|kind| (0..1024).contains(&kind.at.0) && (0..768).contains(&kind.at.1)));
+        assert!(
+            KINDS
+                .iter()
+                .all(|kind| (0..1024).contains(&kind.at.0) && (0..768).contains(&kind.at.1))
+        );
     }
 }

@@ -64,9 +64,13 @@ impl BuildWork {
     pub(crate) fn name(self) -> String {
         let jobs = jobs();
         match self {
-            BuildWork::Compile => format!("make -j{jobs}: {FILES} made-up C files, again and again"),
+            BuildWork::Compile => {
+                format!("make -j{jobs}: {FILES} made-up C files, again and again")
+            }
             BuildWork::Compress => {
-                format!("xargs -P {jobs} gzip -9: {FILES} made-up texts, again and again (no compiler here)")
+                format!(
+                    "xargs -P {jobs} gzip -9: {FILES} made-up texts, again and again (no compiler here)"
+                )
             }
         }
     }
@@ -85,12 +89,16 @@ pub(crate) struct Tree {
 impl Tree {
     /// Writes the files.
     pub(crate) fn make(cleanup: &mut Cleanup) -> Result<Tree> {
-        let folder = tempfile::Builder::new().prefix(PREFIX).tempdir().context("cannot make a folder for the build")?;
+        let folder = tempfile::Builder::new()
+            .prefix(PREFIX)
+            .tempdir()
+            .context("cannot make a folder for the build")?;
         cleanup.folder(folder.path())?;
         let files = (0..FILES).map(|number| (format!("part{number}.c"), source(number)));
         for (name, text) in files.chain([("Makefile".to_owned(), MAKEFILE.to_owned())]) {
             let path = folder.path().join(name);
-            std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+            std::fs::write(&path, text)
+                .with_context(|| format!("cannot write {}", path.display()))?;
         }
         Ok(Tree { work: BuildWork::here()?, folder })
     }
@@ -137,10 +145,15 @@ pub(crate) struct Build {
 
 impl Build {
     /// Time for its start and its end.
-    pub(super) const ESTIMATE: DurationEstimate = DurationEstimate::new(Duration::from_millis(500), TIMEOUT);
+    pub(super) const ESTIMATE: DurationEstimate =
+        DurationEstimate::new(Duration::from_millis(500), TIMEOUT);
 
     /// Starts the job, in a session of its own like a terminal's job, or in this one.
-    pub(crate) fn start(tree: &Tree, own_session: bool, launcher: &WorkerLauncher) -> Result<Build> {
+    pub(crate) fn start(
+        tree: &Tree,
+        own_session: bool,
+        launcher: &WorkerLauncher,
+    ) -> Result<Build> {
         let folder = tree.folder.path().to_path_buf();
         let order = BuildOrder { folder, work: tree.work, jobs: jobs(), own_session };
         let order = serde_json::to_string(&order).context("a path is not UTF-8 text")?;
@@ -185,7 +198,8 @@ impl Drop for Build {
 /// `build ORDER`: starts the job, reports `ready` with its session if it has one of its own, and
 /// waits for it.
 pub(crate) fn run(order: &str) -> Result<()> {
-    let order: BuildOrder = serde_json::from_str(order).context("the order of a build cannot be read")?;
+    let order: BuildOrder =
+        serde_json::from_str(order).context("the order of a build cannot be read")?;
     let own_session = order.own_session;
     let child = fork(LIFE_S, "build", || exec(order))?;
     say_ready(&if own_session { child.as_raw_nonzero().to_string() } else { String::new() })?;

@@ -94,7 +94,8 @@ pub(super) struct Runs {
 
 impl Runs {
     fn row(&self) -> Option<SystemRow> {
-        let times: Vec<u64> = self.blocks.iter().flat_map(|block| block.events.latencies_ns.clone()).collect();
+        let times: Vec<u64> =
+            self.blocks.iter().flat_map(|block| block.events.latencies_ns.clone()).collect();
         Some(SystemRow {
             unanswered: self.blocks.iter().map(|block| block.more.unanswered).sum(),
             done: self.load.map(|load| load.rounds),
@@ -143,7 +144,12 @@ impl SystemFigures {
         let mut rows: Vec<SystemRow> = runs.iter().filter_map(Runs::row).collect();
         fill(&mut rows);
         let synthetic = options.beside.contains(&Beside::Synthetic);
-        let played = runs.iter().flat_map(|runs| &runs.blocks).next().map(|block| block.more).unwrap_or_default();
+        let played = runs
+            .iter()
+            .flat_map(|runs| &runs.blocks)
+            .next()
+            .map(|block| block.more)
+            .unwrap_or_default();
         SystemFigures {
             title: TITLE,
             applications,
@@ -180,12 +186,14 @@ fn load_words(comparison: &ArmComparison) -> String {
 /// Fills in the comparisons between the rows.
 pub(super) fn fill(rows: &mut [SystemRow]) {
     let before = rows.to_vec();
-    let of = |beside: Beside, arm: Arm| before.iter().find(|row| row.beside == beside && row.arm == arm);
+    let of =
+        |beside: Beside, arm: Arm| before.iter().find(|row| row.beside == beside && row.arm == arm);
     for row in rows {
         let calm = of(Beside::Nothing, row.arm).filter(|calm| calm.median_s > 0.0);
         row.times_unloaded = calm.map(|calm| row.median_s / calm.median_s);
         let same = of(row.beside, Arm::Unmanaged).filter(|_| row.arm != Arm::Unmanaged);
-        let rates = same.and_then(|same| same.done_per_s).filter(|rate| *rate > 0.0).zip(row.done_per_s);
+        let rates =
+            same.and_then(|same| same.done_per_s).filter(|rate| *rate > 0.0).zip(row.done_per_s);
         row.throughput_lost_percent = rates.map(|(before, now)| 100.0 * (1.0 - now / before));
     }
 }

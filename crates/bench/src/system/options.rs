@@ -35,7 +35,13 @@ load (tipme load big). The paper's table 1 is printed alongside.
 Exit codes: 0 measured, 2 nothing could be measured.")]
 pub struct System {
     /// Loads to run beside the script
-    #[arg(long, value_name = "WHAT", value_delimiter = ',', default_value = "nothing,build,synthetic", value_enum)]
+    #[arg(
+        long,
+        value_name = "WHAT",
+        value_delimiter = ',',
+        default_value = "nothing,build,synthetic",
+        value_enum
+    )]
     pub beside: Vec<Beside>,
     /// Number of rounds of the script through the applications
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=1_000))]
@@ -104,7 +110,8 @@ impl System {
 
     /// Returns the turns of one block.
     pub(super) fn turns(&self, block: usize) -> Vec<(Beside, Arm)> {
-        let arms = if self.managed { &[Arm::Unmanaged, Arm::Managed][..] } else { &[Arm::Unmanaged] };
+        let arms =
+            if self.managed { &[Arm::Unmanaged, Arm::Managed][..] } else { &[Arm::Unmanaged] };
         let each = |beside| arms.iter().map(move |arm| (beside, *arm));
         let mut turns: Vec<(Beside, Arm)> = self.beside().into_iter().flat_map(each).collect();
         if block % 2 == 1 {
@@ -123,7 +130,11 @@ impl System {
     /// Otherwise an arm that completes the same work sooner would be charged for that.
     pub(super) fn observed(&self, beside: Beside) -> Duration {
         let compared = self.managed && beside != Beside::Nothing;
-        if compared { applications::about(self.rounds).mul_f64(OBSERVED).min(RUN_MAX) } else { Duration::ZERO }
+        if compared {
+            applications::about(self.rounds).mul_f64(OBSERVED).min(RUN_MAX)
+        } else {
+            Duration::ZERO
+        }
     }
 
     /// Describes the expected duration, for output before the start.
@@ -136,17 +147,22 @@ impl System {
         let turns = self.turns(0).into_iter().map(|(beside, arm)| {
             // The script fails if it takes longer.
             let most = RUN_MAX + applications::VISIT_MAX;
-            let script =
-                DurationEstimate::new(applications::about(self.rounds).max(self.observed(beside)).min(most), most);
+            let script = DurationEstimate::new(
+                applications::about(self.rounds).max(self.observed(beside)).min(most),
+                most,
+            );
             let level = if beside == Beside::Synthetic { self.load } else { 0 };
-            let build = if beside == Beside::Build { Build::ESTIMATE } else { DurationEstimate::default() };
+            let build =
+                if beside == Beside::Build { Build::ESTIMATE } else { DurationEstimate::default() };
             script + build + ArmTurn { level, arm }.around()
         });
-        let first = DurationEstimate::new(applications::about(1), RUN_MAX + applications::VISIT_MAX);
+        let first =
+            DurationEstimate::new(applications::about(1), RUN_MAX + applications::VISIT_MAX);
         PrivateSession::ESTIMATE
             + applications::ESTIMATE
             + first
-            + turns.fold(DurationEstimate::default(), DurationEstimate::add) * usize::from(self.blocks)
+            + turns.fold(DurationEstimate::default(), DurationEstimate::add)
+                * usize::from(self.blocks)
     }
 
     pub(super) fn check(&self, comparison: &ArmComparison) -> Result<()> {
@@ -170,9 +186,13 @@ mod tests {
 
     #[test]
     fn only_what_is_run_takes_time() {
-        let about = |beside| parsed::<System>(&format!("--beside {beside} --rounds 1 --managed")).estimate().about;
+        let about = |beside| {
+            parsed::<System>(&format!("--beside {beside} --rounds 1 --managed")).estimate().about
+        };
         assert!(about("nothing") < about("synthetic") && about("nothing") < about("build"));
-        let alone = |rounds| parsed::<System>(&format!("--beside build --managed --rounds {rounds}")).estimate();
+        let alone = |rounds| {
+            parsed::<System>(&format!("--beside build --managed --rounds {rounds}")).estimate()
+        };
         assert!((1..=1_000).map(alone).all(|estimate| estimate.about <= estimate.most));
     }
 

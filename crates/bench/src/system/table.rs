@@ -43,15 +43,22 @@ fn table(rows: &[SystemRow]) -> String {
     let mut out = format!("{:24}{}\n", "seconds", heads.collect::<String>());
     for arm in [Arm::Unmanaged, Arm::Managed] {
         let row = |column: &Beside| rows.iter().find(|row| row.beside == *column && row.arm == arm);
-        let cells: Vec<Cell> =
-            columns.iter().map(|column| Some((row(column)?.median_s, row(column)?.times_unloaded))).collect();
+        let cells: Vec<Cell> = columns
+            .iter()
+            .map(|column| Some((row(column)?.median_s, row(column)?.times_unloaded)))
+            .collect();
         if cells.iter().any(Option::is_some) {
             out += &line(&name(&arm), &cells);
         }
     }
     for PaperRow { arm, seconds } in PAPER {
-        let times = |column: &Beside| Some((seconds[*column as usize], Some(seconds[*column as usize] / seconds[0])));
-        out += &line(&format!("paper (1993), {}", name(&arm)), &columns.iter().map(times).collect::<Vec<Cell>>());
+        let times = |column: &Beside| {
+            Some((seconds[*column as usize], Some(seconds[*column as usize] / seconds[0])))
+        };
+        out += &line(
+            &format!("paper (1993), {}", name(&arm)),
+            &columns.iter().map(times).collect::<Vec<Cell>>(),
+        );
     }
     out + &losses(rows)
 }
@@ -65,7 +72,10 @@ fn line(words: &str, cells: &[Cell]) -> String {
         Some((seconds, None)) => format!("{seconds:.1}"),
         Some((seconds, Some(times))) => format!("{seconds:.1} ({times:.2} x)"),
     };
-    format!("{words:24}{}\n", cells.iter().map(|one| format!("{:>18}", cell(one))).collect::<String>())
+    format!(
+        "{words:24}{}\n",
+        cells.iter().map(|one| format!("{:>18}", cell(one))).collect::<String>()
+    )
 }
 
 /// As in `build, managed`.
@@ -79,11 +89,15 @@ fn losses(rows: &[SystemRow]) -> String {
         Some(format!("  {}: {percent:.1} % of the throughput beside it lost\n", of(row)))
     });
     let unanswered = rows.iter().filter(|row| row.unanswered > 0);
-    let unanswered = unanswered.map(|row| format!("  {}: {} keys not answered in time\n", of(row), row.unanswered));
+    let unanswered = unanswered
+        .map(|row| format!("  {}: {} keys not answered in time\n", of(row), row.unanswered));
     let watched = rows.iter().filter_map(|row| Some((row, row.window_rounds_min?)));
     let watched = watched.map(|(row, rounds)| {
         let starved = if rounds == 0 { "; starved" } else { "" };
-        format!("  {}: every process of the load did {rounds} rounds or more in any 10 s{starved}\n", of(row))
+        format!(
+            "  {}: every process of the load did {rounds} rounds or more in any 10 s{starved}\n",
+            of(row)
+        )
     });
     lost.chain(unanswered).chain(watched).collect()
 }
@@ -99,7 +113,8 @@ mod tests {
     fn ours_stands_beside_the_papers() {
         let row = |beside, arm, s: u64, rate: Option<f64>| SystemRow {
             done_per_s: rate,
-            ..SystemRow::of(beside, arm, &[s * S, (s + 1) * S, (s - 1) * S]).expect("there are times")
+            ..SystemRow::of(beside, arm, &[s * S, (s + 1) * S, (s - 1) * S])
+                .expect("there are times")
         };
         let mut rows = vec![
             row(Beside::Nothing, Arm::Unmanaged, 20, None),
@@ -109,7 +124,10 @@ mod tests {
         ];
         fill(&mut rows);
         assert_eq!((rows[2].times_unloaded, rows[2].throughput_lost_percent), (Some(1.5), None));
-        assert_eq!((rows[2].min_s, rows[2].median_s, rows[2].max_s, rows[2].n), (29.0, 30.0, 31.0, 3));
+        assert_eq!(
+            (rows[2].min_s, rows[2].median_s, rows[2].max_s, rows[2].n),
+            (29.0, 30.0, 31.0, 3)
+        );
         insta::assert_snapshot!(table(&rows), @r"
         seconds                     beside nothing             build
         unmanaged                    20.0 (1.00 x)     30.0 (1.50 x)
@@ -128,7 +146,10 @@ mod tests {
         fill(&mut alone);
         assert_eq!(alone[0].times_unloaded, None);
         let text = table(&alone);
-        assert!(text.contains("2 keys not answered in time") && text.contains("0 rounds or more in any 10 s; starved"));
+        assert!(
+            text.contains("2 keys not answered in time")
+                && text.contains("0 rounds or more in any 10 s; starved")
+        );
         assert!(!text.contains("beside nothing") && !text.contains("heavy synthetic"), "{text}");
     }
 }

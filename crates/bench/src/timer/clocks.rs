@@ -35,7 +35,8 @@ const EVENTS: &str = "/sys/devices/system/clockevents";
 pub fn clocks() -> Clocks {
     let resolution = |id| get(id, libc::clock_getres);
     let known = CLOCKS.iter().filter(|(.., before)| *before);
-    let resolutions = known.filter_map(|(name, id, _)| Some(((*name).to_owned(), resolution(*id)?)));
+    let resolutions =
+        known.filter_map(|(name, id, _)| Some(((*name).to_owned(), resolution(*id)?)));
     let source = |file| std::fs::read_to_string(Path::new(SOURCES).join(file)).unwrap_or_default();
     Clocks {
         hz: resolution(libc::CLOCK_MONOTONIC_COARSE).and_then(hz),
@@ -75,7 +76,12 @@ fn get(id: libc::clockid_t, call: ClockCall) -> Option<u64> {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: both calls take a number and fill the structure that is passed.
     let told = unsafe { call(id, &raw mut time) };
-    let nanos = || time.tv_sec.unsigned_abs().wrapping_mul(1_000_000_000).wrapping_add(time.tv_nsec.unsigned_abs());
+    let nanos = || {
+        time.tv_sec
+            .unsigned_abs()
+            .wrapping_mul(1_000_000_000)
+            .wrapping_add(time.tv_nsec.unsigned_abs())
+    };
     (told == 0).then(nanos)
 }
 
@@ -86,7 +92,8 @@ fn figures(name: &str, id: libc::clockid_t, resolution_ns: Option<u64>) -> Offer
         name: name.to_owned(),
         resolution_ns: resolution_ns.filter(|_| is_there),
         step_ns: step(id),
-        read_ns: is_there.then(|| (0..BATCHES).map(|_| read_cost(id)).fold(f64::INFINITY, f64::min)),
+        read_ns: is_there
+            .then(|| (0..BATCHES).map(|_| read_cost(id)).fold(f64::INFINITY, f64::min)),
     }
 }
 
@@ -173,7 +180,10 @@ mod tests {
 
     #[test]
     fn ticks_are_rounded_to_whole_numbers_a_second() {
-        assert_eq!((hz(4_000_000), hz(3_333_333), hz(1_000_250)), (Some(250), Some(300), Some(1_000)));
+        assert_eq!(
+            (hz(4_000_000), hz(3_333_333), hz(1_000_250)),
+            (Some(250), Some(300), Some(1_000))
+        );
         assert_eq!(hz(1), None);
     }
 
@@ -182,13 +192,17 @@ mod tests {
         let clocks = clocks();
         assert!(clocks.hz.is_some_and(|hz| (24..=10_000).contains(&hz)), "{clocks:?}");
         assert!(
-            clocks.resolutions_ns.len() == 4 && clocks.resolutions_ns.iter().all(|(_, step)| *step > 0),
+            clocks.resolutions_ns.len() == 4
+                && clocks.resolutions_ns.iter().all(|(_, step)| *step > 0),
             "{clocks:?}"
         );
         assert!(clocks.source.is_some_and(|source| clocks.sources.contains(&source)));
         let of = |name: &str| clocks.clocks.iter().find(|one| one.name == name).cloned().unwrap();
         let (fine, coarse) = (of("monotonic"), of("monotonic-coarse"));
-        assert!(fine.step_ns < coarse.step_ns && fine.read_ns.is_some_and(|ns| ns > 0.0), "{fine:?} {coarse:?}");
+        assert!(
+            fine.step_ns < coarse.step_ns && fine.read_ns.is_some_and(|ns| ns > 0.0),
+            "{fine:?} {coarse:?}"
+        );
         assert!(coarse.step_ns >= coarse.resolution_ns, "{coarse:?}");
         assert_eq!(clocks.clocks.len(), CLOCKS.len());
     }
@@ -202,12 +216,15 @@ mod tests {
     #[test]
     fn devices_are_read_where_there_are_any() {
         let folder = tempfile::TempDir::new().unwrap();
-        for (name, device) in [("clockevent1", "hpet\n"), ("clockevent0", "lapic-deadline\n"), ("power", "")] {
+        for (name, device) in
+            [("clockevent1", "hpet\n"), ("clockevent0", "lapic-deadline\n"), ("power", "")]
+        {
             std::fs::create_dir(folder.path().join(name)).unwrap();
             std::fs::write(folder.path().join(name).join("current_device"), device).unwrap();
         }
         let devices = event_devices(folder.path());
-        let told: Vec<(&str, &str)> = devices.iter().map(|(name, device)| (name.as_str(), device.as_str())).collect();
+        let told: Vec<(&str, &str)> =
+            devices.iter().map(|(name, device)| (name.as_str(), device.as_str())).collect();
         assert_eq!(told, [("clockevent0", "lapic-deadline"), ("clockevent1", "hpet")]);
         assert_eq!(event_devices(Path::new("/no/such")), []);
     }

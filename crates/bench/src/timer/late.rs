@@ -6,7 +6,9 @@ use super::trace::TimerRecorder;
 use crate::interrupt::InterruptFlag;
 use anyhow::{Context, Result};
 use tipme_analysis::{Lateness, Recording, lateness};
-use tipme_measure::timer::{OUTLIERS_MAX, Outlier, TimerMechanism, WakeUpSeries, budget, outlier_threshold};
+use tipme_measure::timer::{
+    OUTLIERS_MAX, Outlier, TimerMechanism, WakeUpSeries, budget, outlier_threshold,
+};
 use tipme_record::{Cpu, Nanos, Pid, Tid};
 
 /// Maximum number of threads to name that are hidden from the recorder.
@@ -42,10 +44,21 @@ pub(super) fn find(
     LatestWakeUps { mechanism, threshold_ns, over, worst: all }
 }
 
-fn wakes(track: &ThreadWakeUps, mechanism: TimerMechanism, period_ns: u64) -> Vec<tipme_analysis::Late> {
+fn wakes(
+    track: &ThreadWakeUps,
+    mechanism: TimerMechanism,
+    period_ns: u64,
+) -> Vec<tipme_analysis::Late> {
     let (tid, cpu) = (Tid(track.thread.tid), Cpu(track.thread.cpu));
-    let asked = WakeUpSeries::new(&track.run, period_ns).map(|series| series.asked(mechanism)).unwrap_or_default();
-    let late = |(deadline, wake)| tipme_analysis::Late { tid, cpu, deadline: Nanos(deadline), wake: Nanos(wake) };
+    let asked = WakeUpSeries::new(&track.run, period_ns)
+        .map(|series| series.asked(mechanism))
+        .unwrap_or_default();
+    let late = |(deadline, wake)| tipme_analysis::Late {
+        tid,
+        cpu,
+        deadline: Nanos(deadline),
+        wake: Nanos(wake),
+    };
     asked.into_iter().map(late).collect()
 }
 
@@ -55,14 +68,20 @@ pub(super) fn explain(
     trace: Option<&TimerRecorder>,
     interrupt: &InterruptFlag,
 ) -> Result<Vec<Outlier>> {
-    let recording = trace.filter(|_| !late.worst.is_empty()).map(|trace| recorded(trace, interrupt)).transpose()?;
-    let explained = |one: &tipme_analysis::Late| recording.as_ref().and_then(|recording| lateness(recording, one));
+    let recording = trace
+        .filter(|_| !late.worst.is_empty())
+        .map(|trace| recorded(trace, interrupt))
+        .transpose()?;
+    let explained = |one: &tipme_analysis::Late| {
+        recording.as_ref().and_then(|recording| lateness(recording, one))
+    };
     Ok(late.worst.iter().map(|one| outlier(late.mechanism, one, explained(one))).collect())
 }
 
 fn recorded(trace: &TimerRecorder, interrupt: &InterruptFlag) -> Result<Recording> {
     let path = trace.mark(interrupt)?;
-    let incident = tipme_store::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    let incident =
+        tipme_store::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
     // Its folder is removed anyway; until then the next incidents need the room.
     let _ = std::fs::remove_file(&path);
     let mut recording = Recording::read(&incident)?;
@@ -77,7 +96,9 @@ fn name_hidden(recording: &mut Recording) {
         let Some((pid, name)) = identity(tid) else { continue };
         recording.tasks.add_living(tid, pid, name);
         let main = Tid(pid.0);
-        if let Some((_, name)) = identity(main).filter(|_| recording.tasks.life(main, recording.mark).is_none()) {
+        if let Some((_, name)) =
+            identity(main).filter(|_| recording.tasks.life(main, recording.mark).is_none())
+        {
             recording.tasks.add_living(main, pid, name);
         }
     }
@@ -90,10 +111,15 @@ fn identity(tid: Tid) -> Option<(Pid, String)> {
     Some((Pid(field("Tgid:")?.parse().ok()?), field("Name:")?.to_owned()))
 }
 
-fn outlier(mechanism: TimerMechanism, late: &tipme_analysis::Late, explained: Option<Lateness>) -> Outlier {
+fn outlier(
+    mechanism: TimerMechanism,
+    late: &tipme_analysis::Late,
+    explained: Option<Lateness>,
+) -> Outlier {
     let whole = late.wake.since(late.deadline);
     let portions = |lateness: &Lateness| {
-        let times = lateness.portions.iter().map(|(cause, name, time)| (*cause, name.clone(), time.0));
+        let times =
+            lateness.portions.iter().map(|(cause, name, time)| (*cause, name.clone(), time.0));
         budget(&times.collect::<Vec<_>>(), whole.0)
     };
     Outlier {
@@ -117,10 +143,20 @@ mod tests {
     /// Returns a thread with one late wakeup among many.
     fn track(late_ns: u64) -> ThreadWakeUps {
         let mut events = Events::of(LATENESS, None);
-        (1..=100).for_each(|number| events.push(number * PERIOD, if number == 50 { late_ns } else { 50_000 }));
-        let thread =
-            MeasuredThread { mechanism: TimerMechanism::Absolute, cpu: 1, tid: 7, locked: true, slack_ns: None };
-        ThreadWakeUps { thread, run: Run { duration_ns: 100 * PERIOD, classes: vec![events], ..Run::default() } }
+        (1..=100).for_each(|number| {
+            events.push(number * PERIOD, if number == 50 { late_ns } else { 50_000 })
+        });
+        let thread = MeasuredThread {
+            mechanism: TimerMechanism::Absolute,
+            cpu: 1,
+            tid: 7,
+            locked: true,
+            slack_ns: None,
+        };
+        ThreadWakeUps {
+            thread,
+            run: Run { duration_ns: 100 * PERIOD, classes: vec![events], ..Run::default() },
+        }
     }
 
     #[test]
@@ -144,7 +180,11 @@ mod tests {
     #[test]
     fn without_a_recorder_there_is_no_budget() {
         let late = find(&[track(3_000_000)], TimerMechanism::Absolute, PERIOD, None);
-        let outliers = explain(&late, None, &InterruptFlag::default()).expect("there is nothing to fail");
-        assert_eq!((outliers[0].lateness_us, outliers[0].cpu, &outliers[0].budget), (3_000.0, 1, &None));
+        let outliers =
+            explain(&late, None, &InterruptFlag::default()).expect("there is nothing to fail");
+        assert_eq!(
+            (outliers[0].lateness_us, outliers[0].cpu, &outliers[0].budget),
+            (3_000.0, 1, &None)
+        );
     }
 }

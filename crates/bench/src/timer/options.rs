@@ -15,7 +15,8 @@ use tipme_command::duration;
 use tipme_measure::timer::TimerMechanism;
 
 #[derive(Args)]
-#[command(after_help = "One thread on each CPU wakes up periodically. Printed are the intervals between
+#[command(
+    after_help = "One thread on each CPU wakes up periodically. Printed are the intervals between
 its wake-ups (as in tables 1 to 3 of Jones and Regehr, 1999), their lateness and, as root, what
 the latest waited for. Comparing relative sleeps with absolute deadlines shows the cost of
 sleeping for a period instead of until a deadline.
@@ -28,7 +29,8 @@ Examples:
   sudo tipme bench timer --policy fifo:80 --period 100us -d 30s --threshold 200us
   tipme bench timer --mechanism all --rates --json before.json --svg plots
   tipme bench timer --repeat 5 --json before/    then, changed: tipme compare before/ after/
-  tipme bench timer --show before.json after.json")]
+  tipme bench timer --show before.json after.json"
+)]
 pub struct Timer {
     /// Time from one deadline to the next, 10us to 1s
     #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = period)]
@@ -103,7 +105,8 @@ impl Timer {
             Cpus::All => allowed_cpus()?,
             Cpus::List(list) => expect_allowed(list).map(|()| list.clone())?,
         };
-        let (period, duration, policy, slack_ns) = (self.period, self.duration, self.policy, self.slack);
+        let (period, duration, policy, slack_ns) =
+            (self.period, self.duration, self.policy, self.slack);
         Ok(TimerOptions { period, duration, policy, cpus, slack_ns })
     }
 

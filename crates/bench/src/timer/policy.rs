@@ -35,7 +35,9 @@ impl FromStr for SchedPolicy {
         let (name, priority) = text.split_once(':').unwrap_or((text, ""));
         let priority = || {
             let number = priority.parse().ok().filter(|number| (1..=99).contains(number));
-            number.ok_or_else(|| format!("policy {name} needs a priority from 1 to 99, such as {name}:80"))
+            number.ok_or_else(|| {
+                format!("policy {name} needs a priority from 1 to 99, such as {name}:80")
+            })
         };
         match name {
             "other" if text == name => Ok(SchedPolicy::Other),
@@ -95,7 +97,9 @@ mod tests {
         for policy in [SchedPolicy::Other, SchedPolicy::Fifo(80), SchedPolicy::RoundRobin(1)] {
             assert_eq!(policy.to_string().parse(), Ok(policy));
         }
-        for wrong in ["", "fifo", "fifo:0", "fifo:100", "fifo:", "other:1", "idle", "rr:x", "FIFO:1"] {
+        for wrong in
+            ["", "fifo", "fifo:0", "fifo:100", "fifo:", "other:1", "idle", "rr:x", "FIFO:1"]
+        {
             assert!(wrong.parse::<SchedPolicy>().is_err(), "{wrong}");
         }
     }

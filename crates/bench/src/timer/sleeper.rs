@@ -3,8 +3,12 @@
 
 use anyhow::{Context, Result, bail};
 use rustix::io::Errno;
-use rustix::thread::{ClockId, NanosleepRelativeResult, Timespec, clock_nanosleep_absolute, nanosleep};
-use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime};
+use rustix::thread::{
+    ClockId, NanosleepRelativeResult, Timespec, clock_nanosleep_absolute, nanosleep,
+};
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime,
+};
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 use std::ptr::null_mut;
@@ -92,9 +96,11 @@ fn poll_for_rest(deadline: u64) {
 }
 
 fn timerfd(begin: u64, period: u64) -> Result<OwnedFd> {
-    let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC).context("cannot make a timerfd")?;
+    let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC)
+        .context("cannot make a timerfd")?;
     let times = Itimerspec { it_interval: timespec(period), it_value: timespec(begin + period) };
-    timerfd_settime(&timer, TimerfdTimerFlags::ABSTIME, &times).context("cannot start a timerfd")?;
+    timerfd_settime(&timer, TimerfdTimerFlags::ABSTIME, &times)
+        .context("cannot start a timerfd")?;
     Ok(timer)
 }
 
@@ -133,8 +139,10 @@ impl Itimer {
             bail!("cannot make a POSIX timer: {}", std::io::Error::last_os_error());
         }
         let itimer = Itimer { timer, signals };
-        let time =
-            |ns: u64| libc::timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as i64 };
+        let time = |ns: u64| libc::timespec {
+            tv_sec: (ns / 1_000_000_000) as i64,
+            tv_nsec: (ns % 1_000_000_000) as i64,
+        };
         let times = libc::itimerspec { it_interval: time(period), it_value: time(begin + period) };
         // SAFETY: the timer exists, and the structure lives until the call returns.
         if unsafe { libc::timer_settime(timer, libc::TIMER_ABSTIME, &times, null_mut()) } != 0 {

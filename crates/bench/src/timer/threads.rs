@@ -16,7 +16,9 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::{Builder, ScopedJoinHandle};
 use std::time::Duration;
 use tipme_desktop::clock;
-use tipme_measure::timer::{Delivered, LATENESS, MeasuredThread, Spread, TimerMechanism, WakeUpSeries};
+use tipme_measure::timer::{
+    Delivered, LATENESS, MeasuredThread, Spread, TimerMechanism, WakeUpSeries,
+};
 use tipme_measure::{Events, Run};
 
 /// Minimum period: below it a thread would do nothing but wake up.
@@ -58,7 +60,10 @@ impl TimerOptions {
     /// Returns the number of deadlines of one thread; fails if its memory would not suffice.
     pub(super) fn deadlines(&self) -> Result<u64> {
         if self.period < PERIOD_MIN || self.period > PERIOD_MAX {
-            bail!("cannot measure a period of {:?}; choose one from {PERIOD_MIN:?} to {PERIOD_MAX:?}", self.period);
+            bail!(
+                "cannot measure a period of {:?}; choose one from {PERIOD_MIN:?} to {PERIOD_MAX:?}",
+                self.period
+            );
         }
         let count = (self.duration.as_nanos() / self.period.as_nanos()) as u64;
         match count {
@@ -106,7 +111,10 @@ pub(super) fn measure(
 type Worked<'scope> = ScopedJoinHandle<'scope, Result<Option<ThreadWakeUps>>>;
 
 /// Releases the threads once all are ready; if one is not, none begins.
-fn start_and_join(threads: Vec<(Sender<u64>, Worked<'_>)>, all_ready: &Receiver<bool>) -> Result<Vec<ThreadWakeUps>> {
+fn start_and_join(
+    threads: Vec<(Sender<u64>, Worked<'_>)>,
+    all_ready: &Receiver<bool>,
+) -> Result<Vec<ThreadWakeUps>> {
     let ready = threads.iter().all(|_| all_ready.recv() == Ok(true));
     let begin = clock::now().0 + START_DELAY_NS;
     let mut handles = Vec::new();
@@ -154,14 +162,18 @@ impl MeasuringThread<'_> {
         sleep_until(clock::now().0 + self.phase);
         let begin = clock::now().0;
         let overruns = self.track(begin, self.deadlines, &mut samples)?;
-        Ok(Some(ThreadWakeUps { thread: self.thread(&samples), run: self.describe(&samples, overruns) }))
+        Ok(Some(ThreadWakeUps {
+            thread: self.thread(&samples),
+            run: self.describe(&samples, overruns),
+        }))
     }
 
     /// Does everything that takes time or can be refused.
     fn prepare(&self) -> Result<Samples> {
         stay_on(self.cpu)?;
         if self.options.slack_ns.is_some() {
-            rustix::thread::set_current_timer_slack(self.options.slack_ns).context("cannot set the timer slack")?;
+            rustix::thread::set_current_timer_slack(self.options.slack_ns)
+                .context("cannot set the timer slack")?;
         }
         let samples = Samples::reserve(self.deadlines as usize);
         self.options.policy.apply()?;
@@ -173,7 +185,11 @@ impl MeasuringThread<'_> {
     fn track(&self, begin: u64, deadlines: u64, samples: &mut Samples) -> Result<u64> {
         let period = self.options.period_ns();
         // Only relative sleeping ends by time: it has fewer wakeups than there are deadlines.
-        let end = if self.mechanism == TimerMechanism::Relative { begin + deadlines * period } else { u64::MAX };
+        let end = if self.mechanism == TimerMechanism::Relative {
+            begin + deadlines * period
+        } else {
+            u64::MAX
+        };
         sleep_until(begin);
         let mut sleeper = Sleeper::new(self.mechanism, begin, period)?;
         let (mut number, mut overruns, mut now) = (1, 0, begin);
@@ -201,7 +217,9 @@ impl MeasuringThread<'_> {
 
     fn describe(&self, samples: &Samples, overruns: u64) -> Run {
         let mut events = Events::of(LATENESS, None);
-        samples.pairs().for_each(|(deadline, now)| events.push(deadline, now.saturating_sub(deadline)));
+        samples
+            .pairs()
+            .for_each(|(deadline, now)| events.push(deadline, now.saturating_sub(deadline)));
         let answered = samples.pairs().len() as u64 + overruns;
         Run {
             name: format!("{}/{}/cpu{}", self.mechanism.name(), self.options.policy, self.cpu),
@@ -255,10 +273,15 @@ mod tests {
     #[test]
     fn what_cannot_be_held_is_refused() {
         let deadlines = |period_us, duration_ms| {
-            options(Duration::from_micros(period_us), Duration::from_millis(duration_ms)).deadlines().ok()
+            options(Duration::from_micros(period_us), Duration::from_millis(duration_ms))
+                .deadlines()
+                .ok()
         };
         assert_eq!((deadlines(1_000, 10_000), deadlines(300, 1)), (Some(10_000), Some(3)));
-        assert_eq!([deadlines(5, 1_000), deadlines(2_000_000, 10_000), deadlines(1_000, 0)], [None; 3]);
+        assert_eq!(
+            [deadlines(5, 1_000), deadlines(2_000_000, 10_000), deadlines(1_000, 0)],
+            [None; 3]
+        );
         assert_eq!((deadlines(10, 80_000), deadlines(10, 80_001)), (Some(DEADLINES_MAX), None));
     }
 
@@ -267,8 +290,11 @@ mod tests {
         // No thread keeps up with it: each wakeup takes longer than a period.
         let options = options(PERIOD_MIN, Duration::from_millis(20));
         for mechanism in TimerMechanism::ALL {
-            for track in measure(&options, mechanism, &InterruptFlag::default()).expect("it can be measured") {
-                let series = WakeUpSeries::new(&track.run, options.period_ns()).expect("there is lateness");
+            for track in
+                measure(&options, mechanism, &InterruptFlag::default()).expect("it can be measured")
+            {
+                let series =
+                    WakeUpSeries::new(&track.run, options.period_ns()).expect("there is lateness");
                 assert_eq!((series.expected(), track.run.lost), (2_000, 0), "{mechanism:?}");
                 assert!(series.n() > 0 && series.n() + series.overruns() == 2_000, "{mechanism:?}");
             }

@@ -34,12 +34,33 @@ pub(super) fn may_trace() -> bool {
 
 impl TimerRecorder {
     /// Starts a recorder with room for `wakes` wakeups within `time`.
-    pub(super) fn start(tipme: &Path, time: Duration, wakes: u64, interrupt: &InterruptFlag) -> Result<TimerRecorder> {
-        let folder = tempfile::Builder::new().prefix("tipme-timer-").tempdir().context("cannot make a folder")?;
+    pub(super) fn start(
+        tipme: &Path,
+        time: Duration,
+        wakes: u64,
+        interrupt: &InterruptFlag,
+    ) -> Result<TimerRecorder> {
+        let folder = tempfile::Builder::new()
+            .prefix("tipme-timer-")
+            .tempdir()
+            .context("cannot make a folder")?;
         let window = (time + Duration::from_secs(3)).min(WINDOW_MAX).as_secs();
         let mut command = Command::new(tipme);
-        command.args(["record", "--hot-keys", "off", "--display", "none", "--detail", "interrupts"]);
-        command.args(["--window", &window.to_string(), "--memory", &memory(window, wakes).to_string()]);
+        command.args([
+            "record",
+            "--hot-keys",
+            "off",
+            "--display",
+            "none",
+            "--detail",
+            "interrupts",
+        ]);
+        command.args([
+            "--window",
+            &window.to_string(),
+            "--memory",
+            &memory(window, wakes).to_string(),
+        ]);
         command.arg("--state-dir").arg(folder.path());
         let recorder = Follower::start("tipme record", command)?;
         recorder.wait_for("recording", ARM_TIMEOUT, interrupt)?;
@@ -54,7 +75,9 @@ impl TimerRecorder {
 }
 
 fn memory(window_s: u64, wakes: u64) -> u64 {
-    (window_s * SECOND_BYTES).saturating_add(wakes.saturating_mul(WAKE_BYTES)).clamp(MEMORY_MIN, MEMORY_MAX)
+    (window_s * SECOND_BYTES)
+        .saturating_add(wakes.saturating_mul(WAKE_BYTES))
+        .clamp(MEMORY_MIN, MEMORY_MAX)
 }
 
 #[cfg(test)]

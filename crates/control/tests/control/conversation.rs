@@ -7,8 +7,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tipme_control::{
-    Caller, Client, Conversation, READ_TIMEOUT, Received, RecorderRequest, RecorderResponse, RecorderSocket,
-    RecorderStatus, SOCKET_NAME, SocketListener,
+    Caller, Client, Conversation, READ_TIMEOUT, Received, RecorderRequest, RecorderResponse,
+    RecorderSocket, RecorderStatus, SOCKET_NAME, SocketListener,
 };
 
 /// A daemon that talks to one caller until that is gone, and returns the reason for the end.
@@ -20,7 +20,8 @@ struct Daemon {
 impl Daemon {
     fn start(timeout: Option<Duration>) -> Daemon {
         let dir = TempDir::new().unwrap();
-        let mut listener = SocketListener::bind::<RecorderSocket>(&dir.path().join(SOCKET_NAME)).unwrap();
+        let mut listener =
+            SocketListener::bind::<RecorderSocket>(&dir.path().join(SOCKET_NAME)).unwrap();
         let thread = std::thread::spawn(move || {
             let (stream, caller) = loop {
                 if let Some(next) = listener.accept(Instant::now()) {
@@ -55,9 +56,10 @@ fn talk(mut conversation: Conversation<RecorderSocket>, timeout: Option<Duration
                 }
             }
             Received::Request(_) => {
-                if !conversation
-                    .answer(&RecorderResponse::Status(RecorderStatus { pid: number, ..RecorderStatus::default() }))
-                {
+                if !conversation.answer(&RecorderResponse::Status(RecorderStatus {
+                    pid: number,
+                    ..RecorderStatus::default()
+                })) {
                     return "does not read".to_owned();
                 }
             }
@@ -70,9 +72,14 @@ fn talk(mut conversation: Conversation<RecorderSocket>, timeout: Option<Duration
 fn many_requests_get_their_answers_in_turn() {
     let daemon = Daemon::start(None);
     let mut dialogue = Client::new(daemon.dir.path()).converse().unwrap();
-    assert_eq!(dialogue.server(), Caller { pid: std::process::id(), uid: 0 }, "run the tests as root");
+    assert_eq!(
+        dialogue.server(),
+        Caller { pid: std::process::id(), uid: 0 },
+        "run the tests as root"
+    );
     for number in 1..=100 {
-        let RecorderResponse::Status(status) = dialogue.ask(&RecorderRequest::Status).unwrap() else {
+        let RecorderResponse::Status(status) = dialogue.ask(&RecorderRequest::Status).unwrap()
+        else {
             panic!("no status")
         };
         assert_eq!(status.pid, number);

@@ -4,7 +4,8 @@
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tipme_control::{
-    CallError, Client, Focused, Follower, Following, Gate, RecorderRequest, RecorderResponse, SOCKET_NAME, Server,
+    CallError, Client, Focused, Follower, Following, Gate, RecorderRequest, RecorderResponse,
+    SOCKET_NAME, Server,
 };
 
 fn focus(since_ns: u64) -> RecorderResponse {
@@ -13,7 +14,10 @@ fn focus(since_ns: u64) -> RecorderResponse {
 
 /// Returns a following client, and the daemon's side of it. The daemon sends these responses all at
 /// once.
-fn following(first: &RecorderResponse, news: &[RecorderResponse]) -> (Result<Following, CallError>, Follower) {
+fn following(
+    first: &RecorderResponse,
+    news: &[RecorderResponse],
+) -> (Result<Following, CallError>, Follower) {
     let dir = TempDir::new().unwrap();
     let mut server = Server::bind(&dir.path().join(SOCKET_NAME), Gate::of(&[])).unwrap();
     let client = Client::new(dir.path()).with_timeout(Duration::from_secs(60));
@@ -59,5 +63,8 @@ fn who_is_refused_follows_nothing() {
 #[test]
 fn who_does_not_read_is_told_no_more() {
     let (_following, follower) = following(&RecorderResponse::Done, &[]);
-    assert!((0..100_000).any(|at| !follower.tell(&focus(at))), "what is not read is kept without bound");
+    assert!(
+        (0..100_000).any(|at| !follower.tell(&focus(at))),
+        "what is not read is kept without bound"
+    );
 }

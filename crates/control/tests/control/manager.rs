@@ -4,12 +4,15 @@
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tipme_control::manager::{
-    Client, KnobStatus, LISTED_MAX, ManagerRequest, ManagerResponse, ManagerStatus, ProcessTreatment, SOCKET_NAME,
-    Server, SetStatus,
+    Client, KnobStatus, LISTED_MAX, ManagerRequest, ManagerResponse, ManagerStatus,
+    ProcessTreatment, SOCKET_NAME, Server, SetStatus,
 };
 use tipme_control::{CallError, Gate, MAX_LINE_BYTES};
 
-fn same<T: serde::Serialize + serde::de::DeserializeOwned + PartialEq + std::fmt::Debug>(json: &str, value: T) {
+fn same<T: serde::Serialize + serde::de::DeserializeOwned + PartialEq + std::fmt::Debug>(
+    json: &str,
+    value: T,
+) {
     assert_eq!(serde_json::to_string(&value).unwrap(), json);
     assert_eq!(serde_json::from_str::<T>(json).unwrap(), value);
 }
@@ -28,7 +31,12 @@ fn requests_and_answers_have_these_forms() {
         reason: "it has the keyboard focus".into(),
         ..ProcessTreatment::default()
     };
-    let why = ProcessTreatment { role: Some("focused".into()), membership: Some("child".into()), set: Some(6), ..why };
+    let why = ProcessTreatment {
+        role: Some("focused".into()),
+        membership: Some("child".into()),
+        set: Some(6),
+        ..why
+    };
     same(
         r#"{"why":{"pid":7,"program":"sh","role":"focused","reason":"it has the keyboard focus","membership":"child","set":6,"knobs":[{"name":"nice value","baseline":"0","applied":"-8"}],"skipped":[]}}"#,
         ManagerResponse::Why(ProcessTreatment { knobs: vec![knob], ..why }),

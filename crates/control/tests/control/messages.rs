@@ -2,7 +2,9 @@
 //! The JSON forms, which clients in other languages rely on.
 
 use proptest::prelude::*;
-use tipme_control::{Focused, RecordedDetail, RecorderRequest, RecorderResponse, RecorderStatus, Trigger};
+use tipme_control::{
+    Focused, RecordedDetail, RecorderRequest, RecorderResponse, RecorderStatus, Trigger,
+};
 
 fn line(text: &str) -> Vec<u8> {
     format!("{text}\n").into_bytes()
@@ -17,14 +19,25 @@ fn requests_have_these_forms() {
         ),
         (
             r#"{"describe":{"incident":"/tmp/a.tipme","text":"late"}}"#,
-            RecorderRequest::Describe { incident: "/tmp/a.tipme".into(), text: "late".into(), right: None },
+            RecorderRequest::Describe {
+                incident: "/tmp/a.tipme".into(),
+                text: "late".into(),
+                right: None,
+            },
         ),
         (
             r#"{"describe":{"incident":"/tmp/a.tipme","text":"","right":true}}"#,
-            RecorderRequest::Describe { incident: "/tmp/a.tipme".into(), text: String::new(), right: Some(true) },
+            RecorderRequest::Describe {
+                incident: "/tmp/a.tipme".into(),
+                text: String::new(),
+                right: Some(true),
+            },
         ),
         (r#"{"remove":{"id":"a"}}"#, RecorderRequest::Remove { id: "a".into() }),
-        (r#"{"pin":{"id":"a","pinned":true}}"#, RecorderRequest::Pin { id: "a".into(), pinned: true }),
+        (
+            r#"{"pin":{"id":"a","pinned":true}}"#,
+            RecorderRequest::Pin { id: "a".into(), pinned: true },
+        ),
         (r#"{"keys":{"record":false}}"#, RecorderRequest::Keys { record: false }),
         (r#""status""#, RecorderRequest::Status),
         (r#""start""#, RecorderRequest::Start),
@@ -34,8 +47,14 @@ fn requests_have_these_forms() {
             r#"{"detail":{"details":["locks","waits"],"seconds":600}}"#,
             RecorderRequest::Detail { details: vec!["locks".into(), "waits".into()], seconds: 600 },
         ),
-        (r#"{"day":{"from_s":1,"to_s":9}}"#, RecorderRequest::Day { from_s: 1, to_s: 9, user: None }),
-        (r#"{"day":{"from_s":1,"to_s":9,"user":7}}"#, RecorderRequest::Day { from_s: 1, to_s: 9, user: Some(7) }),
+        (
+            r#"{"day":{"from_s":1,"to_s":9}}"#,
+            RecorderRequest::Day { from_s: 1, to_s: 9, user: None },
+        ),
+        (
+            r#"{"day":{"from_s":1,"to_s":9,"user":7}}"#,
+            RecorderRequest::Day { from_s: 1, to_s: 9, user: Some(7) },
+        ),
         (r#""forget_days""#, RecorderRequest::ForgetDays),
     ];
     for (json, request) in forms {

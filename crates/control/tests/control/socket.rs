@@ -9,8 +9,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tipme_control::{
-    Client, Gate, MAX_CONNECTIONS, READ_TIMEOUT, RecorderRequest, RecorderResponse, RecorderStatus, SOCKET_NAME,
-    Server, Trigger,
+    Client, Gate, MAX_CONNECTIONS, READ_TIMEOUT, RecorderRequest, RecorderResponse, RecorderStatus,
+    SOCKET_NAME, Server, Trigger,
 };
 
 /// A recorder's poll loop in a thread. Its status is the caller's pid, and "start" ends it.
@@ -22,7 +22,8 @@ struct Daemon {
 impl Daemon {
     fn start() -> Daemon {
         let dir = TempDir::new().unwrap();
-        std::fs::set_permissions(dir.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        std::fs::set_permissions(dir.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755))
+            .unwrap();
         let server = Server::bind(&dir.path().join(SOCKET_NAME), Gate::of(&[4711])).unwrap();
         let thread = std::thread::spawn(move || serve(server));
         Daemon { dir, thread: Some(thread) }
@@ -55,8 +56,10 @@ fn serve(mut server: Server) -> u32 {
         for call in server.calls(Instant::now()) {
             let (request, caller) = (call.request.clone(), call.caller);
             match request {
-                RecorderRequest::Status => call
-                    .answer(&RecorderResponse::Status(RecorderStatus { pid: caller.pid, ..RecorderStatus::default() })),
+                RecorderRequest::Status => call.answer(&RecorderResponse::Status(RecorderStatus {
+                    pid: caller.pid,
+                    ..RecorderStatus::default()
+                })),
                 _ => call.answer(&RecorderResponse::Done),
             }
             if request == RecorderRequest::Start {
@@ -68,9 +71,11 @@ fn serve(mut server: Server) -> u32 {
 }
 
 fn wait(server: &Server) {
-    let timeout = server.timeout(Instant::now()).map(|rest| Timespec::try_from(rest).expect("a short time"));
+    let timeout =
+        server.timeout(Instant::now()).map(|rest| Timespec::try_from(rest).expect("a short time"));
     let fds = server.fds();
-    let mut polled: Vec<PollFd> = fds.iter().map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN)).collect();
+    let mut polled: Vec<PollFd> =
+        fds.iter().map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN)).collect();
     poll(&mut polled, timeout.as_ref()).expect("descriptors can be polled");
 }
 
@@ -90,7 +95,8 @@ fn mark() -> RecorderRequest {
 fn a_call_gets_its_answer() {
     let daemon = Daemon::start();
     assert_eq!(daemon.client().call(&mark()).unwrap(), RecorderResponse::Done);
-    let RecorderResponse::Status(status) = daemon.client().call(&RecorderRequest::Status).unwrap() else {
+    let RecorderResponse::Status(status) = daemon.client().call(&RecorderRequest::Status).unwrap()
+    else {
         panic!("no status")
     };
     assert_eq!(status.pid, std::process::id());
@@ -103,9 +109,16 @@ fn without_a_recorder_the_remedy_is_told() {
     let expected = |dir: &Path| {
         let path = dir.join(SOCKET_NAME);
         let (path, dir) = (path.display(), dir.display());
-        format!("no recorder listens at {path}; start one with: sudo tipme record --state-dir {dir}")
+        format!(
+            "no recorder listens at {path}; start one with: sudo tipme record --state-dir {dir}"
+        )
     };
-    let call = || Client::new(dir.path()).call(&RecorderRequest::Status).expect_err("nobody listens").to_string();
+    let call = || {
+        Client::new(dir.path())
+            .call(&RecorderRequest::Status)
+            .expect_err("nobody listens")
+            .to_string()
+    };
     assert_eq!(call(), expected(dir.path()));
     // A killed recorder leaves its socket file.
     drop(std::os::unix::net::UnixListener::bind(dir.path().join(SOCKET_NAME)).unwrap());
@@ -133,7 +146,8 @@ fn two_recorders_do_not_share_a_socket() {
 fn call_as(uid: u32, client: &Client) -> Result<RecorderResponse, String> {
     let client = client.clone();
     let thread = std::thread::spawn(move || {
-        rustix::thread::set_thread_uid(rustix::fs::Uid::from_raw(uid)).expect("root may; run the tests as root");
+        rustix::thread::set_thread_uid(rustix::fs::Uid::from_raw(uid))
+            .expect("root may; run the tests as root");
         client.call(&mark()).map_err(|error| error.to_string())
     });
     thread.join().expect("the caller did not panic")
@@ -166,7 +180,10 @@ fn a_line_too_long_is_refused() {
 #[test]
 fn garbage_and_half_lines_are_refused() {
     let daemon = Daemon::start();
-    assert!(answer_to(daemon.connect(), b"\0\xff\n").starts_with("{\"error\":\"the request is not understood"));
+    assert!(
+        answer_to(daemon.connect(), b"\0\xff\n")
+            .starts_with("{\"error\":\"the request is not understood")
+    );
     let half = daemon.connect();
     (&half).write_all(b"\"sta").unwrap();
     half.shutdown(std::net::Shutdown::Write).unwrap();

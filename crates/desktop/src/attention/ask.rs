@@ -130,7 +130,10 @@ impl<'a> QueryBatch<'a> {
     }
 
     /// Like [`QueryBatch::sent`]; returns `None` if the server lacks the request's extension.
-    pub(super) fn sent_if_known<T>(&self, sent: Result<T, ConnectionError>) -> Result<Option<T>, DisplayError> {
+    pub(super) fn sent_if_known<T>(
+        &self,
+        sent: Result<T, ConnectionError>,
+    ) -> Result<Option<T>, DisplayError> {
         match sent {
             Err(ConnectionError::UnsupportedExtension) => Ok(None),
             other => self.sent(other).map(Some),
@@ -138,7 +141,10 @@ impl<'a> QueryBatch<'a> {
     }
 
     /// Waits for a reply; returns `None` if the queried object is gone.
-    pub(super) fn answer<R: TryParse>(&self, asked: Cookie<'_, Wire, R>) -> Result<Option<R>, DisplayError> {
+    pub(super) fn answer<R: TryParse>(
+        &self,
+        asked: Cookie<'_, Wire, R>,
+    ) -> Result<Option<R>, DisplayError> {
         match asked.reply() {
             Ok(reply) => Ok(Some(reply)),
             Err(ReplyError::X11Error(_)) => Ok(None),
@@ -147,7 +153,10 @@ impl<'a> QueryBatch<'a> {
     }
 
     /// Sends a request without a reply, whether or not its window still exists.
-    fn tell(&self, sent: Result<VoidCookie<'_, Wire>, ConnectionError>) -> Result<(), DisplayError> {
+    fn tell(
+        &self,
+        sent: Result<VoidCookie<'_, Wire>, ConnectionError>,
+    ) -> Result<(), DisplayError> {
         self.sent(sent).map(VoidCookie::ignore_error)
     }
 
@@ -173,7 +182,8 @@ impl<'a> QueryBatch<'a> {
 
     /// Selects events about new windows, changes of the manager, and a focus on no window.
     pub(super) fn listen_to_root(&self) -> Result<(), DisplayError> {
-        let events = EventMask::SUBSTRUCTURE_NOTIFY | EventMask::PROPERTY_CHANGE | EventMask::FOCUS_CHANGE;
+        let events =
+            EventMask::SUBSTRUCTURE_NOTIFY | EventMask::PROPERTY_CHANGE | EventMask::FOCUS_CHANGE;
         let wanted = ChangeWindowAttributesAux::new().event_mask(events);
         self.tell(self.wire.change_window_attributes(self.root(), &wanted))?;
         self.flush()
@@ -184,12 +194,18 @@ impl<'a> QueryBatch<'a> {
     /// The mask is the same for all: the last one set counts, and a window may be a client's, a
     /// frame and, by a client's claim, the manager's at once. For the same reason the root window
     /// is left out.
-    pub(super) fn listen_to(&self, windows: impl IntoIterator<Item = Window>) -> Result<(), DisplayError> {
+    pub(super) fn listen_to(
+        &self,
+        windows: impl IntoIterator<Item = Window>,
+    ) -> Result<(), DisplayError> {
         let crossing = EventMask::ENTER_WINDOW | EventMask::LEAVE_WINDOW;
-        let state = EventMask::STRUCTURE_NOTIFY | EventMask::PROPERTY_CHANGE | EventMask::VISIBILITY_CHANGE;
-        let wanted = ChangeWindowAttributesAux::new().event_mask(crossing | state | EventMask::FOCUS_CHANGE);
+        let state =
+            EventMask::STRUCTURE_NOTIFY | EventMask::PROPERTY_CHANGE | EventMask::VISIBILITY_CHANGE;
+        let wanted =
+            ChangeWindowAttributesAux::new().event_mask(crossing | state | EventMask::FOCUS_CHANGE);
         let mut windows = windows.into_iter().filter(|window| *window != self.root());
-        windows.try_for_each(|window| self.tell(self.wire.change_window_attributes(window, &wanted)))
+        windows
+            .try_for_each(|window| self.tell(self.wire.change_window_attributes(window, &wanted)))
     }
 
     fn property(
@@ -202,11 +218,17 @@ impl<'a> QueryBatch<'a> {
         self.sent(self.wire.get_property(false, window, name, kind, 0, max as u32))
     }
 
-    fn ask_client(&self, window: Window) -> Result<Option<Cookie<'a, Wire, QueryClientIdsReply>>, DisplayError> {
+    fn ask_client(
+        &self,
+        window: Window,
+    ) -> Result<Option<Cookie<'a, Wire, QueryClientIdsReply>>, DisplayError> {
         self.sent_if_known(ask_client(self.wire, window))
     }
 
-    fn client(&self, asked: Option<Cookie<'_, Wire, QueryClientIdsReply>>) -> Result<Option<u32>, DisplayError> {
+    fn client(
+        &self,
+        asked: Option<Cookie<'_, Wire, QueryClientIdsReply>>,
+    ) -> Result<Option<u32>, DisplayError> {
         let reply = asked.map(|asked| self.answer(asked)).transpose()?.flatten();
         Ok(reply.and_then(|reply| told_pid(&reply)).filter(|pid| is_pid(*pid)))
     }
@@ -215,10 +237,14 @@ impl<'a> QueryBatch<'a> {
     pub(super) fn manager(&self) -> Result<Option<WindowManager>, DisplayError> {
         let (supporting, kind) = (self.atoms.supporting, AtomEnum::WINDOW.into());
         let first = self.answer(self.property(self.root(), supporting, kind, 1)?)?;
-        let Some(window) = first.as_ref().and_then(|reply| numbers(reply).next()) else { return Ok(None) };
+        let Some(window) = first.as_ref().and_then(|reply| numbers(reply).next()) else {
+            return Ok(None);
+        };
         self.listen_to([window])?;
-        let (second, client) = (self.property(window, supporting, kind, 1)?, self.ask_client(window)?);
-        let confirmed = self.answer(second)?.and_then(|reply| numbers(&reply).next()) == Some(window);
+        let (second, client) =
+            (self.property(window, supporting, kind, 1)?, self.ask_client(window)?);
+        let confirmed =
+            self.answer(second)?.and_then(|reply| numbers(&reply).next()) == Some(window);
         let pid = self.client(client)?;
         Ok(confirmed.then_some(WindowManager { window, pid }))
     }
@@ -226,8 +252,14 @@ impl<'a> QueryBatch<'a> {
     /// Returns the manager's list of windows, or the root window's children if there is none.
     pub(super) fn listing(&self, managed: bool) -> Result<Listing, DisplayError> {
         if managed {
-            let asked = self.property(self.root(), self.atoms.clients, AtomEnum::WINDOW.into(), WINDOWS_MAX)?;
-            let reply = self.answer(asked)?.filter(|reply| reply.type_ == u32::from(AtomEnum::WINDOW));
+            let asked = self.property(
+                self.root(),
+                self.atoms.clients,
+                AtomEnum::WINDOW.into(),
+                WINDOWS_MAX,
+            )?;
+            let reply =
+                self.answer(asked)?.filter(|reply| reply.type_ == u32::from(AtomEnum::WINDOW));
             if let Some(reply) = reply {
                 let excess = reply.bytes_after / 4;
                 return Ok(Listing { managed: true, windows: numbers(&reply).collect(), excess });
@@ -257,7 +289,8 @@ impl<'a> QueryBatch<'a> {
     /// Finds the child of the root window that contains each window, and selects its events too.
     pub(super) fn frames(&self, windows: &[Window]) -> Result<Vec<(Window, Window)>, DisplayError> {
         let mut found = Vec::new();
-        let mut climbing: Vec<(Window, Window)> = windows.iter().map(|window| (*window, *window)).collect();
+        let mut climbing: Vec<(Window, Window)> =
+            windows.iter().map(|window| (*window, *window)).collect();
         for _ in 0..DEPTH_MAX {
             let parents = self.parents(climbing.iter().map(|(_, at)| *at))?;
             let mut higher = Vec::new();
@@ -276,9 +309,15 @@ impl<'a> QueryBatch<'a> {
     }
 
     /// Returns the parent of each window; `None` for a destroyed one and for the root window.
-    fn parents(&self, windows: impl Iterator<Item = Window>) -> Result<Vec<Option<Window>>, DisplayError> {
-        let asked = windows.map(|window| self.sent(self.wire.query_tree(window))).collect::<Result<Vec<_>, _>>()?;
-        let parent = |tree: QueryTreeReply| Some(tree.parent).filter(|parent| *parent != x11rb::NONE);
+    fn parents(
+        &self,
+        windows: impl Iterator<Item = Window>,
+    ) -> Result<Vec<Option<Window>>, DisplayError> {
+        let asked = windows
+            .map(|window| self.sent(self.wire.query_tree(window)))
+            .collect::<Result<Vec<_>, _>>()?;
+        let parent =
+            |tree: QueryTreeReply| Some(tree.parent).filter(|parent| *parent != x11rb::NONE);
         asked.into_iter().map(|asked| Ok(self.answer(asked)?.and_then(parent))).collect()
     }
 
@@ -299,17 +338,26 @@ impl<'a> QueryBatch<'a> {
 
     /// Returns the outermost window of a lineage that belongs to the same process as the innermost,
     /// and that process.
-    pub(super) fn outermost(&self, lineage: &[Window]) -> Result<Option<(Window, Option<u32>)>, DisplayError> {
-        let asked = lineage.iter().map(|window| self.ask_client(*window)).collect::<Result<Vec<_>, _>>()?;
-        let owners = asked.into_iter().map(|asked| self.client(asked)).collect::<Result<Vec<_>, _>>()?;
+    pub(super) fn outermost(
+        &self,
+        lineage: &[Window],
+    ) -> Result<Option<(Window, Option<u32>)>, DisplayError> {
+        let asked =
+            lineage.iter().map(|window| self.ask_client(*window)).collect::<Result<Vec<_>, _>>()?;
+        let owners =
+            asked.into_iter().map(|asked| self.client(asked)).collect::<Result<Vec<_>, _>>()?;
         let Some(first) = owners.first().copied() else { return Ok(None) };
         let own = lineage.iter().zip(owners).take_while(|(_, owner)| *owner == first);
         Ok(own.last().map(|(window, _)| (*window, first)))
     }
 
     /// Queries all windows at once; `None` for a destroyed one.
-    pub(super) fn facts(&self, windows: &[Window]) -> Result<Vec<(Window, Option<Facts>)>, DisplayError> {
-        let asked = windows.iter().map(|window| self.ask(*window)).collect::<Result<Vec<_>, _>>()?;
+    pub(super) fn facts(
+        &self,
+        windows: &[Window],
+    ) -> Result<Vec<(Window, Option<Facts>)>, DisplayError> {
+        let asked =
+            windows.iter().map(|window| self.ask(*window)).collect::<Result<Vec<_>, _>>()?;
         asked.into_iter().map(|asked| Ok((asked.window, self.facts_of(asked)?))).collect()
     }
 
@@ -327,13 +375,21 @@ impl<'a> QueryBatch<'a> {
 
     fn facts_of(&self, asked: PendingQueries<'_>) -> Result<Option<Facts>, DisplayError> {
         let attributes = self.answer(asked.attributes)?;
-        let first = |reply: Option<GetPropertyReply>| reply.and_then(|reply| numbers(&reply).next());
+        let first =
+            |reply: Option<GetPropertyReply>| reply.and_then(|reply| numbers(&reply).next());
         let (state, pid) = (first(self.answer(asked.state)?), first(self.answer(asked.pid)?));
         let (set, client) = (self.answer(asked.set)?, self.client(asked.client)?);
         let Some(attributes) = attributes else { return Ok(None) };
-        let (helpers, excess) = set.map_or((Vec::new(), 0), |set| (helpers(numbers(&set)), excess(&set)));
+        let (helpers, excess) =
+            set.map_or((Vec::new(), 0), |set| (helpers(numbers(&set)), excess(&set)));
         let viewable = attributes.map_state == MapState::VIEWABLE;
-        Ok(Some(Facts { owner: owner(client, pid), helpers, excess, viewable, iconic: state == Some(ICONIC) }))
+        Ok(Some(Facts {
+            owner: owner(client, pid),
+            helpers,
+            excess,
+            viewable,
+            iconic: state == Some(ICONIC),
+        }))
     }
 
     /// Queries the focus.
@@ -348,7 +404,8 @@ impl<'a> QueryBatch<'a> {
     /// Returns `true` if a compositing manager shows the windows, so that the server considers none
     /// obscured.
     pub(super) fn composited(&self) -> Result<bool, DisplayError> {
-        let owner = self.answer(self.sent(self.wire.get_selection_owner(self.atoms.compositor))?)?;
+        let owner =
+            self.answer(self.sent(self.wire.get_selection_owner(self.atoms.compositor))?)?;
         Ok(owner.is_some_and(|reply| reply.owner != x11rb::NONE))
     }
 
@@ -372,7 +429,8 @@ impl Listing {
 
 /// Returns `true` if a window manager would frame such a child of the root window.
 fn is_managed(attributes: &GetWindowAttributesReply) -> bool {
-    let shown = attributes.map_state != MapState::UNMAPPED && attributes.class == WindowClass::INPUT_OUTPUT;
+    let shown =
+        attributes.map_state != MapState::UNMAPPED && attributes.class == WindowClass::INPUT_OUTPUT;
     shown && !attributes.override_redirect
 }
 
@@ -410,7 +468,8 @@ fn helpers(numbers: impl Iterator<Item = u32>) -> Vec<u32> {
 
 /// Prefers the server's knowledge to a program's claim.
 fn owner(client: Option<u32>, said: Option<u32>) -> Option<WindowOwner> {
-    let said = || said.filter(|pid| is_pid(*pid)).map(|pid| WindowOwner { pid, how: PidSource::Property });
+    let said =
+        || said.filter(|pid| is_pid(*pid)).map(|pid| WindowOwner { pid, how: PidSource::Property });
     client.map(|pid| WindowOwner { pid, how: PidSource::Server }).or_else(said)
 }
 
@@ -430,6 +489,9 @@ mod tests {
         let (server, property) = (PidSource::Server, PidSource::Property);
         assert_eq!(owner(Some(5), Some(6)), Some(WindowOwner { pid: 5, how: server }));
         assert_eq!(owner(None, Some(6)), Some(WindowOwner { pid: 6, how: property }));
-        assert_eq!([owner(None, Some(0)), owner(None, Some(u32::MAX)), owner(None, None)], [None; 3]);
+        assert_eq!(
+            [owner(None, Some(0)), owner(None, Some(u32::MAX)), owner(None, None)],
+            [None; 3]
+        );
     }
 }

@@ -8,7 +8,9 @@ use super::ask::QueryBatch;
 use crate::error::DisplayError;
 use std::collections::BTreeSet;
 use x11rb::protocol::shape::ConnectionExt as _;
-use x11rb::protocol::xproto::{ConnectionExt as _, GetGeometryReply, MapState, Window, WindowClass};
+use x11rb::protocol::xproto::{
+    ConnectionExt as _, GetGeometryReply, MapState, Window, WindowClass,
+};
 
 /// Maximum number of children of the root window for this computation; with more, every window
 /// counts as visible.
@@ -34,26 +36,34 @@ struct Layer {
 }
 
 /// Returns the children of the root window in `windows` of which no part is visible.
-pub(super) fn hidden_windows(queries: &QueryBatch<'_>, windows: &[Window]) -> Result<BTreeSet<Window>, DisplayError> {
+pub(super) fn hidden_windows(
+    queries: &QueryBatch<'_>,
+    windows: &[Window],
+) -> Result<BTreeSet<Window>, DisplayError> {
     if queries.composited()? {
         return Ok(BTreeSet::new());
     }
     let layers = layers(queries, windows)?;
     let Some((screen, layers)) = layers.split_first() else { return Ok(BTreeSet::new()) };
     let hidden = |(place, layer): (usize, &Layer)| {
-        let covers = layers[place + 1..].iter().filter(|above| above.covers).map(|above| above.area);
-        (windows.contains(&layer.window) && is_hidden(layer.area.within(screen.area), covers)).then_some(layer.window)
+        let covers =
+            layers[place + 1..].iter().filter(|above| above.covers).map(|above| above.area);
+        (windows.contains(&layer.window) && is_hidden(layer.area.within(screen.area), covers))
+            .then_some(layer.window)
     };
     Ok(layers.iter().enumerate().filter_map(hidden).collect())
 }
 
 /// Returns the screen, and the windows from the lowest wanted one upward.
 fn layers(queries: &QueryBatch<'_>, wanted: &[Window]) -> Result<Vec<Layer>, DisplayError> {
-    let Some(tree) = queries.answer(queries.sent(queries.wire().query_tree(queries.root()))?)? else {
+    let Some(tree) = queries.answer(queries.sent(queries.wire().query_tree(queries.root()))?)?
+    else {
         return Ok(Vec::new());
     };
     let lowest = tree.children.iter().position(|child| wanted.contains(child));
-    let Some(lowest) = lowest.filter(|_| tree.children.len() <= CHILDREN_MAX) else { return Ok(Vec::new()) };
+    let Some(lowest) = lowest.filter(|_| tree.children.len() <= CHILDREN_MAX) else {
+        return Ok(Vec::new());
+    };
     let windows = [&[queries.root()], &tree.children[lowest..]].concat();
     let ask = |window: &Window| {
         let place = queries.sent(queries.wire().get_geometry(*window))?;
@@ -67,7 +77,8 @@ fn layers(queries: &QueryBatch<'_>, wanted: &[Window]) -> Result<Vec<Layer>, Dis
         let (place, attributes) = (queries.answer(place)?, queries.answer(attributes)?);
         let shaped = shape.map(|shape| queries.answer(shape)).transpose()?.flatten();
         let (Some(place), Some(attributes)) = (place, attributes) else { continue };
-        let solid = attributes.map_state == MapState::VIEWABLE && attributes.class == WindowClass::INPUT_OUTPUT;
+        let solid = attributes.map_state == MapState::VIEWABLE
+            && attributes.class == WindowClass::INPUT_OUTPUT;
         let covers = solid && !shaped.is_some_and(|shape| shape.bounding_shaped);
         layers.push(Layer { window, area: PixelRectangle::of(&place), covers });
     }
@@ -173,8 +184,11 @@ mod tests {
             };
             let window = place(6);
             let covers: Vec<PixelRectangle> = (0..8).map(|_| place(9)).collect();
-            let seen = |x, y| !covers.iter().any(|c| c.left <= x && x < c.right && c.top <= y && y < c.bottom);
-            let any = (window.left..window.right).any(|x| (window.top..window.bottom).any(|y| seen(x, y)));
+            let seen = |x, y| {
+                !covers.iter().any(|c| c.left <= x && x < c.right && c.top <= y && y < c.bottom)
+            };
+            let any = (window.left..window.right)
+                .any(|x| (window.top..window.bottom).any(|y| seen(x, y)));
             assert_eq!(hidden(window, &covers), !any, "{window:?} {covers:?}");
             outcomes.insert(any);
         }

@@ -6,8 +6,8 @@ use super::change::{AttentionChange, Dropped, WINDOWS_MAX, WindowState};
 use std::collections::{BTreeMap, BTreeSet};
 use x11rb::protocol::Event;
 use x11rb::protocol::xproto::{
-    Atom, FocusInEvent, MapNotifyEvent, NotifyDetail, NotifyMode, PropertyNotifyEvent, ReparentNotifyEvent,
-    UnmapNotifyEvent, Visibility, Window,
+    Atom, FocusInEvent, MapNotifyEvent, NotifyDetail, NotifyMode, PropertyNotifyEvent,
+    ReparentNotifyEvent, UnmapNotifyEvent, Visibility, Window,
 };
 
 /// All known facts.
@@ -89,8 +89,12 @@ impl AttentionView {
     pub(super) fn handle(&mut self, event: &Event) {
         match event {
             Event::FocusIn(event) => self.focused(event),
-            Event::FocusOut(event) if event.detail != NotifyDetail::INFERIOR => self.keyboard_due = true,
-            Event::EnterNotify(event) | Event::LeaveNotify(event) if event.detail != NotifyDetail::INFERIOR => {
+            Event::FocusOut(event) if event.detail != NotifyDetail::INFERIOR => {
+                self.keyboard_due = true
+            }
+            Event::EnterNotify(event) | Event::LeaveNotify(event)
+                if event.detail != NotifyDetail::INFERIOR =>
+            {
                 self.focus_due = true;
             }
             Event::VisibilityNotify(event) => {
@@ -110,7 +114,8 @@ impl AttentionView {
     /// Usually this event alone determines the keyboard focus, without a query.
     fn focused(&mut self, event: &FocusInEvent) {
         let real = [NotifyMode::NORMAL, NotifyMode::WHILE_GRABBED].contains(&event.mode);
-        let vague = [NotifyDetail::POINTER, NotifyDetail::POINTER_ROOT, NotifyDetail::NONE].contains(&event.detail);
+        let vague = [NotifyDetail::POINTER, NotifyDetail::POINTER_ROOT, NotifyDetail::NONE]
+            .contains(&event.detail);
         match self.at(event.event).filter(|_| real && !vague) {
             Some(window) => (self.keyboard.now, self.keyboard_due) = (Some(window), false),
             None => self.keyboard_due = true,
@@ -192,7 +197,8 @@ impl AttentionView {
     pub(super) fn adopt(&mut self, window: Window) {
         if self.windows.len() >= WINDOWS_MAX {
             let spared = [self.keyboard.now, self.pointer.now];
-            let given_up = self.windows.keys().rev().copied().find(|other| !spared.contains(&Some(*other)));
+            let given_up =
+                self.windows.keys().rev().copied().find(|other| !spared.contains(&Some(*other)));
             given_up.into_iter().for_each(|other| self.remove(other));
             self.dropped.windows += 1;
         }
@@ -210,9 +216,14 @@ impl AttentionView {
     /// Returns `true` if the keyboard focus is known to differ from the last report, even if other
     /// queries are due.
     pub(super) fn has_switched(&self) -> bool {
-        let known = |window: &Window| self.windows.get(window).is_some_and(|watched| watched.told.is_some());
+        let known = |window: &Window| {
+            self.windows.get(window).is_some_and(|watched| watched.told.is_some())
+        };
         let is_told = self.keyboard.told == Some(self.keyboard.now);
-        !self.keyboard_due && !is_told && self.keyboard.told.is_some() && self.keyboard.now.as_ref().is_some_and(known)
+        !self.keyboard_due
+            && !is_told
+            && self.keyboard.told.is_some()
+            && self.keyboard.now.as_ref().is_some_and(known)
     }
 
     pub(super) fn take_listing_due(&mut self) -> bool {
@@ -258,7 +269,11 @@ impl AttentionView {
 
     /// Windows with an unknown frame.
     pub(super) fn unframed(&self) -> Vec<Window> {
-        self.windows.iter().filter(|(_, watched)| watched.frame.is_none()).map(|(window, _)| *window).collect()
+        self.windows
+            .iter()
+            .filter(|(_, watched)| watched.frame.is_none())
+            .map(|(window, _)| *window)
+            .collect()
     }
 
     pub(super) fn frame(&mut self, window: Window, frame: Window) {
@@ -365,7 +380,15 @@ mod tests {
 
     /// A display without a manager, all of whose windows are known and reported.
     fn view(windows: impl IntoIterator<Item = Window>) -> AttentionView {
-        let atoms = Atoms { active: 10, clients: 11, supporting: 12, compositor: 13, pid: 14, state: 15, set: 16 };
+        let atoms = Atoms {
+            active: 10,
+            clients: 11,
+            supporting: 12,
+            compositor: 13,
+            pid: 14,
+            state: 15,
+            set: 16,
+        };
         let mut view = AttentionView::new(ROOT, atoms);
         assert!(view.take_listing_due());
         view.relist(None, Listing { windows: windows.into_iter().collect(), ..Listing::default() });
@@ -387,11 +410,22 @@ mod tests {
 
     fn mapped(window: Window) -> Event {
         let override_redirect = false;
-        Event::MapNotify(MapNotifyEvent { response_type: 19, sequence: 0, event: ROOT, window, override_redirect })
+        Event::MapNotify(MapNotifyEvent {
+            response_type: 19,
+            sequence: 0,
+            event: ROOT,
+            window,
+            override_redirect,
+        })
     }
 
     fn destroyed(window: Window) -> Event {
-        Event::DestroyNotify(DestroyNotifyEvent { response_type: 17, sequence: 0, event: ROOT, window })
+        Event::DestroyNotify(DestroyNotifyEvent {
+            response_type: 17,
+            sequence: 0,
+            event: ROOT,
+            window,
+        })
     }
 
     #[test]
@@ -400,8 +434,10 @@ mod tests {
         view.handle(&focus_in(6, NotifyMode::NORMAL, NotifyDetail::NONLINEAR));
         assert!(view.settled() && view.has_switched());
         assert_eq!(view.report(), [AttentionChange::Keyboard(Some(6))]);
-        for (mode, detail) in [(NotifyMode::GRAB, NotifyDetail::NONLINEAR), (NotifyMode::NORMAL, NotifyDetail::POINTER)]
-        {
+        for (mode, detail) in [
+            (NotifyMode::GRAB, NotifyDetail::NONLINEAR),
+            (NotifyMode::NORMAL, NotifyDetail::POINTER),
+        ] {
             view.handle(&focus_in(5, mode, detail));
             assert!(view.take_focus_due() && !view.has_switched());
         }
@@ -413,7 +449,9 @@ mod tests {
     #[test]
     fn a_window_that_is_back_at_once_is_told_only_where_it_differs() {
         let mut view = view([5]);
-        let again = |view: &mut AttentionView| [destroyed(5), mapped(5)].iter().for_each(|event| view.handle(event));
+        let again = |view: &mut AttentionView| {
+            [destroyed(5), mapped(5)].iter().for_each(|event| view.handle(event))
+        };
         again(&mut view);
         assert_eq!(view.report(), []);
         answer(&mut view);
@@ -446,9 +484,15 @@ mod tests {
         let last = WINDOWS_MAX as Window + 1;
         view.attend(Some(last), None);
         view.handle(&mapped(1000));
-        assert_eq!((view.windows.len(), view.dropped().windows, view.at(1000)), (WINDOWS_MAX, 1, None));
+        assert_eq!(
+            (view.windows.len(), view.dropped().windows, view.at(1000)),
+            (WINDOWS_MAX, 1, None)
+        );
         view.adopt(1000);
-        assert_eq!((view.windows.len(), view.at(1000), view.at(last)), (WINDOWS_MAX, Some(1000), Some(last)));
+        assert_eq!(
+            (view.windows.len(), view.at(1000), view.at(last)),
+            (WINDOWS_MAX, Some(1000), Some(last))
+        );
         assert_eq!((view.dropped().windows, view.at(last - 1)), (2, None));
     }
 }

@@ -16,10 +16,13 @@ use wayland_protocols_wlr::data_control::v1::client::zwlr_data_control_device_v1
 };
 use wayland_protocols_wlr::data_control::v1::client::zwlr_data_control_manager_v1::ZwlrDataControlManagerV1;
 use wayland_protocols_wlr::data_control::v1::client::zwlr_data_control_offer_v1::ZwlrDataControlOfferV1;
-use wayland_protocols_wlr::data_control::v1::client::zwlr_data_control_source_v1::{self, ZwlrDataControlSourceV1};
+use wayland_protocols_wlr::data_control::v1::client::zwlr_data_control_source_v1::{
+    self, ZwlrDataControlSourceV1,
+};
 
 /// Offered MIME types of the text.
-const FORMS: [&str; 5] = ["text/plain;charset=utf-8", "text/plain", "UTF8_STRING", "STRING", "TEXT"];
+const FORMS: [&str; 5] =
+    ["text/plain;charset=utf-8", "text/plain", "UTF8_STRING", "STRING", "TEXT"];
 /// Maximum number of pending requests for the text.
 const REQUESTS_MAX: usize = 16;
 /// Maximum time for a program to read the text.
@@ -42,7 +45,9 @@ impl WaylandClipboard {
     pub(super) fn take(text: &str) -> Result<Option<WaylandClipboard>, DisplayError> {
         let name = std::env::var("WAYLAND_DISPLAY").unwrap_or_default();
         let mut link = CompositorLink::open(&socket(&name)?)?;
-        let (Some(manager), Some(seat)) = (link.bind::<ZwlrDataControlManagerV1>(1), link.bind::<WlSeat>(1)) else {
+        let (Some(manager), Some(seat)) =
+            (link.bind::<ZwlrDataControlManagerV1>(1), link.bind::<WlSeat>(1))
+        else {
             return Ok(None);
         };
         let handle = link.handle();
@@ -67,7 +72,9 @@ impl WaylandClipboard {
     /// # Errors
     /// Fails if the compositor is gone.
     pub(super) fn serve(&mut self, deadline: Nanos) -> Result<bool, DisplayError> {
-        let is_due = |heard: &CompositorState| heard.clipboard.is_lost || !heard.clipboard.requests.is_empty();
+        let is_due = |heard: &CompositorState| {
+            heard.clipboard.is_lost || !heard.clipboard.requests.is_empty()
+        };
         while self.link.wait(deadline, is_due)? {
             for request in std::mem::take(&mut self.link.heard.clipboard.requests) {
                 give(&request, self.text.as_bytes());

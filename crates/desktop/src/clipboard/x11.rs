@@ -10,8 +10,9 @@ use tipme_record::Nanos;
 use x11rb::connection::Connection as _;
 use x11rb::protocol::Event;
 use x11rb::protocol::xproto::{
-    Atom, AtomEnum, ConnectionExt as _, CreateWindowAux, EventMask, PropMode, SELECTION_NOTIFY_EVENT,
-    SelectionNotifyEvent, SelectionRequestEvent, Timestamp, Window, WindowClass,
+    Atom, AtomEnum, ConnectionExt as _, CreateWindowAux, EventMask, PropMode,
+    SELECTION_NOTIFY_EVENT, SelectionNotifyEvent, SelectionRequestEvent, Timestamp, Window,
+    WindowClass,
 };
 use x11rb::{COPY_DEPTH_FROM_PARENT, NONE};
 
@@ -60,7 +61,10 @@ impl X11Clipboard {
         wire.set_selection_owner(window, atoms.clipboard, since).map_err(failed)?.ignore_error();
         let asked = wire.get_selection_owner(atoms.clipboard).map_err(failed)?.reply();
         if asked.map_err(|error| connection.failed(error))?.owner != window {
-            return Err(DisplayError::lost(target.display, "another program keeps the clipboard; copy once more"));
+            return Err(DisplayError::lost(
+                target.display,
+                "another program keeps the clipboard; copy once more",
+            ));
         }
         Ok(X11Clipboard { connection, window, since, atoms, text, asked: Cell::new(false) })
     }
@@ -88,7 +92,9 @@ impl X11Clipboard {
     fn handle_one(&self, deadline: Nanos) -> Result<Option<bool>, DisplayError> {
         match self.connection.event(deadline)? {
             Some(Event::SelectionRequest(request)) => self.give(&request)?,
-            Some(Event::SelectionClear(lost)) if lost.selection == self.atoms.clipboard => return Ok(Some(false)),
+            Some(Event::SelectionClear(lost)) if lost.selection == self.atoms.clipboard => {
+                return Ok(Some(false));
+            }
             Some(_) => {}
             None => return Ok(None),
         }
@@ -110,7 +116,12 @@ impl X11Clipboard {
             target: request.target,
             property,
         };
-        let sent = self.connection.wire().send_event(false, request.requestor, EventMask::NO_EVENT, answer);
+        let sent = self.connection.wire().send_event(
+            false,
+            request.requestor,
+            EventMask::NO_EVENT,
+            answer,
+        );
         sent.map_err(|error| self.connection.failed(error))?.ignore_error();
         self.connection.flush()
     }
@@ -118,7 +129,8 @@ impl X11Clipboard {
     /// Stores the requested form on the requestor's window; returns `false` if there is no such
     /// form or window.
     fn put(&self, request: &SelectionRequestEvent, property: Atom) -> Result<bool, DisplayError> {
-        let words = |words: &[u32]| words.iter().flat_map(|word| word.to_ne_bytes()).collect::<Vec<u8>>();
+        let words =
+            |words: &[u32]| words.iter().flat_map(|word| word.to_ne_bytes()).collect::<Vec<u8>>();
         let Atoms { targets, timestamp, forms, .. } = &self.atoms;
         let (kind, format, data) = match request.target {
             target if target == *targets => {
@@ -131,7 +143,15 @@ impl X11Clipboard {
             _ => return Ok(false),
         };
         let (wire, count) = (self.connection.wire(), data.len() as u32 / u32::from(format / 8u8));
-        let sent = wire.change_property(PropMode::REPLACE, request.requestor, property, kind, format, count, &data);
+        let sent = wire.change_property(
+            PropMode::REPLACE,
+            request.requestor,
+            property,
+            kind,
+            format,
+            count,
+            &data,
+        );
         // The requestor may be gone.
         Ok(sent.map_err(|error| self.connection.failed(error))?.check().is_ok())
     }
@@ -147,21 +167,41 @@ impl Drop for X11Clipboard {
 impl Atoms {
     fn find(connection: &DisplayConnection) -> Result<Atoms, DisplayError> {
         let atom = |name: &[u8]| {
-            let sent = connection.wire().intern_atom(false, name).map_err(|error| connection.failed(error))?;
+            let sent = connection
+                .wire()
+                .intern_atom(false, name)
+                .map_err(|error| connection.failed(error))?;
             Ok(sent.reply().map_err(|error| connection.failed(error))?.atom)
         };
         let mut forms = [NONE; FORMS.len()];
         for (form, name) in forms.iter_mut().zip(FORMS) {
             *form = atom(name)?;
         }
-        Ok(Atoms { clipboard: atom(b"CLIPBOARD")?, targets: atom(b"TARGETS")?, timestamp: atom(b"TIMESTAMP")?, forms })
+        Ok(Atoms {
+            clipboard: atom(b"CLIPBOARD")?,
+            targets: atom(b"TARGETS")?,
+            timestamp: atom(b"TIMESTAMP")?,
+            forms,
+        })
     }
 }
 
 /// Returns the server's time, which an owner has to name: it comes with the event of an empty
 /// property change.
-fn now(connection: &DisplayConnection, window: Window, property: Atom) -> Result<Timestamp, DisplayError> {
-    let sent = connection.wire().change_property(PropMode::APPEND, window, property, AtomEnum::INTEGER, 32, 0, &[]);
+fn now(
+    connection: &DisplayConnection,
+    window: Window,
+    property: Atom,
+) -> Result<Timestamp, DisplayError> {
+    let sent = connection.wire().change_property(
+        PropMode::APPEND,
+        window,
+        property,
+        AtomEnum::INTEGER,
+        32,
+        0,
+        &[],
+    );
     sent.map_err(|error| connection.failed(error))?.ignore_error();
     connection.flush()?;
     let deadline = clock::now().after(TIMEOUT);

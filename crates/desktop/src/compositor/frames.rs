@@ -15,7 +15,9 @@ use wayland_client::protocol::wl_output::WlOutput;
 use wayland_client::protocol::wl_shm::WlShm;
 use wayland_client::protocol::wl_shm_pool::WlShmPool;
 use wayland_client::{Connection, Dispatch, Proxy, QueueHandle, WEnum, delegate_noop};
-use wayland_protocols_wlr::screencopy::v1::client::zwlr_screencopy_frame_v1::{self, ZwlrScreencopyFrameV1};
+use wayland_protocols_wlr::screencopy::v1::client::zwlr_screencopy_frame_v1::{
+    self, ZwlrScreencopyFrameV1,
+};
 use wayland_protocols_wlr::screencopy::v1::client::zwlr_screencopy_manager_v1::ZwlrScreencopyManagerV1;
 
 delegate_noop!(CompositorState: ignore WlBuffer);
@@ -49,9 +51,13 @@ impl FrameWatch {
     /// Fails if the compositor is not reachable.
     pub fn open(socket: &Path) -> Result<Option<FrameWatch>, DisplayError> {
         let mut link = CompositorLink::open(socket)?;
-        let manager = link.bind(VERSION).filter(|manager: &ZwlrScreencopyManagerV1| manager.version() == VERSION);
+        let manager = link
+            .bind(VERSION)
+            .filter(|manager: &ZwlrScreencopyManagerV1| manager.version() == VERSION);
         let (output, shm) = (link.bind(1), link.bind(1));
-        let (Some(manager), Some(output), Some(shm)) = (manager, output, shm) else { return Ok(None) };
+        let (Some(manager), Some(output), Some(shm)) = (manager, output, shm) else {
+            return Ok(None);
+        };
         Ok(Some(FrameWatch { link, manager, output, shm, buffer: None, asked: None }))
     }
 
@@ -78,7 +84,12 @@ impl FrameWatch {
         let frame = self.manager.capture_output(0, &self.output, &self.link.handle(), ());
         let deadline = clock::now().after(TIMEOUT);
         self.link.wait(deadline, |heard| heard.frame.shape.is_some() || heard.frame.failed)?;
-        let shape = self.link.heard.frame.shape.ok_or_else(|| self.link.lost("it gives no picture of its screen"))?;
+        let shape = self
+            .link
+            .heard
+            .frame
+            .shape
+            .ok_or_else(|| self.link.lost("it gives no picture of its screen"))?;
         if self.buffer.is_none() {
             self.buffer = Some(self.make_buffer(shape)?);
         }
@@ -91,12 +102,13 @@ impl FrameWatch {
         if bytes == 0 || bytes > BYTES_MAX {
             return Err(self.link.lost(format!("its screen takes {bytes} bytes")));
         }
-        let memory =
-            memfd_create("screen", MemfdFlags::CLOEXEC).and_then(|file| ftruncate(&file, bytes).map(|()| file));
+        let memory = memfd_create("screen", MemfdFlags::CLOEXEC)
+            .and_then(|file| ftruncate(&file, bytes).map(|()| file));
         let memory = memory.map_err(|error| self.link.lost(error))?;
         let handle = self.link.handle();
         let pool = self.shm.create_pool(memory.as_fd(), bytes as i32, &handle, ());
-        let (width, height, stride) = (shape.width as i32, shape.height as i32, shape.stride as i32);
+        let (width, height, stride) =
+            (shape.width as i32, shape.height as i32, shape.stride as i32);
         let buffer = pool.create_buffer(0, width, height, stride, shape.format, &handle, ());
         pool.destroy();
         Ok(buffer)
@@ -119,7 +131,9 @@ impl Dispatch<ZwlrScreencopyFrameV1, ()> for CompositorState {
             }
             Event::Ready { tv_sec_hi, tv_sec_lo, tv_nsec } => {
                 let seconds = u64::from(tv_sec_hi) << 32 | u64::from(tv_sec_lo);
-                heard.frame.shown = Some(Nanos(seconds.saturating_mul(1_000_000_000).saturating_add(tv_nsec.into())));
+                heard.frame.shown = Some(Nanos(
+                    seconds.saturating_mul(1_000_000_000).saturating_add(tv_nsec.into()),
+                ));
             }
             Event::Failed => heard.frame.failed = true,
             _ => {}

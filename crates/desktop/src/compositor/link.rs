@@ -64,12 +64,19 @@ impl CompositorLink {
     pub(crate) fn open(socket: &Path) -> Result<CompositorLink, DisplayError> {
         let stream = dial(socket).map_err(|error| failed(socket, error))?;
         let listener = peer(&stream).map_err(|error| failed(socket, error))?;
-        let connection = Connection::from_socket(UnixStream::from(stream)).map_err(|error| failed(socket, error))?;
+        let connection = Connection::from_socket(UnixStream::from(stream))
+            .map_err(|error| failed(socket, error))?;
         let queue = connection.new_event_queue();
         let registry = connection.display().get_registry(&queue.handle(), ());
         let name = socket.display().to_string();
-        let mut link =
-            CompositorLink { name, listener, connection, queue, registry, heard: CompositorState::default() };
+        let mut link = CompositorLink {
+            name,
+            listener,
+            connection,
+            queue,
+            registry,
+            heard: CompositorState::default(),
+        };
         link.settle()?;
         Ok(link)
     }
@@ -120,7 +127,10 @@ impl CompositorLink {
         if self.wait(clock::now().after(TIMEOUT), |heard| heard.settled)? {
             return Ok(());
         }
-        Err(self.lost(format!("no answer within {} s: it hangs or is stopped", TIMEOUT.0 / 1_000_000_000)))
+        Err(self.lost(format!(
+            "no answer within {} s: it hangs or is stopped",
+            TIMEOUT.0 / 1_000_000_000
+        )))
     }
 
     /// Handles events until the condition holds (`true`), or the deadline has passed (`false`).
@@ -212,7 +222,8 @@ mod tests {
 
     /// Reply of a compositor that has a seat, and has processed everything.
     fn answer() -> Vec<u8> {
-        let words = |words: &[u32]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
+        let words =
+            |words: &[u32]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
         let seat = [words(&[2, 28 << 16, 7, 8]), b"wl_seat\0".to_vec(), words(&[5])].concat();
         [seat, words(&[3, 12 << 16, 1])].concat()
     }

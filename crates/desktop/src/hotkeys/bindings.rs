@@ -69,7 +69,8 @@ impl FromStr for Chord {
         let symbols = symbols(key).ok_or_else(|| bad(format!("there is no key \"{key}\"")))?;
         let mut modifiers = ModMask::from(0u16);
         for name in held.split('+').filter(|name| !name.is_empty()) {
-            modifiers |= modifier(name).ok_or_else(|| bad(format!("there is no modifier \"{name}\"")))?;
+            modifiers |=
+                modifier(name).ok_or_else(|| bad(format!("there is no modifier \"{name}\"")))?;
         }
         Ok(Chord { text: spelled(modifiers, key), modifiers, symbols })
     }
@@ -83,8 +84,12 @@ impl std::fmt::Display for Chord {
 
 /// Returns the canonical spelling of a chord for users: `Ctrl+Alt+Minus`, `Super+F12`.
 fn spelled(modifiers: ModMask, key: &str) -> String {
-    const NAMES: [(ModMask, &str); 4] =
-        [(ModMask::CONTROL, "Ctrl+"), (ModMask::M1, "Alt+"), (ModMask::SHIFT, "Shift+"), (ModMask::M4, "Super+")];
+    const NAMES: [(ModMask, &str); 4] = [
+        (ModMask::CONTROL, "Ctrl+"),
+        (ModMask::M1, "Alt+"),
+        (ModMask::SHIFT, "Shift+"),
+        (ModMask::M4, "Super+"),
+    ];
     let held = NAMES.iter().filter(|(mask, _)| modifiers.contains(*mask)).map(|(_, name)| *name);
     let words = key.split('_').map(|word| {
         let mut letters = word.chars();
@@ -110,7 +115,8 @@ pub struct Bindings(pub Vec<(HotKeyAction, Chord)>);
 impl Default for Bindings {
     fn default() -> Bindings {
         let texts = ["ctrl+alt+plus", "ctrl+alt+minus", "ctrl+alt+0", "ctrl+alt+1"];
-        let chords = texts.iter().map(|text| text.parse().expect("default hot keys are well formed"));
+        let chords =
+            texts.iter().map(|text| text.parse().expect("default hot keys are well formed"));
         Bindings(HotKeyAction::ALL.into_iter().zip(chords).collect())
     }
 }
@@ -153,7 +159,8 @@ mod tests {
 
     #[test]
     fn a_chord_has_one_spelling_however_it_was_written() {
-        let spelled = |text: &str| text.parse::<Chord>().map(|chord| chord.to_string()).expect("a chord");
+        let spelled =
+            |text: &str| text.parse::<Chord>().map(|chord| chord.to_string()).expect("a chord");
         for text in ["ctrl+alt+minus", "Alt+Control+MINUS", "CTRL+ALT+minus"] {
             assert_eq!(spelled(text), "Ctrl+Alt+Minus");
         }
@@ -161,7 +168,11 @@ mod tests {
             ["win+f12", "shift+m", "page_up", "ctrl+0"].map(spelled),
             ["Super+F12", "Shift+M", "Page_Up", "Ctrl+0"]
         );
-        assert_eq!(spelled("Super+F12").parse::<Chord>().ok(), "super+f12".parse().ok(), "it can be read again");
+        assert_eq!(
+            spelled("Super+F12").parse::<Chord>().ok(),
+            "super+f12".parse().ok(),
+            "it can be read again"
+        );
     }
 
     #[test]
@@ -169,7 +180,9 @@ mod tests {
         let text = |chord: &str| chord.parse::<Chord>().err().map(|error| error.to_string());
         assert_eq!(
             text("hyper+minus").as_deref(),
-            Some("cannot read hot key \"hyper+minus\": there is no modifier \"hyper\"; write it like Ctrl+Alt+Minus")
+            Some(
+                "cannot read hot key \"hyper+minus\": there is no modifier \"hyper\"; write it like Ctrl+Alt+Minus"
+            )
         );
         assert!(text("ctrl+").is_some_and(|text| text.contains("there is no key \"\"")));
     }
@@ -177,6 +190,9 @@ mod tests {
     #[test]
     fn defaults_cover_every_action() {
         let Bindings(bindings) = Bindings::default();
-        assert_eq!(bindings.iter().map(|(action, _)| *action).collect::<Vec<_>>(), HotKeyAction::ALL);
+        assert_eq!(
+            bindings.iter().map(|(action, _)| *action).collect::<Vec<_>>(),
+            HotKeyAction::ALL
+        );
     }
 }

@@ -9,7 +9,9 @@ use crate::keymap::Keymap;
 use std::os::fd::BorrowedFd;
 use tipme_record::Nanos;
 use x11rb::errors::ReplyError;
-use x11rb::protocol::xproto::{ConnectionExt as _, Grab, GrabMode, KeyPressEvent, Keycode, Mapping, ModMask};
+use x11rb::protocol::xproto::{
+    ConnectionExt as _, Grab, GrabMode, KeyPressEvent, Keycode, Mapping, ModMask,
+};
 use x11rb::protocol::{ErrorKind, Event as Message};
 
 /// Event of [`HotKeys::next`](super::HotKeys::next).
@@ -76,7 +78,10 @@ pub(super) struct GrabbedKeys {
 }
 
 impl GrabbedKeys {
-    pub(super) fn take(target: &DisplayTarget, bindings: &Bindings) -> Result<GrabbedKeys, DisplayError> {
+    pub(super) fn take(
+        target: &DisplayTarget,
+        bindings: &Bindings,
+    ) -> Result<GrabbedKeys, DisplayError> {
         let mut held = GrabbedKeys {
             connection: DisplayConnection::open(target)?,
             places: Vec::new(),
@@ -108,8 +113,10 @@ impl GrabbedKeys {
         }
         self.release()?;
         (self.num_lock, self.places, self.count) = (num_lock, places, count);
-        self.had = self.places.iter().map(|place| self.grab_one(*place)).collect::<Result<_, _>>()?;
-        let refused = (0..bindings.0.len()).filter_map(|number| self.refusal(number, bindings)).collect();
+        self.had =
+            self.places.iter().map(|place| self.grab_one(*place)).collect::<Result<_, _>>()?;
+        let refused =
+            (0..bindings.0.len()).filter_map(|number| self.refusal(number, bindings)).collect();
         let before = std::mem::replace(&mut self.refusals, refused);
         Ok(before != self.refusals)
     }
@@ -117,7 +124,9 @@ impl GrabbedKeys {
     /// Returns the reason why a binding is not, or not completely, grabbed.
     fn refusal(&self, number: usize, bindings: &Bindings) -> Option<HotKeyRefusal> {
         let places = self.places.iter().zip(&self.had).filter(|(place, _)| place.binding == number);
-        let all = |main: bool| places.clone().filter(|(place, _)| place.main == main).all(|(_, had)| *had);
+        let all = |main: bool| {
+            places.clone().filter(|(place, _)| place.main == main).all(|(_, had)| *had)
+        };
         let why = match (all(true), all(false)) {
             _ if places.clone().next().is_none() => RefusalReason::Missing,
             (true, true) => return None,
@@ -133,7 +142,9 @@ impl GrabbedKeys {
     fn grab_one(&self, place: KeyPlace) -> Result<bool, DisplayError> {
         let (wire, root) = (self.connection.wire(), self.connection.root());
         let mut cookies = Vec::new();
-        for lock in [ModMask::from(0u16), ModMask::LOCK, self.num_lock, ModMask::LOCK | self.num_lock] {
+        for lock in
+            [ModMask::from(0u16), ModMask::LOCK, self.num_lock, ModMask::LOCK | self.num_lock]
+        {
             let (mask, mode) = (place.modifiers | lock, GrabMode::ASYNC);
             let sent = wire.grab_key(false, root, mask, place.code, mode, mode);
             cookies.push(sent.map_err(|error| self.connection.failed(error))?);
@@ -142,7 +153,9 @@ impl GrabbedKeys {
         for cookie in cookies {
             match cookie.check() {
                 Ok(()) => {}
-                Err(ReplyError::X11Error(refusal)) if refusal.error_kind == ErrorKind::Access => whole = false,
+                Err(ReplyError::X11Error(refusal)) if refusal.error_kind == ErrorKind::Access => {
+                    whole = false
+                }
                 Err(error) => return Err(self.connection.failed(error)),
             }
         }
@@ -167,8 +180,12 @@ impl GrabbedKeys {
                         return Ok(Some(HotKeyEvent::Pressed { action, at: clock::now() }));
                     }
                 }
-                Message::KeyRelease(release) => self.released = Some((release.detail, release.time)),
-                Message::MappingNotify(change) if change.request != Mapping::POINTER && self.grab_all(bindings)? => {
+                Message::KeyRelease(release) => {
+                    self.released = Some((release.detail, release.time))
+                }
+                Message::MappingNotify(change)
+                    if change.request != Mapping::POINTER && self.grab_all(bindings)? =>
+                {
                     return Ok(Some(HotKeyEvent::Changed));
                 }
                 _ => {}
@@ -178,7 +195,8 @@ impl GrabbedKeys {
     }
 
     fn release(&mut self) -> Result<(), DisplayError> {
-        let sent = self.connection.wire().ungrab_key(Grab::ANY, self.connection.root(), ModMask::ANY);
+        let sent =
+            self.connection.wire().ungrab_key(Grab::ANY, self.connection.root(), ModMask::ANY);
         sent.map_err(|error| self.connection.failed(error))?.ignore_error();
         Ok(())
     }
@@ -189,7 +207,8 @@ impl GrabbedKeys {
         }
         let ignored = u16::from(ModMask::LOCK | self.num_lock);
         let state = u16::from(press.state) & 0xff & !ignored;
-        let fits = |place: &&KeyPlace| place.code == press.detail && u16::from(place.modifiers) == state;
+        let fits =
+            |place: &&KeyPlace| place.code == press.detail && u16::from(place.modifiers) == state;
         let place = self.places.iter().find(fits)?;
         bindings.0.get(place.binding).map(|(action, _)| *action)
     }
@@ -198,10 +217,15 @@ impl GrabbedKeys {
 /// Returns the positions of the keys of the bindings.
 fn places(keymap: &Keymap, bindings: &Bindings) -> Vec<KeyPlace> {
     let of_one = |(binding, (_, chord)): (usize, &(HotKeyAction, Chord))| {
-        let main = Chord { symbols: chord.symbols.iter().take(1).copied().collect(), ..chord.clone() };
+        let main =
+            Chord { symbols: chord.symbols.iter().take(1).copied().collect(), ..chord.clone() };
         let main = wanted(keymap, &main);
-        let place =
-            move |(code, modifiers)| KeyPlace { code, modifiers, binding, main: main.contains(&(code, modifiers)) };
+        let place = move |(code, modifiers)| KeyPlace {
+            code,
+            modifiers,
+            binding,
+            main: main.contains(&(code, modifiers)),
+        };
         wanted(keymap, chord).into_iter().map(place)
     };
     bindings.0.iter().enumerate().flat_map(of_one).collect()

@@ -69,7 +69,11 @@ impl InjectionDevice for Xtest {
     }
 
     fn settle(&mut self) -> Result<(), DisplayError> {
-        let cookie = self.connection.wire().get_input_focus().map_err(|error| self.connection.failed(error))?;
+        let cookie = self
+            .connection
+            .wire()
+            .get_input_focus()
+            .map_err(|error| self.connection.failed(error))?;
         cookie.reply().map_err(|error| self.connection.failed(error)).map(|_| ())
     }
 }

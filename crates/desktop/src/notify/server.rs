@@ -65,7 +65,10 @@ mod tests {
 
     #[test]
     fn servers_are_told_apart_by_how_they_update_and_what_a_click_does() {
-        let named = |name: &str| NotificationServer { name: name.to_owned(), ..NotificationServer::default() };
+        let named = |name: &str| NotificationServer {
+            name: name.to_owned(),
+            ..NotificationServer::default()
+        };
         assert!(named("dunst").updates_in_place());
         assert!(!named("gnome-shell").updates_in_place() && !named("").updates_in_place());
         assert!(named("dunst").has_default_action() && named("").has_default_action());

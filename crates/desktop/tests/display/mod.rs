@@ -2,7 +2,9 @@
 //! Private display with a client of its own, and the accumulated reports of an [`Attention`].
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, Signal, getpid, getppid, kill_process, set_parent_process_death_signal};
+use rustix::process::{
+    Pid, Signal, getpid, getppid, kill_process, set_parent_process_death_signal,
+};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader};
@@ -16,7 +18,8 @@ use tipme_desktop::attention::{Attention, AttentionChange, WindowState};
 use tipme_desktop::{DisplayTarget, authority_file};
 use x11rb::connection::Connection as _;
 use x11rb::protocol::xproto::{
-    AtomEnum, ClientMessageEvent, ConnectionExt as _, CreateWindowAux, EventMask, InputFocus, PropMode, WindowClass,
+    AtomEnum, ClientMessageEvent, ConnectionExt as _, CreateWindowAux, EventMask, InputFocus,
+    PropMode, WindowClass,
 };
 use x11rb::rust_connection::{DefaultStream, RustConnection};
 use x11rb::wrapper::ConnectionExt as _;
@@ -33,7 +36,11 @@ impl Program {
         let parent = getpid();
         let before_exec = move || {
             set_parent_process_death_signal(Some(Signal::KILL))?;
-            if getppid() == Some(parent) { Ok(()) } else { Err(std::io::ErrorKind::BrokenPipe.into()) }
+            if getppid() == Some(parent) {
+                Ok(())
+            } else {
+                Err(std::io::ErrorKind::BrokenPipe.into())
+            }
         };
         // SAFETY: the closure only makes system calls; it uses no memory of the parent, no lock, no
         // allocator.
@@ -99,7 +106,11 @@ impl Display {
 
     pub fn target(&self) -> DisplayTarget {
         let authority = Some(self.folder.path().join("authority"));
-        DisplayTarget { authority, timeout: Duration::from_secs(20), ..DisplayTarget::new(self.number) }
+        DisplayTarget {
+            authority,
+            timeout: Duration::from_secs(20),
+            ..DisplayTarget::new(self.number)
+        }
     }
 
     /// Opens another client of the same process.
@@ -107,7 +118,11 @@ impl Display {
         connect(self.number, &self.cookie)
     }
 
-    pub fn command(&self, program: &str, arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Command {
+    pub fn command(
+        &self,
+        program: &str,
+        arguments: impl IntoIterator<Item = impl AsRef<OsStr>>,
+    ) -> Command {
         let folder: &Path = self.folder.path();
         let mut command = Command::new(program);
         command.args(arguments).env("DISPLAY", format!(":{}", self.number)).env("HOME", folder);
@@ -123,14 +138,16 @@ impl Display {
     pub fn manager(&self, focus: &str) -> Program {
         let settings = self.folder.path().join("openbox");
         std::fs::create_dir_all(&settings).unwrap();
-        let text =
-            format!("<openbox_config xmlns=\"http://openbox.org/3.4/rc\"><focus>{focus}</focus></openbox_config>");
+        let text = format!(
+            "<openbox_config xmlns=\"http://openbox.org/3.4/rc\"><focus>{focus}</focus></openbox_config>"
+        );
         std::fs::write(settings.join("rc.xml"), text).unwrap();
         Program::start(self.command("openbox", ["--sm-disable"]))
     }
 
     pub fn terminal(&self, geometry: &str) -> Program {
-        let arguments = ["-geometry", geometry, "-xrm", "XTerm*cursorBlink: false", "-e", "sleep", "600"];
+        let arguments =
+            ["-geometry", geometry, "-xrm", "XTerm*cursorBlink: false", "-e", "sleep", "600"];
         Program::start(self.command("xterm", arguments))
     }
 
@@ -159,7 +176,11 @@ impl Display {
     }
 
     pub fn warp(&self, x: i16, y: i16) {
-        self.wire.warp_pointer(x11rb::NONE, self.root(), 0, 0, 0, 0, x, y).unwrap().check().unwrap();
+        self.wire
+            .warp_pointer(x11rb::NONE, self.root(), 0, 0, 0, 0, x, y)
+            .unwrap()
+            .check()
+            .unwrap();
     }
 
     pub fn atom(&self, name: &str) -> u32 {
@@ -167,7 +188,8 @@ impl Display {
     }
 
     pub fn set(&self, window: u32, name: &str, kind: AtomEnum, values: &[u32]) {
-        let sent = self.wire.change_property32(PropMode::REPLACE, window, self.atom(name), kind, values);
+        let sent =
+            self.wire.change_property32(PropMode::REPLACE, window, self.atom(name), kind, values);
         sent.unwrap().check().unwrap();
     }
 
@@ -187,7 +209,19 @@ pub fn make_window(wire: &RustConnection, place: (i16, i16, u16, u16), unmanaged
     let window = wire.generate_id().unwrap();
     let look = CreateWindowAux::new().override_redirect(u32::from(unmanaged)).background_pixel(0);
     let (root, (x, y, width, height)) = (wire.setup().roots[0].root, place);
-    let sent = wire.create_window(0, window, root, x, y, width, height, 0, WindowClass::INPUT_OUTPUT, 0, &look);
+    let sent = wire.create_window(
+        0,
+        window,
+        root,
+        x,
+        y,
+        width,
+        height,
+        0,
+        WindowClass::INPUT_OUTPUT,
+        0,
+        &look,
+    );
     sent.unwrap().ignore_error();
     window
 }
@@ -198,7 +232,8 @@ fn connect(number: u32, cookie: &[u8]) -> RustConnection {
 }
 
 pub fn greet(stream: DefaultStream, cookie: &[u8]) -> RustConnection {
-    RustConnection::connect_to_stream_with_auth_info(stream, 0, COOKIE.into(), cookie.to_vec()).unwrap()
+    RustConnection::connect_to_stream_with_auth_info(stream, 0, COOKIE.into(), cookie.to_vec())
+        .unwrap()
 }
 
 /// State after all changes so far.
@@ -214,10 +249,17 @@ pub struct Known {
 impl Known {
     pub fn open(display: &Display) -> Known {
         let attention = Attention::open(&display.target()).unwrap();
-        let mut known = Known { attention, windows: BTreeMap::new(), keyboard: None, pointer: None, told: 0 };
+        let mut known =
+            Known { attention, windows: BTreeMap::new(), keyboard: None, pointer: None, told: 0 };
         let first = known.take();
-        assert!(first.iter().any(|change| matches!(change, AttentionChange::Keyboard(_))), "{first:?}");
-        assert!(first.iter().any(|change| matches!(change, AttentionChange::Pointer(_))), "{first:?}");
+        assert!(
+            first.iter().any(|change| matches!(change, AttentionChange::Keyboard(_))),
+            "{first:?}"
+        );
+        assert!(
+            first.iter().any(|change| matches!(change, AttentionChange::Pointer(_))),
+            "{first:?}"
+        );
         known
     }
 
@@ -230,30 +272,43 @@ impl Known {
                 AttentionChange::Window(state) => {
                     assert!(!states.contains(&state.window), "told twice: {changes:?}");
                     states.push(state.window);
-                    assert_ne!(self.windows.insert(state.window, state.clone()).as_ref(), Some(state));
+                    assert_ne!(
+                        self.windows.insert(state.window, state.clone()).as_ref(),
+                        Some(state)
+                    );
                 }
                 AttentionChange::Keyboard(window) => self.keyboard = self.followed(*window),
                 AttentionChange::Pointer(window) => self.pointer = self.followed(*window),
-                AttentionChange::Gone(window) => assert!(self.windows.remove(window).is_some(), "{changes:?}"),
+                AttentionChange::Gone(window) => {
+                    assert!(self.windows.remove(window).is_some(), "{changes:?}")
+                }
             }
         }
-        let of_focus = changes
-            .iter()
-            .filter(|change| matches!(change, AttentionChange::Keyboard(_) | AttentionChange::Pointer(_)));
+        let of_focus = changes.iter().filter(|change| {
+            matches!(change, AttentionChange::Keyboard(_) | AttentionChange::Pointer(_))
+        });
         assert!(of_focus.count() <= 2, "{changes:?}");
         self.told += changes.len();
         changes
     }
 
     fn followed(&self, window: Option<u32>) -> Option<u32> {
-        assert!(window.is_none_or(|window| self.windows.contains_key(&window)), "never told of {window:?}");
+        assert!(
+            window.is_none_or(|window| self.windows.contains_key(&window)),
+            "never told of {window:?}"
+        );
         window
     }
 
     /// Waits for an event of the display; returns `false` on a timeout.
     pub fn wait(&self, timeout: Duration) -> bool {
-        let timeout = Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: i64::from(timeout.subsec_nanos()) };
-        poll(&mut [PollFd::from_borrowed_fd(self.attention.fd(), PollFlags::IN)], Some(&timeout)).unwrap() > 0
+        let timeout = Timespec {
+            tv_sec: timeout.as_secs() as i64,
+            tv_nsec: i64::from(timeout.subsec_nanos()),
+        };
+        poll(&mut [PollFd::from_borrowed_fd(self.attention.fd(), PollFlags::IN)], Some(&timeout))
+            .unwrap()
+            > 0
     }
 
     /// Applies changes, woken by the display only, until a condition holds.

@@ -35,11 +35,24 @@ impl EventReader {
         let mut clang = Command::new("clang");
         clang.args(["-O1", "-Wall", "-Werror", "-Wno-unused", "-Wno-unknown-attributes"]);
         clang.args(["-I", "tests/rings", "-iquote", "src/bpf", "-iquote", env!("OUT_DIR")]);
-        assert!(clang.arg("tests/answers/answers.c").arg("-o").arg(&program).status().expect("clang runs").success());
-        let mut program =
-            Command::new(program).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it was just built");
-        let (orders, answers) =
-            (program.stdin.take().expect("it is piped"), BufReader::new(program.stdout.take().expect("it is piped")));
+        assert!(
+            clang
+                .arg("tests/answers/answers.c")
+                .arg("-o")
+                .arg(&program)
+                .status()
+                .expect("clang runs")
+                .success()
+        );
+        let mut program = Command::new(program)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("it was just built");
+        let (orders, answers) = (
+            program.stdin.take().expect("it is piped"),
+            BufReader::new(program.stdout.take().expect("it is piped")),
+        );
         EventReader { program, orders, answers, _folder: folder }
     }
 
@@ -59,7 +72,8 @@ impl EventReader {
     /// its number of presses.
     fn found(&mut self, protocol: &str, events: &[Vec<u8>]) -> [u32; 5] {
         let line = self.order(&format!("{protocol} {}", hex(&events.concat())));
-        let numbers: Vec<u32> = line.split(' ').map(|number| number.parse().expect("a number")).collect();
+        let numbers: Vec<u32> =
+            line.split(' ').map(|number| number.parse().expect("a number")).collect();
         numbers.try_into().expect("as many as are asked for")
     }
 
@@ -108,13 +122,23 @@ fn motions_and_the_wheel_of_x11_are_read_beside_presses() {
     let mut read = |events: &[Vec<u8>]| reader.read("x11", events);
     assert_eq!(read(&[core(6, 0)]), [0, 0, POINTER, STAMP]);
     assert_eq!(read(&[generic(6, 0, 14)]), [0, 0, POINTER, STAMP]);
-    assert_eq!((read(&[core(4, 5)]), read(&[generic(4, 7, 14)])), ([0, 0, WHEEL, STAMP], [0, 0, WHEEL, STAMP]));
-    assert_eq!((read(&[core(4, 1)]), read(&[generic(4, 8, 14)])), ([BUTTON, STAMP, 0, 0], [BUTTON, STAMP, 0, 0]));
+    assert_eq!(
+        (read(&[core(4, 5)]), read(&[generic(4, 7, 14)])),
+        ([0, 0, WHEEL, STAMP], [0, 0, WHEEL, STAMP])
+    );
+    assert_eq!(
+        (read(&[core(4, 1)]), read(&[generic(4, 8, 14)])),
+        ([BUTTON, STAMP, 0, 0], [BUTTON, STAMP, 0, 0])
+    );
     let both = [KEY, STAMP, POINTER, STAMP];
     assert_eq!((read(&[core(6, 0), core(2, 38)]), read(&[core(2, 38), core(6, 0)])), (both, both));
     assert_eq!(read(&[core(6, 0), core(4, 4), core(6, 0)]), [0, 0, WHEEL, STAMP]);
     let others = [core(0x86, 0), core(5, 4), core(7, 0), generic(6, 0, 8), generic(17, 0, 14)];
-    assert_eq!(read(&others), [0; 4], "sent by a client, let go, entered, of another extension, raw");
+    assert_eq!(
+        read(&others),
+        [0; 4],
+        "sent by a client, let go, entered, of another extension, raw"
+    );
 }
 
 #[test]
@@ -128,7 +152,8 @@ fn motions_and_the_wheel_of_wayland_are_read_beside_presses() {
     assert_eq!(read(&[moved.clone(), scrolled.clone(), frame.clone()]), [0, 0, WHEEL, STAMP]);
     let clicked = message(3, &[9, STAMP, 0x110, 1]);
     assert_eq!(read(&[moved, clicked, frame]), [BUTTON, STAMP, POINTER, STAMP]);
-    let others = [message(2, &[NOW + 60_000, 1, 2]), message(4, &[STAMP, 2, 3]), message(4, &[1, 0, 3])];
+    let others =
+        [message(2, &[NOW + 60_000, 1, 2]), message(4, &[STAMP, 2, 3]), message(4, &[1, 0, 3])];
     assert_eq!(read(&others), [0; 4], "no time stamp of now, and no axis");
 }
 
@@ -148,15 +173,26 @@ fn of_a_server_that_is_known_only_those_requests_of_extensions_draw_that_do() {
     for other in ["", "known 139 8 10"] {
         reader.order(other);
         let mut draws = |major, minor| reader.order(&request(major, minor)) == "1 0";
-        assert!(draws(139, 8) && draws(139, 4) && draws(131, 40) && draws(62, 0), "nobody knows what they do");
+        assert!(
+            draws(139, 8) && draws(139, 4) && draws(131, 40) && draws(62, 0),
+            "nobody knows what they do"
+        );
         assert!(!draws(73, 0) && !draws(14, 0));
     }
-    assert_eq!((reader.order(&injected(132)).as_str(), reader.order("met 0").as_str()), ("0 1", "0 9"));
+    assert_eq!(
+        (reader.order(&injected(132)).as_str(), reader.order("met 0").as_str()),
+        ("0 1", "0 9")
+    );
     reader.last_of(&["known 139 8 9", "known 139 32 9"]);
     let mut draws = |major, minor| reader.order(&request(major, minor)) == "1 0";
     assert!(draws(139, 8) && draws(139, 32) && draws(62, 0));
-    assert!(!draws(139, 4) && !draws(131, 40) && !draws(139, 72) && !draws(255, 255) && !draws(73, 0));
-    assert_eq!((reader.order(&injected(132)).as_str(), reader.order("met 1").as_str()), ("0 1", "0 9"));
+    assert!(
+        !draws(139, 4) && !draws(131, 40) && !draws(139, 72) && !draws(255, 255) && !draws(73, 0)
+    );
+    assert_eq!(
+        (reader.order(&injected(132)).as_str(), reader.order("met 1").as_str()),
+        ("0 1", "0 9")
+    );
 }
 
 /// Returns the order for a number of requests without effect, followed by the first `sent` bytes of
@@ -172,7 +208,8 @@ fn cut_short(requests: usize, sent: usize) -> String {
 
 /// Returns the order for the rest of that request, and a number of further ones.
 fn carried_on(sent: usize, requests: usize) -> String {
-    let bytes = [[75, 0, 0xff, 0xff].repeat(64 - sent / 4), [127, 0, 1, 0].repeat(requests)].concat();
+    let bytes =
+        [[75, 0, 0xff, 0xff].repeat(64 - sent / 4), [127, 0, 1, 0].repeat(requests)].concat();
     format!("stream {}", hex(&bytes))
 }
 
@@ -183,25 +220,38 @@ fn hex(bytes: &[u8]) -> String {
 #[test]
 fn stream_position_survives_sends_with_more_requests_than_are_kept() {
     let mut reader = EventReader::start();
-    assert_eq!([cut_short(600, 8), carried_on(8, 3)].map(|order| reader.order(&order)), ["601 0", "3 0"]);
+    assert_eq!(
+        [cut_short(600, 8), carried_on(8, 3)].map(|order| reader.order(&order)),
+        ["601 0", "3 0"]
+    );
 }
 
 #[test]
 fn lost_stream_position_is_found_again_by_a_send_of_whole_requests() {
     let mut reader = EventReader::start();
-    let sends = [cut_short(1_200, 8), carried_on(8, 3), cut_short(1, 8), carried_on(8, 0), cut_short(5, 0)];
+    let sends =
+        [cut_short(1_200, 8), carried_on(8, 3), cut_short(1, 8), carried_on(8, 0), cut_short(5, 0)];
     assert_eq!(sends.map(|order| reader.order(&order)), ["1024 0", "0 1", "0 2", "0 3", "5 3"]);
-    assert_eq!([cut_short(1, 8), carried_on(8, 1)].map(|order| reader.order(&order)), ["2 3", "1 3"]);
+    assert_eq!(
+        [cut_short(1, 8), carried_on(8, 1)].map(|order| reader.order(&order)),
+        ["2 3", "1 3"]
+    );
 }
 
 #[test]
 fn requests_that_draw_are_bits_by_their_opcodes() {
     let extension = |name: &str, major| Extension { name: name.to_owned(), major };
-    let extensions =
-        vec![extension("RENDER", 139), extension("XTEST", 132), extension("MIT-SHM", 130), extension("DRI2", 5)];
+    let extensions = vec![
+        extension("RENDER", 139),
+        extension("XTEST", 132),
+        extension("MIT-SHM", 130),
+        extension("DRI2", 5),
+    ];
     let minors = drawing_minors(&Display { display: 7, server_pid: 9, extensions });
-    let known: Vec<(usize, u64)> = minors.iter().copied().enumerate().filter(|(_, bits)| *bits != 0).collect();
-    let render = [8, 10, 11, 12, 13, 23, 24, 25, 26, 32].iter().fold(0, |bits, minor| bits | 1_u64 << minor);
+    let known: Vec<(usize, u64)> =
+        minors.iter().copied().enumerate().filter(|(_, bits)| *bits != 0).collect();
+    let render =
+        [8, 10, 11, 12, 13, 23, 24, 25, 26, 32].iter().fold(0, |bits, minor| bits | 1_u64 << minor);
     assert_eq!(known, [(2, 1 << 3), (11, render)]);
 }
 
@@ -210,7 +260,10 @@ fn nothing_is_noticed_of_a_pointer_that_is_not_to_be_recorded() {
     let mut reader = EventReader::start();
     reader.order("hide");
     assert_eq!(reader.read("x11", &[core(6, 0), core(4, 5), core(2, 38)]), [0; 4]);
-    assert_eq!(reader.read("wayland", &[message(2, &[STAMP, 1, 2]), message(4, &[STAMP, 0, 3])]), [0; 4]);
+    assert_eq!(
+        reader.read("wayland", &[message(2, &[STAMP, 1, 2]), message(4, &[STAMP, 0, 3])]),
+        [0; 4]
+    );
 }
 
 /// Simulates ten seconds with 100 moves per second over a window that draws only its caret, twice a
@@ -228,7 +281,10 @@ fn a_pointer_that_needs_no_answer_is_told_nothing_of() {
     }
     // The last move was made long before the caret blinks again.
     reader.order("sleep 5 11001 14000");
-    assert_eq!((reader.order("draw 5 14000"), reader.order("counts")), (String::new(), "0 0 0 21".into()));
+    assert_eq!(
+        (reader.order("draw 5 14000"), reader.order("counts")),
+        (String::new(), "0 0 0 21".into())
+    );
 }
 
 #[test]
@@ -237,7 +293,11 @@ fn moves_that_lie_in_the_queue_are_told_when_they_are_taken() {
     assert_eq!(reader.order("moves 3 1000 1001"), "3?");
     assert_eq!(reader.order("moves 2 1400 1400"), "2?");
     assert_eq!(reader.order("press 1450 1450"), "0? 2?");
-    assert_eq!(reader.order("take 5 1701"), "0 251 1 2 700 1 0?", "the key is open until something is drawn");
+    assert_eq!(
+        reader.order("take 5 1701"),
+        "0 251 1 2 700 1 0?",
+        "the key is open until something is drawn"
+    );
     assert_eq!(reader.order("moves 3 1710 1710"), "0? 3?");
     assert_eq!(reader.order("take 5 1759"), "0?", "that was in time");
 }
@@ -253,7 +313,11 @@ fn a_thread_that_works_on_moves_until_it_draws_is_late() {
     assert_eq!(reader.order("draw 5 1900"), "", "the next drawing is another matter");
     reader.order("moves 3 2000 2000");
     reader.order("take 5 2001");
-    assert_eq!(reader.order("draw 6 2700"), "", "another thread draws: what the first one did is not known");
+    assert_eq!(
+        reader.order("draw 6 2700"),
+        "",
+        "another thread draws: what the first one did is not known"
+    );
     assert_eq!(reader.order("counts"), "0 0 0 1");
 }
 
@@ -274,7 +338,11 @@ fn moves_answer_no_key_and_keys_no_moves() {
     reader.order("take 5 1001");
     reader.order("moves 3 1400 1400");
     assert_eq!(reader.order("take 5 1401"), "0?");
-    assert_eq!(reader.order("draw 5 1402"), "", "what is drawn is told once the server is done with it");
+    assert_eq!(
+        reader.order("draw 5 1402"),
+        "",
+        "what is drawn is told once the server is done with it"
+    );
     assert_eq!(reader.order("counts"), "1 0 0 1");
 }
 
@@ -295,7 +363,10 @@ fn what_is_taken_before_the_send_returned_is_answered_by_what_is_drawn_next() {
     reader.order("sleep 5 2002 2802");
     assert_eq!(reader.order("draw 5 2803"), "");
     reader.order("serve 9 2803");
-    assert_eq!((reader.order("wait 9 2804"), reader.order("counts")), ("0 804 0".into(), "2 0 0 0".into()));
+    assert_eq!(
+        (reader.order("wait 9 2804"), reader.order("counts")),
+        ("0 804 0".into(), "2 0 0 0".into())
+    );
 }
 
 #[test]
@@ -306,10 +377,16 @@ fn what_was_drawn_before_the_send_returned_answers_what_was_taken_before() {
     assert_eq!(reader.order("press 2000 2003"), "0?");
     assert_eq!(reader.order("already 5 2001 2003"), "", "nothing is left to be answered");
     reader.order("serve 9 2004");
-    assert_eq!((reader.order("wait 9 2005"), reader.order("counts")), ("0 5 0".into(), "2 0 0 0".into()));
+    assert_eq!(
+        (reader.order("wait 9 2005"), reader.order("counts")),
+        ("0 5 0".into(), "2 0 0 0".into())
+    );
     reader.order("draw 5 3701");
     reader.order("moves 3 3000 3702");
-    assert_eq!((reader.order("already 5 3700 3702"), reader.order("counts")), ("3 701 0".into(), "2 0 0 1".into()));
+    assert_eq!(
+        (reader.order("already 5 3700 3702"), reader.order("counts")),
+        ("3 701 0".into(), "2 0 0 1".into())
+    );
 }
 
 #[test]
@@ -336,10 +413,20 @@ fn a_drawing_that_is_taken_before_its_send_returned_lasts_until_the_server_is_do
     let mut reader = EventReader::start();
     reader.order("press 1000 1000");
     reader.order("take 5 1001");
-    assert_eq!((reader.order("draw 5 1002"), reader.order("served 9 1002")), (String::new(), String::new()));
+    assert_eq!(
+        (reader.order("draw 5 1002"), reader.order("served 9 1002")),
+        (String::new(), String::new())
+    );
     assert_eq!(reader.order("wait 9 1010"), "0 10 0");
     // The thread that read it went on with another client's drawing.
-    for order in ["press 2000 2000", "take 5 2001", "pressb 2000 2000", "takeb 6 2001", "drawb 6 2002", "draw 5 2002"] {
+    for order in [
+        "press 2000 2000",
+        "take 5 2001",
+        "pressb 2000 2000",
+        "takeb 6 2001",
+        "drawb 6 2002",
+        "draw 5 2002",
+    ] {
         reader.order(order);
     }
     reader.order("serveb 9 2003");
@@ -355,7 +442,10 @@ fn what_is_taken_before_its_send_is_noted_is_told_by_the_bytes() {
     assert_eq!(reader.order("sent 64"), "1");
     // Beyond 2^32 bytes the counts wrap to 0.
     for _ in 0..3 {
-        assert_eq!((reader.order("sent 2000000000"), reader.order("taken 2000000000")), ("0".into(), String::new()));
+        assert_eq!(
+            (reader.order("sent 2000000000"), reader.order("taken 2000000000")),
+            ("0".into(), String::new())
+        );
     }
     reader.order("taken 8");
     assert_eq!((reader.order("sent 8"), reader.order("sent 8")), ("1".into(), "0".into()));
@@ -398,7 +488,13 @@ fn presses_that_a_client_was_done_with_when_the_next_one_came_have_no_answer() {
         reader.order(&format!("woken 5 {} {}", at + 16, at + 100));
     }
     assert_eq!(
-        reader.last_of(&["press 1300 1300", "take 5 1301", "draw 5 1305", "serve 9 1305", "wait 9 1306"]),
+        reader.last_of(&[
+            "press 1300 1300",
+            "take 5 1301",
+            "draw 5 1305",
+            "serve 9 1305",
+            "wait 9 1306"
+        ]),
         "0 6 0 after 3"
     );
     assert_eq!(reader.order("counts"), "1 0 0 0");
@@ -453,7 +549,11 @@ fn presses_of_a_long_send_are_counted_up_to_its_bound() {
 fn keys_that_come_together_are_counted_each() {
     let mut reader = EventReader::start();
     let key = |code, stamp: u32| message(3, &[9, stamp, code, 1]);
-    assert_eq!(reader.found("wayland", &[key(30, STAMP), key(31, STAMP), key(42, STAMP)])[4], 2, "one is a modifier");
+    assert_eq!(
+        reader.found("wayland", &[key(30, STAMP), key(31, STAMP), key(42, STAMP)])[4],
+        2,
+        "one is a modifier"
+    );
     assert_eq!(reader.found("x11", &[core(2, 38), core(2, 39)])[4], 2);
     let later = || {
         let mut event = generic(2, 39, 14);
@@ -461,9 +561,19 @@ fn keys_that_come_together_are_counted_each() {
         event
     };
     let twice = [generic(2, 38, 14), generic(2, 38, 14), generic(6, 0, 14), later(), later()];
-    assert_eq!(reader.found("x11", &twice), [KEY, STAMP, POINTER, STAMP, 2], "of a device, and of all");
     assert_eq!(
-        reader.last_of(&["press 1000 1000 3", "take 5 1001", "draw 5 1002", "serve 9 1002", "wait 9 1003"]),
+        reader.found("x11", &twice),
+        [KEY, STAMP, POINTER, STAMP, 2],
+        "of a device, and of all"
+    );
+    assert_eq!(
+        reader.last_of(&[
+            "press 1000 1000 3",
+            "take 5 1001",
+            "draw 5 1002",
+            "serve 9 1002",
+            "wait 9 1003"
+        ]),
         "0 3 0 of 3"
     );
 }

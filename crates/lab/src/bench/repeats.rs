@@ -23,7 +23,11 @@ pub struct BenchRepeat {
 impl<'a> BenchRepeats<'a> {
     /// Creates the folder for several results. It must contain no others, which would count as
     /// repeats.
-    pub fn new(count: usize, json: Option<&'a Path>, svg: Option<&'a Path>) -> Result<BenchRepeats<'a>> {
+    pub fn new(
+        count: usize,
+        json: Option<&'a Path>,
+        svg: Option<&'a Path>,
+    ) -> Result<BenchRepeats<'a>> {
         if let Some(folder) = json.filter(|_| count > 1) {
             make(folder)?;
         }
@@ -54,10 +58,15 @@ fn make(folder: &Path) -> Result<()> {
         bail!("{} is a file; with --repeat, --json takes a folder", folder.display());
     }
     fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    let entries = fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
-    let mut results = entries.flatten().filter(|entry| entry.path().extension().is_some_and(|end| end == "json"));
+    let entries =
+        fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
+    let mut results =
+        entries.flatten().filter(|entry| entry.path().extension().is_some_and(|end| end == "json"));
     if let Some(other) = results.next() {
-        bail!("{} is there already and would count as a repeat; name a new folder", other.path().display());
+        bail!(
+            "{} is there already and would count as a repeat; name a new folder",
+            other.path().display()
+        );
     }
     Ok(())
 }
@@ -71,7 +80,8 @@ mod tests {
     #[test]
     fn one_goes_where_it_is_told() {
         let (json, svg) = (Path::new("a.json"), Path::new("plots"));
-        let all: Vec<BenchRepeat> = BenchRepeats::new(1, Some(json), Some(svg)).unwrap().all().collect();
+        let all: Vec<BenchRepeat> =
+            BenchRepeats::new(1, Some(json), Some(svg)).unwrap().all().collect();
         assert_eq!((all.len(), all[0].heading.as_str()), (1, ""));
         assert_eq!((all[0].json.as_deref(), all[0].svg.as_deref()), (Some(json), Some(svg)));
     }
@@ -95,8 +105,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let old = folder.path().join("old.json");
         fs::write(&old, "{}").unwrap();
-        let refused =
-            |path: &Path| BenchRepeats::new(2, Some(path), None).err().map(|error| error.to_string()).unwrap();
+        let refused = |path: &Path| {
+            BenchRepeats::new(2, Some(path), None).err().map(|error| error.to_string()).unwrap()
+        };
         assert!(refused(folder.path()).contains("old.json is there already"));
         assert!(refused(&old).contains("takes a folder"));
         assert!(BenchRepeats::new(1, Some(&old), None).is_ok());

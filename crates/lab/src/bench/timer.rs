@@ -13,7 +13,8 @@ use tipme_report::timer::side_by_side;
 
 /// Prints the tables of several results.
 pub fn show(paths: &[PathBuf]) -> Result<ExitCode> {
-    let files = paths.iter().map(|path| Ok((stem(path), read(path)?))).collect::<Result<Vec<_>>>()?;
+    let files =
+        paths.iter().map(|path| Ok((stem(path), read(path)?))).collect::<Result<Vec<_>>>()?;
     print!("{}", side_by_side(&files));
     Ok(ExitCode::SUCCESS)
 }
@@ -23,9 +24,11 @@ fn stem(path: &Path) -> String {
 }
 
 fn read(path: &Path) -> Result<Document<TimerDetails>> {
-    let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-    let document: Document<TimerDetails> = serde_json::from_str(&text)
-        .with_context(|| format!("{} is not a result of tipme bench timer --json", path.display()))?;
+    let text =
+        fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let document: Document<TimerDetails> = serde_json::from_str(&text).with_context(|| {
+        format!("{} is not a result of tipme bench timer --json", path.display())
+    })?;
     if document.schema != SCHEMA || document.kind != Timer::NAME {
         bail!("{} is a result of another kind or version: measure again", path.display());
     }

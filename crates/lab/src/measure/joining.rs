@@ -54,7 +54,8 @@ pub fn by_tap(
 ) -> Vec<InputOutcome> {
     let next = |index: usize| sent.get(index + 1).map_or(end, |next| next.at);
     let tapped = |(index, event): (usize, &SentInput)| {
-        let part = parts.iter().find(|part| part.mark >= event.at).filter(|part| part.from <= event.at);
+        let part =
+            parts.iter().find(|part| part.mark >= event.at).filter(|part| part.from <= event.at);
         part.map_or(Tapped::Lost, |part| match answer(&part.timed, event, next(index), pids) {
             None => Tapped::Silent,
             Some(answer) => Tapped::Answered(answer),
@@ -94,7 +95,9 @@ enum Tapped {
 fn settle(answer: Answer, guess: Option<Answer>, next: u64) -> Answer {
     match guess.filter(|seen| seen.first < next) {
         Some(seen) if answer.first > next => seen,
-        Some(seen) if answer.settled > next => Answer { settled: seen.settled.max(answer.first), ..answer },
+        Some(seen) if answer.settled > next => {
+            Answer { settled: seen.settled.max(answer.first), ..answer }
+        }
         None if answer.settled > next => Answer { settled: answer.first, ..answer },
         _ => answer,
     }
@@ -102,7 +105,8 @@ fn settle(answer: Answer, guess: Option<Answer>, next: u64) -> Answer {
 
 /// Returns the interactions that start with the driver's input at one time and before the next one.
 pub fn near(timed: &[Timed], at: Nanos, next: Nanos) -> impl Iterator<Item = &Timed> {
-    let (lo, hi) = (at.before(EARLY), at.after(LATE).min(next.before(EARLY).max(at.after(Nanos(1)))));
+    let (lo, hi) =
+        (at.before(EARLY), at.after(LATE).min(next.before(EARLY).max(at.after(Nanos(1)))));
     let first = timed.partition_point(|one| Nanos(one.input_ns) < lo);
     timed.get(first..).unwrap_or_default().iter().take_while(move |one| Nanos(one.input_ns) < hi)
 }
@@ -117,7 +121,9 @@ fn answer(timed: &[Timed], event: &SentInput, next: Nanos, pids: &[u32]) -> Opti
     let rank = |one: &&&Timed| (!pids.contains(&one.client_pid), one.join != "exact");
     let best = *near.iter().min_by_key(rank)?;
     let own = near.iter().filter(|one| one.client_pid == best.client_pid);
-    let last = |one: &&Timed| one.end_ns.max(one.settled_ns.unwrap_or(0)).max(one.completed_ns.unwrap_or(0));
+    let last = |one: &&Timed| {
+        one.end_ns.max(one.settled_ns.unwrap_or(0)).max(one.completed_ns.unwrap_or(0))
+    };
     let settled = own.map(last).max().unwrap_or(best.end_ns);
     Some(Answer {
         input: best.input_ns,
@@ -140,14 +146,16 @@ pub fn by_reports(sent: &[SentInput], drawn: &[Nanos], end: Nanos) -> Vec<InputO
 }
 
 fn guesses(sent: &[SentInput], drawn: &[Nanos], end: Nanos) -> Vec<Option<Answer>> {
-    let slow = usual(sent, drawn).map_or(SLOW_MIN, |usual| Nanos(usual.0.saturating_mul(SLOW_TIMES)).max(SLOW_MIN));
+    let slow = usual(sent, drawn)
+        .map_or(SLOW_MIN, |usual| Nanos(usual.0.saturating_mul(SLOW_TIMES)).max(SLOW_MIN));
     let mut guesses: Vec<Option<Answer>> = Vec::with_capacity(sent.len());
     let mut piled_until = None;
     for (index, event) in sent.iter().enumerate().rev() {
         let next = sent.get(index + 1).map(|next| next.at);
         let first = first_after(drawn, event.at).filter(|at| *at <= end);
-        let within =
-            first.filter(|at| next.is_none_or(|next| *at < next)).or(piled_until.filter(|at| first == Some(*at)));
+        let within = first
+            .filter(|at| next.is_none_or(|next| *at < next))
+            .or(piled_until.filter(|at| first == Some(*at)));
         piled_until = within.filter(|at| at.since(event.at) > slow);
         guesses.push(within.map(|at| guess(event.at, at, drawn, next)));
     }
@@ -157,9 +165,9 @@ fn guesses(sent: &[SentInput], drawn: &[Nanos], end: Nanos) -> Vec<Option<Answer
 
 /// Returns the median time to the first drawing, over inputs with a drawing before the next input.
 fn usual(sent: &[SentInput], drawn: &[Nanos]) -> Option<Nanos> {
-    let pairs = sent
-        .windows(2)
-        .filter_map(|pair| first_after(drawn, pair[0].at).filter(|at| *at < pair[1].at).map(|at| at.since(pair[0].at)));
+    let pairs = sent.windows(2).filter_map(|pair| {
+        first_after(drawn, pair[0].at).filter(|at| *at < pair[1].at).map(|at| at.since(pair[0].at))
+    });
     let mut times: Vec<Nanos> = pairs.collect();
     times.sort_unstable();
     times.get(times.len().saturating_sub(1) / 2).copied()
@@ -181,7 +189,14 @@ fn guess(input: Nanos, first: Nanos, drawn: &[Nanos], next: Option<Nanos>) -> An
         settled = *at;
     }
     let (first, settled) = (first.0, settled.0);
-    Answer { input: input.0, dequeued: None, first, settled, join: EventJoin::Speculative, open: false }
+    Answer {
+        input: input.0,
+        dequeued: None,
+        first,
+        settled,
+        join: EventJoin::Speculative,
+        open: false,
+    }
 }
 
 #[cfg(test)]
@@ -224,8 +239,12 @@ mod tests {
 
     #[test]
     fn each_input_gets_its_own_interaction() {
-        let part = one_part(0, vec![timed(7, 100, 104, "exact", "key"), timed(7, 220, 223, "exact", "key")]);
-        let outcomes = by_tap(&sent(&[100, 160, 220], InputClass::Key), &[7], &part, &[], Nanos(300 * MS));
+        let part = one_part(
+            0,
+            vec![timed(7, 100, 104, "exact", "key"), timed(7, 220, 223, "exact", "key")],
+        );
+        let outcomes =
+            by_tap(&sent(&[100, 160, 220], InputClass::Key), &[7], &part, &[], Nanos(300 * MS));
         assert_eq!(outcomes.iter().map(first_ms).collect::<Vec<_>>(), [Some(4), None, Some(3)]);
         assert_eq!(outcomes[1], InputOutcome::Silent);
     }
@@ -233,8 +252,9 @@ mod tests {
     #[test]
     fn a_move_of_the_pointer_answers_where_that_is_the_input() {
         let part = || one_part(0, vec![timed(7, 100, 102, "exact", "motion")]);
-        let [moved, clicked] = [InputClass::Motion, InputClass::Click]
-            .map(|class| by_tap(&sent(&[100], class), &[7], &part(), &[], Nanos(300 * MS)).remove(0));
+        let [moved, clicked] = [InputClass::Motion, InputClass::Click].map(|class| {
+            by_tap(&sent(&[100], class), &[7], &part(), &[], Nanos(300 * MS)).remove(0)
+        });
         assert_eq!((first_ms(&moved), clicked), (Some(2), InputOutcome::Silent));
     }
 
@@ -245,15 +265,23 @@ mod tests {
             timed(7, 100, 150, "speculative", "click"),
             timed(7, 100, 120, "exact", "click"),
         ];
-        let outcomes = by_tap(&sent(&[100], InputClass::Click), &[7, 8], &one_part(0, others), &[], Nanos(300 * MS));
+        let outcomes = by_tap(
+            &sent(&[100], InputClass::Click),
+            &[7, 8],
+            &one_part(0, others),
+            &[],
+            Nanos(300 * MS),
+        );
         assert_eq!(first_ms(&outcomes[0]), Some(20));
     }
 
     #[test]
     fn a_page_ends_with_its_last_drawing() {
         let latency = |class| {
-            let drawn = Timed { completed_ns: Some(180 * MS), ..timed(7, 100, 104, "exact", "key") };
-            let outcomes = by_tap(&sent(&[100], class), &[7], &one_part(0, vec![drawn]), &[], Nanos(300 * MS));
+            let drawn =
+                Timed { completed_ns: Some(180 * MS), ..timed(7, 100, 104, "exact", "key") };
+            let outcomes =
+                by_tap(&sent(&[100], class), &[7], &one_part(0, vec![drawn]), &[], Nanos(300 * MS));
             let InputOutcome::Answered(event) = outcomes[0] else { panic!("{outcomes:?}") };
             event.latency()
         };
@@ -263,14 +291,20 @@ mod tests {
     #[test]
     fn what_is_no_longer_held_is_lost() {
         let part = one_part(150, vec![timed(7, 100, 104, "exact", "key")]);
-        let outcomes = by_tap(&sent(&[100, 20_000], InputClass::Key), &[7], &part, &[], Nanos(300 * MS));
+        let outcomes =
+            by_tap(&sent(&[100, 20_000], InputClass::Key), &[7], &part, &[], Nanos(300 * MS));
         assert_eq!(outcomes, [InputOutcome::Lost, InputOutcome::Lost]);
     }
 
     #[test]
     fn where_the_tap_sees_no_answers_time_has_to_do() {
-        let outcomes =
-            by_tap(&sent(&[100, 500], InputClass::Key), &[7], &one_part(0, Vec::new()), &ms(&[130]), Nanos(900 * MS));
+        let outcomes = by_tap(
+            &sent(&[100, 500], InputClass::Key),
+            &[7],
+            &one_part(0, Vec::new()),
+            &ms(&[130]),
+            Nanos(900 * MS),
+        );
         assert_eq!(outcomes.iter().map(first_ms).collect::<Vec<_>>(), [Some(30), None]);
     }
 
@@ -295,9 +329,13 @@ mod tests {
         let open = Timed { censored: true, ..timed(7, 100, 9_999, "none", "key") };
         assert_eq!(of(open.clone(), &[130]), (Some(30), false));
         assert_eq!(of(open.clone(), &[]).0, None);
-        let [InputOutcome::Answered(event)] =
-            by_tap(&sent(&[100], InputClass::Key), &[7], &one_part(0, vec![open]), &[], Nanos(900 * MS))[..]
-        else {
+        let [InputOutcome::Answered(event)] = by_tap(
+            &sent(&[100], InputClass::Key),
+            &[7],
+            &one_part(0, vec![open]),
+            &[],
+            Nanos(900 * MS),
+        )[..] else {
             panic!("it is open");
         };
         assert_eq!((event.latency(), event.is_censored()), (9_899 * MS, true));
@@ -328,7 +366,11 @@ mod tests {
 
     #[test]
     fn reports_belong_to_the_input_before_them() {
-        let outcomes = by_reports(&sent(&[100, 200, 300], InputClass::Key), &ms(&[50, 104, 110, 304]), Nanos(500 * MS));
+        let outcomes = by_reports(
+            &sent(&[100, 200, 300], InputClass::Key),
+            &ms(&[50, 104, 110, 304]),
+            Nanos(500 * MS),
+        );
         assert_eq!(outcomes.iter().map(first_ms).collect::<Vec<_>>(), [Some(4), None, Some(4)]);
         let InputOutcome::Answered(event) = outcomes[0] else { panic!("{outcomes:?}") };
         assert_eq!(event.settled(), Some(10 * MS));
@@ -346,7 +388,10 @@ mod tests {
 
     #[test]
     fn nothing_after_the_end_counts() {
-        assert_eq!(by_reports(&sent(&[100], InputClass::Key), &ms(&[900]), Nanos(500 * MS)), [InputOutcome::Silent]);
+        assert_eq!(
+            by_reports(&sent(&[100], InputClass::Key), &ms(&[900]), Nanos(500 * MS)),
+            [InputOutcome::Silent]
+        );
         assert_eq!(by_reports(&[], &ms(&[900]), Nanos(500 * MS)), []);
     }
 }

@@ -31,7 +31,11 @@ pub struct JudgedInputs {
 impl JudgedInputs {
     /// Reads the records, if there are any, and joins. `threshold` returns that of a class in
     /// nanoseconds.
-    pub fn of(repeat: MeasureRepeat, tap: bool, threshold: impl Fn(InputClass) -> u64) -> Result<JudgedInputs> {
+    pub fn of(
+        repeat: MeasureRepeat,
+        tap: bool,
+        threshold: impl Fn(InputClass) -> u64,
+    ) -> Result<JudgedInputs> {
         let mut activity = Activity::default();
         let mut parts = Vec::new();
         let outcomes = if tap {
@@ -45,7 +49,8 @@ impl JudgedInputs {
             by_reports(&repeat.sent, &repeat.drawn, repeat.ended)
         };
         let milestones = milestones(&repeat.sent, &repeat.pids, &parts, repeat.ended);
-        let answer_time = tap.then(|| std::mem::take(&mut activity.cpu_use).within(awaited(&outcomes)));
+        let answer_time =
+            tap.then(|| std::mem::take(&mut activity.cpu_use).within(awaited(&outcomes)));
         let waits = waits(&repeat, &outcomes, tap.then_some(activity), threshold);
         Ok(JudgedInputs { start: start(&repeat), repeat, outcomes, milestones, waits, answer_time })
     }
@@ -54,7 +59,9 @@ impl JudgedInputs {
 /// Returns the time from each input to its answer.
 fn awaited(outcomes: &[InputOutcome]) -> Vec<(u64, u64)> {
     let answered = outcomes.iter().filter_map(|outcome| match outcome {
-        InputOutcome::Answered(event) => Some((event.times().input, event.times().input + event.latency())),
+        InputOutcome::Answered(event) => {
+            Some((event.times().input, event.times().input + event.latency()))
+        }
         InputOutcome::Silent | InputOutcome::Lost => None,
     });
     answered.collect()
@@ -63,8 +70,14 @@ fn awaited(outcomes: &[InputOutcome]) -> Vec<(u64, u64)> {
 fn start(repeat: &MeasureRepeat) -> Event {
     let started = repeat.started;
     let (first, settled) = (started.first.unwrap_or(started.focused).0, started.settled.0);
-    let answer =
-        Answer { input: started.begun.0, dequeued: None, first, settled, join: EventJoin::Speculative, open: false };
+    let answer = Answer {
+        input: started.begun.0,
+        dequeued: None,
+        first,
+        settled,
+        join: EventJoin::Speculative,
+        open: false,
+    };
     answer.event(InputClass::Start)
 }
 
@@ -72,6 +85,10 @@ fn part(path: &Path, repeat: &MeasureRepeat) -> Result<(RecordedRepeat, Activity
     let incident = read(path)?;
     let meta: Meta = incident.json(Section::Meta)?;
     let from = Nanos(meta.held_from_ns.max(meta.tainted_until_ns));
-    let part = RecordedRepeat { from, mark: Nanos(meta.mark_ns), timed: tipme_analysis::timed(&incident)? };
+    let part = RecordedRepeat {
+        from,
+        mark: Nanos(meta.mark_ns),
+        timed: tipme_analysis::timed(&incident)?,
+    };
     Ok((part, Activity::of(&Recording::read(&incident)?, &repeat.pids)))
 }

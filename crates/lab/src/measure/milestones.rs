@@ -24,10 +24,16 @@ pub struct Milestones {
 }
 
 /// Returns the milestones of each input.
-pub fn milestones(sent: &[SentInput], pids: &[u32], parts: &[RecordedRepeat], end: Nanos) -> Vec<Milestones> {
+pub fn milestones(
+    sent: &[SentInput],
+    pids: &[u32],
+    parts: &[RecordedRepeat],
+    end: Nanos,
+) -> Vec<Milestones> {
     let next = |index: usize| sent.get(index + 1).map_or(end, |next| next.at);
     let of = |(index, event): (usize, &SentInput)| {
-        let part = parts.iter().find(|part| part.mark >= event.at).filter(|part| part.from <= event.at);
+        let part =
+            parts.iter().find(|part| part.mark >= event.at).filter(|part| part.from <= event.at);
         part.map_or(Milestones::default(), |part| of_input(part, event, next(index), pids))
     };
     sent.iter().enumerate().map(of).collect()
@@ -36,11 +42,15 @@ pub fn milestones(sent: &[SentInput], pids: &[u32], parts: &[RecordedRepeat], en
 /// Returns the milestones in the application itself: the last interaction to be handled, and the
 /// last to be completed.
 fn of_input(part: &RecordedRepeat, event: &SentInput, next: Nanos, pids: &[u32]) -> Milestones {
-    let own =
-        || near(&part.timed, event.at, next).filter(|one| one.class != "motion" || event.class == InputClass::Motion);
+    let own = || {
+        near(&part.timed, event.at, next)
+            .filter(|one| one.class != "motion" || event.class == InputClass::Motion)
+    };
     let own = || own().filter(|one| pids.contains(&one.client_pid));
-    let reached =
-        |one: &Timed, at: u64| MilestoneLatency { latency: at.saturating_sub(one.input_ns), open: at >= part.mark.0 };
+    let reached = |one: &Timed, at: u64| MilestoneLatency {
+        latency: at.saturating_sub(one.input_ns),
+        open: at >= part.mark.0,
+    };
     let handled = own().filter_map(|one| Some(reached(one, one.handled_ns?)));
     let completed = own().filter_map(|one| Some(reached(one, completed_ns(one)?)));
     let last = |one: &MilestoneLatency| one.latency;
@@ -64,7 +74,10 @@ pub fn completed<'a>(of_class: impl Iterator<Item = &'a Milestones>) -> Option<M
     figures(of_class.filter_map(|one| one.completed), COMPLETED)
 }
 
-fn figures(reached: impl Iterator<Item = MilestoneLatency>, noticed: Nanos) -> Option<MilestoneFigures> {
+fn figures(
+    reached: impl Iterator<Item = MilestoneLatency>,
+    noticed: Nanos,
+) -> Option<MilestoneFigures> {
     let reached: Vec<MilestoneLatency> = reached.collect();
     let summary = Summary::new(reached.iter().map(|one| one.latency).collect());
     let p98 = summary.shown(Share::P98);
@@ -87,7 +100,11 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     fn sent(times: &[u64]) -> Vec<SentInput> {
-        let sent = |at: &u64| SentInput { at: Nanos(at * MS), label: "x".to_owned(), class: InputClass::Key };
+        let sent = |at: &u64| SentInput {
+            at: Nanos(at * MS),
+            label: "x".to_owned(),
+            class: InputClass::Key,
+        };
         times.iter().map(sent).collect()
     }
 
@@ -122,7 +139,11 @@ mod tests {
             settled_ns: Some(150 * MS),
             ..timed(7, 100, 104)
         };
-        let quick = Timed { handled_ns: Some(2_003 * MS), settled_ns: Some(2_009 * MS), ..timed(7, 2_000, 2_004) };
+        let quick = Timed {
+            handled_ns: Some(2_003 * MS),
+            settled_ns: Some(2_009 * MS),
+            ..timed(7, 2_000, 2_004)
+        };
         let told = of(vec![late, quick], &[100, 2_000, 3_000]);
         assert_eq!(told[0], (Some((600, false)), Some((1_300, false))));
         assert_eq!(told[1], (Some((3, false)), Some((9, false))));
@@ -145,7 +166,10 @@ mod tests {
         let reached = |ms: u64| Some(MilestoneLatency { latency: ms * MS, open: ms > 700 });
         let all = [100, 800].map(|ms| Milestones { handled: reached(ms), completed: reached(ms) });
         let handled = handled(all.iter()).expect("two were handled");
-        assert_eq!((handled.n, handled.max_ms, handled.open, handled.exceeded), (2, 800.0, 1, true));
+        assert_eq!(
+            (handled.n, handled.max_ms, handled.open, handled.exceeded),
+            (2, 800.0, 1, true)
+        );
         assert!(!completed(all.iter()).expect("two were completed").exceeded);
         assert_eq!(completed([Milestones::default()].iter()), None);
     }

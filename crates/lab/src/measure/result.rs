@@ -10,13 +10,15 @@ use tipme_bench::measure::{MeasureDisplay, MeasureOptions, OperationUsage, Usage
 use tipme_bench::screen::Place;
 use tipme_measure::think::interactive;
 use tipme_measure::{
-    ClassLimits, Event, Events, InputClass, MeasuredMachine, Run, SCHEMA, Share, Summary, ThresholdProfile, apdex,
-    columns, excess_latency_rate, interaction_p98, interarrival, ms, top_class,
+    ClassLimits, Event, Events, InputClass, MeasuredMachine, Run, SCHEMA, Share, Summary,
+    ThresholdProfile, apdex, columns, excess_latency_rate, interaction_p98, interarrival, ms,
+    top_class,
 };
 use tipme_record::Nanos;
 use tipme_report::measure::{
-    self, ClassFigures, CumulativeLatencies, DEVIATION_PERCENT_MAX, DriverCost, EventOutcome, ExcessRate, Instrument,
-    InterArrival, LONG_MS, LongEvent, MeasureDetails, MeasureDocument, OperationCounters,
+    self, ClassFigures, CumulativeLatencies, DEVIATION_PERCENT_MAX, DriverCost, EventOutcome,
+    ExcessRate, Instrument, InterArrival, LONG_MS, LongEvent, MeasureDetails, MeasureDocument,
+    OperationCounters,
 };
 
 /// Latencies above which events count for the inter-arrival times, in nanoseconds.
@@ -77,7 +79,10 @@ fn details(
         open: count(EventOutcome::Open),
         silent: count(EventOutcome::Silent),
         lost: count(EventOutcome::Lost),
-        classes: classes(&rows).into_iter().map(|class| figures(class, &rows, limits(class))).collect(),
+        classes: classes(&rows)
+            .into_iter()
+            .map(|class| figures(class, &rows, limits(class)))
+            .collect(),
         interaction_p98_ms: interaction_p98(&all).map(ms),
         elr: rate(runs),
         wait_ms: sum(&|judged| judged.waits.wait),
@@ -87,7 +92,10 @@ fn details(
         long_events: long_events(&rows),
         inter_arrival: inter_arrival(runs),
         cumulative: CumulativeLatencies {
-            spread: spread(&collected(judged, |of| of.answer_time.as_ref()), &collected(judged, |of| of.repeat.work.0)),
+            spread: spread(
+                &collected(judged, |of| of.answer_time.as_ref()),
+                &collected(judged, |of| of.repeat.work.0),
+            ),
             ..cumulative(runs)
         },
         counters: counters(judged),
@@ -115,7 +123,14 @@ fn rows(judged: &JudgedInputs) -> Vec<InputRow<'_>> {
     let repeat = judged.repeat.number + 1;
     let label = if judged.repeat.number == 0 { FIRST_START } else { LATER_START };
     let (at, outcome) = (Nanos(judged.start.times().input), InputOutcome::Answered(judged.start));
-    let first = InputRow { repeat, at, class: InputClass::Start, label, outcome, milestones: Milestones::default() };
+    let first = InputRow {
+        repeat,
+        at,
+        class: InputClass::Start,
+        label,
+        outcome,
+        milestones: Milestones::default(),
+    };
     let inputs = judged.repeat.sent.iter().zip(&judged.outcomes).zip(&judged.milestones);
     let inputs = inputs.map(|((sent, outcome), milestones)| InputRow {
         repeat,
@@ -215,7 +230,9 @@ fn run(judged: &JudgedInputs, limits: &impl Fn(InputClass) -> ClassLimits) -> Ru
         awaited.push((row.at.0, row.at.0 + row.latency().unwrap_or(0)));
         lost += u64::from(row.outcome == InputOutcome::Lost);
     }
-    let of_class = |(class, events): (InputClass, Vec<Event>)| columns(class.name(), Some(limits(class)), &events);
+    let of_class = |(class, events): (InputClass, Vec<Event>)| {
+        columns(class.name(), Some(limits(class)), &events)
+    };
     let (from, to) = (judged.repeat.started.begun.0, judged.repeat.ended.0);
     Run {
         name: format!("repeat {}", judged.repeat.number + 1),
@@ -248,7 +265,13 @@ fn cumulative(runs: &[Run]) -> CumulativeLatencies {
         100.0 * (squares / (n - 1.0)).sqrt() / mean
     });
     let usable = deviation.map(|percent| percent <= DEVIATION_PERCENT_MAX);
-    CumulativeLatencies { repeats_ms, mean_ms: mean, deviation_percent: deviation, usable, spread: None }
+    CumulativeLatencies {
+        repeats_ms,
+        mean_ms: mean,
+        deviation_percent: deviation,
+        usable,
+        spread: None,
+    }
 }
 
 /// Returns labels with an event over the limit, in the order of the script.
@@ -265,13 +288,16 @@ fn long_events(rows: &[InputRow<'_>]) -> Vec<LongEvent> {
 }
 
 fn long_event(label: &str, class: InputClass, rows: &[InputRow<'_>]) -> LongEvent {
-    let same = |row: &InputRow<'_>| row.label == label || label == FIRST_START && row.label == LATER_START;
+    let same =
+        |row: &InputRow<'_>| row.label == label || label == FIRST_START && row.label == LATER_START;
     let mut own = rows.iter().filter(|row| row.class == class && same(row));
     let first = own.next().filter(|row| row.repeat == 1).and_then(InputRow::latency);
     let later = Summary::new(own.filter_map(InputRow::latency).collect());
     let is_long = |latency: &u64| ms(*latency) > LONG_MS;
-    let n_long =
-        latencies(rows, |row| row.class == class && same(row)).iter().filter(|latency| is_long(latency)).count();
+    let n_long = latencies(rows, |row| row.class == class && same(row))
+        .iter()
+        .filter(|latency| is_long(latency))
+        .count();
     LongEvent {
         label: if label == FIRST_START { LATER_START } else { label }.to_owned(),
         class: class.name().to_owned(),
@@ -292,7 +318,11 @@ fn inter_arrival(runs: &[Run]) -> Vec<InterArrival> {
     let Some(middle) = order.get(order.len().saturating_sub(1) / 2) else { return Vec::new() };
     let mut all = Events::default();
     for events in middle.classes.iter().filter(|events| events.class != InputClass::Start.name()) {
-        events.starts_ns.iter().zip(&events.latencies_ns).for_each(|(start, latency)| all.push(*start, *latency));
+        events
+            .starts_ns
+            .iter()
+            .zip(&events.latencies_ns)
+            .for_each(|(start, latency)| all.push(*start, *latency));
     }
     let seconds = |nanos: f64| nanos / 1e9;
     let row = |threshold_ns: u64| {
@@ -311,7 +341,9 @@ fn inter_arrival(runs: &[Run]) -> Vec<InterArrival> {
 
 fn counters(judged: &[JudgedInputs]) -> Vec<OperationCounters> {
     let mut sums: BTreeMap<(InputClass, &str), Usage> = BTreeMap::new();
-    for OperationUsage { label, class, usage } in judged.iter().flat_map(|judged| &judged.repeat.usage) {
+    for OperationUsage { label, class, usage } in
+        judged.iter().flat_map(|judged| &judged.repeat.usage)
+    {
         sums.entry((*class, label)).and_modify(|sum| *sum = sum.plus(*usage)).or_insert(*usage);
     }
     let inputs = |class: InputClass, label: &str| {
@@ -319,7 +351,8 @@ fn counters(judged: &[JudgedInputs]) -> Vec<OperationCounters> {
         sent.filter(|sent| sent.class == class && sent.label == label).count()
     };
     let row = |((class, label), usage): ((InputClass, &str), Usage)| {
-        let [cpu_ns, context_switches, page_faults, cycles, instructions, cache_misses, tlb_misses] = usage.scaled();
+        let [cpu_ns, context_switches, page_faults, cycles, instructions, cache_misses, tlb_misses] =
+            usage.scaled();
         OperationCounters {
             label: label.to_owned(),
             class: class.name().to_owned(),
@@ -353,7 +386,9 @@ mod tests {
     use super::*;
     use crate::measure::milestones::MilestoneLatency;
     use crate::measure::waiting::PhaseTimes;
-    use tipme_bench::measure::{ApplicationStart, CounterReading, MeasureRepeat, PlayerCost, SentInput};
+    use tipme_bench::measure::{
+        ApplicationStart, CounterReading, MeasureRepeat, PlayerCost, SentInput,
+    };
     use tipme_bench::script::Script;
     use tipme_measure::{Answer, EventJoin};
 
@@ -367,10 +402,14 @@ mod tests {
 
     fn repeat(number: usize, latencies_ms: &[u64]) -> JudgedInputs {
         let at = |index: usize| 1_000 + 200 * index as u64;
-        let sent =
-            |index: usize| SentInput { at: Nanos(at(index) * MS), label: "type".to_owned(), class: InputClass::Key };
+        let sent = |index: usize| SentInput {
+            at: Nanos(at(index) * MS),
+            label: "type".to_owned(),
+            class: InputClass::Key,
+        };
         let answers = latencies_ms.iter().enumerate();
-        let answers = answers.map(|(index, ms)| InputOutcome::Answered(answered(InputClass::Key, at(index), *ms)));
+        let answers = answers
+            .map(|(index, ms)| InputOutcome::Answered(answered(InputClass::Key, at(index), *ms)));
         let mut outcomes: Vec<InputOutcome> = answers.collect();
         outcomes.extend([InputOutcome::Silent, InputOutcome::Lost]);
         let start = answered(InputClass::Start, 0, 300);
@@ -397,18 +436,29 @@ mod tests {
         let used = |label: &str, ms: u64, faults: u64, cycles: u64| OperationUsage {
             label: label.into(),
             class: InputClass::Key,
-            usage: Usage([Some(ms * MS), None, Some(faults), Some(cycles), None, None, None].map(whole)),
+            usage: Usage(
+                [Some(ms * MS), None, Some(faults), Some(cycles), None, None, None].map(whole),
+            ),
         };
         let mut judged = [repeat(0, &[20, 30]), repeat(1, &[20])];
-        judged[0].repeat.usage =
-            vec![used("type", 3, 40, 6_000), used("save", 9, 500, 70_000), used("type", 1, 2, 1_000)];
+        judged[0].repeat.usage = vec![
+            used("type", 3, 40, 6_000),
+            used("save", 9, 500, 70_000),
+            used("type", 1, 2, 1_000),
+        ];
         judged[1].repeat.usage = vec![used("type", 2, 8, 3_000)];
         let counters = result(&judged).details.counters;
-        let rows: Vec<_> =
-            counters.iter().map(|row| (row.label.as_str(), row.n, row.cpu_ms, row.page_faults, row.cycles)).collect();
+        let rows: Vec<_> = counters
+            .iter()
+            .map(|row| (row.label.as_str(), row.n, row.cpu_ms, row.page_faults, row.cycles))
+            .collect();
         let none = ("save", 0, Some(9.0), Some(500), Some(70_000));
         assert_eq!(rows, [none, ("type", 7, Some(6.0), Some(50), Some(10_000))]);
-        assert_eq!((counters[1].context_switches, counters[1].instructions), (None, None), "it is not counted here");
+        assert_eq!(
+            (counters[1].context_switches, counters[1].instructions),
+            (None, None),
+            "it is not counted here"
+        );
     }
 
     fn result(judged: &[JudgedInputs]) -> MeasureDocument {
@@ -427,8 +477,14 @@ mod tests {
     fn every_input_is_accounted_for() {
         let result = result(&[repeat(0, &[10, 150]), repeat(1, &[10, 130])]);
         let details = &result.details;
-        assert_eq!((details.scripted, details.answered, details.silent, details.lost), (10, 6, 2, 2));
-        assert_eq!(details.scripted, details.answered + details.open + details.silent + details.lost);
+        assert_eq!(
+            (details.scripted, details.answered, details.silent, details.lost),
+            (10, 6, 2, 2)
+        );
+        assert_eq!(
+            details.scripted,
+            details.answered + details.open + details.silent + details.lost
+        );
         assert_eq!(result.runs[0].lost, 1);
         assert_eq!(result.runs[0].classes[0].latencies_ns, [10 * MS, 150 * MS]);
         assert_eq!((details.wait_ms, details.think_ms), (Some(10.0), Some(190.0)));
@@ -438,7 +494,10 @@ mod tests {
     fn parts_sum_to_the_latency() {
         let result = result(&[repeat(0, &[10])]);
         let event = &result.details.events[1];
-        assert_eq!((event.queue_ms, event.processing_ms, event.latency_ms), (Some(1.0), Some(9.0), Some(10.0)));
+        assert_eq!(
+            (event.queue_ms, event.processing_ms, event.latency_ms),
+            (Some(1.0), Some(9.0), Some(10.0))
+        );
         assert_eq!((event.outcome, event.presented_ms), (EventOutcome::Answered, None));
     }
 
@@ -446,19 +505,29 @@ mod tests {
     fn milestones_stand_beside_the_response() {
         let result = result(&[repeat(0, &[10, 15]), repeat(1, &[10, 13])]);
         let key = &result.details.classes[0];
-        let told = [&key.handled, &key.completed].map(|one| one.as_ref().map(|one| (one.n, one.max_ms, one.exceeded)));
+        let told = [&key.handled, &key.completed]
+            .map(|one| one.as_ref().map(|one| (one.n, one.max_ms, one.exceeded)));
         assert_eq!(told, [Some((4, 600.0, true)), Some((4, 700.0, false))]);
         assert_eq!((key.max_ms, key.exceeded, key.n), (Some(15.0), false, 4));
         let event = &result.details.events[1];
-        assert_eq!((event.latency_ms, event.handled_ms, event.completed_ms), (Some(10.0), Some(600.0), Some(700.0)));
-        assert_eq!((result.details.events[3].handled_ms, &result.details.classes[1].handled), (None, &None));
+        assert_eq!(
+            (event.latency_ms, event.handled_ms, event.completed_ms),
+            (Some(10.0), Some(600.0), Some(700.0))
+        );
+        assert_eq!(
+            (result.details.events[3].handled_ms, &result.details.classes[1].handled),
+            (None, &None)
+        );
     }
 
     #[test]
     fn a_class_over_its_threshold_is_told() {
         let result = result(&[repeat(0, &[10, 150]), repeat(1, &[10, 130])]);
         let key = &result.details.classes[0];
-        assert_eq!((key.class.as_str(), key.n, key.max_ms, key.exceeded), ("key", 4, Some(150.0), true));
+        assert_eq!(
+            (key.class.as_str(), key.n, key.max_ms, key.exceeded),
+            ("key", 4, Some(150.0), true)
+        );
         assert_eq!((key.p98_ms, key.silent, key.lost), (None, 2, 2));
         assert!(!result.details.classes[1].exceeded);
         let elr = result.details.elr.as_ref().expect("there was interaction");
@@ -470,7 +539,10 @@ mod tests {
     fn repeats_that_differ_are_unusable() {
         let same = result(&[repeat(0, &[100]), repeat(1, &[101])]).details.cumulative;
         assert_eq!((same.usable, same.repeats_ms), (Some(true), vec![100.0, 101.0]));
-        assert_eq!(result(&[repeat(0, &[100]), repeat(1, &[150])]).details.cumulative.usable, Some(false));
+        assert_eq!(
+            result(&[repeat(0, &[100]), repeat(1, &[150])]).details.cumulative.usable,
+            Some(false)
+        );
         assert_eq!(result(&[repeat(0, &[100])]).details.cumulative.deviation_percent, None);
     }
 
@@ -479,9 +551,15 @@ mod tests {
         let result = result(&[repeat(0, &[150, 10]), repeat(1, &[60, 10])]);
         let long = &result.details.long_events;
         let start = &long[0];
-        assert_eq!((start.label.as_str(), start.first_ms, start.later_min_ms), ("start", Some(300.0), Some(300.0)));
+        assert_eq!(
+            (start.label.as_str(), start.first_ms, start.later_min_ms),
+            ("start", Some(300.0), Some(300.0))
+        );
         let typed = &long[1];
-        assert_eq!((typed.first_ms, typed.later_min_ms, typed.later_max_ms), (Some(150.0), Some(10.0), Some(60.0)));
+        assert_eq!(
+            (typed.first_ms, typed.later_min_ms, typed.later_max_ms),
+            (Some(150.0), Some(10.0), Some(60.0))
+        );
         assert_eq!(typed.later_p50_ms, None);
         assert_eq!((typed.n_long, typed.n), (2, 4));
     }

@@ -45,10 +45,17 @@ impl CpuUse {
         let mut rivals = Vec::new();
         for (cpu, from, to) in &times.ready {
             let others = cpu_intervals(recording, *cpu, *from, *to).into_iter();
-            rivals.extend(others.filter_map(|one| Some((rival(&one.owner, threads)?, (one.from.0, one.to.0)))));
+            rivals.extend(
+                others
+                    .filter_map(|one| Some((rival(&one.owner, threads)?, (one.from.0, one.to.0)))),
+            );
         }
         CpuUse {
-            running: times.running.into_iter().map(|(name, from, to)| (name, (from.0, to.0))).collect(),
+            running: times
+                .running
+                .into_iter()
+                .map(|(name, from, to)| (name, (from.0, to.0)))
+                .collect(),
             ready: times.ready.iter().map(|(_, from, to)| (from.0, to.0)).collect(),
             rivals,
         }
@@ -92,7 +99,9 @@ fn rival(owner: &CpuOwner, threads: &BTreeSet<Tid>) -> Option<String> {
     match owner {
         CpuOwner::Thread { tid, .. } | CpuOwner::Work { tid, .. } if threads.contains(tid) => None,
         CpuOwner::Work { function, .. } => Some(function.clone()),
-        CpuOwner::Thread { name, .. } | CpuOwner::Interrupt { name } | CpuOwner::Softirq { name } => Some(name.clone()),
+        CpuOwner::Thread { name, .. }
+        | CpuOwner::Interrupt { name }
+        | CpuOwner::Softirq { name } => Some(name.clone()),
         CpuOwner::Idle | CpuOwner::Unknown => None,
     }
 }
@@ -125,12 +134,15 @@ fn common(one: &[Span], other: &[Span]) -> u64 {
 /// `work` is the CPU time of a fixed piece of work in each repeat.
 pub fn spread(times: &[Option<&AnswerTime>], work: &[u64]) -> Option<RepeatSpread> {
     let times: Vec<&AnswerTime> = times.iter().copied().collect::<Option<_>>()?;
-    let part = |of: fn(&AnswerTime) -> u64| times.iter().map(|time| ms(of(time))).collect::<Vec<f64>>();
-    let (running_ms, ready_ms, waiting_ms) = (part(|of| of.running), part(|of| of.ready), part(|of| of.waiting));
+    let part =
+        |of: fn(&AnswerTime) -> u64| times.iter().map(|time| ms(of(time))).collect::<Vec<f64>>();
+    let (running_ms, ready_ms, waiting_ms) =
+        (part(|of| of.running), part(|of| of.ready), part(|of| of.waiting));
     let shares = spread_shares(&[running_ms.clone(), ready_ms.clone(), waiting_ms.clone()])?;
     let [running_share, ready_share, waiting_share] = shares.try_into().ok()?;
     let work_ms: Vec<f64> = work.iter().copied().map(ms).collect();
-    let total: Vec<f64> = times.iter().map(|time| ms(time.running + time.ready + time.waiting)).collect();
+    let total: Vec<f64> =
+        times.iter().map(|time| ms(time.running + time.ready + time.waiting)).collect();
     let speed_share = share(&at_speed(&running_ms, &work_ms), &total)?;
     let (runners, rivals) = (runners(&times, &total), longest(sums(&times, |of| &of.rivals)));
     Some(RepeatSpread {
@@ -165,7 +177,10 @@ fn at_speed(running_ms: &[f64], work_ms: &[f64]) -> Vec<f64> {
 /// the differences first.
 fn runners(times: &[&AnswerTime], total: &[f64]) -> Vec<Runner> {
     let runner = |name: &str| {
-        let part: Vec<f64> = times.iter().map(|time| ms(time.runners.get(name).copied().unwrap_or_default())).collect();
+        let part: Vec<f64> = times
+            .iter()
+            .map(|time| ms(time.runners.get(name).copied().unwrap_or_default()))
+            .collect();
         Some(Runner { name: name.to_owned(), ms: part.iter().sum(), share: share(&part, total)? })
     };
     let names: BTreeSet<&String> = times.iter().flat_map(|time| time.runners.keys()).collect();
@@ -176,7 +191,10 @@ fn runners(times: &[&AnswerTime], total: &[f64]) -> Vec<Runner> {
 }
 
 /// Returns the total of each name over all repeats.
-fn sums<'a>(times: &[&'a AnswerTime], of: fn(&AnswerTime) -> &BTreeMap<String, u64>) -> BTreeMap<&'a str, u64> {
+fn sums<'a>(
+    times: &[&'a AnswerTime],
+    of: fn(&AnswerTime) -> &BTreeMap<String, u64>,
+) -> BTreeMap<&'a str, u64> {
     let mut sums: BTreeMap<&str, u64> = BTreeMap::new();
     for (name, time) in times.iter().copied().flat_map(of) {
         *sums.entry(name).or_default() += time;
@@ -186,8 +204,10 @@ fn sums<'a>(times: &[&'a AnswerTime], of: fn(&AnswerTime) -> &BTreeMap<String, u
 
 /// Returns the rivals with the most CPU time.
 fn longest(times: BTreeMap<&str, u64>) -> Vec<Rival> {
-    let mut rivals: Vec<Rival> =
-        times.into_iter().map(|(name, time)| Rival { name: name.to_owned(), ms: ms(time) }).collect();
+    let mut rivals: Vec<Rival> = times
+        .into_iter()
+        .map(|(name, time)| Rival { name: name.to_owned(), ms: ms(time) })
+        .collect();
     rivals.retain(|rival| rival.ms > 0.0);
     rivals.sort_by(|one, other| other.ms.total_cmp(&one.ms));
     rivals.truncate(RIVALS_MAX);
@@ -207,9 +227,15 @@ mod tests {
     #[test]
     fn running_ready_and_waiting_sum_to_the_awaited_time() {
         let cpu_use = CpuUse {
-            running: vec![("app".to_owned(), (0, 12 * MS)), ("server".to_owned(), (20 * MS, 25 * MS))],
+            running: vec![
+                ("app".to_owned(), (0, 12 * MS)),
+                ("server".to_owned(), (20 * MS, 25 * MS)),
+            ],
             ready: spans(&[(12, 16), (18, 21), (40, 90)]),
-            rivals: vec![("hog".to_owned(), (12 * MS, 16 * MS)), ("late".to_owned(), (60 * MS, 90 * MS))],
+            rivals: vec![
+                ("hog".to_owned(), (12 * MS, 16 * MS)),
+                ("late".to_owned(), (60 * MS, 90 * MS)),
+            ],
         };
         let time = cpu_use.within(spans(&[(10, 30), (15, 30)]));
         assert_eq!((time.running, time.ready, time.waiting), (7 * MS, 6 * MS, 7 * MS));
@@ -239,7 +265,10 @@ mod tests {
     fn computing_that_takes_longer_is_told_by_who_and_by_how_fast_the_cpu_was() {
         let time = |app: u64, server: u64| AnswerTime {
             running: (app + server) * MS,
-            runners: BTreeMap::from([("app".to_owned(), app * MS), ("server".to_owned(), server * MS)]),
+            runners: BTreeMap::from([
+                ("app".to_owned(), app * MS),
+                ("server".to_owned(), server * MS),
+            ]),
             ..AnswerTime::default()
         };
         let (one, other) = (time(80, 20), time(100, 20));

@@ -41,7 +41,8 @@ pub struct PhaseTimes {
 impl Activity {
     /// Returns the activity of the application's processes and of its display servers.
     pub fn of(recording: &Recording, pids: &[u32]) -> Activity {
-        let servers: Vec<u32> = recording.display_servers(pids).into_iter().map(|server| server.0).collect();
+        let servers: Vec<u32> =
+            recording.display_servers(pids).into_iter().map(|server| server.0).collect();
         let threads = |of: &[u32]| -> BTreeSet<Tid> {
             let lives = recording.tasks.lives().iter();
             lives.filter(|life| of.contains(&life.pid.0)).map(|life| life.tid).collect()
@@ -49,7 +50,9 @@ impl Activity {
         let (own, servers) = (threads(pids), threads(&servers));
         let all: BTreeSet<Tid> = own.union(&servers).copied().collect();
         let spans = all.iter().flat_map(|tid| recording.timeline.spans(*tid));
-        let busy = spans.filter(|span| recording.timeline.is_busy(span.tid, span.start, span.start.after(Nanos(1))));
+        let busy = spans.filter(|span| {
+            recording.timeline.is_busy(span.tid, span.start, span.start.after(Nanos(1)))
+        });
         let from = recording.complete_from();
         let reads = recording.disk.outstanding(from, recording.mark);
         let reads = reads.filter(|request| own.contains(&request.tid) && !request.is_write());
@@ -64,7 +67,9 @@ impl Activity {
     /// Clips to two times. Before the start of complete records, a thread seems to stay in its last
     /// seen state.
     fn within(self, from: u64, to: u64) -> Activity {
-        let cut = |spans: Vec<Span>| spans.into_iter().map(|(start, end)| (start.max(from), end.min(to))).collect();
+        let cut = |spans: Vec<Span>| {
+            spans.into_iter().map(|(start, end)| (start.max(from), end.min(to))).collect()
+        };
         Activity { computing: cut(self.computing), reading: cut(self.reading), ..self }
     }
 
@@ -94,7 +99,10 @@ pub fn waits(
     let phases = think::phases(&changes, repeat.begun.0, repeat.ended.0, RECORD_NS);
     let mut inputs: Vec<Expectation> = answered
         .iter()
-        .map(|(sent, event)| Expectation { at: event.times().input, threshold: threshold(sent.class) })
+        .map(|(sent, event)| Expectation {
+            at: event.times().input,
+            threshold: threshold(sent.class),
+        })
         .collect();
     inputs.sort_by_key(|input| input.at);
     let noticed = think::waits(&phases, &inputs).into_iter().filter(Wait::is_noticeable);
@@ -107,7 +115,10 @@ pub fn waits(
     }
 }
 
-fn changes<'a>(events: impl Iterator<Item = &'a Event>, activity: Option<Activity>) -> Vec<SignalChange> {
+fn changes<'a>(
+    events: impl Iterator<Item = &'a Event>,
+    activity: Option<Activity>,
+) -> Vec<SignalChange> {
     let (mut queued, mut handled) = (Vec::new(), Vec::new());
     for times in events.map(Event::times) {
         let dequeued = times.dequeued.unwrap_or(times.input);
@@ -131,7 +142,10 @@ fn changes<'a>(events: impl Iterator<Item = &'a Event>, activity: Option<Activit
 /// Returns the changes of a signal that is on during any of the spans.
 fn switched(signal: Signal, spans: Vec<Span>) -> Vec<SignalChange> {
     let change = |at, on| SignalChange { at, signal, on };
-    merged(spans).into_iter().flat_map(|(from, to)| [change(from, true), change(to, false)]).collect()
+    merged(spans)
+        .into_iter()
+        .flat_map(|(from, to)| [change(from, true), change(to, false)])
+        .collect()
 }
 
 #[cfg(test)]
@@ -147,22 +161,37 @@ mod tests {
         let at = |ms: u64| Nanos(ms * MS);
         let sent = times
             .iter()
-            .map(|(input, ..)| SentInput { at: at(*input), label: "x".to_owned(), class: InputClass::Key })
+            .map(|(input, ..)| SentInput {
+                at: at(*input),
+                label: "x".to_owned(),
+                class: InputClass::Key,
+            })
             .collect();
         let answer = |(input, dequeued, end): &(u64, u64, u64)| {
             let (input, dequeued, end) = (input * MS, Some(dequeued * MS), end * MS);
             let settled = end + 30 * MS;
-            let answer = Answer { input, dequeued, first: end, settled, join: EventJoin::Exact, open: false };
+            let answer = Answer {
+                input,
+                dequeued,
+                first: end,
+                settled,
+                join: EventJoin::Exact,
+                open: false,
+            };
             InputOutcome::Answered(answer.event(InputClass::Key))
         };
-        let repeat = MeasureRepeat { begun: at(0), ended: at(1_000), sent, ..MeasureRepeat::default() };
+        let repeat =
+            MeasureRepeat { begun: at(0), ended: at(1_000), sent, ..MeasureRepeat::default() };
         (repeat, times.iter().map(answer).collect())
     }
 
     #[test]
     fn spans_that_overlap_are_one() {
         let changes = switched(Signal::Queued, vec![(5, 9), (1, 6), (20, 20), (9, 12)]);
-        assert_eq!(changes.iter().map(|change| (change.at, change.on)).collect::<Vec<_>>(), [(1, true), (12, false)]);
+        assert_eq!(
+            changes.iter().map(|change| (change.at, change.on)).collect::<Vec<_>>(),
+            [(1, true), (12, false)]
+        );
     }
 
     #[test]
@@ -177,7 +206,8 @@ mod tests {
     fn an_application_that_sleeps_is_not_waited_for() {
         let (repeat, outcomes) = repeat(&[(100, 110, 200)]);
         let computing = vec![(110 * MS, 130 * MS), (190 * MS, 200 * MS), (600 * MS, 650 * MS)];
-        let activity = Activity { computing, reading: vec![(130 * MS, 140 * MS)], ..Activity::default() };
+        let activity =
+            Activity { computing, reading: vec![(130 * MS, 140 * MS)], ..Activity::default() };
         let waits = waits(&repeat, &outcomes, Some(activity), |_| 100 * MS);
         assert_eq!((waits.wait, waits.background), (50 * MS, Some(50 * MS)));
         assert_eq!((waits.noticed, waits.think), (0, 900 * MS));
@@ -188,16 +218,24 @@ mod tests {
         let (repeat, outcomes) = repeat(&[(100, 110, 150), (400, 400, 420)]);
         let busy = Activity { computing: vec![(0, 1_000 * MS)], ..Activity::default() };
         let waits = waits(&repeat, &outcomes, Some(busy), |_| 100 * MS);
-        assert_eq!((waits.wait, waits.background), (70 * MS, Some(930 * MS)), "what settles later is background");
+        assert_eq!(
+            (waits.wait, waits.background),
+            (70 * MS, Some(930 * MS)),
+            "what settles later is background"
+        );
     }
 
     #[test]
     fn what_is_not_recorded_as_a_whole_is_not_known_to_be_busy() {
         let computing = vec![(0, 700 * MS), (800 * MS, 900 * MS)];
         let activity =
-            Activity { computing, reading: vec![(10 * MS, 20 * MS)], ..Activity::default() }.within(600 * MS, 850 * MS);
+            Activity { computing, reading: vec![(10 * MS, 20 * MS)], ..Activity::default() }
+                .within(600 * MS, 850 * MS);
         let changes = switched(Signal::Computing, activity.computing);
-        assert_eq!(changes.iter().map(|change| change.at / MS).collect::<Vec<_>>(), [600, 700, 800, 850]);
+        assert_eq!(
+            changes.iter().map(|change| change.at / MS).collect::<Vec<_>>(),
+            [600, 700, 800, 850]
+        );
         assert_eq!(switched(Signal::SynchronousIo, activity.reading), []);
     }
 }

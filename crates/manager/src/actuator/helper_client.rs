@@ -6,7 +6,8 @@
 //! again when it starts.
 
 use crate::helper_service::messages::{
-    AppliedCounts, Explained, HelperRequest, HelperResponse, HelperSocket, Opened, RestoredCounts, Terms,
+    AppliedCounts, Explained, HelperRequest, HelperResponse, HelperSocket, Opened, RestoredCounts,
+    Terms,
 };
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -67,14 +68,18 @@ impl HelperClient {
     }
 
     pub(crate) fn trouble(&self) -> Option<String> {
-        self.talk.as_ref().err().map(|lost| format!("nothing is changed until the helper is back: {}", lost.why))
+        self.talk
+            .as_ref()
+            .err()
+            .map(|lost| format!("nothing is changed until the helper is back: {}", lost.why))
     }
 
     pub(crate) fn revive(&mut self, now: Nanos) -> bool {
         if !self.talk.as_ref().is_err_and(|lost| lost.again <= now) {
             return false;
         }
-        let found = HelperClient::find(&self.dir).and_then(|mut client| client.open(self.terms).map(|_| client));
+        let found = HelperClient::find(&self.dir)
+            .and_then(|mut client| client.open(self.terms).map(|_| client));
         match found {
             Ok(client) => *self = client,
             Err(why) => self.talk = Err(Lost { why, again: clock::now().after(AGAIN) }),
@@ -83,8 +88,12 @@ impl HelperClient {
     }
 
     pub(crate) fn apply(&mut self, actions: &[Action]) -> AppliedCounts {
-        let requests = split(actions).into_iter().map(|part| (part.len(), HelperRequest::Apply(part.to_vec())));
-        requests.fold(AppliedCounts::default(), |applied, (count, request)| applied.and(self.applied(&request, count)))
+        let requests = split(actions)
+            .into_iter()
+            .map(|part| (part.len(), HelperRequest::Apply(part.to_vec())));
+        requests.fold(AppliedCounts::default(), |applied, (count, request)| {
+            applied.and(self.applied(&request, count))
+        })
     }
 
     pub(crate) fn set_strength(&mut self, strength: Strength) -> AppliedCounts {
@@ -129,11 +138,16 @@ impl HelperClient {
 }
 
 fn connect(dir: &Path) -> Result<Dialogue<HelperSocket>, String> {
-    let talk =
-        ClientOf::<HelperSocket>::new(dir).with_timeout(TIMEOUT).converse().map_err(|error| error.to_string())?;
+    let talk = ClientOf::<HelperSocket>::new(dir)
+        .with_timeout(TIMEOUT)
+        .converse()
+        .map_err(|error| error.to_string())?;
     match talk.server().uid {
         0 => Ok(talk),
-        other => Err(format!("what listens in {} belongs to user {other}, and the helper to root", dir.display())),
+        other => Err(format!(
+            "what listens in {} belongs to user {other}, and the helper to root",
+            dir.display()
+        )),
     }
 }
 
@@ -169,7 +183,9 @@ fn bytes_max(action: &Action) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tipme_policy::{Assignment, Identity, MEMBERS_MAX, Member, Membership, Reason, Role, SetId};
+    use tipme_policy::{
+        Assignment, Identity, MEMBERS_MAX, Member, Membership, Reason, Role, SetId,
+    };
 
     fn largest(members: usize) -> Action {
         let who = Identity { pid: u32::MAX, start: u64::MAX };
@@ -185,13 +201,18 @@ mod tests {
 
     #[test]
     fn every_part_fits_into_a_line_and_none_is_lost() {
-        for (count, members) in [(0, 0), (1, MEMBERS_MAX), (9, MEMBERS_MAX), (300, 40), (2_000, 0)] {
+        for (count, members) in [(0, 0), (1, MEMBERS_MAX), (9, MEMBERS_MAX), (300, 40), (2_000, 0)]
+        {
             let actions = vec![largest(members); count];
             let parts = split(&actions);
             assert_eq!(parts.concat(), actions);
             for part in &parts {
                 let line = serde_json::to_vec(&HelperRequest::Apply(part.to_vec())).unwrap();
-                assert!(line.len() < tipme_control::MAX_LINE_BYTES, "{} bytes for {count} of {members}", line.len());
+                assert!(
+                    line.len() < tipme_control::MAX_LINE_BYTES,
+                    "{} bytes for {count} of {members}",
+                    line.len()
+                );
             }
         }
         assert_eq!(split(&[]).len(), 1);

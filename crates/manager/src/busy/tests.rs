@@ -73,11 +73,19 @@ fn who_computes_is_told_at_once_and_released_after_a_while() {
     machine.process(12, 200, 0, 150);
     machine.want_cpu(4);
     let mut watch = BusyWatch { last: Some(Nanos::from_secs(99)), ..machine.watch() };
-    assert_eq!(look(&mut watch, 100), Some(vec![10, 12]), "over its life, with its children; 11 is old and idle");
+    assert_eq!(
+        look(&mut watch, 100),
+        Some(vec![10, 12]),
+        "over its life, with its children; 11 is old and idle"
+    );
     assert_eq!(look(&mut watch, 101), None, "not due");
     machine.process(11, 90_000, 190 + 100, 0);
     machine.process(12, 200, 0, 150 + 4);
-    assert_eq!(look(&mut watch, 104), Some(vec![11, 12]), "10 had nothing since; 1 % is enough to stay");
+    assert_eq!(
+        look(&mut watch, 104),
+        Some(vec![11, 12]),
+        "10 had nothing since; 1 % is enough to stay"
+    );
     machine.want_cpu(1);
     machine.process(11, 90_000, 190 + 200, 0);
     machine.process(12, 200, 0, 150 + 100);
@@ -113,10 +121,16 @@ fn who_has_just_begun_is_looked_at_again_soon_and_later_seldom() {
     assert!(looks[6..].windows(2).all(|pair| pair[1] - pair[0] >= 4_000), "{looks:?}");
     machine.want_cpu(1);
     let again = looks_after(&machine, &mut watch, 1_023_000);
-    assert!(looks.iter().all(|after_ms| again.contains(after_ms)), "they were free for three seconds: {again:?}");
+    assert!(
+        looks.iter().all(|after_ms| again.contains(after_ms)),
+        "they were free for three seconds: {again:?}"
+    );
     machine.want_cpu(1);
     let flickers = looks_after(&machine, &mut watch, 1_044_000);
-    assert!(flickers.windows(2).all(|pair| pair[1] - pair[0] >= 4_000), "they were free for one: {flickers:?}");
+    assert!(
+        flickers.windows(2).all(|pair| pair[1] - pair[0] >= 4_000),
+        "they were free for one: {flickers:?}"
+    );
 }
 
 #[test]
@@ -130,10 +144,18 @@ fn who_begins_with_the_watch_is_found_at_the_second_look() {
     machine.process(10, 0, 2, 0);
     machine.process(11, 0, 1, 0);
     watch.cost = Nanos(0);
-    assert_eq!(pids(watch.look(Nanos::from_millis(100_300), |_| true)), Some(vec![10]), "a tick is none");
+    assert_eq!(
+        pids(watch.look(Nanos::from_millis(100_300), |_| true)),
+        Some(vec![10]),
+        "a tick is none"
+    );
     watch.cost = Nanos(0);
     let later = Nanos::from_millis(100_700);
-    assert_eq!((pids(watch.look(later, |_| true)), watch.looked), (None, later), "who has had no turn since stays");
+    assert_eq!(
+        (pids(watch.look(later, |_| true)), watch.looked),
+        (None, later),
+        "who has had no turn since stays"
+    );
 }
 
 #[test]
@@ -160,7 +182,8 @@ fn who_may_not_be_changed_is_left_out_and_a_reused_number_is_another_process() {
 fn the_list_is_bounded_and_what_is_no_process_is_passed_over() {
     let machine = BusyFixture::new();
     machine.want_cpu(400);
-    (1_000..1_000 + BUSY_MAX as u32 + 10).for_each(|pid| machine.process(pid, 1_000, u64::from(pid) - 900, 0));
+    (1_000..1_000 + BUSY_MAX as u32 + 10)
+        .for_each(|pid| machine.process(pid, 1_000, u64::from(pid) - 900, 0));
     machine.put("5/stat", "5 (torn");
     let busy = look(&mut machine.watch(), 50).expect("some");
     assert_eq!((busy.len(), busy.first()), (BUSY_MAX, Some(&1_010)), "the busiest");

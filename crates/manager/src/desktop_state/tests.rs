@@ -40,15 +40,26 @@ impl DesktopFixture {
         fs::remove_dir_all(self.root.path().join(pid.to_string())).expect("the test made it");
     }
 
-    fn show(&mut self, window: u32, pid: u32, how: PidSource, helpers: &[u32]) -> Vec<DesktopEvent> {
+    fn show(
+        &mut self,
+        window: u32,
+        pid: u32,
+        how: PidSource,
+        helpers: &[u32],
+    ) -> Vec<DesktopEvent> {
         let owner = Some(WindowOwner { pid, how });
-        let state = WindowState { window, owner, helpers: helpers.to_vec(), visible: true, iconic: false };
+        let state =
+            WindowState { window, owner, helpers: helpers.to_vec(), visible: true, iconic: false };
         self.desktop.take(vec![AttentionChange::Window(state)], Nanos(0))
     }
 
     fn members(&self, pid: u32, start: u64) -> Vec<u32> {
         let group = self.desktop.groups.get(&Identity { pid, start });
-        group.into_iter().flat_map(|group| group.told.values().flatten()).map(|member| member.who.pid).collect()
+        group
+            .into_iter()
+            .flat_map(|group| group.told.values().flatten())
+            .map(|member| member.who.pid)
+            .collect()
     }
 }
 
@@ -58,7 +69,9 @@ fn set(pid: u32, start: u64) -> SetId {
 
 fn told(events: &[DesktopEvent]) -> Vec<(SetId, Vec<u32>)> {
     let sets = events.iter().filter_map(|event| match event {
-        DesktopEvent::Set { id, members, .. } => Some((*id, members.iter().map(|member| member.who.pid).collect())),
+        DesktopEvent::Set { id, members, .. } => {
+            Some((*id, members.iter().map(|member| member.who.pid).collect()))
+        }
         _ => None,
     });
     sets.collect()
@@ -73,7 +86,9 @@ fn a_window_makes_a_set_and_the_focus_follows_its_window() {
     let events = world.desktop.take(vec![AttentionChange::Keyboard(Some(7))], Nanos(0));
     assert!(matches!(events[..], [DesktopEvent::Keyboard(Some(id))] if id == set(10, 5)));
     assert!(world.desktop.take(vec![AttentionChange::Keyboard(Some(7))], Nanos(0)).is_empty());
-    let events = world.desktop.take(vec![AttentionChange::Keyboard(None), AttentionChange::Gone(7)], Nanos(0));
+    let events = world
+        .desktop
+        .take(vec![AttentionChange::Keyboard(None), AttentionChange::Gone(7)], Nanos(0));
     assert!(
         matches!(events[..], [DesktopEvent::Gone(gone), DesktopEvent::Keyboard(None)] if gone == set(10, 5)),
         "{events:?}"
@@ -129,7 +144,10 @@ fn helpers_are_believed_if_they_live_and_belong_to_the_user() {
     for (pid, uid) in [(10, USER), (20, USER), (30, 4711)] {
         world.add(pid, 1, 5, uid);
     }
-    assert_eq!(told(&world.show(7, 10, PidSource::Server, &[20, 30, 40])), [(set(10, 5), vec![10, 20])]);
+    assert_eq!(
+        told(&world.show(7, 10, PidSource::Server, &[20, 30, 40])),
+        [(set(10, 5), vec![10, 20])]
+    );
     assert_eq!(world.desktop.place(20), Some((set(10, 5), Membership::Property)));
     assert_eq!(world.desktop.counts.disbelieved, 2);
     // The helper ends and its PID is reused: the window listed another process.
@@ -197,7 +215,9 @@ fn an_icon_is_not_visible() {
     let owner = Some(WindowOwner { pid: 10, how: PidSource::Server });
     let state = WindowState { window: 7, owner, helpers: vec![], visible: true, iconic: true };
     let events = world.desktop.take(vec![AttentionChange::Window(state)], Nanos(0));
-    assert!(matches!(&events[..], [DesktopEvent::Set { visible: false, members, .. }] if members.len() == 1));
+    assert!(
+        matches!(&events[..], [DesktopEvent::Set { visible: false, members, .. }] if members.len() == 1)
+    );
 }
 
 #[test]
@@ -211,7 +231,10 @@ fn looks_at_all_sets_have_one_budget_and_what_was_left_is_counted() {
     world.desktop.budget.spend(Nanos::from_millis(2), now);
     world.desktop.refresh_stalest(now);
     assert_eq!(
-        (world.desktop.looks_left(), world.desktop.groups.values().all(|group| group.looked == Nanos(0))),
+        (
+            world.desktop.looks_left(),
+            world.desktop.groups.values().all(|group| group.looked == Nanos(0))
+        ),
         (1, true)
     );
     let paid = Nanos::from_secs(1_002);
@@ -260,7 +283,10 @@ fn a_busy_process_comes_into_the_set_of_the_client_above_it() {
     let [child, other] = [set(12, 7).0, set(20, 8).0];
     // Nothing is affordable except on credit.
     world.desktop.budget.spend(Nanos::from_millis(5), Nanos(0));
-    assert_eq!(told(&world.desktop.place_unplaced(&[child, other], Nanos(0))), [(set(10, 5), vec![10, 11, 12])]);
+    assert_eq!(
+        told(&world.desktop.place_unplaced(&[child, other], Nanos(0))),
+        [(set(10, 5), vec![10, 11, 12])]
+    );
     assert!(world.desktop.place_unplaced(&[child, other], Nanos(0)).is_empty());
     assert_eq!(world.desktop.unplaced, BTreeSet::from([other]));
     // A reused PID belongs to no set.

@@ -42,24 +42,39 @@ use Membership::{Child, Client, Foreground};
 fn a_shell_at_its_prompt_is_in_the_foreground() {
     let family = sort(XTERM, &[(11, 10, 11, 11, 11)], &[]);
     assert_eq!(members(&family.members), [(10, Client), (11, Foreground)]);
-    assert_eq!(family.terminals, [Terminal { leader: Identity { pid: 11, start: 1 }, foreground: 11 }]);
+    assert_eq!(
+        family.terminals,
+        [Terminal { leader: Identity { pid: 11, start: 1 }, foreground: 11 }]
+    );
 }
 
 #[test]
 fn a_job_in_the_foreground_comes_with_its_shell_and_one_behind_stays_out() {
-    let below =
-        [(11, 10, 11, 11, 30), (20, 11, 20, 11, 30), (21, 20, 20, 11, 30), (30, 11, 30, 11, 30), (31, 30, 30, 11, 30)];
+    let below = [
+        (11, 10, 11, 11, 30),
+        (20, 11, 20, 11, 30),
+        (21, 20, 20, 11, 30),
+        (30, 11, 30, 11, 30),
+        (31, 30, 30, 11, 30),
+    ];
     let family = sort(XTERM, &below, &[]);
-    assert_eq!(members(&family.members), [(10, Client), (11, Child), (30, Foreground), (31, Foreground)]);
+    assert_eq!(
+        members(&family.members),
+        [(10, Client), (11, Child), (30, Foreground), (31, Foreground)]
+    );
     let jobs: Vec<_> = family.jobs.iter().map(|(job, of)| (job.pid, members(of))).collect();
     assert_eq!(jobs, [(20, vec![(20, Child), (21, Child)])]);
 }
 
 #[test]
 fn a_shell_in_a_shell_is_no_background_job() {
-    let below = [(11, 10, 11, 11, 30), (20, 11, 20, 11, 30), (30, 20, 30, 11, 30), (40, 20, 40, 11, 30)];
+    let below =
+        [(11, 10, 11, 11, 30), (20, 11, 20, 11, 30), (30, 20, 30, 11, 30), (40, 20, 40, 11, 30)];
     let family = sort(XTERM, &below, &[]);
-    assert_eq!(members(&family.members), [(10, Client), (11, Child), (20, Child), (30, Foreground)]);
+    assert_eq!(
+        members(&family.members),
+        [(10, Client), (11, Child), (20, Child), (30, Foreground)]
+    );
     assert_eq!(family.jobs.keys().map(|job| job.pid).collect::<Vec<_>>(), [40]);
 }
 
@@ -72,7 +87,10 @@ fn a_terminal_inside_a_background_job_is_not_in_view() {
     // The same in the foreground, as with `script` or `sudo`.
     let below = [(11, 10, 11, 11, 20), (20, 11, 20, 11, 20), (21, 20, 21, 21, 21)];
     let family = sort(XTERM, &below, &[]);
-    assert_eq!(members(&family.members), [(10, Client), (11, Child), (20, Foreground), (21, Foreground)]);
+    assert_eq!(
+        members(&family.members),
+        [(10, Client), (11, Child), (20, Foreground), (21, Foreground)]
+    );
 }
 
 #[test]
@@ -96,7 +114,9 @@ fn a_program_that_a_background_shell_started_keeps_its_children() {
 fn jobs_and_terminals_are_bounded() {
     let mut below = vec![(11, 10, 11, 11, 11)];
     below.extend((0..100).map(|job| (100 + job, 11, 100 + job, 11, 11)));
-    below.extend((0..100).map(|shell| (300 + shell, 10, 300 + shell, 300 + shell, 300 + shell as i32)));
+    below.extend(
+        (0..100).map(|shell| (300 + shell, 10, 300 + shell, 300 + shell, 300 + shell as i32)),
+    );
     let family = sort(XTERM, &below, &[]);
     assert_eq!((family.jobs.len(), family.terminals.len()), (JOBS_MAX, TERMINALS_MAX));
     assert_eq!(family.dropped, 100 - JOBS_MAX as u64 + 101 - TERMINALS_MAX as u64);

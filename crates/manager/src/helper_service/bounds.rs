@@ -28,7 +28,8 @@ impl MemberCounts {
     /// Returns the actions within the bounds, and the number of refused ones.
     pub(super) fn admit(&mut self, actions: Vec<Action>) -> (Vec<Action>, usize) {
         let (asked, mut memory) = (actions.len(), 0);
-        let admitted: Vec<Action> = actions.into_iter().filter_map(|action| self.check(action, &mut memory)).collect();
+        let admitted: Vec<Action> =
+            actions.into_iter().filter_map(|action| self.check(action, &mut memory)).collect();
         let refused = asked - admitted.len();
         (admitted, refused)
     }
@@ -42,7 +43,8 @@ impl MemberCounts {
         match action {
             Action::Assign(mut assignment) => {
                 assignment.faded = assignment.faded.clamp(0.0, 1.0);
-                self.count(assignment.set, assignment.members.len()).then_some(Action::Assign(assignment))
+                self.count(assignment.set, assignment.members.len())
+                    .then_some(Action::Assign(assignment))
             }
             Action::Forget(set) => {
                 self.total -= self.members.remove(&set).unwrap_or(0);
@@ -98,7 +100,13 @@ mod tests {
     fn assign(pid: u32, members: usize) -> Action {
         let member = Member { who: set(pid).0, because: Membership::Client };
         let (role, reason) = (Role::Focused, Reason::KeyboardFocus);
-        Action::Assign(Assignment { set: set(pid), role, reason, faded: 7e30, members: vec![member; members] })
+        Action::Assign(Assignment {
+            set: set(pid),
+            role,
+            reason,
+            faded: 7e30,
+            members: vec![member; members],
+        })
     }
 
     #[test]
@@ -116,10 +124,13 @@ mod tests {
 
     #[test]
     fn numbers_are_brought_into_their_bounds() {
-        let (process, group) = (MemoryGroup::Process(set(1).0), MemoryGroup::Cgroup("/../..".into()));
-        let reclaim =
-            |group: &MemoryGroup| Action::Memory(MemoryAction::Reclaim { group: group.clone(), bytes: u64::MAX });
-        let (admitted, refused) = MemberCounts::default().admit(vec![assign(1, 1), reclaim(&process), reclaim(&group)]);
+        let (process, group) =
+            (MemoryGroup::Process(set(1).0), MemoryGroup::Cgroup("/../..".into()));
+        let reclaim = |group: &MemoryGroup| {
+            Action::Memory(MemoryAction::Reclaim { group: group.clone(), bytes: u64::MAX })
+        };
+        let (admitted, refused) =
+            MemberCounts::default().admit(vec![assign(1, 1), reclaim(&process), reclaim(&group)]);
         assert_eq!(refused, 1);
         assert!(matches!(&admitted[0], Action::Assign(assignment) if assignment.faded == 1.0));
         let bounded = MemoryAction::Reclaim { group: process, bytes: RECLAIM_BYTES_MAX };

@@ -188,7 +188,9 @@ mod tests {
     fn a_request_cannot_name_the_value_of_a_knob() {
         let line = r#"{"apply":[{"assign":{"set":{"pid":7,"start":1},"role":"focused","reason":"keyboard_focus",
             "faded":0.5,"members":[],"nice":-20,"knobs":{"nice":-20,"cpu_weight":10000}}}]}"#;
-        let Ok(HelperRequest::Apply(actions)) = serde_json::from_str(line) else { panic!("no request") };
+        let Ok(HelperRequest::Apply(actions)) = serde_json::from_str(line) else {
+            panic!("no request")
+        };
         let said = serde_json::to_string(&actions).unwrap();
         assert!(!said.contains("nice") && !said.contains("weight"), "{said}");
     }

@@ -37,7 +37,10 @@ impl Seats {
     /// into either.
     pub(super) fn is_in_front(&self, user: u32, pid: u32) -> bool {
         let slice = format!("/user.slice/user-{user}.slice");
-        let scopes = self.logind.in_front(user).map(|session| format!("{slice}/session-{}.scope", session.id));
+        let scopes = self
+            .logind
+            .in_front(user)
+            .map(|session| format!("{slice}/session-{}.scope", session.id));
         let places: Vec<String> = scopes.chain([format!("{slice}/user@{user}.service")]).collect();
         let text = text(&self.proc.join(pid.to_string()).join("cgroup")).unwrap_or_default();
         let mut groups = text.lines().filter_map(|line| {
@@ -61,18 +64,24 @@ impl Seats {
     /// # Errors
     /// Returns the reason why it is not.
     pub(super) fn may_favour(&self, user: u32, server: Identity) -> Result<(), &'static str> {
-        let process = processes::read(&self.proc, server.pid).filter(|process| process.identity == server);
+        let process =
+            processes::read(&self.proc, server.pid).filter(|process| process.identity == server);
         let process = process.ok_or("it is gone")?;
         if (process.uid, process.effective_uid) != (0, 0) {
             return Err("it belongs to another user, who is not root");
         }
         let console = console(process.terminal).filter(|_| process.session == server.pid);
         let console = console.ok_or("it belongs to root and has no console of its own")?;
-        let mut sessions = self.logind.in_front(user).filter_map(|session| self.logind.details(&session));
+        let mut sessions =
+            self.logind.in_front(user).filter_map(|session| self.logind.details(&session));
         if !sessions.any(|session| session.is_x11_here() && session.console() == Some(console)) {
             return Err("it belongs to root, and its console is not that of your session in front");
         }
-        if self.listens(server.pid) { Ok(()) } else { Err("it belongs to root and is not a display server") }
+        if self.listens(server.pid) {
+            Ok(())
+        } else {
+            Err("it belongs to root and is not a display server")
+        }
     }
 
     /// Returns `true` if a process holds a socket that listens for display clients.
@@ -80,10 +89,15 @@ impl Seats {
         let folder = self.proc.join(pid.to_string());
         let list = text(&folder.join("net/unix")).unwrap_or_default();
         let sockets: Vec<&str> = list.lines().filter_map(display_socket).collect();
-        let descriptors = std::fs::read_dir(folder.join("fd")).into_iter().flatten().flatten().take(DESCRIPTORS_MAX);
+        let descriptors = std::fs::read_dir(folder.join("fd"))
+            .into_iter()
+            .flatten()
+            .flatten()
+            .take(DESCRIPTORS_MAX);
         let mut links = descriptors.filter_map(|entry| std::fs::read_link(entry.path()).ok());
         links.any(|link| {
-            let socket = link.to_str().and_then(|link| link.strip_prefix("socket:[")?.strip_suffix(']'));
+            let socket =
+                link.to_str().and_then(|link| link.strip_prefix("socket:[")?.strip_suffix(']'));
             socket.is_some_and(|socket| sockets.contains(&socket))
         })
     }

@@ -5,7 +5,8 @@
 use super::bounds::MemberCounts;
 use super::budget::CpuBudget;
 use super::messages::{
-    AppliedCounts, Explained, HelperRequest, HelperResponse, HelperSocket, HelperStatus, Opened, RestoredCounts, Terms,
+    AppliedCounts, Explained, HelperRequest, HelperResponse, HelperSocket, HelperStatus, Opened,
+    RestoredCounts, Terms,
 };
 use super::seat::Seats;
 use std::collections::BTreeMap;
@@ -136,7 +137,8 @@ fn answer<'a>(
             Ok(HelperResponse::Status(HelperStatus { pid: std::process::id(), sessions }))
         }
         (HelperRequest::Open(terms), None) => {
-            let (opened, answer) = Session::open(shared, caller.uid, owner(caller, &terms)?, &terms)?;
+            let (opened, answer) =
+                Session::open(shared, caller.uid, owner(caller, &terms)?, &terms)?;
             *session = Some(opened);
             Ok(HelperResponse::Opened(answer))
         }
@@ -197,7 +199,8 @@ impl Session<'_> {
         owner: u32,
         terms: &Terms,
     ) -> Result<(Session<'a>, Opened), String> {
-        let (backend, mut missing) = choose(&tipme_sched::plain_offers(&shared.seats.proc, None), terms.backend)?;
+        let (backend, mut missing) =
+            choose(&tipme_sched::plain_offers(&shared.seats.proc, None), terms.backend)?;
         let config = Config {
             backend,
             strength: terms.strength,
@@ -220,15 +223,24 @@ impl Session<'_> {
             }
         });
         let bounds = MemberCounts::default();
-        let session =
-            Session { server, own, bounds, shared, caller, owner, _counted: SessionGuard::new(&shared.sessions) };
+        let session = Session {
+            server,
+            own,
+            bounds,
+            shared,
+            caller,
+            owner,
+            _counted: SessionGuard::new(&shared.sessions),
+        };
         Ok((session, Opened { backend, missing, restored }))
     }
 
     fn answer(&mut self, request: HelperRequest) -> HelperResponse {
         match request {
             HelperRequest::Apply(actions) => HelperResponse::Applied(self.apply(actions)),
-            HelperRequest::Strength(strength) => HelperResponse::Applied(self.set_strength(strength)),
+            HelperRequest::Strength(strength) => {
+                HelperResponse::Applied(self.set_strength(strength))
+            }
             HelperRequest::Explain { who } => HelperResponse::Explained(self.explain(who)),
             HelperRequest::Restore => HelperResponse::Restored(self.restore()),
             HelperRequest::Status | HelperRequest::Open(_) => {
@@ -239,11 +251,12 @@ impl Session<'_> {
 
     fn apply(&mut self, actions: Vec<Action>) -> AppliedCounts {
         let (actions, refused) = self.bounds.admit(actions);
-        let (of_server, own): (Vec<Action>, Vec<Action>) =
-            actions.into_iter().partition(|action| self.server.as_ref().is_some_and(|server| server.is_meant(action)));
+        let (of_server, own): (Vec<Action>, Vec<Action>) = actions
+            .into_iter()
+            .partition(|action| self.server.as_ref().is_some_and(|server| server.is_meant(action)));
         let (own, behind) = self.in_front(own);
-        let applied =
-            AppliedCounts { skipped: refused + behind, ..AppliedCounts::default() }.and(self.own.apply(&own).into());
+        let applied = AppliedCounts { skipped: refused + behind, ..AppliedCounts::default() }
+            .and(self.own.apply(&own).into());
         applied.and(self.apply_to_server(&of_server))
     }
 
@@ -283,7 +296,8 @@ impl Session<'_> {
     }
 
     fn set_strength(&mut self, strength: Strength) -> AppliedCounts {
-        let server = self.server.as_mut().map(|server| server.mechanism.set_strength(strength).into());
+        let server =
+            self.server.as_mut().map(|server| server.mechanism.set_strength(strength).into());
         AppliedCounts::from(self.own.set_strength(strength)).and(server.unwrap_or_default())
     }
 
@@ -346,11 +360,16 @@ fn open_server(
 /// Chooses the requested backend, or else the best usable one; also returns its limits.
 fn choose(offers: &[Offer], asked: Option<Backend>) -> Result<(Backend, Vec<String>), String> {
     if let Some(asked) = asked.filter(|asked| !BACKENDS.contains(asked)) {
-        return Err(format!("the helper has no back end {asked}; use autogroup or nice, or run the manager as root"));
+        return Err(format!(
+            "the helper has no back end {asked}; use autogroup or nice, or run the manager as root"
+        ));
     }
-    let wanted = |offer: &&Offer| BACKENDS.contains(&offer.backend) && asked.is_none_or(|asked| asked == offer.backend);
+    let wanted = |offer: &&Offer| {
+        BACKENDS.contains(&offer.backend) && asked.is_none_or(|asked| asked == offer.backend)
+    };
     let usable = offers.iter().filter(wanted).find(|offer| offer.unusable.is_none());
-    let why = || offers.iter().find(wanted).and_then(|offer| offer.unusable.clone()).unwrap_or_default();
+    let why =
+        || offers.iter().find(wanted).and_then(|offer| offer.unusable.clone()).unwrap_or_default();
     let chosen = usable.ok_or_else(|| format!("the helper can change nothing: {}", why()))?;
     Ok((chosen.backend, chosen.limits.clone()))
 }

@@ -7,7 +7,13 @@ use tipme_sched::full_average;
 
 /// Parses the microseconds in `some avg10=0.00 avg60=0.00 avg300=0.00 total=1234`.
 pub(crate) fn some_total(text: &str) -> Option<u64> {
-    text.lines().find(|line| line.starts_with("some "))?.rsplit_once("total=")?.1.trim().parse().ok()
+    text.lines()
+        .find(|line| line.starts_with("some "))?
+        .rsplit_once("total=")?
+        .1
+        .trim()
+        .parse()
+        .ok()
 }
 
 /// Returns the mount point of the cgroup v2 hierarchy, if it is mounted.
@@ -41,7 +47,8 @@ mod tests {
             fs::create_dir_all(folder).expect("it can be made");
         }
         let write = |path: PathBuf, text: &str| fs::write(path, text).expect("it can be written");
-        let line = format!("30 20 0:26 / {} rw,nosuid shared:4 - cgroup2 cgroup2 rw\n", mount.display());
+        let line =
+            format!("30 20 0:26 / {} rw,nosuid shared:4 - cgroup2 cgroup2 rw\n", mount.display());
         write(proc.join("self/mountinfo"), &format!("20 1 8:1 / / rw - ext4 /dev/sda1 rw\n{line}"));
         write(proc.join("7/cgroup"), "1:name=systemd:/x\n0::/a/hog-7-1\n");
         write(proc.join("8/cgroup"), "0::/\n");

@@ -19,16 +19,21 @@ impl MemoryFixture {
 
     fn set(&self, available_kib: u64, waited_us: u64) {
         let root = self.root.path();
-        fs::write(root.join("meminfo"), format!("MemTotal: 16000 kB\nMemAvailable: {available_kib} kB\n"))
-            .expect("the test made it");
-        let some = format!("some avg10=0.00 avg60=0.00 avg300=0.00 total={waited_us}\nfull total=0\n");
+        fs::write(
+            root.join("meminfo"),
+            format!("MemTotal: 16000 kB\nMemAvailable: {available_kib} kB\n"),
+        )
+        .expect("the test made it");
+        let some =
+            format!("some avg10=0.00 avg60=0.00 avg300=0.00 total={waited_us}\nfull total=0\n");
         fs::write(root.join("pressure/memory"), some).expect("the test made it");
     }
 
     fn add(&self, pid: u32, pages: u64) {
         let dir = self.root.path().join(pid.to_string());
         fs::create_dir(&dir).expect("the test made it");
-        fs::write(dir.join("statm"), format!("9999 {pages} 1 1 0 1 0\n")).expect("the test made it");
+        fs::write(dir.join("statm"), format!("9999 {pages} 1 1 0 1 0\n"))
+            .expect("the test made it");
         let stat = format!(
             "{pid} (x) S 1 1 1 0 -1 0 0 0 0 0 1 1 0 0 20 0 1 0 {pid}00 1 1 1 1 1 1 1 1 1 1 1 1 1 0 0 0 17 0 0 0\n"
         );
@@ -79,8 +84,9 @@ fn short_memory_is_looked_at_each_second_and_names_the_biggest_and_the_core() {
     }
     let sample = machine.look(0).expect("the test made it");
     let group = |group: &GroupMemory| (group.group.clone(), group.bytes);
-    let expected = [(4, 1), (2, 300), (1, 100)]
-        .map(|(pid, pages)| (MemoryGroup::Process(Identity { pid, start: u64::from(pid) * 100 }), pages << 12));
+    let expected = [(4, 1), (2, 300), (1, 100)].map(|(pid, pages)| {
+        (MemoryGroup::Process(Identity { pid, start: u64::from(pid) * 100 }), pages << 12)
+    });
     assert_eq!(sample.groups.iter().map(group).collect::<Vec<_>>(), expected);
     assert!(machine.look(1_000).is_some());
     assert!(!machine.watch.has_plenty());
@@ -149,7 +155,8 @@ fn the_share_of_waiting_is_that_of_two_seconds() {
 #[test]
 fn what_cannot_be_read_as_a_number_is_no_sample() {
     let mut machine = MemoryFixture::new();
-    fs::write(machine.root.path().join("meminfo"), "MemTotal: many kB\n").expect("the test made it");
+    fs::write(machine.root.path().join("meminfo"), "MemTotal: many kB\n")
+        .expect("the test made it");
     assert_eq!(machine.look(0), None);
     assert_eq!(pressure::some_total("some total=-4"), None);
     assert_eq!(processes::resident(machine.root.path(), 77), None);
@@ -160,7 +167,10 @@ struct Many;
 
 impl ProcessFacts for Many {
     fn most_favoured(&self) -> Vec<Identity> {
-        (1..=MOST_FAVOURED_MAX as u32 + 9).rev().map(|pid| Identity { pid, start: u64::from(pid) * 100 }).collect()
+        (1..=MOST_FAVOURED_MAX as u32 + 9)
+            .rev()
+            .map(|pid| Identity { pid, start: u64::from(pid) * 100 })
+            .collect()
     }
 
     fn may_change(&self, _: Identity) -> bool {
@@ -179,7 +189,8 @@ fn of_too_many_the_most_favoured_are_told_of() {
     (1..=MOST_FAVOURED_MAX as u32 + 9).for_each(|pid| machine.add(pid, 5));
     let sample = machine.watch.look(Nanos(0), &Many).expect("the test made it");
     let told: Vec<MemoryGroup> = sample.groups.into_iter().map(|group| group.group).collect();
-    let expected = Many.most_favoured().into_iter().take(MOST_FAVOURED_MAX).map(MemoryGroup::Process);
+    let expected =
+        Many.most_favoured().into_iter().take(MOST_FAVOURED_MAX).map(MemoryGroup::Process);
     assert_eq!(told, expected.collect::<Vec<_>>());
 }
 
@@ -193,7 +204,10 @@ fn a_change_of_focus_hastens_a_look_where_memory_is_short() {
     machine.look(5_000).expect("it is due");
     assert!(machine.watch.bring_look_forward(Nanos::from_millis(5_100)));
     assert_eq!((machine.look(5_249), machine.watch.due()), (None, Nanos::from_millis(5_250)));
-    assert!(!machine.watch.bring_look_forward(Nanos::from_millis(5_200)), "it was brought forward already");
+    assert!(
+        !machine.watch.bring_look_forward(Nanos::from_millis(5_200)),
+        "it was brought forward already"
+    );
     machine.look(5_250).expect("it was brought forward");
     assert!(machine.watch.bring_look_forward(Nanos::from_millis(6_000)));
     machine.look(6_000).expect("it was brought forward");
@@ -212,7 +226,10 @@ fn a_process_that_waits_in_its_group_is_told_to_be_strained() {
     for (file, text) in [
         (root.join("self/mountinfo"), mount_line.as_str()),
         (root.join("2/cgroup"), "0::/hog-2-200\n"),
-        (mount.join("hog-2-200/memory.pressure"), "full avg10=90.25 avg60=0.00 avg300=0.00 total=1\n"),
+        (
+            mount.join("hog-2-200/memory.pressure"),
+            "full avg10=90.25 avg60=0.00 avg300=0.00 total=1\n",
+        ),
     ] {
         fs::write(file, text).expect("the test made it");
     }

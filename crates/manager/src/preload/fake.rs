@@ -37,7 +37,8 @@ impl FakeKernel {
     /// Adds a process with these mappings.
     pub(crate) fn process(&self, pid: u32, maps: &str) -> Identity {
         std::fs::create_dir(self.proc().join(pid.to_string())).expect("it can be made");
-        let stat = "S 1 1 1 0 -1 0 0 0 0 0 1 1 0 0 20 0 1 0 5 1 1 1 1 1 1 1 1 1 1 1 1 1 0 0 0 17 0 0 0";
+        let stat =
+            "S 1 1 1 0 -1 0 0 0 0 0 1 1 0 0 20 0 1 0 5 1 1 1 1 1 1 1 1 1 1 1 1 1 0 0 0 17 0 0 0";
         self.write(&format!("{pid}/stat"), &format!("{pid} (a) {stat}"));
         self.write(&format!("{pid}/maps"), maps);
         Identity { pid, start: 5 }
@@ -45,7 +46,9 @@ impl FakeKernel {
 
     /// Sets the total stall time of this resource, in microseconds.
     pub(crate) fn press(&self, what: &str, total: u64) {
-        let line = format!("some avg10=0.00 avg60=0.00 avg300=0.00 total={total}\nfull avg10=99.00 total=7\n");
+        let line = format!(
+            "some avg10=0.00 avg60=0.00 avg300=0.00 total={total}\nfull avg10=99.00 total=7\n"
+        );
         self.write(&format!("pressure/{what}"), &line);
     }
 

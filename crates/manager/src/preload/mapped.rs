@@ -27,12 +27,18 @@ struct MappedPath {
 }
 
 /// Returns the mapped files of these processes, those of the first process first.
-pub(crate) fn files(proc: &Path, mounts: &MountList, processes: &[Identity]) -> Vec<RememberedFile> {
-    let (mut seen, all) = (BTreeSet::new(), processes.iter().flat_map(|process| mapped(proc, *process)));
+pub(crate) fn files(
+    proc: &Path,
+    mounts: &MountList,
+    processes: &[Identity],
+) -> Vec<RememberedFile> {
+    let (mut seen, all) =
+        (BTreeSet::new(), processes.iter().flat_map(|process| mapped(proc, *process)));
     let distinct = all.filter(|one| seen.insert(one.clone()));
     let on_disk = distinct.filter(|one| mounts.is_on_disk(&one.path));
     let fit = |one: MappedPath| {
-        let found = installed::for_everybody(Path::new(&one.path)).filter(|found| found.ino() == one.inode)?;
+        let found = installed::for_everybody(Path::new(&one.path))
+            .filter(|found| found.ino() == one.inode)?;
         Some(remembered(&found, one.path))
     };
     on_disk.filter_map(fit).collect()
@@ -40,11 +46,13 @@ pub(crate) fn files(proc: &Path, mounts: &MountList, processes: &[Identity]) -> 
 
 /// Opens a file if it is still the remembered one.
 pub(crate) fn open(mounts: &MountList, file: &RememberedFile) -> Option<File> {
-    let is_same = |found: &Metadata| found.is_file() && remembered(found, file.path.clone()) == *file;
+    let is_same =
+        |found: &Metadata| found.is_file() && remembered(found, file.path.clone()) == *file;
     let path = Some(Path::new(&file.path)).filter(|_| mounts.is_on_disk(&file.path))?;
     installed::for_everybody(path).filter(is_same)?;
     // Do not block on a file lease, nor on a special file that has taken its place.
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let flags =
+        OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::CLOEXEC;
     let open = File::from(rustix::fs::open(path, flags, Mode::empty()).ok()?);
     open.metadata().is_ok_and(|found| is_same(&found)).then_some(open)
 }
@@ -54,7 +62,8 @@ fn remembered(found: &Metadata, path: String) -> RememberedFile {
 }
 
 fn mapped(proc: &Path, process: Identity) -> Vec<MappedPath> {
-    let bytes = read_up_to(&proc.join(format!("{}/maps", process.pid)), MAPS_BYTES_MAX).unwrap_or_default();
+    let bytes =
+        read_up_to(&proc.join(format!("{}/maps", process.pid)), MAPS_BYTES_MAX).unwrap_or_default();
     let paths = paths(&String::from_utf8_lossy(&bytes));
     // Checked after the read, so that the list belongs to this process and not to one that reused
     // its PID.
@@ -88,7 +97,15 @@ mod tests {
 
     #[test]
     fn files_come_in_the_order_of_mapping() {
-        let maps = ["/bin/a b", "/bin/a b", "[heap]", "/lib/third", "/lib/second", "/lib/second", "/lib/first"];
+        let maps = [
+            "/bin/a b",
+            "/bin/a b",
+            "[heap]",
+            "/lib/third",
+            "/lib/second",
+            "/lib/second",
+            "/lib/first",
+        ];
         let maps: String = maps.map(mapping).concat();
         let found: Vec<String> = paths(&maps).into_iter().map(|one| one.path).collect();
         assert_eq!(found, ["/bin/a b", "/lib/first", "/lib/second", "/lib/third"]);
@@ -101,15 +118,26 @@ mod tests {
         let (own, linked) = (kernel.proc().join("letter.pdf"), kernel.proc().join("linked"));
         std::fs::copy(SLEEP, &own).unwrap();
         symlink(SLEEP, &linked).unwrap();
-        let others = ["/etc/shadow", "/dev/null", "/usr/bin", "/usr/bin/gone", "/usr/bin/sleep (deleted)"];
+        let others =
+            ["/etc/shadow", "/dev/null", "/usr/bin", "/usr/bin/gone", "/usr/bin/sleep (deleted)"];
         let own = [own.to_str().unwrap(), linked.to_str().unwrap()];
-        let maps: String = own.iter().chain(&others).chain(&[SLEEP]).map(|path| mapping(path)).collect();
-        let (process, second) = (kernel.process(7, &maps), kernel.process(8, &mapping("/usr/bin/env")));
+        let maps: String =
+            own.iter().chain(&others).chain(&[SLEEP]).map(|path| mapping(path)).collect();
+        let (process, second) =
+            (kernel.process(7, &maps), kernel.process(8, &mapping("/usr/bin/env")));
         let mounts = MountList::read(kernel.proc());
-        let found = files(kernel.proc(), &mounts, &[process, Identity { start: 9, ..second }, process]);
-        assert_eq!(found.iter().map(|file| file.path.as_str()).collect::<Vec<_>>(), [SLEEP], "and none of another's");
+        let found =
+            files(kernel.proc(), &mounts, &[process, Identity { start: 9, ..second }, process]);
+        assert_eq!(
+            found.iter().map(|file| file.path.as_str()).collect::<Vec<_>>(),
+            [SLEEP],
+            "and none of another's"
+        );
         assert_eq!(found[0].bytes, std::fs::metadata(SLEEP).unwrap().len());
-        assert!(files(kernel.proc(), &MountList::read(Path::new("/gone")), &[process]).is_empty(), "no disk is known");
+        assert!(
+            files(kernel.proc(), &MountList::read(Path::new("/gone")), &[process]).is_empty(),
+            "no disk is known"
+        );
     }
 
     #[test]
@@ -127,7 +155,10 @@ mod tests {
         let file = remembered(&std::fs::metadata(SLEEP).unwrap(), SLEEP.to_owned());
         assert!(open(&mounts, &file).is_some());
         assert!(open(&mounts, &RememberedFile { bytes: file.bytes + 1, ..file.clone() }).is_none());
-        assert!(open(&mounts, &RememberedFile { changed_s: file.changed_s - 1, ..file.clone() }).is_none());
+        assert!(
+            open(&mounts, &RememberedFile { changed_s: file.changed_s - 1, ..file.clone() })
+                .is_none()
+        );
         let fifo = kernel.proc().join("fifo");
         rustix::fs::mkfifoat(rustix::fs::CWD, &fifo, Mode::RUSR).unwrap();
         for path in ["/etc/shadow", "/dev/tty", "/proc/self/exe", "/", fifo.to_str().unwrap()] {

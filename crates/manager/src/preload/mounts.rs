@@ -7,8 +7,10 @@
 use std::path::Path;
 
 /// Types of file systems on local disks, and layers on top of them.
-const ON_DISK: [&str; 12] =
-    ["bcachefs", "btrfs", "erofs", "ext2", "ext3", "ext4", "f2fs", "jfs", "overlay", "squashfs", "xfs", "zfs"];
+const ON_DISK: [&str; 12] = [
+    "bcachefs", "btrfs", "erofs", "ext2", "ext3", "ext4", "f2fs", "jfs", "overlay", "squashfs",
+    "xfs", "zfs",
+];
 
 /// The mounts visible to this process.
 pub(crate) struct MountList(Vec<SeenMount>);
@@ -38,7 +40,11 @@ impl MountList {
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         };
         // The last of several mounts at one point is visible.
-        self.0.iter().filter(above).max_by_key(|mount| mount.point.len()).is_some_and(|mount| mount.on_disk)
+        self.0
+            .iter()
+            .filter(above)
+            .max_by_key(|mount| mount.point.len())
+            .is_some_and(|mount| mount.on_disk)
     }
 }
 
@@ -85,8 +91,14 @@ damaged
         for path in ["/usr/lib/libc.so.6", "/opt/a", "/homestead/a", "/opt/my shares/a"] {
             assert!(mounts.is_on_disk(path), "{path}");
         }
-        for path in ["/home/anna/.fonts/a", "/opt/my share/a", "/proc/1/exe", "/srv/a", "/etc/resolv.conf", "relative"]
-        {
+        for path in [
+            "/home/anna/.fonts/a",
+            "/opt/my share/a",
+            "/proc/1/exe",
+            "/srv/a",
+            "/etc/resolv.conf",
+            "relative",
+        ] {
             assert!(!mounts.is_on_disk(path), "{path}");
         }
         for path in ["/usr/../srv/a", "/usr/./a", "//usr/a", "/usr/", "/", ""] {

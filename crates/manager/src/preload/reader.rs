@@ -130,7 +130,8 @@ fn ask_for(file: &File, mut from: u64, end: u64) {
 /// Returns `true` if the byte at this offset can be read without blocking, or if that is unknown.
 fn is_there(file: &File, at: u64) -> bool {
     let mut byte = [0];
-    preadv2(file, &mut [IoSliceMut::new(&mut byte)], at, ReadWriteFlags::NOWAIT) != Err(Errno::AGAIN)
+    preadv2(file, &mut [IoSliceMut::new(&mut byte)], at, ReadWriteFlags::NOWAIT)
+        != Err(Errno::AGAIN)
 }
 
 /// Bytes that this thread fetched from disks; 0 if the kernel does not count them.

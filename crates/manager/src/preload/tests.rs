@@ -10,7 +10,17 @@ use std::time::{Duration, Instant};
 fn options(dir: &Path, predict: bool, strength: Strength) -> ManageOptions {
     let state = StateDir::choose(Some(dir));
     let (backend, display, helper, recorder) = (None, None, UseHelper::Never, dir.to_owned());
-    ManageOptions { strength, backend, display, recorder, under: None, cgroup: None, state, predict, helper }
+    ManageOptions {
+        strength,
+        backend,
+        display,
+        recorder,
+        under: None,
+        cgroup: None,
+        state,
+        predict,
+        helper,
+    }
 }
 
 /// Waits for a result of the thread.
@@ -50,7 +60,11 @@ fn what_a_program_in_use_has_mapped_is_read_ahead_at_the_next_start() {
     let options = options(dir.path(), true, Strength::Normal);
     let mut first = Preload::begin(&options, kernel.proc());
     let told = ended(&first);
-    assert_eq!((told.files, told.programs, told.state), (0, 0, PreloadState::Done), "nothing is known yet");
+    assert_eq!(
+        (told.files, told.programs, told.state),
+        (0, 0, PreloadState::Done),
+        "nothing is known yet"
+    );
     use_for_a_while(&mut first, kernel.process(7, &mapping(SLEEP)));
     let history = until(|| remembered(dir.path()));
     assert_eq!(history.plan(u64::MAX), [[file(SLEEP)]]);

@@ -51,7 +51,10 @@ impl RepeatSample<'_> {
     fn deviations(&self, observed: f64, stream: u64) -> Vec<f64> {
         let mut random = Rng::with_seed(SEED ^ stream);
         let spread = (self.repeats as f64 / (self.repeats as f64 - 1.0)).sqrt();
-        let figure = |_| (self.figure)(&draw(&mut random, self.repeats)).map(|figure| (figure - observed) * spread);
+        let figure = |_| {
+            (self.figure)(&draw(&mut random, self.repeats))
+                .map(|figure| (figure - observed) * spread)
+        };
         (0..RESAMPLES).filter_map(figure).collect()
     }
 }
@@ -71,7 +74,8 @@ pub(crate) fn estimate(base: &RepeatSample<'_>, other: &RepeatSample<'_>) -> Opt
         return None;
     }
     let (of_base, of_other) = (base.deviations(base_is, 0), other.deviations(other_is, 1));
-    let mut sums: Vec<f64> = of_base.iter().zip(&of_other).map(|(base, other)| other - base).collect();
+    let mut sums: Vec<f64> =
+        of_base.iter().zip(&of_other).map(|(base, other)| other - base).collect();
     if sums.len() < RESAMPLES / 2 {
         return None;
     }
@@ -85,7 +89,8 @@ pub(crate) fn estimate(base: &RepeatSample<'_>, other: &RepeatSample<'_>) -> Opt
 }
 
 fn variance(deviations: &[f64]) -> f64 {
-    deviations.iter().map(|deviation| deviation * deviation).sum::<f64>() / deviations.len().max(1) as f64
+    deviations.iter().map(|deviation| deviation * deviation).sum::<f64>()
+        / deviations.len().max(1) as f64
 }
 
 /// Returns the degrees of freedom of the difference of two means with these variances and numbers
@@ -113,7 +118,8 @@ mod tests {
     /// Returns the mean of the drawn values as a figure.
     fn means(values: &[f64]) -> RepeatSample<'_> {
         let figure = move |drawn: &[u32]| {
-            let sum: f64 = values.iter().zip(drawn).map(|(value, times)| value * f64::from(*times)).sum();
+            let sum: f64 =
+                values.iter().zip(drawn).map(|(value, times)| value * f64::from(*times)).sum();
             Some(sum / values.len() as f64)
         };
         RepeatSample { repeats: values.len(), figure: Box::new(figure) }
@@ -157,7 +163,9 @@ mod tests {
 
     #[test]
     fn students_quantiles_are_those_of_the_tables() {
-        for (freedom, quantile) in [(4.0, 2.776), (5.0, 2.571), (8.0, 2.306), (20.0, 2.086), (1e9, 1.960)] {
+        for (freedom, quantile) in
+            [(4.0, 2.776), (5.0, 2.571), (8.0, 2.306), (20.0, 2.086), (1e9, 1.960)]
+        {
             let ratio = student(freedom) / quantile;
             assert!((ratio - 1.0).abs() < 0.003, "{freedom}: {ratio}");
         }
@@ -181,14 +189,17 @@ mod tests {
         assert_eq!(estimate(&means(&one), &means(&one)), None);
         let none = RepeatSample { repeats: 5, figure: Box::new(|_| None) };
         assert_eq!(estimate(&none, &means(&[1.0; 5])), None);
-        let seldom =
-            RepeatSample { repeats: 5, figure: Box::new(|drawn| drawn.iter().all(|times| *times == 1).then_some(1.0)) };
+        let seldom = RepeatSample {
+            repeats: 5,
+            figure: Box::new(|drawn| drawn.iter().all(|times| *times == 1).then_some(1.0)),
+        };
         assert_eq!(estimate(&seldom, &means(&[1.0; 5])), None);
     }
 
     #[test]
     fn without_spread_the_interval_is_the_difference() {
-        let estimate = estimate(&means(&[1.0; 5]), &means(&[3.0; 5])).expect("every draw has a mean");
+        let estimate =
+            estimate(&means(&[1.0; 5]), &means(&[3.0; 5])).expect("every draw has a mean");
         assert_eq!(estimate, Estimate { difference: 2.0, low: 2.0, high: 2.0 });
     }
 

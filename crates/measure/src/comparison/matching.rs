@@ -69,8 +69,12 @@ pub(super) fn groups<'a>(sides: &[ComparedSide<'a>]) -> (Vec<MatchedRuns<'a>>, V
         run: Some(wanted.to_owned()),
         sides: sides.iter().map(|side| runs_of(side, wanted)).collect(),
     };
-    let matched = base.iter().filter(|wanted| elsewhere(wanted)).map(|wanted| matched(wanted)).collect();
-    let alone = all.iter().enumerate().flat_map(|(side, kinds)| kinds.iter().map(move |kind| (side, *kind)));
+    let matched =
+        base.iter().filter(|wanted| elsewhere(wanted)).map(|wanted| matched(wanted)).collect();
+    let alone = all
+        .iter()
+        .enumerate()
+        .flat_map(|(side, kinds)| kinds.iter().map(move |kind| (side, *kind)));
     let alone = alone.filter(|(_, kind)| !matches(kind));
     (matched, alone.map(|(side, run)| Unmatched { side, run: run.to_owned() }).collect())
 }
@@ -89,21 +93,30 @@ mod tests {
     /// Returns the groups, and the rest.
     fn told(sides: &[&[&str]]) -> (Vec<Counts>, Vec<(usize, String)>) {
         let runs: Vec<Vec<Run>> = sides.iter().map(|names| runs(names)).collect();
-        let sides: Vec<ComparedSide<'_>> = runs.iter().map(|runs| ComparedSide { name: "", runs }).collect();
+        let sides: Vec<ComparedSide<'_>> =
+            runs.iter().map(|runs| ComparedSide { name: "", runs }).collect();
         let (matched, unmatched) = groups(&sides);
-        let counts = |matched: MatchedRuns<'_>| (matched.run, matched.sides.iter().map(Vec::len).collect());
-        (matched.into_iter().map(counts).collect(), unmatched.into_iter().map(|one| (one.side, one.run)).collect())
+        let counts =
+            |matched: MatchedRuns<'_>| (matched.run, matched.sides.iter().map(Vec::len).collect());
+        (
+            matched.into_iter().map(counts).collect(),
+            unmatched.into_iter().map(|one| (one.side, one.run)).collect(),
+        )
     }
 
     #[test]
     fn repeats_of_one_kind_are_held_against_each_other() {
         assert_eq!(told(&[&["hog", "hog"], &["none"]]), (vec![(None, vec![2, 1])], vec![]));
-        assert_eq!(told(&[&["1", "2", "repeat 3"], &["", "run 2"]]), (vec![(None, vec![3, 2])], vec![]));
+        assert_eq!(
+            told(&[&["1", "2", "repeat 3"], &["", "run 2"]]),
+            (vec![(None, vec![3, 2])], vec![])
+        );
     }
 
     #[test]
     fn runs_of_several_kinds_match_by_name() {
-        let (matched, unmatched) = told(&[&["hog", "none", "hog", "fork"], &["none", "hog", "slow"], &["hog"]]);
+        let (matched, unmatched) =
+            told(&[&["hog", "none", "hog", "fork"], &["none", "hog", "slow"], &["hog"]]);
         let name = |name: &str| Some(name.to_owned());
         assert_eq!(matched, [(name("hog"), vec![2, 1, 1]), (name("none"), vec![1, 1, 0])]);
         assert_eq!(unmatched, [(0, "fork".to_owned()), (1, "slow".to_owned())]);

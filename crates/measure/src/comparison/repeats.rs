@@ -54,7 +54,8 @@ impl Repeat {
         self.latencies.extend_from_slice(&events.latencies_ns);
         self.censored = self.censored.saturating_add(events.censored);
         if let Some((sums, threshold)) = self.excess.as_mut().zip(threshold) {
-            let above = TENTHS.map(|tenths| excess_ns(&events.latencies_ns, tenth(threshold, tenths)));
+            let above =
+                TENTHS.map(|tenths| excess_ns(&events.latencies_ns, tenth(threshold, tenths)));
             sums.iter_mut().zip(above).for_each(|(sum, above)| *sum += above);
         }
     }
@@ -135,8 +136,9 @@ impl<'a> Mixture<'a> {
     fn percentile(&self, drawn: &[u32]) -> Option<u64> {
         let weighed = || self.windows.iter().zip(drawn).filter(|(_, times)| **times > 0);
         let sum = |of: &dyn Fn(&RepeatWindow<'_>) -> u64| {
-            weighed()
-                .fold(0u64, |sum, (window, times)| sum.saturating_add(of(window).saturating_mul(u64::from(*times))))
+            weighed().fold(0u64, |sum, (window, times)| {
+                sum.saturating_add(of(window).saturating_mul(u64::from(*times)))
+            })
         };
         let n = usize::try_from(sum(&|window| window.n)).ok()?;
         let rank = nearest_rank(n, self.share)? as u64;
@@ -169,7 +171,11 @@ mod tests {
         let run = |latencies: &Vec<u64>| {
             let mut events = Events { threshold_ns: Some(100), ..Events::of("key", None) };
             latencies.iter().for_each(|latency| events.push(0, *latency));
-            let run = Run { interactive_ns: Some(60_000_000_000), classes: vec![events], ..Run::default() };
+            let run = Run {
+                interactive_ns: Some(60_000_000_000),
+                classes: vec![events],
+                ..Run::default()
+            };
             Repeat::of(&run, &[("key", Some(100))])
         };
         Repeats(latencies.iter().map(run).collect())
@@ -178,10 +184,16 @@ mod tests {
     #[test]
     fn a_repeat_gathers_its_classes() {
         let mut keys = Events { threshold_ns: Some(10), censored: 1, ..Events::of("key", None) };
-        let mut windows = Events { threshold_ns: Some(100), censored: 2, ..Events::of("window", None) };
+        let mut windows =
+            Events { threshold_ns: Some(100), censored: 2, ..Events::of("window", None) };
         [30, 10].into_iter().for_each(|latency| keys.push(0, latency));
         windows.push(0, 110);
-        let run = Run { interactive_ns: Some(7), lost: 5, classes: vec![keys, windows], ..Run::default() };
+        let run = Run {
+            interactive_ns: Some(7),
+            lost: 5,
+            classes: vec![keys, windows],
+            ..Run::default()
+        };
         let all = Repeat::of(&run, &[("key", Some(10)), ("window", Some(100))]);
         let expected = Repeat {
             latencies: vec![10, 30, 110],

@@ -50,7 +50,8 @@ impl Calibration {
         if quarter < 2 {
             return None;
         }
-        let (first, last) = (&self.anchors[..quarter], &self.anchors[self.anchors.len() - quarter..]);
+        let (first, last) =
+            (&self.anchors[..quarter], &self.anchors[self.anchors.len() - quarter..]);
         Some(1e6 * (rate(last) / rate(first) - 1.0))
     }
 
@@ -58,7 +59,11 @@ impl Calibration {
     /// last.
     pub fn bend_ns(&self) -> u64 {
         let (first, last) = (self.anchors[0], self.anchors[self.anchors.len() - 1]);
-        self.anchors.iter().map(|anchor| between(first, last, anchor.0).abs_diff(anchor.1)).max().unwrap_or_default()
+        self.anchors
+            .iter()
+            .map(|anchor| between(first, last, anchor.0).abs_diff(anchor.1))
+            .max()
+            .unwrap_or_default()
     }
 }
 
@@ -70,7 +75,8 @@ fn rate(anchors: &[(u64, u64)]) -> f64 {
 
 fn between(low: (u64, u64), high: (u64, u64), ticks: u64) -> u64 {
     let (ticks, low_ticks, low_ns) = (i128::from(ticks), i128::from(low.0), i128::from(low.1));
-    let scale = |value: i128| value * (i128::from(high.1) - low_ns) / (i128::from(high.0) - low_ticks);
+    let scale =
+        |value: i128| value * (i128::from(high.1) - low_ns) / (i128::from(high.0) - low_ticks);
     (low_ns + scale(ticks - low_ticks)).clamp(0, i128::from(u64::MAX)) as u64
 }
 
@@ -103,8 +109,17 @@ mod tests {
 
     #[test]
     fn readings_are_converted_between_and_outside_the_pairs() {
-        let calibration = Calibration::new(&[(100, 1_000), (300, 1_100), (500, 1_300)]).expect("it goes on");
-        let expected = [(100, 1_000), (200, 1_050), (300, 1_100), (400, 1_200), (500, 1_300), (700, 1_500), (0, 950)];
+        let calibration =
+            Calibration::new(&[(100, 1_000), (300, 1_100), (500, 1_300)]).expect("it goes on");
+        let expected = [
+            (100, 1_000),
+            (200, 1_050),
+            (300, 1_100),
+            (400, 1_200),
+            (500, 1_300),
+            (700, 1_500),
+            (0, 950),
+        ];
         for (ticks, ns) in expected {
             assert_eq!(calibration.ns(ticks), ns, "{ticks}");
         }
@@ -124,10 +139,15 @@ mod tests {
         let even: Vec<(u64, u64)> = (0..40).map(|at| (at * 2_000, at * 1_000)).collect();
         let even = Calibration::new(&even).expect("it goes on");
         assert_eq!((even.hertz(), even.drift_ppm(), even.bend_ns()), (2e9, Some(0.0), 0));
-        let mut pairs: Vec<(u64, u64)> = (0..40_u64).map(|at| (at * 2_000_000, at * 1_000_000)).collect();
+        let mut pairs: Vec<(u64, u64)> =
+            (0..40_u64).map(|at| (at * 2_000_000, at * 1_000_000)).collect();
         pairs.iter_mut().skip(30).for_each(|pair| pair.0 += (pair.1 - 29_000_000) / 1_000);
         let bent = Calibration::new(&pairs).expect("it goes on");
-        assert!(bent.drift_ppm().is_some_and(|ppm| (ppm - 500.0).abs() < 1.0), "{:?}", bent.drift_ppm());
+        assert!(
+            bent.drift_ppm().is_some_and(|ppm| (ppm - 500.0).abs() < 1.0),
+            "{:?}",
+            bent.drift_ppm()
+        );
         assert!(bent.bend_ns() > 3_000 && bent.bend_ns() < 5_000, "{}", bent.bend_ns());
         assert_eq!(Calibration::identity().drift_ppm(), None);
     }

@@ -35,7 +35,9 @@ impl Exclusion {
 
     /// Adds the portions of a gap.
     pub fn add(&mut self, gap: &[GapPortion]) {
-        let interrupt = |one: &&GapPortion| one.holder.kind == HolderKind::Interrupt && one.basis == Basis::Recorded;
+        let interrupt = |one: &&GapPortion| {
+            one.holder.kind == HolderKind::Interrupt && one.basis == Basis::Recorded
+        };
         self.recorded += gap.iter().filter(interrupt).count() as u64;
         self.gaps += u64::from(gap.iter().any(|portion| portion.basis == Basis::Unexplained));
     }
@@ -96,10 +98,16 @@ mod tests {
         assert_eq!(exclusion, Exclusion { counted: 253, recorded: 250, faults: 2, gaps: 100 });
         assert_eq!((exclusion.missing(), exclusion.holds()), (5, true));
         gaps.iter_mut().for_each(|gap| exclusion.apply(gap, outside));
-        let told =
-            |gap: &Vec<GapPortion>| gap[0].holder.kind == HolderKind::Hypervisor && gap[0].basis == Basis::Excluded;
+        let told = |gap: &Vec<GapPortion>| {
+            gap[0].holder.kind == HolderKind::Hypervisor && gap[0].basis == Basis::Excluded
+        };
         assert!(gaps[..100].iter().all(told));
-        assert!(gaps[100..].iter().flatten().all(|portion| portion.holder.kind == HolderKind::Interrupt));
+        assert!(
+            gaps[100..]
+                .iter()
+                .flatten()
+                .all(|portion| portion.holder.kind == HolderKind::Interrupt)
+        );
     }
 
     #[test]

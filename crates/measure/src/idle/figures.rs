@@ -190,7 +190,12 @@ impl CpuProfile {
             }
             peaks
         };
-        CpuProfile { cpu: observed.cpu, column_ms, bins_1ms: peaks(1_000_000), bins_10ms: peaks(10_000_000) }
+        CpuProfile {
+            cpu: observed.cpu,
+            column_ms,
+            bins_1ms: peaks(1_000_000),
+            bins_10ms: peaks(10_000_000),
+        }
     }
 }
 
@@ -242,7 +247,10 @@ mod tests {
     fn figures_follow_from_what_was_seen() {
         let figures = CpuFigures::of(&observed());
         assert_eq!((figures.cpu, figures.gaps.count, figures.locked), (3, 10, true));
-        assert!((figures.stolen_share - 0.05).abs() < 1e-12 && (figures.difference_points - 1.0).abs() < 1e-9);
+        assert!(
+            (figures.stolen_share - 0.05).abs() < 1e-12
+                && (figures.difference_points - 1.0).abs() < 1e-9
+        );
         assert_eq!((figures.gaps.p50_us, figures.gaps.p99_us), (Some(500.0), None));
     }
 

@@ -25,7 +25,9 @@ const TIMES_MAX: usize = 100_000;
 const MERGE_NS: u64 = 5_000_000;
 
 /// What kind of thing takes time.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum HolderKind {
     /// The recorder that was started to learn these names.
@@ -69,7 +71,9 @@ impl HolderKind {
 }
 
 /// Who takes time.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, JsonSchema,
+)]
 pub struct Holder {
     pub kind: HolderKind,
     pub name: String,
@@ -139,16 +143,23 @@ pub fn attribute(pieces: &[GapPiece], tick: Option<&Tick>) -> Vec<GapPortion> {
     let mut portions = Vec::with_capacity(pieces.len() + 1);
     for (at, piece) in pieces.iter().enumerate() {
         match &piece.seen {
-            Seen::Holder(holder) => {
-                push(&mut portions, holder.clone(), Basis::Recorded, piece.start_ns, piece.length_ns)
-            }
+            Seen::Holder(holder) => push(
+                &mut portions,
+                holder.clone(),
+                Basis::Recorded,
+                piece.start_ns,
+                piece.length_ns,
+            ),
             Seen::Nothing => {
                 let holder = Holder::unexplained("no records");
                 push(&mut portions, holder, Basis::NoRecords, piece.start_ns, piece.length_ns);
             }
             Seen::Own => {
                 let due = at == 0 && tick.is_some_and(|tick| tick.begins_at(piece.start_ns));
-                let beside = || neighbour(pieces, at).map(|holder| (holder.clone(), Basis::Beside, BESIDE_MAX_NS));
+                let beside = || {
+                    neighbour(pieces, at)
+                        .map(|holder| (holder.clone(), Basis::Beside, BESIDE_MAX_NS))
+                };
                 let of_tick = (Holder::tick(), Basis::Period, Tick::LENGTH_MAX_NS);
                 split_own(&mut portions, piece, if due { Some(of_tick) } else { beside() });
             }
@@ -170,17 +181,33 @@ fn neighbour(pieces: &[GapPiece], at: usize) -> Option<&Holder> {
 
 /// Splits a piece of the loop's own thread: up to a limit it belongs to a holder, and the rest is
 /// unexplained.
-fn split_own(portions: &mut Vec<GapPortion>, piece: &GapPiece, named: Option<(Holder, Basis, u64)>) {
+fn split_own(
+    portions: &mut Vec<GapPortion>,
+    piece: &GapPiece,
+    named: Option<(Holder, Basis, u64)>,
+) {
     let mut told = 0;
     if let Some((holder, basis, most)) = named {
         told = piece.length_ns.min(most);
         push(portions, holder, basis, piece.start_ns, told);
     }
     let rest = Holder::unexplained("hardware, hypervisor, or an interrupt without a record");
-    push(portions, rest, Basis::Unexplained, piece.start_ns.saturating_add(told), piece.length_ns - told);
+    push(
+        portions,
+        rest,
+        Basis::Unexplained,
+        piece.start_ns.saturating_add(told),
+        piece.length_ns - told,
+    );
 }
 
-fn push(portions: &mut Vec<GapPortion>, holder: Holder, basis: Basis, start_ns: u64, length_ns: u64) {
+fn push(
+    portions: &mut Vec<GapPortion>,
+    holder: Holder,
+    basis: Basis,
+    start_ns: u64,
+    length_ns: u64,
+) {
     if length_ns > 0 {
         portions.push(GapPortion { holder, basis, start_ns, length_ns });
     }
@@ -219,7 +246,11 @@ pub struct Residents {
 
 /// Returns the time of a gap that the kernel may charge to the loop although it belongs to others.
 pub fn charged_ns(portions: &[GapPortion]) -> u64 {
-    portions.iter().filter(|portion| portion.holder.kind.may_be_charged()).map(|portion| portion.length_ns).sum()
+    portions
+        .iter()
+        .filter(|portion| portion.holder.kind.may_be_charged())
+        .map(|portion| portion.length_ns)
+        .sum()
 }
 
 impl Residents {
@@ -267,9 +298,14 @@ impl StolenTime {
 
     fn resident(mut self, holder: Holder, total: u64) -> Resident {
         self.begins_ns.sort_unstable();
-        let many = matches!(holder.kind, HolderKind::Hypervisor | HolderKind::Outside | HolderKind::Unexplained);
+        let many = matches!(
+            holder.kind,
+            HolderKind::Hypervisor | HolderKind::Outside | HolderKind::Unexplained
+        );
         let regular = self.begins_ns.len() <= TIMES_MAX && !many;
-        let every = regular.then(|| period(&self.begins_ns).or_else(|| period(&merged(&self.begins_ns)))).flatten();
+        let every = regular
+            .then(|| period(&self.begins_ns).or_else(|| period(&merged(&self.begins_ns))))
+            .flatten();
         Resident {
             kind: holder.kind,
             name: holder.name,
@@ -284,7 +320,8 @@ impl StolenTime {
 
 /// Returns the starts of activations: each more than [`MERGE_NS`] after the previous turn.
 fn merged(begins: &[u64]) -> Vec<u64> {
-    let before = begins.iter().scan(None::<u64>, |last, begin| Some((last.replace(*begin), *begin)));
+    let before =
+        begins.iter().scan(None::<u64>, |last, begin| Some((last.replace(*begin), *begin)));
     let first = before.filter(|(last, begin)| last.is_none_or(|last| begin - last > MERGE_NS));
     first.map(|(_, begin)| begin).collect()
 }
@@ -317,14 +354,21 @@ mod tests {
     }
 
     fn told(portions: &[GapPortion]) -> Vec<(&str, Basis, u64)> {
-        portions.iter().map(|portion| (portion.holder.name.as_str(), portion.basis, portion.length_ns)).collect()
+        portions
+            .iter()
+            .map(|portion| (portion.holder.name.as_str(), portion.basis, portion.length_ns))
+            .collect()
     }
 
     #[test]
     fn the_way_in_and_out_belongs_to_what_is_recorded() {
-        let gap = pieces(&[(Seen::Own, 3_000), (thread("jbd2"), 400_000), (Seen::Own, 2_000)], 1_000_000);
-        let expected =
-            [("jbd2", Basis::Beside, 3_000), ("jbd2", Basis::Recorded, 400_000), ("jbd2", Basis::Beside, 2_000)];
+        let gap =
+            pieces(&[(Seen::Own, 3_000), (thread("jbd2"), 400_000), (Seen::Own, 2_000)], 1_000_000);
+        let expected = [
+            ("jbd2", Basis::Beside, 3_000),
+            ("jbd2", Basis::Recorded, 400_000),
+            ("jbd2", Basis::Beside, 2_000),
+        ];
         assert_eq!(told(&attribute(&gap, Some(&TICK))), expected);
     }
 
@@ -334,11 +378,16 @@ mod tests {
         let short = attribute(&pieces(&[(Seen::Own, 9_000)], at), Some(&TICK));
         assert_eq!(told(&short), [("timer tick", Basis::Period, 9_000)]);
         let long = attribute(&pieces(&[(Seen::Own, 5_000_000)], at), Some(&TICK));
-        assert_eq!((told(&long)[0].2, told(&long)[1].1, told(&long)[1].2), (100_000, Basis::Unexplained, 4_900_000));
+        assert_eq!(
+            (told(&long)[0].2, told(&long)[1].1, told(&long)[1].2),
+            (100_000, Basis::Unexplained, 4_900_000)
+        );
         let elsewhere = attribute(&pieces(&[(Seen::Own, 9_000)], at + 2_000_000), Some(&TICK));
         assert_eq!(elsewhere[0].basis, Basis::Unexplained);
-        let both =
-            attribute(&pieces(&[(Seen::Own, 5_000), (thread("a"), 7_000), (Seen::Own, 60_000)], at), Some(&TICK));
+        let both = attribute(
+            &pieces(&[(Seen::Own, 5_000), (thread("a"), 7_000), (Seen::Own, 60_000)], at),
+            Some(&TICK),
+        );
         let expected = [("timer tick", 5_000), ("a", 7_000), ("a", 50_000)];
         assert_eq!(told(&both)[..3].iter().map(|one| (one.0, one.2)).collect::<Vec<_>>(), expected);
         assert_eq!((told(&both)[3].1, told(&both)[3].2), (Basis::Unexplained, 10_000));
@@ -348,20 +397,33 @@ mod tests {
     fn residents_are_counted_once_for_each_gap() {
         let mut residents = Residents::default();
         for second in 1..=5_u64 {
-            let turn = [(Seen::Own, 1_000), (thread("a"), second * 1_000), (thread("b"), 10), (thread("a"), 500)];
+            let turn = [
+                (Seen::Own, 1_000),
+                (thread("a"), second * 1_000),
+                (thread("b"), 10),
+                (thread("a"), 500),
+            ];
             residents.add(&attribute(&pieces(&turn, second * 1_000_000_000), None));
         }
         assert_eq!(residents.total_ns(), 5 * 1_510 + 15_000);
         assert_eq!(residents.share(Basis::Unexplained), 0.0);
         let found = residents.finish();
         let a = &found[0];
-        assert_eq!((a.name.as_str(), a.gaps, a.longest_ms, a.period_ms), ("a", 5, 0.0065, Some(1_000.0)));
+        assert_eq!(
+            (a.name.as_str(), a.gaps, a.longest_ms, a.period_ms),
+            ("a", 5, 0.0065, Some(1_000.0))
+        );
         assert!((found.iter().map(|one| one.share_of_stolen).sum::<f64>() - 1.0).abs() < 1e-9);
     }
 
     #[test]
     fn only_what_is_no_thread_may_be_charged_to_the_loop() {
-        let kinds = [HolderKind::Thread, HolderKind::Interrupt, HolderKind::Recorder, HolderKind::Hypervisor];
+        let kinds = [
+            HolderKind::Thread,
+            HolderKind::Interrupt,
+            HolderKind::Recorder,
+            HolderKind::Hypervisor,
+        ];
         let portion = |(at, kind)| GapPortion {
             holder: Holder::new(kind, "it"),
             basis: Basis::Recorded,

@@ -102,7 +102,9 @@ impl Observed {
     /// the gap then spans the record.
     pub(crate) fn longest_record_ns(&self) -> u64 {
         let ends = self.records_ns.iter().copied().chain([self.end_ns]);
-        let lengths = ends.scan(self.begin_ns, |begin, end| Some(end.saturating_sub(std::mem::replace(begin, end))));
+        let lengths = ends.scan(self.begin_ns, |begin, end| {
+            Some(end.saturating_sub(std::mem::replace(begin, end)))
+        });
         lengths.max().unwrap_or_default()
     }
 
@@ -121,12 +123,15 @@ pub(crate) fn share(part: u64, whole: u64) -> f64 {
 /// the stolen time in `from..to` exactly.
 pub fn bins(gaps: &[Gap], from: u64, to: u64, width_ns: u64) -> Vec<Bin> {
     let width = width_ns.max(to.saturating_sub(from).div_ceil(BINS_MAX)).max(1);
-    let starts = std::iter::successors(Some(from), |start| start.checked_add(width)).take_while(|start| *start < to);
+    let starts = std::iter::successors(Some(from), |start| start.checked_add(width))
+        .take_while(|start| *start < to);
     let bin = |start: u64| Bin { start_ns: start, length_ns: width.min(to - start), stolen_ns: 0 };
     let mut bins: Vec<Bin> = starts.map(bin).collect();
     for gap in gaps.iter().filter(|gap| gap.within(from, to) > 0) {
         let first = (gap.start_ns.max(from) - from) / width;
-        for bin in bins.iter_mut().skip(first as usize).take_while(|bin| bin.start_ns < gap.end_ns()) {
+        for bin in
+            bins.iter_mut().skip(first as usize).take_while(|bin| bin.start_ns < gap.end_ns())
+        {
             bin.stolen_ns += gap.within(bin.start_ns, bin.start_ns + bin.length_ns);
         }
     }
@@ -156,16 +161,24 @@ mod tests {
 
     #[test]
     fn ten_milliseconds_with_one_idle_are_ninety_percent() {
-        let observed =
-            Observed { begin_ns: 0, end_ns: 10 * MS, gaps: vec![gap(MS / 2, 9 * MS)], ..Observed::default() };
+        let observed = Observed {
+            begin_ns: 0,
+            end_ns: 10 * MS,
+            gaps: vec![gap(MS / 2, 9 * MS)],
+            ..Observed::default()
+        };
         assert_eq!(observed.stolen_share(), 0.9);
-        assert_eq!(observed.bins(10 * MS), [Bin { start_ns: 0, length_ns: 10 * MS, stolen_ns: 9 * MS }]);
+        assert_eq!(
+            observed.bins(10 * MS),
+            [Bin { start_ns: 0, length_ns: 10 * MS, stolen_ns: 9 * MS }]
+        );
         assert_eq!(observed.bins(10 * MS)[0].utilisation(), 0.9);
     }
 
     #[test]
     fn a_gap_is_shared_among_the_bins_that_it_covers() {
-        let stolen: Vec<u64> = bins(&[gap(15, 20), gap(39, 1)], 10, 45, 10).iter().map(|bin| bin.stolen_ns).collect();
+        let stolen: Vec<u64> =
+            bins(&[gap(15, 20), gap(39, 1)], 10, 45, 10).iter().map(|bin| bin.stolen_ns).collect();
         assert_eq!(stolen, [5, 10, 6, 0]);
         let last = bins(&[gap(0, 100)], 10, 45, 10)[3];
         assert_eq!((last.start_ns, last.length_ns, last.utilisation()), (40, 5, 1.0));
@@ -191,9 +204,18 @@ mod tests {
     #[test]
     fn lost_gaps_count() {
         let gaps = vec![gap(10, 20)];
-        let observed =
-            Observed { end_ns: 100, gaps, gaps_lost: 2, lost_ns: 30, cpu_time_ns: 48, ..Observed::default() };
-        assert_eq!((observed.stolen_ns(), observed.stolen_share(), observed.check_share()), (50, 0.5, 0.52));
+        let observed = Observed {
+            end_ns: 100,
+            gaps,
+            gaps_lost: 2,
+            lost_ns: 30,
+            cpu_time_ns: 48,
+            ..Observed::default()
+        };
+        assert_eq!(
+            (observed.stolen_ns(), observed.stolen_share(), observed.check_share()),
+            (50, 0.5, 0.52)
+        );
         assert_eq!(Observed::default().stolen_share(), 0.0);
     }
 

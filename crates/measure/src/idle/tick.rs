@@ -37,7 +37,8 @@ impl Tick {
     /// Returns `true` if a tick may have begun at this time. By chance this holds for one time in
     /// forty.
     pub(crate) fn begins_at(&self, at_ns: u64) -> bool {
-        (at_ns % self.period_ns + self.period_ns - self.phase_ns) % self.period_ns < self.period_ns / SHARPNESS
+        (at_ns % self.period_ns + self.period_ns - self.phase_ns) % self.period_ns
+            < self.period_ns / SHARPNESS
     }
 }
 

@@ -116,7 +116,8 @@ impl Trial {
     /// Returns `true` if the errors are within the limits, enlarged by the share of others in an
     /// event.
     pub fn is_good(&self) -> bool {
-        let within = |value: f64, most: Option<f64>, more: f64| most.is_none_or(|most| value <= most + more);
+        let within =
+            |value: f64, most: Option<f64>, more: f64| most.is_none_or(|most| value <= most + more);
         let (p50, p90) = self.allowed_us();
         self.errors.n > 0
             && within(self.errors.p50_us, self.p50_us_max, p50)
@@ -147,11 +148,18 @@ impl Check {
 
     /// Does the same with the part of each CPU's stolen time that must agree with the kernel's
     /// account.
-    pub fn of_part(method: &str, load: &str, observed: &[Observed], stolen: &[u64], most: Option<f64>) -> Check {
+    pub fn of_part(
+        method: &str,
+        load: &str,
+        observed: &[Observed],
+        stolen: &[u64],
+        most: Option<f64>,
+    ) -> Check {
         let wall: u64 = observed.iter().map(Observed::wall_ns).sum();
         let had: u64 = observed.iter().map(|one| one.cpu_time_ns).sum();
         let pairs = observed.iter().zip(stolen);
-        let differences = pairs.map(|(one, stolen)| 100.0 * (share(*stolen, one.wall_ns()) - one.check_share()));
+        let differences =
+            pairs.map(|(one, stolen)| 100.0 * (share(*stolen, one.wall_ns()) - one.check_share()));
         let worst = differences.max_by(|one, other| one.abs().total_cmp(&other.abs()));
         Check {
             method: method.to_owned(),
@@ -162,14 +170,19 @@ impl Check {
             difference_points_max: most,
             steal_share: 0.0,
             records: observed.iter().map(Observed::records).sum(),
-            longest_record_ms: ms(observed.iter().map(Observed::longest_record_ns).max().unwrap_or_default()),
+            longest_record_ms: ms(observed
+                .iter()
+                .map(Observed::longest_record_ns)
+                .max()
+                .unwrap_or_default()),
         }
     }
 
     /// Returns `true` if the difference is within the limit, plus the time of a hypervisor, which
     /// only one of the accounts may include.
     pub fn is_good(&self) -> bool {
-        self.difference_points_max.is_none_or(|most| self.difference_points.abs() <= most + self.steal_points())
+        self.difference_points_max
+            .is_none_or(|most| self.difference_points.abs() <= most + self.steal_points())
     }
 
     /// Returns the hypervisor's time in percentage points.
@@ -181,7 +194,9 @@ impl Check {
 impl Validation {
     /// Returns `true` if everything could be judged and is within its limits.
     pub fn is_good(&self) -> bool {
-        !self.is_disturbed() && self.trials.iter().all(Trial::is_good) && self.checks.iter().all(Check::is_good)
+        !self.is_disturbed()
+            && self.trials.iter().all(Trial::is_good)
+            && self.checks.iter().all(Check::is_good)
     }
 
     /// Returns `true` if others had too much of the CPU for a judgement.
@@ -218,16 +233,19 @@ pub fn stolen_by_records(observed: &Observed, event: &Injection, record_ns: u64)
 /// Returns the errors of stolen times against injected times; without events, everything including
 /// `n` is 0.
 pub fn errors(pairs: &[(u64, u64)]) -> Errors {
-    let off = Summary::new(pairs.iter().map(|(stolen, injected)| stolen.abs_diff(*injected)).collect());
+    let off =
+        Summary::new(pairs.iter().map(|(stolen, injected)| stolen.abs_diff(*injected)).collect());
     let us = |ns: Option<u64>| ns.unwrap_or_default() as f64 / 1e3;
-    let mut signed: Vec<i64> = pairs.iter().map(|(stolen, injected)| *stolen as i64 - *injected as i64).collect();
+    let mut signed: Vec<i64> =
+        pairs.iter().map(|(stolen, injected)| *stolen as i64 - *injected as i64).collect();
     signed.sort_unstable();
     Errors {
         n: pairs.len(),
         p50_us: us(off.value(Share::P50)),
         p90_us: us(off.value(Share(9_000))),
         max_us: us(off.max()),
-        bias_us: crate::percentile::nearest_rank(signed.len(), Share::P50).map_or(0.0, |at| signed[at] as f64 / 1e3),
+        bias_us: crate::percentile::nearest_rank(signed.len(), Share::P50)
+            .map_or(0.0, |at| signed[at] as f64 / 1e3),
     }
 }
 
@@ -236,12 +254,14 @@ mod tests {
     use super::*;
 
     const MS: u64 = 1_000_000;
-    const EVENT: Injection = Injection { due_ns: 10 * MS, began_ns: 10 * MS + 20, ended_ns: 14 * MS, cpu_ns: 4 * MS };
+    const EVENT: Injection =
+        Injection { due_ns: 10 * MS, began_ns: 10 * MS + 20, ended_ns: 14 * MS, cpu_ns: 4 * MS };
 
     #[test]
     fn gaps_that_reach_into_an_event_count_whole() {
         let gap = |start_ns, length_ns| Gap { start_ns, length_ns };
-        let gaps = [gap(9 * MS, MS), gap(10 * MS - 5, 2 * MS), gap(13 * MS, 2 * MS), gap(15 * MS, MS)];
+        let gaps =
+            [gap(9 * MS, MS), gap(10 * MS - 5, 2 * MS), gap(13 * MS, 2 * MS), gap(15 * MS, MS)];
         assert_eq!(stolen_by_gaps(&gaps, &EVENT, |gap| gap.length_ns), 4 * MS);
         assert_eq!(stolen_by_gaps(&gaps, &EVENT, |gap| gap.length_ns - 10), 4 * MS - 20);
         assert_eq!(stolen_by_gaps(&[], &EVENT, |gap| gap.length_ns), 0);
@@ -250,7 +270,8 @@ mod tests {
     #[test]
     fn the_papers_record_of_ten_milliseconds_holds_nine() {
         let records_ns = vec![9 * MS, 9 * MS + MS / 2, 20 * MS + MS / 4, 21 * MS + MS / 4];
-        let observed = Observed { begin_ns: 8 * MS, end_ns: 22 * MS, records_ns, ..Observed::default() };
+        let observed =
+            Observed { begin_ns: 8 * MS, end_ns: 22 * MS, records_ns, ..Observed::default() };
         assert_eq!(stolen_by_records(&observed, &EVENT, MS), 9 * MS + 3 * MS / 4);
         let before = Injection { due_ns: 8 * MS, ended_ns: 9 * MS, ..EVENT };
         assert_eq!(stolen_by_records(&observed, &before, MS), 0);
@@ -258,16 +279,21 @@ mod tests {
 
     #[test]
     fn errors_are_by_nearest_rank() {
-        let pairs: Vec<(u64, u64)> = (1..=10).map(|at| (5_000 + 1_000 * at, 5_000)).chain([(4_000, 5_000)]).collect();
+        let pairs: Vec<(u64, u64)> =
+            (1..=10).map(|at| (5_000 + 1_000 * at, 5_000)).chain([(4_000, 5_000)]).collect();
         let errors = errors(&pairs);
-        assert_eq!((errors.n, errors.p50_us, errors.p90_us, errors.max_us, errors.bias_us), (11, 5.0, 9.0, 10.0, 5.0));
+        assert_eq!(
+            (errors.n, errors.p50_us, errors.p90_us, errors.max_us, errors.bias_us),
+            (11, 5.0, 9.0, 10.0, 5.0)
+        );
         assert_eq!(super::errors(&[]), Errors::default());
     }
 
     #[test]
     fn demands_are_held_against() {
         let errors = Errors { n: 3, p50_us: 20.0, p90_us: 90.0, ..Errors::default() };
-        let trial = Trial { errors, p50_us_max: Some(20.0), p90_us_max: Some(90.0), ..Trial::default() };
+        let trial =
+            Trial { errors, p50_us_max: Some(20.0), p90_us_max: Some(90.0), ..Trial::default() };
         assert!(trial.is_good());
         assert!(!Trial { p50_us_max: Some(19.9), ..trial.clone() }.is_good());
         assert!(!Trial { errors: Errors::default(), ..trial }.is_good());
@@ -283,26 +309,36 @@ mod tests {
             p90_us_max: Some(100.0),
             ..Trial::default()
         };
-        let trial =
-            |others_share, steal_share| Trial { taken: Some(Taken { others_share, steal_share }), ..limits.clone() };
+        let trial = |others_share, steal_share| Trial {
+            taken: Some(Taken { others_share, steal_share }),
+            ..limits.clone()
+        };
         assert!(!limits.is_good() && !trial(0.0, 0.0009).is_good() && !trial(0.004, 0.0).is_good());
         assert!(trial(0.002, 0.003).is_good() && !trial(0.002, 0.003).is_disturbed());
-        let (disturbed, unlimited) = (trial(0.0, 0.06), Trial { p50_us_max: None, ..trial(0.06, 0.0) });
+        let (disturbed, unlimited) =
+            (trial(0.0, 0.06), Trial { p50_us_max: None, ..trial(0.06, 0.0) });
         assert!(disturbed.is_good() && disturbed.is_disturbed() && !unlimited.is_disturbed());
         assert!(!Validation { trials: vec![disturbed], ..Validation::default() }.is_good());
-        let stolen = Check { difference_points: -2.4, difference_points_max: Some(2.0), ..Check::default() };
+        let stolen =
+            Check { difference_points: -2.4, difference_points_max: Some(2.0), ..Check::default() };
         assert!(!stolen.is_good() && Check { steal_share: 0.005, ..stolen }.is_good());
     }
 
     #[test]
     fn shares_are_held_against_the_kernels_account() {
-        let busy = Observed { end_ns: 100, gaps: vec![Gap { start_ns: 0, length_ns: 97 }], ..Observed::default() };
+        let busy = Observed {
+            end_ns: 100,
+            gaps: vec![Gap { start_ns: 0, length_ns: 97 }],
+            ..Observed::default()
+        };
         let calm = Observed { end_ns: 100, cpu_time_ns: 100, ..Observed::default() };
         let check = Check::of("gaps", "loaded", &[calm, busy], Some(2.0));
         assert!((check.difference_points + 3.0).abs() < 1e-9 && !check.is_good());
         let idle = Observed { end_ns: 100, cpu_time_ns: 98, ..Observed::default() };
         let part = Check::of_part("gaps with names", "quiet", &[idle], &[1], Some(1.0));
-        assert!((part.difference_points + 1.0).abs() < 1e-9 && (part.stolen_share - 0.01).abs() < 1e-9);
+        assert!(
+            (part.difference_points + 1.0).abs() < 1e-9 && (part.stolen_share - 0.01).abs() < 1e-9
+        );
         assert!(!Validation { checks: vec![check], ..Validation::default() }.is_good());
     }
 }

@@ -120,8 +120,11 @@ impl DayFigures {
         let mut told = Vec::new();
         rows.iter().for_each(|one| row(&mut told, &one.application, TOLD_MAX).join(one));
         let all = all.pop().unwrap_or_default();
-        let distribution =
-            all.latencies().filled().map(|(bucket, count)| (ms(Histogram::upper(bucket)), count)).collect();
+        let distribution = all
+            .latencies()
+            .filled()
+            .map(|(bucket, count)| (ms(Histogram::upper(bucket)), count))
+            .collect();
         DayFigures {
             from_s,
             to_s,
@@ -156,10 +159,20 @@ impl LivedApplication {
             let place = usize::try_from(tenths - 9).unwrap_or(0);
             self.classes.iter().map(|class| u128::from(class.excess_ns[place])).sum()
         };
-        let Rate { below_ms_per_minute, at_ms_per_minute, above_ms_per_minute } = rate(excess, self.interactive_ns)?;
-        let parts = LIVED.iter().zip(&self.classes).map(|(class, of)| (class.name(), u128::from(of.excess_ns[1])));
+        let Rate { below_ms_per_minute, at_ms_per_minute, above_ms_per_minute } =
+            rate(excess, self.interactive_ns)?;
+        let parts = LIVED
+            .iter()
+            .zip(&self.classes)
+            .map(|(class, of)| (class.name(), u128::from(of.excess_ns[1])));
         let (top_class, top_share) = top(parts).unzip();
-        Some(LivedRate { below_ms_per_minute, at_ms_per_minute, above_ms_per_minute, top_class, top_share })
+        Some(LivedRate {
+            below_ms_per_minute,
+            at_ms_per_minute,
+            above_ms_per_minute,
+            top_class,
+            top_share,
+        })
     }
 }
 
@@ -186,9 +199,17 @@ fn figures(row: &LivedApplication) -> LivedFigures {
         p50_ms: all.shown(Share::P50),
         p98_ms: all.shown(Share::P98),
         max_ms: (n > 0).then_some(ms(all.max_ns)),
-        interaction_p98_ms: all.counts.ranked_from_top(n / 50).map(|value| ms(value.min(all.max_ns))),
+        interaction_p98_ms: all
+            .counts
+            .ranked_from_top(n / 50)
+            .map(|value| ms(value.min(all.max_ns))),
         elr: row.elr(),
-        classes: LIVED.iter().zip(&row.classes).filter(|(_, of)| of.counts.n() > 0).map(share).collect(),
+        classes: LIVED
+            .iter()
+            .zip(&row.classes)
+            .filter(|(_, of)| of.counts.n() > 0)
+            .map(share)
+            .collect(),
     }
 }
 

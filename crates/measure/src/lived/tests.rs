@@ -7,7 +7,14 @@ const S: u64 = 1_000 * MS;
 /// Start of a full hour of some day.
 const HOUR: u64 = 480_000 * HOUR_S * S;
 
-fn answer(at: u64, presses: u32, first: u64, last: u64, slept: u64, silent: u32) -> AnsweredPresses {
+fn answer(
+    at: u64,
+    presses: u32,
+    first: u64,
+    last: u64,
+    slept: u64,
+    silent: u32,
+) -> AnsweredPresses {
     let [first, last, slept] = [first, last, slept].map(|time| time * MS);
     AnsweredPresses { at: HOUR + at * MS, first, last, slept, presses, silent }
 }
@@ -32,13 +39,20 @@ fn presses_that_pile_up_behind_a_busy_program_are_each_answered() {
 fn presses_without_an_answer_are_counted_apart() {
     let day = lived(&[(InputClass::Key, "editor", answer(2_000, 2, 16, 6, 12, 3))]);
     let class = &day.hours[0].applications[0].classes[0];
-    assert_eq!((class.silent, class.counts.n(), class.sum_ns, class.max_ns), (3, 2, 22 * MS, 16 * MS));
+    assert_eq!(
+        (class.silent, class.counts.n(), class.sum_ns, class.max_ns),
+        (3, 2, 22 * MS, 16 * MS)
+    );
 }
 
 #[test]
 fn who_is_away_does_not_interact() {
     let mut last = LastAnswer::default();
-    assert_eq!(last.extend(&answer(1_000, 1, 50, 50, 0, 0)), 50 * MS, "nobody knows what was before the first");
+    assert_eq!(
+        last.extend(&answer(1_000, 1, 50, 50, 0, 0)),
+        50 * MS,
+        "nobody knows what was before the first"
+    );
     assert_eq!(last.extend(&answer(3_000, 1, 50, 50, 0, 0)), 2 * S);
     assert_eq!(last.extend(&answer(40_000, 1, 50, 50, 0, 0)), 50 * MS);
     assert_eq!(last.extend(&answer(39_990, 1, 50, 50, 0, 0)), 0, "nothing counts twice");
@@ -69,30 +83,49 @@ fn figures_are_by_application_and_of_all() {
     let elr = day.all.elr.unwrap();
     let minutes = 59_910.0 / 60_000.0;
     assert!((elr.at_ms_per_minute - 250.0 / minutes).abs() < 1e-9);
-    assert!((elr.below_ms_per_minute - 270.0 / minutes).abs() < 1e-9 && elr.above_ms_per_minute < elr.at_ms_per_minute);
+    assert!(
+        (elr.below_ms_per_minute - 270.0 / minutes).abs() < 1e-9
+            && elr.above_ms_per_minute < elr.at_ms_per_minute
+    );
     assert_eq!((elr.top_class.as_deref(), elr.top_share), (Some("click"), Some(0.8)));
     let long: Vec<f64> = day.longest.iter().map(|long| long.latency_ms).collect();
-    assert_eq!((long, day.distribution.iter().map(|(_, n)| n).sum::<u64>()), (vec![300.0, 150.0], 4));
+    assert_eq!(
+        (long, day.distribution.iter().map(|(_, n)| n).sum::<u64>()),
+        (vec![300.0, 150.0], 4)
+    );
 }
 
 #[test]
 fn only_the_time_that_is_asked_for_counts() {
-    let key = |hour: u64| (InputClass::Key, "editor", answer(hour * HOUR_S * 1_000 + 5_000, 1, 200, 200, 0, 0));
+    let key = |hour: u64| {
+        (InputClass::Key, "editor", answer(hour * HOUR_S * 1_000 + 5_000, 1, 200, 200, 0, 0))
+    };
     let day = lived(&[key(0), key(23), key(24)]);
-    assert_eq!((of(day.clone()).all.n, of(day.clone()).longest.len(), of(day).hours.len()), (2, 2, 2));
+    assert_eq!(
+        (of(day.clone()).all.n, of(day.clone()).longest.len(), of(day).hours.len()),
+        (2, 2, 2)
+    );
 }
 
 #[test]
 fn rows_and_longest_are_bounded_and_nothing_is_lost() {
     let mut day = LivedDay::default();
     for index in 0..100u64 {
-        day.add(InputClass::Key, &format!("app{index}"), &answer(index, 1, 101 + index, 101 + index, 0, 0), MS);
+        day.add(
+            InputClass::Key,
+            &format!("app{index}"),
+            &answer(index, 1, 101 + index, 101 + index, 0, 0),
+            MS,
+        );
     }
     assert_eq!((day.hours[0].applications.len(), day.longest.len()), (APPLICATIONS_MAX, LONG_MAX));
     assert_eq!(day.longest[0].latency_ns, 200 * MS);
     assert!(day.is_bounded(1, 15) && !day.is_bounded(1, 4) && !day.is_bounded(0, 15));
     let figures = of(day);
-    assert_eq!((figures.all.n, figures.applications.iter().map(|one| one.n).sum::<u64>()), (100, 100));
+    assert_eq!(
+        (figures.all.n, figures.applications.iter().map(|one| one.n).sum::<u64>()),
+        (100, 100)
+    );
     assert!(figures.applications.iter().any(|one| one.application == OTHERS));
 }
 
@@ -102,13 +135,23 @@ fn too_few_have_no_percentile() {
     let few = of(lived(&(0..9).map(key).collect::<Vec<_>>()));
     assert_eq!((few.all.p50_ms, few.all.max_ms), (None, Some(10.0)));
     let some = of(lived(&(0..10).map(key).collect::<Vec<_>>()));
-    assert_eq!((some.all.p50_ms, some.all.p98_ms, some.all.interaction_p98_ms), (Some(10.0), None, Some(10.0)));
+    assert_eq!(
+        (some.all.p50_ms, some.all.p98_ms, some.all.interaction_p98_ms),
+        (Some(10.0), None, Some(10.0))
+    );
 }
 
 fn any_answer() -> impl Strategy<Value = AnsweredPresses> {
     let time = || prop_oneof![0..2_000 * MS, any::<u64>()];
     (any::<u64>(), time(), time(), time(), 0..100u32, 0..100u32).prop_map(
-        |(at, first, last, slept, presses, silent)| AnsweredPresses { at, first, last, slept, presses, silent },
+        |(at, first, last, slept, presses, silent)| AnsweredPresses {
+            at,
+            first,
+            last,
+            slept,
+            presses,
+            silent,
+        },
     )
 }
 

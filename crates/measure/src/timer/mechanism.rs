@@ -5,7 +5,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What a periodic thread sleeps with.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "Mechanism")]
 pub enum TimerMechanism {
@@ -50,8 +52,12 @@ impl TimerMechanism {
     pub fn about(self) -> &'static str {
         match self {
             TimerMechanism::Absolute => "clock_nanosleep until the next deadline",
-            TimerMechanism::Nanosleep => "nanosleep for the rest of the time until the next deadline",
-            TimerMechanism::Relative => "nanosleep for a period after each wake-up, whatever the deadline: naive",
+            TimerMechanism::Nanosleep => {
+                "nanosleep for the rest of the time until the next deadline"
+            }
+            TimerMechanism::Relative => {
+                "nanosleep for a period after each wake-up, whatever the deadline: naive"
+            }
             TimerMechanism::Timerfd => "A periodic timerfd",
             TimerMechanism::Itimer => "A periodic POSIX timer with a signal",
             TimerMechanism::Poll => "poll with a timeout, in whole milliseconds",

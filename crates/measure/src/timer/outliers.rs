@@ -32,7 +32,9 @@ pub fn outlier_threshold(lateness: &[u64]) -> u64 {
 }
 
 /// What time between a deadline and the wake-up went to.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(rename = "Cause")]
 pub enum LatenessCause {
@@ -120,7 +122,8 @@ pub fn budget(times: &[(LatenessCause, String, u64)], whole: u64) -> Vec<Latenes
     };
     let single = if times.len() > PORTIONS_MAX { PORTIONS_MAX - 1 } else { times.len() };
     let (large, small) = times.split_at(single);
-    let mut portions: Vec<LatenessPortion> = large.iter().map(|(cause, name, ns)| portion(*cause, name, *ns)).collect();
+    let mut portions: Vec<LatenessPortion> =
+        large.iter().map(|(cause, name, ns)| portion(*cause, name, *ns)).collect();
     if !small.is_empty() {
         portions.push(portion(LatenessCause::Rest, "", small.iter().map(|(_, _, ns)| ns).sum()));
     }
@@ -153,7 +156,9 @@ impl Outlier {
 /// records name meanwhile.
 pub fn at_once(outliers: &[Outlier]) -> u64 {
     let together = |one: &Outlier| {
-        let another = |other: &Outlier| other.cpu != one.cpu && other.wake_ns().abs_diff(one.wake_ns()) < MOMENT_NS;
+        let another = |other: &Outlier| {
+            other.cpu != one.cpu && other.wake_ns().abs_diff(one.wake_ns()) < MOMENT_NS
+        };
         outliers.iter().any(another)
     };
     outliers.iter().filter(|one| together(one)).count() as u64
@@ -161,7 +166,8 @@ pub fn at_once(outliers: &[Outlier]) -> u64 {
 
 /// Returns the culprits of these outliers, the largest first.
 pub fn culprits(outliers: &[Outlier]) -> Vec<OutlierCulprit> {
-    let mut groups: BTreeMap<(LatenessCause, &str), Vec<(&Outlier, &LatenessPortion)>> = BTreeMap::new();
+    let mut groups: BTreeMap<(LatenessCause, &str), Vec<(&Outlier, &LatenessPortion)>> =
+        BTreeMap::new();
     for outlier in outliers {
         if let Some(most) = outlier.budget.iter().flatten().next() {
             // A thread that ran while no timer fired is not involved.
@@ -175,8 +181,13 @@ pub fn culprits(outliers: &[Outlier]) -> Vec<OutlierCulprit> {
     culprits
 }
 
-fn culprit(cause: LatenessCause, name: &str, hits: &[(&Outlier, &LatenessPortion)]) -> OutlierCulprit {
-    let mut begins: Vec<u64> = hits.iter().filter_map(|(outlier, _)| outlier.culprit_begin_ns).collect();
+fn culprit(
+    cause: LatenessCause,
+    name: &str,
+    hits: &[(&Outlier, &LatenessPortion)],
+) -> OutlierCulprit {
+    let mut begins: Vec<u64> =
+        hits.iter().filter_map(|(outlier, _)| outlier.culprit_begin_ns).collect();
     begins.sort_unstable();
     begins.dedup_by(|later, earlier| later.saturating_sub(*earlier) <= MERGE_NS);
     let period: Option<Period> = period(&begins);
@@ -196,13 +207,21 @@ mod tests {
 
     fn outlier(at_s: f64, cause: LatenessCause, name: &str) -> Outlier {
         let at = (at_s * 1e9) as u64;
-        let portion = |cause, name: &str, us, percent| LatenessPortion { cause, name: name.to_owned(), us, percent };
+        let portion = |cause, name: &str, us, percent| LatenessPortion {
+            cause,
+            name: name.to_owned(),
+            us,
+            percent,
+        };
         Outlier {
             mechanism: TimerMechanism::Absolute,
             cpu: 0,
             deadline_ns: at,
             lateness_us: 7_000.0,
-            budget: Some(vec![portion(cause, name, 6_930.0, 99.0), portion(LatenessCause::Timer, "", 70.0, 1.0)]),
+            budget: Some(vec![
+                portion(cause, name, 6_930.0, 99.0),
+                portion(LatenessCause::Timer, "", 70.0, 1.0),
+            ]),
             culprit_begin_ns: Some(at - 300_000),
         }
     }
@@ -216,11 +235,14 @@ mod tests {
 
     #[test]
     fn a_regular_culprit_has_its_period() {
-        let mut outliers: Vec<Outlier> =
-            (1..8).map(|turn| outlier(f64::from(turn) * 5.0, LatenessCause::Thread, "burner")).collect();
+        let mut outliers: Vec<Outlier> = (1..8)
+            .map(|turn| outlier(f64::from(turn) * 5.0, LatenessCause::Thread, "burner"))
+            .collect();
         outliers.push(outlier(5.003, LatenessCause::Thread, "burner"));
         outliers.push(outlier(6.1, LatenessCause::Softirq, "network receive"));
-        outliers.extend([6.2, 6.3].map(|at| outlier(at, LatenessCause::Timer, &format!("while {at} ran"))));
+        outliers.extend(
+            [6.2, 6.3].map(|at| outlier(at, LatenessCause::Timer, &format!("while {at} ran"))),
+        );
         let found = culprits(&outliers);
         assert_eq!((found[0].name.as_str(), found[0].outliers, found.len()), ("burner", 8, 3));
         assert_eq!((found[1].name.as_str(), found[1].outliers), ("", 2));
@@ -232,8 +254,9 @@ mod tests {
 
     #[test]
     fn small_shares_are_put_together_and_nothing_is_lost() {
-        let times: Vec<_> =
-            (0..40).map(|number| (LatenessCause::Thread, format!("worker {number}"), 100 - number)).collect();
+        let times: Vec<_> = (0..40)
+            .map(|number| (LatenessCause::Thread, format!("worker {number}"), 100 - number))
+            .collect();
         let whole = times.iter().map(|(_, _, ns)| ns).sum();
         let portions = budget(&times, whole);
         assert_eq!((portions.len(), portions[15].cause), (PORTIONS_MAX, LatenessCause::Rest));
@@ -245,7 +268,10 @@ mod tests {
     #[test]
     fn all_cpus_at_once_are_told() {
         let on = |cpu, at_s| Outlier { cpu, ..outlier(at_s, LatenessCause::Timer, "") };
-        assert_eq!(at_once(&[on(0, 1.0), on(1, 1.00005), on(1, 2.0), on(1, 2.00001), on(0, 3.0)]), 2);
+        assert_eq!(
+            at_once(&[on(0, 1.0), on(1, 1.00005), on(1, 2.0), on(1, 2.00001), on(0, 3.0)]),
+            2
+        );
         assert_eq!(at_once(&[]), 0);
     }
 

@@ -39,13 +39,27 @@ fn enough_memory_makes_no_hogs() {
 #[test]
 fn a_hog_is_limited_step_by_step_and_released_when_there_is_plenty() {
     let mut fixture = fixture();
-    let expected =
-        ["20 hog [20 21]: memory is short and it has 1000 MiB", "limit big: 900 MiB", "reclaim big: 150 MiB"];
+    let expected = [
+        "20 hog [20 21]: memory is short and it has 1000 MiB",
+        "limit big: 900 MiB",
+        "reclaim big: 150 MiB",
+    ];
     assert_eq!(fixture.told(0, sample(50, 0.0, &big(1_000))), expected);
     assert!(fixture.told(500, sample(50, 0.0, &big(900))).is_empty(), "one step each second");
-    assert_eq!(fixture.told(1_000, sample(300, 0.0, &big(900))), ["limit big: 810 MiB"], "not short, but not plenty");
-    assert!(fixture.told(2_000, sample(300, 0.0, &big(1_000))).is_empty(), "a limit does not rise with its use");
-    assert_eq!(fixture.told(3_000, sample(300, 0.0, &big(105))), ["limit big: 100 MiB"], "its share is left to it");
+    assert_eq!(
+        fixture.told(1_000, sample(300, 0.0, &big(900))),
+        ["limit big: 810 MiB"],
+        "not short, but not plenty"
+    );
+    assert!(
+        fixture.told(2_000, sample(300, 0.0, &big(1_000))).is_empty(),
+        "a limit does not rise with its use"
+    );
+    assert_eq!(
+        fixture.told(3_000, sample(300, 0.0, &big(105))),
+        ["limit big: 100 MiB"],
+        "its share is left to it"
+    );
     assert!(fixture.told(4_000, sample(300, 0.0, &big(100))).is_empty());
     assert!(fixture.told(5_000, sample(500, 0.0, &big(100))).is_empty());
     assert!(fixture.told(14_999, sample(500, 0.0, &big(100))).is_empty());
@@ -57,7 +71,9 @@ fn a_hog_is_limited_step_by_step_and_released_when_there_is_plenty() {
 fn plenty_must_last() {
     let mut fixture = fixture();
     fixture.at(0, sample(50, 0.0, &big(1_000)));
-    for (ms, available, some) in [(1_000, 500, 0.0), (9_000, 500, 1.0), (10_000, 500, 0.0), (19_000, 400, 0.0)] {
+    for (ms, available, some) in
+        [(1_000, 500, 0.0), (9_000, 500, 1.0), (10_000, 500, 0.0), (19_000, 400, 0.0)]
+    {
         fixture.at(ms, sample(available, some, &[]));
     }
     fixture.at(20_000, sample(500, 0.0, &[]));
@@ -78,7 +94,8 @@ fn waiting_makes_memory_short_as_well() {
 fn the_share_itself_makes_no_hog_and_parts_count_together() {
     let mut fixture = fixture();
     assert!(fixture.told(0, sample(50, 0.0, &big(100))).is_empty());
-    let parts = [cgroup("a", 60 * MIB, 0.0, Some(set(20))), cgroup("b", 90 * MIB, 0.0, Some(set(20)))];
+    let parts =
+        [cgroup("a", 60 * MIB, 0.0, Some(set(20))), cgroup("b", 90 * MIB, 0.0, Some(set(20)))];
     let told = fixture.told(1_000, sample(199, 0.0, &parts));
     let expected = [
         "20 hog [20 21]: memory is short and it has 150 MiB",
@@ -87,7 +104,10 @@ fn the_share_itself_makes_no_hog_and_parts_count_together() {
         "limit b: 81 MiB",
     ];
     assert_eq!(told, expected);
-    fixture.at(2_000, sample(199, 0.0, &[cgroup("a", 41 * MIB, 0.0, Some(set(20))), parts[1].clone()]));
+    fixture.at(
+        2_000,
+        sample(199, 0.0, &[cgroup("a", 41 * MIB, 0.0, Some(set(20))), parts[1].clone()]),
+    );
     assert!(fixture.limited.values().sum::<u64>() > 100 * MIB, "the parts keep the share together");
 }
 
@@ -110,7 +130,10 @@ fn a_focus_lost_while_memory_is_short_makes_a_hog() {
     fixture.at(0, sample(10, 0.0, &groups));
     fixture.at(1_000, DesktopEvent::Keyboard(Some(set(20))));
     assert_eq!(fixture.told(1_200, DesktopEvent::Time)[1..], ["protect 10: 0 MiB"]);
-    assert_eq!(fixture.told(2_000, sample(10, 0.0, &groups))[0], "10 hog [10 11]: memory is short and it has 900 MiB");
+    assert_eq!(
+        fixture.told(2_000, sample(10, 0.0, &groups))[0],
+        "10 hog [10 11]: memory is short and it has 900 MiB"
+    );
 }
 
 #[test]
@@ -118,8 +141,12 @@ fn a_hog_that_gets_the_focus_is_released_at_once() {
     let mut fixture = fixture();
     fixture.at(0, sample(50, 0.0, &big(1_000)));
     let told = fixture.told(6_000, DesktopEvent::Keyboard(Some(set(20))));
-    let expected =
-        ["20 focused [20 21]: it has the keyboard focus", "will need 20", "release big", "protect 20: 1000 MiB"];
+    let expected = [
+        "20 focused [20 21]: it has the keyboard focus",
+        "will need 20",
+        "release big",
+        "protect 20: 1000 MiB",
+    ];
     assert_eq!(told, expected);
 }
 
@@ -129,7 +156,10 @@ fn a_strained_hog_gets_some_back() {
     let strained = |percent| [cgroup("big", 1_000 * MIB, percent, Some(set(20)))];
     fixture.at(0, sample(50, 0.0, &strained(0.0)));
     for ms in [1_000, 15_000, 30_999] {
-        assert!(fixture.told(ms, sample(50, 0.0, &strained(81.0))).is_empty(), "{ms}: not pressed further");
+        assert!(
+            fixture.told(ms, sample(50, 0.0, &strained(81.0))).is_empty(),
+            "{ms}: not pressed further"
+        );
     }
     assert_eq!(fixture.told(31_000, sample(50, 0.0, &strained(81.0))), ["relieve big: 990 MiB"]);
     assert!(fixture.told(60_000, sample(50, 0.0, &strained(81.0))).is_empty());
@@ -150,9 +180,16 @@ fn a_hog_without_a_window_becomes_a_set_of_its_own() {
         "limit batch: 360 MiB",
     ];
     assert_eq!(fixture.told(0, sample(10, 0.0, &loose)), expected);
-    assert_eq!(fixture.told(1_000, sample(10, 0.0, &loose)), ["reclaim 70: 190 MiB"], "it is told to be cold once");
+    assert_eq!(
+        fixture.told(1_000, sample(10, 0.0, &loose)),
+        ["reclaim 70: 190 MiB"],
+        "it is told to be cold once"
+    );
     let claimed = fixture.told(2_000, shown(&[10, 70], true));
-    assert_eq!(claimed, ["70 forgotten", "10 focused [10 70]: it has the keyboard focus", "release 70"]);
+    assert_eq!(
+        claimed,
+        ["70 forgotten", "10 focused [10 70]: it has the keyboard focus", "release 70"]
+    );
     let off = fixture.told(3_000, DesktopEvent::Strength(Strength::Off));
     assert_eq!(off, ["10 forgotten", "20 forgotten", "release batch"]);
 }
@@ -165,7 +202,10 @@ fn what_a_hog_leaves_behind_counts_at_once_for_whom_it_belongs_to_then() {
     let named = [GroupMemory { set: Some(set(10)), ..holder(70, 500 * MIB) }];
     let released = ["70 forgotten", "release 70", "protect 10: 500 MiB"];
     assert_eq!(fixture.told(11_000, sample(500, 0.0, &named)), released);
-    assert!(fixture.told(11_000, sample(500, 0.0, &named)).is_empty(), "the same sample says nothing new");
+    assert!(
+        fixture.told(11_000, sample(500, 0.0, &named)).is_empty(),
+        "the same sample says nothing new"
+    );
 }
 
 #[test]
@@ -209,7 +249,8 @@ fn protection_is_half_of_memory_at_most_and_follows_in_steps() {
 #[test]
 fn the_bounds_hold_and_a_void_sample_is_nothing() {
     let mut fixture = fixture();
-    let many: Vec<GroupMemory> = (100..100 + HOGS_MAX as u32 + 2).map(|pid| holder(pid, 200 * MIB)).collect();
+    let many: Vec<GroupMemory> =
+        (100..100 + HOGS_MAX as u32 + 2).map(|pid| holder(pid, 200 * MIB)).collect();
     fixture.at(0, sample(10, 0.0, &many));
     let hogs = fixture.assigned.values().filter(|assignment| assignment.role == Role::Hog).count();
     assert_eq!((hogs, fixture.policy.dropped()), (HOGS_MAX, 2));
@@ -225,7 +266,11 @@ fn the_rest_has_room_until_memory_is_short_and_none_is_told_once_off() {
         fixture.room.take().map(|more| more >> 20)
     };
     assert_eq!((room(0, 500), room(1, 500)), (Some(300), None));
-    assert_eq!((room(2, 50), room(3, 50)), (Some(-150), Some(-150)), "while memory is short, each look tells it");
+    assert_eq!(
+        (room(2, 50), room(3, 50)),
+        (Some(-150), Some(-150)),
+        "while memory is short, each look tells it"
+    );
     fixture.at(4, DesktopEvent::Strength(Strength::Off));
     assert_eq!(fixture.room.take(), Some(i64::MAX));
     fixture.at(5, DesktopEvent::Time);

@@ -6,8 +6,8 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use tipme_policy::{
-    Action, DesktopEvent, GroupMemory, Identity, Member, Membership, MemoryGroup, MemorySample, Policy, Role, SetId,
-    Strength,
+    Action, DesktopEvent, GroupMemory, Identity, Member, Membership, MemoryGroup, MemorySample,
+    Policy, Role, SetId, Strength,
 };
 use tipme_record::Nanos;
 
@@ -23,8 +23,10 @@ fn pid() -> impl Strategy<Value = u32> {
 }
 
 fn member() -> impl Strategy<Value = Member> {
-    let because = vec![Membership::Client, Membership::Foreground, Membership::Property, Membership::Child];
-    (pid(), proptest::sample::select(because)).prop_map(|(pid, because)| Member { who: process(pid), because })
+    let because =
+        vec![Membership::Client, Membership::Foreground, Membership::Property, Membership::Child];
+    (pid(), proptest::sample::select(because))
+        .prop_map(|(pid, because)| Member { who: process(pid), because })
 }
 
 fn group() -> impl Strategy<Value = GroupMemory> {
@@ -34,18 +36,20 @@ fn group() -> impl Strategy<Value = GroupMemory> {
     ];
     let percent = prop_oneof![0f32..100.0, Just(90.0), Just(f32::NAN)];
     let bytes = prop_oneof![0..TOTAL, Just(u64::MAX)];
-    (name, bytes, percent, option::of(pid().prop_map(set))).prop_map(|(group, bytes, full_percent, set)| GroupMemory {
-        group,
-        bytes,
-        full_percent,
-        set,
-    })
+    (name, bytes, percent, option::of(pid().prop_map(set))).prop_map(
+        |(group, bytes, full_percent, set)| GroupMemory { group, bytes, full_percent, set },
+    )
 }
 
 fn sample() -> impl Strategy<Value = MemorySample> {
     let percent = prop_oneof![0f32..20.0, Just(0.0)];
     (prop_oneof![9 => Just(TOTAL), 1 => Just(0)], 0..TOTAL / 4, percent, vec(group(), 0..6))
-        .prop_map(|(total, available, some_percent, groups)| MemorySample { total, available, some_percent, groups })
+        .prop_map(|(total, available, some_percent, groups)| MemorySample {
+            total,
+            available,
+            some_percent,
+            groups,
+        })
 }
 
 fn event() -> impl Strategy<Value = DesktopEvent> {
@@ -89,7 +93,12 @@ fn check(fixture: &Fixture) {
         assert!(assignment.faded == 0.0 || assignment.role == Role::Recent);
         for member in &assignment.members {
             let expected = Some((assignment.role, &assignment.reason));
-            assert_eq!(fixture.policy.role(member.who.pid), expected, "{:?} was told otherwise", member.who);
+            assert_eq!(
+                fixture.policy.role(member.who.pid),
+                expected,
+                "{:?} was told otherwise",
+                member.who
+            );
         }
     }
     assert!(fixture.protected.values().sum::<u64>() <= TOTAL / 2);
@@ -182,13 +191,19 @@ proptest! {
 fn what_many_share_goes_to_the_focus() {
     let mut policy = Policy::new(Strength::Normal);
     let who = |number: u32| Identity { pid: number, start: 1 };
-    let shared: Vec<Member> = (1..=512).map(|pid| Member { who: who(pid), because: Membership::Property }).collect();
+    let shared: Vec<Member> =
+        (1..=512).map(|pid| Member { who: who(pid), because: Membership::Property }).collect();
     for client in 1..=32 {
-        policy.handle(Nanos(0), DesktopEvent::Set { id: SetId(who(client)), members: shared.clone(), visible: true });
+        policy.handle(
+            Nanos(0),
+            DesktopEvent::Set { id: SetId(who(client)), members: shared.clone(), visible: true },
+        );
     }
     let actions = policy.handle(Nanos(1), DesktopEvent::Keyboard(Some(SetId(who(300)))));
     assert_eq!(actions, [], "nobody knows it");
     let actions = policy.handle(Nanos(2), DesktopEvent::Keyboard(Some(SetId(who(32)))));
-    let moved = actions.iter().filter(|action| matches!(action, Action::Assign(one) if one.members.len() > 32));
+    let moved = actions
+        .iter()
+        .filter(|action| matches!(action, Action::Assign(one) if one.members.len() > 32));
     assert_eq!(moved.count(), 1, "the focused one has all that are nobody's own");
 }

@@ -3,8 +3,8 @@
 
 use crate::support::{Fixture, members, process, set, shown};
 use tipme_policy::{
-    BUSY_MAX, CORE_MAX, DesktopEvent, Identity, MEMBERS_MAX, Member, Membership, Reason, Role, SETS_MAX, SetId,
-    Strength,
+    BUSY_MAX, CORE_MAX, DesktopEvent, Identity, MEMBERS_MAX, Member, Membership, Reason, Role,
+    SETS_MAX, SetId, Strength,
 };
 
 fn keyboard(pid: u32) -> DesktopEvent {
@@ -23,9 +23,15 @@ fn two() -> Fixture {
 #[test]
 fn a_day_of_work() {
     let mut fixture = Fixture::new(Strength::Normal);
-    assert_eq!(fixture.told(0, DesktopEvent::Core(vec![process(1)])), ["1 core [1]: the session needs it"]);
+    assert_eq!(
+        fixture.told(0, DesktopEvent::Core(vec![process(1)])),
+        ["1 core [1]: the session needs it"]
+    );
     assert_eq!(fixture.told(1, shown(&[10, 11], false)), ["10 rest [10 11]: nobody attends to it"]);
-    assert_eq!(fixture.told(2, shown(&[20], true)), ["20 visible [20]: one of its windows can be seen"]);
+    assert_eq!(
+        fixture.told(2, shown(&[20], true)),
+        ["20 visible [20]: one of its windows can be seen"]
+    );
     assert_eq!(fixture.told(3, keyboard(10)), ["10 focused [10 11]: it has the keyboard focus"]);
     let pointer = DesktopEvent::Pointer(Some(set(20)));
     assert_eq!(fixture.told(4, pointer), ["20 visible [20]: the pointer is in its window"]);
@@ -47,7 +53,10 @@ fn favour_comes_at_once_and_goes_later() {
     assert_eq!(fixture.told(1_000, keyboard(20)), ["20 focused [20]: it has the keyboard focus"]);
     assert_eq!((fixture.role(10), fixture.next_ms()), (Some(Role::Focused), Some(1_200)));
     assert!(fixture.told(1_199, DesktopEvent::Time).is_empty());
-    assert_eq!(fixture.told(1_200, DesktopEvent::Time), ["10 visible [10 11]: one of its windows can be seen"]);
+    assert_eq!(
+        fixture.told(1_200, DesktopEvent::Time),
+        ["10 visible [10 11]: one of its windows can be seen"]
+    );
     assert_eq!(fixture.next_ms(), None);
 }
 
@@ -58,7 +67,10 @@ fn there_and_back_takes_nothing_away() {
     assert!(fixture.told(1_100, keyboard(10)).is_empty(), "10 still has the favour");
     assert!(fixture.told(1_150, keyboard(20)).is_empty(), "and so has 20");
     assert!(fixture.told(1_190, keyboard(10)).is_empty());
-    assert_eq!(fixture.told(1_390, DesktopEvent::Time), ["20 visible [20]: one of its windows can be seen"]);
+    assert_eq!(
+        fixture.told(1_390, DesktopEvent::Time),
+        ["20 visible [20]: one of its windows can be seen"]
+    );
 }
 
 #[test]
@@ -77,7 +89,9 @@ fn recent_focus_fades_over_ten_minutes() {
     fixture.at(1_000, DesktopEvent::Keyboard(None));
     let mut told = Vec::new();
     while let Some(due) = fixture.next_ms() {
-        told.extend(fixture.told(due, DesktopEvent::Time).into_iter().map(|line| format!("{due} {line}")));
+        told.extend(
+            fixture.told(due, DesktopEvent::Time).into_iter().map(|line| format!("{due} {line}")),
+        );
     }
     assert_eq!(told.len(), 11);
     assert_eq!(told[0], "1200 10 recent [10]: it lost the keyboard focus within the last minute");
@@ -134,11 +148,19 @@ fn a_core_process_stands_alone() {
     fixture.at(0, shown(&[10, 11], true));
     fixture.at(0, shown(&[20, 10, 21], true));
     let core = fixture.told(1, DesktopEvent::Core(vec![process(10)]));
-    assert_eq!(core, ["10 core [10]: the session needs it"], "what the window manager started is not a session");
+    assert_eq!(
+        core,
+        ["10 core [10]: the session needs it"],
+        "what the window manager started is not a session"
+    );
     assert_eq!((fixture.role(11), fixture.role(21)), (None, Some(Role::Visible)));
     assert!(fixture.told(2, keyboard(10)).is_empty());
     let plain = fixture.told(3, DesktopEvent::Core(vec![]));
-    assert_eq!(plain, ["10 focused [10 11]: it has the keyboard focus"], "nobody is of the core by mere delay");
+    assert_eq!(
+        plain,
+        ["10 focused [10 11]: it has the keyboard focus"],
+        "nobody is of the core by mere delay"
+    );
 }
 
 #[test]
@@ -148,7 +170,8 @@ fn a_client_is_judged_by_its_own_window() {
     fixture.at(0, keyboard(10));
     assert_eq!(fixture.role(20), Some(Role::Focused), "started from the terminal");
     let own = fixture.told(1, shown(&[20], false));
-    let expected = ["10 focused [10 11]: it has the keyboard focus", "20 rest [20]: nobody attends to it"];
+    let expected =
+        ["10 focused [10 11]: it has the keyboard focus", "20 rest [20]: nobody attends to it"];
     assert_eq!(own, expected);
     assert_eq!(fixture.told(2, DesktopEvent::Gone(set(20)))[0], "20 forgotten");
     assert_eq!(fixture.role(20), Some(Role::Focused));
@@ -161,7 +184,10 @@ fn a_shared_process_goes_with_the_most_favoured() {
     fixture.at(0, shown(&[20, 30], true));
     assert_eq!(fixture.assigned[&set(20)].members.len(), 2);
     let moved = fixture.told(1, keyboard(10));
-    let expected = ["20 visible [20]: one of its windows can be seen", "10 focused [10 30]: it has the keyboard focus"];
+    let expected = [
+        "20 visible [20]: one of its windows can be seen",
+        "10 focused [10 30]: it has the keyboard focus",
+    ];
     assert_eq!(moved, expected, "who loses it is told first");
 }
 
@@ -171,11 +197,17 @@ fn who_computes_for_nobody_is_of_the_rest() {
     fixture.at(1, shown(&[10, 11], true));
     let busy = |pids: &[u32]| DesktopEvent::Busy(pids.iter().copied().map(process).collect());
     let first = fixture.told(2, busy(&[11, 30, 31]));
-    let expected =
-        ["30 rest [30]: it computes, and nobody attends to it", "31 rest [31]: it computes, and nobody attends to it"];
+    let expected = [
+        "30 rest [30]: it computes, and nobody attends to it",
+        "31 rest [31]: it computes, and nobody attends to it",
+    ];
     assert_eq!(first, expected, "what belongs to a window is judged by the window");
     assert_eq!(fixture.told(3, busy(&[11, 31])), ["30 forgotten"]);
-    assert_eq!(fixture.told(4, shown(&[20, 31], true))[0], "31 forgotten", "the window takes it over");
+    assert_eq!(
+        fixture.told(4, shown(&[20, 31], true))[0],
+        "31 forgotten",
+        "the window takes it over"
+    );
     assert!(fixture.told(5, busy(&[31])).is_empty());
     assert_eq!(
         fixture.told(6, DesktopEvent::Core(vec![process(31)])).last().unwrap(),
@@ -200,10 +232,18 @@ fn another_process_with_the_same_id_is_another() {
 #[test]
 fn news_without_a_change_does_nothing() {
     let mut fixture = two();
-    let reordered =
-        DesktopEvent::Set { id: set(10), members: members(&[10, 11]).into_iter().rev().collect(), visible: true };
-    let events =
-        [reordered, keyboard(10), DesktopEvent::Pointer(None), DesktopEvent::Presence(true), DesktopEvent::Time];
+    let reordered = DesktopEvent::Set {
+        id: set(10),
+        members: members(&[10, 11]).into_iter().rev().collect(),
+        visible: true,
+    };
+    let events = [
+        reordered,
+        keyboard(10),
+        DesktopEvent::Pointer(None),
+        DesktopEvent::Presence(true),
+        DesktopEvent::Time,
+    ];
     for event in events.into_iter().chain([
         DesktopEvent::Gone(set(99)),
         DesktopEvent::Core(vec![]),
@@ -216,12 +256,21 @@ fn news_without_a_change_does_nothing() {
 #[test]
 fn off_takes_everything_back_and_on_brings_it_again() {
     let mut fixture = two();
-    assert_eq!(fixture.told(1, DesktopEvent::Strength(Strength::Off)), ["10 forgotten", "20 forgotten"]);
+    assert_eq!(
+        fixture.told(1, DesktopEvent::Strength(Strength::Off)),
+        ["10 forgotten", "20 forgotten"]
+    );
     assert!(fixture.told(2, keyboard(20)).is_empty());
     assert_eq!((fixture.role(10), fixture.next_ms()), (None, None));
-    let again = ["20 focused [20]: it has the keyboard focus", "10 visible [10 11]: one of its windows can be seen"];
+    let again = [
+        "20 focused [20]: it has the keyboard focus",
+        "10 visible [10 11]: one of its windows can be seen",
+    ];
     assert_eq!(fixture.told(1_000, DesktopEvent::Strength(Strength::Gentle)), again);
-    assert!(fixture.told(1_001, DesktopEvent::Strength(Strength::Strong)).is_empty(), "the roles are the same");
+    assert!(
+        fixture.told(1_001, DesktopEvent::Strength(Strength::Strong)).is_empty(),
+        "the roles are the same"
+    );
 }
 
 #[test]
@@ -229,18 +278,26 @@ fn what_is_beyond_the_bounds_is_dropped_and_counted() {
     let mut fixture = Fixture::new(Strength::Normal);
     let many: Vec<u32> = (1..=MEMBERS_MAX as u32 + 3).collect();
     fixture.at(0, shown(&many, true));
-    assert_eq!((fixture.assigned[&set(1)].members.len(), fixture.policy.dropped()), (MEMBERS_MAX, 3));
+    assert_eq!(
+        (fixture.assigned[&set(1)].members.len(), fixture.policy.dropped()),
+        (MEMBERS_MAX, 3)
+    );
     let pids = 1_000..1_000 + SETS_MAX as u32 + 1;
     pids.for_each(|pid| drop(fixture.at(0, shown(&[pid], true))));
     assert_eq!((fixture.assigned.len(), fixture.policy.dropped()), (SETS_MAX, 5));
     fixture.at(0, DesktopEvent::Gone(set(1_000)));
     fixture.at(0, shown(&[7_000], true));
-    assert_eq!((fixture.role(7_000), fixture.policy.dropped()), (Some(Role::Visible), 5), "there is room again");
+    assert_eq!(
+        (fixture.role(7_000), fixture.policy.dropped()),
+        (Some(Role::Visible), 5),
+        "there is room again"
+    );
     fixture.at(0, DesktopEvent::Core((8_000..8_000 + CORE_MAX as u32 + 2).map(process).collect()));
     let core = fixture.assigned.values().filter(|assignment| assignment.role == Role::Core).count();
     assert_eq!((core, fixture.policy.dropped()), (CORE_MAX, 7));
     fixture.at(0, DesktopEvent::Busy((9_000..9_000 + BUSY_MAX as u32 + 4).map(process).collect()));
-    let busy = fixture.assigned.values().filter(|assignment| assignment.reason == Reason::Busy).count();
+    let busy =
+        fixture.assigned.values().filter(|assignment| assignment.reason == Reason::Busy).count();
     assert_eq!((busy, fixture.policy.dropped()), (BUSY_MAX, 11));
 }
 
@@ -249,7 +306,11 @@ fn process_zero_is_nobody() {
     let mut fixture = Fixture::new(Strength::Normal);
     let nobody = Identity { pid: 0, start: 0 };
     assert!(fixture.told(0, DesktopEvent::Core(vec![nobody])).is_empty());
-    assert!(fixture.told(0, DesktopEvent::Set { id: SetId(nobody), members: vec![], visible: true }).is_empty());
+    assert!(
+        fixture
+            .told(0, DesktopEvent::Set { id: SetId(nobody), members: vec![], visible: true })
+            .is_empty()
+    );
     fixture.at(0, shown(&[10, 0], true));
     assert_eq!(fixture.assigned[&set(10)].members.len(), 1);
 }

@@ -3,8 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use tipme_policy::{
-    Action, Assignment, DesktopEvent, GroupMemory, Identity, Member, Membership, MemoryAction, MemoryGroup, Policy,
-    Role, SetId, Strength,
+    Action, Assignment, DesktopEvent, GroupMemory, Identity, Member, Membership, MemoryAction,
+    MemoryGroup, Policy, Role, SetId, Strength,
 };
 use tipme_record::Nanos;
 
@@ -23,7 +23,10 @@ pub fn set(pid: u32) -> SetId {
 /// Returns a client and its children.
 pub fn members(pids: &[u32]) -> Vec<Member> {
     let because = |index| if index == 0 { Membership::Client } else { Membership::Child };
-    pids.iter().enumerate().map(|(index, pid)| Member { who: process(*pid), because: because(index) }).collect()
+    pids.iter()
+        .enumerate()
+        .map(|(index, pid)| Member { who: process(*pid), because: because(index) })
+        .collect()
 }
 
 /// Returns the event of a new set; the client comes first.
@@ -72,7 +75,8 @@ impl Fixture {
     /// Same as [`Fixture::at`], with the actions as lines of text. The room of the rest, which each
     /// memory sample updates, is left out.
     pub fn told(&mut self, ms: u64, event: DesktopEvent) -> Vec<String> {
-        let is_room = |action: &&Action| matches!(action, Action::Memory(MemoryAction::Room { .. }));
+        let is_room =
+            |action: &&Action| matches!(action, Action::Memory(MemoryAction::Room { .. }));
         self.at(ms, event).iter().filter(|action| !is_room(action)).map(line).collect()
     }
 
@@ -91,27 +95,41 @@ impl Fixture {
                 assert_ne!(told.as_ref(), Some(assignment), "the same is told twice");
                 self.check_members();
             }
-            Action::Forget(id) => assert!(self.assigned.remove(id).is_some(), "{id} was never assigned"),
+            Action::Forget(id) => {
+                assert!(self.assigned.remove(id).is_some(), "{id} was never assigned")
+            }
             Action::Memory(action) => self.perform_memory(action),
         }
     }
 
     fn perform_memory(&mut self, action: &MemoryAction) {
         match action {
-            MemoryAction::Protect { set, bytes: 0 } => assert!(self.protected.remove(set).is_some()),
-            MemoryAction::Protect { set, bytes } => assert_ne!(self.protected.insert(*set, *bytes), Some(*bytes)),
+            MemoryAction::Protect { set, bytes: 0 } => {
+                assert!(self.protected.remove(set).is_some())
+            }
+            MemoryAction::Protect { set, bytes } => {
+                assert_ne!(self.protected.insert(*set, *bytes), Some(*bytes))
+            }
             MemoryAction::Relieve { group, bytes: tipme_policy::UNLIMITED } => {
                 assert!(self.limited.remove(group).is_some(), "{group:?} had no limit");
             }
             MemoryAction::High { group, bytes } => {
                 let old = self.limited.insert(group.clone(), *bytes);
-                assert!(old.is_none_or(|old| *bytes < old), "a limit is lowered, from {old:?} to {bytes}");
+                assert!(
+                    old.is_none_or(|old| *bytes < old),
+                    "a limit is lowered, from {old:?} to {bytes}"
+                );
             }
             MemoryAction::Relieve { group, bytes } => {
                 let old = self.limited.insert(group.clone(), *bytes);
-                assert!(old.is_some_and(|old| old < *bytes), "a limit is raised, from {old:?} to {bytes}");
+                assert!(
+                    old.is_some_and(|old| old < *bytes),
+                    "a limit is raised, from {old:?} to {bytes}"
+                );
             }
-            MemoryAction::WillNeed(id) => assert!(self.assigned.contains_key(id), "{id} is not assigned"),
+            MemoryAction::WillNeed(id) => {
+                assert!(self.assigned.contains_key(id), "{id} is not assigned")
+            }
             MemoryAction::Room { more, .. } => self.room = Some(*more),
             MemoryAction::Reclaim { .. } | MemoryAction::Cold(_) | MemoryAction::PageOut(_) => {}
         }
@@ -121,7 +139,12 @@ impl Fixture {
     fn check_members(&self) {
         let mut seen = BTreeSet::new();
         for member in self.assigned.values().flat_map(|assignment| &assignment.members) {
-            assert!(seen.insert(member.who), "{:?} is in two assignments: {:#?}", member.who, self.assigned);
+            assert!(
+                seen.insert(member.who),
+                "{:?} is in two assignments: {:#?}",
+                member.who,
+                self.assigned
+            );
         }
     }
 }
@@ -129,7 +152,8 @@ impl Fixture {
 fn line(action: &Action) -> String {
     match action {
         Action::Assign(assignment) => {
-            let pids: Vec<String> = assignment.members.iter().map(|member| member.who.pid.to_string()).collect();
+            let pids: Vec<String> =
+                assignment.members.iter().map(|member| member.who.pid.to_string()).collect();
             let Assignment { set, role, faded, reason, .. } = assignment;
             let faded = if *faded > 0.0 { format!(" {faded:.1}") } else { String::new() };
             format!("{set} {role}{faded} [{}]: {reason}", pids.join(" "))
@@ -142,10 +166,18 @@ fn line(action: &Action) -> String {
 fn memory_line(action: &MemoryAction) -> String {
     match action {
         MemoryAction::Protect { set, bytes } => format!("protect {set}: {} MiB", bytes / MIB),
-        MemoryAction::High { group, bytes } => format!("limit {}: {} MiB", name(group), bytes / MIB),
-        MemoryAction::Reclaim { group, bytes } => format!("reclaim {}: {} MiB", name(group), bytes / MIB),
-        MemoryAction::Relieve { group, bytes: tipme_policy::UNLIMITED } => format!("release {}", name(group)),
-        MemoryAction::Relieve { group, bytes } => format!("relieve {}: {} MiB", name(group), bytes / MIB),
+        MemoryAction::High { group, bytes } => {
+            format!("limit {}: {} MiB", name(group), bytes / MIB)
+        }
+        MemoryAction::Reclaim { group, bytes } => {
+            format!("reclaim {}: {} MiB", name(group), bytes / MIB)
+        }
+        MemoryAction::Relieve { group, bytes: tipme_policy::UNLIMITED } => {
+            format!("release {}", name(group))
+        }
+        MemoryAction::Relieve { group, bytes } => {
+            format!("relieve {}: {} MiB", name(group), bytes / MIB)
+        }
         MemoryAction::Room { more, .. } => format!("room: {} MiB", more >> 20),
         MemoryAction::Cold(who) => format!("cold {}", who.pid),
         MemoryAction::PageOut(who) => format!("page out {}", who.pid),

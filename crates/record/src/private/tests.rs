@@ -54,7 +54,8 @@ fn tty(session: Pid) -> Vec<u8> {
 fn wait(pid: Pid) -> Wait {
     let mut wait = Wait::new_zeroed();
     wait.head = head(RecordKind::Wait, Wait::SIZE);
-    (wait.pid, wait.syscall, wait.args, wait.address, wait.port) = (pid, 202, [0x7f12_3456_7894, 0x89, 5], 9, 80);
+    (wait.pid, wait.syscall, wait.args, wait.address, wait.port) =
+        (pid, 202, [0x7f12_3456_7894, 0x89, 5], 9, 80);
     wait
 }
 
@@ -74,7 +75,8 @@ fn chunk(records: &[Vec<u8>]) -> Vec<u8> {
 
 /// Withholds data that Ann, or another user, may not know.
 fn conceal(incident: &mut Incident, user: u32) -> Withheld {
-    let mut concealer = Concealer::of(incident, user, &|address| !address).expect("it is in memory");
+    let mut concealer =
+        Concealer::of(incident, user, &|address| !address).expect("it is in memory");
     for (section, bytes) in &mut incident.sections {
         if matches!(section, Section::Rare | Section::Exits) {
             *bytes = bytes.chunks(CHUNK_BYTES).flat_map(|chunk| concealer.chunk(chunk)).collect();
@@ -90,7 +92,12 @@ fn records(incident: &Incident, section: Section) -> impl Iterator<Item = (Recor
 
 /// Returns the owners of the processes, and the starts of those other than Ann's.
 fn known() -> Vec<u8> {
-    let owners = [owner(OF_ANN, ANN), owner(OF_BOB, BOB), owner(OF_ROOT, 0), wait(OF_BOB).as_bytes().to_vec()];
+    let owners = [
+        owner(OF_ANN, ANN),
+        owner(OF_BOB, BOB),
+        owner(OF_ROOT, 0),
+        wait(OF_BOB).as_bytes().to_vec(),
+    ];
     [owners.concat(), since_ever(OF_BOB), since_ever(OF_ROOT)].concat()
 }
 
@@ -112,7 +119,8 @@ fn shown(messages: &[(Pid, u32)]) -> (Vec<(Pid, u32)>, u64) {
 
 /// Returns the same for messages from the server with this code.
 fn shown_of(messages: &[(Pid, u32)], code: u8) -> (Vec<(Pid, u32)>, u64) {
-    let told: Vec<_> = messages.iter().map(|(client, display)| told(*client, *display, code)).collect();
+    let told: Vec<_> =
+        messages.iter().map(|(client, display)| told(*client, *display, code)).collect();
     let mut incident = incident(&told);
     let withheld = conceal(&mut incident, ANN);
     let left = records(&incident, Section::Rare).filter_map(|(_, bytes)| Message::read(bytes));
@@ -126,7 +134,8 @@ fn messages_are_the_clients_whoever_runs_the_server() {
 
 #[test]
 fn messages_of_services_are_shown_where_nobody_else_sits() {
-    let (own, mixed, greeter) = ([(OF_ANN, 0), (OF_ROOT, 0)], [(OF_ANN, 0), (OF_ROOT, 0), (OF_BOB, 0)], [(OF_ROOT, 3)]);
+    let (own, mixed, greeter) =
+        ([(OF_ANN, 0), (OF_ROOT, 0)], [(OF_ANN, 0), (OF_ROOT, 0), (OF_BOB, 0)], [(OF_ROOT, 3)]);
     assert_eq!(shown(&own), (own.to_vec(), 0));
     assert_eq!(shown(&mixed), (vec![(OF_ANN, 0)], 2));
     assert_eq!(shown(&greeter), (vec![], 1));
@@ -141,8 +150,9 @@ fn who_is_refused_by_a_greeter_is_shown_nothing_of_its() {
 
 /// Returns the same for Wayland: clients and compositors.
 fn shown_of_wayland(messages: &[(Pid, Pid)]) -> (Vec<(Pid, Pid)>, u64) {
-    let mut incident =
-        incident(&messages.iter().map(|(client, server)| wl_message(*client, *server)).collect::<Vec<_>>());
+    let mut incident = incident(
+        &messages.iter().map(|(client, server)| wl_message(*client, *server)).collect::<Vec<_>>(),
+    );
     let withheld = conceal(&mut incident, ANN);
     let left = records(&incident, Section::Rare).filter_map(|(_, bytes)| WlMessage::read(bytes));
     (left.map(|message| (message.client, message.server)).collect(), withheld.messages)
@@ -151,8 +161,12 @@ fn shown_of_wayland(messages: &[(Pid, Pid)]) -> (Vec<(Pid, Pid)>, u64) {
 #[test]
 fn messages_of_wayland_are_the_clients_too() {
     let (own, of_bob, greeter) = (Pid(20), Pid(21), Pid(22));
-    assert_eq!(shown_of_wayland(&[(OF_ANN, own), (OF_BOB, own), (LOST, own)]), (vec![(OF_ANN, own)], 2));
-    let services = [(OF_ANN, own), (OF_ROOT, own), (OF_ROOT, of_bob), (OF_BOB, of_bob), (OF_ROOT, greeter)];
+    assert_eq!(
+        shown_of_wayland(&[(OF_ANN, own), (OF_BOB, own), (LOST, own)]),
+        (vec![(OF_ANN, own)], 2)
+    );
+    let services =
+        [(OF_ANN, own), (OF_ROOT, own), (OF_ROOT, of_bob), (OF_BOB, of_bob), (OF_ROOT, greeter)];
     assert_eq!(shown_of_wayland(&services), (services[..2].to_vec(), 3));
 }
 
@@ -199,7 +213,10 @@ fn kept_from_ann(exits: Vec<u8>, lives: Vec<u8>) -> u64 {
     tasks.expect("it has tasks").1 = [known(), lives].concat();
     let withheld = conceal(&mut incident, ANN);
     let left = records(&incident, Section::Rare).filter_map(|(_, bytes)| Message::read(bytes));
-    assert!(left.into_iter().all(|message| message.head.ts == Nanos::from_millis(12)), "of Bob's time nothing is told");
+    assert!(
+        left.into_iter().all(|message| message.head.ts == Nanos::from_millis(12)),
+        "of Bob's time nothing is told"
+    );
     withheld.messages
 }
 
@@ -223,12 +240,18 @@ fn what_was_before_the_only_process_that_is_known_of_a_number_is_nobodys() {
 
 #[test]
 fn arguments_of_others_are_disguised_and_their_addresses_go() {
-    for (pid, root, other) in [(OF_ANN, false, false), (OF_ROOT, true, false), (OF_BOB, true, true), (LOST, true, true)]
+    for (pid, root, other) in
+        [(OF_ANN, false, false), (OF_ROOT, true, false), (OF_BOB, true, true), (LOST, true, true)]
     {
         let mut incident = incident(&[wait(pid).as_bytes().to_vec()]);
         conceal(&mut incident, ANN);
-        let found = records(&incident, Section::Rare).find_map(|(_, bytes)| Wait::read(bytes)).expect("it stays");
-        assert_eq!((found.args[0] != wait(pid).args[0], found.address == 0, found.port == 0), (root, other, other));
+        let found = records(&incident, Section::Rare)
+            .find_map(|(_, bytes)| Wait::read(bytes))
+            .expect("it stays");
+        assert_eq!(
+            (found.args[0] != wait(pid).args[0], found.address == 0, found.port == 0),
+            (root, other, other)
+        );
         assert_eq!((found.args[0] & 0xf, &found.args[1..]), (4, &[0x89, 5][..]));
     }
 }
@@ -241,8 +264,8 @@ fn a_lock_and_who_waits_for_it_have_the_same_disguise() {
     incident.push_json(Section::Locks, &locks).expect("it is a document");
     conceal(&mut incident, ANN);
     let locks: Locks = incident.json(Section::Locks).expect("it is a document");
-    let waits =
-        rewrite::tasks(&incident).find_map(|(kind, bytes)| Wait::read(bytes).filter(|_| kind == RecordKind::Wait));
+    let waits = rewrite::tasks(&incident)
+        .find_map(|(kind, bytes)| Wait::read(bytes).filter(|_| kind == RecordKind::Wait));
     assert_eq!(locks.futexes[0].address, waits.expect("it stays").args[0]);
     assert_ne!(locks.futexes[0].address, wait(OF_BOB).args[0]);
 }
@@ -260,7 +283,8 @@ fn command_lines_of_others_go_and_root_keeps_all() {
     let whole = incident.clone();
     let withheld = conceal(&mut incident, ANN);
     assert_eq!(incident.bytes(Section::Cmdlines), lines(&[OF_ANN, OF_ROOT]));
-    let tails: Vec<&[u8]> = records(&incident, Section::Exits).map(|(_, bytes)| &bytes[Exit::SIZE..]).collect();
+    let tails: Vec<&[u8]> =
+        records(&incident, Section::Exits).map(|(_, bytes)| &bytes[Exit::SIZE..]).collect();
     assert_eq!(tails, [[0; 8], *b"secret\0\0"]);
     assert_eq!((withheld.command_lines, withheld.users), (3, 1));
     let mut root = whole.clone();
@@ -298,7 +322,9 @@ fn every_kind_has_a_decision() {
     use RecordKind::*;
     let gone = [Message, WlMessage, Tty, Input, FarEnd];
     let changed = [Wait, Polled, Exec, Exit, Sample];
-    let threads = [Switch, Waking, Migrate, Fork, Rename, Task, Owner, Throttled, Attempt, Lock, Signal, Tally];
+    let threads = [
+        Switch, Waking, Migrate, Fork, Rename, Task, Owner, Throttled, Attempt, Lock, Signal, Tally,
+    ];
     let load = [Irq, Block, Reclaim, Deferred, Withdrawn, Overdue];
     let stays = [&threads[..], &load].concat();
     for table in TABLES {

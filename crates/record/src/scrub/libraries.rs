@@ -88,7 +88,8 @@ pub(super) fn is_common(module: &[u8]) -> bool {
     let family = |begin: &&str| {
         let rest = name.strip_prefix(*begin);
         rest.is_some_and(|rest| {
-            rest.len() <= 12 && rest.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'.')
+            rest.len() <= 12
+                && rest.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'.')
         })
     };
     versioned && (LIBRARIES.contains(&name) || FAMILIES.iter().any(family))
@@ -100,11 +101,24 @@ mod tests {
 
     #[test]
     fn common_libraries_are_known_and_no_others() {
-        for common in ["libc.so.6", "libQt6Core.so.6.7.2", "libgtk-3.so.0", "ld-linux-x86-64.so.2", "libm.so", "[vdso]"]
-        {
+        for common in [
+            "libc.so.6",
+            "libQt6Core.so.6.7.2",
+            "libgtk-3.so.0",
+            "ld-linux-x86-64.so.2",
+            "libm.so",
+            "[vdso]",
+        ] {
             assert!(is_common(common.as_bytes()), "{common}");
         }
-        for other in ["libpayroll.so.1", "libc.so.6.secret", "my.so-called.life", "libQt6 of Ann.so", "xterm", ""] {
+        for other in [
+            "libpayroll.so.1",
+            "libc.so.6.secret",
+            "my.so-called.life",
+            "libQt6 of Ann.so",
+            "xterm",
+            "",
+        ] {
             assert!(!is_common(other.as_bytes()), "{other}");
         }
     }

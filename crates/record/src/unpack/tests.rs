@@ -3,7 +3,9 @@
 
 use super::*;
 use crate::chunk::entries;
-use crate::packed::{Bits, GENERATION, KIND, PACKED, PRIO, PRIO_LEAST, STATE, STATE_PARTS, STEP_BITS, TID, TIME};
+use crate::packed::{
+    Bits, GENERATION, KIND, PACKED, PRIO, PRIO_LEAST, STATE, STATE_PARTS, STEP_BITS, TID, TIME,
+};
 use proptest::prelude::*;
 use proptest::sample::Index;
 
@@ -72,7 +74,8 @@ fn above(prio: u8) -> u32 {
 
 fn packed_state(state: u16) -> Option<u64> {
     let known = STATE_PARTS.iter().fold(0, |all, (mask, _)| all | mask);
-    let packed = STATE_PARTS.iter().fold(0, |all, (mask, shift)| all | u64::from(state & mask) >> shift);
+    let packed =
+        STATE_PARTS.iter().fold(0, |all, (mask, shift)| all | u64::from(state & mask) >> shift);
     (state & !known == 0).then_some(packed)
 }
 
@@ -93,30 +96,55 @@ impl ModelWriter {
     }
 
     fn head(&self, ts: u64, tid: u32, kind: RecordKind) -> Head {
-        Head { ts: Nanos(ts), tid: Tid(tid), size: 24, kind: kind as u8, generation: self.taken as u8 }
+        Head {
+            ts: Nanos(ts),
+            tid: Tid(tid),
+            size: 24,
+            kind: kind as u8,
+            generation: self.taken as u8,
+        }
     }
 
     fn write(&mut self, ts: u64, event: ModelEvent) {
         let (running, prio) = self.runs;
         match event {
-            ModelEvent::Switch { next, prio: next_prio, state } => self.switch(ts, (next, next_prio), state),
+            ModelEvent::Switch { next, prio: next_prio, state } => {
+                self.switch(ts, (next, next_prio), state)
+            }
             ModelEvent::Renice { prio } => self.runs.1 = prio,
             ModelEvent::Waking { tid, prio, target, context } => {
                 let head = self.head(ts, tid, RecordKind::Waking);
-                let waking = Waking { head, waker: Tid(running), target_cpu: target, context, prio };
-                let fit = fits(TID, tid) && fits(PRIO, above(prio)) && fits(TARGET, target) && tid != running;
+                let waking =
+                    Waking { head, waker: Tid(running), target_cpu: target, context, prio };
+                let fit = fits(TID, tid)
+                    && fits(PRIO, above(prio))
+                    && fits(TARGET, target)
+                    && tid != running;
                 let word = fit.then(|| {
                     put(TID, tid.into())
                         | put(PRIO, above(prio).into())
                         | put(TARGET, target.into())
                         | put(CONTEXT, context.into())
                 });
-                self.record(ts, running, word, waking.as_bytes(), RecordKind::Waking, tid != running);
+                self.record(
+                    ts,
+                    running,
+                    word,
+                    waking.as_bytes(),
+                    RecordKind::Waking,
+                    tid != running,
+                );
             }
             ModelEvent::Migrate { tid, from, to } => {
-                let migrate = Migrate { head: self.head(ts, tid, RecordKind::Migrate), from, to, by: Tid(running) };
+                let migrate = Migrate {
+                    head: self.head(ts, tid, RecordKind::Migrate),
+                    from,
+                    to,
+                    by: Tid(running),
+                };
                 let fit = fits(TID, tid) && fits(FROM, from) && fits(TO, to);
-                let word = fit.then(|| put(TID, tid.into()) | put(FROM, from.into()) | put(TO, to.into()));
+                let word =
+                    fit.then(|| put(TID, tid.into()) | put(FROM, from.into()) | put(TO, to.into()));
                 self.record(ts, running, word, migrate.as_bytes(), RecordKind::Migrate, true);
             }
             ModelEvent::ByAnother { by, tid } => {
@@ -130,17 +158,28 @@ impl ModelWriter {
     fn switch(&mut self, ts: u64, next: (u32, u8), state: u16) {
         let (tid, prev_prio) = self.runs;
         let head = self.head(ts, tid, RecordKind::Switch);
-        let switch = Switch { head, next: Tid(next.0), prev_state: state, prev_prio, next_prio: next.1 };
+        let switch =
+            Switch { head, next: Tid(next.0), prev_state: state, prev_prio, next_prio: next.1 };
         let fit = self.prio == Some(prev_prio) && fits(TID, next.0) && fits(PRIO, above(next.1));
         let state = packed_state(state).filter(|_| fit);
-        let word = state.map(|state| put(TID, next.0.into()) | put(PRIO, above(next.1).into()) | put(STATE, state));
+        let word = state.map(|state| {
+            put(TID, next.0.into()) | put(PRIO, above(next.1).into()) | put(STATE, state)
+        });
         self.record(ts, tid, word, switch.as_bytes(), RecordKind::Switch, true);
         (self.runs, self.running, self.prio) = (next, next.0, Some(next.1));
     }
 
     /// Writes the word if the reader knows the rest; otherwise the full record, which updates the
     /// reader's knowledge if `told`.
-    fn record(&mut self, ts: u64, running: u32, word: Option<u64>, whole: &[u8], kind: RecordKind, told: bool) {
+    fn record(
+        &mut self,
+        ts: u64,
+        running: u32,
+        word: Option<u64>,
+        whole: &[u8],
+        kind: RecordKind,
+        told: bool,
+    ) {
         let known = !self.fresh && running == self.running && ts.wrapping_sub(self.since) < SPAN_NS;
         match word.filter(|_| known) {
             Some(word) => {
@@ -195,7 +234,11 @@ fn stored(writer: &ModelWriter, stale: &[u8], stores: &[(usize, u64)]) -> Vec<u8
 }
 
 fn read(chunk: &[u8]) -> Vec<Vec<u8>> {
-    unpacked(chunk).chunks(CHUNK_BYTES).flat_map(entries).map(|entry| entry.bytes.to_vec()).collect()
+    unpacked(chunk)
+        .chunks(CHUNK_BYTES)
+        .flat_map(entries)
+        .map(|entry| entry.bytes.to_vec())
+        .collect()
 }
 
 fn written(taken: u64, events: &[(u64, ModelEvent)]) -> ModelWriter {
@@ -291,8 +334,13 @@ proptest! {
 fn a_busy_chunk_is_nearly_all_words() {
     let events: Vec<(u64, ModelEvent)> = (0..8_000)
         .map(|number| match number % 2 {
-            0 => (5_000, ModelEvent::Waking { tid: 21 + number / 2 % 2, prio: 120, target: 1, context: 0 }),
-            _ => (5_000, ModelEvent::Switch { next: 21 + number / 2 % 2, prio: 120, state: 0x2001 }),
+            0 => (
+                5_000,
+                ModelEvent::Waking { tid: 21 + number / 2 % 2, prio: 120, target: 1, context: 0 },
+            ),
+            _ => {
+                (5_000, ModelEvent::Switch { next: 21 + number / 2 % 2, prio: 120, state: 0x2001 })
+            }
         })
         .collect();
     let writer = written(1, &events);
@@ -303,10 +351,12 @@ fn a_busy_chunk_is_nearly_all_words() {
 
 #[test]
 fn fields_of_a_kind_do_not_overlap() {
-    let kinds: [&[Bits]; 3] = [&[TID, PRIO, STATE], &[TID, PRIO, CONTEXT, TARGET], &[TID, FROM, TO]];
+    let kinds: [&[Bits]; 3] =
+        [&[TID, PRIO, STATE], &[TID, PRIO, CONTEXT, TARGET], &[TID, FROM, TO]];
     for fields in kinds {
         let fields = [fields, &[TIME, GENERATION, KIND, PACKED]].concat();
-        let all = fields.iter().fold(0_u128, |all, field| all + (u128::from(field.mask()) << field.at));
+        let all =
+            fields.iter().fold(0_u128, |all, field| all + (u128::from(field.mask()) << field.at));
         assert_eq!(all.count_ones(), fields.iter().map(|field| field.count).sum::<u32>());
         assert!(all <= u128::from(u64::MAX));
     }
@@ -316,8 +366,17 @@ fn fields_of_a_kind_do_not_overlap() {
 fn no_word_of_a_whole_record_looks_like_a_packed_one() {
     for prio in 0..=139_u8 {
         let head = Head { ts: Nanos(1 << 62), tid: Tid(7), size: 24, kind: 1, generation: 0xfe };
-        let switch = Switch { head, next: Tid(u32::MAX), prev_state: u16::MAX, prev_prio: prio, next_prio: prio };
+        let switch = Switch {
+            head,
+            next: Tid(u32::MAX),
+            prev_state: u16::MAX,
+            prev_prio: prio,
+            next_prio: prio,
+        };
         let (words, _) = switch.as_bytes().as_chunks::<WORD_BYTES>();
-        assert!(words.iter().all(|word| PackedWord::first(word, 0xff).is_none()), "with priority {prio}");
+        assert!(
+            words.iter().all(|word| PackedWord::first(word, 0xff).is_none()),
+            "with priority {prio}"
+        );
     }
 }

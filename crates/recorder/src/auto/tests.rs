@@ -27,14 +27,21 @@ fn a_mark_of_what_was_within_the_limits_tightens_those_of_the_worst() {
     let mut auto = auto(6);
     auto.endure(suspicion(ms(60), ms(1_000), false));
     auto.endure(Suspicion { application: "gedit".into(), ..suspicion(ms(80), ms(2_000), false) });
-    auto.endure(Suspicion { application: "other".into(), uid: 1001, ..suspicion(ms(90), ms(2_000), false) });
+    auto.endure(Suspicion {
+        application: "other".into(),
+        uid: 1001,
+        ..suspicion(ms(90), ms(2_000), false)
+    });
     let percent = |auto: &AutoMarker, application: &str| {
         auto.tolerances.of(&Subject::new(1000, InputClass::Key, application)).percent()
     };
     auto.tighten(1000, ms(60_000));
     assert_eq!(percent(&auto, "gedit"), 100, "it is too long ago");
     auto.tighten(1000, ms(3_000));
-    assert_eq!((percent(&auto, "gedit"), percent(&auto, "xterm"), percent(&auto, "other")), (84, 100, 100));
+    assert_eq!(
+        (percent(&auto, "gedit"), percent(&auto, "xterm"), percent(&auto, "other")),
+        (84, 100, 100)
+    );
     auto.tighten(1000, ms(3_100));
     assert_eq!(percent(&auto, "gedit"), 84, "the same is not marked twice");
 }
@@ -67,7 +74,10 @@ fn look_at(auto: &mut AutoMarker, from: Nanos, until: Nanos) -> Option<Nanos> {
 fn one_press_counts_from_the_press() {
     assert_eq!(latency(&told(1, ms(700), ms(700)), None), (ms(700), false));
     assert_eq!(latency(&told(3, ms(700), ms(150)), None), (ms(700), false));
-    assert_eq!(latency(&ToldAnswer { queued: true, ..told(3, ms(700), ms(0)) }, None), (ms(700), false));
+    assert_eq!(
+        latency(&ToldAnswer { queued: true, ..told(3, ms(700), ms(0)) }, None),
+        (ms(700), false)
+    );
 }
 
 #[test]
@@ -81,7 +91,14 @@ fn presses_that_need_no_answer_do_not_count() {
 fn a_look_waits_until_the_client_is_quiet() {
     let mut auto = auto(6);
     auto.suspect(Some(suspicion(ms(700), ms(1_000), false)));
-    let open = OpenPresses { slot: 3, client: Pid(1), since: ms(1_000), untaken: None, presses: 1, class: 0 };
+    let open = OpenPresses {
+        slot: 3,
+        client: Pid(1),
+        since: ms(1_000),
+        untaken: None,
+        presses: 1,
+        class: 0,
+    };
     assert_eq!(auto.due(&[open], ms(1_100)), None);
     assert_eq!(look_at(&mut auto, ms(1_200), ms(9_000)), Some(ms(1_500)));
     auto.looks.clear();
@@ -138,7 +155,9 @@ fn marks_within_an_hour_are_bounded() {
 #[test]
 fn a_later_milestone_is_marked_and_named() {
     let late = |milestone: &str| {
-        let Judgement::Found { cause, latency_ms, .. } = found("kill") else { return Outcome::Dropped };
+        let Judgement::Found { cause, latency_ms, .. } = found("kill") else {
+            return Outcome::Dropped;
+        };
         let found = Judgement::Found { cause, latency_ms, milestone: milestone.into() };
         auto(1).decide(&suspicion(ms(700), ms(1), false), found, ms(2))
     };
@@ -162,7 +181,10 @@ fn the_same_cause_is_marked_once_an_hour() {
     assert!(!marked(auto.decide(&suspicion, Judgement::Nothing, ms(5))));
     auto.may_look(false, HOUR.after(ms(10)));
     assert!(marked(auto.decide(&suspicion, found("kill"), HOUR.after(ms(10)))));
-    assert_eq!((auto.counts.marked, auto.counts.known_causes, auto.counts.without_finding), (3, 1, 1));
+    assert_eq!(
+        (auto.counts.marked, auto.counts.known_causes, auto.counts.without_finding),
+        (3, 1, 1)
+    );
 }
 
 /// Kernel class numbers.
@@ -186,29 +208,33 @@ fn a_pointer_that_is_followed_late_is_suspected_by_limits_of_its_own() {
     let (_dir, mut learning, client) = learning();
     let mut auto = auto(6);
     let mut weighed = |auto: &AutoMarker, class, latency| {
-        let (suspicion, exceeds) = weigh(&moves(class, client, latency), &mut learning, &auto.tolerances).unwrap();
+        let (suspicion, exceeds) =
+            weigh(&moves(class, client, latency), &mut learning, &auto.tolerances).unwrap();
         (suspicion.class, exceeds)
     };
     for (number, class) in [(POINTER, InputClass::Motion), (WHEEL, InputClass::Scroll)] {
         assert_eq!(weighed(&auto, number, ms(200)), (class, false));
         assert_eq!(weighed(&auto, number, ms(201)), (class, true));
     }
-    let (subject, _) = weigh(&moves(POINTER, client, ms(201)), &mut learning, &auto.tolerances).unwrap();
+    let (subject, _) =
+        weigh(&moves(POINTER, client, ms(201)), &mut learning, &auto.tolerances).unwrap();
     auto.tolerances.hear(&subject.subject(), PersonSaid::Wrong);
-    let mut exceeds = |class| weigh(&moves(class, client, ms(201)), &mut learning, &auto.tolerances).unwrap().1;
-    assert_eq!((exceeds(POINTER), exceeds(WHEEL)), (false, true), "the wheel is put up with apart from the pointer");
+    let mut exceeds =
+        |class| weigh(&moves(class, client, ms(201)), &mut learning, &auto.tolerances).unwrap().1;
+    assert_eq!(
+        (exceeds(POINTER), exceeds(WHEEL)),
+        (false, true),
+        "the wheel is put up with apart from the pointer"
+    );
 }
 
 #[test]
 fn what_is_usual_never_makes_the_pointers_limits_tighter() {
     let p98 = Some(ms(2).0);
     let exceeds = |class, latency: Nanos| {
-        Tolerances::open(folder().join("tolerances.json")).of(&Subject::new(1000, class, "xterm")).is_exceeded(
-            latency.0,
-            limits(class),
-            50,
-            p98,
-        )
+        Tolerances::open(folder().join("tolerances.json"))
+            .of(&Subject::new(1000, class, "xterm"))
+            .is_exceeded(latency.0, limits(class), 50, p98)
     };
     assert!(!exceeds(InputClass::Motion, ms(200)) && exceeds(InputClass::Motion, ms(201)));
     assert!(exceeds(InputClass::Key, ms(101)));
@@ -218,12 +244,21 @@ fn what_is_usual_never_makes_the_pointers_limits_tighter() {
 fn moves_that_nobody_takes_are_suspected_where_the_program_is_there_and_settled() {
     let (_dir, mut learning, client) = learning();
     let tolerances = Tolerances::open(folder().join("tolerances.json"));
-    let open =
-        |client, since| OpenPresses { slot: 300, client, since, untaken: Some(since), presses: 9, class: POINTER };
+    let open = |client, since| OpenPresses {
+        slot: 300,
+        client,
+        since,
+        untaken: Some(since),
+        presses: 9,
+        class: POINTER,
+    };
     let mut weigh = |open: &OpenPresses| weigh_open(open, &mut learning, &tolerances, ms(5_000));
     assert_eq!(weigh(&open(client, ms(4_801))), None);
     let suspicion = weigh(&open(client, ms(4_700))).unwrap();
-    assert_eq!((suspicion.class, suspicion.latency, suspicion.doubtful), (InputClass::Motion, ms(300), false));
+    assert_eq!(
+        (suspicion.class, suspicion.latency, suspicion.doubtful),
+        (InputClass::Motion, ms(300), false)
+    );
     let mut new = std::process::Command::new("sleep").arg("60").spawn().unwrap();
     assert_eq!(weigh(&open(Pid(new.id()), ms(4_700))), None, "it starts");
     new.kill().unwrap();
@@ -233,9 +268,18 @@ fn moves_that_nobody_takes_are_suspected_where_the_program_is_there_and_settled(
 
 #[test]
 fn beside_the_pointer_nothing_short_is_marked() {
-    let of = |class| auto(6).decide(&Suspicion { class, ..suspicion(ms(2_500), ms(1), false) }, found("kill"), ms(2));
+    let of = |class| {
+        auto(6).decide(
+            &Suspicion { class, ..suspicion(ms(2_500), ms(1), false) },
+            found("kill"),
+            ms(2),
+        )
+    };
     assert_eq!(of(InputClass::Motion), Outcome::Dropped);
     assert_eq!(of(InputClass::Key), marked("1.2 s key in xterm, stopped by kill"));
     let near = Suspicion { class: InputClass::Motion, ..suspicion(ms(2_400), ms(1), false) };
-    assert_eq!(auto(6).decide(&near, found("kill"), ms(2)), marked("1.2 s motion in xterm, stopped by kill"));
+    assert_eq!(
+        auto(6).decide(&near, found("kill"), ms(2)),
+        marked("1.2 s motion in xterm, stopped by kill")
+    );
 }

@@ -11,11 +11,17 @@ use tipme_record::Nanos;
 
 impl Recorder<'_> {
     /// Records details at the request of a user for a number of seconds.
-    pub(super) fn record_closely(&mut self, uid: u32, names: &[String], seconds: u32) -> RecorderResponse {
-        let details: Vec<Detail> = match names.iter().map(|name| name.parse()).collect::<anyhow::Result<_>>() {
-            Ok(details) => details,
-            Err(error) => return refuse(error),
-        };
+    pub(super) fn record_closely(
+        &mut self,
+        uid: u32,
+        names: &[String],
+        seconds: u32,
+    ) -> RecorderResponse {
+        let details: Vec<Detail> =
+            match names.iter().map(|name| name.parse()).collect::<anyhow::Result<_>>() {
+                Ok(details) => details,
+                Err(error) => return refuse(error),
+            };
         if let Some(why) = self.without_recording().filter(|_| seconds > 0) {
             return refuse(why);
         }
@@ -27,7 +33,11 @@ impl Recorder<'_> {
         if let Err(why) = self.details.wish(uid, &details, seconds, now) {
             return refuse(why);
         }
-        journal::info(format!("user {uid} wants {} recorded more closely for {seconds} s", names.join(", "))).keep();
+        journal::info(format!(
+            "user {uid} wants {} recorded more closely for {seconds} s",
+            names.join(", ")
+        ))
+        .keep();
         self.settle_details(now);
         RecorderResponse::Done
     }

@@ -10,7 +10,13 @@ use tipme_desktop::clock;
 
 impl Recorder<'_> {
     /// Returns a user's figures: to that user, or to root.
-    pub(super) fn lived(&mut self, caller: u32, user: u32, from_s: u64, to_s: u64) -> RecorderResponse {
+    pub(super) fn lived(
+        &mut self,
+        caller: u32,
+        user: u32,
+        from_s: u64,
+        to_s: u64,
+    ) -> RecorderResponse {
         if caller != 0 && caller != user {
             return refuse(format!("what user {user} lived with is told to that user and root"));
         }
@@ -18,10 +24,15 @@ impl Recorder<'_> {
         if let Some(days) = &mut self.days {
             days.take(kernel, learning, clock::now());
         }
-        self.days_of(|days| days.figures(user, from_s, to_s).map(|figures| RecorderResponse::Day(Box::new(figures))))
+        self.days_of(|days| {
+            days.figures(user, from_s, to_s).map(|figures| RecorderResponse::Day(Box::new(figures)))
+        })
     }
 
-    pub(super) fn days_of(&mut self, what: impl FnOnce(&mut Days) -> Result<RecorderResponse>) -> RecorderResponse {
+    pub(super) fn days_of(
+        &mut self,
+        what: impl FnOnce(&mut Days) -> Result<RecorderResponse>,
+    ) -> RecorderResponse {
         let Some(days) = &mut self.days else {
             return refuse(
                 "what you live with is not counted; have it counted by: tipme setup --day (or tipme record --day)",

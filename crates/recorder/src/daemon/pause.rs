@@ -12,7 +12,10 @@ impl Recorder<'_> {
     /// anyway.
     pub(super) fn pause(&mut self, uid: u32) -> RecorderResponse {
         if let Some((other, _)) = self.paused.filter(|(by, _)| *by != uid) {
-            return refuse(format!("recording is paused already, by {}", accounts::in_words(other)));
+            return refuse(format!(
+                "recording is paused already, by {}",
+                accounts::in_words(other)
+            ));
         }
         if self.paused.is_none() {
             self.kernel.pause(true);

@@ -36,14 +36,23 @@ impl Recorder<'_> {
             any_keyboard: hot_keys.is_some_and(|keys| keys.scope == HotKeyScope::Always),
             keys: !self.unrecorded.is_stopped(),
             input_stopped_by_uid: self.unrecorded.unwilling(),
-            input_stopped_s: self.unrecorded.within(now.before(self.options.window), now).millis() / 1e3,
+            input_stopped_s: self.unrecorded.within(now.before(self.options.window), now).millis()
+                / 1e3,
             details: self.details.told(self.armed),
             displays: self.recorded(&self.displays.known()),
-            missing: self.kernel.missing().iter().map(|missing| format!("{}: {}", missing.what, missing.why)).collect(),
+            missing: self
+                .kernel
+                .missing()
+                .iter()
+                .map(|missing| format!("{}: {}", missing.what, missing.why))
+                .collect(),
             day: self.days.is_some(),
             suggested: Vec::new(),
             tolerances: Vec::new(),
-            auto: self.auto.as_ref().map(|(auto, _)| AutoCounts { unwatched: self.kernel.unwatched(), ..auto.counts }),
+            auto: self
+                .auto
+                .as_ref()
+                .map(|(auto, _)| AutoCounts { unwatched: self.kernel.unwatched(), ..auto.counts }),
         }
     }
 

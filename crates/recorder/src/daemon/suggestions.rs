@@ -40,7 +40,8 @@ impl Recorder<'_> {
         if may.is_err() {
             suspicion.uid = self.owner();
         }
-        let mark = Mark { text: String::new(), trigger: "auto".to_owned(), uid: suspicion.uid, at: None };
+        let mark =
+            Mark { text: String::new(), trigger: "auto".to_owned(), uid: suspicion.uid, at: None };
         let capture = self.capture(&mark);
         self.learning.save();
         if let Some((_, looks)) = &self.auto {

@@ -37,8 +37,13 @@ impl PipeWaiters {
     /// Finds the waiters in a task walk.
     pub(super) fn by(tasks: &[u8]) -> PipeWaiters {
         let mut waiting: BTreeMap<End, Vec<PipeWaiter>> = BTreeMap::new();
-        for (wait, end) in waits(tasks).filter_map(|wait| Some((wait, end_of(&wait)?))).take(WAITERS_MAX) {
-            waiting.entry(end).or_default().push(PipeWaiter { tid: wait.head.tid.0, pid: wait.pid.0 });
+        for (wait, end) in
+            waits(tasks).filter_map(|wait| Some((wait, end_of(&wait)?))).take(WAITERS_MAX)
+        {
+            waiting
+                .entry(end)
+                .or_default()
+                .push(PipeWaiter { tid: wait.head.tid.0, pid: wait.pid.0 });
         }
         PipeWaiters(waiting)
     }
@@ -60,7 +65,11 @@ impl PipeWaiters {
             let Some(holders) = holders.get(end) else { continue };
             for waiter in waiters.iter().filter(|waiter| !holders.contains(&waiter.pid)) {
                 let told = holders.iter().take(HOLDERS_MAX);
-                found.extend(told.map(|holder| PipeEnd { tid: waiter.tid, inode: end.0, holder: *holder }));
+                found.extend(told.map(|holder| PipeEnd {
+                    tid: waiter.tid,
+                    inode: end.0,
+                    holder: *holder,
+                }));
             }
         }
         found
@@ -71,8 +80,11 @@ impl PipeWaiters {
 /// known.
 fn end_of(wait: &Wait) -> Option<End> {
     let fifo = wait.mode & TYPE_BITS == TYPE_FIFO && wait.inode != 0 && wait.peer.0 == 0;
-    let write =
-        if READS.contains(&wait.syscall) { Some(true) } else { WRITES.contains(&wait.syscall).then_some(false) };
+    let write = if READS.contains(&wait.syscall) {
+        Some(true)
+    } else {
+        WRITES.contains(&wait.syscall).then_some(false)
+    };
     write.filter(|_| fifo).map(|write| (wait.inode, write))
 }
 
@@ -114,13 +126,19 @@ mod tests {
     fn the_holder_of_the_other_end_is_found_and_a_pipe_to_oneself_has_none() {
         use std::os::unix::fs::MetadataExt;
         let (reader, writer) = pipe().expect("a pipe can be made");
-        let inode = std::fs::metadata(format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&reader)))
-            .expect("it is open")
-            .ino();
-        let wait = |pid: u32| PipeWaiters(BTreeMap::from([((inode, true), vec![PipeWaiter { tid: 7, pid }])]));
+        let inode = std::fs::metadata(format!(
+            "/proc/self/fd/{}",
+            std::os::fd::AsRawFd::as_raw_fd(&reader)
+        ))
+        .expect("it is open")
+        .ino();
+        let wait = |pid: u32| {
+            PipeWaiters(BTreeMap::from([((inode, true), vec![PipeWaiter { tid: 7, pid }])]))
+        };
         let own = std::process::id();
         assert_eq!(wait(own).resolve(), []);
-        let mut child = Command::new("sleep").arg("60").stdout(Stdio::from(writer)).spawn().expect("it starts");
+        let mut child =
+            Command::new("sleep").arg("60").stdout(Stdio::from(writer)).spawn().expect("it starts");
         let found = wait(own).resolve();
         let holder = child.id();
         child.kill().and_then(|()| child.wait()).expect("it is ours");

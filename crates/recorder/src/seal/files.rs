@@ -56,10 +56,12 @@ impl WantedFiles {
     pub(super) fn see(&mut self, chunk: &[u8]) {
         for entry in entries(chunk) {
             match entry.kind {
-                RecordKind::Wait => Wait::read(entry.bytes).into_iter().for_each(|wait| self.add_wait(&wait)),
-                RecordKind::Attempt => {
-                    Attempt::read(entry.bytes).into_iter().for_each(|attempt| self.add_lock(&attempt))
+                RecordKind::Wait => {
+                    Wait::read(entry.bytes).into_iter().for_each(|wait| self.add_wait(&wait))
                 }
+                RecordKind::Attempt => Attempt::read(entry.bytes)
+                    .into_iter()
+                    .for_each(|attempt| self.add_lock(&attempt)),
                 _ => {}
             }
         }
@@ -68,8 +70,12 @@ impl WantedFiles {
     /// Adds a file that could not be locked. The waiter may have ended; the holder of the lock has
     /// the file open.
     fn add_lock(&mut self, attempt: &Attempt) {
-        for pid in [attempt.holder, attempt.pid].into_iter().filter(|pid| attempt.failures > 0 && *pid != Pid(0)) {
-            let known = self.lockers.contains(&pid) || self.lockers.len() < PROCESSES && self.may_know(pid);
+        for pid in [attempt.holder, attempt.pid]
+            .into_iter()
+            .filter(|pid| attempt.failures > 0 && *pid != Pid(0))
+        {
+            let known =
+                self.lockers.contains(&pid) || self.lockers.len() < PROCESSES && self.may_know(pid);
             if known && self.files.len() < FILES {
                 self.lockers.insert(pid);
                 self.files.insert((attempt.device.0, attempt.inode));
@@ -107,7 +113,12 @@ impl WantedFiles {
             }
         }
         let lockers = std::mem::take(&mut self.lockers);
-        for link in lockers.iter().filter(|pid| may_ask(**pid)).flat_map(|pid| open_files(*pid)).take(OPEN_FILES) {
+        for link in lockers
+            .iter()
+            .filter(|pid| may_ask(**pid))
+            .flat_map(|pid| open_files(*pid))
+            .take(OPEN_FILES)
+        {
             if let Some(key) = identity(&link).filter(|key| self.files.contains(key))
                 && let Ok(path) = std::fs::read_link(&link)
             {
@@ -118,7 +129,11 @@ impl WantedFiles {
         most.sort_by_key(|(_, waits)| std::cmp::Reverse(*waits));
         for (pid, _) in most.into_iter().take(PROCESSES).filter(|(pid, _)| may_ask(*pid)) {
             let maps = maps(pid.0);
-            for mapping in maps.lines().filter_map(Mapping::parse).filter(|mapping| mapping.path.starts_with('/')) {
+            for mapping in maps
+                .lines()
+                .filter_map(Mapping::parse)
+                .filter(|mapping| mapping.path.starts_with('/'))
+            {
                 self.learn(mapping.file, mapping.path).map(&tell);
             }
         }
@@ -169,7 +184,10 @@ mod tests {
         let key = identity(&own.to_string_lossy()).expect("it has an inode");
         let fault = wait(std::process::id(), -1, key);
         let found = names(fault.as_bytes(), 0);
-        assert_eq!(found, [FileName { device: key.0, inode: key.1, path: own.display().to_string() }]);
+        assert_eq!(
+            found,
+            [FileName { device: key.0, inode: key.1, path: own.display().to_string() }]
+        );
         let mut read = wait(std::process::id(), 0, key);
         read.args[0] = std::os::fd::AsRawFd::as_raw_fd(&file) as u64;
         assert_eq!(names(read.as_bytes(), 0), found);
@@ -180,7 +198,8 @@ mod tests {
 
     #[test]
     fn what_is_named_is_bounded() {
-        let many: Vec<u8> = (1..5_000).flat_map(|inode| wait(1, -1, (1, inode)).as_bytes().to_vec()).collect();
+        let many: Vec<u8> =
+            (1..5_000).flat_map(|inode| wait(1, -1, (1, inode)).as_bytes().to_vec()).collect();
         assert_eq!(WantedFiles::by(&many, 0).files.len(), FILES);
         assert!(names(&many, 0).is_empty());
     }

@@ -32,7 +32,8 @@ impl ThrottledGroups {
     /// Adds the groups in a chunk.
     pub(super) fn see(&mut self, chunk: &[u8]) {
         let records = entries(chunk).filter(|entry| entry.kind == RecordKind::Throttled);
-        let groups = records.filter_map(|entry| Throttled::read(entry.bytes)).map(|record| record.group);
+        let groups =
+            records.filter_map(|entry| Throttled::read(entry.bytes)).map(|record| record.group);
         self.0.extend(groups);
     }
 
@@ -48,17 +49,23 @@ impl ThrottledGroups {
         let mut open = VecDeque::from([(PathBuf::new(), BTreeSet::new())]);
         let mut found: Vec<LimitedGroup> = Vec::new();
         for _ in 0..FOLDERS {
-            let Some(hierarchy) = hierarchy.filter(|_| !self.0.is_empty() || is_within(&open)) else { break };
+            let Some(hierarchy) = hierarchy.filter(|_| !self.0.is_empty() || is_within(&open))
+            else {
+                break;
+            };
             let Some((folder, mut within)) = open.pop_front() else { break };
-            if let Some(number) =
-                hierarchy.number(&folder).filter(|number| self.0.remove(number) && found.len() < GROUPS)
+            if let Some(number) = hierarchy
+                .number(&folder)
+                .filter(|number| self.0.remove(number) && found.len() < GROUPS)
             {
                 within.insert(found.len());
                 found.push(group(hierarchy, &folder, number));
             }
             let members = if within.is_empty() { Vec::new() } else { hierarchy.threads(&folder) };
             within.iter().for_each(|index| found[*index].tids.extend(&members));
-            open.extend(hierarchy.children(&folder).into_iter().map(|child| (child, within.clone())));
+            open.extend(
+                hierarchy.children(&folder).into_iter().map(|child| (child, within.clone())),
+            );
             open.truncate(FOLDERS);
         }
         found.iter_mut().for_each(|group| group.tids.truncate(MEMBERS));
@@ -69,12 +76,15 @@ impl ThrottledGroups {
 /// Returns the threads among the tasks of a mark that have ended. No group lists a zombie either.
 fn ended(tasks: &[u8]) -> Vec<u32> {
     let tasks = loose(tasks, RecordKind::Task).filter_map(Task::read);
-    let stat = |task: &Task| text(&format!("/proc/{}/task/{}/stat", task.pid, task.head.tid), STAT_BYTES);
+    let stat =
+        |task: &Task| text(&format!("/proc/{}/task/{}/stat", task.pid, task.head.tid), STAT_BYTES);
     tasks.filter(|task| !is_alive(&stat(task))).map(|task| task.head.tid.0).collect()
 }
 
 fn is_alive(stat: &str) -> bool {
-    StatLine::read(stat).and_then(|line| line.field(STATE)).is_some_and(|state| !matches!(state, "Z" | "X"))
+    StatLine::read(stat)
+        .and_then(|line| line.field(STATE))
+        .is_some_and(|state| !matches!(state, "Z" | "X"))
 }
 
 /// Returns `true` if the queue still has folders below wanted groups.
@@ -106,7 +116,8 @@ mod tests {
 
     impl Plain {
         fn new(name: &str, version: CgroupVersion) -> Plain {
-            let mount = std::env::temp_dir().join(format!("tipme-groups-{name}-{}", std::process::id()));
+            let mount =
+                std::env::temp_dir().join(format!("tipme-groups-{name}-{}", std::process::id()));
             create_dir_all(&mount).expect("a folder can be made");
             Plain(Hierarchy { mount, root: "/".into(), version })
         }
@@ -134,7 +145,9 @@ mod tests {
 
     #[test]
     fn a_group_that_was_throttled_is_named_with_who_is_in_it_and_below() {
-        for (version, limit) in [(CgroupVersion::One, "5000\n"), (CgroupVersion::Two, "5000 100000\n")] {
+        for (version, limit) in
+            [(CgroupVersion::One, "5000\n"), (CgroupVersion::Two, "5000 100000\n")]
+        {
             let plain = Plain::new(&format!("below-{version:?}"), version);
             plain.group("free", limit, "10\n");
             let number = plain.group("a", limit, "11\n");
@@ -142,19 +155,29 @@ mod tests {
             let groups = plain.resolve(&[number, 1]);
             assert_eq!(groups.len(), 1, "{groups:?}");
             let group = &groups[0];
-            assert_eq!((group.path.as_str(), group.quota_us, group.period_us), ("/a", 5_000, 100_000));
+            assert_eq!(
+                (group.path.as_str(), group.quota_us, group.period_us),
+                ("/a", 5_000, 100_000)
+            );
             assert_eq!(group.tids, [11, 12, 13]);
-            assert_eq!(group.file, plain.0.mount.join("a").join(plain.0.limit_file()).display().to_string());
+            assert_eq!(
+                group.file,
+                plain.0.mount.join("a").join(plain.0.limit_file()).display().to_string()
+            );
         }
     }
 
     #[test]
     fn a_quota_that_was_taken_away_since_is_none() {
-        for (version, limit) in [(CgroupVersion::One, "-1\n"), (CgroupVersion::Two, "max 100000\n")] {
+        for (version, limit) in [(CgroupVersion::One, "-1\n"), (CgroupVersion::Two, "max 100000\n")]
+        {
             let plain = Plain::new(&format!("lifted-{version:?}"), version);
             let number = plain.group("a", limit, "");
             let groups = plain.resolve(&[number]);
-            assert_eq!(groups.iter().map(|group| (group.quota_us, group.period_us)).collect::<Vec<_>>(), [(0, 0)]);
+            assert_eq!(
+                groups.iter().map(|group| (group.quota_us, group.period_us)).collect::<Vec<_>>(),
+                [(0, 0)]
+            );
         }
     }
 
@@ -162,13 +185,15 @@ mod tests {
     fn members_within_members_belong_to_both_groups() {
         let plain = Plain::new("nested", CgroupVersion::Two);
         let numbers = [plain.group("a", "1 2\n", "1\n"), plain.group("a/b/c", "1 2\n", "2\n")];
-        let members: Vec<Vec<u32>> = plain.resolve(&numbers).into_iter().map(|group| group.tids).collect();
+        let members: Vec<Vec<u32>> =
+            plain.resolve(&numbers).into_iter().map(|group| group.tids).collect();
         assert_eq!(members, [vec![1, 2], vec![2]]);
     }
 
     #[test]
     fn who_has_ended_since_the_mark_is_told_from_who_lives() {
-        let mut child = std::process::Command::new("true").spawn().expect("there is such a program");
+        let mut child =
+            std::process::Command::new("true").spawn().expect("there is such a program");
         let mut lived = Task::read(&[0; Task::SIZE]).expect("it has its size");
         (lived.head.kind, lived.head.size) = (RecordKind::Task as u8, Task::SIZE as u16);
         let mut gone = lived;
@@ -177,13 +202,21 @@ mod tests {
         let tasks = [lived.as_bytes(), gone.as_bytes()].concat();
         child.wait().expect("it ends");
         assert_eq!(ended(&tasks), [gone.head.tid.0]);
-        assert!(is_alive("7 (a b) S 1") && !is_alive("7 (a) Z 1") && !is_alive("7 (S) X 1") && !is_alive(""));
+        assert!(
+            is_alive("7 (a b) S 1")
+                && !is_alive("7 (a) Z 1")
+                && !is_alive("7 (S) X 1")
+                && !is_alive("")
+        );
     }
 
     #[test]
     fn nothing_is_looked_at_where_nothing_was_throttled() {
         let plain = Plain::new("calm", CgroupVersion::One);
         plain.group("a", "5000\n", "11\n");
-        assert!(plain.resolve(&[]).is_empty() && ThrottledGroups([7].into()).among(None).limited.is_empty());
+        assert!(
+            plain.resolve(&[]).is_empty()
+                && ThrottledGroups([7].into()).among(None).limited.is_empty()
+        );
     }
 }

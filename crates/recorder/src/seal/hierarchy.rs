@@ -57,7 +57,10 @@ impl Hierarchy {
         };
         let group = Path::new(path?).strip_prefix(&self.root).ok()?;
         // The path of a process outside the recorder's own namespace leads out of the mount.
-        group.components().all(|part| matches!(part, Component::Normal(_))).then(|| group.to_owned())
+        group
+            .components()
+            .all(|part| matches!(part, Component::Normal(_)))
+            .then(|| group.to_owned())
     }
 
     pub(super) fn limit_file(&self) -> &'static str {
@@ -86,7 +89,9 @@ impl Hierarchy {
         // A missing quota is -1 or `max`, neither of which parses.
         let quota_us = words.next()?.parse().ok()?;
         let period = match self.version {
-            CgroupVersion::One => std::fs::read_to_string(self.mount.join(group).join("cpu.cfs_period_us")).ok()?,
+            CgroupVersion::One => {
+                std::fs::read_to_string(self.mount.join(group).join("cpu.cfs_period_us")).ok()?
+            }
             CgroupVersion::Two => words.next()?.to_owned(),
         };
         Some(CpuQuota { quota_us, period_us: period.trim().parse().ok()? })
@@ -95,7 +100,9 @@ impl Hierarchy {
     /// Returns the threads in a group. Version 1 and threaded groups of version 2 may hold single
     /// threads of a process.
     pub(super) fn threads(&self, group: &Path) -> Vec<u32> {
-        let Ok(file) = File::open(self.mount.join(group).join(self.threads_file())) else { return Vec::new() };
+        let Ok(file) = File::open(self.mount.join(group).join(self.threads_file())) else {
+            return Vec::new();
+        };
         let mut text = String::new();
         file.take(LIST_BYTES).read_to_string(&mut text).ok();
         text.lines().filter_map(|line| line.parse().ok()).collect()
@@ -121,7 +128,8 @@ mod tests {
     #[test]
     fn version_one_goes_first_where_both_are_mounted() {
         let two = "31 25 0:27 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n";
-        let both = format!("{two}32 25 0:28 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu,cpuacct\n");
+        let both =
+            format!("{two}32 25 0:28 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu,cpuacct\n");
         let among = |mounts| Hierarchy::among(mounts, "cpu");
         let found = among(&both).map(|found| (found.mount, found.version));
         assert_eq!(found, Some((PathBuf::from("/sys/fs/cgroup/cpu"), CgroupVersion::One)));
@@ -134,7 +142,10 @@ mod tests {
         let of = |version, root: &str| Hierarchy { mount: "/m".into(), root: root.into(), version };
         let text = "3:blkio:/old\n0::/box/a\n";
         let two = |root| of(CgroupVersion::Two, root).group_in(text, "blkio");
-        assert_eq!([two("/"), two("/box"), two("/other")], [Some("box/a".into()), Some("a".into()), None]);
+        assert_eq!(
+            [two("/"), two("/box"), two("/other")],
+            [Some("box/a".into()), Some("a".into()), None]
+        );
         assert_eq!(of(CgroupVersion::One, "/").group_in(text, "blkio"), Some("old".into()));
         assert_eq!(of(CgroupVersion::Two, "/").group_in("0::/../x\n", "blkio"), None);
     }

@@ -92,7 +92,10 @@ impl IoWaiters {
     /// Adds the ended processes of a chunk.
     pub(super) fn see_ended(&mut self, chunk: &[u8]) {
         let records = entries(chunk).filter(|entry| entry.kind == RecordKind::Exit);
-        for exit in records.filter_map(|entry| Exit::read(entry.bytes)).filter(|exit| exit.head.tid.0 == exit.pid.0) {
+        for exit in records
+            .filter_map(|entry| Exit::read(entry.bytes))
+            .filter(|exit| exit.head.tid.0 == exit.pid.0)
+        {
             if self.parents.len() < ENDED {
                 self.parents.insert(exit.pid, exit.parent);
             }
@@ -113,23 +116,35 @@ impl IoWaiters {
     /// Finds the limits of their groups.
     pub(super) fn resolve(self) -> FoundLimits {
         // By now this tid may belong to another process.
-        let of = |(pid, tid): (Pid, Tid)| text(&format!("/proc/{pid}/task/{tid}/cgroup"), FILE_BYTES);
+        let of =
+            |(pid, tid): (Pid, Tid)| text(&format!("/proc/{pid}/task/{tid}/cgroup"), FILE_BYTES);
         self.among(Hierarchy::find(CONTROLLER).as_ref(), of)
     }
 
     /// Returns the thread, or the nearest live parent of its process, with its groups.
-    fn living(&self, thread: (Pid, Tid), of: &impl Fn((Pid, Tid)) -> String) -> Option<((Pid, Tid), String)> {
-        let parent = |(pid, _): &(Pid, Tid)| self.parents.get(pid).map(|parent| (*parent, Tid(parent.0)));
+    fn living(
+        &self,
+        thread: (Pid, Tid),
+        of: &impl Fn((Pid, Tid)) -> String,
+    ) -> Option<((Pid, Tid), String)> {
+        let parent =
+            |(pid, _): &(Pid, Tid)| self.parents.get(pid).map(|parent| (*parent, Tid(parent.0)));
         let line = std::iter::successors(Some(thread), parent).take(PARENTS);
         line.map(|thread| (thread, of(thread))).find(|(_, groups)| !groups.is_empty())
     }
 
-    fn among(self, hierarchy: Option<&Hierarchy>, of: impl Fn((Pid, Tid)) -> String) -> FoundLimits {
+    fn among(
+        self,
+        hierarchy: Option<&Hierarchy>,
+        of: impl Fn((Pid, Tid)) -> String,
+    ) -> FoundLimits {
         let mut looked = GroupsAround::default();
         let living = self.threads.iter().filter_map(|thread| self.living(*thread, &of));
-        let living: BTreeMap<(Pid, Tid), String> = if hierarchy.is_some() { living.collect() } else { BTreeMap::new() };
+        let living: BTreeMap<(Pid, Tid), String> =
+            if hierarchy.is_some() { living.collect() } else { BTreeMap::new() };
         for (thread, groups) in living {
-            let group = hierarchy.and_then(|found| Some((found, found.group_in(&groups, CONTROLLER)?)));
+            let group =
+                hierarchy.and_then(|found| Some((found, found.group_in(&groups, CONTROLLER)?)));
             group.into_iter().for_each(|(found, group)| looked.look(found, &group, thread.1));
         }
         let missing = looked.missing(self.beyond);
@@ -150,7 +165,8 @@ impl GroupsAround {
                 let (limits, beyond) = limits(hierarchy, group);
                 self.limits_beyond += beyond;
                 let folder = folder(hierarchy, group).display().to_string();
-                self.groups.insert(group.to_owned(), IoLimitedGroup { folder, limits, tids: Vec::new() });
+                self.groups
+                    .insert(group.to_owned(), IoLimitedGroup { folder, limits, tids: Vec::new() });
             }
             self.groups.entry(group.to_owned()).and_modify(|group| group.tids.push(tid.0));
         }
@@ -163,7 +179,8 @@ impl GroupsAround {
             (self.limits_beyond, "limits of a group", LIMITS),
         ];
         let why = beyond.iter().filter(|(count, ..)| *count > 0);
-        let why: Vec<String> = why.map(|(count, what, bound)| format!("{count} {what} beyond {bound}")).collect();
+        let why: Vec<String> =
+            why.map(|(count, what, bound)| format!("{count} {what} beyond {bound}")).collect();
         (!why.is_empty()).then(|| Missing { what: "limits on I/O".to_owned(), why: why.join(", ") })
     }
 }
@@ -192,7 +209,10 @@ fn limits(hierarchy: &Hierarchy, group: &Path) -> (Vec<IoLimit>, u64) {
 }
 
 /// Parses the limits in a file of version 1: `8:0 1048576`.
-fn of_file((text, file): &(String, String), (_, _, write, operations): (&str, &str, bool, bool)) -> Vec<IoLimit> {
+fn of_file(
+    (text, file): &(String, String),
+    (_, _, write, operations): (&str, &str, bool, bool),
+) -> Vec<IoLimit> {
     let limit = |line: &str| {
         let (device, amount) = line.split_once(' ')?;
         let (device, per_second) = (device_number(device)?, amount.trim().parse().ok()?);
@@ -202,10 +222,14 @@ fn of_file((text, file): &(String, String), (_, _, write, operations): (&str, &s
 }
 
 /// Parses the limits with a key of version 2: `8:0 rbps=1048576 wbps=max riops=max wiops=max`.
-fn of_key((text, file): &(String, String), (_, key, write, operations): (&str, &str, bool, bool)) -> Vec<IoLimit> {
+fn of_key(
+    (text, file): &(String, String),
+    (_, key, write, operations): (&str, &str, bool, bool),
+) -> Vec<IoLimit> {
     let limit = |line: &str| {
         let (device, rest) = line.split_once(' ')?;
-        let value = rest.split(' ').find_map(|word| word.split_once('=').filter(|(name, _)| *name == key));
+        let value =
+            rest.split(' ').find_map(|word| word.split_once('=').filter(|(name, _)| *name == key));
         // A missing limit is `max`, which does not parse.
         let (device, per_second) = (device_number(device)?, value?.1.parse().ok()?);
         Some(IoLimit { file: file.clone(), device, write, operations, per_second })

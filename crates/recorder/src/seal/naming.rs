@@ -40,7 +40,13 @@ pub(super) fn name(
     }
 }
 
-fn name_by(program: &Path, marker: u32, questions: &[u8], timeout: Duration, take: impl FnMut(&[u8])) -> Result<()> {
+fn name_by(
+    program: &Path,
+    marker: u32,
+    questions: &[u8],
+    timeout: Duration,
+    take: impl FnMut(&[u8]),
+) -> Result<()> {
     let (user, group) = account(marker);
     let mut command = Command::new(program);
     command.args(["name", "--user", &user.to_string(), "--group", &group.to_string()]);

@@ -51,7 +51,8 @@ pub(super) fn ask(
     let mut waits: BTreeMap<u32, Vec<Wait>> = BTreeMap::new();
     futex_waits(&capture.tasks).for_each(|wait| waits.entry(wait.pid.0).or_default().push(wait));
     let owners = inquiries.ask(LOCKS_TIMEOUT, move |asker| ask_locks(asker, waits, marker));
-    let (mut files, mut sampled) = (WantedFiles::by(&capture.tasks, marker), SampledStacks::default());
+    let (mut files, mut sampled) =
+        (WantedFiles::by(&capture.tasks, marker), SampledStacks::default());
     let (mut groups, mut io) = (ThrottledGroups::default(), IoWaiters::by(&capture.tasks));
     capture.packed.see_chunks(Section::Rare, &mut |chunk| {
         files.see(chunk);
@@ -69,7 +70,9 @@ pub(super) fn ask(
         ask_functions(asker, functions, marker, &sealer)
     });
     let missing = [("owners of locks", owners.missing), ("names", names.missing)];
-    let missing = missing.into_iter().filter_map(|(what, why)| Some(Missing { what: what.to_owned(), why: why? }));
+    let missing = missing
+        .into_iter()
+        .filter_map(|(what, why)| Some(Missing { what: what.to_owned(), why: why? }));
     let io = io.resolve();
     let mut known = FoundAnswers {
         owners: owners.found,
@@ -88,7 +91,11 @@ pub(super) fn ask(
     Ok(known)
 }
 
-fn ask_locks(asker: &Inquirer<FutexOwner>, waits: BTreeMap<u32, Vec<Wait>>, marker: u32) -> Option<String> {
+fn ask_locks(
+    asker: &Inquirer<FutexOwner>,
+    waits: BTreeMap<u32, Vec<Wait>>,
+    marker: u32,
+) -> Option<String> {
     for (who, _, waits) in with_users(waits, marker) {
         let waits = waits.iter().take_while(|_| asker.may_ask(who));
         waits.filter_map(futex_owner).for_each(|owner| asker.tell(owner));
@@ -130,7 +137,8 @@ fn ask_functions(
 /// Adds the real uid of each process that still lives, and sorts: the marking user's processes come
 /// first, then root's.
 fn with_users<T>(questions: impl IntoIterator<Item = (u32, T)>, marker: u32) -> Vec<(u32, u32, T)> {
-    let questions = questions.into_iter().filter_map(|(pid, question)| Some((user(pid)?, pid, question)));
+    let questions =
+        questions.into_iter().filter_map(|(pid, question)| Some((user(pid)?, pid, question)));
     let mut questions: Vec<(u32, u32, T)> = questions.collect();
     questions.sort_by_key(|(who, _, _)| (*who != marker, *who));
     questions

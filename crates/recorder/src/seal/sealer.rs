@@ -45,9 +45,16 @@ impl Sealer {
 
 fn fill_by(program: &Path, raw: File, file: &File) -> io::Result<()> {
     let mut command = Command::new(program);
-    command.args(["seal", "--user", &NOBODY.to_string(), "--seconds", &TIMEOUT.as_secs().to_string()]);
+    command.args([
+        "seal",
+        "--user",
+        &NOBODY.to_string(),
+        "--seconds",
+        &TIMEOUT.as_secs().to_string(),
+    ]);
     command.stdin(raw).stdout(file.try_clone()?);
-    let heard = hear_errors(&mut command, WHY_BYTES, TIMEOUT, &AtomicBool::new(false)).map_err(io::Error::other)?;
+    let heard = hear_errors(&mut command, WHY_BYTES, TIMEOUT, &AtomicBool::new(false))
+        .map_err(io::Error::other)?;
     match heard.status.code() {
         Some(0) => Ok(()),
         Some(code) if code == i32::from(NO_ROOM) => Err(io::ErrorKind::StorageFull.into()),

@@ -90,13 +90,18 @@ impl Image<'_> {
         let mut wanted: Vec<u64> = addresses.iter().flatten().copied().collect();
         wanted.sort_unstable();
         wanted.dedup();
-        let sections = self.headers(&head, SECTIONS[class], SECTION_COUNT[class], SECTION_BYTES[class]);
+        let sections =
+            self.headers(&head, SECTIONS[class], SECTION_COUNT[class], SECTION_BYTES[class]);
         let mut names = vec![None; wanted.len()];
         for kind in [SYMBOLS, DYNAMIC_SYMBOLS] {
             let mut tables = sections.chunks_exact(SECTION_BYTES[class]);
-            let Some(table) = tables.find(|section| number(section, SECOND) == kind) else { continue };
+            let Some(table) = tables.find(|section| number(section, SECOND) == kind) else {
+                continue;
+            };
             let link = number(table, SECTION_LINK[class]) as usize;
-            let Some(texts) = sections.chunks_exact(SECTION_BYTES[class]).nth(link) else { continue };
+            let Some(texts) = sections.chunks_exact(SECTION_BYTES[class]).nth(link) else {
+                continue;
+            };
             let found = self.functions(class, section(class, table), &wanted);
             for ((name, function), ip) in names.iter_mut().zip(found).zip(&wanted) {
                 let function = function.filter(|function| function.holds(*ip, kind));
@@ -109,12 +114,14 @@ impl Image<'_> {
 
     /// Maps offsets to the addresses of symbols by the loaded segments.
     fn addresses(&self, class: usize, head: &[u8], offsets: &[u64]) -> Vec<Option<u64>> {
-        let segments = self.headers(head, SEGMENTS[class], SEGMENT_COUNT[class], SEGMENT_BYTES[class]);
+        let segments =
+            self.headers(head, SEGMENTS[class], SEGMENT_COUNT[class], SEGMENT_BYTES[class]);
         let address = |offset: u64| {
             let mut segments = segments.chunks_exact(SEGMENT_BYTES[class]);
             segments.find_map(|segment| {
                 let within = offset.checked_sub(number(segment, SEGMENT_OFFSET[class]))?;
-                let loaded = number(segment, FIRST) == LOADED && within < number(segment, SEGMENT_LENGTH[class]);
+                let loaded = number(segment, FIRST) == LOADED
+                    && within < number(segment, SEGMENT_LENGTH[class]);
                 loaded.then(|| number(segment, SEGMENT_ADDRESS[class]).wrapping_add(within))
             })
         };
@@ -131,16 +138,26 @@ impl Image<'_> {
     /// The unsorted table is read once. A function only matters for the first address at or after
     /// its start: there the one with the greatest start wins, and it holds for all addresses up to
     /// the start of another function.
-    fn functions(&self, class: usize, table: ImageRange, wanted: &[u64]) -> Vec<Option<FunctionSymbol>> {
+    fn functions(
+        &self,
+        class: usize,
+        table: ImageRange,
+        wanted: &[u64],
+    ) -> Vec<Option<FunctionSymbol>> {
         let mut nearest: Vec<Option<FunctionSymbol>> = vec![None; wanted.len()];
-        let order = |function: Option<FunctionSymbol>| function.map(|function| (function.start, function.length));
+        let order = |function: Option<FunctionSymbol>| {
+            function.map(|function| (function.start, function.length))
+        };
         let end = table.length.min(TABLE_BYTES);
         for at in (0..end).step_by(BLOCK_BYTES as usize) {
             let offset = table.offset.saturating_add(at);
             let block = self.read(ImageRange { offset, length: (end - at).min(BLOCK_BYTES) });
-            for function in block.chunks_exact(SYMBOL_BYTES[class]).filter_map(|symbol| function(class, symbol)) {
+            for function in
+                block.chunks_exact(SYMBOL_BYTES[class]).filter_map(|symbol| function(class, symbol))
+            {
                 let first = wanted.partition_point(|ip| *ip < function.start);
-                let slot = nearest.get_mut(first).filter(|slot| order(**slot) < order(Some(function)));
+                let slot =
+                    nearest.get_mut(first).filter(|slot| order(**slot) < order(Some(function)));
                 slot.into_iter().for_each(|slot| *slot = Some(function));
             }
             if block.is_empty() {
@@ -173,7 +190,10 @@ impl Image<'_> {
 }
 
 fn section(class: usize, section: &[u8]) -> ImageRange {
-    ImageRange { offset: number(section, SECTION_OFFSET[class]), length: number(section, SECTION_LENGTH[class]) }
+    ImageRange {
+        offset: number(section, SECTION_OFFSET[class]),
+        length: number(section, SECTION_LENGTH[class]),
+    }
 }
 
 /// Returns the symbol if it may be code and is defined in this image.
@@ -205,7 +225,11 @@ mod tests {
             bytes.resize(bytes.len().max(base + at + width), 0);
             bytes[base + at..base + at + width].copy_from_slice(&value.to_le_bytes()[..width]);
         };
-        bytes[..6].copy_from_slice(if class == 1 { b"\x7fELF\x02\x01" } else { b"\x7fELF\x01\x01" });
+        bytes[..6].copy_from_slice(if class == 1 {
+            b"\x7fELF\x02\x01"
+        } else {
+            b"\x7fELF\x01\x01"
+        });
         for (field, value) in [(SEGMENTS[class], 64), (SEGMENT_COUNT[class], 1)] {
             put(&mut bytes, 0, field, value);
         }
@@ -216,9 +240,12 @@ mod tests {
         put(&mut bytes, 64, SEGMENT_OFFSET[class], 0x1000);
         put(&mut bytes, 64, SEGMENT_ADDRESS[class], 0x40_1000);
         put(&mut bytes, 64, SEGMENT_LENGTH[class], 0x1000);
-        let texts: Vec<u8> = symbols.iter().flat_map(|symbol| [symbol.0.as_bytes(), b"\0"].concat()).collect();
+        let texts: Vec<u8> =
+            symbols.iter().flat_map(|symbol| [symbol.0.as_bytes(), b"\0"].concat()).collect();
         let table = (symbols.len() * SYMBOL_BYTES[class]) as u64;
-        for (at, kind, offset, length) in [(128, SYMBOLS, 512, table), (192, 3, 512 + table, texts.len() as u64)] {
+        for (at, kind, offset, length) in
+            [(128, SYMBOLS, 512, table), (192, 3, 512 + table, texts.len() as u64)]
+        {
             let at = if at == 192 { 128 + SECTION_BYTES[class] } else { at };
             put(&mut bytes, at, SECOND, kind);
             put(&mut bytes, at, SECTION_OFFSET[class], offset);
@@ -230,7 +257,10 @@ mod tests {
             let at = 512 + index * SYMBOL_BYTES[class];
             let values = [(FIRST, name), (SYMBOL_KIND[class], *kind), (SYMBOL_SECTION[class], 1)];
             let places = [(SYMBOL_START[class], *start), (SYMBOL_LENGTH[class], *length)];
-            values.into_iter().chain(places).for_each(|(field, value)| put(&mut bytes, at, field, value));
+            values
+                .into_iter()
+                .chain(places)
+                .for_each(|(field, value)| put(&mut bytes, at, field, value));
             name += text.len() as u64 + 1;
         }
         bytes.resize(512 + table as usize, 0);
@@ -254,8 +284,12 @@ mod tests {
     #[test]
     fn functions_are_found_by_their_place() {
         for class in [0, 1] {
-            let found = names(&image(class, &SAMPLE), &[0x1205, 0x1100, 0x117f, 0x1180, 0x1400, 0x10ff, 0x2000, 0x5]);
-            let found: Vec<&str> = found.iter().map(|name| name.as_deref().unwrap_or("-")).collect();
+            let found = names(
+                &image(class, &SAMPLE),
+                &[0x1205, 0x1100, 0x117f, 0x1180, 0x1400, 0x10ff, 0x2000, 0x5],
+            );
+            let found: Vec<&str> =
+                found.iter().map(|name| name.as_deref().unwrap_or("-")).collect();
             assert_eq!(found, ["second", "first", "first", "-", "label", "-", "-", "-"]);
         }
     }

@@ -78,7 +78,13 @@ impl Modules {
     /// Returns the questions of a process of user 7 about one file at two addresses.
     pub(super) fn sample() -> Modules {
         let mut modules = Modules::default();
-        let mapping = Mapping { start: 0x1000, end: 0x3000, offset: 0x500, file: (1, 2), path: "/usr/lib/a.so" };
+        let mapping = Mapping {
+            start: 0x1000,
+            end: 0x3000,
+            offset: 0x500,
+            file: (1, 2),
+            path: "/usr/lib/a.so",
+        };
         if let Some(number) = modules.number(7, 9, &mapping) {
             [0x1010, 0x2020].into_iter().for_each(|ip| modules.ask(number, 9, ip, &mapping));
         }
@@ -88,14 +94,18 @@ impl Modules {
     /// Adds the mappings of a user's process at these addresses.
     pub(crate) fn add(&mut self, user: u32, pid: u32, addresses: &BTreeSet<u64>) {
         let maps = maps(pid);
-        for mapping in maps.lines().filter_map(Mapping::parse).filter(|mapping| !mapping.path.is_empty()) {
+        for mapping in
+            maps.lines().filter_map(Mapping::parse).filter(|mapping| !mapping.path.is_empty())
+        {
             let ips: Vec<u64> = addresses.range(mapping.start..mapping.end).copied().collect();
             if ips.is_empty() {
                 continue;
             }
             match self.number(user, pid, &mapping) {
                 Some(number) => ips.into_iter().for_each(|ip| self.ask(number, pid, ip, &mapping)),
-                None => ips.into_iter().for_each(|ip| push(&mut self.nameless, pid, ip, "", mapping.name())),
+                None => ips
+                    .into_iter()
+                    .for_each(|ip| push(&mut self.nameless, pid, ip, "", mapping.name())),
             }
         }
     }
@@ -163,13 +173,19 @@ impl Modules {
     fn ask(&mut self, number: usize, pid: u32, ip: u64, mapping: &Mapping<'_>) {
         let offset = (ip - mapping.start).saturating_add(mapping.offset);
         self.modules[number].offsets.push(offset);
-        self.callers[number].callers.push(ModuleAddress { pid, ip, module: mapping.name().to_owned() });
+        self.callers[number].callers.push(ModuleAddress {
+            pid,
+            ip,
+            module: mapping.name().to_owned(),
+        });
     }
 
     /// Takes names from one line of answers, once per module; nothing else in it is trusted.
     fn answer(&mut self) -> Vec<u8> {
         let line = std::mem::take(&mut self.line);
-        let Ok((number, names)) = serde_json::from_slice::<Answer>(&line) else { return Vec::new() };
+        let Ok((number, names)) = serde_json::from_slice::<Answer>(&line) else {
+            return Vec::new();
+        };
         let callers = self.callers.get_mut(number).filter(|callers| !callers.answered);
         callers.map(|callers| callers.name(&names)).unwrap_or_default()
     }
@@ -200,7 +216,8 @@ mod tests {
     #[test]
     fn a_file_is_asked_for_once_wherever_it_is_mapped() {
         let mut modules = Modules::sample();
-        let mut again = Mapping { start: 0x9000, end: 0xa000, offset: 0, file: (1, 2), path: "/usr/lib/a.so" };
+        let mut again =
+            Mapping { start: 0x9000, end: 0xa000, offset: 0, file: (1, 2), path: "/usr/lib/a.so" };
         for pid in 10..100 {
             let number = modules.number(8, pid, &again).expect("there is room");
             modules.ask(number, pid, 0x9004, &again);
@@ -212,8 +229,9 @@ mod tests {
         assert_eq!(modules.number(8, 9, &again), None, "the code of 32 bits");
         again.start = 1 << 40;
         assert_eq!(modules.number(8, 9, &again), Some(1));
-        let many = (0..2 * MODULES as u64)
-            .filter_map(|inode| modules.number(8, 9, &Mapping { file: (3, inode), path: "/many", ..again }));
+        let many = (0..2 * MODULES as u64).filter_map(|inode| {
+            modules.number(8, 9, &Mapping { file: (3, inode), path: "/many", ..again })
+        });
         assert_eq!(many.count(), MODULES - 2);
     }
 
@@ -231,7 +249,14 @@ mod tests {
 
     #[test]
     fn nothing_is_believed_but_names() {
-        for wrong in ["[1,[\"a\"]]\n", "[-1,[]]\n", "rubbish\n", "[18446744073709551615,[]]\n", "\n", "[0,[\"a\"]]"] {
+        for wrong in [
+            "[1,[\"a\"]]\n",
+            "[-1,[]]\n",
+            "rubbish\n",
+            "[18446744073709551615,[]]\n",
+            "\n",
+            "[0,[\"a\"]]",
+        ] {
             let mut modules = Modules::sample();
             assert!(modules.hear(wrong.as_bytes()).is_empty(), "{wrong}");
             assert_eq!(modules.give_up(), section(&[(0x1010, ""), (0x2020, "")]), "{wrong}");
@@ -240,7 +265,10 @@ mod tests {
         assert_eq!(few.hear(b"[0,[]]\n[0,[\"late\"]]\n"), section(&[(0x1010, ""), (0x2020, "")]));
         let long = "a".repeat(1 << 20);
         let found = many.hear(format!("[0,[\"{long}\",\"b\",\"c\"]]\n").as_bytes());
-        assert_eq!(found, section(&[(0x1010, &long[..super::super::names::NAME_BYTES]), (0x2020, "b")]));
+        assert_eq!(
+            found,
+            section(&[(0x1010, &long[..super::super::names::NAME_BYTES]), (0x2020, "b")])
+        );
         let mut endless = Modules::sample();
         (0..20).for_each(|_| assert!(endless.hear(long.as_bytes()).is_empty()));
         assert_eq!(endless.line.len(), ANSWER_BYTES);

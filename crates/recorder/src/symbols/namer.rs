@@ -40,7 +40,8 @@ pub fn own_memory() -> io::Result<File> {
 /// # Errors
 /// If the questions cannot be read.
 pub fn name(questions: impl Read, answers: impl Write + Send, memory: Option<&File>) -> Result<()> {
-    let modules: Vec<Module> = serde_json::from_reader(questions).context("cannot read what is to be named")?;
+    let modules: Vec<Module> =
+        serde_json::from_reader(questions).context("cannot read what is to be named")?;
     let (next, answers) = (AtomicUsize::new(0), Mutex::new(answers));
     let work = || {
         while let Some((number, module)) = take(&modules, &next) {
@@ -72,17 +73,25 @@ impl Module {
         let names = |file: &File, base| Image { file, base }.names(&self.offsets);
         let names = match self.file {
             None => memory.and_then(|memory| Some(names(memory, kernels_code()?))),
-            Some(key) => self.places.iter().find_map(|place| place.open(key)).map(|file| names(&file, 0)),
+            Some(key) => {
+                self.places.iter().find_map(|place| place.open(key)).map(|file| names(&file, 0))
+            }
         };
         let readable = |name: Option<String>| name.map(|name| readable(&name));
-        names.map_or_else(|| vec![None; self.offsets.len()], |names| names.into_iter().map(readable).collect())
+        names.map_or_else(
+            || vec![None; self.offsets.len()],
+            |names| names.into_iter().map(readable).collect(),
+        )
     }
 }
 
 /// Returns the address of the vDSO in this process; its code is the same in all.
 fn kernels_code() -> Option<u64> {
     let maps = maps(std::process::id());
-    maps.lines().filter_map(Mapping::parse).find(|mapping| mapping.path == VDSO).map(|own| own.start)
+    maps.lines()
+        .filter_map(Mapping::parse)
+        .find(|mapping| mapping.path == VDSO)
+        .map(|own| own.start)
 }
 
 impl ModulePath {
@@ -100,7 +109,8 @@ impl ModulePath {
 /// O_NONBLOCK skips the wait for a file lease.
 fn regular(path: &str) -> Option<File> {
     let found = openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok()?;
-    let kind = statx(&found, "", AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC, StatxFlags::TYPE).ok()?;
+    let kind =
+        statx(&found, "", AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC, StatxFlags::TYPE).ok()?;
     if FileType::from_raw_mode(kind.stx_mode.into()) != FileType::RegularFile {
         return None;
     }
@@ -113,7 +123,8 @@ fn regular(path: &str) -> Option<File> {
 fn is_mapped_as(file: &File, key: Key) -> bool {
     let Ok(mapped) = Mapped::of(file) else { return false };
     let maps = maps(std::process::id());
-    let own = maps.lines().filter_map(Mapping::parse).find(|mapping| mapping.start == mapped.0 as u64);
+    let own =
+        maps.lines().filter_map(Mapping::parse).find(|mapping| mapping.start == mapped.0 as u64);
     own.is_some_and(|own| own.file == key)
 }
 
@@ -124,7 +135,8 @@ struct Mapped(*mut c_void);
 impl Mapped {
     fn of(file: &File) -> rustix::io::Result<Mapped> {
         // SAFETY: the kernel chooses an unused address.
-        unsafe { mmap(std::ptr::null_mut(), 1, ProtFlags::READ, MapFlags::PRIVATE, file, 0) }.map(Mapped)
+        unsafe { mmap(std::ptr::null_mut(), 1, ProtFlags::READ, MapFlags::PRIVATE, file, 0) }
+            .map(Mapped)
     }
 }
 
@@ -147,7 +159,8 @@ mod tests {
         let mut modules = Modules::default();
         modules.add(0, std::process::id(), &addresses.into_iter().collect::<BTreeSet<u64>>());
         let mut answers = Vec::new();
-        name(modules.questions().as_slice(), &mut answers, own_memory().ok().as_ref()).expect("they are questions");
+        name(modules.questions().as_slice(), &mut answers, own_memory().ok().as_ref())
+            .expect("they are questions");
         String::from_utf8_lossy(&modules.hear(&answers)).into_owned()
     }
 
@@ -165,7 +178,8 @@ mod tests {
     /// Returns a file that this process maps, and its key.
     fn own_file() -> (String, Key) {
         let maps = maps(std::process::id());
-        let own = maps.lines().filter_map(Mapping::parse).find(|mapping| mapping.path.starts_with('/'));
+        let own =
+            maps.lines().filter_map(Mapping::parse).find(|mapping| mapping.path.starts_with('/'));
         own.map(|own| (own.path.to_owned(), own.file)).expect("a test has a file")
     }
 
@@ -180,13 +194,19 @@ mod tests {
             assert!(at(&path).open(key).is_none(), "another file");
         }
         let dir = tempfile::TempDir::new().expect("a folder can be made");
-        let (copy, fifo, link) = (dir.path().join("copy"), dir.path().join("fifo"), dir.path().join("link"));
+        let (copy, fifo, link) =
+            (dir.path().join("copy"), dir.path().join("fifo"), dir.path().join("link"));
         std::fs::copy(&path, &copy).expect("it can be copied");
         let mode = Mode::RUSR | Mode::WUSR;
-        rustix::fs::mknodat(rustix::fs::CWD, &fifo, FileType::Fifo, mode, 0).expect("a pipe can be made");
+        rustix::fs::mknodat(rustix::fs::CWD, &fifo, FileType::Fifo, mode, 0)
+            .expect("a pipe can be made");
         symlink("/dev/zero", &link).expect("a link can be made");
         for other in [&copy, &fifo, &link, dir.path()] {
-            assert!(at(&other.to_string_lossy()).open((device, inode)).is_none(), "{}", other.display());
+            assert!(
+                at(&other.to_string_lossy()).open((device, inode)).is_none(),
+                "{}",
+                other.display()
+            );
         }
     }
 
@@ -194,7 +214,10 @@ mod tests {
     fn what_a_process_runs_is_found_where_its_path_is_gone() {
         let exe = std::env::current_exe().expect("a test has a file");
         let maps = maps(std::process::id());
-        let own = maps.lines().filter_map(Mapping::parse).find(|mapping| mapping.path == exe.to_string_lossy());
+        let own = maps
+            .lines()
+            .filter_map(Mapping::parse)
+            .find(|mapping| mapping.path == exe.to_string_lossy());
         let gone = ModulePath { pid: std::process::id(), path: "/no/such (deleted)".to_owned() };
         assert!(gone.open(own.expect("it is mapped").file).is_some());
     }

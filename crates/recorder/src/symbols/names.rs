@@ -58,14 +58,19 @@ mod tests {
     #[test]
     fn names_are_readable_and_bounded() {
         assert_eq!(readable("main"), "main");
-        assert_eq!(readable("_ZN4core3fmt5Write9write_fmt17h0123456789abcdefE"), "core::fmt::Write::write_fmt");
+        assert_eq!(
+            readable("_ZN4core3fmt5Write9write_fmt17h0123456789abcdefE"),
+            "core::fmt::Write::write_fmt"
+        );
         assert_eq!(
             readable("_ZNSt6vectorIiSaIiEE9push_backERKi"),
             "std::vector<int, std::allocator<int> >::push_back(int const&)"
         );
         let doubling = |name: String, at| format!("{name}IS{at:X}_S{at:X}_E");
         let long = (0..40).fold("_Z1f1aIS_S_E".to_owned(), doubling);
-        for name in [long, format!("_Z1fA{}_i", "nw".repeat(40)), format!("_Z{}", "cvDTnw".repeat(21))] {
+        for name in
+            [long, format!("_Z1fA{}_i", "nw".repeat(40)), format!("_Z{}", "cvDTnw".repeat(21))]
+        {
             assert!(readable(&name).len() <= NAME_BYTES.max(name.len()));
         }
     }

@@ -46,7 +46,9 @@ impl Placeless {
         let all = stacks.values().flatten().copied().chain(sampled);
         let addresses = all.filter(|ip| *ip >= KERNEL).collect();
         match table {
-            Some(file) => Placeless::among(BufReader::with_capacity(TABLE_BYTES, file), &addresses, stacks),
+            Some(file) => {
+                Placeless::among(BufReader::with_capacity(TABLE_BYTES, file), &addresses, stacks)
+            }
             None => Placeless::among(std::io::empty(), &addresses, stacks),
         }
     }
@@ -57,7 +59,9 @@ impl Placeless {
         let names: Vec<String> = names.into_iter().map(str::to_owned).collect();
         let number = |ip: &u64| match below.get(ip) {
             Some((start, name)) => names.binary_search(name).map_or(PLACELESS, |at| {
-                PLACELESS | ((at as u64 + 1) << FUNCTION_SHIFT) | (ip - start).min((1 << FUNCTION_SHIFT) - 1)
+                PLACELESS
+                    | ((at as u64 + 1) << FUNCTION_SHIFT)
+                    | (ip - start).min((1 << FUNCTION_SHIFT) - 1)
             }),
             None => PLACELESS,
         };
@@ -125,7 +129,10 @@ impl Placeless {
     /// Cleans consecutive records.
     pub(crate) fn clean_loose(&self, mut section: &mut [u8]) {
         while let Ok((head, _)) = Head::read_from_prefix(section) {
-            let Some((record, rest)) = section.split_at_mut_checked(usize::from(head.size).max(1)) else { return };
+            let Some((record, rest)) = section.split_at_mut_checked(usize::from(head.size).max(1))
+            else {
+                return;
+            };
             self.clean(record);
             section = rest;
         }
@@ -145,18 +152,28 @@ impl Placeless {
             Some(RecordKind::Lock) => &[offset_of!(Lock, stack)],
             Some(RecordKind::Message) => {
                 let Some(message) = Message::read(record) else { return };
-                clear_behind(record, Message::SIZE + size_of::<u32>() * usize::from(message.operations));
+                clear_behind(
+                    record,
+                    Message::SIZE + size_of::<u32>() * usize::from(message.operations),
+                );
                 &[]
             }
             Some(RecordKind::WlMessage) => {
                 let Some(message) = WlMessage::read(record) else { return };
-                clear_behind(record, WlMessage::SIZE + WlWord::SIZE * usize::from(message.operations));
+                clear_behind(
+                    record,
+                    WlMessage::SIZE + WlWord::SIZE * usize::from(message.operations),
+                );
                 &[]
             }
             _ => &[],
         };
         for at in stacks {
-            let Some(id) = record.get(*at..).and_then(|place| StackId::read_from_prefix(place).ok()) else { return };
+            let Some(id) =
+                record.get(*at..).and_then(|place| StackId::read_from_prefix(place).ok())
+            else {
+                return;
+            };
             put(record, *at, &self.id(id.0).to_le_bytes());
         }
     }
@@ -215,7 +232,8 @@ mod tests {
     use tipme_record::{CHUNK_BYTES, Nanos, Pid, Tid};
     use zerocopy::{FromZeros, IntoBytes};
 
-    const TABLE: &str = "ffffffff81000000 T zebra\nffffffff81000100 t ant\nffffffff81000180 D no_code\n";
+    const TABLE: &str =
+        "ffffffff81000000 T zebra\nffffffff81000100 t ant\nffffffff81000180 D no_code\n";
     const IN_ZEBRA: u64 = 0xffff_ffff_8100_0010;
     const IN_ANT: u64 = 0xffff_ffff_8100_0190;
     const BELOW_ALL: u64 = 0xffff_ffff_8000_0000;
@@ -243,7 +261,8 @@ mod tests {
         let names = placeless(&[(900, &[IN_ZEBRA]), (7, &[IN_ANT, 0x55e0]), (8, &[])]);
         assert_eq!([900, 7, 8, 9].map(|id| names.id(StackId(id))), [3, 2, 1, 0]);
         let mut wait = Wait::new_zeroed();
-        (wait.head.kind, wait.head.size, wait.stack) = (Wait::KIND as u8, Wait::SIZE as u16, StackId(900));
+        (wait.head.kind, wait.head.size, wait.stack) =
+            (Wait::KIND as u8, Wait::SIZE as u16, StackId(900));
         let mut loose = [wait.as_bytes(), wait.as_bytes(), &[1, 2, 3]].concat();
         names.clean_loose(&mut loose);
         let stacks = [0, Wait::SIZE].map(|at| Wait::read(&loose[at..]).map(|wait| wait.stack));
@@ -256,10 +275,19 @@ mod tests {
         let sample = |ip, generation| {
             let (size, kind) = (Sample::SIZE as u16, Sample::KIND as u8);
             let head = Head { ts: Nanos(9), tid: Tid(7), size, kind, generation };
-            Sample { head, pid: Pid(7), kernel_stack: StackId(7), user_stack: StackId(0), unused: 0, ip }
+            Sample {
+                head,
+                pid: Pid(7),
+                kernel_stack: StackId(7),
+                user_stack: StackId(0),
+                unused: 0,
+                ip,
+            }
         };
         let mut chunk = head.as_bytes().to_vec();
-        for sample in [sample(IN_ZEBRA, 4), sample(IN_ZEBRA, 5), sample(0x55e0, 5), sample(IN_ZEBRA, 3)] {
+        for sample in
+            [sample(IN_ZEBRA, 4), sample(IN_ZEBRA, 5), sample(0x55e0, 5), sample(IN_ZEBRA, 3)]
+        {
             chunk.extend(sample.as_bytes());
         }
         chunk.resize(CHUNK_BYTES, 0xff);

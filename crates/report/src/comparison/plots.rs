@@ -4,7 +4,10 @@
 use super::{ComparedResult, NAME_CHARS, letter};
 use crate::conditions::conditions;
 use crate::plot::words::{count, duration, plain};
-use crate::plot::{Figure, LatencySet, Quantity, cumulative_by_count, cumulative_by_latency, histograms, percentiles};
+use crate::plot::{
+    Figure, LatencySet, Quantity, cumulative_by_count, cumulative_by_latency, histograms,
+    percentiles,
+};
 use tipme_measure::{ClassComparison, ComparedSide, Comparison, RunGroup, latencies_ms};
 
 /// Maximum number of classes with plots.
@@ -20,8 +23,15 @@ const BUCKETS_MAX: f64 = 200.0;
 
 /// Returns file names and SVGs: histograms, percentiles, and cumulative time by length and by
 /// count.
-pub fn plots(kind: &str, files: &[ComparedResult<'_>], comparison: &Comparison) -> Vec<(String, String)> {
-    let classes = comparison.groups.iter().flat_map(|group| group.classes.iter().map(move |class| (group, class)));
+pub fn plots(
+    kind: &str,
+    files: &[ComparedResult<'_>],
+    comparison: &Comparison,
+) -> Vec<(String, String)> {
+    let classes = comparison
+        .groups
+        .iter()
+        .flat_map(|group| group.classes.iter().map(move |class| (group, class)));
     let of = |(index, (group, class)): (usize, (&RunGroup, &ClassComparison))| {
         let sets = sets(files, group, class);
         let run = group.run.as_deref().unwrap_or_default();
@@ -29,7 +39,9 @@ pub fn plots(kind: &str, files: &[ComparedResult<'_>], comparison: &Comparison) 
         let footer = footer(files, class);
         let quantity = Quantity::of_class(&class.class);
         let (sum, length) = (quantity.sum(), quantity.name());
-        let name = |what: &str| format!("{:02}-{}-{what}.svg", index + 1, safe(&format!("{run} {}", class.class)));
+        let name = |what: &str| {
+            format!("{:02}-{}-{what}.svg", index + 1, safe(&format!("{run} {}", class.class)))
+        };
         let draw = |file: &str, what: &str, plot: &dyn Fn(&Figure<'_>) -> String| {
             let title = format!("{title}: {what}");
             (name(file), plot(&Figure { title: &title, quantity, footer: &footer }))
@@ -48,17 +60,23 @@ pub fn plots(kind: &str, files: &[ComparedResult<'_>], comparison: &Comparison) 
     classes.take(CLASSES_MAX).enumerate().flat_map(of).collect()
 }
 
-fn sets(files: &[ComparedResult<'_>], group: &RunGroup, class: &ClassComparison) -> Vec<LatencySet> {
+fn sets(
+    files: &[ComparedResult<'_>],
+    group: &RunGroup,
+    class: &ClassComparison,
+) -> Vec<LatencySet> {
     let sides: Vec<ComparedSide<'_>> = files.iter().map(ComparedResult::side).collect();
     let latencies = latencies_ms(&sides, group.run.as_deref(), &class.class);
-    let names = files.iter().enumerate().map(|(index, file)| format!("{} {}", letter(index), file.name));
+    let names =
+        files.iter().enumerate().map(|(index, file)| format!("{} {}", letter(index), file.name));
     names.zip(latencies).map(|(name, values_ms)| LatencySet { name, values_ms }).collect()
 }
 
 /// Describes the number of events, the missing ones, and the conditions of the measurement.
 fn footer(files: &[ComparedResult<'_>], class: &ClassComparison) -> String {
-    let threshold =
-        class.threshold_ms.map_or_else(|| "No threshold".to_owned(), |ms| format!("Threshold {}", duration(ms)));
+    let threshold = class
+        .threshold_ms
+        .map_or_else(|| "No threshold".to_owned(), |ms| format!("Threshold {}", duration(ms)));
     let side = |(index, file): (usize, &ComparedResult<'_>)| {
         let figures = class.sides.get(index)?.as_ref()?;
         let (n, censored, lost) = (count(figures.n), figures.censored, figures.lost);
@@ -82,7 +100,11 @@ fn bucket_ms(sets: &[LatencySet]) -> f64 {
 /// Reduces a name to letters, digits and dashes: names come from files and become file names.
 fn safe(name: &str) -> String {
     let letters = name.trim().chars().take(FILE_NAME_CHARS);
-    letters.map(|letter| if letter.is_ascii_alphanumeric() { letter.to_ascii_lowercase() } else { '-' }).collect()
+    letters
+        .map(
+            |letter| if letter.is_ascii_alphanumeric() { letter.to_ascii_lowercase() } else { '-' },
+        )
+        .collect()
 }
 
 #[cfg(test)]
@@ -99,17 +121,25 @@ mod tests {
         };
         let machine = MeasuredMachine::default();
         let (one, two) = ([of("../key", &[5, 7, 100])], [of("../key", &[500]), of("click", &[7])]);
-        let files =
-            [("one", &one[..]), ("<two>", &two)].map(|(name, runs)| ComparedResult { name, machine: &machine, runs });
+        let files = [("one", &one[..]), ("<two>", &two)].map(|(name, runs)| ComparedResult {
+            name,
+            machine: &machine,
+            runs,
+        });
         let comparison = compare(&files.map(|file| file.side()));
         let plots = plots("measure", &files, &comparison);
         let names: Vec<&str> = plots.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(plots.len(), 8);
         assert_eq!(names[0], "01----key-histograms.svg");
         assert_eq!(names[7], "02-click-cumulative-latency-by-count.svg");
-        assert!(plots.iter().all(|(_, svg)| svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>")));
         assert!(
-            plots[0].1.contains("B &lt;two&gt;") && plots[0].1.contains("A: n=3, 0 censored, 0 lost"),
+            plots
+                .iter()
+                .all(|(_, svg)| svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"))
+        );
+        assert!(
+            plots[0].1.contains("B &lt;two&gt;")
+                && plots[0].1.contains("A: n=3, 0 censored, 0 lost"),
             "{}",
             plots[0].1
         );
@@ -117,7 +147,9 @@ mod tests {
 
     #[test]
     fn buckets_follow_the_longest() {
-        let of = |values_ms: &[f64]| bucket_ms(&[LatencySet { name: String::new(), values_ms: values_ms.to_vec() }]);
+        let of = |values_ms: &[f64]| {
+            bucket_ms(&[LatencySet { name: String::new(), values_ms: values_ms.to_vec() }])
+        };
         assert_eq!(
             [of(&[0.05]), of(&[150.0]), of(&[1.0, 250.0]), of(&[1e9]), of(&[])],
             [0.001, 1.0, 10.0, 10.0, 0.001]

@@ -3,8 +3,8 @@
 
 use crate::plot::words::{count, duration, number, plain};
 use tipme_measure::{
-    ClassComparison, ComparedFigures, CumulativeComparison, DEVIATION_MAX_PERCENT, Difference, Differences, Overall,
-    REPEATS_MAX, REPEATS_MIN, RunGroup, Statement, Whole,
+    ClassComparison, ComparedFigures, CumulativeComparison, DEVIATION_MAX_PERCENT, Difference,
+    Differences, Overall, REPEATS_MAX, REPEATS_MIN, RunGroup, Statement, Whole,
 };
 
 /// Maximum number of characters of the names of files, runs and classes.
@@ -39,29 +39,45 @@ fn class(run: &str, class: &ClassComparison) -> Vec<String> {
         }
     };
     let differ = if class.thresholds_differ { "; not all were measured with it" } else { "" };
-    let mut lines = vec![String::new(), format!("{run}class {}: {limits}{differ}", plain(&class.class, NAME_CHARS))];
+    let mut lines = vec![
+        String::new(),
+        format!("{run}class {}: {limits}{differ}", plain(&class.class, NAME_CHARS)),
+    ];
     let mut rows = class_rows(&class.sides);
     if class.threshold_ms.is_none() {
         rows.retain(|(name, _)| !BY_THRESHOLD.contains(name));
     }
     lines.extend(table(&rows));
-    lines.extend(spread(&class.sides.iter().map(|side| side.as_ref().map(|side| side.cumulative)).collect::<Vec<_>>()));
+    lines.extend(spread(
+        &class
+            .sides
+            .iter()
+            .map(|side| side.as_ref().map(|side| side.cumulative))
+            .collect::<Vec<_>>(),
+    ));
     lines.extend(class.differences.iter().flat_map(differences));
     lines
 }
 
 fn class_rows(sides: &[Option<ComparedFigures>]) -> Vec<Row> {
     let row = |name, of: &dyn Fn(&ComparedFigures) -> Option<String>| -> Row {
-        let figure = |side: &Option<ComparedFigures>| side.as_ref().and_then(of).unwrap_or_else(|| NOTHING.to_owned());
+        let figure = |side: &Option<ComparedFigures>| {
+            side.as_ref().and_then(of).unwrap_or_else(|| NOTHING.to_owned())
+        };
         (name, sides.iter().map(figure).collect())
     };
     // Unfinished events took longer than is known, so these figures are bounds.
-    let least = |side: &ComparedFigures, text: String| if side.censored > 0 { format!(">= {text}") } else { text };
-    let time = |side: &ComparedFigures, figure: Option<f64>| figure.map(|ms| least(side, duration(ms)));
+    let least = |side: &ComparedFigures, text: String| {
+        if side.censored > 0 { format!(">= {text}") } else { text }
+    };
+    let time =
+        |side: &ComparedFigures, figure: Option<f64>| figure.map(|ms| least(side, duration(ms)));
     let rate = |side: &ComparedFigures, figure: Option<f64>| {
         figure.map(|rate| least(side, format!("{} ms/min", number(rate))))
     };
-    let most = |side: &ComparedFigures, score: f64| format!("{}{score:.2}", if side.censored > 0 { "<= " } else { "" });
+    let most = |side: &ComparedFigures, score: f64| {
+        format!("{}{score:.2}", if side.censored > 0 { "<= " } else { "" })
+    };
     vec![
         row("repeats", &|side| Some(count(side.repeats))),
         row("n", &|side| Some(count(side.n))),
@@ -81,7 +97,8 @@ fn class_rows(sides: &[Option<ComparedFigures>]) -> Vec<Row> {
 
 fn whole(run: &str, overall: &Overall) -> Vec<String> {
     let row = |name, of: &dyn Fn(&Whole) -> Option<String>| -> Row {
-        let figure = |side: &Option<Whole>| side.as_ref().and_then(of).unwrap_or_else(|| NOTHING.to_owned());
+        let figure =
+            |side: &Option<Whole>| side.as_ref().and_then(of).unwrap_or_else(|| NOTHING.to_owned());
         (name, overall.sides.iter().map(figure).collect())
     };
     let rate = |figure: Option<f64>| figure.map(|rate| format!("{} ms/min", number(rate)));
@@ -101,7 +118,11 @@ fn whole(run: &str, overall: &Overall) -> Vec<String> {
     let mut lines = vec![String::new(), format!("{run}all classes, each with its own threshold")];
     lines.extend(table(&rows));
     lines.extend(spread(
-        &overall.sides.iter().map(|side| side.as_ref().map(|side| side.cumulative)).collect::<Vec<_>>(),
+        &overall
+            .sides
+            .iter()
+            .map(|side| side.as_ref().map(|side| side.cumulative))
+            .collect::<Vec<_>>(),
     ));
     lines.extend(overall.differences.iter().flat_map(differences));
     lines
@@ -119,12 +140,17 @@ fn spread(sides: &[Option<CumulativeComparison>]) -> Option<String> {
     let unusable = |side: &Option<CumulativeComparison>| {
         side.is_some_and(|cumulative| cumulative.unusable && cumulative.deviation_percent.is_some())
     };
-    let letters: Vec<String> =
-        sides.iter().enumerate().filter(|(_, side)| unusable(side)).map(|(index, _)| letter(index)).collect();
+    let letters: Vec<String> = sides
+        .iter()
+        .enumerate()
+        .filter(|(_, side)| unusable(side))
+        .map(|(index, _)| letter(index))
+        .collect();
     let of = letters.join(", ");
     let limit = number(DEVIATION_MAX_PERCENT);
-    (!letters.is_empty())
-        .then(|| format!("  unusable for small differences: repeats of {of} deviate by over {limit} %"))
+    (!letters.is_empty()).then(|| {
+        format!("  unusable for small differences: repeats of {of} deviate by over {limit} %")
+    })
 }
 
 /// Formats rows under the letters of the sides, with right-aligned figures.
@@ -134,11 +160,13 @@ fn table(rows: &[Row]) -> Vec<String> {
     let rows: Vec<&Row> = std::iter::once(&head).chain(rows).collect();
     let chars = |text: &str| text.chars().count();
     let names = rows.iter().map(|(name, _)| chars(name)).max().unwrap_or_default();
-    let width =
-        |side: usize| rows.iter().filter_map(|(_, row)| row.get(side)).map(|text| chars(text)).max().unwrap_or(0);
+    let width = |side: usize| {
+        rows.iter().filter_map(|(_, row)| row.get(side)).map(|text| chars(text)).max().unwrap_or(0)
+    };
     let widths: Vec<usize> = (0..sides).map(width).collect();
     let line = |(name, figures): &&Row| {
-        let cells = figures.iter().zip(&widths).map(|(figure, width)| format!("  {figure:>width$}"));
+        let cells =
+            figures.iter().zip(&widths).map(|(figure, width)| format!("  {figure:>width$}"));
         format!("  {name:names$}{}", cells.collect::<String>()).trim_end().to_owned()
     };
     rows.iter().map(line).collect()
@@ -147,15 +175,20 @@ fn table(rows: &[Row]) -> Vec<String> {
 /// Formats a line per figure, or a single line if the same reason withholds all of them.
 fn differences(differences: &Differences) -> Vec<String> {
     let side = letter(differences.side);
-    let figures =
-        [("p50", differences.p50_ms), ("p98", differences.p98_ms), ("ELR", Some(differences.elr_ms_per_minute))];
+    let figures = [
+        ("p50", differences.p50_ms),
+        ("p98", differences.p98_ms),
+        ("ELR", Some(differences.elr_ms_per_minute)),
+    ];
     let figures: Vec<(&str, Difference)> =
         figures.into_iter().filter_map(|(name, difference)| Some((name, difference?))).collect();
     let told: Vec<&(&str, Difference)> =
         figures.iter().filter(|(_, one)| one.statement != Statement::NotAvailable).collect();
     match told.split_first() {
         None => vec![format!("  {side} and A: no figure that both have")],
-        Some(((_, first), rest)) if withheld(first) && rest.iter().all(|(_, one)| one.statement == first.statement) => {
+        Some(((_, first), rest))
+            if withheld(first) && rest.iter().all(|(_, one)| one.statement == first.statement) =>
+        {
             vec![format!("  {side} and A: {}", reason(first.statement))]
         }
         Some(_) => told.into_iter().map(|(name, one)| difference(name, &side, one)).collect(),
@@ -168,26 +201,47 @@ fn withheld(difference: &Difference) -> bool {
 
 /// Formats ` p50: B is 2.2 ms longer than A (1.8 ms to 2.6 ms)`.
 fn difference(name: &str, side: &str, difference: &Difference) -> String {
-    let (Some(by), Some(low), Some(high)) = (difference.difference, difference.low, difference.high) else {
+    let (Some(by), Some(low), Some(high)) =
+        (difference.difference, difference.low, difference.high)
+    else {
         return format!("  {name} of {side} and A: {}", reason(difference.statement));
     };
-    let figure = |value: f64| if name == "ELR" { format!("{} ms/min", number(value)) } else { duration(value) };
+    let figure = |value: f64| {
+        if name == "ELR" { format!("{} ms/min", number(value)) } else { duration(value) }
+    };
     let (more, less) = if name == "ELR" { ("higher", "lower") } else { ("longer", "shorter") };
-    let signed = |value: f64| format!("{}{}", if value < 0.0 { "-" } else { "+" }, figure(value.abs()));
+    let signed =
+        |value: f64| format!("{}{}", if value < 0.0 { "-" } else { "+" }, figure(value.abs()));
     match difference.statement {
         Statement::More => {
-            format!("  {name}: {side} is {} {more} than A ({} to {})", figure(by), figure(low), figure(high))
+            format!(
+                "  {name}: {side} is {} {more} than A ({} to {})",
+                figure(by),
+                figure(low),
+                figure(high)
+            )
         }
         Statement::Less => {
-            format!("  {name}: {side} is {} {less} than A ({} to {})", figure(-by), figure(-high), figure(-low))
+            format!(
+                "  {name}: {side} is {} {less} than A ({} to {})",
+                figure(-by),
+                figure(-high),
+                figure(-low)
+            )
         }
-        _ => format!("  {name}: no difference of {side} and A shown ({} to {})", signed(low), signed(high)),
+        _ => format!(
+            "  {name}: no difference of {side} and A shown ({} to {})",
+            signed(low),
+            signed(high)
+        ),
     }
 }
 
 fn reason(statement: Statement) -> String {
     match statement {
-        Statement::TooFewRepeats => format!("no statement: too few repeats, each needs at least {REPEATS_MIN}"),
+        Statement::TooFewRepeats => {
+            format!("no statement: too few repeats, each needs at least {REPEATS_MIN}")
+        }
         Statement::TooManyRepeats => format!("no statement: more than {REPEATS_MAX} repeats"),
         Statement::TooFewEvents => "no statement: too few events".to_owned(),
         _ => "not available".to_owned(),
@@ -196,8 +250,8 @@ fn reason(statement: Statement) -> String {
 
 /// Returns the letter of a result.
 pub(super) fn letter(index: usize) -> String {
-    u8::try_from(index)
-        .ok()
-        .filter(|index| *index < 26)
-        .map_or_else(|| format!("#{}", index.saturating_add(1)), |index| char::from(b'A' + index).to_string())
+    u8::try_from(index).ok().filter(|index| *index < 26).map_or_else(
+        || format!("#{}", index.saturating_add(1)),
+        |index| char::from(b'A' + index).to_string(),
+    )
 }

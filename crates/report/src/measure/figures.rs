@@ -5,8 +5,8 @@ use super::{EventOutcome, EventRow, MeasureDocument};
 use crate::conditions;
 use crate::plot::words::duration;
 use crate::plot::{
-    Figure, LatencySet, ProfileBar, Quantity, cumulative_by_count, cumulative_by_latency, histograms, latency_profile,
-    latency_profile_zoom, percentiles,
+    Figure, LatencySet, ProfileBar, Quantity, cumulative_by_count, cumulative_by_latency,
+    histograms, latency_profile, latency_profile_zoom, percentiles,
 };
 use tipme_measure::ms;
 
@@ -25,28 +25,48 @@ pub fn figures(result: &MeasureDocument) -> Vec<(&'static str, String)> {
     let name = format!("{} by script {}", application(result), result.details.script);
     let titled = |what: &str| format!("{what}, {name}");
     let bars = bars(result);
-    let threshold = result.details.classes.iter().find(|class| class.class == "key").map(|class| class.threshold_ms);
+    let threshold = result
+        .details
+        .classes
+        .iter()
+        .find(|class| class.class == "key")
+        .map(|class| class.threshold_ms);
     let (from, to) = busiest(&bars);
     let (classes, repeats) = (by_class(result), by_repeat(result));
     let figure = |title: &str, draw: &dyn Fn(&Figure<'_>) -> String| {
         draw(&Figure { title, quantity: Quantity::Latency, footer: &footer })
     };
     vec![
-        ("latency-profile.svg", figure(&titled("latency profile"), &|of| latency_profile(of, &bars, threshold))),
+        (
+            "latency-profile.svg",
+            figure(&titled("latency profile"), &|of| latency_profile(of, &bars, threshold)),
+        ),
         (
             "latency-profile-zoom.svg",
-            figure(&titled("latency profile, magnified"), &|of| latency_profile_zoom(of, &bars, threshold, from, to)),
+            figure(&titled("latency profile, magnified"), &|of| {
+                latency_profile_zoom(of, &bars, threshold, from, to)
+            }),
         ),
-        ("histogram.svg", figure(&titled("latencies by class"), &|of| histograms(of, &classes, bucket(&classes)))),
+        (
+            "histogram.svg",
+            figure(&titled("latencies by class"), &|of| histograms(of, &classes, bucket(&classes))),
+        ),
         (
             "cumulative-by-latency.svg",
-            figure(&titled("cumulative latency by repeat"), &|of| cumulative_by_latency(of, &repeats)),
+            figure(&titled("cumulative latency by repeat"), &|of| {
+                cumulative_by_latency(of, &repeats)
+            }),
         ),
         (
             "cumulative-by-count.svg",
-            figure(&titled("cumulative latency by repeat"), &|of| cumulative_by_count(of, &repeats)),
+            figure(&titled("cumulative latency by repeat"), &|of| {
+                cumulative_by_count(of, &repeats)
+            }),
         ),
-        ("percentiles.svg", figure(&titled("percentiles by class"), &|of| percentiles(of, &classes))),
+        (
+            "percentiles.svg",
+            figure(&titled("percentiles by class"), &|of| percentiles(of, &classes)),
+        ),
     ]
 }
 
@@ -79,10 +99,12 @@ fn timed(result: &MeasureDocument) -> impl Iterator<Item = (&EventRow, f64)> {
 
 /// Returns the events of the repeat with the median cumulative latency, except its start.
 fn bars(result: &MeasureDocument) -> Vec<ProfileBar> {
-    let mut order: Vec<(usize, f64)> = result.details.cumulative.repeats_ms.iter().copied().enumerate().collect();
+    let mut order: Vec<(usize, f64)> =
+        result.details.cumulative.repeats_ms.iter().copied().enumerate().collect();
     order.sort_by(|one, other| one.1.total_cmp(&other.1));
     let middle = order.get(order.len().saturating_sub(1) / 2).map_or(1, |(index, _)| index + 1);
-    let own = || timed(result).filter(|(event, _)| event.repeat == middle && event.class != "start");
+    let own =
+        || timed(result).filter(|(event, _)| event.repeat == middle && event.class != "start");
     let begin = own().map(|(event, _)| event.t_ns).min().unwrap_or_default();
     let bar = |(event, latency_ms): (&EventRow, f64)| ProfileBar {
         start_s: event.t_ns.saturating_sub(begin) as f64 / 1e9,
@@ -103,7 +125,10 @@ fn busiest(bars: &[ProfileBar]) -> (f64, f64) {
 fn by_class(result: &MeasureDocument) -> Vec<LatencySet> {
     let set = |class: &str| LatencySet {
         name: class.to_owned(),
-        values_ms: timed(result).filter(|(event, _)| event.class == class).map(|(_, ms)| ms).collect(),
+        values_ms: timed(result)
+            .filter(|(event, _)| event.class == class)
+            .map(|(_, ms)| ms)
+            .collect(),
     };
     let classes = result.details.classes.iter().filter(|class| class.class != "start");
     classes.map(|class| set(&class.class)).filter(|set| !set.values_ms.is_empty()).collect()
@@ -146,12 +171,26 @@ mod tests {
             application: vec!["/usr/bin/mousepad".to_owned()],
             script: "editor".to_owned(),
             events: latencies_ms.iter().enumerate().map(event).collect(),
-            classes: vec![ClassFigures { class: "key".to_owned(), threshold_ms: 100.0, ..ClassFigures::default() }],
-            cumulative: CumulativeLatencies { repeats_ms: vec![30.0, 10.0, 20.0], ..CumulativeLatencies::default() },
+            classes: vec![ClassFigures {
+                class: "key".to_owned(),
+                threshold_ms: 100.0,
+                ..ClassFigures::default()
+            }],
+            cumulative: CumulativeLatencies {
+                repeats_ms: vec![30.0, 10.0, 20.0],
+                ..CumulativeLatencies::default()
+            },
             ..MeasureDetails::default()
         };
         let (machine, runs) = (MeasuredMachine::default(), vec![Run::default(); 3]);
-        MeasureDocument { schema: SCHEMA, kind: "measure".to_owned(), version: "0".to_owned(), machine, runs, details }
+        MeasureDocument {
+            schema: SCHEMA,
+            kind: "measure".to_owned(),
+            version: "0".to_owned(),
+            machine,
+            runs,
+            details,
+        }
     }
 
     #[test]
@@ -159,14 +198,20 @@ mod tests {
         let plots = figures(&result(&[(1, 30.0), (2, 10.0), (3, 5.0), (3, 15.0)]));
         assert_eq!(plots.len(), 6);
         for (name, svg) in &plots {
-            assert!(svg.starts_with("<svg") && svg.contains("mousepad by script editor"), "{name}: {svg}");
+            assert!(
+                svg.starts_with("<svg") && svg.contains("mousepad by script editor"),
+                "{name}: {svg}"
+            );
         }
     }
 
     #[test]
     fn the_profile_is_that_of_the_repeat_in_the_middle() {
         let bars = bars(&result(&[(1, 30.0), (2, 10.0), (3, 5.0), (3, 15.0)]));
-        assert_eq!(bars.iter().map(|bar| (bar.start_s, bar.latency_ms)).collect::<Vec<_>>(), [(0.0, 5.0), (1.0, 15.0)]);
+        assert_eq!(
+            bars.iter().map(|bar| (bar.start_s, bar.latency_ms)).collect::<Vec<_>>(),
+            [(0.0, 5.0), (1.0, 15.0)]
+        );
         assert_eq!(busiest(&bars), (0.0, 4.0));
     }
 

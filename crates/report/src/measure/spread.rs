@@ -30,14 +30,26 @@ pub(super) fn text(details: &MeasureDetails) -> String {
 
 /// Returns the recorded parts, with the competing threads if competition is among them.
 fn recorded(spread: &RepeatSpread) -> Vec<Part> {
-    let rivals: Vec<String> =
-        spread.rivals.iter().map(|rival| format!("{} {}", rival.name, duration(rival.ms))).collect();
-    let who = if rivals.is_empty() { String::new() } else { format!(" ({} in all)", rivals.join(", ")) };
+    let rivals: Vec<String> = spread
+        .rivals
+        .iter()
+        .map(|rival| format!("{} {}", rival.name, duration(rival.ms)))
+        .collect();
+    let who =
+        if rivals.is_empty() { String::new() } else { format!(" ({} in all)", rivals.join(", ")) };
     let computing = format!("CPU time of application and display server{}", computed(spread));
     vec![
         (spread.running_share, computing, spread.running_ms.clone()),
-        (spread.ready_share, format!("waiting for a CPU that others had{who}"), spread.ready_ms.clone()),
-        (spread.waiting_share, "waiting for disk, timers and other answers".to_owned(), spread.waiting_ms.clone()),
+        (
+            spread.ready_share,
+            format!("waiting for a CPU that others had{who}"),
+            spread.ready_ms.clone(),
+        ),
+        (
+            spread.waiting_share,
+            "waiting for disk, timers and other answers".to_owned(),
+            spread.waiting_ms.clone(),
+        ),
     ]
 }
 
@@ -45,8 +57,9 @@ fn recorded(spread: &RepeatSpread) -> Vec<Part> {
 fn computed(spread: &RepeatSpread) -> String {
     let percent = |share: f64| format!("{:.0} %", (100.0 * share).round() + 0.0);
     let told = spread.runners.iter().filter(|runner| runner.share >= SHARE_MIN).take(PARTS);
-    let mut words: Vec<String> =
-        told.map(|one| format!("{} {}", plain(&one.name, LABEL_CHARS), percent(one.share))).collect();
+    let mut words: Vec<String> = told
+        .map(|one| format!("{} {}", plain(&one.name, LABEL_CHARS), percent(one.share)))
+        .collect();
     if spread.speed_share >= SHARE_MIN {
         words.push(format!("{} is how fast the CPU was", percent(spread.speed_share)));
     }
@@ -68,14 +81,17 @@ fn by_label(details: &MeasureDetails) -> Vec<Part> {
     let name = |label| format!("inputs labelled {}", plain(label, LABEL_CHARS));
     let parts = shares.into_iter().zip(labels).zip(times);
     // A share above 1 is offset by unlisted parts that fall as it rises.
-    let mut parts: Vec<Part> = parts.map(|((share, label), times)| (share.min(1.0), name(label), times)).collect();
+    let mut parts: Vec<Part> =
+        parts.map(|((share, label), times)| (share.min(1.0), name(label), times)).collect();
     parts.retain(|(share, ..)| *share >= SHARE_MIN);
     parts
 }
 
 fn unknown(details: &MeasureDetails) -> &'static str {
     match details.instrument_why {
-        Some(_) => "  what made them longer only the display tap tells; try: as root, and without --no-trace\n",
+        Some(_) => {
+            "  what made them longer only the display tap tells; try: as root, and without --no-trace\n"
+        }
         None => "  what made them longer is not known: nothing that was recorded differs\n",
     }
 }
@@ -88,7 +104,11 @@ fn lines(mut parts: Vec<Part>) -> String {
         let most = times.iter().copied().fold(0.0, f64::max);
         // A share of zero may be slightly negative.
         let percent = (100.0 * share).round() + 0.0;
-        format!("  {percent:.0} % of the differences: {what}, {} to {}\n", duration(least), duration(most))
+        format!(
+            "  {percent:.0} % of the differences: {what}, {} to {}\n",
+            duration(least),
+            duration(most)
+        )
     };
     parts.iter().take(PARTS).map(line).collect()
 }

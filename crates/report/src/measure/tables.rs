@@ -2,8 +2,8 @@
 //! The result as text.
 
 use super::{
-    ClassFigures, DEVIATION_PERCENT_MAX, Instrument, InterArrival, LONG_MS, LongEvent, MeasureDetails, MeasureDocument,
-    MilestoneFigures, OperationCounters, spread,
+    ClassFigures, DEVIATION_PERCENT_MAX, Instrument, InterArrival, LONG_MS, LongEvent,
+    MeasureDetails, MeasureDocument, MilestoneFigures, OperationCounters, spread,
 };
 use crate::conditions;
 use crate::plot::words::{count, decimal, duration, plain};
@@ -35,7 +35,11 @@ fn head(result: &MeasureDocument) -> String {
     let details = &result.details;
     let seconds = result.runs.iter().map(|run| run.duration_ns as f64 / 1e9).sum::<f64>();
     let application = plain(details.application.first().map_or("", String::as_str), NAME_CHARS);
-    let mut out = format!("{}: {}\n", plain(&details.script, NAME_CHARS), plain(&details.about, REASON_CHARS));
+    let mut out = format!(
+        "{}: {}\n",
+        plain(&details.script, NAME_CHARS),
+        plain(&details.about, REASON_CHARS)
+    );
     let _ = writeln!(
         out,
         "{application}, {}, {} inputs and starts in {}; {} answered, {} without a visible answer, {} open, {} lost",
@@ -77,11 +81,24 @@ fn classes(details: &MeasureDetails) -> String {
     );
     for class in &details.classes {
         out += &class_row(class);
-        out += &class.handled.as_ref().map(|figures| milestone_row("  handled", figures)).unwrap_or_default();
-        out += &class.completed.as_ref().map(|figures| milestone_row("  completed", figures)).unwrap_or_default();
+        out += &class
+            .handled
+            .as_ref()
+            .map(|figures| milestone_row("  handled", figures))
+            .unwrap_or_default();
+        out += &class
+            .completed
+            .as_ref()
+            .map(|figures| milestone_row("  completed", figures))
+            .unwrap_or_default();
     }
     let all: Vec<f64> = details.events.iter().filter_map(|event| event.latency_ms).collect();
-    let _ = writeln!(out, "all events: IP98 {}; {}\n", time(details.interaction_p98_ms), strip(&all, STRIP_MS));
+    let _ = writeln!(
+        out,
+        "all events: IP98 {}; {}\n",
+        time(details.interaction_p98_ms),
+        strip(&all, STRIP_MS)
+    );
     out
 }
 
@@ -127,7 +144,9 @@ fn cumulative(details: &MeasureDetails) -> String {
     let cumulative = &details.cumulative;
     let repeats: Vec<String> = cumulative.repeats_ms.iter().map(|ms| duration(*ms)).collect();
     let verdict = match (cumulative.deviation_percent, cumulative.usable) {
-        (Some(percent), Some(true)) => format!("standard deviation {percent:.1} % of the mean: usable"),
+        (Some(percent), Some(true)) => {
+            format!("standard deviation {percent:.1} % of the mean: usable")
+        }
         (Some(percent), _) => format!(
             "standard deviation {percent:.1} % of the mean: UNUSABLE for a comparison, over {DEVIATION_PERCENT_MAX:.0} %"
         ),
@@ -147,7 +166,9 @@ fn rates(details: &MeasureDetails) -> String {
         None => out += "excess latency rate: not known, nobody interacted\n",
         Some(elr) => {
             let top = match (&elr.top_class, elr.top_share) {
-                (Some(class), Some(share)) => format!("; {:.0} % of it from {class}", share * 100.0),
+                (Some(class), Some(share)) => {
+                    format!("; {:.0} % of it from {class}", share * 100.0)
+                }
                 _ => String::new(),
             };
             let _ = writeln!(
@@ -201,8 +222,10 @@ fn long_events(rows: &[LongEvent]) -> String {
 }
 
 fn inter_arrival(rows: &[InterArrival]) -> String {
-    let mut out =
-        format!("{:>9} {:>7} {:>12} {:>12} {:>6}  period\n", "over", "events", "mean apart", "deviation", "CV");
+    let mut out = format!(
+        "{:>9} {:>7} {:>12} {:>12} {:>6}  period\n",
+        "over", "events", "mean apart", "deviation", "CV"
+    );
     for row in rows {
         let seconds = |value: Option<f64>| value.map_or("-".to_owned(), |s| format!("{s:.2} s"));
         let _ = writeln!(
@@ -225,11 +248,21 @@ fn counters(rows: &[OperationCounters]) -> String {
     }
     let mut out = format!(
         "{:12} {:8} {:>7}   {:>10} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}\n",
-        "operation", "class", "inputs", "CPU each", "switches", "faults", "cycles", "instr.", "cache m.", "TLB m."
+        "operation",
+        "class",
+        "inputs",
+        "CPU each",
+        "switches",
+        "faults",
+        "cycles",
+        "instr.",
+        "cache m.",
+        "TLB m."
     );
     for row in rows {
-        let each =
-            |value: Option<u64>| value.map_or("-".to_owned(), |value| decimal(value as f64 / row.n.max(1) as f64, 1));
+        let each = |value: Option<u64>| {
+            value.map_or("-".to_owned(), |value| decimal(value as f64 / row.n.max(1) as f64, 1))
+        };
         let _ = writeln!(
             out,
             "{:12} {:8} {:>7}   {:>10} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}",
@@ -266,7 +299,9 @@ fn driver(details: &MeasureDetails) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{CumulativeLatencies, DriverCost, EventRow, ExcessRate, RepeatSpread, Rival, Runner};
+    use super::super::{
+        CumulativeLatencies, DriverCost, EventRow, ExcessRate, RepeatSpread, Rival, Runner,
+    };
     use super::*;
     use tipme_measure::{Apdex, MeasuredMachine, Rate, Run, SCHEMA};
 
@@ -292,7 +327,11 @@ mod tests {
     }
 
     fn sample() -> MeasureDocument {
-        let event = EventRow { latency_ms: Some(12.0), join: Some(EventJoin::Exact), ..EventRow::default() };
+        let event = EventRow {
+            latency_ms: Some(12.0),
+            join: Some(EventJoin::Exact),
+            ..EventRow::default()
+        };
         let details = MeasureDetails {
             script: "editor".to_owned(),
             about: "plain-text editing".to_owned(),
@@ -333,7 +372,11 @@ mod tests {
                 n_long: 1,
                 ..LongEvent::default()
             }],
-            inter_arrival: vec![InterArrival { threshold_ms: 100.0, n: 1, ..InterArrival::default() }],
+            inter_arrival: vec![InterArrival {
+                threshold_ms: 100.0,
+                n: 1,
+                ..InterArrival::default()
+            }],
             counters: vec![OperationCounters {
                 label: "type".to_owned(),
                 class: "key".to_owned(),
@@ -346,7 +389,14 @@ mod tests {
         };
         let runs = vec![Run { duration_ns: 5_000_000_000, ..Run::default() }; 2];
         let machine = MeasuredMachine { cpus: 2, ..MeasuredMachine::default() };
-        MeasureDocument { schema: SCHEMA, kind: "measure".to_owned(), version: "0".to_owned(), machine, runs, details }
+        MeasureDocument {
+            schema: SCHEMA,
+            kind: "measure".to_owned(),
+            version: "0".to_owned(),
+            machine,
+            runs,
+            details,
+        }
     }
 
     #[test]
@@ -367,10 +417,15 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part:?} is missing in\n{text}");
         }
-        assert!(text.lines().any(|line| line.starts_with("type") && line.contains("2.5")), "{text}");
+        assert!(
+            text.lines().any(|line| line.starts_with("type") && line.contains("2.5")),
+            "{text}"
+        );
         let handled = text.lines().find(|line| line.starts_with("  handled")).expect("it is known");
         assert!(
-            ["9", "640 ms", "500 ms", "1", "over the threshold"].iter().all(|part| handled.contains(part)),
+            ["9", "640 ms", "500 ms", "1", "over the threshold"]
+                .iter()
+                .all(|part| handled.contains(part)),
             "{text}"
         );
         assert!(!text.contains("  completed"), "{text}");
@@ -403,14 +458,19 @@ mod tests {
             event(2, "save", "command", 30.0),
         ];
         let recorded = text(&result);
-        assert!(recorded.contains("  95 % of the differences: inputs labelled save, 40 ms to 78 ms\n"), "{recorded}");
         assert!(
-            recorded.contains("what made them longer is not known: nothing that was recorded differs"),
+            recorded.contains("  95 % of the differences: inputs labelled save, 40 ms to 78 ms\n"),
+            "{recorded}"
+        );
+        assert!(
+            recorded
+                .contains("what made them longer is not known: nothing that was recorded differs"),
             "{recorded}"
         );
         result.details.events[1].latency_ms = Some(70.0);
         assert!(
-            text(&result).contains("  100 % of the differences: inputs labelled save, 40 ms to 78 ms\n"),
+            text(&result)
+                .contains("  100 % of the differences: inputs labelled save, 40 ms to 78 ms\n"),
             "{}",
             text(&result)
         );
@@ -418,7 +478,10 @@ mod tests {
         let remedy = "what made them longer only the display tap tells; try: as root, and without --no-trace";
         assert!(text(&result).contains(remedy), "{}", text(&result));
         result.details.cumulative.usable = Some(true);
-        assert!(!text(&result).contains("of the differences") && !text(&result).contains("display tap tells"));
+        assert!(
+            !text(&result).contains("of the differences")
+                && !text(&result).contains("display tap tells")
+        );
     }
 
     #[test]

@@ -60,8 +60,10 @@ fn bar(shares: &[BudgetShare<'_>], interval: &Interval) -> Markup {
         places.push((share, at, width));
         at += width;
     }
-    let told: Vec<String> =
-        shares.iter().map(|share| format!("{}: {:.0}%", share.name, percent(share.ms, interval))).collect();
+    let told: Vec<String> = shares
+        .iter()
+        .map(|share| format!("{}: {:.0}%", share.name, percent(share.ms, interval)))
+        .collect();
     html! {
         svg.stack width="100%" height="36" role="img" aria-label=(told.join("; ")) {
             @for (share, at, width) in &places {

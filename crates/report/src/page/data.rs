@@ -21,11 +21,15 @@ struct Data<'a> {
 
 /// Returns the data of a scene.
 pub(super) fn json(scene: &Scene) -> String {
-    let us = |ns: u64| ns.clamp(scene.from_ns, scene.to_ns.max(scene.from_ns)).saturating_sub(scene.from_ns) / 1_000;
+    let us = |ns: u64| {
+        ns.clamp(scene.from_ns, scene.to_ns.max(scene.from_ns)).saturating_sub(scene.from_ns)
+            / 1_000
+    };
     let interval = scene.verdict.interval.as_ref();
     let data = Data {
         length_us: us(scene.to_ns),
-        interval_us: interval.map_or((0, 0), |interval| (us(interval.start_ns), us(interval.end_ns))),
+        interval_us: interval
+            .map_or((0, 0), |interval| (us(interval.start_ns), us(interval.end_ns))),
         texts: &scene.texts,
         looks: Look::ALL.iter().map(|(_, name, words)| (*name, *words)).collect(),
         groups: TrackGroup::ALL.map(|group| (group, group.title())).to_vec(),
@@ -42,7 +46,9 @@ fn escape(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     for letter in json.chars() {
         match letter {
-            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => out += &format!("\\u{:04x}", letter as u32),
+            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => {
+                out += &format!("\\u{:04x}", letter as u32)
+            }
             letter => out.push(letter),
         }
     }

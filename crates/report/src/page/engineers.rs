@@ -27,7 +27,11 @@ const NAME_MAX: usize = 64;
 /// might interpret, are replaced by `FILE`.
 fn named(id: &str) -> &str {
     let usual = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
-    if (1..=NAME_MAX).contains(&id.len()) && !id.starts_with('-') && id.bytes().all(usual) { id } else { "FILE" }
+    if (1..=NAME_MAX).contains(&id.len()) && !id.starts_with('-') && id.bytes().all(usual) {
+        id
+    } else {
+        "FILE"
+    }
 }
 
 /// Formats commands with their descriptions in a second column.
@@ -64,8 +68,12 @@ mod tests {
 
     #[test]
     fn a_command_that_is_copied_from_the_page_does_what_it_says() {
-        assert!(commands("20000229T235959.042Z").starts_with("tipme diagnose 20000229T235959.042Z --json "));
-        for id in ["", "$(reboot)", "a; reboot", "a`reboot`", "--help", "größe", &"a".repeat(65)] {
+        assert!(
+            commands("20000229T235959.042Z")
+                .starts_with("tipme diagnose 20000229T235959.042Z --json ")
+        );
+        for id in ["", "$(reboot)", "a; reboot", "a`reboot`", "--help", "größe", &"a".repeat(65)]
+        {
             assert!(commands(id).starts_with("tipme diagnose FILE --json "), "{id}");
         }
     }

@@ -32,7 +32,8 @@ pub(super) fn head(scene: &Scene) -> Markup {
 
 fn about(incident: &About) -> Markup {
     let machine = &incident.machine;
-    let cpus = if machine.cpus == 1 { "1 CPU".to_owned() } else { format!("{} CPUs", machine.cpus) };
+    let cpus =
+        if machine.cpus == 1 { "1 CPU".to_owned() } else { format!("{} CPUs", machine.cpus) };
     html! {
         b { "tipme" } " · " time datetime=(incident.time) { (incident.time.replace('T', " ").replace('Z', " UTC")) }
         @for part in [machine.hostname.as_str(), machine.kernel.as_str(), &cpus] {
@@ -53,7 +54,9 @@ fn cause(verdict: &Verdict, interval: &Interval) -> Markup {
 }
 
 fn words(incident: &About) -> Markup {
-    let right = incident.user_right.map(|right| if right { "It was this." } else { "It was something else." });
+    let right = incident
+        .user_right
+        .map(|right| if right { "It was this." } else { "It was something else." });
     html! {
         @if !incident.user_text.is_empty() || right.is_some() {
             figure.said {
@@ -92,7 +95,9 @@ fn still(verdict: &Verdict, interval: &Interval) -> String {
         return "It still went on when it was marked.".to_owned();
     }
     match mark.checked_sub(interval.end_ns) {
-        Some(since) if mark > 0 => format!("This wait was over {} before the mark.", span(tipme_measure::ms(since))),
+        Some(since) if mark > 0 => {
+            format!("This wait was over {} before the mark.", span(tipme_measure::ms(since)))
+        }
         _ => "This wait was over when it was marked.".to_owned(),
     }
 }
@@ -109,7 +114,8 @@ fn check(first: &Finding) -> Option<(String, String)> {
         ));
     }
     let Culprit::Process { pid, comm, .. } = &first.culprit else { return None };
-    let is_gone = first.remedy.contains("has ended") || first.kind == CauseKind::Unattributed || *pid == 0;
+    let is_gone =
+        first.remedy.contains("has ended") || first.kind == CauseKind::Unattributed || *pid == 0;
     let what = format!("To see whether {comm} still runs, and how much it computes:");
     (!is_gone).then(|| (what, ps(&pid.to_string())))
 }

@@ -118,7 +118,9 @@ fn shapes(scene: &Scene, bars: &[Bar], look: Look) -> String {
 }
 
 fn curve(scene: &Scene, curve: &Curve) -> PicturePart {
-    let at = |step: usize| curve.series.iter().map(|one| one.values.get(step).copied().unwrap_or(0.0)).sum::<f32>();
+    let at = |step: usize| {
+        curve.series.iter().map(|one| one.values.get(step).copied().unwrap_or(0.0)).sum::<f32>()
+    };
     let least = if curve.unit == "%" { 100.0 } else { 1.0 };
     let most = (0..curve.steps.len()).map(at).fold(least, f32::max);
     let mut below = vec![0.0_f64; curve.steps.len()];
@@ -131,7 +133,11 @@ fn curve(scene: &Scene, curve: &Curve) -> PicturePart {
                 let high = f64::from(value / most) * (CURVE - 4.0);
                 let (lo, hi) = (x(scene, step.0), x(scene, step.1));
                 *below += high;
-                path += &format!("M{lo:.1} {:.1}h{:.1}v{high:.1}H{lo:.1}z", CURVE - 2.0 - *below, (hi - lo).max(0.5));
+                path += &format!(
+                    "M{lo:.1} {:.1}h{:.1}v{high:.1}H{lo:.1}z",
+                    CURVE - 2.0 - *below,
+                    (hi - lo).max(0.5)
+                );
             }
             html! { path fill=(colour(series.look.name())) d=(path) {} }
         })
@@ -143,10 +149,15 @@ fn curve(scene: &Scene, curve: &Curve) -> PicturePart {
 /// Draws the interval as a lighter field, with the time since its start.
 fn axis(scene: &Scene, top: f64, height: f64) -> Markup {
     let us = |ns: u64| ns.saturating_sub(scene.from_ns) / 1_000;
-    let wait = scene.verdict.interval.as_ref().map_or((0, 0), |interval| (us(interval.start_ns), us(interval.end_ns)));
+    let wait = scene
+        .verdict
+        .interval
+        .as_ref()
+        .map_or((0, 0), |interval| (us(interval.start_ns), us(interval.end_ns)));
     let (from, to) = (x(scene, wait.0), x(scene, wait.1.min(length_us(scene))));
     let step = tick_step(length_us(scene));
-    let ticks = (0..).map(|count| count * step).take_while(|after| wait.0 + after <= length_us(scene));
+    let ticks =
+        (0..).map(|count| count * step).take_while(|after| wait.0 + after <= length_us(scene));
     html! {
         rect x=(from) y=(top) width=((to - from).max(1.0)) height=(height - top) fill=(colour("wait")) {}
         @for after in ticks {
@@ -170,7 +181,9 @@ fn legend(scene: &Scene) -> PicturePart {
     let used: BTreeSet<Look> = bars.collect();
     let shown: Vec<_> = Look::ALL.iter().filter(|(look, ..)| used.contains(look)).collect();
     let columns = ((WIDTH - 16.0) / LEGEND_COLUMN) as usize;
-    let place = |at: usize| (16.0 + LEGEND_COLUMN * (at % columns) as f64, 16.0 + ROW * (at / columns) as f64);
+    let place = |at: usize| {
+        (16.0 + LEGEND_COLUMN * (at % columns) as f64, 16.0 + ROW * (at / columns) as f64)
+    };
     let markup = html! {
         @for (at, (look, _, words)) in shown.iter().enumerate() {
             @let (left, top) = place(at);
@@ -178,7 +191,10 @@ fn legend(scene: &Scene) -> PicturePart {
             text x=(left + 17.0) y=(top + 10.0) fill=(colour("ink")) { (words) }
         }
     };
-    PicturePart { height: 16.0 + ROW * shown.len().div_ceil(columns) as f64, markup: PreEscaped(markup.into_string()) }
+    PicturePart {
+        height: 16.0 + ROW * shown.len().div_ceil(columns) as f64,
+        markup: PreEscaped(markup.into_string()),
+    }
 }
 
 #[cfg(test)]
@@ -188,7 +204,8 @@ mod tests {
     #[test]
     fn the_style_has_a_colour_for_each_look() {
         assert!(
-            Look::ALL.iter().all(|(look, ..)| colour(look.name()).starts_with('#') && colour(look.name()) != "#000000")
+            Look::ALL.iter().all(|(look, ..)| colour(look.name()).starts_with('#')
+                && colour(look.name()) != "#000000")
         );
     }
 

@@ -70,7 +70,9 @@ fn command(text: &str) -> Option<&str> {
 
 /// Returns the length of a pattern word at the start of a text.
 fn word_length(text: &str, word: &str) -> Option<usize> {
-    let Some((before, after)) = word.split_once('#') else { return text.starts_with(word).then_some(word.len()) };
+    let Some((before, after)) = word.split_once('#') else {
+        return text.starts_with(word).then_some(word.len());
+    };
     let digits = number(text.strip_prefix(before)?)?;
     let length = before.len() + digits;
     text[length..].starts_with(after).then_some(length + after.len())
@@ -133,10 +135,19 @@ mod tests {
         let renice = "renice -n 19 -p 12987 (what it starts from then on inherits it); or tipme manage, which puts";
         assert_eq!(commands(renice), ["renice -n 19 -p 12987", "tipme manage"]);
         assert_eq!(first(renice), Some("renice -n 19 -p 12987"));
-        assert_eq!(commands("kill -CONT 26042, if it is still stopped; see why"), ["kill -CONT 26042"]);
+        assert_eq!(
+            commands("kill -CONT 26042, if it is still stopped; see why"),
+            ["kill -CONT 26042"]
+        );
         assert_eq!(commands("ionice -c 3 -p 7 8 (its I/O waits)"), ["ionice -c 3 -p 7 8"]);
-        assert_eq!(commands("look at why a (pid 7) is slow: tipme diagnose --pid 7"), ["tipme diagnose --pid 7"]);
-        assert_eq!(commands("look: cat /proc/7/stack (as root) the next time"), ["cat /proc/7/stack"]);
+        assert_eq!(
+            commands("look at why a (pid 7) is slow: tipme diagnose --pid 7"),
+            ["tipme diagnose --pid 7"]
+        );
+        assert_eq!(
+            commands("look: cat /proc/7/stack (as root) the next time"),
+            ["cat /proc/7/stack"]
+        );
     }
 
     #[test]

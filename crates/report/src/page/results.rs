@@ -71,7 +71,12 @@ mod tests {
     fn a_page_of_results_is_bounded_and_says_what_is_left_out() {
         let plots = vec!["<svg></svg>".repeat(100_000); 5];
         let machine = MeasuredMachine::default();
-        let page = results(&ResultsPage { title: "a <b>", machine: &machine, text: "1 < 2", plots: &plots });
+        let page = results(&ResultsPage {
+            title: "a <b>",
+            machine: &machine,
+            text: "1 < 2",
+            plots: &plots,
+        });
         assert!(page.len() < 5_000_000 && page.contains("Not shown: 2 more plots"));
         assert!(page.contains("<h1>a &lt;b&gt;</h1>") && page.contains("1 &lt; 2"));
     }

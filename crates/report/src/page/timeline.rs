@@ -41,8 +41,12 @@ pub(super) fn section(scene: &Scene) -> Markup {
 }
 
 fn legend(scene: &Scene) -> Markup {
-    let bars = scene.tracks.iter().flat_map(|track| track.bars.iter().map(|bar| bar.look).chain(track.look));
-    let curves = scene.curves.iter().flat_map(|curve| curve.series.iter().map(|series| series.look));
+    let bars = scene
+        .tracks
+        .iter()
+        .flat_map(|track| track.bars.iter().map(|bar| bar.look).chain(track.look));
+    let curves =
+        scene.curves.iter().flat_map(|curve| curve.series.iter().map(|series| series.look));
     let used: BTreeSet<Look> = bars.chain(curves).collect();
     let shown = Look::ALL.iter().filter(|(look, ..)| used.contains(look));
     html! {

@@ -41,7 +41,9 @@ fn losses(verdict: &Verdict) -> Vec<String> {
     if lost.is_empty() {
         return vec!["No record was lost.".to_owned()];
     }
-    let line = |(class, count): (&str, u64)| format!("{count} records of the class {class} were lost in the window.");
+    let line = |(class, count): (&str, u64)| {
+        format!("{count} records of the class {class} were lost in the window.")
+    };
     lost.into_iter().take(CLASSES_MAX).map(line).collect()
 }
 

@@ -33,7 +33,9 @@ pub(super) fn section(scene: &Scene, interval: &Interval) -> Markup {
 
 fn learned(baseline: Option<&Baseline>) -> Markup {
     let text = match baseline {
-        Some(known) if known.stored => "The baseline was learned before this window; individual times are not kept.",
+        Some(known) if known.stored => {
+            "The baseline was learned before this window; individual times are not kept."
+        }
         _ => "Nothing of this kind was seen at another time of the window.",
     };
     html! { p.hint { (text) } }
@@ -47,9 +49,16 @@ struct LogAxis {
 
 impl LogAxis {
     fn new(observed: &UsualLatencies, interval: &Interval) -> LogAxis {
-        let all = || observed.latencies_ms.iter().copied().chain([interval.latency_ms, interval.threshold_ms]);
+        let all = || {
+            observed
+                .latencies_ms
+                .iter()
+                .copied()
+                .chain([interval.latency_ms, interval.threshold_ms])
+        };
         let positive = || all().filter(|ms| *ms > 0.0);
-        let (least, most) = (positive().fold(f64::MAX, f64::min), positive().fold(f64::MIN_POSITIVE, f64::max));
+        let (least, most) =
+            (positive().fold(f64::MAX, f64::min), positive().fold(f64::MIN_POSITIVE, f64::max));
         LogAxis { least: (least / 1.5).clamp(1e-4, 1e9), most: (most * 1.5).clamp(2e-4, 1e10) }
     }
 
@@ -61,7 +70,10 @@ impl LogAxis {
 
     /// Returns the powers of ten on the axis.
     fn ticks(&self) -> Vec<f64> {
-        (-4..=10).map(|power| 10_f64.powi(power)).filter(|ms| (self.least..=self.most).contains(ms)).collect()
+        (-4..=10)
+            .map(|power| 10_f64.powi(power))
+            .filter(|ms| (self.least..=self.most).contains(ms))
+            .collect()
     }
 }
 
@@ -147,6 +159,10 @@ mod tests {
     fn columns_that_count_not_all_say_so() {
         let told = |n| hint(&UsualLatencies { latencies_ms: vec![1.0, 2.0], n });
         assert_eq!(told(2), "Each column counts others of that length; the axis is logarithmic.");
-        assert!(told(7).ends_with("logarithmic; of all 7 others, 2 are counted, taken evenly."), "{}", told(7));
+        assert!(
+            told(7).ends_with("logarithmic; of all 7 others, 2 are counted, taken evenly."),
+            "{}",
+            told(7)
+        );
     }
 }

@@ -87,7 +87,13 @@ pub(super) fn threshold(page: &mut Page, area: &Area, scale: &Scale, ms: f64) {
 }
 
 /// Draws a curve that rises in steps, from shares; `more` replaces its own dashes.
-pub(super) fn stairs(page: &mut Page, area: &Area, points: &[(f64, f64)], index: usize, more: &str) {
+pub(super) fn stairs(
+    page: &mut Page,
+    area: &Area,
+    points: &[(f64, f64)],
+    index: usize,
+    more: &str,
+) {
     let mut data = String::new();
     for (x, y) in points {
         let (x, y) = (pixel(area.x(*x)), pixel(area.y(*y)));
@@ -108,7 +114,10 @@ pub(super) fn slopes(page: &mut Page, area: &Area, points: &[(f64, f64)], index:
 
 fn curve_style(index: usize, more: &str) -> String {
     let dashes = if more.is_empty() { dashes(index) } else { more };
-    format!(r#"fill="none" stroke="{}" stroke-width="1.8" stroke-linejoin="round"{dashes}"#, colour(index))
+    format!(
+        r#"fill="none" stroke="{}" stroke-width="1.8" stroke-linejoin="round"{dashes}"#,
+        colour(index)
+    )
 }
 
 /// Draws a dot at the end of a curve, from shares.

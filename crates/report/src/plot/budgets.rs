@@ -43,7 +43,9 @@ pub fn budgets(figure: &Figure<'_>, rows: &[(String, Vec<(String, f64)>)]) -> St
     let area = page.area_beside(LABELS_WIDTH, SUMS_WIDTH, ROW_HEIGHT * rows.len() as f64 + 6.0);
     let across = Scale::up_to(rows.iter().map(BudgetRow::total).fold(0.0, f64::max));
     axes::draw_across(&mut page, &area, &across);
-    rows.iter().enumerate().for_each(|(index, row)| draw_row(&mut page, &area, &across, row, index));
+    rows.iter()
+        .enumerate()
+        .for_each(|(index, row)| draw_row(&mut page, &area, &across, row, index));
     axes::name_across(&mut page, &area, &Axis { scale: across, name: "time, ms" });
     page.finish()
 }
@@ -79,8 +81,10 @@ fn row_of((label, parts): &(String, Vec<(String, f64)>), names: &[String]) -> Bu
 fn legend(names: &[String], others: usize) -> Vec<LegendEntry> {
     let entry = |mark, text| LegendEntry { mark, text };
     let named = names.iter().enumerate();
-    let named = named.map(|(index, name)| entry(MarkStyle::Box(colour(index)), plain(name, NAME_CHARS)));
-    let rest = (others > 0).then(|| entry(MarkStyle::Box(REST), format!("others, of {others} kinds")));
+    let named =
+        named.map(|(index, name)| entry(MarkStyle::Box(colour(index)), plain(name, NAME_CHARS)));
+    let rest =
+        (others > 0).then(|| entry(MarkStyle::Box(REST), format!("others, of {others} kinds")));
     named.chain(rest).collect()
 }
 
@@ -91,7 +95,12 @@ fn colour_of(place: usize) -> &'static str {
 fn draw_row(page: &mut Page, area: &Area, across: &Scale, row: &BudgetRow, index: usize) {
     let top = area.top + 6.0 + ROW_HEIGHT * index as f64;
     let baseline = top + 13.0;
-    page.text((area.left - 8.0, baseline), Anchor::End, &font(TEXT_SIZE), &fitted(&row.label, area.left - 20.0));
+    page.text(
+        (area.left - 8.0, baseline),
+        Anchor::End,
+        &font(TEXT_SIZE),
+        &fitted(&row.label, area.left - 20.0),
+    );
     let mut before = 0.0;
     for (place, ms) in row.parts.iter().enumerate().filter(|(_, ms)| **ms > 0.0) {
         let (left, right) = (area.x(across.share(before)), area.x(across.share(before + ms)));
@@ -101,7 +110,12 @@ fn draw_row(page: &mut Page, area: &Area, across: &Scale, row: &BudgetRow, index
         before += ms;
     }
     let sum = if before > 0.0 { duration(before) } else { "no time".to_owned() };
-    page.text((area.x(across.share(before)) + 6.0, baseline), Anchor::Start, &font(SMALL_SIZE), &sum);
+    page.text(
+        (area.x(across.share(before)) + 6.0, baseline),
+        Anchor::Start,
+        &font(SMALL_SIZE),
+        &sum,
+    );
 }
 
 /// Draws the time of a part inside it, if there is room.
@@ -130,7 +144,8 @@ mod tests {
 
     #[test]
     fn the_largest_parts_have_colours_and_all_time_is_kept() {
-        let many: Vec<(String, f64)> = (0..12).map(|index| (format!("part {index}"), f64::from(index))).collect();
+        let many: Vec<(String, f64)> =
+            (0..12).map(|index| (format!("part {index}"), f64::from(index))).collect();
         let rows = [("a".to_owned(), many), row(&[("part 3", 50.0), ("part 0", f64::NAN)])];
         let (names, others) = names(&rows);
         assert_eq!((names.len(), others, names[0].as_str()), (NAMES_MAX, 4, "part 3"));

@@ -15,13 +15,22 @@ const MS_PER_S: f64 = 1e3;
 pub fn cumulative_by_latency(figure: &Figure<'_>, sets: &[LatencySet]) -> String {
     let (mut page, sets) = begin(figure, sets, Sorted::summary);
     let Some((_, most)) = extremes(&sets) else { return page.nothing("no events") };
-    let least = sets.iter().filter_map(|set| set.values.iter().find(|value| **value > 0.0)).copied().reduce(f64::min);
+    let least = sets
+        .iter()
+        .filter_map(|set| set.values.iter().find(|value| **value > 0.0))
+        .copied()
+        .reduce(f64::min);
     let across = Scale::log(least.unwrap_or(most), most);
     let upwards = upwards(&sets);
     let area = page.area(PLOT_HEIGHT);
     let name = format!("{}, ms, logarithmic", figure.quantity.name());
     let up = format!("{}, s", figure.quantity.sum());
-    axes::draw(&mut page, &area, &Axis { scale: across, name: &name }, &Axis { scale: upwards, name: &up });
+    axes::draw(
+        &mut page,
+        &area,
+        &Axis { scale: across, name: &name },
+        &Axis { scale: upwards, name: &up },
+    );
     for (index, set) in sets.iter().enumerate() {
         let first = set.values.first().map(|value| (across.share(*value), 0.0));
         let points = sums(set).map(|(value, sum)| (across.share(value), upwards.share(sum)));
@@ -45,10 +54,16 @@ pub fn cumulative_by_count(figure: &Figure<'_>, sets: &[LatencySet]) -> String {
     let area = page.area(PLOT_HEIGHT);
     let name = "events, the shortest first";
     let up = format!("{}, s", figure.quantity.sum());
-    axes::draw(&mut page, &area, &Axis { scale: across, name }, &Axis { scale: upwards, name: &up });
+    axes::draw(
+        &mut page,
+        &area,
+        &Axis { scale: across, name },
+        &Axis { scale: upwards, name: &up },
+    );
     for (index, set) in sets.iter().enumerate().filter(|(_, set)| !set.values.is_empty()) {
         let points = sums(set).enumerate();
-        let points = points.map(|(before, (_, sum))| (across.share(before as f64 + 1.0), upwards.share(sum)));
+        let points = points
+            .map(|(before, (_, sum))| (across.share(before as f64 + 1.0), upwards.share(sum)));
         let points = rising(std::iter::once((0.0, 0.0)).chain(points));
         axes::slopes(&mut page, &area, &points, index);
         points.last().into_iter().for_each(|point| axes::dot(&mut page, &area, *point, index));
@@ -57,7 +72,11 @@ pub fn cumulative_by_count(figure: &Figure<'_>, sets: &[LatencySet]) -> String {
 }
 
 /// Creates a page with a legend; `said` describes each set.
-pub(super) fn begin(figure: &Figure<'_>, sets: &[LatencySet], said: fn(&Sorted) -> String) -> (Page, Vec<Sorted>) {
+pub(super) fn begin(
+    figure: &Figure<'_>,
+    sets: &[LatencySet],
+    said: fn(&Sorted) -> String,
+) -> (Page, Vec<Sorted>) {
     let (sets, remarks) = sorted(sets);
     let mut page = Page::new(figure);
     page.remark(&remarks);

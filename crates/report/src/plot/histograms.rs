@@ -26,8 +26,10 @@ pub fn histograms(figure: &Figure<'_>, sets: &[LatencySet], bucket_ms: f64) -> S
         bucket * buckets::place(least, bucket) as f64,
         bucket * (buckets::place(most, bucket) as f64 + 1.0),
     );
-    let counts: Vec<Vec<(u64, u64)>> = sets.iter().map(|set| buckets::counts(&set.values, bucket)).collect();
-    let upwards = Scale::counts(counts.iter().flatten().map(|(_, count)| *count).max().unwrap_or(0));
+    let counts: Vec<Vec<(u64, u64)>> =
+        sets.iter().map(|set| buckets::counts(&set.values, bucket)).collect();
+    let upwards =
+        Scale::counts(counts.iter().flatten().map(|(_, count)| *count).max().unwrap_or(0));
     let height = if sets.len() == 1 { ALONE_HEIGHT } else { PANEL_HEIGHT };
     let mut area = None;
     for (index, (set, counts)) in sets.iter().zip(&counts).enumerate() {
@@ -69,7 +71,10 @@ fn draw_panel(page: &mut Page, area: &Area, panel: &Panel<'_>) {
     }
     axes::draw_upwards(page, area, &Axis { scale: panel.upwards, name: "events" });
     axes::draw_across(page, area, &panel.across);
-    let columns: String = columns(area, panel).into_iter().map(|(x, width, top)| block(area, x, width, top)).collect();
+    let columns: String = columns(area, panel)
+        .into_iter()
+        .map(|(x, width, top)| block(area, x, width, top))
+        .collect();
     page.path(&columns, &format!(r#"fill="{}""#, colour(panel.index)));
 }
 
@@ -96,7 +101,14 @@ fn shown_width(width: f64) -> f64 {
 }
 
 fn block(area: &Area, x: f64, width: f64, top: f64) -> String {
-    format!("M{} {}V{}h{}V{}Z", pixel(x), pixel(area.bottom()), pixel(top), pixel(width), pixel(area.bottom()))
+    format!(
+        "M{} {}V{}h{}V{}Z",
+        pixel(x),
+        pixel(area.bottom()),
+        pixel(top),
+        pixel(width),
+        pixel(area.bottom())
+    )
 }
 
 #[cfg(test)]
@@ -108,7 +120,8 @@ mod tests {
         let area = Area { left: 0.0, top: 0.0, width: 100.0, height: 100.0 };
         let counts: Vec<(u64, u64)> = (0..10_000).map(|at| (at, 1 + at % 50)).collect();
         let (across, upwards) = (Scale::linear(0.0, 10_000.0), Scale::counts(50));
-        let columns = columns(&area, &Panel { counts: &counts, bucket: 1.0, across, upwards, index: 0 });
+        let columns =
+            columns(&area, &Panel { counts: &counts, bucket: 1.0, across, upwards, index: 0 });
         assert_eq!(columns.len(), 100);
         assert!(columns.iter().all(|column| column.2 == 0.0));
     }

@@ -19,7 +19,12 @@ pub struct LevelCurve {
 
 /// Plots curves over the level of the load on a logarithmic time axis, with a dashed line at a
 /// reference time.
-pub fn levels(figure: &Figure<'_>, curves: &[LevelCurve], name: &str, line_ms: Option<f64>) -> String {
+pub fn levels(
+    figure: &Figure<'_>,
+    curves: &[LevelCurve],
+    name: &str,
+    line_ms: Option<f64>,
+) -> String {
     let curves: Vec<LevelCurve> = curves.iter().take(super::SETS_MAX).map(drawable).collect();
     let mut page = Page::new(figure);
     let entry = |(index, curve): (usize, &LevelCurve)| LegendEntry {
@@ -29,15 +34,20 @@ pub fn levels(figure: &Figure<'_>, curves: &[LevelCurve], name: &str, line_ms: O
     page.legend(&curves.iter().enumerate().map(entry).collect::<Vec<_>>());
     let points = || curves.iter().flat_map(|curve| &curve.points);
     let times = || points().map(|point| point.1).chain(line_ms);
-    let Some(least) = points().map(|point| point.1).reduce(f64::min) else { return page.nothing("no events") };
+    let Some(least) = points().map(|point| point.1).reduce(f64::min) else {
+        return page.nothing("no events");
+    };
     let across = Scale::up_to(points().map(|point| point.0).fold(0.0, f64::max));
     let upwards = Scale::log(least.min(line_ms.unwrap_or(least)), times().fold(least, f64::max));
     let area = page.area(PLOT_HEIGHT);
     let axis = Axis { scale: across, name: "load: runnable processes" };
     axes::draw(&mut page, &area, &axis, &Axis { scale: upwards, name });
     for (index, curve) in curves.iter().enumerate() {
-        let places: Vec<(f64, f64)> =
-            curve.points.iter().map(|point| (across.share(point.0), upwards.share(point.1))).collect();
+        let places: Vec<(f64, f64)> = curve
+            .points
+            .iter()
+            .map(|point| (across.share(point.0), upwards.share(point.1)))
+            .collect();
         axes::slopes(&mut page, &area, &places, index);
         places.iter().for_each(|place| axes::dot(&mut page, &area, *place, index));
     }
@@ -49,7 +59,8 @@ pub fn levels(figure: &Figure<'_>, curves: &[LevelCurve], name: &str, line_ms: O
 
 /// Removes invalid points.
 fn drawable(curve: &LevelCurve) -> LevelCurve {
-    let points = curve.points.iter().copied().filter(|point| point.0.is_finite() && is_time(point.1));
+    let points =
+        curve.points.iter().copied().filter(|point| point.0.is_finite() && is_time(point.1));
     LevelCurve { name: curve.name.clone(), points: points.collect() }
 }
 
@@ -60,8 +71,16 @@ mod tests {
     #[test]
     fn each_curve_has_its_line_and_its_dots() {
         let figure = Figure { title: "typing", ..Figure::default() };
-        let curve = |name: &str, ms: f64| LevelCurve { name: name.to_owned(), points: vec![(0.0, 0.3), (20.0, ms)] };
-        let svg = levels(&figure, &[curve("unmanaged", 900.0), curve("managed", 0.4)], "delay, ms", Some(50.0));
+        let curve = |name: &str, ms: f64| LevelCurve {
+            name: name.to_owned(),
+            points: vec![(0.0, 0.3), (20.0, ms)],
+        };
+        let svg = levels(
+            &figure,
+            &[curve("unmanaged", 900.0), curve("managed", 0.4)],
+            "delay, ms",
+            Some(50.0),
+        );
         assert!(svg.starts_with("<svg") && svg.contains("unmanaged") && svg.contains("delay, ms"));
         assert_eq!(svg.matches(r#"rx="2.5""#).count(), 4);
         assert!(svg.contains("50 ms"), "the line to compare with has its value");
@@ -70,7 +89,10 @@ mod tests {
     #[test]
     fn nothing_is_said_to_be_nothing() {
         let figure = Figure { title: "typing", ..Figure::default() };
-        let hostile = LevelCurve { name: "<&".to_owned(), points: vec![(f64::NAN, 1.0), (1.0, f64::NAN), (1.0, -1.0)] };
+        let hostile = LevelCurve {
+            name: "<&".to_owned(),
+            points: vec![(f64::NAN, 1.0), (1.0, f64::NAN), (1.0, -1.0)],
+        };
         let svg = levels(&figure, &[hostile], "delay, ms", None);
         assert!(svg.contains("no events") && svg.contains("&lt;&amp;"));
     }

@@ -126,13 +126,23 @@ impl Page {
 
     fn mark(&mut self, mark: MarkStyle, x: f64, y: f64) {
         match mark {
-            MarkStyle::Box(colour) => self.rect((x + 2.0, y - 6.0, 12.0, 12.0), &format!(r#"fill="{colour}""#)),
+            MarkStyle::Box(colour) => {
+                self.rect((x + 2.0, y - 6.0, 12.0, 12.0), &format!(r#"fill="{colour}""#))
+            }
             MarkStyle::Line(colour, dashes) => {
-                self.line((x, y), (x + 17.0, y), &format!(r#"stroke="{colour}" stroke-width="2"{dashes}"#));
+                self.line(
+                    (x, y),
+                    (x + 17.0, y),
+                    &format!(r#"stroke="{colour}" stroke-width="2"{dashes}"#),
+                );
             }
             MarkStyle::Open(colour) => {
                 self.path(&arrow(x + 8.0, y - 4.0), &format!(r#"fill="{colour}""#));
-                self.line((x + 8.0, y + 6.0), (x + 8.0, y - 2.0), &format!(r#"stroke="{colour}" stroke-width="2""#));
+                self.line(
+                    (x + 8.0, y + 6.0),
+                    (x + 8.0, y - 2.0),
+                    &format!(r#"stroke="{colour}" stroke-width="2""#),
+                );
             }
         }
     }
@@ -140,7 +150,12 @@ impl Page {
     /// Draws a line of text above an area.
     pub(super) fn caption(&mut self, text: &str) {
         self.y += 22.0;
-        self.text((LEFT, self.y - 2.0), Anchor::Start, &font(TEXT_SIZE), &plain(text, LEGEND_CHARS));
+        self.text(
+            (LEFT, self.y - 2.0),
+            Anchor::Start,
+            &font(TEXT_SIZE),
+            &plain(text, LEGEND_CHARS),
+        );
     }
 
     /// Allocates the next rows of the page for an area of the usual width.
@@ -178,7 +193,9 @@ impl Page {
 
     pub(super) fn rect(&mut self, (x, y, width, height): (f64, f64, f64, f64), style: &str) {
         let [x, y, width, height] = [x, y, width.max(0.0), height.max(0.0)].map(pixel);
-        self.element(&format!(r#"<rect x="{x}" y="{y}" width="{width}" height="{height}" {style}/>"#));
+        self.element(&format!(
+            r#"<rect x="{x}" y="{y}" width="{width}" height="{height}" {style}/>"#
+        ));
     }
 
     pub(super) fn line(&mut self, from: (f64, f64), to: (f64, f64), style: &str) {
@@ -220,7 +237,9 @@ impl Page {
     pub(super) fn finish(mut self) -> String {
         self.y += 6.0;
         let style = format!(r##"font-size="{SMALL_SIZE}" fill="#555555""##);
-        for line in wrapped(&self.footer.clone(), SMALL_SIZE, PAGE_WIDTH - 2.0 * MARGIN, FOOTER_LINES) {
+        for line in
+            wrapped(&self.footer.clone(), SMALL_SIZE, PAGE_WIDTH - 2.0 * MARGIN, FOOTER_LINES)
+        {
             self.y += 16.0;
             self.text((MARGIN, self.y), Anchor::Start, &style, &line);
         }

@@ -18,17 +18,25 @@ const DOTS: &str = r#" stroke-dasharray="2 3""#;
 pub fn percentiles(figure: &Figure<'_>, sets: &[LatencySet]) -> String {
     let (mut page, sets) = begin(figure, sets, Sorted::extent);
     let Some((_, most)) = extremes(&sets) else { return page.nothing("no events") };
-    page.remark(&["Dotted: fewer than five values lie above; the dot is the largest value.".to_owned()]);
+    page.remark(&[
+        "Dotted: fewer than five values lie above; the dot is the largest value.".to_owned()
+    ]);
     let across = Scale::tail(sets.iter().map(|set| set.values.len()).max().unwrap_or(0));
     let upwards = Scale::up_to(most);
     let area = page.area(PLOT_HEIGHT);
     let name = "share of the events, on an axis of 1 / (1 - share)";
     let up = format!("{}, ms", figure.quantity.name());
-    axes::draw(&mut page, &area, &Axis { scale: across, name }, &Axis { scale: upwards, name: &up });
+    axes::draw(
+        &mut page,
+        &area,
+        &Axis { scale: across, name },
+        &Axis { scale: upwards, name: &up },
+    );
     for (index, set) in sets.iter().enumerate().filter(|(_, set)| !set.values.is_empty()) {
         let n = set.values.len() as f64;
         let points = set.values.iter().enumerate();
-        let points = points.map(|(below, value)| (across.share(n / (n - below as f64)), upwards.share(*value)));
+        let points = points
+            .map(|(below, value)| (across.share(n / (n - below as f64)), upwards.share(*value)));
         draw_curve(&mut page, &area, &rising(points), across.share(n / VALUES_ABOVE), index);
     }
     page.finish()

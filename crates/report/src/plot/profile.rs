@@ -17,7 +17,11 @@ const OPEN: usize = 3;
 const HEADROOM: f64 = 3.0;
 
 /// Plots the whole run.
-pub fn latency_profile(figure: &Figure<'_>, bars: &[ProfileBar], threshold_ms: Option<f64>) -> String {
+pub fn latency_profile(
+    figure: &Figure<'_>,
+    bars: &[ProfileBar],
+    threshold_ms: Option<f64>,
+) -> String {
     draw(figure, bars, threshold_ms, None)
 }
 
@@ -42,10 +46,18 @@ struct ProfileView {
     threshold_ms: Option<f64>,
 }
 
-fn draw(figure: &Figure<'_>, bars: &[ProfileBar], threshold_ms: Option<f64>, part: Option<(f64, f64)>) -> String {
+fn draw(
+    figure: &Figure<'_>,
+    bars: &[ProfileBar],
+    threshold_ms: Option<f64>,
+    part: Option<(f64, f64)>,
+) -> String {
     let mut page = Page::new(figure);
-    let whole: Vec<ProfileBar> =
-        bars.iter().copied().filter(|bar| is_moment(bar.start_s) && is_time(bar.latency_ms)).collect();
+    let whole: Vec<ProfileBar> = bars
+        .iter()
+        .copied()
+        .filter(|bar| is_moment(bar.start_s) && is_time(bar.latency_ms))
+        .collect();
     page.remark(&remarks(bars.len() - whole.len(), "times", 0, ""));
     let Some(view) = view(whole, threshold_ms.filter(|ms| is_time(*ms)), part) else {
         return page.nothing("no events");
@@ -67,7 +79,11 @@ fn draw(figure: &Figure<'_>, bars: &[ProfileBar], threshold_ms: Option<f64>, par
 }
 
 /// Returns the visible part; `None` if no event is visible.
-fn view(mut bars: Vec<ProfileBar>, threshold_ms: Option<f64>, part: Option<(f64, f64)>) -> Option<ProfileView> {
+fn view(
+    mut bars: Vec<ProfileBar>,
+    threshold_ms: Option<f64>,
+    part: Option<(f64, f64)>,
+) -> Option<ProfileView> {
     bars.retain(|bar| part.is_none_or(|(from, to)| (from..=to).contains(&bar.start_s)));
     let first = bars.iter().map(|bar| bar.start_s).reduce(f64::min)?;
     let last = bars.iter().map(|bar| bar.start_s).fold(first, f64::max);
@@ -88,7 +104,8 @@ impl ProfileView {
 }
 
 fn legend(view: &ProfileView, drawn_ms: Option<f64>) -> Vec<LegendEntry> {
-    let n = |wanted: &dyn Fn(&ProfileBar) -> bool| view.bars.iter().filter(|bar| wanted(bar)).count();
+    let n =
+        |wanted: &dyn Fn(&ProfileBar) -> bool| view.bars.iter().filter(|bar| wanted(bar)).count();
     let long = n(&|bar| !bar.censored && view.is_long(bar));
     let short = n(&|bar| !bar.censored && !view.is_long(bar));
     let open = n(&|bar| bar.censored);
@@ -101,9 +118,14 @@ fn legend(view: &ProfileView, drawn_ms: Option<f64>) -> Vec<LegendEntry> {
         ],
     };
     if open > 0 {
-        entries.push(entry(MarkStyle::Open(colour(OPEN)), format!("not ended, at least so long: {}", count(open))));
+        entries.push(entry(
+            MarkStyle::Open(colour(OPEN)),
+            format!("not ended, at least so long: {}", count(open)),
+        ));
     }
-    entries.extend(drawn_ms.map(|ms| entry(MarkStyle::Line(INK, axes::DASHES), format!("threshold {}", duration(ms)))));
+    entries.extend(drawn_ms.map(|ms| {
+        entry(MarkStyle::Line(INK, axes::DASHES), format!("threshold {}", duration(ms)))
+    }));
     entries
 }
 
@@ -111,7 +133,9 @@ fn draw_bars(page: &mut Page, area: &Area, view: &ProfileView) {
     let shown = |wanted: &dyn Fn(&ProfileBar) -> bool| {
         let mut highest = Highest::new();
         let wanted = view.bars.iter().filter(|bar| wanted(bar));
-        wanted.for_each(|bar| highest.add(view.across.share(bar.start_s), view.upwards.share(bar.latency_ms)));
+        wanted.for_each(|bar| {
+            highest.add(view.across.share(bar.start_s), view.upwards.share(bar.latency_ms))
+        });
         highest.points().collect::<Vec<_>>()
     };
     let short = shown(&|bar| !bar.censored && !view.is_long(bar));

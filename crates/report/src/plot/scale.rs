@@ -72,7 +72,11 @@ impl Scale {
 
     /// Creates a logarithmic axis for numbers of events on which a single event has a height.
     pub(super) fn counts(most: u64) -> Scale {
-        Scale { shape: ScaleShape::Log, from: 0.5, to: round_step(most.max(5) as f64 * (1.0 - CLOSE)) }
+        Scale {
+            shape: ScaleShape::Log,
+            from: 0.5,
+            to: round_step(most.max(5) as f64 * (1.0 - CLOSE)),
+        }
     }
 
     /// Creates an axis of percentiles up to the largest of `n` values.
@@ -95,7 +99,9 @@ impl Scale {
     pub(super) fn share(&self, value: f64) -> f64 {
         let share = match self.shape {
             ScaleShape::Linear => (value - self.from) / (self.to - self.from),
-            ScaleShape::Log | ScaleShape::Tail => (value.max(self.from) / self.from).log10() / self.decades(),
+            ScaleShape::Log | ScaleShape::Tail => {
+                (value.max(self.from) / self.from).log10() / self.decades()
+            }
         };
         if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.0 }
     }
@@ -143,7 +149,11 @@ impl Scale {
                     2 | 5 => decade * 0.3 >= room,
                     _ => false,
                 };
-                let label = if labelled { decimal(value, (-exponent).max(0) as usize) } else { String::new() };
+                let label = if labelled {
+                    decimal(value, (-exponent).max(0) as usize)
+                } else {
+                    String::new()
+                };
                 if labelled || decade >= 40.0 {
                     ticks.push(self.tick(value, label));
                 }
@@ -173,8 +183,14 @@ pub(super) fn round_step(least: f64) -> f64 {
     let least = if least.is_finite() && least > 0.0 { least } else { 1.0 };
     let exponent = least.log10().floor() as i32;
     // Powers below one are divided by, since only whole powers of ten are exact.
-    let power = |digit: f64| if exponent < 0 { digit / 10f64.powi(-exponent) } else { digit * 10f64.powi(exponent) };
-    [1.0, 2.0, 5.0].into_iter().map(power).find(|step| *step >= least * (1.0 - CLOSE)).unwrap_or(power(10.0))
+    let power = |digit: f64| {
+        if exponent < 0 { digit / 10f64.powi(-exponent) } else { digit * 10f64.powi(exponent) }
+    };
+    [1.0, 2.0, 5.0]
+        .into_iter()
+        .map(power)
+        .find(|step| *step >= least * (1.0 - CLOSE))
+        .unwrap_or(power(10.0))
 }
 
 fn rounded_up(value: f64, step: f64) -> f64 {
@@ -186,7 +202,11 @@ mod tests {
     use super::*;
 
     fn labels(ticks: &[AxisTick]) -> String {
-        let shown: Vec<&str> = ticks.iter().map(|tick| tick.label.as_str()).filter(|label| !label.is_empty()).collect();
+        let shown: Vec<&str> = ticks
+            .iter()
+            .map(|tick| tick.label.as_str())
+            .filter(|label| !label.is_empty())
+            .collect();
         shown.join(" ")
     }
 
@@ -223,11 +243,24 @@ mod tests {
     #[test]
     fn hostile_ranges_have_places_and_few_ticks() {
         for (from, to) in [(0.0, 0.0), (1e12, 1e12), (-1e12, 1e12), (5.0, 4.0), (1e-300, 1e12)] {
-            for scale in [Scale::linear(from, to), Scale::around(from, to), Scale::log(from, to), Scale::up_to(to)] {
+            for scale in [
+                Scale::linear(from, to),
+                Scale::around(from, to),
+                Scale::log(from, to),
+                Scale::up_to(to),
+            ] {
                 let ticks = scale.ticks(860.0, 50.0);
-                assert!(ticks.len() <= 200 && ticks.iter().all(|tick| (0.0..=1.0).contains(&tick.share)), "{scale:?}");
-                let places = [from, to, f64::NAN, f64::INFINITY, -1.0].map(|value| scale.share(value));
-                assert!(places.iter().all(|share| (0.0..=1.0).contains(share)), "{scale:?} {places:?}");
+                assert!(
+                    ticks.len() <= 200
+                        && ticks.iter().all(|tick| (0.0..=1.0).contains(&tick.share)),
+                    "{scale:?}"
+                );
+                let places =
+                    [from, to, f64::NAN, f64::INFINITY, -1.0].map(|value| scale.share(value));
+                assert!(
+                    places.iter().all(|share| (0.0..=1.0).contains(share)),
+                    "{scale:?} {places:?}"
+                );
             }
         }
     }

@@ -59,7 +59,8 @@ mod tests {
 
     #[test]
     fn a_rising_curve_keeps_its_ends_and_is_bounded() {
-        let points: Vec<(f64, f64)> = (0..1_000_000).map(|index| (index as f64 / 1e6, index as f64)).collect();
+        let points: Vec<(f64, f64)> =
+            (0..1_000_000).map(|index| (index as f64 / 1e6, index as f64)).collect();
         let kept = rising(points.iter().copied());
         assert!(kept.len() <= 2 * COLUMNS && kept.len() > COLUMNS);
         assert_eq!((kept.first(), kept.last()), (points.first(), points.last()));

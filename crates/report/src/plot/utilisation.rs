@@ -21,18 +21,28 @@ const LIGHT: usize = 5;
 pub fn utilisation(figure: &Figure<'_>, bins: &[(f64, f64)], bin_ms: f64) -> String {
     let mut page = Page::new(figure);
     let bin_s = if is_time(bin_ms) { bin_ms / 1e3 } else { 0.0 };
-    let known = bins.iter().copied().filter(|(start, share)| is_moment(*start) && share.is_finite());
-    let known: Vec<(f64, f64)> = known.map(|(start, share)| (start, share.clamp(0.0, 1.0))).collect();
+    let known =
+        bins.iter().copied().filter(|(start, share)| is_moment(*start) && share.is_finite());
+    let known: Vec<(f64, f64)> =
+        known.map(|(start, share)| (start, share.clamp(0.0, 1.0))).collect();
     page.remark(&remarks(bins.len() - known.len(), "shares of time", 0, ""));
-    let Some(first) = known.iter().map(|bin| bin.0).reduce(f64::min) else { return page.nothing("no records") };
+    let Some(first) = known.iter().map(|bin| bin.0).reduce(f64::min) else {
+        return page.nothing("no records");
+    };
     let last = known.iter().map(|bin| bin.0).fold(first, f64::max);
     let across = Scale::linear(first, last + bin_s);
-    let spans: Vec<UtilisationSpan> = known.iter().map(|(start, share)| span(&across, *start, bin_s, *share)).collect();
+    let spans: Vec<UtilisationSpan> =
+        known.iter().map(|(start, share)| span(&across, *start, bin_s, *share)).collect();
     let crowded = spans.len() > COLUMNS;
     page.legend(&legend(&known, bin_ms, crowded));
     let area = page.area(PLOT_HEIGHT);
     let axis = Axis { scale: across, name: "time, s" };
-    axes::draw(&mut page, &area, &axis, &Axis { scale: Scale::linear(0.0, 100.0), name: "utilisation, %" });
+    axes::draw(
+        &mut page,
+        &area,
+        &axis,
+        &Axis { scale: Scale::linear(0.0, 100.0), name: "utilisation, %" },
+    );
     if crowded {
         let (busiest, means) = columns(&spans);
         page.path(&blocks(&area, &busiest), &fill(colour(LIGHT)));
@@ -57,12 +67,20 @@ fn span(across: &Scale, start: f64, bin_s: f64, height: f64) -> UtilisationSpan 
 
 fn legend(bins: &[(f64, f64)], bin_ms: f64, crowded: bool) -> Vec<LegendEntry> {
     let mean = bins.iter().map(|bin| bin.1).sum::<f64>() / bins.len().max(1) as f64;
-    let all = format!("{} bins of {} ms, mean {} %", count(bins.len()), number(bin_ms), number(100.0 * mean));
+    let all = format!(
+        "{} bins of {} ms, mean {} %",
+        count(bins.len()),
+        number(bin_ms),
+        number(100.0 * mean)
+    );
     if !crowded {
         return vec![LegendEntry { mark: MarkStyle::Box(CALM), text: all }];
     }
     vec![
-        LegendEntry { mark: MarkStyle::Box(CALM), text: format!("{all}; each column: mean of its bins") },
+        LegendEntry {
+            mark: MarkStyle::Box(CALM),
+            text: format!("{all}; each column: mean of its bins"),
+        },
         LegendEntry { mark: MarkStyle::Box(colour(LIGHT)), text: "its busiest bin".to_owned() },
     ]
 }
@@ -83,7 +101,11 @@ fn columns(spans: &[UtilisationSpan]) -> (Vec<UtilisationSpan>, Vec<UtilisationS
     let edge = |index: usize| index as f64 / COLUMNS as f64;
     let shown = sums.iter().enumerate().filter(|(_, (n, ..))| *n > 0);
     let spans = |height: fn(&(u64, f64, f64)) -> f64| {
-        let span = |(index, sums)| UtilisationSpan { from: edge(index), to: edge(index + 1), height: height(sums) };
+        let span = |(index, sums)| UtilisationSpan {
+            from: edge(index),
+            to: edge(index + 1),
+            height: height(sums),
+        };
         shown.clone().map(span).collect()
     };
     (spans(|sums| sums.2), spans(|sums| sums.1 / sums.0 as f64))
@@ -93,7 +115,8 @@ fn columns(spans: &[UtilisationSpan]) -> (Vec<UtilisationSpan>, Vec<UtilisationS
 fn blocks(area: &Area, spans: &[UtilisationSpan]) -> String {
     let block = |span: &UtilisationSpan| {
         let (left, right) = (area.x(span.from), area.x(span.to).max(area.x(span.from) + 0.5));
-        let [left, right, top, bottom] = [left, right, area.y(span.height), area.bottom()].map(pixel);
+        let [left, right, top, bottom] =
+            [left, right, area.y(span.height), area.bottom()].map(pixel);
         format!("M{left} {bottom}V{top}H{right}V{bottom}Z")
     };
     spans.iter().filter(|span| span.height > 0.0).map(block).collect()
@@ -112,18 +135,29 @@ mod tests {
         let n = 10 * COLUMNS;
         let at = |index: usize| index as f64 / n as f64;
         let height = |index: usize| if index == 777 { 1.0 } else { 0.2 };
-        let spans: Vec<UtilisationSpan> =
-            (0..n).map(|index| UtilisationSpan { from: at(index), to: at(index + 1), height: height(index) }).collect();
+        let spans: Vec<UtilisationSpan> = (0..n)
+            .map(|index| UtilisationSpan {
+                from: at(index),
+                to: at(index + 1),
+                height: height(index),
+            })
+            .collect();
         let (busiest, means) = columns(&spans);
         assert_eq!((busiest.len(), means.len()), (COLUMNS, COLUMNS));
         assert_eq!(busiest[77].height, 1.0);
-        assert!(means[77].height > 0.25 && means[77].height < 0.35 && (means[5].height - 0.2).abs() < 1e-9);
+        assert!(
+            means[77].height > 0.25
+                && means[77].height < 0.35
+                && (means[5].height - 0.2).abs() < 1e-9
+        );
     }
 
     #[test]
     fn what_is_between_bins_stays_blank() {
-        let spans =
-            [UtilisationSpan { from: 0.0, to: 0.1, height: 1.0 }, UtilisationSpan { from: 0.9, to: 1.0, height: 1.0 }];
+        let spans = [
+            UtilisationSpan { from: 0.0, to: 0.1, height: 1.0 },
+            UtilisationSpan { from: 0.9, to: 1.0, height: 1.0 },
+        ];
         let (busiest, _) = columns(&spans);
         assert!(busiest.iter().all(|span| span.from < 0.002 || span.from >= 0.9));
     }

@@ -18,7 +18,8 @@ pub(crate) struct Sorted {
 
 impl Sorted {
     fn of(set: &LatencySet) -> Sorted {
-        let mut values: Vec<f64> = set.values_ms.iter().copied().filter(|value| is_time(*value)).collect();
+        let mut values: Vec<f64> =
+            set.values_ms.iter().copied().filter(|value| is_time(*value)).collect();
         values.sort_unstable_by(f64::total_cmp);
         Sorted { name: plain(&set.name, NAME_CHARS), total_ms: values.iter().sum(), values }
     }
@@ -61,7 +62,8 @@ pub(crate) fn sorted(sets: &[LatencySet]) -> (Vec<Sorted>, Vec<String>) {
 /// Returns the remarks for the footer about omitted values.
 pub(crate) fn remarks(strange: usize, kind: &str, further: usize, things: &str) -> Vec<String> {
     let strange = (strange > 0).then(|| format!("Left out, being no {kind}: {}.", count(strange)));
-    let further = (further > 0).then(|| format!("Further {things}, not drawn: {}.", count(further)));
+    let further =
+        (further > 0).then(|| format!("Further {things}, not drawn: {}.", count(further)));
     strange.into_iter().chain(further).collect()
 }
 
@@ -81,7 +83,10 @@ mod tests {
         let values_ms = vec![3.0, f64::NAN, 1.0, f64::INFINITY, -1.0, 1e13, 0.0];
         let sets = vec![LatencySet { name: "x".to_owned(), values_ms }; SETS_MAX + 2];
         let (shown, remarks) = sorted(&sets);
-        assert_eq!((shown.len(), shown[0].values.as_slice()), (SETS_MAX, [0.0, 1.0, 3.0].as_slice()));
+        assert_eq!(
+            (shown.len(), shown[0].values.as_slice()),
+            (SETS_MAX, [0.0, 1.0, 3.0].as_slice())
+        );
         assert_eq!(extremes(&shown), Some((0.0, 3.0)));
         insta::assert_snapshot!(remarks.join(" "), @"Left out, being no times: 64. Further sets, not drawn: 2.");
         assert_eq!(extremes(&[]), None);
@@ -89,8 +94,10 @@ mod tests {
 
     #[test]
     fn a_set_is_summed_up() {
-        let of = |values_ms| Sorted::of(&LatencySet { name: "key".to_owned(), values_ms }).summary();
-        let extent = Sorted::of(&LatencySet { name: "key".to_owned(), values_ms: vec![2.0, 1.0] }).extent();
+        let of =
+            |values_ms| Sorted::of(&LatencySet { name: "key".to_owned(), values_ms }).summary();
+        let extent =
+            Sorted::of(&LatencySet { name: "key".to_owned(), values_ms: vec![2.0, 1.0] }).extent();
         insta::assert_snapshot!(extent, @"key: n 2, longest 2 ms");
         insta::assert_snapshot!(of(vec![]), @"key: no events");
         insta::assert_snapshot!(of(vec![0.25]), @"key: 1 event, 250 µs");

@@ -140,7 +140,11 @@ pub(crate) fn number(value: f64) -> String {
     }
     let exponent = if value == 0.0 { 0.0 } else { value.abs().log10().floor() };
     let text = decimal(value, (2.0 - exponent).clamp(0.0, 6.0) as usize);
-    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+    if text.contains('.') {
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    } else {
+        text
+    }
 }
 
 /// Formats a time for display: `12.3 s`, `938 ms`, `52 µs`.

@@ -13,8 +13,7 @@ const PORTIONS: usize = 4;
 /// Minimum portion to be listed, in percent.
 const PERCENT_MIN: f64 = 0.5;
 /// Explanation of a late timer without a culprit on the CPU.
-const TIMER: &str =
-    "  (timer not fired: timer slack, or for less than half a millisecond interrupts were off or the CPU was away)";
+const TIMER: &str = "  (timer not fired: timer slack, or for less than half a millisecond interrupts were off or the CPU was away)";
 /// Maximum number of characters of a name.
 const NAME_CHARS: usize = 64;
 
@@ -26,10 +25,17 @@ pub(super) fn text(document: &Document<TimerDetails>) -> String {
         return "No wake-up was late enough to be explained.\n".to_owned();
     }
     let mut lines = vec![headline(details, over)];
-    let begin = document.runs.iter().flat_map(|run| &run.classes).filter_map(|events| events.starts_ns.first()).min();
+    let begin = document
+        .runs
+        .iter()
+        .flat_map(|run| &run.classes)
+        .filter_map(|events| events.starts_ns.first())
+        .min();
     let mut worst: Vec<&Outlier> = details.outliers.iter().collect();
     worst.sort_by(|one, other| other.lateness_us.total_cmp(&one.lateness_us));
-    lines.extend(worst.iter().take(LISTED).map(|outlier| line(outlier, begin.copied().unwrap_or(0))));
+    lines.extend(
+        worst.iter().take(LISTED).map(|outlier| line(outlier, begin.copied().unwrap_or(0))),
+    );
     if !details.culprits.is_empty() {
         lines.push("Who took most of them:".to_owned());
         lines.extend(details.culprits.iter().take(LISTED).map(culprit));
@@ -41,15 +47,20 @@ pub(super) fn text(document: &Document<TimerDetails>) -> String {
 }
 
 fn headline(details: &TimerDetails, over: u64) -> String {
-    let each = details.mechanisms.iter().filter(|measured| measured.outliers_over > 0).map(|measured| {
-        format!(
-            "{} {} over {}",
-            grouped(measured.outliers_over),
-            measured.mechanism.name(),
-            duration_us(measured.outlier_threshold_us)
-        )
-    });
-    format!("{} wake-ups were very late: {}; the worst:", grouped(over), each.collect::<Vec<_>>().join(", "))
+    let each =
+        details.mechanisms.iter().filter(|measured| measured.outliers_over > 0).map(|measured| {
+            format!(
+                "{} {} over {}",
+                grouped(measured.outliers_over),
+                measured.mechanism.name(),
+                duration_us(measured.outlier_threshold_us)
+            )
+        });
+    format!(
+        "{} wake-ups were very late: {}; the worst:",
+        grouped(over),
+        each.collect::<Vec<_>>().join(", ")
+    )
 }
 
 fn line(outlier: &Outlier, begin_ns: u64) -> String {
@@ -65,7 +76,11 @@ fn line(outlier: &Outlier, begin_ns: u64) -> String {
     };
     let at = outlier.deadline_ns.saturating_sub(begin_ns) as f64 / 1e9;
     let mechanism = outlier.mechanism.name();
-    format!("  {:>9}  {mechanism} on CPU {} at {at:.3} s: {budget}", duration_us(outlier.lateness_us), outlier.cpu)
+    format!(
+        "  {:>9}  {mechanism} on CPU {} at {at:.3} s: {budget}",
+        duration_us(outlier.lateness_us),
+        outlier.cpu
+    )
 }
 
 fn portion(portion: &LatenessPortion) -> String {
@@ -114,8 +129,16 @@ mod tests {
     fn who_was_outside_is_told_with_what_was_away() {
         let told = [
             (LatenessCause::Hypervisor, "", "the hypervisor, which took the CPU"),
-            (LatenessCause::Firmware, "all CPUs at once", "the firmware, which took all CPUs at once"),
-            (LatenessCause::Device, "one CPU, in ioread8", "a device, which took one CPU, in ioread8"),
+            (
+                LatenessCause::Firmware,
+                "all CPUs at once",
+                "the firmware, which took all CPUs at once",
+            ),
+            (
+                LatenessCause::Device,
+                "one CPU, in ioread8",
+                "a device, which took one CPU, in ioread8",
+            ),
             (
                 LatenessCause::Outside,
                 "the hypervisor or a device, one CPU",

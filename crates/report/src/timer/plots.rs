@@ -25,23 +25,38 @@ pub fn plots(document: &Document<TimerDetails>) -> Vec<(String, String)> {
     let worst = worst(&document.details.outliers);
     if !worst.is_empty() {
         let footer = conditions(&document.machine);
-        let figure =
-            Figure { title: "What the latest wake-ups waited for", quantity: Quantity::Lateness, footer: &footer };
+        let figure = Figure {
+            title: "What the latest wake-ups waited for",
+            quantity: Quantity::Lateness,
+            footer: &footer,
+        };
         plots.push(("timer-budgets.svg".to_owned(), budgets(&figure, &worst)));
     }
     plots
 }
 
 /// Returns one set per mechanism with the values of all its threads, in milliseconds.
-fn sets(document: &Document<TimerDetails>, of: impl Fn(&WakeUpSeries<'_>) -> Vec<u64>) -> Vec<LatencySet> {
+fn sets(
+    document: &Document<TimerDetails>,
+    of: impl Fn(&WakeUpSeries<'_>) -> Vec<u64>,
+) -> Vec<LatencySet> {
     let details = &document.details;
     let values = |mechanism: TimerMechanism| {
-        let threads = details.threads.iter().zip(&document.runs).filter(|(thread, _)| thread.mechanism == mechanism);
+        let threads = details
+            .threads
+            .iter()
+            .zip(&document.runs)
+            .filter(|(thread, _)| thread.mechanism == mechanism);
         let series = threads.filter_map(|(_, run)| WakeUpSeries::new(run, details.period_ns));
         series.flat_map(|series| of(&series)).map(ms).collect()
     };
     let mechanisms = details.mechanisms.iter().map(|measured| measured.mechanism);
-    mechanisms.map(|mechanism| LatencySet { name: mechanism.name().to_owned(), values_ms: values(mechanism) }).collect()
+    mechanisms
+        .map(|mechanism| LatencySet {
+            name: mechanism.name().to_owned(),
+            values_ms: values(mechanism),
+        })
+        .collect()
 }
 
 /// Returns the latest explained wakeups.
@@ -54,7 +69,8 @@ fn worst(outliers: &[Outlier]) -> Vec<(String, Vec<(String, f64)>)> {
         .map(|(index, (outlier, portions))| {
             let name = format!("{}. {}, CPU {}", index + 1, outlier.mechanism.name(), outlier.cpu);
             let parts = portions.iter().map(|portion| {
-                let name = if portion.name.is_empty() { portion.cause.name() } else { &portion.name };
+                let name =
+                    if portion.name.is_empty() { portion.cause.name() } else { &portion.name };
                 (name.to_owned(), portion.us / 1e3)
             });
             (name, parts.collect())

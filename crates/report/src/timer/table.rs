@@ -4,7 +4,9 @@
 /// Formats rows of cells; rows may differ in length.
 pub(super) fn table(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let width = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();
+    let width = |column: usize| {
+        rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max()
+    };
     let widths: Vec<usize> = (0..columns).map(|column| width(column).unwrap_or(0)).collect();
     rows.iter().map(|row| line(row, &widths)).collect()
 }
@@ -24,7 +26,8 @@ mod tests {
 
     #[test]
     fn columns_are_aligned() {
-        let row = |cells: &[&str]| cells.iter().map(|cell| (*cell).to_owned()).collect::<Vec<String>>();
+        let row =
+            |cells: &[&str]| cells.iter().map(|cell| (*cell).to_owned()).collect::<Vec<String>>();
         let rows = [row(&["", "one"]), row(&["Maximum µs", "7"]), row(&["title"])];
         assert_eq!(table(&rows), "            one\nMaximum µs    7\ntitle\n");
         assert_eq!(table(&[]), "");

@@ -17,7 +17,10 @@ fn latency(chance: &mut Rng, usual_ms: f64) -> f64 {
 
 fn set(name: &str, n: usize, usual_ms: f64) -> LatencySet {
     let mut chance = Rng::with_seed(n as u64);
-    LatencySet { name: name.to_owned(), values_ms: (0..n).map(|_| latency(&mut chance, usual_ms)).collect() }
+    LatencySet {
+        name: name.to_owned(),
+        values_ms: (0..n).map(|_| latency(&mut chance, usual_ms)).collect(),
+    }
 }
 
 fn bars(n: usize, seconds: f64) -> Vec<ProfileBar> {
@@ -32,14 +35,21 @@ fn bars(n: usize, seconds: f64) -> Vec<ProfileBar> {
 
 fn bins(n: usize, bin_ms: f64) -> Vec<(f64, f64)> {
     let mut chance = Rng::with_seed(3);
-    let share = |index: usize, chance: f64| if index % 500 < 30 { 0.8 + 0.2 * chance } else { 0.06 * chance };
+    let share = |index: usize, chance: f64| {
+        if index % 500 < 30 { 0.8 + 0.2 * chance } else { 0.06 * chance }
+    };
     (0..n).map(|index| (index as f64 * bin_ms / 1e3, share(index, chance.f64()))).collect()
 }
 
 fn rows() -> Vec<(String, Vec<(String, f64)>)> {
     let parts = |ms: &[f64]| {
-        let names =
-            ["disk queue: nightly-backup", "runnable, waiting for a CPU", "xterm at work", "irq", "softirq net_rx"];
+        let names = [
+            "disk queue: nightly-backup",
+            "runnable, waiting for a CPU",
+            "xterm at work",
+            "irq",
+            "softirq net_rx",
+        ];
         let more = ["lock", "memory reclaim", "exit from idle", "timer", "unexplained"];
         names.iter().chain(&more).zip(ms).map(|(name, ms)| ((*name).to_owned(), *ms)).collect()
     };
@@ -67,7 +77,10 @@ fn long_name() -> String {
 
 fn long_names() -> Vec<LatencySet> {
     (0..18)
-        .map(|index| LatencySet { name: format!("{index} {}", long_name()), values_ms: vec![f64::from(index); 3] })
+        .map(|index| LatencySet {
+            name: format!("{index} {}", long_name()),
+            values_ms: vec![f64::from(index); 3],
+        })
         .collect()
 }
 
@@ -80,18 +93,46 @@ fn many_rows() -> Vec<(String, Vec<(String, f64)>)> {
 fn samples() -> Vec<(&'static str, String)> {
     let figure = |title| Figure { title, footer: FOOTER, ..Figure::default() };
     let typing = bars(1_300, 60.0);
-    let three = [set("xterm, quiet", 1_300, 12.0), set("xterm with 4 hogs", 1_300, 31.0), set("mousepad", 400, 48.0)];
+    let three = [
+        set("xterm, quiet", 1_300, 12.0),
+        set("xterm with 4 hogs", 1_300, 31.0),
+        set("mousepad", 400, 48.0),
+    ];
     let pair = [set("before", 2_000, 140.0), set("after", 2_000, 12.0), set("never run", 0, 1.0)];
-    let micro = [set("timerfd, SCHED_OTHER", 50_000, 0.052), set("timerfd, SCHED_FIFO 80", 50_000, 0.011)];
+    let micro =
+        [set("timerfd, SCHED_OTHER", 50_000, 0.052), set("timerfd, SCHED_FIFO 80", 50_000, 0.011)];
     let name = long_name();
     let named = Figure { title: &name, footer: &name, ..Figure::default() };
-    let many: Vec<LatencySet> =
-        (0..12).map(|index| set(&format!("run {index} of many"), 300, 5.0 + index as f64)).collect();
+    let many: Vec<LatencySet> = (0..12)
+        .map(|index| set(&format!("run {index} of many"), 300, 5.0 + index as f64))
+        .collect();
     vec![
-        ("profile", plot::latency_profile(&figure("Latency of typing in xterm"), &typing, Some(100.0))),
-        ("profile-zoom", plot::latency_profile_zoom(&figure("The same, 2 s of it"), &typing, Some(100.0), 20.0, 22.0)),
-        ("profile-few", plot::latency_profile(&figure("Few, far below the threshold"), &bars(12, 9.0), Some(4_000.0))),
-        ("profile-long", plot::latency_profile(&figure("An hour"), &bars(200_000, 3_600.0), Some(100.0))),
+        (
+            "profile",
+            plot::latency_profile(&figure("Latency of typing in xterm"), &typing, Some(100.0)),
+        ),
+        (
+            "profile-zoom",
+            plot::latency_profile_zoom(
+                &figure("The same, 2 s of it"),
+                &typing,
+                Some(100.0),
+                20.0,
+                22.0,
+            ),
+        ),
+        (
+            "profile-few",
+            plot::latency_profile(
+                &figure("Few, far below the threshold"),
+                &bars(12, 9.0),
+                Some(4_000.0),
+            ),
+        ),
+        (
+            "profile-long",
+            plot::latency_profile(&figure("An hour"), &bars(200_000, 3_600.0), Some(100.0)),
+        ),
         ("profile-none", plot::latency_profile(&figure("Nothing happened"), &[], Some(100.0))),
         ("histograms", plot::histograms(&figure("Touching memory, before and after"), &pair, 10.0)),
         ("histogram", plot::histograms(&figure("One set"), &three[..1], 1.0)),
@@ -103,8 +144,14 @@ fn samples() -> Vec<(&'static str, String)> {
         ("cumulative-many", plot::cumulative_by_count(&figure("Many runs"), &many)),
         ("percentiles", plot::percentiles(&figure("Three runs"), &three)),
         ("percentiles-micro", plot::percentiles(&figure("Lateness of a timer"), &micro)),
-        ("utilisation", plot::utilisation(&figure("CPU 0, an idle system"), &bins(600, 10.0), 10.0)),
-        ("utilisation-fine", plot::utilisation(&figure("CPU 0, an idle system"), &bins(20_000, 1.0), 1.0)),
+        (
+            "utilisation",
+            plot::utilisation(&figure("CPU 0, an idle system"), &bins(600, 10.0), 10.0),
+        ),
+        (
+            "utilisation-fine",
+            plot::utilisation(&figure("CPU 0, an idle system"), &bins(20_000, 1.0), 1.0),
+        ),
         ("names", plot::percentiles(&named, &long_names())),
         ("budgets-many", plot::budgets(&figure("Many parts"), &many_rows())),
         ("budgets", plot::budgets(&figure("The worst three events"), &rows())),

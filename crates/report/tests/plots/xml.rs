@@ -13,7 +13,9 @@ pub fn check(text: &str) -> Result<(), String> {
         rest = after;
         if let Some(name) = tag.strip_prefix('/') {
             let expected = open.pop();
-            (expected == Some(name)).then_some(()).ok_or(format!("</{name}> closes {expected:?}"))?;
+            (expected == Some(name))
+                .then_some(())
+                .ok_or(format!("</{name}> closes {expected:?}"))?;
             continue;
         }
         roots += usize::from(open.is_empty());
@@ -24,7 +26,9 @@ pub fn check(text: &str) -> Result<(), String> {
         }
     }
     check_text(rest, true)?;
-    (open.is_empty() && roots == 1).then_some(()).ok_or(format!("{roots} roots, left open: {open:?}"))
+    (open.is_empty() && roots == 1)
+        .then_some(())
+        .ok_or(format!("{roots} roots, left open: {open:?}"))
 }
 
 /// Checks text between tags; outside the root only white space is allowed.
@@ -32,12 +36,15 @@ fn check_text(text: &str, outside: bool) -> Result<(), String> {
     if outside && !text.trim().is_empty() {
         return Err(format!("text outside the root: {text:?}"));
     }
-    let strange = |letter: char| letter.is_control() && letter != '\n' || matches!(letter, '\u{fffe}' | '\u{ffff}');
+    let strange = |letter: char| {
+        letter.is_control() && letter != '\n' || matches!(letter, '\u{fffe}' | '\u{ffff}')
+    };
     if text.contains(['<', '>']) || text.contains(strange) {
         return Err(format!("not escaped: {text:?}"));
     }
     text.split('&').skip(1).try_for_each(|after| {
-        let known = ["amp;", "lt;", "gt;", "quot;", "#39;"].iter().any(|entity| after.starts_with(entity));
+        let known =
+            ["amp;", "lt;", "gt;", "quot;", "#39;"].iter().any(|entity| after.starts_with(entity));
         known.then_some(()).ok_or(format!("a bare & before {after:?}"))
     })
 }
@@ -45,15 +52,19 @@ fn check_text(text: &str, outside: bool) -> Result<(), String> {
 /// Returns the name of a tag after checking that its attributes are well-formed and distinct.
 fn element(tag: &str) -> Result<&str, String> {
     let (name, mut rest) = tag.split_once(' ').unwrap_or((tag, ""));
-    let is_name =
-        |name: &str| !name.is_empty() && name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '-');
+    let is_name = |name: &str| {
+        !name.is_empty()
+            && name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '-')
+    };
     is_name(name).then_some(()).ok_or(format!("no name: {name:?}"))?;
     let mut known: Vec<&str> = Vec::new();
     while !rest.trim().is_empty() {
         let (key, after) = rest.split_once("=\"").ok_or(format!("no attribute: {rest:?}"))?;
         let (value, after) = after.split_once('"').ok_or(format!("no end of {key:?}"))?;
         let key = key.trim();
-        (is_name(key) && !known.contains(&key)).then_some(()).ok_or(format!("no key, or twice: {key:?}"))?;
+        (is_name(key) && !known.contains(&key))
+            .then_some(())
+            .ok_or(format!("no key, or twice: {key:?}"))?;
         check_text(value, false)?;
         known.push(key);
         rest = after;

@@ -7,10 +7,13 @@ use crate::groups::{CONTROLLERS, RETRY_TICKS};
 use crate::ledger::Ledger;
 use crate::subtree::Subtree;
 use std::collections::BTreeSet;
-use tipme_policy::{Action, Assignment, Backend, Identity, Member, Membership, Reason, Role, SetId, Strength};
+use tipme_policy::{
+    Action, Assignment, Backend, Identity, Member, Membership, Reason, Role, SetId, Strength,
+};
 
 fn engine(machine: &FakeMachine) -> Engine<FakeMachine, MemoryLog> {
-    let (ledger, _) = Ledger::open(machine.clone(), MemoryLog::default()).expect("memory is not a file");
+    let (ledger, _) =
+        Ledger::open(machine.clone(), MemoryLog::default()).expect("memory is not a file");
     let mut engine = Engine::new(ledger, Backend::Cgroup, Strength::Normal);
     engine.subtree = Some(Subtree::new(DIR.to_owned(), ROOT.to_owned()));
     engine
@@ -39,7 +42,11 @@ fn a_child_that_is_born_while_its_parent_moves_keeps_no_controller_off() {
     machine.fork_before_change.set(Some((shell, 21)));
     let mut engine = engine(&machine);
     let applied = engine.apply(&[focused(editor)]);
-    assert_eq!((controllers(&machine).len(), applied.skipped.len()), (CONTROLLERS.len(), 0), "{applied:?}");
+    assert_eq!(
+        (controllers(&machine).len(), applied.skipped.len()),
+        (CONTROLLERS.len(), 0),
+        "{applied:?}"
+    );
     assert_eq!(weight(&machine, editor), Some(3_000));
     let restored = engine.restore();
     assert_eq!((restored.failed, controllers(&machine).len()), (0, 0));
@@ -54,12 +61,18 @@ fn what_kept_the_controllers_off_is_asked_again_and_all_groups_get_their_weights
     machine.state.borrow_mut().processes.get_mut(&other).expect("it lives").uid = 7;
     machine.owner = Some(1000);
     let mut engine = engine(&machine);
-    assert!(!engine.apply(&[focused(editor)]).skipped.is_empty(), "a process of another user may not be moved");
+    assert!(
+        !engine.apply(&[focused(editor)]).skipped.is_empty(),
+        "a process of another user may not be moved"
+    );
     assert_eq!((controllers(&machine).len(), weight(&machine, editor)), (0, None));
     machine.exit(other);
     engine.apply(&[focused(pager)]);
     assert_eq!(controllers(&machine).len(), 0, "not at each change");
     machine.clock.set(machine.clock.get() + RETRY_TICKS);
     engine.apply(&[focused(editor), focused(pager)]);
-    assert_eq!((controllers(&machine).len(), weight(&machine, editor)), (CONTROLLERS.len(), Some(3_000)));
+    assert_eq!(
+        (controllers(&machine).len(), weight(&machine, editor)),
+        (CONTROLLERS.len(), Some(3_000))
+    );
 }

@@ -57,7 +57,11 @@ fn a_change_that_comes_late_is_taken_back() {
             assert!(cell.put(&500.into()) && cell.put(&first.unwrap_or(-1).into()), "{cell:?}");
             drop(ledger);
             let (_, restored) = Ledger::open(machine.clone(), log).expect("memory is not a file");
-            assert_eq!((restored.failed, restored.changed_by_others, has(&machine)), (0, 0, None), "{restored:?}");
+            assert_eq!(
+                (restored.failed, restored.changed_by_others, has(&machine)),
+                (0, 0, None),
+                "{restored:?}"
+            );
         }
     }
 }
@@ -80,7 +84,8 @@ fn a_scope_that_comes_late_is_known_and_left() {
     let scope = KnobPlace::Scope { folder: SCOPE.to_owned(), root: ROOT.to_owned(), first: who };
     let details = CellDetails { session: 0, return_to: Some(LOGIN.to_owned()) };
     machine.slow.set(true);
-    let done = ledger.commit(vec![LedgerStep { details, ..step(scope.clone(), 1.into(), 0.into()) }]);
+    let done =
+        ledger.commit(vec![LedgerStep { details, ..step(scope.clone(), 1.into(), 0.into()) }]);
     assert_eq!(done.failed, [(scope, SkipReason::Refused(libc::ETIMEDOUT))]);
     machine.slow.set(false);
     drop(ledger);

@@ -8,7 +8,9 @@ use crate::journal::hash;
 use crate::processes;
 use crate::units_real;
 use crate::why::SkipReason;
-use crate::world::{Advice, Autogroup, KnobFault, KnobPlace, Stock, ThreadKnob, ThreadSettings, Value, World};
+use crate::world::{
+    Advice, Autogroup, KnobFault, KnobPlace, Stock, ThreadKnob, ThreadSettings, Value, World,
+};
 use rustix::fs::CWD;
 use std::path::Path;
 use tipme_policy::Identity;
@@ -39,14 +41,20 @@ impl World for Linux {
             }
             KnobPlace::Trace { value, .. } => Ok(Value::Number(*value)),
             KnobPlace::File { path } => cgroup::get(path).map(Value::Number),
-            KnobPlace::Controller { group, name } => cgroup::has_controller(group, name).map(Value::Number),
+            KnobPlace::Controller { group, name } => {
+                cgroup::has_controller(group, name).map(Value::Number)
+            }
             KnobPlace::Member { process, root } => {
                 self.held(*process)?.check()?;
-                cgroup::group_of(&self.proc, process.pid, root).map(Value::Text).ok_or(KnobFault::Vanished)
+                cgroup::group_of(&self.proc, process.pid, root)
+                    .map(Value::Text)
+                    .ok_or(KnobFault::Vanished)
             }
             KnobPlace::Group { path, .. } => Ok(Value::Number(i64::from(Path::new(path).is_dir()))),
             KnobPlace::Scope { folder, .. } => units_real::exists(self, folder).map(Value::Number),
-            KnobPlace::Unit { folder, property } => units_real::get(self, folder, *property).map(Value::Number),
+            KnobPlace::Unit { folder, property } => {
+                units_real::get(self, folder, *property).map(Value::Number)
+            }
         }
     }
 
@@ -60,7 +68,9 @@ impl World for Linux {
                 self.set_autogroup(*number, *session, *nice)
             }
             (KnobPlace::File { path }, Value::Number(number)) => cgroup::set(path, *number),
-            (KnobPlace::Controller { group, name }, Value::Number(on)) => cgroup::set_controller(group, name, *on != 0),
+            (KnobPlace::Controller { group, name }, Value::Number(on)) => {
+                cgroup::set_controller(group, name, *on != 0)
+            }
             (KnobPlace::Member { process, root }, Value::Text(group)) => {
                 self.held(*process)?.check()?;
                 cgroup::enter(process.pid, root, group)
@@ -81,9 +91,13 @@ impl World for Linux {
 
     fn admit(&self, place: &KnobPlace) -> Result<(), SkipReason> {
         match place {
-            KnobPlace::Thread { process, .. } | KnobPlace::Member { process, .. } => self.admit_process(*process),
+            KnobPlace::Thread { process, .. } | KnobPlace::Member { process, .. } => {
+                self.admit_process(*process)
+            }
             KnobPlace::Scope { first, .. } => self.admit_process(*first),
-            KnobPlace::Unit { folder, .. } => units_real::admit(self, folder, self.owner, self.under),
+            KnobPlace::Unit { folder, .. } => {
+                units_real::admit(self, folder, self.owner, self.under)
+            }
             KnobPlace::Autogroup { number, session } => self.admit_session(*number, *session),
             KnobPlace::Trace { .. }
             | KnobPlace::File { .. }
@@ -94,12 +108,14 @@ impl World for Linux {
 
     fn reversible(&self, place: &KnobPlace, baseline: &Value) -> bool {
         match (place, baseline) {
-            (KnobPlace::Thread { tid, knob, .. }, Value::Number(baseline)) if !self.may_nice => match knob {
-                ThreadKnob::Nice => nice_allowed(&self.proc, *tid, *baseline),
-                ThreadKnob::Slice => true,
-                ThreadKnob::Scheduling => nice_allowed(&self.proc, *tid, 0),
-                ThreadKnob::Io => true,
-            },
+            (KnobPlace::Thread { tid, knob, .. }, Value::Number(baseline)) if !self.may_nice => {
+                match knob {
+                    ThreadKnob::Nice => nice_allowed(&self.proc, *tid, *baseline),
+                    ThreadKnob::Slice => true,
+                    ThreadKnob::Scheduling => nice_allowed(&self.proc, *tid, 0),
+                    ThreadKnob::Io => true,
+                }
+            }
             _ => true,
         }
     }
@@ -124,13 +140,15 @@ impl World for Linux {
     }
 
     fn autogroup(&self, process: Identity) -> Option<Autogroup> {
-        let (number, _) = parse_autogroup(&processes::record(CWD, self.autogroup_file(process.pid))?)?;
+        let (number, _) =
+            parse_autogroup(&processes::record(CWD, self.autogroup_file(process.pid))?)?;
         Some(Autogroup { number, session: self.session(process)? })
     }
 
     fn is_unprivileged(&self, process: Identity) -> bool {
         let users = self.held(process).ok().and_then(|held| held.users());
-        users.is_some_and(|(real, effective)| real != 0 && effective != 0) && !nice_allowed(&self.proc, process.pid, -1)
+        users.is_some_and(|(real, effective)| real != 0 && effective != 0)
+            && !nice_allowed(&self.proc, process.pid, -1)
     }
 
     fn lineage(&self, process: Identity) -> Vec<(Identity, u32)> {
@@ -154,11 +172,17 @@ impl World for Linux {
     }
 
     fn members(&self, group: &str) -> Vec<Identity> {
-        cgroup::members(group).into_iter().filter_map(|pid| processes::identity(&self.proc, pid)).collect()
+        cgroup::members(group)
+            .into_iter()
+            .filter_map(|pid| processes::identity(&self.proc, pid))
+            .collect()
     }
 
     fn tree(&self, group: &str) -> Vec<Identity> {
-        cgroup::tree(group).into_iter().filter_map(|pid| processes::identity(&self.proc, pid)).collect()
+        cgroup::tree(group)
+            .into_iter()
+            .filter_map(|pid| processes::identity(&self.proc, pid))
+            .collect()
     }
 
     fn reclaim(&mut self, group: &str, bytes: u64) -> Result<(), KnobFault> {
@@ -190,7 +214,8 @@ impl World for Linux {
     fn ticks(&self) -> u64 {
         let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
         let per_second = rustix::param::clock_ticks_per_second();
-        now.tv_sec.unsigned_abs() * per_second + now.tv_nsec.unsigned_abs() * per_second / 1_000_000_000
+        now.tv_sec.unsigned_abs() * per_second
+            + now.tv_nsec.unsigned_abs() * per_second / 1_000_000_000
     }
 
     fn boot(&self) -> u64 {

@@ -7,8 +7,8 @@ use crate::subtree::Subtree;
 use crate::units_names::Property;
 use crate::why::{Applied, Knob, SkipReason};
 use tipme_policy::{
-    Action, Assignment, Backend, Identity, Member, Membership, MemoryAction, MemoryGroup, Reason, Role, SetId,
-    Strength, UNLIMITED,
+    Action, Assignment, Backend, Identity, Member, Membership, MemoryAction, MemoryGroup, Reason,
+    Role, SetId, Strength, UNLIMITED,
 };
 
 const MIB: i64 = 1 << 20;
@@ -22,7 +22,8 @@ struct LimitsFixture {
 impl LimitsFixture {
     fn new(backend: Backend) -> LimitsFixture {
         let machine = FakeMachine::new();
-        let (ledger, _) = Ledger::open(machine.clone(), MemoryLog::default()).expect("memory is not a file");
+        let (ledger, _) =
+            Ledger::open(machine.clone(), MemoryLog::default()).expect("memory is not a file");
         let mut engine = Engine::new(ledger, backend, Strength::Normal);
         engine.subtree = Some(Subtree::new(DIR.to_owned(), ROOT.to_owned()));
         engine.units = Some(Units::new(ROOT.to_owned()));
@@ -32,14 +33,16 @@ impl LimitsFixture {
     fn process(&mut self, group: &str, mib: u64) -> Identity {
         self.pid += 10;
         let who = self.machine.fork(self.pid, None, true);
-        self.machine.state.borrow_mut().processes.get_mut(&who).expect("it lives").group = group.to_owned();
+        self.machine.state.borrow_mut().processes.get_mut(&who).expect("it lives").group =
+            group.to_owned();
         self.machine.resident.borrow_mut().insert(who, mib << 20);
         who
     }
 
     fn assign(&mut self, role: Role, members: &[Identity]) -> Applied {
         let set = SetId(members[0]);
-        let members = members.iter().map(|who| Member { who: *who, because: Membership::Child }).collect();
+        let members =
+            members.iter().map(|who| Member { who: *who, because: Membership::Child }).collect();
         let reason = Reason::NoAttention;
         self.engine.apply(&[Action::Assign(Assignment { set, role, reason, faded: 0.0, members })])
     }
@@ -156,14 +159,19 @@ fn a_process_that_is_gone_or_elsewhere_leaves_no_limit_and_gets_no_group() {
         fixture.engine.apply(&[]);
         assert_eq!(fixture.limit(&folder), 23, "{backend}");
         fixture.machine.state.borrow_mut().groups.entry("/cg/other".to_owned()).or_default();
-        fixture.machine.state.borrow_mut().processes.get_mut(&first).expect("it lives").group = "/cg/other".to_owned();
+        fixture.machine.state.borrow_mut().processes.get_mut(&first).expect("it lives").group =
+            "/cg/other".to_owned();
         let groups: Vec<String> = fixture.machine.state.borrow().groups.keys().cloned().collect();
         for who in [first, second] {
             fixture.relieve(who, UNLIMITED);
         }
         fixture.high(second, 7);
         assert_eq!(fixture.limit(&folder), -1, "{backend}");
-        assert_eq!(fixture.machine.state.borrow().groups.keys().cloned().collect::<Vec<_>>(), groups, "{backend}");
+        assert_eq!(
+            fixture.machine.state.borrow().groups.keys().cloned().collect::<Vec<_>>(),
+            groups,
+            "{backend}"
+        );
     }
 }
 
@@ -173,13 +181,16 @@ fn the_seat_of_a_process_that_is_gone_goes() {
     let [_, hog, term] = [LOGIN; 3].map(|group| fixture.process(group, 1));
     fixture.assign(Role::Focused, &[term]);
     fixture.high(hog, 1);
-    let placements = |fixture: &LimitsFixture| fixture.engine.units.as_ref().expect("it has units").placements.len();
+    let placements = |fixture: &LimitsFixture| {
+        fixture.engine.units.as_ref().expect("it has units").placements.len()
+    };
     assert_eq!(placements(&fixture), 2);
     [hog, term].iter().for_each(|who| fixture.machine.exit(*who));
     fixture.relieve(hog, UNLIMITED);
     fixture.engine.apply(&[Action::Forget(SetId(term))]);
     assert_eq!(placements(&fixture), 0);
-    let scopes = fixture.engine.ledger.cells().filter(|(place, _)| place.group_folder().is_some()).count();
+    let scopes =
+        fixture.engine.ledger.cells().filter(|(place, _)| place.group_folder().is_some()).count();
     assert_eq!(scopes, 0, "no scope is left as used");
 }
 
@@ -189,8 +200,13 @@ fn protection_that_an_administrator_has_set_stays() {
     let who = fixture.process(DIR, 1);
     fixture.assign(Role::Focused, &[who]);
     fixture.put(DIR, "memory.low", 77);
-    let applied = fixture.engine.apply(&[Action::Memory(MemoryAction::Protect { set: SetId(who), bytes: 8_192 })]);
-    let told = applied.skipped.iter().any(|skipped| skipped.why == SkipReason::SetByOther("77".to_owned()));
+    let applied = fixture
+        .engine
+        .apply(&[Action::Memory(MemoryAction::Protect { set: SetId(who), bytes: 8_192 })]);
+    let told = applied
+        .skipped
+        .iter()
+        .any(|skipped| skipped.why == SkipReason::SetByOther("77".to_owned()));
     assert!(told, "{applied:?}");
     let state = fixture.machine.state.borrow();
     let low = |group: &str| state.groups[group]["memory.low"];
@@ -247,7 +263,8 @@ fn a_rest_whose_tasks_all_wait_gets_no_less_and_half_of_what_is_kept_free() {
 fn a_rest_that_was_not_made_here_is_not_limited() {
     let mut fixture = LimitsFixture::new(Backend::Cgroup);
     let rest = format!("{DIR}/rest");
-    let files = [("memory.current", 5 * MIB), ("memory.high", -1)].map(|(name, number)| (name.to_owned(), number));
+    let files = [("memory.current", 5 * MIB), ("memory.high", -1)]
+        .map(|(name, number)| (name.to_owned(), number));
     fixture.machine.state.borrow_mut().groups.insert(rest.clone(), files.into());
     fixture.room(MIB);
     assert_eq!(fixture.limit(&rest), -1);

@@ -6,7 +6,8 @@ use crate::placements::Units;
 use crate::units_names::Property;
 use crate::why::{Applied, Knob, SkipReason};
 use tipme_policy::{
-    Action, Assignment, Backend, Identity, Member, Membership, MemoryAction, MemoryGroup, Reason, Role, SetId, Strength,
+    Action, Assignment, Backend, Identity, Member, Membership, MemoryAction, MemoryGroup, Reason,
+    Role, SetId, Strength,
 };
 
 const APPS: &str = "/cg/user.slice/user-1000.slice/user@1000.service/app.slice";
@@ -22,7 +23,8 @@ struct UnitsFixture {
 impl UnitsFixture {
     fn new() -> UnitsFixture {
         let machine = FakeMachine::new();
-        let (ledger, _) = Ledger::open(machine.clone(), MemoryLog::default()).expect("memory is not a file");
+        let (ledger, _) =
+            Ledger::open(machine.clone(), MemoryLog::default()).expect("memory is not a file");
         let mut engine = Engine::new(ledger, Backend::Systemd, Strength::Normal);
         engine.units = Some(Units::new(ROOT.to_owned()));
         UnitsFixture { engine, machine, pid: 10 }
@@ -31,12 +33,14 @@ impl UnitsFixture {
     fn process(&mut self, group: &str) -> Identity {
         self.pid += 10;
         let who = self.machine.fork(self.pid, None, true);
-        self.machine.state.borrow_mut().processes.get_mut(&who).expect("it lives").group = group.to_owned();
+        self.machine.state.borrow_mut().processes.get_mut(&who).expect("it lives").group =
+            group.to_owned();
         who
     }
 
     fn assign(&mut self, role: Role, set: Identity, members: &[Identity]) -> Applied {
-        let members = members.iter().map(|who| Member { who: *who, because: Membership::Child }).collect();
+        let members =
+            members.iter().map(|who| Member { who: *who, because: Membership::Child }).collect();
         let (set, reason) = (SetId(set), Reason::NoAttention);
         self.engine.apply(&[Action::Assign(Assignment { set, role, reason, faded: 0.0, members })])
     }
@@ -62,7 +66,10 @@ fn of_a_login_only_what_is_weighed_is_split_out() {
     let applied = fixture.assign(Role::Focused, term, &[term]);
     assert!(applied.skipped.is_empty(), "{applied:?}");
     let scope = fixture.group(term);
-    assert!(scope.starts_with("/cg/user.slice/user-1000.slice/tipme-30-") && scope.ends_with(".scope"), "{scope}");
+    assert!(
+        scope.starts_with("/cg/user.slice/user-1000.slice/tipme-30-") && scope.ends_with(".scope"),
+        "{scope}"
+    );
     assert_eq!((fixture.group(shell), fixture.group(make)), (LOGIN.to_owned(), LOGIN.to_owned()));
     assert_eq!((fixture.weight(&scope), fixture.weight(LOGIN)), (Some(3_000), None));
     fixture.assign(Role::Rest, term, &[term]);
@@ -92,11 +99,17 @@ fn a_program_keeps_its_unit_and_its_background_job_leaves_it() {
     let [term, shell, job] = [APP; 3].map(|group| fixture.process(group));
     fixture.assign(Role::Focused, term, &[term, shell, job]);
     assert_eq!(fixture.group(job), APP);
-    assert_eq!((fixture.weight(APP), fixture.weight(APPS), fixture.weight(USER)), (Some(3_000), Some(500), Some(500)));
+    assert_eq!(
+        (fixture.weight(APP), fixture.weight(APPS), fixture.weight(USER)),
+        (Some(3_000), Some(500), Some(500))
+    );
     fixture.assign(Role::Focused, term, &[term, shell]);
     fixture.assign(Role::Rest, job, &[job]);
     assert!(fixture.group(job).starts_with(&format!("{APPS}/tipme-")), "{}", fixture.group(job));
-    assert_eq!((fixture.group(term), fixture.weight(&fixture.group(job))), (APP.to_owned(), Some(100)));
+    assert_eq!(
+        (fixture.group(term), fixture.weight(&fixture.group(job))),
+        (APP.to_owned(), Some(100))
+    );
     fixture.engine.apply(&[Action::Forget(SetId(job))]);
     fixture.assign(Role::Focused, term, &[term, shell, job]);
     assert_eq!(fixture.group(job), APP, "in the foreground again");
@@ -109,7 +122,11 @@ fn nobody_is_taken_out_of_a_service() {
     let mut fixture = UnitsFixture::new();
     let [server, other] = [SERVICE; 2].map(|group| fixture.process(group));
     let applied = fixture.assign(Role::Core, server, &[server]);
-    let found = applied.skipped.iter().find(|skipped| skipped.knob == Knob::Group).map(|skipped| &skipped.why);
+    let found = applied
+        .skipped
+        .iter()
+        .find(|skipped| skipped.knob == Knob::Group)
+        .map(|skipped| &skipped.why);
     assert_eq!(found, Some(&SkipReason::Unit("display.service".to_owned())));
     assert_eq!((fixture.group(server), fixture.weight(SERVICE)), (SERVICE.to_owned(), None));
     fixture.assign(Role::Core, other, &[other]);
@@ -123,7 +140,10 @@ fn a_weight_that_somebody_has_set_stays() {
     fixture.machine.state.borrow_mut().units.insert((APP.to_owned(), Property::CpuWeight), 250);
     let applied = fixture.assign(Role::Focused, term, &[term]);
     assert!(
-        applied.skipped.iter().any(|skipped| skipped.why == SkipReason::SetByOther("250".to_owned())),
+        applied
+            .skipped
+            .iter()
+            .any(|skipped| skipped.why == SkipReason::SetByOther("250".to_owned())),
         "{applied:?}"
     );
     assert_eq!((fixture.weight(APP), fixture.has(APP, Property::IoWeight)), (Some(250), Some(500)));
@@ -150,10 +170,15 @@ fn protection_is_carried_by_all_that_is_above() {
     fixture.assign(Role::Focused, first, &[first]);
     fixture.assign(Role::Core, second, &[second]);
     for set in [first, second] {
-        fixture.engine.apply(&[Action::Memory(MemoryAction::Protect { set: SetId(set), bytes: 8_192 })]);
+        fixture
+            .engine
+            .apply(&[Action::Memory(MemoryAction::Protect { set: SetId(set), bytes: 8_192 })]);
     }
     let low = |folder: &str| fixture.has(folder, Property::MemoryLow);
-    assert_eq!([low(APP), low(APPS), low(USER), low("/cg/user.slice")], [8_192, 8_192, 8_192, 16_384].map(Some));
+    assert_eq!(
+        [low(APP), low(APPS), low(USER), low("/cg/user.slice")],
+        [8_192, 8_192, 8_192, 16_384].map(Some)
+    );
     fixture.engine.restore();
     assert!(fixture.machine.state.borrow().units.is_empty());
 }
@@ -164,8 +189,16 @@ fn where_nobody_answers_nice_values_are_set_and_it_is_told() {
     let term = fixture.process(APP);
     fixture.machine.mute.set(true);
     let applied = fixture.assign(Role::Focused, term, &[term]);
-    assert!(applied.skipped.iter().any(|skipped| skipped.why == SkipReason::Refused(libc::ETIMEDOUT)), "{applied:?}");
-    assert!(fixture.machine.state.borrow().processes[&term].threads.values().all(|values| values[0] < 0));
+    assert!(
+        applied.skipped.iter().any(|skipped| skipped.why == SkipReason::Refused(libc::ETIMEDOUT)),
+        "{applied:?}"
+    );
+    assert!(
+        fixture.machine.state.borrow().processes[&term]
+            .threads
+            .values()
+            .all(|values| values[0] < 0)
+    );
 }
 
 #[test]
@@ -174,7 +207,10 @@ fn a_scope_that_comes_late_is_no_seat_and_is_left_again() {
     let [_, term, second] = [LOGIN; 3].map(|group| fixture.process(group));
     fixture.machine.slow.set(true);
     let applied = fixture.assign(Role::Focused, term, &[term, second]);
-    assert!(applied.skipped.iter().any(|skipped| skipped.why == SkipReason::Refused(libc::ETIMEDOUT)), "{applied:?}");
+    assert!(
+        applied.skipped.iter().any(|skipped| skipped.why == SkipReason::Refused(libc::ETIMEDOUT)),
+        "{applied:?}"
+    );
     assert_eq!((fixture.group(term), applied.vanished), (LOGIN.to_owned(), 0));
     let known = |(scope, _): &(_, _)| fixture.engine.ledger.cell(scope).is_some();
     assert!(fixture.machine.late.borrow().iter().all(known));

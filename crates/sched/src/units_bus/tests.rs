@@ -16,7 +16,8 @@ fn unit() -> Unit {
 pub(crate) fn socket() -> (TempDir, UnixListener) {
     let run = tempfile::tempdir().expect("a folder");
     std::fs::create_dir(run.path().join("dbus")).expect("the server of the test works");
-    let listener = UnixListener::bind(run.path().join("dbus/system_bus_socket")).expect("the server of the test works");
+    let listener = UnixListener::bind(run.path().join("dbus/system_bus_socket"))
+        .expect("the server of the test works");
     (run, listener)
 }
 
@@ -28,10 +29,12 @@ pub(crate) fn manager(
 ) -> JoinHandle<Vec<String>> {
     std::thread::spawn(move || {
         let (stream, _) = listener.accept().expect("the server of the test works");
-        let builder =
-            Builder::async_io_unix_stream(stream).server(zbus::Guid::generate()).expect("the server of the test works");
+        let builder = Builder::async_io_unix_stream(stream)
+            .server(zbus::Guid::generate())
+            .expect("the server of the test works");
         // The iterator must exist before the first call arrives.
-        let messages: MessageIterator = builder.p2p().build_message_iterator().expect("the server of the test works");
+        let messages: MessageIterator =
+            builder.p2p().build_message_iterator().expect("the server of the test works");
         let connection = Connection::from(zbus::Connection::from(messages.inner()));
         let mut calls = Vec::new();
         for message in messages.map_while(Result::ok) {
@@ -95,9 +98,12 @@ fn an_old_systemd_and_a_missing_one_are_told() {
     assert!(missing.contains("user 77 has no message bus"), "{missing}");
     drop(bus);
     served.join().expect("the server does not panic");
-    for (text, number) in
-        [("252.38-1~deb12u1", Some(252)), ("v239", Some(239)), ("systemd 219", Some(219)), ("x", None)]
-    {
+    for (text, number) in [
+        ("252.38-1~deb12u1", Some(252)),
+        ("v239", Some(239)),
+        ("systemd 219", Some(219)),
+        ("x", None),
+    ] {
         assert_eq!(version(text), number, "{text}");
     }
 }
@@ -109,12 +115,18 @@ fn a_bus_of_another_user_is_not_believed() {
     std::fs::create_dir_all(&folder).expect("the server of the test works");
     std::os::unix::fs::chown(run.path(), Some(77), None).expect("the server of the test works");
     let listener = UnixListener::bind(folder.join("bus")).expect("the server of the test works");
-    std::os::unix::fs::chown(folder.join("bus"), Some(77), None).expect("the server of the test works");
+    std::os::unix::fs::chown(folder.join("bus"), Some(77), None)
+        .expect("the server of the test works");
     let bus = Bus::new(run.path());
     let unit = Unit { service_manager: ServiceManager::User(77), ..unit() };
-    assert_eq!(bus.get(&unit, Property::CpuWeight), Err(KnobFault::Refused(libc::EPERM)), "root listens");
+    assert_eq!(
+        bus.get(&unit, Property::CpuWeight),
+        Err(KnobFault::Refused(libc::EPERM)),
+        "root listens"
+    );
     let (stream, _) = listener.accept().expect("the server of the test works");
-    let peer = rustix::net::sockopt::socket_peercred(&stream).expect("the server of the test works");
+    let peer =
+        rustix::net::sockopt::socket_peercred(&stream).expect("the server of the test works");
     assert_eq!(peer.uid.as_raw(), 77, "it was called as the user");
 }
 
@@ -144,7 +156,11 @@ fn connections_that_hang_are_bounded_and_only_new_ones_are_refused() {
     bus.state.borrow().opening.store(HANGING_MAX, Ordering::Relaxed);
     assert_eq!(bus.open(ServiceManager::User(77)), Err(KnobFault::Refused(libc::ENOTCONN)));
     assert_eq!(bus.get(&unit(), Property::CpuWeight), Ok(7));
-    assert_eq!(bus.state.borrow().opening.load(Ordering::Relaxed), HANGING_MAX, "who was refused does not count");
+    assert_eq!(
+        bus.state.borrow().opening.load(Ordering::Relaxed),
+        HANGING_MAX,
+        "who was refused does not count"
+    );
     bus.state.borrow().opening.store(0, Ordering::Relaxed);
     assert_eq!(bus.open(ServiceManager::User(78)), Err(KnobFault::Vanished), "they have ended");
     drop(bus);
@@ -161,7 +177,8 @@ fn a_restore_asks_again_who_did_not_answer_for_a_bounded_time() {
     assert_eq!(bus.get(&unit(), Property::CpuWeight), Err(KnobFault::Refused(libc::ENOTCONN)));
     bus.begin_restore();
     assert_eq!(bus.get(&unit(), Property::CpuWeight), Ok(7));
-    let (end, late) = (bus.state.borrow().until.expect("it is bounded"), KnobFault::Refused(libc::ENOTCONN));
+    let (end, late) =
+        (bus.state.borrow().until.expect("it is bounded"), KnobFault::Refused(libc::ENOTCONN));
     assert_eq!(bus.state.borrow_mut().admit(ServiceManager::System, end), Err(late));
     bus.end_restore();
     assert_eq!(bus.state.borrow_mut().admit(ServiceManager::System, end), Ok(()));
@@ -177,10 +194,20 @@ fn calls_that_follow_one_another_have_a_bound_together() {
     let now = state.last;
     state.spent = CREDIT;
     assert_eq!(state.admit(ServiceManager::System, now), Err(KnobFault::Later));
-    assert!(crate::why::SkipReason::Later.to_string().contains("systemd"), "it is not only the kernel");
-    assert_eq!(state.admit(ServiceManager::System, now + Duration::from_millis(100)), Ok(()), "time gives it back");
+    assert!(
+        crate::why::SkipReason::Later.to_string().contains("systemd"),
+        "it is not only the kernel"
+    );
+    assert_eq!(
+        state.admit(ServiceManager::System, now + Duration::from_millis(100)),
+        Ok(()),
+        "time gives it back"
+    );
     state.closed.insert(ServiceManager::System, now + REST);
-    assert_eq!(state.admit(ServiceManager::System, now + REST / 2), Err(KnobFault::Refused(libc::ENOTCONN)));
+    assert_eq!(
+        state.admit(ServiceManager::System, now + REST / 2),
+        Err(KnobFault::Refused(libc::ENOTCONN))
+    );
     assert_eq!(state.admit(ServiceManager::User(7), now + REST / 2), Ok(()), "another one answers");
     assert_eq!(state.admit(ServiceManager::System, now + REST), Ok(()));
 }

@@ -14,9 +14,16 @@ fn write(proc: &Path, who: Identity, group: &str) {
     let folder = proc.join(who.pid.to_string());
     std::fs::remove_dir_all(&folder).ok();
     std::fs::create_dir_all(&folder).expect("the folder of the test can be written to");
-    let stat = format!("{} (x) S 1 1 1 0 -1 {} 1 0 {} {}", who.pid, "0 ".repeat(11), who.start, "0 ".repeat(30));
+    let stat = format!(
+        "{} (x) S 1 1 1 0 -1 {} 1 0 {} {}",
+        who.pid,
+        "0 ".repeat(11),
+        who.start,
+        "0 ".repeat(30)
+    );
     std::fs::write(folder.join("stat"), stat).expect("the folder of the test can be written to");
-    std::fs::write(folder.join("cgroup"), format!("0::{group}\n")).expect("the folder of the test can be written to");
+    std::fs::write(folder.join("cgroup"), format!("0::{group}\n"))
+        .expect("the folder of the test can be written to");
 }
 
 /// Returns a process table with one process, and a machine that reads it.
@@ -36,7 +43,8 @@ fn a_scope_is_begun_with_the_process_that_is_meant() {
     let table: PathBuf = proc.path().to_owned();
     let served = manager(listener, move |_| {
         let folder = table.join(FIRST.pid.to_string());
-        std::fs::write(folder.join("cgroup"), format!("0::{}\n", &SCOPE[3..])).expect("it is there");
+        std::fs::write(folder.join("cgroup"), format!("0::{}\n", &SCOPE[3..]))
+            .expect("it is there");
         Ok(0)
     });
     assert_eq!(begin(&linux, SCOPE, "/cg", FIRST), Ok(()));
@@ -52,7 +60,10 @@ fn no_scope_is_begun_with_another_process_of_the_same_number() {
     write(proc.path(), Identity { start: 6, ..FIRST }, "/login");
     assert_eq!(begin(&linux, SCOPE, "/cg", FIRST), Err(KnobFault::Vanished));
     drop(linux);
-    assert!(served.join().expect("the server does not panic").is_empty(), "systemd was told a number");
+    assert!(
+        served.join().expect("the server does not panic").is_empty(),
+        "systemd was told a number"
+    );
 }
 
 #[test]
@@ -75,7 +86,11 @@ fn a_scope_that_does_not_come_may_come_late() {
     let (_proc, linux) = machine(run.path());
     let served = manager(listener, |_| Ok(0));
     assert_eq!(begin(&linux, SCOPE, "/cg", FIRST), Err(KnobFault::Refused(libc::ETIMEDOUT)));
-    let scope = |folder: &str| KnobPlace::Scope { folder: folder.to_owned(), root: "/cg".to_owned(), first: FIRST };
+    let scope = |folder: &str| KnobPlace::Scope {
+        folder: folder.to_owned(),
+        root: "/cg".to_owned(),
+        first: FIRST,
+    };
     assert_eq!(linux.get(&scope(SCOPE)), Err(KnobFault::Later));
     assert_eq!(end(&linux, SCOPE), Err(KnobFault::Refused(libc::EINPROGRESS)));
     assert_eq!(linux.get(&scope("/cg/other.scope")), Ok(0.into()));
@@ -86,12 +101,14 @@ fn a_scope_that_does_not_come_may_come_late() {
 
 #[test]
 fn a_unit_with_more_processes_than_are_looked_at_is_left_alone() {
-    let (run, unit) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
+    let (run, unit) =
+        (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
     let (_proc, linux) = machine(run.path());
     let folder = unit.path().to_str().expect("it is text");
     let fill = |count: usize| {
         let list: String = (1..=count).map(|pid| format!("{}\n", 100_000 + pid)).collect();
-        std::fs::write(unit.path().join("cgroup.procs"), list).expect("the folder of the test can be written to");
+        std::fs::write(unit.path().join("cgroup.procs"), list)
+            .expect("the folder of the test can be written to");
     };
     fill(ADMITTED_MAX);
     assert_eq!(admit(&linux, folder, Some(7), None), Ok(()), "they are gone");

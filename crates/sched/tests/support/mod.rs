@@ -9,7 +9,9 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tempfile::TempDir;
-use tipme_policy::{Action, Assignment, Backend, Identity, Member, Membership, Reason, Role, SetId, Strength};
+use tipme_policy::{
+    Action, Assignment, Backend, Identity, Member, Membership, Reason, Role, SetId, Strength,
+};
 use tipme_sched::processes::{self, Stat};
 use tipme_sched::{Config, Mechanism, Restored};
 
@@ -144,7 +146,8 @@ impl Fixture {
 
 /// Assigns the role to a set named after the first process.
 pub fn assign(role: Role, processes: &[Identity]) -> Action {
-    let members = processes.iter().map(|who| Member { who: *who, because: Membership::Client }).collect();
+    let members =
+        processes.iter().map(|who| Member { who: *who, because: Membership::Client }).collect();
     let set = SetId(processes[0]);
     Action::Assign(Assignment { set, role, reason: Reason::KeyboardFocus, faded: 0.0, members })
 }
@@ -166,7 +169,8 @@ pub fn slice(pid: u32) -> u64 {
     let mut attributes = [0u64; 6];
     let size = size_of_val(&attributes);
     // SAFETY: the kernel writes at most `size` bytes to the array, which lives until the call returns.
-    let result = unsafe { libc::syscall(libc::SYS_sched_getattr, pid, attributes.as_mut_ptr(), size, 0) };
+    let result =
+        unsafe { libc::syscall(libc::SYS_sched_getattr, pid, attributes.as_mut_ptr(), size, 0) };
     assert_eq!(result, 0, "process {pid}");
     attributes[3]
 }

@@ -31,7 +31,10 @@ pub struct FolderBounds {
 impl Default for FolderBounds {
     /// Returns 2 GiB and 200 incidents, half of that per user.
     fn default() -> FolderBounds {
-        FolderBounds { all: Room { bytes: 2 << 30, count: 200 }, user: Room { bytes: 1 << 30, count: 100 } }
+        FolderBounds {
+            all: Room { bytes: 2 << 30, count: 200 },
+            user: Room { bytes: 1 << 30, count: 100 },
+        }
     }
 }
 
@@ -50,14 +53,19 @@ pub struct Listed {
 
 /// Returns the index of the next incident to remove after `writer` wrote one: the oldest of a user
 /// over the user limit, else that of the heaviest user while the folder is over its limit.
-pub(super) fn first_to_go(others: &[Listed], writer: Option<u32>, bounds: FolderBounds) -> Option<usize> {
+pub(super) fn first_to_go(
+    others: &[Listed],
+    writer: Option<u32>,
+    bounds: FolderBounds,
+) -> Option<usize> {
     let mut shares: BTreeMap<u32, Room> = BTreeMap::new();
     for incident in others {
         let share = shares.entry(incident.owner).or_insert(Room { bytes: 0, count: 0 });
         *share = Room { bytes: share.bytes + incident.bytes, count: share.count + 1 };
     }
     let exceeds = |owner: u32, share: &Room| {
-        share.bytes > bounds.user.bytes || share.count + usize::from(writer == Some(owner)) > bounds.user.count
+        share.bytes > bounds.user.bytes
+            || share.count + usize::from(writer == Some(owner)) > bounds.user.count
     };
     if let Some((greedy, _)) = shares.iter().find(|(owner, share)| exceeds(**owner, share)) {
         return others.iter().position(|incident| incident.owner == *greedy);

@@ -44,7 +44,9 @@ impl IncidentFolder {
             )));
         }
         match OpenOptions::new().write(true).create_new(true).mode(0o644).open(&path) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(WriteError::io(&path, error)),
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                Err(WriteError::io(&path, error))
+            }
             _ => Ok(()),
         }
     }
@@ -52,17 +54,23 @@ impl IncidentFolder {
     fn take_pin(&self, id: &str) -> Result<(), WriteError> {
         let path = self.path().join(pin_name(id));
         match fs::remove_file(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(WriteError::io(&path, error)),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(WriteError::io(&path, error))
+            }
             _ => Ok(()),
         }
     }
 
     /// Returns the incident with this id if user `uid` may change it.
     fn of(&self, id: &str, uid: u32) -> Result<Listed, WriteError> {
-        let unfit = |why: &str| WriteError::Unfit { path: Path::new(id).to_owned(), why: why.to_owned() };
+        let unfit =
+            |why: &str| WriteError::Unfit { path: Path::new(id).to_owned(), why: why.to_owned() };
         let path = self.path().join(format!("{id}{ENDING}"));
-        let listed = Some(id).filter(|id| is_plain_id(id)).and_then(|id| self.listed(&format!("{id}{ENDING}"), path));
-        let listed = listed.ok_or_else(|| unfit("there is no such incident; see: tipme incidents"))?;
+        let listed = Some(id)
+            .filter(|id| is_plain_id(id))
+            .and_then(|id| self.listed(&format!("{id}{ENDING}"), path));
+        let listed =
+            listed.ok_or_else(|| unfit("there is no such incident; see: tipme incidents"))?;
         if uid != 0 && uid != listed.owner {
             return Err(unfit("it belongs to another user"));
         }

@@ -24,8 +24,10 @@ fn said(path: &Path) -> String {
 }
 
 fn names(dir: &Path) -> Vec<String> {
-    let mut names: Vec<String> =
-        fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    let mut names: Vec<String> = fs::read_dir(dir)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
     names.sort();
     names
 }
@@ -39,13 +41,17 @@ fn a_judgement_and_a_text_do_not_replace_each_other() {
     append_words(&path, &words("it hung")).unwrap();
     append_words(&path, &Words { right: Some(false), at_ns: 10, ..Words::default() }).unwrap();
     append_words(&path, &Words { right: Some(true), at_ns: 11, ..Words::default() }).unwrap();
-    assert_eq!(read(&path).unwrap().words().unwrap(), Words { text: "it hung".into(), right: Some(true), at_ns: 11 });
+    assert_eq!(
+        read(&path).unwrap().words().unwrap(),
+        Words { text: "it hung".into(), right: Some(true), at_ns: 11 }
+    );
 }
 
 #[test]
 fn a_file_is_whole_private_and_owned_by_who_marked() {
     let dir = TempDir::new().unwrap();
-    let path = write(dir.path(), &incident("one"), 12345).expect("root may give files away; run the tests as root");
+    let path = write(dir.path(), &incident("one"), 12345)
+        .expect("root may give files away; run the tests as root");
     assert_eq!(path, dir.path().join("one.tipme"));
     let meta = fs::metadata(&path).unwrap();
     assert_eq!((meta.permissions().mode() & 0o777, meta.uid()), (0o600, 12345));
@@ -79,8 +85,14 @@ struct SmallDisk(TempDir);
 impl SmallDisk {
     fn mount() -> SmallDisk {
         let dir = TempDir::new().unwrap();
-        let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", "size=512k", "none"]).arg(dir.path()).status();
-        assert!(mounted.is_ok_and(|status| status.success()), "cannot mount a tmpfs; run the tests as root");
+        let mounted = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", "size=512k", "none"])
+            .arg(dir.path())
+            .status();
+        assert!(
+            mounted.is_ok_and(|status| status.success()),
+            "cannot mount a tmpfs; run the tests as root"
+        );
         SmallDisk(dir)
     }
 }
@@ -95,8 +107,14 @@ impl Drop for SmallDisk {
 /// a small one fits, and removed blocks are released with a delay.
 fn fill(dir: &Path) {
     let mut filler = fs::File::create(dir.join("filler")).unwrap();
-    let mut write = |size| std::io::Write::write(&mut filler, &vec![1; size]).is_ok_and(|written| written > 0);
-    let mut round = || [1 << 20, 4_096, 1].map(|size| (0..).take_while(|_| write(size)).count()).iter().sum::<usize>();
+    let mut write =
+        |size| std::io::Write::write(&mut filler, &vec![1; size]).is_ok_and(|written| written > 0);
+    let mut round = || {
+        [1 << 20, 4_096, 1]
+            .map(|size| (0..).take_while(|_| write(size)).count())
+            .iter()
+            .sum::<usize>()
+    };
     while round() > 0 {
         std::thread::sleep(std::time::Duration::from_millis(50));
     }
@@ -111,7 +129,9 @@ fn a_full_disk_leaves_nothing_behind() {
     let mut noise = Rng::with_seed(3);
     large.push(Section::Rare, (0..2 << 20).map(|_| noise.u8(..)).collect());
     let error = write(dir, &large, 0).expect_err("2 MiB do not fit").to_string();
-    assert!(error.ends_with("the disk is full; free some space there, or record with --state-dir on another disk"));
+    assert!(error.ends_with(
+        "the disk is full; free some space there, or record with --state-dir on another disk"
+    ));
     assert_eq!(names(dir), ["kept.tipme"]);
 
     fill(dir);
@@ -135,7 +155,10 @@ fn on_a_full_disk_old_incidents_of_the_marker_make_room_and_no_others() {
     for (id, owner) in [("a", 4343), ("b", 4242), ("c", 4242)] {
         folder.write(&sizeable(id), owner).unwrap();
     }
-    assert!(fs::write(folder.path().join("filler"), vec![1; 2 << 20]).is_err(), "the disk is not full");
+    assert!(
+        fs::write(folder.path().join("filler"), vec![1; 2 << 20]).is_err(),
+        "the disk is not full"
+    );
     let (path, _) = folder.keep(&sizeable("d"), 4242).unwrap();
     assert_eq!(read(&path).unwrap().damage, []);
     assert_eq!(names(folder.path()), ["a.tipme", "d.tipme", "filler"]);
@@ -144,7 +167,8 @@ fn on_a_full_disk_old_incidents_of_the_marker_make_room_and_no_others() {
         .open(folder.path().join("filler"))
         .and_then(|mut file| std::io::Write::write_all(&mut file, &[1; 2 << 20]))
         .ok();
-    let full = folder.keep(&sizeable("e"), 4444).expect_err("there is nothing of this user").to_string();
+    let full =
+        folder.keep(&sizeable("e"), 4444).expect_err("there is nothing of this user").to_string();
     assert!(full.contains("the disk is full"), "{full}");
     folder.keep(&sizeable("f"), 0).unwrap();
 }
@@ -161,7 +185,9 @@ fn what_makes_too_little_room_stays() {
     let error = folder.keep(&large, 4242).expect_err("128 KiB do not fit into 64").to_string();
     assert!(error.contains("the disk is full"), "{error}");
     assert_eq!(names(folder.path()), ["a.tipme", "filler"]);
-    folder.keep(&sizeable("b"), 0).expect_err("64 KiB beside what a file system may need do not fit into 64");
+    folder
+        .keep(&sizeable("b"), 0)
+        .expect_err("64 KiB beside what a file system may need do not fit into 64");
     assert_eq!(names(folder.path()), ["a.tipme", "filler"]);
 }
 
@@ -220,7 +246,9 @@ fn words_from_a_socket_stay_in_the_folder() {
 
     let link = folder.path().join("link.tipme");
     std::os::unix::fs::symlink(&outside, &link).unwrap();
-    let refused = |path: &Path, uid| folder.append_words(path, &words("x"), uid).expect_err("refused").to_string();
+    let refused = |path: &Path, uid| {
+        folder.append_words(path, &words("x"), uid).expect_err("refused").to_string()
+    };
     assert!(refused(&link, 0).contains("symbolic link"), "{}", refused(&link, 0));
     assert!(refused(&outside, 0).contains("it is not an incident in"));
     assert!(refused(&folder.path().join("../one.tipme"), 0).contains("it is not an incident in"));
@@ -268,8 +296,16 @@ fn a_missing_folder_or_file_is_no_surprise() {
     let missing = dir.path().join("none");
     assert_eq!(IncidentFolder::at(&missing).list().unwrap(), []);
     let error = write(&missing, &incident("one"), 0).expect_err("no folder").to_string();
-    assert!(error.ends_with("check that the folder exists and that the recorder may write there"), "{error}");
+    assert!(
+        error.ends_with("check that the folder exists and that the recorder may write there"),
+        "{error}"
+    );
     assert!(read(&missing).expect_err("no file").to_string().starts_with("it cannot be opened: "));
     let empty = Incident::default();
-    assert!(write(dir.path(), &empty, 0).expect_err("no id").to_string().starts_with("incident id \"\""));
+    assert!(
+        write(dir.path(), &empty, 0)
+            .expect_err("no id")
+            .to_string()
+            .starts_with("incident id \"\"")
+    );
 }

@@ -21,7 +21,8 @@ fn tables() -> String {
 }
 
 fn hints() -> String {
-    let rows = HINTS.iter().map(|(_, value, meaning)| format!("| {value} | {} |\n", meaning.trim()));
+    let rows =
+        HINTS.iter().map(|(_, value, meaning)| format!("| {value} | {} |\n", meaning.trim()));
     format!("\n| hint | meaning |\n|---|---|\n{}\n", rows.collect::<String>())
 }
 
@@ -35,8 +36,13 @@ fn packed() -> String {
 }
 
 fn table(table: &Table) -> String {
-    let mut text =
-        format!("\n### {}, kind {}, {} bytes\n\n{}\n\n", table.name, table.kind, table.size, table.doc.trim());
+    let mut text = format!(
+        "\n### {}, kind {}, {} bytes\n\n{}\n\n",
+        table.name,
+        table.kind,
+        table.size,
+        table.doc.trim()
+    );
     text += "| offset | type | name | meaning |\n|---|---|---|---|\n";
     for column in table.columns {
         let Column { offset, name, doc, .. } = column;
@@ -83,6 +89,10 @@ fn the_format_document_has_every_section() {
     let text = std::fs::read_to_string(&path).expect("docs/format.md is there");
     for section in Section::ALL {
         let row = format!("\n| {} | `{section:?}` |", section as u32);
-        assert!(text.contains(&row), "docs/format.md has no row for section {section:?}, number {}", section as u32);
+        assert!(
+            text.contains(&row),
+            "docs/format.md has no row for section {section:?}, number {}",
+            section as u32
+        );
     }
 }

@@ -17,7 +17,10 @@ fn sections() -> impl Strategy<Value = Vec<(Section, Vec<u8>)>> {
 
 /// Checks that the sections of a damaged copy are a prefix of the original's and that the damage is
 /// recorded.
-fn assert_honest(original: &Incident, copy: Result<Incident, ReadError>) -> Result<(), TestCaseError> {
+fn assert_honest(
+    original: &Incident,
+    copy: Result<Incident, ReadError>,
+) -> Result<(), TestCaseError> {
     if let Ok(copy) = copy {
         prop_assert!(!copy.damage.is_empty(), "damage was taken for a whole file");
         prop_assert!(original.sections.starts_with(&copy.sections));
@@ -67,7 +70,9 @@ fn every_cut_at_a_border_is_noticed() {
     while at < bytes.len() {
         match decode(&bytes[..at]) {
             Ok(copy) => assert_eq!((copy.sections.len(), copy.damage.len()), (kept, 1)),
-            Err(error) => assert!(kept == 0 && error.to_string().starts_with("nothing in it"), "{error}"),
+            Err(error) => {
+                assert!(kept == 0 && error.to_string().starts_with("nothing in it"), "{error}")
+            }
         }
         let stored: [u8; 8] = bytes[at + 16..at + 24].try_into().unwrap();
         at += SECTION_HEAD_BYTES + u64::from_le_bytes(stored) as usize;
@@ -182,7 +187,10 @@ fn an_unsealed_file_says_so() {
     let mut bytes = encode(&incident("a")).unwrap();
     bytes[12] = 1;
     let copy = decode(&bytes).unwrap();
-    assert_eq!(copy.damage[0].why, "the file was never sealed; the recorder was stopped while it wrote");
+    assert_eq!(
+        copy.damage[0].why,
+        "the file was never sealed; the recorder was stopped while it wrote"
+    );
     assert_eq!(copy.sections, incident("a").sections);
 }
 

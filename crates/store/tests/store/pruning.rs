@@ -37,7 +37,10 @@ impl Incidents {
     fn new() -> Incidents {
         let temporary = TempDir::new().unwrap();
         fs::set_permissions(temporary.path(), Permissions::from_mode(0o755)).unwrap();
-        Incidents { folder: IncidentFolder::open(&temporary.path().join("incidents")).unwrap(), _temporary: temporary }
+        Incidents {
+            folder: IncidentFolder::open(&temporary.path().join("incidents")).unwrap(),
+            _temporary: temporary,
+        }
     }
 
     /// Creates a folder with incidents of these ids and owners.
@@ -92,7 +95,11 @@ fn the_oldest_unpinned_go_first() {
 fn what_was_just_written_stays_whatever_its_id() {
     let incidents = Incidents::with(&[("20991231T235959.000Z", 0), ("20200102T000000.000Z", 0)]);
     incidents.mark("20200101T000000.000Z", 0, in_all(Room { count: 2, ..ALL_FIT }));
-    assert_eq!(incidents.ids(), ["20200101T000000.000Z", "20200102T000000.000Z"], "a clock that was wrong goes first");
+    assert_eq!(
+        incidents.ids(),
+        ["20200101T000000.000Z", "20200102T000000.000Z"],
+        "a clock that was wrong goes first"
+    );
     incidents.mark("20190101T000000.000Z", 0, in_all(Room { count: 1, ..ALL_FIT }));
     assert_eq!(incidents.ids(), ["20190101T000000.000Z"]);
 }
@@ -116,7 +123,8 @@ fn a_time_of_a_file_decides_nothing() {
 
 #[test]
 fn who_fills_the_disk_pays_for_it() {
-    let incidents = Incidents::with(&[("a", OTHER), ("b", 0), ("c", ILL), ("d", ILL), ("e", OTHER)]);
+    let incidents =
+        Incidents::with(&[("a", OTHER), ("b", 0), ("c", ILL), ("d", ILL), ("e", OTHER)]);
     as_ill("fallocate", &["-l", "32M"], &incidents.path("d"));
     incidents.mark("f", OTHER, in_all(Room { bytes: 16 << 20, ..ALL_FIT }));
     assert_eq!(incidents.ids(), ["a", "b", "e", "f"]);
@@ -149,7 +157,8 @@ fn who_marks_often_loses_own_incidents() {
 
 #[test]
 fn a_user_with_too_many_loses_the_own_oldest_and_nobody_else_any() {
-    let incidents = Incidents::with(&[("a", OTHER), ("b", ILL), ("c", ILL), ("d", OTHER), ("e", ILL)]);
+    let incidents =
+        Incidents::with(&[("a", OTHER), ("b", ILL), ("c", ILL), ("d", OTHER), ("e", ILL)]);
     let bounds = of_each(Room { count: 3, ..ALL_FIT });
     incidents.mark("f", ILL, bounds);
     assert_eq!(incidents.ids(), ["a", "c", "d", "e", "f"]);
@@ -177,9 +186,15 @@ fn what_a_user_made_large_costs_that_user_only_and_never_the_newest() {
 fn owners_remove_and_pin_their_own_and_root_everybodys() {
     let incidents = Incidents::with(&[("a", OTHER), ("b", ILL), ("c", ILL)]);
     let folder = &incidents.folder;
-    for (id, why) in [("a", "another user"), ("../a", "no such incident"), ("z", "no such incident")] {
-        let refused = [folder.remove(id, ILL), folder.pin(id, ILL, true), folder.pin(id, ILL, false)];
-        assert!(refused.into_iter().all(|done| done.expect_err(id).to_string().contains(why)), "{id}");
+    for (id, why) in
+        [("a", "another user"), ("../a", "no such incident"), ("z", "no such incident")]
+    {
+        let refused =
+            [folder.remove(id, ILL), folder.pin(id, ILL, true), folder.pin(id, ILL, false)];
+        assert!(
+            refused.into_iter().all(|done| done.expect_err(id).to_string().contains(why)),
+            "{id}"
+        );
     }
     folder.pin("b", ILL, true).unwrap();
     folder.pin("b", ILL, true).unwrap();
@@ -205,7 +220,10 @@ fn a_user_may_pin_so_many_and_what_is_over_goes_as_if_it_were_not() {
     assert_eq!(incidents.ids().len(), PINNED_MAX + 1);
     as_ill("fallocate", &["-l", "600M"], &incidents.path(&first[0]));
     incidents.mark("zz", OTHER, in_all(Room { count: 1, ..ALL_FIT }));
-    assert!(!incidents.ids().contains(&first[0]), "a pinned file that was made larger than may be pinned");
+    assert!(
+        !incidents.ids().contains(&first[0]),
+        "a pinned file that was made larger than may be pinned"
+    );
 }
 
 #[test]
@@ -215,7 +233,8 @@ fn marks_at_once_remove_neither_each_other_nor_fail() {
     for round in 0..20 {
         let marks: Vec<_> = (0..4)
             .map(|number| {
-                let (folder, id) = (incidents.folder.clone().with_bounds(bounds), format!("r{round:02}{number}"));
+                let (folder, id) =
+                    (incidents.folder.clone().with_bounds(bounds), format!("r{round:02}{number}"));
                 std::thread::spawn(move || folder.keep(&incident(&id), ILL + number).unwrap())
             })
             .collect();

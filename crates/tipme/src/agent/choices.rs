@@ -22,8 +22,14 @@ pub enum Choice {
 }
 
 impl Choice {
-    const ALL: [Choice; 6] =
-        [Choice::Details, Choice::Note, Choice::Right, Choice::Wrong, Choice::Copy, Choice::Earlier];
+    const ALL: [Choice; 6] = [
+        Choice::Details,
+        Choice::Note,
+        Choice::Right,
+        Choice::Wrong,
+        Choice::Copy,
+        Choice::Earlier,
+    ];
 
     fn key(self) -> &'static str {
         match self {
@@ -81,7 +87,11 @@ pub fn of_conclusion(conclusion: Conclusion) -> &'static [Choice] {
 
 /// Returns the actions after the user's answer about the cause.
 pub fn of_answered(right: bool) -> &'static [Choice] {
-    if right { &[Choice::Details, Choice::Copy] } else { &[Choice::Details, Choice::Note, Choice::Copy] }
+    if right {
+        &[Choice::Details, Choice::Copy]
+    } else {
+        &[Choice::Details, Choice::Note, Choice::Copy]
+    }
 }
 
 #[cfg(test)]
@@ -90,15 +100,24 @@ mod tests {
 
     #[test]
     fn at_most_three_actions_beside_the_click_and_details_first() {
-        let all = [Conclusion::Cause, Conclusion::DoubtfulCause, Conclusion::NoCause, Conclusion::NothingNew]
-            .map(of_conclusion);
+        let all = [
+            Conclusion::Cause,
+            Conclusion::DoubtfulCause,
+            Conclusion::NoCause,
+            Conclusion::NothingNew,
+        ]
+        .map(of_conclusion);
         for choices in all.into_iter().chain([true, false].map(of_answered)) {
             let actions = actions(choices);
             assert!(choices.len() <= 3 && actions.len() == choices.len() + 1, "{choices:?}");
             assert_eq!(actions[0], ("details", "Details"));
             assert!(actions.iter().all(|(key, _)| Choice::of_key(key).is_some()), "{actions:?}");
         }
-        assert_eq!(actions(of_conclusion(Conclusion::Failed)), [("note", "Add note")], "there is no page");
+        assert_eq!(
+            actions(of_conclusion(Conclusion::Failed)),
+            [("note", "Add note")],
+            "there is no page"
+        );
     }
 
     #[test]

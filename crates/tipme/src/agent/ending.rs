@@ -35,7 +35,8 @@ impl AgentEnd {
 
     /// Watches a part of the session on a thread, which wakes all waiting threads at its end.
     fn watch_for(&self, part: &'static str, wait: fn() -> bool, waker: &UnixStream) -> Result<()> {
-        let (session, mut waker) = (Arc::clone(&self.session), waker.try_clone().context("cannot watch the session")?);
+        let (session, mut waker) =
+            (Arc::clone(&self.session), waker.try_clone().context("cannot watch the session")?);
         std::thread::spawn(move || {
             if wait() {
                 session.get_or_init(|| part);

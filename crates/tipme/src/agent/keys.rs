@@ -22,8 +22,16 @@ pub struct AgentKeys {
 /// Fails if the display is unusable.
 pub fn settle(keys: &mut HotKeys) -> Result<AgentKeys> {
     let whole = |keys: &HotKeys| {
-        let refused = keys.refusals().iter().filter(|one| matters(one)).map(|one| &one.chord).collect::<Vec<_>>();
-        keys.keys(HotKeyAction::Mark).into_iter().find(|chord| !refused.contains(chord)).map(ToString::to_string)
+        let refused = keys
+            .refusals()
+            .iter()
+            .filter(|one| matters(one))
+            .map(|one| &one.chord)
+            .collect::<Vec<_>>();
+        keys.keys(HotKeyAction::Mark)
+            .into_iter()
+            .find(|chord| !refused.contains(chord))
+            .map(ToString::to_string)
     };
     for fallback in FALLBACKS {
         if whole(keys).is_some() {
@@ -31,7 +39,8 @@ pub fn settle(keys: &mut HotKeys) -> Result<AgentKeys> {
         }
         keys.add(HotKeyAction::Mark, fallback.parse()?)?;
     }
-    let mark = whole(keys).or_else(|| keys.keys(HotKeyAction::Mark).first().map(ToString::to_string));
+    let mark =
+        whole(keys).or_else(|| keys.keys(HotKeyAction::Mark).first().map(ToString::to_string));
     Ok(AgentKeys { mark, refusals: keys.refusals().to_vec() })
 }
 
@@ -50,8 +59,10 @@ impl AgentKeys {
             Some(mark) => format!("{mark} marks instead of {}", first.chord),
             None => format!("No key marks: {} is not available", first.chord),
         };
-        let others: Vec<String> =
-            refusals().filter(|refusal| *refusal != first).map(|refusal| refusal.chord.to_string()).collect();
+        let others: Vec<String> = refusals()
+            .filter(|refusal| *refusal != first)
+            .map(|refusal| refusal.chord.to_string())
+            .collect();
         let mut body = self.complaint(first, manager);
         if !others.is_empty() {
             body += &format!("\nNot available either: {}.", others.join(", "));
@@ -61,12 +72,17 @@ impl AgentKeys {
 
     fn complaint(&self, refusal: &HotKeyRefusal, manager: Option<&str>) -> String {
         let HotKeyRefusal { action, chord, why } = refusal;
-        let who = manager.map(|name| format!(", probably the window manager {name}")).unwrap_or_default();
+        let who =
+            manager.map(|name| format!(", probably the window manager {name}")).unwrap_or_default();
         let what = match why {
             RefusalReason::Missing => "is on no key of this keyboard".to_owned(),
             RefusalReason::Taken => format!("is held by another program{who}"),
-            RefusalReason::MainTaken => format!("is held by another program{who}; it works on the keypad"),
-            RefusalReason::KeypadTaken => format!("is held on the keypad by another program{who}; it works elsewhere"),
+            RefusalReason::MainTaken => {
+                format!("is held by another program{who}; it works on the keypad")
+            }
+            RefusalReason::KeypadTaken => {
+                format!("is held on the keypad by another program{who}; it works elsewhere")
+            }
         };
         let now = match &self.mark {
             _ if *action != HotKeyAction::Mark || !matters(refusal) => String::new(),
@@ -119,7 +135,10 @@ mod tests {
         let line = "hot key Ctrl+Alt+1 (restart the recording of input) is held by another program, probably the \
                     window manager Xfwm4. Try: kill ";
         let line = format!("{line}{}; tipme agent --start-keys-key KEY &", std::process::id());
-        assert_eq!(held.notice(Some("Xfwm4")), Some(Notice::new("Ctrl+Alt+1 is not available", line)));
+        assert_eq!(
+            held.notice(Some("Xfwm4")),
+            Some(Notice::new("Ctrl+Alt+1 is not available", line))
+        );
         assert_eq!(held.to_string(), "Ctrl+Alt+Minus marks, without Ctrl+Alt+1");
     }
 
@@ -129,8 +148,13 @@ mod tests {
             refusal(HotKeyAction::Start, "f9", RefusalReason::Missing),
             refusal(HotKeyAction::Mark, "Ctrl+Alt+Minus", RefusalReason::MainTaken),
         ];
-        let held = |mark: Option<&str>| AgentKeys { mark: mark.map(str::to_owned), refusals: refusals.clone() };
-        let told = |mark| held(mark).notice(None).map(|notice| (notice.summary, notice.body)).expect("a notice");
+        let held = |mark: Option<&str>| AgentKeys {
+            mark: mark.map(str::to_owned),
+            refusals: refusals.clone(),
+        };
+        let told = |mark| {
+            held(mark).notice(None).map(|notice| (notice.summary, notice.body)).expect("a notice")
+        };
         let (summary, body) = told(Some("Super+Minus"));
         assert_eq!(summary, "Super+Minus marks instead of Ctrl+Alt+Minus");
         let first = "hot key Ctrl+Alt+Minus (mark) is held by another program; it works on the keypad. Super+Minus \
@@ -140,7 +164,10 @@ mod tests {
         assert!(held(None).complaints(None)[0].starts_with(second));
         let (summary, body) = told(None);
         assert_eq!(summary, "No key marks: Ctrl+Alt+Minus is not available");
-        assert!(body.contains("Until then mark with: tipme mark. Try: tipme setup --mark-key KEY"), "{body}");
+        assert!(
+            body.contains("Until then mark with: tipme mark. Try: tipme setup --mark-key KEY"),
+            "{body}"
+        );
     }
 
     #[test]
@@ -148,7 +175,11 @@ mod tests {
         let mark = Some("Ctrl+Alt+Minus".to_owned());
         let held = AgentKeys {
             mark,
-            refusals: vec![refusal(HotKeyAction::Mark, "Ctrl+Alt+Minus", RefusalReason::KeypadTaken)],
+            refusals: vec![refusal(
+                HotKeyAction::Mark,
+                "Ctrl+Alt+Minus",
+                RefusalReason::KeypadTaken,
+            )],
         };
         assert_eq!((held.notice(None), held.to_string().as_str()), (None, "Ctrl+Alt+Minus marks"));
         let line = "hot key Ctrl+Alt+Minus (mark) is held on the keypad by another program; it works elsewhere. Try: \

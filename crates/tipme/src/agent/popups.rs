@@ -46,7 +46,12 @@ struct PopupPlace {
 impl Popups {
     pub fn on(target: DisplayTarget) -> Popups {
         let target = DisplayTarget { timeout: SERVER_TIMEOUT, ..target };
-        Popups { target, workers: Workers::new(POPUPS_MAX), places: PopupPlaces::default(), count: 0 }
+        Popups {
+            target,
+            workers: Workers::new(POPUPS_MAX),
+            places: PopupPlaces::default(),
+            count: 0,
+        }
     }
 
     /// Shows a text with `more` below it, in place of an earlier popup of the same press.
@@ -97,7 +102,13 @@ impl PopupPlaces {
         Some(top)
     }
 
-    fn show(&self, number: u64, target: &DisplayTarget, text: &str, ending: &str) -> Result<(), DisplayError> {
+    fn show(
+        &self,
+        number: u64,
+        target: &DisplayTarget,
+        text: &str,
+        ending: &str,
+    ) -> Result<(), DisplayError> {
         let popup = Popup::make(target, text, ending)?;
         let Some(top) = self.take(number, popup.height()) else { return Ok(()) };
         popup.show(top)?;
@@ -106,7 +117,11 @@ impl PopupPlaces {
 }
 
 /// Shows a text, and waits until it is closed.
-pub fn show_alone(target: &DisplayTarget, text: &str, wanted: &dyn Fn() -> bool) -> Result<(), DisplayError> {
+pub fn show_alone(
+    target: &DisplayTarget,
+    text: &str,
+    wanted: &dyn Fn() -> bool,
+) -> Result<(), DisplayError> {
     let popup = Popup::make(target, text, ENDING)?;
     popup.show(MARGIN)?;
     serve(&popup, wanted)
@@ -144,7 +159,11 @@ mod tests {
         assert_eq!(take(2, None, 30), Some(186));
         places.give_up(0);
         assert_eq!([take(3, None, 60), take(4, None, 40)], [Some(12), Some(228)]);
-        assert_eq!(take(5, Some(PressNumber(7)), 20), Some(84), "it takes the place of what was told of its press");
+        assert_eq!(
+            take(5, Some(PressNumber(7)), 20),
+            Some(84),
+            "it takes the place of what was told of its press"
+        );
         assert_eq!((places.is_wanted(1), places.take(1, 9)), (false, None));
     }
 }

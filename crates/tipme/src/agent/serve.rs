@@ -42,12 +42,16 @@ pub fn run(arguments: arguments::AgentArguments) -> Result<ExitCode> {
     while !end.is_due() {
         match keys.next(KEY_TIMEOUT)? {
             Some(HotKeyEvent::Pressed { action, .. }) => agent.press(action),
-            Some(HotKeyEvent::Lost(why)) => journal::warning(format!("{why}; waiting for it")).tell(),
+            Some(HotKeyEvent::Lost(why)) => {
+                journal::warning(format!("{why}; waiting for it")).tell()
+            }
             Some(HotKeyEvent::Gone(why)) => {
                 journal::info(format!("{why}; the agent ends with its display")).tell();
                 return Ok(ExitCode::SUCCESS);
             }
-            Some(HotKeyEvent::Restored | HotKeyEvent::Changed) => agent.announce(&mut keys, &place)?,
+            Some(HotKeyEvent::Restored | HotKeyEvent::Changed) => {
+                agent.announce(&mut keys, &place)?
+            }
             None => {}
         }
     }

@@ -136,12 +136,14 @@ impl EventListener {
         // A click on the notification itself may dismiss it.
         shown.pressed = (key != DEFAULT_ACTION).then(|| (choice, Instant::now()));
         if self.choices.try_send((choice, incident, shown.press)).is_err() {
-            journal::warning(format!("{CHOICES_MAX} buttons wait for their answer; press again")).tell();
+            journal::warning(format!("{CHOICES_MAX} buttons wait for their answer; press again"))
+                .tell();
         }
     }
 
     fn close(&self, id: u32) {
-        let again = lock(&self.shown).iter_mut().rev().find(|shown| shown.id == id).and_then(Shown::close);
+        let again =
+            lock(&self.shown).iter_mut().rev().find(|shown| shown.id == id).and_then(Shown::close);
         again.into_iter().for_each(|message| self.teller.tell(message));
     }
 }
@@ -153,8 +155,10 @@ impl Shown {
         self.is_closed = true;
         let (choice, at) = self.pressed.take()?;
         let is_by_action = at.elapsed() < CLOSED_WITHIN && choice.leaves_open();
-        let left: Vec<Choice> = self.message.choices.iter().copied().filter(|one| *one != choice).collect();
-        (is_by_action && !left.is_empty()).then(|| Message { choices: left, ..self.message.clone() })
+        let left: Vec<Choice> =
+            self.message.choices.iter().copied().filter(|one| *one != choice).collect();
+        (is_by_action && !left.is_empty())
+            .then(|| Message { choices: left, ..self.message.clone() })
     }
 }
 
@@ -176,7 +180,14 @@ impl Screen {
         let more = message.verdict.as_deref().map(|incident| format!("\n{}", read_more(incident)));
         let without_actions = more.as_deref().unwrap_or_default();
         let transient = message.passing;
-        match self.notifier.show(&Note { replaces, summary, body, actions: &actions, without_actions, transient }) {
+        match self.notifier.show(&Note {
+            replaces,
+            summary,
+            body,
+            actions: &actions,
+            without_actions,
+            transient,
+        }) {
             Ok(id) => self.remember(id, message),
             Err(_) if message.passing => {}
             Err(refused) => {
@@ -191,7 +202,9 @@ impl Screen {
         let equal = {
             let mut all = lock(&self.shown);
             let is_equal = |shown: &&mut Shown| {
-                !shown.is_closed && shown.message.notice == message.notice && Some(shown.press) != message.press
+                !shown.is_closed
+                    && shown.message.notice == message.notice
+                    && Some(shown.press) != message.press
             };
             all.iter_mut().find(is_equal).map(|shown| {
                 shown.is_closed = true;
@@ -204,7 +217,11 @@ impl Screen {
 
     /// Returns the open notification of a press.
     fn id(&self, press: PressNumber) -> Option<u32> {
-        lock(&self.shown).iter().rev().find(|shown| shown.press == press && !shown.is_closed).map(|shown| shown.id)
+        lock(&self.shown)
+            .iter()
+            .rev()
+            .find(|shown| shown.press == press && !shown.is_closed)
+            .map(|shown| shown.id)
     }
 
     fn remember(&self, id: u32, message: Message) {
@@ -247,7 +264,8 @@ mod tests {
 
     fn shown(pressed: Option<Choice>) -> Shown {
         let choices = vec![Choice::Details, Choice::Wrong, Choice::Copy];
-        let message = Message { choices, ..Notice::new("Typing in xterm stalled for 938 ms", "").into() };
+        let message =
+            Message { choices, ..Notice::new("Typing in xterm stalled for 938 ms", "").into() };
         let pressed = pressed.map(|choice| (choice, Instant::now()));
         Shown { id: 7, press: PressNumber(1), message, is_closed: false, pressed }
     }
@@ -257,7 +275,10 @@ mod tests {
         let again = shown(Some(Choice::Details)).close().map(|message| message.choices);
         assert_eq!(again, Some(vec![Choice::Wrong, Choice::Copy]));
         let mut answered = shown(Some(Choice::Wrong));
-        assert!(answered.close().is_none() && answered.is_closed, "the answer is confirmed by a message of its own");
+        assert!(
+            answered.close().is_none() && answered.is_closed,
+            "the answer is confirmed by a message of its own"
+        );
         assert!(shown(None).close().is_none(), "the person has closed it");
     }
 }

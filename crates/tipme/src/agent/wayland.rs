@@ -50,7 +50,9 @@ pub fn run(arguments: &arguments::AgentArguments, end: &Arc<AgentEnd>) -> Result
         }
         Err(error) => {
             let on_bus = on_bus.as_ref().filter(|_| matches!(source, KeySource::Portal));
-            let Some(on_bus) = on_bus else { return refuse(arguments, target.as_ref(), end, &error) };
+            let Some(on_bus) = on_bus else {
+                return refuse(arguments, target.as_ref(), end, &error);
+            };
             return Ok(serve_bound_by_hand(arguments, target.as_ref(), end, on_bus, &error));
         }
     };
@@ -59,7 +61,9 @@ pub fn run(arguments: &arguments::AgentArguments, end: &Arc<AgentEnd>) -> Result
     journal::info(format!("ready: {words}, bound by the desktop")).tell();
     match wait(&agent, shortcuts, end) {
         // A portal that ends with its session revokes its shortcuts first.
-        Err(error) if !end.wait(Some(SESSION_END_TIMEOUT)) => refuse(arguments, target.as_ref(), end, &error),
+        Err(error) if !end.wait(Some(SESSION_END_TIMEOUT)) => {
+            refuse(arguments, target.as_ref(), end, &error)
+        }
         _ => {
             end.tell();
             Ok(ExitCode::SUCCESS)
@@ -147,7 +151,8 @@ fn bind(
     on_bus: bool,
     end: &AgentEnd,
 ) -> Result<(Option<Shortcuts>, String)> {
-    let (bindings, agent) = (arguments.keys.bindings(), agent_words(arguments.state_dir.as_deref(), None)?);
+    let (bindings, agent) =
+        (arguments.keys.bindings(), agent_words(arguments.state_dir.as_deref(), None)?);
     let why = match source.state(&bindings, &agent) {
         KeyState::Works(key) if on_bus => return Ok((None, format!("{key} marks"))),
         state @ KeyState::AtNextLogin(_) if on_bus => return Ok((None, state.words())),
@@ -159,7 +164,9 @@ fn bind(
         _ if on_bus && arguments.press.is_some() => return Ok((None, BY_DESKTOP.to_owned())),
         KeyState::OfAgent => match Shortcuts::bind(&bindings, &|| !end.is_due()) {
             Ok(shortcuts) => {
-                let key = shortcuts.mark_key().map_or_else(|| "a shortcut of the desktop".to_owned(), spelled);
+                let key = shortcuts
+                    .mark_key()
+                    .map_or_else(|| "a shortcut of the desktop".to_owned(), spelled);
                 return Ok((Some(shortcuts), format!("{key} marks")));
             }
             Err(error) => format!("{error}; {}", source.by_hand(&bindings, &agent)),
@@ -190,7 +197,12 @@ fn refuse(
 }
 
 /// Reports on screen that no key marks. An agent started at login has no visible standard error.
-fn show_refusal(arguments: &arguments::AgentArguments, target: Option<&DisplayTarget>, end: &AgentEnd, body: &str) {
+fn show_refusal(
+    arguments: &arguments::AgentArguments,
+    target: Option<&DisplayTarget>,
+    end: &AgentEnd,
+    body: &str,
+) {
     let summary = "No key marks under Wayland";
     if !arguments.no_notification {
         let note = Note { summary, body, ..Note::default() };

@@ -20,10 +20,9 @@ impl FromStr for DateChoice {
         match text {
             "today" => Ok(DateChoice::Today),
             "yesterday" => Ok(DateChoice::Yesterday),
-            _ => text
-                .parse()
-                .map(DateChoice::On)
-                .map_err(|_| format!("{text:?} is not a day such as today, yesterday or 2026-01-31")),
+            _ => text.parse().map(DateChoice::On).map_err(|_| {
+                format!("{text:?} is not a day such as today, yesterday or 2026-01-31")
+            }),
         }
     }
 }
@@ -77,6 +76,10 @@ mod tests {
     fn days_are_read() {
         assert_eq!("yesterday".parse(), Ok(DateChoice::Yesterday));
         assert_eq!("2026-01-31".parse(), Ok(DateChoice::On(jiff::civil::date(2026, 1, 31))));
-        assert!(["", "2026-02-30", "Today", "1"].into_iter().all(|text| DateChoice::from_str(text).is_err()));
+        assert!(
+            ["", "2026-02-30", "Today", "1"]
+                .into_iter()
+                .all(|text| DateChoice::from_str(text).is_err())
+        );
     }
 }

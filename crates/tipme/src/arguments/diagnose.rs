@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use tipme_analysis::model::CauseKind;
 
 #[derive(Args)]
-#[command(after_help = "Text is wrapped to the width of the terminal; in a pipe each fact is on one line.
+#[command(
+    after_help = "Text is wrapped to the width of the terminal; in a pipe each fact is on one line.
 
 Exit codes: 0 a cause was found, 3 no finding, 2 the file cannot be read.
 
@@ -16,7 +17,8 @@ Examples:
   tipme diagnose 20260101T1200 --verbose
   tipme diagnose --explain
   tipme diagnose --explain disk-queue
-  tipme diagnose FILE --app xterm --json")]
+  tipme diagnose FILE --app xterm --json"
+)]
 pub struct Diagnose {
     /// Incident: a file, an id, or the beginning of an id [default: your newest]
     #[arg(value_name = "INCIDENT")]
@@ -55,7 +57,9 @@ pub const FOUND: &str = "found";
 /// Returns a parser for names of kinds.
 fn kinds() -> PossibleValuesParser {
     let kinds = CauseKind::CAUSES.iter().chain([&CauseKind::Unattributed]).map(|kind| kind.name());
-    PossibleValuesParser::new(kinds.map(PossibleValue::new).chain([PossibleValue::new(FOUND).hide(true)]))
+    PossibleValuesParser::new(
+        kinds.map(PossibleValue::new).chain([PossibleValue::new(FOUND).hide(true)]),
+    )
 }
 
 /// Parses a number of seconds before the mark.

@@ -7,7 +7,21 @@ use tipme_command::{Group, grouped, verbs};
 use tipme_report::Layout;
 
 const GROUPS: [Group<'_>; 4] = [
-    ("Every day", &["setup", "status", "mark", "pause", "resume", "incidents", "diagnose", "report", "day", "doctor"]),
+    (
+        "Every day",
+        &[
+            "setup",
+            "status",
+            "mark",
+            "pause",
+            "resume",
+            "incidents",
+            "diagnose",
+            "report",
+            "day",
+            "doctor",
+        ],
+    ),
     ("For engineers", &["record", "agent", "scrub", "schema"]),
     ("Managing", &["manage", "manage-helper", "why"]),
     ("Lab", &verbs::NAMES),
@@ -34,10 +48,14 @@ mod tests {
 
     #[test]
     fn every_verb_is_in_one_group() {
-        let mut named: Vec<&str> = GROUPS.iter().flat_map(|(_, verbs)| verbs.iter().copied()).collect();
+        let mut named: Vec<&str> =
+            GROUPS.iter().flat_map(|(_, verbs)| verbs.iter().copied()).collect();
         let command = whole();
-        let mut verbs: Vec<&str> =
-            command.get_subcommands().filter(|verb| !verb.is_hide_set()).map(Command::get_name).collect();
+        let mut verbs: Vec<&str> = command
+            .get_subcommands()
+            .filter(|verb| !verb.is_hide_set())
+            .map(Command::get_name)
+            .collect();
         named.sort_unstable();
         verbs.sort_unstable();
         assert_eq!(named, verbs);
@@ -47,10 +65,13 @@ mod tests {
     fn the_first_line_says_what_it_is_for_and_groups_follow() {
         let help = help(80);
         assert!(
-            help.starts_with("Find out why the desktop just hung: press one key, and read the cause\n\n"),
+            help.starts_with(
+                "Find out why the desktop just hung: press one key, and read the cause\n\n"
+            ),
             "{help}"
         );
-        let places: Vec<Option<usize>> = GROUPS.iter().map(|(name, _)| help.find(&format!("\n{name}:\n"))).collect();
+        let places: Vec<Option<usize>> =
+            GROUPS.iter().map(|(name, _)| help.find(&format!("\n{name}:\n"))).collect();
         assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{help}");
         assert!(help.contains("\n  status         "), "{help}");
     }
@@ -65,8 +86,9 @@ mod tests {
 
     #[test]
     fn every_verb_has_examples_and_each_can_be_given() {
-        let checked =
-            tipme_command::checks::examples(&command(&Layout::default()), |verb| !verbs::NAMES.contains(&verb));
+        let checked = tipme_command::checks::examples(&command(&Layout::default()), |verb| {
+            !verbs::NAMES.contains(&verb)
+        });
         assert!(checked > 10, "{checked} verbs");
     }
 }

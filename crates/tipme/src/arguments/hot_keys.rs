@@ -21,7 +21,11 @@ pub struct HotKeyArguments {
 
 fn scope() -> impl TypedValueParser<Value = ScopeChoice> {
     let all = HotKeyScope::ALL.map(Some).into_iter().chain([None]);
-    choice(all, |scope| scope.map_or("off", HotKeyScope::name), |scope| scope.map_or("Nowhere", HotKeyScope::about))
+    choice(
+        all,
+        |scope| scope.map_or("off", HotKeyScope::name),
+        |scope| scope.map_or("Nowhere", HotKeyScope::about),
+    )
 }
 
 /// The keys themselves, in the session and on the console.

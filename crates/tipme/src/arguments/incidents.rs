@@ -87,7 +87,8 @@ pub enum IncidentsVerb {
 /// Parses a duration of up to a hundred years, also in days.
 fn past(text: &str) -> Result<Duration, String> {
     let Some(days) = text.strip_suffix('d') else {
-        return tipme_command::duration(text).map_err(|_| "write it like 90min, 12h or 3d".to_owned());
+        return tipme_command::duration(text)
+            .map_err(|_| "write it like 90min, 12h or 3d".to_owned());
     };
     let days: f64 = days.parse().map_err(|_| "write it like 90min, 12h or 3d".to_owned())?;
     let possible = days > 0.0 && days <= DAYS_MAX;
@@ -104,6 +105,8 @@ mod tests {
     fn the_past_is_told_in_days_too() {
         assert_eq!(past("2d"), Ok(Duration::from_secs(172_800)));
         assert_eq!(past("90min"), Ok(Duration::from_secs(5_400)));
-        assert!(["d", "-1d", "0d", "99999d", "NaNd", "3"].into_iter().all(|text| past(text).is_err()));
+        assert!(
+            ["d", "-1d", "0d", "99999d", "NaNd", "3"].into_iter().all(|text| past(text).is_err())
+        );
     }
 }

@@ -57,7 +57,8 @@ pub struct Manage {
 }
 
 fn strength() -> impl TypedValueParser<Value = Strength> {
-    PossibleValuesParser::new(Strength::ALL.map(Strength::name)).try_map(|word| word.parse::<Strength>())
+    PossibleValuesParser::new(Strength::ALL.map(Strength::name))
+        .try_map(|word| word.parse::<Strength>())
 }
 
 /// The selected backend; `None` for the best usable one.
@@ -65,7 +66,8 @@ type BackendChoice = Option<Backend>;
 
 fn backend() -> impl TypedValueParser<Value = BackendChoice> {
     let all = [None].into_iter().chain(Backend::ALL.map(Some));
-    let about = |backend: BackendChoice| backend.map_or("The best one that works here", Backend::about);
+    let about =
+        |backend: BackendChoice| backend.map_or("The best one that works here", Backend::about);
     choice(all, |backend| backend.map_or("auto", Backend::name), about)
 }
 

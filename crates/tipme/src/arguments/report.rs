@@ -5,14 +5,16 @@ use clap::Args;
 use std::path::PathBuf;
 
 #[derive(Args)]
-#[command(after_help = "The page is self-contained: you can mail it, print it, and read it offline.
+#[command(
+    after_help = "The page is self-contained: you can mail it, print it, and read it offline.
 
 Examples:
   tipme report
   tipme report 20260101T12 -o hang.html
   tipme report 20260101T12 -o hang.svg      only the timeline, of all programs
   tipme report FILE --app xterm -o - > hang.html
-  tipme measure editor --json editor.json && tipme report editor.json")]
+  tipme measure editor --json editor.json && tipme report editor.json"
+)]
 pub struct Report {
     /// Incident: a file, an id, or the beginning of an id; or a result of measure or bench, a
     /// file that ends in .json [default: your newest incident]

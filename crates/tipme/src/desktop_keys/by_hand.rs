@@ -28,20 +28,24 @@ const FILES: [CompositorFile; 5] = [
 impl CompositorFile {
     /// Returns the file of a session with this desktop name.
     pub fn named(desktop: &str) -> Option<&'static CompositorFile> {
-        let is_it = |file: &&CompositorFile| desktop.split(':').any(|name| name.eq_ignore_ascii_case(file.name));
+        let is_it = |file: &&CompositorFile| {
+            desktop.split(':').any(|name| name.eq_ignore_ascii_case(file.name))
+        };
         FILES.iter().find(is_it)
     }
 
     /// Returns `true` if the configuration contains the mark command.
     pub fn has_key(&self) -> bool {
-        let text = self.path().and_then(|path| std::fs::read_to_string(path).ok()).unwrap_or_default();
+        let text =
+            self.path().and_then(|path| std::fs::read_to_string(path).ok()).unwrap_or_default();
         let words = ["tipme", "agent", "--press", HotKeyAction::Mark.name()];
         text.lines().any(|line| !is_comment(line) && has_in_order(line, &words))
     }
 
     /// Returns the line to add, and the file.
     pub fn advice(&self, key: &KeyBinding) -> String {
-        let file = self.path().map_or_else(|| self.file.to_owned(), |path| path.display().to_string());
+        let file =
+            self.path().map_or_else(|| self.file.to_owned(), |path| path.display().to_string());
         format!("add to {file}: {}", (self.line)(key))
     }
 
@@ -91,7 +95,8 @@ fn river(key: &KeyBinding) -> String {
 fn wayfire(key: &KeyBinding) -> String {
     let text = names::sway(&key.chord);
     let (held, name) = text.rsplit_once('+').unwrap_or(("", &text));
-    let held: String = held.split('+').filter(|name| !name.is_empty()).map(|name| format!("<{name}> ")).collect();
+    let held: String =
+        held.split('+').filter(|name| !name.is_empty()).map(|name| format!("<{name}> ")).collect();
     let held = held.to_lowercase().replace("mod4", "super");
     let name = name.to_uppercase();
     format!("[command] binding_tipme = {held}KEY_{name} and command_tipme = {}", key.command)
@@ -116,7 +121,8 @@ mod tests {
     fn lines(chord: &str) -> Vec<String> {
         let mut bindings = Bindings::default();
         bindings.set(HotKeyAction::Mark, chord.parse().expect("a chord"));
-        let key = mark(&bindings, &["/usr/bin/tipme".to_owned(), "agent".to_owned()]).expect("a key marks");
+        let key = mark(&bindings, &["/usr/bin/tipme".to_owned(), "agent".to_owned()])
+            .expect("a key marks");
         FILES.iter().map(|file| (file.line)(&key)).collect()
     }
 
@@ -127,10 +133,14 @@ mod tests {
             lines("ctrl+alt+minus"),
             [
                 format!("bind = CTRL ALT, minus, exec, {command}"),
-                format!(r#"<keybind key="C-A-minus"><action name="Execute" command="{command}"/></keybind>"#),
+                format!(
+                    r#"<keybind key="C-A-minus"><action name="Execute" command="{command}"/></keybind>"#
+                ),
                 r#"Ctrl+Alt+minus { spawn "/usr/bin/tipme" "agent" "--press" "mark"; }"#.to_owned(),
                 format!("riverctl map normal Control+Alt minus spawn '{command}'"),
-                format!("[command] binding_tipme = <ctrl> <alt> KEY_MINUS and command_tipme = {command}"),
+                format!(
+                    "[command] binding_tipme = <ctrl> <alt> KEY_MINUS and command_tipme = {command}"
+                ),
             ]
         );
         assert_eq!(lines("super+f12")[0], format!("bind = SUPER, F12, exec, {command}"));

@@ -17,8 +17,12 @@ const LIST: &str = "custom-keybindings";
 const FOLDERS: &str = "/org/gnome/settings-daemon/plugins/media-keys/custom-keybindings";
 const OURS: &str = "tipme-";
 /// Schemas with shortcuts of the desktop itself.
-const OWN: [&str; 4] =
-    ["org.gnome.desktop.wm.keybindings", "org.gnome.mutter.keybindings", "org.gnome.shell.keybindings", DAEMON];
+const OWN: [&str; 4] = [
+    "org.gnome.desktop.wm.keybindings",
+    "org.gnome.mutter.keybindings",
+    "org.gnome.shell.keybindings",
+    DAEMON,
+];
 
 pub fn mark_key() -> Option<String> {
     let folder = folder(HotKeyAction::Mark);
@@ -32,7 +36,9 @@ pub fn state() -> Option<KeyState> {
     let binding = mark_key()?;
     let key = spelled(&binding);
     Some(if let Some(other) = taken_by(&binding) {
-        KeyState::Idle(format!("GNOME gives {key} to {other}; choose another key: tipme setup --mark-key KEY"))
+        KeyState::Idle(format!(
+            "GNOME gives {key} to {other}; choose another key: tipme setup --mark-key KEY"
+        ))
     } else if session_bus::is_served(SERVER) {
         KeyState::Works(key)
     } else {
@@ -46,7 +52,8 @@ pub fn state() -> Option<KeyState> {
 pub fn has(keys: &KeyBindings) -> bool {
     let Ok(list) = list() else { return false };
     let is = |folder: &str, (name, value): (&str, String)| {
-        ask("gsettings", &["get", &schema(folder), name]).is_ok_and(|known| known.trim_matches('\'') == value)
+        ask("gsettings", &["get", &schema(folder), name])
+            .is_ok_and(|known| known.trim_matches('\'') == value)
     };
     let known = |key: &KeyBinding| {
         let folder = folder(key.action);
@@ -66,13 +73,17 @@ pub fn bind(keys: &KeyBindings) -> Result<()> {
     }
     set_list(&list)?;
     // gsettings succeeds even if dconf cannot write.
-    ensure!(has(keys), "GNOME does not keep its settings; make ~/.config/dconf writable, then: tipme setup");
+    ensure!(
+        has(keys),
+        "GNOME does not keep its settings; make ~/.config/dconf writable, then: tipme setup"
+    );
     Ok(())
 }
 
 /// Returns the shortcut that GNOME serves before ours: its own, or a custom one earlier in the list.
 fn taken_by(binding: &str) -> Option<String> {
-    let custom = list().ok()?.into_iter().take_while(|folder| *folder != self::folder(HotKeyAction::Mark));
+    let custom =
+        list().ok()?.into_iter().take_while(|folder| *folder != self::folder(HotKeyAction::Mark));
     let value = |folder: &str, name| ask("gsettings", &["get", &schema(folder), name]).ok();
     let custom = custom.filter(|folder| !is_ours(folder)).find_map(|folder| {
         let name = value(&folder, "binding").filter(|other| has_accelerator(other, binding));
@@ -94,15 +105,18 @@ fn has_accelerator(value: &str, binding: &str) -> bool {
 
 /// Splits an accelerator into its lower-case modifiers, in alphabetical order, and its key.
 fn parts(accelerator: &str) -> (Vec<String>, String) {
-    let lower = accelerator.to_lowercase().replace("<primary>", "<control>").replace("<ctrl>", "<control>");
+    let lower =
+        accelerator.to_lowercase().replace("<primary>", "<control>").replace("<ctrl>", "<control>");
     let (held, key) = lower.rsplit_once('>').unwrap_or(("", &lower));
-    let mut held: Vec<String> = held.split(['<', '>']).filter(|name| !name.is_empty()).map(str::to_owned).collect();
+    let mut held: Vec<String> =
+        held.split(['<', '>']).filter(|name| !name.is_empty()).map(str::to_owned).collect();
     held.sort();
     (held, key.to_owned())
 }
 
 pub fn unbind() -> Result<()> {
-    let (ours, others): (Vec<String>, Vec<String>) = list()?.into_iter().partition(|folder| is_ours(folder));
+    let (ours, others): (Vec<String>, Vec<String>) =
+        list()?.into_iter().partition(|folder| is_ours(folder));
     if ours.is_empty() {
         return Ok(());
     }
@@ -133,7 +147,8 @@ fn schema(folder: &str) -> String {
 
 /// Returns the settings paths that GNOME reads.
 fn list() -> Result<Vec<String>> {
-    let said = ask("gsettings", &["get", DAEMON, LIST]).context("cannot read the settings of GNOME")?;
+    let said =
+        ask("gsettings", &["get", DAEMON, LIST]).context("cannot read the settings of GNOME")?;
     Ok(said.split('\'').skip(1).step_by(2).map(str::to_owned).collect())
 }
 
@@ -151,7 +166,13 @@ mod tests {
         let ours = "<Control><Alt>minus";
         let line = "org.gnome.desktop.wm.keybindings maximize ['<Super>Up', '<Alt><Primary>minus']";
         assert!(has_accelerator(line, ours) && has_accelerator("'<Ctrl><Alt>Minus'", ours));
-        let others = ["''", "@as []", "['<Alt>minus']", "'<Control><Alt><Shift>minus'", "'<Control><Alt>plus'"];
+        let others = [
+            "''",
+            "@as []",
+            "['<Alt>minus']",
+            "'<Control><Alt><Shift>minus'",
+            "'<Control><Alt>plus'",
+        ];
         assert_eq!(others.map(|other| has_accelerator(other, ours)), [false; 5]);
     }
 }

@@ -52,29 +52,40 @@ pub fn mark_key() -> Option<String> {
 /// one.
 pub fn state() -> Option<KeyState> {
     let put = mark_key().map(|key| spelled(&key));
-    let Ok(Some(known)) = kglobalaccel::shortcuts("tipme") else { return put.map(KeyState::AtNextLogin) };
-    let marks = |one: &&KdeShortcut| one.action == OF_ENTRY || one.action == HotKeyAction::Mark.name();
+    let Ok(Some(known)) = kglobalaccel::shortcuts("tipme") else {
+        return put.map(KeyState::AtNextLogin);
+    };
+    let marks =
+        |one: &&KdeShortcut| one.action == OF_ENTRY || one.action == HotKeyAction::Mark.name();
     let key = known.iter().filter(marks).find_map(|one| one.keys.first().copied());
     if let Some(key) = key {
         return Some(KeyState::Works(spelled(&of_code(key))));
     }
     if known.iter().any(|one| marks(&one)) {
         let why = "KDE gave the key of tipme to another shortcut, or its owner took it away";
-        return Some(KeyState::Idle(format!("{why}; choose one in System Settings, Shortcuts, \"tipme: mark\"")));
+        return Some(KeyState::Idle(format!(
+            "{why}; choose one in System Settings, Shortcuts, \"tipme: mark\""
+        )));
     }
     put.map(KeyState::AtNextLogin)
 }
 
 /// Formats a Qt key code as Qt does.
 fn of_code(code: i32) -> String {
-    const HELD: [(i32, &str); 4] =
-        [(0x0400_0000, "Ctrl+"), (0x0800_0000, "Alt+"), (0x0200_0000, "Shift+"), (0x1000_0000, "Meta+")];
+    const HELD: [(i32, &str); 4] = [
+        (0x0400_0000, "Ctrl+"),
+        (0x0800_0000, "Alt+"),
+        (0x0200_0000, "Shift+"),
+        (0x1000_0000, "Meta+"),
+    ];
     const F1: i32 = 0x0100_0030;
-    let held: String = HELD.iter().filter(|(bit, _)| code & bit != 0).map(|(_, name)| *name).collect();
+    let held: String =
+        HELD.iter().filter(|(bit, _)| code & bit != 0).map(|(_, name)| *name).collect();
     let key = code & 0x01ff_ffff;
     let named = NAMED.iter().find(|(known, _)| *known == key).map(|(_, name)| (*name).to_owned());
     let function = || (F1..F1 + 35).contains(&key).then(|| format!("F{}", key - F1 + 1));
-    let letter = || char::from_u32(key as u32).filter(|letter| !letter.is_control()).map(String::from);
+    let letter =
+        || char::from_u32(key as u32).filter(|letter| !letter.is_control()).map(String::from);
     held + &named.or_else(function).or_else(letter).unwrap_or_else(|| format!("key {key:#x}"))
 }
 
@@ -109,7 +120,11 @@ fn text(keys: &KeyBindings) -> String {
     let mut text = format!("{MADE}\n[Desktop Entry]\nType=Application\n");
     text.extend(mark.iter().map(|key| lines(key)));
     text += &format!("Actions={};\n", actions.join(";"));
-    text.extend(others.iter().map(|key| format!("\n[Desktop Action {}]\n{}", key.action.name(), lines(key))));
+    text.extend(
+        others
+            .iter()
+            .map(|key| format!("\n[Desktop Action {}]\n{}", key.action.name(), lines(key))),
+    );
     text
 }
 
@@ -125,10 +140,14 @@ mod tests {
 
     #[test]
     fn numbers_of_keys_are_read_as_the_keys_that_were_put_in() {
-        let read = [0x0c00_002d, 0x0c00_002b, 0x1100_003b, 0x0200_004d, 0x0500_0016, 0x0100_0008].map(of_code);
+        let read = [0x0c00_002d, 0x0c00_002b, 0x1100_003b, 0x0200_004d, 0x0500_0016, 0x0100_0008]
+            .map(of_code);
         assert_eq!(read, ["Ctrl+Alt+-", "Ctrl+Alt++", "Meta+F12", "Shift+M", "Ctrl+PgUp", "Pause"]);
         let chord: Chord = "ctrl+alt+minus".parse().expect("a chord");
         assert_eq!(of_code(0x0c00_002d), names::kde(&chord));
-        assert_eq!([of_code(0), of_code(-1), of_code(i32::MIN)].map(|text| text.is_empty()), [false; 3]);
+        assert_eq!(
+            [of_code(0), of_code(-1), of_code(i32::MIN)].map(|text| text.is_empty()),
+            [false; 3]
+        );
     }
 }

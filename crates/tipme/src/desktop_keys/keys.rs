@@ -55,7 +55,10 @@ pub fn agent_words(state_dir: Option<&Path>, mark_key: Option<&Chord>) -> Result
 fn command(words: &[String]) -> Result<String> {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "/._-+@=".contains(letter);
     for word in words {
-        ensure!(word.chars().all(is_plain), "{word:?} cannot stand in the settings of a desktop; use a plain path");
+        ensure!(
+            word.chars().all(is_plain),
+            "{word:?} cannot stand in the settings of a desktop; use a plain path"
+        );
     }
     Ok(words.join(" "))
 }
@@ -68,6 +71,9 @@ mod tests {
     fn a_command_has_nothing_in_it_that_settings_would_read() {
         let words = |path: &str| command(&[path.to_owned(), "agent".to_owned()]).ok();
         assert_eq!(words("/usr/bin/tipme").as_deref(), Some("/usr/bin/tipme agent"));
-        assert_eq!(["/a b/tipme", "/a;b", "/a,b", "/$a", "/a'b", "/a\"b", "/a%b"].map(words), [const { None }; 7]);
+        assert_eq!(
+            ["/a b/tipme", "/a;b", "/a,b", "/$a", "/a'b", "/a\"b", "/a%b"].map(words),
+            [const { None }; 7]
+        );
     }
 }

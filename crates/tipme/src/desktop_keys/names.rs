@@ -58,12 +58,13 @@ fn read(text: &str) -> Option<Chord> {
         Some(held) => (held, "+"),
         None => joined.rsplit_once('+').unwrap_or(("", &joined)),
     };
-    let held = held.split('+').filter(|name| !name.is_empty()).map(|name| match &*name.to_lowercase() {
-        "primary" | "control" | "ctrl" => "ctrl".to_owned(),
-        "mod1" => "alt".to_owned(),
-        "mod4" | "meta" | "logo" => "super".to_owned(),
-        other => other.to_owned(),
-    });
+    let held =
+        held.split('+').filter(|name| !name.is_empty()).map(|name| match &*name.to_lowercase() {
+            "primary" | "control" | "ctrl" => "ctrl".to_owned(),
+            "mod1" => "alt".to_owned(),
+            "mod4" | "meta" | "logo" => "super".to_owned(),
+            other => other.to_owned(),
+        });
     let is_it = |name: &str| name.eq_ignore_ascii_case(key);
     let named = NAMES.iter().find(|(own, keysym, qt)| is_it(own) || is_it(keysym) || is_it(qt));
     let letter = key.strip_prefix('U').and_then(|number| u32::from_str_radix(number, 16).ok());
@@ -76,7 +77,11 @@ fn read(text: &str) -> Option<Chord> {
 }
 
 /// Formats a chord with a desktop's words for the modifiers and its key names.
-fn written(chord: &Chord, [control, alt, shift, super_]: [&str; 4], name: fn(&str) -> String) -> String {
+fn written(
+    chord: &Chord,
+    [control, alt, shift, super_]: [&str; 4],
+    name: fn(&str) -> String,
+) -> String {
     let (held, key) = parts(chord);
     let word = |held: &String| match held.as_str() {
         "ctrl" | "control" => control,
@@ -97,7 +102,8 @@ fn parts(chord: &Chord) -> (Vec<String>, String) {
 /// Returns the keysym name of a key: letters and digits stand for themselves, other characters use
 /// their Unicode number.
 fn keysym(key: &str) -> String {
-    let named = NAMES.iter().find(|(name, ..)| *name == key).map(|(_, keysym, _)| (*keysym).to_owned());
+    let named =
+        NAMES.iter().find(|(name, ..)| *name == key).map(|(_, keysym, _)| (*keysym).to_owned());
     named.unwrap_or_else(|| match key.chars().next() {
         Some(letter) if key.chars().count() == 1 && !letter.is_ascii_alphanumeric() => {
             format!("U{:04X}", u32::from(letter))
@@ -119,9 +125,13 @@ mod tests {
 
     #[test]
     fn what_desktops_write_is_read_as_one_spelling() {
-        for text in
-            ["<Control><Alt>minus", "<Primary><Alt>minus", "Ctrl+Alt+-", "Ctrl+Alt+minus", "Press CTRL+ALT+minus"]
-        {
+        for text in [
+            "<Control><Alt>minus",
+            "<Primary><Alt>minus",
+            "Ctrl+Alt+-",
+            "Ctrl+Alt+minus",
+            "Press CTRL+ALT+minus",
+        ] {
             assert_eq!(spelled(text), "Ctrl+Alt+Minus");
         }
         let all = ["Ctrl+Alt++", "Mod4+F12", "Meta+PgUp", "LOGO+U002C", "<Shift>m"].map(spelled);
@@ -130,10 +140,15 @@ mod tests {
             ["", "+", "Strg+Alt+-", "<<>", "Ctrl+Überlänge"].map(spelled),
             ["", "+", "Strg+Alt+-", "<<>", "Ctrl+Überlänge"]
         );
-        for chord in ["ctrl+alt+minus", "ctrl+alt+plus", "super+f12", "shift+m", "ctrl+,", "ctrl+page_down"] {
+        for chord in
+            ["ctrl+alt+minus", "ctrl+alt+plus", "super+f12", "shift+m", "ctrl+,", "ctrl+page_down"]
+        {
             let chord: Chord = chord.parse().expect("a chord");
             let own = chord.to_string();
-            assert_eq!([sway(&chord), gnome(&chord), kde(&chord)].map(|text| spelled(&text)), [&*own; 3]);
+            assert_eq!(
+                [sway(&chord), gnome(&chord), kde(&chord)].map(|text| spelled(&text)),
+                [&*own; 3]
+            );
         }
     }
 
@@ -143,7 +158,10 @@ mod tests {
             let chord = text.parse().expect("a chord");
             [sway(&chord), gnome(&chord), kde(&chord)]
         };
-        assert_eq!(names("ctrl+alt+minus"), ["Ctrl+Alt+minus", "<Control><Alt>minus", "Ctrl+Alt+-"]);
+        assert_eq!(
+            names("ctrl+alt+minus"),
+            ["Ctrl+Alt+minus", "<Control><Alt>minus", "Ctrl+Alt+-"]
+        );
         assert_eq!(names("ctrl+alt+plus"), ["Ctrl+Alt+plus", "<Control><Alt>plus", "Ctrl+Alt++"]);
         assert_eq!(names("super+f12"), ["Mod4+F12", "<Super>F12", "Meta+F12"]);
         assert_eq!(names("shift+m"), ["Shift+m", "<Shift>m", "Shift+M"]);

@@ -22,7 +22,8 @@ pub fn ask(program: &str, words: &[&str]) -> Result<String> {
 
 /// Returns a folder of the user: from an environment variable, else below the home folder.
 pub fn folder_of(variable: &str, below_home: &str) -> Result<PathBuf> {
-    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let absolute =
+        |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let folder = absolute(variable).or_else(|| Some(absolute("HOME")?.join(below_home)));
     folder.context("HOME is not set; run this in a session")
 }
@@ -40,7 +41,8 @@ pub fn put(file: &Path, text: &str) -> Result<()> {
 
 fn replace(place: &Path, folder: &Path, text: &str) -> io::Result<()> {
     std::fs::create_dir_all(folder)?;
-    let mut new = tempfile::Builder::new().permissions(Permissions::from_mode(0o644)).tempfile_in(folder)?;
+    let mut new =
+        tempfile::Builder::new().permissions(Permissions::from_mode(0o644)).tempfile_in(folder)?;
     if let Ok(known) = place.metadata() {
         new.as_file().set_permissions(known.permissions())?;
     }
@@ -54,9 +56,10 @@ fn cannot_write(file: &Path, folder: &Path, error: &io::Error) -> Error {
     use io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
     let file = file.display();
     match error.kind() {
-        PermissionDenied | ReadOnlyFilesystem => {
-            Error::msg(format!("cannot write {file}; make {} writable, then: tipme setup", folder.display()))
-        }
+        PermissionDenied | ReadOnlyFilesystem => Error::msg(format!(
+            "cannot write {file}; make {} writable, then: tipme setup",
+            folder.display()
+        )),
         _ => Error::msg(format!("cannot write {file}: {error}")),
     }
 }
@@ -89,7 +92,10 @@ mod tests {
         put(&link, "second\n").expect("it can be written");
         assert!(link.is_symlink() && mode(&kept) == 0o600);
         assert_eq!(std::fs::read_to_string(&kept).expect("it is there"), "second\n");
-        assert_eq!(std::fs::read_dir(folder.path().join("dotfiles")).expect("it is there").count(), 1);
+        assert_eq!(
+            std::fs::read_dir(folder.path().join("dotfiles")).expect("it is there").count(),
+            1
+        );
     }
 
     #[test]
@@ -99,6 +105,8 @@ mod tests {
         let denied = io::Error::from(io::ErrorKind::PermissionDenied);
         let told = cannot_write(Path::new("/h/a/b"), Path::new("/h/a"), &denied).to_string();
         assert_eq!(told, "cannot write /h/a/b; make /h/a writable, then: tipme setup");
-        assert!(std::fs::read_to_string("/proc/version").expect("it is there").starts_with("Linux"));
+        assert!(
+            std::fs::read_to_string("/proc/version").expect("it is there").starts_with("Linux")
+        );
     }
 }

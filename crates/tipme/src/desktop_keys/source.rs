@@ -52,7 +52,9 @@ impl KeySource {
     pub fn state(self, bindings: &Bindings, agent: &[String]) -> KeyState {
         match self {
             KeySource::Settings(desktop) => desktop.state(),
-            KeySource::File(file) if file.has_key() => KeyState::Works(format!("the key of tipme in {}", file.name)),
+            KeySource::File(file) if file.has_key() => {
+                KeyState::Works(format!("the key of tipme in {}", file.name))
+            }
             KeySource::Portal => KeyState::OfAgent,
             KeySource::File(_) | KeySource::Unknown => {
                 let by_hand = self.by_hand(bindings, agent);
@@ -63,7 +65,9 @@ impl KeySource {
 
     /// Returns the manual step for a desktop on which tipme cannot bind keys.
     pub fn by_hand(self, bindings: &Bindings, agent: &[String]) -> String {
-        let Some(key) = by_hand::mark(bindings, agent) else { return "choose a key that marks".to_owned() };
+        let Some(key) = by_hand::mark(bindings, agent) else {
+            return "choose a key that marks".to_owned();
+        };
         match self {
             KeySource::File(file) => file.advice(&key),
             _ => by_hand::any_desktop(&key),

@@ -36,7 +36,9 @@ pub fn state() -> Option<KeyState> {
     let text = std::fs::read_to_string(&configuration).unwrap_or_default();
     Some(if !text.contains(&include(&file)) {
         let [own, all] = [&file, &configuration].map(|path| path.display().to_string());
-        KeyState::Idle(format!("{own} has {key}, and {all} does not include that file; run: tipme setup"))
+        KeyState::Idle(format!(
+            "{own} has {key}, and {all} does not include that file; run: tipme setup"
+        ))
     } else if ask("swaymsg", &["-t", "get_version"]).is_ok() {
         KeyState::Works(key)
     } else {
@@ -46,8 +48,10 @@ pub fn state() -> Option<KeyState> {
 
 pub fn has(keys: &KeyBindings) -> bool {
     let Ok(file) = own_file() else { return false };
-    let included = configuration().and_then(|path| Ok(std::fs::read_to_string(path)?)).unwrap_or_default();
-    std::fs::read_to_string(&file).is_ok_and(|known| known == text(keys)) && included.contains(&include(&file))
+    let included =
+        configuration().and_then(|path| Ok(std::fs::read_to_string(path)?)).unwrap_or_default();
+    std::fs::read_to_string(&file).is_ok_and(|known| known == text(keys))
+        && included.contains(&include(&file))
 }
 
 pub fn bind(keys: &KeyBindings) -> Result<()> {
@@ -56,8 +60,12 @@ pub fn bind(keys: &KeyBindings) -> Result<()> {
     put(&file, &text(keys))?;
     let mut before = match std::fs::read_to_string(&configuration) {
         Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => format!("{MADE}\ninclude {OF_ALL}\n"),
-        Err(error) => return Err(error).with_context(|| format!("cannot read {}", configuration.display())),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            format!("{MADE}\ninclude {OF_ALL}\n")
+        }
+        Err(error) => {
+            return Err(error).with_context(|| format!("cannot read {}", configuration.display()));
+        }
     };
     if !before.ends_with('\n') && !before.is_empty() {
         before.push('\n');
@@ -77,7 +85,9 @@ pub fn unbind() -> Result<()> {
     let rest = known.replace(&include(&file), "");
     match rest {
         rest if rest == known => Ok(()),
-        rest if rest == format!("{MADE}\ninclude {OF_ALL}\n") => Ok(std::fs::remove_file(&configuration)?),
+        rest if rest == format!("{MADE}\ninclude {OF_ALL}\n") => {
+            Ok(std::fs::remove_file(&configuration)?)
+        }
         rest => put(&configuration, &rest),
     }
 }
@@ -117,7 +127,8 @@ fn own_file() -> Result<PathBuf> {
 fn configuration() -> Result<PathBuf> {
     let folder = folder_of("XDG_CONFIG_HOME", ".config")?;
     let said = ask("swaymsg", &["-r", "-t", "get_version"]).ok();
-    let read = said.and_then(|said| serde_json::from_str::<SwayVersion>(&said).ok()?.loaded_config_file_name);
+    let read = said
+        .and_then(|said| serde_json::from_str::<SwayVersion>(&said).ok()?.loaded_config_file_name);
     let own = read.filter(|path| !path.starts_with("/etc") && !path.starts_with("/usr"));
     Ok(own.unwrap_or_else(|| folder.join("sway/config")))
 }

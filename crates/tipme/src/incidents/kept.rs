@@ -116,11 +116,14 @@ impl VerdictFolder {
     /// Returns the cached verdict of exactly this file.
     pub fn get(&self, incident: &Path) -> Option<VerdictSummary> {
         let path = self.path(incident)?;
-        let meta =
-            fs::symlink_metadata(&path).ok().filter(|meta| meta.is_file() && meta.len() <= DOCUMENT_BYTES_MAX)?;
+        let meta = fs::symlink_metadata(&path)
+            .ok()
+            .filter(|meta| meta.is_file() && meta.len() <= DOCUMENT_BYTES_MAX)?;
         let document: KeptVerdict = serde_json::from_slice(&fs::read(&path).ok()?).ok()?;
         let file = FileIdentity::of(&fs::metadata(incident).ok()?);
-        let fits = document.analysis == ANALYSIS && document.file == file && meta.uid() == geteuid().as_raw();
+        let fits = document.analysis == ANALYSIS
+            && document.file == file
+            && meta.uid() == geteuid().as_raw();
         fits.then_some(document.summary)
     }
 
@@ -130,7 +133,11 @@ impl VerdictFolder {
         let (Some(path), Ok(after)) = (self.path(incident), fs::metadata(incident)) else { return };
         let file = FileIdentity::of(before);
         if file == FileIdentity::of(&after) {
-            let document = KeptVerdict { analysis: ANALYSIS.to_owned(), file, summary: VerdictSummary::of(verdict) };
+            let document = KeptVerdict {
+                analysis: ANALYSIS.to_owned(),
+                file,
+                summary: VerdictSummary::of(verdict),
+            };
             // A list is correct without it, but slower.
             let _ = write(&path, &document);
             self.prune();
@@ -178,8 +185,15 @@ pub fn forget(id: &str) {
 /// Returns the location of this user's folder. Root ignores `HOME`, which may belong to another
 /// user.
 fn place() -> Option<PathBuf> {
-    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let usual = || if geteuid().is_root() { Some("/var/cache".into()) } else { Some(absolute("HOME")?.join(".cache")) };
+    let absolute =
+        |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let usual = || {
+        if geteuid().is_root() {
+            Some("/var/cache".into())
+        } else {
+            Some(absolute("HOME")?.join(".cache"))
+        }
+    };
     Some(absolute("XDG_CACHE_HOME").or_else(usual)?.join("tipme"))
 }
 
@@ -192,7 +206,11 @@ fn own(folder: &Path) -> io::Result<()> {
 }
 
 fn names(folder: &Path) -> Vec<String> {
-    let names = fs::read_dir(folder).into_iter().flatten().flatten().flat_map(|entry| entry.file_name().into_string());
+    let names = fs::read_dir(folder)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .flat_map(|entry| entry.file_name().into_string());
     names.filter(|name| name.ends_with(ENDING)).collect()
 }
 

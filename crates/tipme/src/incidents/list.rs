@@ -137,8 +137,12 @@ impl IncidentRow {
     fn cells(&self) -> [String; 6] {
         let (id, time) = (self.listed.id.clone(), when::local(&self.listed.id));
         let rest = match &self.found {
-            Ok(found) => [found.application.clone(), latency(found), cause(found), self.words(found)],
-            Err(error) => [String::new(), String::new(), format!("cannot be read: {error:#}"), String::new()],
+            Ok(found) => {
+                [found.application.clone(), latency(found), cause(found), self.words(found)]
+            }
+            Err(error) => {
+                [String::new(), String::new(), format!("cannot be read: {error:#}"), String::new()]
+            }
         };
         let [application, latency, cause, words] = rest;
         [id, time, application, latency, cause, words]
@@ -172,7 +176,8 @@ const HEADS: [&str; 6] = ["ID", "TIME", "APPLICATION", "LATENCY", "CAUSE", "WORD
 
 /// Formats header and rows with column widths that fit.
 fn table(cells: &[[String; 6]]) -> Vec<String> {
-    let wide = |column: usize| cells.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let wide =
+        |column: usize| cells.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..6).map(|column| wide(column).max(HEADS[column].len())).collect();
     let line = |row: &[String; 6]| {
         let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}"));
@@ -183,11 +188,15 @@ fn table(cells: &[[String; 6]]) -> Vec<String> {
 
 /// Formats time and event in one line, and the id and the note below it.
 fn block([id, time, application, latency, cause, words]: &[String; 6], layout: &Layout) -> String {
-    let what: Vec<&str> =
-        [application, latency, cause].into_iter().map(String::as_str).filter(|text| !text.is_empty()).collect();
+    let what: Vec<&str> = [application, latency, cause]
+        .into_iter()
+        .map(String::as_str)
+        .filter(|text| !text.is_empty())
+        .collect();
     let head = format!("{}  ", layout.paint(Tone::Strong, time));
     let more = [id.as_str(), words].join("  ");
-    layout.item(&head, &what.join("  ")) + &layout.paint_lines(Tone::Faint, &layout.item("    ", more.trim_end()))
+    layout.item(&head, &what.join("  "))
+        + &layout.paint_lines(Tone::Faint, &layout.item("    ", more.trim_end()))
 }
 
 impl Rows {
@@ -203,8 +212,13 @@ impl Rows {
         let lines = table(&cells);
         let widest = lines.iter().map(|line| line.chars().count()).max().unwrap_or(0);
         let mut text = if layout.columns.is_none_or(|columns| widest <= columns) {
-            let (head, rows) = lines.split_first().map_or(("", &[][..]), |(head, rows)| (head, rows));
-            let head = if cells.is_empty() { String::new() } else { layout.paint(Tone::Strong, head) + "\n" };
+            let (head, rows) =
+                lines.split_first().map_or(("", &[][..]), |(head, rows)| (head, rows));
+            let head = if cells.is_empty() {
+                String::new()
+            } else {
+                layout.paint(Tone::Strong, head) + "\n"
+            };
             head + &rows.iter().map(|row| format!("{row}\n")).collect::<String>()
         } else {
             cells.iter().map(|cells| block(cells, layout)).collect()
@@ -230,7 +244,9 @@ impl Rows {
         let count = |wanted| {
             self.rows
                 .iter()
-                .filter(|row| row.found.as_ref().is_ok_and(|found| found.user_right == Some(wanted)))
+                .filter(|row| {
+                    row.found.as_ref().is_ok_and(|found| found.user_right == Some(wanted))
+                })
                 .count()
         };
         (count(true), count(false))

@@ -24,19 +24,30 @@ pub fn find(folder: &IncidentFolder, name: Option<&str>) -> Result<PathBuf> {
     let listed = all(folder)?;
     let Some(name) = name else {
         let newest = listed.into_iter().rfind(is_own);
-        return newest.map(|one| one.path).with_context(|| format!("no incident of yours in {place}; mark one first"));
+        return newest
+            .map(|one| one.path)
+            .with_context(|| format!("no incident of yours in {place}; mark one first"));
     };
     let found: Vec<&Listed> = listed.iter().filter(|one| one.id.starts_with(name)).collect();
     match found[..] {
         [one] => Ok(one.path.clone()),
-        [] if Path::new(name).exists() => bail!("{name} is not an incident file; see: tipme incidents"),
+        [] if Path::new(name).exists() => {
+            bail!("{name} is not an incident file; see: tipme incidents")
+        }
         [] => {
-            bail!("no file {name:?}, and no incident in {place} with an id that begins like this; see: tipme incidents")
+            bail!(
+                "no file {name:?}, and no incident in {place} with an id that begins like this; see: tipme incidents"
+            )
         }
         _ => {
-            let ids: Vec<&str> = found.iter().rev().map(|one| one.id.as_str()).take(NAMED_MAX).collect();
+            let ids: Vec<&str> =
+                found.iter().rev().map(|one| one.id.as_str()).take(NAMED_MAX).collect();
             let newest = if found.len() > NAMED_MAX { ", the newest of which are" } else { "" };
-            bail!("{} ids begin with {name:?}; give more of it{newest}: {}", found.len(), ids.join(" "))
+            bail!(
+                "{} ids begin with {name:?}; give more of it{newest}: {}",
+                found.len(),
+                ids.join(" ")
+            )
         }
     }
 }
@@ -45,7 +56,8 @@ pub fn find(folder: &IncidentFolder, name: Option<&str>) -> Result<PathBuf> {
 /// an id.
 pub fn names(word: &str) -> bool {
     let is_of_id = |letter: char| letter.is_ascii_digit() || "T.Z".contains(letter);
-    Path::new(word).is_file() || (word.len() >= YEAR && word.chars().all(is_of_id) && word.starts_with("20"))
+    Path::new(word).is_file()
+        || (word.len() >= YEAR && word.chars().all(is_of_id) && word.starts_with("20"))
 }
 
 /// Returns all incidents, oldest first.
@@ -65,7 +77,15 @@ mod tests {
 
     #[test]
     fn words_are_told_from_names() {
-        assert!(["2026", "20260131T12", "20260131T230000.000Z", "/proc/self/status"].into_iter().all(names));
-        assert!(!["hello", "20", "200 ms late", "2026: it hung", "", "/nowhere.tipme"].into_iter().any(names));
+        assert!(
+            ["2026", "20260131T12", "20260131T230000.000Z", "/proc/self/status"]
+                .into_iter()
+                .all(names)
+        );
+        assert!(
+            !["hello", "20", "200 ms late", "2026: it hung", "", "/nowhere.tipme"]
+                .into_iter()
+                .any(names)
+        );
     }
 }

@@ -26,7 +26,9 @@ fn ask(dirs: &StateDirs, request: &RecorderRequest) -> Result<ExitCode> {
         Ok(RecorderResponse::Done) => {}
         Ok(other) => bail!("the recorder gave an answer that does not fit: {other:?}"),
         Err(CallError::Refused(why)) => bail!(why),
-        Err(_) if rustix::process::geteuid().is_root() => alone(request, &IncidentFolder::at(dirs.incidents()))?,
+        Err(_) if rustix::process::geteuid().is_root() => {
+            alone(request, &IncidentFolder::at(dirs.incidents()))?
+        }
         Err(error) => return Err(error.into()),
     }
     Ok(ExitCode::SUCCESS)

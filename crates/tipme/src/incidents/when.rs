@@ -6,7 +6,9 @@ use jiff::{Timestamp, civil::DateTime, tz::TimeZone};
 /// Returns `2026-01-31 13:00:00` for `20260131T120000.000Z` if local time is one hour ahead; the id
 /// itself if it contains no time.
 pub fn local(id: &str) -> String {
-    let local = |time: Timestamp| TimeZone::system().to_datetime(time).strftime("%Y-%m-%d %H:%M:%S").to_string();
+    let local = |time: Timestamp| {
+        TimeZone::system().to_datetime(time).strftime("%Y-%m-%d %H:%M:%S").to_string()
+    };
     time(id).map_or_else(|| id.to_owned(), local)
 }
 

@@ -28,7 +28,12 @@ const POLL_INTERVAL: Duration = Duration::from_millis(20);
 pub fn open(incident: &Path, display: Option<&str>) -> Result<PathBuf> {
     let page = make(incident)?;
     let mut command = Command::new(OPENER);
-    command.arg(&page).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
+    command
+        .arg(&page)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .process_group(0);
     if let Some(display) = display {
         command.env("DISPLAY", display);
     }
@@ -42,8 +47,9 @@ pub fn open(incident: &Path, display: Option<&str>) -> Result<PathBuf> {
 
 /// Writes the page of an incident to a file of this user.
 fn make(incident: &Path) -> Result<PathBuf> {
-    let folder = kept::folder()
-        .context("there is no folder to keep the page in; set XDG_CACHE_HOME, or give tipme report -o FILE")?;
+    let folder = kept::folder().context(
+        "there is no folder to keep the page in; set XDG_CACHE_HOME, or give tipme report -o FILE",
+    )?;
     let id = incident.file_stem().unwrap_or_default().to_string_lossy();
     let place = folder.join(format!("{id}{PAGE}"));
     written::write(&place, &page(incident, &DiagnoseOptions::default())?, true)?;
@@ -55,8 +61,9 @@ fn make(incident: &Path) -> Result<PathBuf> {
 fn prune(folder: &Path) {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let pages = entries.filter(|entry| entry.file_name().to_string_lossy().ends_with(PAGE));
-    let mut pages: Vec<_> =
-        pages.filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path()))).collect();
+    let mut pages: Vec<_> = pages
+        .filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path())))
+        .collect();
     pages.sort();
     let excess = pages.len().saturating_sub(KEPT_MAX);
     for (_, page) in pages.into_iter().take(excess) {

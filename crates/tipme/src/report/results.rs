@@ -34,7 +34,10 @@ pub fn page(path: &Path) -> Result<String> {
 
 fn measured(path: &Path) -> Result<KeyFigure> {
     let result: MeasureDocument = document(path)?;
-    Ok((measure::text(&result), measure::figures(&result).into_iter().map(|(_, svg)| svg).collect()))
+    Ok((
+        measure::text(&result),
+        measure::figures(&result).into_iter().map(|(_, svg)| svg).collect(),
+    ))
 }
 
 fn timed(path: &Path) -> Result<KeyFigure> {
@@ -44,6 +47,7 @@ fn timed(path: &Path) -> Result<KeyFigure> {
 
 fn document<T: DeserializeOwned>(path: &Path) -> Result<T> {
     let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
-    serde_json::from_reader(BufReader::new(file))
-        .with_context(|| format!("{} is damaged, or of another version of tipme; measure again", path.display()))
+    serde_json::from_reader(BufReader::new(file)).with_context(|| {
+        format!("{} is damaged, or of another version of tipme; measure again", path.display())
+    })
 }

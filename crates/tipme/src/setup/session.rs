@@ -4,7 +4,9 @@
 use super::step::SetupStep;
 use super::system;
 use crate::arguments::Setup;
-use crate::desktop_keys::{DesktopKeys, KeyBindings, KeySource, KeyState, MADE, agent_words, folder_of, put};
+use crate::desktop_keys::{
+    DesktopKeys, KeyBindings, KeySource, KeyState, MADE, agent_words, folder_of, put,
+};
 use crate::incidents::named::find;
 use crate::record::user_name;
 use crate::status::SystemState;
@@ -39,7 +41,8 @@ pub fn plan(arguments: &Setup) -> Result<Vec<SetupStep>> {
     let state = source.state(&bindings(arguments), &words(arguments)?);
     let mut steps = vec![desktop_keys(arguments, source, &state)?];
     // An agent without a key would exit at once, with an error at each login.
-    let keyless = matches!(state, KeyState::Missing(_)) && !matches!(source, KeySource::Settings(_));
+    let keyless =
+        matches!(state, KeyState::Missing(_)) && !matches!(source, KeySource::Settings(_));
     if keyless && running(None)?.is_none() {
         steps.push(SetupStep::note("the first press of that key starts the agent"));
     } else {
@@ -54,13 +57,17 @@ pub fn undo(arguments: &Setup) -> Result<Vec<SetupStep>> {
     }
     let mut steps = Vec::new();
     if let Some(agent) = running(display().as_ref()).ok().flatten() {
-        steps.push(SetupStep::to_do(format!("end the agent (process {})", agent.pid), move || end(&agent)));
+        steps.push(SetupStep::to_do(format!("end the agent (process {})", agent.pid), move || {
+            end(&agent)
+        }));
     }
     steps.extend(not_at_login(autostart()?, arguments));
     // A user of several desktops has keys in each in which setup was run.
     let bound = DesktopKeys::ALL.into_iter().filter(|desktop| desktop.is_bound());
     steps.extend(bound.map(|desktop| {
-        SetupStep::to_do(format!("bind no key of {} to tipme", desktop.name()), move || desktop.unbind())
+        SetupStep::to_do(format!("bind no key of {} to tipme", desktop.name()), move || {
+            desktop.unbind()
+        })
     }));
     Ok(steps)
 }
@@ -72,10 +79,13 @@ fn desktop_keys(arguments: &Setup, source: KeySource, state: &KeyState) -> Resul
     let desktop = match (source, state) {
         (KeySource::Settings(desktop), _) => desktop,
         (_, KeyState::OfAgent) => {
-            let what = "the desktop binds the keys when the agent asks for them (portal GlobalShortcuts)";
+            let what =
+                "the desktop binds the keys when the agent asks for them (portal GlobalShortcuts)";
             return Ok(SetupStep::already(what));
         }
-        (_, KeyState::Works(_)) => return Ok(SetupStep::already(format!("{} has the key", source.settings()))),
+        (_, KeyState::Works(_)) => {
+            return Ok(SetupStep::already(format!("{} has the key", source.settings())));
+        }
         _ => return Ok(SetupStep::by_hand(source.by_hand(&bindings, &words))),
     };
     let (keys, name) = (KeyBindings::new(&bindings, &words)?, desktop.name());
@@ -184,7 +194,9 @@ fn now(arguments: &Setup) -> Result<SetupStep> {
     Ok(match &arguments.mark_key {
         Some(key) if !portal::is_wayland() && !agent.words.starts_with(&format!("{key} marks")) => {
             let what = format!("start the agent of {place} again, with another key");
-            SetupStep::to_do(what, move || end(&agent).and_then(|()| start(&words, target.as_ref())))
+            SetupStep::to_do(what, move || {
+                end(&agent).and_then(|()| start(&words, target.as_ref()))
+            })
         }
         _ => SetupStep::already(what),
     })
@@ -233,10 +245,13 @@ fn absent(has_ended: bool, words: &[String]) -> String {
             if has_ended {
                 format!("the portal of the desktop bound no key; {by_hand}")
             } else {
-                "the portal of the desktop has not answered yet, and the agent waits for it".to_owned()
+                "the portal of the desktop has not answered yet, and the agent waits for it"
+                    .to_owned()
             }
         }
-        _ if has_ended => format!("the agent ended at once; its last line says why: {}", words.join(" ")),
+        _ if has_ended => {
+            format!("the agent ended at once; its last line says why: {}", words.join(" "))
+        }
         _ => format!("the agent has not answered within {} s; run this again", TIMEOUT.as_secs()),
     }
 }
@@ -245,9 +260,12 @@ fn absent(has_ended: bool, words: &[String]) -> String {
 fn end(agent: &RunningAgent) -> Result<()> {
     let proc = PathBuf::from(format!("/proc/{}", agent.pid));
     let pid = Pid::from_raw(agent.pid as i32).filter(|_| is_agent(&proc));
-    let pid = pid.with_context(|| format!("process {} is no tipme agent of yours; end it yourself", agent.pid))?;
+    let pid = pid.with_context(|| {
+        format!("process {} is no tipme agent of yours; end it yourself", agent.pid)
+    })?;
     kill_process(pid, Signal::TERM)?;
-    let gone = || std::fs::read_to_string(proc.join("stat")).map_or(true, |stat| stat.contains(") Z "));
+    let gone =
+        || std::fs::read_to_string(proc.join("stat")).map_or(true, |stat| stat.contains(") Z "));
     if wait(gone) { Ok(()) } else { bail!("process {} does not end", agent.pid) }
 }
 
@@ -265,7 +283,8 @@ fn is_agent(proc: &Path) -> bool {
 pub fn press(arguments: &Setup, state: &SystemState) -> bool {
     match test(arguments) {
         Ok(incident) => {
-            let shown = if state.shows_answers() { "the screen shows" } else { "tipme diagnose shows" };
+            let shown =
+                if state.shows_answers() { "the screen shows" } else { "tipme diagnose shows" };
             println!("A test press marked {}; {shown} what was found.", incident.display());
             state.key().iter().for_each(|(_, key)| match key {
                 KeyState::Works(key) => println!("Now press the key yourself: {key}."),
@@ -289,7 +308,8 @@ fn test(arguments: &Setup) -> Result<PathBuf> {
     let (before, key) = (newest(), agent.words.split(' ').next().unwrap_or_default());
     match target.filter(|_| !portal::is_wayland()) {
         Some(target) => {
-            let chord: Chord = key.parse().with_context(|| format!("the agent says that {}", agent.words))?;
+            let chord: Chord =
+                key.parse().with_context(|| format!("the agent says that {}", agent.words))?;
             Typist::open(&target, Pace::default())?.chord(&chord)?;
         }
         // Only the user can press a key of the desktop: this simulates its effect.
@@ -300,7 +320,10 @@ fn test(arguments: &Setup) -> Result<PathBuf> {
     {
         return Ok(incident);
     }
-    bail!("{key} was pressed, and no incident came within {} s; see the notification", TIMEOUT.as_secs())
+    bail!(
+        "{key} was pressed, and no incident came within {} s; see the notification",
+        TIMEOUT.as_secs()
+    )
 }
 
 fn display() -> Option<DisplayTarget> {

@@ -40,14 +40,17 @@ pub fn day(text: &str, on: bool) -> Option<String> {
 
 /// Returns the options without their quotes.
 fn options(text: &str) -> String {
-    let line = text.lines().rev().find_map(|line| line.trim().strip_prefix(NAME)).unwrap_or_default();
+    let line =
+        text.lines().rev().find_map(|line| line.trim().strip_prefix(NAME)).unwrap_or_default();
     line.trim().trim_matches(['"', '\'']).to_owned()
 }
 
 fn users(options: &str) -> impl Iterator<Item = &str> {
     let words: Vec<&str> = options.split_whitespace().collect();
-    let pairs: Vec<&str> = words.windows(2).filter(|pair| pair[0] == "--allow-user").map(|pair| pair[1]).collect();
-    let joined: Vec<&str> = words.iter().filter_map(|word| word.strip_prefix("--allow-user=")).collect();
+    let pairs: Vec<&str> =
+        words.windows(2).filter(|pair| pair[0] == "--allow-user").map(|pair| pair[1]).collect();
+    let joined: Vec<&str> =
+        words.iter().filter_map(|word| word.strip_prefix("--allow-user=")).collect();
     pairs.into_iter().chain(joined)
 }
 
@@ -70,7 +73,10 @@ mod tests {
     fn a_user_is_allowed_once_and_taken_back() {
         let before = "# Options\nTIPME_OPTIONS=--window 60 --allow-user 7\nOTHER=1\n";
         let after = allow(before, 1000).expect("it is new");
-        assert_eq!(after, "# Options\nTIPME_OPTIONS=\"--window 60 --allow-user 7 --allow-user 1000\"\nOTHER=1\n");
+        assert_eq!(
+            after,
+            "# Options\nTIPME_OPTIONS=\"--window 60 --allow-user 7 --allow-user 1000\"\nOTHER=1\n"
+        );
         assert_eq!((allow(&after, 1000), allow(&after, 7)), (None, None));
         let back = disallow(&after, 1000).expect("it is there");
         assert_eq!(back, "# Options\nTIPME_OPTIONS=\"--window 60 --allow-user 7\"\nOTHER=1\n");
@@ -81,7 +87,10 @@ mod tests {
     fn a_file_without_options_gets_a_line() {
         let after = allow("#TIPME_OPTIONS=--allow-user UID\n", 7).expect("it is new");
         assert_eq!(after, "#TIPME_OPTIONS=--allow-user UID\nTIPME_OPTIONS=\"--allow-user 7\"\n");
-        assert_eq!(disallow(&after, 7).as_deref(), Some("#TIPME_OPTIONS=--allow-user UID\n#TIPME_OPTIONS=\n"));
+        assert_eq!(
+            disallow(&after, 7).as_deref(),
+            Some("#TIPME_OPTIONS=--allow-user UID\n#TIPME_OPTIONS=\n")
+        );
         assert_eq!(allow("", 7).as_deref(), Some("TIPME_OPTIONS=\"--allow-user 7\"\n"));
         assert_eq!(allow("TIPME_OPTIONS=--allow-user=7", 7), None);
     }

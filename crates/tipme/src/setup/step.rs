@@ -36,7 +36,10 @@ impl SetupStep {
     }
 
     /// Creates a step with work to perform.
-    pub fn to_do(what: impl Into<String>, work: impl FnOnce() -> Result<()> + 'static) -> SetupStep {
+    pub fn to_do(
+        what: impl Into<String>,
+        work: impl FnOnce() -> Result<()> + 'static,
+    ) -> SetupStep {
         SetupStep { what: what.into(), work: StepWork::Do(Box::new(work)) }
     }
 

@@ -10,7 +10,9 @@ use rustix::process::geteuid;
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use tipme_control::{CallError, Client, DEFAULT_STATE_DIR, GROUP, RecorderRequest, RecorderResponse, accounts};
+use tipme_control::{
+    CallError, Client, DEFAULT_STATE_DIR, GROUP, RecorderRequest, RecorderResponse, accounts,
+};
 use tipme_desktop::polkit::{self, Authorization};
 
 const SERVICE: &str = "tipmed";
@@ -25,11 +27,16 @@ pub fn plan(arguments: &Setup) -> Result<Vec<SetupStep>> {
 }
 
 /// Plans the steps after this response of the recorder.
-fn after(answer: &Result<RecorderResponse, CallError>, own: bool, arguments: &Setup) -> Result<Vec<SetupStep>> {
+fn after(
+    answer: &Result<RecorderResponse, CallError>,
+    own: bool,
+    arguments: &Setup,
+) -> Result<Vec<SetupStep>> {
     match answer {
         Ok(answer) => {
             let pid = if let RecorderResponse::Status(status) = answer { status.pid } else { 0 };
-            let mut steps = vec![SetupStep::already("a recorder runs, and lets you mark"), at_start(own, pid)];
+            let mut steps =
+                vec![SetupStep::already("a recorder runs, and lets you mark"), at_start(own, pid)];
             let day = day(arguments);
             let changes = day.as_ref().is_some_and(SetupStep::is_to_do);
             steps.extend(day.into_iter().chain(changes.then(restart)));
@@ -49,11 +56,15 @@ fn after(answer: &Result<RecorderResponse, CallError>, own: bool, arguments: &Se
     let mut steps = allow()?;
     steps.extend(day(arguments));
     if !Path::new(SYSTEMD).exists() {
-        let why = "no systemd runs here; have the machine start this with every start, and start it now";
-        let user = if person() == 0 { String::new() } else { format!(" --allow-user {}", person()) };
+        let why =
+            "no systemd runs here; have the machine start this with every start, and start it now";
+        let user =
+            if person() == 0 { String::new() } else { format!(" --allow-user {}", person()) };
         steps.push(SetupStep::by_hand(format!("{why}: sudo tipme record{user}")));
     } else if !is_installed() {
-        steps.push(SetupStep::by_hand(format!("there is no service {SERVICE}; install it: sudo make install")));
+        steps.push(SetupStep::by_hand(format!(
+            "there is no service {SERVICE}; install it: sudo make install"
+        )));
     } else {
         let words = ["systemctl", "enable", SERVICE];
         steps.push(SetupStep::to_do(
@@ -97,7 +108,10 @@ fn at_start(own: bool, pid: u32) -> SetupStep {
         return SetupStep::note(format!("the recorder (process {pid}) {what}"));
     }
     let words = ["systemctl", "enable", SERVICE];
-    SetupStep::to_do(format!("record with every start of the machine: {}", words.join(" ")), move || run(&words))
+    SetupStep::to_do(
+        format!("record with every start of the machine: {}", words.join(" ")),
+        move || run(&words),
+    )
 }
 
 pub fn undo(arguments: &Setup) -> Result<Vec<SetupStep>> {
@@ -109,13 +123,19 @@ pub fn undo(arguments: &Setup) -> Result<Vec<SetupStep>> {
     let mut steps = Vec::new();
     if Path::new(SYSTEMD).exists() && is_installed() {
         let words = ["systemctl", "disable", "--now", SERVICE];
-        steps.push(SetupStep::to_do(format!("record no longer: {}", words.join(" ")), move || run(&words)));
+        steps.push(SetupStep::to_do(format!("record no longer: {}", words.join(" ")), move || {
+            run(&words)
+        }));
     }
     steps.extend(disallow());
     if settings::day(&settings_text().unwrap_or_default(), false).is_some() {
-        steps.push(SetupStep::to_do(format!("no longer count what you live with, in {SETTINGS}"), || {
-            settings::day(&settings_text()?, false).map_or(Ok(()), |text| write(SETTINGS, &text))
-        }));
+        steps.push(SetupStep::to_do(
+            format!("no longer count what you live with, in {SETTINGS}"),
+            || {
+                settings::day(&settings_text()?, false)
+                    .map_or(Ok(()), |text| write(SETTINGS, &text))
+            },
+        ));
     }
     Ok(steps)
 }
@@ -142,14 +162,18 @@ fn allow() -> Result<Vec<SetupStep>> {
         })]);
     } else {
         let text = named.unwrap_or_default();
-        return Ok(vec![SetupStep::to_do(format!("let {name} mark, in {SETTINGS}"), move || write(SETTINGS, &text))]);
+        return Ok(vec![SetupStep::to_do(format!("let {name} mark, in {SETTINGS}"), move || {
+            write(SETTINGS, &text)
+        })]);
     };
     Ok(vec![SetupStep::already(so)])
 }
 
 fn settings_text() -> Result<String> {
     match std::fs::read_to_string(SETTINGS) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => bail!("cannot read {SETTINGS}: {error}"),
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            bail!("cannot read {SETTINGS}: {error}")
+        }
         text => Ok(text.unwrap_or_default()),
     }
 }
@@ -201,8 +225,11 @@ fn run(words: &[&str]) -> Result<()> {
 }
 
 fn write(path: &str, text: &str) -> Result<()> {
-    let mut child =
-        rooted(&["tee", path]).stdin(Stdio::piped()).stdout(Stdio::null()).spawn().context("cannot start tee")?;
+    let mut child = rooted(&["tee", path])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .context("cannot start tee")?;
     let written = child.stdin.take().map_or(Ok(()), |mut input| input.write_all(text.as_bytes()));
     let status = child.wait()?;
     written?;
@@ -230,8 +257,15 @@ mod tests {
     #[test]
     fn whoever_may_not_mark_yet_is_not_sent_to_start_another_recorder() {
         let plan = planned(Err(CallError::Refused("user 7 may not use this recorder".to_owned())));
-        assert!(plan.starts_with("so already  a recorder runs") && !plan.contains("tipme record"), "{plan}");
-        let nobody = CallError::Nobody { daemon: "recorder", start: "sudo tipme record", path: "/run/tipme".into() };
+        assert!(
+            plan.starts_with("so already  a recorder runs") && !plan.contains("tipme record"),
+            "{plan}"
+        );
+        let nobody = CallError::Nobody {
+            daemon: "recorder",
+            start: "sudo tipme record",
+            path: "/run/tipme".into(),
+        };
         assert!(!planned(Err(nobody)).contains("a recorder runs"));
     }
 }

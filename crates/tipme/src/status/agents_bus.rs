@@ -35,8 +35,11 @@ fn environment(pid: u32) -> Option<Vec<u8>> {
 /// Returns the address of the session bus in an environment.
 fn address(environment: &[u8]) -> Option<String> {
     let value = |name: &str| {
-        let named = environment.split(|byte| *byte == 0).find_map(|one| one.strip_prefix(name.as_bytes()));
-        named.filter(|value| !value.is_empty()).map(|value| OsStr::from_bytes(value).to_string_lossy().into_owned())
+        let named =
+            environment.split(|byte| *byte == 0).find_map(|one| one.strip_prefix(name.as_bytes()));
+        named
+            .filter(|value| !value.is_empty())
+            .map(|value| OsStr::from_bytes(value).to_string_lossy().into_owned())
     };
     let usual = || value("XDG_RUNTIME_DIR=").map(|folder| format!("unix:path={folder}/bus"));
     value("DBUS_SESSION_BUS_ADDRESS=").or_else(usual)
@@ -48,7 +51,8 @@ mod tests {
 
     #[test]
     fn the_bus_is_the_one_that_is_named_or_the_users() {
-        let both = b"A=1\0XDG_RUNTIME_DIR=/run/user/7\0DBUS_SESSION_BUS_ADDRESS=unix:path=/tmp/bus\0";
+        let both =
+            b"A=1\0XDG_RUNTIME_DIR=/run/user/7\0DBUS_SESSION_BUS_ADDRESS=unix:path=/tmp/bus\0";
         assert_eq!(address(both).as_deref(), Some("unix:path=/tmp/bus"));
         assert_eq!(address(&both[..32]).as_deref(), Some("unix:path=/run/user/7/bus"));
         assert_eq!(address(b"DBUS_SESSION_BUS_ADDRESS=\0HOME=/"), None);

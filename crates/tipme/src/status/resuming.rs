@@ -23,7 +23,11 @@ pub fn without_input(status: &RecorderStatus, restart_key: &str) -> String {
 
 /// Returns the remedy for this user after a pause by another one, which root may end.
 pub fn resume(by: u32, own: u32, by_key: &str) -> String {
-    if own == 0 || by == own { format!("{by_key}, or: tipme resume") } else { "run: sudo tipme resume".to_owned() }
+    if own == 0 || by == own {
+        format!("{by_key}, or: tipme resume")
+    } else {
+        "run: sudo tipme resume".to_owned()
+    }
 }
 
 #[cfg(test)]
@@ -35,8 +39,16 @@ mod tests {
         assert_eq!([resume(7, 7, "key"), resume(7, 0, "key")], ["key, or: tipme resume"; 2]);
         assert_eq!([resume(0, 7, "key"), resume(8, 7, "key")], ["run: sudo tipme resume"; 2]);
         let own = geteuid().as_raw();
-        let of = |by| without_input(&RecorderStatus { input_stopped_by_uid: by, ..RecorderStatus::default() }, "F9");
+        let of = |by| {
+            without_input(
+                &RecorderStatus { input_stopped_by_uid: by, ..RecorderStatus::default() },
+                "F9",
+            )
+        };
         assert_eq!(of(Some(own)), of(None));
-        assert!(of(Some(own + 1)).contains("; ask ") && of(None).ends_with("; restart it by F9, or: tipme resume"));
+        assert!(
+            of(Some(own + 1)).contains("; ask ")
+                && of(None).ends_with("; restart it by F9, or: tipme resume")
+        );
     }
 }

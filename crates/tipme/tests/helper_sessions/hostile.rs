@@ -109,7 +109,11 @@ fn who_floods_and_never_reads_waits_alone() {
     for _ in 0..20 {
         bystander.is_served();
     }
-    assert!(helper.resident() < RESIDENT_MAX, "{} bytes after {sent} thousand requests", helper.resident());
+    assert!(
+        helper.resident() < RESIDENT_MAX,
+        "{} bytes after {sent} thousand requests",
+        helper.resident()
+    );
     drop(anna);
     until("the end of the favour", || own.nice() == 0);
 }
@@ -129,7 +133,8 @@ fn callers_who_say_nothing_take_no_place_from_others() {
 
 impl Peer {
     fn hear_status(&mut self) -> bool {
-        self.send(b"\"status\"\n").is_ok() && self.hear().is_some_and(|answer| answer["status"].is_object())
+        self.send(b"\"status\"\n").is_ok()
+            && self.hear().is_some_and(|answer| answer["status"].is_object())
     }
 }
 
@@ -138,7 +143,15 @@ fn bytes_of_every_kind_leave_the_helper_alive() {
     let helper = HelperDaemon::start(&[]);
     let mut bystander = Bystander::new(&helper);
     let deep = "[".repeat(60_000) + "\n";
-    for bytes in [&b"\0\xff\n"[..], b"\n", b"{}\n", b"null\n", b"{\"apply\":7}\n", b"\"restore\"\n", deep.as_bytes()] {
+    for bytes in [
+        &b"\0\xff\n"[..],
+        b"\n",
+        b"{}\n",
+        b"null\n",
+        b"{\"apply\":7}\n",
+        b"\"restore\"\n",
+        deep.as_bytes(),
+    ] {
         let answer = helper.say_once(ANNA, bytes);
         assert!(answer["error"].is_string(), "{answer}");
     }

@@ -20,7 +20,11 @@ impl Seat {
             std::fs::create_dir(seat.0.path().join(folder)).unwrap();
         }
         for (session, user) in [("a1", ANNA), ("b1", BERT)] {
-            std::fs::write(seat.0.path().join("sessions").join(session), format!("UID={user}\nTYPE=x11\n")).unwrap();
+            std::fs::write(
+                seat.0.path().join("sessions").join(session),
+                format!("UID={user}\nTYPE=x11\n"),
+            )
+            .unwrap();
         }
         seat.switch_to("a1");
         seat
@@ -40,7 +44,10 @@ struct Scopes(Vec<PathBuf>);
 impl Scopes {
     fn new() -> Scopes {
         let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
-        let line = mounts.lines().find(|line| line.contains(" - cgroup2 ")).expect("mount the unified control groups");
+        let line = mounts
+            .lines()
+            .find(|line| line.contains(" - cgroup2 "))
+            .expect("mount the unified control groups");
         let mut path = PathBuf::from(line.split(' ').nth(4).unwrap());
         let mut made = Vec::new();
         for part in ["user.slice".to_owned(), format!("user-{ANNA}.slice")] {
@@ -67,8 +74,9 @@ impl Scopes {
 impl Drop for Scopes {
     fn drop(&mut self) {
         for path in self.0.iter().rev() {
-            let empty =
-                |path: &Path| std::fs::read_to_string(path.join("cgroup.procs")).is_ok_and(|all| all.is_empty());
+            let empty = |path: &Path| {
+                std::fs::read_to_string(path.join("cgroup.procs")).is_ok_and(|all| all.is_empty())
+            };
             until("that the group is empty", || empty(path));
             std::fs::remove_dir(path).ok();
         }

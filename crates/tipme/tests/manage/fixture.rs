@@ -108,7 +108,8 @@ impl Terminal {
 }
 
 fn children(pid: u32) -> Vec<u32> {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    let text =
+        std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
     text.split_whitespace().map(|pid| pid.parse().unwrap()).collect()
 }
 
@@ -156,7 +157,12 @@ impl Managed {
     }
 
     /// Same for any display; the command contains what is needed to connect.
-    pub fn start_by(mut command: Command, dir: TempDir, display: &str, arguments: &[&str]) -> Managed {
+    pub fn start_by(
+        mut command: Command,
+        dir: TempDir,
+        display: &str,
+        arguments: &[&str],
+    ) -> Managed {
         command.args(["manage", "--backend", "nice", "--display", display]).args(arguments);
         if !arguments.contains(&"--under") {
             command.arg("--under").arg(std::process::id().to_string());
@@ -183,7 +189,11 @@ impl Managed {
     /// Returns the output of such a verb, which must succeed.
     pub fn said(&self, arguments: &[&str]) -> String {
         let output = self.ask(arguments);
-        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        assert!(
+            output.status.success(),
+            "{arguments:?}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
         String::from_utf8(output.stdout).unwrap()
     }
 
@@ -210,7 +220,8 @@ impl Managed {
 
     /// Ends it with a signal; returns its exit code.
     pub fn stop(&mut self, signal: rustix::process::Signal) -> Option<i32> {
-        rustix::process::kill_process(rustix::process::Pid::from_child(&self.child), signal).unwrap();
+        rustix::process::kill_process(rustix::process::Pid::from_child(&self.child), signal)
+            .unwrap();
         self.wait()
     }
 

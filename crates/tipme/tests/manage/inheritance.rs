@@ -38,7 +38,10 @@ impl Multiplexer {
     }
 
     fn run(&self, arguments: &[&str]) {
-        assert!(tmux(self.folder.path()).args(arguments).status().unwrap().success(), "{arguments:?}");
+        assert!(
+            tmux(self.folder.path()).args(arguments).status().unwrap().success(),
+            "{arguments:?}"
+        );
     }
 
     /// Returns the shell command that attaches to it.
@@ -94,7 +97,8 @@ fn what_a_multiplexer_runs_has_the_favour_of_the_terminal_that_shows_it() {
     let desktop = Desktop::start();
     let multiplexer = Multiplexer::start();
     multiplexer.run(&["new-session", "-d", "sh", "-c", "set -m; sleep 4000 & sleep 5000"]);
-    let (behind, front) = (multiplexer.job(&["sleep", "4000"]), multiplexer.job(&["sleep", "5000"]));
+    let (behind, front) =
+        (multiplexer.job(&["sleep", "4000"]), multiplexer.job(&["sleep", "5000"]));
     let managed = Managed::start(&desktop, &[]);
     // At first the server does not answer: the client's connection is not accepted yet.
     multiplexer.signal(Signal::STOP);
@@ -104,7 +108,9 @@ fn what_a_multiplexer_runs_has_the_favour_of_the_terminal_that_shows_it() {
     });
     std::thread::sleep(Duration::from_millis(600));
     multiplexer.signal(Signal::CONT);
-    until("the favour of the job in front", || nice(front) < 0 && nice(front) == nice(terminal.pid()));
+    until("the favour of the job in front", || {
+        nice(front) < 0 && nice(front) == nice(terminal.pid())
+    });
     until("the favour of the server", || nice(multiplexer.server.pid()) < 0);
     assert_eq!(managed.why(multiplexer.server.pid())["membership"], "server");
     assert_eq!((managed.why(front)["membership"].as_str(), nice(behind)), (Some("foreground"), 0));
@@ -114,7 +120,9 @@ fn what_a_multiplexer_runs_has_the_favour_of_the_terminal_that_shows_it() {
     until("that it comes back", || nice(front) == nice(terminal.pid()));
     multiplexer.run(&["detach-client", "-a"]);
     multiplexer.run(&["detach-client"]);
-    until("that nothing shows it any more", || nice(front) == 0 && nice(multiplexer.server.pid()) == 0);
+    until("that nothing shows it any more", || {
+        nice(front) == 0 && nice(multiplexer.server.pid()) == 0
+    });
 }
 
 /// A daemon leaves its parent and its session at once, but keeps its inherited values.
@@ -147,10 +155,17 @@ fn a_daemon_keeps_nothing_of_the_favour_that_it_was_born_with() {
     let why = managed.said(&["why", &polite.to_string()]);
     assert!(why.contains("it is 5, set by the user or another program"), "{why}");
     let why = managed.why(daemon);
-    assert_eq!((&why["role"], why["knobs"][0]["baseline"].as_str()), (&serde_json::Value::Null, Some("0")), "{why}");
+    assert_eq!(
+        (&why["role"], why["knobs"][0]["baseline"].as_str()),
+        (&serde_json::Value::Null, Some("0")),
+        "{why}"
+    );
     let said = managed.said(&["why", &daemon.to_string()]);
     assert!(said.contains("(inherited; 0 again when the manager ends, at the latest)"), "{said}");
     assert_eq!(managed.stop(Signal::TERM), Some(0));
-    assert_eq!([daemon, polite, even, visible, other, terminal.shell()].map(nice), [0, 5, 8, 4, 3, 0]);
+    assert_eq!(
+        [daemon, polite, even, visible, other, terminal.shell()].map(nice),
+        [0, 5, 8, 4, 3, 0]
+    );
     kill(daemon, Signal::KILL);
 }

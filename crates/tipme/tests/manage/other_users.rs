@@ -44,7 +44,8 @@ impl Forger {
 
     fn over(stream: DefaultStream, cookie: Vec<u8>) -> Forger {
         let name = b"MIT-MAGIC-COOKIE-1".to_vec();
-        let connection = RustConnection::connect_to_stream_with_auth_info(stream, 0, name, cookie).unwrap();
+        let connection =
+            RustConnection::connect_to_stream_with_auth_info(stream, 0, name, cookie).unwrap();
         let root = connection.setup().roots[0].root;
         Forger { connection, root }
     }
@@ -54,14 +55,19 @@ impl Forger {
         let window = self.connection.generate_id().unwrap();
         let look = CreateWindowAux::new();
         let (depth, class) = (x11rb::COPY_DEPTH_FROM_PARENT, WindowClass::INPUT_OUTPUT);
-        self.connection.create_window(depth, window, self.root, 300, 300, 90, 90, 0, class, 0, &look).unwrap();
+        self.connection
+            .create_window(depth, window, self.root, 300, 300, 90, 90, 0, class, 0, &look)
+            .unwrap();
         prepare(window);
         self.connection.map_window(window).unwrap();
         self.connection.flush().unwrap();
         until("the forger's focus", || {
-            let seen = self.connection.get_window_attributes(window).unwrap().reply().unwrap().map_state;
+            let seen =
+                self.connection.get_window_attributes(window).unwrap().reply().unwrap().map_state;
             if seen == x11rb::protocol::xproto::MapState::VIEWABLE {
-                self.connection.set_input_focus(InputFocus::PARENT, window, x11rb::CURRENT_TIME).unwrap();
+                self.connection
+                    .set_input_focus(InputFocus::PARENT, window, x11rb::CURRENT_TIME)
+                    .unwrap();
             }
             self.connection.get_input_focus().unwrap().reply().unwrap().focus == window
         });
@@ -70,11 +76,16 @@ impl Forger {
 
     /// Gives a window the keyboard focus.
     fn focus(&self, window: Window) {
-        self.connection.set_input_focus(InputFocus::PARENT, window, x11rb::CURRENT_TIME).unwrap().check().unwrap();
+        self.connection
+            .set_input_focus(InputFocus::PARENT, window, x11rb::CURRENT_TIME)
+            .unwrap()
+            .check()
+            .unwrap();
     }
 
     fn claim(&self, window: Window, property: &str, pids: &[u32]) {
-        let atom = self.connection.intern_atom(false, property.as_bytes()).unwrap().reply().unwrap().atom;
+        let atom =
+            self.connection.intern_atom(false, property.as_bytes()).unwrap().reply().unwrap().atom;
         self.connection
             .change_property32(PropMode::REPLACE, window, atom, AtomEnum::CARDINAL, pids)
             .unwrap()
@@ -131,7 +142,9 @@ fn another_users_window_names_other_processes_in_vain() {
     forger.claim(window, "_NET_WM_PID", &[victim.pid()]);
     forger.claim(window, "_TIPME_PROCESS_SET", &[victim.pid(), terminal.shell()]);
     lost(&terminal, favoured);
-    until("that the claim was judged", || managed.status()["counts"]["disbelieved"].as_u64() > Some(0));
+    until("that the claim was judged", || {
+        managed.status()["counts"]["disbelieved"].as_u64() > Some(0)
+    });
     assert_eq!((nice(other.pid()), nice(victim.pid())), (0, 0));
     assert!(nice(terminal.shell()) > favoured);
     let why = managed.why(other.pid());
@@ -145,15 +158,23 @@ fn helpers_of_another_user_are_not_believed_and_ones_own_are() {
     let desktop = Desktop::start();
     let mut command = Command::new("sleep");
     command.arg("1000").uid(NOBODY).gid(NOBODY);
-    let (other, own) = (ProcessGroup::start("a process of another user", command, None).unwrap(), victim());
+    let (other, own) =
+        (ProcessGroup::start("a process of another user", command, None).unwrap(), victim());
     let terminal = desktop.terminal("+20+20");
     let managed = Managed::start(&desktop, &[]);
-    Forger::local(&desktop).claim(terminal.window, "_TIPME_PROCESS_SET", &[other.pid(), 1, own.pid(), 999_999_999]);
+    Forger::local(&desktop).claim(
+        terminal.window,
+        "_TIPME_PROCESS_SET",
+        &[other.pid(), 1, own.pid(), 999_999_999],
+    );
     until("the favour of the helper", || nice(own.pid()) < 0);
     assert_eq!(nice(other.pid()), 0);
     assert_eq!(managed.why(own.pid())["membership"], "property");
     let why = managed.why(other.pid());
-    assert!(why["reason"].as_str().unwrap().contains(&format!("it belongs to user {NOBODY}")), "{why:#}");
+    assert!(
+        why["reason"].as_str().unwrap().contains(&format!("it belongs to user {NOBODY}")),
+        "{why:#}"
+    );
 }
 
 #[test]
@@ -166,12 +187,25 @@ fn a_property_with_a_million_processes_is_cut() {
     let forger = Forger::local(&desktop);
     // The length of a request is limited, so it is written in pieces.
     for piece in pids.chunks(50_000) {
-        let atom = forger.connection.intern_atom(false, b"_TIPME_PROCESS_SET").unwrap().reply().unwrap().atom;
-        let written =
-            forger.connection.change_property32(PropMode::APPEND, terminal.window, atom, AtomEnum::CARDINAL, piece);
+        let atom = forger
+            .connection
+            .intern_atom(false, b"_TIPME_PROCESS_SET")
+            .unwrap()
+            .reply()
+            .unwrap()
+            .atom;
+        let written = forger.connection.change_property32(
+            PropMode::APPEND,
+            terminal.window,
+            atom,
+            AtomEnum::CARDINAL,
+            piece,
+        );
         written.unwrap().check().unwrap();
     }
-    until("the count of what was cut", || managed.status()["counts"]["dropped"].as_u64() > Some(900_000));
+    until("the count of what was cut", || {
+        managed.status()["counts"]["dropped"].as_u64() > Some(900_000)
+    });
     until("the favour of the terminal", || nice(terminal.pid()) < 0);
     assert_eq!(nice(victim.pid()), 0);
     assert!(managed.memory_bytes() < 20 << 20);
@@ -201,11 +235,27 @@ fn a_client_that_says_it_is_the_window_manager_is_not_believed_and_pushes_nobody
     let (forger, own) = (Forger::local(&desktop), std::process::id());
     let before = nice(own);
     let window = forger.connection.generate_id().unwrap();
-    let (depth, class, look) = (x11rb::COPY_DEPTH_FROM_PARENT, WindowClass::INPUT_OUTPUT, CreateWindowAux::new());
-    forger.connection.create_window(depth, window, forger.root, 0, 0, 9, 9, 0, class, 0, &look).unwrap();
-    let atom = forger.connection.intern_atom(false, b"_NET_SUPPORTING_WM_CHECK").unwrap().reply().unwrap().atom;
+    let (depth, class, look) =
+        (x11rb::COPY_DEPTH_FROM_PARENT, WindowClass::INPUT_OUTPUT, CreateWindowAux::new());
+    forger
+        .connection
+        .create_window(depth, window, forger.root, 0, 0, 9, 9, 0, class, 0, &look)
+        .unwrap();
+    let atom = forger
+        .connection
+        .intern_atom(false, b"_NET_SUPPORTING_WM_CHECK")
+        .unwrap()
+        .reply()
+        .unwrap()
+        .atom;
     for at in [window, forger.root] {
-        let told = forger.connection.change_property32(PropMode::REPLACE, at, atom, AtomEnum::WINDOW, &[window]);
+        let told = forger.connection.change_property32(
+            PropMode::REPLACE,
+            at,
+            atom,
+            AtomEnum::WINDOW,
+            &[window],
+        );
         told.unwrap().check().unwrap();
     }
     let told = format!("process {own} says that it is the window manager");
@@ -246,7 +296,9 @@ fn a_client_from_afar_names_a_process_in_vain() {
     let stream = DefaultStream::from_tcp_stream(stream).unwrap().0;
     let far = Forger::over(stream, cookie(&folder.path().join("authority")));
     far.window(|window| far.claim(window, "_NET_WM_PID", &[victim.pid()]));
-    until("that the claim was judged", || managed.why(victim.pid())["reason"].to_string().contains("claims to be its"));
+    until("that the claim was judged", || {
+        managed.why(victim.pid())["reason"].to_string().contains("claims to be its")
+    });
     assert_eq!(nice(victim.pid()), 0);
     assert!(managed.status()["counts"]["disbelieved"].as_u64() > Some(0));
 }
@@ -294,7 +346,9 @@ fn a_number_that_is_used_again_is_not_the_client() {
     drop(first);
     let second = Managed::start(&desktop, &[]);
     forger.focus(heir.1);
-    until("that the claim was judged", || second.why(number)["reason"].to_string().contains("no connection"));
+    until("that the claim was judged", || {
+        second.why(number)["reason"].to_string().contains("no connection")
+    });
     assert_eq!(nice(number), 0);
 }
 
@@ -311,11 +365,20 @@ impl Drop for Heir {
 /// Starts such a client, which ends with its input; also returns its child and its window.
 fn leaving_client(desktop: &Desktop) -> (Child, (Heir, Window)) {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "other_users::a_number_that_is_used_again_is_not_the_client", "--nocapture"]);
-    command.env(LEAVING, desktop.session.folder().join("authority")).env("DISPLAY", desktop.session.display_name());
+    command.args([
+        "--exact",
+        "other_users::a_number_that_is_used_again_is_not_the_client",
+        "--nocapture",
+    ]);
+    command
+        .env(LEAVING, desktop.session.folder().join("authority"))
+        .env("DISPLAY", desktop.session.display_name());
     let mut client = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let lines = BufReader::new(client.stdout.take().unwrap()).lines().map_while(Result::ok);
-    let line = lines.filter_map(|line| line.split_once("left: ").map(|(_, rest)| rest.to_owned())).next().unwrap();
+    let line = lines
+        .filter_map(|line| line.split_once("left: ").map(|(_, rest)| rest.to_owned()))
+        .next()
+        .unwrap();
     let (child, window) = line.split_once(' ').unwrap();
     (client, (Heir(child.parse().unwrap()), window.parse().unwrap()))
 }
@@ -325,9 +388,15 @@ fn leave_connection_to_child(authority: &Path) {
     let display = std::env::var("DISPLAY").unwrap();
     let stream = UnixStream::connect(format!("/tmp/.X11-unix/X{}", &display[1..])).unwrap();
     rustix::io::fcntl_setfd(&stream, rustix::io::FdFlags::empty()).unwrap();
-    let forger = Forger::over(DefaultStream::from_unix_stream(stream).unwrap().0, cookie(authority));
+    let forger =
+        Forger::over(DefaultStream::from_unix_stream(stream).unwrap().0, cookie(authority));
     let window = forger.window(|_| ());
-    let child = Command::new("sleep").arg("1000").stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
+    let child = Command::new("sleep")
+        .arg("1000")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
     println!("left: {} {window}", child.id());
     std::io::stdin().read_to_end(&mut Vec::new()).unwrap();
     std::process::exit(0);

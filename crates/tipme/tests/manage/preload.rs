@@ -32,7 +32,9 @@ impl InstalledProgram {
         // Copied by another process: a program start from another thread of this one would keep it
         // open for writing.
         let script = "cp /usr/bin/sleep \"$0\" && head -c 9M /dev/zero >> \"$0\"";
-        assert!(Command::new("sh").args(["-c", script]).arg(program.path()).status().unwrap().success());
+        assert!(
+            Command::new("sh").args(["-c", script]).arg(program.path()).status().unwrap().success()
+        );
         program
     }
 
@@ -98,7 +100,8 @@ fn a_program_that_was_used_is_in_memory_after_the_next_login() {
     let terminal = desktop.terminal_with("+20+20", &format!("exec {} 4000", path.display()));
     let mut first = Managed::start(&desktop, &[]);
     let kept = first.path().join("preload.json");
-    let named = || std::fs::read_to_string(&kept).unwrap_or_default().contains(path.to_str().unwrap());
+    let named =
+        || std::fs::read_to_string(&kept).unwrap_or_default().contains(path.to_str().unwrap());
     until("that the program is remembered", named);
     assert_eq!(first.stop(Signal::TERM), Some(0));
     assert_eq!(std::fs::metadata(&kept).unwrap().mode() & 0o777, 0o600);
@@ -138,10 +141,22 @@ fn a_user_has_nothing_read_ahead_that_is_not_for_everybody() {
         (program.beside("secret", 0o600), program.beside("own", 0o644), state.path().join("fifo"));
     std::os::unix::fs::chown(&own, Some(NOBODY), Some(NOBODY)).unwrap();
     rustix::fs::mkfifoat(rustix::fs::CWD, &fifo, Mode::RUSR | Mode::WUSR).unwrap();
-    let paths = [program.path(), secret.clone(), own.clone(), fifo, "/dev/tty".into(), program.path().join("gone")];
+    let paths = [
+        program.path(),
+        secret.clone(),
+        own.clone(),
+        fifo,
+        "/dev/tty".into(),
+        program.path().join("gone"),
+    ];
     write_history(&state, &paths);
     paths[..3].iter().for_each(|path| evict(path));
-    let managed = Managed::start_by(user.command(), state, &desktop.session.display_name(), &["--helper", "none"]);
+    let managed = Managed::start_by(
+        user.command(),
+        state,
+        &desktop.session.display_name(),
+        &["--helper", "none"],
+    );
     let told = read_ahead(&managed);
     assert_eq!((number(&told["files"]), number(&told["skipped"])), (1, 5), "{told:#}");
     assert!(number(&told["fetched_bytes"]) >= 9 * MIB, "it was not in memory before: {told:#}");
@@ -152,7 +167,8 @@ fn a_user_has_nothing_read_ahead_that_is_not_for_everybody() {
 /// Writes the history of one program with these files.
 fn write_history(state: &TempDir, paths: &[PathBuf]) {
     let row = |path: &PathBuf| {
-        let (bytes, changed) = std::fs::metadata(path).map_or((1, 0), |found| (found.len().max(1), found.mtime()));
+        let (bytes, changed) =
+            std::fs::metadata(path).map_or((1, 0), |found| (found.len().max(1), found.mtime()));
         json!({"path": path, "bytes": bytes, "changed_s": changed})
     };
     let files: Vec<Value> = paths.iter().map(row).collect();

@@ -38,7 +38,12 @@ impl User {
     /// Starts the manager as this user, with that helper.
     fn manage(&self, desktop: &Desktop, helper: &Path) -> Managed {
         let display = desktop.session.display_name();
-        Managed::start_by(self.command(), self.state(), &display, &["--helper", helper.to_str().unwrap()])
+        Managed::start_by(
+            self.command(),
+            self.state(),
+            &display,
+            &["--helper", helper.to_str().unwrap()],
+        )
     }
 
     pub fn state(&self) -> TempDir {
@@ -56,11 +61,26 @@ fn the_helper_turns_the_knobs_of_a_manager_without_root() {
     let mut managed = user.manage(&desktop, helper.dir.path());
     until("the favour of the user's terminal", || nice(own.pid()) < 0);
     let status = managed.status();
-    assert_eq!((&status["helper"], &status["user"]), (&helper.pid().into(), &NOBODY.into()), "{status:#}");
-    assert!(status["missing"].to_string().contains("the display server is not favoured"), "{status:#}");
-    assert!(managed.said(&["manage", "status"]).contains(&format!("by the helper (pid {})", helper.pid())));
+    assert_eq!(
+        (&status["helper"], &status["user"]),
+        (&helper.pid().into(), &NOBODY.into()),
+        "{status:#}"
+    );
+    assert!(
+        status["missing"].to_string().contains("the display server is not favoured"),
+        "{status:#}"
+    );
+    assert!(
+        managed
+            .said(&["manage", "status"])
+            .contains(&format!("by the helper (pid {})", helper.pid()))
+    );
     let why = managed.why(own.pid());
-    assert_eq!((&why["role"], &why["knobs"][0]["name"]), (&"focused".into(), &"nice value".into()), "{why:#}");
+    assert_eq!(
+        (&why["role"], &why["knobs"][0]["name"]),
+        (&"focused".into(), &"nice value".into()),
+        "{why:#}"
+    );
     desktop.click(&roots);
     until("the end of the favour", || nice(own.pid()) > favour(Strength::Normal));
     assert_eq!(nice(roots.pid()), 0);
@@ -85,7 +105,8 @@ fn a_manager_that_is_killed_leaves_nothing_changed() {
 
 #[test]
 fn a_manager_outlives_its_helper_and_finds_the_next_one() {
-    let (desktop, user, mut helper) = (Desktop::start(), User::new(), HelperDaemon::start(&[NOBODY]));
+    let (desktop, user, mut helper) =
+        (Desktop::start(), User::new(), HelperDaemon::start(&[NOBODY]));
     let (own, _) = other_users_terminal(&desktop, &user.keys);
     let managed = user.manage(&desktop, helper.dir.path());
     until("the favour", || nice(own.pid()) < 0);
@@ -96,7 +117,9 @@ fn a_manager_outlives_its_helper_and_finds_the_next_one() {
         managed.status()["missing"].to_string().contains("until the helper is back")
     });
     helper.start_again(&[NOBODY]);
-    until("the favour again, with the strength of now", || nice(own.pid()) == favour(Strength::Gentle));
+    until("the favour again, with the strength of now", || {
+        nice(own.pid()) == favour(Strength::Gentle)
+    });
     let status = managed.status();
     assert_eq!(status["helper"], helper.pid());
     assert!(!status["missing"].to_string().contains("until the helper is back"), "{status:#}");
@@ -107,7 +130,9 @@ fn without_a_helper_the_remedy_is_told() {
     let (desktop, user, nothing) = (Desktop::start(), User::new(), TempDir::new().unwrap());
     let (_own, _) = other_users_terminal(&desktop, &user.keys);
     let mut command = user.command();
-    command.args(["manage", "--display", &desktop.session.display_name(), "--helper"]).arg(nothing.path());
+    command
+        .args(["manage", "--display", &desktop.session.display_name(), "--helper"])
+        .arg(nothing.path());
     let output = command.arg("--state-dir").arg(user.state().path()).output().unwrap();
     let error = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2), "{error}");

@@ -11,7 +11,8 @@ use x11rb::protocol::xproto::ConnectionExt;
 /// Returns the changeable settings of a process: nice value and scheduling policy of each thread.
 fn settings(pid: u32) -> Vec<(i32, String)> {
     let threads = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
-    let mut ids: Vec<u32> = threads.map(|entry| entry.file_name().to_str().unwrap().parse().unwrap()).collect();
+    let mut ids: Vec<u32> =
+        threads.map(|entry| entry.file_name().to_str().unwrap().parse().unwrap()).collect();
     ids.sort_unstable();
     ids.into_iter().map(|tid| (nice(tid), stat(tid)[38].clone())).collect()
 }
@@ -71,8 +72,11 @@ fn after_a_kill_a_display_that_does_not_answer_is_no_hindrance() {
     let before = snapshot(&pids);
     let mut managed = Managed::start(&desktop, &[]);
     until("the favour of the shell", || nice(terminal.shell()) < 0);
-    let mut typist =
-        tipme_desktop::inject::Typist::open(&desktop.session.target(), tipme_desktop::inject::Pace::default()).unwrap();
+    let mut typist = tipme_desktop::inject::Typist::open(
+        &desktop.session.target(),
+        tipme_desktop::inject::Pace::default(),
+    )
+    .unwrap();
     managed.stop(Signal::KILL);
     typist.key('\n').unwrap();
     until("the child", || terminal.below().len() > 1);
@@ -101,8 +105,11 @@ fn what_a_favoured_shell_starts_is_put_back_too() {
     let terminal = desktop.terminal_with("+20+20", "read go; sleep 3000 & read wait");
     let mut managed = Managed::start(&desktop, &[]);
     until("the favour of the shell", || nice(terminal.shell()) < 0);
-    let mut typist =
-        tipme_desktop::inject::Typist::open(&desktop.session.target(), tipme_desktop::inject::Pace::default()).unwrap();
+    let mut typist = tipme_desktop::inject::Typist::open(
+        &desktop.session.target(),
+        tipme_desktop::inject::Pace::default(),
+    )
+    .unwrap();
     typist.key('\n').unwrap();
     until("the child", || terminal.below().len() > 1);
     let child = terminal.below()[1];
@@ -124,7 +131,8 @@ fn a_display_that_goes_ends_it_with_a_clear_message() {
 #[test]
 fn a_display_that_does_not_answer_keeps_nobody_waiting() {
     let desktop = Desktop::start();
-    let [first, third, second] = ["+20+20", "+20+300", "+500+20"].map(|place| desktop.terminal(place));
+    let [first, third, second] =
+        ["+20+20", "+20+300", "+500+20"].map(|place| desktop.terminal(place));
     let pids = everybody(&desktop, &[&first, &second]);
     let before = snapshot(&pids);
     let mut managed = Managed::start(&desktop, &[]);
@@ -163,7 +171,9 @@ fn nothing_outside_the_tree_is_changed() {
     desktop.click(&inside);
     until("the favour", || nice(inside.pid()) < 0);
     desktop.click(&outside);
-    until("the loss of the focus", || nice(inside.pid()) == 0 || managed.status()["focus_changes"]["n"] != 0);
+    until("the loss of the focus", || {
+        nice(inside.pid()) == 0 || managed.status()["focus_changes"]["n"] != 0
+    });
     assert_eq!((nice(outside.pid()), nice(outside.shell())), (0, 0));
     let why = managed.why(outside.pid());
     let words = why.to_string();

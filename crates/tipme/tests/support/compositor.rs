@@ -23,8 +23,7 @@ pub const DISPLAY: &str = "wayland-1";
 const CONFIGURATION: &str = "output HEADLESS-1 resolution 800x600\nxwayland disable\n";
 
 /// Same with an X server, which starts with its first client and writes its display name to a file.
-const CONFIGURATION_WITH_X: &str =
-    "output HEADLESS-1 resolution 800x600\nxwayland enable\nexec sh -c 'echo $DISPLAY > x && mv x x-display'\n";
+const CONFIGURATION_WITH_X: &str = "output HEADLESS-1 resolution 800x600\nxwayland enable\nexec sh -c 'echo $DISPLAY > x && mv x x-display'\n";
 
 /// Fast typing in which the keys of a word do not overlap.
 const PACE: Pace = Pace { words_per_minute: 500.0, variation: 0.0, seed: 1 };
@@ -70,11 +69,17 @@ impl Compositor {
         chown(dir.path(), Some(user), Some(user)).unwrap();
         chown(dir.path().join("configuration"), Some(user), Some(user)).unwrap();
         let mut command = user_program(dir.path(), user, "sway");
-        command.envs([("WLR_BACKENDS", "headless"), ("WLR_LIBINPUT_NO_DEVICES", "1"), ("WLR_RENDERER", "pixman")]);
+        command.envs([
+            ("WLR_BACKENDS", "headless"),
+            ("WLR_LIBINPUT_NO_DEVICES", "1"),
+            ("WLR_RENDERER", "pixman"),
+        ]);
         command.envs(more.iter().copied()).arg("-c").arg(dir.path().join("configuration"));
         let sway = Program(command.spawn().expect("sway is installed: make test-deps"));
         let compositor = Compositor { dir, user, sway };
-        until("the compositor's sockets", || compositor.socket().exists() && compositor.control().is_some());
+        until("the compositor's sockets", || {
+            compositor.socket().exists() && compositor.control().is_some()
+        });
         compositor
     }
 
@@ -127,13 +132,20 @@ impl Compositor {
         let name = self.dir.path().join("x-display");
         until("the X display's name", || name.exists());
         let display = std::fs::read_to_string(name).unwrap();
-        let terminal = self.command("xterm").env("DISPLAY", display.trim()).args(["-e", "cat"]).spawn();
+        let terminal =
+            self.command("xterm").env("DISPLAY", display.trim()).args(["-e", "cat"]).spawn();
         let terminal = Program(terminal.expect("xterm is installed: make test-deps"));
         until("a window", || self.tree().contains("\"class\": \"XTerm\""));
         let processes = std::fs::read_dir("/proc").unwrap().flatten();
-        let own = processes.filter(|process| process.metadata().is_ok_and(|process| process.uid() == self.user));
-        let named = |path: &Path| std::fs::read_to_string(path.join("comm")).is_ok_and(|name| name == "Xwayland\n");
-        let server = own.map(|process| process.path()).find(|path| named(path)).expect("an X server of the user's");
+        let own = processes
+            .filter(|process| process.metadata().is_ok_and(|process| process.uid() == self.user));
+        let named = |path: &Path| {
+            std::fs::read_to_string(path.join("comm")).is_ok_and(|name| name == "Xwayland\n")
+        };
+        let server = own
+            .map(|process| process.path())
+            .find(|path| named(path))
+            .expect("an X server of the user's");
         let server = server.file_name().unwrap().to_string_lossy().into_owned();
         (terminal, server.parse().unwrap())
     }
@@ -146,7 +158,13 @@ impl Compositor {
     /// Returns the compositor's window tree.
     pub fn tree(&self) -> String {
         let socket = self.control().unwrap();
-        let output = self.command("swaymsg").arg("-s").arg(socket).args(["-t", "get_tree", "-r"]).output().unwrap();
+        let output = self
+            .command("swaymsg")
+            .arg("-s")
+            .arg(socket)
+            .args(["-t", "get_tree", "-r"])
+            .output()
+            .unwrap();
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 }

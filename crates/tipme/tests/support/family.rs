@@ -51,7 +51,11 @@ impl Program {
         let mut found = None;
         until(&format!("a line with {words:?}"), || {
             found = self.said.lock().unwrap().iter().find(|line| line.contains(words)).cloned();
-            assert!(found.is_some() || self.child.try_wait().unwrap().is_none(), "it ended: {:?}", self.said());
+            assert!(
+                found.is_some() || self.child.try_wait().unwrap().is_none(),
+                "it ended: {:?}",
+                self.said()
+            );
             found.is_some()
         });
         found.unwrap()
@@ -62,7 +66,8 @@ impl Program {
     }
 
     pub fn signal(&self, signal: rustix::process::Signal) {
-        rustix::process::kill_process(rustix::process::Pid::from_child(&self.child), signal).unwrap();
+        rustix::process::kill_process(rustix::process::Pid::from_child(&self.child), signal)
+            .unwrap();
     }
 
     /// Waits until it has ended and its output is read; leftover processes may hold its error
@@ -116,19 +121,26 @@ fn status(pid: u32) -> Option<(u32, u32, u64)> {
 /// Waits until none of them is running.
 pub fn expect_gone(members: &[Member]) {
     assert!(!members.is_empty());
-    let alive = || members.iter().filter(|one| status(one.0).is_some_and(|now| now.2 == one.1)).count();
+    let alive =
+        || members.iter().filter(|one| status(one.0).is_some_and(|now| now.2 == one.1)).count();
     until("the end of all processes", || alive() == 0);
 }
 
 /// Waits until this many named descendants of a program have run for a while; returns one of them.
 pub fn until_named(program: &Program, name: &str, count: usize) -> u32 {
     const WORKED_NS: u64 = 200_000_000;
-    let read = |pid: &u32, file: &str| std::fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default();
-    let worked = |pid: &u32| read(pid, "schedstat").split(' ').next().and_then(|word| word.parse().ok());
-    let named = |pid: &u32| read(pid, "comm").trim() == name && worked(pid).is_some_and(|ns: u64| ns > WORKED_NS);
+    let read = |pid: &u32, file: &str| {
+        std::fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default()
+    };
+    let worked =
+        |pid: &u32| read(pid, "schedstat").split(' ').next().and_then(|word| word.parse().ok());
+    let named = |pid: &u32| {
+        read(pid, "comm").trim() == name && worked(pid).is_some_and(|ns: u64| ns > WORKED_NS)
+    };
     let mut found = Vec::new();
     until(&format!("{count} processes {name}"), || {
-        found = program.descendants().into_iter().map(|one| one.0).filter(|pid| named(pid)).collect();
+        found =
+            program.descendants().into_iter().map(|one| one.0).filter(|pid| named(pid)).collect();
         found.len() == count
     });
     found[0]
@@ -140,7 +152,8 @@ pub fn until_named(program: &Program, name: &str, count: usize) -> u32 {
 pub fn for_everybody(programs: &[PathBuf]) -> (TempDir, PathBuf) {
     use std::os::unix::fs::PermissionsExt;
     let folder = TempDir::new().unwrap();
-    let everybody = |path: &Path| std::fs::set_permissions(path, PermissionsExt::from_mode(0o755)).unwrap();
+    let everybody =
+        |path: &Path| std::fs::set_permissions(path, PermissionsExt::from_mode(0o755)).unwrap();
     everybody(folder.path());
     let copy = |program: &PathBuf| {
         let path = folder.path().join(program.file_name().unwrap());

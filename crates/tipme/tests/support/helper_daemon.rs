@@ -78,7 +78,8 @@ impl HelperDaemon {
 
     /// Ends it with a signal; returns its exit code.
     pub fn stop(&mut self, signal: Signal) -> Option<i32> {
-        rustix::process::kill_process(rustix::process::Pid::from_child(&self.child), signal).unwrap();
+        rustix::process::kill_process(rustix::process::Pid::from_child(&self.child), signal)
+            .unwrap();
         let mut status = None;
         until("the helper's end", || {
             status = self.child.try_wait().unwrap();
@@ -91,7 +92,8 @@ impl HelperDaemon {
     pub fn connect(&self, uid: u32) -> Peer {
         let path = self.dir.path().join("helper.sock");
         let thread = std::thread::spawn(move || {
-            rustix::thread::set_thread_uid(rustix::fs::Uid::from_raw(uid)).expect("root may; run the tests as root");
+            rustix::thread::set_thread_uid(rustix::fs::Uid::from_raw(uid))
+                .expect("root may; run the tests as root");
             UnixStream::connect(path).unwrap()
         });
         let stream = thread.join().unwrap();
@@ -122,7 +124,8 @@ impl HelperDaemon {
             // A caller without a place may be refused before it sends anything.
             let said = peer.send(bytes);
             answer = peer.hear().expect("everybody has an answer");
-            let refused = answer["error"].as_str().is_some_and(|why| why.contains("too many callers"));
+            let refused =
+                answer["error"].as_str().is_some_and(|why| why.contains("too many callers"));
             assert!(said.is_ok() || refused, "{said:?}");
             !refused
         });
@@ -138,7 +141,9 @@ impl HelperDaemon {
 
     /// Waits until no session is open.
     pub fn expect_no_session(&self) {
-        until("the end of all sessions", || self.connect(0).ask(&json!("status"))["status"]["sessions"] == 0);
+        until("the end of all sessions", || {
+            self.connect(0).ask(&json!("status"))["status"]["sessions"] == 0
+        });
     }
 }
 
@@ -205,7 +210,8 @@ impl Peer {
 }
 
 pub fn assignment(role: &str, members: &[Value]) -> Value {
-    let list: Vec<Value> = members.iter().map(|who| json!({ "who": who, "because": "client" })).collect();
+    let list: Vec<Value> =
+        members.iter().map(|who| json!({ "who": who, "because": "client" })).collect();
     json!({ "assign": { "set": members[0], "role": role, "reason": "keyboard_focus", "faded": 0.0, "members": list } })
 }
 

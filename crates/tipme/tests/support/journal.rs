@@ -44,7 +44,8 @@ impl Entry {
 
     /// Returns the only value of a field; empty if there is none.
     pub fn get(&self, name: &str) -> &str {
-        let values: Vec<&str> = self.0.iter().filter(|(field, _)| field == name).map(|(_, value)| &**value).collect();
+        let values: Vec<&str> =
+            self.0.iter().filter(|(field, _)| field == name).map(|(_, value)| &**value).collect();
         assert!(values.len() < 2, "{name} stands there several times: {self:?}");
         values.first().copied().unwrap_or_default()
     }
@@ -84,7 +85,11 @@ impl Journal {
         self.await_entry(service, |entry| entry.get("MESSAGE_ID") == id)
     }
 
-    pub fn await_entry(&self, service: &mut Service, mut wanted: impl FnMut(&Entry) -> bool) -> Entry {
+    pub fn await_entry(
+        &self,
+        service: &mut Service,
+        mut wanted: impl FnMut(&Entry) -> bool,
+    ) -> Entry {
         let mut bytes = vec![0; ENTRY_BYTES_MAX];
         loop {
             // Entries sent before the end are still readable.

@@ -36,7 +36,9 @@ pub fn send_mutated(daemon: &str, socket: &Path, pid: u32) {
         }
     }
     let late = resident(pid);
-    println!("{daemon}: {count} lines, {answered} answers, {early} bytes after a tenth, {late} at the end");
+    println!(
+        "{daemon}: {count} lines, {answered} answers, {early} bytes after a tenth, {late} at the end"
+    );
     assert!(answered > count / 2, "{daemon}: {answered} answers to {count} lines");
     assert!(late < early + GROWTH_MAX, "{daemon} grew from {early} to {late} bytes");
     assert!(say(socket, b"\"status\"\n"), "{daemon} is gone");
@@ -52,7 +54,9 @@ fn say(socket: &Path, line: &[u8]) -> bool {
     }
     let mut answer = Vec::new();
     match stream.read_to_end(&mut answer) {
-        Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => panic!("no answer to {line:?}"),
+        Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
+            panic!("no answer to {line:?}")
+        }
         _ => answer.split(|byte| *byte == b'\n').next().is_some_and(is_json),
     }
 }

@@ -37,7 +37,11 @@ pub fn tipme() -> Command {
 /// folder of `tipme`.
 pub fn lab() -> PathBuf {
     let path = Path::new(env!("CARGO_BIN_EXE_tipme")).with_file_name("tipme-lab");
-    assert!(path.is_file(), "{} is missing; build it first: cargo build -p tipme-lab", path.display());
+    assert!(
+        path.is_file(),
+        "{} is missing; build it first: cargo build -p tipme-lab",
+        path.display()
+    );
     path
 }
 

@@ -83,7 +83,11 @@ pub struct FakeServer {
 }
 
 impl FakeServer {
-    pub fn start(address: &str, name: &'static str, capabilities: &'static [&'static str]) -> FakeServer {
+    pub fn start(
+        address: &str,
+        name: &'static str,
+        capabilities: &'static [&'static str],
+    ) -> FakeServer {
         let calls = Calls::default();
         let served = Served { name, capabilities, calls: Arc::clone(&calls) };
         let builder = Builder::address(address).unwrap().serve_at(OBJECT, served).unwrap();
@@ -111,7 +115,9 @@ impl FakeServer {
     pub fn invoke(&self, id: u32, key: &str, closes: bool) {
         self.bus.emit_signal(None::<&str>, OBJECT, NAME, "ActionInvoked", &(id, key)).unwrap();
         if closes {
-            self.bus.emit_signal(None::<&str>, OBJECT, NAME, "NotificationClosed", &(id, 2_u32)).unwrap();
+            self.bus
+                .emit_signal(None::<&str>, OBJECT, NAME, "NotificationClosed", &(id, 2_u32))
+                .unwrap();
         }
     }
 }

@@ -68,29 +68,51 @@ impl Viewer {
     /// Waits for the popup with these words.
     pub fn wait_for(&self, words: &str) -> Popup {
         let find = || self.popups().into_iter().find(|popup| popup.text.contains(words));
-        until(&format!("a popup says {words:?}; there are {:?}", self.popups()), || find().is_some());
+        until(&format!("a popup says {words:?}; there are {:?}", self.popups()), || {
+            find().is_some()
+        });
         find().expect("it stays")
     }
 
     /// Returns `None` for a window that disappears meanwhile.
     fn look(&self, window: Window) -> Option<Popup> {
-        let kind = self.property(window, self.atom("_NET_WM_WINDOW_TYPE"), AtomEnum::ATOM.into())?;
+        let kind =
+            self.property(window, self.atom("_NET_WM_WINDOW_TYPE"), AtomEnum::ATOM.into())?;
         if kind != self.atom("_NET_WM_WINDOW_TYPE_NOTIFICATION").to_ne_bytes() {
             return None;
         }
         let text = self.property(window, self.atom("_NET_WM_NAME"), self.atom("UTF8_STRING"))?;
         let old_text = self.property(window, AtomEnum::WM_NAME.into(), AtomEnum::STRING.into())?;
-        assert_eq!(text.is_ascii().then_some(&text), Some(&old_text), "{}", String::from_utf8_lossy(&text));
+        assert_eq!(
+            text.is_ascii().then_some(&text),
+            Some(&old_text),
+            "{}",
+            String::from_utf8_lossy(&text)
+        );
         let place = self.connection.get_geometry(window).unwrap().reply().ok()?;
         let attributes = self.connection.get_window_attributes(window).unwrap().reply().ok()?;
         let [left, top] = [place.x, place.y].map(i32::from);
-        let [width, height] = [place.width, place.height].map(|inner| i32::from(inner + 2 * place.border_width));
+        let [width, height] =
+            [place.width, place.height].map(|inner| i32::from(inner + 2 * place.border_width));
         let (right, bottom, is_alone) = (left + width, top + height, attributes.override_redirect);
-        Some(Popup { window, text: String::from_utf8(text).unwrap(), left, top, right, bottom, is_alone })
+        Some(Popup {
+            window,
+            text: String::from_utf8(text).unwrap(),
+            left,
+            top,
+            right,
+            bottom,
+            is_alone,
+        })
     }
 
     fn property(&self, window: Window, name: Atom, kind: Atom) -> Option<Vec<u8>> {
-        let reply = self.connection.get_property(false, window, name, kind, 0, 4096).unwrap().reply().ok()?;
+        let reply = self
+            .connection
+            .get_property(false, window, name, kind, 0, 4096)
+            .unwrap()
+            .reply()
+            .ok()?;
         (reply.type_ == kind).then_some(reply.value)
     }
 

@@ -63,12 +63,21 @@ impl Shortcuts {
         options: Options,
     ) -> OwnedObjectPath {
         let sender = header.sender().unwrap().to_string();
-        let key = |options: &Options| String::try_from(options["preferred_trigger"].try_clone().unwrap()).unwrap();
-        let wanted: Vec<(String, String)> = shortcuts.iter().map(|(id, options)| (id.clone(), key(options))).collect();
-        let told = |(id, key): &(String, String)| {
-            (id.clone(), HashMap::from([("trigger_description", Value::from(format!("Press {key}")))]))
+        let key = |options: &Options| {
+            String::try_from(options["preferred_trigger"].try_clone().unwrap()).unwrap()
         };
-        let results = HashMap::from([("shortcuts", Value::from(wanted.iter().map(told).collect::<Vec<_>>()))]);
+        let wanted: Vec<(String, String)> =
+            shortcuts.iter().map(|(id, options)| (id.clone(), key(options))).collect();
+        let told = |(id, key): &(String, String)| {
+            (
+                id.clone(),
+                HashMap::from([("trigger_description", Value::from(format!("Press {key}")))]),
+            )
+        };
+        let results = HashMap::from([(
+            "shortcuts",
+            Value::from(wanted.iter().map(told).collect::<Vec<_>>()),
+        )]);
         *self.wanted.lock().unwrap() = wanted;
         *self.session.lock().unwrap() = Some(session);
         respond(bus, &sender, &options, (self.says, results)).await
@@ -90,7 +99,9 @@ async fn respond(
     answer: (u32, HashMap<&str, Value<'_>>),
 ) -> OwnedObjectPath {
     let request = path("request", sender, options, "handle_token");
-    bus.emit_signal(Some(sender), &request, "org.freedesktop.portal.Request", "Response", &answer).await.unwrap();
+    bus.emit_signal(Some(sender), &request, "org.freedesktop.portal.Request", "Response", &answer)
+        .await
+        .unwrap();
     request
 }
 
@@ -98,7 +109,8 @@ impl Portal {
     /// Starts a portal with a user that answers yes (0), no (1), or something else.
     pub fn start(address: &str, says: u32) -> Portal {
         let (wanted, session) = (Wanted::default(), Bound::default());
-        let shortcuts = Shortcuts { wanted: Arc::clone(&wanted), session: Arc::clone(&session), says };
+        let shortcuts =
+            Shortcuts { wanted: Arc::clone(&wanted), session: Arc::clone(&session), says };
         let builder = Builder::address(address).unwrap().serve_at(OBJECT, shortcuts).unwrap();
         let bus = builder.name("org.freedesktop.portal.Desktop").unwrap().build().unwrap();
         Portal { bus, wanted, session }
@@ -112,7 +124,9 @@ impl Portal {
 
     /// Closes the session, as a desktop that revokes the shortcuts does.
     pub fn close(&self, session: &ObjectPath<'_>) {
-        self.bus.emit_signal(None::<&str>, session, "org.freedesktop.portal.Session", "Closed", &()).unwrap();
+        self.bus
+            .emit_signal(None::<&str>, session, "org.freedesktop.portal.Session", "Closed", &())
+            .unwrap();
     }
 }
 
@@ -134,6 +148,8 @@ impl NoAnswer {
 impl SilentPortal {
     pub fn start(address: &str) -> SilentPortal {
         let builder = Builder::address(address).unwrap().serve_at(OBJECT, NoAnswer).unwrap();
-        SilentPortal { _bus: builder.name("org.freedesktop.portal.Desktop").unwrap().build().unwrap() }
+        SilentPortal {
+            _bus: builder.name("org.freedesktop.portal.Desktop").unwrap().build().unwrap(),
+        }
     }
 }

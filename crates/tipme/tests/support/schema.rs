@@ -42,14 +42,21 @@ impl Check<'_> {
             }
             Some((file, pointer)) => {
                 let whole = read(&path(file.trim_end_matches(".schema.json")));
-                Check { whole: &whole, wrong: self.wrong }.plain(whole.pointer(pointer).unwrap(), value, place);
+                Check { whole: &whole, wrong: self.wrong }.plain(
+                    whole.pointer(pointer).unwrap(),
+                    value,
+                    place,
+                );
             }
         }
     }
 
     fn plain(&mut self, schema: &Value, value: &Value, place: &str) {
         let allowed = schema["enum"].as_array().is_none_or(|allowed| allowed.contains(value));
-        if !allowed || schema.get("const").is_some_and(|only| only != value) || !has_type(&schema["type"], value) {
+        if !allowed
+            || schema.get("const").is_some_and(|only| only != value)
+            || !has_type(&schema["type"], value)
+        {
             self.wrong.push(format!("{place}: {value}"));
         }
         for (index, item) in value.as_array().into_iter().flatten().enumerate() {
@@ -77,10 +84,16 @@ impl Check<'_> {
     }
 
     fn members(&mut self, schema: &Value, value: &Value, place: &str) {
-        let Some(members) = value.as_object().filter(|_| schema["properties"].is_object()) else { return };
-        let required = schema["required"].as_array().into_iter().flatten().map(|name| name.as_str().unwrap());
-        self.wrong
-            .extend(required.filter(|name| !members.contains_key(*name)).map(|name| format!("{place}: no {name}")));
+        let Some(members) = value.as_object().filter(|_| schema["properties"].is_object()) else {
+            return;
+        };
+        let required =
+            schema["required"].as_array().into_iter().flatten().map(|name| name.as_str().unwrap());
+        self.wrong.extend(
+            required
+                .filter(|name| !members.contains_key(*name))
+                .map(|name| format!("{place}: no {name}")),
+        );
         for (name, member) in members {
             match schema["properties"].get(name) {
                 Some(schema) => self.value(schema, member, &format!("{place}.{name}")),

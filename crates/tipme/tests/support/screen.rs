@@ -48,9 +48,16 @@ impl Bus {
         let settings = folder.path().join("bus.conf");
         std::fs::write(&settings, BUS).unwrap();
         let mut command = Command::new("dbus-daemon");
-        command.args(["--nofork", "--nopidfile", "--print-address=1", "--config-file"]).arg(&settings);
-        let mut daemon =
-            Running(command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("dbus-daemon is installed"));
+        command
+            .args(["--nofork", "--nopidfile", "--print-address=1", "--config-file"])
+            .arg(&settings);
+        let mut daemon = Running(
+            command
+                .stdout(Stdio::piped())
+                .stderr(Stdio::null())
+                .spawn()
+                .expect("dbus-daemon is installed"),
+        );
         let mut address = String::new();
         BufReader::new(daemon.0.stdout.take().unwrap()).read_line(&mut address).unwrap();
         assert!(!address.is_empty(), "the bus did not start");
@@ -60,20 +67,27 @@ impl Bus {
     /// Starts a notification daemon that logs its notifications to a file, and waits until it shows
     /// one.
     pub fn start_notifications(&self, session: &PrivateSession) -> (Running, PathBuf) {
-        let (settings, shown) = (self.folder.path().join("dunstrc"), self.folder.path().join("shown"));
+        let (settings, shown) =
+            (self.folder.path().join("dunstrc"), self.folder.path().join("shown"));
         let keep = r#"echo "$DUNST_ID $(date +%s%3N) $DUNST_SUMMARY" >> "${0%/*}/ids"
             printf '%s\n%s\n' "$DUNST_SUMMARY" "$DUNST_BODY" >> "${0%/*}/shown""#;
         program(self.folder.path(), "keep", keep);
         // Presses the button named in a file when the buttons are shown.
-        program(self.folder.path(), "menu", r#"tee -a "${0%/*}/menus" | grep -F -m 1 "$(cat "${0%/*}/button")""#);
-        let [keep, menu] = ["keep", "menu"].map(|name| self.folder.path().join(name).display().to_string());
+        program(
+            self.folder.path(),
+            "menu",
+            r#"tee -a "${0%/*}/menus" | grep -F -m 1 "$(cat "${0%/*}/button")""#,
+        );
+        let [keep, menu] =
+            ["keep", "menu"].map(|name| self.folder.path().join(name).display().to_string());
         let rules = format!(
             "[global]\nmarkup = full\ndmenu = {menu}\nalways_run_script = true\n[all]\nsummary = \"*\"\nscript = {keep}\n"
         );
         std::fs::write(&settings, rules).unwrap();
         let mut command = Command::new("dunst");
         session.prepare(command.arg("-conf").arg(&settings));
-        let daemon = Running(command.env(ADDRESS, &self.address).spawn().expect("dunst is installed"));
+        let daemon =
+            Running(command.env(ADDRESS, &self.address).spawn().expect("dunst is installed"));
         let mut greet = Command::new("notify-send");
         greet.arg("ready").env(ADDRESS, &self.address).stderr(Stdio::null());
         until("the daemon takes a notification", || greet.status().unwrap().success());
@@ -87,15 +101,20 @@ impl Bus {
     pub fn start_other_notifications(&self, session: &PrivateSession) -> ([Running; 2], PathBuf) {
         let heard = self.folder.path().join("heard");
         let mut ear = Command::new("dbus-monitor");
-        ear.arg("member=Notify").env(ADDRESS, &self.address).stdout(std::fs::File::create(&heard).unwrap());
+        ear.arg("member=Notify")
+            .env(ADDRESS, &self.address)
+            .stdout(std::fs::File::create(&heard).unwrap());
         let mut daemon = Command::new("/usr/lib/notification-daemon/notification-daemon");
         session.prepare(daemon.stderr(Stdio::null()));
         daemon.env(ADDRESS, &self.address);
-        let running = [ear, daemon].map(|mut command| Running(command.spawn().expect("both are installed")));
+        let running =
+            [ear, daemon].map(|mut command| Running(command.spawn().expect("both are installed")));
         let mut greet = Command::new("notify-send");
         greet.arg("hello").env(ADDRESS, &self.address).stderr(Stdio::null());
-        let is_greeted =
-            || greet.status().unwrap().success() && std::fs::read_to_string(&heard).unwrap().contains("hello");
+        let is_greeted = || {
+            greet.status().unwrap().success()
+                && std::fs::read_to_string(&heard).unwrap().contains("hello")
+        };
         until("the daemon takes a notification that is heard", is_greeted);
         (running, heard)
     }
@@ -103,13 +122,15 @@ impl Bus {
     /// Presses a button of the shown notification, with the daemon's own tool.
     pub fn push(&self, label: &str) {
         std::fs::write(self.folder.path().join("button"), label).unwrap();
-        let status = Command::new("dunstctl").arg("context").env(ADDRESS, &self.address).status().unwrap();
+        let status =
+            Command::new("dunstctl").arg("context").env(ADDRESS, &self.address).status().unwrap();
         assert!(status.success());
     }
 
     /// Closes all notifications.
     pub fn close_all(&self) {
-        let status = Command::new("dunstctl").arg("close-all").env(ADDRESS, &self.address).status().unwrap();
+        let status =
+            Command::new("dunstctl").arg("close-all").env(ADDRESS, &self.address).status().unwrap();
         assert!(status.success());
     }
 
@@ -118,7 +139,11 @@ impl Bus {
         let text = std::fs::read_to_string(self.folder.path().join("ids")).unwrap_or_default();
         let row = |line: &str| {
             let mut words = line.splitn(3, ' ');
-            Some((words.next()?.parse().ok()?, words.next()?.parse().ok()?, words.next()?.to_owned()))
+            Some((
+                words.next()?.parse().ok()?,
+                words.next()?.parse().ok()?,
+                words.next()?.to_owned(),
+            ))
         };
         text.lines().filter_map(row).collect()
     }

@@ -29,14 +29,22 @@ pub struct Agent {
 }
 
 impl Agent {
-    pub fn start(session: &PrivateSession, state_dir: &Path, change: impl FnOnce(&mut Command)) -> Agent {
+    pub fn start(
+        session: &PrivateSession,
+        state_dir: &Path,
+        change: impl FnOnce(&mut Command),
+    ) -> Agent {
         Agent::start_anywhere(session, state_dir, |command| {
             change(command.args(["--display", &session.display_name()]));
         })
     }
 
     /// Starts an agent that must detect the kind of its session itself.
-    pub fn start_anywhere(session: &PrivateSession, state_dir: &Path, change: impl FnOnce(&mut Command)) -> Agent {
+    pub fn start_anywhere(
+        session: &PrivateSession,
+        state_dir: &Path,
+        change: impl FnOnce(&mut Command),
+    ) -> Agent {
         let mut command = tipme();
         command.arg("agent").arg("--state-dir").arg(state_dir);
         session.show(&mut command);
@@ -50,10 +58,16 @@ impl Agent {
         let (output, errors) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
         let of_errors = sender.clone();
         std::thread::spawn(move || {
-            BufReader::new(output).lines().map_while(Result::ok).all(|line| sender.send(line).is_ok())
+            BufReader::new(output)
+                .lines()
+                .map_while(Result::ok)
+                .all(|line| sender.send(line).is_ok())
         });
         std::thread::spawn(move || {
-            BufReader::new(errors).lines().map_while(Result::ok).all(|line| of_errors.send(line).is_ok())
+            BufReader::new(errors)
+                .lines()
+                .map_while(Result::ok)
+                .all(|line| of_errors.send(line).is_ok())
         });
         Agent { child, lines, passed: RefCell::default() }
     }
@@ -97,6 +111,7 @@ pub fn press(session: &PrivateSession, keys: &[&str]) {
 /// could not be executed.
 pub fn program(folder: &Path, name: &str, script: &str) {
     let words = ["-c", "printf '#!/bin/sh\\n%s\\n' \"$1\" > \"$0\" && chmod 755 \"$0\""];
-    let status = Command::new("sh").args(words).arg(folder.join(name)).arg(script).status().unwrap();
+    let status =
+        Command::new("sh").args(words).arg(folder.join(name)).arg(script).status().unwrap();
     assert!(status.success());
 }

@@ -21,11 +21,14 @@ pub fn suffer(session: &mut PrivateSession) {
     let seen = DrawingWatch::start(session, Duration::from_millis(400)).unwrap();
     let mut typist = Typist::open(&session.target(), Pace::default()).unwrap();
     let mut keys = scenario.keys.chars().cycle();
-    let mut type_some = |count| keys.by_ref().take(count).map(|key| typist.key(key).unwrap()).last().unwrap();
+    let mut type_some =
+        |count| keys.by_ref().take(count).map(|key| typist.key(key).unwrap()).last().unwrap();
     type_some(20);
     let job = scenario.inject(session.terminal_pid().unwrap()).unwrap();
     let last = type_some(5);
-    until("the terminal has answered", || seen.answered(last) && seen.quiet_for() >= Duration::from_millis(400));
+    until("the terminal has answered", || {
+        seen.answered(last) && seen.quiet_for() >= Duration::from_millis(400)
+    });
     drop(job);
     press(session, &["ctrl+alt+minus"]);
 }

@@ -9,8 +9,8 @@ use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_bind, mount_
 use rustix::net::AddressFamily;
 use rustix::thread::{CapabilitySet, UnshareFlags, unshare_unsafe};
 use seccompiler::{
-    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
-    apply_filter,
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
+    SeccompRule, apply_filter,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::process::CommandExt;
@@ -37,7 +37,10 @@ impl Installed {
 
     pub fn unit(&self, service: &str) -> Unit {
         let text = std::fs::read_to_string(self.path(service)).unwrap();
-        let settings = text.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.split_once('='));
+        let settings = text
+            .lines()
+            .filter(|line| !line.starts_with('#'))
+            .filter_map(|line| line.split_once('='));
         Unit(settings.map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
     }
 }
@@ -59,7 +62,8 @@ impl Unit {
         let words = self.values("CapabilityBoundingSet").flat_map(str::split_whitespace);
         let kept = words.fold(CapabilitySet::empty(), |kept, word| kept | capability(word));
         let filters = self.filters();
-        let mask = self.values("UMask").last().map_or(0o022, |mask| u32::from_str_radix(mask, 8).unwrap());
+        let mask =
+            self.values("UMask").last().map_or(0o022, |mask| u32::from_str_radix(mask, 8).unwrap());
         let (network, folder) = (self.is_on("PrivateNetwork"), self.is_on("PrivateTmp"));
         // SAFETY: only system calls run between fork and exec; their data was prepared before.
         unsafe {
@@ -84,19 +88,31 @@ impl Unit {
     /// Returns filters for the system calls, and for some of their arguments.
     fn filters(&self) -> Vec<BpfProgram> {
         let numbers = numbers();
-        let rules = self.system_calls().iter().filter_map(|name| Some((*numbers.get(name)?, Vec::new()))).collect();
+        let rules = self
+            .system_calls()
+            .iter()
+            .filter_map(|name| Some((*numbers.get(name)?, Vec::new())))
+            .collect();
         let allowed = filter(rules, SeccompAction::KillProcess, SeccompAction::Allow);
         let mut filters = Vec::new();
-        let families: Vec<u16> = self.values("RestrictAddressFamilies").flat_map(families).collect();
+        let families: Vec<u16> =
+            self.values("RestrictAddressFamilies").flat_map(families).collect();
         if !families.is_empty() {
-            let others = families.iter().map(|family| condition(0, SeccompCmpOp::Ne, (*family).into()));
-            let rules = BTreeMap::from([(numbers["socket"], vec![SeccompRule::new(others.collect()).unwrap()])]);
+            let others =
+                families.iter().map(|family| condition(0, SeccompCmpOp::Ne, (*family).into()));
+            let rules = BTreeMap::from([(
+                numbers["socket"],
+                vec![SeccompRule::new(others.collect()).unwrap()],
+            )]);
             filters.push(filter(rules, SeccompAction::Allow, SeccompAction::KillProcess));
         }
         if self.is_on("MemoryDenyWriteExecute") {
             let executable = || rule(condition(2, SeccompCmpOp::MaskedEq(4), 4));
             let both = rule(condition(2, SeccompCmpOp::MaskedEq(6), 6));
-            let rules = BTreeMap::from([(numbers["mmap"], vec![both]), (numbers["mprotect"], vec![executable()])]);
+            let rules = BTreeMap::from([
+                (numbers["mmap"], vec![both]),
+                (numbers["mprotect"], vec![executable()]),
+            ]);
             // The loader makes libraries executable before it makes them writable, never after.
             filters.push(filter(rules, SeccompAction::Allow, SeccompAction::KillProcess));
         }
@@ -109,7 +125,8 @@ impl Unit {
     fn system_calls(&self) -> BTreeSet<String> {
         let (groups, mut allowed) = (groups(), BTreeSet::new());
         for value in self.values("SystemCallFilter") {
-            let (words, forbid) = value.strip_prefix('~').map_or((value, false), |words| (words, true));
+            let (words, forbid) =
+                value.strip_prefix('~').map_or((value, false), |words| (words, true));
             for name in words.split_whitespace().flat_map(|word| resolve(&groups, word)) {
                 if forbid {
                     allowed.remove(&name)
@@ -150,7 +167,8 @@ fn families(words: &str) -> impl Iterator<Item = u16> {
 }
 
 fn capability(name: &str) -> CapabilitySet {
-    CapabilitySet::from_name(name.strip_prefix("CAP_").unwrap()).unwrap_or_else(|| panic!("no capability {name}"))
+    CapabilitySet::from_name(name.strip_prefix("CAP_").unwrap())
+        .unwrap_or_else(|| panic!("no capability {name}"))
 }
 
 fn condition(argument: u8, operator: SeccompCmpOp, value: u64) -> SeccompCondition {
@@ -161,7 +179,11 @@ fn rule(condition: SeccompCondition) -> SeccompRule {
     SeccompRule::new(vec![condition]).unwrap()
 }
 
-fn filter(rules: BTreeMap<i64, Vec<SeccompRule>>, others: SeccompAction, these: SeccompAction) -> BpfProgram {
+fn filter(
+    rules: BTreeMap<i64, Vec<SeccompRule>>,
+    others: SeccompAction,
+    these: SeccompAction,
+) -> BpfProgram {
     let arch = std::env::consts::ARCH.try_into().unwrap();
     SeccompFilter::new(rules, others, these, arch).unwrap().try_into().unwrap()
 }
@@ -178,7 +200,9 @@ fn numbers() -> BTreeMap<String, i64> {
 /// Returns systemd's groups of system calls, such as `@file-system`.
 fn groups() -> BTreeMap<String, Vec<String>> {
     let output = Command::new("systemd-analyze").args(["syscall-filter", "--no-pager"]).output();
-    let text = String::from_utf8(output.expect("systemd-analyze can be run: make test-deps").stdout).unwrap();
+    let text =
+        String::from_utf8(output.expect("systemd-analyze can be run: make test-deps").stdout)
+            .unwrap();
     let mut groups: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let mut group = String::new();
     for line in text.lines().filter(|line| !line.trim_start().starts_with('#')) {

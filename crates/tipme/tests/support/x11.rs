@@ -10,5 +10,11 @@ pub fn connect(session: &PrivateSession) -> RustConnection {
     let file = std::fs::read(session.folder().join("authority")).unwrap();
     let cookie = file[file.len() - 16..].to_vec();
     let (stream, _) = DefaultStream::from_unix_stream(stream).unwrap();
-    RustConnection::connect_to_stream_with_auth_info(stream, 0, b"MIT-MAGIC-COOKIE-1".to_vec(), cookie).unwrap()
+    RustConnection::connect_to_stream_with_auth_info(
+        stream,
+        0,
+        b"MIT-MAGIC-COOKIE-1".to_vec(),
+        cookie,
+    )
+    .unwrap()
 }

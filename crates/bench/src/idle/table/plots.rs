@@ -41,7 +41,8 @@ fn whole(observed: &Observed, footer: &str) -> String {
 fn busiest(observed: &Observed, footer: &str) -> String {
     let parts = observed.bins(PART_NS);
     let busiest = parts.iter().max_by_key(|part| part.stolen_ns);
-    let (from, length) = busiest.map_or((observed.begin_ns, 0), |part| (part.start_ns, part.length_ns));
+    let (from, length) =
+        busiest.map_or((observed.begin_ns, 0), |part| (part.start_ns, part.length_ns));
     let bins = tipme_measure::idle::bins(&observed.gaps, from, from + length, BINS_NS.1);
     let title = format!("CPU {}: the busiest second, in bins of 1 ms", observed.cpu);
     draw(&title, footer, observed, &bins, BINS_NS.1)
@@ -62,14 +63,30 @@ mod tests {
     #[test]
     fn each_cpu_has_its_plots() {
         let gaps = vec![Gap { start_ns: 2_500_000_000, length_ns: 3_000_000 }];
-        let observed = Observed { cpu: 4, begin_ns: 1_000_000_000, end_ns: 4_000_000_000, gaps, ..Observed::default() };
+        let observed = Observed {
+            cpu: 4,
+            begin_ns: 1_000_000_000,
+            end_ns: 4_000_000_000,
+            gaps,
+            ..Observed::default()
+        };
         let (kind, version) = ("idle".to_owned(), String::new());
         let details = IdleDetails { observed: vec![observed], ..IdleDetails::default() };
-        let document =
-            Document { schema: SCHEMA, kind, version, machine: MeasuredMachine::default(), runs: Vec::new(), details };
+        let document = Document {
+            schema: SCHEMA,
+            kind,
+            version,
+            machine: MeasuredMachine::default(),
+            runs: Vec::new(),
+            details,
+        };
         let plots = plots(&document);
         let names: Vec<&str> = plots.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(names, ["idle-cpu4-10ms.svg", "idle-cpu4-1ms.svg", "idle-gaps.svg"]);
-        assert!(plots.iter().all(|(_, svg)| svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>")));
+        assert!(
+            plots
+                .iter()
+                .all(|(_, svg)| svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"))
+        );
     }
 }

@@ -9,14 +9,17 @@ const NAMED: &str = "With names it is what other threads had; without, also inte
 
 /// Formats three tables: events of known CPU time, echoes, and shares under different loads.
 pub(super) fn validation(validation: &Validation) -> String {
-    let parts = [trials(&validation.trials), echoes(&validation.echoes), checks(&validation.checks)];
+    let parts =
+        [trials(&validation.trials), echoes(&validation.echoes), checks(&validation.checks)];
     parts.join("\n") + "\n" + verdict(validation)
 }
 
 fn verdict(validation: &Validation) -> &'static str {
     match (validation.is_good(), validation.is_disturbed()) {
         (true, _) => "All within the limits.\n",
-        (false, true) => "Not judged: others had too much of the CPU. Measure again where less runs beside.\n",
+        (false, true) => {
+            "Not judged: others had too much of the CPU. Measure again where less runs beside.\n"
+        }
         (false, false) => "NOT all within the limits.\n",
     }
 }
@@ -46,16 +49,21 @@ fn judged(trial: &Trial) -> String {
 /// Formats the limit of a share, with the allowance for a hypervisor.
 fn points(check: &Check) -> String {
     match check.difference_points_max {
-        Some(most) if check.steal_points() >= 0.05 => format!("{most:.0}+{:.1} pt", check.steal_points()),
+        Some(most) if check.steal_points() >= 0.05 => {
+            format!("{most:.0}+{:.1} pt", check.steal_points())
+        }
         most => limit(most, "pt"),
     }
 }
 
 fn trials(trials: &[Trial]) -> String {
-    let range = trials.first().map_or((0.0, 0.0), |trial| (trial.injected_ms_min, trial.injected_ms_max));
+    let range =
+        trials.first().map_or((0.0, 0.0), |trial| (trial.injected_ms_min, trial.injected_ms_max));
     let head = format!(
         "Stolen time of each event against the CPU time that the kernel charged for it, {:.2} to {:.2} ms:\n{}",
-        range.0, range.1, "method             events  error p50      p90       max      bias   limits p50, p90\n"
+        range.0,
+        range.1,
+        "method             events  error p50      p90       max      bias   limits p50, p90\n"
     );
     let row = |trial: &Trial| {
         let errors = &trial.errors;
@@ -126,7 +134,13 @@ mod tests {
             p90_us_max: Some(100.0),
             taken: Some(Taken { others_share: 0.0011, steal_share: 0.002 }),
         };
-        let echo = Echo { method: "gaps".to_owned(), n: 100, conventional_ms: 5.01, stolen_ms: 5.04, missed_us: 31.0 };
+        let echo = Echo {
+            method: "gaps".to_owned(),
+            n: 100,
+            conventional_ms: 5.01,
+            stolen_ms: 5.04,
+            missed_us: 31.0,
+        };
         let check = Check {
             method: "gaps".to_owned(),
             load: "loaded".to_owned(),

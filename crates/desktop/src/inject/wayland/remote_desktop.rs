@@ -54,12 +54,18 @@ impl RemoteDesktop {
         let (sender, opened) = mpsc::sync_channel(1);
         // If nobody waits any more, the session ends here.
         std::thread::spawn(move || drop(sender.send(session(&address, owner))));
-        let session = opened.recv_timeout(TIMEOUT).map_err(|_| "its message bus does not answer".to_owned())??;
+        let session = opened
+            .recv_timeout(TIMEOUT)
+            .map_err(|_| "its message bus does not answer".to_owned())??;
         Ok(RemoteDesktop { session, display })
     }
 
     /// Calls a method of the session without waiting; returns the time of the call.
-    fn notify(&self, method: &'static str, arguments: &(impl Serialize + DynamicType)) -> Result<Nanos, DisplayError> {
+    fn notify(
+        &self,
+        method: &'static str,
+        arguments: &(impl Serialize + DynamicType),
+    ) -> Result<Nanos, DisplayError> {
         let at = clock::now();
         let sent = self.session.call_noreply(method, arguments);
         sent.map_err(|error| self.failed(&error)).map(|()| at)
@@ -94,17 +100,26 @@ impl InjectionDevice for RemoteDesktop {
     }
 
     fn settle(&mut self) -> Result<(), DisplayError> {
-        let peer =
-            self.session.connection().call_method(Some(NAME), OBJECT, Some("org.freedesktop.DBus.Peer"), "Ping", &());
+        let peer = self.session.connection().call_method(
+            Some(NAME),
+            OBJECT,
+            Some("org.freedesktop.DBus.Peer"),
+            "Ping",
+            &(),
+        );
         peer.map(|_| ()).map_err(|error| self.failed(&error))
     }
 }
 
 /// Starts a session.
 fn session(address: &SocketAddrUnix, owner: Uid) -> Result<Proxy<'static>, String> {
-    let stream = dial_as(owner, address.clone()).map_err(|error| format!("its message bus: {error}"))?;
+    let stream =
+        dial_as(owner, address.clone()).map_err(|error| format!("its message bus: {error}"))?;
     let opened = (|| {
-        let bus = Builder::async_io_unix_stream(stream).user_id(owner.as_raw()).method_timeout(TIMEOUT).build()?;
+        let bus = Builder::async_io_unix_stream(stream)
+            .user_id(owner.as_raw())
+            .method_timeout(TIMEOUT)
+            .build()?;
         let path: OwnedObjectPath = created(&bus)?;
         let session = Proxy::new(&bus, NAME, path, SESSION)?;
         session.call_method("Start", &())?;
@@ -120,7 +135,8 @@ fn created(bus: &Connection) -> zbus::Result<OwnedObjectPath> {
 /// Connects as the user of the session, the only one that its bus accepts.
 fn dial_as(owner: Uid, address: SocketAddrUnix) -> io::Result<UnixStream> {
     as_user(owner, move || {
-        let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+        let socket =
+            socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
         connect(&socket, &address)?;
         Ok(UnixStream::from(socket))
     })
@@ -130,7 +146,9 @@ fn dial_as(owner: Uid, address: SocketAddrUnix) -> io::Result<UnixStream> {
 /// of its socket.
 fn bus_address(pid: u32, socket: &Path) -> Result<SocketAddrUnix, String> {
     let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-    let wrong = |error: &dyn std::fmt::Display| format!("its message bus has no address that can be used: {error}");
+    let wrong = |error: &dyn std::fmt::Display| {
+        format!("its message bus has no address that can be used: {error}")
+    };
     match named(&environment).map(|text| address(&text)) {
         Some(found) => found.map_err(|error| wrong(&error)),
         None => SocketAddrUnix::new(beside(socket)).map_err(|error| wrong(&error)),
@@ -143,14 +161,17 @@ fn beside(socket: &Path) -> PathBuf {
 
 /// Returns the bus named in an environment, as in `/proc/PID/environ`.
 fn named(environment: &[u8]) -> Option<String> {
-    let found = environment.split(|byte| *byte == 0).find_map(|entry| entry.strip_prefix(VARIABLE))?;
+    let found =
+        environment.split(|byte| *byte == 0).find_map(|entry| entry.strip_prefix(VARIABLE))?;
     String::from_utf8(found.to_vec()).ok().filter(|text| !text.is_empty())
 }
 
 /// Returns the socket of a bus address.
 fn address(text: &str) -> Result<SocketAddrUnix, String> {
     let address = Address::from_str(text).map_err(|error| error.to_string())?;
-    let Transport::Unix(unix) = address.transport() else { return Err(format!("{text} is no local socket")) };
+    let Transport::Unix(unix) = address.transport() else {
+        return Err(format!("{text} is no local socket"));
+    };
     let socket = match unix.path() {
         UnixSocket::File(path) => SocketAddrUnix::new(path),
         UnixSocket::Abstract(name) => SocketAddrUnix::new_abstract_name(name.as_encoded_bytes()),
@@ -169,7 +190,10 @@ mod tests {
             b"HOME=/root\0DBUS_SESSION_BUS_ADDRESS=unix:path=/tmp/dbus-a,guid=0123456789abcdef0123456789abcdef\0X=1\0";
         let text = named(environment).expect("it is named");
         assert_eq!(address(&text), Ok(SocketAddrUnix::new("/tmp/dbus-a").expect("a path")));
-        assert_eq!(address("unix:abstract=bus"), Ok(SocketAddrUnix::new_abstract_name(b"bus").expect("a name")));
+        assert_eq!(
+            address("unix:abstract=bus"),
+            Ok(SocketAddrUnix::new_abstract_name(b"bus").expect("a name"))
+        );
         assert_eq!(named(b"HOME=/root\0"), None);
         assert!(address("tcp:host=localhost,port=1").is_err() && address("nonsense").is_err());
     }

@@ -67,8 +67,14 @@ impl VirtualKeyboard {
     }
 
     /// Sends a pointer request now.
-    fn point(&self, act: impl FnOnce(&VirtualPointer, &CompositorLink, u32)) -> Result<Nanos, DisplayError> {
-        let pointer = self.pointer.as_ref().ok_or_else(|| DisplayError::NoPointer { display: self.display() })?;
+    fn point(
+        &self,
+        act: impl FnOnce(&VirtualPointer, &CompositorLink, u32),
+    ) -> Result<Nanos, DisplayError> {
+        let pointer = self
+            .pointer
+            .as_ref()
+            .ok_or_else(|| DisplayError::NoPointer { display: self.display() })?;
         let at = clock::now();
         act(pointer, &self.link, stamp(at));
         self.link.flush()?;

@@ -29,7 +29,12 @@ impl VirtualPointer {
         let pointer = if wayland_client::Proxy::version(&manager) < VERSION {
             manager.create_virtual_pointer(Some(seat), &link.handle(), ())
         } else {
-            manager.create_virtual_pointer_with_output(Some(seat), Some(&output), &link.handle(), ())
+            manager.create_virtual_pointer_with_output(
+                Some(seat),
+                Some(&output),
+                &link.handle(),
+                (),
+            )
         };
         Some(VirtualPointer { pointer })
     }
@@ -42,7 +47,12 @@ impl VirtualPointer {
 
     pub(super) fn turn_wheel(&self, stamp: u32, down: bool) {
         self.pointer.axis_source(AxisSource::Wheel);
-        self.pointer.axis_discrete(stamp, Axis::VerticalScroll, notch(down), if down { 1 } else { -1 });
+        self.pointer.axis_discrete(
+            stamp,
+            Axis::VerticalScroll,
+            notch(down),
+            if down { 1 } else { -1 },
+        );
         self.pointer.frame();
     }
 

@@ -55,7 +55,8 @@ struct FeedState {
 }
 
 fn compiled(folder: &Path) -> PathBuf {
-    let [source, program] = [Path::new("tests/rings/rings.c"), &folder.join("rings")].map(Path::to_owned);
+    let [source, program] =
+        [Path::new("tests/rings/rings.c"), &folder.join("rings")].map(Path::to_owned);
     let mut clang = Command::new("clang");
     clang.args(["-O2", "-pthread", "-Wall", "-Werror", "-Wno-unused", "-Wno-unknown-attributes"]);
     clang.args(["-I", "tests/rings", "-iquote", "src/bpf", "-iquote", env!("OUT_DIR")]);
@@ -72,11 +73,15 @@ impl SimulatedFeed {
         command.arg(format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd()));
         let shared = shares.0.map(u64::from);
         let numbers = [&[cpus as u64][..], &shared, &[least_chunks(cpus), KEPT.0]].concat();
-        command.args(numbers.iter().map(u64::to_string)).stdin(Stdio::piped()).stdout(Stdio::piped());
+        command
+            .args(numbers.iter().map(u64::to_string))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
         let mut program = command.spawn().unwrap();
         let (orders, answers) = (program.stdin.take().unwrap(), program.stdout.take().unwrap());
         let pool = Pool::map(file.as_fd(), shares.total()).unwrap();
-        let mut feed = SimulatedFeed { program, orders, answers: BufReader::new(answers), pool, shares };
+        let mut feed =
+            SimulatedFeed { program, orders, answers: BufReader::new(answers), pool, shares };
         // It has opened the file when it answers.
         feed.order("go");
         feed
@@ -86,7 +91,8 @@ impl SimulatedFeed {
         let mut line = String::new();
         writeln!(self.orders, "{order}").unwrap();
         self.answers.read_line(&mut line).unwrap();
-        let numbers: Vec<u64> = line.split_whitespace().map(|number| number.parse().unwrap()).collect();
+        let numbers: Vec<u64> =
+            line.split_whitespace().map(|number| number.parse().unwrap()).collect();
         FeedState {
             overwritten: [0, 3, 6].map(|at| Nanos(numbers[at])),
             owned: [2, 5, 8].map(|at| numbers[at] as u32),
@@ -114,8 +120,10 @@ fn tid_of(cpu: u64, turn: u64) -> u64 {
 
 /// Returns the chunks of a copy, in the order in which they were opened.
 fn chunks(copied: &[u8]) -> Vec<(ChunkHead, &[u8])> {
-    let mut chunks: Vec<_> =
-        copied.chunks(CHUNK_BYTES).map(|chunk| (ChunkHead::read_from_prefix(chunk).unwrap().0, chunk)).collect();
+    let mut chunks: Vec<_> = copied
+        .chunks(CHUNK_BYTES)
+        .map(|chunk| (ChunkHead::read_from_prefix(chunk).unwrap().0, chunk))
+        .collect();
     chunks.sort_by_key(|(head, _)| head.opened);
     chunks
 }
@@ -127,7 +135,11 @@ fn switches(copied: &[u8], held: Nanos) -> BTreeMap<u64, Vec<Nanos>> {
     for (head, chunk) in chunks(copied) {
         let cpu = u64::from(head.cpu);
         let whole = unpacked(chunk);
-        for switch in whole.chunks(CHUNK_BYTES).flat_map(entries).map(|entry| Switch::read(entry.bytes).unwrap()) {
+        for switch in whole
+            .chunks(CHUNK_BYTES)
+            .flat_map(entries)
+            .map(|entry| Switch::read(entry.bytes).unwrap())
+        {
             let (tid, next) = (u64::from(switch.head.tid.0), u64::from(switch.next.0));
             let turn = tid.wrapping_sub(tid_of(cpu, 0));
             assert!(turn < TIDS && next == tid_of(cpu, turn + 1), "torn on CPU {cpu}: {switch:?}");
@@ -145,7 +157,9 @@ fn switches(copied: &[u8], held: Nanos) -> BTreeMap<u64, Vec<Nanos>> {
 /// Checks that chunks now used for switches hold no leftover names of rare records: their second
 /// words have all high bits set, which no switch has.
 fn expect_cleared(copied: &[u8]) {
-    let words = copied.chunks_exact(WORD_BYTES).map(|word| u64::from_le_bytes(*word.first_chunk().unwrap()));
+    let words = copied
+        .chunks_exact(WORD_BYTES)
+        .map(|word| u64::from_le_bytes(*word.first_chunk().unwrap()));
     assert_eq!(words.filter(|word| word >> 56 == 0xff).count(), 0);
 }
 
@@ -155,7 +169,12 @@ fn expect_whole_names(copied: &[u8]) {
         for name in entries(chunk).map(|entry| Rename::read(entry.bytes).unwrap()) {
             let word = |at: usize| u64::from_le_bytes(*name.comm[at..].first_chunk().unwrap());
             let (ts, cpu) = (name.head.ts.0, name.head.tid.0);
-            assert_eq!((word(0), word(8), cpu), (ts, !ts, head.cpu), "torn on CPU {}: {name:?}", head.cpu);
+            assert_eq!(
+                (word(0), word(8), cpu),
+                (ts, !ts, head.cpu),
+                "torn on CPU {}: {name:?}",
+                head.cpu
+            );
         }
     }
 }
@@ -167,10 +186,17 @@ fn expect_timeline(folder: &Path, [sched, rare, exits]: [Vec<u8>; 3], held: Nano
     let mark = found.values().filter_map(|times| times.last()).max().unwrap().after(Nanos(1));
     let bytes = [&sched, &rare, &exits].map(Vec::len).iter().sum();
     // Includes records that the copy no longer holds completely.
-    let records =
-        chunks(&sched).iter().map(|(_, chunk)| unpacked(chunk).chunks(CHUNK_BYTES).flat_map(entries).count()).sum();
+    let records = chunks(&sched)
+        .iter()
+        .map(|(_, chunk)| unpacked(chunk).chunks(CHUNK_BYTES).flat_map(entries).count())
+        .sum();
     let mut incident = Incident::default();
-    let meta = Meta { id: tipme_store::id_at(mark.0), mark_ns: mark.0, held_from_ns: held.0, ..Meta::default() };
+    let meta = Meta {
+        id: tipme_store::id_at(mark.0),
+        mark_ns: mark.0,
+        held_from_ns: held.0,
+        ..Meta::default()
+    };
     incident.push_json(Section::Meta, &meta).unwrap();
     incident.push(Section::Sched, sched);
     incident.push(Section::Rare, rare);
@@ -253,8 +279,15 @@ fn expect_whole(program: &Path, folder: &Path, cpus: usize, memory: u64) -> [[u3
     let held = loud.overwritten[0];
     // The last overwritten records were the oldest: all other switches are younger, or a CPU still
     // writes there.
-    let younger = chunks(&copied[0]).iter().filter(|(head, _)| head.closed == Nanos(0) || head.closed >= held).count();
-    assert!(younger as u32 + EXCHANGED_MAX >= loud.owned[0], "{younger} chunks of {}", loud.owned[0]);
+    let younger = chunks(&copied[0])
+        .iter()
+        .filter(|(head, _)| head.closed == Nanos(0) || head.closed >= held)
+        .count();
+    assert!(
+        younger as u32 + EXCHANGED_MAX >= loud.owned[0],
+        "{younger} chunks of {}",
+        loud.owned[0]
+    );
     expect_timeline(folder, copied, held);
     [feed.shares.0, quiet.owned, loud.owned]
 }
@@ -274,6 +307,9 @@ fn memory_follows_the_load_between_kinds_of_records() {
     let _alone = ALONE.lock();
     let folder = TempDir::new().unwrap();
     let [shares, quiet, loud] = expect_whole(&compiled(folder.path()), folder.path(), 4, 16 << 20);
-    assert!(quiet[0] > shares[0], "switches have what nobody needs for rare records: {quiet:?} of {shares:?}");
+    assert!(
+        quiet[0] > shares[0],
+        "switches have what nobody needs for rare records: {quiet:?} of {shares:?}"
+    );
     assert!(loud[1] >= shares[1], "rare records have their share again: {loud:?} of {shares:?}");
 }

@@ -17,7 +17,9 @@ impl SeatFixture {
     fn new() -> SeatFixture {
         let machine = SeatFixture { dir: TempDir::new().expect("a folder can be made") };
         machine.write("run/seats/seat0", "IS_SEAT0=1\nACTIVE=c2\nACTIVE_UID=1000\nSESSIONS=c2 4\n");
-        machine.session("UID=1000\nACTIVE=1\nSTATE=active\nREMOTE=0\nTYPE=x11\nORIGINAL_TYPE=x11\nVTNR=7\n");
+        machine.session(
+            "UID=1000\nACTIVE=1\nSTATE=active\nREMOTE=0\nTYPE=x11\nORIGINAL_TYPE=x11\nVTNR=7\n",
+        );
         machine.stat(900, 7);
         machine.write("proc/900/status", "Uid:\t0\t0\t0\t0\n");
         let sockets = "Num RefCount Protocol Flags Type St Inode Path\n\
@@ -41,7 +43,8 @@ impl SeatFixture {
     /// Writes the display server as leader of this session on this console.
     fn stat(&self, session: u32, console: u32) {
         let terminal = 1024 + console;
-        let tail = "-1 4194560 1 0 0 0 7 5 0 0 20 0 2 0 77 1 1 1 1 1 1 1 1 1 0 0 0 0 0 0 17 1 0 0 0 0 0";
+        let tail =
+            "-1 4194560 1 0 0 0 7 5 0 0 20 0 2 0 77 1 1 1 1 1 1 1 1 1 0 0 0 0 0 0 17 1 0 0 0 0 0";
         self.write("proc/900/stat", &format!("900 (Xorg) S 1 900 {session} {terminal} {tail}\n"));
     }
 
@@ -50,11 +53,15 @@ impl SeatFixture {
         let folder = self.dir.path().join("proc/900/fd");
         fs::remove_dir_all(&folder).ok();
         fs::create_dir_all(&folder).expect("files can be made");
-        std::os::unix::fs::symlink(format!("socket:[{socket}]"), folder.join("3")).expect("files can be made");
+        std::os::unix::fs::symlink(format!("socket:[{socket}]"), folder.join("3"))
+            .expect("files can be made");
     }
 
     fn seats(&self) -> Seats {
-        Seats { logind: Logind::at(self.dir.path().join("run")), proc: self.dir.path().join("proc") }
+        Seats {
+            logind: Logind::at(self.dir.path().join("run")),
+            proc: self.dir.path().join("proc"),
+        }
     }
 
     fn judged(&self) -> Result<(), &'static str> {
@@ -84,7 +91,10 @@ fn the_display_server_of_the_session_in_front_may_be_favoured() {
 fn no_other_process_of_root_may() {
     let machine = SeatFixture::new();
     assert!(machine.seats().may_favour(1001, SERVER).is_err(), "another user's display");
-    assert!(machine.seats().may_favour(USER, Identity { start: 78, ..SERVER }).is_err(), "its number was used again");
+    assert!(
+        machine.seats().may_favour(USER, Identity { start: 78, ..SERVER }).is_err(),
+        "its number was used again"
+    );
     machine.hold(4711);
     assert_eq!(machine.judged(), Err("it belongs to root and is not a display server"));
     machine.hold(4712);
@@ -103,11 +113,15 @@ fn no_other_process_of_root_may() {
 fn a_session_that_is_not_graphical_from_the_begin_is_not_enough() {
     let machine = SeatFixture::new();
     let rest = "UID=1000\nREMOTE=0\nVTNR=7";
-    for (kind, may) in [("TYPE=x11", true), ("TYPE=tty", false), ("TYPE=x11\nORIGINAL_TYPE=tty", false)] {
+    for (kind, may) in
+        [("TYPE=x11", true), ("TYPE=tty", false), ("TYPE=x11\nORIGINAL_TYPE=tty", false)]
+    {
         machine.session(&format!("{rest}\n{kind}\n"));
         assert_eq!(machine.judged().is_ok(), may, "{kind}");
     }
-    for session in ["UID=1000\nREMOTE=1\nVTNR=7\nTYPE=x11\n", "UID=1001\nREMOTE=0\nVTNR=7\nTYPE=x11\n", ""] {
+    for session in
+        ["UID=1000\nREMOTE=1\nVTNR=7\nTYPE=x11\n", "UID=1001\nREMOTE=0\nVTNR=7\nTYPE=x11\n", ""]
+    {
         machine.session(session);
         assert!(machine.judged().is_err(), "{session:?}");
     }
@@ -121,11 +135,15 @@ fn only_processes_of_the_session_in_front_and_of_the_users_own_manager_are_in_fr
         machine.seats().is_in_front(USER, 901)
     };
     let slice = "/user.slice/user-1000.slice";
-    for group in ["session-c2.scope", "session-c2.scope/a", "user@1000.service/app.slice/app-xterm.scope"] {
+    for group in
+        ["session-c2.scope", "session-c2.scope/a", "user@1000.service/app.slice/app-xterm.scope"]
+    {
         assert!(in_front(&format!("1:cpu:/\n0::{slice}/{group}\n")), "{group}");
         assert!(in_front(&format!("1:name=systemd:{slice}/{group}\n0::/\n")), "{group}");
     }
-    for group in ["session-4.scope", "session-c2.scopes", "user@1001.service", "x/session-c2.scope", ""] {
+    for group in
+        ["session-4.scope", "session-c2.scopes", "user@1001.service", "x/session-c2.scope", ""]
+    {
         assert!(!in_front(&format!("0::{slice}/{group}\n")), "{group}");
     }
     assert!(!in_front(&format!("1:cpu:{slice}/session-c2.scope\n0::/\n")), "another hierarchy");

@@ -9,7 +9,8 @@ fn files_are_read_and_what_has_changed_is_counted() {
     let (kernel, brake) = (FakeKernel::new(), Brake::default());
     let mounts = MountList::read(kernel.proc());
     let changed = RememberedFile { changed_s: 1, ..file("/usr/bin/env") };
-    let told = Reader::new(kernel.proc(), &mounts, &brake).read(&[vec![file(SLEEP)], vec![changed]]);
+    let told =
+        Reader::new(kernel.proc(), &mounts, &brake).read(&[vec![file(SLEEP)], vec![changed]]);
     let expected = (2, 1, 1, file(SLEEP).bytes, PreloadState::Done);
     assert_eq!((told.programs, told.files, told.skipped, told.bytes, told.state), expected);
     let open = File::open(SLEEP).unwrap();
@@ -21,7 +22,8 @@ fn it_stands_still_while_others_wait_and_goes_on_afterwards() {
     let (kernel, brake) = (FakeKernel::new(), Brake::default());
     let mounts = MountList::read(kernel.proc());
     let told = std::thread::scope(|scope| {
-        let reading = scope.spawn(|| Reader::new(kernel.proc(), &mounts, &brake).read(&[vec![file(SLEEP)]]));
+        let reading =
+            scope.spawn(|| Reader::new(kernel.proc(), &mounts, &brake).read(&[vec![file(SLEEP)]]));
         for tick in 1..=30 {
             kernel.press("io", tick * 100_000);
             std::thread::sleep(Duration::from_millis(100));

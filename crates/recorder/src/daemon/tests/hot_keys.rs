@@ -126,7 +126,10 @@ fn a_hot_key_marks_when_it_was_pressed_and_leaves_no_code() {
     let meta: Meta = incident.json(Section::Meta).unwrap();
     assert_eq!((meta.mark_ns, meta.trigger.as_str(), meta.marked_by_uid), (at.0, "hotkey", 0));
     assert_eq!(meta.id, tipme_store::id_at(meta.mark_realtime_ns));
-    let told: Vec<_> = inputs(incident).iter().map(|input| (input.class, input.device, input.head.tid.0)).collect();
+    let told: Vec<_> = inputs(incident)
+        .iter()
+        .map(|input| (input.class, input.device, input.head.tid.0))
+        .collect();
     assert_eq!(told, [(0, 0, 0); 12]);
 }
 
@@ -197,7 +200,8 @@ fn a_press_names_the_one_that_was_answered_before_it() {
     mark(Trigger::Hotkey, 4242);
     mark(Trigger::Hotkey, 0);
     let incidents = fixture.incidents();
-    let mut metas: Vec<Meta> = incidents.iter().map(|incident| incident.json(Section::Meta).unwrap()).collect();
+    let mut metas: Vec<Meta> =
+        incidents.iter().map(|incident| incident.json(Section::Meta).unwrap()).collect();
     metas.sort_by_key(|meta| meta.mark_ns);
     let answered: Vec<u64> = metas.iter().map(|meta| meta.answered_ns).collect();
     assert_eq!(answered, [0, 0, 0, metas[0].mark_ns]);
@@ -250,10 +254,15 @@ fn keys_are_of_the_user_who_sat_there_when_they_were_pressed() {
         LETTERS.iter().for_each(|code| fixture.press(&[*code], just_now()));
     }
     for uid in [4242, 0] {
-        fixture.recorder.mark(Mark { text: String::new(), trigger: "command".to_owned(), uid, at: None }, drop);
+        fixture
+            .recorder
+            .mark(Mark { text: String::new(), trigger: "command".to_owned(), uid, at: None }, drop);
     }
     let incidents = fixture.incidents();
-    assert_eq!(incidents.iter().map(|incident| inputs(incident).len()).collect::<Vec<_>>(), [4, 12]);
+    assert_eq!(
+        incidents.iter().map(|incident| inputs(incident).len()).collect::<Vec<_>>(),
+        [4, 12]
+    );
     let meta: Meta = incidents[0].json(Section::Meta).unwrap();
     // Other users with processes on this machine have their command lines withheld as well.
     let withheld = meta.withheld;
@@ -271,7 +280,10 @@ fn who_wants_no_keys_recorded_is_heard_whatever_another_wants() {
     let mut fixture = KeyboardFixture::new(&options, &mut storage);
     assert_eq!(fixture.recorder.record_keys(4343, false), RecorderResponse::Done);
     let answer = fixture.recorder.record_keys(4242, true);
-    assert!(matches!(&answer, RecorderResponse::Error(why) if why.contains("user 4343")), "{answer:?}");
+    assert!(
+        matches!(&answer, RecorderResponse::Error(why) if why.contains("user 4343")),
+        "{answer:?}"
+    );
     LETTERS.iter().for_each(|code| fixture.press(&[*code], just_now()));
     assert!(fixture.recorder.inputs.bytes(Nanos(0), 0).0.is_empty());
     assert_eq!(fixture.recorder.record_keys(4343, true), RecorderResponse::Done);
@@ -299,7 +311,8 @@ fn who_may_not_mark_may_not_by_the_console_either() {
     assert_eq!((fixture.incidents().len(), fixture.recorder.unrecorded.unwilling()), (0, None));
     give_console(dir.path(), 4343);
     fixture.press(&[CTRL, ALT, MINUS], just_now());
-    let owners: Vec<u32> = fixture.recorder.folder.list().unwrap().iter().map(|one| one.owner).collect();
+    let owners: Vec<u32> =
+        fixture.recorder.folder.list().unwrap().iter().map(|one| one.owner).collect();
     assert_eq!((fixture.incidents().len(), owners.iter().all(|owner| *owner == 4343)), (1, true));
 }
 

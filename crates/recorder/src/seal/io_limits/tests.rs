@@ -47,13 +47,22 @@ fn limit(file: &str, device: u32, (write, operations): (bool, bool), per_second:
 #[test]
 fn the_limits_of_a_group_and_of_those_above_are_found() {
     let plain = IoFiles::new("two", CgroupVersion::Two);
-    let lower = plain.file("a/b/io.max", "8:16 rbps=1048576 wbps=max riops=max wiops=20\n253:0 rbps=max\n8:32 rbps=7");
-    let upper = plain.file("a/io.max", "8:16 rbps=9 wbps=max riops=max wiops=max\nnonsense\n9999999:1 rbps=1\n");
-    let found = plain.found(&[11, 12], |tid| if tid == 11 { "0::/a/b/c\n" } else { "0::/a\n" }.to_owned());
+    let lower = plain.file(
+        "a/b/io.max",
+        "8:16 rbps=1048576 wbps=max riops=max wiops=20\n253:0 rbps=max\n8:32 rbps=7",
+    );
+    let upper = plain
+        .file("a/io.max", "8:16 rbps=9 wbps=max riops=max wiops=max\nnonsense\n9999999:1 rbps=1\n");
+    let found =
+        plain.found(&[11, 12], |tid| if tid == 11 { "0::/a/b/c\n" } else { "0::/a\n" }.to_owned());
     let sdb = (8 << 20) | 16;
     let [above, below] = &found.groups[..] else { panic!("{:?}", found.groups) };
-    assert_eq!((&above.limits[..], &above.tids[..]), (&[limit(&upper, sdb, (false, false), 9)][..], &[11, 12][..]));
-    let expected = [limit(&lower, sdb, (false, false), 1_048_576), limit(&lower, sdb, (true, true), 20)];
+    assert_eq!(
+        (&above.limits[..], &above.tids[..]),
+        (&[limit(&upper, sdb, (false, false), 9)][..], &[11, 12][..])
+    );
+    let expected =
+        [limit(&lower, sdb, (false, false), 1_048_576), limit(&lower, sdb, (true, true), 20)];
     assert_eq!((&below.limits[..], &below.tids[..]), (&expected[..], &[11][..]));
     assert_eq!(below.folder, plain.0.mount.join("a/b").display().to_string());
     assert_eq!(found.missing, None);
@@ -65,8 +74,12 @@ fn version_one_has_a_file_for_each_kind() {
     let read = plain.file("a/blkio.throttle.read_bps_device", "8:0 4096\n");
     let write = plain.file("a/blkio.throttle.write_iops_device", "8:0 3\n");
     let found = plain.found(&[11], |_| "5:blkio:/a\n0::/other\n".to_owned());
-    let expected = [limit(&read, 8 << 20, (false, false), 4_096), limit(&write, 8 << 20, (true, true), 3)];
-    assert_eq!(found.groups.iter().flat_map(|group| group.limits.clone()).collect::<Vec<_>>(), expected);
+    let expected =
+        [limit(&read, 8 << 20, (false, false), 4_096), limit(&write, 8 << 20, (true, true), 3)];
+    assert_eq!(
+        found.groups.iter().flat_map(|group| group.limits.clone()).collect::<Vec<_>>(),
+        expected
+    );
 }
 
 #[test]
@@ -92,13 +105,20 @@ fn what_is_read_is_bounded_and_the_rest_is_counted() {
     let lines: String = (0..100).map(|minor| format!("8:{minor} rbps=5\n")).collect();
     plain.file("a/io.max", &lines);
     let tids: Vec<u32> = (1..=1_030).collect();
-    let found =
-        plain.found(&tids, |tid| format!("0::/{}\n", if tid < 1_000 { "a".to_owned() } else { tid.to_string() }));
+    let found = plain.found(&tids, |tid| {
+        format!("0::/{}\n", if tid < 1_000 { "a".to_owned() } else { tid.to_string() })
+    });
     assert_eq!((found.groups[0].limits.len(), found.groups[0].tids.len()), (LIMITS, 999));
     let why = found.missing.map(|missing| missing.why);
-    assert_eq!(why.as_deref(), Some("6 waits of threads beyond 1024, 36 limits of a group beyond 64"));
+    assert_eq!(
+        why.as_deref(),
+        Some("6 waits of threads beyond 1024, 36 limits of a group beyond 64")
+    );
     let found = plain.found(&tids[..300], |tid| format!("0::/{tid}\n"));
-    assert_eq!(found.missing.map(|missing| missing.why).as_deref(), Some("45 times a group beyond 256"));
+    assert_eq!(
+        found.missing.map(|missing| missing.why).as_deref(),
+        Some("45 times a group beyond 256")
+    );
 }
 
 #[test]
@@ -107,7 +127,8 @@ fn an_ended_process_was_in_the_group_of_its_nearest_living_parent() {
     plain.file("a/io.max", "8:16 rbps=9 wbps=max riops=max wiops=max\n");
     let mut waiters = IoWaiters::by(&[wait(7, IO_WAIT | 2), wait(8, IO_WAIT | 2)].concat());
     waiters.parents = HashMap::from([(Pid(7), Pid(6)), (Pid(6), Pid(5)), (Pid(5), Pid(4))]);
-    let lives = |(pid, _): (Pid, Tid)| if pid.0 <= 5 { "0::/a\n".to_owned() } else { String::new() };
+    let lives =
+        |(pid, _): (Pid, Tid)| if pid.0 <= 5 { "0::/a\n".to_owned() } else { String::new() };
     let found = waiters.among(Some(&plain.0), lives);
     assert_eq!(found.groups.iter().map(|group| &group.tids[..]).collect::<Vec<_>>(), [[5]]);
     let mut circle = IoWaiters::by(&wait(7, IO_WAIT | 2));
