@@ -30,7 +30,7 @@ XFCE := python3 python3-pil python3-xlib at-spi2-core adwaita-icon-theme xfce4-s
 # A notification daemon comes with the tests only: on a desktop that has one, a second may take its place.
 # Of systemd, systemd-analyze is wanted, which works without it.
 test-deps:
-	@scripts/install-deps dbus-daemon dbus-bin dunst notification-daemon mousepad xfwm4 perl xclip chromium systemd sway foot xwayland libglib2.0-bin x11-apps tmux gnome-settings-daemon-common fonts-dejavu-core \
+	@scripts/install-deps dbus-daemon dbus-bin dunst notification-daemon mousepad xfwm4 perl xclip chromium systemd sway foot wtype xwayland libglib2.0-bin x11-apps tmux gnome-settings-daemon-common fonts-dejavu-core \
 		$(XFCE)
 
 selftest-deps:

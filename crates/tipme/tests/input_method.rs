@@ -137,6 +137,13 @@ fn words(incident: &Incident, since: Nanos) -> Vec<WlWord> {
         .collect()
 }
 
+/// Returns the key events of a grab from a time on. They have the length of `keyboard.enter` with
+/// one held key.
+fn grabbed(incident: &Incident, since: Nanos) -> Vec<WlWord> {
+    let is_key = |word: &WlWord| (word.opcode, word.units) == (1, 6) && word.hint != 0;
+    words(incident, since).into_iter().filter(is_key).collect()
+}
+
 #[test]
 fn what_an_input_method_makes_of_a_key_answers_it_and_is_not_recorded() {
     let compositor = Compositor::start();
@@ -150,12 +157,25 @@ fn what_an_input_method_makes_of_a_key_answers_it_and_is_not_recorded() {
         incident.sections.iter().all(|(_, bytes)| !contains(bytes))
             && !contains(&std::fs::read(path).unwrap())
     );
-    // A key event of the grab has the length of `keyboard.enter` with one held key.
-    let grabbed = words(&incident, Nanos(0))
-        .into_iter()
-        .filter(|word| (word.opcode, word.units) == (1, 6) && word.hint != 0);
-    assert!(grabbed.clone().count() >= 16);
-    assert!(grabbed.into_iter().all(|word| (1..=2).contains(&(word.hint & SHAPE))));
+    let grabbed = grabbed(&incident, Nanos(0));
+    assert!(grabbed.len() >= 16);
+    assert!(grabbed.iter().all(|word| (1..=2).contains(&(word.hint & SHAPE))));
+}
+
+#[test]
+fn a_grabbed_key_without_a_time_stamp_is_recognized() {
+    let compositor = Compositor::start();
+    let _keyboard = compositor.keyboard();
+    let recording = Recording::start(&["--display", DISPLAY]);
+    let _terminal = compositor.terminal("text");
+    let _method = input_method(&compositor);
+    let since = clock::now();
+    let typed = compositor.command("wtype").arg("abcd").stderr(Stdio::piped()).output();
+    let typed = typed.expect("wtype is installed: make test-deps");
+    assert!(typed.status.success(), "{typed:?}");
+    let grabbed = grabbed(&recording.mark().1, since);
+    let pressed = grabbed.iter().filter(|word| word.hint & SHAPE == PRESSED).count();
+    assert!(pressed >= 4, "{grabbed:?}");
 }
 
 #[test]

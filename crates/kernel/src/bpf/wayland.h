@@ -133,10 +133,11 @@ static __always_inline bool asks_for_copied(__u32 *head)
 }
 
 /* Returns true for a key event to an input method that has grabbed the keyboard: the same arguments
- * with another opcode. An enter event may be as long, with a surface in place of the time stamp. */
+ * with another opcode. An enter event may be as long, with a surface in place of the time stamp,
+ * but never 0, which some virtual keyboards give. */
 static __always_inline bool is_grabbed_key(struct reading *reading, __u32 *head)
 {
-	return head[1] == WL_GRABBED_KEY && head[5] <= 1 && is_near(reading, head[3]);
+	return head[1] == WL_GRABBED_KEY && head[5] <= 1 && (!head[3] || is_near(reading, head[3]));
 }
 
 static __always_inline void look_at_pointer(struct reading *reading, __u8 class, __u32 stamp_ms, struct kept *kept)
@@ -196,12 +197,15 @@ static __always_inline void look_at_binding(__u32 *head, struct kept *kept)
 }
 
 /* Returns true for input made by virtual devices: time, code, state. An attach request has the same
- * shape, with a buffer number in place of the time. */
+ * shape, with a buffer number in place of the time, and where it removes the buffer almost always
+ * zeros only. Some virtual keyboards give 0 for the time. */
 static __always_inline bool makes_input(struct reading *reading, __u32 *head, struct kept *kept)
 {
-	bool key = head[1] == WL_VIRTUAL_KEY;
+	bool key = head[1] == WL_VIRTUAL_KEY, untimed = key && !head[2] && head[3];
 
-	if ((!key && head[1] != WL_VIRTUAL_BUTTON) || head[4] > 1 || !is_near(reading, head[2]) || (!key && !is_button(head[3])))
+	if ((!key && head[1] != WL_VIRTUAL_BUTTON) || head[4] > 1 || (!key && !is_button(head[3])))
+		return 0;
+	if (!untimed && !is_near(reading, head[2]))
 		return 0;
 	kept->input = 1;
 	kept->wanted = head[4] == 1;
