@@ -63,13 +63,6 @@ pub(crate) struct BlameFinder<'a> {
 /// Minimum idle time of a CPU beside a runnable thread that is more than wakeup latency.
 pub(crate) const HELD_BACK_MIN: Nanos = Nanos::from_millis(4);
 
-/// Maximum length of a sleep between polls for the exit of a child.
-const NAP_MAX: Nanos = Nanos::from_millis(200);
-
-/// Maximum age of a polled child at the start of the interval: an earlier input may have started
-/// it.
-const STARTED_BEFORE: Nanos = Nanos::from_secs(10);
-
 /// Maximum number of ancestors searched for one that existed at the time.
 const ANCESTORS_MAX: usize = 8;
 
@@ -333,9 +326,8 @@ impl<'a> BlameFinder<'a> {
             }
             Some((kind, holder, _)) => Blame { kind, who: Who::Thread(holder) },
             None => {
-                let other =
-                    self.kept_from_disk(chain, piece).or_else(|| self.polled_child(chain, piece));
-                let other = other
+                let other = self
+                    .kept_from_disk(chain, piece)
                     .or_else(|| self.activated(piece))
                     .or_else(|| self.computing_fellow(piece));
                 let itself = || self.ended_child(piece, self.itself(chain, piece));
@@ -403,36 +395,6 @@ impl<'a> BlameFinder<'a> {
         changes.then_some(Blame { kind: CauseKind::Fsync, who: Who::Thread(piece.tid) })
     }
 
-    /// Returns the blame for a polled child: the thread sleeps briefly between checks for its exit.
-    /// The child started not long before, lived during the sleep, and ended at the end of the
-    /// interval, or not yet at the mark.
-    fn polled_child(&self, chain: &Chain, piece: &ChainPiece) -> Option<Blame> {
-        let Doing::Waited(waited, wait) = piece.doing else { return None };
-        let naps = idle_kind(waited, wait.as_ref()) == CauseKind::TimerSleep
-            && piece.hi.since(piece.lo) <= NAP_MAX;
-        let begin = chain.pieces.first()?.lo.min(chain.pieces.last()?.lo);
-        let pid = self.recording.tasks.pid(piece.tid, piece.lo);
-        let hangs = self.at >= self.recording.mark;
-        let ended = |life: &&Life| {
-            if hangs {
-                life.until >= self.at
-            } else {
-                self.at.0.abs_diff(life.until.0) <= NAP_MAX.0
-            }
-        };
-        let mut lives = self.recording.tasks.lives().iter().filter(|_| naps && self.is_family(pid));
-        let child = lives.find(|life| {
-            let awaited = life.parent == pid
-                && life.tid.0 == life.pid.0
-                && life.from.after(STARTED_BEFORE) >= begin;
-            awaited
-                && life.from <= piece.lo
-                && life.until >= piece.hi.before(NAP_MAX)
-                && ended(life)
-        });
-        child.map(|child| Blame { kind: CauseKind::ChildWait, who: Who::Thread(child.tid) })
-    }
-
     /// Blames a child that slept or ran until its exit: something waited for it in a way that the
     /// records do not show, such as a signal or a file.
     fn ended_child(&self, piece: &ChainPiece, usual: Blame) -> Blame {
@@ -496,7 +458,8 @@ impl<'a> BlameFinder<'a> {
             }
             Doing::Ran | Doing::Served(_) => CauseKind::OwnComputation,
             Doing::Waited(Waited::Events, Some(wait))
-                if self.recording.waits_for_terminal(&wait) =>
+                if self.recording.waits_for_terminal(&wait)
+                =>
             {
                 CauseKind::Unattributed
             }

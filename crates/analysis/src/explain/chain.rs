@@ -17,7 +17,9 @@ use crate::timeline::polls::{is_internet, is_loopback};
 use crate::timeline::recording::Recording;
 use crate::timeline::retries::Retries;
 use crate::timeline::threads::{Span, ThreadState};
-use crate::timeline::waits::{Waited, is_private_futex, polls, writes_to_terminal};
+use crate::timeline::waits::{
+    Waited, has_timeout, is_over, is_private_futex, polls, writes_to_terminal,
+};
 use tipme_record::records::Wait;
 use tipme_record::{Cpu, Nanos, Pid, Tid};
 
@@ -101,7 +103,8 @@ struct Walker<'a> {
     through_idle: bool,
     /// Wait of the first thread for its answer, whatever else wakes the thread meanwhile.
     awaited: Option<BlockedWait>,
-    /// End of the interval.
+    /// Begin and end of the interval.
+    begin: Nanos,
     end: Nanos,
     /// Application that dequeued the input, if any.
     client: Option<Pid>,
@@ -125,11 +128,17 @@ impl Chain {
     }
 
     fn walk(recording: &Recording, stages: &[ChainStage], client: Option<Pid>) -> Chain {
-        let end = stages.last().map_or(Nanos(0), |stage| stage.hi);
-        let chain = Chain::default();
-        let (active, through_idle, awaited, retries) = (Vec::new(), true, None, None);
-        let mut walker =
-            Walker { recording, chain, active, through_idle, awaited, end, client, retries };
+        let mut walker = Walker {
+            recording,
+            chain: Chain::default(),
+            active: Vec::new(),
+            through_idle: true,
+            awaited: None,
+            begin: stages.first().map_or(Nanos(0), |stage| stage.lo),
+            end: stages.last().map_or(Nanos(0), |stage| stage.hi),
+            client,
+            retries: None,
+        };
         for stage in stages {
             walker.through_idle = stage.through_idle;
             walker.awaited =
@@ -408,6 +417,9 @@ impl Walker<'_> {
         if let Some(child) = wait.and_then(|wait| self.recording.supervised(span, &wait)) {
             return BlockedWait { waited: Waited::Child, wait, holder: Some(child) };
         }
+        if let Some(child) = self.polled_child(span, waited, wait.as_ref()) {
+            return BlockedWait { waited: Waited::Child, wait, holder: Some(child) };
+        }
         match wait.and_then(|wait| self.retried(span, waited, &wait)) {
             Some(retries) => {
                 let waited = if waited == Waited::Sleep { Waited::Futex } else { waited };
@@ -415,6 +427,16 @@ impl Walker<'_> {
             }
             None => BlockedWait { waited, wait, holder: None },
         }
+    }
+
+    /// Returns the child whose exit a thread polls for, if a wait is a nap between two checks.
+    fn polled_child(&self, span: &Span, waited: Waited, wait: Option<&Wait>) -> Option<Tid> {
+        let naps = match waited {
+            Waited::Sleep => true,
+            Waited::Events => wait.is_some_and(|wait| has_timeout(wait) || is_over(wait)),
+            _ => false,
+        };
+        naps.then(|| self.recording.polled_child(span, (self.begin, self.end))).flatten()
     }
 
     /// Finds the series of lock attempts that a wait is part of.

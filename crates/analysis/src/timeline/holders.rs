@@ -31,6 +31,11 @@ const ENTRUSTED_WITHIN: Nanos = Nanos::from_millis(500);
 const ENDED_WITHIN: Nanos = Nanos::from_millis(2);
 const IDLE_SHARE: f64 = 0.9;
 
+/// Maximum length of a sleep between polls for the exit of a child, and maximum age of such a child
+/// at the start of the interval: an earlier input may have started it.
+const NAP_MAX: Nanos = Nanos::from_millis(200);
+const STARTED_BEFORE: Nanos = Nanos::from_secs(10);
+
 impl Recording {
     /// Returns `true` if another process ended a wait with a signal that terminates the process.
     pub(crate) fn was_ended_by_signal(&self, span: &Span) -> bool {
@@ -120,6 +125,29 @@ impl Recording {
         let lived = children
             .filter(|life| life.from <= span.start && life.until >= span.end.min(self.mark));
         lived.max_by_key(|life| (life.from, life.tid)).map(|life| life.tid)
+    }
+
+    /// Returns the child whose exit a thread polls for between naps, in an interval: the child
+    /// started not long before it, lived throughout the nap, and ended at the end of the interval,
+    /// or not yet at the mark.
+    pub(crate) fn polled_child(&self, span: &Span, (lo, hi): (Nanos, Nanos)) -> Option<Tid> {
+        if span.end.since(span.start) > NAP_MAX {
+            return None;
+        }
+        let pid = self.tasks.pid(span.tid, span.start);
+        let ended = |life: &Life| match hi >= self.mark {
+            true => life.until >= hi,
+            false => hi.0.abs_diff(life.until.0) <= NAP_MAX.0,
+        };
+        let polled = |life: &&Life| {
+            life.parent == pid
+                && life.tid.0 == life.pid.0
+                && life.from.after(STARTED_BEFORE) >= lo
+                && life.from <= span.start
+                && life.until >= span.end.before(NAP_MAX)
+                && ended(life)
+        };
+        self.tasks.lives().iter().find(polled).map(|life| life.tid)
     }
 
     /// Returns the last stop signal to a thread before it stopped, at the start of a span.
