@@ -150,7 +150,9 @@ records! {
         /// Context of the waker, as in `waking`.
         context: u16,
         /// Type of the socket: 1 stream, 2 datagram; 0 where it is not a socket, or not known.
-        socket: u32,
+        socket: u16,
+        /// Time limit of a poll, select or epoll_wait: 1 none, 2 given; 0 for other calls.
+        limit: u16,
     }
 
     /// One of the files that `head.tid` polled in the wait with the same thread and time, where they are four at most.

@@ -459,7 +459,7 @@ impl<'a> BlameFinder<'a> {
             Doing::Ran | Doing::Served(_) => CauseKind::OwnComputation,
             Doing::Waited(Waited::Events, Some(wait))
                 if self.recording.waits_for_terminal(&wait)
-                =>
+                    && !self.recording.has_given_up(&wait) =>
             {
                 CauseKind::Unattributed
             }

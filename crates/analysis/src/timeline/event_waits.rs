@@ -12,8 +12,8 @@ use crate::timeline::recording::Recording;
 use crate::timeline::tasks::Life;
 use crate::timeline::threads::{Span, ThreadState};
 use crate::timeline::waits::{
-    FUTEX, HARD_INTERRUPT, Signature, Waited, awaits_signal, is_condition, is_lone,
-    is_private_futex, is_terminal_file, polls, reads, signature,
+    FUTEX, HARD_INTERRUPT, LIMITED, Signature, UNLIMITED, Waited, awaits_signal, is_condition,
+    is_lone, is_private_futex, is_terminal_file, polls, reads, signature,
 };
 use std::collections::{HashMap, HashSet};
 use tipme_record::records::Wait;
@@ -42,6 +42,11 @@ const EVENT_WAIT_MIN: Nanos = Nanos::from_millis(1);
 
 /// Maximum time from the start of a process to the begin of the wait for its end.
 const FORKED_BEFORE: Nanos = Nanos::from_millis(100);
+
+/// Minimum number of waits for a terminal without a time limit for each one whose limit expired, for
+/// a thread that rests without one, and maximum number of waits considered.
+const RESTS_MIN: usize = 3;
+const RESTS_MAX: usize = 256;
 
 /// Minimum length of a wait without a record to count as idle.
 const UNKNOWN_MIN: Nanos = Nanos::from_millis(30);
@@ -207,7 +212,7 @@ impl Recording {
                 && self.waits.is_idle(span);
         };
         if let Some(wakes) = self.terminal_wakes(wait) {
-            return wakes;
+            return wakes && !self.has_given_up(wait);
         }
         match self.event_waits().has(wait.head.tid, self.signature(wait)) {
             _ if self.awaits_remote(wait) || self.polls_aside(wait) => false,
@@ -217,6 +222,24 @@ impl Recording {
             None if kind == Waited::Events => true,
             None => is_condition(wait) && is_private_futex(wait) && !self.awaits_child(span),
         }
+    }
+
+    /// Returns `true` if a thread waited for its terminal up to a time limit, although it waits
+    /// for the next input without one: it gave up on something else, such as the terminal's answer
+    /// to a query. A program that updates its display by a timer rests with a limit.
+    pub(crate) fn has_given_up(&self, wait: &Wait) -> bool {
+        let expired = |wait: &Wait| wait.limit == LIMITED && wait.context == HARD_INTERRUPT;
+        if !expired(wait) {
+            return false;
+        }
+        let (mut limited, mut unlimited) = (0, 0);
+        for rest in self.waits.of(wait.head.tid).iter().take(RESTS_MAX) {
+            if self.terminal_wakes(rest) == Some(true) {
+                limited += usize::from(expired(rest));
+                unlimited += usize::from(rest.limit == UNLIMITED);
+            }
+        }
+        unlimited >= RESTS_MIN * limited
     }
 
     /// Returns `true` if the terminal that a thread reads can end the wait; `None` if that is

@@ -24,7 +24,7 @@ const UNIX: u16 = 1;
 const STATE_CONNECTED: u8 = 1;
 const STATE_CONNECTS: u8 = 2;
 const STATE_LISTENS: u8 = 10;
-const STREAM: u32 = 1;
+const STREAM: u16 = 1;
 
 /// Minimum time for which an event was pending before the end of a wait that it would have ended.
 const LAY_MIN: Nanos = Nanos::from_millis(20);
@@ -55,7 +55,7 @@ pub struct NamedWait {
 
 impl Recording {
     fn role(&self, wait: &Wait, file: &Polled) -> PolledRole {
-        let datagram = u32::from(file.socket) == DATAGRAM;
+        let datagram = file.socket == DATAGRAM;
         match (file.family, file.mode & TYPE_BITS) {
             (0, TYPE_CHARACTER) => PolledRole::Open,
             (0, _) if file.magic == TERMINAL_FILES => PolledRole::Open,
@@ -255,7 +255,7 @@ fn as_wait(wait: &Wait, file: &Polled) -> Wait {
         address: file.address,
         port: file.port,
         family: file.family,
-        socket: u32::from(file.socket),
+        socket: file.socket,
         ..*wait
     }
 }

@@ -8,7 +8,7 @@ use tipme_record::records::{FarEnd, Polled, Wait};
 use tipme_record::{Nanos, Tid};
 
 pub(crate) const INTERNET: [u16; 2] = [2, 10];
-pub(crate) const DATAGRAM: u32 = 2;
+pub(crate) const DATAGRAM: u16 = 2;
 const NAME_SERVICE: u16 = 53;
 
 /// Polled files of small sets, by thread and time.

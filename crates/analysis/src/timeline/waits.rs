@@ -93,6 +93,10 @@ const LONE_MAX: usize = 2;
 const IN_TASK: u16 = 0;
 pub(crate) const HARD_INTERRUPT: u16 = 2;
 
+/// Time limits of a poll, select or epoll_wait, as recorded.
+pub(crate) const UNLIMITED: u16 = 1;
+pub(crate) const LIMITED: u16 = 2;
+
 /// Context of a waker in a softirq, as in segments: packets arrive there.
 pub(crate) const SOFTIRQ: u8 = 1;
 
@@ -196,7 +200,11 @@ impl Waits {
     /// or has no record.
     pub(crate) fn may_time_out(&self, span: &Span) -> bool {
         self.find(span).is_none_or(|wait| match self.kind_of(wait) {
-            Waited::Events => !matches!(wait.syscall, POLL | PPOLL) || has_timeout(wait),
+            Waited::Events => match wait.limit {
+                UNLIMITED => false,
+                LIMITED => true,
+                _ => !matches!(wait.syscall, POLL | PPOLL) || has_timeout(wait),
+            },
             kind => matches!(kind, Waited::Futex | Waited::Sleep),
         })
     }

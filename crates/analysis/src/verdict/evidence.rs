@@ -134,11 +134,21 @@ fn headline(budget: &Budget<'_>, group: &BlameGroup) -> String {
         CauseKind::PeerWait => format!("{culprit} kept {waiters} waiting for an answer"),
         CauseKind::NetworkWait => network_line(budget, group, &waiters, &culprit),
         CauseKind::ChildWait => format!("{waiters} waited for {culprit} to end"),
+        CauseKind::TimerSleep if has_given_up(budget, group) => {
+            format!("{culprit} waited for its terminal up to a time limit, and no answer came")
+        }
         CauseKind::TimerSleep => format!("{culprit} slept by itself"),
         CauseKind::Stopped => crate::verdict::stopped::headline(budget, group, &culprit, &waiters),
         CauseKind::Interrupt => format!("{culprit} took the CPU from {waiters}"),
         CauseKind::Stall => crate::verdict::stall::headline(budget, group, &waiters),
     }
+}
+
+/// Returns `true` if the longest wait was one for a terminal that did not answer in time.
+fn has_given_up(budget: &Budget<'_>, group: &BlameGroup) -> bool {
+    let longest = budget.pieces(group).max_by_key(|piece| length(piece));
+    matches!(longest.map(|piece| piece.doing), Some(Doing::Waited(Waited::Events, Some(wait)))
+        if budget.recording.waits_for_terminal(&wait) && budget.recording.has_given_up(&wait))
 }
 
 /// Returns `true` if no process is known to owe the awaited answer or to hold the awaited lock.

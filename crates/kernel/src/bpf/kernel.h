@@ -64,7 +64,7 @@ struct cpumask { unsigned long bits[1]; };
 struct thread_info { __u32 cpu; };
 typedef struct { unsigned int val; } kuid_t;
 struct cred { kuid_t uid; };
-struct pt_regs { unsigned long r8, di, si, dx, orig_ax, ip; };
+struct pt_regs { unsigned long r10, r8, di, si, dx, orig_ax, ip; };
 struct thread_struct { unsigned long sp; };
 struct rq { __u64 prev_steal_time_rq; };
 struct cfs_rq { struct rq *rq; struct task_group *tg; int throttle_count; };

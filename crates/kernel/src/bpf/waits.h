@@ -203,6 +203,22 @@ static __always_inline void describe_fault(struct rec_wait *wait, __u32 tid)
 	wait->mode = 0x8000;
 }
 
+/* Returns 1 for a poll, select or epoll_wait without a time limit, 2 for one with a limit, and 0 for
+ * other calls. */
+static __always_inline __u16 limit_of(struct pt_regs *regs)
+{
+	switch (regs->orig_ax) {
+	case 7: return (__s32)regs->dx < 0 ? 1 : 2;
+	case 232:
+	case 281: return (__s32)regs->r10 < 0 ? 1 : 2;
+	case 23:
+	case 270: return regs->r8 ? 2 : 1;
+	case 271: return regs->dx ? 2 : 1;
+	case 441: return regs->r10 ? 2 : 1;
+	default: return 0;
+	}
+}
+
 static __always_inline void describe_call(struct rec_wait *wait, struct task_struct *task)
 {
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
@@ -216,6 +232,7 @@ static __always_inline void describe_call(struct rec_wait *wait, struct task_str
 	wait->args[0] = regs->di;
 	wait->args[1] = regs->si;
 	wait->args[2] = regs->dx;
+	wait->limit = limit_of(regs);
 	if (takes_file(wait->syscall))
 		describe_file(wait, task, (__u32)wait->args[0]);
 }
