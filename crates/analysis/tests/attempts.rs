@@ -115,6 +115,17 @@ fn a_lock_whose_taker_has_ended_is_held_by_its_parent() {
 }
 
 #[test]
+fn a_taker_that_ends_between_two_tries_held_the_lock() {
+    let mut machine = machine();
+    machine.exit(1_200_000, 730, HOLDER, HOLDER, "fetcher").attempt(1_000_000, TRIER, 730, 1);
+    sleep(&mut machine, TRIER, 1_000_100, 1_500_000);
+    machine.attempt(1_500_100, TRIER, 0, 0);
+    let finding = finding(&mut machine, TRIER, 1_001, 1_500);
+    is_held_by(&finding, 730);
+    assert!(finding.ms > 490.0, "{finding:?}");
+}
+
+#[test]
 fn tries_that_last_at_the_mark_count_until_then() {
     for (last, kind) in [(3_000_000, CauseKind::LockWait), (1_400_000, CauseKind::TimerSleep)] {
         let mut machine = machine();

@@ -244,9 +244,20 @@ impl Walker<'_> {
             ThreadState::Blocked => self.blocked(span, lo, hi, via),
             ThreadState::Absent => match span.task_waker() {
                 Some(creator) => self.explain(creator, lo, hi, via),
-                None => self.piece(span.tid, lo, hi, Doing::Unknown, via, None),
+                None => {
+                    let (tid, doing) = self.after_exit(span.tid, via);
+                    self.piece(tid, lo, hi, doing, via, None)
+                }
             },
         }
+    }
+
+    /// Returns the waiter and its wait for a file lock that lasts beyond the exit of the holder,
+    /// until the waiter tries again.
+    fn after_exit(&self, tid: Tid, via: Option<usize>) -> (Tid, Doing) {
+        let lock = via.and_then(|index| self.chain.vias.get(index));
+        lock.filter(|via| via.waited == Waited::FileLock)
+            .map_or((tid, Doing::Unknown), |via| (via.waiter, Doing::Waited(via.waited, via.wait)))
     }
 
     fn ran(&mut self, tid: Tid, cpu: Cpu, lo: Nanos, hi: Nanos, via: Option<usize>) {

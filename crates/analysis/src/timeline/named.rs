@@ -276,14 +276,17 @@ impl Recording {
         Some((wait, self.holder_of(failed, span.end)))
     }
 
-    /// Returns the process that holds a lock: the one that acquired it, or, after its exit, its
-    /// parent, which may share the open file.
+    /// Returns the process that held a lock in an attempt: the one that acquired it, or, if that
+    /// had exited before, its parent, which may share the open file.
     fn holder_of(&self, failed: &Attempt, at: Nanos) -> Option<Tid> {
         let took = self
             .tasks
             .process(failed.holder, failed.head.ts)
             .filter(|_| failed.holder != Pid(0))?;
-        let holder = if took.until >= at { took } else { self.tasks.process(took.parent, at)? };
-        (holder.until >= at && holder.pid != Pid(1)).then_some(Tid(holder.pid.0))
+        if took.until >= failed.head.ts {
+            return Some(Tid(took.pid.0));
+        }
+        let parent = self.tasks.process(took.parent, at)?;
+        (parent.until >= at && parent.pid != Pid(1)).then_some(Tid(parent.pid.0))
     }
 }
