@@ -28,20 +28,23 @@ impl Recording {
         let caller = self.tasks.pid(tid, lo);
         let from = lo.before(ASKED_BEFORE);
         let brokers = self.brokers(caller, from, lo);
-        let starts = |life: &&Life| {
-            let in_time = life.from >= from && life.from <= lo.after(STARTED_AFTER);
-            let is_main = life.tid.0 == life.pid.0 && !life.is_kernel();
-            is_main && in_time && life.until.after(ENDED_SLACK) >= hi
-        };
         // A broker forks once more to supervise the service.
         let is_own = |life: &Life, broker: Pid| life.comm == self.tasks.comm(broker, lo);
-        let started = |life: &&Life| {
-            let mut line = self.tasks.ancestors(life.pid, life.from.after(Nanos(1))).skip(1);
-            let by = line.find_map(|above| brokers.contains(&above.pid).then_some(above.pid));
-            by.is_some_and(|broker| !is_own(life, broker))
-                && !self.tasks.descends(life.pid, caller, life.from)
-        };
-        let lives = self.tasks.lives().iter().filter(starts).filter(started);
+        let lives = self
+            .tasks
+            .lives()
+            .iter()
+            .filter(|life| {
+                let in_time = life.from >= from && life.from <= lo.after(STARTED_AFTER);
+                let is_main = life.tid.0 == life.pid.0 && !life.is_kernel();
+                is_main && in_time && life.until.after(ENDED_SLACK) >= hi
+            })
+            .filter(|life| {
+                let mut line = self.tasks.ancestors(life.pid, life.from.after(Nanos(1))).skip(1);
+                let by = line.find_map(|above| brokers.contains(&above.pid).then_some(above.pid));
+                by.is_some_and(|broker| !is_own(life, broker))
+                    && !self.tasks.descends(life.pid, caller, life.from)
+            });
         lives.min_by_key(|life| life.from).map(|life| life.tid)
     }
 }

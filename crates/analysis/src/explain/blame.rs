@@ -101,8 +101,11 @@ impl<'a> BlameFinder<'a> {
 
     /// Returns `true` for the delayed application and its descendants.
     pub(crate) fn is_family(&self, pid: Pid) -> bool {
-        let descends = || self.recording.tasks.descends(pid, self.client, self.at);
-        *self.family.borrow_mut().entry(pid).or_insert_with(descends)
+        *self
+            .family
+            .borrow_mut()
+            .entry(pid)
+            .or_insert_with(|| self.recording.tasks.descends(pid, self.client, self.at))
     }
 
     /// Returns the blame of a piece.
@@ -296,10 +299,9 @@ impl<'a> BlameFinder<'a> {
     /// else the thread itself.
     fn far_end(&self, chain: &Chain, piece: &ChainPiece) -> Blame {
         let deepest = |wanted: &dyn Fn(&Via) -> Option<CauseKind>| {
-            let named = |via: &Via| {
+            chain.vias_of(piece).find_map(|via| {
                 wanted(via).map(|kind| (kind, self.holder_then(via, piece), via.end(self.at)))
-            };
-            chain.vias_of(piece).find_map(named)
+            })
         };
         let through =
             deepest(&lock).or_else(|| deepest(&|via| self.peer(via))).or_else(|| deepest(&child));
@@ -381,9 +383,10 @@ impl<'a> BlameFinder<'a> {
     /// Names a kernel wait of unknown purpose if a kernel thread ended it and the activity of that
     /// thread explains nothing.
     fn unless_unknown(&self, chain: &Chain, piece: &ChainPiece, usual: Blame) -> Blame {
-        let unknown = |via: &&Via| via.waited.is_unnamed() && !self.is_kernel(via.waiter);
-        let via =
-            chain.vias_of(piece).find(unknown).filter(|_| usual.kind == CauseKind::Unattributed);
+        let via = chain
+            .vias_of(piece)
+            .find(|via| via.waited.is_unnamed() && !self.is_kernel(via.waiter))
+            .filter(|_| usual.kind == CauseKind::Unattributed);
         via.map_or(usual, |via| Blame { kind: CauseKind::KernelWait, who: Who::Thread(via.waiter) })
     }
 
@@ -431,10 +434,13 @@ impl<'a> BlameFinder<'a> {
     /// ended the wait, by whatever means. A process that lives on gave an answer.
     fn is_child_that_ended(&self, tid: Tid, at: Nanos, end: Nanos) -> bool {
         let pid = self.recording.tasks.pid(tid, at);
-        let ended = |life: &Life| life.until <= end.after(ENDED_SLACK) && !self.is_killed(life);
         !self.is_awaited(pid)
             && self.is_family(pid)
-            && self.recording.tasks.process(pid, at).is_some_and(ended)
+            && self
+                .recording
+                .tasks
+                .process(pid, at)
+                .is_some_and(|life| life.until <= end.after(ENDED_SLACK) && !self.is_killed(life))
     }
 
     /// Returns `true` if a process of the client's family ended this one by a signal.

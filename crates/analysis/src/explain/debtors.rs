@@ -40,14 +40,13 @@ impl Recording {
     fn unread_since(&self, stream: &Stream, wait: &Span) -> Option<Nanos> {
         let sent = stream.side(Side::EventSent);
         let last = sent.partition_point(|part| part.ts <= wait.start.after(NEAR));
-        let unread = |index: &usize| match stream.received(Side::EventSent, *index) {
-            Some((_, taken)) => taken.ts.after(NEAR) >= wait.end,
-            None => wait.end >= self.mark,
-        };
         (0..last)
             .rev()
             .take(EVENTS_MAX)
-            .take_while(unread)
+            .take_while(|index| match stream.received(Side::EventSent, *index) {
+                Some((_, taken)) => taken.ts.after(NEAR) >= wait.end,
+                None => wait.end >= self.mark,
+            })
             .last()
             .and_then(|index| Some(sent.get(index)?.ts))
     }

@@ -145,9 +145,11 @@ pub(crate) fn thread_text(recording: &Recording, tid: Tid, at: Nanos) -> String 
 
 /// Returns the most telling functions of a wait's stack: the first few above the scheduler.
 pub(crate) fn frames(recording: &Recording, wait: &Wait) -> Vec<String> {
-    let scheduler = |name: &&str| SCHEDULER.iter().any(|prefix| name.starts_with(prefix));
-    let functions =
-        recording.names.kernel_functions(wait.stack).skip_while(scheduler).take(STACK_SHOWN);
+    let functions = recording
+        .names
+        .kernel_functions(wait.stack)
+        .skip_while(|name| SCHEDULER.iter().any(|prefix| name.starts_with(prefix)))
+        .take(STACK_SHOWN);
     functions.map(str::to_owned).collect()
 }
 

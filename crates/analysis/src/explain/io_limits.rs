@@ -93,8 +93,12 @@ fn done<'a>(budget: &Budget<'a>, group: &BlameGroup, device: Device) -> Option<D
         let last = waits[..waits.partition_point(|(lo, _)| *lo <= at)].last();
         last.is_some_and(|(_, hi)| at < *hi)
     };
-    let got = |request: &&DiskRequest| request.device == device && within(request.start);
-    let requests = budget.recording.disk.outstanding(lo, hi).filter(got).collect();
+    let requests = budget
+        .recording
+        .disk
+        .outstanding(lo, hi)
+        .filter(|request| request.device == device && within(request.start))
+        .collect();
     Some(DoneMeanwhile { requests, waited: Nanos(group.nanos) })
 }
 

@@ -126,11 +126,12 @@ fn cut(
     hi: Nanos,
 ) -> Vec<(Option<&OverdueTimer>, CpuInterval)> {
     let tiles = recording.overdue.tiles(cpu, lo, hi).into_iter();
-    let intervals = |(overdue, lo, hi)| {
-        let intervals = cpu_intervals(recording, cpu, lo, hi).into_iter();
-        intervals.map(move |interval| (overdue, interval))
-    };
-    tiles.flat_map(intervals).collect()
+    tiles
+        .flat_map(|(overdue, lo, hi)| {
+            let intervals = cpu_intervals(recording, cpu, lo, hi).into_iter();
+            intervals.map(move |interval| (overdue, interval))
+        })
+        .collect()
 }
 
 /// Returns the reason why a thread was not woken. A running thread delays a timer only by holding

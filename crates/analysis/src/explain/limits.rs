@@ -49,9 +49,11 @@ pub(crate) fn user_of(budget: &Budget<'_>, group: &BlameGroup) -> Option<QuotaUs
 /// each.
 fn ran_in(recording: &Recording, limit: &QuotaGroup, lo: Nanos, hi: Nanos) -> Vec<(Tid, u64)> {
     let groups = |tid| recording.throttling.groups_of(&recording.tasks, tid, hi);
-    let is_in = |tid: &Tid| groups(*tid).iter().any(|group| std::ptr::eq(*group, limit));
-    let ran_at_all = |tid: &Tid| recording.timeline.run_time(*tid, lo, hi) > Nanos(0);
-    let members = recording.timeline.threads().filter(ran_at_all).filter(is_in);
+    let members = recording
+        .timeline
+        .threads()
+        .filter(|tid| recording.timeline.run_time(*tid, lo, hi) > Nanos(0))
+        .filter(|tid| groups(*tid).iter().any(|group| std::ptr::eq(*group, limit)));
     members
         .map(|tid| (tid, limit.ran(&recording.timeline, tid, lo, hi).0))
         .filter(|(_, ran)| *ran > 0)

@@ -13,7 +13,6 @@ use crate::timeline::recording::Recording;
 use crate::timeline::threads::ThreadState;
 use crate::timeline::waits::{Waited, syncs_all, waits_for_io};
 use std::collections::BTreeMap;
-use tipme_record::incident::Loss;
 use tipme_record::records::Reclaim;
 use tipme_record::{Device, Nanos, Pid, RingClass, Tid};
 
@@ -61,13 +60,12 @@ impl Requests {
     }
 
     fn sum<'a>(all: impl Iterator<Item = &'a Requests>) -> Requests {
-        let add = |sum: Requests, one: &Requests| Requests {
+        all.fold(Requests::default(), |sum: Requests, one: &Requests| Requests {
             reads: sum.reads + one.reads,
             writes: sum.writes + one.writes,
             bytes: sum.bytes.saturating_add(one.bytes),
             ..sum
-        };
-        all.fold(Requests::default(), add)
+        })
     }
 
     pub(crate) fn weight(&self) -> u64 {
@@ -131,11 +129,15 @@ pub(crate) fn made_by(budget: &Budget<'_>, group: &BlameGroup) -> (Option<Pid>, 
     let recording = budget.recording;
     let samples =
         budget.pieces(group).flat_map(|piece| recording.samples_of(piece.tid, piece.lo, piece.hi));
-    let makes = |name: &str| REQUEST_MAKERS.iter().any(|begin| name.starts_with(begin));
     let (mut made, mut all) = (0, 0);
     for sample in samples {
         all += 1;
-        made += u64::from(recording.names.kernel_functions(sample.kernel_stack).any(makes));
+        made += u64::from(
+            recording
+                .names
+                .kernel_functions(sample.kernel_stack)
+                .any(|name| REQUEST_MAKERS.iter().any(|begin| name.starts_with(begin))),
+        );
     }
     (Some(recording.tasks.pid(first.tid, first.lo)), group.nanos / all.max(1) * made)
 }
@@ -181,9 +183,12 @@ fn idle_within(busy: &[(Nanos, Nanos)], lo: Nanos, hi: Nanos) -> Nanos {
 /// Returns `true` if records of requests may have been lost in a time; losses are counted per
 /// second.
 fn lost_within(recording: &Recording, lo: Nanos, hi: Nanos) -> bool {
-    let of_requests = |loss: &&Loss| loss.class == RingClass::Rare.name();
-    let reaches = |loss: &Loss| lo.0 < loss.until_ns && Nanos(loss.until_ns).before(SECOND) < hi;
-    recording.losses.per_second.iter().filter(of_requests).any(reaches)
+    recording
+        .losses
+        .per_second
+        .iter()
+        .filter(|loss| loss.class == RingClass::Rare.name())
+        .any(|loss| lo.0 < loss.until_ns && Nanos(loss.until_ns).before(SECOND) < hi)
 }
 
 fn weigh(
@@ -263,8 +268,10 @@ pub(crate) fn is_throttled(piece: &ChainPiece) -> bool {
 /// programs: system-wide syncs, and waits of throttled writers.
 pub(crate) fn writer_for_all(budget: &Budget<'_>, group: &BlameGroup) -> Option<Tid> {
     let syncs = |piece: &ChainPiece| matches!(piece.doing, Doing::Waited(_, Some(wait)) if syncs_all(&wait));
-    let for_all = |piece: &&ChainPiece| is_throttled(piece) || syncs(piece);
-    let first = budget.pieces(group).filter(for_all).min_by_key(|piece| piece.lo)?;
+    let first = budget
+        .pieces(group)
+        .filter(|piece| is_throttled(piece) || syncs(piece))
+        .min_by_key(|piece| piece.lo)?;
     dirtier(budget.recording, first.lo)
 }
 

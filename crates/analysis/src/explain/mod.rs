@@ -7,6 +7,7 @@
 
 mod activation;
 pub(crate) mod blame;
+mod blocked_waits;
 pub(crate) mod chain;
 mod debtors;
 pub(crate) mod describe;

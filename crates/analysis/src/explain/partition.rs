@@ -54,8 +54,11 @@ impl<'a> Budget<'a> {
         let judge = BlameFinder::new(recording, waiter, at);
         let servers = recording.displays.iter().map(|display| Pid(display.server_pid));
         let apart: Vec<Pid> = servers.chain([waiter.client]).collect();
-        let blame = |piece| unless_stolen(recording, piece, judge.blame(chain, piece));
-        let blames = chain.pieces.iter().map(blame).collect();
+        let blames = chain
+            .pieces
+            .iter()
+            .map(|piece| unless_stolen(recording, piece, judge.blame(chain, piece)))
+            .collect();
         Budget { recording, chain, judge, jobs: Jobs::new(&recording.tasks, at, &apart), blames }
     }
 

@@ -29,12 +29,14 @@ impl Usual {
         what: (Milestone, &str, &str),
     ) -> Usual {
         let (milestone, class, application) = what;
-        let same = |known: &&StoredBaseline| {
-            known.milestone() == milestone.name()
-                && known.class == class
-                && known.application == application
-        };
-        let known = stored.iter().find(same).filter(|known| known.n > others.n() as u64);
+        let known = stored
+            .iter()
+            .find(|known| {
+                known.milestone() == milestone.name()
+                    && known.class == class
+                    && known.application == application
+            })
+            .filter(|known| known.n > others.n() as u64);
         match known {
             Some(known) if others.n() < WINDOW_MIN => Usual::Stored(known.clone()),
             _ => Usual::Window(others),

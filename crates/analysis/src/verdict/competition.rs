@@ -111,8 +111,10 @@ pub(crate) fn remedy(
     if group.kind != CauseKind::CpuCompetition {
         return None;
     }
-    let usual = || remedy::of(CauseKind::CpuCompetition, culprit, waiting, tasks);
-    let first = contrast.as_ref().and_then(of_waiter).unwrap_or_else(usual);
+    let first = contrast
+        .as_ref()
+        .and_then(of_waiter)
+        .unwrap_or_else(|| remedy::of(CauseKind::CpuCompetition, culprit, waiting, tasks));
     let ordinary = !contrast.is_some_and(|contrast| contrast.by.1.is_realtime());
     let managed = ordinary && is_background(budget, Pid(*pid)) && !is_managed(tasks);
     Some(if managed {

@@ -6,7 +6,7 @@ use crate::explain::jobs::Job;
 use crate::explain::partition::{BlameGroup, BlameOwner, Budget};
 use crate::model::{CauseKind, Piece};
 use crate::timeline::recording::Recording;
-use crate::verdict::evidence;
+use crate::verdict::groups;
 use tipme_record::Nanos;
 
 /// Minimum unattributed share of the interval to suggest recording more.
@@ -42,8 +42,8 @@ fn open(budget: &Budget<'_>, group: &BlameGroup, certainty: f64) -> Option<Answe
     match group.kind {
         CauseKind::DiskQueue | CauseKind::Fsync | CauseKind::PageIn if by_kernel => Some(WRITERS),
         CauseKind::Reclaim | CauseKind::SwapIn if by_kernel || certainty < CERTAIN => Some(MEMORY),
-        CauseKind::KernelLock if evidence::awaited_thaw(budget, group).is_some() => None,
-        CauseKind::KernelLock if by_kernel || evidence::is_held_by_waiter(budget, group) => {
+        CauseKind::KernelLock if groups::awaited_thaw(budget, group).is_some() => None,
+        CauseKind::KernelLock if by_kernel || groups::is_held_by_waiter(budget, group) => {
             Some(LOCKS)
         }
         CauseKind::OwnComputation if spins(budget, group) => Some(LOCKS),
@@ -141,12 +141,13 @@ mod tests {
     fn recorded(name: &str, spans: &[(u64, u64)]) -> Recording {
         let mut recording = Recording::default();
         recording.meta.details.push(name.to_owned());
-        let span = |(from, until): &(u64, u64)| DetailSpan {
-            name: name.to_owned(),
-            from_ns: Nanos::from_millis(*from).0,
-            until_ns: Nanos::from_millis(*until).0,
-        };
-        recording.meta.detail_spans.extend(spans.iter().map(span));
+        recording.meta.detail_spans.extend(spans.iter().map(|(from, until): &(u64, u64)| {
+            DetailSpan {
+                name: name.to_owned(),
+                from_ns: Nanos::from_millis(*from).0,
+                until_ns: Nanos::from_millis(*until).0,
+            }
+        }));
         recording
     }
 

@@ -244,13 +244,12 @@ fn explain(
 /// Notes the part of the chain that was too long to follow.
 fn left(chain: &Chain) -> Option<String> {
     let steps = count_text(chain.pieces.len() as u64);
-    let told = || {
+    (chain.left > Nanos(0)).then(|| {
         format!(
             "Of the way back {steps} steps were followed; {} before them are unattributed.",
             span_text(chain.left)
         )
-    };
-    (chain.left > Nanos(0)).then(told)
+    })
 }
 
 fn about(recording: &Recording, answer: Option<Nanos>) -> About {
@@ -311,8 +310,11 @@ fn interval(recording: &Recording, problem: &Problem) -> Interval {
 }
 
 fn drew(recording: &Recording, problem: &Problem) -> bool {
-    let is_clients = |tid| recording.tasks.pid(tid, problem.end) == problem.client;
-    recording.drawings().went_on(is_clients, problem.start, problem.end)
+    recording.drawings().went_on(
+        |tid| recording.tasks.pid(tid, problem.end) == problem.client,
+        problem.start,
+        problem.end,
+    )
 }
 
 /// Returns the unresponsive span of a problem, if it is one.
@@ -373,14 +375,19 @@ const PIPELINE_MAX: usize = 8;
 /// Returns the command line of a process started for an input. Other processes that the same shell
 /// started for one pipeline are included, as the user types it.
 fn pipeline(recording: &Recording, life: &Life, problem: &Problem) -> String {
-    let beside = |other: &&Life| {
-        let same =
-            other.parent == life.parent && other.group == life.group && other.tid.0 == other.pid.0;
-        let begun = other.from > problem.start && other.from < problem.end;
-        same && begun && other.from < life.until && other.until > life.from
-    };
-    let mut parts: Vec<&Life> =
-        recording.tasks.lives().iter().filter(beside).take(PIPELINE_MAX).collect();
+    let mut parts: Vec<&Life> = recording
+        .tasks
+        .lives()
+        .iter()
+        .filter(|other| {
+            let same = other.parent == life.parent
+                && other.group == life.group
+                && other.tid.0 == other.pid.0;
+            let begun = other.from > problem.start && other.from < problem.end;
+            same && begun && other.from < life.until && other.until > life.from
+        })
+        .take(PIPELINE_MAX)
+        .collect();
     if parts.is_empty() || !problem.is_command() || problem.is_start() || problem.is_prompt() {
         return command_line(recording, life, problem.end);
     }

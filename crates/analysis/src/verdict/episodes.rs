@@ -77,10 +77,11 @@ fn busy_within(recording: &Recording, tid: Tid, (lo, hi): (Nanos, Nanos)) -> u64
 }
 
 fn reads_terminal(recording: &Recording, tid: Tid) -> bool {
-    let reads = |wait: &tipme_record::records::Wait| {
-        wait.syscall == 0 && recording.waits.kind_of(wait) == Waited::Events
-    };
-    recording.waits.of(tid).iter().any(reads)
+    recording
+        .waits
+        .of(tid)
+        .iter()
+        .any(|wait| wait.syscall == 0 && recording.waits.kind_of(wait) == Waited::Events)
 }
 
 /// Returns the stretches between the idle waits of a thread. For a thread without idle waits, each

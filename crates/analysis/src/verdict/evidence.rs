@@ -2,7 +2,7 @@
 //! Evidence: sentences with figures for each finding. The first line names the culprit and its
 //! action.
 
-use crate::explain::chain::{ChainPiece, Doing, Via};
+use crate::explain::chain::Doing;
 use crate::explain::describe::{
     address_text, count_text, doing_text, frames, span_text, thread_text, unnamed_wait_text,
     wait_text,
@@ -15,11 +15,15 @@ use crate::explain::partition::{BlameGroup, BlameOwner, Budget, length};
 use crate::model::CauseKind;
 use crate::timeline::io_limits::GroupIoLimit;
 use crate::timeline::polls;
-use crate::timeline::waits::{HARD_INTERRUPT, Waited, is_condition};
+use crate::timeline::waits::Waited;
 use crate::verdict::feeder;
+use crate::verdict::groups::{
+    awaited_thaw, device_name, frozen_device, has_given_up, held_up, is_held_by_own_thread,
+    is_held_by_waiter, is_of_waiter, is_signalled, is_unowed, keeps_open, longest_wait, via_to,
+    waiter,
+};
 use std::collections::{BTreeMap, BTreeSet};
-use tipme_record::records::Wait;
-use tipme_record::{Device, Nanos, Pid, Tid};
+use tipme_record::{Device, Nanos, Tid};
 
 /// Maximum number of lines on one question.
 const LINES_MAX: usize = 2;
@@ -144,104 +148,6 @@ fn headline(budget: &Budget<'_>, group: &BlameGroup) -> String {
     }
 }
 
-/// Returns `true` if the longest wait was one for a terminal that did not answer in time.
-fn has_given_up(budget: &Budget<'_>, group: &BlameGroup) -> bool {
-    let longest = budget.pieces(group).max_by_key(|piece| length(piece));
-    matches!(longest.map(|piece| piece.doing), Some(Doing::Waited(Waited::Events, Some(wait)))
-        if budget.recording.waits_for_terminal(&wait) && budget.recording.has_given_up(&wait))
-}
-
-/// Returns `true` if no process is known to owe the awaited answer or to hold the awaited lock.
-pub(crate) fn is_unowed(group: &BlameGroup) -> bool {
-    matches!(group.kind, CauseKind::PeerWait | CauseKind::LockWait)
-        && group.owner == BlameOwner::Nobody
-}
-
-/// Returns `true` if the culprit merely kept a pipe open.
-pub(crate) fn keeps_open(budget: &Budget<'_>, group: &BlameGroup) -> bool {
-    let longest = budget.pieces(group).max_by_key(|piece| length(piece));
-    group.kind == CauseKind::PeerWait
-        && matches!(longest.map(|piece| piece.doing), Some(Doing::Waited(Waited::Peer, None)))
-}
-
-/// Returns `true` for a wait to be signalled, on a condition or a semaphore, rather than for a held
-/// lock. Attempts that time out repeatedly are for a lock, however they are made.
-pub(crate) fn is_signalled(budget: &Budget<'_>, group: &BlameGroup) -> bool {
-    let longest = budget.pieces(group).max_by_key(|piece| length(piece));
-    let via = longest
-        .and_then(|piece| via_to(budget, group, piece))
-        .filter(|_| group.kind == CauseKind::LockWait);
-    let tried = |piece: &ChainPiece| {
-        let wait = via_to(budget, group, piece).and_then(|via| via.wait);
-        wait.is_some_and(|wait| wait.context == HARD_INTERRUPT)
-    };
-    via.and_then(|via| via.wait).as_ref().is_some_and(is_condition)
-        && !budget.pieces(group).any(tried)
-}
-
-/// Returns `true` if the process that waited most is also the one to blame most.
-fn is_of_waiter(budget: &Budget<'_>, group: &BlameGroup) -> bool {
-    let main = group.members.main().map(|(pid, _)| pid);
-    main.is_some() && waiter(budget, group) == main
-}
-
-/// Returns `true` if a lock was held by another thread of the process that waited for it.
-pub(crate) fn is_held_by_own_thread(budget: &Budget<'_>, group: &BlameGroup) -> bool {
-    let held = match group.kind {
-        CauseKind::LockWait => !is_signalled(budget, group),
-        CauseKind::KernelLock => !is_held_by_waiter(budget, group),
-        _ => false,
-    };
-    let by_another = |piece: &ChainPiece| {
-        via_to(budget, group, piece).is_some_and(|via| via.holder != via.waiter)
-    };
-    held && is_of_waiter(budget, group) && budget.pieces(group).any(by_another)
-}
-
-/// Returns `true` if nothing is known about the holder of a lock except the waiter itself.
-pub(crate) fn is_held_by_waiter(budget: &Budget<'_>, group: &BlameGroup) -> bool {
-    let job = |piece: &ChainPiece| BlameOwner::Job(budget.jobs.of(piece.tid, piece.lo));
-    budget.pieces(group).all(|piece| {
-        budget.chain.vias_of(piece).all(|via| via.waited != Waited::KernelLock)
-            && job(piece) == group.owner
-    })
-}
-
-/// Name prefixes of kernel functions that take the lock of an address space.
-const ADDRESS_SPACE: [&str; 9] = [
-    "do_user_addr_fault",
-    "lock_mm_and_find_vma",
-    "vm_mmap_pgoff",
-    "__vm_munmap",
-    "do_mprotect_pkey",
-    "do_madvise",
-    "__do_sys_brk",
-    "__do_sys_mremap",
-    "exit_mm",
-];
-
-/// Returns `true` if a group's longest wait is for the lock of an address space.
-pub(crate) fn is_for_address_space(budget: &Budget<'_>, group: &BlameGroup) -> bool {
-    let vias = budget.pieces(group).flat_map(|piece| budget.chain.vias_of(piece));
-    let waits = vias.filter(|via| via.waited == Waited::KernelLock).filter_map(|via| via.wait);
-    let Some(wait) = waits.max_by_key(|wait| wait.head.ts.since(wait.start)) else { return false };
-    let mut functions = budget.recording.names.kernel_functions(wait.stack);
-    functions.any(|name| ADDRESS_SPACE.iter().any(|begin| name.starts_with(begin)))
-}
-
-/// Returns the longest wait of a group if it is for a file system to be thawed.
-pub(crate) fn awaited_thaw(budget: &Budget<'_>, group: &BlameGroup) -> Option<Wait> {
-    match longest_wait(budget, group)?.doing {
-        Doing::Waited(Waited::Thaw, wait) => wait,
-        _ => None,
-    }
-}
-
-/// Returns the device of a frozen file system if the wait names a file.
-pub(crate) fn frozen_device(budget: &Budget<'_>, group: &BlameGroup) -> Option<Device> {
-    awaited_thaw(budget, group).map(|wait| wait.device).filter(|device| *device != Device(0))
-}
-
 /// Names the process that ended the wait for a frozen file system: often a part of the program that
 /// froze it.
 fn thaw_line(budget: &Budget<'_>, group: &BlameGroup) -> Option<String> {
@@ -271,13 +177,14 @@ fn frozen_line(budget: &Budget<'_>, group: &BlameGroup, waiters: &str) -> String
 /// Describes the longest wait inside the kernel, as `cat waited in openat (fanotify_handle_event)`.
 fn kernel_wait_line(budget: &Budget<'_>, group: &BlameGroup, waiters: &str) -> String {
     let longest = budget.pieces(group).max_by_key(|piece| length(piece));
-    let own = |piece: &ChainPiece| match piece.doing {
-        Doing::Waited(waited, wait) if waited.is_unnamed() || waited == Waited::KernelLock => {
-            Some((waited, wait))
-        }
-        _ => via_to(budget, group, piece).map(|via| (via.waited, via.wait)),
-    };
-    let (waited, wait) = longest.and_then(own).unwrap_or((Waited::Unknown, None));
+    let (waited, wait) = longest
+        .and_then(|piece| match piece.doing {
+            Doing::Waited(waited, wait) if waited.is_unnamed() || waited == Waited::KernelLock => {
+                Some((waited, wait))
+            }
+            _ => via_to(budget, group, piece).map(|via| (via.waited, via.wait)),
+        })
+        .unwrap_or((Waited::Unknown, None));
     let slept = longest.filter(|piece| matches!(piece.doing, Doing::Waited(..)));
     let slept = slept.map(|piece| {
         budget.recording.tasks.comm(budget.recording.tasks.pid(piece.tid, piece.lo), piece.hi)
@@ -321,73 +228,10 @@ fn label(budget: &Budget<'_>, group: &BlameGroup) -> String {
     }
 }
 
-/// Returns the name of a device, or a generic one if it is not known.
-pub(crate) fn device_name(budget: &Budget<'_>, device: Option<Device>) -> String {
-    device.map_or_else(|| "a disk".to_owned(), |device| budget.recording.device_name(device))
-}
-
-/// Returns the process that waited most, at the near end of the chain. This is the application if
-/// the process found is the culprit that owes the awaited answer or exit.
-pub(crate) fn waiter(budget: &Budget<'_>, group: &BlameGroup) -> Option<Pid> {
-    let for_another =
-        matches!(group.kind, CauseKind::PeerWait | CauseKind::ChildWait) && !is_unowed(group);
-    let of_job =
-        |piece: &ChainPiece| group.owner == BlameOwner::Job(budget.jobs.of(piece.tid, piece.lo));
-    // A child may belong to the job of its waiter.
-    let ends =
-        |piece: &ChainPiece| group.members.has(budget.recording.tasks.pid(piece.tid, piece.lo));
-    let is_culprit = |piece: &ChainPiece| {
-        for_another && of_job(piece) && (group.kind != CauseKind::ChildWait || ends(piece))
-    };
-    most_of(budget, group, |piece| match via_to(budget, group, piece) {
-        Some(via) => via.waiter,
-        None if is_culprit(piece) => Tid(budget.judge.client.0),
-        // An idle display server waits for no one in particular: its client does.
-        None if is_unowed(group)
-            && budget
-                .recording
-                .messages
-                .is_server(budget.recording.tasks.pid(piece.tid, piece.lo)) =>
-        {
-            budget.chain.vias_of(piece).next().map_or(piece.tid, |via| via.waiter)
-        }
-        None => piece.tid,
-    })
-}
-
-/// Returns the process that the cause held up: the throttled one, or else the waiter.
-pub(crate) fn held_up(budget: &Budget<'_>, group: &BlameGroup) -> Option<Pid> {
-    match group.kind {
-        CauseKind::CpuThrottled => most_of(budget, group, |piece| piece.tid),
-        _ => waiter(budget, group),
-    }
-}
-
-/// Returns the process that most of a group's time belongs to, by the thread chosen for each piece.
-fn most_of(
-    budget: &Budget<'_>,
-    group: &BlameGroup,
-    thread: impl Fn(&ChainPiece) -> Tid,
-) -> Option<Pid> {
-    let mut lengths: BTreeMap<Pid, u64> = BTreeMap::new();
-    for piece in budget.pieces(group) {
-        *lengths.entry(budget.recording.tasks.pid(thread(piece), piece.lo)).or_default() +=
-            length(piece);
-    }
-    lengths.into_iter().max_by_key(|(_, nanos)| *nanos).map(|(pid, _)| pid)
-}
-
 /// Returns the waiter's name.
 fn waiters(budget: &Budget<'_>, group: &BlameGroup) -> String {
     waiter(budget, group)
         .map_or_else(String::new, |pid| budget.recording.tasks.comm(pid, budget.end()))
-}
-
-/// Returns the wait through which the chain reached the culprit's job, if any.
-fn via_to<'a>(budget: &Budget<'a>, group: &BlameGroup, piece: &ChainPiece) -> Option<&'a Via> {
-    let BlameOwner::Job(job) = &group.owner else { return None };
-    let (chain, jobs) = (budget.chain, &budget.jobs);
-    chain.vias_of(piece).filter(|via| jobs.of(via.holder, piece.lo) == *job).last()
 }
 
 /// Describes the wait for the culprit.
@@ -430,10 +274,12 @@ fn times_text(count: u64) -> String {
 }
 
 fn queue_line(budget: &Budget<'_>, group: &BlameGroup) -> String {
-    let at = |piece: &ChainPiece| {
-        budget.recording.timeline.before(piece.tid, piece.hi).map(|span| span.segment.place)
-    };
-    let cpus: BTreeSet<u16> = budget.pieces(group).filter_map(at).collect();
+    let cpus: BTreeSet<u16> = budget
+        .pieces(group)
+        .filter_map(|piece| {
+            budget.recording.timeline.before(piece.tid, piece.hi).map(|span| span.segment.place)
+        })
+        .collect();
     let cpus: Vec<String> = cpus.iter().map(u16::to_string).collect();
     let word = if cpus.len() == 1 { "CPU" } else { "CPUs" };
     format!(
@@ -475,12 +321,6 @@ fn person_line(budget: &Budget<'_>, group: &BlameGroup) -> Option<String> {
     Some(format!("{who} waited for a person to type into the terminal that {terminal} shows"))
 }
 
-/// Returns the longest wait of a group.
-fn longest_wait<'a>(budget: &Budget<'a>, group: &BlameGroup) -> Option<&'a ChainPiece> {
-    let waits = budget.pieces(group).filter(|piece| matches!(piece.doing, Doing::Waited(..)));
-    waits.max_by_key(|piece| length(piece))
-}
-
 /// Describes the longest wait of a group.
 fn wait_line(budget: &Budget<'_>, group: &BlameGroup) -> Option<String> {
     let longest = longest_wait(budget, group)?;
@@ -509,8 +349,9 @@ pub(crate) fn kernel_frames(budget: &Budget<'_>, group: &BlameGroup) -> Vec<Stri
 /// Lists the functions sampled most while the group's threads ran.
 fn function_lines(budget: &Budget<'_>, group: &BlameGroup) -> Vec<String> {
     let (mut functions, mut total) = (BTreeMap::<String, usize>::new(), 0);
-    let ran = |piece: &&ChainPiece| matches!(piece.doing, Doing::Ran | Doing::Served(_));
-    for piece in budget.pieces(group).filter(ran) {
+    for piece in
+        budget.pieces(group).filter(|piece| matches!(piece.doing, Doing::Ran | Doing::Served(_)))
+    {
         for sample in budget.recording.samples_of(piece.tid, piece.lo, piece.hi) {
             total += 1;
             *functions.entry(function_name(budget, sample)).or_default() += 1;
@@ -597,15 +438,6 @@ pub(crate) fn held_back(
     let limits =
         limits.iter().take(LINES_MAX).map(|limit| io_limits::text(budget.recording, limit));
     std::iter::once(first).chain(limits).chain(wait_line(budget, group)).collect()
-}
-
-/// Returns the process that waited for memory at the limit of its control group, where reclaim
-/// freed nothing.
-pub(crate) fn at_memory_limit(budget: &Budget<'_>, group: &BlameGroup) -> Option<Pid> {
-    let longest = budget.pieces(group).max_by_key(|piece| length(piece))?;
-    let Doing::Waited(_, Some(wait)) = longest.doing else { return None };
-    let mut functions = budget.recording.names.kernel_functions(wait.stack);
-    functions.any(|name| name.starts_with("mem_cgroup_oom_")).then_some(wait.pid)
 }
 
 /// Names the process that took the memory of pages that had to be read again.

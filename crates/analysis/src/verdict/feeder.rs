@@ -153,12 +153,9 @@ fn flood(budget: &Budget<'_>, group: &BlameGroup) -> Option<Flood> {
         group.kind,
         CauseKind::OwnComputation | CauseKind::PeerWait | CauseKind::ServerBusy
     );
-    let worked = |piece: &&ChainPiece| {
-        matches!(piece.doing, Doing::Ran | Doing::Served(_) | Doing::Queued(_))
-    };
     let longest = budget
         .pieces(group)
-        .filter(worked)
+        .filter(|piece| matches!(piece.doing, Doing::Ran | Doing::Served(_) | Doing::Queued(_)))
         .max_by_key(|piece| length(piece))
         .filter(|_| computes)?;
     let lo = budget.pieces(group).map(|piece| piece.lo).min()?;
@@ -166,10 +163,9 @@ fn flood(budget: &Budget<'_>, group: &BlameGroup) -> Option<Flood> {
     let busy = budget.recording.tasks.pid(longest.tid, longest.lo);
     let place = FloodPlace { budget, busy, lo, hi };
     let output = || place.sender(place.output(longest.tid), Channel::Terminal, 0);
-    let events = || place.sender(place.events(), Channel::Messages, BACKLOG_MAX);
     if group.kind == CauseKind::OwnComputation {
         return output()
-            .or_else(events)
+            .or_else(|| place.sender(place.events(), Channel::Messages, BACKLOG_MAX))
             .or_else(|| place.sender(place.unasked(), Channel::Messages, 0));
     }
     if group.kind == CauseKind::PeerWait

@@ -5,14 +5,18 @@
 //! evidence and remedy, the steps of the chain, and the overhead of recording.
 
 pub(crate) mod baseline;
+mod causes;
 pub(crate) mod competition;
+mod culprits;
 pub(crate) mod detail;
 pub(crate) mod diagnose;
 pub(crate) mod episodes;
 pub(crate) mod evidence;
 mod feeder;
 pub(crate) mod findings;
+mod groups;
 pub(crate) mod interval;
+mod latency_groups;
 pub(crate) mod overhead;
 pub(crate) mod problem;
 pub(crate) mod remedy;

@@ -12,6 +12,7 @@ use crate::timeline::recording::Recording;
 use crate::timeline::tasks::Life;
 use crate::verdict::baseline::Usual;
 use crate::verdict::episodes::{self, Episode};
+use crate::verdict::latency_groups::{Groups, group, groups, latency_to};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use tipme_measure::{InputClass, Share, Summary, ThresholdProfile};
@@ -287,10 +288,12 @@ fn pids(
         };
     }
     let Some(app) = &options.app else { return Ok(None) };
-    let called = |life: &&crate::timeline::tasks::Life| {
-        life.comm == *app || program(recording.tasks.cmdline(life.pid, life.until)) == app
-    };
-    let pids: Vec<Pid> = lives().filter(called).map(|life| life.pid).collect();
+    let pids: Vec<Pid> = lives()
+        .filter(|life| {
+            life.comm == *app || program(recording.tasks.cmdline(life.pid, life.until)) == app
+        })
+        .map(|life| life.pid)
+        .collect();
     if pids.is_empty() {
         Err(DiagnoseError::NoSuchProcess { name: format!("named {app}") })
     } else {
@@ -302,69 +305,6 @@ fn pids(
 fn program(cmdline: &str) -> &str {
     let path = cmdline.split(' ').next().unwrap_or_default();
     path.rsplit('/').next().unwrap_or_default()
-}
-
-/// Key of comparable latencies: milestone, kind of work, class of input, and application.
-type Group = (Milestone, Task, InputClass, String);
-
-type Groups = BTreeMap<Group, Summary>;
-
-fn group(recording: &Recording, interaction: &Interaction) -> Group {
-    let application = recording.tasks.comm(interaction.delivery.client, interaction.delivery.sent);
-    (interaction.milestone, interaction.task, interaction.delivery.class, application)
-}
-
-/// Returns the latency of an interaction up to a milestone of the given work, if it has one.
-fn latency_to(interaction: &Interaction, milestone: Milestone, task: Task) -> Option<Nanos> {
-    let since = |at: Nanos| at.since(interaction.delivery.input);
-    match milestone {
-        _ if interaction.milestone == milestone => {
-            (interaction.task == task).then(|| interaction.latency())
-        }
-        Milestone::Response => None,
-        Milestone::Handled => interaction.handled.map(since),
-        Milestone::Completed => completed(interaction, task).map(since),
-    }
-}
-
-/// Returns the time at which the work of an input was completed: its late part if there is one, or
-/// else the last drawing of the answer.
-fn completed(interaction: &Interaction, task: Task) -> Option<Nanos> {
-    match interaction.later.iter().find(|reached| reached.milestone == Milestone::Completed) {
-        Some(late) => (late.task == task).then_some(late.at),
-        None => {
-            let answered =
-                task == Task::Input && interaction.join == Join::Exact && !interaction.censored;
-            answered.then(|| interaction.end.max(interaction.settled.unwrap_or_default()))
-        }
-    }
-}
-
-/// Milestones that are compared, with their kinds of work.
-const COMPARED: [(Milestone, Task); 7] = [
-    (Milestone::Response, Task::Input),
-    (Milestone::Handled, Task::Input),
-    (Milestone::Completed, Task::Input),
-    (Milestone::Completed, Task::Command),
-    (Milestone::Completed, Task::Typed),
-    (Milestone::Completed, Task::Prompt),
-    (Milestone::Completed, Task::Start),
-];
-
-fn groups(recording: &Recording, found: &[Interaction]) -> Groups {
-    let mut latencies: BTreeMap<Group, Vec<u64>> = BTreeMap::new();
-    for interaction in found {
-        let (_, _, class, application) = group(recording, interaction);
-        for (milestone, task) in COMPARED {
-            if let Some(latency) = latency_to(interaction, milestone, task) {
-                latencies
-                    .entry((milestone, task, class, application.clone()))
-                    .or_default()
-                    .push(latency.0);
-            }
-        }
-    }
-    latencies.into_iter().map(|(key, list)| (key, Summary::new(list))).collect()
 }
 
 /// Returns each interaction up to its response, and up to each later milestone that came late.
@@ -432,13 +372,15 @@ fn distinct<'a, 'b>(
     let mut left = [others_max, COMMANDS_MAX];
     for scored in scored.iter().rev() {
         let one = &scored.1;
-        let same = |(_, other): &&(f64, Cow<'_, Interaction>)| {
-            let elsewhere = other.delivery.client != one.delivery.client
-                || other.delivery.input == one.delivery.input;
-            !elsewhere && other.overlaps(one.delivery.input, one.end)
-        };
         let left = &mut left[usize::from(one.task.is_command())];
-        if *left > 0 && (one.task.is_command() || !chosen.iter().any(same)) {
+        if *left > 0
+            && (one.task.is_command()
+                || !chosen.iter().any(|(_, other): &&(f64, Cow<'_, Interaction>)| {
+                    let elsewhere = other.delivery.client != one.delivery.client
+                        || other.delivery.input == one.delivery.input;
+                    !elsewhere && other.overlaps(one.delivery.input, one.end)
+                }))
+        {
             *left -= 1;
             chosen.push(scored);
         }
@@ -511,10 +453,9 @@ fn unresponsive(recording: &Recording, span: &UnresponsiveSpan) -> Problem {
 /// Returns the keys and clicks with a certain answer, by client, from the input to the answer.
 fn answered(found: &[Interaction]) -> BTreeMap<Pid, Vec<(Nanos, Nanos)>> {
     let mut answered: BTreeMap<Pid, Vec<(Nanos, Nanos)>> = BTreeMap::new();
-    let sure = |one: &&Interaction| {
+    for one in found.iter().filter(|one| {
         one.join == Join::Exact && one.delivery.class != InputClass::Motion && !one.censored
-    };
-    for one in found.iter().filter(sure) {
+    }) {
         answered.entry(one.delivery.client).or_default().push((one.delivery.input, one.end));
     }
     answered.values_mut().for_each(|list| list.sort_unstable());

@@ -9,37 +9,38 @@ use crate::timeline::throttle::QuotaGroup;
 use std::net::Ipv4Addr;
 use tipme_record::{Nanos, Pid, Tid};
 
-/// Returns the remedy against a process, where `{pid}` and `{comm}` are the culprit's and `{app}`
-/// is the application's name.
-fn against(kind: CauseKind, has_ended: bool) -> &'static str {
-    match kind {
-        CauseKind::CpuCompetition if has_ended => {
-            "start {comm} with nice -n 19 next time (this one has ended)"
-        }
-        CauseKind::PageIn | CauseKind::DiskQueue | CauseKind::Fsync if has_ended => {
+/// Returns the remedy against a culprit that has ended, if it differs.
+fn after_exit(kind: CauseKind) -> Option<&'static str> {
+    Some(match kind {
+        CauseKind::CpuCompetition => "start {comm} with nice -n 19 next time (this one has ended)",
+        CauseKind::PageIn | CauseKind::DiskQueue | CauseKind::Fsync => {
             "start {comm} with ionice -c 3 next time (this one has ended)"
         }
-        CauseKind::IoHeldBack if has_ended => {
+        CauseKind::IoHeldBack => {
             "look for a limit on I/O of the control group that {comm} was in, which has ended (io.max, blkio.throttle.*)"
         }
-        CauseKind::SwapIn | CauseKind::Reclaim if has_ended => {
+        CauseKind::SwapIn | CauseKind::Reclaim => {
             "start {comm} in a control group with memory.high next time (this one has ended)"
         }
-        CauseKind::KernelWait if has_ended => {
+        CauseKind::KernelWait => {
             "look for the function that is named in the kernel's log and documentation ({comm} has ended)"
         }
-        CauseKind::KernelLock if has_ended => {
+        CauseKind::KernelLock => {
             "look at what {comm} did while it held the lock, which has ended: its log, or the next time"
         }
-        CauseKind::ServerBusy if has_ended => {
-            "start {comm} with nice -n 10 next time (this one has ended)"
-        }
-        CauseKind::ServerGrab if has_ended => {
-            "report the grab to the authors of {comm}, which has ended"
-        }
-        CauseKind::PeerWait if has_ended => {
+        CauseKind::ServerBusy => "start {comm} with nice -n 10 next time (this one has ended)",
+        CauseKind::ServerGrab => "report the grab to the authors of {comm}, which has ended",
+        CauseKind::PeerWait => {
             "look at why {comm} was slow, which has ended: its log, or the next time"
         }
+        _ => return None,
+    })
+}
+
+/// Returns the remedy against a process, where `{pid}` and `{comm}` are the culprit's and `{app}`
+/// is the application's name.
+fn against(kind: CauseKind) -> &'static str {
+    match kind {
         CauseKind::CpuCompetition => {
             "renice -n 19 -p {pid} (what it starts from then on inherits it)"
         }
@@ -171,7 +172,7 @@ pub(crate) fn of_unowed(app: &str, pid: Pid) -> String {
 
 /// Returns `true` if the remedy acts on the culprit, which must not have ended.
 pub(crate) fn acts_on_culprit(kind: CauseKind) -> bool {
-    against(kind, true) != against(kind, false)
+    after_exit(kind).is_some()
 }
 
 /// Remedy if a device is to blame and not the requests of others.
@@ -221,8 +222,10 @@ pub(crate) fn of(
 ) -> String {
     let text = match culprit {
         Culprit::Address { address } if is_of_this_machine(address) => OF_THIS_MACHINE,
-        Culprit::Process { pid, .. } => against(kind, tasks.has_ended(Tid(*pid))),
-        _ => against(kind, false),
+        Culprit::Process { pid, .. } if tasks.has_ended(Tid(*pid)) => {
+            after_exit(kind).unwrap_or_else(|| against(kind))
+        }
+        _ => against(kind),
     };
     let text = text.to_owned() + if itself { of_itself(kind) } else { "" };
     match culprit {
@@ -278,12 +281,15 @@ pub(crate) fn of_io_limit(limit: &GroupIoLimit, amount: &str) -> String {
 fn unit(folder: &str) -> Option<String> {
     const KINDS: [&str; 6] = [".slice", ".service", ".scope", ".socket", ".mount", ".swap"];
     let (above, name) = folder.rsplit_once('/')?;
-    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || ":_.\\@-".contains(letter);
     let is_unit = !name.starts_with('-')
-        && name.chars().all(is_plain)
+        && name.chars().all(|letter| letter.is_ascii_alphanumeric() || ":_.\\@-".contains(letter))
         && KINDS.iter().any(|kind| name.ends_with(kind));
-    let is_manager = |part: &str| part.starts_with("user@") && part.ends_with(".service");
-    let own = if above.split('/').any(is_manager) { "--user " } else { "" };
+    let own =
+        if above.split('/').any(|part| part.starts_with("user@") && part.ends_with(".service")) {
+            "--user "
+        } else {
+            ""
+        };
     let quote = if name.contains('\\') { "'" } else { "" };
     is_unit.then(|| format!("{own}set-property {quote}{name}{quote}"))
 }
@@ -354,7 +360,7 @@ mod tests {
     #[test]
     fn nothing_is_to_be_done_to_who_has_ended() {
         for kind in CauseKind::CAUSES {
-            let (alive, ended) = (against(*kind, false), against(*kind, true));
+            let (alive, ended) = (against(*kind), after_exit(*kind).unwrap_or(against(*kind)));
             assert!(!ended.contains("-p {pid}") && !ended.contains("--pid"), "{kind}: {ended}");
             assert!(alive == ended || ended.contains("ended"), "{kind}: {ended}");
         }

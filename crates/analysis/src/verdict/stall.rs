@@ -76,10 +76,10 @@ pub(crate) fn remedy(budget: &Budget<'_>, group: &BlameGroup) -> Option<&'static
 /// Describes the culprit's action; `waiters` could not run.
 pub(crate) fn headline(budget: &Budget<'_>, group: &BlameGroup, waiters: &str) -> String {
     let longest = suspected(budget, group);
-    let usual = || taker(budget, group).words(budget.recording).to_owned();
-    let who = longest.map_or_else(usual, |(_, piece, cpu)| {
-        outsider_words(budget.recording, cpu, piece.lo, piece.hi)
-    });
+    let who = longest.map_or_else(
+        || taker(budget, group).words(budget.recording).to_owned(),
+        |(_, piece, cpu)| outsider_words(budget.recording, cpu, piece.lo, piece.hi),
+    );
     let free = |piece: &&ChainPiece| matches!(piece.doing, Doing::Queued(Some(Tid(0))));
     let beside_free: u64 =
         budget.pieces(group).filter(free).map(length).fold(0, u64::saturating_add);
@@ -92,11 +92,15 @@ pub(crate) fn headline(budget: &Budget<'_>, group: &BlameGroup, waiters: &str) -
 /// Returns the time for which the CPUs of the group's pieces took no interrupt although interrupts
 /// were enabled.
 fn away(budget: &Budget<'_>, group: &BlameGroup) -> Nanos {
-    let away = |piece: &ChainPiece| {
-        let cpu = stolen::cpu(budget.recording, piece)?;
-        Some(budget.recording.overdue.away(cpu, piece.lo, piece.hi).0)
-    };
-    Nanos(budget.pieces(group).filter_map(away).fold(0, u64::saturating_add))
+    Nanos(
+        budget
+            .pieces(group)
+            .filter_map(|piece| {
+                let cpu = stolen::cpu(budget.recording, piece)?;
+                Some(budget.recording.overdue.away(cpu, piece.lo, piece.hi).0)
+            })
+            .fold(0, u64::saturating_add),
+    )
 }
 
 /// Describes the latest timer: `the timer of CPU 1 came 296 ms late, and found a program, which
@@ -106,11 +110,13 @@ pub(crate) fn overdue_line(budget: &Budget<'_>, group: &BlameGroup) -> Option<St
     if let Some((who, piece, cpu)) = suspected(budget, group) {
         return Some(who.text(budget.recording, cpu, piece.lo));
     }
-    let overdue = |piece: &ChainPiece| {
-        let cpu = stolen::cpu(budget.recording, piece)?;
-        budget.recording.overdue.longest_away(cpu, piece.lo, piece.hi)
-    };
-    let longest = budget.pieces(group).filter_map(overdue).max_by_key(|one| one.late())?;
+    let longest = budget
+        .pieces(group)
+        .filter_map(|piece| {
+            let cpu = stolen::cpu(budget.recording, piece)?;
+            budget.recording.overdue.longest_away(cpu, piece.lo, piece.hi)
+        })
+        .max_by_key(|one| one.late())?;
     let device = accessed(budget.recording, longest).map_or("", |_| ", which accesses a device");
     let function =
         longest.function(&budget.recording.names).map(|name| format!(" ({name}{device})"));
@@ -163,11 +169,15 @@ pub(crate) fn place_line(budget: &Budget<'_>, group: &BlameGroup) -> Option<Stri
 
 /// Returns the time that the kernel counted as stolen from the CPUs of the group's pieces.
 fn counted(budget: &Budget<'_>, group: &BlameGroup) -> Nanos {
-    let taken = |piece: &ChainPiece| {
-        let cpu = stolen::cpu(budget.recording, piece)?;
-        Some(budget.recording.withdrawals.taken(cpu, piece.lo, piece.hi).0)
-    };
-    Nanos(budget.pieces(group).filter_map(taken).fold(0, u64::saturating_add))
+    Nanos(
+        budget
+            .pieces(group)
+            .filter_map(|piece| {
+                let cpu = stolen::cpu(budget.recording, piece)?;
+                Some(budget.recording.withdrawals.taken(cpu, piece.lo, piece.hi).0)
+            })
+            .fold(0, u64::saturating_add),
+    )
 }
 
 /// Returns the certainty of a stall and its owner.

@@ -49,8 +49,10 @@ fn hold(budget: &Budget<'_>, group: &BlameGroup) -> Option<(Hold, Pid)> {
         TRACES => Some(Hold::Traced),
         _ => None,
     });
-    let by_terminal = || by_terminal(budget, longest.tid, longest.hi);
-    Some((how.or_else(by_terminal).unwrap_or(Hold::Signal), wait.pid))
+    Some((
+        how.or_else(|| by_terminal(budget, longest.tid, longest.hi)).unwrap_or(Hold::Signal),
+        wait.pid,
+    ))
 }
 
 /// Returns how a terminal stopped a thread: by Ctrl-Z, or in the background, where the kernel sends

@@ -135,10 +135,10 @@ fn losses(recording: &Recording, lo: Nanos, hi: Nanos) -> (u64, f64) {
     let losses = recording.losses.per_second.iter().zip(&recording.beside_losses);
     let within = losses
         .filter(|(loss, _)| Nanos(loss.until_ns) > lo && Nanos(loss.until_ns).before(SECOND) < hi);
-    let sum = |(lost, held): (u64, u64), (loss, beside): (&Loss, &u64)| {
-        (lost.saturating_add(loss.count), held.saturating_add(*beside))
-    };
-    let (lost, held) = within.fold((0, 0), sum);
+    let (lost, held) =
+        within.fold((0, 0), |(lost, held): (u64, u64), (loss, beside): (&Loss, &u64)| {
+            (lost.saturating_add(loss.count), held.saturating_add(*beside))
+        });
     let share = lost as f64 / (lost as f64 + held as f64).max(1.0);
     (lost, 1.0 - (1.0 - TRUST_LOSSES) * (share / LOST_MANY).min(1.0))
 }
