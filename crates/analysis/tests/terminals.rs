@@ -294,12 +294,11 @@ fn who_waits_at_the_mark_for_a_thread_at_work_has_not_answered() {
 /// A child of the program signals its end by a file, and lives on, or exits at `ends`.
 fn polls_a_flag(ends: u64) -> (CauseKind, String) {
     let mut machine = program(in_read);
-    machine.fork(KEY + 720, SHELL, CHILD).exit(ends, CHILD, SHELL, SHELL, "spell").switch(
-        KEY + 900,
-        1,
-        0,
-        1,
-    );
+    machine
+        .fork(KEY + 720, SHELL, CHILD)
+        .switch(KEY + 730, 0, CHILD, 0)
+        .exit(ends, CHILD, SHELL, SHELL, "spell")
+        .switch(KEY + 900, 1, 0, 1);
     for out in (KEY + 900..DONE).step_by(100_000) {
         let until = (out + 99_000).min(DONE);
         machine.wake_from(until, SHELL, 0, BY_TIMER, 1).switch(until + 20, 1, SHELL, 0).switch(
