@@ -91,7 +91,7 @@ impl Majors {
     }
 
     /// Returns `true` for a button release, on which most programs act on a click.
-    pub(crate) fn tells_of_release(&self, word: Word) -> bool {
+    pub(crate) fn is_button_release(&self, word: Word) -> bool {
         let [code, extension, detail, synthetic] = word.x11();
         match code {
             _ if word.act() == Some(Act::ButtonRelease) => true,
@@ -218,7 +218,8 @@ impl Word {
         self.x11()[0] & EVENT_CODE == SELECTION_REQUEST || self.act() == Some(Act::WantsSelection)
     }
 
-    pub(crate) fn tells_of_selection(self) -> bool {
+    /// Returns `true` if a client is notified that its selection has been transferred.
+    pub(crate) fn notifies_of_selection(self) -> bool {
         self.x11()[0] & EVENT_CODE == SELECTION_NOTIFY
     }
 

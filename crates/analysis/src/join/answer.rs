@@ -72,8 +72,9 @@ pub const COMPLETED: Nanos = Nanos::from_secs(1);
 /// problem.
 pub const NOTICED: Nanos = Nanos::from_millis(500);
 
-/// Response latency from which on a later milestone of the same delay is not reported as well.
-pub(crate) const TELLING: Nanos = Nanos::from_millis(200);
+/// Minimum response latency that reports a delay by itself, and minimum time from a response to a
+/// later milestone that is reported as well.
+pub(crate) const SEPARATE_MIN: Nanos = Nanos::from_millis(200);
 
 /// An input and its answer.
 #[derive(Clone, Debug)]

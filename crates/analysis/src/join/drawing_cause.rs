@@ -274,10 +274,10 @@ impl<'a> Steps<'a> {
             return Vec::new();
         }
         let Some(ready) = self.recording.last_delay(tid, burst, hi) else { return Vec::new() };
-        let ran = |reader: &Tid| {
+        let ran = self.receipts.by_tid.keys().filter_map(|reader| {
             Some((*reader, self.recording.timeline.last_ran(*reader, ready.start, ready.end)?))
-        };
-        let mut readers: Vec<(Tid, Nanos)> = self.receipts.by_tid.keys().filter_map(ran).collect();
+        });
+        let mut readers: Vec<(Tid, Nanos)> = ran.collect();
         readers.sort_unstable();
         readers
     }

@@ -139,9 +139,9 @@ impl Replies {
 
     /// Returns the stretches of other processes that ended shortly before `at`.
     fn before<'s>(&'s self, steps: &'s [WorkStep], at: Nanos) -> impl Iterator<Item = usize> + 's {
-        let place = |at: Nanos| self.ended.partition_point(|(end, _)| *end < at);
-        let near = self.ended[place(at.before(COMPOSED_MAX))..place(at.after(Nanos(1)))].iter();
-        near.map(|(_, index)| *index).filter(|index| steps[*index].asked)
+        let first = self.ended.partition_point(|(end, _)| *end < at.before(COMPOSED_MAX));
+        let last = self.ended.partition_point(|(end, _)| *end <= at);
+        self.ended[first..last].iter().map(|(_, index)| *index).filter(|index| steps[*index].asked)
     }
 }
 
@@ -262,17 +262,18 @@ impl<'a> Work<'a> {
         if drawings.is_empty() {
             return None;
         }
-        let taken = || delivery.dequeued.into_iter().chain(release);
-        let find = |timers| {
-            let begins = taken().map(|at| self.begin(delivery, at, Followed::Own)).collect();
-            let steps =
-                self.asked_steps(delivery, begins, Ways { timers, terminals, requests: false });
-            self.drawn_after_packet(&steps, drawings, |sent| timers && blinks(sent))
-        };
-        let by_timer = || find(true).map(|answer| AskedAnswer { sure: false, ..answer });
-        let answer = find(false).or_else(by_timer)?;
-        self.network.keep(&answer.hops);
-        Some(answer)
+        let receipts = delivery.dequeued.into_iter().chain(release);
+        let begins: Vec<WorkStep> =
+            receipts.map(|at| self.begin(delivery, at, Followed::Own)).collect();
+        // The way over a timer of the program proves less.
+        [false, true].into_iter().find_map(|timers| {
+            let ways = Ways { timers, terminals, requests: false };
+            let steps = self.asked_steps(delivery, begins.clone(), ways);
+            let answer =
+                self.drawn_after_packet(&steps, drawings, |sent| timers && blinks(sent))?;
+            self.network.keep(&answer.hops);
+            Some(AskedAnswer { sure: answer.sure && !timers, ..answer })
+        })
     }
 
     /// Returns the first of some drawings caused by the reply of another process that worked on a
@@ -288,19 +289,18 @@ impl<'a> Work<'a> {
         let steps = self.asked_steps(delivery, begin.into_iter().collect(), ways);
         let replies = Replies::new(&steps);
         drawings.iter().take(REPLIED_MAX).find_map(|(sent, tid, place)| {
-            let most = |waited: Nanos| 2 * waited.0 >= sent.since(delivery.input).0;
-            let hops = match replies
+            let delay = sent.since(delivery.input);
+            let woken = replies
                 .woken(&steps, *tid, *sent)
-                .find(|index| most(replies.waited(&steps, *index, *sent)))
-            {
+                .find(|index| is_most(replies.waited(&steps, *index, *sent), delay));
+            let hops = match woken {
                 Some(index) => way(&steps, index, *sent),
                 None => {
-                    let polled = |index: &usize| {
+                    let index = replies.before(&steps, *sent).find(|index| {
                         let step = &steps[*index];
-                        most(replies.waited(&steps, *index, step.hi))
+                        is_most(replies.waited(&steps, *index, step.hi), delay)
                             && self.sends(delivery, step, *sent)
-                    };
-                    let index = replies.before(&steps, *sent).find(polled)?;
+                    })?;
                     let replied = steps[index].hi;
                     std::iter::once(Hop::new(*tid, replied, *sent))
                         .chain(way(&steps, index, replied))
@@ -526,21 +526,20 @@ impl<'a> Work<'a> {
         (tid, at): (Tid, Nanos),
         followed: Followed,
     ) -> bool {
-        let pid = |tid| self.recording.tasks.pid(tid, at);
-        requests(followed)
-            && pid(tid) != delivery.client
-            && match pid(tid) == pid(step.tid) {
-                true => step.asked,
-                false => {
-                    let own = is_near(self.recording, delivery.client, tid, at);
-                    found_by_request(self.recording, tid, at, own)
-                }
-            }
+        let pid = self.recording.tasks.pid(tid, at);
+        if !requests(followed) || pid == delivery.client {
+            return false;
+        }
+        if pid == self.recording.tasks.pid(step.tid, at) {
+            return step.asked;
+        }
+        let own = is_near(self.recording, delivery.client, tid, at);
+        found_by_request(self.recording, tid, at, own)
     }
 
     fn is_followed(&self, delivery: &Delivery, followed: Followed, tid: Tid, at: Nanos) -> bool {
-        let asked = || followed != Followed::Own && may_be_asked(self.recording, tid, at);
-        is_near(self.recording, delivery.client, tid, at) || asked()
+        is_near(self.recording, delivery.client, tid, at)
+            || followed != Followed::Own && may_be_asked(self.recording, tid, at)
     }
 
     /// Returns the time until which a thread works without waiting for anything but a device, a
@@ -561,7 +560,7 @@ impl<'a> Work<'a> {
                 .unwrap_or(at);
         }
         let Some(first) = recording.timeline.at(tid, at) else { return at };
-        for span in (first.index..).map_while(|index| recording.timeline.span(tid, index)) {
+        for span in recording.timeline.spans_from(tid, first.index) {
             let waits = span.segment.state == ThreadState::Blocked && span.start >= at;
             match span.segment.state {
                 ThreadState::Absent => return span.start.max(at),
@@ -586,16 +585,18 @@ impl<'a> Work<'a> {
         {
             return false;
         }
-        let short = || span.task_waker().is_some() && span.end.since(span.start) <= FRAME;
-        if requests(followed) && short() && !self.recording.is_event_wait(span) {
+        let short = span.end.since(span.start) <= FRAME;
+        if requests(followed)
+            && short
+            && span.task_waker().is_some()
+            && !self.recording.is_event_wait(span)
+        {
             return true;
         }
         // The rest of an answer comes in further packets.
-        let rest =
-            followed != Followed::Own && in_softirq(span) && span.end.since(span.start) <= FRAME;
-        let elsewhere =
-            || self.places.is_elsewhere(self.recording, span) && !self.is_next_job(delivery, span);
-        rest || is_part_of_work(self.recording, span, frames) || elsewhere()
+        let rest = followed != Followed::Own && in_softirq(span) && short;
+        rest || is_part_of_work(self.recording, span, frames)
+            || self.places.is_elsewhere(self.recording, span) && !self.is_next_job(delivery, span)
     }
 
     /// Returns `true` if a timer woke an input thread that drew nothing just before: a blinking
@@ -608,14 +609,10 @@ impl<'a> Work<'a> {
         let unwoken = span.task_waker().is_none()
             && !in_softirq(span)
             && self.recording.waits.kind(span) >= Waited::Futex;
-        let drew = || {
-            !self
-                .recording
-                .drawings()
-                .within(span.tid, span.start.before(DREW_BEFORE), span.start)
-                .is_empty()
-        };
-        unwoken && self.recording.takes_display_input(span.tid) && !drew()
+        let before = span.start.before(DREW_BEFORE);
+        unwoken
+            && self.recording.takes_display_input(span.tid)
+            && self.recording.drawings().within(span.tid, before, span.start).is_empty()
     }
 
     /// Returns `true` if a wait ended with the work on a later input, which no thread had begun
@@ -632,6 +629,11 @@ impl<'a> Work<'a> {
             .then(|| Steps::new(self.recording, receipts, delivery.stream).back(waker, span.end));
         matches!(cause, Some(Trace::Input(bursts)) if bursts.iter().all(|burst| burst.from > taken))
     }
+}
+
+/// Returns `true` if a time is at least half of a delay.
+fn is_most(waited: Nanos, delay: Nanos) -> bool {
+    2 * waited.0 >= delay.0
 }
 
 /// Returns `true` if the work of other processes on requests is followed to its end.

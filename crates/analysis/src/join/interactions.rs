@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Interactions: an input, the drawing that answers it, and the times in between.
 
-use crate::decode::messages::{PartPlace, Side, Stream};
+use crate::decode::messages::{PartPlace, Side};
 use crate::decode::parts::Part;
 use crate::join::answer::{COMPLETED, Interaction, Join, Milestone, Reached, Task};
 use crate::join::asked_others::{AskedOthers, HITCH, paused_before};
@@ -89,8 +89,10 @@ pub(crate) fn interactions(recording: &Recording) -> JoinedInputs {
     let (listeners, handling, work, presses, releases) =
         (&listeners, &handling, &work, &presses, &released);
     let context = JoinContext { recording, listeners, handling, work, presses, releases };
-    let join = |(stream, deliveries)| Joiner::new(context, stream, deliveries).join();
-    let mut found: Vec<Interaction> = by_stream.into_iter().flat_map(join).collect();
+    let mut found: Vec<Interaction> = by_stream
+        .into_iter()
+        .flat_map(|(stream, deliveries)| Joiner::new(context, stream, deliveries).join())
+        .collect();
     found.retain(|one| !one.delivery.repeated || one.join == Join::Exact || one.censored);
     milestones::add(recording, handling, work, &all, handled, &mut found);
     found.sort_by_key(|interaction| interaction.delivery.input);
@@ -169,10 +171,11 @@ struct Joiner<'a> {
 
 impl<'a> Joiner<'a> {
     fn new(context: JoinContext<'a>, stream: usize, deliveries: Vec<Delivery>) -> Joiner<'a> {
-        let receipt = |(index, delivery): (usize, &Delivery)| {
-            delivery.dequeued.map(|(at, tid)| (tid, at, index))
-        };
-        let mut dequeued: Vec<_> = deliveries.iter().enumerate().filter_map(receipt).collect();
+        let receipts = deliveries
+            .iter()
+            .enumerate()
+            .filter_map(|(index, delivery)| delivery.dequeued.map(|(at, tid)| (tid, at, index)));
+        let mut dequeued: Vec<_> = receipts.collect();
         dequeued.sort_unstable();
         let answers = vec![AnswerSearch::default(); deliveries.len()];
         Joiner {
@@ -245,13 +248,14 @@ impl<'a> Joiner<'a> {
             .iter()
             .filter(|index| **index != self.stream);
         let near = near.filter_map(|index| Some((*index, messages.stream(*index)?)));
-        let is_proxy = |other: &Stream| {
-            other.client == own.client || !self.context.listeners.contains(&other.client)
-        };
-        let (proxies, others): (Vec<_>, Vec<_>) = near.partition(|(_, other)| is_proxy(other));
-        let places =
-            |streams: Vec<(usize, &Stream)>| streams.into_iter().map(|(index, _)| index).collect();
-        (places(proxies), places(others))
+        let (mut proxies, mut others) = (Vec::new(), Vec::new());
+        for (index, other) in near {
+            let is_listener = self.context.listeners.contains(&other.client);
+            let list =
+                if other.client == own.client || !is_listener { &mut proxies } else { &mut others };
+            list.push(index);
+        }
+        (proxies, others)
     }
 
     /// Assigns a drawing to the inputs that caused it. A drawing on another connection counts only
@@ -448,11 +452,12 @@ impl<'a> Joiner<'a> {
     /// not.
     fn busy_meanwhile(&self, delivery: &Delivery, drawing: &Drawing) -> Vec<Hop> {
         let Some((at, _)) = delivery.dequeued else { return Vec::new() };
-        let rests =
-            self.recording.pause_after(drawing.tid, at, Pause::Rest).after(FRAME) < drawing.sent;
-        let busy =
-            || self.family(delivery).busy_one_after_the_other(self.recording, at, drawing.sent);
-        rests.then(busy).flatten().unwrap_or_default()
+        let rest = self.recording.pause_after(drawing.tid, at, Pause::Rest);
+        if rest.after(FRAME) >= drawing.sent {
+            return Vec::new();
+        }
+        let family = self.family(delivery);
+        family.busy_one_after_the_other(self.recording, at, drawing.sent).unwrap_or_default()
     }
 
     /// Returns the next drawing, if the answering threads were busy from the input until then:
@@ -480,9 +485,9 @@ impl<'a> Joiner<'a> {
     }
 
     fn family(&self, delivery: &Delivery) -> &AnsweringThreads {
-        let find =
-            || AnsweringThreads::of(self.recording, delivery.client, delivery.server, &self.usual);
-        self.family.get_or_init(find)
+        self.family.get_or_init(|| {
+            AnsweringThreads::of(self.recording, delivery.client, delivery.server, &self.usual)
+        })
     }
 
     fn answer(
@@ -513,8 +518,9 @@ impl<'a> Joiner<'a> {
             .iter()
             .filter_map(|other| other.dequeued)
             .any(|(dequeued, _)| dequeued > at && dequeued <= sent);
-        let due = || self.is_pending(&delivery, at, tid, sent) && self.is_busy(&delivery, at, sent);
-        (!later && (sent.since(at) <= FRAME || due())).then_some(place)
+        let due = sent.since(at) <= FRAME
+            || self.is_pending(&delivery, at, tid, sent) && self.is_busy(&delivery, at, sent);
+        (!later && due).then_some(place)
     }
 
     /// Returns an input without an answer as open, if the client did not receive it, or is still at
@@ -572,14 +578,13 @@ impl<'a> Joiner<'a> {
     /// another thread of its process to which it handed the work, and which still works.
     fn is_entrusted(&self, delivery: &Delivery, at: Nanos) -> bool {
         let mark = self.recording.mark;
-        let waits = |tid: &Tid| {
-            let last = self.recording.timeline.before(*tid, mark).filter(|span| span.start >= at);
-            last.is_some_and(|span| {
-                self.recording.waits.is_for_condition(&span)
-                    && self.recording.entrusted(&span).is_some()
-            })
-        };
-        self.recording.descendants().threads(delivery.client).iter().any(waits)
+        let threads = self.recording.descendants().threads(delivery.client).iter();
+        let mut last = threads.filter_map(|tid| self.recording.timeline.before(*tid, mark));
+        last.any(|span| {
+            span.start >= at
+                && self.recording.waits.is_for_condition(&span)
+                && self.recording.entrusted(&span).is_some()
+        })
     }
 }
 
@@ -628,9 +633,7 @@ fn contradicts(recording: &Recording, delivery: &Delivery) -> bool {
         .timeline
         .at(tid, delivery.sent.after(IDLE_SLACK))
         .map_or(0, |span| span.index + 1);
-    let spans = (first..)
-        .map_while(|index| recording.timeline.span(tid, index))
-        .take_while(|span| span.end < at);
+    let spans = recording.timeline.spans_from(tid, first).take_while(|span| span.end < at);
     let mut waits = spans
         .filter(|span| span.segment.state == ThreadState::Blocked && recording.waits.is_idle(span));
     waits.any(|span| span.task_waker() == Some(delivery.server))

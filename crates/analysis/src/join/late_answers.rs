@@ -58,11 +58,11 @@ impl AnsweringThreads {
         lo: Nanos,
         hi: Nanos,
     ) -> Option<Vec<Hop>> {
-        let answers = |tid: &Tid| {
+        let answering = self.0.iter().copied().filter(|tid| {
             !recording.is_restless(*tid, Pause::Rest, lo)
                 && !recording.is_read_by_another(*tid, lo, hi)
-        };
-        let tids: Vec<Tid> = self.0.iter().copied().filter(answers).collect();
+        });
+        let tids: Vec<Tid> = answering.collect();
         let (mut at, mut hops) = (lo, Vec::new());
         for _ in 0..STEPS_MAX {
             if at.after(GAP) >= hi {
@@ -88,8 +88,8 @@ pub(crate) fn usual<'a>(ways: impl Iterator<Item = &'a [Hop]>) -> Vec<Tid> {
         let threads: BTreeSet<Tid> = way.iter().map(|hop| hop.tid).collect();
         threads.into_iter().for_each(|tid| *counts.entry(tid).or_default() += 1);
     }
-    let often = |count: usize| count >= ANSWERS_MIN && count * ANSWERS_SHARE >= answers;
-    counts.into_iter().filter(|(_, count)| often(*count)).map(|(tid, _)| tid).collect()
+    counts.retain(|_, count| *count >= ANSWERS_MIN && *count * ANSWERS_SHARE >= answers);
+    counts.into_keys().collect()
 }
 
 /// Returns the thread that is busy longest from `at` on, and the end of that; `None` if all are

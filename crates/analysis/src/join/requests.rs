@@ -61,7 +61,7 @@ pub(crate) fn works_on_request_until(recording: &Recording, tid: Tid, at: Nanos)
     let until = at.after(ASKED_MAX).min(recording.mark);
     let Some(first) = recording.timeline.at(tid, at) else { return at };
     let found = recording.timeline.before(tid, at).filter(|span| span.end == at);
-    let spans = (first.index..).map_while(|index| recording.timeline.span(tid, index));
+    let spans = recording.timeline.spans_from(tid, first.index);
     let mut spans = spans.take_while(|span| span.start < until).take(SEGMENTS_MAX);
     let next = spans.find(|span| match span.segment.state {
         ThreadState::Absent => true,
@@ -71,10 +71,14 @@ pub(crate) fn works_on_request_until(recording: &Recording, tid: Tid, at: Nanos)
         ThreadState::Running | ThreadState::Runnable => false,
     });
     // Beyond the limit, the work counts as far as it was followed.
-    let last = || {
-        recording.timeline.span(tid, first.index + SEGMENTS_MAX).map_or(until, |span| span.start)
-    };
-    next.map_or_else(|| last().min(until).max(at), |span| span.start.max(at))
+    let end = next.map_or_else(
+        || match recording.timeline.span(tid, first.index + SEGMENTS_MAX) {
+            Some(beyond) => beyond.start.min(until),
+            None => until,
+        },
+        |span| span.start,
+    );
+    end.max(at)
 }
 
 /// Returns `true` if a thread waits for the next request as it did before.

@@ -36,10 +36,9 @@ pub(crate) struct Drawing {
 pub(crate) fn drawing(recording: &Recording, place: PartPlace) -> Option<Drawing> {
     let stream = recording.messages.stream(place.stream)?;
     let part = stream.side(Side::RequestSent).get(place.part)?;
-    let dequeued = stream
-        .received(Side::RequestSent, place.part)
-        .map(|(_, dequeued)| (dequeued.ts, dequeued.tid));
-    let dequeued = dequeued
+    let receipt = stream.receipt(Side::RequestSent, place.part);
+    let dequeued = receipt
+        .map(|dequeued| (dequeued.ts, dequeued.tid))
         .filter(|dequeued| !missed(recording, part.ts, *dequeued))
         .or_else(|| unrecorded(recording, stream, part.ts));
     let presented =
@@ -58,8 +57,9 @@ pub(crate) fn drawing(recording: &Recording, place: PartPlace) -> Option<Drawing
 /// window the callback is late while the compositor idles; a stopped, starved or busy compositor
 /// delays a visible result.
 fn shown(recording: &Recording, server: Tid, frame_done: Option<Nanos>, end: Nanos) -> Nanos {
-    let soon = |done: &Nanos| recording.idle_time(server, end, *done) <= FRAMES;
-    frame_done.filter(|done| *done >= end).filter(soon).unwrap_or(end)
+    frame_done
+        .filter(|done| *done >= end && recording.idle_time(server, end, *done) <= FRAMES)
+        .unwrap_or(end)
 }
 
 /// Returns `true` if a server went idle before it dequeued something, which is impossible except
@@ -107,9 +107,9 @@ fn handled(recording: &Recording, stream: usize, at: Nanos, server: Tid) -> Nano
         .take(DEQUEUED_MAX)
         .find(|(_, _, place)| place.stream != stream)
         .map(|(_, at, _)| *at);
-    let told = recording.messages.stream(stream).and_then(|stream| {
+    let event = recording.messages.stream(stream).and_then(|stream| {
         let sent = stream.side(Side::EventSent);
         sent.get(sent.partition_point(|part| part.ts <= at)).map(|part| part.ts)
     });
-    other.into_iter().chain(told).fold(idle, Nanos::min)
+    other.into_iter().chain(event).fold(idle, Nanos::min)
 }

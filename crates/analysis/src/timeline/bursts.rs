@@ -138,7 +138,7 @@ impl Recording {
         let by_timer = wake(&span) == Wake::Interrupt && self.waits.may_time_out(&span);
         let by_compositor = || {
             span.task_waker().is_some_and(|by| {
-                self.messages.tells_of_frame(by, self.tasks.pid(tid, at), span.end)
+                self.messages.has_frame_callback(by, self.tasks.pid(tid, at), span.end)
             })
         };
         (short && (by_timer || by_compositor())).then_some(span.start)

@@ -118,9 +118,7 @@ impl Recording {
     pub(crate) fn stops_from(&self, tid: Tid, lo: Nanos, hi: Nanos) -> Nanos {
         let first =
             self.timeline.at(tid, lo).filter(|_| self.is_restless(tid, Pause::EventWait, lo));
-        let spans = first
-            .into_iter()
-            .flat_map(|span| (span.index..).map_while(move |index| self.timeline.span(tid, index)));
+        let spans = first.into_iter().flat_map(|span| self.timeline.spans_from(tid, span.index));
         let mut within = spans.take_while(|span| span.start < hi);
         within.find(|span| !is_moving(span)).map_or(lo, |span| span.start.max(lo))
     }

@@ -145,6 +145,11 @@ impl Timeline {
         })
     }
 
+    /// Returns the segments of a thread with their ends, from an index on.
+    pub(crate) fn spans_from(&self, tid: Tid, first: usize) -> impl Iterator<Item = Span> {
+        (first..).map_while(move |index| self.span(tid, index))
+    }
+
     /// Returns the segment that contains the instant just before `at`.
     pub fn before(&self, tid: Tid, at: Nanos) -> Option<Span> {
         let index = self.segments(tid).partition_point(|segment| segment.start < at);
@@ -160,9 +165,7 @@ impl Timeline {
     /// nothing is known of it.
     pub fn is_busy(&self, tid: Tid, lo: Nanos, hi: Nanos) -> bool {
         let Some(first) = self.at(tid, lo) else { return false };
-        let spans = (first.index..)
-            .map_while(|index| self.span(tid, index))
-            .take_while(|span| span.start < hi);
+        let spans = self.spans_from(tid, first.index).take_while(|span| span.start < hi);
         spans
             .take(SEGMENTS_MAX)
             .all(|span| matches!(span.segment.state, ThreadState::Running | ThreadState::Runnable))
@@ -179,8 +182,7 @@ impl Timeline {
     /// Returns the time for which a thread ran in `lo..hi`.
     pub(crate) fn run_time(&self, tid: Tid, lo: Nanos, hi: Nanos) -> Nanos {
         let first = self.at(tid, lo).map_or(0, |span| span.index);
-        let spans =
-            (first..).map_while(|index| self.span(tid, index)).take_while(|span| span.start < hi);
+        let spans = self.spans_from(tid, first).take_while(|span| span.start < hi);
         let ran = spans.filter(|span| span.segment.state == ThreadState::Running);
         ran.fold(Nanos(0), |sum, span| sum.after(span.end.min(hi).since(span.start.max(lo))))
     }
