@@ -371,6 +371,12 @@ impl Messages {
         self.streams.iter().filter(move |stream| stream.client == client)
     }
 
+    /// Returns the display servers of some clients.
+    pub(crate) fn servers_of(&self, clients: &BTreeSet<Pid>) -> BTreeSet<Pid> {
+        let streams = self.streams.iter().filter(|stream| clients.contains(&stream.client));
+        streams.map(|stream| stream.server).collect()
+    }
+
     /// Returns the known words of a part.
     pub fn words(&self, part: &Part) -> &[Word] {
         let first = part.words.0 as usize;
