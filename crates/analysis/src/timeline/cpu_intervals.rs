@@ -166,12 +166,12 @@ mod tests {
         CpuOwner::Thread { tid: Tid(tid), name: format!("thread {tid}") }
     }
 
-    fn told(cpu_intervals: &[CpuInterval]) -> Vec<(CpuOwner, u64, u64)> {
+    fn owners(cpu_intervals: &[CpuInterval]) -> Vec<(CpuOwner, u64, u64)> {
         cpu_intervals.iter().map(|one| (one.owner.clone(), one.from.0, one.to.0)).collect()
     }
 
     #[test]
-    fn threads_interrupts_and_idle_are_told_apart() {
+    fn threads_interrupts_and_idle_are_distinguished() {
         let events = [switch(100, 7, 8), switch(200, 8, 0), switch(300, 0, 7)];
         let recording = recording(&events, &[irq(160, 20, 24, 0), irq(250, 10, 1, 1)], 0, 400);
         let expected = vec![
@@ -183,7 +183,7 @@ mod tests {
             (CpuOwner::Idle, 250, 300),
             (named(7), 300, 350),
         ];
-        assert_eq!(told(&cpu_intervals(&recording, Cpu(0), Nanos(120), Nanos(350))), expected);
+        assert_eq!(owners(&cpu_intervals(&recording, Cpu(0), Nanos(120), Nanos(350))), expected);
     }
 
     #[test]
@@ -195,9 +195,9 @@ mod tests {
             (named(7), 200, 300),
             (CpuOwner::Unknown, 300, 400),
         ];
-        assert_eq!(told(&cpu_intervals(&recording, Cpu(0), Nanos(50), Nanos(400))), expected);
+        assert_eq!(owners(&cpu_intervals(&recording, Cpu(0), Nanos(50), Nanos(400))), expected);
         let elsewhere = cpu_intervals(&recording, Cpu(1), Nanos(160), Nanos(170));
-        assert_eq!(told(&elsewhere), vec![(CpuOwner::Unknown, 160, 170)]);
+        assert_eq!(owners(&elsewhere), vec![(CpuOwner::Unknown, 160, 170)]);
         assert_eq!(cpu_intervals(&recording, Cpu(0), Nanos(170), Nanos(160)), vec![]);
     }
 
@@ -210,8 +210,12 @@ mod tests {
             (from, length) in (0..1_000_u64, 0..1_000_u64),
         ) {
             times.sort_unstable();
-            let events: Vec<SchedEvent> = times.iter().enumerate().map(|(at, ts)| switch(*ts, at as u32, at as u32 + 1)).collect();
-            let irqs: Vec<_> = irqs.into_iter().map(|(end, nanos, number, soft)| irq(end, nanos, number, soft)).collect();
+            let events = times.iter().enumerate();
+            let events: Vec<SchedEvent> =
+                events.map(|(at, ts)| switch(*ts, at as u32, at as u32 + 1)).collect();
+            let irqs = irqs.into_iter();
+            let irqs: Vec<_> =
+                irqs.map(|(end, nanos, number, soft)| irq(end, nanos, number, soft)).collect();
             let recording = recording(&events, &irqs, held, 1_100);
             let found = cpu_intervals(&recording, Cpu(0), Nanos(from), Nanos(from + length));
             let sum: u64 = found.iter().map(|one| one.time().0).sum();

@@ -9,7 +9,6 @@ use crate::decode::messages::{Side, Stream};
 use crate::decode::parts::Part;
 use crate::timeline::pauses::{EventWaits, Pause};
 use crate::timeline::recording::Recording;
-use crate::timeline::tasks::Life;
 use crate::timeline::threads::{Span, ThreadState};
 use crate::timeline::waits::{
     FUTEX, HARD_INTERRUPT, Signature, Waited, awaits_signal, is_condition, is_lone,
@@ -86,12 +85,11 @@ fn inputs_taken<'a>(
     stream: &'a Stream,
 ) -> impl Iterator<Item = &'a Part> {
     let majors = recording.messages.majors(stream);
-    let is_input = |part: &Part| {
+    let sends = stream.side(Side::EventSent).iter().enumerate();
+    let inputs = sends.filter(|(_, part)| {
         recording.messages.words(part).iter().any(|word| majors.input_class(*word).is_some())
-    };
-    let sends =
-        stream.side(Side::EventSent).iter().enumerate().filter(move |(_, part)| is_input(part));
-    sends.filter_map(|(index, _)| stream.received(Side::EventSent, index).map(|(_, taken)| taken))
+    });
+    inputs.filter_map(|(index, _)| stream.receipt(Side::EventSent, index))
 }
 
 /// Returns the threads of the same process that a thread wakes from a condition right after it
@@ -184,9 +182,7 @@ impl Recording {
     /// Returns the share of `lo..hi` in which a thread waited for the next event.
     pub(crate) fn idle_share(&self, tid: Tid, lo: Nanos, hi: Nanos) -> f64 {
         let first = self.timeline.at(tid, lo).map_or(0, |span| span.index);
-        let spans = (first..)
-            .map_while(|index| self.timeline.span(tid, index))
-            .take_while(|span| span.start < hi);
+        let spans = self.timeline.spans_from(tid, first).take_while(|span| span.start < hi);
         let idle: u64 = spans
             .filter(|span| self.is_event_wait(span))
             .map(|span| span.end.min(hi).since(span.start.max(lo)).0)
@@ -244,11 +240,13 @@ impl Recording {
             return span.task_waker().is_some_and(|by| self.tasks.pid(by, span.end) != pid);
         }
         let recent = span.start.before(FORKED_BEFORE)..=span.start;
-        let is_child = |life: &Life| {
-            life.parent == pid && life.tid.0 == life.pid.0 && recent.contains(&life.from)
-        };
         self.terminals.reads(span.tid)
-            && self.tasks.lives().iter().any(|life| is_child(life) && life.until >= self.mark)
+            && self.tasks.lives().iter().any(|life| {
+                life.parent == pid
+                    && life.tid.0 == life.pid.0
+                    && recent.contains(&life.from)
+                    && life.until >= self.mark
+            })
     }
 
     /// Returns `true` if another program that reads the same terminal waited for input in `lo..hi`,

@@ -54,22 +54,15 @@ impl IoLimits {
     /// of its process; an exited process in that of its nearest ancestor that is alive or has a
     /// known limit.
     pub(crate) fn of(&self, tasks: &Tasks, tid: Tid, at: Nanos) -> Vec<&GroupIoLimit> {
-        let limits = |is_in: &dyn Fn(&IoLimitMembers) -> bool| -> Vec<&GroupIoLimit> {
-            self.groups
-                .iter()
-                .filter(|group| is_in(group))
-                .flat_map(|group| &group.limits)
-                .collect()
-        };
-        let by_process = |pid: Pid| limits(&|group| group.pids.contains(&pid));
         if self.groups.is_empty() {
             return Vec::new();
         }
         if self.known.contains(&tid) {
-            return limits(&|group| group.tids.contains(&tid));
+            let groups = self.groups.iter().filter(|group| group.tids.contains(&tid));
+            return groups.flat_map(|group| &group.limits).collect();
         }
         let pid = tasks.pid(tid, at);
-        let own = by_process(pid);
+        let own = self.process_limits(pid);
         if !own.is_empty()
             || tasks.process(pid, at).is_some_and(|life| life.until == Nanos(u64::MAX))
         {
@@ -77,10 +70,17 @@ impl IoLimits {
         }
         // The search stops at a live ancestor: it is in no limited group, or it did not wait for
         // I/O and so the recorder did not read its group.
-        let mut parents =
-            tasks.ancestors(pid, at).skip(1).map(|parent| (by_process(parent.pid), parent.until));
+        let mut parents = tasks
+            .ancestors(pid, at)
+            .skip(1)
+            .map(|parent| (self.process_limits(parent.pid), parent.until));
         let known = parents.find(|(limits, until)| !limits.is_empty() || *until == Nanos(u64::MAX));
         known.map(|(limits, _)| limits).unwrap_or_default()
+    }
+
+    fn process_limits(&self, pid: Pid) -> Vec<&GroupIoLimit> {
+        let groups = self.groups.iter().filter(|group| group.pids.contains(&pid));
+        groups.flat_map(|group| &group.limits).collect()
     }
 }
 

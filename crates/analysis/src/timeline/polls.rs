@@ -41,13 +41,11 @@ pub struct FarEnds(HashMap<(Tid, Nanos, u16), Ipv6Addr>);
 
 impl FarEnds {
     pub fn new(ends: &[FarEnd]) -> FarEnds {
-        let key = |end: &FarEnd| (end.head.tid, end.head.ts, end.port as u16);
-        FarEnds(
-            ends.iter()
-                .map(|end| (key(end), address(end)))
-                .filter(|(_, ip)| !ip.is_unspecified())
-                .collect(),
-        )
+        let ends = ends
+            .iter()
+            .map(|end| ((end.head.tid, end.head.ts, end.port as u16), address(end)))
+            .filter(|(_, ip)| !ip.is_unspecified());
+        FarEnds(ends.collect())
     }
 
     /// Returns the remote address of a wait, if it is known.
@@ -90,7 +88,7 @@ mod tests {
     use zerocopy::{FromBytes, FromZeros};
 
     #[test]
-    fn an_ipv6_address_belongs_to_the_wait_with_its_thread_time_and_port() {
+    fn an_ipv6_address_belongs_to_the_wait_of_its_thread() {
         let ip = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 2);
         let mut end = FarEnd::new_zeroed();
         (end.head.tid, end.head.ts, end.port) = (Tid(7), Nanos(9), 80);

@@ -187,10 +187,10 @@ impl Recording {
         self.cost = cleaned_cost(document(incident, Section::Cost)?);
         self.baselines = document(incident, Section::Baselines)?;
         let files: Vec<FileName> = document(incident, Section::Files)?;
-        let path = |file: FileName| {
-            ((Device(file.device), file.inode), bounded(&file.path, PATH_LETTERS_MAX))
-        };
-        self.files = files.into_iter().map(path).collect();
+        let paths = files
+            .into_iter()
+            .map(|file| ((Device(file.device), file.inode), bounded(&file.path, PATH_LETTERS_MAX)));
+        self.files = paths.collect();
         self.groups = document(incident, Section::Groups)?;
         let words = incident
             .words()
@@ -243,8 +243,9 @@ impl Recording {
         let wayland = rare
             .of(RecordKind::WlMessage)
             .filter_map(|entry| with_tail(entry, WlMessage::read, WlMessage::SIZE));
-        let busy = |tid, lo, hi| self.timeline.is_busy(tid, lo, hi);
-        self.messages = Messages::new(messages, wayland, &self.displays, busy);
+        self.messages = Messages::new(messages, wayland, &self.displays, |tid, lo, hi| {
+            self.timeline.is_busy(tid, lo, hi)
+        });
         self.terminals = Terminals::new(
             &typed(rare.of(RecordKind::Tty), RecordKind::Tty, Tty::read),
             &self.timeline,
@@ -304,8 +305,8 @@ impl Recording {
     /// Returns the threads that ran but are otherwise unknown: they were hidden from the recorder,
     /// or their records are lost.
     pub fn nameless(&self) -> Vec<Tid> {
-        let unknown = |tid: &Tid| *tid != Tid(0) && self.tasks.life(*tid, self.mark).is_none();
-        self.timeline.threads().filter(unknown).collect()
+        let threads = self.timeline.threads().filter(|tid| *tid != Tid(0));
+        threads.filter(|tid| self.tasks.life(*tid, self.mark).is_none()).collect()
     }
 
     /// Returns the drawing requests by thread.
@@ -320,21 +321,20 @@ impl Recording {
 
     /// Returns the display servers of some processes, and the compositors of these servers.
     pub fn display_servers(&self, pids: &[u32]) -> BTreeSet<Pid> {
-        let servers = |clients: &BTreeSet<Pid>| -> BTreeSet<Pid> {
-            let streams =
-                self.messages.streams().iter().filter(|stream| clients.contains(&stream.client));
-            streams.map(|stream| stream.server).collect()
-        };
-        let near = servers(&pids.iter().copied().map(Pid).collect());
-        let behind = servers(&near);
-        near.into_iter().chain(behind).collect()
+        let (mut clients, mut all) = (pids.iter().copied().map(Pid).collect(), BTreeSet::new());
+        for _ in 0..2 {
+            clients = self.messages.servers_of(&clients);
+            all.extend(&clients);
+        }
+        all
     }
 
     /// Returns the samples of one thread in `lo..hi`.
     pub(crate) fn samples_of(&self, tid: Tid, lo: Nanos, hi: Nanos) -> &[Sample] {
-        let key = |sample: &Sample| (sample.head.tid, sample.head.ts);
-        let first = self.samples.partition_point(|sample| key(sample) < (tid, lo));
-        let last = self.samples.partition_point(|sample| key(sample) < (tid, hi));
+        let first =
+            self.samples.partition_point(|sample| (sample.head.tid, sample.head.ts) < (tid, lo));
+        let last =
+            self.samples.partition_point(|sample| (sample.head.tid, sample.head.ts) < (tid, hi));
         self.samples.get(first..last.max(first)).unwrap_or_default()
     }
 
@@ -370,8 +370,8 @@ fn short_window(meta: &Meta) -> Option<String> {
     let first = meta.classes.iter().take(2).max_by_key(|class| class.held_from_ns)?;
     let what =
         if first.name == RingClass::Sched.name() { "scheduler events" } else { "other events" };
-    let seconds = |from: u64| meta.mark_ns.saturating_sub(from) as f64 / 1e9;
-    let (held, wanted) = (seconds(first.held_from_ns), seconds(asked));
+    let [held, wanted] =
+        [first.held_from_ns, asked].map(|from| meta.mark_ns.saturating_sub(from) as f64 / 1e9);
     let why = format!(
         "so many {what} were there that its memory held no more; tipme record --memory gives it more"
     );
