@@ -32,8 +32,8 @@ fn text(budget: &Budget<'_>, piece: usize) -> String {
         return String::new();
     };
     let recording = budget.recording;
-    let who = thread_text(recording, piece.tid, piece.lo);
-    let mut text = format!("{}: {who} {}", blame.kind, doing_text(recording, piece));
+    let thread = thread_text(recording, piece.tid, piece.lo);
+    let mut text = format!("{}: {thread} {}", blame.kind, doing_text(recording, piece));
     for via in budget.chain.vias_of(piece) {
         let waiter = thread_text(recording, via.waiter, piece.lo);
         text += &format!(", while {waiter} {}", wait_text(via.waited, via.wait.as_ref()));

@@ -95,10 +95,10 @@ fn observed(problem: &Problem) -> Option<UsualLatencies> {
 }
 
 fn programs(recording: &Recording) -> Vec<ProgramUse> {
-    let told = recording.cost.programs.iter().map(|program| ProgramUse {
+    let programs = recording.cost.programs.iter().map(|program| ProgramUse {
         name: program.name.clone(),
         runs_per_second: program.runs_per_second,
         ns_per_run: program.ns_per_run,
     });
-    told.collect()
+    programs.collect()
 }
