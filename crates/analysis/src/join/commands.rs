@@ -82,14 +82,12 @@ fn is_own_account(recording: &Recording, stay: &Hop) -> bool {
     let life = recording.tasks.life(stay.tid, stay.hi);
     let Some(shell) = life.filter(|life| life.from <= stay.lo) else { return false };
     let started =
-        || children(recording, shell).filter(|child| child.from > stay.lo && child.from < stay.hi);
-    let Some(from) =
-        started().filter(|child| child.group == shell.group).map(|child| child.from).min()
-    else {
-        return false;
-    };
-    let end =
-        started().filter(|child| child.from >= from).map(|child| child.until.min(stay.hi)).max();
+        children(recording, shell).filter(|child| child.from > stay.lo && child.from < stay.hi);
+    let started: Vec<&Life> = started.collect();
+    let own = started.iter().filter(|child| child.group == shell.group);
+    let Some(from) = own.map(|child| child.from).min() else { return false };
+    let later = started.iter().filter(|child| child.from >= from);
+    let end = later.map(|child| child.until.min(stay.hi)).max();
     end.is_some_and(|end| end.since(from).0 * 2 >= stay.hi.since(stay.lo).0)
 }
 

@@ -17,13 +17,13 @@ use crate::join::inputs::Delivery;
 use crate::join::network_answers::{Asker, NetworkAnswer, NetworkAnswers};
 use crate::join::requests::{found_by_request, heard_again, works_on_request_until};
 use crate::join::server_drawings::drawing;
+use crate::join::work_steps::{COMPOSED_MAX, Replies, WaitPlaces, WorkStep, packets, way};
 use crate::timeline::bursts::FRAME;
-use crate::timeline::event_waits::frequent;
 use crate::timeline::packets::in_softirq;
 use crate::timeline::pauses::Pause;
 use crate::timeline::recording::Recording;
 use crate::timeline::threads::{Span, ThreadState};
-use crate::timeline::waits::{Signature, Waited, is_condition};
+use crate::timeline::waits::Waited;
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 use tipme_record::{Nanos, Pid, Tid};
@@ -49,9 +49,6 @@ const DREW_BEFORE: Nanos = Nanos::from_millis(50);
 
 /// Maximum time for which a thread works on an input before its next event.
 const WORK_MAX: Nanos = Nanos::from_secs(10);
-
-/// Maximum time from a packet to the frame that shows its content.
-const COMPOSED_MAX: Nanos = Nanos::from_millis(200);
 
 /// Minimum number of frames, within the time below, of a program that draws a spinner while it
 /// waits.
@@ -86,65 +83,6 @@ pub(crate) struct AskedAnswer {
     pub sure: bool,
 }
 
-/// Places at which the work of inputs usually finds threads waiting.
-#[derive(Default)]
-struct WaitPlaces(HashMap<Tid, HashSet<Signature>>);
-
-/// Time that other processes worked on requests on the way to each stretch of work, and the
-/// stretches that follow.
-struct Replies {
-    /// Up to the start of each stretch.
-    waited: Vec<Nanos>,
-    by_tid: HashMap<Tid, Vec<usize>>,
-    /// Stretches of other processes, by their ends.
-    ended: Vec<(Nanos, usize)>,
-}
-
-impl Replies {
-    fn new(steps: &[WorkStep]) -> Replies {
-        let (mut waited, mut by_tid, mut ended) =
-            (Vec::<Nanos>::new(), HashMap::<Tid, Vec<usize>>::new(), Vec::new());
-        for (index, step) in steps.iter().enumerate() {
-            let before = steps.get(step.parent).map(|parent| {
-                let own = if parent.asked { step.lo.since(parent.lo) } else { Nanos(0) };
-                waited.get(step.parent).copied().unwrap_or_default().after(own)
-            });
-            waited.push(before.unwrap_or_default());
-            if step.asked {
-                ended.push((step.hi, index));
-            } else if waited[index] > Nanos(0) {
-                by_tid.entry(step.tid).or_default().push(index);
-            }
-        }
-        ended.sort_unstable();
-        Replies { waited, by_tid, ended }
-    }
-
-    /// Returns the same up to a time within a stretch.
-    fn waited(&self, steps: &[WorkStep], index: usize, until: Nanos) -> Nanos {
-        let own = if steps[index].asked { until.since(steps[index].lo) } else { Nanos(0) };
-        self.waited[index].after(own)
-    }
-
-    /// Returns the stretches of a thread at `at` that follow a reply.
-    fn woken<'s>(
-        &'s self,
-        steps: &'s [WorkStep],
-        tid: Tid,
-        at: Nanos,
-    ) -> impl Iterator<Item = usize> + 's {
-        let of = self.by_tid.get(&tid).into_iter().flatten().copied();
-        of.filter(move |index| (steps[*index].lo..=steps[*index].hi).contains(&at))
-    }
-
-    /// Returns the stretches of other processes that ended shortly before `at`.
-    fn before<'s>(&'s self, steps: &'s [WorkStep], at: Nanos) -> impl Iterator<Item = usize> + 's {
-        let first = self.ended.partition_point(|(end, _)| *end < at.before(COMPOSED_MAX));
-        let last = self.ended.partition_point(|(end, _)| *end <= at);
-        self.ended[first..last].iter().map(|(_, index)| *index).filter(|index| steps[*index].asked)
-    }
-}
-
 /// Scope of the search.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Followed {
@@ -163,47 +101,6 @@ pub(crate) struct Ways {
     pub terminals: bool,
     /// Processes that received a request, up to their next wait for one.
     pub requests: bool,
-}
-
-/// A stretch of work.
-#[derive(Clone, Copy)]
-struct WorkStep {
-    tid: Tid,
-    lo: Nanos,
-    hi: Nanos,
-    parent: usize,
-    depth: usize,
-    frames: usize,
-    /// Packet at its start.
-    packet: Option<NetworkAnswer>,
-    /// Work of another process on a request.
-    asked: bool,
-    /// Work on data written to a terminal: by its reader, or by a process to which the reader
-    /// relayed it.
-    behind_terminal: bool,
-}
-
-impl WaitPlaces {
-    fn new(stretches: &[WorkStep], recording: &Recording) -> WaitPlaces {
-        let mut found: HashMap<Tid, HashMap<Signature, usize>> = HashMap::new();
-        for step in stretches {
-            let span = recording.timeline.before(step.tid, step.lo);
-            if let Some(signature) = span.and_then(|span| recording.waits_in(&span)) {
-                *found.entry(step.tid).or_default().entry(signature).or_default() += 1;
-            }
-        }
-        let places = found.into_iter().map(|(tid, counts)| (tid, frequent(&counts)));
-        WaitPlaces(places.filter(|(_, places)| !places.is_empty()).collect())
-    }
-
-    /// Returns `true` if a thread with known places waits for an answer at a place where the work
-    /// of inputs hardly ever finds it.
-    fn is_elsewhere(&self, recording: &Recording, span: &Span) -> bool {
-        let Some(places) = self.0.get(&span.tid) else { return false };
-        let answered = span.task_waker().is_some() || span.end >= recording.mark;
-        let wait = recording.waits.find(span).filter(|wait| answered && is_condition(wait));
-        wait.is_some_and(|wait| !places.contains(&recording.signature(wait)))
-    }
 }
 
 impl<'a> Work<'a> {
@@ -342,9 +239,9 @@ impl<'a> Work<'a> {
             after_packet.entry(step.tid).or_default().push(index);
         }
         let drawn = drawings.iter().find_map(|drawing| {
-            let drew =
-                |index: &&usize| (steps[**index].lo..=steps[**index].hi).contains(&drawing.0);
-            let index = *after_packet.get(&drawing.1)?.iter().find(drew)?;
+            let mut indices = after_packet.get(&drawing.1)?.iter().copied();
+            let index =
+                indices.find(|index| (steps[*index].lo..=steps[*index].hi).contains(&drawing.0))?;
             (!is_left_out(drawing.0)).then_some((index, *drawing))
         });
         let (index, (sent, _, place)) =
@@ -510,10 +407,10 @@ impl<'a> Work<'a> {
         // them.
         let receipts =
             self.receipts.get(&delivery.client).filter(|_| step.behind_terminal || passes_on);
-        let asked =
-            |at: Nanos| receipts.is_some_and(|receipts| receipts.any(at.before(ASKED_WITHIN), at));
-        let packets = self.network.to(&asker, asked).into_iter();
-        leads.chain(packets.map(|packet| (packet.at, step.tid, Some(packet)))).collect()
+        let packets = self.network.to(&asker, |at| {
+            receipts.is_some_and(|receipts| receipts.any(at.before(ASKED_WITHIN), at))
+        });
+        leads.chain(packets.into_iter().map(|packet| (packet.at, step.tid, Some(packet)))).collect()
     }
 
     /// Returns `true` if another process works on a request that reached this thread or another of
@@ -643,27 +540,6 @@ fn requests(followed: Followed) -> bool {
 
 /// Transition from a stretch of work to the next: time, thread, and the packet in between.
 type Lead = (Nanos, Tid, Option<NetworkAnswer>);
-
-/// Returns the way to a stretch of work up to a time, latest hop first.
-fn way(steps: &[WorkStep], mut index: usize, mut until: Nanos) -> Vec<Hop> {
-    let mut hops = Vec::new();
-    while let Some(step) = steps.get(index) {
-        hops.push(Hop::new(step.tid, step.lo, until));
-        until = step.lo;
-        if let (Some(packet), Some(asker)) = (step.packet, steps.get(step.parent)) {
-            hops.push(Hop { awaits: Some(packet.file), ..Hop::new(step.tid, asker.hi, until) });
-            until = asker.hi;
-        }
-        index = step.parent;
-    }
-    hops
-}
-
-/// Returns the packets on the way to a stretch of work.
-fn packets(steps: &[WorkStep], index: usize) -> impl Iterator<Item = NetworkAnswer> {
-    let way = std::iter::successors(steps.get(index), |step| steps.get(step.parent));
-    way.filter_map(|step| step.packet)
-}
 
 /// Returns `true` if a thread of another program may have been woken for a request. Requests to
 /// display servers are recorded, and input injectors are no programs of the user.

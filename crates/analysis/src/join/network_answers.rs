@@ -155,9 +155,10 @@ impl<'a> NetworkAnswers<'a> {
             return BTreeSet::new();
         };
         let known = self.recording.polls.of(before);
-        let is_new =
-            |inode: &u64| !known.is_empty() && !known.iter().any(|file| file.inode == *inode);
-        self.recording.remote_files(after).map(|file| file.inode).filter(is_new).collect()
+        let files = self.recording.remote_files(after).map(|file| file.inode);
+        let new = files
+            .filter(|inode| !known.is_empty() && !known.iter().any(|file| file.inode == *inode));
+        new.collect()
     }
 
     /// Returns the first recorded wait of a thread after its work.

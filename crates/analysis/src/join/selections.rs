@@ -89,12 +89,13 @@ fn asked<'a>(recording: &'a Recording, asker: &Stream, at: Nanos) -> Option<Aske
 /// Returns `true` if a client received another key or click in a time.
 fn took_another(recording: &Recording, asker: &Stream, lo: Nanos, hi: Nanos) -> bool {
     let majors = recording.messages.majors(asker);
-    let is_press =
-        |word: &Word| majors.input_class(*word).is_some_and(|class| class != InputClass::Motion);
     let sends = asker.side(Side::EventSent);
-    let presses = (0..sends.partition_point(|part| part.ts <= hi)).rev().take(PARTS_MAX);
-    let mut presses =
-        presses.filter(|index| recording.messages.words(&sends[*index]).iter().any(is_press));
+    let last = (0..sends.partition_point(|part| part.ts <= hi)).rev().take(PARTS_MAX);
+    let mut presses = last.filter(|index| {
+        let words = recording.messages.words(&sends[*index]).iter();
+        let mut classes = words.filter_map(|word| majors.input_class(*word));
+        classes.any(|class| class != InputClass::Motion)
+    });
     presses.any(|index| {
         let receipt = asker.receipt(Side::EventSent, index);
         receipt.is_some_and(|part| lo < part.ts && part.ts <= hi)

@@ -69,9 +69,9 @@ pub(crate) fn spans(
 ) -> Vec<UnresponsiveSpan> {
     let attention = UserAttention::new(recording, deliveries, found);
     let messages = &recording.messages;
-    let programs =
-        |client: &Pid| !messages.is_server(*client) && !messages.injectors().contains(client);
-    let threads = handling.threads(deliveries).into_iter().filter(|(client, _)| programs(client));
+    let threads = handling.threads(deliveries).into_iter().filter(|(client, _)| {
+        !messages.is_server(*client) && !messages.injectors().contains(client)
+    });
     let of_clients = threads
         .flat_map(|(client, tids)| of_client(recording, handling, &attention, client, &tids));
     of_clients.chain(of_servers(recording, handling)).collect()
