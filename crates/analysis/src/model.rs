@@ -19,9 +19,9 @@ pub struct Verdict {
     pub incident: About,
     /// The interval to explain: the worst interaction. `null` where there was none.
     pub interval: Option<Interval>,
-    /// What the same gesture in the same application took at other times of the window.
+    /// Latencies of the same gesture in the same application at other times of the window.
     pub baseline: Option<Baseline>,
-    /// Where the interval went; sums to its latency.
+    /// Shares of the interval, which sum to its latency.
     pub partition: Vec<Piece>,
     pub unattributed_ms: f64,
     /// Causes by weight; empty where nothing took longer than its threshold.
@@ -36,9 +36,9 @@ pub struct Verdict {
     pub earlier: Vec<Candidate>,
     /// The way back from the end of the interval to its start, in the order of time.
     pub chain: Vec<Step>,
-    /// What recording itself added to the interval.
+    /// Overhead of recording itself within the interval.
     pub overhead_ms: f64,
-    /// What to know before trusting the verdict, in full sentences.
+    /// Reservations about the verdict, in full sentences.
     pub notes: Vec<String>,
 }
 
@@ -68,7 +68,7 @@ pub struct About {
     pub time: String,
     pub machine: tipme_record::incident::Machine,
     pub user_text: String,
-    /// Whether the user says that the cause was the one.
+    /// The user's answer to whether the cause is right.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub user_right: Option<bool>,
     /// Seconds before the mark that are held completely; some processes that ended then may be
@@ -119,7 +119,7 @@ pub struct Interval {
     /// `exact`, `speculative`, or `none` where no input and drawing were joined.
     pub join: String,
     pub client: Client,
-    /// Whether the client had the keyboard focus at the end, as reported by its compositor; left
+    /// `true` if the client had the keyboard focus at the end, as reported by its compositor; left
     /// out where that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub focused: Option<bool>,
@@ -135,7 +135,7 @@ pub struct Interval {
     pub queue_ms: Option<f64>,
     /// The latency that people accept in this class.
     pub threshold_ms: f64,
-    /// Whether the latency exceeds the usual one by more than the threshold; the usual one counts
+    /// `true` if the latency exceeds the usual one by more than the threshold; the usual one counts
     /// as the threshold at most.
     pub exceeded: bool,
     /// The client went on drawing meanwhile: no gap between its drawings lasted three quarters of
@@ -199,7 +199,7 @@ pub struct Piece {
 pub struct Finding {
     pub kind: CauseKind,
     pub culprit: Culprit,
-    /// Whether the delay is longer than its class accounts for; `false` where a command or start
+    /// `true` if the delay is longer than its class accounts for; `false` where a command or start
     /// just did its work, and where less than half of the delay is explained. Always `true` after
     /// an automatic mark.
     #[serde(default)]
@@ -208,27 +208,26 @@ pub struct Finding {
     /// for example, the compositor; left out elsewhere.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub waiter: String,
-    /// That program descends from the client, and does not belong to the command that the user
-    /// waited for. Left out elsewhere.
+    /// `waiter` descends from the client, and does not belong to the command that the user waited
+    /// for. Left out elsewhere.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub within: bool,
     /// No process is known to owe the answer or to hold the lock: the culprit is the waiter itself.
     /// Left out elsewhere.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unowed: bool,
-    /// Of a wait for a lock: it was for a condition or a semaphore that the culprit had to signal.
-    /// Left out elsewhere.
+    /// The lock is a condition or a semaphore that the culprit had to signal. Left out elsewhere.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub signalled: bool,
-    /// Of a wait for a lock: another thread of the process that waited held it. Left out elsewhere.
+    /// Another thread of the waiting process held the lock. Left out elsewhere.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub held_by_own_thread: bool,
-    /// Of a computation: the culprit kept the computing program, `waiter` or the client, busy with
-    /// data that it sent. Left out elsewhere.
+    /// The culprit kept the computing program, `waiter` or the client, busy with data that it sent.
+    /// Left out elsewhere.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub kept_at_work: bool,
     pub ms: f64,
-    /// Of the latency beyond what is usual, 0 to 1.
+    /// Share of the latency beyond the usual one, 0 to 1.
     pub share: f64,
     /// 0 to 1.
     pub confidence: f64,
@@ -352,7 +351,7 @@ pub struct Step {
 
 macro_rules! kinds {
     ($($(#[doc = $doc:literal])* $kind:ident = $name:literal,)*) => {
-        /// What a share of the interval is due to.
+        /// Cause of a share of the interval.
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize, JsonSchema)]
         #[schemars(rename = "Kind")]
         pub enum CauseKind {

@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_commit_is_shown_when_its_feedback_says() {
+    fn a_commit_is_shown_at_the_time_of_its_feedback() {
         let mut objects = Objects::default();
         let (attach, feedback) = (word(3, 1, 5, 0, 0), word(7, 1, 4, 0, 20));
         objects.requests(&[attach, word(3, 6, 2, 0, 0)], 0);

@@ -21,7 +21,7 @@ pub(super) fn track(stage: &mut SceneStage<'_>) -> Track {
         })
         .collect();
     let bars = stage.bars(&stretches, |of| text(budget, of));
-    Track { group: TrackGroup::Chain, name: "What the wait was for".to_owned(), look: None, bars }
+    Track { group: TrackGroup::Chain, name: "Causes of the wait".to_owned(), look: None, bars }
 }
 
 /// Formats `disk-queue: grep (pid 7) waited for the disk in read, while xterm (pid 5) waited for

@@ -55,7 +55,7 @@ fn curve(stage: &SceneStage<'_>, device: Device, requests: &[&DiskRequest]) -> C
         values: depth.mean(),
     });
     let series = series.filter(|series| series.values.iter().any(|value| *value > 0.0)).collect();
-    let name = format!("Requests that {} had to do", stage.recording.device_name(device));
+    let name = format!("Outstanding requests of {}", stage.recording.device_name(device));
     Curve { group: TrackGroup::Disks, name, unit: "requests", steps, series }
 }
 

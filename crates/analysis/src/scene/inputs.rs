@@ -19,7 +19,7 @@ pub(super) fn track(stage: &mut SceneStage<'_>, all: &[Interaction]) -> Track {
     let recording = stage.recording;
     let bars = stage
         .sparse(&stretches, |of| open.get(of).map(|one| text(recording, one)).unwrap_or_default());
-    Track { group: TrackGroup::Input, name: "Until they are answered".to_owned(), look: None, bars }
+    Track { group: TrackGroup::Input, name: "From input to answer".to_owned(), look: None, bars }
 }
 
 fn stretch(stage: &SceneStage<'_>, one: &Interaction, of: usize) -> Stretch {

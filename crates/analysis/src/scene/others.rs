@@ -26,7 +26,7 @@ pub(super) fn tracks(stage: &mut SceneStage<'_>, shown: &BTreeSet<Tid>) -> Vec<T
     if all.len() > THREADS_MAX {
         stage
             .left_out
-            .push(format!("{} more threads, which ran for less.", all.len() - THREADS_MAX));
+            .push(format!("{} more threads with less run time.", all.len() - THREADS_MAX));
     }
     all.into_iter().take(THREADS_MAX).map(|(_, tid)| track(stage, tid)).collect()
 }

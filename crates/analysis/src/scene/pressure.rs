@@ -11,9 +11,9 @@ use tipme_record::incident::{Incident, Section};
 
 /// Sources of samples, with the look and name of their curves.
 const SOURCES: [(u32, Look, &str); 3] = [
-    (0, Look::Ready, "Somebody waited for a CPU"),
-    (1, Look::Disk, "Somebody waited for a disk"),
-    (2, Look::Memory, "Somebody waited for memory"),
+    (0, Look::Ready, "Tasks waiting for a CPU"),
+    (1, Look::Disk, "Tasks waiting for a disk"),
+    (2, Look::Memory, "Tasks waiting for memory"),
 ];
 
 /// Maximum number of samples read, and of steps shown.

@@ -21,7 +21,7 @@ pub(super) fn tracks(stage: &mut SceneStage<'_>) -> (Vec<Track>, BTreeSet<Tid>) 
     let mut all = on_the_chain(stage);
     if all.len() > THREADS_MAX {
         stage.left_out.push(format!(
-            "{} more threads on the way, each with less of the time than those that are shown.",
+            "{} more threads involved in the wait, each for less time than those shown.",
             all.len() - THREADS_MAX
         ));
     }

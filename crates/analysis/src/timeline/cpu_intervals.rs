@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_held_is_unknown() {
+    fn times_without_records_are_unknown() {
         let recording = recording(&[switch(100, 7, 8), switch(200, 8, 7)], &[], 150, 300);
         let expected = vec![
             (CpuOwner::Unknown, 50, 150),

@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_file_says_is_bounded_and_cleaned() {
+    fn numbers_and_texts_of_limits_are_bounded() {
         let limits = IoLimits::new(&vec![known(vec![7]); 2 * GROUPS_MAX], &Tasks::default());
         let of = limits.of(&Tasks::default(), Tid(7), Nanos(1));
         assert_eq!(of.len(), GROUPS_MAX * LIMITS_MAX);
@@ -122,13 +122,13 @@ mod tests {
     }
 
     #[test]
-    fn who_is_in_no_group_has_no_limit() {
+    fn a_thread_in_no_group_has_no_limit() {
         let limits = IoLimits::new(&[known(vec![7])], &Tasks::default());
         assert!(limits.of(&Tasks::default(), Tid(8), Nanos(1)).is_empty());
     }
 
     #[test]
-    fn a_document_without_limits_is_one_of_before() {
+    fn an_older_document_without_limits_is_read() {
         let old: tipme_record::incident::Groups =
             serde_json::from_str("{\"limited\":[]}").expect("it is one");
         assert!(

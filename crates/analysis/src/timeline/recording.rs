@@ -211,7 +211,7 @@ impl Recording {
         self.notes.extend(self.meta.withheld.told().map(|what| format!("Not shown: {what}.")));
         let stopped = self.meta.input_stopped_ns as f64 / 1e9;
         if stopped > 0.0 {
-            let why = "since a user did not want it; what was typed or clicked then is not known";
+            let why = "since a user had turned it off; keys and clicks of that time are unknown";
             self.notes
                 .push(format!("Input was not recorded for {stopped:.1} s of the window, {why}."));
         }
@@ -372,11 +372,12 @@ fn short_window(meta: &Meta) -> Option<String> {
         if first.name == RingClass::Sched.name() { "scheduler events" } else { "other events" };
     let [held, wanted] =
         [first.held_from_ns, asked].map(|from| meta.mark_ns.saturating_sub(from) as f64 / 1e9);
-    let why = format!(
-        "so many {what} were there that its memory held no more; tipme record --memory gives it more"
-    );
-    (held + SHORTER_S < wanted)
-        .then(|| format!("Only {held:.0} s of {wanted:.0} s were recorded: {why}."))
+    (held + SHORTER_S < wanted).then(|| {
+        format!(
+            "Only {held:.0} s of {wanted:.0} s were recorded: the memory was full of {what}; \
+             enlarge it with tipme record --memory."
+        )
+    })
 }
 
 fn resting(task: &Task) -> Resting {

@@ -366,8 +366,8 @@ impl Timeline {
         self.enter(event);
     }
 
-    fn left_unseen(&mut self, who: Option<Tid>, event: &SchedEvent) {
-        if let Some(thread) = who.and_then(|tid| self.threads.get_mut(tid)) {
+    fn left_unseen(&mut self, before: Option<Tid>, event: &SchedEvent) {
+        if let Some(thread) = before.and_then(|tid| self.threads.get_mut(tid)) {
             thread.left_unseen(event);
         }
     }
@@ -465,7 +465,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_sampled_on_a_cpu_runs_there_though_another_was_believed_to() {
+    fn a_sample_corrects_the_running_thread() {
         let events =
             [switch(0, 0, 5), sampled(2_000, 7), sampled(3_000, 7), switch(4_000_000, 7, 0)];
         let timeline = Timeline::new(events, &[], Nanos(5_000_000));
@@ -487,7 +487,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sample_beside_a_switch_and_one_before_all_changes_tell_nothing() {
+    fn samples_beside_a_switch_or_before_all_changes_are_ignored() {
         let events = [sampled(1, 9), switch(1_000_000, 7, 5), sampled(1_050, 7), sampled(1_500, 5)];
         let timeline = Timeline::new(events, &[], Nanos(2_000_000));
         assert_eq!(ran(&timeline, 1_000, 2_000), [(Some(5), 1_000, 2_000)]);
@@ -495,7 +495,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_not_seen_to_leave_has_left_where_another_one_leaves() {
+    fn a_thread_has_left_its_cpu_once_another_one_leaves_it() {
         let timeline =
             Timeline::new([switch(10, 0, 5), switch(20, 7, 0), switch(30, 0, 5)], &[], Nanos(40));
         let states: Vec<(u64, ThreadState)> = timeline

@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn times_that_overlap_are_one_and_are_counted_within_others() {
+    fn overlapping_times_are_merged_and_counted_once() {
         let throttled =
             joined(vec![(ms(50), ms(60)), (ms(10), ms(20)), (ms(15), ms(30)), (ms(30), ms(35))]);
         assert_eq!(throttled, [(ms(10), ms(35)), (ms(50), ms(60))]);

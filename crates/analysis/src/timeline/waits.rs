@@ -461,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn a_regular_file_says_disk_only_in_an_io_wait_unless_it_is_remote() {
+    fn a_local_file_is_the_disk_only_in_an_io_wait() {
         let mut wait = io_wait(1, 0);
         wait.mode = 0o100_000;
         let waits = Waits::new(Vec::new(), &Names::default(), Contention::default());
