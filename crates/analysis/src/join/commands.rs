@@ -69,16 +69,16 @@ pub(crate) fn command(
 
 /// Returns the kind of work that a program behind a terminal did before it read the terminal again.
 fn task(recording: &Recording, last: &Hop) -> Task {
-    if does_itself(recording, last) {
+    if answers_by_itself(recording, last) {
         return if waits_for_child(recording, last) { Task::Input } else { Task::Typed };
     }
-    if is_own_account(recording, last) { Task::Prompt } else { Task::Command }
+    if runs_for_itself(recording, last) { Task::Prompt } else { Task::Command }
 }
 
 /// Returns `true` if a shell spent most of a stay on programs that it ran for a prompt, a
 /// completion or a function. Command substitutions stay in the shell's process group, whereas a
 /// typed command comes first and gets a group of its own.
-fn is_own_account(recording: &Recording, stay: &Hop) -> bool {
+fn runs_for_itself(recording: &Recording, stay: &Hop) -> bool {
     let life = recording.tasks.life(stay.tid, stay.hi);
     let Some(shell) = life.filter(|life| life.from <= stay.lo) else { return false };
     let started =
@@ -94,7 +94,7 @@ fn is_own_account(recording: &Recording, stay: &Hop) -> bool {
 /// Returns `true` if a program that reads key after key from its terminal answers the user itself,
 /// like an editor. A shell instead hands the terminal to the programs that it starts in process
 /// groups of their own.
-fn does_itself(recording: &Recording, stay: &Hop) -> bool {
+fn answers_by_itself(recording: &Recording, stay: &Hop) -> bool {
     let Some(own) = recording.tasks.life(stay.tid, stay.hi) else { return false };
     let hands_over = children(recording, own)
         .any(|child| child.session == own.session && child.group != own.group);

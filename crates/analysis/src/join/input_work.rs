@@ -407,7 +407,7 @@ impl<'a> Work<'a> {
         // them.
         let receipts =
             self.receipts.get(&delivery.client).filter(|_| step.behind_terminal || passes_on);
-        let packets = self.network.to(&asker, |at| {
+        let packets = self.network.answers_to(&asker, |at| {
             receipts.is_some_and(|receipts| receipts.any(at.before(ASKED_WITHIN), at))
         });
         leads.chain(packets.into_iter().map(|packet| (packet.at, step.tid, Some(packet)))).collect()
@@ -477,8 +477,7 @@ impl<'a> Work<'a> {
         followed: Followed,
         frames: &mut usize,
     ) -> bool {
-        if matches!(followed, Followed::Asked(ways) if !ways.timers)
-            && self.is_for_a_timer_of_its_own(span)
+        if matches!(followed, Followed::Asked(ways) if !ways.timers) && self.is_own_timer_wait(span)
         {
             return false;
         }
@@ -499,7 +498,7 @@ impl<'a> Work<'a> {
     /// Returns `true` if a timer woke an input thread that drew nothing just before: a blinking
     /// caret, as opposed to a frame that it had to wait for, or a terminal emulator that waits for
     /// more output.
-    fn is_for_a_timer_of_its_own(&self, span: &Span) -> bool {
+    fn is_own_timer_wait(&self, span: &Span) -> bool {
         if span.end.since(span.start) <= MORE_OUTPUT_MAX {
             return false;
         }

@@ -405,7 +405,7 @@ impl<'a> Joiner<'a> {
 
     fn family(&self, delivery: &Delivery) -> &AnsweringThreads {
         self.family.get_or_init(|| {
-            AnsweringThreads::of(self.recording, delivery.client, delivery.server, &self.usual)
+            AnsweringThreads::find(self.recording, delivery.client, delivery.server, &self.usual)
         })
     }
 

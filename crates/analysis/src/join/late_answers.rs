@@ -23,7 +23,7 @@ const ANSWERS_SHARE: usize = 2;
 pub(crate) struct AnsweringThreads(Vec<Tid>);
 
 impl AnsweringThreads {
-    pub(crate) fn of(
+    pub(crate) fn find(
         recording: &Recording,
         client: Pid,
         server: Tid,
@@ -40,7 +40,7 @@ impl AnsweringThreads {
     }
 
     /// Returns all threads of a client and its descendants.
-    pub(crate) fn all_of(recording: &Recording, client: Pid) -> AnsweringThreads {
+    pub(crate) fn all(recording: &Recording, client: Pid) -> AnsweringThreads {
         AnsweringThreads(recording.descendants().threads(client).to_vec())
     }
 
@@ -102,7 +102,11 @@ fn busy_until(recording: &Recording, tids: &[Tid], at: Nanos) -> Option<(Nanos, 
 }
 
 fn waits_for_events(recording: &Recording, tid: Tid) -> bool {
-    recording.waits.of(tid).iter().any(|wait| recording.waits.kind_of(wait) == Waited::Events)
+    recording
+        .waits
+        .of_thread(tid)
+        .iter()
+        .any(|wait| recording.waits.kind_of(wait) == Waited::Events)
 }
 
 fn is_kernel(recording: &Recording, tid: Tid) -> bool {

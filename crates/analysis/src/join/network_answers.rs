@@ -91,7 +91,11 @@ impl<'a> NetworkAnswers<'a> {
 
     /// Returns the packets that may bring a thread its answer. Earlier packets that an input
     /// requested do not show that others arrive anyway.
-    pub(crate) fn to(&self, asker: &Asker, asked: impl Fn(Nanos) -> bool) -> Vec<NetworkAnswer> {
+    pub(crate) fn answers_to(
+        &self,
+        asker: &Asker,
+        asked: impl Fn(Nanos) -> bool,
+    ) -> Vec<NetworkAnswer> {
         let packets = self.recording.waits_for_packets(asker.tid, asker.done, asker.until);
         let mut packets = packets.take(PACKETS_MAX).peekable();
         let new = self.new_files(asker);
@@ -154,7 +158,7 @@ impl<'a> NetworkAnswers<'a> {
         let (Some(before), Some(after)) = (before, self.waits_next(asker)) else {
             return BTreeSet::new();
         };
-        let known = self.recording.polls.of(before);
+        let known = self.recording.polls.files(before);
         let files = self.recording.remote_files(after).map(|file| file.inode);
         let new = files
             .filter(|inode| !known.is_empty() && !known.iter().any(|file| file.inode == *inode));

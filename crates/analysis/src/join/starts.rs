@@ -140,7 +140,7 @@ fn filled(recording: &Recording, client: Pid, shown: Nanos, until: Nanos) -> Nan
     });
     let mut drawn: Vec<Nanos> = drawn.filter(|at| (shown..until).contains(at)).collect();
     drawn.sort_unstable();
-    let threads = AnsweringThreads::all_of(recording, client);
+    let threads = AnsweringThreads::all(recording, client);
     let (mut last, mut ready) = (shown, shown);
     for at in drawn {
         if at.since(last) > COMPLETED {

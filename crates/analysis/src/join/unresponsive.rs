@@ -72,14 +72,14 @@ pub(crate) fn spans(
     let threads = handling.threads(deliveries).into_iter().filter(|(client, _)| {
         !messages.is_server(*client) && !messages.injectors().contains(client)
     });
-    let of_clients = threads
-        .flat_map(|(client, tids)| of_client(recording, handling, &attention, client, &tids));
-    of_clients.chain(of_servers(recording, handling)).collect()
+    let clients = threads
+        .flat_map(|(client, tids)| client_spans(recording, handling, &attention, client, &tids));
+    clients.chain(server_spans(recording, handling)).collect()
 }
 
 /// Returns the longest spans of display servers that left requests unread for long, apart from
 /// those of the client they served.
-fn of_servers(recording: &Recording, handling: &Handling<'_>) -> Vec<UnresponsiveSpan> {
+fn server_spans(recording: &Recording, handling: &Handling<'_>) -> Vec<UnresponsiveSpan> {
     let mut taken: BTreeMap<Tid, Vec<Nanos>> = BTreeMap::new();
     for part in
         recording.messages.streams().iter().flat_map(|stream| stream.side(Side::RequestReceived))
@@ -139,7 +139,7 @@ fn unread(recording: &Recording, server: Tid, lo: Nanos, hi: Nanos) -> Option<(N
 }
 
 /// Returns the longest spans of one program.
-fn of_client(
+fn client_spans(
     recording: &Recording,
     handling: &Handling<'_>,
     attention: &UserAttention<'_>,
@@ -308,7 +308,7 @@ impl<'a> UserAttention<'a> {
         hi: Nanos,
     ) -> Option<(Nanos, Option<Nanos>, usize)> {
         let pressed = before(&self.taken, client, lo.after(Nanos(1))).last().copied();
-        if !self.has(client, lo) || pressed.is_none() && self.starts(client, lo) {
+        if !self.has_attention(client, lo) || pressed.is_none() && self.starts(client, lo) {
             return None;
         }
         let untaken = between(&self.events, client, lo, hi);
@@ -321,7 +321,7 @@ impl<'a> UserAttention<'a> {
     }
 
     /// Returns `true` if a client has the keyboard focus, or received the last key or click.
-    fn has(&self, client: Pid, at: Nanos) -> bool {
+    fn has_attention(&self, client: Pid, at: Nanos) -> bool {
         let last = self.pressed[..self.pressed.partition_point(|(sent, _)| *sent <= at)].last();
         last.is_some_and(|(_, pid)| *pid == client) || self.focus.at(at) == Some(Some(client))
     }

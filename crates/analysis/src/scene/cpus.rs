@@ -6,7 +6,7 @@ use crate::scene::lanes::Stretch;
 use crate::scene::look::Look;
 use crate::scene::picture::{Track, TrackGroup};
 use crate::scene::stage::SceneStage;
-use crate::timeline::cpu_intervals::{On, on_cpu};
+use crate::timeline::cpu_intervals::{CpuOccupancy, on_cpu};
 use crate::timeline::recording::Recording;
 use crate::timeline::threads::ThreadState;
 use std::collections::BTreeSet;
@@ -47,9 +47,9 @@ fn track(stage: &mut SceneStage<'_>, cpu: Cpu) -> Track {
     let mut stretches = Vec::new();
     for (of, (on, lo, hi)) in tiles.iter().copied().enumerate() {
         let look = match on {
-            On::Thread(None) => Look::Unknown,
-            On::Thread(Some(tid)) => stage.actors.look(tid, lo),
-            On::Interrupt(_) => Look::Interrupt,
+            CpuOccupancy::Thread(None) => Look::Unknown,
+            CpuOccupancy::Thread(Some(tid)) => stage.actors.look(tid, lo),
+            CpuOccupancy::Interrupt(_) => Look::Interrupt,
         };
         stretches.push(Stretch { lo, hi, look, of });
     }
@@ -60,10 +60,10 @@ fn track(stage: &mut SceneStage<'_>, cpu: Cpu) -> Track {
     Track { group: TrackGroup::Cpus, name: format!("CPU {cpu}"), look: None, bars }
 }
 
-fn text(recording: &Recording, on: On, at: Nanos) -> String {
+fn text(recording: &Recording, on: CpuOccupancy, at: Nanos) -> String {
     match on {
-        On::Thread(None) => "not recorded".to_owned(),
-        On::Thread(Some(tid)) => thread_text(recording, tid, at),
-        On::Interrupt(source) => source.name(&recording.meta.irq_names),
+        CpuOccupancy::Thread(None) => "not recorded".to_owned(),
+        CpuOccupancy::Thread(Some(tid)) => thread_text(recording, tid, at),
+        CpuOccupancy::Interrupt(source) => source.name(&recording.meta.irq_names),
     }
 }

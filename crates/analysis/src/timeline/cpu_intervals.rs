@@ -42,7 +42,7 @@ impl CpuInterval {
 
 /// Recorded owner of a CPU interval.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum On {
+pub(crate) enum CpuOccupancy {
     /// Tid 0 is the idle task; `None` is unknown.
     Thread(Option<Tid>),
     Interrupt(Source),
@@ -55,11 +55,13 @@ pub(crate) fn on_cpu(
     cpu: Cpu,
     lo: Nanos,
     hi: Nanos,
-) -> Vec<(On, Nanos, Nanos)> {
+) -> Vec<(CpuOccupancy, Nanos, Nanos)> {
     let threads = recording.timeline.ran(cpu, lo, hi).into_iter();
     let tiles = threads.flat_map(|(tid, lo, hi)| {
         let tiles = recording.interrupts.tiles(cpu, lo, hi).into_iter();
-        tiles.map(move |(source, lo, hi)| (source.map_or(On::Thread(tid), On::Interrupt), lo, hi))
+        tiles.map(move |(source, lo, hi)| {
+            (source.map_or(CpuOccupancy::Thread(tid), CpuOccupancy::Interrupt), lo, hi)
+        })
     });
     tiles.collect()
 }
@@ -75,7 +77,7 @@ pub fn cpu_intervals(recording: &Recording, cpu: Cpu, from: Nanos, to: Nanos) ->
     tiles.add(CpuOwner::Unknown, from, held);
     for (on, lo, hi) in on_cpu(recording, cpu, held, to) {
         match on {
-            On::Thread(Some(tid)) if tid != Tid(0) => {
+            CpuOccupancy::Thread(Some(tid)) if tid != Tid(0) => {
                 add_thread(&mut tiles, recording, tid, lo, hi)
             }
             _ => tiles.add(owner(recording, cpu, on, lo, hi), lo, hi),
@@ -121,11 +123,11 @@ impl Tiles {
 }
 
 /// Returns the owner of anything but a known thread.
-fn owner(recording: &Recording, cpu: Cpu, on: On, lo: Nanos, hi: Nanos) -> CpuOwner {
+fn owner(recording: &Recording, cpu: Cpu, on: CpuOccupancy, lo: Nanos, hi: Nanos) -> CpuOwner {
     match on {
-        On::Thread(None) => CpuOwner::Unknown,
-        On::Thread(Some(_)) => CpuOwner::Idle,
-        On::Interrupt(source) => {
+        CpuOccupancy::Thread(None) => CpuOwner::Unknown,
+        CpuOccupancy::Thread(Some(_)) => CpuOwner::Idle,
+        CpuOccupancy::Interrupt(source) => {
             let name = source.name(&recording.meta.irq_names);
             let function = recording.deferred.timer(cpu, source, lo, hi);
             let name =

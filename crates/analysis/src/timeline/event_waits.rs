@@ -150,7 +150,7 @@ impl Recording {
 
     /// Returns the signature that distinguishes a wait from the others of its thread.
     pub fn signature(&self, wait: &Wait) -> Signature {
-        signature(wait, self.polls.of(wait).first().map(|file| file.inode))
+        signature(wait, self.polls.files(wait).first().map(|file| file.inode))
     }
 
     /// Returns the signature of a blocked span, if its wait is recorded.
@@ -222,7 +222,7 @@ impl Recording {
         if !self.terminals.reads(tid) || self.takes_display_input(tid) {
             return None;
         }
-        let files = self.polls.of(wait);
+        let files = self.polls.files(wait);
         match polls(wait) {
             // A shell suspends itself until SIGCHLD.
             _ if awaits_signal(wait) => Some(false),

@@ -53,7 +53,7 @@ impl IoLimits {
     /// Returns the I/O limits of a thread. An exited thread was in the group of the other threads
     /// of its process; an exited process in that of its nearest ancestor that is alive or has a
     /// known limit.
-    pub(crate) fn of(&self, tasks: &Tasks, tid: Tid, at: Nanos) -> Vec<&GroupIoLimit> {
+    pub(crate) fn limits(&self, tasks: &Tasks, tid: Tid, at: Nanos) -> Vec<&GroupIoLimit> {
         if self.groups.is_empty() {
             return Vec::new();
         }
@@ -116,7 +116,7 @@ mod tests {
     #[test]
     fn numbers_and_texts_of_limits_are_bounded() {
         let limits = IoLimits::new(&vec![known(vec![7]); 2 * GROUPS_MAX], &Tasks::default());
-        let of = limits.of(&Tasks::default(), Tid(7), Nanos(1));
+        let of = limits.limits(&Tasks::default(), Tid(7), Nanos(1));
         assert_eq!(of.len(), GROUPS_MAX * LIMITS_MAX);
         assert!(!of[0].file.contains('\u{1b}'), "{}", of[0].file);
     }
@@ -124,7 +124,7 @@ mod tests {
     #[test]
     fn a_thread_in_no_group_has_no_limit() {
         let limits = IoLimits::new(&[known(vec![7])], &Tasks::default());
-        assert!(limits.of(&Tasks::default(), Tid(8), Nanos(1)).is_empty());
+        assert!(limits.limits(&Tasks::default(), Tid(8), Nanos(1)).is_empty());
     }
 
     #[test]

@@ -88,7 +88,7 @@ impl Recording {
     /// files are unknown.
     fn roles(&self, wait: &Wait) -> Vec<(PolledRole, Polled)> {
         let roles: Vec<(PolledRole, Polled)> =
-            self.polls.of(wait).iter().map(|file| (self.role(wait, file), *file)).collect();
+            self.polls.files(wait).iter().map(|file| (self.role(wait, file), *file)).collect();
         if roles.iter().any(|(role, _)| *role == PolledRole::Open) { Vec::new() } else { roles }
     }
 
@@ -102,7 +102,7 @@ impl Recording {
     /// Returns `true` if a thread that receives display events polls other files without its
     /// display: an event was pending meanwhile and did not end the wait.
     pub(crate) fn polls_aside(&self, wait: &Wait) -> bool {
-        let files = self.polls.of(wait);
+        let files = self.polls.files(wait);
         let asks =
             polls(wait) && files.iter().any(|file| self.role(wait, file) == PolledRole::Peer);
         let polls_display = files.iter().any(|file| {
@@ -119,13 +119,13 @@ impl Recording {
     pub(crate) fn waits_for_terminal(&self, wait: &Wait) -> bool {
         reads(wait) && is_terminal_file(wait.mode, wait.magic)
             || polls(wait)
-                && self.polls.of(wait).iter().any(|file| is_terminal_file(file.mode, file.magic))
+                && self.polls.files(wait).iter().any(|file| is_terminal_file(file.mode, file.magic))
     }
 
     /// Returns `true` if a thread reads a terminal, even one without input so far.
     pub(crate) fn reads_terminal(&self, tid: Tid) -> bool {
         self.terminals.reads(tid)
-            || self.waits.of(tid).iter().any(|wait| self.waits_for_terminal(wait))
+            || self.waits.of_thread(tid).iter().any(|wait| self.waits_for_terminal(wait))
     }
 
     /// Rewrites a wait as one for the polled connection with this inode, or, if `inode` is 0, for
@@ -143,7 +143,7 @@ impl Recording {
 
     /// Returns the remote connections among the polled files of a wait.
     pub(crate) fn remote_files(&self, wait: &Wait) -> impl Iterator<Item = Polled> {
-        let files = self.polls.of(wait).iter().copied();
+        let files = self.polls.files(wait).iter().copied();
         files.filter(move |file| self.role(wait, file) == PolledRole::Remote)
     }
 
@@ -156,7 +156,7 @@ impl Recording {
     /// Finds the purpose of a wait in which a thread polls, or sleeps between attempts at a lock.
     pub fn named(&self, span: &Span, waited: Waited, wait: &Wait) -> Option<NamedWait> {
         match waited {
-            Waited::Sleep | Waited::Events if polls(wait) && !self.polls.of(wait).is_empty() => {
+            Waited::Sleep | Waited::Events if polls(wait) && !self.polls.files(wait).is_empty() => {
                 self.asked(span, wait)
             }
             Waited::Sleep => self.tried(span, wait).map(|(wait, holder)| NamedWait {

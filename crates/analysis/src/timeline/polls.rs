@@ -22,7 +22,7 @@ impl Polls {
     }
 
     /// Returns the polled files of a wait; empty unless all are known.
-    pub fn of(&self, wait: &Wait) -> &[Polled] {
+    pub fn files(&self, wait: &Wait) -> &[Polled] {
         let key = (wait.head.tid, wait.head.ts);
         let first = self.0.partition_point(|file| (file.head.tid, file.head.ts) < key);
         let last = self.0.partition_point(|file| (file.head.tid, file.head.ts) <= key);
@@ -49,7 +49,7 @@ impl FarEnds {
     }
 
     /// Returns the remote address of a wait, if it is known.
-    pub(crate) fn of(&self, wait: &Wait) -> Option<IpAddr> {
+    pub(crate) fn address(&self, wait: &Wait) -> Option<IpAddr> {
         match wait.address {
             0 => self.0.get(&(wait.head.tid, wait.head.ts, wait.port)).copied().map(IpAddr::V6),
             address => Some(IpAddr::V4(Ipv4Addr::from(address.to_le_bytes()))),
@@ -97,9 +97,9 @@ mod tests {
         let ends = FarEnds::new(&[end]);
         let mut wait = Wait::new_zeroed();
         (wait.head, wait.port) = (end.head, 80);
-        assert_eq!(ends.of(&wait), Some(IpAddr::V6(ip)));
-        assert_eq!(ends.of(&Wait { port: 81, ..wait }), None);
+        assert_eq!(ends.address(&wait), Some(IpAddr::V6(ip)));
+        assert_eq!(ends.address(&Wait { port: 81, ..wait }), None);
         let mapped = Wait { address: u32::from_le_bytes([192, 0, 2, 1]), ..wait };
-        assert_eq!(ends.of(&mapped), Some(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1))));
+        assert_eq!(ends.address(&mapped), Some(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1))));
     }
 }

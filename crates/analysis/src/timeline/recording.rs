@@ -224,40 +224,41 @@ impl Recording {
             loose_records(incident.bytes(Section::Tasks)).take(ENTRIES_MAX).collect();
         let tasks: Vec<Task> = typed(walked.iter().copied(), RecordKind::Task, Task::read);
         self.read_events(incident, &rare, &tasks);
-        let waits = walked.iter().copied().chain(rare.of(RecordKind::Wait));
+        let waits = walked.iter().copied().chain(rare.entries(RecordKind::Wait));
         let contention =
-            Contention::new(typed(rare.of(RecordKind::Lock), RecordKind::Lock, Lock::read));
+            Contention::new(typed(rare.entries(RecordKind::Lock), RecordKind::Lock, Lock::read));
         self.waits =
             Waits::new(typed(waits, RecordKind::Wait, Wait::read), &self.names, contention);
-        let polled = walked.iter().copied().chain(rare.of(RecordKind::Polled));
+        let polled = walked.iter().copied().chain(rare.entries(RecordKind::Polled));
         self.polls = Polls::new(typed(polled, RecordKind::Polled, Polled::read));
-        let ends = walked.iter().copied().chain(rare.of(RecordKind::FarEnd));
+        let ends = walked.iter().copied().chain(rare.entries(RecordKind::FarEnd));
         self.far_ends = FarEnds::new(&typed(ends, RecordKind::FarEnd, FarEnd::read));
         self.wakes = Wakes::new(&self.timeline);
         self.tasks = Tasks::new(&mut sources(tasks, &rare, incident.bytes(Section::Cmdlines)));
-        let attempts = typed(rare.of(RecordKind::Attempt), RecordKind::Attempt, Attempt::read);
+        let attempts = typed(rare.entries(RecordKind::Attempt), RecordKind::Attempt, Attempt::read);
         self.attempts = Attempts::new(attempts, &self.tasks, self.mark);
         let messages = rare
-            .of(RecordKind::Message)
+            .entries(RecordKind::Message)
             .filter_map(|entry| with_tail(entry, Message::read, Message::SIZE));
         let wayland = rare
-            .of(RecordKind::WlMessage)
+            .entries(RecordKind::WlMessage)
             .filter_map(|entry| with_tail(entry, WlMessage::read, WlMessage::SIZE));
         self.messages = Messages::new(messages, wayland, &self.displays, |tid, lo, hi| {
             self.timeline.is_busy(tid, lo, hi)
         });
         self.terminals = Terminals::new(
-            &typed(rare.of(RecordKind::Tty), RecordKind::Tty, Tty::read),
+            &typed(rare.entries(RecordKind::Tty), RecordKind::Tty, Tty::read),
             &self.timeline,
         );
-        let requests = walked.iter().copied().chain(rare.of(RecordKind::Block));
+        let requests = walked.iter().copied().chain(rare.entries(RecordKind::Block));
         self.disk = Disk::new(&typed(requests, RecordKind::Block, Block::read));
-        self.reclaims = typed(rare.of(RecordKind::Reclaim), RecordKind::Reclaim, Reclaim::read);
+        self.reclaims =
+            typed(rare.entries(RecordKind::Reclaim), RecordKind::Reclaim, Reclaim::read);
         self.reclaiming = Reclaiming::new(&self.reclaims);
-        self.tallies = typed(rare.of(RecordKind::Tally), RecordKind::Tally, Tally::read);
-        self.signals = typed(rare.of(RecordKind::Signal), RecordKind::Signal, Signal::read);
+        self.tallies = typed(rare.entries(RecordKind::Tally), RecordKind::Tally, Tally::read);
+        self.signals = typed(rare.entries(RecordKind::Signal), RecordKind::Signal, Signal::read);
         self.signals.sort_by_key(|signal| signal.head.ts);
-        self.samples = typed(rare.of(RecordKind::Sample), RecordKind::Sample, Sample::read);
+        self.samples = typed(rare.entries(RecordKind::Sample), RecordKind::Sample, Sample::read);
         self.samples.sort_by_key(|sample| (sample.head.tid, sample.head.ts));
         self.interrupts = Interrupts::new(&placed(&rare, RecordKind::Irq, Irq::read));
         // A work item still running at the mark has no CPU in its record, and needs none.
@@ -268,7 +269,7 @@ impl Recording {
         self.deferred = DeferredCalls::new(&deferred, &self.names);
         self.withdrawals = Withdrawals::new(&placed(&rare, RecordKind::Withdrawn, Withdrawn::read));
         let throttled: Vec<Throttled> =
-            typed(rare.of(RecordKind::Throttled), RecordKind::Throttled, Throttled::read);
+            typed(rare.entries(RecordKind::Throttled), RecordKind::Throttled, Throttled::read);
         self.throttling = Throttling::new(&throttled, &self.groups, &self.tasks, &self.timeline);
         self.io_limits = IoLimits::new(&self.groups.io, &self.tasks);
         self.overdue = OverdueTimers::new(&placed(&rare, RecordKind::Overdue, Overdue::read));
@@ -389,15 +390,15 @@ fn sources<'a>(tasks: Vec<Task>, rare: &Rare<'a>, cmdlines: &'a [u8]) -> TaskSou
         tasks,
         cmdlines,
         exits: rare
-            .of(RecordKind::Exit)
+            .entries(RecordKind::Exit)
             .filter_map(|entry| with_tail(entry, Exit::read, Exit::SIZE))
             .collect(),
         execs: rare
-            .of(RecordKind::Exec)
+            .entries(RecordKind::Exec)
             .filter_map(|entry| with_tail(entry, Exec::read, Exec::SIZE))
             .collect(),
-        forks: typed(rare.of(RecordKind::Fork), RecordKind::Fork, Fork::read),
-        renames: typed(rare.of(RecordKind::Rename), RecordKind::Rename, Rename::read),
+        forks: typed(rare.entries(RecordKind::Fork), RecordKind::Fork, Fork::read),
+        renames: typed(rare.entries(RecordKind::Rename), RecordKind::Rename, Rename::read),
     }
 }
 

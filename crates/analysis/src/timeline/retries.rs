@@ -46,7 +46,7 @@ pub(crate) struct Retries {
 
 impl Retries {
     /// Returns `true` if a wait is among them.
-    pub(crate) fn have(&self, recording: &Recording, span: &Span) -> bool {
+    pub(crate) fn contains(&self, recording: &Recording, span: &Span) -> bool {
         let [first, last] = self.ends;
         self.tid == span.tid
             && (first..=last).contains(&span.index)

@@ -32,7 +32,7 @@ impl Recording {
     /// terminal.
     fn leaves_terminals(&self, tid: Tid, span: &Span) -> bool {
         self.is_for_most(tid, span, |other| {
-            let files = self.waits.find(other).map_or(&[][..], |wait| self.polls.of(wait));
+            let files = self.waits.find(other).map_or(&[][..], |wait| self.polls.files(wait));
             !files.is_empty() && !files.iter().any(|file| is_terminal_file(file.mode, file.magic))
         })
     }

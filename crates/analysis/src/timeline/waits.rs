@@ -145,7 +145,7 @@ impl Waits {
         if may_be_idle(state) {
             return None;
         }
-        let waits = self.of(span.tid);
+        let waits = self.of_thread(span.tid);
         let (before, after) = waits.split_at(waits.partition_point(|wait| wait.head.ts < span.end));
         let before = before.iter().rev().take(NEIGHBOURS_MAX);
         let near = before.chain(after.iter().take(NEIGHBOURS_MAX));
@@ -177,7 +177,7 @@ impl Waits {
         if !has_timeout(wait) || wait.context == IN_TASK || !is_lone(wait) {
             return false;
         }
-        let waits = self.of(wait.head.tid).iter();
+        let waits = self.of_thread(wait.head.tid).iter();
         let alike = waits.filter(|one| one.syscall == wait.syscall && one.args[0] == wait.args[0]);
         alike.take(LONE_MAX + 1).count() <= LONE_MAX
     }
@@ -208,7 +208,7 @@ impl Waits {
     }
 
     /// Returns all records of one thread, by time.
-    pub fn of(&self, tid: Tid) -> &[Wait] {
+    pub fn of_thread(&self, tid: Tid) -> &[Wait] {
         let first = self.sorted.partition_point(|wait| wait.head.tid < tid);
         let last = self.sorted.partition_point(|wait| wait.head.tid <= tid);
         self.sorted.get(first..last).unwrap_or_default()

@@ -80,7 +80,7 @@ fn reads_terminal(recording: &Recording, tid: Tid) -> bool {
     let reads = |wait: &tipme_record::records::Wait| {
         wait.syscall == 0 && recording.waits.kind_of(wait) == Waited::Events
     };
-    recording.waits.of(tid).iter().any(reads)
+    recording.waits.of_thread(tid).iter().any(reads)
 }
 
 /// Returns the stretches between the idle waits of a thread. For a thread without idle waits, each
