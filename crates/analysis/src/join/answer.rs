@@ -101,6 +101,31 @@ pub(crate) struct Interaction {
     pub later: Vec<Reached>,
 }
 
+impl Reached {
+    /// Creates the completion of an input, without a drawing.
+    pub(crate) fn completed(at: Nanos, hops: Vec<Hop>) -> Reached {
+        Reached {
+            milestone: Milestone::Completed,
+            at,
+            drawing: None,
+            hops,
+            noticed: COMPLETED,
+            task: Task::Input,
+        }
+    }
+
+    /// Creates the completion of an input by a drawing.
+    pub(crate) fn drawn(drawing: Drawing, hops: Vec<Hop>) -> Reached {
+        Reached { drawing: Some(drawing), ..Reached::completed(drawing.end, hops) }
+    }
+
+    /// Creates the time at which an input was handled.
+    pub(crate) fn handled(at: Nanos, hops: Vec<Hop>) -> Reached {
+        let completed = Reached::completed(at, hops);
+        Reached { milestone: Milestone::Handled, noticed: NOTICED, ..completed }
+    }
+}
+
 impl Interaction {
     /// Returns the time from the input to its end.
     pub(crate) fn latency(&self) -> Nanos {

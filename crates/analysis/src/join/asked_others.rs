@@ -2,7 +2,7 @@
 //! Answers to an input from other processes or hosts that the program asked because of it.
 
 use crate::decode::messages::PartPlace;
-use crate::join::answer::{COMPLETED, Milestone, NOTICED, Reached, SEPARATE_MIN, Task};
+use crate::join::answer::{COMPLETED, NOTICED, Reached, SEPARATE_MIN};
 use crate::join::commands;
 use crate::join::drawing_cause::Hop;
 use crate::join::input_work::{AskedAnswer, Work};
@@ -56,8 +56,7 @@ impl AskedOthers<'_> {
         let (drawing, hops) = of_others
             .and_then(|answer| self.drawn_late(answer, answered))
             .or_else(|| self.drawn_late(self.by_request(delivery, COMPLETED)?, answered))?;
-        let (milestone, at, task) = (Milestone::Completed, drawing.end, Task::Input);
-        Some(Reached { milestone, at, drawing: Some(drawing), hops, noticed: COMPLETED, task })
+        Some(Reached::drawn(drawing, hops))
     }
 
     /// Returns the drawing of an answer, if it ended long after the response, and the way to it.

@@ -5,14 +5,14 @@
 //! waits for its child does not read; a multiplexer (tmux, screen) reads one terminal and writes to
 //! another one, and the reader of the latter counts.
 
-use crate::join::answer::{COMPLETED, Interaction, Milestone, Reached, Task};
+use crate::join::answer::{Interaction, Reached, Task};
 use crate::join::drawing_cause::Hop;
 use crate::join::inputs::Delivery;
 use crate::join::starts::first_window;
 use crate::timeline::pauses::Pause;
 use crate::timeline::recording::Recording;
 use crate::timeline::tasks::Life;
-use crate::timeline::threads::{Span, ThreadState};
+use crate::timeline::threads::Span;
 use crate::timeline::waits::Waited;
 use tipme_record::{Nanos, Tid};
 
@@ -57,14 +57,7 @@ pub(crate) fn command(
         .flat_map(|(from, writer)| begun(recording, (tid, at), (writer, from), until));
     let Way { end, hops } = ways.max_by_key(|way| way.end)?;
     let task = hops.first().map_or(Task::Command, |last| task(recording, last));
-    Some(Reached {
-        milestone: Milestone::Completed,
-        at: end,
-        drawing: None,
-        hops,
-        noticed: COMPLETED,
-        task,
-    })
+    Some(Reached { task, ..Reached::completed(end, hops) })
 }
 
 /// Returns the kind of work that a program behind a terminal did before it read the terminal again.
@@ -248,13 +241,13 @@ fn relayed(
 /// write does.
 fn woken(recording: &Recording, writer: Tid, reader: Tid, written: Nanos) -> Option<Nanos> {
     let span = recording.timeline.at(reader, written)?;
-    let waits = recording.is_event_wait(&span) && span.segment.state == ThreadState::Blocked;
+    let waits = recording.is_event_wait(&span) && span.is_blocked();
     let gets_it = waits && !recording.terminals.writes_again(writer, reader, written, span.end);
     (gets_it || is_stopped(recording, &span)).then_some(span.end)
 }
 
 fn is_stopped(recording: &Recording, span: &Span) -> bool {
-    span.segment.state == ThreadState::Blocked && recording.waits.kind(span) == Waited::Stopped
+    span.is_blocked() && recording.waits.kind(span) == Waited::Stopped
 }
 
 /// Returns the first event wait, after its first window, of a program started below a reader that

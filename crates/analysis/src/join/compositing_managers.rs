@@ -3,7 +3,7 @@
 //! drawn the screen.
 
 use crate::decode::messages::Side;
-use crate::join::answer::{Interaction, Join, Milestone, Reached, Task};
+use crate::join::answer::{Interaction, Join, Milestone, Reached};
 use crate::join::drawing_cause::Hop;
 use crate::timeline::pauses::Pause;
 use crate::timeline::recording::Recording;
@@ -79,6 +79,6 @@ pub(crate) fn shown(
         Hop::new(drawing.tid, response.delivery.input, drawing.sent),
     ];
     hops.extend(response.hops.iter().copied());
-    let (milestone, noticed) = (Milestone::Response, response.noticed);
-    Some(Reached { milestone, at, drawing: None, hops, noticed, task: Task::Input })
+    let noticed = response.noticed;
+    Some(Reached { milestone: Milestone::Response, noticed, ..Reached::completed(at, hops) })
 }

@@ -7,7 +7,7 @@
 //! just after it, and no other input in between.
 
 use crate::decode::messages::Side;
-use crate::join::answer::{COMPLETED, Milestone, Reached, Task};
+use crate::join::answer::{COMPLETED, Reached};
 use crate::join::drawing_cause::Hop;
 use crate::join::inputs::Delivery;
 use crate::timeline::recording::Recording;
@@ -50,8 +50,7 @@ pub(crate) fn completed(
             Hop::new(child.tid, child.from, child.until),
             Hop::new(tid, taken, child.from),
         ];
-        let (milestone, task) = (Milestone::Completed, Task::Input);
-        Some(Reached { milestone, at, drawing: None, hops, noticed: COMPLETED, task })
+        Some(Reached::completed(at, hops))
     })
 }
 

@@ -86,11 +86,7 @@ fn wake(recording: &Recording, tid: Tid, stamp: Nanos) -> Option<Span> {
     let first = recording.timeline.at(tid, stamp)?.index;
     let spans = recording.timeline.spans_from(tid, first).take(SEGMENTS_MAX);
     let mut soon = spans.take_while(|span| span.end <= stamp.after(WAKE_MAX));
-    soon.find(|span| {
-        span.segment.state == ThreadState::Blocked
-            && span.end >= stamp
-            && by_device(recording, span)
-    })
+    soon.find(|span| span.is_blocked() && span.end >= stamp && by_device(recording, span))
 }
 
 /// Returns `true` if an interrupt ended a wait, or a kernel thread, which handles the interrupts of

@@ -11,7 +11,7 @@
 //! [`crate::join::network_answers`].
 
 use crate::decode::messages::PartPlace;
-use crate::join::answer::{COMPLETED, Milestone, Reached, Task};
+use crate::join::answer::Reached;
 use crate::join::drawing_cause::{Hop, Receipts, Steps, Trace};
 use crate::join::inputs::Delivery;
 use crate::join::network_answers::{Asker, NetworkAnswer, NetworkAnswers};
@@ -134,15 +134,7 @@ impl<'a> Work<'a> {
         });
         let (sent, place, index) = last.max()?;
         let drawing = drawing(self.recording, place)?;
-        let (at, hops, drawing) = (drawing.end, way(&steps, index, sent), Some(drawing));
-        Some(Reached {
-            milestone: Milestone::Completed,
-            at,
-            drawing,
-            hops,
-            noticed: COMPLETED,
-            task: Task::Input,
-        })
+        Some(Reached::drawn(drawing, way(&steps, index, sent)))
     }
 
     /// Returns the first of some drawings that an input, or the release of its button, led to over
@@ -458,7 +450,7 @@ impl<'a> Work<'a> {
         }
         let Some(first) = recording.timeline.at(tid, at) else { return at };
         for span in recording.timeline.spans_from(tid, first.index) {
-            let waits = span.segment.state == ThreadState::Blocked && span.start >= at;
+            let waits = span.is_blocked() && span.start >= at;
             match span.segment.state {
                 ThreadState::Absent => return span.start.max(at),
                 _ if waits && !self.is_part(delivery, &span, followed, frames) => {
@@ -481,7 +473,7 @@ impl<'a> Work<'a> {
         {
             return false;
         }
-        let short = span.end.since(span.start) <= FRAME;
+        let short = span.length() <= FRAME;
         if requests(followed)
             && short
             && span.task_waker().is_some()
@@ -499,7 +491,7 @@ impl<'a> Work<'a> {
     /// caret, as opposed to a frame that it had to wait for, or a terminal emulator that waits for
     /// more output.
     fn is_own_timer_wait(&self, span: &Span) -> bool {
-        if span.end.since(span.start) <= MORE_OUTPUT_MAX {
+        if span.length() <= MORE_OUTPUT_MAX {
             return false;
         }
         let unwoken = span.task_waker().is_none()
@@ -562,7 +554,7 @@ fn is_part_of_work(recording: &Recording, span: &Span, frames: &mut usize) -> bo
     if recording.is_handover(span) || kind < Waited::Futex || lock {
         return true;
     }
-    let unwoken = span.task_waker().is_none() && span.end.since(span.start) <= FRAME;
+    let unwoken = span.task_waker().is_none() && span.length() <= FRAME;
     let ended = span.end < recording.mark && *frames < FRAMES_MAX;
     let frame = ended && (unwoken || recording.frame_wait(span.tid, span.end).is_some());
     *frames += usize::from(frame);

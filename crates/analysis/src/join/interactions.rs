@@ -12,7 +12,6 @@ use crate::join::server_drawings::IDLE_SLACK;
 use crate::join::unresponsive::{self, UnresponsiveSpan};
 use crate::timeline::pauses::Pause;
 use crate::timeline::recording::Recording;
-use crate::timeline::threads::ThreadState;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use tipme_measure::InputClass;
 use tipme_record::{Nanos, Pid, Tid};
@@ -122,8 +121,7 @@ fn contradicts(recording: &Recording, delivery: &Delivery) -> bool {
         .at(tid, delivery.sent.after(IDLE_SLACK))
         .map_or(0, |span| span.index + 1);
     let spans = recording.timeline.spans_from(tid, first).take_while(|span| span.end < at);
-    let mut waits = spans
-        .filter(|span| span.segment.state == ThreadState::Blocked && recording.waits.is_idle(span));
+    let mut waits = spans.filter(|span| span.is_blocked() && recording.waits.is_idle(span));
     waits.any(|span| span.task_waker() == Some(delivery.server))
 }
 

@@ -3,7 +3,7 @@
 
 use crate::decode::messages::{PartPlace, Side};
 use crate::decode::parts::Part;
-use crate::join::answer::{COMPLETED, Interaction, Join, Milestone, Reached, Task};
+use crate::join::answer::{COMPLETED, Interaction, Join, Reached};
 use crate::join::asked_others::{AskedOthers, HITCH, paused_before};
 use crate::join::drawing_cause::{Hop, InputBurst, Receipts, Steps, Trace};
 use crate::join::input_work::{AskedAnswer, Work};
@@ -337,15 +337,7 @@ impl<'a> Joiner<'a> {
         let drawing = drawing(self.recording, *place)?;
         let next = self.dequeued_presses(index + 1).find(|next| *next > at);
         let own = next.is_none_or(|next| drawing.sent <= next) && drawing.end < self.recording.mark;
-        let (milestone, at, hops) = (Milestone::Completed, drawing.end, since(hops, at));
-        own.then_some(Reached {
-            milestone,
-            at,
-            drawing: Some(drawing),
-            hops,
-            noticed: COMPLETED,
-            task: Task::Input,
-        })
+        own.then(|| Reached::drawn(drawing, since(hops, at)))
     }
 
     fn inexact(&self, index: usize) -> Option<Interaction> {

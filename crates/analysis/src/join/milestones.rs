@@ -23,7 +23,7 @@ use crate::join::starts;
 use crate::join::stopped_processes::Stops;
 use crate::timeline::pauses::Pause;
 use crate::timeline::recording::Recording;
-use crate::timeline::threads::{Span, ThreadState};
+use crate::timeline::threads::Span;
 use crate::timeline::waits::{Signature, is_condition, is_lone};
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use tipme_measure::InputClass;
@@ -66,8 +66,7 @@ impl HelperThread {
     /// wait for a condition elsewhere that ends, if at all, by a timeout is a sleep in the middle
     /// of the work.
     fn is_event_wait(&self, recording: &Recording, span: &Span) -> bool {
-        let wait =
-            recording.waits.find(span).filter(|_| span.segment.state == ThreadState::Blocked);
+        let wait = recording.waits.find(span).filter(|_| span.is_blocked());
         let Some(wait) = wait else { return recording.is_event_wait(span) };
         let sleeps = is_condition(wait)
             && span.task_waker().is_none()
@@ -79,8 +78,7 @@ impl HelperThread {
     /// Returns the same for a thread that updates its program's display: in a condition elsewhere
     /// it waits for another thread, in a poll of a single file elsewhere for an answer.
     fn is_event_loop(&self, recording: &Recording, span: &Span) -> bool {
-        let wait =
-            recording.waits.find(span).filter(|_| span.segment.state == ThreadState::Blocked);
+        let wait = recording.waits.find(span).filter(|_| span.is_blocked());
         let Some(wait) = wait else { return recording.is_event_wait(span) };
         let elsewhere =
             is_lone(wait) || is_condition(wait) && !self.waits_for_nobody(recording, span);
@@ -169,14 +167,7 @@ impl<'a> Handling<'a> {
         // woke.
         let (at, hops) = if self.went_on(tid, at, last).is_some() { direct } else { (last, hops) };
         let noticed = self.noticed(delivery, at);
-        Some(Reached {
-            milestone: Milestone::Handled,
-            at,
-            drawing: None,
-            hops,
-            noticed,
-            task: Task::Input,
-        })
+        Some(Reached { noticed, ..Reached::handled(at, hops) })
     }
 
     /// Returns the time at which a thread is done with an input received at `at`: it waits for the
@@ -201,15 +192,7 @@ impl<'a> Handling<'a> {
     fn slept_on(&self, delivery: &Delivery, paused: Nanos) -> Option<Reached> {
         let (dequeued, tid) = delivery.dequeued.filter(|_| delivery.class != InputClass::Motion)?;
         let at = sleeping_threads::until(self.recording, tid, dequeued, paused)?;
-        let hops = vec![Hop::new(tid, dequeued, at)];
-        Some(Reached {
-            milestone: Milestone::Handled,
-            at,
-            drawing: None,
-            hops,
-            noticed: NOTICED,
-            task: Task::Input,
-        })
+        Some(Reached::handled(at, vec![Hop::new(tid, dequeued, at)]))
     }
 
     /// Returns the time at which a helper woken for an input is back in a wait that such wakeups

@@ -10,7 +10,7 @@
 use crate::join::drawing_cause::Hop;
 use crate::timeline::event_waits::waited_before;
 use crate::timeline::recording::Recording;
-use crate::timeline::threads::{Span, ThreadState};
+use crate::timeline::threads::Span;
 use crate::timeline::waits::HARD_INTERRUPT;
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
@@ -169,8 +169,7 @@ impl<'a> NetworkAnswers<'a> {
     fn waits_next(&self, asker: &Asker) -> Option<&Wait> {
         let first = self.recording.timeline.at(asker.tid, asker.done)?.index;
         let spans = self.recording.timeline.spans_from(asker.tid, first).take(SEGMENTS_MAX);
-        let mut waits = spans
-            .filter(|span| span.segment.state == ThreadState::Blocked && span.start >= asker.done);
+        let mut waits = spans.filter(|span| span.is_blocked() && span.start >= asker.done);
         waits.find_map(|span| self.recording.waits.find(&span))
     }
 

@@ -50,8 +50,7 @@ pub(crate) fn found_by_request(
 pub(crate) fn heard_again(recording: &Recording, tid: Tid, at: Nanos) -> Option<Nanos> {
     let span =
         recording.timeline.at(tid, at).filter(|span| span.start == at && in_softirq(span))?;
-    let soon =
-        span.end.since(span.start) <= REST_WITHIN && recording.waits.kind(&span) == Waited::Network;
+    let soon = span.length() <= REST_WITHIN && recording.waits.kind(&span) == Waited::Network;
     soon.then_some(span.end)
 }
 
@@ -85,8 +84,7 @@ pub(crate) fn works_on_request_until(recording: &Recording, tid: Tid, at: Nanos)
 fn is_same(recording: &Recording, found: &Span, span: &Span) -> bool {
     let (Some(before), Some(now)) = (recording.waits.find(found), recording.waits.find(span))
     else {
-        return recording.waits.kind(span) == Waited::Unknown
-            && span.end.since(span.start) >= UNKNOWN_MIN;
+        return recording.waits.kind(span) == Waited::Unknown && span.length() >= UNKNOWN_MIN;
     };
     let conditions =
         recording.waits.is_for_condition(found) && recording.waits.is_for_condition(span);

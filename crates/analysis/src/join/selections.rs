@@ -6,7 +6,7 @@ use crate::decode::messages::{Side, Stream};
 use crate::decode::objects::Act;
 use crate::decode::parts::Part;
 use crate::decode::protocol::Word;
-use crate::join::answer::{COMPLETED, Milestone, Reached, Task};
+use crate::join::answer::Reached;
 use crate::join::drawing_cause::Hop;
 use crate::join::inputs::Delivery;
 use crate::timeline::pauses::Pause;
@@ -60,12 +60,12 @@ pub(crate) fn pasted(
         Hop::new(delivery.server, asked.at, asked.heard),
         Hop::new(tid, at, asked.at),
     ];
-    let (milestone, noticed) = if waits {
-        (handled.milestone, handled.noticed)
+    let completed = Reached::completed(end, hops);
+    let reached = if waits {
+        Reached { milestone: handled.milestone, noticed: handled.noticed, ..completed }
     } else {
-        (Milestone::Completed, COMPLETED)
+        completed
     };
-    let reached = Reached { milestone, at: end, drawing: None, hops, noticed, task: Task::Input };
     (end.since(asked.at) >= ANSWER_MIN).then_some(reached)
 }
 

@@ -4,7 +4,6 @@
 use crate::decode::messages::{PartPlace, Side, Stream};
 use crate::timeline::bursts::FRAME;
 use crate::timeline::recording::Recording;
-use crate::timeline::threads::ThreadState;
 use tipme_record::{Nanos, Tid};
 
 /// Maximum time by which a thread may go idle after a send to it without having seen it.
@@ -75,10 +74,7 @@ fn open_idle_after(recording: &Recording, server: Tid, from: Nanos) -> Nanos {
         match recording.messages.grab(idle) {
             Some((_, until)) if until < recording.mark => {
                 // The end of the grab has to wake the server as well.
-                let resting = recording
-                    .timeline
-                    .at(server, until)
-                    .filter(|span| span.segment.state == ThreadState::Blocked);
+                let resting = recording.timeline.at(server, until).filter(|span| span.is_blocked());
                 idle = recording.idle_after(server, resting.map_or(until, |span| span.end));
             }
             Some(_) => return recording.mark,

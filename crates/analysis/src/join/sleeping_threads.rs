@@ -8,7 +8,7 @@
 
 use crate::timeline::event_waits::found_in;
 use crate::timeline::recording::Recording;
-use crate::timeline::threads::{Span, ThreadState};
+use crate::timeline::threads::Span;
 use crate::timeline::waits::selects;
 use tipme_record::{Nanos, Tid};
 
@@ -29,8 +29,7 @@ pub(super) fn until(
     }
     let first = recording.timeline.at(tid, paused)?.index;
     let spans = recording.timeline.spans_from(tid, first).take(SEGMENTS_MAX);
-    let blocked = spans
-        .filter(|span| span.segment.state == ThreadState::Blocked && span.end < recording.mark);
+    let blocked = spans.filter(|span| span.is_blocked() && span.end < recording.mark);
     let mut last: Option<Span> = None;
     for span in blocked {
         match recording.waits_in(&span) {

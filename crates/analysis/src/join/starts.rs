@@ -8,7 +8,7 @@
 
 use crate::decode::messages::Side;
 use crate::decode::objects::Act;
-use crate::join::answer::{COMPLETED, Interaction, Milestone, Reached, Task};
+use crate::join::answer::{COMPLETED, Interaction, Reached, Task};
 use crate::join::drawing_cause::Hop;
 use crate::join::inputs::Delivery;
 use crate::join::late_answers::AnsweringThreads;
@@ -49,9 +49,7 @@ pub(crate) fn starts(recording: &Recording, deliveries: &[Delivery]) -> BTreeMap
     for start in prompts(recording).chain(windows(recording, &inputs)) {
         let Some((client, at)) = origin(recording, &inputs, start.life) else { continue };
         let hops = vec![Hop::new(start.life.tid, at, start.ready)];
-        let (milestone, noticed) = (Milestone::Completed, COMPLETED);
-        let reached =
-            Reached { milestone, at: start.ready, drawing: None, hops, noticed, task: Task::Start };
+        let reached = Reached { task: Task::Start, ..Reached::completed(start.ready, hops) };
         let last = found.entry((client, at)).or_insert_with(|| reached.clone());
         if reached.at > last.at {
             *last = reached;

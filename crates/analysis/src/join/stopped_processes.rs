@@ -8,7 +8,7 @@
 //! meanwhile. If something was shown promptly all the same, the process must have answered after it
 //! continued.
 
-use crate::join::answer::{Milestone, NOTICED, Reached, Task};
+use crate::join::answer::{NOTICED, Reached};
 use crate::join::drawing_cause::Hop;
 use crate::join::inputs::Delivery;
 use crate::timeline::recording::Recording;
@@ -50,8 +50,8 @@ impl<'a> Stops<'a> {
     pub(crate) fn find(recording: &'a Recording, deliveries: &[Delivery]) -> Stops<'a> {
         let spans = recording.timeline.threads().flat_map(|tid| recording.timeline.spans(tid));
         let stopped = spans.filter(|span| {
-            span.segment.state == ThreadState::Blocked
-                && span.end.since(span.start) > NOTICED
+            span.is_blocked()
+                && span.length() > NOTICED
                 && recording.waits.kind(span) == Waited::Stopped
         });
         let stopped: Vec<Span> = stopped.collect();
@@ -85,8 +85,7 @@ impl<'a> Stops<'a> {
             .filter(|stop| !shown || self.answers(stop, delivery.client))?;
         let from = stop.lo.max(at);
         let hops = vec![Hop::new(stop.tid, from, stop.hi), Hop::new(tid, at, from)];
-        let (milestone, noticed) = (Milestone::Handled, NOTICED);
-        Some(Reached { milestone, at: stop.hi, drawing: None, hops, noticed, task: Task::Input })
+        Some(Reached::handled(stop.hi, hops))
     }
 
     /// Returns `true` if a process wakes a client as soon as it continues.

@@ -54,9 +54,7 @@ impl Recording {
     pub(crate) fn is_pause(&self, span: &Span, pause: Pause) -> bool {
         match pause {
             Pause::Idle => self.separates(span),
-            Pause::Condition => {
-                span.segment.state == ThreadState::Blocked && self.waits.is_for_condition(span)
-            }
+            Pause::Condition => span.is_blocked() && self.waits.is_for_condition(span),
             Pause::Rest => self.separates(span) || self.is_pause(span, Pause::Condition),
             Pause::EventWait => self.is_event_wait(span),
             Pause::HeldUp => self.is_held_up(span),
@@ -76,7 +74,7 @@ impl Recording {
     /// for no other thread.
     fn is_held_up(&self, span: &Span) -> bool {
         // Length first: a busy thread has many short spans, and the kind of each takes a search.
-        span.end.since(span.start) > FRAME
+        span.length() > FRAME
             && match span.segment.state {
                 ThreadState::Runnable => true,
                 ThreadState::Blocked => self.waits.kind(span) == Waited::Stopped,
@@ -90,7 +88,7 @@ impl Recording {
         let own = span
             .task_waker()
             .is_some_and(|waker| self.tasks.share_process(waker, span.tid, span.end));
-        own && span.end.since(span.start) < DESCRIBED && self.waits.find(span).is_none()
+        own && span.length() < DESCRIBED && self.waits.find(span).is_none()
     }
 
     /// Returns the burst of a thread that contains the instant before `at`.
@@ -135,7 +133,7 @@ impl Recording {
     /// `at`.
     pub(crate) fn frame_wait(&self, tid: Tid, at: Nanos) -> Option<Nanos> {
         let span = self.timeline.before(tid, at).filter(|span| span.end == at)?;
-        if span.segment.state != ThreadState::Blocked || span.end.since(span.start) > FRAME {
+        if !span.is_blocked() || span.length() > FRAME {
             return None;
         }
         let by_timer = wake(&span) == Wake::Interrupt && self.waits.may_time_out(&span);
@@ -152,9 +150,7 @@ impl Recording {
         let Some(last) = self.frame_wait(tid, at) else { return Vec::new() };
         let since = at.before(FRAME);
         let parts = self.ended_within(tid, Pause::Idle, since, last, INTERRUPTIONS_MAX);
-        let parts = parts
-            .iter()
-            .filter(|span| span.segment.state == ThreadState::Blocked && span.start >= since);
+        let parts = parts.iter().filter(|span| span.is_blocked() && span.start >= since);
         std::iter::once(last).chain(parts.map(|span| span.start)).collect()
     }
 
@@ -164,9 +160,7 @@ impl Recording {
         let idle = self.pauses(tid, Pause::Idle);
         let spans = idle.iter().filter_map(|index| self.timeline.span(tid, *index as usize));
         let within = spans.skip_while(|span| span.end < lo).take_while(|span| span.end < hi);
-        let timed = within.filter(|span| {
-            wake(span) == Wake::Interrupt && span.segment.state == ThreadState::Blocked
-        });
+        let timed = within.filter(|span| wake(span) == Wake::Interrupt && span.is_blocked());
         timed.map(|span| span.end).filter(|end| self.frame_wait(tid, *end).is_none()).collect()
     }
 
@@ -174,7 +168,7 @@ impl Recording {
     /// for one.
     pub(crate) fn is_paced(&self, tid: Tid, at: Nanos) -> bool {
         let Some(span) = self.timeline.at(tid, at) else { return false };
-        let waits = span.segment.state == ThreadState::Blocked;
+        let waits = span.is_blocked();
         let until = if waits { span.start } else { at.after(Nanos(1)) };
         let last = self.since_condition(tid, self.burst(tid, until), until).start;
         let was_woken = at.since(last) <= FRAME && self.frame_wait(tid, last).is_some();
@@ -190,9 +184,8 @@ impl Recording {
     /// Returns the last run-queue delay of a thread inside a burst up to `at` that was longer than
     /// a frame.
     pub(crate) fn last_delay(&self, tid: Tid, burst: &Burst, at: Nanos) -> Option<Span> {
-        self.spans_within(tid, burst, at).find(|span| {
-            span.segment.state == ThreadState::Runnable && span.end.since(span.start) > FRAME
-        })
+        self.spans_within(tid, burst, at)
+            .find(|span| span.segment.state == ThreadState::Runnable && span.length() > FRAME)
     }
 
     /// Returns the waits of a thread inside a burst up to a time, latest first.
@@ -202,7 +195,7 @@ impl Recording {
         burst: &Burst,
         at: Nanos,
     ) -> impl Iterator<Item = Span> + use<'a> {
-        self.spans_within(tid, burst, at).filter(|span| span.segment.state == ThreadState::Blocked)
+        self.spans_within(tid, burst, at).filter(|span| span.is_blocked())
     }
 
     /// Returns the spans of a thread inside a burst that ended by a time, latest first.

@@ -140,7 +140,7 @@ fn blocked_before(recording: &Recording, tid: Tid, at: Nanos) -> Option<Span> {
         .take(SEGMENTS_MAX)
         .filter_map(|index| recording.timeline.span(tid, index));
     let mut near = spans.take_while(|span| at.since(span.end) < FOUND_MAX);
-    near.find(|span| span.segment.state == ThreadState::Blocked)
+    near.find(|span| span.is_blocked())
 }
 
 impl Recording {
@@ -155,7 +155,7 @@ impl Recording {
 
     /// Returns the signature of a blocked span, if its wait is recorded.
     pub(crate) fn waits_in(&self, span: &Span) -> Option<Signature> {
-        let wait = self.waits.find(span).filter(|_| span.segment.state == ThreadState::Blocked);
+        let wait = self.waits.find(span).filter(|_| span.is_blocked());
         wait.map(|wait| self.signature(wait))
     }
 
@@ -169,11 +169,7 @@ impl Recording {
     pub(crate) fn is_event_wait(&self, span: &Span) -> bool {
         match span.segment.state {
             ThreadState::Absent => true,
-            ThreadState::Blocked
-                if span.end.since(span.start) < EVENT_WAIT_MIN && span.end < self.mark =>
-            {
-                false
-            }
+            ThreadState::Blocked if span.length() < EVENT_WAIT_MIN && span.end < self.mark => false,
             ThreadState::Blocked => self.awaits_events(span),
             ThreadState::Running | ThreadState::Runnable => false,
         }
@@ -199,7 +195,7 @@ impl Recording {
         }
         let Some(wait) = self.waits.find(span) else {
             return kind == Waited::Unknown
-                && span.end.since(span.start) >= UNKNOWN_MIN
+                && span.length() >= UNKNOWN_MIN
                 && self.waits.is_idle(span);
         };
         if let Some(wakes) = self.terminal_wakes(wait) {
@@ -260,7 +256,7 @@ impl Recording {
             let waits =
                 self.pause_after(life.tid, lo.max(life.from.after(Nanos(1))), Pause::EventWait);
             let span = self.timeline.at(life.tid, waits).filter(|_| waits < hi);
-            span.is_some_and(|span| span.segment.state == ThreadState::Blocked)
+            span.is_some_and(|span| span.is_blocked())
         })
     }
 

@@ -5,7 +5,7 @@
 //! is the sender.
 
 use crate::timeline::by_thread::ByThread;
-use crate::timeline::threads::{Span, ThreadState, Timeline};
+use crate::timeline::threads::{Span, Timeline};
 use crate::timeline::waits::SOFTIRQ;
 use tipme_record::{Nanos, Tid};
 
@@ -54,5 +54,5 @@ impl Packets {
 }
 
 pub(crate) fn in_softirq(span: &Span) -> bool {
-    span.segment.state == ThreadState::Blocked && span.segment.context == SOFTIRQ
+    span.is_blocked() && span.segment.context == SOFTIRQ
 }

@@ -40,7 +40,7 @@ pub(crate) const PROMPT: Nanos = Nanos::from_millis(50);
 /// Returns `true` if a thread ran, or waited for less than a frame, as for a reply of its display
 /// server.
 fn is_moving(span: &Span) -> bool {
-    span.segment.state == ThreadState::Running || span.end.since(span.start) < FRAME
+    span.segment.state == ThreadState::Running || span.length() < FRAME
 }
 
 impl Recording {
@@ -60,7 +60,7 @@ impl Recording {
             return SpentTimes::new(self.drawings().apart(tid, self.mark, FRAMES_APART));
         }
         let spans = self.timeline.spans(tid).filter(|span| match with {
-            SpentWith::Pausing(Pause::Rest) if span.end.since(span.start) <= GAP => false,
+            SpentWith::Pausing(Pause::Rest) if span.length() <= GAP => false,
             SpentWith::Pausing(pause) => self.is_pause(span, pause),
             SpentWith::Moving => is_moving(span),
             SpentWith::NotDrawing => false,

@@ -94,9 +94,9 @@ impl Recording {
     /// thread that ended it had been working since the earlier one began.
     fn short_try(&self, before: &Span, wait: &Wait) -> Option<Span> {
         let mut after = self.timeline.spans_from(before.tid, before.index + 1).take(SEGMENTS_MAX);
-        let next = after.find(|span| span.segment.state == ThreadState::Blocked)?;
+        let next = after.find(|span| span.is_blocked())?;
         let at_once = self.timeline.run_time(before.tid, before.end, next.start) < BETWEEN_MAX;
-        let short = self.waits.find(&next).is_none() && next.end.since(next.start) < BETWEEN_MAX;
+        let short = self.waits.find(&next).is_none() && next.length() < BETWEEN_MAX;
         let tried = self.timed_out(before) && at_once && short && self.woke_nobody(before, &next);
         let by = self.woken_by(&next, wait).filter(|_| tried)?;
         (self.pause_after(by, before.start, Pause::EventWait) >= next.end).then_some(next)
@@ -132,9 +132,7 @@ impl Recording {
                         .filter(|other| at_once && (!is_futex || self.woke_nobody(span, other)));
                 }
                 ThreadState::Blocked if !is_futex && self.waits.find(&other).is_none() => {}
-                ThreadState::Running | ThreadState::Blocked => {
-                    ran = ran.after(other.end.since(other.start))
-                }
+                ThreadState::Running | ThreadState::Blocked => ran = ran.after(other.length()),
                 ThreadState::Runnable => {}
             }
         }
@@ -167,7 +165,7 @@ impl Recording {
 
 /// Returns `true` if retries get longer and longer.
 fn take_longer(tries: &[Span]) -> bool {
-    let lengths: Vec<u64> = tries.iter().map(|span| span.end.since(span.start).0).collect();
+    let lengths: Vec<u64> = tries.iter().map(|span| span.length().0).collect();
     let grow = lengths.is_sorted_by(|one, next| next.saturating_mul(10) >= one.saturating_mul(9));
     grow && lengths
         .first()

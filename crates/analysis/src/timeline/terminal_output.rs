@@ -54,7 +54,7 @@ impl Recording {
         let spans = self.timeline.spans_from(tid, first);
         spans.take_while(|other| other.start < span.end).any(|other| {
             let overlap = other.end.min(span.end).since(other.start.max(span.start));
-            overlap.0 as f64 >= SHARE_MIN * span.end.since(span.start).0 as f64 && fits(&other)
+            overlap.0 as f64 >= SHARE_MIN * span.length().0 as f64 && fits(&other)
         })
     }
 }

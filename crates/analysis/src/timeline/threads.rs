@@ -64,6 +64,14 @@ pub struct Span {
 }
 
 impl Span {
+    pub(crate) fn length(&self) -> Nanos {
+        self.end.since(self.start)
+    }
+
+    pub(crate) fn is_blocked(&self) -> bool {
+        self.segment.state == ThreadState::Blocked
+    }
+
     /// Returns the task that ended the wait from its own context, if any.
     pub(crate) fn task_waker(&self) -> Option<Tid> {
         let by_task = self.segment.context == 0 && self.segment.waker != Tid(0);
