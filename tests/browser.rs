@@ -205,11 +205,7 @@ mod browser {
         for _ in 0..20 {
             browser.press("ArrowDown");
         }
-        assert!(
-            told(&mut browser).contains("Somebody waited for memory"),
-            "{}",
-            told(&mut browser)
-        );
+        assert!(told(&mut browser).contains("Tasks waiting for memory"), "{}", told(&mut browser));
         browser.press("+");
         assert_ne!(axis(&mut browser), whole, "zoomed in");
         browser.press("0");

@@ -13,12 +13,14 @@ pub enum DiagnoseError {
     NoMeta,
     /// A section is not the JSON document that it should be.
     #[error(
-        "cannot read section {section:?} of the incident: {cause}; it was written by another version or is damaged"
+        "cannot read section {section:?} of the incident: {cause}; the file is damaged or of \
+         another version"
     )]
     Document { section: Section, cause: serde_json::Error },
     /// The options name a process that the incident does not contain.
     #[error(
-        "the incident knows no process {name}; leave the option out, or see the chain for names"
+        "cannot find process {name} in the incident; try a name from the chain, or leave the \
+         option out"
     )]
     NoSuchProcess { name: String },
 }

@@ -17,17 +17,17 @@ pub const SCHEMA: u32 = 2;
 pub struct Verdict {
     pub schema: u32,
     pub incident: About,
-    /// The interval that is explained: the worst interaction. `null` where there was none.
+    /// The interval to explain: the worst interaction. `null` where there was none.
     pub interval: Option<Interval>,
-    /// What the same gesture in the same application took at other times of the window.
+    /// Latencies of the same gesture in the same application at other times of the window.
     pub baseline: Option<Baseline>,
-    /// Where the interval went; sums to its latency.
+    /// Shares of the interval, which sum to its latency.
     pub partition: Vec<Piece>,
     pub unattributed_ms: f64,
     /// Causes by weight; empty where nothing took longer than its threshold.
     pub findings: Vec<Finding>,
-    /// The delays that the person may mean, the most likely one first, which `interval` and `findings` explain in full; at
-    /// most three.
+    /// The delays that the user may mean, the most likely one first, which `interval` and
+    /// `findings` explain in full; at most three.
     #[serde(default)]
     pub candidates: Vec<Candidate>,
     /// Delays that were over at the last answer (`incident.answered_s`), listed where nothing since
@@ -36,13 +36,13 @@ pub struct Verdict {
     pub earlier: Vec<Candidate>,
     /// The way back from the end of the interval to its start, in the order of time.
     pub chain: Vec<Step>,
-    /// What recording itself added to the interval.
+    /// Overhead of recording itself within the interval.
     pub overhead_ms: f64,
-    /// What to know before trusting the verdict, in full sentences.
+    /// Reservations about the verdict, in full sentences.
     pub notes: Vec<String>,
 }
 
-/// A delay that the person may mean, at a glance.
+/// A delay that the user may mean, at a glance.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Candidate {
     /// The action waited for, as in `typing in xterm`.
@@ -68,10 +68,11 @@ pub struct About {
     pub time: String,
     pub machine: tipme_record::incident::Machine,
     pub user_text: String,
-    /// Whether the user says that the cause was the one.
+    /// The user's answer to whether the cause is right.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub user_right: Option<bool>,
-    /// Seconds before the mark that are held completely; of the processes that ended then some may be forgotten.
+    /// Seconds before the mark that are held completely; some processes that ended then may be
+    /// missing.
     pub window_s: f64,
     /// Number of keys, clicks, scrolls and motions among them that were looked at.
     #[serde(default)]
@@ -79,14 +80,16 @@ pub struct About {
     /// Names of the programs that took those, the one with most first; at most five.
     #[serde(default)]
     pub programs: Vec<String>,
-    /// For how many of them no input was recorded, since somebody did not want it; left out where it always was.
+    /// Seconds of the window without recorded input, since a user had turned that off; left out
+    /// where there were none.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub input_stopped_s: f64,
-    /// Seconds from the last press that was answered to the mark: what was over by then is not told
-    /// again. Left out where there was none within the window.
+    /// Seconds from the last press with an answer to the mark: delays that were over by then are
+    /// not reported again. Left out where there was none within the window.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answered_s: Option<f64>,
-    /// Seconds from the start of the recording to the mark; left out of documents of older versions.
+    /// Seconds from the start of the recording to the mark; missing from documents of older
+    /// versions.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub recorded_s: f64,
     /// The mark, by the clock of the interval (CLOCK_MONOTONIC).
@@ -99,29 +102,31 @@ fn is_zero(value: &f64) -> bool {
     *value == 0.0
 }
 
-/// What is explained.
+/// The delay to explain.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Interval {
     pub start_ns: u64,
     pub end_ns: u64,
     pub latency_ms: f64,
-    /// `key`, `click`, `scroll`, `motion`, `start` (from an input to the first prompt or window of what it started), or
-    /// `activity` where no input is known.
+    /// `key`, `click`, `scroll`, `motion`, `start` (from an input to the first prompt or window of
+    /// the program that it started), or `activity` where no input is known.
     pub class: String,
-    /// What the interval ends with: `response` (the first drawing is shown), `handled` (the program waits for the next
-    /// event), `completed` (the last drawing is shown, or the command is done), or `hanging`: none of them before the mark.
+    /// Milestone at the end: `response` (the first drawing is shown), `handled` (the program waits
+    /// for the next event), `completed` (the last drawing is shown, or the command is done), or
+    /// `hanging`: none of them before the mark.
     #[serde(default)]
     pub milestone: String,
     /// `exact`, `speculative`, or `none` where no input and drawing were joined.
     pub join: String,
     pub client: Client,
-    /// Whether the client had the keyboard focus at the end, as its compositor told; left out where that is not known.
+    /// `true` if the client had the keyboard focus at the end, as reported by its compositor; left
+    /// out where that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub focused: Option<bool>,
     /// The interval was still unfinished at the mark: its latency is a lower bound.
     pub censored: bool,
-    /// What the input was is known from the shape of a Wayland message only, since its keyboard or pointer was made before
-    /// recording began; left out where it is known exactly.
+    /// The kind of input is known only from the shape of a Wayland message, since the client
+    /// created its keyboard or pointer before recording began; left out where it is known exactly.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub inferred: bool,
     /// Up to the last drawing that the input caused; `null` where there was only one or none.
@@ -130,28 +135,31 @@ pub struct Interval {
     pub queue_ms: Option<f64>,
     /// The latency that people accept in this class.
     pub threshold_ms: f64,
-    /// Whether the latency exceeds what is usual, which counts as the threshold at most, by more than the threshold.
+    /// `true` if the latency exceeds the usual one by more than the threshold; the usual one counts
+    /// as the threshold at most.
     pub exceeded: bool,
-    /// The client went on drawing meanwhile: at no time did it draw nothing for three quarters of the interval. Left out where it
-    /// did, and where the interval does not end with `handled`.
+    /// The client went on drawing meanwhile: no gap between its drawings lasted three quarters of
+    /// the interval. Left out elsewhere, and where the interval does not end with `handled`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub drew: bool,
-    /// The command in a terminal that the person waited for; left out elsewhere.
+    /// The command in a terminal that the user waited for; left out elsewhere.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub command: String,
-    /// The shell ran that command on its own account, for its prompt, a completion or a function. Left out elsewhere.
+    /// The shell ran that command by itself, for its prompt, a completion or a function. Left out
+    /// elsewhere.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub prompt: bool,
-    /// From when the client had taken the last key or click before it stayed away from its event loop though no input was
-    /// late; left out elsewhere.
+    /// Time from the receipt of the last key or click, for a client that stayed away from its event
+    /// loop though no input was late; left out elsewhere.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since_input_ms: Option<f64>,
-    /// Messages that its display server sent to the client while it was away so; left out where there were none.
+    /// Number of messages from its display server that such a client left unread; left out where
+    /// there were none.
     #[serde(default, skip_serializing_if = "is_none")]
     pub untaken: usize,
 }
 
-/// The application that the person waited for.
+/// The application that the user waited for.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Client {
     pub pid: u32,
@@ -168,7 +176,8 @@ pub struct Baseline {
     /// `null` with fewer than 250 observations.
     pub p98_ms: Option<f64>,
     pub max_ms: f64,
-    /// From what the recorder had learned before the window, coarsely; left out where it is from the window.
+    /// From the recorder's coarse statistics of the time before the window; left out where it is
+    /// from the window.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stored: bool,
 }
@@ -190,50 +199,54 @@ pub struct Piece {
 pub struct Finding {
     pub kind: CauseKind,
     pub culprit: Culprit,
-    /// Whether the delay is beyond what its class accounts for; `false` where a command or start only did what it was for, and
-    /// where less than half of the delay is explained. Always `true` after an automatic mark.
+    /// `true` if the delay is longer than its class accounts for; `false` where a command or start
+    /// just did its work, and where less than half of the delay is explained. Always `true` after
+    /// an automatic mark.
     #[serde(default)]
     pub unusual: bool,
-    /// The name of the program that was held up by it directly, where that is not the client, such as the compositor; left out
-    /// elsewhere.
+    /// The name of the program that the culprit delayed directly, where that is not the client but,
+    /// for example, the compositor; left out elsewhere.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub waiter: String,
-    /// That program descends from the client, and is not of the command that was waited for. Left out elsewhere.
+    /// `waiter` descends from the client, and does not belong to the command that the user waited
+    /// for. Left out elsewhere.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub within: bool,
-    /// No process is known to owe the answer, or to hold the lock, that was waited for: the culprit is the waiter itself.
+    /// No process is known to owe the answer or to hold the lock: the culprit is the waiter itself.
     /// Left out elsewhere.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unowed: bool,
-    /// Of a wait for a lock: it was for a condition or a semaphore, and the culprit was to let the waiter go on. Left out
-    /// elsewhere.
+    /// The lock is a condition or a semaphore that the culprit had to signal. Left out elsewhere.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub signalled: bool,
-    /// Of a wait for a lock: another thread of the process that waited held it. Left out elsewhere.
+    /// Another thread of the waiting process held the lock. Left out elsewhere.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub held_by_own_thread: bool,
-    /// Of a computation: the culprit kept the program that computed, `waiter` or the client, at work by what it sent. Left out
-    /// elsewhere.
+    /// The culprit kept the computing program, `waiter` or the client, busy with data that it sent.
+    /// Left out elsewhere.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub kept_at_work: bool,
     pub ms: f64,
-    /// Of the latency beyond what is usual, 0 to 1.
+    /// Share of the latency beyond the usual one, 0 to 1.
     pub share: f64,
     /// 0 to 1.
     pub confidence: f64,
     /// The first line names the culprit and what it did; the others give figures.
     pub evidence: Vec<String>,
-    /// Where in the kernel the longest wait of it was, the innermost function first; left out where that is not known.
+    /// Kernel functions of its longest wait, the innermost first; left out where they are not
+    /// known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub frames: Vec<String>,
     pub remedy: String,
-    /// Who had the CPU of a stall; left out elsewhere.
+    /// Owner of the CPU during a stall; left out elsewhere.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outsider: Option<Outsider>,
-    /// How many other jobs did the same, each with less, so that the culprit stands for them; left out where none did.
+    /// Number of other jobs that did the same, each to a lesser extent, so that the culprit stands
+    /// for them; left out where there were none.
     #[serde(default, skip_serializing_if = "is_none")]
     pub others: usize,
-    /// Seconds between one activation of the culprit and the next; `null` where they are not regular.
+    /// Seconds between one activation of the culprit and the next; `null` where they are not
+    /// regular.
     #[serde(default)]
     pub period_s: Option<f64>,
 }
@@ -242,7 +255,7 @@ fn is_none(count: &usize) -> bool {
     *count == 0
 }
 
-/// Who has a CPU on which nothing of this machine runs, as far as evidence tells.
+/// Owner of a CPU on which nothing of this machine runs, as far as there is evidence.
 #[derive(
     Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema,
 )]
@@ -258,7 +271,7 @@ pub enum Outsider {
     Undecided,
 }
 
-/// Who or what is to blame.
+/// Process, device or remote host to blame.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Culprit {
@@ -266,7 +279,8 @@ pub enum Culprit {
         pid: u32,
         comm: String,
         cmdline: String,
-        /// The job that the process belongs to, as in `make (pid 3988)`; `null` where it is its own job.
+        /// The job that the process belongs to, as in `make (pid 3988)`; `null` where it is its own
+        /// job.
         job: Option<String>,
     },
     Device {
@@ -331,13 +345,13 @@ pub struct Step {
     pub comm: String,
     pub state: String,
     pub detail: String,
-    /// Who ended a wait; `null` where the step is no wait or nobody is known.
+    /// Thread that ended a wait; `null` where the step is no wait, or the thread is not known.
     pub woken_by: Option<String>,
 }
 
 macro_rules! kinds {
     ($($(#[doc = $doc:literal])* $kind:ident = $name:literal,)*) => {
-        /// What a share of the interval is due to.
+        /// Cause of a share of the interval.
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize, JsonSchema)]
         #[schemars(rename = "Kind")]
         pub enum CauseKind {

@@ -122,10 +122,10 @@ fn noted(armed_s: u64, sched_s: u64, rare_s: u64) -> Vec<String> {
 #[test]
 fn a_window_that_the_memory_did_not_hold_is_told() {
     let told = |seconds, what| {
-        let why = format!(
-            "so many {what} were there that its memory held no more; tipme record --memory gives it more"
-        );
-        vec![format!("Only {seconds} s of 40 s were recorded: {why}.")]
+        vec![format!(
+            "Only {seconds} s of 40 s were recorded: the memory was full of {what}; \
+             enlarge it with tipme record --memory."
+        )]
     };
     assert_eq!(noted(0, 29, 1), told(12, "scheduler events"));
     assert_eq!(noted(0, 29, 31), told(10, "other events"));

@@ -171,7 +171,7 @@ fn many_records_make_a_bounded_page_that_says_what_it_leaves_out() {
         few.len(),
         many.len()
     );
-    assert!(many.contains("stretches are too short to be shown each"));
+    assert!(many.contains("stretches are too short for bars of their own"));
 }
 
 #[test]

@@ -51,10 +51,9 @@ impl<'a> Cursor<'a> {
 /// Returns the complete chunks of a section with their heads, in the order in which they were
 /// opened.
 pub(crate) fn chunks(section: &[u8]) -> Vec<(ChunkHead, &[u8])> {
-    let head = |chunk| ChunkHead::read_from_prefix(chunk).ok().map(|(head, _)| head);
     let mut chunks: Vec<_> = section
         .chunks_exact(CHUNK_BYTES)
-        .filter_map(|chunk| head(chunk).map(|head| (head, chunk)))
+        .filter_map(|chunk| Some((ChunkHead::read_from_prefix(chunk).ok()?.0, chunk)))
         .collect();
     chunks.sort_by_key(|(head, _)| head.opened);
     chunks
@@ -89,12 +88,12 @@ pub(crate) fn command_line(bytes: &[u8]) -> String {
 
 /// Returns the text on one line, without characters that could control a terminal.
 pub fn clean(text: &str) -> String {
-    let harmless = |c: char| match c {
+    let harmless = text.chars().map(|c| match c {
         '\n' | '\t' => ' ',
         c if c.is_control() || is_unseen(c) => '?',
         c => c,
-    };
-    text.chars().map(harmless).collect()
+    });
+    harmless.collect()
 }
 
 #[cfg(test)]

@@ -138,12 +138,12 @@ mod tests {
     use super::*;
 
     fn parts(list: &[(u64, u64)]) -> Vec<Part> {
-        let part = |(ms, bytes): &(u64, u64)| {
-            let mut part = Part::default();
-            (part.ts, part.bytes) = (Nanos::from_millis(*ms), *bytes);
-            part
-        };
-        list.iter().map(part).collect()
+        let parts = list.iter().map(|(ms, bytes)| Part {
+            ts: Nanos::from_millis(*ms),
+            bytes: *bytes,
+            ..Part::default()
+        });
+        parts.collect()
     }
 
     fn received_by(sent: &[(u64, u64)], received: &[(u64, u64)], busy: bool) -> Vec<Option<u32>> {

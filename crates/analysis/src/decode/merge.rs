@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn chunks_of_several_cpus_and_other_events_come_in_the_order_of_time() {
+    fn chunks_of_all_cpus_are_merged_in_order_of_time() {
         let chunks = [
             chunk(&[(10, 1), (30, 2), (70, 3)]),
             chunk(&[(75, 4)]),
@@ -130,13 +130,13 @@ mod tests {
     }
 
     #[test]
-    fn of_one_time_the_chunk_that_was_opened_first_comes_first() {
+    fn events_of_one_time_come_in_order_of_their_chunks() {
         let chunks = [chunk(&[(20, 3)]), chunk(&[(10, 1), (20, 2)])];
         assert_eq!(merged(&chunks, &[(20, 9)]), [(10, 1), (20, 2), (20, 3), (20, 9)]);
     }
 
     #[test]
-    fn what_a_chunk_has_in_disorder_is_put_in_order() {
+    fn a_disordered_chunk_is_sorted() {
         assert_eq!(
             merged(&[chunk(&[(10, 1), (30, 2), (20, 3)])], &[]),
             [(10, 1), (20, 3), (30, 2)]

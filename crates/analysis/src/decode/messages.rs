@@ -61,10 +61,10 @@ impl<'a, T, I: Iterator<Item = (T, &'a [u8])>> Records<'a, T> for I {}
 /// Flags of a Wayland record that lacks, or may lack, messages of its send.
 const INCOMPLETE: u16 = 3;
 
-/// All display connections.
 /// Maximum length of a round trip: before a later reply, the client may have waited for events.
 const ROUND_TRIP_MAX: Nanos = Nanos::from_millis(100);
 
+/// All display connections.
 #[derive(Debug, Default)]
 pub struct Messages {
     streams: Vec<Stream>,
@@ -82,7 +82,8 @@ pub struct Messages {
     injectors: BTreeSet<Pid>,
     /// Frame callbacks: compositor thread, time, and the client that receives it.
     frames: Vec<(Tid, Nanos, Pid)>,
-    /// Round trips of X11 by the thread that takes events: from the last request before a reply to that reply.
+    /// X11 round trips by the thread that receives events: from the last request before a reply to
+    /// that reply.
     round_trips: HashMap<Tid, Vec<(Nanos, Nanos)>>,
 }
 
@@ -175,8 +176,8 @@ impl Messages {
         {
             known.insert(connection, begun);
         }
-        let new = || (self.streams.len(), Objects::default());
-        let (stream, objects) = known.entry(connection).or_insert_with(new);
+        let (stream, objects) =
+            known.entry(connection).or_insert_with(|| (self.streams.len(), Objects::default()));
         if *stream == self.streams.len() {
             self.streams.push(Stream { server: record.server, ..Stream::default() });
         }
@@ -196,9 +197,10 @@ impl Messages {
         let shown = objects.take_presented().into_iter();
         stream
             .presented
-            .extend(shown.filter_map(|(send, us)| Some((send, told_of(record.head.ts, us)?))));
-        let pressed =
-            objects.take_pressed().and_then(|ms| told_of(record.head.ts, ms.wrapping_mul(1_000)));
+            .extend(shown.filter_map(|(send, us)| Some((send, stamp_before(record.head.ts, us)?))));
+        let pressed = objects
+            .take_pressed()
+            .and_then(|ms| stamp_before(record.head.ts, ms.wrapping_mul(1_000)));
         let send = stream.side(*side).len();
         stream.pressed.extend(pressed.map(|at| (send, at)));
         stream.frames.extend(objects.take_done().into_iter().map(|send| (send, record.head.ts)));
@@ -222,14 +224,11 @@ impl Messages {
     }
 
     fn index_frames(&mut self) {
-        let tells = |word: &Word| word.act() == Some(Act::FrameDone);
         let mut frames = Vec::new();
         for stream in &self.streams {
-            let telling = stream
-                .side(Side::EventSent)
-                .iter()
-                .filter(|part| self.words(part).iter().any(tells));
-            frames.extend(telling.map(|part| (part.tid, part.ts, stream.client)));
+            let sent = stream.side(Side::EventSent).iter();
+            let callbacks = sent.filter(|part| self.has_act(part, Act::FrameDone));
+            frames.extend(callbacks.map(|part| (part.tid, part.ts, stream.client)));
         }
         frames.sort_unstable();
         self.frames = frames;
@@ -261,36 +260,34 @@ impl Messages {
 
     /// Returns `true` if a compositor thread sent a client a frame callback close to the time `at`
     /// at which it woke the client.
-    pub(crate) fn tells_of_frame(&self, server: Tid, client: Pid, at: Nanos) -> bool {
+    pub(crate) fn has_frame_callback(&self, server: Tid, client: Pid, at: Nanos) -> bool {
         let first = self
             .frames
-            .partition_point(|(tid, told, _)| (*tid, *told) < (server, at.before(WAKE_SLACK)));
-        let near = self.frames[first..]
+            .partition_point(|(tid, sent, _)| (*tid, *sent) < (server, at.before(WAKE_SLACK)));
+        let mut near = self.frames[first..]
             .iter()
-            .take_while(|(tid, told, _)| *tid == server && *told <= at.after(TELLS));
-        near.into_iter().any(|(.., told)| *told == client)
+            .take_while(|(tid, sent, _)| *tid == server && *sent <= at.after(CALLBACK_WITHIN));
+        near.any(|(.., receiver)| *receiver == client)
     }
 
     /// Finds the clients that inject input or hold a server grab.
     fn index_clients(&mut self) {
-        let injects = |stream: &&Stream| {
-            stands_for_the_person(
-                self.majors(stream),
-                self.sent_words(stream).map(|(_, word)| word),
-            )
-        };
-        let clients = |streams: &mut dyn Iterator<Item = &Stream>| {
-            streams.map(|stream| stream.client).collect()
-        };
-        let injectors: BTreeSet<Pid> = clients(&mut self.streams.iter().filter(injects));
+        let (mut injectors, mut methods) = (BTreeSet::new(), BTreeSet::new());
+        for stream in &self.streams {
+            let requests = self.timed_words(stream, Side::RequestSent).map(|(_, word)| word);
+            if injects_input(self.majors(stream), requests) {
+                injectors.insert(stream.client);
+            }
+            if self.has_event(stream, Act::GrabbedKey) {
+                methods.insert(stream.client);
+            }
+        }
         // An input method that received a key press only repeats it: the user pressed the original
         // key.
-        let told: BTreeSet<Pid> =
-            clients(&mut self.streams.iter().filter(|stream| self.tells(stream, Act::GrabbedKey)));
-        self.injectors = &injectors - &told;
+        self.injectors = &injectors - &methods;
         let mut held = Vec::new();
         for (index, stream) in self.streams.iter().enumerate() {
-            for (since, until) in grabs_in(self.sent_words(stream)) {
+            for (since, until) in grabs_in(self.timed_words(stream, Side::RequestSent)) {
                 held.push((since, until.min(self.others_served(index, since)), stream.client));
             }
         }
@@ -307,7 +304,7 @@ impl Messages {
         let releasing = sent
             .filter(|(_, part)| self.words(part).iter().any(|word| majors.releases_input(*word)));
         releasing.filter_map(|(index, part)| {
-            let (_, received) = stream.received(Side::RequestSent, index)?;
+            let received = stream.receipt(Side::RequestSent, index)?;
             Some((received.tid, received.ts, part.tid))
         })
     }
@@ -318,21 +315,25 @@ impl Messages {
     fn others_served(&self, stream: usize, sent: Nanos) -> Nanos {
         let of = &self.streams[stream];
         let part = of.side(Side::RequestSent).partition_point(|part| part.ts < sent);
-        let Some((_, received)) = of.received(Side::RequestSent, part) else {
+        let Some(received) = of.receipt(Side::RequestSent, part) else {
             return Nanos(u64::MAX);
         };
         let later =
             self.received_within(received.tid, received.ts.after(GRAB_SLACK), Nanos(u64::MAX));
-        let injects =
-            |place: &PartPlace| self.injectors.contains(&self.streams[place.stream].client);
-        let mut others =
-            later.iter().filter(|(_, _, place)| place.stream != stream && !injects(place));
+        let mut others = later.iter().filter(|(_, _, place)| {
+            let client = self.streams[place.stream].client;
+            place.stream != stream && !self.injectors.contains(&client)
+        });
         others.next().map_or(Nanos(u64::MAX), |(_, at, _)| *at)
     }
 
-    /// Returns the known requests of a client with the time of their part.
-    fn sent_words(&self, stream: &Stream) -> impl Iterator<Item = (Nanos, Word)> {
-        let parts = stream.side(Side::RequestSent).iter();
+    /// Returns the known words of one side of a stream with the time of their part.
+    pub(crate) fn timed_words(
+        &self,
+        stream: &Stream,
+        side: Side,
+    ) -> impl Iterator<Item = (Nanos, Word)> {
+        let parts = stream.side(side).iter();
         parts.flat_map(|part| self.words(part).iter().map(|word| (part.ts, *word)))
     }
 
@@ -365,18 +366,31 @@ impl Messages {
         self.streams.get(index)
     }
 
+    /// Returns the connections of a client.
+    pub(crate) fn streams_of(&self, client: Pid) -> impl Iterator<Item = &Stream> {
+        self.streams.iter().filter(move |stream| stream.client == client)
+    }
+
+    /// Returns the display servers of some clients.
+    pub(crate) fn servers_of(&self, clients: &BTreeSet<Pid>) -> BTreeSet<Pid> {
+        let streams = self.streams.iter().filter(|stream| clients.contains(&stream.client));
+        streams.map(|stream| stream.server).collect()
+    }
+
     /// Returns the known words of a part.
     pub fn words(&self, part: &Part) -> &[Word] {
         let first = part.words.0 as usize;
         self.words.get(first..first + usize::from(part.words.1)).unwrap_or_default()
     }
 
-    /// Returns `true` if the client received an event of this kind.
-    pub(crate) fn tells(&self, stream: &Stream, act: Act) -> bool {
-        stream
-            .side(Side::EventSent)
-            .iter()
-            .any(|part| self.words(part).iter().any(|word| word.act() == Some(act)))
+    /// Returns `true` if a part contains a message of this kind.
+    pub(crate) fn has_act(&self, part: &Part, act: Act) -> bool {
+        self.words(part).iter().any(|word| word.act() == Some(act))
+    }
+
+    /// Returns `true` if a client was sent an event of this kind.
+    pub(crate) fn has_event(&self, stream: &Stream, act: Act) -> bool {
+        stream.side(Side::EventSent).iter().any(|part| self.has_act(part, act))
     }
 
     /// Returns the extension opcodes of a stream's server.
@@ -448,6 +462,11 @@ impl Stream {
         self.side(other).get(index).map(|part| (index, part))
     }
 
+    /// Returns the part of the other side in which a send was received.
+    pub(crate) fn receipt(&self, side: Side, sent: usize) -> Option<&Part> {
+        self.received(side, sent).map(|(_, part)| part)
+    }
+
     /// Returns the last send that had been received when a receive ended.
     pub fn sent(&self, side: Side, received: usize) -> Option<(usize, &Part)> {
         let (other, way) = side.ways();
@@ -474,9 +493,9 @@ impl Stream {
     fn settle(&mut self, displays: &[Display], busy: &impl Fn(Tid, Nanos, Nanos) -> bool) {
         let served = self.sides[1].iter().chain(&self.sides[2]).map(|part| part.pid).next();
         let listening = Some(self.server).filter(|server| *server != Pid(0));
-        let listed = || displays.iter().find(|display| display.display == self.display);
-        let listed = || listed().map(|display| Pid(display.server_pid));
-        self.server = served.or(listening).or_else(listed).unwrap_or_default();
+        let listed = displays.iter().find(|display| display.display == self.display);
+        let listed = listed.map(|display| Pid(display.server_pid));
+        self.server = served.or(listening).or(listed).unwrap_or_default();
         let [requests, requests_taken, events, events_taken] = &self.sides;
         self.matched =
             [match_parts(requests, requests_taken, busy), match_parts(events, events_taken, busy)];
@@ -484,24 +503,24 @@ impl Stream {
 }
 
 /// Maximum age of a press or presentation time in an event.
-const TOLD_MAX: Nanos = Nanos::from_secs(10);
+const STAMP_AGE_MAX: Nanos = Nanos::from_secs(10);
 
 /// Returns the past time that an event at `ts` carries as microseconds modulo 2^32.
-fn told_of(ts: Nanos, us: u32) -> Option<Nanos> {
+fn stamp_before(ts: Nanos, us: u32) -> Option<Nanos> {
     let age = Nanos(u64::from(((ts.0 / 1_000) as u32).wrapping_sub(us)) * 1_000);
-    (age <= TOLD_MAX).then(|| ts.before(age))
+    (age <= STAMP_AGE_MAX).then(|| ts.before(age))
 }
 
-/// Window around a wakeup of the client in which the frame callback is recorded: until `TELLS`
-/// after it, and from `WAKE_SLACK` before it.
-const TELLS: Nanos = Nanos::from_millis(2);
+/// Window around a wakeup of the client in which the frame callback is recorded: from `WAKE_SLACK`
+/// before it until `CALLBACK_WITHIN` after it.
+const CALLBACK_WITHIN: Nanos = Nanos::from_millis(2);
 const WAKE_SLACK: Nanos = Nanos(50_000);
 
 /// Time for which a server may still serve requests that it read before a grab.
 const GRAB_SLACK: Nanos = Nanos::from_millis(1);
 
 /// Returns `true` if a client injects input: with XTEST, or by moving the pointer without drawing.
-fn stands_for_the_person(majors: &Majors, words: impl Iterator<Item = Word>) -> bool {
+fn injects_input(majors: &Majors, words: impl Iterator<Item = Word>) -> bool {
     let (mut moves, mut draws) = (false, false);
     for word in words {
         if majors.fakes_input(word) {
@@ -541,19 +560,15 @@ mod tests {
 
     /// Two clients sync before the compositor has accepted them.
     #[test]
-    fn what_a_client_sends_before_it_is_accepted_is_its_own() {
-        let word = |object, units, argument| WlWord {
-            object,
-            opcode: 0,
-            units,
-            hint: 0,
-            unused: 0,
-            argument,
-        };
-        let sync = |client| passed(client, 0, Side::RequestSent, &[word(1, 3, 30)]);
-        let delete = WlWord { opcode: 1, ..word(1, 3, 30) };
-        let done = |client| passed(client, client, Side::EventSent, &[word(30, 3, 0), delete]);
-        let records = [sync(7), sync(8), done(8), done(7)];
+    fn messages_before_acceptance_belong_to_their_client() {
+        let sync = WlWord { object: 1, opcode: 0, units: 3, hint: 0, unused: 0, argument: 30 };
+        let done = [WlWord { object: 30, argument: 0, ..sync }, WlWord { opcode: 1, ..sync }];
+        let records = [
+            passed(7, 0, Side::RequestSent, &[sync]),
+            passed(8, 0, Side::RequestSent, &[sync]),
+            passed(8, 8, Side::EventSent, &done),
+            passed(7, 7, Side::EventSent, &done),
+        ];
         let wayland = records.iter().map(|(record, tail)| (*record, tail.as_slice()));
         let messages = Messages::new(std::iter::empty(), wayland, &[], |_, _, _| false);
         let clients: Vec<Pid> = messages.streams().iter().map(|stream| stream.client).collect();

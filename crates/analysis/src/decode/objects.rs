@@ -81,8 +81,8 @@ pub(crate) struct Objects {
 impl Objects {
     /// Returns the meanings of the messages in one send of the client; `send` is its index.
     pub(crate) fn requests(&mut self, words: &[WlWord], send: usize) -> Vec<Meaning> {
-        let read = |(at, word): (usize, &WlWord)| self.request(word, words, at, send);
-        words.iter().enumerate().filter_map(read).collect()
+        let requests = words.iter().enumerate();
+        requests.filter_map(|(at, word)| self.request(word, words, at, send)).collect()
     }
 
     /// Notes that messages of the client's last send are missing.
@@ -95,9 +95,10 @@ impl Objects {
         let mut pressed = BTreeMap::new();
         let mut meanings = Vec::new();
         for (at, word) in words.iter().enumerate() {
-            let mut first = || *pressed.entry((word.argument, word.hint)).or_insert(word.object);
             // A client with two keyboards receives each key twice.
-            let again = is_key(word) && word.argument != 0 && first() != word.object;
+            let again = is_key(word)
+                && word.argument != 0
+                && *pressed.entry((word.argument, word.hint)).or_insert(word.object) != word.object;
             meanings.extend(self.event(word, words, at).filter(|_| !again));
         }
         meanings
@@ -160,17 +161,17 @@ impl Objects {
 
     /// Returns `true` if an object is a known surface, or is committed later in the same send.
     fn is_surface(&self, object: u32, after: &[WlWord]) -> bool {
-        let is_commit = |word: &WlWord| (word.object, word.shape()) == (object, shape::COMMIT);
-        self.surfaces.contains_key(&object) || after.iter().any(is_commit)
+        self.surfaces.contains_key(&object)
+            || after.iter().any(|word| (word.object, word.shape()) == (object, shape::COMMIT))
     }
 
     fn commit(&mut self, object: u32, before: &[WlWord], send: usize) -> Option<Meaning> {
-        let prepares = |word: &WlWord| {
-            word.object == object && matches!(word.shape(), shape::ATTACH | shape::FRAME)
-        };
+        let mut own = before.iter().filter(|word| word.object == object);
         let seen = match self.surfaces.get(&object) {
             Some(seen) => *seen,
-            None if before.iter().any(prepares) => *self.surfaces.entry(object).or_insert(false),
+            None if own.any(|word| matches!(word.shape(), shape::ATTACH | shape::FRAME)) => {
+                *self.surfaces.entry(object).or_insert(false)
+            }
             None => return None,
         };
         self.feedbacks.extend(self.awaited.drain(..).map(|feedback| (feedback, send)));
@@ -237,11 +238,11 @@ impl Objects {
     /// Recognizes keyboard focus: the modifiers are in the same send, before or after the enter
     /// event.
     fn enter(&mut self, word: &WlWord, words: &[WlWord]) -> Option<Meaning> {
-        let modifiers = |other: &WlWord| {
+        let has_modifiers = words.iter().any(|other| {
             other.object == word.object && other.hint & hint::SHAPE == hint::MODIFIERS
-        };
-        let known = self.keyboards.contains_key(&word.object);
-        if self.pointers.contains_key(&word.object) || !known && !words.iter().any(modifiers) {
+        });
+        let is_keyboard = has_modifiers || self.keyboards.contains_key(&word.object);
+        if self.pointers.contains_key(&word.object) || !is_keyboard {
             return None;
         }
         self.surfaces.entry(word.argument).or_insert(false);
@@ -260,14 +261,17 @@ impl Objects {
     /// Recognizes a frame callback: it was requested, or its deletion follows the event and the
     /// request preceded the recording, since it would be known otherwise.
     fn frame_done(&mut self, object: u32, after: &[WlWord]) -> Option<Meaning> {
-        let deletes = |word: &WlWord| {
-            (word.object, word.shape(), word.argument) == (DISPLAY, shape::DELETE_ID, object)
-        };
         match self.callbacks.remove(&object) {
             None if self.syncs.remove(&object) => return None,
             Some(send) => self.done.extend(send),
             None if self.missed => return None,
-            None => after.first().filter(|word| deletes(word)).map(|_| ())?,
+            None => {
+                let next = after.first()?;
+                let deletion = (DISPLAY, shape::DELETE_ID, object);
+                if (next.object, next.shape(), next.argument) != deletion {
+                    return None;
+                }
+            }
         }
         Some(Meaning { act: Act::FrameDone, inferred: false })
     }
@@ -313,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_inferred_from_its_shape_and_known_where_the_keyboard_was_made() {
+    fn a_key_is_inferred_unless_its_keyboard_is_known() {
         let mut objects = Objects::default();
         assert_eq!(acts(&objects.events(&[key(9, 100)])), [(Act::KeyPress, true)]);
         objects
@@ -324,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_commit_is_shown_when_its_feedback_says() {
+    fn a_commit_is_shown_at_the_time_of_its_feedback() {
         let mut objects = Objects::default();
         let (attach, feedback) = (word(3, 1, 5, 0, 0), word(7, 1, 4, 0, 20));
         objects.requests(&[attach, word(3, 6, 2, 0, 0)], 0);
@@ -338,19 +342,23 @@ mod tests {
     }
 
     #[test]
-    fn releases_and_repeats_of_a_known_keyboard_are_told() {
+    fn releases_and_repeats_of_a_known_keyboard_are_keys() {
         let mut objects = Objects::default();
         objects.events(&[key(9, 100)]);
-        let told = |shape: u8, stamp: u32| word(9, 3, 6, shape | hint::NEAR, stamp);
-        let meanings = objects.events(&[told(hint::REPEATED, 600), told(hint::RELEASED, 640)]);
+        let meanings = objects.events(&[
+            word(9, 3, 6, hint::REPEATED | hint::NEAR, 600),
+            word(9, 3, 6, hint::RELEASED | hint::NEAR, 640),
+        ]);
         assert_eq!(acts(&meanings), [(Act::KeyPress, true), (Act::KeyRelease, true)]);
     }
 
     #[test]
-    fn an_input_method_has_no_keyboard_but_is_told_of_keys() {
+    fn an_input_method_receives_keys_without_a_keyboard() {
         let mut objects = Objects::default();
-        let grabbed = |shape: u8| word(7, 1, 6, shape | hint::NEAR, 100);
-        let meanings = objects.events(&[grabbed(hint::PRESSED), grabbed(hint::RELEASED)]);
+        let meanings = objects.events(&[
+            word(7, 1, 6, hint::PRESSED | hint::NEAR, 100),
+            word(7, 1, 6, hint::RELEASED | hint::NEAR, 100),
+        ]);
         assert_eq!(acts(&meanings), [(Act::GrabbedKey, true)]);
         assert_eq!(acts(&objects.events(&[word(7, 5, 3, hint::TEXT, 0)])), [(Act::Text, true)]);
         assert_eq!(
@@ -361,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_near_time_stamp_only_a_known_keyboard_has_keys() {
+    fn a_key_without_a_near_time_stamp_needs_a_known_keyboard() {
         let mut objects = Objects::default();
         let far = word(9, 3, 6, hint::PRESSED, 0);
         assert_eq!(acts(&objects.events(&[far])), []);
@@ -393,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn two_keyboards_of_a_client_tell_of_one_key() {
+    fn a_key_on_two_keyboards_of_a_client_counts_once() {
         let mut objects = Objects::default();
         assert_eq!(acts(&objects.events(&[key(9, 100), key(10, 100)])), [(Act::KeyPress, true)]);
         assert_eq!(objects.events(&[key(9, 200), key(9, 201)]).len(), 2);
@@ -436,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn a_callback_that_may_have_been_asked_for_unseen_is_no_frame() {
+    fn a_callback_with_a_possibly_missed_request_is_no_frame() {
         let mut objects = Objects::default();
         objects.miss();
         let done = [word(30, 0, 3, 0, 0), word(DISPLAY, 1, 3, 0, 30)];
@@ -446,7 +454,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_tells_that_all_was_handled_is_no_frame() {
+    fn a_sync_callback_is_no_frame() {
         let mut objects = Objects::default();
         objects.requests(&[word(DISPLAY, 0, 3, 0, 30)], 0);
         let done = [word(30, 0, 3, 0, 0), word(DISPLAY, 1, 3, 0, 30)];
@@ -459,7 +467,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_copied_is_asked_for_of_the_compositor_and_then_of_who_has_it() {
+    fn a_paste_asks_the_compositor_and_then_the_owner() {
         let asks = [word(7, 1, 9, hint::COPIED, 0)];
         assert_eq!(acts(&Objects::default().requests(&asks, 0)), [(Act::AsksForSelection, true)]);
         assert_eq!(acts(&Objects::default().events(&asks)), [(Act::WantsSelection, true)]);

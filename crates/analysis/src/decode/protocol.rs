@@ -91,7 +91,7 @@ impl Majors {
     }
 
     /// Returns `true` for a button release, on which most programs act on a click.
-    pub(crate) fn tells_of_release(&self, word: Word) -> bool {
+    pub(crate) fn is_button_release(&self, word: Word) -> bool {
         let [code, extension, detail, synthetic] = word.x11();
         match code {
             _ if word.act() == Some(Act::ButtonRelease) => true,
@@ -123,11 +123,9 @@ impl Majors {
     /// Returns `true` if a request releases input that is frozen for the client.
     pub(crate) fn releases_input(&self, word: Word) -> bool {
         let [major, minor, ..] = word.x11();
-        let extension = || {
-            self.is("XInputExtension", major)
+        [UNGRAB_POINTER, UNGRAB_KEYBOARD, ALLOW_EVENTS].contains(&major)
+            || self.is("XInputExtension", major)
                 && [XI_UNGRAB_DEVICE, XI_ALLOW_EVENTS].contains(&minor)
-        };
-        [UNGRAB_POINTER, UNGRAB_KEYBOARD, ALLOW_EVENTS].contains(&major) || extension()
     }
 
     /// Returns the device of a press or motion that a client injects: with XTEST, or with a virtual
@@ -218,7 +216,8 @@ impl Word {
         self.x11()[0] & EVENT_CODE == SELECTION_REQUEST || self.act() == Some(Act::WantsSelection)
     }
 
-    pub(crate) fn tells_of_selection(self) -> bool {
+    /// Returns `true` if a client is notified that its selection has been transferred.
+    pub(crate) fn notifies_of_selection(self) -> bool {
         self.x11()[0] & EVENT_CODE == SELECTION_NOTIFY
     }
 
@@ -260,48 +259,51 @@ mod tests {
     use tipme_record::incident::Extension;
 
     fn majors() -> Majors {
-        let extension = |name: &str, major| Extension { name: name.to_owned(), major };
-        let extensions = vec![
-            extension("XTEST", 132),
-            extension("RENDER", 139),
-            extension("XInputExtension", 131),
-        ];
-        Majors::new(&Display { display: 99, server_pid: 1, extensions })
+        let extensions = [("XTEST", 132), ("RENDER", 139), ("XInputExtension", 131)]
+            .map(|(name, major)| Extension { name: name.to_owned(), major });
+        Majors::new(&Display { display: 99, server_pid: 1, extensions: extensions.into() })
     }
 
     #[test]
     fn presses_are_input_and_releases_are_not() {
-        let class = |bytes| majors().input_class(Word::X11(bytes));
-        assert_eq!(class([2, 0, 0, 0]), Some(InputClass::Key));
-        assert_eq!(class([3, 0, 0, 0]), None);
-        assert_eq!(class([4, 0, 1, 0]), Some(InputClass::Scroll));
-        assert_eq!(class([35, 131, 2, 0]), Some(InputClass::Key));
-        assert_eq!(class([35, 140, 2, 0]), None);
-        assert_eq!(class([2, 0, 0, 1]), None);
+        for (bytes, expected) in [
+            ([2, 0, 0, 0], Some(InputClass::Key)),
+            ([3, 0, 0, 0], None),
+            ([4, 0, 1, 0], Some(InputClass::Scroll)),
+            ([35, 131, 2, 0], Some(InputClass::Key)),
+            ([35, 140, 2, 0], None),
+            ([2, 0, 0, 1], None),
+        ] {
+            assert_eq!(majors().input_class(Word::X11(bytes)), expected, "{bytes:?}");
+        }
     }
 
     #[test]
     fn held_input_is_released_by_either_protocol() {
-        let releases = |bytes| majors().releases_input(Word::X11(bytes));
-        assert!(releases([35, 2, 2, 0]) && releases([27, 0, 2, 0]) && releases([131, 53, 7, 0]));
-        assert!(
-            !releases([131, 54, 7, 0]) && !releases([140, 53, 7, 0]) && !releases([26, 0, 6, 0])
-        );
+        for bytes in [[35, 2, 2, 0], [27, 0, 2, 0], [131, 53, 7, 0]] {
+            assert!(majors().releases_input(Word::X11(bytes)), "{bytes:?}");
+        }
+        for bytes in [[131, 54, 7, 0], [140, 53, 7, 0], [26, 0, 6, 0]] {
+            assert!(!majors().releases_input(Word::X11(bytes)), "{bytes:?}");
+        }
     }
 
     #[test]
     fn queries_do_not_draw() {
-        let draws = |bytes| majors().draws(Word::X11(bytes));
-        assert!(draws([76, 0, 4, 0]) && draws([139, 23, 9, 0]) && draws([61, 0, 4, 0]));
-        assert!(!draws([73, 0, 4, 0]) && !draws([139, 4, 9, 0]) && !draws([132, 2, 9, 2]));
+        for bytes in [[76, 0, 4, 0], [139, 23, 9, 0], [61, 0, 4, 0]] {
+            assert!(majors().draws(Word::X11(bytes)), "{bytes:?}");
+        }
+        for bytes in [[73, 0, 4, 0], [139, 4, 9, 0], [132, 2, 9, 2]] {
+            assert!(!majors().draws(Word::X11(bytes)), "{bytes:?}");
+        }
     }
 
     #[test]
     fn fake_input_needs_its_length() {
-        let device = |bytes| majors().injects(Word::X11(bytes));
-        assert_eq!(device([132, 2, 9, 2]), Some(InputDeviceKind::Keyboard));
-        assert_eq!(device([132, 2, 9, 3]), None);
-        assert_eq!(device([132, 2, 8, 2]), None);
-        assert_eq!(device([139, 2, 9, 2]), None);
+        let key = [132, 2, 9, 2];
+        assert_eq!(majors().injects(Word::X11(key)), Some(InputDeviceKind::Keyboard));
+        for bytes in [[132, 2, 9, 3], [132, 2, 8, 2], [139, 2, 9, 2]] {
+            assert_eq!(majors().injects(Word::X11(bytes)), None, "{bytes:?}");
+        }
     }
 }

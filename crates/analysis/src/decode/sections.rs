@@ -62,7 +62,7 @@ impl<'a> Rare<'a> {
     }
 
     /// Returns the records of one kind.
-    pub(crate) fn of(&self, kind: RecordKind) -> impl Iterator<Item = ChunkEntry<'a>> {
+    pub(crate) fn entries(&self, kind: RecordKind) -> impl Iterator<Item = ChunkEntry<'a>> {
         self.placed(kind).iter().map(|placed| placed.entry)
     }
 

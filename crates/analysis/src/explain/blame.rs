@@ -246,7 +246,9 @@ impl<'a> BlameFinder<'a> {
     }
 
     fn remote(&self, wait: Option<&Wait>) -> Who {
-        wait.map_or(Who::Nobody, |wait| Who::Address(self.recording.far_ends.of(wait), wait.port))
+        wait.map_or(Who::Nobody, |wait| {
+            Who::Address(self.recording.far_ends.address(wait), wait.port)
+        })
     }
 
     /// Returns the blame of an idle display server. It is no cause by itself, but a command that

@@ -72,7 +72,7 @@ impl Walker<'_> {
         if !self.recording.may_be_retried(span, waited, wait) {
             return None;
         }
-        let known = self.retries.filter(|retries| retries.have(self.recording, span));
+        let known = self.retries.filter(|retries| retries.contains(self.recording, span));
         let retries = known.unwrap_or_else(|| self.recording.retries(span, wait, self.end));
         self.retries = Some(retries);
         self.retries.filter(|retries| retries.is_lock)

@@ -10,7 +10,7 @@ use crate::decode::messages::PartPlace;
 use crate::explain::feeders::Feeder;
 use crate::explain::stages::{ChainStage, stages};
 use crate::join::answer::Interaction;
-use crate::timeline::cpu_intervals::{On, on_cpu};
+use crate::timeline::cpu_intervals::{CpuOccupancy, on_cpu};
 use crate::timeline::interrupts::Source;
 use crate::timeline::packets::in_softirq;
 use crate::timeline::polls::{is_internet, is_loopback};
@@ -285,8 +285,8 @@ impl Walker<'_> {
     fn queued(&mut self, tid: Tid, cpu: Cpu, lo: Nanos, hi: Nanos, via: Option<usize>) {
         for (on, lo, hi) in on_cpu(self.recording, cpu, lo, hi) {
             let doing = match on {
-                On::Thread(by) => Doing::Queued(by.filter(|by| *by != tid)),
-                On::Interrupt(source) => Doing::Interrupted(source),
+                CpuOccupancy::Thread(by) => Doing::Queued(by.filter(|by| *by != tid)),
+                CpuOccupancy::Interrupt(source) => Doing::Interrupted(source),
             };
             self.piece(tid, lo, hi, doing, via, None);
         }

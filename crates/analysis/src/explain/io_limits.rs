@@ -40,7 +40,7 @@ pub(crate) fn reached<'a>(
     let devices = above(budget, group, device);
     let fits =
         |limit: &&GroupIoLimit| devices.contains(&limit.device) && may_be(group.kind, limit.write);
-    let limits = recording.io_limits.of(&recording.tasks, tid, at).into_iter().filter(fits);
+    let limits = recording.io_limits.limits(&recording.tasks, tid, at).into_iter().filter(fits);
     let mut limits: Vec<(f64, &GroupIoLimit)> =
         limits.map(|limit| (done.part_of(limit), limit)).collect();
     limits.retain(|(part, _)| *part >= REACHED);

@@ -72,8 +72,9 @@ pub const COMPLETED: Nanos = Nanos::from_secs(1);
 /// problem.
 pub const NOTICED: Nanos = Nanos::from_millis(500);
 
-/// Response latency from which on a later milestone of the same delay is not reported as well.
-pub(crate) const TELLING: Nanos = Nanos::from_millis(200);
+/// Minimum response latency that reports a delay by itself, and minimum time from a response to a
+/// later milestone that is reported as well.
+pub(crate) const SEPARATE_MIN: Nanos = Nanos::from_millis(200);
 
 /// An input and its answer.
 #[derive(Clone, Debug)]
@@ -98,6 +99,31 @@ pub(crate) struct Interaction {
     pub handled: Option<Nanos>,
     /// Late milestones after the response.
     pub later: Vec<Reached>,
+}
+
+impl Reached {
+    /// Creates the completion of an input, without a drawing.
+    pub(crate) fn completed(at: Nanos, hops: Vec<Hop>) -> Reached {
+        Reached {
+            milestone: Milestone::Completed,
+            at,
+            drawing: None,
+            hops,
+            noticed: COMPLETED,
+            task: Task::Input,
+        }
+    }
+
+    /// Creates the completion of an input by a drawing.
+    pub(crate) fn drawn(drawing: Drawing, hops: Vec<Hop>) -> Reached {
+        Reached { drawing: Some(drawing), ..Reached::completed(drawing.end, hops) }
+    }
+
+    /// Creates the time at which an input was handled.
+    pub(crate) fn handled(at: Nanos, hops: Vec<Hop>) -> Reached {
+        let completed = Reached::completed(at, hops);
+        Reached { milestone: Milestone::Handled, noticed: NOTICED, ..completed }
+    }
 }
 
 impl Interaction {

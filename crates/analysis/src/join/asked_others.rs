@@ -2,11 +2,12 @@
 //! Answers to an input from other processes or hosts that the program asked because of it.
 
 use crate::decode::messages::PartPlace;
-use crate::join::answer::{COMPLETED, Milestone, NOTICED, Reached, TELLING, Task};
+use crate::join::answer::{COMPLETED, NOTICED, Reached, SEPARATE_MIN};
 use crate::join::commands;
+use crate::join::drawing_cause::Hop;
 use crate::join::input_work::{AskedAnswer, Work};
 use crate::join::inputs::Delivery;
-use crate::join::server_drawings::drawing;
+use crate::join::server_drawings::{Drawing, drawing};
 use crate::timeline::bursts::FRAME;
 use crate::timeline::recording::Recording;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -52,15 +53,16 @@ impl AskedOthers<'_> {
         let (at, tid) = delivery.dequeued?;
         let terminal = commands::writers(self.recording, tid, at).next().is_some();
         let of_others = self.answer(delivery, COMPLETED).filter(|answer| terminal || answer.sure);
-        let late = |answer: AskedAnswer| {
-            let drawing = drawing(self.recording, answer.place)
-                .filter(|drawing| drawing.end > answered.after(TELLING));
-            drawing.map(|drawing| (drawing, answer.hops))
-        };
-        let by_request = || self.by_request(delivery, COMPLETED);
-        let (drawing, hops) = of_others.and_then(late).or_else(|| by_request().and_then(late))?;
-        let (milestone, at, task) = (Milestone::Completed, drawing.end, Task::Input);
-        Some(Reached { milestone, at, drawing: Some(drawing), hops, noticed: COMPLETED, task })
+        let (drawing, hops) = of_others
+            .and_then(|answer| self.drawn_late(answer, answered))
+            .or_else(|| self.drawn_late(self.by_request(delivery, COMPLETED)?, answered))?;
+        Some(Reached::drawn(drawing, hops))
+    }
+
+    /// Returns the drawing of an answer, if it ended long after the response, and the way to it.
+    fn drawn_late(&self, answer: AskedAnswer, responded: Nanos) -> Option<(Drawing, Vec<Hop>)> {
+        let drawing = drawing(self.recording, answer.place)?;
+        (drawing.end > responded.after(SEPARATE_MIN)).then_some((drawing, answer.hops))
     }
 
     /// Returns the answer of others to a key or click, before the next one was received. There must
@@ -72,10 +74,10 @@ impl AskedOthers<'_> {
         let until = drawn.last().map_or(at, |(sent, ..)| *sent);
         let release =
             releases.and_then(|all| all.range(at..until).next()).map(|(taken, by)| (*taken, *by));
-        let blinks = |sent: Nanos| self.blinks(at, sent);
         // A drawing long after the echo is no echo.
         let terminals = after >= COMPLETED || self.echoes();
-        self.work.answered_by_others(delivery, release, drawn, terminals, blinks)
+        self.work
+            .answered_by_others(delivery, release, drawn, terminals, |sent| self.blinks(at, sent))
     }
 
     /// Returns the answer of others to an input that has no answer otherwise.
@@ -114,8 +116,9 @@ impl AskedOthers<'_> {
             .get(&delivery.client)
             .and_then(|all| all.range(at.after(Nanos(1))..).next());
         let next = next.copied().map_or(self.recording.mark, |next| next.min(self.recording.mark));
-        let place = |at: Nanos| self.unexplained.partition_point(|(sent, ..)| *sent <= at);
-        let drawn = self.unexplained.get(place(at)..place(next)).unwrap_or_default();
+        let first = self.unexplained.partition_point(|(sent, ..)| *sent <= at);
+        let end = self.unexplained.partition_point(|(sent, ..)| *sent <= next);
+        let drawn = self.unexplained.get(first..end).unwrap_or_default();
         let late = drawn.last().is_some_and(|(sent, ..)| *sent >= delivery.input.after(after));
         late.then_some(drawn)
     }
@@ -127,17 +130,23 @@ impl AskedOthers<'_> {
             .iter()
             .rev()
             .map(|(drawn, _)| *drawn);
-        let begins = |drawn: &Nanos| paused_before(self.drawn, *drawn) > HITCH;
-        let Some(begin) = run.take(RUN_MAX).find(begins) else { return false };
-        let again = |input: &&Nanos| {
-            let due = input.after(begin.since(at));
-            let first = self.unexplained.partition_point(|(sent, ..)| sent.after(FRAME) < due);
-            let near =
-                self.unexplained[first..].iter().take_while(|(sent, ..)| *sent <= due.after(FRAME));
-            near.into_iter().any(|(sent, ..)| begins(sent))
-        };
+        let begin = run.take(RUN_MAX).find(|drawn| self.begins_run(*drawn));
+        let Some(begin) = begin else { return false };
         let answered = self.answered.values().flat_map(|sent| sent.iter().rev().take(ANSWERED_MAX));
-        begin > at && answered.filter(again).nth(BLINKS_MIN - 1).is_some()
+        let again = answered.filter(|input| self.run_begins_near(input.after(begin.since(at))));
+        begin > at && again.take(BLINKS_MIN).count() == BLINKS_MIN
+    }
+
+    fn begins_run(&self, drawn: Nanos) -> bool {
+        paused_before(self.drawn, drawn) > HITCH
+    }
+
+    /// Returns `true` if a run of drawings began within a frame of `due`, without a known cause.
+    fn run_begins_near(&self, due: Nanos) -> bool {
+        let first = self.unexplained.partition_point(|(sent, ..)| sent.after(FRAME) < due);
+        let mut near =
+            self.unexplained[first..].iter().take_while(|(sent, ..)| *sent <= due.after(FRAME));
+        near.any(|(sent, ..)| self.begins_run(*sent))
     }
 }
 

@@ -5,14 +5,14 @@
 //! waits for its child does not read; a multiplexer (tmux, screen) reads one terminal and writes to
 //! another one, and the reader of the latter counts.
 
-use crate::join::answer::{COMPLETED, Interaction, Milestone, Reached, Task};
+use crate::join::answer::{Interaction, Reached, Task};
 use crate::join::drawing_cause::Hop;
 use crate::join::inputs::Delivery;
 use crate::join::starts::first_window;
 use crate::timeline::pauses::Pause;
 use crate::timeline::recording::Recording;
 use crate::timeline::tasks::Life;
-use crate::timeline::threads::{Span, ThreadState};
+use crate::timeline::threads::Span;
 use crate::timeline::waits::Waited;
 use tipme_record::{Nanos, Tid};
 
@@ -57,58 +57,50 @@ pub(crate) fn command(
         .flat_map(|(from, writer)| begun(recording, (tid, at), (writer, from), until));
     let Way { end, hops } = ways.max_by_key(|way| way.end)?;
     let task = hops.first().map_or(Task::Command, |last| task(recording, last));
-    Some(Reached {
-        milestone: Milestone::Completed,
-        at: end,
-        drawing: None,
-        hops,
-        noticed: COMPLETED,
-        task,
-    })
+    Some(Reached { task, ..Reached::completed(end, hops) })
 }
 
 /// Returns the kind of work that a program behind a terminal did before it read the terminal again.
 fn task(recording: &Recording, last: &Hop) -> Task {
-    if does_itself(recording, last) {
+    if answers_by_itself(recording, last) {
         return if waits_for_child(recording, last) { Task::Input } else { Task::Typed };
     }
-    if is_own_account(recording, last) { Task::Prompt } else { Task::Command }
+    if runs_for_itself(recording, last) { Task::Prompt } else { Task::Command }
 }
 
 /// Returns `true` if a shell spent most of a stay on programs that it ran for a prompt, a
 /// completion or a function. Command substitutions stay in the shell's process group, whereas a
 /// typed command comes first and gets a group of its own.
-fn is_own_account(recording: &Recording, stay: &Hop) -> bool {
+fn runs_for_itself(recording: &Recording, stay: &Hop) -> bool {
     let life = recording.tasks.life(stay.tid, stay.hi);
     let Some(shell) = life.filter(|life| life.from <= stay.lo) else { return false };
     let started =
-        || children(recording, shell).filter(|child| child.from > stay.lo && child.from < stay.hi);
-    let Some(from) =
-        started().filter(|child| child.group == shell.group).map(|child| child.from).min()
-    else {
-        return false;
-    };
-    let end =
-        started().filter(|child| child.from >= from).map(|child| child.until.min(stay.hi)).max();
+        children(recording, shell).filter(|child| child.from > stay.lo && child.from < stay.hi);
+    let started: Vec<&Life> = started.collect();
+    let own = started.iter().filter(|child| child.group == shell.group);
+    let Some(from) = own.map(|child| child.from).min() else { return false };
+    let later = started.iter().filter(|child| child.from >= from);
+    let end = later.map(|child| child.until.min(stay.hi)).max();
     end.is_some_and(|end| end.since(from).0 * 2 >= stay.hi.since(stay.lo).0)
 }
 
 /// Returns `true` if a program that reads key after key from its terminal answers the user itself,
 /// like an editor. A shell instead hands the terminal to the programs that it starts in process
 /// groups of their own.
-fn does_itself(recording: &Recording, stay: &Hop) -> bool {
+fn answers_by_itself(recording: &Recording, stay: &Hop) -> bool {
     let Some(own) = recording.tasks.life(stay.tid, stay.hi) else { return false };
-    let has_terminal = |child: &Life| child.session == own.session && child.group != own.group;
-    !children(recording, own).any(has_terminal) && takes_keys(recording, stay.tid, stay.lo)
+    let hands_over = children(recording, own)
+        .any(|child| child.session == own.session && child.group != own.group);
+    !hands_over && takes_keys(recording, stay.tid, stay.lo)
 }
 
 /// Returns `true` if the program waited most of the time for a child that it started meanwhile.
 fn waits_for_child(recording: &Recording, stay: &Hop) -> bool {
-    let awaited = |child: &Life| {
+    let Some(own) = recording.tasks.life(stay.tid, stay.hi) else { return false };
+    children(recording, own).any(|child| {
         let within = child.from > stay.lo && child.from < stay.hi;
         within && 2 * child.until.min(stay.hi).since(child.from).0 >= stay.hi.since(stay.lo).0
-    };
-    recording.tasks.life(stay.tid, stay.hi).is_some_and(|own| children(recording, own).any(awaited))
+    })
 }
 
 /// Returns the process that an input started in a terminal: the longest-running new child of the
@@ -118,10 +110,11 @@ pub(crate) fn started<'a>(recording: &'a Recording, interaction: &Interaction) -
     let reader = recording.tasks.pid(last.tid, last.hi);
     let is_new =
         |life: &&Life| life.from > interaction.delivery.input && life.from < interaction.end;
-    let lasted = |life: &&Life| life.until.min(interaction.end).since(life.from);
     let itself = recording.tasks.ancestors(reader, last.hi).take_while(is_new).last();
-    let own = recording.tasks.process(reader, last.hi);
-    itself.or_else(|| children(recording, own?).filter(is_new).max_by_key(lasted))
+    itself.or_else(|| {
+        let new = children(recording, recording.tasks.process(reader, last.hi)?).filter(is_new);
+        new.max_by_key(|life| life.until.min(interaction.end).since(life.from))
+    })
 }
 
 fn children<'a>(recording: &'a Recording, own: &Life) -> impl Iterator<Item = &'a Life> + use<'a> {
@@ -147,14 +140,23 @@ pub(crate) fn writers(
     reader: Tid,
     at: Nanos,
 ) -> impl Iterator<Item = (Nanos, Tid)> {
-    let own = recording.tasks.pid(reader, at);
-    let woken = move |(at, tid): (Nanos, Tid)| {
-        let woken = recording.wakes.by(tid, at, at.after(WRITTEN_MAX)).take(WAKES_MAX);
-        woken.filter(move |(at, tid)| *tid != reader && recording.tasks.pid(*tid, *at) == own)
-    };
-    let further = woken((at, reader)).flat_map(woken).take(WAKES_MAX);
-    let all = std::iter::once((at, reader)).chain(woken((at, reader))).chain(further);
+    let woken = woken_fellows(recording, (at, reader), reader);
+    let further = woken_fellows(recording, (at, reader), reader)
+        .flat_map(move |next| woken_fellows(recording, next, reader))
+        .take(WAKES_MAX);
+    let all = std::iter::once((at, reader)).chain(woken).chain(further);
     all.filter(|(_, tid)| recording.terminals.writes(*tid))
+}
+
+/// Returns the threads of its process, apart from the reader, that a thread woke soon after a time.
+fn woken_fellows(
+    recording: &Recording,
+    (at, tid): (Nanos, Tid),
+    reader: Tid,
+) -> impl Iterator<Item = (Nanos, Tid)> {
+    let own = recording.tasks.pid(tid, at);
+    let woken = recording.wakes.by(tid, at, at.after(WRITTEN_MAX)).take(WAKES_MAX);
+    woken.filter(move |(at, tid)| *tid != reader && recording.tasks.pid(*tid, *at) == own)
 }
 
 /// Returns the ways from the thread that received a key over a writer to the ends of long commands.
@@ -182,13 +184,13 @@ fn begun(
 /// Returns the ways on from a thread that writes to terminals.
 fn follow(recording: &Recording, writer: Tid, lo: Nanos, hi: Nanos, relays: usize) -> Vec<Way> {
     let own = recording.tasks.pid(writer, lo);
-    let readers = recording.terminals.reached(writer, lo, hi).into_iter();
-    let other = |(reader, written): &(Tid, Nanos)| {
+    let mut readers = recording.terminals.reached(writer, lo, hi);
+    readers.retain(|(reader, written)| {
         let life = recording.tasks.life(*reader, *written);
         life.is_some_and(|life| life.pid != own && !life.is_kernel())
-    };
+    });
     readers
-        .filter(other)
+        .into_iter()
         .filter_map(|(reader, written)| read(recording, writer, reader, written, relays))
         .collect()
 }
@@ -239,13 +241,13 @@ fn relayed(
 /// write does.
 fn woken(recording: &Recording, writer: Tid, reader: Tid, written: Nanos) -> Option<Nanos> {
     let span = recording.timeline.at(reader, written)?;
-    let waits = recording.is_event_wait(&span) && span.segment.state == ThreadState::Blocked;
-    let wakes = || !recording.terminals.writes_again(writer, reader, written, span.end);
-    (waits && wakes() || is_stopped(recording, &span)).then_some(span.end)
+    let waits = recording.is_event_wait(&span) && span.is_blocked();
+    let gets_it = waits && !recording.terminals.writes_again(writer, reader, written, span.end);
+    (gets_it || is_stopped(recording, &span)).then_some(span.end)
 }
 
 fn is_stopped(recording: &Recording, span: &Span) -> bool {
-    span.segment.state == ThreadState::Blocked && recording.waits.kind(span) == Waited::Stopped
+    span.is_blocked() && recording.waits.kind(span) == Waited::Stopped
 }
 
 /// Returns the first event wait, after its first window, of a program started below a reader that
@@ -268,13 +270,11 @@ fn shown_below(
     let takes = lives.filter(|life| recording.takes_display_input(life.tid));
     let below =
         takes.filter(|life| recording.tasks.descends(life.pid, shell, life.from.after(Nanos(1))));
-    let ready = |life: &Life| {
-        Some((
-            recording.pause_after(life.tid, first_window(recording, life.pid)?, Pause::EventWait),
-            life.tid,
-        ))
-    };
-    below.filter_map(ready).filter(|(at, _)| *at < end).min()
+    let ready = below.filter_map(|life| {
+        let shown = first_window(recording, life.pid)?;
+        Some((recording.pause_after(life.tid, shown, Pause::EventWait), life.tid))
+    });
+    ready.filter(|(at, _)| *at < end).min()
 }
 
 /// Returns the first event wait of a program below a reader that reads the same terminal (a pager,

@@ -3,7 +3,7 @@
 //! drawn the screen.
 
 use crate::decode::messages::Side;
-use crate::join::answer::{Interaction, Join, Milestone, Reached, Task};
+use crate::join::answer::{Interaction, Join, Milestone, Reached};
 use crate::join::drawing_cause::Hop;
 use crate::timeline::pauses::Pause;
 use crate::timeline::recording::Recording;
@@ -35,12 +35,10 @@ pub(crate) fn compositors(recording: &Recording) -> Vec<CompositingManager> {
     let found = streams.filter_map(|stream| {
         let majors = recording.messages.majors(stream);
         let sent = stream.side(Side::RequestSent);
-        let takes = |word: &&crate::decode::protocol::Word| majors.takes_damage(**word);
-        let damages =
-            sent.iter().flat_map(|part| recording.messages.words(part)).filter(takes).count();
-        let drawn: Vec<_> =
-            sent.iter().filter(|part| recording.messages.draws(stream, part)).collect();
-        let drawn: Vec<(Nanos, Tid)> = drawn.into_iter().map(|part| (part.ts, part.tid)).collect();
+        let requests = sent.iter().flat_map(|part| recording.messages.words(part));
+        let damages = requests.filter(|word| majors.takes_damage(**word)).count();
+        let drawings = sent.iter().filter(|part| recording.messages.draws(stream, part));
+        let drawn: Vec<(Nanos, Tid)> = drawings.map(|part| (part.ts, part.tid)).collect();
         let composes = damages >= FRAMES_MIN && drawn.len() >= FRAMES_MIN;
         composes.then_some(CompositingManager {
             client: stream.client,
@@ -81,6 +79,6 @@ pub(crate) fn shown(
         Hop::new(drawing.tid, response.delivery.input, drawing.sent),
     ];
     hops.extend(response.hops.iter().copied());
-    let (milestone, noticed) = (Milestone::Response, response.noticed);
-    Some(Reached { milestone, at, drawing: None, hops, noticed, task: Task::Input })
+    let noticed = response.noticed;
+    Some(Reached { milestone: Milestone::Response, noticed, ..Reached::completed(at, hops) })
 }

@@ -136,14 +136,14 @@ struct CauseWalk<'s, 'a> {
     open: BTreeSet<(Nanos, usize)>,
     /// Node of each way, thread and time.
     known: HashMap<(usize, Tid, Nanos), usize>,
-    /// Best place of each way so far.
-    best: Vec<Option<Best>>,
+    /// WayEnd place of each way so far.
+    best: Vec<Option<WayEnd>>,
     lost: bool,
 }
 
 /// A place that dequeued input.
 #[derive(Clone, Copy)]
-struct Best {
+struct WayEnd {
     node: usize,
     /// Start of the burst.
     from: Nanos,
@@ -274,10 +274,10 @@ impl<'a> Steps<'a> {
             return Vec::new();
         }
         let Some(ready) = self.recording.last_delay(tid, burst, hi) else { return Vec::new() };
-        let ran = |reader: &Tid| {
+        let ran = self.receipts.by_tid.keys().filter_map(|reader| {
             Some((*reader, self.recording.timeline.last_ran(*reader, ready.start, ready.end)?))
-        };
-        let mut readers: Vec<(Tid, Nanos)> = self.receipts.by_tid.keys().filter_map(ran).collect();
+        });
+        let mut readers: Vec<(Tid, Nanos)> = ran.collect();
         readers.sort_unstable();
         readers
     }
@@ -305,7 +305,7 @@ impl CauseWalk<'_, '_> {
                 self.visit(index);
             }
         }
-        let mut found: Vec<Best> = self.best.iter().flatten().copied().collect();
+        let mut found: Vec<WayEnd> = self.best.iter().flatten().copied().collect();
         found.sort_by_key(|best| best.latest);
         match found.is_empty() {
             false => Trace::Input(found.into_iter().map(|best| self.input_burst(best)).collect()),
@@ -332,7 +332,7 @@ impl CauseWalk<'_, '_> {
             .is_none_or(|best| best.latest < latest || self.is_shorter(best, (index, latest)))
         {
             let doubtful = self.would_come_anyway(index, latest);
-            self.best[way] = Some(Best { node: index, from, latest, doubtful });
+            self.best[way] = Some(WayEnd { node: index, from, latest, doubtful });
         }
     }
 
@@ -358,7 +358,7 @@ impl CauseWalk<'_, '_> {
 
     /// Returns `true` if a node leads to the same receipt over fewer threads: a thread that was
     /// waited for on the way explains a wait, and is no part of the way.
-    fn is_shorter(&self, best: Best, (index, latest): (usize, Nanos)) -> bool {
+    fn is_shorter(&self, best: WayEnd, (index, latest): (usize, Nanos)) -> bool {
         best.latest == latest && self.length(index) < self.length(best.node)
     }
 
@@ -431,7 +431,7 @@ impl CauseWalk<'_, '_> {
         way.any(|node| node.before_frame && self.steps.recording.is_paced(node.tid, dequeued))
     }
 
-    fn input_burst(&self, best: Best) -> InputBurst {
+    fn input_burst(&self, best: WayEnd) -> InputBurst {
         let (tid, until) = (self.nodes[best.node].tid, self.nodes[best.node].hi);
         let mut hops = Vec::new();
         let (mut at, mut lo) = (best.node, best.latest);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Completions by the end of a child: previewers, checkers and other helpers that a program starts
-//! for an input, and whose result it shows, or ends with, once they have ended.
+//! for an input. Once they have ended, it shows their result, or ends with it.
 //!
 //! No wakeup needs to lead from the child to the drawing: a program may look for its end at
 //! intervals. Therefore the order in time counts: no drawing just before the end of the child, one
 //! just after it, and no other input in between.
 
 use crate::decode::messages::Side;
-use crate::join::answer::{COMPLETED, Milestone, Reached, Task};
+use crate::join::answer::{COMPLETED, Reached};
 use crate::join::drawing_cause::Hop;
 use crate::join::inputs::Delivery;
 use crate::timeline::recording::Recording;
@@ -39,13 +39,10 @@ pub(crate) fn completed(
     });
     helpers.find_map(|child| {
         let at = shown_after(recording, delivery, child)?;
-        let is_next = |other: &Delivery| {
-            let between = |(next, _)| next > taken && next <= at;
-            other.client == delivery.client
-                && other.class != InputClass::Motion
-                && other.dequeued.is_some_and(between)
-        };
-        if deliveries.iter().any(is_next) {
+        let own = deliveries
+            .iter()
+            .filter(|one| one.client == delivery.client && one.class != InputClass::Motion);
+        if own.filter_map(|one| one.dequeued).any(|(next, _)| next > taken && next <= at) {
             return None;
         }
         let hops = vec![
@@ -53,8 +50,7 @@ pub(crate) fn completed(
             Hop::new(child.tid, child.from, child.until),
             Hop::new(tid, taken, child.from),
         ];
-        let (milestone, task) = (Milestone::Completed, Task::Input);
-        Some(Reached { milestone, at, drawing: None, hops, noticed: COMPLETED, task })
+        Some(Reached::completed(at, hops))
     })
 }
 
@@ -62,9 +58,7 @@ pub(crate) fn completed(
 fn shown_after(recording: &Recording, delivery: &Delivery, child: &Life) -> Option<Nanos> {
     let end = child.until;
     let (lo, hi) = (end.before(SHOWN_MAX), end.after(SHOWN_MAX).min(recording.mark));
-    let streams = recording.messages.streams().iter();
-    let own = streams.filter(|stream| stream.client == delivery.client);
-    let drawn = own.flat_map(|stream| {
+    let drawn = recording.messages.streams_of(delivery.client).flat_map(|stream| {
         let sent = stream.side(Side::RequestSent);
         let first = sent.partition_point(|part| part.ts < lo);
         let near = sent[first..].iter().take_while(|part| part.ts <= hi);

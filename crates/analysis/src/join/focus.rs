@@ -36,44 +36,42 @@ pub struct FocusChange {
 /// Fails if the incident cannot be read.
 pub fn focus_changes(incident: &Incident) -> Result<Vec<FocusChange>, crate::DiagnoseError> {
     let recording = Recording::read(incident)?;
-    let change = |(at, server, client): (Nanos, Pid, Option<Pid>)| FocusChange {
+    let changes = changes(&recording).into_iter().map(|(at, server, client)| FocusChange {
         at_ns: at.0,
         server_pid: server.0,
         client_pid: client.map(|client| client.0),
-    };
-    Ok(changes(&recording).into_iter().map(change).collect())
+    });
+    Ok(changes.collect())
 }
 
 /// Focus over the window.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FocusHistory {
     /// Focus changes on compositors by time: the client or none; `None` if unknown.
-    told: Vec<(Nanos, Option<Option<Pid>>)>,
+    reported: Vec<(Nanos, Option<Option<Pid>>)>,
     /// Time and receiver of the last key on any display.
     typed: Option<(Nanos, Pid)>,
 }
 
 impl FocusHistory {
     pub(crate) fn new(recording: &Recording, found: &[Interaction]) -> FocusHistory {
-        let is_known = |client: &Option<Pid>| {
-            client.is_none_or(|client| !recording.messages.is_server(client))
-        };
-        let told = changes(recording)
-            .into_iter()
-            .map(|(at, _, client)| (at, Some(client).filter(is_known)))
-            .collect();
+        let reported = changes(recording).into_iter().map(|(at, _, client)| {
+            let is_server = client.is_some_and(|client| recording.messages.is_server(client));
+            (at, (!is_server).then_some(client))
+        });
         let keys = found.iter().filter(|interaction| interaction.delivery.class == InputClass::Key);
         let last = keys.max_by_key(|interaction| interaction.delivery.sent);
         FocusHistory {
-            told,
+            reported: reported.collect(),
             typed: last.map(|interaction| (interaction.delivery.sent, interaction.delivery.client)),
         }
     }
 
     /// Returns the client that had the focus last, even if it has lost it since.
     pub(crate) fn last(&self) -> Option<Pid> {
-        let told = self.told.iter().rev().find_map(|(at, client)| Some((*at, client.flatten()?)));
-        let (at, client) = told.or(self.typed)?;
+        let mut latest_first = self.reported.iter().rev();
+        let reported = latest_first.find_map(|(at, client)| Some((*at, client.flatten()?)));
+        let (at, client) = reported.or(self.typed)?;
         let typed = self.typed.filter(|(typed, _)| *typed > at);
         Some(typed.map_or(client, |(_, client)| client))
     }
@@ -81,8 +79,8 @@ impl FocusHistory {
     /// Returns the client with the focus at a time, as reported by a compositor; `Some(None)`: no
     /// client, `None`: unknown.
     pub(crate) fn at(&self, at: Nanos) -> Option<Option<Pid>> {
-        let after = self.told.partition_point(|(changed, _)| *changed <= at);
-        self.told.get(after.checked_sub(1)?)?.1
+        let after = self.reported.partition_point(|(changed, _)| *changed <= at);
+        self.reported.get(after.checked_sub(1)?)?.1
     }
 }
 
@@ -90,12 +88,12 @@ impl FocusHistory {
 /// then on.
 fn changes(recording: &Recording) -> Vec<(Nanos, Pid, Option<Pid>)> {
     let streams = recording.messages.streams().iter().enumerate();
-    let mut told: Vec<_> =
-        streams.flat_map(|(index, stream)| told(recording, index, stream)).collect();
-    told.sort_by_key(|(at, ..)| *at);
+    let mut events: Vec<_> =
+        streams.flat_map(|(index, stream)| focus_events(recording, index, stream)).collect();
+    events.sort_by_key(|(at, ..)| *at);
     let mut holders: BTreeMap<Pid, Option<usize>> = BTreeMap::new();
     let mut changes = Vec::new();
-    for (at, stream, has) in told {
+    for (at, stream, has) in events {
         let Stream { server, client, .. } = &recording.messages.streams()[stream];
         let holder = holders.entry(*server).or_default();
         let next = if has { Some(stream) } else { holder.filter(|holder| *holder != stream) };
@@ -108,14 +106,12 @@ fn changes(recording: &Recording) -> Vec<(Nanos, Pid, Option<Pid>)> {
 
 /// Returns the focus events of one connection: time, connection, and `true` if its client has the
 /// focus from then on.
-fn told(
+fn focus_events(
     recording: &Recording,
     index: usize,
     stream: &Stream,
 ) -> impl Iterator<Item = (Nanos, usize, bool)> {
-    let parts = stream.side(Side::EventSent).iter();
-    let words =
-        parts.flat_map(|part| recording.messages.words(part).iter().map(|word| (part.ts, *word)));
+    let words = recording.messages.timed_words(stream, Side::EventSent);
     words.filter_map(move |(at, word)| match word.act()? {
         Act::Enter | Act::KeyPress => Some((at, index, true)),
         Act::Leave => Some((at, index, false)),

@@ -7,7 +7,7 @@
 //! the client receives the user's key, and the input method held it until it answered. A key that
 //! the input method received and passed on is no input of its own.
 
-use crate::decode::messages::{PartPlace, Side, Stream};
+use crate::decode::messages::{PartPlace, Side};
 use crate::decode::objects::Act;
 use crate::decode::parts::Part;
 use crate::decode::protocol::InputDeviceKind;
@@ -24,11 +24,11 @@ struct Reply {
     at: Nanos,
     by: Tid,
     method: Pid,
-    told: Told,
+    event: ReplyEvent,
 }
 
-/// Event in which the client received it.
-enum Told {
+/// Event in which the client received a reply.
+enum ReplyEvent {
     /// An event of its keyboard: the delivery with that index.
     Key(usize),
     Text(Delivery),
@@ -56,12 +56,8 @@ pub(crate) fn passed_on(recording: &Recording, mut deliveries: Vec<Delivery>) ->
 /// Returns the connections on which input methods receive keys.
 fn grabbing(recording: &Recording) -> BTreeSet<usize> {
     let streams = recording.messages.streams().iter().enumerate();
-    let grabs = streams.filter(|(_, stream)| recording.messages.tells(stream, Act::GrabbedKey));
+    let grabs = streams.filter(|(_, stream)| recording.messages.has_event(stream, Act::GrabbedKey));
     grabs.map(|(index, _)| index).collect()
-}
-
-fn tells(recording: &Recording, part: &Part, act: Act) -> bool {
-    recording.messages.words(part).iter().any(|word| word.act() == Some(act))
 }
 
 /// Assigns to each reply the latest unanswered key that its input method received; returns the keys
@@ -78,15 +74,15 @@ fn answer(
             continue;
         };
         let key = open.remove(index);
-        let of_key = |told: Delivery| Delivery {
-            input: key.input,
-            released: Some((reply.at, reply.by)),
-            ..told
+        let received = match reply.event {
+            ReplyEvent::Key(index) => index,
+            ReplyEvent::Text(delivery) => {
+                deliveries.push(delivery);
+                deliveries.len() - 1
+            }
         };
-        match reply.told {
-            Told::Key(index) => deliveries[index] = of_key(deliveries[index]),
-            Told::Text(delivery) => deliveries.push(of_key(delivery)),
-        }
+        let delivery = &mut deliveries[received];
+        (delivery.input, delivery.released) = (key.input, Some((reply.at, reply.by)));
     }
     open
 }
@@ -103,8 +99,8 @@ impl Reply {
         };
         let burst = recording.burst(self.by, self.at);
         let server = recording.tasks.pid(key.server, key.sent);
-        let asked = |waker: Tid| recording.tasks.pid(waker, burst.start) != server;
-        burst.start <= taken || matches!(burst.wake, Wake::Task(waker) if asked(waker))
+        burst.start <= taken
+            || matches!(burst.wake, Wake::Task(by) if recording.tasks.pid(by, burst.start) != server)
     }
 }
 
@@ -115,13 +111,14 @@ fn texts(recording: &Recording, streams: &BTreeSet<usize>) -> Vec<Reply> {
         let parts = stream.side(Side::EventSent).iter().enumerate();
         parts.map(move |(number, part)| (PartPlace { stream: index, part: number }, stream, part))
     });
-    let told = parts.filter(|(_, _, part)| tells(recording, part, Act::Text));
-    let reply = |(place, stream, part): (PartPlace, &Stream, &Part)| {
+    let texts = parts.filter(|(_, _, part)| recording.messages.has_act(part, Act::Text));
+    let replies = texts.filter_map(|(place, stream, part)| {
         let (at, by, method) = request(recording, streams, part)?;
-        let delivery = inputs::tell(InputClass::Key, stream, place, part, part.ts);
-        Some(Reply { at, by, method, told: Told::Text(Delivery { inferred: true, ..delivery }) })
-    };
-    told.filter_map(reply).collect()
+        let delivery = inputs::delivery(InputClass::Key, stream, place, part, part.ts);
+        let event = ReplyEvent::Text(Delivery { inferred: true, ..delivery });
+        Some(Reply { at, by, method, event })
+    });
+    replies.collect()
 }
 
 /// Returns the last request of an input method that the compositor received in the burst in which
@@ -152,16 +149,13 @@ fn forwarded(
         .collect();
     let keys =
         inputs::injected(recording).filter(|(_, press)| press.device == InputDeviceKind::Keyboard);
-    let reply = |press: inputs::DevicePress| {
-        let by = press.by?;
-        let method = recording.tasks.pid(by, press.at);
-        let is_it = |one: &Delivery| {
-            one.class == InputClass::Key
-                && one.input <= press.at
-                && press.at <= one.sent.after(SLACK)
-        };
-        let index = deliveries.iter().rposition(is_it).filter(|_| methods.contains(&method))?;
-        Some(Reply { at: press.at, by, method, told: Told::Key(index) })
-    };
-    keys.filter_map(|(_, press)| reply(press)).collect()
+    let replies = keys.filter_map(|(_, inputs::DevicePress { at, by, .. })| {
+        let method = recording.tasks.pid(by?, at);
+        let received = deliveries.iter().rposition(|one| {
+            one.class == InputClass::Key && one.input <= at && at <= one.sent.after(SLACK)
+        });
+        let index = received.filter(|_| methods.contains(&method))?;
+        Some(Reply { at, by: by?, method, event: ReplyEvent::Key(index) })
+    });
+    replies.collect()
 }

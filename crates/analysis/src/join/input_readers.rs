@@ -75,9 +75,7 @@ impl<'a> InputReader<'a> {
     /// Returns the first time at or after `at` at which a thread ran.
     fn turn(&self, tid: Tid, at: Nanos) -> Option<Nanos> {
         let first = self.recording.timeline.at(tid, at)?.index;
-        let spans = (first..)
-            .map_while(|index| self.recording.timeline.span(tid, index))
-            .take(SEGMENTS_MAX);
+        let spans = self.recording.timeline.spans_from(tid, first).take(SEGMENTS_MAX);
         let mut ran = spans.filter(|span| span.segment.state == ThreadState::Running);
         ran.next().map(|span| span.start.max(at))
     }
@@ -86,22 +84,18 @@ impl<'a> InputReader<'a> {
 /// Returns the first wait of a thread that a device ended at a stamp or soon after it.
 fn wake(recording: &Recording, tid: Tid, stamp: Nanos) -> Option<Span> {
     let first = recording.timeline.at(tid, stamp)?.index;
-    let spans = (first..).map_while(|index| recording.timeline.span(tid, index)).take(SEGMENTS_MAX);
+    let spans = recording.timeline.spans_from(tid, first).take(SEGMENTS_MAX);
     let mut soon = spans.take_while(|span| span.end <= stamp.after(WAKE_MAX));
-    soon.find(|span| {
-        span.segment.state == ThreadState::Blocked
-            && span.end >= stamp
-            && by_device(recording, span)
-    })
+    soon.find(|span| span.is_blocked() && span.end >= stamp && by_device(recording, span))
 }
 
 /// Returns `true` if an interrupt ended a wait, or a kernel thread, which handles the interrupts of
 /// some devices.
 fn by_device(recording: &Recording, span: &Span) -> bool {
     let in_interrupt = !matches!(span.segment.context, 0 | CONTEXT_UNKNOWN);
-    let by_kernel = |waker| {
-        let pid = recording.tasks.pid(waker, span.end);
-        recording.tasks.process(pid, span.end).is_some_and(|life| life.is_kernel())
-    };
-    in_interrupt || span.task_waker().is_some_and(by_kernel)
+    in_interrupt
+        || span.task_waker().is_some_and(|waker| {
+            let pid = recording.tasks.pid(waker, span.end);
+            recording.tasks.process(pid, span.end).is_some_and(|life| life.is_kernel())
+        })
 }

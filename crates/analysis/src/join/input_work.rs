@@ -11,19 +11,19 @@
 //! [`crate::join::network_answers`].
 
 use crate::decode::messages::PartPlace;
-use crate::join::answer::{COMPLETED, Milestone, Reached, Task};
+use crate::join::answer::Reached;
 use crate::join::drawing_cause::{Hop, Receipts, Steps, Trace};
 use crate::join::inputs::Delivery;
 use crate::join::network_answers::{Asker, NetworkAnswer, NetworkAnswers};
 use crate::join::requests::{found_by_request, heard_again, works_on_request_until};
 use crate::join::server_drawings::drawing;
+use crate::join::work_steps::{COMPOSED_MAX, Replies, WaitPlaces, WorkStep, packets, way};
 use crate::timeline::bursts::FRAME;
-use crate::timeline::event_waits::frequent;
 use crate::timeline::packets::in_softirq;
 use crate::timeline::pauses::Pause;
 use crate::timeline::recording::Recording;
 use crate::timeline::threads::{Span, ThreadState};
-use crate::timeline::waits::{Signature, Waited, is_condition};
+use crate::timeline::waits::Waited;
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 use tipme_record::{Nanos, Pid, Tid};
@@ -49,9 +49,6 @@ const DREW_BEFORE: Nanos = Nanos::from_millis(50);
 
 /// Maximum time for which a thread works on an input before its next event.
 const WORK_MAX: Nanos = Nanos::from_secs(10);
-
-/// Maximum time from a packet to the frame that shows its content.
-const COMPOSED_MAX: Nanos = Nanos::from_millis(200);
 
 /// Minimum number of frames, within the time below, of a program that draws a spinner while it
 /// waits.
@@ -86,65 +83,6 @@ pub(crate) struct AskedAnswer {
     pub sure: bool,
 }
 
-/// Places at which the work of inputs usually finds threads waiting.
-#[derive(Default)]
-struct WaitPlaces(HashMap<Tid, HashSet<Signature>>);
-
-/// Time that other processes worked on requests on the way to each stretch of work, and the
-/// stretches that follow.
-struct Replies {
-    /// Up to the start of each stretch.
-    waited: Vec<Nanos>,
-    by_tid: HashMap<Tid, Vec<usize>>,
-    /// Stretches of other processes, by their ends.
-    ended: Vec<(Nanos, usize)>,
-}
-
-impl Replies {
-    fn new(steps: &[WorkStep]) -> Replies {
-        let (mut waited, mut by_tid, mut ended) =
-            (Vec::<Nanos>::new(), HashMap::<Tid, Vec<usize>>::new(), Vec::new());
-        for (index, step) in steps.iter().enumerate() {
-            let before = steps.get(step.parent).map(|parent| {
-                let own = if parent.asked { step.lo.since(parent.lo) } else { Nanos(0) };
-                waited.get(step.parent).copied().unwrap_or_default().after(own)
-            });
-            waited.push(before.unwrap_or_default());
-            if step.asked {
-                ended.push((step.hi, index));
-            } else if waited[index] > Nanos(0) {
-                by_tid.entry(step.tid).or_default().push(index);
-            }
-        }
-        ended.sort_unstable();
-        Replies { waited, by_tid, ended }
-    }
-
-    /// Returns the same up to a time within a stretch.
-    fn waited(&self, steps: &[WorkStep], index: usize, until: Nanos) -> Nanos {
-        let own = if steps[index].asked { until.since(steps[index].lo) } else { Nanos(0) };
-        self.waited[index].after(own)
-    }
-
-    /// Returns the stretches of a thread at `at` that follow a reply.
-    fn woken<'s>(
-        &'s self,
-        steps: &'s [WorkStep],
-        tid: Tid,
-        at: Nanos,
-    ) -> impl Iterator<Item = usize> + 's {
-        let of = self.by_tid.get(&tid).into_iter().flatten().copied();
-        of.filter(move |index| (steps[*index].lo..=steps[*index].hi).contains(&at))
-    }
-
-    /// Returns the stretches of other processes that ended shortly before `at`.
-    fn before<'s>(&'s self, steps: &'s [WorkStep], at: Nanos) -> impl Iterator<Item = usize> + 's {
-        let place = |at: Nanos| self.ended.partition_point(|(end, _)| *end < at);
-        let near = self.ended[place(at.before(COMPOSED_MAX))..place(at.after(Nanos(1)))].iter();
-        near.map(|(_, index)| *index).filter(|index| steps[*index].asked)
-    }
-}
-
 /// Scope of the search.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Followed {
@@ -163,47 +101,6 @@ pub(crate) struct Ways {
     pub terminals: bool,
     /// Processes that received a request, up to their next wait for one.
     pub requests: bool,
-}
-
-/// A stretch of work.
-#[derive(Clone, Copy)]
-struct WorkStep {
-    tid: Tid,
-    lo: Nanos,
-    hi: Nanos,
-    parent: usize,
-    depth: usize,
-    frames: usize,
-    /// Packet at its start.
-    packet: Option<NetworkAnswer>,
-    /// Work of another process on a request.
-    asked: bool,
-    /// Work on data written to a terminal: by its reader, or by a process to which the reader
-    /// relayed it.
-    behind_terminal: bool,
-}
-
-impl WaitPlaces {
-    fn new(stretches: &[WorkStep], recording: &Recording) -> WaitPlaces {
-        let mut found: HashMap<Tid, HashMap<Signature, usize>> = HashMap::new();
-        for step in stretches {
-            let span = recording.timeline.before(step.tid, step.lo);
-            if let Some(signature) = span.and_then(|span| recording.waits_in(&span)) {
-                *found.entry(step.tid).or_default().entry(signature).or_default() += 1;
-            }
-        }
-        let places = found.into_iter().map(|(tid, counts)| (tid, frequent(&counts)));
-        WaitPlaces(places.filter(|(_, places)| !places.is_empty()).collect())
-    }
-
-    /// Returns `true` if a thread with known places waits for an answer at a place where the work
-    /// of inputs hardly ever finds it.
-    fn is_elsewhere(&self, recording: &Recording, span: &Span) -> bool {
-        let Some(places) = self.0.get(&span.tid) else { return false };
-        let answered = span.task_waker().is_some() || span.end >= recording.mark;
-        let wait = recording.waits.find(span).filter(|wait| answered && is_condition(wait));
-        wait.is_some_and(|wait| !places.contains(&recording.signature(wait)))
-    }
 }
 
 impl<'a> Work<'a> {
@@ -237,15 +134,7 @@ impl<'a> Work<'a> {
         });
         let (sent, place, index) = last.max()?;
         let drawing = drawing(self.recording, place)?;
-        let (at, hops, drawing) = (drawing.end, way(&steps, index, sent), Some(drawing));
-        Some(Reached {
-            milestone: Milestone::Completed,
-            at,
-            drawing,
-            hops,
-            noticed: COMPLETED,
-            task: Task::Input,
-        })
+        Some(Reached::drawn(drawing, way(&steps, index, sent)))
     }
 
     /// Returns the first of some drawings that an input, or the release of its button, led to over
@@ -262,17 +151,18 @@ impl<'a> Work<'a> {
         if drawings.is_empty() {
             return None;
         }
-        let taken = || delivery.dequeued.into_iter().chain(release);
-        let find = |timers| {
-            let begins = taken().map(|at| self.begin(delivery, at, Followed::Own)).collect();
-            let steps =
-                self.asked_steps(delivery, begins, Ways { timers, terminals, requests: false });
-            self.drawn_after_packet(&steps, drawings, |sent| timers && blinks(sent))
-        };
-        let by_timer = || find(true).map(|answer| AskedAnswer { sure: false, ..answer });
-        let answer = find(false).or_else(by_timer)?;
-        self.network.keep(&answer.hops);
-        Some(answer)
+        let receipts = delivery.dequeued.into_iter().chain(release);
+        let begins: Vec<WorkStep> =
+            receipts.map(|at| self.begin(delivery, at, Followed::Own)).collect();
+        // The way over a timer of the program proves less.
+        [false, true].into_iter().find_map(|timers| {
+            let ways = Ways { timers, terminals, requests: false };
+            let steps = self.asked_steps(delivery, begins.clone(), ways);
+            let answer =
+                self.drawn_after_packet(&steps, drawings, |sent| timers && blinks(sent))?;
+            self.network.keep(&answer.hops);
+            Some(AskedAnswer { sure: answer.sure && !timers, ..answer })
+        })
     }
 
     /// Returns the first of some drawings caused by the reply of another process that worked on a
@@ -288,19 +178,18 @@ impl<'a> Work<'a> {
         let steps = self.asked_steps(delivery, begin.into_iter().collect(), ways);
         let replies = Replies::new(&steps);
         drawings.iter().take(REPLIED_MAX).find_map(|(sent, tid, place)| {
-            let most = |waited: Nanos| 2 * waited.0 >= sent.since(delivery.input).0;
-            let hops = match replies
+            let delay = sent.since(delivery.input);
+            let woken = replies
                 .woken(&steps, *tid, *sent)
-                .find(|index| most(replies.waited(&steps, *index, *sent)))
-            {
+                .find(|index| is_most(replies.waited(&steps, *index, *sent), delay));
+            let hops = match woken {
                 Some(index) => way(&steps, index, *sent),
                 None => {
-                    let polled = |index: &usize| {
+                    let index = replies.before(&steps, *sent).find(|index| {
                         let step = &steps[*index];
-                        most(replies.waited(&steps, *index, step.hi))
+                        is_most(replies.waited(&steps, *index, step.hi), delay)
                             && self.sends(delivery, step, *sent)
-                    };
-                    let index = replies.before(&steps, *sent).find(polled)?;
+                    })?;
                     let replied = steps[index].hi;
                     std::iter::once(Hop::new(*tid, replied, *sent))
                         .chain(way(&steps, index, replied))
@@ -342,9 +231,9 @@ impl<'a> Work<'a> {
             after_packet.entry(step.tid).or_default().push(index);
         }
         let drawn = drawings.iter().find_map(|drawing| {
-            let drew =
-                |index: &&usize| (steps[**index].lo..=steps[**index].hi).contains(&drawing.0);
-            let index = *after_packet.get(&drawing.1)?.iter().find(drew)?;
+            let mut indices = after_packet.get(&drawing.1)?.iter().copied();
+            let index =
+                indices.find(|index| (steps[*index].lo..=steps[*index].hi).contains(&drawing.0))?;
             (!is_left_out(drawing.0)).then_some((index, *drawing))
         });
         let (index, (sent, _, place)) =
@@ -510,10 +399,10 @@ impl<'a> Work<'a> {
         // them.
         let receipts =
             self.receipts.get(&delivery.client).filter(|_| step.behind_terminal || passes_on);
-        let asked =
-            |at: Nanos| receipts.is_some_and(|receipts| receipts.any(at.before(ASKED_WITHIN), at));
-        let packets = self.network.to(&asker, asked).into_iter();
-        leads.chain(packets.map(|packet| (packet.at, step.tid, Some(packet)))).collect()
+        let packets = self.network.answers_to(&asker, |at| {
+            receipts.is_some_and(|receipts| receipts.any(at.before(ASKED_WITHIN), at))
+        });
+        leads.chain(packets.into_iter().map(|packet| (packet.at, step.tid, Some(packet)))).collect()
     }
 
     /// Returns `true` if another process works on a request that reached this thread or another of
@@ -526,21 +415,20 @@ impl<'a> Work<'a> {
         (tid, at): (Tid, Nanos),
         followed: Followed,
     ) -> bool {
-        let pid = |tid| self.recording.tasks.pid(tid, at);
-        requests(followed)
-            && pid(tid) != delivery.client
-            && match pid(tid) == pid(step.tid) {
-                true => step.asked,
-                false => {
-                    let own = is_near(self.recording, delivery.client, tid, at);
-                    found_by_request(self.recording, tid, at, own)
-                }
-            }
+        let pid = self.recording.tasks.pid(tid, at);
+        if !requests(followed) || pid == delivery.client {
+            return false;
+        }
+        if pid == self.recording.tasks.pid(step.tid, at) {
+            return step.asked;
+        }
+        let own = is_near(self.recording, delivery.client, tid, at);
+        found_by_request(self.recording, tid, at, own)
     }
 
     fn is_followed(&self, delivery: &Delivery, followed: Followed, tid: Tid, at: Nanos) -> bool {
-        let asked = || followed != Followed::Own && may_be_asked(self.recording, tid, at);
-        is_near(self.recording, delivery.client, tid, at) || asked()
+        is_near(self.recording, delivery.client, tid, at)
+            || followed != Followed::Own && may_be_asked(self.recording, tid, at)
     }
 
     /// Returns the time until which a thread works without waiting for anything but a device, a
@@ -561,8 +449,8 @@ impl<'a> Work<'a> {
                 .unwrap_or(at);
         }
         let Some(first) = recording.timeline.at(tid, at) else { return at };
-        for span in (first.index..).map_while(|index| recording.timeline.span(tid, index)) {
-            let waits = span.segment.state == ThreadState::Blocked && span.start >= at;
+        for span in recording.timeline.spans_from(tid, first.index) {
+            let waits = span.is_blocked() && span.start >= at;
             match span.segment.state {
                 ThreadState::Absent => return span.start.max(at),
                 _ if waits && !self.is_part(delivery, &span, followed, frames) => {
@@ -581,41 +469,38 @@ impl<'a> Work<'a> {
         followed: Followed,
         frames: &mut usize,
     ) -> bool {
-        if matches!(followed, Followed::Asked(ways) if !ways.timers)
-            && self.is_for_a_timer_of_its_own(span)
+        if matches!(followed, Followed::Asked(ways) if !ways.timers) && self.is_own_timer_wait(span)
         {
             return false;
         }
-        let short = || span.task_waker().is_some() && span.end.since(span.start) <= FRAME;
-        if requests(followed) && short() && !self.recording.is_event_wait(span) {
+        let short = span.length() <= FRAME;
+        if requests(followed)
+            && short
+            && span.task_waker().is_some()
+            && !self.recording.is_event_wait(span)
+        {
             return true;
         }
         // The rest of an answer comes in further packets.
-        let rest =
-            followed != Followed::Own && in_softirq(span) && span.end.since(span.start) <= FRAME;
-        let elsewhere =
-            || self.places.is_elsewhere(self.recording, span) && !self.is_next_job(delivery, span);
-        rest || is_part_of_work(self.recording, span, frames) || elsewhere()
+        let rest = followed != Followed::Own && in_softirq(span) && short;
+        rest || is_part_of_work(self.recording, span, frames)
+            || self.places.is_elsewhere(self.recording, span) && !self.is_next_job(delivery, span)
     }
 
     /// Returns `true` if a timer woke an input thread that drew nothing just before: a blinking
     /// caret, as opposed to a frame that it had to wait for, or a terminal emulator that waits for
     /// more output.
-    fn is_for_a_timer_of_its_own(&self, span: &Span) -> bool {
-        if span.end.since(span.start) <= MORE_OUTPUT_MAX {
+    fn is_own_timer_wait(&self, span: &Span) -> bool {
+        if span.length() <= MORE_OUTPUT_MAX {
             return false;
         }
         let unwoken = span.task_waker().is_none()
             && !in_softirq(span)
             && self.recording.waits.kind(span) >= Waited::Futex;
-        let drew = || {
-            !self
-                .recording
-                .drawings()
-                .within(span.tid, span.start.before(DREW_BEFORE), span.start)
-                .is_empty()
-        };
-        unwoken && self.recording.takes_display_input(span.tid) && !drew()
+        let before = span.start.before(DREW_BEFORE);
+        unwoken
+            && self.recording.takes_display_input(span.tid)
+            && self.recording.drawings().within(span.tid, before, span.start).is_empty()
     }
 
     /// Returns `true` if a wait ended with the work on a later input, which no thread had begun
@@ -634,6 +519,11 @@ impl<'a> Work<'a> {
     }
 }
 
+/// Returns `true` if a time is at least half of a delay.
+fn is_most(waited: Nanos, delay: Nanos) -> bool {
+    2 * waited.0 >= delay.0
+}
+
 /// Returns `true` if the work of other processes on requests is followed to its end.
 fn requests(followed: Followed) -> bool {
     matches!(followed, Followed::Asked(ways) if ways.requests)
@@ -641,27 +531,6 @@ fn requests(followed: Followed) -> bool {
 
 /// Transition from a stretch of work to the next: time, thread, and the packet in between.
 type Lead = (Nanos, Tid, Option<NetworkAnswer>);
-
-/// Returns the way to a stretch of work up to a time, latest hop first.
-fn way(steps: &[WorkStep], mut index: usize, mut until: Nanos) -> Vec<Hop> {
-    let mut hops = Vec::new();
-    while let Some(step) = steps.get(index) {
-        hops.push(Hop::new(step.tid, step.lo, until));
-        until = step.lo;
-        if let (Some(packet), Some(asker)) = (step.packet, steps.get(step.parent)) {
-            hops.push(Hop { awaits: Some(packet.file), ..Hop::new(step.tid, asker.hi, until) });
-            until = asker.hi;
-        }
-        index = step.parent;
-    }
-    hops
-}
-
-/// Returns the packets on the way to a stretch of work.
-fn packets(steps: &[WorkStep], index: usize) -> impl Iterator<Item = NetworkAnswer> {
-    let way = std::iter::successors(steps.get(index), |step| steps.get(step.parent));
-    way.filter_map(|step| step.packet)
-}
 
 /// Returns `true` if a thread of another program may have been woken for a request. Requests to
 /// display servers are recorded, and input injectors are no programs of the user.
@@ -685,7 +554,7 @@ fn is_part_of_work(recording: &Recording, span: &Span, frames: &mut usize) -> bo
     if recording.is_handover(span) || kind < Waited::Futex || lock {
         return true;
     }
-    let unwoken = span.task_waker().is_none() && span.end.since(span.start) <= FRAME;
+    let unwoken = span.task_waker().is_none() && span.length() <= FRAME;
     let ended = span.end < recording.mark && *frames < FRAMES_MAX;
     let frame = ended && (unwoken || recording.frame_wait(span.tid, span.end).is_some());
     *frames += usize::from(frame);

@@ -125,14 +125,16 @@ pub(crate) fn deliveries(recording: &Recording) -> Vec<Delivery> {
                     (place.stream, part, &burst),
                 ),
             };
-            let unknown = || stamped(stream, place, told_before(&deliveries, device, part, &burst));
-            let told = tell(class, stream, place, part, input.unwrap_or_else(unknown));
-            let told = Delivery { released, inferred: is_inferred(recording, part, class), ..told };
-            match passed_on(recording, &told) {
+            let input = input.unwrap_or_else(|| {
+                stamped(stream, place, earliest_input(&deliveries, device, part, &burst))
+            });
+            let new = delivery(class, stream, place, part, input);
+            let new = Delivery { released, inferred: is_inferred(recording, part, class), ..new };
+            match passed_on(recording, &new) {
                 Some(press) => {
-                    queues[0].entry((told.client, device)).or_default().presses.push((press, false))
+                    queues[0].entry((new.client, device)).or_default().presses.push((press, false))
                 }
-                None => deliveries.push(told),
+                None => deliveries.push(new),
             }
         }
     }
@@ -151,8 +153,10 @@ fn begin_unqueued(
 ) -> (Option<Nanos>, Option<(Nanos, Tid)>) {
     let handed = handed_on(recording, deliveries, device, number, burst);
     let released = released(recording, part, burst).or(handed.map(|(_, by)| (burst.start, by)));
-    let held = |by| held_back(recording, queues, deliveries, stream.server, device, by);
-    (handed.map(|(input, _)| input).or_else(|| released.and_then(held)), released)
+    let input = handed
+        .map(|(input, _)| input)
+        .or_else(|| held_back(recording, queues, deliveries, stream.server, device, released?));
+    (input, released)
 }
 
 /// Returns the time of an otherwise unknown press: the earliest possible one, within the
@@ -163,33 +167,34 @@ fn stamped(stream: &Stream, place: PartPlace, earliest: Nanos) -> Nanos {
 
 /// Returns the earliest time at which a server can have had an input: the start of its burst, or
 /// its previous event from the same device in the burst, since it would have sent both together.
-fn told_before(
+fn earliest_input(
     deliveries: &[Delivery],
     device: InputDeviceKind,
     part: &Part,
     burst: &Burst,
 ) -> Nanos {
-    let mut before =
-        deliveries.iter().rev().take(HANDED_MAX).filter(|told| told.server == part.tid);
-    let last =
-        before.find(|told| device_of(told.class) == device && told.sent < part.ts.before(SLACK));
-    last.map_or(burst.start, |told| burst.start.max(told.sent))
+    let mut before = deliveries.iter().rev().take(HANDED_MAX);
+    let last = before.find(|last| {
+        last.server == part.tid
+            && device_of(last.class) == device
+            && last.sent < part.ts.before(SLACK)
+    });
+    last.map_or(burst.start, |last| burst.start.max(last.sent))
 }
 
 /// Returns the press that a display server received as a client, and so has for its own clients.
-fn passed_on(recording: &Recording, told: &Delivery) -> Option<DevicePress> {
-    let (had, server) = told.dequeued.filter(|_| recording.messages.is_server(told.client))?;
-    let (device, at, through) = (device_of(told.class), told.input, Some((told.sent, told.server)));
-    let server = Some(server);
+fn passed_on(recording: &Recording, delivery: &Delivery) -> Option<DevicePress> {
+    let (had, server) =
+        delivery.dequeued.filter(|_| recording.messages.is_server(delivery.client))?;
     Some(DevicePress {
-        device,
-        at,
+        device: device_of(delivery.class),
+        at: delivery.input,
         reached: Some(had),
         until: had,
         by: None,
-        server,
+        server: Some(server),
         before: Nanos(0),
-        through,
+        through: Some((delivery.sent, delivery.server)),
     })
 }
 
@@ -210,10 +215,9 @@ fn add_unread(recording: &Recording, queues: &mut [Queues; 3], deliveries: &mut 
                 queues.iter_mut().filter_map(|queues| queues.get_mut(&(stream.server, device)));
             queues.find_map(|queue| queue.take_new((place.stream, part, &burst)))
         });
-        let input = |press: DevicePress| {
-            tell(press.class(), stream, place, part, begin(recording, &press, &burst))
-        };
-        deliveries.extend(press.map(input));
+        deliveries.extend(press.map(|press| {
+            delivery(press.class(), stream, place, part, begin(recording, &press, &burst))
+        }));
     }
     if deliveries.len() > read {
         deliveries.sort_by_key(|delivery| delivery.sent);
@@ -263,14 +267,14 @@ impl Queue {
         let new: Vec<usize> =
             fitting.clone().filter(|index| !self.presses[*index].1).take(count).collect();
         let chosen = if new.len() == count { new } else { fitting.take(count).collect() };
-        chosen.into_iter().map(|index| self.tell(index, sent.0)).collect()
+        chosen.into_iter().map(|index| self.deliver(index, sent.0)).collect()
     }
 
     /// Returns one such press that no client has received, even if the client has received later
     /// ones.
     fn take_new(&mut self, sent: Sent<'_>) -> Option<DevicePress> {
         let new = self.fitting(0, sent).find(|index| !self.presses[*index].1)?;
-        Some(self.tell(new, sent.0))
+        Some(self.deliver(new, sent.0))
     }
 
     /// Returns the time of the earliest press before `at` that no client has received, after the
@@ -278,9 +282,9 @@ impl Queue {
     fn take_held(&mut self, at: Nanos) -> Option<Nanos> {
         let after = self.presses.partition_point(|(press, _)| press.had() <= at);
         let before = &mut self.presses[..after];
-        let first = before.iter().rposition(|(_, was_told)| *was_told).map_or(0, |last| last + 1);
-        let (press, was_told) = before.get_mut(first)?;
-        *was_told = true;
+        let last = before.iter().rposition(|(_, is_received)| *is_received);
+        let (press, is_received) = before.get_mut(last.map_or(0, |last| last + 1))?;
+        *is_received = true;
         Some(press.at)
     }
 
@@ -292,10 +296,10 @@ impl Queue {
         first..last.min(first.saturating_add(FITTING_MAX))
     }
 
-    fn tell(&mut self, index: usize, stream: usize) -> DevicePress {
+    fn deliver(&mut self, index: usize, stream: usize) -> DevicePress {
         self.next.insert(stream, index + 1);
-        let (press, was_told) = &mut self.presses[index];
-        *was_told = true;
+        let (press, is_received) = &mut self.presses[index];
+        *is_received = true;
         *press
     }
 }
@@ -311,12 +315,12 @@ fn handed_on(
 ) -> Option<(Nanos, Tid)> {
     let Wake::Task(by) = burst.wake else { return None };
     let since = recording.burst(by, burst.start).start;
-    let dequeued_by = |delivery: &&Delivery| {
-        delivery.dequeued.is_some_and(|(at, tid)| tid == by && since <= at && at <= burst.start)
-    };
     let mut before = deliveries.iter().rev().take(HANDED_MAX);
     let first = before.find(|delivery| {
-        delivery.stream != stream && device_of(delivery.class) == device && dequeued_by(delivery)
+        let taken = delivery.dequeued.filter(|(at, _)| (since..=burst.start).contains(at));
+        delivery.stream != stream
+            && device_of(delivery.class) == device
+            && taken.is_some_and(|(_, tid)| tid == by)
     });
     first.map(|delivery| (delivery.input, by))
 }
@@ -324,12 +328,12 @@ fn handed_on(
 /// Returns the client that released frozen input in the burst that sent an event: by a request, or
 /// by its exit.
 fn released(recording: &Recording, part: &Part, burst: &Burst) -> Option<(Nanos, Tid)> {
-    let leaves = || {
+    let request = recording.messages.released(part.tid, burst.start.before(SLACK), part.ts);
+    request.or_else(|| {
         let Wake::Task(by) = burst.wake else { return None };
         let later = recording.timeline.at(by, burst.start.after(LEAVES))?;
         (later.segment.state == ThreadState::Absent).then_some((burst.start, by))
-    };
-    recording.messages.released(part.tid, burst.start.before(SLACK), part.ts).or_else(leaves)
+    })
 }
 
 /// Returns the time of a press that a client held back until its release: one that it received
@@ -348,9 +352,9 @@ fn held_back(
         .rev()
         .take(HANDED_MAX)
         .find(|delivery| delivery.client == holder && device_of(delivery.class) == device);
-    let untold =
-        || queues.iter_mut().find_map(|queues| queues.get_mut(&(server, device))?.take_held(at));
-    own.map(|delivery| delivery.input).or_else(untold)
+    own.map(|delivery| delivery.input).or_else(|| {
+        queues.iter_mut().find_map(|queues| queues.get_mut(&(server, device))?.take_held(at))
+    })
 }
 
 impl DevicePress {
@@ -368,16 +372,15 @@ impl DevicePress {
     }
 }
 
-pub(crate) fn tell(
+pub(crate) fn delivery(
     class: InputClass,
     stream: &Stream,
     place: PartPlace,
     part: &Part,
     input: Nanos,
 ) -> Delivery {
-    let dequeued = stream
-        .received(Side::EventSent, place.part)
-        .map(|(_, dequeued)| (dequeued.ts, dequeued.tid));
+    let dequeued =
+        stream.receipt(Side::EventSent, place.part).map(|dequeued| (dequeued.ts, dequeued.tid));
     let sent = dequeued.map_or(part.ts, |(at, _)| part.ts.min(at));
     let input = input.min(sent);
     Delivery {
@@ -402,15 +405,10 @@ pub(crate) fn releases(recording: &Recording) -> Vec<Delivery> {
         let majors = recording.messages.majors(stream);
         for (part, sent) in stream.side(Side::EventSent).iter().enumerate() {
             let mut words = recording.messages.words(sent).iter().take(WORDS_MAX);
-            if words.any(|word| majors.tells_of_release(*word)) {
+            if words.any(|word| majors.is_button_release(*word)) {
                 let input = recording.burst(sent.tid, sent.ts).start;
-                deliveries.push(tell(
-                    InputClass::Click,
-                    stream,
-                    PartPlace { stream: index, part },
-                    sent,
-                    input,
-                ));
+                let place = PartPlace { stream: index, part };
+                deliveries.push(delivery(InputClass::Click, stream, place, sent, input));
             }
         }
     }
@@ -440,9 +438,8 @@ fn unread(recording: &Recording) -> Vec<(PartPlace, &Stream, &Part)> {
         for (part, sent) in
             stream.side(Side::EventSent).iter().enumerate().filter(|(_, sent)| sent.is_opaque())
         {
-            let dequeued = stream
-                .received(Side::EventSent, part)
-                .filter(|(_, dequeued)| dequeued.ts <= sent.ts);
+            let dequeued =
+                stream.receipt(Side::EventSent, part).filter(|dequeued| dequeued.ts <= sent.ts);
             unread.extend(dequeued.map(|_| (PartPlace { stream: index, part }, stream, sent)));
         }
     }
@@ -488,11 +485,10 @@ fn device_queues(recording: &Recording) -> Queues {
     let servers = servers.into_iter().filter(|_| !presses.is_empty()).take(SERVERS_MAX);
     let readers = servers.map(|server| (server, InputReader::find(recording, server, &stamps)));
     queues(readers.flat_map(|(server, reader)| {
-        let read = move |press: &DevicePress| {
+        presses.iter().map(move |press| {
             let reading = reader.reading(press.at);
             (server, DevicePress { reached: reading.from, until: reading.until, ..*press })
-        };
-        presses.iter().map(read)
+        })
     }))
 }
 
@@ -539,29 +535,23 @@ fn injected_in<'a>(
     part: &'a Part,
 ) -> impl Iterator<Item = (Pid, DevicePress)> + 'a {
     let majors = recording.messages.majors(stream);
-    let dequeued =
-        stream.received(Side::RequestSent, index).map(|(_, dequeued)| (dequeued.ts, dequeued.tid));
+    let dequeued = stream.receipt(Side::RequestSent, index);
+    let reached = dequeued.map(|dequeued| dequeued.ts);
     let before = index.checked_sub(1).and_then(|index| stream.side(Side::RequestSent).get(index));
     let before = before.map_or(Nanos(0), |part| part.ts);
     let words = recording.messages.words(part).iter().filter_map(|word| majors.injects(*word));
     words.map(move |device| {
-        let at = dequeued.map_or(part.ts, |(dequeued, _)| part.ts.min(dequeued));
-        let reached = dequeued.map(|(at, _)| at);
-        let (until, server) =
-            (reached.unwrap_or(Nanos(u64::MAX)), dequeued.map(|(_, server)| server));
-        (
-            stream.server,
-            DevicePress {
-                device,
-                at,
-                reached,
-                until,
-                by: Some(part.tid),
-                server,
-                before,
-                through: None,
-            },
-        )
+        let press = DevicePress {
+            device,
+            at: reached.map_or(part.ts, |reached| part.ts.min(reached)),
+            reached,
+            until: reached.unwrap_or(Nanos(u64::MAX)),
+            by: Some(part.tid),
+            server: dequeued.map(|dequeued| dequeued.tid),
+            before,
+            through: None,
+        };
+        (stream.server, press)
     })
 }
 
@@ -572,13 +562,10 @@ fn begin(recording: &Recording, press: &DevicePress, burst: &Burst) -> Nanos {
         Some(by)
             if burst.wake == Wake::Task(by)
                 && press.before < burst.start
-                && burst.start < press.at =>
+                && burst.start < press.at
+                && lost_its_cpu(recording, by, burst.start, press.at) =>
         {
-            if lost_its_cpu(recording, by, burst.start, press.at) {
-                burst.start
-            } else {
-                press.at
-            }
+            burst.start
         }
         _ => press.at,
     }
@@ -586,9 +573,7 @@ fn begin(recording: &Recording, press: &DevicePress, burst: &Burst) -> Nanos {
 
 fn lost_its_cpu(recording: &Recording, tid: Tid, lo: Nanos, hi: Nanos) -> bool {
     let first = recording.timeline.at(tid, lo).map_or(0, |span| span.index);
-    let spans = (first..)
-        .map_while(|index| recording.timeline.span(tid, index))
-        .take_while(|span| span.start < hi);
+    let spans = recording.timeline.spans_from(tid, first).take_while(|span| span.start < hi);
     let mut states =
         spans.map(|span| span.segment.state).take_while(|state| *state != ThreadState::Blocked);
     states.any(|state| state == ThreadState::Runnable)

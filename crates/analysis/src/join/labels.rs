@@ -3,9 +3,7 @@
 
 use crate::decode::messages::{Side, Stream};
 use crate::decode::objects::Act;
-use crate::decode::protocol::Word;
 use crate::timeline::recording::Recording;
-use tipme_record::Nanos;
 use tipme_record::incident::Incident;
 
 /// Message of a keyboard, of a pointer's button, or of a surface.
@@ -30,29 +28,25 @@ pub fn message_labels(incident: &Incident) -> Result<Vec<MessageLabel>, crate::D
         .messages
         .streams()
         .iter()
-        .flat_map(|stream| of_stream(&recording, stream))
+        .flat_map(|stream| stream_labels(&recording, stream))
         .collect();
     labels.sort_by_key(|label| label.at_ns);
     Ok(labels)
 }
 
-fn of_stream(recording: &Recording, stream: &Stream) -> Vec<MessageLabel> {
-    let label = |at: Nanos, name, inferred| MessageLabel {
+fn stream_labels(recording: &Recording, stream: &Stream) -> Vec<MessageLabel> {
+    let sends = 0..stream.side(Side::RequestSent).len();
+    let presented = sends.filter_map(|send| Some((stream.presented(send)?, "presented", false)));
+    let requests = recording.messages.timed_words(stream, Side::RequestSent);
+    let words = requests.chain(recording.messages.timed_words(stream, Side::EventSent));
+    let named = words.filter_map(|(at, word)| Some((at, name(word.act()?)?, word.is_inferred())));
+    let labels = presented.chain(named).map(|(at, name, inferred)| MessageLabel {
         at_ns: at.0,
         client_pid: stream.client.0,
         name,
         inferred,
-    };
-    let requests = stream.side(Side::RequestSent);
-    let shown = (0..requests.len())
-        .filter_map(|send| stream.presented(send))
-        .map(|at| label(at, "presented", false));
-    let mut labels: Vec<MessageLabel> = shown.collect();
-    for part in requests.iter().chain(stream.side(Side::EventSent)) {
-        let named = |word: &Word| Some(label(part.ts, name(word.act()?)?, word.is_inferred()));
-        labels.extend(recording.messages.words(part).iter().filter_map(named));
-    }
-    labels
+    });
+    labels.collect()
 }
 
 /// Returns the name of a message that is compared with the protocol.

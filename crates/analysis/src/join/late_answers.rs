@@ -23,7 +23,7 @@ const ANSWERS_SHARE: usize = 2;
 pub(crate) struct AnsweringThreads(Vec<Tid>);
 
 impl AnsweringThreads {
-    pub(crate) fn of(
+    pub(crate) fn find(
         recording: &Recording,
         client: Pid,
         server: Tid,
@@ -40,7 +40,7 @@ impl AnsweringThreads {
     }
 
     /// Returns all threads of a client and its descendants.
-    pub(crate) fn all_of(recording: &Recording, client: Pid) -> AnsweringThreads {
+    pub(crate) fn all(recording: &Recording, client: Pid) -> AnsweringThreads {
         AnsweringThreads(recording.descendants().threads(client).to_vec())
     }
 
@@ -58,11 +58,11 @@ impl AnsweringThreads {
         lo: Nanos,
         hi: Nanos,
     ) -> Option<Vec<Hop>> {
-        let answers = |tid: &Tid| {
+        let answering = self.0.iter().copied().filter(|tid| {
             !recording.is_restless(*tid, Pause::Rest, lo)
                 && !recording.is_read_by_another(*tid, lo, hi)
-        };
-        let tids: Vec<Tid> = self.0.iter().copied().filter(answers).collect();
+        });
+        let tids: Vec<Tid> = answering.collect();
         let (mut at, mut hops) = (lo, Vec::new());
         for _ in 0..STEPS_MAX {
             if at.after(GAP) >= hi {
@@ -88,8 +88,8 @@ pub(crate) fn usual<'a>(ways: impl Iterator<Item = &'a [Hop]>) -> Vec<Tid> {
         let threads: BTreeSet<Tid> = way.iter().map(|hop| hop.tid).collect();
         threads.into_iter().for_each(|tid| *counts.entry(tid).or_default() += 1);
     }
-    let often = |count: usize| count >= ANSWERS_MIN && count * ANSWERS_SHARE >= answers;
-    counts.into_iter().filter(|(_, count)| often(*count)).map(|(tid, _)| tid).collect()
+    counts.retain(|_, count| *count >= ANSWERS_MIN && *count * ANSWERS_SHARE >= answers);
+    counts.into_keys().collect()
 }
 
 /// Returns the thread that is busy longest from `at` on, and the end of that; `None` if all are
@@ -102,7 +102,11 @@ fn busy_until(recording: &Recording, tids: &[Tid], at: Nanos) -> Option<(Nanos, 
 }
 
 fn waits_for_events(recording: &Recording, tid: Tid) -> bool {
-    recording.waits.of(tid).iter().any(|wait| recording.waits.kind_of(wait) == Waited::Events)
+    recording
+        .waits
+        .of_thread(tid)
+        .iter()
+        .any(|wait| recording.waits.kind_of(wait) == Waited::Events)
 }
 
 fn is_kernel(recording: &Recording, tid: Tid) -> bool {

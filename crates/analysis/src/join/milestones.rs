@@ -8,7 +8,7 @@
 //! [`crate::join::commands`].
 
 use crate::join::answer::{
-    COMPLETED, Interaction, Join, Milestone, NOTICED, Reached, TELLING, Task,
+    COMPLETED, Interaction, Join, Milestone, NOTICED, Reached, SEPARATE_MIN, Task,
 };
 use crate::join::commands;
 use crate::join::compositing_managers::{self, compositors};
@@ -23,7 +23,7 @@ use crate::join::starts;
 use crate::join::stopped_processes::Stops;
 use crate::timeline::pauses::Pause;
 use crate::timeline::recording::Recording;
-use crate::timeline::threads::{Span, ThreadState};
+use crate::timeline::threads::Span;
 use crate::timeline::waits::{Signature, is_condition, is_lone};
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use tipme_measure::InputClass;
@@ -66,8 +66,7 @@ impl HelperThread {
     /// wait for a condition elsewhere that ends, if at all, by a timeout is a sleep in the middle
     /// of the work.
     fn is_event_wait(&self, recording: &Recording, span: &Span) -> bool {
-        let wait =
-            recording.waits.find(span).filter(|_| span.segment.state == ThreadState::Blocked);
+        let wait = recording.waits.find(span).filter(|_| span.is_blocked());
         let Some(wait) = wait else { return recording.is_event_wait(span) };
         let sleeps = is_condition(wait)
             && span.task_waker().is_none()
@@ -79,8 +78,7 @@ impl HelperThread {
     /// Returns the same for a thread that updates its program's display: in a condition elsewhere
     /// it waits for another thread, in a poll of a single file elsewhere for an answer.
     fn is_event_loop(&self, recording: &Recording, span: &Span) -> bool {
-        let wait =
-            recording.waits.find(span).filter(|_| span.segment.state == ThreadState::Blocked);
+        let wait = recording.waits.find(span).filter(|_| span.is_blocked());
         let Some(wait) = wait else { return recording.is_event_wait(span) };
         let elsewhere =
             is_lone(wait) || is_condition(wait) && !self.waits_for_nobody(recording, span);
@@ -92,16 +90,12 @@ impl HelperThread {
     /// work. The place of such a wait proves nothing: programs that create a lock for each wait,
     /// like Python, have a new one each time.
     fn waits_for_nobody(&self, recording: &Recording, span: &Span) -> bool {
-        let at_work = |tid: Tid| {
-            let at_mark =
-                recording.timeline.before(tid, recording.mark).filter(|_| tid != self.tid);
-            at_mark.is_some_and(|span| !recording.is_event_wait(&span))
-        };
-        let mut woken = recording
-            .wakes
-            .by(self.tid, span.start.before(HANDED_WITHIN), span.start)
-            .take(WAKES_MAX);
-        span.end >= recording.mark && !woken.any(|(_, wakee)| at_work(wakee))
+        let from = span.start.before(HANDED_WITHIN);
+        let woken = recording.wakes.by(self.tid, from, span.start).take(WAKES_MAX);
+        let others = woken.filter(|(_, wakee)| *wakee != self.tid);
+        let mut at_mark =
+            others.filter_map(|(_, wakee)| recording.timeline.before(wakee, recording.mark));
+        span.end >= recording.mark && at_mark.all(|span| recording.is_event_wait(&span))
     }
 }
 
@@ -150,8 +144,11 @@ impl<'a> Handling<'a> {
 
     /// Returns a predicate for the event waits of one of these threads.
     pub(crate) fn event_waits(&self, tid: Tid) -> impl Fn(&Span) -> bool {
-        let of_all = || self.helpers.values().flatten().find(|helper| helper.tid == tid);
-        let helper = self.is_helper(tid).then(of_all).flatten();
+        let mut helpers = self.helpers.values().flatten();
+        let helper = match self.is_helper(tid) {
+            true => helpers.find(|helper| helper.tid == tid),
+            false => None,
+        };
         move |span| match helper {
             Some(helper) => helper.is_event_loop(self.recording, span),
             None => self.recording.is_event_wait(span),
@@ -170,14 +167,7 @@ impl<'a> Handling<'a> {
         // woke.
         let (at, hops) = if self.went_on(tid, at, last).is_some() { direct } else { (last, hops) };
         let noticed = self.noticed(delivery, at);
-        Some(Reached {
-            milestone: Milestone::Handled,
-            at,
-            drawing: None,
-            hops,
-            noticed,
-            task: Task::Input,
-        })
+        Some(Reached { noticed, ..Reached::handled(at, hops) })
     }
 
     /// Returns the time at which a thread is done with an input received at `at`: it waits for the
@@ -202,15 +192,7 @@ impl<'a> Handling<'a> {
     fn slept_on(&self, delivery: &Delivery, paused: Nanos) -> Option<Reached> {
         let (dequeued, tid) = delivery.dequeued.filter(|_| delivery.class != InputClass::Motion)?;
         let at = sleeping_threads::until(self.recording, tid, dequeued, paused)?;
-        let hops = vec![Hop::new(tid, dequeued, at)];
-        Some(Reached {
-            milestone: Milestone::Handled,
-            at,
-            drawing: None,
-            hops,
-            noticed: NOTICED,
-            task: Task::Input,
-        })
+        Some(Reached::handled(at, vec![Hop::new(tid, dequeued, at)]))
     }
 
     /// Returns the time at which a helper woken for an input is back in a wait that such wakeups
@@ -229,8 +211,7 @@ impl<'a> Handling<'a> {
             return None;
         }
         let first = recording.timeline.at(helper.tid, woken)?.index;
-        let spans = (first..).map_while(|index| recording.timeline.span(helper.tid, index));
-        let mut spans = spans.take(SEGMENTS_MAX);
+        let mut spans = recording.timeline.spans_from(helper.tid, first).take(SEGMENTS_MAX);
         let end = spans.find(|span| span.start >= woken && helper.is_event_wait(recording, span));
         let end = end.map_or(recording.mark, |span| span.start);
         Some((end, vec![Hop::new(helper.tid, woken, end), Hop::new(tid, at, woken)]))
@@ -265,7 +246,7 @@ fn helpers(recording: &Recording, tid: Tid, receipts: &[Nanos]) -> Vec<HelperThr
             }
         }
     }
-    let helper = |(tid, waits): (Tid, HashMap<Signature, usize>)| {
+    let helpers = found.into_iter().filter_map(|(tid, waits)| {
         let often = waits.into_iter().filter(|(_, count)| *count >= HANDED_MIN);
         let (event_waits, counts): (BTreeSet<_>, Vec<_>) = often.unzip();
         let woken: usize = counts.iter().sum();
@@ -273,8 +254,8 @@ fn helpers(recording: &Recording, tid: Tid, receipts: &[Nanos]) -> Vec<HelperThr
         let is_helper =
             woken > 0 && woken * 100 >= free * HANDED_PERCENT && free * 2 >= receipts.len();
         is_helper.then_some(HelperThread { tid, event_waits })
-    };
-    found.into_iter().filter_map(helper).collect()
+    });
+    helpers.collect()
 }
 
 /// Returns `true` if a thread waits at one of these places at a time.
@@ -318,22 +299,20 @@ pub(crate) fn add(
         let (waited, pasted) = if waits { (pasted, None) } else { (None, pasted) };
         let handled = waited.unwrap_or(handled);
         let at = handled.at;
-        let uncovered = |reached: &Reached| {
-            reached.task != Task::Input || !is_covered(&responses, delivery, reached.at)
-        };
         let started = delivery.dequeued.and_then(|(at, _)| starts.remove(&(delivery.client, at)));
         let started = started.filter(|started| is_left(delivery, response, started));
-        let completed =
-            || completed(recording, (handling, work), delivery, response, at).filter(uncovered);
-        let ended = || ended_children::completed(recording, delivery, deliveries);
-        let completed = started.or_else(completed).or_else(ended);
-        let handled = Some(handled)
-            .filter(|handled| is_late(delivery, response, handled) && uncovered(handled));
+        let completed = started
+            .or_else(|| {
+                let completed = completed(recording, (handling, work), delivery, response, at)?;
+                (!is_covered(&responses, delivery, &completed)).then_some(completed)
+            })
+            .or_else(|| ended_children::completed(recording, delivery, deliveries));
+        let handled = Some(handled).filter(|handled| {
+            is_late(delivery, response, handled) && !is_covered(&responses, delivery, handled)
+        });
         // A completion before the input is handled adds nothing.
-        let within = |completed: &Reached| {
-            handled.as_ref().is_some_and(|handled| completed.at <= handled.at)
-        };
-        let completed = completed.filter(|completed| !within(completed));
+        let completed = completed
+            .filter(|completed| handled.as_ref().is_none_or(|handled| completed.at > handled.at));
         let shown = index
             .and_then(|index| compositing_managers::shown(recording, &compositors, &found[index]));
         let held_up = if is_terminal(recording, delivery) {
@@ -342,9 +321,9 @@ pub(crate) fn add(
             stops.held_up(delivery, response.is_some())
         };
         let completed = pasted.or(completed);
-        let later =
-            shown.into_iter().chain(handled).chain(completed).chain(held_up.filter(uncovered));
-        let later: Vec<Reached> = later.collect();
+        let held_up = held_up.filter(|reached| !is_covered(&responses, delivery, reached));
+        let later: Vec<Reached> =
+            shown.into_iter().chain(handled).chain(completed).chain(held_up).collect();
         match index {
             Some(index) => {
                 found[index].handled = Some(at);
@@ -425,7 +404,7 @@ fn without_answer(
 /// Returns the exact responses that report a delay, by client.
 fn responses(found: &[Interaction]) -> HashMap<Pid, Vec<(Nanos, Nanos)>> {
     let mut responses: HashMap<Pid, Vec<(Nanos, Nanos)>> = HashMap::new();
-    for one in found.iter().filter(|one| one.join == Join::Exact && one.latency() > TELLING) {
+    for one in found.iter().filter(|one| one.join == Join::Exact && one.latency() > SEPARATE_MIN) {
         responses.entry(one.delivery.client).or_default().push((one.delivery.input, one.end));
     }
     responses
@@ -433,11 +412,12 @@ fn responses(found: &[Interaction]) -> HashMap<Pid, Vec<(Nanos, Nanos)>> {
 
 fn is_late(delivery: &Delivery, response: Option<Nanos>, handled: &Reached) -> bool {
     let span = handled.at.since(delivery.input);
-    let told_by_response = response.is_some_and(|end| {
+    let is_reported = response.is_some_and(|end| {
         let latency = end.since(delivery.input);
-        handled.at <= end.after(TELLING) || latency > TELLING && span.0 < LONGER * latency.0
+        handled.at <= end.after(SEPARATE_MIN)
+            || latency > SEPARATE_MIN && span.0 < LONGER * latency.0
     });
-    span > handled.noticed && !told_by_response
+    span > handled.noticed && !is_reported
 }
 
 /// Returns `true` if the response of some input reports the same delay: keys that pile up are
@@ -445,20 +425,23 @@ fn is_late(delivery: &Delivery, response: Option<Nanos>, handled: &Reached) -> b
 fn is_covered(
     responses: &HashMap<Pid, Vec<(Nanos, Nanos)>>,
     delivery: &Delivery,
-    handled: Nanos,
+    reached: &Reached,
 ) -> bool {
-    let span = handled.since(delivery.input).0;
+    if reached.task != Task::Input {
+        return false;
+    }
+    let span = reached.at.since(delivery.input).0;
     let of = responses.get(&delivery.client).map_or(&[][..], Vec::as_slice);
     of.iter().any(|(lo, hi)| {
         let times = if *lo <= delivery.input { LONGER } else { MOST };
-        *lo < handled && *hi > delivery.input && times * hi.since(*lo).0 > span
+        *lo < reached.at && *hi > delivery.input && times * hi.since(*lo).0 > span
     })
 }
 
 /// Returns `true` if some work was left long after the response.
 fn is_left(delivery: &Delivery, response: Option<Nanos>, completed: &Reached) -> bool {
     completed.at.since(delivery.input) >= NOTICED
-        && response.is_none_or(|end| completed.at > end.after(TELLING))
+        && response.is_none_or(|end| completed.at > end.after(SEPARATE_MIN))
 }
 
 fn is_terminal(recording: &Recording, delivery: &Delivery) -> bool {

@@ -7,11 +7,10 @@
 //! alone is sufficient, if no unrequested packets arrived before. Without a packet, a timeout of
 //! the wait for one counts.
 
-use crate::decode::messages::PartPlace;
 use crate::join::drawing_cause::Hop;
 use crate::timeline::event_waits::waited_before;
 use crate::timeline::recording::Recording;
-use crate::timeline::threads::{Span, ThreadState};
+use crate::timeline::threads::Span;
 use crate::timeline::waits::HARD_INTERRUPT;
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
@@ -82,16 +81,21 @@ impl<'a> NetworkAnswers<'a> {
     /// program on another machine does.
     pub(crate) fn draws_for_packets(&self, tid: Tid, before: Nanos) -> bool {
         let drawn = self.recording.drawings().within(tid, before.before(FORWARDED_WITHIN), before);
-        let for_packet = |(sent, _): &(Nanos, PartPlace)| {
-            let from = sent.before(FORWARDED_MAX);
-            self.recording.waits_for_packets(tid, from, *sent).next().is_some()
-        };
-        drawn.len() >= FORWARDED_MIN && drawn.iter().rev().take(FORWARDED_MIN).all(for_packet)
+        let mut last = drawn.iter().rev().take(FORWARDED_MIN);
+        drawn.len() >= FORWARDED_MIN
+            && last.all(|(sent, _)| {
+                let from = sent.before(FORWARDED_MAX);
+                self.recording.waits_for_packets(tid, from, *sent).next().is_some()
+            })
     }
 
     /// Returns the packets that may bring a thread its answer. Earlier packets that an input
     /// requested do not show that others arrive anyway.
-    pub(crate) fn to(&self, asker: &Asker, asked: impl Fn(Nanos) -> bool) -> Vec<NetworkAnswer> {
+    pub(crate) fn answers_to(
+        &self,
+        asker: &Asker,
+        asked: impl Fn(Nanos) -> bool,
+    ) -> Vec<NetworkAnswer> {
         let packets = self.recording.waits_for_packets(asker.tid, asker.done, asker.until);
         let mut packets = packets.take(PACKETS_MAX).peekable();
         let new = self.new_files(asker);
@@ -154,19 +158,18 @@ impl<'a> NetworkAnswers<'a> {
         let (Some(before), Some(after)) = (before, self.waits_next(asker)) else {
             return BTreeSet::new();
         };
-        let known = self.recording.polls.of(before);
-        let is_new =
-            |inode: &u64| !known.is_empty() && !known.iter().any(|file| file.inode == *inode);
-        self.recording.remote_files(after).map(|file| file.inode).filter(is_new).collect()
+        let known = self.recording.polls.files(before);
+        let files = self.recording.remote_files(after).map(|file| file.inode);
+        let new = files
+            .filter(|inode| !known.is_empty() && !known.iter().any(|file| file.inode == *inode));
+        new.collect()
     }
 
     /// Returns the first recorded wait of a thread after its work.
     fn waits_next(&self, asker: &Asker) -> Option<&Wait> {
         let first = self.recording.timeline.at(asker.tid, asker.done)?.index;
-        let spans = (first..first + SEGMENTS_MAX)
-            .map_while(|index| self.recording.timeline.span(asker.tid, index));
-        let mut waits = spans
-            .filter(|span| span.segment.state == ThreadState::Blocked && span.start >= asker.done);
+        let spans = self.recording.timeline.spans_from(asker.tid, first).take(SEGMENTS_MAX);
+        let mut waits = spans.filter(|span| span.is_blocked() && span.start >= asker.done);
         waits.find_map(|span| self.recording.waits.find(&span))
     }
 
@@ -186,14 +189,12 @@ impl<'a> NetworkAnswers<'a> {
     fn comes_anyway(&self, asker: &Asker, asked: impl Fn(Nanos) -> bool) -> bool {
         let awaited = self.awaited.borrow();
         let answers = awaited.get(&asker.tid).map_or(&[][..], Vec::as_slice);
-        let is_answer = |at: Nanos| {
-            answers.iter().rev().take(BEFORE_MAX).any(|(lo, hi)| (*lo..=*hi).contains(&at))
-        };
-        let before = self.recording.waits_for_packets(
-            asker.tid,
-            asker.reached.before(COMES_ANYWAY),
-            asker.reached,
-        );
-        before.take(BEFORE_MAX).any(|span| !is_answer(span.end) && !asked(span.end))
+        let answers = &answers[answers.len().saturating_sub(BEFORE_MAX)..];
+        let from = asker.reached.before(COMES_ANYWAY);
+        let before = self.recording.waits_for_packets(asker.tid, from, asker.reached);
+        before
+            .take(BEFORE_MAX)
+            .map(|span| span.end)
+            .any(|at| !answers.iter().any(|(lo, hi)| (*lo..=*hi).contains(&at)) && !asked(at))
     }
 }

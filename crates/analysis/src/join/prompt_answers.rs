@@ -61,7 +61,9 @@ impl PromptAnswers<'_> {
         let next =
             *all.get(all.partition_point(|taken| *taken <= at)).filter(|taken| **taken < until)?;
         let drawn = self.recording.drawings().next(tid, next).filter(|drawn| *drawn < until)?;
-        let ran = |lo, hi| self.recording.timeline.run_time(tid, lo, hi);
-        (ran(at, next) <= PROMPT && ran(next, drawn) <= PROMPT).then_some(next)
+        let timeline = &self.recording.timeline;
+        let prompt = timeline.run_time(tid, at, next) <= PROMPT
+            && timeline.run_time(tid, next, drawn) <= PROMPT;
+        prompt.then_some(next)
     }
 }

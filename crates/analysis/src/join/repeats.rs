@@ -44,33 +44,31 @@ pub(crate) fn repeats(recording: &Recording, deliveries: &[Delivery]) -> Vec<Del
     let holds = presses.iter().filter_map(|(stream, presses)| {
         Some(holds(recording, recording.messages.streams().get(*stream)?, presses))
     });
-    holds.flatten().flat_map(|hold| of_hold(recording, &hold)).collect()
+    holds.flatten().flat_map(|hold| hold_repeats(recording, &hold)).collect()
 }
 
 /// Returns the keys of a connection that were held for long; `presses` are those that its client
 /// received.
 fn holds<'a>(recording: &Recording, stream: &Stream, presses: &[&'a Delivery]) -> Vec<HeldKey<'a>> {
     let keys = keys(recording, stream);
-    let hold = |(index, (at, act)): (usize, &(Nanos, Act))| {
+    let holds = keys.iter().enumerate().filter_map(|(index, (at, act))| {
         let press = presses.partition_point(|press| press.sent <= *at).checked_sub(1)?;
         let press = *presses.get(press).filter(|_| *act == Act::KeyPress)?;
         let until = keys.get(index + 1).map_or(recording.mark, |(next, _)| *next);
         let taken = press.dequeued.filter(|(taken, _)| until.since(*taken) > DELAY_MIN)?;
         Some(HeldKey { press, taken, until })
-    };
-    keys.iter().enumerate().filter_map(hold).collect()
+    });
+    holds.collect()
 }
 
 /// Returns the keyboard events of a client: presses, releases and leave events.
 fn keys(recording: &Recording, stream: &Stream) -> Vec<(Nanos, Act)> {
-    let parts = stream.side(Side::EventSent).iter();
-    let told = parts
-        .flat_map(|part| recording.messages.words(part).iter().map(|word| (part.ts, word.act())));
-    let keys = told.filter_map(|(at, act)| Some((at, act?)));
-    keys.filter(|(_, act)| matches!(act, Act::KeyPress | Act::KeyRelease | Act::Leave)).collect()
+    let words = recording.messages.timed_words(stream, Side::EventSent);
+    let acts = words.filter_map(|(at, word)| Some((at, word.act()?)));
+    acts.filter(|(_, act)| matches!(act, Act::KeyPress | Act::KeyRelease | Act::Leave)).collect()
 }
 
-fn of_hold(recording: &Recording, hold: &HeldKey<'_>) -> Vec<Delivery> {
+fn hold_repeats(recording: &Recording, hold: &HeldKey<'_>) -> Vec<Delivery> {
     let (taken, reader) = hold.taken;
     let first = Tid(hold.press.client.0);
     let threads = [reader].into_iter().chain((first != reader).then_some(first));
@@ -93,18 +91,13 @@ fn of_hold(recording: &Recording, hold: &HeldKey<'_>) -> Vec<Delivery> {
 /// Returns the times at which repeats were due while their thread was not idle, so that they came
 /// late or not at all.
 fn owed(recording: &Recording, tid: Tid, repeats: &[Nanos], until: Nanos) -> Vec<Nanos> {
-    let due = |window: &[Nanos]| {
+    let next = repeats.iter().skip(PERIODS).copied().chain([until]);
+    let late = repeats.windows(PERIODS).zip(next).filter_map(|(window, next)| {
         let (first, second) = (window[1].since(window[0]), window[2].since(window[1]));
         let regular = first.max(second) <= PERIOD_MAX
             && first.0.abs_diff(second.0) <= first.min(second).0 / 2;
-        regular.then_some((window[2].after(second), second))
-    };
-    let next = |index: usize| repeats.get(index + PERIODS).copied().unwrap_or(until);
-    let due = repeats
-        .windows(PERIODS)
-        .enumerate()
-        .filter_map(|(index, window)| Some((due(window)?, next(index))));
-    let late = due.filter(|((due, period), next)| *next > due.after(*period));
-    let late = late.map(|((due, _), _)| due);
+        let due = window[2].after(second);
+        (regular && next > due.after(second)).then_some(due)
+    });
     late.filter(|due| !recording.is_paused_at(tid, due.after(Nanos(1)), Pause::Idle)).collect()
 }

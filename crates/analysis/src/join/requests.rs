@@ -50,8 +50,7 @@ pub(crate) fn found_by_request(
 pub(crate) fn heard_again(recording: &Recording, tid: Tid, at: Nanos) -> Option<Nanos> {
     let span =
         recording.timeline.at(tid, at).filter(|span| span.start == at && in_softirq(span))?;
-    let soon =
-        span.end.since(span.start) <= REST_WITHIN && recording.waits.kind(&span) == Waited::Network;
+    let soon = span.length() <= REST_WITHIN && recording.waits.kind(&span) == Waited::Network;
     soon.then_some(span.end)
 }
 
@@ -61,7 +60,7 @@ pub(crate) fn works_on_request_until(recording: &Recording, tid: Tid, at: Nanos)
     let until = at.after(ASKED_MAX).min(recording.mark);
     let Some(first) = recording.timeline.at(tid, at) else { return at };
     let found = recording.timeline.before(tid, at).filter(|span| span.end == at);
-    let spans = (first.index..).map_while(|index| recording.timeline.span(tid, index));
+    let spans = recording.timeline.spans_from(tid, first.index);
     let mut spans = spans.take_while(|span| span.start < until).take(SEGMENTS_MAX);
     let next = spans.find(|span| match span.segment.state {
         ThreadState::Absent => true,
@@ -71,18 +70,21 @@ pub(crate) fn works_on_request_until(recording: &Recording, tid: Tid, at: Nanos)
         ThreadState::Running | ThreadState::Runnable => false,
     });
     // Beyond the limit, the work counts as far as it was followed.
-    let last = || {
-        recording.timeline.span(tid, first.index + SEGMENTS_MAX).map_or(until, |span| span.start)
-    };
-    next.map_or_else(|| last().min(until).max(at), |span| span.start.max(at))
+    let end = next.map_or_else(
+        || match recording.timeline.span(tid, first.index + SEGMENTS_MAX) {
+            Some(beyond) => beyond.start.min(until),
+            None => until,
+        },
+        |span| span.start,
+    );
+    end.max(at)
 }
 
 /// Returns `true` if a thread waits for the next request as it did before.
 fn is_same(recording: &Recording, found: &Span, span: &Span) -> bool {
     let (Some(before), Some(now)) = (recording.waits.find(found), recording.waits.find(span))
     else {
-        return recording.waits.kind(span) == Waited::Unknown
-            && span.end.since(span.start) >= UNKNOWN_MIN;
+        return recording.waits.kind(span) == Waited::Unknown && span.length() >= UNKNOWN_MIN;
     };
     let conditions =
         recording.waits.is_for_condition(found) && recording.waits.is_for_condition(span);

@@ -6,7 +6,7 @@ use crate::decode::messages::{Side, Stream};
 use crate::decode::objects::Act;
 use crate::decode::parts::Part;
 use crate::decode::protocol::Word;
-use crate::join::answer::{COMPLETED, Milestone, Reached, Task};
+use crate::join::answer::Reached;
 use crate::join::drawing_cause::Hop;
 use crate::join::inputs::Delivery;
 use crate::timeline::pauses::Pause;
@@ -60,43 +60,28 @@ pub(crate) fn pasted(
         Hop::new(delivery.server, asked.at, asked.heard),
         Hop::new(tid, at, asked.at),
     ];
-    let (milestone, noticed) = if waits {
-        (handled.milestone, handled.noticed)
+    let completed = Reached::completed(end, hops);
+    let reached = if waits {
+        Reached { milestone: handled.milestone, noticed: handled.noticed, ..completed }
     } else {
-        (Milestone::Completed, COMPLETED)
+        completed
     };
-    let reached = Reached { milestone, at: end, drawing: None, hops, noticed, task: Task::Input };
     (end.since(asked.at) >= ANSWER_MIN).then_some(reached)
 }
 
 /// Returns the request for a selection that a client made soon after a time, and the owner to which
 /// the display server passed it.
 fn asked<'a>(recording: &'a Recording, asker: &Stream, at: Nanos) -> Option<Asked<'a>> {
-    let at = first(
-        recording,
-        asker,
-        Side::RequestSent,
-        (at, at.after(ASKED_MAX)),
-        Word::asks_for_selection,
-    )?
-    .ts;
+    let soon = (at, at.after(ASKED_MAX));
+    let at = first(recording, asker, Side::RequestSent, soon, Word::asks_for_selection)?.ts;
+    let soon = (at, at.after(ASKED_MAX));
     let others = recording.messages.streams().iter();
     let others =
         others.filter(|other| other.server == asker.server && other.client != asker.client);
     let heard = others.filter_map(|owner| {
-        let told = first(
-            recording,
-            owner,
-            Side::EventSent,
-            (at, at.after(ASKED_MAX)),
-            Word::wants_selection,
-        )?;
-        let piped = recording
-            .messages
-            .words(told)
-            .iter()
-            .any(|word| word.act() == Some(Act::WantsSelection));
-        Some(Asked { at, heard: told.ts, owner, piped })
+        let event = first(recording, owner, Side::EventSent, soon, Word::wants_selection)?;
+        let piped = recording.messages.has_act(event, Act::WantsSelection);
+        Some(Asked { at, heard: event.ts, owner, piped })
     });
     heard.min_by_key(|asked| asked.heard)
 }
@@ -104,14 +89,17 @@ fn asked<'a>(recording: &'a Recording, asker: &Stream, at: Nanos) -> Option<Aske
 /// Returns `true` if a client received another key or click in a time.
 fn took_another(recording: &Recording, asker: &Stream, lo: Nanos, hi: Nanos) -> bool {
     let majors = recording.messages.majors(asker);
-    let is_press =
-        |word: &Word| majors.input_class(*word).is_some_and(|class| class != InputClass::Motion);
     let sends = asker.side(Side::EventSent);
-    let presses = (0..sends.partition_point(|part| part.ts <= hi)).rev().take(PARTS_MAX);
-    let mut presses =
-        presses.filter(|index| recording.messages.words(&sends[*index]).iter().any(is_press));
-    let taken = |index| asker.received(Side::EventSent, index).map(|(_, part)| part.ts);
-    presses.any(|index| taken(index).is_some_and(|at| lo < at && at <= hi))
+    let last = (0..sends.partition_point(|part| part.ts <= hi)).rev().take(PARTS_MAX);
+    let mut presses = last.filter(|index| {
+        let words = recording.messages.words(&sends[*index]).iter();
+        let mut classes = words.filter_map(|word| majors.input_class(*word));
+        classes.any(|class| class != InputClass::Motion)
+    });
+    presses.any(|index| {
+        let receipt = asker.receipt(Side::EventSent, index);
+        receipt.is_some_and(|part| lo < part.ts && part.ts <= hi)
+    })
 }
 
 /// Returns the time of the owner's answer; the mark if there was none. For answers through the
@@ -123,14 +111,9 @@ fn answered(recording: &Recording, asker: &Stream, asked: &Asked<'_>) -> Nanos {
         let (first, next) = (taken.next(), taken.next().map_or(recording.mark, |part| part.ts));
         return first.map_or(recording.mark, |part| written(recording, asker.client, part, next));
     }
-    let told = first(
-        recording,
-        asker,
-        Side::EventSent,
-        (asked.at, recording.mark),
-        Word::tells_of_selection,
-    );
-    told.map_or(recording.mark, |part| part.ts)
+    let within = (asked.at, recording.mark);
+    let notice = first(recording, asker, Side::EventSent, within, Word::notifies_of_selection);
+    notice.map_or(recording.mark, |part| part.ts)
 }
 
 /// Returns the time at which the owner had written its answer into a pipe: its next event wait. If
@@ -139,13 +122,9 @@ fn answered(recording: &Recording, asker: &Stream, asked: &Asked<'_>) -> Nanos {
 fn written(recording: &Recording, asker: Pid, taken: &Part, next: Nanos) -> Nanos {
     let (owner, mark) = (taken.tid, recording.mark);
     let waits = recording.pause_after(owner, taken.ts, Pause::EventWait);
-    let still = || {
-        recording
-            .timeline
-            .before(owner, mark)
-            .is_some_and(|span| recording.waits.kind(&span) == Waited::Peer)
-    };
-    if waits < next || next == mark && !still() {
+    let last = recording.timeline.before(owner, mark);
+    let reads = last.is_some_and(|span| recording.waits.kind(&span) == Waited::Peer);
+    if waits < next || next == mark && !reads {
         return waits;
     }
     let woken = recording.wakes.by(owner, taken.ts, next).take(WAKES_MAX);

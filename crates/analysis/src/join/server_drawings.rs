@@ -4,7 +4,6 @@
 use crate::decode::messages::{PartPlace, Side, Stream};
 use crate::timeline::bursts::FRAME;
 use crate::timeline::recording::Recording;
-use crate::timeline::threads::ThreadState;
 use tipme_record::{Nanos, Tid};
 
 /// Maximum time by which a thread may go idle after a send to it without having seen it.
@@ -36,10 +35,9 @@ pub(crate) struct Drawing {
 pub(crate) fn drawing(recording: &Recording, place: PartPlace) -> Option<Drawing> {
     let stream = recording.messages.stream(place.stream)?;
     let part = stream.side(Side::RequestSent).get(place.part)?;
-    let dequeued = stream
-        .received(Side::RequestSent, place.part)
-        .map(|(_, dequeued)| (dequeued.ts, dequeued.tid));
-    let dequeued = dequeued
+    let receipt = stream.receipt(Side::RequestSent, place.part);
+    let dequeued = receipt
+        .map(|dequeued| (dequeued.ts, dequeued.tid))
         .filter(|dequeued| !missed(recording, part.ts, *dequeued))
         .or_else(|| unrecorded(recording, stream, part.ts));
     let presented =
@@ -58,8 +56,9 @@ pub(crate) fn drawing(recording: &Recording, place: PartPlace) -> Option<Drawing
 /// window the callback is late while the compositor idles; a stopped, starved or busy compositor
 /// delays a visible result.
 fn shown(recording: &Recording, server: Tid, frame_done: Option<Nanos>, end: Nanos) -> Nanos {
-    let soon = |done: &Nanos| recording.idle_time(server, end, *done) <= FRAMES;
-    frame_done.filter(|done| *done >= end).filter(soon).unwrap_or(end)
+    frame_done
+        .filter(|done| *done >= end && recording.idle_time(server, end, *done) <= FRAMES)
+        .unwrap_or(end)
 }
 
 /// Returns `true` if a server went idle before it dequeued something, which is impossible except
@@ -75,10 +74,7 @@ fn open_idle_after(recording: &Recording, server: Tid, from: Nanos) -> Nanos {
         match recording.messages.grab(idle) {
             Some((_, until)) if until < recording.mark => {
                 // The end of the grab has to wake the server as well.
-                let resting = recording
-                    .timeline
-                    .at(server, until)
-                    .filter(|span| span.segment.state == ThreadState::Blocked);
+                let resting = recording.timeline.at(server, until).filter(|span| span.is_blocked());
                 idle = recording.idle_after(server, resting.map_or(until, |span| span.end));
             }
             Some(_) => return recording.mark,
@@ -107,9 +103,9 @@ fn handled(recording: &Recording, stream: usize, at: Nanos, server: Tid) -> Nano
         .take(DEQUEUED_MAX)
         .find(|(_, _, place)| place.stream != stream)
         .map(|(_, at, _)| *at);
-    let told = recording.messages.stream(stream).and_then(|stream| {
+    let event = recording.messages.stream(stream).and_then(|stream| {
         let sent = stream.side(Side::EventSent);
         sent.get(sent.partition_point(|part| part.ts <= at)).map(|part| part.ts)
     });
-    other.into_iter().chain(told).fold(idle, Nanos::min)
+    other.into_iter().chain(event).fold(idle, Nanos::min)
 }

@@ -8,7 +8,7 @@
 
 use crate::timeline::event_waits::found_in;
 use crate::timeline::recording::Recording;
-use crate::timeline::threads::{Span, ThreadState};
+use crate::timeline::threads::Span;
 use crate::timeline::waits::selects;
 use tipme_record::{Nanos, Tid};
 
@@ -24,19 +24,17 @@ pub(super) fn until(
     paused: Nanos,
 ) -> Option<Nanos> {
     let place = found_in(recording, tid, dequeued).filter(|place| selects(place.0))?;
-    let is_event_wait = |signature| recording.is_usual_event_wait(tid, signature) == Some(true);
-    if is_event_wait(place) {
+    if recording.is_usual_event_wait(tid, place) == Some(true) {
         return None;
     }
     let first = recording.timeline.at(tid, paused)?.index;
-    let spans = (first..).map_while(|index| recording.timeline.span(tid, index)).take(SEGMENTS_MAX);
-    let blocked = spans
-        .filter(|span| span.segment.state == ThreadState::Blocked && span.end < recording.mark);
+    let spans = recording.timeline.spans_from(tid, first).take(SEGMENTS_MAX);
+    let blocked = spans.filter(|span| span.is_blocked() && span.end < recording.mark);
     let mut last: Option<Span> = None;
     for span in blocked {
         match recording.waits_in(&span) {
             Some(signature) if signature == place => last = Some(span),
-            Some(signature) if is_event_wait(signature) => {
+            Some(other) if recording.is_usual_event_wait(tid, other) == Some(true) => {
                 return last.filter(|last| last.task_waker().is_none()).map(|_| span.start);
             }
             Some(_) if last.is_none() => return None,

@@ -3,13 +3,12 @@
 //! launchers, buses, service managers and wrappers.
 //!
 //! The new process comes from the program that received the input, or from one that this program
-//! asked. It is ready for the user when it first reads its terminal, or has filled its first window.
+//! asked. It is ready for the user when it first reads its terminal, or has filled its first
+//! window.
 
-use crate::decode::messages::{Side, Stream};
+use crate::decode::messages::Side;
 use crate::decode::objects::Act;
-use crate::decode::parts::Part;
-use crate::decode::protocol::Word;
-use crate::join::answer::{COMPLETED, Interaction, Milestone, Reached, Task};
+use crate::join::answer::{COMPLETED, Interaction, Reached, Task};
 use crate::join::drawing_cause::Hop;
 use crate::join::inputs::Delivery;
 use crate::join::late_answers::AnsweringThreads;
@@ -50,9 +49,7 @@ pub(crate) fn starts(recording: &Recording, deliveries: &[Delivery]) -> BTreeMap
     for start in prompts(recording).chain(windows(recording, &inputs)) {
         let Some((client, at)) = origin(recording, &inputs, start.life) else { continue };
         let hops = vec![Hop::new(start.life.tid, at, start.ready)];
-        let (milestone, noticed) = (Milestone::Completed, COMPLETED);
-        let reached =
-            Reached { milestone, at: start.ready, drawing: None, hops, noticed, task: Task::Start };
+        let reached = Reached { task: Task::Start, ..Reached::completed(start.ready, hops) };
         let last = found.entry((client, at)).or_insert_with(|| reached.clone());
         if reached.at > last.at {
             *last = reached;
@@ -135,14 +132,13 @@ fn windows<'a>(
 /// Returns the time at which a program had filled its first window, shown at `shown`: the last
 /// drawing before `until` that followed a noticeable gap in which the program worked all the time.
 fn filled(recording: &Recording, client: Pid, shown: Nanos, until: Nanos) -> Nanos {
-    let own = recording.messages.streams().iter().filter(|stream| stream.client == client);
-    let drawn = own.flat_map(|stream| {
+    let drawn = recording.messages.streams_of(client).flat_map(|stream| {
         let sent = stream.side(Side::RequestSent).iter();
         sent.filter(|part| recording.messages.draws(stream, part)).map(|part| part.ts)
     });
     let mut drawn: Vec<Nanos> = drawn.filter(|at| (shown..until).contains(at)).collect();
     drawn.sort_unstable();
-    let threads = AnsweringThreads::all_of(recording, client);
+    let threads = AnsweringThreads::all(recording, client);
     let (mut last, mut ready) = (shown, shown);
     for at in drawn {
         if at.since(last) > COMPLETED {
@@ -160,18 +156,17 @@ fn filled(recording: &Recording, client: Pid, shown: Nanos, until: Nanos) -> Nan
 /// earlier drawings are invisible, and a window manager may delay it. Without a drawing within
 /// [`SHOWN_MAX`], the request counts. A Wayland client makes the request by drawing.
 pub(crate) fn first_window(recording: &Recording, pid: Pid) -> Option<Nanos> {
-    let own = || recording.messages.streams().iter().filter(|stream| stream.client == pid);
-    let shows = |stream: &Stream, part: &Part| {
-        let commits =
-            |word: &Word| word.act() == Some(Act::Commit) && recording.messages.draws(stream, part);
-        recording.messages.words(part).iter().any(|word| word.maps_window() || commits(word))
-    };
-    let mapped = own().filter_map(|stream| {
-        let first = stream.side(Side::RequestSent).iter().find(|part| shows(stream, part));
+    let messages = &recording.messages;
+    let mapped = messages.streams_of(pid).filter_map(|stream| {
+        let mut sent = stream.side(Side::RequestSent).iter();
+        let first = sent.find(|part| {
+            messages.words(part).iter().any(|word| word.maps_window())
+                || messages.has_act(part, Act::Commit) && messages.draws(stream, part)
+        });
         first.map(|part| part.ts)
     });
     let mapped = mapped.min()?;
-    let drawn = own().filter_map(|stream| {
+    let drawn = messages.streams_of(pid).filter_map(|stream| {
         let sent = stream.side(Side::RequestSent);
         let after = &sent[sent.partition_point(|part| part.ts < mapped)..];
         after.iter().find(|part| recording.messages.draws(stream, part)).map(|part| part.ts)
@@ -193,8 +188,10 @@ fn origin(recording: &Recording, inputs: &Inputs, life: &Life) -> Option<Origin>
         }
         let lo = born.before(STARTED_MAX);
         let own = last_input(inputs, above.pid, lo, born).map(|at| (above.pid, at));
-        let by_itself = || recording.messages.is_server(above.pid).then_some((above.pid, born));
-        return own.or_else(|| asked_by(recording, inputs, above.pid, lo, born)).or_else(by_itself);
+        let is_server = recording.messages.is_server(above.pid);
+        return own
+            .or_else(|| asked_by(recording, inputs, above.pid, lo, born))
+            .or(is_server.then_some((above.pid, born)));
     }
     None
 }
@@ -223,6 +220,6 @@ fn asked_by(
     hi: Nanos,
 ) -> Option<(Pid, Nanos)> {
     let recent = inputs.keys().filter_map(|pid| Some((*pid, last_input(inputs, *pid, lo, hi)?)));
-    let asks = |(pid, at): &(Pid, Nanos)| recording.brokers(*pid, *at, hi).contains(&starter);
-    recent.filter(asks).max_by_key(|(_, at)| *at)
+    let asked = recent.filter(|(pid, at)| recording.brokers(*pid, *at, hi).contains(&starter));
+    asked.max_by_key(|(_, at)| *at)
 }

@@ -8,7 +8,7 @@
 //! meanwhile. If something was shown promptly all the same, the process must have answered after it
 //! continued.
 
-use crate::join::answer::{Milestone, NOTICED, Reached, Task};
+use crate::join::answer::{NOTICED, Reached};
 use crate::join::drawing_cause::Hop;
 use crate::join::inputs::Delivery;
 use crate::timeline::recording::Recording;
@@ -48,13 +48,13 @@ struct Stop {
 
 impl<'a> Stops<'a> {
     pub(crate) fn find(recording: &'a Recording, deliveries: &[Delivery]) -> Stops<'a> {
-        let long = |span: &Span| {
-            span.segment.state == ThreadState::Blocked && span.end.since(span.start) > NOTICED
-        };
-        let spans =
-            recording.timeline.threads().flat_map(|tid| recording.timeline.spans(tid)).filter(long);
-        let stopped: Vec<Span> =
-            spans.filter(|span| recording.waits.kind(span) == Waited::Stopped).collect();
+        let spans = recording.timeline.threads().flat_map(|tid| recording.timeline.spans(tid));
+        let stopped = spans.filter(|span| {
+            span.is_blocked()
+                && span.length() > NOTICED
+                && recording.waits.kind(span) == Waited::Stopped
+        });
+        let stopped: Vec<Span> = stopped.collect();
         let mut dequeued: HashMap<Pid, Vec<Nanos>> = HashMap::new();
         for delivery in deliveries
             .iter()
@@ -85,8 +85,7 @@ impl<'a> Stops<'a> {
             .filter(|stop| !shown || self.answers(stop, delivery.client))?;
         let from = stop.lo.max(at);
         let hops = vec![Hop::new(stop.tid, from, stop.hi), Hop::new(tid, at, from)];
-        let (milestone, noticed) = (Milestone::Handled, NOTICED);
-        Some(Reached { milestone, at: stop.hi, drawing: None, hops, noticed, task: Task::Input })
+        Some(Reached::handled(stop.hi, hops))
     }
 
     /// Returns `true` if a process wakes a client as soon as it continues.
@@ -119,13 +118,14 @@ fn takes_part(recording: &Recording, stop: &Span, client: Pid, dequeued: &[Nanos
     let threads = recording.descendants().threads(pid);
     let own = recording.descendants().threads(client);
     let is_own = own.contains(&stop.tid);
-    let ran = |at: Nanos| {
-        threads.iter().any(|tid| ran_within(recording, *tid, at, at.after(PART_WITHIN)))
-    };
-    let woken =
-        |at: Nanos| own.iter().any(|tid| wakes(recording, *tid, pid, at, at.after(PART_WITHIN)));
-    let part = |at: &&Nanos| if is_own { ran(**at) } else { woken(**at) };
-    last.len() >= INPUTS_MIN && last.iter().filter(part).count() * 100 >= last.len() * PART_PERCENT
+    let taking_part = last.iter().filter(|at| {
+        let until = at.after(PART_WITHIN);
+        match is_own {
+            true => threads.iter().any(|tid| ran_within(recording, *tid, **at, until)),
+            false => own.iter().any(|tid| wakes(recording, *tid, pid, **at, until)),
+        }
+    });
+    last.len() >= INPUTS_MIN && taking_part.count() * 100 >= last.len() * PART_PERCENT
 }
 
 /// Returns `true` if a thread wakes one of a process.
@@ -135,6 +135,6 @@ fn wakes(recording: &Recording, tid: Tid, pid: Pid, lo: Nanos, hi: Nanos) -> boo
 
 fn ran_within(recording: &Recording, tid: Tid, lo: Nanos, hi: Nanos) -> bool {
     let Some(first) = recording.timeline.at(tid, lo) else { return false };
-    let spans = (first.index..).map_while(|index| recording.timeline.span(tid, index));
+    let spans = recording.timeline.spans_from(tid, first.index);
     spans.take_while(|span| span.start < hi).any(|span| span.segment.state == ThreadState::Running)
 }

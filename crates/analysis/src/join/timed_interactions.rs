@@ -28,18 +28,20 @@ pub struct Timed {
     pub settled_ns: Option<u64>,
     /// `exact`, `speculative`, or `none`.
     pub join: String,
-    /// What `end_ns` is the end of: `response`, `handled`, `completed`, or `hanging` where it is the mark.
+    /// Milestone at `end_ns`: `response`, `handled`, `completed`, or `hanging` where it is the
+    /// mark.
     pub milestone: String,
     /// The program waited for the next event again; the mark where it did not.
     pub handled_ns: Option<u64>,
-    /// The last drawing in the work that the input led to was shown, or the command that it started was done; where that
-    /// was long after the response.
+    /// The last drawing in the work that the input led to was shown, or the command that it started
+    /// was done; where that was long after the response.
     pub completed_ns: Option<u64>,
     pub censored: bool,
-    /// What the event was is known from the shape of a Wayland message only; left out where it is known exactly.
+    /// The kind of event is known only from the shape of a Wayland message; left out where it is
+    /// known exactly.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub inferred: bool,
-    /// The client repeated a key that was held, by its own timer; left out where an event told of the input.
+    /// The client repeated a held key by its own timer; left out where the input came as an event.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub repeated: bool,
 }

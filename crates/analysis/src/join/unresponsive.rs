@@ -69,17 +69,17 @@ pub(crate) fn spans(
 ) -> Vec<UnresponsiveSpan> {
     let attention = UserAttention::new(recording, deliveries, found);
     let messages = &recording.messages;
-    let programs =
-        |client: &Pid| !messages.is_server(*client) && !messages.injectors().contains(client);
-    let threads = handling.threads(deliveries).into_iter().filter(|(client, _)| programs(client));
-    let of_clients = threads
-        .flat_map(|(client, tids)| of_client(recording, handling, &attention, client, &tids));
-    of_clients.chain(of_servers(recording, handling)).collect()
+    let threads = handling.threads(deliveries).into_iter().filter(|(client, _)| {
+        !messages.is_server(*client) && !messages.injectors().contains(client)
+    });
+    let clients = threads
+        .flat_map(|(client, tids)| client_spans(recording, handling, &attention, client, &tids));
+    clients.chain(server_spans(recording, handling)).collect()
 }
 
 /// Returns the longest spans of display servers that left requests unread for long, apart from
 /// those of the client they served.
-fn of_servers(recording: &Recording, handling: &Handling<'_>) -> Vec<UnresponsiveSpan> {
+fn server_spans(recording: &Recording, handling: &Handling<'_>) -> Vec<UnresponsiveSpan> {
     let mut taken: BTreeMap<Tid, Vec<Nanos>> = BTreeMap::new();
     for part in
         recording.messages.streams().iter().flat_map(|stream| stream.side(Side::RequestReceived))
@@ -129,17 +129,17 @@ fn unread(recording: &Recording, server: Tid, lo: Nanos, hi: Nanos) -> Option<(N
         let early =
             (first..sent.len()).take_while(move |index| hi.since(sent[*index].ts) >= NOTICED);
         // Another thread of the server may have read it.
-        let taken = |index| stream.received(Side::RequestSent, index).map(|(_, part)| part.ts);
-        early
-            .filter(move |index| taken(*index).is_none_or(|at| at >= hi))
-            .map(move |index| sent[index].ts)
+        let unread = early.filter(move |index| {
+            stream.receipt(Side::RequestSent, *index).is_none_or(|receipt| receipt.ts >= hi)
+        });
+        unread.map(move |index| sent[index].ts)
     });
     let lay: Vec<Nanos> = lay.collect();
     Some((*lay.iter().min()?, lay.len()))
 }
 
 /// Returns the longest spans of one program.
-fn of_client(
+fn client_spans(
     recording: &Recording,
     handling: &Handling<'_>,
     attention: &UserAttention<'_>,
@@ -147,26 +147,27 @@ fn of_client(
     tids: &BTreeSet<Tid>,
 ) -> Vec<UnresponsiveSpan> {
     let streams = attention.streams(client);
-    // A helper thread handles inputs for its program if it draws, or is the first thread.
-    let times = |tid: Tid| {
+    let mut threads = Vec::new();
+    for tid in tids.iter().copied() {
         let signs = signs(recording, streams, tid);
+        // A helper thread handles inputs for its program if it draws, or is the first thread.
         let is_first = streams.iter().any(|stream| stream.client.0 == tid.0);
-        let handles = !handling.is_helper(tid) || !signs.is_empty() || is_first;
-        if handles { stretches(recording, handling, &signs, tid) } else { Vec::new() }
-    };
-    let threads: Vec<AwayThread> =
-        tids.iter().map(|tid| AwayThread::new(recording, *tid, times(*tid))).collect();
+        if !handling.is_helper(tid) || !signs.is_empty() || is_first {
+            let times = stretches(recording, handling, &signs, tid);
+            threads.push(AwayThread::new(recording, tid, times));
+        }
+    }
     let all = threads
         .iter()
         .flat_map(|thread| thread.times.iter().map(move |(lo, hi)| (thread, *lo, *hi)));
     let mut long: Vec<_> = all.filter(|(_, lo, hi)| hi.since(*lo) > NOTICED).collect();
     long.sort_by_key(|(_, lo, hi)| Reverse(hi.since(*lo)));
-    let span = |(thread, start, end): (&AwayThread, Nanos, Nanos)| {
+    let spans = long.into_iter().filter_map(|(thread, start, end)| {
         let (missed, pressed, untaken) = attention.missed((client, thread.tid), start, end)?;
         let (tid, usual) = (thread.tid, thread.usual(start));
         Some(UnresponsiveSpan { client, tid, start, end, missed, pressed, untaken, usual })
-    };
-    long.into_iter().filter_map(span).take(SPANS_MAX).collect()
+    });
+    spans.take(SPANS_MAX).collect()
 }
 
 /// Times in which a thread was away from its event loop.
@@ -253,7 +254,7 @@ struct UserAttention<'a> {
     /// Receipts of keys and clicks; sends of any input; sends of any event.
     taken: BTreeMap<Pid, Vec<Nanos>>,
     given: BTreeMap<Pid, Vec<Nanos>>,
-    told: BTreeMap<Pid, Vec<Nanos>>,
+    events: BTreeMap<Pid, Vec<Nanos>>,
     streams: BTreeMap<Pid, Vec<&'a Stream>>,
 }
 
@@ -272,22 +273,23 @@ impl<'a> UserAttention<'a> {
         for delivery in deliveries {
             given.entry(delivery.client).or_default().push(delivery.sent);
         }
-        let mut told: BTreeMap<Pid, Vec<Nanos>> = BTreeMap::new();
+        let mut events: BTreeMap<Pid, Vec<Nanos>> = BTreeMap::new();
         let mut streams: BTreeMap<Pid, Vec<&Stream>> = BTreeMap::new();
         for stream in recording.messages.streams() {
             streams.entry(stream.client).or_default().push(stream);
-            told.entry(stream.client)
+            events
+                .entry(stream.client)
                 .or_default()
                 .extend(stream.side(Side::EventSent).iter().map(|part| part.ts));
         }
-        for list in [&mut taken, &mut given, &mut told].into_iter().flat_map(BTreeMap::values_mut) {
-            list.sort_unstable();
+        for lists in [&mut taken, &mut given, &mut events] {
+            lists.values_mut().for_each(|list| list.sort_unstable());
         }
         let mut pressed: Vec<_> =
             presses.map(|delivery| (delivery.sent, delivery.client)).collect();
         pressed.sort_unstable();
         let focus = FocusHistory::new(recording, found);
-        UserAttention { recording, focus, pressed, taken, given, told, streams }
+        UserAttention { recording, focus, pressed, taken, given, events, streams }
     }
 
     fn streams(&self, client: Pid) -> &[&'a Stream] {
@@ -306,20 +308,20 @@ impl<'a> UserAttention<'a> {
         hi: Nanos,
     ) -> Option<(Nanos, Option<Nanos>, usize)> {
         let pressed = before(&self.taken, client, lo.after(Nanos(1))).last().copied();
-        if !self.has(client, lo) || pressed.is_none() && self.starts(client, lo) {
+        if !self.has_attention(client, lo) || pressed.is_none() && self.starts(client, lo) {
             return None;
         }
-        let untaken = between(&self.told, client, lo, hi);
-        let long = |at: &&Nanos| hi.since(**at) >= NOTICED;
-        let lay = untaken.first().filter(long).is_some();
+        let untaken = between(&self.events, client, lo, hi);
+        let lay = untaken.first().is_some_and(|at| hi.since(*at) >= NOTICED);
         let soon = pressed.is_some_and(|at| lo.since(at) <= PRESSED_WITHIN);
         let soon = soon && !self.recording.is_busy_anyway(tid, lo, (lo, hi));
-        let given = between(&self.given, client, lo, hi).first().filter(long).filter(|_| !soon);
+        let given = between(&self.given, client, lo, hi).first();
+        let given = given.filter(|at| !soon && hi.since(**at) >= NOTICED);
         (lay || soon).then_some((given.copied().unwrap_or(lo), pressed, untaken.len()))
     }
 
     /// Returns `true` if a client has the keyboard focus, or received the last key or click.
-    fn has(&self, client: Pid, at: Nanos) -> bool {
+    fn has_attention(&self, client: Pid, at: Nanos) -> bool {
         let last = self.pressed[..self.pressed.partition_point(|(sent, _)| *sent <= at)].last();
         last.is_some_and(|(_, pid)| *pid == client) || self.focus.at(at) == Some(Some(client))
     }

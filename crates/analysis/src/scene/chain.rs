@@ -21,7 +21,7 @@ pub(super) fn track(stage: &mut SceneStage<'_>) -> Track {
         })
         .collect();
     let bars = stage.bars(&stretches, |of| text(budget, of));
-    Track { group: TrackGroup::Chain, name: "What the wait was for".to_owned(), look: None, bars }
+    Track { group: TrackGroup::Chain, name: "Causes of the wait".to_owned(), look: None, bars }
 }
 
 /// Formats `disk-queue: grep (pid 7) waited for the disk in read, while xterm (pid 5) waited for
@@ -32,8 +32,8 @@ fn text(budget: &Budget<'_>, piece: usize) -> String {
         return String::new();
     };
     let recording = budget.recording;
-    let who = thread_text(recording, piece.tid, piece.lo);
-    let mut text = format!("{}: {who} {}", blame.kind, doing_text(recording, piece));
+    let thread = thread_text(recording, piece.tid, piece.lo);
+    let mut text = format!("{}: {thread} {}", blame.kind, doing_text(recording, piece));
     for via in budget.chain.vias_of(piece) {
         let waiter = thread_text(recording, via.waiter, piece.lo);
         text += &format!(", while {waiter} {}", wait_text(via.waited, via.wait.as_ref()));

@@ -6,11 +6,11 @@ use crate::scene::lanes::Stretch;
 use crate::scene::look::Look;
 use crate::scene::picture::{Track, TrackGroup};
 use crate::scene::stage::SceneStage;
-use crate::timeline::cpu_intervals::{On, on_cpu};
+use crate::timeline::cpu_intervals::{CpuOccupancy, on_cpu};
 use crate::timeline::recording::Recording;
 use crate::timeline::threads::ThreadState;
 use std::collections::BTreeSet;
-use tipme_record::{Cpu, Nanos, Tid};
+use tipme_record::{Cpu, Nanos};
 
 /// Maximum number of CPUs shown.
 const CPUS_MAX: usize = 16;
@@ -34,8 +34,8 @@ pub(super) fn tracks(stage: &mut SceneStage<'_>) -> Vec<Track> {
 
 /// Returns the CPUs on which threads of the chain ran or were runnable.
 fn used(stage: &SceneStage<'_>) -> BTreeSet<Cpu> {
-    let at = |tid: Tid, at: Nanos| stage.recording.timeline.at(tid, at);
-    let spans = stage.budget.chain.pieces.iter().filter_map(|piece| at(piece.tid, piece.lo));
+    let pieces = stage.budget.chain.pieces.iter();
+    let spans = pieces.filter_map(|piece| stage.recording.timeline.at(piece.tid, piece.lo));
     let on_cpu = spans
         .filter(|span| matches!(span.segment.state, ThreadState::Running | ThreadState::Runnable));
     on_cpu.map(|span| Cpu(span.segment.place.into())).collect()
@@ -44,29 +44,26 @@ fn used(stage: &SceneStage<'_>) -> BTreeSet<Cpu> {
 fn track(stage: &mut SceneStage<'_>, cpu: Cpu) -> Track {
     let recording = stage.recording;
     let tiles = on_cpu(recording, cpu, stage.from, stage.to);
-    let look = |on: &On, lo: Nanos| match on {
-        On::Thread(None) => Look::Unknown,
-        On::Thread(Some(tid)) => stage.actors.look(*tid, lo),
-        On::Interrupt(_) => Look::Interrupt,
-    };
-    let tile = |(of, (on, lo, hi)): (usize, &(On, Nanos, Nanos))| Stretch {
-        lo: *lo,
-        hi: *hi,
-        look: look(on, *lo),
-        of,
-    };
-    let stretches: Vec<Stretch> = tiles.iter().enumerate().map(tile).collect();
-    let text =
-        |of: usize| tiles.get(of).map(|(on, lo, _)| text(recording, *on, *lo)).unwrap_or_default();
-    let mut bars = stage.bars(&stretches, text);
+    let mut stretches = Vec::new();
+    for (of, (on, lo, hi)) in tiles.iter().copied().enumerate() {
+        let look = match on {
+            CpuOccupancy::Thread(None) => Look::Unknown,
+            CpuOccupancy::Thread(Some(tid)) => stage.actors.look(tid, lo),
+            CpuOccupancy::Interrupt(_) => Look::Interrupt,
+        };
+        stretches.push(Stretch { lo, hi, look, of });
+    }
+    let mut bars = stage.bars(&stretches, |of| {
+        tiles.get(of).map(|(on, lo, _)| text(recording, *on, *lo)).unwrap_or_default()
+    });
     bars.retain(|bar| bar.look != Look::Idle);
     Track { group: TrackGroup::Cpus, name: format!("CPU {cpu}"), look: None, bars }
 }
 
-fn text(recording: &Recording, on: On, at: Nanos) -> String {
+fn text(recording: &Recording, on: CpuOccupancy, at: Nanos) -> String {
     match on {
-        On::Thread(None) => "not recorded".to_owned(),
-        On::Thread(Some(tid)) => thread_text(recording, tid, at),
-        On::Interrupt(source) => source.name(&recording.meta.irq_names),
+        CpuOccupancy::Thread(None) => "not recorded".to_owned(),
+        CpuOccupancy::Thread(Some(tid)) => thread_text(recording, tid, at),
+        CpuOccupancy::Interrupt(source) => source.name(&recording.meta.irq_names),
     }
 }

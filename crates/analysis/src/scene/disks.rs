@@ -47,15 +47,15 @@ fn curve(stage: &SceneStage<'_>, device: Device, requests: &[&DiskRequest]) -> C
         let owner = OWNERS.iter().position(|(owner, _)| *owner == look).unwrap_or(OWNERS.len() - 1);
         depths[owner].add(request.start, request.end);
     }
-    let edge = |step: usize| stage.us(depths[0].edge(step));
-    let steps = (0..STEPS).map(|step| (edge(step), edge(step + 1))).collect();
+    let edges: Vec<u64> = (0..=STEPS).map(|step| stage.us(depths[0].edge(step))).collect();
+    let steps = edges.windows(2).map(|pair| (pair[0], pair[1])).collect();
     let series = OWNERS.iter().zip(&depths).map(|((look, name), depth)| ValueSeries {
         look: *look,
         name: (*name).to_owned(),
         values: depth.mean(),
     });
     let series = series.filter(|series| series.values.iter().any(|value| *value > 0.0)).collect();
-    let name = format!("Requests that {} had to do", stage.recording.device_name(device));
+    let name = format!("Outstanding requests of {}", stage.recording.device_name(device));
     Curve { group: TrackGroup::Disks, name, unit: "requests", steps, series }
 }
 
@@ -79,32 +79,33 @@ impl Depth {
     }
 
     fn add(&mut self, lo: Nanos, hi: Nanos) {
-        let place = |at: Nanos| (at.since(self.from).0 as f64 / self.step).min(STEPS as f64);
-        let (lo, hi) = (place(lo), place(hi));
+        let [lo, hi] =
+            [lo, hi].map(|at| (at.since(self.from).0 as f64 / self.step).min(STEPS as f64));
         let (first, last) = (lo as usize, hi as usize);
-        let mut part = |step: usize, share: f64| {
-            if let Some(part) = self.parts.get_mut(step) {
-                *part += share;
-            }
-        };
         if first == last {
-            return part(first, hi - lo);
+            return self.add_part(first, hi - lo);
         }
-        part(first, first as f64 + 1.0 - lo);
-        part(last, hi - last as f64);
+        self.add_part(first, first as f64 + 1.0 - lo);
+        self.add_part(last, hi - last as f64);
         if first + 1 < last {
             self.whole[first + 1] += 1;
             self.whole[last] -= 1;
         }
     }
 
+    fn add_part(&mut self, step: usize, share: f64) {
+        if let Some(part) = self.parts.get_mut(step) {
+            *part += share;
+        }
+    }
+
     fn mean(&self) -> Vec<f32> {
         let mut open = 0;
-        let mut step = |(part, change): (&f64, &i64)| {
+        let steps = self.parts.iter().zip(&self.whole).map(|(part, change)| {
             open += change;
             ((part + open as f64) * 100.0).round() as f32 / 100.0
-        };
-        self.parts.iter().zip(&self.whole).map(&mut step).collect()
+        });
+        steps.collect()
     }
 }
 

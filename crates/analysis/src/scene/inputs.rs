@@ -19,7 +19,7 @@ pub(super) fn track(stage: &mut SceneStage<'_>, all: &[Interaction]) -> Track {
     let recording = stage.recording;
     let bars = stage
         .sparse(&stretches, |of| open.get(of).map(|one| text(recording, one)).unwrap_or_default());
-    Track { group: TrackGroup::Input, name: "Until they are answered".to_owned(), look: None, bars }
+    Track { group: TrackGroup::Input, name: "From input to answer".to_owned(), look: None, bars }
 }
 
 fn stretch(stage: &SceneStage<'_>, one: &Interaction, of: usize) -> Stretch {
@@ -33,7 +33,7 @@ fn stretch(stage: &SceneStage<'_>, one: &Interaction, of: usize) -> Stretch {
 /// Formats `key to xterm (pid 7), dequeued after 3.0 ms, answered after 938 ms`.
 fn text(recording: &Recording, one: &Interaction) -> String {
     let delivery = &one.delivery;
-    let who = process_text(recording, delivery.client, delivery.sent);
+    let client = process_text(recording, delivery.client, delivery.sent);
     let dequeued = delivery
         .dequeued
         .map(|(at, _)| format!(", dequeued after {}", span_text(at.since(delivery.input))));
@@ -44,5 +44,5 @@ fn text(recording: &Recording, one: &Interaction) -> String {
         }
         (false, _) => format!("answered after {}", span_text(one.latency())),
     };
-    format!("{} to {who}{}, {answer}", delivery.class.name(), dequeued.unwrap_or_default())
+    format!("{} to {client}{}, {answer}", delivery.class.name(), dequeued.unwrap_or_default())
 }

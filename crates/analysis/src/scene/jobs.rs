@@ -27,11 +27,11 @@ pub(super) fn jobs(stage: &mut SceneStage<'_>) -> Vec<JobUse> {
     let (lo, hi) = (stage.problem.start, stage.problem.end);
     let mut used: BTreeMap<Job, Used> = BTreeMap::new();
     for (tid, nanos) in ran(stage, lo, hi) {
-        let one = of(stage, &mut used, tid, nanos);
+        let one = job_of(stage, &mut used, tid, nanos);
         one.cpu = one.cpu.saturating_add(nanos);
     }
     for request in stage.recording.disk.outstanding(lo, hi) {
-        let one = of(stage, &mut used, request.tid, u64::from(request.bytes));
+        let one = job_of(stage, &mut used, request.tid, u64::from(request.bytes));
         one.bytes = one.bytes.saturating_add(request.bytes.into());
     }
     let mut used: Vec<(Job, Used)> = used.into_iter().collect();
@@ -40,17 +40,17 @@ pub(super) fn jobs(stage: &mut SceneStage<'_>) -> Vec<JobUse> {
         stage.left_out.push(format!("{} more jobs, which used less.", used.len() - JOBS_MAX));
     }
     let all = hi.since(lo).0 as f64 * f64::from(stage.recording.meta.machine.cpus.max(1));
-    let told = |(job, used): (Job, Used)| JobUse {
+    let jobs = used.into_iter().take(JOBS_MAX).map(|(job, used)| JobUse {
         name: stage.budget.jobs.label(&job, &used.members),
         look: stage.actors.look(used.most.map_or(Tid(0), |(_, tid)| tid), hi),
         cpu_ms: Nanos(used.cpu).millis(),
         cpu_share: used.cpu as f64 / all.max(1.0),
         disk_bytes: used.bytes,
-    };
-    used.into_iter().take(JOBS_MAX).map(told).collect()
+    });
+    jobs.collect()
 }
 
-fn of<'a>(
+fn job_of<'a>(
     stage: &SceneStage<'_>,
     used: &'a mut BTreeMap<Job, Used>,
     tid: Tid,

@@ -59,25 +59,22 @@ pub(super) fn thin(stretches: &[Stretch], max: usize) -> Vec<StretchRun> {
 /// Thins stretches that may overlap, in order of their start. If there are more than `max`, only
 /// the longest in each `step` nanoseconds after `from` is kept.
 pub(super) fn sparse(stretches: &[Stretch], from: Nanos, step: u64, max: usize) -> Vec<StretchRun> {
-    let place = |lo: Nanos| lo.since(from).0 / step.max(1);
-    let mut kept: Vec<(&Stretch, usize)> = Vec::new();
-    for stretch in stretches {
-        match kept
-            .last_mut()
-            .filter(|(last, _)| stretches.len() > max && place(last.lo) == place(stretch.lo))
-        {
-            Some((last, count)) => {
-                *count += 1;
-                if stretch.length() > last.length() {
-                    *last = stretch;
+    let mut kept: Vec<StretchRun> = Vec::new();
+    for Stretch { lo, hi, look, of } in stretches.iter().copied() {
+        let new = StretchRun { lo, hi, look, of, count: 1, share: 1.0 };
+        let place = lo.since(from).0 / step.max(1);
+        match kept.last_mut() {
+            Some(last) if stretches.len() > max && last.lo.since(from).0 / step.max(1) == place => {
+                let count = last.count + 1;
+                if hi.since(lo) > last.hi.since(last.lo) {
+                    *last = new;
                 }
+                last.count = count;
             }
-            None => kept.push((stretch, 1)),
+            _ => kept.push(new),
         }
     }
-    let run =
-        |(&Stretch { lo, hi, look, of }, count)| StretchRun { lo, hi, look, of, count, share: 1.0 };
-    kept.into_iter().map(run).collect()
+    kept
 }
 
 /// Splits into slices of one stretch or several short ones.
@@ -105,9 +102,8 @@ fn sum_up(run: &[Stretch]) -> Option<StretchRun> {
             *longest = stretch;
         }
     }
-    let busy = |look: &Look| *look != Look::Idle;
     let (look, (time, longest)) =
-        looks.into_iter().max_by_key(|(look, (time, _))| (busy(look), *time))?;
+        looks.into_iter().max_by_key(|(look, (time, _))| (*look != Look::Idle, *time))?;
     let whole = last.hi.since(first.lo).0.max(1);
     let share = if run.len() == 1 { 1.0 } else { time as f64 / whole as f64 };
     Some(StretchRun { lo: first.lo, hi: last.hi, look, of: longest.of, count: run.len(), share })
@@ -118,14 +114,17 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    fn stretch(lo: u64, hi: u64, look: Look, of: usize) -> Stretch {
+        Stretch { lo: Nanos(lo), hi: Nanos(hi), look, of }
+    }
+
     fn stretches(lengths: &[u64]) -> Vec<Stretch> {
-        let mut at = 0;
-        let mut next = |(of, length): (usize, &u64)| {
-            let lo = at;
+        let (mut at, mut stretches) = (0, Vec::new());
+        for (of, length) in lengths.iter().enumerate() {
+            stretches.push(stretch(at, at + length, Look::ALL[of % 3].0, of));
             at += length;
-            Stretch { lo: Nanos(lo), hi: Nanos(at), look: Look::ALL[of % 3].0, of }
-        };
-        lengths.iter().enumerate().map(&mut next).collect()
+        }
+        stretches
     }
 
     #[test]
@@ -140,25 +139,26 @@ mod tests {
     }
 
     #[test]
-    fn doing_nothing_is_not_what_a_run_is_of() {
-        let at = |lo, hi, look, of| Stretch { lo: Nanos(lo), hi: Nanos(hi), look, of };
-        let lane = [at(0, 8, Look::Idle, 0), at(8, 9, Look::App, 1), at(9, 10, Look::Idle, 2)];
+    fn the_look_of_a_run_is_that_of_its_busy_time() {
+        let lane = [
+            stretch(0, 8, Look::Idle, 0),
+            stretch(8, 9, Look::App, 1),
+            stretch(9, 10, Look::Idle, 2),
+        ];
         let run = sum_up(&lane).expect("there is one");
         assert_eq!((run.look, run.of, run.count, run.share), (Look::App, 1, 3, 0.1));
     }
 
     #[test]
-    fn of_many_that_overlap_the_longest_of_each_step_stays() {
-        let at = |(of, length): (usize, &u64)| {
-            let lo = Nanos(100 + of as u64);
-            Stretch { lo, hi: lo.after(Nanos(*length)), look: Look::App, of }
-        };
-        let all: Vec<Stretch> = [5, 9, 7, 1].iter().enumerate().map(at).collect();
-        let kept = |max| -> Vec<(usize, usize)> {
-            sparse(&all, Nanos(101), 2, max).iter().map(|run| (run.of, run.count)).collect()
-        };
-        assert_eq!(kept(4), [(0, 1), (1, 1), (2, 1), (3, 1)]);
-        assert_eq!(kept(3), [(1, 3), (3, 1)]);
+    fn the_longest_of_overlapping_stretches_in_a_step_stays() {
+        let all = [(100, 105), (101, 110), (102, 109), (103, 104)];
+        let all = [0, 1, 2, 3].map(|of| stretch(all[of].0, all[of].1, Look::App, of));
+        for (max, expected) in [(4, &[(0, 1), (1, 1), (2, 1), (3, 1)][..]), (3, &[(1, 3), (3, 1)])]
+        {
+            let runs = sparse(&all, Nanos(101), 2, max);
+            let kept: Vec<_> = runs.iter().map(|run| (run.of, run.count)).collect();
+            assert_eq!(kept, expected, "at most {max}");
+        }
     }
 
     proptest! {

@@ -42,21 +42,17 @@ fn track(stage: &mut SceneStage<'_>, name: &str, streams: &[&Stream], what: (Sid
         for (index, part) in
             parts.iter().enumerate().skip(first).take_while(|(_, part)| part.ts <= stage.to)
         {
-            found.push((
-                stream,
-                part,
-                stream.received(side, index).map(|(_, dequeued)| dequeued.ts),
-            ));
+            found.push((stream, part, stream.receipt(side, index).map(|dequeued| dequeued.ts)));
         }
     }
     found.sort_by_key(|(_, part, _)| part.ts);
-    let stretch = |(of, (_, part, dequeued)): (usize, &Found<'_>)| Stretch {
+    let stretches = found.iter().enumerate().map(|(of, (_, part, dequeued))| Stretch {
         lo: part.ts,
         hi: dequeued.unwrap_or(part.ts).max(part.ts),
         look,
         of,
-    };
-    let stretches: Vec<Stretch> = found.iter().enumerate().map(stretch).collect();
+    });
+    let stretches: Vec<Stretch> = stretches.collect();
     let recording = stage.recording;
     let bars = stage.sparse(&stretches, |of| {
         found.get(of).map(|one| text(recording, side, one)).unwrap_or_default()
@@ -66,7 +62,7 @@ fn track(stage: &mut SceneStage<'_>, name: &str, streams: &[&Stream], what: (Sid
 
 /// Formats `drawing by xterm (pid 7), 132 B, dequeued after 0.10 ms`.
 fn text(recording: &Recording, side: Side, (stream, part, dequeued): &Found<'_>) -> String {
-    let who = process_text(recording, stream.client, part.ts);
+    let client = process_text(recording, stream.client, part.ts);
     let action = match side {
         Side::EventSent | Side::EventReceived => "events or replies to",
         _ if recording.messages.draws(stream, part) => "drawing by",
@@ -76,5 +72,5 @@ fn text(recording: &Recording, side: Side, (stream, part, dequeued): &Found<'_>)
         || "not seen dequeued".to_owned(),
         |dequeued| format!("dequeued after {}", span_text(dequeued.since(part.ts))),
     );
-    format!("{action} {who}, {}, {dequeued}", bytes_text(part.bytes))
+    format!("{action} {client}, {}, {dequeued}", bytes_text(part.bytes))
 }

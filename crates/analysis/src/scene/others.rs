@@ -26,7 +26,7 @@ pub(super) fn tracks(stage: &mut SceneStage<'_>, shown: &BTreeSet<Tid>) -> Vec<T
     if all.len() > THREADS_MAX {
         stage
             .left_out
-            .push(format!("{} more threads, which ran for less.", all.len() - THREADS_MAX));
+            .push(format!("{} more threads with less run time.", all.len() - THREADS_MAX));
     }
     all.into_iter().take(THREADS_MAX).map(|(_, tid)| track(stage, tid)).collect()
 }
@@ -55,16 +55,17 @@ fn track(stage: &mut SceneStage<'_>, tid: Tid) -> Track {
 pub(super) fn started(stage: &mut SceneStage<'_>) -> Track {
     let recording = stage.recording;
     let (from, to) = (stage.from, stage.to);
-    let is_new = |life: &&Life| life.tid.0 == life.pid.0 && life.from > from && life.from < to;
-    let mut lives: Vec<&Life> = recording.tasks.lives().iter().filter(is_new).collect();
+    let processes = recording.tasks.lives().iter().filter(|life| life.tid.0 == life.pid.0);
+    let mut lives: Vec<&Life> =
+        processes.filter(|life| life.from > from && life.from < to).collect();
     lives.sort_by_key(|life| life.from);
-    let stretch = |(of, life): (usize, &&Life)| Stretch {
+    let stretches = lives.iter().enumerate().map(|(of, life)| Stretch {
         lo: life.from,
         hi: life.until.min(to),
         look: stage.actors.look(life.tid, life.from),
         of,
-    };
-    let stretches: Vec<Stretch> = lives.iter().enumerate().map(stretch).collect();
+    });
+    let stretches: Vec<Stretch> = stretches.collect();
     let bars = stage.sparse(&stretches, |of| {
         lives.get(of).map(|life| text(recording, life)).unwrap_or_default()
     });

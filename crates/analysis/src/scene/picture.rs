@@ -48,13 +48,13 @@ impl TrackGroup {
         match self {
             TrackGroup::Input => "Your keys and clicks",
             TrackGroup::Messages => "Messages on the display",
-            TrackGroup::Chain => "What the wait was for",
-            TrackGroup::Threads => "What the programs on the way did",
-            TrackGroup::Cpus => "Who ran on the CPUs",
-            TrackGroup::Started => "Processes that were started",
+            TrackGroup::Chain => "Causes of the wait",
+            TrackGroup::Threads => "Threads involved in the wait",
+            TrackGroup::Cpus => "Threads on the CPUs",
+            TrackGroup::Started => "Started processes",
             TrackGroup::Disks => "Disks",
-            TrackGroup::Pressure => "How often somebody had to wait",
-            TrackGroup::Others => "What all other programs did",
+            TrackGroup::Pressure => "Pressure (share of time in which tasks waited)",
+            TrackGroup::Others => "Other threads",
         }
     }
 

@@ -11,9 +11,9 @@ use tipme_record::incident::{Incident, Section};
 
 /// Sources of samples, with the look and name of their curves.
 const SOURCES: [(u32, Look, &str); 3] = [
-    (0, Look::Ready, "Somebody waited for a CPU"),
-    (1, Look::Disk, "Somebody waited for a disk"),
-    (2, Look::Memory, "Somebody waited for memory"),
+    (0, Look::Ready, "Tasks waiting for a CPU"),
+    (1, Look::Disk, "Tasks waiting for a disk"),
+    (2, Look::Memory, "Tasks waiting for memory"),
 ];
 
 /// Maximum number of samples read, and of steps shown.
@@ -51,12 +51,12 @@ fn curve(
     let pairs = totals
         .windows(2)
         .filter(|pair| pair[0].0 < pair[1].0 && pair[0].0 < stage.to && pair[1].0 > stage.from);
-    let share = |pair: &[(Nanos, u64)]| {
+    let shares = pairs.take(STEPS_MAX).map(|pair| {
         let waited = pair[1].1.saturating_sub(pair[0].1) as f64;
         let percent = (waited * 1e5 / pair[1].0.since(pair[0].0).0 as f64).min(100.0);
         ((stage.us(pair[0].0), stage.us(pair[1].0)), (percent * 10.0).round() as f32 / 10.0)
-    };
-    let (steps, values): (Vec<_>, Vec<f32>) = pairs.take(STEPS_MAX).map(share).unzip();
+    });
+    let (steps, values): (Vec<_>, Vec<f32>) = shares.unzip();
     let (look, name) = what;
     let series = vec![ValueSeries { look, name: name.to_owned(), values }];
     (!steps.is_empty()).then(|| Curve {
@@ -73,8 +73,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_time_that_somebody_waited_is_read() {
-        let text = "some avg10=0.00 avg60=0.00 avg300=0.00 total=123\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=9\n";
+    fn the_total_of_some_tasks_is_read() {
+        let text = "some avg10=0.00 avg60=0.00 avg300=0.00 total=123\n\
+                    full avg10=0.00 avg60=0.00 avg300=0.00 total=9\n";
         assert_eq!(total(text), Some(123));
         assert_eq!(total("full total=9\n"), None);
     }

@@ -64,7 +64,7 @@ impl SceneStage<'_> {
     }
 
     fn drawn(&mut self, runs: &[StretchRun], text: impl Fn(usize) -> String) -> Vec<Bar> {
-        let bar = |run: &StretchRun| {
+        let bars = runs.iter().map(|run| {
             let text = self.texts.number(&text(run.of));
             let (from_us, to_us) = (self.us(run.lo), self.us(run.hi));
             let percent = (run.share * 100.0).round().clamp(1.0, 100.0) as u8;
@@ -76,7 +76,7 @@ impl SceneStage<'_> {
                 count: run.count,
                 percent,
             }
-        };
-        runs.iter().map(bar).collect()
+        });
+        bars.collect()
     }
 }

@@ -21,7 +21,7 @@ pub(super) fn tracks(stage: &mut SceneStage<'_>) -> (Vec<Track>, BTreeSet<Tid>) 
     let mut all = on_the_chain(stage);
     if all.len() > THREADS_MAX {
         stage.left_out.push(format!(
-            "{} more threads on the way, each with less of the time than those that are shown.",
+            "{} more threads involved in the wait, each for less time than those shown.",
             all.len() - THREADS_MAX
         ));
     }
@@ -51,15 +51,15 @@ fn on_the_chain(stage: &SceneStage<'_>) -> Vec<Tid> {
 pub(super) fn track(stage: &mut SceneStage<'_>, tid: Tid) -> Track {
     let (recording, from, to) = (stage.recording, stage.from, stage.to);
     let spans: Vec<Span> = spans(recording, tid, from, to).collect();
-    let stretch = |(of, span): (usize, &Span)| Stretch {
+    let stretches = spans.iter().enumerate().map(|(of, span)| Stretch {
         lo: span.start.max(from),
         hi: span.end.min(to),
         look: look(recording, span),
         of,
-    };
-    let stretches: Vec<Stretch> = spans.iter().enumerate().map(stretch).collect();
-    let text = |of: usize| spans.get(of).map(|span| text(recording, span)).unwrap_or_default();
-    let bars = stage.bars(&stretches, text);
+    });
+    let stretches: Vec<Stretch> = stretches.collect();
+    let bars = stage
+        .bars(&stretches, |of| spans.get(of).map(|span| text(recording, span)).unwrap_or_default());
     let name = thread_text(recording, tid, stage.problem.end);
     Track { group: TrackGroup::Threads, name, look: Some(stage.actors.look(tid, to)), bars }
 }
@@ -72,7 +72,7 @@ pub(super) fn spans(
     hi: Nanos,
 ) -> impl Iterator<Item = Span> {
     let first = recording.timeline.at(tid, lo).map_or(0, |span| span.index);
-    let spans = (first..).map_while(move |index| recording.timeline.span(tid, index));
+    let spans = recording.timeline.spans_from(tid, first);
     let within = spans.take_while(move |span| span.start < hi).filter(move |span| span.end > lo);
     within.filter(|span| span.segment.state != ThreadState::Absent)
 }
@@ -89,9 +89,8 @@ fn look(recording: &Recording, span: &Span) -> Look {
 
 /// Returns `true` if a thread waited for its next work: for events, or for work of its pool.
 fn is_idle(recording: &Recording, span: &Span) -> bool {
-    let event_wait =
-        || recording.waits.find(span).is_some_and(|wait| recording.is_event_wait_condition(wait));
-    recording.waits.is_idle(span) || event_wait()
+    recording.waits.is_idle(span)
+        || recording.waits.find(span).is_some_and(|wait| recording.is_event_wait_condition(wait))
 }
 
 /// Describes a state. A wait includes its kernel functions and its waker.

@@ -75,8 +75,8 @@ fn tracks(stage: &mut SceneStage<'_>, interactions: &[Interaction]) -> Vec<Track
     if count > 0 {
         let bars = count_text(count as u64);
         stage.left_out.push(format!(
-            "{bars} stretches are too short to be shown each; those beside each other are drawn as one, as high as \
-             the share of the time that its text is true of."
+            "{bars} stretches are too short for bars of their own; neighbors share a bar, as high as \
+             the share of its time to which its text applies."
         ));
     }
     tracks
@@ -95,10 +95,10 @@ fn observed(problem: &Problem) -> Option<UsualLatencies> {
 }
 
 fn programs(recording: &Recording) -> Vec<ProgramUse> {
-    let told = recording.cost.programs.iter().map(|program| ProgramUse {
+    let programs = recording.cost.programs.iter().map(|program| ProgramUse {
         name: program.name.clone(),
         runs_per_second: program.runs_per_second,
         ns_per_run: program.ns_per_run,
     });
-    told.collect()
+    programs.collect()
 }

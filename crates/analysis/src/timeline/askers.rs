@@ -49,8 +49,8 @@ impl Recording {
         let mut counts: BTreeMap<Tid, usize> = BTreeMap::new();
         let wakers: Vec<Tid> = self.last_wakers(tid, at, WAITS_MAX);
         wakers.iter().for_each(|waker| *counts.entry(*waker).or_default() += 1);
-        let often = |count: usize| count >= ASKED_MIN && count * ASKED_SHARE >= wakers.len();
-        let usual = counts.into_iter().filter(|(_, count)| often(*count)).map(|(waker, _)| waker);
+        counts.retain(|_, count| *count >= ASKED_MIN && *count * ASKED_SHARE >= wakers.len());
+        let usual = counts.into_keys();
         usual.filter(|waker| !self.messages.is_server(self.tasks.pid(*waker, at))).collect()
     }
 

@@ -99,11 +99,9 @@ fn stretches_of(
         .map(|pair| FailedStretch { lo: pair[0].head.ts, hi: pair[1].head.ts, failed: pair[0] })
         .collect();
     let longest = stretches.iter().map(|stretch| stretch.hi.since(stretch.lo)).max();
-    let last = row.last().filter(|last| last.failures > 0).zip(longest);
-    let lasts = |(last, longest): &(&Attempt, Nanos)| {
-        mark.since(last.head.ts).0 <= longest.0.saturating_mul(2)
-    };
-    if let Some((last, _)) = last.filter(lasts) {
+    if let Some((last, longest)) = row.last().filter(|last| last.failures > 0).zip(longest)
+        && mark.since(last.head.ts).0 <= longest.0.saturating_mul(2)
+    {
         stretches.push(FailedStretch { lo: last.head.ts, hi: mark, failed: *last });
     }
     stretches
@@ -113,10 +111,11 @@ fn stretches_of(
 /// the earlier one exited.
 fn goes_on(waiter: AttemptWaiter, one: &Attempt, next: &Attempt, tasks: &Tasks) -> bool {
     let soon = next.head.ts.since(one.head.ts) <= BETWEEN_MAX;
-    let ended =
-        || tasks.process(one.pid, one.head.ts).is_some_and(|life| life.until <= next.head.ts);
     soon && match waiter {
         AttemptWaiter::Thread(_) => true,
-        AttemptWaiter::Parent(_) => one.pid != next.pid && ended(),
+        AttemptWaiter::Parent(_) => {
+            let life = tasks.process(one.pid, one.head.ts);
+            one.pid != next.pid && life.is_some_and(|life| life.until <= next.head.ts)
+        }
     }
 }

@@ -25,9 +25,10 @@ impl Recording {
                 .iter()
                 .filter(|life| last.contains(&life.pid) && life.from < until);
             let reached = threads.flat_map(|life| self.reached_by(life.tid, from, until));
-            let is_new =
-                |pid: &Pid| *pid != caller && !all.contains(pid) && !self.messages.is_server(*pid);
-            last = reached.filter(is_new).collect();
+            let new = reached.filter(|pid| {
+                *pid != caller && !all.contains(pid) && !self.messages.is_server(*pid)
+            });
+            last = new.collect();
             all.extend(last.iter().copied());
             until = until.after(PASSED_ON_MAX);
         }

@@ -43,20 +43,19 @@ pub struct Burst {
 
 impl Recording {
     fn pauses(&self, tid: Tid, pause: Pause) -> Rc<[u32]> {
-        let find = || {
+        let mut known = self.pauses.borrow_mut();
+        let pauses = known.entry((tid, pause)).or_insert_with(|| {
             let spans = self.timeline.spans(tid).filter(|span| self.is_pause(span, pause));
-            spans.map(|span| span.index as u32).collect::<Vec<u32>>().into()
-        };
-        self.pauses.borrow_mut().entry((tid, pause)).or_insert_with(find).clone()
+            spans.map(|span| span.index as u32).collect()
+        });
+        pauses.clone()
     }
 
     pub(crate) fn is_pause(&self, span: &Span, pause: Pause) -> bool {
-        let condition =
-            || span.segment.state == ThreadState::Blocked && self.waits.is_for_condition(span);
         match pause {
             Pause::Idle => self.separates(span),
-            Pause::Condition => condition(),
-            Pause::Rest => self.separates(span) || condition(),
+            Pause::Condition => span.is_blocked() && self.waits.is_for_condition(span),
+            Pause::Rest => self.separates(span) || self.is_pause(span, Pause::Condition),
             Pause::EventWait => self.is_event_wait(span),
             Pause::HeldUp => self.is_held_up(span),
         }
@@ -75,7 +74,7 @@ impl Recording {
     /// for no other thread.
     fn is_held_up(&self, span: &Span) -> bool {
         // Length first: a busy thread has many short spans, and the kind of each takes a search.
-        span.end.since(span.start) > FRAME
+        span.length() > FRAME
             && match span.segment.state {
                 ThreadState::Runnable => true,
                 ThreadState::Blocked => self.waits.kind(span) == Waited::Stopped,
@@ -86,9 +85,10 @@ impl Recording {
     /// Returns `true` if another thread of the process ended a wait that is too short to have a
     /// record: threads of one process wait for each other in the middle of their work.
     pub(crate) fn is_handover(&self, span: &Span) -> bool {
-        let pid = |tid| self.tasks.pid(tid, span.end);
-        let own = span.task_waker().is_some_and(|waker| pid(waker) == pid(span.tid));
-        own && span.end.since(span.start) < DESCRIBED && self.waits.find(span).is_none()
+        let own = span
+            .task_waker()
+            .is_some_and(|waker| self.tasks.share_process(waker, span.tid, span.end));
+        own && span.length() < DESCRIBED && self.waits.find(span).is_none()
     }
 
     /// Returns the burst of a thread that contains the instant before `at`.
@@ -123,25 +123,25 @@ impl Recording {
 
     /// Returns those of a thread's pauses that ended by a time.
     fn ended<'p>(&self, tid: Tid, pauses: &'p [u32], at: Nanos) -> &'p [u32] {
-        let ended = |index: &u32| {
+        let after = pauses.partition_point(|index| {
             self.timeline.span(tid, *index as usize).is_some_and(|span| span.end <= at)
-        };
-        &pauses[..pauses.partition_point(ended)]
+        });
+        &pauses[..after]
     }
 
     /// Returns the start of a thread's wait for a frame that a timer or its compositor ended at
     /// `at`.
     pub(crate) fn frame_wait(&self, tid: Tid, at: Nanos) -> Option<Nanos> {
         let span = self.timeline.before(tid, at).filter(|span| span.end == at)?;
-        let short =
-            span.segment.state == ThreadState::Blocked && span.end.since(span.start) <= FRAME;
+        if !span.is_blocked() || span.length() > FRAME {
+            return None;
+        }
         let by_timer = wake(&span) == Wake::Interrupt && self.waits.may_time_out(&span);
-        let by_compositor = || {
-            span.task_waker().is_some_and(|by| {
-                self.messages.tells_of_frame(by, self.tasks.pid(tid, at), span.end)
-            })
-        };
-        (short && (by_timer || by_compositor())).then_some(span.start)
+        let is_for_frame = by_timer
+            || span.task_waker().is_some_and(|by| {
+                self.messages.has_frame_callback(by, self.tasks.pid(tid, at), span.end)
+            });
+        is_for_frame.then_some(span.start)
     }
 
     /// Returns the starts of the parts of a wait for a frame that ended at `at`, latest first:
@@ -150,9 +150,7 @@ impl Recording {
         let Some(last) = self.frame_wait(tid, at) else { return Vec::new() };
         let since = at.before(FRAME);
         let parts = self.ended_within(tid, Pause::Idle, since, last, INTERRUPTIONS_MAX);
-        let parts = parts
-            .iter()
-            .filter(|span| span.segment.state == ThreadState::Blocked && span.start >= since);
+        let parts = parts.iter().filter(|span| span.is_blocked() && span.start >= since);
         std::iter::once(last).chain(parts.map(|span| span.start)).collect()
     }
 
@@ -162,9 +160,7 @@ impl Recording {
         let idle = self.pauses(tid, Pause::Idle);
         let spans = idle.iter().filter_map(|index| self.timeline.span(tid, *index as usize));
         let within = spans.skip_while(|span| span.end < lo).take_while(|span| span.end < hi);
-        let timed = within.filter(|span| {
-            wake(span) == Wake::Interrupt && span.segment.state == ThreadState::Blocked
-        });
+        let timed = within.filter(|span| wake(span) == Wake::Interrupt && span.is_blocked());
         timed.map(|span| span.end).filter(|end| self.frame_wait(tid, *end).is_none()).collect()
     }
 
@@ -172,7 +168,7 @@ impl Recording {
     /// for one.
     pub(crate) fn is_paced(&self, tid: Tid, at: Nanos) -> bool {
         let Some(span) = self.timeline.at(tid, at) else { return false };
-        let waits = span.segment.state == ThreadState::Blocked;
+        let waits = span.is_blocked();
         let until = if waits { span.start } else { at.after(Nanos(1)) };
         let last = self.since_condition(tid, self.burst(tid, until), until).start;
         let was_woken = at.since(last) <= FRAME && self.frame_wait(tid, last).is_some();
@@ -188,10 +184,8 @@ impl Recording {
     /// Returns the last run-queue delay of a thread inside a burst up to `at` that was longer than
     /// a frame.
     pub(crate) fn last_delay(&self, tid: Tid, burst: &Burst, at: Nanos) -> Option<Span> {
-        let ready = |span: &Span| {
-            span.segment.state == ThreadState::Runnable && span.end.since(span.start) > FRAME
-        };
-        self.spans_within(tid, burst, at).find(ready)
+        self.spans_within(tid, burst, at)
+            .find(|span| span.segment.state == ThreadState::Runnable && span.length() > FRAME)
     }
 
     /// Returns the waits of a thread inside a burst up to a time, latest first.
@@ -201,7 +195,7 @@ impl Recording {
         burst: &Burst,
         at: Nanos,
     ) -> impl Iterator<Item = Span> + use<'a> {
-        self.spans_within(tid, burst, at).filter(|span| span.segment.state == ThreadState::Blocked)
+        self.spans_within(tid, burst, at).filter(|span| span.is_blocked())
     }
 
     /// Returns the spans of a thread inside a burst that ended by a time, latest first.
@@ -243,10 +237,9 @@ impl Recording {
     /// Returns the total idle time of a thread in `lo..hi`.
     pub(crate) fn idle_time(&self, tid: Tid, lo: Nanos, hi: Nanos) -> Nanos {
         let idle = self.pauses(tid, Pause::Idle);
-        let span = |index: &u32| self.timeline.span(tid, *index as usize);
         let within = idle[self.ended(tid, &idle, lo).len()..]
             .iter()
-            .filter_map(span)
+            .filter_map(|index| self.timeline.span(tid, *index as usize))
             .take_while(|span| span.start < hi);
         within
             .map(|span| span.end.min(hi).since(span.start.max(lo)))
@@ -273,11 +266,12 @@ impl Recording {
     /// Returns the starts of a thread's pauses between `lo` and `hi`, in chronological order.
     pub(super) fn pauses_begun(&self, tid: Tid, pause: Pause, lo: Nanos, hi: Nanos) -> Vec<Nanos> {
         let pauses = self.pauses(tid, pause);
-        let begin = |index: &u32| {
-            self.timeline.span(tid, *index as usize).map_or(self.mark, |span| span.start)
-        };
-        let first = pauses.partition_point(|index| begin(index) <= lo);
-        pauses[first..].iter().map(begin).take_while(|at| *at < hi).collect()
+        let first = pauses.partition_point(|index| {
+            self.timeline.span(tid, *index as usize).is_some_and(|span| span.start <= lo)
+        });
+        let later = pauses[first..].iter();
+        let spans = later.filter_map(|index| self.timeline.span(tid, *index as usize));
+        spans.map(|span| span.start).take_while(|at| *at < hi).collect()
     }
 
     /// Returns `true` if a thread was idle just before `at`, or did not exist.

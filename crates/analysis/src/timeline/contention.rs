@@ -26,8 +26,7 @@ impl Contention {
     /// Returns `true` if a blocked segment lies within a wait for a lock. The waiter records the
     /// end once it runs again.
     pub fn covers(&self, span: &Span) -> bool {
-        let begins_before = |lock: &Lock| lock.head.ts.before(lock.nanos) <= span.start;
-        self.next(span.tid, span).is_some_and(begins_before)
+        self.next(span.tid, span).is_some_and(|lock| lock.head.ts.before(lock.nanos) <= span.start)
     }
 
     /// Returns the first wait of a thread that ends after a segment.

@@ -42,7 +42,7 @@ impl CpuInterval {
 
 /// Recorded owner of a CPU interval.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum On {
+pub(crate) enum CpuOccupancy {
     /// Tid 0 is the idle task; `None` is unknown.
     Thread(Option<Tid>),
     Interrupt(Source),
@@ -55,11 +55,13 @@ pub(crate) fn on_cpu(
     cpu: Cpu,
     lo: Nanos,
     hi: Nanos,
-) -> Vec<(On, Nanos, Nanos)> {
+) -> Vec<(CpuOccupancy, Nanos, Nanos)> {
     let threads = recording.timeline.ran(cpu, lo, hi).into_iter();
     let tiles = threads.flat_map(|(tid, lo, hi)| {
         let tiles = recording.interrupts.tiles(cpu, lo, hi).into_iter();
-        tiles.map(move |(source, lo, hi)| (source.map_or(On::Thread(tid), On::Interrupt), lo, hi))
+        tiles.map(move |(source, lo, hi)| {
+            (source.map_or(CpuOccupancy::Thread(tid), CpuOccupancy::Interrupt), lo, hi)
+        })
     });
     tiles.collect()
 }
@@ -75,7 +77,7 @@ pub fn cpu_intervals(recording: &Recording, cpu: Cpu, from: Nanos, to: Nanos) ->
     tiles.add(CpuOwner::Unknown, from, held);
     for (on, lo, hi) in on_cpu(recording, cpu, held, to) {
         match on {
-            On::Thread(Some(tid)) if tid != Tid(0) => {
+            CpuOccupancy::Thread(Some(tid)) if tid != Tid(0) => {
                 add_thread(&mut tiles, recording, tid, lo, hi)
             }
             _ => tiles.add(owner(recording, cpu, on, lo, hi), lo, hi),
@@ -121,11 +123,11 @@ impl Tiles {
 }
 
 /// Returns the owner of anything but a known thread.
-fn owner(recording: &Recording, cpu: Cpu, on: On, lo: Nanos, hi: Nanos) -> CpuOwner {
+fn owner(recording: &Recording, cpu: Cpu, on: CpuOccupancy, lo: Nanos, hi: Nanos) -> CpuOwner {
     match on {
-        On::Thread(None) => CpuOwner::Unknown,
-        On::Thread(Some(_)) => CpuOwner::Idle,
-        On::Interrupt(source) => {
+        CpuOccupancy::Thread(None) => CpuOwner::Unknown,
+        CpuOccupancy::Thread(Some(_)) => CpuOwner::Idle,
+        CpuOccupancy::Interrupt(source) => {
             let name = source.name(&recording.meta.irq_names);
             let function = recording.deferred.timer(cpu, source, lo, hi);
             let name =
@@ -166,12 +168,12 @@ mod tests {
         CpuOwner::Thread { tid: Tid(tid), name: format!("thread {tid}") }
     }
 
-    fn told(cpu_intervals: &[CpuInterval]) -> Vec<(CpuOwner, u64, u64)> {
+    fn owners(cpu_intervals: &[CpuInterval]) -> Vec<(CpuOwner, u64, u64)> {
         cpu_intervals.iter().map(|one| (one.owner.clone(), one.from.0, one.to.0)).collect()
     }
 
     #[test]
-    fn threads_interrupts_and_idle_are_told_apart() {
+    fn threads_interrupts_and_idle_are_distinguished() {
         let events = [switch(100, 7, 8), switch(200, 8, 0), switch(300, 0, 7)];
         let recording = recording(&events, &[irq(160, 20, 24, 0), irq(250, 10, 1, 1)], 0, 400);
         let expected = vec![
@@ -183,11 +185,11 @@ mod tests {
             (CpuOwner::Idle, 250, 300),
             (named(7), 300, 350),
         ];
-        assert_eq!(told(&cpu_intervals(&recording, Cpu(0), Nanos(120), Nanos(350))), expected);
+        assert_eq!(owners(&cpu_intervals(&recording, Cpu(0), Nanos(120), Nanos(350))), expected);
     }
 
     #[test]
-    fn what_is_not_held_is_unknown() {
+    fn times_without_records_are_unknown() {
         let recording = recording(&[switch(100, 7, 8), switch(200, 8, 7)], &[], 150, 300);
         let expected = vec![
             (CpuOwner::Unknown, 50, 150),
@@ -195,9 +197,9 @@ mod tests {
             (named(7), 200, 300),
             (CpuOwner::Unknown, 300, 400),
         ];
-        assert_eq!(told(&cpu_intervals(&recording, Cpu(0), Nanos(50), Nanos(400))), expected);
+        assert_eq!(owners(&cpu_intervals(&recording, Cpu(0), Nanos(50), Nanos(400))), expected);
         let elsewhere = cpu_intervals(&recording, Cpu(1), Nanos(160), Nanos(170));
-        assert_eq!(told(&elsewhere), vec![(CpuOwner::Unknown, 160, 170)]);
+        assert_eq!(owners(&elsewhere), vec![(CpuOwner::Unknown, 160, 170)]);
         assert_eq!(cpu_intervals(&recording, Cpu(0), Nanos(170), Nanos(160)), vec![]);
     }
 
@@ -210,8 +212,12 @@ mod tests {
             (from, length) in (0..1_000_u64, 0..1_000_u64),
         ) {
             times.sort_unstable();
-            let events: Vec<SchedEvent> = times.iter().enumerate().map(|(at, ts)| switch(*ts, at as u32, at as u32 + 1)).collect();
-            let irqs: Vec<_> = irqs.into_iter().map(|(end, nanos, number, soft)| irq(end, nanos, number, soft)).collect();
+            let events = times.iter().enumerate();
+            let events: Vec<SchedEvent> =
+                events.map(|(at, ts)| switch(*ts, at as u32, at as u32 + 1)).collect();
+            let irqs = irqs.into_iter();
+            let irqs: Vec<_> =
+                irqs.map(|(end, nanos, number, soft)| irq(end, nanos, number, soft)).collect();
             let recording = recording(&events, &irqs, held, 1_100);
             let found = cpu_intervals(&recording, Cpu(0), Nanos(from), Nanos(from + length));
             let sum: u64 = found.iter().map(|one| one.time().0).sum();

@@ -71,11 +71,10 @@ impl DeferredCalls {
             (true, HRTIMER_VECTOR) | (false, _) => HRTIMER,
             _ => return None,
         };
-        let length = |call: &&Call| call.end.min(hi).since(call.start.max(lo)).0;
-        let longest = within(&self.timers, cpu.0, lo, hi)
-            .filter(|call| call.what == what)
-            .max_by_key(length)?;
-        (2 * length(&longest) >= hi.since(lo).0).then_some(longest.function.as_str())
+        let calls = within(&self.timers, cpu.0, lo, hi).filter(|call| call.what == what);
+        let timed = calls.map(|call| (call.end.min(hi).since(call.start.max(lo)).0, call));
+        let (length, longest) = timed.max_by_key(|(length, _)| *length)?;
+        (2 * length >= hi.since(lo).0).then_some(longest.function.as_str())
     }
 }
 
@@ -91,8 +90,9 @@ fn call(cpu: Cpu, record: &Deferred, names: &Names) -> Option<Call> {
 /// may start by their ends.
 fn within(calls: &[Call], place: u32, lo: Nanos, hi: Nanos) -> impl Iterator<Item = &Call> {
     let first = calls.partition_point(|call| (call.place, call.end) <= (place, lo));
-    let here = move |call: &&Call| call.place == place && call.start < hi;
-    calls.get(first..).unwrap_or_default().iter().take_while(here).filter(move |call| call.end > lo)
+    let rest = calls.get(first..).unwrap_or_default().iter();
+    rest.take_while(move |call| call.place == place && call.start < hi)
+        .filter(move |call| call.end > lo)
 }
 
 #[cfg(test)]
@@ -139,13 +139,13 @@ mod tests {
             ],
             &names(),
         );
-        let told: Vec<_> = calls
+        let tiles: Vec<_> = calls
             .tiles(Tid(7), Nanos(50), Nanos(350))
             .into_iter()
             .map(|(name, lo, hi)| (name, lo.0, hi.0))
             .collect();
         let one = Some("one_work");
-        assert_eq!(told, [(None, 50, 100), (one, 100, 200), (None, 200, 300), (one, 300, 350)]);
+        assert_eq!(tiles, [(None, 50, 100), (one, 100, 200), (None, 200, 300), (one, 300, 350)]);
         assert_eq!(calls.tiles(Tid(9), Nanos(50), Nanos(350)), [(None, Nanos(50), Nanos(350))]);
     }
 
@@ -159,15 +159,15 @@ mod tests {
             ],
             &names(),
         );
-        let named = |number, soft, lo, hi| {
-            calls.timer(Cpu(0), Source { number, soft }, Nanos(lo), Nanos(hi))
-        };
-        assert_eq!(named(0xffff_fff0, false, 90, 190), Some("two_timer"));
-        assert_eq!(named(0xffff_fff0, false, 0, 400), None);
-        assert_eq!((named(1, true, 290, 330), named(3, true, 290, 330)), (Some("one_work"), None));
-        assert_eq!(
-            calls.timer(Cpu(1), Source { number: 1, soft: true }, Nanos(290), Nanos(330)),
-            None
-        );
+        for (cpu, number, soft, (lo, hi), expected) in [
+            (0, 0xffff_fff0, false, (90, 190), Some("two_timer")),
+            (0, 0xffff_fff0, false, (0, 400), None),
+            (0, 1, true, (290, 330), Some("one_work")),
+            (0, 3, true, (290, 330), None),
+            (1, 1, true, (290, 330), None),
+        ] {
+            let found = calls.timer(Cpu(cpu), Source { number, soft }, Nanos(lo), Nanos(hi));
+            assert_eq!(found, expected, "{number} on CPU {cpu} in {lo}..{hi}");
+        }
     }
 }

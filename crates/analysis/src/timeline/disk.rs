@@ -54,9 +54,9 @@ impl Disk {
     /// Returns the device of a request that completed just before `at`, preferably one of a thread
     /// for which `is_own` is `true`.
     pub fn completed(&self, at: Nanos, is_own: impl Fn(Tid) -> bool) -> Option<Device> {
-        let ended = || self.ended(at.before(COMPLETION_SLACK), at);
-        let own = ended().find(|request| is_own(request.tid));
-        own.or_else(|| ended().next()).map(|request| request.device)
+        let mut ended = self.ended(at.before(COMPLETION_SLACK), at).peekable();
+        let latest = ended.peek().copied();
+        ended.find(|request| is_own(request.tid)).or(latest).map(|request| request.device)
     }
 
     /// Returns `true` if a request of a thread completed just before `at`.
@@ -86,10 +86,11 @@ impl Disk {
 
     /// Returns the requests that ended in `lo..=hi`, latest first.
     fn ended(&self, lo: Nanos, hi: Nanos) -> impl Iterator<Item = &DiskRequest> {
-        let request = |index: &u32| &self.requests[*index as usize];
-        let first = self.by_end.partition_point(|index| request(index).end < lo);
-        let last = self.by_end.partition_point(|index| request(index).end <= hi);
-        self.by_end.get(first..last).unwrap_or_default().iter().rev().map(request)
+        let requests = &self.requests;
+        let first = self.by_end.partition_point(|index| requests[*index as usize].end < lo);
+        let last = self.by_end.partition_point(|index| requests[*index as usize].end <= hi);
+        let ended = self.by_end.get(first..last).unwrap_or_default().iter().rev();
+        ended.map(|index| &requests[*index as usize])
     }
 }
 

@@ -9,7 +9,6 @@ use crate::decode::messages::{Side, Stream};
 use crate::decode::parts::Part;
 use crate::timeline::pauses::{EventWaits, Pause};
 use crate::timeline::recording::Recording;
-use crate::timeline::tasks::Life;
 use crate::timeline::threads::{Span, ThreadState};
 use crate::timeline::waits::{
     FUTEX, HARD_INTERRUPT, LIMITED, Signature, UNLIMITED, Waited, awaits_signal, is_condition,
@@ -91,12 +90,11 @@ fn inputs_taken<'a>(
     stream: &'a Stream,
 ) -> impl Iterator<Item = &'a Part> {
     let majors = recording.messages.majors(stream);
-    let is_input = |part: &Part| {
+    let sends = stream.side(Side::EventSent).iter().enumerate();
+    let inputs = sends.filter(|(_, part)| {
         recording.messages.words(part).iter().any(|word| majors.input_class(*word).is_some())
-    };
-    let sends =
-        stream.side(Side::EventSent).iter().enumerate().filter(move |(_, part)| is_input(part));
-    sends.filter_map(|(index, _)| stream.received(Side::EventSent, index).map(|(_, taken)| taken))
+    });
+    inputs.filter_map(|(index, _)| stream.receipt(Side::EventSent, index))
 }
 
 /// Returns the threads of the same process that a thread wakes from a condition right after it
@@ -147,7 +145,7 @@ fn blocked_before(recording: &Recording, tid: Tid, at: Nanos) -> Option<Span> {
         .take(SEGMENTS_MAX)
         .filter_map(|index| recording.timeline.span(tid, index));
     let mut near = spans.take_while(|span| at.since(span.end) < FOUND_MAX);
-    near.find(|span| span.segment.state == ThreadState::Blocked)
+    near.find(|span| span.is_blocked())
 }
 
 impl Recording {
@@ -157,12 +155,12 @@ impl Recording {
 
     /// Returns the signature that distinguishes a wait from the others of its thread.
     pub fn signature(&self, wait: &Wait) -> Signature {
-        signature(wait, self.polls.of(wait).first().map(|file| file.inode))
+        signature(wait, self.polls.files(wait).first().map(|file| file.inode))
     }
 
     /// Returns the signature of a blocked span, if its wait is recorded.
     pub(crate) fn waits_in(&self, span: &Span) -> Option<Signature> {
-        let wait = self.waits.find(span).filter(|_| span.segment.state == ThreadState::Blocked);
+        let wait = self.waits.find(span).filter(|_| span.is_blocked());
         wait.map(|wait| self.signature(wait))
     }
 
@@ -176,11 +174,7 @@ impl Recording {
     pub(crate) fn is_event_wait(&self, span: &Span) -> bool {
         match span.segment.state {
             ThreadState::Absent => true,
-            ThreadState::Blocked
-                if span.end.since(span.start) < EVENT_WAIT_MIN && span.end < self.mark =>
-            {
-                false
-            }
+            ThreadState::Blocked if span.length() < EVENT_WAIT_MIN && span.end < self.mark => false,
             ThreadState::Blocked => self.awaits_events(span),
             ThreadState::Running | ThreadState::Runnable => false,
         }
@@ -189,9 +183,7 @@ impl Recording {
     /// Returns the share of `lo..hi` in which a thread waited for the next event.
     pub(crate) fn idle_share(&self, tid: Tid, lo: Nanos, hi: Nanos) -> f64 {
         let first = self.timeline.at(tid, lo).map_or(0, |span| span.index);
-        let spans = (first..)
-            .map_while(|index| self.timeline.span(tid, index))
-            .take_while(|span| span.start < hi);
+        let spans = self.timeline.spans_from(tid, first).take_while(|span| span.start < hi);
         let idle: u64 = spans
             .filter(|span| self.is_event_wait(span))
             .map(|span| span.end.min(hi).since(span.start.max(lo)).0)
@@ -208,7 +200,7 @@ impl Recording {
         }
         let Some(wait) = self.waits.find(span) else {
             return kind == Waited::Unknown
-                && span.end.since(span.start) >= UNKNOWN_MIN
+                && span.length() >= UNKNOWN_MIN
                 && self.waits.is_idle(span);
         };
         if let Some(wakes) = self.terminal_wakes(wait) {
@@ -233,7 +225,7 @@ impl Recording {
             return false;
         }
         let (mut limited, mut unlimited) = (0, 0);
-        for rest in self.waits.of(wait.head.tid).iter().take(RESTS_MAX) {
+        for rest in self.waits.of_thread(wait.head.tid).iter().take(RESTS_MAX) {
             if self.terminal_wakes(rest) == Some(true) {
                 limited += usize::from(expired(rest));
                 unlimited += usize::from(rest.limit == UNLIMITED);
@@ -249,7 +241,7 @@ impl Recording {
         if !self.terminals.reads(tid) || self.takes_display_input(tid) {
             return None;
         }
-        let files = self.polls.of(wait);
+        let files = self.polls.files(wait);
         match polls(wait) {
             // A shell suspends itself until SIGCHLD.
             _ if awaits_signal(wait) => Some(false),
@@ -267,11 +259,13 @@ impl Recording {
             return span.task_waker().is_some_and(|by| self.tasks.pid(by, span.end) != pid);
         }
         let recent = span.start.before(FORKED_BEFORE)..=span.start;
-        let is_child = |life: &Life| {
-            life.parent == pid && life.tid.0 == life.pid.0 && recent.contains(&life.from)
-        };
         self.terminals.reads(span.tid)
-            && self.tasks.lives().iter().any(|life| is_child(life) && life.until >= self.mark)
+            && self.tasks.lives().iter().any(|life| {
+                life.parent == pid
+                    && life.tid.0 == life.pid.0
+                    && recent.contains(&life.from)
+                    && life.until >= self.mark
+            })
     }
 
     /// Returns `true` if another program that reads the same terminal waited for input in `lo..hi`,
@@ -285,7 +279,7 @@ impl Recording {
             let waits =
                 self.pause_after(life.tid, lo.max(life.from.after(Nanos(1))), Pause::EventWait);
             let span = self.timeline.at(life.tid, waits).filter(|_| waits < hi);
-            span.is_some_and(|span| span.segment.state == ThreadState::Blocked)
+            span.is_some_and(|span| span.is_blocked())
         })
     }
 

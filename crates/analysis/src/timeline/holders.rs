@@ -66,13 +66,13 @@ impl Recording {
     /// Returns the last thread of the same process that a thread woke or created before it began to
     /// wait, if that thread has worked ever since.
     pub(crate) fn entrusted(&self, span: &Span) -> Option<Tid> {
-        let pid = |tid| self.tasks.pid(tid, self.mark.before(Nanos(1)));
-        let given = self.wakes.by(span.tid, span.start.before(ENTRUSTED_WITHIN), span.start);
-        let works = |at, tid| self.pause_after(tid, at, Pause::EventWait) >= self.mark;
-        given
-            .filter(|(at, tid)| pid(*tid) == pid(span.tid) && works(*at, *tid))
-            .last()
-            .map(|(_, tid)| tid)
+        let at_mark = self.mark.before(Nanos(1));
+        let woken = self.wakes.by(span.tid, span.start.before(ENTRUSTED_WITHIN), span.start);
+        let working = woken.filter(|(at, tid)| {
+            self.tasks.share_process(*tid, span.tid, at_mark)
+                && self.pause_after(*tid, *at, Pause::EventWait) >= self.mark
+        });
+        working.last().map(|(_, tid)| tid)
     }
 
     /// Returns the process with the other end of the pipe on which a thread was still blocked at
@@ -94,12 +94,12 @@ impl Recording {
         let Some(life) = self.tasks.process(pid, span.end.before(Nanos(1))) else { return false };
         let ended = span.end >= self.mark || life.until.0.abs_diff(span.end.0) <= ENDED_WITHIN.0;
         let from = span.start.max(life.from);
-        let left =
-            |parent: &Life| parent.until.min(span.end).since(from).0 * 2 < span.end.since(from).0;
         reads(wait)
             && wait.magic == PIPE_FILES
             && ended
-            && self.tasks.process(life.parent, life.from).is_some_and(left)
+            && self.tasks.process(life.parent, life.from).is_some_and(|parent| {
+                parent.until.min(span.end).since(from).0 * 2 < span.end.since(from).0
+            })
             && self.idle_share(holder, from, span.end) >= IDLE_SHARE
     }
 
@@ -114,7 +114,7 @@ impl Recording {
     }
 
     /// Returns the child of a thread that waits for a signal, unless another task sent that: the
-    /// youngest child that lived throughout the wait, whose exit would have been the signal.
+    /// youngest child that lived throughout the wait. Its exit would have been the signal.
     pub(crate) fn supervised(&self, span: &Span, wait: &Wait) -> Option<Tid> {
         if !awaits_signal(wait) || span.task_waker().is_some() {
             return None;
@@ -154,16 +154,16 @@ impl Recording {
     pub(crate) fn stop_signal(&self, span: &Span) -> Option<&Signal> {
         let pid = self.tasks.pid(span.tid, span.start);
         let group = self.tasks.process(pid, span.start).map_or(Pid(0), |life| life.group);
-        let stops = |signal: &&Signal| {
+        let mut stops = self.signals.iter().rev().filter(|signal| {
             STOPS.contains(&signal.number) && signal.head.ts <= span.start.after(STOP_SLACK)
-        };
-        let before = || self.signals.iter().rev().filter(stops);
-        let direct = before().find(|signal| signal.target == pid || signal.target.0 == span.tid.0);
-        direct.or_else(|| before().find(|signal| signal.target == group))
+        });
+        let direct =
+            stops.clone().find(|signal| signal.target == pid || signal.target.0 == span.tid.0);
+        direct.or_else(|| stops.find(|signal| signal.target == group))
     }
 
     /// Returns `true` for the stop signal of Ctrl-Z. A kernel thread delivers it with the input of
-    /// the terminal, but the sender is the person who types there.
+    /// the terminal, but the user is the sender.
     pub(crate) fn is_typed(&self, signal: &Signal) -> bool {
         let sender = self.tasks.life(signal.head.tid, signal.head.ts);
         signal.number == SIGTSTP && sender.is_some_and(|life| life.is_kernel())

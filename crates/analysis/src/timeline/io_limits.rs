@@ -53,23 +53,16 @@ impl IoLimits {
     /// Returns the I/O limits of a thread. An exited thread was in the group of the other threads
     /// of its process; an exited process in that of its nearest ancestor that is alive or has a
     /// known limit.
-    pub(crate) fn of(&self, tasks: &Tasks, tid: Tid, at: Nanos) -> Vec<&GroupIoLimit> {
-        let limits = |is_in: &dyn Fn(&IoLimitMembers) -> bool| -> Vec<&GroupIoLimit> {
-            self.groups
-                .iter()
-                .filter(|group| is_in(group))
-                .flat_map(|group| &group.limits)
-                .collect()
-        };
-        let by_process = |pid: Pid| limits(&|group| group.pids.contains(&pid));
+    pub(crate) fn limits(&self, tasks: &Tasks, tid: Tid, at: Nanos) -> Vec<&GroupIoLimit> {
         if self.groups.is_empty() {
             return Vec::new();
         }
         if self.known.contains(&tid) {
-            return limits(&|group| group.tids.contains(&tid));
+            let groups = self.groups.iter().filter(|group| group.tids.contains(&tid));
+            return groups.flat_map(|group| &group.limits).collect();
         }
         let pid = tasks.pid(tid, at);
-        let own = by_process(pid);
+        let own = self.process_limits(pid);
         if !own.is_empty()
             || tasks.process(pid, at).is_some_and(|life| life.until == Nanos(u64::MAX))
         {
@@ -77,10 +70,17 @@ impl IoLimits {
         }
         // The search stops at a live ancestor: it is in no limited group, or it did not wait for
         // I/O and so the recorder did not read its group.
-        let mut parents =
-            tasks.ancestors(pid, at).skip(1).map(|parent| (by_process(parent.pid), parent.until));
+        let mut parents = tasks
+            .ancestors(pid, at)
+            .skip(1)
+            .map(|parent| (self.process_limits(parent.pid), parent.until));
         let known = parents.find(|(limits, until)| !limits.is_empty() || *until == Nanos(u64::MAX));
         known.map(|(limits, _)| limits).unwrap_or_default()
+    }
+
+    fn process_limits(&self, pid: Pid) -> Vec<&GroupIoLimit> {
+        let groups = self.groups.iter().filter(|group| group.pids.contains(&pid));
+        groups.flat_map(|group| &group.limits).collect()
     }
 }
 
@@ -114,21 +114,21 @@ mod tests {
     }
 
     #[test]
-    fn what_a_file_says_is_bounded_and_cleaned() {
+    fn numbers_and_texts_of_limits_are_bounded() {
         let limits = IoLimits::new(&vec![known(vec![7]); 2 * GROUPS_MAX], &Tasks::default());
-        let of = limits.of(&Tasks::default(), Tid(7), Nanos(1));
+        let of = limits.limits(&Tasks::default(), Tid(7), Nanos(1));
         assert_eq!(of.len(), GROUPS_MAX * LIMITS_MAX);
         assert!(!of[0].file.contains('\u{1b}'), "{}", of[0].file);
     }
 
     #[test]
-    fn who_is_in_no_group_has_no_limit() {
+    fn a_thread_in_no_group_has_no_limit() {
         let limits = IoLimits::new(&[known(vec![7])], &Tasks::default());
-        assert!(limits.of(&Tasks::default(), Tid(8), Nanos(1)).is_empty());
+        assert!(limits.limits(&Tasks::default(), Tid(8), Nanos(1)).is_empty());
     }
 
     #[test]
-    fn a_document_without_limits_is_one_of_before() {
+    fn an_older_document_without_limits_is_read() {
         let old: tipme_record::incident::Groups =
             serde_json::from_str("{\"limited\":[]}").expect("it is one");
         assert!(

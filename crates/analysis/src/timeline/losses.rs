@@ -62,9 +62,12 @@ mod tests {
 
     #[test]
     fn events_of_a_second_are_counted_from_its_begin_up_to_its_end() {
-        let loss =
-            |s| Loss { until_ns: Nanos::from_secs(s).0, class: "sched".to_owned(), count: 1 };
-        let losses = Losses { per_second: vec![loss(2), loss(3), loss(9), loss(1)] };
+        let per_second = [2, 3, 9, 1].map(|s| Loss {
+            until_ns: Nanos::from_secs(s).0,
+            class: "sched".to_owned(),
+            count: 1,
+        });
+        let losses = Losses { per_second: per_second.into() };
         let (mut passed, incident) = (Passed::new(&losses), Incident::default());
         for ms in [0, 999, 1_000, 1_500, 1_999, 2_000, 2_001] {
             passed.see(Nanos::from_millis(ms));

@@ -88,7 +88,7 @@ impl Recording {
     /// files are unknown.
     fn roles(&self, wait: &Wait) -> Vec<(PolledRole, Polled)> {
         let roles: Vec<(PolledRole, Polled)> =
-            self.polls.of(wait).iter().map(|file| (self.role(wait, file), *file)).collect();
+            self.polls.files(wait).iter().map(|file| (self.role(wait, file), *file)).collect();
         if roles.iter().any(|(role, _)| *role == PolledRole::Open) { Vec::new() } else { roles }
     }
 
@@ -102,55 +102,48 @@ impl Recording {
     /// Returns `true` if a thread that receives display events polls other files without its
     /// display: an event was pending meanwhile and did not end the wait.
     pub(crate) fn polls_aside(&self, wait: &Wait) -> bool {
-        let files = self.polls.of(wait);
-        let display = |file: &Polled| {
-            self.messages.is_server(file.peer) || is_terminal_file(file.mode, file.magic)
-        };
+        let files = self.polls.files(wait);
         let asks =
             polls(wait) && files.iter().any(|file| self.role(wait, file) == PolledRole::Peer);
-        let own = |stream: &&Stream| {
-            stream.client == wait.pid && stream.reader(Side::EventReceived) == wait.head.tid
-        };
-        let lay = |stream: &Stream| {
-            let sent = stream.side(Side::EventSent);
-            let last =
-                sent.partition_point(|part| part.ts < wait.head.ts.before(LAY_MIN)).checked_sub(1);
-            let taken = |index| stream.received(Side::EventSent, index).map(|(_, part)| part.ts);
-            last.is_some_and(|index| taken(index).is_some_and(|at| at >= wait.head.ts))
-        };
-        asks && !files.iter().any(display) && self.messages.streams().iter().filter(own).any(lay)
+        let polls_display = files.iter().any(|file| {
+            self.messages.is_server(file.peer) || is_terminal_file(file.mode, file.magic)
+        });
+        asks && !polls_display
+            && self.messages.streams_of(wait.pid).any(|stream| {
+                stream.reader(Side::EventReceived) == wait.head.tid
+                    && had_pending_event(stream, wait.head.ts)
+            })
     }
 
     /// Returns `true` if a wait reads or polls a terminal, so that the user may end it.
     pub(crate) fn waits_for_terminal(&self, wait: &Wait) -> bool {
-        let polled =
-            || self.polls.of(wait).iter().any(|file| is_terminal_file(file.mode, file.magic));
-        reads(wait) && is_terminal_file(wait.mode, wait.magic) || polls(wait) && polled()
+        reads(wait) && is_terminal_file(wait.mode, wait.magic)
+            || polls(wait)
+                && self.polls.files(wait).iter().any(|file| is_terminal_file(file.mode, file.magic))
     }
 
     /// Returns `true` if a thread reads a terminal, even one without input so far.
     pub(crate) fn reads_terminal(&self, tid: Tid) -> bool {
-        let waits = || self.waits.of(tid).iter().any(|wait| self.waits_for_terminal(wait));
-        self.terminals.reads(tid) || waits()
+        self.terminals.reads(tid)
+            || self.waits.of_thread(tid).iter().any(|wait| self.waits_for_terminal(wait))
     }
 
     /// Rewrites a wait as one for the polled connection with this inode, or, if `inode` is 0, for
     /// the only remote connection, or the only one that is not established yet.
     pub(crate) fn as_remote(&self, wait: &Wait, inode: u64) -> Wait {
         let files: Vec<Polled> = self.remote_files(wait).collect();
-        let only = |files: &[Polled]| if let [file] = files[..] { Some(file) } else { None };
         let connecting: Vec<Polled> = files.iter().copied().filter(connects).collect();
-        let file = if inode == 0 {
-            only(&files).or_else(|| only(&connecting))
-        } else {
-            files.iter().copied().find(|file| file.inode == inode)
+        let file = match (&files[..], &connecting[..]) {
+            _ if inode != 0 => files.iter().find(|file| file.inode == inode),
+            ([only], _) | (_, [only]) => Some(only),
+            _ => None,
         };
-        file.map_or(*wait, |file| as_wait(wait, &file))
+        file.map_or(*wait, |file| as_wait(wait, file))
     }
 
     /// Returns the remote connections among the polled files of a wait.
     pub(crate) fn remote_files(&self, wait: &Wait) -> impl Iterator<Item = Polled> {
-        let files = self.polls.of(wait).iter().copied();
+        let files = self.polls.files(wait).iter().copied();
         files.filter(move |file| self.role(wait, file) == PolledRole::Remote)
     }
 
@@ -163,7 +156,7 @@ impl Recording {
     /// Finds the purpose of a wait in which a thread polls, or sleeps between attempts at a lock.
     pub fn named(&self, span: &Span, waited: Waited, wait: &Wait) -> Option<NamedWait> {
         match waited {
-            Waited::Sleep | Waited::Events if polls(wait) && !self.polls.of(wait).is_empty() => {
+            Waited::Sleep | Waited::Events if polls(wait) && !self.polls.files(wait).is_empty() => {
                 self.asked(span, wait)
             }
             Waited::Sleep => self.tried(span, wait).map(|(wait, holder)| NamedWait {
@@ -181,11 +174,10 @@ impl Recording {
         let roles = self.roles(wait);
         let aside = self.polls_aside(wait);
         let loops = !aside && roles.iter().any(|(role, _)| *role == PolledRole::Inlet);
-        let shows = || {
-            self.messages.is_server(wait.pid)
-                || self.messages.streams().iter().any(|one| one.client == wait.pid)
-        };
-        if loops && shows() {
+        if loops
+            && (self.messages.is_server(wait.pid)
+                || self.messages.streams_of(wait.pid).next().is_some())
+        {
             return None;
         }
         let by = span
@@ -203,8 +195,10 @@ impl Recording {
         let named = as_wait(wait, file);
         let peers = roles.iter().filter(|(role, _)| *role == PolledRole::Peer).count();
         let peer = (*role == PolledRole::Peer && (peers == 1 || !aside)).then_some(file.peer);
-        let owner = || self.port_owner(&named).filter(|_| span.end >= self.mark);
-        let holder = peer.or_else(owner).filter(|_| by.is_none()).map(|pid| Tid(pid.0));
+        let holder = peer
+            .or_else(|| self.port_owner(&named).filter(|_| span.end >= self.mark))
+            .filter(|_| by.is_none())
+            .map(|pid| Tid(pid.0));
         let waited = if *role == PolledRole::Remote && holder.is_none() {
             Waited::Network
         } else {
@@ -222,6 +216,15 @@ impl Recording {
             .next()
             .filter(|_| is_loopback(wait) && wait.socket == STREAM)
     }
+}
+
+/// Returns `true` if an event had been sent to a client for at least [`LAY_MIN`], and the client
+/// received it only after `at`.
+fn had_pending_event(stream: &Stream, at: Nanos) -> bool {
+    let sent = stream.side(Side::EventSent);
+    let last = sent.partition_point(|part| part.ts < at.before(LAY_MIN)).checked_sub(1);
+    let receipt = last.and_then(|last| stream.receipt(Side::EventSent, last));
+    receipt.is_some_and(|receipt| receipt.ts >= at)
 }
 
 /// Returns `true` for a connection that the other end has not accepted yet. It explains a wait

@@ -56,7 +56,7 @@ impl Recording {
 /// also end waits for devices and timers.
 fn is_for_packet(recording: &Recording, span: &Span) -> bool {
     let Some(wait) = recording.waits.find(span).filter(|wait| !submits(wait)) else { return false };
-    let files = recording.polls.of(wait);
+    let files = recording.polls.files(wait);
     match recording.waits.kind_of(wait) {
         Waited::Network => true,
         Waited::Events if accepts(wait) => is_internet(wait),

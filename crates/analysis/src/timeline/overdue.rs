@@ -76,15 +76,15 @@ impl OverdueTimer {
 
 impl OverdueTimers {
     pub fn new(records: &[(Cpu, Overdue)]) -> OverdueTimers {
-        let read = |(cpu, record): &(Cpu, Overdue)| OverdueTimer {
+        let timers = records.iter().map(|(cpu, record)| OverdueTimer {
             cpu: *cpu,
             due: record.head.ts.before(record.nanos),
             came: record.head.ts,
             tid: record.head.tid,
             found: record.found,
             stack: record.stack,
-        };
-        let mut sorted: Vec<OverdueTimer> = records.iter().map(read).collect();
+        });
+        let mut sorted: Vec<OverdueTimer> = timers.collect();
         sorted.sort_by_key(|one| (one.cpu, one.came, one.due));
         let mut before = (Cpu(0), Nanos(0));
         for one in &mut sorted {

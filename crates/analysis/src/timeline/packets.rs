@@ -5,7 +5,7 @@
 //! is the sender.
 
 use crate::timeline::by_thread::ByThread;
-use crate::timeline::threads::{Span, ThreadState, Timeline};
+use crate::timeline::threads::{Span, Timeline};
 use crate::timeline::waits::SOFTIRQ;
 use tipme_record::{Nanos, Tid};
 
@@ -40,8 +40,9 @@ impl Packets {
     /// chronological order.
     pub(crate) fn ended(&self, tid: Tid, lo: Nanos, hi: Nanos) -> impl Iterator<Item = usize> {
         let list = self.ended.get(tid).map_or(&[][..], Vec::as_slice);
-        let place = |at: Nanos| list.partition_point(|(end, _)| *end < at);
-        list.get(place(lo)..place(hi)).unwrap_or_default().iter().map(|(_, index)| *index as usize)
+        let first = list.partition_point(|(end, _)| *end < lo);
+        let last = list.partition_point(|(end, _)| *end < hi);
+        list.get(first..last).unwrap_or_default().iter().map(|(_, index)| *index as usize)
     }
 
     /// Returns the wakeups in softirqs in the context of a thread in `lo..=hi`: time and wakee.
@@ -53,5 +54,5 @@ impl Packets {
 }
 
 pub(crate) fn in_softirq(span: &Span) -> bool {
-    span.segment.state == ThreadState::Blocked && span.segment.context == SOFTIRQ
+    span.is_blocked() && span.segment.context == SOFTIRQ
 }

@@ -22,7 +22,7 @@ impl Polls {
     }
 
     /// Returns the polled files of a wait; empty unless all are known.
-    pub fn of(&self, wait: &Wait) -> &[Polled] {
+    pub fn files(&self, wait: &Wait) -> &[Polled] {
         let key = (wait.head.tid, wait.head.ts);
         let first = self.0.partition_point(|file| (file.head.tid, file.head.ts) < key);
         let last = self.0.partition_point(|file| (file.head.tid, file.head.ts) <= key);
@@ -41,17 +41,15 @@ pub struct FarEnds(HashMap<(Tid, Nanos, u16), Ipv6Addr>);
 
 impl FarEnds {
     pub fn new(ends: &[FarEnd]) -> FarEnds {
-        let key = |end: &FarEnd| (end.head.tid, end.head.ts, end.port as u16);
-        FarEnds(
-            ends.iter()
-                .map(|end| (key(end), address(end)))
-                .filter(|(_, ip)| !ip.is_unspecified())
-                .collect(),
-        )
+        let ends = ends
+            .iter()
+            .map(|end| ((end.head.tid, end.head.ts, end.port as u16), address(end)))
+            .filter(|(_, ip)| !ip.is_unspecified());
+        FarEnds(ends.collect())
     }
 
     /// Returns the remote address of a wait, if it is known.
-    pub(crate) fn of(&self, wait: &Wait) -> Option<IpAddr> {
+    pub(crate) fn address(&self, wait: &Wait) -> Option<IpAddr> {
         match wait.address {
             0 => self.0.get(&(wait.head.tid, wait.head.ts, wait.port)).copied().map(IpAddr::V6),
             address => Some(IpAddr::V4(Ipv4Addr::from(address.to_le_bytes()))),
@@ -90,7 +88,7 @@ mod tests {
     use zerocopy::{FromBytes, FromZeros};
 
     #[test]
-    fn an_ipv6_address_belongs_to_the_wait_with_its_thread_time_and_port() {
+    fn an_ipv6_address_belongs_to_the_wait_of_its_thread() {
         let ip = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 2);
         let mut end = FarEnd::new_zeroed();
         (end.head.tid, end.head.ts, end.port) = (Tid(7), Nanos(9), 80);
@@ -99,9 +97,9 @@ mod tests {
         let ends = FarEnds::new(&[end]);
         let mut wait = Wait::new_zeroed();
         (wait.head, wait.port) = (end.head, 80);
-        assert_eq!(ends.of(&wait), Some(IpAddr::V6(ip)));
-        assert_eq!(ends.of(&Wait { port: 81, ..wait }), None);
+        assert_eq!(ends.address(&wait), Some(IpAddr::V6(ip)));
+        assert_eq!(ends.address(&Wait { port: 81, ..wait }), None);
         let mapped = Wait { address: u32::from_le_bytes([192, 0, 2, 1]), ..wait };
-        assert_eq!(ends.of(&mapped), Some(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1))));
+        assert_eq!(ends.address(&mapped), Some(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1))));
     }
 }

@@ -164,20 +164,18 @@ mod tests {
     }
 
     #[test]
-    fn who_is_given_a_priority_while_it_runs_has_it_from_then_on_at_the_latest() {
-        let task = |prio| {
-            let mut task = Task::read(&[0; Task::SIZE]).expect("it has its size");
-            (task.head.tid, task.prio, task.policy) = (Tid(1), prio, FIFO);
-            task
-        };
-        let mut priorities = Priorities::at_mark(&[task(94)]);
+    fn a_priority_set_while_running_holds_from_the_switch_on() {
+        let mut task = Task::read(&[0; Task::SIZE]).expect("it has its size");
+        (task.head.tid, task.prio, task.policy) = (Tid(1), 94, FIFO);
+        let mut priorities = Priorities::at_mark(&[task]);
         let left = SchedEvent { tid: Tid(1), left_prio: 49, ..switch(30, 2, 120) };
         [switch(10, 1, 120), left, switch(40, 1, 120)]
             .iter()
             .for_each(|event| priorities.see(event));
         priorities.close();
-        let prio = |at| priorities.at(Tid(1), Nanos(at)).map(|standing| standing.prio);
-        assert_eq!([10, 29, 35, 40].map(prio), [Some(49), Some(49), Some(49), Some(94)]);
+        let held = [10, 29, 35, 40].map(|at| priorities.at(Tid(1), Nanos(at)));
+        let held = held.map(|standing| standing.map(|standing| standing.prio));
+        assert_eq!(held, [Some(49), Some(49), Some(49), Some(94)]);
     }
 
     #[test]
@@ -186,17 +184,24 @@ mod tests {
             [switch(10, 2, 49), switch(20, 1, 120), switch(30, 2, 139), switch(35, 1, 110)];
         let mut priorities = Priorities::default();
         events.iter().for_each(|event| priorities.see(event));
-        let text = |tid, at| priorities.at(Tid(tid), Nanos(at)).map(SchedStanding::text);
-        assert_eq!(text(1, 5).as_deref(), Some("at nice 0"));
-        assert_eq!(text(1, 40).as_deref(), Some("at nice -10"));
-        assert_eq!(text(2, 25).as_deref(), Some("with real-time priority 50"));
-        assert_eq!(text(2, 35).as_deref(), Some("at nice 19"));
-        assert_eq!(text(3, 35), None);
+        for (tid, at, expected) in [
+            (1, 5, Some("at nice 0")),
+            (1, 40, Some("at nice -10")),
+            (2, 25, Some("with real-time priority 50")),
+            (2, 35, Some("at nice 19")),
+            (3, 35, None),
+        ] {
+            let text = priorities.at(Tid(tid), Nanos(at)).map(SchedStanding::text);
+            assert_eq!(text.as_deref(), expected, "thread {tid} at {at}");
+        }
+    }
+
+    fn standing(prio: u8, policy: Option<u32>) -> SchedStanding {
+        SchedStanding { prio, policy }
     }
 
     #[test]
-    fn policies_order_what_priorities_do_not_tell() {
-        let standing = |prio, policy| SchedStanding { prio, policy };
+    fn deadline_beats_fifo_beats_normal_beats_idle() {
         let (deadline, fifo, normal) =
             (standing(DEADLINE, None), standing(49, Some(FIFO)), standing(120, Some(0)));
         let (idle, lent) = (standing(120, Some(IDLE)), standing(49, Some(0)));

@@ -51,16 +51,21 @@ impl QuotaMembers {
             listed.contains(&life.pid) && !at_mark.contains(&life.tid) && !ended.contains(&life.tid)
         });
         let parted = elsewhere.map(|life| life.pid).collect();
-        let told = known.iter().flat_map(|group| &group.pids).map(|pid| Pid(*pid));
-        let processes = records.iter().map(|record| record.pid).chain(told).chain(listed).collect();
+        let in_group = known.iter().flat_map(|group| &group.pids).map(|pid| Pid(*pid));
+        let throttled = records.iter().map(|record| record.pid);
+        let processes = throttled.chain(in_group).chain(listed).collect();
         QuotaMembers { taken, at_mark, processes, parted, ended: ended.clone() }
     }
 
     /// Returns `true` if the thread of this process is in the group.
     pub(crate) fn has(&self, tid: Tid, pid: Pid) -> bool {
         let whole = self.processes.contains(&pid) && !self.parted.contains(&pid);
-        let known = |tid: &Tid| self.at_mark.contains(tid) || self.taken.contains_key(tid);
-        whole || known(&tid) || self.ended.contains(&tid) && known(&Tid(pid.0))
+        whole || self.lists(tid) || self.ended.contains(&tid) && self.lists(Tid(pid.0))
+    }
+
+    /// Returns `true` if a thread was throttled or is listed.
+    fn lists(&self, tid: Tid) -> bool {
+        self.at_mark.contains(&tid) || self.taken.contains_key(&tid)
     }
 
     /// Returns the last time in `lo..=hi` at which a thread was throttled.

@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn spans_are_told_apart_and_overlaps_count_once() {
+    fn overlapping_reclaims_of_a_thread_count_once() {
         let records = [
             record(10, 1, 0, 0),
             record(12, 2, 4, 0),

@@ -187,10 +187,10 @@ impl Recording {
         self.cost = cleaned_cost(document(incident, Section::Cost)?);
         self.baselines = document(incident, Section::Baselines)?;
         let files: Vec<FileName> = document(incident, Section::Files)?;
-        let path = |file: FileName| {
-            ((Device(file.device), file.inode), bounded(&file.path, PATH_LETTERS_MAX))
-        };
-        self.files = files.into_iter().map(path).collect();
+        let paths = files
+            .into_iter()
+            .map(|file| ((Device(file.device), file.inode), bounded(&file.path, PATH_LETTERS_MAX)));
+        self.files = paths.collect();
         self.groups = document(incident, Section::Groups)?;
         let words = incident
             .words()
@@ -211,7 +211,7 @@ impl Recording {
         self.notes.extend(self.meta.withheld.told().map(|what| format!("Not shown: {what}.")));
         let stopped = self.meta.input_stopped_ns as f64 / 1e9;
         if stopped > 0.0 {
-            let why = "since a user did not want it; what was typed or clicked then is not known";
+            let why = "since a user had turned it off; keys and clicks of that time are unknown";
             self.notes
                 .push(format!("Input was not recorded for {stopped:.1} s of the window, {why}."));
         }
@@ -224,39 +224,41 @@ impl Recording {
             loose_records(incident.bytes(Section::Tasks)).take(ENTRIES_MAX).collect();
         let tasks: Vec<Task> = typed(walked.iter().copied(), RecordKind::Task, Task::read);
         self.read_events(incident, &rare, &tasks);
-        let waits = walked.iter().copied().chain(rare.of(RecordKind::Wait));
+        let waits = walked.iter().copied().chain(rare.entries(RecordKind::Wait));
         let contention =
-            Contention::new(typed(rare.of(RecordKind::Lock), RecordKind::Lock, Lock::read));
+            Contention::new(typed(rare.entries(RecordKind::Lock), RecordKind::Lock, Lock::read));
         self.waits =
             Waits::new(typed(waits, RecordKind::Wait, Wait::read), &self.names, contention);
-        let polled = walked.iter().copied().chain(rare.of(RecordKind::Polled));
+        let polled = walked.iter().copied().chain(rare.entries(RecordKind::Polled));
         self.polls = Polls::new(typed(polled, RecordKind::Polled, Polled::read));
-        let ends = walked.iter().copied().chain(rare.of(RecordKind::FarEnd));
+        let ends = walked.iter().copied().chain(rare.entries(RecordKind::FarEnd));
         self.far_ends = FarEnds::new(&typed(ends, RecordKind::FarEnd, FarEnd::read));
         self.wakes = Wakes::new(&self.timeline);
         self.tasks = Tasks::new(&mut sources(tasks, &rare, incident.bytes(Section::Cmdlines)));
-        let attempts = typed(rare.of(RecordKind::Attempt), RecordKind::Attempt, Attempt::read);
+        let attempts = typed(rare.entries(RecordKind::Attempt), RecordKind::Attempt, Attempt::read);
         self.attempts = Attempts::new(attempts, &self.tasks, self.mark);
         let messages = rare
-            .of(RecordKind::Message)
+            .entries(RecordKind::Message)
             .filter_map(|entry| with_tail(entry, Message::read, Message::SIZE));
         let wayland = rare
-            .of(RecordKind::WlMessage)
+            .entries(RecordKind::WlMessage)
             .filter_map(|entry| with_tail(entry, WlMessage::read, WlMessage::SIZE));
-        let busy = |tid, lo, hi| self.timeline.is_busy(tid, lo, hi);
-        self.messages = Messages::new(messages, wayland, &self.displays, busy);
+        self.messages = Messages::new(messages, wayland, &self.displays, |tid, lo, hi| {
+            self.timeline.is_busy(tid, lo, hi)
+        });
         self.terminals = Terminals::new(
-            &typed(rare.of(RecordKind::Tty), RecordKind::Tty, Tty::read),
+            &typed(rare.entries(RecordKind::Tty), RecordKind::Tty, Tty::read),
             &self.timeline,
         );
-        let requests = walked.iter().copied().chain(rare.of(RecordKind::Block));
+        let requests = walked.iter().copied().chain(rare.entries(RecordKind::Block));
         self.disk = Disk::new(&typed(requests, RecordKind::Block, Block::read));
-        self.reclaims = typed(rare.of(RecordKind::Reclaim), RecordKind::Reclaim, Reclaim::read);
+        self.reclaims =
+            typed(rare.entries(RecordKind::Reclaim), RecordKind::Reclaim, Reclaim::read);
         self.reclaiming = Reclaiming::new(&self.reclaims);
-        self.tallies = typed(rare.of(RecordKind::Tally), RecordKind::Tally, Tally::read);
-        self.signals = typed(rare.of(RecordKind::Signal), RecordKind::Signal, Signal::read);
+        self.tallies = typed(rare.entries(RecordKind::Tally), RecordKind::Tally, Tally::read);
+        self.signals = typed(rare.entries(RecordKind::Signal), RecordKind::Signal, Signal::read);
         self.signals.sort_by_key(|signal| signal.head.ts);
-        self.samples = typed(rare.of(RecordKind::Sample), RecordKind::Sample, Sample::read);
+        self.samples = typed(rare.entries(RecordKind::Sample), RecordKind::Sample, Sample::read);
         self.samples.sort_by_key(|sample| (sample.head.tid, sample.head.ts));
         self.interrupts = Interrupts::new(&placed(&rare, RecordKind::Irq, Irq::read));
         // A work item still running at the mark has no CPU in its record, and needs none.
@@ -267,7 +269,7 @@ impl Recording {
         self.deferred = DeferredCalls::new(&deferred, &self.names);
         self.withdrawals = Withdrawals::new(&placed(&rare, RecordKind::Withdrawn, Withdrawn::read));
         let throttled: Vec<Throttled> =
-            typed(rare.of(RecordKind::Throttled), RecordKind::Throttled, Throttled::read);
+            typed(rare.entries(RecordKind::Throttled), RecordKind::Throttled, Throttled::read);
         self.throttling = Throttling::new(&throttled, &self.groups, &self.tasks, &self.timeline);
         self.io_limits = IoLimits::new(&self.groups.io, &self.tasks);
         self.overdue = OverdueTimers::new(&placed(&rare, RecordKind::Overdue, Overdue::read));
@@ -304,8 +306,8 @@ impl Recording {
     /// Returns the threads that ran but are otherwise unknown: they were hidden from the recorder,
     /// or their records are lost.
     pub fn nameless(&self) -> Vec<Tid> {
-        let unknown = |tid: &Tid| *tid != Tid(0) && self.tasks.life(*tid, self.mark).is_none();
-        self.timeline.threads().filter(unknown).collect()
+        let threads = self.timeline.threads().filter(|tid| *tid != Tid(0));
+        threads.filter(|tid| self.tasks.life(*tid, self.mark).is_none()).collect()
     }
 
     /// Returns the drawing requests by thread.
@@ -320,21 +322,20 @@ impl Recording {
 
     /// Returns the display servers of some processes, and the compositors of these servers.
     pub fn display_servers(&self, pids: &[u32]) -> BTreeSet<Pid> {
-        let servers = |clients: &BTreeSet<Pid>| -> BTreeSet<Pid> {
-            let streams =
-                self.messages.streams().iter().filter(|stream| clients.contains(&stream.client));
-            streams.map(|stream| stream.server).collect()
-        };
-        let near = servers(&pids.iter().copied().map(Pid).collect());
-        let behind = servers(&near);
-        near.into_iter().chain(behind).collect()
+        let (mut clients, mut all) = (pids.iter().copied().map(Pid).collect(), BTreeSet::new());
+        for _ in 0..2 {
+            clients = self.messages.servers_of(&clients);
+            all.extend(&clients);
+        }
+        all
     }
 
     /// Returns the samples of one thread in `lo..hi`.
     pub(crate) fn samples_of(&self, tid: Tid, lo: Nanos, hi: Nanos) -> &[Sample] {
-        let key = |sample: &Sample| (sample.head.tid, sample.head.ts);
-        let first = self.samples.partition_point(|sample| key(sample) < (tid, lo));
-        let last = self.samples.partition_point(|sample| key(sample) < (tid, hi));
+        let first =
+            self.samples.partition_point(|sample| (sample.head.tid, sample.head.ts) < (tid, lo));
+        let last =
+            self.samples.partition_point(|sample| (sample.head.tid, sample.head.ts) < (tid, hi));
         self.samples.get(first..last.max(first)).unwrap_or_default()
     }
 
@@ -370,13 +371,14 @@ fn short_window(meta: &Meta) -> Option<String> {
     let first = meta.classes.iter().take(2).max_by_key(|class| class.held_from_ns)?;
     let what =
         if first.name == RingClass::Sched.name() { "scheduler events" } else { "other events" };
-    let seconds = |from: u64| meta.mark_ns.saturating_sub(from) as f64 / 1e9;
-    let (held, wanted) = (seconds(first.held_from_ns), seconds(asked));
-    let why = format!(
-        "so many {what} were there that its memory held no more; tipme record --memory gives it more"
-    );
-    (held + SHORTER_S < wanted)
-        .then(|| format!("Only {held:.0} s of {wanted:.0} s were recorded: {why}."))
+    let [held, wanted] =
+        [first.held_from_ns, asked].map(|from| meta.mark_ns.saturating_sub(from) as f64 / 1e9);
+    (held + SHORTER_S < wanted).then(|| {
+        format!(
+            "Only {held:.0} s of {wanted:.0} s were recorded: the memory was full of {what}; \
+             enlarge it with tipme record --memory."
+        )
+    })
 }
 
 fn resting(task: &Task) -> Resting {
@@ -388,15 +390,15 @@ fn sources<'a>(tasks: Vec<Task>, rare: &Rare<'a>, cmdlines: &'a [u8]) -> TaskSou
         tasks,
         cmdlines,
         exits: rare
-            .of(RecordKind::Exit)
+            .entries(RecordKind::Exit)
             .filter_map(|entry| with_tail(entry, Exit::read, Exit::SIZE))
             .collect(),
         execs: rare
-            .of(RecordKind::Exec)
+            .entries(RecordKind::Exec)
             .filter_map(|entry| with_tail(entry, Exec::read, Exec::SIZE))
             .collect(),
-        forks: typed(rare.of(RecordKind::Fork), RecordKind::Fork, Fork::read),
-        renames: typed(rare.of(RecordKind::Rename), RecordKind::Rename, Rename::read),
+        forks: typed(rare.entries(RecordKind::Fork), RecordKind::Fork, Fork::read),
+        renames: typed(rare.entries(RecordKind::Rename), RecordKind::Rename, Rename::read),
     }
 }
 

@@ -40,7 +40,7 @@ pub(crate) const PROMPT: Nanos = Nanos::from_millis(50);
 /// Returns `true` if a thread ran, or waited for less than a frame, as for a reply of its display
 /// server.
 fn is_moving(span: &Span) -> bool {
-    span.segment.state == ThreadState::Running || span.end.since(span.start) < FRAME
+    span.segment.state == ThreadState::Running || span.length() < FRAME
 }
 
 impl Recording {
@@ -56,16 +56,16 @@ impl Recording {
     }
 
     fn spent_times_of(&self, tid: Tid, with: SpentWith) -> SpentTimes {
-        let is = |span: &Span| match with {
-            SpentWith::Pausing(Pause::Rest) if span.end.since(span.start) <= GAP => false,
-            SpentWith::Pausing(pause) => self.is_pause(span, pause),
-            SpentWith::Moving => is_moving(span),
-            SpentWith::NotDrawing => false,
-        };
         if with == SpentWith::NotDrawing {
             return SpentTimes::new(self.drawings().apart(tid, self.mark, FRAMES_APART));
         }
-        SpentTimes::new(self.timeline.spans(tid).filter(is).map(|span| (span.start, span.end)))
+        let spans = self.timeline.spans(tid).filter(|span| match with {
+            SpentWith::Pausing(Pause::Rest) if span.length() <= GAP => false,
+            SpentWith::Pausing(pause) => self.is_pause(span, pause),
+            SpentWith::Moving => is_moving(span),
+            SpentWith::NotDrawing => false,
+        });
+        SpentTimes::new(spans.map(|span| (span.start, span.end)))
     }
 
     /// Returns `true` if a thread hardly paused in the time before `at`, and was moving for most of
@@ -77,20 +77,19 @@ impl Recording {
         if at.since(lo) >= KNOWN_MIN {
             return self.is_habit(tid, pause, (lo, at));
         }
-        let draws = |second: u64| {
-            let from = at.after(Nanos::from_secs(second));
-            !self.drawings().within(tid, from, from.after(Nanos::from_secs(1))).is_empty()
-        };
         let hi = at.after(HABIT);
         hi < self.mark
             && self.is_habit(tid, pause, (at, hi))
-            && (0..HABIT.0 / Nanos::from_secs(1).0).all(draws)
+            && (0..HABIT.0 / Nanos::from_secs(1).0).all(|second| {
+                let from = at.after(Nanos::from_secs(second));
+                !self.drawings().within(tid, from, from.after(Nanos::from_secs(1))).is_empty()
+            })
     }
 
     fn is_habit(&self, tid: Tid, pause: Pause, (lo, hi): (Nanos, Nanos)) -> bool {
-        let percent = |with| self.spent(tid, with, lo, hi) * 100 / hi.since(lo).0.max(1);
-        percent(SpentWith::Pausing(pause)) < PAUSES_PERCENT
-            && percent(SpentWith::Moving) >= MOVES_PERCENT
+        let all = hi.since(lo).0.max(1);
+        self.spent(tid, SpentWith::Pausing(pause), lo, hi) * 100 / all < PAUSES_PERCENT
+            && self.spent(tid, SpentWith::Moving, lo, hi) * 100 / all >= MOVES_PERCENT
     }
 
     /// Returns `true` if a thread drew frame after frame before `at`.
@@ -118,9 +117,7 @@ impl Recording {
     pub(crate) fn stops_from(&self, tid: Tid, lo: Nanos, hi: Nanos) -> Nanos {
         let first =
             self.timeline.at(tid, lo).filter(|_| self.is_restless(tid, Pause::EventWait, lo));
-        let spans = first
-            .into_iter()
-            .flat_map(|span| (span.index..).map_while(move |index| self.timeline.span(tid, index)));
+        let spans = first.into_iter().flat_map(|span| self.timeline.spans_from(tid, span.index));
         let mut within = spans.take_while(|span| span.start < hi);
         within.find(|span| !is_moving(span)).map_or(lo, |span| span.start.max(lo))
     }

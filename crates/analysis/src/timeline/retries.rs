@@ -46,7 +46,7 @@ pub(crate) struct Retries {
 
 impl Retries {
     /// Returns `true` if a wait is among them.
-    pub(crate) fn have(&self, recording: &Recording, span: &Span) -> bool {
+    pub(crate) fn contains(&self, recording: &Recording, span: &Span) -> bool {
         let [first, last] = self.ends;
         self.tid == span.tid
             && (first..=last).contains(&span.index)
@@ -77,10 +77,10 @@ impl Recording {
         let before = &tries[..tries.len().saturating_sub(1)];
         let holder = self.woken_by(last, wait);
         let lasts = last.end >= self.mark && take_longer(before);
-        let computed = |by: Tid| {
-            before.last().is_some_and(|one| self.timeline.is_busy(by, one.start, one.end))
-        };
-        let enough = before.len() >= RETRIES_MIN || holder.is_some_and(computed);
+        let enough = before.len() >= RETRIES_MIN
+            || holder
+                .zip(before.last())
+                .is_some_and(|(by, one)| self.timeline.is_busy(by, one.start, one.end));
         Retries {
             tid: span.tid,
             futex: self.waits_in(span),
@@ -93,28 +93,26 @@ impl Recording {
     /// Returns the next wait after one that timed out, if it was too short for a record and the
     /// thread that ended it had been working since the earlier one began.
     fn short_try(&self, before: &Span, wait: &Wait) -> Option<Span> {
-        let mut after = (before.index + 1..)
-            .take(SEGMENTS_MAX)
-            .map_while(|index| self.timeline.span(before.tid, index));
-        let next = after.find(|span| span.segment.state == ThreadState::Blocked)?;
+        let mut after = self.timeline.spans_from(before.tid, before.index + 1).take(SEGMENTS_MAX);
+        let next = after.find(|span| span.is_blocked())?;
         let at_once = self.timeline.run_time(before.tid, before.end, next.start) < BETWEEN_MAX;
-        let short = self.waits.find(&next).is_none() && next.end.since(next.start) < BETWEEN_MAX;
-        let worked = |by: Tid| self.pause_after(by, before.start, Pause::EventWait) >= next.end;
+        let short = self.waits.find(&next).is_none() && next.length() < BETWEEN_MAX;
         let tried = self.timed_out(before) && at_once && short && self.woke_nobody(before, &next);
-        (tried && self.woken_by(&next, wait).is_some_and(worked)).then_some(next)
+        let by = self.woken_by(&next, wait).filter(|_| tried)?;
+        (self.pause_after(by, before.start, Pause::EventWait) >= next.end).then_some(next)
     }
 
     /// Returns the consecutive waits that include `span`: all but the last timed out.
     fn tries(&self, span: &Span) -> Vec<Span> {
-        let before = |span: &Span| {
+        let before = std::iter::successors(Some(*span), |span| {
             self.next_try(span, (0..span.index).rev()).filter(|before| self.timed_out(before))
-        };
-        let after =
-            |span: &Span| self.next_try(span, span.index + 1..).filter(|_| self.timed_out(span));
-        let mut tries: Vec<Span> =
-            std::iter::successors(before(span), before).take(RETRIES_MAX).collect();
+        });
+        let after = std::iter::successors(Some(*span), |span| {
+            self.next_try(span, span.index + 1..).filter(|_| self.timed_out(span))
+        });
+        let mut tries: Vec<Span> = before.skip(1).take(RETRIES_MAX).collect();
         tries.reverse();
-        tries.extend(std::iter::successors(Some(*span), after).take(RETRIES_MAX));
+        tries.extend(after.take(RETRIES_MAX));
         tries
     }
 
@@ -134,9 +132,7 @@ impl Recording {
                         .filter(|other| at_once && (!is_futex || self.woke_nobody(span, other)));
                 }
                 ThreadState::Blocked if !is_futex && self.waits.find(&other).is_none() => {}
-                ThreadState::Running | ThreadState::Blocked => {
-                    ran = ran.after(other.end.since(other.start))
-                }
+                ThreadState::Running | ThreadState::Blocked => ran = ran.after(other.length()),
                 ThreadState::Runnable => {}
             }
         }
@@ -153,23 +149,23 @@ impl Recording {
     /// Returns `true` if a timer ended a wait; the timers of the kernel's own locks run in a
     /// softirq.
     fn timed_out(&self, span: &Span) -> bool {
-        let by_timer = |wait: &Wait| match wait.syscall {
+        self.waits.find(span).is_some_and(|wait| match wait.syscall {
             FUTEX => wait.context == HARD_INTERRUPT,
             _ => span.task_waker().is_none() && span.end < self.mark,
-        };
-        self.waits.find(span).is_some_and(by_timer)
+        })
     }
 
     /// Returns the thread that ended a wait, if it can access the futex.
     fn woken_by(&self, span: &Span, wait: &Wait) -> Option<Tid> {
-        let pid = |tid| self.tasks.pid(tid, span.end);
-        span.task_waker().filter(|by| !is_private_futex(wait) || pid(*by) == pid(span.tid))
+        span.task_waker().filter(|by| {
+            !is_private_futex(wait) || self.tasks.share_process(*by, span.tid, span.end)
+        })
     }
 }
 
 /// Returns `true` if retries get longer and longer.
 fn take_longer(tries: &[Span]) -> bool {
-    let lengths: Vec<u64> = tries.iter().map(|span| span.end.since(span.start).0).collect();
+    let lengths: Vec<u64> = tries.iter().map(|span| span.length().0).collect();
     let grow = lengths.is_sorted_by(|one, next| next.saturating_mul(10) >= one.saturating_mul(9));
     grow && lengths
         .first()

@@ -2,7 +2,7 @@
 //! Stretches in which no CPU recorded anything: the machine itself stood still.
 
 use crate::timeline::recording::Recording;
-use tipme_record::{Cpu, Nanos, Tid};
+use tipme_record::{Cpu, Nanos};
 
 /// Minimum length of such a stretch: a busy CPU has a recorded tick at least every 10 ms, so
 /// shorter ones prove nothing.
@@ -11,25 +11,25 @@ const LENGTH_MIN: Nanos = Nanos::from_millis(20);
 /// Returns the number of CPUs at work between `lo` and `hi` if no CPU recorded a switch, interrupt
 /// or sample; else 0. Idle CPUs do not count, since they record nothing anyway.
 pub(crate) fn silent_at_work(recording: &Recording, lo: Nanos, hi: Nanos) -> usize {
-    let cpus = || (0..recording.meta.machine.cpus).map(Cpu);
-    if hi.since(lo) < LENGTH_MIN || !cpus().all(|cpu| is_quiet(recording, cpu, lo, hi)) {
+    if hi.since(lo) < LENGTH_MIN || !cpus(recording).all(|cpu| is_quiet(recording, cpu, lo, hi)) {
         return 0;
     }
-    let at_work = |cpu| {
-        recording
-            .timeline
-            .ran(cpu, lo, hi)
-            .iter()
-            .any(|(tid, ..)| tid.is_some_and(|tid| tid.0 != 0))
-    };
-    cpus().filter(|cpu| at_work(*cpu)).count()
+    let at_work = cpus(recording).filter(|cpu| {
+        let ran = recording.timeline.ran(*cpu, lo, hi);
+        ran.iter().any(|(tid, ..)| tid.is_some_and(|tid| tid.0 != 0))
+    });
+    at_work.count()
+}
+
+fn cpus(recording: &Recording) -> impl Iterator<Item = Cpu> + use<> {
+    (0..recording.meta.machine.cpus).map(Cpu)
 }
 
 /// Returns `true` if another CPU recorded something in the middle half of `lo..hi`: after a stop of
 /// the machine, all CPUs resume at the end.
 pub(crate) fn another_went_on(recording: &Recording, cpu: Cpu, lo: Nanos, hi: Nanos) -> bool {
     let quarter = Nanos(hi.since(lo).0 / 4);
-    let mut others = (0..recording.meta.machine.cpus).map(Cpu).filter(|other| *other != cpu);
+    let mut others = cpus(recording).filter(|other| *other != cpu);
     others.any(|other| !is_quiet(recording, other, lo.after(quarter), hi.before(quarter)))
 }
 
@@ -37,10 +37,12 @@ pub(crate) fn another_went_on(recording: &Recording, cpu: Cpu, lo: Nanos, hi: Na
 fn is_quiet(recording: &Recording, cpu: Cpu, lo: Nanos, hi: Nanos) -> bool {
     let ran = recording.timeline.ran(cpu, lo, hi);
     let mut interrupts = recording.interrupts.within(cpu, lo, hi);
-    let sampled = |tid: Tid| !recording.samples_of(tid, lo.after(Nanos(1)), hi).is_empty();
     ran.len() <= 1
         && !interrupts.any(|one| one.start > lo || one.end < hi)
-        && !ran.iter().any(|(tid, ..)| tid.is_some_and(sampled))
+        && ran
+            .iter()
+            .filter_map(|(tid, ..)| *tid)
+            .all(|tid| recording.samples_of(tid, lo.after(Nanos(1)), hi).is_empty())
 }
 
 #[cfg(test)]
@@ -49,8 +51,8 @@ mod tests {
     use crate::decode::events::SchedEvent;
     use crate::timeline::interrupts::Interrupts;
     use crate::timeline::threads::Timeline;
-    use tipme_record::Head;
     use tipme_record::records::{Irq, Sample};
+    use tipme_record::{Head, Tid};
 
     fn ms(at: u64) -> Nanos {
         Nanos::from_millis(at)
@@ -93,33 +95,31 @@ mod tests {
         assert_eq!(
             silent_at_work(&recording(&begun, &[]), ms(100), ms(119)),
             0,
-            "that is too short to tell"
+            "that is too short"
         );
     }
 
     #[test]
     fn another_cpu_goes_on_that_does_something_before_all_come_back() {
         let begun = [switch(10, 0, 7), switch(20, 1, 0)];
-        let went_on = |at, cpu| {
-            another_went_on(
-                &recording(&[begun[0], begun[1], switch(at, cpu, 8)], &[]),
-                Cpu(0),
-                ms(100),
-                ms(400),
-            )
-        };
-        assert!(went_on(250, 1));
-        assert!(!went_on(250, 0) && !went_on(110, 1) && !went_on(390, 1));
-        let sampled = |at| {
-            let mut recording = recording(&[begun[0], switch(20, 1, 8)], &[]);
+        for (at, cpu, expected) in
+            [(250, 1, true), (250, 0, false), (110, 1, false), (390, 1, false)]
+        {
+            let recording = recording(&[begun[0], begun[1], switch(at, cpu, 8)], &[]);
+            let went_on = another_went_on(&recording, Cpu(0), ms(100), ms(400));
+            assert_eq!(went_on, expected, "CPU {cpu} at {at} ms");
+        }
+    }
+
+    #[test]
+    fn a_sample_shows_that_a_cpu_was_at_work() {
+        for (at, went_on, silent) in [(250, true, 0), (50, false, 2)] {
+            let mut recording = recording(&[switch(10, 0, 7), switch(20, 1, 8)], &[]);
             let mut sample = Sample::read(&[0; Sample::SIZE]).unwrap();
             (sample.head.tid, sample.head.ts) = (Tid(8), ms(at));
             recording.samples = vec![sample];
-            (
-                another_went_on(&recording, Cpu(0), ms(100), ms(400)),
-                silent_at_work(&recording, ms(100), ms(400)),
-            )
-        };
-        assert_eq!([sampled(250), sampled(50)], [(true, 0), (false, 2)], "who computes is sampled");
+            assert_eq!(another_went_on(&recording, Cpu(0), ms(100), ms(400)), went_on);
+            assert_eq!(silent_at_work(&recording, ms(100), ms(400)), silent);
+        }
     }
 }

@@ -26,12 +26,12 @@ pub(crate) type SpentIndex = RefCell<HashMap<(Tid, SpentWith), Rc<SpentTimes>>>;
 
 impl SpentTimes {
     pub(crate) fn new(times: impl Iterator<Item = (Nanos, Nanos)>) -> SpentTimes {
-        let add = |sum: &mut u64, (start, end): (Nanos, Nanos)| {
+        let summed = times.scan(0, |sum, (start, end)| {
             let before = *sum;
             *sum += end.since(start).0;
             Some((start, end, before))
-        };
-        SpentTimes(times.scan(0, add).collect())
+        });
+        SpentTimes(summed.collect())
     }
 
     /// Returns the time spent in the state until `at`.

@@ -150,13 +150,9 @@ mod tests {
     }
 
     fn stat(at_ms: u64, ticks: [u64; 2]) -> Vec<u8> {
-        let line = |name: &str, ticks: u64| format!("{name} 9 0 9 900 0 0 1 {ticks} 0 0\n");
-        let all = line("cpu ", ticks[0] + ticks[1]);
-        sample(
-            at_ms,
-            STAT,
-            &format!("{all}{}{}intr 99 0 7", line("cpu0", ticks[0]), line("cpu1", ticks[1])),
-        )
+        let lines = [("cpu ", ticks[0] + ticks[1]), ("cpu0", ticks[0]), ("cpu1", ticks[1])];
+        let lines = lines.map(|(name, ticks)| format!("{name} 9 0 9 900 0 0 1 {ticks} 0 0\n"));
+        sample(at_ms, STAT, &format!("{}intr 99 0 7", lines.concat()))
     }
 
     fn ms(at: u64) -> Nanos {
@@ -190,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn cut_lines_and_falling_counters_tell_nothing() {
+    fn cut_lines_and_falling_counters_are_ignored() {
         let cut = sample(2_000, STAT, "cpu  9 0 9 900 0 0 1 9 0 0\ncpu0 9 0 9 900 0 0 1 9");
         let steal = Steal::read(&[stat(1_000, [20, 0]), cut].concat(), 2);
         assert_eq!(steal.stolen(ms(1_000), ms(2_000)), Some(Nanos(0)));
@@ -198,11 +194,11 @@ mod tests {
     }
 
     #[test]
-    fn pressure_tells_how_long_somebody_waited() {
-        let pressure = |at, us| {
+    fn pressure_is_the_time_for_which_a_task_waited() {
+        let samples = [(1_000, 7), (2_000, 500_007)].map(|(at, us)| {
             sample(at, PRESSURE_CPU, &format!("some avg10=0.00 avg300=0.00 total={us}\nfull x\n"))
-        };
-        let steal = Steal::read(&[pressure(1_000, 7), pressure(2_000, 500_007)].concat(), 2);
+        });
+        let steal = Steal::read(&samples.concat(), 2);
         assert_eq!(steal.waited(ms(1_000), ms(1_500)), Some(ms(250)));
         assert_eq!(steal.waited(ms(3_000), ms(4_000)), None);
     }

@@ -90,12 +90,10 @@ impl Tasks {
     fn add_replaced(&mut self, sources: &TaskSources<'_>) {
         let created: BTreeSet<(Tid, Nanos)> =
             sources.forks.iter().map(|fork| (fork.child_tid, fork.head.ts)).collect();
-        let next = |tid, at: Nanos| {
-            created.range((tid, at.after(Nanos(1)))..=(tid, Nanos(u64::MAX))).next()
-        };
         let mut replaced = BTreeMap::new();
         for (tid, pid, at) in begun(sources) {
-            let Some((_, creation)) = next(tid, at) else { continue };
+            let mut later = created.range((tid, at.after(Nanos(1)))..=(tid, Nanos(u64::MAX)));
+            let Some((_, creation)) = later.next() else { continue };
             if self.position(tid, at) == self.position(tid, *creation) {
                 replaced.insert((tid, creation.before(Nanos(1))), pid);
             }
@@ -174,8 +172,9 @@ impl Tasks {
     /// Returns the life of a thread id at a time, or its last one for a later time; `None` before
     /// the creation of that life.
     pub fn life(&self, tid: Tid, at: Nanos) -> Option<&Life> {
-        let last = || self.lives.partition_point(|life| life.tid <= tid).checked_sub(1);
-        let index = self.position(tid, at).or_else(last)?;
+        let index = self
+            .position(tid, at)
+            .or_else(|| self.lives.partition_point(|life| life.tid <= tid).checked_sub(1))?;
         self.lives.get(index).filter(|life| life.tid == tid && life.from <= at)
     }
 
@@ -192,6 +191,11 @@ impl Tasks {
     /// Returns the process of a thread; its own id if nothing is known of it.
     pub fn pid(&self, tid: Tid, at: Nanos) -> Pid {
         self.life(tid, at).map_or(Pid(tid.0), |life| life.pid)
+    }
+
+    /// Returns `true` if two threads belong to one process.
+    pub(crate) fn share_process(&self, one: Tid, other: Tid, at: Nanos) -> bool {
+        self.pid(one, at) == self.pid(other, at)
     }
 
     /// Returns the name of a process.
@@ -215,10 +219,10 @@ impl Tasks {
 
     /// Returns a process and its ancestors, nearest first.
     pub fn ancestors(&self, pid: Pid, at: Nanos) -> impl Iterator<Item = &Life> {
-        let first = self.process(pid, at);
-        let parent =
-            move |life: &&Life| self.process(life.parent, at).filter(|_| life.parent != life.pid);
-        std::iter::successors(first, parent).take(ANCESTORS_MAX)
+        let line = std::iter::successors(self.process(pid, at), move |life| {
+            self.process(life.parent, at).filter(|_| life.parent != life.pid)
+        });
+        line.take(ANCESTORS_MAX)
     }
 
     /// Returns `true` if a process is `from` or one of its descendants.
@@ -274,16 +278,19 @@ fn known_lives(sources: &mut TaskSources<'_>) -> Vec<Life> {
 
 /// Returns a predicate for tasks of the walk that are alive, which excludes zombies.
 fn is_alive(sources: &TaskSources<'_>) -> impl Fn(&&Task) -> bool {
-    let is_dead = |task: &Task| task.state & u32::from(STATE_DEAD) != 0;
     let ended: BTreeSet<(Tid, Nanos)> =
         sources.exits.iter().map(|(exit, _)| (exit.head.tid, exit.start)).collect();
     let living: BTreeSet<Pid> =
-        sources.tasks.iter().filter(|task| !is_dead(task)).map(|task| task.pid).collect();
+        sources.tasks.iter().filter(|task| !is_zombie(task)).map(|task| task.pid).collect();
     move |task| {
-        !is_dead(task)
+        !is_zombie(task)
             || living.contains(&task.pid)
             || !ended.contains(&(task.head.tid, task.start))
     }
+}
+
+fn is_zombie(task: &Task) -> bool {
+    task.state & u32::from(STATE_DEAD) != 0
 }
 
 fn read_cmdlines(section: &[u8]) -> HashMap<Pid, &[u8]> {

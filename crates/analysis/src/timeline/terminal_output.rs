@@ -4,7 +4,6 @@
 use crate::timeline::recording::Recording;
 use crate::timeline::threads::Span;
 use crate::timeline::waits::{Waited, is_terminal_file, writes_to_terminal};
-use std::collections::BTreeSet;
 use tipme_record::Tid;
 use tipme_record::records::Wait;
 
@@ -20,42 +19,42 @@ impl Recording {
             return false;
         }
         let ends = self.terminals.other_ends(span.tid);
-        let reads = |tid: &Tid| {
-            self.idle_share(*tid, span.start, span.end) >= SHARE_MIN
-                && !self.leaves_terminals(*tid, span)
-        };
         let read = span.task_waker().is_some_and(|by| ends.contains(&by));
-        !ends.is_empty() && !read && ends.iter().all(reads)
+        !ends.is_empty()
+            && !read
+            && ends.iter().all(|tid| {
+                self.idle_share(*tid, span.start, span.end) >= SHARE_MIN
+                    && !self.leaves_terminals(*tid, span)
+            })
     }
 
     /// Returns `true` if a thread waited for most of a span for known files, none of which is a
     /// terminal.
     fn leaves_terminals(&self, tid: Tid, span: &Span) -> bool {
-        let aside = |other: &Span| {
-            let files = self.waits.find(other).map_or(&[][..], |wait| self.polls.of(wait));
+        self.is_for_most(tid, span, |other| {
+            let files = self.waits.find(other).map_or(&[][..], |wait| self.polls.files(wait));
             !files.is_empty() && !files.iter().any(|file| is_terminal_file(file.mode, file.magic))
-        };
-        self.is_for_most(tid, span, aside)
+        })
     }
 
     /// Returns the stopped thread at the other end of a terminal that a thread writes to. Programs
     /// that the thread runs in terminals of its own do not count.
     pub(crate) fn stopped_display(&self, span: &Span) -> Option<Tid> {
-        let pid = |tid| self.tasks.pid(tid, span.start);
-        let own = pid(span.tid);
-        let shows = |tid: &Tid| !self.tasks.descends(pid(*tid), own, span.start);
-        let stopped = |other: &Span| self.waits.kind(other) == Waited::Stopped;
-        let ends: BTreeSet<Tid> = self.terminals.other_ends(span.tid);
-        ends.into_iter().find(|tid| shows(tid) && self.is_for_most(*tid, span, stopped))
+        let own = self.tasks.pid(span.tid, span.start);
+        self.terminals.other_ends(span.tid).into_iter().find(|tid| {
+            let pid = self.tasks.pid(*tid, span.start);
+            !self.tasks.descends(pid, own, span.start)
+                && self.is_for_most(*tid, span, |other| self.waits.kind(other) == Waited::Stopped)
+        })
     }
 
     /// Returns `true` if a single wait that fits covers most of a span.
     fn is_for_most(&self, tid: Tid, span: &Span, fits: impl Fn(&Span) -> bool) -> bool {
         let first = self.timeline.at(tid, span.start).map_or(0, |first| first.index);
-        let spans = (first..).map_while(|index| self.timeline.span(tid, index));
-        let overlap =
-            |other: &Span| other.end.min(span.end).since(other.start.max(span.start)).0 as f64;
-        let long = |other: &Span| overlap(other) >= SHARE_MIN * span.end.since(span.start).0 as f64;
-        spans.take_while(|other| other.start < span.end).any(|other| long(&other) && fits(&other))
+        let spans = self.timeline.spans_from(tid, first);
+        spans.take_while(|other| other.start < span.end).any(|other| {
+            let overlap = other.end.min(span.end).since(other.start.max(span.start));
+            overlap.0 as f64 >= SHARE_MIN * span.length().0 as f64 && fits(&other)
+        })
     }
 }

@@ -36,11 +36,14 @@ pub struct Terminals {
 
 impl Terminals {
     pub fn new(records: &[Tty], timeline: &Timeline) -> Terminals {
-        let stage = |stage| records.iter().filter(move |record| record.stage == stage);
-        let mut written: Vec<_> =
-            stage(0).map(|record| (record.port, record.head.ts, record.head.tid)).collect();
-        let mut delivered: Vec<_> =
-            stage(1).map(|record| (record.head.tid, record.head.ts, record.port)).collect();
+        let (mut written, mut delivered) = (Vec::new(), Vec::new());
+        for Tty { head, port, stage, .. } in records {
+            match stage {
+                0 => written.push((*port, head.ts, head.tid)),
+                1 => delivered.push((head.tid, head.ts, *port)),
+                _ => {}
+            }
+        }
         written.sort_unstable();
         delivered.sort_unstable();
         let mut terminals = Terminals { written, delivered, ..Terminals::default() };
@@ -64,15 +67,15 @@ impl Terminals {
             woken.extend(wakes.map(|(worker, at)| (worker, at, tid)));
         }
         woken.sort_unstable();
-        let read = |(index, &(worker, delivered, port)): (usize, &(Tid, Nanos, u64))| {
+        let delivered = self.delivered.iter().copied().enumerate();
+        let reads = delivered.filter_map(|(index, (worker, delivered, port))| {
             let first = woken.partition_point(|(tid, at, _)| (*tid, *at) <= (worker, delivered));
             let &(tid, at, reader) = woken.get(first)?;
             let next = self.delivered.get(index + 1).filter(|next| next.0 == worker);
             let for_this = tid == worker && next.is_none_or(|next| at < next.1);
             (for_this && at.since(delivered) <= READER_MAX).then_some((at, reader, port))
-        };
-        let mut found: Vec<(Nanos, Tid, u64)> =
-            self.delivered.iter().enumerate().filter_map(read).collect();
+        });
+        let mut found: Vec<(Nanos, Tid, u64)> = reads.collect();
         found.sort_unstable();
         for (_, reader, port) in found {
             self.readers.insert(reader, port);
@@ -89,8 +92,11 @@ impl Terminals {
         for (at, port) in writes[first..].iter().take(WRITES_MAX).take_while(|(at, _)| *at <= hi) {
             ports.entry(*port).or_insert(*at);
         }
-        let readers = |port: &u64| self.readers_of.get(port).into_iter().flatten();
-        ports.iter().flat_map(|(port, at)| readers(port).map(|reader| (*reader, *at))).collect()
+        let reached = ports.iter().flat_map(|(port, at)| {
+            let readers = self.readers_of.get(port).into_iter().flatten();
+            readers.map(|reader| (*reader, *at))
+        });
+        reached.collect()
     }
 
     /// Returns `true` if `writer` wrote again, between `after` and `before`, to the terminal that
@@ -145,10 +151,10 @@ impl Terminals {
         hi: Nanos,
     ) -> impl Iterator<Item = (Tid, Nanos)> {
         let port = self.readers.get(&reader).copied();
-        let place =
-            |at| self.written.partition_point(|entry| (Some(entry.0), entry.1) < (port, at));
-        let range = if port.is_some() { place(lo)..place(hi).max(place(lo)) } else { 0..0 };
-        let written = self.written.get(range).unwrap_or_default().iter().rev();
+        let first = self.written.partition_point(|entry| (Some(entry.0), entry.1) < (port, lo));
+        let last = self.written.partition_point(|entry| (Some(entry.0), entry.1) < (port, hi));
+        let within = self.written.get(first..last).filter(|_| port.is_some());
+        let written = within.unwrap_or_default().iter().rev();
         written.filter(move |entry| entry.2 != reader).map(|entry| (entry.2, entry.1))
     }
 

@@ -64,6 +64,14 @@ pub struct Span {
 }
 
 impl Span {
+    pub(crate) fn length(&self) -> Nanos {
+        self.end.since(self.start)
+    }
+
+    pub(crate) fn is_blocked(&self) -> bool {
+        self.segment.state == ThreadState::Blocked
+    }
+
     /// Returns the task that ended the wait from its own context, if any.
     pub(crate) fn task_waker(&self) -> Option<Tid> {
         let by_task = self.segment.context == 0 && self.segment.waker != Tid(0);
@@ -145,6 +153,11 @@ impl Timeline {
         })
     }
 
+    /// Returns the segments of a thread with their ends, from an index on.
+    pub(crate) fn spans_from(&self, tid: Tid, first: usize) -> impl Iterator<Item = Span> {
+        (first..).map_while(move |index| self.span(tid, index))
+    }
+
     /// Returns the segment that contains the instant just before `at`.
     pub fn before(&self, tid: Tid, at: Nanos) -> Option<Span> {
         let index = self.segments(tid).partition_point(|segment| segment.start < at);
@@ -160,9 +173,7 @@ impl Timeline {
     /// nothing is known of it.
     pub fn is_busy(&self, tid: Tid, lo: Nanos, hi: Nanos) -> bool {
         let Some(first) = self.at(tid, lo) else { return false };
-        let spans = (first.index..)
-            .map_while(|index| self.span(tid, index))
-            .take_while(|span| span.start < hi);
+        let spans = self.spans_from(tid, first.index).take_while(|span| span.start < hi);
         spans
             .take(SEGMENTS_MAX)
             .all(|span| matches!(span.segment.state, ThreadState::Running | ThreadState::Runnable))
@@ -179,8 +190,7 @@ impl Timeline {
     /// Returns the time for which a thread ran in `lo..hi`.
     pub(crate) fn run_time(&self, tid: Tid, lo: Nanos, hi: Nanos) -> Nanos {
         let first = self.at(tid, lo).map_or(0, |span| span.index);
-        let spans =
-            (first..).map_while(|index| self.span(tid, index)).take_while(|span| span.start < hi);
+        let spans = self.spans_from(tid, first).take_while(|span| span.start < hi);
         let ran = spans.filter(|span| span.segment.state == ThreadState::Running);
         ran.fold(Nanos(0), |sum, span| sum.after(span.end.min(hi).since(span.start.max(lo))))
     }
@@ -364,8 +374,8 @@ impl Timeline {
         self.enter(event);
     }
 
-    fn left_unseen(&mut self, who: Option<Tid>, event: &SchedEvent) {
-        if let Some(thread) = who.and_then(|tid| self.threads.get_mut(tid)) {
+    fn left_unseen(&mut self, before: Option<Tid>, event: &SchedEvent) {
+        if let Some(thread) = before.and_then(|tid| self.threads.get_mut(tid)) {
             thread.left_unseen(event);
         }
     }
@@ -463,7 +473,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_sampled_on_a_cpu_runs_there_though_another_was_believed_to() {
+    fn a_sample_corrects_the_running_thread() {
         let events =
             [switch(0, 0, 5), sampled(2_000, 7), sampled(3_000, 7), switch(4_000_000, 7, 0)];
         let timeline = Timeline::new(events, &[], Nanos(5_000_000));
@@ -485,7 +495,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sample_beside_a_switch_and_one_before_all_changes_tell_nothing() {
+    fn samples_beside_a_switch_or_before_all_changes_are_ignored() {
         let events = [sampled(1, 9), switch(1_000_000, 7, 5), sampled(1_050, 7), sampled(1_500, 5)];
         let timeline = Timeline::new(events, &[], Nanos(2_000_000));
         assert_eq!(ran(&timeline, 1_000, 2_000), [(Some(5), 1_000, 2_000)]);
@@ -493,7 +503,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_not_seen_to_leave_has_left_where_another_one_leaves() {
+    fn a_thread_has_left_its_cpu_once_another_one_leaves_it() {
         let timeline =
             Timeline::new([switch(10, 0, 5), switch(20, 7, 0), switch(30, 0, 5)], &[], Nanos(40));
         let states: Vec<(u64, ThreadState)> = timeline

@@ -17,7 +17,7 @@ use crate::timeline::threads::{ThreadState, Timeline};
 use std::collections::{BTreeMap, BTreeSet};
 use tipme_record::incident::{Groups, LimitedGroup};
 use tipme_record::records::Throttled;
-use tipme_record::{Nanos, Tid};
+use tipme_record::{Nanos, Pid, Tid};
 
 /// Maximum number of groups read.
 const GROUPS_MAX: usize = 256;
@@ -90,22 +90,25 @@ impl Throttling {
     /// the groups of its nearest ancestor with known ones. An ancestor that was alive then is known
     /// to be elsewhere if it is in no group.
     pub(crate) fn groups_of(&self, tasks: &Tasks, tid: Tid, at: Nanos) -> Vec<&QuotaGroup> {
-        let of = |tid, pid| {
-            self.groups.iter().filter(|group| group.members.has(tid, pid)).collect::<Vec<_>>()
-        };
         if self.groups.is_empty() {
             return Vec::new();
         }
         let pid = tasks.pid(tid, at);
-        let found = of(tid, pid);
-        let was_read = |tid: &Tid| tasks.life(*tid, at).is_some_and(|life| self.was_read(life));
-        if !found.is_empty() || [tid, Tid(pid.0)].iter().any(was_read) {
+        let found = self.groups_with(tid, pid);
+        let mut lives = [tid, Tid(pid.0)].into_iter().filter_map(|tid| tasks.life(tid, at));
+        if !found.is_empty() || lives.any(|life| self.was_read(life)) {
             return found;
         }
-        let mut parents =
-            tasks.ancestors(pid, at).skip(1).map(|parent| (of(parent.tid, parent.pid), parent));
+        let mut parents = tasks
+            .ancestors(pid, at)
+            .skip(1)
+            .map(|parent| (self.groups_with(parent.tid, parent.pid), parent));
         let known = parents.find(|(groups, parent)| !groups.is_empty() || self.was_read(parent));
         known.map(|(groups, _)| groups).unwrap_or_default()
+    }
+
+    fn groups_with(&self, tid: Tid, pid: Pid) -> Vec<&QuotaGroup> {
+        self.groups.iter().filter(|group| group.members.has(tid, pid)).collect()
     }
 
     /// Returns `true` if a thread was alive when the members of the groups were read.
@@ -153,11 +156,11 @@ impl QuotaGroup {
 
     /// Returns the quota as `5 ms per 100 ms`, if the kernel reported it.
     pub fn amount(&self) -> Option<String> {
-        let ms = |span: Nanos| {
+        let [quota, period] = [self.quota, self.period].map(|span| {
             let text = format!("{:.1}", span.millis());
             format!("{} ms", text.strip_suffix(".0").unwrap_or(&text))
-        };
-        (self.period > Nanos(0)).then(|| format!("{} per {}", ms(self.quota), ms(self.period)))
+        });
+        (self.period > Nanos(0)).then(|| format!("{quota} per {period}"))
     }
 
     /// Returns `true` if the quota was unchanged at the mark.
@@ -174,9 +177,16 @@ impl QuotaGroup {
     /// Returns the number of throttled periods: those that end in `lo..hi` while the group is
     /// throttled, as the kernel counts them (`nr_throttled`).
     pub(crate) fn periods_within(&self, lo: Nanos, hi: Nanos) -> u64 {
-        let ended = |at: Nanos| at.before(self.refilled).0.checked_div(self.period.0).unwrap_or(0);
-        let stopped = reaching(&self.stopped, lo, hi);
-        stopped.map(|(begin, end)| ended(hi.min(end)).saturating_sub(ended(lo.max(begin)))).sum()
+        let ended = reaching(&self.stopped, lo, hi).map(|(begin, end)| {
+            let before = self.periods_until(lo.max(begin));
+            self.periods_until(hi.min(end)).saturating_sub(before)
+        });
+        ended.sum()
+    }
+
+    /// Returns the number of periods that ended by a time.
+    fn periods_until(&self, at: Nanos) -> u64 {
+        at.before(self.refilled).0.checked_div(self.period.0).unwrap_or(0)
     }
 
     /// Returns the time in which the group used up the quota for which it was throttled in
@@ -201,14 +211,13 @@ impl QuotaGroup {
     /// keeps running while the group is stopped is not in it, and has not been since the kernel
     /// last throttled it.
     pub(crate) fn ran(&self, timeline: &Timeline, tid: Tid, lo: Nanos, hi: Nanos) -> Nanos {
-        let goes_on = |(begin, end): &(Nanos, Nanos)| {
-            timeline.run_time(tid, lo.max(*begin), hi.min(*end)) > LEFT_OVER
-        };
         let (mut from, mut ran) = (lo, Nanos(0));
-        for (begin, end) in reaching(&self.stopped, lo, hi).filter(goes_on) {
-            let left = self.members.last_taken(tid, from, begin).unwrap_or(from);
-            ran = ran.after(timeline.run_time(tid, from, left));
-            from = hi.min(end);
+        for (begin, end) in reaching(&self.stopped, lo, hi) {
+            if timeline.run_time(tid, lo.max(begin), hi.min(end)) > LEFT_OVER {
+                let left = self.members.last_taken(tid, from, begin).unwrap_or(from);
+                ran = ran.after(timeline.run_time(tid, from, left));
+                from = hi.min(end);
+            }
         }
         ran.after(timeline.run_time(tid, from, hi))
     }
@@ -232,8 +241,10 @@ fn refilled(times: &[(Nanos, Nanos)], period: Nanos) -> Nanos {
     first.sort_unstable();
     let next = first.iter().map(|at| at.saturating_add(period.0));
     let all: Vec<u64> = first.iter().copied().chain(next).collect();
-    let until = |at: u64| all.partition_point(|other| *other <= at.saturating_add(period.0 / SOON));
-    let most = first.iter().enumerate().max_by_key(|(index, at)| until(**at) - index);
+    let most = first.iter().enumerate().max_by_key(|(index, at)| {
+        let until = at.saturating_add(period.0 / SOON);
+        all.partition_point(|other| *other <= until) - index
+    });
     Nanos(most.map_or(0, |(_, at)| *at))
 }
 
@@ -252,11 +263,14 @@ fn held_back(record: &Throttled, timeline: &Timeline) -> (Nanos, Nanos) {
 
 /// Cuts each time at the first end of any of them.
 fn until_first_ran(times: &[(Nanos, Nanos)]) -> Vec<(Nanos, Nanos)> {
-    let held = || times.iter().filter(|(begin, end)| begin < end);
-    let mut ends: Vec<Nanos> = held().map(|(_, end)| *end).collect();
+    let held = times.iter().filter(|(begin, end)| begin < end);
+    let mut ends: Vec<Nanos> = held.clone().map(|(_, end)| *end).collect();
     ends.sort_unstable();
-    let first = |begin| ends.get(ends.partition_point(|end| *end <= begin)).copied();
-    held().filter_map(|(begin, _)| Some((*begin, first(*begin)?))).collect()
+    let cut = held.filter_map(|(begin, _)| {
+        let first = ends.partition_point(|end| end <= begin);
+        Some((*begin, *ends.get(first)?))
+    });
+    cut.collect()
 }
 
 /// Merges overlapping times.
@@ -298,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn times_that_overlap_are_one_and_are_counted_within_others() {
+    fn overlapping_times_are_merged_and_counted_once() {
         let throttled =
             joined(vec![(ms(50), ms(60)), (ms(10), ms(20)), (ms(15), ms(30)), (ms(30), ms(35))]);
         assert_eq!(throttled, [(ms(10), ms(35)), (ms(50), ms(60))]);
@@ -319,31 +333,29 @@ mod tests {
 
     /// The thread runs for 10 ms, for 50 ms while the group is stopped, and for 10 ms again.
     #[test]
-    fn who_goes_on_while_the_group_is_stopped_was_in_it_before_only_where_it_was_taken_from_its_cpu()
-     {
+    fn a_thread_that_runs_in_a_stopped_group_was_not_in_it() {
         let runs = [(0, 10), (30, 80), (100, 110)].into_iter();
         let switches = runs.flat_map(|(from, to)| [switch(from, 0, 7), switch(to, 7, 0)]);
         let timeline = Timeline::new(switches, &[], ms(200));
-        let ran = |stopped, taken: &[u64]| {
-            let mut group = QuotaGroup { stopped: vec![stopped], ..QuotaGroup::default() };
-            let records: Vec<Throttled> = taken.iter().map(|at| record(ms(*at), Tid(7))).collect();
-            group.members = QuotaMembers::new(
-                &records.iter().collect::<Vec<_>>(),
-                None,
-                &BTreeSet::new(),
-                &Tasks::default(),
-            );
-            group.ran(&timeline, Tid(7), ms(0), ms(120))
-        };
-        assert_eq!(ran((ms(20), ms(90)), &[]), ms(10), "it came into the group meanwhile");
-        assert_eq!(ran((ms(20), ms(90)), &[10]), ms(20), "it was elsewhere for a time");
-        assert_eq!(ran((ms(20), ms(45)), &[]), ms(70), "its CPU had some of the quota left");
+        for (until, taken, expected, why) in [
+            (90, None, 10, "it came into the group meanwhile"),
+            (90, Some(10), 20, "it was elsewhere for a time"),
+            (45, None, 70, "its CPU had some of the quota left"),
+        ] {
+            let records: Vec<Throttled> =
+                taken.map(|at| record(ms(at), Tid(7))).into_iter().collect();
+            let records: Vec<&Throttled> = records.iter().collect();
+            let members = QuotaMembers::new(&records, None, &BTreeSet::new(), &Tasks::default());
+            let stopped = vec![(ms(20), ms(until))];
+            let group = QuotaGroup { stopped, members, ..QuotaGroup::default() };
+            assert_eq!(group.ran(&timeline, Tid(7), ms(0), ms(120)), ms(expected), "{why}");
+        }
     }
 
     /// Periods end at 101, 201, 301 ms and so on; at 232 ms a CPU gets the quota that another one
     /// left over.
     #[test]
-    fn periods_are_counted_and_not_how_often_threads_leave_their_cpus_in_them() {
+    fn each_throttled_period_counts_once() {
         let times = [(60, 101), (70, 104), (150, 201), (230, 232), (240, 302), (350, 601)]
             .map(|(lo, hi)| (ms(lo), ms(hi)));
         let [stopped, throttled] = [until_first_ran(&times), times.to_vec()].map(joined);
@@ -354,7 +366,7 @@ mod tests {
         assert_eq!(
             group.periods_within(ms(103), ms(240)),
             1,
-            "who waits for a CPU only waits for no quota"
+            "a thread that waits for a CPU waits for no quota"
         );
         assert_eq!(
             QuotaGroup { period: Nanos(0), ..group }.periods_within(ms(0), ms(700)),
@@ -364,14 +376,14 @@ mod tests {
     }
 
     #[test]
-    fn a_group_is_stopped_until_the_first_of_its_threads_runs_again() {
+    fn a_group_is_stopped_until_any_of_its_threads_runs_again() {
         let times = [(ms(10), ms(100)), (ms(20), ms(130)), (ms(120), ms(120)), (ms(125), ms(210))];
         let stopped = joined(until_first_ran(&times));
         assert_eq!(stopped, [(ms(10), ms(100)), (ms(125), ms(130))]);
     }
 
     #[test]
-    fn a_group_is_told_with_what_it_allows_and_whether_it_still_does() {
+    fn the_text_of_a_group_has_its_quota_and_any_later_change() {
         let (path, quota_us, period_us) = ("/a".to_owned(), 5_000, 100_000);
         let known = LimitedGroup { path, quota_us, period_us, ..LimitedGroup::default() };
         let raised = LimitedGroup { quota_us: 90_000, ..known.clone() };
@@ -386,16 +398,16 @@ mod tests {
     }
 
     #[test]
-    fn the_latest_quota_is_told_whichever_cpu_wrote_first() {
+    fn the_latest_quota_counts_in_any_order_of_records() {
         let [mut first, mut later] = [1, 2].map(|at| record(ms(at), Tid(0)));
         (first.quota, first.period) = (ms(5), ms(100));
         (later.quota, later.period) = (ms(7), ms(100));
-        let told = QuotaGroup::new(
+        let group = QuotaGroup::new(
             &[&later, &first],
             (None, &BTreeSet::new()),
             &Tasks::default(),
             &Timeline::default(),
         );
-        assert_eq!(told.amount().as_deref(), Some("7 ms per 100 ms"));
+        assert_eq!(group.amount().as_deref(), Some("7 ms per 100 ms"));
     }
 }

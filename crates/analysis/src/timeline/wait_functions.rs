@@ -64,80 +64,46 @@ const FUNCTIONS: &[Row] = &[
     (Waited::Stopped, "do_signal_stop ptrace_stop do_freezer_trap __refrigerator"),
     (
         Waited::SwapIn,
-        "do_swap_page swap_readpage swap_read_folio swapin_readahead swap_vma_readahead",
-    ),
-    (
-        Waited::SwapIn,
-        "swap_cluster_readahead shmem_swapin zswap_load read_swap_cache __read_swap_cache",
-    ),
-    (Waited::Reclaim, "shrink_ try_to_free_ compact_zone throttle_direct_reclaim reclaim_throttle"),
-    (Waited::Reclaim, "congestion_wait mem_cgroup_handle_over_high try_to_inc_max_seq"),
-    (
-        Waited::Reclaim,
-        "__mem_cgroup_handle_over_high mem_cgroup_oom_ __alloc_pages_slowpath zswap_store",
+        "do_swap_page swap_readpage swap_read_folio swapin_readahead swap_vma_readahead \
+         swap_cluster_readahead shmem_swapin zswap_load read_swap_cache __read_swap_cache",
     ),
     (
         Waited::Reclaim,
-        "migration_entry_wait pmd_migration_entry_wait migrate_pages too_many_isolated",
+        "shrink_ try_to_free_ compact_zone throttle_direct_reclaim reclaim_throttle \
+         congestion_wait mem_cgroup_handle_over_high try_to_inc_max_seq \
+         __mem_cgroup_handle_over_high mem_cgroup_oom_ __alloc_pages_slowpath zswap_store \
+         migration_entry_wait pmd_migration_entry_wait migrate_pages too_many_isolated",
     ),
     (Waited::DirtyLimit, "balance_dirty_pages"),
     (
         Waited::Fsync,
-        "jbd2_ vfs_fsync ext4_sync_file ext4_fsync xfs_file_fsync btrfs_sync_file file_write_and_wait",
+        "jbd2_ vfs_fsync ext4_sync_file ext4_fsync xfs_file_fsync btrfs_sync_file \
+         file_write_and_wait sync_inodes_sb ksys_sync iterate_supers blkdev_issue_flush xlog_wait \
+         xfs_log_force wait_transaction_locked add_transaction_credits do_get_write_access \
+         sync_filesystem sync_blockdev __sync_blockdev sync_bdevs fsync_bdev fsync_buffers_list \
+         wb_wait_for_completion writeback_inodes_sb __writeback_inodes_sb \
+         inode_wait_for_writeback __inode_wait_for_writeback filemap_fdatawait \
+         __filemap_fdatawait filemap_write_and_wait __sync_dirty_buffer sync_dirty_buffer \
+         f2fs_issue_checkpoint f2fs_sync_file generic_file_fsync wait_current_trans \
+         wait_for_commit btrfs_commit_transaction btrfs_wait_for_commit btrfs_sync_log \
+         btrfs_wait_ordered_ btrfs_start_ordered_extent btrfs_write_and_wait btrfs_wait_tree_ \
+         write_all_supers sync_mapping_buffers write_dirty_buffer xlog_grant_head_ xlog_cil_ \
+         xlog_force_ xlog_state_ xfs_iunpin_wait __xfs_iunpin_wait xfs_buf_wait_unpin \
+         xfs_ail_push_all_sync",
     ),
-    (
-        Waited::Fsync,
-        "sync_inodes_sb ksys_sync iterate_supers blkdev_issue_flush xlog_wait xfs_log_force",
-    ),
-    (Waited::Fsync, "wait_transaction_locked add_transaction_credits do_get_write_access"),
-    (
-        Waited::Fsync,
-        "sync_filesystem sync_blockdev __sync_blockdev sync_bdevs fsync_bdev fsync_buffers_list",
-    ),
-    (
-        Waited::Fsync,
-        "wb_wait_for_completion writeback_inodes_sb __writeback_inodes_sb inode_wait_for_writeback",
-    ),
-    (
-        Waited::Fsync,
-        "__inode_wait_for_writeback filemap_fdatawait __filemap_fdatawait filemap_write_and_wait",
-    ),
-    (
-        Waited::Fsync,
-        "__sync_dirty_buffer sync_dirty_buffer f2fs_issue_checkpoint f2fs_sync_file generic_file_fsync",
-    ),
-    (
-        Waited::Fsync,
-        "wait_current_trans wait_for_commit btrfs_commit_transaction btrfs_wait_for_commit",
-    ),
-    (
-        Waited::Fsync,
-        "btrfs_sync_log btrfs_wait_ordered_ btrfs_start_ordered_extent btrfs_write_and_wait",
-    ),
-    (Waited::Fsync, "btrfs_wait_tree_ write_all_supers sync_mapping_buffers write_dirty_buffer"),
-    (
-        Waited::Fsync,
-        "xlog_grant_head_ xlog_cil_ xlog_force_ xlog_state_ xfs_iunpin_wait __xfs_iunpin_wait",
-    ),
-    (Waited::Fsync, "xfs_buf_wait_unpin xfs_ail_push_all_sync"),
     (Waited::PageIn, "filemap_fault __do_fault do_read_fault ext4_filemap_fault"),
     (
         Waited::Disk,
-        "io_schedule folio_wait_ wait_on_page __wait_on_buffer wait_on_buffer bit_wait_io blk_ __blk_",
-    ),
-    (
-        Waited::Disk,
-        "submit_bio_wait wbt_wait rq_qos_wait iomap_dio_rw __iomap_dio_rw blkdev_ __bio_queue_enter",
-    ),
-    (
-        Waited::Disk,
-        "blkcg_maybe_throttle inode_dio_wait __inode_dio_wait __bread_gfp __bh_read __lock_buffer",
+        "io_schedule folio_wait_ wait_on_page __wait_on_buffer wait_on_buffer bit_wait_io blk_ \
+         __blk_ submit_bio_wait wbt_wait rq_qos_wait iomap_dio_rw __iomap_dio_rw blkdev_ \
+         __bio_queue_enter blkcg_maybe_throttle inode_dio_wait __inode_dio_wait __bread_gfp \
+         __bh_read __lock_buffer",
     ),
     (
         Waited::FileLock,
-        "locks_lock_inode_wait flock_lock_inode_wait posix_lock_inode_wait fcntl_setlk",
+        "locks_lock_inode_wait flock_lock_inode_wait posix_lock_inode_wait fcntl_setlk \
+         __do_sys_flock __x64_sys_flock do_lock_file_wait __break_lease",
     ),
-    (Waited::FileLock, "__do_sys_flock __x64_sys_flock do_lock_file_wait __break_lease"),
     (Waited::Futex, "futex_ __futex_ do_futex"),
     (
         Waited::Child,
@@ -146,124 +112,82 @@ const FUNCTIONS: &[Row] = &[
     (Waited::Events, "drm_read"),
     (
         Waited::Device,
-        "dma_fence_ dma_resv_wait drm_ i915_ amdgpu_ radeon_ nouveau_ xe_ ttm_bo_ virtio_gpu_",
-    ),
-    (
-        Waited::Device,
-        "rpm_resume rpm_suspend __pm_runtime_ usb_start_wait_urb usb_kill_urb wait_for_device_probe",
-    ),
-    (Waited::Kernel, "synchronize_ __synchronize_ rcu_barrier srcu_barrier rcu_sync_"),
-    (Waited::Kernel, "rcu_exp_wait_wake __wait_rcu_gp exp_funnel_lock"),
-    (Waited::Kernel, "cpuid_read rdmsr_ wrmsr_ stop_one_cpu stop_two_cpus __stop_cpus"),
-    (Waited::Kernel, "affine_move_task wait_task_inactive"),
-    (
-        Waited::Kernel,
-        "flush_work __flush_work flush_workqueue drain_workqueue flush_delayed_work kthread_flush_",
+        "dma_fence_ dma_resv_wait drm_ i915_ amdgpu_ radeon_ nouveau_ xe_ ttm_bo_ virtio_gpu_ \
+         rpm_resume rpm_suspend __pm_runtime_ usb_start_wait_urb usb_kill_urb \
+         wait_for_device_probe",
     ),
     (
         Waited::Kernel,
-        "kthread_stop kthread_park __kthread_create kthread_create async_synchronize_",
+        "synchronize_ __synchronize_ rcu_barrier srcu_barrier rcu_sync_ rcu_exp_wait_wake \
+         __wait_rcu_gp exp_funnel_lock cpuid_read rdmsr_ wrmsr_ stop_one_cpu stop_two_cpus \
+         __stop_cpus affine_move_task wait_task_inactive flush_work __flush_work flush_workqueue \
+         drain_workqueue flush_delayed_work kthread_flush_ kthread_stop kthread_park \
+         __kthread_create kthread_create async_synchronize_ irq_work_sync __cancel_work \
+         cancel_work_sync",
     ),
-    (Waited::Kernel, "irq_work_sync __cancel_work cancel_work_sync"),
     (Waited::Sleep, "hrtimer_nanosleep do_nanosleep common_nsleep __x64_sys_nanosleep"),
-    (Waited::Network, "tcp_ mptcp_ inet_ __inet_ udp_ sctp_ tls_ sk_stream_wait bt_sock_wait nbd_"),
     (
         Waited::Network,
-        "rpc_wait nfs_wait_ nfs4_delay nfs4_wait_ nlmclnt_ wait_for_response wait_for_free_credits",
+        "tcp_ mptcp_ inet_ __inet_ udp_ sctp_ tls_ sk_stream_wait bt_sock_wait nbd_ rpc_wait \
+         nfs_wait_ nfs4_delay nfs4_wait_ nlmclnt_ wait_for_response wait_for_free_credits \
+         wait_for_compound_request cifs_wait smb2_wait compound_send_recv ceph_mdsc_ \
+         ceph_osdc_wait afs_wait netfs_wait p9_ v9fs_",
     ),
-    (
-        Waited::Network,
-        "wait_for_compound_request cifs_wait smb2_wait compound_send_recv ceph_mdsc_ ceph_osdc_wait",
-    ),
-    (Waited::Network, "afs_wait netfs_wait p9_ v9fs_"),
     (
         Waited::Peer,
-        "pipe_read pipe_write anon_pipe_ unix_ eventfd_read n_tty_write do_tty_write tty_wait_until_sent",
+        "pipe_read pipe_write anon_pipe_ unix_ eventfd_read n_tty_write do_tty_write \
+         tty_wait_until_sent wait_for_partner pipe_wait_ eventfd_write sock_alloc_send_pskb \
+         __unix_",
     ),
-    (Waited::Peer, "wait_for_partner pipe_wait_ eventfd_write sock_alloc_send_pskb __unix_"),
     (Waited::Events, "fuse_dev_do_read fuse_dev_read fuse_dev_splice_read"),
     (
         Waited::Peer,
-        "request_wait_answer fuse_ do_mq_ do_msg do_semtimedop __do_semtimedop vsock_ __vsock_",
-    ),
-    (
-        Waited::Peer,
-        "fanotify_handle_event fanotify_get_response autofs_wait autofs_expire_wait seccomp_do_user_notif",
-    ),
-    (
-        Waited::Peer,
-        "handle_userfault userfaultfd_event_wait userfaultfd_unmap_complete audit_log_start",
-    ),
-    (
-        Waited::Peer,
-        "call_usermodehelper __request_module wait_for_key_construction coredump_wait coredump_task_exit",
-    ),
-    (
-        Waited::Peer,
-        "wait_for_dump_helpers netlink_attachskb cachefiles_ondemand_ ecryptfs_wait_for_response",
+        "request_wait_answer fuse_ do_mq_ do_msg do_semtimedop __do_semtimedop vsock_ __vsock_ \
+         fanotify_handle_event fanotify_get_response autofs_wait autofs_expire_wait \
+         seccomp_do_user_notif handle_userfault userfaultfd_event_wait userfaultfd_unmap_complete \
+         audit_log_start call_usermodehelper __request_module wait_for_key_construction \
+         coredump_wait coredump_task_exit wait_for_dump_helpers netlink_attachskb \
+         cachefiles_ondemand_ ecryptfs_wait_for_response",
     ),
     (
         Waited::Events,
-        "do_sys_poll do_poll do_select core_sys_select ep_poll do_epoll_wait n_tty_read io_cqring_wait",
+        "do_sys_poll do_poll do_select core_sys_select ep_poll do_epoll_wait n_tty_read \
+         io_cqring_wait do_sigtimedwait sigsuspend __x64_sys_pause inotify_read fanotify_read \
+         do_syslog devkmsg_read worker_thread rescuer_thread smpboot_thread_fn \
+         kswapd_try_to_sleep kjournald2 kthreadd rcu_ kauditd khugepaged kcompactd oom_reaper \
+         psi_ io_wq_worker io_sq_thread kthread_worker_fn signalfd_read timerfd_read \
+         userfaultfd_read userfaultfd_ctx_read kvm_vcpu_block kvm_vcpu_halt evdev_read \
+         hidraw_read mousedev_read tun_do_read tap_do_read ring_buffer_wait recv_wait_event \
+         netlink_recvmsg __do_sys_pause joydev_read hiddev_read serport_ldisc_read serio_raw_read \
+         uinput_read uhid_char_read roccat_read coda_psdev_read ecryptfs_miscdev_read \
+         vtpm_proxy_fops_read v4l2_event_dequeue reap_as vt_event_wait __vt_event_wait \
+         vt_waitactive svc_recv snd_seq_read",
     ),
-    (
-        Waited::Events,
-        "do_sigtimedwait sigsuspend __x64_sys_pause inotify_read fanotify_read do_syslog devkmsg_read",
-    ),
-    (
-        Waited::Events,
-        "worker_thread rescuer_thread smpboot_thread_fn kswapd_try_to_sleep kjournald2 kthreadd rcu_",
-    ),
-    (
-        Waited::Events,
-        "kauditd khugepaged kcompactd oom_reaper psi_ io_wq_worker io_sq_thread kthread_worker_fn",
-    ),
-    (
-        Waited::Events,
-        "signalfd_read timerfd_read userfaultfd_read userfaultfd_ctx_read kvm_vcpu_block kvm_vcpu_halt",
-    ),
-    (
-        Waited::Events,
-        "evdev_read hidraw_read mousedev_read tun_do_read tap_do_read ring_buffer_wait recv_wait_event",
-    ),
-    (Waited::Events, "netlink_recvmsg __do_sys_pause joydev_read hiddev_read serport_ldisc_read"),
-    (Waited::Events, "serio_raw_read uinput_read uhid_char_read roccat_read"),
-    (
-        Waited::Events,
-        "coda_psdev_read ecryptfs_miscdev_read vtpm_proxy_fops_read v4l2_event_dequeue reap_as",
-    ),
-    (Waited::Events, "vt_event_wait __vt_event_wait vt_waitactive svc_recv snd_seq_read"),
 ];
 
 /// Functions that decide only directly above the scheduler.
 const SLEEPERS: &[Row] = &[
     (
         Waited::KernelLock,
-        "__lock_sock d_alloc_parallel d_wait_lookup __wait_on_freeing_inode find_inode iget",
+        "__lock_sock d_alloc_parallel d_wait_lookup __wait_on_freeing_inode find_inode iget \
+         ilookup insert_inode_locked inode_insert5 netlink_table_grab expand_files tty_ldisc_ \
+         __vma_start_write vma_start_write vma_mark_detached btrfs_drew_ btrfs_lock_extent_bits \
+         xfs_lock_ xfs_iget bd_prepare_to_claim dqget lock_two_ shmem_fault super_lock \
+         bkey_nocow_lock __lock_extent six_lock_ lock_fdc wait_on_pending_writer",
     ),
-    (
-        Waited::KernelLock,
-        "ilookup insert_inode_locked inode_insert5 netlink_table_grab expand_files tty_ldisc_",
-    ),
-    (
-        Waited::KernelLock,
-        "__vma_start_write vma_start_write vma_mark_detached btrfs_drew_ btrfs_lock_extent_bits",
-    ),
-    (
-        Waited::KernelLock,
-        "xfs_lock_ xfs_iget bd_prepare_to_claim dqget lock_two_ shmem_fault super_lock",
-    ),
-    (Waited::KernelLock, "bkey_nocow_lock __lock_extent six_lock_ lock_fdc wait_on_pending_writer"),
     (Waited::Child, "kernel_clone"),
     (Waited::Peer, "tomoyo_supervisor virtio_fs_drain"),
     (Waited::Device, "ec_guard __spi_ regmap_ console_ __pr_flush do_con_write"),
-    (Waited::Kernel, "smp_call_on_cpu rdtgroup_ pseudo_lock_ thaw_processes freeze_processes ima_"),
-    (Waited::Kernel, "fsverity_ derive_key_ stop_machine"),
+    (
+        Waited::Kernel,
+        "smp_call_on_cpu rdtgroup_ pseudo_lock_ thaw_processes freeze_processes ima_ fsverity_ \
+         derive_key_ stop_machine",
+    ),
     (
         Waited::Events,
-        "hpet_read rtc_dev_read lineevent_read linereq_read lineinfo_ xenbus_file_read ns_revision_read",
+        "hpet_read rtc_dev_read lineevent_read linereq_read lineinfo_ xenbus_file_read \
+         ns_revision_read __skb_wait_for_more_packets",
     ),
-    (Waited::Events, "__skb_wait_for_more_packets"),
     (
         Waited::Reclaim,
         "__vmalloc_ __alloc_pages get_page_from_freelist __kmalloc mem_cgroup_ try_charge",
@@ -271,153 +195,86 @@ const SLEEPERS: &[Row] = &[
     (Waited::SwapIn, "swap_ swapin_ kvm_async_pf_task_wait"),
     (
         Waited::Fsync,
-        "start_this_handle wait_log_commit wait_eb_writebacks do_journal_end queue_log_writer",
-    ),
-    (Waited::Fsync, "inode_sleep_on_writeback ext4_fc_ evict jbd2_ __btrfs_wait_ btrfs_wait_"),
-    (Waited::Fsync, "flush_space __ext4_journal"),
-    (
-        Waited::Disk,
-        "btrfs_ __btrfs_ xfs_ __xfs_ xlog_ ext4_ __ext4_ f2fs_ __f2fs_ bch2_ __bch2_ bch_ ntfs_ nilfs_",
+        "start_this_handle wait_log_commit wait_eb_writebacks do_journal_end queue_log_writer \
+         inode_sleep_on_writeback ext4_fc_ evict jbd2_ __btrfs_wait_ btrfs_wait_ flush_space \
+         __ext4_journal",
     ),
     (
         Waited::Disk,
-        "erofs_ z_erofs_ squashfs_ get_decomp_stream dax_ iomap_ exit_aio __read_extent_tree_block",
-    ),
-    (
-        Waited::Disk,
-        "__reserve_bytes handle_reserve_ticket wait_reserve_ticket try_flush_qgroup find_free_extent",
-    ),
-    (
-        Waited::Disk,
-        "bh_uptodate_or_lock block_ __block_ clean_bdev_aliases read_extent_buffer lock_extent_buffer",
-    ),
-    (
-        Waited::Disk,
-        "wait_entry_unlocked get_unlocked_entry get_next_unlocked_entry dquot_ mb_cache_entry_wait",
-    ),
-    (
-        Waited::Disk,
-        "dm_ __dm_ md_ raid1_ raid5_ raid10_ wait_barrier wait_read_barrier make_stripe_request mddev_",
-    ),
-    (
-        Waited::Disk,
-        "zram_ blkg_ loop_ lo_ nvme_ scsi_ ata_ mmc_ sd_ sr_ sg_ cdrom_ bio_ submit_bio",
-    ),
-    (Waited::Disk, "bdev_ start_transaction"),
-    (
-        Waited::Disk,
-        "hfs __hfs jffs2_ jfs lbm reiserfs_ ubifs_ kmmpd scrub_ rmw_rbio submit_read_wait_bio_list",
-    ),
-    (
-        Waited::Disk,
-        "start_delalloc exclop_ clean_log_buffer invalidate_and_check_btree flush_scrub submit_initial",
-    ),
-    (
-        Waited::Disk,
-        "wait_scrub_stripe __scrub_blocked fscache_ __fscache_ cachefiles_ __mmc_ _mmc_ ahci_ sata_",
-    ),
-    (
-        Waited::Disk,
-        "_wait_barrier raise_barrier freeze_array regular_request_wait wait_for_serialization bitmap_",
-    ),
-    (
-        Waited::Disk,
-        "r5c_ r5l_ resize_stripes reshape_request snapshot_ thin_ verity_ writecache_ dmz_ vdo_ uds_",
-    ),
-    (Waited::Disk, "new_read __make_buffer_clean __write_dirty_buffer __evict_many run_io_job"),
-    (
-        Waited::Disk,
-        "cow_file_range btree_ close_ctree reserve_ticket get_workspace zstd_get_workspace",
+        "btrfs_ __btrfs_ xfs_ __xfs_ xlog_ ext4_ __ext4_ f2fs_ __f2fs_ bch2_ __bch2_ bch_ ntfs_ \
+         nilfs_ erofs_ z_erofs_ squashfs_ get_decomp_stream dax_ iomap_ exit_aio \
+         __read_extent_tree_block __reserve_bytes handle_reserve_ticket wait_reserve_ticket \
+         try_flush_qgroup find_free_extent bh_uptodate_or_lock block_ __block_ clean_bdev_aliases \
+         read_extent_buffer lock_extent_buffer wait_entry_unlocked get_unlocked_entry \
+         get_next_unlocked_entry dquot_ mb_cache_entry_wait dm_ __dm_ md_ raid1_ raid5_ raid10_ \
+         wait_barrier wait_read_barrier make_stripe_request mddev_ zram_ blkg_ loop_ lo_ nvme_ \
+         scsi_ ata_ mmc_ sd_ sr_ sg_ cdrom_ bio_ submit_bio bdev_ start_transaction hfs __hfs \
+         jffs2_ jfs lbm reiserfs_ ubifs_ kmmpd scrub_ rmw_rbio submit_read_wait_bio_list \
+         start_delalloc exclop_ clean_log_buffer invalidate_and_check_btree flush_scrub \
+         submit_initial wait_scrub_stripe __scrub_blocked fscache_ __fscache_ cachefiles_ __mmc_ \
+         _mmc_ ahci_ sata_ _wait_barrier raise_barrier freeze_array regular_request_wait \
+         wait_for_serialization bitmap_ r5c_ r5l_ resize_stripes reshape_request snapshot_ thin_ \
+         verity_ writecache_ dmz_ vdo_ uds_ new_read __make_buffer_clean __write_dirty_buffer \
+         __evict_many run_io_job cow_file_range btree_ close_ctree reserve_ticket get_workspace \
+         zstd_get_workspace",
     ),
     (
         Waited::Network,
-        "nfs_ nfs3_ nfs4_ rpc_ xprt_ cifs_ smb2_ SMB2_ smb_ ceph_ afs_ netfs_ sk_wait_data sk_wait_",
-    ),
-    (
-        Waited::Network,
-        "__nfs_ nfs42_ pnfs_ _pnfs_ ff_layout_ wait_on_commit update_open_stateid __rpc_execute xs_",
-    ),
-    (
-        Waited::Network,
-        "SendReceive __cifs_ cifsFile ip_rfc1001_connect __ceph_ wait_generic_request",
-    ),
-    (Waited::Network, "wait_request_timeout"),
-    (
-        Waited::Network,
-        "__do_request linger_reg_ rbd_ drbd_ aoe dlm_ gfs2_ ocfs2_ __ocfs2_ bt_sock_ iso_sock_",
-    ),
-    (
-        Waited::Network,
-        "packet_ raw_recvmsg ping_recvmsg rxrpc_ l2cap_ rfcomm_ sco_ smc_ iucv_ kcm_ nlm",
+        "nfs_ nfs3_ nfs4_ rpc_ xprt_ cifs_ smb2_ SMB2_ smb_ ceph_ afs_ netfs_ sk_wait_data \
+         sk_wait_ __nfs_ nfs42_ pnfs_ _pnfs_ ff_layout_ wait_on_commit update_open_stateid \
+         __rpc_execute xs_ SendReceive __cifs_ cifsFile ip_rfc1001_connect __ceph_ \
+         wait_generic_request wait_request_timeout __do_request linger_reg_ rbd_ drbd_ aoe dlm_ \
+         gfs2_ ocfs2_ __ocfs2_ bt_sock_ iso_sock_ packet_ raw_recvmsg ping_recvmsg rxrpc_ l2cap_ \
+         rfcomm_ sco_ smc_ iucv_ kcm_ nlm",
     ),
     (
         Waited::Peer,
-        "fanotify_ autofs_ userfaultfd_ splice_ ipc_ wq_sleep af_alg_ paste_selection set_termios",
-    ),
-    (
-        Waited::Peer,
-        "coda_upcall cache_check gss_cred_init uinput_request_submit __uhid_report_queue virtio_transport_",
-    ),
-    (
-        Waited::Device,
-        "snd_ wait_for_avail usb_ tpm_ i2c_ spi_ acpi_ mei_ __mei_ tty_port_ uart_ send_break",
+        "fanotify_ autofs_ userfaultfd_ splice_ ipc_ wq_sleep af_alg_ paste_selection set_termios \
+         coda_upcall cache_check gss_cred_init uinput_request_submit __uhid_report_queue \
+         virtio_transport_",
     ),
     (
         Waited::Device,
-        "rng_ hwrng_ wait_for_random_bytes try_to_generate_entropy wait_port_writable port_fops_ pps_",
-    ),
-    (
-        Waited::Device,
-        "usbfs_ usbdev_ usbhid_ usblp_ usbtmc_ hub_ xhci_ wdm_ acm_ hid hci_ __hci_ ishtp_ sensor_hub_",
-    ),
-    (
-        Waited::Device,
-        "vb2_ v4l2_ __snd_ lp_ ipmi_ __i915_ intel_ __intel_ vmw_ qxl_ nvkm_ nv50_ kfd_ amdkfd_",
-    ),
-    (Waited::Device, "mbox_ pci_ vga_get check_pcc_chan fw_ pm_ dpm_"),
-    (
-        Waited::Kernel,
-        "cgroup_ kernfs_ proc_entry_rundown close_pdeo pin_kill fsnotify_ shrinker_free hook_sb_delete",
+        "snd_ wait_for_avail usb_ tpm_ i2c_ spi_ acpi_ mei_ __mei_ tty_port_ uart_ send_break \
+         rng_ hwrng_ wait_for_random_bytes try_to_generate_entropy wait_port_writable port_fops_ \
+         pps_ usbfs_ usbdev_ usbhid_ usblp_ usbtmc_ hub_ xhci_ wdm_ acm_ hid hci_ __hci_ ishtp_ \
+         sensor_hub_ vb2_ v4l2_ __snd_ lp_ ipmi_ __i915_ intel_ __intel_ vmw_ qxl_ nvkm_ nv50_ \
+         kfd_ amdkfd_ mbox_ pci_ vga_get check_pcc_chan fw_ pm_ dpm_",
     ),
     (
         Waited::Kernel,
-        "drop_sysctl_table devtmpfs_ klist_remove cpuhp_ put_unbound_pool napi_ netdev_ dev_ crypto_",
+        "cgroup_ kernfs_ proc_entry_rundown close_pdeo pin_kill fsnotify_ shrinker_free \
+         hook_sb_delete drop_sysctl_table devtmpfs_ klist_remove cpuhp_ put_unbound_pool napi_ \
+         netdev_ dev_ crypto_ perf_event_ tty_open tty_release shmem_ de_thread ptrace_ io_uring_ \
+         io_ring_ io_wq_ io_sq vhost_ kvm_ do_coredump vfs_coredump idempotent load_module \
+         free_module module_ freeze_super percpu_ref_ __percpu_ref_ ring_buffer_resize uprobe_ \
+         tasklet_ key_ net_ namespace_ mnt_ nsproxy",
     ),
-    (
-        Waited::Kernel,
-        "perf_event_ tty_open tty_release shmem_ de_thread ptrace_ io_uring_ io_ring_ io_wq_ io_sq",
-    ),
-    (
-        Waited::Kernel,
-        "vhost_ kvm_ do_coredump vfs_coredump idempotent load_module free_module module_",
-    ),
-    (
-        Waited::Kernel,
-        "freeze_super percpu_ref_ __percpu_ref_ ring_buffer_resize uprobe_ tasklet_ key_",
-    ),
-    (Waited::Kernel, "net_ namespace_ mnt_ nsproxy"),
 ];
 
 /// Functions that mean a kernel lock near the leaf.
-const LOCK_FUNCTIONS: &str = "rwsem_ __mutex_lock mutex_lock percpu_rwsem __percpu_down percpu_down_ __down \
-    down_read down_write rt_mutex_slowlock __ww_mutex_lock rwbase_ __rwbase_ ldsem_down_";
+const LOCK_FUNCTIONS: &str = "\
+    rwsem_ __mutex_lock mutex_lock percpu_rwsem __percpu_down percpu_down_ __down down_read \
+    down_write rt_mutex_slowlock __ww_mutex_lock rwbase_ __rwbase_ ldsem_down_";
 
 /// Maximum number of frames between the leaf and the lock function.
 const LOCK_FRAMES: usize = 8;
 
 /// Functions by which a thread gives up its CPU, for any purpose.
-const SCHEDULER: &str = "__schedule schedule preempt_schedule io_schedule bit_wait __wait_on_bit \
+const SCHEDULER: &str = "\
+    __schedule schedule preempt_schedule io_schedule bit_wait __wait_on_bit \
     out_of_line_wait_on_ wait_woken wait_for_completion __wait_for_common wait_for_common \
     do_wait_for_common msleep usleep_range do_wait_intr";
 
 /// Functions that take the lock of a file system freeze before they write.
-const FREEZE_READERS: &str = "sb_start_ __sb_start_ file_start_write kiocb_start_write mnt_want_write \
-    vfs_write vfs_iter_ vfs_iocb_iter_write do_iter_ vfs_fallocate vfs_copy_file_range vfs_clone_file_range \
-    vfs_coredump vfs_truncate do_ftruncate do_sys_ftruncate do_splice direct_splice_actor backing_file_ \
-    kernel_write __kernel_write aio_write io_write touch_atime fifo_pipe_write ovl_start_write lo_rw_aio \
-    filemap_page_mkwrite ext4_page_mkwrite ext4_dax_ ext4_evict_inode ext4_writepages ext4_file_open \
-    btrfs_page_mkwrite start_transaction xfs_trans_alloc __xfs_write_fault __xfs_filemap_ xfs_filemap_ \
-    quotactl_block";
+const FREEZE_READERS: &str = "\
+    sb_start_ __sb_start_ file_start_write kiocb_start_write mnt_want_write vfs_write vfs_iter_ \
+    vfs_iocb_iter_write do_iter_ vfs_fallocate vfs_copy_file_range vfs_clone_file_range \
+    vfs_coredump vfs_truncate do_ftruncate do_sys_ftruncate do_splice direct_splice_actor \
+    backing_file_ kernel_write __kernel_write aio_write io_write touch_atime fifo_pipe_write \
+    ovl_start_write lo_rw_aio filemap_page_mkwrite ext4_page_mkwrite ext4_dax_ ext4_evict_inode \
+    ext4_writepages ext4_file_open btrfs_page_mkwrite start_transaction xfs_trans_alloc \
+    __xfs_write_fault __xfs_filemap_ xfs_filemap_ quotactl_block";
 
 /// Classifies a kernel stack, given leaf first.
 pub(crate) fn stack_kind<'a>(functions: impl Iterator<Item = &'a str>) -> Waited {
@@ -494,38 +351,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_most_telling_function_decides() {
-        let kind = |functions: &[&str]| stack_kind(functions.iter().copied());
-        let fault = [
-            "__schedule",
-            "schedule",
-            "io_schedule",
-            "folio_wait_bit_common",
-            "filemap_fault",
-            "__do_fault",
-        ];
-        assert_eq!(kind(&fault), Waited::PageIn);
-        let sync = [
-            "schedule",
-            "io_schedule",
-            "folio_wait_writeback",
-            "file_write_and_wait_range",
-            "ext4_sync_file",
-        ];
-        assert_eq!(kind(&sync), Waited::Fsync);
-        let contended = [
-            "schedule",
-            "rwsem_down_read_slowpath",
-            "down_read",
-            "do_user_addr_fault",
-            "filemap_fault",
-        ];
-        assert_eq!(kind(&contended), Waited::KernelLock);
-        let futex =
-            ["__schedule", "schedule", "futex_do_wait", "__futex_wait", "futex_wait", "do_futex"];
-        assert_eq!(kind(&futex), Waited::Futex);
-        assert_eq!(kind(&["schedule", "do_sys_poll"]), Waited::Events);
-        assert_eq!(kind(&["__schedule", "schedule"]), Waited::Unknown);
+    fn the_most_specific_function_decides() {
+        let fault =
+            "__schedule schedule io_schedule folio_wait_bit_common filemap_fault __do_fault";
+        assert_eq!(kind(fault), Waited::PageIn);
+        let sync =
+            "schedule io_schedule folio_wait_writeback file_write_and_wait_range ext4_sync_file";
+        assert_eq!(kind(sync), Waited::Fsync);
+        let contended =
+            "schedule rwsem_down_read_slowpath down_read do_user_addr_fault filemap_fault";
+        assert_eq!(kind(contended), Waited::KernelLock);
+        let futex = "__schedule schedule futex_do_wait __futex_wait futex_wait do_futex";
+        assert_eq!(kind(futex), Waited::Futex);
+        assert_eq!(kind("schedule do_sys_poll"), Waited::Events);
+        assert_eq!(kind("__schedule schedule"), Waited::Unknown);
     }
 
     fn kind(stack: &str) -> Waited {

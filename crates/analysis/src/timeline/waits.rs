@@ -133,8 +133,10 @@ impl Waits {
     pub fn kind(&self, span: &Span) -> Waited {
         let state = state_kind(span.segment.place);
         let wait = self.find(span);
-        let is_thaw = || wait.is_some_and(|wait| self.kind_of(wait) == Waited::Thaw);
-        if state == Waited::Unknown && self.contention.covers(span) && !is_thaw() {
+        if state == Waited::Unknown
+            && self.contention.covers(span)
+            && wait.is_none_or(|wait| self.kind_of(wait) != Waited::Thaw)
+        {
             return Waited::KernelLock;
         }
         wait.or_else(|| self.neighbour(span)).map_or(state, |wait| self.kind_of(wait).min(state))
@@ -147,16 +149,17 @@ impl Waits {
         if may_be_idle(state) {
             return None;
         }
-        let waits = self.of(span.tid);
+        let waits = self.of_thread(span.tid);
         let (before, after) = waits.split_at(waits.partition_point(|wait| wait.head.ts < span.end));
-        let distance = |wait: &&Wait| wait.head.ts.0.abs_diff(span.end.0);
-        let alike = |wait: &Wait| {
+        let before = before.iter().rev().take(NEIGHBOURS_MAX);
+        let near = before.chain(after.iter().take(NEIGHBOURS_MAX));
+        let alike = near.filter(|wait| {
             !may_be_idle(wait.state) && waits_for_io(wait.state) == waits_for_io(state)
-        };
-        let fits = |wait: &&Wait| alike(wait) && distance(wait) <= NEIGHBOUR.0;
-        let before = before.iter().rev().take(NEIGHBOURS_MAX).find(fits);
-        let after = after.iter().take(NEIGHBOURS_MAX).find(fits);
-        before.into_iter().chain(after).min_by_key(distance)
+        });
+        let nearest = alike
+            .map(|wait| (wait.head.ts.0.abs_diff(span.end.0), wait))
+            .min_by_key(|(distance, _)| *distance);
+        nearest.filter(|(distance, _)| *distance <= NEIGHBOUR.0).map(|(_, wait)| wait)
     }
 
     /// Returns the kind of wait of a record.
@@ -175,9 +178,12 @@ impl Waits {
     /// does so only rarely: an event loop repeats its wait, so this was a sleep in the middle of
     /// the work.
     fn is_lone_timeout(&self, wait: &Wait) -> bool {
-        let same = |other: &&Wait| other.syscall == wait.syscall && other.args[0] == wait.args[0];
-        let often = || self.of(wait.head.tid).iter().filter(same).nth(LONE_MAX).is_some();
-        has_timeout(wait) && wait.context != IN_TASK && is_lone(wait) && !often()
+        if !has_timeout(wait) || wait.context == IN_TASK || !is_lone(wait) {
+            return false;
+        }
+        let waits = self.of_thread(wait.head.tid).iter();
+        let alike = waits.filter(|one| one.syscall == wait.syscall && one.args[0] == wait.args[0]);
+        alike.take(LONE_MAX + 1).count() <= LONE_MAX
     }
 
     /// Returns `true` for a wait for unspecified further work, which is no cause by itself.
@@ -210,7 +216,7 @@ impl Waits {
     }
 
     /// Returns all records of one thread, by time.
-    pub fn of(&self, tid: Tid) -> &[Wait] {
+    pub fn of_thread(&self, tid: Tid) -> &[Wait] {
         let first = self.sorted.partition_point(|wait| wait.head.tid < tid);
         let last = self.sorted.partition_point(|wait| wait.head.tid <= tid);
         self.sorted.get(first..last).unwrap_or_default()
@@ -434,27 +440,36 @@ mod tests {
             &Names::default(),
             Contention::default(),
         );
-        let kind = |start, end, state| waits.kind(&blocked(start, end, state));
-        assert_eq!(kind(150, 151, STATE_IO_WAIT | 2), Waited::Fsync);
-        assert_eq!(kind(280, 281, STATE_IO_WAIT | 2), Waited::Disk);
-        assert_eq!(kind(150, 151, 2), Waited::Unknown);
-        assert_eq!(kind(410, 411, STATE_IO_WAIT | 2), Waited::Disk);
-        assert_eq!(kind(20, 21, STATE_IO_WAIT | 2), Waited::Fsync);
+        for (start, state, expected) in [
+            (150, STATE_IO_WAIT | 2, Waited::Fsync),
+            (280, STATE_IO_WAIT | 2, Waited::Disk),
+            (150, 2, Waited::Unknown),
+            (410, STATE_IO_WAIT | 2, Waited::Disk),
+            (20, STATE_IO_WAIT | 2, Waited::Fsync),
+        ] {
+            let span = blocked(start, start + 1, state);
+            assert_eq!(waits.kind(&span), expected, "{state:#x} at {start} ms");
+        }
     }
 
     #[test]
     fn a_counter_is_a_condition_and_a_held_lock_is_none() {
-        let futex = |operation, value| {
+        for (operation, value, expected) in [
+            (FUTEX_WAIT_BITSET, 0, true),
+            (FUTEX_WAIT, 0, true),
+            (FUTEX_WAIT, 7, true),
+            (FUTEX_WAIT, 2, false),
+            (FUTEX_WAIT, 0x8000_0123, false),
+            (6, 0, false),
+        ] {
             let mut wait = Wait::new_zeroed();
             (wait.syscall, wait.args[1], wait.args[2]) = (FUTEX, operation | FUTEX_PRIVATE, value);
-            is_condition(&wait)
-        };
-        assert!(futex(FUTEX_WAIT_BITSET, 0) && futex(FUTEX_WAIT, 0) && futex(FUTEX_WAIT, 7));
-        assert!(!futex(FUTEX_WAIT, 2) && !futex(FUTEX_WAIT, 0x8000_0123) && !futex(6, 0));
+            assert_eq!(is_condition(&wait), expected, "operation {operation}, value {value:#x}");
+        }
     }
 
     #[test]
-    fn a_regular_file_says_disk_only_in_an_io_wait_unless_it_is_remote() {
+    fn a_local_file_is_the_disk_only_in_an_io_wait() {
         let mut wait = io_wait(1, 0);
         wait.mode = 0o100_000;
         let waits = Waits::new(Vec::new(), &Names::default(), Contention::default());

@@ -25,13 +25,13 @@ pub struct Withdrawals {
 
 impl Withdrawals {
     pub fn new(records: &[(Cpu, Withdrawn)]) -> Withdrawals {
-        let read = |(cpu, record): &(Cpu, Withdrawn)| Withdrawal {
+        let withdrawals = records.iter().map(|(cpu, record)| Withdrawal {
             cpu: *cpu,
             since: record.since.min(record.head.ts),
             until: record.head.ts,
             nanos: record.nanos,
-        };
-        let mut sorted: Vec<Withdrawal> = records.iter().map(read).collect();
+        });
+        let mut sorted: Vec<Withdrawal> = withdrawals.collect();
         sorted.sort_by_key(|one| (one.cpu, one.until, one.since));
         Withdrawals { sorted }
     }
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_taken_of_a_cpu_is_told_where_it_fits() {
+    fn stolen_time_is_split_between_overlapping_stretches() {
         let all = Withdrawals::new(&[
             record(0, 100, 200, 60),
             record(0, 200, 300, 10),

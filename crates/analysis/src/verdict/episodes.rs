@@ -79,7 +79,7 @@ fn busy_within(recording: &Recording, tid: Tid, (lo, hi): (Nanos, Nanos)) -> u64
 fn reads_terminal(recording: &Recording, tid: Tid) -> bool {
     recording
         .waits
-        .of(tid)
+        .of_thread(tid)
         .iter()
         .any(|wait| wait.syscall == 0 && recording.waits.kind_of(wait) == Waited::Events)
 }
