@@ -10,7 +10,7 @@ pub(crate) struct KindWords {
     kind: CauseKind,
     /// Name for users without knowledge of schedulers.
     pub(crate) name: &'static str,
-    /// Clause for a process, where `{who}` is the culprit, `{app}` the awaited application, and
+    /// Clause for a process, where `{culprit}` is the culprit, `{app}` the awaited application, and
     /// `{waiter}` the program that was held up directly, which may be the same one. `None` if only
     /// the evidence can describe it.
     pub(crate) of_process: Option<&'static str>,
@@ -35,19 +35,19 @@ pub(crate) fn about(kind: CauseKind) -> &'static KindWords {
 /// verdict but never a cause.
 pub fn explanation(kind: CauseKind, layout: &Layout) -> String {
     let about = about(kind);
-    let parts = [("What helps", about.helps), ("See it yourself", about.see)];
-    let head = layout.paint(Tone::Term, kind.name()) + "\n" + &layout.paragraph(about.what);
-    let tell = |(name, text): (&str, &str)| {
-        format!("\n{}\n{}", layout.paint(Tone::Strong, name), layout.paragraph(text))
-    };
-    parts.into_iter().fold(head, |told, part| told + &tell(part))
+    let mut out = layout.paint(Tone::Term, kind.name()) + "\n" + &layout.paragraph(about.what);
+    for (title, text) in [("What helps", about.helps), ("See it yourself", about.see)] {
+        out += &format!("\n{}\n", layout.paint(Tone::Strong, title));
+        out += &layout.paragraph(text);
+    }
+    out
 }
 
 const ABOUT: [KindWords; 22] = [
     KindWords {
         kind: CauseKind::CpuCompetition,
         name: "Waiting for a CPU",
-        of_process: Some("{who} took the CPU time that {waiter} needed"),
+        of_process: Some("{culprit} took the CPU time that {waiter} needed"),
         of_device: None,
         what: "The program was ready to run, but other programs had the CPU (run-queue delay, or scheduling latency). \
                This happens when there are more runnable threads than CPUs, or when others have a higher priority.",
@@ -60,7 +60,7 @@ const ABOUT: [KindWords; 22] = [
     KindWords {
         kind: CauseKind::CpuThrottled,
         name: "Throttled by a CPU quota",
-        of_process: Some("{who} used up the CPU quota of {waiter}'s control group"),
+        of_process: Some("{culprit} used up the CPU quota of {waiter}'s control group"),
         of_device: None,
         what: "The program belongs to a control group (a container, a service, a slice) with a quota of CPU time per \
                period. The group had used up its quota, so the program was throttled until the next period, even \
@@ -73,7 +73,7 @@ const ABOUT: [KindWords; 22] = [
     KindWords {
         kind: CauseKind::OwnComputation,
         name: "Computing",
-        of_process: Some("{who} was busy computing"),
+        of_process: Some("{culprit} was busy computing"),
         of_device: None,
         what: "Nothing held the program up: it computed, longer than it usually does, and did not get to your input \
                meanwhile.",
@@ -86,9 +86,9 @@ const ABOUT: [KindWords; 22] = [
         kind: CauseKind::PageIn,
         name: "Reading part of a file back from disk",
         of_process: Some(
-            "{waiter} was waiting for parts of a file to be read back into memory, because of {who}",
+            "{waiter} was waiting for parts of a file to be read back into memory, because of {culprit}",
         ),
-        of_device: Some("{waiter} was waiting for parts of a file to be read from {who}"),
+        of_device: Some("{waiter} was waiting for parts of a file to be read from {culprit}"),
         what: "The program touched a page of an executable, a library or a mapped file that was not in memory, and \
                had to wait until it was read from the disk (a major page fault). Such pages are dropped when \
                memory is short, and are read slowly when others keep the disk busy.",
@@ -101,9 +101,9 @@ const ABOUT: [KindWords; 22] = [
         kind: CauseKind::SwapIn,
         name: "Reading memory back from swap",
         of_process: Some(
-            "{waiter} was waiting for memory to be read back from swap, because of {who}",
+            "{waiter} was waiting for memory to be read back from swap, because of {culprit}",
         ),
-        of_device: Some("{waiter} was waiting for memory to be read back from swap on {who}"),
+        of_device: Some("{waiter} was waiting for memory to be read back from swap on {culprit}"),
         what: "Memory ran short earlier, and some of the program's memory was moved to swap. It had to be read back \
                before the program could continue.",
         helps: "Close unused programs, add memory, or limit the largest user of memory: memory.high of its control \
@@ -114,8 +114,8 @@ const ABOUT: [KindWords; 22] = [
     KindWords {
         kind: CauseKind::Reclaim,
         name: "Waiting for memory to be freed",
-        of_process: Some("memory ran short: {who} took what {waiter} needed"),
-        of_device: Some("{who} was reached, and {waiter} had to wait"),
+        of_process: Some("memory ran short: {culprit} took what {waiter} needed"),
+        of_device: Some("{culprit} was reached, and {waiter} had to wait"),
         what: "The program requested memory when hardly any was free. The kernel first had to write or drop other \
                pages (direct reclaim), or it throttled the program.",
         helps: "Limit the largest user of memory (memory.high of its control group), close unused programs, or add \
@@ -126,8 +126,8 @@ const ABOUT: [KindWords; 22] = [
     KindWords {
         kind: CauseKind::DiskQueue,
         name: "Waiting for a disk",
-        of_process: Some("{who} saturated the disk that {app} was waiting for"),
-        of_device: Some("{app} was waiting for {who}, which hardly anything else was using"),
+        of_process: Some("{culprit} saturated the disk that {app} was waiting for"),
+        of_device: Some("{app} was waiting for {culprit}, which hardly anything else was using"),
         what: "The program was waiting for the disk. A disk serves a limited number of requests at a time, and large \
                writes fill its queue: later requests have to wait.",
         helps: "Put the other program's I/O into the idle class (ionice -c 3 -p PID), or limit it (systemd-run -p \
@@ -139,7 +139,7 @@ const ABOUT: [KindWords; 22] = [
     KindWords {
         kind: CauseKind::IoHeldBack,
         name: "Held back before the disk",
-        of_process: Some("I/O of {who} was held back before it reached a disk"),
+        of_process: Some("I/O of {culprit} was held back before it reached a disk"),
         of_device: None,
         what: "The program was waiting for the disk, but for most of that time the disk had no request. So its I/O was held \
                back above the disk: by an I/O limit of its control group (a container, a service, a slice), or by a \
@@ -155,9 +155,9 @@ const ABOUT: [KindWords; 22] = [
         kind: CauseKind::Fsync,
         name: "Waiting for a flush to disk",
         of_process: Some(
-            "{app} was waiting for data to be flushed to the disk, which {who} kept busy",
+            "{app} was waiting for data to be flushed to the disk, which {culprit} kept busy",
         ),
-        of_device: Some("{app} was waiting for data to be flushed to {who}"),
+        of_device: Some("{app} was waiting for data to be flushed to {culprit}"),
         what: "The program waited until its data were safely on the disk (fsync, or a journal commit). This takes as \
                long as the disk needs for everything written before.",
         helps: "Write less meanwhile (ionice -c 3 for backups and copies), lower vm.dirty_bytes so that fewer dirty \
@@ -169,7 +169,7 @@ const ABOUT: [KindWords; 22] = [
     KindWords {
         kind: CauseKind::LockWait,
         name: "Waiting for a lock",
-        of_process: Some("{who} held a lock that {app} was waiting for"),
+        of_process: Some("{culprit} held a lock that {app} was waiting for"),
         of_device: None,
         what: "Two threads or programs share something that only one may use at a time (a lock), or one waits for a \
                signal of the other (a condition or semaphore). The other held the lock, or did not signal, while it \
@@ -182,7 +182,7 @@ const ABOUT: [KindWords; 22] = [
     KindWords {
         kind: CauseKind::KernelLock,
         name: "Waiting for a kernel lock",
-        of_process: Some("{who} held a kernel lock that {app} was waiting for"),
+        of_process: Some("{culprit} held a kernel lock that {app} was waiting for"),
         of_device: None,
         what: "The kernel lets only one thread at a time change some things: the memory map of a process, a folder, a \
                file. Another thread held the lock.",
@@ -206,7 +206,7 @@ const ABOUT: [KindWords; 22] = [
     KindWords {
         kind: CauseKind::ServerBusy,
         name: "The display server was busy",
-        of_process: Some("the display server was busy drawing for {who}"),
+        of_process: Some("the display server was busy drawing for {culprit}"),
         of_device: None,
         what: "All programs share one display server, which delivers keys and draws windows. It was busy with the \
                drawing requests of another program, and other programs had to wait.",
@@ -218,7 +218,7 @@ const ABOUT: [KindWords; 22] = [
     KindWords {
         kind: CauseKind::ServerGrab,
         name: "The display was grabbed by another program",
-        of_process: Some("{who} had grabbed the whole display"),
+        of_process: Some("{culprit} had grabbed the whole display"),
         of_device: None,
         what: "A program may briefly reserve the display server (a grab): no other program is served meanwhile. This \
                grab lasted too long.",
@@ -229,7 +229,7 @@ const ABOUT: [KindWords; 22] = [
     KindWords {
         kind: CauseKind::PeerWait,
         name: "Waiting for another program",
-        of_process: Some("{app} was waiting for an answer from {who}"),
+        of_process: Some("{app} was waiting for an answer from {culprit}"),
         of_device: None,
         what: "The program had sent a request to another one on this machine (over a socket, a pipe, the message bus) \
                and did not continue before the answer arrived.",
@@ -242,7 +242,7 @@ const ABOUT: [KindWords; 22] = [
         kind: CauseKind::NetworkWait,
         name: "Waiting for the network",
         of_process: Some("{app} was waiting for the network"),
-        of_device: Some("{app} was waiting for {who} on the network"),
+        of_device: Some("{app} was waiting for {culprit} on the network"),
         what: "The program was waiting for another machine, or for a name lookup.",
         helps: "Check the network and the server; for name lookups, /etc/resolv.conf. A program should not wait for \
                 the network on the thread that handles your input: report it.",
@@ -252,7 +252,7 @@ const ABOUT: [KindWords; 22] = [
     KindWords {
         kind: CauseKind::ChildWait,
         name: "Waiting for a child process",
-        of_process: Some("{waiter} was waiting for {who} to finish"),
+        of_process: Some("{waiter} was waiting for {culprit} to finish"),
         of_device: None,
         what: "The program had started another one and waited for it to finish.",
         helps: "Nothing is wrong if you started it. Otherwise the program should run it in the background: report it.",
@@ -262,7 +262,7 @@ const ABOUT: [KindWords; 22] = [
     KindWords {
         kind: CauseKind::TimerSleep,
         name: "Sleeping on a timer",
-        of_process: Some("{who} slept on a timer instead of responding"),
+        of_process: Some("{culprit} slept on a timer instead of responding"),
         of_device: None,
         what: "The program slept for a time of its own choice instead of waiting for the next event.",
         helps: "Report it to its authors, or look for the sleep in a script, macro or plug-in.",
@@ -284,8 +284,8 @@ const ABOUT: [KindWords; 22] = [
     KindWords {
         kind: CauseKind::Interrupt,
         name: "Interrupts took the CPU",
-        of_process: Some("interrupts of {who} took the CPU that {waiter} needed"),
-        of_device: Some("interrupts ({who}) took the CPU that {waiter} needed"),
+        of_process: Some("interrupts of {culprit} took the CPU that {waiter} needed"),
+        of_device: Some("interrupts ({culprit}) took the CPU that {waiter} needed"),
         what: "Devices interrupt a CPU, and the kernel handles them first: network packets, disk requests, timers. \
                There were so many that programs could not run.",
         helps: "Spread or move the interrupts (irqbalance, /proc/irq/*/smp_affinity), update the driver, and look for \
@@ -328,12 +328,12 @@ mod tests {
     const LETTERS_MIN: usize = 40;
 
     #[test]
-    fn every_kind_tells_what_it_is_what_helps_and_how_to_see_it() {
+    fn every_kind_is_explained_with_remedies_and_tools() {
         for kind in CauseKind::CAUSES.iter().chain([&CauseKind::Unattributed]) {
-            let told = explanation(*kind, &Layout::default());
-            let lines: Vec<&str> = told.lines().filter(|line| !line.is_empty()).collect();
+            let text = explanation(*kind, &Layout::default());
+            let lines: Vec<&str> = text.lines().filter(|line| !line.is_empty()).collect();
             let [name, what, helps, helps_text, see, see_text] = lines[..] else {
-                panic!("{kind}: {told}")
+                panic!("{kind}: {text}")
             };
             assert_eq!([name, helps, see], [kind.name(), "What helps", "See it yourself"]);
             for text in [what, helps_text, see_text] {
