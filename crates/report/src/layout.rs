@@ -81,11 +81,13 @@ impl Layout {
 
     /// Colours each line of a text separately, so that every line is complete by itself.
     pub fn paint_lines(&self, tone: Tone, text: &str) -> String {
-        let paint = |line: &str| {
+        let mut painted = String::new();
+        for line in text.lines() {
             let body = line.trim_start();
-            format!("{}{}\n", &line[..line.len() - body.len()], self.paint(tone, body))
-        };
-        text.lines().map(paint).collect()
+            painted += &line[..line.len() - body.len()];
+            painted += &(self.paint(tone, body) + "\n");
+        }
+        painted
     }
 }
 

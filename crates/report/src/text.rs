@@ -27,10 +27,15 @@ pub fn text(verdict: &Verdict, layout: &Layout) -> String {
 
 /// Lists the other delays that the user may mean.
 fn others(verdict: &Verdict, layout: &Layout) -> String {
-    let line = |other| layout.item("  ", &format!("{}: {}", candidate(other), at(verdict, other)));
     let (title, others) = listed(verdict);
-    let lines: String = others.iter().map(line).collect();
-    if lines.is_empty() { lines } else { layout.paragraph(&format!("{title}:")) + &lines }
+    if others.is_empty() {
+        return String::new();
+    }
+    let mut text = layout.paragraph(&format!("{title}:"));
+    for other in others {
+        text += &layout.item("  ", &format!("{}: {}", candidate(other), at(verdict, other)));
+    }
+    text
 }
 
 /// Returns the delays besides the explained one, with a title. If nothing is new, these are the
@@ -136,10 +141,12 @@ fn finding_lines(finding: &Finding, interval: &Interval, layout: &Layout) -> Str
     let first = evidence.next().map_or("", String::as_str);
     let kind = layout.paint(Tone::Term, finding.kind.name());
     let mut text = budget_line(finding.ms, interval, &format!("{kind}: {first}"), layout);
-    let faint = |line: &str| layout.paint_lines(Tone::Faint, &layout.item(EVIDENCE, line));
-    text.extend(evidence.map(|line| faint(line)));
+    let mut more: Vec<String> = evidence.cloned().collect();
     if layout.verbose && !finding.frames.is_empty() {
-        text += &faint(&format!("in the kernel: {}", finding.frames.join(" <- ")));
+        more.push(format!("in the kernel: {}", finding.frames.join(" <- ")));
+    }
+    for line in more {
+        text += &layout.paint_lines(Tone::Faint, &layout.item(EVIDENCE, &line));
     }
     text
 }
@@ -236,12 +243,12 @@ mod tests {
 
     #[test]
     fn a_command_that_did_its_work_is_named() {
-        let told = waited_for("sleep 3", "slept in clock_nanosleep");
+        let text = waited_for("sleep 3", "slept in clock_nanosleep");
         assert!(
-            told.ends_with(" was the command `sleep 3` in xterm, 3.00 s (it slept).\n"),
-            "{told}"
+            text.ends_with(" was the command `sleep 3` in xterm, 3.00 s (it slept).\n"),
+            "{text}"
         );
-        let told = waited_for(&"long ".repeat(30), "");
-        assert!(told.ends_with("long …` in xterm, 3.00 s.\n"), "{told}");
+        let text = waited_for(&"long ".repeat(30), "");
+        assert!(text.ends_with("long …` in xterm, 3.00 s.\n"), "{text}");
     }
 }

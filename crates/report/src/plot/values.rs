@@ -61,7 +61,7 @@ pub(crate) fn sorted(sets: &[LatencySet]) -> (Vec<Sorted>, Vec<String>) {
 
 /// Returns the remarks for the footer about omitted values.
 pub(crate) fn remarks(strange: usize, kind: &str, further: usize, things: &str) -> Vec<String> {
-    let strange = (strange > 0).then(|| format!("Left out, being no {kind}: {}.", count(strange)));
+    let strange = (strange > 0).then(|| format!("Invalid {kind}, left out: {}.", count(strange)));
     let further =
         (further > 0).then(|| format!("Further {things}, not drawn: {}.", count(further)));
     strange.into_iter().chain(further).collect()
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_time_is_left_out_and_counted() {
+    fn invalid_times_are_left_out_and_counted() {
         let values_ms = vec![3.0, f64::NAN, 1.0, f64::INFINITY, -1.0, 1e13, 0.0];
         let sets = vec![LatencySet { name: "x".to_owned(), values_ms }; SETS_MAX + 2];
         let (shown, remarks) = sorted(&sets);
@@ -88,7 +88,7 @@ mod tests {
             (SETS_MAX, [0.0, 1.0, 3.0].as_slice())
         );
         assert_eq!(extremes(&shown), Some((0.0, 3.0)));
-        insta::assert_snapshot!(remarks.join(" "), @"Left out, being no times: 64. Further sets, not drawn: 2.");
+        insta::assert_snapshot!(remarks.join(" "), @"Invalid times, left out: 64. Further sets, not drawn: 2.");
         assert_eq!(extremes(&[]), None);
     }
 
