@@ -9,13 +9,13 @@ use tipme_analysis::{DiagnoseOptions, diagnose};
 use tipme_record::incident::{Damage, FutexOwner, Incident, Loss, ProgramCost};
 use tipme_record::{Nanos, Pid};
 
-fn told_with(incident: &Incident, options: &DiagnoseOptions) -> String {
+fn printed_with(incident: &Incident, options: &DiagnoseOptions) -> String {
     let verdict = diagnose(incident, options).expect("the scene is well formed");
     tipme_report::text(&verdict, &tipme_report::Layout::default())
 }
 
-fn told(incident: &Incident) -> String {
-    told_with(incident, &DiagnoseOptions::default())
+fn printed(incident: &Incident) -> String {
+    printed_with(incident, &DiagnoseOptions::default())
 }
 
 #[test]
@@ -32,7 +32,7 @@ fn an_echo_is_followed_through_the_terminal_to_the_shell() {
     });
     machine.switch(3_900_100, 1, SHELL, 0).echo(3_901_000);
     let incident = machine.incident(6_000_000);
-    insta::assert_snapshot!(told(&incident), @r"
+    insta::assert_snapshot!(printed(&incident), @r"
     Typing in xterm stalled for 901 ms; usually it takes 1.4 ms.
     bash, in xterm, was waiting for data to be flushed to vda (100% of the time).
     Try: check the health of the device (smartctl) and its scheduler (/sys/block/*/queue/scheduler): it is slow by itself
@@ -89,7 +89,7 @@ fn drawing_for_a_timer_answers_nothing() {
         (wait.syscall, wait.args, wait.context) = (7, [1, 2, 400], 1)
     });
     machine.wake_from(3_900_000, APP, 0, 1, 1).switch(3_900_050, 1, APP, 0).draw(3_900_100);
-    insta::assert_snapshot!(told(&machine.incident(6_000_000)), @r"
+    insta::assert_snapshot!(printed(&machine.incident(6_000_000)), @r"
     No finding: nothing unusual; the longest interaction in the last 6.00 s was typing in editor, 0.79 ms (noticed from 100 ms on). 13 inputs to editor were looked at (tipme diagnose --interactions lists them).
     ");
 }
@@ -152,7 +152,7 @@ fn a_key_of_a_device_begins_with_the_device() {
         .switch(3_250_200, 1, APP, 0)
         .message(3_250_250, APP, (2, APP), 3, 32, &[])
         .draw(3_250_900);
-    insta::assert_snapshot!(told(&machine.incident(6_000_000)), @r"
+    insta::assert_snapshot!(printed(&machine.incident(6_000_000)), @r"
     Typing in editor stalled for 251 ms.
     backup took the CPU time that Xvfb needed (100% of the time).
     Try: renice -n 19 -p 500 (what it starts from then on inherits it); or tipme manage, which puts what you use first
@@ -181,7 +181,7 @@ fn a_mutex_held_at_the_mark_names_the_owner_in_the_lock_word() {
     });
     machine.still_waiting(4_000_000, 500, 50_000, |wait| wait.syscall = 230);
     machine.locks.futexes = vec![FutexOwner { tid: APP, address: 0x7000, owner: 500 }];
-    insta::assert_snapshot!(told(&machine.incident(4_000_000)), @r"
+    insta::assert_snapshot!(printed(&machine.incident(4_000_000)), @r"
     Typing in editor stalled for at least 1.00 s, unfinished at the mark; usually it takes 0.79 ms.
     indexer held a lock that editor was waiting for (100% of the time).
     Try: report it to the authors of indexer (pid 500): it must not hold the lock while it waits or computes
@@ -209,7 +209,7 @@ fn a_file_lock_held_at_the_mark_names_its_holder() {
     machine.still_waiting(4_000_000, 500, 50_000, |wait| wait.syscall = 230);
     machine.locks.proc_locks =
         "1: FLOCK  ADVISORY  WRITE 500 fe:00:77 0 EOF\n1: -> FLOCK  ADVISORY  WRITE 200 fe:00:77 0 EOF\n".to_owned();
-    insta::assert_snapshot!(told(&machine.incident(4_000_000)), @r"
+    insta::assert_snapshot!(printed(&machine.incident(4_000_000)), @r"
     Typing in editor stalled for at least 1.00 s, unfinished at the mark; usually it takes 0.79 ms.
     indexer held a lock that editor was waiting for (100% of the time).
     Try: report it to the authors of indexer (pid 500): it must not hold the lock while it waits or computes
@@ -233,7 +233,7 @@ fn interrupts_take_their_time_out_of_what_ran() {
     for storm in 0..20 {
         machine.interrupt(3_020_000 + storm * 15_000, 1, 14_000, 36, 0);
     }
-    insta::assert_snapshot!(told(&machine.draw(3_320_000).incident(6_000_000)), @r"
+    insta::assert_snapshot!(printed(&machine.draw(3_320_000).incident(6_000_000)), @r"
     Typing in editor stalled for 320 ms; usually it takes 0.79 ms.
     Interrupts (interrupt 36 (virtio1-req.0)) took the CPU that editor needed (87% of the time).
     Try: move the interrupt to another CPU (/proc/irq/*/smp_affinity), or update its driver
@@ -267,7 +267,7 @@ fn memory_pressure_names_who_took_the_memory() {
     });
     machine.reclaim(3_591_000, APP, 0, 1, 32).switch(3_590_050, 1, APP, 0);
     machine.reclaim(2_900_000, 550, 0, 0, 0).reclaim(2_950_000, 550, 0, 1, 4_000);
-    insta::assert_snapshot!(told(&machine.draw(3_600_000).incident(6_000_000)), @r"
+    insta::assert_snapshot!(printed(&machine.draw(3_600_000).incident(6_000_000)), @r"
     Typing in editor stalled for 600 ms; usually it takes 0.79 ms.
     Memory ran short: chrome took what editor needed (97% of the time).
     Try: limit chrome (pid 550) by memory.high of its control group
@@ -283,7 +283,7 @@ fn memory_pressure_names_who_took_the_memory() {
 }
 
 #[test]
-fn a_process_without_a_window_is_explained_by_its_longest_activity() {
+fn a_windowless_process_is_explained_by_its_longest_activity() {
     let mut machine = Machinery::with_app("editor");
     machine.task(560, 560, 1, "syncd", 1).typing(100_000, 3);
     for beat in 0..12 {
@@ -297,7 +297,7 @@ fn a_process_without_a_window_is_explained_by_its_longest_activity() {
     machine.switch(2_000_010, 1, 560, 0).switch(2_400_000, 1, 0, 1);
     machine.still_waiting(6_000_000, 560, 2_400_000, |wait| wait.syscall = 232);
     let options = DiagnoseOptions { pid: Some(Pid(560)), ..DiagnoseOptions::default() };
-    insta::assert_snapshot!(told_with(&machine.incident(6_000_000), &options), @r"
+    insta::assert_snapshot!(printed_with(&machine.incident(6_000_000), &options), @r"
     syncd (pid 560) stalled for 400 ms; usually it takes 0.50 ms.
     syncd was busy computing (100% of the time).
     Try: tell the authors of syncd what it computes
@@ -312,22 +312,24 @@ fn a_process_without_a_window_is_explained_by_its_longest_activity() {
 }
 
 #[test]
-fn losses_and_damage_are_said() {
+fn losses_and_damage_are_reported() {
     let mut machine = Machinery::with_app("editor");
     machine.typing(100_000, 12).press(3_000_000).draw(3_500_000);
     machine.losses.per_second =
         vec![Loss { until_ns: Nanos::from_millis(4_400).0, class: "rare".to_owned(), count: 17 }];
-    let cost = |name: &str, ns_per_run| ProgramCost {
-        name: name.to_owned(),
-        runs_per_second: 1_000.0,
-        ns_per_run,
-    };
-    machine.cost.programs = vec![cost("sched_switch", 300.0), cost("softirq_entry", 200.0)];
+    let programs = [("sched_switch", 300.0), ("softirq_entry", 200.0)];
+    machine.cost.programs = programs
+        .map(|(name, ns_per_run)| ProgramCost {
+            name: name.to_owned(),
+            runs_per_second: 1_000.0,
+            ns_per_run,
+        })
+        .to_vec();
     let mut incident = machine.incident(6_000_000);
     incident
         .damage
         .push(Damage { place: "section Samples".to_owned(), why: "checksum differs".to_owned() });
-    insta::assert_snapshot!(told(&incident), @r"
+    insta::assert_snapshot!(printed(&incident), @r"
     Typing in editor stalled for 500 ms; usually it takes 0.79 ms.
     Not sure, but perhaps editor was busy computing (100% of the time).
     Try: tell the authors of editor what it computes
@@ -345,7 +347,7 @@ fn losses_and_damage_are_said() {
 
 #[test]
 fn one_lost_record_of_many_means_little() {
-    let confidence = |samples: u64| {
+    let [few, many] = [0, 800].map(|samples| {
         let mut machine = Machinery::with_app("editor");
         machine.typing(100_000, 12).press(3_000_000).draw(3_500_000);
         let function = machine.function(APP, "count_words");
@@ -360,9 +362,9 @@ fn one_lost_record_of_many_means_little() {
         let verdict = diagnose(&machine.incident(6_000_000), &DiagnoseOptions::default())
             .expect("the scene is well formed");
         verdict.findings[0].confidence
-    };
-    assert!(confidence(0) < 0.85, "one of a few: {}", confidence(0));
-    assert!(confidence(800) > 0.93, "one of hundreds: {}", confidence(800));
+    });
+    assert!(few < 0.85, "one of a few: {few}");
+    assert!(many > 0.93, "one of hundreds: {many}");
 }
 
 #[test]
@@ -395,7 +397,7 @@ fn late_keys(incident: &Incident) -> Vec<(u64, String)> {
 }
 
 #[test]
-fn keys_that_wait_in_the_terminal_of_a_busy_shell_are_answered_too() {
+fn keys_waiting_in_the_terminal_of_a_busy_shell_are_answered() {
     let mut machine = Machinery::with_terminal();
     machine
         .press(3_000_000)
@@ -433,7 +435,7 @@ fn many_jobs_together_are_a_cause() {
         machine.task(300 + turn, 300 + turn, 1, "sh", 0);
         machine.switch(us, 1, 300 + turn, 0).switch(us + 9_500, 1, APP, 0);
     }
-    insta::assert_snapshot!(told(&machine.draw(3_420_000).incident(6_000_000)), @r"
+    insta::assert_snapshot!(printed(&machine.draw(3_420_000).incident(6_000_000)), @r"
     Typing in editor stalled for 420 ms; usually it takes 0.79 ms.
     sh and others took the CPU time that editor needed (90% of the time).
     Try: renice -n 19 -p 300 (what it starts from then on inherits it); or tipme manage, which puts what you use first
@@ -449,8 +451,8 @@ fn many_jobs_together_are_a_cause() {
 }
 
 #[test]
-fn nothing_recorded_is_said_so() {
-    insta::assert_snapshot!(told(&Machinery::new().incident(1_000)), @r"
+fn an_empty_recording_is_reported_as_such() {
+    insta::assert_snapshot!(printed(&Machinery::new().incident(1_000)), @r"
     No finding: nothing to explain was recorded.
     Note: No display was recorded; name a process with --pid or --app.
     ");

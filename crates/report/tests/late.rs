@@ -21,7 +21,7 @@ fn page_after_two_seconds() -> Machinery {
 }
 
 #[test]
-fn a_page_that_is_drawn_late_is_a_stall_though_the_echo_was_quick() {
+fn a_page_drawn_late_is_a_stall_despite_a_quick_echo() {
     let incident = page_after_two_seconds().incident(6_000_000);
     let verdict =
         diagnose(&incident, &DiagnoseOptions::default()).expect("the scene is well formed");
@@ -50,7 +50,7 @@ fn what_is_drawn_after_the_next_key_is_no_page_of_the_first() {
 }
 
 #[test]
-fn keys_that_pile_up_before_a_starved_shell_are_all_answered_by_its_echo() {
+fn keys_piled_up_before_a_starved_shell_are_all_answered() {
     let mut machine = Machinery::with_terminal();
     machine.task(500, 500, 1, "hog", 0);
     for key in 0..12 {

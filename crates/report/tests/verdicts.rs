@@ -9,7 +9,7 @@ use tipme_analysis::{DiagnoseOptions, diagnose};
 use tipme_record::Pid;
 use tipme_record::incident::Incident;
 
-fn told(incident: &Incident) -> String {
+fn printed(incident: &Incident) -> String {
     let verdict =
         diagnose(incident, &DiagnoseOptions::default()).expect("the scene is well formed");
     tipme_report::text(&verdict, &tipme_report::Layout::default())
@@ -20,13 +20,13 @@ fn stall(ms: u64, scene: impl FnOnce(&mut Machinery)) -> String {
     let mut machine = Machinery::with_app("editor");
     machine.typing(100_000, 12).press(3_000_000);
     scene(&mut machine);
-    told(&machine.draw(3_000_000 + ms * 1_000).incident(6_000_000))
+    printed(&machine.draw(3_000_000 + ms * 1_000).incident(6_000_000))
 }
 
 #[test]
 fn quick_typing_is_no_finding() {
     let incident = Machinery::with_app("editor").typing(100_000, 12).incident(6_000_000);
-    insta::assert_snapshot!(told(&incident), @r"
+    insta::assert_snapshot!(printed(&incident), @r"
     No finding: nothing unusual; the longest interaction in the last 6.00 s was typing in editor, 0.79 ms (noticed from 100 ms on). 12 inputs to editor were looked at (tipme diagnose --interactions lists them).
     ");
 }
@@ -290,7 +290,7 @@ fn a_server_that_serves_another_client_names_that_client() {
         machine.switch(2_999_000, 0, SERVER, 0).message(2_999_100, SERVER, (9, 900), 1, 4_000, &[]);
         machine.press_while_busy(3_000_000, 3_400_000);
         machine.draw(3_401_000);
-        told(&machine.incident(6_000_000))
+        printed(&machine.incident(6_000_000))
     };
     insta::assert_snapshot!(text, @r"
     Typing in editor stalled for 401 ms; usually it takes 0.79 ms.
@@ -320,7 +320,7 @@ fn a_grab_of_the_server_names_who_holds_it() {
     );
     machine.press(3_000_000).draw_taken_late(3_000_600, 3_700_000);
     machine.message(3_699_900, 950, (8, 950), 0, 4, &[[37, 0, 1, 0]]);
-    insta::assert_snapshot!(told(&machine.incident(6_000_000)), @r"
+    insta::assert_snapshot!(printed(&machine.incident(6_000_000)), @r"
     Typing in editor stalled for 700 ms; usually it takes 0.79 ms.
     locker had grabbed the whole display (100% of the time).
     Try: report the grab to the authors of locker; ending 950 releases it
@@ -340,7 +340,7 @@ fn an_answer_that_is_missing_at_the_mark_is_at_least_that_long() {
     let mut machine = Machinery::with_app("editor");
     machine.typing(100_000, 12).press(3_000_000);
     let incident = machine.incident(4_000_000);
-    insta::assert_snapshot!(told(&incident), @r"
+    insta::assert_snapshot!(printed(&incident), @r"
     Typing in editor stalled for at least 1.00 s, unfinished at the mark; usually it takes 0.79 ms.
     editor was busy computing (100% of the time).
     Try: tell the authors of editor what it computes

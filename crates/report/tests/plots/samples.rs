@@ -25,20 +25,22 @@ fn set(name: &str, n: usize, usual_ms: f64) -> LatencySet {
 
 fn bars(n: usize, seconds: f64) -> Vec<ProfileBar> {
     let mut chance = Rng::with_seed(7);
-    let bar = |index: usize| ProfileBar {
+    let bars = (0..n).map(|index| ProfileBar {
         start_s: seconds * (index as f64 + chance.f64()) / n as f64,
         latency_ms: latency(&mut chance, 20.0),
         censored: index + 3 >= n,
-    };
-    (0..n).map(bar).collect()
+    });
+    bars.collect()
 }
 
 fn bins(n: usize, bin_ms: f64) -> Vec<(f64, f64)> {
     let mut chance = Rng::with_seed(3);
-    let share = |index: usize, chance: f64| {
-        if index % 500 < 30 { 0.8 + 0.2 * chance } else { 0.06 * chance }
-    };
-    (0..n).map(|index| (index as f64 * bin_ms / 1e3, share(index, chance.f64()))).collect()
+    let bins = (0..n).map(|index| {
+        let chance = chance.f64();
+        let share = if index % 500 < 30 { 0.8 + 0.2 * chance } else { 0.06 * chance };
+        (index as f64 * bin_ms / 1e3, share)
+    });
+    bins.collect()
 }
 
 fn rows() -> Vec<(String, Vec<(String, f64)>)> {
@@ -86,8 +88,11 @@ fn long_names() -> Vec<LatencySet> {
 
 fn many_rows() -> Vec<(String, Vec<(String, f64)>)> {
     let mut chance = Rng::with_seed(5);
-    let mut parts = || (0..14).map(|part| (format!("part {part}"), 9.0 * chance.f64())).collect();
-    (0..50).map(|row| (format!("event {row}"), parts())).collect()
+    let rows = (0..50).map(|row| {
+        let parts = (0..14).map(|part| (format!("part {part}"), 9.0 * chance.f64()));
+        (format!("event {row}"), parts.collect())
+    });
+    rows.collect()
 }
 
 fn samples() -> Vec<(&'static str, String)> {
