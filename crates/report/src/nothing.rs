@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn a_press_with_nothing_new_says_so_and_names_the_earlier_delay() {
+    fn a_press_with_nothing_new_names_the_earlier_delay() {
         let (summary, body) = verdict(|verdict| {
             (verdict.interval, verdict.incident.answered_s) = (calm(), Some(12.0));
             let subject = "typing in xterm".to_owned();
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_young_recording_says_since_when_and_what_it_needs() {
+    fn a_young_recording_gives_its_age_and_needs() {
         let young =
             |interval| verdict(|one| (one.interval, one.incident.recorded_s) = (interval, 18.2));
         let said = "Nothing unusual in the 18 s since recording began";

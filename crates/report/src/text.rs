@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_usual_needs_no_percentiles() {
+    fn the_baseline_is_described_without_percentiles() {
         let known = Baseline { n: 106, p50_ms: Some(0.21), max_ms: 4.0, ..Baseline::default() };
         assert_eq!(usual_in_words(Some(&known)), "0.21 ms or less in half of 106 other times");
         let known = Baseline { n: 300, p98_ms: Some(7.0), stored: true, ..known };

@@ -226,7 +226,7 @@ fn a_file_lock_held_at_the_mark_names_its_holder() {
 }
 
 #[test]
-fn interrupts_take_their_time_out_of_what_ran() {
+fn interrupt_time_is_not_counted_as_running() {
     let mut machine = Machinery::with_app("editor");
     machine.meta.irq_names = vec![(36, "virtio1-req.0".to_owned())];
     machine.typing(100_000, 12).press(3_000_000);
@@ -249,7 +249,7 @@ fn interrupts_take_their_time_out_of_what_ran() {
 }
 
 #[test]
-fn memory_pressure_names_who_took_the_memory() {
+fn memory_pressure_names_the_process_that_took_the_memory() {
     let mut machine = Machinery::with_app("editor");
     machine.task(550, 550, 1, "chrome", 1).typing(100_000, 12).press(3_000_000);
     let stack = machine.stack(&[

@@ -41,7 +41,7 @@ fn a_page_drawn_late_is_a_stall_despite_a_quick_echo() {
 }
 
 #[test]
-fn what_is_drawn_after_the_next_key_is_no_page_of_the_first() {
+fn a_drawing_after_the_next_key_is_no_page_of_the_first() {
     let mut machine = Machinery::with_app("pager");
     machine.typing(100_000, 12).press(3_000_000).draw(3_000_600).press(4_500_000).draw(4_500_600);
     let found = timed(&machine.incident(6_000_000)).expect("the scene is well formed");

@@ -73,7 +73,7 @@ fn nothing_is_drawn_as_nothing() {
 }
 
 #[test]
-fn axes_say_what_the_times_are() {
+fn axes_name_the_quantity() {
     let sets = [LatencySet { name: "some".to_owned(), values_ms: vec![1.0, 20.0, 300.0] }];
     let bars = [ProfileBar { start_s: 0.5, latency_ms: 20.0, censored: false }];
     let words = [

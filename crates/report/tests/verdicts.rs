@@ -151,7 +151,7 @@ fn a_lock_whose_owner_sleeps_names_the_owner() {
 }
 
 #[test]
-fn a_stopped_application_names_who_stopped_it() {
+fn a_stopped_application_names_what_stopped_it() {
     let text = stall(1_200, |machine| {
         machine.task(600, 600, 1, "powersave", 1);
         machine.signal(3_004_990, 600, APP, 19).switch(3_005_000, 1, 0, 4);
@@ -307,7 +307,7 @@ fn a_server_that_serves_another_client_names_that_client() {
 }
 
 #[test]
-fn a_grab_of_the_server_names_who_holds_it() {
+fn a_grab_of_the_server_names_its_holder() {
     let mut machine = Machinery::with_app("editor");
     machine.task(950, 950, 1, "locker", 1).typing(100_000, 12);
     machine.message(2_990_000, 950, (8, 950), 0, 4, &[[36, 0, 1, 0]]).message(

@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_data_says_the_same_without_signs_of_markup() {
+    fn the_data_is_equivalent_without_markup_characters() {
         let text = "</script><!--<script>&amp;\u{2028}";
         let json = escape(&serde_json::to_string(text).expect("a text is JSON"));
         assert!(!json.contains(['<', '>', '&', '\u{2028}']), "{json}");

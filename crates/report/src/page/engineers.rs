@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_that_is_copied_from_the_page_does_what_it_says() {
+    fn copied_commands_are_safe_for_a_shell() {
         assert!(
             commands("20000229T235959.042Z")
                 .starts_with("tipme diagnose 20000229T235959.042Z --json ")

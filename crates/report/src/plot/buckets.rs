@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_width_is_replaced() {
+    fn an_invalid_width_is_replaced() {
         assert_eq!([f64::NAN, 0.0, -1.0, f64::INFINITY].map(usable), [WIDTH; 4]);
         assert_eq!([0.1, 1e-30].map(usable), [0.1, WIDTH_MIN]);
     }

@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_said_to_be_nothing() {
+    fn invalid_points_are_no_events() {
         let figure = Figure { title: "typing", ..Figure::default() };
         let hostile = LevelCurve {
             name: "<&".to_owned(),

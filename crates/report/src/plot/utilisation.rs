@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_between_bins_stays_blank() {
+    fn time_between_bins_stays_blank() {
         let spans = [
             UtilisationSpan { from: 0.0, to: 0.1, height: 1.0 },
             UtilisationSpan { from: 0.9, to: 1.0, height: 1.0 },

@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_fit_and_the_last_one_says_what_was_cut() {
+    fn lines_fit_and_the_last_one_marks_a_cut() {
         let text = "word ".repeat(100) + &"x".repeat(500);
         let lines = wrapped(&text, 10.0, 300.0, 50);
         assert!(lines.iter().all(|line| width(line, 10.0) <= 300.0), "{lines:?}");
