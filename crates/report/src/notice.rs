@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn a_verdict_without_a_finding_admits_it() {
-        let calm = "Nothing unusual in the last 40 s: The longest interaction was typing in xterm, 11 ms (noticed from \
+        let calm = "Nothing unusual in the last 40 s: The longest interaction was typing in xterm, 11 ms (noticeable from \
                     100 ms on).";
         assert_eq!(joined(&verdict(11.0, vec![])), calm);
         let unexplained = "Typing in xterm showed something new after 938 ms: No cause was found. Perhaps nothing was \

@@ -90,7 +90,7 @@ pub(crate) fn usually(baseline: Option<&Baseline>, interval: &Interval) -> Strin
     match known.p98_ms.or(known.p50_ms) {
         Some(ms) if ms < interval.latency_ms => format!("; usually it takes {}", span(ms)),
         _ if known.max_ms < interval.latency_ms => {
-            format!("; before it took {} at most", span(known.max_ms))
+            format!("; before, it took at most {}", span(known.max_ms))
         }
         _ => String::new(),
     }

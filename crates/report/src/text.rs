@@ -102,7 +102,7 @@ fn explained(verdict: &Verdict, interval: &Interval, layout: &Layout) -> String 
 fn foot(verdict: &Verdict, interval: &Interval, layout: &Layout) -> String {
     let share = percent(verdict.overhead_ms, interval);
     let figures = format!(
-        "Usual time: {}. The recorder's own share: {share:.3}%.",
+        "Usual time: {}. Recording overhead: {share:.3}%.",
         usual(verdict.baseline.as_ref())
     );
     let text = layout.paint_lines(Tone::Faint, &layout.paragraph(&figures));
@@ -113,7 +113,9 @@ fn foot(verdict: &Verdict, interval: &Interval, layout: &Layout) -> String {
 
 /// Formats the highest percentile with enough observations, or else the maximum.
 pub(crate) fn usual(baseline: Option<&Baseline>) -> String {
-    let Some(known) = baseline else { return "unknown, with nothing to compare with".to_owned() };
+    let Some(known) = baseline else {
+        return "unknown (nothing comparable was recorded)".to_owned();
+    };
     let Baseline { n, max_ms, .. } = known;
     let when = if known.stored { " learned before" } else { "" };
     match (known.p98_ms, known.p50_ms) {
@@ -125,7 +127,9 @@ pub(crate) fn usual(baseline: Option<&Baseline>) -> String {
 
 /// Describes the baseline without the term percentile.
 pub(crate) fn usual_in_words(baseline: Option<&Baseline>) -> String {
-    let Some(known) = baseline else { return "unknown, with nothing to compare with".to_owned() };
+    let Some(known) = baseline else {
+        return "unknown (nothing comparable was recorded)".to_owned();
+    };
     let when = if known.stored { ", learned before this window" } else { "" };
     let n = known.n;
     match (known.p98_ms, known.p50_ms) {
@@ -172,10 +176,10 @@ fn nothing_unusual(verdict: &Verdict, interval: &Interval) -> String {
     let About { inputs, programs, .. } = &verdict.incident;
     let looked = match inputs {
         0 => String::new(),
-        1 => format!(" 1 input to {} was looked at.", programs.join(", ")),
+        1 => format!(" 1 input to {} was checked.", programs.join(", ")),
         many => {
             format!(
-                " {many} inputs to {} were looked at (tipme diagnose --interactions lists them).",
+                " {many} inputs to {} were checked (tipme diagnose --interactions lists them).",
                 programs.join(", ")
             )
         }
@@ -185,7 +189,7 @@ fn nothing_unusual(verdict: &Verdict, interval: &Interval) -> String {
     )
 }
 
-/// Formats `typing in xterm, 11 ms (noticed from 100 ms on)`, or the command if there is one.
+/// Formats `typing in xterm, 11 ms (noticeable from 100 ms on)`, or the command if there is one.
 pub(crate) fn longest(verdict: &Verdict, interval: &Interval) -> String {
     if !interval.command.is_empty() {
         return command(verdict, interval);
@@ -193,7 +197,7 @@ pub(crate) fn longest(verdict: &Verdict, interval: &Interval) -> String {
     let (latency, threshold) = (span(interval.latency_ms), span(interval.threshold_ms));
     let what = interval.subject();
     let what = if interval.class == "activity" { format!("activity of {what}") } else { what };
-    format!("{what}, {latency} (noticed from {threshold} on)")
+    format!("{what}, {latency} (noticeable from {threshold} on)")
 }
 
 /// Formats ``the command `sleep 3` in xterm, 3.00 s (it slept)``.

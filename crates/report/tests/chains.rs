@@ -42,7 +42,7 @@ fn an_echo_is_followed_through_the_terminal_to_the_shell() {
                      - bash (pid 210) waited for data to reach the disk in fsync, at most 899 ms
        2.4 ms   0%  usual work and small shares
 
-    Usual time: 1.4 ms, p50 of 12. The recorder's own share: 0.000%.
+    Usual time: 1.4 ms, p50 of 12. Recording overhead: 0.000%.
     About fsync: tipme diagnose --explain fsync
     ");
     let verdict =
@@ -90,7 +90,7 @@ fn drawing_for_a_timer_answers_nothing() {
     });
     machine.wake_from(3_900_000, APP, 0, 1, 1).switch(3_900_050, 1, APP, 0).draw(3_900_100);
     insta::assert_snapshot!(printed(&machine.incident(6_000_000)), @r"
-    No finding: nothing unusual; the longest interaction in the last 6.00 s was typing in editor, 0.79 ms (noticed from 100 ms on). 13 inputs to editor were looked at (tipme diagnose --interactions lists them).
+    No finding: nothing unusual; the longest interaction in the last 6.00 s was typing in editor, 0.79 ms (noticeable from 100 ms on). 13 inputs to editor were checked (tipme diagnose --interactions lists them).
     ");
 }
 
@@ -162,7 +162,7 @@ fn a_key_of_a_device_begins_with_the_device() {
                      - ran 250 ms while Xvfb was ready, on CPU 0
        1.1 ms   0%  usual work and small shares
 
-    Usual time: unknown, with nothing to compare with. The recorder's own share: 0.000%.
+    Usual time: unknown (nothing comparable was recorded). Recording overhead: 0.000%.
     About cpu-competition: tipme diagnose --explain cpu-competition
     Note: Few other interactions of this kind were seen, so what is usual is hardly known.
     ");
@@ -192,7 +192,7 @@ fn a_mutex_held_at_the_mark_names_the_owner_in_the_lock_word() {
                      - meanwhile indexer (pid 500) slept in clock_nanosleep for 995 ms
        5.0 ms   0%  usual work and small shares
 
-    Usual time: 0.79 ms, p50 of 12. The recorder's own share: 0.000%.
+    Usual time: 0.79 ms, p50 of 12. Recording overhead: 0.000%.
     About lock-wait: tipme diagnose --explain lock-wait
     ");
 }
@@ -220,7 +220,7 @@ fn a_file_lock_held_at_the_mark_names_its_holder() {
                      - meanwhile indexer (pid 500) slept in clock_nanosleep for 995 ms
        5.0 ms   0%  usual work and small shares
 
-    Usual time: 0.79 ms, p50 of 12. The recorder's own share: 0.000%.
+    Usual time: 0.79 ms, p50 of 12. Recording overhead: 0.000%.
     About lock-wait: tipme diagnose --explain lock-wait
     ");
 }
@@ -243,7 +243,7 @@ fn interrupt_time_is_not_counted_as_running() {
         39 ms  12%  own-computation: editor (pid 200) computed
        1.1 ms   0%  usual work and small shares
 
-    Usual time: 0.79 ms, p50 of 12. The recorder's own share: 0.000%.
+    Usual time: 0.79 ms, p50 of 12. Recording overhead: 0.000%.
     About interrupt: tipme diagnose --explain interrupt
     ");
 }
@@ -277,7 +277,7 @@ fn memory_pressure_names_the_process_that_took_the_memory() {
                      - editor (pid 200) waited for memory to be freed, at most 585 ms
         15 ms   3%  usual work and small shares
 
-    Usual time: 0.79 ms, p50 of 12. The recorder's own share: 0.000%.
+    Usual time: 0.79 ms, p50 of 12. Recording overhead: 0.000%.
     About reclaim: tipme diagnose --explain reclaim
     ");
 }
@@ -306,7 +306,7 @@ fn a_windowless_process_is_explained_by_its_longest_activity() {
        400 ms 100%  own-computation: syncd (pid 560) computed
       0.50 ms   0%  usual work and small shares
 
-    Usual time: 0.50 ms, p50 of 11. The recorder's own share: 0.000%.
+    Usual time: 0.50 ms, p50 of 11. Recording overhead: 0.000%.
     About own-computation: tipme diagnose --explain own-computation
     ");
 }
@@ -338,7 +338,7 @@ fn losses_and_damage_are_reported() {
        499 ms 100%  own-computation: editor (pid 200) computed
        1.1 ms   0%  usual work and small shares
 
-    Usual time: 0.79 ms, p50 of 12. The recorder's own share: 0.010%.
+    Usual time: 0.79 ms, p50 of 12. Recording overhead: 0.010%.
     About own-computation: tipme diagnose --explain own-computation
     Note: The file is damaged at section Samples: checksum differs.
     Note: Not sure of the cause (confidence 47 %): 17 records were lost during the interval.
@@ -445,7 +445,7 @@ fn many_jobs_together_are_a_cause() {
         39 ms   9%  own-computation: editor (pid 200) computed
        1.1 ms   0%  usual work and small shares
 
-    Usual time: 0.79 ms, p50 of 12. The recorder's own share: 0.000%.
+    Usual time: 0.79 ms, p50 of 12. Recording overhead: 0.000%.
     About cpu-competition: tipme diagnose --explain cpu-competition
     ");
 }

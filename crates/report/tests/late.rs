@@ -35,7 +35,7 @@ fn a_page_drawn_late_is_a_stall_despite_a_quick_echo() {
                      - pager (pid 200) waited for data to reach the disk in fsync, at most 2.00 s
        1.8 ms   0%  usual work and small shares
 
-    Usual time: 0.79 ms, p50 of 12. The recorder's own share: 0.000%.
+    Usual time: 0.79 ms, p50 of 12. Recording overhead: 0.000%.
     About fsync: tipme diagnose --explain fsync
     ");
 }

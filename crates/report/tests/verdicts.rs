@@ -27,7 +27,7 @@ fn stall(ms: u64, scene: impl FnOnce(&mut Machinery)) -> String {
 fn quick_typing_is_no_finding() {
     let incident = Machinery::with_app("editor").typing(100_000, 12).incident(6_000_000);
     insta::assert_snapshot!(printed(&incident), @r"
-    No finding: nothing unusual; the longest interaction in the last 6.00 s was typing in editor, 0.79 ms (noticed from 100 ms on). 12 inputs to editor were looked at (tipme diagnose --interactions lists them).
+    No finding: nothing unusual; the longest interaction in the last 6.00 s was typing in editor, 0.79 ms (noticeable from 100 ms on). 12 inputs to editor were checked (tipme diagnose --interactions lists them).
     ");
 }
 
@@ -49,7 +49,7 @@ fn a_long_computation_is_the_applications_own() {
                      - 100 % of 140 samples in count_words
        1.1 ms   0%  usual work and small shares
 
-    Usual time: 0.79 ms, p50 of 12. The recorder's own share: 0.000%.
+    Usual time: 0.79 ms, p50 of 12. Recording overhead: 0.000%.
     About own-computation: tipme diagnose --explain own-computation
     ");
 }
@@ -77,7 +77,7 @@ fn a_build_that_takes_the_cpu_is_one_job() {
        129 ms  18%  own-computation: editor (pid 200) computed
        1.1 ms   0%  usual work and small shares
 
-    Usual time: 0.79 ms, p50 of 12. The recorder's own share: 0.000%.
+    Usual time: 0.79 ms, p50 of 12. Recording overhead: 0.000%.
     About cpu-competition: tipme diagnose --explain cpu-competition
     ");
 }
@@ -113,7 +113,7 @@ fn a_page_in_behind_a_backup_names_the_backup() {
                      - editor (pid 200) waited for a page of a file, at most 1.98 s
         21 ms   1%  usual work and small shares
 
-    Usual time: 0.79 ms, p50 of 12. The recorder's own share: 0.000%.
+    Usual time: 0.79 ms, p50 of 12. Recording overhead: 0.000%.
     About page-in: tipme diagnose --explain page-in
     "#);
 }
@@ -145,7 +145,7 @@ fn a_lock_whose_owner_sleeps_names_the_owner() {
                      - meanwhile indexer (pid 500) slept in clock_nanosleep for 875 ms
         24 ms   3%  usual work and small shares
 
-    Usual time: 0.79 ms, p50 of 12. The recorder's own share: 0.000%.
+    Usual time: 0.79 ms, p50 of 12. Recording overhead: 0.000%.
     About lock-wait: tipme diagnose --explain lock-wait
     ");
 }
@@ -170,7 +170,7 @@ fn a_stopped_application_names_what_stopped_it() {
                      - editor (pid 200) was stopped, at most 1.19 s
         15 ms   1%  usual work and small shares
 
-    Usual time: 0.79 ms, p50 of 12. The recorder's own share: 0.000%.
+    Usual time: 0.79 ms, p50 of 12. Recording overhead: 0.000%.
     About stopped: tipme diagnose --explain stopped
     ");
 }
@@ -198,7 +198,7 @@ fn a_child_that_is_waited_for_is_named() {
                      - meanwhile spell (pid 700) ran for 775 ms
         25 ms   3%  usual work and small shares
 
-    Usual time: 0.79 ms, p50 of 12. The recorder's own share: 0.000%.
+    Usual time: 0.79 ms, p50 of 12. Recording overhead: 0.000%.
     About child-wait: tipme diagnose --explain child-wait
     ");
 }
@@ -220,7 +220,7 @@ fn an_application_that_sleeps_is_named_itself() {
                      - editor (pid 200) slept in clock_nanosleep, at most 585 ms
         15 ms   3%  usual work and small shares
 
-    Usual time: 0.79 ms, p50 of 12. The recorder's own share: 0.000%.
+    Usual time: 0.79 ms, p50 of 12. Recording overhead: 0.000%.
     About timer-sleep: tipme diagnose --explain timer-sleep
     ");
 }
@@ -249,7 +249,7 @@ fn a_slow_peer_is_named() {
                      - meanwhile fontserver (pid 800) ran for 585 ms
         15 ms   3%  usual work and small shares
 
-    Usual time: 0.79 ms, p50 of 12. The recorder's own share: 0.000%.
+    Usual time: 0.79 ms, p50 of 12. Recording overhead: 0.000%.
     About peer-wait: tipme diagnose --explain peer-wait
     ");
 }
@@ -276,7 +276,7 @@ fn a_remote_host_is_named_by_its_address() {
                      - editor (pid 200) waited for the network in recvfrom, at most 585 ms
         15 ms   3%  usual work and small shares
 
-    Usual time: 0.79 ms, p50 of 12. The recorder's own share: 0.000%.
+    Usual time: 0.79 ms, p50 of 12. Recording overhead: 0.000%.
     About network-wait: tipme diagnose --explain network-wait
     ");
 }
@@ -301,7 +301,7 @@ fn a_server_that_serves_another_client_names_that_client() {
        400 ms 100%  server-busy: the display server served wallpaper (pid 900)
        1.2 ms   0%  usual work and small shares
 
-    Usual time: 0.79 ms, p50 of 12. The recorder's own share: 0.000%.
+    Usual time: 0.79 ms, p50 of 12. Recording overhead: 0.000%.
     About server-busy: tipme diagnose --explain server-busy
     ");
 }
@@ -330,7 +330,7 @@ fn a_grab_of_the_server_names_its_holder() {
                      - Xvfb (pid 100) waited, at most 699 ms
       0.89 ms   0%  usual work and small shares
 
-    Usual time: 0.79 ms, p50 of 12. The recorder's own share: 0.000%.
+    Usual time: 0.79 ms, p50 of 12. Recording overhead: 0.000%.
     About server-grab: tipme diagnose --explain server-grab
     ");
 }
@@ -349,7 +349,7 @@ fn an_answer_that_is_missing_at_the_mark_is_at_least_that_long() {
        999 ms 100%  own-computation: editor (pid 200) computed
       0.88 ms   0%  usual work and small shares
 
-    Usual time: 0.79 ms, p50 of 12. The recorder's own share: 0.000%.
+    Usual time: 0.79 ms, p50 of 12. Recording overhead: 0.000%.
     About own-computation: tipme diagnose --explain own-computation
     ");
 }
