@@ -2,12 +2,14 @@
 //! Programs with a first thread that receives the keys, hands the work to another one, and draws
 //! its result.
 
+#[path = "support/outline.rs"]
+mod outline;
 mod support;
 
+use outline::{outline, verdict};
 use support::locks::FUTEX;
 use support::{APP, Machinery, tid};
-use tipme_analysis::model::{CauseKind, Verdict};
-use tipme_analysis::{DiagnoseOptions, diagnose};
+use tipme_analysis::model::CauseKind;
 
 const POLL: i32 = 7;
 /// The worker thread, and its CPU.
@@ -50,19 +52,6 @@ fn work(machine: &mut Machinery, us: u64, polls_from: u64) {
     polled(machine, polls_from, us + 5_000);
 }
 
-fn verdict(machine: &mut Machinery, mark: u64) -> Verdict {
-    diagnose(&machine.incident(mark), &DiagnoseOptions::default())
-        .expect("the scene is well formed")
-}
-
-/// Returns milestone, latency in milliseconds, and the kinds of the findings.
-fn told(machine: &mut Machinery, mark: u64) -> (String, u64, Vec<CauseKind>) {
-    let verdict = verdict(machine, mark);
-    let interval = verdict.interval.as_ref().expect("there was input");
-    let kinds = verdict.findings.iter().map(|finding| finding.kind).collect();
-    (interval.milestone.clone(), interval.latency_ms.round() as u64, kinds)
-}
-
 /// A key for the thread, which waited at `place` since `since`; the editor draws the result.
 fn key_at(machine: &mut Machinery, us: u64, since: u64, place: u64) {
     machine.press(us);
@@ -87,12 +76,12 @@ fn keys() -> Machinery {
 fn what_the_next_key_leads_to_completes_none_before() {
     let mut machine = keys();
     key_at(&mut machine, 3_300_000, 1_905_510, ELSEWHERE);
-    let (_, latency, kinds) = told(&mut machine, 5_000_000);
+    let (_, latency, kinds) = outline(&verdict(&mut machine, 5_000_000));
     assert!(latency < 10 && kinds.is_empty(), "{latency} ms {kinds:?}");
 }
 
 #[test]
-fn who_waits_elsewhere_until_a_timer_goes_off_is_not_done() {
+fn a_thread_that_waits_elsewhere_for_a_timer_is_not_done() {
     let mut machine = keys();
     machine.wake_from(3_300_000, APP, 0, 2, 1).switch(3_300_010, 1, APP, 0);
     polled(&mut machine, 1_905_510, 3_300_000);
@@ -100,7 +89,7 @@ fn who_waits_elsewhere_until_a_timer_goes_off_is_not_done() {
     machine.switch(3_300_310, 1, 0, 1);
     work(&mut machine, 3_300_320, 3_300_310);
     machine.draw(3_305_500);
-    let (milestone, latency, _) = told(&mut machine, 5_000_000);
+    let (milestone, latency, _) = outline(&verdict(&mut machine, 5_000_000));
     assert_eq!((milestone.as_str(), latency), ("completed", 1_406));
 }
 
@@ -120,10 +109,10 @@ fn key_beside(machine: &mut Machinery, busy: u32, waker: (u32, u8)) {
 }
 
 #[test]
-fn a_key_waits_for_who_answers_as_a_rule_and_computes() {
+fn a_key_waits_for_its_usual_service_that_computes() {
     let mut machine = keys();
     key_beside(&mut machine, THREAD, (THREAD, 0));
-    let (milestone, latency, kinds) = told(&mut machine, 5_000_000);
+    let (milestone, latency, kinds) = outline(&verdict(&mut machine, 5_000_000));
     assert_eq!(
         (milestone.as_str(), latency, kinds),
         ("response", 1_101, vec![CauseKind::OwnComputation])
@@ -131,9 +120,9 @@ fn a_key_waits_for_who_answers_as_a_rule_and_computes() {
 }
 
 #[test]
-fn a_key_does_not_wait_for_somebody_who_computes_and_answers_nobody() {
+fn a_key_does_not_wait_for_computation_without_an_answer() {
     let mut machine = keys();
     key_beside(&mut machine, RIVAL, (0, 2));
-    let (_, latency, kinds) = told(&mut machine, 5_000_000);
+    let (_, latency, kinds) = outline(&verdict(&mut machine, 5_000_000));
     assert!(latency < 10 && kinds.is_empty(), "{latency} ms {kinds:?}");
 }

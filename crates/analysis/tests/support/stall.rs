@@ -2,7 +2,7 @@
 //! An editor that stalls once, and the findings on it.
 
 use crate::support::Machinery;
-use tipme_analysis::model::{CauseKind, Culprit, Finding, Verdict};
+use tipme_analysis::model::{Culprit, Finding, Verdict};
 use tipme_analysis::{DiagnoseOptions, diagnose};
 
 pub const NEIGHBOUR: u32 = 500;
@@ -18,10 +18,6 @@ pub fn stall(fill: impl FnOnce(&mut Machinery)) -> Verdict {
 
 pub fn first(verdict: &Verdict) -> &Finding {
     verdict.findings.first().expect("there is a finding")
-}
-
-pub fn kinds(verdict: &Verdict) -> Vec<CauseKind> {
-    verdict.findings.iter().map(|finding| finding.kind).collect()
 }
 
 pub fn culprit(finding: &Finding) -> (u32, Option<&str>) {
