@@ -60,7 +60,7 @@ fn kinds(machine: &mut Machinery) -> Vec<CauseKind> {
 }
 
 #[test]
-fn who_looks_after_something_now_and_then_is_idle_between() {
+fn a_periodic_program_is_idle_in_between() {
     let mut machine = service();
     was_in(&mut machine, THREAD, 100_000, 200_000, (POLL, [1, 3, u64::MAX]));
     for us in (200_000..5_200_000).step_by(500_000) {
@@ -70,7 +70,7 @@ fn who_looks_after_something_now_and_then_is_idle_between() {
 }
 
 #[test]
-fn one_long_sleep_in_the_midst_of_the_work_is_told() {
+fn a_long_sleep_amid_the_work_is_found() {
     let mut machine = service();
     was_in(&mut machine, THREAD, 100_000, 2_000_000, (POLL, [1, 3, u64::MAX]));
     was_in(&mut machine, THREAD, 2_000_050, 3_500_000, (CLOCK_NANOSLEEP, [0, 0, 0]));
@@ -106,13 +106,13 @@ fn a_thread_that_accepts_connections_is_idle() {
 #[test]
 fn a_process_without_a_finding_is_described_by_what_it_did() {
     let notes = of_service(&mut service()).notes;
-    let told = format!("service (pid {SERVICE}) waited for events for");
-    assert!(notes.iter().any(|note| note.contains(&told)), "{notes:?}");
+    let waited = format!("service (pid {SERVICE}) waited for events for");
+    assert!(notes.iter().any(|note| note.contains(&waited)), "{notes:?}");
 }
 
 /// A file system in user space reads its requests from a device.
 #[test]
-fn who_serves_a_file_system_is_idle_while_it_has_no_request() {
+fn a_file_system_daemon_is_idle_without_requests() {
     let mut machine = service();
     let stack =
         machine.stack(&["__schedule", "schedule", "fuse_dev_do_read", "fuse_dev_read", "vfs_read"]);

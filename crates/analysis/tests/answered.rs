@@ -55,7 +55,7 @@ fn the_same_hitch_is_not_answered_again() {
     assert_eq!(after.incident.answered_s, Some(4.0));
     let [earlier] = &after.earlier[..] else { panic!("{:?}", after.earlier) };
     assert_eq!((earlier.start_ns - BEGIN) / 1_000_000_000, 3);
-    let longest = after.interval.expect("the longest one since then is told");
+    let longest = after.interval.expect("the longest one since then is known");
     assert!(longest.start_ns >= BEGIN + 6_000_000_000 && longest.latency_ms < 100.0, "{longest:?}");
 }
 
@@ -87,7 +87,7 @@ fn a_hitch_that_went_on_after_the_answer_is_answered_again() {
 }
 
 #[test]
-fn whoever_asks_for_a_time_is_answered_for_that() {
+fn an_explicit_time_is_explained_despite_the_answer() {
     let at = DiagnoseOptions { at_s: Some(5.5), ..default() };
     let verdict = verdict(5_000_000, &at, |_| ());
     assert_eq!((started_s(&verdict), verdict.incident.answered_s), (Some(3), None));

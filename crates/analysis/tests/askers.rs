@@ -5,7 +5,7 @@ mod support;
 
 use support::{APP, Machinery};
 use tipme_analysis::model::{CauseKind, Culprit};
-use tipme_analysis::{DiagnoseOptions, Timed, diagnose, timed};
+use tipme_analysis::{DiagnoseOptions, diagnose, timed};
 
 /// The input method, which is not a child of the application, and the process that delays it.
 const METHOD: u32 = 300;
@@ -77,11 +77,10 @@ fn compete(machine: &mut Machinery) {
 /// Returns, for each key, the time from the input to the drawing in microseconds, and the join.
 fn joins(machine: &mut Machinery) -> Vec<(u64, String)> {
     let timed = timed(&machine.incident(MARK)).expect("the scene is well formed");
-    let drawn = |one: &Timed| one.drawn_ns.map_or(0, |at| (at - one.input_ns) / 1_000);
     timed
-        .iter()
+        .into_iter()
         .filter(|one| one.client_pid == APP)
-        .map(|one| (drawn(one), one.join.clone()))
+        .map(|one| (one.drawn_ns.map_or(0, |at| (at - one.input_ns) / 1_000), one.join))
         .collect()
 }
 
@@ -103,7 +102,7 @@ fn a_key_waits_for_the_answer_of_a_stopped_input_method() {
 }
 
 #[test]
-fn a_key_waits_for_the_answer_of_an_input_method_that_gets_no_cpu() {
+fn a_key_waits_for_an_input_method_without_a_cpu() {
     let mut machine = editor();
     typing(&mut machine, 5);
     compete(&mut machine);
@@ -112,7 +111,7 @@ fn a_key_waits_for_the_answer_of_an_input_method_that_gets_no_cpu() {
 }
 
 #[test]
-fn who_is_not_asked_as_a_rule_answers_no_key() {
+fn a_service_rarely_asked_answers_no_key() {
     for held_up in [stop, compete] {
         let mut machine = editor();
         machine.typing(500_000, 5);

@@ -94,7 +94,7 @@ fn first(verdict: &Verdict) -> (CauseKind, Option<u32>, bool) {
 }
 
 #[test]
-fn who_starves_the_input_thread_of_a_server_is_named() {
+fn a_process_that_starves_the_input_thread_is_named() {
     let verdict = late_key(starved);
     assert_eq!(first(&verdict), (CauseKind::CpuCompetition, Some(HOG), true), "{verdict:?}");
     let evidence = verdict.findings[0].evidence.join("\n");
@@ -115,7 +115,7 @@ fn others_that_wake_the_server_meanwhile_change_nothing() {
 }
 
 #[test]
-fn what_the_input_thread_of_a_server_waits_for_is_told() {
+fn the_wait_of_a_servers_input_thread_is_explained() {
     let page_in = late_key(|machine| {
         let stack =
             machine.stack(&["__schedule", "io_schedule", "folio_wait_bit_common", "filemap_fault"]);
@@ -170,7 +170,7 @@ fn an_input_thread_that_had_nothing_to_bring_held_nobody_up() {
 /// The server sends the key at once; the editor's first thread waits for events that another of its
 /// threads receives.
 #[test]
-fn who_starves_the_thread_that_takes_events_for_a_client_is_named() {
+fn a_process_that_starves_the_event_thread_is_named() {
     let mut machine = Machinery::with_app("editor");
     machine
         .task(READER, SERVER, 1, "InputThread", 1)

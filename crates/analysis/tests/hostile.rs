@@ -51,7 +51,7 @@ proptest! {
 }
 
 #[test]
-fn a_whole_incident_is_told_as_one() {
+fn a_whole_incident_is_explained_as_one() {
     let verdict = diagnose(&rich(), &DiagnoseOptions::default()).expect("the incident is whole");
     assert_eq!(verdict.interval.expect("there is an interaction").class, "key");
 }

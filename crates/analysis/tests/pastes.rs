@@ -62,7 +62,7 @@ fn answer_at(machine: &mut Machinery, us: u64) {
 fn held_up_by(machine: &mut Machinery) -> (u64, String, &'static str, String) {
     let verdict = diagnose(&machine.incident(9_000_000), &DiagnoseOptions::default())
         .expect("the scene is well formed");
-    let interval = verdict.interval.expect("the paste is told");
+    let interval = verdict.interval.expect("there was a paste");
     let finding = verdict.findings.first().expect("there is a finding");
     let culprit = format!("{:?}", finding.culprit);
     (interval.latency_ms.round() as u64, interval.milestone, finding.kind.name(), culprit)
@@ -81,7 +81,7 @@ fn a_paste_waits_for_the_client_that_has_what_is_copied() {
 }
 
 #[test]
-fn who_answers_between_reads_that_block_had_answered_when_it_woke_who_asked() {
+fn a_service_with_blocking_reads_answers_with_its_wakeup() {
     for asked_again in [false, true] {
         let mut machine = paste(|machine| {
             machine.wait(5_000_500, APP, 3_000_600, in_poll);
@@ -139,7 +139,7 @@ fn what_is_asked_for_after_the_next_key_is_for_that_one() {
 }
 
 #[test]
-fn a_client_that_waits_in_the_middle_of_its_work_for_what_is_copied_gives_up() {
+fn a_client_that_waits_for_the_clipboard_amid_work_gives_up() {
     let mut machine = paste(|machine| {
         machine
             .wake_from(4_000_600, APP, 0, BY_INTERRUPT, 1)
@@ -157,7 +157,7 @@ fn a_client_that_waits_in_the_middle_of_its_work_for_what_is_copied_gives_up() {
 }
 
 #[test]
-fn what_is_copied_and_had_at_once_holds_nobody_up() {
+fn a_clipboard_that_answers_at_once_is_no_cause() {
     let mut machine = paste(|machine| {
         machine.wait(3_000_900, APP, 3_000_600, in_poll);
         answer_at(machine, 3_000_700);

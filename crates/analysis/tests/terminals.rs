@@ -5,7 +5,7 @@ mod support;
 
 use support::{APP, Machinery, SHELL, TO_SHELL, WORKER};
 use tipme_analysis::model::{CauseKind, Culprit, Verdict};
-use tipme_analysis::{DiagnoseOptions, Timed, diagnose, timed};
+use tipme_analysis::{DiagnoseOptions, diagnose, timed};
 use tipme_record::records::Polled;
 
 const READ: i32 = 0;
@@ -110,66 +110,65 @@ fn waits_for(files: &[File]) -> Machinery {
 
 #[test]
 fn a_wait_that_the_terminal_cannot_end_is_no_event_wait() {
-    let found = |files: &[File]| first(&mut waits_for(files), 6_000_000);
-    assert_eq!(found(&[to_itself]), Some((CauseKind::TimerSleep, "completed".to_owned())));
-    assert_eq!(found(&[to_itself, terminal]), None, "a key would have ended it");
-    assert_eq!(found(&[]), None, "nobody knows what ends it");
-    assert_eq!(found(&[to_itself, remote]).map(|(kind, _)| kind), Some(CauseKind::NetworkWait));
+    let files: [&[File]; 4] = [&[to_itself], &[to_itself, terminal], &[], &[to_itself, remote]];
+    let [own, with_terminal, unknown, with_remote] =
+        files.map(|files| first(&mut waits_for(files), 6_000_000));
+    assert_eq!(own, Some((CauseKind::TimerSleep, "completed".to_owned())));
+    assert_eq!(with_terminal, None, "a key would have ended it");
+    assert_eq!(unknown, None, "nothing is known about its end");
+    assert_eq!(with_remote.map(|(kind, _)| kind), Some(CauseKind::NetworkWait));
 }
 
 #[test]
 fn a_timer_that_is_read_is_no_terminal() {
-    let read = |machine: &mut Machinery| {
+    let machine = &mut until_a_timer(program(in_read), |machine| {
         let stack = machine.stack(&["__schedule", "schedule", "timerfd_read_iter", "vfs_read"]);
         machine.wait(DONE, SHELL, KEY + 900, |wait| {
             (wait.syscall, wait.args, wait.magic, wait.context) =
                 (READ, [4, 0, 8], 0x0904_1934, BY_TIMER.into());
             wait.stack = stack;
         });
-    };
-    let machine = &mut until_a_timer(program(in_read), read);
+    });
     assert_eq!(first(machine, 6_000_000), Some((CauseKind::TimerSleep, "completed".to_owned())));
 }
 
 /// The event loop waits for its timeout with a connection that it did not have before the key.
 #[test]
 fn giving_up_a_new_connection_answers_the_key() {
-    let wait = |machine: &mut Machinery| {
+    let mut machine = until_a_timer(program(in_event_loop), |machine| {
         polled(machine, DONE, KEY + 900, 5, BY_TIMER, &[terminal, to_itself, remote]);
-    };
-    let verdict = verdict(&mut until_a_timer(program(in_event_loop), wait), 6_000_000);
+    });
+    let verdict = verdict(&mut machine, 6_000_000);
     let finding = verdict.findings.first().expect("the key was answered late");
     let Culprit::Address { address } = &finding.culprit else { panic!("{finding:?}") };
     assert_eq!((finding.kind, address.as_str()), (CauseKind::NetworkWait, "192.0.2.44:80"));
 }
 
 #[test]
-fn what_the_program_does_itself_is_told_to_who_marks_and_nobody_else() {
-    let found = |machine: &mut Machinery| first(machine, 6_000_000).map(|(kind, _)| kind);
-    assert_eq!(found(&mut waits_for(&[to_itself])), Some(CauseKind::TimerSleep));
-    assert_eq!(found(waits_for(&[to_itself]).triggered("auto")), None);
+fn own_activity_is_explained_only_at_a_users_mark() {
+    let first_at_mark = first(&mut waits_for(&[to_itself]), 6_000_000);
+    assert_eq!(first_at_mark.map(|(kind, _)| kind), Some(CauseKind::TimerSleep));
+    assert_eq!(first(waits_for(&[to_itself]).triggered("auto"), 6_000_000), None);
     // A program to which it hands the terminal is a command.
     let mut machine = waits_for(&[to_itself]);
     machine.fork(1_200_000, SHELL, CHILD).exit(1_300_000, CHILD, SHELL, CHILD, "ls");
     let unusual: Vec<bool> =
         verdict(&mut machine, 6_000_000).findings.iter().map(|finding| finding.unusual).collect();
     assert_eq!(unusual, [false]);
-    assert_eq!(found(machine.triggered("auto")), None);
+    assert_eq!(first(machine.triggered("auto"), 6_000_000), None);
 }
 
 /// A shorter delay with a sure cause followed.
 #[test]
 fn what_the_program_did_itself_some_time_before_goes_behind() {
-    let found = |mark| {
+    for (mark, kind) in
+        [(7_000_000, CauseKind::TimerSleep), (12_000_000, CauseKind::OwnComputation)]
+    {
         let mut machine = waits_for(&[to_itself]);
         machine.press(5_500_000).reach_shell(5_500_000).echo(6_200_000);
         in_read(&mut machine, 5_500_000);
-        first(&mut machine, mark).map(|(kind, _)| kind)
-    };
-    assert_eq!(
-        [7_000_000, 12_000_000].map(found),
-        [CauseKind::TimerSleep, CauseKind::OwnComputation].map(Some)
-    );
+        assert_eq!(first(&mut machine, mark).map(|(kind, _)| kind), Some(kind));
+    }
 }
 
 /// A pager started in the terminal waits for a key until another process ends it, by a signal or in
@@ -226,7 +225,7 @@ fn reach_editor(machine: &mut Machinery, us: u64, since: u64) {
 }
 
 #[test]
-fn keys_read_by_an_editor_are_not_answered_by_the_prompt_after_it() {
+fn keys_read_by_an_editor_are_not_answered_by_the_prompt() {
     let mut machine = program(in_read);
     machine.fork(KEY + 720, SHELL, CHILD).wake_from(KEY + 730, CHILD, SHELL, 0, 2).switch(
         KEY + 740,
@@ -244,8 +243,8 @@ fn keys_read_by_an_editor_are_not_answered_by_the_prompt_after_it() {
         (wait.syscall, wait.args) = (WAIT4, [u64::from(CHILD), 0, 0])
     });
     let timed = timed(&machine.incident(6_000_000)).expect("the scene is well formed");
-    let drawn = |one: &Timed| one.drawn_ns.map_or(0, |at| (at - one.input_ns) / 1_000);
-    let latencies: Vec<u64> = timed.iter().map(drawn).collect();
+    let latencies: Vec<u64> =
+        timed.iter().map(|one| one.drawn_ns.map_or(0, |at| (at - one.input_ns) / 1_000)).collect();
     assert_eq!(
         latencies,
         [990, 990, 990, 990, 890],
@@ -254,7 +253,7 @@ fn keys_read_by_an_editor_are_not_answered_by_the_prompt_after_it() {
 }
 
 #[test]
-fn who_ends_a_program_was_not_waited_for() {
+fn a_process_that_ends_a_program_was_not_waited_for() {
     assert_eq!([1, 9, 15].map(|number| pager_ends(Some(number))), [None; 3]);
     assert_eq!(pager_ends(None), None, "it waited for a key");
 }
@@ -286,7 +285,7 @@ fn hangs(computes: bool) -> Option<(CauseKind, String)> {
 }
 
 #[test]
-fn who_waits_at_the_mark_for_a_thread_at_work_has_not_answered() {
+fn waiting_for_a_busy_thread_at_the_mark_is_no_answer() {
     assert_eq!(hangs(true), Some((CauseKind::OwnComputation, "hanging".to_owned())));
     assert_eq!(hangs(false), None);
 }
@@ -330,7 +329,7 @@ fn a_child_that_lives_on_was_not_waited_for_to_end() {
         polls_a_flag(6_500_000),
         (CauseKind::TimerSleep, "bash (pid 210) slept by itself".to_owned())
     );
-    let (kind, told) = polls_a_flag(DONE + 50);
+    let (kind, evidence) = polls_a_flag(DONE + 50);
     assert_eq!(kind, CauseKind::ChildWait);
-    assert!(told.starts_with("bash waited for spell (pid 230"), "{told}");
+    assert!(evidence.starts_with("bash waited for spell (pid 230"), "{evidence}");
 }

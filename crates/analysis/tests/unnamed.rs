@@ -129,7 +129,7 @@ fn keeper(finding: &Finding) -> Option<u32> {
 }
 
 #[test]
-fn who_sends_a_flood_is_the_culprit_of_the_work_that_it_makes() {
+fn a_client_that_floods_the_server_is_the_culprit() {
     let finding = busy_beside(200, 1_000_000, Beside::Wakes);
     assert_eq!(keeper(&finding), Some(SERVICE));
     let line =

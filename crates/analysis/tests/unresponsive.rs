@@ -71,7 +71,7 @@ fn compute_by_timer(machine: &mut Machinery) {
 }
 
 /// The server sends an event to the editor while it is away, and the editor receives it in the end.
-fn tell(machine: &mut Machinery, us: u64, taken: u64) {
+fn expose(machine: &mut Machinery, us: u64, taken: u64) {
     machine.message(us, SERVER, WINDOW, 2, 32, &[EXPOSE]).message(taken, APP, WINDOW, 3, 32, &[]);
 }
 
@@ -81,20 +81,20 @@ fn verdict(machine: &mut Machinery) -> Verdict {
 }
 
 /// Returns the interval, and the kinds of the findings.
-fn told(machine: &mut Machinery) -> (Interval, Vec<CauseKind>) {
+fn outline(machine: &mut Machinery) -> (Interval, Vec<CauseKind>) {
     let verdict = verdict(machine);
     let kinds = verdict.findings.iter().map(|finding| finding.kind).collect();
     (verdict.interval.expect("there was input"), kinds)
 }
 
 fn assert_silent(machine: &mut Machinery) {
-    let (interval, kinds) = told(machine);
+    let (interval, kinds) = outline(machine);
     assert!(!interval.exceeded && kinds.is_empty(), "{interval:#?} {kinds:?}");
 }
 
 /// Asserts the hang of the scenes, and the number of unread messages.
 fn assert_hangs(machine: &mut Machinery, kind: CauseKind, untaken: usize) {
-    let (interval, kinds) = told(machine);
+    let (interval, kinds) = outline(machine);
     let (class, milestone) = (interval.class.as_str(), interval.milestone.as_str());
     assert_eq!(
         (class, milestone, interval.latency_ms.round() as u64),
@@ -105,7 +105,7 @@ fn assert_hangs(machine: &mut Machinery, kind: CauseKind, untaken: usize) {
 }
 
 #[test]
-fn a_button_that_acts_by_a_timer_hangs_after_its_key_was_answered() {
+fn a_button_that_acts_by_a_timer_hangs_after_its_answer() {
     let mut machine = editor();
     key_at(&mut machine, 3_000_000);
     lock_by_timer(&mut machine);
@@ -134,7 +134,7 @@ fn what_is_still_away_at_the_mark_is_unfinished() {
     let mut machine = editor();
     key_at(&mut machine, 3_000_000);
     timer(&mut machine, HANG, APP);
-    let (interval, kinds) = told(&mut machine);
+    let (interval, kinds) = outline(&mut machine);
     assert_eq!((interval.milestone.as_str(), interval.censored), ("hanging", true));
     assert_eq!(
         (interval.latency_ms.round() as u64, kinds),
@@ -147,7 +147,7 @@ fn what_lay_before_a_program_says_that_it_hung_without_a_key() {
     let mut machine = editor();
     compute_by_timer(&mut machine);
     assert_silent(&mut machine);
-    tell(&mut machine, HANG + 300_000, HANG_ENDS + 3);
+    expose(&mut machine, HANG + 300_000, HANG_ENDS + 3);
     assert_hangs(&mut machine, CauseKind::OwnComputation, 1);
 }
 
@@ -155,7 +155,7 @@ fn what_lay_before_a_program_says_that_it_hung_without_a_key() {
 fn what_lay_shortly_is_not_missed() {
     let mut machine = editor();
     compute_by_timer(&mut machine);
-    tell(&mut machine, HANG_ENDS - 300_000, HANG_ENDS + 3);
+    expose(&mut machine, HANG_ENDS - 300_000, HANG_ENDS + 3);
     assert_silent(&mut machine);
 }
 
@@ -170,7 +170,7 @@ fn assert_responsive(meanwhile: impl Fn(&mut Machinery, u64)) {
 
 #[test]
 fn a_program_that_computes_but_takes_its_events_is_responsive() {
-    assert_responsive(|machine, us| tell(machine, us + 50_000, us + 60_000));
+    assert_responsive(|machine, us| expose(machine, us + 50_000, us + 60_000));
 }
 
 #[test]
@@ -241,7 +241,7 @@ fn asked(machine: &mut Machinery, us: u64) {
 }
 
 #[test]
-fn who_takes_an_input_itself_for_once_is_done_where_it_waits_for_the_others() {
+fn a_thread_that_takes_one_input_itself_is_then_done() {
     let mut machine = Machinery::with_app("editor");
     machine.task(READER, APP, 1, "editor", 1);
     for key in 0..10 {
@@ -281,7 +281,7 @@ fn elsewhere_at_the_mark(machine: &mut Machinery) {
 }
 
 #[test]
-fn who_waits_for_its_next_job_elsewhere_is_done() {
+fn a_thread_that_waits_for_its_next_job_elsewhere_is_done() {
     let mut machine = Machinery::with_app("editor");
     elsewhere_at_the_mark(&mut machine);
     machine.switch(1_900_720, 1, 0, 1);
@@ -289,17 +289,17 @@ fn who_waits_for_its_next_job_elsewhere_is_done() {
 }
 
 #[test]
-fn who_waits_elsewhere_for_one_that_it_woke_is_not_done() {
+fn a_thread_that_waits_for_one_that_it_woke_is_not_done() {
     let mut machine = Machinery::with_app("editor");
     elsewhere_at_the_mark(&mut machine);
     machine.wake(1_900_400, WORKER, APP).switch(1_900_720, 1, WORKER, 1);
-    let (interval, kinds) = told(&mut machine);
+    let (interval, kinds) = outline(&mut machine);
     assert!(interval.censored && interval.latency_ms > 5_000.0, "{interval:#?}");
     assert_eq!(kinds, [CauseKind::LockWait]);
 }
 
 #[test]
-fn who_handles_what_another_thread_takes_hangs_in_a_condition() {
+fn a_handler_of_received_events_hangs_in_a_condition() {
     let mut machine = Machinery::with_app("editor");
     machine.task(READER, APP, 1, "editor", 1).task(WORKER, APP, 1, "editor", 1);
     for key in 0..10 {
@@ -316,7 +316,7 @@ fn who_handles_what_another_thread_takes_hangs_in_a_condition() {
 }
 
 #[test]
-fn a_program_that_waits_for_events_may_be_told_of_some() {
+fn a_program_that_waits_for_events_may_receive_some() {
     let mut machine = editor();
     key_at(&mut machine, 3_000_000);
     machine.message(HANG, SERVER, WINDOW, 2, 32, &[EXPOSE]);
@@ -324,7 +324,7 @@ fn a_program_that_waits_for_events_may_be_told_of_some() {
 }
 
 #[test]
-fn nobody_misses_a_program_while_another_is_used() {
+fn a_program_is_not_missed_while_another_is_used() {
     let mut machine = editor();
     key_at(&mut machine, 3_000_000);
     machine.press_for(3_100_000, OTHER);
@@ -343,13 +343,13 @@ fn what_is_short_is_not_missed() {
 
 /// The key is received only in the end, and itself reports most of the delay.
 #[test]
-fn a_late_input_tells_of_the_same_delay() {
+fn a_late_input_reports_the_same_delay() {
     let mut machine = editor();
     key_at(&mut machine, 3_000_000);
     timer(&mut machine, HANG, APP);
     machine.press_more(HANG + 400_000, HANG_ENDS - 50);
     machine.draw(HANG_ENDS);
-    let (interval, kinds) = told(&mut machine);
+    let (interval, kinds) = outline(&mut machine);
     assert_eq!((interval.class.as_str(), kinds), ("key", vec![CauseKind::OwnComputation]));
 }
 
@@ -357,16 +357,16 @@ fn a_late_input_tells_of_the_same_delay() {
 /// server.
 fn key_meanwhile(machine: &mut Machinery) {
     timer(machine, HANG, APP);
-    tell(machine, HANG + 5_000, HANG_ENDS - 60);
+    expose(machine, HANG + 5_000, HANG_ENDS - 60);
     machine.press_more(HANG + 800_000, HANG_ENDS - 50);
     machine.draw(HANG_ENDS);
 }
 
 #[test]
-fn nobody_misses_a_program_before_the_key_that_it_lets_lie() {
+fn a_program_is_not_missed_before_its_first_ignored_key() {
     let mut machine = editor();
     key_meanwhile(&mut machine);
-    let (interval, kinds) = told(&mut machine);
+    let (interval, kinds) = outline(&mut machine);
     assert_eq!(
         (interval.class.as_str(), interval.latency_ms.round() as u64),
         ("key", 1_200),
@@ -376,11 +376,11 @@ fn nobody_misses_a_program_before_the_key_that_it_lets_lie() {
 }
 
 #[test]
-fn what_begins_after_a_key_lasts_longer_than_the_next_one_tells() {
+fn a_hang_after_a_key_lasts_longer_than_the_next_key() {
     let mut machine = editor();
     key_at(&mut machine, 3_000_000);
     key_meanwhile(&mut machine);
-    let (interval, kinds) = told(&mut machine);
+    let (interval, kinds) = outline(&mut machine);
     assert_eq!(
         (interval.class.as_str(), interval.latency_ms.round() as u64),
         ("activity", 2_000),
@@ -443,7 +443,7 @@ fn wayland_editor(keys: u64) -> Machinery {
 }
 
 #[test]
-fn what_a_compositor_said_and_nobody_took_tells_of_a_hang() {
+fn an_unread_event_of_a_compositor_shows_a_hang() {
     let mut machine = wayland_editor(10);
     assert_hangs(&mut machine, CauseKind::OwnComputation, 1);
 }

@@ -6,9 +6,7 @@ mod support;
 use support::wayland::*;
 use support::words::word;
 use support::{APP, Machinery, SERVER};
-use tipme_analysis::{
-    DiagnoseOptions, FocusChange, Timed, diagnose, focus_changes, message_labels,
-};
+use tipme_analysis::{DiagnoseOptions, diagnose, focus_changes, message_labels};
 use tipme_record::wayland::{NEAR, RELEASED, SEAT};
 
 #[test]
@@ -62,10 +60,10 @@ fn shown_late(meanwhile: impl FnOnce(&mut Machinery)) -> Vec<u64> {
 
 #[test]
 fn a_compositor_that_cannot_go_on_shows_late() {
-    let held_off = |machine: &mut Machinery| {
+    let held_off = shown_late(|machine| {
         machine.switch(100_510, 0, OTHER, 0).switch(799_900, 0, SERVER, 1);
-    };
-    assert_eq!(shown_late(held_off), [700]);
+    });
+    assert_eq!(held_off, [700]);
     assert_eq!(shown_late(|_| ()), [700], "it computes");
 }
 
@@ -95,14 +93,14 @@ fn of_keys_that_came_in_one_message_each_is_handled() {
 }
 
 #[test]
-fn a_compositor_that_idles_has_nobody_who_sees_the_window() {
-    let idle = |machine: &mut Machinery| {
+fn an_idle_compositor_shows_no_window() {
+    let idle = shown_late(|machine| {
         machine
             .switch(100_600, 0, 0, 1)
             .wake_from(799_800, SERVER, 0, BY_INTERRUPT, 0)
             .switch(799_900, 0, SERVER, 0);
-    };
-    assert_eq!(shown_late(idle), [0]);
+    });
+    assert_eq!(idle, [0]);
 }
 
 /// The application's timer repeats the held key, and the application shows it.
@@ -131,10 +129,10 @@ fn held() -> Machinery {
 fn spans(machine: &mut Machinery) -> Vec<(u64, u64, bool)> {
     let found = interactions(machine);
     assert!(found.iter().all(|one| one.class == "key" && one.join == "exact"), "{found:#?}");
-    let span = |one: &Timed| {
+    let spans = found.iter().map(|one| {
         (one.input_ns / 1_000 - BEGIN_US, (one.end_ns - one.input_ns) / 1_000, one.repeated)
-    };
-    found.iter().map(span).collect()
+    });
+    spans.collect()
 }
 
 #[test]
@@ -146,7 +144,7 @@ fn what_a_client_repeats_while_a_key_is_held_are_inputs() {
 }
 
 #[test]
-fn what_a_timer_draws_while_no_key_is_held_answers_nobody() {
+fn a_drawing_by_a_timer_without_a_held_key_answers_no_key() {
     let mut machine = held();
     release(&mut machine, 180_000);
     assert_eq!(spans(&mut machine), [(100_000, 6_102, false)]);
@@ -212,13 +210,13 @@ fn read_before_drawing(timer_us: u64) -> Vec<String> {
 }
 
 #[test]
-fn a_thread_that_waited_for_its_cpu_shows_what_another_one_took_meanwhile() {
+fn a_thread_that_lacked_a_cpu_shows_what_another_one_took() {
     assert_eq!(read_before_drawing(9_000), ["exact"]);
     assert_ne!(read_before_drawing(95_000), ["exact"]);
 }
 
 #[test]
-fn a_key_that_waits_for_the_frame_before_is_answered_by_the_next() {
+fn a_key_behind_a_pending_frame_is_answered_by_the_next() {
     let mut machine = editor();
     press(&mut machine, 100_000);
     show(&mut machine, 101_000);
@@ -261,7 +259,7 @@ fn an_inferred_key_says_so_in_the_verdict() {
 }
 
 #[test]
-fn the_focus_is_with_whoever_was_entered_last_or_had_a_key() {
+fn the_focus_is_with_the_client_entered_last_or_with_a_key() {
     let mut machine = editor_and_mail();
     leave(&mut machine, 50_000, OTHER);
     press(&mut machine, 100_000);
@@ -273,8 +271,8 @@ fn the_focus_is_with_whoever_was_entered_last_or_had_a_key() {
     leave(&mut machine, 400_000, APP);
     let changes = focus_changes(&machine.incident(2_000_000)).unwrap();
     assert!(changes.iter().all(|change| change.server_pid == SERVER));
-    let since = |change: &FocusChange| change.at_ns / 1_000 - BEGIN_US;
-    let changes: Vec<_> = changes.iter().map(|change| (since(change), change.client_pid)).collect();
+    let changes: Vec<_> =
+        changes.iter().map(|change| (change.at_ns / 1_000 - BEGIN_US, change.client_pid)).collect();
     let expected = [
         (100_102, Some(APP)),
         (200_000, Some(OTHER)),
@@ -297,20 +295,20 @@ fn two_late_answers() -> Machinery {
 
 #[test]
 fn what_has_the_focus_weighs_more_than_what_had_the_last_key() {
-    let explained = |machine: &mut Machinery| {
+    for (turns_back, client) in [(false, "mail"), (true, "editor")] {
+        let mut machine = two_late_answers();
+        if turns_back {
+            enter(&mut machine, 1_800_000, APP);
+            leave(&mut machine, 1_800_010, OTHER);
+        }
         let verdict = diagnose(&machine.incident(2_000_000), &DiagnoseOptions::default()).unwrap();
         let interval = verdict.interval.unwrap();
-        (interval.client.comm, interval.focused)
-    };
-    assert_eq!(explained(&mut two_late_answers()), ("mail".to_owned(), Some(true)));
-    let mut turned_back = two_late_answers();
-    enter(&mut turned_back, 1_800_000, APP);
-    leave(&mut turned_back, 1_800_010, OTHER);
-    assert_eq!(explained(&mut turned_back), ("editor".to_owned(), Some(true)));
+        assert_eq!((interval.client.comm.as_str(), interval.focused), (client, Some(true)));
+    }
 }
 
 #[test]
-fn that_the_person_turned_away_is_told() {
+fn a_changed_focus_is_noted() {
     let mut machine = editor_and_mail();
     press(&mut machine, 100_000);
     enter(&mut machine, 500_000, OTHER);
@@ -323,7 +321,7 @@ fn that_the_person_turned_away_is_told() {
 }
 
 #[test]
-fn each_message_is_told_with_what_it_was_taken_for() {
+fn each_message_has_its_label() {
     let mut machine = Machinery::with_app("editor");
     press(&mut machine, BEGIN_US);
     show(&mut machine, BEGIN_US + 400);
