@@ -24,11 +24,8 @@ fn verdict(answered: u64, options: &DiagnoseOptions, fill: impl FnOnce(&mut Mach
 
 /// A key that is answered after a second in which a neighbour runs on the editor's CPU.
 fn slow_key(machine: &mut Machinery, at: u64) {
-    machine
-        .press(at)
-        .switch(at + 5_000, 1, NEIGHBOUR, 0)
-        .switch(at + 995_000, 1, APP, 0)
-        .draw(at + 1_000_000);
+    machine.press(at).switch(at + 5_000, 1, NEIGHBOUR, 0).switch(at + 995_000, 1, APP, 0);
+    machine.draw(at + 1_000_000);
 }
 
 fn started_s(verdict: &Verdict) -> Option<u64> {

@@ -59,10 +59,8 @@ fn drawing_by_a_timer(blinks: bool) -> Machinery {
     for us in [200_000, 900_000, 1_600_000] {
         machine.typing(us, 1);
         if blinks {
-            machine
-                .wake_from(us + 500_000, APP, 0, BY_TIMER, 1)
-                .switch(us + 500_020, 1, APP, 0)
-                .draw(us + 500_100);
+            machine.wake_from(us + 500_000, APP, 0, BY_TIMER, 1).switch(us + 500_020, 1, APP, 0);
+            machine.draw(us + 500_100);
             polled(&mut machine, APP, us + 610, us + 500_000);
         }
     }
@@ -74,12 +72,8 @@ fn drawing_by_a_timer(blinks: bool) -> Machinery {
         (wait.syscall, wait.args) = (EPOLL_WAIT, [26, 4_096, 16])
     });
     hand_on(&mut machine, us + 100, ASKER, APP, 2_300_420);
-    machine.switch(us + 200, 1, 0, 1).wake_from(us + 8_000, APP, 0, BY_TIMER, 1).switch(
-        us + 8_020,
-        1,
-        APP,
-        0,
-    );
+    machine.switch(us + 200, 1, 0, 1).wake_from(us + 8_000, APP, 0, BY_TIMER, 1);
+    machine.switch(us + 8_020, 1, APP, 0);
     polled(&mut machine, APP, us + 200, us + 8_000);
     machine.draw(us + 8_100);
     machine
@@ -98,12 +92,8 @@ fn a_caret_that_blinks_when_a_packet_comes_answers_nothing() {
 fn a_poll_with_a_time_limit_may_end_with_a_packet() {
     let mut machine = editor();
     ask(&mut machine, KEY);
-    machine.switch(KEY + 500, 1, 0, 1).wake_from(ANSWER, ASKER, 0, SOFTIRQ, 1).switch(
-        ANSWER + 20,
-        1,
-        ASKER,
-        0,
-    );
+    machine.switch(KEY + 500, 1, 0, 1).wake_from(ANSWER, ASKER, 0, SOFTIRQ, 1);
+    machine.switch(ANSWER + 20, 1, ASKER, 0);
     machine.wait(ANSWER + 1, ASKER, KEY + 500, |wait| {
         (wait.syscall, wait.args, wait.context) = (POLL, [1, 1, 5_000], u16::from(SOFTIRQ));
     });
@@ -237,12 +227,8 @@ fn asked_over_a_bus(parent: u32) -> Machinery {
     ask(&mut machine, KEY);
     hand_on(&mut machine, KEY + 500, ASKER, SERVICE, 400_000);
     hand_on(&mut machine, KEY + 600, SERVICE, BACKEND, 400_000);
-    machine.switch(KEY + 700, 1, 0, 1).wake_from(ANSWER, BACKEND, 0, BY_TIMER, 1).switch(
-        ANSWER + 20,
-        1,
-        BACKEND,
-        0,
-    );
+    machine.switch(KEY + 700, 1, 0, 1).wake_from(ANSWER, BACKEND, 0, BY_TIMER, 1);
+    machine.switch(ANSWER + 20, 1, BACKEND, 0);
     machine.wait(ANSWER, BACKEND, KEY + 700, |wait| {
         (wait.syscall, wait.context) = (CLOCK_NANOSLEEP, u16::from(BY_TIMER));
     });
@@ -281,12 +267,8 @@ fn an_application_woken_back_receives_messages_as_before() {
     polled_files(&mut machine, KEY + 101, APP, 1_300_610, &[7]);
     machine.wake_from(KEY + 400, SERVICE, APP, 0, 1).switch(KEY + 420, 1, SERVICE, 1);
     polled(&mut machine, SERVICE, 400_000, KEY + 400);
-    machine.wake_from(KEY + 600, APP, SERVICE, 0, 1).switch(KEY + 620, 1, APP, 1).switch(
-        KEY + 700,
-        1,
-        0,
-        1,
-    );
+    machine.wake_from(KEY + 600, APP, SERVICE, 0, 1).switch(KEY + 620, 1, APP, 1);
+    machine.switch(KEY + 700, 1, 0, 1);
     machine.wake_from(ANSWER, APP, 0, SOFTIRQ, 1).switch(ANSWER + 20, 1, APP, 0);
     polled_files(&mut machine, ANSWER + 1, APP, KEY + 700, &[7]);
     machine.draw(ANSWER + 300);

@@ -27,21 +27,14 @@ fn editor() -> Machinery {
 
 /// A key comes, and the application asks the input method.
 fn ask(machine: &mut Machinery, us: u64) {
-    machine.press(us).wake_from(us + 400, METHOD, APP, 0, 2).switch(us + 450, 1, 0, 1).switch(
-        us + 450,
-        2,
-        METHOD,
-        1,
-    );
+    machine.press(us).wake_from(us + 400, METHOD, APP, 0, 2).switch(us + 450, 1, 0, 1);
+    machine.switch(us + 450, 2, METHOD, 1);
 }
 
 /// The input method answers, and the application draws.
 fn answer(machine: &mut Machinery, us: u64) {
-    machine
-        .wake_from(us, APP, METHOD, 0, 1)
-        .switch(us + 50, 2, 0, 1)
-        .switch(us + 100, 1, APP, 1)
-        .draw(us + 200);
+    machine.wake_from(us, APP, METHOD, 0, 1).switch(us + 50, 2, 0, 1).switch(us + 100, 1, APP, 1);
+    machine.draw(us + 200);
 }
 
 fn typing(machine: &mut Machinery, count: u64) {
@@ -55,12 +48,8 @@ fn typing(machine: &mut Machinery, count: u64) {
 /// The input method is stopped before the key comes, and continued long after.
 fn stop(machine: &mut Machinery) {
     machine.signal(KEY - 210, HOLDER, METHOD, 19).wake_from(KEY - 200, METHOD, HOLDER, 0, 2);
-    machine.switch(KEY - 150, 2, METHOD, 1).switch(KEY - 140, 2, 0, 4).press(KEY).switch(
-        KEY + 450,
-        1,
-        0,
-        1,
-    );
+    machine.switch(KEY - 150, 2, METHOD, 1).switch(KEY - 140, 2, 0, 4).press(KEY);
+    machine.switch(KEY + 450, 1, 0, 1);
     machine.signal(LATE - 110, HOLDER, METHOD, 18).wake_from(LATE - 100, METHOD, HOLDER, 0, 2);
     machine.switch(LATE - 50, 2, METHOD, 1);
     answer(machine, LATE);

@@ -22,10 +22,8 @@ const BY_TIMER: u8 = 2;
 
 fn machine() -> Machinery {
     let mut machine = Machinery::new();
-    machine
-        .task(SHELL, SHELL, 1, "shell", 1)
-        .task(TRIER, TRIER, SHELL, "trier", 1)
-        .task(HOLDER, HOLDER, 1, "holder", 1);
+    machine.task(SHELL, SHELL, 1, "shell", 1).task(TRIER, TRIER, SHELL, "trier", 1);
+    machine.task(HOLDER, HOLDER, 1, "holder", 1);
     machine.switch(500_000, 0, TRIER, 0);
     machine
 }

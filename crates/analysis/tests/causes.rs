@@ -23,19 +23,12 @@ fn time_in_reclaim_is_not_the_applications_own() {
 #[test]
 fn a_softirq_thread_stands_for_what_it_handles() {
     let verdict = stall(|machine| {
-        machine
-            .task(16, 16, 2, "ksoftirqd/1", 1)
-            .switch(3_005_000, 1, 16, 0)
-            .switch(3_995_000, 1, APP, 1);
+        machine.task(16, 16, 2, "ksoftirqd/1", 1).switch(3_005_000, 1, 16, 0);
+        machine.switch(3_995_000, 1, APP, 1);
         for number in 0..90 {
             let us = 3_010_000 + number * 10_000;
-            machine.interrupt(us, 1, 60, 3, 1).interrupt(
-                us + 5_000,
-                1,
-                if number % 3 == 0 { 55 } else { 0 },
-                6,
-                1,
-            );
+            machine.interrupt(us, 1, 60, 3, 1);
+            machine.interrupt(us + 5_000, 1, if number % 3 == 0 { 55 } else { 0 }, 6, 1);
         }
     });
     let finding = first(&verdict);
@@ -92,14 +85,10 @@ fn an_interrupt_that_comes_back_regularly_has_a_period() {
 #[test]
 fn a_stopping_process_keeps_its_name_after_pid_reuse() {
     let verdict = stall(|machine| {
-        machine
-            .fork(2_900_000, NEIGHBOUR, 700)
-            .signal(3_000_300, 700, APP, 19)
-            .switch(3_000_310, 1, 0, 4);
-        machine
-            .signal(3_995_000, 700, APP, 18)
-            .wake(3_995_001, APP, 700)
-            .switch(3_995_100, 1, APP, 0);
+        machine.fork(2_900_000, NEIGHBOUR, 700).signal(3_000_300, 700, APP, 19);
+        machine.switch(3_000_310, 1, 0, 4);
+        machine.signal(3_995_000, 700, APP, 18).wake(3_995_001, APP, 700);
+        machine.switch(3_995_100, 1, APP, 0);
         machine.fork(4_200_000, APP, 700).exit(4_300_000, 700, APP, APP, "forks");
     });
     let finding = first(&verdict);
@@ -150,19 +139,13 @@ fn a_frozen_program_is_known_by_its_state() {
 fn a_grandchild_stopped_by_the_terminal_is_found() {
     let verdict = stall(|machine| {
         machine.fork(3_002_000, APP, 700).switch(3_003_000, 2, 700, 1).fork(3_003_100, 700, 701);
-        machine
-            .switch(3_003_200, 2, 701, 1)
-            .signal(3_003_500, 701, 701, 22)
-            .switch(3_003_510, 2, 0, 4);
-        machine
-            .switch(3_005_000, 1, 0, 1)
-            .wake_from(3_985_000, 700, 0, 2, 2)
-            .switch(3_985_050, 2, 700, 0);
+        machine.switch(3_003_200, 2, 701, 1).signal(3_003_500, 701, 701, 22);
+        machine.switch(3_003_510, 2, 0, 4);
+        machine.switch(3_005_000, 1, 0, 1).wake_from(3_985_000, 700, 0, 2, 2);
+        machine.switch(3_985_050, 2, 700, 0);
         machine.wait(3_985_001, 700, 3_003_200, |wait| (wait.syscall, wait.context) = (130, 2));
-        machine
-            .signal(3_985_100, 700, 701, 9)
-            .wake_from(3_985_101, 701, 700, 0, 2)
-            .switch(3_985_150, 2, 701, 1);
+        machine.signal(3_985_100, 700, 701, 9).wake_from(3_985_101, 701, 700, 0, 2);
+        machine.switch(3_985_150, 2, 701, 1);
         machine.wait(3_985_102, 701, 3_003_510, |wait| {
             (wait.pid, wait.state) = (tipme_record::Pid(701), 4)
         });
@@ -191,14 +174,10 @@ fn answered_by_child(ends: u64, ended: bool) -> Verdict {
         if ended {
             machine.signal(ends - 10, APP, 700, 15);
         }
-        machine
-            .fork(2_900_000, APP, 700)
-            .exit(ends, 700, APP, APP, "spell")
-            .switch(3_003_000, 2, 700, 1);
-        machine
-            .switch(3_005_000, 1, 0, 1)
-            .wake_from(3_990_000, APP, 700, 0, 1)
-            .switch(3_990_050, 1, APP, 0);
+        machine.fork(2_900_000, APP, 700).exit(ends, 700, APP, APP, "spell");
+        machine.switch(3_003_000, 2, 700, 1);
+        machine.switch(3_005_000, 1, 0, 1).wake_from(3_990_000, APP, 700, 0, 1);
+        machine.switch(3_990_050, 1, APP, 0);
         machine.wait(3_990_001, APP, 3_005_000, |wait| (wait.syscall, wait.mode) = (0, 0o010_000));
         machine.switch(3_990_100, 2, 0, 1);
     })
@@ -222,15 +201,11 @@ fn a_living_child_answers_and_an_ended_one_was_waited_for() {
 fn a_child_that_sleeps_until_its_exit_was_waited_for() {
     for (ends, kind) in [(3_990_080, CauseKind::ChildWait), (5_000_000, CauseKind::TimerSleep)] {
         let verdict = stall(|machine| {
-            machine
-                .fork(3_002_500, APP, 700)
-                .exit(ends, 700, APP, APP, "spell")
-                .wake_from(3_002_600, 700, APP, 0, 2);
+            machine.fork(3_002_500, APP, 700).exit(ends, 700, APP, APP, "spell");
+            machine.wake_from(3_002_600, 700, APP, 0, 2);
             machine.switch(3_003_000, 2, 700, 1);
-            machine
-                .switch(3_004_000, 2, 0, 1)
-                .switch(3_005_000, 1, 0, 1)
-                .wake_from(3_989_000, 700, 0, 2, 2);
+            machine.switch(3_004_000, 2, 0, 1).switch(3_005_000, 1, 0, 1);
+            machine.wake_from(3_989_000, 700, 0, 2, 2);
             machine
                 .wait(3_989_002, 700, 3_004_000, |wait| wait.syscall = 230)
                 .switch(3_989_050, 2, 700, 0);
@@ -251,10 +226,8 @@ fn a_child_that_sleeps_until_its_exit_was_waited_for() {
 fn waits_in_futex(waker: (u32, u32), operation: u64, value: u64) -> Verdict {
     stall(|machine| {
         machine.task(waker.0, waker.1, 1, "worker", 1).switch(3_003_000, 2, waker.0, 1);
-        machine
-            .switch(3_005_000, 1, 0, 1)
-            .wake_from(3_990_000, APP, waker.0, 0, 1)
-            .switch(3_990_050, 1, APP, 0);
+        machine.switch(3_005_000, 1, 0, 1).wake_from(3_990_000, APP, waker.0, 0, 1);
+        machine.switch(3_990_050, 1, APP, 0);
         machine.wait(3_990_001, APP, 3_005_000, |wait| {
             (wait.syscall, wait.args) = (202, [0x7000, operation, value]);
         });

@@ -47,24 +47,15 @@ fn command(until: u64, slow: u64) -> Machinery {
 /// the child.
 fn held_up(machine: &mut Machinery, until: u64) {
     machine.switch(3_001_300, 0, SHELL, 0).fork(3_001_400, SHELL, CHILD).switch(3_001_500, 0, 0, 1);
-    machine
-        .wake_from(3_001_450, CHILD, SHELL, 0, 1)
-        .switch(3_001_600, 1, CHILD, 0)
-        .switch(3_001_700, 1, 0, 1);
-    machine
-        .wake_from(until - 150, HOLDER, 0, 2, 0)
-        .switch(until - 100, 0, HOLDER, 0)
-        .wake_from(until, CHILD, HOLDER, 0, 1)
-        .switch(until + 10, 0, 0, 1);
+    machine.wake_from(3_001_450, CHILD, SHELL, 0, 1).switch(3_001_600, 1, CHILD, 0);
+    machine.switch(3_001_700, 1, 0, 1);
+    machine.wake_from(until - 150, HOLDER, 0, 2, 0).switch(until - 100, 0, HOLDER, 0);
+    machine.wake_from(until, CHILD, HOLDER, 0, 1).switch(until + 10, 0, 0, 1);
     machine.wait(until + 1, CHILD, 3_001_700, |wait| {
         (wait.syscall, wait.waker) = (FLOCK, tid(HOLDER))
     });
-    machine.switch(until + 50, 1, CHILD, 0).wake_from(until + 100, SHELL, CHILD, 0, 0).switch(
-        until + 120,
-        1,
-        0,
-        1,
-    );
+    machine.switch(until + 50, 1, CHILD, 0).wake_from(until + 100, SHELL, CHILD, 0, 0);
+    machine.switch(until + 120, 1, 0, 1);
     machine.wait(until + 101, SHELL, 3_001_500, |wait| {
         (wait.syscall, wait.args) = (WAIT4, [u64::from(CHILD), 0, 0])
     });
@@ -90,17 +81,13 @@ fn child_of(group: u32) -> Machinery {
         });
     }
     machine.switch(3_001_300, 0, SHELL, 0).fork(3_001_400, SHELL, CHILD).switch(3_001_500, 0, 0, 1);
-    machine
-        .wake_from(3_001_450, CHILD, SHELL, 0, 1)
-        .switch(3_001_600, 1, CHILD, 0)
-        .switch(3_001_700, 1, 0, 1);
+    machine.wake_from(3_001_450, CHILD, SHELL, 0, 1).switch(3_001_600, 1, CHILD, 0);
+    machine.switch(3_001_700, 1, 0, 1);
     machine.wait(5_000_000, CHILD, 3_001_700, |wait| {
         (wait.syscall, wait.context) = (CLOCK_NANOSLEEP, 2)
     });
-    machine
-        .wake_from(5_000_000, CHILD, 0, 2, 1)
-        .switch(5_000_050, 1, CHILD, 0)
-        .wake_from(5_000_100, SHELL, CHILD, 0, 0);
+    machine.wake_from(5_000_000, CHILD, 0, 2, 1).switch(5_000_050, 1, CHILD, 0);
+    machine.wake_from(5_000_100, SHELL, CHILD, 0, 0);
     machine.exit(5_000_110, CHILD, SHELL, group, "sort").switch(5_000_120, 1, 0, 0x80);
     machine.wait(5_000_101, SHELL, 3_001_500, |wait| {
         (wait.syscall, wait.args) = (WAIT4, [u64::from(CHILD), 0, 0])
@@ -146,31 +133,17 @@ fn prompt_is_no_command() {
 #[test]
 fn a_terminal_may_hand_its_keys_to_another_thread() {
     let mut machine = Machinery::with_terminal();
-    machine
-        .task(WRITER, APP, 1, "xterm", 1)
-        .task(BETWEEN, APP, 1, "xterm", 1)
-        .task(HOLDER, HOLDER, 1, "indexer", 1)
-        .task(CHILD, CHILD, SHELL, "git", 1);
+    machine.task(WRITER, APP, 1, "xterm", 1).task(BETWEEN, APP, 1, "xterm", 1);
+    machine.task(HOLDER, HOLDER, 1, "indexer", 1).task(CHILD, CHILD, SHELL, "git", 1);
     for us in [1_000_000, 1_500_000, 2_000_000, 3_000_000] {
         machine.press(us - 4_000).wake_from(us - 3_740, BETWEEN, APP, 0, 2).draw(us - 3_400);
-        machine.switch(us - 3_720, 2, BETWEEN, 0).wake(us - 3_710, WRITER, BETWEEN).switch(
-            us - 3_700,
-            2,
-            0,
-            1,
-        );
+        machine.switch(us - 3_720, 2, BETWEEN, 0).wake(us - 3_710, WRITER, BETWEEN);
+        machine.switch(us - 3_700, 2, 0, 1);
         machine.switch(us + 280, 2, WRITER, 0);
-        machine
-            .tty(us + 300, WRITER, TO_SHELL, 0)
-            .wake_from(us + 301, WORKER, WRITER, 0, 3)
-            .switch(us + 320, 2, 0, 1);
-        machine.switch(us + 400, 3, WORKER, 0).tty(us + 450, WORKER, TO_SHELL, 1).wake_from(
-            us + 460,
-            SHELL,
-            WORKER,
-            0,
-            3,
-        );
+        machine.tty(us + 300, WRITER, TO_SHELL, 0).wake_from(us + 301, WORKER, WRITER, 0, 3);
+        machine.switch(us + 320, 2, 0, 1);
+        machine.switch(us + 400, 3, WORKER, 0).tty(us + 450, WORKER, TO_SHELL, 1);
+        machine.wake_from(us + 460, SHELL, WORKER, 0, 3);
         machine.wait(us + 461, SHELL, us - 400_000, |wait| {
             (wait.syscall, wait.args, wait.magic) = (READ, [0, 0, 1], TERMINAL_FILES);
         });
@@ -194,20 +167,13 @@ fn a_terminal_draws_what_was_written_while_it_was_ready() {
         machine.press(us).reach_shell(us).echo(us + 800);
     }
     let us = 3_000_000;
-    machine.press(us).reach_shell(us).switch(us + 710, 1, HOLDER, 0).wake_from(
-        us + 600_000,
-        APP,
-        HOLDER,
-        2,
-        1,
-    );
+    machine.press(us).reach_shell(us).switch(us + 710, 1, HOLDER, 0);
+    machine.wake_from(us + 600_000, APP, HOLDER, 2, 1);
     machine.wait(us + 600_001, APP, us + 400, |wait| (wait.syscall, wait.args) = (POLL, [1, 3, 0]));
     machine.switch(us + 700_000, 1, SHELL, 0).tty(us + 700_100, SHELL, TO_TERMINAL, 0);
     machine.wake_from(us + 700_101, WORKER, SHELL, 0, 1).switch(us + 700_150, 1, WORKER, 1);
-    machine
-        .tty(us + 700_160, WORKER, TO_TERMINAL, 1)
-        .switch(us + 700_200, 1, APP, 0x402)
-        .draw(us + 700_400);
+    machine.tty(us + 700_160, WORKER, TO_TERMINAL, 1).switch(us + 700_200, 1, APP, 0x402);
+    machine.draw(us + 700_400);
     let verdict = verdict(&mut machine, 5_000_000);
     assert_eq!(outline(&verdict), ("response".to_owned(), 701, vec![CauseKind::CpuCompetition]));
     assert_eq!(verdict.interval.expect("there was input").join, "exact");
@@ -227,10 +193,8 @@ fn the_next_wakee_of_a_worker_reads_no_terminal() {
     }
     machine.wake_from(2_000_480, HOLDER, WORKER, 0, 2).switch(2_000_500, 2, HOLDER, 0);
     machine.wait(2_000_481, HOLDER, 500_000, |wait| (wait.syscall, wait.args) = (POLL, [1, 3, 0]));
-    machine
-        .switch(2_000_600, 2, 0, 1)
-        .wake_from(5_000_000, HOLDER, 0, 2, 2)
-        .switch(5_000_010, 2, HOLDER, 0);
+    machine.switch(2_000_600, 2, 0, 1).wake_from(5_000_000, HOLDER, 0, 2, 2);
+    machine.switch(5_000_010, 2, HOLDER, 0);
     machine.wait(5_000_001, HOLDER, 2_000_600, |wait| wait.syscall = FLOCK);
     machine.switch(5_000_100, 2, 0, 1);
     let (milestone, latency, kinds) = outline(&verdict(&mut machine, 7_000_000));
@@ -248,27 +212,17 @@ fn a_reader_of_another_terminal_does_not_read_this_one() {
     }
     let us = 2_000_000;
     machine.press(us).tty(us + 300, APP, TO_SHELL, 0).wake_from(us + 301, WORKER, APP, 0, 1);
-    machine.wake_from(us + 420, SHELL, 0, 2, 2).switch(us + 400, 1, WORKER, 1).switch(
-        us + 430,
-        2,
-        SHELL,
-        0,
-    );
+    machine.wake_from(us + 420, SHELL, 0, 2, 2).switch(us + 400, 1, WORKER, 1);
+    machine.switch(us + 430, 2, SHELL, 0);
     machine.tty(us + 450, WORKER, TO_SHELL, 1).tty(us + 470, WORKER, TO_ANOTHER, 1);
-    machine.wake_from(us + 480, HOLDER, WORKER, 0, 0).switch(us + 500, 0, HOLDER, 0).switch(
-        us + 600,
-        0,
-        0,
-        1,
-    );
+    machine.wake_from(us + 480, HOLDER, WORKER, 0, 0).switch(us + 500, 0, HOLDER, 0);
+    machine.switch(us + 600, 0, 0, 1);
     machine.wait(us + 481, HOLDER, 500_000, |wait| {
         (wait.syscall, wait.args, wait.magic) = (READ, [0, 0, 1], TERMINAL_FILES);
     });
     machine.echo(us + 800).switch(us + 900, 2, 0, 1);
-    machine
-        .wake_from(5_000_000, HOLDER, 0, 2, 0)
-        .switch(5_000_010, 0, HOLDER, 0)
-        .switch(5_000_100, 0, 0, 1);
+    machine.wake_from(5_000_000, HOLDER, 0, 2, 0).switch(5_000_010, 0, HOLDER, 0);
+    machine.switch(5_000_100, 0, 0, 1);
     machine.wait(5_000_001, HOLDER, us + 600, |wait| wait.syscall = FLOCK);
     let (milestone, latency, kinds) = outline(&verdict(&mut machine, 7_000_000));
     assert_eq!((milestone.as_str(), kinds), ("response", vec![]));

@@ -63,12 +63,8 @@ fn equals_are_reported_without_priorities() {
 fn many_competitors_come_before_less_own_computation() {
     let verdict = stall(&[], &[], |machine| {
         for (index, other) in (600..604).enumerate() {
-            machine.task(other, other, 1, "hog", 1).switch(
-                3_005_000 + 165_000 * index as u64,
-                1,
-                other,
-                0,
-            );
+            machine.task(other, other, 1, "hog", 1);
+            machine.switch(3_005_000 + 165_000 * index as u64, 1, other, 0);
         }
         machine.switch(3_665_000, 1, APP, 0);
     });
@@ -175,10 +171,8 @@ fn no_renice_for_a_real_time_client_of_the_server() {
         let mut machine = Machinery::new();
         machine.prios.insert(900, prio);
         machine.policies.insert(900, policy);
-        machine
-            .task(APP, APP, 1, "editor", 1)
-            .task(900, 900, 1, "wallpaper", 1)
-            .typing(100_000, 12);
+        machine.task(APP, APP, 1, "editor", 1).task(900, 900, 1, "wallpaper", 1);
+        machine.typing(100_000, 12);
         machine.switch(2_990_000, 1, 900, 0).switch(2_991_000, 1, 0, 1);
         machine.switch(2_999_000, 0, SERVER, 0).message(2_999_100, SERVER, (9, 900), 1, 4_000, &[]);
         machine.press_while_busy(3_000_000, 3_400_000);

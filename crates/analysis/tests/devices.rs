@@ -103,9 +103,8 @@ fn many_quick_requests_make_no_slow_device() {
 fn what_no_disk_had_got_was_held_back_before_it() {
     let verdict = stall(|machine| {
         page_in_from(machine, 3_904_900);
-        machine
-            .block(3_150_000, NEIGHBOUR, 3_100_000, 4_096, 1)
-            .block(3_160_000, NEIGHBOUR, 3_140_000, 4_096, 1);
+        machine.block(3_150_000, NEIGHBOUR, 3_100_000, 4_096, 1);
+        machine.block(3_160_000, NEIGHBOUR, 3_140_000, 4_096, 1);
     });
     let finding = first(&verdict);
     assert_eq!(

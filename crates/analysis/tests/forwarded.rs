@@ -55,13 +55,8 @@ fn forwarded_display_answers_late() {
 /// its end by a timer, and draws this long after it.
 fn helper_of_a_key(shown_after: u64) -> Machinery {
     let mut machine = Machinery::with_app("editor");
-    machine.typing(500_000, 5).press(KEY).fork(KEY + 400, APP, HELPER).wake_from(
-        KEY + 410,
-        HELPER,
-        APP,
-        0,
-        2,
-    );
+    machine.typing(500_000, 5).press(KEY).fork(KEY + 400, APP, HELPER);
+    machine.wake_from(KEY + 410, HELPER, APP, 0, 2);
     machine.switch(KEY + 420, 2, HELPER, 0).draw(KEY + 600);
     let end = KEY + 1_500_000;
     machine.exit(end, HELPER, APP, APP, "preview").switch(end + 10, 2, 0, 0x80);

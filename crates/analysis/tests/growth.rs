@@ -27,12 +27,8 @@ fn many_clients(clients: u32) -> Incident {
             32,
             &[[6, 0, 0, 0]],
         );
-        machine.wake_from(us + 12, client, SERVER, 0, 1).switch(us + 20, 0, 0, 1).switch(
-            us + 30,
-            1,
-            client,
-            0,
-        );
+        machine.wake_from(us + 12, client, SERVER, 0, 1).switch(us + 20, 0, 0, 1);
+        machine.switch(us + 30, 1, client, 0);
         machine.message(us + 40, client, (client, client), 3, 32, &[]).wake(
             us + 50,
             SERVER,
@@ -102,12 +98,8 @@ fn short_waits(count: u64) -> Verdict {
     let mut machine = Machinery::with_app("editor");
     machine.typing(100_000, 12).press(3_000_000);
     for out in (3_005_000..).step_by(4).take(count as usize) {
-        machine.switch(out, 1, 0, 0x8002).wake_from(out + 2, APP, 0, 2, 1).switch(
-            out + 3,
-            1,
-            APP,
-            0,
-        );
+        machine.switch(out, 1, 0, 0x8002).wake_from(out + 2, APP, 0, 2, 1);
+        machine.switch(out + 3, 1, APP, 0);
     }
     machine.draw(3_100_000 + count * 4);
     diagnose(&machine.incident(6_000_000), &DiagnoseOptions::default())

@@ -42,12 +42,8 @@ fn given(machine: &mut Machinery, from: u64, until: u64, place: u64) {
 
 /// The thread runs for 5 ms and wakes the editor, which goes back to its poll.
 fn work(machine: &mut Machinery, us: u64, polls_from: u64) {
-    machine.switch(us, CPU, THREAD, 0).wake_from(us + 5_000, APP, THREAD, 0, 1).switch(
-        us + 5_010,
-        CPU,
-        0,
-        1,
-    );
+    machine.switch(us, CPU, THREAD, 0).wake_from(us + 5_000, APP, THREAD, 0, 1);
+    machine.switch(us + 5_010, CPU, 0, 1);
     machine.switch(us + 5_020, 1, APP, 0);
     polled(machine, polls_from, us + 5_000);
 }
@@ -99,10 +95,8 @@ fn key_beside(machine: &mut Machinery, busy: u32, waker: (u32, u8)) {
     machine.wake_from(3_200_000, busy, 0, 2, CPU as u16).switch(3_200_010, CPU, busy, 0);
     machine.press(3_300_000);
     polled(machine, 1_905_510, 3_300_100);
-    machine
-        .switch(3_300_310, 1, 0, 1)
-        .wake_from(4_400_000, APP, waker.0, waker.1, 1)
-        .switch(4_400_010, CPU, 0, 1);
+    machine.switch(3_300_310, 1, 0, 1).wake_from(4_400_000, APP, waker.0, waker.1, 1);
+    machine.switch(4_400_010, CPU, 0, 1);
     machine.switch(4_400_020, 1, APP, 0);
     polled(machine, 3_300_310, 4_400_000);
     machine.draw(4_400_500);

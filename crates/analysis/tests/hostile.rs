@@ -14,10 +14,8 @@ use tipme_record::incident::{Incident, Section};
 fn rich() -> Incident {
     let mut machine = Machinery::with_app("editor");
     machine.task(500, 500, APP, "helper", 1).typing(100_000, 8).press(3_000_000);
-    machine
-        .fork(3_004_000, APP, 700)
-        .exit(3_400_000, 700, APP, APP, "spell")
-        .signal(3_000_900, 500, APP, 19);
+    machine.fork(3_004_000, APP, 700).exit(3_400_000, 700, APP, APP, "spell");
+    machine.signal(3_000_900, 500, APP, 19);
     machine.switch(3_001_000, 1, 0, 4).wake(3_300_000, APP, 500).switch(3_300_100, 1, APP, 0);
     machine.tty(3_310_000, APP, 9, 0).tty(3_310_010, 500, 9, 1).reclaim(3_310_000, APP, 0, 0, 0);
     machine.block(3_390_000, APP, 3_350_000, 4_096, 0).switch(3_351_000, 1, 0, 0x8002);

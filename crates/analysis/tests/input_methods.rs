@@ -41,13 +41,8 @@ fn take(machine: &mut Machinery, us: u64, goes_on: Option<u64>) -> u64 {
 /// The compositor receives the reply of the input method in a burst of its own, at the returned
 /// time.
 fn reply(machine: &mut Machinery, us: u64, words: &[WlWord]) -> u64 {
-    machine.wake_from(us, SERVER, METHOD, 0, 0).wl_message(
-        us + 2,
-        METHOD,
-        METHOD,
-        REQUEST_SENT,
-        words,
-    );
+    machine.wake_from(us, SERVER, METHOD, 0, 0);
+    machine.wl_message(us + 2, METHOD, METHOD, REQUEST_SENT, words);
     machine.switch(us + 20, 1, 0, 1).switch(us + 50, 0, SERVER, 0);
     machine.wl_message(us + 60, SERVER, METHOD, REQUEST_TAKEN, &[]);
     us + 60
@@ -55,20 +50,10 @@ fn reply(machine: &mut Machinery, us: u64, words: &[WlWord]) -> u64 {
 
 /// The compositor passes the reply of the input method to the application, which shows it.
 fn hand_on(machine: &mut Machinery, us: u64, event: WlWord) {
-    machine.wake_from(us + 40, APP, SERVER, 0, 1).wl_message(
-        us + 42,
-        SERVER,
-        APP,
-        EVENT_SENT,
-        &[event],
-    );
-    machine.switch(us + 80, 0, 0, 1).switch(us + 150, 1, APP, 0).wl_message(
-        us + 200,
-        APP,
-        APP,
-        EVENT_TAKEN,
-        &[],
-    );
+    machine.wake_from(us + 40, APP, SERVER, 0, 1);
+    machine.wl_message(us + 42, SERVER, APP, EVENT_SENT, &[event]);
+    machine.switch(us + 80, 0, 0, 1).switch(us + 150, 1, APP, 0);
+    machine.wl_message(us + 200, APP, APP, EVENT_TAKEN, &[]);
     show(machine, us + 500);
 }
 

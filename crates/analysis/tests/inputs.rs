@@ -163,10 +163,8 @@ fn an_undelivered_press_is_not_found_in_a_later_event() {
 fn an_unread_press_does_not_belong_to_an_event() {
     let mut machine = busy_machine();
     machine.key(1_000_000).read(1_000_100).deliver(1_000_300, APP, &[KEY]).rest(1_003_000);
-    machine
-        .wake_from(1_990_000, SERVER, HOGS[0], 2, 0)
-        .switch(1_990_050, 0, SERVER, 0)
-        .key(1_995_000);
+    machine.wake_from(1_990_000, SERVER, HOGS[0], 2, 0).switch(1_990_050, 0, SERVER, 0);
+    machine.key(1_995_000);
     machine.deliver(2_000_000, APP, &[KEY]).rest(2_003_000);
     machine.read(2_300_000).deliver(2_300_300, APP, &[KEY]).rest(2_303_000);
     assert_eq!(inputs(&mut machine), [(APP, 1_000_000), (APP, 1_990_000), (APP, 1_995_000)]);
@@ -188,10 +186,8 @@ fn a_click_passed_on_by_a_client_keeps_its_device_time() {
         32,
         &[],
     );
-    machine
-        .wake(2_050_100, SERVER, OTHER)
-        .switch(2_050_110, 1, HOGS[1], 1)
-        .switch(2_050_150, 0, SERVER, 0);
+    machine.wake(2_050_100, SERVER, OTHER).switch(2_050_110, 1, HOGS[1], 1);
+    machine.switch(2_050_150, 0, SERVER, 0);
     machine.deliver(2_050_300, APP, &[BUTTON]).rest(2_053_000);
     assert_eq!(inputs(&mut machine), [(APP, 2_000_000)]);
 }
@@ -211,11 +207,8 @@ fn an_event_taken_unread_delivers_the_unassigned_press() {
     for (known, expected) in [(APP, &of_app[..]), (OTHER, &of_other)] {
         let mut machine = busy_machine();
         machine.key(1_000_000).read(1_000_100).deliver(1_000_300, known, &[KEY]).rest(1_003_000);
-        machine
-            .key(2_000_000)
-            .read(2_000_100)
-            .wake_from(2_000_300, APP, SERVER, 0, 1)
-            .switch(2_000_310, 1, APP, 0);
+        machine.key(2_000_000).read(2_000_100).wake_from(2_000_300, APP, SERVER, 0, 1);
+        machine.switch(2_000_310, 1, APP, 0);
         machine.message(2_000_400, APP, (2, APP), 3, 32, &[]).unread(
             2_020_000,
             SERVER,

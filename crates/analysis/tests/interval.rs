@@ -59,13 +59,8 @@ const KWORKER: u32 = 20;
 /// machine's memory.
 fn behind_held_back_reads() -> Recording {
     let mut machine = Machinery::new();
-    machine.task(TIMER, TIMER, 1, "timer", 1).task(HOG, HOG, 1, "other", 0).task(
-        KWORKER,
-        KWORKER,
-        2,
-        "kworker/1:1",
-        1,
-    );
+    machine.task(TIMER, TIMER, 1, "timer", 1).task(HOG, HOG, 1, "other", 0);
+    machine.task(KWORKER, KWORKER, 2, "kworker/1:1", 1);
     machine.task(WRITER, WRITER, 1, "writer", 1).task(BYSTANDER, BYSTANDER, 1, "bystander", 1);
     let stack = machine.stack(&["clear_page_erms", "do_anonymous_page"]);
     for sample in 0..50 {

@@ -61,11 +61,8 @@ fn another_thread_is_named_with_its_begin() {
 fn threads_of_a_process_count_together_and_one_alone_is_named() {
     let mut machine = asleep();
     machine.task(301, OTHER, 1, "worker", 1).task(302, OTHER, 1, "audio", 1);
-    machine
-        .wake_from(1_000, OWN, 0, 2, 0)
-        .switch(1_000, 0, 301, 0)
-        .switch(4_000, 0, 302, 0)
-        .switch(6_000, 0, OWN, 1);
+    machine.wake_from(1_000, OWN, 0, 2, 0).switch(1_000, 0, 301, 0).switch(4_000, 0, 302, 0);
+    machine.switch(6_000, 0, OWN, 1);
     let recording = read(&mut machine);
     assert_eq!(
         portions(&recording, &late(1_000, 6_000)),
@@ -145,10 +142,8 @@ fn long_handler(others: u64, more: impl FnOnce(&mut Machinery)) -> (LatenessCaus
     for short in 0..4 {
         machine.interrupt(10_000_000 + short * 4_000, 0, 100, TIMER, 0);
     }
-    machine
-        .interrupt(401_000, 0, 400_000, TIMER, 0)
-        .wake_from(401_000, OWN, 0, 2, 0)
-        .switch(401_010, 0, OWN, 0);
+    machine.interrupt(401_000, 0, 400_000, TIMER, 0).wake_from(401_000, OWN, 0, 2, 0);
+    machine.switch(401_010, 0, OWN, 0);
     more(&mut machine);
     let recording = Recording::read(&machine.incident(30_000_000)).expect("it is an incident");
     portions(&recording, &late(1_000, 401_015)).remove(0)
@@ -216,10 +211,8 @@ fn a_thread_is_not_slow_itself_if_its_cpu_was_away() {
     let [real, virtual_one] = [false, true].map(|virtualized| {
         let mut machine = asleep();
         machine.meta.machine.virtualized = virtualized;
-        machine
-            .wake_from(1_000, OWN, 0, 2, 0)
-            .switch(1_000, 0, OWN, 0)
-            .overdue(90_000, 0, 88_000, OWN, 1);
+        machine.wake_from(1_000, OWN, 0, 2, 0).switch(1_000, 0, OWN, 0);
+        machine.overdue(90_000, 0, 88_000, OWN, 1);
         portions(&read(&mut machine), &late(1_000, 90_000)).remove(0)
     });
     assert_eq!(real, named(LatenessCause::Own, "", 89_000));
@@ -288,11 +281,8 @@ fn a_timer_is_looked_for_where_it_was() {
 #[test]
 fn one_that_was_awake_at_its_deadline_has_no_timer_to_blame() {
     let mut machine = asleep();
-    machine
-        .wake_from(900, OWN, 0, 2, 0)
-        .switch(905, 0, OWN, 0)
-        .switch(950, 0, OTHER, 0)
-        .switch(3_000, 0, OWN, 1);
+    machine.wake_from(900, OWN, 0, 2, 0).switch(905, 0, OWN, 0).switch(950, 0, OTHER, 0);
+    machine.switch(3_000, 0, OWN, 1);
     let expected =
         [named(LatenessCause::Thread, "burner", 2_000), named(LatenessCause::Own, "", 100)];
     assert_eq!(portions(&read(&mut machine), &late(1_000, 3_100)), expected);

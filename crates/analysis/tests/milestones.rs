@@ -44,12 +44,8 @@ fn key_at(machine: &mut Machinery, us: u64) {
 fn lock_after(machine: &mut Machinery, us: u64, until: u64) {
     key_at(machine, us);
     machine.wake_from(us + 650, APP, 0, 2, 1).switch(us + 660, 1, APP, 0).switch(us + 700, 1, 0, 1);
-    machine.get_lock(us + 700, until, HOLDER).switch(until + 50, 1, APP, 0).switch(
-        until + 200,
-        1,
-        0,
-        1,
-    );
+    machine.get_lock(us + 700, until, HOLDER).switch(until + 50, 1, APP, 0);
+    machine.switch(until + 200, 1, 0, 1);
 }
 
 #[test]
@@ -100,10 +96,8 @@ fn a_program_acts_when_the_button_is_released() {
     machine.release_button(3_100_000);
     machine.wait(3_100_101, APP, 3_000_700, |wait| (wait.syscall, wait.args) = (POLL, [1, 3, 0]));
     machine.switch(3_100_700, 1, 0, 1);
-    machine
-        .get_lock(3_100_700, 5_000_000, HOLDER)
-        .switch(5_000_050, 1, APP, 0)
-        .switch(5_000_200, 1, 0, 1);
+    machine.get_lock(3_100_700, 5_000_000, HOLDER).switch(5_000_050, 1, APP, 0);
+    machine.switch(5_000_200, 1, 0, 1);
     key_at(&mut machine, 5_500_000);
     assert_eq!(
         outline(&verdict(&mut machine, 7_000_000)),
@@ -117,14 +111,10 @@ fn a_program_acts_when_the_button_is_released() {
 fn a_wait_for_an_own_thread_leads_to_that_threads_wait() {
     let mut machine = editor();
     machine.task(WRITER, APP, 1, "editor", 1).task(BETWEEN, APP, 1, "editor", 1);
-    machine
-        .press(3_000_000)
-        .wake_from(3_000_300, WRITER, APP, 0, 0)
-        .wake_from(3_000_310, BETWEEN, APP, 0, 0);
-    machine
-        .switch(3_000_400, 1, 0, 1)
-        .switch(3_000_410, 0, WRITER, 0)
-        .switch(3_000_500, 0, BETWEEN, 1);
+    machine.press(3_000_000).wake_from(3_000_300, WRITER, APP, 0, 0);
+    machine.wake_from(3_000_310, BETWEEN, APP, 0, 0);
+    machine.switch(3_000_400, 1, 0, 1).switch(3_000_410, 0, WRITER, 0);
+    machine.switch(3_000_500, 0, BETWEEN, 1);
     machine.switch(3_000_600, 0, 0, 1);
     machine.still_waiting(5_000_000, APP, 3_000_400, |wait| {
         (wait.syscall, wait.args) = (FUTEX, [64, 0x189, 0])
@@ -317,12 +307,8 @@ fn a_program_in_round_trips_is_not_in_its_event_loop() {
             32,
             &[REPLY],
         );
-        machine.wake_from(us + 5_995, APP, SERVER, 0, 1).switch(us + 6_000, 1, APP, 0).switch(
-            us + 6_005,
-            0,
-            0,
-            1,
-        );
+        machine.wake_from(us + 5_995, APP, SERVER, 0, 1).switch(us + 6_000, 1, APP, 0);
+        machine.switch(us + 6_005, 0, 0, 1);
         machine.wait(us + 5_996, APP, us + 10, |wait| {
             (wait.syscall, wait.args) = (POLL, [1, 1, u64::MAX])
         });

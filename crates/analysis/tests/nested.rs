@@ -36,11 +36,8 @@ fn send_to_server(machine: &mut Machinery, us: u64, computed: u64) {
         unused: 0,
         argument: (BEGIN / 1_000_000 + us / 1_000) as u32,
     };
-    machine.wl_message_between(sent, COMPOSITOR, LINK, EVENT_SENT, &[key]).wake(
-        sent + 2,
-        SERVER,
-        COMPOSITOR,
-    );
+    machine.wl_message_between(sent, COMPOSITOR, LINK, EVENT_SENT, &[key]);
+    machine.wake(sent + 2, SERVER, COMPOSITOR);
     machine.switch(sent + 20, 0, 0, 1);
 }
 

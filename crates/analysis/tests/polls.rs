@@ -76,10 +76,8 @@ fn counter(file: &mut Polled) {
 /// length.
 fn finding(files: &[File], waker: u32, context: u8) -> Option<Finding> {
     let mut machine = Machinery::new();
-    machine
-        .task(ASKER, ASKER, 1, "asker", 1)
-        .task(OTHER, OTHER, 1, "other", 1)
-        .switch(500_000, 0, ASKER, 0);
+    machine.task(ASKER, ASKER, 1, "asker", 1).task(OTHER, OTHER, 1, "other", 1);
+    machine.switch(500_000, 0, ASKER, 0);
     machine.switch(1_000_000, 0, OTHER, 1).wake_from(2_000_000, ASKER, waker, context, 0);
     machine.wait(2_000_000, ASKER, 1_000_000, |wait| {
         (wait.pid, wait.syscall, wait.context) = (Pid(ASKER), POLL, u16::from(context));

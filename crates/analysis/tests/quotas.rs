@@ -40,10 +40,8 @@ fn a_throttled_group_is_named_and_never_the_neighbour() {
 /// throttled.
 fn hog_until_throttled(machine: &mut Machinery, ms: u64, pids: &'static [u32]) {
     beside_neighbour(machine);
-    machine
-        .task(600, 600, 1, "hog", 0)
-        .switch(2_990_000 - 1_000 * ms, 2, 600, 1)
-        .switch(2_990_000, 2, 0, 0);
+    machine.task(600, 600, 1, "hog", 0).switch(2_990_000 - 1_000 * ms, 2, 600, 1);
+    machine.switch(2_990_000, 2, 0, 0);
     machine.throttled(3_005_000, APP, 3).limited(3, "/tipme/a", pids);
 }
 
@@ -94,10 +92,8 @@ fn a_thread_outside_the_group_uses_none_of_its_quota() {
     let verdict = stall(|machine| {
         beside_neighbour(machine);
         machine.task(600, 600, 1, "hog", 0).task(601, 600, 1, "hog", 0);
-        machine
-            .switch(2_910_000, 2, 601, 1)
-            .switch(2_980_000, 2, 600, 0)
-            .switch(2_988_000, 2, 0, 0);
+        machine.switch(2_910_000, 2, 601, 1).switch(2_980_000, 2, 600, 0);
+        machine.switch(2_988_000, 2, 0, 0);
         machine.throttled(3_005_000, APP, 3).limited_threads(3, "/tipme/a", &[APP, 600]);
     });
     let finding = first(&verdict);
@@ -134,10 +130,8 @@ fn an_ended_process_was_in_the_group_of_its_parent() {
     ] {
         let verdict = stall(|machine| {
             beside_neighbour(machine);
-            machine
-                .task(600, 600, 1, "shell", 1)
-                .task(601, 601, 600, "make", 1)
-                .task(602, 602, 601, "compiler", 0);
+            machine.task(600, 600, 1, "shell", 1).task(601, 601, 600, "make", 1);
+            machine.task(602, 602, 601, "compiler", 0);
             machine.switch(2_980_000, 2, 602, 1).switch(2_988_000, 2, 0, 0);
             machine.throttled(3_005_000, APP, 3).limited_threads(3, "/tipme/a", members);
             machine.groups.ended = ended;
@@ -153,16 +147,11 @@ fn time_before_joining_a_group_uses_none_of_its_quota() {
     let verdict = stall(|machine| {
         machine.switch(3_005_000, 1, NEIGHBOUR, 0).switch(3_400_000, 1, APP, 0);
         machine.switch(3_405_000, 1, NEIGHBOUR, 0).switch(3_995_000, 1, APP, 0);
-        machine
-            .task(600, 600, 1, "late", 0)
-            .switch(3_100_000, 2, 600, 1)
-            .switch(3_300_000, 2, 0, 0);
+        machine.task(600, 600, 1, "late", 0).switch(3_100_000, 2, 600, 1);
+        machine.switch(3_300_000, 2, 0, 0);
         machine.switch(3_400_000, 2, 600, 1).switch(3_404_000, 2, 0, 0);
-        machine.throttled(3_005_000, APP, 3).throttled(3_405_000, APP, 3).limited(
-            3,
-            "/tipme/a",
-            &[APP, 600],
-        );
+        machine.throttled(3_005_000, APP, 3).throttled(3_405_000, APP, 3);
+        machine.limited(3, "/tipme/a", &[APP, 600]);
     });
     let finding = first(&verdict);
     assert_eq!((finding.kind, culprit(finding).0), (CauseKind::CpuThrottled, APP));
@@ -192,10 +181,8 @@ fn more_time_than_the_quota_allows_blames_no_member() {
 /// A helper that holds the editor's lock is in a group of its own, and throttled with it.
 fn behind_helper(machine: &mut Machinery) {
     machine.task(600, 600, 1, "helper", 0).switch(2_999_000, 2, 600, 1);
-    machine
-        .switch(3_005_000, 1, 0, 1)
-        .switch(3_006_000, 2, NEIGHBOUR, 0)
-        .switch(3_985_000, 2, 600, 0);
+    machine.switch(3_005_000, 1, 0, 1).switch(3_006_000, 2, NEIGHBOUR, 0);
+    machine.switch(3_985_000, 2, 600, 0);
     machine.throttled(3_006_000, 600, 3).limited(3, "/tipme/helper", &[600]);
     machine.wake_from(3_990_000, APP, 600, 0, 1).switch(3_990_050, 1, APP, 0);
     machine.wait(3_990_001, APP, 3_005_000, |wait| {
@@ -282,19 +269,12 @@ fn a_child_that_died_unseen_was_in_its_parents_group() {
             machine.wait(3_999_000, APP, 3_002_000, |wait| {
                 (wait.syscall, wait.args) = (61, [700, 0, 0])
             });
-            machine
-                .switch(3_995_000, 1, 700, 0)
-                .wake_from(3_999_000, APP, 700, 0, 1)
-                .switch(3_999_010, 1, APP, 0x80);
-            machine
-                .task(600, 600, 1, "hog", 0)
-                .switch(3_001_000, 2, 600, 1)
-                .switch(3_003_000, 2, 0, 0);
-            machine.throttled(3_003_000, 600, 3).switch(3_996_000, 2, 600, 1).limited(
-                3,
-                "/tipme/a",
-                &[parent],
-            );
+            machine.switch(3_995_000, 1, 700, 0).wake_from(3_999_000, APP, 700, 0, 1);
+            machine.switch(3_999_010, 1, APP, 0x80);
+            machine.task(600, 600, 1, "hog", 0).switch(3_001_000, 2, 600, 1);
+            machine.switch(3_003_000, 2, 0, 0);
+            machine.throttled(3_003_000, 600, 3).switch(3_996_000, 2, 600, 1);
+            machine.limited(3, "/tipme/a", &[parent]);
         });
         assert_eq!(first(&verdict).kind, kind);
         child_alone = child_alone.or(culprit(first(&verdict)).1.map(str::to_owned));

@@ -122,10 +122,8 @@ fn a_lock_wait_of_such_a_program_soon_after_a_key_is_found() {
 #[test]
 fn a_key_that_such_a_program_had_no_cpu_for_is_late() {
     let mut machine = idle_handler();
-    machine
-        .press_more(10_000_000, 10_750_000)
-        .switch(10_000_500, 1, HOLDER, 0)
-        .switch(10_740_000, 1, APP, 0);
+    machine.press_more(10_000_000, 10_750_000).switch(10_000_500, 1, HOLDER, 0);
+    machine.switch(10_740_000, 1, APP, 0);
     frame(&mut machine, 10_755_000);
     assert_eq!(
         outline(&mut machine),

@@ -36,10 +36,8 @@ impl Scene {
     /// Creates a scene in which keys find the editor in this wait.
     fn of(event_wait: fn(&mut Wait)) -> Scene {
         let mut machine = Machinery::with_app("editor");
-        machine
-            .task(HOLDER, APP, 1, "holder", 1)
-            .task(WORKER, APP, 1, "worker", 1)
-            .task(OTHER, OTHER, 1, "other", 1);
+        machine.task(HOLDER, APP, 1, "holder", 1).task(WORKER, APP, 1, "worker", 1);
+        machine.task(OTHER, OTHER, 1, "other", 1);
         machine.typing(100_000, 12).press(3_000_000);
         for us in (100_000..2_500_000).step_by(200_000).chain([3_000_000]) {
             machine.wait(us + 101, APP, us - 100_000, event_wait);

@@ -80,12 +80,8 @@ fn in_event_loop(machine: &mut Machinery, us: u64) {
 
 /// The program waits until a timer ends the wait, and then writes its answer.
 fn until_a_timer(mut machine: Machinery, describe: impl FnOnce(&mut Machinery)) -> Machinery {
-    machine.switch(KEY + 900, 1, 0, 1).wake_from(DONE, SHELL, 0, BY_TIMER, 1).switch(
-        DONE + 20,
-        1,
-        SHELL,
-        0,
-    );
+    machine.switch(KEY + 900, 1, 0, 1).wake_from(DONE, SHELL, 0, BY_TIMER, 1);
+    machine.switch(DONE + 20, 1, SHELL, 0);
     describe(&mut machine);
     machine.echo(DONE + 100);
     machine
@@ -175,34 +171,21 @@ fn what_the_program_did_itself_some_time_before_goes_behind() {
 /// an unknown way.
 fn pager_ends(signal: Option<u32>) -> Option<CauseKind> {
     let mut machine = program(in_read);
-    machine.task(CLOSER, CLOSER, 1, "closer", 1).fork(KEY + 720, SHELL, CHILD).wake_from(
-        KEY + 730,
-        CHILD,
-        SHELL,
-        0,
-        2,
-    );
+    machine.task(CLOSER, CLOSER, 1, "closer", 1).fork(KEY + 720, SHELL, CHILD);
+    machine.wake_from(KEY + 730, CHILD, SHELL, 0, 2);
     machine.switch(KEY + 740, 2, CHILD, 0).switch(KEY + 760, 2, 0, 1).switch(KEY + 900, 1, 0, 1);
     machine.wake_from(DONE - 200, CLOSER, 0, BY_TIMER, 0).switch(DONE - 150, 0, CLOSER, 0);
     if let Some(number) = signal {
         machine.signal(DONE - 1, CLOSER, CHILD, number);
     }
-    machine.wake_from(DONE, CHILD, CLOSER, 0, 2).switch(DONE + 10, 0, 0, 1).switch(
-        DONE + 20,
-        2,
-        CHILD,
-        0,
-    );
+    machine.wake_from(DONE, CHILD, CLOSER, 0, 2).switch(DONE + 10, 0, 0, 1);
+    machine.switch(DONE + 20, 2, CHILD, 0);
     machine.wait(DONE, CHILD, KEY + 760, |wait| {
         (wait.syscall, wait.args, wait.magic) = (READ, [3, 0, 1], TERMINAL_FILES);
     });
     machine.exit(DONE + 50, CHILD, SHELL, CHILD, "less").wake_from(DONE + 60, SHELL, CHILD, 0, 1);
-    machine.switch(DONE + 70, 2, 0, 0x80).switch(DONE + 80, 1, SHELL, 0).switch(
-        DONE + 200,
-        1,
-        0,
-        1,
-    );
+    machine.switch(DONE + 70, 2, 0, 0x80).switch(DONE + 80, 1, SHELL, 0);
+    machine.switch(DONE + 200, 1, 0, 1);
     machine.wait(DONE + 61, SHELL, KEY + 900, |wait| {
         (wait.syscall, wait.args) = (WAIT4, [u64::from(CHILD), 0, 0])
     });
@@ -213,12 +196,8 @@ fn pager_ends(signal: Option<u32>) -> Option<CauseKind> {
 fn reach_editor(machine: &mut Machinery, us: u64, since: u64) {
     machine.press(us).tty(us + 300, APP, TO_SHELL, 0).wake_from(us + 301, WORKER, APP, 0, 1);
     machine.switch(us + 400, 1, WORKER, 1).tty(us + 450, WORKER, TO_SHELL, 1);
-    machine.wake_from(us + 460, CHILD, WORKER, 0, 2).switch(us + 470, 1, 0, 0x402).switch(
-        us + 500,
-        2,
-        CHILD,
-        0,
-    );
+    machine.wake_from(us + 460, CHILD, WORKER, 0, 2).switch(us + 470, 1, 0, 0x402);
+    machine.switch(us + 500, 2, CHILD, 0);
     machine.wait(us + 461, CHILD, since, |wait| {
         (wait.syscall, wait.args, wait.magic) = (READ, [0, 0, 1], TERMINAL_FILES);
     });
@@ -227,12 +206,8 @@ fn reach_editor(machine: &mut Machinery, us: u64, since: u64) {
 #[test]
 fn keys_read_by_an_editor_are_not_answered_by_the_prompt() {
     let mut machine = program(in_read);
-    machine.fork(KEY + 720, SHELL, CHILD).wake_from(KEY + 730, CHILD, SHELL, 0, 2).switch(
-        KEY + 740,
-        2,
-        CHILD,
-        0,
-    );
+    machine.fork(KEY + 720, SHELL, CHILD).wake_from(KEY + 730, CHILD, SHELL, 0, 2);
+    machine.switch(KEY + 740, 2, CHILD, 0);
     machine.switch(KEY + 760, 2, 0, 1).switch(KEY + 900, 1, 0, 1);
     reach_editor(&mut machine, KEY + 500_000, KEY + 760);
     machine.switch(KEY + 500_700, 2, 0, 1);
@@ -262,12 +237,8 @@ fn a_process_that_ends_a_program_was_not_waited_for() {
 /// the other thread computes, or has nothing to do.
 fn hangs(computes: bool) -> Option<(CauseKind, String)> {
     let mut machine = program(in_read);
-    machine.wake_from(KEY + 750, HELPER, SHELL, 0, 2).switch(KEY + 760, 2, HELPER, 0).switch(
-        KEY + 800,
-        1,
-        0,
-        1,
-    );
+    machine.wake_from(KEY + 750, HELPER, SHELL, 0, 2).switch(KEY + 760, 2, HELPER, 0);
+    machine.switch(KEY + 800, 1, 0, 1);
     machine.wait(KEY + 751, HELPER, 100_000, |wait| {
         (wait.syscall, wait.args) = (FUTEX, [0x7000, 0x89, 0])
     });
@@ -293,28 +264,18 @@ fn waiting_for_a_busy_thread_at_the_mark_is_no_answer() {
 /// A child of the program signals its end by a file, and lives on, or exits at `ends`.
 fn polls_a_flag(ends: u64) -> (CauseKind, String) {
     let mut machine = program(in_read);
-    machine.fork(KEY + 720, SHELL, CHILD).exit(ends, CHILD, SHELL, SHELL, "spell").switch(
-        KEY + 900,
-        1,
-        0,
-        1,
-    );
+    machine.fork(KEY + 720, SHELL, CHILD).exit(ends, CHILD, SHELL, SHELL, "spell");
+    machine.switch(KEY + 900, 1, 0, 1);
     for out in (KEY + 900..DONE).step_by(100_000) {
         let until = (out + 99_000).min(DONE);
-        machine.wake_from(until, SHELL, 0, BY_TIMER, 1).switch(until + 20, 1, SHELL, 0).switch(
-            until + 100,
-            1,
-            0,
-            1,
-        );
+        machine.wake_from(until, SHELL, 0, BY_TIMER, 1).switch(until + 20, 1, SHELL, 0);
+        machine.switch(until + 100, 1, 0, 1);
         machine.wait(until, SHELL, out, |wait| {
             (wait.syscall, wait.context) = (CLOCK_NANOSLEEP, BY_TIMER.into());
         });
     }
-    machine
-        .wake_from(DONE + 200, SHELL, 0, BY_TIMER, 1)
-        .switch(DONE + 220, 1, SHELL, 0)
-        .echo(DONE + 300);
+    machine.wake_from(DONE + 200, SHELL, 0, BY_TIMER, 1).switch(DONE + 220, 1, SHELL, 0);
+    machine.echo(DONE + 300);
     let finding = verdict(&mut machine, 7_000_000)
         .findings
         .into_iter()

@@ -22,19 +22,11 @@ fn first(machine: &mut Machinery) -> Finding {
 /// An editor sleeps in an `ioctl` because of a key, until a thread or, for 0, a device wakes it.
 fn sleeps_until(waker: u32) -> Machinery {
     let mut machine = Machinery::with_app("editor");
-    machine.task(SERVICE, SERVICE, 1, "daemon", 1).typing(500_000, 5).press(KEY).switch(
-        KEY + 400,
-        1,
-        0,
-        1,
-    );
+    machine.task(SERVICE, SERVICE, 1, "daemon", 1).typing(500_000, 5).press(KEY);
+    machine.switch(KEY + 400, 1, 0, 1);
     if waker != 0 {
-        machine.wake_from(KEY + 500, waker, 0, 2, 0).switch(KEY + 510, 0, waker, 0).switch(
-            KEY + 600,
-            0,
-            0,
-            1,
-        );
+        machine.wake_from(KEY + 500, waker, 0, 2, 0).switch(KEY + 510, 0, waker, 0);
+        machine.switch(KEY + 600, 0, 0, 1);
         machine.wake_from(DONE - 150, waker, 0, 2, 0).switch(DONE - 100, 0, waker, 0);
     }
     machine.wake_from(DONE, APP, waker, if waker == 0 { 2 } else { 0 }, 1);
@@ -106,13 +98,8 @@ fn busy_beside(times: u64, within: u64, beside: Beside) -> Finding {
         if beside == Beside::Answers {
             machine.wake_from(us - 5, SERVICE, APP, 0, 0);
         }
-        machine.switch(us, 1, 0, 1).switch(us + 10, 0, SERVICE, 0).wake_from(
-            us + 20,
-            APP,
-            SERVICE,
-            0,
-            1,
-        );
+        machine.switch(us, 1, 0, 1).switch(us + 10, 0, SERVICE, 0);
+        machine.wake_from(us + 20, APP, SERVICE, 0, 1);
         machine.switch(us + 25, 0, 0, 1).switch(us + 30, 1, APP, 0);
     }
     machine.draw(DONE + 10_000);

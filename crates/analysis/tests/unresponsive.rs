@@ -29,10 +29,8 @@ const MARK: u64 = 7_000_000;
 /// An editor that waits for its events in a poll of three files; ten keys from 100 ms on.
 fn editor() -> Machinery {
     let mut machine = Machinery::with_app("editor");
-    machine
-        .task(HOLDER, HOLDER, 1, "indexer", 1)
-        .task(WORKER, APP, 1, "editor", 1)
-        .task(OTHER, OTHER, 1, "mail", 1);
+    machine.task(HOLDER, HOLDER, 1, "indexer", 1).task(WORKER, APP, 1, "editor", 1);
+    machine.task(OTHER, OTHER, 1, "mail", 1);
     for key in 0..10 {
         key_at(&mut machine, 100_000 + 200_000 * key);
     }
@@ -192,13 +190,8 @@ fn a_thread_that_takes_no_input_may_compute() {
 
 /// The server has an input for the editor, and the editor's reader thread runs.
 fn input_for_reader(machine: &mut Machinery, us: u64, input: [u8; 4]) {
-    machine.wake_from(us, SERVER, 0, 2, 0).switch(us + 20, 0, SERVER, 0).wake_from(
-        us + 100,
-        READER,
-        SERVER,
-        0,
-        1,
-    );
+    machine.wake_from(us, SERVER, 0, 2, 0).switch(us + 20, 0, SERVER, 0);
+    machine.wake_from(us + 100, READER, SERVER, 0, 1);
     machine.message(us + 102, SERVER, WINDOW, 2, 32, &[input]).switch(us + 150, 0, 0, 1);
     machine.switch(us + 200, 1, READER, 0);
     machine
@@ -405,13 +398,8 @@ fn wayland_key(machine: &mut Machinery, us: u64) {
         .map(|how| word(KEYBOARD, 3, 6, how | NEAR, ((1_000_000 + us) / 1_000) as u32));
     let frame =
         [word(SURFACE, 1, 5, 0, 0), word(SURFACE, 3, 3, 0, CALLBACK), word(SURFACE, 6, 2, 0, 0)];
-    machine.wake_from(us, SERVER, 0, 2, 0).switch(us + 20, 0, SERVER, 0).wake_from(
-        us + 100,
-        APP,
-        SERVER,
-        0,
-        1,
-    );
+    machine.wake_from(us, SERVER, 0, 2, 0).switch(us + 20, 0, SERVER, 0);
+    machine.wake_from(us + 100, APP, SERVER, 0, 1);
     machine.wl_message(us + 102, SERVER, APP, EVENT_SENT, &keys).switch(us + 150, 0, 0, 1);
     machine.switch(us + 200, 1, APP, 0).wl_message(us + 250, APP, APP, EVENT_TAKEN, &[]);
     machine.wake(us + 600, SERVER, APP).wl_message(us + 602, APP, APP, REQUEST_SENT, &frame);
@@ -425,13 +413,8 @@ fn wayland_key(machine: &mut Machinery, us: u64) {
 fn wayland_editor(keys: u64) -> Machinery {
     let mut machine = Machinery::with_app("editor");
     let entered = [word(KEYBOARD, 1, 5, ENTERED, SURFACE)];
-    machine.wl_message(50_000, SERVER, APP, EVENT_SENT, &entered).wl_message(
-        50_100,
-        APP,
-        APP,
-        EVENT_TAKEN,
-        &[],
-    );
+    machine.wl_message(50_000, SERVER, APP, EVENT_SENT, &entered);
+    machine.wl_message(50_100, APP, APP, EVENT_TAKEN, &[]);
     for key in 0..keys {
         wayland_key(&mut machine, 100_000 + 200_000 * key);
     }
@@ -463,12 +446,8 @@ fn a_program_that_was_continued_is_back_in_its_poll() {
     let mut machine = editor();
     key_at(&mut machine, 3_000_000);
     machine.wake(HANG, APP, OTHER).switch(HANG + 10, 1, APP, 0).switch(HANG + 20, 1, 0, STOPPED);
-    machine.wake(HANG_ENDS, APP, OTHER).switch(HANG_ENDS + 10, 1, APP, 0).switch(
-        HANG_ENDS + 20,
-        1,
-        0,
-        1,
-    );
+    machine.wake(HANG_ENDS, APP, OTHER).switch(HANG_ENDS + 10, 1, APP, 0);
+    machine.switch(HANG_ENDS + 20, 1, 0, 1);
     polled(&mut machine, HANG, 3_000_610);
     let stack = machine.stack(&["schedule", "do_sys_poll"]);
     machine.still_waiting(MARK, APP, HANG_ENDS + 20, |wait| {

@@ -43,13 +43,8 @@ fn shown_late(meanwhile: impl FnOnce(&mut Machinery)) -> Vec<u64> {
     machine.wake(100_400, SERVER, APP).wl_message(100_402, APP, APP, REQUEST_SENT, &frame());
     machine.switch(100_410, 1, 0, 1).switch(100_450, 0, SERVER, 0);
     // It sends another event before it composes.
-    machine.wl_message(100_460, SERVER, APP, REQUEST_TAKEN, &[]).wl_message(
-        100_500,
-        SERVER,
-        APP,
-        EVENT_SENT,
-        &[],
-    );
+    machine.wl_message(100_460, SERVER, APP, REQUEST_TAKEN, &[]);
+    machine.wl_message(100_500, SERVER, APP, EVENT_SENT, &[]);
     meanwhile(&mut machine);
     machine.wl_message(800_000, SERVER, APP, EVENT_SENT, &done()).switch(800_050, 0, 0, 1);
     interactions(&mut machine)
@@ -76,12 +71,8 @@ fn of_keys_that_came_in_one_message_each_is_handled() {
     let us = 900_000;
     machine.wake_from(us, SERVER, 0, BY_INTERRUPT, 0).switch(us + 20, 0, SERVER, 0);
     machine.wake_from(us + 100, APP, SERVER, 0, 1);
-    machine.wl_message(us + 102, SERVER, APP, EVENT_SENT, &[key(300_000), key(500_000)]).switch(
-        us + 150,
-        0,
-        0,
-        1,
-    );
+    machine.wl_message(us + 102, SERVER, APP, EVENT_SENT, &[key(300_000), key(500_000)]);
+    machine.switch(us + 150, 0, 0, 1);
     machine.switch(us + 200, 1, APP, 0).wl_message(us + 250, APP, APP, EVENT_TAKEN, &[]);
     show(&mut machine, us + 400_000);
     let found = interactions(&mut machine);
@@ -95,10 +86,8 @@ fn of_keys_that_came_in_one_message_each_is_handled() {
 #[test]
 fn an_idle_compositor_shows_no_window() {
     let idle = shown_late(|machine| {
-        machine
-            .switch(100_600, 0, 0, 1)
-            .wake_from(799_800, SERVER, 0, BY_INTERRUPT, 0)
-            .switch(799_900, 0, SERVER, 0);
+        machine.switch(100_600, 0, 0, 1).wake_from(799_800, SERVER, 0, BY_INTERRUPT, 0);
+        machine.switch(799_900, 0, SERVER, 0);
     });
     assert_eq!(idle, [0]);
 }
@@ -190,20 +179,10 @@ fn read_before_drawing(timer_us: u64) -> Vec<String> {
     let mut machine = editor();
     machine.task(READER, APP, 1, "reader", 1).wake_from(timer_us, APP, 0, BY_INTERRUPT, 1);
     machine.wake_from(10_000, SERVER, 0, BY_INTERRUPT, 0).switch(10_020, 0, SERVER, 0);
-    machine.wake_from(10_100, READER, SERVER, 0, 1).wl_message(
-        10_102,
-        SERVER,
-        APP,
-        EVENT_SENT,
-        &[key(10_000)],
-    );
-    machine.switch(10_150, 0, 0, 1).switch(10_200, 1, READER, 0).wl_message(
-        10_250,
-        READER,
-        APP,
-        EVENT_TAKEN,
-        &[],
-    );
+    machine.wake_from(10_100, READER, SERVER, 0, 1);
+    machine.wl_message(10_102, SERVER, APP, EVENT_SENT, &[key(10_000)]);
+    machine.switch(10_150, 0, 0, 1).switch(10_200, 1, READER, 0);
+    machine.wl_message(10_250, READER, APP, EVENT_TAKEN, &[]);
     machine.switch(10_300, 1, 0, 1).switch(100_000, 1, APP, 0);
     show(&mut machine, 100_100);
     interactions(&mut machine).into_iter().map(|one| one.join).collect()
@@ -228,20 +207,10 @@ fn a_key_behind_a_pending_frame_is_answered_by_the_next() {
     press(&mut machine, 301_000);
     machine.switch(301_400, 1, 0, 1);
     machine.wake_from(310_000, SERVER, 0, BY_INTERRUPT, 0).switch(310_020, 0, SERVER, 0);
-    machine.wake_from(310_100, APP, SERVER, 0, 1).wl_message(
-        310_102,
-        SERVER,
-        APP,
-        EVENT_SENT,
-        &done(),
-    );
-    machine.switch(310_150, 0, 0, 1).switch(310_200, 1, APP, 0).wl_message(
-        310_250,
-        APP,
-        APP,
-        EVENT_TAKEN,
-        &[],
-    );
+    machine.wake_from(310_100, APP, SERVER, 0, 1);
+    machine.wl_message(310_102, SERVER, APP, EVENT_SENT, &done());
+    machine.switch(310_150, 0, 0, 1).switch(310_200, 1, APP, 0);
+    machine.wl_message(310_250, APP, APP, EVENT_TAKEN, &[]);
     show(&mut machine, 311_000);
     let found = interactions(&mut machine);
     let last = found.last().unwrap();

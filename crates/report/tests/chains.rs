@@ -139,14 +139,10 @@ fn keys_that_pile_up_in_one_drawing_keep_their_own_times() {
 #[test]
 fn a_key_of_a_device_begins_with_the_device() {
     let mut machine = Machinery::with_app("editor");
-    machine
-        .device_key(2_999_900)
-        .switch(2_990_000, 0, 500, 0)
-        .wake_from(3_000_000, SERVER, 0, 2, 0);
-    machine
-        .task(500, 500, 1, "backup", 0)
-        .switch(3_250_000, 0, SERVER, 0)
-        .wake_from(3_250_100, APP, SERVER, 0, 1);
+    machine.device_key(2_999_900).switch(2_990_000, 0, 500, 0);
+    machine.wake_from(3_000_000, SERVER, 0, 2, 0);
+    machine.task(500, 500, 1, "backup", 0).switch(3_250_000, 0, SERVER, 0);
+    machine.wake_from(3_250_100, APP, SERVER, 0, 1);
     machine.message(3_250_102, SERVER, (2, APP), 2, 32, &[[2, 0, 0, 0]]).switch(3_250_150, 0, 0, 1);
     machine
         .switch(3_250_200, 1, APP, 0)
@@ -171,11 +167,8 @@ fn a_key_of_a_device_begins_with_the_device() {
 #[test]
 fn a_mutex_held_at_the_mark_names_the_owner_in_the_lock_word() {
     let mut machine = Machinery::with_app("editor");
-    machine
-        .task(500, 500, 1, "indexer", 1)
-        .typing(100_000, 12)
-        .press(3_000_000)
-        .switch(3_005_000, 1, 0, 1);
+    machine.task(500, 500, 1, "indexer", 1).typing(100_000, 12).press(3_000_000);
+    machine.switch(3_005_000, 1, 0, 1);
     machine.still_waiting(4_000_000, APP, 3_005_000, |wait| {
         (wait.syscall, wait.args) = (202, [0x7000, 128, 2])
     });
@@ -200,11 +193,8 @@ fn a_mutex_held_at_the_mark_names_the_owner_in_the_lock_word() {
 #[test]
 fn a_file_lock_held_at_the_mark_names_its_holder() {
     let mut machine = Machinery::with_app("editor");
-    machine
-        .task(500, 500, 1, "indexer", 1)
-        .typing(100_000, 12)
-        .press(3_000_000)
-        .switch(3_005_000, 1, 0, 1);
+    machine.task(500, 500, 1, "indexer", 1).typing(100_000, 12).press(3_000_000);
+    machine.switch(3_005_000, 1, 0, 1);
     machine.still_waiting(4_000_000, APP, 3_005_000, |wait| (wait.syscall, wait.inode) = (73, 77));
     machine.still_waiting(4_000_000, 500, 50_000, |wait| wait.syscall = 230);
     machine.locks.proc_locks =
@@ -258,10 +248,8 @@ fn memory_pressure_names_the_process_that_took_the_memory() {
         "shrink_node",
         "try_to_free_pages",
     ]);
-    machine
-        .reclaim(3_004_000, APP, 0, 0, 0)
-        .switch(3_005_000, 1, 0, 2)
-        .wake_from(3_590_000, APP, 0, 2, 1);
+    machine.reclaim(3_004_000, APP, 0, 0, 0).switch(3_005_000, 1, 0, 2);
+    machine.wake_from(3_590_000, APP, 0, 2, 1);
     machine.wait(3_590_000, APP, 3_005_000, |wait| {
         (wait.stack, wait.syscall, wait.state, wait.context) = (stack, -1, 2, 2)
     });
@@ -372,10 +360,8 @@ fn an_unsure_verdict_names_the_next_candidate() {
     let mut machine = Machinery::with_app("editor");
     machine.typing(100_000, 12).press(3_000_000);
     machine.wait(3_200_000, APP, 3_005_000, |wait| (wait.syscall, wait.context) = (230, 2));
-    machine
-        .switch(3_005_000, 1, 0, 1)
-        .wake_from(3_199_998, APP, 0, 2, 1)
-        .switch(3_200_050, 1, APP, 0);
+    machine.switch(3_005_000, 1, 0, 1).wake_from(3_199_998, APP, 0, 2, 1);
+    machine.switch(3_200_050, 1, APP, 0);
     machine.draw(3_500_000);
     machine.losses.per_second =
         vec![Loss { until_ns: Nanos::from_millis(4_400).0, class: "rare".to_owned(), count: 99 }];
@@ -399,12 +385,8 @@ fn late_keys(incident: &Incident) -> Vec<(u64, String)> {
 #[test]
 fn keys_waiting_in_the_terminal_of_a_busy_shell_are_answered() {
     let mut machine = Machinery::with_terminal();
-    machine
-        .press(3_000_000)
-        .reach_shell(3_000_000)
-        .press(3_300_000)
-        .reach_shell(3_300_000)
-        .echo(3_900_000);
+    machine.press(3_000_000).reach_shell(3_000_000).press(3_300_000).reach_shell(3_300_000);
+    machine.echo(3_900_000);
     let keys = late_keys(&machine.incident(6_000_000));
     assert_eq!(keys, [(900, "exact".to_owned()), (600, "exact".to_owned())]);
 }

@@ -124,10 +124,8 @@ fn a_lock_whose_owner_sleeps_names_the_owner() {
         machine.task(500, 500, 1, "indexer", 1);
         machine.switch(3_005_000, 1, 0, 1);
         machine.wait(3_880_000, 500, 3_000_500, |wait| (wait.syscall, wait.context) = (230, 2));
-        machine
-            .switch(3_000_400, 0, 500, 0)
-            .switch(3_000_500, 0, 0, 1)
-            .wake_from(3_880_000, 500, 0, 2, 0);
+        machine.switch(3_000_400, 0, 500, 0).switch(3_000_500, 0, 0, 1);
+        machine.wake_from(3_880_000, 500, 0, 2, 0);
         machine.switch(3_880_050, 0, 500, 0).wake_from(3_881_000, APP, 500, 0, 1);
         machine.wait(3_881_002, APP, 3_005_000, |wait| {
             (wait.syscall, wait.args, wait.waker) = (202, [0x7000, 128, 2], support::tid(500))
@@ -155,10 +153,8 @@ fn a_stopped_application_names_what_stopped_it() {
     let text = stall(1_200, |machine| {
         machine.task(600, 600, 1, "powersave", 1);
         machine.signal(3_004_990, 600, APP, 19).switch(3_005_000, 1, 0, 4);
-        machine
-            .signal(4_190_000, 600, APP, 18)
-            .wake_from(4_190_000, APP, 600, 0, 1)
-            .switch(4_190_050, 1, APP, 0);
+        machine.signal(4_190_000, 600, APP, 18).wake_from(4_190_000, APP, 600, 0, 1);
+        machine.switch(4_190_050, 1, APP, 0);
     });
     insta::assert_snapshot!(text, @r"
     Typing in editor stalled for 1.20 s; usually it takes 0.79 ms.
@@ -182,10 +178,8 @@ fn a_child_that_is_waited_for_is_named() {
         machine.switch(3_004_100, 0, 700, 0).switch(3_005_000, 1, 0, 1);
         machine
             .wait(3_780_000, APP, 3_005_000, |wait| (wait.syscall, wait.args) = (61, [700, 0, 0]));
-        machine
-            .wake_from(3_780_000, APP, 700, 0, 1)
-            .switch(3_780_010, 0, 0, 0x80)
-            .switch(3_780_050, 1, APP, 0);
+        machine.wake_from(3_780_000, APP, 700, 0, 1).switch(3_780_010, 0, 0, 0x80);
+        machine.switch(3_780_050, 1, APP, 0);
     });
     insta::assert_snapshot!(text, @r"
     Typing in editor stalled for 800 ms; usually it takes 0.79 ms.
@@ -230,10 +224,8 @@ fn a_slow_peer_is_named() {
     let text = stall(600, |machine| {
         machine.task(800, 800, 1, "fontserver", 1);
         machine.wake(3_004_000, 800, APP).switch(3_004_100, 0, 800, 0).switch(3_005_000, 1, 0, 1);
-        machine
-            .wake_from(3_590_000, APP, 800, 0, 1)
-            .switch(3_590_020, 0, 0, 1)
-            .switch(3_590_050, 1, APP, 0);
+        machine.wake_from(3_590_000, APP, 800, 0, 1).switch(3_590_020, 0, 0, 1);
+        machine.switch(3_590_050, 1, APP, 0);
         machine.wait(3_590_000, APP, 3_005_000, |wait| {
             (wait.syscall, wait.family, wait.peer) = (47, 1, Pid(800))
         });
@@ -257,10 +249,8 @@ fn a_slow_peer_is_named() {
 #[test]
 fn a_remote_host_is_named_by_its_address() {
     let text = stall(600, |machine| {
-        machine
-            .switch(3_005_000, 1, 0, 1)
-            .wake_from(3_590_000, APP, 0, 1, 1)
-            .switch(3_590_050, 1, APP, 0);
+        machine.switch(3_005_000, 1, 0, 1).wake_from(3_590_000, APP, 0, 1, 1);
+        machine.switch(3_590_050, 1, APP, 0);
         machine.wait(3_590_000, APP, 3_005_000, |wait| {
             (wait.syscall, wait.family, wait.context) = (45, 2, 1);
             (wait.address, wait.port) = (u32::from_le_bytes([10, 0, 0, 7]), 443);

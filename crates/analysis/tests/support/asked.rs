@@ -26,10 +26,8 @@ pub const ANSWER: u64 = 3_200_000;
 
 pub fn editor() -> Machinery {
     let mut machine = Machinery::with_app("editor");
-    machine
-        .task(ASKER, APP, 1, "editor", 1)
-        .task(SERVICE, SERVICE, 1, "calendar", 1)
-        .task(NEWS, NEWS, 1, "news", 1);
+    machine.task(ASKER, APP, 1, "editor", 1).task(SERVICE, SERVICE, 1, "calendar", 1);
+    machine.task(NEWS, NEWS, 1, "news", 1);
     machine.typing(500_000, 5);
     machine
 }
@@ -125,10 +123,8 @@ pub fn network_in_the_event_loop(before: &[u64], after: &[u64]) -> Machinery {
     machine.press(KEY);
     polled_files(&mut machine, KEY + 101, APP, 1_300_610, before);
     machine.switch(KEY + 500, 1, 0, 1);
-    machine
-        .wake_from(KEY + 500_000, APP, 0, BY_TIMER, 1)
-        .switch(KEY + 500_020, 1, APP, 0)
-        .draw(KEY + 500_100);
+    machine.wake_from(KEY + 500_000, APP, 0, BY_TIMER, 1).switch(KEY + 500_020, 1, APP, 0);
+    machine.draw(KEY + 500_100);
     polled_files(&mut machine, KEY + 500_001, APP, KEY + 500, after);
     machine.wake_from(ANSWER, APP, 0, SOFTIRQ, 1).switch(ANSWER + 20, 1, APP, 0);
     polled_files(&mut machine, ANSWER + 1, APP, KEY + 500_110, &[7, 8]);

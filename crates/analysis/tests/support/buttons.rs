@@ -18,13 +18,8 @@ impl Machinery {
     }
 
     fn send_button(&mut self, us: u64, event: [u8; 4]) -> &mut Self {
-        self.wake_from(us, SERVER, 0, 2, 0).switch(us + 20, 0, SERVER, 0).wake_from(
-            us + 100,
-            APP,
-            SERVER,
-            0,
-            1,
-        );
+        self.wake_from(us, SERVER, 0, 2, 0).switch(us + 20, 0, SERVER, 0);
+        self.wake_from(us + 100, APP, SERVER, 0, 1);
         self.message(us + 102, SERVER, WINDOW, 2, 32, &[event]).switch(us + 150, 0, 0, 1);
         self.switch(us + 200, 1, APP, 0).message(us + 250, APP, WINDOW, 3, 32, &[])
     }

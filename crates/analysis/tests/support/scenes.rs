@@ -97,34 +97,18 @@ impl Machinery {
     /// After a press the terminal writes to its shell and goes idle; the shell runs on CPU 1 from
     /// 700 µs after the press on.
     pub fn reach_shell(&mut self, us: u64) -> &mut Self {
-        self.tty(us + 300, APP, TO_SHELL, 0).wake_from(us + 301, WORKER, APP, 0, 1).switch(
-            us + 400,
-            1,
-            WORKER,
-            1,
-        );
-        self.tty(us + 450, WORKER, TO_SHELL, 1).wake_from(us + 460, SHELL, WORKER, 0, 1).switch(
-            us + 700,
-            1,
-            SHELL,
-            0x402,
-        )
+        self.tty(us + 300, APP, TO_SHELL, 0).wake_from(us + 301, WORKER, APP, 0, 1);
+        self.switch(us + 400, 1, WORKER, 1);
+        self.tty(us + 450, WORKER, TO_SHELL, 1).wake_from(us + 460, SHELL, WORKER, 0, 1);
+        self.switch(us + 700, 1, SHELL, 0x402)
     }
 
     /// The shell writes its echo, and the terminal draws it.
     pub fn echo(&mut self, us: u64) -> &mut Self {
-        self.tty(us, SHELL, TO_TERMINAL, 0).wake_from(us + 1, WORKER, SHELL, 0, 1).switch(
-            us + 50,
-            1,
-            WORKER,
-            1,
-        );
-        self.tty(us + 60, WORKER, TO_TERMINAL, 1).wake_from(us + 70, APP, WORKER, 0, 1).switch(
-            us + 100,
-            1,
-            APP,
-            0x402,
-        );
+        self.tty(us, SHELL, TO_TERMINAL, 0).wake_from(us + 1, WORKER, SHELL, 0, 1);
+        self.switch(us + 50, 1, WORKER, 1);
+        self.tty(us + 60, WORKER, TO_TERMINAL, 1).wake_from(us + 70, APP, WORKER, 0, 1);
+        self.switch(us + 100, 1, APP, 0x402);
         self.draw(us + 200)
     }
 
