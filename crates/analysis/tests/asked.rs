@@ -7,13 +7,12 @@ mod support;
 
 use editor::{
     ANSWER, ASKER, BACKEND, BY_TIMER, CLOCK_NANOSLEEP, EPOLL_WAIT, EVENT_COUNTERS, INTERNET, KEY,
-    NEWS, POLL, SERVICE, SOFTIRQ, ask, assert_silent, blink, by_address, cause, connection, editor,
-    exact, hand_back, hand_on, last, network, network_behind_a_service, network_in_the_event_loop,
-    packet, polled, polled_files, verdict,
+    MARK, NEWS, POLL, SERVICE, SOFTIRQ, ask, assert_silent, blink, by_address, cause, connection,
+    editor, exact, hand_back, hand_on, last, network, network_behind_a_service,
+    network_in_the_event_loop, packet, polled, polled_files,
 };
 use support::{APP, Machinery, SERVER, SHELL, WORKER, tid, wayland};
 use tipme_analysis::model::{CauseKind, Culprit};
-use tipme_analysis::timed;
 use tipme_record::Pid;
 
 /// Only the order in time supports the answer, and the verdict says so.
@@ -23,7 +22,7 @@ fn a_packet_to_a_thread_that_a_key_reached_answers_it() {
     assert_eq!(last(&mut machine), (KEY, 1_200, "speculative".to_owned()));
     assert_eq!(cause(&mut machine), by_address("192.0.2.7:443", false));
     // The thread does not wait in its event loop.
-    let remedies = verdict(&mut machine).findings.into_iter().map(|finding| finding.remedy);
+    let remedies = machine.diagnose(MARK).findings.into_iter().map(|finding| finding.remedy);
     assert_eq!(remedies.collect::<Vec<_>>(), ["check the network and the host"]);
 }
 
@@ -137,7 +136,7 @@ fn remote_shell(echoes: bool) -> Machinery {
 }
 
 fn keys_with_an_answer(machine: &mut Machinery) -> usize {
-    timed(&machine.incident(5_000_000)).expect("the scene is well formed").len()
+    machine.timed(MARK).len()
 }
 
 #[test]
@@ -158,7 +157,7 @@ fn a_command_of_a_remote_shell_completes_its_key() {
     machine.switch(KEY + 1_100, 1, 0, 1);
     packet(&mut machine, SHELL, KEY + 850);
     machine.echo(ANSWER + 100);
-    let timed = timed(&machine.incident(5_000_000)).expect("the scene is well formed");
+    let timed = machine.timed(MARK);
     let completed =
         timed.iter().map(|one| one.completed_ns.map(|at| (at - one.input_ns) / 1_000_000));
     assert_eq!(completed.collect::<Vec<_>>(), [None, None, None, Some(1_200)]);
@@ -241,7 +240,7 @@ fn asked_over_a_bus(parent: u32) -> Machinery {
 #[test]
 fn a_service_is_asked_whatever_its_parent() {
     for parent in [1, APP] {
-        let verdict = verdict(&mut asked_over_a_bus(parent));
+        let verdict = asked_over_a_bus(parent).diagnose(MARK);
         let finding = verdict.findings.first().expect("the key was answered late");
         let Culprit::Process { pid, .. } = finding.culprit else { panic!("{finding:?}") };
         assert_eq!((finding.kind, pid), (CauseKind::PeerWait, BACKEND), "started by {parent}");
@@ -290,7 +289,7 @@ fn a_stream_of_packets_answers_nothing() {
     packet(&mut machine, ASKER, KEY + 500);
     hand_back(&mut machine, ANSWER + 100, KEY + 420);
     assert_eq!(last(&mut machine), exact(900_000, 0));
-    assert!(verdict(&mut machine).findings.is_empty());
+    assert!(machine.diagnose(MARK).findings.is_empty());
 }
 
 /// The editor makes its request when the button is released, as most programs do.
@@ -311,7 +310,7 @@ fn a_click_taken_after_the_mark_has_no_drawing() {
     let mut machine = editor();
     machine.press_button(KEY + 12).switch(KEY + 400, 1, 0, 1).release_button(KEY + 90_000);
     for mark in KEY..KEY + 100 {
-        let all = timed(&machine.incident(mark)).expect("the scene is well formed");
+        let all = machine.timed(mark);
         assert_eq!(
             all.last().map(|one| (one.class.as_str(), one.drawn_ns)),
             Some(("click", None)),
@@ -355,7 +354,7 @@ fn next_key(machine: &mut Machinery) {
 fn an_answer_of_others_belongs_to_the_last_key_before_it() {
     for mut machine in [network(next_key), network_behind_a_service(next_key, &[])] {
         assert_eq!(last(&mut machine), exact(KEY + 500_000, 0));
-        assert!(verdict(&mut machine).findings.is_empty());
+        assert!(machine.diagnose(MARK).findings.is_empty());
     }
 }
 
@@ -429,12 +428,12 @@ fn echoed_and_asked(is_slow: bool) -> Machinery {
 #[test]
 fn an_echoed_key_is_completed_by_the_reply_of_its_service() {
     let mut machine = echoed_and_asked(true);
-    let interval = verdict(&mut machine).interval.expect("it is explained");
+    let interval = machine.diagnose(MARK).interval.expect("it is explained");
     assert_eq!((interval.milestone.as_str(), interval.latency_ms as u64), ("completed", 1_200));
     let (_, culprit, _) = cause(&mut machine);
     assert_eq!(culprit, "calendar");
     assert!(
-        verdict(&mut echoed_and_asked(false)).findings.is_empty(),
+        echoed_and_asked(false).diagnose(MARK).findings.is_empty(),
         "a service that is done at once delays nothing"
     );
 }
@@ -469,7 +468,8 @@ fn a_poll_without_the_display_where_a_key_lies_asks_the_peer() {
         (CauseKind::PeerWait, "calendar".to_owned(), true)
     );
     assert!(
-        verdict(&mut polls_a_service(true))
+        polls_a_service(true)
+            .diagnose(MARK)
             .findings
             .iter()
             .all(|one| one.kind != CauseKind::PeerWait)

@@ -5,7 +5,6 @@ mod support;
 
 use support::{APP, Machinery};
 use tipme_analysis::model::{CauseKind, Culprit};
-use tipme_analysis::{DiagnoseOptions, diagnose, timed};
 
 /// The input method, which is not a child of the application, and the process that delays it.
 const METHOD: u32 = 300;
@@ -65,7 +64,7 @@ fn compete(machine: &mut Machinery) {
 
 /// Returns, for each key, the time from the input to the drawing in microseconds, and the join.
 fn joins(machine: &mut Machinery) -> Vec<(u64, String)> {
-    let timed = timed(&machine.incident(MARK)).expect("the scene is well formed");
+    let timed = machine.timed(MARK);
     timed
         .into_iter()
         .filter(|one| one.client_pid == APP)
@@ -74,8 +73,7 @@ fn joins(machine: &mut Machinery) -> Vec<(u64, String)> {
 }
 
 fn cause(machine: &mut Machinery) -> (CauseKind, u32) {
-    let verdict = diagnose(&machine.incident(MARK), &DiagnoseOptions::default())
-        .expect("the scene is well formed");
+    let verdict = machine.diagnose(MARK);
     let finding = verdict.findings.first().expect("somebody held the answer up");
     let Culprit::Process { pid, .. } = &finding.culprit else { panic!("{finding:?}") };
     (finding.kind, *pid)

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A thread that sleeps between two attempts at the same lock waits for it, and for its holder.
 
-#[path = "support/explained.rs"]
-mod explained;
 mod support;
 
-use explained::explained;
 use support::Machinery;
+use support::verdicts::explained;
 use tipme_analysis::Recording;
 use tipme_analysis::model::{CauseKind, Culprit, Finding};
 use tipme_record::{Device, Nanos};

@@ -9,7 +9,6 @@ mod support;
 use stall::{NEIGHBOUR, culprit, first, stall};
 use support::{APP, Machinery};
 use tipme_analysis::model::{CauseKind, Culprit, Verdict};
-use tipme_analysis::{DiagnoseOptions, diagnose};
 use tipme_record::Tid;
 
 #[test]
@@ -261,8 +260,7 @@ fn two_in_a_row(first: u64, second: u64) -> Verdict {
     for (pressed, ms) in [(3_000_000, first), (6_000_000, second)] {
         machine.press(pressed).draw(pressed + 1_000 * ms);
     }
-    let incident = machine.incident(9_000_000);
-    diagnose(&incident, &DiagnoseOptions::default()).expect("the scene is well formed")
+    machine.diagnose(9_000_000)
 }
 
 #[test]

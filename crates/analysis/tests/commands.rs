@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Commands and prompts of a shell in a terminal: when a key has led to all of its output.
 
-#[path = "support/outline.rs"]
-mod outline;
 mod support;
 
-use outline::{outline, verdict};
+use support::verdicts::outline;
 use support::{APP, Machinery, SHELL, TO_SHELL, TO_TERMINAL, WORKER, tid};
 use tipme_analysis::model::CauseKind;
 
@@ -65,7 +63,7 @@ fn held_up(machine: &mut Machinery, until: u64) {
 #[test]
 fn a_command_ends_when_its_terminal_is_read_again() {
     for (until, expected) in [(5_000_000, Some(CauseKind::LockWait)), (3_800_000, None)] {
-        let (milestone, _, kinds) = outline(&verdict(&mut command(until, 800), 7_000_000));
+        let (milestone, _, kinds) = outline(&command(until, 800).diagnose(7_000_000));
         assert_eq!((milestone.as_str(), kinds.first().copied()), ("completed", expected));
     }
 }
@@ -105,7 +103,7 @@ fn a_program_that_keeps_the_terminal_waits_for_its_child() {
         (CHILD, "", Some((CauseKind::TimerSleep, false))),
         (CHILD, "auto", None),
     ] {
-        let verdict = verdict(child_of(group).triggered(trigger), 7_000_000);
+        let verdict = child_of(group).triggered(trigger).diagnose(7_000_000);
         assert_eq!(verdict.findings.first().map(|one| (one.kind, one.unusual)), cause);
     }
 }
@@ -120,7 +118,7 @@ fn prompt_is_no_command() {
     ] {
         let mut machine = child_of(group);
         machine.fork(1_200_000, SHELL, JOB).exit(1_300_000, JOB, SHELL, JOB, "ls");
-        let verdict = verdict(&mut machine, 7_000_000);
+        let verdict = machine.diagnose(7_000_000);
         let interval = verdict.interval.expect("a key was late");
         assert_eq!((interval.prompt, interval.command.as_str()), (prompt, "sort"));
         let first = verdict.findings.first();
@@ -150,7 +148,7 @@ fn a_terminal_may_hand_its_keys_to_another_thread() {
         machine.switch(us + 700, 3, SHELL, 0x402).switch(us + 900, 3, 0, 1);
     }
     held_up(&mut machine, 5_000_000);
-    let (milestone, _, kinds) = outline(&verdict(&mut machine, 7_000_000));
+    let (milestone, _, kinds) = outline(&machine.diagnose(7_000_000));
     assert_eq!(
         (milestone.as_str(), kinds.first().copied()),
         ("completed", Some(CauseKind::LockWait))
@@ -174,7 +172,7 @@ fn a_terminal_draws_what_was_written_while_it_was_ready() {
     machine.wake_from(us + 700_101, WORKER, SHELL, 0, 1).switch(us + 700_150, 1, WORKER, 1);
     machine.tty(us + 700_160, WORKER, TO_TERMINAL, 1).switch(us + 700_200, 1, APP, 0x402);
     machine.draw(us + 700_400);
-    let verdict = verdict(&mut machine, 5_000_000);
+    let verdict = machine.diagnose(5_000_000);
     assert_eq!(outline(&verdict), ("response".to_owned(), 701, vec![CauseKind::CpuCompetition]));
     assert_eq!(verdict.interval.expect("there was input").join, "exact");
 }
@@ -197,7 +195,7 @@ fn the_next_wakee_of_a_worker_reads_no_terminal() {
     machine.switch(5_000_010, 2, HOLDER, 0);
     machine.wait(5_000_001, HOLDER, 2_000_600, |wait| wait.syscall = FLOCK);
     machine.switch(5_000_100, 2, 0, 1);
-    let (milestone, latency, kinds) = outline(&verdict(&mut machine, 7_000_000));
+    let (milestone, latency, kinds) = outline(&machine.diagnose(7_000_000));
     assert_eq!((milestone.as_str(), kinds), ("response", vec![]));
     assert!(latency < 10, "{latency} ms");
 }
@@ -224,7 +222,7 @@ fn a_reader_of_another_terminal_does_not_read_this_one() {
     machine.wake_from(5_000_000, HOLDER, 0, 2, 0).switch(5_000_010, 0, HOLDER, 0);
     machine.switch(5_000_100, 0, 0, 1);
     machine.wait(5_000_001, HOLDER, us + 600, |wait| wait.syscall = FLOCK);
-    let (milestone, latency, kinds) = outline(&verdict(&mut machine, 7_000_000));
+    let (milestone, latency, kinds) = outline(&machine.diagnose(7_000_000));
     assert_eq!((milestone.as_str(), kinds), ("response", vec![]));
     assert!(latency < 10, "{latency} ms");
 }
@@ -232,7 +230,7 @@ fn a_reader_of_another_terminal_does_not_read_this_one() {
 #[test]
 fn a_command_that_is_waited_for_goes_before_a_shorter_delay() {
     let mut machine = command(5_000_000, 150_000);
-    let (milestone, _, kinds) = outline(&verdict(&mut machine, 7_000_000));
+    let (milestone, _, kinds) = outline(&machine.diagnose(7_000_000));
     assert_eq!(
         (milestone.as_str(), kinds.first().copied()),
         ("completed", Some(CauseKind::LockWait))
@@ -244,6 +242,6 @@ fn a_command_that_is_left_to_itself_goes_behind() {
     let mut machine = command(5_000_000, 150_000);
     machine.task(OTHER, OTHER, 1, "editor", 1);
     machine.press_for(4_000_000, OTHER);
-    let (milestone, latency, _) = outline(&verdict(&mut machine, 7_000_000));
+    let (milestone, latency, _) = outline(&machine.diagnose(7_000_000));
     assert_eq!((milestone.as_str(), latency), ("response", 150));
 }

@@ -23,8 +23,7 @@ fn stall(
     machine.task(APP, APP, 1, "editor", 1).task(NEIGHBOUR, NEIGHBOUR, 1, "neighbour", 1);
     machine.typing(100_000, 12).press(3_000_000);
     fill(&mut machine);
-    let incident = machine.draw(4_000_000).incident(6_000_000);
-    diagnose(&incident, &DiagnoseOptions::default()).expect("the scene is well formed")
+    machine.draw(4_000_000).diagnose(6_000_000)
 }
 
 /// The editor is runnable from 3.005 to 3.995 s while the neighbour runs on its CPU.

@@ -102,8 +102,7 @@ fn short_waits(count: u64) -> Verdict {
         machine.switch(out + 3, 1, APP, 0);
     }
     machine.draw(3_100_000 + count * 4);
-    diagnose(&machine.incident(6_000_000), &DiagnoseOptions::default())
-        .expect("the scene is well formed")
+    machine.diagnose(6_000_000)
 }
 
 #[test]

@@ -2,12 +2,10 @@
 //! Programs with a first thread that receives the keys, hands the work to another one, and draws
 //! its result.
 
-#[path = "support/outline.rs"]
-mod outline;
 mod support;
 
-use outline::{outline, verdict};
 use support::locks::FUTEX;
+use support::verdicts::outline;
 use support::{APP, Machinery, tid};
 use tipme_analysis::model::CauseKind;
 
@@ -72,7 +70,7 @@ fn keys() -> Machinery {
 fn what_the_next_key_leads_to_completes_none_before() {
     let mut machine = keys();
     key_at(&mut machine, 3_300_000, 1_905_510, ELSEWHERE);
-    let (_, latency, kinds) = outline(&verdict(&mut machine, 5_000_000));
+    let (_, latency, kinds) = outline(&machine.diagnose(5_000_000));
     assert!(latency < 10 && kinds.is_empty(), "{latency} ms {kinds:?}");
 }
 
@@ -85,7 +83,7 @@ fn a_thread_that_waits_elsewhere_for_a_timer_is_not_done() {
     machine.switch(3_300_310, 1, 0, 1);
     work(&mut machine, 3_300_320, 3_300_310);
     machine.draw(3_305_500);
-    let (milestone, latency, _) = outline(&verdict(&mut machine, 5_000_000));
+    let (milestone, latency, _) = outline(&machine.diagnose(5_000_000));
     assert_eq!((milestone.as_str(), latency), ("completed", 1_406));
 }
 
@@ -106,7 +104,7 @@ fn key_beside(machine: &mut Machinery, busy: u32, waker: (u32, u8)) {
 fn a_key_waits_for_its_usual_service_that_computes() {
     let mut machine = keys();
     key_beside(&mut machine, THREAD, (THREAD, 0));
-    let (milestone, latency, kinds) = outline(&verdict(&mut machine, 5_000_000));
+    let (milestone, latency, kinds) = outline(&machine.diagnose(5_000_000));
     assert_eq!(
         (milestone.as_str(), latency, kinds),
         ("response", 1_101, vec![CauseKind::OwnComputation])
@@ -117,6 +115,6 @@ fn a_key_waits_for_its_usual_service_that_computes() {
 fn a_key_does_not_wait_for_computation_without_an_answer() {
     let mut machine = keys();
     key_beside(&mut machine, RIVAL, (0, 2));
-    let (_, latency, kinds) = outline(&verdict(&mut machine, 5_000_000));
+    let (_, latency, kinds) = outline(&machine.diagnose(5_000_000));
     assert!(latency < 10 && kinds.is_empty(), "{latency} ms {kinds:?}");
 }

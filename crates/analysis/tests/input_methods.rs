@@ -6,7 +6,6 @@ mod support;
 use support::wayland::*;
 use support::words::word;
 use support::{APP, Machinery, SERVER};
-use tipme_analysis::{DiagnoseOptions, diagnose};
 use tipme_record::wayland::{MAKES_KEY, NEAR, PRESSED, TEXT, WlWord};
 
 const NANOSLEEP: i32 = 230;
@@ -113,8 +112,7 @@ fn an_input_method_that_delays_a_key_is_named() {
 
 /// Asserts that the application waited in a wait of this kind, and for the input method.
 fn assert_method_is_named(machine: &mut Machinery, kind: &str) {
-    let verdict = diagnose(&machine.incident(2_000_000), &DiagnoseOptions::default())
-        .expect("the scene is well formed");
+    let verdict = machine.diagnose(2_000_000);
     let interval = verdict.interval.as_ref().expect("there was a key");
     let finding = verdict.findings.first().expect("there is a finding");
     assert_eq!((interval.client.pid, finding.kind.name()), (APP, kind), "{verdict:#?}");

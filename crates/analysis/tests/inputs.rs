@@ -6,7 +6,7 @@
 mod support;
 
 use support::{APP, BEGIN, DRAW_TEXT, Machinery, SERVER};
-use tipme_analysis::{DiagnoseOptions, diagnose, timed};
+use tipme_analysis::{DiagnoseOptions, diagnose};
 
 /// The server's input thread, the processes that take the CPUs, and another client.
 const READER: u32 = 101;
@@ -81,7 +81,7 @@ impl Presses for Machinery {
 
 /// Returns client and time of the input of all interactions, in order of that time.
 fn inputs(machine: &mut Machinery) -> Vec<(u32, u64)> {
-    let listed = timed(&machine.incident(6_000_000)).unwrap();
+    let listed = machine.timed(6_000_000);
     listed.iter().map(|one| (one.client_pid, (one.input_ns - BEGIN) / 1_000)).collect()
 }
 

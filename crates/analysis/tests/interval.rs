@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Causes of the delay of a thread without any input.
 
-#[path = "support/explained.rs"]
-mod explained;
 mod support;
 
-use explained::explained;
+use support::verdicts::explained;
 use support::{BEGIN, Machinery, VDA};
 use tipme_analysis::model::{CauseKind, Culprit};
 use tipme_analysis::{IntervalExplanation, Recording};

@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Milestones of inputs: a program that draws at once and then hangs has not answered quickly.
 
-#[path = "support/outline.rs"]
-mod outline;
 mod support;
 
-use outline::{outline, verdict};
 use support::locks::FUTEX;
+use support::verdicts::outline;
 use support::{APP, DRAW_TEXT, Machinery, SERVER, WINDOW};
 use tipme_analysis::model::{CauseKind, Verdict};
-use tipme_analysis::timed;
 use tipme_record::incident::StoredBaseline;
 
 const POLL: i32 = 7;
@@ -54,7 +51,7 @@ fn a_program_that_draws_at_once_and_then_hangs_is_not_done() {
     lock_after(&mut machine, 3_000_000, 5_000_000);
     key_at(&mut machine, 5_500_000);
     assert_eq!(
-        outline(&verdict(&mut machine, 7_000_000)),
+        outline(&machine.diagnose(7_000_000)),
         ("handled".to_owned(), 2_000, vec![CauseKind::LockWait])
     );
 }
@@ -78,7 +75,7 @@ fn a_program_that_goes_on_drawing_is_recognised() {
         }
         lock_after(&mut machine, 3_000_000, 5_000_000);
         key_at(&mut machine, 5_500_000);
-        let interval = verdict(&mut machine, 7_000_000).interval.expect("there was input");
+        let interval = machine.diagnose(7_000_000).interval.expect("there was input");
         assert_eq!(
             (interval.milestone.as_str(), interval.latency_ms.round()),
             ("handled", 2_000.0)
@@ -100,7 +97,7 @@ fn a_program_acts_when_the_button_is_released() {
     machine.switch(5_000_200, 1, 0, 1);
     key_at(&mut machine, 5_500_000);
     assert_eq!(
-        outline(&verdict(&mut machine, 7_000_000)),
+        outline(&machine.diagnose(7_000_000)),
         ("handled".to_owned(), 1_900, vec![CauseKind::LockWait])
     );
 }
@@ -126,7 +123,7 @@ fn a_wait_for_an_own_thread_leads_to_that_threads_wait() {
         (wait.syscall, wait.inode) = (FLOCK, 77)
     });
     machine.locks.proc_locks = format!("1: FLOCK  ADVISORY  WRITE {HOLDER} fe:00:77 0 EOF\n");
-    let verdict = verdict(&mut machine, 5_000_000);
+    let verdict = machine.diagnose(5_000_000);
     let culprit =
         verdict.findings.first().map(|finding| (finding.kind, format!("{:?}", finding.culprit)));
     let (kind, culprit) = culprit.expect("it hangs");
@@ -141,7 +138,7 @@ fn an_answer_that_no_process_owes_has_no_sender() {
     machine.press(3_000_000).switch(3_000_400, 1, 0, 1);
     machine
         .still_waiting(5_000_000, APP, 3_000_400, |wait| (wait.syscall, wait.stack) = (0, stack));
-    let verdict = verdict(&mut machine, 5_000_000);
+    let verdict = machine.diagnose(5_000_000);
     let finding = verdict.findings.first().expect("it hangs");
     assert_eq!(finding.kind, CauseKind::PeerWait);
     assert_eq!(finding.evidence[0], "editor waited for an answer; who owes it is not known");
@@ -158,7 +155,7 @@ fn a_wait_for_a_signal_until_its_timeout_is_a_sleep() {
         (wait.syscall, wait.args, wait.context) = (RT_SIGTIMEDWAIT, [64, 0, 128], 2);
     });
     machine.switch(3_900_100, 1, APP, 0).draw(3_900_500);
-    let (milestone, ms, kinds) = outline(&verdict(&mut machine, 7_000_000));
+    let (milestone, ms, kinds) = outline(&machine.diagnose(7_000_000));
     assert_eq!((milestone.as_str(), ms, kinds), ("response", 901, vec![CauseKind::TimerSleep]));
 }
 
@@ -167,7 +164,7 @@ fn what_is_handled_within_half_a_second_is_not_noticed() {
     let mut machine = editor();
     lock_after(&mut machine, 3_000_000, 3_450_000);
     key_at(&mut machine, 5_500_000);
-    let (milestone, _, kinds) = outline(&verdict(&mut machine, 7_000_000));
+    let (milestone, _, kinds) = outline(&machine.diagnose(7_000_000));
     assert_eq!((milestone.as_str(), kinds), ("response", Vec::new()));
 }
 
@@ -175,7 +172,7 @@ fn what_is_handled_within_half_a_second_is_not_noticed() {
 fn the_wait_of_an_event_loop_is_no_work() {
     let mut machine = editor();
     key_at(&mut machine, 5_500_000);
-    let listed = timed(&machine.incident(9_000_000)).expect("the scene is well formed");
+    let listed = machine.timed(9_000_000);
     let handled = listed.iter().map(|one| one.handled_ns.map(|at| (at - one.input_ns) / 1_000));
     assert_eq!(handled.collect::<Vec<_>>(), vec![Some(598); 11]);
 }
@@ -204,7 +201,7 @@ fn alone(baselines: Vec<StoredBaseline>) -> Verdict {
     lock_after(&mut machine, 3_000_000, 5_000_000);
     key_at(&mut machine, 5_500_000);
     machine.baselines = baselines;
-    verdict(&mut machine, 7_000_000)
+    machine.diagnose(7_000_000)
 }
 
 #[test]
@@ -233,7 +230,7 @@ fn a_completion_is_held_against_other_completions() {
     let mut machine = editor();
     drawn_twice(&mut machine, 3_000_000, 5_000_000);
     key_at(&mut machine, 5_500_000);
-    let verdict = verdict(&mut machine, 7_000_000);
+    let verdict = machine.diagnose(7_000_000);
     let baseline = verdict.baseline.as_ref().expect("others were completed");
     assert_eq!(
         (outline(&verdict).0.as_str(), baseline.n, baseline.stored),
@@ -274,7 +271,7 @@ fn two_keys(starved: bool) -> (String, u64, Vec<CauseKind>) {
     away(&mut machine, starved, 3_701_000, 4_300_000);
     machine.switch(4_300_100, 1, 0, 1);
     key_at(&mut machine, 5_500_000);
-    outline(&verdict(&mut machine, 7_000_000))
+    outline(&machine.diagnose(7_000_000))
 }
 
 #[test]
@@ -316,7 +313,7 @@ fn a_program_in_round_trips_is_not_in_its_event_loop() {
         us += 6_020;
     }
     machine.draw(us);
-    let all = timed(&machine.incident(6_000_000)).expect("the scene is well formed");
+    let all = machine.timed(6_000_000);
     let last = all.last().expect("there was input");
     assert_eq!(last.handled_ns.map(|at| (at - last.input_ns) / 1_000_000), Some(1_204));
 }

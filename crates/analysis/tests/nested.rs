@@ -5,7 +5,7 @@
 mod support;
 
 use support::{APP, BEGIN, KEY_PRESS, Machinery, SERVER, WINDOW};
-use tipme_analysis::{DiagnoseOptions, Verdict, diagnose, timed};
+use tipme_analysis::timed;
 use tipme_record::wayland::{NEAR, PRESSED, WlWord};
 
 const COMPOSITOR: u32 = 110;
@@ -85,15 +85,10 @@ fn rendering() -> Machinery {
     machine
 }
 
-fn verdict(machine: &mut Machinery) -> Verdict {
-    diagnose(&machine.incident(2_000_000), &DiagnoseOptions::default())
-        .expect("the scene is well formed")
-}
-
 #[test]
 fn a_key_goes_through_both_servers_to_one_program() {
     let mut machine = nested();
-    let found = timed(&machine.incident(2_000_000)).expect("the scene is well formed");
+    let found = machine.timed(2_000_000);
     let found: Vec<_> = found
         .iter()
         .map(|timed| (timed.client_pid, timed.input_ns / 1_000, timed.end_ns / 1_000))
@@ -106,7 +101,7 @@ fn a_computing_compositor_is_named_for_an_x11_program() {
     let mut machine = nested();
     send_to_server(&mut machine, 500_000, 700_000);
     send_to_program(&mut machine, 1_200_200);
-    let verdict = verdict(&mut machine);
+    let verdict = machine.diagnose(2_000_000);
     let interval = verdict.interval.as_ref().expect("there was input");
     assert_eq!(interval.client.pid, APP);
     let finding = serde_json::to_string(&verdict.findings[0]).expect("a finding is a document");
@@ -118,7 +113,7 @@ fn an_x_server_that_takes_no_key_delays_its_program() {
     let mut machine = nested();
     send_to_server(&mut machine, 500_000, 200);
     send_to_program(&mut machine, 1_300_000);
-    let verdict = verdict(&mut machine);
+    let verdict = machine.diagnose(2_000_000);
     let interval = verdict.interval.as_ref().expect("there was input");
     assert_eq!((interval.client.pid, interval.latency_ms.round()), (APP, 801.0));
 }
@@ -134,7 +129,7 @@ fn drawings_are_known_beside_a_compositor_on_the_display() {
 fn inputs_were_seen_though_it_is_not_known_what_answered_them() {
     let mut machine = rendering();
     machine.displays.clear();
-    let notes = verdict(&mut machine).notes;
+    let notes = machine.diagnose(2_000_000).notes;
     let note = "Nothing that answered the 3 inputs to ";
     assert!(notes.iter().any(|line| line.starts_with(note)), "{notes:?}");
 }

@@ -6,7 +6,6 @@ mod support;
 use support::wayland::*;
 use support::words::word;
 use support::{APP, Machinery, SERVER};
-use tipme_analysis::{DiagnoseOptions, diagnose};
 use tipme_record::records::Wait;
 use tipme_record::wayland::COPIED;
 
@@ -55,8 +54,7 @@ fn answer_at(machine: &mut Machinery, us: u64) {
 /// Returns the duration of the paste in milliseconds, its milestone, and kind and culprit of its
 /// cause.
 fn held_up_by(machine: &mut Machinery) -> (u64, String, &'static str, String) {
-    let verdict = diagnose(&machine.incident(9_000_000), &DiagnoseOptions::default())
-        .expect("the scene is well formed");
+    let verdict = machine.diagnose(9_000_000);
     let interval = verdict.interval.expect("there was a paste");
     let finding = verdict.findings.first().expect("there is a finding");
     let culprit = format!("{:?}", finding.culprit);
@@ -148,7 +146,6 @@ fn a_clipboard_that_answers_at_once_is_no_cause() {
         answer_at(machine, 3_000_700);
         show(machine, 3_001_500);
     });
-    let verdict = diagnose(&machine.incident(9_000_000), &DiagnoseOptions::default())
-        .expect("the scene is well formed");
+    let verdict = machine.diagnose(9_000_000);
     assert_eq!(verdict.findings.len(), 0, "{verdict:#?}");
 }

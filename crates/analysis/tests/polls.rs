@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Polls of a few files: the file from which an answer is awaited.
 
-#[path = "support/explained.rs"]
-mod explained;
 mod support;
 
-use explained::explained;
 use support::Machinery;
+use support::verdicts::explained;
 use tipme_analysis::Recording;
 use tipme_analysis::model::{CauseKind, Culprit, Finding};
 use tipme_record::records::Polled;

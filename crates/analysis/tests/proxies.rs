@@ -4,7 +4,6 @@
 mod support;
 
 use support::{APP, DRAW_TEXT, Machinery, SERVER};
-use tipme_analysis::timed;
 
 /// A child of the client that draws for it, its connection, and a worker thread of it.
 const PROXY: u32 = 300;
@@ -53,7 +52,7 @@ fn frame(machine: &mut Machinery, us: u64, since: u64) {
 /// Returns, for each of the browser's inputs, the time from the input to the drawing in
 /// microseconds, and the join.
 fn joins(machine: &mut Machinery) -> Vec<(u64, String)> {
-    let timed = timed(&machine.incident(1_000_000)).expect("the scene is well formed");
+    let timed = machine.timed(1_000_000);
     timed
         .into_iter()
         .filter(|one| one.client_pid == APP)

@@ -6,7 +6,6 @@ mod support;
 
 use support::{APP, DRAW_TEXT, Machinery, SERVER, WINDOW};
 use tipme_analysis::model::CauseKind;
-use tipme_analysis::{DiagnoseOptions, diagnose, timed};
 
 /// Holds a lock that the program waits for, and takes its CPU.
 const HOLDER: u32 = 500;
@@ -68,8 +67,7 @@ fn game(until: u64) -> Machinery {
 
 /// Returns milestone, latency in milliseconds, and the kind of the first finding.
 fn outline(machine: &mut Machinery) -> (String, u64, Option<CauseKind>) {
-    let verdict = diagnose(&machine.incident(MARK), &DiagnoseOptions::default())
-        .expect("the scene is well formed");
+    let verdict = machine.diagnose(MARK);
     let interval = verdict.interval.expect("there was input");
     let first = verdict.findings.first().map(|finding| finding.kind);
     (interval.milestone, interval.latency_ms.round() as u64, first)
@@ -89,7 +87,7 @@ fn keys_of_a_game_are_no_hangs() {
 #[test]
 fn a_program_that_answers_the_next_keys_handled_the_first() {
     let mut machine = idle_handler();
-    let listed = timed(&machine.incident(MARK)).expect("the scene is well formed");
+    let listed = machine.timed(MARK);
     let handled: Vec<_> =
         listed.iter().map(|one| one.handled_ns.map(|at| (at - one.input_ns) / 1_000)).collect();
     assert!(handled.len() >= 15 && handled.iter().all(|us| *us == Some(988)), "{handled:?}");

@@ -6,7 +6,6 @@ mod support;
 use support::locks::FUTEX;
 use support::{APP, Machinery, WORKER};
 use tipme_analysis::model::{CauseKind, Culprit, Finding};
-use tipme_analysis::{DiagnoseOptions, diagnose};
 use tipme_record::records::Wait;
 
 /// A thread of the editor that holds the futex of the first one, and another program.
@@ -113,9 +112,7 @@ impl Scene {
     }
 
     fn findings(&mut self, mark: u64) -> Vec<Finding> {
-        diagnose(&self.machine.incident(mark), &DiagnoseOptions::default())
-            .expect("the scene is well formed")
-            .findings
+        self.machine.diagnose(mark).findings
     }
 
     fn first(&mut self) -> CauseKind {

@@ -4,8 +4,7 @@
 mod support;
 
 use support::{APP, Machinery, SHELL, TO_SHELL, WORKER};
-use tipme_analysis::model::{CauseKind, Culprit, Verdict};
-use tipme_analysis::{DiagnoseOptions, diagnose, timed};
+use tipme_analysis::model::{CauseKind, Culprit};
 use tipme_record::records::Polled;
 
 const READ: i32 = 0;
@@ -87,14 +86,9 @@ fn until_a_timer(mut machine: Machinery, describe: impl FnOnce(&mut Machinery)) 
     machine
 }
 
-fn verdict(machine: &mut Machinery, mark: u64) -> Verdict {
-    diagnose(&machine.incident(mark), &DiagnoseOptions::default())
-        .expect("the scene is well formed")
-}
-
 /// Returns kind and milestone of the first finding.
 fn first(machine: &mut Machinery, mark: u64) -> Option<(CauseKind, String)> {
-    let verdict = verdict(machine, mark);
+    let verdict = machine.diagnose(mark);
     let milestone = verdict.interval.map(|interval| interval.milestone)?;
     verdict.findings.first().map(|finding| (finding.kind, milestone))
 }
@@ -134,7 +128,7 @@ fn giving_up_a_new_connection_answers_the_key() {
     let mut machine = until_a_timer(program(in_event_loop), |machine| {
         polled(machine, DONE, KEY + 900, 5, BY_TIMER, &[terminal, to_itself, remote]);
     });
-    let verdict = verdict(&mut machine, 6_000_000);
+    let verdict = machine.diagnose(6_000_000);
     let finding = verdict.findings.first().expect("the key was answered late");
     let Culprit::Address { address } = &finding.culprit else { panic!("{finding:?}") };
     assert_eq!((finding.kind, address.as_str()), (CauseKind::NetworkWait, "192.0.2.44:80"));
@@ -149,7 +143,7 @@ fn own_activity_is_explained_only_at_a_users_mark() {
     let mut machine = waits_for(&[to_itself]);
     machine.fork(1_200_000, SHELL, CHILD).exit(1_300_000, CHILD, SHELL, CHILD, "ls");
     let unusual: Vec<bool> =
-        verdict(&mut machine, 6_000_000).findings.iter().map(|finding| finding.unusual).collect();
+        machine.diagnose(6_000_000).findings.iter().map(|finding| finding.unusual).collect();
     assert_eq!(unusual, [false]);
     assert_eq!(first(machine.triggered("auto"), 6_000_000), None);
 }
@@ -217,7 +211,7 @@ fn keys_read_by_an_editor_are_not_answered_by_the_prompt() {
     machine.wait(DONE + 561, SHELL, KEY + 900, |wait| {
         (wait.syscall, wait.args) = (WAIT4, [u64::from(CHILD), 0, 0])
     });
-    let timed = timed(&machine.incident(6_000_000)).expect("the scene is well formed");
+    let timed = machine.timed(6_000_000);
     let latencies: Vec<u64> =
         timed.iter().map(|one| one.drawn_ns.map_or(0, |at| (at - one.input_ns) / 1_000)).collect();
     assert_eq!(
@@ -276,11 +270,8 @@ fn polls_a_flag(ends: u64) -> (CauseKind, String) {
     }
     machine.wake_from(DONE + 200, SHELL, 0, BY_TIMER, 1).switch(DONE + 220, 1, SHELL, 0);
     machine.echo(DONE + 300);
-    let finding = verdict(&mut machine, 7_000_000)
-        .findings
-        .into_iter()
-        .next()
-        .expect("the key was answered late");
+    let finding =
+        machine.diagnose(7_000_000).findings.into_iter().next().expect("the key was answered late");
     (finding.kind, finding.evidence[0].clone())
 }
 

@@ -5,7 +5,6 @@ mod support;
 
 use support::{APP, Machinery, SERVER, WINDOW};
 use tipme_analysis::model::{CauseKind, Culprit, Finding};
-use tipme_analysis::{DiagnoseOptions, diagnose};
 
 const IOCTL: i32 = 16;
 const SERVICE: u32 = 600;
@@ -14,8 +13,7 @@ const DONE: u64 = 3_000_000;
 const MARK: u64 = 5_000_000;
 
 fn first(machine: &mut Machinery) -> Finding {
-    let verdict = diagnose(&machine.incident(MARK), &DiagnoseOptions::default())
-        .expect("the scene is well formed");
+    let verdict = machine.diagnose(MARK);
     verdict.findings.into_iter().next().expect("a key was late")
 }
 

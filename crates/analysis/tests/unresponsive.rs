@@ -6,8 +6,7 @@ mod support;
 use support::locks::FUTEX;
 use support::words::word;
 use support::{APP, DRAW_TEXT, KEY_PRESS, Machinery, SERVER, WINDOW, tid};
-use tipme_analysis::model::{CauseKind, Interval, Verdict};
-use tipme_analysis::{DiagnoseOptions, diagnose};
+use tipme_analysis::model::{CauseKind, Interval};
 use tipme_record::wayland::{ENTERED, NEAR, PRESSED, RELEASED};
 
 const POLL: i32 = 7;
@@ -73,14 +72,9 @@ fn expose(machine: &mut Machinery, us: u64, taken: u64) {
     machine.message(us, SERVER, WINDOW, 2, 32, &[EXPOSE]).message(taken, APP, WINDOW, 3, 32, &[]);
 }
 
-fn verdict(machine: &mut Machinery) -> Verdict {
-    diagnose(&machine.incident(MARK), &DiagnoseOptions::default())
-        .expect("the scene is well formed")
-}
-
 /// Returns the interval, and the kinds of the findings.
 fn outline(machine: &mut Machinery) -> (Interval, Vec<CauseKind>) {
-    let verdict = verdict(machine);
+    let verdict = machine.diagnose(MARK);
     let kinds = verdict.findings.iter().map(|finding| finding.kind).collect();
     (verdict.interval.expect("there was input"), kinds)
 }
@@ -108,7 +102,7 @@ fn a_button_that_acts_by_a_timer_hangs_after_its_answer() {
     key_at(&mut machine, 3_000_000);
     lock_by_timer(&mut machine);
     assert_hangs(&mut machine, CauseKind::LockWait, 0);
-    let verdict = verdict(&mut machine);
+    let verdict = machine.diagnose(MARK);
     let since =
         verdict.interval.and_then(|interval| interval.since_input_ms).expect("there was a key");
     assert!((240.0..255.0).contains(&since), "{since} ms");
@@ -435,7 +429,7 @@ fn an_unread_event_of_a_compositor_shows_a_hang() {
 fn a_program_that_starts_is_not_missed() {
     let mut machine = wayland_editor(0);
     machine.fork(10_000, 1, APP);
-    assert_eq!(verdict(&mut machine).findings, []);
+    assert_eq!(machine.diagnose(MARK).findings, []);
 }
 
 /// The kernel resumes the poll with another system call, and the editor receives no further event.

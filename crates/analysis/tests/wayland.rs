@@ -6,7 +6,7 @@ mod support;
 use support::wayland::*;
 use support::words::word;
 use support::{APP, Machinery, SERVER};
-use tipme_analysis::{DiagnoseOptions, diagnose, focus_changes, message_labels};
+use tipme_analysis::{focus_changes, message_labels};
 use tipme_record::wayland::{NEAR, RELEASED, SEAT};
 
 #[test]
@@ -148,7 +148,7 @@ fn a_repeat_that_was_due_while_its_client_was_stopped_is_late() {
     show(&mut machine, 1_500_500);
     release(&mut machine, 1_700_000);
     assert_eq!(spans(&mut machine).last(), Some(&(900_000, 605_602, true)));
-    let verdict = diagnose(&machine.incident(2_000_000), &DiagnoseOptions::default()).unwrap();
+    let verdict = machine.diagnose(2_000_000);
     let kinds: Vec<_> = verdict.findings.iter().map(|finding| finding.kind.name()).collect();
     assert_eq!(kinds.first(), Some(&"stopped"), "{kinds:?}");
 }
@@ -222,7 +222,7 @@ fn an_inferred_key_says_so_in_the_verdict() {
     let mut machine = editor();
     press(&mut machine, 100_000);
     show(&mut machine, 800_000);
-    let verdict = diagnose(&machine.incident(2_000_000), &DiagnoseOptions::default()).unwrap();
+    let verdict = machine.diagnose(2_000_000);
     assert!(verdict.interval.is_some_and(|interval| interval.inferred));
     assert!(verdict.notes.iter().any(|note| note.contains("inferred")), "{:?}", verdict.notes);
 }
@@ -270,7 +270,7 @@ fn what_has_the_focus_weighs_more_than_what_had_the_last_key() {
             enter(&mut machine, 1_800_000, APP);
             leave(&mut machine, 1_800_010, OTHER);
         }
-        let verdict = diagnose(&machine.incident(2_000_000), &DiagnoseOptions::default()).unwrap();
+        let verdict = machine.diagnose(2_000_000);
         let interval = verdict.interval.unwrap();
         assert_eq!((interval.client.comm.as_str(), interval.focused), (client, Some(true)));
     }
@@ -283,7 +283,7 @@ fn a_changed_focus_is_noted() {
     enter(&mut machine, 500_000, OTHER);
     leave(&mut machine, 500_010, APP);
     show(&mut machine, 800_000);
-    let verdict = diagnose(&machine.incident(2_000_000), &DiagnoseOptions::default()).unwrap();
+    let verdict = machine.diagnose(2_000_000);
     let note = format!("The keyboard focus was with mail (pid {OTHER}) at the end of that.");
     assert!(verdict.notes.contains(&note), "{:?}", verdict.notes);
     assert_eq!(verdict.interval.and_then(|interval| interval.focused), Some(false));

@@ -112,8 +112,7 @@ fn a_child_that_draws_answers_for_a_client_that_never_does() {
         machine.switch(drawn + 10, 1, 0, 1).switch(drawn + 50, 0, SERVER, 0);
         machine.message(drawn + 60, SERVER, CANVAS, 1, 20, &[]).switch(drawn + 200, 0, 0, 1);
     }
-    let verdict = diagnose(&machine.incident(6_000_000), &DiagnoseOptions::default())
-        .expect("the scene is well formed");
+    let verdict = machine.diagnose(6_000_000);
     let interval = verdict.interval.expect("there are keys");
     assert_eq!(
         (interval.client.pid, interval.join.as_str(), interval.latency_ms.round()),
@@ -127,8 +126,7 @@ fn keys_that_pile_up_in_one_drawing_keep_their_own_times() {
     let mut machine = Machinery::with_app("editor");
     machine.typing(100_000, 12).press(3_000_000);
     machine.press_more(3_200_000, 3_400_050).press_more(3_400_000, 3_400_060).draw(3_401_000);
-    let verdict = diagnose(&machine.incident(6_000_000), &DiagnoseOptions::default())
-        .expect("the scene is well formed");
+    let verdict = machine.diagnose(6_000_000);
     let interval = verdict.interval.expect("there are keys");
     assert_eq!(
         (interval.latency_ms.round(), verdict.baseline.map(|baseline| baseline.n)),
@@ -347,8 +345,7 @@ fn one_lost_record_of_many_means_little() {
             class: "rare".to_owned(),
             count: 1,
         }];
-        let verdict = diagnose(&machine.incident(6_000_000), &DiagnoseOptions::default())
-            .expect("the scene is well formed");
+        let verdict = machine.diagnose(6_000_000);
         verdict.findings[0].confidence
     });
     assert!(few < 0.85, "one of a few: {few}");
@@ -365,8 +362,7 @@ fn an_unsure_verdict_names_the_next_candidate() {
     machine.draw(3_500_000);
     machine.losses.per_second =
         vec![Loss { until_ns: Nanos::from_millis(4_400).0, class: "rare".to_owned(), count: 99 }];
-    let verdict = diagnose(&machine.incident(6_000_000), &DiagnoseOptions::default())
-        .expect("the scene is well formed");
+    let verdict = machine.diagnose(6_000_000);
     let note = verdict.notes.first().expect("it is not sure");
     assert!(note.starts_with("Not sure of the cause (confidence "), "{note}");
     assert!(note.contains("99 records were lost during the interval"), "{note}");

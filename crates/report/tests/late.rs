@@ -6,7 +6,7 @@
 mod support;
 
 use support::{APP, Machinery, SHELL};
-use tipme_analysis::{DiagnoseOptions, diagnose, timed};
+use tipme_analysis::{DiagnoseOptions, diagnose};
 
 /// Clears the prompt at once; the page follows after two seconds of waiting for the disk.
 fn page_after_two_seconds() -> Machinery {
@@ -44,7 +44,7 @@ fn a_page_drawn_late_is_a_stall_despite_a_quick_echo() {
 fn a_drawing_after_the_next_key_is_no_page_of_the_first() {
     let mut machine = Machinery::with_app("pager");
     machine.typing(100_000, 12).press(3_000_000).draw(3_000_600).press(4_500_000).draw(4_500_600);
-    let found = timed(&machine.incident(6_000_000)).expect("the scene is well formed");
+    let found = machine.timed(6_000_000);
     assert!(found.iter().all(|interaction| interaction.class == "key"));
     assert_eq!(found.len(), 14);
 }
@@ -59,7 +59,7 @@ fn keys_piled_up_before_a_starved_shell_are_all_answered() {
     }
     machine.press(3_000_000).reach_shell(3_000_000).switch(3_000_800, 1, 500, 0);
     machine.switch(3_900_000, 1, SHELL, 0).echo(3_901_000);
-    let found = timed(&machine.incident(6_000_000)).expect("the scene is well formed");
+    let found = machine.timed(6_000_000);
     let last = found.last().expect("there are keys");
     assert_eq!((found.len(), last.join.as_str()), (13, "exact"));
     assert!(((last.end_ns - last.input_ns) as f64 / 1e6 - 901.0).abs() < 1.0);

@@ -2,8 +2,8 @@
 //! An editor that asks a service or a remote host because of a key, and the verdict on it.
 
 use crate::support::{APP, Machinery};
-use tipme_analysis::model::{CauseKind, Culprit, Verdict};
-use tipme_analysis::{DiagnoseOptions, Timed, diagnose, timed};
+use tipme_analysis::Timed;
+use tipme_analysis::model::{CauseKind, Culprit};
 
 pub const POLL: i32 = 7;
 pub const EPOLL_WAIT: i32 = 232;
@@ -20,6 +20,7 @@ pub const BACKEND: u32 = 620;
 /// Another program that sends messages.
 pub const NEWS: u32 = 700;
 
+pub const MARK: u64 = 5_000_000;
 /// Time of the key that is answered late, and of the answer by the service or the network.
 pub const KEY: u64 = 2_000_000;
 pub const ANSWER: u64 = 3_200_000;
@@ -134,17 +135,12 @@ pub fn network_in_the_event_loop(before: &[u64], after: &[u64]) -> Machinery {
 
 /// Returns input time, milliseconds to the drawing, and join of the editor's last interaction.
 pub fn last(machine: &mut Machinery) -> (u64, u64, String) {
-    let timed = timed(&machine.incident(5_000_000)).expect("the scene is well formed");
+    let timed = machine.timed(MARK);
     let of_editor: Vec<&Timed> = timed.iter().filter(|one| one.client_pid == APP).collect();
     let first = of_editor.first().expect("there was input");
     let last = of_editor.last().expect("there was input");
     let input = (last.input_ns - first.input_ns) / 1_000 + 500_000;
     (input, last.drawn_ns.map_or(0, |at| (at - last.input_ns) / 1_000_000), last.join.clone())
-}
-
-pub fn verdict(machine: &mut Machinery) -> Verdict {
-    diagnose(&machine.incident(5_000_000), &DiagnoseOptions::default())
-        .expect("the scene is well formed")
 }
 
 pub fn exact(input: u64, ms: u64) -> (u64, u64, String) {
@@ -158,7 +154,7 @@ fn nothing_new() -> (u64, u64, String) {
 
 /// Returns kind and culprit of the first finding, and `true` if the verdict is sure of it.
 pub fn cause(machine: &mut Machinery) -> (CauseKind, String, bool) {
-    let finding = verdict(machine).findings.into_iter().next().expect("it is explained");
+    let finding = machine.diagnose(MARK).findings.into_iter().next().expect("it is explained");
     let culprit = match finding.culprit {
         Culprit::Process { comm, .. } => comm,
         Culprit::Address { address } => address,
@@ -173,5 +169,5 @@ pub fn by_address(address: &str, is_sure: bool) -> (CauseKind, String, bool) {
 
 pub fn assert_silent(mut machine: Machinery) {
     assert_eq!(last(&mut machine), nothing_new());
-    assert!(verdict(&mut machine).findings.is_empty());
+    assert!(machine.diagnose(MARK).findings.is_empty());
 }

@@ -106,6 +106,7 @@ pub mod buttons;
 pub mod groups;
 pub mod locks;
 pub mod scenes;
+pub mod verdicts;
 
 fn message(
     us: u64,

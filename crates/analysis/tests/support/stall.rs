@@ -3,7 +3,6 @@
 
 use crate::support::Machinery;
 use tipme_analysis::model::{Culprit, Finding, Verdict};
-use tipme_analysis::{DiagnoseOptions, diagnose};
 
 pub const NEIGHBOUR: u32 = 500;
 
@@ -12,8 +11,7 @@ pub fn stall(fill: impl FnOnce(&mut Machinery)) -> Verdict {
     let mut machine = Machinery::with_app("editor");
     machine.task(NEIGHBOUR, NEIGHBOUR, 1, "neighbour", 1).typing(100_000, 12).press(3_000_000);
     fill(&mut machine);
-    let incident = machine.draw(4_000_000).incident(6_000_000);
-    diagnose(&incident, &DiagnoseOptions::default()).expect("the scene is well formed")
+    machine.draw(4_000_000).diagnose(6_000_000)
 }
 
 pub fn first(verdict: &Verdict) -> &Finding {

@@ -3,7 +3,7 @@
 
 use super::words::word;
 use super::{APP, Machinery, SERVER};
-use tipme_analysis::{Timed, timed};
+use tipme_analysis::Timed;
 use tipme_record::wayland::{ENTERED, MODIFIERS, NEAR, PRESENTED, PRESSED, WlWord};
 
 /// Directions.
@@ -113,7 +113,7 @@ pub fn leave(machine: &mut Machinery, us: u64, client: u32) {
 }
 
 pub fn interactions(machine: &mut Machinery) -> Vec<Timed> {
-    timed(&machine.incident(2_000_000)).expect("the scene is well formed")
+    machine.timed(2_000_000)
 }
 
 /// Stopped by a signal, until another process continues it.
