@@ -156,8 +156,8 @@ fn a_grandchild_stopped_by_the_terminal_is_found() {
     });
     let finding = first(&verdict);
     assert_eq!((finding.kind, culprit(finding).0), (CauseKind::Stopped, 701), "{finding:?}");
-    let stopped = "the terminal stopped stty (pid 701) for writing to it or changing its settings while in the \
-                   background (SIGTTOU)";
+    let stopped = "the terminal stopped stty (pid 701) for writing to it or changing its settings \
+                   while in the background (SIGTTOU)";
     assert_eq!(finding.evidence[0].replace(", job \"timeout\"", ""), stopped);
     assert!(
         finding.remedy.starts_with("let the process group of timeout have the terminal"),

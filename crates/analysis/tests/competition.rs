@@ -158,7 +158,8 @@ fn a_real_time_policy_taken_while_running_is_noticed() {
         finding.evidence.iter().any(|line| line.starts_with("player runs with real-time")),
         "{finding:?}"
     );
-    let remedy = "start it without real-time priority next time (it ran with real-time priority 5, and has ended)";
+    let remedy = "start it without real-time priority next time (it ran with real-time priority 5, \
+                  and has ended)";
     assert_eq!(finding.remedy, remedy);
 }
 
@@ -293,7 +294,8 @@ fn waiting_for_a_cpu_that_was_away_is_a_stall() {
     });
     let evidence = first(&away).evidence.join("\n");
     assert_eq!(first(&away).kind, CauseKind::Stall, "{evidence}");
-    let timer = "the timer of CPU 1 came 980 ms late, and found a program, which cannot hold interrupts off";
+    let timer = "the timer of CPU 1 came 980 ms late, and found a program, which cannot hold \
+                 interrupts off";
     assert!(evidence.contains(timer) && !evidence.contains("neighbour"), "{evidence}");
     assert_eq!(first(&off).kind, CauseKind::CpuCompetition, "it held interrupts off itself");
 }

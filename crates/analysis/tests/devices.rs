@@ -111,7 +111,8 @@ fn what_no_disk_had_got_was_held_back_before_it() {
         (finding.kind, culprit(finding).0, kinds(&verdict).len()),
         (CauseKind::IoHeldBack, APP, 1)
     );
-    let held = "I/O of editor (pid 200) was held back before it reached vda, which had nothing to do for 840 ms of 990 ms";
+    let held = "I/O of editor (pid 200) was held back before it reached vda, which had nothing to \
+                do for 840 ms of 990 ms";
     let waited = "editor (pid 200) waited for the page-in of /usr/lib/x/libfoo.so, at most 990 ms";
     assert_eq!(finding.evidence, [held, waited]);
     assert!(finding.remedy.contains("/proc/200/cgroup (io.max"), "{}", finding.remedy);
@@ -157,8 +158,8 @@ fn a_page_from_a_process_is_not_blamed_on_a_disk() {
     assert_eq!((first(&verdict).kind, culprit(first(&verdict)).0), (CauseKind::PeerWait, DAEMON));
 }
 
-/// The kernel lets the editor wait in a write to the disk, as it did with the neighbour before, since
-/// there are too many dirty pages.
+/// The kernel throttles the editor in a write to the disk, as it did with the neighbour before,
+/// since there are too many dirty pages.
 fn throttled(machine: &mut Machinery) {
     let stack = machine.stack(&[
         "balance_dirty_pages",
@@ -267,8 +268,8 @@ fn a_limit_on_io_that_was_reached_is_named_and_how_it_is_lifted() {
         "/sys/fs/cgroup/user.slice/box: at most 2 reads/s from vda",
     ];
     assert_eq!(finding.evidence[1..3], limits);
-    let lift = "lift the limit: systemctl set-property user.slice IOReadBandwidthMax= (or, where systemd did not set it, \
-        raise /sys/fs/cgroup/user.slice/io.max)";
+    let lift = "lift the limit: systemctl set-property user.slice IOReadBandwidthMax= (or, where \
+                systemd did not set it, raise /sys/fs/cgroup/user.slice/io.max)";
     assert_eq!(finding.remedy, lift);
 }
 

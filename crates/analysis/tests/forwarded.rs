@@ -46,8 +46,8 @@ fn forwarded_display_answers_late() {
     assert_eq!(machine.diagnose(MARK).findings[0].kind, CauseKind::NetworkWait);
 }
 
-/// An editor draws a key at once and starts a helper, which computes for 1.5 s; the editor looks for
-/// its end by a timer, and draws this long after it.
+/// An editor draws a key at once and starts a helper, which computes for 1.5 s. By a timer the
+/// editor polls for its exit, and draws this long after it.
 fn helper_of_a_key(shown_after: u64) -> Machinery {
     let mut machine = Machinery::with_app("editor");
     machine.typing(500_000, 5).press(KEY).fork(KEY + 400, APP, HELPER);

@@ -35,7 +35,11 @@ proptest! {
         let mut incident = rich();
         for (section, byte, value) in flips {
             // The first sections are JSON documents; damage there is merely an error.
-            let documents = incident.sections.iter().take_while(|(_, bytes)| bytes.starts_with(b"{") || bytes.starts_with(b"[")).count();
+            let documents = incident
+            .sections
+            .iter()
+            .take_while(|(_, bytes)| bytes.starts_with(b"{") || bytes.starts_with(b"["))
+            .count();
             let others = incident.sections.len() - documents;
             let (_, bytes) = &mut incident.sections[documents + section.index(others)];
             let used = bytes.len().min(8_192);
@@ -44,7 +48,8 @@ proptest! {
             }
         }
         let _ = scene(&incident, &DiagnoseOptions::default());
-        let _ = scene(&incident, &DiagnoseOptions { pid: Some(Pid(APP)), at_s: Some(3.0), ..DiagnoseOptions::default() });
+        let (pid, at_s) = (Some(Pid(APP)), Some(3.0));
+        let _ = scene(&incident, &DiagnoseOptions { pid, at_s, ..DiagnoseOptions::default() });
     }
 }
 

@@ -118,8 +118,8 @@ fn noted(armed_s: u64, sched_s: u64, rare_s: u64) -> Vec<String> {
 fn a_window_beyond_the_memory_is_noted() {
     for (rare_s, seconds, what) in [(1, 12, "scheduler events"), (31, 10, "other events")] {
         let note = format!(
-            "Only {seconds} s of 40 s were recorded: so many {what} were there that its memory held no more; \
-             tipme record --memory gives it more."
+            "Only {seconds} s of 40 s were recorded: so many {what} were there that its memory \
+             held no more; tipme record --memory gives it more."
         );
         assert_eq!(noted(0, 29, rare_s), [note]);
     }

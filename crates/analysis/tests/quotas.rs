@@ -57,7 +57,8 @@ fn the_process_that_used_up_the_quota_is_named() {
     let expected = [
         "hog (pid 600) used up the CPU quota of editor's control group /tipme/a (5 ms per 100 ms)",
         "the group was throttled in 10 periods, 990 ms of 990 ms",
-        "hog (pid 600) ran 8.0 ms of the 13 ms that the group ran in the 100 ms until it was throttled last",
+        "hog (pid 600) ran 8.0 ms of the 13 ms that the group ran in the 100 ms until it was \
+         throttled last",
     ];
     assert_eq!(evidence, expected);
 }
@@ -98,7 +99,8 @@ fn a_thread_outside_the_group_uses_none_of_its_quota() {
     });
     let finding = first(&verdict);
     assert_eq!((finding.kind, culprit(finding).0), (CauseKind::CpuThrottled, 600));
-    let ran = "hog (pid 600) ran 8.0 ms of the 13 ms that the group ran in the 100 ms until it was throttled last";
+    let ran = "hog (pid 600) ran 8.0 ms of the 13 ms that the group ran in the 100 ms until it was \
+               throttled last";
     assert!(finding.evidence.iter().any(|line| line == ran), "{:?}", finding.evidence);
 }
 
@@ -155,7 +157,8 @@ fn time_before_joining_a_group_uses_none_of_its_quota() {
     });
     let finding = first(&verdict);
     assert_eq!((finding.kind, culprit(finding).0), (CauseKind::CpuThrottled, APP));
-    let ran = "editor (pid 200) ran 9.8 ms of the 14 ms that the group ran in the 500 ms until it was throttled last";
+    let ran = "editor (pid 200) ran 9.8 ms of the 14 ms that the group ran in the 500 ms until it \
+               was throttled last";
     assert!(finding.evidence.iter().any(|line| line == ran), "{:?}", finding.evidence);
 }
 
@@ -199,7 +202,8 @@ fn waiting_for_a_throttled_helper_is_not_being_in_its_group() {
         (CauseKind::CpuThrottled, (600, Some("/tipme/helper (5 ms per 100 ms)")))
     );
     let evidence = finding.evidence.iter().take(2).map(String::as_str).collect::<Vec<_>>();
-    let held = "helper was held back by the CPU quota of its control group /tipme/helper (5 ms per 100 ms)";
+    let held = "helper was held back by the CPU quota of its control group /tipme/helper (5 ms per \
+                100 ms)";
     assert_eq!(evidence, [held, "editor (pid 200) waited for a lock in futex"]);
 }
 
@@ -208,7 +212,8 @@ fn a_process_outside_the_group_did_not_use_up_its_quota() {
     let verdict = stall(|machine| hog_until_throttled(machine, 80, &[APP]));
     let finding = first(&verdict);
     assert_eq!((finding.kind, culprit(finding).0), (CauseKind::CpuThrottled, APP));
-    let alone = "editor (pid 200) ran 4.8 ms of the 4.8 ms that the group ran in the 100 ms until it was throttled last";
+    let alone = "editor (pid 200) ran 4.8 ms of the 4.8 ms that the group ran in the 100 ms until \
+                 it was throttled last";
     assert!(finding.evidence.iter().any(|line| line == alone), "{:?}", finding.evidence);
 }
 

@@ -47,7 +47,8 @@ fn head(date: &str, day: &DayFigures, layout: &Layout) -> String {
         long_time(all.think_ms)
     );
     let presses = format!(
-        "{} presses answered, {} without a visible answer{}: p50 {}, p98 {}, longest {}, IP98 {}; {} in total",
+        "{} presses answered, {} without a visible answer{}: p50 {}, p98 {}, longest {}, IP98 {}; \
+         {} in total",
         count(all.n as usize),
         count(all.silent as usize),
         lost(day.lost),

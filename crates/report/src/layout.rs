@@ -104,7 +104,8 @@ fn wrapped(columns: usize, first: &str, others: &str, text: &str) -> String {
 mod tests {
     use super::*;
 
-    const TEXT: &str = "had 3 reads and 1,473 writes (1.4 GiB) queued on loop0 ahead of log-compactor's own request";
+    const TEXT: &str = "had 3 reads and 1,473 writes (1.4 GiB) queued on loop0 ahead of \
+                        log-compactor's own request";
 
     fn layout(columns: usize) -> Layout {
         Layout { columns: Some(columns), ..Layout::default() }

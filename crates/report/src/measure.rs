@@ -121,8 +121,8 @@ pub struct EventRow {
     /// Time until the application waited for the next input; `null` if unknown.
     #[serde(default)]
     pub handled_ms: Option<f64>,
-    /// Time to the last drawing of the work that the input caused, or to the end of the command that
-    /// it started.
+    /// Time to the last drawing of the work that the input caused, or to the end of the command
+    /// that it started.
     #[serde(default)]
     pub completed_ms: Option<f64>,
     /// Time from the input until the application read it.
@@ -220,8 +220,8 @@ pub struct RepeatSpread {
     /// CPU time of a fixed piece of work in each repeat, as a measure of the CPU's speed.
     #[serde(default)]
     pub work_ms: Vec<f64>,
-    /// Share of the CPU's speed: that of the running time if nothing else had differed. It is part of
-    /// the running share.
+    /// Share of the CPU's speed: that of the running time if nothing else had differed. It is part
+    /// of the running share.
     #[serde(default)]
     pub speed_share: f64,
     /// Threads of the application and the display server, in descending order of their share.
@@ -281,8 +281,8 @@ pub struct InterArrival {
 /// of another one; `null` for counters that this machine lacks.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct OperationCounters {
-    /// Label of the inputs in the script; empty in results of earlier versions, which have one row for
-    /// each class.
+    /// Label of the inputs in the script; empty in results of earlier versions, which have one row
+    /// for each class.
     #[serde(default)]
     pub label: String,
     pub class: String,

@@ -15,7 +15,8 @@ pub(crate) fn words(verdict: &Verdict) -> (String, String) {
     match (verdict.incident.answered_s, &verdict.interval) {
         (Some(seconds), interval) => nothing_new(verdict, interval.as_ref(), seconds),
         (None, _) if is_young(verdict) => {
-            let need = "tipme needs some keys and clicks for a baseline; press again after the next hitch.";
+            let need = "tipme needs some keys and clicks for a baseline; press again after the \
+                        next hitch.";
             let summary = format!(
                 "Nothing unusual in the {:.0} s since recording began",
                 verdict.incident.recorded_s

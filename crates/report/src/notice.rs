@@ -128,12 +128,12 @@ mod tests {
 
     #[test]
     fn a_verdict_without_a_finding_admits_it() {
-        let calm = "Nothing unusual in the last 40 s: The longest interaction was typing in xterm, 11 ms (noticeable from \
-                    100 ms on).";
+        let calm = "Nothing unusual in the last 40 s: The longest interaction was typing in xterm, \
+                    11 ms (noticeable from 100 ms on).";
         assert_eq!(joined(&verdict(11.0, vec![])), calm);
-        let unexplained = "Typing in xterm showed something new after 938 ms: No cause was found. Perhaps nothing was \
-                           slow: some keys and clicks draw nothing by themselves, such as the first key of a two-key \
-                           command.";
+        let unexplained = "Typing in xterm showed something new after 938 ms: No cause was found. \
+                           Perhaps nothing was slow: some keys and clicks draw nothing by \
+                           themselves, such as the first key of a two-key command.";
         assert_eq!(joined(&verdict(938.0, vec![])), unexplained);
         let open = Verdict { unattributed_ms: 800.0, ..verdict(938.0, vec![]) };
         assert!(

@@ -10,8 +10,8 @@ use tipme_analysis::model::{Baseline, Finding, Interval, Verdict};
 use tipme_measure::ms;
 
 /// Remark if nothing held up the apparent delay.
-pub(crate) const PERHAPS_NOTHING: &str = "Perhaps nothing was slow: some keys and clicks draw nothing by themselves, \
-    such as the first key of a two-key command.";
+pub(crate) const PERHAPS_NOTHING: &str = "Perhaps nothing was slow: some keys and clicks draw \
+    nothing by themselves, such as the first key of a two-key command.";
 /// Remark if much time is unattributed instead.
 const UNEXPLAINED: &str = "The records do not explain most of this time.";
 
@@ -260,7 +260,8 @@ mod tests {
         assert_eq!(sentence(CauseKind::CpuCompetition, compiler, 0.9), took);
         assert_eq!(
             sentence(CauseKind::LockWait, process("indexer", None), 0.6),
-            "Not sure, but perhaps indexer held a lock that xterm was waiting for (98% of the time)."
+            "Not sure, but perhaps indexer held a lock that xterm was waiting for (98% of the \
+             time)."
         );
         assert_eq!(
             sentence(CauseKind::Stopped, process("kill", None), 0.9),

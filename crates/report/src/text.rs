@@ -185,7 +185,8 @@ fn nothing_unusual(verdict: &Verdict, interval: &Interval) -> String {
         }
     };
     format!(
-        "No finding: nothing unusual; the longest interaction in the last {window} was {longest}.{looked}"
+        "No finding: nothing unusual; the longest interaction in the last {window} was \
+         {longest}.{looked}"
     )
 }
 

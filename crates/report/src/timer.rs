@@ -444,8 +444,10 @@ mod tests {
     fn all_of_a_result_is_printed() {
         let text = text(&document());
         for part in [
-            "A wake-up every 1 ms for 50 ms, policy other, CPUs 0: 100 deadlines, 80 wake-ups, 20 overruns, 0 lost, threshold 1 ms, memory locked",
-            "Before: sleeping for 1 ms after each wake-up gives 1.06 ms on average, 60 ms later each second",
+            "A wake-up every 1 ms for 50 ms, policy other, CPUs 0: 100 deadlines, 80 wake-ups, 20 \
+             overruns, 0 lost, threshold 1 ms, memory locked",
+            "Before: sleeping for 1 ms after each wake-up gives 1.06 ms on average, 60 ms later \
+             each second",
             "After:  sleeping until each deadline gives 1 ms on average, 0 µs later each second",
             "ticks a second 250, high-resolution timers on, timer slack of ordinary threads 50 µs",
             "105 (9500/s)",

@@ -56,7 +56,8 @@ fn a_page_contains_the_whole_verdict() {
         "this one, 700 ms",
         "0.79 ms or less in half of 12 other times",
         "This wait ended 2.30 s before the mark.",
-        "<pre><code>renice -n 19 -p 300</code></pre><button class=\"copy\" type=\"button\" hidden>Copy</button>",
+        "<pre><code>renice -n 19 -p 300</code></pre><button class=\"copy\" type=\"button\" \
+         hidden>Copy</button>",
         "ps -o pid,stat,etime,pcpu,comm -p 300",
         "<p id=\"evidence\" role=\"status\"></p>",
     ] {

@@ -65,7 +65,7 @@ fn computed(spread: &RepeatSpread) -> String {
     if words.is_empty() { String::new() } else { format!(" ({})", words.join(", ")) }
 }
 
-/// Formats a share; the rounded value may be a negative zero, of which adding zero removes the sign.
+/// Formats a share; adding zero removes the sign of a rounded negative zero.
 fn percent(share: f64) -> String {
     format!("{:.0}%", (100.0 * share).round() + 0.0)
 }

@@ -42,7 +42,8 @@ fn head(result: &MeasureDocument) -> String {
     );
     let _ = writeln!(
         out,
-        "{application}, {}, {} inputs and starts in {}; {} answered, {} without a visible answer, {} open, {} lost",
+        "{application}, {}, {} inputs and starts in {}; {} answered, {} without a visible answer, \
+         {} open, {} lost",
         super::repeats(result.runs.len()),
         count(details.scripted as usize),
         duration(seconds * 1e3),
@@ -148,7 +149,8 @@ fn cumulative(details: &MeasureDetails) -> String {
             format!("standard deviation {percent:.1}% of the mean: usable")
         }
         (Some(percent), _) => format!(
-            "standard deviation {percent:.1}% of the mean: UNUSABLE for a comparison, over {DEVIATION_PERCENT_MAX:.0}%"
+            "standard deviation {percent:.1}% of the mean: UNUSABLE for a comparison, over \
+             {DEVIATION_PERCENT_MAX:.0}%"
         ),
         (None, _) => "one repeat: deviation unknown".to_owned(),
     };
@@ -290,8 +292,9 @@ fn driver(details: &MeasureDetails) -> String {
         waits => format!("; {waits} waits for a still screen timed out"),
     };
     format!(
-        "the driver itself: {} of CPU time ({:.1}% of one CPU), {} requests, {} reports of drawings; \
-         not part of any latency, which begins when the input leaves the driver{restless}\n",
+        "the driver itself: {} of CPU time ({:.1}% of one CPU), {} requests, {} reports of \
+         drawings; not part of any latency, which begins when the input leaves the \
+         driver{restless}\n",
         duration(driver.cpu_ms),
         driver.cpu_percent,
         count(driver.requests as usize),
@@ -409,12 +412,14 @@ mod tests {
     fn every_figure_is_printed() {
         let text = text(&sample());
         for part in [
-            "mousepad, 2 repeats, 12 inputs and starts in 10 s; 10 answered, 2 without a visible answer, 0 open, 0 lost",
+            "mousepad, 2 repeats, 12 inputs and starts in 10 s; 10 answered, 2 without a visible \
+             answer, 0 open, 0 lost",
             "10 drawings joined to their input exactly, 0 by time only",
             "2 CPUs",
             "over the threshold",
             "UNUSABLE for a comparison, over 3%",
-            "88% of the differences: waiting for a CPU that others had (rustc 45 ms in all), 5 ms to 40 ms",
+            "88% of the differences: waiting for a CPU that others had (rustc 45 ms in all), 5 ms \
+             to 40 ms",
             "20.0 ms/min at T",
             "100% of it from key",
             "1 of 4",

@@ -6,8 +6,8 @@ use fastrand::Rng;
 use std::path::Path;
 use tipme_report::plot::{self, Figure, LatencySet, ProfileBar};
 
-const FOOTER: &str = "kernel 6.18.44, 2 CPUs (Some CPU @ 2.00GHz), virtual machine, clock tsc, HZ 250, \
-    load 0.12 0.20 0.30, steal 0.1 %. n 1,300, 60.0 s, threshold 100 ms, lost 0, not ended 3.";
+const FOOTER: &str = "kernel 6.18.44, 2 CPUs (Some CPU @ 2.00GHz), virtual machine, clock tsc, \
+    HZ 250, load 0.12 0.20 0.30, steal 0.1%. n 1,300, 60.0 s, threshold 100 ms, lost 0, open 3.";
 
 /// Returns mostly short, seldom long values, as latencies are.
 fn latency(chance: &mut Rng, usual_ms: f64) -> f64 {
