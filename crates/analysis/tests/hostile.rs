@@ -36,10 +36,10 @@ proptest! {
         for (section, byte, value) in flips {
             // The first sections are JSON documents; damage there is merely an error.
             let documents = incident
-            .sections
-            .iter()
-            .take_while(|(_, bytes)| bytes.starts_with(b"{") || bytes.starts_with(b"["))
-            .count();
+                .sections
+                .iter()
+                .take_while(|(_, bytes)| matches!(bytes.first(), Some(b'{' | b'[')))
+                .count();
             let others = incident.sections.len() - documents;
             let (_, bytes) = &mut incident.sections[documents + section.index(others)];
             let used = bytes.len().min(8_192);

@@ -97,7 +97,7 @@ pub(crate) fn usually(baseline: Option<&Baseline>, interval: &Interval) -> Strin
 }
 
 /// Minimum share of the time for a further cause to be mentioned, in percent.
-const BESIDES_MIN: f64 = 20.0;
+const FURTHER_MIN: f64 = 20.0;
 
 /// Formats the first cause, as `backup saturated the disk that xterm was waiting for (98% of the
 /// time)`, and other major ones, or explains their absence.
@@ -110,8 +110,8 @@ pub(crate) fn cause(verdict: &Verdict, interval: &Interval) -> String {
                 (capital(&sentence, first.finding), first.share(" of the time", interval));
             format!(
                 "{sentence} ({share}).{}{}",
-                besides(&alike[1..], interval),
-                ago(verdict, interval)
+                further_causes(&alike[1..], interval),
+                age(verdict, interval)
             )
         }
         None if percent(verdict.unattributed_ms, interval) >= 50.0 => {
@@ -155,16 +155,16 @@ fn alike<'a>(verdict: &'a Verdict, interval: &Interval) -> Vec<Alike<'a>> {
 const LONG_AGO: u64 = 10_000_000_000;
 
 /// Formats the time from the end of the delay to the mark, unless it is short.
-fn ago(verdict: &Verdict, interval: &Interval) -> String {
+fn age(verdict: &Verdict, interval: &Interval) -> String {
     match verdict.incident.mark_ns.saturating_sub(interval.end_ns) {
         ns if ns < LONG_AGO => String::new(),
         ns => format!(" It ended {} before the mark.", span(ms(ns))),
     }
 }
 
-fn besides(further: &[Alike<'_>], interval: &Interval) -> String {
+fn further_causes(further: &[Alike<'_>], interval: &Interval) -> String {
     let mut text = String::new();
-    for one in further.iter().filter(|one| percent(one.ms, interval) >= BESIDES_MIN) {
+    for one in further.iter().filter(|one| percent(one.ms, interval) >= FURTHER_MIN) {
         let clause = doubted("perhaps ", one.finding, interval);
         text += &format!(" Also, {clause} ({}).", one.share("", interval));
     }

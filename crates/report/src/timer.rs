@@ -39,9 +39,9 @@ pub fn text(document: &Document<TimerDetails>) -> String {
     let mut parts =
         vec![heading(document), statistics(&columns), histogram(&columns), threads(document)];
     parts.extend(before_and_after(details));
-    parts.push(offered(&details.clocks));
+    parts.push(offered_clocks(&details.clocks));
     parts.extend(clock_table(&details.clocks));
-    parts.extend(details.clocks_apart.as_ref().and_then(apart));
+    parts.extend(details.clocks_apart.as_ref().and_then(drift));
     parts.extend(delivered(&details.rates));
     parts.push(explained::text(document));
     parts.extend(details.notes.iter().map(|note| format!("Note: {}\n", plain(note, 400))));
@@ -229,7 +229,7 @@ fn delivery(details: &TimerDetails, mechanism: TimerMechanism) -> Option<String>
 }
 
 /// Describes the timers and clocks of the kernel.
-fn offered(clocks: &Clocks) -> String {
+fn offered_clocks(clocks: &Clocks) -> String {
     let [ticks, slack] = [
         clocks.hz.map(|hz| hz.to_string()),
         clocks.slack_ns.map(|ns| duration_us(ns as f64 / 1e3)),
@@ -279,7 +279,7 @@ fn names<'a>(names: impl Iterator<Item = &'a String>) -> String {
 }
 
 /// Reports clocks that drifted apart during the measurement, if any did.
-fn apart(apart: &ClocksApart) -> Option<String> {
+fn drift(apart: &ClocksApart) -> Option<String> {
     let mut reasons = Vec::new();
     if apart.suspended_ms.abs() >= APART_MS {
         reasons.push(format!("the machine was suspended for {:.0} ms", apart.suspended_ms));
@@ -513,9 +513,9 @@ mod tests {
         assert_eq!(clock_table(&Clocks::default()), None);
         let slept = ClocksApart { seconds: 10.0, suspended_ms: 2_000.0, ..ClocksApart::default() };
         assert_eq!(
-            apart(&slept).as_deref(),
+            drift(&slept).as_deref(),
             Some("Clocks drifted apart in these 10.0 s: the machine was suspended for 2000 ms.\n")
         );
-        assert_eq!(apart(&ClocksApart { seconds: 10.0, ..ClocksApart::default() }), None);
+        assert_eq!(drift(&ClocksApart { seconds: 10.0, ..ClocksApart::default() }), None);
     }
 }

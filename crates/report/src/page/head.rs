@@ -26,7 +26,7 @@ pub(super) fn head(scene: &Scene) -> Markup {
             Some(interval) if interval.exceeded => { (cause(verdict, interval)) }
             _ => p.lead { (notice(verdict).body) },
         }
-        (words(&verdict.incident))
+        (user_words(&verdict.incident))
     }
 }
 
@@ -53,7 +53,7 @@ fn cause(verdict: &Verdict, interval: &Interval) -> Markup {
     }
 }
 
-fn words(incident: &About) -> Markup {
+fn user_words(incident: &About) -> Markup {
     let right = incident
         .user_right
         .map(|right| if right { "It was this." } else { "It was something else." });
@@ -77,19 +77,19 @@ pub(super) fn remedy(verdict: &Verdict, interval: &Interval) -> Markup {
                 p { (commands::sentence(&first.remedy)) }
                 @if let Some(command) = commands::first(&first.remedy) { (commands::to_copy(command)) }
                 h3 { "Is it still happening?" }
-                p { (still(verdict, interval)) }
-                @if let Some((what, command)) = check(first) {
+                p { (state_at_mark(verdict, interval)) }
+                @if let Some((what, command)) = status_command(first) {
                     p { (what) }
                     (commands::to_copy(&command))
                 }
-                (again(first))
+                (reproduction(first))
             }
         }
     }
 }
 
 /// Describes the state at the mark; a page cannot know more.
-fn still(verdict: &Verdict, interval: &Interval) -> String {
+fn state_at_mark(verdict: &Verdict, interval: &Interval) -> String {
     let mark = verdict.incident.mark_ns;
     if interval.censored || interval.milestone == "hanging" {
         return "It was still going on at the mark.".to_owned();
@@ -107,7 +107,7 @@ const PS: &str = "ps -o pid,stat,etime,pcpu,comm -p";
 
 /// Returns a command that shows the current state of the culprit, with a description. There is none
 /// for a process that has ended.
-fn check(first: &Finding) -> Option<(String, String)> {
+fn status_command(first: &Finding) -> Option<(String, String)> {
     if first.kind == CauseKind::Stopped {
         let stopped = commands::first(&first.remedy)?.strip_prefix("kill -CONT ")?;
         return Some((
@@ -139,7 +139,7 @@ pub(super) fn others(verdict: &Verdict) -> Markup {
     }
 }
 
-fn again(first: &Finding) -> Markup {
+fn reproduction(first: &Finding) -> Markup {
     html! {
         details {
             summary { "How to reproduce it" }

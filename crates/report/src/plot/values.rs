@@ -17,7 +17,7 @@ pub(crate) struct Sorted {
 }
 
 impl Sorted {
-    fn of(set: &LatencySet) -> Sorted {
+    fn new(set: &LatencySet) -> Sorted {
         let mut values: Vec<f64> =
             set.values_ms.iter().copied().filter(|value| is_time(*value)).collect();
         values.sort_unstable_by(f64::total_cmp);
@@ -53,7 +53,7 @@ pub(crate) fn is_moment(s: f64) -> bool {
 
 /// Returns the sets to draw, and remarks about the omitted ones.
 pub(crate) fn sorted(sets: &[LatencySet]) -> (Vec<Sorted>, Vec<String>) {
-    let shown: Vec<Sorted> = sets.iter().take(SETS_MAX).map(Sorted::of).collect();
+    let shown: Vec<Sorted> = sets.iter().take(SETS_MAX).map(Sorted::new).collect();
     let given: usize = sets.iter().take(SETS_MAX).map(|set| set.values_ms.len()).sum();
     let kept: usize = shown.iter().map(|set| set.values.len()).sum();
     (shown, remarks(given - kept, "times", sets.len().saturating_sub(SETS_MAX), "sets"))
@@ -95,9 +95,9 @@ mod tests {
     #[test]
     fn a_set_is_summed_up() {
         let of =
-            |values_ms| Sorted::of(&LatencySet { name: "key".to_owned(), values_ms }).summary();
+            |values_ms| Sorted::new(&LatencySet { name: "key".to_owned(), values_ms }).summary();
         let extent =
-            Sorted::of(&LatencySet { name: "key".to_owned(), values_ms: vec![2.0, 1.0] }).extent();
+            Sorted::new(&LatencySet { name: "key".to_owned(), values_ms: vec![2.0, 1.0] }).extent();
         insta::assert_snapshot!(extent, @"key: n 2, longest 2 ms");
         insta::assert_snapshot!(of(vec![]), @"key: no events");
         insta::assert_snapshot!(of(vec![0.25]), @"key: 1 event, 250 µs");

@@ -34,7 +34,7 @@ pub(super) fn clause(finding: &Finding, interval: &Interval) -> String {
     };
     match clause {
         Some(clause) if culprit == waiter => {
-            of_namesake(&clause, waiter, subject, is_another(waiter, finding, interval))
+            clause_of_namesake(&clause, waiter, subject, is_another(waiter, finding, interval))
         }
         Some(clause) => fill(&clause, subject, &culprit),
         None => without_pids(finding.evidence.first().map_or(finding.kind.name(), String::as_str)),
@@ -92,7 +92,7 @@ fn waiter<'a>(finding: &'a Finding, app: &'a str) -> &'a str {
 
 /// Formats a clause in which the culprit has the same name as the waiter, which is the subject or
 /// its first word; `another` if it is known to be another process.
-fn of_namesake(clause: &str, waiter: &str, subject: &str, another: bool) -> String {
+fn clause_of_namesake(clause: &str, waiter: &str, subject: &str, another: bool) -> String {
     match clause.split_once(", ") {
         _ if !another && !clause.starts_with("{app}") && subject == waiter => {
             clause.replace("{app}'s", "its").replace("{app}", "it").replace("{culprit}", waiter)
