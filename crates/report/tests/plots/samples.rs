@@ -43,18 +43,24 @@ fn bins(n: usize, bin_ms: f64) -> Vec<(f64, f64)> {
     bins.collect()
 }
 
+const PARTS: [&str; 10] = [
+    "disk queue: nightly-backup",
+    "runnable, waiting for a CPU",
+    "xterm at work",
+    "irq",
+    "softirq net_rx",
+    "lock",
+    "memory reclaim",
+    "exit from idle",
+    "timer",
+    "unexplained",
+];
+
+fn parts(ms: &[f64]) -> Vec<(String, f64)> {
+    PARTS.iter().zip(ms).map(|(name, ms)| ((*name).to_owned(), *ms)).collect()
+}
+
 fn rows() -> Vec<(String, Vec<(String, f64)>)> {
-    let parts = |ms: &[f64]| {
-        let names = [
-            "disk queue: nightly-backup",
-            "runnable, waiting for a CPU",
-            "xterm at work",
-            "irq",
-            "softirq net_rx",
-        ];
-        let more = ["lock", "memory reclaim", "exit from idle", "timer", "unexplained"];
-        names.iter().chain(&more).zip(ms).map(|(name, ms)| ((*name).to_owned(), *ms)).collect()
-    };
     vec![
         ("key at 12.302 s".to_owned(), parts(&[916.0, 3.0, 18.0, 0.4, 0.2])),
         ("key at 14.870 s".to_owned(), parts(&[500.0, 120.0, 22.0, 9.0, 40.0, 33.0])),
