@@ -4,7 +4,7 @@
 mod picture;
 
 use crate::layout::{Layout, Tone};
-use crate::plot::words::{count, duration, plain};
+use crate::plot::words::{count, duration, or_dash, plain};
 use crate::strip::blocks;
 pub use picture::picture;
 use std::fmt::Write;
@@ -85,10 +85,6 @@ fn long_time(ms: f64) -> String {
         1..60 => format!("{minutes} min"),
         _ => format!("{} h {} min", minutes / 60, minutes % 60),
     }
-}
-
-fn or_dash(ms: Option<f64>) -> String {
-    ms.map_or_else(|| "-".to_owned(), duration)
 }
 
 /// Formats all latencies in one line, with a column per doubling.

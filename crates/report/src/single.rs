@@ -2,7 +2,7 @@
 //! Result of any kind, limited to the common part: the latencies of each class, by run.
 
 use crate::conditions::conditions;
-use crate::plot::words::{count, duration, plain};
+use crate::plot::words::{count, or_dash, plain};
 use crate::plot::{Figure, LatencySet, Quantity, class_plots};
 use std::collections::BTreeMap;
 use tipme_measure::{MeasuredMachine, Run, Share, Summary, ms};
@@ -35,7 +35,7 @@ pub fn text(runs: &[Run]) -> String {
 fn line(name: &str, latencies: Vec<u64>) -> String {
     let summary = Summary::new(latencies);
     let [p50, p98, max] = [summary.shown(Share::P50), summary.shown(Share::P98), summary.max()]
-        .map(|ns| ns.map_or_else(|| "-".to_owned(), |ns| duration(ms(ns))));
+        .map(|ns| or_dash(ns.map(ms)));
     format!("  {name:<22}{:>10}{p50:>12}{p98:>12}{max:>12}", count(summary.n()))
 }
 

@@ -6,7 +6,7 @@ use super::{
     MeasureDetails, MeasureDocument, MilestoneFigures, OperationCounters, spread,
 };
 use crate::conditions;
-use crate::plot::words::{count, decimal, duration, plain};
+use crate::plot::words::{count, decimal, duration, or_dash, plain};
 use crate::strip::strip;
 use std::fmt::Write;
 use tipme_measure::EventJoin;
@@ -97,7 +97,7 @@ fn classes(details: &MeasureDetails) -> String {
     let _ = writeln!(
         out,
         "all events: IP98 {}; {}\n",
-        time(details.interaction_p98_ms),
+        or_dash(details.interaction_p98_ms),
         strip(&all, STRIP_MS)
     );
     out
@@ -108,10 +108,10 @@ fn class_row(class: &ClassFigures) -> String {
         "{:11} {:>7} {:>9} {:>9} {:>9} {:>9} {:>9}  {:>5} {:>6} {:>5} {:>5}{}\n",
         plain(&class.class, NAME_CHARS),
         count(class.n),
-        time(class.p50_ms),
-        time(class.p98_ms),
-        time(class.max_ms),
-        time(class.interaction_p98_ms),
+        or_dash(class.p50_ms),
+        or_dash(class.p98_ms),
+        or_dash(class.max_ms),
+        or_dash(class.interaction_p98_ms),
         duration(class.threshold_ms),
         class.apdex.map_or("-".to_owned(), |apdex| decimal(apdex.score, 2)),
         class.silent,
@@ -125,8 +125,8 @@ fn milestone_row(name: &str, figures: &MilestoneFigures) -> String {
     let row = format!(
         "{name:11} {:>7} {:>9} {:>9} {:>9} {:>9} {:>9}  {:>5} {:>6} {:>5}",
         count(figures.n),
-        time(figures.p50_ms),
-        time(figures.p98_ms),
+        or_dash(figures.p50_ms),
+        or_dash(figures.p98_ms),
         duration(figures.max_ms),
         "",
         duration(figures.threshold_ms),
@@ -135,10 +135,6 @@ fn milestone_row(name: &str, figures: &MilestoneFigures) -> String {
         figures.open,
     );
     format!("{row}{}\n", if figures.exceeded { "        over the threshold" } else { "" })
-}
-
-fn time(ms: Option<f64>) -> String {
-    ms.map_or("-".to_owned(), duration)
 }
 
 fn cumulative(details: &MeasureDetails) -> String {
@@ -157,7 +153,7 @@ fn cumulative(details: &MeasureDetails) -> String {
     format!(
         "cumulative latency by repeat, without the start: {}\n  mean {}, {verdict}\n{}",
         repeats.join(", "),
-        time(cumulative.mean_ms),
+        or_dash(cumulative.mean_ms),
         spread::text(details)
     )
 }
@@ -185,10 +181,10 @@ fn rates(details: &MeasureDetails) -> String {
     let _ = writeln!(
         out,
         "wait {} ({} of it over a threshold), think {}, background {}\n",
-        time(details.wait_ms),
-        time(details.noticed_wait_ms),
-        time(details.think_ms),
-        time(details.background_ms)
+        or_dash(details.wait_ms),
+        or_dash(details.noticed_wait_ms),
+        or_dash(details.think_ms),
+        or_dash(details.background_ms)
     );
     out
 }
@@ -213,10 +209,10 @@ fn long_events(rows: &[LongEvent]) -> String {
             "{:26} {:8} {:>10} {:>10} {:>10} {:>10} {:>12}",
             plain(&row.label, NAME_CHARS),
             plain(&row.class, NAME_CHARS),
-            time(row.first_ms),
-            time(row.later_min_ms),
-            time(row.later_p50_ms),
-            time(row.later_max_ms),
+            or_dash(row.first_ms),
+            or_dash(row.later_min_ms),
+            or_dash(row.later_p50_ms),
+            or_dash(row.later_max_ms),
             format!("{} of {}", row.n_long, row.n)
         );
     }
@@ -267,7 +263,7 @@ fn counters(rows: &[OperationCounters]) -> String {
             plain(&row.label, NAME_CHARS),
             plain(&row.class, NAME_CHARS),
             count(row.n),
-            time(row.cpu_ms.map(|ms| ms / row.n.max(1) as f64)),
+            or_dash(row.cpu_ms.map(|ms| ms / row.n.max(1) as f64)),
         );
         for value in [
             row.context_switches,

@@ -157,6 +157,11 @@ pub(crate) fn duration(ms: f64) -> String {
     }
 }
 
+/// Formats a time for display; a dash if it is unknown.
+pub(crate) fn or_dash(ms: Option<f64>) -> String {
+    ms.map_or_else(|| "-".to_owned(), duration)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
