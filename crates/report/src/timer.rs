@@ -147,9 +147,9 @@ const STATISTICS: &[(&str, Cell)] = &[
     ("  p99 µs", |figures| Some(cell_us(figures.lateness_corrected_us.p99))),
     ("  p99.9 µs", |figures| Some(cell_us(figures.lateness_corrected_us.p999))),
     ("Overruns", |figures| Some(grouped(figures.overruns))),
-    ("Overruns a second on each CPU", |figures| Some(format!("{:.2}", figures.overruns_per_s))),
+    ("Overruns per second and CPU", |figures| Some(format!("{:.2}", figures.overruns_per_s))),
     ("Lost", |figures| Some(grouped(figures.lost))),
-    ("Drift µs a second", |figures| Some(cell_us(figures.drift_us_per_s))),
+    ("Drift µs per second", |figures| Some(cell_us(figures.drift_us_per_s))),
 ];
 
 /// Formats table 2 of the paper.
@@ -221,7 +221,7 @@ fn delivery(details: &TimerDetails, mechanism: TimerMechanism) -> Option<String>
     let measured = details.mechanisms.iter().find(|measured| measured.mechanism == mechanism)?;
     let figures = &measured.figures;
     Some(format!(
-        "{} on average, {} later each second, {:.1} wake-ups a second missing on each CPU",
+        "{} on average, {} later each second, {:.1} wake-ups per second missing on each CPU",
         figures.interval_us.mean.map_or_else(|| "no interval".to_owned(), duration_us),
         duration_us(figures.drift_us_per_s.unwrap_or(0.0).max(0.0)),
         figures.overruns_per_s,
@@ -241,7 +241,7 @@ fn offered_clocks(clocks: &Clocks) -> String {
         .map(|(name, ns)| format!("{} {}", plain(name, TITLE_CHARS), duration_us(*ns as f64 / 1e3)))
         .collect();
     format!(
-        "Clocks offered: ticks a second {ticks}, high-resolution timers {}, \
+        "Kernel clocks: HZ {ticks}, high-resolution timers {}, \
          timer slack of ordinary threads {slack}; resolution {}.\n",
         if clocks.high_resolution { "on" } else { "off" },
         resolutions.join(", "),
@@ -254,7 +254,7 @@ fn clock_table(clocks: &Clocks) -> Option<String> {
         return None;
     }
     let mut rows =
-        vec![["Clock", "Resolution", "Step seen", "To read"].map(str::to_owned).to_vec()];
+        vec![["Clock", "Resolution", "Observed step", "Read cost"].map(str::to_owned).to_vec()];
     for clock in &clocks.clocks {
         let [resolution, step] =
             [clock.resolution_ns, clock.step_ns].map(|ns| ns.map(|ns| ns as f64));
@@ -314,7 +314,7 @@ fn delivered(rates: &[Delivered]) -> Option<String> {
     }
     (!rates.is_empty()).then(|| {
         format!(
-            "Clock rates delivered: average µs between wake-ups (and wake-ups a second)\n{}",
+            "Delivered rates: average µs between wake-ups (and wake-ups per second)\n{}",
             table(&rows)
         )
     })
@@ -449,7 +449,7 @@ mod tests {
             "Before: sleeping for 1 ms after each wake-up gives 1.06 ms on average, 60 ms later \
              each second",
             "After:  sleeping until each deadline gives 1 ms on average, 0 µs later each second",
-            "ticks a second 250, high-resolution timers on, timer slack of ordinary threads 50 µs",
+            "HZ 250, high-resolution timers on, timer slack of ordinary threads 50 µs",
             "105 (9500/s)",
             "1 wake-ups were very late: 1 absolute over 1 ms",
             "7 ms  absolute on CPU 0 at 0.010 s: 99% thread burner",

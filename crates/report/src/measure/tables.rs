@@ -191,7 +191,7 @@ fn rates(details: &MeasureDetails) -> String {
 
 fn long_events(rows: &[LongEvent]) -> String {
     if rows.is_empty() {
-        return format!("no event over {LONG_MS:.0} ms\n\n");
+        return format!("no events over {LONG_MS:.0} ms\n\n");
     }
     let mut out = format!(
         "{:26} {:8} {:>10} {:>10} {:>10} {:>10} {:>12}\n",
@@ -201,7 +201,7 @@ fn long_events(rows: &[LongEvent]) -> String {
         "later min",
         "later p50",
         "later max",
-        "how many"
+        "count"
     );
     for row in rows {
         let _ = writeln!(
@@ -222,7 +222,7 @@ fn long_events(rows: &[LongEvent]) -> String {
 fn inter_arrival(rows: &[InterArrival]) -> String {
     let mut out = format!(
         "{:>9} {:>7} {:>12} {:>12} {:>6}  period\n",
-        "over", "events", "mean apart", "deviation", "CV"
+        "over", "events", "mean gap", "deviation", "CV"
     );
     for row in rows {
         let [mean, deviation] = [row.mean_s, row.deviation_s]
@@ -495,6 +495,6 @@ mod tests {
     #[test]
     fn an_empty_result_can_be_printed() {
         let result = MeasureDocument { details: MeasureDetails::default(), ..sample() };
-        assert!(text(&result).contains("no event over 50 ms"));
+        assert!(text(&result).contains("no events over 50 ms"));
     }
 }
