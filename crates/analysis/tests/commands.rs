@@ -26,6 +26,27 @@ const OTHER: u32 = 600;
 const TERMINAL_FILES: u32 = 0x1cd1;
 const FLOCK: i32 = 73;
 
+/// The shell has been reading its terminal when a key comes.
+fn read_terminal(machine: &mut Machinery, us: u64) {
+    machine.wait(us + 461, SHELL, us - 400_000, |wait| {
+        (wait.syscall, wait.args, wait.magic) = (READ, [0, 0, 1], TERMINAL_FILES);
+    });
+}
+
+/// The shell starts a child at 3 s, and waits for it.
+fn start_child(machine: &mut Machinery) {
+    machine.switch(3_001_300, 0, SHELL, 0).fork(3_001_400, SHELL, CHILD).switch(3_001_500, 0, 0, 1);
+    machine.wake_from(3_001_450, CHILD, SHELL, 0, 1).switch(3_001_600, 1, CHILD, 0);
+    machine.switch(3_001_700, 1, 0, 1);
+}
+
+/// The wait of the shell for its child ends.
+fn reap_child(machine: &mut Machinery, us: u64) {
+    machine.wait(us, SHELL, 3_001_500, |wait| {
+        (wait.syscall, wait.args) = (WAIT4, [u64::from(CHILD), 0, 0])
+    });
+}
+
 /// A command that a file lock delays from 3 s until `until`, after keys that are answered at once,
 /// except one that takes `slow`.
 fn command(until: u64, slow: u64) -> Machinery {
@@ -33,20 +54,15 @@ fn command(until: u64, slow: u64) -> Machinery {
     machine.task(HOLDER, HOLDER, 1, "indexer", 1).task(CHILD, CHILD, SHELL, "git", 1);
     for (us, takes) in [(1_000_000, 800), (1_500_000, slow), (2_000_000, 800), (3_000_000, 800)] {
         machine.press(us).reach_shell(us).echo(us + takes);
-        machine.wait(us + 461, SHELL, us - 400_000, |wait| {
-            (wait.syscall, wait.args, wait.magic) = (READ, [0, 0, 1], TERMINAL_FILES);
-        });
+        read_terminal(&mut machine, us);
     }
     held_up(&mut machine, until);
     machine
 }
 
-/// The shell starts a child at 3 s, which waits for a file lock until `until`; the shell waits for
-/// the child.
+/// The shell starts a child at 3 s, which waits for a file lock until `until`.
 fn held_up(machine: &mut Machinery, until: u64) {
-    machine.switch(3_001_300, 0, SHELL, 0).fork(3_001_400, SHELL, CHILD).switch(3_001_500, 0, 0, 1);
-    machine.wake_from(3_001_450, CHILD, SHELL, 0, 1).switch(3_001_600, 1, CHILD, 0);
-    machine.switch(3_001_700, 1, 0, 1);
+    start_child(machine);
     machine.wake_from(until - 150, HOLDER, 0, 2, 0).switch(until - 100, 0, HOLDER, 0);
     machine.wake_from(until, CHILD, HOLDER, 0, 1).switch(until + 10, 0, 0, 1);
     machine.wait(until + 1, CHILD, 3_001_700, |wait| {
@@ -54,9 +70,7 @@ fn held_up(machine: &mut Machinery, until: u64) {
     });
     machine.switch(until + 50, 1, CHILD, 0).wake_from(until + 100, SHELL, CHILD, 0, 0);
     machine.switch(until + 120, 1, 0, 1);
-    machine.wait(until + 101, SHELL, 3_001_500, |wait| {
-        (wait.syscall, wait.args) = (WAIT4, [u64::from(CHILD), 0, 0])
-    });
+    reap_child(machine, until + 101);
     machine.switch(until + 150, 0, SHELL, 0).switch(until + 300, 0, 0, 1);
 }
 
@@ -74,22 +88,16 @@ fn child_of(group: u32) -> Machinery {
     let mut machine = Machinery::with_terminal();
     for us in [500_000, 1_000_000, 1_500_000, 2_000_000, 3_000_000] {
         machine.press(us).reach_shell(us).echo(us + 800);
-        machine.wait(us + 461, SHELL, us - 400_000, |wait| {
-            (wait.syscall, wait.args, wait.magic) = (READ, [0, 0, 1], TERMINAL_FILES);
-        });
+        read_terminal(&mut machine, us);
     }
-    machine.switch(3_001_300, 0, SHELL, 0).fork(3_001_400, SHELL, CHILD).switch(3_001_500, 0, 0, 1);
-    machine.wake_from(3_001_450, CHILD, SHELL, 0, 1).switch(3_001_600, 1, CHILD, 0);
-    machine.switch(3_001_700, 1, 0, 1);
+    start_child(&mut machine);
     machine.wait(5_000_000, CHILD, 3_001_700, |wait| {
         (wait.syscall, wait.context) = (CLOCK_NANOSLEEP, 2)
     });
     machine.wake_from(5_000_000, CHILD, 0, 2, 1).switch(5_000_050, 1, CHILD, 0);
     machine.wake_from(5_000_100, SHELL, CHILD, 0, 0);
     machine.exit(5_000_110, CHILD, SHELL, group, "sort").switch(5_000_120, 1, 0, 0x80);
-    machine.wait(5_000_101, SHELL, 3_001_500, |wait| {
-        (wait.syscall, wait.args) = (WAIT4, [u64::from(CHILD), 0, 0])
-    });
+    reap_child(&mut machine, 5_000_101);
     machine.switch(5_000_150, 0, SHELL, 0).switch(5_000_300, 0, 0, 1);
     machine
 }
@@ -142,9 +150,7 @@ fn a_terminal_may_hand_its_keys_to_another_thread() {
         machine.switch(us + 320, 2, 0, 1);
         machine.switch(us + 400, 3, WORKER, 0).tty(us + 450, WORKER, TO_SHELL, 1);
         machine.wake_from(us + 460, SHELL, WORKER, 0, 3);
-        machine.wait(us + 461, SHELL, us - 400_000, |wait| {
-            (wait.syscall, wait.args, wait.magic) = (READ, [0, 0, 1], TERMINAL_FILES);
-        });
+        read_terminal(&mut machine, us);
         machine.switch(us + 700, 3, SHELL, 0x402).switch(us + 900, 3, 0, 1);
     }
     held_up(&mut machine, 5_000_000);
@@ -185,9 +191,7 @@ fn the_next_wakee_of_a_worker_reads_no_terminal() {
     machine.task(HOLDER, HOLDER, 1, "indexer", 1);
     for us in [1_000_000, 1_500_000, 2_000_000] {
         machine.press(us).reach_shell(us).echo(us + 800);
-        machine.wait(us + 461, SHELL, us - 400_000, |wait| {
-            (wait.syscall, wait.args, wait.magic) = (READ, [0, 0, 1], TERMINAL_FILES);
-        });
+        read_terminal(&mut machine, us);
     }
     machine.wake_from(2_000_480, HOLDER, WORKER, 0, 2).switch(2_000_500, 2, HOLDER, 0);
     machine.wait(2_000_481, HOLDER, 500_000, |wait| (wait.syscall, wait.args) = (POLL, [1, 3, 0]));

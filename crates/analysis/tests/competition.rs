@@ -103,8 +103,7 @@ fn many_processes_of_one_program_are_named_by_it() {
 #[test]
 fn an_ended_process_is_not_to_be_reniced() {
     const GONE: u32 = 600;
-    let remedy = "start compiler with nice -n 19 next time (this one has ended)";
-    for is_zombie in [false, true] {
+    let [reaped, zombie] = [false, true].map(|is_zombie| {
         let verdict = stall(&[], &[], |machine| {
             machine.switch(3_005_000, 1, GONE, 0).switch(3_995_000, 1, APP, 0x80);
             machine.exit(3_995_000, GONE, 1, GONE, "compiler");
@@ -112,10 +111,12 @@ fn an_ended_process_is_not_to_be_reniced() {
                 machine.task(GONE, GONE, 1, "compiler", 0x80);
             }
         });
-        let finding = first(&verdict);
-        assert_eq!(finding.kind, CauseKind::CpuCompetition);
-        assert!(finding.remedy.starts_with(remedy), "{}", finding.remedy);
-    }
+        assert_eq!(first(&verdict).kind, CauseKind::CpuCompetition);
+        first(&verdict).remedy.clone()
+    });
+    let remedy = "start compiler with nice -n 19 next time (this one has ended)";
+    assert!(reaped.starts_with(remedy), "{reaped}");
+    assert_eq!(zombie, reaped, "its parent has not asked for its exit code");
 }
 
 #[test]
