@@ -35,7 +35,7 @@ pub fn text(
 }
 
 fn lost(answers: u64) -> String {
-    if answers == 0 { String::new() } else { format!(", {} lost", count(answers as usize)) }
+    if answers == 0 { String::new() } else { format!(", {} lost", count(answers)) }
 }
 
 fn head(date: &str, day: &DayFigures, layout: &Layout) -> String {
@@ -49,8 +49,8 @@ fn head(date: &str, day: &DayFigures, layout: &Layout) -> String {
     let presses = format!(
         "{} presses answered, {} without a visible answer{}: p50 {}, p98 {}, longest {}, IP98 {}; \
          {} in total",
-        count(all.n as usize),
-        count(all.silent as usize),
+        count(all.n),
+        count(all.silent),
         lost(day.lost),
         or_dash(all.p50_ms),
         or_dash(all.p98_ms),
@@ -106,7 +106,7 @@ fn strip(distribution: &[(f64, u64)]) -> String {
         "{from} {} {}  (each column covers twice the range of the previous one, █={})\n",
         blocks(&doublings, fullest),
         duration(ms(1 << last)),
-        count(fullest as usize)
+        count(fullest)
     )
 }
 
@@ -124,7 +124,7 @@ fn applications(applications: &[LivedFigures], layout: &Layout) -> String {
             long_time(one.think_ms),
             duration(one.wait_ms),
             duration(one.noticed_wait_ms),
-            count(one.n as usize),
+            count(one.n),
             or_dash(one.p50_ms),
             or_dash(one.p98_ms),
             or_dash(one.max_ms),
@@ -148,7 +148,7 @@ fn hours(hours: &[HourShare], clock: &dyn Fn(f64) -> String, layout: &Layout) ->
             long_time(hour.think_ms),
             duration(hour.wait_ms),
             duration(hour.noticed_wait_ms),
-            count(hour.n as usize)
+            count(hour.n)
         );
     }
     out

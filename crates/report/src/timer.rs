@@ -6,7 +6,7 @@ mod plots;
 mod units;
 
 use crate::conditions::conditions;
-use crate::plot::words::plain;
+use crate::plot::words::{count, plain};
 use crate::table::table;
 pub use plots::plots;
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ use tipme_measure::timer::{
     BIN_NS, Clocks, ClocksApart, Delivered, Measured, Spread, TimerDetails, TimerFigures,
     TimerMechanism, WakeUpSeries,
 };
-use units::{duration_us, grouped};
+use units::duration_us;
 
 /// Maximum number of rows of a histogram; higher values share the last one.
 const BINS_MAX: usize = 60;
@@ -95,8 +95,8 @@ fn heading(document: &Document<TimerDetails>) -> String {
 }
 
 /// Formats the sum of a count over all mechanisms.
-fn total(details: &TimerDetails, count: fn(&TimerFigures) -> u64) -> String {
-    grouped(details.mechanisms.iter().map(|measured| count(&measured.figures)).sum())
+fn total(details: &TimerDetails, figure: fn(&TimerFigures) -> u64) -> String {
+    count(details.mechanisms.iter().map(|measured| figure(&measured.figures)).sum::<u64>())
 }
 
 /// Formats the lateness from which a wakeup counts as very late.
@@ -132,7 +132,7 @@ type Cell = fn(&TimerFigures) -> Option<String>;
 /// Rows of the statistics.
 const STATISTICS: &[(&str, Cell)] = &[
     ("Times between wake-ups", |_| None),
-    ("  Number", |figures| Some(grouped(figures.interval_us.n))),
+    ("  Number", |figures| Some(count(figures.interval_us.n))),
     ("  Minimum µs", |figures| Some(cell_us(figures.interval_us.min))),
     ("  Maximum µs", |figures| Some(cell_us(figures.interval_us.max))),
     ("  Average µs", |figures| Some(cell_us(figures.interval_us.mean))),
@@ -146,9 +146,9 @@ const STATISTICS: &[(&str, Cell)] = &[
     ("  p50 µs", |figures| Some(cell_us(figures.lateness_corrected_us.p50))),
     ("  p99 µs", |figures| Some(cell_us(figures.lateness_corrected_us.p99))),
     ("  p99.9 µs", |figures| Some(cell_us(figures.lateness_corrected_us.p999))),
-    ("Overruns", |figures| Some(grouped(figures.overruns))),
+    ("Overruns", |figures| Some(count(figures.overruns))),
     ("Overruns per second and CPU", |figures| Some(format!("{:.2}", figures.overruns_per_s))),
-    ("Lost", |figures| Some(grouped(figures.lost))),
+    ("Lost", |figures| Some(count(figures.lost))),
     ("Drift µs per second", |figures| Some(cell_us(figures.drift_us_per_s))),
 ];
 
@@ -176,7 +176,7 @@ fn histogram(columns: &[FiguresColumn<'_>]) -> String {
 }
 
 fn bin_row(name: String, counts: &[u64]) -> Vec<String> {
-    let cells = counts.iter().map(|n| if *n == 0 { String::new() } else { grouped(*n) });
+    let cells = counts.iter().map(|n| if *n == 0 { String::new() } else { count(*n) });
     std::iter::once(name).chain(cells).collect()
 }
 
@@ -194,8 +194,8 @@ fn threads(document: &Document<TimerDetails>) -> String {
         rows.push(vec![
             thread.mechanism.name().to_owned(),
             thread.cpu.to_string(),
-            grouped(series.n()),
-            grouped(series.overruns()),
+            count(series.n()),
+            count(series.overruns()),
             cell_us(late.p50),
             cell_us(late.p99),
             cell_us(late.max),
@@ -350,7 +350,7 @@ mod tests {
             [1_000.0, 250.0, 1_059.4, 2.5e6, 0.001, 0.0].map(duration_us),
             ["1 ms", "250 µs", "1.059 ms", "2.5 s", "1 ns", "0 µs"]
         );
-        assert_eq!([0, 999, 1_000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
+        assert_eq!([0, 999, 1_000, 1_234_567].map(count), ["0", "999", "1,000", "1,234,567"]);
     }
 
     #[test]

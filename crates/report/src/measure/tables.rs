@@ -45,12 +45,12 @@ fn head(result: &MeasureDocument) -> String {
         "{application}, {}, {} inputs and starts in {}; {} answered, {} without a visible answer, \
          {} open, {} lost",
         super::repeats(result.runs.len()),
-        count(details.scripted as usize),
+        count(details.scripted),
         duration(seconds * 1e3),
-        count(details.answered as usize),
-        count(details.silent as usize),
-        count(details.open as usize),
-        count(details.lost as usize),
+        count(details.answered),
+        count(details.silent),
+        count(details.open),
+        count(details.lost),
     );
     let exact = details.events.iter().filter(|event| event.join == Some(EventJoin::Exact)).count();
     let _ = match &details.instrument_why {
@@ -293,8 +293,8 @@ fn driver(details: &MeasureDetails) -> String {
          driver{restless}\n",
         duration(driver.cpu_ms),
         driver.cpu_percent,
-        count(driver.requests as usize),
-        count(driver.reports as usize),
+        count(driver.requests),
+        count(driver.reports),
     )
 }
 

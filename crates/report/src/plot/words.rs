@@ -129,7 +129,7 @@ pub fn grouped(digits: &str) -> String {
 }
 
 /// Formats a count with separators.
-pub(crate) fn count(n: usize) -> String {
+pub(crate) fn count(n: impl ToString) -> String {
     grouped(&n.to_string())
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Very late wakeups: their budgets and periodic culprits.
 
-use super::units::{duration_us, grouped};
-use crate::plot::words::plain;
+use super::units::duration_us;
+use crate::plot::words::{count, plain};
 use tipme_measure::Document;
 use tipme_measure::timer::{LatenessCause, LatenessPortion, Outlier, OutlierCulprit, TimerDetails};
 
@@ -52,14 +52,14 @@ fn headline(details: &TimerDetails, over: u64) -> String {
         details.mechanisms.iter().filter(|measured| measured.outliers_over > 0).map(|measured| {
             format!(
                 "{} {} over {}",
-                grouped(measured.outliers_over),
+                count(measured.outliers_over),
                 measured.mechanism.name(),
                 duration_us(measured.outlier_threshold_us)
             )
         });
     format!(
         "{} wake-ups were very late: {}; the worst:",
-        grouped(over),
+        count(over),
         each.collect::<Vec<_>>().join(", ")
     )
 }
@@ -119,7 +119,7 @@ fn culprit(culprit: &OutlierCulprit) -> String {
         format!(", every {} (deviation {deviation:.1}%)", duration_us(seconds * 1e6))
     });
     let (owner, total) = (owner(culprit.cause, &culprit.name), duration_us(culprit.total_us));
-    format!("  {owner}: {} times, {total}{}", grouped(culprit.outliers), period.unwrap_or_default())
+    format!("  {owner}: {} times, {total}{}", count(culprit.outliers), period.unwrap_or_default())
 }
 
 #[cfg(test)]
