@@ -111,11 +111,11 @@ fn foot(verdict: &Verdict, interval: &Interval, layout: &Layout) -> String {
     text + &layout.paint_lines(Tone::Faint, &layout.paragraph(&more))
 }
 
+const NO_BASELINE: &str = "unknown (nothing comparable was recorded)";
+
 /// Formats the highest percentile with enough observations, or else the maximum.
 pub(crate) fn usual(baseline: Option<&Baseline>) -> String {
-    let Some(known) = baseline else {
-        return "unknown (nothing comparable was recorded)".to_owned();
-    };
+    let Some(known) = baseline else { return NO_BASELINE.to_owned() };
     let Baseline { n, max_ms, .. } = known;
     let when = if known.stored { " learned before" } else { "" };
     match (known.p98_ms, known.p50_ms) {
@@ -127,9 +127,7 @@ pub(crate) fn usual(baseline: Option<&Baseline>) -> String {
 
 /// Describes the baseline without the term percentile.
 pub(crate) fn usual_in_words(baseline: Option<&Baseline>) -> String {
-    let Some(known) = baseline else {
-        return "unknown (nothing comparable was recorded)".to_owned();
-    };
+    let Some(known) = baseline else { return NO_BASELINE.to_owned() };
     let when = if known.stored { ", learned before this window" } else { "" };
     let n = known.n;
     match (known.p98_ms, known.p50_ms) {
