@@ -24,11 +24,8 @@ fn verdict(answered: u64, options: &DiagnoseOptions, fill: impl FnOnce(&mut Mach
 
 /// A key that is answered after a second in which a neighbour runs on the editor's CPU.
 fn slow_key(machine: &mut Machinery, at: u64) {
-    machine
-        .press(at)
-        .switch(at + 5_000, 1, NEIGHBOUR, 0)
-        .switch(at + 995_000, 1, APP, 0)
-        .draw(at + 1_000_000);
+    machine.press(at).switch(at + 5_000, 1, NEIGHBOUR, 0).switch(at + 995_000, 1, APP, 0);
+    machine.draw(at + 1_000_000);
 }
 
 fn started_s(verdict: &Verdict) -> Option<u64> {
@@ -55,7 +52,7 @@ fn the_same_hitch_is_not_answered_again() {
     assert_eq!(after.incident.answered_s, Some(4.0));
     let [earlier] = &after.earlier[..] else { panic!("{:?}", after.earlier) };
     assert_eq!((earlier.start_ns - BEGIN) / 1_000_000_000, 3);
-    let longest = after.interval.expect("the longest one since then is told");
+    let longest = after.interval.expect("the longest one since then is known");
     assert!(longest.start_ns >= BEGIN + 6_000_000_000 && longest.latency_ms < 100.0, "{longest:?}");
 }
 
@@ -87,7 +84,7 @@ fn a_hitch_that_went_on_after_the_answer_is_answered_again() {
 }
 
 #[test]
-fn whoever_asks_for_a_time_is_answered_for_that() {
+fn an_explicit_time_is_explained_despite_the_answer() {
     let at = DiagnoseOptions { at_s: Some(5.5), ..default() };
     let verdict = verdict(5_000_000, &at, |_| ());
     assert_eq!((started_s(&verdict), verdict.incident.answered_s), (Some(3), None));

@@ -1,187 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Answers from a service that was asked because of a key, or over the network.
 
+#[path = "support/asked.rs"]
+mod editor;
 mod support;
 
+use editor::{
+    ANSWER, ASKER, BACKEND, BY_TIMER, CLOCK_NANOSLEEP, EPOLL_WAIT, EVENT_COUNTERS, INTERNET, KEY,
+    MARK, NEWS, POLL, SERVICE, SOFTIRQ, ask, assert_silent, blink, by_address, cause, connection,
+    editor, exact, hand_back, hand_on, last, network, network_behind_a_service,
+    network_in_the_event_loop, packet, polled, polled_files,
+};
 use support::{APP, Machinery, SERVER, SHELL, WORKER, tid, wayland};
-use tipme_analysis::model::{CauseKind, Culprit, Verdict};
-use tipme_analysis::{DiagnoseOptions, Timed, diagnose, timed};
+use tipme_analysis::model::{CauseKind, Culprit};
 use tipme_record::Pid;
-
-const POLL: i32 = 7;
-const EPOLL_WAIT: i32 = 232;
-const CLOCK_NANOSLEEP: i32 = 230;
-const SOFTIRQ: u8 = 1;
-const BY_TIMER: u8 = 2;
-const INTERNET: u16 = 2;
-const EVENT_COUNTERS: u32 = 0x0904_1934;
-
-/// The editor's thread that speaks with others, a service that it asks, and a further process.
-const ASKER: u32 = 205;
-const SERVICE: u32 = 600;
-const BACKEND: u32 = 620;
-/// Another program that sends messages.
-const NEWS: u32 = 700;
-
-/// Time of the key that is answered late, and of the answer by the service or the network.
-const KEY: u64 = 2_000_000;
-const ANSWER: u64 = 3_200_000;
-
-fn editor() -> Machinery {
-    let mut machine = Machinery::with_app("editor");
-    machine
-        .task(ASKER, APP, 1, "editor", 1)
-        .task(SERVICE, SERVICE, 1, "calendar", 1)
-        .task(NEWS, NEWS, 1, "news", 1);
-    machine.typing(500_000, 5);
-    machine
-}
-
-/// A thread waited in a poll of three files until `until`.
-fn polled(machine: &mut Machinery, tid: u32, from: u64, until: u64) {
-    machine.wait(until + 1, tid, from, |wait| (wait.syscall, wait.args) = (POLL, [1, 3, u64::MAX]));
-}
-
-/// A thread on CPU 1 wakes another one, which runs there from then on.
-fn hand_on(machine: &mut Machinery, us: u64, from: u32, to: u32, waited: u64) {
-    machine.wake_from(us, to, from, 0, 1).switch(us + 20, 1, to, 1);
-    polled(machine, to, waited, us);
-}
-
-/// A key that the editor passes to its other thread, which runs on CPU 1 from then on.
-fn ask(machine: &mut Machinery, us: u64) {
-    machine.press(us);
-    hand_on(machine, us + 400, APP, ASKER, 400_000);
-}
-
-/// A timer lets the editor draw its caret.
-fn blink(machine: &mut Machinery) {
-    let us = KEY + 500_000;
-    machine.wake_from(us, APP, 0, BY_TIMER, 1).switch(us + 20, 1, APP, 0).draw(us + 100);
-    polled(machine, APP, KEY + 420, us);
-}
-
-/// The editor's other thread runs, and has the editor draw.
-fn tell(machine: &mut Machinery, us: u64, waited: u64) {
-    hand_on(machine, us, ASKER, APP, waited);
-    machine.draw(us + 100);
-}
-
-/// A packet ends a thread's wait for a remote host.
-fn packet(machine: &mut Machinery, tid: u32, waited: u64) {
-    machine.wake_from(ANSWER, tid, 0, SOFTIRQ, 1).switch(ANSWER + 20, 1, tid, 0);
-    machine.wait(ANSWER + 1, tid, waited, |wait| {
-        (wait.syscall, wait.args, wait.context) = (POLL, [1, 1, u64::MAX], u16::from(SOFTIRQ));
-        (wait.family, wait.address, wait.port) =
-            (INTERNET, u32::from_le_bytes([192, 0, 2, 7]), 443);
-    });
-}
-
-/// The editor asks a remote host because of the key; `meanwhile` happens before the answer.
-fn network(meanwhile: impl Fn(&mut Machinery)) -> Machinery {
-    let mut machine = editor();
-    ask(&mut machine, KEY);
-    machine.switch(KEY + 500, 1, 0, 1);
-    meanwhile(&mut machine);
-    packet(&mut machine, ASKER, KEY + 500);
-    tell(&mut machine, ANSWER + 100, KEY + 500_110);
-    machine
-}
-
-/// A thread polled an event counter and these connections to remote hosts in `from..us`.
-fn polled_files(machine: &mut Machinery, us: u64, tid: u32, from: u64, connections: &[u64]) {
-    let files = 1 + connections.len() as u8;
-    machine.wait(us, tid, from, |wait| {
-        (wait.syscall, wait.args) = (POLL, [1, u64::from(files), u64::MAX])
-    });
-    machine.polled(us, tid, files, |file| (file.magic, file.inode) = (EVENT_COUNTERS, 1));
-    connections.iter().for_each(|number| connection(machine, us, tid, files, *number));
-}
-
-/// One of the files that a thread polled is a connection to a remote host.
-fn connection(machine: &mut Machinery, us: u64, tid: u32, files: u8, number: u64) {
-    machine.polled(us, tid, files, |file| {
-        (file.mode, file.family, file.socket, file.state, file.inode) =
-            (0xc000, INTERNET, 1, 1, number);
-        (file.address, file.port) = (u32::from_le_bytes([192, 0, 2, number as u8]), 443);
-    });
-}
-
-/// A service asks a remote host because of the key, over a new connection, or one in `before`.
-fn network_behind_a_service(meanwhile: impl Fn(&mut Machinery), before: &[u64]) -> Machinery {
-    let mut machine = editor();
-    ask(&mut machine, KEY);
-    machine.wake_from(KEY + 500, SERVICE, ASKER, 0, 1).switch(KEY + 520, 1, SERVICE, 1);
-    polled_files(&mut machine, KEY + 501, SERVICE, 400_000, before);
-    machine.switch(KEY + 600, 1, 0, 1);
-    meanwhile(&mut machine);
-    machine.wake_from(ANSWER, SERVICE, 0, SOFTIRQ, 1).switch(ANSWER + 20, 1, SERVICE, 0);
-    polled_files(&mut machine, ANSWER + 1, SERVICE, KEY + 600, &[7]);
-    hand_on(&mut machine, ANSWER + 100, SERVICE, ASKER, KEY + 520);
-    tell(&mut machine, ANSWER + 200, KEY + 500_110);
-    machine
-}
-
-/// The editor's first thread polls connections `before` and `after` the key, and gets a packet.
-fn network_in_the_event_loop(before: &[u64], after: &[u64]) -> Machinery {
-    let mut machine = editor();
-    machine.press(KEY);
-    polled_files(&mut machine, KEY + 101, APP, 1_300_610, before);
-    machine.switch(KEY + 500, 1, 0, 1);
-    machine
-        .wake_from(KEY + 500_000, APP, 0, BY_TIMER, 1)
-        .switch(KEY + 500_020, 1, APP, 0)
-        .draw(KEY + 500_100);
-    polled_files(&mut machine, KEY + 500_001, APP, KEY + 500, after);
-    machine.wake_from(ANSWER, APP, 0, SOFTIRQ, 1).switch(ANSWER + 20, 1, APP, 0);
-    polled_files(&mut machine, ANSWER + 1, APP, KEY + 500_110, &[7, 8]);
-    machine.draw(ANSWER + 300);
-    machine
-}
-
-/// Returns input time, milliseconds to the drawing, and join of the editor's last interaction.
-fn last(machine: &mut Machinery) -> (u64, u64, String) {
-    let timed = timed(&machine.incident(5_000_000)).expect("the scene is well formed");
-    let of_editor = |one: &&Timed| one.client_pid == APP;
-    let last = timed.iter().rfind(of_editor).expect("there was input");
-    let first = timed.iter().find(of_editor).expect("there was input");
-    let input = (last.input_ns - first.input_ns) / 1_000 + 500_000;
-    (input, last.drawn_ns.map_or(0, |at| (at - last.input_ns) / 1_000_000), last.join.clone())
-}
-
-fn verdict(machine: &mut Machinery) -> Verdict {
-    diagnose(&machine.incident(5_000_000), &DiagnoseOptions::default())
-        .expect("the scene is well formed")
-}
-
-fn exact(input: u64, ms: u64) -> (u64, u64, String) {
-    (input, ms, "exact".to_owned())
-}
-
-/// Returns the last key that is answered at once.
-fn nothing_new() -> (u64, u64, String) {
-    exact(500_000 + 4 * 200_000, 0)
-}
-
-/// Returns kind and culprit of the first finding, and `true` if the verdict is sure of it.
-fn cause(machine: &mut Machinery) -> (CauseKind, String, bool) {
-    let finding = verdict(machine).findings.into_iter().next().expect("it is told");
-    let who = match finding.culprit {
-        Culprit::Process { comm, .. } => comm,
-        Culprit::Address { address } => address,
-        Culprit::Device { device } => device,
-    };
-    (finding.kind, who, finding.confidence >= tipme_analysis::SURE)
-}
-
-fn by_address(address: &str, is_sure: bool) -> (CauseKind, String, bool) {
-    (CauseKind::NetworkWait, address.to_owned(), is_sure)
-}
-
-fn assert_silent(mut machine: Machinery) {
-    assert_eq!(last(&mut machine), nothing_new());
-    assert!(verdict(&mut machine).findings.is_empty());
-}
 
 /// Only the order in time supports the answer, and the verdict says so.
 #[test]
@@ -190,7 +22,7 @@ fn a_packet_to_a_thread_that_a_key_reached_answers_it() {
     assert_eq!(last(&mut machine), (KEY, 1_200, "speculative".to_owned()));
     assert_eq!(cause(&mut machine), by_address("192.0.2.7:443", false));
     // The thread does not wait in its event loop.
-    let remedies = verdict(&mut machine).findings.into_iter().map(|finding| finding.remedy);
+    let remedies = machine.diagnose(MARK).findings.into_iter().map(|finding| finding.remedy);
     assert_eq!(remedies.collect::<Vec<_>>(), ["check the network and the host"]);
 }
 
@@ -226,10 +58,8 @@ fn drawing_by_a_timer(blinks: bool) -> Machinery {
     for us in [200_000, 900_000, 1_600_000] {
         machine.typing(us, 1);
         if blinks {
-            machine
-                .wake_from(us + 500_000, APP, 0, BY_TIMER, 1)
-                .switch(us + 500_020, 1, APP, 0)
-                .draw(us + 500_100);
+            machine.wake_from(us + 500_000, APP, 0, BY_TIMER, 1).switch(us + 500_020, 1, APP, 0);
+            machine.draw(us + 500_100);
             polled(&mut machine, APP, us + 610, us + 500_000);
         }
     }
@@ -241,12 +71,8 @@ fn drawing_by_a_timer(blinks: bool) -> Machinery {
         (wait.syscall, wait.args) = (EPOLL_WAIT, [26, 4_096, 16])
     });
     hand_on(&mut machine, us + 100, ASKER, APP, 2_300_420);
-    machine.switch(us + 200, 1, 0, 1).wake_from(us + 8_000, APP, 0, BY_TIMER, 1).switch(
-        us + 8_020,
-        1,
-        APP,
-        0,
-    );
+    machine.switch(us + 200, 1, 0, 1).wake_from(us + 8_000, APP, 0, BY_TIMER, 1);
+    machine.switch(us + 8_020, 1, APP, 0);
     polled(&mut machine, APP, us + 200, us + 8_000);
     machine.draw(us + 8_100);
     machine
@@ -265,17 +91,13 @@ fn a_caret_that_blinks_when_a_packet_comes_answers_nothing() {
 fn a_poll_with_a_time_limit_may_end_with_a_packet() {
     let mut machine = editor();
     ask(&mut machine, KEY);
-    machine.switch(KEY + 500, 1, 0, 1).wake_from(ANSWER, ASKER, 0, SOFTIRQ, 1).switch(
-        ANSWER + 20,
-        1,
-        ASKER,
-        0,
-    );
+    machine.switch(KEY + 500, 1, 0, 1).wake_from(ANSWER, ASKER, 0, SOFTIRQ, 1);
+    machine.switch(ANSWER + 20, 1, ASKER, 0);
     machine.wait(ANSWER + 1, ASKER, KEY + 500, |wait| {
         (wait.syscall, wait.args, wait.context) = (POLL, [1, 1, 5_000], u16::from(SOFTIRQ));
     });
     connection(&mut machine, ANSWER + 1, ASKER, 1, 7);
-    tell(&mut machine, ANSWER + 100, KEY + 420);
+    hand_back(&mut machine, ANSWER + 100, KEY + 420);
     assert_eq!(last(&mut machine), exact(KEY, 1_200));
     assert_eq!(cause(&mut machine), by_address("192.0.2.7:443", true));
 }
@@ -289,7 +111,7 @@ fn of_keys_that_are_read_together_the_last_has_the_answer() {
     hand_on(&mut machine, KEY + 400, APP, ASKER, 400_000);
     machine.switch(KEY + 500, 1, 0, 1);
     packet(&mut machine, ASKER, KEY + 500);
-    tell(&mut machine, ANSWER + 100, KEY + 420);
+    hand_back(&mut machine, ANSWER + 100, KEY + 420);
     assert_eq!(last(&mut machine), (KEY - 100, 1_200, "speculative".to_owned()));
     assert_eq!(keys_with_an_answer(&mut machine), 6);
 }
@@ -314,7 +136,7 @@ fn remote_shell(echoes: bool) -> Machinery {
 }
 
 fn keys_with_an_answer(machine: &mut Machinery) -> usize {
-    timed(&machine.incident(5_000_000)).expect("the scene is well formed").len()
+    machine.timed(MARK).len()
 }
 
 #[test]
@@ -335,11 +157,28 @@ fn a_command_of_a_remote_shell_completes_its_key() {
     machine.switch(KEY + 1_100, 1, 0, 1);
     packet(&mut machine, SHELL, KEY + 850);
     machine.echo(ANSWER + 100);
-    let timed = timed(&machine.incident(5_000_000)).expect("the scene is well formed");
+    let timed = machine.timed(MARK);
     let completed =
         timed.iter().map(|one| one.completed_ns.map(|at| (at - one.input_ns) / 1_000_000));
     assert_eq!(completed.collect::<Vec<_>>(), [None, None, None, Some(1_200)]);
     assert_eq!(cause(&mut machine), by_address("192.0.2.7:443", true));
+}
+
+/// The remote shell passes a key to its helper.
+fn reach_helper(machine: &mut Machinery, us: u64) {
+    machine.press(us).reach_shell(us).wake_from(us + 720, BACKEND, SHELL, 0, 2);
+    machine.switch(us + 730, 2, BACKEND, 0).switch(us + 750, 2, 0, 1).switch(us + 760, 1, 0, 1);
+}
+
+/// A packet reaches the helper, which has the shell echo.
+fn echo_by_helper(machine: &mut Machinery, us: u64, waited: u64) {
+    machine.wake_from(us, BACKEND, 0, SOFTIRQ, 2).switch(us + 10, 2, BACKEND, 0);
+    machine.wait(us + 11, BACKEND, waited, |wait| {
+        (wait.syscall, wait.args, wait.context) = (POLL, [1, 1, u64::MAX], u16::from(SOFTIRQ));
+        (wait.family, wait.address, wait.port) = (INTERNET, u32::from_le_bytes([192, 0, 2, 7]), 22);
+    });
+    machine.wake_from(us + 30, SHELL, BACKEND, 0, 1).switch(us + 40, 1, SHELL, 0);
+    machine.switch(us + 41, 2, 0, 1).echo(us + 100);
 }
 
 /// A helper of the remote shell, which reads no terminal, has brought each echo so far.
@@ -347,31 +186,12 @@ fn a_command_of_a_remote_shell_completes_its_key() {
 fn a_helper_of_a_remote_shell_brings_late_echoes_too() {
     let mut machine = Machinery::with_terminal();
     machine.task(BACKEND, BACKEND, SHELL, "proxy", 1);
-    let reach_helper = |machine: &mut Machinery, us: u64| {
-        machine.press(us).reach_shell(us).wake_from(us + 720, BACKEND, SHELL, 0, 2);
-        machine.switch(us + 730, 2, BACKEND, 0).switch(us + 750, 2, 0, 1).switch(us + 760, 1, 0, 1);
-    };
-    let bring = |machine: &mut Machinery, us: u64, waited: u64| {
-        machine.wake_from(us, BACKEND, 0, SOFTIRQ, 2).switch(us + 10, 2, BACKEND, 0);
-        machine.wait(us + 11, BACKEND, waited, |wait| {
-            (wait.syscall, wait.args, wait.context) = (POLL, [1, 1, u64::MAX], u16::from(SOFTIRQ));
-            (wait.family, wait.address, wait.port) =
-                (INTERNET, u32::from_le_bytes([192, 0, 2, 7]), 22);
-        });
-        machine.wake_from(us + 30, SHELL, BACKEND, 0, 1).switch(us + 40, 1, SHELL, 0).switch(
-            us + 41,
-            2,
-            0,
-            1,
-        );
-        machine.echo(us + 100);
-    };
     for us in [500_000, 800_000, 1_100_000] {
         reach_helper(&mut machine, us);
-        bring(&mut machine, us + 1_000, us + 750);
+        echo_by_helper(&mut machine, us + 1_000, us + 750);
     }
     reach_helper(&mut machine, KEY);
-    bring(&mut machine, ANSWER, KEY + 750);
+    echo_by_helper(&mut machine, ANSWER, KEY + 750);
     assert_eq!(last(&mut machine), (KEY, 1_200, "speculative".to_owned()));
     assert_eq!(cause(&mut machine), by_address("192.0.2.7:22", false));
 }
@@ -392,7 +212,7 @@ fn what_a_kernel_thread_does_meanwhile_answers_no_key() {
 }
 
 #[test]
-fn what_a_service_asks_another_machine_because_of_a_key_answers_it() {
+fn a_remote_request_of_a_service_for_a_key_answers_it() {
     let mut machine = network_behind_a_service(blink, &[]);
     assert_eq!(last(&mut machine), exact(KEY, 1_200));
     assert_eq!(cause(&mut machine), by_address("192.0.2.7:443", true));
@@ -406,25 +226,21 @@ fn asked_over_a_bus(parent: u32) -> Machinery {
     ask(&mut machine, KEY);
     hand_on(&mut machine, KEY + 500, ASKER, SERVICE, 400_000);
     hand_on(&mut machine, KEY + 600, SERVICE, BACKEND, 400_000);
-    machine.switch(KEY + 700, 1, 0, 1).wake_from(ANSWER, BACKEND, 0, BY_TIMER, 1).switch(
-        ANSWER + 20,
-        1,
-        BACKEND,
-        0,
-    );
+    machine.switch(KEY + 700, 1, 0, 1).wake_from(ANSWER, BACKEND, 0, BY_TIMER, 1);
+    machine.switch(ANSWER + 20, 1, BACKEND, 0);
     machine.wait(ANSWER, BACKEND, KEY + 700, |wait| {
         (wait.syscall, wait.context) = (CLOCK_NANOSLEEP, u16::from(BY_TIMER));
     });
     hand_on(&mut machine, ANSWER + 100, BACKEND, SERVICE, KEY + 620);
     hand_on(&mut machine, ANSWER + 200, SERVICE, ASKER, KEY + 520);
-    tell(&mut machine, ANSWER + 300, KEY + 420);
+    hand_back(&mut machine, ANSWER + 300, KEY + 420);
     machine
 }
 
 #[test]
-fn a_service_is_asked_whoever_has_started_it() {
+fn a_service_is_asked_whatever_its_parent() {
     for parent in [1, APP] {
-        let verdict = verdict(&mut asked_over_a_bus(parent));
+        let verdict = asked_over_a_bus(parent).diagnose(MARK);
         let finding = verdict.findings.first().expect("the key was answered late");
         let Culprit::Process { pid, .. } = finding.culprit else { panic!("{finding:?}") };
         assert_eq!((finding.kind, pid), (CauseKind::PeerWait, BACKEND), "started by {parent}");
@@ -444,18 +260,14 @@ fn a_connection_that_is_polled_since_a_key_answers_it() {
 /// An input method wakes the editor's first thread again because of the key; a packet on an old
 /// connection afterwards is an unrelated message.
 #[test]
-fn who_is_woken_back_hears_messages_as_before() {
+fn an_application_woken_back_receives_messages_as_before() {
     let mut machine = editor();
     machine.press(KEY);
     polled_files(&mut machine, KEY + 101, APP, 1_300_610, &[7]);
     machine.wake_from(KEY + 400, SERVICE, APP, 0, 1).switch(KEY + 420, 1, SERVICE, 1);
     polled(&mut machine, SERVICE, 400_000, KEY + 400);
-    machine.wake_from(KEY + 600, APP, SERVICE, 0, 1).switch(KEY + 620, 1, APP, 1).switch(
-        KEY + 700,
-        1,
-        0,
-        1,
-    );
+    machine.wake_from(KEY + 600, APP, SERVICE, 0, 1).switch(KEY + 620, 1, APP, 1);
+    machine.switch(KEY + 700, 1, 0, 1);
     machine.wake_from(ANSWER, APP, 0, SOFTIRQ, 1).switch(ANSWER + 20, 1, APP, 0);
     polled_files(&mut machine, ANSWER + 1, APP, KEY + 700, &[7]);
     machine.draw(ANSWER + 300);
@@ -475,9 +287,9 @@ fn a_stream_of_packets_answers_nothing() {
     hand_on(&mut machine, KEY + 400, APP, ASKER, 1_950_100);
     machine.switch(KEY + 500, 1, 0, 1);
     packet(&mut machine, ASKER, KEY + 500);
-    tell(&mut machine, ANSWER + 100, KEY + 420);
+    hand_back(&mut machine, ANSWER + 100, KEY + 420);
     assert_eq!(last(&mut machine), exact(900_000, 0));
-    assert!(verdict(&mut machine).findings.is_empty());
+    assert!(machine.diagnose(MARK).findings.is_empty());
 }
 
 /// The editor makes its request when the button is released, as most programs do.
@@ -489,16 +301,16 @@ fn what_the_release_of_a_button_asked_for_answers_the_click() {
     hand_on(&mut machine, KEY + 90_400, APP, ASKER, 400_000);
     machine.switch(KEY + 90_500, 1, 0, 1);
     packet(&mut machine, ASKER, KEY + 90_500);
-    tell(&mut machine, ANSWER + 100, KEY + 90_420);
+    hand_back(&mut machine, ANSWER + 100, KEY + 90_420);
     assert_eq!(last(&mut machine), (KEY, 1_200, "speculative".to_owned()));
 }
 
 #[test]
-fn of_a_click_that_is_taken_after_the_mark_nothing_is_said() {
+fn a_click_taken_after_the_mark_has_no_drawing() {
     let mut machine = editor();
     machine.press_button(KEY + 12).switch(KEY + 400, 1, 0, 1).release_button(KEY + 90_000);
     for mark in KEY..KEY + 100 {
-        let all = timed(&machine.incident(mark)).expect("the scene is well formed");
+        let all = machine.timed(mark);
         assert_eq!(
             all.last().map(|one| (one.class.as_str(), one.drawn_ns)),
             Some(("click", None)),
@@ -519,12 +331,12 @@ fn packet_on_the_time_of_another(was_asked: bool) -> Machinery {
     machine.wait(ANSWER + 1, ASKER, KEY + 500, |wait| {
         (wait.syscall, wait.args, wait.context) = (EPOLL_WAIT, [26, 4_096, 16], u16::from(SOFTIRQ));
     });
-    tell(&mut machine, ANSWER + 100, KEY + 420);
+    hand_back(&mut machine, ANSWER + 100, KEY + 420);
     machine
 }
 
 #[test]
-fn who_ran_when_a_packet_came_sent_it_only_where_it_was_asked() {
+fn the_thread_running_at_a_packet_sent_it_only_if_asked() {
     let mut asked = packet_on_the_time_of_another(true);
     assert_eq!(last(&mut asked), exact(KEY, 1_200));
     assert_eq!(cause(&mut asked), (CauseKind::PeerWait, "calendar".to_owned(), true));
@@ -533,21 +345,22 @@ fn who_ran_when_a_packet_came_sent_it_only_where_it_was_asked() {
     assert_eq!(cause(&mut innocent), by_address("an unknown host", false));
 }
 
+fn next_key(machine: &mut Machinery) {
+    machine.typing(KEY + 500_000, 1);
+}
+
 /// Output after the next key answers that one, or none.
 #[test]
 fn an_answer_of_others_belongs_to_the_last_key_before_it() {
-    let next = |machine: &mut Machinery| {
-        machine.typing(KEY + 500_000, 1);
-    };
-    for mut machine in [network(next), network_behind_a_service(next, &[])] {
+    for mut machine in [network(next_key), network_behind_a_service(next_key, &[])] {
         assert_eq!(last(&mut machine), exact(KEY + 500_000, 0));
-        assert!(verdict(&mut machine).findings.is_empty());
+        assert!(machine.diagnose(MARK).findings.is_empty());
     }
 }
 
 /// The service was done with its request, and sends something else later.
 #[test]
-fn who_waits_for_the_next_question_answers_none_any_more() {
+fn a_service_that_waits_for_requests_answers_no_key() {
     let mut machine = editor();
     ask(&mut machine, KEY);
     hand_on(&mut machine, KEY + 500, ASKER, SERVICE, 400_000);
@@ -556,7 +369,7 @@ fn who_waits_for_the_next_question_answers_none_any_more() {
     machine.wake_from(ANSWER, SERVICE, NEWS, 0, 1).switch(ANSWER + 20, 1, SERVICE, 0);
     polled(&mut machine, SERVICE, KEY + 600, ANSWER);
     hand_on(&mut machine, ANSWER + 100, SERVICE, ASKER, KEY + 520);
-    tell(&mut machine, ANSWER + 200, KEY + 500_110);
+    hand_back(&mut machine, ANSWER + 200, KEY + 500_110);
     assert_silent(machine);
 }
 
@@ -567,7 +380,7 @@ fn what_comes_over_the_network_by_itself_answers_nothing() {
     machine.press(KEY).switch(KEY + 400, 1, 0, 1);
     machine.wake_from(ANSWER, ASKER, 0, SOFTIRQ, 1).switch(ANSWER + 20, 1, ASKER, 0);
     polled(&mut machine, ASKER, 400_000, ANSWER);
-    tell(&mut machine, ANSWER + 100, KEY + 400);
+    hand_back(&mut machine, ANSWER + 100, KEY + 400);
     assert_silent(machine);
 }
 
@@ -582,7 +395,7 @@ fn a_time_that_is_up_is_no_packet() {
         (wait.syscall, wait.args, wait.context, wait.waker) =
             (POLL, [1, 3, 1_000], u16::from(BY_TIMER), tid(0));
     });
-    tell(&mut machine, ANSWER + 100, KEY + 420);
+    hand_back(&mut machine, ANSWER + 100, KEY + 420);
     assert_silent(machine);
 }
 
@@ -613,15 +426,15 @@ fn echoed_and_asked(is_slow: bool) -> Machinery {
 }
 
 #[test]
-fn a_key_that_was_echoed_is_completed_by_the_reply_of_whom_it_had_asked() {
+fn an_echoed_key_is_completed_by_the_reply_of_its_service() {
     let mut machine = echoed_and_asked(true);
-    let interval = verdict(&mut machine).interval.expect("it is told");
+    let interval = machine.diagnose(MARK).interval.expect("it is explained");
     assert_eq!((interval.milestone.as_str(), interval.latency_ms as u64), ("completed", 1_200));
-    let (_, who, _) = cause(&mut machine);
-    assert_eq!(who, "calendar");
+    let (_, culprit, _) = cause(&mut machine);
+    assert_eq!(culprit, "calendar");
     assert!(
-        verdict(&mut echoed_and_asked(false)).findings.is_empty(),
-        "who is done at once keeps nobody waiting"
+        echoed_and_asked(false).diagnose(MARK).findings.is_empty(),
+        "a service that is done at once delays nothing"
     );
 }
 
@@ -655,7 +468,8 @@ fn a_poll_without_the_display_where_a_key_lies_asks_the_peer() {
         (CauseKind::PeerWait, "calendar".to_owned(), true)
     );
     assert!(
-        verdict(&mut polls_a_service(true))
+        polls_a_service(true)
+            .diagnose(MARK)
             .findings
             .iter()
             .all(|one| one.kind != CauseKind::PeerWait)

@@ -5,7 +5,6 @@ mod support;
 
 use support::{APP, Machinery};
 use tipme_analysis::model::{CauseKind, Culprit};
-use tipme_analysis::{DiagnoseOptions, Timed, diagnose, timed};
 
 /// The input method, which is not a child of the application, and the process that delays it.
 const METHOD: u32 = 300;
@@ -27,21 +26,14 @@ fn editor() -> Machinery {
 
 /// A key comes, and the application asks the input method.
 fn ask(machine: &mut Machinery, us: u64) {
-    machine.press(us).wake_from(us + 400, METHOD, APP, 0, 2).switch(us + 450, 1, 0, 1).switch(
-        us + 450,
-        2,
-        METHOD,
-        1,
-    );
+    machine.press(us).wake_from(us + 400, METHOD, APP, 0, 2).switch(us + 450, 1, 0, 1);
+    machine.switch(us + 450, 2, METHOD, 1);
 }
 
 /// The input method answers, and the application draws.
 fn answer(machine: &mut Machinery, us: u64) {
-    machine
-        .wake_from(us, APP, METHOD, 0, 1)
-        .switch(us + 50, 2, 0, 1)
-        .switch(us + 100, 1, APP, 1)
-        .draw(us + 200);
+    machine.wake_from(us, APP, METHOD, 0, 1).switch(us + 50, 2, 0, 1).switch(us + 100, 1, APP, 1);
+    machine.draw(us + 200);
 }
 
 fn typing(machine: &mut Machinery, count: u64) {
@@ -55,12 +47,8 @@ fn typing(machine: &mut Machinery, count: u64) {
 /// The input method is stopped before the key comes, and continued long after.
 fn stop(machine: &mut Machinery) {
     machine.signal(KEY - 210, HOLDER, METHOD, 19).wake_from(KEY - 200, METHOD, HOLDER, 0, 2);
-    machine.switch(KEY - 150, 2, METHOD, 1).switch(KEY - 140, 2, 0, 4).press(KEY).switch(
-        KEY + 450,
-        1,
-        0,
-        1,
-    );
+    machine.switch(KEY - 150, 2, METHOD, 1).switch(KEY - 140, 2, 0, 4).press(KEY);
+    machine.switch(KEY + 450, 1, 0, 1);
     machine.signal(LATE - 110, HOLDER, METHOD, 18).wake_from(LATE - 100, METHOD, HOLDER, 0, 2);
     machine.switch(LATE - 50, 2, METHOD, 1);
     answer(machine, LATE);
@@ -76,18 +64,16 @@ fn compete(machine: &mut Machinery) {
 
 /// Returns, for each key, the time from the input to the drawing in microseconds, and the join.
 fn joins(machine: &mut Machinery) -> Vec<(u64, String)> {
-    let timed = timed(&machine.incident(MARK)).expect("the scene is well formed");
-    let drawn = |one: &Timed| one.drawn_ns.map_or(0, |at| (at - one.input_ns) / 1_000);
+    let timed = machine.timed(MARK);
     timed
-        .iter()
+        .into_iter()
         .filter(|one| one.client_pid == APP)
-        .map(|one| (drawn(one), one.join.clone()))
+        .map(|one| (one.drawn_ns.map_or(0, |at| (at - one.input_ns) / 1_000), one.join))
         .collect()
 }
 
 fn cause(machine: &mut Machinery) -> (CauseKind, u32) {
-    let verdict = diagnose(&machine.incident(MARK), &DiagnoseOptions::default())
-        .expect("the scene is well formed");
+    let verdict = machine.diagnose(MARK);
     let finding = verdict.findings.first().expect("somebody held the answer up");
     let Culprit::Process { pid, .. } = &finding.culprit else { panic!("{finding:?}") };
     (finding.kind, *pid)
@@ -103,7 +89,7 @@ fn a_key_waits_for_the_answer_of_a_stopped_input_method() {
 }
 
 #[test]
-fn a_key_waits_for_the_answer_of_an_input_method_that_gets_no_cpu() {
+fn a_key_waits_for_an_input_method_without_a_cpu() {
     let mut machine = editor();
     typing(&mut machine, 5);
     compete(&mut machine);
@@ -112,7 +98,7 @@ fn a_key_waits_for_the_answer_of_an_input_method_that_gets_no_cpu() {
 }
 
 #[test]
-fn who_is_not_asked_as_a_rule_answers_no_key() {
+fn a_service_rarely_asked_answers_no_key() {
     for held_up in [stop, compete] {
         let mut machine = editor();
         machine.typing(500_000, 5);

@@ -4,9 +4,10 @@
 mod support;
 
 use support::Machinery;
+use support::verdicts::explained;
+use tipme_analysis::Recording;
 use tipme_analysis::model::{CauseKind, Culprit, Finding};
-use tipme_analysis::{Recording, explain};
-use tipme_record::{Device, Nanos, Tid};
+use tipme_record::{Device, Nanos};
 
 /// A child of a shell that tries, sleeps, and tries again.
 const TRIER: u32 = 700;
@@ -19,10 +20,8 @@ const BY_TIMER: u8 = 2;
 
 fn machine() -> Machinery {
     let mut machine = Machinery::new();
-    machine
-        .task(SHELL, SHELL, 1, "shell", 1)
-        .task(TRIER, TRIER, SHELL, "trier", 1)
-        .task(HOLDER, HOLDER, 1, "holder", 1);
+    machine.task(SHELL, SHELL, 1, "shell", 1).task(TRIER, TRIER, SHELL, "trier", 1);
+    machine.task(HOLDER, HOLDER, 1, "holder", 1);
     machine.switch(500_000, 0, TRIER, 0);
     machine
 }
@@ -40,9 +39,8 @@ fn sleep(machine: &mut Machinery, tid: u32, from: u64, to: u64) {
 fn finding(machine: &mut Machinery, tid: u32, from_ms: u64, to_ms: u64) -> Finding {
     let recording =
         Recording::read(&machine.incident(4_000_000)).expect("the scene is well formed");
-    let at = |ms: u64| recording.mark.before(Nanos::from_secs(4)).after(Nanos::from_millis(ms));
-    let explanation = explain(&recording, Tid(tid), at(from_ms), at(to_ms), Nanos(0))
-        .expect("the incident holds it");
+    let explanation =
+        explained(&recording, tid, (from_ms, to_ms), Nanos(0)).expect("the incident holds it");
     explanation.findings.into_iter().next().expect("there is a cause")
 }
 
@@ -138,7 +136,7 @@ fn tries_that_last_at_the_mark_count_until_then() {
 }
 
 #[test]
-fn who_waits_for_a_lock_without_a_known_holder_does_not_hold_it() {
+fn a_waiter_without_a_known_holder_does_not_hold_the_lock() {
     let mut machine = machine();
     machine.attempt(1_000_000, TRIER, 0, 1);
     sleep(&mut machine, TRIER, 1_000_100, 1_500_000);

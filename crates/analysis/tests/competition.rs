@@ -23,8 +23,7 @@ fn stall(
     machine.task(APP, APP, 1, "editor", 1).task(NEIGHBOUR, NEIGHBOUR, 1, "neighbour", 1);
     machine.typing(100_000, 12).press(3_000_000);
     fill(&mut machine);
-    let incident = machine.draw(4_000_000).incident(6_000_000);
-    diagnose(&incident, &DiagnoseOptions::default()).expect("the scene is well formed")
+    machine.draw(4_000_000).diagnose(6_000_000)
 }
 
 /// The editor is runnable from 3.005 to 3.995 s while the neighbour runs on its CPU.
@@ -42,7 +41,7 @@ fn first(verdict: &Verdict) -> &Finding {
 }
 
 /// Returns evidence and remedy for the competition with a neighbour.
-fn told(prios: &[(u32, u8)], policies: &[(u32, u32)]) -> (String, String) {
+fn evidence_and_remedy(prios: &[(u32, u8)], policies: &[(u32, u32)]) -> (String, String) {
     let verdict = stall(prios, policies, beside_neighbour);
     let finding = first(&verdict);
     assert_eq!(finding.kind, CauseKind::CpuCompetition);
@@ -50,8 +49,8 @@ fn told(prios: &[(u32, u8)], policies: &[(u32, u32)]) -> (String, String) {
 }
 
 #[test]
-fn equals_are_told_without_priorities() {
-    let (evidence, remedy) = told(&[], &[]);
+fn equals_are_reported_without_priorities() {
+    let (evidence, remedy) = evidence_and_remedy(&[], &[]);
     assert!(
         !evidence.contains("nice") && remedy.starts_with("renice -n 19 -p 500"),
         "{evidence}\n{remedy}"
@@ -60,15 +59,11 @@ fn equals_are_told_without_priorities() {
 
 /// Four others have the CPU for a sixth of the time each; the editor computes for a third of it.
 #[test]
-fn many_who_took_the_cpu_come_before_less_that_the_program_computed_itself() {
+fn many_competitors_come_before_less_own_computation() {
     let verdict = stall(&[], &[], |machine| {
         for (index, other) in (600..604).enumerate() {
-            machine.task(other, other, 1, "hog", 1).switch(
-                3_005_000 + 165_000 * index as u64,
-                1,
-                other,
-                0,
-            );
+            machine.task(other, other, 1, "hog", 1);
+            machine.switch(3_005_000 + 165_000 * index as u64, 1, other, 0);
         }
         machine.switch(3_665_000, 1, APP, 0);
     });
@@ -106,40 +101,36 @@ fn many_processes_of_one_program_are_named_by_it() {
 }
 
 #[test]
-fn nothing_is_to_be_done_to_who_has_ended() {
+fn an_ended_process_is_not_to_be_reniced() {
     const GONE: u32 = 600;
-    let remedy = |fill: fn(&mut Machinery)| {
+    let [reaped, zombie] = [false, true].map(|is_zombie| {
         let verdict = stall(&[], &[], |machine| {
             machine.switch(3_005_000, 1, GONE, 0).switch(3_995_000, 1, APP, 0x80);
             machine.exit(3_995_000, GONE, 1, GONE, "compiler");
-            fill(machine);
+            if is_zombie {
+                machine.task(GONE, GONE, 1, "compiler", 0x80);
+            }
         });
         assert_eq!(first(&verdict).kind, CauseKind::CpuCompetition);
         first(&verdict).remedy.clone()
-    };
-    let told = remedy(|_| ());
-    assert!(
-        told.starts_with("start compiler with nice -n 19 next time (this one has ended)"),
-        "{told}"
-    );
-    let unreaped = remedy(|machine| {
-        machine.task(GONE, GONE, 1, "compiler", 0x80);
     });
-    assert_eq!(unreaped, told, "its parent has not asked for its exit code");
+    let remedy = "start compiler with nice -n 19 next time (this one has ended)";
+    assert!(reaped.starts_with(remedy), "{reaped}");
+    assert_eq!(zombie, reaped, "its parent has not asked for its exit code");
 }
 
 #[test]
-fn a_lower_nice_value_is_told() {
-    let (evidence, remedy) = told(&[(NEIGHBOUR, 115)], &[]);
+fn a_lower_nice_value_is_reported() {
+    let (evidence, remedy) = evidence_and_remedy(&[(NEIGHBOUR, 115)], &[]);
     assert!(evidence.contains("neighbour runs at nice -5, editor at nice 0"), "{evidence}");
     assert!(remedy.starts_with("renice -n 19 -p 500"), "{remedy}");
-    let (evidence, _) = told(&[(NEIGHBOUR, 130)], &[]);
+    let (evidence, _) = evidence_and_remedy(&[(NEIGHBOUR, 130)], &[]);
     assert!(!evidence.contains("nice"), "who has the worse priority did not win by it: {evidence}");
 }
 
 #[test]
-fn a_real_time_policy_is_told_and_taken_back() {
-    let (evidence, remedy) = told(&[(NEIGHBOUR, 49)], &[(NEIGHBOUR, 1)]);
+fn a_real_time_policy_is_reported_and_revoked() {
+    let (evidence, remedy) = evidence_and_remedy(&[(NEIGHBOUR, 49)], &[(NEIGHBOUR, 1)]);
     assert!(evidence.contains("neighbour runs with real-time priority FIFO 50"), "{evidence}");
     assert_eq!(
         remedy, "chrt -o -p 0 500 (it runs with real-time priority FIFO 50)",
@@ -149,14 +140,15 @@ fn a_real_time_policy_is_told_and_taken_back() {
 
 /// Nice values do not affect a real-time thread, even if its priority was not decisive.
 #[test]
-fn a_real_time_thread_that_waits_behind_another_is_no_reason_to_renice_that() {
-    let (evidence, remedy) = told(&[(NEIGHBOUR, 49), (APP, 49)], &[(NEIGHBOUR, 1), (APP, 1)]);
+fn no_renice_for_a_real_time_thread_behind_another() {
+    let (evidence, remedy) =
+        evidence_and_remedy(&[(NEIGHBOUR, 49), (APP, 49)], &[(NEIGHBOUR, 1), (APP, 1)]);
     assert!(!evidence.contains("priority"), "{evidence}");
     assert_eq!(remedy, "chrt -o -p 0 500 (it runs with real-time priority FIFO 50)");
 }
 
 #[test]
-fn who_takes_a_real_time_policy_while_it_runs_is_known_by_how_it_left() {
+fn a_real_time_policy_taken_while_running_is_noticed() {
     const GONE: u32 = 600;
     let verdict = stall(&[], &[], |machine| {
         machine.switch(3_005_000, 1, GONE, 0).prios.insert(GONE, 94);
@@ -167,39 +159,38 @@ fn who_takes_a_real_time_policy_while_it_runs_is_known_by_how_it_left() {
         finding.evidence.iter().any(|line| line.starts_with("player runs with real-time")),
         "{finding:?}"
     );
-    let remedy = "start it without real-time priority next time (it ran with real-time priority 5, and has ended)";
+    let remedy = "start it without real-time priority next time (it ran with real-time priority 5, \
+                  and has ended)";
     assert_eq!(finding.remedy, remedy);
 }
 
 #[test]
-fn a_real_time_client_that_keeps_the_server_busy_is_not_to_be_reniced() {
-    let busy = |prio, policy| {
+fn no_renice_for_a_real_time_client_of_the_server() {
+    let renice = "renice -n 10 -p 900 (its requests come in smaller portions)";
+    let chrt = "chrt -o -p 0 900 (it runs with real-time priority FIFO 50)";
+    for (prio, policy, remedy) in [(120, 0, renice), (49, 1, chrt)] {
         let mut machine = Machinery::new();
         machine.prios.insert(900, prio);
         machine.policies.insert(900, policy);
-        machine
-            .task(APP, APP, 1, "editor", 1)
-            .task(900, 900, 1, "wallpaper", 1)
-            .typing(100_000, 12);
+        machine.task(APP, APP, 1, "editor", 1).task(900, 900, 1, "wallpaper", 1);
+        machine.typing(100_000, 12);
         machine.switch(2_990_000, 1, 900, 0).switch(2_991_000, 1, 0, 1);
         machine.switch(2_999_000, 0, SERVER, 0).message(2_999_100, SERVER, (9, 900), 1, 4_000, &[]);
         machine.press_while_busy(3_000_000, 3_400_000);
         let verdict =
             diagnose(&machine.draw(3_401_000).incident(6_000_000), &DiagnoseOptions::default());
         let verdict = verdict.expect("the scene is well formed");
-        assert_eq!(first(&verdict).kind, CauseKind::ServerBusy);
-        first(&verdict).remedy.clone()
-    };
-    assert_eq!(busy(120, 0), "renice -n 10 -p 900 (its requests come in smaller portions)");
-    assert_eq!(busy(49, 1), "chrt -o -p 0 900 (it runs with real-time priority FIFO 50)");
+        let finding = first(&verdict);
+        assert_eq!((finding.kind, finding.remedy.as_str()), (CauseKind::ServerBusy, remedy));
+    }
 }
 
 #[test]
 fn a_waiter_with_a_worse_priority_is_raised() {
-    let (evidence, remedy) = told(&[(APP, 139)], &[]);
+    let (evidence, remedy) = evidence_and_remedy(&[(APP, 139)], &[]);
     assert!(evidence.contains("neighbour runs at nice 0, editor at nice 19"), "{evidence}");
     assert!(remedy.starts_with("renice -n 0 -p 200 (what waits runs at nice 19)"), "{remedy}");
-    let (_, remedy) = told(&[], &[(APP, 5)]);
+    let (_, remedy) = evidence_and_remedy(&[], &[(APP, 5)]);
     assert!(
         remedy.starts_with("chrt -o -p 0 200 (what waits runs with the idle policy)"),
         "{remedy}"
@@ -231,7 +222,7 @@ fn taken(machine: &mut Machinery, before: u64, ticks: [u64; 2]) {
 }
 
 #[test]
-fn a_stall_tells_what_the_hypervisor_reported() {
+fn a_stall_includes_the_reported_steal_time() {
     let verdict = stall(&[], &[], |machine| {
         beside_idle(machine);
         taken(machine, 7, [0, 95]);
@@ -256,28 +247,30 @@ fn kinds(verdict: &Verdict) -> usize {
 
 #[test]
 fn a_stall_that_the_counters_contradict_is_less_certain() {
-    let confidence = |fill: &dyn Fn(&mut Machinery)| {
+    let counters = [None, Some((7, [0, 95])), Some((0, [0, 0])), Some((7, [0, 0]))];
+    let [unknown, confirmed, unaccounted, contradicted] = counters.map(|counters| {
         let verdict = stall(&[], &[], |machine| {
             beside_idle(machine);
-            fill(machine);
+            if let Some((before, ticks)) = counters {
+                taken(machine, before, ticks);
+            }
         });
         assert_eq!(first(&verdict).kind, CauseKind::Stall);
         (first(&verdict).confidence, first(&verdict).evidence.join("\n"))
-    };
-    let (unknown, evidence) = confidence(&|_| {});
-    assert!(!evidence.contains("stolen"), "{evidence}");
-    let (confirmed, _) = confidence(&|machine| taken(machine, 7, [0, 95]));
-    let (unaccounted, evidence) = confidence(&|machine| taken(machine, 0, [0, 0]));
-    assert!(evidence.contains("no hypervisor has reported any stolen time"), "{evidence}");
+    });
+    assert!(!unknown.1.contains("stolen"), "{}", unknown.1);
+    let reason = "no hypervisor has reported any stolen time";
+    assert!(unaccounted.1.contains(reason), "{}", unaccounted.1);
+    assert!(contradicted.1.contains("reported no stolen CPU time"), "{}", contradicted.1);
+    let [unknown, confirmed, unaccounted, contradicted] =
+        [unknown, confirmed, unaccounted, contradicted].map(|(confidence, _)| confidence);
     assert!(confirmed >= unknown && unaccounted >= unknown, "{confirmed} {unaccounted} {unknown}");
-    let (contradicted, evidence) = confidence(&|machine| taken(machine, 7, [0, 0]));
-    assert!(evidence.contains("reported no stolen CPU time"), "{evidence}");
     assert!(contradicted < 0.8 * unknown, "{contradicted} {unknown}");
 }
 
 #[test]
 fn a_stall_while_others_waited_much_longer_is_less_certain() {
-    let confidence = |waited_ms: u64| {
+    let [little, much] = [10, 90].map(|waited_ms| {
         let verdict = stall(&[], &[], |machine| {
             for us in [3_100_000, 3_500_000, 3_900_000] {
                 machine.switch(us, 1, 0, 0).switch(us + 60_000, 1, APP, 0);
@@ -288,24 +281,24 @@ fn a_stall_while_others_waited_much_longer_is_less_certain() {
         });
         let stall = verdict.findings.iter().find(|finding| finding.kind == CauseKind::Stall);
         stall.expect("a free CPU did not run the editor").confidence
-    };
-    assert!(confidence(90) < 0.8 * confidence(10), "{} {}", confidence(90), confidence(10));
+    });
+    assert!(much < 0.8 * little, "{much} {little}");
 }
 
 #[test]
-fn waiting_for_a_cpu_that_was_away_is_a_stall_whoever_was_on_it() {
-    let verdict = |found| {
+fn waiting_for_a_cpu_that_was_away_is_a_stall() {
+    let [off, away] = [1, 2].map(|found| {
         stall(&[], &[], |machine| {
             beside_neighbour(machine);
             machine.overdue(3_990_000, 1, 980_000, NEIGHBOUR, found);
         })
-    };
-    let away = verdict(2);
+    });
     let evidence = first(&away).evidence.join("\n");
     assert_eq!(first(&away).kind, CauseKind::Stall, "{evidence}");
-    let told = "the timer of CPU 1 came 980 ms late, and found a program, which cannot hold interrupts off";
-    assert!(evidence.contains(told) && !evidence.contains("neighbour"), "{evidence}");
-    assert_eq!(first(&verdict(1)).kind, CauseKind::CpuCompetition, "it held interrupts off itself");
+    let timer = "the timer of CPU 1 came 980 ms late, and found a program, which cannot hold \
+                 interrupts off";
+    assert!(evidence.contains(timer) && !evidence.contains("neighbour"), "{evidence}");
+    assert_eq!(first(&off).kind, CauseKind::CpuCompetition, "it held interrupts off itself");
 }
 
 /// The editor's CPU is away for almost a second; its late timer hits a kernel function, or else the
@@ -372,7 +365,7 @@ fn long_handler(more: impl FnOnce(&mut Machinery)) -> Finding {
 }
 
 #[test]
-fn a_handler_may_be_innocent_on_a_virtual_machine_that_counts_nothing() {
+fn a_handler_may_be_innocent_without_steal_counters() {
     let named = long_handler(|_| {});
     assert_eq!(
         (named.kind, named.outsider),
@@ -398,33 +391,29 @@ fn a_handler_may_be_innocent_on_a_virtual_machine_that_counts_nothing() {
         }
     });
     assert_eq!(often.kind, CauseKind::Interrupt);
-    let counted = |ticks| {
+    let [nothing_taken, almost_all_taken] = [[0, 0], [0, 95]].map(|ticks| {
         long_handler(|machine| {
             virtualized(machine);
             taken(machine, 7, ticks);
         })
-    };
-    assert_eq!(
-        counted([0, 0]).kind,
-        CauseKind::Interrupt,
-        "the hypervisor counts what it takes, and took nothing"
-    );
-    assert_eq!(taker(&counted([0, 95])), HYPERVISOR);
+    });
+    assert_eq!(nothing_taken.kind, CauseKind::Interrupt, "the hypervisor counts what it takes");
+    assert_eq!(taker(&almost_all_taken), HYPERVISOR);
 }
 
 #[test]
 fn a_neighbour_may_be_innocent_that_had_interrupts_held_off() {
-    let held = |virtual_machine: bool| {
+    let [real, guest] = [false, true].map(|virtualized| {
         let verdict = stall(&[], &[], |machine| {
             beside_neighbour(machine);
             machine.overdue(3_990_000, 1, 980_000, NEIGHBOUR, 1);
-            machine.meta.machine.virtualized = virtual_machine;
+            machine.meta.machine.virtualized = virtualized;
         });
         first(&verdict).clone()
-    };
-    assert_eq!(held(false).kind, CauseKind::CpuCompetition);
+    });
+    assert_eq!(real.kind, CauseKind::CpuCompetition);
     let open = "the hypervisor or neighbour with interrupts held off took the CPU from editor";
-    assert_eq!(taker(&held(true)), (Some(Outsider::Undecided), open));
+    assert_eq!(taker(&guest), (Some(Outsider::Undecided), open));
 }
 
 #[test]
@@ -440,12 +429,12 @@ fn firmware_stops_all_cpus_of_a_machine_without_a_hypervisor() {
     assert_eq!(
         taker(&away(Some("ioread32"), other_is_away)),
         FIRMWARE,
-        "a device stops only who accesses it"
+        "a device stops only the CPU that accesses it"
     );
 }
 
 #[test]
-fn a_device_is_named_where_one_cpu_waited_for_it_and_others_went_on() {
+fn a_device_is_named_if_only_one_cpu_waited_for_it() {
     let device = away(Some("ioread32"), other_goes_on);
     assert_eq!(taker(&device), DEVICE);
     let evidence = device.evidence.join("\n");
@@ -458,30 +447,24 @@ fn a_device_is_named_where_one_cpu_waited_for_it_and_others_went_on() {
         device.confidence > 0.9 && device.remedy.starts_with("look at the device"),
         "{device:?}"
     );
-    let counted = |before, ticks| {
+    let open = "the hypervisor or a device took the CPU from editor";
+    for (before, ticks, owner) in [
+        (7, [0, 0], DEVICE),
+        (7, [0, 95], HYPERVISOR),
+        // A hypervisor without counters may have taken the CPU there as well.
+        (0, [0, 0], (Some(Outsider::Undecided), open)),
+    ] {
         let finding = away(Some("ioread32"), |machine| {
             virtualized(machine);
             other_goes_on(machine);
             taken(machine, before, ticks);
         });
-        (finding.outsider, finding.evidence[0].clone())
-    };
-    assert_eq!(
-        counted(7, [0, 0]).0,
-        Some(Outsider::Device),
-        "the hypervisor counts what it takes, and took nothing"
-    );
-    assert_eq!(counted(7, [0, 95]).0, Some(Outsider::Hypervisor));
-    let open = "the hypervisor or a device took the CPU from editor".to_owned();
-    assert_eq!(
-        counted(0, [0, 0]),
-        (Some(Outsider::Undecided), open),
-        "it may have taken the CPU there as well"
-    );
+        assert_eq!(taker(&finding), owner);
+    }
 }
 
 #[test]
-fn who_is_not_shown_is_not_named() {
+fn an_unproven_owner_is_not_named() {
     let program = away(None, other_goes_on);
     assert_eq!(taker(&program), UNDECIDED, "one CPU in a program, and no hypervisor");
     assert!(program.confidence < 0.85 && program.evidence.len() > 1, "{program:?}");
@@ -499,7 +482,7 @@ fn who_is_not_shown_is_not_named() {
     assert_eq!(
         first(&short).outsider,
         Some(Outsider::Undecided),
-        "that timer tells of a small part of it"
+        "that timer covers a small part of it"
     );
 }
 
@@ -520,16 +503,15 @@ fn computing_on_a_cpu_that_was_taken_is_a_stall() {
 const NEWBORN: u32 = 600;
 
 #[test]
-fn newborn_processes_are_told_with_their_age() {
-    let storm = |machine: &mut Machinery| {
+fn newborn_processes_are_reported_with_their_age() {
+    let verdict = stall(&[], &[], |machine| {
         machine.fork(3_001_000, NEIGHBOUR, NEWBORN).switch(3_005_000, 1, NEWBORN, 0);
         for number in 1..12 {
             let (parent, at) = (NEWBORN + number - 1, 3_005_000 + u64::from(number) * 80_000);
             machine.fork(at - 10_000, parent, parent + 1).switch(at, 1, parent + 1, 0x80);
         }
         machine.switch(3_995_000, 1, APP, 0x80);
-    };
-    let verdict = stall(&[], &[], storm);
+    });
     let evidence = first(&verdict).evidence.join("\n");
     assert!(
         evidence.contains("12 processes of it were started meanwhile, and ran for 100 %"),

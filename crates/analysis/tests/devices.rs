@@ -5,10 +5,14 @@
 mod stall;
 mod support;
 
-use stall::{NEIGHBOUR, culprit, first, kinds, stall};
+use stall::{NEIGHBOUR, culprit, first, stall};
 use support::{APP, Machinery, VDA};
 use tipme_analysis::model::{CauseKind, Culprit, Verdict};
 use tipme_record::incident::{FileName, IoLimit, Loss};
+
+fn kinds(verdict: &Verdict) -> Vec<CauseKind> {
+    verdict.findings.iter().map(|finding| finding.kind).collect()
+}
 
 /// The editor waits for one page from 3.005 to 3.995 s, and no other process uses the disk.
 fn page_in(machine: &mut Machinery) {
@@ -46,7 +50,7 @@ fn page_wait(machine: &mut Machinery) {
 }
 
 #[test]
-fn a_page_in_names_its_file_and_who_evicted_it() {
+fn a_page_in_names_its_file_and_the_process_that_evicted_it() {
     let verdict = stall(|machine| {
         page_in(machine);
         machine.reclaim(1_500_000, NEIGHBOUR, 0, 0, 0).reclaim(1_550_000, NEIGHBOUR, 0, 1, 4_000);
@@ -82,7 +86,7 @@ fn many_page_ins(function: &str) -> Verdict {
 }
 
 #[test]
-fn many_quick_requests_are_the_programs_own_way_and_no_slow_device() {
+fn many_quick_requests_make_no_slow_device() {
     let verdict = many_page_ins("blk_mq_flush_plug_list");
     assert_eq!(kinds(&verdict), [CauseKind::PageIn], "making a request belongs to it");
     let finding = first(&verdict);
@@ -97,29 +101,28 @@ fn many_quick_requests_are_the_programs_own_way_and_no_slow_device() {
 
 #[test]
 fn what_no_disk_had_got_was_held_back_before_it() {
-    let late = |machine: &mut Machinery| page_in_from(machine, 3_904_900);
     let verdict = stall(|machine| {
-        late(machine);
-        machine
-            .block(3_150_000, NEIGHBOUR, 3_100_000, 4_096, 1)
-            .block(3_160_000, NEIGHBOUR, 3_140_000, 4_096, 1);
+        page_in_from(machine, 3_904_900);
+        machine.block(3_150_000, NEIGHBOUR, 3_100_000, 4_096, 1);
+        machine.block(3_160_000, NEIGHBOUR, 3_140_000, 4_096, 1);
     });
     let finding = first(&verdict);
     assert_eq!(
         (finding.kind, culprit(finding).0, kinds(&verdict).len()),
         (CauseKind::IoHeldBack, APP, 1)
     );
-    let held = "I/O of editor (pid 200) was held back before it reached vda, which had nothing to do for 840 ms of 990 ms";
+    let held = "I/O of editor (pid 200) was held back before it reached vda, which had nothing to \
+                do for 840 ms of 990 ms";
     let waited = "editor (pid 200) waited for the page-in of /usr/lib/x/libfoo.so, at most 990 ms";
     assert_eq!(finding.evidence, [held, waited]);
     assert!(finding.remedy.contains("/proc/200/cgroup (io.max"), "{}", finding.remedy);
     let busy = stall(|machine| {
-        late(machine);
+        page_in_from(machine, 3_904_900);
         machine.block(3_700_000, NEIGHBOUR, 3_100_000, 4_096, 1);
     });
     assert_eq!((first(&busy).kind, culprit(first(&busy)).0), (CauseKind::PageIn, NEIGHBOUR));
     let lost = stall(|machine| {
-        late(machine);
+        page_in_from(machine, 3_904_900);
         let loss =
             Loss { until_ns: support::BEGIN + 3_500_000_000, class: "rare".to_owned(), count: 9 };
         machine.losses.per_second.push(loss);
@@ -139,7 +142,7 @@ fn what_no_disk_had_got_was_held_back_before_it() {
 /// A process provides the page, like a file system in user space, while a disk completes an
 /// unrelated request.
 #[test]
-fn a_page_that_a_process_brings_comes_from_no_disk_though_one_is_done_with_something_just_then() {
+fn a_page_from_a_process_is_not_blamed_on_a_disk() {
     const DAEMON: u32 = 600;
     let verdict = stall(|machine| {
         let stack =
@@ -155,8 +158,8 @@ fn a_page_that_a_process_brings_comes_from_no_disk_though_one_is_done_with_somet
     assert_eq!((first(&verdict).kind, culprit(first(&verdict)).0), (CauseKind::PeerWait, DAEMON));
 }
 
-/// The kernel lets the editor wait in a write to the disk, as it did with the neighbour before, since
-/// there are too many dirty pages.
+/// The kernel throttles the editor in a write to the disk, as it did with the neighbour before,
+/// since there are too many dirty pages.
 fn throttled(machine: &mut Machinery) {
     let stack = machine.stack(&[
         "balance_dirty_pages",
@@ -174,7 +177,7 @@ fn throttled(machine: &mut Machinery) {
 }
 
 #[test]
-fn a_throttled_writer_waits_for_the_disk_and_no_memory_was_short() {
+fn a_throttled_writer_waits_for_the_disk_not_for_memory() {
     const WRITEBACK: u32 = 60;
     let busy = stall(|machine| {
         throttled(machine);
@@ -210,7 +213,7 @@ fn page_in_beside(writers: u32, bytes: u32) -> Verdict {
 }
 
 #[test]
-fn many_who_fill_a_disk_together_are_the_cause_though_none_of_them_does_alone() {
+fn many_writers_that_fill_a_disk_only_together_are_the_cause() {
     let verdict = page_in_beside(6, 2_000_000);
     let finding = first(&verdict);
     assert!(
@@ -265,8 +268,8 @@ fn a_limit_on_io_that_was_reached_is_named_and_how_it_is_lifted() {
         "/sys/fs/cgroup/user.slice/box: at most 2 reads/s from vda",
     ];
     assert_eq!(finding.evidence[1..3], limits);
-    let lift = "lift the limit: systemctl set-property user.slice IOReadBandwidthMax= (or, where systemd did not set it, \
-        raise /sys/fs/cgroup/user.slice/io.max)";
+    let lift = "lift the limit: systemctl set-property user.slice IOReadBandwidthMax= (or, where \
+                systemd did not set it, raise /sys/fs/cgroup/user.slice/io.max)";
     assert_eq!(finding.remedy, lift);
 }
 
@@ -295,9 +298,9 @@ fn a_limit_that_cannot_have_held_it_back_is_not_named() {
         let verdict = held_back_in(|machine| {
             machine.io_limited(LOWER, std::slice::from_ref(&limit), &[tid]);
         });
-        let (told, usual) = (first(&verdict), first(&none));
+        let (found, usual) = (first(&verdict), first(&none));
         assert_eq!(
-            (told.kind, &told.evidence, &told.remedy),
+            (found.kind, &found.evidence, &found.remedy),
             (usual.kind, &usual.evidence, &usual.remedy),
             "{why}"
         );
@@ -307,8 +310,8 @@ fn a_limit_that_cannot_have_held_it_back_is_not_named() {
 
 #[test]
 fn memory_that_nobody_lacked_evicts_nothing() {
-    let device = |verdict: &Verdict| matches!(first(verdict).culprit, Culprit::Device { .. });
-    assert!(device(&stall(page_in)));
+    let usual = stall(page_in);
+    assert!(matches!(first(&usual).culprit, Culprit::Device { .. }));
     let verdict = stall(|machine| {
         page_in(machine);
         let stack = machine.stack(&["clear_page_erms", "do_anonymous_page"]);
@@ -316,5 +319,6 @@ fn memory_that_nobody_lacked_evicts_nothing() {
             machine.kernel_sample(1_000_000 + sample * 10_000, NEIGHBOUR, stack);
         }
     });
-    assert!(device(&verdict), "allocating alone takes nothing away");
+    let culprit = &first(&verdict).culprit;
+    assert!(matches!(culprit, Culprit::Device { .. }), "allocating alone takes nothing away");
 }

@@ -29,10 +29,8 @@ const BROUGHT: u64 = 3_980_000;
 /// s; `fill` has that thread run on CPU 0 by then. The answer comes at 4 s.
 fn late_key(fill: impl FnOnce(&mut Machinery)) -> Verdict {
     let mut machine = Machinery::with_app("editor");
-    machine
-        .task(READER, SERVER, 1, "InputThread", 1)
-        .task(HOG, HOG, 1, "hog", 1)
-        .task(OTHER, OTHER, 1, "panel", 1);
+    machine.task(READER, SERVER, 1, "InputThread", 1).task(HOG, HOG, 1, "hog", 1);
+    machine.task(OTHER, OTHER, 1, "panel", 1);
     machine.typing(100_000, 12).device_key(PRESSED);
     fill(&mut machine);
     woken(&mut machine, BROUGHT + 50, READER, IDLE);
@@ -44,12 +42,8 @@ fn late_key(fill: impl FnOnce(&mut Machinery)) -> Verdict {
         32,
         &[KEY_PRESS],
     );
-    machine.wake_from(BROUGHT + 205, APP, SERVER, 0, 1).switch(BROUGHT + 300, 0, 0, 1).switch(
-        BROUGHT + 310,
-        1,
-        APP,
-        0,
-    );
+    machine.wake_from(BROUGHT + 205, APP, SERVER, 0, 1).switch(BROUGHT + 300, 0, 0, 1);
+    machine.switch(BROUGHT + 310, 1, APP, 0);
     let incident =
         machine.message(BROUGHT + 320, APP, WINDOW, 3, 32, &[]).draw(4_000_000).incident(6_000_000);
     diagnose(&incident, &DiagnoseOptions::default()).expect("the scene is well formed")
@@ -94,7 +88,7 @@ fn first(verdict: &Verdict) -> (CauseKind, Option<u32>, bool) {
 }
 
 #[test]
-fn who_starves_the_input_thread_of_a_server_is_named() {
+fn a_process_that_starves_the_input_thread_is_named() {
     let verdict = late_key(starved);
     assert_eq!(first(&verdict), (CauseKind::CpuCompetition, Some(HOG), true), "{verdict:?}");
     let evidence = verdict.findings[0].evidence.join("\n");
@@ -115,18 +109,13 @@ fn others_that_wake_the_server_meanwhile_change_nothing() {
 }
 
 #[test]
-fn what_the_input_thread_of_a_server_waits_for_is_told() {
+fn the_wait_of_a_servers_input_thread_is_explained() {
     let page_in = late_key(|machine| {
         let stack =
             machine.stack(&["__schedule", "io_schedule", "folio_wait_bit_common", "filemap_fault"]);
         blocked(machine, 0x8002, |machine| {
-            machine.block(BROUGHT - 70, READER, PRESSED + 90, 4_096, 0).wake_from(
-                BROUGHT - 50,
-                READER,
-                0,
-                2,
-                0,
-            );
+            machine.block(BROUGHT - 70, READER, PRESSED + 90, 4_096, 0);
+            machine.wake_from(BROUGHT - 50, READER, 0, 2, 0);
             machine.wait(BROUGHT - 49, READER, PRESSED + 100, |wait| {
                 (wait.stack, wait.syscall, wait.state, wait.context, wait.device) =
                     (stack, -1, 0x8002, 2, VDA);
@@ -170,12 +159,10 @@ fn an_input_thread_that_had_nothing_to_bring_held_nobody_up() {
 /// The server sends the key at once; the editor's first thread waits for events that another of its
 /// threads receives.
 #[test]
-fn who_starves_the_thread_that_takes_events_for_a_client_is_named() {
+fn a_process_that_starves_the_event_thread_is_named() {
     let mut machine = Machinery::with_app("editor");
-    machine
-        .task(READER, SERVER, 1, "InputThread", 1)
-        .task(HOG, HOG, 1, "hog", 1)
-        .task(TAKER, APP, 1, "events", 1);
+    machine.task(READER, SERVER, 1, "InputThread", 1).task(HOG, HOG, 1, "hog", 1);
+    machine.task(TAKER, APP, 1, "events", 1);
     machine.typing(100_000, 12).device_key(PRESSED).switch(PRESSED - 1_000, 1, HOG, 0);
     interrupt(&mut machine, PRESSED + 20);
     machine.switch(PRESSED + 50, 0, READER, 0);
@@ -188,10 +175,8 @@ fn who_starves_the_thread_that_takes_events_for_a_client_is_named() {
         32,
         &[KEY_PRESS],
     );
-    machine
-        .wake_from(PRESSED + 205, TAKER, SERVER, 0, 1)
-        .switch(PRESSED + 300, 0, 0, 1)
-        .switch(BROUGHT, 1, TAKER, 0);
+    machine.wake_from(PRESSED + 205, TAKER, SERVER, 0, 1).switch(PRESSED + 300, 0, 0, 1);
+    machine.switch(BROUGHT, 1, TAKER, 0);
     machine.message(BROUGHT + 20, TAKER, WINDOW, 3, 32, &[]).wake_from(
         BROUGHT + 50,
         APP,
@@ -199,12 +184,8 @@ fn who_starves_the_thread_that_takes_events_for_a_client_is_named() {
         0,
         1,
     );
-    machine.wait(BROUGHT + 51, APP, IDLE - 190, |wait| wait.syscall = EPOLL_WAIT).switch(
-        BROUGHT + 100,
-        1,
-        APP,
-        1,
-    );
+    machine.wait(BROUGHT + 51, APP, IDLE - 190, |wait| wait.syscall = EPOLL_WAIT);
+    machine.switch(BROUGHT + 100, 1, APP, 1);
     let verdict =
         diagnose(&machine.draw(4_000_000).incident(6_000_000), &DiagnoseOptions::default());
     let verdict = verdict.expect("the scene is well formed");

@@ -5,8 +5,8 @@
 mod support;
 
 use support::{APP, Machinery};
-use tipme_analysis::model::{CauseKind, Verdict};
-use tipme_analysis::{DiagnoseOptions, Timed, diagnose, timed};
+use tipme_analysis::Timed;
+use tipme_analysis::model::CauseKind;
 
 const POLL: i32 = 7;
 const SOFTIRQ: u8 = 1;
@@ -19,13 +19,8 @@ const MARK: u64 = 5_000_000;
 const KEY: u64 = 2_000_000;
 
 fn last(machine: &mut Machinery) -> Timed {
-    let all = timed(&machine.incident(MARK)).expect("the scene is well formed");
+    let all = machine.timed(MARK);
     all.into_iter().next_back().expect("there was input")
-}
-
-fn verdict(machine: &mut Machinery) -> Verdict {
-    diagnose(&machine.incident(MARK), &DiagnoseOptions::default())
-        .expect("the scene is well formed")
 }
 
 /// A key that the program takes, and sends over the network; it draws after a packet.
@@ -48,20 +43,15 @@ fn forwarded_display_answers_late() {
     forwarded(&mut machine, KEY, KEY + 1_200_000);
     let key = last(&mut machine);
     assert_eq!(key.drawn_ns.map(|at| (at - key.input_ns) / 1_000_000), Some(1_200));
-    assert_eq!(verdict(&mut machine).findings[0].kind, CauseKind::NetworkWait);
+    assert_eq!(machine.diagnose(MARK).findings[0].kind, CauseKind::NetworkWait);
 }
 
-/// An editor draws a key at once and starts a helper, which computes for 1.5 s; the editor looks for
-/// its end by a timer, and draws this long after it.
+/// An editor draws a key at once and starts a helper, which computes for 1.5 s. By a timer the
+/// editor polls for its exit, and draws this long after it.
 fn helper_of_a_key(shown_after: u64) -> Machinery {
     let mut machine = Machinery::with_app("editor");
-    machine.typing(500_000, 5).press(KEY).fork(KEY + 400, APP, HELPER).wake_from(
-        KEY + 410,
-        HELPER,
-        APP,
-        0,
-        2,
-    );
+    machine.typing(500_000, 5).press(KEY).fork(KEY + 400, APP, HELPER);
+    machine.wake_from(KEY + 410, HELPER, APP, 0, 2);
     machine.switch(KEY + 420, 2, HELPER, 0).draw(KEY + 600);
     let end = KEY + 1_500_000;
     machine.exit(end, HELPER, APP, APP, "preview").switch(end + 10, 2, 0, 0x80);
@@ -75,7 +65,7 @@ fn helper_end_completes_the_key() {
     let mut machine = helper_of_a_key(20_000);
     let key = last(&mut machine);
     assert_eq!(key.completed_ns.map(|at| (at - key.input_ns) / 1_000_000), Some(1_520));
-    let finding = verdict(&mut machine).findings.remove(0);
+    let finding = machine.diagnose(MARK).findings.remove(0);
     assert!(finding.evidence.iter().any(|line| line.contains("preview")), "{finding:?}");
 }
 

@@ -5,9 +5,9 @@
 mod support;
 
 use support::locks::FUTEX;
+use support::verdicts::outline;
 use support::{APP, Machinery, tid};
-use tipme_analysis::model::{CauseKind, Verdict};
-use tipme_analysis::{DiagnoseOptions, diagnose};
+use tipme_analysis::model::CauseKind;
 
 const POLL: i32 = 7;
 /// The worker thread, and its CPU.
@@ -40,27 +40,10 @@ fn given(machine: &mut Machinery, from: u64, until: u64, place: u64) {
 
 /// The thread runs for 5 ms and wakes the editor, which goes back to its poll.
 fn work(machine: &mut Machinery, us: u64, polls_from: u64) {
-    machine.switch(us, CPU, THREAD, 0).wake_from(us + 5_000, APP, THREAD, 0, 1).switch(
-        us + 5_010,
-        CPU,
-        0,
-        1,
-    );
+    machine.switch(us, CPU, THREAD, 0).wake_from(us + 5_000, APP, THREAD, 0, 1);
+    machine.switch(us + 5_010, CPU, 0, 1);
     machine.switch(us + 5_020, 1, APP, 0);
     polled(machine, polls_from, us + 5_000);
-}
-
-fn verdict(machine: &mut Machinery, mark: u64) -> Verdict {
-    diagnose(&machine.incident(mark), &DiagnoseOptions::default())
-        .expect("the scene is well formed")
-}
-
-/// Returns milestone, latency in milliseconds, and the kinds of the findings.
-fn told(machine: &mut Machinery, mark: u64) -> (String, u64, Vec<CauseKind>) {
-    let verdict = verdict(machine, mark);
-    let interval = verdict.interval.as_ref().expect("there was input");
-    let kinds = verdict.findings.iter().map(|finding| finding.kind).collect();
-    (interval.milestone.clone(), interval.latency_ms.round() as u64, kinds)
 }
 
 /// A key for the thread, which waited at `place` since `since`; the editor draws the result.
@@ -87,12 +70,12 @@ fn keys() -> Machinery {
 fn what_the_next_key_leads_to_completes_none_before() {
     let mut machine = keys();
     key_at(&mut machine, 3_300_000, 1_905_510, ELSEWHERE);
-    let (_, latency, kinds) = told(&mut machine, 5_000_000);
+    let (_, latency, kinds) = outline(&machine.diagnose(5_000_000));
     assert!(latency < 10 && kinds.is_empty(), "{latency} ms {kinds:?}");
 }
 
 #[test]
-fn who_waits_elsewhere_until_a_timer_goes_off_is_not_done() {
+fn a_thread_that_waits_elsewhere_for_a_timer_is_not_done() {
     let mut machine = keys();
     machine.wake_from(3_300_000, APP, 0, 2, 1).switch(3_300_010, 1, APP, 0);
     polled(&mut machine, 1_905_510, 3_300_000);
@@ -100,7 +83,7 @@ fn who_waits_elsewhere_until_a_timer_goes_off_is_not_done() {
     machine.switch(3_300_310, 1, 0, 1);
     work(&mut machine, 3_300_320, 3_300_310);
     machine.draw(3_305_500);
-    let (milestone, latency, _) = told(&mut machine, 5_000_000);
+    let (milestone, latency, _) = outline(&machine.diagnose(5_000_000));
     assert_eq!((milestone.as_str(), latency), ("completed", 1_406));
 }
 
@@ -110,20 +93,18 @@ fn key_beside(machine: &mut Machinery, busy: u32, waker: (u32, u8)) {
     machine.wake_from(3_200_000, busy, 0, 2, CPU as u16).switch(3_200_010, CPU, busy, 0);
     machine.press(3_300_000);
     polled(machine, 1_905_510, 3_300_100);
-    machine
-        .switch(3_300_310, 1, 0, 1)
-        .wake_from(4_400_000, APP, waker.0, waker.1, 1)
-        .switch(4_400_010, CPU, 0, 1);
+    machine.switch(3_300_310, 1, 0, 1).wake_from(4_400_000, APP, waker.0, waker.1, 1);
+    machine.switch(4_400_010, CPU, 0, 1);
     machine.switch(4_400_020, 1, APP, 0);
     polled(machine, 3_300_310, 4_400_000);
     machine.draw(4_400_500);
 }
 
 #[test]
-fn a_key_waits_for_who_answers_as_a_rule_and_computes() {
+fn a_key_waits_for_its_usual_service_that_computes() {
     let mut machine = keys();
     key_beside(&mut machine, THREAD, (THREAD, 0));
-    let (milestone, latency, kinds) = told(&mut machine, 5_000_000);
+    let (milestone, latency, kinds) = outline(&machine.diagnose(5_000_000));
     assert_eq!(
         (milestone.as_str(), latency, kinds),
         ("response", 1_101, vec![CauseKind::OwnComputation])
@@ -131,9 +112,9 @@ fn a_key_waits_for_who_answers_as_a_rule_and_computes() {
 }
 
 #[test]
-fn a_key_does_not_wait_for_somebody_who_computes_and_answers_nobody() {
+fn a_key_does_not_wait_for_computation_without_an_answer() {
     let mut machine = keys();
     key_beside(&mut machine, RIVAL, (0, 2));
-    let (_, latency, kinds) = told(&mut machine, 5_000_000);
+    let (_, latency, kinds) = outline(&machine.diagnose(5_000_000));
     assert!(latency < 10 && kinds.is_empty(), "{latency} ms {kinds:?}");
 }

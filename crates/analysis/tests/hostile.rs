@@ -14,10 +14,8 @@ use tipme_record::incident::{Incident, Section};
 fn rich() -> Incident {
     let mut machine = Machinery::with_app("editor");
     machine.task(500, 500, APP, "helper", 1).typing(100_000, 8).press(3_000_000);
-    machine
-        .fork(3_004_000, APP, 700)
-        .exit(3_400_000, 700, APP, APP, "spell")
-        .signal(3_000_900, 500, APP, 19);
+    machine.fork(3_004_000, APP, 700).exit(3_400_000, 700, APP, APP, "spell");
+    machine.signal(3_000_900, 500, APP, 19);
     machine.switch(3_001_000, 1, 0, 4).wake(3_300_000, APP, 500).switch(3_300_100, 1, APP, 0);
     machine.tty(3_310_000, APP, 9, 0).tty(3_310_010, 500, 9, 1).reclaim(3_310_000, APP, 0, 0, 0);
     machine.block(3_390_000, APP, 3_350_000, 4_096, 0).switch(3_351_000, 1, 0, 0x8002);
@@ -37,7 +35,11 @@ proptest! {
         let mut incident = rich();
         for (section, byte, value) in flips {
             // The first sections are JSON documents; damage there is merely an error.
-            let documents = incident.sections.iter().take_while(|(_, bytes)| bytes.starts_with(b"{") || bytes.starts_with(b"[")).count();
+            let documents = incident
+                .sections
+                .iter()
+                .take_while(|(_, bytes)| matches!(bytes.first(), Some(b'{' | b'[')))
+                .count();
             let others = incident.sections.len() - documents;
             let (_, bytes) = &mut incident.sections[documents + section.index(others)];
             let used = bytes.len().min(8_192);
@@ -46,12 +48,13 @@ proptest! {
             }
         }
         let _ = scene(&incident, &DiagnoseOptions::default());
-        let _ = scene(&incident, &DiagnoseOptions { pid: Some(Pid(APP)), at_s: Some(3.0), ..DiagnoseOptions::default() });
+        let (pid, at_s) = (Some(Pid(APP)), Some(3.0));
+        let _ = scene(&incident, &DiagnoseOptions { pid, at_s, ..DiagnoseOptions::default() });
     }
 }
 
 #[test]
-fn a_whole_incident_is_told_as_one() {
+fn a_whole_incident_is_explained_as_one() {
     let verdict = diagnose(&rich(), &DiagnoseOptions::default()).expect("the incident is whole");
     assert_eq!(verdict.interval.expect("there is an interaction").class, "key");
 }

@@ -6,7 +6,6 @@ mod support;
 use support::wayland::*;
 use support::words::word;
 use support::{APP, Machinery, SERVER};
-use tipme_analysis::{DiagnoseOptions, diagnose};
 use tipme_record::wayland::{MAKES_KEY, NEAR, PRESSED, TEXT, WlWord};
 
 const NANOSLEEP: i32 = 230;
@@ -25,11 +24,11 @@ fn grab(machine: &mut Machinery, us: u64, goes_on: Option<u64>, words: &[WlWord]
 /// Sends a key to the input method, and returns the time of its receipt.
 fn take(machine: &mut Machinery, us: u64, goes_on: Option<u64>) -> u64 {
     machine.wake_from(us, SERVER, 0, BY_INTERRUPT, 0).switch(us + 20, 0, SERVER, 0);
-    let told = word(GRAB, 1, 6, PRESSED | NEAR, (us / 1_000) as u32);
+    let pressed = word(GRAB, 1, 6, PRESSED | NEAR, (us / 1_000) as u32);
     if goes_on.is_none() {
         machine.wake_from(us + 100, METHOD, SERVER, 0, 1);
     }
-    machine.wl_message(us + 102, SERVER, METHOD, EVENT_SENT, &[told]).switch(us + 150, 0, 0, 1);
+    machine.wl_message(us + 102, SERVER, METHOD, EVENT_SENT, &[pressed]).switch(us + 150, 0, 0, 1);
     let runs = goes_on.unwrap_or(us + 200);
     if goes_on.is_some() {
         machine.wake(runs - 50, METHOD, 90);
@@ -41,34 +40,19 @@ fn take(machine: &mut Machinery, us: u64, goes_on: Option<u64>) -> u64 {
 /// The compositor receives the reply of the input method in a burst of its own, at the returned
 /// time.
 fn reply(machine: &mut Machinery, us: u64, words: &[WlWord]) -> u64 {
-    machine.wake_from(us, SERVER, METHOD, 0, 0).wl_message(
-        us + 2,
-        METHOD,
-        METHOD,
-        REQUEST_SENT,
-        words,
-    );
+    machine.wake_from(us, SERVER, METHOD, 0, 0);
+    machine.wl_message(us + 2, METHOD, METHOD, REQUEST_SENT, words);
     machine.switch(us + 20, 1, 0, 1).switch(us + 50, 0, SERVER, 0);
     machine.wl_message(us + 60, SERVER, METHOD, REQUEST_TAKEN, &[]);
     us + 60
 }
 
 /// The compositor passes the reply of the input method to the application, which shows it.
-fn hand_on(machine: &mut Machinery, us: u64, told: WlWord) {
-    machine.wake_from(us + 40, APP, SERVER, 0, 1).wl_message(
-        us + 42,
-        SERVER,
-        APP,
-        EVENT_SENT,
-        &[told],
-    );
-    machine.switch(us + 80, 0, 0, 1).switch(us + 150, 1, APP, 0).wl_message(
-        us + 200,
-        APP,
-        APP,
-        EVENT_TAKEN,
-        &[],
-    );
+fn hand_on(machine: &mut Machinery, us: u64, event: WlWord) {
+    machine.wake_from(us + 40, APP, SERVER, 0, 1);
+    machine.wl_message(us + 42, SERVER, APP, EVENT_SENT, &[event]);
+    machine.switch(us + 80, 0, 0, 1).switch(us + 150, 1, APP, 0);
+    machine.wl_message(us + 200, APP, APP, EVENT_TAKEN, &[]);
     show(machine, us + 500);
 }
 
@@ -83,7 +67,7 @@ fn editor_with_method() -> Machinery {
 }
 
 #[test]
-fn text_of_an_input_method_is_the_key_that_it_was_told_of() {
+fn text_of_an_input_method_belongs_to_its_key() {
     let mut machine = editor_with_method();
     for us in [100_000, 300_000] {
         let at = grab(&mut machine, us, None, &[]);
@@ -92,9 +76,9 @@ fn text_of_an_input_method_is_the_key_that_it_was_told_of() {
     // No key led to this text.
     hand_on(&mut machine, 500_000, text());
     let found = interactions(&mut machine);
-    let told: Vec<_> =
+    let keys: Vec<_> =
         found.iter().map(|one| (one.client_pid, one.input_ns / 1_000 - BEGIN_US)).collect();
-    assert_eq!(told, [(APP, 100_000), (APP, 300_000)]);
+    assert_eq!(keys, [(APP, 100_000), (APP, 300_000)]);
     assert!(
         found.iter().all(|one| one.join == "exact" && one.end_ns - one.input_ns == 5_962_000),
         "{found:#?}"
@@ -108,13 +92,13 @@ fn a_key_that_an_input_method_presses_again_is_the_persons() {
     let at = grab(&mut machine, 100_000, None, &[pressed_again]);
     hand_on(&mut machine, at, key(at));
     let found = interactions(&mut machine);
-    let told: Vec<_> =
+    let keys: Vec<_> =
         found.iter().map(|one| (one.client_pid, one.input_ns / 1_000 - BEGIN_US)).collect();
-    assert_eq!(told, [(APP, 100_000)]);
+    assert_eq!(keys, [(APP, 100_000)]);
 }
 
 #[test]
-fn an_input_method_that_sleeps_over_a_key_before_it_presses_it_again_is_named() {
+fn an_input_method_that_delays_a_key_is_named() {
     let mut machine = editor_with_method();
     let taken = take(&mut machine, 100_000, None);
     machine.switch(taken + 20, 1, 0, 1).wake_from(1_200_000, METHOD, 0, BY_INTERRUPT, 1);
@@ -128,9 +112,8 @@ fn an_input_method_that_sleeps_over_a_key_before_it_presses_it_again_is_named() 
 
 /// Asserts that the application waited in a wait of this kind, and for the input method.
 fn assert_method_is_named(machine: &mut Machinery, kind: &str) {
-    let verdict = diagnose(&machine.incident(2_000_000), &DiagnoseOptions::default())
-        .expect("the scene is well formed");
-    let interval = verdict.interval.as_ref().expect("the key is told");
+    let verdict = machine.diagnose(2_000_000);
+    let interval = verdict.interval.as_ref().expect("there was a key");
     let finding = verdict.findings.first().expect("there is a finding");
     assert_eq!((interval.client.pid, finding.kind.name()), (APP, kind), "{verdict:#?}");
     assert!(

@@ -6,7 +6,7 @@
 mod support;
 
 use support::{APP, BEGIN, DRAW_TEXT, Machinery, SERVER};
-use tipme_analysis::{DiagnoseOptions, diagnose, timed};
+use tipme_analysis::{DiagnoseOptions, diagnose};
 
 /// The server's input thread, the processes that take the CPUs, and another client.
 const READER: u32 = 101;
@@ -37,7 +37,7 @@ trait Presses {
     /// The reader ends the wait of the idle server.
     fn wake_idle(&mut self, us: u64) -> &mut Self;
     /// The server sends the event to a client, which receives it and draws a millisecond later.
-    fn tell(&mut self, us: u64, client: u32, words: &[[u8; 4]]) -> &mut Self;
+    fn deliver(&mut self, us: u64, client: u32, words: &[[u8; 4]]) -> &mut Self;
     /// The server goes idle on CPU 0.
     fn rest(&mut self, us: u64) -> &mut Self;
 }
@@ -56,7 +56,7 @@ impl Presses for Machinery {
             .wait(us + 2, SERVER, us - 10_000, |wait| wait.syscall = EPOLL_WAIT)
     }
 
-    fn tell(&mut self, us: u64, client: u32, words: &[[u8; 4]]) -> &mut Self {
+    fn deliver(&mut self, us: u64, client: u32, words: &[[u8; 4]]) -> &mut Self {
         let (connection, bytes) = ((client / 100, client), 32 * words.len() as u32);
         self.message(us, SERVER, connection, 2, bytes, words).wake_from(
             us + 5,
@@ -81,23 +81,23 @@ impl Presses for Machinery {
 
 /// Returns client and time of the input of all interactions, in order of that time.
 fn inputs(machine: &mut Machinery) -> Vec<(u32, u64)> {
-    let listed = timed(&machine.incident(6_000_000)).unwrap();
+    let listed = machine.timed(6_000_000);
     listed.iter().map(|one| (one.client_pid, (one.input_ns - BEGIN) / 1_000)).collect()
 }
 
 #[test]
 fn a_press_that_is_read_late_keeps_the_time_of_the_device() {
     let mut machine = busy_machine();
-    machine.key(1_000_000).read(1_000_100).tell(1_000_300, APP, &[KEY]).rest(1_003_000);
-    machine.key(2_000_000).read(2_300_000).tell(2_300_300, APP, &[KEY]).rest(2_303_000);
+    machine.key(1_000_000).read(1_000_100).deliver(1_000_300, APP, &[KEY]).rest(1_003_000);
+    machine.key(2_000_000).read(2_300_000).deliver(2_300_300, APP, &[KEY]).rest(2_303_000);
     assert_eq!(inputs(&mut machine), [(APP, 1_000_000), (APP, 2_000_000)]);
 }
 
 #[test]
-fn a_reader_that_loses_its_cpu_before_it_wakes_the_server_changes_nothing() {
+fn a_reader_preempted_before_its_wakeup_changes_nothing() {
     let mut machine = busy_machine();
     machine.key(2_000_000).switch(2_000_100, 0, READER, 0).switch(2_000_110, 0, HOGS[0], 0);
-    machine.read(2_400_000).tell(2_400_300, APP, &[KEY]).rest(2_403_000);
+    machine.read(2_400_000).deliver(2_400_300, APP, &[KEY]).rest(2_403_000);
     assert_eq!(inputs(&mut machine), [(APP, 2_000_000)]);
 }
 
@@ -108,72 +108,70 @@ fn a_server_that_gets_its_turn_late_changes_nothing() {
     machine
         .switch(2_000_200, 0, HOGS[0], 1)
         .switch(2_500_000, 0, SERVER, 0)
-        .tell(2_500_100, APP, &[KEY])
+        .deliver(2_500_100, APP, &[KEY])
         .rest(2_503_000);
     assert_eq!(inputs(&mut machine), [(APP, 2_000_000)]);
 }
 
 #[test]
-fn presses_that_are_read_together_are_told_in_order_and_once() {
+fn presses_read_together_are_delivered_in_order_and_once() {
     let mut machine = busy_machine();
     machine.key(2_000_000).device_key(2_100_000).device_key(2_200_000);
     machine
         .read(2_300_000)
-        .tell(2_300_300, APP, &[KEY, KEY])
-        .tell(2_302_000, APP, &[KEY])
+        .deliver(2_300_300, APP, &[KEY, KEY])
+        .deliver(2_302_000, APP, &[KEY])
         .rest(2_305_000);
     assert_eq!(inputs(&mut machine), [(APP, 2_000_000), (APP, 2_100_000), (APP, 2_200_000)]);
 }
 
 #[test]
-fn what_one_client_was_told_of_is_not_what_another_is_told_of_next() {
+fn an_event_of_one_client_is_not_the_next_one_of_another() {
     let mut machine = busy_machine();
     machine.key(2_000_000).device_key(2_100_000);
     machine
         .read(2_300_000)
-        .tell(2_300_300, OTHER, &[KEY])
-        .tell(2_302_000, APP, &[KEY])
+        .deliver(2_300_300, OTHER, &[KEY])
+        .deliver(2_302_000, APP, &[KEY])
         .rest(2_305_000);
     assert_eq!(inputs(&mut machine), [(OTHER, 2_000_000), (APP, 2_100_000)]);
 }
 
 #[test]
-fn two_clients_may_be_told_of_one_press() {
+fn two_clients_may_receive_one_press() {
     let mut machine = busy_machine();
     machine
         .key(2_000_000)
         .read(2_300_000)
-        .tell(2_300_300, OTHER, &[KEY])
-        .tell(2_302_000, APP, &[KEY])
+        .deliver(2_300_300, OTHER, &[KEY])
+        .deliver(2_302_000, APP, &[KEY])
         .rest(2_305_000);
     assert_eq!(inputs(&mut machine), [(OTHER, 2_000_000), (APP, 2_000_000)]);
 }
 
 #[test]
-fn a_press_that_nobody_was_told_of_is_not_found_in_a_later_event() {
+fn an_undelivered_press_is_not_found_in_a_later_event() {
     let mut machine = busy_machine();
     machine.key(2_000_000).read(2_000_100).rest(2_000_300);
     // The server repeats a key by a timer of its own, 3 ms later.
     machine.wake_from(2_003_000, SERVER, HOGS[0], 2, 0).switch(2_003_050, 0, SERVER, 0);
-    machine.tell(2_003_100, APP, &[KEY]).rest(2_006_000);
+    machine.deliver(2_003_100, APP, &[KEY]).rest(2_006_000);
     assert_eq!(inputs(&mut machine), [(APP, 2_003_000)]);
 }
 
 #[test]
-fn a_press_that_is_not_read_yet_is_not_what_an_event_tells_of() {
+fn an_unread_press_does_not_belong_to_an_event() {
     let mut machine = busy_machine();
-    machine.key(1_000_000).read(1_000_100).tell(1_000_300, APP, &[KEY]).rest(1_003_000);
-    machine
-        .wake_from(1_990_000, SERVER, HOGS[0], 2, 0)
-        .switch(1_990_050, 0, SERVER, 0)
-        .key(1_995_000);
-    machine.tell(2_000_000, APP, &[KEY]).rest(2_003_000);
-    machine.read(2_300_000).tell(2_300_300, APP, &[KEY]).rest(2_303_000);
+    machine.key(1_000_000).read(1_000_100).deliver(1_000_300, APP, &[KEY]).rest(1_003_000);
+    machine.wake_from(1_990_000, SERVER, HOGS[0], 2, 0).switch(1_990_050, 0, SERVER, 0);
+    machine.key(1_995_000);
+    machine.deliver(2_000_000, APP, &[KEY]).rest(2_003_000);
+    machine.read(2_300_000).deliver(2_300_300, APP, &[KEY]).rest(2_303_000);
     assert_eq!(inputs(&mut machine), [(APP, 1_000_000), (APP, 1_990_000), (APP, 1_995_000)]);
 }
 
 #[test]
-fn a_click_that_another_client_passes_on_keeps_the_time_of_the_device() {
+fn a_click_passed_on_by_a_client_keeps_its_device_time() {
     let mut machine = busy_machine();
     machine.device_button(2_000_000).wake_from(2_000_020, READER, HOGS[0], 2, 0).read(2_000_100);
     machine
@@ -188,34 +186,29 @@ fn a_click_that_another_client_passes_on_keeps_the_time_of_the_device() {
         32,
         &[],
     );
-    machine
-        .wake(2_050_100, SERVER, OTHER)
-        .switch(2_050_110, 1, HOGS[1], 1)
-        .switch(2_050_150, 0, SERVER, 0);
-    machine.tell(2_050_300, APP, &[BUTTON]).rest(2_053_000);
+    machine.wake(2_050_100, SERVER, OTHER).switch(2_050_110, 1, HOGS[1], 1);
+    machine.switch(2_050_150, 0, SERVER, 0);
+    machine.deliver(2_050_300, APP, &[BUTTON]).rest(2_053_000);
     assert_eq!(inputs(&mut machine), [(APP, 2_000_000)]);
 }
 
 #[test]
-fn without_a_known_reader_a_press_belongs_to_what_follows_at_once() {
+fn without_a_known_reader_a_press_belongs_to_the_next_event() {
     let mut machine = busy_machine();
-    machine.device_key(2_000_000).read(2_004_000).tell(2_004_300, APP, &[KEY]).rest(2_007_000);
-    machine.device_key(3_000_000).read(3_300_000).tell(3_300_300, APP, &[KEY]).rest(3_303_000);
+    machine.device_key(2_000_000).read(2_004_000).deliver(2_004_300, APP, &[KEY]).rest(2_007_000);
+    machine.device_key(3_000_000).read(3_300_000).deliver(3_300_300, APP, &[KEY]).rest(3_303_000);
     assert_eq!(inputs(&mut machine), [(APP, 2_000_000), (APP, 3_300_050)]);
 }
 
 #[test]
-fn an_event_that_was_taken_before_it_could_be_read_tells_of_the_press_that_nobody_was_told_of() {
+fn an_event_taken_unread_delivers_the_unassigned_press() {
     let of_app = [(APP, 1_000_000), (APP, 2_000_000), (APP, 3_000_000)];
     let of_other = [(OTHER, 1_000_000), (OTHER, 3_000_000)];
     for (known, expected) in [(APP, &of_app[..]), (OTHER, &of_other)] {
         let mut machine = busy_machine();
-        machine.key(1_000_000).read(1_000_100).tell(1_000_300, known, &[KEY]).rest(1_003_000);
-        machine
-            .key(2_000_000)
-            .read(2_000_100)
-            .wake_from(2_000_300, APP, SERVER, 0, 1)
-            .switch(2_000_310, 1, APP, 0);
+        machine.key(1_000_000).read(1_000_100).deliver(1_000_300, known, &[KEY]).rest(1_003_000);
+        machine.key(2_000_000).read(2_000_100).wake_from(2_000_300, APP, SERVER, 0, 1);
+        machine.switch(2_000_310, 1, APP, 0);
         machine.message(2_000_400, APP, (2, APP), 3, 32, &[]).unread(
             2_020_000,
             SERVER,
@@ -228,7 +221,7 @@ fn an_event_that_was_taken_before_it_could_be_read_tells_of_the_press_that_nobod
             .switch(2_001_010, 1, HOGS[1], 1);
         machine.rest(2_023_000);
         // A later event that the client has received since does not change this.
-        machine.key(3_000_000).read(3_000_100).tell(3_000_300, known, &[KEY]).rest(3_003_000);
+        machine.key(3_000_000).read(3_000_100).deliver(3_000_300, known, &[KEY]).rest(3_003_000);
         assert_eq!(inputs(&mut machine), expected);
     }
 }
@@ -236,20 +229,21 @@ fn an_event_that_was_taken_before_it_could_be_read_tells_of_the_press_that_nobod
 /// Explains the longer of two late inputs, unless the other ended just before the hot key was
 /// pressed; then the longer one is mentioned.
 #[test]
-fn what_was_just_over_is_rather_meant() {
+fn a_delay_just_before_the_mark_is_preferred() {
     let mut machine = busy_machine();
-    machine.key(2_000_000).read(4_000_000).tell(4_000_300, APP, &[KEY]).rest(4_003_000);
-    machine.key(30_000_000).read(30_900_000).tell(30_900_300, APP, &[KEY]).rest(30_903_000);
-    let mut told = |mark, at_s| {
-        let options = DiagnoseOptions { at_s, ..DiagnoseOptions::default() };
-        let verdict = diagnose(&machine.incident(mark), &options).unwrap();
-        let other = verdict.notes.into_iter().find(|note| note.starts_with("Another delay"));
-        (verdict.interval.unwrap().start_ns - BEGIN, other)
-    };
-    let (start, other) = told(33_000_000, None);
+    machine.key(2_000_000).read(4_000_000).deliver(4_000_300, APP, &[KEY]).rest(4_003_000);
+    machine.key(30_000_000).read(30_900_000).deliver(30_900_300, APP, &[KEY]).rest(30_903_000);
     let words =
         "Another delay, of 2.00 s, was over 29.00 s before the mark: tipme diagnose --at 30.0";
-    assert_eq!((start, other.as_deref()), (30_000_000_000, Some(words)));
-    assert_eq!(told(33_000_000, Some(30.0)), (2_000_000_000, None));
-    assert_eq!(told(18_000_000, None), (2_000_000_000, None));
+    for (mark, at_s, start, other) in [
+        (33_000_000, None, 30_000_000_000, Some(words)),
+        (33_000_000, Some(30.0), 2_000_000_000, None),
+        (18_000_000, None, 2_000_000_000, None),
+    ] {
+        let options = DiagnoseOptions { at_s, ..DiagnoseOptions::default() };
+        let verdict = diagnose(&machine.incident(mark), &options).unwrap();
+        let note = verdict.notes.iter().find(|note| note.starts_with("Another delay"));
+        assert_eq!(verdict.interval.unwrap().start_ns - BEGIN, start);
+        assert_eq!(note.map(String::as_str), other);
+    }
 }

@@ -3,11 +3,12 @@
 
 mod support;
 
+use support::verdicts::explained;
 use support::{BEGIN, Machinery, VDA};
 use tipme_analysis::model::{CauseKind, Culprit};
-use tipme_analysis::{IntervalExplanation, Recording, explain};
+use tipme_analysis::{IntervalExplanation, Recording};
+use tipme_record::Nanos;
 use tipme_record::incident::ClassHeld;
-use tipme_record::{Nanos, Tid};
 
 const TIMER: u32 = 700;
 const HOG: u32 = 701;
@@ -23,15 +24,13 @@ fn late() -> Recording {
     Recording::read(&machine.incident(4_000_000)).expect("the scene is well formed")
 }
 
-/// Explains an interval in milliseconds since the start of the machine; the mark is at 4 s.
-fn explained(recording: &Recording, from_ms: u64, to_ms: u64) -> Option<IntervalExplanation> {
-    let at = |ms: u64| recording.mark.before(Nanos::from_secs(4)).after(Nanos::from_millis(ms));
-    explain(recording, Tid(TIMER), at(from_ms), at(to_ms), Nanos::from_millis(10))
+fn explained_timer(recording: &Recording, from: u64, to: u64) -> Option<IntervalExplanation> {
+    explained(recording, TIMER, (from, to), Nanos::from_millis(10))
 }
 
 #[test]
-fn who_had_the_cpu_is_named() {
-    let explanation = explained(&late(), 3_000, 3_210).expect("the incident holds it");
+fn the_process_that_had_the_cpu_is_named() {
+    let explanation = explained_timer(&late(), 3_000, 3_210).expect("the incident holds it");
     let finding = explanation.findings.first().expect("there is a cause");
     assert_eq!((finding.kind, explanation.findings.len()), (CauseKind::CpuCompetition, 1));
     assert!(
@@ -43,10 +42,10 @@ fn who_had_the_cpu_is_named() {
 }
 
 #[test]
-fn what_the_incident_does_not_hold_is_not_explained() {
+fn times_outside_the_incident_are_not_explained() {
     let recording = late();
-    assert_eq!(explained(&recording, 3_000, 4_001), None);
-    assert_eq!(explained(&recording, 3_000, 3_000), None);
+    assert_eq!(explained_timer(&recording, 3_000, 4_001), None);
+    assert_eq!(explained_timer(&recording, 3_000, 3_000), None);
 }
 
 const WRITER: u32 = 702;
@@ -58,13 +57,8 @@ const KWORKER: u32 = 20;
 /// machine's memory.
 fn behind_held_back_reads() -> Recording {
     let mut machine = Machinery::new();
-    machine.task(TIMER, TIMER, 1, "timer", 1).task(HOG, HOG, 1, "other", 0).task(
-        KWORKER,
-        KWORKER,
-        2,
-        "kworker/1:1",
-        1,
-    );
+    machine.task(TIMER, TIMER, 1, "timer", 1).task(HOG, HOG, 1, "other", 0);
+    machine.task(KWORKER, KWORKER, 2, "kworker/1:1", 1);
     machine.task(WRITER, WRITER, 1, "writer", 1).task(BYSTANDER, BYSTANDER, 1, "bystander", 1);
     let stack = machine.stack(&["clear_page_erms", "do_anonymous_page"]);
     for sample in 0..50 {
@@ -95,9 +89,9 @@ fn behind_held_back_reads() -> Recording {
 const IN_GROUP: u32 = 4;
 
 #[test]
-fn who_took_the_groups_memory_is_named_and_no_bystander() {
+fn the_process_that_took_the_groups_memory_is_named() {
     let explanation =
-        explained(&behind_held_back_reads(), 3_000, 3_200).expect("the incident holds it");
+        explained_timer(&behind_held_back_reads(), 3_000, 3_200).expect("the incident holds it");
     let finding = explanation.findings.first().expect("there is a cause");
     assert_eq!(finding.kind, CauseKind::PageIn, "{finding:?}");
     assert!(matches!(&finding.culprit, Culprit::Process { pid: WRITER, .. }), "{finding:?}");
@@ -107,28 +101,28 @@ fn who_took_the_groups_memory_is_named_and_no_bystander() {
 /// from `rare_s` on; the mark is at 41 s, and the recording began at `armed_s`.
 fn noted(armed_s: u64, sched_s: u64, rare_s: u64) -> Vec<String> {
     let mut machine = Machinery::new();
-    let at = |s: u64| BEGIN + s * 1_000_000_000;
-    let held = |name: &str, s| ClassHeld {
-        name: name.to_owned(),
-        held_from_ns: at(s),
-        ..ClassHeld::default()
-    };
     machine.meta.window_requested_ns = 40_000_000_000;
-    machine.meta.armed_ns = at(armed_s);
-    machine.meta.classes = vec![held("sched", sched_s), held("rare", rare_s), held("exits", 40)];
+    machine.meta.armed_ns = BEGIN + armed_s * 1_000_000_000;
+    let classes = [("sched", sched_s), ("rare", rare_s), ("exits", 40)];
+    machine.meta.classes = classes
+        .map(|(name, from_s)| ClassHeld {
+            name: name.to_owned(),
+            held_from_ns: BEGIN + from_s * 1_000_000_000,
+            ..ClassHeld::default()
+        })
+        .to_vec();
     Recording::read(&machine.incident(41_000_000)).expect("the scene is well formed").notes
 }
 
 #[test]
-fn a_window_that_the_memory_did_not_hold_is_told() {
-    let told = |seconds, what| {
-        vec![format!(
+fn a_window_beyond_the_memory_is_noted() {
+    for (rare_s, seconds, what) in [(1, 12, "scheduler events"), (31, 10, "other events")] {
+        let note = format!(
             "Only {seconds} s of 40 s were recorded: the memory was full of {what}; \
              enlarge it with tipme record --memory."
-        )]
-    };
-    assert_eq!(noted(0, 29, 1), told(12, "scheduler events"));
-    assert_eq!(noted(0, 29, 31), told(10, "other events"));
+        );
+        assert_eq!(noted(0, 29, rare_s), [note]);
+    }
     let complete = [noted(0, 1, 0), noted(0, 2, 1), noted(30, 30, 30)].concat();
     assert!(complete.is_empty(), "{complete:?}");
 }

@@ -33,7 +33,7 @@ fn read(machine: &mut Machinery) -> Recording {
 }
 
 /// Returns causes, names and microseconds.
-fn told(recording: &Recording, late: &Late) -> Vec<(LatenessCause, String, u64)> {
+fn portions(recording: &Recording, late: &Late) -> Vec<(LatenessCause, String, u64)> {
     let found = lateness(recording, late).expect("it is held");
     found.portions.into_iter().map(|(cause, name, time)| (cause, name, time.0 / 1_000)).collect()
 }
@@ -52,7 +52,7 @@ fn another_thread_is_named_with_its_begin() {
         named(LatenessCause::Timer, "while burner ran", 20),
         named(LatenessCause::Own, "", 5),
     ];
-    assert_eq!(told(&recording, &late(1_000, 8_005)), expected);
+    assert_eq!(portions(&recording, &late(1_000, 8_005)), expected);
     let begin = lateness(&recording, &late(1_000, 8_005)).expect("it is held").begin;
     assert_eq!(begin, at(700));
 }
@@ -61,24 +61,21 @@ fn another_thread_is_named_with_its_begin() {
 fn threads_of_a_process_count_together_and_one_alone_is_named() {
     let mut machine = asleep();
     machine.task(301, OTHER, 1, "worker", 1).task(302, OTHER, 1, "audio", 1);
-    machine
-        .wake_from(1_000, OWN, 0, 2, 0)
-        .switch(1_000, 0, 301, 0)
-        .switch(4_000, 0, 302, 0)
-        .switch(6_000, 0, OWN, 1);
+    machine.wake_from(1_000, OWN, 0, 2, 0).switch(1_000, 0, 301, 0).switch(4_000, 0, 302, 0);
+    machine.switch(6_000, 0, OWN, 1);
     let recording = read(&mut machine);
     assert_eq!(
-        told(&recording, &late(1_000, 6_000)),
+        portions(&recording, &late(1_000, 6_000)),
         [named(LatenessCause::Thread, "burner", 5_000)]
     );
     assert_eq!(
-        told(&recording, &late(4_500, 6_000)),
+        portions(&recording, &late(4_500, 6_000)),
         [named(LatenessCause::Thread, "audio of burner", 1_500)]
     );
 }
 
 #[test]
-fn timer_interrupt_and_exit_from_idle_are_told_apart() {
+fn timer_interrupt_and_exit_from_idle_are_distinguished() {
     let mut machine = asleep();
     machine.interrupt(1_900, 0, 400, 24, 0).interrupt(2_500, 0, 300, 3, 1);
     machine.wake_from(2_000, OWN, 0, 2, 0).switch(3_000, 0, OWN, 0);
@@ -89,7 +86,7 @@ fn timer_interrupt_and_exit_from_idle_are_told_apart() {
         named(LatenessCause::Softirq, "softirq network receive", 300),
         named(LatenessCause::Own, "", 10),
     ];
-    assert_eq!(told(&read(&mut machine), &late(1_000, 3_010)), expected);
+    assert_eq!(portions(&read(&mut machine), &late(1_000, 3_010)), expected);
 }
 
 const UNDECIDED: &str = "the firmware or the hardware, one CPU";
@@ -101,7 +98,7 @@ fn overdue(found: u32, more: impl FnOnce(&mut Machinery)) -> Vec<(LatenessCause,
     machine.switch(700, 0, OTHER, 0).overdue(4_020, 0, 3_000, OTHER, found);
     more(&mut machine);
     machine.wake_from(4_030, OWN, OTHER, 2, 0).switch(4_050, 0, OWN, 0);
-    told(&read(&mut machine), &late(1_000, 4_055))
+    portions(&read(&mut machine), &late(1_000, 4_055))
 }
 
 fn with_rest(first: (LatenessCause, String, u64)) -> Vec<(LatenessCause, String, u64)> {
@@ -110,7 +107,7 @@ fn with_rest(first: (LatenessCause, String, u64)) -> Vec<(LatenessCause, String,
 }
 
 #[test]
-fn interrupts_held_off_are_told_from_a_cpu_that_was_away() {
+fn interrupts_off_are_distinguished_from_an_absent_cpu() {
     let [kernel, allowed, program] = [0, 1, 2].map(|found| overdue(found, |_| {}));
     assert_eq!(allowed, with_rest(named(LatenessCause::HeldOff, "burner", 3_000)));
     assert_eq!(kernel, with_rest(named(LatenessCause::Outside, UNDECIDED, 3_000)));
@@ -119,12 +116,12 @@ fn interrupts_held_off_are_told_from_a_cpu_that_was_away() {
         machine.overdue(4_100, 1, 3_100, 0, 0);
     });
     assert_eq!(both, with_rest(named(LatenessCause::Firmware, "all CPUs at once", 3_000)));
-    let guest = overdue(2, |machine| machine.meta.machine.virtualized = true);
+    let guest = overdue(2, guest);
     assert_eq!(guest, with_rest(named(LatenessCause::Hypervisor, "one CPU", 3_000)));
 }
 
 #[test]
-fn interrupts_that_are_held_off_for_long_beside_idle_cpus_are_no_stall_of_the_machine() {
+fn interrupts_off_beside_idle_cpus_are_no_machine_stall() {
     let mut machine = asleep();
     machine.switch(700, 0, OTHER, 0).overdue(41_020, 0, 40_000, OTHER, 1);
     machine.wake_from(41_020, OWN, OTHER, 2, 0).switch(41_020, 0, OWN, 0);
@@ -132,7 +129,7 @@ fn interrupts_that_are_held_off_for_long_beside_idle_cpus_are_no_stall_of_the_ma
         named(LatenessCause::HeldOff, "burner", 40_000),
         named(LatenessCause::Timer, "while burner ran", 20),
     ];
-    assert_eq!(told(&read(&mut machine), &late(1_000, 41_020)), expected);
+    assert_eq!(portions(&read(&mut machine), &late(1_000, 41_020)), expected);
 }
 
 /// The interrupt of the local timer takes 400 ms before it wakes the thread, beside `others` of
@@ -145,21 +142,22 @@ fn long_handler(others: u64, more: impl FnOnce(&mut Machinery)) -> (LatenessCaus
     for short in 0..4 {
         machine.interrupt(10_000_000 + short * 4_000, 0, 100, TIMER, 0);
     }
-    machine
-        .interrupt(401_000, 0, 400_000, TIMER, 0)
-        .wake_from(401_000, OWN, 0, 2, 0)
-        .switch(401_010, 0, OWN, 0);
+    machine.interrupt(401_000, 0, 400_000, TIMER, 0).wake_from(401_000, OWN, 0, 2, 0);
+    machine.switch(401_010, 0, OWN, 0);
     more(&mut machine);
     let recording = Recording::read(&machine.incident(30_000_000)).expect("it is an incident");
-    told(&recording, &late(1_000, 401_015)).remove(0)
+    portions(&recording, &late(1_000, 401_015)).remove(0)
 }
 
 /// Pseudo number of the local timer interrupt.
 const TIMER: u32 = 0xffff_fff0;
 
+fn guest(machine: &mut Machinery) {
+    machine.meta.machine.virtualized = true;
+}
+
 #[test]
-fn a_handler_is_named_unless_the_cpu_may_have_been_taken_meanwhile() {
-    let guest = |machine: &mut Machinery| machine.meta.machine.virtualized = true;
+fn a_handler_is_named_unless_the_cpu_may_have_been_taken() {
     let handler = named(LatenessCause::Interrupt, "interrupt (timer of the CPU)", 400_000);
     let open = named(
         LatenessCause::Outside,
@@ -173,21 +171,29 @@ fn a_handler_is_named_unless_the_cpu_may_have_been_taken_meanwhile() {
     );
     assert_eq!(long_handler(0, guest), open, "it takes a tenth of a millisecond else");
     assert_eq!(long_handler(6, guest), handler, "it takes as long again and again");
-    let counts = |taken: u64| {
-        long_handler(0, |machine| {
+    for (taken, cause) in [(0, handler), (10, named(LatenessCause::Hypervisor, "one CPU", 400_000))]
+    {
+        let counted = long_handler(0, |machine| {
             guest(machine);
             for tenth in 0..=10 {
                 machine.stolen(tenth * 100_000, [7 + taken * tenth.min(4), 0]);
             }
-        })
-    };
-    assert_eq!(counts(0), handler, "the hypervisor counts what it takes, and took nothing");
-    assert_eq!(counts(10), named(LatenessCause::Hypervisor, "one CPU", 400_000));
+        });
+        assert_eq!(counted, cause, "the hypervisor counts what it takes");
+    }
 }
 
 #[test]
-fn who_holds_interrupts_off_is_named_unless_the_cpu_may_have_been_taken_meanwhile() {
-    let first = |virtualized: bool, length: u64, others: u64| {
+fn disabled_interrupts_have_an_owner_unless_the_cpu_was_away() {
+    let open = "the hypervisor or burner with interrupts held off, one CPU";
+    for (virtualized, length, others, cause, name) in [
+        (false, 8_000, 0, LatenessCause::HeldOff, "burner"),
+        (true, 8_000, 0, LatenessCause::Outside, open),
+        // It holds them off for as long again and again.
+        (true, 8_000, 3, LatenessCause::HeldOff, "burner"),
+        // Kernels do so.
+        (true, 4_000, 0, LatenessCause::HeldOff, "burner"),
+    ] {
         let mut machine = asleep();
         machine.meta.machine.virtualized = virtualized;
         for other in 0..others {
@@ -195,68 +201,60 @@ fn who_holds_interrupts_off_is_named_unless_the_cpu_may_have_been_taken_meanwhil
         }
         machine.switch(700, 0, OTHER, 0).overdue(1_020 + length, 0, length, OTHER, 1);
         machine.wake_from(1_030 + length, OWN, OTHER, 2, 0).switch(1_050 + length, 0, OWN, 0);
-        told(&read(&mut machine), &late(1_020, 1_055 + length)).remove(0)
-    };
-    let held = |length| named(LatenessCause::HeldOff, "burner", length);
-    let open = named(
-        LatenessCause::Outside,
-        "the hypervisor or burner with interrupts held off, one CPU",
-        8_000,
-    );
-    assert_eq!(first(false, 8_000, 0), held(8_000));
-    assert_eq!(first(true, 8_000, 0), open);
-    assert_eq!(first(true, 8_000, 3), held(8_000), "it holds them off for as long again and again");
-    assert_eq!(first(true, 4_000, 0), held(4_000), "kernels do so");
+        let found = portions(&read(&mut machine), &late(1_020, 1_055 + length)).remove(0);
+        assert_eq!(found, named(cause, name, length));
+    }
 }
 
 #[test]
-fn a_thread_is_not_slow_itself_where_its_cpu_may_have_been_taken() {
-    let slow = |virtualized: bool| {
+fn a_thread_is_not_slow_itself_if_its_cpu_was_away() {
+    let [real, virtual_one] = [false, true].map(|virtualized| {
         let mut machine = asleep();
         machine.meta.machine.virtualized = virtualized;
-        machine
-            .wake_from(1_000, OWN, 0, 2, 0)
-            .switch(1_000, 0, OWN, 0)
-            .overdue(90_000, 0, 88_000, OWN, 1);
-        told(&read(&mut machine), &late(1_000, 90_000)).remove(0)
-    };
-    assert_eq!(slow(false), named(LatenessCause::Own, "", 89_000));
+        machine.wake_from(1_000, OWN, 0, 2, 0).switch(1_000, 0, OWN, 0);
+        machine.overdue(90_000, 0, 88_000, OWN, 1);
+        portions(&read(&mut machine), &late(1_000, 90_000)).remove(0)
+    });
+    assert_eq!(real, named(LatenessCause::Own, "", 89_000));
     let open = "the hypervisor or periodic with interrupts held off, one CPU";
-    assert_eq!(slow(true), named(LatenessCause::Outside, open, 88_000));
+    assert_eq!(virtual_one, named(LatenessCause::Outside, open, 88_000));
 }
 
 #[test]
 fn a_device_is_named_with_the_function_that_waited_for_it() {
-    let told = |function| {
+    let open = format!("{UNDECIDED}, in clear_page_erms");
+    for (function, cause, name) in [
+        ("ioread8", LatenessCause::Device, "one CPU, in ioread8"),
+        ("clear_page_erms", LatenessCause::Outside, open.as_str()),
+    ] {
         let mut machine = asleep();
         machine.switch(700, 0, OTHER, 0).overdue_at(4_020, 0, 3_000, OTHER, function);
         machine.switch(2_500, 1, 310, 0).switch(2_600, 1, 0, 1);
         machine.wake_from(4_030, OWN, OTHER, 2, 0).switch(4_050, 0, OWN, 0);
-        told(&read(&mut machine), &late(1_000, 4_055))
-    };
-    assert_eq!(
-        told("ioread8"),
-        with_rest(named(LatenessCause::Device, "one CPU, in ioread8", 3_000))
-    );
-    let open = format!("{UNDECIDED}, in clear_page_erms");
-    assert_eq!(told("clear_page_erms"), with_rest(named(LatenessCause::Outside, &open, 3_000)));
+        let found = portions(&read(&mut machine), &late(1_000, 4_055));
+        assert_eq!(found, with_rest(named(cause, name, 3_000)));
+    }
 }
 
 #[test]
-fn a_wake_up_without_a_record_came_in_time_unless_its_timer_is_overdue() {
-    let unseen = |found: Option<u32>| {
+fn an_unrecorded_wakeup_was_timely_unless_overdue() {
+    for (is_overdue, cause, name) in
+        [(false, LatenessCause::Thread, "burner"), (true, LatenessCause::Outside, UNDECIDED)]
+    {
         let mut machine = asleep();
         machine.switch(700, 0, OTHER, 0).switch(4_000, 0, OWN, 0);
-        found.map(|found| machine.overdue(4_000, 0, 3_000, OTHER, found));
-        told(&read(&mut machine), &late(1_000, 4_005))
-    };
-    let rest = || named(LatenessCause::Own, "", 5);
-    assert_eq!(unseen(None), [named(LatenessCause::Thread, "burner", 3_000), rest()]);
-    assert_eq!(unseen(Some(2)), [named(LatenessCause::Outside, UNDECIDED, 3_000), rest()]);
+        if is_overdue {
+            machine.overdue(4_000, 0, 3_000, OTHER, 2);
+        }
+        assert_eq!(
+            portions(&read(&mut machine), &late(1_000, 4_005)),
+            [named(cause, name, 3_000), named(LatenessCause::Own, "", 5)]
+        );
+    }
 }
 
 #[test]
-fn who_is_hidden_from_the_recorder_may_be_named_later() {
+fn a_thread_hidden_from_the_recorder_may_be_named_later() {
     let mut machine = asleep();
     machine.wake_from(1_000, OWN, 0, 2, 0).switch(1_000, 0, 900, 0).switch(4_000, 0, OWN, 0);
     let mut recording = read(&mut machine);
@@ -265,7 +263,7 @@ fn who_is_hidden_from_the_recorder_may_be_named_later() {
     recording.tasks.add_living(Tid(899), Pid(899), "hidden".to_owned());
     assert_eq!(recording.nameless(), []);
     assert_eq!(
-        told(&recording, &late(1_000, 4_000)),
+        portions(&recording, &late(1_000, 4_000)),
         [named(LatenessCause::Thread, "worker of hidden", 3_000)]
     );
 }
@@ -277,20 +275,17 @@ fn a_timer_is_looked_for_where_it_was() {
     machine.wake_from(4_000, OWN, OTHER, 2, 0).switch(4_050, 0, OWN, 0);
     let expected =
         [named(LatenessCause::HeldOff, "burner", 3_000), named(LatenessCause::IdleExit, "", 50)];
-    assert_eq!(told(&read(&mut machine), &late(1_000, 4_050)), expected);
+    assert_eq!(portions(&read(&mut machine), &late(1_000, 4_050)), expected);
 }
 
 #[test]
 fn one_that_was_awake_at_its_deadline_has_no_timer_to_blame() {
     let mut machine = asleep();
-    machine
-        .wake_from(900, OWN, 0, 2, 0)
-        .switch(905, 0, OWN, 0)
-        .switch(950, 0, OTHER, 0)
-        .switch(3_000, 0, OWN, 1);
+    machine.wake_from(900, OWN, 0, 2, 0).switch(905, 0, OWN, 0).switch(950, 0, OTHER, 0);
+    machine.switch(3_000, 0, OWN, 1);
     let expected =
         [named(LatenessCause::Thread, "burner", 2_000), named(LatenessCause::Own, "", 100)];
-    assert_eq!(told(&read(&mut machine), &late(1_000, 3_100)), expected);
+    assert_eq!(portions(&read(&mut machine), &late(1_000, 3_100)), expected);
 }
 
 #[test]

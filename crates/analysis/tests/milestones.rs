@@ -4,32 +4,20 @@
 mod support;
 
 use support::locks::FUTEX;
-use support::{
-    APP, DRAW_TEXT, Machinery, SERVER, SHELL, TO_SHELL, TO_TERMINAL, WINDOW, WORKER, tid,
-};
+use support::verdicts::outline;
+use support::{APP, DRAW_TEXT, Machinery, SERVER, WINDOW};
 use tipme_analysis::model::{CauseKind, Verdict};
-use tipme_analysis::{DiagnoseOptions, diagnose, timed};
 use tipme_record::incident::StoredBaseline;
 
 const POLL: i32 = 7;
-const READ: i32 = 0;
 /// A request of X11 that has a reply, and a reply.
 const GET_KEYBOARD_MAPPING: [u8; 4] = [101, 0, 2, 0];
 const REPLY: [u8; 4] = [1, 0, 0, 0];
-const WAIT4: i32 = 61;
-const CLOCK_NANOSLEEP: i32 = 230;
-/// A process that holds a lock of the application; and children of the shell.
+/// A process that holds a lock.
 const HOLDER: u32 = 500;
-const CHILD: u32 = 510;
-const JOB: u32 = 777;
-/// The thread of the terminal that writes to its shell, and one between it and the input thread.
+/// The thread of the program that does the work, and one between it and the input thread.
 const WRITER: u32 = 205;
 const BETWEEN: u32 = 206;
-/// Another terminal.
-const TO_ANOTHER: u64 = 81;
-/// Another program on the display.
-const OTHER: u32 = 600;
-const TERMINAL_FILES: u32 = 0x1cd1;
 const FLOCK: i32 = 73;
 
 /// An editor that waits for its events in a poll of three files; ten keys from 100 ms on.
@@ -53,24 +41,8 @@ fn key_at(machine: &mut Machinery, us: u64) {
 fn lock_after(machine: &mut Machinery, us: u64, until: u64) {
     key_at(machine, us);
     machine.wake_from(us + 650, APP, 0, 2, 1).switch(us + 660, 1, APP, 0).switch(us + 700, 1, 0, 1);
-    machine.get_lock(us + 700, until, HOLDER).switch(until + 50, 1, APP, 0).switch(
-        until + 200,
-        1,
-        0,
-        1,
-    );
-}
-
-fn verdict(machine: &mut Machinery, mark: u64) -> Verdict {
-    diagnose(&machine.incident(mark), &DiagnoseOptions::default())
-        .expect("the scene is well formed")
-}
-
-/// Returns milestone, latency in milliseconds, and the kinds of the findings.
-fn told(verdict: &Verdict) -> (String, u64, Vec<CauseKind>) {
-    let interval = verdict.interval.as_ref().expect("there was input");
-    let kinds = verdict.findings.iter().map(|finding| finding.kind).collect();
-    (interval.milestone.clone(), interval.latency_ms.round() as u64, kinds)
+    machine.get_lock(us + 700, until, HOLDER).switch(until + 50, 1, APP, 0);
+    machine.switch(until + 200, 1, 0, 1);
 }
 
 #[test]
@@ -79,15 +51,15 @@ fn a_program_that_draws_at_once_and_then_hangs_is_not_done() {
     lock_after(&mut machine, 3_000_000, 5_000_000);
     key_at(&mut machine, 5_500_000);
     assert_eq!(
-        told(&verdict(&mut machine, 7_000_000)),
+        outline(&machine.diagnose(7_000_000)),
         ("handled".to_owned(), 2_000, vec![CauseKind::LockWait])
     );
 }
 
 /// Another thread of the editor draws all the time, like an animation.
 #[test]
-fn a_program_that_goes_on_drawing_is_told_so() {
-    let drew = |drawings: u64| {
+fn a_program_that_goes_on_drawing_is_recognised() {
+    for (drawings, is_drawing) in [(0, false), (2, false), (19, true)] {
         let mut machine = editor();
         machine.task(WRITER, APP, 1, "editor", 1);
         for us in (0..drawings).map(|number| 3_050_000 + 100_000 * number) {
@@ -103,14 +75,13 @@ fn a_program_that_goes_on_drawing_is_told_so() {
         }
         lock_after(&mut machine, 3_000_000, 5_000_000);
         key_at(&mut machine, 5_500_000);
-        let interval = verdict(&mut machine, 7_000_000).interval.expect("there was input");
+        let interval = machine.diagnose(7_000_000).interval.expect("there was input");
         assert_eq!(
             (interval.milestone.as_str(), interval.latency_ms.round()),
             ("handled", 2_000.0)
         );
-        interval.drew
-    };
-    assert_eq!([0, 2, 19].map(drew), [false, false, true]);
+        assert_eq!(interval.drew, is_drawing, "{drawings}");
+    }
 }
 
 /// A button of the editor is released, and the editor acquires the lock only then.
@@ -122,13 +93,11 @@ fn a_program_acts_when_the_button_is_released() {
     machine.release_button(3_100_000);
     machine.wait(3_100_101, APP, 3_000_700, |wait| (wait.syscall, wait.args) = (POLL, [1, 3, 0]));
     machine.switch(3_100_700, 1, 0, 1);
-    machine
-        .get_lock(3_100_700, 5_000_000, HOLDER)
-        .switch(5_000_050, 1, APP, 0)
-        .switch(5_000_200, 1, 0, 1);
+    machine.get_lock(3_100_700, 5_000_000, HOLDER).switch(5_000_050, 1, APP, 0);
+    machine.switch(5_000_200, 1, 0, 1);
     key_at(&mut machine, 5_500_000);
     assert_eq!(
-        told(&verdict(&mut machine, 7_000_000)),
+        outline(&machine.diagnose(7_000_000)),
         ("handled".to_owned(), 1_900, vec![CauseKind::LockWait])
     );
 }
@@ -136,17 +105,13 @@ fn a_program_acts_when_the_button_is_released() {
 /// At the mark the editor still waits for a thread of its own, which waits for a file lock. Another
 /// thread has gone idle.
 #[test]
-fn who_waits_for_an_own_thread_at_the_mark_waits_for_what_that_waits_for() {
+fn a_wait_for_an_own_thread_leads_to_that_threads_wait() {
     let mut machine = editor();
     machine.task(WRITER, APP, 1, "editor", 1).task(BETWEEN, APP, 1, "editor", 1);
-    machine
-        .press(3_000_000)
-        .wake_from(3_000_300, WRITER, APP, 0, 0)
-        .wake_from(3_000_310, BETWEEN, APP, 0, 0);
-    machine
-        .switch(3_000_400, 1, 0, 1)
-        .switch(3_000_410, 0, WRITER, 0)
-        .switch(3_000_500, 0, BETWEEN, 1);
+    machine.press(3_000_000).wake_from(3_000_300, WRITER, APP, 0, 0);
+    machine.wake_from(3_000_310, BETWEEN, APP, 0, 0);
+    machine.switch(3_000_400, 1, 0, 1).switch(3_000_410, 0, WRITER, 0);
+    machine.switch(3_000_500, 0, BETWEEN, 1);
     machine.switch(3_000_600, 0, 0, 1);
     machine.still_waiting(5_000_000, APP, 3_000_400, |wait| {
         (wait.syscall, wait.args) = (FUTEX, [64, 0x189, 0])
@@ -158,7 +123,7 @@ fn who_waits_for_an_own_thread_at_the_mark_waits_for_what_that_waits_for() {
         (wait.syscall, wait.inode) = (FLOCK, 77)
     });
     machine.locks.proc_locks = format!("1: FLOCK  ADVISORY  WRITE {HOLDER} fe:00:77 0 EOF\n");
-    let verdict = verdict(&mut machine, 5_000_000);
+    let verdict = machine.diagnose(5_000_000);
     let culprit =
         verdict.findings.first().map(|finding| (finding.kind, format!("{:?}", finding.culprit)));
     let (kind, culprit) = culprit.expect("it hangs");
@@ -167,13 +132,13 @@ fn who_waits_for_an_own_thread_at_the_mark_waits_for_what_that_waits_for() {
 
 /// At the mark the editor still reads a counter that a timer of its own is to set.
 #[test]
-fn who_waits_for_an_answer_that_nobody_owes_is_not_said_to_owe_it_to_itself() {
+fn an_answer_that_no_process_owes_has_no_sender() {
     let mut machine = editor();
     let stack = machine.stack(&["schedule", "eventfd_read", "vfs_read"]);
     machine.press(3_000_000).switch(3_000_400, 1, 0, 1);
     machine
         .still_waiting(5_000_000, APP, 3_000_400, |wait| (wait.syscall, wait.stack) = (0, stack));
-    let verdict = verdict(&mut machine, 5_000_000);
+    let verdict = machine.diagnose(5_000_000);
     let finding = verdict.findings.first().expect("it hangs");
     assert_eq!(finding.kind, CauseKind::PeerWait);
     assert_eq!(finding.evidence[0], "editor waited for an answer; who owes it is not known");
@@ -182,7 +147,7 @@ fn who_waits_for_an_answer_that_nobody_owes_is_not_said_to_owe_it_to_itself() {
 
 /// After a key the editor waits for a signal that does not come, until a timeout.
 #[test]
-fn who_waits_for_a_signal_until_its_time_is_up_sleeps() {
+fn a_wait_for_a_signal_until_its_timeout_is_a_sleep() {
     const RT_SIGTIMEDWAIT: i32 = 128;
     let mut machine = editor();
     machine.press(3_000_000).switch(3_000_300, 1, 0, 1).wake_from(3_900_000, APP, 0, 2, 1);
@@ -190,7 +155,7 @@ fn who_waits_for_a_signal_until_its_time_is_up_sleeps() {
         (wait.syscall, wait.args, wait.context) = (RT_SIGTIMEDWAIT, [64, 0, 128], 2);
     });
     machine.switch(3_900_100, 1, APP, 0).draw(3_900_500);
-    let (milestone, ms, kinds) = told(&verdict(&mut machine, 7_000_000));
+    let (milestone, ms, kinds) = outline(&machine.diagnose(7_000_000));
     assert_eq!((milestone.as_str(), ms, kinds), ("response", 901, vec![CauseKind::TimerSleep]));
 }
 
@@ -199,7 +164,7 @@ fn what_is_handled_within_half_a_second_is_not_noticed() {
     let mut machine = editor();
     lock_after(&mut machine, 3_000_000, 3_450_000);
     key_at(&mut machine, 5_500_000);
-    let (milestone, _, kinds) = told(&verdict(&mut machine, 7_000_000));
+    let (milestone, _, kinds) = outline(&machine.diagnose(7_000_000));
     assert_eq!((milestone.as_str(), kinds), ("response", Vec::new()));
 }
 
@@ -207,275 +172,9 @@ fn what_is_handled_within_half_a_second_is_not_noticed() {
 fn the_wait_of_an_event_loop_is_no_work() {
     let mut machine = editor();
     key_at(&mut machine, 5_500_000);
-    let listed = timed(&machine.incident(9_000_000)).expect("the scene is well formed");
+    let listed = machine.timed(9_000_000);
     let handled = listed.iter().map(|one| one.handled_ns.map(|at| (at - one.input_ns) / 1_000));
     assert_eq!(handled.collect::<Vec<_>>(), vec![Some(598); 11]);
-}
-
-/// A command that a file lock delays from 3 s until `until`, after keys that are answered at once,
-/// except one that takes `slow`.
-fn command(until: u64, slow: u64) -> Machinery {
-    let mut machine = Machinery::with_terminal();
-    machine.task(HOLDER, HOLDER, 1, "indexer", 1).task(CHILD, CHILD, SHELL, "git", 1);
-    for (us, takes) in [(1_000_000, 800), (1_500_000, slow), (2_000_000, 800), (3_000_000, 800)] {
-        machine.press(us).reach_shell(us).echo(us + takes);
-        machine.wait(us + 461, SHELL, us - 400_000, |wait| {
-            (wait.syscall, wait.args, wait.magic) = (READ, [0, 0, 1], TERMINAL_FILES);
-        });
-    }
-    held_up(&mut machine, until);
-    machine
-}
-
-/// The shell starts a child at 3 s, which waits for a file lock until `until`; the shell waits for
-/// the child.
-fn held_up(machine: &mut Machinery, until: u64) {
-    machine.switch(3_001_300, 0, SHELL, 0).fork(3_001_400, SHELL, CHILD).switch(3_001_500, 0, 0, 1);
-    machine
-        .wake_from(3_001_450, CHILD, SHELL, 0, 1)
-        .switch(3_001_600, 1, CHILD, 0)
-        .switch(3_001_700, 1, 0, 1);
-    machine
-        .wake_from(until - 150, HOLDER, 0, 2, 0)
-        .switch(until - 100, 0, HOLDER, 0)
-        .wake_from(until, CHILD, HOLDER, 0, 1)
-        .switch(until + 10, 0, 0, 1);
-    machine.wait(until + 1, CHILD, 3_001_700, |wait| {
-        (wait.syscall, wait.waker) = (FLOCK, tid(HOLDER))
-    });
-    machine.switch(until + 50, 1, CHILD, 0).wake_from(until + 100, SHELL, CHILD, 0, 0).switch(
-        until + 120,
-        1,
-        0,
-        1,
-    );
-    machine.wait(until + 101, SHELL, 3_001_500, |wait| {
-        (wait.syscall, wait.args) = (WAIT4, [u64::from(CHILD), 0, 0])
-    });
-    machine.switch(until + 150, 0, SHELL, 0).switch(until + 300, 0, 0, 1);
-}
-
-#[test]
-fn a_command_ends_when_its_terminal_is_read_again() {
-    for (until, expected) in [(5_000_000, Some(CauseKind::LockWait)), (3_800_000, None)] {
-        let (milestone, _, kinds) = told(&verdict(&mut command(until, 800), 7_000_000));
-        assert_eq!((milestone.as_str(), kinds.first().copied()), ("completed", expected));
-    }
-}
-
-/// A program behind a terminal reads key after key; at 3 s it starts a child in a process group,
-/// and waits for its exit two seconds later.
-fn child_of(group: u32) -> Machinery {
-    let mut machine = Machinery::with_terminal();
-    for us in [500_000, 1_000_000, 1_500_000, 2_000_000, 3_000_000] {
-        machine.press(us).reach_shell(us).echo(us + 800);
-        machine.wait(us + 461, SHELL, us - 400_000, |wait| {
-            (wait.syscall, wait.args, wait.magic) = (READ, [0, 0, 1], TERMINAL_FILES);
-        });
-    }
-    machine.switch(3_001_300, 0, SHELL, 0).fork(3_001_400, SHELL, CHILD).switch(3_001_500, 0, 0, 1);
-    machine
-        .wake_from(3_001_450, CHILD, SHELL, 0, 1)
-        .switch(3_001_600, 1, CHILD, 0)
-        .switch(3_001_700, 1, 0, 1);
-    machine.wait(5_000_000, CHILD, 3_001_700, |wait| {
-        (wait.syscall, wait.context) = (CLOCK_NANOSLEEP, 2)
-    });
-    machine
-        .wake_from(5_000_000, CHILD, 0, 2, 1)
-        .switch(5_000_050, 1, CHILD, 0)
-        .wake_from(5_000_100, SHELL, CHILD, 0, 0);
-    machine.exit(5_000_110, CHILD, SHELL, group, "sort").switch(5_000_120, 1, 0, 0x80);
-    machine.wait(5_000_101, SHELL, 3_001_500, |wait| {
-        (wait.syscall, wait.args) = (WAIT4, [u64::from(CHILD), 0, 0])
-    });
-    machine.switch(5_000_150, 0, SHELL, 0).switch(5_000_300, 0, 0, 1);
-    machine
-}
-
-/// A shell hands the terminal to the command that the user asked for; an editor keeps it, and is
-/// unresponsive.
-#[test]
-fn a_program_that_keeps_the_terminal_waits_for_its_child() {
-    let first = |machine: &mut Machinery| {
-        let verdict = verdict(machine, 7_000_000);
-        verdict.findings.first().map(|finding| (finding.kind, finding.unusual))
-    };
-    assert_eq!(first(&mut child_of(SHELL)), Some((CauseKind::ChildWait, true)));
-    assert_eq!(first(&mut child_of(CHILD)), Some((CauseKind::TimerSleep, false)));
-    assert_eq!(first(child_of(CHILD).triggered("auto")), None);
-}
-
-/// A command substitution stays in the group of a shell that has handed its terminal to a job
-/// before; a command gets a group of its own.
-#[test]
-fn prompt_is_no_command() {
-    let told = |group| {
-        let mut machine = child_of(group);
-        machine.fork(1_200_000, SHELL, JOB).exit(1_300_000, JOB, SHELL, JOB, "ls");
-        let verdict = verdict(&mut machine, 7_000_000);
-        let interval = verdict.interval.expect("a key was late");
-        (
-            interval.prompt,
-            interval.command,
-            verdict.findings.first().map(|finding| (finding.kind, finding.unusual)),
-        )
-    };
-    assert_eq!(told(SHELL), (true, "sort".to_owned(), Some((CauseKind::ChildWait, true))));
-    assert_eq!(told(CHILD), (false, "sort".to_owned(), Some((CauseKind::TimerSleep, false))));
-}
-
-/// A terminal with one thread that receives the keys, and a third one, which gets its CPU 4 ms
-/// later, that writes them to the shell, like those of Qt.
-#[test]
-fn a_terminal_may_hand_its_keys_to_another_thread() {
-    let mut machine = Machinery::with_terminal();
-    machine
-        .task(WRITER, APP, 1, "xterm", 1)
-        .task(BETWEEN, APP, 1, "xterm", 1)
-        .task(HOLDER, HOLDER, 1, "indexer", 1)
-        .task(CHILD, CHILD, SHELL, "git", 1);
-    for us in [1_000_000, 1_500_000, 2_000_000, 3_000_000] {
-        machine.press(us - 4_000).wake_from(us - 3_740, BETWEEN, APP, 0, 2).draw(us - 3_400);
-        machine.switch(us - 3_720, 2, BETWEEN, 0).wake(us - 3_710, WRITER, BETWEEN).switch(
-            us - 3_700,
-            2,
-            0,
-            1,
-        );
-        machine.switch(us + 280, 2, WRITER, 0);
-        machine
-            .tty(us + 300, WRITER, TO_SHELL, 0)
-            .wake_from(us + 301, WORKER, WRITER, 0, 3)
-            .switch(us + 320, 2, 0, 1);
-        machine.switch(us + 400, 3, WORKER, 0).tty(us + 450, WORKER, TO_SHELL, 1).wake_from(
-            us + 460,
-            SHELL,
-            WORKER,
-            0,
-            3,
-        );
-        machine.wait(us + 461, SHELL, us - 400_000, |wait| {
-            (wait.syscall, wait.args, wait.magic) = (READ, [0, 0, 1], TERMINAL_FILES);
-        });
-        machine.switch(us + 700, 3, SHELL, 0x402).switch(us + 900, 3, 0, 1);
-    }
-    held_up(&mut machine, 5_000_000);
-    let (milestone, _, kinds) = told(&verdict(&mut machine, 7_000_000));
-    assert_eq!(
-        (milestone.as_str(), kinds.first().copied()),
-        ("completed", Some(CauseKind::LockWait))
-    );
-}
-
-/// The terminal's own timer woke it while others had its CPU; the shell's output meanwhile caused
-/// no wakeup.
-#[test]
-fn a_terminal_draws_what_was_written_while_it_was_ready() {
-    let mut machine = Machinery::with_terminal();
-    machine.task(HOLDER, HOLDER, 1, "indexer", 1);
-    for us in [1_000_000, 1_500_000, 2_000_000] {
-        machine.press(us).reach_shell(us).echo(us + 800);
-    }
-    let us = 3_000_000;
-    machine.press(us).reach_shell(us).switch(us + 710, 1, HOLDER, 0).wake_from(
-        us + 600_000,
-        APP,
-        HOLDER,
-        2,
-        1,
-    );
-    machine.wait(us + 600_001, APP, us + 400, |wait| (wait.syscall, wait.args) = (POLL, [1, 3, 0]));
-    machine.switch(us + 700_000, 1, SHELL, 0).tty(us + 700_100, SHELL, TO_TERMINAL, 0);
-    machine.wake_from(us + 700_101, WORKER, SHELL, 0, 1).switch(us + 700_150, 1, WORKER, 1);
-    machine
-        .tty(us + 700_160, WORKER, TO_TERMINAL, 1)
-        .switch(us + 700_200, 1, APP, 0x402)
-        .draw(us + 700_400);
-    let verdict = verdict(&mut machine, 5_000_000);
-    assert_eq!(told(&verdict), ("response".to_owned(), 701, vec![CauseKind::CpuCompetition]));
-    assert_eq!(verdict.interval.expect("there was input").join, "exact");
-}
-
-/// A worker that delivers keys does other work as well, and wakes another thread for it right
-/// afterwards.
-#[test]
-fn whom_a_worker_wakes_next_reads_no_terminal() {
-    let mut machine = Machinery::with_terminal();
-    machine.task(HOLDER, HOLDER, 1, "indexer", 1);
-    for us in [1_000_000, 1_500_000, 2_000_000] {
-        machine.press(us).reach_shell(us).echo(us + 800);
-        machine.wait(us + 461, SHELL, us - 400_000, |wait| {
-            (wait.syscall, wait.args, wait.magic) = (READ, [0, 0, 1], TERMINAL_FILES);
-        });
-    }
-    machine.wake_from(2_000_480, HOLDER, WORKER, 0, 2).switch(2_000_500, 2, HOLDER, 0);
-    machine.wait(2_000_481, HOLDER, 500_000, |wait| (wait.syscall, wait.args) = (POLL, [1, 3, 0]));
-    machine
-        .switch(2_000_600, 2, 0, 1)
-        .wake_from(5_000_000, HOLDER, 0, 2, 2)
-        .switch(5_000_010, 2, HOLDER, 0);
-    machine.wait(5_000_001, HOLDER, 2_000_600, |wait| wait.syscall = FLOCK);
-    machine.switch(5_000_100, 2, 0, 1);
-    let (milestone, latency, kinds) = told(&verdict(&mut machine, 7_000_000));
-    assert_eq!((milestone.as_str(), kinds), ("response", vec![]));
-    assert!(latency < 10, "{latency} ms");
-}
-
-/// A worker delivers to several terminals in a row, and does not wake a reader that is awake.
-#[test]
-fn whom_a_worker_wakes_for_another_terminal_does_not_read_this_one() {
-    let mut machine = Machinery::with_terminal();
-    machine.task(HOLDER, HOLDER, 1, "bash", 1);
-    for us in [1_000_000, 1_500_000] {
-        machine.press(us).reach_shell(us).echo(us + 800);
-    }
-    let us = 2_000_000;
-    machine.press(us).tty(us + 300, APP, TO_SHELL, 0).wake_from(us + 301, WORKER, APP, 0, 1);
-    machine.wake_from(us + 420, SHELL, 0, 2, 2).switch(us + 400, 1, WORKER, 1).switch(
-        us + 430,
-        2,
-        SHELL,
-        0,
-    );
-    machine.tty(us + 450, WORKER, TO_SHELL, 1).tty(us + 470, WORKER, TO_ANOTHER, 1);
-    machine.wake_from(us + 480, HOLDER, WORKER, 0, 0).switch(us + 500, 0, HOLDER, 0).switch(
-        us + 600,
-        0,
-        0,
-        1,
-    );
-    machine.wait(us + 481, HOLDER, 500_000, |wait| {
-        (wait.syscall, wait.args, wait.magic) = (READ, [0, 0, 1], TERMINAL_FILES);
-    });
-    machine.echo(us + 800).switch(us + 900, 2, 0, 1);
-    machine
-        .wake_from(5_000_000, HOLDER, 0, 2, 0)
-        .switch(5_000_010, 0, HOLDER, 0)
-        .switch(5_000_100, 0, 0, 1);
-    machine.wait(5_000_001, HOLDER, us + 600, |wait| wait.syscall = FLOCK);
-    let (milestone, latency, kinds) = told(&verdict(&mut machine, 7_000_000));
-    assert_eq!((milestone.as_str(), kinds), ("response", vec![]));
-    assert!(latency < 10, "{latency} ms");
-}
-
-#[test]
-fn a_command_that_is_waited_for_goes_before_a_shorter_delay() {
-    let mut machine = command(5_000_000, 150_000);
-    let (milestone, _, kinds) = told(&verdict(&mut machine, 7_000_000));
-    assert_eq!(
-        (milestone.as_str(), kinds.first().copied()),
-        ("completed", Some(CauseKind::LockWait))
-    );
-}
-
-#[test]
-fn a_command_that_is_left_to_itself_goes_behind() {
-    let mut machine = command(5_000_000, 150_000);
-    machine.task(OTHER, OTHER, 1, "editor", 1);
-    machine.press_for(4_000_000, OTHER);
-    let (milestone, latency, _) = told(&verdict(&mut machine, 7_000_000));
-    assert_eq!((milestone.as_str(), latency), ("response", 150));
 }
 
 /// Learned baseline of keys in the editor up to a milestone.
@@ -502,22 +201,17 @@ fn alone(baselines: Vec<StoredBaseline>) -> Verdict {
     lock_after(&mut machine, 3_000_000, 5_000_000);
     key_at(&mut machine, 5_500_000);
     machine.baselines = baselines;
-    verdict(&mut machine, 7_000_000)
+    machine.diagnose(7_000_000)
 }
 
 #[test]
 fn a_milestone_is_held_against_what_was_learned_of_it() {
-    let baseline =
-        |verdict: &Verdict| verdict.baseline.clone().map(|one| (one.n, one.stored, one.p50_ms));
-    let response = alone(vec![learned("", 2)]);
-    assert_eq!(told(&response).0, "handled");
-    assert_ne!(
-        baseline(&response).map(|one| one.1),
-        Some(true),
-        "what was learned are responses: {response:?}"
-    );
-    let handled = alone(vec![learned("", 2), learned("handled", 700)]);
-    assert_eq!(baseline(&handled), Some((3_000, true, Some(700.0))));
+    let verdict = alone(vec![learned("", 2)]);
+    assert_eq!(outline(&verdict).0, "handled");
+    assert!(verdict.baseline.is_none_or(|known| !known.stored), "that of responses was learned");
+    let handled = alone(vec![learned("", 2), learned("handled", 700)]).baseline;
+    let known = handled.map(|known| (known.n, known.stored, known.p50_ms));
+    assert_eq!(known, Some((3_000, true, Some(700.0))));
 }
 
 /// The editor draws a key at once, computes until `until`, and draws again.
@@ -531,9 +225,12 @@ fn a_completion_is_held_against_other_completions() {
     let mut machine = editor();
     drawn_twice(&mut machine, 3_000_000, 5_000_000);
     key_at(&mut machine, 5_500_000);
-    let verdict = verdict(&mut machine, 7_000_000);
+    let verdict = machine.diagnose(7_000_000);
     let baseline = verdict.baseline.as_ref().expect("others were completed");
-    assert_eq!((told(&verdict).0.as_str(), baseline.n, baseline.stored), ("completed", 11, false));
+    assert_eq!(
+        (outline(&verdict).0.as_str(), baseline.n, baseline.stored),
+        ("completed", 11, false)
+    );
     assert!(baseline.max_ms < 2.0, "{baseline:?}");
 }
 
@@ -569,11 +266,11 @@ fn two_keys(starved: bool) -> (String, u64, Vec<CauseKind>) {
     away(&mut machine, starved, 3_701_000, 4_300_000);
     machine.switch(4_300_100, 1, 0, 1);
     key_at(&mut machine, 5_500_000);
-    told(&verdict(&mut machine, 7_000_000))
+    outline(&machine.diagnose(7_000_000))
 }
 
 #[test]
-fn a_starved_program_is_done_with_a_key_when_it_answers_the_next_one() {
+fn a_starved_program_has_handled_a_key_at_the_next_answer() {
     assert_eq!(two_keys(true), ("response".to_owned(), 600, vec![CauseKind::CpuCompetition]));
     let (milestone, latency, _) = two_keys(false);
     assert_eq!(
@@ -602,12 +299,8 @@ fn a_program_in_round_trips_is_not_in_its_event_loop() {
             32,
             &[REPLY],
         );
-        machine.wake_from(us + 5_995, APP, SERVER, 0, 1).switch(us + 6_000, 1, APP, 0).switch(
-            us + 6_005,
-            0,
-            0,
-            1,
-        );
+        machine.wake_from(us + 5_995, APP, SERVER, 0, 1).switch(us + 6_000, 1, APP, 0);
+        machine.switch(us + 6_005, 0, 0, 1);
         machine.wait(us + 5_996, APP, us + 10, |wait| {
             (wait.syscall, wait.args) = (POLL, [1, 1, u64::MAX])
         });
@@ -615,7 +308,7 @@ fn a_program_in_round_trips_is_not_in_its_event_loop() {
         us += 6_020;
     }
     machine.draw(us);
-    let all = timed(&machine.incident(6_000_000)).expect("the scene is well formed");
+    let all = machine.timed(6_000_000);
     let last = all.last().expect("there was input");
     assert_eq!(last.handled_ns.map(|at| (at - last.input_ns) / 1_000_000), Some(1_204));
 }

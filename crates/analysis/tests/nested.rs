@@ -5,7 +5,7 @@
 mod support;
 
 use support::{APP, BEGIN, KEY_PRESS, Machinery, SERVER, WINDOW};
-use tipme_analysis::{DiagnoseOptions, Verdict, diagnose, timed};
+use tipme_analysis::timed;
 use tipme_record::wayland::{NEAR, PRESSED, WlWord};
 
 const COMPOSITOR: u32 = 110;
@@ -18,14 +18,14 @@ fn nested() -> Machinery {
     let mut machine = Machinery::with_app("xterm");
     machine.task(COMPOSITOR, COMPOSITOR, 1, "compositor", 1);
     for us in [100_000, 300_000] {
-        tell_server(&mut machine, us, 200);
-        tell_program(&mut machine, us + 400);
+        send_to_server(&mut machine, us, 200);
+        send_to_program(&mut machine, us + 400);
     }
     machine
 }
 
 /// The compositor wakes, computes for `computed`, and sends a key to the X server.
-fn tell_server(machine: &mut Machinery, us: u64, computed: u64) {
+fn send_to_server(machine: &mut Machinery, us: u64, computed: u64) {
     let sent = us + computed;
     machine.wake_from(us, COMPOSITOR, 0, 2, 0).switch(us + 20, 0, COMPOSITOR, 0);
     let key = WlWord {
@@ -36,16 +36,13 @@ fn tell_server(machine: &mut Machinery, us: u64, computed: u64) {
         unused: 0,
         argument: (BEGIN / 1_000_000 + us / 1_000) as u32,
     };
-    machine.wl_message_between(sent, COMPOSITOR, LINK, EVENT_SENT, &[key]).wake(
-        sent + 2,
-        SERVER,
-        COMPOSITOR,
-    );
+    machine.wl_message_between(sent, COMPOSITOR, LINK, EVENT_SENT, &[key]);
+    machine.wake(sent + 2, SERVER, COMPOSITOR);
     machine.switch(sent + 20, 0, 0, 1);
 }
 
 /// The X server receives the key and passes it to the program, which draws.
-fn tell_program(machine: &mut Machinery, us: u64) {
+fn send_to_program(machine: &mut Machinery, us: u64) {
     machine.switch(us, 0, SERVER, 0).wl_message_between(us + 10, SERVER, LINK, EVENT_TAKEN, &[]);
     machine.message(us + 30, SERVER, WINDOW, EVENT_SENT, 32, &[KEY_PRESS]).wake_from(
         us + 32,
@@ -88,28 +85,23 @@ fn rendering() -> Machinery {
     machine
 }
 
-fn verdict(machine: &mut Machinery) -> Verdict {
-    diagnose(&machine.incident(2_000_000), &DiagnoseOptions::default())
-        .expect("the scene is well formed")
-}
-
 #[test]
 fn a_key_goes_through_both_servers_to_one_program() {
     let mut machine = nested();
-    let told = timed(&machine.incident(2_000_000)).expect("the scene is well formed");
-    let told: Vec<_> = told
+    let found = machine.timed(2_000_000);
+    let found: Vec<_> = found
         .iter()
         .map(|timed| (timed.client_pid, timed.input_ns / 1_000, timed.end_ns / 1_000))
         .collect();
-    assert_eq!(told, [(APP, 1_100_000, 1_101_000), (APP, 1_300_000, 1_301_000)]);
+    assert_eq!(found, [(APP, 1_100_000, 1_101_000), (APP, 1_300_000, 1_301_000)]);
 }
 
 #[test]
-fn a_compositor_that_computes_first_is_named_for_the_program_of_x11() {
+fn a_computing_compositor_is_named_for_an_x11_program() {
     let mut machine = nested();
-    tell_server(&mut machine, 500_000, 700_000);
-    tell_program(&mut machine, 1_200_200);
-    let verdict = verdict(&mut machine);
+    send_to_server(&mut machine, 500_000, 700_000);
+    send_to_program(&mut machine, 1_200_200);
+    let verdict = machine.diagnose(2_000_000);
     let interval = verdict.interval.as_ref().expect("there was input");
     assert_eq!(interval.client.pid, APP);
     let finding = serde_json::to_string(&verdict.findings[0]).expect("a finding is a document");
@@ -117,19 +109,19 @@ fn a_compositor_that_computes_first_is_named_for_the_program_of_x11() {
 }
 
 #[test]
-fn an_x_server_that_does_not_take_a_key_keeps_its_program_from_it() {
+fn an_x_server_that_takes_no_key_delays_its_program() {
     let mut machine = nested();
-    tell_server(&mut machine, 500_000, 200);
-    tell_program(&mut machine, 1_300_000);
-    let verdict = verdict(&mut machine);
+    send_to_server(&mut machine, 500_000, 200);
+    send_to_program(&mut machine, 1_300_000);
+    let verdict = machine.diagnose(2_000_000);
     let interval = verdict.interval.as_ref().expect("there was input");
     assert_eq!((interval.client.pid, interval.latency_ms.round()), (APP, 801.0));
 }
 
 #[test]
-fn what_is_drawn_is_known_though_the_compositor_listens_at_the_display() {
-    let told = timed(&rendering().incident(2_000_000)).expect("the scene is well formed");
-    let joins: Vec<_> = told.iter().map(|timed| (timed.client_pid, timed.join.as_str())).collect();
+fn drawings_are_known_beside_a_compositor_on_the_display() {
+    let found = timed(&rendering().incident(2_000_000)).expect("the scene is well formed");
+    let joins: Vec<_> = found.iter().map(|timed| (timed.client_pid, timed.join.as_str())).collect();
     assert_eq!(joins, [(APP, "exact"); 3]);
 }
 
@@ -137,7 +129,7 @@ fn what_is_drawn_is_known_though_the_compositor_listens_at_the_display() {
 fn inputs_were_seen_though_it_is_not_known_what_answered_them() {
     let mut machine = rendering();
     machine.displays.clear();
-    let notes = verdict(&mut machine).notes;
-    let told = |note: &String| note.starts_with("Nothing that answered the 3 inputs to ");
-    assert!(notes.iter().any(told), "{notes:?}");
+    let notes = machine.diagnose(2_000_000).notes;
+    let note = "Nothing that answered the 3 inputs to ";
+    assert!(notes.iter().any(|line| line.starts_with(note)), "{notes:?}");
 }

@@ -6,7 +6,6 @@ mod support;
 use support::wayland::*;
 use support::words::word;
 use support::{APP, Machinery, SERVER};
-use tipme_analysis::{DiagnoseOptions, diagnose};
 use tipme_record::records::Wait;
 use tipme_record::wayland::COPIED;
 
@@ -46,13 +45,8 @@ fn in_poll(wait: &mut Wait) {
 
 /// The owner continues, receives the request, answers, and waits for the next event.
 fn answer_at(machine: &mut Machinery, us: u64) {
-    machine.wake(us, OTHER, 90).switch(us + 50, 1, OTHER, 0).wl_message(
-        us + 100,
-        OTHER,
-        OTHER,
-        EVENT_TAKEN,
-        &[],
-    );
+    machine.wake(us, OTHER, 90).switch(us + 50, 1, OTHER, 0);
+    machine.wl_message(us + 100, OTHER, OTHER, EVENT_TAKEN, &[]);
     machine.wake_from(us + 200, APP, OTHER, 0, 1).switch(us + 300, 1, APP, 1);
     machine.still_waiting(9_000_000, OTHER, us + 300, in_poll);
 }
@@ -60,9 +54,8 @@ fn answer_at(machine: &mut Machinery, us: u64) {
 /// Returns the duration of the paste in milliseconds, its milestone, and kind and culprit of its
 /// cause.
 fn held_up_by(machine: &mut Machinery) -> (u64, String, &'static str, String) {
-    let verdict = diagnose(&machine.incident(9_000_000), &DiagnoseOptions::default())
-        .expect("the scene is well formed");
-    let interval = verdict.interval.expect("the paste is told");
+    let verdict = machine.diagnose(9_000_000);
+    let interval = verdict.interval.expect("there was a paste");
     let finding = verdict.findings.first().expect("there is a finding");
     let culprit = format!("{:?}", finding.culprit);
     (interval.latency_ms.round() as u64, interval.milestone, finding.kind.name(), culprit)
@@ -81,29 +74,21 @@ fn a_paste_waits_for_the_client_that_has_what_is_copied() {
 }
 
 #[test]
-fn who_answers_between_reads_that_block_had_answered_when_it_woke_who_asked() {
+fn a_service_with_blocking_reads_answers_with_its_wakeup() {
     for asked_again in [false, true] {
         let mut machine = paste(|machine| {
             machine.wait(5_000_500, APP, 3_000_600, in_poll);
             machine.wake(5_000_300, OTHER, 90).switch(5_000_350, 1, OTHER, 0);
-            machine
-                .wl_message(5_000_400, OTHER, OTHER, EVENT_TAKEN, &[])
-                .wake_from(5_000_500, APP, OTHER, 0, 1);
+            machine.wl_message(5_000_400, OTHER, OTHER, EVENT_TAKEN, &[]);
+            machine.wake_from(5_000_500, APP, OTHER, 0, 1);
             machine.switch(5_000_600, 1, APP, 1);
             show(machine, 5_001_000);
             if asked_again {
                 machine.wake(7_000_000, OTHER, SERVER).wait(7_000_001, OTHER, 5_000_600, in_read);
-                machine.switch(7_000_100, 1, OTHER, 0).wl_message(
-                    7_000_200,
-                    OTHER,
-                    OTHER,
-                    EVENT_TAKEN,
-                    &[],
-                );
-                machine
-                    .wake_from(7_000_300, APP, OTHER, 0, 1)
-                    .switch(7_000_400, 1, APP, 1)
-                    .switch(7_000_500, 1, 0, 1);
+                machine.switch(7_000_100, 1, OTHER, 0);
+                machine.wl_message(7_000_200, OTHER, OTHER, EVENT_TAKEN, &[]);
+                machine.wake_from(7_000_300, APP, OTHER, 0, 1).switch(7_000_400, 1, APP, 1);
+                machine.switch(7_000_500, 1, 0, 1);
             }
             machine.still_waiting(
                 9_000_000,
@@ -139,12 +124,10 @@ fn what_is_asked_for_after_the_next_key_is_for_that_one() {
 }
 
 #[test]
-fn a_client_that_waits_in_the_middle_of_its_work_for_what_is_copied_gives_up() {
+fn a_client_that_waits_for_the_clipboard_amid_work_gives_up() {
     let mut machine = paste(|machine| {
-        machine
-            .wake_from(4_000_600, APP, 0, BY_INTERRUPT, 1)
-            .switch(4_000_650, 1, APP, 0)
-            .switch(4_000_700, 1, 0, 1);
+        machine.wake_from(4_000_600, APP, 0, BY_INTERRUPT, 1).switch(4_000_650, 1, APP, 0);
+        machine.switch(4_000_700, 1, 0, 1);
         machine.wait(4_000_600, APP, 3_000_600, |wait| {
             (wait.syscall, wait.args, wait.context) =
                 (POLL, [2, 1, 1_000], u16::from(BY_INTERRUPT));
@@ -157,13 +140,12 @@ fn a_client_that_waits_in_the_middle_of_its_work_for_what_is_copied_gives_up() {
 }
 
 #[test]
-fn what_is_copied_and_had_at_once_holds_nobody_up() {
+fn a_clipboard_that_answers_at_once_is_no_cause() {
     let mut machine = paste(|machine| {
         machine.wait(3_000_900, APP, 3_000_600, in_poll);
         answer_at(machine, 3_000_700);
         show(machine, 3_001_500);
     });
-    let verdict = diagnose(&machine.incident(9_000_000), &DiagnoseOptions::default())
-        .expect("the scene is well formed");
+    let verdict = machine.diagnose(9_000_000);
     assert_eq!(verdict.findings.len(), 0, "{verdict:#?}");
 }

@@ -4,10 +4,11 @@
 mod support;
 
 use support::Machinery;
+use support::verdicts::explained;
+use tipme_analysis::Recording;
 use tipme_analysis::model::{CauseKind, Culprit, Finding};
-use tipme_analysis::{Recording, explain};
 use tipme_record::records::Polled;
-use tipme_record::{Nanos, Pid, Tid};
+use tipme_record::{Nanos, Pid};
 
 const ASKER: u32 = 700;
 const OTHER: u32 = 701;
@@ -73,10 +74,8 @@ fn counter(file: &mut Polled) {
 /// length.
 fn finding(files: &[File], waker: u32, context: u8) -> Option<Finding> {
     let mut machine = Machinery::new();
-    machine
-        .task(ASKER, ASKER, 1, "asker", 1)
-        .task(OTHER, OTHER, 1, "other", 1)
-        .switch(500_000, 0, ASKER, 0);
+    machine.task(ASKER, ASKER, 1, "asker", 1).task(OTHER, OTHER, 1, "other", 1);
+    machine.switch(500_000, 0, ASKER, 0);
     machine.switch(1_000_000, 0, OTHER, 1).wake_from(2_000_000, ASKER, waker, context, 0);
     machine.wait(2_000_000, ASKER, 1_000_000, |wait| {
         (wait.pid, wait.syscall, wait.context) = (Pid(ASKER), POLL, u16::from(context));
@@ -88,9 +87,8 @@ fn finding(files: &[File], waker: u32, context: u8) -> Option<Finding> {
     machine.switch(2_000_100, 0, ASKER, 1);
     let recording =
         Recording::read(&machine.incident(4_000_000)).expect("the scene is well formed");
-    let at = |ms: u64| recording.mark.before(Nanos::from_secs(4)).after(Nanos::from_millis(ms));
-    let explanation = explain(&recording, Tid(ASKER), at(1_000), at(2_000), Nanos(0))
-        .expect("the incident holds it");
+    let explanation =
+        explained(&recording, ASKER, (1_000, 2_000), Nanos(0)).expect("the incident holds it");
     explanation.findings.into_iter().next()
 }
 
@@ -103,7 +101,7 @@ fn culprit(finding: &Finding) -> String {
 }
 
 /// Returns kind and culprit.
-fn told(files: &[File], waker: u32, context: u8) -> Option<(CauseKind, String)> {
+fn cause(files: &[File], waker: u32, context: u8) -> Option<(CauseKind, String)> {
     finding(files, waker, context).map(|finding| (finding.kind, culprit(&finding)))
 }
 
@@ -121,34 +119,35 @@ fn a_name_server_that_does_not_answer_is_named() {
 }
 
 #[test]
-fn who_asks_without_a_connection_waits_for_the_network_even_where_it_is_not_known_for_whom() {
+fn unconnected_udp_wait_is_a_network_wait() {
     assert_eq!(
-        told(&[asks], 0, TIMER),
+        cause(&[asks], 0, TIMER),
         Some((CauseKind::NetworkWait, "an unknown host".to_owned()))
     );
 }
 
-#[test]
-fn an_answer_over_loopback_leads_to_who_sent_it() {
-    let near = |file: &mut Polled| {
-        stream(file);
-        (file.address, file.port) = (NAME_SERVER, 80);
-    };
-    assert_eq!(told(&[near], OTHER, SOFTIRQ), Some((CauseKind::PeerWait, OTHER.to_string())));
+fn near(file: &mut Polled) {
+    stream(file);
+    (file.address, file.port) = (NAME_SERVER, 80);
 }
 
 #[test]
-fn a_name_server_is_named_whoever_stands_behind_it() {
+fn an_answer_over_loopback_leads_to_its_sender() {
+    assert_eq!(cause(&[near], OTHER, SOFTIRQ), Some((CauseKind::PeerWait, OTHER.to_string())));
+}
+
+#[test]
+fn a_name_server_is_named_whatever_process_runs_it() {
     assert_eq!(
-        told(&[datagram], OTHER, SOFTIRQ),
+        cause(&[datagram], OTHER, SOFTIRQ),
         Some((CauseKind::NetworkWait, "127.0.0.53:53".to_owned()))
     );
 }
 
 #[test]
-fn an_answer_from_far_away_accuses_nobody_whose_time_it_came_on() {
+fn a_remote_answer_does_not_accuse_the_running_process() {
     assert_eq!(
-        told(&[stream], OTHER, SOFTIRQ),
+        cause(&[stream], OTHER, SOFTIRQ),
         Some((CauseKind::NetworkWait, "192.0.2.7:443".to_owned()))
     );
 }
@@ -157,38 +156,38 @@ fn an_answer_from_far_away_accuses_nobody_whose_time_it_came_on() {
 fn the_way_for_waking_a_thread_up_does_not_hide_what_it_asks() {
     for inlet in [counter as File, to_itself] {
         let expected = Some((CauseKind::NetworkWait, "192.0.2.7:443".to_owned()));
-        assert_eq!(told(&[inlet, stream], 0, TIMER), expected);
+        assert_eq!(cause(&[inlet, stream], 0, TIMER), expected);
     }
 }
 
 #[test]
 fn the_process_at_the_other_end_is_waited_for() {
-    assert_eq!(told(&[local], OTHER, 0), Some((CauseKind::PeerWait, OTHER.to_string())));
-    assert_eq!(told(&[local], 0, TIMER), Some((CauseKind::PeerWait, OTHER.to_string())));
+    assert_eq!(cause(&[local], OTHER, 0), Some((CauseKind::PeerWait, OTHER.to_string())));
+    assert_eq!(cause(&[local], 0, TIMER), Some((CauseKind::PeerWait, OTHER.to_string())));
 }
 
 #[test]
-fn who_wrote_to_a_pipe_was_waited_for_and_a_timer_writes_to_none() {
-    assert_eq!(told(&[pipe], OTHER, 0), Some((CauseKind::PeerWait, OTHER.to_string())));
-    assert_eq!(told(&[pipe], 0, TIMER), Some((CauseKind::TimerSleep, ASKER.to_string())));
+fn a_pipe_wait_is_for_its_writer_and_never_for_a_timer() {
+    assert_eq!(cause(&[pipe], OTHER, 0), Some((CauseKind::PeerWait, OTHER.to_string())));
+    assert_eq!(cause(&[pipe], 0, TIMER), Some((CauseKind::TimerSleep, ASKER.to_string())));
 }
 
 #[test]
-fn who_waits_for_anybody_asks_nobody() {
+fn a_wait_for_any_client_asks_no_peer() {
     for open in [listens as File, serves, terminal] {
-        let told = told(&[open, stream, local], 0, TIMER);
+        let cause = cause(&[open, stream, local], 0, TIMER);
         assert!(
-            !told.as_ref().is_some_and(|(kind, _)| matches!(
+            !cause.as_ref().is_some_and(|(kind, _)| matches!(
                 kind,
                 CauseKind::NetworkWait | CauseKind::PeerWait
             )),
-            "{told:?}"
+            "{cause:?}"
         );
     }
 }
 
 #[test]
-fn an_event_loop_that_is_connected_to_somebody_does_not_ask() {
-    let told = told(&[counter, local], 0, TIMER);
-    assert!(told.as_ref().is_none_or(|(kind, _)| *kind == CauseKind::TimerSleep), "{told:?}");
+fn a_connected_event_loop_does_not_ask() {
+    let cause = cause(&[counter, local], 0, TIMER);
+    assert!(cause.as_ref().is_none_or(|(kind, _)| *kind == CauseKind::TimerSleep), "{cause:?}");
 }

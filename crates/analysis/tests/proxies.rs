@@ -4,7 +4,6 @@
 mod support;
 
 use support::{APP, DRAW_TEXT, Machinery, SERVER};
-use tipme_analysis::{Timed, timed};
 
 /// A child of the client that draws for it, its connection, and a worker thread of it.
 const PROXY: u32 = 300;
@@ -53,12 +52,11 @@ fn frame(machine: &mut Machinery, us: u64, since: u64) {
 /// Returns, for each of the browser's inputs, the time from the input to the drawing in
 /// microseconds, and the join.
 fn joins(machine: &mut Machinery) -> Vec<(u64, String)> {
-    let timed = timed(&machine.incident(1_000_000)).expect("the scene is well formed");
-    let drawn = |one: &Timed| one.drawn_ns.map_or(0, |at| (at - one.input_ns) / 1_000);
+    let timed = machine.timed(1_000_000);
     timed
-        .iter()
+        .into_iter()
         .filter(|one| one.client_pid == APP)
-        .map(|one| (drawn(one), one.join.clone()))
+        .map(|one| (one.drawn_ns.map_or(0, |at| (at - one.input_ns) / 1_000), one.join))
         .collect()
 }
 
@@ -75,7 +73,7 @@ fn a_proxy_answers_though_the_client_draws_too() {
 }
 
 #[test]
-fn who_is_told_of_input_draws_for_itself() {
+fn a_client_that_receives_input_draws_for_itself() {
     let mut machine = browser();
     machine.message(200_000, SERVER, PIPE, 2, 32, &[KEY_PRESS]);
     hand_on(&mut machine, 300_400, APP, PROXY);
@@ -145,7 +143,7 @@ fn a_frame_that_would_have_come_anyway_is_a_guess() {
 }
 
 #[test]
-fn work_that_somebody_else_gave_answers_no_input() {
+fn work_for_another_program_answers_no_input() {
     let mut machine = Machinery::with_app("browser");
     machine.task(PROXY, PROXY, APP, "proxy", 1).task(WORKER, PROXY, APP, "worker", 1);
     machine.task(UNRELATED, UNRELATED, 1, "unrelated", 1).press(300_000);
@@ -162,7 +160,7 @@ fn work_that_somebody_else_gave_answers_no_input() {
 }
 
 #[test]
-fn what_an_idle_client_draws_later_for_an_unknown_reason_answers_nothing() {
+fn a_later_drawing_of_an_idle_client_answers_nothing() {
     for (us, expected) in
         [(310_000, vec![(9_988, "speculative".to_owned())]), (900_000, Vec::new())]
     {

@@ -6,7 +6,6 @@ mod support;
 
 use support::{APP, DRAW_TEXT, Machinery, SERVER, WINDOW};
 use tipme_analysis::model::CauseKind;
-use tipme_analysis::{DiagnoseOptions, diagnose, timed};
 
 /// Holds a lock that the program waits for, and takes its CPU.
 const HOLDER: u32 = 500;
@@ -67,9 +66,8 @@ fn game(until: u64) -> Machinery {
 }
 
 /// Returns milestone, latency in milliseconds, and the kind of the first finding.
-fn told(machine: &mut Machinery) -> (String, u64, Option<CauseKind>) {
-    let verdict = diagnose(&machine.incident(MARK), &DiagnoseOptions::default())
-        .expect("the scene is well formed");
+fn outline(machine: &mut Machinery) -> (String, u64, Option<CauseKind>) {
+    let verdict = machine.diagnose(MARK);
     let interval = verdict.interval.expect("there was input");
     let first = verdict.findings.first().map(|finding| finding.kind);
     (interval.milestone, interval.latency_ms.round() as u64, first)
@@ -77,19 +75,19 @@ fn told(machine: &mut Machinery) -> (String, u64, Option<CauseKind>) {
 
 #[test]
 fn keys_of_a_program_with_an_idle_handler_are_no_hangs() {
-    assert_eq!(told(&mut idle_handler()).2, None);
+    assert_eq!(outline(&mut idle_handler()).2, None);
 }
 
 #[test]
 fn keys_of_a_game_are_no_hangs() {
-    assert_eq!(told(&mut game(MARK)).2, None);
+    assert_eq!(outline(&mut game(MARK)).2, None);
 }
 
 /// The habit is unknown when the first keys come, but the next ones were answered.
 #[test]
-fn who_answers_the_next_keys_was_done_with_the_first() {
+fn a_program_that_answers_the_next_keys_handled_the_first() {
     let mut machine = idle_handler();
-    let listed = timed(&machine.incident(MARK)).expect("the scene is well formed");
+    let listed = machine.timed(MARK);
     let handled: Vec<_> =
         listed.iter().map(|one| one.handled_ns.map(|at| (at - one.input_ns) / 1_000)).collect();
     assert!(handled.len() >= 15 && handled.iter().all(|us| *us == Some(988)), "{handled:?}");
@@ -106,28 +104,29 @@ fn a_key_on_which_such_a_program_waits_for_a_lock_is_late() {
     let mut machine = idle_handler();
     key(&mut machine, 10_000_000, None);
     lock(&mut machine, 10_001_500, 11_000_000);
-    assert_eq!(told(&mut machine), ("response".to_owned(), 1_000, Some(CauseKind::LockWait)));
+    assert_eq!(outline(&mut machine), ("response".to_owned(), 1_000, Some(CauseKind::LockWait)));
 }
 
 /// A wait that a timer begins after an answered key is no usual computation.
 #[test]
-fn a_lock_that_such_a_program_waits_for_soon_after_a_key_is_told() {
+fn a_lock_wait_of_such_a_program_soon_after_a_key_is_found() {
     let mut machine = idle_handler();
     key(&mut machine, 10_000_000, Some(3_000));
     lock(&mut machine, 10_200_000, 11_000_000);
-    let (milestone, _, kind) = told(&mut machine);
+    let (milestone, _, kind) = outline(&mut machine);
     assert_eq!((milestone.as_str(), kind), ("handled", Some(CauseKind::LockWait)));
 }
 
 #[test]
 fn a_key_that_such_a_program_had_no_cpu_for_is_late() {
     let mut machine = idle_handler();
-    machine
-        .press_more(10_000_000, 10_750_000)
-        .switch(10_000_500, 1, HOLDER, 0)
-        .switch(10_740_000, 1, APP, 0);
+    machine.press_more(10_000_000, 10_750_000).switch(10_000_500, 1, HOLDER, 0);
+    machine.switch(10_740_000, 1, APP, 0);
     frame(&mut machine, 10_755_000);
-    assert_eq!(told(&mut machine), ("response".to_owned(), 755, Some(CauseKind::CpuCompetition)));
+    assert_eq!(
+        outline(&mut machine),
+        ("response".to_owned(), 755, Some(CauseKind::CpuCompetition))
+    );
 }
 
 /// A thread that draws frame after frame owes one to a key as well: here it computes for a second
@@ -139,26 +138,32 @@ fn a_game_that_draws_no_frame_after_a_key_hangs() {
     for us in (11_020_000..MARK).step_by(20_000) {
         frame(&mut machine, us);
     }
-    assert_eq!(told(&mut machine), ("response".to_owned(), 1_000, Some(CauseKind::OwnComputation)));
+    assert_eq!(
+        outline(&mut machine),
+        ("response".to_owned(), 1_000, Some(CauseKind::OwnComputation))
+    );
 }
 
 #[test]
 fn a_game_that_draws_no_frame_until_the_mark_hangs() {
     let mut machine = game(10_000_000);
     key(&mut machine, 10_003_000, None);
-    let (milestone, ms, kind) = told(&mut machine);
+    let (milestone, ms, kind) = outline(&mut machine);
     assert_eq!((milestone.as_str(), ms, kind), ("hanging", 1_997, Some(CauseKind::OwnComputation)));
 }
 
 /// A frame that was under way when the key came does not show the answer.
 #[test]
-fn a_game_that_draws_one_more_frame_after_a_key_and_then_none_hangs() {
+fn a_game_that_stops_one_frame_after_a_key_hangs() {
     let mut machine = game(10_000_000);
     key(&mut machine, 10_003_000, Some(5_000));
     for us in (10_410_000..MARK).step_by(20_000) {
         frame(&mut machine, us);
     }
-    assert_eq!(told(&mut machine), ("response".to_owned(), 407, Some(CauseKind::OwnComputation)));
+    assert_eq!(
+        outline(&mut machine),
+        ("response".to_owned(), 407, Some(CauseKind::OwnComputation))
+    );
 }
 
 /// A thread that draws only now and then has answered with its first drawing.
@@ -167,5 +172,5 @@ fn a_second_drawing_some_time_after_a_key_is_no_late_answer() {
     let mut machine = idle_handler();
     key(&mut machine, 10_000_000, Some(3_000));
     frame(&mut machine, 10_410_000);
-    assert_eq!(told(&mut machine).2, None);
+    assert_eq!(outline(&mut machine).2, None);
 }

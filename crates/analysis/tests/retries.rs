@@ -6,7 +6,6 @@ mod support;
 use support::locks::FUTEX;
 use support::{APP, Machinery, WORKER};
 use tipme_analysis::model::{CauseKind, Culprit, Finding};
-use tipme_analysis::{DiagnoseOptions, diagnose};
 use tipme_record::records::Wait;
 
 /// A thread of the editor that holds the futex of the first one, and another program.
@@ -36,10 +35,8 @@ impl Scene {
     /// Creates a scene in which keys find the editor in this wait.
     fn of(event_wait: fn(&mut Wait)) -> Scene {
         let mut machine = Machinery::with_app("editor");
-        machine
-            .task(HOLDER, APP, 1, "holder", 1)
-            .task(WORKER, APP, 1, "worker", 1)
-            .task(OTHER, OTHER, 1, "other", 1);
+        machine.task(HOLDER, APP, 1, "holder", 1).task(WORKER, APP, 1, "worker", 1);
+        machine.task(OTHER, OTHER, 1, "other", 1);
         machine.typing(100_000, 12).press(3_000_000);
         for us in (100_000..2_500_000).step_by(200_000).chain([3_000_000]) {
             machine.wait(us + 101, APP, us - 100_000, event_wait);
@@ -115,9 +112,7 @@ impl Scene {
     }
 
     fn findings(&mut self, mark: u64) -> Vec<Finding> {
-        diagnose(&self.machine.incident(mark), &DiagnoseOptions::default())
-            .expect("the scene is well formed")
-            .findings
+        self.machine.diagnose(mark).findings
     }
 
     fn first(&mut self) -> CauseKind {
@@ -126,7 +121,7 @@ impl Scene {
 }
 
 #[test]
-fn tries_that_time_out_are_one_wait_for_who_ends_the_last() {
+fn timed_out_tries_are_one_wait_for_the_last_waker() {
     let findings = Scene::new().tries(&LONGER).woken_by(HOLDER, 64).findings(MARK);
     let finding = findings.first().expect("it hangs");
     assert_eq!((findings.len(), finding.kind), (1, CauseKind::LockWait), "{findings:?}");
@@ -138,7 +133,7 @@ fn tries_that_time_out_are_one_wait_for_who_ends_the_last() {
 }
 
 #[test]
-fn tries_that_nobody_ends_are_sleeps() {
+fn tries_without_a_waker_are_sleeps() {
     assert_eq!(Scene::new().tries(&[100; 19]).woken_by(HOLDER, 64).first(), CauseKind::LockWait);
     let mut polls = Scene::new();
     polls.tries(&[100; 19]).machine.draw(4_960_000);
@@ -148,9 +143,9 @@ fn tries_that_nobody_ends_are_sleeps() {
 #[test]
 fn many_tries_are_one_wait_too() {
     let findings = Scene::new().tries(&[10; 196]).woken_by(HOLDER, 64).findings(MARK);
-    let told =
+    let found =
         findings.iter().map(|finding| (finding.kind, finding.ms > 1_900.0)).collect::<Vec<_>>();
-    assert_eq!(told, [(CauseKind::LockWait, true)]);
+    assert_eq!(found, [(CauseKind::LockWait, true)]);
 }
 
 #[test]
@@ -161,13 +156,13 @@ fn a_sleep_before_a_wait_is_one() {
 
 /// Waits of a thread for an interpreter's lock while another thread computes in the interpreter.
 #[test]
-fn a_last_try_too_short_for_a_record_is_for_who_was_at_work() {
+fn a_last_try_too_short_for_a_record_is_for_the_worker() {
     for lengths in [&[5; 160][..], &[800]] {
         let findings =
             Scene::new().holder_computes().tries(lengths).released_by(HOLDER).findings(MARK);
-        let told =
+        let found =
             findings.iter().map(|finding| (finding.kind, finding.ms > 750.0)).collect::<Vec<_>>();
-        assert_eq!(told, [(CauseKind::LockWait, true)], "{lengths:?}");
+        assert_eq!(found, [(CauseKind::LockWait, true)], "{lengths:?}");
         assert_eq!(
             Scene::new().holder_rests(lengths).released_by(HOLDER).first(),
             CauseKind::TimerSleep,
@@ -183,7 +178,7 @@ fn a_last_try_too_short_for_a_record_is_for_who_was_at_work() {
 }
 
 #[test]
-fn who_works_between_two_waits_does_not_try_again() {
+fn a_thread_that_works_between_waits_does_not_retry() {
     let mut computes = Scene::new();
     computes.runs = 2_000;
     assert_eq!(computes.tries(&LONGER).woken_by(HOLDER, 64).first(), CauseKind::TimerSleep);
@@ -199,12 +194,12 @@ fn who_works_between_two_waits_does_not_try_again() {
 }
 
 #[test]
-fn who_cannot_know_the_futex_does_not_hold_it() {
+fn a_process_that_cannot_share_the_futex_does_not_hold_it() {
     assert_eq!(Scene::new().tries(&LONGER).woken_by(OTHER, 64).first(), CauseKind::TimerSleep);
 }
 
 #[test]
-fn who_waits_for_the_next_event_waits_for_no_lock() {
+fn a_wait_for_the_next_event_is_for_no_lock() {
     let mut scene = Scene::of(|wait| (wait.syscall, wait.args) = (FUTEX, [64, WAIT_BITSET, 0]));
     let findings = scene.tries(&LONGER).woken_by(HOLDER, 64).findings(MARK);
     assert!(findings.iter().all(|finding| finding.kind != CauseKind::LockWait), "{findings:?}");
@@ -217,10 +212,9 @@ fn at_the_mark_only_tries_that_take_longer_are_for_a_lock() {
         let mut scene = Scene::new();
         let from = scene.tries(lengths).now;
         scene.machine.switch(from, 1, 0, 1);
-        let fill = |wait: &mut Wait| {
+        scene.machine.still_waiting(5_000_000, APP, from, |wait| {
             (wait.syscall, wait.args) = (FUTEX, [64, WAIT_BITSET, 0]);
-        };
-        scene.machine.still_waiting(5_000_000, APP, from, fill);
+        });
         let findings = scene.findings(5_000_000);
         assert_eq!(findings.first().map(|finding| finding.kind), Some(kind), "{findings:?}");
     }

@@ -4,8 +4,7 @@
 mod support;
 
 use support::{APP, Machinery, SHELL, TO_SHELL, WORKER};
-use tipme_analysis::model::{CauseKind, Culprit, Verdict};
-use tipme_analysis::{DiagnoseOptions, Timed, diagnose, timed};
+use tipme_analysis::model::{CauseKind, Culprit};
 use tipme_record::records::Polled;
 
 const READ: i32 = 0;
@@ -80,25 +79,16 @@ fn in_event_loop(machine: &mut Machinery, us: u64) {
 
 /// The program waits until a timer ends the wait, and then writes its answer.
 fn until_a_timer(mut machine: Machinery, describe: impl FnOnce(&mut Machinery)) -> Machinery {
-    machine.switch(KEY + 900, 1, 0, 1).wake_from(DONE, SHELL, 0, BY_TIMER, 1).switch(
-        DONE + 20,
-        1,
-        SHELL,
-        0,
-    );
+    machine.switch(KEY + 900, 1, 0, 1).wake_from(DONE, SHELL, 0, BY_TIMER, 1);
+    machine.switch(DONE + 20, 1, SHELL, 0);
     describe(&mut machine);
     machine.echo(DONE + 100);
     machine
 }
 
-fn verdict(machine: &mut Machinery, mark: u64) -> Verdict {
-    diagnose(&machine.incident(mark), &DiagnoseOptions::default())
-        .expect("the scene is well formed")
-}
-
 /// Returns kind and milestone of the first finding.
 fn first(machine: &mut Machinery, mark: u64) -> Option<(CauseKind, String)> {
-    let verdict = verdict(machine, mark);
+    let verdict = machine.diagnose(mark);
     let milestone = verdict.interval.map(|interval| interval.milestone)?;
     verdict.findings.first().map(|finding| (finding.kind, milestone))
 }
@@ -110,100 +100,86 @@ fn waits_for(files: &[File]) -> Machinery {
 
 #[test]
 fn a_wait_that_the_terminal_cannot_end_is_no_event_wait() {
-    let found = |files: &[File]| first(&mut waits_for(files), 6_000_000);
-    assert_eq!(found(&[to_itself]), Some((CauseKind::TimerSleep, "completed".to_owned())));
-    assert_eq!(found(&[to_itself, terminal]), None, "a key would have ended it");
-    assert_eq!(found(&[]), None, "nobody knows what ends it");
-    assert_eq!(found(&[to_itself, remote]).map(|(kind, _)| kind), Some(CauseKind::NetworkWait));
+    let files: [&[File]; 4] = [&[to_itself], &[to_itself, terminal], &[], &[to_itself, remote]];
+    let [own, with_terminal, unknown, with_remote] =
+        files.map(|files| first(&mut waits_for(files), 6_000_000));
+    assert_eq!(own, Some((CauseKind::TimerSleep, "completed".to_owned())));
+    assert_eq!(with_terminal, None, "a key would have ended it");
+    assert_eq!(unknown, None, "nothing is known about its end");
+    assert_eq!(with_remote.map(|(kind, _)| kind), Some(CauseKind::NetworkWait));
 }
 
 #[test]
 fn a_timer_that_is_read_is_no_terminal() {
-    let read = |machine: &mut Machinery| {
+    let machine = &mut until_a_timer(program(in_read), |machine| {
         let stack = machine.stack(&["__schedule", "schedule", "timerfd_read_iter", "vfs_read"]);
         machine.wait(DONE, SHELL, KEY + 900, |wait| {
             (wait.syscall, wait.args, wait.magic, wait.context) =
                 (READ, [4, 0, 8], 0x0904_1934, BY_TIMER.into());
             wait.stack = stack;
         });
-    };
-    let machine = &mut until_a_timer(program(in_read), read);
+    });
     assert_eq!(first(machine, 6_000_000), Some((CauseKind::TimerSleep, "completed".to_owned())));
 }
 
 /// The event loop waits for its timeout with a connection that it did not have before the key.
 #[test]
 fn giving_up_a_new_connection_answers_the_key() {
-    let wait = |machine: &mut Machinery| {
+    let mut machine = until_a_timer(program(in_event_loop), |machine| {
         polled(machine, DONE, KEY + 900, 5, BY_TIMER, &[terminal, to_itself, remote]);
-    };
-    let verdict = verdict(&mut until_a_timer(program(in_event_loop), wait), 6_000_000);
+    });
+    let verdict = machine.diagnose(6_000_000);
     let finding = verdict.findings.first().expect("the key was answered late");
     let Culprit::Address { address } = &finding.culprit else { panic!("{finding:?}") };
     assert_eq!((finding.kind, address.as_str()), (CauseKind::NetworkWait, "192.0.2.44:80"));
 }
 
 #[test]
-fn what_the_program_does_itself_is_told_to_who_marks_and_nobody_else() {
-    let found = |machine: &mut Machinery| first(machine, 6_000_000).map(|(kind, _)| kind);
-    assert_eq!(found(&mut waits_for(&[to_itself])), Some(CauseKind::TimerSleep));
-    assert_eq!(found(waits_for(&[to_itself]).triggered("auto")), None);
+fn own_activity_is_explained_only_at_a_users_mark() {
+    let first_at_mark = first(&mut waits_for(&[to_itself]), 6_000_000);
+    assert_eq!(first_at_mark.map(|(kind, _)| kind), Some(CauseKind::TimerSleep));
+    assert_eq!(first(waits_for(&[to_itself]).triggered("auto"), 6_000_000), None);
     // A program to which it hands the terminal is a command.
     let mut machine = waits_for(&[to_itself]);
     machine.fork(1_200_000, SHELL, CHILD).exit(1_300_000, CHILD, SHELL, CHILD, "ls");
     let unusual: Vec<bool> =
-        verdict(&mut machine, 6_000_000).findings.iter().map(|finding| finding.unusual).collect();
+        machine.diagnose(6_000_000).findings.iter().map(|finding| finding.unusual).collect();
     assert_eq!(unusual, [false]);
-    assert_eq!(found(machine.triggered("auto")), None);
+    assert_eq!(first(machine.triggered("auto"), 6_000_000), None);
 }
 
 /// A shorter delay with a sure cause followed.
 #[test]
 fn what_the_program_did_itself_some_time_before_goes_behind() {
-    let found = |mark| {
+    for (mark, kind) in
+        [(7_000_000, CauseKind::TimerSleep), (12_000_000, CauseKind::OwnComputation)]
+    {
         let mut machine = waits_for(&[to_itself]);
         machine.press(5_500_000).reach_shell(5_500_000).echo(6_200_000);
         in_read(&mut machine, 5_500_000);
-        first(&mut machine, mark).map(|(kind, _)| kind)
-    };
-    assert_eq!(
-        [7_000_000, 12_000_000].map(found),
-        [CauseKind::TimerSleep, CauseKind::OwnComputation].map(Some)
-    );
+        assert_eq!(first(&mut machine, mark).map(|(kind, _)| kind), Some(kind));
+    }
 }
 
 /// A pager started in the terminal waits for a key until another process ends it, by a signal or in
 /// an unknown way.
 fn pager_ends(signal: Option<u32>) -> Option<CauseKind> {
     let mut machine = program(in_read);
-    machine.task(CLOSER, CLOSER, 1, "closer", 1).fork(KEY + 720, SHELL, CHILD).wake_from(
-        KEY + 730,
-        CHILD,
-        SHELL,
-        0,
-        2,
-    );
+    machine.task(CLOSER, CLOSER, 1, "closer", 1).fork(KEY + 720, SHELL, CHILD);
+    machine.wake_from(KEY + 730, CHILD, SHELL, 0, 2);
     machine.switch(KEY + 740, 2, CHILD, 0).switch(KEY + 760, 2, 0, 1).switch(KEY + 900, 1, 0, 1);
     machine.wake_from(DONE - 200, CLOSER, 0, BY_TIMER, 0).switch(DONE - 150, 0, CLOSER, 0);
     if let Some(number) = signal {
         machine.signal(DONE - 1, CLOSER, CHILD, number);
     }
-    machine.wake_from(DONE, CHILD, CLOSER, 0, 2).switch(DONE + 10, 0, 0, 1).switch(
-        DONE + 20,
-        2,
-        CHILD,
-        0,
-    );
+    machine.wake_from(DONE, CHILD, CLOSER, 0, 2).switch(DONE + 10, 0, 0, 1);
+    machine.switch(DONE + 20, 2, CHILD, 0);
     machine.wait(DONE, CHILD, KEY + 760, |wait| {
         (wait.syscall, wait.args, wait.magic) = (READ, [3, 0, 1], TERMINAL_FILES);
     });
     machine.exit(DONE + 50, CHILD, SHELL, CHILD, "less").wake_from(DONE + 60, SHELL, CHILD, 0, 1);
-    machine.switch(DONE + 70, 2, 0, 0x80).switch(DONE + 80, 1, SHELL, 0).switch(
-        DONE + 200,
-        1,
-        0,
-        1,
-    );
+    machine.switch(DONE + 70, 2, 0, 0x80).switch(DONE + 80, 1, SHELL, 0);
+    machine.switch(DONE + 200, 1, 0, 1);
     machine.wait(DONE + 61, SHELL, KEY + 900, |wait| {
         (wait.syscall, wait.args) = (WAIT4, [u64::from(CHILD), 0, 0])
     });
@@ -214,26 +190,18 @@ fn pager_ends(signal: Option<u32>) -> Option<CauseKind> {
 fn reach_editor(machine: &mut Machinery, us: u64, since: u64) {
     machine.press(us).tty(us + 300, APP, TO_SHELL, 0).wake_from(us + 301, WORKER, APP, 0, 1);
     machine.switch(us + 400, 1, WORKER, 1).tty(us + 450, WORKER, TO_SHELL, 1);
-    machine.wake_from(us + 460, CHILD, WORKER, 0, 2).switch(us + 470, 1, 0, 0x402).switch(
-        us + 500,
-        2,
-        CHILD,
-        0,
-    );
+    machine.wake_from(us + 460, CHILD, WORKER, 0, 2).switch(us + 470, 1, 0, 0x402);
+    machine.switch(us + 500, 2, CHILD, 0);
     machine.wait(us + 461, CHILD, since, |wait| {
         (wait.syscall, wait.args, wait.magic) = (READ, [0, 0, 1], TERMINAL_FILES);
     });
 }
 
 #[test]
-fn keys_read_by_an_editor_are_not_answered_by_the_prompt_after_it() {
+fn keys_read_by_an_editor_are_not_answered_by_the_prompt() {
     let mut machine = program(in_read);
-    machine.fork(KEY + 720, SHELL, CHILD).wake_from(KEY + 730, CHILD, SHELL, 0, 2).switch(
-        KEY + 740,
-        2,
-        CHILD,
-        0,
-    );
+    machine.fork(KEY + 720, SHELL, CHILD).wake_from(KEY + 730, CHILD, SHELL, 0, 2);
+    machine.switch(KEY + 740, 2, CHILD, 0);
     machine.switch(KEY + 760, 2, 0, 1).switch(KEY + 900, 1, 0, 1);
     reach_editor(&mut machine, KEY + 500_000, KEY + 760);
     machine.switch(KEY + 500_700, 2, 0, 1);
@@ -243,9 +211,9 @@ fn keys_read_by_an_editor_are_not_answered_by_the_prompt_after_it() {
     machine.wait(DONE + 561, SHELL, KEY + 900, |wait| {
         (wait.syscall, wait.args) = (WAIT4, [u64::from(CHILD), 0, 0])
     });
-    let timed = timed(&machine.incident(6_000_000)).expect("the scene is well formed");
-    let drawn = |one: &Timed| one.drawn_ns.map_or(0, |at| (at - one.input_ns) / 1_000);
-    let latencies: Vec<u64> = timed.iter().map(drawn).collect();
+    let timed = machine.timed(6_000_000);
+    let latencies: Vec<u64> =
+        timed.iter().map(|one| one.drawn_ns.map_or(0, |at| (at - one.input_ns) / 1_000)).collect();
     assert_eq!(
         latencies,
         [990, 990, 990, 990, 890],
@@ -254,7 +222,7 @@ fn keys_read_by_an_editor_are_not_answered_by_the_prompt_after_it() {
 }
 
 #[test]
-fn who_ends_a_program_was_not_waited_for() {
+fn a_process_that_ends_a_program_was_not_waited_for() {
     assert_eq!([1, 9, 15].map(|number| pager_ends(Some(number))), [None; 3]);
     assert_eq!(pager_ends(None), None, "it waited for a key");
 }
@@ -263,12 +231,8 @@ fn who_ends_a_program_was_not_waited_for() {
 /// the other thread computes, or has nothing to do.
 fn hangs(computes: bool) -> Option<(CauseKind, String)> {
     let mut machine = program(in_read);
-    machine.wake_from(KEY + 750, HELPER, SHELL, 0, 2).switch(KEY + 760, 2, HELPER, 0).switch(
-        KEY + 800,
-        1,
-        0,
-        1,
-    );
+    machine.wake_from(KEY + 750, HELPER, SHELL, 0, 2).switch(KEY + 760, 2, HELPER, 0);
+    machine.switch(KEY + 800, 1, 0, 1);
     machine.wait(KEY + 751, HELPER, 100_000, |wait| {
         (wait.syscall, wait.args) = (FUTEX, [0x7000, 0x89, 0])
     });
@@ -286,7 +250,7 @@ fn hangs(computes: bool) -> Option<(CauseKind, String)> {
 }
 
 #[test]
-fn who_waits_at_the_mark_for_a_thread_at_work_has_not_answered() {
+fn waiting_for_a_busy_thread_at_the_mark_is_no_answer() {
     assert_eq!(hangs(true), Some((CauseKind::OwnComputation, "hanging".to_owned())));
     assert_eq!(hangs(false), None);
 }
@@ -301,25 +265,16 @@ fn polls_a_flag(ends: u64) -> (CauseKind, String) {
         .switch(KEY + 900, 1, 0, 1);
     for out in (KEY + 900..DONE).step_by(100_000) {
         let until = (out + 99_000).min(DONE);
-        machine.wake_from(until, SHELL, 0, BY_TIMER, 1).switch(until + 20, 1, SHELL, 0).switch(
-            until + 100,
-            1,
-            0,
-            1,
-        );
+        machine.wake_from(until, SHELL, 0, BY_TIMER, 1).switch(until + 20, 1, SHELL, 0);
+        machine.switch(until + 100, 1, 0, 1);
         machine.wait(until, SHELL, out, |wait| {
             (wait.syscall, wait.context) = (CLOCK_NANOSLEEP, BY_TIMER.into());
         });
     }
-    machine
-        .wake_from(DONE + 200, SHELL, 0, BY_TIMER, 1)
-        .switch(DONE + 220, 1, SHELL, 0)
-        .echo(DONE + 300);
-    let finding = verdict(&mut machine, 7_000_000)
-        .findings
-        .into_iter()
-        .next()
-        .expect("the key was answered late");
+    machine.wake_from(DONE + 200, SHELL, 0, BY_TIMER, 1).switch(DONE + 220, 1, SHELL, 0);
+    machine.echo(DONE + 300);
+    let finding =
+        machine.diagnose(7_000_000).findings.into_iter().next().expect("the key was answered late");
     (finding.kind, finding.evidence[0].clone())
 }
 
@@ -329,7 +284,7 @@ fn a_child_that_lives_on_was_not_waited_for_to_end() {
         polls_a_flag(6_500_000),
         (CauseKind::TimerSleep, "bash (pid 210) slept by itself".to_owned())
     );
-    let (kind, told) = polls_a_flag(DONE + 50);
+    let (kind, evidence) = polls_a_flag(DONE + 50);
     assert_eq!(kind, CauseKind::ChildWait);
-    assert!(told.starts_with("bash waited for spell (pid 230"), "{told}");
+    assert!(evidence.starts_with("bash waited for spell (pid 230"), "{evidence}");
 }

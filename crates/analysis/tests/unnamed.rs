@@ -5,7 +5,6 @@ mod support;
 
 use support::{APP, Machinery, SERVER, WINDOW};
 use tipme_analysis::model::{CauseKind, Culprit, Finding};
-use tipme_analysis::{DiagnoseOptions, diagnose};
 
 const IOCTL: i32 = 16;
 const SERVICE: u32 = 600;
@@ -14,27 +13,18 @@ const DONE: u64 = 3_000_000;
 const MARK: u64 = 5_000_000;
 
 fn first(machine: &mut Machinery) -> Finding {
-    let verdict = diagnose(&machine.incident(MARK), &DiagnoseOptions::default())
-        .expect("the scene is well formed");
+    let verdict = machine.diagnose(MARK);
     verdict.findings.into_iter().next().expect("a key was late")
 }
 
 /// An editor sleeps in an `ioctl` because of a key, until a thread or, for 0, a device wakes it.
 fn sleeps_until(waker: u32) -> Machinery {
     let mut machine = Machinery::with_app("editor");
-    machine.task(SERVICE, SERVICE, 1, "daemon", 1).typing(500_000, 5).press(KEY).switch(
-        KEY + 400,
-        1,
-        0,
-        1,
-    );
+    machine.task(SERVICE, SERVICE, 1, "daemon", 1).typing(500_000, 5).press(KEY);
+    machine.switch(KEY + 400, 1, 0, 1);
     if waker != 0 {
-        machine.wake_from(KEY + 500, waker, 0, 2, 0).switch(KEY + 510, 0, waker, 0).switch(
-            KEY + 600,
-            0,
-            0,
-            1,
-        );
+        machine.wake_from(KEY + 500, waker, 0, 2, 0).switch(KEY + 510, 0, waker, 0);
+        machine.switch(KEY + 600, 0, 0, 1);
         machine.wake_from(DONE - 150, waker, 0, 2, 0).switch(DONE - 100, 0, waker, 0);
     }
     machine.wake_from(DONE, APP, waker, if waker == 0 { 2 } else { 0 }, 1);
@@ -106,13 +96,8 @@ fn busy_beside(times: u64, within: u64, beside: Beside) -> Finding {
         if beside == Beside::Answers {
             machine.wake_from(us - 5, SERVICE, APP, 0, 0);
         }
-        machine.switch(us, 1, 0, 1).switch(us + 10, 0, SERVICE, 0).wake_from(
-            us + 20,
-            APP,
-            SERVICE,
-            0,
-            1,
-        );
+        machine.switch(us, 1, 0, 1).switch(us + 10, 0, SERVICE, 0);
+        machine.wake_from(us + 20, APP, SERVICE, 0, 1);
         machine.switch(us + 25, 0, 0, 1).switch(us + 30, 1, APP, 0);
     }
     machine.draw(DONE + 10_000);
@@ -129,7 +114,7 @@ fn keeper(finding: &Finding) -> Option<u32> {
 }
 
 #[test]
-fn who_sends_a_flood_is_the_culprit_of_the_work_that_it_makes() {
+fn a_client_that_floods_the_server_is_the_culprit() {
     let finding = busy_beside(200, 1_000_000, Beside::Wakes);
     assert_eq!(keeper(&finding), Some(SERVICE));
     let line =

@@ -6,8 +6,7 @@ mod support;
 use support::locks::FUTEX;
 use support::words::word;
 use support::{APP, DRAW_TEXT, KEY_PRESS, Machinery, SERVER, WINDOW, tid};
-use tipme_analysis::model::{CauseKind, Interval, Verdict};
-use tipme_analysis::{DiagnoseOptions, diagnose};
+use tipme_analysis::model::{CauseKind, Interval};
 use tipme_record::wayland::{ENTERED, NEAR, PRESSED, RELEASED};
 
 const POLL: i32 = 7;
@@ -29,10 +28,8 @@ const MARK: u64 = 7_000_000;
 /// An editor that waits for its events in a poll of three files; ten keys from 100 ms on.
 fn editor() -> Machinery {
     let mut machine = Machinery::with_app("editor");
-    machine
-        .task(HOLDER, HOLDER, 1, "indexer", 1)
-        .task(WORKER, APP, 1, "editor", 1)
-        .task(OTHER, OTHER, 1, "mail", 1);
+    machine.task(HOLDER, HOLDER, 1, "indexer", 1).task(WORKER, APP, 1, "editor", 1);
+    machine.task(OTHER, OTHER, 1, "mail", 1);
     for key in 0..10 {
         key_at(&mut machine, 100_000 + 200_000 * key);
     }
@@ -71,30 +68,25 @@ fn compute_by_timer(machine: &mut Machinery) {
 }
 
 /// The server sends an event to the editor while it is away, and the editor receives it in the end.
-fn tell(machine: &mut Machinery, us: u64, taken: u64) {
+fn expose(machine: &mut Machinery, us: u64, taken: u64) {
     machine.message(us, SERVER, WINDOW, 2, 32, &[EXPOSE]).message(taken, APP, WINDOW, 3, 32, &[]);
 }
 
-fn verdict(machine: &mut Machinery) -> Verdict {
-    diagnose(&machine.incident(MARK), &DiagnoseOptions::default())
-        .expect("the scene is well formed")
-}
-
 /// Returns the interval, and the kinds of the findings.
-fn told(machine: &mut Machinery) -> (Interval, Vec<CauseKind>) {
-    let verdict = verdict(machine);
+fn outline(machine: &mut Machinery) -> (Interval, Vec<CauseKind>) {
+    let verdict = machine.diagnose(MARK);
     let kinds = verdict.findings.iter().map(|finding| finding.kind).collect();
     (verdict.interval.expect("there was input"), kinds)
 }
 
 fn assert_silent(machine: &mut Machinery) {
-    let (interval, kinds) = told(machine);
+    let (interval, kinds) = outline(machine);
     assert!(!interval.exceeded && kinds.is_empty(), "{interval:#?} {kinds:?}");
 }
 
 /// Asserts the hang of the scenes, and the number of unread messages.
 fn assert_hangs(machine: &mut Machinery, kind: CauseKind, untaken: usize) {
-    let (interval, kinds) = told(machine);
+    let (interval, kinds) = outline(machine);
     let (class, milestone) = (interval.class.as_str(), interval.milestone.as_str());
     assert_eq!(
         (class, milestone, interval.latency_ms.round() as u64),
@@ -105,12 +97,12 @@ fn assert_hangs(machine: &mut Machinery, kind: CauseKind, untaken: usize) {
 }
 
 #[test]
-fn a_button_that_acts_by_a_timer_hangs_after_its_key_was_answered() {
+fn a_button_that_acts_by_a_timer_hangs_after_its_answer() {
     let mut machine = editor();
     key_at(&mut machine, 3_000_000);
     lock_by_timer(&mut machine);
     assert_hangs(&mut machine, CauseKind::LockWait, 0);
-    let verdict = verdict(&mut machine);
+    let verdict = machine.diagnose(MARK);
     let since =
         verdict.interval.and_then(|interval| interval.since_input_ms).expect("there was a key");
     assert!((240.0..255.0).contains(&since), "{since} ms");
@@ -134,7 +126,7 @@ fn what_is_still_away_at_the_mark_is_unfinished() {
     let mut machine = editor();
     key_at(&mut machine, 3_000_000);
     timer(&mut machine, HANG, APP);
-    let (interval, kinds) = told(&mut machine);
+    let (interval, kinds) = outline(&mut machine);
     assert_eq!((interval.milestone.as_str(), interval.censored), ("hanging", true));
     assert_eq!(
         (interval.latency_ms.round() as u64, kinds),
@@ -147,7 +139,7 @@ fn what_lay_before_a_program_says_that_it_hung_without_a_key() {
     let mut machine = editor();
     compute_by_timer(&mut machine);
     assert_silent(&mut machine);
-    tell(&mut machine, HANG + 300_000, HANG_ENDS + 3);
+    expose(&mut machine, HANG + 300_000, HANG_ENDS + 3);
     assert_hangs(&mut machine, CauseKind::OwnComputation, 1);
 }
 
@@ -155,7 +147,7 @@ fn what_lay_before_a_program_says_that_it_hung_without_a_key() {
 fn what_lay_shortly_is_not_missed() {
     let mut machine = editor();
     compute_by_timer(&mut machine);
-    tell(&mut machine, HANG_ENDS - 300_000, HANG_ENDS + 3);
+    expose(&mut machine, HANG_ENDS - 300_000, HANG_ENDS + 3);
     assert_silent(&mut machine);
 }
 
@@ -170,7 +162,7 @@ fn assert_responsive(meanwhile: impl Fn(&mut Machinery, u64)) {
 
 #[test]
 fn a_program_that_computes_but_takes_its_events_is_responsive() {
-    assert_responsive(|machine, us| tell(machine, us + 50_000, us + 60_000));
+    assert_responsive(|machine, us| expose(machine, us + 50_000, us + 60_000));
 }
 
 #[test]
@@ -192,13 +184,8 @@ fn a_thread_that_takes_no_input_may_compute() {
 
 /// The server has an input for the editor, and the editor's reader thread runs.
 fn input_for_reader(machine: &mut Machinery, us: u64, input: [u8; 4]) {
-    machine.wake_from(us, SERVER, 0, 2, 0).switch(us + 20, 0, SERVER, 0).wake_from(
-        us + 100,
-        READER,
-        SERVER,
-        0,
-        1,
-    );
+    machine.wake_from(us, SERVER, 0, 2, 0).switch(us + 20, 0, SERVER, 0);
+    machine.wake_from(us + 100, READER, SERVER, 0, 1);
     machine.message(us + 102, SERVER, WINDOW, 2, 32, &[input]).switch(us + 150, 0, 0, 1);
     machine.switch(us + 200, 1, READER, 0);
     machine
@@ -241,7 +228,7 @@ fn asked(machine: &mut Machinery, us: u64) {
 }
 
 #[test]
-fn who_takes_an_input_itself_for_once_is_done_where_it_waits_for_the_others() {
+fn a_thread_that_takes_one_input_itself_is_then_done() {
     let mut machine = Machinery::with_app("editor");
     machine.task(READER, APP, 1, "editor", 1);
     for key in 0..10 {
@@ -281,7 +268,7 @@ fn elsewhere_at_the_mark(machine: &mut Machinery) {
 }
 
 #[test]
-fn who_waits_for_its_next_job_elsewhere_is_done() {
+fn a_thread_that_waits_for_its_next_job_elsewhere_is_done() {
     let mut machine = Machinery::with_app("editor");
     elsewhere_at_the_mark(&mut machine);
     machine.switch(1_900_720, 1, 0, 1);
@@ -289,17 +276,17 @@ fn who_waits_for_its_next_job_elsewhere_is_done() {
 }
 
 #[test]
-fn who_waits_elsewhere_for_one_that_it_woke_is_not_done() {
+fn a_thread_that_waits_for_one_that_it_woke_is_not_done() {
     let mut machine = Machinery::with_app("editor");
     elsewhere_at_the_mark(&mut machine);
     machine.wake(1_900_400, WORKER, APP).switch(1_900_720, 1, WORKER, 1);
-    let (interval, kinds) = told(&mut machine);
+    let (interval, kinds) = outline(&mut machine);
     assert!(interval.censored && interval.latency_ms > 5_000.0, "{interval:#?}");
     assert_eq!(kinds, [CauseKind::LockWait]);
 }
 
 #[test]
-fn who_handles_what_another_thread_takes_hangs_in_a_condition() {
+fn a_handler_of_received_events_hangs_in_a_condition() {
     let mut machine = Machinery::with_app("editor");
     machine.task(READER, APP, 1, "editor", 1).task(WORKER, APP, 1, "editor", 1);
     for key in 0..10 {
@@ -316,7 +303,7 @@ fn who_handles_what_another_thread_takes_hangs_in_a_condition() {
 }
 
 #[test]
-fn a_program_that_waits_for_events_may_be_told_of_some() {
+fn a_program_that_waits_for_events_may_receive_some() {
     let mut machine = editor();
     key_at(&mut machine, 3_000_000);
     machine.message(HANG, SERVER, WINDOW, 2, 32, &[EXPOSE]);
@@ -324,7 +311,7 @@ fn a_program_that_waits_for_events_may_be_told_of_some() {
 }
 
 #[test]
-fn nobody_misses_a_program_while_another_is_used() {
+fn a_program_is_not_missed_while_another_is_used() {
     let mut machine = editor();
     key_at(&mut machine, 3_000_000);
     machine.press_for(3_100_000, OTHER);
@@ -343,13 +330,13 @@ fn what_is_short_is_not_missed() {
 
 /// The key is received only in the end, and itself reports most of the delay.
 #[test]
-fn a_late_input_tells_of_the_same_delay() {
+fn a_late_input_reports_the_same_delay() {
     let mut machine = editor();
     key_at(&mut machine, 3_000_000);
     timer(&mut machine, HANG, APP);
     machine.press_more(HANG + 400_000, HANG_ENDS - 50);
     machine.draw(HANG_ENDS);
-    let (interval, kinds) = told(&mut machine);
+    let (interval, kinds) = outline(&mut machine);
     assert_eq!((interval.class.as_str(), kinds), ("key", vec![CauseKind::OwnComputation]));
 }
 
@@ -357,16 +344,16 @@ fn a_late_input_tells_of_the_same_delay() {
 /// server.
 fn key_meanwhile(machine: &mut Machinery) {
     timer(machine, HANG, APP);
-    tell(machine, HANG + 5_000, HANG_ENDS - 60);
+    expose(machine, HANG + 5_000, HANG_ENDS - 60);
     machine.press_more(HANG + 800_000, HANG_ENDS - 50);
     machine.draw(HANG_ENDS);
 }
 
 #[test]
-fn nobody_misses_a_program_before_the_key_that_it_lets_lie() {
+fn a_program_is_not_missed_before_its_first_ignored_key() {
     let mut machine = editor();
     key_meanwhile(&mut machine);
-    let (interval, kinds) = told(&mut machine);
+    let (interval, kinds) = outline(&mut machine);
     assert_eq!(
         (interval.class.as_str(), interval.latency_ms.round() as u64),
         ("key", 1_200),
@@ -376,11 +363,11 @@ fn nobody_misses_a_program_before_the_key_that_it_lets_lie() {
 }
 
 #[test]
-fn what_begins_after_a_key_lasts_longer_than_the_next_one_tells() {
+fn a_hang_after_a_key_lasts_longer_than_the_next_key() {
     let mut machine = editor();
     key_at(&mut machine, 3_000_000);
     key_meanwhile(&mut machine);
-    let (interval, kinds) = told(&mut machine);
+    let (interval, kinds) = outline(&mut machine);
     assert_eq!(
         (interval.class.as_str(), interval.latency_ms.round() as u64),
         ("activity", 2_000),
@@ -405,13 +392,8 @@ fn wayland_key(machine: &mut Machinery, us: u64) {
         .map(|how| word(KEYBOARD, 3, 6, how | NEAR, ((1_000_000 + us) / 1_000) as u32));
     let frame =
         [word(SURFACE, 1, 5, 0, 0), word(SURFACE, 3, 3, 0, CALLBACK), word(SURFACE, 6, 2, 0, 0)];
-    machine.wake_from(us, SERVER, 0, 2, 0).switch(us + 20, 0, SERVER, 0).wake_from(
-        us + 100,
-        APP,
-        SERVER,
-        0,
-        1,
-    );
+    machine.wake_from(us, SERVER, 0, 2, 0).switch(us + 20, 0, SERVER, 0);
+    machine.wake_from(us + 100, APP, SERVER, 0, 1);
     machine.wl_message(us + 102, SERVER, APP, EVENT_SENT, &keys).switch(us + 150, 0, 0, 1);
     machine.switch(us + 200, 1, APP, 0).wl_message(us + 250, APP, APP, EVENT_TAKEN, &[]);
     machine.wake(us + 600, SERVER, APP).wl_message(us + 602, APP, APP, REQUEST_SENT, &frame);
@@ -425,13 +407,8 @@ fn wayland_key(machine: &mut Machinery, us: u64) {
 fn wayland_editor(keys: u64) -> Machinery {
     let mut machine = Machinery::with_app("editor");
     let entered = [word(KEYBOARD, 1, 5, ENTERED, SURFACE)];
-    machine.wl_message(50_000, SERVER, APP, EVENT_SENT, &entered).wl_message(
-        50_100,
-        APP,
-        APP,
-        EVENT_TAKEN,
-        &[],
-    );
+    machine.wl_message(50_000, SERVER, APP, EVENT_SENT, &entered);
+    machine.wl_message(50_100, APP, APP, EVENT_TAKEN, &[]);
     for key in 0..keys {
         wayland_key(&mut machine, 100_000 + 200_000 * key);
     }
@@ -443,7 +420,7 @@ fn wayland_editor(keys: u64) -> Machinery {
 }
 
 #[test]
-fn what_a_compositor_said_and_nobody_took_tells_of_a_hang() {
+fn an_unread_event_of_a_compositor_shows_a_hang() {
     let mut machine = wayland_editor(10);
     assert_hangs(&mut machine, CauseKind::OwnComputation, 1);
 }
@@ -452,7 +429,7 @@ fn what_a_compositor_said_and_nobody_took_tells_of_a_hang() {
 fn a_program_that_starts_is_not_missed() {
     let mut machine = wayland_editor(0);
     machine.fork(10_000, 1, APP);
-    assert_eq!(verdict(&mut machine).findings, []);
+    assert_eq!(machine.diagnose(MARK).findings, []);
 }
 
 /// The kernel resumes the poll with another system call, and the editor receives no further event.
@@ -463,12 +440,8 @@ fn a_program_that_was_continued_is_back_in_its_poll() {
     let mut machine = editor();
     key_at(&mut machine, 3_000_000);
     machine.wake(HANG, APP, OTHER).switch(HANG + 10, 1, APP, 0).switch(HANG + 20, 1, 0, STOPPED);
-    machine.wake(HANG_ENDS, APP, OTHER).switch(HANG_ENDS + 10, 1, APP, 0).switch(
-        HANG_ENDS + 20,
-        1,
-        0,
-        1,
-    );
+    machine.wake(HANG_ENDS, APP, OTHER).switch(HANG_ENDS + 10, 1, APP, 0);
+    machine.switch(HANG_ENDS + 20, 1, 0, 1);
     polled(&mut machine, HANG, 3_000_610);
     let stack = machine.stack(&["schedule", "do_sys_poll"]);
     machine.still_waiting(MARK, APP, HANG_ENDS + 20, |wait| {

@@ -6,9 +6,7 @@ mod support;
 use support::wayland::*;
 use support::words::word;
 use support::{APP, Machinery, SERVER};
-use tipme_analysis::{
-    DiagnoseOptions, FocusChange, Timed, diagnose, focus_changes, message_labels,
-};
+use tipme_analysis::{focus_changes, message_labels};
 use tipme_record::wayland::{NEAR, RELEASED, SEAT};
 
 #[test]
@@ -45,13 +43,8 @@ fn shown_late(meanwhile: impl FnOnce(&mut Machinery)) -> Vec<u64> {
     machine.wake(100_400, SERVER, APP).wl_message(100_402, APP, APP, REQUEST_SENT, &frame());
     machine.switch(100_410, 1, 0, 1).switch(100_450, 0, SERVER, 0);
     // It sends another event before it composes.
-    machine.wl_message(100_460, SERVER, APP, REQUEST_TAKEN, &[]).wl_message(
-        100_500,
-        SERVER,
-        APP,
-        EVENT_SENT,
-        &[],
-    );
+    machine.wl_message(100_460, SERVER, APP, REQUEST_TAKEN, &[]);
+    machine.wl_message(100_500, SERVER, APP, EVENT_SENT, &[]);
     meanwhile(&mut machine);
     machine.wl_message(800_000, SERVER, APP, EVENT_SENT, &done()).switch(800_050, 0, 0, 1);
     interactions(&mut machine)
@@ -62,10 +55,10 @@ fn shown_late(meanwhile: impl FnOnce(&mut Machinery)) -> Vec<u64> {
 
 #[test]
 fn a_compositor_that_cannot_go_on_shows_late() {
-    let held_off = |machine: &mut Machinery| {
+    let held_off = shown_late(|machine| {
         machine.switch(100_510, 0, OTHER, 0).switch(799_900, 0, SERVER, 1);
-    };
-    assert_eq!(shown_late(held_off), [700]);
+    });
+    assert_eq!(held_off, [700]);
     assert_eq!(shown_late(|_| ()), [700], "it computes");
 }
 
@@ -78,12 +71,8 @@ fn of_keys_that_came_in_one_message_each_is_handled() {
     let us = 900_000;
     machine.wake_from(us, SERVER, 0, BY_INTERRUPT, 0).switch(us + 20, 0, SERVER, 0);
     machine.wake_from(us + 100, APP, SERVER, 0, 1);
-    machine.wl_message(us + 102, SERVER, APP, EVENT_SENT, &[key(300_000), key(500_000)]).switch(
-        us + 150,
-        0,
-        0,
-        1,
-    );
+    machine.wl_message(us + 102, SERVER, APP, EVENT_SENT, &[key(300_000), key(500_000)]);
+    machine.switch(us + 150, 0, 0, 1);
     machine.switch(us + 200, 1, APP, 0).wl_message(us + 250, APP, APP, EVENT_TAKEN, &[]);
     show(&mut machine, us + 400_000);
     let found = interactions(&mut machine);
@@ -95,14 +84,12 @@ fn of_keys_that_came_in_one_message_each_is_handled() {
 }
 
 #[test]
-fn a_compositor_that_idles_has_nobody_who_sees_the_window() {
-    let idle = |machine: &mut Machinery| {
-        machine
-            .switch(100_600, 0, 0, 1)
-            .wake_from(799_800, SERVER, 0, BY_INTERRUPT, 0)
-            .switch(799_900, 0, SERVER, 0);
-    };
-    assert_eq!(shown_late(idle), [0]);
+fn an_idle_compositor_shows_no_window() {
+    let idle = shown_late(|machine| {
+        machine.switch(100_600, 0, 0, 1).wake_from(799_800, SERVER, 0, BY_INTERRUPT, 0);
+        machine.switch(799_900, 0, SERVER, 0);
+    });
+    assert_eq!(idle, [0]);
 }
 
 /// The application's timer repeats the held key, and the application shows it.
@@ -131,10 +118,10 @@ fn held() -> Machinery {
 fn spans(machine: &mut Machinery) -> Vec<(u64, u64, bool)> {
     let found = interactions(machine);
     assert!(found.iter().all(|one| one.class == "key" && one.join == "exact"), "{found:#?}");
-    let span = |one: &Timed| {
+    let spans = found.iter().map(|one| {
         (one.input_ns / 1_000 - BEGIN_US, (one.end_ns - one.input_ns) / 1_000, one.repeated)
-    };
-    found.iter().map(span).collect()
+    });
+    spans.collect()
 }
 
 #[test]
@@ -146,7 +133,7 @@ fn what_a_client_repeats_while_a_key_is_held_are_inputs() {
 }
 
 #[test]
-fn what_a_timer_draws_while_no_key_is_held_answers_nobody() {
+fn a_drawing_by_a_timer_without_a_held_key_answers_no_key() {
     let mut machine = held();
     release(&mut machine, 180_000);
     assert_eq!(spans(&mut machine), [(100_000, 6_102, false)]);
@@ -161,7 +148,7 @@ fn a_repeat_that_was_due_while_its_client_was_stopped_is_late() {
     show(&mut machine, 1_500_500);
     release(&mut machine, 1_700_000);
     assert_eq!(spans(&mut machine).last(), Some(&(900_000, 605_602, true)));
-    let verdict = diagnose(&machine.incident(2_000_000), &DiagnoseOptions::default()).unwrap();
+    let verdict = machine.diagnose(2_000_000);
     let kinds: Vec<_> = verdict.findings.iter().map(|finding| finding.kind.name()).collect();
     assert_eq!(kinds.first(), Some(&"stopped"), "{kinds:?}");
 }
@@ -192,33 +179,23 @@ fn read_before_drawing(timer_us: u64) -> Vec<String> {
     let mut machine = editor();
     machine.task(READER, APP, 1, "reader", 1).wake_from(timer_us, APP, 0, BY_INTERRUPT, 1);
     machine.wake_from(10_000, SERVER, 0, BY_INTERRUPT, 0).switch(10_020, 0, SERVER, 0);
-    machine.wake_from(10_100, READER, SERVER, 0, 1).wl_message(
-        10_102,
-        SERVER,
-        APP,
-        EVENT_SENT,
-        &[key(10_000)],
-    );
-    machine.switch(10_150, 0, 0, 1).switch(10_200, 1, READER, 0).wl_message(
-        10_250,
-        READER,
-        APP,
-        EVENT_TAKEN,
-        &[],
-    );
+    machine.wake_from(10_100, READER, SERVER, 0, 1);
+    machine.wl_message(10_102, SERVER, APP, EVENT_SENT, &[key(10_000)]);
+    machine.switch(10_150, 0, 0, 1).switch(10_200, 1, READER, 0);
+    machine.wl_message(10_250, READER, APP, EVENT_TAKEN, &[]);
     machine.switch(10_300, 1, 0, 1).switch(100_000, 1, APP, 0);
     show(&mut machine, 100_100);
     interactions(&mut machine).into_iter().map(|one| one.join).collect()
 }
 
 #[test]
-fn a_thread_that_waited_for_its_cpu_shows_what_another_one_took_meanwhile() {
+fn a_thread_that_lacked_a_cpu_shows_what_another_one_took() {
     assert_eq!(read_before_drawing(9_000), ["exact"]);
     assert_ne!(read_before_drawing(95_000), ["exact"]);
 }
 
 #[test]
-fn a_key_that_waits_for_the_frame_before_is_answered_by_the_next() {
+fn a_key_behind_a_pending_frame_is_answered_by_the_next() {
     let mut machine = editor();
     press(&mut machine, 100_000);
     show(&mut machine, 101_000);
@@ -230,20 +207,10 @@ fn a_key_that_waits_for_the_frame_before_is_answered_by_the_next() {
     press(&mut machine, 301_000);
     machine.switch(301_400, 1, 0, 1);
     machine.wake_from(310_000, SERVER, 0, BY_INTERRUPT, 0).switch(310_020, 0, SERVER, 0);
-    machine.wake_from(310_100, APP, SERVER, 0, 1).wl_message(
-        310_102,
-        SERVER,
-        APP,
-        EVENT_SENT,
-        &done(),
-    );
-    machine.switch(310_150, 0, 0, 1).switch(310_200, 1, APP, 0).wl_message(
-        310_250,
-        APP,
-        APP,
-        EVENT_TAKEN,
-        &[],
-    );
+    machine.wake_from(310_100, APP, SERVER, 0, 1);
+    machine.wl_message(310_102, SERVER, APP, EVENT_SENT, &done());
+    machine.switch(310_150, 0, 0, 1).switch(310_200, 1, APP, 0);
+    machine.wl_message(310_250, APP, APP, EVENT_TAKEN, &[]);
     show(&mut machine, 311_000);
     let found = interactions(&mut machine);
     let last = found.last().unwrap();
@@ -255,13 +222,13 @@ fn an_inferred_key_says_so_in_the_verdict() {
     let mut machine = editor();
     press(&mut machine, 100_000);
     show(&mut machine, 800_000);
-    let verdict = diagnose(&machine.incident(2_000_000), &DiagnoseOptions::default()).unwrap();
+    let verdict = machine.diagnose(2_000_000);
     assert!(verdict.interval.is_some_and(|interval| interval.inferred));
     assert!(verdict.notes.iter().any(|note| note.contains("inferred")), "{:?}", verdict.notes);
 }
 
 #[test]
-fn the_focus_is_with_whoever_was_entered_last_or_had_a_key() {
+fn the_focus_is_with_the_client_entered_last_or_with_a_key() {
     let mut machine = editor_and_mail();
     leave(&mut machine, 50_000, OTHER);
     press(&mut machine, 100_000);
@@ -273,8 +240,8 @@ fn the_focus_is_with_whoever_was_entered_last_or_had_a_key() {
     leave(&mut machine, 400_000, APP);
     let changes = focus_changes(&machine.incident(2_000_000)).unwrap();
     assert!(changes.iter().all(|change| change.server_pid == SERVER));
-    let since = |change: &FocusChange| change.at_ns / 1_000 - BEGIN_US;
-    let changes: Vec<_> = changes.iter().map(|change| (since(change), change.client_pid)).collect();
+    let changes: Vec<_> =
+        changes.iter().map(|change| (change.at_ns / 1_000 - BEGIN_US, change.client_pid)).collect();
     let expected = [
         (100_102, Some(APP)),
         (200_000, Some(OTHER)),
@@ -297,33 +264,33 @@ fn two_late_answers() -> Machinery {
 
 #[test]
 fn what_has_the_focus_weighs_more_than_what_had_the_last_key() {
-    let explained = |machine: &mut Machinery| {
-        let verdict = diagnose(&machine.incident(2_000_000), &DiagnoseOptions::default()).unwrap();
+    for (turns_back, client) in [(false, "mail"), (true, "editor")] {
+        let mut machine = two_late_answers();
+        if turns_back {
+            enter(&mut machine, 1_800_000, APP);
+            leave(&mut machine, 1_800_010, OTHER);
+        }
+        let verdict = machine.diagnose(2_000_000);
         let interval = verdict.interval.unwrap();
-        (interval.client.comm, interval.focused)
-    };
-    assert_eq!(explained(&mut two_late_answers()), ("mail".to_owned(), Some(true)));
-    let mut turned_back = two_late_answers();
-    enter(&mut turned_back, 1_800_000, APP);
-    leave(&mut turned_back, 1_800_010, OTHER);
-    assert_eq!(explained(&mut turned_back), ("editor".to_owned(), Some(true)));
+        assert_eq!((interval.client.comm.as_str(), interval.focused), (client, Some(true)));
+    }
 }
 
 #[test]
-fn that_the_person_turned_away_is_told() {
+fn a_changed_focus_is_noted() {
     let mut machine = editor_and_mail();
     press(&mut machine, 100_000);
     enter(&mut machine, 500_000, OTHER);
     leave(&mut machine, 500_010, APP);
     show(&mut machine, 800_000);
-    let verdict = diagnose(&machine.incident(2_000_000), &DiagnoseOptions::default()).unwrap();
+    let verdict = machine.diagnose(2_000_000);
     let note = format!("The keyboard focus was with mail (pid {OTHER}) at the end of that.");
     assert!(verdict.notes.contains(&note), "{:?}", verdict.notes);
     assert_eq!(verdict.interval.and_then(|interval| interval.focused), Some(false));
 }
 
 #[test]
-fn each_message_is_told_with_what_it_was_taken_for() {
+fn each_message_has_its_label() {
     let mut machine = Machinery::with_app("editor");
     press(&mut machine, BEGIN_US);
     show(&mut machine, BEGIN_US + 400);

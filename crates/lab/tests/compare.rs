@@ -85,9 +85,9 @@ fn nothing_is_shown_without_reason() {
     let few = keep(&folder, "few.json", &result("measure", 4, 160));
     let output = compare(&[&one, &same, &few]);
     let text = stdout(&output);
-    assert!(text.contains("p50: no difference of B and A shown"), "{text}");
+    assert!(text.contains("p50: no significant difference between A and B"), "{text}");
     assert!(
-        text.contains("C and A: no statement: too few repeats, each needs at least 5"),
+        text.contains("A and C not compared: too few repeats, each result needs at least 5"),
         "{text}"
     );
     assert_eq!(output.status.code(), Some(0));
@@ -209,7 +209,7 @@ fn details_of_a_kind_are_skipped() {
     fs::write(&detailed, document.to_string()).unwrap();
     let output = compare(&[&plain, &detailed]);
     assert!(
-        stdout(&output).contains("no difference of B and A shown"),
+        stdout(&output).contains("no significant difference between A and B"),
         "{}{}",
         stdout(&output),
         stderr(&output)

@@ -8,7 +8,7 @@ use tipme_measure::MeasuredMachine;
 const NAME_CHARS: usize = 60;
 
 /// Formats `kernel 6.18.44, 2 CPUs (name), virtual machine, clock tsc, HZ 250, load 0.12 0.20 0.30,
-/// steal 0.1 %`.
+/// steal 0.1%`.
 ///
 /// Unknown values are left out.
 pub fn conditions(machine: &MeasuredMachine) -> String {
@@ -27,7 +27,7 @@ pub fn conditions(machine: &MeasuredMachine) -> String {
         machine
             .steal_percent
             .filter(|percent| percent.is_finite())
-            .map(|percent| format!("steal {percent:.1} %")),
+            .map(|percent| format!("steal {percent:.1}%")),
     ];
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_that_is_known_stands_on_one_line() {
+    fn conditions_are_one_line() {
         let machine = MeasuredMachine {
             kernel: "6.18.44".to_owned(),
             cpu: "Some CPU @ 2.0GHz".to_owned(),
@@ -74,11 +74,11 @@ mod tests {
             steal_percent: Some(0.06),
             ..MeasuredMachine::default()
         };
-        insta::assert_snapshot!(conditions(&machine), @"kernel 6.18.44, 2 CPUs (Some CPU @ 2.0GHz), virtual machine, clock tsc, HZ 250, preemption lazy, governor performance, load 0.12 0.20 0.30, steal 0.1 %");
+        insta::assert_snapshot!(conditions(&machine), @"kernel 6.18.44, 2 CPUs (Some CPU @ 2.0GHz), virtual machine, clock tsc, HZ 250, preemption lazy, governor performance, load 0.12 0.20 0.30, steal 0.1%");
     }
 
     #[test]
-    fn what_is_not_known_is_left_out() {
+    fn unknown_conditions_are_left_out() {
         assert_eq!(conditions(&MeasuredMachine::default()), "");
         let machine = MeasuredMachine {
             kernel: "6.1\n<b>".to_owned(),

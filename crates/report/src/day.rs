@@ -4,7 +4,7 @@
 mod picture;
 
 use crate::layout::{Layout, Tone};
-use crate::plot::words::{count, duration, plain};
+use crate::plot::words::{count, duration, or_dash, plain};
 use crate::strip::blocks;
 pub use picture::picture;
 use std::fmt::Write;
@@ -25,7 +25,7 @@ pub fn text(
     layout: &Layout,
 ) -> String {
     if day.all.n == 0 {
-        return layout.paragraph(&format!("{date}: no answer was counted{}.", lost(day.lost)));
+        return layout.paragraph(&format!("{date}: no answers were counted{}.", lost(day.lost)));
     }
     let mut out = head(date, day, layout);
     out += &applications(&day.applications, layout);
@@ -35,7 +35,7 @@ pub fn text(
 }
 
 fn lost(answers: u64) -> String {
-    if answers == 0 { String::new() } else { format!(", {} lost", count(answers as usize)) }
+    if answers == 0 { String::new() } else { format!(", {} lost", count(answers)) }
 }
 
 fn head(date: &str, day: &DayFigures, layout: &Layout) -> String {
@@ -47,9 +47,10 @@ fn head(date: &str, day: &DayFigures, layout: &Layout) -> String {
         long_time(all.think_ms)
     );
     let presses = format!(
-        "{} presses answered, {} without a visible answer{}: p50 {}, p98 {}, longest {}, IP98 {}; {} together",
-        count(all.n as usize),
-        count(all.silent as usize),
+        "{} presses answered, {} without a visible answer{}: p50 {}, p98 {}, longest {}, IP98 {}; \
+         {} in total",
+        count(all.n),
+        count(all.silent),
         lost(day.lost),
         or_dash(all.p50_ms),
         or_dash(all.p98_ms),
@@ -86,10 +87,6 @@ fn long_time(ms: f64) -> String {
     }
 }
 
-fn or_dash(ms: Option<f64>) -> String {
-    ms.map_or_else(|| "-".to_owned(), duration)
-}
-
 /// Formats all latencies in one line, with a column per doubling.
 fn strip(distribution: &[(f64, u64)]) -> String {
     let mut doublings: Vec<(u64, u64)> = Vec::new();
@@ -104,13 +101,12 @@ fn strip(distribution: &[(f64, u64)]) -> String {
     let ends = doublings.first().zip(doublings.last());
     let Some(((first, _), (last, _))) = ends else { return String::new() };
     let fullest = doublings.iter().map(|(_, n)| *n).max().unwrap_or(1);
-    let edge = |place: u64| duration(ms(1 << place));
-    let from = if *first == 16 { "0 ms".to_owned() } else { edge(first - 1) };
+    let from = if *first == 16 { "0 ms".to_owned() } else { duration(ms(1 << (first - 1))) };
     format!(
-        "{from} {} {}  (each column twice as long as the one before, █={})\n",
+        "{from} {} {}  (each column covers twice the range of the previous one, █={})\n",
         blocks(&doublings, fullest),
-        edge(*last),
-        count(fullest as usize)
+        duration(ms(1 << last)),
+        count(fullest)
     )
 }
 
@@ -128,7 +124,7 @@ fn applications(applications: &[LivedFigures], layout: &Layout) -> String {
             long_time(one.think_ms),
             duration(one.wait_ms),
             duration(one.noticed_wait_ms),
-            count(one.n as usize),
+            count(one.n),
             or_dash(one.p50_ms),
             or_dash(one.p98_ms),
             or_dash(one.max_ms),
@@ -152,7 +148,7 @@ fn hours(hours: &[HourShare], clock: &dyn Fn(f64) -> String, layout: &Layout) ->
             long_time(hour.think_ms),
             duration(hour.wait_ms),
             duration(hour.noticed_wait_ms),
-            count(hour.n as usize)
+            count(hour.n)
         );
     }
     out
@@ -214,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_day_is_told_from_the_sum_to_the_longest() {
+    fn a_day_is_printed_from_the_sum_to_the_longest() {
         let long = LongWait {
             at_s: 50_601.5,
             latency_ms: 1_240.0,
@@ -241,9 +237,9 @@ mod tests {
         };
         insta::assert_snapshot!(text("2026-01-31", &day, &clock, &Layout::default()), @r"
         2026-01-31: you waited 41 s (12.3 s of it over a threshold) and thought 2 h 13 min.
-        3,214 presses answered, 45 without a visible answer, 2 lost: p50 2.13 ms, p98 -, longest 1.24 s, IP98 -; 43.2 s together
+        3,214 presses answered, 45 without a visible answer, 2 lost: p50 2.13 ms, p98 -, longest 1.24 s, IP98 -; 43.2 s in total
         excess latency rate: 12.3 ms/min at T, 15.0 at 0.9 T, 10.1 at 1.1 T; 80% of it by class key
-        0 ms ▂     █        ▃ 2.15 s  (each column twice as long as the one before, █=3,200)
+        0 ms ▂     █        ▃ 2.15 s  (each column covers twice the range of the previous one, █=3,200)
 
         application          think      wait    over T       n       p50       p98       max      IP98    ms/min
         mousepad         2 h 13 min      41 s    12.3 s   3,214   2.13 ms         -    1.24 s         -      12.3
@@ -262,7 +258,7 @@ mod tests {
         let day = DayFigures { lost: 7, ..DayFigures::default() };
         assert_eq!(
             text("2026-01-31", &day, &clock, &Layout::default()),
-            "2026-01-31: no answer was counted, 7 lost.\n"
+            "2026-01-31: no answers were counted, 7 lost.\n"
         );
     }
 }

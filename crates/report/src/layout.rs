@@ -81,11 +81,13 @@ impl Layout {
 
     /// Colours each line of a text separately, so that every line is complete by itself.
     pub fn paint_lines(&self, tone: Tone, text: &str) -> String {
-        let paint = |line: &str| {
+        let mut painted = String::new();
+        for line in text.lines() {
             let body = line.trim_start();
-            format!("{}{}\n", &line[..line.len() - body.len()], self.paint(tone, body))
-        };
-        text.lines().map(paint).collect()
+            painted += &line[..line.len() - body.len()];
+            painted += &(self.paint(tone, body) + "\n");
+        }
+        painted
     }
 }
 
@@ -102,7 +104,8 @@ fn wrapped(columns: usize, first: &str, others: &str, text: &str) -> String {
 mod tests {
     use super::*;
 
-    const TEXT: &str = "had 3 reads and 1,473 writes (1.4 GiB) queued on loop0 ahead of log-compactor's own request";
+    const TEXT: &str = "had 3 reads and 1,473 writes (1.4 GiB) queued on loop0 ahead of \
+                        log-compactor's own request";
 
     fn layout(columns: usize) -> Layout {
         Layout { columns: Some(columns), ..Layout::default() }

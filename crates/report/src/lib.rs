@@ -20,6 +20,7 @@ pub mod plot;
 mod sentence;
 pub mod single;
 mod strip;
+mod table;
 mod text;
 pub mod timer;
 

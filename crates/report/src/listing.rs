@@ -7,9 +7,9 @@ use tipme_record::Nanos;
 /// Explanation of the columns.
 const LEGEND: &str = "\
 Milliseconds since the input. latency: to the response; taken: the application read the input; drawn: it drew;
-settled: its last drawing of the answer; handled: it was ready for more input; join: how response and input are
-known to belong together (exact: by wake-ups and messages; speculative: by time only; open: no response).
-repeat: by the application itself, of a key that is held. A dash: not known.
+settled: its last drawing of the answer; handled: it was ready for more input; join: how the response was
+matched to the input (exact: by wake-ups and messages; speculative: by time only; open: no response).
+repeat: by the application itself, while a key was held. A dash: unknown.
 ";
 
 /// Formats a table of the interactions: time before the mark, class, application, latency, and its
@@ -21,24 +21,25 @@ pub fn interactions(timed: &[Timed], mark: Nanos) -> String {
 }
 
 fn row(timed: &Timed, mark: Nanos) -> String {
-    let after = |at: u64| Nanos(at).since(Nanos(timed.input_ns)).millis();
-    let part =
-        |at: Option<u64>| at.map_or_else(|| "-".to_owned(), |at| format!("{:.2}", after(at)));
+    let parts = [timed.taken_ns, timed.drawn_ns, timed.settled_ns, timed.handled_ns];
+    let [taken, drawn, settled, handled] =
+        parts.map(|at| at.map_or_else(|| "-".to_owned(), |at| since_input(timed, at)));
     let sign = if timed.censored { ">=" } else { "" };
     let name: String = timed.client_comm.chars().take(16).collect();
     format!(
-        "{:>9.3} s  {:6}  {:16}  {:>6} ms  {:>7}  {:>7}  {:>7}  {:>7}  {}{}\n",
+        "{:>9.3} s  {:6}  {:16}  {:>6} ms  {taken:>7}  {drawn:>7}  {settled:>7}  {handled:>7}  {}{}\n",
         mark.since(Nanos(timed.input_ns)).millis() / 1e3,
         timed.class,
         name,
-        format!("{sign}{:.2}", after(timed.end_ns)),
-        part(timed.taken_ns),
-        part(timed.drawn_ns),
-        part(timed.settled_ns),
-        part(timed.handled_ns),
+        sign.to_owned() + &since_input(timed, timed.end_ns),
         timed.join,
         if timed.repeated { ", repeat" } else { "" }
     )
+}
+
+/// Formats a time in milliseconds since the input.
+fn since_input(timed: &Timed, at_ns: u64) -> String {
+    format!("{:.2}", Nanos(at_ns).since(Nanos(timed.input_ns)).millis())
 }
 
 #[cfg(test)]
@@ -46,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_known_is_a_dash() {
+    fn an_unknown_time_is_a_dash() {
         let timed = Timed {
             class: "key".to_owned(),
             client_comm: "xterm".to_owned(),

@@ -20,58 +20,58 @@ pub const DEVIATION_PERCENT_MAX: f64 = 3.0;
 /// Result file.
 pub type MeasureDocument = Document<MeasureDetails>;
 
-/// What only this kind of measurement has.
+/// Details of a measurement of an application.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct MeasureDetails {
     /// The script's name.
     pub script: String,
-    /// What it models.
+    /// The behaviour that the script models.
     pub about: String,
-    /// The application's command; `{home}` stands for its home folder.
+    /// Command of the application; `{home}` stands for its home folder.
     pub application: Vec<String>,
     pub instrument: Instrument,
-    /// Why it is not the display tap; `null` where it is.
+    /// Reason why it is not the display tap; `null` if it is.
     pub instrument_why: Option<String>,
     pub profile: ThresholdProfile,
     /// Inputs of the script times repeats, and the starts of the application.
     pub scripted: u64,
-    /// Of these: answered, unfinished at the end, without a visible answer, and lost by the instrument. They sum up.
+    /// Answered inputs and starts. The four counts sum up to `scripted`.
     pub answered: u64,
     pub open: u64,
     pub silent: u64,
     pub lost: u64,
     pub events: Vec<EventRow>,
     pub classes: Vec<ClassFigures>,
-    /// 98th percentile of all events by the rule that forgives one in fifty.
+    /// 98th percentile of all events by the rule that ignores one in fifty.
     pub interaction_p98_ms: Option<f64>,
     pub elr: Option<ExcessRate>,
-    /// Of all repeats, where the person waited and where not; `null` where the instrument cannot tell.
+    /// Time of all repeats in which the user waited; `null` if the instrument cannot measure it.
     pub wait_ms: Option<f64>,
-    /// Of this, waits at least as long as the threshold of what was asked for.
+    /// Part of it in waits at least as long as the threshold of their class.
     pub noticed_wait_ms: Option<f64>,
     pub think_ms: Option<f64>,
-    /// Computing that nobody waited for.
+    /// Computation while the user was not waiting.
     pub background_ms: Option<f64>,
     pub cumulative: CumulativeLatencies,
     pub long_events: Vec<LongEvent>,
     pub inter_arrival: Vec<InterArrival>,
     pub counters: Vec<OperationCounters>,
     pub driver: DriverCost,
-    /// Waits for a still screen that ended because they took too long.
+    /// Waits for a still screen that timed out.
     pub restless_waits: u64,
 }
 
-/// By what drawings were told.
+/// Source of the times of drawings.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub enum Instrument {
-    /// By the recorder.
+    /// The recorder.
     #[default]
     #[serde(rename = "display tap")]
     DisplayTap,
-    /// By the display alone: the DAMAGE extension of X11.
+    /// The display server: the DAMAGE extension of X11.
     #[serde(rename = "damage")]
     Damage,
-    /// By the display alone: pictures of the screen, under Wayland.
+    /// The display server: pictures of the screen, under Wayland.
     #[serde(rename = "screencopy")]
     Screencopy,
 }
@@ -87,7 +87,7 @@ impl Instrument {
     }
 }
 
-/// What became of an input.
+/// Outcome of an input.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum EventOutcome {
@@ -101,39 +101,41 @@ pub enum EventOutcome {
     Lost,
 }
 
-/// One input and its answer.
+/// An input and its answer.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct EventRow {
-    /// From 1 on.
+    /// Number of the repeat, from 1.
     pub repeat: usize,
-    /// The input, CLOCK_MONOTONIC.
+    /// Time of the input, CLOCK_MONOTONIC.
     pub t_ns: u64,
     pub class: String,
     pub label: String,
     pub outcome: EventOutcome,
-    /// To the first answer for keys, clicks and scrolls, to the last for the rest; at least this where it is open.
+    /// Time to the first answer of keys, clicks and scrolls, or to the last one of other classes; a
+    /// lower bound if the outcome is `open`.
     pub latency_ms: Option<f64>,
-    /// To the end of the first drawing.
+    /// Time to the end of the first drawing.
     pub first_ms: Option<f64>,
-    /// To the end of the last drawing.
+    /// Time to the end of the last drawing.
     pub settled_ms: Option<f64>,
-    /// Until the application waited for the next input again; `null` where that is not known.
+    /// Time until the application waited for the next input; `null` if unknown.
     #[serde(default)]
     pub handled_ms: Option<f64>,
-    /// To the last drawing in the work that the input led to, or to the end of the command that it started.
+    /// Time to the last drawing of the work that the input caused, or to the end of the command
+    /// that it started.
     #[serde(default)]
     pub completed_ms: Option<f64>,
-    /// From the input until the application took it.
+    /// Time from the input until the application read it.
     pub queue_ms: Option<f64>,
-    /// From there to the end of the latency: both parts sum up to it.
+    /// Rest of the latency.
     pub processing_ms: Option<f64>,
-    /// There is no time at which a person saw it on a display without a screen.
+    /// Time of presentation; always `null`, since the display has no screen.
     pub presented_ms: Option<f64>,
     /// `null` without an answer.
     pub join: Option<EventJoin>,
 }
 
-/// The figures of one class over all repeats.
+/// Figures of one class over all repeats.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ClassFigures {
     pub class: String,
@@ -150,17 +152,17 @@ pub struct ClassFigures {
     pub open: u64,
     pub silent: u64,
     pub lost: u64,
-    /// The 98th percentile, or the maximum where there is none, is above the threshold.
+    /// The 98th percentile, or the maximum if there is none, is above the threshold.
     pub exceeded: bool,
-    /// Until the inputs were handled; `null` where that is known of none.
+    /// Times until the inputs were handled; `null` if unknown for all of them.
     #[serde(default)]
     pub handled: Option<MilestoneFigures>,
-    /// Until they were completed.
+    /// Times until the inputs were completed.
     #[serde(default)]
     pub completed: Option<MilestoneFigures>,
 }
 
-/// The times from the inputs of a class to a milestone after the response.
+/// Times from the inputs of a class to a milestone after the response.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct MilestoneFigures {
     pub n: usize,
@@ -169,75 +171,78 @@ pub struct MilestoneFigures {
     /// `null` with fewer than 250 inputs.
     pub p98_ms: Option<f64>,
     pub max_ms: f64,
-    /// A person notices it from here on.
+    /// Shortest time that a user notices.
     pub threshold_ms: f64,
-    /// Not reached at the end: at least so long.
+    /// Inputs that had not reached the milestone at the end.
     pub open: u64,
-    /// The 98th percentile, or the maximum where there is none, is above the threshold.
+    /// The 98th percentile, or the maximum if there is none, is above the threshold.
     pub exceeded: bool,
 }
 
-/// The excess latency rate, and where most of it comes from.
+/// Excess latency rate, and the class with most of it.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ExcessRate {
     #[serde(flatten)]
     pub rate: Rate,
-    /// `null` where there is no excess.
+    /// `null` without excess.
     pub top_class: Option<String>,
     pub top_share: Option<f64>,
 }
 
-/// All latencies of a repeat together, but those of its start.
+/// Sum of the latencies of each repeat, except that of its start.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct CumulativeLatencies {
     pub repeats_ms: Vec<f64>,
     pub mean_ms: Option<f64>,
     /// Standard deviation in percent of the mean; `null` for fewer than two repeats.
     pub deviation_percent: Option<f64>,
-    /// The deviation is at most 3 %; `null` where it is not known.
+    /// The deviation is at most 3%; `null` if it is unknown.
     pub usable: Option<bool>,
-    /// What the repeats differ by; `null` where nothing was recorded.
+    /// Parts of the differences between the repeats; `null` without a recording.
     #[serde(default)]
     pub spread: Option<RepeatSpread>,
 }
 
-/// What the latencies of each repeat consist of, and the share of each part in the variance between the repeats.
+/// Parts of the latencies of each repeat, and the share of each part in the variance between the
+/// repeats.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct RepeatSpread {
-    /// Application or display server had a CPU.
+    /// Time in which the application or the display server ran.
     pub running_ms: Vec<f64>,
-    /// They were ready, and others had it.
+    /// Time in which they were runnable while other threads had the CPU.
     pub ready_ms: Vec<f64>,
-    /// They waited for something else.
+    /// Time in which they waited for anything else.
     pub waiting_ms: Vec<f64>,
-    /// The three sum to 1; below 0 where a part falls as the sum rises.
+    /// The three shares sum up to 1; one is negative if its part falls as the sum rises.
     pub running_share: f64,
     pub ready_share: f64,
     pub waiting_share: f64,
-    /// CPU time of a fixed piece of work in each repeat: how fast the CPU was.
+    /// CPU time of a fixed piece of work in each repeat, as a measure of the CPU's speed.
     #[serde(default)]
     pub work_ms: Vec<f64>,
-    /// The share that the CPU's speed has: that of the running time if nothing else had differed. A part of the running share.
+    /// Share of the CPU's speed: that of the running time if nothing else had differed. It is part
+    /// of the running share.
     #[serde(default)]
     pub speed_share: f64,
-    /// Who of application and display server ran, those first by which the repeats differ most.
+    /// Threads of the application and the display server, in descending order of their share.
     #[serde(default)]
     pub runners: Vec<Runner>,
-    /// Who had the CPU meanwhile, over all repeats, the longest first.
+    /// Threads that had the CPU meanwhile, over all repeats, in descending order of their time.
     pub rivals: Vec<Rival>,
 }
 
-/// A thread of application or display server, by its name.
+/// Thread of the application or the display server.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Runner {
     pub name: String,
-    /// CPU time while answers were awaited, over all repeats.
+    /// CPU time during the latencies, over all repeats.
     pub ms: f64,
-    /// In the variance between the repeats; where several run at a time, they may come to more than the running share.
+    /// Share in the variance between the repeats. Shares of threads that run in parallel may exceed
+    /// the running share.
     pub share: f64,
 }
 
-/// Who had a CPU for which others were ready.
+/// Thread that had the CPU while the application or the display server was runnable.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Rival {
     pub name: String,
@@ -249,9 +254,9 @@ pub struct Rival {
 pub struct LongEvent {
     pub label: String,
     pub class: String,
-    /// The first one of the first repeat: caches are as they were found.
+    /// The first one of the first repeat, with caches in their initial state.
     pub first_ms: Option<f64>,
-    /// The shortest, the median and the longest of all others; no median of fewer than 10.
+    /// Minimum, median and maximum of all others; `later_p50_ms` is `null` with fewer than 10.
     pub later_min_ms: Option<f64>,
     pub later_p50_ms: Option<f64>,
     pub later_max_ms: Option<f64>,
@@ -263,20 +268,21 @@ pub struct LongEvent {
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct InterArrival {
     pub threshold_ms: f64,
-    /// Events above it; there is one time between less.
+    /// Number of events above the threshold; there is one time fewer.
     pub n: usize,
     pub mean_s: Option<f64>,
     pub deviation_s: Option<f64>,
-    /// Deviation over mean; far below 1 means a period.
+    /// Deviation divided by the mean; far below 1 for periodic events.
     pub variation: Option<f64>,
     pub period_s: Option<f64>,
 }
 
-/// What the application's processes used from an input of an operation to the next of another one; `null` where it is not
-/// counted here.
+/// Resources that the application's processes used from an input of an operation to the next input
+/// of another one; `null` for counters that this machine lacks.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct OperationCounters {
-    /// As the script calls its inputs; empty in a result of an earlier version, which has one row for each class.
+    /// Label of the inputs in the script; empty in results of earlier versions, which have one row
+    /// for each class.
     #[serde(default)]
     pub label: String,
     pub class: String,
@@ -291,7 +297,8 @@ pub struct OperationCounters {
     pub tlb_misses: Option<u64>,
 }
 
-/// What playing the script cost by itself. No latency holds any of it: each begins when an input has left the driver.
+/// Cost of playing the script. It is not part of any latency, which begins when an input leaves
+/// the driver.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct DriverCost {
     pub cpu_ms: f64,

@@ -81,18 +81,18 @@ mod tests {
         }
     }
 
-    fn told(verdict: &Verdict) -> (String, String) {
+    fn shown(verdict: &Verdict) -> (String, String) {
         let Notice { summary, body } = notice(verdict);
         (summary, body)
     }
 
     #[test]
-    fn the_first_finding_is_told_in_a_sentence_with_its_remedy() {
+    fn the_first_finding_is_a_sentence_with_its_remedy() {
         let disk = finding(
             CauseKind::DiskQueue,
             &["cc1 (pid 9) had 2 writes queued on sda ahead of xterm's request"],
         );
-        let (summary, body) = told(&verdict(938.0, vec![disk, Finding::default()]));
+        let (summary, body) = shown(&verdict(938.0, vec![disk, Finding::default()]));
         assert_eq!(summary, "Typing in xterm stalled for 938 ms");
         let sentence = "cc1 saturated the disk that xterm was waiting for (98% of the time).";
         assert_eq!(body, format!("{sentence}\nTry: ionice -c 3 -p 9"));
@@ -105,7 +105,7 @@ mod tests {
             ..finding(CauseKind::OwnComputation, &["cc1 (pid 9) computed"])
         };
         assert_eq!(
-            told(&verdict(938.0, vec![usual])).0,
+            shown(&verdict(938.0, vec![usual])).0,
             "The longest wait was typing in xterm, 938 ms"
         );
     }
@@ -114,30 +114,34 @@ mod tests {
     fn a_compositor_that_was_starved_is_named() {
         let taken =
             Finding { waiter: "sway".to_owned(), ..finding(CauseKind::CpuCompetition, &[]) };
-        let (_, body) = told(&verdict(938.0, vec![taken]));
+        let (_, body) = shown(&verdict(938.0, vec![taken]));
         assert_eq!(
             body.lines().next(),
             Some("cc1 took the CPU time that sway needed (98% of the time).")
         );
     }
 
+    fn joined(verdict: &Verdict) -> String {
+        let (summary, body) = shown(verdict);
+        format!("{summary}: {body}")
+    }
+
     #[test]
-    fn no_finding_is_told_honestly() {
-        let told_text = |verdict: &Verdict| told(verdict).0 + ": " + &told(verdict).1;
-        let calm = "Nothing unusual in the last 40 s: The longest interaction was typing in xterm, 11 ms (noticed from \
-                    100 ms on).";
-        assert_eq!(told_text(&verdict(11.0, vec![])), calm);
-        let unexplained = "Typing in xterm showed something new after 938 ms: No cause was found. Perhaps nothing was \
-                           slow: some keys and clicks draw nothing by themselves, such as the first key of a two-key \
-                           command.";
-        assert_eq!(told_text(&verdict(938.0, vec![])), unexplained);
+    fn a_verdict_without_a_finding_admits_it() {
+        let calm = "Nothing unusual in the last 40 s: The longest interaction was typing in xterm, \
+                    11 ms (noticeable from 100 ms on).";
+        assert_eq!(joined(&verdict(11.0, vec![])), calm);
+        let unexplained = "Typing in xterm showed something new after 938 ms: No cause was found. \
+                           Perhaps nothing was slow: some keys and clicks draw nothing by \
+                           themselves, such as the first key of a two-key command.";
+        assert_eq!(joined(&verdict(938.0, vec![])), unexplained);
         let open = Verdict { unattributed_ms: 800.0, ..verdict(938.0, vec![]) };
         assert!(
-            told_text(&open)
+            joined(&open)
                 .ends_with("No cause was found. The records do not explain most of this time.")
         );
         let empty =
             Verdict { notes: vec!["No display was recorded.".to_owned()], ..Verdict::default() };
-        assert_eq!(told_text(&empty), "Nothing to explain was recorded: No display was recorded.");
+        assert_eq!(joined(&empty), "Nothing to explain was recorded: No display was recorded.");
     }
 }

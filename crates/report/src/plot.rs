@@ -9,6 +9,7 @@
 mod axes;
 pub(crate) mod buckets;
 mod budgets;
+mod class;
 mod cumulative;
 mod histograms;
 mod levels;
@@ -23,6 +24,7 @@ pub(crate) mod values;
 pub mod words;
 
 pub use budgets::budgets;
+pub(crate) use class::class_plots;
 pub use cumulative::{cumulative_by_count, cumulative_by_latency};
 pub use histograms::histograms;
 pub use levels::{LevelCurve, levels};

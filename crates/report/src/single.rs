@@ -2,8 +2,8 @@
 //! Result of any kind, limited to the common part: the latencies of each class, by run.
 
 use crate::conditions::conditions;
-use crate::plot::words::{count, duration, plain};
-use crate::plot::{Figure, LatencySet, Quantity, cumulative_by_latency, histograms, percentiles};
+use crate::plot::words::{count, or_dash, plain};
+use crate::plot::{Figure, LatencySet, Quantity, class_plots};
 use std::collections::BTreeMap;
 use tipme_measure::{MeasuredMachine, Run, Share, Summary, ms};
 
@@ -11,11 +11,6 @@ use tipme_measure::{MeasuredMachine, Run, Share, Summary, ms};
 const CLASSES_MAX: usize = 16;
 /// Maximum number of characters of a name.
 const NAME_CHARS: usize = 40;
-/// Bucket widths of a histogram, and maximum number of buckets: the first width that needs no more
-/// is used.
-const BUCKETS_MS: [f64; 5] = [0.001, 0.01, 0.1, 1.0, 10.0];
-const BUCKETS_MAX: f64 = 200.0;
-
 /// Latencies of one class in nanoseconds, by the names of the runs in order.
 type Class<'a> = (&'a str, Vec<(String, Vec<u64>)>);
 
@@ -39,35 +34,28 @@ pub fn text(runs: &[Run]) -> String {
 
 fn line(name: &str, latencies: Vec<u64>) -> String {
     let summary = Summary::new(latencies);
-    let shown = |ns: Option<u64>| ns.map_or_else(|| "-".to_owned(), |ns| duration(ms(ns)));
-    let (p50, p98) = (summary.shown(Share::P50), summary.shown(Share::P98));
-    let [p50, p98, max] = [p50, p98, summary.max()].map(shown);
+    let [p50, p98, max] = [summary.shown(Share::P50), summary.shown(Share::P98), summary.max()]
+        .map(|ns| or_dash(ns.map(ms)));
     format!("  {name:<22}{:>10}{p50:>12}{p98:>12}{max:>12}", count(summary.n()))
 }
 
 /// Plots histograms, percentiles and the sum for each class, with each run as a set.
 pub fn plots(machine: &MeasuredMachine, runs: &[Run]) -> Vec<String> {
     let footer = conditions(machine);
-    let of = |(class, runs): Class<'_>| {
-        let set = |(name, latencies): (String, Vec<u64>)| LatencySet {
-            name,
-            values_ms: latencies.into_iter().map(ms).collect(),
-        };
-        let sets: Vec<LatencySet> = runs.into_iter().map(set).collect();
-        let quantity = Quantity::of_class(class);
-        let class = plain(class, NAME_CHARS);
-        let draw = |what: &str, plot: &dyn Fn(&Figure<'_>) -> String| {
-            plot(&Figure { title: &format!("{class}: {what}"), quantity, footer: &footer })
-        };
-        [
-            draw("histograms", &|figure| histograms(figure, &sets, bucket_ms(&sets))),
-            draw("percentiles", &|figure| percentiles(figure, &sets)),
-            draw(&format!("{} by {}", quantity.sum(), quantity.name()), &|figure| {
-                cumulative_by_latency(figure, &sets)
-            }),
-        ]
-    };
-    classes(runs).into_iter().flat_map(of).collect()
+    let mut plots = Vec::new();
+    for (class, runs) in classes(runs) {
+        let sets: Vec<LatencySet> = runs
+            .into_iter()
+            .map(|(name, latencies)| LatencySet {
+                name,
+                values_ms: latencies.into_iter().map(ms).collect(),
+            })
+            .collect();
+        let (title, quantity) = (plain(class, NAME_CHARS), Quantity::of_class(class));
+        let figure = Figure { title: &title, quantity, footer: &footer };
+        plots.extend(class_plots(&figure, &sets).map(|(_, svg)| svg));
+    }
+    plots
 }
 
 /// Returns the classes in order of their names; runs with the same name are merged.
@@ -86,12 +74,6 @@ fn classes(runs: &[Run]) -> Vec<Class<'_>> {
     classes.into_iter().take(CLASSES_MAX).collect()
 }
 
-fn bucket_ms(sets: &[LatencySet]) -> f64 {
-    let longest = sets.iter().flat_map(|set| &set.values_ms).copied().fold(0.0, f64::max);
-    let fits = |width: &&f64| longest / **width <= BUCKETS_MAX;
-    BUCKETS_MS.iter().find(fits).copied().unwrap_or(BUCKETS_MS[BUCKETS_MS.len() - 1])
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -104,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_are_told_by_class_and_those_of_one_name_together() {
+    fn runs_are_grouped_by_class_and_name() {
         let runs = [run("none", &[1; 20]), run("hog", &[5, 9]), run("none", &[2])];
         insta::assert_snapshot!(text(&runs), @r"
         interval                         n         p50         p98         max

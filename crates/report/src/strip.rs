@@ -40,14 +40,13 @@ fn line(ascending: &[f64], bucket_ms: f64, columns: usize, left_out: usize) -> S
     let counts = counts(ascending, width);
     let fullest = counts.iter().map(|(_, count)| *count).max().unwrap_or(1);
     let (first, last) = (place(*least, width), place(*most, width));
-    let edge = |at: u64| number(at as f64 * width);
     let scale =
         format!("{} ms each, █={fullest}, n={}{missing}", number(width), count(ascending.len()));
     format!(
         "{} ms {} {} ms  ({scale})",
-        edge(first),
+        number(first as f64 * width),
         blocks(&counts, fullest),
-        edge(last.saturating_add(1))
+        number(last.saturating_add(1) as f64 * width)
     )
 }
 
@@ -56,9 +55,10 @@ fn line(ascending: &[f64], bucket_ms: f64, columns: usize, left_out: usize) -> S
 fn width_for(least: f64, most: f64, bucket: f64, columns: usize) -> f64 {
     let factors =
         (0..40).flat_map(|exponent| [1.0, 2.0, 5.0].map(|digit| digit * 10f64.powi(exponent)));
-    let mut widths = factors.map(|factor| factor * bucket);
-    let fits = |width: &f64| place(most, *width) - place(least, *width) < columns as u64;
-    widths.find(fits).unwrap_or(most + 1.0)
+    factors
+        .map(|factor| factor * bucket)
+        .find(|width| place(most, *width) - place(least, *width) < columns as u64)
+        .unwrap_or(most + 1.0)
 }
 
 pub(crate) fn blocks(counts: &[(u64, u64)], fullest: u64) -> String {
@@ -85,7 +85,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn a_strip_tells_scale_and_range() {
+    fn a_strip_has_its_scale_and_range() {
         let mut values = vec![12.0; 31];
         values.extend([21.0, 25.0, 29.0, 33.0, 118.0]);
         insta::assert_snapshot!(strip(&values, 10.0), @"10 ms █▃▁       ▁ 120 ms  (10 ms each, █=31, n=36)");
@@ -94,13 +94,13 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_said_to_be_nothing() {
+    fn no_events_are_no_strip() {
         assert_eq!(strip(&[], 10.0), "no events");
         assert_eq!(strip(&[f64::NAN, -1.0], 10.0), "no events, 2 left out");
     }
 
     #[test]
-    fn buckets_widen_where_there_are_too_many() {
+    fn buckets_widen_if_there_are_too_many() {
         let strip = strip(&(0..10_000).map(f64::from).collect::<Vec<_>>(), 10.0);
         insta::assert_snapshot!(strip, @"0 ms ██████████████████████████████████████████████████ 10,000 ms  (200 ms each, █=200, n=10,000)");
     }

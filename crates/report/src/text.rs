@@ -27,10 +27,15 @@ pub fn text(verdict: &Verdict, layout: &Layout) -> String {
 
 /// Lists the other delays that the user may mean.
 fn others(verdict: &Verdict, layout: &Layout) -> String {
-    let line = |other| layout.item("  ", &format!("{}: {}", candidate(other), at(verdict, other)));
     let (title, others) = listed(verdict);
-    let lines: String = others.iter().map(line).collect();
-    if lines.is_empty() { lines } else { layout.paragraph(&format!("{title}:")) + &lines }
+    if others.is_empty() {
+        return String::new();
+    }
+    let mut text = layout.paragraph(&format!("{title}:"));
+    for other in others {
+        text += &layout.item("  ", &format!("{}: {}", candidate(other), at(verdict, other)));
+    }
+    text
 }
 
 /// Returns the delays besides the explained one, with a title. If nothing is new, these are the
@@ -97,7 +102,7 @@ fn explained(verdict: &Verdict, interval: &Interval, layout: &Layout) -> String 
 fn foot(verdict: &Verdict, interval: &Interval, layout: &Layout) -> String {
     let share = percent(verdict.overhead_ms, interval);
     let figures = format!(
-        "Usual time: {}. The recorder's own share: {share:.3}%.",
+        "Usual time: {}. Recording overhead: {share:.3}%.",
         usual(verdict.baseline.as_ref())
     );
     let text = layout.paint_lines(Tone::Faint, &layout.paragraph(&figures));
@@ -106,9 +111,11 @@ fn foot(verdict: &Verdict, interval: &Interval, layout: &Layout) -> String {
     text + &layout.paint_lines(Tone::Faint, &layout.paragraph(&more))
 }
 
+const NO_BASELINE: &str = "unknown (nothing comparable was recorded)";
+
 /// Formats the highest percentile with enough observations, or else the maximum.
 pub(crate) fn usual(baseline: Option<&Baseline>) -> String {
-    let Some(known) = baseline else { return "unknown, with nothing to compare with".to_owned() };
+    let Some(known) = baseline else { return NO_BASELINE.to_owned() };
     let Baseline { n, max_ms, .. } = known;
     let when = if known.stored { " learned before" } else { "" };
     match (known.p98_ms, known.p50_ms) {
@@ -120,7 +127,7 @@ pub(crate) fn usual(baseline: Option<&Baseline>) -> String {
 
 /// Describes the baseline without the term percentile.
 pub(crate) fn usual_in_words(baseline: Option<&Baseline>) -> String {
-    let Some(known) = baseline else { return "unknown, with nothing to compare with".to_owned() };
+    let Some(known) = baseline else { return NO_BASELINE.to_owned() };
     let when = if known.stored { ", learned before this window" } else { "" };
     let n = known.n;
     match (known.p98_ms, known.p50_ms) {
@@ -136,10 +143,12 @@ fn finding_lines(finding: &Finding, interval: &Interval, layout: &Layout) -> Str
     let first = evidence.next().map_or("", String::as_str);
     let kind = layout.paint(Tone::Term, finding.kind.name());
     let mut text = budget_line(finding.ms, interval, &format!("{kind}: {first}"), layout);
-    let faint = |line: &str| layout.paint_lines(Tone::Faint, &layout.item(EVIDENCE, line));
-    text.extend(evidence.map(|line| faint(line)));
+    let mut more: Vec<String> = evidence.cloned().collect();
     if layout.verbose && !finding.frames.is_empty() {
-        text += &faint(&format!("in the kernel: {}", finding.frames.join(" <- ")));
+        more.push(format!("in the kernel: {}", finding.frames.join(" <- ")));
+    }
+    for line in more {
+        text += &layout.paint_lines(Tone::Faint, &layout.item(EVIDENCE, &line));
     }
     text
 }
@@ -165,20 +174,21 @@ fn nothing_unusual(verdict: &Verdict, interval: &Interval) -> String {
     let About { inputs, programs, .. } = &verdict.incident;
     let looked = match inputs {
         0 => String::new(),
-        1 => format!(" 1 input to {} was looked at.", programs.join(", ")),
+        1 => format!(" 1 input to {} was checked.", programs.join(", ")),
         many => {
             format!(
-                " {many} inputs to {} were looked at (tipme diagnose --interactions lists them).",
+                " {many} inputs to {} were checked (tipme diagnose --interactions lists them).",
                 programs.join(", ")
             )
         }
     };
     format!(
-        "No finding: nothing unusual; the longest interaction in the last {window} was {longest}.{looked}"
+        "No finding: nothing unusual; the longest interaction in the last {window} was \
+         {longest}.{looked}"
     )
 }
 
-/// Formats `typing in xterm, 11 ms (noticed from 100 ms on)`, or the command if there is one.
+/// Formats `typing in xterm, 11 ms (noticeable from 100 ms on)`, or the command if there is one.
 pub(crate) fn longest(verdict: &Verdict, interval: &Interval) -> String {
     if !interval.command.is_empty() {
         return command(verdict, interval);
@@ -186,7 +196,7 @@ pub(crate) fn longest(verdict: &Verdict, interval: &Interval) -> String {
     let (latency, threshold) = (span(interval.latency_ms), span(interval.threshold_ms));
     let what = interval.subject();
     let what = if interval.class == "activity" { format!("activity of {what}") } else { what };
-    format!("{what}, {latency} (noticed from {threshold} on)")
+    format!("{what}, {latency} (noticeable from {threshold} on)")
 }
 
 /// Formats ``the command `sleep 3` in xterm, 3.00 s (it slept)``.
@@ -221,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_usual_needs_no_percentiles() {
+    fn the_baseline_is_described_without_percentiles() {
         let known = Baseline { n: 106, p50_ms: Some(0.21), max_ms: 4.0, ..Baseline::default() };
         assert_eq!(usual_in_words(Some(&known)), "0.21 ms or less in half of 106 other times");
         let known = Baseline { n: 300, p98_ms: Some(7.0), stored: true, ..known };
@@ -236,12 +246,12 @@ mod tests {
 
     #[test]
     fn a_command_that_did_its_work_is_named() {
-        let told = waited_for("sleep 3", "slept in clock_nanosleep");
+        let text = waited_for("sleep 3", "slept in clock_nanosleep");
         assert!(
-            told.ends_with(" was the command `sleep 3` in xterm, 3.00 s (it slept).\n"),
-            "{told}"
+            text.ends_with(" was the command `sleep 3` in xterm, 3.00 s (it slept).\n"),
+            "{text}"
         );
-        let told = waited_for(&"long ".repeat(30), "");
-        assert!(told.ends_with("long …` in xterm, 3.00 s.\n"), "{told}");
+        let text = waited_for(&"long ".repeat(30), "");
+        assert!(text.ends_with("long …` in xterm, 3.00 s.\n"), "{text}");
     }
 }

@@ -3,20 +3,19 @@
 
 mod explained;
 mod plots;
-mod table;
 mod units;
 
 use crate::conditions::conditions;
-use crate::plot::words::plain;
+use crate::plot::words::{count, plain};
+use crate::table::table;
 pub use plots::plots;
 use std::collections::BTreeMap;
-use table::table;
 use tipme_measure::Document;
 use tipme_measure::timer::{
-    BIN_NS, Clocks, ClocksApart, Delivered, Measured, OfferedClock, Spread, TimerDetails,
-    TimerFigures, TimerMechanism, WakeUpSeries,
+    BIN_NS, Clocks, ClocksApart, Delivered, Measured, Spread, TimerDetails, TimerFigures,
+    TimerMechanism, WakeUpSeries,
 };
-use units::{duration_us, grouped};
+use units::duration_us;
 
 /// Maximum number of rows of a histogram; higher values share the last one.
 const BINS_MAX: usize = 60;
@@ -40,9 +39,9 @@ pub fn text(document: &Document<TimerDetails>) -> String {
     let mut parts =
         vec![heading(document), statistics(&columns), histogram(&columns), threads(document)];
     parts.extend(before_and_after(details));
-    parts.push(offered(&details.clocks));
+    parts.push(offered_clocks(&details.clocks));
     parts.extend(clock_table(&details.clocks));
-    parts.extend(details.clocks_apart.as_ref().and_then(apart));
+    parts.extend(details.clocks_apart.as_ref().and_then(drift));
     parts.extend(delivered(&details.rates));
     parts.push(explained::text(document));
     parts.extend(details.notes.iter().map(|note| format!("Note: {}\n", plain(note, 400))));
@@ -75,9 +74,6 @@ fn column<'a>(file: Option<&str>, measured: &'a Measured) -> FiguresColumn<'a> {
 /// Formats `A wake-up every 1 ms for 10 s, policy other, CPUs 0,1: 20,000 deadlines, …`.
 fn heading(document: &Document<TimerDetails>) -> String {
     let details = &document.details;
-    let of = |count: fn(&TimerFigures) -> u64| {
-        details.mechanisms.iter().map(|measured| count(&measured.figures)).sum()
-    };
     let time = document.runs.first().map_or(0.0, |run| run.duration_ns as f64 / 1e3);
     let mut cpus: Vec<u32> = details.threads.iter().map(|thread| thread.cpu).collect();
     cpus.sort_unstable();
@@ -88,14 +84,19 @@ fn heading(document: &Document<TimerDetails>) -> String {
         duration_us(time),
         plain(&details.policy, TITLE_CHARS),
         cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(","),
-        grouped(of(|figures| figures.expected)),
-        grouped(of(|figures| figures.lateness_us.n)),
-        grouped(of(|figures| figures.overruns)),
-        grouped(of(|figures| figures.lost)),
+        total(details, |figures| figures.expected),
+        total(details, |figures| figures.lateness_us.n),
+        total(details, |figures| figures.overruns),
+        total(details, |figures| figures.lost),
         threshold(details),
         memory(details),
         conditions(&document.machine),
     )
+}
+
+/// Formats the sum of a count over all mechanisms.
+fn total(details: &TimerDetails, figure: fn(&TimerFigures) -> u64) -> String {
+    count(details.mechanisms.iter().map(|measured| figure(&measured.figures)).sum::<u64>())
 }
 
 /// Formats the lateness from which a wakeup counts as very late.
@@ -117,41 +118,39 @@ fn memory(details: &TimerDetails) -> &'static str {
 
 /// Formats table 1 of the paper, with the lateness that it does not show.
 fn statistics(columns: &[FiguresColumn<'_>]) -> String {
-    let head = head("", columns);
-    let interval = |name: &str, of: fn(&Spread) -> Option<f64>| {
-        row(name, columns, |figures| cell_us(of(&figures.interval_us)))
-    };
-    let late = |name: &str, of: fn(&Spread) -> Option<f64>| {
-        row(name, columns, |figures| cell_us(of(&figures.lateness_us)))
-    };
-    let all = |name: &str, of: fn(&Spread) -> Option<f64>| {
-        row(name, columns, |figures| cell_us(of(&figures.lateness_corrected_us)))
-    };
-    table(&[
-        head,
-        title("Times between wake-ups"),
-        row("  Number", columns, |figures| grouped(figures.interval_us.n)),
-        interval("  Minimum µs", |spread| spread.min),
-        interval("  Maximum µs", |spread| spread.max),
-        interval("  Average µs", |spread| spread.mean),
-        interval("  Std Dev µs", |spread| spread.sd),
-        title("Lateness of wake-ups"),
-        late("  p50 µs", |spread| spread.p50),
-        late("  p99 µs", |spread| spread.p99),
-        late("  p99.9 µs", |spread| spread.p999),
-        late("  Maximum µs", |spread| spread.max),
-        title("Lateness of all deadlines, missed ones too"),
-        all("  p50 µs", |spread| spread.p50),
-        all("  p99 µs", |spread| spread.p99),
-        all("  p99.9 µs", |spread| spread.p999),
-        row("Overruns", columns, |figures| grouped(figures.overruns)),
-        row("Overruns a second on each CPU", columns, |figures| {
-            format!("{:.2}", figures.overruns_per_s)
-        }),
-        row("Lost", columns, |figures| grouped(figures.lost)),
-        row("Drift µs a second", columns, |figures| cell_us(figures.drift_us_per_s)),
-    ])
+    let mut rows = vec![head("", columns)];
+    for (name, cell) in STATISTICS {
+        let cells = columns.iter().filter_map(|column| cell(column.figures));
+        rows.push(std::iter::once((*name).to_owned()).chain(cells).collect());
+    }
+    table(&rows)
 }
+
+/// Formats the cell of a row; `None` for a title.
+type Cell = fn(&TimerFigures) -> Option<String>;
+
+/// Rows of the statistics.
+const STATISTICS: &[(&str, Cell)] = &[
+    ("Times between wake-ups", |_| None),
+    ("  Number", |figures| Some(count(figures.interval_us.n))),
+    ("  Minimum µs", |figures| Some(cell_us(figures.interval_us.min))),
+    ("  Maximum µs", |figures| Some(cell_us(figures.interval_us.max))),
+    ("  Average µs", |figures| Some(cell_us(figures.interval_us.mean))),
+    ("  Std Dev µs", |figures| Some(cell_us(figures.interval_us.sd))),
+    ("Lateness of wake-ups", |_| None),
+    ("  p50 µs", |figures| Some(cell_us(figures.lateness_us.p50))),
+    ("  p99 µs", |figures| Some(cell_us(figures.lateness_us.p99))),
+    ("  p99.9 µs", |figures| Some(cell_us(figures.lateness_us.p999))),
+    ("  Maximum µs", |figures| Some(cell_us(figures.lateness_us.max))),
+    ("Lateness of all deadlines, including missed ones", |_| None),
+    ("  p50 µs", |figures| Some(cell_us(figures.lateness_corrected_us.p50))),
+    ("  p99 µs", |figures| Some(cell_us(figures.lateness_corrected_us.p99))),
+    ("  p99.9 µs", |figures| Some(cell_us(figures.lateness_corrected_us.p999))),
+    ("Overruns", |figures| Some(count(figures.overruns))),
+    ("Overruns per second and CPU", |figures| Some(format!("{:.2}", figures.overruns_per_s))),
+    ("Lost", |figures| Some(count(figures.lost))),
+    ("Drift µs per second", |figures| Some(cell_us(figures.drift_us_per_s))),
+];
 
 /// Formats table 2 of the paper.
 fn histogram(columns: &[FiguresColumn<'_>]) -> String {
@@ -177,8 +176,8 @@ fn histogram(columns: &[FiguresColumn<'_>]) -> String {
 }
 
 fn bin_row(name: String, counts: &[u64]) -> Vec<String> {
-    let cell = |count: &u64| if *count == 0 { String::new() } else { grouped(*count) };
-    std::iter::once(name).chain(counts.iter().map(cell)).collect()
+    let cells = counts.iter().map(|n| if *n == 0 { String::new() } else { count(*n) });
+    std::iter::once(name).chain(cells).collect()
 }
 
 /// Formats one line per thread, since CPUs differ.
@@ -195,8 +194,8 @@ fn threads(document: &Document<TimerDetails>) -> String {
         rows.push(vec![
             thread.mechanism.name().to_owned(),
             thread.cpu.to_string(),
-            grouped(series.n()),
-            grouped(series.overruns()),
+            count(series.n()),
+            count(series.overruns()),
             cell_us(late.p50),
             cell_us(late.p99),
             cell_us(late.max),
@@ -208,114 +207,114 @@ fn threads(document: &Document<TimerDetails>) -> String {
 /// Formats table 3 of the paper: a rounding fault and its fix. The modern fault is to sleep for a
 /// period instead of until a deadline.
 fn before_and_after(details: &TimerDetails) -> Option<String> {
-    let of = |mechanism| details.mechanisms.iter().find(|measured| measured.mechanism == mechanism);
-    let (before, after) = (of(TimerMechanism::Relative)?, of(TimerMechanism::Absolute)?);
-    let told = |measured: &Measured| {
-        let figures = &measured.figures;
-        format!(
-            "{} on average, {} later each second, {:.1} wake-ups a second missing on each CPU",
-            figures.interval_us.mean.map_or_else(|| "no interval".to_owned(), duration_us),
-            duration_us(figures.drift_us_per_s.unwrap_or(0.0).max(0.0)),
-            figures.overruns_per_s,
-        )
-    };
     let period = duration_us(details.period_ns as f64 / 1e3);
     Some(format!(
-        "Before: to sleep for {period} after each wake-up gives {}.\nAfter:  to sleep until each deadline gives {}.\n",
-        told(before),
-        told(after)
+        "Before: sleeping for {period} after each wake-up gives {}.\n\
+         After:  sleeping until each deadline gives {}.\n",
+        delivery(details, TimerMechanism::Relative)?,
+        delivery(details, TimerMechanism::Absolute)?
+    ))
+}
+
+/// Describes how regularly a mechanism woke the threads; `None` if it was not measured.
+fn delivery(details: &TimerDetails, mechanism: TimerMechanism) -> Option<String> {
+    let measured = details.mechanisms.iter().find(|measured| measured.mechanism == mechanism)?;
+    let figures = &measured.figures;
+    Some(format!(
+        "{} on average, {} later each second, {:.1} wake-ups per second missing on each CPU",
+        figures.interval_us.mean.map_or_else(|| "no interval".to_owned(), duration_us),
+        duration_us(figures.drift_us_per_s.unwrap_or(0.0).max(0.0)),
+        figures.overruns_per_s,
     ))
 }
 
 /// Describes the timers and clocks of the kernel.
-fn offered(clocks: &Clocks) -> String {
-    let known = |value: Option<String>| value.unwrap_or_else(|| "not known".to_owned());
+fn offered_clocks(clocks: &Clocks) -> String {
+    let [ticks, slack] = [
+        clocks.hz.map(|hz| hz.to_string()),
+        clocks.slack_ns.map(|ns| duration_us(ns as f64 / 1e3)),
+    ]
+    .map(|value| value.unwrap_or_else(|| "unknown".to_owned()));
     let resolutions: Vec<String> = clocks
         .resolutions_ns
         .iter()
         .map(|(name, ns)| format!("{} {}", plain(name, TITLE_CHARS), duration_us(*ns as f64 / 1e3)))
         .collect();
     format!(
-        "Clocks offered: ticks a second {}, high-resolution timers {}, timer slack of ordinary threads {}; resolution {}.\n",
-        known(clocks.hz.map(|hz| hz.to_string())),
+        "Kernel clocks: HZ {ticks}, high-resolution timers {}, \
+         timer slack of ordinary threads {slack}; resolution {}.\n",
         if clocks.high_resolution { "on" } else { "off" },
-        known(clocks.slack_ns.map(|ns| duration_us(ns as f64 / 1e3))),
         resolutions.join(", "),
     )
 }
 
 /// Formats the clock source and every clock; `None` for old results without these data.
 fn clock_table(clocks: &Clocks) -> Option<String> {
-    let names = |names: &mut dyn Iterator<Item = &String>| {
-        let mut names: Vec<String> = names.map(|name| plain(name, TITLE_CHARS)).collect();
-        names.dedup();
-        if names.is_empty() { "not known".to_owned() } else { names.join(", ") }
-    };
-    let ns = |value: Option<f64>| value.map_or("-".to_owned(), |ns| duration_us(ns / 1e3));
-    let row = |clock: &OfferedClock| {
-        let whole = |value: Option<u64>| ns(value.map(|ns| ns as f64));
-        vec![
-            plain(&clock.name, TITLE_CHARS),
-            whole(clock.resolution_ns),
-            whole(clock.step_ns),
-            ns(clock.read_ns),
-        ]
-    };
-    let head = ["Clock", "Resolution", "Step seen", "To read"].map(str::to_owned).to_vec();
-    let rows: Vec<Vec<String>> =
-        std::iter::once(head).chain(clocks.clocks.iter().map(row)).collect();
-    (!clocks.clocks.is_empty()).then(|| {
-        format!(
-            "Clock source: {} (of {}); events: {}.\n{}",
-            names(&mut clocks.source.iter()),
-            names(&mut clocks.sources.iter()),
-            names(&mut clocks.event_devices.iter().map(|(_, device)| device)),
-            table(&rows)
-        )
-    })
+    if clocks.clocks.is_empty() {
+        return None;
+    }
+    let mut rows =
+        vec![["Clock", "Resolution", "Observed step", "Read cost"].map(str::to_owned).to_vec()];
+    for clock in &clocks.clocks {
+        let [resolution, step] =
+            [clock.resolution_ns, clock.step_ns].map(|ns| ns.map(|ns| ns as f64));
+        let [resolution, step, read] = [resolution, step, clock.read_ns]
+            .map(|ns| ns.map_or("-".to_owned(), |ns| duration_us(ns / 1e3)));
+        rows.push(vec![plain(&clock.name, TITLE_CHARS), resolution, step, read]);
+    }
+    Some(format!(
+        "Clock source: {} (of {}); events: {}.\n{}",
+        names(clocks.source.iter()),
+        names(clocks.sources.iter()),
+        names(clocks.event_devices.iter().map(|(_, device)| device)),
+        table(&rows)
+    ))
+}
+
+/// Lists names without repetitions that follow each other.
+fn names<'a>(names: impl Iterator<Item = &'a String>) -> String {
+    let mut names: Vec<String> = names.map(|name| plain(name, TITLE_CHARS)).collect();
+    names.dedup();
+    if names.is_empty() { "unknown".to_owned() } else { names.join(", ") }
 }
 
 /// Reports clocks that drifted apart during the measurement, if any did.
-fn apart(apart: &ClocksApart) -> Option<String> {
-    let mut told = Vec::new();
+fn drift(apart: &ClocksApart) -> Option<String> {
+    let mut reasons = Vec::new();
     if apart.suspended_ms.abs() >= APART_MS {
-        told.push(format!("the machine slept for {:.0} ms", apart.suspended_ms));
+        reasons.push(format!("the machine was suspended for {:.0} ms", apart.suspended_ms));
     }
     if apart.set_ms.abs() >= APART_MS {
-        told.push(format!("the clock on the wall was set by {:.0} ms", apart.set_ms));
+        reasons.push(format!("the real-time clock was set by {:.0} ms", apart.set_ms));
     }
     let seconds = apart.seconds;
-    (!told.is_empty())
-        .then(|| format!("Clocks went apart in these {seconds:.1} s: {}.\n", told.join("; ")))
+    (!reasons.is_empty())
+        .then(|| format!("Clocks drifted apart in these {seconds:.1} s: {}.\n", reasons.join("; ")))
 }
 
 /// Formats the rates delivered by each mechanism; `None` if they were not measured.
 fn delivered(rates: &[Delivered]) -> Option<String> {
     let mut mechanisms: Vec<TimerMechanism> = rates.iter().map(|rate| rate.mechanism).collect();
     mechanisms.dedup();
-    let mut rows: Vec<Vec<String>> = Vec::new();
-    rows.push(
-        title("Asked for")
-            .into_iter()
-            .chain(mechanisms.iter().map(|one| one.name().to_owned()))
-            .collect(),
-    );
+    let mut rows = vec![vec!["Requested".to_owned()]];
+    rows[0].extend(mechanisms.iter().map(|one| one.name().to_owned()));
     let mut periods: Vec<f64> = rates.iter().map(|rate| rate.asked_us).collect();
     periods.sort_by(f64::total_cmp);
     periods.dedup();
     for asked in periods {
-        let of = |mechanism: &TimerMechanism| {
-            rates.iter().find(|rate| rate.mechanism == *mechanism && rate.asked_us == asked)
-        };
-        let cell = |rate: &Delivered| {
-            format!("{} ({:.0}/s)", cell_us(rate.interval_us.mean), rate.wakes_per_s)
-        };
-        let cells = mechanisms.iter().map(|mechanism| of(mechanism).map_or_else(String::new, cell));
-        rows.push(std::iter::once(format!("{asked:.0} µs")).chain(cells).collect());
+        let mut row = vec![format!("{asked:.0} µs")];
+        for mechanism in &mechanisms {
+            let rate =
+                rates.iter().find(|rate| rate.mechanism == *mechanism && rate.asked_us == asked);
+            row.push(rate.map_or_else(String::new, |rate| {
+                format!("{} ({:.0}/s)", cell_us(rate.interval_us.mean), rate.wakes_per_s)
+            }));
+        }
+        rows.push(row);
     }
     (!rates.is_empty()).then(|| {
         format!(
-            "Clock rates delivered: average µs between wake-ups (and wake-ups a second)\n{}",
+            "Delivered rates: average µs between wake-ups (and wake-ups per second)\n{}",
             table(&rows)
         )
     })
@@ -324,20 +323,6 @@ fn delivered(rates: &[Delivered]) -> Option<String> {
 fn head(name: &str, columns: &[FiguresColumn<'_>]) -> Vec<String> {
     std::iter::once(name.to_owned())
         .chain(columns.iter().map(|column| column.title.clone()))
-        .collect()
-}
-
-fn title(name: &str) -> Vec<String> {
-    vec![name.to_owned()]
-}
-
-fn row(
-    name: &str,
-    columns: &[FiguresColumn<'_>],
-    cell: impl Fn(&TimerFigures) -> String,
-) -> Vec<String> {
-    std::iter::once(name.to_owned())
-        .chain(columns.iter().map(|column| cell(column.figures)))
         .collect()
 }
 
@@ -355,7 +340,7 @@ fn cell_us(value: Option<f64>) -> String {
 mod tests {
     use super::*;
     use tipme_measure::timer::{
-        LATENESS, LatenessCause, MeasuredThread, Outlier, budget, culprits,
+        LATENESS, LatenessCause, MeasuredThread, OfferedClock, Outlier, budget, culprits,
     };
     use tipme_measure::{Events, MeasuredMachine, Run, SCHEMA};
 
@@ -365,17 +350,13 @@ mod tests {
             [1_000.0, 250.0, 1_059.4, 2.5e6, 0.001, 0.0].map(duration_us),
             ["1 ms", "250 µs", "1.059 ms", "2.5 s", "1 ns", "0 µs"]
         );
-        assert_eq!([0, 999, 1_000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
+        assert_eq!([0, 999, 1_000, 1_234_567].map(count), ["0", "999", "1,000", "1,234,567"]);
     }
 
     #[test]
     fn columns_stand_side_by_side_and_empty_bins_are_blank() {
-        let figures = |bins: &[(u64, u64)]| TimerFigures {
-            histogram_100us: bins.to_vec(),
-            ..TimerFigures::default()
-        };
-        let (one, other) =
-            (figures(&[(0, 4_880), (1_900, 5_014)]), figures(&[(0, 1), (900, 9_609)]));
+        let [one, other] = [[(0, 4_880), (1_900, 5_014)], [(0, 1), (900, 9_609)]]
+            .map(|bins| TimerFigures { histogram_100us: bins.to_vec(), ..TimerFigures::default() });
         let columns = [
             FiguresColumn { title: "before".to_owned(), figures: &one },
             FiguresColumn { title: "after".to_owned(), figures: &other },
@@ -388,32 +369,26 @@ mod tests {
         ");
     }
 
+    fn run(late: fn(u64) -> u64) -> Run {
+        let mut events = Events::of(LATENESS, None);
+        (1..=40).for_each(|number| events.push(number * 1_000_000, late(number)));
+        Run { duration_ns: 50_000_000, classes: vec![events], ..Run::default() }
+    }
+
+    fn measured(mechanism: TimerMechanism, run: &Run, outliers_over: u64) -> Measured {
+        let series: Vec<_> = WakeUpSeries::new(run, 1_000_000).into_iter().collect();
+        let figures = TimerFigures::of(&series);
+        Measured { mechanism, figures, outlier_threshold_us: 1_000.0, outliers_over }
+    }
+
     /// Returns a document with two mechanisms on one CPU: one that falls behind, and one with an
     /// explained late wakeup.
     fn document() -> Document<TimerDetails> {
-        let events = |late: fn(u64) -> u64| {
-            let mut events = Events::of(LATENESS, None);
-            (1..=40).for_each(|number| events.push(number * 1_000_000, late(number)));
-            events
-        };
-        let run = |events| Run { duration_ns: 50_000_000, classes: vec![events], ..Run::default() };
-        let runs = vec![run(events(|number| number * 60_000)), run(events(|_| 55_000))];
-        let measured = |mechanism, run: &Run, outliers_over| Measured {
-            mechanism,
-            figures: TimerFigures::of(
-                &WakeUpSeries::new(run, 1_000_000).into_iter().collect::<Vec<_>>(),
-            ),
-            outlier_threshold_us: 1_000.0,
-            outliers_over,
-        };
-        let mechanisms = [TimerMechanism::Relative, TimerMechanism::Absolute];
-        let thread = |mechanism| MeasuredThread {
-            mechanism,
-            cpu: 0,
-            tid: 7,
-            locked: true,
-            slack_ns: Some(50_000),
-        };
+        let runs = vec![run(|number| number * 60_000), run(|_| 55_000)];
+        let mechanisms = [
+            measured(TimerMechanism::Relative, &runs[0], 0),
+            measured(TimerMechanism::Absolute, &runs[1], 1),
+        ];
         let times = [
             (LatenessCause::Thread, "burner\u{1b}[2J".to_owned(), 6_930_000),
             (LatenessCause::Timer, String::new(), 70_000),
@@ -431,12 +406,18 @@ mod tests {
             mechanism: TimerMechanism::Relative,
             period_ns: 1_000_000,
             policy: "other".to_owned(),
-            figures: measured(TimerMechanism::Relative, &runs[0], 0).figures,
-            mechanisms: vec![
-                measured(TimerMechanism::Relative, &runs[0], 0),
-                measured(TimerMechanism::Absolute, &runs[1], 1),
-            ],
-            threads: mechanisms.map(thread).to_vec(),
+            figures: mechanisms[0].figures.clone(),
+            threads: mechanisms
+                .iter()
+                .map(|measured| MeasuredThread {
+                    mechanism: measured.mechanism,
+                    cpu: 0,
+                    tid: 7,
+                    locked: true,
+                    slack_ns: Some(50_000),
+                })
+                .collect(),
+            mechanisms: mechanisms.to_vec(),
             clocks: Clocks {
                 hz: Some(250),
                 high_resolution: true,
@@ -460,16 +441,18 @@ mod tests {
     }
 
     #[test]
-    fn all_of_a_result_is_told() {
+    fn all_of_a_result_is_printed() {
         let text = text(&document());
         for part in [
-            "A wake-up every 1 ms for 50 ms, policy other, CPUs 0: 100 deadlines, 80 wake-ups, 20 overruns, 0 lost, threshold 1 ms, memory locked",
-            "Before: to sleep for 1 ms after each wake-up gives 1.06 ms on average, 60 ms later each second",
-            "After:  to sleep until each deadline gives 1 ms on average, 0 µs later each second",
-            "ticks a second 250, high-resolution timers on, timer slack of ordinary threads 50 µs",
+            "A wake-up every 1 ms for 50 ms, policy other, CPUs 0: 100 deadlines, 80 wake-ups, 20 \
+             overruns, 0 lost, threshold 1 ms, memory locked",
+            "Before: sleeping for 1 ms after each wake-up gives 1.06 ms on average, 60 ms later \
+             each second",
+            "After:  sleeping until each deadline gives 1 ms on average, 0 µs later each second",
+            "HZ 250, high-resolution timers on, timer slack of ordinary threads 50 µs",
             "105 (9500/s)",
             "1 wake-ups were very late: 1 absolute over 1 ms",
-            "7 ms  absolute on CPU 0 at 0.010 s: 99 % thread burner",
+            "7 ms  absolute on CPU 0 at 0.010 s: 99% thread burner",
             "thread burner",
             "Note: Something is not known.",
         ] {
@@ -505,7 +488,7 @@ mod tests {
     }
 
     #[test]
-    fn every_clock_has_its_row_and_clocks_that_went_apart_are_told() {
+    fn every_clock_has_its_row_and_drift_is_reported() {
         let figures = OfferedClock {
             name: "monotonic-coarse".to_owned(),
             resolution_ns: Some(4_000_000),
@@ -530,9 +513,9 @@ mod tests {
         assert_eq!(clock_table(&Clocks::default()), None);
         let slept = ClocksApart { seconds: 10.0, suspended_ms: 2_000.0, ..ClocksApart::default() };
         assert_eq!(
-            apart(&slept).as_deref(),
-            Some("Clocks went apart in these 10.0 s: the machine slept for 2000 ms.\n")
+            drift(&slept).as_deref(),
+            Some("Clocks drifted apart in these 10.0 s: the machine was suspended for 2000 ms.\n")
         );
-        assert_eq!(apart(&ClocksApart { seconds: 10.0, ..ClocksApart::default() }), None);
+        assert_eq!(drift(&ClocksApart { seconds: 10.0, ..ClocksApart::default() }), None);
     }
 }

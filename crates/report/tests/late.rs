@@ -6,7 +6,7 @@
 mod support;
 
 use support::{APP, Machinery, SHELL};
-use tipme_analysis::{DiagnoseOptions, diagnose, timed};
+use tipme_analysis::{DiagnoseOptions, diagnose};
 
 /// Clears the prompt at once; the page follows after two seconds of waiting for the disk.
 fn page_after_two_seconds() -> Machinery {
@@ -21,7 +21,7 @@ fn page_after_two_seconds() -> Machinery {
 }
 
 #[test]
-fn a_page_that_is_drawn_late_is_a_stall_though_the_echo_was_quick() {
+fn a_page_drawn_late_is_a_stall_despite_a_quick_echo() {
     let incident = page_after_two_seconds().incident(6_000_000);
     let verdict =
         diagnose(&incident, &DiagnoseOptions::default()).expect("the scene is well formed");
@@ -35,22 +35,22 @@ fn a_page_that_is_drawn_late_is_a_stall_though_the_echo_was_quick() {
                      - pager (pid 200) waited for data to reach the disk in fsync, at most 2.00 s
        1.8 ms   0%  usual work and small shares
 
-    Usual time: 0.79 ms, p50 of 12. The recorder's own share: 0.000%.
+    Usual time: 0.79 ms, p50 of 12. Recording overhead: 0.000%.
     About fsync: tipme diagnose --explain fsync
     ");
 }
 
 #[test]
-fn what_is_drawn_after_the_next_key_is_no_page_of_the_first() {
+fn a_drawing_after_the_next_key_is_no_page_of_the_first() {
     let mut machine = Machinery::with_app("pager");
     machine.typing(100_000, 12).press(3_000_000).draw(3_000_600).press(4_500_000).draw(4_500_600);
-    let found = timed(&machine.incident(6_000_000)).expect("the scene is well formed");
+    let found = machine.timed(6_000_000);
     assert!(found.iter().all(|interaction| interaction.class == "key"));
     assert_eq!(found.len(), 14);
 }
 
 #[test]
-fn keys_that_pile_up_before_a_starved_shell_are_all_answered_by_its_echo() {
+fn keys_piled_up_before_a_starved_shell_are_all_answered() {
     let mut machine = Machinery::with_terminal();
     machine.task(500, 500, 1, "hog", 0);
     for key in 0..12 {
@@ -59,7 +59,7 @@ fn keys_that_pile_up_before_a_starved_shell_are_all_answered_by_its_echo() {
     }
     machine.press(3_000_000).reach_shell(3_000_000).switch(3_000_800, 1, 500, 0);
     machine.switch(3_900_000, 1, SHELL, 0).echo(3_901_000);
-    let found = timed(&machine.incident(6_000_000)).expect("the scene is well formed");
+    let found = machine.timed(6_000_000);
     let last = found.last().expect("there are keys");
     assert_eq!((found.len(), last.join.as_str()), (13, "exact"));
     assert!(((last.end_ns - last.input_ns) as f64 / 1e6 - 901.0).abs() < 1.0);

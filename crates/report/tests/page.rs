@@ -7,7 +7,7 @@ mod support;
 use serde_json::{Value, json};
 use support::{APP, Machinery};
 use tipme_analysis::DiagnoseOptions;
-use tipme_analysis::scene::{Look, Scene, TrackGroup, scene};
+use tipme_analysis::scene::{Bar, Look, Scene, TrackGroup, scene};
 use tipme_record::incident::{Incident, Section};
 
 fn scene_of(incident: &Incident) -> Scene {
@@ -31,8 +31,12 @@ fn data(page: &str) -> Value {
     serde_json::from_str(json).expect("it is JSON")
 }
 
+fn bars(scene: &Scene, group: TrackGroup) -> impl Iterator<Item = &Bar> {
+    scene.tracks.iter().filter(move |track| track.group == group).flat_map(|track| &track.bars)
+}
+
 #[test]
-fn a_page_tells_what_the_verdict_tells() {
+fn a_page_contains_the_whole_verdict() {
     let incident = stall("editor", 700, |machine| {
         machine.task_in(300, 300, 1, 300, "make", 1);
         for turn in 0..30 {
@@ -51,27 +55,28 @@ fn a_page_tells_what_the_verdict_tells() {
         "No record was lost.",
         "this one, 700 ms",
         "0.79 ms or less in half of 12 other times",
-        "This wait was over 2.30 s before the mark.",
-        "<pre><code>renice -n 19 -p 300</code></pre><button class=\"copy\" type=\"button\" hidden>Copy</button>",
+        "This wait ended 2.30 s before the mark.",
+        "<pre><code>renice -n 19 -p 300</code></pre><button class=\"copy\" type=\"button\" \
+         hidden>Copy</button>",
         "ps -o pid,stat,etime,pcpu,comm -p 300",
         "<p id=\"evidence\" role=\"status\"></p>",
     ] {
         assert!(page.contains(words), "{words}");
     }
-    let looks = |group| {
-        scene.tracks.iter().filter(move |track| track.group == group).flat_map(|track| &track.bars)
-    };
-    assert_eq!(looks(TrackGroup::Input).filter(|bar| bar.look == Look::ThisInput).count(), 1);
-    let took: u64 = looks(TrackGroup::Cpus)
+    assert_eq!(
+        bars(&scene, TrackGroup::Input).filter(|bar| bar.look == Look::ThisInput).count(),
+        1
+    );
+    let took: u64 = bars(&scene, TrackGroup::Cpus)
         .filter(|bar| bar.look == Look::Culprit)
         .map(|bar| bar.length_us)
         .sum();
     assert_eq!(took, 570_000);
-    let chain: u64 = looks(TrackGroup::Chain).map(|bar| bar.length_us).sum();
+    let chain: u64 = bars(&scene, TrackGroup::Chain).map(|bar| bar.length_us).sum();
     let wait =
         scene.verdict.interval.as_ref().map_or(0.0, |interval| interval.latency_ms * 1_000.0);
     assert!(
-        (chain as f64 - wait).abs() < looks(TrackGroup::Chain).count() as f64,
+        (chain as f64 - wait).abs() < bars(&scene, TrackGroup::Chain).count() as f64,
         "{chain} of {wait}"
     );
     assert_eq!(
@@ -110,20 +115,22 @@ fn beside_others() -> Incident {
 }
 
 #[test]
-fn all_programs_are_shown_with_their_states_and_what_was_started() {
+fn all_programs_have_their_states_and_started_processes() {
     let scene = scene_of(&beside_others());
-    let of = |group| scene.tracks.iter().filter(move |track| track.group == group);
-    let names: Vec<&str> = of(TrackGroup::Others).map(|track| track.name.as_str()).collect();
-    let other =
-        of(TrackGroup::Others).find(|track| track.name.starts_with("make (pid 300), at nice 19"));
+    let others = scene.tracks.iter().filter(|track| track.group == TrackGroup::Others);
+    let names: Vec<&str> = others.clone().map(|track| track.name.as_str()).collect();
+    let other = others.clone().find(|track| track.name.starts_with("make (pid 300), at nice 19"));
     let ran = other.map(|track| {
         track.bars.iter().filter(|bar| bar.look == Look::Running).map(|bar| bar.length_us).sum()
     });
     assert_eq!(ran, Some(200_000_u64), "{names:?}");
-    let bars: Vec<_> = of(TrackGroup::Started).flat_map(|track| &track.bars).collect();
-    let told: Vec<(u64, &str)> =
-        bars.iter().map(|bar| (bar.length_us, scene.texts[bar.text].as_str())).collect();
-    assert_eq!(told, [(190_000, "<cc1> (pid 301), started by make (pid 300), ended after 190 ms")]);
+    let started: Vec<(u64, &str)> = bars(&scene, TrackGroup::Started)
+        .map(|bar| (bar.length_us, scene.texts[bar.text].as_str()))
+        .collect();
+    assert_eq!(
+        started,
+        [(190_000, "<cc1> (pid 301), started by make (pid 300), ended after 190 ms")]
+    );
 }
 
 #[test]
@@ -162,7 +169,7 @@ fn storm(switches: u64) -> Incident {
 }
 
 #[test]
-fn many_records_make_a_bounded_page_that_says_what_it_leaves_out() {
+fn a_page_of_many_records_is_bounded_and_says_what_is_left_out() {
     let [few, many] =
         [5_000, 100_000].map(|switches| tipme_report::page(&scene_of(&storm(switches))));
     assert!(
@@ -175,7 +182,7 @@ fn many_records_make_a_bounded_page_that_says_what_it_leaves_out() {
 }
 
 #[test]
-fn a_page_is_bounded_whatever_the_documents_of_an_incident_claim() {
+fn a_page_of_hostile_documents_is_bounded() {
     let mut incident = stall("editor", 700, |_| ());
     let mut meta: Value = incident.json(Section::Meta).expect("meta is JSON");
     let long = "\u{1b}[2J".repeat(1 << 16);

@@ -9,7 +9,7 @@ use tipme_analysis::{DiagnoseOptions, diagnose};
 use tipme_record::Pid;
 use tipme_record::incident::Incident;
 
-fn told(incident: &Incident) -> String {
+fn printed(incident: &Incident) -> String {
     let verdict =
         diagnose(incident, &DiagnoseOptions::default()).expect("the scene is well formed");
     tipme_report::text(&verdict, &tipme_report::Layout::default())
@@ -20,14 +20,14 @@ fn stall(ms: u64, scene: impl FnOnce(&mut Machinery)) -> String {
     let mut machine = Machinery::with_app("editor");
     machine.typing(100_000, 12).press(3_000_000);
     scene(&mut machine);
-    told(&machine.draw(3_000_000 + ms * 1_000).incident(6_000_000))
+    printed(&machine.draw(3_000_000 + ms * 1_000).incident(6_000_000))
 }
 
 #[test]
 fn quick_typing_is_no_finding() {
     let incident = Machinery::with_app("editor").typing(100_000, 12).incident(6_000_000);
-    insta::assert_snapshot!(told(&incident), @r"
-    No finding: nothing unusual; the longest interaction in the last 6.00 s was typing in editor, 0.79 ms (noticed from 100 ms on). 12 inputs to editor were looked at (tipme diagnose --interactions lists them).
+    insta::assert_snapshot!(printed(&incident), @r"
+    No finding: nothing unusual; the longest interaction in the last 6.00 s was typing in editor, 0.79 ms (noticeable from 100 ms on). 12 inputs to editor were checked (tipme diagnose --interactions lists them).
     ");
 }
 
@@ -49,7 +49,7 @@ fn a_long_computation_is_the_applications_own() {
                      - 100 % of 140 samples in count_words
        1.1 ms   0%  usual work and small shares
 
-    Usual time: 0.79 ms, p50 of 12. The recorder's own share: 0.000%.
+    Usual time: 0.79 ms, p50 of 12. Recording overhead: 0.000%.
     About own-computation: tipme diagnose --explain own-computation
     ");
 }
@@ -77,7 +77,7 @@ fn a_build_that_takes_the_cpu_is_one_job() {
        129 ms  18%  own-computation: editor (pid 200) computed
        1.1 ms   0%  usual work and small shares
 
-    Usual time: 0.79 ms, p50 of 12. The recorder's own share: 0.000%.
+    Usual time: 0.79 ms, p50 of 12. Recording overhead: 0.000%.
     About cpu-competition: tipme diagnose --explain cpu-competition
     ");
 }
@@ -113,7 +113,7 @@ fn a_page_in_behind_a_backup_names_the_backup() {
                      - editor (pid 200) waited for a page of a file, at most 1.98 s
         21 ms   1%  usual work and small shares
 
-    Usual time: 0.79 ms, p50 of 12. The recorder's own share: 0.000%.
+    Usual time: 0.79 ms, p50 of 12. Recording overhead: 0.000%.
     About page-in: tipme diagnose --explain page-in
     "#);
 }
@@ -124,10 +124,8 @@ fn a_lock_whose_owner_sleeps_names_the_owner() {
         machine.task(500, 500, 1, "indexer", 1);
         machine.switch(3_005_000, 1, 0, 1);
         machine.wait(3_880_000, 500, 3_000_500, |wait| (wait.syscall, wait.context) = (230, 2));
-        machine
-            .switch(3_000_400, 0, 500, 0)
-            .switch(3_000_500, 0, 0, 1)
-            .wake_from(3_880_000, 500, 0, 2, 0);
+        machine.switch(3_000_400, 0, 500, 0).switch(3_000_500, 0, 0, 1);
+        machine.wake_from(3_880_000, 500, 0, 2, 0);
         machine.switch(3_880_050, 0, 500, 0).wake_from(3_881_000, APP, 500, 0, 1);
         machine.wait(3_881_002, APP, 3_005_000, |wait| {
             (wait.syscall, wait.args, wait.waker) = (202, [0x7000, 128, 2], support::tid(500))
@@ -145,20 +143,18 @@ fn a_lock_whose_owner_sleeps_names_the_owner() {
                      - meanwhile indexer (pid 500) slept in clock_nanosleep for 875 ms
         24 ms   3%  usual work and small shares
 
-    Usual time: 0.79 ms, p50 of 12. The recorder's own share: 0.000%.
+    Usual time: 0.79 ms, p50 of 12. Recording overhead: 0.000%.
     About lock-wait: tipme diagnose --explain lock-wait
     ");
 }
 
 #[test]
-fn a_stopped_application_names_who_stopped_it() {
+fn a_stopped_application_names_what_stopped_it() {
     let text = stall(1_200, |machine| {
         machine.task(600, 600, 1, "powersave", 1);
         machine.signal(3_004_990, 600, APP, 19).switch(3_005_000, 1, 0, 4);
-        machine
-            .signal(4_190_000, 600, APP, 18)
-            .wake_from(4_190_000, APP, 600, 0, 1)
-            .switch(4_190_050, 1, APP, 0);
+        machine.signal(4_190_000, 600, APP, 18).wake_from(4_190_000, APP, 600, 0, 1);
+        machine.switch(4_190_050, 1, APP, 0);
     });
     insta::assert_snapshot!(text, @r"
     Typing in editor stalled for 1.20 s; usually it takes 0.79 ms.
@@ -170,7 +166,7 @@ fn a_stopped_application_names_who_stopped_it() {
                      - editor (pid 200) was stopped, at most 1.19 s
         15 ms   1%  usual work and small shares
 
-    Usual time: 0.79 ms, p50 of 12. The recorder's own share: 0.000%.
+    Usual time: 0.79 ms, p50 of 12. Recording overhead: 0.000%.
     About stopped: tipme diagnose --explain stopped
     ");
 }
@@ -182,10 +178,8 @@ fn a_child_that_is_waited_for_is_named() {
         machine.switch(3_004_100, 0, 700, 0).switch(3_005_000, 1, 0, 1);
         machine
             .wait(3_780_000, APP, 3_005_000, |wait| (wait.syscall, wait.args) = (61, [700, 0, 0]));
-        machine
-            .wake_from(3_780_000, APP, 700, 0, 1)
-            .switch(3_780_010, 0, 0, 0x80)
-            .switch(3_780_050, 1, APP, 0);
+        machine.wake_from(3_780_000, APP, 700, 0, 1).switch(3_780_010, 0, 0, 0x80);
+        machine.switch(3_780_050, 1, APP, 0);
     });
     insta::assert_snapshot!(text, @r"
     Typing in editor stalled for 800 ms; usually it takes 0.79 ms.
@@ -198,7 +192,7 @@ fn a_child_that_is_waited_for_is_named() {
                      - meanwhile spell (pid 700) ran for 775 ms
         25 ms   3%  usual work and small shares
 
-    Usual time: 0.79 ms, p50 of 12. The recorder's own share: 0.000%.
+    Usual time: 0.79 ms, p50 of 12. Recording overhead: 0.000%.
     About child-wait: tipme diagnose --explain child-wait
     ");
 }
@@ -220,7 +214,7 @@ fn an_application_that_sleeps_is_named_itself() {
                      - editor (pid 200) slept in clock_nanosleep, at most 585 ms
         15 ms   3%  usual work and small shares
 
-    Usual time: 0.79 ms, p50 of 12. The recorder's own share: 0.000%.
+    Usual time: 0.79 ms, p50 of 12. Recording overhead: 0.000%.
     About timer-sleep: tipme diagnose --explain timer-sleep
     ");
 }
@@ -230,10 +224,8 @@ fn a_slow_peer_is_named() {
     let text = stall(600, |machine| {
         machine.task(800, 800, 1, "fontserver", 1);
         machine.wake(3_004_000, 800, APP).switch(3_004_100, 0, 800, 0).switch(3_005_000, 1, 0, 1);
-        machine
-            .wake_from(3_590_000, APP, 800, 0, 1)
-            .switch(3_590_020, 0, 0, 1)
-            .switch(3_590_050, 1, APP, 0);
+        machine.wake_from(3_590_000, APP, 800, 0, 1).switch(3_590_020, 0, 0, 1);
+        machine.switch(3_590_050, 1, APP, 0);
         machine.wait(3_590_000, APP, 3_005_000, |wait| {
             (wait.syscall, wait.family, wait.peer) = (47, 1, Pid(800))
         });
@@ -249,7 +241,7 @@ fn a_slow_peer_is_named() {
                      - meanwhile fontserver (pid 800) ran for 585 ms
         15 ms   3%  usual work and small shares
 
-    Usual time: 0.79 ms, p50 of 12. The recorder's own share: 0.000%.
+    Usual time: 0.79 ms, p50 of 12. Recording overhead: 0.000%.
     About peer-wait: tipme diagnose --explain peer-wait
     ");
 }
@@ -257,10 +249,8 @@ fn a_slow_peer_is_named() {
 #[test]
 fn a_remote_host_is_named_by_its_address() {
     let text = stall(600, |machine| {
-        machine
-            .switch(3_005_000, 1, 0, 1)
-            .wake_from(3_590_000, APP, 0, 1, 1)
-            .switch(3_590_050, 1, APP, 0);
+        machine.switch(3_005_000, 1, 0, 1).wake_from(3_590_000, APP, 0, 1, 1);
+        machine.switch(3_590_050, 1, APP, 0);
         machine.wait(3_590_000, APP, 3_005_000, |wait| {
             (wait.syscall, wait.family, wait.context) = (45, 2, 1);
             (wait.address, wait.port) = (u32::from_le_bytes([10, 0, 0, 7]), 443);
@@ -276,7 +266,7 @@ fn a_remote_host_is_named_by_its_address() {
                      - editor (pid 200) waited for the network in recvfrom, at most 585 ms
         15 ms   3%  usual work and small shares
 
-    Usual time: 0.79 ms, p50 of 12. The recorder's own share: 0.000%.
+    Usual time: 0.79 ms, p50 of 12. Recording overhead: 0.000%.
     About network-wait: tipme diagnose --explain network-wait
     ");
 }
@@ -290,7 +280,7 @@ fn a_server_that_serves_another_client_names_that_client() {
         machine.switch(2_999_000, 0, SERVER, 0).message(2_999_100, SERVER, (9, 900), 1, 4_000, &[]);
         machine.press_while_busy(3_000_000, 3_400_000);
         machine.draw(3_401_000);
-        told(&machine.incident(6_000_000))
+        printed(&machine.incident(6_000_000))
     };
     insta::assert_snapshot!(text, @r"
     Typing in editor stalled for 401 ms; usually it takes 0.79 ms.
@@ -301,13 +291,13 @@ fn a_server_that_serves_another_client_names_that_client() {
        400 ms 100%  server-busy: the display server served wallpaper (pid 900)
        1.2 ms   0%  usual work and small shares
 
-    Usual time: 0.79 ms, p50 of 12. The recorder's own share: 0.000%.
+    Usual time: 0.79 ms, p50 of 12. Recording overhead: 0.000%.
     About server-busy: tipme diagnose --explain server-busy
     ");
 }
 
 #[test]
-fn a_grab_of_the_server_names_who_holds_it() {
+fn a_grab_of_the_server_names_its_holder() {
     let mut machine = Machinery::with_app("editor");
     machine.task(950, 950, 1, "locker", 1).typing(100_000, 12);
     machine.message(2_990_000, 950, (8, 950), 0, 4, &[[36, 0, 1, 0]]).message(
@@ -320,7 +310,7 @@ fn a_grab_of_the_server_names_who_holds_it() {
     );
     machine.press(3_000_000).draw_taken_late(3_000_600, 3_700_000);
     machine.message(3_699_900, 950, (8, 950), 0, 4, &[[37, 0, 1, 0]]);
-    insta::assert_snapshot!(told(&machine.incident(6_000_000)), @r"
+    insta::assert_snapshot!(printed(&machine.incident(6_000_000)), @r"
     Typing in editor stalled for 700 ms; usually it takes 0.79 ms.
     locker had grabbed the whole display (100% of the time).
     Try: report the grab to the authors of locker; ending 950 releases it
@@ -330,7 +320,7 @@ fn a_grab_of_the_server_names_who_holds_it() {
                      - Xvfb (pid 100) waited, at most 699 ms
       0.89 ms   0%  usual work and small shares
 
-    Usual time: 0.79 ms, p50 of 12. The recorder's own share: 0.000%.
+    Usual time: 0.79 ms, p50 of 12. Recording overhead: 0.000%.
     About server-grab: tipme diagnose --explain server-grab
     ");
 }
@@ -340,7 +330,7 @@ fn an_answer_that_is_missing_at_the_mark_is_at_least_that_long() {
     let mut machine = Machinery::with_app("editor");
     machine.typing(100_000, 12).press(3_000_000);
     let incident = machine.incident(4_000_000);
-    insta::assert_snapshot!(told(&incident), @r"
+    insta::assert_snapshot!(printed(&incident), @r"
     Typing in editor stalled for at least 1.00 s, unfinished at the mark; usually it takes 0.79 ms.
     editor was busy computing (100% of the time).
     Try: tell the authors of editor what it computes
@@ -349,7 +339,7 @@ fn an_answer_that_is_missing_at_the_mark_is_at_least_that_long() {
        999 ms 100%  own-computation: editor (pid 200) computed
       0.88 ms   0%  usual work and small shares
 
-    Usual time: 0.79 ms, p50 of 12. The recorder's own share: 0.000%.
+    Usual time: 0.79 ms, p50 of 12. Recording overhead: 0.000%.
     About own-computation: tipme diagnose --explain own-computation
     ");
 }

@@ -44,13 +44,8 @@ fn build(machine: &mut Machinery, turns: u64) {
         let state = if turn % 5 == 0 { 0 } else { 1 };
         machine.wake(us, compiler, before).switch(us + 1, cpu, compiler, state);
         if turn % WAITS_EVERY == 0 {
-            machine.wait(us, compiler, us - 2_000, |wait| wait.syscall = 0).block(
-                us,
-                compiler,
-                us - 2_000,
-                4_096,
-                0,
-            );
+            machine.wait(us, compiler, us - 2_000, |wait| wait.syscall = 0);
+            machine.block(us, compiler, us - 2_000, 4_096, 0);
         }
         if turn % FORKS_EVERY == 0 {
             let child = 10_000 + (turn / FORKS_EVERY) as u32;

@@ -12,12 +12,12 @@ pub mod words;
 
 use std::collections::HashMap;
 use tipme_record::incident::{
-    Cost, Display, Extension, FileName, Groups, Incident, IoLimit, IoLimitedGroup, LimitedGroup,
-    Locks, Losses, Machine, Meta, Section, StoredBaseline,
+    Cost, Display, Extension, FileName, Groups, Incident, Locks, Losses, Machine, Meta, Section,
+    StoredBaseline,
 };
 use tipme_record::records::{
-    Block, Exit, Fork, Input, Irq, Message, Polled, Reclaim, Sample, Signal, Switch, Task,
-    Throttled, Tty, Wait, Waking, WlMessage,
+    Block, Exit, Fork, Input, Irq, Message, Polled, Reclaim, Sample, Signal, Switch, Task, Tty,
+    Wait, Waking, WlMessage,
 };
 use tipme_record::wayland::WlWord;
 use tipme_record::{
@@ -28,6 +28,24 @@ use zerocopy::{FromZeros, IntoBytes};
 pub const DISPLAY: u32 = 99;
 pub const XTEST: u8 = 132;
 pub const VDA: Device = Device(0xfe0_0000);
+
+/// Connections of the injector and of the application.
+const INJECTION: (u32, u32) = (1, INJECTOR);
+pub const WINDOW: (u32, u32) = (2, APP);
+
+pub const SERVER: u32 = 100;
+pub const INJECTOR: u32 = 90;
+pub const APP: u32 = 200;
+
+pub const KEY_PRESS: [u8; 4] = [2, 0, 0, 0];
+const FAKE_KEY: [u8; 4] = [XTEST, 2, 9, 2];
+pub const DRAW_TEXT: [u8; 4] = [76, 1, 5, 0];
+
+/// The terminal's shell, the worker that carries its data, and the two directions of the terminal.
+pub const SHELL: u32 = 210;
+pub const WORKER: u32 = 40;
+pub const TO_SHELL: u64 = 71;
+pub const TO_TERMINAL: u64 = 72;
 
 /// Begin of every recording in tests.
 pub const BEGIN: u64 = 1_000_000_000;
@@ -85,7 +103,10 @@ macro_rules! record {
 }
 
 pub mod buttons;
+pub mod groups;
 pub mod locks;
+pub mod scenes;
+pub mod verdicts;
 
 fn message(
     us: u64,
@@ -110,8 +131,9 @@ impl Machinery {
     /// Creates a machine with an X server (pid 100) and an input injector (pid 90), both idle.
     pub fn new() -> Machinery {
         let mut machine = Machinery::default();
-        let extension = |name: &str, major| Extension { name: name.to_owned(), major };
-        let extensions = vec![extension("XTEST", XTEST), extension("RENDER", 139)];
+        let extensions = [("XTEST", XTEST), ("RENDER", 139)]
+            .map(|(name, major)| Extension { name: name.to_owned(), major })
+            .to_vec();
         machine.displays.push(Display { display: DISPLAY, server_pid: 100, extensions });
         machine.meta.machine =
             Machine { cpus: 2, hostname: "test".to_owned(), ..Machine::default() };
@@ -154,9 +176,20 @@ impl Machinery {
         name: &str,
         state: u32,
     ) -> &mut Self {
-        let record = record!(Task { 0, tid, pid: Pid(pid), parent: Pid(parent), group: Pid(group), session: Pid(1),
-            cgroup: 1, comm: comm(name), state: state, cpu: Cpu(1), affinity: 3, prio: u32::from(self.prio(tid)) });
-        let mut record = record;
+        let mut record = record!(Task {
+            0,
+            tid,
+            pid: Pid(pid),
+            parent: Pid(parent),
+            group: Pid(group),
+            session: Pid(1),
+            cgroup: 1,
+            comm: comm(name),
+            state: state,
+            cpu: Cpu(1),
+            affinity: 3,
+            prio: u32::from(self.prio(tid))
+        });
         record.policy = self.policies.get(&tid).copied().unwrap_or_default();
         record.head.generation = 0;
         self.tasks.extend(record.as_bytes());
@@ -420,62 +453,12 @@ impl Machinery {
         self.push(us, cpu, RingClass::Rare, &record, &[])
     }
 
-    /// A control group with a quota of 5 ms per 100 ms, and the processes in it at the mark.
-    pub fn limited(&mut self, number: u64, path: &str, pids: &[u32]) -> &mut Self {
-        self.limited_threads(number, path, &[]);
-        self.groups.limited.last_mut().into_iter().for_each(|group| group.pids = pids.to_vec());
-        self
-    }
-
-    /// The same, with the threads in it.
-    pub fn limited_threads(&mut self, number: u64, path: &str, tids: &[u32]) -> &mut Self {
-        self.groups.limited.push(LimitedGroup {
-            number,
-            path: path.to_owned(),
-            file: format!("/sys/fs/cgroup/cpu{path}/cpu.cfs_quota_us"),
-            quota_us: 5_000,
-            period_us: 100_000,
-            tids: tids.to_vec(),
-            pids: Vec::new(),
-        });
-        self
-    }
-
-    /// A control group that limits I/O to a device, and the threads in it at the mark.
-    pub fn io_limited(&mut self, folder: &str, limits: &[IoLimit], tids: &[u32]) -> &mut Self {
-        let file = |limit: &IoLimit| IoLimit { file: format!("{folder}/io.max"), ..limit.clone() };
-        let limits = limits.iter().map(file).collect();
-        self.groups.io.push(IoLimitedGroup {
-            folder: folder.to_owned(),
-            limits,
-            tids: tids.to_vec(),
-        });
-        self
-    }
-
-    /// A thread is throttled, since its group has used up 5 ms per 100 ms.
-    pub fn throttled(&mut self, us: u64, tid: u32, group: u64) -> &mut Self {
-        let [quota, period] = [5, 100].map(Nanos::from_millis);
-        let record = record!(Throttled {
-            us,
-            tid,
-            group: group,
-            quota: quota,
-            period: period,
-            pid: Pid(tid)
-        });
-        self.push(us, 0, RingClass::Rare, &record, &[])
-    }
-
     /// /proc/stat: steal time of each CPU so far, in hundredths of a second.
     pub fn stolen(&mut self, us: u64, ticks: [u64; 2]) -> &mut Self {
-        let line = |name: &str, ticks: u64| format!("{name} 9 0 9 900 0 0 1 {ticks} 0 0\n");
-        let all = line("cpu ", ticks[0] + ticks[1]);
-        self.counter_text(
-            us,
-            3,
-            &format!("{all}{}{}intr 99", line("cpu0", ticks[0]), line("cpu1", ticks[1])),
-        )
+        let [first, second] = ticks;
+        let lines = [("cpu ", first + second), ("cpu0", first), ("cpu1", second)]
+            .map(|(name, ticks)| format!("{name} 9 0 9 900 0 0 1 {ticks} 0 0\n"));
+        self.counter_text(us, 3, &(lines.concat() + "intr 99"))
     }
 
     /// /proc/pressure/cpu: time in milliseconds for which some task has waited for a CPU so far.
@@ -584,163 +567,7 @@ fn close(section: &mut Vec<u8>, chunk: &mut Vec<u8>) {
     }
 }
 
-/// Connections of the scenes: the injector's and the application's.
-const INJECTION: (u32, u32) = (1, INJECTOR);
-pub const WINDOW: (u32, u32) = (2, APP);
-
-pub const SERVER: u32 = 100;
-pub const INJECTOR: u32 = 90;
-pub const APP: u32 = 200;
-
-pub const KEY_PRESS: [u8; 4] = [2, 0, 0, 0];
-const FAKE_KEY: [u8; 4] = [XTEST, 2, 9, 2];
-pub const DRAW_TEXT: [u8; 4] = [76, 1, 5, 0];
-
-impl Machinery {
-    /// Creates a machine with an application (pid 200) as well.
-    pub fn with_app(name: &str) -> Machinery {
-        let mut machine = Machinery::new();
-        machine.task(APP, APP, 1, name, 1).cmdline(APP, format!("/usr/bin/{name}").as_bytes());
-        machine
-    }
-
-    /// A key is injected, the server sends it to the application, and the application wakes up on
-    /// CPU 1. It runs from 300 µs after the press on.
-    pub fn press(&mut self, us: u64) -> &mut Self {
-        self.switch(us, 0, INJECTOR, 1).wake(us + 10, SERVER, INJECTOR);
-        self.message(us + 12, INJECTOR, INJECTION, 0, 36, &[FAKE_KEY]);
-        self.switch(us + 20, 0, SERVER, 1).message(us + 50, SERVER, INJECTION, 1, 36, &[]);
-        self.wake_from(us + 100, APP, SERVER, 0, 1);
-        self.message(us + 102, SERVER, WINDOW, 2, 32, &[KEY_PRESS]);
-        self.switch(us + 150, 0, 0, 1).switch(us + 200, 1, APP, 0);
-        self.message(us + 250, APP, WINDOW, 3, 32, &[])
-    }
-
-    /// A key is injected for another application, which draws at once.
-    pub fn press_for(&mut self, us: u64, other: u32) -> &mut Self {
-        let connection = (other, other);
-        self.switch(us, 0, INJECTOR, 1).wake(us + 10, SERVER, INJECTOR);
-        self.message(us + 12, INJECTOR, INJECTION, 0, 36, &[FAKE_KEY]);
-        self.switch(us + 20, 0, SERVER, 1).message(us + 50, SERVER, INJECTION, 1, 36, &[]);
-        self.wake_from(us + 100, other, SERVER, 0, 1);
-        self.message(us + 102, SERVER, connection, 2, 32, &[KEY_PRESS]);
-        self.switch(us + 150, 0, 0, 1).switch(us + 200, 1, other, 0);
-        self.message(us + 250, other, connection, 3, 32, &[]).message(
-            us + 302,
-            other,
-            connection,
-            0,
-            20,
-            &[DRAW_TEXT],
-        );
-        self.wake(us + 303, SERVER, other).switch(us + 310, 1, 0, 1).switch(us + 350, 0, SERVER, 0);
-        self.message(us + 360, SERVER, connection, 1, 20, &[]).switch(us + 500, 0, 0, 1)
-    }
-
-    /// The application draws and goes idle, and the server is done 200 µs later.
-    pub fn draw(&mut self, us: u64) -> &mut Self {
-        self.wake(us, SERVER, APP).message(us + 2, APP, WINDOW, 0, 20, &[DRAW_TEXT]);
-        self.switch(us + 10, 1, 0, 1).switch(us + 50, 0, SERVER, 0);
-        self.message(us + 60, SERVER, WINDOW, 1, 20, &[]).switch(us + 200, 0, 0, 1)
-    }
-
-    /// `count` keys that are answered within a millisecond, a fifth of a second apart, from `from`
-    /// on.
-    pub fn typing(&mut self, from: u64, count: u64) -> &mut Self {
-        for key in 0..count {
-            let us = from + key * 200_000;
-            self.press(us).draw(us + 600);
-        }
-        self
-    }
-}
-
 /// A thread id, for the fields of records.
 pub fn tid(number: u32) -> Tid {
     Tid(number)
-}
-
-impl Machinery {
-    /// A key is injected while the server is busy on CPU 0 until `free`, and then passed on.
-    pub fn press_while_busy(&mut self, us: u64, free: u64) -> &mut Self {
-        self.switch(us, 1, INJECTOR, 1).message(us + 12, INJECTOR, INJECTION, 0, 36, &[FAKE_KEY]);
-        self.switch(us + 20, 1, 0, 1).message(free, SERVER, INJECTION, 1, 36, &[]);
-        self.wake_from(free + 100, APP, SERVER, 0, 1).message(
-            free + 102,
-            SERVER,
-            WINDOW,
-            2,
-            32,
-            &[KEY_PRESS],
-        );
-        self.switch(free + 150, 0, 0, 1).switch(free + 200, 1, APP, 0);
-        self.message(free + 250, APP, WINDOW, 3, 32, &[])
-    }
-
-    /// The application draws and goes idle; the server receives the drawing only at `taken`.
-    pub fn draw_taken_late(&mut self, us: u64, taken: u64) -> &mut Self {
-        self.message(us + 2, APP, WINDOW, 0, 20, &[DRAW_TEXT]).switch(us + 10, 1, 0, 1);
-        self.wake(taken - 100, SERVER, 950).switch(taken - 50, 0, SERVER, 0);
-        self.message(taken, SERVER, WINDOW, 1, 20, &[]).switch(taken + 200, 0, 0, 1)
-    }
-}
-
-/// The terminal's shell, the worker that carries its data, and the two directions of the terminal.
-pub const SHELL: u32 = 210;
-pub const WORKER: u32 = 40;
-pub const TO_SHELL: u64 = 71;
-pub const TO_TERMINAL: u64 = 72;
-
-impl Machinery {
-    /// Creates a machine with a terminal (pid 200), a shell in it, and a kernel worker.
-    pub fn with_terminal() -> Machinery {
-        let mut machine = Machinery::with_app("xterm");
-        machine.task(SHELL, SHELL, APP, "bash", 1).task(WORKER, WORKER, 2, "kworker/u8:1", 0x402);
-        machine
-    }
-
-    /// After a press the terminal writes to its shell and goes idle; the shell runs on CPU 1 from
-    /// 700 µs after the press on.
-    pub fn reach_shell(&mut self, us: u64) -> &mut Self {
-        self.tty(us + 300, APP, TO_SHELL, 0).wake_from(us + 301, WORKER, APP, 0, 1).switch(
-            us + 400,
-            1,
-            WORKER,
-            1,
-        );
-        self.tty(us + 450, WORKER, TO_SHELL, 1).wake_from(us + 460, SHELL, WORKER, 0, 1).switch(
-            us + 700,
-            1,
-            SHELL,
-            0x402,
-        )
-    }
-
-    /// The shell writes its echo, and the terminal draws it.
-    pub fn echo(&mut self, us: u64) -> &mut Self {
-        self.tty(us, SHELL, TO_TERMINAL, 0).wake_from(us + 1, WORKER, SHELL, 0, 1).switch(
-            us + 50,
-            1,
-            WORKER,
-            1,
-        );
-        self.tty(us + 60, WORKER, TO_TERMINAL, 1).wake_from(us + 70, APP, WORKER, 0, 1).switch(
-            us + 100,
-            1,
-            APP,
-            0x402,
-        );
-        self.draw(us + 200)
-    }
-}
-
-impl Machinery {
-    /// Another key while the application is busy; it receives the event at `taken`.
-    pub fn press_more(&mut self, us: u64, taken: u64) -> &mut Self {
-        self.switch(us, 0, INJECTOR, 1).wake(us + 10, SERVER, INJECTOR);
-        self.message(us + 12, INJECTOR, INJECTION, 0, 36, &[FAKE_KEY]);
-        self.switch(us + 20, 0, SERVER, 1).message(us + 30, SERVER, INJECTION, 1, 36, &[]);
-        self.message(us + 40, SERVER, WINDOW, 2, 32, &[KEY_PRESS]).switch(us + 45, 0, 0, 1);
-        self.message(taken, APP, WINDOW, 3, 32, &[])
-    }
 }

@@ -2,8 +2,7 @@
 //! An editor that stalls once, and the findings on it.
 
 use crate::support::Machinery;
-use tipme_analysis::model::{CauseKind, Culprit, Finding, Verdict};
-use tipme_analysis::{DiagnoseOptions, diagnose};
+use tipme_analysis::model::{Culprit, Finding, Verdict};
 
 pub const NEIGHBOUR: u32 = 500;
 
@@ -12,16 +11,11 @@ pub fn stall(fill: impl FnOnce(&mut Machinery)) -> Verdict {
     let mut machine = Machinery::with_app("editor");
     machine.task(NEIGHBOUR, NEIGHBOUR, 1, "neighbour", 1).typing(100_000, 12).press(3_000_000);
     fill(&mut machine);
-    let incident = machine.draw(4_000_000).incident(6_000_000);
-    diagnose(&incident, &DiagnoseOptions::default()).expect("the scene is well formed")
+    machine.draw(4_000_000).diagnose(6_000_000)
 }
 
 pub fn first(verdict: &Verdict) -> &Finding {
     verdict.findings.first().expect("there is a finding")
-}
-
-pub fn kinds(verdict: &Verdict) -> Vec<CauseKind> {
-    verdict.findings.iter().map(|finding| finding.kind).collect()
 }
 
 pub fn culprit(finding: &Finding) -> (u32, Option<&str>) {

@@ -3,7 +3,7 @@
 
 use super::words::word;
 use super::{APP, Machinery, SERVER};
-use tipme_analysis::{Timed, timed};
+use tipme_analysis::Timed;
 use tipme_record::wayland::{ENTERED, MODIFIERS, NEAR, PRESENTED, PRESSED, WlWord};
 
 /// Directions.
@@ -55,13 +55,8 @@ pub fn press(machine: &mut Machinery, us: u64) {
 }
 
 pub fn press_for(machine: &mut Machinery, us: u64, client: u32) {
-    machine.wake_from(us, SERVER, 0, BY_INTERRUPT, 0).switch(us + 20, 0, SERVER, 0).wake_from(
-        us + 100,
-        client,
-        SERVER,
-        0,
-        1,
-    );
+    machine.wake_from(us, SERVER, 0, BY_INTERRUPT, 0).switch(us + 20, 0, SERVER, 0);
+    machine.wake_from(us + 100, client, SERVER, 0, 1);
     machine.wl_message(us + 102, SERVER, client, EVENT_SENT, &[key(us)]).switch(us + 150, 0, 0, 1);
     machine.switch(us + 200, 1, client, 0).wl_message(us + 250, client, client, EVENT_TAKEN, &[]);
 }
@@ -77,13 +72,8 @@ pub fn show_of(machine: &mut Machinery, us: u64, client: u32) {
     machine.switch(us + 10, 1, 0, 1).switch(us + 50, 0, SERVER, 0);
     machine.wl_message(us + 60, SERVER, client, REQUEST_TAKEN, &[]).switch(us + 200, 0, 0, 1);
     machine.wake_from(us + 5_000, SERVER, 0, BY_INTERRUPT, 0).switch(us + 5_020, 0, SERVER, 0);
-    machine.wake_from(us + 5_100, client, SERVER, 0, 1).wl_message(
-        us + 5_102,
-        SERVER,
-        client,
-        EVENT_SENT,
-        &done(),
-    );
+    machine.wake_from(us + 5_100, client, SERVER, 0, 1);
+    machine.wl_message(us + 5_102, SERVER, client, EVENT_SENT, &done());
     machine.switch(us + 5_150, 0, 0, 1).switch(us + 5_200, 1, client, 0);
     machine.wl_message(us + 5_250, client, client, EVENT_TAKEN, &[]).switch(us + 5_300, 1, 0, 1);
 }
@@ -93,13 +83,8 @@ pub fn show_of(machine: &mut Machinery, us: u64, client: u32) {
 pub fn show_and_ask(machine: &mut Machinery, us: u64) {
     let [attach, ask, commit] = frame();
     let feedback = word(FEEDBACKS, 1, 4, 0, FEEDBACK);
-    machine.wake(us, SERVER, APP).wl_message(
-        us + 2,
-        APP,
-        APP,
-        REQUEST_SENT,
-        &[attach, ask, feedback, commit],
-    );
+    machine.wake(us, SERVER, APP);
+    machine.wl_message(us + 2, APP, APP, REQUEST_SENT, &[attach, ask, feedback, commit]);
     machine.switch(us + 10, 1, 0, 1).switch(us + 50, 0, SERVER, 0);
     machine.wl_message(us + 60, SERVER, APP, REQUEST_TAKEN, &[]).switch(us + 200, 0, 0, 1);
     machine.wake_from(us + 11_000, SERVER, 0, BY_INTERRUPT, 0).switch(us + 11_020, 0, SERVER, 0);
@@ -128,7 +113,7 @@ pub fn leave(machine: &mut Machinery, us: u64, client: u32) {
 }
 
 pub fn interactions(machine: &mut Machinery) -> Vec<Timed> {
-    timed(&machine.incident(2_000_000)).expect("the scene is well formed")
+    machine.timed(2_000_000)
 }
 
 /// Stopped by a signal, until another process continues it.

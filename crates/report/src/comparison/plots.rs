@@ -4,10 +4,7 @@
 use super::{ComparedResult, NAME_CHARS, letter};
 use crate::conditions::conditions;
 use crate::plot::words::{count, duration, plain};
-use crate::plot::{
-    Figure, LatencySet, Quantity, cumulative_by_count, cumulative_by_latency, histograms,
-    percentiles,
-};
+use crate::plot::{Figure, LatencySet, Quantity, class_plots, cumulative_by_count};
 use tipme_measure::{ClassComparison, ComparedSide, Comparison, RunGroup, latencies_ms};
 
 /// Maximum number of classes with plots.
@@ -15,11 +12,6 @@ const CLASSES_MAX: usize = 64;
 
 /// Maximum number of characters of a name in a file name.
 const FILE_NAME_CHARS: usize = 40;
-
-/// Bucket widths of a histogram, and maximum number of buckets: the first width that needs no more
-/// is used.
-const BUCKETS_MS: [f64; 5] = [0.001, 0.01, 0.1, 1.0, 10.0];
-const BUCKETS_MAX: f64 = 200.0;
 
 /// Returns file names and SVGs: histograms, percentiles, and cumulative time by length and by
 /// count.
@@ -32,32 +24,23 @@ pub fn plots(
         .groups
         .iter()
         .flat_map(|group| group.classes.iter().map(move |class| (group, class)));
-    let of = |(index, (group, class)): (usize, (&RunGroup, &ClassComparison))| {
-        let sets = sets(files, group, class);
+    let mut plots = Vec::new();
+    for (index, (group, class)) in classes.take(CLASSES_MAX).enumerate() {
         let run = group.run.as_deref().unwrap_or_default();
         let title = [kind, run, &class.class].map(|name| plain(name, NAME_CHARS)).join(" ");
-        let footer = footer(files, class);
+        let file = format!("{:02}-{}", index + 1, safe(&format!("{run} {}", class.class)));
+        let (sets, footer) = (sets(files, group, class), footer(files, class));
         let quantity = Quantity::of_class(&class.class);
-        let (sum, length) = (quantity.sum(), quantity.name());
-        let name = |what: &str| {
-            format!("{:02}-{}-{what}.svg", index + 1, safe(&format!("{run} {}", class.class)))
-        };
-        let draw = |file: &str, what: &str, plot: &dyn Fn(&Figure<'_>) -> String| {
-            let title = format!("{title}: {what}");
-            (name(file), plot(&Figure { title: &title, quantity, footer: &footer }))
-        };
-        [
-            draw("histograms", "histograms", &|figure| histograms(figure, &sets, bucket_ms(&sets))),
-            draw("percentiles", "percentiles", &|figure| percentiles(figure, &sets)),
-            draw("cumulative-latency-by-latency", &format!("{sum} by {length}"), &|figure| {
-                cumulative_by_latency(figure, &sets)
-            }),
-            draw("cumulative-latency-by-count", &format!("{sum} by count"), &|figure| {
-                cumulative_by_count(figure, &sets)
-            }),
-        ]
-    };
-    classes.take(CLASSES_MAX).enumerate().flat_map(of).collect()
+        let named = class_plots(&Figure { title: &title, quantity, footer: &footer }, &sets);
+        plots.extend(named.map(|(name, svg)| (format!("{file}-{name}.svg"), svg)));
+        let title = format!("{title}: {} by count", quantity.sum());
+        let figure = Figure { title: &title, quantity, footer: &footer };
+        plots.push((
+            format!("{file}-cumulative-latency-by-count.svg"),
+            cumulative_by_count(&figure, &sets),
+        ));
+    }
+    plots
 }
 
 fn sets(
@@ -77,24 +60,20 @@ fn footer(files: &[ComparedResult<'_>], class: &ClassComparison) -> String {
     let threshold = class
         .threshold_ms
         .map_or_else(|| "No threshold".to_owned(), |ms| format!("Threshold {}", duration(ms)));
-    let side = |(index, file): (usize, &ComparedResult<'_>)| {
-        let figures = class.sides.get(index)?.as_ref()?;
-        let (n, censored, lost) = (count(figures.n), figures.censored, figures.lost);
-        let under = conditions(file.machine);
-        Some(format!(
-            "{}: n={n}, {censored} censored, {lost} lost, {:.1} s, {under}",
+    let mut parts = vec![threshold];
+    for (index, (file, figures)) in files.iter().zip(&class.sides).enumerate() {
+        let Some(figures) = figures else { continue };
+        parts.push(format!(
+            "{}: n={}, {} censored, {} lost, {:.1} s, {}",
             letter(index),
-            file.machine.duration_s
-        ))
-    };
-    let sides: Vec<String> = files.iter().enumerate().filter_map(side).collect();
-    format!("{threshold}. {}", sides.join(". "))
-}
-
-/// Returns the first bucket width that needs few enough buckets, or 10 ms.
-fn bucket_ms(sets: &[LatencySet]) -> f64 {
-    let most = sets.iter().flat_map(|set| &set.values_ms).copied().fold(0.0, f64::max);
-    BUCKETS_MS.into_iter().find(|bucket| most / bucket <= BUCKETS_MAX).unwrap_or(BUCKETS_MS[4])
+            count(figures.n),
+            figures.censored,
+            figures.lost,
+            file.machine.duration_s,
+            conditions(file.machine)
+        ));
+    }
+    parts.join(". ")
 }
 
 /// Reduces a name to letters, digits and dashes: names come from files and become file names.
@@ -112,15 +91,17 @@ mod tests {
     use super::*;
     use tipme_measure::{Events, MeasuredMachine, Run, compare};
 
+    fn run(class: &str, latencies_ms: &[u64]) -> Run {
+        let mut events = Events::of(class, None);
+        latencies_ms.iter().for_each(|latency| events.push(0, latency * 1_000_000));
+        Run { classes: vec![events], ..Run::default() }
+    }
+
     #[test]
     fn every_class_has_its_plots_on_common_axes() {
-        let of = |class: &str, latencies: &[u64]| {
-            let mut events = Events::of(class, None);
-            latencies.iter().for_each(|latency| events.push(0, latency * 1_000_000));
-            Run { classes: vec![events], ..Run::default() }
-        };
         let machine = MeasuredMachine::default();
-        let (one, two) = ([of("../key", &[5, 7, 100])], [of("../key", &[500]), of("click", &[7])]);
+        let one = [run("../key", &[5, 7, 100])];
+        let two = [run("../key", &[500]), run("click", &[7])];
         let files = [("one", &one[..]), ("<two>", &two)].map(|(name, runs)| ComparedResult {
             name,
             machine: &machine,
@@ -142,17 +123,6 @@ mod tests {
                 && plots[0].1.contains("A: n=3, 0 censored, 0 lost"),
             "{}",
             plots[0].1
-        );
-    }
-
-    #[test]
-    fn buckets_follow_the_longest() {
-        let of = |values_ms: &[f64]| {
-            bucket_ms(&[LatencySet { name: String::new(), values_ms: values_ms.to_vec() }])
-        };
-        assert_eq!(
-            [of(&[0.05]), of(&[150.0]), of(&[1.0, 250.0]), of(&[1e9]), of(&[])],
-            [0.001, 1.0, 10.0, 10.0, 0.001]
         );
     }
 }

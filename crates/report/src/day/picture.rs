@@ -14,17 +14,16 @@ const UNNOTICED: &str = "wait below it";
 pub fn picture(date: &str, day: &DayFigures, clock: &dyn Fn(f64) -> String) -> String {
     let hours = day.hours.iter().map(|hour| {
         let from = clock(hour.start_s as f64);
-        let label =
-            format!("from {}: {} answered", from.get(..5).unwrap_or(&from), count(hour.n as usize));
+        let label = format!("from {}: {} answered", from.get(..5).unwrap_or(&from), count(hour.n));
         (label, parts(hour.wait_ms, hour.noticed_wait_ms))
     });
     let applications = day.applications.iter().map(|one| {
-        let label = format!("{}: {} answered", one.application, count(one.n as usize));
+        let label = format!("{}: {} answered", one.application, count(one.n));
         (label, parts(one.wait_ms, one.noticed_wait_ms))
     });
     let rows: Vec<(String, Vec<(String, f64)>)> = hours.chain(applications).collect();
     let title = format!("{date}: waits by hour and by application");
-    let presses = count(day.all.n as usize);
+    let presses = count(day.all.n);
     let footer = format!(
         "{presses} presses answered, {} waited in all{}",
         duration(day.all.wait_ms),

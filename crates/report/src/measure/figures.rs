@@ -3,6 +3,7 @@
 
 use super::{EventOutcome, EventRow, MeasureDocument};
 use crate::conditions;
+use crate::plot::buckets::fitting;
 use crate::plot::words::duration;
 use crate::plot::{
     Figure, LatencySet, ProfileBar, Quantity, cumulative_by_count, cumulative_by_latency,
@@ -10,11 +11,9 @@ use crate::plot::{
 };
 use tipme_measure::ms;
 
-/// Bucket widths of the histogram in milliseconds, ascending. The first one that needs few enough
-/// buckets is used.
+/// Bucket widths of the histogram, ascending, and approximate maximum number of buckets.
 const BUCKETS_MS: [f64; 7] = [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0];
-/// Approximate maximum number of buckets.
-const BUCKETS: f64 = 120.0;
+const BUCKETS_MAX: f64 = 120.0;
 /// Length of the magnified profile in seconds.
 const ZOOM_S: f64 = 4.0;
 
@@ -23,7 +22,6 @@ const ZOOM_S: f64 = 4.0;
 pub fn figures(result: &MeasureDocument) -> Vec<(&'static str, String)> {
     let footer = footer(result);
     let name = format!("{} by script {}", application(result), result.details.script);
-    let titled = |what: &str| format!("{what}, {name}");
     let bars = bars(result);
     let threshold = result
         .details
@@ -33,40 +31,27 @@ pub fn figures(result: &MeasureDocument) -> Vec<(&'static str, String)> {
         .map(|class| class.threshold_ms);
     let (from, to) = busiest(&bars);
     let (classes, repeats) = (by_class(result), by_repeat(result));
-    let figure = |title: &str, draw: &dyn Fn(&Figure<'_>) -> String| {
-        draw(&Figure { title, quantity: Quantity::Latency, footer: &footer })
-    };
+    let bucket = fitting(&classes, &BUCKETS_MS, BUCKETS_MAX);
+    let titles = [
+        "latency profile",
+        "latency profile, magnified",
+        "latencies by class",
+        "cumulative latency by repeat",
+        "percentiles by class",
+    ]
+    .map(|what| format!("{what}, {name}"));
+    let [profile, zoom, histogram, sums, shares] = titles.each_ref().map(|title| Figure {
+        title,
+        quantity: Quantity::Latency,
+        footer: &footer,
+    });
     vec![
-        (
-            "latency-profile.svg",
-            figure(&titled("latency profile"), &|of| latency_profile(of, &bars, threshold)),
-        ),
-        (
-            "latency-profile-zoom.svg",
-            figure(&titled("latency profile, magnified"), &|of| {
-                latency_profile_zoom(of, &bars, threshold, from, to)
-            }),
-        ),
-        (
-            "histogram.svg",
-            figure(&titled("latencies by class"), &|of| histograms(of, &classes, bucket(&classes))),
-        ),
-        (
-            "cumulative-by-latency.svg",
-            figure(&titled("cumulative latency by repeat"), &|of| {
-                cumulative_by_latency(of, &repeats)
-            }),
-        ),
-        (
-            "cumulative-by-count.svg",
-            figure(&titled("cumulative latency by repeat"), &|of| {
-                cumulative_by_count(of, &repeats)
-            }),
-        ),
-        (
-            "percentiles.svg",
-            figure(&titled("percentiles by class"), &|of| percentiles(of, &classes)),
-        ),
+        ("latency-profile.svg", latency_profile(&profile, &bars, threshold)),
+        ("latency-profile-zoom.svg", latency_profile_zoom(&zoom, &bars, threshold, from, to)),
+        ("histogram.svg", histograms(&histogram, &classes, bucket)),
+        ("cumulative-by-latency.svg", cumulative_by_latency(&sums, &repeats)),
+        ("cumulative-by-count.svg", cumulative_by_count(&sums, &repeats)),
+        ("percentiles.svg", percentiles(&shares, &classes)),
     ]
 }
 
@@ -103,15 +88,17 @@ fn bars(result: &MeasureDocument) -> Vec<ProfileBar> {
         result.details.cumulative.repeats_ms.iter().copied().enumerate().collect();
     order.sort_by(|one, other| one.1.total_cmp(&other.1));
     let middle = order.get(order.len().saturating_sub(1) / 2).map_or(1, |(index, _)| index + 1);
-    let own =
-        || timed(result).filter(|(event, _)| event.repeat == middle && event.class != "start");
-    let begin = own().map(|(event, _)| event.t_ns).min().unwrap_or_default();
-    let bar = |(event, latency_ms): (&EventRow, f64)| ProfileBar {
-        start_s: event.t_ns.saturating_sub(begin) as f64 / 1e9,
-        latency_ms,
-        censored: event.outcome == EventOutcome::Open,
-    };
-    own().map(bar).collect()
+    let own: Vec<(&EventRow, f64)> = timed(result)
+        .filter(|(event, _)| event.repeat == middle && event.class != "start")
+        .collect();
+    let begin = own.iter().map(|(event, _)| event.t_ns).min().unwrap_or_default();
+    own.into_iter()
+        .map(|(event, latency_ms)| ProfileBar {
+            start_s: event.t_ns.saturating_sub(begin) as f64 / 1e9,
+            latency_ms,
+            censored: event.outcome == EventOutcome::Open,
+        })
+        .collect()
 }
 
 /// Returns the part of the run around its longest event.
@@ -123,34 +110,28 @@ fn busiest(bars: &[ProfileBar]) -> (f64, f64) {
 
 /// Returns the latencies by class. The start is left out, since it would flatten all others.
 fn by_class(result: &MeasureDocument) -> Vec<LatencySet> {
-    let set = |class: &str| LatencySet {
-        name: class.to_owned(),
+    let classes = result.details.classes.iter().filter(|class| class.class != "start");
+    let sets = classes.map(|class| LatencySet {
+        name: class.class.clone(),
         values_ms: timed(result)
-            .filter(|(event, _)| event.class == class)
+            .filter(|(event, _)| event.class == class.class)
             .map(|(_, ms)| ms)
             .collect(),
-    };
-    let classes = result.details.classes.iter().filter(|class| class.class != "start");
-    classes.map(|class| set(&class.class)).filter(|set| !set.values_ms.is_empty()).collect()
+    });
+    sets.filter(|set| !set.values_ms.is_empty()).collect()
 }
 
 /// Returns the latencies by repeat. The start is left out, as in the cumulative latency.
 fn by_repeat(result: &MeasureDocument) -> Vec<LatencySet> {
     let runs = result.runs.iter().enumerate();
-    let set = |(index, elapsed_ns): (usize, u64)| LatencySet {
-        name: format!("repeat {} ({} elapsed)", index + 1, duration(ms(elapsed_ns))),
+    let sets = runs.map(|(index, run)| LatencySet {
+        name: format!("repeat {} ({} elapsed)", index + 1, duration(ms(run.duration_ns))),
         values_ms: timed(result)
             .filter(|(event, _)| event.repeat == index + 1 && event.class != "start")
             .map(|(_, ms)| ms)
             .collect(),
-    };
-    runs.map(|(index, run)| set((index, run.duration_ns))).collect()
-}
-
-fn bucket(sets: &[LatencySet]) -> f64 {
-    let most = sets.iter().flat_map(|set| &set.values_ms).copied().fold(0.0, f64::max);
-    let fits = |width: &&f64| most / **width <= BUCKETS;
-    BUCKETS_MS.iter().find(fits).copied().unwrap_or(BUCKETS_MS[BUCKETS_MS.len() - 1])
+    });
+    sets.collect()
 }
 
 #[cfg(test)]
@@ -160,17 +141,17 @@ mod tests {
     use tipme_measure::{MeasuredMachine, Run, SCHEMA};
 
     fn result(latencies_ms: &[(usize, f64)]) -> MeasureDocument {
-        let event = |(index, (repeat, ms)): (usize, &(usize, f64))| EventRow {
+        let events = latencies_ms.iter().enumerate().map(|(index, (repeat, ms))| EventRow {
             repeat: *repeat,
             t_ns: 1_000_000_000 * (index as u64 + 1),
             class: "key".to_owned(),
             latency_ms: Some(*ms),
             ..EventRow::default()
-        };
+        });
         let details = MeasureDetails {
             application: vec!["/usr/bin/mousepad".to_owned()],
             script: "editor".to_owned(),
-            events: latencies_ms.iter().enumerate().map(event).collect(),
+            events: events.collect(),
             classes: vec![ClassFigures {
                 class: "key".to_owned(),
                 threshold_ms: 100.0,
@@ -216,8 +197,10 @@ mod tests {
     }
 
     #[test]
-    fn nothing_can_be_drawn() {
+    fn a_result_without_events_has_plots() {
         assert_eq!(figures(&result(&[])).len(), 6);
-        assert_eq!((bucket(&[]), bucket(&by_class(&result(&[(1, 700.0)])))), (1.0, 10.0));
+        let long = by_class(&result(&[(1, 700.0)]));
+        let buckets = [&[], &long[..]].map(|sets| fitting(sets, &BUCKETS_MS, BUCKETS_MAX));
+        assert_eq!(buckets, [1.0, 10.0]);
     }
 }

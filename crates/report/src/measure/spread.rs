@@ -35,14 +35,14 @@ fn recorded(spread: &RepeatSpread) -> Vec<Part> {
         .iter()
         .map(|rival| format!("{} {}", rival.name, duration(rival.ms)))
         .collect();
-    let who =
+    let rivals =
         if rivals.is_empty() { String::new() } else { format!(" ({} in all)", rivals.join(", ")) };
     let computing = format!("CPU time of application and display server{}", computed(spread));
     vec![
         (spread.running_share, computing, spread.running_ms.clone()),
         (
             spread.ready_share,
-            format!("waiting for a CPU that others had{who}"),
+            format!("waiting for a CPU that others had{rivals}"),
             spread.ready_ms.clone(),
         ),
         (
@@ -55,15 +55,19 @@ fn recorded(spread: &RepeatSpread) -> Vec<Part> {
 
 /// Names the threads that consumed the CPU time, and the share due to the CPU's own speed.
 fn computed(spread: &RepeatSpread) -> String {
-    let percent = |share: f64| format!("{:.0} %", (100.0 * share).round() + 0.0);
-    let told = spread.runners.iter().filter(|runner| runner.share >= SHARE_MIN).take(PARTS);
-    let mut words: Vec<String> = told
+    let runners = spread.runners.iter().filter(|runner| runner.share >= SHARE_MIN).take(PARTS);
+    let mut words: Vec<String> = runners
         .map(|one| format!("{} {}", plain(&one.name, LABEL_CHARS), percent(one.share)))
         .collect();
     if spread.speed_share >= SHARE_MIN {
-        words.push(format!("{} is how fast the CPU was", percent(spread.speed_share)));
+        words.push(format!("{} from the speed of the CPU", percent(spread.speed_share)));
     }
     if words.is_empty() { String::new() } else { format!(" ({})", words.join(", ")) }
+}
+
+/// Formats a share; adding zero removes the sign of a rounded negative zero.
+fn percent(share: f64) -> String {
+    format!("{:.0}%", (100.0 * share).round() + 0.0)
 }
 
 /// Returns the parts by inputs that took longer, except the start; this needs no recording.
@@ -78,37 +82,32 @@ fn by_label(details: &MeasureDetails) -> Vec<Part> {
     }
     let (labels, times): (Vec<&str>, Vec<Vec<f64>>) = times.into_iter().unzip();
     let shares = spread_shares(&times).unwrap_or_default();
-    let name = |label| format!("inputs labelled {}", plain(label, LABEL_CHARS));
     let parts = shares.into_iter().zip(labels).zip(times);
-    // A share above 1 is offset by unlisted parts that fall as it rises.
-    let mut parts: Vec<Part> =
-        parts.map(|((share, label), times)| (share.min(1.0), name(label), times)).collect();
-    parts.retain(|(share, ..)| *share >= SHARE_MIN);
-    parts
+    let listed = parts.filter(|((share, _), _)| *share >= SHARE_MIN);
+    let parts = listed.map(|((share, label), times)| {
+        // A share above 1 is offset by unlisted parts that fall as it rises.
+        (share.min(1.0), format!("inputs labelled {}", plain(label, LABEL_CHARS)), times)
+    });
+    parts.collect()
 }
 
 fn unknown(details: &MeasureDetails) -> &'static str {
     match details.instrument_why {
         Some(_) => {
-            "  what made them longer only the display tap tells; try: as root, and without --no-trace\n"
+            "  only the display tap shows what made them longer; try: as root, without --no-trace\n"
         }
-        None => "  what made them longer is not known: nothing that was recorded differs\n",
+        None => "  the records do not show what made them longer\n",
     }
 }
 
 /// Formats the parts, the largest first.
 fn lines(mut parts: Vec<Part>) -> String {
     parts.sort_by(|one, other| other.0.total_cmp(&one.0));
-    let line = |(share, what, times): &Part| {
-        let least = times.iter().copied().fold(f64::INFINITY, f64::min);
-        let most = times.iter().copied().fold(0.0, f64::max);
-        // A share of zero may be slightly negative.
-        let percent = (100.0 * share).round() + 0.0;
-        format!(
-            "  {percent:.0} % of the differences: {what}, {} to {}\n",
-            duration(least),
-            duration(most)
-        )
-    };
-    parts.iter().take(PARTS).map(line).collect()
+    let mut out = String::new();
+    for (share, what, times) in parts.iter().take(PARTS) {
+        let least = duration(times.iter().copied().fold(f64::INFINITY, f64::min));
+        let most = duration(times.iter().copied().fold(0.0, f64::max));
+        out += &format!("  {} of the differences: {what}, {least} to {most}\n", percent(*share));
+    }
+    out
 }

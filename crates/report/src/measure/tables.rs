@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The result as text.
+//! Result of a measurement as text.
 
 use super::{
     ClassFigures, DEVIATION_PERCENT_MAX, Instrument, InterArrival, LONG_MS, LongEvent,
     MeasureDetails, MeasureDocument, MilestoneFigures, OperationCounters, spread,
 };
 use crate::conditions;
-use crate::plot::words::{count, decimal, duration, plain};
+use crate::plot::words::{count, decimal, duration, or_dash, plain};
 use crate::strip::strip;
 use std::fmt::Write;
 use tipme_measure::EventJoin;
@@ -42,26 +42,27 @@ fn head(result: &MeasureDocument) -> String {
     );
     let _ = writeln!(
         out,
-        "{application}, {}, {} inputs and starts in {}; {} answered, {} without a visible answer, {} open, {} lost",
+        "{application}, {}, {} inputs and starts in {}; {} answered, {} without a visible answer, \
+         {} open, {} lost",
         super::repeats(result.runs.len()),
-        count(details.scripted as usize),
+        count(details.scripted),
         duration(seconds * 1e3),
-        count(details.answered as usize),
-        count(details.silent as usize),
-        count(details.open as usize),
-        count(details.lost as usize),
+        count(details.answered),
+        count(details.silent),
+        count(details.open),
+        count(details.lost),
     );
     let exact = details.events.iter().filter(|event| event.join == Some(EventJoin::Exact)).count();
     let _ = match &details.instrument_why {
         None => writeln!(
             out,
-            "timed by the display tap: {} joins of input and drawing exact, {} by time only",
+            "timed by the display tap: {} drawings joined to their input exactly, {} by time only",
             count(exact),
             count((details.answered + details.open) as usize - exact)
         ),
         Some(why) => writeln!(
             out,
-            "timed by {}; input and drawing are joined by time only, which is speculative ({})",
+            "timed by {}; drawings joined to their input by time only, which is speculative ({})",
             if details.instrument == Instrument::Screencopy {
                 "pictures of the screen"
             } else {
@@ -96,7 +97,7 @@ fn classes(details: &MeasureDetails) -> String {
     let _ = writeln!(
         out,
         "all events: IP98 {}; {}\n",
-        time(details.interaction_p98_ms),
+        or_dash(details.interaction_p98_ms),
         strip(&all, STRIP_MS)
     );
     out
@@ -107,10 +108,10 @@ fn class_row(class: &ClassFigures) -> String {
         "{:11} {:>7} {:>9} {:>9} {:>9} {:>9} {:>9}  {:>5} {:>6} {:>5} {:>5}{}\n",
         plain(&class.class, NAME_CHARS),
         count(class.n),
-        time(class.p50_ms),
-        time(class.p98_ms),
-        time(class.max_ms),
-        time(class.interaction_p98_ms),
+        or_dash(class.p50_ms),
+        or_dash(class.p98_ms),
+        or_dash(class.max_ms),
+        or_dash(class.interaction_p98_ms),
         duration(class.threshold_ms),
         class.apdex.map_or("-".to_owned(), |apdex| decimal(apdex.score, 2)),
         class.silent,
@@ -124,8 +125,8 @@ fn milestone_row(name: &str, figures: &MilestoneFigures) -> String {
     let row = format!(
         "{name:11} {:>7} {:>9} {:>9} {:>9} {:>9} {:>9}  {:>5} {:>6} {:>5}",
         count(figures.n),
-        time(figures.p50_ms),
-        time(figures.p98_ms),
+        or_dash(figures.p50_ms),
+        or_dash(figures.p98_ms),
         duration(figures.max_ms),
         "",
         duration(figures.threshold_ms),
@@ -136,26 +137,23 @@ fn milestone_row(name: &str, figures: &MilestoneFigures) -> String {
     format!("{row}{}\n", if figures.exceeded { "        over the threshold" } else { "" })
 }
 
-fn time(ms: Option<f64>) -> String {
-    ms.map_or("-".to_owned(), duration)
-}
-
 fn cumulative(details: &MeasureDetails) -> String {
     let cumulative = &details.cumulative;
     let repeats: Vec<String> = cumulative.repeats_ms.iter().map(|ms| duration(*ms)).collect();
     let verdict = match (cumulative.deviation_percent, cumulative.usable) {
         (Some(percent), Some(true)) => {
-            format!("standard deviation {percent:.1} % of the mean: usable")
+            format!("standard deviation {percent:.1}% of the mean: usable")
         }
         (Some(percent), _) => format!(
-            "standard deviation {percent:.1} % of the mean: UNUSABLE for a comparison, over {DEVIATION_PERCENT_MAX:.0} %"
+            "standard deviation {percent:.1}% of the mean: UNUSABLE for a comparison, over \
+             {DEVIATION_PERCENT_MAX:.0}%"
         ),
-        (None, _) => "one repeat: no deviation is known".to_owned(),
+        (None, _) => "one repeat: deviation unknown".to_owned(),
     };
     format!(
         "cumulative latency by repeat, without the start: {}\n  mean {}, {verdict}\n{}",
         repeats.join(", "),
-        time(cumulative.mean_ms),
+        or_dash(cumulative.mean_ms),
         spread::text(details)
     )
 }
@@ -163,11 +161,11 @@ fn cumulative(details: &MeasureDetails) -> String {
 fn rates(details: &MeasureDetails) -> String {
     let mut out = String::new();
     match &details.elr {
-        None => out += "excess latency rate: not known, nobody interacted\n",
+        None => out += "excess latency rate: unknown, without any interaction\n",
         Some(elr) => {
             let top = match (&elr.top_class, elr.top_share) {
                 (Some(class), Some(share)) => {
-                    format!("; {:.0} % of it from {class}", share * 100.0)
+                    format!("; {:.0}% of it from {class}", share * 100.0)
                 }
                 _ => String::new(),
             };
@@ -183,17 +181,17 @@ fn rates(details: &MeasureDetails) -> String {
     let _ = writeln!(
         out,
         "wait {} ({} of it over a threshold), think {}, background {}\n",
-        time(details.wait_ms),
-        time(details.noticed_wait_ms),
-        time(details.think_ms),
-        time(details.background_ms)
+        or_dash(details.wait_ms),
+        or_dash(details.noticed_wait_ms),
+        or_dash(details.think_ms),
+        or_dash(details.background_ms)
     );
     out
 }
 
 fn long_events(rows: &[LongEvent]) -> String {
     if rows.is_empty() {
-        return format!("no event over {LONG_MS:.0} ms\n\n");
+        return format!("no events over {LONG_MS:.0} ms\n\n");
     }
     let mut out = format!(
         "{:26} {:8} {:>10} {:>10} {:>10} {:>10} {:>12}\n",
@@ -203,7 +201,7 @@ fn long_events(rows: &[LongEvent]) -> String {
         "later min",
         "later p50",
         "later max",
-        "how many"
+        "count"
     );
     for row in rows {
         let _ = writeln!(
@@ -211,10 +209,10 @@ fn long_events(rows: &[LongEvent]) -> String {
             "{:26} {:8} {:>10} {:>10} {:>10} {:>10} {:>12}",
             plain(&row.label, NAME_CHARS),
             plain(&row.class, NAME_CHARS),
-            time(row.first_ms),
-            time(row.later_min_ms),
-            time(row.later_p50_ms),
-            time(row.later_max_ms),
+            or_dash(row.first_ms),
+            or_dash(row.later_min_ms),
+            or_dash(row.later_p50_ms),
+            or_dash(row.later_max_ms),
             format!("{} of {}", row.n_long, row.n)
         );
     }
@@ -224,17 +222,16 @@ fn long_events(rows: &[LongEvent]) -> String {
 fn inter_arrival(rows: &[InterArrival]) -> String {
     let mut out = format!(
         "{:>9} {:>7} {:>12} {:>12} {:>6}  period\n",
-        "over", "events", "mean apart", "deviation", "CV"
+        "over", "events", "mean gap", "deviation", "CV"
     );
     for row in rows {
-        let seconds = |value: Option<f64>| value.map_or("-".to_owned(), |s| format!("{s:.2} s"));
+        let [mean, deviation] = [row.mean_s, row.deviation_s]
+            .map(|value| value.map_or("-".to_owned(), |s| format!("{s:.2} s")));
         let _ = writeln!(
             out,
-            "{:>9} {:>7} {:>12} {:>12} {:>6}  {}",
+            "{:>9} {:>7} {mean:>12} {deviation:>12} {:>6}  {}",
             duration(row.threshold_ms),
             count(row.n),
-            seconds(row.mean_s),
-            seconds(row.deviation_s),
             row.variation.map_or("-".to_owned(), |variation| format!("{variation:.2}")),
             row.period_s.map_or("none".to_owned(), |period| format!("{period:.2} s"))
         );
@@ -260,23 +257,26 @@ fn counters(rows: &[OperationCounters]) -> String {
         "TLB m."
     );
     for row in rows {
-        let each = |value: Option<u64>| {
-            value.map_or("-".to_owned(), |value| decimal(value as f64 / row.n.max(1) as f64, 1))
-        };
-        let _ = writeln!(
+        let _ = write!(
             out,
-            "{:12} {:8} {:>7}   {:>10} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}",
+            "{:12} {:8} {:>7}   {:>10}",
             plain(&row.label, NAME_CHARS),
             plain(&row.class, NAME_CHARS),
             count(row.n),
-            time(row.cpu_ms.map(|ms| ms / row.n.max(1) as f64)),
-            each(row.context_switches),
-            each(row.page_faults),
-            each(row.cycles),
-            each(row.instructions),
-            each(row.cache_misses),
-            each(row.tlb_misses)
+            or_dash(row.cpu_ms.map(|ms| ms / row.n.max(1) as f64)),
         );
+        for value in [
+            row.context_switches,
+            row.page_faults,
+            row.cycles,
+            row.instructions,
+            row.cache_misses,
+            row.tlb_misses,
+        ] {
+            let each = value.map(|value| decimal(value as f64 / row.n.max(1) as f64, 1));
+            let _ = write!(out, " {:>9}", each.as_deref().unwrap_or("-"));
+        }
+        out += "\n";
     }
     out + "\n"
 }
@@ -285,15 +285,16 @@ fn driver(details: &MeasureDetails) -> String {
     let driver = &details.driver;
     let restless = match details.restless_waits {
         0 => String::new(),
-        waits => format!("; {waits} waits for a still screen took too long"),
+        waits => format!("; {waits} waits for a still screen timed out"),
     };
     format!(
-        "the driver itself: {} of CPU ({:.1} % of one), {} requests, {} reports of drawings; in no latency, since each \
-         begins when the input has left the driver{restless}\n",
+        "the driver itself: {} of CPU time ({:.1}% of one CPU), {} requests, {} reports of \
+         drawings; not part of any latency, which begins when the input leaves the \
+         driver{restless}\n",
         duration(driver.cpu_ms),
         driver.cpu_percent,
-        count(driver.requests as usize),
-        count(driver.reports as usize),
+        count(driver.requests),
+        count(driver.reports),
     )
 }
 
@@ -326,6 +327,28 @@ mod tests {
         }
     }
 
+    fn keys() -> ClassFigures {
+        ClassFigures {
+            class: "key".to_owned(),
+            n: 10,
+            p50_ms: Some(12.0),
+            max_ms: Some(120.0),
+            threshold_ms: 100.0,
+            apdex: Some(Apdex { score: 0.95, ..Apdex::default() }),
+            silent: 2,
+            exceeded: true,
+            handled: Some(MilestoneFigures {
+                n: 9,
+                max_ms: 640.0,
+                threshold_ms: 500.0,
+                exceeded: true,
+                open: 1,
+                ..MilestoneFigures::default()
+            }),
+            ..ClassFigures::default()
+        }
+    }
+
     fn sample() -> MeasureDocument {
         let event = EventRow {
             latency_ms: Some(12.0),
@@ -340,25 +363,7 @@ mod tests {
             answered: 10,
             silent: 2,
             events: vec![event; 10],
-            classes: vec![ClassFigures {
-                class: "key".to_owned(),
-                n: 10,
-                p50_ms: Some(12.0),
-                max_ms: Some(120.0),
-                threshold_ms: 100.0,
-                apdex: Some(Apdex { score: 0.95, ..Apdex::default() }),
-                silent: 2,
-                exceeded: true,
-                handled: Some(MilestoneFigures {
-                    n: 9,
-                    max_ms: 640.0,
-                    threshold_ms: 500.0,
-                    exceeded: true,
-                    open: 1,
-                    ..MilestoneFigures::default()
-                }),
-                ..ClassFigures::default()
-            }],
+            classes: vec![keys()],
             elr: Some(ExcessRate {
                 rate: Rate { at_ms_per_minute: 20.0, ..Rate::default() },
                 top_class: Some("key".to_owned()),
@@ -400,20 +405,22 @@ mod tests {
     }
 
     #[test]
-    fn everything_is_said_with_its_number() {
+    fn every_figure_is_printed() {
         let text = text(&sample());
         for part in [
-            "mousepad, 2 repeats, 12 inputs and starts in 10 s; 10 answered, 2 without a visible answer, 0 open, 0 lost",
-            "10 joins of input and drawing exact, 0 by time only",
+            "mousepad, 2 repeats, 12 inputs and starts in 10 s; 10 answered, 2 without a visible \
+             answer, 0 open, 0 lost",
+            "10 drawings joined to their input exactly, 0 by time only",
             "2 CPUs",
             "over the threshold",
-            "UNUSABLE for a comparison, over 3 %",
-            "88 % of the differences: waiting for a CPU that others had (rustc 45 ms in all), 5 ms to 40 ms",
+            "UNUSABLE for a comparison, over 3%",
+            "88% of the differences: waiting for a CPU that others had (rustc 45 ms in all), 5 ms \
+             to 40 ms",
             "20.0 ms/min at T",
-            "100 % of it from key",
+            "100% of it from key",
             "1 of 4",
             "wait - (- of it over a threshold)",
-            "the driver itself: 42 ms of CPU (0.4 % of one), 30 requests",
+            "the driver itself: 42 ms of CPU time (0.4% of one CPU), 30 requests",
         ] {
             assert!(text.contains(part), "{part:?} is missing in\n{text}");
         }
@@ -438,55 +445,56 @@ mod tests {
         assert!(text(&result).contains("which is speculative (recording takes root)"));
     }
 
-    #[test]
-    fn without_a_recording_repeats_differ_by_inputs() {
-        let mut result = sample();
-        result.details.cumulative.spread = None;
-        let event = |repeat, label: &str, class: &str, ms| EventRow {
+    fn event((repeat, label, class, ms): (usize, &str, &str, f64)) -> EventRow {
+        EventRow {
             repeat,
             label: label.to_owned(),
             class: class.to_owned(),
             latency_ms: Some(ms),
             ..EventRow::default()
-        };
-        result.details.events = vec![
-            event(1, "start", "start", 900.0),
-            event(1, "type", "key", 60.0),
-            event(1, "save", "command", 40.0),
-            event(2, "type", "key", 62.0),
-            event(2, "save", "command", 48.0),
-            event(2, "save", "command", 30.0),
+        }
+    }
+
+    #[test]
+    fn without_a_recording_repeats_differ_by_inputs() {
+        let mut result = sample();
+        result.details.cumulative.spread = None;
+        let events = [
+            (1, "start", "start", 900.0),
+            (1, "type", "key", 60.0),
+            (1, "save", "command", 40.0),
+            (2, "type", "key", 62.0),
+            (2, "save", "command", 48.0),
+            (2, "save", "command", 30.0),
         ];
+        result.details.events = events.map(event).to_vec();
         let recorded = text(&result);
         assert!(
-            recorded.contains("  95 % of the differences: inputs labelled save, 40 ms to 78 ms\n"),
+            recorded.contains("  95% of the differences: inputs labelled save, 40 ms to 78 ms\n"),
             "{recorded}"
         );
-        assert!(
-            recorded
-                .contains("what made them longer is not known: nothing that was recorded differs"),
-            "{recorded}"
-        );
+        assert!(recorded.contains("the records do not show what made them longer"), "{recorded}");
         result.details.events[1].latency_ms = Some(70.0);
         assert!(
             text(&result)
-                .contains("  100 % of the differences: inputs labelled save, 40 ms to 78 ms\n"),
+                .contains("  100% of the differences: inputs labelled save, 40 ms to 78 ms\n"),
             "{}",
             text(&result)
         );
         result.details.instrument_why = Some("asked for by --no-trace".to_owned());
-        let remedy = "what made them longer only the display tap tells; try: as root, and without --no-trace";
+        let remedy =
+            "only the display tap shows what made them longer; try: as root, without --no-trace";
         assert!(text(&result).contains(remedy), "{}", text(&result));
         result.details.cumulative.usable = Some(true);
         assert!(
             !text(&result).contains("of the differences")
-                && !text(&result).contains("display tap tells")
+                && !text(&result).contains("display tap shows")
         );
     }
 
     #[test]
     fn an_empty_result_can_be_printed() {
         let result = MeasureDocument { details: MeasureDetails::default(), ..sample() };
-        assert!(text(&result).contains("no event over 50 ms"));
+        assert!(text(&result).contains("no events over 50 ms"));
     }
 }

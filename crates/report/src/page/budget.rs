@@ -60,12 +60,12 @@ fn bar(shares: &[BudgetShare<'_>], interval: &Interval) -> Markup {
         places.push((share, at, width));
         at += width;
     }
-    let told: Vec<String> = shares
+    let parts: Vec<String> = shares
         .iter()
         .map(|share| format!("{}: {:.0}%", share.name, percent(share.ms, interval)))
         .collect();
     html! {
-        svg.stack width="100%" height="36" role="img" aria-label=(told.join("; ")) {
+        svg.stack width="100%" height="36" role="img" aria-label=(parts.join("; ")) {
             @for (share, at, width) in &places {
                 rect.{ "look-" (share.look.name()) } x={ (figure(*at)) "%" } width={ (figure(*width)) "%" } height="36" {
                     title { (share.name) ", " (span(share.ms)) }

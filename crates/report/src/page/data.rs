@@ -21,15 +21,12 @@ struct Data<'a> {
 
 /// Returns the data of a scene.
 pub(super) fn json(scene: &Scene) -> String {
-    let us = |ns: u64| {
-        ns.clamp(scene.from_ns, scene.to_ns.max(scene.from_ns)).saturating_sub(scene.from_ns)
-            / 1_000
-    };
     let interval = scene.verdict.interval.as_ref();
     let data = Data {
-        length_us: us(scene.to_ns),
-        interval_us: interval
-            .map_or((0, 0), |interval| (us(interval.start_ns), us(interval.end_ns))),
+        length_us: since_start_us(scene, scene.to_ns),
+        interval_us: interval.map_or((0, 0), |interval| {
+            (since_start_us(scene, interval.start_ns), since_start_us(scene, interval.end_ns))
+        }),
         texts: &scene.texts,
         looks: Look::ALL.iter().map(|(_, name, words)| (*name, *words)).collect(),
         groups: TrackGroup::ALL.map(|group| (group, group.title())).to_vec(),
@@ -38,6 +35,11 @@ pub(super) fn json(scene: &Scene) -> String {
     };
     // Only a NaN could not be serialised, and there are none.
     escape(&serde_json::to_string(&data).unwrap_or_else(|_| "null".to_owned()))
+}
+
+/// Converts a time to microseconds since the start of the scene, limited to the scene.
+fn since_start_us(scene: &Scene, ns: u64) -> u64 {
+    (ns.clamp(scene.from_ns, scene.to_ns.max(scene.from_ns)) - scene.from_ns) / 1_000
 }
 
 /// Escapes characters that have a meaning in HTML or end a line of a script; the JSON stays
@@ -60,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_data_says_the_same_without_signs_of_markup() {
+    fn the_data_is_equivalent_without_markup_characters() {
         let text = "</script><!--<script>&amp;\u{2028}";
         let json = escape(&serde_json::to_string(text).expect("a text is JSON"));
         assert!(!json.contains(['<', '>', '&', '\u{2028}']), "{json}");

@@ -14,7 +14,7 @@ pub(super) fn section(verdict: &Verdict) -> Markup {
             h2 #engineers { "For engineers" }
             pre.verdict tabindex="0" role="group" aria-label="The verdict as text" { (text(verdict, &Layout { verbose: true, ..Layout::default() })) }
             @if let Some(interval) = &verdict.interval { (facts(interval)) }
-            p { "More of the same incident:" }
+            p { "More about this incident:" }
             pre tabindex="0" role="group" aria-label="Commands" { code { (commands(id)) } }
         }
     }
@@ -26,21 +26,19 @@ const NAME_MAX: usize = 64;
 /// Returns the name of an incident for a command. Names with unusual characters, which a shell
 /// might interpret, are replaced by `FILE`.
 fn named(id: &str) -> &str {
-    let usual = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
-    if (1..=NAME_MAX).contains(&id.len()) && !id.starts_with('-') && id.bytes().all(usual) {
-        id
-    } else {
-        "FILE"
-    }
+    let is_usual = (1..=NAME_MAX).contains(&id.len())
+        && !id.starts_with('-')
+        && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte));
+    if is_usual { id } else { "FILE" }
 }
 
 /// Formats commands with their descriptions in a second column.
 fn commands(id: &str) -> String {
     let id = named(id);
     let lines = [
-        (format!("tipme diagnose {id} --json"), "this verdict as data"),
+        (format!("tipme diagnose {id} --json"), "this verdict as JSON"),
         (format!("tipme diagnose {id} --interactions"), "every key and click with its latency"),
-        ("tipme scrub FILE COPY".to_owned(), "a copy that can be given away"),
+        ("tipme scrub FILE COPY".to_owned(), "a copy that you can share"),
     ];
     let width = lines.iter().map(|(command, _)| command.chars().count()).max().unwrap_or(0);
     lines.map(|(command, what)| format!("{command:width$}  # {what}")).join("\n")
@@ -67,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_that_is_copied_from_the_page_does_what_it_says() {
+    fn copied_commands_are_safe_for_a_shell() {
         assert!(
             commands("20000229T235959.042Z")
                 .starts_with("tipme diagnose 20000229T235959.042Z --json ")

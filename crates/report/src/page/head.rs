@@ -26,7 +26,7 @@ pub(super) fn head(scene: &Scene) -> Markup {
             Some(interval) if interval.exceeded => { (cause(verdict, interval)) }
             _ => p.lead { (notice(verdict).body) },
         }
-        (words(&verdict.incident))
+        (user_words(&verdict.incident))
     }
 }
 
@@ -53,7 +53,7 @@ fn cause(verdict: &Verdict, interval: &Interval) -> Markup {
     }
 }
 
-fn words(incident: &About) -> Markup {
+fn user_words(incident: &About) -> Markup {
     let right = incident
         .user_right
         .map(|right| if right { "It was this." } else { "It was something else." });
@@ -62,7 +62,7 @@ fn words(incident: &About) -> Markup {
             figure.said {
                 figcaption { "What you said" }
                 @if !incident.user_text.is_empty() { blockquote { (incident.user_text) } }
-                @if let Some(right) = right { p { "Asked whether the cause was the one: " b { (right) } } }
+                @if let Some(right) = right { p { "Was this the cause? " b { (right) } } }
             }
         }
     }
@@ -77,47 +77,49 @@ pub(super) fn remedy(verdict: &Verdict, interval: &Interval) -> Markup {
                 p { (commands::sentence(&first.remedy)) }
                 @if let Some(command) = commands::first(&first.remedy) { (commands::to_copy(command)) }
                 h3 { "Is it still happening?" }
-                p { (still(verdict, interval)) }
-                @if let Some((what, command)) = check(first) {
+                p { (state_at_mark(verdict, interval)) }
+                @if let Some((what, command)) = status_command(first) {
                     p { (what) }
                     (commands::to_copy(&command))
                 }
-                (again(first))
+                (reproduction(first))
             }
         }
     }
 }
 
 /// Describes the state at the mark; a page cannot know more.
-fn still(verdict: &Verdict, interval: &Interval) -> String {
+fn state_at_mark(verdict: &Verdict, interval: &Interval) -> String {
     let mark = verdict.incident.mark_ns;
     if interval.censored || interval.milestone == "hanging" {
-        return "It still went on when it was marked.".to_owned();
+        return "It was still going on at the mark.".to_owned();
     }
     match mark.checked_sub(interval.end_ns) {
         Some(since) if mark > 0 => {
-            format!("This wait was over {} before the mark.", span(tipme_measure::ms(since)))
+            format!("This wait ended {} before the mark.", span(tipme_measure::ms(since)))
         }
-        _ => "This wait was over when it was marked.".to_owned(),
+        _ => "This wait was over at the mark.".to_owned(),
     }
 }
 
+/// Command that shows the state of the processes with the ids that follow.
+const PS: &str = "ps -o pid,stat,etime,pcpu,comm -p";
+
 /// Returns a command that shows the current state of the culprit, with a description. There is none
 /// for a process that has ended.
-fn check(first: &Finding) -> Option<(String, String)> {
-    let ps = |pid: &str| format!("ps -o pid,stat,etime,pcpu,comm -p {pid}");
+fn status_command(first: &Finding) -> Option<(String, String)> {
     if first.kind == CauseKind::Stopped {
         let stopped = commands::first(&first.remedy)?.strip_prefix("kill -CONT ")?;
         return Some((
             format!("To see whether process {stopped} is still stopped (T in the column STAT):"),
-            ps(stopped),
+            format!("{PS} {stopped}"),
         ));
     }
     let Culprit::Process { pid, comm, .. } = &first.culprit else { return None };
     let is_gone =
         first.remedy.contains("has ended") || first.kind == CauseKind::Unattributed || *pid == 0;
-    let what = format!("To see whether {comm} still runs, and how much it computes:");
-    (!is_gone).then(|| (what, ps(&pid.to_string())))
+    let what = format!("To see whether {comm} is still running, and how much CPU it uses:");
+    (!is_gone).then(|| (what, format!("{PS} {pid}")))
 }
 
 /// Renders the other delays that the user may mean.
@@ -137,18 +139,18 @@ pub(super) fn others(verdict: &Verdict) -> Markup {
     }
 }
 
-fn again(first: &Finding) -> Markup {
+fn reproduction(first: &Finding) -> Markup {
     html! {
         details {
-            summary { "How to make it happen again" }
+            summary { "How to reproduce it" }
             @match kinds::about(first.kind).fault {
                 Some(fault) => {
-                    p { "The same kind of trouble, made on purpose on a private display, and diagnosed:" }
+                    p { "This injects a fault of the same kind on a private display and diagnoses it:" }
                     pre { code { "sudo tipme selftest " (fault) } }
                 }
-                None => p { "No known fault of tipme is like this one. Do again what you did, and press the key." },
+                None => p { "tipme cannot inject a fault of this kind. Repeat what you did, and press the hot key." },
             }
-            p { "To see whether a remedy helps, do what you did once more and hold the two against each other:" }
+            p { "To see whether a remedy helps, repeat what you did and compare:" }
             pre { code { "tipme mark -m \"after the remedy\"\ntipme diagnose" } }
         }
     }
@@ -156,9 +158,10 @@ fn again(first: &Finding) -> Markup {
 
 /// Describes the contents of the page with regard to privacy.
 pub(super) fn privacy() -> &'static str {
-    "Made by tipme. This page is complete in itself and asks nothing of any network. It names programs, files and \
-     hosts of this machine, but no key that was pressed and no text. Look through it before you give it away; tipme \
-     scrub makes a copy of the incident without such names, and tipme report makes a page of that."
+    "Made by tipme. This page is self-contained and loads nothing from the network. It names \
+     programs, files and hosts of this machine, but contains no pressed keys and no text. Check it \
+     before you share it: tipme scrub makes a copy of the incident without such names, and tipme \
+     report turns that into a page."
 }
 
 /// Draws a small box in the colour of a look.

@@ -78,7 +78,11 @@ fn colour(name: &str) -> &'static str {
 }
 
 fn length_us(scene: &Scene) -> u64 {
-    (scene.to_ns.saturating_sub(scene.from_ns) / 1_000).max(1)
+    since_start_us(scene, scene.to_ns).max(1)
+}
+
+fn since_start_us(scene: &Scene, ns: u64) -> u64 {
+    ns.saturating_sub(scene.from_ns) / 1_000
 }
 
 fn x(scene: &Scene, us: u64) -> f64 {
@@ -108,21 +112,24 @@ fn track(scene: &Scene, track: &Track) -> PicturePart {
 /// Draws the bars of a look as one path. A merged bar is as high as the share of the time to which
 /// its look applies.
 fn shapes(scene: &Scene, bars: &[Bar], look: Look) -> String {
-    let of_look = bars.iter().filter(|bar| bar.look == look);
-    let shape = |bar: &Bar| {
+    let mut path = String::new();
+    for bar in bars.iter().filter(|bar| bar.look == look) {
         let (lo, hi) = (x(scene, bar.from_us), x(scene, bar.from_us + bar.length_us));
         let high = (ROW - 2.0) * f64::from(bar.percent) / 100.0;
-        format!("M{lo:.1} {:.1}h{:.1}v{high:.1}H{lo:.1}z", ROW - 1.0 - high, (hi - lo).max(0.5))
-    };
-    of_look.map(shape).collect()
+        path += &format!(
+            "M{lo:.1} {:.1}h{:.1}v{high:.1}H{lo:.1}z",
+            ROW - 1.0 - high,
+            (hi - lo).max(0.5)
+        );
+    }
+    path
 }
 
 fn curve(scene: &Scene, curve: &Curve) -> PicturePart {
-    let at = |step: usize| {
+    let sums = (0..curve.steps.len()).map(|step| {
         curve.series.iter().map(|one| one.values.get(step).copied().unwrap_or(0.0)).sum::<f32>()
-    };
-    let least = if curve.unit == "%" { 100.0 } else { 1.0 };
-    let most = (0..curve.steps.len()).map(at).fold(least, f32::max);
+    });
+    let most = sums.fold(if curve.unit == "%" { 100.0 } else { 1.0 }, f32::max);
     let mut below = vec![0.0_f64; curve.steps.len()];
     let areas: Vec<Markup> = curve
         .series
@@ -148,12 +155,9 @@ fn curve(scene: &Scene, curve: &Curve) -> PicturePart {
 
 /// Draws the interval as a lighter field, with the time since its start.
 fn axis(scene: &Scene, top: f64, height: f64) -> Markup {
-    let us = |ns: u64| ns.saturating_sub(scene.from_ns) / 1_000;
-    let wait = scene
-        .verdict
-        .interval
-        .as_ref()
-        .map_or((0, 0), |interval| (us(interval.start_ns), us(interval.end_ns)));
+    let wait = scene.verdict.interval.as_ref().map_or((0, 0), |interval| {
+        (since_start_us(scene, interval.start_ns), since_start_us(scene, interval.end_ns))
+    });
     let (from, to) = (x(scene, wait.0), x(scene, wait.1.min(length_us(scene))));
     let step = tick_step(length_us(scene));
     let ticks =
@@ -181,12 +185,10 @@ fn legend(scene: &Scene) -> PicturePart {
     let used: BTreeSet<Look> = bars.collect();
     let shown: Vec<_> = Look::ALL.iter().filter(|(look, ..)| used.contains(look)).collect();
     let columns = ((WIDTH - 16.0) / LEGEND_COLUMN) as usize;
-    let place = |at: usize| {
-        (16.0 + LEGEND_COLUMN * (at % columns) as f64, 16.0 + ROW * (at / columns) as f64)
-    };
     let markup = html! {
         @for (at, (look, _, words)) in shown.iter().enumerate() {
-            @let (left, top) = place(at);
+            @let left = 16.0 + LEGEND_COLUMN * (at % columns) as f64;
+            @let top = 16.0 + ROW * (at / columns) as f64;
             rect x=(left) y=(top) width="11" height="11" fill=(colour(look.name())) {}
             text x=(left + 17.0) y=(top + 10.0) fill=(colour("ink")) { (words) }
         }

@@ -131,8 +131,9 @@ mod tests {
     }
 
     #[test]
-    fn commands_are_told_from_the_prose_around_them() {
-        let renice = "renice -n 19 -p 12987 (what it starts from then on inherits it); or tipme manage, which puts";
+    fn commands_are_separated_from_the_prose() {
+        let renice = "renice -n 19 -p 12987 (what it starts from then on inherits it); or tipme \
+                      manage, which puts";
         assert_eq!(commands(renice), ["renice -n 19 -p 12987", "tipme manage"]);
         assert_eq!(first(renice), Some("renice -n 19 -p 12987"));
         assert_eq!(

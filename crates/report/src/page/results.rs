@@ -37,7 +37,7 @@ pub fn results(results: &ResultsPage<'_>) -> String {
                 h2 #plots { "Plots" }
                 @for plot in &results.plots[..shown] { (figure(plot)) }
                 @if shown < results.plots.len() {
-                    p.hint { "Not shown: " (results.plots.len() - shown) " more plots; --svg of the measurement writes all." }
+                    p.hint { "Not shown: " (results.plots.len() - shown) " more plots; measure with --svg to write all of them." }
                 }
             }
             section aria-labelledby="tables" {
@@ -45,7 +45,7 @@ pub fn results(results: &ResultsPage<'_>) -> String {
                 pre tabindex="0" role="group" aria-label="The result as text" { (results.text) }
             }
         }
-        footer { p { "Made by tipme. This page is complete in itself and asks nothing of any network." } }
+        footer { p { "Made by tipme. This page is self-contained and loads nothing from the network." } }
     };
     frame(&title, &body)
 }

@@ -18,7 +18,7 @@ pub(super) fn section(verdict: &Verdict, interval: &Interval) -> Markup {
                         table {
                             thead { tr {
                                 th.number scope="col" { "after" } th.number scope="col" { "for" }
-                                th scope="col" { "who" } th scope="col" { "what it did" } th scope="col" { "ended by" }
+                                th scope="col" { "thread" } th scope="col" { "activity" } th scope="col" { "ended by" }
                             } }
                             tbody { @for step in &verdict.chain { (line(step, interval)) } }
                         }
@@ -30,11 +30,10 @@ pub(super) fn section(verdict: &Verdict, interval: &Interval) -> Markup {
 }
 
 fn line(step: &Step, interval: &Interval) -> Markup {
-    let ms = |from: u64, to: u64| ms(to.saturating_sub(from));
     html! {
         tr {
-            td.number { (span(ms(interval.start_ns, step.start_ns))) }
-            td.number { (span(ms(step.start_ns, step.end_ns))) }
+            td.number { (span(ms(step.start_ns.saturating_sub(interval.start_ns)))) }
+            td.number { (span(ms(step.end_ns.saturating_sub(step.start_ns)))) }
             td { (step.comm) " (pid " (step.pid) ")" }
             td { (step.detail) }
             td { (step.woken_by.as_deref().unwrap_or_default()) }

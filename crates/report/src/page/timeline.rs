@@ -7,10 +7,10 @@ use maud::{Markup, html};
 use std::collections::BTreeSet;
 use tipme_analysis::scene::{Look, Scene, TrackGroup};
 
-const HOW: &str = "Time runs from left to right; the wait itself is the lighter field. Point at a bar, or move to it with \
-                   the arrow keys, to read what it stands for.";
-const KEYS: &str = "Keys: ← → next bar, ↑ ↓ next line, + − zoom, Shift with ← → move, 0 all, Esc nothing chosen. Mouse: \
-                    drag to move, double click or Ctrl and wheel to zoom.";
+const HOW: &str = "Time runs from left to right; the lighter field is the wait. Point at a bar, or \
+    select it with the arrow keys, to see its details.";
+const KEYS: &str = "Keys: ← → next bar, ↑ ↓ next line, + − zoom, Shift+← → move, 0 show all, \
+    Esc clear the selection. Mouse: drag to move, double-click or Ctrl+wheel to zoom.";
 
 /// Renders the element for the tracks, with its legend.
 pub(super) fn section(scene: &Scene) -> Markup {
@@ -29,7 +29,7 @@ pub(super) fn section(scene: &Scene) -> Markup {
                     button type="button" data-do="others" aria-pressed="false" { "All programs" }
                 }
             }
-            noscript { p { "The picture needs scripts, which this browser does not run; the same follows in words below." } }
+            noscript { p { "The timeline needs JavaScript, which is disabled here; the steps are listed below." } }
             div #timeline tabindex="0" role="application" aria-roledescription="timeline" aria-describedby="keys"
                 aria-label="Timeline of the wait" {}
             p #evidence role="status" {}

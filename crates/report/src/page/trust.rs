@@ -14,11 +14,11 @@ pub(super) fn section(scene: &Scene) -> Markup {
         section aria-labelledby="trust" {
             h2 #trust { "How far to trust this" }
             ul {
-                li { "Everything is held of the last " (span(verdict.incident.window_s * 1e3)) " before the mark." }
+                li { "The recording covers the last " (span(verdict.incident.window_s * 1e3)) " before the mark." }
                 @for line in losses(verdict) { li { (line) } }
                 @if let Some(interval) = &verdict.interval {
-                    li { "Recording itself added " (span(verdict.overhead_ms)) " to the wait, "
-                        (format!("{:.3}%", percent(verdict.overhead_ms, interval))) " of it." }
+                    li { "Recording itself added " (span(verdict.overhead_ms)) " to the wait ("
+                        (format!("{:.3}%", percent(verdict.overhead_ms, interval))) ")." }
                     @if interval.join == "speculative" { li { "Input and drawing were joined by time only." } }
                 }
                 @for note in &verdict.notes { li { (note) } }
@@ -41,21 +41,21 @@ fn losses(verdict: &Verdict) -> Vec<String> {
     if lost.is_empty() {
         return vec!["No record was lost.".to_owned()];
     }
-    let line = |(class, count): (&str, u64)| {
-        format!("{count} records of the class {class} were lost in the window.")
-    };
-    lost.into_iter().take(CLASSES_MAX).map(line).collect()
+    lost.into_iter()
+        .take(CLASSES_MAX)
+        .map(|(class, count)| format!("{count} records of class {class} in the window were lost."))
+        .collect()
 }
 
 fn programs(programs: &[ProgramUse]) -> Markup {
     html! {
         details.long {
-            summary { "What each kernel program of the recorder costs on this machine" }
+            summary { "Cost of each kernel program of the recorder on this machine" }
             div.wide tabindex="0" role="group" aria-label="Kernel programs" {
                 table {
                     thead { tr {
-                        th scope="col" { "program" } th.number scope="col" { "runs a second" }
-                        th.number scope="col" { "ns for each" }
+                        th scope="col" { "program" } th.number scope="col" { "runs per second" }
+                        th.number scope="col" { "ns per run" }
                     } }
                     tbody { @for program in programs {
                         tr {

@@ -21,8 +21,8 @@ pub(super) fn section(scene: &Scene, interval: &Interval) -> Markup {
     html! {
         section aria-labelledby="usual" {
             h2 #usual { "Is that usual?" }
-            p { "The same in the same application: " (usual_in_words(baseline)) ". People notice it from "
-                (span(interval.threshold_ms)) " on." }
+            p { "Usual time in the same application: " (usual_in_words(baseline))
+                ". Such delays are noticeable from " (span(interval.threshold_ms)) " on." }
             @match scene.usual.as_ref().filter(|observed| !observed.latencies_ms.is_empty()) {
                 Some(observed) => (picture(observed, interval)),
                 None => (learned(baseline)),
@@ -36,7 +36,7 @@ fn learned(baseline: Option<&Baseline>) -> Markup {
         Some(known) if known.stored => {
             "The baseline was learned before this window; individual times are not kept."
         }
-        _ => "Nothing of this kind was seen at another time of the window.",
+        _ => "The window contains no other delay of this kind.",
     };
     html! { p.hint { (text) } }
 }
@@ -49,16 +49,11 @@ struct LogAxis {
 
 impl LogAxis {
     fn new(observed: &UsualLatencies, interval: &Interval) -> LogAxis {
-        let all = || {
-            observed
-                .latencies_ms
-                .iter()
-                .copied()
-                .chain([interval.latency_ms, interval.threshold_ms])
-        };
-        let positive = || all().filter(|ms| *ms > 0.0);
-        let (least, most) =
-            (positive().fold(f64::MAX, f64::min), positive().fold(f64::MIN_POSITIVE, f64::max));
+        let all =
+            observed.latencies_ms.iter().chain([&interval.latency_ms, &interval.threshold_ms]);
+        let positive = all.copied().filter(|ms| *ms > 0.0);
+        let least = positive.clone().fold(f64::MAX, f64::min);
+        let most = positive.fold(f64::MIN_POSITIVE, f64::max);
         LogAxis { least: (least / 1.5).clamp(1e-4, 1e9), most: (most * 1.5).clamp(2e-4, 1e10) }
     }
 
@@ -81,7 +76,7 @@ fn picture(observed: &UsualLatencies, interval: &Interval) -> Markup {
     let axis = LogAxis::new(observed, interval);
     let counts = counts(&axis, observed);
     let fullest = counts.iter().copied().max().unwrap_or(1).max(1);
-    let told = format!(
+    let label = format!(
         "{} others from {} to {}, this one {}",
         observed.n,
         span(observed.latencies_ms.first().copied().unwrap_or_default()),
@@ -89,11 +84,11 @@ fn picture(observed: &UsualLatencies, interval: &Interval) -> Markup {
         span(interval.latency_ms)
     );
     html! {
-        svg.usual width="100%" height=(HEIGHT) role="img" aria-label=(told) {
+        svg.usual width="100%" height=(HEIGHT) role="img" aria-label=(label) {
             @for (at, count) in counts.iter().enumerate() { @if *count > 0 { (column(at, *count, fullest)) } }
             line.axis x1="0" x2="100%" y1=(BOTTOM) y2=(BOTTOM) {}
             @for ms in axis.ticks() { (tick(&axis, ms)) }
-            (mark(&axis, interval.threshold_ms, "noticed from here on", 12.0, "threshold"))
+            (mark(&axis, interval.threshold_ms, "noticeable from here on", 12.0, "threshold"))
             (mark(&axis, interval.latency_ms, &format!("this one, {}", span(interval.latency_ms)), 30.0, "this"))
         }
         p.hint { (hint(observed)) }
@@ -104,7 +99,7 @@ fn picture(observed: &UsualLatencies, interval: &Interval) -> Markup {
 fn hint(observed: &UsualLatencies) -> String {
     let shown = observed.latencies_ms.len();
     let rest = if shown < observed.n {
-        format!("; of all {} others, {shown} are counted, taken evenly", observed.n)
+        format!("; of all {} others, an even sample of {shown} is counted", observed.n)
     } else {
         String::new()
     };
@@ -156,13 +151,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_that_count_not_all_say_so() {
-        let told = |n| hint(&UsualLatencies { latencies_ms: vec![1.0, 2.0], n });
-        assert_eq!(told(2), "Each column counts others of that length; the axis is logarithmic.");
+    fn columns_of_a_sample_are_marked_as_such() {
+        let [all, sample] =
+            [2, 7].map(|n| hint(&UsualLatencies { latencies_ms: vec![1.0, 2.0], n }));
+        assert_eq!(all, "Each column counts others of that length; the axis is logarithmic.");
         assert!(
-            told(7).ends_with("logarithmic; of all 7 others, 2 are counted, taken evenly."),
-            "{}",
-            told(7)
+            sample.ends_with("logarithmic; of all 7 others, an even sample of 2 is counted."),
+            "{sample}"
         );
     }
 }

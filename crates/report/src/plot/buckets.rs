@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Counts of latencies in buckets of equal width.
 
+use super::LatencySet;
+
 /// Default for an invalid width, in milliseconds.
 const WIDTH: f64 = 10.0;
 /// Minimum width, below the resolution of any clock.
@@ -13,6 +15,14 @@ const CLOSE: f64 = 1e-9;
 /// Returns the given width, limited to the valid range, or 10 ms if it is invalid.
 pub(crate) fn usable(width: f64) -> f64 {
     if width.is_finite() && width > 0.0 { width.clamp(WIDTH_MIN, WIDTH_MAX) } else { WIDTH }
+}
+
+/// Returns the first of several ascending widths that needs at most `buckets_max` buckets up to the
+/// longest value, or else the last width.
+pub(crate) fn fitting(sets: &[LatencySet], widths: &[f64], buckets_max: f64) -> f64 {
+    let longest = sets.iter().flat_map(|set| &set.values_ms).copied().fold(0.0, f64::max);
+    let fits = widths.iter().find(|width| longest / **width <= buckets_max);
+    fits.or(widths.last()).copied().unwrap_or(WIDTH)
 }
 
 /// Returns the number of the bucket that contains a value; it saturates at the maximum.
@@ -45,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_width_is_replaced() {
+    fn an_invalid_width_is_replaced() {
         assert_eq!([f64::NAN, 0.0, -1.0, f64::INFINITY].map(usable), [WIDTH; 4]);
         assert_eq!([0.1, 1e-30].map(usable), [0.1, WIDTH_MIN]);
     }

@@ -79,13 +79,14 @@ fn row_of((label, parts): &(String, Vec<(String, f64)>), names: &[String]) -> Bu
 }
 
 fn legend(names: &[String], others: usize) -> Vec<LegendEntry> {
-    let entry = |mark, text| LegendEntry { mark, text };
-    let named = names.iter().enumerate();
-    let named =
-        named.map(|(index, name)| entry(MarkStyle::Box(colour(index)), plain(name, NAME_CHARS)));
-    let rest =
-        (others > 0).then(|| entry(MarkStyle::Box(REST), format!("others, of {others} kinds")));
-    named.chain(rest).collect()
+    let mut entries = Vec::new();
+    for (index, name) in names.iter().enumerate() {
+        entries.push(LegendEntry::new(MarkStyle::Box(colour(index)), plain(name, NAME_CHARS)));
+    }
+    if others > 0 {
+        entries.push(LegendEntry::new(MarkStyle::Box(REST), format!("{others} others")));
+    }
+    entries
 }
 
 fn colour_of(place: usize) -> &'static str {
@@ -129,9 +130,9 @@ fn inside(page: &mut Page, (left, right, baseline): (f64, f64, f64), ms: f64, co
 
 /// Cuts a name to the room beside the bars.
 fn fitted(label: &str, pixels: f64) -> String {
-    let fits = |chars: &usize| width(&plain(label, *chars), TEXT_SIZE) <= pixels;
-    let chars = (1..=LABEL_CHARS).rev().find(fits).unwrap_or(1);
-    plain(label, chars)
+    let cuts = (1..=LABEL_CHARS).rev().map(|chars| plain(label, chars));
+    let mut fitting = cuts.filter(|cut| width(cut, TEXT_SIZE) <= pixels);
+    fitting.next().unwrap_or_else(|| plain(label, 1))
 }
 
 #[cfg(test)]

@@ -2,8 +2,7 @@
 //! Cumulative latency of the events in order of duration, by latency and by count.
 
 use super::axes::{self, Axis};
-use super::page::{LegendEntry, MarkStyle, PLOT_HEIGHT, Page};
-use super::palette::{colour, dashes};
+use super::page::{LegendEntry, PLOT_HEIGHT, Page};
 use super::scale::Scale;
 use super::thin::rising;
 use super::values::{Sorted, extremes, sorted};
@@ -71,18 +70,17 @@ pub fn cumulative_by_count(figure: &Figure<'_>, sets: &[LatencySet]) -> String {
     page.finish()
 }
 
-/// Creates a page with a legend; `said` describes each set.
+/// Creates a page with a legend; `text` describes each set.
 pub(super) fn begin(
     figure: &Figure<'_>,
     sets: &[LatencySet],
-    said: fn(&Sorted) -> String,
+    text: fn(&Sorted) -> String,
 ) -> (Page, Vec<Sorted>) {
     let (sets, remarks) = sorted(sets);
     let mut page = Page::new(figure);
     page.remark(&remarks);
-    let mark = |index| MarkStyle::Line(colour(index), dashes(index));
-    let entry = |(index, set): (usize, &Sorted)| LegendEntry { mark: mark(index), text: said(set) };
-    page.legend(&sets.iter().enumerate().map(entry).collect::<Vec<_>>());
+    let entries = sets.iter().enumerate().map(|(index, set)| LegendEntry::line(index, text(set)));
+    page.legend(&entries.collect::<Vec<_>>());
     (page, sets)
 }
 

@@ -4,8 +4,7 @@
 
 use super::Figure;
 use super::axes::{self, Axis};
-use super::page::{LegendEntry, MarkStyle, PLOT_HEIGHT, Page};
-use super::palette::{colour, dashes};
+use super::page::{LegendEntry, PLOT_HEIGHT, Page};
 use super::scale::Scale;
 use super::values::is_time;
 
@@ -27,18 +26,14 @@ pub fn levels(
 ) -> String {
     let curves: Vec<LevelCurve> = curves.iter().take(super::SETS_MAX).map(drawable).collect();
     let mut page = Page::new(figure);
-    let entry = |(index, curve): (usize, &LevelCurve)| LegendEntry {
-        mark: MarkStyle::Line(colour(index), dashes(index)),
-        text: curve.name.clone(),
-    };
-    page.legend(&curves.iter().enumerate().map(entry).collect::<Vec<_>>());
-    let points = || curves.iter().flat_map(|curve| &curve.points);
-    let times = || points().map(|point| point.1).chain(line_ms);
-    let Some(least) = points().map(|point| point.1).reduce(f64::min) else {
-        return page.nothing("no events");
-    };
-    let across = Scale::up_to(points().map(|point| point.0).fold(0.0, f64::max));
-    let upwards = Scale::log(least.min(line_ms.unwrap_or(least)), times().fold(least, f64::max));
+    let entries = curves.iter().map(|curve| curve.name.clone()).enumerate();
+    page.legend(&entries.map(|(index, name)| LegendEntry::line(index, name)).collect::<Vec<_>>());
+    let points = curves.iter().flat_map(|curve| &curve.points);
+    let times = points.clone().map(|point| point.1);
+    let Some(least) = times.clone().reduce(f64::min) else { return page.nothing("no events") };
+    let most = times.chain(line_ms).fold(least, f64::max);
+    let across = Scale::up_to(points.map(|point| point.0).fold(0.0, f64::max));
+    let upwards = Scale::log(least.min(line_ms.unwrap_or(least)), most);
     let area = page.area(PLOT_HEIGHT);
     let axis = Axis { scale: across, name: "load: runnable processes" };
     axes::draw(&mut page, &area, &axis, &Axis { scale: upwards, name });
@@ -71,23 +66,18 @@ mod tests {
     #[test]
     fn each_curve_has_its_line_and_its_dots() {
         let figure = Figure { title: "typing", ..Figure::default() };
-        let curve = |name: &str, ms: f64| LevelCurve {
+        let curves = [("unmanaged", 900.0), ("managed", 0.4)].map(|(name, ms)| LevelCurve {
             name: name.to_owned(),
             points: vec![(0.0, 0.3), (20.0, ms)],
-        };
-        let svg = levels(
-            &figure,
-            &[curve("unmanaged", 900.0), curve("managed", 0.4)],
-            "delay, ms",
-            Some(50.0),
-        );
+        });
+        let svg = levels(&figure, &curves, "delay, ms", Some(50.0));
         assert!(svg.starts_with("<svg") && svg.contains("unmanaged") && svg.contains("delay, ms"));
         assert_eq!(svg.matches(r#"rx="2.5""#).count(), 4);
         assert!(svg.contains("50 ms"), "the line to compare with has its value");
     }
 
     #[test]
-    fn nothing_is_said_to_be_nothing() {
+    fn invalid_points_are_no_events() {
         let figure = Figure { title: "typing", ..Figure::default() };
         let hostile = LevelCurve {
             name: "<&".to_owned(),

@@ -2,7 +2,7 @@
 //! Page of a plot, filled from top to bottom: title, legend, areas, footer.
 
 use super::Figure;
-use super::palette::INK;
+use super::palette::{INK, colour, dashes};
 use super::words::{escaped, plain, width, wrapped};
 
 /// Dimensions of the page and its parts, in pixels.
@@ -66,6 +66,17 @@ pub(super) enum Anchor {
 pub(super) struct LegendEntry {
     pub mark: MarkStyle,
     pub text: String,
+}
+
+impl LegendEntry {
+    pub(super) fn new(mark: MarkStyle, text: String) -> LegendEntry {
+        LegendEntry { mark, text }
+    }
+
+    /// Creates the entry of the n-th curve.
+    pub(super) fn line(index: usize, text: String) -> LegendEntry {
+        LegendEntry::new(MarkStyle::Line(colour(index), dashes(index)), text)
+    }
 }
 
 /// Style of a legend symbol.

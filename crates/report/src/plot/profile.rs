@@ -68,7 +68,7 @@ fn draw(
     }
     page.legend(&legend(&view, drawn_ms));
     let area = page.area(PLOT_HEIGHT);
-    let across = Axis { scale: view.across, name: "begin of the event, s" };
+    let across = Axis { scale: view.across, name: "start of the event, s" };
     let up = format!("{}, ms", figure.quantity.name());
     axes::draw(&mut page, &area, &across, &Axis { scale: view.upwards, name: &up });
     draw_bars(&mut page, &area, &view);
@@ -97,50 +97,70 @@ fn view(
     Some(ProfileView { bars, across, upwards: Scale::up_to(top), threshold_ms })
 }
 
+/// Kinds of bars, which differ in colour.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum BarKind {
+    /// Up to the threshold.
+    Short,
+    Long,
+    /// Unfinished at the end of the run.
+    Open,
+}
+
 impl ProfileView {
-    fn is_long(&self, bar: &ProfileBar) -> bool {
-        self.threshold_ms.is_some_and(|ms| bar.latency_ms > ms)
+    fn bars(&self, kind: BarKind) -> impl Iterator<Item = &ProfileBar> {
+        self.bars.iter().filter(move |bar| self.kind(bar) == kind)
+    }
+
+    fn kind(&self, bar: &ProfileBar) -> BarKind {
+        match self.threshold_ms {
+            _ if bar.censored => BarKind::Open,
+            Some(ms) if bar.latency_ms > ms => BarKind::Long,
+            _ => BarKind::Short,
+        }
+    }
+
+    fn count(&self, kind: BarKind) -> String {
+        count(self.bars(kind).count())
+    }
+
+    /// Returns the ends of the visible bars of a kind, as shares.
+    fn ends(&self, kind: BarKind) -> Vec<(f64, f64)> {
+        let mut highest = Highest::new();
+        for bar in self.bars(kind) {
+            highest.add(self.across.share(bar.start_s), self.upwards.share(bar.latency_ms));
+        }
+        highest.points().collect()
     }
 }
 
 fn legend(view: &ProfileView, drawn_ms: Option<f64>) -> Vec<LegendEntry> {
-    let n =
-        |wanted: &dyn Fn(&ProfileBar) -> bool| view.bars.iter().filter(|bar| wanted(bar)).count();
-    let long = n(&|bar| !bar.censored && view.is_long(bar));
-    let short = n(&|bar| !bar.censored && !view.is_long(bar));
-    let open = n(&|bar| bar.censored);
-    let entry = |mark, text| LegendEntry { mark, text };
+    let short = view.count(BarKind::Short);
     let mut entries = match view.threshold_ms.map(duration) {
-        None => vec![entry(MarkStyle::Box(CALM), format!("events: {}", count(short)))],
+        None => vec![LegendEntry::new(MarkStyle::Box(CALM), format!("events: {short}"))],
         Some(limit) => vec![
-            entry(MarkStyle::Box(CALM), format!("up to {limit}: {}", count(short))),
-            entry(MarkStyle::Box(ALARM), format!("above {limit}: {}", count(long))),
+            LegendEntry::new(MarkStyle::Box(CALM), format!("up to {limit}: {short}")),
+            LegendEntry::new(
+                MarkStyle::Box(ALARM),
+                format!("above {limit}: {}", view.count(BarKind::Long)),
+            ),
         ],
     };
-    if open > 0 {
-        entries.push(entry(
+    if view.bars(BarKind::Open).next().is_some() {
+        entries.push(LegendEntry::new(
             MarkStyle::Open(colour(OPEN)),
-            format!("not ended, at least so long: {}", count(open)),
+            format!("unfinished, lower bound: {}", view.count(BarKind::Open)),
         ));
     }
     entries.extend(drawn_ms.map(|ms| {
-        entry(MarkStyle::Line(INK, axes::DASHES), format!("threshold {}", duration(ms)))
+        LegendEntry::new(MarkStyle::Line(INK, axes::DASHES), format!("threshold {}", duration(ms)))
     }));
     entries
 }
 
 fn draw_bars(page: &mut Page, area: &Area, view: &ProfileView) {
-    let shown = |wanted: &dyn Fn(&ProfileBar) -> bool| {
-        let mut highest = Highest::new();
-        let wanted = view.bars.iter().filter(|bar| wanted(bar));
-        wanted.for_each(|bar| {
-            highest.add(view.across.share(bar.start_s), view.upwards.share(bar.latency_ms))
-        });
-        highest.points().collect::<Vec<_>>()
-    };
-    let short = shown(&|bar| !bar.censored && !view.is_long(bar));
-    let long = shown(&|bar| !bar.censored && view.is_long(bar));
-    let open = shown(&|bar| bar.censored);
+    let [short, long, open] =
+        [BarKind::Short, BarKind::Long, BarKind::Open].map(|kind| view.ends(kind));
     let width = bar_width(short.len() + long.len() + open.len());
     // Short bars are drawn in front: they hide no end of a longer one, and would be hidden
     // otherwise.
@@ -163,9 +183,10 @@ fn bar_width(n: usize) -> f64 {
 
 /// Draws vertical lines from the axis, with a minimum visible height.
 fn sticks(area: &Area, points: &[(f64, f64)]) -> String {
-    let stick = |(x, y): &(f64, f64)| {
+    let mut path = String::new();
+    for (x, y) in points {
         let top = area.y(*y).min(area.bottom() - 1.0);
-        format!("M{} {}V{}", pixel(area.x(*x)), pixel(area.bottom()), pixel(top))
-    };
-    points.iter().map(stick).collect()
+        path += &format!("M{} {}V{}", pixel(area.x(*x)), pixel(area.bottom()), pixel(top));
+    }
+    path
 }

@@ -162,7 +162,7 @@ impl Scale {
         ticks
     }
 
-    /// Returns 50 %, 90 %, 99 % and so on; with 75, 95 and 98 % if there is room.
+    /// Returns 50%, 90%, 99% and so on; with 75, 95 and 98% if there is room.
     fn tail_ticks(&self, pixels: f64, room: f64) -> Vec<AxisTick> {
         let wide = pixels / self.decades() * 0.3 >= room;
         let more = [4.0, 20.0, 50.0].into_iter().filter(|_| wide);
@@ -170,11 +170,11 @@ impl Scale {
         let mut values: Vec<f64> = [1.0, 2.0].into_iter().chain(more).chain(nines).collect();
         values.retain(|value| *value <= self.to * (1.0 + CLOSE));
         values.sort_by(f64::total_cmp);
-        let label = |value: f64| {
+        let ticks = values.into_iter().map(|value| {
             let decimals = (value.log10().round() - 2.0).max(0.0) as usize;
-            format!("{:.decimals$} %", 100.0 * (1.0 - 1.0 / value))
-        };
-        values.into_iter().map(|value| self.tick(value, label(value))).collect()
+            self.tick(value, format!("{:.decimals$}%", 100.0 * (1.0 - 1.0 / value)))
+        });
+        ticks.collect()
     }
 }
 
@@ -183,14 +183,10 @@ pub(super) fn round_step(least: f64) -> f64 {
     let least = if least.is_finite() && least > 0.0 { least } else { 1.0 };
     let exponent = least.log10().floor() as i32;
     // Powers below one are divided by, since only whole powers of ten are exact.
-    let power = |digit: f64| {
+    let [one, two, five, ten] = [1.0, 2.0, 5.0, 10.0].map(|digit| {
         if exponent < 0 { digit / 10f64.powi(-exponent) } else { digit * 10f64.powi(exponent) }
-    };
-    [1.0, 2.0, 5.0]
-        .into_iter()
-        .map(power)
-        .find(|step| *step >= least * (1.0 - CLOSE))
-        .unwrap_or(power(10.0))
+    });
+    [one, two, five].into_iter().find(|step| *step >= least * (1.0 - CLOSE)).unwrap_or(ten)
 }
 
 fn rounded_up(value: f64, step: f64) -> f64 {
@@ -237,7 +233,7 @@ mod tests {
 
     #[test]
     fn shares_of_the_tail_are_percentiles() {
-        insta::assert_snapshot!(labels(&Scale::tail(50_000).ticks(860.0, 40.0)), @"0 % 50 % 75 % 90 % 95 % 98 % 99 % 99.9 % 99.99 %");
+        insta::assert_snapshot!(labels(&Scale::tail(50_000).ticks(860.0, 40.0)), @"0% 50% 75% 90% 95% 98% 99% 99.9% 99.99%");
     }
 
     #[test]

@@ -68,7 +68,7 @@ fn span(across: &Scale, start: f64, bin_s: f64, height: f64) -> UtilisationSpan 
 fn legend(bins: &[(f64, f64)], bin_ms: f64, crowded: bool) -> Vec<LegendEntry> {
     let mean = bins.iter().map(|bin| bin.1).sum::<f64>() / bins.len().max(1) as f64;
     let all = format!(
-        "{} bins of {} ms, mean {} %",
+        "{} bins of {} ms, mean {}%",
         count(bins.len()),
         number(bin_ms),
         number(100.0 * mean)
@@ -98,28 +98,25 @@ fn columns(spans: &[UtilisationSpan]) -> (Vec<UtilisationSpan>, Vec<UtilisationS
             *most = most.max(span.height);
         }
     }
-    let edge = |index: usize| index as f64 / COLUMNS as f64;
-    let shown = sums.iter().enumerate().filter(|(_, (n, ..))| *n > 0);
-    let spans = |height: fn(&(u64, f64, f64)) -> f64| {
-        let span = |(index, sums)| UtilisationSpan {
-            from: edge(index),
-            to: edge(index + 1),
-            height: height(sums),
-        };
-        shown.clone().map(span).collect()
-    };
-    (spans(|sums| sums.2), spans(|sums| sums.1 / sums.0 as f64))
+    let (mut busiest, mut means) = (Vec::new(), Vec::new());
+    for (index, (n, sum, most)) in sums.into_iter().enumerate().filter(|(_, (n, ..))| *n > 0) {
+        let [from, to] = [index, index + 1].map(|edge| edge as f64 / COLUMNS as f64);
+        busiest.push(UtilisationSpan { from, to, height: most });
+        means.push(UtilisationSpan { from, to, height: sum / n as f64 });
+    }
+    (busiest, means)
 }
 
 /// Returns one outline for all spans, each at least half a pixel wide.
 fn blocks(area: &Area, spans: &[UtilisationSpan]) -> String {
-    let block = |span: &UtilisationSpan| {
+    let mut path = String::new();
+    for span in spans.iter().filter(|span| span.height > 0.0) {
         let (left, right) = (area.x(span.from), area.x(span.to).max(area.x(span.from) + 0.5));
         let [left, right, top, bottom] =
             [left, right, area.y(span.height), area.bottom()].map(pixel);
-        format!("M{left} {bottom}V{top}H{right}V{bottom}Z")
-    };
-    spans.iter().filter(|span| span.height > 0.0).map(block).collect()
+        path += &format!("M{left} {bottom}V{top}H{right}V{bottom}Z");
+    }
+    path
 }
 
 fn fill(colour: &str) -> String {
@@ -133,13 +130,11 @@ mod tests {
     #[test]
     fn a_column_keeps_its_busiest_bin_and_its_mean() {
         let n = 10 * COLUMNS;
-        let at = |index: usize| index as f64 / n as f64;
-        let height = |index: usize| if index == 777 { 1.0 } else { 0.2 };
         let spans: Vec<UtilisationSpan> = (0..n)
             .map(|index| UtilisationSpan {
-                from: at(index),
-                to: at(index + 1),
-                height: height(index),
+                from: index as f64 / n as f64,
+                to: (index + 1) as f64 / n as f64,
+                height: if index == 777 { 1.0 } else { 0.2 },
             })
             .collect();
         let (busiest, means) = columns(&spans);
@@ -153,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_between_bins_stays_blank() {
+    fn time_between_bins_stays_blank() {
         let spans = [
             UtilisationSpan { from: 0.0, to: 0.1, height: 1.0 },
             UtilisationSpan { from: 0.9, to: 1.0, height: 1.0 },

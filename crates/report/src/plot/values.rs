@@ -17,7 +17,7 @@ pub(crate) struct Sorted {
 }
 
 impl Sorted {
-    fn of(set: &LatencySet) -> Sorted {
+    fn new(set: &LatencySet) -> Sorted {
         let mut values: Vec<f64> =
             set.values_ms.iter().copied().filter(|value| is_time(*value)).collect();
         values.sort_unstable_by(f64::total_cmp);
@@ -53,7 +53,7 @@ pub(crate) fn is_moment(s: f64) -> bool {
 
 /// Returns the sets to draw, and remarks about the omitted ones.
 pub(crate) fn sorted(sets: &[LatencySet]) -> (Vec<Sorted>, Vec<String>) {
-    let shown: Vec<Sorted> = sets.iter().take(SETS_MAX).map(Sorted::of).collect();
+    let shown: Vec<Sorted> = sets.iter().take(SETS_MAX).map(Sorted::new).collect();
     let given: usize = sets.iter().take(SETS_MAX).map(|set| set.values_ms.len()).sum();
     let kept: usize = shown.iter().map(|set| set.values.len()).sum();
     (shown, remarks(given - kept, "times", sets.len().saturating_sub(SETS_MAX), "sets"))
@@ -61,7 +61,7 @@ pub(crate) fn sorted(sets: &[LatencySet]) -> (Vec<Sorted>, Vec<String>) {
 
 /// Returns the remarks for the footer about omitted values.
 pub(crate) fn remarks(strange: usize, kind: &str, further: usize, things: &str) -> Vec<String> {
-    let strange = (strange > 0).then(|| format!("Left out, being no {kind}: {}.", count(strange)));
+    let strange = (strange > 0).then(|| format!("Invalid {kind}, left out: {}.", count(strange)));
     let further =
         (further > 0).then(|| format!("Further {things}, not drawn: {}.", count(further)));
     strange.into_iter().chain(further).collect()
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_time_is_left_out_and_counted() {
+    fn invalid_times_are_left_out_and_counted() {
         let values_ms = vec![3.0, f64::NAN, 1.0, f64::INFINITY, -1.0, 1e13, 0.0];
         let sets = vec![LatencySet { name: "x".to_owned(), values_ms }; SETS_MAX + 2];
         let (shown, remarks) = sorted(&sets);
@@ -88,19 +88,18 @@ mod tests {
             (SETS_MAX, [0.0, 1.0, 3.0].as_slice())
         );
         assert_eq!(extremes(&shown), Some((0.0, 3.0)));
-        insta::assert_snapshot!(remarks.join(" "), @"Left out, being no times: 64. Further sets, not drawn: 2.");
+        insta::assert_snapshot!(remarks.join(" "), @"Invalid times, left out: 64. Further sets, not drawn: 2.");
         assert_eq!(extremes(&[]), None);
     }
 
     #[test]
     fn a_set_is_summed_up() {
-        let of =
-            |values_ms| Sorted::of(&LatencySet { name: "key".to_owned(), values_ms }).summary();
-        let extent =
-            Sorted::of(&LatencySet { name: "key".to_owned(), values_ms: vec![2.0, 1.0] }).extent();
-        insta::assert_snapshot!(extent, @"key: n 2, longest 2 ms");
-        insta::assert_snapshot!(of(vec![]), @"key: no events");
-        insta::assert_snapshot!(of(vec![0.25]), @"key: 1 event, 250 µs");
-        insta::assert_snapshot!(of(vec![1.5; 2_000]), @"key: 2,000 events, 3 s in all");
+        let sets = [vec![], vec![0.25], vec![1.5; 2_000], vec![2.0, 1.0]]
+            .map(|values_ms| Sorted::new(&LatencySet { name: "key".to_owned(), values_ms }));
+        let summaries = ["key: no events", "key: 1 event, 250 µs", "key: 2,000 events, 3 s in all"];
+        for (set, summary) in sets.iter().zip(summaries) {
+            assert_eq!(set.summary(), summary);
+        }
+        assert_eq!(sets[3].extent(), "key: n 2, longest 2 ms");
     }
 }

@@ -129,7 +129,7 @@ pub fn grouped(digits: &str) -> String {
 }
 
 /// Formats a count with separators.
-pub(crate) fn count(n: usize) -> String {
+pub(crate) fn count(n: impl ToString) -> String {
     grouped(&n.to_string())
 }
 
@@ -157,6 +157,11 @@ pub(crate) fn duration(ms: f64) -> String {
     }
 }
 
+/// Formats a time for display; a dash if it is unknown.
+pub(crate) fn or_dash(ms: Option<f64>) -> String {
+    ms.map_or_else(|| "-".to_owned(), duration)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -174,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_fit_and_the_last_one_says_what_was_cut() {
+    fn lines_fit_and_the_last_one_marks_a_cut() {
         let text = "word ".repeat(100) + &"x".repeat(500);
         let lines = wrapped(&text, 10.0, 300.0, 50);
         assert!(lines.iter().all(|line| width(line, 10.0) <= 300.0), "{lines:?}");

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Very late wakeups: their budgets and periodic culprits.
 
-use super::units::{duration_us, grouped};
-use crate::plot::words::plain;
+use super::units::duration_us;
+use crate::plot::words::{count, plain};
 use tipme_measure::Document;
 use tipme_measure::timer::{LatenessCause, LatenessPortion, Outlier, OutlierCulprit, TimerDetails};
 
@@ -13,7 +13,8 @@ const PORTIONS: usize = 4;
 /// Minimum portion to be listed, in percent.
 const PERCENT_MIN: f64 = 0.5;
 /// Explanation of a late timer without a culprit on the CPU.
-const TIMER: &str = "  (timer not fired: timer slack, or for less than half a millisecond interrupts were off or the CPU was away)";
+const TIMER: &str =
+    "  (timer not fired: timer slack, or interrupts off or the CPU away for less than 0.5 ms)";
 /// Maximum number of characters of a name.
 const NAME_CHARS: usize = 64;
 
@@ -22,7 +23,7 @@ pub(super) fn text(document: &Document<TimerDetails>) -> String {
     let details = &document.details;
     let over: u64 = details.mechanisms.iter().map(|measured| measured.outliers_over).sum();
     if over == 0 {
-        return "No wake-up was late enough to be explained.\n".to_owned();
+        return "No wake-up was late enough for an explanation.\n".to_owned();
     }
     let mut lines = vec![headline(details, over)];
     let begin = document
@@ -37,7 +38,7 @@ pub(super) fn text(document: &Document<TimerDetails>) -> String {
         worst.iter().take(LISTED).map(|outlier| line(outlier, begin.copied().unwrap_or(0))),
     );
     if !details.culprits.is_empty() {
-        lines.push("Who took most of them:".to_owned());
+        lines.push("Main culprits:".to_owned());
         lines.extend(details.culprits.iter().take(LISTED).map(culprit));
     }
     if details.culprits.iter().any(|culprit| culprit.cause == LatenessCause::Timer) {
@@ -51,14 +52,14 @@ fn headline(details: &TimerDetails, over: u64) -> String {
         details.mechanisms.iter().filter(|measured| measured.outliers_over > 0).map(|measured| {
             format!(
                 "{} {} over {}",
-                grouped(measured.outliers_over),
+                count(measured.outliers_over),
                 measured.mechanism.name(),
                 duration_us(measured.outlier_threshold_us)
             )
         });
     format!(
         "{} wake-ups were very late: {}; the worst:",
-        grouped(over),
+        count(over),
         each.collect::<Vec<_>>().join(", ")
     )
 }
@@ -84,20 +85,20 @@ fn line(outlier: &Outlier, begin_ns: u64) -> String {
 }
 
 fn portion(portion: &LatenessPortion) -> String {
-    format!("{:.0} % {}", portion.percent, who(portion.cause, &portion.name))
+    format!("{:.0}% {}", portion.percent, owner(portion.cause, &portion.name))
 }
 
 /// Describes the cause, with its name if it has one.
-fn who(cause: LatenessCause, name: &str) -> String {
+fn owner(cause: LatenessCause, name: &str) -> String {
     let name = plain(name, NAME_CHARS);
     match cause {
         LatenessCause::Thread => format!("thread {name}"),
         LatenessCause::Interrupt | LatenessCause::Softirq => name,
         LatenessCause::HeldOff => format!("{name} with interrupts held off"),
         LatenessCause::Timer => format!("timer not fired {name}").trim_end().to_owned(),
-        LatenessCause::Hypervisor => taker("the hypervisor", &name),
-        LatenessCause::Firmware => taker("the firmware", &name),
-        LatenessCause::Device => taker("a device", &name),
+        LatenessCause::Hypervisor => outside("the hypervisor", &name),
+        LatenessCause::Firmware => outside("the firmware", &name),
+        LatenessCause::Device => outside("a device", &name),
         LatenessCause::Outside => format!("not decided: {name}"),
         LatenessCause::IdleExit => "exit from idle".to_owned(),
         LatenessCause::Own => "on its own way back".to_owned(),
@@ -108,17 +109,17 @@ fn who(cause: LatenessCause, name: &str) -> String {
 
 /// Formats an owner outside the kernel with its extent: `a device, which took one CPU, in
 /// ioread32`.
-fn taker(who: &str, what: &str) -> String {
-    format!("{who}, which took {}", if what.is_empty() { "the CPU" } else { what })
+fn outside(owner: &str, extent: &str) -> String {
+    format!("{owner}, which took {}", if extent.is_empty() { "the CPU" } else { extent })
 }
 
 fn culprit(culprit: &OutlierCulprit) -> String {
     let period = culprit.period_s.map(|seconds| {
         let deviation = culprit.period_deviation_percent.unwrap_or(0.0);
-        format!(", every {} (deviation {deviation:.1} %)", duration_us(seconds * 1e6))
+        format!(", every {} (deviation {deviation:.1}%)", duration_us(seconds * 1e6))
     });
-    let (who, total) = (who(culprit.cause, &culprit.name), duration_us(culprit.total_us));
-    format!("  {who}: {} times, {total}{}", grouped(culprit.outliers), period.unwrap_or_default())
+    let (owner, total) = (owner(culprit.cause, &culprit.name), duration_us(culprit.total_us));
+    format!("  {owner}: {} times, {total}{}", count(culprit.outliers), period.unwrap_or_default())
 }
 
 #[cfg(test)]
@@ -126,8 +127,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_was_outside_is_told_with_what_was_away() {
-        let told = [
+    fn an_owner_outside_the_kernel_has_its_extent() {
+        let cases = [
             (LatenessCause::Hypervisor, "", "the hypervisor, which took the CPU"),
             (
                 LatenessCause::Firmware,
@@ -145,6 +146,8 @@ mod tests {
                 "not decided: the hypervisor or a device, one CPU",
             ),
         ];
-        told.iter().for_each(|(cause, name, words)| assert_eq!(who(*cause, name), *words));
+        for (cause, name, words) in cases {
+            assert_eq!(owner(cause, name), words);
+        }
     }
 }

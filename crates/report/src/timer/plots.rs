@@ -4,7 +4,7 @@
 use crate::conditions::conditions;
 use crate::plot::{Figure, LatencySet, Quantity, budgets, histograms, percentiles};
 use crate::timer::heading;
-use tipme_measure::timer::{BIN_NS, Outlier, TimerDetails, TimerMechanism, WakeUpSeries};
+use tipme_measure::timer::{BIN_NS, Outlier, TimerDetails, WakeUpSeries};
 use tipme_measure::{Document, ms};
 
 /// Maximum number of outliers drawn, the worst first.
@@ -13,11 +13,13 @@ const DRAWN: usize = 20;
 /// Returns file names with their plots.
 pub fn plots(document: &Document<TimerDetails>) -> Vec<(String, String)> {
     let footer = heading(document);
-    let figure = |title, quantity| Figure { title, quantity, footer: &footer };
     let intervals = sets(document, |series| series.intervals());
     let lateness = sets(document, |series| series.lateness().to_vec());
-    let between = figure("Times between wake-ups", Quantity::Interval);
-    let late = figure("Lateness of wake-ups", Quantity::Lateness);
+    let [between, late] = [
+        ("Times between wake-ups", Quantity::Interval),
+        ("Lateness of wake-ups", Quantity::Lateness),
+    ]
+    .map(|(title, quantity)| Figure { title, quantity, footer: &footer });
     let mut plots = vec![
         ("timer-intervals.svg".to_owned(), histograms(&between, &intervals, ms(BIN_NS))),
         ("timer-lateness.svg".to_owned(), percentiles(&late, &lateness)),
@@ -38,25 +40,19 @@ pub fn plots(document: &Document<TimerDetails>) -> Vec<(String, String)> {
 /// Returns one set per mechanism with the values of all its threads, in milliseconds.
 fn sets(
     document: &Document<TimerDetails>,
-    of: impl Fn(&WakeUpSeries<'_>) -> Vec<u64>,
+    values_ns: impl Fn(&WakeUpSeries<'_>) -> Vec<u64>,
 ) -> Vec<LatencySet> {
     let details = &document.details;
-    let values = |mechanism: TimerMechanism| {
-        let threads = details
-            .threads
-            .iter()
-            .zip(&document.runs)
-            .filter(|(thread, _)| thread.mechanism == mechanism);
-        let series = threads.filter_map(|(_, run)| WakeUpSeries::new(run, details.period_ns));
-        series.flat_map(|series| of(&series)).map(ms).collect()
-    };
-    let mechanisms = details.mechanisms.iter().map(|measured| measured.mechanism);
-    mechanisms
-        .map(|mechanism| LatencySet {
-            name: mechanism.name().to_owned(),
-            values_ms: values(mechanism),
-        })
-        .collect()
+    let mut sets = Vec::new();
+    for mechanism in details.mechanisms.iter().map(|measured| measured.mechanism) {
+        let threads = details.threads.iter().zip(&document.runs);
+        let series = threads
+            .filter(|(thread, _)| thread.mechanism == mechanism)
+            .filter_map(|(_, run)| WakeUpSeries::new(run, details.period_ns));
+        let values_ms = series.flat_map(|series| values_ns(&series)).map(ms).collect();
+        sets.push(LatencySet { name: mechanism.name().to_owned(), values_ms });
+    }
+    sets
 }
 
 /// Returns the latest explained wakeups.

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Times in a suitable unit, and counts.
-
-use crate::plot::words;
+//! Times in a suitable unit.
 
 /// Formats a time in a suitable unit.
 pub(super) fn duration_us(us: f64) -> String {
@@ -17,9 +15,4 @@ pub(super) fn duration_us(us: f64) -> String {
 fn short(value: f64) -> String {
     let text = format!("{value:.3}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
-}
-
-/// Formats `20,000`.
-pub(super) fn grouped(count: u64) -> String {
-    words::grouped(&count.to_string())
 }

@@ -6,8 +6,8 @@ use fastrand::Rng;
 use std::path::Path;
 use tipme_report::plot::{self, Figure, LatencySet, ProfileBar};
 
-const FOOTER: &str = "kernel 6.18.44, 2 CPUs (Some CPU @ 2.00GHz), virtual machine, clock tsc, HZ 250, \
-    load 0.12 0.20 0.30, steal 0.1 %. n 1,300, 60.0 s, threshold 100 ms, lost 0, not ended 3.";
+const FOOTER: &str = "kernel 6.18.44, 2 CPUs (Some CPU @ 2.00GHz), virtual machine, clock tsc, \
+    HZ 250, load 0.12 0.20 0.30, steal 0.1%. n 1,300, 60.0 s, threshold 100 ms, lost 0, open 3.";
 
 /// Returns mostly short, seldom long values, as latencies are.
 fn latency(chance: &mut Rng, usual_ms: f64) -> f64 {
@@ -25,34 +25,42 @@ fn set(name: &str, n: usize, usual_ms: f64) -> LatencySet {
 
 fn bars(n: usize, seconds: f64) -> Vec<ProfileBar> {
     let mut chance = Rng::with_seed(7);
-    let bar = |index: usize| ProfileBar {
+    let bars = (0..n).map(|index| ProfileBar {
         start_s: seconds * (index as f64 + chance.f64()) / n as f64,
         latency_ms: latency(&mut chance, 20.0),
         censored: index + 3 >= n,
-    };
-    (0..n).map(bar).collect()
+    });
+    bars.collect()
 }
 
 fn bins(n: usize, bin_ms: f64) -> Vec<(f64, f64)> {
     let mut chance = Rng::with_seed(3);
-    let share = |index: usize, chance: f64| {
-        if index % 500 < 30 { 0.8 + 0.2 * chance } else { 0.06 * chance }
-    };
-    (0..n).map(|index| (index as f64 * bin_ms / 1e3, share(index, chance.f64()))).collect()
+    let bins = (0..n).map(|index| {
+        let chance = chance.f64();
+        let share = if index % 500 < 30 { 0.8 + 0.2 * chance } else { 0.06 * chance };
+        (index as f64 * bin_ms / 1e3, share)
+    });
+    bins.collect()
+}
+
+const PARTS: [&str; 10] = [
+    "disk queue: nightly-backup",
+    "runnable, waiting for a CPU",
+    "xterm at work",
+    "irq",
+    "softirq net_rx",
+    "lock",
+    "memory reclaim",
+    "exit from idle",
+    "timer",
+    "unexplained",
+];
+
+fn parts(ms: &[f64]) -> Vec<(String, f64)> {
+    PARTS.iter().zip(ms).map(|(name, ms)| ((*name).to_owned(), *ms)).collect()
 }
 
 fn rows() -> Vec<(String, Vec<(String, f64)>)> {
-    let parts = |ms: &[f64]| {
-        let names = [
-            "disk queue: nightly-backup",
-            "runnable, waiting for a CPU",
-            "xterm at work",
-            "irq",
-            "softirq net_rx",
-        ];
-        let more = ["lock", "memory reclaim", "exit from idle", "timer", "unexplained"];
-        names.iter().chain(&more).zip(ms).map(|(name, ms)| ((*name).to_owned(), *ms)).collect()
-    };
     vec![
         ("key at 12.302 s".to_owned(), parts(&[916.0, 3.0, 18.0, 0.4, 0.2])),
         ("key at 14.870 s".to_owned(), parts(&[500.0, 120.0, 22.0, 9.0, 40.0, 33.0])),
@@ -86,8 +94,11 @@ fn long_names() -> Vec<LatencySet> {
 
 fn many_rows() -> Vec<(String, Vec<(String, f64)>)> {
     let mut chance = Rng::with_seed(5);
-    let mut parts = || (0..14).map(|part| (format!("part {part}"), 9.0 * chance.f64())).collect();
-    (0..50).map(|row| (format!("event {row}"), parts())).collect()
+    let rows = (0..50).map(|row| {
+        let parts = (0..14).map(|part| (format!("part {part}"), 9.0 * chance.f64()));
+        (format!("event {row}"), parts.collect())
+    });
+    rows.collect()
 }
 
 fn samples() -> Vec<(&'static str, String)> {

@@ -31,15 +31,16 @@ pub fn check(text: &str) -> Result<(), String> {
         .ok_or(format!("{roots} roots, left open: {open:?}"))
 }
 
+fn is_forbidden(letter: char) -> bool {
+    letter.is_control() && letter != '\n' || matches!(letter, '\u{fffe}' | '\u{ffff}')
+}
+
 /// Checks text between tags; outside the root only white space is allowed.
 fn check_text(text: &str, outside: bool) -> Result<(), String> {
     if outside && !text.trim().is_empty() {
         return Err(format!("text outside the root: {text:?}"));
     }
-    let strange = |letter: char| {
-        letter.is_control() && letter != '\n' || matches!(letter, '\u{fffe}' | '\u{ffff}')
-    };
-    if text.contains(['<', '>']) || text.contains(strange) {
+    if text.contains(['<', '>']) || text.contains(is_forbidden) {
         return Err(format!("not escaped: {text:?}"));
     }
     text.split('&').skip(1).try_for_each(|after| {
@@ -49,13 +50,13 @@ fn check_text(text: &str, outside: bool) -> Result<(), String> {
     })
 }
 
+fn is_name(name: &str) -> bool {
+    !name.is_empty() && name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '-')
+}
+
 /// Returns the name of a tag after checking that its attributes are well-formed and distinct.
 fn element(tag: &str) -> Result<&str, String> {
     let (name, mut rest) = tag.split_once(' ').unwrap_or((tag, ""));
-    let is_name = |name: &str| {
-        !name.is_empty()
-            && name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '-')
-    };
     is_name(name).then_some(()).ok_or(format!("no name: {name:?}"))?;
     let mut known: Vec<&str> = Vec::new();
     while !rest.trim().is_empty() {

@@ -2,12 +2,14 @@
 //! Text tables: the first column is left-aligned, the others are right-aligned.
 
 /// Formats rows of cells; rows may differ in length.
-pub(super) fn table(rows: &[Vec<String>]) -> String {
+pub(crate) fn table(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let width = |column: usize| {
-        rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max()
-    };
-    let widths: Vec<usize> = (0..columns).map(|column| width(column).unwrap_or(0)).collect();
+    let mut widths = vec![0; columns];
+    for row in rows {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = cell.chars().count().max(*width);
+        }
+    }
     rows.iter().map(|row| line(row, &widths)).collect()
 }
 
@@ -26,9 +28,8 @@ mod tests {
 
     #[test]
     fn columns_are_aligned() {
-        let row =
-            |cells: &[&str]| cells.iter().map(|cell| (*cell).to_owned()).collect::<Vec<String>>();
-        let rows = [row(&["", "one"]), row(&["Maximum µs", "7"]), row(&["title"])];
+        let rows = [vec!["", "one"], vec!["Maximum µs", "7"], vec!["title"]]
+            .map(|cells| cells.into_iter().map(str::to_owned).collect::<Vec<_>>());
         assert_eq!(table(&rows), "            one\nMaximum µs    7\ntitle\n");
         assert_eq!(table(&[]), "");
     }
