@@ -5,6 +5,7 @@
 //! name space of its own: sway does not start as root and need not. On a running compositor, all
 //! programs to type at run as its user.
 
+use crate::files::temporary_folder;
 use crate::process::ProcessGroup;
 use crate::screen::TerminalScreen;
 use crate::seen::DrawingSource;
@@ -259,10 +260,7 @@ pub(crate) fn untold(name: &str) -> String {
 
 /// Makes a folder with a home in it, readable by its owner only.
 fn folder() -> Result<TempDir> {
-    let folder = tempfile::Builder::new()
-        .prefix("tipme-session-")
-        .tempdir()
-        .context("cannot make a folder")?;
+    let folder = temporary_folder("tipme-session-")?;
     std::fs::create_dir(home(folder.path())).context("cannot make a folder")?;
     std::fs::set_permissions(home(folder.path()), Permissions::from_mode(0o700))
         .context("cannot close a folder")?;

@@ -10,7 +10,8 @@ use crate::alone::MachineLock;
 use crate::faults::Fault;
 use crate::faults::stage::{FaultStage, StageOutcome, open_screen, slowest};
 use crate::interrupt::InterruptFlag;
-use crate::programs::{self, Diagnosis, Follower};
+use crate::process::is_root;
+use crate::programs::{self, Diagnosis, Follower, recorder_of};
 use crate::progress::ProgressListener;
 use crate::screen::Place;
 use crate::worker::WorkerLauncher;
@@ -98,7 +99,7 @@ pub fn run(
     let mut screen = open_screen(&options.place, options.fault)?;
     let mut stage = FaultStage::set(&mut *screen, options.fault, &options.launcher)?;
     progress.line("arming the recorder");
-    let _recorder = programs::record(&options.tipme, stage.screen, &state, interrupt)?;
+    let _recorder = programs::record(recorder_of(&options.tipme, stage.screen), &state, interrupt)?;
     let agent = (options.place == Place::X11)
         .then(|| start_agent(options, &stage, &state, interrupt))
         .transpose()?;
@@ -168,7 +169,7 @@ fn outcome(
 }
 
 fn require_root(options: &DemoOptions) -> Result<()> {
-    if rustix::process::geteuid().is_root() {
+    if is_root() {
         return Ok(());
     }
     bail!(

@@ -25,12 +25,13 @@ use crate::cpu_work::last_cpu;
 use crate::cpus::expect_allowed;
 use crate::driver::BenchDriver;
 use crate::experiment::{Experiment, MeasuredRepeats};
+use crate::files::temporary_folder;
 use crate::group::ControlGroup;
 use crate::intervals::{
     self, Bounds, Cleanup, Explainer, GRACE, LoadIntervals, MeasuredLoad, NamedWorkers, PREFIX,
     Stamping, expected_ms,
 };
-use crate::process::ProcessGroup;
+use crate::process::{ProcessGroup, is_root};
 use anyhow::{Context, Result};
 use favour::Favour;
 use options::ForkArm;
@@ -174,8 +175,7 @@ impl Fork {
     ) -> Result<Vec<MeasuredLoad>> {
         let launcher = driver.programs().launcher;
         let mut cleanup = Cleanup::start(&launcher)?;
-        let folder =
-            tempfile::Builder::new().prefix(PREFIX).tempdir().context("cannot make a folder")?;
+        let folder = temporary_folder(PREFIX)?;
         cleanup.folder(folder.path())?;
         let workers = NamedWorkers { folder: folder.path(), launcher: &launcher };
         let mut loads = Vec::new();
@@ -241,10 +241,6 @@ fn container(pid: u32) -> Result<ControlGroup> {
     let mut group = ControlGroup::with_times_the_weight(PREFIX, CONTAINER_TIMES)?;
     group.take(pid)?;
     Ok(group)
-}
-
-fn is_root() -> bool {
-    rustix::process::geteuid().is_root()
 }
 
 #[cfg(test)]

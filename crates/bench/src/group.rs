@@ -6,6 +6,7 @@
 //! children there. Only processes that the benchmark started are moved into it; they move back
 //! before the group is removed.
 
+use crate::process::is_root;
 use anyhow::{Context, Result, bail};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -95,7 +96,7 @@ pub(crate) fn lacks_unified(controller: &str) -> Option<String> {
     let Some(hierarchy) = unified(&mounts) else {
         return Some("there are no control groups of version 2".to_owned());
     };
-    if !rustix::process::geteuid().is_root() {
+    if !is_root() {
         return Some("making control groups takes root".to_owned());
     }
     let offered =

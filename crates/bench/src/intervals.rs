@@ -5,7 +5,6 @@
 mod cleanup;
 mod explain;
 mod figures;
-mod sidecar;
 mod stamp_buffer;
 mod table;
 

@@ -25,6 +25,7 @@ pub mod experiment;
 #[cfg(test)]
 mod fake;
 pub mod faults;
+mod files;
 mod filler;
 pub mod fork;
 mod group;

@@ -3,7 +3,6 @@
 
 mod background;
 mod limit;
-mod recorder;
 mod weights;
 
 use crate::alone::MachineLock;
@@ -21,6 +20,7 @@ use crate::priority::Priority;
 use crate::process::{
     ProcessGroup, cpu_time, family, is_group_member, major_faults, run_queue_delay,
 };
+use crate::programs::{SidecarRecorder, recorder_of};
 use crate::progress::ProgressListener;
 use crate::screen::{Place, TerminalScreen};
 use crate::seen::DrawingWatch;
@@ -30,7 +30,6 @@ use crate::units::check_units;
 use anyhow::{Context, Result, bail};
 use background::Background;
 use limit::LoadLimit;
-use recorder::FocusRecorder;
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -153,7 +152,7 @@ struct LiveStage<'a> {
     /// Shared by all turns: a compositor drops the focus when its last keyboard is unplugged.
     typist: Typist,
     /// Reports the focus on a compositor to the manager.
-    recorder: Option<FocusRecorder>,
+    recorder: Option<SidecarRecorder>,
     /// Processes of display server, terminal and its program.
     watched: Vec<u32>,
 }
@@ -246,9 +245,8 @@ impl BenchStage for LiveStage<'_> {
 
     fn record_focus(&mut self) -> Result<()> {
         if matches!(self.display, PrivateDisplay::Wayland(_)) {
-            let recorder =
-                FocusRecorder::start(&self.programs.tipme, self.display.screen(), self.interrupt)?;
-            self.recorder = Some(recorder);
+            let command = recorder_of(&self.programs.tipme, self.display.screen());
+            self.recorder = Some(SidecarRecorder::start(command, self.interrupt)?);
         }
         Ok(())
     }
@@ -284,7 +282,7 @@ impl BenchStage for LiveStage<'_> {
         let _alone = MachineLock::wait_in_turn(self.interrupt, self.progress)?;
         self.interrupt.check()?;
         let managed = around.arm == Arm::Managed;
-        let recorder = self.recorder.as_ref().map(FocusRecorder::folder);
+        let recorder = self.recorder.as_ref().map(|recorder| recorder.folder().to_owned());
         let program = ManagerProgram { recorder, ..around.manager.clone() };
         let manager = managed
             .then(|| BenchManager::start(&program, self.display.screen(), self.interrupt))

@@ -16,7 +16,8 @@ use crate::alone::MachineLock;
 use crate::cpu_work::fixed_work;
 use crate::interrupt::InterruptFlag;
 use crate::priority::Priority;
-use crate::process::missing;
+use crate::process::{is_root, missing};
+use crate::programs::SidecarRecorder;
 use crate::progress::ProgressListener;
 use crate::screen::Place;
 use crate::script::Script;
@@ -27,7 +28,7 @@ pub use counters::{CounterReading, Usage};
 use player::Player;
 pub use player::{OperationUsage, PlayerCost, SentInput};
 pub use stage::MeasureDisplay;
-use stage::{MeasureStage, ProductRecorder};
+use stage::{MeasureStage, record};
 use std::path::PathBuf;
 use std::time::Duration;
 use tipme_desktop::clock;
@@ -109,7 +110,7 @@ pub fn run(
     let recorder = match &options.recorder {
         Some(tipme) => {
             progress.line("arming the recorder");
-            Some(ProductRecorder::start(tipme, &stage, interrupt)?)
+            Some(record(tipme, &stage, interrupt)?)
         }
         None => None,
     };
@@ -130,7 +131,7 @@ pub fn run(
 
 /// Returns `true` if this user can run a recorder beside the measurement.
 pub fn may_record() -> bool {
-    rustix::process::geteuid().is_root()
+    is_root()
 }
 
 fn require(options: &MeasureOptions) -> Result<()> {
@@ -151,7 +152,7 @@ fn require(options: &MeasureOptions) -> Result<()> {
 fn play_once(
     options: &MeasureOptions,
     stage: &MeasureStage,
-    recorder: Option<&ProductRecorder>,
+    recorder: Option<&SidecarRecorder>,
     number: usize,
     interrupt: &InterruptFlag,
 ) -> Result<MeasureRepeat> {

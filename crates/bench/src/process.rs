@@ -233,6 +233,11 @@ fn lives(stat: &str) -> bool {
         .is_some_and(|mut words| !words.next().unwrap_or_default().starts_with(['Z', 'X']))
 }
 
+/// Returns `true` if this process runs as root.
+pub(crate) fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
 /// Returns those of `programs` that are not installed.
 pub fn missing(programs: &[&str]) -> Vec<String> {
     let path = std::env::var("PATH").unwrap_or_default();

@@ -15,6 +15,7 @@ use crate::arms::{
 use crate::driver::{BenchDriver, BenchStage, Habits, QUIET, User};
 use crate::estimate::DurationEstimate;
 use crate::experiment::{Experiment, MeasuredRepeats};
+use crate::files::write;
 use crate::load::LoadKind;
 use crate::screen::Place;
 use crate::typist::nanos;
@@ -125,10 +126,8 @@ fn bounds(figures: &Compared<File>) -> [String; 1] {
 /// scroll.
 fn open(stage: &mut dyn BenchStage, bytes: usize) -> Result<PathBuf> {
     let (file, marks) = (stage.folder().join("text"), stage.folder().join("marks"));
-    for (path, content) in [(&file, text(bytes)), (&marks, String::new())] {
-        std::fs::write(path, content)
-            .with_context(|| format!("cannot write {}", path.display()))?;
-    }
+    write(&file, text(bytes))?;
+    write(&marks, "")?;
     let words = ["bash", "--norc", "--noprofile", "-c", SCRIPT, "scroll"].map(OsString::from);
     let program: Vec<OsString> =
         words.into_iter().chain([file.into(), marks.clone().into()]).collect();

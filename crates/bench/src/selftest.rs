@@ -12,6 +12,7 @@ mod trial;
 
 use crate::faults::{FAULTS, Fault};
 use crate::interrupt::InterruptFlag;
+use crate::process::is_root;
 use crate::progress::ProgressListener;
 use crate::screen::Place;
 use anyhow::{Context, Result, bail};
@@ -36,7 +37,7 @@ pub fn run(
     interrupt: &InterruptFlag,
     progress: &mut dyn ProgressListener,
 ) -> Result<SelftestOutcome> {
-    if !rustix::process::geteuid().is_root() {
+    if !is_root() {
         bail!("recording takes root; run: sudo {} selftest", options.tipme.display());
     }
     let plan = plan(options)?;

@@ -2,6 +2,7 @@
 //! Private display with Xvfb, a window manager and a terminal, which exists as long as the value.
 
 use crate::estimate::DurationEstimate;
+use crate::files::temporary_folder;
 use crate::process::{ProcessGroup, missing};
 use crate::units::in_unit;
 use anyhow::{Context, Result, bail};
@@ -88,10 +89,7 @@ impl PrivateSession {
         let (manager, arguments) =
             options.manager.words().split_first().context("a window manager has a name")?;
         require(&["Xvfb", manager, "xterm"])?;
-        let folder = tempfile::Builder::new()
-            .prefix("tipme-session-")
-            .tempdir()
-            .context("cannot make a folder")?;
+        let folder = temporary_folder("tipme-session-")?;
         write_authority(&folder.path().join("authority"))?;
         let (server, display) = start_server(folder.path(), options)?;
         let target = target(folder.path(), display);

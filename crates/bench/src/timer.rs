@@ -23,6 +23,8 @@ pub use policy::SchedPolicy;
 use crate::driver::BenchDriver;
 use crate::experiment::{Experiment, MeasuredRepeats};
 use crate::interrupt::InterruptFlag;
+use crate::process::is_root;
+use crate::programs::SidecarRecorder;
 use anyhow::{Context, Result};
 use std::path::Path;
 use threads::{ThreadWakeUps, TimerOptions};
@@ -31,7 +33,6 @@ use tipme_measure::timer::{
     WakeUpSeries, at_once, culprits,
 };
 use tipme_measure::{Document, Run};
-use trace::TimerRecorder;
 
 impl Experiment for Timer {
     const NAME: &'static str = "timer";
@@ -119,7 +120,7 @@ impl Timer {
         &self,
         mechanism: TimerMechanism,
         options: &TimerOptions,
-        trace: Option<&TimerRecorder>,
+        trace: Option<&SidecarRecorder>,
         interrupt: &InterruptFlag,
     ) -> Result<MechanismResults> {
         let mut tracks = threads::measure(options, mechanism, interrupt)?;
@@ -149,17 +150,17 @@ impl Timer {
         options: &TimerOptions,
         driver: &dyn BenchDriver,
         notes: &mut Vec<String>,
-    ) -> Result<Option<TimerRecorder>> {
+    ) -> Result<Option<SidecarRecorder>> {
         if self.no_trace {
             return Ok(None);
         }
-        if !trace::may_trace() {
+        if !is_root() {
             notes.push("What late wake-ups waited for is known to root only: use sudo.".to_owned());
             return Ok(None);
         }
         let (wakes, interrupt) =
             (options.deadlines()? * options.cpus.len() as u64, driver.interrupt());
-        match TimerRecorder::start(&driver.programs().tipme, options.duration, wakes, &interrupt) {
+        match trace::start(&driver.programs().tipme, options.duration, wakes, &interrupt) {
             Ok(trace) => Ok(Some(trace)),
             Err(error) => {
                 interrupt.check()?;

@@ -2,6 +2,7 @@
 //! The manager, started as a user starts it, for this process and its children.
 
 use crate::estimate::DurationEstimate;
+use crate::files::temporary_folder;
 use crate::interrupt::InterruptFlag;
 use crate::process::ProcessGroup;
 use crate::screen::TerminalScreen;
@@ -96,10 +97,7 @@ impl BenchManager {
         screen: &dyn TerminalScreen,
         interrupt: &InterruptFlag,
     ) -> Result<BenchManager> {
-        let state = tempfile::Builder::new()
-            .prefix("tipme-bench-")
-            .tempdir()
-            .context("cannot make a folder")?;
+        let state = temporary_folder("tipme-bench-")?;
         let mut process =
             ProcessGroup::start("tipme manage", program.command(screen, &state), None)?;
         let output = process.child().stdout.take().context("tipme manage has no output")?;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A prepared fault: the terminal's program, the keys typed at it, and the job that delays it.
 
+use crate::files::write;
 use crate::process::{ProcessGroup, family};
 use crate::worker::{self, Ready, WorkerLauncher};
 use anyhow::{Context, Result};
@@ -32,7 +33,7 @@ impl Site {
     /// Writes a file into the folder.
     pub(super) fn write(&self, name: &str, bytes: impl AsRef<[u8]>) -> Result<PathBuf> {
         let path = self.folder.join(name);
-        std::fs::write(&path, bytes).with_context(|| format!("cannot write {}", path.display()))?;
+        write(&path, bytes)?;
         Ok(path)
     }
 

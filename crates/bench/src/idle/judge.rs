@@ -2,10 +2,10 @@
 //! `tipme idle --validate`: compares the observations with programs of known work.
 
 use super::options::IdleOptions;
-use super::trace::IdleIncident;
-use super::validation::{EventsRound, Method, Round, ValidationSetup, validate};
+use super::validation::{EventsRound, IdleIncident, Method, Round, ValidationSetup, validate};
 use crate::driver::BenchDriver;
 use crate::experiment::MeasuredRepeats;
+use crate::programs::recording;
 use anyhow::Result;
 use tipme_analysis::{CpuOwner, Recording, cpu_intervals};
 use tipme_measure::idle::{
@@ -72,7 +72,7 @@ fn judge(
 ) -> Result<()> {
     match round {
         Round::Events(EventsRound { method, observed, events, pid, taken, incident }) => {
-            let recording = incident.as_ref().map(read).transpose()?;
+            let recording = decoded(incident)?;
             let pairs: Vec<(u64, u64)> = events
                 .iter()
                 .map(|event| {
@@ -92,7 +92,7 @@ fn judge(
             validation.echoes.push(echo(*method, &events.iter().map(pair).collect::<Vec<_>>()));
         }
         Round::Share { method, observed, loaded, steal_share, incident } => {
-            let recording = incident.as_ref().map(read).transpose()?;
+            let recording = decoded(incident)?;
             let most = points_max(*method, *loaded, traced);
             let checked = check(*method, observed, *loaded, most, recording.as_ref());
             validation.checks.push(Check { steal_share: *steal_share, ..checked });
@@ -101,8 +101,8 @@ fn judge(
     Ok(())
 }
 
-fn read(incident: &IdleIncident) -> Result<Recording> {
-    Ok(Recording::read(&tipme_command::incident::read(&incident.path)?)?)
+fn decoded(incident: &Option<IdleIncident>) -> Result<Option<Recording>> {
+    incident.as_ref().map(|(path, _)| recording(path)).transpose()
 }
 
 /// Returns the time that the loop missed during an event. With a recording, counts only the

@@ -2,14 +2,14 @@
 //! Work of known length for the loops to observe: events, echoes, and load.
 
 use super::options::IdleOptions;
-use super::trace::{IdleIncident, Tracer};
 use super::watch::{POLL_INTERVAL, observe, sleep_until};
-use super::{echo, injector};
+use super::{echo, injector, trace};
 use crate::alone::MachineLock;
 use crate::cpus::{allowed_cpus, stay_on};
 use crate::interrupt::InterruptFlag;
 use crate::kernel_text::steal_of;
 use crate::process::ProcessGroup;
+use crate::programs::SidecarRecorder;
 use crate::worker::WorkerLauncher;
 use anyhow::{Context, Result, bail};
 use std::ffi::OsString;
@@ -17,6 +17,7 @@ use std::io::Read;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
+use tempfile::TempDir;
 use tipme_measure::idle::{Injection, Observed, Taken};
 
 /// Events of one trial.
@@ -33,6 +34,9 @@ const SETTLE: Duration = Duration::from_millis(300);
 const ROUND_MAX: Duration = Duration::from_secs(60);
 /// Maximum time from the end of a program's work to its exit.
 const END_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Path of a recorded incident, with its folder, which is removed with the value.
+pub(super) type IdleIncident = (PathBuf, TempDir);
 
 /// Setup of a validation.
 #[derive(Clone, Debug)]
@@ -160,9 +164,9 @@ impl ValidationSetup {
         Ok(command)
     }
 
-    fn tracer(&self, method: Method, interrupt: &InterruptFlag) -> Result<Option<Tracer>> {
+    fn tracer(&self, method: Method, interrupt: &InterruptFlag) -> Result<Option<SidecarRecorder>> {
         (method == Method::Traced)
-            .then(|| Tracer::start(&self.tipme, ROUND_MAX, interrupt))
+            .then(|| trace::start(&self.tipme, ROUND_MAX, interrupt))
             .transpose()
     }
 
@@ -179,7 +183,7 @@ impl ValidationSetup {
         let (observed, ()) = observe(&options, || sleep_until(Instant::now() + CHECK, interrupt))?;
         let steal_share = before.share_since(CHECK.as_nanos() as u64);
         hogs.iter_mut().try_for_each(ProcessGroup::expect_alive)?;
-        let incident = tracer.map(|tracer| tracer.mark(interrupt)).transpose()?;
+        let incident = tracer.map(|tracer| tracer.last_mark(interrupt)).transpose()?;
         Ok(Round::Share { method, observed, loaded, steal_share, incident })
     }
 
@@ -226,7 +230,7 @@ impl ValidationSetup {
         if events.len() as u64 != EVENTS {
             bail!("the injector told of {} events, not of {EVENTS}", events.len());
         }
-        let incident = tracer.map(|tracer| tracer.mark(interrupt)).transpose()?;
+        let incident = tracer.map(|tracer| tracer.last_mark(interrupt)).transpose()?;
         let observed = observed.into_iter().next().context("nothing was observed")?;
         let own = observed.cpu_time_ns
             + injector::whole_cpu_ns(&text).context("the injector told of no CPU time")?;

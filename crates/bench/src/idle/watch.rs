@@ -89,11 +89,6 @@ fn start<'scope, 'env: 'scope>(
         .with_context(|| format!("cannot start a thread for CPU {cpu}"))
 }
 
-/// Returns `true` if the recorder can be expected to start.
-pub(super) fn may_record() -> bool {
-    rustix::process::geteuid().is_root()
-}
-
 /// Sleeps; fails early on Ctrl-C. Wakes up seldom, since the loops would notice.
 pub(super) fn sleep_until(end: Instant, interrupt: &InterruptFlag) -> Result<()> {
     loop {

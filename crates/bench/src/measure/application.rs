@@ -4,6 +4,7 @@
 use super::counters::{Counters, Usage};
 use super::focus::FocusWatch;
 use super::stage::MeasureStage;
+use crate::files::{make_folder, temporary_folder, write};
 use crate::interrupt::InterruptFlag;
 use crate::process::{ProcessGroup, is_group_member};
 use crate::script::{HOME, Script};
@@ -44,10 +45,7 @@ impl MeasuredApplication {
         script: &Script,
         stage: &MeasureStage,
     ) -> Result<MeasuredApplication> {
-        let folder = tempfile::Builder::new()
-            .prefix("tipme-home-")
-            .tempdir()
-            .context("cannot make a home folder")?;
+        let folder = temporary_folder("tipme-home-")?;
         let (home, log) = (folder.path().join("home"), folder.path().join("errors"));
         make_home(&home, script, stage)?;
         let mut command = command(words, &home, stage)?;
@@ -142,11 +140,8 @@ fn command(words: &[String], home: &Path, stage: &MeasureStage) -> Result<Comman
 /// Makes the home with the script's files, and the settings beside it that the user cannot change.
 fn make_home(home: &Path, script: &Script, stage: &MeasureStage) -> Result<()> {
     let settings = home.join("gtk-3.0");
-    std::fs::create_dir_all(&settings)
-        .with_context(|| format!("cannot make {}", settings.display()))?;
-    let file = settings.join("settings.ini");
-    std::fs::write(&file, GTK_SETTINGS)
-        .with_context(|| format!("cannot write {}", file.display()))?;
+    make_folder(&settings)?;
+    write(&settings.join("settings.ini"), GTK_SETTINGS)?;
     script.make_files(home)?;
     for (folder, mode) in [(home, 0o700), (home.parent().unwrap_or(home), 0o711)] {
         let set = std::fs::set_permissions(folder, Permissions::from_mode(mode));

@@ -3,9 +3,9 @@
 
 use super::application::MeasuredApplication;
 use super::counters::Usage;
-use super::stage::ProductRecorder;
 use crate::interrupt::InterruptFlag;
 use crate::priority::Priority;
+use crate::programs::SidecarRecorder;
 use crate::script::{Input, Script, ScriptAct, ScriptStep};
 use crate::seen::DrawingWatch;
 use anyhow::Result;
@@ -66,7 +66,7 @@ pub(super) struct ScriptPlayback {
 
 pub(super) struct Player<'a> {
     application: &'a mut MeasuredApplication,
-    recorder: Option<&'a ProductRecorder>,
+    recorder: Option<&'a SidecarRecorder>,
     seen: &'a DrawingWatch,
     typist: Typist,
     interrupt: &'a InterruptFlag,
@@ -80,7 +80,7 @@ pub(super) struct Player<'a> {
 impl<'a> Player<'a> {
     pub(super) fn new(
         application: &'a mut MeasuredApplication,
-        recorder: Option<&'a ProductRecorder>,
+        recorder: Option<&'a SidecarRecorder>,
         seen: &'a DrawingWatch,
         typist: Typist,
         interrupt: &'a InterruptFlag,

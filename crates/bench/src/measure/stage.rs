@@ -4,16 +4,15 @@
 use super::focus::FocusWatch;
 use crate::compositor::{Compositor, untold};
 use crate::interrupt::InterruptFlag;
-use crate::programs::{self, ARM_TIMEOUT, Follower};
+use crate::programs::{SidecarRecorder, recorder};
 use crate::screen::{Place, TerminalScreen};
 use crate::seen::{DrawingSource, DrawingWatch};
 use crate::session::{PrivateSession, SessionOptions};
 use anyhow::{Context, Result};
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
-use tempfile::TempDir;
 use tipme_control::Client;
 use tipme_desktop::DisplayTarget;
 use tipme_desktop::inject::{Pace, Typist};
@@ -112,7 +111,7 @@ impl MeasureStage {
     /// Opens the source of focus changes; `seen` watches this display.
     pub(super) fn focus_watch<'a>(
         &self,
-        recorder: Option<&ProductRecorder>,
+        recorder: Option<&SidecarRecorder>,
         seen: &'a DrawingWatch,
     ) -> Result<FocusWatch<'a>> {
         Ok(match (self, recorder) {
@@ -123,7 +122,7 @@ impl MeasureStage {
                 FocusWatch::Display(Box::new(Watcher::open(target)?))
             }
             (MeasureStage::Wayland(_), Some(recorder)) => {
-                FocusWatch::Recorder(Client::new(recorder.state.path()))
+                FocusWatch::Recorder(Client::new(recorder.folder()))
             }
             (MeasureStage::Wayland(_), None) => FocusWatch::Screen(seen),
         })
@@ -173,35 +172,14 @@ impl MeasureStage {
     }
 }
 
-/// The product's recorder, with its incidents in a folder that is removed with it.
-pub(super) struct ProductRecorder {
-    tipme: PathBuf,
-    _process: Follower,
-    state: TempDir,
-}
-
-impl ProductRecorder {
-    pub(super) fn start(
-        tipme: &Path,
-        stage: &MeasureStage,
-        interrupt: &InterruptFlag,
-    ) -> Result<ProductRecorder> {
-        let state = tempfile::Builder::new()
-            .prefix("tipme-measure-")
-            .tempdir()
-            .context("cannot make a folder")?;
-        let mut command = Command::new(tipme);
-        command.args(["record", "--display", &stage.name(), "--window", WINDOW_S]);
-        command.args(["--hot-keys", "off", "--memory", MEMORY]);
-        command.args(["--without", WITHOUT, "--state-dir"]).arg(state.path());
-        stage.show(&mut command);
-        let process = Follower::start("tipme record", command)?;
-        process.wait_for("recording", ARM_TIMEOUT, interrupt)?;
-        Ok(ProductRecorder { tipme: tipme.to_path_buf(), _process: process, state })
-    }
-
-    /// Saves the recording; returns the incident.
-    pub(super) fn mark(&self, interrupt: &InterruptFlag) -> Result<PathBuf> {
-        programs::mark(&self.tipme, self.state.path(), interrupt)
-    }
+/// Starts a recorder of the display.
+pub(super) fn record(
+    tipme: &Path,
+    stage: &MeasureStage,
+    interrupt: &InterruptFlag,
+) -> Result<SidecarRecorder> {
+    let mut command = recorder(tipme, &stage.name());
+    command.args(["--window", WINDOW_S, "--memory", MEMORY, "--without", WITHOUT]);
+    stage.show(&mut command);
+    SidecarRecorder::start(command, interrupt)
 }

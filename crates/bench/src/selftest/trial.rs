@@ -8,6 +8,7 @@ use super::options::SelftestOptions;
 use crate::alone::MachineLock;
 use crate::faults::Fault;
 use crate::faults::stage::{FaultStage, StageOutcome, open_screen};
+use crate::files::temporary_folder;
 use crate::interrupt::InterruptFlag;
 use crate::kernel_text::cpu_ticks;
 use crate::programs;
@@ -70,13 +71,11 @@ impl TrialRunner<'_> {
 
     fn observe(&self, screen: &mut dyn TerminalScreen, fault: &Fault) -> Result<Observation> {
         let SelftestOptions { tipme, launcher, .. } = self.options;
-        let folder = tempfile::Builder::new()
-            .prefix("tipme-selftest-")
-            .tempdir()
-            .context("cannot make a folder")?;
+        let folder = temporary_folder("tipme-selftest-")?;
         let mut stage = FaultStage::set(screen, fault, launcher).context("cannot prepare it")?;
-        let recorder = programs::record(tipme, stage.screen, folder.path(), self.interrupt)
-            .context(ProductFailed)?;
+        let command = programs::recorder_of(tipme, stage.screen);
+        let recorder =
+            programs::record(command, folder.path(), self.interrupt).context(ProductFailed)?;
         let before = CpuTime::now();
         stage.type_calmly(self.interrupt, &mut |typed, _| typed < CALM_KEYS)?;
         let usual_load =

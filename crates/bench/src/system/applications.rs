@@ -4,9 +4,10 @@
 use crate::arms::Block;
 use crate::driver::{BenchStage, Habits, User, WINDOW_TIMEOUT, Watch};
 use crate::estimate::DurationEstimate;
+use crate::files::{make_folder, write};
 use crate::process::missing;
 use crate::typist::{ANSWER_TIMEOUT, nanos, type_and_look};
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -155,18 +156,14 @@ fn visit(kind: &ApplicationKind, user: &mut dyn User, played: &mut PlayedRun) ->
 fn write_files(folder: &Path) -> Result<()> {
     let lines = (0..LINES).map(|line| format!("line {line} of something that people read\n"));
     let settings = folder.join("gtk-3.0");
-    std::fs::create_dir_all(&settings)
-        .with_context(|| format!("cannot make {}", settings.display()))?;
+    make_folder(&settings)?;
     let files = [
         (folder.join("book"), lines.collect::<String>()),
         (folder.join("letter"), String::new()),
         (folder.join("notes"), String::new()),
         (settings.join("settings.ini"), GTK_SETTINGS.to_owned()),
     ];
-    for (path, text) in files {
-        std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
-    }
-    Ok(())
+    files.iter().try_for_each(|(path, text)| write(path, text))
 }
 
 fn command(kind: &ApplicationKind) -> Command {

@@ -3,6 +3,7 @@
 //! texts if there is no compiler.
 
 use crate::estimate::DurationEstimate;
+use crate::files::{temporary_folder, write};
 use crate::intervals::{Cleanup, PREFIX};
 use crate::load::LedgerReading;
 use crate::memory::fork;
@@ -89,16 +90,11 @@ pub(crate) struct Tree {
 impl Tree {
     /// Writes the files.
     pub(crate) fn make(cleanup: &mut Cleanup) -> Result<Tree> {
-        let folder = tempfile::Builder::new()
-            .prefix(PREFIX)
-            .tempdir()
-            .context("cannot make a folder for the build")?;
+        let folder = temporary_folder(PREFIX)?;
         cleanup.folder(folder.path())?;
         let files = (0..FILES).map(|number| (format!("part{number}.c"), source(number)));
         for (name, text) in files.chain([("Makefile".to_owned(), MAKEFILE.to_owned())]) {
-            let path = folder.path().join(name);
-            std::fs::write(&path, text)
-                .with_context(|| format!("cannot write {}", path.display()))?;
+            write(&folder.path().join(name), text)?;
         }
         Ok(Tree { work: BuildWork::here()?, folder })
     }

@@ -2,9 +2,9 @@
 //! Very late wakeups: found in a measurement, explained from a recording.
 
 use super::threads::ThreadWakeUps;
-use super::trace::TimerRecorder;
 use crate::interrupt::InterruptFlag;
-use anyhow::{Context, Result};
+use crate::programs::{self, SidecarRecorder};
+use anyhow::Result;
 use tipme_analysis::{Lateness, Recording, lateness};
 use tipme_measure::timer::{
     OUTLIERS_MAX, Outlier, TimerMechanism, WakeUpSeries, budget, outlier_threshold,
@@ -65,7 +65,7 @@ fn wakes(
 /// Explains them if there is a recorder; saves nothing if no wakeup is that late.
 pub(super) fn explain(
     late: &LatestWakeUps,
-    trace: Option<&TimerRecorder>,
+    trace: Option<&SidecarRecorder>,
     interrupt: &InterruptFlag,
 ) -> Result<Vec<Outlier>> {
     let recording = trace
@@ -78,13 +78,11 @@ pub(super) fn explain(
     Ok(late.worst.iter().map(|one| outlier(late.mechanism, one, explained(one))).collect())
 }
 
-fn recorded(trace: &TimerRecorder, interrupt: &InterruptFlag) -> Result<Recording> {
+fn recorded(trace: &SidecarRecorder, interrupt: &InterruptFlag) -> Result<Recording> {
     let path = trace.mark(interrupt)?;
-    let incident =
-        tipme_store::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    let mut recording = programs::recording(&path)?;
     // Its folder is removed anyway; until then the next incidents need the room.
     let _ = std::fs::remove_file(&path);
-    let mut recording = Recording::read(&incident)?;
     name_hidden(&mut recording);
     Ok(recording)
 }
