@@ -7,8 +7,9 @@
 //! alone decides if the demonstration succeeds.
 
 use crate::alone::MachineLock;
+use crate::display::PrivateDisplay;
 use crate::faults::Fault;
-use crate::faults::stage::{FaultStage, StageOutcome, open_screen, slowest};
+use crate::faults::stage::{FaultStage, StageOutcome, slowest};
 use crate::interrupt::InterruptFlag;
 use crate::process::is_root;
 use crate::programs::{self, Diagnosis, Follower, recorder_of};
@@ -96,8 +97,8 @@ pub fn run(
         MachineLock::wait(interrupt, || progress.line("waiting for another demonstration to end"))?;
     let state = state_dir(options)?;
     progress.line(&format!("opening a terminal on {}", options.place.about()));
-    let mut screen = open_screen(&options.place, options.fault)?;
-    let mut stage = FaultStage::set(&mut *screen, options.fault, &options.launcher)?;
+    let mut display = PrivateDisplay::open(&options.place, options.fault.options())?;
+    let mut stage = FaultStage::set(display.screen_mut(), options.fault, &options.launcher)?;
     progress.line("arming the recorder");
     let _recorder = programs::record(recorder_of(&options.tipme, stage.screen), &state, interrupt)?;
     let agent = (options.place == Place::X11)

@@ -7,13 +7,13 @@
 //! differs slightly from an idle one. With a recorder beside the loop, the missed time is
 //! attributed by name.
 
-mod buffer;
 mod classic;
 mod counter;
 mod echo;
 mod injector;
 mod interrupts;
 mod judge;
+mod long_gaps;
 mod names;
 mod options;
 mod plan;

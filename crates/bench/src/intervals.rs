@@ -12,8 +12,8 @@ use crate::interrupt::InterruptFlag;
 use crate::kernel_text::schedstat;
 use crate::process::ProcessGroup;
 use crate::progress::ProgressListener;
-use crate::worker::{self, Ready, WorkerLauncher, say_ready};
-use anyhow::{Context, Result, ensure};
+use crate::worker::{self, Ready, WorkerLauncher, number, say_ready, word};
+use anyhow::{Result, ensure};
 pub(crate) use cleanup::{Cleanup, PREFIX, run as run_cleanup};
 pub(crate) use explain::Explainer;
 pub(crate) use figures::expected_ms;
@@ -164,12 +164,9 @@ impl ProcessStamps {
     /// Reads the words that [`Stamping::start`] appends after `at` others, reports `ready`, and
     /// waits for the start signal.
     pub(crate) fn begin(words: &[&str], at: usize) -> Result<ProcessStamps> {
-        let word = |at: usize| {
-            words.get(at).copied().with_context(|| format!("word {} is missing", at + 1))
-        };
-        let stamp_buffer = StampBuffer::open(Path::new(word(at)?))?;
-        let intervals = word(at + 1)?.parse().context("no number of intervals")?;
-        let time = Duration::from_millis(word(at + 2)?.parse().context("no time")?);
+        let stamp_buffer = StampBuffer::open(Path::new(word(words, at)?))?;
+        let intervals = number(words, at + 1)?;
+        let time = Duration::from_millis(number(words, at + 2)?);
         wait_for_signal()?;
         Ok(ProcessStamps { stamp_buffer, intervals, time })
     }

@@ -7,7 +7,8 @@ mod weights;
 
 use crate::alone::MachineLock;
 use crate::arms::{Arm, BenchManager, ManagerProgram, SETTLING};
-use crate::compositor::{Compositor, untold};
+use crate::compositor::untold;
+use crate::display::PrivateDisplay;
 use crate::driver::{
     Around, BackgroundJob, BenchDriver, BenchStage, Clock, Habits, Programs, User, WINDOW_TIMEOUT,
     Watch,
@@ -18,16 +19,16 @@ use crate::load::{Achieved, LoadOptions, RoundsSampler, RunningLoad, Speed};
 use crate::locked_memory::LockedMemory;
 use crate::priority::Priority;
 use crate::process::{
-    ProcessGroup, cpu_time, family, is_group_member, major_faults, run_queue_delay,
+    ProcessGroup, cpu_times, family, is_group_member, major_faults, run_queue_delay,
 };
 use crate::programs::{SidecarRecorder, recorder_of};
 use crate::progress::ProgressListener;
-use crate::screen::{Place, TerminalScreen};
+use crate::screen::Place;
 use crate::seen::DrawingWatch;
-use crate::session::{self, PrivateSession, SessionOptions};
+use crate::session::{self, SessionOptions};
 use crate::system::{Build, Tree};
 use crate::units::check_units;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use background::Background;
 use limit::LoadLimit;
 use std::ffi::OsString;
@@ -39,8 +40,6 @@ use tipme_desktop::window::{DamageWatch, Watcher};
 use tipme_desktop::{DisplayTarget, clock};
 use tipme_record::Nanos;
 use weights::Weights;
-
-const X11_ONLY: &str = "this can be measured on X11 only";
 
 /// Drives this machine.
 pub struct LiveDriver<P> {
@@ -92,51 +91,6 @@ impl<P: ProgressListener> BenchDriver for LiveDriver<P> {
             windows: None,
             build: None,
         }))
-    }
-}
-
-/// A private display of the benchmark, or a running compositor.
-enum PrivateDisplay {
-    X11(PrivateSession),
-    Wayland(Compositor),
-}
-
-impl PrivateDisplay {
-    fn open(place: &Place, options: SessionOptions) -> Result<PrivateDisplay> {
-        Ok(match place {
-            Place::X11 => PrivateDisplay::X11(PrivateSession::start(options)?),
-            Place::Wayland => PrivateDisplay::Wayland(Compositor::start(options)?),
-            Place::Compositor(name) => PrivateDisplay::Wayland(Compositor::running(name, options)?),
-        })
-    }
-
-    fn screen(&self) -> &dyn TerminalScreen {
-        match self {
-            PrivateDisplay::X11(session) => session,
-            PrivateDisplay::Wayland(compositor) => compositor,
-        }
-    }
-
-    fn screen_mut(&mut self) -> &mut dyn TerminalScreen {
-        match self {
-            PrivateDisplay::X11(session) => session,
-            PrivateDisplay::Wayland(compositor) => compositor,
-        }
-    }
-
-    /// Fails unless the display is a private X11 one.
-    fn session(&self) -> Result<&PrivateSession> {
-        match self {
-            PrivateDisplay::X11(session) => Ok(session),
-            PrivateDisplay::Wayland(_) => bail!(X11_ONLY),
-        }
-    }
-
-    fn session_mut(&mut self) -> Result<&mut PrivateSession> {
-        match self {
-            PrivateDisplay::X11(session) => Ok(session),
-            PrivateDisplay::Wayland(_) => bail!(X11_ONLY),
-        }
     }
 }
 
@@ -347,13 +301,12 @@ fn observed(
     let _locked = LockedMemory::new();
     let Some(background) = background else { return measure().map(|()| None) };
     let sampler = background.sample_rounds()?;
-    let managed = || manager.and_then(cpu_time);
-    let (before, managed_before) = (background.reading(), managed());
+    let (before, manager_before) = (background.reading(), manager.and_then(cpu_times));
     measure()?;
     let achieved = Achieved::between(before, background.reading());
-    let manager_cpu_s = managed_before
-        .zip(managed())
-        .map(|(before, after)| after.saturating_sub(before).as_secs_f64());
+    let manager_cpu_s = manager_before
+        .zip(manager.and_then(cpu_times))
+        .map(|((before, _), (after, _))| after.saturating_sub(before).as_secs_f64());
     let window_rounds_min = sampler.map_or(Ok(None), RoundsSampler::finish)?;
     background.expect_whole().context("the measurement does not count")?;
     Ok(Some(Achieved { window_rounds_min, manager_cpu_s, ..achieved }))

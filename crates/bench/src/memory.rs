@@ -13,7 +13,7 @@ mod programs;
 
 pub use backing::{Backing, BackingAvailability};
 pub use options::Memory;
-pub(crate) use programs::{children as run_children, enter, fork, timer as run_timer, word};
+pub(crate) use programs::{children as run_children, enter, fork, timer as run_timer};
 
 use crate::alone::MachineLock;
 use crate::choice::name;

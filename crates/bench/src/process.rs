@@ -14,9 +14,6 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus};
 use std::time::{Duration, Instant};
 
-/// Fields of user and system time among the words behind the name, in ticks.
-const USER_TICKS: usize = 11;
-const KERNEL_TICKS: usize = 12;
 /// Time between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_millis(800);
 
@@ -215,13 +212,6 @@ fn members(word: usize, of: u32) -> Vec<u32> {
 
 fn belongs(pid: u32, word: usize, of: u32) -> bool {
     stat(pid).is_some_and(|stat| lives(&stat) && figure(&stat, word) == Some(of.into()))
-}
-
-/// Returns the CPU time of a process and its threads so far.
-pub(crate) fn cpu_time(pid: u32) -> Option<Duration> {
-    let stat = stat(pid)?;
-    let ticks = figure(&stat, USER_TICKS)? + figure(&stat, KERNEL_TICKS)?;
-    Some(Duration::from_secs_f64(ticks as f64 / rustix::param::clock_ticks_per_second() as f64))
 }
 
 fn figure(stat: &str, word: usize) -> Option<u64> {

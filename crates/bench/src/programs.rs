@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tipme_analysis::Recording;
 
-/// Maximum number of unread lines of a program, after which the program blocks.
+/// Maximum number of unread lines of a program; further lines are dropped.
 const LINES_MAX: usize = 1000;
 /// Interval between checks for an interrupt while reading.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
@@ -34,19 +34,27 @@ pub(crate) struct Follower {
     lines: Receiver<String>,
     /// Its output so far, for an error message.
     said: RefCell<Vec<String>>,
-    _process: ProcessGroup,
+    pub(crate) process: ProcessGroup,
 }
 
 impl Follower {
+    /// Starts a program, and reads both of its outputs.
     pub(crate) fn start(name: &str, mut command: Command) -> Result<Follower> {
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.stderr(Stdio::piped());
+        Follower::start_with_errors(name, command)
+    }
+
+    /// Starts a program whose error output goes where the command says.
+    pub(crate) fn start_with_errors(name: &str, mut command: Command) -> Result<Follower> {
+        command.stdin(Stdio::null()).stdout(Stdio::piped());
         let mut process = ProcessGroup::start(name, command, None)?;
         let (sender, lines) = mpsc::sync_channel(LINES_MAX);
         let child = process.child();
-        let (output, errors) = (child.stdout.take(), child.stderr.take());
-        follow(output.context("no output")?, sender.clone());
-        follow(errors.context("no error output")?, sender);
-        Ok(Follower { name: name.to_string(), lines, said: RefCell::default(), _process: process })
+        follow(child.stdout.take().context("no output")?, sender.clone());
+        if let Some(errors) = child.stderr.take() {
+            follow(errors, sender);
+        }
+        Ok(Follower { name: name.to_string(), lines, said: RefCell::default(), process })
     }
 
     /// Waits for a line that starts with `prefix`; returns the rest of it.
@@ -88,12 +96,11 @@ impl Follower {
     }
 }
 
+/// Reads an output to its end, so that the program never blocks on a full pipe.
 fn follow(source: impl Read + Send + 'static, sender: SyncSender<String>) {
     std::thread::spawn(move || {
         for line in BufReader::new(source).lines().map_while(Result::ok) {
-            if sender.send(line).is_err() {
-                break;
-            }
+            let _ = sender.try_send(line);
         }
     });
 }

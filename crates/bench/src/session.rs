@@ -255,18 +255,8 @@ fn start_server(folder: &Path, options: SessionOptions) -> Result<(ProcessGroup,
     let log = folder.join("server.log");
     let errors = File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
     let mut command = options.command("Xvfb");
-    command.args([
-        "-displayfd",
-        "1",
-        "-nolisten",
-        "tcp",
-        "-noreset",
-        "-screen",
-        "0",
-        "1024x768x24",
-        "-auth",
-    ]);
-    command.arg(folder.join("authority"));
+    let words = "-displayfd 1 -nolisten tcp -noreset -screen 0 1024x768x24 -auth";
+    command.args(words.split(' ')).arg(folder.join("authority"));
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(errors);
     let _alone = wait_for_others();
     let mut server = ProcessGroup::start("the X server", command, options.cpu)?;
@@ -325,16 +315,10 @@ fn clean(command: &mut Command, folder: &Path, display: u32) {
 pub(crate) fn own_home(command: &mut Command, folder: &Path) {
     command.env("HOME", folder).env("XDG_CONFIG_HOME", folder).env("XDG_CACHE_HOME", folder);
     command.env("HISTFILE", "/dev/null").env("LESSHISTFILE", "-").env("SHELL", "/bin/sh");
-    for variable in [
-        "LESS",
-        "LESSOPEN",
-        "XDG_RUNTIME_DIR",
-        "DBUS_SESSION_BUS_ADDRESS",
-        "WAYLAND_DISPLAY",
-        "ENV",
-    ] {
+    let removed = "LESS LESSOPEN XDG_RUNTIME_DIR DBUS_SESSION_BUS_ADDRESS WAYLAND_DISPLAY ENV \
+                   DISPLAY XAUTHORITY";
+    for variable in removed.split(' ') {
         command.env_remove(variable);
     }
-    command.env_remove("DISPLAY").env_remove("XAUTHORITY");
     command.current_dir(folder).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
 }

@@ -10,7 +10,6 @@ pub(crate) mod culprit;
 mod late;
 mod options;
 mod policy;
-mod samples;
 mod sleeper;
 mod threads;
 mod trace;

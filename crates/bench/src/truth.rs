@@ -6,7 +6,7 @@
 
 use crate::process::ProcessGroup;
 use crate::session::PrivateSession;
-use crate::worker::WorkerLauncher;
+use crate::worker::{WorkerLauncher, number, word};
 use anyhow::{Context, Result, bail};
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -34,24 +34,24 @@ pub struct Truth {
     pub finished: Nanos,
 }
 
-/// Runs the client: answers `keys` key presses and writes one line of three times for each.
-///
-/// Reports `ready` on the standard output once its window is mapped.
-pub fn client(display: u32, authority: &Path, keys: u32, file: &Path) -> Result<()> {
+/// `truth-client DISPLAY AUTHORITY KEYS FILE`: answers `KEYS` key presses and writes one line of
+/// three times for each. Reports `ready` on the standard output once its window is mapped.
+pub(crate) fn client(words: &[&str]) -> Result<()> {
+    let (authority, file) = (word(words, 1)?, Path::new(word(words, 3)?));
     hurry();
     // The recorder ignores its own windows, which it recognizes by the program's name.
     rustix::thread::set_name(c"truth-client").context("cannot take a name")?;
     let target = DisplayTarget {
-        authority: Some(authority.to_path_buf()),
+        authority: Some(authority.into()),
         timeout: Duration::from_secs(10),
-        ..DisplayTarget::new(display)
+        ..DisplayTarget::new(number(words, 0)?)
     };
     let mut window = EchoWindow::open(&target)?;
     println!("ready");
     let mut out = BufWriter::new(
         File::create(file).with_context(|| format!("cannot write {}", file.display()))?,
     );
-    for _ in 0..keys {
+    for _ in 0..number(words, 2)? {
         let Some(stamps) = window.next(KEY_TIMEOUT)? else { break };
         writeln!(out, "{} {} {}", stamps.received, stamps.drawn, stamps.finished)?;
     }

@@ -9,6 +9,7 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::str::FromStr;
 use std::time::Duration;
 
 /// First word of a worker program that is in place.
@@ -122,11 +123,15 @@ pub(crate) fn word<'a>(words: &[&'a str], at: usize) -> Result<&'a str> {
     words.get(at).copied().with_context(|| format!("word {} is missing", at + 1))
 }
 
+/// Returns the number at an index.
+pub(crate) fn number<T: FromStr>(words: &[&str], at: usize) -> Result<T> {
+    let text = word(words, at)?;
+    text.parse().ok().with_context(|| format!("invalid number \"{text}\""))
+}
+
 /// Returns the milliseconds at an index, at most ten seconds.
 pub(crate) fn millis(words: &[&str], at: usize) -> Result<Duration> {
-    let text = word(words, at)?;
-    let number: u64 = text.parse().with_context(|| format!("invalid number \"{text}\""))?;
-    Ok(Duration::from_millis(number.min(MILLIS_MAX)))
+    Ok(Duration::from_millis(number::<u64>(words, at)?.min(MILLIS_MAX)))
 }
 
 #[cfg(test)]

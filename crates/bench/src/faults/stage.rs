@@ -3,12 +3,10 @@
 
 use super::scenario::{InjectedFault, Scenario, Site};
 use super::{Fault, JudgedFault, judge};
-use crate::compositor::Compositor;
 use crate::interrupt::InterruptFlag;
 use crate::priority::Priority;
-use crate::screen::{Place, TerminalScreen};
+use crate::screen::TerminalScreen;
 use crate::seen::{DrawingWatch, latencies};
-use crate::session::PrivateSession;
 use crate::worker::WorkerLauncher;
 use anyhow::{Context, Result};
 use serde_json::Value;
@@ -51,16 +49,6 @@ pub(crate) struct StageOutcome {
     /// The same since the beginning of the fault.
     pub(crate) later_ms: Option<Vec<f64>>,
     pub(crate) keys: usize,
-}
-
-/// Starts a display that suits a fault, or connects to a running one.
-pub(crate) fn open_screen(place: &Place, fault: &Fault) -> Result<Box<dyn TerminalScreen>> {
-    let options = fault.options();
-    Ok(match place {
-        Place::X11 => Box::new(PrivateSession::start(options)?),
-        Place::Wayland => Box::new(Compositor::start(options)?),
-        Place::Compositor(name) => Box::new(Compositor::running(name, options)?),
-    })
 }
 
 impl<'a> FaultStage<'a> {

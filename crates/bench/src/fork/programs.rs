@@ -4,8 +4,8 @@
 use super::options::ForkLoad;
 use crate::cpu_work::{cpu_time, spin};
 use crate::intervals::ProcessStamps;
-use crate::memory::{fork, word};
-use crate::worker::say_ready;
+use crate::memory::fork;
+use crate::worker::{number, say_ready, word};
 use anyhow::{Context, Error, Result, bail, ensure};
 use clap::ValueEnum;
 use fastrand::Rng;
@@ -49,9 +49,7 @@ pub(crate) fn timer(words: &[&str]) -> Result<()> {
 /// `fork-load LOAD MS SECONDS`: a load that forks a child every MS milliseconds, if it has
 /// children. Each process ends after SECONDS of CPU time at the latest.
 pub(crate) fn load(words: &[&str]) -> Result<()> {
-    let every =
-        Duration::from_millis(word(words, 1)?.parse().context("no number of milliseconds")?);
-    let life = word(words, 2)?.parse().context("no number of seconds")?;
+    let (every, life) = (Duration::from_millis(number(words, 1)?), number(words, 2)?);
     match ForkLoad::from_str(word(words, 0)?, false).map_err(Error::msg)? {
         ForkLoad::None => bail!("without a load there is no process"),
         ForkLoad::Hog => hogs(1, life),

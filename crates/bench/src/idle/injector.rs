@@ -3,12 +3,12 @@
 //!
 //! They write nothing while they work, and report each event on a line at the end.
 
-use crate::cpu_work::cpu_time;
+use crate::cpu_work::{cpu_time, spin_for};
 use anyhow::{Context, Result, bail};
 use fastrand::Rng;
 use rustix::thread::{Timespec, clock_nanosleep_absolute};
 use std::io::{Read, Write};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tipme_desktop::clock;
 use tipme_measure::idle::Injection;
 
@@ -32,7 +32,7 @@ pub(crate) fn work(name: &str, number: &str) -> Result<()> {
         "inject" => inject(number.min(EVENTS_MAX)),
         "echo" => echo(number.min(EVENTS_MAX)),
         "hog" => {
-            hog(Duration::from_millis(number).min(HOG_MAX));
+            spin_for(Duration::from_millis(number).min(HOG_MAX));
             Ok(())
         }
         _ => bail!("there is no program \"{name}\""),
@@ -93,13 +93,6 @@ fn echo(count: u64) -> Result<()> {
         });
     }
     tell(std::io::stderr().lock(), &events)
-}
-
-fn hog(time: Duration) {
-    let end = Instant::now() + time;
-    while Instant::now() < end {
-        std::hint::spin_loop();
-    }
 }
 
 /// Sleeps for a time; returns the time at which the sleep was due to end.

@@ -120,8 +120,8 @@ fn faults() -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::buffer::Buffer;
     use super::*;
+    use crate::locked_buffer::LockedBuffer;
     use std::time::Duration;
 
     #[test]
@@ -152,7 +152,8 @@ mod tests {
             classic: false,
             cpus: vec![0],
         };
-        let mut notes = LoopNotes { gaps: Buffer::new(1, (0, 0)), ..LoopNotes::new(&options) };
+        let mut notes =
+            LoopNotes { gaps: LockedBuffer::new(1, (0, 0)), ..LoopNotes::new(&options) };
         (0..100).for_each(|at| notes.gap(100 * at, 10));
         notes.gap(10_000, 50);
         let watched = LoopSpan { begin: 0, end: 11_000, gap: 7_000, cpu_time_ns: 9_950, faults: 3 };

@@ -15,17 +15,8 @@ use crate::process::group_members;
 use rustix::fd::FromRawFd;
 use std::os::fd::OwnedFd;
 
-/// Names of the counters, in the order of [`Usage`].
-const COUNTED: [&str; 7] = [
-    "cpu_ns",
-    "context_switches",
-    "page_faults",
-    "cycles",
-    "instructions",
-    "cache_misses",
-    "tlb_misses",
-];
-const KINDS: usize = COUNTED.len();
+/// Number of counters.
+const KINDS: usize = 7;
 
 const SOFTWARE: u32 = 1;
 const HARDWARE: u32 = 0;
@@ -81,7 +72,8 @@ impl CounterReading {
     }
 }
 
-/// Counted resources; `None` for those that this machine does not count.
+/// Counted resources: CPU time in nanoseconds, context switches, page faults, cycles, instructions,
+/// cache misses, TLB misses; `None` for those that this machine does not count.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Usage(pub [Option<CounterReading>; KINDS]);
 

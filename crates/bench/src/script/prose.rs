@@ -2,58 +2,16 @@
 //! Generated text: sentences of common words, the same for the same seed.
 
 use fastrand::Rng;
+use std::sync::LazyLock;
 
 /// Words of different lengths that every keyboard can type.
-const WORDS: [&str; 48] = [
-    "the",
-    "of",
-    "and",
-    "a",
-    "to",
-    "in",
-    "is",
-    "it",
-    "that",
-    "was",
-    "for",
-    "on",
-    "with",
-    "as",
-    "at",
-    "this",
-    "by",
-    "from",
-    "have",
-    "or",
-    "time",
-    "system",
-    "answer",
-    "window",
-    "people",
-    "letter",
-    "number",
-    "between",
-    "quickly",
-    "machine",
-    "morning",
-    "paper",
-    "river",
-    "under",
-    "through",
-    "against",
-    "another",
-    "history",
-    "measure",
-    "evening",
-    "question",
-    "different",
-    "important",
-    "something",
-    "interval",
-    "keyboard",
-    "character",
-    "program",
-];
+static WORDS: LazyLock<Vec<&str>> = LazyLock::new(|| {
+    let words = "the of and a to in is it that was for on with as at this by from have or time \
+                 system answer window people letter number between quickly machine morning paper \
+                 river under through against another history measure evening question different \
+                 important something interval keyboard character program";
+    words.split(' ').collect()
+});
 /// Column after which a line is broken.
 const LINE: usize = 72;
 

@@ -6,10 +6,10 @@
 //! as in cyclictest: deadlines that have passed are skipped and counted.
 
 use super::policy::SchedPolicy;
-use super::samples::Samples;
 use super::sleeper::{Sleeper, sleep_until};
 use crate::cpus::stay_on;
 use crate::interrupt::InterruptFlag;
+use crate::locked_buffer::LockedBuffer;
 use anyhow::{Context, Result, bail};
 use std::num::NonZeroU64;
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -108,6 +108,9 @@ pub(super) fn measure(
     Ok(tracks)
 }
 
+/// Deadlines and wakeups in order of time; those without room are missing in the end.
+type Samples = LockedBuffer<(u64, u64)>;
+
 type Worked<'scope> = ScopedJoinHandle<'scope, Result<Option<ThreadWakeUps>>>;
 
 /// Releases the threads once all are ready; if one is not, none begins.
@@ -175,7 +178,7 @@ impl MeasuringThread<'_> {
             rustix::thread::set_current_timer_slack(self.options.slack_ns)
                 .context("cannot set the timer slack")?;
         }
-        let samples = Samples::reserve(self.deadlines as usize);
+        let samples = LockedBuffer::new(self.deadlines as usize, (u64::MAX, u64::MAX));
         self.options.policy.apply()?;
         Ok(samples)
     }
@@ -197,7 +200,7 @@ impl MeasuringThread<'_> {
             let deadline = begin + number * period;
             let told = sleeper.wait(deadline)?;
             now = clock::now().0;
-            samples.push(deadline, now);
+            samples.push((deadline, now));
             let passed = told.unwrap_or_else(|| 1 + now.saturating_sub(deadline + 1) / period);
             overruns += passed.max(1).min(deadlines + 1 - number) - 1;
             number += passed.max(1);
@@ -217,10 +220,10 @@ impl MeasuringThread<'_> {
 
     fn describe(&self, samples: &Samples, overruns: u64) -> Run {
         let mut events = Events::of(LATENESS, None);
-        samples
-            .pairs()
-            .for_each(|(deadline, now)| events.push(deadline, now.saturating_sub(deadline)));
-        let answered = samples.pairs().len() as u64 + overruns;
+        for (deadline, now) in samples.items() {
+            events.push(*deadline, now.saturating_sub(*deadline));
+        }
+        let answered = samples.items().len() as u64 + overruns;
         Run {
             name: format!("{}/{}/cpu{}", self.mechanism.name(), self.options.policy, self.cpu),
             duration_ns: self.deadlines * self.options.period_ns(),
