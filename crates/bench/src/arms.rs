@@ -16,8 +16,10 @@ pub(crate) use figures::run;
 pub use figures::{Against, ArmConditions, ArmFigures, ArmRow, Compared, Lacking, LostParts};
 pub use manager::{BenchManager, ManagerProgram};
 pub use options::{BesideOptions, ManagerOptions};
-pub(crate) use scale::{ArmScale, KeyFigure};
-pub(crate) use table::{ArmTerms, load_words, plots, text, turns_words};
+pub use scale::ArmScale;
+pub(crate) use scale::KeyFigure;
+pub use table::{ArmDetails, ArmTerms};
+pub(crate) use table::{load_words, turns_words};
 pub(crate) use turns::{Block, TurnResults, all_turns, one_turn, together};
 
 use crate::choice::name;

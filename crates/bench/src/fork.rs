@@ -28,8 +28,7 @@ use crate::experiment::{Experiment, MeasuredRepeats};
 use crate::files::temporary_folder;
 use crate::group::ControlGroup;
 use crate::intervals::{
-    self, Bounds, Cleanup, Explainer, GRACE, LoadIntervals, MeasuredLoad, NamedWorkers, PREFIX,
-    Stamping, expected_ms,
+    Bounds, Cleanup, Explainer, GRACE, LoadIntervals, MeasuredLoad, NamedWorkers, PREFIX, Stamping,
 };
 use crate::process::{ProcessGroup, is_root};
 use anyhow::{Context, Result};
@@ -40,7 +39,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::path::Path;
 use std::time::Duration;
-use tipme_measure::{Document, INTERVAL, InputClass};
+use tipme_measure::{INTERVAL, InputClass};
 
 const TITLE: &str = "10 ms of work every 60 ms, beside others on the same CPU";
 /// Time for which a load runs before it is measured, so that the scheduler has adapted to it.
@@ -73,27 +72,10 @@ impl Experiment for Fork {
         }
         let explainer = Explainer::start(driver, self.no_trace, &[])?;
         let loads = self.measure(cpu, &explainer, driver)?;
-        let figures = LoadIntervals {
-            title: TITLE,
-            bounds: self.bounds_words(cpu),
-            expected_ms: expected_ms(&loads),
-            conditions: self.conditions(cpu),
-            loads,
-            not_explained_because: explainer.blind_because(),
-        };
+        let (bounds, conditions) = (self.bounds_words(cpu), self.conditions(cpu));
+        let figures =
+            LoadIntervals::new(TITLE, bounds, conditions, loads, explainer.blind_because());
         Ok(figures.measured(InputClass::Motion))
-    }
-
-    fn text(document: &Document<Self::Figures>) -> String {
-        intervals::text(document)
-    }
-
-    fn plots(document: &Document<Self::Figures>) -> Vec<(String, String)> {
-        intervals::plots(document)
-    }
-
-    fn exit_code(document: &Document<Self::Figures>) -> u8 {
-        u8::from(intervals::is_noticed(document))
     }
 
     fn files(&self) -> (Option<&Path>, Option<&Path>) {

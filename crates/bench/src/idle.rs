@@ -27,7 +27,7 @@ pub(crate) use injector::work;
 pub use options::Idle;
 
 use crate::driver::BenchDriver;
-use crate::experiment::{Experiment, MeasuredRepeats};
+use crate::experiment::{BenchFigures, Experiment, MeasuredRepeats};
 use crate::interrupt::InterruptFlag;
 use crate::machine::Survey;
 use crate::process::is_root;
@@ -65,6 +65,12 @@ impl Experiment for Idle {
         Ok(MeasuredRepeats { runs, figures: figures(&options, outcome, recorded) })
     }
 
+    fn files(&self) -> (Option<&Path>, Option<&Path>) {
+        (self.json.as_deref(), self.svg.as_deref())
+    }
+}
+
+impl BenchFigures for IdleDetails {
     fn text(document: &Document<IdleDetails>) -> String {
         table::text(document)
     }
@@ -83,10 +89,6 @@ impl Experiment for Idle {
         }
         let bad = details.validation.as_ref().is_some_and(|validation| !validation.is_good());
         u8::from(bad || apart && details.method != CLASSIC)
-    }
-
-    fn files(&self) -> (Option<&Path>, Option<&Path>) {
-        (self.json.as_deref(), self.svg.as_deref())
     }
 }
 

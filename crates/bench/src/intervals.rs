@@ -16,14 +16,12 @@ use crate::worker::{self, Ready, WorkerLauncher, number, say_ready, word};
 use anyhow::{Result, ensure};
 pub(crate) use cleanup::{Cleanup, PREFIX, run as run_cleanup};
 pub(crate) use explain::Explainer;
-pub(crate) use figures::expected_ms;
 pub use figures::{LoadIntervals, Longest, MeasuredLoad};
 pub(crate) use stamp_buffer::{STAMPS_MAX, StampBuffer};
 use std::ffi::OsString;
 use std::path::Path;
 use std::ptr::null_mut;
 use std::time::{Duration, Instant};
-pub(crate) use table::{is_noticed, plots, text};
 use tipme_desktop::clock;
 use tipme_measure::Intervals;
 

@@ -22,8 +22,7 @@ use crate::driver::BenchDriver;
 use crate::experiment::{Experiment, MeasuredRepeats};
 use crate::group::ControlGroup;
 use crate::intervals::{
-    self, Cleanup, Explainer, LoadIntervals, MeasuredLoad, NamedWorkers, PREFIX, Stamping,
-    expected_ms,
+    Cleanup, Explainer, LoadIntervals, MeasuredLoad, NamedWorkers, PREFIX, Stamping,
 };
 use crate::process::ProcessGroup;
 use crate::worker::WorkerLauncher;
@@ -35,7 +34,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
-use tipme_measure::{Document, INTERVAL, InputClass};
+use tipme_measure::{INTERVAL, InputClass};
 
 const TITLE: &str = "A word of a page every 100 ms, beside children that write theirs";
 /// Records the processes that dirty pages or take memory, since the kernel's own threads write and
@@ -87,27 +86,10 @@ impl Experiment for Memory {
             loads.push(explainer.explain(bench.measure((*children).into(), driver)?, SLEEP)?);
         }
         let conditions = bench.conditions();
-        let figures = LoadIntervals {
-            title: TITLE,
-            bounds: self.bounds_words(&conditions),
-            expected_ms: expected_ms(&loads),
-            conditions,
-            loads,
-            not_explained_because: explainer.blind_because(),
-        };
+        let bounds = self.bounds_words(&conditions);
+        let figures =
+            LoadIntervals::new(TITLE, bounds, conditions, loads, explainer.blind_because());
         Ok(figures.measured(InputClass::Key))
-    }
-
-    fn text(document: &Document<Self::Figures>) -> String {
-        intervals::text(document)
-    }
-
-    fn plots(document: &Document<Self::Figures>) -> Vec<(String, String)> {
-        intervals::plots(document)
-    }
-
-    fn exit_code(document: &Document<Self::Figures>) -> u8 {
-        u8::from(intervals::is_noticed(document))
     }
 
     fn files(&self) -> (Option<&Path>, Option<&Path>) {

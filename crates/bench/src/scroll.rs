@@ -10,7 +10,8 @@ mod options;
 pub use options::Scroll;
 
 use crate::arms::{
-    self, ArmComparison, ArmScale, ArmTerms, Block, Compared, all_turns, load_words, turns_words,
+    ArmComparison, ArmDetails, ArmScale, ArmTerms, Block, Compared, all_turns, load_words,
+    turns_words,
 };
 use crate::driver::{BenchDriver, BenchStage, Habits, QUIET, User};
 use crate::estimate::DurationEstimate;
@@ -27,21 +28,11 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tipme_desktop::inject::Pace;
-use tipme_measure::{Document, Events};
+use tipme_measure::Events;
 
 /// Class of the events.
 const CLASS: &str = "scroll";
 const TITLE: &str = "Scrolling beside a load: a long file in a terminal";
-const TERMS: ArmTerms = ArmTerms {
-    of: "scrolling",
-    times_of: "the time",
-    scale: ArmScale::Elapsed,
-    paper: &[
-        "Evans et al. (1993), figure 2, on a machine of its time: with their prototype 10 to 15 s at any load average",
-        "from 0 to 20, for another file",
-    ],
-    line_ms: None,
-};
 /// Minimum and maximum size of the file.
 const BYTES_MIN: u64 = 1 << 10;
 const BYTES_MAX: u64 = 256 << 20;
@@ -90,14 +81,6 @@ impl Experiment for Scroll {
         Ok(Compared::measured(TITLE, &comparison, cells, File { bytes: self.bytes }))
     }
 
-    fn text(document: &Document<Self::Figures>) -> String {
-        arms::text(document, &TERMS, &bounds(&document.details))
-    }
-
-    fn plots(document: &Document<Self::Figures>) -> Vec<(String, String)> {
-        arms::plots(document, &TERMS, &bounds(&document.details))
-    }
-
     fn files(&self) -> (Option<&Path>, Option<&Path>) {
         self.beside.files()
     }
@@ -114,12 +97,25 @@ impl Scroll {
     }
 }
 
-fn bounds(figures: &Compared<File>) -> [String; 1] {
-    [format!(
-        "{} KiB by dd, 100 bytes at a time; {}",
-        figures.more.bytes >> 10,
-        load_words(figures)
-    )]
+impl ArmDetails for File {
+    const TERMS: ArmTerms = ArmTerms {
+        of: "scrolling",
+        times_of: "the time",
+        scale: ArmScale::Elapsed,
+        paper: &[
+            "Evans et al. (1993), figure 2, on a machine of its time: with their prototype 10 to 15 s at any load average",
+            "from 0 to 20, for another file",
+        ],
+        line_ms: None,
+    };
+
+    fn bounds(figures: &Compared<File>) -> Vec<String> {
+        vec![format!(
+            "{} KiB by dd, 100 bytes at a time; {}",
+            figures.more.bytes >> 10,
+            load_words(figures)
+        )]
+    }
 }
 
 /// Writes the file and opens the terminal; returns the file with a letter for each completed
@@ -193,7 +189,7 @@ fn text(bytes: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::parsed;
+    use crate::experiment::{BenchFigures, parsed};
     use crate::fake::{FakeDriver, document};
 
     fn scrolled(driver: &mut FakeDriver) -> Result<MeasuredRepeats<Compared<File>>> {
@@ -209,7 +205,7 @@ mod tests {
         let ms = |run: usize| measured.runs[run].classes[0].latencies_ns[0] / 1_000_000;
         assert_eq!((ms(0), ms(1)), (1_900, 3_900), "drawings behind the mark count");
         assert!(measured.runs.iter().all(|run| run.classes[0].censored == 0));
-        let text = Scroll::text(&document(measured));
+        let text = Compared::text(&document(measured));
         assert!(
             text.contains("1 KiB by dd")
                 && text.contains("load 2, unmanaged           1      3.90"),

@@ -30,7 +30,7 @@ use applications::{OpenApplications, PlayedRun, RUN_MAX};
 use figures::Runs;
 use std::path::Path;
 use std::time::Duration;
-use tipme_measure::{Document, Run};
+use tipme_measure::Run;
 
 /// Programs required on a display.
 const PROGRAMS: [&str; 6] = ["Xvfb", "openbox", "xterm", "vi", "less", "sh"];
@@ -53,14 +53,6 @@ impl Experiment for System {
         let runs = self.all_runs(&comparison, &applications, &mut *stage)?;
         let figures = SystemFigures::of(self, &comparison, applications.names(), build, &runs);
         Ok(MeasuredRepeats { runs: runs.into_iter().flat_map(repeats).collect(), figures })
-    }
-
-    fn text(document: &Document<Self::Figures>) -> String {
-        table::text(document)
-    }
-
-    fn plots(_: &Document<Self::Figures>) -> Vec<(String, String)> {
-        Vec::new()
     }
 
     fn files(&self) -> (Option<&Path>, Option<&Path>) {
@@ -138,7 +130,7 @@ fn repeats(runs: Runs) -> impl Iterator<Item = Run> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::parsed;
+    use crate::experiment::{BenchFigures, parsed};
     use crate::fake::{FakeDriver, document};
 
     fn measured(words: &str, driver: &mut FakeDriver) -> Result<MeasuredRepeats<SystemFigures>> {
@@ -174,7 +166,7 @@ mod tests {
             [&forth[..], &[forth[3], forth[2], forth[1], forth[0]]].concat(),
             "forth and back"
         );
-        assert!(System::text(&document(measured)).contains("paper (1993), managed"));
+        assert!(SystemFigures::text(&document(measured)).contains("paper (1993), managed"));
     }
 
     #[test]
@@ -185,7 +177,7 @@ mod tests {
             .expect("it is measured");
         let row = &measured.figures.rows[0];
         assert!(row.unanswered == 1 && row.median_s > 20.0, "{row:?}");
-        assert!(System::text(&document(measured)).contains("1 keys not answered in time"));
+        assert!(SystemFigures::text(&document(measured)).contains("1 keys not answered in time"));
     }
 
     #[test]

@@ -20,7 +20,7 @@ pub use options::{Cpus, Timer};
 pub use policy::SchedPolicy;
 
 use crate::driver::BenchDriver;
-use crate::experiment::{Experiment, MeasuredRepeats};
+use crate::experiment::{BenchFigures, Experiment, MeasuredRepeats};
 use crate::interrupt::InterruptFlag;
 use crate::process::is_root;
 use crate::programs::SidecarRecorder;
@@ -78,6 +78,16 @@ impl Experiment for Timer {
         Ok(MeasuredRepeats { runs, figures: details })
     }
 
+    fn files(&self) -> (Option<&Path>, Option<&Path>) {
+        (self.json.as_deref(), self.svg.as_deref())
+    }
+
+    fn repeats(&self) -> usize {
+        self.repeat
+    }
+}
+
+impl BenchFigures for TimerDetails {
     fn text(document: &Document<TimerDetails>) -> String {
         tipme_report::timer::text(document)
     }
@@ -96,14 +106,6 @@ impl Experiment for Timer {
         u8::from(
             asked && document.details.mechanisms.iter().any(|measured| measured.outliers_over > 0),
         )
-    }
-
-    fn files(&self) -> (Option<&Path>, Option<&Path>) {
-        (self.json.as_deref(), self.svg.as_deref())
-    }
-
-    fn repeats(&self) -> usize {
-        self.repeat
     }
 }
 

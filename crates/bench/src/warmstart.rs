@@ -10,7 +10,7 @@ mod options;
 pub use options::Warmstart;
 
 use crate::arms::{
-    self, Arm, ArmComparison, ArmScale, ArmTerms, Block, Compared, TurnResults, all_turns,
+    Arm, ArmComparison, ArmDetails, ArmScale, ArmTerms, Block, Compared, TurnResults, all_turns,
     load_words, turns_words,
 };
 use crate::driver::{BenchDriver, BenchStage, Habits, QUIET, User};
@@ -28,22 +28,12 @@ use serde::Serialize;
 use std::path::Path;
 use std::time::Duration;
 use tipme_desktop::inject::Pace;
-use tipme_measure::{Document, InputClass, ThresholdProfile, ms};
+use tipme_measure::{InputClass, ThresholdProfile, ms};
 use tipme_record::Nanos;
 
 /// Class of the events.
 const CLASS: &str = "key";
 const TITLE: &str = "Warm start beside a load: the first key after a pause";
-const TERMS: ArmTerms = ArmTerms {
-    of: "first key",
-    times_of: "the first key",
-    scale: ArmScale::Latency,
-    paper: &[
-        "Evans et al. (1993), section 5.4, on a machine of its time: 0.1 s with their prototype, 1 s without it,",
-        "on the average",
-    ],
-    line_ms: Some(PAPER_MS),
-};
 /// Latency of the first key with the paper's prototype.
 const PAPER_MS: f64 = 100.0;
 /// Maximum pause.
@@ -104,14 +94,6 @@ impl Experiment for Warmstart {
         Ok(Compared::measured(TITLE, &comparison, cells, more))
     }
 
-    fn text(document: &Document<Self::Figures>) -> String {
-        arms::text(document, &TERMS, &bounds(&document.details))
-    }
-
-    fn plots(document: &Document<Self::Figures>) -> Vec<(String, String)> {
-        arms::plots(document, &TERMS, &bounds(&document.details))
-    }
-
     fn files(&self) -> (Option<&Path>, Option<&Path>) {
         self.beside.files()
     }
@@ -129,20 +111,33 @@ impl Warmstart {
     }
 }
 
-fn bounds(figures: &Compared<Pauses>) -> Vec<String> {
-    let more = &figures.more;
-    let turns = figures.arms.iter().map(|row| {
-        let pauses = more.pauses.iter().filter(|pause| pause.turn == row.turn);
-        let page_ins: u64 = pauses.clone().map(|pause| pause.page_ins).sum();
-        let longest = ms(pauses.flat_map(|pause| &pause.after_ns).max().copied().unwrap_or_default());
-        let turn = &row.turn;
-        format!(
-            "{turn}: {page_ins} page faults waited for a disk; the longest of the keys behind the first {longest:.2} ms"
-        )
-    });
-    let first = format!("a pause of {} s; {}", more.pause_s, load_words(figures));
-    let kept = (more.pushed_out == Some(false)).then(|| KEPT.to_owned());
-    [first].into_iter().chain(turns).chain(kept).collect()
+impl ArmDetails for Pauses {
+    const TERMS: ArmTerms = ArmTerms {
+        of: "first key",
+        times_of: "the first key",
+        scale: ArmScale::Latency,
+        paper: &[
+            "Evans et al. (1993), section 5.4, on a machine of its time: 0.1 s with their prototype, 1 s without it,",
+            "on the average",
+        ],
+        line_ms: Some(PAPER_MS),
+    };
+
+    fn bounds(figures: &Compared<Pauses>) -> Vec<String> {
+        let more = &figures.more;
+        let turns = figures.arms.iter().map(|row| {
+            let pauses = more.pauses.iter().filter(|pause| pause.turn == row.turn);
+            let page_ins: u64 = pauses.clone().map(|pause| pause.page_ins).sum();
+            let longest = ms(pauses.flat_map(|pause| &pause.after_ns).max().copied().unwrap_or_default());
+            let turn = &row.turn;
+            format!(
+                "{turn}: {page_ins} page faults waited for a disk; the longest of the keys behind the first {longest:.2} ms"
+            )
+        });
+        let first = format!("a pause of {} s; {}", more.pause_s, load_words(figures));
+        let kept = (more.pushed_out == Some(false)).then(|| KEPT.to_owned());
+        [first].into_iter().chain(turns).chain(kept).collect()
+    }
 }
 
 /// Measures the first key after a pause, and the keys behind it with the page faults.
@@ -189,7 +184,7 @@ fn pauses(cells: &[TurnResults<(Vec<Nanos>, u64)>]) -> Vec<WarmstartPause> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::parsed;
+    use crate::experiment::{BenchFigures, parsed};
     use crate::fake::{FakeDriver, document};
 
     /// Simulates turns in which the first key after the pause takes `first`, the next one a second,
@@ -221,7 +216,7 @@ mod tests {
         assert_eq!((pause.after_ns[0], pause.after_ns[1]), (1_000_000_000, 1_000_000));
         assert!(driver.slept(Duration::from_secs(30)) >= 6, "each turn has its pause");
         assert_eq!(measured.figures.more.pushed_out, Some(true));
-        let text = Warmstart::text(&document(measured));
+        let text = Compared::text(&document(measured));
         let line = "load 8, managed: 22 page faults waited for a disk; the longest of the keys behind the first 1000.00 ms";
         assert!(
             text.contains(line) && text.contains("a pause of 30 s; 2 blocks; load big"),
@@ -241,7 +236,7 @@ mod tests {
     fn a_load_that_pushes_nothing_out_is_told() {
         let measured = warmed(Some(Duration::from_millis(1)), 0).0;
         assert_eq!(measured.figures.more.pushed_out, Some(false));
-        assert!(Warmstart::text(&document(measured)).contains("the load pushed nothing out"));
+        assert!(Compared::text(&document(measured)).contains("the load pushed nothing out"));
         let calm = parsed::<Warmstart>("--load 0 --blocks 1");
         let calm = calm.run(&mut FakeDriver::answering(|_, _| Some(Duration::from_millis(1))));
         assert_eq!(

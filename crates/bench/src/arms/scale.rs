@@ -25,7 +25,7 @@ impl KeyFigure {
 
 /// Scale of the times in a table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum ArmScale {
+pub enum ArmScale {
     /// Milliseconds, with enough values for percentiles.
     Latency,
     /// Seconds, with few values: the median and the maximum.

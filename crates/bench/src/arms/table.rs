@@ -7,12 +7,15 @@ use super::figures::{ArmRow, Compared, LostParts};
 use super::scale::{ArmScale, KeyFigure};
 use super::{Arm, ArmComparison, NOT_STEADY};
 use crate::choice::name;
+use crate::experiment::BenchFigures;
+use schemars::JsonSchema;
+use serde::Serialize;
 use tipme_measure::Document;
 use tipme_report::conditions;
 use tipme_report::plot::{Figure, LevelCurve, levels};
 
 /// Words for one kind of measurement.
-pub(crate) struct ArmTerms {
+pub struct ArmTerms {
     /// Heading of the first column.
     pub of: &'static str,
     /// Meaning of the times, as in "p95 of the delay".
@@ -24,17 +27,38 @@ pub(crate) struct ArmTerms {
     pub line_ms: Option<f64>,
 }
 
+/// Part of the figures that only one benchmark beside a load has.
+pub trait ArmDetails: Serialize + JsonSchema {
+    const TERMS: ArmTerms;
+
+    /// Returns the bounds of the measurement, a line each.
+    fn bounds(figures: &Compared<Self>) -> Vec<String>
+    where
+        Self: Sized;
+}
+
+impl<M: ArmDetails> BenchFigures for Compared<M> {
+    fn text(document: &Document<Compared<M>>) -> String {
+        text(document, &M::TERMS)
+    }
+
+    /// Draws a curve of each arm over the level of the load.
+    fn plots(document: &Document<Compared<M>>) -> Vec<(String, String)> {
+        let details = &document.details;
+        let footer = [notes(details), vec![conditions(&document.machine)]].concat().join("; ");
+        let figure = Figure { title: details.title, footer: &footer, ..Figure::default() };
+        let key_figure = KeyFigure::of(&details.arms, M::TERMS.scale);
+        let name = format!("{} of {}, ms", key_figure.name, M::TERMS.times_of);
+        let plot = levels(&figure, &curves(&details.arms, key_figure), &name, M::TERMS.line_ms);
+        vec![(format!("{}.svg", document.kind), plot)]
+    }
+}
+
 /// Returns the bounds, the table, the results of the paper, and the conditions.
-pub(crate) fn text<M>(
-    document: &Document<Compared<M>>,
-    terms: &ArmTerms,
-    bounds: &[String],
-) -> String {
+fn text<M: ArmDetails>(document: &Document<Compared<M>>, terms: &ArmTerms) -> String {
     let rows = &document.details.arms;
-    let indented =
-        |lines: &[String]| lines.iter().map(|line| format!("  {line}\n")).collect::<String>();
-    let mut out =
-        format!("{}\n{}", document.details.title, indented(&notes(&document.details, bounds)));
+    let mut out = format!("{}\n", document.details.title);
+    out.extend(notes(&document.details).iter().map(|line| format!("  {line}\n")));
     out += &format!("\n{}\n", arms(rows, terms.scale, terms.of));
     out += &against_unloaded(rows, terms.scale);
     out += &waited(rows);
@@ -47,30 +71,14 @@ pub(crate) fn text<M>(
     out + &format!("{}\n", conditions(&document.machine))
 }
 
-/// Draws a curve of each arm over the level of the load.
-pub(crate) fn plots<M>(
-    document: &Document<Compared<M>>,
-    terms: &ArmTerms,
-    bounds: &[String],
-) -> Vec<(String, String)> {
-    let footer =
-        [notes(&document.details, bounds), vec![conditions(&document.machine)]].concat().join("; ");
-    let figure = Figure { title: document.details.title, footer: &footer, ..Figure::default() };
-    let rows = &document.details.arms;
-    let key_figure = KeyFigure::of(rows, terms.scale);
-    let name = format!("{} of {}, ms", key_figure.name, terms.times_of);
-    let plot = levels(&figure, &curves(rows, key_figure), &name, terms.line_ms);
-    vec![(format!("{}.svg", document.kind), plot)]
-}
-
-/// Returns the conditions and the arms that are missing.
-fn notes<M>(figures: &Compared<M>, bounds: &[String]) -> Vec<String> {
+/// Returns the bounds, the conditions and the arms that are missing.
+fn notes<M: ArmDetails>(figures: &Compared<M>) -> Vec<String> {
     let place = (figures.load > 0).then(|| figures.conditions.place.clone());
     let lacking = figures.not_available.iter();
     let lacking =
         lacking.map(|one| format!("{}: not available, because {}", name(&one.arm), one.because));
     let steadiness = (!figures.conditions.realtime).then(|| NOT_STEADY.to_owned());
-    bounds.iter().cloned().chain(place).chain(lacking).chain(steadiness).collect()
+    M::bounds(figures).into_iter().chain(place).chain(lacking).chain(steadiness).collect()
 }
 
 /// Returns the number of turns and the missing arms, for the line before the start.

@@ -68,6 +68,23 @@ impl MeasuredLoad {
 }
 
 impl<C> LoadIntervals<C> {
+    pub(crate) fn new(
+        title: &'static str,
+        bounds: Vec<String>,
+        conditions: C,
+        loads: Vec<MeasuredLoad>,
+        not_explained_because: Option<String>,
+    ) -> LoadIntervals<C> {
+        LoadIntervals {
+            title,
+            bounds,
+            expected_ms: loads.first().map(|load| ms(load.intervals.expected_ns)),
+            conditions,
+            loads,
+            not_explained_because,
+        }
+    }
+
     /// Adds the runs of the document: the latency is the excess over the expected interval, with
     /// the thresholds of an input class.
     pub(crate) fn measured(self, class: InputClass) -> MeasuredRepeats<LoadIntervals<C>> {
@@ -77,9 +94,4 @@ impl<C> LoadIntervals<C> {
             figures: self,
         }
     }
-}
-
-/// Returns the expected interval, which is that of the first load.
-pub(crate) fn expected_ms(loads: &[MeasuredLoad]) -> Option<f64> {
-    loads.first().map(|load| ms(load.intervals.expected_ns))
 }

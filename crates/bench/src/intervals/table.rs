@@ -2,7 +2,10 @@
 //! Text output of periodic work: a table of the loads, a strip of each, and the causes of the
 //! longest intervals.
 
-use super::figures::{BUCKET_NS, LoadIntervals, MeasuredLoad};
+use super::figures::{BUCKET_NS, LoadIntervals, Longest, MeasuredLoad};
+use crate::experiment::BenchFigures;
+use schemars::JsonSchema;
+use serde::Serialize;
 use tipme_analysis::IntervalExplanation;
 use tipme_measure::{Document, IntervalFigures, ms};
 use tipme_report::plot::{Figure, LatencySet, Quantity, histograms};
@@ -14,43 +17,44 @@ const LINE_MIN_MS: f64 = 0.5;
 /// Maximum length of a load's name, in characters.
 const NAME_CHARS: usize = 18;
 
-/// Returns bounds, table, causes, and conditions.
-pub(crate) fn text<C>(document: &Document<LoadIntervals<C>>) -> String {
-    let figures = &document.details;
-    let bounds = figures.bounds.iter().map(|line| format!("  {line}\n")).collect::<String>();
-    let mut out = format!("{}\n{bounds}\n{}\n", figures.title, table(&figures.loads));
-    for load in &figures.loads {
-        let longest = load.longest.iter();
-        out.extend(
-            longest.map(|one| explained(&load.intervals.load, one.start_s, &one.explanation)),
-        );
+impl<C: Serialize + JsonSchema> BenchFigures for LoadIntervals<C> {
+    /// Returns bounds, table, causes, and conditions.
+    fn text(document: &Document<LoadIntervals<C>>) -> String {
+        let figures = &document.details;
+        let bounds = figures.bounds.iter().map(|line| format!("  {line}\n")).collect::<String>();
+        let mut out = format!("{}\n{bounds}\n{}\n", figures.title, table(&figures.loads));
+        for load in &figures.loads {
+            for Longest { start_s, explanation } in &load.longest {
+                out += &explained(&load.intervals.load, *start_s, explanation);
+            }
+        }
+        if let Some(why) = &figures.not_explained_because {
+            out += &format!("The longest intervals are not explained: {why}.\n");
+        }
+        out + &footer(document).join("\n") + "\n"
     }
-    if let Some(why) = &figures.not_explained_because {
-        out += &format!("The longest intervals are not explained: {why}.\n");
+
+    /// Returns the histograms of all loads.
+    fn plots(document: &Document<LoadIntervals<C>>) -> Vec<(String, String)> {
+        let figures = &document.details;
+        let footer = [&figures.bounds[..], &footer(document)].concat().join("; ");
+        let figure = Figure { title: figures.title, quantity: Quantity::Interval, footer: &footer };
+        let sets = figures.loads.iter().map(|load| LatencySet {
+            name: load.intervals.load.clone(),
+            values_ms: load.intervals.values_ms(),
+        });
+        let plot = histograms(&figure, &sets.collect::<Vec<_>>(), BUCKET_MS);
+        vec![(format!("{}.svg", document.kind), plot)]
     }
-    out + &footer(document).join("\n") + "\n"
-}
 
-/// Returns the histograms of all loads.
-pub(crate) fn plots<C>(document: &Document<LoadIntervals<C>>) -> Vec<(String, String)> {
-    let figures = &document.details;
-    let set = |load: &MeasuredLoad| LatencySet {
-        name: load.intervals.load.clone(),
-        values_ms: load.intervals.values_ms(),
-    };
-    let footer = [&figures.bounds[..], &footer(document)].concat().join("; ");
-    let figure = Figure { title: figures.title, quantity: Quantity::Interval, footer: &footer };
-    let sets: Vec<LatencySet> = figures.loads.iter().map(set).collect();
-    vec![(format!("{}.svg", document.kind), histograms(&figure, &sets, BUCKET_MS))]
-}
-
-/// Returns `true` if a user would have noticed any interval.
-pub(crate) fn is_noticed<C>(document: &Document<LoadIntervals<C>>) -> bool {
-    let mut events = document.runs.iter().flat_map(|run| &run.classes);
-    events.any(|events| {
-        let threshold = events.threshold_ns.unwrap_or(u64::MAX);
-        events.latencies_ns.iter().any(|latency| *latency > threshold)
-    })
+    /// Returns 1 if a user would have noticed any interval.
+    fn exit_code(document: &Document<LoadIntervals<C>>) -> u8 {
+        let mut events = document.runs.iter().flat_map(|run| &run.classes);
+        u8::from(events.any(|events| {
+            let threshold = events.threshold_ns.unwrap_or(u64::MAX);
+            events.latencies_ns.iter().any(|latency| *latency > threshold)
+        }))
+    }
 }
 
 /// Returns threshold, losses and machine.

@@ -2,44 +2,46 @@
 //! Text output of the page-in benchmark: its conditions, and the effect of the manager.
 
 use super::figures::{Walked, WalkedTurn};
-use crate::arms::{Arm, ArmRow, ArmScale, ArmTerms, Compared, KeyFigure, load_words};
+use crate::arms::{Arm, ArmDetails, ArmRow, ArmScale, ArmTerms, Compared, KeyFigure, load_words};
 
 pub(super) const TITLE: &str =
     "Page-ins beside a hog: what the program with the focus waits for its own pages after a key";
-pub(super) const TERMS: ArmTerms = ArmTerms {
-    of: "page-in wait",
-    times_of: "the wait",
-    scale: ArmScale::Latency,
-    paper: &[
-        "Evans et al. (1993), section 4.4.2: \"It doesn't matter how high a process' priority is if there is no free memory",
-        "available\"; it has no figures of page-ins",
-    ],
-    line_ms: None,
-};
 
-/// Returns the conditions, a line each.
-pub(super) fn bounds(figures: &Compared<Walked>) -> Vec<String> {
-    let (more, room) = (&figures.more, &figures.more.room);
-    let keys = format!(
-        "{} keys in each turn behind a lap that does not count, {} s apart; a working set of {} MiB, once in {} keys",
-        more.keys_per_block,
-        more.every_s,
-        more.working_set_bytes >> 20,
-        more.keys_per_lap
-    );
-    let memory = format!(
-        "{} MiB of memory, of which {} were available, and {} of free swap{}",
-        room.total >> 20,
-        room.available >> 20,
-        room.swap_free >> 20,
-        if more.shortage { "" } else { "; memory did not run out: nothing is compared" }
-    );
-    let turns = more.turns.iter().map(turn_words);
-    [keys, load_words(figures), memory]
-        .into_iter()
-        .chain(turns)
-        .chain(against_unmanaged(&figures.arms))
-        .collect()
+impl ArmDetails for Walked {
+    const TERMS: ArmTerms = ArmTerms {
+        of: "page-in wait",
+        times_of: "the wait",
+        scale: ArmScale::Latency,
+        paper: &[
+            "Evans et al. (1993), section 4.4.2: \"It doesn't matter how high a process' priority is if there is no free memory",
+            "available\"; it has no figures of page-ins",
+        ],
+        line_ms: None,
+    };
+
+    fn bounds(figures: &Compared<Walked>) -> Vec<String> {
+        let (more, room) = (&figures.more, &figures.more.room);
+        let keys = format!(
+            "{} keys in each turn behind a lap that does not count, {} s apart; a working set of {} MiB, once in {} keys",
+            more.keys_per_block,
+            more.every_s,
+            more.working_set_bytes >> 20,
+            more.keys_per_lap
+        );
+        let memory = format!(
+            "{} MiB of memory, of which {} were available, and {} of free swap{}",
+            room.total >> 20,
+            room.available >> 20,
+            room.swap_free >> 20,
+            if more.shortage { "" } else { "; memory did not run out: nothing is compared" }
+        );
+        let turns = more.turns.iter().map(turn_words);
+        [keys, load_words(figures), memory]
+            .into_iter()
+            .chain(turns)
+            .chain(against_unmanaged(&figures.arms))
+            .collect()
+    }
 }
 
 fn turn_words(turn: &WalkedTurn) -> String {

@@ -5,14 +5,21 @@ use super::figures::{PAPER, PaperRow, SystemFigures, SystemRow};
 use super::options::Beside;
 use crate::arms::{Arm, NOT_STEADY};
 use crate::choice::name;
+use crate::experiment::BenchFigures;
 use tipme_measure::Document;
 use tipme_report::conditions;
 
 /// Columns in the order of the paper's figures.
 const COLUMNS: [Beside; 3] = [Beside::Nothing, Beside::Build, Beside::Synthetic];
 
+impl BenchFigures for SystemFigures {
+    fn text(document: &Document<SystemFigures>) -> String {
+        text(document)
+    }
+}
+
 /// Formats the activity, the conditions, and the times.
-pub(super) fn text(document: &Document<SystemFigures>) -> String {
+fn text(document: &Document<SystemFigures>) -> String {
     let figures = &document.details;
     let (blocks, changes, keys) = (figures.blocks, figures.changes, figures.keys);
     let runs = format!("{blocks} runs each; {changes} changes of the focus and {keys} keys a run");
