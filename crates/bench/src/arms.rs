@@ -147,11 +147,8 @@ impl ArmComparison {
     /// Fails if the comparison is not possible or makes no sense.
     pub fn check(&self) -> Result<()> {
         ensure!(!self.levels.is_empty(), "no load is given");
-        let most = self.level_max();
-        let options =
-            |level| self.load(ArmTurn { level, arm: Arm::Unmanaged }, Duration::ZERO, Speed::NONE);
-        if most > 0 {
-            options(most).check()?;
+        if self.level_max() > 0 {
+            self.whole_load().check()?;
         }
         self.check_arms()
     }
@@ -205,14 +202,9 @@ impl ArmComparison {
 
     /// Returns the arms to measure beside a load, in order.
     pub(crate) fn arms(&self) -> Vec<Arm> {
-        let managed = self.managed.then_some(Arm::Managed);
         let mut arms = vec![Arm::Unmanaged];
-        arms.extend(
-            managed
-                .into_iter()
-                .chain(self.against.iter().copied())
-                .filter(|arm| arm.lacks().is_none()),
-        );
+        arms.extend(self.managed.then_some(Arm::Managed));
+        arms.extend(self.against.iter().filter(|arm| arm.lacks().is_none()));
         arms.sort_unstable();
         arms.dedup();
         arms
@@ -223,8 +215,8 @@ impl ArmComparison {
         let arms = self.arms();
         let mut turns = vec![ArmTurn::UNLOADED];
         for level in &self.levels {
-            let fits = |arm: &&Arm| self.differs(**arm, *level);
-            turns.extend(arms.iter().filter(fits).map(|arm| ArmTurn { level: *level, arm: *arm }));
+            let fitting = arms.iter().filter(|arm| self.differs(**arm, *level));
+            turns.extend(fitting.map(|arm| ArmTurn { level: *level, arm: *arm }));
         }
         turns.sort_unstable();
         turns.dedup();
@@ -253,8 +245,7 @@ impl ArmComparison {
 
     /// Describes where the load's processes run in the arms that do not move them.
     pub fn place(&self) -> String {
-        let turn = ArmTurn { level: self.level_max(), arm: Arm::Unmanaged };
-        let place = self.load(turn, Duration::ZERO, Speed::NONE).place();
+        let place = self.whole_load().place();
         let shared = if self.units {
             "display, window manager, terminal and each session of the load are in units of systemd of their own"
         } else if autogroup_enabled() {
@@ -267,9 +258,13 @@ impl ArmComparison {
 
     /// Memory of the load at its highest level, in bytes.
     pub(crate) fn load_bytes(&self) -> u64 {
+        self.whole_load().bytes_each() * u64::from(self.level_max())
+    }
+
+    /// Returns the options of the load at its highest level, for questions about it.
+    fn whole_load(&self) -> LoadOptions {
         let turn = ArmTurn { level: self.level_max(), arm: Arm::Unmanaged };
-        let options = self.load(turn, Duration::ZERO, Speed::NONE);
-        options.bytes_each() * u64::from(turn.level)
+        self.load(turn, Duration::ZERO, Speed::NONE)
     }
 }
 
@@ -313,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn the_calm_is_always_measured_and_each_second_block_goes_backwards() {
+    fn the_unloaded_turn_is_there_and_second_blocks_go_backwards() {
         let comparison = comparison(&[20], true, &[Arm::Nice19]);
         let expected = ["unloaded", "load 20, unmanaged", "load 20, managed", "load 20, nice19"];
         assert_eq!(names(&comparison.turns(0)), expected);
@@ -352,27 +347,24 @@ mod tests {
         let one = comparison(&[20], false, &[Arm::Autogroup]);
         let why = one.check().expect_err("one session already").to_string();
         assert!(why.contains("autogroup") && why.contains("--sessions"), "{why}");
-        let sessions = |sessions, levels: &[u32]| ArmComparison {
-            sessions,
-            ..comparison(levels, false, &[Arm::Autogroup])
-        };
-        assert!(sessions(0, &[20]).check().is_ok() && sessions(20, &[1, 20]).check().is_ok());
-        assert!(sessions(20, &[1]).check().is_err(), "one process is in one session");
+        for (sessions, levels, fine) in
+            [(0, &[20][..], true), (20, &[1, 20], true), (20, &[1], false)]
+        {
+            let comparison = comparison(levels, false, &[Arm::Autogroup]);
+            let checked = ArmComparison { sessions, ..comparison }.check();
+            assert_eq!(checked.is_ok(), fine, "one process is in one session");
+        }
         let why = comparison(&[0], true, &[Arm::Nice19]).check().expect_err("no load").to_string();
         assert!(why.contains("nice19") && why.contains("--load"), "{why}");
         let mut off = comparison(&[20], true, &[]);
         off.manager.strength = Some("off".to_owned());
         assert!(off.check().expect_err("it does nothing").to_string().contains("--strength"));
-        let units = |arm| {
-            ArmComparison { units: true, sessions: 0, ..comparison(&[20], false, &[arm]) }.check()
-        };
-        for arm in [Arm::Autogroup, Arm::Weight, Arm::Limit] {
-            assert!(
-                units(arm).expect_err("other groups").to_string().contains("--units"),
-                "{arm:?}"
-            );
+        for arm in Arm::ALTERNATIVES {
+            let comparison = comparison(&[20], false, &[arm]);
+            let why = ArmComparison { units: true, sessions: 0, ..comparison }.check().err();
+            let regroups = why.is_some_and(|why| why.to_string().contains("--units"));
+            assert_eq!(regroups, !matches!(arm, Arm::Nice19 | Arm::IdleIo), "{arm:?}");
         }
-        assert!(units(Arm::Nice19).is_ok() && units(Arm::IdleIo).is_ok());
         assert!(
             lacks_niceness(0).is_none()
                 && lacks_niceness(19).is_some_and(|why| why.contains("without nice"))
@@ -383,8 +375,8 @@ mod tests {
     fn where_an_arm_makes_no_difference_it_has_no_turn() {
         let comparison =
             ArmComparison { sessions: 20, ..comparison(&[1, 20], false, &[Arm::Nice19]) };
-        let autogroup = |level| comparison.differs(Arm::Autogroup, level);
-        assert_eq!([0, 1, 20].map(autogroup), [false, false, true]);
+        let differs = [0, 1, 20].map(|level| comparison.differs(Arm::Autogroup, level));
+        assert_eq!(differs, [false, false, true]);
     }
 
     #[test]

@@ -283,18 +283,18 @@ fn start_server(folder: &Path, options: SessionOptions) -> Result<(ProcessGroup,
     command.envs(HEADLESS).env("XDG_RUNTIME_DIR", home(folder)).stderr(errors);
     let socket = leave_one(&home(folder), &find_compositors())?;
     let mut server = ProcessGroup::start("the compositor", command, options.cpu)?;
-    let said = || std::fs::read_to_string(&log).unwrap_or_default();
-    wait_for(&mut server, &socket)
-        .with_context(|| format!("the compositor did not start: {}", said().trim()))?;
+    wait_for(&mut server, &socket).with_context(|| {
+        let errors = std::fs::read_to_string(&log).unwrap_or_default();
+        format!("the compositor did not start: {}", errors.trim())
+    })?;
     Ok((server, socket))
 }
 
 /// Takes the lock files of lower numbers, so that sway chooses a number that no other compositor of
 /// this machine has: the recorder distinguishes them by it. Returns the path of its future socket.
 fn leave_one(runtime: &Path, others: &[String]) -> Result<PathBuf> {
-    let is_free = |name: &String| !others.iter().any(|path| Path::new(path).ends_with(name));
     for name in NUMBERS.map(|number| format!("wayland-{number}")) {
-        if is_free(&name) {
+        if !others.iter().any(|path| Path::new(path).ends_with(&name)) {
             return Ok(runtime.join(name));
         }
         std::fs::create_dir(runtime.join(format!("{name}.lock")))

@@ -16,9 +16,8 @@ pub(crate) fn cpu_list(text: &str) -> std::result::Result<CpuList, String> {
     let mut list = Vec::new();
     for part in text.split(',') {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let number = |text: &str| text.parse::<usize>().ok().filter(|cpu| *cpu < CPU_LIMIT);
-        match number(first).zip(number(last)) {
-            Some((first, last)) if first <= last => list.extend(first..=last),
+        match (first.parse::<usize>(), last.parse::<usize>()) {
+            (Ok(first), Ok(last)) if first <= last && last < CPU_LIMIT => list.extend(first..=last),
             _ => return Err(format!("{part:?} is no CPU; name some, such as 0,2-3")),
         }
     }

@@ -122,13 +122,9 @@ impl Fork {
     }
 
     fn conditions(&self, cpu: usize) -> ForkConditions {
-        let millis = |time: Duration| time.as_millis() as u64;
-        ForkConditions {
-            cpu,
-            every_ms: millis(self.every),
-            work_ms: millis(WORK),
-            sleep_ms: millis(SLEEP),
-        }
+        let [every_ms, work_ms, sleep_ms] =
+            [self.every, WORK, SLEEP].map(|time| time.as_millis() as u64);
+        ForkConditions { cpu, every_ms, work_ms, sleep_ms }
     }
 
     fn bounds_words(&self, cpu: usize) -> Vec<String> {
@@ -247,33 +243,21 @@ mod tests {
         assert!(managed >= Favour::estimate().most + Duration::from_secs(48), "{managed:?}");
     }
 
-    #[test]
-    fn each_load_is_held_against_none() {
-        let loads = |words| parsed::<Fork>(words).loads().iter().map(name).collect::<Vec<String>>();
-        let all = [
-            "none",
-            "hog",
-            "fork",
-            "storm",
-            "crowd",
-            "wide",
-            "sessions",
-            "container",
-            "nice",
-            "realtime",
-        ];
-        assert_eq!(loads(""), all);
-        assert_eq!(
-            (loads("--load none"), loads("--load storm")),
-            (vec!["none".into()], vec!["none".into(), "storm".into()])
-        );
+    /// Returns the names of the turns.
+    fn arms(words: &str, root: bool) -> Vec<String> {
+        parsed::<Fork>(words).arms(root).into_iter().map(ForkArm::name).collect()
     }
 
     #[test]
-    fn each_load_is_measured_with_the_manager_once_more_and_without_root_some_are_left_out() {
-        let arms = |words, root| {
-            parsed::<Fork>(words).arms(root).into_iter().map(ForkArm::name).collect::<Vec<String>>()
-        };
+    fn each_load_is_compared_with_none() {
+        let all = "none hog fork storm crowd wide sessions container nice realtime";
+        assert_eq!(arms("", true).join(" "), all);
+        assert_eq!(arms("--load none", true), ["none"]);
+        assert_eq!(arms("--load storm", true), ["none", "storm"]);
+    }
+
+    #[test]
+    fn loads_repeat_when_managed_and_some_take_root() {
         assert_eq!(arms("--load wide --managed", true), ["none", "wide", "wide, managed"]);
         assert_eq!(arms("--load nice", false), ["none"]);
         assert_eq!((arms("", false).len(), arms("--managed", true).len()), (7, 19));

@@ -200,17 +200,11 @@ impl<'a> MemoryBench<'a> {
         let bounds = self.options.bounds();
         let workers = NamedWorkers { folder: self.folder.path(), launcher: self.launcher };
         let procs_files = self.procs_files();
-        let file = |name: &str| match &self.setup.disk {
-            Some(disk) if self.options.backing.is_file() => {
-                disk.outside(name).display().to_string()
-            }
-            _ => NO_FILE.to_owned(),
-        };
         let name = load_name(children);
         driver.line(&format!("{name}: starting"));
-        let words = ["memory-timer", &procs_files, &file(OWN_FILE)];
+        let words = ["memory-timer", &procs_files, &self.file(OWN_FILE)];
         let stamping = Stamping::start(&workers, "memory-timer", &words, bounds, None)?;
-        let load = self.start_children(&workers, children, &procs_files, &file(CHILDREN_FILES))?;
+        let load = self.start_children(&workers, children, &procs_files)?;
         let measured = stamping.follow(&name, SLEEP, bounds, &driver.interrupt(), driver)?;
         let casualties =
             load.as_ref().map_or(0, |load| (children + 1).saturating_sub(load.members().len()));
@@ -224,16 +218,26 @@ impl<'a> MemoryBench<'a> {
         workers: &NamedWorkers<'_>,
         children: usize,
         procs_files: &str,
-        files: &str,
     ) -> Result<Option<ProcessGroup>> {
         if children == 0 {
             return Ok(None);
         }
         let (count, life) = (children.to_string(), self.options.life().as_secs().to_string());
-        let words = ["memory-children", procs_files, &count, files, &life];
+        let files = self.file(CHILDREN_FILES);
+        let words = ["memory-children", procs_files, &count, &files, &life];
         let load =
             workers.start("memory-children", &words, None).context("the children do not get on")?;
         Ok(Some(load.process))
+    }
+
+    /// Returns the path of a file that backs a buffer, or a word for none.
+    fn file(&self, name: &str) -> String {
+        match &self.setup.disk {
+            Some(disk) if self.options.backing.is_file() => {
+                disk.outside(name).display().to_string()
+            }
+            _ => NO_FILE.to_owned(),
+        }
     }
 
     fn remove_children_files(&self, children: usize) -> Result<()> {

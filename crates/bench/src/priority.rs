@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Priority of the thread that types and watches the screen, like a user, who needs no CPU.
+//! Priority of the thread that types and watches the screen, like a user outside the machine.
 
 use anyhow::{Context, Result};
 use rustix::process::{getpriority_process, setpriority_process};
@@ -83,16 +83,16 @@ mod tests {
         (unsafe { libc::sched_getscheduler(0) }, getpriority_process(None).expect("it lives"))
     }
 
+    fn io_class() -> i64 {
+        // SAFETY: the call takes numbers and returns one.
+        unsafe { libc::syscall(libc::SYS_ioprio_get, IOPRIO_WHO_PROCESS, 0) >> 13 }
+    }
+
     #[test]
     fn the_idle_io_class_is_the_kernels() {
-        let class = || {
-            // SAFETY: the call takes numbers and returns one.
-            unsafe { libc::syscall(libc::SYS_ioprio_get, IOPRIO_WHO_PROCESS, 0) >> 13 }
-        };
-        let told = std::thread::spawn(move || take_idle_io_class().map(|()| class()))
-            .join()
-            .expect("it ends");
-        assert_eq!((told.expect("anybody may wait"), class() == 3), (3, false));
+        let thread = std::thread::spawn(|| take_idle_io_class().map(|()| io_class()));
+        let class = thread.join().expect("it ends").expect("anybody may have the idle class");
+        assert_eq!((class, io_class() == 3), (3, false));
     }
 
     #[test]

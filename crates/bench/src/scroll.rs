@@ -202,8 +202,9 @@ mod tests {
             FakeDriver::answering(|turn, _| Some(Duration::from_secs(1 + u64::from(turn.level))));
         driver.taken_after(Duration::from_millis(500)).drawing_for(Duration::from_millis(900));
         let measured = scrolled(&mut driver).expect("it is measured");
-        let ms = |run: usize| measured.runs[run].classes[0].latencies_ns[0] / 1_000_000;
-        assert_eq!((ms(0), ms(1)), (1_900, 3_900), "drawings behind the mark count");
+        let runs = measured.runs.iter();
+        let ms: Vec<u64> = runs.map(|run| run.classes[0].latencies_ns[0] / 1_000_000).collect();
+        assert_eq!(ms, [1_900, 3_900], "drawings behind the mark count");
         assert!(measured.runs.iter().all(|run| run.classes[0].censored == 0));
         let text = Compared::text(&document(measured));
         assert!(

@@ -47,8 +47,9 @@ pub fn run(
     for (at, fault) in plan.iter().enumerate() {
         let installed = fault.require();
         let not_installed = installed.is_err();
-        let waiting = || progress.line("waiting for another run on this machine");
-        let observed = installed.and_then(|()| runner.run(fault, waiting));
+        let observed = installed.and_then(|()| {
+            runner.run(fault, || progress.line("waiting for another run on this machine"))
+        });
         interrupt.check()?;
         let observed = observed.or_else(|error| match error.is::<ProductFailed>() {
             true => Ok(Observation::failed(&error)),
@@ -80,11 +81,12 @@ fn plan(options: &SelftestOptions) -> Result<Vec<&'static Fault>> {
     if let Some(unknown) = options.names.iter().find(|name| Fault::named(name).is_none()) {
         bail!("there is no fault \"{unknown}\"; tipme selftest --list names them");
     }
-    let wanted = |fault: &&Fault| {
-        options.names.is_empty() || options.names.iter().any(|name| name == fault.name)
-    };
-    let possible = |fault: &&Fault| options.place == Place::X11 || !fault.needs_x11;
-    let once: Vec<&'static Fault> = FAULTS.iter().filter(wanted).filter(possible).collect();
+    let names = &options.names;
+    let wanted = FAULTS
+        .iter()
+        .filter(|fault| names.is_empty() || names.iter().any(|name| name == fault.name));
+    let x11 = options.place == Place::X11;
+    let once: Vec<&'static Fault> = wanted.filter(|fault| x11 || !fault.needs_x11).collect();
     Ok(std::iter::repeat_n(once, options.repeat).flatten().collect())
 }
 

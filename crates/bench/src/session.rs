@@ -262,12 +262,10 @@ fn start_server(folder: &Path, options: SessionOptions) -> Result<(ProcessGroup,
     let mut server = ProcessGroup::start("the X server", command, options.cpu)?;
     let output = server.child().stdout.take().context("the X server has no output")?;
     let line = first_line(output, START_TIMEOUT);
-    let said = || std::fs::read_to_string(&log).unwrap_or_default();
-    let line = line.with_context(|| format!("the X server did not start: {}", said().trim()))?;
-    let display = line
-        .trim()
-        .parse()
-        .with_context(|| format!("the X server did not start: {}", said().trim()))?;
+    let display = line.and_then(|line| Ok(line.trim().parse()?)).with_context(|| {
+        let errors = std::fs::read_to_string(&log).unwrap_or_default();
+        format!("the X server did not start: {}", errors.trim())
+    })?;
     Ok((server, display))
 }
 

@@ -162,6 +162,10 @@ mod tests {
         parsed::<Typing>(words).run(driver).expect("it is measured")
     }
 
+    fn median(figures: Option<ArmFigures>) -> Option<f64> {
+        figures?.p50_ms
+    }
+
     #[test]
     fn each_arm_has_the_times_that_its_turns_took() {
         let mut driver = FakeDriver::answering(|turn, _| match turn.arm {
@@ -170,7 +174,6 @@ mod tests {
             _ => Some(Duration::from_millis(1)),
         });
         let measured = measured("--load 20 --keys 200 --blocks 2 --managed", &mut driver);
-        let median = |figures: Option<ArmFigures>| figures.and_then(|figures| figures.p50_ms);
         let figures = &measured.figures;
         assert_eq!((median(figures.unloaded), median(figures.unmanaged)), (Some(1.0), Some(80.0)));
         assert_eq!((median(figures.managed), figures.more.untyped), (Some(2.0), 0));

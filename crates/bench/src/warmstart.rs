@@ -145,20 +145,26 @@ fn once(stage: &mut dyn BenchStage, pause: Duration) -> Result<Block<(Vec<Nanos>
     let pace = Pace { words_per_minute: WORDS_PER_MINUTE, ..Pace::default() };
     let mut user = stage.user(Habits::at_terminal(pace))?;
     let mut letters = letters();
-    let mut type_keys = |user: &mut dyn User, count: usize| -> Result<Vec<Nanos>> {
-        letters.by_ref().take(count).map(|letter| Ok(type_and_look(user, letter)?.0)).collect()
-    };
-    type_keys(&mut *user, KEYS_BEFORE)?;
+    type_keys(&mut *user, letters.by_ref().take(KEYS_BEFORE))?;
     user.line(&format!("a pause of {} s", pause.as_secs()));
     user.sleep(pause)?;
     let before = user.page_ins();
-    let pressed = type_keys(&mut *user, 1 + KEYS_AFTER)?;
+    let pressed = type_keys(&mut *user, letters.take(1 + KEYS_AFTER))?;
     let page_ins = user.page_ins().saturating_sub(before);
     let drawn = user.drawings()?;
     let (first, after) = pressed.split_at(1);
     let limits = InputClass::Key.limits(ThresholdProfile::Default);
     let events = events(CLASS, Some(limits), first, &drawn);
     Ok(Block { events, waited: None, more: (answers(after, &drawn).0, page_ins) })
+}
+
+/// Types some letters; returns the times of the presses.
+fn type_keys(user: &mut dyn User, letters: impl Iterator<Item = char>) -> Result<Vec<Nanos>> {
+    let mut pressed = Vec::new();
+    for letter in letters {
+        pressed.push(type_and_look(user, letter)?.0);
+    }
+    Ok(pressed)
 }
 
 fn pushed_out(cells: &[TurnResults<(Vec<Nanos>, u64)>]) -> Option<bool> {

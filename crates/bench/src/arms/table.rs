@@ -38,8 +38,21 @@ pub trait ArmDetails: Serialize + JsonSchema {
 }
 
 impl<M: ArmDetails> BenchFigures for Compared<M> {
+    /// Returns the bounds, the table, the results of the paper, and the conditions.
     fn text(document: &Document<Compared<M>>) -> String {
-        text(document, &M::TERMS)
+        let (rows, terms) = (&document.details.arms, &M::TERMS);
+        let mut out = format!("{}\n", document.details.title);
+        out.extend(notes(&document.details).iter().map(|line| format!("  {line}\n")));
+        out += &format!("\n{}\n", arms(rows, terms.scale, terms.of));
+        out += &against_unloaded(rows, terms.scale);
+        out += &waited(rows);
+        out += &lost(rows);
+        out += &progress(rows);
+        if rows.iter().any(|row| row.level > 0) {
+            out += &format!("\n{}", chart(rows, KeyFigure::of(rows, terms.scale), terms.times_of));
+        }
+        out.extend(terms.paper.iter().map(|line| format!("  {line}\n")));
+        out + &format!("{}\n", conditions(&document.machine))
     }
 
     /// Draws a curve of each arm over the level of the load.
@@ -52,23 +65,6 @@ impl<M: ArmDetails> BenchFigures for Compared<M> {
         let plot = levels(&figure, &curves(&details.arms, key_figure), &name, M::TERMS.line_ms);
         vec![(format!("{}.svg", document.kind), plot)]
     }
-}
-
-/// Returns the bounds, the table, the results of the paper, and the conditions.
-fn text<M: ArmDetails>(document: &Document<Compared<M>>, terms: &ArmTerms) -> String {
-    let rows = &document.details.arms;
-    let mut out = format!("{}\n", document.details.title);
-    out.extend(notes(&document.details).iter().map(|line| format!("  {line}\n")));
-    out += &format!("\n{}\n", arms(rows, terms.scale, terms.of));
-    out += &against_unloaded(rows, terms.scale);
-    out += &waited(rows);
-    out += &lost(rows);
-    out += &progress(rows);
-    if rows.iter().any(|row| row.level > 0) {
-        out += &format!("\n{}", chart(rows, KeyFigure::of(rows, terms.scale), terms.times_of));
-    }
-    out.extend(terms.paper.iter().map(|line| format!("  {line}\n")));
-    out + &format!("{}\n", conditions(&document.machine))
 }
 
 /// Returns the bounds, the conditions and the arms that are missing.

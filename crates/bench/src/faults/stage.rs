@@ -175,8 +175,8 @@ impl<'a> FaultStage<'a> {
     pub(crate) fn finish(mut self) -> Result<StageOutcome> {
         let end = clock::now();
         let drawn = self.seen.take().map(DrawingWatch::finish).transpose()?;
-        let waits = |presses: &[Nanos]| Some(waits_ms(presses, drawn.as_ref()?, end));
-        let (calm_ms, later_ms) = (waits(&self.calm), waits(&self.later));
+        let [calm_ms, later_ms] =
+            [&self.calm, &self.later].map(|presses| Some(waits_ms(presses, drawn.as_ref()?, end)));
         let keys = self.calm.len() + self.later.len();
         Ok(StageOutcome { injection: self.injection.take(), calm_ms, later_ms, keys })
     }
@@ -226,8 +226,9 @@ mod tests {
     #[test]
     fn unanswered_key_waits_until_the_end() {
         let (presses, end) = ([Nanos(10), Nanos(30)], Nanos(100));
-        let slowest = |drawn: &[Nanos]| slowest(&waits_ms(&presses, drawn, end)) * 1e6;
-        assert_eq!((slowest(&[Nanos(12), Nanos(35)]), slowest(&[Nanos(12)])), (5.0, 70.0));
+        for (drawn, ns) in [(&[Nanos(12), Nanos(35)][..], 5.0), (&[Nanos(12)], 70.0)] {
+            assert_eq!(slowest(&waits_ms(&presses, drawn, end)) * 1e6, ns);
+        }
         assert!(waits_ms(&[], &[], end).is_empty());
     }
 }

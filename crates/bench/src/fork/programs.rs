@@ -38,10 +38,7 @@ pub(crate) fn timer(words: &[&str]) -> Result<()> {
     let stamps = ProcessStamps::begin(words, 0)?;
     stamps.repeat(|_| {
         std::thread::sleep(SLEEP);
-        let end = cpu_time() + WORK;
-        while cpu_time() < end {
-            spin(rounds);
-        }
+        compute_for(WORK, rounds);
     });
     Ok(())
 }
@@ -113,25 +110,29 @@ fn end(child: Pid) {
 /// Keeps some children at a time, as in a build. Each calls `first`, then computes for a short
 /// time.
 fn storm(width: usize, life: u64, first: fn() -> Result<()>) -> Result<()> {
-    let mut random = Rng::with_seed(1);
-    let mut fork = || {
+    let (mut random, mut started) = (Rng::with_seed(1), 0);
+    loop {
         let time = Duration::from_millis(STORM_LEAST_MS + random.u64(..STORM_MORE_MS));
         fork(life, "compiler", || {
             first()?;
-            let end = cpu_time() + time;
-            while cpu_time() < end {
-                spin(TRIED_ROUNDS);
-            }
+            compute_for(time, TRIED_ROUNDS);
             Ok(())
-        })
-    };
-    for _ in 0..width {
-        fork()?;
+        })?;
+        started += 1;
+        if started == width {
+            say_ready("")?;
+        }
+        if started >= width {
+            wait(WaitOptions::empty()).context("no child to wait for")?;
+        }
     }
-    say_ready("")?;
-    loop {
-        wait(WaitOptions::empty()).context("no child to wait for")?;
-        fork()?;
+}
+
+/// Computes until this thread has used `time` of CPU time, with a check after some rounds.
+fn compute_for(time: Duration, rounds: u64) {
+    let end = cpu_time() + time;
+    while cpu_time() < end {
+        spin(rounds);
     }
 }
 

@@ -81,21 +81,24 @@ impl LoadLedger {
         self.all(Count::Rounds).collect()
     }
 
+    fn sum(&self, count: Count) -> u64 {
+        self.all(count).sum()
+    }
+
     fn all(&self, count: Count) -> impl Iterator<Item = u64> + '_ {
         (0..self.accounts()).map(move |account| self.word(account, count).load(Ordering::Relaxed))
     }
 
     /// Sums up all accounts.
     pub(super) fn reading(&self) -> LedgerReading {
-        let sum = |count| self.all(count).sum::<u64>();
         LedgerReading {
             at: clock::now(),
-            rounds: sum(Count::Rounds),
-            pages: sum(Count::Pages),
-            cpu_ns: sum(Count::CpuNs),
-            runnable_ns: sum(Count::RunnableNs),
-            forks: sum(Count::Forks),
-            casualties: sum(Count::Ended) + sum(Count::Cut),
+            rounds: self.sum(Count::Rounds),
+            pages: self.sum(Count::Pages),
+            cpu_ns: self.sum(Count::CpuNs),
+            runnable_ns: self.sum(Count::RunnableNs),
+            forks: self.sum(Count::Forks),
+            casualties: self.sum(Count::Ended) + self.sum(Count::Cut),
         }
     }
 

@@ -66,8 +66,9 @@ fn start_sessions(
     many: u32,
     begin: &mut Begin,
 ) -> Result<Vec<StartedChild>> {
-    let one = |session: u32| {
-        let accounts = order.accounts.iter().copied().skip(session as usize).step_by(many as usize);
+    let mut started = Vec::new();
+    for session in 0..many as usize {
+        let accounts = order.accounts.iter().copied().skip(session).step_by(many as usize);
         let accounts: Vec<u32> = accounts.collect();
         let pid = fork(order.life_s, "load-session", || {
             setsid().context("cannot begin a session")?;
@@ -77,9 +78,9 @@ fn start_sessions(
             attend(&children, ledger, deadline(order));
             Ok(())
         })?;
-        Ok(StartedChild { pid, accounts })
-    };
-    (0..many).map(one).collect()
+        started.push(StartedChild { pid, accounts });
+    }
+    Ok(started)
 }
 
 fn start(
@@ -89,7 +90,8 @@ fn start(
     begin: &mut Begin,
 ) -> Result<Vec<StartedChild>> {
     let name = format!("load-{}", name(&order.kind));
-    let one = |account: u32| {
+    let mut started = Vec::new();
+    for account in accounts.iter().copied() {
         let pid = fork(order.life_s, &name, || {
             let _ = std::fs::write("/proc/self/oom_score_adj", "1000");
             let assignment =
@@ -100,9 +102,9 @@ fn start(
                 assignment.work(begin)
             }
         })?;
-        Ok(StartedChild { pid, accounts: vec![account] })
-    };
-    accounts.iter().copied().map(one).collect()
+        started.push(StartedChild { pid, accounts: vec![account] });
+    }
+    Ok(started)
 }
 
 /// Reaps all children, and records those that ended early.

@@ -175,40 +175,35 @@ pub(super) fn median(mut values: Vec<f64>) -> Option<f64> {
     values.get(values.len().saturating_sub(1) / 2).copied()
 }
 
+fn largest(values: Vec<f64>) -> Option<f64> {
+    values.into_iter().max_by(f64::total_cmp)
+}
+
 /// Formats one step of a chain: thread, state, duration and waker.
 fn step(step: &Value) -> String {
-    let text = |field: &str| step[field].as_str().unwrap_or_default().to_string();
-    let ns = step["end_ns"]
-        .as_u64()
-        .unwrap_or_default()
-        .saturating_sub(step["start_ns"].as_u64().unwrap_or_default());
+    let [start, end] = ["start_ns", "end_ns"].map(|field| step[field].as_u64().unwrap_or_default());
+    let [comm, state, detail] =
+        ["comm", "state", "detail"].map(|field| step[field].as_str().unwrap_or_default());
     let woken = step["woken_by"].as_str().map_or(String::new(), |by| format!(", woken by {by}"));
-    format!(
-        "{:.1} ms {} ({}) {} {}{woken}",
-        ms(ns),
-        text("comm"),
-        step["pid"],
-        text("state"),
-        text("detail")
-    )
+    let (time, pid) = (ms(end.saturating_sub(start)), &step["pid"]);
+    format!("{time:.1} ms {comm} ({pid}) {state} {detail}{woken}")
 }
 
 impl SelftestOutcome {
     /// Counts the results.
     pub(super) fn of(results: Vec<TrialRow>, not_run: Vec<NotRun>) -> SelftestOutcome {
-        let faults = || results.iter().filter(|row| !row.is_clean());
-        let clean = || results.iter().filter(|row| row.is_clean());
-        let (n, hits) = (faults().count(), faults().filter(|row| row.hit).count());
-        let largest = |values: Vec<f64>| values.into_iter().max_by(f64::total_cmp);
-        let shares: Vec<f64> = faults().filter_map(|row| row.unattributed_share).collect();
+        let (clean, faults): (Vec<&TrialRow>, Vec<&TrialRow>) =
+            results.iter().partition(|row| row.is_clean());
+        let (n, hits) = (faults.len(), faults.iter().filter(|row| row.hit).count());
+        let shares: Vec<f64> = faults.iter().filter_map(|row| row.unattributed_share).collect();
         let loads: Vec<f64> = results.iter().filter_map(|row| row.usual_load).collect();
         SelftestOutcome {
             schema: 1,
             accuracy: (n > 0).then(|| hits as f64 / n as f64),
             n,
-            clean_runs: clean().count(),
-            false_findings: clean().map(|row| row.kinds.len()).sum(),
-            attributed_well: faults().filter(|row| row.is_attributed_well()).count(),
+            clean_runs: clean.len(),
+            false_findings: clean.iter().map(|row| row.kinds.len()).sum(),
+            attributed_well: faults.iter().filter(|row| row.is_attributed_well()).count(),
             unattributed_share_median: median(shares.clone()),
             unattributed_share_max: largest(shares),
             diagnosis_ms_max: largest(results.iter().map(|row| row.diagnosis_ms).collect()),
@@ -325,14 +320,12 @@ pub(super) mod tests {
 
     #[test]
     fn only_programs_that_are_not_installed_are_forgiven() {
-        let why = |not_installed| {
+        for not_installed in [true, false] {
             let (fault, app) = ("lock".to_owned(), "xterm".to_owned());
-            SelftestOutcome::of(
-                vec![row("lock-wait", 1950.0)],
-                vec![NotRun { fault, app, why: String::new(), not_installed }],
-            )
-        };
-        assert!(why(true).is_good() && !why(false).is_good());
+            let not_run = vec![NotRun { fault, app, why: String::new(), not_installed }];
+            let outcome = SelftestOutcome::of(vec![row("lock-wait", 1950.0)], not_run);
+            assert_eq!(outcome.is_good(), not_installed);
+        }
     }
 
     #[test]
@@ -340,21 +333,12 @@ pub(super) mod tests {
         let document =
             serde_json::to_value(SelftestOutcome::of(vec![row("lock-wait", 1950.0)], Vec::new()))
                 .expect("JSON");
-        for field in ["schema", "accuracy", "n", "clean_runs", "false_findings", "results"] {
+        for field in "schema accuracy n clean_runs false_findings results".split(' ') {
             assert!(document.get(field).is_some(), "{field}");
         }
-        let fields = [
-            "fault",
-            "app",
-            "expected_kinds",
-            "expected_pids",
-            "kind",
-            "culprit",
-            "hit",
-            "attributed_ms",
-            "injected_ms",
-        ];
-        for field in fields.into_iter().chain(["unattributed_ms", "incident"]) {
+        let fields = "fault app expected_kinds expected_pids kind culprit hit attributed_ms \
+                      injected_ms unattributed_ms incident";
+        for field in fields.split(' ') {
             assert!(document["results"][0].get(field).is_some(), "{field}");
         }
     }

@@ -13,24 +13,20 @@ use tipme_report::conditions;
 const COLUMNS: [Beside; 3] = [Beside::Nothing, Beside::Build, Beside::Synthetic];
 
 impl BenchFigures for SystemFigures {
+    /// Formats the activity, the conditions, and the times.
     fn text(document: &Document<SystemFigures>) -> String {
-        text(document)
+        let figures = &document.details;
+        let (blocks, changes, keys) = (figures.blocks, figures.changes, figures.keys);
+        let runs =
+            format!("{blocks} runs each; {changes} changes of the focus and {keys} keys a run");
+        let build = figures.build.as_ref().map(|work| format!("build: {work}"));
+        let load = figures.synthetic.as_ref().map(|load| format!("heavy synthetic: {load}"));
+        let steadiness = (!figures.realtime).then(|| NOT_STEADY.to_owned());
+        let lines = [Some(runs), build, load, figures.place.clone(), steadiness];
+        let mut out = format!("{}: {}\n", figures.title, figures.applications.join(", "));
+        out.extend(lines.into_iter().flatten().map(|line| format!("  {line}\n")));
+        out + &format!("\n{}{}\n", table(&figures.rows), conditions(&document.machine))
     }
-}
-
-/// Formats the activity, the conditions, and the times.
-fn text(document: &Document<SystemFigures>) -> String {
-    let figures = &document.details;
-    let (blocks, changes, keys) = (figures.blocks, figures.changes, figures.keys);
-    let runs = format!("{blocks} runs each; {changes} changes of the focus and {keys} keys a run");
-    let build = figures.build.as_ref().map(|work| format!("build: {work}"));
-    let load = figures.synthetic.as_ref().map(|load| format!("heavy synthetic: {load}"));
-    let steadiness = (!figures.realtime).then(|| NOT_STEADY.to_owned());
-    let mut out = format!("{}: {}\n", figures.title, figures.applications.join(", "));
-    for line in [Some(runs), build, load, figures.place.clone(), steadiness].into_iter().flatten() {
-        out += &format!("  {line}\n");
-    }
-    out + &format!("\n{}{}\n", table(&figures.rows), conditions(&document.machine))
 }
 
 fn head(column: Beside) -> &'static str {
