@@ -11,6 +11,11 @@ pub fn name(value: &impl ValueEnum) -> String {
     value.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
 }
 
+/// Formats a figure for a table; `-` if it is missing.
+pub(crate) fn number(value: Option<f64>, places: usize) -> String {
+    value.map_or_else(|| "-".to_owned(), |value| format!("{value:.places$}"))
+}
+
 /// Parses one of these values by its name.
 pub(crate) fn one_of<T: ValueEnum + Send + Sync + 'static>(
     values: &'static [T],

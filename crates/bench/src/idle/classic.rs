@@ -124,8 +124,9 @@ mod tests {
     fn a_long_record_is_a_gap() {
         let records_ns = vec![1_000, 2_050, 12_810, 13_700];
         let observed = Observed { end_ns: 13_700, records_ns, ..Observed::default() };
-        let gap = |start_ns, length_ns| Gap { start_ns, length_ns };
-        assert_eq!(gaps(&observed, 1_000), [gap(1_000, 50), gap(2_050, 9_760)]);
+        let expected =
+            [(1_000, 50), (2_050, 9_760)].map(|(start_ns, length_ns)| Gap { start_ns, length_ns });
+        assert_eq!(gaps(&observed, 1_000), expected);
     }
 
     #[test]
@@ -133,7 +134,8 @@ mod tests {
         let counter = Counter::choose();
         let Loop { iterations, ticks } = calibrate(counter, 1_000_000);
         assert!(iterations > 0 && ticks > 0, "{iterations} {ticks}");
-        let shortest = |iterations| (0..20).map(|_| timed(counter, iterations)).min();
-        assert!(shortest(10 * iterations) > shortest(iterations));
+        let [short, long] = [iterations, 10 * iterations]
+            .map(|iterations| (0..20).map(|_| timed(counter, iterations)).min());
+        assert!(long > short);
     }
 }

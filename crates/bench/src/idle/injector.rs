@@ -67,7 +67,7 @@ fn inject(count: u64) -> Result<()> {
         });
         due_ns = next;
     }
-    tell(std::io::stdout().lock(), &events)
+    report(std::io::stdout().lock(), &events)
 }
 
 /// Reads a character, computes, and echoes it, like the program of the paper; reports on the error
@@ -92,7 +92,7 @@ fn echo(count: u64) -> Result<()> {
             cpu_ns: (cpu_time() - begun).as_nanos() as u64,
         });
     }
-    tell(std::io::stderr().lock(), &events)
+    report(std::io::stderr().lock(), &events)
 }
 
 /// Sleeps for a time; returns the time at which the sleep was due to end.
@@ -114,20 +114,19 @@ fn compute(until: Duration) {
     }
 }
 
-fn tell(mut output: impl Write, events: &[Injection]) -> Result<()> {
-    let line = |event: &Injection| {
-        format!("{} {} {} {}\n", event.due_ns, event.began_ns, event.ended_ns, event.cpu_ns)
-    };
-    let text =
-        events.iter().map(line).collect::<String>() + &format!("{}\n", cpu_time().as_nanos());
+fn report(mut output: impl Write, events: &[Injection]) -> Result<()> {
+    let lines = events.iter().map(|Injection { due_ns, began_ns, ended_ns, cpu_ns }| {
+        format!("{due_ns} {began_ns} {ended_ns} {cpu_ns}\n")
+    });
+    let text = lines.collect::<String>() + &format!("{}\n", cpu_time().as_nanos());
     output
         .write_all(text.as_bytes())
         .and_then(|()| output.flush())
-        .context("cannot tell what was done")
+        .context("cannot report the events")
 }
 
 /// Parses the report of a program. Other lines are skipped.
-pub(super) fn told(text: &str) -> Vec<Injection> {
+pub(super) fn reported(text: &str) -> Vec<Injection> {
     text.lines().filter_map(event).collect()
 }
 
@@ -147,13 +146,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn events_are_told_and_read_back() {
+    fn events_are_reported_and_read_back() {
         let event = Injection { due_ns: 1, began_ns: 2, ended_ns: 3, cpu_ns: 4 };
         let mut text = Vec::new();
-        tell(&mut text, &[event, event]).expect("memory can be written to");
+        report(&mut text, &[event, event]).expect("memory can be written to");
         assert!(whole_cpu_ns(&String::from_utf8_lossy(&text)).is_some_and(|time| time > 0));
         text.extend(b"noise\n1 2 3\n1 2 3 4 5\n");
-        assert_eq!(told(&String::from_utf8_lossy(&text)), [event, event]);
+        assert_eq!(reported(&String::from_utf8_lossy(&text)), [event, event]);
         assert_eq!((whole_cpu_ns(&String::from_utf8_lossy(&text)), whole_cpu_ns("")), (None, None));
     }
 

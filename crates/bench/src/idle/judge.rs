@@ -83,13 +83,11 @@ fn judge(
             runs.push(as_run(*method, observed, events, &pairs));
         }
         Round::Echoes { method, observed, events } => {
-            let pair = |event: &Injection| {
-                (
-                    stolen(*method, observed, event, None, 0),
-                    event.ended_ns.saturating_sub(event.began_ns),
-                )
-            };
-            validation.echoes.push(echo(*method, &events.iter().map(pair).collect::<Vec<_>>()));
+            let pairs = events.iter().map(|event| {
+                let conventional = event.ended_ns.saturating_sub(event.began_ns);
+                (stolen(*method, observed, event, None, 0), conventional)
+            });
+            validation.echoes.push(echo(*method, &pairs.collect::<Vec<_>>()));
         }
         Round::Share { method, observed, loaded, steal_share, incident } => {
             let recording = decoded(incident)?;
@@ -161,16 +159,18 @@ fn trial(method: Method, pairs: &[(u64, u64)]) -> Trial {
 }
 
 fn echo(method: Method, pairs: &[(u64, u64)]) -> Echo {
-    let median = |value: fn(&(u64, u64)) -> u64| {
-        Summary::new(pairs.iter().map(value).collect()).value(Share::P50).unwrap_or_default() as f64
-    };
+    let pairs = pairs.iter();
     Echo {
         method: method.name().to_owned(),
         n: pairs.len(),
-        conventional_ms: median(|pair| pair.1) / 1e6,
-        stolen_ms: median(|pair| pair.0) / 1e6,
-        missed_us: median(|pair| pair.0.saturating_sub(pair.1)) / 1e3,
+        conventional_ms: median(pairs.clone().map(|pair| pair.1)) / 1e6,
+        stolen_ms: median(pairs.clone().map(|pair| pair.0)) / 1e6,
+        missed_us: median(pairs.map(|pair| pair.0.saturating_sub(pair.1))) / 1e3,
     }
+}
+
+fn median(values: impl Iterator<Item = u64>) -> f64 {
+    Summary::new(values.collect()).value(Share::P50).unwrap_or_default() as f64
 }
 
 /// Returns the limit of a check. On a quiet machine, interrupts and a hypervisor make up much of
@@ -195,12 +195,11 @@ fn check(
 ) -> Check {
     let load = if loaded { "loaded" } else { "quiet" };
     let Some(recording) = recording else { return Check::of(method.name(), load, observed, most) };
-    let others = |one: &Observed| {
-        let threads = |gap| had(recording, one, gap, |tid| tid != one.tid && tid != NOBODY);
-        one.gaps.iter().map(threads).sum()
-    };
-    let stolen: Vec<u64> = observed.iter().map(others).collect();
-    Check::of_part(method.name(), load, observed, &stolen, most)
+    let others = observed.iter().map(|one| {
+        let gaps = one.gaps.iter();
+        gaps.map(|gap| had(recording, one, gap, |tid| tid != one.tid && tid != NOBODY)).sum()
+    });
+    Check::of_part(method.name(), load, observed, &others.collect::<Vec<u64>>(), most)
 }
 
 /// Returns the absolute errors of a trial as events.

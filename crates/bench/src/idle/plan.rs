@@ -94,18 +94,18 @@ impl LoopNotes {
             begin_ns: length(known.ticks),
             ..ClassicLoop::default()
         });
-        let gap = |(start, length): &(u64, u64)| {
+        let beyond = self.longest.gaps();
+        let gaps = self.gaps.items().iter().chain(&beyond).map(|(start, length)| {
             let start_ns = calibration.ns(*start);
             Gap { start_ns, length_ns: calibration.ns(start + length) - start_ns }
-        };
-        let beyond = self.longest.gaps();
+        });
         Observed {
             cpu,
             tid: gettid().as_raw_nonzero().get() as u32,
             begin_ns: calibration.ns(watched.begin),
             end_ns: calibration.ns(watched.end),
             gap_min_ns: length(watched.gap).max(nanos(GAP_MIN)),
-            gaps: self.gaps.items().iter().chain(&beyond).map(gap).collect(),
+            gaps: gaps.collect(),
             gaps_lost: self.gaps.lost() - beyond.len() as u64,
             lost_ns: length(self.lost_ticks),
             records_ns: self.records.items().iter().map(|at| calibration.ns(*at)).collect(),

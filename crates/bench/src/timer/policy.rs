@@ -33,16 +33,14 @@ impl FromStr for SchedPolicy {
 
     fn from_str(text: &str) -> Result<SchedPolicy, String> {
         let (name, priority) = text.split_once(':').unwrap_or((text, ""));
-        let priority = || {
-            let number = priority.parse().ok().filter(|number| (1..=99).contains(number));
-            number.ok_or_else(|| {
-                format!("policy {name} needs a priority from 1 to 99, such as {name}:80")
-            })
-        };
-        match name {
-            "other" if text == name => Ok(SchedPolicy::Other),
-            "fifo" => priority().map(SchedPolicy::Fifo),
-            "rr" => priority().map(SchedPolicy::RoundRobin),
+        let priority = priority.parse().ok().filter(|number| (1..=99).contains(number));
+        match (name, priority) {
+            ("other", _) if text == name => Ok(SchedPolicy::Other),
+            ("fifo", Some(priority)) => Ok(SchedPolicy::Fifo(priority)),
+            ("rr", Some(priority)) => Ok(SchedPolicy::RoundRobin(priority)),
+            ("fifo" | "rr", None) => {
+                Err(format!("policy {name} needs a priority from 1 to 99, such as {name}:80"))
+            }
             _ => Err(format!("invalid policy {text:?}; use other, fifo:80 or rr:80")),
         }
     }

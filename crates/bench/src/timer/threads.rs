@@ -198,10 +198,10 @@ impl MeasuringThread<'_> {
         let (mut number, mut overruns, mut now) = (1, 0, begin);
         while number <= deadlines && now < end && self.interrupt.check().is_ok() {
             let deadline = begin + number * period;
-            let told = sleeper.wait(deadline)?;
+            let counted = sleeper.wait(deadline)?;
             now = clock::now().0;
             samples.push((deadline, now));
-            let passed = told.unwrap_or_else(|| 1 + now.saturating_sub(deadline + 1) / period);
+            let passed = counted.unwrap_or_else(|| 1 + now.saturating_sub(deadline + 1) / period);
             overruns += passed.max(1).min(deadlines + 1 - number) - 1;
             number += passed.max(1);
         }
@@ -275,17 +275,19 @@ mod tests {
 
     #[test]
     fn what_cannot_be_held_is_refused() {
-        let deadlines = |period_us, duration_ms| {
-            options(Duration::from_micros(period_us), Duration::from_millis(duration_ms))
-                .deadlines()
-                .ok()
-        };
-        assert_eq!((deadlines(1_000, 10_000), deadlines(300, 1)), (Some(10_000), Some(3)));
-        assert_eq!(
-            [deadlines(5, 1_000), deadlines(2_000_000, 10_000), deadlines(1_000, 0)],
-            [None; 3]
-        );
-        assert_eq!((deadlines(10, 80_000), deadlines(10, 80_001)), (Some(DEADLINES_MAX), None));
+        for (period_us, duration_ms, deadlines) in [
+            (1_000, 10_000, Some(10_000)),
+            (300, 1, Some(3)),
+            (5, 1_000, None),
+            (2_000_000, 10_000, None),
+            (1_000, 0, None),
+            (10, 80_000, Some(DEADLINES_MAX)),
+            (10, 80_001, None),
+        ] {
+            let (period, duration) =
+                (Duration::from_micros(period_us), Duration::from_millis(duration_ms));
+            assert_eq!(options(period, duration).deadlines().ok(), deadlines, "{period:?}");
+        }
     }
 
     #[test]
