@@ -19,7 +19,7 @@ pub use options::{BesideOptions, ManagerOptions};
 pub use scale::ArmScale;
 pub(crate) use scale::KeyFigure;
 pub use table::{ArmDetails, ArmTerms};
-pub(crate) use table::{load_words, turns_words};
+pub(crate) use table::{load_words, progress_line, turns_words};
 pub(crate) use turns::{Block, TurnResults, all_turns, one_turn, together};
 
 use crate::choice::name;

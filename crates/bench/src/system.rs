@@ -82,7 +82,7 @@ impl System {
                         .sleep(self.observed(beside).saturating_sub(Duration::from_nanos(took)))?;
                     Ok(played)
                 })?;
-                take(&mut all, beside, arm, played, load);
+                take(&mut all, (beside, arm), played, load);
             }
         }
         all.sort_by_key(|runs| (runs.arm, runs.beside));
@@ -107,12 +107,11 @@ fn job(
 
 fn take(
     all: &mut Vec<Runs>,
-    beside: Beside,
-    arm: Arm,
+    (beside, arm): (Beside, Arm),
     played: Block<PlayedRun>,
     load: Option<Achieved>,
 ) {
-    match all.iter_mut().find(|runs| runs.beside == beside && runs.arm == arm) {
+    match all.iter_mut().find(|runs| (runs.beside, runs.arm) == (beside, arm)) {
         Some(runs) => {
             runs.blocks.push(played);
             runs.load = together(runs.load, load);
@@ -145,14 +144,11 @@ mod tests {
         let words =
             "--beside nothing,synthetic --load 4 --memory 64M --rounds 2 --managed --blocks 2";
         let measured = measured(words, &mut driver).expect("it is measured");
-        let row = |beside, arm| {
-            measured.figures.rows.iter().find(|row| (row.beside, row.arm) == (beside, arm))
-        };
-        let seconds = |beside, arm| {
-            row(beside, arm).map(|row| (row.median_s, row.n)).expect("it was measured")
-        };
-        let (slow, fast) =
-            (seconds(Beside::Nothing, Arm::Unmanaged), seconds(Beside::Nothing, Arm::Managed));
+        let [slow, fast] = [Arm::Unmanaged, Arm::Managed].map(|arm| {
+            let mut rows = measured.figures.rows.iter();
+            let row = rows.find(|row| (row.beside, row.arm) == (Beside::Nothing, arm));
+            row.map(|row| (row.median_s, row.n)).expect("it was measured")
+        });
         let keys = measured.figures.keys as f64;
         assert!(measured.figures.changes >= 6 && keys > 50.0, "{:?}", measured.figures);
         assert!(
@@ -170,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_that_are_not_answered_are_told_and_take_their_time() {
+    fn unanswered_keys_are_shown_and_take_their_time() {
         let mut driver =
             FakeDriver::answering(|_, key| (key != 3).then_some(Duration::from_millis(1)));
         let measured = measured("--beside nothing --rounds 1 --blocks 1", &mut driver)

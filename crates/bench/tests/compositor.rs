@@ -58,12 +58,12 @@ fn each_has_a_name_of_its_own() {
 
 /// Parses a terminal's mouse reports: button, position in pixels, and `true` for a press.
 fn reports(text: &str) -> Vec<(u32, u32, u32, bool)> {
-    let report = |text: &str| {
+    let reports = text.split("\u{1b}[<").filter_map(|text| {
         let (numbers, pressed) = (text.strip_suffix(['M', 'm'])?, text.ends_with('M'));
         let mut numbers = numbers.split(';').map(|number| number.parse().expect("a number"));
         Some((numbers.next()?, numbers.next()?, numbers.next()?, pressed))
-    };
-    text.split("\u{1b}[<").filter_map(report).collect()
+    });
+    reports.collect()
 }
 
 #[test]

@@ -163,8 +163,8 @@ impl ArmRow {
 
     /// Returns the smallest and the largest loss of throughput among the blocks.
     pub(super) fn lost_between(&self) -> Option<(f64, f64)> {
-        let lost = || self.throughput_lost_by_block_percent.iter().copied();
-        Some((lost().reduce(f64::min)?, lost().reduce(f64::max)?))
+        let lost = self.throughput_lost_by_block_percent.iter().copied();
+        Some((lost.clone().reduce(f64::min)?, lost.reduce(f64::max)?))
     }
 
     pub(crate) fn new(turn: ArmTurn, figures: ArmFigures, load: Option<Achieved>) -> ArmRow {
@@ -197,24 +197,18 @@ impl<M> Compared<M> {
         let mut arms: Vec<ArmRow> = cells.iter().map(ArmRow::of).collect();
         fill_lost(&mut arms);
         let load = comparison.level_max();
-        let at = |turn: ArmTurn| {
-            arms.iter()
-                .find(|row| (row.level, row.arm) == (turn.level, turn.arm))
-                .map(|row| row.figures)
-        };
-        let of = |arm| at(ArmTurn { level: load, arm });
         let figures = Compared {
             title,
             load,
-            unloaded: at(ArmTurn::UNLOADED),
-            unmanaged: of(Arm::Unmanaged),
-            managed: of(Arm::Managed),
+            unloaded: figures_of(&arms, 0, Arm::Unmanaged),
+            unmanaged: figures_of(&arms, load, Arm::Unmanaged),
+            managed: figures_of(&arms, load, Arm::Managed),
             against: Against {
-                nice19: of(Arm::Nice19),
-                autogroup: of(Arm::Autogroup),
-                weight: of(Arm::Weight),
-                idle_io: of(Arm::IdleIo),
-                limit: of(Arm::Limit),
+                nice19: figures_of(&arms, load, Arm::Nice19),
+                autogroup: figures_of(&arms, load, Arm::Autogroup),
+                weight: figures_of(&arms, load, Arm::Weight),
+                idle_io: figures_of(&arms, load, Arm::IdleIo),
+                limit: figures_of(&arms, load, Arm::Limit),
             },
             not_available: lacking(comparison),
             conditions: ArmConditions::of(comparison),
@@ -223,6 +217,10 @@ impl<M> Compared<M> {
         };
         MeasuredRepeats { runs: cells.into_iter().flat_map(runs).collect(), figures }
     }
+}
+
+fn figures_of(rows: &[ArmRow], level: u32, arm: Arm) -> Option<ArmFigures> {
+    rows.iter().find(|row| (row.level, row.arm) == (level, arm)).map(|row| row.figures)
 }
 
 impl ArmConditions {
@@ -286,11 +284,14 @@ pub(super) fn fill_lost(rows: &mut [ArmRow]) {
 
 impl LostParts {
     fn of(before: Achieved, now: Achieved) -> Option<LostParts> {
-        let share = |load: Achieved| (load.cpu_s > 0.0).then(|| load.cpu_s / load.seconds);
-        let speed = |load: Achieved| (load.cpu_s > 0.0).then(|| load.rounds as f64 / load.cpu_s);
+        if before.cpu_s <= 0.0 || now.cpu_s <= 0.0 {
+            return None;
+        }
+        let [share_before, share] = [before, now].map(|load| load.cpu_s / load.seconds);
+        let [speed_before, speed] = [before, now].map(|load| load.rounds as f64 / load.cpu_s);
         Some(LostParts {
-            cpu_time_percent: lost_percent((share(before)?, share(now)?))?,
-            slower_percent: lost_percent((speed(before)?, speed(now)?))?,
+            cpu_time_percent: lost_percent((share_before, share))?,
+            slower_percent: lost_percent((speed_before, speed))?,
             manager_percent: now.manager_cpu_s.map(|manager| 100.0 * manager / now.cpu_s),
         })
     }
@@ -307,15 +308,20 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
+    fn row(arm: Arm, load: Option<Achieved>) -> ArmRow {
+        ArmRow::new(ArmTurn { arm, level: 20 }, ArmFigures::default(), load)
+    }
+
     #[test]
-    fn what_is_lost_is_told_by_block_too() {
-        let row = |arm, rates: &[f64]| {
-            let turn = ArmTurn { arm, level: 20 };
-            let mean = rates.iter().sum::<f64>() / rates.len() as f64;
-            let row = ArmRow::new(turn, ArmFigures::default(), None);
-            ArmRow { rates: rates.to_vec(), rounds_per_s: Some(mean), ..row }
-        };
-        let mut rows = [row(Arm::Unmanaged, &[100.0, 50.0]), row(Arm::Managed, &[90.0, 52.5])];
+    fn a_loss_has_a_figure_for_each_block() {
+        let mut rows =
+            [(Arm::Unmanaged, [100.0, 50.0]), (Arm::Managed, [90.0, 52.5])].map(|(arm, rates)| {
+                ArmRow {
+                    rates: rates.to_vec(),
+                    rounds_per_s: Some((rates[0] + rates[1]) / 2.0),
+                    ..row(arm, None)
+                }
+            });
         fill_lost(&mut rows);
         assert_eq!(rows[1].throughput_lost_percent.map(f64::round), Some(5.0));
         assert_eq!(
@@ -326,35 +332,35 @@ mod tests {
     }
 
     #[test]
-    fn a_loss_is_cpu_time_that_was_not_had_and_work_that_took_more_of_it() {
-        let load = |cpu_s, rounds, manager_cpu_s| Achieved {
+    fn a_loss_is_less_cpu_time_and_slower_work() {
+        let before = Achieved {
             seconds: 10.0,
-            cpu_s,
-            rounds,
-            rounds_per_s: rounds as f64 / 10.0,
-            manager_cpu_s,
+            cpu_s: 20.0,
+            rounds: 1_000,
+            rounds_per_s: 100.0,
             ..Achieved::default()
         };
-        let row =
-            |arm, load| ArmRow::new(ArmTurn { arm, level: 20 }, ArmFigures::default(), Some(load));
-        let (before, now) = (load(20.0, 1_000, None), load(16.0, 600, Some(0.4)));
-        let mut rows = [row(Arm::Unmanaged, before), row(Arm::Managed, now)];
+        let now = Achieved {
+            cpu_s: 16.0,
+            rounds: 600,
+            rounds_per_s: 60.0,
+            manager_cpu_s: Some(0.4),
+            ..before
+        };
+        let mut rows = [row(Arm::Unmanaged, Some(before)), row(Arm::Managed, Some(now))];
         fill_lost(&mut rows);
-        let parts = rows[1].lost_parts.expect("CPU time is told");
+        let parts = rows[1].lost_parts.expect("CPU time is known");
         assert_eq!((parts.cpu_time_percent.round(), parts.slower_percent.round()), (20.0, 25.0));
         assert_eq!((parts.manager_percent.map(f64::round), rows[0].lost_parts), (Some(3.0), None));
-        let untold = Achieved { cpu_s: 0.0, ..now };
-        assert_eq!(LostParts::of(before, untold), None);
+        assert_eq!(LostParts::of(before, Achieved { cpu_s: 0.0, ..now }), None);
     }
 
     #[test]
-    fn a_percentile_is_told_where_enough_values_lie_above_it_and_nowhere_else() {
-        let of = |n: u64| ArmFigures::of((0..n).map(|ms| ms * MS).collect(), 0);
-        assert_eq!((of(99).p95_ms, of(99).p50_ms, of(99).max_ms), (None, Some(49.0), Some(98.0)));
-        assert_eq!(
-            (of(100).p95_ms, of(499).p99_ms, of(500).p99_ms),
-            (Some(94.0), None, Some(494.0))
-        );
+    fn percentiles_need_enough_values_above_them() {
+        let [few, many, more, most] =
+            [99, 100, 499, 500].map(|n| ArmFigures::of((0..n).map(|ms| ms * MS).collect(), 0));
+        assert_eq!((few.p95_ms, few.p50_ms, few.max_ms), (None, Some(49.0), Some(98.0)));
+        assert_eq!((many.p95_ms, more.p99_ms, most.p99_ms), (Some(94.0), None, Some(494.0)));
         assert_eq!(ArmFigures::of(Vec::new(), 0), ArmFigures::default());
     }
 }

@@ -2,6 +2,7 @@
 //! Figure and unit by which turns are compared.
 
 use super::figures::{ArmFigures, ArmRow};
+use crate::choice::number;
 
 /// The figure by which turns are compared and drawn.
 #[derive(Clone, Copy, Debug)]
@@ -34,10 +35,9 @@ pub enum ArmScale {
 
 impl ArmScale {
     pub(super) fn shown(self, ms: Option<f64>) -> String {
-        match (self, ms) {
-            (_, None) => "-".to_owned(),
-            (ArmScale::Latency, Some(ms)) => format!("{ms:.2}"),
-            (ArmScale::Elapsed, Some(ms)) => format!("{:.2}", ms / 1e3),
+        match self {
+            ArmScale::Latency => number(ms, 2),
+            ArmScale::Elapsed => number(ms.map(|ms| ms / 1e3), 2),
         }
     }
 

@@ -6,7 +6,7 @@ use super::chart::chart;
 use super::figures::{ArmRow, Compared, LostParts};
 use super::scale::{ArmScale, KeyFigure};
 use super::{Arm, ArmComparison, NOT_STEADY};
-use crate::choice::name;
+use crate::choice::{name, number};
 use crate::experiment::BenchFigures;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -139,8 +139,6 @@ fn line(row: &ArmRow, scale: ArmScale) -> String {
         0 => String::new(),
         many => format!("  ({many} not answered in time)"),
     };
-    let number =
-        |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| format!("{value:.1}"));
     format!(
         "{:22} {:>6} {median:>9} {:>9} {:>9} {:>9}  {:>8} {:>7}{unanswered}\n",
         row.turn,
@@ -148,8 +146,8 @@ fn line(row: &ArmRow, scale: ArmScale) -> String {
         scale.shown(figures.p95_ms),
         scale.shown(figures.p99_ms),
         scale.shown(figures.max_ms),
-        number(row.runnable_mean),
-        number(row.throughput_lost_percent),
+        number(row.runnable_mean, 1),
+        number(row.throughput_lost_percent, 1),
     )
 }
 
@@ -186,8 +184,9 @@ fn waited(rows: &[ArmRow]) -> String {
     let calm = calm(rows).and_then(|row| row.run_queue_delay_ms);
     let unloaded = calm.map_or_else(String::new, |ms| format!(" (unloaded {ms:.2} ms)"));
     let loaded = rows.iter().filter(|row| row.level > 0);
-    let told = loaded.filter_map(|row| Some((&row.turn, row.run_queue_delay_ms?)));
-    told.map(|(turn, ms)| format!("  {turn}: {ms:.2} ms waiting for a CPU each time{unloaded}\n"))
+    let delays = loaded.filter_map(|row| Some((&row.turn, row.run_queue_delay_ms?)));
+    delays
+        .map(|(turn, ms)| format!("  {turn}: {ms:.2} ms waiting for a CPU each time{unloaded}\n"))
         .collect()
 }
 
@@ -220,14 +219,15 @@ fn lost_words(parts: LostParts) -> String {
 
 /// Returns a line for each turn with a watched load: the progress of its processes.
 fn progress(rows: &[ArmRow]) -> String {
-    let watched = rows.iter().filter_map(|row| Some((&row.turn, row.window_rounds_min?)));
-    let lines = watched.map(|(turn, rounds)| {
-        let starved = if rounds == 0 { "; starved" } else { "" };
-        format!(
-            "  {turn}: every process of the load did {rounds} rounds or more in any 10 s{starved}\n"
-        )
-    });
-    lines.collect()
+    rows.iter().filter_map(|row| Some(progress_line(&row.turn, row.window_rounds_min?))).collect()
+}
+
+/// Returns the fewest rounds that any process of the load did in ten seconds, as a line.
+pub(crate) fn progress_line(turn: &str, rounds: u64) -> String {
+    let starved = if rounds == 0 { "; starved" } else { "" };
+    format!(
+        "  {turn}: every process of the load did {rounds} rounds or more in any 10 s{starved}\n"
+    )
 }
 
 #[cfg(test)]
@@ -246,11 +246,12 @@ mod tests {
     }
 
     fn rows() -> Vec<ArmRow> {
-        let hundred = |ms: u64| (0..100).map(|more| ms + more / 50).collect::<Vec<u64>>();
+        let [quick, slow] =
+            [1, 40].map(|ms| (0..100).map(|more| ms + more / 50).collect::<Vec<u64>>());
         let mut rows = vec![
-            row(Arm::Unmanaged, 0, &hundred(1), 0.0),
-            row(Arm::Unmanaged, 20, &hundred(40), 1_000.0),
-            row(Arm::Managed, 20, &hundred(1), 990.0),
+            row(Arm::Unmanaged, 0, &quick, 0.0),
+            row(Arm::Unmanaged, 20, &slow, 1_000.0),
+            row(Arm::Managed, 20, &quick, 990.0),
         ];
         fill_lost(&mut rows);
         rows
@@ -271,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_waited_for_a_cpu_is_told_where_it_was_watched() {
+    fn run_queue_delays_are_shown_where_they_were_measured() {
         let mut rows = rows();
         assert_eq!(waited(&rows), "");
         for (row, ms) in rows.iter_mut().zip([0.25, 30.0, 0.5]) {
@@ -306,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn starvation_is_told() {
+    fn starvation_is_shown() {
         let mut rows = rows();
         assert_eq!(progress(&rows), "");
         (rows[1].window_rounds_min, rows[2].window_rounds_min) = (Some(812), Some(0));
@@ -317,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loss_is_told_with_what_it_is_made_of() {
+    fn a_loss_is_shown_with_its_parts() {
         let mut rows = rows();
         rows[2].throughput_lost_by_block_percent = vec![0.5, 1.5];
         let parts =

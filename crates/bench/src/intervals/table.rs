@@ -3,6 +3,7 @@
 //! longest intervals.
 
 use super::figures::{BUCKET_NS, LoadIntervals, Longest, MeasuredLoad};
+use crate::choice::number;
 use crate::experiment::BenchFigures;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -80,14 +81,12 @@ fn table(loads: &[MeasuredLoad]) -> String {
         "{:NAME_CHARS$}  {:>6} {:>9} {:>9} {:>9} {:>10}  {}\n",
         "load", "n", "min ms", "p50 ms", "p98 ms", "max ms", "over 150 ms"
     );
-    let rows = loads.iter().map(row);
-    let strip = |load: &MeasuredLoad| strip(&load.intervals.values_ms(), BUCKET_MS);
-    let strips = loads.iter().map(|load| format!("{:NAME_CHARS$}  {}\n", name(load), strip(load)));
-    std::iter::once(head)
-        .chain(rows)
-        .chain(std::iter::once("\n".to_owned()))
-        .chain(strips)
-        .collect()
+    let rows: String = loads.iter().map(row).collect();
+    let strips = loads.iter().map(|load| {
+        let strip = strip(&load.intervals.values_ms(), BUCKET_MS);
+        format!("{:NAME_CHARS$}  {strip}\n", name(load))
+    });
+    head + &rows + "\n" + &strips.collect::<String>()
 }
 
 fn name(load: &MeasuredLoad) -> String {
@@ -96,17 +95,16 @@ fn name(load: &MeasuredLoad) -> String {
 
 fn row(load: &MeasuredLoad) -> String {
     let (figures, censored_ns) = (&load.figures, load.intervals.censored_ns);
-    let shown = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |ms| format!("{ms:.1}"));
-    let is_most = |length: u64| Some(ms(length)) == figures.max_ms;
-    let most = if censored_ns.is_some_and(is_most) { ">=" } else { "" };
+    let is_longest = censored_ns.is_some_and(|length| Some(ms(length)) == figures.max_ms);
+    let most = if is_longest { ">=" } else { "" };
     format!(
         "{:NAME_CHARS$}  {:>6} {:>9} {:>9} {:>9} {:>10}  {}{}\n",
         name(load),
         figures.n,
-        shown(figures.min_ms),
-        shown(figures.p50_ms),
-        shown(figures.p98_ms),
-        format!("{most}{}", shown(figures.max_ms)),
+        number(figures.min_ms, 1),
+        number(figures.p50_ms, 1),
+        number(figures.p98_ms, 1),
+        format!("{most}{}", number(figures.max_ms, 1)),
         long(figures),
         if censored_ns.is_some() { "  (the last was cut off)" } else { "" }
     )
@@ -123,17 +121,17 @@ fn long(figures: &IntervalFigures) -> String {
 fn explained(load: &str, begun_s: f64, explanation: &IntervalExplanation) -> String {
     let late = explanation.interval_ms - explanation.usual_ms;
     let mut lines = vec![format!("{load}, {begun_s:.1} s after its begin: {late:.1} ms late")];
-    let line = |ms: f64, what: &str, first: &str| share(ms, explanation.interval_ms, what, first);
+    let whole_ms = explanation.interval_ms;
     for finding in &explanation.findings {
         let first = finding.evidence.first().map_or("", String::as_str);
-        lines.push(line(finding.ms, finding.kind.name(), first));
+        lines.push(share(finding.ms, whole_ms, finding.kind.name(), first));
     }
     let found: f64 = explanation.findings.iter().map(|finding| finding.ms).sum();
-    let other = explanation.interval_ms - found - explanation.unattributed_ms;
+    let other = whole_ms - found - explanation.unattributed_ms;
     for (ms, what) in
         [(other, "usual work and small shares"), (explanation.unattributed_ms, "unattributed")]
     {
-        lines.extend((ms >= LINE_MIN_MS).then(|| line(ms, what, "")));
+        lines.extend((ms >= LINE_MIN_MS).then(|| share(ms, whole_ms, what, "")));
     }
     if !explanation.complete {
         lines.push("  Note: the interval begins before the records are complete.".to_owned());

@@ -83,13 +83,12 @@ impl MeasuredApplication {
         interrupt: &InterruptFlag,
     ) -> Result<Nanos> {
         let group = self.process.pid();
-        let belongs = move |pid: u32| is_group_member(pid, group);
         let deadline = self.begun.after(Nanos(timeout.as_nanos() as u64));
         loop {
             interrupt.check()?;
             self.expect_alive("before it had a window with the keyboard focus")?;
             let left = Duration::from_nanos(deadline.since(clock::now()).0);
-            if watch.wait(self.begun, belongs, left.min(POLL_INTERVAL))? {
+            if watch.wait(self.begun, |pid| is_group_member(pid, group), left.min(POLL_INTERVAL))? {
                 return Ok(clock::now());
             }
             if left.is_zero() {

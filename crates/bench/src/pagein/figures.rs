@@ -64,16 +64,15 @@ impl Walked {
 }
 
 fn turn(cell: &TurnResults<TurnMeasurements>) -> WalkedTurn {
-    let figures = |times: fn(&TurnMeasurements) -> &Vec<Nanos>| {
-        ArmFigures::of(
-            cell.blocks.iter().flat_map(|block| times(&block.more)).map(|time| time.0).collect(),
-            0,
-        )
-    };
+    let blocks = cell.blocks.iter().map(|block| &block.more);
     WalkedTurn {
         turn: cell.turn.name(),
-        page_ins: cell.blocks.iter().map(|block| block.more.page_ins).sum(),
-        walk: figures(|told| &told.walks),
-        key_to_drawing: figures(|told| &told.latencies),
+        page_ins: blocks.clone().map(|block| block.page_ins).sum(),
+        walk: figures(blocks.clone().flat_map(|block| &block.walks)),
+        key_to_drawing: figures(blocks.flat_map(|block| &block.latencies)),
     }
+}
+
+fn figures<'a>(times: impl Iterator<Item = &'a Nanos>) -> ArmFigures {
+    ArmFigures::of(times.map(|time| time.0).collect(), 0)
 }

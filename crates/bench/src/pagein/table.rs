@@ -3,6 +3,7 @@
 
 use super::figures::{Walked, WalkedTurn};
 use crate::arms::{Arm, ArmDetails, ArmRow, ArmScale, ArmTerms, Compared, KeyFigure, load_words};
+use crate::choice::number;
 
 pub(super) const TITLE: &str =
     "Page-ins beside a hog: what the program with the focus waits for its own pages after a key";
@@ -46,34 +47,27 @@ impl ArmDetails for Walked {
 
 fn turn_words(turn: &WalkedTurn) -> String {
     let (page_ins, seen) = (turn.page_ins, &turn.key_to_drawing);
-    let ms = |ms: Option<f64>| ms.map_or_else(|| "-".to_owned(), |ms| format!("{ms:.2}"));
     format!(
         "{}: {page_ins} page faults waited for a disk; from the key to the drawing p50 {}, p95 {}, max {} ms",
         turn.turn,
-        ms(seen.p50_ms),
-        ms(seen.p95_ms),
-        ms(seen.max_ms)
+        number(seen.p50_ms, 2),
+        number(seen.p95_ms, 2),
+        number(seen.max_ms, 2)
     )
 }
 
 /// Returns a line for each arm beside the hog: its wait as a share of that of the unmanaged arm.
 fn against_unmanaged(rows: &[ArmRow]) -> Vec<String> {
     let key_figure = KeyFigure::of(rows, ArmScale::Latency);
-    let beside = |row: &&ArmRow| row.level > 0;
-    let unmanaged = rows.iter().filter(beside).find(|row| row.arm == Arm::Unmanaged);
-    let Some(before) =
-        unmanaged.and_then(|row| (key_figure.of)(&row.figures)).filter(|ms| *ms > 0.0)
-    else {
-        return Vec::new();
-    };
-    let others = rows.iter().filter(beside).filter(|row| row.arm != Arm::Unmanaged);
-    let shares =
-        others.filter_map(|row| Some((&row.turn, (key_figure.of)(&row.figures)? / before)));
-    shares
-        .map(|(turn, share)| {
-            format!("{turn}: {} of the wait {share:.3} times that of unmanaged", key_figure.name)
-        })
-        .collect()
+    let (unmanaged, others): (Vec<&ArmRow>, Vec<&ArmRow>) =
+        rows.iter().filter(|row| row.level > 0).partition(|row| row.arm == Arm::Unmanaged);
+    let before = unmanaged.first().and_then(|row| (key_figure.of)(&row.figures));
+    let lines = others.into_iter().filter_map(|row| {
+        let share = (key_figure.of)(&row.figures)? / before.filter(|ms| *ms > 0.0)?;
+        let (turn, name) = (&row.turn, key_figure.name);
+        Some(format!("{turn}: {name} of the wait {share:.3} times that of unmanaged"))
+    });
+    lines.collect()
 }
 
 #[cfg(test)]

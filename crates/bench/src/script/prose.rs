@@ -71,11 +71,12 @@ pub(super) fn page(sections: u64, seed: u64) -> String {
 }
 
 fn table(random: &mut Rng) -> String {
-    let cell = |random: &mut Rng| format!("<td>{}</td>", WORDS[random.usize(..WORDS.len())]);
-    let row = |random: &mut Rng| {
-        format!("<tr>{}</tr>\n", (0..5).map(|_| cell(random)).collect::<String>())
-    };
-    format!("<table>\n{}</table>\n", (0..6).map(|_| row(random)).collect::<String>())
+    let mut table = "<table>\n".to_owned();
+    for _ in 0..6 {
+        let cells = (0..5).map(|_| format!("<td>{}</td>", WORDS[random.usize(..WORDS.len())]));
+        table += &format!("<tr>{}</tr>\n", cells.collect::<String>());
+    }
+    table + "</table>\n"
 }
 
 #[cfg(test)]
@@ -94,8 +95,10 @@ mod tests {
 
     #[test]
     fn text_can_be_typed_on_any_keyboard() {
-        let usual = |letter: char| letter.is_ascii_alphabetic() || " ,.\n".contains(letter);
-        assert!(typed(5_000, 3).chars().all(usual));
+        let text = typed(5_000, 3);
+        assert!(
+            text.chars().all(|letter| letter.is_ascii_alphabetic() || " ,.\n".contains(letter))
+        );
     }
 
     #[test]

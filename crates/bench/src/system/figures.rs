@@ -115,13 +115,14 @@ impl SystemRow {
     /// Summarizes times in nanoseconds; `None` if there are none.
     pub(super) fn of(beside: Beside, arm: Arm, times_ns: &[u64]) -> Option<SystemRow> {
         let times = Summary::new(times_ns.to_vec());
-        let seconds = |ns: u64| ns as f64 / 1e9;
+        let (median, min, max) = (times.value(Share::P50)?, times.value(LEAST)?, times.max()?);
+        let [median_s, min_s, max_s] = [median, min, max].map(|ns| ns as f64 / 1e9);
         Some(SystemRow {
             beside,
             arm,
-            median_s: seconds(times.value(Share::P50)?),
-            min_s: seconds(times.value(LEAST)?),
-            max_s: seconds(times.max()?),
+            median_s,
+            min_s,
+            max_s,
             n: times.n(),
             times_unloaded: None,
             unanswered: 0,
@@ -186,12 +187,13 @@ fn load_words(comparison: &ArmComparison) -> String {
 /// Fills in the comparisons between the rows.
 pub(super) fn fill(rows: &mut [SystemRow]) {
     let before = rows.to_vec();
-    let of =
-        |beside: Beside, arm: Arm| before.iter().find(|row| row.beside == beside && row.arm == arm);
     for row in rows {
-        let calm = of(Beside::Nothing, row.arm).filter(|calm| calm.median_s > 0.0);
+        let mut others = before.iter();
+        let calm = others.find(|other| (other.beside, other.arm) == (Beside::Nothing, row.arm));
+        let calm = calm.filter(|calm| calm.median_s > 0.0);
         row.times_unloaded = calm.map(|calm| row.median_s / calm.median_s);
-        let same = of(row.beside, Arm::Unmanaged).filter(|_| row.arm != Arm::Unmanaged);
+        let mut others = before.iter().filter(|_| row.arm != Arm::Unmanaged);
+        let same = others.find(|other| (other.beside, other.arm) == (row.beside, Arm::Unmanaged));
         let rates =
             same.and_then(|same| same.done_per_s).filter(|rate| *rate > 0.0).zip(row.done_per_s);
         row.throughput_lost_percent = rates.map(|(before, now)| 100.0 * (1.0 - now / before));
