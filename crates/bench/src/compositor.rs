@@ -10,6 +10,7 @@ use crate::process::ProcessGroup;
 use crate::screen::TerminalScreen;
 use crate::seen::DrawingSource;
 use crate::session::{START_TIMEOUT, SessionOptions, own_home, require};
+use crate::worker;
 use anyhow::{Context, Result, bail};
 use rustix::process::geteuid;
 use std::ffi::OsString;
@@ -131,9 +132,8 @@ impl Compositor {
             .chain(foot)
             .chain([script.into(), arrived.into()]);
         let words: Vec<OsString> = words.chain(program.iter().cloned()).collect();
-        let (first, rest) = words.split_first().context("no terminal to start")?;
-        let mut command = self.options.command(first);
-        command.args(rest);
+        let command = worker::command(&words).context("no terminal to start")?;
+        let mut command = self.options.place(command);
         own_home(&mut command, &self.home());
         command.env("XDG_RUNTIME_DIR", self.home());
         self.show(&mut command);
@@ -251,7 +251,7 @@ impl TerminalScreen for Compositor {
 }
 
 /// Explains why nothing can be timed on a compositor without display events.
-pub(crate) fn untold(name: &str) -> String {
+pub(crate) fn unobservable(name: &str) -> String {
     format!(
         "{name} does not tell when it shows something: it has no zwlr_screencopy_v1, as sway has; try a private \
          compositor: --display wayland"
@@ -277,7 +277,7 @@ fn start_server(folder: &Path, options: SessionOptions) -> Result<(ProcessGroup,
     std::fs::write(&configuration, CONFIGURATION)
         .context("cannot write the compositor's configuration")?;
     let errors = File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
-    let mut command = options.command("unshare");
+    let mut command = options.place(Command::new("unshare"));
     command.args(["--user", "sway", "-c"]).arg(&configuration);
     own_home(&mut command, &home(folder));
     command.envs(HEADLESS).env("XDG_RUNTIME_DIR", home(folder)).stderr(errors);

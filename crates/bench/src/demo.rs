@@ -10,6 +10,7 @@ use crate::alone::MachineLock;
 use crate::display::PrivateDisplay;
 use crate::faults::Fault;
 use crate::faults::stage::{FaultStage, StageOutcome, slowest};
+use crate::files::kept_folder;
 use crate::interrupt::InterruptFlag;
 use crate::process::is_root;
 use crate::programs::{self, Diagnosis, Follower, recorder_of};
@@ -184,10 +185,7 @@ fn require_root(options: &DemoOptions) -> Result<()> {
 /// files.
 fn state_dir(options: &DemoOptions) -> Result<PathBuf> {
     if let Some(folder) = &options.state_dir {
-        std::fs::create_dir_all(folder)
-            .with_context(|| format!("cannot make {}", folder.display()))?;
-        return std::path::absolute(folder)
-            .with_context(|| format!("cannot find {}", folder.display()));
+        return kept_folder(folder);
     }
     let prefix = format!("demo-{}-", options.fault.name);
     let usual = Path::new("/var/lib/tipme");

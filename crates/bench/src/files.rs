@@ -2,7 +2,7 @@
 //! Temporary folders, and files whose errors name them.
 
 use anyhow::{Context, Result};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 /// Makes a folder among temporary files, which is removed with the value.
@@ -18,4 +18,10 @@ pub(crate) fn write(path: &Path, bytes: impl AsRef<[u8]>) -> Result<()> {
 /// Makes a folder with its parents.
 pub(crate) fn make_folder(path: &Path) -> Result<()> {
     std::fs::create_dir_all(path).with_context(|| format!("cannot make {}", path.display()))
+}
+
+/// Makes a folder that the user named; returns its absolute path.
+pub(crate) fn kept_folder(path: &Path) -> Result<PathBuf> {
+    make_folder(path)?;
+    std::path::absolute(path).with_context(|| format!("cannot find {}", path.display()))
 }

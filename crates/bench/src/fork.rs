@@ -25,7 +25,6 @@ use crate::cpu_work::last_cpu;
 use crate::cpus::expect_allowed;
 use crate::driver::BenchDriver;
 use crate::experiment::{Experiment, MeasuredRepeats};
-use crate::files::temporary_folder;
 use crate::group::ControlGroup;
 use crate::intervals::{
     Bounds, Cleanup, Explainer, GRACE, LoadIntervals, MeasuredLoad, NamedWorkers, PREFIX, Stamping,
@@ -152,9 +151,7 @@ impl Fork {
         driver: &mut dyn BenchDriver,
     ) -> Result<Vec<MeasuredLoad>> {
         let launcher = driver.programs().launcher;
-        let mut cleanup = Cleanup::start(&launcher)?;
-        let folder = temporary_folder(PREFIX)?;
-        cleanup.folder(folder.path())?;
+        let (_cleanup, folder) = Cleanup::with_folder(&launcher)?;
         let workers = NamedWorkers { folder: folder.path(), launcher: &launcher };
         let mut loads = Vec::new();
         for arm in self.measured_arms() {

@@ -6,20 +6,17 @@
 //! children there. Only processes that the benchmark started are moved into it; they move back
 //! before the group is removed.
 
-use crate::process::is_root;
+use crate::process::{is_root, retry};
 use anyhow::{Context, Result, bail};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::thread::sleep;
-use std::time::Duration;
 use tipme_record::proc_text::{CgroupMount, cgroup_mounts};
 
 /// Period of the CPU quota, in microseconds.
 const PERIOD_US: u64 = 100_000;
-/// Maximum number of attempts to remove an emptied group, and the interval between them.
+/// Maximum number of attempts to remove an emptied group.
 const REMOVALS: usize = 100;
-const BETWEEN_REMOVALS: Duration = Duration::from_millis(20);
 
 /// Makes the names of groups unique.
 static MADE: AtomicU32 = AtomicU32::new(0);
@@ -242,12 +239,7 @@ impl Drop for ControlGroup {
     fn drop(&mut self) {
         self.release();
         // A process that has just ended still occupies its group for a moment.
-        for _ in 0..REMOVALS {
-            if std::fs::remove_dir(&self.folder).is_ok() || !Path::exists(&self.folder) {
-                return;
-            }
-            sleep(BETWEEN_REMOVALS);
-        }
+        retry(REMOVALS, || std::fs::remove_dir(&self.folder).is_ok() || !self.folder.exists());
     }
 }
 

@@ -7,14 +7,13 @@ mod weights;
 
 use crate::alone::MachineLock;
 use crate::arms::{Arm, BenchManager, ManagerProgram, SETTLING};
-use crate::compositor::untold;
+use crate::compositor::unobservable;
 use crate::display::PrivateDisplay;
 use crate::driver::{
     Around, BackgroundJob, BenchDriver, BenchStage, Clock, Habits, Programs, User, WINDOW_TIMEOUT,
     Watch,
 };
 use crate::interrupt::InterruptFlag;
-use crate::intervals::Cleanup;
 use crate::load::{Achieved, LoadOptions, RoundsSampler, RunningLoad, Speed};
 use crate::locked_memory::LockedMemory;
 use crate::priority::Priority;
@@ -97,7 +96,8 @@ impl<P: ProgressListener> BenchDriver for LiveDriver<P> {
 /// A private display on this machine. Fields are dropped in order: the programs, then the display.
 struct LiveStage<'a> {
     windows: Option<Windows>,
-    build: Option<PreparedBuild>,
+    /// Files of a build.
+    build: Option<Tree>,
     programs: &'a Programs,
     interrupt: &'a InterruptFlag,
     progress: &'a mut dyn ProgressListener,
@@ -126,13 +126,6 @@ impl Windows {
         focused.with_context(|| format!("the window of {name} does not get the focus"))?;
         Ok(())
     }
-}
-
-/// Files of a build.
-struct PreparedBuild {
-    tree: Tree,
-    /// Removes them if this process no longer can.
-    _cleanup: Cleanup,
 }
 
 impl ProgressListener for LiveStage<'_> {
@@ -190,10 +183,9 @@ impl BenchStage for LiveStage<'_> {
     }
 
     fn prepare_build(&mut self) -> Result<String> {
-        let mut cleanup = Cleanup::start(&self.programs.launcher)?;
-        let tree = Tree::make(&mut cleanup)?;
+        let tree = Tree::make(&self.programs.launcher)?;
         let work = tree.work().name();
-        self.build = Some(PreparedBuild { tree, _cleanup: cleanup });
+        self.build = Some(tree);
         Ok(work)
     }
 
@@ -211,7 +203,7 @@ impl BenchStage for LiveStage<'_> {
             Watch::Terminal => {
                 let screen = self.display.screen();
                 DrawingWatch::watch(
-                    screen.watch()?.with_context(|| untold(&screen.name()))?,
+                    screen.watch()?.with_context(|| unobservable(&screen.name()))?,
                     habits.quiet,
                 )?
             }
@@ -273,12 +265,9 @@ impl LiveStage<'_> {
                 Ok(Background::Load(RunningLoad::start(&options)?))
             }
             BackgroundJob::Build { own_session } => {
-                let build = self.build.as_ref().context("there is nothing to build")?;
-                Ok(Background::Build(Build::start(
-                    &build.tree,
-                    *own_session,
-                    &self.programs.launcher,
-                )?))
+                let tree = self.build.as_ref().context("there is nothing to build")?;
+                let launcher = &self.programs.launcher;
+                Ok(Background::Build(Build::start(tree, *own_session, launcher)?))
             }
         }
     }

@@ -34,7 +34,7 @@ impl Priority {
     /// session, nice values have no effect between sessions. Falls back to [`Priority::raised`] if
     /// not allowed.
     pub(crate) fn realtime() -> Priority {
-        let realtime = set(libc::SCHED_FIFO, REALTIME);
+        let realtime = set_policy(libc::SCHED_FIFO, REALTIME).is_ok();
         let mut priority = Priority::raised();
         priority.realtime = realtime;
         priority
@@ -49,7 +49,7 @@ impl Priority {
 impl Drop for Priority {
     fn drop(&mut self) {
         if self.realtime {
-            set(libc::SCHED_OTHER, 0);
+            let _ = set_policy(libc::SCHED_OTHER, 0);
         }
         let _ = setpriority_process(None, self.niceness_before);
     }
@@ -67,10 +67,14 @@ pub(crate) fn take_idle_io_class() -> Result<()> {
     }
 }
 
-fn set(policy: i32, priority: i32) -> bool {
+/// Sets the scheduling policy of this thread.
+pub(crate) fn set_policy(policy: i32, priority: i32) -> io::Result<()> {
     let parameter = libc::sched_param { sched_priority: priority };
     // SAFETY: the call reads one structure that lives until it returns.
-    unsafe { libc::sched_setscheduler(0, policy, &parameter) == 0 }
+    match unsafe { libc::sched_setscheduler(0, policy, &parameter) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
 }
 
 #[cfg(test)]

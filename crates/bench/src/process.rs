@@ -15,6 +15,8 @@ use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
 use std::time::{Duration, Instant};
 
+/// Interval between attempts.
+const RETRY_INTERVAL: Duration = Duration::from_millis(20);
 /// Time between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_millis(800);
 
@@ -226,6 +228,16 @@ fn figure(stat: &str, word: usize) -> Option<u64> {
 fn lives(stat: &str) -> bool {
     stat_words(stat)
         .is_some_and(|mut words| !words.next().unwrap_or_default().starts_with(['Z', 'X']))
+}
+
+/// Tries until `done` returns `true`, at most `times` times, 20 ms apart.
+pub(crate) fn retry(times: usize, mut done: impl FnMut() -> bool) {
+    for _ in 0..times {
+        if done() {
+            return;
+        }
+        std::thread::sleep(RETRY_INTERVAL);
+    }
 }
 
 /// Returns `true` if this process runs as root.

@@ -11,6 +11,7 @@ mod table;
 mod trial;
 
 use crate::faults::{FAULTS, Fault};
+use crate::files::kept_folder;
 use crate::interrupt::InterruptFlag;
 use crate::process::is_root;
 use crate::progress::ProgressListener;
@@ -112,10 +113,7 @@ impl IncidentStore {
 
     fn folder(&mut self) -> Result<PathBuf> {
         if let Some(folder) = self.all.as_ref() {
-            std::fs::create_dir_all(folder)
-                .with_context(|| format!("cannot make {}", folder.display()))?;
-            return std::path::absolute(folder)
-                .with_context(|| format!("cannot find {}", folder.display()));
+            return kept_folder(folder);
         }
         if self.misses.is_none() {
             let made = tempfile::Builder::new().prefix("tipme-selftest-misses-").tempdir();

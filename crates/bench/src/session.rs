@@ -5,15 +5,15 @@ use crate::estimate::DurationEstimate;
 use crate::files::temporary_folder;
 use crate::process::{ProcessGroup, missing};
 use crate::units::in_unit;
+use crate::worker::{self, first_line};
 use anyhow::{Context, Result, bail};
 use rustix::fs::FlockOperation;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fs::File;
-use std::io::{BufRead, BufReader, Write};
+use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::mpsc;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tipme_desktop::window::{DamageWatch, Watcher};
@@ -35,9 +35,8 @@ pub struct SessionOptions {
 }
 
 impl SessionOptions {
-    /// Returns the command of a program of the session.
-    pub(crate) fn command(self, program: impl AsRef<OsStr>) -> Command {
-        let command = Command::new(program);
+    /// Puts a program of the session into a unit of its own if requested.
+    pub(crate) fn place(self, command: Command) -> Command {
         if self.units { in_unit(&command) } else { command }
     }
 }
@@ -94,8 +93,9 @@ impl PrivateSession {
         let (server, display) = start_server(folder.path(), options)?;
         let target = target(folder.path(), display);
         let watcher = Watcher::open(&target)?;
-        let mut command = options.command(manager);
+        let mut command = Command::new(manager);
         command.args(arguments);
+        let mut command = options.place(command);
         clean(&mut command, folder.path(), display);
         let manager = ProcessGroup::start("the window manager", command, options.cpu)?;
         watcher.wait_for_manager(START_TIMEOUT)?;
@@ -153,9 +153,8 @@ impl PrivateSession {
             .chain(xterm.map(OsString::from))
             .chain(program.iter().cloned())
             .collect();
-        let (first, rest) = words.split_first().context("no terminal to start")?;
-        let mut command = self.options.command(first);
-        command.args(rest);
+        let command = worker::command(&words).context("no terminal to start")?;
+        let mut command = self.options.place(command);
         self.prepare(&mut command);
         self.open_program("the terminal", command)
     }
@@ -254,7 +253,7 @@ fn write_authority(path: &Path) -> Result<()> {
 fn start_server(folder: &Path, options: SessionOptions) -> Result<(ProcessGroup, u32)> {
     let log = folder.join("server.log");
     let errors = File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
-    let mut command = options.command("Xvfb");
+    let mut command = options.place(Command::new("Xvfb"));
     let words = "-displayfd 1 -nolisten tcp -noreset -screen 0 1024x768x24 -auth";
     command.args(words.split(' ')).arg(folder.join("authority"));
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(errors);
@@ -282,23 +281,6 @@ fn wait_for_others() -> Option<File> {
         std::thread::sleep(POLL_INTERVAL);
     }
     Some(folder)
-}
-
-/// Returns the first line that a program writes, read on a thread so that the wait can time out.
-pub(crate) fn first_line(
-    output: impl std::io::Read + Send + 'static,
-    timeout: Duration,
-) -> Result<String> {
-    let (sender, receiver) = mpsc::channel();
-    std::thread::spawn(move || {
-        let mut line = String::new();
-        let read = BufReader::new(output).read_line(&mut line);
-        sender.send(read.map(|_| line))
-    });
-    receiver
-        .recv_timeout(timeout)
-        .context("nothing was written in time")?
-        .context("its output cannot be read")
 }
 
 /// Sets the display and a private home for a program.

@@ -18,6 +18,7 @@ use clocks::ClockWatch;
 pub use clocks::clocks;
 pub use options::{Cpus, Timer};
 pub use policy::SchedPolicy;
+pub(crate) use sleeper::sleep_until;
 
 use crate::driver::BenchDriver;
 use crate::experiment::{BenchFigures, Experiment, MeasuredRepeats};

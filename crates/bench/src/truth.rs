@@ -4,6 +4,7 @@
 //!
 //! The recorder's results for the same keys are compared with these times.
 
+use crate::priority::set_policy;
 use crate::process::ProcessGroup;
 use crate::session::PrivateSession;
 use crate::worker::{WorkerLauncher, number, word};
@@ -38,7 +39,8 @@ pub struct Truth {
 /// three times for each. Reports `ready` on the standard output once its window is mapped.
 pub(crate) fn client(words: &[&str]) -> Result<()> {
     let (authority, file) = (word(words, 1)?, Path::new(word(words, 3)?));
-    hurry();
+    // Real-time priority, if allowed, so that the client's stamps are not late.
+    let _ = set_policy(libc::SCHED_FIFO, 1);
     // The recorder ignores its own windows, which it recognizes by the program's name.
     rustix::thread::set_name(c"truth-client").context("cannot take a name")?;
     let target = DisplayTarget {
@@ -56,14 +58,6 @@ pub(crate) fn client(words: &[&str]) -> Result<()> {
         writeln!(out, "{} {} {}", stamps.received, stamps.drawn, stamps.finished)?;
     }
     out.flush().with_context(|| format!("cannot write {}", file.display()))
-}
-
-/// Requests real-time priority, so that the client's stamps are not late; continues without it if
-/// refused.
-fn hurry() {
-    let priority = libc::sched_param { sched_priority: 1 };
-    // SAFETY: the call reads one structure that lives until it returns.
-    let _ = unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &priority) };
 }
 
 /// The client on a session's display.

@@ -3,13 +3,13 @@
 //! executable under a hidden verb, so that nothing else must be installed.
 
 use crate::process::ProcessGroup;
-use crate::session::first_line;
 use anyhow::{Context, Result};
 use std::ffi::OsString;
-use std::io::Write;
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::str::FromStr;
+use std::sync::mpsc;
 use std::time::Duration;
 
 /// First word of a worker program that is in place.
@@ -49,12 +49,23 @@ impl Ready {
     }
 }
 
+/// Returns a command from its words, the program first; `None` without any.
+pub(crate) fn command(words: &[OsString]) -> Option<Command> {
+    let (program, arguments) = words.split_first()?;
+    let mut command = Command::new(program);
+    command.args(arguments);
+    Some(command)
+}
+
 /// Puts words before a command, such as those that enter a name space.
-pub(crate) fn behind(prefix: &[OsString], inner: &Command) -> Result<Command> {
-    let (first, rest) = prefix.split_first().context("no words to put before a command")?;
-    let mut command = Command::new(first);
-    command.args(rest).arg(inner.get_program()).args(inner.get_args());
-    Ok(command)
+pub(crate) fn behind(prefix: &[OsString], inner: Command) -> Command {
+    match command(prefix) {
+        Some(mut command) => {
+            command.arg(inner.get_program()).args(inner.get_args());
+            command
+        }
+        None => inner,
+    }
 }
 
 /// Starts a worker program, pinned to `cpu` if given, and waits until it is in place.
@@ -84,6 +95,20 @@ pub(crate) fn start_saying(
     let said = line.strip_prefix(word);
     let said = said.with_context(|| format!("{name} did not begin; its message stands above"))?;
     Ok(Ready { said: said.trim().to_owned(), process })
+}
+
+/// Returns the first line that a program writes, read on a thread so that the wait can time out.
+pub(crate) fn first_line(output: impl Read + Send + 'static, timeout: Duration) -> Result<String> {
+    let (sender, receiver) = mpsc::channel();
+    std::thread::spawn(move || {
+        let mut line = String::new();
+        let read = BufReader::new(output).read_line(&mut line);
+        sender.send(read.map(|_| line))
+    });
+    receiver
+        .recv_timeout(timeout)
+        .context("nothing was written in time")?
+        .context("its output cannot be read")
 }
 
 /// Reports once that this program is in place, with more words; the reader closes the pipe then.

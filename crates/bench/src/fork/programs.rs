@@ -5,8 +5,9 @@ use super::options::ForkLoad;
 use crate::cpu_work::{cpu_time, spin};
 use crate::intervals::ProcessStamps;
 use crate::memory::fork;
+use crate::priority::set_policy;
 use crate::worker::{number, say_ready, word};
-use anyhow::{Context, Error, Result, bail, ensure};
+use anyhow::{Context, Error, Result, bail};
 use clap::ValueEnum;
 use fastrand::Rng;
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, wait, waitpid};
@@ -74,11 +75,7 @@ fn favoured() -> Result<()> {
 }
 
 fn realtime() -> Result<()> {
-    let priority = libc::sched_param { sched_priority: REALTIME_PRIORITY };
-    // SAFETY: the structure outlives the call, and 0 is this process.
-    let failed = unsafe { libc::sched_setscheduler(0, libc::SCHED_RR, &priority) } != 0;
-    ensure!(!failed, "no real-time policy: {}", std::io::Error::last_os_error());
-    Ok(())
+    set_policy(libc::SCHED_RR, REALTIME_PRIORITY).context("cannot use a real-time policy")
 }
 
 /// Forks processes that compute for ever.

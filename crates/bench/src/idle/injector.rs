@@ -4,9 +4,9 @@
 //! They write nothing while they work, and report each event on a line at the end.
 
 use crate::cpu_work::{cpu_time, spin_for};
+use crate::timer::sleep_until;
 use anyhow::{Context, Result, bail};
 use fastrand::Rng;
-use rustix::thread::{Timespec, clock_nanosleep_absolute};
 use std::io::{Read, Write};
 use std::time::Duration;
 use tipme_desktop::clock;
@@ -98,12 +98,7 @@ fn echo(count: u64) -> Result<()> {
 /// Sleeps for a time; returns the time at which the sleep was due to end.
 fn wake_after(pause_ns: u64) -> u64 {
     let due = clock::now().0 + pause_ns;
-    let time =
-        Timespec { tv_sec: (due / 1_000_000_000) as i64, tv_nsec: (due % 1_000_000_000) as i64 };
-    while clock::now().0 < due {
-        // A signal may end the sleep early.
-        let _ = clock_nanosleep_absolute(rustix::thread::ClockId::Monotonic, &time);
-    }
+    sleep_until(due);
     due
 }
 

@@ -7,7 +7,8 @@ use super::options::{GAP_MIN, IdleOptions, nanos};
 use super::plan::{Loop, LoopNotes, LoopPlan, LoopSpan};
 use crate::cpu_work::cpu_time;
 use crate::cpus::stay_on;
-use anyhow::{Result, bail};
+use crate::priority::set_policy;
+use anyhow::{Context, Result, bail};
 use std::sync::atomic::{AtomicBool, Ordering};
 use tipme_measure::idle::Observed;
 
@@ -73,12 +74,7 @@ pub(super) fn prepare(cpu: usize, options: &IdleOptions) -> Result<Prepared> {
 
 /// Switches the calling thread to SCHED_IDLE. An unprivileged user cannot revert that.
 fn yield_to_all() -> Result<()> {
-    let priority = libc::sched_param { sched_priority: 0 };
-    // SAFETY: the call reads one structure that lives until it returns.
-    if unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &priority) } != 0 {
-        bail!("cannot take the idle priority (SCHED_IDLE): {}", std::io::Error::last_os_error());
-    }
-    Ok(())
+    set_policy(libc::SCHED_IDLE, 0).context("cannot take the idle priority (SCHED_IDLE)")
 }
 
 /// Reads the counter until the end. The time between two readings is either the loop's own or a

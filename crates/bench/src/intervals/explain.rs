@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Explanations of a load's longest intervals by a recording.
 
-use super::cleanup::{Cleanup, PREFIX};
+use super::cleanup::Cleanup;
 use super::figures::{Longest, MeasuredLoad};
 use crate::driver::{BenchDriver, Programs};
-use crate::files::temporary_folder;
 use crate::interrupt::InterruptFlag;
 use crate::process::is_root;
 use crate::programs::{self, SidecarRecorder};
@@ -66,8 +65,7 @@ fn start_recorder(
     interrupt: &InterruptFlag,
 ) -> Result<(SidecarRecorder, Cleanup)> {
     ensure!(is_root(), "recording takes root");
-    let (mut cleanup, folder) = (Cleanup::start(&programs.launcher)?, temporary_folder(PREFIX)?);
-    cleanup.folder(folder.path())?;
+    let (cleanup, folder) = Cleanup::with_folder(&programs.launcher)?;
     let mut command = programs::recorder(&programs.tipme, "none");
     command.args(["--window", WINDOW_S]);
     if !details.is_empty() {

@@ -2,12 +2,14 @@
 //! Display on which a script is played, private or existing, and the recorder beside it.
 
 use super::focus::FocusWatch;
-use crate::compositor::{Compositor, untold};
+use crate::compositor::unobservable;
+use crate::display::PrivateDisplay;
 use crate::interrupt::InterruptFlag;
 use crate::programs::{SidecarRecorder, recorder};
 use crate::screen::{Place, TerminalScreen};
 use crate::seen::{DrawingSource, DrawingWatch};
-use crate::session::{PrivateSession, SessionOptions};
+use crate::session::SessionOptions;
+use crate::worker::command;
 use anyhow::{Context, Result};
 use std::ffi::OsString;
 use std::path::Path;
@@ -51,60 +53,58 @@ impl MeasureDisplay {
 
 /// The requested display, ready for use.
 pub(super) enum MeasureStage {
-    Private(Box<PrivateSession>),
+    Own(PrivateDisplay),
     Existing(DisplayTarget),
-    Wayland(Box<Compositor>),
 }
 
 impl MeasureStage {
     /// Connects to the named display, or starts a new one.
     pub(super) fn set(display: &MeasureDisplay) -> Result<MeasureStage> {
-        let options = SessionOptions::default();
         Ok(match display {
+            MeasureDisplay::Own(place) => {
+                MeasureStage::Own(PrivateDisplay::open(place, SessionOptions::default())?)
+            }
             MeasureDisplay::Display(target) => MeasureStage::Existing(DisplayTarget {
                 timeout: Duration::from_secs(10),
                 ..target.clone()
             }),
-            MeasureDisplay::Own(Place::X11) => {
-                MeasureStage::Private(Box::new(PrivateSession::start(options)?))
-            }
-            MeasureDisplay::Own(Place::Wayland) => {
-                MeasureStage::Wayland(Box::new(Compositor::start(options)?))
-            }
-            MeasureDisplay::Own(Place::Compositor(name)) => {
-                MeasureStage::Wayland(Box::new(Compositor::running(name, options)?))
-            }
         })
     }
 
     /// Name for `tipme record --display`.
     fn name(&self) -> String {
         match self {
-            MeasureStage::Private(session) => session.display_name(),
+            MeasureStage::Own(display) => display.screen().name(),
             MeasureStage::Existing(target) => format!(":{}", target.display),
-            MeasureStage::Wayland(compositor) => compositor.name(),
+        }
+    }
+
+    /// The display, if it is an X11 one.
+    fn x11(&self) -> Option<DisplayTarget> {
+        match self {
+            MeasureStage::Own(display) => display.screen().x11(),
+            MeasureStage::Existing(target) => Some(target.clone()),
         }
     }
 
     /// Opens a keyboard and a pointer on the display.
     pub(super) fn typist(&self) -> Result<Typist> {
         match self {
-            MeasureStage::Private(session) => session.typist(Pace::default()),
+            MeasureStage::Own(display) => display.screen().typist(Pace::default()),
             MeasureStage::Existing(target) => Ok(Typist::open(target, Pace::default())?),
-            MeasureStage::Wayland(compositor) => compositor.typist(Pace::default()),
         }
     }
 
     /// Opens the source of all drawing events on the display.
     pub(super) fn watch(&self) -> Result<Box<dyn DrawingSource>> {
         match self {
-            MeasureStage::Private(session) => {
+            MeasureStage::Own(PrivateDisplay::Wayland(compositor)) => {
+                compositor.watch()?.with_context(|| unobservable(&compositor.name()))
+            }
+            MeasureStage::Own(PrivateDisplay::X11(session)) => {
                 Ok(Box::new(DamageWatch::open_screen(&session.target())?))
             }
             MeasureStage::Existing(target) => Ok(Box::new(DamageWatch::open_screen(target)?)),
-            MeasureStage::Wayland(compositor) => {
-                compositor.watch()?.with_context(|| untold(&compositor.name()))
-            }
         }
     }
 
@@ -114,35 +114,25 @@ impl MeasureStage {
         recorder: Option<&SidecarRecorder>,
         seen: &'a DrawingWatch,
     ) -> Result<FocusWatch<'a>> {
-        Ok(match (self, recorder) {
-            (MeasureStage::Private(session), _) => {
-                FocusWatch::Display(Box::new(Watcher::open(&session.target())?))
-            }
-            (MeasureStage::Existing(target), _) => {
-                FocusWatch::Display(Box::new(Watcher::open(target)?))
-            }
-            (MeasureStage::Wayland(_), Some(recorder)) => {
-                FocusWatch::Recorder(Client::new(recorder.folder()))
-            }
-            (MeasureStage::Wayland(_), None) => FocusWatch::Screen(seen),
+        Ok(match (self.x11(), recorder) {
+            (Some(target), _) => FocusWatch::Display(Box::new(Watcher::open(&target)?)),
+            (None, Some(recorder)) => FocusWatch::Recorder(Client::new(recorder.folder())),
+            (None, None) => FocusWatch::Screen(seen),
         })
     }
 
     /// Returns a command that runs as the user of the display and opens its windows there.
     pub(super) fn command(&self, words: &[String]) -> Result<Command> {
         let before = match self {
-            MeasureStage::Wayland(compositor) => compositor.as_owner(),
-            MeasureStage::Private(_) | MeasureStage::Existing(_) => Vec::new(),
+            MeasureStage::Own(PrivateDisplay::Wayland(compositor)) => compositor.as_owner(),
+            _ => Vec::new(),
         };
         let words: Vec<OsString> =
             before.into_iter().chain(words.iter().map(OsString::from)).collect();
-        let (first, rest) =
-            words.split_first().context("no application is named; put it behind --")?;
-        let mut command = Command::new(first);
-        command.args(rest);
+        let mut command = command(&words).context("no application is named; put it behind --")?;
         match self {
-            MeasureStage::Private(session) => session.prepare(&mut command),
-            MeasureStage::Existing(_) | MeasureStage::Wayland(_) => self.show(&mut command),
+            MeasureStage::Own(PrivateDisplay::X11(session)) => session.prepare(&mut command),
+            _ => self.show(&mut command),
         }
         Ok(command)
     }
@@ -150,23 +140,24 @@ impl MeasureStage {
     /// Gives a folder and its contents to the user of the display.
     pub(super) fn give(&self, folder: &Path) -> Result<()> {
         match self {
-            MeasureStage::Wayland(compositor) => compositor.give(folder),
-            MeasureStage::Private(_) | MeasureStage::Existing(_) => Ok(()),
+            MeasureStage::Own(PrivateDisplay::Wayland(compositor)) => compositor.give(folder),
+            _ => Ok(()),
         }
     }
 
     fn show(&self, command: &mut Command) {
         match self {
-            MeasureStage::Private(session) => session.show(command),
+            MeasureStage::Own(display) => {
+                display.screen().show(command);
+                if self.x11().is_none() {
+                    // Toolkits choose their backend by this.
+                    command.env("XDG_SESSION_TYPE", "wayland");
+                }
+            }
             MeasureStage::Existing(target) => {
                 command
                     .env("DISPLAY", format!(":{}", target.display))
                     .env_remove("WAYLAND_DISPLAY");
-            }
-            MeasureStage::Wayland(compositor) => {
-                compositor.show(command);
-                // Toolkits choose their backend by this.
-                command.env("XDG_SESSION_TYPE", "wayland");
             }
         }
     }

@@ -3,11 +3,11 @@
 //! texts if there is no compiler.
 
 use crate::estimate::DurationEstimate;
-use crate::files::{temporary_folder, write};
-use crate::intervals::{Cleanup, PREFIX};
+use crate::files::write;
+use crate::intervals::Cleanup;
 use crate::load::LedgerReading;
 use crate::memory::fork;
-use crate::process::{ProcessGroup, family, missing, session_members};
+use crate::process::{ProcessGroup, family, missing, retry, session_members};
 use crate::worker::{self, WorkerLauncher, say_ready};
 use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, setsid, waitpid};
@@ -32,7 +32,6 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 const LIFE_S: u64 = 3_600;
 /// Maximum number of searches for remaining processes.
 const SWEEPS: usize = 50;
-const BETWEEN_SWEEPS: Duration = Duration::from_millis(20);
 /// File with a letter for each compiled file.
 const DONE: &str = "done";
 const COMPILE: &str = r#"cd "$1" || exit 1
@@ -85,18 +84,19 @@ fn jobs() -> usize {
 pub(crate) struct Tree {
     work: BuildWork,
     folder: TempDir,
+    /// Removes the folder if this process no longer can.
+    _cleanup: Cleanup,
 }
 
 impl Tree {
     /// Writes the files.
-    pub(crate) fn make(cleanup: &mut Cleanup) -> Result<Tree> {
-        let folder = temporary_folder(PREFIX)?;
-        cleanup.folder(folder.path())?;
+    pub(crate) fn make(launcher: &WorkerLauncher) -> Result<Tree> {
+        let (cleanup, folder) = Cleanup::with_folder(launcher)?;
         let files = (0..FILES).map(|number| (format!("part{number}.c"), source(number)));
         for (name, text) in files.chain([("Makefile".to_owned(), MAKEFILE.to_owned())]) {
             write(&folder.path().join(name), text)?;
         }
-        Ok(Tree { work: BuildWork::here()?, folder })
+        Ok(Tree { work: BuildWork::here()?, folder, _cleanup: cleanup })
     }
 
     pub(crate) fn work(&self) -> BuildWork {
@@ -178,16 +178,13 @@ impl Drop for Build {
     /// The compilers do not end with `make`: kills the remaining processes of the session.
     fn drop(&mut self) {
         drop(self.process.take());
-        for _ in 0..SWEEPS {
+        retry(SWEEPS, || {
             let left = self.leader.map_or_else(Vec::new, session_members);
-            if left.is_empty() {
-                return;
-            }
-            left.into_iter().filter_map(|pid| Pid::from_raw(pid as i32)).for_each(|pid| {
+            for pid in left.iter().filter_map(|pid| Pid::from_raw(*pid as i32)) {
                 let _ = kill_process(pid, Signal::KILL);
-            });
-            std::thread::sleep(BETWEEN_SWEEPS);
-        }
+            }
+            left.is_empty()
+        });
     }
 }
 

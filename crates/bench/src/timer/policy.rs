@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Scheduling policy of a measuring thread.
 
-use anyhow::{Result, bail};
-use rustix::process::{Resource, geteuid, getrlimit};
+use crate::priority::set_policy;
+use crate::process::is_root;
+use anyhow::{Result, anyhow, bail};
+use rustix::process::{Resource, getrlimit};
 use std::fmt;
 use std::str::FromStr;
 
@@ -63,17 +65,13 @@ impl SchedPolicy {
             SchedPolicy::Fifo(priority) => (libc::SCHED_FIFO, priority),
             SchedPolicy::RoundRobin(priority) => (libc::SCHED_RR, priority),
         };
-        let parameters = libc::sched_param { sched_priority: priority.into() };
-        // SAFETY: the call reads one structure that lives until it returns.
-        if unsafe { libc::sched_setscheduler(0, policy, &parameters) } == 0 {
-            return Ok(());
-        }
-        let error = std::io::Error::last_os_error();
-        bail!("cannot use policy {self}: {error}; {}", self.remedy(priority))
+        set_policy(policy, priority.into()).map_err(|error| {
+            anyhow!("cannot use policy {self}: {error}; {}", self.remedy(priority))
+        })
     }
 
     fn remedy(self, priority: u8) -> String {
-        if geteuid().is_root() {
+        if is_root() {
             return "see whether the control group of this process may use real-time policies (cpu.rt_runtime_us), \
                     or measure with --policy other"
                 .to_owned();

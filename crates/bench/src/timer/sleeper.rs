@@ -64,7 +64,7 @@ fn timespec(ns: u64) -> Timespec {
 }
 
 /// Sleeps until a time of CLOCK_MONOTONIC, also through signals.
-pub(super) fn sleep_until(at: u64) {
+pub(crate) fn sleep_until(at: u64) {
     while clock_nanosleep_absolute(ClockId::Monotonic, &timespec(at)) == Err(Errno::INTR) {}
 }
 
