@@ -45,7 +45,7 @@ const NICE_MOST: i32 = 19;
 /// Strength of a manager that does nothing.
 const STRENGTH_NONE: &str = "off";
 
-/// What is done for the user beside a load.
+/// Way to favour the user beside a load.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, JsonSchema, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Arm {

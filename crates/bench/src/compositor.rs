@@ -253,7 +253,7 @@ impl TerminalScreen for Compositor {
 /// Explains why nothing can be timed on a compositor without display events.
 pub(crate) fn unobservable(name: &str) -> String {
     format!(
-        "{name} does not tell when it shows something: it has no zwlr_screencopy_v1, as sway has; try a private \
+        "cannot see when {name} shows something: it has no zwlr_screencopy_v1, as sway has; try a private \
          compositor: --display wayland"
     )
 }

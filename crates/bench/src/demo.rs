@@ -54,7 +54,7 @@ pub struct DemoOutcome {
     pub fault: String,
     /// The diagnosis names the injected job.
     pub ok: bool,
-    /// Why it does not; empty where it does.
+    /// Reason if it does not; empty if it does.
     pub why: String,
     /// Path of the incident file, which is kept.
     pub incident: PathBuf,
@@ -73,7 +73,7 @@ pub struct DemoOutcome {
 pub struct DemoInjection {
     /// Processes of the job that were seen, its root first.
     pub pids: Vec<u32>,
-    /// The job's command; `null` where nothing was injected.
+    /// Command of the job; `null` without a fault.
     pub job: Option<String>,
     /// Keys typed in all.
     pub keys: usize,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Temporary folders, and files whose errors name them.
+//! Temporary folders, and files with errors that name the path.
 
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};

@@ -48,7 +48,7 @@ const CONTAINER_TIMES: u32 = 8;
 /// Maximum CPU time of a load process beyond the time of the measurement, in seconds.
 const SPARE_S: u64 = 30;
 
-/// What it was measured with.
+/// Conditions of the measurement.
 #[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Conditions")]
 pub struct ForkConditions {
@@ -115,7 +115,7 @@ impl Fork {
         let cpu = self
             .cpu
             .or_else(last_cpu)
-            .context("cannot tell which CPUs this process may use; name one with --cpu")?;
+            .context("cannot find the CPUs that this process may use; name one with --cpu")?;
         expect_allowed(&[cpu])?;
         Ok(cpu)
     }
@@ -199,7 +199,7 @@ impl Fork {
         let (every, life) = (self.every.as_millis().to_string(), self.duration.as_secs() + SPARE_S);
         let words = ["fork-load", &name(&load), &every, &life.to_string()];
         let started =
-            workers.start("fork-load", &words, Some(cpu)).context("the load does not begin")?;
+            workers.start("fork-load", &words, Some(cpu)).context("cannot start the load")?;
         let group = (load == ForkLoad::Container).then(|| container(started.pid())).transpose()?;
         Ok(Some(LoadProcesses { process: started.process, _group: group }))
     }

@@ -103,7 +103,7 @@ impl Stamping {
         let stamps = self.stamp_buffer.stamps();
         ensure!(
             !stamps.is_empty(),
-            "the measuring process ended before it began; its message stands above"
+            "the measuring process ended before it began; see its message above"
         );
         let intervals = Intervals::of(load, expected.as_nanos() as u64, &stamps, cut_off);
         Ok(MeasuredLoad::new(intervals, self.process.pid(), cpu))

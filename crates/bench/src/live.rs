@@ -176,7 +176,7 @@ impl BenchStage for LiveStage<'_> {
             self.windows =
                 Some(Windows { watcher: Watcher::open(&session.target())?, open: Vec::new() });
         }
-        let windows = self.windows.as_mut().context("there is somebody who sees windows")?;
+        let windows = self.windows.as_mut().context("windows are not watched")?;
         session.prepare(&mut command);
         windows.open.push((name, ProcessGroup::start(name, command, None)?));
         windows.wait_for_focus(name)

@@ -363,8 +363,8 @@ impl RunningLoad {
 
 fn lost(casualties: u64, level: u32) -> String {
     format!(
-        "{casualties} processes of the load ended before their time, of {level} that run at a time; their message stands \
-         above, or somebody ended them; where memory ran out (see dmesg), choose less of it, or fewer processes"
+        "{casualties} processes of the load ended early ({level} run at a time); see their messages above. If memory ran out \
+         (see dmesg), choose less of it, or fewer processes"
     )
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Buffers for observations, fully allocated before the measurement: no allocation and no page fault
-//! occurs while it runs.
+//! Buffers for observations, fully allocated before the measurement, so that no allocation and no
+//! page fault occurs while it runs.
 
 use std::ffi::c_void;
 

@@ -142,8 +142,8 @@ fn require(options: &MeasureOptions) -> Result<()> {
     }
     match &options.display {
         MeasureDisplay::Own(Place::Compositor(name)) if options.recorder.is_none() => bail!(
-            "only the recorder knows who has the keyboard focus on {name}, and no key may go elsewhere: run it as root, \
-             and without --no-trace; or use a private compositor: --display wayland"
+            "only a recorder knows the keyboard focus on {name}, and keys must not go elsewhere; run it as root \
+             and without --no-trace, or use a private compositor: --display wayland"
         ),
         _ => Ok(()),
     }

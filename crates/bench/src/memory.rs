@@ -3,9 +3,8 @@
 //!
 //! One process sleeps for 100 ms, reads a word of the next page of its 4 MiB buffer, and records a
 //! time stamp. Its children continuously write a word of page after page of their own 12 MiB
-//! buffers. They have a control group of their own, whose memory does not hold all the buffers. So
-//! the rest of the machine is unaffected, and the pages go to a private disk or to new swap, not to
-//! the machine's.
+//! buffers. Their control group has less memory than all the buffers together. So the rest of the
+//! machine is unaffected, and the pages go to a private disk or to new swap, not to the machine's.
 
 mod backing;
 mod options;
@@ -46,17 +45,17 @@ const OWN_FILE: &str = "own";
 const CHILDREN_FILES: &str = "children";
 static BLOCK: [u8; 1 << 20] = [0x5a; 1 << 20];
 
-/// What it was measured with.
+/// Conditions of the measurement.
 #[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Conditions")]
 pub struct MemoryConditions {
     pub backing: Backing,
-    /// All of them, and why they are not available.
+    /// All backings, with the reason if one is not available.
     pub backings: Vec<BackingAvailability>,
     pub limit_bytes: u64,
     pub buffer_bytes: u64,
     pub child_buffer_bytes: u64,
-    /// The private disk, in words: where its data are, and how fast it may be.
+    /// Description of the private disk: the place of its data, and its speed.
     pub disk: Option<String>,
 }
 
@@ -226,7 +225,7 @@ impl<'a> MemoryBench<'a> {
         let files = self.file(CHILDREN_FILES);
         let words = ["memory-children", procs_files, &count, &files, &life];
         let load =
-            workers.start("memory-children", &words, None).context("the children do not get on")?;
+            workers.start("memory-children", &words, None).context("cannot start the children")?;
         Ok(Some(load.process))
     }
 
@@ -270,7 +269,7 @@ impl<'a> MemoryBench<'a> {
             "a temporary file"
         };
         let speed = self.disk_speed.as_deref().unwrap_or("as fast as it can be");
-        format!("a private disk ({}) whose data are kept in {kept}: {speed}", disk.device())
+        format!("a private disk ({}) with its data in {kept}: {speed}", disk.device())
     }
 
     fn conditions(&self) -> MemoryConditions {

@@ -28,7 +28,7 @@ const END_TIMEOUT: Duration = Duration::from_secs(30);
 /// Exit codes of `tipme diagnose` that come with a document: a verdict, or no finding.
 const DIAGNOSED: [i32; 2] = [0, 3];
 
-/// A program whose output is read line by line.
+/// A program, with its output line by line.
 pub(crate) struct Follower {
     name: String,
     lines: Receiver<String>,
@@ -44,7 +44,7 @@ impl Follower {
         Follower::start_with_errors(name, command)
     }
 
-    /// Starts a program whose error output goes where the command says.
+    /// Starts a program, and leaves its error output as the command sets it.
     pub(crate) fn start_with_errors(name: &str, mut command: Command) -> Result<Follower> {
         command.stdin(Stdio::null()).stdout(Stdio::piped());
         let mut process = ProcessGroup::start(name, command, None)?;

@@ -8,6 +8,7 @@
 mod parse;
 mod parts;
 mod prose;
+mod raw;
 mod slides;
 
 use parts::SCRIPT_BYTES_MAX;

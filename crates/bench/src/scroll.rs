@@ -57,7 +57,7 @@ const SCRIPT: &str = r#"
         printf '%s' "$key" >> "$2"
     done"#;
 
-/// What only this measurement has.
+/// Figures of this benchmark only.
 #[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
 pub struct File {
     /// Size of the file.

@@ -157,7 +157,8 @@ impl Timer {
             return Ok(None);
         }
         if !is_root() {
-            notes.push("What late wake-ups waited for is known to root only: use sudo.".to_owned());
+            notes
+                .push("The causes of late wake-ups are visible to root only: use sudo.".to_owned());
             return Ok(None);
         }
         let (wakes, interrupt) =
@@ -166,7 +167,7 @@ impl Timer {
             Ok(trace) => Ok(Some(trace)),
             Err(error) => {
                 interrupt.check()?;
-                notes.push(format!("What late wake-ups waited for is not known: {error:#}."));
+                notes.push(format!("The causes of late wake-ups are unknown: {error:#}."));
                 Ok(None)
             }
         }
@@ -189,7 +190,7 @@ fn details_of(parts: Vec<MechanismResults>, details: &mut TimerDetails) -> Vec<R
     if together > 0 {
         details.notes.push(format!(
             "{together} of the very late ended at the same moment on several CPUs, as where a hypervisor or firmware \
-             holds them all; whoever is named there may be innocent."
+             holds them all; the culprits named there may be innocent."
         ));
     }
     runs

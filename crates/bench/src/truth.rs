@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Ground truth: a client that records its own time stamps, driven by keys whose injection is
-//! stamped too.
+//! Ground truth: a client that records its own time stamps, driven by keys with time
+//! stamps of their injection.
 //!
 //! The recorder's results for the same keys are compared with these times.
 

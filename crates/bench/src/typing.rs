@@ -2,10 +2,10 @@
 //! Keystroke-to-echo latency in a terminal beside a load.
 //!
 //! The steady typing of Evans et al. (1993, section 5.2): a person types at a human pace into a
-//! terminal, whose program answers each key with its letter. Display server, terminal and program
+//! terminal, and its program answers each key with its letter. Display server, terminal and program
 //! start like any others, and only the arm favours them; the typing and watching threads have
 //! real-time priority if allowed. Each key is pressed once the previous one is on the screen, as by
-//! a user who watches it. So a long stall counts once, and a drawing can only be mistaken for the
+//! a user watching it. So a long stall counts once, and a drawing can only be mistaken for the
 //! answer to a later key after a key that timed out.
 
 mod options;
@@ -42,15 +42,15 @@ const FIRST_KEYS: usize = 3;
 /// Maximum time of a block beyond that of its keys; remaining keys are not typed.
 const BLOCK_SPARE: Duration = Duration::from_secs(60);
 
-/// What only this measurement has.
+/// Figures of this benchmark only.
 #[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
 pub struct Keys {
-    /// Between two keys, at the least.
+    /// Minimum time between two keys.
     pub interval_ms: u64,
     pub keys_per_block: usize,
-    /// Where they were typed, for people.
+    /// Description of the display.
     pub display: String,
-    /// Keys that were not typed for want of time.
+    /// Keys that were not typed for lack of time.
     pub untyped: usize,
 }
 

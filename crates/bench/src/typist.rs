@@ -37,7 +37,7 @@ pub(crate) fn letters() -> impl Iterator<Item = char> {
     LETTERS.chars().filter(|letter| *letter != ' ').cycle()
 }
 
-/// Presses a key and waits for a drawing after it, like a user who watches the screen. Returns the
+/// Presses a key and waits for a drawing after it, like a user watching the screen. Returns the
 /// time of the press, and `true` if the answer was in time.
 pub(crate) fn type_and_look(user: &mut dyn User, letter: char) -> Result<(Nanos, bool)> {
     let (at, timeout) = (user.key(letter)?, nanos(ANSWER_TIMEOUT));

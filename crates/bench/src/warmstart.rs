@@ -45,15 +45,15 @@ const KEYS_AFTER: usize = 10;
 /// nothing ends it.
 const KEYS_SPARE: Duration = Duration::from_secs(640);
 /// Note that memory made no difference.
-const KEPT: &str = "the load pushed nothing out: after a pause of the unmanaged arm no page had to be read back, so this says nothing \
-                    of memory; choose a larger --memory, or --type big, which keeps all of it; after an earlier run also: \
-                    echo 3 > /proc/sys/vm/drop_caches, since what came back once is kept longest";
+const KEPT: &str = "the load pushed nothing out: no page had to be read back after a pause of the unmanaged arm, so the \
+     result says nothing about memory; choose a larger --memory, or --type big, which keeps all of it; after an \
+     earlier run also: echo 3 > /proc/sys/vm/drop_caches, since pages that were read back are kept longest";
 
-/// What only this measurement has.
+/// Figures of this benchmark only.
 #[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
 pub struct Pauses {
     pub pause_s: f64,
-    /// Whether pages had to be read back after every pause beside a load that nobody managed; `null` without such pauses.
+    /// Whether each pause beside an unmanaged load evicted pages; `null` without such pauses.
     pub pushed_out: Option<bool>,
     pub pauses: Vec<WarmstartPause>,
 }
@@ -63,11 +63,11 @@ pub struct Pauses {
 #[schemars(rename = "Pause")]
 pub struct WarmstartPause {
     pub turn: String,
-    /// How long the first key took after it; at least so long where it was not answered.
+    /// Latency of the first key after it; at least the timeout if it was not answered.
     pub first_ns: u64,
-    /// The keys behind it.
+    /// Latencies of the keys behind it.
     pub after_ns: Vec<u64>,
-    /// Page faults that waited for a disk, of display server, terminal and its program, from the first key on.
+    /// Major page faults of display server, terminal and its program, from the first key on.
     pub page_ins: u64,
 }
 
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_first_key_that_is_not_answered_is_told_and_not_taken_for_fast() {
+    fn an_unanswered_first_key_counts_as_the_timeout() {
         for late in [None, Some(Duration::from_secs(30))] {
             let figures = warmed(late, 1).0.figures.managed.expect("it was measured");
             assert_eq!((figures.p50_ms, figures.unanswered), (Some(20_000.0), 2), "{late:?}");
@@ -248,7 +248,7 @@ mod tests {
         assert_eq!(
             calm.expect("it is measured").figures.more.pushed_out,
             None,
-            "only beside a load it can be told"
+            "only a load can evict pages"
         );
     }
 }

@@ -79,8 +79,7 @@ pub(crate) fn start(
     start_saying(READY, name, command, cpu, timeout)
 }
 
-/// Like [`start`], for a program that has its standard input, or whose first line begins with
-/// another word.
+/// Like [`start`], for a program with a standard input or with another first word.
 pub(crate) fn start_saying(
     word: &str,
     name: &str,
@@ -91,9 +90,9 @@ pub(crate) fn start_saying(
     command.stdout(Stdio::piped());
     let mut process = ProcessGroup::start(name, command, cpu)?;
     let output = process.child().stdout.take().with_context(|| format!("{name} has no output"))?;
-    let line = first_line(output, timeout).with_context(|| format!("{name} did not begin"))?;
+    let line = first_line(output, timeout).with_context(|| format!("{name} did not start"))?;
     let said = line.strip_prefix(word);
-    let said = said.with_context(|| format!("{name} did not begin; its message stands above"))?;
+    let said = said.with_context(|| format!("{name} did not start; see its message above"))?;
     Ok(Ready { said: said.trim().to_owned(), process })
 }
 
@@ -114,7 +113,7 @@ pub(crate) fn first_line(output: impl Read + Send + 'static, timeout: Duration) 
 /// Reports once that this program is in place, with more words; the reader closes the pipe then.
 pub(crate) fn say_ready(with: &str) -> Result<()> {
     println!("{READY} {with}");
-    std::io::stdout().flush().context("nobody waits for this program")
+    std::io::stdout().flush().context("cannot report that this program is ready")
 }
 
 /// Function of a worker program, called with its words.

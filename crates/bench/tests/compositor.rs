@@ -36,9 +36,9 @@ fn typed_text_arrives_as_it_was_typed() {
 }
 
 #[test]
-fn what_is_shown_is_told() {
+fn frames_are_reported() {
     let (compositor, mut typist) = terminal("cat");
-    let mut watch = compositor.watch().expect("it answers").expect("sway tells what it shows");
+    let mut watch = compositor.watch().expect("it answers").expect("sway reports frames");
     while watch.next(QUIET).expect("it goes on").is_some() {}
     let pressed = typist.key('x').expect("a key");
     let shown = watch.next(LONG).expect("it goes on").expect("the echo is shown");

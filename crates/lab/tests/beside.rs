@@ -479,7 +479,7 @@ fn a_manager_that_fails_is_told() {
         ("#!/bin/sh\nexit 2\n", "tipme manage ended early"),
         (
             "#!/bin/sh\ntrap 'exit 3' TERM\necho managing\\ it\nwhile :; do sleep 0.05; done\n",
-            "did not end well",
+            "tipme manage failed: ",
         ),
     ] {
         let output = bench(

@@ -13,19 +13,19 @@ use tipme_measure::{Events, Run, Share, Summary, ms};
 
 const P95: Share = Share(9_500);
 
-/// A comparison that has ended, with what only this kind of measurement has.
+/// Results of a comparison, with those of one kind of measurement.
 #[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
 pub struct Compared<M> {
-    /// What was done, in words.
+    /// Description of the measurement.
     pub title: &'static str,
     /// The highest level of the load.
     pub load: u32,
     pub unloaded: Option<ArmFigures>,
-    /// Of each arm at the highest level; `null` where it was not measured.
+    /// Figures of each arm at the highest level; `null` if not measured.
     pub unmanaged: Option<ArmFigures>,
     pub managed: Option<ArmFigures>,
     pub against: Against,
-    /// Arms that were asked for and that this machine lacks.
+    /// Requested arms that this machine lacks.
     pub not_available: Vec<Lacking>,
     pub arms: Vec<ArmRow>,
     pub conditions: ArmConditions,
@@ -33,7 +33,7 @@ pub struct Compared<M> {
     pub more: M,
 }
 
-/// What others do instead of managing, at the highest level; `null` where it was not measured.
+/// Usual alternatives to a manager, at the highest level; `null` if not measured.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, JsonSchema)]
 pub struct Against {
     pub nice19: Option<ArmFigures>,
@@ -63,54 +63,53 @@ pub struct ArmFigures {
     pub p99_ms: Option<f64>,
     pub max_ms: Option<f64>,
     pub n: usize,
-    /// How many had not ended when they were given up: their times are at least what counts here.
+    /// Number that had not ended at the timeout, which counts as their time.
     pub unanswered: usize,
 }
 
 /// One turn of a comparison.
 #[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
 pub struct ArmRow {
-    /// As in `load 20, managed`.
+    /// Name, such as `load 20, managed`.
     pub turn: String,
     pub arm: Arm,
     /// Runnable processes aimed at.
     pub level: u32,
     pub figures: ArmFigures,
-    /// How long the threads of display server, terminal and its program waited for a CPU from the first to the last time that
-    /// counts, together, for each of these times; missing where that was not watched.
+    /// Run-queue delay of server, terminal and its program for each time; missing if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run_queue_delay_ms: Option<f64>,
     /// Runnable processes of the load on average; `null` without a load.
     pub runnable_mean: Option<f64>,
-    /// Work that the load did.
+    /// Work of the load.
     pub rounds_per_s: Option<f64>,
-    /// What of it is missing beside the same load unmanaged; below 0 where there is more.
+    /// Loss relative to the same load unmanaged; negative if more was done.
     pub throughput_lost_percent: Option<f64>,
-    /// The same in each block, where that was told: how far they lie apart says what the one figure is worth.
+    /// The same in each block; their spread is the uncertainty of the loss.
     pub throughput_lost_by_block_percent: Vec<f64>,
-    /// What the loss is made of, over all blocks; `null` where CPU time is not told.
+    /// Parts of the loss, over all blocks; missing if CPU time is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lost_parts: Option<LostParts>,
     #[serde(skip)]
     pub rates: Vec<f64>,
     #[serde(skip)]
     pub load: Option<Achieved>,
-    /// The fewest rounds that a process of the load did in any ten seconds; 0 is starvation, `null` was not watched.
+    /// Fewest rounds of a process of the load in any ten seconds; 0 is starvation, `null` unknown.
     pub window_rounds_min: Option<u64>,
 }
 
-/// What a load lost beside the same load unmanaged: CPU time that it did not get, and work that took more CPU time.
+/// Loss of a load relative to the same load unmanaged: less CPU time, and slower work.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, JsonSchema)]
 pub struct LostParts {
-    /// Of its CPU time; below 0 where it had more.
+    /// Of its CPU time; negative if it had more.
     pub cpu_time_percent: f64,
-    /// How much less was done in the same CPU time: by no scheduling, but by caches and by how fast the CPUs were.
+    /// Less work in the same CPU time, because of caches and clock rates, not of scheduling.
     pub slower_percent: f64,
-    /// What the manager itself took, of the CPU time of the load; `null` where none ran.
+    /// CPU time of the manager, of that of the load; `null` without a manager.
     pub manager_percent: Option<f64>,
 }
 
-/// What was compared, and how.
+/// Conditions of a comparison.
 #[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Conditions")]
 pub struct ArmConditions {
@@ -121,12 +120,12 @@ pub struct ArmConditions {
     /// Of the load at its highest level.
     pub memory_bytes: u64,
     pub sessions: u32,
-    /// Where the load's processes are, in words.
+    /// Description of where the load's processes run.
     pub place: String,
     pub blocks: usize,
-    /// Whether who types and watches had real-time priority.
+    /// Whether the typing and watching threads had real-time priority.
     pub realtime: bool,
-    /// As they were chosen for the manager; `null` where it chose itself.
+    /// Options of the manager; `null` if left to it.
     pub strength: Option<String>,
     pub backend: Option<String>,
     pub cgroup: Option<PathBuf>,

@@ -102,7 +102,7 @@ impl BenchManager {
         let status = self.manager.process.wait(STOP_TIMEOUT)?;
         let status =
             status.with_context(|| format!("tipme manage did not end within {STOP_TIMEOUT:?}"))?;
-        ensure!(status.success(), "tipme manage did not end well: {status}");
+        ensure!(status.success(), "tipme manage failed: {status}");
         Ok(())
     }
 }

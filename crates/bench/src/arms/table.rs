@@ -197,7 +197,7 @@ fn lost(rows: &[ArmRow]) -> String {
         let (lost, (least, most)) = (row.throughput_lost_percent?, row.lost_between()?);
         let apart = if least < 0.0 && most > 0.0 { "; the blocks differ by more: no loss is shown" } else { "" };
         Some(format!(
-            "  {}: {lost:.1} % of the load's throughput lost, {least:.1} to {most:.1} % by block{apart}{}\n",
+            "  {}: {lost:.1}% of the load's throughput lost, {least:.1} to {most:.1}% by block{apart}{}\n",
             row.turn,
             row.lost_parts.map(lost_words).unwrap_or_default()
         ))
@@ -210,10 +210,10 @@ fn lost_words(parts: LostParts) -> String {
     let LostParts { cpu_time_percent, slower_percent, .. } = parts;
     let manager = parts
         .manager_percent
-        .map(|percent| format!(" (the manager itself took {percent:.1} % of what the load had)"));
+        .map(|percent| format!(" (the manager itself took {percent:.1}% of what the load had)"));
     let manager = manager.unwrap_or_default();
     format!(
-        "; {cpu_time_percent:.1} % less CPU time{manager}, and {slower_percent:.1} % less done in the same CPU time"
+        "; {cpu_time_percent:.1}% less CPU time{manager}, and {slower_percent:.1}% less done in the same CPU time"
     )
 }
 
@@ -324,7 +324,7 @@ mod tests {
         let parts =
             LostParts { cpu_time_percent: 0.4, slower_percent: 0.6, manager_percent: Some(0.2) };
         rows[2].lost_parts = Some(parts);
-        insta::assert_snapshot!(lost(&rows), @"  load 20, managed: 1.0 % of the load's throughput lost, 0.5 to 1.5 % by block; 0.4 % less CPU time (the manager itself took 0.2 % of what the load had), and 0.6 % less done in the same CPU time");
+        insta::assert_snapshot!(lost(&rows), @"  load 20, managed: 1.0% of the load's throughput lost, 0.5 to 1.5% by block; 0.4% less CPU time (the manager itself took 0.2% of what the load had), and 0.6% less done in the same CPU time");
     }
 
     #[test]

@@ -463,7 +463,7 @@ fn notes(
     false_marks: &[FalseMark],
 ) -> String {
     let cost = format!(
-        "{:.3} % of a CPU the recorder itself, {:.3} % its children, which judge what it suspects: {} looks",
+        "{:.3}% of a CPU the recorder itself, {:.3}% its children, which judge what it suspects: {} looks",
         cpu.own_percent, cpu.children_percent, counts.looked_at
     );
     let missed = hitches.iter().filter(|hitch| hitch.marked_after_s.is_none());

@@ -11,8 +11,8 @@ use std::ffi::OsString;
 /// Program of the terminal; it uses no CPU time.
 const PROGRAM: [&str; 2] = ["sleep", "infinity"];
 
-/// A private display whose terminal declares the process part of its set, with a manager. Fields
-/// are dropped in order.
+/// A private display with a manager; its terminal declares the process part of its set. Fields are
+/// dropped in order.
 pub(super) struct Favour {
     manager: BenchManager,
     _session: PrivateSession,

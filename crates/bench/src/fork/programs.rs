@@ -49,7 +49,7 @@ pub(crate) fn timer(words: &[&str]) -> Result<()> {
 pub(crate) fn load(words: &[&str]) -> Result<()> {
     let (every, life) = (Duration::from_millis(number(words, 1)?), number(words, 2)?);
     match ForkLoad::from_str(word(words, 0)?, false).map_err(Error::msg)? {
-        ForkLoad::None => bail!("without a load there is no process"),
+        ForkLoad::None => bail!("the load none has no process"),
         ForkLoad::Hog => hogs(1, life),
         ForkLoad::Fork => one_after_the_other(every, life),
         ForkLoad::Storm => storm(STORM_WIDTH, life, as_it_is),
@@ -66,12 +66,12 @@ fn as_it_is() -> Result<()> {
 }
 
 fn in_own_session() -> Result<()> {
-    rustix::process::setsid().context("no session of its own")?;
+    rustix::process::setsid().context("cannot begin a session")?;
     Ok(())
 }
 
 fn favoured() -> Result<()> {
-    rustix::process::setpriority_process(None, FAVOURED).context("cannot be favoured")
+    rustix::process::setpriority_process(None, FAVOURED).context("cannot lower the nice value")
 }
 
 fn realtime() -> Result<()> {

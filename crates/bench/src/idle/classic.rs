@@ -15,7 +15,7 @@ use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tipme_measure::idle::{ClassicLoop, Gap, Observed};
 
-/// Number of turns whose median counts.
+/// Number of turns, of which the median counts.
 const TURNS: usize = 51;
 
 /// A loop is lengthened until it takes 1/20 of a record; its final length is extrapolated from
@@ -45,7 +45,7 @@ fn timed(counter: Counter, iterations: u64) -> u64 {
     counter.read().saturating_sub(before)
 }
 
-/// Returns the loop whose length is closest to that of a record.
+/// Returns the loop with the length closest to that of a record.
 pub(super) fn calibrate(counter: Counter, record: u64) -> Loop {
     let mut iterations = 1_000;
     while iterations < ITERATIONS_MAX && median_turn(counter, iterations, 5) < record / PART {

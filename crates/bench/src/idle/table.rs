@@ -28,12 +28,12 @@ const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█
 
 /// Difference between the two accounts that is worth mentioning, in percentage points.
 const APART_POINTS: f64 = 2.0;
-const APART: &str = "The two accounts are more than 2 points apart: many interrupts, which most kernels charge to whom they interrupt,\n\
+const APART: &str = "The two accounts are more than 2 points apart: many interrupts, which most kernels charge to the interrupted thread,\n\
                      or time that a hypervisor took.\n";
 const APART_BY_NAMES: &str = "The two accounts are more than 2 points further apart than interrupts and others outside the kernel took, which\n\
-                              most kernels charge to whom they interrupt.\n";
+                              most kernels charge to the interrupted thread.\n";
 const CHARGED: &str = "The two accounts are more than 2 points apart, and no more than 2 beyond what interrupts and others outside the kernel\n\
-                       took, which most kernels charge to whom they interrupt.\n";
+                       took, which most kernels charge to the interrupted thread.\n";
 
 /// Effect of the loop on the machine.
 const OBSERVER: &str = "The loops kept the CPUs out of deep idle states: an idle machine would sleep, and wake up more slowly.\n";
@@ -66,8 +66,8 @@ fn headline(document: &Document<IdleDetails>) -> String {
     let (cpus, places) = (count(details.cpus.len(), "CPU"), if seconds < 1.0 { 3 } else { 1 });
     let (stolen, check) = (100.0 * details.stolen_share, 100.0 * details.check_share);
     format!(
-        "{cpus} for {seconds:.places$} s{how}: others had {stolen:.2} % of the time.\n\
-         By the kernel's account of the loops' own CPU time it was {check:.2} %.\n"
+        "{cpus} for {seconds:.places$} s{how}: others had {stolen:.2}% of the time.\n\
+         By the kernel's account of the loops' own CPU time it was {check:.2}%.\n"
     )
 }
 
@@ -80,7 +80,7 @@ fn cpus(cpus: &[CpuFigures]) -> String {
     let head = " CPU   stolen    check  points  records    longest    gaps   p50 µs   p99 µs    longest  lost\n";
     let rows = cpus.iter().map(|cpu| {
         format!(
-            "{:>4} {:>6.2} % {:>6.2} % {:>+7.2} {:>8} {:>7.2} ms {:>7} {:>8} {:>8} {:>7.2} ms {:>5}\n",
+            "{:>4} {:>7.2}% {:>7.2}% {:>+7.2} {:>8} {:>7.2} ms {:>7} {:>8} {:>8} {:>7.2} ms {:>5}\n",
             cpu.cpu,
             100.0 * cpu.stolen_share,
             100.0 * cpu.check_share,
@@ -112,12 +112,12 @@ fn apart(cpus: &[CpuFigures]) -> Option<&'static str> {
 fn strips(profiles: &[CpuProfile]) -> String {
     let width = profiles.first().map_or(0.0, |profile| profile.column_ms);
     let head =
-        format!("Utilisation, the highest bin in each {width:.0} ms; a full block is 100 %:\n");
+        format!("Utilisation, the highest bin in each {width:.0} ms; a full block is 100%:\n");
     let lines = profiles.iter().flat_map(|profile| {
         [("1 ms", &profile.bins_1ms), ("10 ms", &profile.bins_10ms)].map(|(width, bins)| {
             let highest = 100.0 * bins.iter().copied().fold(0.0, f64::max);
             format!(
-                "cpu {:<3} {width:>5} bins |{}| highest {highest:.0} %\n",
+                "cpu {:<3} {width:>5} bins |{}| highest {highest:.0}%\n",
                 profile.cpu,
                 strip(bins)
             )
@@ -155,7 +155,7 @@ fn named_share(named: &StolenShares) -> String {
     let [named, recorded, beside, tick, outside, recorder] =
         [named, recorded, beside, tick, outside, recorder].map(|share| 100.0 * share);
     format!(
-        "Owners: {named:.1}% of the stolen time has one: {recorded:.1}% recorded, {beside:.1}% kernel entry and exit,\n\
+        "{named:.1}% of the stolen time has a name: {recorded:.1}% recorded, {beside:.1}% kernel entry and exit,\n\
          {tick:.1}% timer tick by its period, {outside:.1}% outside the kernel. The recorder itself took {recorder:.1}%.\n"
     )
 }
@@ -193,7 +193,7 @@ fn residents(residents: &[Resident]) -> String {
 fn resident(resident: &Resident) -> String {
     let every = resident.period_ms.map_or_else(String::new, |ms| format!(", every {}", span(ms)));
     format!(
-        "{:>8.2} ms {:>6.1} % {:>7} {:>7.2} ms  {:<12} {}{every}\n",
+        "{:>8.2} ms {:>7.1}% {:>7} {:>7.2} ms  {:<12} {}{every}\n",
         resident.total_ms,
         100.0 * resident.share_of_stolen,
         resident.gaps,
@@ -254,7 +254,7 @@ fn clock(cpu: &CpuFigures) -> String {
     parts.extend(clock.classic.map(|classic| {
         let (begin, end) = (ms(classic.begin_ns), ms(classic.end_ns));
         format!(
-            "loop of {begin:.3} ms, {end:.3} ms at the end: drift {:+.1} %",
+            "loop of {begin:.3} ms, {end:.3} ms at the end: drift {:+.1}%",
             classic.drift_percent
         )
     }));
@@ -371,21 +371,21 @@ mod tests {
         let profile =
             CpuProfile { cpu: 1, column_ms: 1_000.0, bins_1ms: bins.clone(), bins_10ms: bins };
         insta::assert_snapshot!(of_run(&document(), &[profile]), @r"
-        1 CPU for 10.0 s: others had 1.25 % of the time.
-        By the kernel's account of the loops' own CPU time it was 1.20 %.
+        1 CPU for 10.0 s: others had 1.25% of the time.
+        By the kernel's account of the loops' own CPU time it was 1.20%.
 
          CPU   stolen    check  points  records    longest    gaps   p50 µs   p99 µs    longest  lost
-           1   1.25 %   1.20 %   +0.05     9875    3.31 ms    2650      3.1        -    2.31 ms     0
+           1    1.25%    1.20%   +0.05     9875    3.31 ms    2650      3.1        -    2.31 ms     0
 
-        Utilisation, the highest bin in each 1000 ms; a full block is 100 %:
-        cpu 1    1 ms bins |   █▁     | highest 90 %
-        cpu 1   10 ms bins |   █▁     | highest 90 %
+        Utilisation, the highest bin in each 1000 ms; a full block is 100%:
+        cpu 1    1 ms bins |   █▁     | highest 90%
+        cpu 1   10 ms bins |   █▁     | highest 90%
 
-        Owners: 98.0% of the stolen time has one: 60.0% recorded, 10.0% kernel entry and exit,
+        98.0% of the stolen time has a name: 60.0% recorded, 10.0% kernel entry and exit,
         20.0% timer tick by its period, 8.0% outside the kernel. The recorder itself took 4.0%.
         cpu 1: 130 gaps hold time without a record; 5 of 2520 interrupts and 0 page faults have none: outside the kernel.
               total    share    gaps    longest  kind         name
-            0.80 ms   40.0 %       2    0.41 ms  thread       jbd2/sda1-8, every 5.0 s
+            0.80 ms    40.0%       2    0.41 ms  thread       jbd2/sda1-8, every 5.0 s
 
         Longest gaps:
             3.200 s  cpu 1       2.31 ms  kworker/1:2 2.20 ms, b 0.06 ms, c 0.03 ms, 2 others 0.02 ms

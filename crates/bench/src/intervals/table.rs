@@ -112,7 +112,7 @@ fn row(load: &MeasuredLoad) -> String {
 
 fn long(figures: &IntervalFigures) -> String {
     let share =
-        figures.long_share.map_or_else(String::new, |share| format!(" ({:.1} %)", 100.0 * share));
+        figures.long_share.map_or_else(String::new, |share| format!(" ({:.1}%)", 100.0 * share));
     format!("{}{share}", figures.long)
 }
 
@@ -139,10 +139,10 @@ fn explained(load: &str, begun_s: f64, explanation: &IntervalExplanation) -> Str
     lines.join("\n") + "\n"
 }
 
-/// `   300 ms  75 %  page-in  what was found`
+/// `   300 ms  75%  page-in  what was found`
 fn share(ms: f64, whole_ms: f64, what: &str, found: &str) -> String {
     let percent = 100.0 * ms / whole_ms.max(f64::MIN_POSITIVE);
-    format!("  {:>7} {percent:>3.0} %  {what}  {found}", span(ms)).trim_end().to_owned()
+    format!("  {:>7} {percent:>3.0}%  {what}  {found}", span(ms)).trim_end().to_owned()
 }
 
 #[cfg(test)]
@@ -165,9 +165,9 @@ mod tests {
         );
         assert_eq!(
             lines[1],
-            "none                     2      60.0         -         -       60.0  0 (0.0 %)"
+            "none                     2      60.0         -         -       60.0  0 (0.0%)"
         );
-        let cut = "hog                      3      60.0         -         -   >=1000.0  2 (66.7 %)  (the last was cut off)";
+        let cut = "hog                      3      60.0         -         -   >=1000.0  2 (66.7%)  (the last was cut off)";
         assert_eq!(lines[2], cut);
         assert!(
             lines[3].is_empty() && lines[4].starts_with("none                60 ms "),
@@ -195,9 +195,9 @@ mod tests {
         let text = explained("8 children", 12.34, &explanation);
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[0], "8 children, 12.3 s after its begin: 390.0 ms late");
-        assert_eq!(lines[1], "   300 ms  75 %  page-in  waited for loop0");
-        assert_eq!(lines[2], "    80 ms  20 %  usual work and small shares");
-        assert_eq!(lines[3], "    20 ms   5 %  unattributed");
+        assert_eq!(lines[1], "   300 ms  75%  page-in  waited for loop0");
+        assert_eq!(lines[2], "    80 ms  20%  usual work and small shares");
+        assert_eq!(lines[3], "    20 ms   5%  unattributed");
         assert_eq!(lines.len(), 4);
     }
 }

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::ops::Add;
 
-/// What a load did between two readings.
+/// Work of a load between two readings.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, JsonSchema)]
 pub struct Achieved {
     pub seconds: f64,
@@ -25,9 +25,9 @@ pub struct Achieved {
     pub forks: u64,
     /// Processes and short-lived children that ended before their time.
     pub casualties: u64,
-    /// The fewest rounds that a process did in any ten seconds; `None` where that was not watched for so long.
+    /// Fewest rounds of a process in any ten seconds; `None` if not watched for that long.
     pub window_rounds_min: Option<u64>,
-    /// CPU time of the manager meanwhile; `None` where none ran. A load that runs by itself has none.
+    /// CPU time of the manager meanwhile; `None` if none ran.
     #[serde(skip)]
     pub manager_cpu_s: Option<f64>,
 }

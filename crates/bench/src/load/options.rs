@@ -68,17 +68,17 @@ pub struct LoadOutcome {
     #[schemars(extend("const" = SCHEMA))]
     pub schema: u32,
     pub load: LoadKind,
-    /// Where its processes were, in words.
+    /// Description of where its processes ran.
     pub place: String,
-    /// Runnable processes that were aimed at.
+    /// Target number of runnable processes.
     pub level: u32,
-    /// What the kernel says of the last minute, with everything else that ran or waited for a disk.
+    /// Load average of the last minute, other processes included.
     pub load_average_1min: Option<f64>,
-    /// Bound of all processes together.
+    /// Limit of all processes together.
     pub memory_bytes: u64,
-    /// Different pages touched in a millisecond of CPU time, as asked for.
+    /// Requested number of different pages touched in a millisecond of CPU time.
     pub demand_pages_per_ms: u32,
-    /// The share of these that the millisecond before had touched too, as asked for.
+    /// Requested share of these that the previous millisecond touched too.
     pub reuse: f64,
     #[serde(flatten)]
     pub achieved: Achieved,

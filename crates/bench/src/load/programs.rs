@@ -125,7 +125,7 @@ fn deadline(order: &LoadOrder) -> Instant {
 type Begin = Option<PipeWriter>;
 
 fn say(begin: &mut Begin) -> Result<()> {
-    begin.take().context("said already")?.write_all(&[1]).context("nobody waits for this process")
+    begin.take().context("reported already")?.write_all(&[1]).context("the parent has ended")
 }
 
 /// Assignment of one process of the load.

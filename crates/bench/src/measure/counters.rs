@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Resource use of the application's processes, counted by the kernel.
 //!
-//! The counters belong to a thread that does nothing but start the application, whose processes
-//! inherit them; so they cost the same for one process as for thirty. If the kernel offers no
+//! The counters belong to a thread that only starts the application; its processes inherit them, so
+//! they cost the same for one process as for thirty. If the kernel offers no
 //! counters, the text files of /proc serve as far as possible.
 //!
 //! A hardware counter is not always available: the kernel multiplexes counters if there are more

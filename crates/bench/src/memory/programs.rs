@@ -82,7 +82,7 @@ fn write_all_the_time(files: &str, number: usize, begin: &mut impl Write) -> Res
     };
     let pages = buffer.pages();
     (0..pages).for_each(|page| buffer.fill(page));
-    begin.write_all(&[1]).context("nobody waits for this child")?;
+    begin.write_all(&[1]).context("the parent has ended")?;
     loop {
         (0..pages).for_each(|page| buffer.fill(page));
     }
@@ -131,6 +131,6 @@ fn bound(parent: Pid, seconds: u64, name: &str) -> Result<()> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
     ensure!(getppid() == Some(parent), "the parent has ended");
     setrlimit(Resource::Cpu, Rlimit { current: Some(seconds), maximum: Some(seconds) })?;
-    let name = CString::new(name).context("a name without zeroes")?;
-    rustix::thread::set_name(&name).context("cannot take a name")
+    let name = CString::new(name).context("a name contains a zero byte")?;
+    rustix::thread::set_name(&name).context("cannot set the name of the process")
 }

@@ -73,7 +73,7 @@ pub enum ScriptStep {
     },
 }
 
-/// One input, whose answer is timed.
+/// One input; its answer is timed.
 #[derive(Clone, Debug)]
 pub struct Input {
     pub act: ScriptAct,

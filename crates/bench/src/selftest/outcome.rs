@@ -25,16 +25,16 @@ const STEPS_MAX: usize = 16;
 #[schemars(title = "tipme selftest --json")]
 pub struct SelftestOutcome {
     pub schema: u32,
-    /// Share of the faults whose cause was named, clean runs left out; `null` without any.
+    /// Share of faults with a correctly named cause, without clean runs; `null` without any.
     pub accuracy: Option<f64>,
-    /// Faults that were done, each counted as often as it was done.
+    /// Number of faults, each repeat counted.
     pub n: usize,
     pub clean_runs: usize,
     /// Findings in clean runs.
     pub false_findings: usize,
     pub results: Vec<TrialRow>,
     pub not_run: Vec<NotRun>,
-    /// Faults whose findings give the injected time within 15 %.
+    /// Faults with an attributed time within 15% of the injected one.
     pub attributed_well: usize,
     /// Share of the latency that stayed unexplained.
     pub unattributed_share_median: Option<f64>,
@@ -51,23 +51,23 @@ pub struct SelftestOutcome {
 pub struct TrialRow {
     pub fault: String,
     pub app: String,
-    /// Kinds any of which is right; empty for a clean run.
+    /// Accepted kinds; empty for a clean run.
     pub expected_kinds: Vec<String>,
     pub expected_pids: Vec<u32>,
     pub expected_names: Vec<String>,
-    /// The first finding's.
+    /// Kind of the first finding.
     pub kind: Option<String>,
-    /// Those of all findings.
+    /// Kinds of all findings.
     pub kinds: Vec<String>,
-    /// The first finding's, as in the diagnosis.
+    /// Culprit of the first finding, as in the diagnosis.
     #[schemars(extend("anyOf" = [{"$ref": "verdict.schema.json#/$defs/Culprit"}, {"type": "null"}]))]
     pub culprit: Option<Value>,
     pub hit: bool,
-    /// Why it is no hit; empty where it is.
+    /// Reason of a miss; empty for a hit.
     pub why: String,
-    /// What the findings that name a cause say that it took.
+    /// Time that findings attribute to the fault.
     pub attributed_ms: f64,
-    /// What it took.
+    /// Measured delay.
     pub injected_ms: f64,
     pub unattributed_ms: f64,
     /// Share of the latency that stayed unexplained.
@@ -75,17 +75,17 @@ pub struct TrialRow {
     /// The first finding's share of the excess, and confidence.
     pub share: Option<f64>,
     pub confidence: Option<f64>,
-    /// From the key to the drawing as seen on the screen, and what is usual.
+    /// Time from the key to its drawing on the screen, and its usual value.
     pub latency_ms: f64,
     pub usual_ms: f64,
-    /// Share of all CPUs that was busy before the fault began; high where others used the machine.
+    /// Share of all CPUs that was busy before the fault began, mostly by other programs.
     pub usual_load: Option<f64>,
-    /// The same as the diagnosis has it.
+    /// Latency according to the diagnosis.
     pub interval_ms: Option<f64>,
     pub diagnosis_ms: f64,
-    /// The way back through the interval, shortened.
+    /// Chain of waits back through the interval, shortened.
     pub chain: Vec<String>,
-    /// The incident's path, where it was kept.
+    /// Path of the incident if it was kept.
     pub incident: Option<PathBuf>,
 }
 
@@ -95,7 +95,7 @@ pub struct NotRun {
     pub fault: String,
     pub app: String,
     pub why: String,
-    /// Nothing failed: programs that it takes are not installed.
+    /// Required programs are not installed; nothing failed.
     pub not_installed: bool,
 }
 

@@ -69,7 +69,7 @@ pub struct System {
     pub json: Option<PathBuf>,
 }
 
-/// What runs beside the script.
+/// Job beside the script.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, JsonSchema, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Beside {

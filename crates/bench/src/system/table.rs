@@ -89,7 +89,7 @@ fn turn(row: &SystemRow) -> String {
 fn losses(rows: &[SystemRow]) -> String {
     let lost = rows.iter().filter_map(|row| {
         let percent = row.throughput_lost_percent?;
-        Some(format!("  {}: {percent:.1} % of the throughput beside it lost\n", turn(row)))
+        Some(format!("  {}: {percent:.1}% of the throughput beside it lost\n", turn(row)))
     });
     let unanswered = rows.iter().filter(|row| row.unanswered > 0);
     let unanswered = unanswered
@@ -130,7 +130,7 @@ mod tests {
         managed                      20.0 (1.00 x)     21.0 (1.05 x)
         paper (1993), unmanaged      50.0 (1.00 x)     89.0 (1.78 x)
         paper (1993), managed        49.0 (1.00 x)     56.0 (1.14 x)
-          build, managed: 1.0 % of the throughput beside it lost
+          build, managed: 1.0% of the throughput beside it lost
         ");
     }
 

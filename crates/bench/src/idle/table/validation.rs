@@ -40,7 +40,7 @@ fn judged(trial: &Trial) -> String {
         Some(Taken { others_share, steal_share }) if trial.p50_us_max.is_some() => {
             let (others, steal) = (100.0 * others_share, 100.0 * steal_share);
             format!(
-                "{word}; others had {others:.2} %, the hypervisor {steal:.2} %: \
+                "{word}; others had {others:.2}%, the hypervisor {steal:.2}%: \
                  {p50_us:.0} and {p90_us:.0} µs more are allowed"
             )
         }
@@ -102,7 +102,7 @@ fn checks(checks: &[Check]) -> String {
                 method             load      stolen     check   worst CPU     limit   records  longest record\n";
     let rows = checks.iter().map(|check| {
         format!(
-            "{:<17}  {:<7} {:>6.2} %  {:>6.2} %  {:>+6.2} pt  {:>8}  {:>8}  {:>11.1} ms  {}\n",
+            "{:<17}  {:<7} {:>7.2}%  {:>7.2}%  {:>+6.2} pt  {:>8}  {:>8}  {:>11.1} ms  {}\n",
             check.method,
             check.load,
             100.0 * check.stolen_share,
@@ -157,7 +157,7 @@ mod tests {
         insta::assert_snapshot!(validation(&all), @r"
         Stolen time of each event against the CPU time that the kernel charged for it, 0.05 to 9.90 ms:
         method             events  error p50      p90       max      bias   limits p50, p90
-        gaps                  240    11.2 µs  40.0 µs  900.0 µs   +9.0 µs   35 µs, 100 µs  ok; others had 0.11 %, the hypervisor 0.20 %: 15 and 31 µs more are allowed
+        gaps                  240    11.2 µs  40.0 µs  900.0 µs   +9.0 µs   35 µs, 100 µs  ok; others had 0.11%, the hypervisor 0.20%: 15 and 31 µs more are allowed
 
         A program that reads a character, computes and echoes it (median):
         method             echoes  its own time stamps  idle loop  what they miss
@@ -165,7 +165,7 @@ mod tests {
 
         Stolen share against the kernel's account of the loops' CPU time:
         method             load      stolen     check   worst CPU     limit   records  longest record
-        gaps               loaded   99.70 %   96.00 %   +3.70 pt  2+0.4 pt         9        412.0 ms  FAILED
+        gaps               loaded    99.70%    96.00%   +3.70 pt  2+0.4 pt         9        412.0 ms  FAILED
 
         NOT all within the limits.
         ");
