@@ -78,7 +78,8 @@ impl Arm {
             Arm::Limit => lacks_unified("memory"),
             Arm::Nice19 => lacks_niceness(getpriority_process(None).unwrap_or_default()),
             Arm::Autogroup if !autogroup_enabled() => Some(
-                "the kernel does not share out by session; try: sysctl kernel.sched_autogroup_enabled=1".to_owned(),
+                "autogroup scheduling is off; try: sysctl kernel.sched_autogroup_enabled=1"
+                    .to_owned(),
             ),
             _ => None,
         }
@@ -88,7 +89,7 @@ impl Arm {
 /// Returns the reason why a load cannot get a worse nice value than this benchmark, if any.
 fn lacks_niceness(own: i32) -> Option<String> {
     (own >= NICE_MOST)
-        .then(|| format!("the benchmark itself runs at niceness {own}; start it without nice"))
+        .then(|| format!("the benchmark itself runs at nice {own}; start it without nice"))
 }
 
 /// One measurement of an arm beside a load; level 0 means no load.
@@ -103,7 +104,7 @@ impl ArmTurn {
     pub(crate) const UNLOADED: ArmTurn = ArmTurn { level: 0, arm: Arm::Unmanaged };
 
     /// Returns the time that the turn takes in addition to the measurement.
-    pub(crate) fn around(self) -> DurationEstimate {
+    pub(crate) fn overhead(self) -> DurationEstimate {
         let managed = (self.arm == Arm::Managed).then_some(BenchManager::ESTIMATE);
         let loaded = (self.level > 0).then_some(RunningLoad::ESTIMATE);
         managed
@@ -146,7 +147,7 @@ pub struct ArmComparison {
 impl ArmComparison {
     /// Fails if the comparison is not possible or makes no sense.
     pub fn check(&self) -> Result<()> {
-        ensure!(!self.levels.is_empty(), "no load is given");
+        ensure!(!self.levels.is_empty(), "no load is given; choose one with --load");
         if self.level_max() > 0 {
             self.whole_load().check()?;
         }
@@ -191,7 +192,7 @@ impl ArmComparison {
 
     /// Returns the duration of all turns, given that of the measurement in each turn.
     pub fn estimate(&self, measured: DurationEstimate) -> DurationEstimate {
-        let turns = self.turns(0).into_iter().map(|turn| measured + turn.around());
+        let turns = self.turns(0).into_iter().map(|turn| measured + turn.overhead());
         PrivateSession::ESTIMATE
             + turns.fold(DurationEstimate::default(), DurationEstimate::add) * self.blocks
     }

@@ -83,7 +83,7 @@ impl Compositor {
         let socket = compositor::socket(name)?;
         let (owner, folder) = (compositor::owner(&socket)?, folder()?);
         std::fs::set_permissions(folder.path(), Permissions::from_mode(0o755))
-            .context("cannot open the folder")?;
+            .context("cannot make the folder readable")?;
         let new = Compositor { socket, owner, options, terminal: None, _server: None, folder };
         new.give(&new.home())?;
         Ok(new)
@@ -263,7 +263,7 @@ fn folder() -> Result<TempDir> {
     let folder = temporary_folder("tipme-session-")?;
     std::fs::create_dir(home(folder.path())).context("cannot make a folder")?;
     std::fs::set_permissions(home(folder.path()), Permissions::from_mode(0o700))
-        .context("cannot close a folder")?;
+        .context("cannot make a folder private")?;
     Ok(folder)
 }
 
@@ -309,7 +309,7 @@ fn wait_for(server: &mut ProcessGroup, socket: &Path) -> Result<()> {
     while compositor::owner(socket).is_err() {
         server.expect_alive()?;
         if Instant::now() >= deadline {
-            bail!("nobody listens at {} after {START_TIMEOUT:?}", socket.display());
+            bail!("nothing listens at {} after {START_TIMEOUT:?}", socket.display());
         }
         std::thread::sleep(POLL_INTERVAL);
     }

@@ -99,7 +99,7 @@ pub fn run(
     let state = state_dir(options)?;
     progress.line(&format!("opening a terminal on {}", options.place.about()));
     let mut display = PrivateDisplay::open(&options.place, options.fault.options())?;
-    let mut stage = FaultStage::set(display.screen_mut(), options.fault, &options.launcher)?;
+    let mut stage = FaultStage::open(display.screen_mut(), options.fault, &options.launcher)?;
     progress.line("arming the recorder");
     let _recorder = programs::record(recorder_of(&options.tipme, stage.screen), &state, interrupt)?;
     let agent = (options.place == Place::X11)
@@ -124,7 +124,7 @@ pub fn run(
     };
     let seen = stage.finish()?;
     progress.line("reading the cause");
-    let diagnosis = Diagnosis::of(&options.tipme, &incident, interrupt)?;
+    let diagnosis = Diagnosis::read(&options.tipme, &incident, interrupt)?;
     Ok(outcome(options.fault, incident, diagnosis, &seen))
 }
 

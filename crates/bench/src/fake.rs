@@ -4,7 +4,7 @@
 
 use crate::arms::{Arm, ArmTurn};
 use crate::driver::{
-    Around, BackgroundJob, BenchDriver, BenchStage, Clock, Habits, Programs, User,
+    BackgroundJob, BenchDriver, BenchStage, Clock, Habits, Programs, TurnSetup, User,
 };
 use crate::experiment::MeasuredRepeats;
 use crate::interrupt::InterruptFlag;
@@ -239,15 +239,15 @@ impl BenchStage for &mut FakeDriver {
 
     fn turn(
         &mut self,
-        around: &Around<'_>,
+        setup: &TurnSetup<'_>,
         measure: &mut dyn FnMut(&mut dyn BenchStage) -> Result<()>,
     ) -> Result<Option<Achieved>> {
-        let level = match &around.job {
+        let level = match &setup.job {
             None => 0,
             Some(BackgroundJob::Load(load)) => load.level,
             Some(BackgroundJob::Build { .. }) => 1,
         };
-        let (arm, begun) = (around.arm, self.now);
+        let (arm, begun) = (setup.arm, self.now);
         self.turn = FakeTurn { arm: Some(arm), level };
         self.turns.push((ArmTurn { level, arm }.name(), Duration::ZERO));
         measure(self)?;

@@ -213,7 +213,7 @@ impl ControlGroup {
     pub(crate) fn take(&mut self, pid: u32) -> Result<()> {
         let from = self.hierarchy.folder_of(pid, self.controller)?;
         if pid == std::process::id() {
-            bail!("this process does not go into a group of its own");
+            bail!("cannot move this process into its own group");
         }
         std::fs::write(self.procs_file(), pid.to_string())
             .with_context(|| format!("cannot limit process {pid}"))?;

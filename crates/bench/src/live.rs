@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Driver for benchmarks on the real machine.
 
-mod background;
 mod limit;
 mod weights;
 
@@ -10,11 +9,11 @@ use crate::arms::{Arm, BenchManager, ManagerProgram, SETTLING};
 use crate::compositor::unobservable;
 use crate::display::PrivateDisplay;
 use crate::driver::{
-    Around, BackgroundJob, BenchDriver, BenchStage, Clock, Habits, Programs, User, WINDOW_TIMEOUT,
-    Watch,
+    BackgroundJob, BenchDriver, BenchStage, Clock, Habits, Programs, TurnSetup, User,
+    WINDOW_TIMEOUT, Watch,
 };
 use crate::interrupt::InterruptFlag;
-use crate::load::{Achieved, LoadOptions, RoundsSampler, RunningLoad, Speed};
+use crate::load::{Achieved, LoadOptions, RoundsSampler, RunningJob, RunningLoad, Speed};
 use crate::locked_memory::LockedMemory;
 use crate::priority::Priority;
 use crate::process::{
@@ -28,7 +27,6 @@ use crate::session::{self, SessionOptions};
 use crate::system::{Build, Tree};
 use crate::units::check_units;
 use anyhow::{Context, Result};
-use background::Background;
 use limit::LoadLimit;
 use std::ffi::OsString;
 use std::path::Path;
@@ -222,33 +220,33 @@ impl BenchStage for LiveStage<'_> {
     /// Holds the lock, so that no other measurement runs meanwhile.
     fn turn(
         &mut self,
-        around: &Around<'_>,
+        setup: &TurnSetup<'_>,
         measure: &mut dyn FnMut(&mut dyn BenchStage) -> Result<()>,
     ) -> Result<Option<Achieved>> {
         let _alone = MachineLock::wait_in_turn(self.interrupt, self.progress)?;
         self.interrupt.check()?;
-        let managed = around.arm == Arm::Managed;
+        let managed = setup.arm == Arm::Managed;
         let recorder = self.recorder.as_ref().map(|recorder| recorder.folder().to_owned());
-        let program = ManagerProgram { recorder, ..around.manager.clone() };
+        let program = ManagerProgram { recorder, ..setup.manager.clone() };
         let manager = managed
             .then(|| BenchManager::start(&program, self.display.screen(), self.interrupt))
             .transpose()?;
-        let limit = (around.arm == Arm::Limit)
+        let limit = (setup.arm == Arm::Limit)
             .then(|| LoadLimit::make(&self.programs.launcher))
             .transpose()?;
         let mut background =
-            around.job.as_ref().map(|job| self.start(job, limit.as_ref())).transpose()?;
-        let weights = match around.arm {
+            setup.job.as_ref().map(|job| self.start(job, limit.as_ref())).transpose()?;
+        let weights = match setup.arm {
             Arm::Weight => Some(Weights::set(
                 self.display.screen(),
-                background.as_ref(),
+                background.as_deref(),
                 &self.programs.launcher,
             )?),
             _ => None,
         };
         self.interrupt.sleep(SETTLING)?;
         let pid = manager.as_ref().map(BenchManager::pid);
-        let load = observed(background.as_mut(), pid, || measure(self))?;
+        let load = observed(background.as_deref_mut(), pid, || measure(self))?;
         drop(background);
         drop((weights, limit));
         manager.map_or(Ok(()), BenchManager::stop)?;
@@ -257,17 +255,17 @@ impl BenchStage for LiveStage<'_> {
 }
 
 impl LiveStage<'_> {
-    fn start(&self, job: &BackgroundJob, limit: Option<&LoadLimit>) -> Result<Background> {
+    fn start(&self, job: &BackgroundJob, limit: Option<&LoadLimit>) -> Result<Box<dyn RunningJob>> {
         match job {
             BackgroundJob::Load(options) => {
                 let options =
                     LoadOptions { procs_file: limit.map(LoadLimit::procs_file), ..options.clone() };
-                Ok(Background::Load(RunningLoad::start(&options)?))
+                Ok(Box::new(RunningLoad::start(&options)?))
             }
             BackgroundJob::Build { own_session } => {
                 let tree = self.build.as_ref().context("there is nothing to build")?;
                 let launcher = &self.programs.launcher;
-                Ok(Background::Build(Build::start(tree, *own_session, launcher)?))
+                Ok(Box::new(Build::start(tree, *own_session, launcher)?))
             }
         }
     }
@@ -283,7 +281,7 @@ impl LiveStage<'_> {
 
 /// Measures, and returns the work of the background job; fails if the job ended early.
 fn observed(
-    background: Option<&mut Background>,
+    background: Option<&mut (dyn RunningJob + '_)>,
     manager: Option<u32>,
     measure: impl FnOnce() -> Result<()>,
 ) -> Result<Option<Achieved>> {
@@ -297,7 +295,7 @@ fn observed(
         .zip(manager.and_then(cpu_times))
         .map(|((before, _), (after, _))| after.saturating_sub(before).as_secs_f64());
     let window_rounds_min = sampler.map_or(Ok(None), RoundsSampler::finish)?;
-    background.expect_whole().context("the measurement does not count")?;
+    background.expect_whole().context("the measurement is invalid")?;
     Ok(Some(Achieved { window_rounds_min, manager_cpu_s, ..achieved }))
 }
 

@@ -277,6 +277,22 @@ fn part(whole: u64, (numerator, divisor): Share) -> u64 {
     whole / divisor * numerator
 }
 
+/// A load or another job that runs beside a measurement. Dropping it ends it.
+pub(crate) trait RunningJob {
+    /// Reads the work done so far.
+    fn reading(&self) -> LedgerReading;
+
+    /// Returns its known processes.
+    fn pids(&self) -> Vec<u32>;
+
+    /// Starts sampling the progress of each process; `None` if the processes have no counts.
+    fn sample_rounds(&self) -> Result<Option<RoundsSampler>>;
+
+    /// Fails if the job or one of its processes has ended by itself, since that makes the
+    /// measurement invalid.
+    fn expect_whole(&mut self) -> Result<()>;
+}
+
 /// A running load. Dropping it ends its processes and waits until they are gone.
 pub struct RunningLoad {
     /// Processes that started the others.
@@ -316,21 +332,6 @@ impl RunningLoad {
         Ok(())
     }
 
-    /// Reads the work done so far.
-    pub fn reading(&self) -> LedgerReading {
-        self.ledger.reading()
-    }
-
-    /// Returns its known processes.
-    pub(crate) fn pids(&self) -> Vec<u32> {
-        self.first.iter().flat_map(|process| family(process.pid())).collect()
-    }
-
-    /// Starts sampling the progress of each process.
-    pub(crate) fn sample_rounds(&self) -> Result<RoundsSampler> {
-        Ok(RoundsSampler::begin(LoadLedger::open(&self.ledger.path())?))
-    }
-
     /// Fails if the load has ended by itself.
     pub fn expect_alive(&mut self) -> Result<()> {
         let casualties = self.reading().casualties;
@@ -342,14 +343,6 @@ impl RunningLoad {
         })
     }
 
-    /// Fails if any process has ended by itself, since that makes the measurement invalid.
-    pub(crate) fn expect_whole(&mut self) -> Result<()> {
-        self.expect_alive()?;
-        let casualties = self.reading().casualties;
-        ensure!(casualties == 0, "{}", lost(casualties, self.level));
-        Ok(())
-    }
-
     /// Runs the load for a time.
     pub fn run(&mut self, time: Duration, interrupt: &InterruptFlag) -> Result<()> {
         let begun = std::time::Instant::now();
@@ -357,6 +350,27 @@ impl RunningLoad {
             self.expect_alive()?;
             interrupt.sleep(POLL_INTERVAL.min(time.saturating_sub(begun.elapsed())))?;
         }
+        Ok(())
+    }
+}
+
+impl RunningJob for RunningLoad {
+    fn reading(&self) -> LedgerReading {
+        self.ledger.reading()
+    }
+
+    fn pids(&self) -> Vec<u32> {
+        self.first.iter().flat_map(|process| family(process.pid())).collect()
+    }
+
+    fn sample_rounds(&self) -> Result<Option<RoundsSampler>> {
+        Ok(Some(RoundsSampler::begin(LoadLedger::open(&self.ledger.path())?)))
+    }
+
+    fn expect_whole(&mut self) -> Result<()> {
+        self.expect_alive()?;
+        let casualties = self.reading().casualties;
+        ensure!(casualties == 0, "{}", lost(casualties, self.level));
         Ok(())
     }
 }

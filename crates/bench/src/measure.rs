@@ -106,7 +106,7 @@ pub fn run(
 ) -> Result<()> {
     require(options)?;
     progress.line(&format!("connecting to {}", options.display.about()));
-    let stage = MeasureStage::set(&options.display)?;
+    let stage = MeasureStage::open(&options.display)?;
     let recorder = match &options.recorder {
         Some(tipme) => {
             progress.line("arming the recorder");

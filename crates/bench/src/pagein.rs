@@ -52,7 +52,7 @@ impl Experiment for Pagein {
             typed += usize::from(self.keys_per_lap) + block.events.starts_ns.len();
             Ok(block)
         })?;
-        let more = Walked::of(self, &comparison, room, &cells);
+        let more = Walked::new(self, &comparison, room, &cells);
         Ok(Compared::measured(TITLE, &comparison, cells, more))
     }
 

@@ -183,7 +183,7 @@ pub(crate) struct Diagnosis {
 
 impl Diagnosis {
     /// Runs `tipme diagnose` twice, for the document and for the text.
-    pub(crate) fn of(
+    pub(crate) fn read(
         tipme: &Path,
         incident: &Path,
         interrupt: &InterruptFlag,

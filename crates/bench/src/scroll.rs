@@ -77,7 +77,8 @@ impl Experiment for Scroll {
         let mut stage = driver.stage(&Place::X11, self.beside.session(), &PROGRAMS)?;
         let marks = open(&mut *stage, self.bytes as usize)?;
         let time = SCROLL_MAX + REST_TIMEOUT;
-        let cells = all_turns(&comparison, &mut *stage, time, &mut |stage| once(stage, &marks))?;
+        let cells =
+            all_turns(&comparison, &mut *stage, time, &mut |stage| scroll_once(stage, &marks))?;
         Ok(Compared::measured(TITLE, &comparison, cells, File { bytes: self.bytes }))
     }
 
@@ -99,8 +100,8 @@ impl Scroll {
 
 impl ArmDetails for File {
     const TERMS: ArmTerms = ArmTerms {
-        of: "scrolling",
-        times_of: "the time",
+        heading: "scrolling",
+        quantity: "the time",
         scale: ArmScale::Elapsed,
         paper: &[
             "Evans et al. (1993), figure 2, on a machine of its time: with their prototype 10 to 15 s at any load average",
@@ -132,7 +133,7 @@ fn open(stage: &mut dyn BenchStage, bytes: usize) -> Result<PathBuf> {
 }
 
 /// Scrolls once. If the terminal does not come to rest, the time is a lower bound.
-fn once(stage: &mut dyn BenchStage, marks: &Path) -> Result<Block<()>> {
+fn scroll_once(stage: &mut dyn BenchStage, marks: &Path) -> Result<Block<()>> {
     let mut user = stage.user(Habits::at_terminal(Pace::default()))?;
     let before = length(marks);
     let pressed = user.key('g')?;
@@ -144,7 +145,7 @@ fn once(stage: &mut dyn BenchStage, marks: &Path) -> Result<Block<()>> {
         }
         user.sleep(POLL_INTERVAL)?;
     }
-    let rested = rests(&mut *user)?;
+    let rested = wait_for_rest(&mut *user)?;
     let drawn = user.drawings()?;
     let last = drawn.last().copied().context("the terminal drew nothing")?;
     let mut events = Events::of(CLASS, None);
@@ -154,7 +155,7 @@ fn once(stage: &mut dyn BenchStage, marks: &Path) -> Result<Block<()>> {
 }
 
 /// Waits until nothing has been drawn for a while; returns `false` on a timeout.
-fn rests(user: &mut dyn User) -> Result<bool> {
+fn wait_for_rest(user: &mut dyn User) -> Result<bool> {
     let begun = user.now();
     while user.now().since(user.last_drawing()) < nanos(QUIET) {
         if user.now().since(begun) >= nanos(REST_TIMEOUT) {

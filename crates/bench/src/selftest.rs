@@ -57,7 +57,7 @@ pub fn run(
             false => Err(error),
         });
         let done = observed.and_then(|observed| {
-            store.keep(TrialRow::of(fault, options.app(), &observed), &observed, at)
+            store.keep(TrialRow::new(fault, options.app(), &observed), &observed, at)
         });
         let subject = format!("{}/{} {} ...", at + 1, plan.len(), fault.name);
         match done {
@@ -74,7 +74,7 @@ pub fn run(
         }
         interrupt.sleep(PAUSE)?;
     }
-    Ok(SelftestOutcome::of(results, not_run))
+    Ok(SelftestOutcome::new(results, not_run))
 }
 
 /// Returns the faults in the order in which they run.

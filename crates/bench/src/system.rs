@@ -20,7 +20,7 @@ pub use options::{Beside, System};
 
 use crate::arms::{Arm, ArmComparison, ArmTurn, Block, one_turn, run, together};
 use crate::choice::name;
-use crate::driver::{Around, BackgroundJob, BenchDriver, BenchStage};
+use crate::driver::{BackgroundJob, BenchDriver, BenchStage, TurnSetup};
 use crate::experiment::{Experiment, MeasuredRepeats};
 use crate::load::Achieved;
 use crate::screen::Place;
@@ -47,11 +47,11 @@ impl Experiment for System {
         let mut stage = driver.stage(&Place::X11, SessionOptions::default(), &PROGRAMS)?;
         let builds = self.beside.contains(&Beside::Build);
         let build = builds.then(|| stage.prepare_build()).transpose()?;
-        let applications = OpenApplications::set(&mut *stage)?;
+        let applications = OpenApplications::open(&mut *stage)?;
         stage.line("once round the applications, which does not count: they come from the disk");
         applications.play(1, &mut *stage)?;
         let runs = self.all_runs(&comparison, &applications, &mut *stage)?;
-        let figures = SystemFigures::of(self, &comparison, applications.names(), build, &runs);
+        let figures = SystemFigures::new(self, &comparison, applications.names(), build, &runs);
         Ok(MeasuredRepeats { runs: runs.into_iter().flat_map(repeats).collect(), figures })
     }
 
@@ -74,8 +74,8 @@ impl System {
                 let turn = format!("beside {}, {}", name(&beside), name(&arm));
                 stage.line(&format!("block {} of {}: {turn}", block + 1, comparison.blocks));
                 let job = job(comparison, beside, stage);
-                let around = Around { arm, manager: &comparison.manager, job };
-                let (played, load) = one_turn(stage, &around, &mut |stage| {
+                let setup = TurnSetup { arm, manager: &comparison.manager, job };
+                let (played, load) = one_turn(stage, &setup, &mut |stage| {
                     let played = applications.play(self.rounds, stage)?;
                     let took = played.events.latencies_ns.iter().sum();
                     stage

@@ -103,8 +103,8 @@ fn time_per_block(keys: usize) -> Duration {
 
 impl ArmDetails for Keys {
     const TERMS: ArmTerms = ArmTerms {
-        of: "typing",
-        times_of: "the delay",
+        heading: "typing",
+        quantity: "the delay",
         scale: ArmScale::Latency,
         paper: &[
             "Evans et al. (1993), figure 2, on a machine of its time: with their prototype about 0.05 s at any load",

@@ -84,8 +84,9 @@ impl Experiment for Warmstart {
         let mut stage = driver.stage(&Place::X11, self.beside.session(), &ECHO_PROGRAMS)?;
         open_echo(&mut *stage)?;
         let time = self.pause + KEYS_SPARE;
-        let cells =
-            all_turns(&comparison, &mut *stage, time, &mut |stage| once(stage, self.pause))?;
+        let cells = all_turns(&comparison, &mut *stage, time, &mut |stage| {
+            measure_pause(stage, self.pause)
+        })?;
         let more = Pauses {
             pause_s: self.pause.as_secs_f64(),
             pushed_out: pushed_out(&cells),
@@ -113,8 +114,8 @@ impl Warmstart {
 
 impl ArmDetails for Pauses {
     const TERMS: ArmTerms = ArmTerms {
-        of: "first key",
-        times_of: "the first key",
+        heading: "first key",
+        quantity: "the first key",
         scale: ArmScale::Latency,
         paper: &[
             "Evans et al. (1993), section 5.4, on a machine of its time: 0.1 s with their prototype, 1 s without it,",
@@ -141,7 +142,7 @@ impl ArmDetails for Pauses {
 }
 
 /// Measures the first key after a pause, and the keys behind it with the page faults.
-fn once(stage: &mut dyn BenchStage, pause: Duration) -> Result<Block<(Vec<Nanos>, u64)>> {
+fn measure_pause(stage: &mut dyn BenchStage, pause: Duration) -> Result<Block<(Vec<Nanos>, u64)>> {
     let pace = Pace { words_per_minute: WORDS_PER_MINUTE, ..Pace::default() };
     let mut user = stage.user(Habits::at_terminal(pace))?;
     let mut letters = letters();

@@ -106,7 +106,7 @@ pub(crate) fn first_line(output: impl Read + Send + 'static, timeout: Duration) 
     });
     receiver
         .recv_timeout(timeout)
-        .context("nothing was written in time")?
+        .context("no output in time")?
         .context("its output cannot be read")
 }
 

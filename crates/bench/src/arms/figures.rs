@@ -133,7 +133,7 @@ pub struct ArmConditions {
 
 impl ArmFigures {
     /// Summarizes times in nanoseconds, in any order.
-    pub fn of(times_ns: Vec<u64>, unanswered: usize) -> ArmFigures {
+    pub fn new(times_ns: Vec<u64>, unanswered: usize) -> ArmFigures {
         let summary = Summary::new(times_ns);
         ArmFigures {
             p50_ms: summary.value(Share::P50).map(ms),
@@ -147,11 +147,11 @@ impl ArmFigures {
 }
 
 impl ArmRow {
-    fn of<T>(cell: &TurnResults<T>) -> ArmRow {
+    fn summarize<T>(cell: &TurnResults<T>) -> ArmRow {
         let events = cell.blocks.iter().map(|block| &block.events);
         let unanswered = events.clone().map(|events| events.censored as usize).sum();
         let figures =
-            ArmFigures::of(events.flat_map(|one| one.latencies_ns.clone()).collect(), unanswered);
+            ArmFigures::new(events.flat_map(|one| one.latencies_ns.clone()).collect(), unanswered);
         let waited: Option<Duration> = cell.blocks.iter().map(|block| block.waited).sum();
         let run_queue_delay_ms = waited
             .filter(|_| figures.n > 0)
@@ -193,7 +193,7 @@ impl<M> Compared<M> {
         cells: Vec<TurnResults<T>>,
         more: M,
     ) -> MeasuredRepeats<Compared<M>> {
-        let mut arms: Vec<ArmRow> = cells.iter().map(ArmRow::of).collect();
+        let mut arms: Vec<ArmRow> = cells.iter().map(ArmRow::summarize).collect();
         fill_lost(&mut arms);
         let load = comparison.level_max();
         let figures = Compared {
@@ -210,7 +210,7 @@ impl<M> Compared<M> {
                 limit: figures_of(&arms, load, Arm::Limit),
             },
             not_available: lacking(comparison),
-            conditions: ArmConditions::of(comparison),
+            conditions: ArmConditions::new(comparison),
             more,
             arms,
         };
@@ -223,7 +223,7 @@ fn figures_of(rows: &[ArmRow], level: u32, arm: Arm) -> Option<ArmFigures> {
 }
 
 impl ArmConditions {
-    fn of(comparison: &ArmComparison) -> ArmConditions {
+    fn new(comparison: &ArmComparison) -> ArmConditions {
         ArmConditions {
             kind: comparison.kind,
             demand_pages_per_ms: comparison.pages.demand,
@@ -277,12 +277,12 @@ pub(super) fn fill_lost(rows: &mut [ArmRow]) {
         let blocks = same.rates.iter().copied().zip(row.rates.iter().copied());
         row.throughput_lost_by_block_percent = blocks.filter_map(lost_percent).collect();
         row.lost_parts =
-            same.load.zip(row.load).and_then(|(before, now)| LostParts::of(before, now));
+            same.load.zip(row.load).and_then(|(before, now)| LostParts::new(before, now));
     }
 }
 
 impl LostParts {
-    fn of(before: Achieved, now: Achieved) -> Option<LostParts> {
+    fn new(before: Achieved, now: Achieved) -> Option<LostParts> {
         if before.cpu_s <= 0.0 || now.cpu_s <= 0.0 {
             return None;
         }
@@ -351,15 +351,15 @@ mod tests {
         let parts = rows[1].lost_parts.expect("CPU time is known");
         assert_eq!((parts.cpu_time_percent.round(), parts.slower_percent.round()), (20.0, 25.0));
         assert_eq!((parts.manager_percent.map(f64::round), rows[0].lost_parts), (Some(3.0), None));
-        assert_eq!(LostParts::of(before, Achieved { cpu_s: 0.0, ..now }), None);
+        assert_eq!(LostParts::new(before, Achieved { cpu_s: 0.0, ..now }), None);
     }
 
     #[test]
     fn percentiles_need_enough_values_above_them() {
         let [few, many, more, most] =
-            [99, 100, 499, 500].map(|n| ArmFigures::of((0..n).map(|ms| ms * MS).collect(), 0));
+            [99, 100, 499, 500].map(|n| ArmFigures::new((0..n).map(|ms| ms * MS).collect(), 0));
         assert_eq!((few.p95_ms, few.p50_ms, few.max_ms), (None, Some(49.0), Some(98.0)));
         assert_eq!((many.p95_ms, more.p99_ms, most.p99_ms), (Some(94.0), None, Some(494.0)));
-        assert_eq!(ArmFigures::of(Vec::new(), 0), ArmFigures::default());
+        assert_eq!(ArmFigures::new(Vec::new(), 0), ArmFigures::default());
     }
 }

@@ -9,17 +9,17 @@ use crate::choice::number;
 pub(crate) struct KeyFigure {
     /// `p95`, or `median` if any turn has too few values for it.
     pub name: &'static str,
-    pub of: fn(&ArmFigures) -> Option<f64>,
+    pub value: fn(&ArmFigures) -> Option<f64>,
 }
 
 impl KeyFigure {
     /// Chooses the same figure for all turns.
-    pub(crate) fn of(rows: &[ArmRow], scale: ArmScale) -> KeyFigure {
+    pub(crate) fn choose(rows: &[ArmRow], scale: ArmScale) -> KeyFigure {
         let many =
             scale == ArmScale::Latency && rows.iter().all(|row| row.figures.p95_ms.is_some());
         match many {
-            true => KeyFigure { name: "p95", of: |figures| figures.p95_ms },
-            false => KeyFigure { name: "median", of: |figures| figures.p50_ms },
+            true => KeyFigure { name: "p95", value: |figures| figures.p95_ms },
+            false => KeyFigure { name: "median", value: |figures| figures.p50_ms },
         }
     }
 }

@@ -17,9 +17,9 @@ use tipme_report::plot::{Figure, LevelCurve, levels};
 /// Words for one kind of measurement.
 pub struct ArmTerms {
     /// Heading of the first column.
-    pub of: &'static str,
+    pub heading: &'static str,
     /// Meaning of the times, as in "p95 of the delay".
-    pub times_of: &'static str,
+    pub quantity: &'static str,
     pub scale: ArmScale,
     /// Results of the paper, a line each.
     pub paper: &'static [&'static str],
@@ -43,13 +43,14 @@ impl<M: ArmDetails> BenchFigures for Compared<M> {
         let (rows, terms) = (&document.details.arms, &M::TERMS);
         let mut out = format!("{}\n", document.details.title);
         out.extend(notes(&document.details).iter().map(|line| format!("  {line}\n")));
-        out += &format!("\n{}\n", arms(rows, terms.scale, terms.of));
+        out += &format!("\n{}\n", arms(rows, terms.scale, terms.heading));
         out += &against_unloaded(rows, terms.scale);
         out += &waited(rows);
         out += &lost(rows);
         out += &progress(rows);
         if rows.iter().any(|row| row.level > 0) {
-            out += &format!("\n{}", chart(rows, KeyFigure::of(rows, terms.scale), terms.times_of));
+            out +=
+                &format!("\n{}", chart(rows, KeyFigure::choose(rows, terms.scale), terms.quantity));
         }
         out.extend(terms.paper.iter().map(|line| format!("  {line}\n")));
         out + &format!("{}\n", conditions(&document.machine))
@@ -60,8 +61,8 @@ impl<M: ArmDetails> BenchFigures for Compared<M> {
         let details = &document.details;
         let footer = [notes(details), vec![conditions(&document.machine)]].concat().join("; ");
         let figure = Figure { title: details.title, footer: &footer, ..Figure::default() };
-        let key_figure = KeyFigure::of(&details.arms, M::TERMS.scale);
-        let name = format!("{} of {}, ms", key_figure.name, M::TERMS.times_of);
+        let key_figure = KeyFigure::choose(&details.arms, M::TERMS.scale);
+        let name = format!("{} of {}, ms", key_figure.name, M::TERMS.quantity);
         let plot = levels(&figure, &curves(&details.arms, key_figure), &name, M::TERMS.line_ms);
         vec![(format!("{}.svg", document.kind), plot)]
     }
@@ -106,7 +107,7 @@ pub(crate) fn load_words<M>(figures: &Compared<M>) -> String {
 fn curves(rows: &[ArmRow], key_figure: KeyFigure) -> Vec<LevelCurve> {
     let mut curves: Vec<LevelCurve> = Vec::new();
     for row in rows {
-        let Some(ms) = (key_figure.of)(&row.figures) else { continue };
+        let Some(ms) = (key_figure.value)(&row.figures) else { continue };
         let (arm, point) = (name(&row.arm), (f64::from(row.level), ms));
         match curves.iter_mut().find(|curve| curve.name == arm) {
             Some(curve) => curve.points.push(point),
@@ -160,12 +161,12 @@ fn calm(rows: &[ArmRow]) -> Option<&ArmRow> {
 /// few, with the unloaded turn.
 fn against_unloaded(rows: &[ArmRow], scale: ArmScale) -> String {
     let Some(calm) = calm(rows) else { return String::new() };
-    let key_figure = KeyFigure::of(rows, scale);
+    let key_figure = KeyFigure::choose(rows, scale);
     let loaded = rows.iter().filter(|row| row.level > 0);
     let lines = loaded.filter_map(|row| {
         let (ms, calm) = (
-            (key_figure.of)(&row.figures)?,
-            (key_figure.of)(&calm.figures).filter(|ms| *ms > 0.0)?,
+            (key_figure.value)(&row.figures)?,
+            (key_figure.value)(&calm.figures).filter(|ms| *ms > 0.0)?,
         );
         let (name, more) = (key_figure.name, scale.shown(Some(ms - calm)));
         Some(format!(
@@ -240,7 +241,7 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     fn row(arm: Arm, level: u32, times_ms: &[u64], rounds_per_s: f64) -> ArmRow {
-        let figures = ArmFigures::of(times_ms.iter().map(|ms| ms * MS).collect(), 0);
+        let figures = ArmFigures::new(times_ms.iter().map(|ms| ms * MS).collect(), 0);
         let load = Achieved { runnable_mean: 19.84, rounds_per_s, ..Achieved::default() };
         ArmRow::new(ArmTurn { level, arm }, figures, (level > 0).then_some(load))
     }
@@ -299,11 +300,11 @@ mod tests {
     #[test]
     fn where_a_turn_has_too_few_values_medians_are_compared() {
         let mut few = rows();
-        assert_eq!(KeyFigure::of(&few, ArmScale::Latency).name, "p95");
-        assert_eq!(KeyFigure::of(&few, ArmScale::Elapsed).name, "median");
-        few[1].figures = ArmFigures::of((0..99).map(|ms| ms * MS).collect(), 0);
-        let key_figure = KeyFigure::of(&few, ArmScale::Latency);
-        assert_eq!((key_figure.name, (key_figure.of)(&few[1].figures)), ("median", Some(49.0)));
+        assert_eq!(KeyFigure::choose(&few, ArmScale::Latency).name, "p95");
+        assert_eq!(KeyFigure::choose(&few, ArmScale::Elapsed).name, "median");
+        few[1].figures = ArmFigures::new((0..99).map(|ms| ms * MS).collect(), 0);
+        let key_figure = KeyFigure::choose(&few, ArmScale::Latency);
+        assert_eq!((key_figure.name, (key_figure.value)(&few[1].figures)), ("median", Some(49.0)));
     }
 
     #[test]

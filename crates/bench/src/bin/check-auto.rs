@@ -265,7 +265,7 @@ fn start_recorder(
         }
     });
     let first =
-        lines.recv_timeout(ARM_TIMEOUT).context("the recorder did not arm; it needs root")?;
+        lines.recv_timeout(ARM_TIMEOUT).context("the recorder did not start; it needs root")?;
     if !first.text.starts_with("recording") {
         bail!("the recorder said: {}", first.text);
     }

@@ -53,7 +53,7 @@ pub(crate) struct StageOutcome {
 
 impl<'a> FaultStage<'a> {
     /// Opens the terminal of a fault.
-    pub(crate) fn set(
+    pub(crate) fn open(
         screen: &'a mut dyn TerminalScreen,
         fault: &Fault,
         launcher: &WorkerLauncher,
@@ -62,7 +62,7 @@ impl<'a> FaultStage<'a> {
         let folder = folder.context("cannot make a folder")?;
         // Programs on the terminal may run as another user.
         std::fs::set_permissions(folder.path(), Permissions::from_mode(0o755))
-            .context("cannot open the folder")?;
+            .context("cannot make the folder readable")?;
         let site = Site {
             folder: folder.path().to_owned(),
             x11: screen.x11(),
@@ -81,11 +81,11 @@ impl<'a> FaultStage<'a> {
             _folder: folder,
             screen,
         };
-        stage.open()?;
+        stage.open_terminal()?;
         Ok(stage)
     }
 
-    fn open(&mut self) -> Result<()> {
+    fn open_terminal(&mut self) -> Result<()> {
         let scenario = self.scenario.as_ref().context("there is no fault")?;
         self.screen.open_terminal(&mut self.typist, &scenario.prefix, &scenario.program)?;
         // The watching thread inherits the raised priority.
@@ -166,7 +166,7 @@ impl<'a> FaultStage<'a> {
         let mark = bindings
             .iter()
             .find(|(action, _)| *action == HotKeyAction::Mark)
-            .context("no key marks")?;
+            .context("no hot key marks")?;
         self.typist.chord(&mark.1)?;
         Ok(())
     }

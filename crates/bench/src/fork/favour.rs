@@ -32,7 +32,7 @@ impl Favour {
     ) -> Result<Favour> {
         let mut session = PrivateSession::start(SessionOptions::default())?;
         session.open_terminal(&[], &PROGRAM.map(OsString::from))?;
-        session.add_to_set(pid).context("cannot name the measuring process at the window")?;
+        session.add_to_set(pid).context("cannot add the measuring process to the window's set")?;
         let manager = BenchManager::start(program, &session, interrupt)?;
         Ok(Favour { manager, _session: session })
     }

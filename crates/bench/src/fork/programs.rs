@@ -49,7 +49,7 @@ pub(crate) fn timer(words: &[&str]) -> Result<()> {
 pub(crate) fn load(words: &[&str]) -> Result<()> {
     let (every, life) = (Duration::from_millis(number(words, 1)?), number(words, 2)?);
     match ForkLoad::from_str(word(words, 0)?, false).map_err(Error::msg)? {
-        ForkLoad::None => bail!("the load none has no process"),
+        ForkLoad::None => bail!("the load \"none\" has no processes"),
         ForkLoad::Hog => hogs(1, life),
         ForkLoad::Fork => one_after_the_other(every, life),
         ForkLoad::Storm => storm(STORM_WIDTH, life, as_it_is),
@@ -94,12 +94,12 @@ fn one_after_the_other(every: Duration, life: u64) -> Result<()> {
     say_ready("")?;
     loop {
         std::thread::sleep(every);
-        end(child);
+        kill(child);
         child = fork(life, "newborn", compute_for_ever)?;
     }
 }
 
-fn end(child: Pid) {
+fn kill(child: Pid) {
     let _ = kill_process(child, Signal::KILL);
     let _ = waitpid(Some(child), WaitOptions::empty());
 }

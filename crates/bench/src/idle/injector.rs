@@ -83,7 +83,7 @@ fn echo(count: u64) -> Result<()> {
         output
             .write_all(&character)
             .and_then(|()| output.flush())
-            .context("the echo cannot be written")?;
+            .context("cannot write the echo")?;
         let ended_ns = clock::now().0;
         events.push(Injection {
             due_ns: began_ns,

@@ -117,7 +117,8 @@ fn stolen(
         return stolen_by_records(observed, event, record_ns);
     }
     stolen_by_gaps(&observed.gaps, event, |gap| {
-        recording.map_or(gap.length_ns, |recording| had(recording, observed, gap, |tid| tid == pid))
+        recording
+            .map_or(gap.length_ns, |recording| time_of(recording, observed, gap, |tid| tid == pid))
     })
 }
 
@@ -125,7 +126,12 @@ fn stolen(
 /// and exit.
 ///
 /// Interrupts count for the thread that they interrupt, as in most kernels.
-fn had(recording: &Recording, observed: &Observed, gap: &Gap, counts: impl Fn(u32) -> bool) -> u64 {
+fn time_of(
+    recording: &Recording,
+    observed: &Observed,
+    gap: &Gap,
+    counts: impl Fn(u32) -> bool,
+) -> u64 {
     let (from, to) = (Nanos(gap.start_ns), Nanos(gap.end_ns()));
     let cpu_intervals = cpu_intervals(recording, Cpu(observed.cpu as u32), from, to);
     let mut running = observed.tid;
@@ -197,7 +203,7 @@ fn check(
     let Some(recording) = recording else { return Check::of(method.name(), load, observed, most) };
     let others = observed.iter().map(|one| {
         let gaps = one.gaps.iter();
-        gaps.map(|gap| had(recording, one, gap, |tid| tid != one.tid && tid != NOBODY)).sum()
+        gaps.map(|gap| time_of(recording, one, gap, |tid| tid != one.tid && tid != NOBODY)).sum()
     });
     Check::of_part(method.name(), load, observed, &others.collect::<Vec<u64>>(), most)
 }

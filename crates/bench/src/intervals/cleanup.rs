@@ -36,7 +36,7 @@ impl Cleanup {
             .stdout(Stdio::null())
             .stderr(Stdio::inherit())
             .process_group(0);
-        Ok(Cleanup { child: command.spawn().context("cannot start the process that cleans up")? })
+        Ok(Cleanup { child: command.spawn().context("cannot start the cleanup process")? })
     }
 
     /// Starts the process, and makes a folder that it removes in any case.
@@ -67,9 +67,8 @@ impl Cleanup {
     }
 
     fn order(&mut self, what: &str, path: &Path) -> Result<()> {
-        let pipe =
-            self.child.stdin.as_mut().context("the process that cleans up takes no orders")?;
-        writeln!(pipe, "{what} {}", path.display()).context("the process that cleans up has ended")
+        let pipe = self.child.stdin.as_mut().context("the cleanup process takes no orders")?;
+        writeln!(pipe, "{what} {}", path.display()).context("the cleanup process has ended")
     }
 }
 

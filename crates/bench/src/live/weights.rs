@@ -5,9 +5,9 @@
 //! unit of its own. Afterwards the processes return to their previous groups, and the new groups
 //! are removed.
 
-use super::background::Background;
 use crate::group::ControlGroup;
 use crate::intervals::{Cleanup, PREFIX};
+use crate::load::RunningJob;
 use crate::process::family;
 use crate::screen::TerminalScreen;
 use crate::worker::WorkerLauncher;
@@ -29,12 +29,12 @@ pub(super) struct Weights {
 impl Weights {
     pub(super) fn set(
         screen: &dyn TerminalScreen,
-        background: Option<&Background>,
+        background: Option<&dyn RunningJob>,
         launcher: &WorkerLauncher,
     ) -> Result<Weights> {
         let focused = family(screen.terminal_pid().context("no program has the focus")?);
         let server = screen.server_pid()?;
-        let load = background.map(Background::pids).unwrap_or_default();
+        let load = background.map(RunningJob::pids).unwrap_or_default();
         let mut cleanup = Cleanup::start(launcher)?;
         let sets = [(focused, FOCUSED_WEIGHT), (vec![server], USUAL_WEIGHT), (load, USUAL_WEIGHT)];
         let groups = sets.iter().map(|(members, weight)| group(members, *weight, &mut cleanup));

@@ -48,7 +48,10 @@ pub(super) struct LoadLedger(SharedWords);
 impl LoadLedger {
     /// Makes an empty ledger.
     pub(super) fn make(accounts: usize) -> Result<LoadLedger> {
-        ensure!((1..=ACCOUNTS_MAX).contains(&accounts), "no ledger for {accounts} processes");
+        ensure!(
+            (1..=ACCOUNTS_MAX).contains(&accounts),
+            "cannot make a ledger for {accounts} processes"
+        );
         SharedWords::make("tipme-load", accounts * WORDS).map(LoadLedger)
     }
 

@@ -2,7 +2,8 @@
 //! Options of `tipme load`, and its run: a load for a time, and its work.
 
 use super::{
-    Achieved, LEVEL_MAX, LoadKind, LoadOptions, PageOptions, RunningLoad, Speed, default_memory,
+    Achieved, LEVEL_MAX, LoadKind, LoadOptions, PageOptions, RoundsSampler, RunningJob,
+    RunningLoad, Speed, default_memory,
 };
 use crate::driver::BenchDriver;
 use crate::machine::Survey;
@@ -107,7 +108,7 @@ impl LoadArguments {
     fn options(&self, driver: &dyn BenchDriver) -> Result<LoadOptions> {
         let (speed, launcher) = (Speed::try_out()?, driver.programs().launcher);
         Ok(LoadOptions {
-            pages: self.pages.of(self.kind),
+            pages: self.pages.with_defaults_of(self.kind),
             memory: self.memory.unwrap_or_else(default_memory),
             sessions: self.sessions,
             folder: self.folder.clone(),
@@ -139,7 +140,7 @@ fn run_for(options: &LoadOptions, driver: &mut dyn BenchDriver) -> Result<Achiev
         }
     }
     let achieved = Achieved::between(before, load.reading());
-    Ok(Achieved { window_rounds_min: sampler.finish()?, ..achieved })
+    Ok(Achieved { window_rounds_min: sampler.map_or(Ok(None), RoundsSampler::finish)?, ..achieved })
 }
 
 fn news(achieved: Achieved) -> String {

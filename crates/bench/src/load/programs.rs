@@ -26,7 +26,7 @@ const LIFE_MORE: u64 = 60;
 /// `load ORDER`: starts the processes, reports `ready` once each works, and waits for them.
 pub(crate) fn run(order: &str) -> Result<()> {
     let order: LoadOrder =
-        serde_json::from_str(order).context("the order of a load cannot be read")?;
+        serde_json::from_str(order).context("cannot read the order of a load")?;
     if order.nice != 0 {
         setpriority_process(None, order.nice).context("cannot change the niceness of the load")?;
     }
@@ -49,7 +49,7 @@ pub(crate) fn run(order: &str) -> Result<()> {
         .read_exact(&mut said)
         .map_err(|_| anyhow!("a process of the load ended before it worked"))?;
     say_ready("")?;
-    attend(&children, &ledger, end);
+    reap(&children, &ledger, end);
     Ok(())
 }
 
@@ -64,7 +64,7 @@ fn start_sessions(
     order: &LoadOrder,
     ledger: &LoadLedger,
     many: u32,
-    begin: &mut Begin,
+    begin: &mut ReadyPipe,
 ) -> Result<Vec<StartedChild>> {
     let mut started = Vec::new();
     for session in 0..many as usize {
@@ -75,7 +75,7 @@ fn start_sessions(
             let children = start(order, ledger, &accounts, begin)?;
             // Closed here, so that the readiness does not wait for this process.
             drop(begin.take());
-            attend(&children, ledger, deadline(order));
+            reap(&children, ledger, deadline(order));
             Ok(())
         })?;
         started.push(StartedChild { pid, accounts });
@@ -87,7 +87,7 @@ fn start(
     order: &LoadOrder,
     ledger: &LoadLedger,
     accounts: &[u32],
-    begin: &mut Begin,
+    begin: &mut ReadyPipe,
 ) -> Result<Vec<StartedChild>> {
     let name = format!("load-{}", name(&order.kind));
     let mut started = Vec::new();
@@ -97,7 +97,7 @@ fn start(
             let assignment =
                 LoadAssignment { order, ledger, account: account as usize, end: deadline(order) };
             if order.kind == LoadKind::Forks {
-                assignment.raise(&name, begin)
+                assignment.raise_children(&name, begin)
             } else {
                 assignment.work(begin)
             }
@@ -108,7 +108,7 @@ fn start(
 }
 
 /// Reaps all children, and records those that ended early.
-fn attend(children: &[StartedChild], ledger: &LoadLedger, end: Instant) {
+fn reap(children: &[StartedChild], ledger: &LoadLedger, end: Instant) {
     while let Ok(ended) = retry_on_intr(|| wait(WaitOptions::empty())) {
         let ended = ended.filter(|_| Instant::now() < end).map(|(pid, _)| pid);
         let gone = children.iter().filter(|child| Some(child.pid) == ended);
@@ -122,9 +122,9 @@ fn deadline(order: &LoadOrder) -> Instant {
 
 /// Pipe on which a process reports that it works. It closes the pipe then, so that the end of
 /// another process is visible.
-type Begin = Option<PipeWriter>;
+type ReadyPipe = Option<PipeWriter>;
 
-fn say(begin: &mut Begin) -> Result<()> {
+fn report_ready(begin: &mut ReadyPipe) -> Result<()> {
     begin.take().context("reported already")?.write_all(&[1]).context("the parent has ended")
 }
 
@@ -143,9 +143,9 @@ impl LoadAssignment<'_> {
     }
 
     /// Works until the time is over.
-    fn work(&self, begin: &mut Begin) -> Result<()> {
+    fn work(&self, begin: &mut ReadyPipe) -> Result<()> {
         let mut walk = self.walk()?;
-        say(begin)?;
+        report_ready(begin)?;
         let mut spent = Spent::now();
         while Instant::now() < self.end {
             self.rounds(&mut walk, ROUNDS_PER_LOOK)?;
@@ -164,8 +164,8 @@ impl LoadAssignment<'_> {
     }
 
     /// Always keeps one child, each of which works for a short time.
-    fn raise(&self, name: &str, begin: &mut Begin) -> Result<()> {
-        say(begin)?;
+    fn raise_children(&self, name: &str, begin: &mut ReadyPipe) -> Result<()> {
+        report_ready(begin)?;
         let (mut random, mut spent) = (Rng::with_seed(self.account as u64 + 1), Spent::now());
         while Instant::now() < self.end {
             let rounds = LIFE_LEAST + random.u64(..LIFE_MORE);
@@ -201,7 +201,7 @@ impl LoadAssignment<'_> {
 /// Reaps a short-lived child; returns `false` if it ended early.
 fn ended_well(child: Pid) -> Result<bool> {
     let ended = retry_on_intr(|| waitpid(Some(child), WaitOptions::empty()))
-        .context("cannot wait for a short life")?;
+        .context("cannot wait for a short-lived child")?;
     Ok(ended.is_some_and(|(_, status)| status.exit_status() == Some(0)))
 }
 

@@ -63,8 +63,7 @@ impl MeasuredApplication {
                 let _ = released.recv();
             }
         });
-        let (started, counters, begun) =
-            take.recv().context("the application could not be started")?;
+        let (started, counters, begun) = take.recv().context("cannot start the application")?;
         Ok(MeasuredApplication {
             process: started?,
             counters,
@@ -144,7 +143,7 @@ fn make_home(home: &Path, script: &Script, stage: &MeasureStage) -> Result<()> {
     script.make_files(home)?;
     for (folder, mode) in [(home, 0o700), (home.parent().unwrap_or(home), 0o711)] {
         let set = std::fs::set_permissions(folder, Permissions::from_mode(mode));
-        set.with_context(|| format!("cannot open or close {}", folder.display()))?;
+        set.with_context(|| format!("cannot set the mode of {}", folder.display()))?;
     }
     stage.give(home)
 }

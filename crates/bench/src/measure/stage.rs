@@ -59,7 +59,7 @@ pub(super) enum MeasureStage {
 
 impl MeasureStage {
     /// Connects to the named display, or starts a new one.
-    pub(super) fn set(display: &MeasureDisplay) -> Result<MeasureStage> {
+    pub(super) fn open(display: &MeasureDisplay) -> Result<MeasureStage> {
         Ok(match display {
             MeasureDisplay::Own(place) => {
                 MeasureStage::Own(PrivateDisplay::open(place, SessionOptions::default())?)

@@ -30,7 +30,9 @@ pub(super) const NO_FILE: &str = "-";
 pub(crate) fn timer(words: &[&str]) -> Result<()> {
     let buffer = match word(words, 1)? {
         NO_FILE => MappedPages::of_small_pages(OWN_BYTES)?,
-        path => MappedPages::of(&File::open(path).with_context(|| format!("cannot open {path}"))?)?,
+        path => MappedPages::of_read_only(
+            &File::open(path).with_context(|| format!("cannot open {path}"))?,
+        )?,
     };
     enter_all(word(words, 0)?)?;
     let buffer = filled(buffer, word(words, 1)? == NO_FILE);

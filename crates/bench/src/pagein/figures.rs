@@ -39,7 +39,7 @@ pub struct WalkedTurn {
 }
 
 impl Walked {
-    pub(super) fn of(
+    pub(super) fn new(
         options: &Pagein,
         comparison: &ArmComparison,
         room: MemoryRoom,
@@ -74,5 +74,5 @@ fn turn(cell: &TurnResults<TurnMeasurements>) -> WalkedTurn {
 }
 
 fn figures<'a>(times: impl Iterator<Item = &'a Nanos>) -> ArmFigures {
-    ArmFigures::of(times.map(|time| time.0).collect(), 0)
+    ArmFigures::new(times.map(|time| time.0).collect(), 0)
 }

@@ -10,8 +10,8 @@ pub(super) const TITLE: &str =
 
 impl ArmDetails for Walked {
     const TERMS: ArmTerms = ArmTerms {
-        of: "page-in wait",
-        times_of: "the wait",
+        heading: "page-in wait",
+        quantity: "the wait",
         scale: ArmScale::Latency,
         paper: &[
             "Evans et al. (1993), section 4.4.2: \"It doesn't matter how high a process' priority is if there is no free memory",
@@ -58,12 +58,12 @@ fn turn_words(turn: &WalkedTurn) -> String {
 
 /// Returns a line for each arm beside the hog: its wait as a share of that of the unmanaged arm.
 fn against_unmanaged(rows: &[ArmRow]) -> Vec<String> {
-    let key_figure = KeyFigure::of(rows, ArmScale::Latency);
+    let key_figure = KeyFigure::choose(rows, ArmScale::Latency);
     let (unmanaged, others): (Vec<&ArmRow>, Vec<&ArmRow>) =
         rows.iter().filter(|row| row.level > 0).partition(|row| row.arm == Arm::Unmanaged);
-    let before = unmanaged.first().and_then(|row| (key_figure.of)(&row.figures));
+    let before = unmanaged.first().and_then(|row| (key_figure.value)(&row.figures));
     let lines = others.into_iter().filter_map(|row| {
-        let share = (key_figure.of)(&row.figures)? / before.filter(|ms| *ms > 0.0)?;
+        let share = (key_figure.value)(&row.figures)? / before.filter(|ms| *ms > 0.0)?;
         let (turn, name) = (&row.turn, key_figure.name);
         Some(format!("{turn}: {name} of the wait {share:.3} times that of unmanaged"))
     });
@@ -76,7 +76,7 @@ mod tests {
     use crate::arms::{ArmFigures, ArmTurn};
 
     fn row(arm: Arm, level: u32, ms: u64) -> ArmRow {
-        ArmRow::new(ArmTurn { level, arm }, ArmFigures::of(vec![ms * 1_000_000; 100], 0), None)
+        ArmRow::new(ArmTurn { level, arm }, ArmFigures::new(vec![ms * 1_000_000; 100], 0), None)
     }
 
     #[test]

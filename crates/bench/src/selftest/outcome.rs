@@ -100,7 +100,7 @@ pub struct NotRun {
 }
 
 impl TrialRow {
-    pub(super) fn of(fault: &Fault, app: &str, observed: &Observation) -> TrialRow {
+    pub(super) fn new(fault: &Fault, app: &str, observed: &Observation) -> TrialRow {
         let (seen, verdict) = (&observed.seen, observed.verdict.as_ref());
         let judged = verdict.map(|verdict| seen.judge(fault, verdict));
         let JudgedFault { hit, why, attributed_ms } =
@@ -191,7 +191,7 @@ fn step(step: &Value) -> String {
 
 impl SelftestOutcome {
     /// Counts the results.
-    pub(super) fn of(results: Vec<TrialRow>, not_run: Vec<NotRun>) -> SelftestOutcome {
+    pub(super) fn new(results: Vec<TrialRow>, not_run: Vec<NotRun>) -> SelftestOutcome {
         let (clean, faults): (Vec<&TrialRow>, Vec<&TrialRow>) =
             results.iter().partition(|row| row.is_clean());
         let (n, hits) = (faults.len(), faults.iter().filter(|row| row.hit).count());
@@ -258,7 +258,7 @@ pub(super) mod tests {
         let injection = Some(InjectedFault::new("a job").by(&[5]));
         let (calm_ms, later_ms) = (Some(vec![1.0, 0.9, 2.0]), Some(vec![2001.0, 1.0]));
         let seen = StageOutcome { injection, calm_ms, later_ms, keys: 5 };
-        TrialRow::of(
+        TrialRow::new(
             fault(),
             "xterm",
             &Observation::without_incident(Ok(verdict), seen, Some(0.03)),
@@ -289,7 +289,7 @@ pub(super) mod tests {
             hit: true,
             ..row("lock-wait", 0.0)
         };
-        let outcome = SelftestOutcome::of(
+        let outcome = SelftestOutcome::new(
             vec![row("lock-wait", 1950.0), row("stall", 1950.0), clean.clone()],
             Vec::new(),
         );
@@ -298,23 +298,23 @@ pub(super) mod tests {
             (Some(0.5), 2, 1, 0)
         );
         assert!(!outcome.is_good());
-        let outcome = SelftestOutcome::of(vec![clean.clone()], Vec::new());
+        let outcome = SelftestOutcome::new(vec![clean.clone()], Vec::new());
         assert!(outcome.accuracy.is_none() && outcome.is_good());
         let false_one = TrialRow { kinds: vec!["stall".to_string()], hit: false, ..clean };
         assert!(
-            !SelftestOutcome::of(vec![row("lock-wait", 1950.0), false_one], Vec::new()).is_good()
+            !SelftestOutcome::new(vec![row("lock-wait", 1950.0), false_one], Vec::new()).is_good()
         );
     }
 
     #[test]
     fn a_product_that_fails_is_a_miss() {
         let failed =
-            TrialRow::of(fault(), "xterm", &Observation::failed(&anyhow::anyhow!("no answer")));
+            TrialRow::new(fault(), "xterm", &Observation::failed(&anyhow::anyhow!("no answer")));
         assert_eq!(
             (failed.hit, failed.why.as_str(), failed.is_attributed_well()),
             (false, "no answer", false)
         );
-        let outcome = SelftestOutcome::of(vec![row("lock-wait", 1950.0), failed], Vec::new());
+        let outcome = SelftestOutcome::new(vec![row("lock-wait", 1950.0), failed], Vec::new());
         assert_eq!((outcome.accuracy, outcome.is_good()), (Some(0.5), false));
     }
 
@@ -323,7 +323,7 @@ pub(super) mod tests {
         for not_installed in [true, false] {
             let (fault, app) = ("lock".to_owned(), "xterm".to_owned());
             let not_run = vec![NotRun { fault, app, why: String::new(), not_installed }];
-            let outcome = SelftestOutcome::of(vec![row("lock-wait", 1950.0)], not_run);
+            let outcome = SelftestOutcome::new(vec![row("lock-wait", 1950.0)], not_run);
             assert_eq!(outcome.is_good(), not_installed);
         }
     }
@@ -331,7 +331,7 @@ pub(super) mod tests {
     #[test]
     fn the_contract_holds() {
         let document =
-            serde_json::to_value(SelftestOutcome::of(vec![row("lock-wait", 1950.0)], Vec::new()))
+            serde_json::to_value(SelftestOutcome::new(vec![row("lock-wait", 1950.0)], Vec::new()))
                 .expect("JSON");
         for field in "schema accuracy n clean_runs false_findings results".split(' ') {
             assert!(document.get(field).is_some(), "{field}");

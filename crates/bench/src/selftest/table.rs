@@ -157,7 +157,7 @@ mod tests {
             why,
             not_installed: true,
         }];
-        SelftestOutcome::of(vec![row("lock-wait", 1950.0), row("stall", 0.0)], not_run)
+        SelftestOutcome::new(vec![row("lock-wait", 1950.0), row("stall", 0.0)], not_run)
     }
 
     fn squeeze(text: &str) -> String {

@@ -73,7 +73,8 @@ impl TrialRunner<'_> {
     fn observe(&self, screen: &mut dyn TerminalScreen, fault: &Fault) -> Result<Observation> {
         let SelftestOptions { tipme, launcher, .. } = self.options;
         let folder = temporary_folder("tipme-selftest-")?;
-        let mut stage = FaultStage::set(screen, fault, launcher).context("cannot prepare it")?;
+        let mut stage =
+            FaultStage::open(screen, fault, launcher).context("cannot prepare the fault")?;
         let command = programs::recorder_of(tipme, stage.screen);
         let recorder =
             programs::record(command, folder.path(), self.interrupt).context(ProductFailed)?;

@@ -108,7 +108,7 @@ pub(super) struct OpenApplications(Vec<&'static ApplicationKind>);
 
 impl OpenApplications {
     /// Opens those that are installed, and waits for each.
-    pub(super) fn set(stage: &mut dyn BenchStage) -> Result<OpenApplications> {
+    pub(super) fn open(stage: &mut dyn BenchStage) -> Result<OpenApplications> {
         write_files(stage.folder())?;
         let installed = KINDS.iter().filter(|kind| missing(&[kind.words[0]]).is_empty());
         let open = OpenApplications(installed.collect());

@@ -5,7 +5,7 @@
 use crate::estimate::DurationEstimate;
 use crate::files::write;
 use crate::intervals::Cleanup;
-use crate::load::LedgerReading;
+use crate::load::{LedgerReading, RoundsSampler, RunningJob};
 use crate::memory::fork;
 use crate::process::{ProcessGroup, family, missing, retry, session_members};
 use crate::worker::{self, WorkerLauncher, say_ready};
@@ -158,18 +158,24 @@ impl Build {
         let leader = build.said.parse().ok();
         Ok(Build { process: Some(build.process), done: tree.folder.path().join(DONE), leader })
     }
+}
 
+impl RunningJob for Build {
     /// Reads the number of completed files.
-    pub(crate) fn reading(&self) -> LedgerReading {
+    fn reading(&self) -> LedgerReading {
         let rounds = std::fs::metadata(&self.done).map_or(0, |metadata| metadata.len());
         LedgerReading { at: clock::now(), rounds, ..LedgerReading::default() }
     }
 
-    pub(crate) fn pids(&self) -> Vec<u32> {
+    fn pids(&self) -> Vec<u32> {
         self.process.as_ref().map_or_else(Vec::new, |process| family(process.pid()))
     }
 
-    pub(crate) fn expect_alive(&mut self) -> Result<()> {
+    fn sample_rounds(&self) -> Result<Option<RoundsSampler>> {
+        Ok(None)
+    }
+
+    fn expect_whole(&mut self) -> Result<()> {
         self.process.as_mut().map_or(Ok(()), ProcessGroup::expect_alive)
     }
 }
@@ -192,7 +198,7 @@ impl Drop for Build {
 /// waits for it.
 pub(crate) fn run(order: &str) -> Result<()> {
     let order: BuildOrder =
-        serde_json::from_str(order).context("the order of a build cannot be read")?;
+        serde_json::from_str(order).context("cannot read the order of a build")?;
     let own_session = order.own_session;
     let child = fork(LIFE_S, "build", || exec(order))?;
     say_ready(&if own_session { child.as_raw_nonzero().to_string() } else { String::new() })?;

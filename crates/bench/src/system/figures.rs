@@ -101,7 +101,7 @@ impl Runs {
             done: self.load.map(|load| load.rounds),
             done_per_s: self.load.map(|load| load.rounds_per_s),
             window_rounds_min: self.load.and_then(|load| load.window_rounds_min),
-            ..SystemRow::of(self.beside, self.arm, &times)?
+            ..SystemRow::new(self.beside, self.arm, &times)?
         })
     }
 
@@ -113,7 +113,7 @@ impl Runs {
 
 impl SystemRow {
     /// Summarizes times in nanoseconds; `None` if there are none.
-    pub(super) fn of(beside: Beside, arm: Arm, times_ns: &[u64]) -> Option<SystemRow> {
+    pub(super) fn new(beside: Beside, arm: Arm, times_ns: &[u64]) -> Option<SystemRow> {
         let times = Summary::new(times_ns.to_vec());
         let (median, min, max) = (times.value(Share::P50)?, times.value(LEAST)?, times.max()?);
         let [median_s, min_s, max_s] = [median, min, max].map(|ns| ns as f64 / 1e9);
@@ -135,7 +135,7 @@ impl SystemRow {
 }
 
 impl SystemFigures {
-    pub(super) fn of(
+    pub(super) fn new(
         options: &System,
         comparison: &ArmComparison,
         applications: Vec<&'static str>,

@@ -155,7 +155,7 @@ impl System {
             let level = if beside == Beside::Synthetic { self.load } else { 0 };
             let build =
                 if beside == Beside::Build { Build::ESTIMATE } else { DurationEstimate::default() };
-            script + build + ArmTurn { level, arm }.around()
+            script + build + ArmTurn { level, arm }.overhead()
         });
         let first =
             DurationEstimate::new(applications::about(1), RUN_MAX + applications::VISIT_MAX);
@@ -167,7 +167,7 @@ impl System {
     }
 
     pub(super) fn check(&self, comparison: &ArmComparison) -> Result<()> {
-        ensure!(!self.beside.is_empty(), "nothing to measure beside");
+        ensure!(!self.beside.is_empty(), "nothing to measure beside; choose a job with --beside");
         comparison.check()
     }
 }

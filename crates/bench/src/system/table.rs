@@ -115,7 +115,7 @@ mod tests {
             (Beside::Build, Arm::Managed, 21, Some(9.9)),
         ]
         .map(|(beside, arm, s, done_per_s)| {
-            let row = SystemRow::of(beside, arm, &[s * S, (s + 1) * S, (s - 1) * S]);
+            let row = SystemRow::new(beside, arm, &[s * S, (s + 1) * S, (s - 1) * S]);
             SystemRow { done_per_s, ..row.expect("there are times") }
         });
         fill(&mut rows);
@@ -136,8 +136,8 @@ mod tests {
 
     #[test]
     fn nothing_compares_with_nothing() {
-        assert_eq!(SystemRow::of(Beside::Build, Arm::Managed, &[]), None);
-        let mut alone = vec![SystemRow::of(Beside::Build, Arm::Managed, &[S]).expect("a time")];
+        assert_eq!(SystemRow::new(Beside::Build, Arm::Managed, &[]), None);
+        let mut alone = vec![SystemRow::new(Beside::Build, Arm::Managed, &[S]).expect("a time")];
         (alone[0].unanswered, alone[0].window_rounds_min) = (2, Some(0));
         fill(&mut alone);
         assert_eq!(alone[0].times_unloaded, None);

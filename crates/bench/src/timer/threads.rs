@@ -67,7 +67,11 @@ impl TimerOptions {
         }
         let count = (self.duration.as_nanos() / self.period.as_nanos()) as u64;
         match count {
-            0 => bail!("{:?} hold no period of {:?}; measure longer", self.duration, self.period),
+            0 => bail!(
+                "{:?} is shorter than a period of {:?}; measure longer",
+                self.duration,
+                self.period
+            ),
             _ if count > DEADLINES_MAX => bail!(
                 "{count} samples of each CPU are too many (at most {DEADLINES_MAX}); measure shorter, or with a longer period"
             ),
