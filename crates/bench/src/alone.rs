@@ -52,17 +52,16 @@ impl MachineLock {
         interrupt: &InterruptFlag,
         progress: &mut dyn ProgressListener,
     ) -> Result<MachineLock> {
-        let mut wait = || {
-            MachineLock::wait(interrupt, || {
+        let mut waits = 0;
+        loop {
+            let lock = MachineLock::wait(interrupt, || {
                 progress.line("waiting for another measurement or test to end")
-            })
-        };
-        for _ in 1..WAITS_MAX {
-            match wait() {
-                Ok(alone) => return Ok(alone),
-                Err(_) => interrupt.check()?,
+            });
+            waits += 1;
+            if lock.is_ok() || waits == WAITS_MAX {
+                return lock;
             }
+            interrupt.check()?;
         }
-        wait()
     }
 }

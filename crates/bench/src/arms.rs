@@ -16,8 +16,10 @@ pub(crate) use figures::run;
 pub use figures::{Against, ArmConditions, ArmFigures, ArmRow, Compared, Lacking, LostParts};
 pub use manager::{BenchManager, ManagerProgram};
 pub use options::{BesideOptions, ManagerOptions};
-pub(crate) use scale::{ArmScale, KeyFigure};
-pub(crate) use table::{ArmTerms, load_words, plots, text, turns_words};
+pub use scale::ArmScale;
+pub(crate) use scale::KeyFigure;
+pub use table::{ArmDetails, ArmTerms};
+pub(crate) use table::{load_words, progress_line, turns_words};
 pub(crate) use turns::{Block, TurnResults, all_turns, one_turn, together};
 
 use crate::choice::name;
@@ -43,7 +45,7 @@ const NICE_MOST: i32 = 19;
 /// Strength of a manager that does nothing.
 const STRENGTH_NONE: &str = "off";
 
-/// What is done for the user beside a load.
+/// Way to favour the user beside a load.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, JsonSchema, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Arm {
@@ -76,7 +78,8 @@ impl Arm {
             Arm::Limit => lacks_unified("memory"),
             Arm::Nice19 => lacks_niceness(getpriority_process(None).unwrap_or_default()),
             Arm::Autogroup if !autogroup_enabled() => Some(
-                "the kernel does not share out by session; try: sysctl kernel.sched_autogroup_enabled=1".to_owned(),
+                "autogroup scheduling is off; try: sysctl kernel.sched_autogroup_enabled=1"
+                    .to_owned(),
             ),
             _ => None,
         }
@@ -86,7 +89,7 @@ impl Arm {
 /// Returns the reason why a load cannot get a worse nice value than this benchmark, if any.
 fn lacks_niceness(own: i32) -> Option<String> {
     (own >= NICE_MOST)
-        .then(|| format!("the benchmark itself runs at niceness {own}; start it without nice"))
+        .then(|| format!("the benchmark itself runs at nice {own}; start it without nice"))
 }
 
 /// One measurement of an arm beside a load; level 0 means no load.
@@ -101,7 +104,7 @@ impl ArmTurn {
     pub(crate) const UNLOADED: ArmTurn = ArmTurn { level: 0, arm: Arm::Unmanaged };
 
     /// Returns the time that the turn takes in addition to the measurement.
-    pub(crate) fn around(self) -> DurationEstimate {
+    pub(crate) fn overhead(self) -> DurationEstimate {
         let managed = (self.arm == Arm::Managed).then_some(BenchManager::ESTIMATE);
         let loaded = (self.level > 0).then_some(RunningLoad::ESTIMATE);
         managed
@@ -144,12 +147,9 @@ pub struct ArmComparison {
 impl ArmComparison {
     /// Fails if the comparison is not possible or makes no sense.
     pub fn check(&self) -> Result<()> {
-        ensure!(!self.levels.is_empty(), "no load is given");
-        let most = self.level_max();
-        let options =
-            |level| self.load(ArmTurn { level, arm: Arm::Unmanaged }, Duration::ZERO, Speed::NONE);
-        if most > 0 {
-            options(most).check()?;
+        ensure!(!self.levels.is_empty(), "no load is given; choose one with --load");
+        if self.level_max() > 0 {
+            self.whole_load().check()?;
         }
         self.check_arms()
     }
@@ -192,7 +192,7 @@ impl ArmComparison {
 
     /// Returns the duration of all turns, given that of the measurement in each turn.
     pub fn estimate(&self, measured: DurationEstimate) -> DurationEstimate {
-        let turns = self.turns(0).into_iter().map(|turn| measured + turn.around());
+        let turns = self.turns(0).into_iter().map(|turn| measured + turn.overhead());
         PrivateSession::ESTIMATE
             + turns.fold(DurationEstimate::default(), DurationEstimate::add) * self.blocks
     }
@@ -203,14 +203,9 @@ impl ArmComparison {
 
     /// Returns the arms to measure beside a load, in order.
     pub(crate) fn arms(&self) -> Vec<Arm> {
-        let managed = self.managed.then_some(Arm::Managed);
         let mut arms = vec![Arm::Unmanaged];
-        arms.extend(
-            managed
-                .into_iter()
-                .chain(self.against.iter().copied())
-                .filter(|arm| arm.lacks().is_none()),
-        );
+        arms.extend(self.managed.then_some(Arm::Managed));
+        arms.extend(self.against.iter().filter(|arm| arm.lacks().is_none()));
         arms.sort_unstable();
         arms.dedup();
         arms
@@ -221,8 +216,8 @@ impl ArmComparison {
         let arms = self.arms();
         let mut turns = vec![ArmTurn::UNLOADED];
         for level in &self.levels {
-            let fits = |arm: &&Arm| self.differs(**arm, *level);
-            turns.extend(arms.iter().filter(fits).map(|arm| ArmTurn { level: *level, arm: *arm }));
+            let fitting = arms.iter().filter(|arm| self.differs(**arm, *level));
+            turns.extend(fitting.map(|arm| ArmTurn { level: *level, arm: *arm }));
         }
         turns.sort_unstable();
         turns.dedup();
@@ -251,8 +246,7 @@ impl ArmComparison {
 
     /// Describes where the load's processes run in the arms that do not move them.
     pub fn place(&self) -> String {
-        let turn = ArmTurn { level: self.level_max(), arm: Arm::Unmanaged };
-        let place = self.load(turn, Duration::ZERO, Speed::NONE).place();
+        let place = self.whole_load().place();
         let shared = if self.units {
             "display, window manager, terminal and each session of the load are in units of systemd of their own"
         } else if autogroup_enabled() {
@@ -265,9 +259,13 @@ impl ArmComparison {
 
     /// Memory of the load at its highest level, in bytes.
     pub(crate) fn load_bytes(&self) -> u64 {
+        self.whole_load().bytes_each() * u64::from(self.level_max())
+    }
+
+    /// Returns the options of the load at its highest level, for questions about it.
+    fn whole_load(&self) -> LoadOptions {
         let turn = ArmTurn { level: self.level_max(), arm: Arm::Unmanaged };
-        let options = self.load(turn, Duration::ZERO, Speed::NONE);
-        options.bytes_each() * u64::from(turn.level)
+        self.load(turn, Duration::ZERO, Speed::NONE)
     }
 }
 
@@ -311,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn the_calm_is_always_measured_and_each_second_block_goes_backwards() {
+    fn the_unloaded_turn_is_there_and_second_blocks_go_backwards() {
         let comparison = comparison(&[20], true, &[Arm::Nice19]);
         let expected = ["unloaded", "load 20, unmanaged", "load 20, managed", "load 20, nice19"];
         assert_eq!(names(&comparison.turns(0)), expected);
@@ -350,27 +348,24 @@ mod tests {
         let one = comparison(&[20], false, &[Arm::Autogroup]);
         let why = one.check().expect_err("one session already").to_string();
         assert!(why.contains("autogroup") && why.contains("--sessions"), "{why}");
-        let sessions = |sessions, levels: &[u32]| ArmComparison {
-            sessions,
-            ..comparison(levels, false, &[Arm::Autogroup])
-        };
-        assert!(sessions(0, &[20]).check().is_ok() && sessions(20, &[1, 20]).check().is_ok());
-        assert!(sessions(20, &[1]).check().is_err(), "one process is in one session");
+        for (sessions, levels, fine) in
+            [(0, &[20][..], true), (20, &[1, 20], true), (20, &[1], false)]
+        {
+            let comparison = comparison(levels, false, &[Arm::Autogroup]);
+            let checked = ArmComparison { sessions, ..comparison }.check();
+            assert_eq!(checked.is_ok(), fine, "one process is in one session");
+        }
         let why = comparison(&[0], true, &[Arm::Nice19]).check().expect_err("no load").to_string();
         assert!(why.contains("nice19") && why.contains("--load"), "{why}");
         let mut off = comparison(&[20], true, &[]);
         off.manager.strength = Some("off".to_owned());
         assert!(off.check().expect_err("it does nothing").to_string().contains("--strength"));
-        let units = |arm| {
-            ArmComparison { units: true, sessions: 0, ..comparison(&[20], false, &[arm]) }.check()
-        };
-        for arm in [Arm::Autogroup, Arm::Weight, Arm::Limit] {
-            assert!(
-                units(arm).expect_err("other groups").to_string().contains("--units"),
-                "{arm:?}"
-            );
+        for arm in Arm::ALTERNATIVES {
+            let comparison = comparison(&[20], false, &[arm]);
+            let why = ArmComparison { units: true, sessions: 0, ..comparison }.check().err();
+            let regroups = why.is_some_and(|why| why.to_string().contains("--units"));
+            assert_eq!(regroups, !matches!(arm, Arm::Nice19 | Arm::IdleIo), "{arm:?}");
         }
-        assert!(units(Arm::Nice19).is_ok() && units(Arm::IdleIo).is_ok());
         assert!(
             lacks_niceness(0).is_none()
                 && lacks_niceness(19).is_some_and(|why| why.contains("without nice"))
@@ -381,8 +376,8 @@ mod tests {
     fn where_an_arm_makes_no_difference_it_has_no_turn() {
         let comparison =
             ArmComparison { sessions: 20, ..comparison(&[1, 20], false, &[Arm::Nice19]) };
-        let autogroup = |level| comparison.differs(Arm::Autogroup, level);
-        assert_eq!([0, 1, 20].map(autogroup), [false, false, true]);
+        let differs = [0, 1, 20].map(|level| comparison.differs(Arm::Autogroup, level));
+        assert_eq!(differs, [false, false, true]);
     }
 
     #[test]

@@ -4,12 +4,16 @@
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
-use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 
 /// Returns the name of an option's value on the command line and in results.
 pub fn name(value: &impl ValueEnum) -> String {
     value.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
+}
+
+/// Formats a figure for a table; `-` if it is missing.
+pub(crate) fn number(value: Option<f64>, places: usize) -> String {
+    value.map_or_else(|| "-".to_owned(), |value| format!("{value:.places$}"))
 }
 
 /// Parses one of these values by its name.
@@ -24,14 +28,13 @@ pub(crate) fn one_of<T: ValueEnum + Send + Sync + 'static>(
 /// values.
 pub(crate) fn one_or_all<T: Sync>(
     all: &'static [T],
-    told: fn(&T) -> Option<PossibleValue>,
+    help: fn(&T) -> Option<PossibleValue>,
 ) -> impl TypedValueParser<Value = &'static [T]> {
     let every = PossibleValue::new("all").help("All of these");
-    let find = move |name: String| {
-        let one = all.iter().find(|one| told(one).is_some_and(|value| value.matches(&name, false)));
-        Ok::<_, Infallible>(one.map_or(all, std::slice::from_ref))
-    };
-    PossibleValuesParser::new(all.iter().filter_map(told).chain([every])).try_map(find)
+    PossibleValuesParser::new(all.iter().filter_map(help).chain([every])).map(move |name| {
+        let one = all.iter().find(|one| help(one).is_some_and(|value| value.matches(&name, false)));
+        one.map_or(all, std::slice::from_ref)
+    })
 }
 
 /// The files that most benchmarks write.

@@ -5,10 +5,12 @@
 //! name space of its own: sway does not start as root and need not. On a running compositor, all
 //! programs to type at run as its user.
 
+use crate::files::temporary_folder;
 use crate::process::ProcessGroup;
 use crate::screen::TerminalScreen;
 use crate::seen::DrawingSource;
 use crate::session::{START_TIMEOUT, SessionOptions, own_home, require};
+use crate::worker;
 use anyhow::{Context, Result, bail};
 use rustix::process::geteuid;
 use std::ffi::OsString;
@@ -81,7 +83,7 @@ impl Compositor {
         let socket = compositor::socket(name)?;
         let (owner, folder) = (compositor::owner(&socket)?, folder()?);
         std::fs::set_permissions(folder.path(), Permissions::from_mode(0o755))
-            .context("cannot open the folder")?;
+            .context("cannot make the folder readable")?;
         let new = Compositor { socket, owner, options, terminal: None, _server: None, folder };
         new.give(&new.home())?;
         Ok(new)
@@ -130,9 +132,8 @@ impl Compositor {
             .chain(foot)
             .chain([script.into(), arrived.into()]);
         let words: Vec<OsString> = words.chain(program.iter().cloned()).collect();
-        let (first, rest) = words.split_first().context("no terminal to start")?;
-        let mut command = self.options.command(first);
-        command.args(rest);
+        let command = worker::command(&words).context("no terminal to start")?;
+        let mut command = self.options.place(command);
         own_home(&mut command, &self.home());
         command.env("XDG_RUNTIME_DIR", self.home());
         self.show(&mut command);
@@ -250,22 +251,19 @@ impl TerminalScreen for Compositor {
 }
 
 /// Explains why nothing can be timed on a compositor without display events.
-pub(crate) fn untold(name: &str) -> String {
+pub(crate) fn unobservable(name: &str) -> String {
     format!(
-        "{name} does not tell when it shows something: it has no zwlr_screencopy_v1, as sway has; try a private \
+        "cannot see when {name} shows something: it has no zwlr_screencopy_v1, as sway has; try a private \
          compositor: --display wayland"
     )
 }
 
 /// Makes a folder with a home in it, readable by its owner only.
 fn folder() -> Result<TempDir> {
-    let folder = tempfile::Builder::new()
-        .prefix("tipme-session-")
-        .tempdir()
-        .context("cannot make a folder")?;
+    let folder = temporary_folder("tipme-session-")?;
     std::fs::create_dir(home(folder.path())).context("cannot make a folder")?;
     std::fs::set_permissions(home(folder.path()), Permissions::from_mode(0o700))
-        .context("cannot close a folder")?;
+        .context("cannot make a folder private")?;
     Ok(folder)
 }
 
@@ -279,24 +277,24 @@ fn start_server(folder: &Path, options: SessionOptions) -> Result<(ProcessGroup,
     std::fs::write(&configuration, CONFIGURATION)
         .context("cannot write the compositor's configuration")?;
     let errors = File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
-    let mut command = options.command("unshare");
+    let mut command = options.place(Command::new("unshare"));
     command.args(["--user", "sway", "-c"]).arg(&configuration);
     own_home(&mut command, &home(folder));
     command.envs(HEADLESS).env("XDG_RUNTIME_DIR", home(folder)).stderr(errors);
     let socket = leave_one(&home(folder), &find_compositors())?;
     let mut server = ProcessGroup::start("the compositor", command, options.cpu)?;
-    let said = || std::fs::read_to_string(&log).unwrap_or_default();
-    wait_for(&mut server, &socket)
-        .with_context(|| format!("the compositor did not start: {}", said().trim()))?;
+    wait_for(&mut server, &socket).with_context(|| {
+        let errors = std::fs::read_to_string(&log).unwrap_or_default();
+        format!("the compositor did not start: {}", errors.trim())
+    })?;
     Ok((server, socket))
 }
 
 /// Takes the lock files of lower numbers, so that sway chooses a number that no other compositor of
 /// this machine has: the recorder distinguishes them by it. Returns the path of its future socket.
 fn leave_one(runtime: &Path, others: &[String]) -> Result<PathBuf> {
-    let is_free = |name: &String| !others.iter().any(|path| Path::new(path).ends_with(name));
     for name in NUMBERS.map(|number| format!("wayland-{number}")) {
-        if is_free(&name) {
+        if !others.iter().any(|path| Path::new(path).ends_with(&name)) {
             return Ok(runtime.join(name));
         }
         std::fs::create_dir(runtime.join(format!("{name}.lock")))
@@ -311,7 +309,7 @@ fn wait_for(server: &mut ProcessGroup, socket: &Path) -> Result<()> {
     while compositor::owner(socket).is_err() {
         server.expect_alive()?;
         if Instant::now() >= deadline {
-            bail!("nobody listens at {} after {START_TIMEOUT:?}", socket.display());
+            bail!("nothing listens at {} after {START_TIMEOUT:?}", socket.display());
         }
         std::thread::sleep(POLL_INTERVAL);
     }

@@ -5,7 +5,7 @@ use crate::cpus::allowed_cpus;
 use crate::kernel_text::schedstat;
 use rustix::time::{ClockId, clock_gettime};
 use std::hint::black_box;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Rounds of the fixed piece of work: some milliseconds, short enough that one of several tries is
 /// not interrupted.
@@ -21,20 +21,30 @@ pub(crate) fn spin(rounds: u64) {
     }
 }
 
+/// Keeps the CPU busy for a time.
+pub(crate) fn spin_for(time: Duration) {
+    let end = Instant::now() + time;
+    while Instant::now() < end {
+        std::hint::spin_loop();
+    }
+}
+
 /// Returns the CPU time of this thread.
 pub(crate) fn cpu_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
+/// Returns the CPU time that some work of this thread takes.
+pub(crate) fn cpu_time_of(work: impl FnOnce()) -> Duration {
+    let before = cpu_time();
+    work();
+    cpu_time().saturating_sub(before)
+}
+
 /// Measures the speed of the CPU: the CPU time of a fixed piece of work, the fastest of some tries.
 pub(crate) fn fixed_work() -> Duration {
-    let once = || {
-        let before = cpu_time();
-        spin(WORK_ROUNDS);
-        cpu_time().saturating_sub(before)
-    };
-    (0..WORK_TRIES).map(|_| once()).min().unwrap_or_default()
+    (0..WORK_TRIES).map(|_| cpu_time_of(|| spin(WORK_ROUNDS))).min().unwrap_or_default()
 }
 
 /// Returns the accumulated run-queue delay of this thread; zero if the kernel does not count it.

@@ -16,10 +16,9 @@ pub(crate) fn cpu_list(text: &str) -> std::result::Result<CpuList, String> {
     let mut list = Vec::new();
     for part in text.split(',') {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let number = |text: &str| text.parse::<usize>().ok().filter(|cpu| *cpu < CPU_LIMIT);
-        match number(first).zip(number(last)) {
-            Some((first, last)) if first <= last => list.extend(first..=last),
-            _ => return Err(format!("{part:?} is no CPU; name some, such as 0,2-3")),
+        match (first.parse::<usize>(), last.parse::<usize>()) {
+            (Ok(first), Ok(last)) if first <= last && last < CPU_LIMIT => list.extend(first..=last),
+            _ => return Err(format!("{part:?} is not a CPU; name some, such as 0,2-3")),
         }
     }
     list.sort_unstable();
@@ -39,7 +38,7 @@ fn list(cpus: &[usize]) -> String {
 
 /// Returns the CPUs that this process can use, in ascending order.
 pub(crate) fn allowed_cpus() -> Result<Vec<usize>> {
-    let set = sched_getaffinity(None).context("cannot ask which CPUs this process may use")?;
+    let set = sched_getaffinity(None).context("cannot read the CPUs that this process may use")?;
     Ok((0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).collect())
 }
 

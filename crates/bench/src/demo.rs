@@ -7,10 +7,13 @@
 //! alone decides if the demonstration succeeds.
 
 use crate::alone::MachineLock;
+use crate::display::PrivateDisplay;
 use crate::faults::Fault;
-use crate::faults::stage::{FaultStage, StageOutcome, open_screen, slowest};
+use crate::faults::stage::{FaultStage, StageOutcome, slowest};
+use crate::files::kept_folder;
 use crate::interrupt::InterruptFlag;
-use crate::programs::{self, Diagnosis, Follower};
+use crate::process::is_root;
+use crate::programs::{self, Diagnosis, Follower, recorder_of};
 use crate::progress::ProgressListener;
 use crate::screen::Place;
 use crate::worker::WorkerLauncher;
@@ -51,7 +54,7 @@ pub struct DemoOutcome {
     pub fault: String,
     /// The diagnosis names the injected job.
     pub ok: bool,
-    /// Why it does not; empty where it does.
+    /// Reason if it does not; empty if it does.
     pub why: String,
     /// Path of the incident file, which is kept.
     pub incident: PathBuf,
@@ -70,7 +73,7 @@ pub struct DemoOutcome {
 pub struct DemoInjection {
     /// Processes of the job that were seen, its root first.
     pub pids: Vec<u32>,
-    /// The job's command; `null` where nothing was injected.
+    /// Command of the job; `null` without a fault.
     pub job: Option<String>,
     /// Keys typed in all.
     pub keys: usize,
@@ -95,10 +98,10 @@ pub fn run(
         MachineLock::wait(interrupt, || progress.line("waiting for another demonstration to end"))?;
     let state = state_dir(options)?;
     progress.line(&format!("opening a terminal on {}", options.place.about()));
-    let mut screen = open_screen(&options.place, options.fault)?;
-    let mut stage = FaultStage::set(&mut *screen, options.fault, &options.launcher)?;
+    let mut display = PrivateDisplay::open(&options.place, options.fault.options())?;
+    let mut stage = FaultStage::open(display.screen_mut(), options.fault, &options.launcher)?;
     progress.line("arming the recorder");
-    let _recorder = programs::record(&options.tipme, stage.screen, &state, interrupt)?;
+    let _recorder = programs::record(recorder_of(&options.tipme, stage.screen), &state, interrupt)?;
     let agent = (options.place == Place::X11)
         .then(|| start_agent(options, &stage, &state, interrupt))
         .transpose()?;
@@ -121,7 +124,7 @@ pub fn run(
     };
     let seen = stage.finish()?;
     progress.line("reading the cause");
-    let diagnosis = Diagnosis::of(&options.tipme, &incident, interrupt)?;
+    let diagnosis = Diagnosis::read(&options.tipme, &incident, interrupt)?;
     Ok(outcome(options.fault, incident, diagnosis, &seen))
 }
 
@@ -168,7 +171,7 @@ fn outcome(
 }
 
 fn require_root(options: &DemoOptions) -> Result<()> {
-    if rustix::process::geteuid().is_root() {
+    if is_root() {
         return Ok(());
     }
     bail!(
@@ -182,10 +185,7 @@ fn require_root(options: &DemoOptions) -> Result<()> {
 /// files.
 fn state_dir(options: &DemoOptions) -> Result<PathBuf> {
     if let Some(folder) = &options.state_dir {
-        std::fs::create_dir_all(folder)
-            .with_context(|| format!("cannot make {}", folder.display()))?;
-        return std::path::absolute(folder)
-            .with_context(|| format!("cannot find {}", folder.display()));
+        return kept_folder(folder);
     }
     let prefix = format!("demo-{}-", options.fault.name);
     let usual = Path::new("/var/lib/tipme");

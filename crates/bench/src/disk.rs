@@ -6,7 +6,7 @@
 //! and vanishes with the process that holds it.
 
 use crate::process::ProcessGroup;
-use crate::session::first_line;
+use crate::worker::first_line;
 use anyhow::{Context, Result, bail};
 use rustix::fs::{Advice, fadvise};
 use std::ffi::OsString;

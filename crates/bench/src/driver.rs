@@ -94,13 +94,13 @@ pub trait BenchStage: ProgressListener + Clock {
     /// everything before it returns.
     fn turn(
         &mut self,
-        around: &Around<'_>,
+        setup: &TurnSetup<'_>,
         measure: &mut dyn FnMut(&mut dyn BenchStage) -> Result<()>,
     ) -> Result<Option<Achieved>>;
 }
 
 /// Arm and job of a turn.
-pub struct Around<'a> {
+pub struct TurnSetup<'a> {
     pub arm: Arm,
     pub manager: &'a ManagerProgram,
     /// Job that runs beside the measurement, if any.

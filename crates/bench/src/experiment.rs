@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Interface of a benchmark: options, a measurement, its figures, and their output.
 //!
-//! Each benchmark has a folder of its name. The type that measures reads its options from the
-//! command line. One type holds the results; the document, its schema, the table and the plots all
-//! derive from it, so a number cannot differ between them. A benchmark needs a [`BenchDriver`],
-//! which is the machine itself or, in tests, a simulation.
+//! Each benchmark has a folder of its name. The type that measures ([`Experiment`]) reads its
+//! options from the command line. One type holds the results ([`BenchFigures`]); the document, its
+//! schema, the table and the plots all derive from it, so a number cannot differ between them. A
+//! benchmark needs a [`BenchDriver`], which is the machine itself or, in tests, a simulation.
 
 use crate::driver::BenchDriver;
 use anyhow::Result;
@@ -24,22 +24,11 @@ pub trait Experiment: Args {
     /// Indents the document for human readers; otherwise it is one line.
     const INDENTED: bool = true;
     /// Part of the document that is specific to this benchmark.
-    type Figures: Serialize + JsonSchema;
+    type Figures: BenchFigures;
 
     /// Measures. Everything that it started has ended when it returns. Fails with the reason if the
     /// measurement is not possible.
     fn run(&self, driver: &mut dyn BenchDriver) -> Result<MeasuredRepeats<Self::Figures>>;
-
-    /// Returns the results, the conditions and a table as text.
-    fn text(document: &Document<Self::Figures>) -> String;
-
-    /// Returns SVG images, each with its file name.
-    fn plots(document: &Document<Self::Figures>) -> Vec<(String, String)>;
-
-    /// Returns 0 if the results are fine, else 1.
-    fn exit_code(_document: &Document<Self::Figures>) -> u8 {
-        0
-    }
 
     /// File of the document, and folder of the plots.
     fn files(&self) -> (Option<&Path>, Option<&Path>);
@@ -47,6 +36,22 @@ pub trait Experiment: Args {
     /// Number of complete repeats; each of several has files of its own.
     fn repeats(&self) -> usize {
         1
+    }
+}
+
+/// Figures of a benchmark, and their output as part of a document.
+pub trait BenchFigures: Serialize + JsonSchema + Sized {
+    /// Returns the results, the conditions and a table as text.
+    fn text(document: &Document<Self>) -> String;
+
+    /// Returns SVG images, each with its file name.
+    fn plots(_document: &Document<Self>) -> Vec<(String, String)> {
+        Vec::new()
+    }
+
+    /// Returns 0 if the results are fine, else 1.
+    fn exit_code(_document: &Document<Self>) -> u8 {
+        0
     }
 }
 

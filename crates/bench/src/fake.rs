@@ -4,7 +4,7 @@
 
 use crate::arms::{Arm, ArmTurn};
 use crate::driver::{
-    Around, BackgroundJob, BenchDriver, BenchStage, Clock, Habits, Programs, User,
+    BackgroundJob, BenchDriver, BenchStage, Clock, Habits, Programs, TurnSetup, User,
 };
 use crate::experiment::MeasuredRepeats;
 use crate::interrupt::InterruptFlag;
@@ -12,6 +12,7 @@ use crate::load::{Achieved, Speed};
 use crate::progress::ProgressListener;
 use crate::screen::Place;
 use crate::session::SessionOptions;
+use crate::typist::nanos;
 use crate::worker::WorkerLauncher;
 use anyhow::{Context, Result, bail};
 use std::ffi::OsString;
@@ -128,7 +129,7 @@ impl FakeDriver {
     }
 
     fn wait(&mut self, time: Duration) {
-        self.now = self.now.after(Nanos(time.as_nanos() as u64));
+        self.now = self.now.after(nanos(time));
         if self.taken_at.is_some_and(|at| at <= self.now) {
             self.taken_at = None;
             std::fs::write(self.folder.path().join("marks"), "g".repeat(self.turns.len()))
@@ -137,7 +138,6 @@ impl FakeDriver {
     }
 
     fn answer(&mut self, latency: Duration) {
-        let nanos = |time: Duration| Nanos(time.as_nanos() as u64);
         let first = self.now.after(nanos(latency));
         let more = (self.drawing_for.as_nanos() / BETWEEN_DRAWINGS.as_nanos()) as u32;
         self.drawn.extend((0..=more).map(|number| first.after(nanos(BETWEEN_DRAWINGS * number))));
@@ -239,15 +239,15 @@ impl BenchStage for &mut FakeDriver {
 
     fn turn(
         &mut self,
-        around: &Around<'_>,
+        setup: &TurnSetup<'_>,
         measure: &mut dyn FnMut(&mut dyn BenchStage) -> Result<()>,
     ) -> Result<Option<Achieved>> {
-        let level = match &around.job {
+        let level = match &setup.job {
             None => 0,
             Some(BackgroundJob::Load(load)) => load.level,
             Some(BackgroundJob::Build { .. }) => 1,
         };
-        let (arm, begun) = (around.arm, self.now);
+        let (arm, begun) = (setup.arm, self.now);
         self.turn = FakeTurn { arm: Some(arm), level };
         self.turns.push((ArmTurn { level, arm }.name(), Duration::ZERO));
         measure(self)?;

@@ -109,7 +109,7 @@ pub static FAULTS: [Fault; 13] = [
     },
     Fault {
         name: "lock",
-        about: "A file lock whose owner sleeps",
+        about: "A file lock with a sleeping owner",
         kinds: &["lock-wait"],
         programs: &["bash", "flock"],
         prepare: waits::lock,

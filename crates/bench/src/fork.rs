@@ -27,10 +27,9 @@ use crate::driver::BenchDriver;
 use crate::experiment::{Experiment, MeasuredRepeats};
 use crate::group::ControlGroup;
 use crate::intervals::{
-    self, Bounds, Cleanup, Explainer, GRACE, LoadIntervals, MeasuredLoad, NamedWorkers, PREFIX,
-    Stamping, expected_ms,
+    Bounds, Cleanup, Explainer, GRACE, LoadIntervals, MeasuredLoad, NamedWorkers, PREFIX, Stamping,
 };
-use crate::process::ProcessGroup;
+use crate::process::{ProcessGroup, is_root};
 use anyhow::{Context, Result};
 use favour::Favour;
 use options::ForkArm;
@@ -39,7 +38,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::path::Path;
 use std::time::Duration;
-use tipme_measure::{Document, INTERVAL, InputClass};
+use tipme_measure::{INTERVAL, InputClass};
 
 const TITLE: &str = "10 ms of work every 60 ms, beside others on the same CPU";
 /// Time for which a load runs before it is measured, so that the scheduler has adapted to it.
@@ -49,7 +48,7 @@ const CONTAINER_TIMES: u32 = 8;
 /// Maximum CPU time of a load process beyond the time of the measurement, in seconds.
 const SPARE_S: u64 = 30;
 
-/// What it was measured with.
+/// Conditions of the measurement.
 #[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Conditions")]
 pub struct ForkConditions {
@@ -72,27 +71,10 @@ impl Experiment for Fork {
         }
         let explainer = Explainer::start(driver, self.no_trace, &[])?;
         let loads = self.measure(cpu, &explainer, driver)?;
-        let figures = LoadIntervals {
-            title: TITLE,
-            bounds: self.bounds_words(cpu),
-            expected_ms: expected_ms(&loads),
-            conditions: self.conditions(cpu),
-            loads,
-            not_explained_because: explainer.blind_because(),
-        };
+        let (bounds, conditions) = (self.bounds_words(cpu), self.conditions(cpu));
+        let figures =
+            LoadIntervals::new(TITLE, bounds, conditions, loads, explainer.blind_because());
         Ok(figures.measured(InputClass::Motion))
-    }
-
-    fn text(document: &Document<Self::Figures>) -> String {
-        intervals::text(document)
-    }
-
-    fn plots(document: &Document<Self::Figures>) -> Vec<(String, String)> {
-        intervals::plots(document)
-    }
-
-    fn exit_code(document: &Document<Self::Figures>) -> u8 {
-        u8::from(intervals::is_noticed(document))
     }
 
     fn files(&self) -> (Option<&Path>, Option<&Path>) {
@@ -133,19 +115,15 @@ impl Fork {
         let cpu = self
             .cpu
             .or_else(last_cpu)
-            .context("cannot tell which CPUs this process may use; name one with --cpu")?;
+            .context("cannot find the CPUs that this process may use; name one with --cpu")?;
         expect_allowed(&[cpu])?;
         Ok(cpu)
     }
 
     fn conditions(&self, cpu: usize) -> ForkConditions {
-        let millis = |time: Duration| time.as_millis() as u64;
-        ForkConditions {
-            cpu,
-            every_ms: millis(self.every),
-            work_ms: millis(WORK),
-            sleep_ms: millis(SLEEP),
-        }
+        let [every_ms, work_ms, sleep_ms] =
+            [self.every, WORK, SLEEP].map(|time| time.as_millis() as u64);
+        ForkConditions { cpu, every_ms, work_ms, sleep_ms }
     }
 
     fn bounds_words(&self, cpu: usize) -> Vec<String> {
@@ -173,10 +151,7 @@ impl Fork {
         driver: &mut dyn BenchDriver,
     ) -> Result<Vec<MeasuredLoad>> {
         let launcher = driver.programs().launcher;
-        let mut cleanup = Cleanup::start(&launcher)?;
-        let folder =
-            tempfile::Builder::new().prefix(PREFIX).tempdir().context("cannot make a folder")?;
-        cleanup.folder(folder.path())?;
+        let (_cleanup, folder) = Cleanup::with_folder(&launcher)?;
         let workers = NamedWorkers { folder: folder.path(), launcher: &launcher };
         let mut loads = Vec::new();
         for arm in self.measured_arms() {
@@ -224,7 +199,7 @@ impl Fork {
         let (every, life) = (self.every.as_millis().to_string(), self.duration.as_secs() + SPARE_S);
         let words = ["fork-load", &name(&load), &every, &life.to_string()];
         let started =
-            workers.start("fork-load", &words, Some(cpu)).context("the load does not begin")?;
+            workers.start("fork-load", &words, Some(cpu)).context("cannot start the load")?;
         let group = (load == ForkLoad::Container).then(|| container(started.pid())).transpose()?;
         Ok(Some(LoadProcesses { process: started.process, _group: group }))
     }
@@ -241,10 +216,6 @@ fn container(pid: u32) -> Result<ControlGroup> {
     let mut group = ControlGroup::with_times_the_weight(PREFIX, CONTAINER_TIMES)?;
     group.take(pid)?;
     Ok(group)
-}
-
-fn is_root() -> bool {
-    rustix::process::geteuid().is_root()
 }
 
 #[cfg(test)]
@@ -269,33 +240,21 @@ mod tests {
         assert!(managed >= Favour::estimate().most + Duration::from_secs(48), "{managed:?}");
     }
 
-    #[test]
-    fn each_load_is_held_against_none() {
-        let loads = |words| parsed::<Fork>(words).loads().iter().map(name).collect::<Vec<String>>();
-        let all = [
-            "none",
-            "hog",
-            "fork",
-            "storm",
-            "crowd",
-            "wide",
-            "sessions",
-            "container",
-            "nice",
-            "realtime",
-        ];
-        assert_eq!(loads(""), all);
-        assert_eq!(
-            (loads("--load none"), loads("--load storm")),
-            (vec!["none".into()], vec!["none".into(), "storm".into()])
-        );
+    /// Returns the names of the turns.
+    fn arms(words: &str, root: bool) -> Vec<String> {
+        parsed::<Fork>(words).arms(root).into_iter().map(ForkArm::name).collect()
     }
 
     #[test]
-    fn each_load_is_measured_with_the_manager_once_more_and_without_root_some_are_left_out() {
-        let arms = |words, root| {
-            parsed::<Fork>(words).arms(root).into_iter().map(ForkArm::name).collect::<Vec<String>>()
-        };
+    fn each_load_is_compared_with_none() {
+        let all = "none hog fork storm crowd wide sessions container nice realtime";
+        assert_eq!(arms("", true).join(" "), all);
+        assert_eq!(arms("--load none", true), ["none"]);
+        assert_eq!(arms("--load storm", true), ["none", "storm"]);
+    }
+
+    #[test]
+    fn loads_repeat_when_managed_and_some_take_root() {
         assert_eq!(arms("--load wide --managed", true), ["none", "wide", "wide, managed"]);
         assert_eq!(arms("--load nice", false), ["none"]);
         assert_eq!((arms("", false).len(), arms("--managed", true).len()), (7, 19));

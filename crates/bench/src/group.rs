@@ -6,19 +6,17 @@
 //! children there. Only processes that the benchmark started are moved into it; they move back
 //! before the group is removed.
 
+use crate::process::{is_root, retry};
 use anyhow::{Context, Result, bail};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::thread::sleep;
-use std::time::Duration;
 use tipme_record::proc_text::{CgroupMount, cgroup_mounts};
 
 /// Period of the CPU quota, in microseconds.
 const PERIOD_US: u64 = 100_000;
-/// Maximum number of attempts to remove an emptied group, and the interval between them.
+/// Maximum number of attempts to remove an emptied group.
 const REMOVALS: usize = 100;
-const BETWEEN_REMOVALS: Duration = Duration::from_millis(20);
 
 /// Makes the names of groups unique.
 static MADE: AtomicU32 = AtomicU32::new(0);
@@ -95,7 +93,7 @@ pub(crate) fn lacks_unified(controller: &str) -> Option<String> {
     let Some(hierarchy) = unified(&mounts) else {
         return Some("there are no control groups of version 2".to_owned());
     };
-    if !rustix::process::geteuid().is_root() {
+    if !is_root() {
         return Some("making control groups takes root".to_owned());
     }
     let offered =
@@ -215,7 +213,7 @@ impl ControlGroup {
     pub(crate) fn take(&mut self, pid: u32) -> Result<()> {
         let from = self.hierarchy.folder_of(pid, self.controller)?;
         if pid == std::process::id() {
-            bail!("this process does not go into a group of its own");
+            bail!("cannot move this process into its own group");
         }
         std::fs::write(self.procs_file(), pid.to_string())
             .with_context(|| format!("cannot limit process {pid}"))?;
@@ -241,12 +239,7 @@ impl Drop for ControlGroup {
     fn drop(&mut self) {
         self.release();
         // A process that has just ended still occupies its group for a moment.
-        for _ in 0..REMOVALS {
-            if std::fs::remove_dir(&self.folder).is_ok() || !Path::exists(&self.folder) {
-                return;
-            }
-            sleep(BETWEEN_REMOVALS);
-        }
+        retry(REMOVALS, || std::fs::remove_dir(&self.folder).is_ok() || !self.folder.exists());
     }
 }
 

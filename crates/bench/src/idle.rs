@@ -7,13 +7,13 @@
 //! differs slightly from an idle one. With a recorder beside the loop, the missed time is
 //! attributed by name.
 
-mod buffer;
 mod classic;
 mod counter;
 mod echo;
 mod injector;
 mod interrupts;
 mod judge;
+mod long_gaps;
 mod names;
 mod options;
 mod plan;
@@ -27,9 +27,11 @@ pub(crate) use injector::work;
 pub use options::Idle;
 
 use crate::driver::BenchDriver;
-use crate::experiment::{Experiment, MeasuredRepeats};
+use crate::experiment::{BenchFigures, Experiment, MeasuredRepeats};
 use crate::interrupt::InterruptFlag;
 use crate::machine::Survey;
+use crate::process::is_root;
+use crate::programs::{SidecarRecorder, recording};
 use anyhow::Result;
 use judge::ERROR;
 use names::Named;
@@ -38,8 +40,7 @@ use std::path::Path;
 use tipme_analysis::Recording;
 use tipme_measure::Document;
 use tipme_measure::idle::{Check, CpuFigures, GAP, IdleDetails, Validation};
-use trace::Tracer;
-use watch::{LoopOutcome, may_record, measure};
+use watch::{LoopOutcome, measure};
 
 /// Maximum difference from the kernel's accounting, in percentage points.
 const POINTS_MAX: f64 = 2.0;
@@ -57,13 +58,19 @@ impl Experiment for Idle {
         let options = self.options()?;
         options.check()?;
         if self.validate {
-            return judge::run(&options, !self.no_trace && may_record(), driver);
+            return judge::run(&options, !self.no_trace && is_root(), driver);
         }
         let (outcome, recorded) = watch(self, &options, driver)?;
         let runs = outcome.observed.iter().map(tipme_measure::idle::run).collect();
         Ok(MeasuredRepeats { runs, figures: figures(&options, outcome, recorded) })
     }
 
+    fn files(&self) -> (Option<&Path>, Option<&Path>) {
+        (self.json.as_deref(), self.svg.as_deref())
+    }
+}
+
+impl BenchFigures for IdleDetails {
     fn text(document: &Document<IdleDetails>) -> String {
         table::text(document)
     }
@@ -83,10 +90,6 @@ impl Experiment for Idle {
         let bad = details.validation.as_ref().is_some_and(|validation| !validation.is_good());
         u8::from(bad || apart && details.method != CLASSIC)
     }
-
-    fn files(&self) -> (Option<&Path>, Option<&Path>) {
-        (self.json.as_deref(), self.svg.as_deref())
-    }
 }
 
 /// Recording of the measurement, or the reason why there is none.
@@ -102,7 +105,7 @@ fn watch(
     let tracer = match why_not(idle) {
         Some(why) => Err(why.to_owned()),
         None => {
-            let started = Tracer::start(&driver.programs().tipme, options.duration, interrupt);
+            let started = trace::start(&driver.programs().tipme, options.duration, interrupt);
             interrupt.check()?;
             started.map_err(|error| format!("{error:#}"))
         }
@@ -120,16 +123,16 @@ fn why_not(idle: &Idle) -> Option<&'static str> {
         Some("--no-trace was given")
     } else if idle.classic {
         Some("the loop of fixed length does not know when in a record its time was taken")
-    } else if !may_record() {
+    } else if !is_root() {
         Some("only root may record; run it with sudo")
     } else {
         None
     }
 }
 
-fn read(tracer: Tracer, interrupt: &InterruptFlag) -> Result<Box<Recording>> {
-    let incident = tracer.mark(interrupt)?;
-    Ok(Box::new(Recording::read(&tipme_command::incident::read(&incident.path)?)?))
+fn read(tracer: SidecarRecorder, interrupt: &InterruptFlag) -> Result<Box<Recording>> {
+    let (incident, _folder) = tracer.last_mark(interrupt)?;
+    Ok(Box::new(recording(&incident)?))
 }
 
 fn figures(options: &IdleOptions, outcome: LoopOutcome, recorded: Recorded) -> IdleDetails {

@@ -5,7 +5,6 @@
 mod cleanup;
 mod explain;
 mod figures;
-mod sidecar;
 mod stamp_buffer;
 mod table;
 
@@ -13,18 +12,16 @@ use crate::interrupt::InterruptFlag;
 use crate::kernel_text::schedstat;
 use crate::process::ProcessGroup;
 use crate::progress::ProgressListener;
-use crate::worker::{self, Ready, WorkerLauncher, say_ready};
-use anyhow::{Context, Result, ensure};
+use crate::worker::{self, Ready, WorkerLauncher, number, say_ready, word};
+use anyhow::{Result, ensure};
 pub(crate) use cleanup::{Cleanup, PREFIX, run as run_cleanup};
 pub(crate) use explain::Explainer;
-pub(crate) use figures::expected_ms;
 pub use figures::{LoadIntervals, Longest, MeasuredLoad};
 pub(crate) use stamp_buffer::{STAMPS_MAX, StampBuffer};
 use std::ffi::OsString;
 use std::path::Path;
 use std::ptr::null_mut;
 use std::time::{Duration, Instant};
-pub(crate) use table::{is_noticed, plots, text};
 use tipme_desktop::clock;
 use tipme_measure::Intervals;
 
@@ -106,7 +103,7 @@ impl Stamping {
         let stamps = self.stamp_buffer.stamps();
         ensure!(
             !stamps.is_empty(),
-            "the measuring process ended before it began; its message stands above"
+            "the measuring process ended before it began; see its message above"
         );
         let intervals = Intervals::of(load, expected.as_nanos() as u64, &stamps, cut_off);
         Ok(MeasuredLoad::new(intervals, self.process.pid(), cpu))
@@ -165,12 +162,9 @@ impl ProcessStamps {
     /// Reads the words that [`Stamping::start`] appends after `at` others, reports `ready`, and
     /// waits for the start signal.
     pub(crate) fn begin(words: &[&str], at: usize) -> Result<ProcessStamps> {
-        let word = |at: usize| {
-            words.get(at).copied().with_context(|| format!("word {} is missing", at + 1))
-        };
-        let stamp_buffer = StampBuffer::open(Path::new(word(at)?))?;
-        let intervals = word(at + 1)?.parse().context("no number of intervals")?;
-        let time = Duration::from_millis(word(at + 2)?.parse().context("no time")?);
+        let stamp_buffer = StampBuffer::open(Path::new(word(words, at)?))?;
+        let intervals = number(words, at + 1)?;
+        let time = Duration::from_millis(number(words, at + 2)?);
         wait_for_signal()?;
         Ok(ProcessStamps { stamp_buffer, intervals, time })
     }

@@ -3,8 +3,10 @@
 
 use std::time::Duration;
 
-/// Index of steal time among the ticks of a CPU.
-pub(crate) const STEAL: usize = 7;
+/// Indices of idle time, I/O wait and steal time among the ticks of a CPU.
+const IDLE: usize = 3;
+const IOWAIT: usize = 4;
+const STEAL: usize = 7;
 
 /// Returns a field of /proc/meminfo in bytes; 0 if there is no such field.
 pub(crate) fn memory_field(name: &str) -> u64 {
@@ -12,19 +14,49 @@ pub(crate) fn memory_field(name: &str) -> u64 {
 }
 
 /// Returns a field from the text of /proc/meminfo.
-pub(crate) fn memory_of(text: &str, name: &str) -> u64 {
+fn memory_of(text: &str, name: &str) -> u64 {
     let value = text
         .lines()
         .find_map(|line| line.strip_prefix(name)?.strip_prefix(':')?.trim().strip_suffix(" kB"));
     value.and_then(|kib| kib.trim().parse::<u64>().ok()).unwrap_or_default() << 10
 }
 
-/// Returns the ticks of all CPUs together since boot, from the first line of /proc/stat: user,
-/// nice, system, idle, iowait, irq, softirq, steal. The guest fields behind them are included in
-/// user already.
-pub(crate) fn cpu_ticks(text: &str) -> Option<Vec<u64>> {
-    let words = text.lines().next()?.strip_prefix("cpu ")?.split_whitespace();
-    words.take(8).map(|word| word.parse().ok()).collect()
+/// Ticks of all CPUs together since boot.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct CpuTicks {
+    total: u64,
+    idle: u64,
+    steal: u64,
+}
+
+impl CpuTicks {
+    pub(crate) fn now() -> Option<CpuTicks> {
+        CpuTicks::parse(&std::fs::read_to_string("/proc/stat").ok()?)
+    }
+
+    /// Parses the first line of /proc/stat. The guest fields behind the first eight are included in
+    /// user time already.
+    fn parse(text: &str) -> Option<CpuTicks> {
+        let words = text.lines().next()?.strip_prefix("cpu ")?.split_whitespace();
+        let ticks: Vec<u64> = words.take(8).map(|word| word.parse().ok()).collect::<Option<_>>()?;
+        let (idle, steal) = (ticks.get(IDLE)? + ticks.get(IOWAIT)?, *ticks.get(STEAL)?);
+        Some(CpuTicks { total: ticks.iter().sum(), idle, steal })
+    }
+
+    /// Returns the share of the time until a later reading in which CPUs were busy.
+    pub(crate) fn busy_share(self, later: CpuTicks) -> Option<f64> {
+        let (total, idle) = (self.total_until(later)?, later.idle.checked_sub(self.idle)?);
+        Some(total.checked_sub(idle)? as f64 / total as f64)
+    }
+
+    /// Returns the share of that time that a hypervisor took.
+    pub(crate) fn steal_share(self, later: CpuTicks) -> Option<f64> {
+        Some(later.steal.saturating_sub(self.steal) as f64 / self.total_until(later)? as f64)
+    }
+
+    fn total_until(self, later: CpuTicks) -> Option<u64> {
+        later.total.checked_sub(self.total).filter(|total| *total > 0)
+    }
 }
 
 /// Returns the steal time of one CPU since boot, from the text of /proc/stat.
@@ -68,12 +100,16 @@ mod tests {
     }
 
     #[test]
-    fn ticks_are_those_of_all_cpus() {
-        assert_eq!(cpu_ticks("cpu  1 2 3 4 5 6 7 8 9 10\ncpu0 1"), Some((1..=8).collect()));
-        assert_eq!(
-            (cpu_ticks("cpu0 1 2"), cpu_ticks("cpu  1 x"), cpu_ticks("")),
-            (None, None, None)
-        );
+    fn busy_and_stolen_time_are_shares_of_all_cpus() {
+        let ticks = CpuTicks::parse("cpu  1 2 3 4 5 6 7 8 9 10\ncpu0 1");
+        assert_eq!(ticks, Some(CpuTicks { total: 36, idle: 9, steal: 8 }));
+        assert_eq!(["cpu0 1 2", "cpu  1 x", ""].map(CpuTicks::parse), [None; 3]);
+        let before = CpuTicks::parse("cpu  10 0 5 100 5 0 0 0 0 0\ncpu0 1").expect("ticks");
+        let after = CpuTicks::parse("cpu  20 5 10 150 15 0 0 0 0 0\n").expect("ticks");
+        assert_eq!((before.busy_share(after), after.busy_share(before)), (Some(0.25), None));
+        let before = CpuTicks::parse("cpu  1 1 1 1 1 1 1 3 9 9\n").expect("ticks");
+        let after = CpuTicks::parse("cpu  21 21 11 11 11 11 11 13 9 9\n").expect("ticks");
+        assert_eq!((before.steal_share(after), after.steal_share(after)), (Some(0.1), None));
     }
 
     #[test]

@@ -1,36 +1,33 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Driver for benchmarks on the real machine.
 
-mod background;
 mod limit;
-mod recorder;
 mod weights;
 
 use crate::alone::MachineLock;
 use crate::arms::{Arm, BenchManager, ManagerProgram, SETTLING};
-use crate::compositor::{Compositor, untold};
+use crate::compositor::unobservable;
+use crate::display::PrivateDisplay;
 use crate::driver::{
-    Around, BackgroundJob, BenchDriver, BenchStage, Clock, Habits, Programs, User, WINDOW_TIMEOUT,
-    Watch,
+    BackgroundJob, BenchDriver, BenchStage, Clock, Habits, Programs, TurnSetup, User,
+    WINDOW_TIMEOUT, Watch,
 };
 use crate::interrupt::InterruptFlag;
-use crate::intervals::Cleanup;
-use crate::load::{Achieved, LoadOptions, RoundsSampler, RunningLoad, Speed};
+use crate::load::{Achieved, LoadOptions, RoundsSampler, RunningJob, RunningLoad, Speed};
 use crate::locked_memory::LockedMemory;
 use crate::priority::Priority;
 use crate::process::{
-    ProcessGroup, cpu_time, family, is_group_member, major_faults, run_queue_delay,
+    ProcessGroup, cpu_times, family, is_group_member, major_faults, run_queue_delay,
 };
+use crate::programs::{SidecarRecorder, recorder_of};
 use crate::progress::ProgressListener;
-use crate::screen::{Place, TerminalScreen};
+use crate::screen::Place;
 use crate::seen::DrawingWatch;
-use crate::session::{self, PrivateSession, SessionOptions};
+use crate::session::{self, SessionOptions};
 use crate::system::{Build, Tree};
 use crate::units::check_units;
-use anyhow::{Context, Result, bail};
-use background::Background;
+use anyhow::{Context, Result};
 use limit::LoadLimit;
-use recorder::FocusRecorder;
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -40,8 +37,6 @@ use tipme_desktop::window::{DamageWatch, Watcher};
 use tipme_desktop::{DisplayTarget, clock};
 use tipme_record::Nanos;
 use weights::Weights;
-
-const X11_ONLY: &str = "this can be measured on X11 only";
 
 /// Drives this machine.
 pub struct LiveDriver<P> {
@@ -96,55 +91,11 @@ impl<P: ProgressListener> BenchDriver for LiveDriver<P> {
     }
 }
 
-/// A private display of the benchmark, or a running compositor.
-enum PrivateDisplay {
-    X11(PrivateSession),
-    Wayland(Compositor),
-}
-
-impl PrivateDisplay {
-    fn open(place: &Place, options: SessionOptions) -> Result<PrivateDisplay> {
-        Ok(match place {
-            Place::X11 => PrivateDisplay::X11(PrivateSession::start(options)?),
-            Place::Wayland => PrivateDisplay::Wayland(Compositor::start(options)?),
-            Place::Compositor(name) => PrivateDisplay::Wayland(Compositor::running(name, options)?),
-        })
-    }
-
-    fn screen(&self) -> &dyn TerminalScreen {
-        match self {
-            PrivateDisplay::X11(session) => session,
-            PrivateDisplay::Wayland(compositor) => compositor,
-        }
-    }
-
-    fn screen_mut(&mut self) -> &mut dyn TerminalScreen {
-        match self {
-            PrivateDisplay::X11(session) => session,
-            PrivateDisplay::Wayland(compositor) => compositor,
-        }
-    }
-
-    /// Fails unless the display is a private X11 one.
-    fn session(&self) -> Result<&PrivateSession> {
-        match self {
-            PrivateDisplay::X11(session) => Ok(session),
-            PrivateDisplay::Wayland(_) => bail!(X11_ONLY),
-        }
-    }
-
-    fn session_mut(&mut self) -> Result<&mut PrivateSession> {
-        match self {
-            PrivateDisplay::X11(session) => Ok(session),
-            PrivateDisplay::Wayland(_) => bail!(X11_ONLY),
-        }
-    }
-}
-
 /// A private display on this machine. Fields are dropped in order: the programs, then the display.
 struct LiveStage<'a> {
     windows: Option<Windows>,
-    build: Option<PreparedBuild>,
+    /// Files of a build.
+    build: Option<Tree>,
     programs: &'a Programs,
     interrupt: &'a InterruptFlag,
     progress: &'a mut dyn ProgressListener,
@@ -153,7 +104,7 @@ struct LiveStage<'a> {
     /// Shared by all turns: a compositor drops the focus when its last keyboard is unplugged.
     typist: Typist,
     /// Reports the focus on a compositor to the manager.
-    recorder: Option<FocusRecorder>,
+    recorder: Option<SidecarRecorder>,
     /// Processes of display server, terminal and its program.
     watched: Vec<u32>,
 }
@@ -173,13 +124,6 @@ impl Windows {
         focused.with_context(|| format!("the window of {name} does not get the focus"))?;
         Ok(())
     }
-}
-
-/// Files of a build.
-struct PreparedBuild {
-    tree: Tree,
-    /// Removes them if this process no longer can.
-    _cleanup: Cleanup,
 }
 
 impl ProgressListener for LiveStage<'_> {
@@ -230,25 +174,23 @@ impl BenchStage for LiveStage<'_> {
             self.windows =
                 Some(Windows { watcher: Watcher::open(&session.target())?, open: Vec::new() });
         }
-        let windows = self.windows.as_mut().context("there is somebody who sees windows")?;
+        let windows = self.windows.as_mut().context("windows are not watched")?;
         session.prepare(&mut command);
         windows.open.push((name, ProcessGroup::start(name, command, None)?));
         windows.wait_for_focus(name)
     }
 
     fn prepare_build(&mut self) -> Result<String> {
-        let mut cleanup = Cleanup::start(&self.programs.launcher)?;
-        let tree = Tree::make(&mut cleanup)?;
+        let tree = Tree::make(&self.programs.launcher)?;
         let work = tree.work().name();
-        self.build = Some(PreparedBuild { tree, _cleanup: cleanup });
+        self.build = Some(tree);
         Ok(work)
     }
 
     fn record_focus(&mut self) -> Result<()> {
         if matches!(self.display, PrivateDisplay::Wayland(_)) {
-            let recorder =
-                FocusRecorder::start(&self.programs.tipme, self.display.screen(), self.interrupt)?;
-            self.recorder = Some(recorder);
+            let command = recorder_of(&self.programs.tipme, self.display.screen());
+            self.recorder = Some(SidecarRecorder::start(command, self.interrupt)?);
         }
         Ok(())
     }
@@ -259,7 +201,7 @@ impl BenchStage for LiveStage<'_> {
             Watch::Terminal => {
                 let screen = self.display.screen();
                 DrawingWatch::watch(
-                    screen.watch()?.with_context(|| untold(&screen.name()))?,
+                    screen.watch()?.with_context(|| unobservable(&screen.name()))?,
                     habits.quiet,
                 )?
             }
@@ -278,33 +220,33 @@ impl BenchStage for LiveStage<'_> {
     /// Holds the lock, so that no other measurement runs meanwhile.
     fn turn(
         &mut self,
-        around: &Around<'_>,
+        setup: &TurnSetup<'_>,
         measure: &mut dyn FnMut(&mut dyn BenchStage) -> Result<()>,
     ) -> Result<Option<Achieved>> {
         let _alone = MachineLock::wait_in_turn(self.interrupt, self.progress)?;
         self.interrupt.check()?;
-        let managed = around.arm == Arm::Managed;
-        let recorder = self.recorder.as_ref().map(FocusRecorder::folder);
-        let program = ManagerProgram { recorder, ..around.manager.clone() };
+        let managed = setup.arm == Arm::Managed;
+        let recorder = self.recorder.as_ref().map(|recorder| recorder.folder().to_owned());
+        let program = ManagerProgram { recorder, ..setup.manager.clone() };
         let manager = managed
             .then(|| BenchManager::start(&program, self.display.screen(), self.interrupt))
             .transpose()?;
-        let limit = (around.arm == Arm::Limit)
+        let limit = (setup.arm == Arm::Limit)
             .then(|| LoadLimit::make(&self.programs.launcher))
             .transpose()?;
         let mut background =
-            around.job.as_ref().map(|job| self.start(job, limit.as_ref())).transpose()?;
-        let weights = match around.arm {
+            setup.job.as_ref().map(|job| self.start(job, limit.as_ref())).transpose()?;
+        let weights = match setup.arm {
             Arm::Weight => Some(Weights::set(
                 self.display.screen(),
-                background.as_ref(),
+                background.as_deref(),
                 &self.programs.launcher,
             )?),
             _ => None,
         };
         self.interrupt.sleep(SETTLING)?;
         let pid = manager.as_ref().map(BenchManager::pid);
-        let load = observed(background.as_mut(), pid, || measure(self))?;
+        let load = observed(background.as_deref_mut(), pid, || measure(self))?;
         drop(background);
         drop((weights, limit));
         manager.map_or(Ok(()), BenchManager::stop)?;
@@ -313,20 +255,17 @@ impl BenchStage for LiveStage<'_> {
 }
 
 impl LiveStage<'_> {
-    fn start(&self, job: &BackgroundJob, limit: Option<&LoadLimit>) -> Result<Background> {
+    fn start(&self, job: &BackgroundJob, limit: Option<&LoadLimit>) -> Result<Box<dyn RunningJob>> {
         match job {
             BackgroundJob::Load(options) => {
                 let options =
                     LoadOptions { procs_file: limit.map(LoadLimit::procs_file), ..options.clone() };
-                Ok(Background::Load(RunningLoad::start(&options)?))
+                Ok(Box::new(RunningLoad::start(&options)?))
             }
             BackgroundJob::Build { own_session } => {
-                let build = self.build.as_ref().context("there is nothing to build")?;
-                Ok(Background::Build(Build::start(
-                    &build.tree,
-                    *own_session,
-                    &self.programs.launcher,
-                )?))
+                let tree = self.build.as_ref().context("there is nothing to build")?;
+                let launcher = &self.programs.launcher;
+                Ok(Box::new(Build::start(tree, *own_session, launcher)?))
             }
         }
     }
@@ -342,22 +281,21 @@ impl LiveStage<'_> {
 
 /// Measures, and returns the work of the background job; fails if the job ended early.
 fn observed(
-    background: Option<&mut Background>,
+    background: Option<&mut (dyn RunningJob + '_)>,
     manager: Option<u32>,
     measure: impl FnOnce() -> Result<()>,
 ) -> Result<Option<Achieved>> {
     let _locked = LockedMemory::new();
     let Some(background) = background else { return measure().map(|()| None) };
     let sampler = background.sample_rounds()?;
-    let managed = || manager.and_then(cpu_time);
-    let (before, managed_before) = (background.reading(), managed());
+    let (before, manager_before) = (background.reading(), manager.and_then(cpu_times));
     measure()?;
     let achieved = Achieved::between(before, background.reading());
-    let manager_cpu_s = managed_before
-        .zip(managed())
-        .map(|(before, after)| after.saturating_sub(before).as_secs_f64());
+    let manager_cpu_s = manager_before
+        .zip(manager.and_then(cpu_times))
+        .map(|((before, _), (after, _))| after.saturating_sub(before).as_secs_f64());
     let window_rounds_min = sampler.map_or(Ok(None), RoundsSampler::finish)?;
-    background.expect_whole().context("the measurement does not count")?;
+    background.expect_whole().context("the measurement is invalid")?;
     Ok(Some(Achieved { window_rounds_min, manager_cpu_s, ..achieved }))
 }
 

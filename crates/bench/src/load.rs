@@ -13,6 +13,7 @@
 //! time. Together they use no more memory than requested, and the kernel kills them first when
 //! memory runs out.
 
+mod achieved;
 mod kind;
 mod ledger;
 mod options;
@@ -21,6 +22,7 @@ mod rounds_sampler;
 mod table;
 mod work;
 
+pub use achieved::Achieved;
 pub(crate) use kind::{DEMAND_MAX, LEVEL_MAX};
 pub use kind::{LoadKind, PageOptions, Pages};
 pub use ledger::LedgerReading;
@@ -38,10 +40,8 @@ use crate::worker::{self, WorkerLauncher};
 use anyhow::{Context, Result, anyhow, ensure};
 use ledger::LoadLedger;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::io::{PipeReader, PipeWriter};
-use std::ops::Add;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 pub use work::Speed;
@@ -277,6 +277,22 @@ fn part(whole: u64, (numerator, divisor): Share) -> u64 {
     whole / divisor * numerator
 }
 
+/// A load or another job that runs beside a measurement. Dropping it ends it.
+pub(crate) trait RunningJob {
+    /// Reads the work done so far.
+    fn reading(&self) -> LedgerReading;
+
+    /// Returns its known processes.
+    fn pids(&self) -> Vec<u32>;
+
+    /// Starts sampling the progress of each process; `None` if the processes have no counts.
+    fn sample_rounds(&self) -> Result<Option<RoundsSampler>>;
+
+    /// Fails if the job or one of its processes has ended by itself, since that makes the
+    /// measurement invalid.
+    fn expect_whole(&mut self) -> Result<()>;
+}
+
 /// A running load. Dropping it ends its processes and waits until they are gone.
 pub struct RunningLoad {
     /// Processes that started the others.
@@ -316,21 +332,6 @@ impl RunningLoad {
         Ok(())
     }
 
-    /// Reads the work done so far.
-    pub fn reading(&self) -> LedgerReading {
-        self.ledger.reading()
-    }
-
-    /// Returns its known processes.
-    pub(crate) fn pids(&self) -> Vec<u32> {
-        self.first.iter().flat_map(|process| family(process.pid())).collect()
-    }
-
-    /// Starts sampling the progress of each process.
-    pub(crate) fn sample_rounds(&self) -> Result<RoundsSampler> {
-        Ok(RoundsSampler::begin(LoadLedger::open(&self.ledger.path())?))
-    }
-
     /// Fails if the load has ended by itself.
     pub fn expect_alive(&mut self) -> Result<()> {
         let casualties = self.reading().casualties;
@@ -340,14 +341,6 @@ impl RunningLoad {
                 .context("the process that had started the load was ended, and with it the load"),
             _ => anyhow!("{}", lost(casualties, self.level)),
         })
-    }
-
-    /// Fails if any process has ended by itself, since that makes the measurement invalid.
-    pub(crate) fn expect_whole(&mut self) -> Result<()> {
-        self.expect_alive()?;
-        let casualties = self.reading().casualties;
-        ensure!(casualties == 0, "{}", lost(casualties, self.level));
-        Ok(())
     }
 
     /// Runs the load for a time.
@@ -361,10 +354,31 @@ impl RunningLoad {
     }
 }
 
+impl RunningJob for RunningLoad {
+    fn reading(&self) -> LedgerReading {
+        self.ledger.reading()
+    }
+
+    fn pids(&self) -> Vec<u32> {
+        self.first.iter().flat_map(|process| family(process.pid())).collect()
+    }
+
+    fn sample_rounds(&self) -> Result<Option<RoundsSampler>> {
+        Ok(Some(RoundsSampler::begin(LoadLedger::open(&self.ledger.path())?)))
+    }
+
+    fn expect_whole(&mut self) -> Result<()> {
+        self.expect_alive()?;
+        let casualties = self.reading().casualties;
+        ensure!(casualties == 0, "{}", lost(casualties, self.level));
+        Ok(())
+    }
+}
+
 fn lost(casualties: u64, level: u32) -> String {
     format!(
-        "{casualties} processes of the load ended before their time, of {level} that run at a time; their message stands \
-         above, or somebody ended them; where memory ran out (see dmesg), choose less of it, or fewer processes"
+        "{casualties} processes of the load ended early ({level} run at a time); see their messages above. If memory ran out \
+         (see dmesg), choose less of it, or fewer processes"
     )
 }
 
@@ -377,91 +391,9 @@ impl Drop for RunningLoad {
     }
 }
 
-/// What a load did between two readings.
-#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, JsonSchema)]
-pub struct Achieved {
-    pub seconds: f64,
-    /// Runnable processes on average: those that ran or waited for a CPU.
-    pub runnable_mean: f64,
-    /// CPU time of all processes.
-    pub cpu_s: f64,
-    pub pages: u64,
-    /// Pages touched in a millisecond of CPU time.
-    pub pages_per_ms: f64,
-    /// Work done.
-    pub rounds: u64,
-    pub rounds_per_s: f64,
-    /// Short-lived children that ended.
-    #[serde(rename = "births")]
-    pub forks: u64,
-    /// Processes and short-lived children that ended before their time.
-    pub casualties: u64,
-    /// The fewest rounds that a process did in any ten seconds; `None` where that was not watched for so long.
-    pub window_rounds_min: Option<u64>,
-    /// CPU time of the manager meanwhile; `None` where none ran. A load that runs by itself has none.
-    #[serde(skip)]
-    pub manager_cpu_s: Option<f64>,
-}
-
-impl Achieved {
-    /// Returns the work from one reading to a later one.
-    pub fn between(before: LedgerReading, after: LedgerReading) -> Achieved {
-        let wall_ns = after.at.since(before.at).0.max(1) as f64;
-        let difference =
-            |figure: fn(&LedgerReading) -> u64| figure(&after).saturating_sub(figure(&before));
-        let cpu_ns = difference(|reading| reading.cpu_ns) as f64;
-        let (pages, rounds) =
-            (difference(|reading| reading.pages), difference(|reading| reading.rounds));
-        Achieved {
-            seconds: wall_ns / 1e9,
-            runnable_mean: difference(|reading| reading.runnable_ns) as f64 / wall_ns,
-            cpu_s: cpu_ns / 1e9,
-            pages,
-            pages_per_ms: if cpu_ns > 0.0 { pages as f64 / (cpu_ns / 1e6) } else { 0.0 },
-            rounds,
-            rounds_per_s: rounds as f64 / (wall_ns / 1e9),
-            forks: difference(|reading| reading.forks),
-            casualties: after.casualties,
-            window_rounds_min: None,
-            manager_cpu_s: None,
-        }
-    }
-
-    /// Combines two periods, one after the other.
-    pub fn and(self, other: Achieved) -> Achieved {
-        let seconds = self.seconds + other.seconds;
-        let cpu_s = self.cpu_s + other.cpu_s;
-        let (pages, rounds) = (self.pages + other.pages, self.rounds + other.rounds);
-        let share = |sum: f64, whole: f64| if whole > 0.0 { sum / whole } else { 0.0 };
-        Achieved {
-            seconds,
-            runnable_mean: share(
-                self.runnable_mean * self.seconds + other.runnable_mean * other.seconds,
-                seconds,
-            ),
-            cpu_s,
-            pages,
-            pages_per_ms: share(pages as f64, cpu_s * 1e3),
-            rounds,
-            rounds_per_s: share(rounds as f64, seconds),
-            forks: self.forks + other.forks,
-            casualties: self.casualties + other.casualties,
-            window_rounds_min: [self.window_rounds_min, other.window_rounds_min]
-                .into_iter()
-                .flatten()
-                .min(),
-            manager_cpu_s: [self.manager_cpu_s, other.manager_cpu_s]
-                .into_iter()
-                .flatten()
-                .reduce(f64::add),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tipme_record::Nanos;
 
     fn options(kind: LoadKind, level: u32) -> LoadOptions {
         LoadOptions::usual(
@@ -540,65 +472,31 @@ mod tests {
 
     #[test]
     fn the_place_of_the_processes_is_told() {
-        let place = |sessions| LoadOptions { sessions, ..options(LoadKind::Cpu, 3) }.place();
-        assert_eq!(place(0), "in the session that they were started from");
-        assert_eq!(place(1), "in one session of their own");
-        assert_eq!(place(9), "spread over 3 sessions of their own");
-    }
-
-    #[test]
-    fn each_session_has_a_first_process_of_its_own_where_it_has_a_unit() {
-        let told = |sessions, units| {
-            let options = LoadOptions { sessions, units, ..options(LoadKind::Cpu, 3) };
-            options
-                .orders(Path::new("/ledger"))
-                .map(|order| (order.accounts, order.sessions))
-                .collect::<Vec<_>>()
-        };
-        assert_eq!(told(2, false), [(vec![0, 1, 2], 2)]);
-        assert_eq!(told(2, true), [(vec![0, 2], 1), (vec![1], 1)]);
-        assert_eq!(told(9, true), [(vec![0], 3), (vec![1], 3), (vec![2], 3)]);
+        let places =
+            [0, 1, 9].map(|sessions| LoadOptions { sessions, ..options(LoadKind::Cpu, 3) }.place());
         assert_eq!(
-            (told(1, true), told(0, true)),
-            (vec![(vec![0, 1, 2], 1)], vec![(vec![0, 1, 2], 0)])
+            places,
+            [
+                "in the session that they were started from",
+                "in one session of their own",
+                "spread over 3 sessions of their own",
+            ]
         );
     }
 
+    /// Returns accounts and sessions of each first process.
+    fn orders(sessions: u32, units: bool) -> Vec<(Vec<u32>, u32)> {
+        let options = LoadOptions { sessions, units, ..options(LoadKind::Cpu, 3) };
+        let orders = options.orders(Path::new("/ledger"));
+        orders.map(|order| (order.accounts, order.sessions)).collect()
+    }
+
     #[test]
-    fn what_was_done_is_a_difference() {
-        let before = LedgerReading {
-            at: Nanos(1_000_000_000),
-            rounds: 100,
-            pages: 50,
-            cpu_ns: 7,
-            runnable_ns: 9,
-            forks: 1,
-            casualties: 0,
-        };
-        let after = LedgerReading {
-            at: Nanos(3_000_000_000),
-            rounds: 500,
-            pages: 4_050,
-            cpu_ns: 2_000_000_007,
-            runnable_ns: 8_000_000_009,
-            forks: 4,
-            casualties: 2,
-        };
-        let achieved = Achieved::between(before, after);
-        assert_eq!(
-            (achieved.runnable_mean, achieved.cpu_s, achieved.rounds_per_s),
-            (4.0, 2.0, 200.0)
-        );
-        assert_eq!((achieved.pages_per_ms, achieved.forks, achieved.casualties), (2.0, 3, 2));
-        let more = Achieved {
-            seconds: 2.0,
-            rounds: 800,
-            window_rounds_min: Some(3),
-            ..Achieved::default()
-        };
-        let both = achieved.and(more);
-        assert_eq!((both.casualties, both.window_rounds_min), (2, Some(3)));
-        assert_eq!((both.rounds_per_s, both.runnable_mean, both.pages_per_ms), (300.0, 2.0, 2.0));
-        assert_eq!(Achieved::between(before, before).pages_per_ms, 0.0);
+    fn each_session_in_a_unit_has_its_own_first_process() {
+        assert_eq!(orders(2, false), [(vec![0, 1, 2], 2)]);
+        assert_eq!(orders(2, true), [(vec![0, 2], 1), (vec![1], 1)]);
+        assert_eq!(orders(9, true), [(vec![0], 3), (vec![1], 3), (vec![2], 3)]);
+        assert_eq!(orders(1, true), [(vec![0, 1, 2], 1)]);
+        assert_eq!(orders(0, true), [(vec![0, 1, 2], 0)]);
     }
 }

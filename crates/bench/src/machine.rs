@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Machine of a measurement, and other activity on it meanwhile.
 
-use crate::kernel_text::{STEAL, cpu_ticks, memory_of};
+use crate::kernel_text::{CpuTicks, memory_field};
 use std::fs::read_to_string;
 use std::time::{Duration, Instant, SystemTime};
 use tipme_measure::MeasuredMachine;
@@ -11,14 +11,7 @@ use tipme_record::proc_text::{PREEMPTION, preemption};
 pub struct Survey {
     machine: MeasuredMachine,
     begun: Instant,
-    times: Option<Times>,
-}
-
-/// Ticks of all CPUs since boot.
-#[derive(Clone, Copy)]
-struct Times {
-    total: u64,
-    steal: u64,
+    ticks: Option<CpuTicks>,
 }
 
 impl Survey {
@@ -28,14 +21,14 @@ impl Survey {
             SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or(Duration::ZERO);
         let cpus = read("/proc/cpuinfo");
         let machine = MeasuredMachine {
-            kernel: kernel(),
+            kernel: rustix::system::uname().release().to_string_lossy().into_owned(),
             cpu: field(&cpus, "model name").unwrap_or_default(),
             cpus: std::thread::available_parallelism().map_or(1, usize::from),
-            memory_bytes: memory_of(&read("/proc/meminfo"), "MemTotal"),
+            memory_bytes: memory_field("MemTotal"),
             hz: crate::timer::clocks().hz.and_then(|hz| u32::try_from(hz).ok()),
             preemption: preemption(&read(PREEMPTION)).map(str::to_owned),
             clock_source: line("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
-            virtualised: flags(&cpus)
+            virtualised: field(&cpus, "flags")
                 .map(|flags| flags.split(' ').any(|flag| flag == "hypervisor")),
             governor: line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
             load_average: load_average(&read("/proc/loadavg")),
@@ -43,14 +36,14 @@ impl Survey {
             begun_unix_s: since_1970.as_secs(),
             duration_s: 0.0,
         };
-        Survey { machine, begun: Instant::now(), times: times(&read("/proc/stat")) }
+        Survey { machine, begun: Instant::now(), ticks: CpuTicks::now() }
     }
 
     /// Ends with the measurement.
     pub fn end(mut self) -> MeasuredMachine {
-        let now = times(&read("/proc/stat"));
-        let steal = self.times.zip(now).and_then(|(before, now)| steal_percent(before, now));
-        self.machine.steal_percent = steal;
+        let steal = self.ticks.zip(CpuTicks::now());
+        let steal = steal.and_then(|(before, now)| before.steal_share(now));
+        self.machine.steal_percent = steal.map(|share| 100.0 * share);
         self.machine.duration_s = self.begun.elapsed().as_secs_f64();
         self.machine
     }
@@ -64,35 +57,16 @@ fn line(path: &str) -> Option<String> {
     read_to_string(path).ok().map(|text| text.trim().to_owned())
 }
 
-fn kernel() -> String {
-    rustix::system::uname().release().to_string_lossy().into_owned()
-}
-
 /// Returns the value of the first line `name : value`.
 fn field(text: &str, name: &str) -> Option<String> {
-    let value = |line: &str| {
+    text.lines().find_map(|line| {
         Some(line.strip_prefix(name)?.trim_start().strip_prefix(':')?.trim().to_owned())
-    };
-    text.lines().find_map(value)
-}
-
-fn flags(cpus: &str) -> Option<String> {
-    field(cpus, "flags")
+    })
 }
 
 fn load_average(text: &str) -> Option<[f64; 3]> {
     let mut words = text.split(' ').map_while(|word| word.parse().ok());
     Some([words.next()?, words.next()?, words.next()?])
-}
-
-fn times(text: &str) -> Option<Times> {
-    let ticks = cpu_ticks(text)?;
-    Some(Times { total: ticks.iter().sum(), steal: *ticks.get(STEAL)? })
-}
-
-fn steal_percent(before: Times, now: Times) -> Option<f64> {
-    let total = now.total.checked_sub(before.total).filter(|total| *total > 0)?;
-    Some(100.0 * now.steal.saturating_sub(before.steal) as f64 / total as f64)
 }
 
 #[cfg(test)]
@@ -105,18 +79,8 @@ mod tests {
             field("processor\t: 0\nmodel name\t: Some CPU\n", "model name").as_deref(),
             Some("Some CPU")
         );
-        assert_eq!(memory_of("MemTotal:       16 kB\n", "MemTotal"), 16_384);
         assert_eq!(load_average("0.10 0.20 0.30 1/100 42\n"), Some([0.1, 0.2, 0.3]));
         assert_eq!(load_average("nonsense"), None);
-    }
-
-    #[test]
-    fn steal_is_a_share_of_all_time() {
-        let before = times("cpu  1 1 1 1 1 1 1 3 9 9\n").expect("it is a line of times");
-        let now = times("cpu  21 21 11 11 11 11 11 13 9 9\n").expect("it is a line of times");
-        assert_eq!(steal_percent(before, now), Some(10.0));
-        assert_eq!(steal_percent(now, now), None);
-        assert!(times("").is_none());
     }
 
     #[test]

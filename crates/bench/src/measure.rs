@@ -16,7 +16,8 @@ use crate::alone::MachineLock;
 use crate::cpu_work::fixed_work;
 use crate::interrupt::InterruptFlag;
 use crate::priority::Priority;
-use crate::process::missing;
+use crate::process::{is_root, missing};
+use crate::programs::SidecarRecorder;
 use crate::progress::ProgressListener;
 use crate::screen::Place;
 use crate::script::Script;
@@ -27,7 +28,7 @@ pub use counters::{CounterReading, Usage};
 use player::Player;
 pub use player::{OperationUsage, PlayerCost, SentInput};
 pub use stage::MeasureDisplay;
-use stage::{MeasureStage, ProductRecorder};
+use stage::{MeasureStage, record};
 use std::path::PathBuf;
 use std::time::Duration;
 use tipme_desktop::clock;
@@ -105,11 +106,11 @@ pub fn run(
 ) -> Result<()> {
     require(options)?;
     progress.line(&format!("connecting to {}", options.display.about()));
-    let stage = MeasureStage::set(&options.display)?;
+    let stage = MeasureStage::open(&options.display)?;
     let recorder = match &options.recorder {
         Some(tipme) => {
             progress.line("arming the recorder");
-            Some(ProductRecorder::start(tipme, &stage, interrupt)?)
+            Some(record(tipme, &stage, interrupt)?)
         }
         None => None,
     };
@@ -130,7 +131,7 @@ pub fn run(
 
 /// Returns `true` if this user can run a recorder beside the measurement.
 pub fn may_record() -> bool {
-    rustix::process::geteuid().is_root()
+    is_root()
 }
 
 fn require(options: &MeasureOptions) -> Result<()> {
@@ -141,8 +142,8 @@ fn require(options: &MeasureOptions) -> Result<()> {
     }
     match &options.display {
         MeasureDisplay::Own(Place::Compositor(name)) if options.recorder.is_none() => bail!(
-            "only the recorder knows who has the keyboard focus on {name}, and no key may go elsewhere: run it as root, \
-             and without --no-trace; or use a private compositor: --display wayland"
+            "only a recorder knows the keyboard focus on {name}, and keys must not go elsewhere; run it as root \
+             and without --no-trace, or use a private compositor: --display wayland"
         ),
         _ => Ok(()),
     }
@@ -151,7 +152,7 @@ fn require(options: &MeasureOptions) -> Result<()> {
 fn play_once(
     options: &MeasureOptions,
     stage: &MeasureStage,
-    recorder: Option<&ProductRecorder>,
+    recorder: Option<&SidecarRecorder>,
     number: usize,
     interrupt: &InterruptFlag,
 ) -> Result<MeasureRepeat> {

@@ -3,9 +3,8 @@
 //!
 //! One process sleeps for 100 ms, reads a word of the next page of its 4 MiB buffer, and records a
 //! time stamp. Its children continuously write a word of page after page of their own 12 MiB
-//! buffers. They have a control group of their own, whose memory does not hold all the buffers. So
-//! the rest of the machine is unaffected, and the pages go to a private disk or to new swap, not to
-//! the machine's.
+//! buffers. Their control group has less memory than all the buffers together. So the rest of the
+//! machine is unaffected, and the pages go to a private disk or to new swap, not to the machine's.
 
 mod backing;
 mod options;
@@ -13,7 +12,7 @@ mod programs;
 
 pub use backing::{Backing, BackingAvailability};
 pub use options::Memory;
-pub(crate) use programs::{children as run_children, enter, fork, timer as run_timer, word};
+pub(crate) use programs::{children as run_children, enter, fork, timer as run_timer};
 
 use crate::alone::MachineLock;
 use crate::choice::name;
@@ -22,8 +21,7 @@ use crate::driver::BenchDriver;
 use crate::experiment::{Experiment, MeasuredRepeats};
 use crate::group::ControlGroup;
 use crate::intervals::{
-    self, Cleanup, Explainer, LoadIntervals, MeasuredLoad, NamedWorkers, PREFIX, Stamping,
-    expected_ms,
+    Cleanup, Explainer, LoadIntervals, MeasuredLoad, NamedWorkers, PREFIX, Stamping,
 };
 use crate::process::ProcessGroup;
 use crate::worker::WorkerLauncher;
@@ -35,7 +33,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
-use tipme_measure::{Document, INTERVAL, InputClass};
+use tipme_measure::{INTERVAL, InputClass};
 
 const TITLE: &str = "A word of a page every 100 ms, beside children that write theirs";
 /// Records the processes that dirty pages or take memory, since the kernel's own threads write and
@@ -47,17 +45,17 @@ const OWN_FILE: &str = "own";
 const CHILDREN_FILES: &str = "children";
 static BLOCK: [u8; 1 << 20] = [0x5a; 1 << 20];
 
-/// What it was measured with.
+/// Conditions of the measurement.
 #[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Conditions")]
 pub struct MemoryConditions {
     pub backing: Backing,
-    /// All of them, and why they are not available.
+    /// All backings, with the reason if one is not available.
     pub backings: Vec<BackingAvailability>,
     pub limit_bytes: u64,
     pub buffer_bytes: u64,
     pub child_buffer_bytes: u64,
-    /// The private disk, in words: where its data are, and how fast it may be.
+    /// Description of the private disk: the place of its data, and its speed.
     pub disk: Option<String>,
 }
 
@@ -87,27 +85,10 @@ impl Experiment for Memory {
             loads.push(explainer.explain(bench.measure((*children).into(), driver)?, SLEEP)?);
         }
         let conditions = bench.conditions();
-        let figures = LoadIntervals {
-            title: TITLE,
-            bounds: self.bounds_words(&conditions),
-            expected_ms: expected_ms(&loads),
-            conditions,
-            loads,
-            not_explained_because: explainer.blind_because(),
-        };
+        let bounds = self.bounds_words(&conditions);
+        let figures =
+            LoadIntervals::new(TITLE, bounds, conditions, loads, explainer.blind_because());
         Ok(figures.measured(InputClass::Key))
-    }
-
-    fn text(document: &Document<Self::Figures>) -> String {
-        intervals::text(document)
-    }
-
-    fn plots(document: &Document<Self::Figures>) -> Vec<(String, String)> {
-        intervals::plots(document)
-    }
-
-    fn exit_code(document: &Document<Self::Figures>) -> u8 {
-        u8::from(intervals::is_noticed(document))
     }
 
     fn files(&self) -> (Option<&Path>, Option<&Path>) {
@@ -218,17 +199,11 @@ impl<'a> MemoryBench<'a> {
         let bounds = self.options.bounds();
         let workers = NamedWorkers { folder: self.folder.path(), launcher: self.launcher };
         let procs_files = self.procs_files();
-        let file = |name: &str| match &self.setup.disk {
-            Some(disk) if self.options.backing.is_file() => {
-                disk.outside(name).display().to_string()
-            }
-            _ => NO_FILE.to_owned(),
-        };
         let name = load_name(children);
         driver.line(&format!("{name}: starting"));
-        let words = ["memory-timer", &procs_files, &file(OWN_FILE)];
+        let words = ["memory-timer", &procs_files, &self.file(OWN_FILE)];
         let stamping = Stamping::start(&workers, "memory-timer", &words, bounds, None)?;
-        let load = self.start_children(&workers, children, &procs_files, &file(CHILDREN_FILES))?;
+        let load = self.start_children(&workers, children, &procs_files)?;
         let measured = stamping.follow(&name, SLEEP, bounds, &driver.interrupt(), driver)?;
         let casualties =
             load.as_ref().map_or(0, |load| (children + 1).saturating_sub(load.members().len()));
@@ -242,16 +217,26 @@ impl<'a> MemoryBench<'a> {
         workers: &NamedWorkers<'_>,
         children: usize,
         procs_files: &str,
-        files: &str,
     ) -> Result<Option<ProcessGroup>> {
         if children == 0 {
             return Ok(None);
         }
         let (count, life) = (children.to_string(), self.options.life().as_secs().to_string());
-        let words = ["memory-children", procs_files, &count, files, &life];
+        let files = self.file(CHILDREN_FILES);
+        let words = ["memory-children", procs_files, &count, &files, &life];
         let load =
-            workers.start("memory-children", &words, None).context("the children do not get on")?;
+            workers.start("memory-children", &words, None).context("cannot start the children")?;
         Ok(Some(load.process))
+    }
+
+    /// Returns the path of a file that backs a buffer, or a word for none.
+    fn file(&self, name: &str) -> String {
+        match &self.setup.disk {
+            Some(disk) if self.options.backing.is_file() => {
+                disk.outside(name).display().to_string()
+            }
+            _ => NO_FILE.to_owned(),
+        }
     }
 
     fn remove_children_files(&self, children: usize) -> Result<()> {
@@ -284,7 +269,7 @@ impl<'a> MemoryBench<'a> {
             "a temporary file"
         };
         let speed = self.disk_speed.as_deref().unwrap_or("as fast as it can be");
-        format!("a private disk ({}) whose data are kept in {kept}: {speed}", disk.device())
+        format!("a private disk ({}) with its data in {kept}: {speed}", disk.device())
     }
 
     fn conditions(&self) -> MemoryConditions {

@@ -21,7 +21,7 @@ pub use options::{Hog, Pagein};
 pub(crate) use program::run as run_program;
 pub use room::MemoryRoom;
 
-use crate::arms::{self, Compared, all_turns, turns_words};
+use crate::arms::{Compared, all_turns, turns_words};
 use crate::driver::BenchDriver;
 use crate::experiment::{Experiment, MeasuredRepeats};
 use crate::intervals::{STAMPS_MAX, StampBuffer};
@@ -29,8 +29,7 @@ use crate::screen::Place;
 use crate::session::SessionOptions;
 use anyhow::Result;
 use std::path::Path;
-use table::{TERMS, TITLE, bounds};
-use tipme_measure::Document;
+use table::TITLE;
 
 impl Experiment for Pagein {
     const NAME: &'static str = "pagein";
@@ -53,16 +52,8 @@ impl Experiment for Pagein {
             typed += usize::from(self.keys_per_lap) + block.events.starts_ns.len();
             Ok(block)
         })?;
-        let more = Walked::of(self, &comparison, room, &cells);
+        let more = Walked::new(self, &comparison, room, &cells);
         Ok(Compared::measured(TITLE, &comparison, cells, more))
-    }
-
-    fn text(document: &Document<Self::Figures>) -> String {
-        arms::text(document, &TERMS, &bounds(&document.details))
-    }
-
-    fn plots(document: &Document<Self::Figures>) -> Vec<(String, String)> {
-        arms::plots(document, &TERMS, &bounds(&document.details))
     }
 
     fn files(&self) -> (Option<&Path>, Option<&Path>) {

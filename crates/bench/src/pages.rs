@@ -20,7 +20,7 @@ pub(crate) struct MappedPages {
 
 impl MappedPages {
     /// Maps a file for reading, without read-ahead around the touched page.
-    pub(crate) fn of(file: &File) -> Result<MappedPages> {
+    pub(crate) fn of_read_only(file: &File) -> Result<MappedPages> {
         let mapping = MappedPages::of_file(file, ProtFlags::READ)?;
         mapping.advise(Advice::Random).context("cannot switch off read-ahead")?;
         Ok(mapping)
@@ -100,7 +100,7 @@ mod tests {
     fn files_and_memory_can_be_touched_everywhere() {
         let mut file = tempfile::NamedTempFile::new().expect("a file");
         file.write_all(&[7; 3 * PAGE_BYTES + 1]).expect("room");
-        let mapping = MappedPages::of(file.as_file()).expect("it can be mapped");
+        let mapping = MappedPages::of_read_only(file.as_file()).expect("it can be mapped");
         assert_eq!((0..9).map(|page| u32::from(mapping.touch(page))).sum::<u32>(), 63);
         let mut memory = MappedPages::of_small_pages(2 * PAGE_BYTES).expect("memory");
         memory.fill(1);

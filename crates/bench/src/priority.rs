@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Priority of the thread that types and watches the screen, like a user, who needs no CPU.
+//! Priority of the thread that types and watches the screen, like a user outside the machine.
 
 use anyhow::{Context, Result};
 use rustix::process::{getpriority_process, setpriority_process};
@@ -34,7 +34,7 @@ impl Priority {
     /// session, nice values have no effect between sessions. Falls back to [`Priority::raised`] if
     /// not allowed.
     pub(crate) fn realtime() -> Priority {
-        let realtime = set(libc::SCHED_FIFO, REALTIME);
+        let realtime = set_policy(libc::SCHED_FIFO, REALTIME).is_ok();
         let mut priority = Priority::raised();
         priority.realtime = realtime;
         priority
@@ -49,7 +49,7 @@ impl Priority {
 impl Drop for Priority {
     fn drop(&mut self) {
         if self.realtime {
-            set(libc::SCHED_OTHER, 0);
+            let _ = set_policy(libc::SCHED_OTHER, 0);
         }
         let _ = setpriority_process(None, self.niceness_before);
     }
@@ -67,10 +67,14 @@ pub(crate) fn take_idle_io_class() -> Result<()> {
     }
 }
 
-fn set(policy: i32, priority: i32) -> bool {
+/// Sets the scheduling policy of this thread.
+pub(crate) fn set_policy(policy: i32, priority: i32) -> io::Result<()> {
     let parameter = libc::sched_param { sched_priority: priority };
     // SAFETY: the call reads one structure that lives until it returns.
-    unsafe { libc::sched_setscheduler(0, policy, &parameter) == 0 }
+    match unsafe { libc::sched_setscheduler(0, policy, &parameter) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
 }
 
 #[cfg(test)]
@@ -83,16 +87,16 @@ mod tests {
         (unsafe { libc::sched_getscheduler(0) }, getpriority_process(None).expect("it lives"))
     }
 
+    fn io_class() -> i64 {
+        // SAFETY: the call takes numbers and returns one.
+        unsafe { libc::syscall(libc::SYS_ioprio_get, IOPRIO_WHO_PROCESS, 0) >> 13 }
+    }
+
     #[test]
     fn the_idle_io_class_is_the_kernels() {
-        let class = || {
-            // SAFETY: the call takes numbers and returns one.
-            unsafe { libc::syscall(libc::SYS_ioprio_get, IOPRIO_WHO_PROCESS, 0) >> 13 }
-        };
-        let told = std::thread::spawn(move || take_idle_io_class().map(|()| class()))
-            .join()
-            .expect("it ends");
-        assert_eq!((told.expect("anybody may wait"), class() == 3), (3, false));
+        let thread = std::thread::spawn(|| take_idle_io_class().map(|()| io_class()));
+        let class = thread.join().expect("it ends").expect("anybody may have the idle class");
+        assert_eq!((class, io_class() == 3), (3, false));
     }
 
     #[test]

@@ -11,12 +11,12 @@ use rustix::process::{
 use rustix::thread::{CpuSet, sched_setaffinity};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
 use std::time::{Duration, Instant};
 
-/// Fields of user and system time among the words behind the name, in ticks.
-const USER_TICKS: usize = 11;
-const KERNEL_TICKS: usize = 12;
+/// Interval between attempts.
+const RETRY_INTERVAL: Duration = Duration::from_millis(20);
 /// Time between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_millis(800);
 
@@ -33,21 +33,9 @@ impl ProcessGroup {
     pub fn start(name: &str, mut command: Command, cpu: Option<usize>) -> Result<ProcessGroup> {
         let parent = rustix::process::getpid();
         command.process_group(0);
-        let before_exec = move || {
-            set_parent_process_death_signal(Some(Signal::KILL))?;
-            if rustix::process::getppid() != Some(parent) {
-                return Err(Errno::CHILD.into());
-            }
-            if let Some(cpu) = cpu {
-                let mut only = CpuSet::new();
-                only.set(cpu);
-                sched_setaffinity(None, &only)?;
-            }
-            Ok(())
-        };
         // SAFETY: the closure only makes system calls; it uses no memory of the parent, no lock, no
         // allocator.
-        unsafe { command.pre_exec(before_exec) };
+        unsafe { command.pre_exec(move || Ok(bind_to(parent, cpu)?)) };
         let program = command.get_program().to_string_lossy().into_owned();
         let child = command
             .spawn()
@@ -130,6 +118,20 @@ impl Drop for ProcessGroup {
     }
 }
 
+/// Makes this process end with its parent, and pins it to `cpu` if given.
+fn bind_to(parent: Pid, cpu: Option<usize>) -> rustix::io::Result<()> {
+    set_parent_process_death_signal(Some(Signal::KILL))?;
+    if rustix::process::getppid() != Some(parent) {
+        return Err(Errno::CHILD);
+    }
+    if let Some(cpu) = cpu {
+        let mut only = CpuSet::new();
+        only.set(cpu);
+        sched_setaffinity(None, &only)?;
+    }
+    Ok(())
+}
+
 /// Waits until all processes have ended, at most for `timeout`.
 fn wait_for_all(processes: &[OwnedFd], timeout: Duration) {
     let deadline = Instant::now() + timeout;
@@ -175,23 +177,25 @@ pub(crate) fn major_faults(pids: &[u32]) -> u64 {
 /// Returns the total run-queue delay of the threads of some live processes; `None` if it is
 /// available for none.
 pub(crate) fn run_queue_delay(pids: &[u32]) -> Option<Duration> {
-    let threads = |pid: &u32| Some(std::fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten());
-    let told = pids.iter().filter_map(threads).flatten().filter_map(|thread| {
+    let folders = pids.iter().filter_map(|pid| std::fs::read_dir(format!("/proc/{pid}/task")).ok());
+    let delays = folders.flatten().flatten().filter_map(|thread| {
         let thread = thread.path();
         Some(schedstat(thread.strip_prefix("/proc").ok()?.to_str()?)?.1)
     });
-    told.reduce(|one, other| one + other)
+    delays.reduce(|one, other| one + other)
 }
 
 /// Returns the CPU times of a process and of its reaped children; `None` if it has ended.
 pub fn cpu_times(pid: u32) -> Option<(Duration, Duration)> {
     let stat = stat(pid)?;
+    Some((cpu_time(&stat, CPU_TICKS)?, cpu_time(&stat, CHILDREN_CPU_TICKS)?))
+}
+
+/// Returns the sum of two fields in ticks.
+fn cpu_time(stat: &str, word: usize) -> Option<Duration> {
+    let ticks = figure(stat, word)? + figure(stat, word + 1)?;
     let ticks_per_second = rustix::param::clock_ticks_per_second().max(1) as f64;
-    let time = |word| {
-        let ticks = figure(&stat, word)? + figure(&stat, word + 1)?;
-        Some(Duration::from_secs_f64(ticks as f64 / ticks_per_second))
-    };
-    Some((time(CPU_TICKS)?, time(CHILDREN_CPU_TICKS)?))
+    Some(Duration::from_secs_f64(ticks as f64 / ticks_per_second))
 }
 
 /// Returns a process with all its descendants.
@@ -217,13 +221,6 @@ fn belongs(pid: u32, word: usize, of: u32) -> bool {
     stat(pid).is_some_and(|stat| lives(&stat) && figure(&stat, word) == Some(of.into()))
 }
 
-/// Returns the CPU time of a process and its threads so far.
-pub(crate) fn cpu_time(pid: u32) -> Option<Duration> {
-    let stat = stat(pid)?;
-    let ticks = figure(&stat, USER_TICKS)? + figure(&stat, KERNEL_TICKS)?;
-    Some(Duration::from_secs_f64(ticks as f64 / rustix::param::clock_ticks_per_second() as f64))
-}
-
 fn figure(stat: &str, word: usize) -> Option<u64> {
     stat_words(stat)?.nth(word)?.parse().ok()
 }
@@ -233,13 +230,28 @@ fn lives(stat: &str) -> bool {
         .is_some_and(|mut words| !words.next().unwrap_or_default().starts_with(['Z', 'X']))
 }
 
+/// Tries until `done` returns `true`, at most `times` times, 20 ms apart.
+pub(crate) fn retry(times: usize, mut done: impl FnMut() -> bool) {
+    for _ in 0..times {
+        if done() {
+            return;
+        }
+        std::thread::sleep(RETRY_INTERVAL);
+    }
+}
+
+/// Returns `true` if this process runs as root.
+pub(crate) fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
 /// Returns those of `programs` that are not installed.
 pub fn missing(programs: &[&str]) -> Vec<String> {
     let path = std::env::var("PATH").unwrap_or_default();
-    let there = |name: &&str| {
-        path.split(':').any(|folder| std::path::Path::new(folder).join(name).is_file())
-    };
-    programs.iter().filter(|name| !there(name)).map(ToString::to_string).collect()
+    let absent = programs
+        .iter()
+        .filter(|name| !path.split(':').any(|folder| Path::new(folder).join(name).is_file()));
+    absent.map(ToString::to_string).collect()
 }
 
 #[cfg(test)]
@@ -299,10 +311,13 @@ mod tests {
         assert!(session_members(session).contains(&own) && family(own).contains(&own));
     }
 
+    fn waited() -> Duration {
+        run_queue_delay(&[std::process::id()]).expect("it lives")
+    }
+
     #[test]
-    fn who_shares_a_cpu_waits_for_it() {
-        let waited = || run_queue_delay(&[std::process::id()]).expect("it lives");
-        let cpu = allowed_cpus().expect("the kernel tells")[0];
+    fn threads_on_one_cpu_wait_for_it() {
+        let cpu = allowed_cpus().expect("a CPU")[0];
         let (end, enough) =
             (Instant::now() + Duration::from_secs(60), waited() + Duration::from_millis(20));
         let seen = AtomicBool::new(false);

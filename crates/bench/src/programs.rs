@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The product's own programs as child processes.
 
+use crate::files::temporary_folder;
 use crate::interrupt::InterruptFlag;
 use crate::process::ProcessGroup;
 use crate::screen::TerminalScreen;
@@ -12,38 +13,48 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
 use std::time::{Duration, Instant};
+use tempfile::TempDir;
+use tipme_analysis::Recording;
 
-/// Maximum number of unread lines of a program, after which the program blocks.
+/// Maximum number of unread lines of a program; further lines are dropped.
 const LINES_MAX: usize = 1000;
 /// Interval between checks for an interrupt while reading.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// Maximum time until a recorder is armed: beside a load on emulated processors it takes over half
 /// a minute.
-pub(crate) const ARM_TIMEOUT: Duration = Duration::from_secs(120);
+const ARM_TIMEOUT: Duration = Duration::from_secs(120);
 /// Maximum time of a diagnosis or a mark.
 const END_TIMEOUT: Duration = Duration::from_secs(30);
 /// Exit codes of `tipme diagnose` that come with a document: a verdict, or no finding.
 const DIAGNOSED: [i32; 2] = [0, 3];
 
-/// A program whose output is read line by line.
+/// A program, with its output line by line.
 pub(crate) struct Follower {
     name: String,
     lines: Receiver<String>,
     /// Its output so far, for an error message.
     said: RefCell<Vec<String>>,
-    _process: ProcessGroup,
+    pub(crate) process: ProcessGroup,
 }
 
 impl Follower {
+    /// Starts a program, and reads both of its outputs.
     pub(crate) fn start(name: &str, mut command: Command) -> Result<Follower> {
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.stderr(Stdio::piped());
+        Follower::start_with_errors(name, command)
+    }
+
+    /// Starts a program, and leaves its error output as the command sets it.
+    pub(crate) fn start_with_errors(name: &str, mut command: Command) -> Result<Follower> {
+        command.stdin(Stdio::null()).stdout(Stdio::piped());
         let mut process = ProcessGroup::start(name, command, None)?;
         let (sender, lines) = mpsc::sync_channel(LINES_MAX);
         let child = process.child();
-        let (output, errors) = (child.stdout.take(), child.stderr.take());
-        follow(output.context("no output")?, sender.clone());
-        follow(errors.context("no error output")?, sender);
-        Ok(Follower { name: name.to_string(), lines, said: RefCell::default(), _process: process })
+        follow(child.stdout.take().context("no output")?, sender.clone());
+        if let Some(errors) = child.stderr.take() {
+            follow(errors, sender);
+        }
+        Ok(Follower { name: name.to_string(), lines, said: RefCell::default(), process })
     }
 
     /// Waits for a line that starts with `prefix`; returns the rest of it.
@@ -85,31 +96,83 @@ impl Follower {
     }
 }
 
+/// Reads an output to its end, so that the program never blocks on a full pipe.
 fn follow(source: impl Read + Send + 'static, sender: SyncSender<String>) {
     std::thread::spawn(move || {
         for line in BufReader::new(source).lines().map_while(Result::ok) {
-            if sender.send(line).is_err() {
-                break;
-            }
+            let _ = sender.try_send(line);
         }
     });
 }
 
-/// Starts a recorder of a display, and waits until it records.
+/// Returns the command of a recorder without hot keys; `display` may be `none`.
+pub(crate) fn recorder(tipme: &Path, display: &str) -> Command {
+    let mut command = Command::new(tipme);
+    command.args(["record", "--hot-keys", "off", "--display", display]);
+    command
+}
+
+/// Returns the command of a recorder of a display.
+pub(crate) fn recorder_of(tipme: &Path, screen: &dyn TerminalScreen) -> Command {
+    let mut command = recorder(tipme, &screen.name());
+    screen.show(&mut command);
+    command
+}
+
+/// Starts a recorder with its incidents in a folder, and waits until it records.
 pub(crate) fn record(
-    tipme: &Path,
-    screen: &dyn TerminalScreen,
+    mut command: Command,
     state_dir: &Path,
     interrupt: &InterruptFlag,
 ) -> Result<Follower> {
-    let mut command = Command::new(tipme);
-    command
-        .args(["record", "--hot-keys", "off", "--display", &screen.name(), "--state-dir"])
-        .arg(state_dir);
-    screen.show(&mut command);
+    command.arg("--state-dir").arg(state_dir);
     let recorder = Follower::start("tipme record", command)?;
     recorder.wait_for("recording", ARM_TIMEOUT, interrupt)?;
     Ok(recorder)
+}
+
+/// A recorder beside a benchmark. Dropping it ends it and removes its incidents.
+pub(crate) struct SidecarRecorder {
+    _process: Follower,
+    tipme: PathBuf,
+    folder: TempDir,
+}
+
+impl SidecarRecorder {
+    pub(crate) fn start(command: Command, interrupt: &InterruptFlag) -> Result<SidecarRecorder> {
+        SidecarRecorder::start_in(temporary_folder("tipme-bench-")?, command, interrupt)
+    }
+
+    /// Starts the recorder with its incidents in this folder, and waits until it records.
+    pub(crate) fn start_in(
+        folder: TempDir,
+        command: Command,
+        interrupt: &InterruptFlag,
+    ) -> Result<SidecarRecorder> {
+        let tipme = PathBuf::from(command.get_program());
+        let process = record(command, folder.path(), interrupt)?;
+        Ok(SidecarRecorder { _process: process, tipme, folder })
+    }
+
+    /// Folder of its socket and its incidents.
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Saves its records; returns the path of the incident.
+    pub(crate) fn mark(&self, interrupt: &InterruptFlag) -> Result<PathBuf> {
+        mark(&self.tipme, self.folder.path(), interrupt)
+    }
+
+    /// Saves its records and ends it; returns the incident, which is removed with its folder.
+    pub(crate) fn last_mark(self, interrupt: &InterruptFlag) -> Result<(PathBuf, TempDir)> {
+        Ok((self.mark(interrupt)?, self.folder))
+    }
+}
+
+/// Decodes an incident.
+pub(crate) fn recording(incident: &Path) -> Result<Recording> {
+    Ok(Recording::read(&tipme_command::incident::read(incident)?)?)
 }
 
 /// Output of `tipme diagnose` for an incident.
@@ -120,7 +183,7 @@ pub(crate) struct Diagnosis {
 
 impl Diagnosis {
     /// Runs `tipme diagnose` twice, for the document and for the text.
-    pub(crate) fn of(
+    pub(crate) fn read(
         tipme: &Path,
         incident: &Path,
         interrupt: &InterruptFlag,

@@ -10,11 +10,13 @@ mod options;
 pub use options::Scroll;
 
 use crate::arms::{
-    self, ArmComparison, ArmScale, ArmTerms, Block, Compared, all_turns, load_words, turns_words,
+    ArmComparison, ArmDetails, ArmScale, ArmTerms, Block, Compared, all_turns, load_words,
+    turns_words,
 };
 use crate::driver::{BenchDriver, BenchStage, Habits, QUIET, User};
 use crate::estimate::DurationEstimate;
 use crate::experiment::{Experiment, MeasuredRepeats};
+use crate::files::write;
 use crate::load::LoadKind;
 use crate::screen::Place;
 use crate::typist::nanos;
@@ -26,21 +28,11 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tipme_desktop::inject::Pace;
-use tipme_measure::{Document, Events};
+use tipme_measure::Events;
 
 /// Class of the events.
 const CLASS: &str = "scroll";
 const TITLE: &str = "Scrolling beside a load: a long file in a terminal";
-const TERMS: ArmTerms = ArmTerms {
-    of: "scrolling",
-    times_of: "the time",
-    scale: ArmScale::Elapsed,
-    paper: &[
-        "Evans et al. (1993), figure 2, on a machine of its time: with their prototype 10 to 15 s at any load average",
-        "from 0 to 20, for another file",
-    ],
-    line_ms: None,
-};
 /// Minimum and maximum size of the file.
 const BYTES_MIN: u64 = 1 << 10;
 const BYTES_MAX: u64 = 256 << 20;
@@ -65,7 +57,7 @@ const SCRIPT: &str = r#"
         printf '%s' "$key" >> "$2"
     done"#;
 
-/// What only this measurement has.
+/// Figures of this benchmark only.
 #[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
 pub struct File {
     /// Size of the file.
@@ -85,16 +77,9 @@ impl Experiment for Scroll {
         let mut stage = driver.stage(&Place::X11, self.beside.session(), &PROGRAMS)?;
         let marks = open(&mut *stage, self.bytes as usize)?;
         let time = SCROLL_MAX + REST_TIMEOUT;
-        let cells = all_turns(&comparison, &mut *stage, time, &mut |stage| once(stage, &marks))?;
+        let cells =
+            all_turns(&comparison, &mut *stage, time, &mut |stage| scroll_once(stage, &marks))?;
         Ok(Compared::measured(TITLE, &comparison, cells, File { bytes: self.bytes }))
-    }
-
-    fn text(document: &Document<Self::Figures>) -> String {
-        arms::text(document, &TERMS, &bounds(&document.details))
-    }
-
-    fn plots(document: &Document<Self::Figures>) -> Vec<(String, String)> {
-        arms::plots(document, &TERMS, &bounds(&document.details))
     }
 
     fn files(&self) -> (Option<&Path>, Option<&Path>) {
@@ -113,22 +98,33 @@ impl Scroll {
     }
 }
 
-fn bounds(figures: &Compared<File>) -> [String; 1] {
-    [format!(
-        "{} KiB by dd, 100 bytes at a time; {}",
-        figures.more.bytes >> 10,
-        load_words(figures)
-    )]
+impl ArmDetails for File {
+    const TERMS: ArmTerms = ArmTerms {
+        heading: "scrolling",
+        quantity: "the time",
+        scale: ArmScale::Elapsed,
+        paper: &[
+            "Evans et al. (1993), figure 2, on a machine of its time: with their prototype 10 to 15 s at any load average",
+            "from 0 to 20, for another file",
+        ],
+        line_ms: None,
+    };
+
+    fn bounds(figures: &Compared<File>) -> Vec<String> {
+        vec![format!(
+            "{} KiB by dd, 100 bytes at a time; {}",
+            figures.more.bytes >> 10,
+            load_words(figures)
+        )]
+    }
 }
 
 /// Writes the file and opens the terminal; returns the file with a letter for each completed
 /// scroll.
 fn open(stage: &mut dyn BenchStage, bytes: usize) -> Result<PathBuf> {
     let (file, marks) = (stage.folder().join("text"), stage.folder().join("marks"));
-    for (path, content) in [(&file, text(bytes)), (&marks, String::new())] {
-        std::fs::write(path, content)
-            .with_context(|| format!("cannot write {}", path.display()))?;
-    }
+    write(&file, text(bytes))?;
+    write(&marks, "")?;
     let words = ["bash", "--norc", "--noprofile", "-c", SCRIPT, "scroll"].map(OsString::from);
     let program: Vec<OsString> =
         words.into_iter().chain([file.into(), marks.clone().into()]).collect();
@@ -137,7 +133,7 @@ fn open(stage: &mut dyn BenchStage, bytes: usize) -> Result<PathBuf> {
 }
 
 /// Scrolls once. If the terminal does not come to rest, the time is a lower bound.
-fn once(stage: &mut dyn BenchStage, marks: &Path) -> Result<Block<()>> {
+fn scroll_once(stage: &mut dyn BenchStage, marks: &Path) -> Result<Block<()>> {
     let mut user = stage.user(Habits::at_terminal(Pace::default()))?;
     let before = length(marks);
     let pressed = user.key('g')?;
@@ -149,7 +145,7 @@ fn once(stage: &mut dyn BenchStage, marks: &Path) -> Result<Block<()>> {
         }
         user.sleep(POLL_INTERVAL)?;
     }
-    let rested = rests(&mut *user)?;
+    let rested = wait_for_rest(&mut *user)?;
     let drawn = user.drawings()?;
     let last = drawn.last().copied().context("the terminal drew nothing")?;
     let mut events = Events::of(CLASS, None);
@@ -159,7 +155,7 @@ fn once(stage: &mut dyn BenchStage, marks: &Path) -> Result<Block<()>> {
 }
 
 /// Waits until nothing has been drawn for a while; returns `false` on a timeout.
-fn rests(user: &mut dyn User) -> Result<bool> {
+fn wait_for_rest(user: &mut dyn User) -> Result<bool> {
     let begun = user.now();
     while user.now().since(user.last_drawing()) < nanos(QUIET) {
         if user.now().since(begun) >= nanos(REST_TIMEOUT) {
@@ -194,7 +190,7 @@ fn text(bytes: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::parsed;
+    use crate::experiment::{BenchFigures, parsed};
     use crate::fake::{FakeDriver, document};
 
     fn scrolled(driver: &mut FakeDriver) -> Result<MeasuredRepeats<Compared<File>>> {
@@ -207,10 +203,11 @@ mod tests {
             FakeDriver::answering(|turn, _| Some(Duration::from_secs(1 + u64::from(turn.level))));
         driver.taken_after(Duration::from_millis(500)).drawing_for(Duration::from_millis(900));
         let measured = scrolled(&mut driver).expect("it is measured");
-        let ms = |run: usize| measured.runs[run].classes[0].latencies_ns[0] / 1_000_000;
-        assert_eq!((ms(0), ms(1)), (1_900, 3_900), "drawings behind the mark count");
+        let runs = measured.runs.iter();
+        let ms: Vec<u64> = runs.map(|run| run.classes[0].latencies_ns[0] / 1_000_000).collect();
+        assert_eq!(ms, [1_900, 3_900], "drawings behind the mark count");
         assert!(measured.runs.iter().all(|run| run.classes[0].censored == 0));
-        let text = Scroll::text(&document(measured));
+        let text = Compared::text(&document(measured));
         assert!(
             text.contains("1 KiB by dd")
                 && text.contains("load 2, unmanaged           1      3.90"),

@@ -55,8 +55,8 @@ impl DrawingWatch {
     pub fn watch(mut watch: Box<dyn DrawingSource>, quiet: Duration) -> Result<DrawingWatch> {
         while watch.next(quiet)?.is_some() {}
         let (stop, last) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
-        let (told, tell) = (Arc::clone(&stop), Arc::clone(&last));
-        let thread = std::thread::spawn(move || note(&mut *watch, &told, &tell));
+        let shared = (Arc::clone(&stop), Arc::clone(&last));
+        let thread = std::thread::spawn(move || note(&mut *watch, &shared.0, &shared.1));
         Ok(DrawingWatch { stop, last, thread })
     }
 
@@ -100,10 +100,10 @@ fn note(watch: &mut dyn DrawingSource, stop: &AtomicBool, last: &AtomicU64) -> R
 /// Both lists are in order. A drawing that answers an earlier key also counts for a later one, so a
 /// key behind a slow one may look faster than it is, never slower.
 pub fn latencies(presses: &[Nanos], drawn: &[Nanos]) -> Vec<Option<Nanos>> {
-    let first_after = |press: &Nanos| {
-        drawn.get(drawn.partition_point(|at| at < press)).map(|at| at.since(*press))
-    };
-    presses.iter().map(first_after).collect()
+    let first_after = presses
+        .iter()
+        .map(|press| drawn.get(drawn.partition_point(|at| at < press)).map(|at| at.since(*press)));
+    first_after.collect()
 }
 
 #[cfg(test)]
@@ -112,8 +112,7 @@ mod tests {
 
     #[test]
     fn each_press_gets_the_first_drawing_after_it() {
-        let at = |times: &[u64]| times.iter().map(|time| Nanos(*time)).collect::<Vec<_>>();
-        let found = latencies(&at(&[10, 20, 30, 40]), &at(&[5, 12, 31, 35]));
+        let found = latencies(&[10, 20, 30, 40].map(Nanos), &[5, 12, 31, 35].map(Nanos));
         assert_eq!(found, vec![Some(Nanos(2)), Some(Nanos(11)), Some(Nanos(1)), None]);
     }
 }

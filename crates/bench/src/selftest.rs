@@ -11,7 +11,9 @@ mod table;
 mod trial;
 
 use crate::faults::{FAULTS, Fault};
+use crate::files::kept_folder;
 use crate::interrupt::InterruptFlag;
+use crate::process::is_root;
 use crate::progress::ProgressListener;
 use crate::screen::Place;
 use anyhow::{Context, Result, bail};
@@ -36,7 +38,7 @@ pub fn run(
     interrupt: &InterruptFlag,
     progress: &mut dyn ProgressListener,
 ) -> Result<SelftestOutcome> {
-    if !rustix::process::geteuid().is_root() {
+    if !is_root() {
         bail!("recording takes root; run: sudo {} selftest", options.tipme.display());
     }
     let plan = plan(options)?;
@@ -46,15 +48,16 @@ pub fn run(
     for (at, fault) in plan.iter().enumerate() {
         let installed = fault.require();
         let not_installed = installed.is_err();
-        let waiting = || progress.line("waiting for another run on this machine");
-        let observed = installed.and_then(|()| runner.run(fault, waiting));
+        let observed = installed.and_then(|()| {
+            runner.run(fault, || progress.line("waiting for another run on this machine"))
+        });
         interrupt.check()?;
         let observed = observed.or_else(|error| match error.is::<ProductFailed>() {
             true => Ok(Observation::failed(&error)),
             false => Err(error),
         });
         let done = observed.and_then(|observed| {
-            store.keep(TrialRow::of(fault, options.app(), &observed), &observed, at)
+            store.keep(TrialRow::new(fault, options.app(), &observed), &observed, at)
         });
         let subject = format!("{}/{} {} ...", at + 1, plan.len(), fault.name);
         match done {
@@ -71,7 +74,7 @@ pub fn run(
         }
         interrupt.sleep(PAUSE)?;
     }
-    Ok(SelftestOutcome::of(results, not_run))
+    Ok(SelftestOutcome::new(results, not_run))
 }
 
 /// Returns the faults in the order in which they run.
@@ -79,11 +82,12 @@ fn plan(options: &SelftestOptions) -> Result<Vec<&'static Fault>> {
     if let Some(unknown) = options.names.iter().find(|name| Fault::named(name).is_none()) {
         bail!("there is no fault \"{unknown}\"; tipme selftest --list names them");
     }
-    let wanted = |fault: &&Fault| {
-        options.names.is_empty() || options.names.iter().any(|name| name == fault.name)
-    };
-    let possible = |fault: &&Fault| options.place == Place::X11 || !fault.needs_x11;
-    let once: Vec<&'static Fault> = FAULTS.iter().filter(wanted).filter(possible).collect();
+    let names = &options.names;
+    let wanted = FAULTS
+        .iter()
+        .filter(|fault| names.is_empty() || names.iter().any(|name| name == fault.name));
+    let x11 = options.place == Place::X11;
+    let once: Vec<&'static Fault> = wanted.filter(|fault| x11 || !fault.needs_x11).collect();
     Ok(std::iter::repeat_n(once, options.repeat).flatten().collect())
 }
 
@@ -109,10 +113,7 @@ impl IncidentStore {
 
     fn folder(&mut self) -> Result<PathBuf> {
         if let Some(folder) = self.all.as_ref() {
-            std::fs::create_dir_all(folder)
-                .with_context(|| format!("cannot make {}", folder.display()))?;
-            return std::path::absolute(folder)
-                .with_context(|| format!("cannot find {}", folder.display()));
+            return kept_folder(folder);
         }
         if self.misses.is_none() {
             let made = tempfile::Builder::new().prefix("tipme-selftest-misses-").tempdir();

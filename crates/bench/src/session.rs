@@ -2,17 +2,18 @@
 //! Private display with Xvfb, a window manager and a terminal, which exists as long as the value.
 
 use crate::estimate::DurationEstimate;
+use crate::files::temporary_folder;
 use crate::process::{ProcessGroup, missing};
 use crate::units::in_unit;
+use crate::worker::{self, first_line};
 use anyhow::{Context, Result, bail};
 use rustix::fs::FlockOperation;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fs::File;
-use std::io::{BufRead, BufReader, Write};
+use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::mpsc;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tipme_desktop::window::{DamageWatch, Watcher};
@@ -34,9 +35,8 @@ pub struct SessionOptions {
 }
 
 impl SessionOptions {
-    /// Returns the command of a program of the session.
-    pub(crate) fn command(self, program: impl AsRef<OsStr>) -> Command {
-        let command = Command::new(program);
+    /// Puts a program of the session into a unit of its own if requested.
+    pub(crate) fn place(self, command: Command) -> Command {
         if self.units { in_unit(&command) } else { command }
     }
 }
@@ -88,16 +88,14 @@ impl PrivateSession {
         let (manager, arguments) =
             options.manager.words().split_first().context("a window manager has a name")?;
         require(&["Xvfb", manager, "xterm"])?;
-        let folder = tempfile::Builder::new()
-            .prefix("tipme-session-")
-            .tempdir()
-            .context("cannot make a folder")?;
+        let folder = temporary_folder("tipme-session-")?;
         write_authority(&folder.path().join("authority"))?;
         let (server, display) = start_server(folder.path(), options)?;
         let target = target(folder.path(), display);
         let watcher = Watcher::open(&target)?;
-        let mut command = options.command(manager);
+        let mut command = Command::new(manager);
         command.args(arguments);
+        let mut command = options.place(command);
         clean(&mut command, folder.path(), display);
         let manager = ProcessGroup::start("the window manager", command, options.cpu)?;
         watcher.wait_for_manager(START_TIMEOUT)?;
@@ -155,9 +153,8 @@ impl PrivateSession {
             .chain(xterm.map(OsString::from))
             .chain(program.iter().cloned())
             .collect();
-        let (first, rest) = words.split_first().context("no terminal to start")?;
-        let mut command = self.options.command(first);
-        command.args(rest);
+        let command = worker::command(&words).context("no terminal to start")?;
+        let mut command = self.options.place(command);
         self.prepare(&mut command);
         self.open_program("the terminal", command)
     }
@@ -256,30 +253,18 @@ fn write_authority(path: &Path) -> Result<()> {
 fn start_server(folder: &Path, options: SessionOptions) -> Result<(ProcessGroup, u32)> {
     let log = folder.join("server.log");
     let errors = File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
-    let mut command = options.command("Xvfb");
-    command.args([
-        "-displayfd",
-        "1",
-        "-nolisten",
-        "tcp",
-        "-noreset",
-        "-screen",
-        "0",
-        "1024x768x24",
-        "-auth",
-    ]);
-    command.arg(folder.join("authority"));
+    let mut command = options.place(Command::new("Xvfb"));
+    let words = "-displayfd 1 -nolisten tcp -noreset -screen 0 1024x768x24 -auth";
+    command.args(words.split(' ')).arg(folder.join("authority"));
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(errors);
     let _alone = wait_for_others();
     let mut server = ProcessGroup::start("the X server", command, options.cpu)?;
     let output = server.child().stdout.take().context("the X server has no output")?;
     let line = first_line(output, START_TIMEOUT);
-    let said = || std::fs::read_to_string(&log).unwrap_or_default();
-    let line = line.with_context(|| format!("the X server did not start: {}", said().trim()))?;
-    let display = line
-        .trim()
-        .parse()
-        .with_context(|| format!("the X server did not start: {}", said().trim()))?;
+    let display = line.and_then(|line| Ok(line.trim().parse()?)).with_context(|| {
+        let errors = std::fs::read_to_string(&log).unwrap_or_default();
+        format!("the X server did not start: {}", errors.trim())
+    })?;
     Ok((server, display))
 }
 
@@ -298,23 +283,6 @@ fn wait_for_others() -> Option<File> {
     Some(folder)
 }
 
-/// Returns the first line that a program writes, read on a thread so that the wait can time out.
-pub(crate) fn first_line(
-    output: impl std::io::Read + Send + 'static,
-    timeout: Duration,
-) -> Result<String> {
-    let (sender, receiver) = mpsc::channel();
-    std::thread::spawn(move || {
-        let mut line = String::new();
-        let read = BufReader::new(output).read_line(&mut line);
-        sender.send(read.map(|_| line))
-    });
-    receiver
-        .recv_timeout(timeout)
-        .context("nothing was written in time")?
-        .context("its output cannot be read")
-}
-
 /// Sets the display and a private home for a program.
 fn clean(command: &mut Command, folder: &Path, display: u32) {
     let authority: PathBuf = folder.join("authority");
@@ -327,16 +295,10 @@ fn clean(command: &mut Command, folder: &Path, display: u32) {
 pub(crate) fn own_home(command: &mut Command, folder: &Path) {
     command.env("HOME", folder).env("XDG_CONFIG_HOME", folder).env("XDG_CACHE_HOME", folder);
     command.env("HISTFILE", "/dev/null").env("LESSHISTFILE", "-").env("SHELL", "/bin/sh");
-    for variable in [
-        "LESS",
-        "LESSOPEN",
-        "XDG_RUNTIME_DIR",
-        "DBUS_SESSION_BUS_ADDRESS",
-        "WAYLAND_DISPLAY",
-        "ENV",
-    ] {
+    let removed = "LESS LESSOPEN XDG_RUNTIME_DIR DBUS_SESSION_BUS_ADDRESS WAYLAND_DISPLAY ENV \
+                   DISPLAY XAUTHORITY";
+    for variable in removed.split(' ') {
         command.env_remove(variable);
     }
-    command.env_remove("DISPLAY").env_remove("XAUTHORITY");
     command.current_dir(folder).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
 }

@@ -20,7 +20,7 @@ pub use options::{Beside, System};
 
 use crate::arms::{Arm, ArmComparison, ArmTurn, Block, one_turn, run, together};
 use crate::choice::name;
-use crate::driver::{Around, BackgroundJob, BenchDriver, BenchStage};
+use crate::driver::{BackgroundJob, BenchDriver, BenchStage, TurnSetup};
 use crate::experiment::{Experiment, MeasuredRepeats};
 use crate::load::Achieved;
 use crate::screen::Place;
@@ -30,7 +30,7 @@ use applications::{OpenApplications, PlayedRun, RUN_MAX};
 use figures::Runs;
 use std::path::Path;
 use std::time::Duration;
-use tipme_measure::{Document, Run};
+use tipme_measure::Run;
 
 /// Programs required on a display.
 const PROGRAMS: [&str; 6] = ["Xvfb", "openbox", "xterm", "vi", "less", "sh"];
@@ -47,20 +47,12 @@ impl Experiment for System {
         let mut stage = driver.stage(&Place::X11, SessionOptions::default(), &PROGRAMS)?;
         let builds = self.beside.contains(&Beside::Build);
         let build = builds.then(|| stage.prepare_build()).transpose()?;
-        let applications = OpenApplications::set(&mut *stage)?;
+        let applications = OpenApplications::open(&mut *stage)?;
         stage.line("once round the applications, which does not count: they come from the disk");
         applications.play(1, &mut *stage)?;
         let runs = self.all_runs(&comparison, &applications, &mut *stage)?;
-        let figures = SystemFigures::of(self, &comparison, applications.names(), build, &runs);
+        let figures = SystemFigures::new(self, &comparison, applications.names(), build, &runs);
         Ok(MeasuredRepeats { runs: runs.into_iter().flat_map(repeats).collect(), figures })
-    }
-
-    fn text(document: &Document<Self::Figures>) -> String {
-        table::text(document)
-    }
-
-    fn plots(_: &Document<Self::Figures>) -> Vec<(String, String)> {
-        Vec::new()
     }
 
     fn files(&self) -> (Option<&Path>, Option<&Path>) {
@@ -82,15 +74,15 @@ impl System {
                 let turn = format!("beside {}, {}", name(&beside), name(&arm));
                 stage.line(&format!("block {} of {}: {turn}", block + 1, comparison.blocks));
                 let job = job(comparison, beside, stage);
-                let around = Around { arm, manager: &comparison.manager, job };
-                let (played, load) = one_turn(stage, &around, &mut |stage| {
+                let setup = TurnSetup { arm, manager: &comparison.manager, job };
+                let (played, load) = one_turn(stage, &setup, &mut |stage| {
                     let played = applications.play(self.rounds, stage)?;
                     let took = played.events.latencies_ns.iter().sum();
                     stage
                         .sleep(self.observed(beside).saturating_sub(Duration::from_nanos(took)))?;
                     Ok(played)
                 })?;
-                take(&mut all, beside, arm, played, load);
+                take(&mut all, (beside, arm), played, load);
             }
         }
         all.sort_by_key(|runs| (runs.arm, runs.beside));
@@ -115,12 +107,11 @@ fn job(
 
 fn take(
     all: &mut Vec<Runs>,
-    beside: Beside,
-    arm: Arm,
+    (beside, arm): (Beside, Arm),
     played: Block<PlayedRun>,
     load: Option<Achieved>,
 ) {
-    match all.iter_mut().find(|runs| runs.beside == beside && runs.arm == arm) {
+    match all.iter_mut().find(|runs| (runs.beside, runs.arm) == (beside, arm)) {
         Some(runs) => {
             runs.blocks.push(played);
             runs.load = together(runs.load, load);
@@ -138,7 +129,7 @@ fn repeats(runs: Runs) -> impl Iterator<Item = Run> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::parsed;
+    use crate::experiment::{BenchFigures, parsed};
     use crate::fake::{FakeDriver, document};
 
     fn measured(words: &str, driver: &mut FakeDriver) -> Result<MeasuredRepeats<SystemFigures>> {
@@ -153,14 +144,11 @@ mod tests {
         let words =
             "--beside nothing,synthetic --load 4 --memory 64M --rounds 2 --managed --blocks 2";
         let measured = measured(words, &mut driver).expect("it is measured");
-        let row = |beside, arm| {
-            measured.figures.rows.iter().find(|row| (row.beside, row.arm) == (beside, arm))
-        };
-        let seconds = |beside, arm| {
-            row(beside, arm).map(|row| (row.median_s, row.n)).expect("it was measured")
-        };
-        let (slow, fast) =
-            (seconds(Beside::Nothing, Arm::Unmanaged), seconds(Beside::Nothing, Arm::Managed));
+        let [slow, fast] = [Arm::Unmanaged, Arm::Managed].map(|arm| {
+            let mut rows = measured.figures.rows.iter();
+            let row = rows.find(|row| (row.beside, row.arm) == (Beside::Nothing, arm));
+            row.map(|row| (row.median_s, row.n)).expect("it was measured")
+        });
         let keys = measured.figures.keys as f64;
         assert!(measured.figures.changes >= 6 && keys > 50.0, "{:?}", measured.figures);
         assert!(
@@ -174,18 +162,18 @@ mod tests {
             [&forth[..], &[forth[3], forth[2], forth[1], forth[0]]].concat(),
             "forth and back"
         );
-        assert!(System::text(&document(measured)).contains("paper (1993), managed"));
+        assert!(SystemFigures::text(&document(measured)).contains("paper (1993), managed"));
     }
 
     #[test]
-    fn keys_that_are_not_answered_are_told_and_take_their_time() {
+    fn unanswered_keys_are_shown_and_take_their_time() {
         let mut driver =
             FakeDriver::answering(|_, key| (key != 3).then_some(Duration::from_millis(1)));
         let measured = measured("--beside nothing --rounds 1 --blocks 1", &mut driver)
             .expect("it is measured");
         let row = &measured.figures.rows[0];
         assert!(row.unanswered == 1 && row.median_s > 20.0, "{row:?}");
-        assert!(System::text(&document(measured)).contains("1 keys not answered in time"));
+        assert!(SystemFigures::text(&document(measured)).contains("1 keys not answered in time"));
     }
 
     #[test]

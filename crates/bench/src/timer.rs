@@ -10,7 +10,6 @@ pub(crate) mod culprit;
 mod late;
 mod options;
 mod policy;
-mod samples;
 mod sleeper;
 mod threads;
 mod trace;
@@ -19,10 +18,13 @@ use clocks::ClockWatch;
 pub use clocks::clocks;
 pub use options::{Cpus, Timer};
 pub use policy::SchedPolicy;
+pub(crate) use sleeper::sleep_until;
 
 use crate::driver::BenchDriver;
-use crate::experiment::{Experiment, MeasuredRepeats};
+use crate::experiment::{BenchFigures, Experiment, MeasuredRepeats};
 use crate::interrupt::InterruptFlag;
+use crate::process::is_root;
+use crate::programs::SidecarRecorder;
 use anyhow::{Context, Result};
 use std::path::Path;
 use threads::{ThreadWakeUps, TimerOptions};
@@ -31,7 +33,6 @@ use tipme_measure::timer::{
     WakeUpSeries, at_once, culprits,
 };
 use tipme_measure::{Document, Run};
-use trace::TimerRecorder;
 
 impl Experiment for Timer {
     const NAME: &'static str = "timer";
@@ -78,6 +79,16 @@ impl Experiment for Timer {
         Ok(MeasuredRepeats { runs, figures: details })
     }
 
+    fn files(&self) -> (Option<&Path>, Option<&Path>) {
+        (self.json.as_deref(), self.svg.as_deref())
+    }
+
+    fn repeats(&self) -> usize {
+        self.repeat
+    }
+}
+
+impl BenchFigures for TimerDetails {
     fn text(document: &Document<TimerDetails>) -> String {
         tipme_report::timer::text(document)
     }
@@ -97,14 +108,6 @@ impl Experiment for Timer {
             asked && document.details.mechanisms.iter().any(|measured| measured.outliers_over > 0),
         )
     }
-
-    fn files(&self) -> (Option<&Path>, Option<&Path>) {
-        (self.json.as_deref(), self.svg.as_deref())
-    }
-
-    fn repeats(&self) -> usize {
-        self.repeat
-    }
 }
 
 /// Results of one mechanism.
@@ -119,7 +122,7 @@ impl Timer {
         &self,
         mechanism: TimerMechanism,
         options: &TimerOptions,
-        trace: Option<&TimerRecorder>,
+        trace: Option<&SidecarRecorder>,
         interrupt: &InterruptFlag,
     ) -> Result<MechanismResults> {
         let mut tracks = threads::measure(options, mechanism, interrupt)?;
@@ -149,21 +152,22 @@ impl Timer {
         options: &TimerOptions,
         driver: &dyn BenchDriver,
         notes: &mut Vec<String>,
-    ) -> Result<Option<TimerRecorder>> {
+    ) -> Result<Option<SidecarRecorder>> {
         if self.no_trace {
             return Ok(None);
         }
-        if !trace::may_trace() {
-            notes.push("What late wake-ups waited for is known to root only: use sudo.".to_owned());
+        if !is_root() {
+            notes
+                .push("The causes of late wake-ups are visible to root only: use sudo.".to_owned());
             return Ok(None);
         }
         let (wakes, interrupt) =
             (options.deadlines()? * options.cpus.len() as u64, driver.interrupt());
-        match TimerRecorder::start(&driver.programs().tipme, options.duration, wakes, &interrupt) {
+        match trace::start(&driver.programs().tipme, options.duration, wakes, &interrupt) {
             Ok(trace) => Ok(Some(trace)),
             Err(error) => {
                 interrupt.check()?;
-                notes.push(format!("What late wake-ups waited for is not known: {error:#}."));
+                notes.push(format!("The causes of late wake-ups are unknown: {error:#}."));
                 Ok(None)
             }
         }
@@ -186,7 +190,7 @@ fn details_of(parts: Vec<MechanismResults>, details: &mut TimerDetails) -> Vec<R
     if together > 0 {
         details.notes.push(format!(
             "{together} of the very late ended at the same moment on several CPUs, as where a hypervisor or firmware \
-             holds them all; whoever is named there may be innocent."
+             holds them all; the culprits named there may be innocent."
         ));
     }
     runs

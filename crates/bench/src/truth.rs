@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Ground truth: a client that records its own time stamps, driven by keys whose injection is
-//! stamped too.
+//! Ground truth: a client that records its own time stamps, driven by keys with time
+//! stamps of their injection.
 //!
 //! The recorder's results for the same keys are compared with these times.
 
+use crate::priority::set_policy;
 use crate::process::ProcessGroup;
 use crate::session::PrivateSession;
-use crate::worker::WorkerLauncher;
+use crate::worker::{WorkerLauncher, number, word};
 use anyhow::{Context, Result, bail};
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -34,36 +35,29 @@ pub struct Truth {
     pub finished: Nanos,
 }
 
-/// Runs the client: answers `keys` key presses and writes one line of three times for each.
-///
-/// Reports `ready` on the standard output once its window is mapped.
-pub fn client(display: u32, authority: &Path, keys: u32, file: &Path) -> Result<()> {
-    hurry();
+/// `truth-client DISPLAY AUTHORITY KEYS FILE`: answers `KEYS` key presses and writes one line of
+/// three times for each. Reports `ready` on the standard output once its window is mapped.
+pub(crate) fn client(words: &[&str]) -> Result<()> {
+    let (authority, file) = (word(words, 1)?, Path::new(word(words, 3)?));
+    // Real-time priority, if allowed, so that the client's stamps are not late.
+    let _ = set_policy(libc::SCHED_FIFO, 1);
     // The recorder ignores its own windows, which it recognizes by the program's name.
     rustix::thread::set_name(c"truth-client").context("cannot take a name")?;
     let target = DisplayTarget {
-        authority: Some(authority.to_path_buf()),
+        authority: Some(authority.into()),
         timeout: Duration::from_secs(10),
-        ..DisplayTarget::new(display)
+        ..DisplayTarget::new(number(words, 0)?)
     };
     let mut window = EchoWindow::open(&target)?;
     println!("ready");
     let mut out = BufWriter::new(
         File::create(file).with_context(|| format!("cannot write {}", file.display()))?,
     );
-    for _ in 0..keys {
+    for _ in 0..number(words, 2)? {
         let Some(stamps) = window.next(KEY_TIMEOUT)? else { break };
         writeln!(out, "{} {} {}", stamps.received, stamps.drawn, stamps.finished)?;
     }
     out.flush().with_context(|| format!("cannot write {}", file.display()))
-}
-
-/// Requests real-time priority, so that the client's stamps are not late; continues without it if
-/// refused.
-fn hurry() {
-    let priority = libc::sched_param { sched_priority: 1 };
-    // SAFETY: the call reads one structure that lives until it returns.
-    let _ = unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &priority) };
 }
 
 /// The client on a session's display.

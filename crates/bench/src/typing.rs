@@ -2,10 +2,10 @@
 //! Keystroke-to-echo latency in a terminal beside a load.
 //!
 //! The steady typing of Evans et al. (1993, section 5.2): a person types at a human pace into a
-//! terminal, whose program answers each key with its letter. Display server, terminal and program
+//! terminal, and its program answers each key with its letter. Display server, terminal and program
 //! start like any others, and only the arm favours them; the typing and watching threads have
 //! real-time priority if allowed. Each key is pressed once the previous one is on the screen, as by
-//! a user who watches it. So a long stall counts once, and a drawing can only be mistaken for the
+//! a user watching it. So a long stall counts once, and a drawing can only be mistaken for the
 //! answer to a later key after a key that timed out.
 
 mod options;
@@ -13,7 +13,8 @@ mod options;
 pub use options::Typing;
 
 use crate::arms::{
-    self, ArmComparison, ArmScale, ArmTerms, Block, Compared, all_turns, load_words, turns_words,
+    ArmComparison, ArmDetails, ArmScale, ArmTerms, Block, Compared, all_turns, load_words,
+    turns_words,
 };
 use crate::driver::{BenchDriver, BenchStage, Habits, QUIET};
 use crate::estimate::DurationEstimate;
@@ -29,21 +30,11 @@ use serde::Serialize;
 use std::path::Path;
 use std::time::Duration;
 use tipme_desktop::inject::Pace;
-use tipme_measure::{Document, InputClass, ThresholdProfile};
+use tipme_measure::{InputClass, ThresholdProfile};
 
 /// Class of the events.
 const CLASS: &str = "key";
 const TITLE: &str = "Typing beside a load: keystroke-to-echo latency in a terminal";
-const TERMS: ArmTerms = ArmTerms {
-    of: "typing",
-    times_of: "the delay",
-    scale: ArmScale::Latency,
-    paper: &[
-        "Evans et al. (1993), figure 2, on a machine of its time: with their prototype about 0.05 s at any load",
-        "average from 0 to 20; without it 0.1 s at a small load, 1 s and then 10 s as it grew",
-    ],
-    line_ms: Some(PAPER_PROTOTYPE_MS),
-};
 /// Threshold in the paper: "character echoing should happen within 50 milliseconds".
 const PAPER_PROTOTYPE_MS: f64 = 50.0;
 /// Uncounted keys at the start of a block, which wake up sleeping parts.
@@ -51,15 +42,15 @@ const FIRST_KEYS: usize = 3;
 /// Maximum time of a block beyond that of its keys; remaining keys are not typed.
 const BLOCK_SPARE: Duration = Duration::from_secs(60);
 
-/// What only this measurement has.
+/// Figures of this benchmark only.
 #[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
 pub struct Keys {
-    /// Between two keys, at the least.
+    /// Minimum time between two keys.
     pub interval_ms: u64,
     pub keys_per_block: usize,
-    /// Where they were typed, for people.
+    /// Description of the display.
     pub display: String,
-    /// Keys that were not typed for want of time.
+    /// Keys that were not typed for lack of time.
     pub untyped: usize,
 }
 
@@ -87,14 +78,6 @@ impl Experiment for Typing {
         Ok(Compared::measured(TITLE, &comparison, cells, more))
     }
 
-    fn text(document: &Document<Self::Figures>) -> String {
-        arms::text(document, &TERMS, &bounds(&document.details))
-    }
-
-    fn plots(document: &Document<Self::Figures>) -> Vec<(String, String)> {
-        arms::plots(document, &TERMS, &bounds(&document.details))
-    }
-
     fn files(&self) -> (Option<&Path>, Option<&Path>) {
         self.beside.files()
     }
@@ -118,12 +101,25 @@ fn time_per_block(keys: usize) -> Duration {
     INTERVAL * (keys + FIRST_KEYS) as u32
 }
 
-fn bounds(figures: &Compared<Keys>) -> [String; 1] {
-    let Keys { keys_per_block, interval_ms, display, .. } = &figures.more;
-    [format!(
-        "{keys_per_block} keys in each turn, {interval_ms} ms apart, on {display}; {}",
-        load_words(figures)
-    )]
+impl ArmDetails for Keys {
+    const TERMS: ArmTerms = ArmTerms {
+        heading: "typing",
+        quantity: "the delay",
+        scale: ArmScale::Latency,
+        paper: &[
+            "Evans et al. (1993), figure 2, on a machine of its time: with their prototype about 0.05 s at any load",
+            "average from 0 to 20; without it 0.1 s at a small load, 1 s and then 10 s as it grew",
+        ],
+        line_ms: Some(PAPER_PROTOTYPE_MS),
+    };
+
+    fn bounds(figures: &Compared<Keys>) -> Vec<String> {
+        let Keys { keys_per_block, interval_ms, display, .. } = &figures.more;
+        vec![format!(
+            "{keys_per_block} keys in each turn, {interval_ms} ms apart, on {display}; {}",
+            load_words(figures)
+        )]
+    }
 }
 
 /// Types the keys of one turn; returns the number of keys not typed for lack of time too.
@@ -158,12 +154,16 @@ fn type_keys(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::arms::Arm;
-    use crate::experiment::parsed;
+    use crate::arms::{Arm, ArmFigures};
+    use crate::experiment::{BenchFigures, parsed};
     use crate::fake::{FakeDriver, document};
 
     fn measured(words: &str, driver: &mut FakeDriver) -> MeasuredRepeats<Compared<Keys>> {
         parsed::<Typing>(words).run(driver).expect("it is measured")
+    }
+
+    fn median(figures: Option<ArmFigures>) -> Option<f64> {
+        figures?.p50_ms
     }
 
     #[test]
@@ -174,7 +174,6 @@ mod tests {
             _ => Some(Duration::from_millis(1)),
         });
         let measured = measured("--load 20 --keys 200 --blocks 2 --managed", &mut driver);
-        let median = |figures: Option<arms::ArmFigures>| figures.and_then(|figures| figures.p50_ms);
         let figures = &measured.figures;
         assert_eq!((median(figures.unloaded), median(figures.unmanaged)), (Some(1.0), Some(80.0)));
         assert_eq!((median(figures.managed), figures.more.untyped), (Some(2.0), 0));
@@ -193,7 +192,7 @@ mod tests {
             [&forth[..], &back].concat(),
             "arms have their turns forth and back"
         );
-        let text = Typing::text(&document(measured));
+        let text = Compared::text(&document(measured));
         assert!(text.contains("load 20, managed          200      2.00      2.00"), "{text}");
         assert!(text.contains("100 ms apart, on a private display; 2 blocks; load cpu"), "{text}");
     }
@@ -211,7 +210,7 @@ mod tests {
             let ms: Vec<u64> = events.latencies_ns.iter().map(|ns| ns / 1_000_000).collect();
             assert_eq!(ms, [1, 7_000, 20_000, 1, 1, 1, 1, 1, 1, 1], "{missing:?}");
             assert_eq!((events.censored, measured.figures.more.untyped), (1, 0));
-            let text = Typing::text(&document(measured));
+            let text = Compared::text(&document(measured));
             assert!(text.contains("(1 not answered in time)"), "{text}");
         }
     }

@@ -37,7 +37,7 @@ pub(crate) fn letters() -> impl Iterator<Item = char> {
     LETTERS.chars().filter(|letter| *letter != ' ').cycle()
 }
 
-/// Presses a key and waits for a drawing after it, like a user who watches the screen. Returns the
+/// Presses a key and waits for a drawing after it, like a user watching the screen. Returns the
 /// time of the press, and `true` if the answer was in time.
 pub(crate) fn type_and_look(user: &mut dyn User, letter: char) -> Result<(Nanos, bool)> {
     let (at, timeout) = (user.key(letter)?, nanos(ANSWER_TIMEOUT));
@@ -58,10 +58,13 @@ pub(crate) fn nanos(time: Duration) -> Nanos {
 /// that were not answered in time.
 pub(crate) fn answers(pressed: &[Nanos], drawn: &[Nanos]) -> (Vec<Nanos>, usize) {
     let timeout = nanos(ANSWER_TIMEOUT);
-    let found = latencies(pressed, drawn);
-    let in_time = |answer: Option<Nanos>| answer.filter(|answer| *answer < timeout);
-    let missing = found.iter().filter(|answer| in_time(**answer).is_none()).count();
-    (found.into_iter().map(|answer| in_time(answer).unwrap_or(timeout)).collect(), missing)
+    let (mut times, mut missing) = (Vec::new(), 0);
+    for answer in latencies(pressed, drawn) {
+        let in_time = answer.filter(|time| *time < timeout);
+        missing += usize::from(in_time.is_none());
+        times.push(in_time.unwrap_or(timeout));
+    }
+    (times, missing)
 }
 
 /// Returns the same as events of a class.

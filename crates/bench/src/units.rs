@@ -24,6 +24,6 @@ pub(crate) fn check_units() -> Result<()> {
     let tried = command.stdin(Stdio::null()).output();
     let tried = tried.with_context(|| format!("cannot start {PROGRAM}; {REMEDY}"))?;
     let said = String::from_utf8_lossy(&tried.stderr);
-    ensure!(tried.status.success(), "systemd begins no unit here ({}); {REMEDY}", said.trim());
+    ensure!(tried.status.success(), "cannot start a systemd unit: {}; {REMEDY}", said.trim());
     Ok(())
 }

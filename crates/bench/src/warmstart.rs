@@ -10,7 +10,7 @@ mod options;
 pub use options::Warmstart;
 
 use crate::arms::{
-    self, Arm, ArmComparison, ArmScale, ArmTerms, Block, Compared, TurnResults, all_turns,
+    Arm, ArmComparison, ArmDetails, ArmScale, ArmTerms, Block, Compared, TurnResults, all_turns,
     load_words, turns_words,
 };
 use crate::driver::{BenchDriver, BenchStage, Habits, QUIET, User};
@@ -28,22 +28,12 @@ use serde::Serialize;
 use std::path::Path;
 use std::time::Duration;
 use tipme_desktop::inject::Pace;
-use tipme_measure::{Document, InputClass, ThresholdProfile, ms};
+use tipme_measure::{InputClass, ThresholdProfile, ms};
 use tipme_record::Nanos;
 
 /// Class of the events.
 const CLASS: &str = "key";
 const TITLE: &str = "Warm start beside a load: the first key after a pause";
-const TERMS: ArmTerms = ArmTerms {
-    of: "first key",
-    times_of: "the first key",
-    scale: ArmScale::Latency,
-    paper: &[
-        "Evans et al. (1993), section 5.4, on a machine of its time: 0.1 s with their prototype, 1 s without it,",
-        "on the average",
-    ],
-    line_ms: Some(PAPER_MS),
-};
 /// Latency of the first key with the paper's prototype.
 const PAPER_MS: f64 = 100.0;
 /// Maximum pause.
@@ -55,15 +45,15 @@ const KEYS_AFTER: usize = 10;
 /// nothing ends it.
 const KEYS_SPARE: Duration = Duration::from_secs(640);
 /// Note that memory made no difference.
-const KEPT: &str = "the load pushed nothing out: after a pause of the unmanaged arm no page had to be read back, so this says nothing \
-                    of memory; choose a larger --memory, or --type big, which keeps all of it; after an earlier run also: \
-                    echo 3 > /proc/sys/vm/drop_caches, since what came back once is kept longest";
+const KEPT: &str = "the load pushed nothing out: no page had to be read back after a pause of the unmanaged arm, so the \
+     result says nothing about memory; choose a larger --memory, or --type big, which keeps all of it; after an \
+     earlier run also: echo 3 > /proc/sys/vm/drop_caches, since pages that were read back are kept longest";
 
-/// What only this measurement has.
+/// Figures of this benchmark only.
 #[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
 pub struct Pauses {
     pub pause_s: f64,
-    /// Whether pages had to be read back after every pause beside a load that nobody managed; `null` without such pauses.
+    /// Whether each pause beside an unmanaged load evicted pages; `null` without such pauses.
     pub pushed_out: Option<bool>,
     pub pauses: Vec<WarmstartPause>,
 }
@@ -73,11 +63,11 @@ pub struct Pauses {
 #[schemars(rename = "Pause")]
 pub struct WarmstartPause {
     pub turn: String,
-    /// How long the first key took after it; at least so long where it was not answered.
+    /// Latency of the first key after it; at least the timeout if it was not answered.
     pub first_ns: u64,
-    /// The keys behind it.
+    /// Latencies of the keys behind it.
     pub after_ns: Vec<u64>,
-    /// Page faults that waited for a disk, of display server, terminal and its program, from the first key on.
+    /// Major page faults of display server, terminal and its program, from the first key on.
     pub page_ins: u64,
 }
 
@@ -94,22 +84,15 @@ impl Experiment for Warmstart {
         let mut stage = driver.stage(&Place::X11, self.beside.session(), &ECHO_PROGRAMS)?;
         open_echo(&mut *stage)?;
         let time = self.pause + KEYS_SPARE;
-        let cells =
-            all_turns(&comparison, &mut *stage, time, &mut |stage| once(stage, self.pause))?;
+        let cells = all_turns(&comparison, &mut *stage, time, &mut |stage| {
+            measure_pause(stage, self.pause)
+        })?;
         let more = Pauses {
             pause_s: self.pause.as_secs_f64(),
             pushed_out: pushed_out(&cells),
             pauses: pauses(&cells),
         };
         Ok(Compared::measured(TITLE, &comparison, cells, more))
-    }
-
-    fn text(document: &Document<Self::Figures>) -> String {
-        arms::text(document, &TERMS, &bounds(&document.details))
-    }
-
-    fn plots(document: &Document<Self::Figures>) -> Vec<(String, String)> {
-        arms::plots(document, &TERMS, &bounds(&document.details))
     }
 
     fn files(&self) -> (Option<&Path>, Option<&Path>) {
@@ -129,41 +112,60 @@ impl Warmstart {
     }
 }
 
-fn bounds(figures: &Compared<Pauses>) -> Vec<String> {
-    let more = &figures.more;
-    let turns = figures.arms.iter().map(|row| {
-        let pauses = more.pauses.iter().filter(|pause| pause.turn == row.turn);
-        let page_ins: u64 = pauses.clone().map(|pause| pause.page_ins).sum();
-        let longest = ms(pauses.flat_map(|pause| &pause.after_ns).max().copied().unwrap_or_default());
-        let turn = &row.turn;
-        format!(
-            "{turn}: {page_ins} page faults waited for a disk; the longest of the keys behind the first {longest:.2} ms"
-        )
-    });
-    let first = format!("a pause of {} s; {}", more.pause_s, load_words(figures));
-    let kept = (more.pushed_out == Some(false)).then(|| KEPT.to_owned());
-    [first].into_iter().chain(turns).chain(kept).collect()
+impl ArmDetails for Pauses {
+    const TERMS: ArmTerms = ArmTerms {
+        heading: "first key",
+        quantity: "the first key",
+        scale: ArmScale::Latency,
+        paper: &[
+            "Evans et al. (1993), section 5.4, on a machine of its time: 0.1 s with their prototype, 1 s without it,",
+            "on the average",
+        ],
+        line_ms: Some(PAPER_MS),
+    };
+
+    fn bounds(figures: &Compared<Pauses>) -> Vec<String> {
+        let more = &figures.more;
+        let turns = figures.arms.iter().map(|row| {
+            let pauses = more.pauses.iter().filter(|pause| pause.turn == row.turn);
+            let page_ins: u64 = pauses.clone().map(|pause| pause.page_ins).sum();
+            let longest = ms(pauses.flat_map(|pause| &pause.after_ns).max().copied().unwrap_or_default());
+            let turn = &row.turn;
+            format!(
+                "{turn}: {page_ins} page faults waited for a disk; the longest of the keys behind the first {longest:.2} ms"
+            )
+        });
+        let first = format!("a pause of {} s; {}", more.pause_s, load_words(figures));
+        let kept = (more.pushed_out == Some(false)).then(|| KEPT.to_owned());
+        [first].into_iter().chain(turns).chain(kept).collect()
+    }
 }
 
 /// Measures the first key after a pause, and the keys behind it with the page faults.
-fn once(stage: &mut dyn BenchStage, pause: Duration) -> Result<Block<(Vec<Nanos>, u64)>> {
+fn measure_pause(stage: &mut dyn BenchStage, pause: Duration) -> Result<Block<(Vec<Nanos>, u64)>> {
     let pace = Pace { words_per_minute: WORDS_PER_MINUTE, ..Pace::default() };
     let mut user = stage.user(Habits::at_terminal(pace))?;
     let mut letters = letters();
-    let mut type_keys = |user: &mut dyn User, count: usize| -> Result<Vec<Nanos>> {
-        letters.by_ref().take(count).map(|letter| Ok(type_and_look(user, letter)?.0)).collect()
-    };
-    type_keys(&mut *user, KEYS_BEFORE)?;
+    type_keys(&mut *user, letters.by_ref().take(KEYS_BEFORE))?;
     user.line(&format!("a pause of {} s", pause.as_secs()));
     user.sleep(pause)?;
     let before = user.page_ins();
-    let pressed = type_keys(&mut *user, 1 + KEYS_AFTER)?;
+    let pressed = type_keys(&mut *user, letters.take(1 + KEYS_AFTER))?;
     let page_ins = user.page_ins().saturating_sub(before);
     let drawn = user.drawings()?;
     let (first, after) = pressed.split_at(1);
     let limits = InputClass::Key.limits(ThresholdProfile::Default);
     let events = events(CLASS, Some(limits), first, &drawn);
     Ok(Block { events, waited: None, more: (answers(after, &drawn).0, page_ins) })
+}
+
+/// Types some letters; returns the times of the presses.
+fn type_keys(user: &mut dyn User, letters: impl Iterator<Item = char>) -> Result<Vec<Nanos>> {
+    let mut pressed = Vec::new();
+    for letter in letters {
+        pressed.push(type_and_look(user, letter)?.0);
+    }
+    Ok(pressed)
 }
 
 fn pushed_out(cells: &[TurnResults<(Vec<Nanos>, u64)>]) -> Option<bool> {
@@ -189,7 +191,7 @@ fn pauses(cells: &[TurnResults<(Vec<Nanos>, u64)>]) -> Vec<WarmstartPause> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::parsed;
+    use crate::experiment::{BenchFigures, parsed};
     use crate::fake::{FakeDriver, document};
 
     /// Simulates turns in which the first key after the pause takes `first`, the next one a second,
@@ -221,7 +223,7 @@ mod tests {
         assert_eq!((pause.after_ns[0], pause.after_ns[1]), (1_000_000_000, 1_000_000));
         assert!(driver.slept(Duration::from_secs(30)) >= 6, "each turn has its pause");
         assert_eq!(measured.figures.more.pushed_out, Some(true));
-        let text = Warmstart::text(&document(measured));
+        let text = Compared::text(&document(measured));
         let line = "load 8, managed: 22 page faults waited for a disk; the longest of the keys behind the first 1000.00 ms";
         assert!(
             text.contains(line) && text.contains("a pause of 30 s; 2 blocks; load big"),
@@ -230,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_first_key_that_is_not_answered_is_told_and_not_taken_for_fast() {
+    fn an_unanswered_first_key_counts_as_the_timeout() {
         for late in [None, Some(Duration::from_secs(30))] {
             let figures = warmed(late, 1).0.figures.managed.expect("it was measured");
             assert_eq!((figures.p50_ms, figures.unanswered), (Some(20_000.0), 2), "{late:?}");
@@ -241,13 +243,13 @@ mod tests {
     fn a_load_that_pushes_nothing_out_is_told() {
         let measured = warmed(Some(Duration::from_millis(1)), 0).0;
         assert_eq!(measured.figures.more.pushed_out, Some(false));
-        assert!(Warmstart::text(&document(measured)).contains("the load pushed nothing out"));
+        assert!(Compared::text(&document(measured)).contains("the load pushed nothing out"));
         let calm = parsed::<Warmstart>("--load 0 --blocks 1");
         let calm = calm.run(&mut FakeDriver::answering(|_, _| Some(Duration::from_millis(1))));
         assert_eq!(
             calm.expect("it is measured").figures.more.pushed_out,
             None,
-            "only beside a load it can be told"
+            "only a load can evict pages"
         );
     }
 }

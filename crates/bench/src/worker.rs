@@ -3,12 +3,13 @@
 //! executable under a hidden verb, so that nothing else must be installed.
 
 use crate::process::ProcessGroup;
-use crate::session::first_line;
 use anyhow::{Context, Result};
 use std::ffi::OsString;
-use std::io::Write;
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::str::FromStr;
+use std::sync::mpsc;
 use std::time::Duration;
 
 /// First word of a worker program that is in place.
@@ -48,12 +49,23 @@ impl Ready {
     }
 }
 
+/// Returns a command from its words, the program first; `None` without any.
+pub(crate) fn command(words: &[OsString]) -> Option<Command> {
+    let (program, arguments) = words.split_first()?;
+    let mut command = Command::new(program);
+    command.args(arguments);
+    Some(command)
+}
+
 /// Puts words before a command, such as those that enter a name space.
-pub(crate) fn behind(prefix: &[OsString], inner: &Command) -> Result<Command> {
-    let (first, rest) = prefix.split_first().context("no words to put before a command")?;
-    let mut command = Command::new(first);
-    command.args(rest).arg(inner.get_program()).args(inner.get_args());
-    Ok(command)
+pub(crate) fn behind(prefix: &[OsString], inner: Command) -> Command {
+    match command(prefix) {
+        Some(mut command) => {
+            command.arg(inner.get_program()).args(inner.get_args());
+            command
+        }
+        None => inner,
+    }
 }
 
 /// Starts a worker program, pinned to `cpu` if given, and waits until it is in place.
@@ -67,8 +79,7 @@ pub(crate) fn start(
     start_saying(READY, name, command, cpu, timeout)
 }
 
-/// Like [`start`], for a program that has its standard input, or whose first line begins with
-/// another word.
+/// Like [`start`], for a program with a standard input or with another first word.
 pub(crate) fn start_saying(
     word: &str,
     name: &str,
@@ -79,16 +90,30 @@ pub(crate) fn start_saying(
     command.stdout(Stdio::piped());
     let mut process = ProcessGroup::start(name, command, cpu)?;
     let output = process.child().stdout.take().with_context(|| format!("{name} has no output"))?;
-    let line = first_line(output, timeout).with_context(|| format!("{name} did not begin"))?;
+    let line = first_line(output, timeout).with_context(|| format!("{name} did not start"))?;
     let said = line.strip_prefix(word);
-    let said = said.with_context(|| format!("{name} did not begin; its message stands above"))?;
+    let said = said.with_context(|| format!("{name} did not start; see its message above"))?;
     Ok(Ready { said: said.trim().to_owned(), process })
+}
+
+/// Returns the first line that a program writes, read on a thread so that the wait can time out.
+pub(crate) fn first_line(output: impl Read + Send + 'static, timeout: Duration) -> Result<String> {
+    let (sender, receiver) = mpsc::channel();
+    std::thread::spawn(move || {
+        let mut line = String::new();
+        let read = BufReader::new(output).read_line(&mut line);
+        sender.send(read.map(|_| line))
+    });
+    receiver
+        .recv_timeout(timeout)
+        .context("no output in time")?
+        .context("its output cannot be read")
 }
 
 /// Reports once that this program is in place, with more words; the reader closes the pipe then.
 pub(crate) fn say_ready(with: &str) -> Result<()> {
     println!("{READY} {with}");
-    std::io::stdout().flush().context("nobody waits for this program")
+    std::io::stdout().flush().context("cannot report that this program is ready")
 }
 
 /// Function of a worker program, called with its words.
@@ -122,11 +147,15 @@ pub(crate) fn word<'a>(words: &[&'a str], at: usize) -> Result<&'a str> {
     words.get(at).copied().with_context(|| format!("word {} is missing", at + 1))
 }
 
+/// Returns the number at an index.
+pub(crate) fn number<T: FromStr>(words: &[&str], at: usize) -> Result<T> {
+    let text = word(words, at)?;
+    text.parse().ok().with_context(|| format!("invalid number \"{text}\""))
+}
+
 /// Returns the milliseconds at an index, at most ten seconds.
 pub(crate) fn millis(words: &[&str], at: usize) -> Result<Duration> {
-    let text = word(words, at)?;
-    let number: u64 = text.parse().with_context(|| format!("invalid number \"{text}\""))?;
-    Ok(Duration::from_millis(number.min(MILLIS_MAX)))
+    Ok(Duration::from_millis(number::<u64>(words, at)?.min(MILLIS_MAX)))
 }
 
 #[cfg(test)]

@@ -36,9 +36,9 @@ fn typed_text_arrives_as_it_was_typed() {
 }
 
 #[test]
-fn what_is_shown_is_told() {
+fn frames_are_reported() {
     let (compositor, mut typist) = terminal("cat");
-    let mut watch = compositor.watch().expect("it answers").expect("sway tells what it shows");
+    let mut watch = compositor.watch().expect("it answers").expect("sway reports frames");
     while watch.next(QUIET).expect("it goes on").is_some() {}
     let pressed = typist.key('x').expect("a key");
     let shown = watch.next(LONG).expect("it goes on").expect("the echo is shown");
@@ -58,12 +58,12 @@ fn each_has_a_name_of_its_own() {
 
 /// Parses a terminal's mouse reports: button, position in pixels, and `true` for a press.
 fn reports(text: &str) -> Vec<(u32, u32, u32, bool)> {
-    let report = |text: &str| {
+    let reports = text.split("\u{1b}[<").filter_map(|text| {
         let (numbers, pressed) = (text.strip_suffix(['M', 'm'])?, text.ends_with('M'));
         let mut numbers = numbers.split(';').map(|number| number.parse().expect("a number"));
         Some((numbers.next()?, numbers.next()?, numbers.next()?, pressed))
-    };
-    text.split("\u{1b}[<").filter_map(report).collect()
+    });
+    reports.collect()
 }
 
 #[test]

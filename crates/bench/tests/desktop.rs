@@ -117,11 +117,11 @@ fn a_server_that_is_gone_takes_the_keys_with_it() {
     until("the server starts", || server::describe(&target).is_ok());
     let mut keys = HotKeys::grab(&target, Bindings::default()).expect("free keys");
     drop(first);
-    assert!(matches!(keys.next(LONG).expect("it is told"), Some(HotKeyEvent::Gone(_))));
+    assert!(matches!(keys.next(LONG).expect("an event"), Some(HotKeyEvent::Gone(_))));
     let _second = server_on(display);
     until("the server is back", || server::describe(&target).is_ok());
     assert!(
-        matches!(keys.next(LONG).expect("it is told"), Some(HotKeyEvent::Gone(_))),
+        matches!(keys.next(LONG).expect("an event"), Some(HotKeyEvent::Gone(_))),
         "the next one is another's"
     );
 }
@@ -140,24 +140,14 @@ fn a_wait_for_keys_ends_when_somebody_wakes_it() {
 }
 
 #[test]
-fn a_server_tells_its_process_and_its_extensions() {
+fn a_server_has_its_process_and_its_extensions() {
     let session = session();
     let described = server::describe(&session.target()).expect("a display");
     let line = std::fs::read(format!("/proc/{}/cmdline", described.server_pid)).expect("a process");
     assert!(line.starts_with(b"Xvfb\0"));
     let major =
         |name: &str| described.extensions.iter().find(|one| one.name == name).map(|one| one.major);
-    for name in [
-        "XTEST",
-        "RENDER",
-        "MIT-SHM",
-        "Present",
-        "XInputExtension",
-        "DAMAGE",
-        "GLX",
-        "RANDR",
-        "XFIXES",
-    ] {
+    for name in "XTEST RENDER MIT-SHM Present XInputExtension DAMAGE GLX RANDR XFIXES".split(' ') {
         assert!(major(name).is_some_and(|major| major >= 128), "{name}");
     }
     assert!(server::find().contains(&session.target().display));
@@ -212,7 +202,7 @@ fn a_stopped_server_costs_only_the_timeout() {
 }
 
 #[test]
-fn an_absent_server_is_told_at_once() {
+fn an_absent_server_is_an_error_at_once() {
     let error = server::describe(&DisplayTarget::new(59_999)).expect_err("no server");
     assert_eq!(
         error.to_string(),

@@ -97,15 +97,14 @@ fn delay(fault: &Fault) -> Duration {
     let mut scenario = fault.prepare(&site).expect("a prepared fault");
     let mut typewriter = Typewriter::start(fault, &scenario, &folder);
     let mut keys = scenario.keys.chars().cycle();
-    let mut next = || keys.next().expect("keys");
-    let calm = (0..CALM_KEYS).map(|_| typewriter.time(next())).min().expect("keys");
+    let calm = keys.by_ref().take(CALM_KEYS).map(|key| typewriter.time(key)).min().expect("keys");
     let terminal = typewriter.program.pid();
     let injected = scenario.inject(terminal).expect("the fault begins");
     let begun = Instant::now();
     let mut slowest = Duration::ZERO;
-    for at in 0..KEYS as u32 {
+    for (at, key) in (0..KEYS as u32).zip(keys) {
         std::thread::sleep((Duration::from_millis(100) * at).saturating_sub(begun.elapsed()));
-        slowest = slowest.max(typewriter.time(next()));
+        slowest = slowest.max(typewriter.time(key));
         if slowest > calm + DELAY_MIN {
             break;
         }

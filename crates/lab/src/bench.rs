@@ -12,7 +12,7 @@ use anyhow::Result;
 use repeats::BenchRepeats;
 use std::process::ExitCode;
 use tipme_bench::driver::BenchDriver;
-use tipme_bench::experiment::Experiment;
+use tipme_bench::experiment::{BenchFigures, Experiment};
 use tipme_bench::interrupt::InterruptFlag;
 use tipme_bench::live::LiveDriver;
 use tipme_bench::machine::Survey;
@@ -44,10 +44,13 @@ pub fn measure<E: Experiment>(options: &E) -> Result<ExitCode> {
     let mut code = 0;
     for repeat in repeats.all() {
         let document = once(options, &mut driver)?;
-        print!("{}{}", repeat.heading, E::text(&document));
-        repeat.svg.iter().try_for_each(|folder| write_plots(folder, E::plots(&document)))?;
+        print!("{}{}", repeat.heading, E::Figures::text(&document));
+        repeat
+            .svg
+            .iter()
+            .try_for_each(|folder| write_plots(folder, E::Figures::plots(&document)))?;
         repeat.json.iter().try_for_each(|path| write_json(path, &document, E::INDENTED))?;
-        code = code.max(E::exit_code(&document));
+        code = code.max(E::Figures::exit_code(&document));
     }
     Ok(ExitCode::from(code))
 }

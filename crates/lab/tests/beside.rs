@@ -437,7 +437,7 @@ fn a_figure_beside_a_load_that_lost_a_process_does_not_count() {
     assert_eq!(program.wait().code(), Some(2), "{:?}", program.said());
     let said = program.said().join("\n");
     assert!(
-        said.contains("the measurement does not count")
+        said.contains("the measurement is invalid")
             && said.contains("1 processes of the load ended"),
         "{said}"
     );
@@ -479,7 +479,7 @@ fn a_manager_that_fails_is_told() {
         ("#!/bin/sh\nexit 2\n", "tipme manage ended early"),
         (
             "#!/bin/sh\ntrap 'exit 3' TERM\necho managing\\ it\nwhile :; do sleep 0.05; done\n",
-            "did not end well",
+            "tipme manage failed: ",
         ),
     ] {
         let output = bench(

@@ -161,7 +161,7 @@ fn where_all_have_ended_the_load_has() {
     }
     assert_eq!(program.wait().code(), Some(2), "{:?}", program.said());
     assert!(
-        program.said().join("\n").contains("2 processes of the load ended before their time, of 2"),
+        program.said().join("\n").contains("2 processes of the load ended early (2 run at a time)"),
         "{:?}",
         program.said()
     );

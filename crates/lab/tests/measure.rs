@@ -211,7 +211,7 @@ fn a_compositor_that_runs_is_measured_too() {
         measure(TINY, &[&["--no-trace", "--display", &socket], &FOOT[..]].concat());
     assert_eq!(output.status.code(), Some(2));
     assert!(
-        said(&output).contains("only the recorder knows who has the keyboard focus"),
+        said(&output).contains("only a recorder knows the keyboard focus"),
         "{}",
         said(&output)
     );

@@ -20,7 +20,7 @@ pub(super) fn chart(rows: &[ArmRow], key_figure: KeyFigure, of: &str) -> String 
     let points: Vec<(u32, char, f64)> = rows
         .iter()
         .filter_map(|row| {
-            Some((row.level, sign(row.arm), (key_figure.of)(&row.figures)? / MS_PER_S))
+            Some((row.level, sign(row.arm), (key_figure.value)(&row.figures)? / MS_PER_S))
         })
         .filter(|point| point.2 > 0.0 && point.2.is_finite())
         .collect();
@@ -92,13 +92,13 @@ mod tests {
     }
 
     fn drawn(rows: &[ArmRow]) -> String {
-        chart(rows, KeyFigure::of(rows, ArmScale::Latency), "the delay")
+        chart(rows, KeyFigure::choose(rows, ArmScale::Latency), "the delay")
     }
 
     #[test]
     fn what_the_table_hides_is_not_drawn() {
         let mut few = row(Arm::Managed, 20, 50.0);
-        few.figures = ArmFigures::of(vec![7; 99], 0);
+        few.figures = ArmFigures::new(vec![7; 99], 0);
         assert!(drawn(&[few, row(Arm::Unmanaged, 20, 50.0)]).starts_with("median of the delay"));
     }
 

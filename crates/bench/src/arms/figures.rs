@@ -13,19 +13,19 @@ use tipme_measure::{Events, Run, Share, Summary, ms};
 
 const P95: Share = Share(9_500);
 
-/// A comparison that has ended, with what only this kind of measurement has.
+/// Results of a comparison, with those of one kind of measurement.
 #[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
 pub struct Compared<M> {
-    /// What was done, in words.
+    /// Description of the measurement.
     pub title: &'static str,
     /// The highest level of the load.
     pub load: u32,
     pub unloaded: Option<ArmFigures>,
-    /// Of each arm at the highest level; `null` where it was not measured.
+    /// Figures of each arm at the highest level; `null` if not measured.
     pub unmanaged: Option<ArmFigures>,
     pub managed: Option<ArmFigures>,
     pub against: Against,
-    /// Arms that were asked for and that this machine lacks.
+    /// Requested arms that this machine lacks.
     pub not_available: Vec<Lacking>,
     pub arms: Vec<ArmRow>,
     pub conditions: ArmConditions,
@@ -33,7 +33,7 @@ pub struct Compared<M> {
     pub more: M,
 }
 
-/// What others do instead of managing, at the highest level; `null` where it was not measured.
+/// Usual alternatives to a manager, at the highest level; `null` if not measured.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, JsonSchema)]
 pub struct Against {
     pub nice19: Option<ArmFigures>,
@@ -63,54 +63,53 @@ pub struct ArmFigures {
     pub p99_ms: Option<f64>,
     pub max_ms: Option<f64>,
     pub n: usize,
-    /// How many had not ended when they were given up: their times are at least what counts here.
+    /// Number that had not ended at the timeout, which counts as their time.
     pub unanswered: usize,
 }
 
 /// One turn of a comparison.
 #[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
 pub struct ArmRow {
-    /// As in `load 20, managed`.
+    /// Name, such as `load 20, managed`.
     pub turn: String,
     pub arm: Arm,
     /// Runnable processes aimed at.
     pub level: u32,
     pub figures: ArmFigures,
-    /// How long the threads of display server, terminal and its program waited for a CPU from the first to the last time that
-    /// counts, together, for each of these times; missing where that was not watched.
+    /// Run-queue delay of server, terminal and its program for each time; missing if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run_queue_delay_ms: Option<f64>,
     /// Runnable processes of the load on average; `null` without a load.
     pub runnable_mean: Option<f64>,
-    /// Work that the load did.
+    /// Work of the load.
     pub rounds_per_s: Option<f64>,
-    /// What of it is missing beside the same load unmanaged; below 0 where there is more.
+    /// Loss relative to the same load unmanaged; negative if more was done.
     pub throughput_lost_percent: Option<f64>,
-    /// The same in each block, where that was told: how far they lie apart says what the one figure is worth.
+    /// The same in each block; their spread is the uncertainty of the loss.
     pub throughput_lost_by_block_percent: Vec<f64>,
-    /// What the loss is made of, over all blocks; `null` where CPU time is not told.
+    /// Parts of the loss, over all blocks; missing if CPU time is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lost_parts: Option<LostParts>,
     #[serde(skip)]
     pub rates: Vec<f64>,
     #[serde(skip)]
     pub load: Option<Achieved>,
-    /// The fewest rounds that a process of the load did in any ten seconds; 0 is starvation, `null` was not watched.
+    /// Fewest rounds of a process of the load in any ten seconds; 0 is starvation, `null` unknown.
     pub window_rounds_min: Option<u64>,
 }
 
-/// What a load lost beside the same load unmanaged: CPU time that it did not get, and work that took more CPU time.
+/// Loss of a load relative to the same load unmanaged: less CPU time, and slower work.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, JsonSchema)]
 pub struct LostParts {
-    /// Of its CPU time; below 0 where it had more.
+    /// Of its CPU time; negative if it had more.
     pub cpu_time_percent: f64,
-    /// How much less was done in the same CPU time: by no scheduling, but by caches and by how fast the CPUs were.
+    /// Less work in the same CPU time, because of caches and clock rates, not of scheduling.
     pub slower_percent: f64,
-    /// What the manager itself took, of the CPU time of the load; `null` where none ran.
+    /// CPU time of the manager, of that of the load; `null` without a manager.
     pub manager_percent: Option<f64>,
 }
 
-/// What was compared, and how.
+/// Conditions of a comparison.
 #[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Conditions")]
 pub struct ArmConditions {
@@ -121,12 +120,12 @@ pub struct ArmConditions {
     /// Of the load at its highest level.
     pub memory_bytes: u64,
     pub sessions: u32,
-    /// Where the load's processes are, in words.
+    /// Description of where the load's processes run.
     pub place: String,
     pub blocks: usize,
-    /// Whether who types and watches had real-time priority.
+    /// Whether the typing and watching threads had real-time priority.
     pub realtime: bool,
-    /// As they were chosen for the manager; `null` where it chose itself.
+    /// Options of the manager; `null` if left to it.
     pub strength: Option<String>,
     pub backend: Option<String>,
     pub cgroup: Option<PathBuf>,
@@ -134,7 +133,7 @@ pub struct ArmConditions {
 
 impl ArmFigures {
     /// Summarizes times in nanoseconds, in any order.
-    pub fn of(times_ns: Vec<u64>, unanswered: usize) -> ArmFigures {
+    pub fn new(times_ns: Vec<u64>, unanswered: usize) -> ArmFigures {
         let summary = Summary::new(times_ns);
         ArmFigures {
             p50_ms: summary.value(Share::P50).map(ms),
@@ -148,11 +147,11 @@ impl ArmFigures {
 }
 
 impl ArmRow {
-    fn of<T>(cell: &TurnResults<T>) -> ArmRow {
+    fn summarize<T>(cell: &TurnResults<T>) -> ArmRow {
         let events = cell.blocks.iter().map(|block| &block.events);
         let unanswered = events.clone().map(|events| events.censored as usize).sum();
         let figures =
-            ArmFigures::of(events.flat_map(|one| one.latencies_ns.clone()).collect(), unanswered);
+            ArmFigures::new(events.flat_map(|one| one.latencies_ns.clone()).collect(), unanswered);
         let waited: Option<Duration> = cell.blocks.iter().map(|block| block.waited).sum();
         let run_queue_delay_ms = waited
             .filter(|_| figures.n > 0)
@@ -163,8 +162,8 @@ impl ArmRow {
 
     /// Returns the smallest and the largest loss of throughput among the blocks.
     pub(super) fn lost_between(&self) -> Option<(f64, f64)> {
-        let lost = || self.throughput_lost_by_block_percent.iter().copied();
-        Some((lost().reduce(f64::min)?, lost().reduce(f64::max)?))
+        let lost = self.throughput_lost_by_block_percent.iter().copied();
+        Some((lost.clone().reduce(f64::min)?, lost.reduce(f64::max)?))
     }
 
     pub(crate) fn new(turn: ArmTurn, figures: ArmFigures, load: Option<Achieved>) -> ArmRow {
@@ -194,30 +193,24 @@ impl<M> Compared<M> {
         cells: Vec<TurnResults<T>>,
         more: M,
     ) -> MeasuredRepeats<Compared<M>> {
-        let mut arms: Vec<ArmRow> = cells.iter().map(ArmRow::of).collect();
+        let mut arms: Vec<ArmRow> = cells.iter().map(ArmRow::summarize).collect();
         fill_lost(&mut arms);
         let load = comparison.level_max();
-        let at = |turn: ArmTurn| {
-            arms.iter()
-                .find(|row| (row.level, row.arm) == (turn.level, turn.arm))
-                .map(|row| row.figures)
-        };
-        let of = |arm| at(ArmTurn { level: load, arm });
         let figures = Compared {
             title,
             load,
-            unloaded: at(ArmTurn::UNLOADED),
-            unmanaged: of(Arm::Unmanaged),
-            managed: of(Arm::Managed),
+            unloaded: figures_of(&arms, 0, Arm::Unmanaged),
+            unmanaged: figures_of(&arms, load, Arm::Unmanaged),
+            managed: figures_of(&arms, load, Arm::Managed),
             against: Against {
-                nice19: of(Arm::Nice19),
-                autogroup: of(Arm::Autogroup),
-                weight: of(Arm::Weight),
-                idle_io: of(Arm::IdleIo),
-                limit: of(Arm::Limit),
+                nice19: figures_of(&arms, load, Arm::Nice19),
+                autogroup: figures_of(&arms, load, Arm::Autogroup),
+                weight: figures_of(&arms, load, Arm::Weight),
+                idle_io: figures_of(&arms, load, Arm::IdleIo),
+                limit: figures_of(&arms, load, Arm::Limit),
             },
             not_available: lacking(comparison),
-            conditions: ArmConditions::of(comparison),
+            conditions: ArmConditions::new(comparison),
             more,
             arms,
         };
@@ -225,8 +218,12 @@ impl<M> Compared<M> {
     }
 }
 
+fn figures_of(rows: &[ArmRow], level: u32, arm: Arm) -> Option<ArmFigures> {
+    rows.iter().find(|row| (row.level, row.arm) == (level, arm)).map(|row| row.figures)
+}
+
 impl ArmConditions {
-    fn of(comparison: &ArmComparison) -> ArmConditions {
+    fn new(comparison: &ArmComparison) -> ArmConditions {
         ArmConditions {
             kind: comparison.kind,
             demand_pages_per_ms: comparison.pages.demand,
@@ -280,17 +277,20 @@ pub(super) fn fill_lost(rows: &mut [ArmRow]) {
         let blocks = same.rates.iter().copied().zip(row.rates.iter().copied());
         row.throughput_lost_by_block_percent = blocks.filter_map(lost_percent).collect();
         row.lost_parts =
-            same.load.zip(row.load).and_then(|(before, now)| LostParts::of(before, now));
+            same.load.zip(row.load).and_then(|(before, now)| LostParts::new(before, now));
     }
 }
 
 impl LostParts {
-    fn of(before: Achieved, now: Achieved) -> Option<LostParts> {
-        let share = |load: Achieved| (load.cpu_s > 0.0).then(|| load.cpu_s / load.seconds);
-        let speed = |load: Achieved| (load.cpu_s > 0.0).then(|| load.rounds as f64 / load.cpu_s);
+    fn new(before: Achieved, now: Achieved) -> Option<LostParts> {
+        if before.cpu_s <= 0.0 || now.cpu_s <= 0.0 {
+            return None;
+        }
+        let [share_before, share] = [before, now].map(|load| load.cpu_s / load.seconds);
+        let [speed_before, speed] = [before, now].map(|load| load.rounds as f64 / load.cpu_s);
         Some(LostParts {
-            cpu_time_percent: lost_percent((share(before)?, share(now)?))?,
-            slower_percent: lost_percent((speed(before)?, speed(now)?))?,
+            cpu_time_percent: lost_percent((share_before, share))?,
+            slower_percent: lost_percent((speed_before, speed))?,
             manager_percent: now.manager_cpu_s.map(|manager| 100.0 * manager / now.cpu_s),
         })
     }
@@ -307,15 +307,20 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
+    fn row(arm: Arm, load: Option<Achieved>) -> ArmRow {
+        ArmRow::new(ArmTurn { arm, level: 20 }, ArmFigures::default(), load)
+    }
+
     #[test]
-    fn what_is_lost_is_told_by_block_too() {
-        let row = |arm, rates: &[f64]| {
-            let turn = ArmTurn { arm, level: 20 };
-            let mean = rates.iter().sum::<f64>() / rates.len() as f64;
-            let row = ArmRow::new(turn, ArmFigures::default(), None);
-            ArmRow { rates: rates.to_vec(), rounds_per_s: Some(mean), ..row }
-        };
-        let mut rows = [row(Arm::Unmanaged, &[100.0, 50.0]), row(Arm::Managed, &[90.0, 52.5])];
+    fn a_loss_has_a_figure_for_each_block() {
+        let mut rows =
+            [(Arm::Unmanaged, [100.0, 50.0]), (Arm::Managed, [90.0, 52.5])].map(|(arm, rates)| {
+                ArmRow {
+                    rates: rates.to_vec(),
+                    rounds_per_s: Some((rates[0] + rates[1]) / 2.0),
+                    ..row(arm, None)
+                }
+            });
         fill_lost(&mut rows);
         assert_eq!(rows[1].throughput_lost_percent.map(f64::round), Some(5.0));
         assert_eq!(
@@ -326,35 +331,35 @@ mod tests {
     }
 
     #[test]
-    fn a_loss_is_cpu_time_that_was_not_had_and_work_that_took_more_of_it() {
-        let load = |cpu_s, rounds, manager_cpu_s| Achieved {
+    fn a_loss_is_less_cpu_time_and_slower_work() {
+        let before = Achieved {
             seconds: 10.0,
-            cpu_s,
-            rounds,
-            rounds_per_s: rounds as f64 / 10.0,
-            manager_cpu_s,
+            cpu_s: 20.0,
+            rounds: 1_000,
+            rounds_per_s: 100.0,
             ..Achieved::default()
         };
-        let row =
-            |arm, load| ArmRow::new(ArmTurn { arm, level: 20 }, ArmFigures::default(), Some(load));
-        let (before, now) = (load(20.0, 1_000, None), load(16.0, 600, Some(0.4)));
-        let mut rows = [row(Arm::Unmanaged, before), row(Arm::Managed, now)];
+        let now = Achieved {
+            cpu_s: 16.0,
+            rounds: 600,
+            rounds_per_s: 60.0,
+            manager_cpu_s: Some(0.4),
+            ..before
+        };
+        let mut rows = [row(Arm::Unmanaged, Some(before)), row(Arm::Managed, Some(now))];
         fill_lost(&mut rows);
-        let parts = rows[1].lost_parts.expect("CPU time is told");
+        let parts = rows[1].lost_parts.expect("CPU time is known");
         assert_eq!((parts.cpu_time_percent.round(), parts.slower_percent.round()), (20.0, 25.0));
         assert_eq!((parts.manager_percent.map(f64::round), rows[0].lost_parts), (Some(3.0), None));
-        let untold = Achieved { cpu_s: 0.0, ..now };
-        assert_eq!(LostParts::of(before, untold), None);
+        assert_eq!(LostParts::new(before, Achieved { cpu_s: 0.0, ..now }), None);
     }
 
     #[test]
-    fn a_percentile_is_told_where_enough_values_lie_above_it_and_nowhere_else() {
-        let of = |n: u64| ArmFigures::of((0..n).map(|ms| ms * MS).collect(), 0);
-        assert_eq!((of(99).p95_ms, of(99).p50_ms, of(99).max_ms), (None, Some(49.0), Some(98.0)));
-        assert_eq!(
-            (of(100).p95_ms, of(499).p99_ms, of(500).p99_ms),
-            (Some(94.0), None, Some(494.0))
-        );
-        assert_eq!(ArmFigures::of(Vec::new(), 0), ArmFigures::default());
+    fn percentiles_need_enough_values_above_them() {
+        let [few, many, more, most] =
+            [99, 100, 499, 500].map(|n| ArmFigures::new((0..n).map(|ms| ms * MS).collect(), 0));
+        assert_eq!((few.p95_ms, few.p50_ms, few.max_ms), (None, Some(49.0), Some(98.0)));
+        assert_eq!((many.p95_ms, more.p99_ms, most.p99_ms), (Some(94.0), None, Some(494.0)));
+        assert_eq!(ArmFigures::new(Vec::new(), 0), ArmFigures::default());
     }
 }

@@ -2,26 +2,21 @@
 //! The manager, started as a user starts it, for this process and its children.
 
 use crate::estimate::DurationEstimate;
+use crate::files::temporary_folder;
 use crate::interrupt::InterruptFlag;
-use crate::process::ProcessGroup;
+use crate::programs::Follower;
 use crate::screen::TerminalScreen;
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use rustix::process::Signal;
 use std::ffi::OsStr;
-use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
-use std::time::{Duration, Instant};
+use std::process::Command;
+use std::time::Duration;
 use tempfile::TempDir;
 
 /// Maximum time for the start of the manager, and for restoring everything.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 const STOP_TIMEOUT: Duration = Duration::from_secs(30);
-/// Interval between checks while waiting.
-const POLL_INTERVAL: Duration = Duration::from_millis(50);
-/// Maximum number of unread output lines; further lines are read and dropped.
-const LINES_MAX: usize = 1_024;
 /// Beginning of the line that reports that the manager is active; other lines may precede it.
 const READY: &str = "managing ";
 
@@ -49,18 +44,11 @@ impl ManagerProgram {
     fn command(&self, screen: &dyn TerminalScreen, state: &TempDir) -> Command {
         let mut command = Command::new(&self.program);
         screen.show(&mut command);
-        command.args([
-            "manage",
-            "--display",
-            &screen.address(),
-            "--under",
-            &std::process::id().to_string(),
-        ]);
-        command.arg("--state-dir").arg(state.path());
+        command.args(["manage", "--display", &screen.address(), "--under"]);
+        command.arg(std::process::id().to_string()).arg("--state-dir").arg(state.path());
         self.options().for_each(|(option, value)| {
             command.arg(option).arg(value);
         });
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit());
         command
     }
 
@@ -81,7 +69,7 @@ impl ManagerProgram {
 
 /// A running manager. It restores everything when it is stopped or dropped.
 pub struct BenchManager {
-    process: ProcessGroup,
+    manager: Follower,
     _state: TempDir,
 }
 
@@ -96,29 +84,25 @@ impl BenchManager {
         screen: &dyn TerminalScreen,
         interrupt: &InterruptFlag,
     ) -> Result<BenchManager> {
-        let state = tempfile::Builder::new()
-            .prefix("tipme-bench-")
-            .tempdir()
-            .context("cannot make a folder")?;
-        let mut process =
-            ProcessGroup::start("tipme manage", program.command(screen, &state), None)?;
-        let output = process.child().stdout.take().context("tipme manage has no output")?;
-        wait_until_ready(&follow(output), interrupt)?;
-        Ok(BenchManager { process, _state: state })
+        let state = temporary_folder("tipme-bench-")?;
+        let command = program.command(screen, &state);
+        let manager = Follower::start_with_errors("tipme manage", command)?;
+        manager.wait_for(READY, START_TIMEOUT, interrupt)?;
+        Ok(BenchManager { manager, _state: state })
     }
 
     pub(crate) fn pid(&self) -> u32 {
-        self.process.pid()
+        self.manager.process.pid()
     }
 
     /// Stops the manager; fails if it did not restore everything.
     pub fn stop(mut self) -> Result<()> {
-        self.process.expect_alive()?;
-        self.process.signal(Signal::TERM);
-        let status = self.process.wait(STOP_TIMEOUT)?;
+        self.manager.process.expect_alive()?;
+        self.manager.process.signal(Signal::TERM);
+        let status = self.manager.process.wait(STOP_TIMEOUT)?;
         let status =
             status.with_context(|| format!("tipme manage did not end within {STOP_TIMEOUT:?}"))?;
-        ensure!(status.success(), "tipme manage did not end well: {status}");
+        ensure!(status.success(), "tipme manage failed: {status}");
         Ok(())
     }
 }
@@ -127,38 +111,8 @@ impl Drop for BenchManager {
     /// Gives the manager time to restore everything before it is killed and its folder removed.
     /// After `stop` it has already ended.
     fn drop(&mut self) {
-        self.process.signal(Signal::TERM);
-        let _ = self.process.wait(STOP_TIMEOUT);
-    }
-}
-
-/// Reads the output to its end, so that the manager never blocks on a full pipe.
-fn follow(source: impl Read + Send + 'static) -> Receiver<String> {
-    let (sender, lines) = sync_channel(LINES_MAX);
-    std::thread::spawn(move || {
-        for line in BufReader::new(source).lines().map_while(Result::ok) {
-            // Nobody reads lines once the manager is active.
-            let _ = sender.try_send(line);
-        }
-    });
-    lines
-}
-
-fn wait_until_ready(lines: &Receiver<String>, interrupt: &InterruptFlag) -> Result<()> {
-    let deadline = Instant::now() + START_TIMEOUT;
-    loop {
-        interrupt.check()?;
-        match lines.recv_timeout(POLL_INTERVAL) {
-            Ok(line) if line.starts_with(READY) => return Ok(()),
-            Ok(_) => {}
-            Err(RecvTimeoutError::Timeout) if Instant::now() < deadline => {}
-            Err(RecvTimeoutError::Timeout) => {
-                bail!("tipme manage did not begin within {START_TIMEOUT:?}")
-            }
-            Err(RecvTimeoutError::Disconnected) => {
-                bail!("tipme manage ended early; its message stands above")
-            }
-        }
+        self.manager.process.signal(Signal::TERM);
+        let _ = self.manager.process.wait(STOP_TIMEOUT);
     }
 }
 
@@ -169,45 +123,20 @@ mod tests {
 
     #[test]
     fn what_was_chosen_is_passed_on() {
-        let text = |option: &str| Some(option.to_owned());
         let chosen = ManagerProgram {
-            strength: text("strong"),
-            backend: text("cgroup"),
+            strength: Some("strong".to_owned()),
+            backend: Some("cgroup".to_owned()),
             cgroup: Some("/sys/fs/cgroup/a b".into()),
             recorder: Some("/run/x".into()),
             ..ManagerProgram::new("tipme".into())
         };
-        let words = |program: &ManagerProgram| {
-            let options =
-                program.options().map(|(option, value)| [option.into(), value.to_os_string()]);
-            options.collect::<Vec<[OsString; 2]>>().concat()
-        };
-        let expected = [
-            "--strength",
-            "strong",
-            "--backend",
-            "cgroup",
-            "--cgroup",
-            "/sys/fs/cgroup/a b",
-            "--recorder",
-            "/run/x",
-        ];
-        assert_eq!(words(&chosen), expected.map(OsString::from));
-        assert!(words(&ManagerProgram::new("tipme".into())).is_empty());
-    }
-
-    #[test]
-    fn it_is_ready_when_it_says_so() {
-        let interrupt = InterruptFlag::default();
-        let ready = wait_until_ready(
-            &follow("restoring\nmanaging :9, back end nice\n".as_bytes()),
-            &interrupt,
-        );
-        assert!(ready.is_ok(), "{ready:?}");
-        let early =
-            wait_until_ready(&follow("no display\n".as_bytes()), &interrupt).expect_err("it ended");
-        assert!(early.to_string().contains("ended early"), "{early}");
-        interrupt.set();
-        assert!(wait_until_ready(&follow("managing".as_bytes()), &interrupt).is_err());
+        let words: Vec<OsString> = chosen
+            .options()
+            .flat_map(|(option, value)| [option.into(), value.to_os_string()])
+            .collect();
+        let expected =
+            "--strength|strong|--backend|cgroup|--cgroup|/sys/fs/cgroup/a b|--recorder|/run/x";
+        assert_eq!(words, expected.split('|').collect::<Vec<_>>());
+        assert_eq!(ManagerProgram::new("tipme".into()).options().count(), 0);
     }
 }

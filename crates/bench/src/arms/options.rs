@@ -74,7 +74,7 @@ impl BesideOptions {
             against: self.against.clone(),
             blocks: self.blocks.into(),
             kind,
-            pages: self.pages.of(kind),
+            pages: self.pages.with_defaults_of(kind),
             memory: self.memory.unwrap_or_else(default_memory),
             sessions: self.sessions,
             units: self.units,

@@ -6,17 +6,20 @@ use super::chart::chart;
 use super::figures::{ArmRow, Compared, LostParts};
 use super::scale::{ArmScale, KeyFigure};
 use super::{Arm, ArmComparison, NOT_STEADY};
-use crate::choice::name;
+use crate::choice::{name, number};
+use crate::experiment::BenchFigures;
+use schemars::JsonSchema;
+use serde::Serialize;
 use tipme_measure::Document;
 use tipme_report::conditions;
 use tipme_report::plot::{Figure, LevelCurve, levels};
 
 /// Words for one kind of measurement.
-pub(crate) struct ArmTerms {
+pub struct ArmTerms {
     /// Heading of the first column.
-    pub of: &'static str,
+    pub heading: &'static str,
     /// Meaning of the times, as in "p95 of the delay".
-    pub times_of: &'static str,
+    pub quantity: &'static str,
     pub scale: ArmScale,
     /// Results of the paper, a line each.
     pub paper: &'static [&'static str],
@@ -24,53 +27,55 @@ pub(crate) struct ArmTerms {
     pub line_ms: Option<f64>,
 }
 
-/// Returns the bounds, the table, the results of the paper, and the conditions.
-pub(crate) fn text<M>(
-    document: &Document<Compared<M>>,
-    terms: &ArmTerms,
-    bounds: &[String],
-) -> String {
-    let rows = &document.details.arms;
-    let indented =
-        |lines: &[String]| lines.iter().map(|line| format!("  {line}\n")).collect::<String>();
-    let mut out =
-        format!("{}\n{}", document.details.title, indented(&notes(&document.details, bounds)));
-    out += &format!("\n{}\n", arms(rows, terms.scale, terms.of));
-    out += &against_unloaded(rows, terms.scale);
-    out += &waited(rows);
-    out += &lost(rows);
-    out += &progress(rows);
-    if rows.iter().any(|row| row.level > 0) {
-        out += &format!("\n{}", chart(rows, KeyFigure::of(rows, terms.scale), terms.times_of));
+/// Part of the figures that only one benchmark beside a load has.
+pub trait ArmDetails: Serialize + JsonSchema {
+    const TERMS: ArmTerms;
+
+    /// Returns the bounds of the measurement, a line each.
+    fn bounds(figures: &Compared<Self>) -> Vec<String>
+    where
+        Self: Sized;
+}
+
+impl<M: ArmDetails> BenchFigures for Compared<M> {
+    /// Returns the bounds, the table, the results of the paper, and the conditions.
+    fn text(document: &Document<Compared<M>>) -> String {
+        let (rows, terms) = (&document.details.arms, &M::TERMS);
+        let mut out = format!("{}\n", document.details.title);
+        out.extend(notes(&document.details).iter().map(|line| format!("  {line}\n")));
+        out += &format!("\n{}\n", arms(rows, terms.scale, terms.heading));
+        out += &against_unloaded(rows, terms.scale);
+        out += &waited(rows);
+        out += &lost(rows);
+        out += &progress(rows);
+        if rows.iter().any(|row| row.level > 0) {
+            out +=
+                &format!("\n{}", chart(rows, KeyFigure::choose(rows, terms.scale), terms.quantity));
+        }
+        out.extend(terms.paper.iter().map(|line| format!("  {line}\n")));
+        out + &format!("{}\n", conditions(&document.machine))
     }
-    out.extend(terms.paper.iter().map(|line| format!("  {line}\n")));
-    out + &format!("{}\n", conditions(&document.machine))
+
+    /// Draws a curve of each arm over the level of the load.
+    fn plots(document: &Document<Compared<M>>) -> Vec<(String, String)> {
+        let details = &document.details;
+        let footer = [notes(details), vec![conditions(&document.machine)]].concat().join("; ");
+        let figure = Figure { title: details.title, footer: &footer, ..Figure::default() };
+        let key_figure = KeyFigure::choose(&details.arms, M::TERMS.scale);
+        let name = format!("{} of {}, ms", key_figure.name, M::TERMS.quantity);
+        let plot = levels(&figure, &curves(&details.arms, key_figure), &name, M::TERMS.line_ms);
+        vec![(format!("{}.svg", document.kind), plot)]
+    }
 }
 
-/// Draws a curve of each arm over the level of the load.
-pub(crate) fn plots<M>(
-    document: &Document<Compared<M>>,
-    terms: &ArmTerms,
-    bounds: &[String],
-) -> Vec<(String, String)> {
-    let footer =
-        [notes(&document.details, bounds), vec![conditions(&document.machine)]].concat().join("; ");
-    let figure = Figure { title: document.details.title, footer: &footer, ..Figure::default() };
-    let rows = &document.details.arms;
-    let key_figure = KeyFigure::of(rows, terms.scale);
-    let name = format!("{} of {}, ms", key_figure.name, terms.times_of);
-    let plot = levels(&figure, &curves(rows, key_figure), &name, terms.line_ms);
-    vec![(format!("{}.svg", document.kind), plot)]
-}
-
-/// Returns the conditions and the arms that are missing.
-fn notes<M>(figures: &Compared<M>, bounds: &[String]) -> Vec<String> {
+/// Returns the bounds, the conditions and the arms that are missing.
+fn notes<M: ArmDetails>(figures: &Compared<M>) -> Vec<String> {
     let place = (figures.load > 0).then(|| figures.conditions.place.clone());
     let lacking = figures.not_available.iter();
     let lacking =
         lacking.map(|one| format!("{}: not available, because {}", name(&one.arm), one.because));
     let steadiness = (!figures.conditions.realtime).then(|| NOT_STEADY.to_owned());
-    bounds.iter().cloned().chain(place).chain(lacking).chain(steadiness).collect()
+    M::bounds(figures).into_iter().chain(place).chain(lacking).chain(steadiness).collect()
 }
 
 /// Returns the number of turns and the missing arms, for the line before the start.
@@ -102,7 +107,7 @@ pub(crate) fn load_words<M>(figures: &Compared<M>) -> String {
 fn curves(rows: &[ArmRow], key_figure: KeyFigure) -> Vec<LevelCurve> {
     let mut curves: Vec<LevelCurve> = Vec::new();
     for row in rows {
-        let Some(ms) = (key_figure.of)(&row.figures) else { continue };
+        let Some(ms) = (key_figure.value)(&row.figures) else { continue };
         let (arm, point) = (name(&row.arm), (f64::from(row.level), ms));
         match curves.iter_mut().find(|curve| curve.name == arm) {
             Some(curve) => curve.points.push(point),
@@ -135,8 +140,6 @@ fn line(row: &ArmRow, scale: ArmScale) -> String {
         0 => String::new(),
         many => format!("  ({many} not answered in time)"),
     };
-    let number =
-        |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| format!("{value:.1}"));
     format!(
         "{:22} {:>6} {median:>9} {:>9} {:>9} {:>9}  {:>8} {:>7}{unanswered}\n",
         row.turn,
@@ -144,8 +147,8 @@ fn line(row: &ArmRow, scale: ArmScale) -> String {
         scale.shown(figures.p95_ms),
         scale.shown(figures.p99_ms),
         scale.shown(figures.max_ms),
-        number(row.runnable_mean),
-        number(row.throughput_lost_percent),
+        number(row.runnable_mean, 1),
+        number(row.throughput_lost_percent, 1),
     )
 }
 
@@ -158,12 +161,12 @@ fn calm(rows: &[ArmRow]) -> Option<&ArmRow> {
 /// few, with the unloaded turn.
 fn against_unloaded(rows: &[ArmRow], scale: ArmScale) -> String {
     let Some(calm) = calm(rows) else { return String::new() };
-    let key_figure = KeyFigure::of(rows, scale);
+    let key_figure = KeyFigure::choose(rows, scale);
     let loaded = rows.iter().filter(|row| row.level > 0);
     let lines = loaded.filter_map(|row| {
         let (ms, calm) = (
-            (key_figure.of)(&row.figures)?,
-            (key_figure.of)(&calm.figures).filter(|ms| *ms > 0.0)?,
+            (key_figure.value)(&row.figures)?,
+            (key_figure.value)(&calm.figures).filter(|ms| *ms > 0.0)?,
         );
         let (name, more) = (key_figure.name, scale.shown(Some(ms - calm)));
         Some(format!(
@@ -182,8 +185,9 @@ fn waited(rows: &[ArmRow]) -> String {
     let calm = calm(rows).and_then(|row| row.run_queue_delay_ms);
     let unloaded = calm.map_or_else(String::new, |ms| format!(" (unloaded {ms:.2} ms)"));
     let loaded = rows.iter().filter(|row| row.level > 0);
-    let told = loaded.filter_map(|row| Some((&row.turn, row.run_queue_delay_ms?)));
-    told.map(|(turn, ms)| format!("  {turn}: {ms:.2} ms waiting for a CPU each time{unloaded}\n"))
+    let delays = loaded.filter_map(|row| Some((&row.turn, row.run_queue_delay_ms?)));
+    delays
+        .map(|(turn, ms)| format!("  {turn}: {ms:.2} ms waiting for a CPU each time{unloaded}\n"))
         .collect()
 }
 
@@ -194,7 +198,7 @@ fn lost(rows: &[ArmRow]) -> String {
         let (lost, (least, most)) = (row.throughput_lost_percent?, row.lost_between()?);
         let apart = if least < 0.0 && most > 0.0 { "; the blocks differ by more: no loss is shown" } else { "" };
         Some(format!(
-            "  {}: {lost:.1} % of the load's throughput lost, {least:.1} to {most:.1} % by block{apart}{}\n",
+            "  {}: {lost:.1}% of the load's throughput lost, {least:.1} to {most:.1}% by block{apart}{}\n",
             row.turn,
             row.lost_parts.map(lost_words).unwrap_or_default()
         ))
@@ -207,23 +211,24 @@ fn lost_words(parts: LostParts) -> String {
     let LostParts { cpu_time_percent, slower_percent, .. } = parts;
     let manager = parts
         .manager_percent
-        .map(|percent| format!(" (the manager itself took {percent:.1} % of what the load had)"));
+        .map(|percent| format!(" (the manager itself took {percent:.1}% of what the load had)"));
     let manager = manager.unwrap_or_default();
     format!(
-        "; {cpu_time_percent:.1} % less CPU time{manager}, and {slower_percent:.1} % less done in the same CPU time"
+        "; {cpu_time_percent:.1}% less CPU time{manager}, and {slower_percent:.1}% less done in the same CPU time"
     )
 }
 
 /// Returns a line for each turn with a watched load: the progress of its processes.
 fn progress(rows: &[ArmRow]) -> String {
-    let watched = rows.iter().filter_map(|row| Some((&row.turn, row.window_rounds_min?)));
-    let lines = watched.map(|(turn, rounds)| {
-        let starved = if rounds == 0 { "; starved" } else { "" };
-        format!(
-            "  {turn}: every process of the load did {rounds} rounds or more in any 10 s{starved}\n"
-        )
-    });
-    lines.collect()
+    rows.iter().filter_map(|row| Some(progress_line(&row.turn, row.window_rounds_min?))).collect()
+}
+
+/// Returns the fewest rounds that any process of the load did in ten seconds, as a line.
+pub(crate) fn progress_line(turn: &str, rounds: u64) -> String {
+    let starved = if rounds == 0 { "; starved" } else { "" };
+    format!(
+        "  {turn}: every process of the load did {rounds} rounds or more in any 10 s{starved}\n"
+    )
 }
 
 #[cfg(test)]
@@ -236,17 +241,18 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     fn row(arm: Arm, level: u32, times_ms: &[u64], rounds_per_s: f64) -> ArmRow {
-        let figures = ArmFigures::of(times_ms.iter().map(|ms| ms * MS).collect(), 0);
+        let figures = ArmFigures::new(times_ms.iter().map(|ms| ms * MS).collect(), 0);
         let load = Achieved { runnable_mean: 19.84, rounds_per_s, ..Achieved::default() };
         ArmRow::new(ArmTurn { level, arm }, figures, (level > 0).then_some(load))
     }
 
     fn rows() -> Vec<ArmRow> {
-        let hundred = |ms: u64| (0..100).map(|more| ms + more / 50).collect::<Vec<u64>>();
+        let [quick, slow] =
+            [1, 40].map(|ms| (0..100).map(|more| ms + more / 50).collect::<Vec<u64>>());
         let mut rows = vec![
-            row(Arm::Unmanaged, 0, &hundred(1), 0.0),
-            row(Arm::Unmanaged, 20, &hundred(40), 1_000.0),
-            row(Arm::Managed, 20, &hundred(1), 990.0),
+            row(Arm::Unmanaged, 0, &quick, 0.0),
+            row(Arm::Unmanaged, 20, &slow, 1_000.0),
+            row(Arm::Managed, 20, &quick, 990.0),
         ];
         fill_lost(&mut rows);
         rows
@@ -267,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_waited_for_a_cpu_is_told_where_it_was_watched() {
+    fn run_queue_delays_are_shown_where_they_were_measured() {
         let mut rows = rows();
         assert_eq!(waited(&rows), "");
         for (row, ms) in rows.iter_mut().zip([0.25, 30.0, 0.5]) {
@@ -294,15 +300,15 @@ mod tests {
     #[test]
     fn where_a_turn_has_too_few_values_medians_are_compared() {
         let mut few = rows();
-        assert_eq!(KeyFigure::of(&few, ArmScale::Latency).name, "p95");
-        assert_eq!(KeyFigure::of(&few, ArmScale::Elapsed).name, "median");
-        few[1].figures = ArmFigures::of((0..99).map(|ms| ms * MS).collect(), 0);
-        let key_figure = KeyFigure::of(&few, ArmScale::Latency);
-        assert_eq!((key_figure.name, (key_figure.of)(&few[1].figures)), ("median", Some(49.0)));
+        assert_eq!(KeyFigure::choose(&few, ArmScale::Latency).name, "p95");
+        assert_eq!(KeyFigure::choose(&few, ArmScale::Elapsed).name, "median");
+        few[1].figures = ArmFigures::new((0..99).map(|ms| ms * MS).collect(), 0);
+        let key_figure = KeyFigure::choose(&few, ArmScale::Latency);
+        assert_eq!((key_figure.name, (key_figure.value)(&few[1].figures)), ("median", Some(49.0)));
     }
 
     #[test]
-    fn starvation_is_told() {
+    fn starvation_is_shown() {
         let mut rows = rows();
         assert_eq!(progress(&rows), "");
         (rows[1].window_rounds_min, rows[2].window_rounds_min) = (Some(812), Some(0));
@@ -313,13 +319,13 @@ mod tests {
     }
 
     #[test]
-    fn a_loss_is_told_with_what_it_is_made_of() {
+    fn a_loss_is_shown_with_its_parts() {
         let mut rows = rows();
         rows[2].throughput_lost_by_block_percent = vec![0.5, 1.5];
         let parts =
             LostParts { cpu_time_percent: 0.4, slower_percent: 0.6, manager_percent: Some(0.2) };
         rows[2].lost_parts = Some(parts);
-        insta::assert_snapshot!(lost(&rows), @"  load 20, managed: 1.0 % of the load's throughput lost, 0.5 to 1.5 % by block; 0.4 % less CPU time (the manager itself took 0.2 % of what the load had), and 0.6 % less done in the same CPU time");
+        insta::assert_snapshot!(lost(&rows), @"  load 20, managed: 1.0% of the load's throughput lost, 0.5 to 1.5% by block; 0.4% less CPU time (the manager itself took 0.2% of what the load had), and 0.6% less done in the same CPU time");
     }
 
     #[test]

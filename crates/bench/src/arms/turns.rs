@@ -2,7 +2,7 @@
 //! Runs all turns of all blocks in sequence.
 
 use super::{ArmComparison, ArmTurn, SETTLING};
-use crate::driver::{Around, BackgroundJob, BenchStage};
+use crate::driver::{BackgroundJob, BenchStage, TurnSetup};
 use crate::load::Achieved;
 use anyhow::{Context, Result};
 use std::time::Duration;
@@ -64,8 +64,8 @@ pub(crate) fn all_turns<T>(
             stage.line(&format!("block {} of {}: {}", block + 1, comparison.blocks, turn.name()));
             let load = comparison.load(turn, time + SETTLING, stage.speed());
             let job = (turn.level > 0).then_some(BackgroundJob::Load(load));
-            let around = Around { arm: turn.arm, manager: &comparison.manager, job };
-            let (measured, load) = one_turn(stage, &around, measure)?;
+            let setup = TurnSetup { arm: turn.arm, manager: &comparison.manager, job };
+            let (measured, load) = one_turn(stage, &setup, measure)?;
             let at = cells.iter().position(|cell| cell.turn == turn).unwrap_or_else(|| {
                 cells.push(TurnResults::new(turn));
                 cells.len() - 1
@@ -80,11 +80,11 @@ pub(crate) fn all_turns<T>(
 /// Runs one turn; returns its results and the work of its job.
 pub(crate) fn one_turn<T>(
     stage: &mut dyn BenchStage,
-    around: &Around<'_>,
+    setup: &TurnSetup<'_>,
     measure: &mut dyn FnMut(&mut dyn BenchStage) -> Result<T>,
 ) -> Result<(T, Option<Achieved>)> {
     let mut measured = None;
-    let load = stage.turn(around, &mut |stage| {
+    let load = stage.turn(setup, &mut |stage| {
         measured = Some(measure(stage)?);
         Ok(())
     })?;

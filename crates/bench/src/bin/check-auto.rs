@@ -175,17 +175,13 @@ fn plan() -> Result<StallPlan> {
     while let Some(word) = words.next() {
         values.insert(word, words.next().context(USAGE)?);
     }
-    let mut take = |name: &str| values.remove(name);
-    let number = |text: Option<String>, default: f64| {
-        text.map_or(Ok(default), |text| text.parse().context(USAGE))
-    };
-    let minutes = number(take("--minutes"), 30.0)?;
-    let keys = number(take("--keys"), minutes * 100.0)? as usize;
-    let hitches =
-        number(take("--hitches"), (minutes * 1.8).clamp(1.0, NAMES.len() as f64))? as usize;
-    let seed = number(take("--seed"), 1.0)? as u64;
-    let tipme = take("--tipme").map_or("target/release/tipme".into(), PathBuf::from);
-    let json = take("--json").map(PathBuf::from);
+    let minutes = number(values.remove("--minutes"), 30.0)?;
+    let keys = number(values.remove("--keys"), minutes * 100.0)? as usize;
+    let most = NAMES.len() as f64;
+    let hitches = number(values.remove("--hitches"), (minutes * 1.8).clamp(1.0, most))? as usize;
+    let seed = number(values.remove("--seed"), 1.0)? as u64;
+    let tipme = values.remove("--tipme").map_or("target/release/tipme".into(), PathBuf::from);
+    let json = values.remove("--json").map(PathBuf::from);
     if !values.is_empty() || hitches > NAMES.len() {
         bail!("{USAGE}; at most {} hitches", NAMES.len());
     }
@@ -197,6 +193,10 @@ fn plan() -> Result<StallPlan> {
         tipme: tipme.canonicalize().context("cannot find tipme; run make build")?,
         json,
     })
+}
+
+fn number(text: Option<String>, default: f64) -> Result<f64> {
+    text.map_or(Ok(default), |text| text.parse().context(USAGE))
 }
 
 fn run(plan: &StallPlan) -> Result<bool> {
@@ -218,10 +218,9 @@ fn run(plan: &StallPlan) -> Result<bool> {
     drop(recorder);
     let lines = lines.try_iter().collect::<Vec<_>>();
     let (judged, false_marks) = judged(&hitches, &lines, begin);
-    let percent = |seconds: f64| 100.0 * seconds / wall_s;
     let cpu = RecorderCpu {
-        own_percent: percent(after.0 - before.0),
-        children_percent: percent(after.1 - before.1),
+        own_percent: 100.0 * (after.0 - before.0) / wall_s,
+        children_percent: 100.0 * (after.1 - before.1) / wall_s,
     };
     let outcome = AutoOutcome {
         kind: "auto",
@@ -266,7 +265,7 @@ fn start_recorder(
         }
     });
     let first =
-        lines.recv_timeout(ARM_TIMEOUT).context("the recorder did not arm; it needs root")?;
+        lines.recv_timeout(ARM_TIMEOUT).context("the recorder did not start; it needs root")?;
     if !first.text.starts_with("recording") {
         bail!("the recorder said: {}", first.text);
     }
@@ -279,7 +278,7 @@ fn hitches(plan: &StallPlan, random: &mut Rng) -> Vec<Hitch> {
     let millis = (plan.minutes * 60_000.0) as u64;
     let first = (millis / 10).clamp(15_000, 60_000);
     let part = (millis - first.min(millis)) / plan.hitches.max(1) as u64;
-    let hitch = |(index, name): (usize, &&'static str)| {
+    let hitches = NAMES.into_iter().take(plan.hitches).enumerate().map(|(index, name)| {
         let after = first + part * index as u64 + random.u64(..part.saturating_sub(24_000).max(1));
         let after = Duration::from_millis(after);
         let hovered = after >= hovered_from(plan);
@@ -289,8 +288,8 @@ fn hitches(plan: &StallPlan, random: &mut Rng) -> Vec<Hitch> {
             name,
             millis: 650 + random.u64(..900),
         }
-    };
-    NAMES.iter().take(plan.hitches).enumerate().map(hitch).collect()
+    });
+    hitches.collect()
 }
 
 /// Returns the time for which each program is open.
@@ -418,7 +417,7 @@ fn counts(folder: &Path) -> Result<AutoCounts> {
         RecorderResponse::Status(status) => {
             status.auto.context("the recorder does not mark by itself")
         }
-        _ => bail!("the recorder did not tell its state"),
+        _ => bail!("the recorder did not report its state"),
     }
 }
 
@@ -431,14 +430,11 @@ fn judged(
     let mut marks: Vec<&RecorderLine> =
         lines.iter().filter(|line| line.text.starts_with("marked ")).collect();
     let judged = hitches.iter().map(|hitch| judge(hitch, &mut marks, begin)).collect();
-    let seconds = |at: Instant| at.duration_since(begin).as_secs_f64();
-    (
-        judged,
-        marks
-            .iter()
-            .map(|line| FalseMark { at_s: seconds(line.at), line: line.text.clone() })
-            .collect(),
-    )
+    let false_marks = marks.iter().map(|line| FalseMark {
+        at_s: line.at.duration_since(begin).as_secs_f64(),
+        line: line.text.clone(),
+    });
+    (judged, false_marks.collect())
 }
 
 /// Removes the mark of the hitch from `marks`. A mark that names something else is false, even if
@@ -467,7 +463,7 @@ fn notes(
     false_marks: &[FalseMark],
 ) -> String {
     let cost = format!(
-        "{:.3} % of a CPU the recorder itself, {:.3} % its children, which judge what it suspects: {} looks",
+        "{:.3}% of a CPU the recorder itself, {:.3}% its children, which judge what it suspects: {} looks",
         cpu.own_percent, cpu.children_percent, counts.looked_at
     );
     let missed = hitches.iter().filter(|hitch| hitch.marked_after_s.is_none());
@@ -534,7 +530,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_is_a_hitch_s_where_it_comes_in_time_and_names_who_made_it() {
+    fn a_mark_counts_if_it_is_in_time_and_names_the_culprit() {
         let begin = Instant::now();
         let lines = [
             line(begin, 1, "recording"),
@@ -544,9 +540,9 @@ mod tests {
         ];
         let (hitches, wrong) =
             judged(&[hitch(begin, 100, "warden"), hitch(begin, 200, "sluice")], &lines, begin);
-        let told: Vec<_> =
+        let marks: Vec<_> =
             hitches.iter().map(|one| (one.marked_after_s, one.marked.as_str())).collect();
-        assert_eq!(told, [(Some(3.0), "0.7 s key in xterm, stopped by warden"), (None, "-")]);
+        assert_eq!(marks, [(Some(3.0), "0.7 s key in xterm, stopped by warden"), (None, "-")]);
         assert_eq!(wrong.iter().map(|one| one.at_s).collect::<Vec<_>>(), [104.0, 300.0]);
     }
 }

@@ -34,7 +34,7 @@ const SEARCH: &str = r#"
     word+=$key
     printf '\r%s: %s\e[K' "$word" "$(grep -c -F -- "$word" "$1")""#;
 
-/// A search reads a file from a disk whose queue a job keeps full.
+/// A search reads a file from a disk while a job keeps its queue full.
 pub(super) fn full_queue(site: &Site) -> Result<Scenario> {
     let disk = PrivateDisk::make(&site.folder, Format::Plain)?;
     disk.write(DOCUMENT, &text(DOCUMENT_BYTES), 1)?;
@@ -49,7 +49,7 @@ const FILTERS: [&str; 3] = ["spell", "format", "count"];
 const RUN: &str =
     r#"for filter in spell format count; do "$1/$filter" --norc --noprofile -c :; done"#;
 
-/// Copies of a shell are paged in from a disk whose queue a job keeps full.
+/// Copies of a shell are paged in from a disk while a job keeps its queue full.
 pub(super) fn page_in(site: &Site) -> Result<Scenario> {
     let disk = PrivateDisk::make(&site.folder, Format::Plain)?;
     for path in FILTERS.map(|filter| disk.outside(filter)) {

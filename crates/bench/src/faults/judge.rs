@@ -34,20 +34,17 @@ pub(crate) fn judge(
     let Some(findings) = verdict["findings"].as_array() else {
         return JudgedFault::miss("the diagnosis has no list of findings");
     };
-    let fits = |finding: &&Value| {
+    let (mut attributed_ms, mut hits) = (0.0, Vec::new());
+    for (at, finding) in findings.iter().enumerate() {
         let kind = finding["kind"].as_str().unwrap_or_default();
-        kinds.contains(&kind) && blames(&finding["culprit"], pids, names)
-    };
-    let fitting: Vec<&Value> = findings.iter().filter(fits).collect();
-    let attributed_ms =
-        fitting.iter().filter_map(|finding| finding["ms"].as_f64()).fold(0.0, |sum, ms| sum + ms);
-    let hit = if kinds.is_empty() {
-        findings.is_empty()
-    } else {
-        findings.first().is_some_and(|first| fits(&first))
-    };
+        if kinds.contains(&kind) && blames(&finding["culprit"], pids, names) {
+            attributed_ms += finding["ms"].as_f64().unwrap_or_default();
+            hits.push(at);
+        }
+    }
+    let hit = if kinds.is_empty() { findings.is_empty() } else { hits.first() == Some(&0) };
     let mut why = if hit { String::new() } else { complaint(kinds, pids, names, findings) };
-    if !hit && !fitting.is_empty() {
+    if !hit && !hits.is_empty() {
         why += &format!(", which is only behind that; {BUSY}");
     }
     JudgedFault { hit, why, attributed_ms }
@@ -56,13 +53,12 @@ pub(crate) fn judge(
 /// Returns `true` if the culprit is one of the processes or has one of the names.
 fn blames(culprit: &Value, pids: &[u32], names: &[String]) -> bool {
     let pid = culprit["pid"].as_u64();
-    let text = |field: &str| culprit[field].as_str().unwrap_or_default();
-    let named = |name: &String| {
-        ["device", "address", "job"].iter().any(|field| text(field).contains(name.as_str()))
-            || text("comm") == name
-    };
-    pid.is_some_and(|pid| pids.iter().any(|known| u64::from(*known) == pid))
-        || names.iter().any(named)
+    let [device, address, job, comm] = ["device", "address", "job", "comm"]
+        .map(|field| culprit[field].as_str().unwrap_or_default());
+    let named = names.iter().any(|name| {
+        [device, address, job].iter().any(|text| text.contains(name.as_str())) || comm == name
+    });
+    named || pid.is_some_and(|pid| pids.iter().any(|known| u64::from(*known) == pid))
 }
 
 fn complaint(kinds: &[&str], pids: &[u32], names: &[String], findings: &[Value]) -> String {
@@ -129,19 +125,16 @@ mod tests {
 
     #[test]
     fn culprits_have_names() {
-        let by = |name: &str, culprit: Value| {
+        for (name, culprit, hit) in [
+            ("loop3", json!({"device": "loop3 (7:3)"}), true),
+            ("make", finding("", 6, 0.0)["culprit"].clone(), true),
+            ("sleep", json!({"pid": 3, "comm": "sleep"}), true),
+            ("sleep", json!({"pid": 3, "comm": "sleepy"}), false),
+            ("10.0.0.1", json!({"address": "127.0.0.1:80"}), false),
+        ] {
             let verdict = json!({"findings": [{"kind": "stall", "culprit": culprit, "ms": 1.0}]});
-            judge(&["stall"], &[], &[name.to_owned()], &verdict).hit
-        };
-        assert!(
-            by("loop3", json!({"device": "loop3 (7:3)"}))
-                && by("make", finding("", 6, 0.0)["culprit"].clone())
-        );
-        assert!(
-            by("sleep", json!({"pid": 3, "comm": "sleep"}))
-                && !by("sleep", json!({"pid": 3, "comm": "sleepy"}))
-        );
-        assert!(!by("10.0.0.1", json!({"address": "127.0.0.1:80"})));
+            assert_eq!(judge(&["stall"], &[], &[name.to_owned()], &verdict).hit, hit, "{name}");
+        }
     }
 
     #[test]

@@ -50,7 +50,7 @@ const QUOTA_US: u64 = 5_000;
 /// Counts for some tens of milliseconds.
 const COUNT: &str = "for ((i = 0; i < 30000; i++)); do :; done";
 
-/// The terminal is in a control group whose CPU time is limited once the fault begins.
+/// A control group limits the CPU time of the terminal once the fault begins.
 pub(super) fn quota(_: &Site) -> Result<Scenario> {
     let group = ControlGroup::named("tipme-fault-", "cpu")?;
     let counter = Scenario::on_key("counter", "", &format!("{COUNT}\n{ECHO}"), &[]);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A prepared fault: the terminal's program, the keys typed at it, and the job that delays it.
 
+use crate::files::write;
 use crate::process::{ProcessGroup, family};
 use crate::worker::{self, Ready, WorkerLauncher};
-use anyhow::{Context, Result};
+use anyhow::Result;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -32,7 +33,7 @@ impl Site {
     /// Writes a file into the folder.
     pub(super) fn write(&self, name: &str, bytes: impl AsRef<[u8]>) -> Result<PathBuf> {
         let path = self.folder.join(name);
-        std::fs::write(&path, bytes).with_context(|| format!("cannot write {}", path.display()))?;
+        write(&path, bytes)?;
         Ok(path)
     }
 
@@ -43,11 +44,8 @@ impl Site {
         prefix: &[OsString],
         words: &[OsString],
     ) -> Result<Ready> {
-        let mut command = self.launcher.command(Some(&self.folder.join(name)), words)?;
-        if !prefix.is_empty() {
-            command = worker::behind(prefix, &command)?;
-        }
-        worker::start(name, command, None, START_TIMEOUT)
+        let command = self.launcher.command(Some(&self.folder.join(name)), words)?;
+        worker::start(name, worker::behind(prefix, command), None, START_TIMEOUT)
     }
 
     /// Starts a shell script under a name of its own; the script reports `ready` once its effect
@@ -59,16 +57,11 @@ impl Site {
         script: &str,
         arguments: &[&Path],
     ) -> Result<ProcessGroup> {
-        let alias = self.folder.join(name);
-        if !alias.exists() {
-            std::os::unix::fs::symlink("/bin/sh", &alias)
-                .with_context(|| format!("cannot link {}", alias.display()))?;
-        }
-        let mut command = Command::new(&alias);
-        command.args(["-c", script, name]).args(arguments);
-        if !prefix.is_empty() {
-            command = worker::behind(prefix, &command)?;
-        }
+        let shell = WorkerLauncher(vec!["/bin/sh".into()]);
+        let words = ["-c", script, name].map(OsString::from);
+        let mut command = shell.command(Some(&self.folder.join(name)), &words)?;
+        command.args(arguments);
+        let mut command = worker::behind(prefix, command);
         command.stderr(Stdio::null());
         Ok(worker::start_saying("ready", name, command, None, START_TIMEOUT)?.process)
     }

@@ -3,12 +3,10 @@
 
 use super::scenario::{InjectedFault, Scenario, Site};
 use super::{Fault, JudgedFault, judge};
-use crate::compositor::Compositor;
 use crate::interrupt::InterruptFlag;
 use crate::priority::Priority;
-use crate::screen::{Place, TerminalScreen};
+use crate::screen::TerminalScreen;
 use crate::seen::{DrawingWatch, latencies};
-use crate::session::PrivateSession;
 use crate::worker::WorkerLauncher;
 use anyhow::{Context, Result};
 use serde_json::Value;
@@ -53,19 +51,9 @@ pub(crate) struct StageOutcome {
     pub(crate) keys: usize,
 }
 
-/// Starts a display that suits a fault, or connects to a running one.
-pub(crate) fn open_screen(place: &Place, fault: &Fault) -> Result<Box<dyn TerminalScreen>> {
-    let options = fault.options();
-    Ok(match place {
-        Place::X11 => Box::new(PrivateSession::start(options)?),
-        Place::Wayland => Box::new(Compositor::start(options)?),
-        Place::Compositor(name) => Box::new(Compositor::running(name, options)?),
-    })
-}
-
 impl<'a> FaultStage<'a> {
     /// Opens the terminal of a fault.
-    pub(crate) fn set(
+    pub(crate) fn open(
         screen: &'a mut dyn TerminalScreen,
         fault: &Fault,
         launcher: &WorkerLauncher,
@@ -74,7 +62,7 @@ impl<'a> FaultStage<'a> {
         let folder = folder.context("cannot make a folder")?;
         // Programs on the terminal may run as another user.
         std::fs::set_permissions(folder.path(), Permissions::from_mode(0o755))
-            .context("cannot open the folder")?;
+            .context("cannot make the folder readable")?;
         let site = Site {
             folder: folder.path().to_owned(),
             x11: screen.x11(),
@@ -93,11 +81,11 @@ impl<'a> FaultStage<'a> {
             _folder: folder,
             screen,
         };
-        stage.open()?;
+        stage.open_terminal()?;
         Ok(stage)
     }
 
-    fn open(&mut self) -> Result<()> {
+    fn open_terminal(&mut self) -> Result<()> {
         let scenario = self.scenario.as_ref().context("there is no fault")?;
         self.screen.open_terminal(&mut self.typist, &scenario.prefix, &scenario.program)?;
         // The watching thread inherits the raised priority.
@@ -178,7 +166,7 @@ impl<'a> FaultStage<'a> {
         let mark = bindings
             .iter()
             .find(|(action, _)| *action == HotKeyAction::Mark)
-            .context("no key marks")?;
+            .context("no hot key marks")?;
         self.typist.chord(&mark.1)?;
         Ok(())
     }
@@ -187,8 +175,8 @@ impl<'a> FaultStage<'a> {
     pub(crate) fn finish(mut self) -> Result<StageOutcome> {
         let end = clock::now();
         let drawn = self.seen.take().map(DrawingWatch::finish).transpose()?;
-        let waits = |presses: &[Nanos]| Some(waits_ms(presses, drawn.as_ref()?, end));
-        let (calm_ms, later_ms) = (waits(&self.calm), waits(&self.later));
+        let [calm_ms, later_ms] =
+            [&self.calm, &self.later].map(|presses| Some(waits_ms(presses, drawn.as_ref()?, end)));
         let keys = self.calm.len() + self.later.len();
         Ok(StageOutcome { injection: self.injection.take(), calm_ms, later_ms, keys })
     }
@@ -238,8 +226,9 @@ mod tests {
     #[test]
     fn unanswered_key_waits_until_the_end() {
         let (presses, end) = ([Nanos(10), Nanos(30)], Nanos(100));
-        let slowest = |drawn: &[Nanos]| slowest(&waits_ms(&presses, drawn, end)) * 1e6;
-        assert_eq!((slowest(&[Nanos(12), Nanos(35)]), slowest(&[Nanos(12)])), (5.0, 70.0));
+        for (drawn, ns) in [(&[Nanos(12), Nanos(35)][..], 5.0), (&[Nanos(12)], 70.0)] {
+            assert_eq!(slowest(&waits_ms(&presses, drawn, end)) * 1e6, ns);
+        }
         assert!(waits_ms(&[], &[], end).is_empty());
     }
 }

@@ -55,7 +55,7 @@ pub(super) fn bus(site: &Site) -> Result<Scenario> {
     std::fs::create_dir_all(&services).context("cannot make a folder for services")?;
     let entry = format!("[D-BUS Service]\nName=io.tipme.Dictionary\nExec={}\n", service.display());
     std::fs::write(services.join("io.tipme.Dictionary.service"), entry)
-        .context("cannot name the service")?;
+        .context("cannot write the service file")?;
     let mut command = Command::new("dbus-daemon");
     command.args(["--session", "--nofork", "--nopidfile", "--print-address=1", "--address"]);
     command.arg(format!("unix:path={}", socket.display())).env("XDG_DATA_HOME", &site.folder);
@@ -142,7 +142,7 @@ pub(super) fn stopped(site: &Site) -> Result<Scenario> {
 pub(super) fn grab(site: &Site) -> Result<Scenario> {
     let site = site.clone();
     Ok(shell().injecting(move |_| {
-        let target = site.x11.as_ref().context("this takes an X display")?;
+        let target = site.x11.as_ref().context("the fault needs an X display")?;
         let authority = target.authority.clone().unwrap_or_default().into_os_string();
         let words = ["grab".into(), target.display.to_string().into(), authority, "1200".into()];
         let client = site.worker("screen-shooter", &[], &words)?;

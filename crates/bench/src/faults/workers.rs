@@ -2,10 +2,9 @@
 //! Worker programs of the faults, for what no installed program does.
 
 use super::writers;
-use crate::worker::{WorkerProgram, limit_life, millis, say_ready, word};
+use crate::worker::{WorkerProgram, limit_life, millis, number, say_ready, word};
 use anyhow::{Context, Result};
 use std::net::{Ipv4Addr, TcpListener};
-use std::path::PathBuf;
 use std::thread::sleep;
 use std::time::Duration;
 use tipme_desktop::DisplayTarget;
@@ -29,8 +28,8 @@ fn server(_: &[&str]) -> Result<()> {
 /// `grab DISPLAY AUTHORITY MS`: the X server serves nobody else for a time.
 fn grab(words: &[&str]) -> Result<()> {
     limit_life();
-    let display = word(words, 0)?.parse().context("invalid number of a display")?;
-    let (authority, time) = (Some(PathBuf::from(word(words, 1)?)), millis(words, 2)?);
-    let target = DisplayTarget { authority, timeout: TIMEOUT, ..DisplayTarget::new(display) };
+    let (authority, time) = (Some(word(words, 1)?.into()), millis(words, 2)?);
+    let display = DisplayTarget::new(number(words, 0)?);
+    let target = DisplayTarget { authority, timeout: TIMEOUT, ..display };
     grab_server(&target, || say_ready("").map(|()| sleep(time)))?
 }

@@ -11,8 +11,8 @@ use std::ffi::OsString;
 /// Program of the terminal; it uses no CPU time.
 const PROGRAM: [&str; 2] = ["sleep", "infinity"];
 
-/// A private display whose terminal declares the process part of its set, with a manager. Fields
-/// are dropped in order.
+/// A private display with a manager; its terminal declares the process part of its set. Fields are
+/// dropped in order.
 pub(super) struct Favour {
     manager: BenchManager,
     _session: PrivateSession,
@@ -32,7 +32,7 @@ impl Favour {
     ) -> Result<Favour> {
         let mut session = PrivateSession::start(SessionOptions::default())?;
         session.open_terminal(&[], &PROGRAM.map(OsString::from))?;
-        session.add_to_set(pid).context("cannot name the measuring process at the window")?;
+        session.add_to_set(pid).context("cannot add the measuring process to the window's set")?;
         let manager = BenchManager::start(program, &session, interrupt)?;
         Ok(Favour { manager, _session: session })
     }

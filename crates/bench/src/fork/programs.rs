@@ -4,9 +4,10 @@
 use super::options::ForkLoad;
 use crate::cpu_work::{cpu_time, spin};
 use crate::intervals::ProcessStamps;
-use crate::memory::{fork, word};
-use crate::worker::say_ready;
-use anyhow::{Context, Error, Result, bail, ensure};
+use crate::memory::fork;
+use crate::priority::set_policy;
+use crate::worker::{number, say_ready, word};
+use anyhow::{Context, Error, Result, bail};
 use clap::ValueEnum;
 use fastrand::Rng;
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, wait, waitpid};
@@ -38,10 +39,7 @@ pub(crate) fn timer(words: &[&str]) -> Result<()> {
     let stamps = ProcessStamps::begin(words, 0)?;
     stamps.repeat(|_| {
         std::thread::sleep(SLEEP);
-        let end = cpu_time() + WORK;
-        while cpu_time() < end {
-            spin(rounds);
-        }
+        compute_for(WORK, rounds);
     });
     Ok(())
 }
@@ -49,11 +47,9 @@ pub(crate) fn timer(words: &[&str]) -> Result<()> {
 /// `fork-load LOAD MS SECONDS`: a load that forks a child every MS milliseconds, if it has
 /// children. Each process ends after SECONDS of CPU time at the latest.
 pub(crate) fn load(words: &[&str]) -> Result<()> {
-    let every =
-        Duration::from_millis(word(words, 1)?.parse().context("no number of milliseconds")?);
-    let life = word(words, 2)?.parse().context("no number of seconds")?;
+    let (every, life) = (Duration::from_millis(number(words, 1)?), number(words, 2)?);
     match ForkLoad::from_str(word(words, 0)?, false).map_err(Error::msg)? {
-        ForkLoad::None => bail!("without a load there is no process"),
+        ForkLoad::None => bail!("the load \"none\" has no processes"),
         ForkLoad::Hog => hogs(1, life),
         ForkLoad::Fork => one_after_the_other(every, life),
         ForkLoad::Storm => storm(STORM_WIDTH, life, as_it_is),
@@ -70,20 +66,16 @@ fn as_it_is() -> Result<()> {
 }
 
 fn in_own_session() -> Result<()> {
-    rustix::process::setsid().context("no session of its own")?;
+    rustix::process::setsid().context("cannot begin a session")?;
     Ok(())
 }
 
 fn favoured() -> Result<()> {
-    rustix::process::setpriority_process(None, FAVOURED).context("cannot be favoured")
+    rustix::process::setpriority_process(None, FAVOURED).context("cannot lower the nice value")
 }
 
 fn realtime() -> Result<()> {
-    let priority = libc::sched_param { sched_priority: REALTIME_PRIORITY };
-    // SAFETY: the structure outlives the call, and 0 is this process.
-    let failed = unsafe { libc::sched_setscheduler(0, libc::SCHED_RR, &priority) } != 0;
-    ensure!(!failed, "no real-time policy: {}", std::io::Error::last_os_error());
-    Ok(())
+    set_policy(libc::SCHED_RR, REALTIME_PRIORITY).context("cannot use a real-time policy")
 }
 
 /// Forks processes that compute for ever.
@@ -102,12 +94,12 @@ fn one_after_the_other(every: Duration, life: u64) -> Result<()> {
     say_ready("")?;
     loop {
         std::thread::sleep(every);
-        end(child);
+        kill(child);
         child = fork(life, "newborn", compute_for_ever)?;
     }
 }
 
-fn end(child: Pid) {
+fn kill(child: Pid) {
     let _ = kill_process(child, Signal::KILL);
     let _ = waitpid(Some(child), WaitOptions::empty());
 }
@@ -115,25 +107,29 @@ fn end(child: Pid) {
 /// Keeps some children at a time, as in a build. Each calls `first`, then computes for a short
 /// time.
 fn storm(width: usize, life: u64, first: fn() -> Result<()>) -> Result<()> {
-    let mut random = Rng::with_seed(1);
-    let mut fork = || {
+    let (mut random, mut started) = (Rng::with_seed(1), 0);
+    loop {
         let time = Duration::from_millis(STORM_LEAST_MS + random.u64(..STORM_MORE_MS));
         fork(life, "compiler", || {
             first()?;
-            let end = cpu_time() + time;
-            while cpu_time() < end {
-                spin(TRIED_ROUNDS);
-            }
+            compute_for(time, TRIED_ROUNDS);
             Ok(())
-        })
-    };
-    for _ in 0..width {
-        fork()?;
+        })?;
+        started += 1;
+        if started == width {
+            say_ready("")?;
+        }
+        if started >= width {
+            wait(WaitOptions::empty()).context("no child to wait for")?;
+        }
     }
-    say_ready("")?;
-    loop {
-        wait(WaitOptions::empty()).context("no child to wait for")?;
-        fork()?;
+}
+
+/// Computes until this thread has used `time` of CPU time, with a check after some rounds.
+fn compute_for(time: Duration, rounds: u64) {
+    let end = cpu_time() + time;
+    while cpu_time() < end {
+        spin(rounds);
     }
 }
 

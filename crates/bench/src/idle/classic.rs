@@ -15,7 +15,7 @@ use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tipme_measure::idle::{ClassicLoop, Gap, Observed};
 
-/// Number of turns whose median counts.
+/// Number of turns, of which the median counts.
 const TURNS: usize = 51;
 
 /// A loop is lengthened until it takes 1/20 of a record; its final length is extrapolated from
@@ -45,7 +45,7 @@ fn timed(counter: Counter, iterations: u64) -> u64 {
     counter.read().saturating_sub(before)
 }
 
-/// Returns the loop whose length is closest to that of a record.
+/// Returns the loop with the length closest to that of a record.
 pub(super) fn calibrate(counter: Counter, record: u64) -> Loop {
     let mut iterations = 1_000;
     while iterations < ITERATIONS_MAX && median_turn(counter, iterations, 5) < record / PART {
@@ -124,8 +124,9 @@ mod tests {
     fn a_long_record_is_a_gap() {
         let records_ns = vec![1_000, 2_050, 12_810, 13_700];
         let observed = Observed { end_ns: 13_700, records_ns, ..Observed::default() };
-        let gap = |start_ns, length_ns| Gap { start_ns, length_ns };
-        assert_eq!(gaps(&observed, 1_000), [gap(1_000, 50), gap(2_050, 9_760)]);
+        let expected =
+            [(1_000, 50), (2_050, 9_760)].map(|(start_ns, length_ns)| Gap { start_ns, length_ns });
+        assert_eq!(gaps(&observed, 1_000), expected);
     }
 
     #[test]
@@ -133,7 +134,8 @@ mod tests {
         let counter = Counter::choose();
         let Loop { iterations, ticks } = calibrate(counter, 1_000_000);
         assert!(iterations > 0 && ticks > 0, "{iterations} {ticks}");
-        let shortest = |iterations| (0..20).map(|_| timed(counter, iterations)).min();
-        assert!(shortest(10 * iterations) > shortest(iterations));
+        let [short, long] = [iterations, 10 * iterations]
+            .map(|iterations| (0..20).map(|_| timed(counter, iterations)).min());
+        assert!(long > short);
     }
 }

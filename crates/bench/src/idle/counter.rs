@@ -15,8 +15,8 @@ const ATTEMPTS: usize = 100;
 /// microseconds.
 const PAIR_TICKS_MAX: u64 = 3_000;
 
-/// Turns of a loop whose median counts: some milliseconds if the clock is slow, so that all loops
-/// read it at once.
+/// Turns of a loop, of which the median counts: some milliseconds if the clock is slow, so that all
+/// loops read it at once.
 const TURNS: usize = 1_001;
 
 /// Clock that a loop reads.

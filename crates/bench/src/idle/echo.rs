@@ -34,8 +34,8 @@ pub(super) fn terminal() -> Result<(File, OwnedFd)> {
     // SAFETY: both were opened just now, and nothing else uses them.
     let (outer, inner) = unsafe { (OwnedFd::from_raw_fd(outer), OwnedFd::from_raw_fd(inner)) };
     rustix::io::fcntl_setfd(&outer, rustix::io::FdFlags::CLOEXEC)
-        .context("cannot keep the terminal to ourselves")?;
-    let mut mode = tcgetattr(&inner).context("cannot ask for the terminal's mode")?;
+        .context("cannot set close-on-exec on the terminal")?;
+    let mut mode = tcgetattr(&inner).context("cannot read the terminal's mode")?;
     mode.make_raw();
     tcsetattr(&inner, OptionalActions::Now, &mode).context("cannot set the terminal's mode")?;
     Ok((File::from(outer), inner))

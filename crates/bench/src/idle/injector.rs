@@ -3,12 +3,12 @@
 //!
 //! They write nothing while they work, and report each event on a line at the end.
 
-use crate::cpu_work::cpu_time;
+use crate::cpu_work::{cpu_time, spin_for};
+use crate::timer::sleep_until;
 use anyhow::{Context, Result, bail};
 use fastrand::Rng;
-use rustix::thread::{Timespec, clock_nanosleep_absolute};
 use std::io::{Read, Write};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tipme_desktop::clock;
 use tipme_measure::idle::Injection;
 
@@ -32,7 +32,7 @@ pub(crate) fn work(name: &str, number: &str) -> Result<()> {
         "inject" => inject(number.min(EVENTS_MAX)),
         "echo" => echo(number.min(EVENTS_MAX)),
         "hog" => {
-            hog(Duration::from_millis(number).min(HOG_MAX));
+            spin_for(Duration::from_millis(number).min(HOG_MAX));
             Ok(())
         }
         _ => bail!("there is no program \"{name}\""),
@@ -67,7 +67,7 @@ fn inject(count: u64) -> Result<()> {
         });
         due_ns = next;
     }
-    tell(std::io::stdout().lock(), &events)
+    report(std::io::stdout().lock(), &events)
 }
 
 /// Reads a character, computes, and echoes it, like the program of the paper; reports on the error
@@ -83,7 +83,7 @@ fn echo(count: u64) -> Result<()> {
         output
             .write_all(&character)
             .and_then(|()| output.flush())
-            .context("the echo cannot be written")?;
+            .context("cannot write the echo")?;
         let ended_ns = clock::now().0;
         events.push(Injection {
             due_ns: began_ns,
@@ -92,25 +92,13 @@ fn echo(count: u64) -> Result<()> {
             cpu_ns: (cpu_time() - begun).as_nanos() as u64,
         });
     }
-    tell(std::io::stderr().lock(), &events)
-}
-
-fn hog(time: Duration) {
-    let end = Instant::now() + time;
-    while Instant::now() < end {
-        std::hint::spin_loop();
-    }
+    report(std::io::stderr().lock(), &events)
 }
 
 /// Sleeps for a time; returns the time at which the sleep was due to end.
 fn wake_after(pause_ns: u64) -> u64 {
     let due = clock::now().0 + pause_ns;
-    let time =
-        Timespec { tv_sec: (due / 1_000_000_000) as i64, tv_nsec: (due % 1_000_000_000) as i64 };
-    while clock::now().0 < due {
-        // A signal may end the sleep early.
-        let _ = clock_nanosleep_absolute(rustix::thread::ClockId::Monotonic, &time);
-    }
+    sleep_until(due);
     due
 }
 
@@ -121,20 +109,19 @@ fn compute(until: Duration) {
     }
 }
 
-fn tell(mut output: impl Write, events: &[Injection]) -> Result<()> {
-    let line = |event: &Injection| {
-        format!("{} {} {} {}\n", event.due_ns, event.began_ns, event.ended_ns, event.cpu_ns)
-    };
-    let text =
-        events.iter().map(line).collect::<String>() + &format!("{}\n", cpu_time().as_nanos());
+fn report(mut output: impl Write, events: &[Injection]) -> Result<()> {
+    let lines = events.iter().map(|Injection { due_ns, began_ns, ended_ns, cpu_ns }| {
+        format!("{due_ns} {began_ns} {ended_ns} {cpu_ns}\n")
+    });
+    let text = lines.collect::<String>() + &format!("{}\n", cpu_time().as_nanos());
     output
         .write_all(text.as_bytes())
         .and_then(|()| output.flush())
-        .context("cannot tell what was done")
+        .context("cannot report the events")
 }
 
 /// Parses the report of a program. Other lines are skipped.
-pub(super) fn told(text: &str) -> Vec<Injection> {
+pub(super) fn reported(text: &str) -> Vec<Injection> {
     text.lines().filter_map(event).collect()
 }
 
@@ -154,13 +141,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn events_are_told_and_read_back() {
+    fn events_are_reported_and_read_back() {
         let event = Injection { due_ns: 1, began_ns: 2, ended_ns: 3, cpu_ns: 4 };
         let mut text = Vec::new();
-        tell(&mut text, &[event, event]).expect("memory can be written to");
+        report(&mut text, &[event, event]).expect("memory can be written to");
         assert!(whole_cpu_ns(&String::from_utf8_lossy(&text)).is_some_and(|time| time > 0));
         text.extend(b"noise\n1 2 3\n1 2 3 4 5\n");
-        assert_eq!(told(&String::from_utf8_lossy(&text)), [event, event]);
+        assert_eq!(reported(&String::from_utf8_lossy(&text)), [event, event]);
         assert_eq!((whole_cpu_ns(&String::from_utf8_lossy(&text)), whole_cpu_ns("")), (None, None));
     }
 

@@ -2,10 +2,10 @@
 //! `tipme idle --validate`: compares the observations with programs of known work.
 
 use super::options::IdleOptions;
-use super::trace::IdleIncident;
-use super::validation::{EventsRound, Method, Round, ValidationSetup, validate};
+use super::validation::{EventsRound, IdleIncident, Method, Round, ValidationSetup, validate};
 use crate::driver::BenchDriver;
 use crate::experiment::MeasuredRepeats;
+use crate::programs::recording;
 use anyhow::Result;
 use tipme_analysis::{CpuOwner, Recording, cpu_intervals};
 use tipme_measure::idle::{
@@ -72,7 +72,7 @@ fn judge(
 ) -> Result<()> {
     match round {
         Round::Events(EventsRound { method, observed, events, pid, taken, incident }) => {
-            let recording = incident.as_ref().map(read).transpose()?;
+            let recording = decoded(incident)?;
             let pairs: Vec<(u64, u64)> = events
                 .iter()
                 .map(|event| {
@@ -83,16 +83,14 @@ fn judge(
             runs.push(as_run(*method, observed, events, &pairs));
         }
         Round::Echoes { method, observed, events } => {
-            let pair = |event: &Injection| {
-                (
-                    stolen(*method, observed, event, None, 0),
-                    event.ended_ns.saturating_sub(event.began_ns),
-                )
-            };
-            validation.echoes.push(echo(*method, &events.iter().map(pair).collect::<Vec<_>>()));
+            let pairs = events.iter().map(|event| {
+                let conventional = event.ended_ns.saturating_sub(event.began_ns);
+                (stolen(*method, observed, event, None, 0), conventional)
+            });
+            validation.echoes.push(echo(*method, &pairs.collect::<Vec<_>>()));
         }
         Round::Share { method, observed, loaded, steal_share, incident } => {
-            let recording = incident.as_ref().map(read).transpose()?;
+            let recording = decoded(incident)?;
             let most = points_max(*method, *loaded, traced);
             let checked = check(*method, observed, *loaded, most, recording.as_ref());
             validation.checks.push(Check { steal_share: *steal_share, ..checked });
@@ -101,8 +99,8 @@ fn judge(
     Ok(())
 }
 
-fn read(incident: &IdleIncident) -> Result<Recording> {
-    Ok(Recording::read(&tipme_command::incident::read(&incident.path)?)?)
+fn decoded(incident: &Option<IdleIncident>) -> Result<Option<Recording>> {
+    incident.as_ref().map(|(path, _)| recording(path)).transpose()
 }
 
 /// Returns the time that the loop missed during an event. With a recording, counts only the
@@ -119,7 +117,8 @@ fn stolen(
         return stolen_by_records(observed, event, record_ns);
     }
     stolen_by_gaps(&observed.gaps, event, |gap| {
-        recording.map_or(gap.length_ns, |recording| had(recording, observed, gap, |tid| tid == pid))
+        recording
+            .map_or(gap.length_ns, |recording| time_of(recording, observed, gap, |tid| tid == pid))
     })
 }
 
@@ -127,7 +126,12 @@ fn stolen(
 /// and exit.
 ///
 /// Interrupts count for the thread that they interrupt, as in most kernels.
-fn had(recording: &Recording, observed: &Observed, gap: &Gap, counts: impl Fn(u32) -> bool) -> u64 {
+fn time_of(
+    recording: &Recording,
+    observed: &Observed,
+    gap: &Gap,
+    counts: impl Fn(u32) -> bool,
+) -> u64 {
     let (from, to) = (Nanos(gap.start_ns), Nanos(gap.end_ns()));
     let cpu_intervals = cpu_intervals(recording, Cpu(observed.cpu as u32), from, to);
     let mut running = observed.tid;
@@ -161,16 +165,18 @@ fn trial(method: Method, pairs: &[(u64, u64)]) -> Trial {
 }
 
 fn echo(method: Method, pairs: &[(u64, u64)]) -> Echo {
-    let median = |value: fn(&(u64, u64)) -> u64| {
-        Summary::new(pairs.iter().map(value).collect()).value(Share::P50).unwrap_or_default() as f64
-    };
+    let pairs = pairs.iter();
     Echo {
         method: method.name().to_owned(),
         n: pairs.len(),
-        conventional_ms: median(|pair| pair.1) / 1e6,
-        stolen_ms: median(|pair| pair.0) / 1e6,
-        missed_us: median(|pair| pair.0.saturating_sub(pair.1)) / 1e3,
+        conventional_ms: median(pairs.clone().map(|pair| pair.1)) / 1e6,
+        stolen_ms: median(pairs.clone().map(|pair| pair.0)) / 1e6,
+        missed_us: median(pairs.map(|pair| pair.0.saturating_sub(pair.1))) / 1e3,
     }
+}
+
+fn median(values: impl Iterator<Item = u64>) -> f64 {
+    Summary::new(values.collect()).value(Share::P50).unwrap_or_default() as f64
 }
 
 /// Returns the limit of a check. On a quiet machine, interrupts and a hypervisor make up much of
@@ -195,12 +201,11 @@ fn check(
 ) -> Check {
     let load = if loaded { "loaded" } else { "quiet" };
     let Some(recording) = recording else { return Check::of(method.name(), load, observed, most) };
-    let others = |one: &Observed| {
-        let threads = |gap| had(recording, one, gap, |tid| tid != one.tid && tid != NOBODY);
-        one.gaps.iter().map(threads).sum()
-    };
-    let stolen: Vec<u64> = observed.iter().map(others).collect();
-    Check::of_part(method.name(), load, observed, &stolen, most)
+    let others = observed.iter().map(|one| {
+        let gaps = one.gaps.iter();
+        gaps.map(|gap| time_of(recording, one, gap, |tid| tid != one.tid && tid != NOBODY)).sum()
+    });
+    Check::of_part(method.name(), load, observed, &others.collect::<Vec<u64>>(), most)
 }
 
 /// Returns the absolute errors of a trial as events.

@@ -117,9 +117,9 @@ impl<'a> Namer<'a> {
         };
         let mut portions = attribute(&pieces(recording, self.observed, gap), self.tick.as_ref());
         if let Some(exclusion) = &self.exclusion {
-            let end = |portion: &GapPortion| portion.start_ns.saturating_add(portion.length_ns);
             exclusion.apply(&mut portions, |one| {
-                outside(recording, self.observed, Nanos(one.start_ns), Nanos(end(one)))
+                let end = one.start_ns.saturating_add(one.length_ns);
+                outside(recording, self.observed, Nanos(one.start_ns), Nanos(end))
             });
         }
         portions
@@ -164,44 +164,53 @@ fn unrecorded(portion: GapPortion) -> GapPortion {
 }
 
 fn piece(recording: &Recording, observed: &Observed, interval: CpuInterval) -> GapPiece {
-    let (start_ns, length_ns) = (interval.from.0, interval.time().0);
-    let holder = |kind, name: String| Seen::Holder(Holder::new(kind, name));
-    let taken =
-        || recording.withdrawals.explains(Cpu(observed.cpu as u32), interval.from, interval.to);
-    // An interrupt that was due found the loop, which cannot delay interrupts.
-    let away =
-        || recording.overdue.away(Cpu(observed.cpu as u32), interval.from, interval.to) > Nanos(0);
-    let hidden = || may_be_taken(recording, Cpu(observed.cpu as u32), interval.from, interval.to);
+    let (cpu, from, to) = (Cpu(observed.cpu as u32), interval.from, interval.to);
+    let length_ns = interval.time().0;
     let seen = match interval.owner {
-        CpuOwner::Interrupt { .. } | CpuOwner::Softirq { .. } if hidden() => {
-            Seen::Holder(outside(recording, observed, interval.from, interval.to))
+        CpuOwner::Interrupt { .. } | CpuOwner::Softirq { .. }
+            if may_be_taken(recording, cpu, from, to) =>
+        {
+            Seen::Holder(outside(recording, observed, from, to))
         }
-        CpuOwner::Thread { tid, .. } if tid.0 == observed.tid && (taken() || away()) => {
-            Seen::Holder(outside(recording, observed, interval.from, interval.to))
+        // An interrupt that was due found the loop, which cannot delay interrupts.
+        CpuOwner::Thread { tid, .. }
+            if tid.0 == observed.tid
+                && (recording.withdrawals.explains(cpu, from, to)
+                    || recording.overdue.away(cpu, from, to) > Nanos(0)) =>
+        {
+            Seen::Holder(outside(recording, observed, from, to))
         }
         CpuOwner::Thread { tid, .. } if tid.0 == observed.tid => Seen::Own,
-        CpuOwner::Thread { tid, .. } if is_recorder(recording, tid, interval.from) => {
-            holder(HolderKind::Recorder, "tipme record, which finds these names".to_owned())
-        }
-        CpuOwner::Thread { name, .. } => holder(HolderKind::Thread, name),
-        CpuOwner::Work { function, .. } => {
-            holder(HolderKind::Thread, format!("work item {function}"))
-        }
-        CpuOwner::Interrupt { name } => holder(HolderKind::Interrupt, name),
-        CpuOwner::Softirq { name } => holder(HolderKind::Softirq, name),
-        // The loop never waits, so the quota of its control group throttles it.
-        CpuOwner::Idle => {
-            holder(HolderKind::Thread, "nobody: the loop was held back by a quota".to_owned())
-        }
         CpuOwner::Unknown => Seen::Nothing,
+        owner => Seen::Holder(holder(recording, owner, from)),
     };
-    GapPiece { seen, start_ns, length_ns }
+    GapPiece { seen, start_ns: from.0, length_ns }
+}
+
+/// Names the owner of a CPU at a time.
+fn holder(recording: &Recording, owner: CpuOwner, at: Nanos) -> Holder {
+    match owner {
+        CpuOwner::Thread { tid, .. } if is_recorder(recording, tid, at) => {
+            Holder::new(HolderKind::Recorder, "tipme record, which finds these names")
+        }
+        CpuOwner::Thread { name, .. } => Holder::new(HolderKind::Thread, name),
+        CpuOwner::Work { function, .. } => {
+            Holder::new(HolderKind::Thread, format!("work item {function}"))
+        }
+        CpuOwner::Interrupt { name } => Holder::new(HolderKind::Interrupt, name),
+        CpuOwner::Softirq { name } => Holder::new(HolderKind::Softirq, name),
+        // The loop never waits, so the quota of its control group throttles it.
+        CpuOwner::Idle | CpuOwner::Unknown => {
+            Holder::new(HolderKind::Thread, "nobody: the loop was held back by a quota")
+        }
+    }
 }
 
 /// Returns the owner of a CPU on which nothing of this machine ran.
 fn outside(recording: &Recording, observed: &Observed, from: Nanos, to: Nanos) -> Holder {
-    let who = outsider(recording, Cpu(observed.cpu as u32), from, to);
-    Holder::new(who.into(), outsider_words(recording, Cpu(observed.cpu as u32), from, to))
+    let cpu = Cpu(observed.cpu as u32);
+    let kind = outsider(recording, cpu, from, to).into();
+    Holder::new(kind, outsider_words(recording, cpu, from, to))
 }
 
 fn named_gap(observed: &Observed, gap: &Gap, portions: &[GapPortion]) -> NamedGap {
@@ -209,8 +218,8 @@ fn named_gap(observed: &Observed, gap: &Gap, portions: &[GapPortion]) -> NamedGa
     for portion in portions {
         *times.entry(&portion.holder.name).or_default() += portion.length_ns;
     }
-    let named = |(name, ns): (&str, u64)| NamedTime { name: name.to_owned(), ms: ms(ns) };
-    let mut by: Vec<NamedTime> = times.into_iter().map(named).collect();
+    let named = times.into_iter().map(|(name, ns)| NamedTime { name: name.to_owned(), ms: ms(ns) });
+    let mut by: Vec<NamedTime> = named.collect();
     by.sort_by(|one, other| other.ms.total_cmp(&one.ms));
     NamedGap {
         cpu: observed.cpu,
@@ -225,8 +234,8 @@ mod tests {
     use super::*;
 
     fn observed() -> Observed {
-        let gap = |at: u64| Gap { start_ns: 1_000_000_000 + at * 4_000_000, length_ns: 5_000 };
-        let mut gaps: Vec<Gap> = (0..250).map(gap).collect();
+        let ticks = (0..250).map(|at| 1_000_000_000 + at * 4_000_000);
+        let mut gaps: Vec<Gap> = ticks.map(|start_ns| Gap { start_ns, length_ns: 5_000 }).collect();
         gaps.push(Gap { start_ns: 2_002_000_000, length_ns: 1_250_000 });
         Observed { begin_ns: 1_000_000_000, end_ns: 2_010_000_000, gaps, ..Observed::default() }
     }
@@ -239,9 +248,9 @@ mod tests {
     fn without_a_recording_the_tick_is_known_and_nothing_else() {
         let named = name(None, &outcome(), &MeasuredMachine::default());
         assert!(named.share.is_none());
-        let told: Vec<(HolderKind, u64)> =
+        let residents: Vec<(HolderKind, u64)> =
             named.residents.iter().map(|one| (one.kind, one.gaps)).collect();
-        assert_eq!(told, [(HolderKind::TimerTick, 250), (HolderKind::Unexplained, 1)]);
+        assert_eq!(residents, [(HolderKind::TimerTick, 250), (HolderKind::Unexplained, 1)]);
         assert_eq!(named.residents[0].period_ms, Some(4.0));
         assert_eq!((named.largest[0].length_ms, named.largest[0].by.len()), (1.25, 0));
         assert_eq!(named.cpus[0].charged_points, None);
@@ -251,15 +260,15 @@ mod tests {
 
     #[test]
     fn on_a_virtual_machine_what_lies_outside_is_the_hypervisor() {
-        let mut recording = Recording::default();
-        let who =
-            |recording: &Recording| outside(recording, &observed(), Nanos(1_000), Nanos(9_000));
-        assert_eq!(
-            who(&recording),
-            Holder::new(HolderKind::Outside, "the firmware or the hardware")
-        );
-        recording.meta.machine.virtualized = true;
-        assert_eq!(who(&recording), Holder::new(HolderKind::Hypervisor, "the hypervisor"));
+        for (virtualized, kind, name) in [
+            (false, HolderKind::Outside, "the firmware or the hardware"),
+            (true, HolderKind::Hypervisor, "the hypervisor"),
+        ] {
+            let mut recording = Recording::default();
+            recording.meta.machine.virtualized = virtualized;
+            let holder = outside(&recording, &observed(), Nanos(1_000), Nanos(9_000));
+            assert_eq!(holder, Holder::new(kind, name));
+        }
     }
 
     #[test]

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Plan of a loop, and its notes.
 
-use super::buffer::{Buffer, LongGaps};
 use super::counter::Counter;
+use super::long_gaps::LongGaps;
 use super::options::{GAP_MIN, IdleOptions, nanos};
+use crate::locked_buffer::LockedBuffer;
 use rustix::thread::gettid;
 use tipme_measure::idle::{ClassicLoop, ClockFigures, Gap, Observed};
 
@@ -20,12 +21,12 @@ pub(super) const GAPS_PER_SECOND: u64 = 20_000;
 
 /// Notes that a loop takes while it runs.
 pub(super) struct LoopNotes {
-    pub(super) gaps: Buffer<(u64, u64)>,
+    pub(super) gaps: LockedBuffer<(u64, u64)>,
     /// The longest gaps beyond the capacity, and the total length of the others.
     pub(super) longest: LongGaps,
     pub(super) lost_ticks: u64,
-    pub(super) records: Buffer<u64>,
-    pub(super) pairs: Buffer<(u64, u64)>,
+    pub(super) records: LockedBuffer<u64>,
+    pub(super) pairs: LockedBuffer<(u64, u64)>,
     pub(super) records_per_pair: u64,
     pub(super) countdown: u64,
 }
@@ -47,11 +48,11 @@ impl LoopNotes {
             (nanos(options.duration) / nanos(options.resolution).max(1) + 16).min(RECORDS_MAX);
         let records_per_pair = RECORDS_PER_PAIR.max(2 * records / PAIRS_MAX as u64);
         LoopNotes {
-            gaps: Buffer::new(gaps as usize, (0, 0)),
+            gaps: LockedBuffer::new(gaps as usize, (0, 0)),
             longest: LongGaps::new(),
             lost_ticks: 0,
-            records: Buffer::new(records as usize, 0),
-            pairs: Buffer::new(PAIRS_MAX, (0, 0)),
+            records: LockedBuffer::new(records as usize, 0),
+            pairs: LockedBuffer::new(PAIRS_MAX, (0, 0)),
             records_per_pair,
             countdown: records_per_pair,
         }
@@ -93,18 +94,18 @@ impl LoopNotes {
             begin_ns: length(known.ticks),
             ..ClassicLoop::default()
         });
-        let gap = |(start, length): &(u64, u64)| {
+        let beyond = self.longest.gaps();
+        let gaps = self.gaps.items().iter().chain(&beyond).map(|(start, length)| {
             let start_ns = calibration.ns(*start);
             Gap { start_ns, length_ns: calibration.ns(start + length) - start_ns }
-        };
-        let beyond = self.longest.gaps();
+        });
         Observed {
             cpu,
             tid: gettid().as_raw_nonzero().get() as u32,
             begin_ns: calibration.ns(watched.begin),
             end_ns: calibration.ns(watched.end),
             gap_min_ns: length(watched.gap).max(nanos(GAP_MIN)),
-            gaps: self.gaps.items().iter().chain(&beyond).map(gap).collect(),
+            gaps: gaps.collect(),
             gaps_lost: self.gaps.lost() - beyond.len() as u64,
             lost_ns: length(self.lost_ticks),
             records_ns: self.records.items().iter().map(|at| calibration.ns(*at)).collect(),

@@ -7,7 +7,8 @@ use super::options::{GAP_MIN, IdleOptions, nanos};
 use super::plan::{Loop, LoopNotes, LoopPlan, LoopSpan};
 use crate::cpu_work::cpu_time;
 use crate::cpus::stay_on;
-use anyhow::{Result, bail};
+use crate::priority::set_policy;
+use anyhow::{Context, Result, bail};
 use std::sync::atomic::{AtomicBool, Ordering};
 use tipme_measure::idle::Observed;
 
@@ -73,12 +74,7 @@ pub(super) fn prepare(cpu: usize, options: &IdleOptions) -> Result<Prepared> {
 
 /// Switches the calling thread to SCHED_IDLE. An unprivileged user cannot revert that.
 fn yield_to_all() -> Result<()> {
-    let priority = libc::sched_param { sched_priority: 0 };
-    // SAFETY: the call reads one structure that lives until it returns.
-    if unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &priority) } != 0 {
-        bail!("cannot take the idle priority (SCHED_IDLE): {}", std::io::Error::last_os_error());
-    }
-    Ok(())
+    set_policy(libc::SCHED_IDLE, 0).context("cannot take the idle priority (SCHED_IDLE)")
 }
 
 /// Reads the counter until the end. The time between two readings is either the loop's own or a
@@ -120,8 +116,8 @@ fn faults() -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::buffer::Buffer;
     use super::*;
+    use crate::locked_buffer::LockedBuffer;
     use std::time::Duration;
 
     #[test]
@@ -152,7 +148,8 @@ mod tests {
             classic: false,
             cpus: vec![0],
         };
-        let mut notes = LoopNotes { gaps: Buffer::new(1, (0, 0)), ..LoopNotes::new(&options) };
+        let mut notes =
+            LoopNotes { gaps: LockedBuffer::new(1, (0, 0)), ..LoopNotes::new(&options) };
         (0..100).for_each(|at| notes.gap(100 * at, 10));
         notes.gap(10_000, 50);
         let watched = LoopSpan { begin: 0, end: 11_000, gap: 7_000, cpu_time_ns: 9_950, faults: 3 };

@@ -5,6 +5,7 @@
 mod plots;
 mod validation;
 
+use crate::choice::number;
 pub(super) use plots::plots;
 use tipme_measure::idle::{
     CpuFigures, CpuProfile, Exclusion, IdleDetails, NamedGap, NamedTime, Resident, StolenShares,
@@ -27,12 +28,12 @@ const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█
 
 /// Difference between the two accounts that is worth mentioning, in percentage points.
 const APART_POINTS: f64 = 2.0;
-const APART: &str = "The two accounts are more than 2 points apart: many interrupts, which most kernels charge to whom they interrupt,\n\
+const APART: &str = "The two accounts are more than 2 points apart: many interrupts, which most kernels charge to the interrupted thread,\n\
                      or time that a hypervisor took.\n";
 const APART_BY_NAMES: &str = "The two accounts are more than 2 points further apart than interrupts and others outside the kernel took, which\n\
-                              most kernels charge to whom they interrupt.\n";
+                              most kernels charge to the interrupted thread.\n";
 const CHARGED: &str = "The two accounts are more than 2 points apart, and no more than 2 beyond what interrupts and others outside the kernel\n\
-                       took, which most kernels charge to whom they interrupt.\n";
+                       took, which most kernels charge to the interrupted thread.\n";
 
 /// Effect of the loop on the machine.
 const OBSERVER: &str = "The loops kept the CPUs out of deep idle states: an idle machine would sleep, and wake up more slowly.\n";
@@ -65,8 +66,8 @@ fn headline(document: &Document<IdleDetails>) -> String {
     let (cpus, places) = (count(details.cpus.len(), "CPU"), if seconds < 1.0 { 3 } else { 1 });
     let (stolen, check) = (100.0 * details.stolen_share, 100.0 * details.check_share);
     format!(
-        "{cpus} for {seconds:.places$} s{how}: others had {stolen:.2} % of the time.\n\
-         By the kernel's account of the loops' own CPU time it was {check:.2} %.\n"
+        "{cpus} for {seconds:.places$} s{how}: others had {stolen:.2}% of the time.\n\
+         By the kernel's account of the loops' own CPU time it was {check:.2}%.\n"
     )
 }
 
@@ -77,10 +78,9 @@ fn count(n: usize, what: &str) -> String {
 
 fn cpus(cpus: &[CpuFigures]) -> String {
     let head = " CPU   stolen    check  points  records    longest    gaps   p50 µs   p99 µs    longest  lost\n";
-    let us = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |us| format!("{us:.1}"));
-    let row = |cpu: &CpuFigures| {
+    let rows = cpus.iter().map(|cpu| {
         format!(
-            "{:>4} {:>6.2} % {:>6.2} % {:>+7.2} {:>8} {:>7.2} ms {:>7} {:>8} {:>8} {:>7.2} ms {:>5}\n",
+            "{:>4} {:>7.2}% {:>7.2}% {:>+7.2} {:>8} {:>7.2} ms {:>7} {:>8} {:>8} {:>7.2} ms {:>5}\n",
             cpu.cpu,
             100.0 * cpu.stolen_share,
             100.0 * cpu.check_share,
@@ -88,22 +88,19 @@ fn cpus(cpus: &[CpuFigures]) -> String {
             cpu.records,
             cpu.longest_record_ms,
             cpu.gaps.count,
-            us(cpu.gaps.p50_us),
-            us(cpu.gaps.p99_us),
+            number(cpu.gaps.p50_us, 1),
+            number(cpu.gaps.p99_us, 1),
             cpu.gaps.longest_ms,
             cpu.gaps.lost + cpu.records_lost
         )
-    };
-    std::iter::once(head.to_owned())
-        .chain(cpus.iter().map(row))
-        .chain(apart(cpus).map(str::to_owned))
-        .collect()
+    });
+    head.to_owned() + &rows.collect::<String>() + apart(cpus).unwrap_or_default()
 }
 
 /// Explains a difference between the two accounts, if there is one.
 fn apart(cpus: &[CpuFigures]) -> Option<&'static str> {
-    let far = |cpu: &&CpuFigures| cpu.difference_points.abs() > APART_POINTS;
-    let worst = cpus.iter().filter(far).max_by_key(|cpu| cpu.is_apart(APART_POINTS))?;
+    let far = cpus.iter().filter(|cpu| cpu.difference_points.abs() > APART_POINTS);
+    let worst = far.max_by_key(|cpu| cpu.is_apart(APART_POINTS))?;
     Some(match worst.charged_points {
         None => APART,
         Some(_) if worst.is_apart(APART_POINTS) => APART_BY_NAMES,
@@ -115,12 +112,12 @@ fn apart(cpus: &[CpuFigures]) -> Option<&'static str> {
 fn strips(profiles: &[CpuProfile]) -> String {
     let width = profiles.first().map_or(0.0, |profile| profile.column_ms);
     let head =
-        format!("Utilisation, the highest bin in each {width:.0} ms; a full block is 100 %:\n");
+        format!("Utilisation, the highest bin in each {width:.0} ms; a full block is 100%:\n");
     let lines = profiles.iter().flat_map(|profile| {
         [("1 ms", &profile.bins_1ms), ("10 ms", &profile.bins_10ms)].map(|(width, bins)| {
             let highest = 100.0 * bins.iter().copied().fold(0.0, f64::max);
             format!(
-                "cpu {:<3} {width:>5} bins |{}| highest {highest:.0} %\n",
+                "cpu {:<3} {width:>5} bins |{}| highest {highest:.0}%\n",
                 profile.cpu,
                 strip(bins)
             )
@@ -130,11 +127,11 @@ fn strips(profiles: &[CpuProfile]) -> String {
 }
 
 fn strip(bins: &[f64]) -> String {
-    let block = |share: &f64| match (share * 8.0).ceil() as usize {
+    let blocks = bins.iter().map(|share| match (share * 8.0).ceil() as usize {
         0 => ' ',
         eighths => BLOCKS[eighths.min(BLOCKS.len()) - 1],
-    };
-    bins.iter().map(block).collect()
+    });
+    blocks.collect()
 }
 
 fn names(details: &IdleDetails) -> String {
@@ -145,7 +142,7 @@ fn names(details: &IdleDetails) -> String {
         (None, why) => {
             let why = why.as_deref().unwrap_or("nothing was recorded");
             format!(
-                "No names of those who took it: {}.\n{}",
+                "The owners of that time are unknown: {}.\n{}",
                 plain(why, 300),
                 residents(&details.residents)
             )
@@ -154,37 +151,32 @@ fn names(details: &IdleDetails) -> String {
 }
 
 fn named_share(named: &StolenShares) -> String {
-    let percent = |share: f64| format!("{:.1} %", 100.0 * share);
+    let StolenShares { named, recorded, beside, tick, outside, recorder } = named;
+    let [named, recorded, beside, tick, outside, recorder] =
+        [named, recorded, beside, tick, outside, recorder].map(|share| 100.0 * share);
     format!(
-        "Who took it: {} of the stolen time has a name: {} recorded, {} the way into and out of that,\n\
-         {} timer tick by its period, {} outside the kernel. The recorder itself took {}.\n",
-        percent(named.named),
-        percent(named.recorded),
-        percent(named.beside),
-        percent(named.tick),
-        percent(named.outside),
-        percent(named.recorder)
+        "{named:.1}% of the stolen time has a name: {recorded:.1}% recorded, {beside:.1}% kernel entry and exit,\n\
+         {tick:.1}% timer tick by its period, {outside:.1}% outside the kernel. The recorder itself took {recorder:.1}%.\n"
     )
 }
 
 /// Explains if time without a record is certainly spent outside the kernel.
 fn outside(cpus: &[CpuFigures]) -> String {
-    let shown = cpus.iter().filter_map(|cpu| Some((cpu.cpu, cpu.exclusion?)));
-    let line = |(cpu, proof): (usize, Exclusion)| {
-        let (missing, gaps, counted) =
-            (proof.counted.saturating_sub(proof.recorded), proof.gaps, proof.counted);
+    let lines = cpus.iter().filter_map(|CpuFigures { cpu, exclusion, .. }| {
+        let proof = exclusion.as_ref()?;
+        let Exclusion { counted, recorded, faults, gaps } = proof;
+        let missing = counted.saturating_sub(*recorded);
         let so = if proof.holds() {
             "outside the kernel"
         } else {
             "unexplained: they may have been the cause"
         };
-        format!(
-            "cpu {cpu}: {gaps} gaps hold time without a record; {missing} of {counted} interrupts and {} page faults have \
-             none: {so}.\n",
-            proof.faults
-        )
-    };
-    shown.map(line).collect()
+        Some(format!(
+            "cpu {cpu}: {gaps} gaps hold time without a record; {missing} of {counted} interrupts and {faults} page faults have \
+             none: {so}.\n"
+        ))
+    });
+    lines.collect()
 }
 
 fn residents(residents: &[Resident]) -> String {
@@ -201,7 +193,7 @@ fn residents(residents: &[Resident]) -> String {
 fn resident(resident: &Resident) -> String {
     let every = resident.period_ms.map_or_else(String::new, |ms| format!(", every {}", span(ms)));
     format!(
-        "{:>8.2} ms {:>6.1} % {:>7} {:>7.2} ms  {:<12} {}{every}\n",
+        "{:>8.2} ms {:>7.1}% {:>7} {:>7.2} ms  {:<12} {}{every}\n",
         resident.total_ms,
         100.0 * resident.share_of_stolen,
         resident.gaps,
@@ -217,23 +209,16 @@ fn span(ms: f64) -> String {
 }
 
 fn gaps(gaps: &[NamedGap]) -> String {
-    let line = |gap: &NamedGap| {
-        let line = format!(
-            "{:>9.3} s  cpu {:<3} {:>8.2} ms  {}",
-            gap.start_s,
-            gap.cpu,
-            gap.length_ms,
-            by(&gap.by)
-        );
-        line.trim_end().to_owned() + "\n"
-    };
-    std::iter::once("Longest gaps:\n".to_owned())
-        .chain(gaps.iter().take(GAPS_MAX).map(line))
-        .collect()
+    let mut text = "Longest gaps:\n".to_owned();
+    for NamedGap { cpu, start_s, length_ms, by } in gaps.iter().take(GAPS_MAX) {
+        let line = format!("{start_s:>9.3} s  cpu {cpu:<3} {length_ms:>8.2} ms  {}", owners(by));
+        text += &format!("{}\n", line.trim_end());
+    }
+    text
 }
 
 /// Lists the largest parts of a gap, and the others as one.
-fn by(parts: &[NamedTime]) -> String {
+fn owners(parts: &[NamedTime]) -> String {
     let first = parts
         .iter()
         .take(PARTS_MAX)
@@ -269,7 +254,7 @@ fn clock(cpu: &CpuFigures) -> String {
     parts.extend(clock.classic.map(|classic| {
         let (begin, end) = (ms(classic.begin_ns), ms(classic.end_ns));
         format!(
-            "loop of {begin:.3} ms, {end:.3} ms at the end: drift {:+.1} %",
+            "loop of {begin:.3} ms, {end:.3} ms at the end: drift {:+.1}%",
             classic.drift_percent
         )
     }));
@@ -334,14 +319,9 @@ mod tests {
             longest_ms: 0.41,
             period_ms: Some(5_000.0),
         };
-        let part = |name: &str, ms| NamedTime { name: name.to_owned(), ms };
-        let by = vec![
-            part("kworker/1:2", 2.2),
-            part("b", 0.06),
-            part("c", 0.03),
-            part("d", 0.01),
-            part("e", 0.01),
-        ];
+        let by = [("kworker/1:2", 2.2), ("b", 0.06), ("c", 0.03), ("d", 0.01), ("e", 0.01)]
+            .map(|(name, ms)| NamedTime { name: name.to_owned(), ms })
+            .to_vec();
         let details = IdleDetails {
             method: "gaps".to_owned(),
             resolution_ns: 1_000_000,
@@ -369,38 +349,43 @@ mod tests {
     }
 
     #[test]
-    fn a_difference_of_the_accounts_is_told_with_what_explains_it() {
-        let told = |difference_points, charged_points| {
-            apart(&[CpuFigures { difference_points, charged_points, ..figures() }])
-        };
-        assert_eq!([told(1.9, None), told(-1.9, Some(9.0))], [None; 2]);
-        assert_eq!([told(2.1, None), told(2.1, Some(0.2))], [Some(APART), Some(CHARGED)]);
-        assert_eq!([told(2.3, Some(0.2)), told(-2.1, Some(0.2))], [Some(APART_BY_NAMES); 2]);
+    fn a_difference_of_the_accounts_has_its_explanation() {
+        for (difference_points, charged_points, explanation) in [
+            (1.9, None, None),
+            (-1.9, Some(9.0), None),
+            (2.1, None, Some(APART)),
+            (2.1, Some(0.2), Some(CHARGED)),
+            (2.3, Some(0.2), Some(APART_BY_NAMES)),
+            (-2.1, Some(0.2), Some(APART_BY_NAMES)),
+        ] {
+            let cpu = CpuFigures { difference_points, charged_points, ..figures() };
+            assert_eq!(apart(&[cpu]), explanation, "{difference_points}");
+        }
     }
 
     #[test]
-    fn a_run_is_told() {
+    fn a_run_has_its_tables() {
         let mut bins = vec![0.0; 10];
         bins[3] = 0.9;
         bins[4] = 0.01;
         let profile =
             CpuProfile { cpu: 1, column_ms: 1_000.0, bins_1ms: bins.clone(), bins_10ms: bins };
         insta::assert_snapshot!(of_run(&document(), &[profile]), @r"
-        1 CPU for 10.0 s: others had 1.25 % of the time.
-        By the kernel's account of the loops' own CPU time it was 1.20 %.
+        1 CPU for 10.0 s: others had 1.25% of the time.
+        By the kernel's account of the loops' own CPU time it was 1.20%.
 
          CPU   stolen    check  points  records    longest    gaps   p50 µs   p99 µs    longest  lost
-           1   1.25 %   1.20 %   +0.05     9875    3.31 ms    2650      3.1        -    2.31 ms     0
+           1    1.25%    1.20%   +0.05     9875    3.31 ms    2650      3.1        -    2.31 ms     0
 
-        Utilisation, the highest bin in each 1000 ms; a full block is 100 %:
-        cpu 1    1 ms bins |   █▁     | highest 90 %
-        cpu 1   10 ms bins |   █▁     | highest 90 %
+        Utilisation, the highest bin in each 1000 ms; a full block is 100%:
+        cpu 1    1 ms bins |   █▁     | highest 90%
+        cpu 1   10 ms bins |   █▁     | highest 90%
 
-        Who took it: 98.0 % of the stolen time has a name: 60.0 % recorded, 10.0 % the way into and out of that,
-        20.0 % timer tick by its period, 8.0 % outside the kernel. The recorder itself took 4.0 %.
+        98.0% of the stolen time has a name: 60.0% recorded, 10.0% kernel entry and exit,
+        20.0% timer tick by its period, 8.0% outside the kernel. The recorder itself took 4.0%.
         cpu 1: 130 gaps hold time without a record; 5 of 2520 interrupts and 0 page faults have none: outside the kernel.
               total    share    gaps    longest  kind         name
-            0.80 ms   40.0 %       2    0.41 ms  thread       jbd2/sda1-8, every 5.0 s
+            0.80 ms    40.0%       2    0.41 ms  thread       jbd2/sda1-8, every 5.0 s
 
         Longest gaps:
             3.200 s  cpu 1       2.31 ms  kworker/1:2 2.20 ms, b 0.06 ms, c 0.03 ms, 2 others 0.02 ms
@@ -419,7 +404,7 @@ mod tests {
         document.details.no_names_because = Some("only root may record".to_owned());
         assert!(
             of_run(&document, &[])
-                .contains("No names of those who took it: only root may record.\n")
+                .contains("The owners of that time are unknown: only root may record.\n")
         );
     }
 }

@@ -2,14 +2,14 @@
 //! Work of known length for the loops to observe: events, echoes, and load.
 
 use super::options::IdleOptions;
-use super::trace::{IdleIncident, Tracer};
 use super::watch::{POLL_INTERVAL, observe, sleep_until};
-use super::{echo, injector};
+use super::{echo, injector, trace};
 use crate::alone::MachineLock;
 use crate::cpus::{allowed_cpus, stay_on};
 use crate::interrupt::InterruptFlag;
 use crate::kernel_text::steal_of;
 use crate::process::ProcessGroup;
+use crate::programs::SidecarRecorder;
 use crate::worker::WorkerLauncher;
 use anyhow::{Context, Result, bail};
 use std::ffi::OsString;
@@ -17,6 +17,7 @@ use std::io::Read;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
+use tempfile::TempDir;
 use tipme_measure::idle::{Injection, Observed, Taken};
 
 /// Events of one trial.
@@ -33,6 +34,9 @@ const SETTLE: Duration = Duration::from_millis(300);
 const ROUND_MAX: Duration = Duration::from_secs(60);
 /// Maximum time from the end of a program's work to its exit.
 const END_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Path of a recorded incident, with its folder, which is removed with the value.
+pub(super) type IdleIncident = (PathBuf, TempDir);
 
 /// Setup of a validation.
 #[derive(Clone, Debug)]
@@ -110,33 +114,30 @@ impl Method {
     }
 }
 
-/// Runs all rounds; calls `tell` before each.
+/// Runs all rounds; calls `progress` before each.
 pub(super) fn validate(
     setup: &ValidationSetup,
     interrupt: &InterruptFlag,
-    tell: &mut dyn FnMut(&str),
+    progress: &mut dyn FnMut(&str),
 ) -> Result<Vec<Round>> {
-    let waited = MachineLock::wait(interrupt, || tell("waiting for another test to end"));
+    let waited = MachineLock::wait(interrupt, || progress("waiting for another test to end"));
     interrupt.check()?;
     // An unprivileged user cannot take root's lock, and goes on without it.
     let _alone = waited.ok();
     let mut rounds = Vec::new();
-    let methods = || METHODS.into_iter().filter(|method| *method != Method::Traced || setup.trace);
-    for method in methods() {
+    let methods: &[Method] = if setup.trace { &METHODS } else { &[Method::Gaps, Method::Classic] };
+    for method in methods {
         for loaded in [false, true] {
-            tell(&format!(
-                "{}: shares, {}",
-                method.name(),
-                if loaded { "loaded" } else { "quiet" }
-            ));
-            rounds.push(setup.share(method, loaded, interrupt)?);
+            let load = if loaded { "loaded" } else { "quiet" };
+            progress(&format!("{}: shares, {load}", method.name()));
+            rounds.push(setup.share(*method, loaded, interrupt)?);
         }
     }
-    for method in methods() {
-        rounds.push(Round::Events(setup.undisturbed_events(method, interrupt, tell)?));
+    for method in methods {
+        rounds.push(Round::Events(setup.undisturbed_events(*method, interrupt, progress)?));
     }
     for method in [Method::Gaps, Method::Classic] {
-        tell(&format!("{}: {CHARACTERS} echoes", method.name()));
+        progress(&format!("{}: {CHARACTERS} echoes", method.name()));
         rounds.push(setup.echoes(method, interrupt)?);
     }
     Ok(rounds)
@@ -160,18 +161,18 @@ impl ValidationSetup {
         Ok(command)
     }
 
-    fn tracer(&self, method: Method, interrupt: &InterruptFlag) -> Result<Option<Tracer>> {
+    fn tracer(&self, method: Method, interrupt: &InterruptFlag) -> Result<Option<SidecarRecorder>> {
         (method == Method::Traced)
-            .then(|| Tracer::start(&self.tipme, ROUND_MAX, interrupt))
+            .then(|| trace::start(&self.tipme, ROUND_MAX, interrupt))
             .transpose()
     }
 
     fn share(&self, method: Method, loaded: bool, interrupt: &InterruptFlag) -> Result<Round> {
         let time = ROUND_MAX.as_millis() as u64;
-        let loads: Vec<usize> = if loaded { self.cpus.clone() } else { Vec::new() };
-        let start =
-            |cpu: &usize| ProcessGroup::start("a load", self.command("hog", time)?, Some(*cpu));
-        let mut hogs = loads.iter().map(start).collect::<Result<Vec<ProcessGroup>>>()?;
+        let mut hogs = Vec::new();
+        for cpu in self.cpus.iter().filter(|_| loaded) {
+            hogs.push(ProcessGroup::start("a load", self.command("hog", time)?, Some(*cpu))?);
+        }
         interrupt.sleep(SETTLE)?;
         let tracer = self.tracer(method, interrupt)?;
         let options = self.options(method, CHECK, &self.cpus);
@@ -179,7 +180,7 @@ impl ValidationSetup {
         let (observed, ()) = observe(&options, || sleep_until(Instant::now() + CHECK, interrupt))?;
         let steal_share = before.share_since(CHECK.as_nanos() as u64);
         hogs.iter_mut().try_for_each(ProcessGroup::expect_alive)?;
-        let incident = tracer.map(|tracer| tracer.mark(interrupt)).transpose()?;
+        let incident = tracer.map(|tracer| tracer.last_mark(interrupt)).transpose()?;
         Ok(Round::Share { method, observed, loaded, steal_share, incident })
     }
 
@@ -189,7 +190,7 @@ impl ValidationSetup {
         &self,
         method: Method,
         interrupt: &InterruptFlag,
-        tell: &mut dyn FnMut(&str),
+        progress: &mut dyn FnMut(&str),
     ) -> Result<EventsRound> {
         let mut best: Option<EventsRound> = None;
         for number in 1..=if method == Method::Classic { 1 } else { TRIES } {
@@ -198,7 +199,7 @@ impl ValidationSetup {
             } else {
                 String::new()
             };
-            tell(&format!("{}: {EVENTS} events of 0.05 to 10 ms{again}", method.name()));
+            progress(&format!("{}: {EVENTS} events of 0.05 to 10 ms{again}", method.name()));
             let round = self.events(method, interrupt)?;
             if best.as_ref().is_none_or(|best| round.taken.share() < best.taken.share()) {
                 best = Some(round);
@@ -222,14 +223,14 @@ impl ValidationSetup {
             let text = finish("the injector", &mut program, pipe, ROUND_MAX, interrupt)?;
             Ok((program.pid(), text))
         })?;
-        let events = injector::told(&text);
+        let events = injector::reported(&text);
         if events.len() as u64 != EVENTS {
-            bail!("the injector told of {} events, not of {EVENTS}", events.len());
+            bail!("the injector reported {} events instead of {EVENTS}", events.len());
         }
-        let incident = tracer.map(|tracer| tracer.mark(interrupt)).transpose()?;
+        let incident = tracer.map(|tracer| tracer.last_mark(interrupt)).transpose()?;
         let observed = observed.into_iter().next().context("nothing was observed")?;
         let own = observed.cpu_time_ns
-            + injector::whole_cpu_ns(&text).context("the injector told of no CPU time")?;
+            + injector::whole_cpu_ns(&text).context("the injector reported no CPU time")?;
         let others_share =
             observed.wall_ns().saturating_sub(own) as f64 / observed.wall_ns().max(1) as f64;
         let taken = Taken { others_share, steal_share: before.share_since(observed.wall_ns()) };
@@ -252,7 +253,7 @@ impl ValidationSetup {
             elsewhere(cpu, || echo::type_characters(&mut terminal, CHARACTERS, interrupt))
         })?;
         let text = finish("the echo", &mut program, pipe, END_TIMEOUT, interrupt)?;
-        let timed = injector::told(&text).into_iter().zip(sent);
+        let timed = injector::reported(&text).into_iter().zip(sent);
         let events = timed.map(|(event, due_ns)| Injection { due_ns, ..event }).collect();
         let observed = observed.into_iter().next().context("nothing was observed")?;
         Ok(Round::Echoes { method, observed, events })
@@ -297,17 +298,16 @@ fn finish(
         interrupt.check()?;
         program.wait(POLL_INTERVAL)?;
     }
-    let text = reader.join().ok().with_context(|| format!("what {name} told was lost"))?;
-    text.with_context(|| format!("what {name} told cannot be read"))
+    let text = reader.join().ok().with_context(|| format!("the output of {name} was lost"))?;
+    text.with_context(|| format!("the output of {name} cannot be read"))
 }
 
 /// Runs `work` in a thread on a CPU other than the observed one, if there is one.
 fn elsewhere<T: Send>(cpu: usize, work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
     let other = allowed_cpus()?.into_iter().find(|allowed| *allowed != cpu);
-    let there = || {
-        other.map_or(Ok(()), stay_on)?;
-        work()
-    };
-    let done = std::thread::scope(|scope| scope.spawn(there).join());
-    done.ok().context("the work elsewhere was lost")?
+    let done = std::thread::scope(|scope| {
+        let thread = scope.spawn(|| other.map_or(Ok(()), stay_on).and_then(|()| work()));
+        thread.join()
+    });
+    done.ok().context("the thread on another CPU has failed")?
 }

@@ -32,8 +32,8 @@ pub(super) struct LoopOutcome {
 /// Runs a loop on every CPU for the given time.
 pub(super) fn measure(options: &IdleOptions, interrupt: &InterruptFlag) -> Result<LoopOutcome> {
     let before = Counts::read();
-    let end = || Instant::now() + options.duration + SLACK;
-    let (observed, ()) = observe(options, || sleep_until(end(), interrupt))?;
+    let (observed, ()) =
+        observe(options, || sleep_until(Instant::now() + options.duration + SLACK, interrupt))?;
     let after = Counts::read();
     let counted = options.cpus.iter().map(|cpu| after.since(&before, *cpu)).collect();
     Ok(LoopOutcome { observed, counted })
@@ -77,21 +77,14 @@ fn start<'scope, 'env: 'scope>(
     gate: &'env RwLock<()>,
     ready: Sender<()>,
 ) -> Result<ScopedJoinHandle<'scope, Result<Observed>>> {
-    let body = move || {
+    let builder = std::thread::Builder::new().name("tipme-idle".to_owned());
+    let thread = builder.spawn_scoped(scope, move || {
         let prepared = spin::prepare(cpu, options);
         drop(ready);
         drop(gate.read());
         prepared?.run(stop)
-    };
-    let builder = std::thread::Builder::new().name("tipme-idle".to_owned());
-    builder
-        .spawn_scoped(scope, body)
-        .with_context(|| format!("cannot start a thread for CPU {cpu}"))
-}
-
-/// Returns `true` if the recorder can be expected to start.
-pub(super) fn may_record() -> bool {
-    rustix::process::geteuid().is_root()
+    });
+    thread.with_context(|| format!("cannot start a thread for CPU {cpu}"))
 }
 
 /// Sleeps; fails early on Ctrl-C. Wakes up seldom, since the loops would notice.

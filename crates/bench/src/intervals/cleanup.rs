@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Cleanup process: it undoes registered changes once its owner is gone, even if that was killed.
 
+use crate::files::temporary_folder;
+use crate::process::retry;
 use crate::worker::WorkerLauncher;
 use anyhow::{Context, Result};
 use rustix::process::{Pid, Signal, kill_process};
@@ -10,15 +12,13 @@ use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::thread::sleep;
-use std::time::Duration;
+use tempfile::TempDir;
 
 /// Maximum number of orders.
 const ORDERS_MAX: usize = 64;
-/// Maximum number of attempts at a removal, and the interval between them: a process that has just
-/// ended still occupies its group for a moment.
+/// Maximum number of attempts at a removal: a process that has just ended still occupies its group
+/// for a moment.
 const TRIES: usize = 150;
-const BETWEEN_TRIES: Duration = Duration::from_millis(20);
 /// Prefix of the folders that may be removed.
 pub(crate) const PREFIX: &str = "tipme-bench-";
 
@@ -36,33 +36,39 @@ impl Cleanup {
             .stdout(Stdio::null())
             .stderr(Stdio::inherit())
             .process_group(0);
-        Ok(Cleanup { child: command.spawn().context("cannot start the process that cleans up")? })
+        Ok(Cleanup { child: command.spawn().context("cannot start the cleanup process")? })
+    }
+
+    /// Starts the process, and makes a folder that it removes in any case.
+    pub(crate) fn with_folder(launcher: &WorkerLauncher) -> Result<(Cleanup, TempDir)> {
+        let (mut cleanup, folder) = (Cleanup::start(launcher)?, temporary_folder(PREFIX)?);
+        cleanup.folder(folder.path())?;
+        Ok((cleanup, folder))
     }
 
     /// Registers a control group to empty and remove.
     pub(crate) fn group(&mut self, folder: &Path) -> Result<()> {
-        self.tell("group", folder)
+        self.order("group", folder)
     }
 
     /// Registers a folder to remove with its contents.
     pub(crate) fn folder(&mut self, folder: &Path) -> Result<()> {
-        self.tell("folder", folder)
+        self.order("folder", folder)
     }
 
     /// Registers a file or device to remove from swap.
     pub(crate) fn swap(&mut self, path: &Path) -> Result<()> {
-        self.tell("swap", path)
+        self.order("swap", path)
     }
 
     /// Registers a zram device, such as `/dev/zram1`.
     pub(crate) fn zram(&mut self, path: &Path) -> Result<()> {
-        self.tell("zram", path)
+        self.order("zram", path)
     }
 
-    fn tell(&mut self, what: &str, path: &Path) -> Result<()> {
-        let pipe =
-            self.child.stdin.as_mut().context("the process that cleans up takes no orders")?;
-        writeln!(pipe, "{what} {}", path.display()).context("the process that cleans up has ended")
+    fn order(&mut self, what: &str, path: &Path) -> Result<()> {
+        let pipe = self.child.stdin.as_mut().context("the cleanup process takes no orders")?;
+        writeln!(pipe, "{what} {}", path.display()).context("the cleanup process has ended")
     }
 }
 
@@ -152,13 +158,8 @@ fn swap_off(file: &File) {
     let _ = Command::new("swapoff").arg(path).stderr(Stdio::null()).status();
 }
 
-fn until(mut done: impl FnMut() -> bool) {
-    for _ in 0..TRIES {
-        if done() {
-            return;
-        }
-        sleep(BETWEEN_TRIES);
-    }
+fn until(done: impl FnMut() -> bool) {
+    retry(TRIES, done);
 }
 
 #[cfg(test)]

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Explanations of a load's longest intervals by a recording.
 
+use super::cleanup::Cleanup;
 use super::figures::{Longest, MeasuredLoad};
-use super::sidecar::SidecarRecorder;
-use crate::driver::BenchDriver;
+use crate::driver::{BenchDriver, Programs};
 use crate::interrupt::InterruptFlag;
-use anyhow::{Context, Result};
+use crate::process::is_root;
+use crate::programs::{self, SidecarRecorder};
+use anyhow::{Result, ensure};
 use std::time::Duration;
 use tipme_analysis::Recording;
 use tipme_record::{Nanos, Tid};
@@ -13,13 +15,15 @@ use tipme_record::{Nanos, Tid};
 /// Period before the end of a load that is searched for the longest intervals: the window of an
 /// incident.
 const WINDOW_NS: u64 = 40_000_000_000;
+const WINDOW_S: &str = "40";
 /// Number of explained intervals of each load, and their minimum excess.
 const EXPLAINED_MAX: usize = 3;
 const EXPLAINED_MIN_NS: u64 = 5_000_000;
 
 /// A recorder beside a benchmark, or the reason why there is none.
 pub(crate) struct Explainer {
-    recorder: Result<SidecarRecorder, String>,
+    /// Fields are dropped in order: the recorder, then what removes its folder in any case.
+    recorder: Result<(SidecarRecorder, Cleanup), String>,
     interrupt: InterruptFlag,
 }
 
@@ -30,12 +34,11 @@ impl Explainer {
         unwanted: bool,
         details: &[&str],
     ) -> Result<Explainer> {
-        let (programs, interrupt) = (driver.programs(), driver.interrupt());
+        let interrupt = driver.interrupt();
         let recorder = if unwanted {
             Err("--no-trace was given".to_owned())
         } else {
-            let recorder =
-                SidecarRecorder::start(&programs.tipme, &programs.launcher, details, &interrupt);
+            let recorder = start_recorder(&driver.programs(), details, &interrupt);
             interrupt.check()?;
             recorder.map_err(|error| format!("{error:#}"))
         };
@@ -49,12 +52,26 @@ impl Explainer {
 
     /// Explains a load that has ended. The measuring process sleeps for `sleep` of each interval.
     pub(crate) fn explain(&self, load: MeasuredLoad, sleep: Duration) -> Result<MeasuredLoad> {
-        let Ok(recorder) = &self.recorder else { return Ok(load) };
-        let path = recorder.mark(&self.interrupt)?;
-        let incident =
-            tipme_store::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
-        Ok(MeasuredLoad { longest: longest(&Recording::read(&incident)?, &load, sleep), ..load })
+        let Ok((recorder, _)) = &self.recorder else { return Ok(load) };
+        let recording = programs::recording(&recorder.mark(&self.interrupt)?)?;
+        Ok(MeasuredLoad { longest: longest(&recording, &load, sleep), ..load })
     }
+}
+
+/// Starts `tipme record` without a display, and with `details` of resource use.
+fn start_recorder(
+    programs: &Programs,
+    details: &[&str],
+    interrupt: &InterruptFlag,
+) -> Result<(SidecarRecorder, Cleanup)> {
+    ensure!(is_root(), "recording takes root");
+    let (cleanup, folder) = Cleanup::with_folder(&programs.launcher)?;
+    let mut command = programs::recorder(&programs.tipme, "none");
+    command.args(["--window", WINDOW_S]);
+    if !details.is_empty() {
+        command.args(["--detail", &details.join(",")]);
+    }
+    Ok((SidecarRecorder::start_in(folder, command, interrupt)?, cleanup))
 }
 
 /// Returns the longest intervals that a recording still covers.

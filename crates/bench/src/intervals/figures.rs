@@ -13,15 +13,15 @@ pub(super) const BUCKET_NS: u64 = 10_000_000;
 /// All loads, one after the other.
 #[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
 pub struct LoadIntervals<C> {
-    /// What was done, in words.
+    /// Description of the measurement.
     pub title: &'static str,
-    /// With which bounds, a line each.
+    /// Bounds, a line each.
     pub bounds: Vec<String>,
-    /// How long an interval would be if nothing came between.
+    /// Length of an undisturbed interval.
     pub expected_ms: Option<f64>,
     pub conditions: C,
     pub loads: Vec<MeasuredLoad>,
-    /// `null` where the longest intervals are explained.
+    /// `null` if the longest intervals are explained.
     pub not_explained_because: Option<String>,
 }
 
@@ -31,13 +31,13 @@ pub struct MeasuredLoad {
     #[serde(flatten)]
     pub intervals: Intervals,
     pub figures: IntervalFigures,
-    /// Milliseconds from which a bucket begins, and how many intervals are in it; empty ones are left out.
+    /// Start of each bucket in milliseconds, and its intervals; empty ones are omitted.
     pub histogram_10ms: Vec<(f64, u64)>,
-    /// Processes of the load that ended before their time, such as for want of memory.
+    /// Processes of the load that ended early, for instance for lack of memory.
     pub casualties: usize,
-    /// CPU time that the measuring process had.
+    /// CPU time of the measuring process.
     pub cpu_ns: Option<u64>,
-    /// The longest of them, and why.
+    /// The longest intervals, with their explanations.
     pub longest: Vec<Longest>,
     /// The measuring thread.
     #[serde(skip)]
@@ -47,7 +47,7 @@ pub struct MeasuredLoad {
 /// An interval that was late.
 #[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
 pub struct Longest {
-    /// From the begin of the load.
+    /// From the start of the load.
     pub start_s: f64,
     pub explanation: IntervalExplanation,
 }
@@ -68,6 +68,23 @@ impl MeasuredLoad {
 }
 
 impl<C> LoadIntervals<C> {
+    pub(crate) fn new(
+        title: &'static str,
+        bounds: Vec<String>,
+        conditions: C,
+        loads: Vec<MeasuredLoad>,
+        not_explained_because: Option<String>,
+    ) -> LoadIntervals<C> {
+        LoadIntervals {
+            title,
+            bounds,
+            expected_ms: loads.first().map(|load| ms(load.intervals.expected_ns)),
+            conditions,
+            loads,
+            not_explained_because,
+        }
+    }
+
     /// Adds the runs of the document: the latency is the excess over the expected interval, with
     /// the thresholds of an input class.
     pub(crate) fn measured(self, class: InputClass) -> MeasuredRepeats<LoadIntervals<C>> {
@@ -77,9 +94,4 @@ impl<C> LoadIntervals<C> {
             figures: self,
         }
     }
-}
-
-/// Returns the expected interval, which is that of the first load.
-pub(crate) fn expected_ms(loads: &[MeasuredLoad]) -> Option<f64> {
-    loads.first().map(|load| ms(load.intervals.expected_ns))
 }

@@ -1,26 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Time stamps in shared memory: the measuring process writes nothing else, and its parent can read
-//! them at any time, also after it was killed.
+//! Time stamps in shared memory: the measuring process writes nothing else.
 
-use anyhow::{Context, Result, ensure};
-use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
-use rustix::mm::{MapFlags, ProtFlags, mlock, mmap, munmap};
-use std::ffi::c_void;
-use std::fs::File;
+use crate::shared_words::SharedWords;
+use anyhow::{Result, ensure};
 use std::path::{Path, PathBuf};
-use std::ptr::{NonNull, null_mut};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 /// Maximum number of stamps in a buffer: the papers use 10,000 intervals.
 pub(crate) const STAMPS_MAX: usize = 100_001;
-const WORD_BYTES: usize = size_of::<u64>();
 
 /// A counter and the stamps. The maker reads them, the process that opens them writes.
-pub(crate) struct StampBuffer {
-    file: File,
-    begin: NonNull<c_void>,
-    bytes: usize,
-}
+pub(crate) struct StampBuffer(SharedWords);
 
 impl StampBuffer {
     /// Makes a buffer with all its memory in place, so that writing a stamp never waits for memory.
@@ -29,53 +19,26 @@ impl StampBuffer {
             (2..=STAMPS_MAX).contains(&stamps),
             "{stamps} time stamps do not fit into a buffer"
         );
-        let file = memfd_create("tipme-stamps", MemfdFlags::CLOEXEC)
-            .context("cannot make memory to share")?;
-        let bytes = (stamps + 1) * WORD_BYTES;
-        ftruncate(&file, bytes as u64).context("cannot make room for time stamps")?;
-        let stamp_buffer = StampBuffer::map(File::from(file), bytes)?;
-        (0..=stamps).for_each(|at| stamp_buffer.word(at).store(0, Ordering::Relaxed));
-        Ok(stamp_buffer)
+        let words = SharedWords::make("tipme-stamps", stamps + 1)?;
+        (0..=stamps).for_each(|at| words.word(at).store(0, Ordering::Relaxed));
+        Ok(StampBuffer(words))
     }
 
     /// Opens the buffer of another process of the same user, by its path.
     pub(crate) fn open(path: &Path) -> Result<StampBuffer> {
-        let file = File::options().read(true).write(true).open(path);
-        let file = file.with_context(|| format!("cannot open {}", path.display()))?;
-        let bytes = file.metadata()?.len() as usize;
-        let words = bytes / WORD_BYTES;
-        ensure!(
-            (3..=STAMPS_MAX + 1).contains(&words),
-            "{} is not a buffer of time stamps",
-            path.display()
-        );
-        let stamp_buffer = StampBuffer::map(file, bytes)?;
-        // SAFETY: the range is that of the mapping. Without the right to lock it, the memory is
-        // still likely to stay resident.
-        let _ = unsafe { mlock(stamp_buffer.begin.as_ptr(), bytes) };
-        Ok(stamp_buffer)
-    }
-
-    fn map(file: File, bytes: usize) -> Result<StampBuffer> {
-        let both = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: a new mapping at an address that the kernel chooses affects no existing memory.
-        let begin = unsafe {
-            mmap(null_mut(), bytes, both, MapFlags::SHARED | MapFlags::POPULATE, &file, 0)
-        };
-        let begin =
-            NonNull::new(begin.context("cannot map memory to share")?).context("mapped at zero")?;
-        Ok(StampBuffer { file, begin, bytes })
+        let words = SharedWords::open(path, 3..=STAMPS_MAX + 1, "a buffer of time stamps")?;
+        words.lock();
+        Ok(StampBuffer(words))
     }
 
     /// Path for other processes of the same user while this one lives.
     pub(crate) fn path(&self) -> PathBuf {
-        use std::os::fd::AsRawFd;
-        PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd()))
+        self.0.path()
     }
 
     /// Capacity in stamps.
     pub(crate) fn room(&self) -> usize {
-        self.bytes / WORD_BYTES - 1
+        self.0.count() - 1
     }
 
     /// Adds a stamp; returns `false` if the buffer is full. Only one thread may write.
@@ -84,32 +47,18 @@ impl StampBuffer {
         if count >= self.room() {
             return false;
         }
-        self.word(count + 1).store(at_ns, Ordering::Relaxed);
-        self.word(0).store(count as u64 + 1, Ordering::Release);
+        self.0.word(count + 1).store(at_ns, Ordering::Relaxed);
+        self.0.word(0).store(count as u64 + 1, Ordering::Release);
         true
     }
 
     /// Number of stamps.
     pub(crate) fn count(&self) -> usize {
-        (self.word(0).load(Ordering::Acquire) as usize).min(self.room())
+        (self.0.word(0).load(Ordering::Acquire) as usize).min(self.room())
     }
 
     pub(crate) fn stamps(&self) -> Vec<u64> {
-        (1..=self.count()).map(|at| self.word(at).load(Ordering::Relaxed)).collect()
-    }
-
-    fn word(&self, at: usize) -> &AtomicU64 {
-        let offset = at.min(self.room()) * WORD_BYTES;
-        // SAFETY: the address is inside the mapping, which lives as long as `self`, is aligned to a
-        // page, and is only accessed as atomic words, by this process and by others.
-        unsafe { self.begin.byte_add(offset).cast::<AtomicU64>().as_ref() }
-    }
-}
-
-impl Drop for StampBuffer {
-    fn drop(&mut self) {
-        // SAFETY: nothing refers to the mapping any more.
-        let _ = unsafe { munmap(self.begin.as_ptr(), self.bytes) };
+        (1..=self.count()).map(|at| self.0.word(at).load(Ordering::Relaxed)).collect()
     }
 }
 

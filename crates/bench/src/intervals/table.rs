@@ -2,7 +2,11 @@
 //! Text output of periodic work: a table of the loads, a strip of each, and the causes of the
 //! longest intervals.
 
-use super::figures::{BUCKET_NS, LoadIntervals, MeasuredLoad};
+use super::figures::{BUCKET_NS, LoadIntervals, Longest, MeasuredLoad};
+use crate::choice::number;
+use crate::experiment::BenchFigures;
+use schemars::JsonSchema;
+use serde::Serialize;
 use tipme_analysis::IntervalExplanation;
 use tipme_measure::{Document, IntervalFigures, ms};
 use tipme_report::plot::{Figure, LatencySet, Quantity, histograms};
@@ -14,43 +18,44 @@ const LINE_MIN_MS: f64 = 0.5;
 /// Maximum length of a load's name, in characters.
 const NAME_CHARS: usize = 18;
 
-/// Returns bounds, table, causes, and conditions.
-pub(crate) fn text<C>(document: &Document<LoadIntervals<C>>) -> String {
-    let figures = &document.details;
-    let bounds = figures.bounds.iter().map(|line| format!("  {line}\n")).collect::<String>();
-    let mut out = format!("{}\n{bounds}\n{}\n", figures.title, table(&figures.loads));
-    for load in &figures.loads {
-        let longest = load.longest.iter();
-        out.extend(
-            longest.map(|one| explained(&load.intervals.load, one.start_s, &one.explanation)),
-        );
+impl<C: Serialize + JsonSchema> BenchFigures for LoadIntervals<C> {
+    /// Returns bounds, table, causes, and conditions.
+    fn text(document: &Document<LoadIntervals<C>>) -> String {
+        let figures = &document.details;
+        let bounds = figures.bounds.iter().map(|line| format!("  {line}\n")).collect::<String>();
+        let mut out = format!("{}\n{bounds}\n{}\n", figures.title, table(&figures.loads));
+        for load in &figures.loads {
+            for Longest { start_s, explanation } in &load.longest {
+                out += &explained(&load.intervals.load, *start_s, explanation);
+            }
+        }
+        if let Some(why) = &figures.not_explained_because {
+            out += &format!("The longest intervals are not explained: {why}.\n");
+        }
+        out + &footer(document).join("\n") + "\n"
     }
-    if let Some(why) = &figures.not_explained_because {
-        out += &format!("The longest intervals are not explained: {why}.\n");
+
+    /// Returns the histograms of all loads.
+    fn plots(document: &Document<LoadIntervals<C>>) -> Vec<(String, String)> {
+        let figures = &document.details;
+        let footer = [&figures.bounds[..], &footer(document)].concat().join("; ");
+        let figure = Figure { title: figures.title, quantity: Quantity::Interval, footer: &footer };
+        let sets = figures.loads.iter().map(|load| LatencySet {
+            name: load.intervals.load.clone(),
+            values_ms: load.intervals.values_ms(),
+        });
+        let plot = histograms(&figure, &sets.collect::<Vec<_>>(), BUCKET_MS);
+        vec![(format!("{}.svg", document.kind), plot)]
     }
-    out + &footer(document).join("\n") + "\n"
-}
 
-/// Returns the histograms of all loads.
-pub(crate) fn plots<C>(document: &Document<LoadIntervals<C>>) -> Vec<(String, String)> {
-    let figures = &document.details;
-    let set = |load: &MeasuredLoad| LatencySet {
-        name: load.intervals.load.clone(),
-        values_ms: load.intervals.values_ms(),
-    };
-    let footer = [&figures.bounds[..], &footer(document)].concat().join("; ");
-    let figure = Figure { title: figures.title, quantity: Quantity::Interval, footer: &footer };
-    let sets: Vec<LatencySet> = figures.loads.iter().map(set).collect();
-    vec![(format!("{}.svg", document.kind), histograms(&figure, &sets, BUCKET_MS))]
-}
-
-/// Returns `true` if a user would have noticed any interval.
-pub(crate) fn is_noticed<C>(document: &Document<LoadIntervals<C>>) -> bool {
-    let mut events = document.runs.iter().flat_map(|run| &run.classes);
-    events.any(|events| {
-        let threshold = events.threshold_ns.unwrap_or(u64::MAX);
-        events.latencies_ns.iter().any(|latency| *latency > threshold)
-    })
+    /// Returns 1 if a user would have noticed any interval.
+    fn exit_code(document: &Document<LoadIntervals<C>>) -> u8 {
+        let mut events = document.runs.iter().flat_map(|run| &run.classes);
+        u8::from(events.any(|events| {
+            let threshold = events.threshold_ns.unwrap_or(u64::MAX);
+            events.latencies_ns.iter().any(|latency| *latency > threshold)
+        }))
+    }
 }
 
 /// Returns threshold, losses and machine.
@@ -76,14 +81,12 @@ fn table(loads: &[MeasuredLoad]) -> String {
         "{:NAME_CHARS$}  {:>6} {:>9} {:>9} {:>9} {:>10}  {}\n",
         "load", "n", "min ms", "p50 ms", "p98 ms", "max ms", "over 150 ms"
     );
-    let rows = loads.iter().map(row);
-    let strip = |load: &MeasuredLoad| strip(&load.intervals.values_ms(), BUCKET_MS);
-    let strips = loads.iter().map(|load| format!("{:NAME_CHARS$}  {}\n", name(load), strip(load)));
-    std::iter::once(head)
-        .chain(rows)
-        .chain(std::iter::once("\n".to_owned()))
-        .chain(strips)
-        .collect()
+    let rows: String = loads.iter().map(row).collect();
+    let strips = loads.iter().map(|load| {
+        let strip = strip(&load.intervals.values_ms(), BUCKET_MS);
+        format!("{:NAME_CHARS$}  {strip}\n", name(load))
+    });
+    head + &rows + "\n" + &strips.collect::<String>()
 }
 
 fn name(load: &MeasuredLoad) -> String {
@@ -92,17 +95,16 @@ fn name(load: &MeasuredLoad) -> String {
 
 fn row(load: &MeasuredLoad) -> String {
     let (figures, censored_ns) = (&load.figures, load.intervals.censored_ns);
-    let shown = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |ms| format!("{ms:.1}"));
-    let is_most = |length: u64| Some(ms(length)) == figures.max_ms;
-    let most = if censored_ns.is_some_and(is_most) { ">=" } else { "" };
+    let is_longest = censored_ns.is_some_and(|length| Some(ms(length)) == figures.max_ms);
+    let most = if is_longest { ">=" } else { "" };
     format!(
         "{:NAME_CHARS$}  {:>6} {:>9} {:>9} {:>9} {:>10}  {}{}\n",
         name(load),
         figures.n,
-        shown(figures.min_ms),
-        shown(figures.p50_ms),
-        shown(figures.p98_ms),
-        format!("{most}{}", shown(figures.max_ms)),
+        number(figures.min_ms, 1),
+        number(figures.p50_ms, 1),
+        number(figures.p98_ms, 1),
+        format!("{most}{}", number(figures.max_ms, 1)),
         long(figures),
         if censored_ns.is_some() { "  (the last was cut off)" } else { "" }
     )
@@ -110,7 +112,7 @@ fn row(load: &MeasuredLoad) -> String {
 
 fn long(figures: &IntervalFigures) -> String {
     let share =
-        figures.long_share.map_or_else(String::new, |share| format!(" ({:.1} %)", 100.0 * share));
+        figures.long_share.map_or_else(String::new, |share| format!(" ({:.1}%)", 100.0 * share));
     format!("{}{share}", figures.long)
 }
 
@@ -119,17 +121,17 @@ fn long(figures: &IntervalFigures) -> String {
 fn explained(load: &str, begun_s: f64, explanation: &IntervalExplanation) -> String {
     let late = explanation.interval_ms - explanation.usual_ms;
     let mut lines = vec![format!("{load}, {begun_s:.1} s after its begin: {late:.1} ms late")];
-    let line = |ms: f64, what: &str, first: &str| share(ms, explanation.interval_ms, what, first);
+    let whole_ms = explanation.interval_ms;
     for finding in &explanation.findings {
         let first = finding.evidence.first().map_or("", String::as_str);
-        lines.push(line(finding.ms, finding.kind.name(), first));
+        lines.push(share(finding.ms, whole_ms, finding.kind.name(), first));
     }
     let found: f64 = explanation.findings.iter().map(|finding| finding.ms).sum();
-    let other = explanation.interval_ms - found - explanation.unattributed_ms;
+    let other = whole_ms - found - explanation.unattributed_ms;
     for (ms, what) in
         [(other, "usual work and small shares"), (explanation.unattributed_ms, "unattributed")]
     {
-        lines.extend((ms >= LINE_MIN_MS).then(|| line(ms, what, "")));
+        lines.extend((ms >= LINE_MIN_MS).then(|| share(ms, whole_ms, what, "")));
     }
     if !explanation.complete {
         lines.push("  Note: the interval begins before the records are complete.".to_owned());
@@ -137,10 +139,10 @@ fn explained(load: &str, begun_s: f64, explanation: &IntervalExplanation) -> Str
     lines.join("\n") + "\n"
 }
 
-/// `   300 ms  75 %  page-in  what was found`
+/// `   300 ms  75%  page-in  what was found`
 fn share(ms: f64, whole_ms: f64, what: &str, found: &str) -> String {
     let percent = 100.0 * ms / whole_ms.max(f64::MIN_POSITIVE);
-    format!("  {:>7} {percent:>3.0} %  {what}  {found}", span(ms)).trim_end().to_owned()
+    format!("  {:>7} {percent:>3.0}%  {what}  {found}", span(ms)).trim_end().to_owned()
 }
 
 #[cfg(test)]
@@ -163,9 +165,9 @@ mod tests {
         );
         assert_eq!(
             lines[1],
-            "none                     2      60.0         -         -       60.0  0 (0.0 %)"
+            "none                     2      60.0         -         -       60.0  0 (0.0%)"
         );
-        let cut = "hog                      3      60.0         -         -   >=1000.0  2 (66.7 %)  (the last was cut off)";
+        let cut = "hog                      3      60.0         -         -   >=1000.0  2 (66.7%)  (the last was cut off)";
         assert_eq!(lines[2], cut);
         assert!(
             lines[3].is_empty() && lines[4].starts_with("none                60 ms "),
@@ -193,9 +195,9 @@ mod tests {
         let text = explained("8 children", 12.34, &explanation);
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[0], "8 children, 12.3 s after its begin: 390.0 ms late");
-        assert_eq!(lines[1], "   300 ms  75 %  page-in  waited for loop0");
-        assert_eq!(lines[2], "    80 ms  20 %  usual work and small shares");
-        assert_eq!(lines[3], "    20 ms   5 %  unattributed");
+        assert_eq!(lines[1], "   300 ms  75%  page-in  waited for loop0");
+        assert_eq!(lines[2], "    80 ms  20%  usual work and small shares");
+        assert_eq!(lines[3], "    20 ms   5%  unattributed");
         assert_eq!(lines.len(), 4);
     }
 }

@@ -5,9 +5,9 @@
 //! unit of its own. Afterwards the processes return to their previous groups, and the new groups
 //! are removed.
 
-use super::background::Background;
 use crate::group::ControlGroup;
 use crate::intervals::{Cleanup, PREFIX};
+use crate::load::RunningJob;
 use crate::process::family;
 use crate::screen::TerminalScreen;
 use crate::worker::WorkerLauncher;
@@ -29,12 +29,12 @@ pub(super) struct Weights {
 impl Weights {
     pub(super) fn set(
         screen: &dyn TerminalScreen,
-        background: Option<&Background>,
+        background: Option<&dyn RunningJob>,
         launcher: &WorkerLauncher,
     ) -> Result<Weights> {
         let focused = family(screen.terminal_pid().context("no program has the focus")?);
         let server = screen.server_pid()?;
-        let load = background.map(Background::pids).unwrap_or_default();
+        let load = background.map(RunningJob::pids).unwrap_or_default();
         let mut cleanup = Cleanup::start(launcher)?;
         let sets = [(focused, FOCUSED_WEIGHT), (vec![server], USUAL_WEIGHT), (load, USUAL_WEIGHT)];
         let groups = sets.iter().map(|(members, weight)| group(members, *weight, &mut cleanup));
@@ -77,15 +77,14 @@ mod tests {
         let mut command = Command::new("sleep");
         command.arg("60");
         let process = ProcessGroup::start("a sleeper", command, None).expect("sleep starts");
-        let place = || {
-            std::fs::read_to_string(format!("/proc/{}/cgroup", process.pid())).expect("it lives")
-        };
-        let before = place();
+        let place = format!("/proc/{}/cgroup", process.pid());
+        let before = std::fs::read_to_string(&place).expect("it lives");
         let mut group = ControlGroup::with_weight(PREFIX, FOCUSED_WEIGHT).expect("a group");
         group.take(process.pid()).expect("it lives");
         let weight = std::fs::read_to_string(group.folder().join("cpu.weight")).expect("a weight");
-        assert_eq!((weight.trim(), place() == before), ("3000", false));
+        assert_eq!(weight.trim(), "3000");
+        assert_ne!(std::fs::read_to_string(&place).expect("it lives"), before);
         drop(group);
-        assert_eq!(place(), before);
+        assert_eq!(std::fs::read_to_string(&place).expect("it lives"), before);
     }
 }

@@ -49,7 +49,7 @@ pub struct PageOptions {
 
 impl PageOptions {
     /// Returns the requested values, with the defaults of the kind for the others.
-    pub(crate) fn of(&self, kind: LoadKind) -> Pages {
+    pub(crate) fn with_defaults_of(&self, kind: LoadKind) -> Pages {
         let usual = kind.pages();
         Pages {
             demand: self.demand.unwrap_or(usual.demand),

@@ -1,22 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Work done by the processes of a load, in memory that they share with their parent. It can be
-//! read at any time without asking them, and survives them.
+//! Work done by the processes of a load, in memory that they share with their parent.
 
-use anyhow::{Context, Result, ensure};
-use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
-use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
-use std::ffi::c_void;
-use std::fs::File;
-use std::os::fd::AsRawFd;
+use crate::shared_words::SharedWords;
+use anyhow::{Result, ensure};
 use std::path::{Path, PathBuf};
-use std::ptr::{NonNull, null_mut};
 use std::sync::atomic::{AtomicU64, Ordering};
 use tipme_desktop::clock;
 use tipme_record::Nanos;
 
 /// Words of an account: a cache line, so that processes do not slow each other down.
 const WORDS: usize = 8;
-const ACCOUNT_BYTES: usize = WORDS * size_of::<u64>();
 /// Maximum number of accounts.
 const ACCOUNTS_MAX: usize = super::kind::LEVEL_MAX as usize;
 
@@ -50,50 +43,30 @@ pub struct LedgerReading {
 
 /// One account for each process of the load. A process adds to its own only, and its parent records
 /// its end.
-pub(super) struct LoadLedger {
-    file: File,
-    begin: NonNull<c_void>,
-    accounts: usize,
-}
-
-// SAFETY: the memory is only accessed as atomic words, and stays mapped for any thread that owns
-// the value.
-unsafe impl Send for LoadLedger {}
+pub(super) struct LoadLedger(SharedWords);
 
 impl LoadLedger {
     /// Makes an empty ledger.
     pub(super) fn make(accounts: usize) -> Result<LoadLedger> {
-        ensure!((1..=ACCOUNTS_MAX).contains(&accounts), "no ledger for {accounts} processes");
-        let file = memfd_create("tipme-load", MemfdFlags::CLOEXEC)
-            .context("cannot make memory to share")?;
-        ftruncate(&file, (accounts * ACCOUNT_BYTES) as u64)
-            .context("cannot make room for figures")?;
-        LoadLedger::map(File::from(file), accounts)
+        ensure!(
+            (1..=ACCOUNTS_MAX).contains(&accounts),
+            "cannot make a ledger for {accounts} processes"
+        );
+        SharedWords::make("tipme-load", accounts * WORDS).map(LoadLedger)
     }
 
     /// Opens the ledger of another process of the same user, by its path.
     pub(super) fn open(path: &Path) -> Result<LoadLedger> {
-        let file = File::options().read(true).write(true).open(path);
-        let file = file.with_context(|| format!("cannot open {}", path.display()))?;
-        let accounts = file.metadata()?.len() as usize / ACCOUNT_BYTES;
-        ensure!((1..=ACCOUNTS_MAX).contains(&accounts), "{} is not a ledger", path.display());
-        LoadLedger::map(file, accounts)
-    }
-
-    fn map(file: File, accounts: usize) -> Result<LoadLedger> {
-        let (both, bytes) = (ProtFlags::READ | ProtFlags::WRITE, accounts * ACCOUNT_BYTES);
-        // SAFETY: a new mapping at an address that the kernel chooses affects no existing memory.
-        let begin = unsafe {
-            mmap(null_mut(), bytes, both, MapFlags::SHARED | MapFlags::POPULATE, &file, 0)
-        };
-        let begin =
-            NonNull::new(begin.context("cannot map memory to share")?).context("mapped at zero")?;
-        Ok(LoadLedger { file, begin, accounts })
+        SharedWords::open(path, WORDS..=ACCOUNTS_MAX * WORDS, "a ledger").map(LoadLedger)
     }
 
     /// Path for other processes of the same user while this one lives.
     pub(super) fn path(&self) -> PathBuf {
-        PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd()))
+        self.0.path()
+    }
+
+    fn accounts(&self) -> usize {
+        self.0.count() / WORDS
     }
 
     /// Adds to an account.
@@ -111,37 +84,30 @@ impl LoadLedger {
         self.all(Count::Rounds).collect()
     }
 
+    fn sum(&self, count: Count) -> u64 {
+        self.all(count).sum()
+    }
+
     fn all(&self, count: Count) -> impl Iterator<Item = u64> + '_ {
-        (0..self.accounts).map(move |account| self.word(account, count).load(Ordering::Relaxed))
+        (0..self.accounts()).map(move |account| self.word(account, count).load(Ordering::Relaxed))
     }
 
     /// Sums up all accounts.
     pub(super) fn reading(&self) -> LedgerReading {
-        let sum = |count| self.all(count).sum::<u64>();
         LedgerReading {
             at: clock::now(),
-            rounds: sum(Count::Rounds),
-            pages: sum(Count::Pages),
-            cpu_ns: sum(Count::CpuNs),
-            runnable_ns: sum(Count::RunnableNs),
-            forks: sum(Count::Forks),
-            casualties: sum(Count::Ended) + sum(Count::Cut),
+            rounds: self.sum(Count::Rounds),
+            pages: self.sum(Count::Pages),
+            cpu_ns: self.sum(Count::CpuNs),
+            runnable_ns: self.sum(Count::RunnableNs),
+            forks: self.sum(Count::Forks),
+            casualties: self.sum(Count::Ended) + self.sum(Count::Cut),
         }
     }
 
+    /// Returns a counter; of the last account for an index beyond it.
     fn word(&self, account: usize, count: Count) -> &AtomicU64 {
-        let offset =
-            account.min(self.accounts - 1) * ACCOUNT_BYTES + count as usize * size_of::<u64>();
-        // SAFETY: the address is inside the mapping, which lives as long as `self`, is aligned to a
-        // page, and is only accessed as atomic words, by this process and by others.
-        unsafe { self.begin.byte_add(offset).cast::<AtomicU64>().as_ref() }
-    }
-}
-
-impl Drop for LoadLedger {
-    fn drop(&mut self) {
-        // SAFETY: nothing refers to the mapping any more.
-        let _ = unsafe { munmap(self.begin.as_ptr(), self.accounts * ACCOUNT_BYTES) };
+        self.0.word(account.min(self.accounts() - 1) * WORDS + count as usize)
     }
 }
 

@@ -2,7 +2,8 @@
 //! Options of `tipme load`, and its run: a load for a time, and its work.
 
 use super::{
-    Achieved, LEVEL_MAX, LoadKind, LoadOptions, PageOptions, RunningLoad, Speed, default_memory,
+    Achieved, LEVEL_MAX, LoadKind, LoadOptions, PageOptions, RoundsSampler, RunningJob,
+    RunningLoad, Speed, default_memory,
 };
 use crate::driver::BenchDriver;
 use crate::machine::Survey;
@@ -68,17 +69,17 @@ pub struct LoadOutcome {
     #[schemars(extend("const" = SCHEMA))]
     pub schema: u32,
     pub load: LoadKind,
-    /// Where its processes were, in words.
+    /// Description of where its processes ran.
     pub place: String,
-    /// Runnable processes that were aimed at.
+    /// Target number of runnable processes.
     pub level: u32,
-    /// What the kernel says of the last minute, with everything else that ran or waited for a disk.
+    /// Load average of the last minute, other processes included.
     pub load_average_1min: Option<f64>,
-    /// Bound of all processes together.
+    /// Limit of all processes together.
     pub memory_bytes: u64,
-    /// Different pages touched in a millisecond of CPU time, as asked for.
+    /// Requested number of different pages touched in a millisecond of CPU time.
     pub demand_pages_per_ms: u32,
-    /// The share of these that the millisecond before had touched too, as asked for.
+    /// Requested share of these that the previous millisecond touched too.
     pub reuse: f64,
     #[serde(flatten)]
     pub achieved: Achieved,
@@ -107,7 +108,7 @@ impl LoadArguments {
     fn options(&self, driver: &dyn BenchDriver) -> Result<LoadOptions> {
         let (speed, launcher) = (Speed::try_out()?, driver.programs().launcher);
         Ok(LoadOptions {
-            pages: self.pages.of(self.kind),
+            pages: self.pages.with_defaults_of(self.kind),
             memory: self.memory.unwrap_or_else(default_memory),
             sessions: self.sessions,
             folder: self.folder.clone(),
@@ -139,7 +140,7 @@ fn run_for(options: &LoadOptions, driver: &mut dyn BenchDriver) -> Result<Achiev
         }
     }
     let achieved = Achieved::between(before, load.reading());
-    Ok(Achieved { window_rounds_min: sampler.finish()?, ..achieved })
+    Ok(Achieved { window_rounds_min: sampler.map_or(Ok(None), RoundsSampler::finish)?, ..achieved })
 }
 
 fn news(achieved: Achieved) -> String {

@@ -26,7 +26,7 @@ const LIFE_MORE: u64 = 60;
 /// `load ORDER`: starts the processes, reports `ready` once each works, and waits for them.
 pub(crate) fn run(order: &str) -> Result<()> {
     let order: LoadOrder =
-        serde_json::from_str(order).context("the order of a load cannot be read")?;
+        serde_json::from_str(order).context("cannot read the order of a load")?;
     if order.nice != 0 {
         setpriority_process(None, order.nice).context("cannot change the niceness of the load")?;
     }
@@ -49,7 +49,7 @@ pub(crate) fn run(order: &str) -> Result<()> {
         .read_exact(&mut said)
         .map_err(|_| anyhow!("a process of the load ended before it worked"))?;
     say_ready("")?;
-    attend(&children, &ledger, end);
+    reap(&children, &ledger, end);
     Ok(())
 }
 
@@ -64,49 +64,51 @@ fn start_sessions(
     order: &LoadOrder,
     ledger: &LoadLedger,
     many: u32,
-    begin: &mut Begin,
+    begin: &mut ReadyPipe,
 ) -> Result<Vec<StartedChild>> {
-    let one = |session: u32| {
-        let accounts = order.accounts.iter().copied().skip(session as usize).step_by(many as usize);
+    let mut started = Vec::new();
+    for session in 0..many as usize {
+        let accounts = order.accounts.iter().copied().skip(session).step_by(many as usize);
         let accounts: Vec<u32> = accounts.collect();
         let pid = fork(order.life_s, "load-session", || {
             setsid().context("cannot begin a session")?;
             let children = start(order, ledger, &accounts, begin)?;
             // Closed here, so that the readiness does not wait for this process.
             drop(begin.take());
-            attend(&children, ledger, deadline(order));
+            reap(&children, ledger, deadline(order));
             Ok(())
         })?;
-        Ok(StartedChild { pid, accounts })
-    };
-    (0..many).map(one).collect()
+        started.push(StartedChild { pid, accounts });
+    }
+    Ok(started)
 }
 
 fn start(
     order: &LoadOrder,
     ledger: &LoadLedger,
     accounts: &[u32],
-    begin: &mut Begin,
+    begin: &mut ReadyPipe,
 ) -> Result<Vec<StartedChild>> {
     let name = format!("load-{}", name(&order.kind));
-    let one = |account: u32| {
+    let mut started = Vec::new();
+    for account in accounts.iter().copied() {
         let pid = fork(order.life_s, &name, || {
             let _ = std::fs::write("/proc/self/oom_score_adj", "1000");
             let assignment =
                 LoadAssignment { order, ledger, account: account as usize, end: deadline(order) };
             if order.kind == LoadKind::Forks {
-                assignment.raise(&name, begin)
+                assignment.raise_children(&name, begin)
             } else {
                 assignment.work(begin)
             }
         })?;
-        Ok(StartedChild { pid, accounts: vec![account] })
-    };
-    accounts.iter().copied().map(one).collect()
+        started.push(StartedChild { pid, accounts: vec![account] });
+    }
+    Ok(started)
 }
 
 /// Reaps all children, and records those that ended early.
-fn attend(children: &[StartedChild], ledger: &LoadLedger, end: Instant) {
+fn reap(children: &[StartedChild], ledger: &LoadLedger, end: Instant) {
     while let Ok(ended) = retry_on_intr(|| wait(WaitOptions::empty())) {
         let ended = ended.filter(|_| Instant::now() < end).map(|(pid, _)| pid);
         let gone = children.iter().filter(|child| Some(child.pid) == ended);
@@ -120,10 +122,10 @@ fn deadline(order: &LoadOrder) -> Instant {
 
 /// Pipe on which a process reports that it works. It closes the pipe then, so that the end of
 /// another process is visible.
-type Begin = Option<PipeWriter>;
+type ReadyPipe = Option<PipeWriter>;
 
-fn say(begin: &mut Begin) -> Result<()> {
-    begin.take().context("said already")?.write_all(&[1]).context("nobody waits for this process")
+fn report_ready(begin: &mut ReadyPipe) -> Result<()> {
+    begin.take().context("reported already")?.write_all(&[1]).context("the parent has ended")
 }
 
 /// Assignment of one process of the load.
@@ -141,9 +143,9 @@ impl LoadAssignment<'_> {
     }
 
     /// Works until the time is over.
-    fn work(&self, begin: &mut Begin) -> Result<()> {
+    fn work(&self, begin: &mut ReadyPipe) -> Result<()> {
         let mut walk = self.walk()?;
-        say(begin)?;
+        report_ready(begin)?;
         let mut spent = Spent::now();
         while Instant::now() < self.end {
             self.rounds(&mut walk, ROUNDS_PER_LOOK)?;
@@ -162,8 +164,8 @@ impl LoadAssignment<'_> {
     }
 
     /// Always keeps one child, each of which works for a short time.
-    fn raise(&self, name: &str, begin: &mut Begin) -> Result<()> {
-        say(begin)?;
+    fn raise_children(&self, name: &str, begin: &mut ReadyPipe) -> Result<()> {
+        report_ready(begin)?;
         let (mut random, mut spent) = (Rng::with_seed(self.account as u64 + 1), Spent::now());
         while Instant::now() < self.end {
             let rounds = LIFE_LEAST + random.u64(..LIFE_MORE);
@@ -199,7 +201,7 @@ impl LoadAssignment<'_> {
 /// Reaps a short-lived child; returns `false` if it ended early.
 fn ended_well(child: Pid) -> Result<bool> {
     let ended = retry_on_intr(|| waitpid(Some(child), WaitOptions::empty()))
-        .context("cannot wait for a short life")?;
+        .context("cannot wait for a short-lived child")?;
     Ok(ended.is_some_and(|(_, status)| status.exit_status() == Some(0)))
 }
 

@@ -83,11 +83,11 @@ mod tests {
     use super::*;
 
     fn looks(rounds: &[[u64; 2]]) -> Vec<RoundsSample> {
-        let look = |(second, rounds): (usize, &[u64; 2])| RoundsSample {
-            at: Nanos::from_secs(second as u64),
+        let samples = (0..).zip(rounds).map(|(second, rounds)| RoundsSample {
+            at: Nanos::from_secs(second),
             rounds: rounds.to_vec(),
-        };
-        rounds.iter().enumerate().map(look).collect()
+        });
+        samples.collect()
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! Rounds of a load process: touching pages and computing.
 
 use super::kind::{LoadKind, Pages};
-use crate::cpu_work::{cpu_time, spin};
+use crate::cpu_work::{cpu_time_of, spin};
 use crate::pages::MappedPages;
 use anyhow::{Context, Result};
 use std::fs::File;
@@ -198,16 +198,10 @@ fn write_pages(file: &File, pages: impl Iterator<Item = usize>) -> Result<u64> {
 /// nanoseconds.
 fn touch_ns() -> Result<(u64, u64)> {
     let mut mapping = MappedPages::of_small_pages(TRIED_PAGES * PAGE_BYTES)?;
-    let mut touch = || cpu_time_of(|| (0..TRIED_PAGES).for_each(|page| mapping.fill(page)));
-    let (first, again) = (touch(), touch());
+    let [first, again] =
+        [(); 2].map(|()| cpu_time_of(|| (0..TRIED_PAGES).for_each(|page| mapping.fill(page))));
     let fresh = first + cpu_time_of(|| drop(mapping));
     Ok((fresh.as_nanos() as u64 / TRIED_PAGES as u64, again.as_nanos() as u64 / TRIED_PAGES as u64))
-}
-
-fn cpu_time_of(work: impl FnOnce()) -> Duration {
-    let before = cpu_time();
-    work();
-    cpu_time().saturating_sub(before)
 }
 
 #[cfg(test)]

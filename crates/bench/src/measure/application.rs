@@ -4,6 +4,7 @@
 use super::counters::{Counters, Usage};
 use super::focus::FocusWatch;
 use super::stage::MeasureStage;
+use crate::files::{make_folder, temporary_folder, write};
 use crate::interrupt::InterruptFlag;
 use crate::process::{ProcessGroup, is_group_member};
 use crate::script::{HOME, Script};
@@ -44,10 +45,7 @@ impl MeasuredApplication {
         script: &Script,
         stage: &MeasureStage,
     ) -> Result<MeasuredApplication> {
-        let folder = tempfile::Builder::new()
-            .prefix("tipme-home-")
-            .tempdir()
-            .context("cannot make a home folder")?;
+        let folder = temporary_folder("tipme-home-")?;
         let (home, log) = (folder.path().join("home"), folder.path().join("errors"));
         make_home(&home, script, stage)?;
         let mut command = command(words, &home, stage)?;
@@ -65,8 +63,7 @@ impl MeasuredApplication {
                 let _ = released.recv();
             }
         });
-        let (started, counters, begun) =
-            take.recv().context("the application could not be started")?;
+        let (started, counters, begun) = take.recv().context("cannot start the application")?;
         Ok(MeasuredApplication {
             process: started?,
             counters,
@@ -85,13 +82,12 @@ impl MeasuredApplication {
         interrupt: &InterruptFlag,
     ) -> Result<Nanos> {
         let group = self.process.pid();
-        let belongs = move |pid: u32| is_group_member(pid, group);
         let deadline = self.begun.after(Nanos(timeout.as_nanos() as u64));
         loop {
             interrupt.check()?;
             self.expect_alive("before it had a window with the keyboard focus")?;
             let left = Duration::from_nanos(deadline.since(clock::now()).0);
-            if watch.wait(self.begun, belongs, left.min(POLL_INTERVAL))? {
+            if watch.wait(self.begun, |pid| is_group_member(pid, group), left.min(POLL_INTERVAL))? {
                 return Ok(clock::now());
             }
             if left.is_zero() {
@@ -142,15 +138,12 @@ fn command(words: &[String], home: &Path, stage: &MeasureStage) -> Result<Comman
 /// Makes the home with the script's files, and the settings beside it that the user cannot change.
 fn make_home(home: &Path, script: &Script, stage: &MeasureStage) -> Result<()> {
     let settings = home.join("gtk-3.0");
-    std::fs::create_dir_all(&settings)
-        .with_context(|| format!("cannot make {}", settings.display()))?;
-    let file = settings.join("settings.ini");
-    std::fs::write(&file, GTK_SETTINGS)
-        .with_context(|| format!("cannot write {}", file.display()))?;
+    make_folder(&settings)?;
+    write(&settings.join("settings.ini"), GTK_SETTINGS)?;
     script.make_files(home)?;
     for (folder, mode) in [(home, 0o700), (home.parent().unwrap_or(home), 0o711)] {
         let set = std::fs::set_permissions(folder, Permissions::from_mode(mode));
-        set.with_context(|| format!("cannot open or close {}", folder.display()))?;
+        set.with_context(|| format!("cannot set the mode of {}", folder.display()))?;
     }
     stage.give(home)
 }

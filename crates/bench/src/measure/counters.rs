@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Resource use of the application's processes, counted by the kernel.
 //!
-//! The counters belong to a thread that does nothing but start the application, whose processes
-//! inherit them; so they cost the same for one process as for thirty. If the kernel offers no
+//! The counters belong to a thread that only starts the application; its processes inherit them, so
+//! they cost the same for one process as for thirty. If the kernel offers no
 //! counters, the text files of /proc serve as far as possible.
 //!
 //! A hardware counter is not always available: the kernel multiplexes counters if there are more
@@ -15,17 +15,8 @@ use crate::process::group_members;
 use rustix::fd::FromRawFd;
 use std::os::fd::OwnedFd;
 
-/// Names of the counters, in the order of [`Usage`].
-const COUNTED: [&str; 7] = [
-    "cpu_ns",
-    "context_switches",
-    "page_faults",
-    "cycles",
-    "instructions",
-    "cache_misses",
-    "tlb_misses",
-];
-const KINDS: usize = COUNTED.len();
+/// Number of counters.
+const KINDS: usize = 7;
 
 const SOFTWARE: u32 = 1;
 const HARDWARE: u32 = 0;
@@ -81,7 +72,8 @@ impl CounterReading {
     }
 }
 
-/// Counted resources; `None` for those that this machine does not count.
+/// Counted resources: CPU time in nanoseconds, context switches, page faults, cycles, instructions,
+/// cache misses, TLB misses; `None` for those that this machine does not count.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Usage(pub [Option<CounterReading>; KINDS]);
 
@@ -180,16 +172,15 @@ fn reading(fd: &OwnedFd) -> Option<CounterReading> {
 fn from_files(group: u32) -> Usage {
     let files = group_members(group).into_iter().filter_map(|pid| from_stat(&stat(pid)?));
     let (cpu_ns, faults) = files.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
-    let whole = |count: u64| Some(CounterReading::whole(count));
-    Usage([whole(cpu_ns), None, whole(faults), None, None, None, None])
+    let [cpu, faults] = [cpu_ns, faults].map(|count| Some(CounterReading::whole(count)));
+    Usage([cpu, None, faults, None, None, None, None])
 }
 
 /// Returns CPU time in nanoseconds and page faults of a process and its reaped children.
 fn from_stat(text: &str) -> Option<(u64, u64)> {
     let words: Vec<u64> = stat_words(text)?.map(|word| word.parse().unwrap_or(0)).collect();
-    let sum = |from: usize| Some(words.get(from..from + 4)?.iter().sum::<u64>());
-    let ticks_per_second = rustix::param::clock_ticks_per_second().max(1);
-    Some((sum(11)? * (1_000_000_000 / ticks_per_second), sum(7)?))
+    let (ticks, faults) = (words.get(11..15)?.iter().sum::<u64>(), words[7..11].iter().sum());
+    Some((ticks * (1_000_000_000 / rustix::param::clock_ticks_per_second().max(1)), faults))
 }
 
 #[cfg(test)]
@@ -244,22 +235,22 @@ mod tests {
     /// Reconstructs the raw counts and times of a run.
     fn recorded((us, counts): (u64, [(u64, u64); 4])) -> Usage {
         let mut used = Usage([Some(CounterReading::default()); KINDS]);
-        for (at, (told, share)) in counts.into_iter().enumerate() {
-            let (count, counted_ns) = (told * share / 10_000, us * share / 10);
+        for (at, (scaled, share)) in counts.into_iter().enumerate() {
+            let (count, counted_ns) = (scaled * share / 10_000, us * share / 10);
             used.0[3 + at] = Some(CounterReading { count, wanted_ns: 1_000 * us, counted_ns });
         }
         used
     }
 
     #[test]
-    fn counters_of_hardware_that_took_turns_stand_for_the_whole_time_of_each_operation() {
+    fn multiplexed_counters_are_scaled_for_each_operation() {
         let before = recorded(RECORDED[1]).plus(recorded(RECORDED[1]));
         for run in RECORDED {
             let used = before.plus(recorded(run)).since(before).scaled();
-            for (found, (told, _)) in used[3..].iter().zip(run.1) {
+            for (found, (expected, _)) in used[3..].iter().zip(run.1) {
                 assert!(
-                    found.is_some_and(|found| found.abs_diff(told) <= told / 10_000 + 1),
-                    "{found:?}, {told} told"
+                    found.is_some_and(|found| found.abs_diff(expected) <= expected / 10_000 + 1),
+                    "{found:?}, not {expected}"
                 );
             }
         }

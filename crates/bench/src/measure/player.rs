@@ -3,11 +3,12 @@
 
 use super::application::MeasuredApplication;
 use super::counters::Usage;
-use super::stage::ProductRecorder;
 use crate::interrupt::InterruptFlag;
 use crate::priority::Priority;
+use crate::programs::SidecarRecorder;
 use crate::script::{Input, Script, ScriptAct, ScriptStep};
 use crate::seen::DrawingWatch;
+use crate::typist::nanos;
 use anyhow::Result;
 use rustix::time::{ClockId, clock_gettime};
 use std::path::PathBuf;
@@ -66,7 +67,7 @@ pub(super) struct ScriptPlayback {
 
 pub(super) struct Player<'a> {
     application: &'a mut MeasuredApplication,
-    recorder: Option<&'a ProductRecorder>,
+    recorder: Option<&'a SidecarRecorder>,
     seen: &'a DrawingWatch,
     typist: Typist,
     interrupt: &'a InterruptFlag,
@@ -80,7 +81,7 @@ pub(super) struct Player<'a> {
 impl<'a> Player<'a> {
     pub(super) fn new(
         application: &'a mut MeasuredApplication,
-        recorder: Option<&'a ProductRecorder>,
+        recorder: Option<&'a SidecarRecorder>,
         seen: &'a DrawingWatch,
         typist: Typist,
         interrupt: &'a InterruptFlag,
@@ -157,36 +158,28 @@ impl<'a> Player<'a> {
 
     /// Attributes the resources used since another operation to the current one.
     fn count(&mut self, next: Option<&Input>) {
-        let goes_on = |next: &Input| {
-            self.current
-                .as_ref()
-                .is_some_and(|current| (&current.label, current.class) == (&next.label, next.class))
-        };
-        if next.is_some_and(goes_on) {
+        if let (Some(current), Some(next)) = (&self.current, next)
+            && (&current.label, current.class) == (&next.label, next.class)
+        {
             return;
         }
         let now = self.application.usage();
         if let Some(OperationUsage { label, class, usage }) = self.current.take() {
             self.played.usage.push(OperationUsage { label, class, usage: now.since(usage) });
         }
-        let begin = |next: &Input| OperationUsage {
-            label: Arc::clone(&next.label),
-            class: next.class,
+        self.current = next.map(|Input { label, class, .. }| OperationUsage {
+            label: Arc::clone(label),
+            class: *class,
             usage: now,
-        };
-        self.current = next.map(begin);
+        });
     }
 
     /// Waits until nothing was drawn for `quiet`, and for at least as long after the last input.
     fn wait_for_idle(&mut self, quiet: Duration, at_most: Duration) -> Result<()> {
         let begin = clock::now();
         let last = self.played.sent.last().map_or(Nanos(0), |sent| sent.at);
-        let still = |seen: &DrawingWatch| {
-            let since_input = Duration::from_nanos(clock::now().since(last).0);
-            seen.quiet_for().min(since_input) >= quiet
-        };
-        while !still(self.seen) {
-            if clock::now().since(begin).0 > at_most.as_nanos() as u64 {
+        while self.seen.quiet_for() < quiet || clock::now().since(last) < nanos(quiet) {
+            if clock::now().since(begin) > nanos(at_most) {
                 self.played.restless += 1;
                 break;
             }

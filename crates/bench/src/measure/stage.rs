@@ -2,18 +2,19 @@
 //! Display on which a script is played, private or existing, and the recorder beside it.
 
 use super::focus::FocusWatch;
-use crate::compositor::{Compositor, untold};
+use crate::compositor::unobservable;
+use crate::display::PrivateDisplay;
 use crate::interrupt::InterruptFlag;
-use crate::programs::{self, ARM_TIMEOUT, Follower};
+use crate::programs::{SidecarRecorder, recorder};
 use crate::screen::{Place, TerminalScreen};
 use crate::seen::{DrawingSource, DrawingWatch};
-use crate::session::{PrivateSession, SessionOptions};
+use crate::session::SessionOptions;
+use crate::worker::command;
 use anyhow::{Context, Result};
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
-use tempfile::TempDir;
 use tipme_control::Client;
 use tipme_desktop::DisplayTarget;
 use tipme_desktop::inject::{Pace, Typist};
@@ -52,98 +53,86 @@ impl MeasureDisplay {
 
 /// The requested display, ready for use.
 pub(super) enum MeasureStage {
-    Private(Box<PrivateSession>),
+    Own(PrivateDisplay),
     Existing(DisplayTarget),
-    Wayland(Box<Compositor>),
 }
 
 impl MeasureStage {
     /// Connects to the named display, or starts a new one.
-    pub(super) fn set(display: &MeasureDisplay) -> Result<MeasureStage> {
-        let options = SessionOptions::default();
+    pub(super) fn open(display: &MeasureDisplay) -> Result<MeasureStage> {
         Ok(match display {
+            MeasureDisplay::Own(place) => {
+                MeasureStage::Own(PrivateDisplay::open(place, SessionOptions::default())?)
+            }
             MeasureDisplay::Display(target) => MeasureStage::Existing(DisplayTarget {
                 timeout: Duration::from_secs(10),
                 ..target.clone()
             }),
-            MeasureDisplay::Own(Place::X11) => {
-                MeasureStage::Private(Box::new(PrivateSession::start(options)?))
-            }
-            MeasureDisplay::Own(Place::Wayland) => {
-                MeasureStage::Wayland(Box::new(Compositor::start(options)?))
-            }
-            MeasureDisplay::Own(Place::Compositor(name)) => {
-                MeasureStage::Wayland(Box::new(Compositor::running(name, options)?))
-            }
         })
     }
 
     /// Name for `tipme record --display`.
     fn name(&self) -> String {
         match self {
-            MeasureStage::Private(session) => session.display_name(),
+            MeasureStage::Own(display) => display.screen().name(),
             MeasureStage::Existing(target) => format!(":{}", target.display),
-            MeasureStage::Wayland(compositor) => compositor.name(),
+        }
+    }
+
+    /// The display, if it is an X11 one.
+    fn x11(&self) -> Option<DisplayTarget> {
+        match self {
+            MeasureStage::Own(display) => display.screen().x11(),
+            MeasureStage::Existing(target) => Some(target.clone()),
         }
     }
 
     /// Opens a keyboard and a pointer on the display.
     pub(super) fn typist(&self) -> Result<Typist> {
         match self {
-            MeasureStage::Private(session) => session.typist(Pace::default()),
+            MeasureStage::Own(display) => display.screen().typist(Pace::default()),
             MeasureStage::Existing(target) => Ok(Typist::open(target, Pace::default())?),
-            MeasureStage::Wayland(compositor) => compositor.typist(Pace::default()),
         }
     }
 
     /// Opens the source of all drawing events on the display.
     pub(super) fn watch(&self) -> Result<Box<dyn DrawingSource>> {
         match self {
-            MeasureStage::Private(session) => {
+            MeasureStage::Own(PrivateDisplay::Wayland(compositor)) => {
+                compositor.watch()?.with_context(|| unobservable(&compositor.name()))
+            }
+            MeasureStage::Own(PrivateDisplay::X11(session)) => {
                 Ok(Box::new(DamageWatch::open_screen(&session.target())?))
             }
             MeasureStage::Existing(target) => Ok(Box::new(DamageWatch::open_screen(target)?)),
-            MeasureStage::Wayland(compositor) => {
-                compositor.watch()?.with_context(|| untold(&compositor.name()))
-            }
         }
     }
 
     /// Opens the source of focus changes; `seen` watches this display.
     pub(super) fn focus_watch<'a>(
         &self,
-        recorder: Option<&ProductRecorder>,
+        recorder: Option<&SidecarRecorder>,
         seen: &'a DrawingWatch,
     ) -> Result<FocusWatch<'a>> {
-        Ok(match (self, recorder) {
-            (MeasureStage::Private(session), _) => {
-                FocusWatch::Display(Box::new(Watcher::open(&session.target())?))
-            }
-            (MeasureStage::Existing(target), _) => {
-                FocusWatch::Display(Box::new(Watcher::open(target)?))
-            }
-            (MeasureStage::Wayland(_), Some(recorder)) => {
-                FocusWatch::Recorder(Client::new(recorder.state.path()))
-            }
-            (MeasureStage::Wayland(_), None) => FocusWatch::Screen(seen),
+        Ok(match (self.x11(), recorder) {
+            (Some(target), _) => FocusWatch::Display(Box::new(Watcher::open(&target)?)),
+            (None, Some(recorder)) => FocusWatch::Recorder(Client::new(recorder.folder())),
+            (None, None) => FocusWatch::Screen(seen),
         })
     }
 
     /// Returns a command that runs as the user of the display and opens its windows there.
     pub(super) fn command(&self, words: &[String]) -> Result<Command> {
         let before = match self {
-            MeasureStage::Wayland(compositor) => compositor.as_owner(),
-            MeasureStage::Private(_) | MeasureStage::Existing(_) => Vec::new(),
+            MeasureStage::Own(PrivateDisplay::Wayland(compositor)) => compositor.as_owner(),
+            _ => Vec::new(),
         };
         let words: Vec<OsString> =
             before.into_iter().chain(words.iter().map(OsString::from)).collect();
-        let (first, rest) =
-            words.split_first().context("no application is named; put it behind --")?;
-        let mut command = Command::new(first);
-        command.args(rest);
+        let mut command = command(&words).context("no application is named; put it behind --")?;
         match self {
-            MeasureStage::Private(session) => session.prepare(&mut command),
-            MeasureStage::Existing(_) | MeasureStage::Wayland(_) => self.show(&mut command),
+            MeasureStage::Own(PrivateDisplay::X11(session)) => session.prepare(&mut command),
+            _ => self.show(&mut command),
         }
         Ok(command)
     }
@@ -151,57 +140,37 @@ impl MeasureStage {
     /// Gives a folder and its contents to the user of the display.
     pub(super) fn give(&self, folder: &Path) -> Result<()> {
         match self {
-            MeasureStage::Wayland(compositor) => compositor.give(folder),
-            MeasureStage::Private(_) | MeasureStage::Existing(_) => Ok(()),
+            MeasureStage::Own(PrivateDisplay::Wayland(compositor)) => compositor.give(folder),
+            _ => Ok(()),
         }
     }
 
     fn show(&self, command: &mut Command) {
         match self {
-            MeasureStage::Private(session) => session.show(command),
+            MeasureStage::Own(display) => {
+                display.screen().show(command);
+                if self.x11().is_none() {
+                    // Toolkits choose their backend by this.
+                    command.env("XDG_SESSION_TYPE", "wayland");
+                }
+            }
             MeasureStage::Existing(target) => {
                 command
                     .env("DISPLAY", format!(":{}", target.display))
                     .env_remove("WAYLAND_DISPLAY");
             }
-            MeasureStage::Wayland(compositor) => {
-                compositor.show(command);
-                // Toolkits choose their backend by this.
-                command.env("XDG_SESSION_TYPE", "wayland");
-            }
         }
     }
 }
 
-/// The product's recorder, with its incidents in a folder that is removed with it.
-pub(super) struct ProductRecorder {
-    tipme: PathBuf,
-    _process: Follower,
-    state: TempDir,
-}
-
-impl ProductRecorder {
-    pub(super) fn start(
-        tipme: &Path,
-        stage: &MeasureStage,
-        interrupt: &InterruptFlag,
-    ) -> Result<ProductRecorder> {
-        let state = tempfile::Builder::new()
-            .prefix("tipme-measure-")
-            .tempdir()
-            .context("cannot make a folder")?;
-        let mut command = Command::new(tipme);
-        command.args(["record", "--display", &stage.name(), "--window", WINDOW_S]);
-        command.args(["--hot-keys", "off", "--memory", MEMORY]);
-        command.args(["--without", WITHOUT, "--state-dir"]).arg(state.path());
-        stage.show(&mut command);
-        let process = Follower::start("tipme record", command)?;
-        process.wait_for("recording", ARM_TIMEOUT, interrupt)?;
-        Ok(ProductRecorder { tipme: tipme.to_path_buf(), _process: process, state })
-    }
-
-    /// Saves the recording; returns the incident.
-    pub(super) fn mark(&self, interrupt: &InterruptFlag) -> Result<PathBuf> {
-        programs::mark(&self.tipme, self.state.path(), interrupt)
-    }
+/// Starts a recorder of the display.
+pub(super) fn record(
+    tipme: &Path,
+    stage: &MeasureStage,
+    interrupt: &InterruptFlag,
+) -> Result<SidecarRecorder> {
+    let mut command = recorder(tipme, &stage.name());
+    command.args(["--window", WINDOW_S, "--memory", MEMORY, "--without", WITHOUT]);
+    stage.show(&mut command);
+    SidecarRecorder::start(command, interrupt)
 }

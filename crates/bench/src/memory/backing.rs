@@ -21,7 +21,7 @@ const FREE_MIN: u64 = 1 << 30;
 const SWAP_PRIORITY: &str = "32767";
 static BLOCK: [u8; 1 << 20] = [0; 1 << 20];
 
-/// Where pages go.
+/// Place of swapped pages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, JsonSchema, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Backing {
@@ -35,12 +35,12 @@ pub enum Backing {
     Anonymous,
 }
 
-/// Whether a backing can be used here.
+/// Availability of a backing on this machine.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Offer")]
 pub struct BackingAvailability {
     pub backing: Backing,
-    /// `null` where it is available.
+    /// `null` if it is available.
     pub not_available_because: Option<String>,
 }
 

@@ -5,6 +5,7 @@ use super::backing::Backing;
 use super::programs::{CHILD_BYTES, OWN_BYTES};
 use crate::choice::{ResultFiles, name};
 use crate::intervals::{Bounds, GRACE, TIMEOUT};
+use crate::process::is_root;
 use anyhow::{Result, bail, ensure};
 use clap::Args;
 use std::time::Duration;
@@ -104,12 +105,11 @@ impl Memory {
             "a limit below {} MiB does not hold the processes themselves",
             LIMIT_MIN >> 20
         );
-        if !rustix::process::geteuid().is_root() {
-            bail!(
-                "memory can only be limited by a control group, and that takes root; run it with sudo, \
-                 or see `tipme bench fork`, which needs no right"
-            );
-        }
+        ensure!(
+            is_root(),
+            "memory can only be limited by a control group, which takes root; run it with sudo, \
+             or see `tipme bench fork`, which needs no privileges"
+        );
         if let Some(because) = self.backing.availability().not_available_because {
             bail!("backing {} is not available, because {because}", name(&self.backing));
         }

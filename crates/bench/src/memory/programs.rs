@@ -4,7 +4,7 @@
 
 use crate::intervals::ProcessStamps;
 use crate::pages::MappedPages;
-use crate::worker::say_ready;
+use crate::worker::{number, say_ready, word};
 use anyhow::{Context, Result, ensure};
 use rustix::process::{
     Pid, Resource, Rlimit, Signal, WaitOptions, getppid, set_parent_process_death_signal, setrlimit,
@@ -30,7 +30,9 @@ pub(super) const NO_FILE: &str = "-";
 pub(crate) fn timer(words: &[&str]) -> Result<()> {
     let buffer = match word(words, 1)? {
         NO_FILE => MappedPages::of_small_pages(OWN_BYTES)?,
-        path => MappedPages::of(&File::open(path).with_context(|| format!("cannot open {path}"))?)?,
+        path => MappedPages::of_read_only(
+            &File::open(path).with_context(|| format!("cannot open {path}"))?,
+        )?,
     };
     enter_all(word(words, 0)?)?;
     let buffer = filled(buffer, word(words, 1)? == NO_FILE);
@@ -58,8 +60,7 @@ fn filled(mut buffer: MappedPages, writable: bool) -> MappedPages {
 /// of page after page of a buffer, over and over. Reports `ready` once each has written all of its
 /// own.
 pub(crate) fn children(words: &[&str]) -> Result<()> {
-    let count: usize = word(words, 1)?.parse().context("no number of children")?;
-    let (files, life) = (word(words, 2)?, word(words, 3)?.parse().context("no number of seconds")?);
+    let (count, files, life) = (number(words, 1)?, word(words, 2)?, number(words, 3)?);
     ensure!(count <= CHILDREN_MAX, "at most {CHILDREN_MAX} children");
     enter_all(word(words, 0)?)?;
     let (mut begun, mut begin) = std::io::pipe().context("cannot make a pipe")?;
@@ -83,7 +84,7 @@ fn write_all_the_time(files: &str, number: usize, begin: &mut impl Write) -> Res
     };
     let pages = buffer.pages();
     (0..pages).for_each(|page| buffer.fill(page));
-    begin.write_all(&[1]).context("nobody waits for this child")?;
+    begin.write_all(&[1]).context("the parent has ended")?;
     loop {
         (0..pages).for_each(|page| buffer.fill(page));
     }
@@ -132,10 +133,6 @@ fn bound(parent: Pid, seconds: u64, name: &str) -> Result<()> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
     ensure!(getppid() == Some(parent), "the parent has ended");
     setrlimit(Resource::Cpu, Rlimit { current: Some(seconds), maximum: Some(seconds) })?;
-    let name = CString::new(name).context("a name without zeroes")?;
-    rustix::thread::set_name(&name).context("cannot take a name")
-}
-
-pub(crate) fn word<'a>(words: &[&'a str], at: usize) -> Result<&'a str> {
-    words.get(at).copied().with_context(|| format!("word {} is missing", at + 1))
+    let name = CString::new(name).context("a name contains a zero byte")?;
+    rustix::thread::set_name(&name).context("cannot set the name of the process")
 }

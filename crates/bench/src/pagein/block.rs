@@ -54,9 +54,9 @@ pub(super) fn type_keys(
     }
     await_records(&mut *user, stamp_buffer, typed + pressed.len())?;
     let drawn = user.drawings()?;
-    let told = walks(stamp_buffer);
-    let told = told.get(typed + lap..).unwrap_or_default();
-    Ok(block(pressed.get(lap..).unwrap_or_default(), told, &drawn, options.keys_per_block()))
+    let walks = walks(stamp_buffer);
+    let walks = walks.get(typed + lap..).unwrap_or_default();
+    Ok(block(pressed.get(lap..).unwrap_or_default(), walks, &drawn, options.keys_per_block()))
 }
 
 fn await_records(user: &mut dyn User, stamp_buffer: &StampBuffer, count: usize) -> Result<()> {
@@ -69,13 +69,13 @@ fn await_records(user: &mut dyn User, stamp_buffer: &StampBuffer, count: usize) 
 
 fn block(
     pressed: &[Nanos],
-    told: &[Walk],
+    walks: &[Walk],
     drawn: &[Nanos],
     keys: usize,
 ) -> Block<TurnMeasurements> {
-    let told = &told[..told.len().min(pressed.len())];
-    let missing = pressed.len() - told.len();
-    let waits = told
+    let walks = &walks[..walks.len().min(pressed.len())];
+    let missing = pressed.len() - walks.len();
+    let waits = walks
         .iter()
         .map(|walk| walk.waited)
         .chain(std::iter::repeat_n(nanos(ANSWER_TIMEOUT), missing));
@@ -88,8 +88,8 @@ fn block(
         },
         waited: None,
         more: TurnMeasurements {
-            walks: told.iter().map(|walk| walk.time).collect(),
-            page_ins: told.iter().map(|walk| walk.faults).sum(),
+            walks: walks.iter().map(|walk| walk.time).collect(),
+            page_ins: walks.iter().map(|walk| walk.faults).sum(),
             latencies: answers(pressed, drawn).0,
             untyped: keys.saturating_sub(pressed.len()),
         },
@@ -101,17 +101,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_program_did_not_tell_counts_as_the_timeout() {
-        let at =
-            |times: &[u64]| times.iter().map(|time| Nanos::from_secs(*time)).collect::<Vec<_>>();
-        let ns = |times: &[u64]| times.iter().map(|time| time * 1_000_000_000).collect::<Vec<_>>();
-        let walk =
-            |s| Walk { waited: Nanos::from_secs(s), time: Nanos::from_secs(s + 1), faults: s };
-        let Block { events, more, .. } =
-            block(&at(&[10, 50, 90]), &[walk(3), walk(4)], &at(&[14, 95]), 5);
-        assert_eq!((events.latencies_ns, events.censored), (ns(&[3, 4, 20]), 1));
-        assert_eq!((more.walks, more.latencies), (at(&[4, 5]), at(&[4, 20, 5])));
-        assert_eq!((more.page_ins, more.untyped), (7, 2));
+    fn what_the_program_did_not_report_counts_as_the_timeout() {
+        let walks = [3, 4].map(|s| Walk {
+            waited: Nanos::from_secs(s),
+            time: Nanos::from_secs(s + 1),
+            faults: s,
+        });
+        let (pressed, drawn) = ([10, 50, 90].map(Nanos::from_secs), [14, 95].map(Nanos::from_secs));
+        let Block { events, more, .. } = block(&pressed, &walks, &drawn, 5);
+        assert_eq!(events.latencies_ns, [3_000_000_000, 4_000_000_000, 20_000_000_000]);
+        assert_eq!((events.censored, more.page_ins, more.untyped), (1, 7, 2));
+        assert_eq!(more.walks, [4, 5].map(Nanos::from_secs));
+        assert_eq!(more.latencies, [4, 20, 5].map(Nanos::from_secs));
     }
 
     #[test]

@@ -9,20 +9,20 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tipme_record::Nanos;
 
-/// What was walked through, beside how large a hog.
+/// Working set, hog and results of the page-in benchmark.
 #[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
 pub struct Walked {
     pub working_set_bytes: u64,
-    /// In so many keys the program goes once through all of it.
+    /// Keys per lap through all of it.
     pub keys_per_lap: usize,
     pub keys_per_block: usize,
-    /// Between an answer and the next key.
+    /// Time between an answer and the next key.
     pub every_s: f64,
     pub hog_bytes: u64,
-    /// Whether memory was to run out.
+    /// Whether memory was meant to run out.
     pub shortage: bool,
     pub room: MemoryRoom,
-    /// Keys that were not typed for want of time.
+    /// Keys that were not typed for lack of time.
     pub untyped: usize,
     pub turns: Vec<WalkedTurn>,
 }
@@ -31,15 +31,15 @@ pub struct Walked {
 #[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
 pub struct WalkedTurn {
     pub turn: String,
-    /// Page faults that waited for a disk.
+    /// Major page faults.
     pub page_ins: u64,
-    /// How long the program took to go through its pages.
+    /// Durations of the program's walks through its pages.
     pub walk: ArmFigures,
     pub key_to_drawing: ArmFigures,
 }
 
 impl Walked {
-    pub(super) fn of(
+    pub(super) fn new(
         options: &Pagein,
         comparison: &ArmComparison,
         room: MemoryRoom,
@@ -64,16 +64,15 @@ impl Walked {
 }
 
 fn turn(cell: &TurnResults<TurnMeasurements>) -> WalkedTurn {
-    let figures = |times: fn(&TurnMeasurements) -> &Vec<Nanos>| {
-        ArmFigures::of(
-            cell.blocks.iter().flat_map(|block| times(&block.more)).map(|time| time.0).collect(),
-            0,
-        )
-    };
+    let blocks = cell.blocks.iter().map(|block| &block.more);
     WalkedTurn {
         turn: cell.turn.name(),
-        page_ins: cell.blocks.iter().map(|block| block.more.page_ins).sum(),
-        walk: figures(|told| &told.walks),
-        key_to_drawing: figures(|told| &told.latencies),
+        page_ins: blocks.clone().map(|block| block.page_ins).sum(),
+        walk: figures(blocks.clone().flat_map(|block| &block.walks)),
+        key_to_drawing: figures(blocks.flat_map(|block| &block.latencies)),
     }
+}
+
+fn figures<'a>(times: impl Iterator<Item = &'a Nanos>) -> ArmFigures {
+    ArmFigures::new(times.map(|time| time.0).collect(), 0)
 }

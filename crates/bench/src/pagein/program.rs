@@ -8,7 +8,7 @@ use crate::driver::BenchStage;
 use crate::intervals::StampBuffer;
 use crate::pages::MappedPages;
 use crate::process::major_faults;
-use crate::worker::WorkerLauncher;
+use crate::worker::{WorkerLauncher, number, word};
 use anyhow::{Context, Result};
 use std::ffi::OsString;
 use std::hint::black_box;
@@ -87,23 +87,18 @@ pub(super) fn command(
 /// `pagein DISPLAY BYTES KEYS AUTHORITY STAMPS`: fills a buffer, opens a window, and walks through
 /// a part of the buffer after each key, all of it in KEYS keys. Records each walk in the stamp
 /// buffer once it is answered.
-pub(crate) fn run(
-    display: u32,
-    bytes: u32,
-    keys: u32,
-    authority: &Path,
-    stamp_buffer: &Path,
-) -> Result<()> {
-    let stamp_buffer = StampBuffer::open(stamp_buffer)?;
-    let mut buffer = MappedPages::of_small_pages(bytes as usize)?;
+pub(crate) fn run(words: &[&str]) -> Result<()> {
+    let (keys, authority) = (number::<usize>(words, 2)?, word(words, 3)?);
+    let stamp_buffer = StampBuffer::open(Path::new(word(words, 4)?))?;
+    let mut buffer = MappedPages::of_small_pages(number(words, 1)?)?;
     (0..buffer.pages()).for_each(|page| buffer.fill(page));
     let target = DisplayTarget {
         authority: Some(authority.into()),
         timeout: SERVER_TIMEOUT,
-        ..DisplayTarget::new(display)
+        ..DisplayTarget::new(number(words, 0)?)
     };
     let mut window = EchoWindow::open(&target)?;
-    let part = buffer.pages().div_ceil(keys.max(1) as usize);
+    let part = buffer.pages().div_ceil(keys.max(1));
     let mut at = 0;
     while let Some(received) = window.receive(KEY_TIMEOUT)? {
         let walk = Walk::through(&buffer, (at..at + part).map(|page| page % buffer.pages()));

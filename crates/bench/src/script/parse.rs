@@ -6,9 +6,8 @@ use super::parts::{
     ScriptAct, ScriptStep, TEXT_BYTES_MAX,
 };
 use super::prose;
+use super::raw::{RawFile, RawScript, RawStep, StepKind};
 use anyhow::{Error, Result, anyhow, bail};
-use serde::Deserialize;
-use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 use std::path::{Component, Path};
@@ -23,6 +22,7 @@ use toml::Spanned;
 const WORDS_PER_MINUTE: f64 = 100.0;
 /// Default interval between two presses of one key, or two clicks.
 const EVERY_MS: u64 = 250;
+const PACE_RANGE: RangeInclusive<f64> = 1.0..=1_000.0;
 const EVERY_MS_RANGE: RangeInclusive<u64> = 20..=5_000;
 const PAUSE_MS_RANGE: RangeInclusive<u64> = 1..=600_000;
 const TIMES_RANGE: RangeInclusive<u64> = 1..=EVENTS_MAX as u64;
@@ -35,66 +35,6 @@ const SLIDES_RANGE: RangeInclusive<u64> = 1..=1_000;
 /// Pixels from the corner of the screen.
 const PLACE_RANGE: RangeInclusive<i64> = 0..=32_767;
 const LABEL_BYTES_MAX: usize = 80;
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawScript {
-    about: Option<String>,
-    #[serde(default)]
-    application: Vec<String>,
-    seed: Option<u64>,
-    start_within_s: Option<Spanned<u64>>,
-    words_per_minute: Option<Spanned<f64>>,
-    variation: Option<Spanned<f64>>,
-    #[serde(default)]
-    threshold_ms: BTreeMap<Spanned<String>, Spanned<f64>>,
-    #[serde(default)]
-    file: Vec<Spanned<RawFile>>,
-    #[serde(default)]
-    step: Vec<Spanned<RawStep>>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawFile {
-    path: Spanned<String>,
-    content: Option<String>,
-    prose_bytes: Option<Spanned<u64>>,
-    page_sections: Option<Spanned<u64>>,
-    slides: Option<Spanned<u64>>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawStep {
-    r#type: Option<Spanned<String>>,
-    prose: Option<Spanned<u64>>,
-    key: Option<Spanned<String>>,
-    click: Option<Spanned<[i64; 2]>>,
-    r#move: Option<Spanned<[i64; 2]>>,
-    scroll: Option<Spanned<String>>,
-    pause_ms: Option<Spanned<u64>>,
-    idle_ms: Option<Spanned<u64>>,
-    times: Option<Spanned<u64>>,
-    every_ms: Option<Spanned<u64>>,
-    button: Option<Spanned<u64>>,
-    at_most_ms: Option<Spanned<u64>>,
-    words_per_minute: Option<Spanned<f64>>,
-    label: Option<Spanned<String>>,
-    class: Option<Spanned<String>>,
-}
-
-/// Kind of a step, with its parameters.
-enum StepKind<'a> {
-    Type(&'a Spanned<String>),
-    Prose(&'a Spanned<u64>),
-    Key(&'a Spanned<String>),
-    Click(&'a Spanned<[i64; 2]>),
-    Move(&'a Spanned<[i64; 2]>),
-    Scroll(&'a Spanned<String>),
-    Pause(&'a Spanned<u64>),
-    Idle(&'a Spanned<u64>),
-}
 
 /// A script's text while it is parsed.
 struct ScriptReader<'a> {
@@ -127,20 +67,20 @@ pub(super) fn parse(name: &str, text: &str) -> Result<Script> {
     };
     let raw: RawScript = toml::from_str(text).map_err(|error| reader.wrong(&error))?;
     reader.seed = raw.seed.unwrap_or(1);
-    if let Some(pace) = &raw.words_per_minute {
-        reader.words_per_minute = reader.number(pace, "words_per_minute", 1.0..=1_000.0)?;
-    }
-    if let Some(variation) = &raw.variation {
-        reader.variation = reader.number(variation, "variation", 0.0..=0.9)?;
-    }
+    reader.words_per_minute = reader.number_or(
+        WORDS_PER_MINUTE,
+        &raw.words_per_minute,
+        "words_per_minute",
+        PACE_RANGE,
+    )?;
+    reader.variation =
+        reader.number_or(reader.variation, &raw.variation, "variation", 0.0..=0.9)?;
     reader.finish(raw)
 }
 
 impl ScriptReader<'_> {
     fn finish(mut self, raw: RawScript) -> Result<Script> {
-        let seconds = raw
-            .start_within_s
-            .map_or(Ok(60), |value| self.whole(&value, "start_within_s", 1..=3_600))?;
+        let seconds = self.number_or(60, &raw.start_within_s, "start_within_s", 1..=3_600)?;
         let thresholds = raw.threshold_ms.iter().map(|(class, value)| self.threshold(class, value));
         let thresholds = thresholds.collect::<Result<_>>()?;
         if raw.file.len() > FILES_MAX {
@@ -180,7 +120,12 @@ impl ScriptReader<'_> {
         self.error(error.span().map_or(0, |span| span.start), format_args!("{what}; {remedy}"))
     }
 
-    fn whole(&self, value: &Spanned<u64>, name: &str, range: RangeInclusive<u64>) -> Result<u64> {
+    fn number<T: Copy + PartialOrd + Display>(
+        &self,
+        value: &Spanned<T>,
+        name: &str,
+        range: RangeInclusive<T>,
+    ) -> Result<T> {
         if range.contains(value.get_ref()) {
             return Ok(*value.get_ref());
         }
@@ -191,15 +136,15 @@ impl ScriptReader<'_> {
         )
     }
 
-    fn number(&self, value: &Spanned<f64>, name: &str, range: RangeInclusive<f64>) -> Result<f64> {
-        if range.contains(value.get_ref()) {
-            return Ok(*value.get_ref());
-        }
-        let (from, to) = range.into_inner();
-        self.fail(
-            value.span().start,
-            format_args!("{name} is {}; give a number from {from} to {to}", value.get_ref()),
-        )
+    /// Returns the usual number if none is given.
+    fn number_or<T: Copy + PartialOrd + Display>(
+        &self,
+        usual: T,
+        value: &Option<Spanned<T>>,
+        name: &str,
+        range: RangeInclusive<T>,
+    ) -> Result<T> {
+        value.as_ref().map_or(Ok(usual), |value| self.number(value, name, range))
     }
 
     fn threshold(
@@ -237,15 +182,15 @@ impl ScriptReader<'_> {
         let content = match (&raw.content, &raw.prose_bytes, &raw.page_sections, &raw.slides) {
             (Some(text), None, None, None) => Content::Plain(text.clone()),
             (None, Some(bytes), None, None) => Content::Prose {
-                bytes: self.whole(bytes, "prose_bytes", 0..=FILE_BYTES_MAX)?,
+                bytes: self.number(bytes, "prose_bytes", 0..=FILE_BYTES_MAX)?,
                 seed: self.seed,
             },
             (None, None, Some(count), None) => Content::Page {
-                sections: self.whole(count, "page_sections", SECTIONS_RANGE)?,
+                sections: self.number(count, "page_sections", SECTIONS_RANGE)?,
                 seed: self.seed,
             },
             (None, None, None, Some(count)) => Content::Slides {
-                slides: self.whole(count, "slides", SLIDES_RANGE)?,
+                slides: self.number(count, "slides", SLIDES_RANGE)?,
                 seed: self.seed,
             },
             _ => {
@@ -264,13 +209,13 @@ impl ScriptReader<'_> {
         self.check_attributes(raw, &kind)?;
         match kind {
             StepKind::Pause(time) => {
-                let time = self.whole(time, "pause_ms", PAUSE_MS_RANGE)?;
+                let time = self.number(time, "pause_ms", PAUSE_MS_RANGE)?;
                 self.steps.push(ScriptStep::Pause(Duration::from_millis(time)));
             }
-            StepKind::Idle(quiet) => self.idle(quiet, raw.at_most_ms.as_ref())?,
+            StepKind::Idle(quiet) => self.idle(quiet, &raw.at_most_ms)?,
             StepKind::Type(text) => self.text(raw, text.get_ref(), text.span().start)?,
             StepKind::Prose(count) => {
-                let count = self.whole(count, "prose", 1..=EVENTS_MAX as u64)? as usize;
+                let count = self.number(count, "prose", 1..=EVENTS_MAX as u64)? as usize;
                 let text = prose::typed(count, self.seed.wrapping_add(self.inputs as u64));
                 self.text(raw, &text, at)?;
             }
@@ -283,17 +228,7 @@ impl ScriptReader<'_> {
 
     /// Returns the kind of a step, which must be exactly one.
     fn kind<'r>(&self, raw: &'r RawStep, at: usize) -> Result<StepKind<'r>> {
-        let kinds = [
-            raw.r#type.as_ref().map(StepKind::Type),
-            raw.prose.as_ref().map(StepKind::Prose),
-            raw.key.as_ref().map(StepKind::Key),
-            raw.click.as_ref().map(StepKind::Click),
-            raw.r#move.as_ref().map(StepKind::Move),
-            raw.scroll.as_ref().map(StepKind::Scroll),
-            raw.pause_ms.as_ref().map(StepKind::Pause),
-            raw.idle_ms.as_ref().map(StepKind::Idle),
-        ];
-        let mut given = kinds.into_iter().flatten();
+        let mut given = raw.kinds();
         match (given.next(), given.next()) {
             (Some(kind), None) => Ok(kind),
             (None, _) => self.fail(
@@ -309,15 +244,7 @@ impl ScriptReader<'_> {
 
     /// Fails if a step has a key that does not apply to its kind.
     fn check_attributes(&self, raw: &RawStep, kind: &StepKind<'_>) -> Result<()> {
-        let given = [
-            ("times", raw.times.as_ref().map(|value| value.span().start)),
-            ("every_ms", raw.every_ms.as_ref().map(|value| value.span().start)),
-            ("button", raw.button.as_ref().map(|value| value.span().start)),
-            ("at_most_ms", raw.at_most_ms.as_ref().map(|value| value.span().start)),
-            ("words_per_minute", raw.words_per_minute.as_ref().map(|value| value.span().start)),
-            ("label", raw.label.as_ref().map(|value| value.span().start)),
-            ("class", raw.class.as_ref().map(|value| value.span().start)),
-        ];
+        let given = raw.attributes();
         let mut strange = given.iter().filter(|(name, _)| !kind.takes().contains(name));
         match strange.find_map(|(name, at)| at.map(|at| (name, at))) {
             Some((name, at)) => {
@@ -331,11 +258,10 @@ impl ScriptReader<'_> {
         }
     }
 
-    fn idle(&mut self, quiet: &Spanned<u64>, at_most: Option<&Spanned<u64>>) -> Result<()> {
-        let quiet = self.whole(quiet, "idle_ms", PAUSE_MS_RANGE)?;
-        let at_most = at_most.map_or(Ok(IDLE_AT_MOST_MS.max(quiet)), |value| {
-            self.whole(value, "at_most_ms", PAUSE_MS_RANGE)
-        })?;
+    fn idle(&mut self, quiet: &Spanned<u64>, at_most: &Option<Spanned<u64>>) -> Result<()> {
+        let quiet = self.number(quiet, "idle_ms", PAUSE_MS_RANGE)?;
+        let usual = IDLE_AT_MOST_MS.max(quiet);
+        let at_most = self.number_or(usual, at_most, "at_most_ms", PAUSE_MS_RANGE)?;
         self.steps.push(ScriptStep::Idle {
             quiet: Duration::from_millis(quiet),
             at_most: Duration::from_millis(at_most),
@@ -351,18 +277,16 @@ impl ScriptReader<'_> {
                 format_args!("more than {TEXT_BYTES_MAX} bytes are typed; make the script shorter"),
             );
         }
-        let strange = |letter: &char| letter.is_control() && !"\n\t\u{8}\u{1b}".contains(*letter);
-        if let Some(letter) = text.chars().find(strange) {
+        let mut controls = text.chars().filter(|letter| letter.is_control());
+        if let Some(letter) = controls.find(|letter| !"\n\t\u{8}\u{1b}".contains(*letter)) {
             let letter = letter.escape_debug();
             return self.fail(
                 at,
                 format_args!("\"{letter}\" cannot be typed; leave it out, or name a key by key"),
             );
         }
-        let pace = raw.words_per_minute.as_ref();
-        let pace = pace.map_or(Ok(self.words_per_minute), |pace| {
-            self.number(pace, "words_per_minute", 1.0..=1_000.0)
-        })?;
+        let (usual, pace) = (self.words_per_minute, &raw.words_per_minute);
+        let pace = self.number_or(usual, pace, "words_per_minute", PACE_RANGE)?;
         let class = raw.class.as_ref().map_or(Ok(InputClass::Key), |class| self.class(class))?;
         let (label, newline) = (self.label(raw, "type")?, Arc::from("newline"));
         self.pace(pace);
@@ -380,11 +304,8 @@ impl ScriptReader<'_> {
     /// Adds presses of a key or button, or moves of the pointer, with their own intervals.
     fn presses(&mut self, raw: &RawStep, kind: &StepKind<'_>, at: usize) -> Result<()> {
         let (act, usual) = self.act(raw, kind)?;
-        let times =
-            raw.times.as_ref().map_or(Ok(1), |times| self.whole(times, "times", TIMES_RANGE))?;
-        let every = raw.every_ms.as_ref();
-        let every =
-            every.map_or(Ok(EVERY_MS), |every| self.whole(every, "every_ms", EVERY_MS_RANGE))?;
+        let times = self.number_or(1, &raw.times, "times", TIMES_RANGE)?;
+        let every = self.number_or(EVERY_MS, &raw.every_ms, "every_ms", EVERY_MS_RANGE)?;
         let class = raw.class.as_ref().map_or(Ok(usual), |class| self.class(class))?;
         let label = self.label(raw, kind.label())?;
         self.pace(60_000.0 / (5 * every) as f64);
@@ -398,10 +319,7 @@ impl ScriptReader<'_> {
         Ok(match kind {
             StepKind::Click(place) => {
                 let (x, y) = self.place(place)?;
-                let button = raw
-                    .button
-                    .as_ref()
-                    .map_or(Ok(1), |button| self.whole(button, "button", 1..=9))?;
+                let button = self.number_or(1, &raw.button, "button", 1..=9)?;
                 (ScriptAct::Click { x, y, button: button as u8 }, InputClass::Click)
             }
             StepKind::Move(place) => {
@@ -449,8 +367,8 @@ impl ScriptReader<'_> {
         let text = label.get_ref();
         if text.is_empty() || text.len() > LABEL_BYTES_MAX || text.chars().any(char::is_control) {
             let what =
-                format_args!("a label has 1 to {LABEL_BYTES_MAX} bytes in one line").to_string();
-            return self.fail(label.span().start, what + "; choose another");
+                format!("a label has 1 to {LABEL_BYTES_MAX} bytes in one line; choose another");
+            return self.fail(label.span().start, what);
         }
         Ok(Arc::from(text.as_str()))
     }
@@ -476,41 +394,6 @@ impl ScriptReader<'_> {
         }
         self.steps.push(ScriptStep::Input(input));
         Ok(())
-    }
-}
-
-impl StepKind<'_> {
-    fn name(&self) -> &'static str {
-        match self {
-            StepKind::Type(_) => "type",
-            StepKind::Prose(_) => "prose",
-            StepKind::Key(_) => "key",
-            StepKind::Click(_) => "click",
-            StepKind::Move(_) => "move",
-            StepKind::Scroll(_) => "scroll",
-            StepKind::Pause(_) => "pause_ms",
-            StepKind::Idle(_) => "idle_ms",
-        }
-    }
-
-    /// Returns the other keys that a step of this kind accepts.
-    fn takes(&self) -> &'static [&'static str] {
-        match self {
-            StepKind::Type(_) | StepKind::Prose(_) => &["words_per_minute", "label", "class"],
-            StepKind::Key(_) | StepKind::Scroll(_) => &["times", "every_ms", "label", "class"],
-            StepKind::Click(_) => &["times", "every_ms", "button", "label", "class"],
-            StepKind::Move(_) => &["every_ms", "label", "class"],
-            StepKind::Pause(_) => &[],
-            StepKind::Idle(_) => &["at_most_ms"],
-        }
-    }
-
-    /// Default label.
-    fn label(&self) -> &str {
-        match self {
-            StepKind::Key(name) => name.get_ref(),
-            other => other.name(),
-        }
     }
 }
 
@@ -554,49 +437,41 @@ mod tests {
 
     #[test]
     fn errors_name_line_and_remedy() {
-        let unknown = step("keey = \"a\"");
-        assert!(unknown.starts_with("script s, line 4: unknown field `keey`"), "{unknown}");
-        assert!(
-            unknown.ends_with("see the scripts that come with tipme: tipme measure --list"),
-            "{unknown}"
-        );
-        assert_eq!(
-            step("key = \"no_such\""),
-            "script s, line 4: \"no_such\" is not a key; write it like ctrl+s, Page_Down, f5 or plus"
-        );
-        assert_eq!(
-            step("key = \"a\"\ntimes = 0"),
-            "script s, line 5: times is 0; give a number from 1 to 100000"
-        );
-        assert_eq!(
-            step("scroll = \"left\""),
-            "script s, line 4: cannot scroll \"left\"; say \"up\" or \"down\""
-        );
-        assert_eq!(
-            step("pause_ms = 5\nlabel = \"x\""),
-            "script s, line 5: label means nothing in a step with pause_ms; leave it out"
-        );
-        assert!(
-            step("key = \"a\"\nclass = \"keys\"")
-                .contains("line 5: there is no class \"keys\"; use motion, scroll")
-        );
-        assert!(step("times = 3").contains("the step does nothing; give it one of type"));
-        assert!(
-            step("key = \"a\"\ntype = \"b\"")
-                .contains("two things at once, type and key; make two steps")
-        );
-        assert!(step("click = [-1, 5]").contains("there is no place [-1, 5] on a screen"));
-        assert!(step("move = [5, 40000]").contains("there is no place [5, 40000] on a screen"));
-        assert!(
-            step("move = [5, 5]\ntimes = 2")
-                .contains("times means nothing in a step with move; leave it out")
-        );
-        assert!(step("type = \"\\u0001\"").contains("cannot be typed; leave it out"));
-        assert!(step("pause_ms = -5").contains("line 4: "), "{}", step("pause_ms = -5"));
+        for (lines, expected) in [
+            (
+                "key = \"no_such\"",
+                "4: \"no_such\" is not a key; write it like ctrl+s, Page_Down, f5 or plus",
+            ),
+            ("key = \"a\"\ntimes = 0", "5: times is 0; give a number from 1 to 100000"),
+            ("scroll = \"left\"", "4: cannot scroll \"left\"; say \"up\" or \"down\""),
+            (
+                "pause_ms = 5\nlabel = \"x\"",
+                "5: label means nothing in a step with pause_ms; leave it out",
+            ),
+        ] {
+            assert_eq!(step(lines), format!("script s, line {expected}"));
+        }
+        for (lines, expected) in [
+            ("keey = \"a\"", "script s, line 4: unknown field `keey`"),
+            ("keey = \"a\"", "; see the scripts that come with tipme: tipme measure --list"),
+            (
+                "key = \"a\"\nclass = \"keys\"",
+                "line 5: there is no class \"keys\"; use motion, scroll",
+            ),
+            ("times = 3", "the step does nothing; give it one of type"),
+            ("key = \"a\"\ntype = \"b\"", "two things at once, type and key; make two steps"),
+            ("click = [-1, 5]", "there is no place [-1, 5] on a screen"),
+            ("move = [5, 40000]", "there is no place [5, 40000] on a screen"),
+            ("move = [5, 5]\ntimes = 2", "times means nothing in a step with move; leave it out"),
+            ("type = \"\\u0001\"", "cannot be typed; leave it out"),
+            ("pause_ms = -5", "line 4: "),
+            ("prose = 100001", "prose is 100001; give a number from 1 to 100000"),
+        ] {
+            assert!(step(lines).contains(expected), "{}", step(lines));
+        }
         assert!(error("about = ").starts_with("script s, line 1: "));
-        assert!(
-            error("[threshold_ms]\nkeys = 5.0\n").contains("line 2: there is no class \"keys\"")
-        );
+        let unknown = error("[threshold_ms]\nkeys = 5.0\n");
+        assert!(unknown.contains("line 2: there is no class \"keys\""), "{unknown}");
     }
 
     #[test]
@@ -614,7 +489,6 @@ mod tests {
 
     #[test]
     fn bounds_are_kept() {
-        assert!(step("prose = 100001").contains("prose is 100001; give a number from 1 to 100000"));
         let many = "[[step]]\nprose = 60000\n[[step]]\nprose = 60000\n";
         assert_eq!(
             error(many),
@@ -635,12 +509,11 @@ mod tests {
     fn no_text_makes_the_reader_panic() {
         let good = include_str!("../../scripts/editor.toml");
         let mut random = Rng::with_seed(7);
-        let mut next = |end: usize| random.usize(..end);
         for _ in 0..400 {
-            let mut bytes = good.as_bytes()[..200 + next(good.len() - 200)].to_vec();
-            for _ in 0..1 + next(8) {
-                let at = next(bytes.len());
-                bytes[at] = b"\"'[]{}=\n#.x0-\\\xc3\x00"[next(16)];
+            let mut bytes = good.as_bytes()[..200 + random.usize(..good.len() - 200)].to_vec();
+            for _ in 0..1 + random.usize(..8) {
+                let at = random.usize(..bytes.len());
+                bytes[at] = b"\"'[]{}=\n#.x0-\\\xc3\x00"[random.usize(..16)];
             }
             let text = String::from_utf8_lossy(&bytes);
             if let Err(error) = parse("s", &text) {

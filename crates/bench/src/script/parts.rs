@@ -2,7 +2,8 @@
 //! Parts of a script.
 
 use super::{prose, slides};
-use anyhow::{Context, Result};
+use crate::files::{make_folder, write};
+use anyhow::Result;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -72,7 +73,7 @@ pub enum ScriptStep {
     },
 }
 
-/// One input, whose answer is timed.
+/// One input; its answer is timed.
 #[derive(Clone, Debug)]
 pub struct Input {
     pub act: ScriptAct,
@@ -105,16 +106,13 @@ pub enum ScriptAct {
 impl MadeFile {
     pub(super) fn make(&self, home: &Path) -> Result<()> {
         let path = home.join(&self.path);
-        if let Some(folder) = path.parent() {
-            std::fs::create_dir_all(folder)
-                .with_context(|| format!("cannot make {}", folder.display()))?;
-        }
+        path.parent().map_or(Ok(()), make_folder)?;
         let text = match &self.content {
             Content::Plain(text) => text.clone(),
             Content::Prose { bytes, seed } => prose::text(*bytes as usize, *seed),
             Content::Page { sections, seed } => prose::page(*sections, *seed),
             Content::Slides { slides, seed } => slides::presentation(*slides, *seed),
         };
-        std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
+        write(&path, text)
     }
 }

@@ -25,16 +25,16 @@ const STEPS_MAX: usize = 16;
 #[schemars(title = "tipme selftest --json")]
 pub struct SelftestOutcome {
     pub schema: u32,
-    /// Share of the faults whose cause was named, clean runs left out; `null` without any.
+    /// Share of faults with a correctly named cause, without clean runs; `null` without any.
     pub accuracy: Option<f64>,
-    /// Faults that were done, each counted as often as it was done.
+    /// Number of faults, each repeat counted.
     pub n: usize,
     pub clean_runs: usize,
     /// Findings in clean runs.
     pub false_findings: usize,
     pub results: Vec<TrialRow>,
     pub not_run: Vec<NotRun>,
-    /// Faults whose findings give the injected time within 15 %.
+    /// Faults with an attributed time within 15% of the injected one.
     pub attributed_well: usize,
     /// Share of the latency that stayed unexplained.
     pub unattributed_share_median: Option<f64>,
@@ -51,23 +51,23 @@ pub struct SelftestOutcome {
 pub struct TrialRow {
     pub fault: String,
     pub app: String,
-    /// Kinds any of which is right; empty for a clean run.
+    /// Accepted kinds; empty for a clean run.
     pub expected_kinds: Vec<String>,
     pub expected_pids: Vec<u32>,
     pub expected_names: Vec<String>,
-    /// The first finding's.
+    /// Kind of the first finding.
     pub kind: Option<String>,
-    /// Those of all findings.
+    /// Kinds of all findings.
     pub kinds: Vec<String>,
-    /// The first finding's, as in the diagnosis.
+    /// Culprit of the first finding, as in the diagnosis.
     #[schemars(extend("anyOf" = [{"$ref": "verdict.schema.json#/$defs/Culprit"}, {"type": "null"}]))]
     pub culprit: Option<Value>,
     pub hit: bool,
-    /// Why it is no hit; empty where it is.
+    /// Reason of a miss; empty for a hit.
     pub why: String,
-    /// What the findings that name a cause say that it took.
+    /// Time that findings attribute to the fault.
     pub attributed_ms: f64,
-    /// What it took.
+    /// Measured delay.
     pub injected_ms: f64,
     pub unattributed_ms: f64,
     /// Share of the latency that stayed unexplained.
@@ -75,17 +75,17 @@ pub struct TrialRow {
     /// The first finding's share of the excess, and confidence.
     pub share: Option<f64>,
     pub confidence: Option<f64>,
-    /// From the key to the drawing as seen on the screen, and what is usual.
+    /// Time from the key to its drawing on the screen, and its usual value.
     pub latency_ms: f64,
     pub usual_ms: f64,
-    /// Share of all CPUs that was busy before the fault began; high where others used the machine.
+    /// Share of all CPUs that was busy before the fault began, mostly by other programs.
     pub usual_load: Option<f64>,
-    /// The same as the diagnosis has it.
+    /// Latency according to the diagnosis.
     pub interval_ms: Option<f64>,
     pub diagnosis_ms: f64,
-    /// The way back through the interval, shortened.
+    /// Chain of waits back through the interval, shortened.
     pub chain: Vec<String>,
-    /// The incident's path, where it was kept.
+    /// Path of the incident if it was kept.
     pub incident: Option<PathBuf>,
 }
 
@@ -95,12 +95,12 @@ pub struct NotRun {
     pub fault: String,
     pub app: String,
     pub why: String,
-    /// Nothing failed: programs that it takes are not installed.
+    /// Required programs are not installed; nothing failed.
     pub not_installed: bool,
 }
 
 impl TrialRow {
-    pub(super) fn of(fault: &Fault, app: &str, observed: &Observation) -> TrialRow {
+    pub(super) fn new(fault: &Fault, app: &str, observed: &Observation) -> TrialRow {
         let (seen, verdict) = (&observed.seen, observed.verdict.as_ref());
         let judged = verdict.map(|verdict| seen.judge(fault, verdict));
         let JudgedFault { hit, why, attributed_ms } =
@@ -175,40 +175,35 @@ pub(super) fn median(mut values: Vec<f64>) -> Option<f64> {
     values.get(values.len().saturating_sub(1) / 2).copied()
 }
 
+fn largest(values: Vec<f64>) -> Option<f64> {
+    values.into_iter().max_by(f64::total_cmp)
+}
+
 /// Formats one step of a chain: thread, state, duration and waker.
 fn step(step: &Value) -> String {
-    let text = |field: &str| step[field].as_str().unwrap_or_default().to_string();
-    let ns = step["end_ns"]
-        .as_u64()
-        .unwrap_or_default()
-        .saturating_sub(step["start_ns"].as_u64().unwrap_or_default());
+    let [start, end] = ["start_ns", "end_ns"].map(|field| step[field].as_u64().unwrap_or_default());
+    let [comm, state, detail] =
+        ["comm", "state", "detail"].map(|field| step[field].as_str().unwrap_or_default());
     let woken = step["woken_by"].as_str().map_or(String::new(), |by| format!(", woken by {by}"));
-    format!(
-        "{:.1} ms {} ({}) {} {}{woken}",
-        ms(ns),
-        text("comm"),
-        step["pid"],
-        text("state"),
-        text("detail")
-    )
+    let (time, pid) = (ms(end.saturating_sub(start)), &step["pid"]);
+    format!("{time:.1} ms {comm} ({pid}) {state} {detail}{woken}")
 }
 
 impl SelftestOutcome {
     /// Counts the results.
-    pub(super) fn of(results: Vec<TrialRow>, not_run: Vec<NotRun>) -> SelftestOutcome {
-        let faults = || results.iter().filter(|row| !row.is_clean());
-        let clean = || results.iter().filter(|row| row.is_clean());
-        let (n, hits) = (faults().count(), faults().filter(|row| row.hit).count());
-        let largest = |values: Vec<f64>| values.into_iter().max_by(f64::total_cmp);
-        let shares: Vec<f64> = faults().filter_map(|row| row.unattributed_share).collect();
+    pub(super) fn new(results: Vec<TrialRow>, not_run: Vec<NotRun>) -> SelftestOutcome {
+        let (clean, faults): (Vec<&TrialRow>, Vec<&TrialRow>) =
+            results.iter().partition(|row| row.is_clean());
+        let (n, hits) = (faults.len(), faults.iter().filter(|row| row.hit).count());
+        let shares: Vec<f64> = faults.iter().filter_map(|row| row.unattributed_share).collect();
         let loads: Vec<f64> = results.iter().filter_map(|row| row.usual_load).collect();
         SelftestOutcome {
             schema: 1,
             accuracy: (n > 0).then(|| hits as f64 / n as f64),
             n,
-            clean_runs: clean().count(),
-            false_findings: clean().map(|row| row.kinds.len()).sum(),
-            attributed_well: faults().filter(|row| row.is_attributed_well()).count(),
+            clean_runs: clean.len(),
+            false_findings: clean.iter().map(|row| row.kinds.len()).sum(),
+            attributed_well: faults.iter().filter(|row| row.is_attributed_well()).count(),
             unattributed_share_median: median(shares.clone()),
             unattributed_share_max: largest(shares),
             diagnosis_ms_max: largest(results.iter().map(|row| row.diagnosis_ms).collect()),
@@ -263,7 +258,7 @@ pub(super) mod tests {
         let injection = Some(InjectedFault::new("a job").by(&[5]));
         let (calm_ms, later_ms) = (Some(vec![1.0, 0.9, 2.0]), Some(vec![2001.0, 1.0]));
         let seen = StageOutcome { injection, calm_ms, later_ms, keys: 5 };
-        TrialRow::of(
+        TrialRow::new(
             fault(),
             "xterm",
             &Observation::without_incident(Ok(verdict), seen, Some(0.03)),
@@ -294,7 +289,7 @@ pub(super) mod tests {
             hit: true,
             ..row("lock-wait", 0.0)
         };
-        let outcome = SelftestOutcome::of(
+        let outcome = SelftestOutcome::new(
             vec![row("lock-wait", 1950.0), row("stall", 1950.0), clean.clone()],
             Vec::new(),
         );
@@ -303,58 +298,47 @@ pub(super) mod tests {
             (Some(0.5), 2, 1, 0)
         );
         assert!(!outcome.is_good());
-        let outcome = SelftestOutcome::of(vec![clean.clone()], Vec::new());
+        let outcome = SelftestOutcome::new(vec![clean.clone()], Vec::new());
         assert!(outcome.accuracy.is_none() && outcome.is_good());
         let false_one = TrialRow { kinds: vec!["stall".to_string()], hit: false, ..clean };
         assert!(
-            !SelftestOutcome::of(vec![row("lock-wait", 1950.0), false_one], Vec::new()).is_good()
+            !SelftestOutcome::new(vec![row("lock-wait", 1950.0), false_one], Vec::new()).is_good()
         );
     }
 
     #[test]
     fn a_product_that_fails_is_a_miss() {
         let failed =
-            TrialRow::of(fault(), "xterm", &Observation::failed(&anyhow::anyhow!("no answer")));
+            TrialRow::new(fault(), "xterm", &Observation::failed(&anyhow::anyhow!("no answer")));
         assert_eq!(
             (failed.hit, failed.why.as_str(), failed.is_attributed_well()),
             (false, "no answer", false)
         );
-        let outcome = SelftestOutcome::of(vec![row("lock-wait", 1950.0), failed], Vec::new());
+        let outcome = SelftestOutcome::new(vec![row("lock-wait", 1950.0), failed], Vec::new());
         assert_eq!((outcome.accuracy, outcome.is_good()), (Some(0.5), false));
     }
 
     #[test]
     fn only_programs_that_are_not_installed_are_forgiven() {
-        let why = |not_installed| {
+        for not_installed in [true, false] {
             let (fault, app) = ("lock".to_owned(), "xterm".to_owned());
-            SelftestOutcome::of(
-                vec![row("lock-wait", 1950.0)],
-                vec![NotRun { fault, app, why: String::new(), not_installed }],
-            )
-        };
-        assert!(why(true).is_good() && !why(false).is_good());
+            let not_run = vec![NotRun { fault, app, why: String::new(), not_installed }];
+            let outcome = SelftestOutcome::new(vec![row("lock-wait", 1950.0)], not_run);
+            assert_eq!(outcome.is_good(), not_installed);
+        }
     }
 
     #[test]
     fn the_contract_holds() {
         let document =
-            serde_json::to_value(SelftestOutcome::of(vec![row("lock-wait", 1950.0)], Vec::new()))
+            serde_json::to_value(SelftestOutcome::new(vec![row("lock-wait", 1950.0)], Vec::new()))
                 .expect("JSON");
-        for field in ["schema", "accuracy", "n", "clean_runs", "false_findings", "results"] {
+        for field in "schema accuracy n clean_runs false_findings results".split(' ') {
             assert!(document.get(field).is_some(), "{field}");
         }
-        let fields = [
-            "fault",
-            "app",
-            "expected_kinds",
-            "expected_pids",
-            "kind",
-            "culprit",
-            "hit",
-            "attributed_ms",
-            "injected_ms",
-        ];
-        for field in fields.into_iter().chain(["unattributed_ms", "incident"]) {
+        let fields = "fault app expected_kinds expected_pids kind culprit hit attributed_ms \
+                      injected_ms unattributed_ms incident";
+        for field in fields.split(' ') {
             assert!(document["results"][0].get(field).is_some(), "{field}");
         }
     }

@@ -64,12 +64,13 @@ fn percent(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
 }
 
+fn finer(share: Option<f64>) -> String {
+    share.map_or("not known".to_string(), |share| format!("{:.1} %", share * 100.0))
+}
+
 /// Formats the total figures, one line each.
 fn figures(outcome: &SelftestOutcome) -> Vec<String> {
     let hits = outcome.results.iter().filter(|row| row.hit && !row.is_clean()).count();
-    let finer = |share: Option<f64>| {
-        share.map_or("not known".to_string(), |share| format!("{:.1} %", share * 100.0))
-    };
     let slowest =
         outcome.diagnosis_ms_max.map_or("not known".to_string(), |ms| format!("{:.2} s", ms / 1e3));
     let mut lines = vec![
@@ -113,15 +114,12 @@ fn summary(outcome: &SelftestOutcome, fault: &str, app: &str) -> String {
     let rows: Vec<&TrialRow> =
         outcome.results.iter().filter(|row| row.fault == fault && row.app == app).collect();
     let hits = rows.iter().filter(|row| row.hit).count();
-    let middle = |of: fn(&TrialRow) -> f64| {
-        median(rows.iter().map(|row| of(row)).collect()).unwrap_or_default()
-    };
-    let times =
-        format!("{:.0} / {:.0}", middle(|row| row.attributed_ms), middle(|row| row.injected_ms));
+    let attributed = median(rows.iter().map(|row| row.attributed_ms).collect()).unwrap_or_default();
+    let injected = median(rows.iter().map(|row| row.injected_ms).collect()).unwrap_or_default();
     let clean = rows.iter().all(|row| row.is_clean());
     let expected = rows.first().map_or(String::new(), |row| row.expected_kinds.join(", "));
     let expected = if clean { "nothing".to_string() } else { expected };
-    let times = if clean { String::new() } else { times };
+    let times = if clean { String::new() } else { format!("{attributed:.0} / {injected:.0}") };
     format!(
         "| {fault} | {app} | {expected} | {} | {hits} of {} | {times} |\n",
         kinds(&rows),
@@ -159,7 +157,11 @@ mod tests {
             why,
             not_installed: true,
         }];
-        SelftestOutcome::of(vec![row("lock-wait", 1950.0), row("stall", 0.0)], not_run)
+        SelftestOutcome::new(vec![row("lock-wait", 1950.0), row("stall", 0.0)], not_run)
+    }
+
+    fn squeeze(text: &str) -> String {
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
     }
 
     #[test]
@@ -169,7 +171,6 @@ fault      app      expected   verdict                share  attributed/injected
 lock  xterm  lock-wait  lock-wait by holder (5)  97 %   1950/2000 ms         hit
 lock  xterm  lock-wait  stall by holder (5)    97 %   0/2000 ms            MISS
 ";
-        let squeeze = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
         let table = text(&outcome());
         assert!(squeeze(&table).starts_with(&squeeze(expected)), "{table}");
         assert!(table.contains(

@@ -6,10 +6,12 @@
 
 use super::options::SelftestOptions;
 use crate::alone::MachineLock;
+use crate::display::PrivateDisplay;
 use crate::faults::Fault;
-use crate::faults::stage::{FaultStage, StageOutcome, open_screen};
+use crate::faults::stage::{FaultStage, StageOutcome};
+use crate::files::temporary_folder;
 use crate::interrupt::InterruptFlag;
-use crate::kernel_text::cpu_ticks;
+use crate::kernel_text::CpuTicks;
 use crate::programs;
 use crate::screen::TerminalScreen;
 use anyhow::{Context, Result};
@@ -49,7 +51,7 @@ pub(super) struct TrialRunner<'a> {
     pub options: &'a SelftestOptions,
     pub interrupt: &'a InterruptFlag,
     /// Free displays by the CPU to which they are pinned.
-    pub displays: BTreeMap<Option<usize>, Box<dyn TerminalScreen>>,
+    pub displays: BTreeMap<Option<usize>, PrivateDisplay>,
 }
 
 impl TrialRunner<'_> {
@@ -59,28 +61,27 @@ impl TrialRunner<'_> {
     pub(super) fn run(&mut self, fault: &Fault, waiting: impl FnOnce()) -> Result<Observation> {
         let _alone = MachineLock::wait(self.interrupt, waiting)?;
         let cpu = fault.options().cpu;
-        let mut screen = match self.displays.remove(&cpu) {
-            Some(screen) => screen,
-            None => open_screen(&self.options.place, fault)?,
+        let mut display = match self.displays.remove(&cpu) {
+            Some(display) => display,
+            None => PrivateDisplay::open(&self.options.place, fault.options())?,
         };
-        let observed = self.observe(&mut *screen, fault)?;
-        self.displays.insert(cpu, screen);
+        let observed = self.observe(display.screen_mut(), fault)?;
+        self.displays.insert(cpu, display);
         Ok(observed)
     }
 
     fn observe(&self, screen: &mut dyn TerminalScreen, fault: &Fault) -> Result<Observation> {
         let SelftestOptions { tipme, launcher, .. } = self.options;
-        let folder = tempfile::Builder::new()
-            .prefix("tipme-selftest-")
-            .tempdir()
-            .context("cannot make a folder")?;
-        let mut stage = FaultStage::set(screen, fault, launcher).context("cannot prepare it")?;
-        let recorder = programs::record(tipme, stage.screen, folder.path(), self.interrupt)
-            .context(ProductFailed)?;
-        let before = CpuTime::now();
+        let folder = temporary_folder("tipme-selftest-")?;
+        let mut stage =
+            FaultStage::open(screen, fault, launcher).context("cannot prepare the fault")?;
+        let command = programs::recorder_of(tipme, stage.screen);
+        let recorder =
+            programs::record(command, folder.path(), self.interrupt).context(ProductFailed)?;
+        let before = CpuTicks::now();
         stage.type_calmly(self.interrupt, &mut |typed, _| typed < CALM_KEYS)?;
         let usual_load =
-            before.zip(CpuTime::now()).and_then(|(before, after)| before.busy_until(after));
+            before.zip(CpuTicks::now()).and_then(|(before, after)| before.busy_share(after));
         stage.inject()?;
         stage.suffer(self.interrupt, &mut |typed, _| typed < fault.presses)?;
         let incident =
@@ -114,43 +115,5 @@ impl Observation {
     /// Returns `true` if there is a file to keep.
     pub(super) fn has_incident(&self) -> bool {
         self.folder.is_some()
-    }
-}
-
-/// Ticks of all CPUs since boot.
-#[derive(Clone, Copy, PartialEq, Debug)]
-struct CpuTime {
-    busy: u64,
-    idle: u64,
-}
-
-impl CpuTime {
-    fn now() -> Option<CpuTime> {
-        CpuTime::parse(&std::fs::read_to_string("/proc/stat").ok()?)
-    }
-
-    fn parse(stat: &str) -> Option<CpuTime> {
-        let ticks = cpu_ticks(stat)?;
-        let idle = ticks.get(3)? + ticks.get(4)?;
-        Some(CpuTime { busy: ticks.iter().sum::<u64>() - idle, idle })
-    }
-
-    fn busy_until(self, later: CpuTime) -> Option<f64> {
-        let (busy, idle) = (later.busy.checked_sub(self.busy)?, later.idle.checked_sub(self.idle)?);
-        (busy + idle > 0).then(|| busy as f64 / (busy + idle) as f64)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::CpuTime;
-
-    #[test]
-    fn load_is_what_was_not_idle() {
-        let before = CpuTime::parse("cpu  10 0 5 100 5 0 0 0 0 0\ncpu0 1").expect("eight numbers");
-        let after = CpuTime::parse("cpu  20 5 10 150 15 0 0 0 0 0\n").expect("eight numbers");
-        assert_eq!(before, CpuTime { busy: 15, idle: 105 });
-        assert_eq!((before.busy_until(after), after.busy_until(before)), (Some(0.25), None));
-        assert_eq!(CpuTime::parse("cpu0 1 2"), None);
     }
 }

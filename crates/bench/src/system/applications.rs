@@ -4,9 +4,10 @@
 use crate::arms::Block;
 use crate::driver::{BenchStage, Habits, User, WINDOW_TIMEOUT, Watch};
 use crate::estimate::DurationEstimate;
+use crate::files::{make_folder, write};
 use crate::process::missing;
 use crate::typist::{ANSWER_TIMEOUT, nanos, type_and_look};
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -107,7 +108,7 @@ pub(super) struct OpenApplications(Vec<&'static ApplicationKind>);
 
 impl OpenApplications {
     /// Opens those that are installed, and waits for each.
-    pub(super) fn set(stage: &mut dyn BenchStage) -> Result<OpenApplications> {
+    pub(super) fn open(stage: &mut dyn BenchStage) -> Result<OpenApplications> {
         write_files(stage.folder())?;
         let installed = KINDS.iter().filter(|kind| missing(&[kind.words[0]]).is_empty());
         let open = OpenApplications(installed.collect());
@@ -155,18 +156,14 @@ fn visit(kind: &ApplicationKind, user: &mut dyn User, played: &mut PlayedRun) ->
 fn write_files(folder: &Path) -> Result<()> {
     let lines = (0..LINES).map(|line| format!("line {line} of something that people read\n"));
     let settings = folder.join("gtk-3.0");
-    std::fs::create_dir_all(&settings)
-        .with_context(|| format!("cannot make {}", settings.display()))?;
+    make_folder(&settings)?;
     let files = [
         (folder.join("book"), lines.collect::<String>()),
         (folder.join("letter"), String::new()),
         (folder.join("notes"), String::new()),
         (settings.join("settings.ini"), GTK_SETTINGS.to_owned()),
     ];
-    for (path, text) in files {
-        std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
-    }
-    Ok(())
+    files.iter().try_for_each(|(path, text)| write(path, text))
 }
 
 fn command(kind: &ApplicationKind) -> Command {

@@ -3,10 +3,11 @@
 //! texts if there is no compiler.
 
 use crate::estimate::DurationEstimate;
-use crate::intervals::{Cleanup, PREFIX};
-use crate::load::LedgerReading;
+use crate::files::write;
+use crate::intervals::Cleanup;
+use crate::load::{LedgerReading, RoundsSampler, RunningJob};
 use crate::memory::fork;
-use crate::process::{ProcessGroup, family, missing, session_members};
+use crate::process::{ProcessGroup, family, missing, retry, session_members};
 use crate::worker::{self, WorkerLauncher, say_ready};
 use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, setsid, waitpid};
@@ -31,7 +32,6 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 const LIFE_S: u64 = 3_600;
 /// Maximum number of searches for remaining processes.
 const SWEEPS: usize = 50;
-const BETWEEN_SWEEPS: Duration = Duration::from_millis(20);
 /// File with a letter for each compiled file.
 const DONE: &str = "done";
 const COMPILE: &str = r#"cd "$1" || exit 1
@@ -84,23 +84,19 @@ fn jobs() -> usize {
 pub(crate) struct Tree {
     work: BuildWork,
     folder: TempDir,
+    /// Removes the folder if this process no longer can.
+    _cleanup: Cleanup,
 }
 
 impl Tree {
     /// Writes the files.
-    pub(crate) fn make(cleanup: &mut Cleanup) -> Result<Tree> {
-        let folder = tempfile::Builder::new()
-            .prefix(PREFIX)
-            .tempdir()
-            .context("cannot make a folder for the build")?;
-        cleanup.folder(folder.path())?;
+    pub(crate) fn make(launcher: &WorkerLauncher) -> Result<Tree> {
+        let (cleanup, folder) = Cleanup::with_folder(launcher)?;
         let files = (0..FILES).map(|number| (format!("part{number}.c"), source(number)));
         for (name, text) in files.chain([("Makefile".to_owned(), MAKEFILE.to_owned())]) {
-            let path = folder.path().join(name);
-            std::fs::write(&path, text)
-                .with_context(|| format!("cannot write {}", path.display()))?;
+            write(&folder.path().join(name), text)?;
         }
-        Ok(Tree { work: BuildWork::here()?, folder })
+        Ok(Tree { work: BuildWork::here()?, folder, _cleanup: cleanup })
     }
 
     pub(crate) fn work(&self) -> BuildWork {
@@ -162,18 +158,24 @@ impl Build {
         let leader = build.said.parse().ok();
         Ok(Build { process: Some(build.process), done: tree.folder.path().join(DONE), leader })
     }
+}
 
+impl RunningJob for Build {
     /// Reads the number of completed files.
-    pub(crate) fn reading(&self) -> LedgerReading {
+    fn reading(&self) -> LedgerReading {
         let rounds = std::fs::metadata(&self.done).map_or(0, |metadata| metadata.len());
         LedgerReading { at: clock::now(), rounds, ..LedgerReading::default() }
     }
 
-    pub(crate) fn pids(&self) -> Vec<u32> {
+    fn pids(&self) -> Vec<u32> {
         self.process.as_ref().map_or_else(Vec::new, |process| family(process.pid()))
     }
 
-    pub(crate) fn expect_alive(&mut self) -> Result<()> {
+    fn sample_rounds(&self) -> Result<Option<RoundsSampler>> {
+        Ok(None)
+    }
+
+    fn expect_whole(&mut self) -> Result<()> {
         self.process.as_mut().map_or(Ok(()), ProcessGroup::expect_alive)
     }
 }
@@ -182,16 +184,13 @@ impl Drop for Build {
     /// The compilers do not end with `make`: kills the remaining processes of the session.
     fn drop(&mut self) {
         drop(self.process.take());
-        for _ in 0..SWEEPS {
+        retry(SWEEPS, || {
             let left = self.leader.map_or_else(Vec::new, session_members);
-            if left.is_empty() {
-                return;
-            }
-            left.into_iter().filter_map(|pid| Pid::from_raw(pid as i32)).for_each(|pid| {
+            for pid in left.iter().filter_map(|pid| Pid::from_raw(*pid as i32)) {
                 let _ = kill_process(pid, Signal::KILL);
-            });
-            std::thread::sleep(BETWEEN_SWEEPS);
-        }
+            }
+            left.is_empty()
+        });
     }
 }
 
@@ -199,7 +198,7 @@ impl Drop for Build {
 /// waits for it.
 pub(crate) fn run(order: &str) -> Result<()> {
     let order: BuildOrder =
-        serde_json::from_str(order).context("the order of a build cannot be read")?;
+        serde_json::from_str(order).context("cannot read the order of a build")?;
     let own_session = order.own_session;
     let child = fork(LIFE_S, "build", || exec(order))?;
     say_ready(&if own_session { child.as_raw_nonzero().to_string() } else { String::new() })?;

@@ -23,25 +23,25 @@ const LEAST: Share = Share(0);
 /// All runs of the script.
 #[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
 pub struct SystemFigures {
-    /// What was done, in words.
+    /// Description of the measurement.
     pub title: &'static str,
     /// Their names.
     pub applications: Vec<&'static str>,
-    /// What the build was; `null` where there was none.
+    /// Description of the build; `null` without one.
     pub build: Option<String>,
-    /// Processes of the synthetic load; 0 where there was none.
+    /// Processes of the synthetic load; 0 without one.
     pub load: u32,
-    /// What that was, and where its processes were; `null` where there was none.
+    /// Description of that load and of its placement; `null` without one.
     pub synthetic: Option<String>,
     pub place: Option<String>,
     pub blocks: usize,
-    /// As they were chosen for the manager; `null` where it chose itself.
+    /// Options of the manager; `null` if left to it.
     pub strength: Option<String>,
     pub backend: Option<String>,
     pub cgroup: Option<PathBuf>,
-    /// Whether who types and watches had real-time priority.
+    /// Whether the typing and watching threads had real-time priority.
     pub realtime: bool,
-    /// How often the script went round the applications.
+    /// Rounds of the script through the applications.
     pub rounds: u16,
     pub rows: Vec<SystemRow>,
     pub paper_s: [PaperRow; 2],
@@ -59,7 +59,7 @@ pub struct PaperRow {
     pub seconds: [f64; 3],
 }
 
-/// The runs of a script beside one thing with one arm.
+/// Runs of the script beside one job with one arm.
 #[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
 pub struct SystemRow {
     pub beside: Beside,
@@ -68,17 +68,17 @@ pub struct SystemRow {
     pub min_s: f64,
     pub max_s: f64,
     pub n: usize,
-    /// The median, as a multiple of that of the same arm beside nothing; `null` where that was not measured.
+    /// The median as a multiple of that of the same arm beside nothing; `null` if not measured.
     pub times_unloaded: Option<f64>,
     /// Keys that were not answered in time.
     pub unanswered: usize,
     /// Files of the build, or rounds of the load, in all; `null` beside nothing.
     pub done: Option<u64>,
-    /// The same a second.
+    /// The same per second.
     pub done_per_s: Option<f64>,
-    /// What of it is missing beside the same load unmanaged.
+    /// Loss relative to the same load unmanaged.
     pub throughput_lost_percent: Option<f64>,
-    /// The fewest rounds that a process of the load did in any ten seconds; `null` without a load, and for a build.
+    /// Fewest rounds of a process of the load in any ten seconds; `null` for nothing and a build.
     pub window_rounds_min: Option<u64>,
 }
 
@@ -101,7 +101,7 @@ impl Runs {
             done: self.load.map(|load| load.rounds),
             done_per_s: self.load.map(|load| load.rounds_per_s),
             window_rounds_min: self.load.and_then(|load| load.window_rounds_min),
-            ..SystemRow::of(self.beside, self.arm, &times)?
+            ..SystemRow::new(self.beside, self.arm, &times)?
         })
     }
 
@@ -113,15 +113,16 @@ impl Runs {
 
 impl SystemRow {
     /// Summarizes times in nanoseconds; `None` if there are none.
-    pub(super) fn of(beside: Beside, arm: Arm, times_ns: &[u64]) -> Option<SystemRow> {
+    pub(super) fn new(beside: Beside, arm: Arm, times_ns: &[u64]) -> Option<SystemRow> {
         let times = Summary::new(times_ns.to_vec());
-        let seconds = |ns: u64| ns as f64 / 1e9;
+        let (median, min, max) = (times.value(Share::P50)?, times.value(LEAST)?, times.max()?);
+        let [median_s, min_s, max_s] = [median, min, max].map(|ns| ns as f64 / 1e9);
         Some(SystemRow {
             beside,
             arm,
-            median_s: seconds(times.value(Share::P50)?),
-            min_s: seconds(times.value(LEAST)?),
-            max_s: seconds(times.max()?),
+            median_s,
+            min_s,
+            max_s,
             n: times.n(),
             times_unloaded: None,
             unanswered: 0,
@@ -134,7 +135,7 @@ impl SystemRow {
 }
 
 impl SystemFigures {
-    pub(super) fn of(
+    pub(super) fn new(
         options: &System,
         comparison: &ArmComparison,
         applications: Vec<&'static str>,
@@ -186,12 +187,13 @@ fn load_words(comparison: &ArmComparison) -> String {
 /// Fills in the comparisons between the rows.
 pub(super) fn fill(rows: &mut [SystemRow]) {
     let before = rows.to_vec();
-    let of =
-        |beside: Beside, arm: Arm| before.iter().find(|row| row.beside == beside && row.arm == arm);
     for row in rows {
-        let calm = of(Beside::Nothing, row.arm).filter(|calm| calm.median_s > 0.0);
+        let mut others = before.iter();
+        let calm = others.find(|other| (other.beside, other.arm) == (Beside::Nothing, row.arm));
+        let calm = calm.filter(|calm| calm.median_s > 0.0);
         row.times_unloaded = calm.map(|calm| row.median_s / calm.median_s);
-        let same = of(row.beside, Arm::Unmanaged).filter(|_| row.arm != Arm::Unmanaged);
+        let mut others = before.iter().filter(|_| row.arm != Arm::Unmanaged);
+        let same = others.find(|other| (other.beside, other.arm) == (row.beside, Arm::Unmanaged));
         let rates =
             same.and_then(|same| same.done_per_s).filter(|rate| *rate > 0.0).zip(row.done_per_s);
         row.throughput_lost_percent = rates.map(|(before, now)| 100.0 * (1.0 - now / before));

@@ -69,7 +69,7 @@ pub struct System {
     pub json: Option<PathBuf>,
 }
 
-/// What runs beside the script.
+/// Job beside the script.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, JsonSchema, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Beside {
@@ -112,8 +112,9 @@ impl System {
     pub(super) fn turns(&self, block: usize) -> Vec<(Beside, Arm)> {
         let arms =
             if self.managed { &[Arm::Unmanaged, Arm::Managed][..] } else { &[Arm::Unmanaged] };
-        let each = |beside| arms.iter().map(move |arm| (beside, *arm));
-        let mut turns: Vec<(Beside, Arm)> = self.beside().into_iter().flat_map(each).collect();
+        let beside = self.beside().into_iter();
+        let turns = beside.flat_map(|beside| arms.iter().map(move |arm| (beside, *arm)));
+        let mut turns: Vec<(Beside, Arm)> = turns.collect();
         if block % 2 == 1 {
             turns.reverse();
         }
@@ -154,7 +155,7 @@ impl System {
             let level = if beside == Beside::Synthetic { self.load } else { 0 };
             let build =
                 if beside == Beside::Build { Build::ESTIMATE } else { DurationEstimate::default() };
-            script + build + ArmTurn { level, arm }.around()
+            script + build + ArmTurn { level, arm }.overhead()
         });
         let first =
             DurationEstimate::new(applications::about(1), RUN_MAX + applications::VISIT_MAX);
@@ -166,7 +167,7 @@ impl System {
     }
 
     pub(super) fn check(&self, comparison: &ArmComparison) -> Result<()> {
-        ensure!(!self.beside.is_empty(), "nothing to measure beside");
+        ensure!(!self.beside.is_empty(), "nothing to measure beside; choose a job with --beside");
         comparison.check()
     }
 }
@@ -184,20 +185,21 @@ mod tests {
         assert_eq!((options.turns(0), options.runs()), (backwards, 8));
     }
 
-    #[test]
-    fn only_what_is_run_takes_time() {
-        let about = |beside| {
-            parsed::<System>(&format!("--beside {beside} --rounds 1 --managed")).estimate().about
-        };
-        assert!(about("nothing") < about("synthetic") && about("nothing") < about("build"));
-        let alone = |rounds| {
-            parsed::<System>(&format!("--beside build --managed --rounds {rounds}")).estimate()
-        };
-        assert!((1..=1_000).map(alone).all(|estimate| estimate.about <= estimate.most));
+    fn estimate(beside: &str, rounds: u16) -> DurationEstimate {
+        parsed::<System>(&format!("--beside {beside} --managed --rounds {rounds}")).estimate()
     }
 
     #[test]
-    fn what_is_compared_is_observed_for_longer_than_the_script_takes() {
+    fn only_what_is_run_takes_time() {
+        let [nothing, synthetic, build] =
+            ["nothing", "synthetic", "build"].map(|beside| estimate(beside, 1).about);
+        assert!(nothing < synthetic && nothing < build);
+        let mut estimates = (1..=1_000).map(|rounds| estimate("build", rounds));
+        assert!(estimates.all(|estimate| estimate.about <= estimate.most));
+    }
+
+    #[test]
+    fn compared_jobs_are_observed_longer_than_the_script_takes() {
         let options: System = parsed("--beside nothing,build --managed");
         assert!(options.observed(Beside::Build) > applications::about(options.rounds));
         assert_eq!(options.observed(Beside::Nothing), Duration::ZERO);

@@ -33,22 +33,26 @@ const EVENTS: &str = "/sys/devices/system/clockevents";
 
 /// Returns resolutions, ticks and slack of the calling thread, and the kernel's clock source.
 pub fn clocks() -> Clocks {
-    let resolution = |id| get(id, libc::clock_getres);
     let known = CLOCKS.iter().filter(|(.., before)| *before);
     let resolutions =
         known.filter_map(|(name, id, _)| Some(((*name).to_owned(), resolution(*id)?)));
-    let source = |file| std::fs::read_to_string(Path::new(SOURCES).join(file)).unwrap_or_default();
+    let [source, sources] = ["current_clocksource", "available_clocksource"]
+        .map(|file| std::fs::read_to_string(Path::new(SOURCES).join(file)).unwrap_or_default());
     Clocks {
         hz: resolution(libc::CLOCK_MONOTONIC_COARSE).and_then(hz),
         resolutions_ns: resolutions.collect(),
         // Without high-resolution timers the kernel reports a whole tick.
         high_resolution: resolution(libc::CLOCK_MONOTONIC) == Some(1),
         slack_ns: current_timer_slack().ok(),
-        source: source("current_clocksource").split_whitespace().next().map(str::to_owned),
-        sources: source("available_clocksource").split_whitespace().map(str::to_owned).collect(),
+        source: source.split_whitespace().next().map(str::to_owned),
+        sources: sources.split_whitespace().map(str::to_owned).collect(),
         event_devices: event_devices(Path::new(EVENTS)),
         clocks: CLOCKS.iter().map(|(name, id, _)| figures(name, *id, resolution(*id))).collect(),
     }
+}
+
+fn resolution(id: libc::clockid_t) -> Option<u64> {
+    get(id, libc::clock_getres)
 }
 
 /// Derives the tick rate from the coarse clock, which advances at ticks.
@@ -59,12 +63,12 @@ fn hz(tick_ns: u64) -> Option<u64> {
 /// Returns the timer interrupt device of each CPU, as `clockevent0` and `lapic-deadline`.
 fn event_devices(folder: &Path) -> Vec<(String, String)> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let device = |entry: std::fs::DirEntry| {
+    let devices = entries.filter_map(|entry| {
         let text = std::fs::read_to_string(entry.path().join("current_device")).ok()?;
         let device = text.split_whitespace().next()?.to_owned();
         Some((entry.file_name().to_string_lossy().into_owned(), device))
-    };
-    let mut devices: Vec<(String, String)> = entries.filter_map(device).collect();
+    });
+    let mut devices: Vec<(String, String)> = devices.collect();
     devices.sort();
     devices
 }
@@ -75,14 +79,9 @@ type ClockCall = unsafe extern "C" fn(libc::clockid_t, *mut libc::timespec) -> l
 fn get(id: libc::clockid_t, call: ClockCall) -> Option<u64> {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: both calls take a number and fill the structure that is passed.
-    let told = unsafe { call(id, &raw mut time) };
-    let nanos = || {
-        time.tv_sec
-            .unsigned_abs()
-            .wrapping_mul(1_000_000_000)
-            .wrapping_add(time.tv_nsec.unsigned_abs())
-    };
-    (told == 0).then(nanos)
+    let result = unsafe { call(id, &raw mut time) };
+    let seconds_ns = time.tv_sec.unsigned_abs().wrapping_mul(1_000_000_000);
+    (result == 0).then(|| seconds_ns.wrapping_add(time.tv_nsec.unsigned_abs()))
 }
 
 /// Measures a clock by repeated reads.
@@ -135,28 +134,30 @@ pub(super) struct ClockWatch {
 
 impl ClockWatch {
     pub(super) fn begin() -> ClockWatch {
-        let now = |id| get(id, libc::clock_gettime).unwrap_or_default();
-        ClockWatch {
-            raw: now(libc::CLOCK_MONOTONIC_RAW),
-            monotonic: now(libc::CLOCK_MONOTONIC),
-            realtime: now(libc::CLOCK_REALTIME),
-            boottime: now(libc::CLOCK_BOOTTIME),
-            cycles: cycles(),
-        }
+        let [raw, monotonic, realtime, boottime] = [
+            libc::CLOCK_MONOTONIC_RAW,
+            libc::CLOCK_MONOTONIC,
+            libc::CLOCK_REALTIME,
+            libc::CLOCK_BOOTTIME,
+        ]
+        .map(|id| get(id, libc::clock_gettime).unwrap_or_default());
+        ClockWatch { raw, monotonic, realtime, boottime, cycles: cycles() }
     }
 
     /// Returns the drift between the clocks since then.
     pub(super) fn end(self) -> ClocksApart {
         let now = ClockWatch::begin();
-        let passed = |of: fn(&ClockWatch) -> u64| of(&now).wrapping_sub(of(&self)) as i64;
-        let (raw, monotonic) = (passed(|watch| watch.raw), passed(|watch| watch.monotonic));
-        let cycles = passed(|watch| watch.cycles);
+        let raw = now.raw.wrapping_sub(self.raw) as i64;
+        let monotonic = now.monotonic.wrapping_sub(self.monotonic) as i64;
+        let realtime = now.realtime.wrapping_sub(self.realtime) as i64;
+        let boottime = now.boottime.wrapping_sub(self.boottime) as i64;
+        let cycles = now.cycles.wrapping_sub(self.cycles) as i64;
         ClocksApart {
             seconds: raw as f64 / 1e9,
             tsc_mhz: (cycles > 0 && raw > 0).then(|| cycles as f64 * 1e3 / raw as f64),
             slewed_ppm: if raw > 0 { (monotonic - raw) as f64 * 1e6 / raw as f64 } else { 0.0 },
-            suspended_ms: (passed(|watch| watch.boottime) - monotonic) as f64 / 1e6,
-            set_ms: (passed(|watch| watch.realtime) - monotonic) as f64 / 1e6,
+            suspended_ms: (boottime - monotonic) as f64 / 1e6,
+            set_ms: (realtime - monotonic) as f64 / 1e6,
         }
     }
 }
@@ -197,8 +198,8 @@ mod tests {
             "{clocks:?}"
         );
         assert!(clocks.source.is_some_and(|source| clocks.sources.contains(&source)));
-        let of = |name: &str| clocks.clocks.iter().find(|one| one.name == name).cloned().unwrap();
-        let (fine, coarse) = (of("monotonic"), of("monotonic-coarse"));
+        let [fine, coarse] = ["monotonic", "monotonic-coarse"]
+            .map(|name| clocks.clocks.iter().find(|one| one.name == name).unwrap());
         assert!(
             fine.step_ns < coarse.step_ns && fine.read_ns.is_some_and(|ns| ns > 0.0),
             "{fine:?} {coarse:?}"
@@ -223,9 +224,8 @@ mod tests {
             std::fs::write(folder.path().join(name).join("current_device"), device).unwrap();
         }
         let devices = event_devices(folder.path());
-        let told: Vec<(&str, &str)> =
-            devices.iter().map(|(name, device)| (name.as_str(), device.as_str())).collect();
-        assert_eq!(told, [("clockevent0", "lapic-deadline"), ("clockevent1", "hpet")]);
+        let expected = [("clockevent0", "lapic-deadline"), ("clockevent1", "hpet")];
+        assert_eq!(devices, expected.map(|(name, device)| (name.to_owned(), device.to_owned())));
         assert_eq!(event_devices(Path::new("/no/such")), []);
     }
 

@@ -3,9 +3,10 @@
 
 use super::policy::SchedPolicy;
 use super::sleeper::sleep_until;
+use crate::cpu_work::spin_for;
+use crate::worker::{number, say_ready};
 use anyhow::{Context, Result};
-use std::io::Write;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tipme_desktop::clock;
 
 /// Name of the thread, which appears in every record of it.
@@ -18,30 +19,19 @@ const LIFE_MAX: Duration = Duration::from_secs(300);
 /// `timer-culprit PERIOD_MS BURN_MS COUNT PRIORITY`: computes for BURN_MS, COUNT times, once a
 /// period. Reports `ready` before the first period.
 pub(crate) fn run(words: &[&str]) -> Result<()> {
-    let number = |at: usize| {
-        let text = words.get(at).with_context(|| format!("word {} is missing", at + 1))?;
-        text.parse::<u64>().with_context(|| format!("invalid number \"{text}\""))
-    };
-    let period = Duration::from_millis(number(0)?.clamp(1, LIFE_MAX.as_millis() as u64));
-    let burn = Duration::from_millis(number(1)?).min(BURN_MAX).min(period);
-    let life = (period * u32::try_from(number(2)?)?.saturating_add(1)).min(LIFE_MAX);
+    let (period_ms, count): (u64, u32) = (number(words, 0)?, number(words, 2)?);
+    let period = Duration::from_millis(period_ms.clamp(1, LIFE_MAX.as_millis() as u64));
+    let burn = Duration::from_millis(number(words, 1)?).min(BURN_MAX).min(period);
+    let life = (period * count.saturating_add(1)).min(LIFE_MAX);
     // SAFETY: the call sets a timer of this process and touches no memory.
     unsafe { libc::alarm(life.as_secs() as u32 + 2) };
     rustix::thread::set_name(NAME).context("cannot name the thread")?;
-    SchedPolicy::Fifo(u8::try_from(number(3)?.clamp(1, 99))?).apply()?;
-    println!("ready");
-    std::io::stdout().flush().context("cannot say that the culprit is in place")?;
+    SchedPolicy::Fifo(number::<u8>(words, 3)?.clamp(1, 99)).apply()?;
+    say_ready("")?;
     let begin = clock::now().0;
-    for turn in 1..=number(2)? {
+    for turn in 1..=count.into() {
         sleep_until(begin + turn * period.as_nanos() as u64);
-        compute(burn);
+        spin_for(burn);
     }
     Ok(())
-}
-
-fn compute(time: Duration) {
-    let end = Instant::now() + time;
-    while Instant::now() < end {
-        std::hint::spin_loop();
-    }
 }

@@ -2,9 +2,9 @@
 //! Very late wakeups: found in a measurement, explained from a recording.
 
 use super::threads::ThreadWakeUps;
-use super::trace::TimerRecorder;
 use crate::interrupt::InterruptFlag;
-use anyhow::{Context, Result};
+use crate::programs::{self, SidecarRecorder};
+use anyhow::Result;
 use tipme_analysis::{Lateness, Recording, lateness};
 use tipme_measure::timer::{
     OUTLIERS_MAX, Outlier, TimerMechanism, WakeUpSeries, budget, outlier_threshold,
@@ -34,14 +34,17 @@ pub(super) fn find(
 ) -> LatestWakeUps {
     let mut all: Vec<tipme_analysis::Late> =
         tracks.iter().flat_map(|track| wakes(track, mechanism, period_ns)).collect();
-    let own = |late: &tipme_analysis::Late| late.wake.since(late.deadline).0;
-    let usual = || outlier_threshold(&all.iter().map(own).collect::<Vec<u64>>());
-    let threshold_ns = threshold_ns.unwrap_or_else(usual);
-    all.retain(|late| own(late) > threshold_ns);
-    all.sort_by_key(|late| std::cmp::Reverse(own(late)));
+    let threshold_ns = threshold_ns
+        .unwrap_or_else(|| outlier_threshold(&all.iter().map(lateness_ns).collect::<Vec<u64>>()));
+    all.retain(|late| lateness_ns(late) > threshold_ns);
+    all.sort_by_key(|late| std::cmp::Reverse(lateness_ns(late)));
     let over = all.len() as u64;
     all.truncate(OUTLIERS_MAX);
     LatestWakeUps { mechanism, threshold_ns, over, worst: all }
+}
+
+fn lateness_ns(late: &tipme_analysis::Late) -> u64 {
+    late.wake.since(late.deadline).0
 }
 
 fn wakes(
@@ -53,38 +56,37 @@ fn wakes(
     let asked = WakeUpSeries::new(&track.run, period_ns)
         .map(|series| series.asked(mechanism))
         .unwrap_or_default();
-    let late = |(deadline, wake)| tipme_analysis::Late {
+    let wakes = asked.into_iter().map(|(deadline, wake)| tipme_analysis::Late {
         tid,
         cpu,
         deadline: Nanos(deadline),
         wake: Nanos(wake),
-    };
-    asked.into_iter().map(late).collect()
+    });
+    wakes.collect()
 }
 
 /// Explains them if there is a recorder; saves nothing if no wakeup is that late.
 pub(super) fn explain(
     late: &LatestWakeUps,
-    trace: Option<&TimerRecorder>,
+    trace: Option<&SidecarRecorder>,
     interrupt: &InterruptFlag,
 ) -> Result<Vec<Outlier>> {
     let recording = trace
         .filter(|_| !late.worst.is_empty())
         .map(|trace| recorded(trace, interrupt))
         .transpose()?;
-    let explained = |one: &tipme_analysis::Late| {
-        recording.as_ref().and_then(|recording| lateness(recording, one))
-    };
-    Ok(late.worst.iter().map(|one| outlier(late.mechanism, one, explained(one))).collect())
+    let outliers = late.worst.iter().map(|one| {
+        let explained = recording.as_ref().and_then(|recording| lateness(recording, one));
+        outlier(late.mechanism, one, explained)
+    });
+    Ok(outliers.collect())
 }
 
-fn recorded(trace: &TimerRecorder, interrupt: &InterruptFlag) -> Result<Recording> {
+fn recorded(trace: &SidecarRecorder, interrupt: &InterruptFlag) -> Result<Recording> {
     let path = trace.mark(interrupt)?;
-    let incident =
-        tipme_store::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    let mut recording = programs::recording(&path)?;
     // Its folder is removed anyway; until then the next incidents need the room.
     let _ = std::fs::remove_file(&path);
-    let mut recording = Recording::read(&incident)?;
     name_hidden(&mut recording);
     Ok(recording)
 }
@@ -107,8 +109,9 @@ fn name_hidden(recording: &mut Recording) {
 /// Returns process and name of a live thread.
 fn identity(tid: Tid) -> Option<(Pid, String)> {
     let text = std::fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
-    let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
-    Some((Pid(field("Tgid:")?.parse().ok()?), field("Name:")?.to_owned()))
+    let [pid, name] = ["Tgid:", "Name:"]
+        .map(|field| text.lines().find_map(|line| Some(line.strip_prefix(field)?.trim())));
+    Some((Pid(pid?.parse().ok()?), name?.to_owned()))
 }
 
 fn outlier(
@@ -117,17 +120,16 @@ fn outlier(
     explained: Option<Lateness>,
 ) -> Outlier {
     let whole = late.wake.since(late.deadline);
-    let portions = |lateness: &Lateness| {
-        let times =
-            lateness.portions.iter().map(|(cause, name, time)| (*cause, name.clone(), time.0));
+    let budget = explained.as_ref().map(|Lateness { portions, .. }| {
+        let times = portions.iter().map(|(cause, name, time)| (*cause, name.clone(), time.0));
         budget(&times.collect::<Vec<_>>(), whole.0)
-    };
+    });
     Outlier {
         mechanism,
         cpu: late.cpu.0,
         deadline_ns: late.deadline.0,
         lateness_us: whole.0 as f64 / 1e3,
-        budget: explained.as_ref().map(portions),
+        budget,
         culprit_begin_ns: explained.map(|lateness| lateness.begin.0),
     }
 }

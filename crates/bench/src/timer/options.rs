@@ -40,7 +40,7 @@ pub struct Timer {
     pub duration: Duration,
     /// How the threads sleep; several mechanisms are measured in turn
     #[arg(long, value_name = "MECHANISM", value_delimiter = ',', default_value = "absolute",
-        value_parser = one_or_all(&TimerMechanism::ALL, told))]
+        value_parser = one_or_all(&TimerMechanism::ALL, help))]
     pub mechanism: Vec<&'static [TimerMechanism]>,
     /// Scheduling policy of the threads: other, fifo:PRIORITY or rr:PRIORITY
     #[arg(long, value_name = "POLICY", default_value = "other")]
@@ -122,7 +122,7 @@ impl Timer {
     }
 }
 
-fn told(mechanism: &TimerMechanism) -> Option<PossibleValue> {
+fn help(mechanism: &TimerMechanism) -> Option<PossibleValue> {
     Some(PossibleValue::new(mechanism.name()).help(mechanism.about()))
 }
 
@@ -133,12 +133,10 @@ mod tests {
 
     #[test]
     fn each_mechanism_is_measured_once() {
-        let chosen = |words| parsed::<Timer>(words).mechanisms();
-        assert_eq!(
-            chosen("--mechanism relative,absolute,relative"),
-            [TimerMechanism::Relative, TimerMechanism::Absolute]
-        );
-        assert_eq!(chosen("--mechanism all"), TimerMechanism::ALL);
+        let two = parsed::<Timer>("--mechanism relative,absolute,relative").mechanisms();
+        assert_eq!(two, [TimerMechanism::Relative, TimerMechanism::Absolute]);
+        let all = parsed::<Timer>("--mechanism all").mechanisms();
+        assert_eq!(all, TimerMechanism::ALL);
     }
 
     #[test]

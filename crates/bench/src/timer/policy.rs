@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Scheduling policy of a measuring thread.
 
-use anyhow::{Result, bail};
-use rustix::process::{Resource, geteuid, getrlimit};
+use crate::priority::set_policy;
+use crate::process::is_root;
+use anyhow::{Result, anyhow, bail};
+use rustix::process::{Resource, getrlimit};
 use std::fmt;
 use std::str::FromStr;
 
@@ -33,16 +35,14 @@ impl FromStr for SchedPolicy {
 
     fn from_str(text: &str) -> Result<SchedPolicy, String> {
         let (name, priority) = text.split_once(':').unwrap_or((text, ""));
-        let priority = || {
-            let number = priority.parse().ok().filter(|number| (1..=99).contains(number));
-            number.ok_or_else(|| {
-                format!("policy {name} needs a priority from 1 to 99, such as {name}:80")
-            })
-        };
-        match name {
-            "other" if text == name => Ok(SchedPolicy::Other),
-            "fifo" => priority().map(SchedPolicy::Fifo),
-            "rr" => priority().map(SchedPolicy::RoundRobin),
+        let priority = priority.parse().ok().filter(|number| (1..=99).contains(number));
+        match (name, priority) {
+            ("other", _) if text == name => Ok(SchedPolicy::Other),
+            ("fifo", Some(priority)) => Ok(SchedPolicy::Fifo(priority)),
+            ("rr", Some(priority)) => Ok(SchedPolicy::RoundRobin(priority)),
+            ("fifo" | "rr", None) => {
+                Err(format!("policy {name} needs a priority from 1 to 99, such as {name}:80"))
+            }
             _ => Err(format!("invalid policy {text:?}; use other, fifo:80 or rr:80")),
         }
     }
@@ -65,17 +65,13 @@ impl SchedPolicy {
             SchedPolicy::Fifo(priority) => (libc::SCHED_FIFO, priority),
             SchedPolicy::RoundRobin(priority) => (libc::SCHED_RR, priority),
         };
-        let parameters = libc::sched_param { sched_priority: priority.into() };
-        // SAFETY: the call reads one structure that lives until it returns.
-        if unsafe { libc::sched_setscheduler(0, policy, &parameters) } == 0 {
-            return Ok(());
-        }
-        let error = std::io::Error::last_os_error();
-        bail!("cannot use policy {self}: {error}; {}", self.remedy(priority))
+        set_policy(policy, priority.into()).map_err(|error| {
+            anyhow!("cannot use policy {self}: {error}; {}", self.remedy(priority))
+        })
     }
 
     fn remedy(self, priority: u8) -> String {
-        if geteuid().is_root() {
+        if is_root() {
             return "see whether the control group of this process may use real-time policies (cpu.rt_runtime_us), \
                     or measure with --policy other"
                 .to_owned();

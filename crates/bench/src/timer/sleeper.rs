@@ -64,7 +64,7 @@ fn timespec(ns: u64) -> Timespec {
 }
 
 /// Sleeps until a time of CLOCK_MONOTONIC, also through signals.
-pub(super) fn sleep_until(at: u64) {
+pub(crate) fn sleep_until(at: u64) {
     while clock_nanosleep_absolute(ClockId::Monotonic, &timespec(at)) == Err(Errno::INTR) {}
 }
 
@@ -139,11 +139,11 @@ impl Itimer {
             bail!("cannot make a POSIX timer: {}", std::io::Error::last_os_error());
         }
         let itimer = Itimer { timer, signals };
-        let time = |ns: u64| libc::timespec {
+        let [it_interval, it_value] = [period, begin + period].map(|ns| libc::timespec {
             tv_sec: (ns / 1_000_000_000) as i64,
             tv_nsec: (ns % 1_000_000_000) as i64,
-        };
-        let times = libc::itimerspec { it_interval: time(period), it_value: time(begin + period) };
+        });
+        let times = libc::itimerspec { it_interval, it_value };
         // SAFETY: the timer exists, and the structure lives until the call returns.
         if unsafe { libc::timer_settime(timer, libc::TIMER_ABSTIME, &times, null_mut()) } != 0 {
             bail!("cannot start a POSIX timer: {}", std::io::Error::last_os_error());

@@ -6,10 +6,10 @@
 //! as in cyclictest: deadlines that have passed are skipped and counted.
 
 use super::policy::SchedPolicy;
-use super::samples::Samples;
 use super::sleeper::{Sleeper, sleep_until};
 use crate::cpus::stay_on;
 use crate::interrupt::InterruptFlag;
+use crate::locked_buffer::LockedBuffer;
 use anyhow::{Context, Result, bail};
 use std::num::NonZeroU64;
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -67,7 +67,11 @@ impl TimerOptions {
         }
         let count = (self.duration.as_nanos() / self.period.as_nanos()) as u64;
         match count {
-            0 => bail!("{:?} hold no period of {:?}; measure longer", self.duration, self.period),
+            0 => bail!(
+                "{:?} is shorter than a period of {:?}; measure longer",
+                self.duration,
+                self.period
+            ),
             _ if count > DEADLINES_MAX => bail!(
                 "{count} samples of each CPU are too many (at most {DEADLINES_MAX}); measure shorter, or with a longer period"
             ),
@@ -107,6 +111,9 @@ pub(super) fn measure(
     interrupt.check()?;
     Ok(tracks)
 }
+
+/// Deadlines and wakeups in order of time; those without room are missing in the end.
+type Samples = LockedBuffer<(u64, u64)>;
 
 type Worked<'scope> = ScopedJoinHandle<'scope, Result<Option<ThreadWakeUps>>>;
 
@@ -175,7 +182,7 @@ impl MeasuringThread<'_> {
             rustix::thread::set_current_timer_slack(self.options.slack_ns)
                 .context("cannot set the timer slack")?;
         }
-        let samples = Samples::reserve(self.deadlines as usize);
+        let samples = LockedBuffer::new(self.deadlines as usize, (u64::MAX, u64::MAX));
         self.options.policy.apply()?;
         Ok(samples)
     }
@@ -195,10 +202,10 @@ impl MeasuringThread<'_> {
         let (mut number, mut overruns, mut now) = (1, 0, begin);
         while number <= deadlines && now < end && self.interrupt.check().is_ok() {
             let deadline = begin + number * period;
-            let told = sleeper.wait(deadline)?;
+            let counted = sleeper.wait(deadline)?;
             now = clock::now().0;
-            samples.push(deadline, now);
-            let passed = told.unwrap_or_else(|| 1 + now.saturating_sub(deadline + 1) / period);
+            samples.push((deadline, now));
+            let passed = counted.unwrap_or_else(|| 1 + now.saturating_sub(deadline + 1) / period);
             overruns += passed.max(1).min(deadlines + 1 - number) - 1;
             number += passed.max(1);
         }
@@ -217,10 +224,10 @@ impl MeasuringThread<'_> {
 
     fn describe(&self, samples: &Samples, overruns: u64) -> Run {
         let mut events = Events::of(LATENESS, None);
-        samples
-            .pairs()
-            .for_each(|(deadline, now)| events.push(deadline, now.saturating_sub(deadline)));
-        let answered = samples.pairs().len() as u64 + overruns;
+        for (deadline, now) in samples.items() {
+            events.push(*deadline, now.saturating_sub(*deadline));
+        }
+        let answered = samples.items().len() as u64 + overruns;
         Run {
             name: format!("{}/{}/cpu{}", self.mechanism.name(), self.options.policy, self.cpu),
             duration_ns: self.deadlines * self.options.period_ns(),
@@ -272,17 +279,19 @@ mod tests {
 
     #[test]
     fn what_cannot_be_held_is_refused() {
-        let deadlines = |period_us, duration_ms| {
-            options(Duration::from_micros(period_us), Duration::from_millis(duration_ms))
-                .deadlines()
-                .ok()
-        };
-        assert_eq!((deadlines(1_000, 10_000), deadlines(300, 1)), (Some(10_000), Some(3)));
-        assert_eq!(
-            [deadlines(5, 1_000), deadlines(2_000_000, 10_000), deadlines(1_000, 0)],
-            [None; 3]
-        );
-        assert_eq!((deadlines(10, 80_000), deadlines(10, 80_001)), (Some(DEADLINES_MAX), None));
+        for (period_us, duration_ms, deadlines) in [
+            (1_000, 10_000, Some(10_000)),
+            (300, 1, Some(3)),
+            (5, 1_000, None),
+            (2_000_000, 10_000, None),
+            (1_000, 0, None),
+            (10, 80_000, Some(DEADLINES_MAX)),
+            (10, 80_001, None),
+        ] {
+            let (period, duration) =
+                (Duration::from_micros(period_us), Duration::from_millis(duration_ms));
+            assert_eq!(options(period, duration).deadlines().ok(), deadlines, "{period:?}");
+        }
     }
 
     #[test]

@@ -2,12 +2,10 @@
 //! Recorder beside a measurement, to name the cause of its delays.
 
 use crate::interrupt::InterruptFlag;
-use crate::programs::{self, ARM_TIMEOUT, Follower};
-use anyhow::{Context, Result};
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use crate::programs::{SidecarRecorder, recorder};
+use anyhow::Result;
+use std::path::Path;
 use std::time::Duration;
-use tempfile::TempDir;
 
 /// Programs in the kernel that were just attached record the first moments only in part.
 const SETTLE: Duration = Duration::from_millis(200);
@@ -20,58 +18,20 @@ const SECOND_BYTES: u64 = 2 << 20;
 const MEMORY_MIN: u64 = 64 << 20;
 const MEMORY_MAX: u64 = 512 << 20;
 
-/// A recorder with a folder of its own; both end with the value.
-pub(super) struct TimerRecorder {
-    _recorder: Follower,
-    tipme: PathBuf,
-    folder: TempDir,
-}
-
-/// Returns `true` if this user can record.
-pub(super) fn may_trace() -> bool {
-    rustix::process::geteuid().is_root()
-}
-
-impl TimerRecorder {
-    /// Starts a recorder with room for `wakes` wakeups within `time`.
-    pub(super) fn start(
-        tipme: &Path,
-        time: Duration,
-        wakes: u64,
-        interrupt: &InterruptFlag,
-    ) -> Result<TimerRecorder> {
-        let folder = tempfile::Builder::new()
-            .prefix("tipme-timer-")
-            .tempdir()
-            .context("cannot make a folder")?;
-        let window = (time + Duration::from_secs(3)).min(WINDOW_MAX).as_secs();
-        let mut command = Command::new(tipme);
-        command.args([
-            "record",
-            "--hot-keys",
-            "off",
-            "--display",
-            "none",
-            "--detail",
-            "interrupts",
-        ]);
-        command.args([
-            "--window",
-            &window.to_string(),
-            "--memory",
-            &memory(window, wakes).to_string(),
-        ]);
-        command.arg("--state-dir").arg(folder.path());
-        let recorder = Follower::start("tipme record", command)?;
-        recorder.wait_for("recording", ARM_TIMEOUT, interrupt)?;
-        interrupt.sleep(SETTLE)?;
-        Ok(TimerRecorder { _recorder: recorder, tipme: tipme.to_owned(), folder })
-    }
-
-    /// Saves the recording; returns the path of the incident, which is removed with this value.
-    pub(super) fn mark(&self, interrupt: &InterruptFlag) -> Result<PathBuf> {
-        programs::mark(&self.tipme, self.folder.path(), interrupt)
-    }
+/// Starts a recorder with room for `wakes` wakeups within `time`. Needs root.
+pub(super) fn start(
+    tipme: &Path,
+    time: Duration,
+    wakes: u64,
+    interrupt: &InterruptFlag,
+) -> Result<SidecarRecorder> {
+    let window = (time + Duration::from_secs(3)).min(WINDOW_MAX).as_secs();
+    let mut command = recorder(tipme, "none");
+    command.args(["--detail", "interrupts", "--window", &window.to_string()]);
+    command.args(["--memory", &memory(window, wakes).to_string()]);
+    let recorder = SidecarRecorder::start(command, interrupt)?;
+    interrupt.sleep(SETTLE)?;
+    Ok(recorder)
 }
 
 fn memory(window_s: u64, wakes: u64) -> u64 {

@@ -49,9 +49,10 @@ fn busiest(observed: &Observed, footer: &str) -> String {
 }
 
 fn draw(title: &str, footer: &str, observed: &Observed, bins: &[Bin], width_ns: u64) -> String {
-    let point = |bin: &Bin| ((bin.start_ns - observed.begin_ns) as f64 / 1e9, bin.utilisation());
-    let points: Vec<(f64, f64)> = bins.iter().map(point).collect();
-    plot::utilisation(&Figure { title, quantity: Quantity::Gap, footer }, &points, ms(width_ns))
+    let points =
+        bins.iter().map(|bin| ((bin.start_ns - observed.begin_ns) as f64 / 1e9, bin.utilisation()));
+    let figure = Figure { title, quantity: Quantity::Gap, footer };
+    plot::utilisation(&figure, &points.collect::<Vec<_>>(), ms(width_ns))
 }
 
 #[cfg(test)]

@@ -36,14 +36,16 @@ fn word(good: bool) -> &'static str {
 fn judged(trial: &Trial) -> String {
     let word = if trial.is_disturbed() { "not judged" } else { word(trial.is_good()) };
     let (p50_us, p90_us) = trial.allowed_us();
-    let allowed = |taken: &Taken| {
-        let (others, steal) = (100.0 * taken.others_share, 100.0 * taken.steal_share);
-        format!(
-            "; others had {others:.2} %, the hypervisor {steal:.2} %: {p50_us:.0} and {p90_us:.0} µs more are allowed"
-        )
-    };
-    let allowed = trial.taken.as_ref().filter(|_| trial.p50_us_max.is_some()).map(allowed);
-    word.to_owned() + &allowed.unwrap_or_default()
+    match &trial.taken {
+        Some(Taken { others_share, steal_share }) if trial.p50_us_max.is_some() => {
+            let (others, steal) = (100.0 * others_share, 100.0 * steal_share);
+            format!(
+                "{word}; others had {others:.2}%, the hypervisor {steal:.2}%: \
+                 {p50_us:.0} and {p90_us:.0} µs more are allowed"
+            )
+        }
+        _ => word.to_owned(),
+    }
 }
 
 /// Formats the limit of a share, with the allowance for a hypervisor.
@@ -65,7 +67,7 @@ fn trials(trials: &[Trial]) -> String {
         range.1,
         "method             events  error p50      p90       max      bias   limits p50, p90\n"
     );
-    let row = |trial: &Trial| {
+    let rows = trials.iter().map(|trial| {
         let errors = &trial.errors;
         format!(
             "{:<17} {:>7} {:>7.1} µs {:>5.1} µs {:>6.1} µs {:>+6.1} µs   {}, {}  {}\n",
@@ -79,28 +81,28 @@ fn trials(trials: &[Trial]) -> String {
             limit(trial.p90_us_max, "µs"),
             judged(trial)
         )
-    };
-    std::iter::once(head).chain(trials.iter().map(row)).collect()
+    });
+    head + &rows.collect::<String>()
 }
 
 fn echoes(echoes: &[Echo]) -> String {
     let head = "A program that reads a character, computes and echoes it (median):\n\
                 method             echoes  its own time stamps  idle loop  what they miss\n";
-    let row = |echo: &Echo| {
+    let rows = echoes.iter().map(|echo| {
         format!(
             "{:<17} {:>7} {:>17.3} ms {:>7.3} ms {:>12.1} µs\n",
             echo.method, echo.n, echo.conventional_ms, echo.stolen_ms, echo.missed_us
         )
-    };
-    std::iter::once(head.to_owned()).chain(echoes.iter().map(row)).collect()
+    });
+    head.to_owned() + &rows.collect::<String>()
 }
 
 fn checks(checks: &[Check]) -> String {
     let head = "Stolen share against the kernel's account of the loops' CPU time:\n\
                 method             load      stolen     check   worst CPU     limit   records  longest record\n";
-    let row = |check: &Check| {
+    let rows = checks.iter().map(|check| {
         format!(
-            "{:<17}  {:<7} {:>6.2} %  {:>6.2} %  {:>+6.2} pt  {:>8}  {:>8}  {:>11.1} ms  {}\n",
+            "{:<17}  {:<7} {:>7.2}%  {:>7.2}%  {:>+6.2} pt  {:>8}  {:>8}  {:>11.1} ms  {}\n",
             check.method,
             check.load,
             100.0 * check.stolen_share,
@@ -111,10 +113,9 @@ fn checks(checks: &[Check]) -> String {
             check.longest_record_ms,
             word(check.is_good())
         )
-    };
+    });
     let named = checks.iter().any(|check| check.method == "gaps with names");
-    let why = named.then(|| NAMED.to_owned());
-    std::iter::once(head.to_owned()).chain(checks.iter().map(row)).chain(why).collect()
+    head.to_owned() + &rows.collect::<String>() + if named { NAMED } else { "" }
 }
 
 #[cfg(test)]
@@ -156,7 +157,7 @@ mod tests {
         insta::assert_snapshot!(validation(&all), @r"
         Stolen time of each event against the CPU time that the kernel charged for it, 0.05 to 9.90 ms:
         method             events  error p50      p90       max      bias   limits p50, p90
-        gaps                  240    11.2 µs  40.0 µs  900.0 µs   +9.0 µs   35 µs, 100 µs  ok; others had 0.11 %, the hypervisor 0.20 %: 15 and 31 µs more are allowed
+        gaps                  240    11.2 µs  40.0 µs  900.0 µs   +9.0 µs   35 µs, 100 µs  ok; others had 0.11%, the hypervisor 0.20%: 15 and 31 µs more are allowed
 
         A program that reads a character, computes and echoes it (median):
         method             echoes  its own time stamps  idle loop  what they miss
@@ -164,7 +165,7 @@ mod tests {
 
         Stolen share against the kernel's account of the loops' CPU time:
         method             load      stolen     check   worst CPU     limit   records  longest record
-        gaps               loaded   99.70 %   96.00 %   +3.70 pt  2+0.4 pt         9        412.0 ms  FAILED
+        gaps               loaded    99.70%    96.00%   +3.70 pt  2+0.4 pt         9        412.0 ms  FAILED
 
         NOT all within the limits.
         ");
