@@ -150,7 +150,8 @@ pub struct Record {
     /// Classes of records to omit, such as samples,locks; see tipme doctor
     #[arg(long, value_name = "CLASSES", value_delimiter = ',')]
     pub without: Vec<String>,
-    /// Record these resources in more detail, at some cost: waits, interrupts, locks, writers, memory
+    /// Record these resources in more detail, at some cost: waits, interrupts, locks, writers,
+    /// memory
     #[arg(long, value_name = "RESOURCES", value_delimiter = ',', value_parser = detail)]
     pub detail: Vec<Detail>,
     /// Apply --detail to the running recorder for this long, at most an hour [default: 600]
@@ -187,8 +188,11 @@ type AutoChoice = Option<AutoMode>;
 
 fn auto() -> impl TypedValueParser<Value = AutoChoice> {
     let all = AutoMode::ALL.map(Some).into_iter().chain([None]);
-    let about = |mode: AutoChoice| mode.map_or("Mark only on request", AutoMode::about);
-    choice(all, |mode| mode.map_or("off", AutoMode::name), about)
+    choice(
+        all,
+        |mode| mode.map_or("off", AutoMode::name),
+        |mode| mode.map_or("Mark only on request", AutoMode::about),
+    )
 }
 
 /// Selection of the display to record.
@@ -284,9 +288,10 @@ pub struct AgentArguments {
 }
 
 fn action(name: &str) -> Result<HotKeyAction, String> {
-    let names = || HotKeyAction::ALL.map(HotKeyAction::name).join(", ");
-    HotKeyAction::named(name)
-        .ok_or_else(|| format!("unknown action {name}; use one of {}", names()))
+    HotKeyAction::named(name).ok_or_else(|| {
+        let names = HotKeyAction::ALL.map(HotKeyAction::name).join(", ");
+        format!("unknown action {name}; use one of {names}")
+    })
 }
 
 #[derive(Args)]
@@ -438,8 +443,9 @@ fn seconds(text: &str) -> Result<f64, String> {
 }
 
 fn numbers(text: &str) -> Result<Numbers, String> {
-    let number = |word: &str| word.parse().map_err(|_| format!("invalid number {word:?}"));
-    text.split(',').map(number).collect::<Result<_, _>>().map(Numbers)
+    let numbers =
+        text.split(',').map(|word| word.parse().map_err(|_| format!("invalid number {word:?}")));
+    numbers.collect::<Result<_, _>>().map(Numbers)
 }
 
 fn detail(text: &str) -> Result<Detail, String> {

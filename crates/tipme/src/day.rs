@@ -38,7 +38,7 @@ pub fn run(arguments: &Day) -> Result<ExitCode> {
     let client = Client::new(dirs.run_dir());
     if arguments.forget {
         client.call(&RecorderRequest::ForgetDays)?;
-        println!("forgotten; from now on it counts again");
+        println!("all counts are deleted; counting starts over");
         return Ok(ExitCode::SUCCESS);
     }
     let date = date(arguments.date)?;
@@ -48,7 +48,7 @@ pub fn run(arguments: &Day) -> Result<ExitCode> {
         RecorderResponse::Day(figures) => {
             with_incidents(*figures, &IncidentFolder::at(dirs.incidents()))
         }
-        _ => bail!("the recorder gave an answer that does not fit; restart it"),
+        _ => bail!("unexpected reply of the recorder; restart it"),
     };
     let counted = figures.all.n > 0;
     let document = DayDocument { schema: 1, date: date.to_string(), figures };
@@ -63,7 +63,9 @@ pub fn run(arguments: &Day) -> Result<ExitCode> {
         println!("{}", serde_json::to_string(&document)?);
     } else {
         print!("{}", text(&document.date, &document.figures, &time_of_day, &layout()));
-        suggestion::ask(dirs.run_dir()).iter().for_each(|words| println!("\n{words}"));
+        if let Some(words) = suggestion::ask(dirs.run_dir()) {
+            println!("\n{words}");
+        }
     }
     Ok(if counted { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -79,14 +81,16 @@ fn date(choice: DateChoice) -> Result<Date> {
 
 /// Returns the start of a day and of the next one, in seconds since 1970.
 fn bounds(date: Date) -> Result<(u64, u64)> {
-    let begin = |date: Date| -> Option<u64> {
-        let begin = TimeZone::system().to_timestamp(date.at(0, 0, 0, 0)).ok()?.as_second();
-        u64::try_from(begin).ok()
-    };
-    let bounds = begin(date).zip(date.tomorrow().ok().and_then(begin));
+    let bounds = midnight(date).zip(date.tomorrow().ok().and_then(midnight));
     bounds.with_context(|| {
-        format!("no day like {date} is counted; name one of the last 32, such as yesterday")
+        format!("{date} is out of range; name one of the last 32 days, such as yesterday")
     })
+}
+
+/// Returns the start of a day in seconds since 1970.
+fn midnight(date: Date) -> Option<u64> {
+    let midnight = TimeZone::system().to_timestamp(date.at(0, 0, 0, 0)).ok()?;
+    midnight.as_second().try_into().ok()
 }
 
 /// Formats a time as `14:03:21` in local time.

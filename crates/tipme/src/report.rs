@@ -33,7 +33,8 @@ pub fn run(arguments: &Report) -> Result<ExitCode> {
     let (path, page) = match result {
         Some(_) if drawn => {
             bail!(
-                "a picture is of an incident; the plots of a result are written by --svg of its command"
+                "only an incident can be drawn as a picture; for the plots of a result, \
+                 use --svg of its command"
             )
         }
         Some(_) if options != DiagnoseOptions::default() => {

@@ -314,7 +314,7 @@ fn what_a_person_says_moves_the_limits_and_survives() {
     let tightened = percent(dir.path());
     let text = text_of(dir.path(), "status");
     assert!(
-        text.contains(&format!("key in xterm: {tightened} % of the usual limits (marked: ")),
+        text.contains(&format!("key in xterm: {tightened}% of the usual limits (marked: ")),
         "{text}"
     );
 

@@ -121,7 +121,7 @@ fn a_key_of_sway_marks_once_and_tells_the_cause() {
     let (code, text) = run(&["setup", "--dry-run"]);
     assert!(code == Some(0) && !text.contains("to do "), "{text}");
     let (_, text) = run(&["doctor", "--verbose"]);
-    assert!(text.contains("Ctrl+Alt+Minus marks, by the settings of sway"), "{text}");
+    assert!(text.contains("Ctrl+Alt+Minus marks, bound in the settings of sway"), "{text}");
 
     keyboard.chord(&"ctrl+alt+minus".parse().unwrap()).unwrap();
     until("the key has marked", || marks(&recording) == 2);

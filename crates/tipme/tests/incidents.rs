@@ -156,7 +156,9 @@ fn an_empty_name_names_nothing() {
     let desktop = Desktop::with(&[("20260131T230000", "cpu-hogs")]);
     for verb in ["rm", "pin", "show"] {
         assert!(
-            desktop.complaint(&["incidents", verb, ""]).contains("an empty name names no incident"),
+            desktop
+                .complaint(&["incidents", verb, ""])
+                .contains("the name of the incident is empty"),
             "{verb}"
         );
     }
@@ -171,7 +173,7 @@ fn a_file_that_lies_elsewhere_does_not_stand_for_the_incident_of_its_name() {
     fs::copy(desktop.file(TWO[0].0), &copy).unwrap();
     for verb in ["rm", "pin", "unpin"] {
         let why = desktop.complaint(&["incidents", verb, copy.to_str().unwrap()]);
-        assert!(why.contains(" does not lie in "), "{verb}: {why}");
+        assert!(why.contains(" is not in "), "{verb}: {why}");
     }
     assert!(
         desktop.file(TWO[0].0).exists()
@@ -242,11 +244,13 @@ fn notes_are_kept_and_answers_counted() {
     let id = path.file_stem().unwrap().to_str().unwrap().to_owned();
     assert!(
         desktop(&["incidents", "note", "hello"])
-            .starts_with(&format!("kept in {}", path.display()))
+            .starts_with(&format!("note added to {}", path.display()))
     );
     assert!(desktop(&["incidents"]).contains("hello"), "without an id the newest is meant");
     assert_eq!(desktop(&["incidents", "note", &id]), "", "an id alone says nothing");
-    assert!(desktop(&["incidents", "note", &id, "no, it", "stuttered"]).starts_with("kept in "));
+    assert!(
+        desktop(&["incidents", "note", &id, "no, it", "stuttered"]).starts_with("note added to ")
+    );
     let right = tipme_control::RecorderRequest::Describe {
         incident: path,
         text: String::new(),
@@ -255,7 +259,7 @@ fn notes_are_kept_and_answers_counted() {
     tipme_control::Client::new(recording.dir.path()).call(&right).unwrap();
     let text = desktop(&["incidents"]);
     assert!(text.contains("(it was this) no, it stuttered\n"), "{text}");
-    assert!(text.ends_with("Asked whether it was this: yes 1, no 0.\n"), "{text}");
+    assert!(text.ends_with("Answers to \"was it this?\": 1 yes, 0 no.\n"), "{text}");
     assert!(
         desktop(&["incidents", "show"])
             .contains("You said: no, it stuttered\nYou answered: it was this\n")

@@ -120,7 +120,7 @@ fn why_tells_role_reason_membership_and_knobs() {
     let text = managed.said(&["why", &terminal.shell().to_string()]);
     assert!(text.contains("keyboard"), "{text}");
     let text = managed.said(&["why", "1"]);
-    assert!(text.starts_with("1 (") && text.contains("left alone, since"), "{text}");
+    assert!(text.starts_with("1 (") && text.contains("left alone, because"), "{text}");
     let text = managed.said(&["manage", "status"]);
     for words in ["managing ", "core: ", "focused", "focus changes: ", "prediction: ", "own cost: "]
     {

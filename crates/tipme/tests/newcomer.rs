@@ -55,7 +55,7 @@ fn every_refusal_names_what_to_do() {
         (&["mark", "it", "hung", "--state-dir", place], "start one with: sudo tipme record"),
         (&["incidents", "--since", "yesterday"], "write it like 90min, 12h or 3d"),
         (&["incidents", "rm", "2026", "--state-dir", place], "see: tipme incidents"),
-        (&["day", "--date", "9999-12-31"], "name one of the last 32, such as yesterday"),
+        (&["day", "--date", "9999-12-31"], "name one of the last 32 days, such as yesterday"),
         (
             &["record", "--detail", "locks", "--for", "5", "--state-dir", place],
             "start one with: sudo tipme record",

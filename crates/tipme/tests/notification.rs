@@ -151,7 +151,7 @@ fn without_a_daemon_a_popup_tells_the_cause_and_how_to_have_more_of_it() {
     assert!(text.starts_with("Typing in xterm stalled for "), "{text}");
     assert!(text.contains(" held a lock that "), "{text}");
     let more = [format!("diagnose {incident}"), format!("incidents note {incident} WORDS")];
-    let more = format!("Read more: tipme {}\nAdd words: tipme {}", more[0], more[1]);
+    let more = format!("Read more: tipme {}\nAdd a note: tipme {}", more[0], more[1]);
     assert!(text.ends_with(&format!("\n\n{more}\nA click closes this.")), "{text}");
     assert!(!told.exists(), "a window opened that nobody asked for");
 }
@@ -186,7 +186,8 @@ fn without_a_bus_what_a_key_did_is_told_by_a_popup() {
     agent.line("ready: ");
     press(&session, &["ctrl+alt+0"]);
     agent.line("input is no longer recorded");
-    let said = "Input is no longer recorded\n\nWhat a mark finds cannot say which key or click had to wait; ";
+    let said =
+        "Input is no longer recorded\n\nVerdicts cannot name the key or click that was late; ";
     Viewer::open(&session).wait_for(said);
 }
 
@@ -217,7 +218,7 @@ fn whoever_types_goes_on_typing_while_a_popup_comes_and_goes() {
     typist.chord(&"ctrl+alt+minus".parse().unwrap()).unwrap();
     until("a popup comes", || !go_on(&mut typist).is_empty() && !viewer.popups().is_empty());
     go_on(&mut typist);
-    let popup = viewer.wait_for("Add words: tipme incidents note ");
+    let popup = viewer.wait_for("Add a note: tipme incidents note ");
     assert!(popup.is_alone, "a window manager takes care of it, and may give it the focus");
     assert_eq!(
         viewer.windows(),
@@ -279,7 +280,7 @@ fn without_a_bus_keys_that_others_hold_are_told_by_a_popup() {
     let agent = Agent::start(&session, state.path(), |command| {
         command.args(["--start-key", "f9"]);
     });
-    agent.line("ready: Super+Minus marks, without ");
+    agent.line("ready: Super+Minus marks (unavailable: ");
     let text = Viewer::open(&session).wait_for("Try: tipme setup --mark-key KEY").text;
     assert!(text.starts_with("Super+Minus marks instead of Ctrl+Alt+Minus\n"), "{text}");
 }
@@ -329,7 +330,7 @@ fn the_agent_serves_the_keys_that_xfwm4_leaves_and_tells_of_the_others() {
             " is held on the keypad by another program, probably the window manager Xfwm4;"
         )
     );
-    agent.line("ready: Ctrl+Alt+Minus marks, without F9 on :");
+    agent.line("ready: Ctrl+Alt+Minus marks (unavailable: F9) on :");
     let text = wait_for(&shown, told);
     assert!(
         text.contains("\nF9 is not available\n")
@@ -350,7 +351,7 @@ fn another_key_marks_where_the_one_asked_for_is_taken() {
     let agent = Agent::start(&session, state.path(), |command| {
         command.arg("--no-dialog").env(ADDRESS, &bus.address);
     });
-    agent.line("ready: Ctrl+Alt+Shift+M marks, without Ctrl+Alt+Minus on :");
+    agent.line("ready: Ctrl+Alt+Shift+M marks (unavailable: Ctrl+Alt+Minus) on :");
     let text = wait_for(&shown, "Try: tipme setup --mark-key KEY");
     assert!(text.contains("\nCtrl+Alt+Shift+M marks instead of Ctrl+Alt+Minus\n"), "{text}");
     press(&session, &["ctrl+alt+shift+m"]);
@@ -415,7 +416,7 @@ fn the_buttons_of_a_verdict_do_what_they_say() {
     let first = PathBuf::from(agent.line("marked "));
     wait_for(shown, "Try: ");
     bus.push("Not this");
-    wait_for(shown, "Kept: it was something else");
+    wait_for(shown, "Noted: it was something else");
     assert_eq!(words(&first).right, Some(false));
     bus.push("Add note");
     until("the words are in the incident", || words(&first).text == "the editor hung");
@@ -487,7 +488,7 @@ fn each_key_says_at_the_screen_what_it_did() {
     press(session, &["ctrl+alt+0"]);
     wait_for(
         shown,
-        "Input is no longer recorded\nWhat a mark finds cannot say which key or click had to wait; Ctrl+Alt+1 ",
+        "Input is no longer recorded\nVerdicts cannot name the key or click that was late; Ctrl+Alt+1 ",
     );
     assert!(!keys());
     press(session, &["ctrl+alt+minus"]);

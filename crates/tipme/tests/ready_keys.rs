@@ -104,7 +104,8 @@ fn kde_is_ready_only_where_its_daemon_has_the_key() {
     );
 
     let (code, text) = desktop.run("KDE", &["setup", "--yes"]);
-    let later = "Ready: from the next login on, when KDE reads the binding of Ctrl+Alt+Minus; until then: tipme mark";
+    let later = "Ready: after the next login, when KDE reads the binding of Ctrl+Alt+Minus; \
+                 until then, run: tipme mark";
     assert!(code == Some(1) && text.contains(later), "{text}");
     assert!(!text.contains("Now press the key") && !text.contains("Ready: yes"), "{text}");
     assert_eq!(
@@ -130,11 +131,11 @@ fn kde_serves_an_entry_that_its_daemon_loads_and_undo_takes_it_back_from_any_des
     );
     assert!(text.contains("Now press the key yourself: Ctrl+Alt+Minus."), "{text}");
     let (_, text) = desktop.run("KDE", &["doctor", "--verbose"]);
-    assert!(text.contains("Ctrl+Alt+Minus marks, by the settings of KDE"), "{text}");
+    assert!(text.contains("Ctrl+Alt+Minus marks, bound in the settings of KDE"), "{text}");
     assert!(entry(desktop.home.path()).exists());
 
     let (code, text) = desktop.run("GNOME", &["setup", "--undo", "--yes"]);
-    assert!(code == Some(0) && text.contains("done bind no key of KDE to tipme"), "{text}");
+    assert!(code == Some(0) && text.contains("done remove tipme's keys from KDE"), "{text}");
     assert_eq!((entry(desktop.home.path()).exists(), daemon.actions()), (false, Vec::new()));
 }
 
@@ -143,7 +144,8 @@ fn a_key_that_kde_gave_to_another_shortcut_is_not_ready() {
     let desktop = Desktop::start();
     let _daemon = Kglobalaccel::start(&desktop.bus.address, &[("_launch", 0)]);
     let (code, text) = desktop.run("KDE", &["setup", "--yes"]);
-    let why = "Ready: no, because KDE gave the key of tipme to another shortcut, or its owner took it away; choose one in";
+    let why = "Ready: no, because KDE gave the key of tipme to another shortcut, \
+               or the user removed it; choose one in";
     assert!(code == Some(1) && text.contains(why), "{text}");
 }
 
@@ -152,7 +154,7 @@ fn a_key_in_the_settings_of_gnome_counts_while_its_settings_daemon_runs() {
     let desktop = Desktop::start();
     let (code, text) = desktop.run("ubuntu:GNOME", &["setup", "--yes"]);
     let why =
-        "Ready: no, because the settings of GNOME have Ctrl+Alt+Minus, and its settings daemon";
+        "Ready: no, because the settings of GNOME have Ctrl+Alt+Minus, but its settings daemon";
     assert!(code == Some(1) && text.contains(why) && !text.contains("Now press the key"), "{text}");
     let name = "org.gnome.SettingsDaemon.MediaKeys";
     let builder =
@@ -164,7 +166,7 @@ fn a_key_in_the_settings_of_gnome_counts_while_its_settings_daemon_runs() {
         "{text}"
     );
     let (code, text) = desktop.run("KDE", &["setup", "--undo", "--yes"]);
-    assert!(code == Some(0) && text.contains("done bind no key of GNOME to tipme"), "{text}");
+    assert!(code == Some(0) && text.contains("done remove tipme's keys from GNOME"), "{text}");
 }
 
 #[test]
@@ -204,7 +206,8 @@ fn where_the_portal_is_silent_or_absent_the_line_to_add_is_told() {
     assert!(code == Some(1) && text.starts_with(why), "{text}");
     assert!(begun.elapsed() < Duration::from_secs(20), "it took {:?}", begun.elapsed());
     let (code, text) = desktop.run("cage", &["setup", "--yes"]);
-    let waits = "Ready: no, because the desktop has not answered the agent's request for a key; in a minute, run again";
+    let waits = "Ready: no, because the desktop has not answered the agent's request for a key yet; \
+                 in a minute, run: tipme status";
     assert!(
         code == Some(1) && text.contains(waits) && !text.contains("bind Ctrl+Alt+Minus"),
         "{text}"
@@ -226,6 +229,7 @@ fn a_line_in_the_configuration_is_found_there() {
     );
     std::fs::write(folder.join("hyprland.conf"), line).unwrap();
     let (code, text) = desktop.run("Hyprland", &["status"]);
-    let ready = "Ready: yes, the key of tipme in Hyprland marks, by the configuration of Hyprland; the first press starts";
+    let ready = "Ready: yes, the key of tipme in Hyprland marks, bound in the configuration of \
+                 Hyprland; the first press starts";
     assert!(code == Some(0) && text.starts_with(ready), "{text}");
 }

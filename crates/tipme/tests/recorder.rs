@@ -319,7 +319,7 @@ fn a_scrubbed_copy_tells_nothing_of_its_owner() {
     let preview = tipme().args(["scrub", "--preview"]).arg(&path).output().unwrap();
     let said = String::from_utf8_lossy(&preview.stdout);
     assert!(
-        preview.status.success() && said.contains("command lines,") && said.contains("stays: "),
+        preview.status.success() && said.contains("command lines,") && said.contains("kept: "),
         "{said}"
     );
     let scrub = || tipme().arg("scrub").arg(&path).arg(&copy).output().unwrap();

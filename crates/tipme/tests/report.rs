@@ -49,7 +49,7 @@ fn a_page_is_named_after_its_incident_and_replaces_nothing_unasked() {
     assert_eq!(refused.status.code(), Some(2));
     assert!(
         said(&refused)
-            .contains("tipme-cpu-hogs.html is there already; name another file, or give --force")
+            .contains("tipme-cpu-hogs.html exists already; name another file, or give --force")
     );
     assert_eq!(fs::read_to_string(&page).unwrap(), "mine");
     assert!(report(folder.path(), &["--force"]).status.success());

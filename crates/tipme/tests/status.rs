@@ -57,8 +57,7 @@ fn it_is_ready_when_recorder_and_agent_are_there() {
     ] {
         assert!(text.contains(line), "{line:?} in {text}");
     }
-    let none =
-        "\nnotifications  a popup comes instead; no notification is shown: there is no session bus";
+    let none = "\nnotifications  popups instead; no notification is shown: there is no session bus";
     assert!(text.contains(none), "{text}");
     let (code, text) = told(&session, &recording, &["doctor", "--verbose"]);
     assert!(
@@ -91,7 +90,7 @@ fn without_a_recorder_the_reason_comes_first() {
         let text: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(text.starts_with("Ready: no, because no recorder listens at "), "{text}");
         let none = format!(
-            "; besides, no agent serves display {}; start one there: tipme agent &",
+            "; also, no agent serves display {}; start one there: tipme agent &",
             session.display_name()
         );
         assert!(text.contains(&none), "{text}");

@@ -157,7 +157,7 @@ fn polkit_decides_for_who_is_logged_in_and_is_asked_about_nobody_else() {
     assert_eq!(refusal(&recording, ANN), "");
     assert!(
         status(&recording, ANN)
-            .contains("you may        since polkit allows it to you (org.tipme.mark)\n")
+            .contains("you may mark   because polkit allows it to you (org.tipme.mark)\n")
     );
     polkit.say(NO);
     let why = refusal(&recording, ANN);
@@ -217,10 +217,12 @@ fn without_polkit_the_group_counts() {
     let nothing = open_folder();
     let recording = record(nothing.path());
     assert_eq!([refusal(&recording, BOB), refusal(&recording, EVE)], [""; 2]);
-    assert!(status(&recording, BOB).contains("you may        since you are in the group tipme\n"));
+    assert!(
+        status(&recording, BOB).contains("you may mark   because you are in the group tipme\n")
+    );
     assert!(
         status(&recording, EVE)
-            .contains("you may        since the recorder's --allow-user names you\n")
+            .contains("you may mark   because the recorder's --allow-user names you\n")
     );
     let why = refusal(&recording, ANN);
     assert!(why.contains("the group tipme") && why.contains("there is no system bus"), "{why}");

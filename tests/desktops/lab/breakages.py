@@ -210,5 +210,5 @@ class Trial:
 
 def shorten(said):
     """Without what is in order, and where an incident is kept."""
-    lines = [line for line in said.splitlines() if line.strip() and not line.startswith(("so already", "to do", "done"))]
+    lines = [line for line in said.splitlines() if line.strip() and not line.startswith(("already", "to do", "done"))]
     return re.sub(r"\s+", " ", re.sub(r"/\S+/incidents/\S+", "an incident", " / ".join(lines)))

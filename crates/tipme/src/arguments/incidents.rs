@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_past_is_told_in_days_too() {
+    fn days_are_durations_too() {
         assert_eq!(past("2d"), Ok(Duration::from_secs(172_800)));
         assert_eq!(past("90min"), Ok(Duration::from_secs(5_400)));
         assert!(

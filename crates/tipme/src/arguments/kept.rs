@@ -24,10 +24,9 @@ pub struct KeepArguments {
 
 impl KeepArguments {
     pub fn bounds(&self) -> FolderBounds {
-        let room = |bytes, count: u32| Room { bytes, count: count as usize };
         FolderBounds {
-            all: room(self.max_size, self.max_incidents),
-            user: room(self.max_user_size, self.max_user_incidents),
+            all: Room { bytes: self.max_size, count: self.max_incidents as usize },
+            user: Room { bytes: self.max_user_size, count: self.max_user_incidents as usize },
         }
     }
 }

@@ -21,10 +21,10 @@ pub fn ask(program: &str, words: &[&str]) -> Result<String> {
 }
 
 /// Returns a folder of the user: from an environment variable, else below the home folder.
-pub fn folder_of(variable: &str, below_home: &str) -> Result<PathBuf> {
-    let absolute =
-        |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let folder = absolute(variable).or_else(|| Some(absolute("HOME")?.join(below_home)));
+pub fn user_folder(variable: &str, below_home: &str) -> Result<PathBuf> {
+    let [own, home] = [variable, "HOME"]
+        .map(|name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute()));
+    let folder = own.or_else(|| Some(home?.join(below_home)));
     folder.context("HOME is not set; run this in a session")
 }
 
@@ -57,7 +57,7 @@ fn cannot_write(file: &Path, folder: &Path, error: &io::Error) -> Error {
     let file = file.display();
     match error.kind() {
         PermissionDenied | ReadOnlyFilesystem => Error::msg(format!(
-            "cannot write {file}; make {} writable, then: tipme setup",
+            "cannot write {file}; make {} writable, then run: tipme setup",
             folder.display()
         )),
         _ => Error::msg(format!("cannot write {file}: {error}")),
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_replaced_as_a_whole_where_a_link_leads_and_keeps_its_mode() {
+    fn a_linked_file_is_replaced_and_keeps_its_mode() {
         let folder = tempfile::tempdir().expect("a folder");
         let (kept, link) = (folder.path().join("dotfiles/config"), folder.path().join("config"));
         put(&kept, "first\n").expect("the folder is made");
@@ -99,12 +99,12 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_written_leaves_what_was_there() {
+    fn a_failed_write_keeps_the_file() {
         let error = put(Path::new("/proc/version"), "nothing").expect_err("nobody writes there");
         assert!(error.to_string().contains("cannot write /proc/version"), "{error}");
         let denied = io::Error::from(io::ErrorKind::PermissionDenied);
-        let told = cannot_write(Path::new("/h/a/b"), Path::new("/h/a"), &denied).to_string();
-        assert_eq!(told, "cannot write /h/a/b; make /h/a writable, then: tipme setup");
+        let why = cannot_write(Path::new("/h/a/b"), Path::new("/h/a"), &denied).to_string();
+        assert_eq!(why, "cannot write /h/a/b; make /h/a writable, then run: tipme setup");
         assert!(
             std::fs::read_to_string("/proc/version").expect("it is there").starts_with("Linux")
         );

@@ -4,7 +4,7 @@
 
 use super::keys::{KeyBinding, KeyBindings};
 use super::names::{self, spelled};
-use super::settings::{MADE, ask, folder_of, put, remove};
+use super::settings::{MADE, ask, put, remove, user_folder};
 use super::state::KeyState;
 use anyhow::{Context, Result};
 use serde::Deserialize;
@@ -37,7 +37,7 @@ pub fn state() -> Option<KeyState> {
     Some(if !text.contains(&include(&file)) {
         let [own, all] = [&file, &configuration].map(|path| path.display().to_string());
         KeyState::Idle(format!(
-            "{own} has {key}, and {all} does not include that file; run: tipme setup"
+            "{own} has {key}, but {all} does not include that file; run: tipme setup"
         ))
     } else if ask("swaymsg", &["-t", "get_version"]).is_ok() {
         KeyState::Works(key)
@@ -71,7 +71,7 @@ pub fn bind(keys: &KeyBindings) -> Result<()> {
         before.push('\n');
     }
     put(&configuration, &(before + &include(&file)))?;
-    tell(keys.all.iter().map(line))
+    apply(keys.all.iter().map(line))
 }
 
 pub fn unbind() -> Result<()> {
@@ -79,7 +79,7 @@ pub fn unbind() -> Result<()> {
     let text = std::fs::read_to_string(&file).unwrap_or_default();
     let bound = text.lines().filter_map(|line| line.strip_prefix("bindsym ")?.split(' ').next());
     // A key that is no longer bound needs no removal.
-    bound.for_each(|key| drop(tell([format!("unbindsym {key}")].into_iter())));
+    bound.for_each(|key| drop(apply([format!("unbindsym {key}")].into_iter())));
     remove(&file)?;
     let Ok(known) = std::fs::read_to_string(&configuration) else { return Ok(()) };
     let rest = known.replace(&include(&file), "");
@@ -108,7 +108,7 @@ fn include(file: &Path) -> String {
 }
 
 /// Applies configuration lines to the running sway; otherwise they take effect at its next start.
-fn tell(lines: impl Iterator<Item = String>) -> Result<()> {
+fn apply(lines: impl Iterator<Item = String>) -> Result<()> {
     if std::env::var_os("SWAYSOCK").is_none_or(|socket| socket.is_empty()) {
         return Ok(());
     }
@@ -125,7 +125,7 @@ fn own_file() -> Result<PathBuf> {
 /// Returns the path of the user's configuration, which may not exist: the file that sway has read,
 /// unless that is a system file.
 fn configuration() -> Result<PathBuf> {
-    let folder = folder_of("XDG_CONFIG_HOME", ".config")?;
+    let folder = user_folder("XDG_CONFIG_HOME", ".config")?;
     let said = ask("swaymsg", &["-r", "-t", "get_version"]).ok();
     let read = said
         .and_then(|said| serde_json::from_str::<SwayVersion>(&said).ok()?.loaded_config_file_name);

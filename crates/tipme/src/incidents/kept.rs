@@ -185,16 +185,17 @@ pub fn forget(id: &str) {
 /// Returns the location of this user's folder. Root ignores `HOME`, which may belong to another
 /// user.
 fn place() -> Option<PathBuf> {
-    let absolute =
-        |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let usual = || {
-        if geteuid().is_root() {
-            Some("/var/cache".into())
-        } else {
-            Some(absolute("HOME")?.join(".cache"))
-        }
+    let caches = match absolute("XDG_CACHE_HOME") {
+        Some(caches) => caches,
+        None if geteuid().is_root() => "/var/cache".into(),
+        None => absolute("HOME")?.join(".cache"),
     };
-    Some(absolute("XDG_CACHE_HOME").or_else(usual)?.join("tipme"))
+    Some(caches.join("tipme"))
+}
+
+/// Returns the absolute path in an environment variable.
+fn absolute(name: &str) -> Option<PathBuf> {
+    std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
 }
 
 /// Creates the folder; fails if that is impossible or the folder is not this user's alone.

@@ -36,14 +36,15 @@ pub struct IncidentsDocument {
     pub wrong: usize,
 }
 
-/// One incident. What is found in it is empty or `null` where it cannot be read, or where there is none.
+/// One incident. What is found in it is empty or `null` where it cannot be read, or where there is
+/// none.
 #[derive(Serialize, JsonSchema)]
 pub struct One {
     pub id: String,
     pub path: String,
     /// The mark, by the clock on the wall.
     pub time: String,
-    /// The user who marked, by number.
+    /// Numeric id of the user that marked.
     pub owner: u32,
     pub bytes: u64,
     /// Kept when the folder is full.
@@ -79,7 +80,7 @@ pub fn run(folder: &IncidentFolder, arguments: &Incidents) -> Result<ExitCode> {
     if arguments.json {
         println!("{}", serde_json::to_string(&rows.document())?);
     } else if rows.rows.is_empty() && rows.foreign == 0 {
-        println!("no such incidents in {}; mark one with: tipme mark", folder.path().display());
+        println!("no matching incidents in {}; mark one with: tipme mark", folder.path().display());
     } else {
         print!("{}", rows.text(&layout()));
     }
@@ -93,13 +94,13 @@ fn find_all(listed: Vec<Listed>) -> Vec<IncidentRow> {
     let known: Vec<Option<VerdictSummary>> = listed.iter().map(|one| kept.get(&one.path)).collect();
     let missing = known.iter().filter(|found| found.is_none()).count();
     if missing > SILENT_MAX {
-        eprintln!("tipme: diagnosing {missing} incidents and keeping their verdicts");
+        eprintln!("tipme: diagnosing {missing} incidents; their verdicts are cached");
     }
-    let find = |(listed, known): (Listed, Option<VerdictSummary>)| {
+    let rows = listed.into_iter().zip(known).map(|(listed, known)| {
         let found = known.map_or_else(|| diagnose::summary(&listed.path), Ok);
         IncidentRow { listed, found }
-    };
-    listed.into_iter().zip(known).map(find).collect()
+    });
+    rows.collect()
 }
 
 impl IncidentRow {
@@ -176,14 +177,17 @@ const HEADS: [&str; 6] = ["ID", "TIME", "APPLICATION", "LATENCY", "CAUSE", "WORD
 
 /// Formats header and rows with column widths that fit.
 fn table(cells: &[[String; 6]]) -> Vec<String> {
-    let wide =
-        |column: usize| cells.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..6).map(|column| wide(column).max(HEADS[column].len())).collect();
-    let line = |row: &[String; 6]| {
-        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}"));
+    let heads = HEADS.map(str::to_owned);
+    let rows: Vec<&[String; 6]> = std::iter::once(&heads).chain(cells).collect();
+    let mut widths = [0; 6];
+    for row in &rows {
+        widths = std::array::from_fn(|column| widths[column].max(row[column].chars().count()));
+    }
+    let lines = rows.into_iter().map(|row| {
+        let cells = row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}"));
         cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
-    };
-    std::iter::once(&HEADS.map(str::to_owned)).chain(cells).map(line).collect()
+    });
+    lines.collect()
 }
 
 /// Formats time and event in one line, and the id and the note below it.
@@ -231,7 +235,7 @@ impl Rows {
         let (right, wrong) = self.answers();
         let mut lines = Vec::new();
         if right + wrong > 0 {
-            lines.push(format!("Asked whether it was this: yes {right}, no {wrong}.\n"));
+            lines.push(format!("Answers to \"was it this?\": {right} yes, {wrong} no.\n"));
         }
         if self.foreign > 0 {
             lines.push(format!("Not shown: {} of other users; root sees all.\n", self.foreign));
@@ -241,14 +245,9 @@ impl Rows {
 
     /// Counts the users' answers that the cause was right, and that it was wrong.
     fn answers(&self) -> (usize, usize) {
-        let count = |wanted| {
-            self.rows
-                .iter()
-                .filter(|row| {
-                    row.found.as_ref().is_ok_and(|found| found.user_right == Some(wanted))
-                })
-                .count()
-        };
-        (count(true), count(false))
+        let found = self.rows.iter().filter_map(|row| row.found.as_ref().ok());
+        let answers: Vec<bool> = found.filter_map(|found| found.user_right).collect();
+        let right = answers.iter().filter(|right| **right).count();
+        (right, answers.len() - right)
     }
 }

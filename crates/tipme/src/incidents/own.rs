@@ -24,10 +24,10 @@ pub fn pin(dirs: &StateDirs, id: String, pinned: bool) -> Result<ExitCode> {
 fn ask(dirs: &StateDirs, request: &RecorderRequest) -> Result<ExitCode> {
     match Client::new(dirs.run_dir()).call(request) {
         Ok(RecorderResponse::Done) => {}
-        Ok(other) => bail!("the recorder gave an answer that does not fit: {other:?}"),
+        Ok(other) => bail!("unexpected reply of the recorder: {other:?}"),
         Err(CallError::Refused(why)) => bail!(why),
         Err(_) if rustix::process::geteuid().is_root() => {
-            alone(request, &IncidentFolder::at(dirs.incidents()))?
+            without_recorder(request, &IncidentFolder::at(dirs.incidents()))?
         }
         Err(error) => return Err(error.into()),
     }
@@ -35,7 +35,7 @@ fn ask(dirs: &StateDirs, request: &RecorderRequest) -> Result<ExitCode> {
 }
 
 /// Performs the operation without a recorder.
-fn alone(request: &RecorderRequest, folder: &IncidentFolder) -> Result<()> {
+fn without_recorder(request: &RecorderRequest, folder: &IncidentFolder) -> Result<()> {
     match request {
         RecorderRequest::Remove { id } => folder.remove(id, 0)?,
         RecorderRequest::Pin { id, pinned } => folder.pin(id, 0, *pinned)?,

@@ -37,8 +37,9 @@ pub fn open(incident: &Path, display: Option<&str>) -> Result<PathBuf> {
     if let Some(display) = display {
         command.env("DISPLAY", display);
     }
-    let how = || format!("no browser was found to open it; the page is {}", page.display());
-    let opener = command.spawn().with_context(how)?;
+    let opener = command.spawn().with_context(|| {
+        format!("no browser was found to open it; the page is {}", page.display())
+    })?;
     if !shows(opener)? {
         bail!("{OPENER} found no browser to open it; the page is {}", page.display());
     }

@@ -124,7 +124,7 @@ fn a_display_that_goes_ends_it_with_a_clear_message() {
     let _alone = desktop.end();
     assert_eq!(managed.wait(), Some(1));
     let said = std::io::read_to_string(managed.child.stderr.take().unwrap()).unwrap();
-    assert!(said.contains("everything is put back, since the display is gone"), "{said}");
+    assert!(said.contains("everything is put back, because the display is gone"), "{said}");
 }
 
 /// A grabbed display answers only the grabbing client.
