@@ -81,7 +81,7 @@ fn every_refusal_names_what_to_do() {
 }
 
 #[test]
-fn whoever_has_no_right_is_told_who_has() {
+fn a_missing_right_is_refused_with_its_owner() {
     let folder = TempDir::new().unwrap();
     let secret = folder.path().join("secret.tipme");
     fs::copy(GOLDEN, &secret).unwrap();
@@ -103,7 +103,7 @@ fn whoever_has_no_right_is_told_who_has() {
 }
 
 #[test]
-fn whoever_is_in_a_container_is_told_where_to_record() {
+fn a_recorder_in_a_container_names_the_option_to_add() {
     for words in [&["record", "--hot-keys", "off"][..], &["demo"]] {
         let folder = TempDir::new().unwrap();
         let mut command = Command::new("unshare");
@@ -131,6 +131,13 @@ fn on_terminal(columns: usize, environment: &str, words: &str) -> String {
     text.replace('\r', "")
 }
 
+/// Returns the output of a diagnosis in a pipe.
+fn diagnosis(incident: &str, arguments: &[&str]) -> String {
+    let mut command = tipme();
+    without_wishes(command.args(["diagnose", incident]).args(arguments));
+    String::from_utf8(command.output().unwrap().stdout).unwrap()
+}
+
 /// Removes colour settings of the environment, including those of continuous integration.
 fn without_wishes(command: &mut Command) -> &mut Command {
     ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "CI"]
@@ -142,7 +149,7 @@ fn without_wishes(command: &mut Command) -> &mut Command {
 fn plain(text: &str) -> String {
     let mut parts = text.split("\u{1b}[");
     let first = parts.next().unwrap_or_default().to_owned();
-    parts.fold(first, |told, part| told + part.split_once('m').map_or("", |(_, rest)| rest))
+    parts.fold(first, |text, part| text + part.split_once('m').map_or("", |(_, rest)| rest))
 }
 
 fn widest(text: &str) -> usize {
@@ -185,35 +192,27 @@ fn colours_are_for_those_who_want_them() {
     assert!(!on_terminal(80, "NO_COLOR=1", &words).contains('\u{1b}'));
     assert!(!on_terminal(80, "TERM=dumb", &words).contains('\u{1b}'));
     assert!(!on_terminal(80, "", &format!("--color never {words}")).contains('\u{1b}'));
-    let piped = |color: &[&str]| {
-        let output =
-            without_wishes(tipme().args(["diagnose", GOLDEN]).args(color)).output().unwrap();
-        String::from_utf8(output.stdout).unwrap()
-    };
-    let text = piped(&[]);
+    let text = diagnosis(GOLDEN, &[]);
     assert!(
         !text.contains('\u{1b}') && widest(&text) > 80,
         "each fact has one line for programs: {text}"
     );
-    assert!(piped(&["--color", "always"]).contains('\u{1b}'));
+    assert!(diagnosis(GOLDEN, &["--color", "always"]).contains('\u{1b}'));
     assert!(text.lines().any(|line| line.starts_with("Try: ")), "{text}");
 }
 
 #[test]
 fn kernel_functions_are_for_those_who_ask() {
     let incident = GOLDEN.replace("stopped", "page-in-behind-writer");
-    let told = |more: &[&str]| {
-        let output = tipme().args(["diagnose", &incident]).args(more).output().unwrap();
-        String::from_utf8(output.stdout).unwrap()
-    };
+    let text = diagnosis(&incident, &[]);
+    let verbose = diagnosis(&incident, &["--verbose"]);
+    assert!(!text.contains(" <- "), "{text}");
+    assert!(verbose.contains("- in the kernel: folio_wait_bit_common <- "), "{verbose}");
+    let explained = diagnosis(&incident, &["--explain"]);
     assert!(
-        !told(&[]).contains(" <- ")
-            && told(&["--verbose"]).contains("- in the kernel: folio_wait_bit_common <- ")
-    );
-    let explained = told(&["--explain"]);
-    assert!(
-        explained.starts_with(&told(&[])) && explained.contains("\npage-in\nThe program touched "),
+        explained.starts_with(&text) && explained.contains("\npage-in\nThe program touched "),
         "{explained}"
     );
-    assert!(told(&["--explain", "stall"]).starts_with("stall\nA CPU made no progress"));
+    let stall = diagnosis(&incident, &["--explain", "stall"]);
+    assert!(stall.starts_with("stall\nA CPU made no progress"), "{stall}");
 }

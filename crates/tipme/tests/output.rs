@@ -18,7 +18,7 @@ fn refused(output: &Output, why: &str) {
 }
 
 #[test]
-fn output_that_cannot_be_written_is_told() {
+fn output_that_cannot_be_written_is_an_error() {
     for words in [&["schema", "verdict"][..], &["diagnose", "--explain", "stopped"]] {
         let full = File::options().write(true).open("/dev/full").unwrap();
         let output = tipme()

@@ -90,13 +90,12 @@ fn every_document_has_a_schema() {
     let all: BTreeSet<String> =
         DOCUMENTS.iter().chain(&RESULTS).map(|name| (*name).to_owned()).collect();
     assert_eq!(names_in("docs/schemas"), all, "each is made by a type");
-    let choices = |help: String| -> BTreeSet<String> {
+    let words = ["schema", "--help"];
+    let [own, lab] = [printed(&words), printed_by_lab(&words)].map(|help| {
         let lines =
             help.lines().filter_map(|line| line.trim_start().strip_prefix("- ")?.split_once(':'));
-        lines.map(|(name, _)| name.to_owned()).collect()
-    };
-    let (own, lab) =
-        (choices(printed(&["schema", "--help"])), choices(printed_by_lab(&["schema", "--help"])));
+        lines.map(|(name, _)| name.to_owned()).collect::<BTreeSet<String>>()
+    });
     assert_eq!(lab, RESULTS.map(str::to_owned).into());
     assert_eq!(&own | &lab, all);
 }
@@ -176,15 +175,19 @@ fn what_does_not_fit_is_noticed() {
             .unwrap();
     let whole: Value =
         serde_json::from_slice(&std::fs::read(schema::path("verdict")).unwrap()).unwrap();
-    let spoilt = |spoil: &dyn Fn(&mut Value)| {
+    type Change = fn(&mut Value);
+    let changes: [(usize, Change); 6] = [
+        (0, |_| ()),
+        (1, |verdict| verdict["more"] = json!(1)),
+        (1, |verdict| verdict["findings"][0]["kind"] = json!("gremlins")),
+        (1, |verdict| verdict["findings"][0]["culprit"] = json!({ "device": 7 })),
+        (1, |verdict| verdict["interval"]["latency_ms"] = json!(null)),
+        (1, |verdict| drop(verdict.as_object_mut().unwrap().remove("chain"))),
+    ];
+    for (count, change) in changes {
         let mut verdict = verdict.clone();
-        spoil(&mut verdict);
-        schema::misfits(&whole, &verdict, "verdict").len()
-    };
-    assert_eq!(spoilt(&|_| ()), 0);
-    assert_eq!(spoilt(&|verdict| verdict["more"] = json!(1)), 1);
-    assert_eq!(spoilt(&|verdict| verdict["findings"][0]["kind"] = json!("gremlins")), 1);
-    assert_eq!(spoilt(&|verdict| verdict["findings"][0]["culprit"] = json!({ "device": 7 })), 1);
-    assert_eq!(spoilt(&|verdict| verdict["interval"]["latency_ms"] = json!(null)), 1);
-    assert_eq!(spoilt(&|verdict| drop(verdict.as_object_mut().unwrap().remove("chain"))), 1);
+        change(&mut verdict);
+        let misfits = schema::misfits(&whole, &verdict, "verdict");
+        assert_eq!(misfits.len(), count, "{misfits:?}");
+    }
 }

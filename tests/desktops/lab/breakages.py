@@ -155,7 +155,7 @@ class Trial:
         ready = row["status"].startswith("Ready: yes")
         if (ready or self.one.marks) != (row["marked"] == 1):
             self.wrong.append(f"\"{row['status'][:10]}\", and a press made {row['marked']} incidents")
-        elsewhere = "read the answer by: tipme diagnose" in row["status"]
+        elsewhere = "read the answer with: tipme diagnose" in row["status"]
         if ready and not elsewhere and all(text == "nothing" or text.startswith(PASSING) for text in row["press"]):
             self.wrong.append("no verdict is shown")
         if not ready and len(set(COMMAND.findall(row["status"]))) > 1:

@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use crate::helper_daemon::{ANNA, BERT, HelperDaemon, Sleeper, assignment, favour};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use tempfile::TempDir;
 use tipme_bench::until;
 use tipme_policy::Strength;
@@ -74,10 +74,9 @@ impl Scopes {
 impl Drop for Scopes {
     fn drop(&mut self) {
         for path in self.0.iter().rev() {
-            let empty = |path: &Path| {
+            until("that the group is empty", || {
                 std::fs::read_to_string(path.join("cgroup.procs")).is_ok_and(|all| all.is_empty())
-            };
-            until("that the group is empty", || empty(path));
+            });
             std::fs::remove_dir(path).ok();
         }
     }
@@ -98,15 +97,15 @@ fn who_is_switched_away_loses_the_favour_and_the_session() {
 
     seat.switch_to("b1");
     until("the end of the favour, though nobody asks for anything", || own.nice() == 0);
-    let told = anna.hear().unwrap();
-    assert!(told["error"].as_str().unwrap().contains("does not sit at a seat"), "{told}");
+    let ended = anna.hear().unwrap();
+    assert!(ended["error"].as_str().unwrap().contains("does not sit at a seat"), "{ended}");
     assert_eq!(anna.hear(), None);
 
     seat.switch_to("a1");
     let mut anna = helper.session(ANNA);
     seat.switch_to("b1");
-    let told = anna.ask(&serde_json::json!({ "apply": [assignment("focused", &[own.who()])] }));
-    assert!(told["error"].as_str().unwrap().contains("does not sit at a seat"), "{told}");
+    let ended = anna.ask(&serde_json::json!({ "apply": [assignment("focused", &[own.who()])] }));
+    assert!(ended["error"].as_str().unwrap().contains("does not sit at a seat"), "{ended}");
     assert_eq!(own.nice(), 0);
 }
 

@@ -65,13 +65,14 @@ impl Component {
 
     #[zbus(name = "allShortcutInfos")]
     fn all_shortcut_infos(&self) -> Vec<Info> {
-        let info = |(action, keys): &(String, Vec<i32>)| {
+        let held = self.0.lock().unwrap();
+        let infos = held.iter().map(|(action, keys)| {
             let texts =
                 [action.as_str(), "tipme: mark", ENTRY, "tipme", "default", "Default Context"];
             let [action, text, component, name, context, of] = texts.map(str::to_owned);
             (action, text, component, name, context, of, keys.clone(), keys.clone())
-        };
-        self.0.lock().unwrap().iter().map(info).collect()
+        });
+        infos.collect()
     }
 }
 

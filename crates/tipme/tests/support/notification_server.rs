@@ -100,8 +100,11 @@ impl FakeServer {
 
     /// Returns the notifications so far, in order.
     pub fn notified(&self) -> Vec<Notified> {
-        let is_notify = |call| if let ServerCall::Notify(one) = call { Some(one) } else { None };
-        self.calls().into_iter().filter_map(is_notify).collect()
+        let notified = self.calls().into_iter().filter_map(|call| match call {
+            ServerCall::Notify(one) => Some(one),
+            ServerCall::Close(_) => None,
+        });
+        notified.collect()
     }
 
     /// Waits for the notification with this index.

@@ -79,8 +79,9 @@ impl Unit {
                     // No process has capabilities that this kernel does not know.
                     rustix::thread::remove_capability_from_bounding_set(other).ok();
                 }
-                let refused = |_| std::io::Error::from(std::io::ErrorKind::PermissionDenied);
-                filters.iter().try_for_each(|filter| apply_filter(filter).map_err(refused))
+                filters.iter().try_for_each(|filter| {
+                    apply_filter(filter).map_err(|_| std::io::ErrorKind::PermissionDenied.into())
+                })
             });
         }
     }
@@ -107,11 +108,11 @@ impl Unit {
             filters.push(filter(rules, SeccompAction::Allow, SeccompAction::KillProcess));
         }
         if self.is_on("MemoryDenyWriteExecute") {
-            let executable = || rule(condition(2, SeccompCmpOp::MaskedEq(4), 4));
+            let executable = rule(condition(2, SeccompCmpOp::MaskedEq(4), 4));
             let both = rule(condition(2, SeccompCmpOp::MaskedEq(6), 6));
             let rules = BTreeMap::from([
                 (numbers["mmap"], vec![both]),
-                (numbers["mprotect"], vec![executable()]),
+                (numbers["mprotect"], vec![executable]),
             ]);
             // The loader makes libraries executable before it makes them writable, never after.
             filters.push(filter(rules, SeccompAction::Allow, SeccompAction::KillProcess));
