@@ -264,7 +264,7 @@ impl Agent {
         }
         let answer = marking.join().map_err(|_| Error::msg("the mark ended early; press again"))?;
         let RecorderResponse::Marked { incident, input_stopped, .. } = answer? else {
-            bail!("unexpected reply of the recorder; restart it")
+            bail!("unexpected reply from the recorder; restart it")
         };
         self.marked(incident, press, input_stopped)
     }

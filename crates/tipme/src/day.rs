@@ -22,12 +22,12 @@ use tipme_store::IncidentFolder;
 /// Time after a wait within which a mark still contains it, in seconds.
 const MARKED_WITHIN_S: f64 = 40.0;
 
-/// What a person lived with on one day, as `tipme day --json` prints it.
+/// Output of `tipme day --json`: a user's delays on one day.
 #[derive(Serialize, JsonSchema)]
 #[schemars(title = "tipme day --json")]
 pub struct DayDocument {
     pub schema: u32,
-    /// The day, by the clock on the wall.
+    /// Date in local time.
     pub date: String,
     pub figures: DayFigures,
 }
@@ -48,7 +48,7 @@ pub fn run(arguments: &Day) -> Result<ExitCode> {
         RecorderResponse::Day(figures) => {
             with_incidents(*figures, &IncidentFolder::at(dirs.incidents()))
         }
-        _ => bail!("unexpected reply of the recorder; restart it"),
+        _ => bail!("unexpected reply from the recorder; restart it"),
     };
     let counted = figures.all.n > 0;
     let document = DayDocument { schema: 1, date: date.to_string(), figures };

@@ -213,29 +213,29 @@ fn line(finding: &KernelCheck, layout: &Layout) -> String {
         .item(&format!("{}  {:24} ", layout.paint(tone, &format!("{word:7}")), finding.what), text)
 }
 
-/// What this kernel, display and user allow, as `tipme doctor --json` prints it.
+/// Output of `tipme doctor --json`: capabilities of this kernel, display and user.
 #[derive(Serialize, JsonSchema)]
 #[schemars(title = "tipme doctor --json")]
 pub struct DoctorDocument {
     pub schema: u32,
-    /// Whether a press of the key finds its cause.
+    /// `true` if a press of the key will find its cause.
     pub ready: bool,
-    /// Why it does not, and the remedy; `null` where it does.
+    /// Reason why it will not, with the remedy; `null` if it will.
     pub because: Option<String>,
-    pub findings: Vec<Looked>,
+    pub findings: Vec<CheckResult>,
 }
 
-/// One thing that was looked at.
+/// Result of a check.
 #[derive(Serialize, JsonSchema)]
-pub struct Looked {
+pub struct CheckResult {
     pub what: String,
     pub ok: bool,
-    /// What was found, or what is missing and the remedy.
+    /// Result, or the missing function with its remedy.
     pub text: String,
 }
 
 fn document(findings: &[KernelCheck], state: &SystemState) -> DoctorDocument {
-    let findings = findings.iter().map(|KernelCheck { what, result }| Looked {
+    let findings = findings.iter().map(|KernelCheck { what, result }| CheckResult {
         what: what.clone(),
         ok: result.is_ok(),
         text: result.clone().unwrap_or_else(|why| why),

@@ -76,7 +76,7 @@ fn turn(client: &Client, strength: Strength) -> Result<ExitCode> {
 
 fn status(client: &Client, json: bool) -> Result<ExitCode> {
     let ManagerResponse::Status(status) = client.call(&ManagerRequest::Status)? else {
-        bail!("unexpected reply of the manager; restart it")
+        bail!("unexpected reply from the manager; restart it")
     };
     if json {
         println!("{}", serde_json::to_string_pretty(&status)?);

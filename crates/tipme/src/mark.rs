@@ -29,6 +29,6 @@ pub fn run(arguments: MarkArguments) -> Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
         RecorderResponse::Error(why) => bail!("cannot mark: {why}"),
-        other => bail!("unexpected reply of the recorder: {other:?}"),
+        other => bail!("unexpected reply from the recorder: {other:?}"),
     }
 }

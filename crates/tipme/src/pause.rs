@@ -28,7 +28,7 @@ pub fn resume(arguments: &ResumeArguments) -> Result<ExitCode> {
 fn ask(state_dir: Option<&Path>, request: &RecorderRequest, said: &str) -> Result<ExitCode> {
     match Client::new(StateDirs::choose(state_dir).run_dir()).call(request)? {
         RecorderResponse::Done => println!("{said}"),
-        other => bail!("unexpected reply of the recorder: {other:?}"),
+        other => bail!("unexpected reply from the recorder: {other:?}"),
     }
     Ok(ExitCode::SUCCESS)
 }

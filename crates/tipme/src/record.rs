@@ -70,7 +70,7 @@ fn record_detail(arguments: &Record, seconds: u32) -> Result<ExitCode> {
                 "recording in detail for {seconds} s: {what}; after the next hitch, run: tipme mark"
             )
         }
-        other => bail!("unexpected reply of the recorder: {other:?}"),
+        other => bail!("unexpected reply from the recorder: {other:?}"),
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -37,35 +37,34 @@ const ROOM_MIN: u64 = 4 << 20;
 /// Timeout of the recorder.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Whether a press of the key finds its cause, and what it depends on, as `tipme status --json`
-/// prints it.
+/// Output of `tipme status --json`: readiness for a press of the key, and everything that it needs.
 #[derive(Serialize, JsonSchema)]
 #[schemars(title = "tipme status --json")]
 pub struct StatusDocument {
     pub schema: u32,
     pub ready: bool,
-    /// Why it is not ready, and the remedy; `null` where it is.
+    /// Reason why it is not ready, with the remedy; `null` if it is.
     pub because: Option<String>,
-    /// `null` where no recorder answers.
+    /// `null` if no recorder answers.
     pub recorder: Option<RecorderStatus>,
     pub agents: Vec<AgentDocument>,
-    /// The notification server on the bus of the agent, else on that of this shell, as it calls
-    /// itself; `null` where there is none.
+    /// Name of the notification server on the agent's bus, else on that of this shell; `null` if
+    /// there is none.
     pub notifications: Option<String>,
-    /// The file of the newest incident of this user.
+    /// File of the newest incident of this user.
     pub last_incident: Option<String>,
 }
 
-/// What serves a display.
+/// The agent of a display.
 #[derive(Serialize, JsonSchema)]
 pub struct AgentDocument {
-    /// As in `:0` and `wayland-0`.
+    /// Name such as `:0` or `wayland-0`.
     pub display: String,
-    /// `null` where no agent serves it.
+    /// `null` if no agent serves it.
     pub pid: Option<u32>,
-    /// What its keys do, for people.
+    /// Description of its keys, for people.
     pub keys: Option<String>,
-    /// Why it cannot be known whether an agent serves it.
+    /// Reason why the agent is unknown.
     pub error: Option<String>,
 }
 
@@ -110,7 +109,9 @@ impl SystemState {
             Client::new(dirs.run_dir()).with_timeout(TIMEOUT).call(&RecorderRequest::Status);
         let recorder = asked.and_then(|answer| match answer {
             RecorderResponse::Status(status) => Ok(status),
-            _ => Err(CallError::Refused("unexpected reply of the recorder; restart it".to_owned())),
+            _ => {
+                Err(CallError::Refused("unexpected reply from the recorder; restart it".to_owned()))
+            }
         });
         let last = find(&IncidentFolder::at(dirs.incidents()), None).ok();
         let agents = agents();
@@ -422,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_ready_where_a_key_marks() {
+    fn a_key_that_marks_makes_it_ready() {
         let none = "Ready: no, because no agent serves display :3; start one there: tipme agent &";
         assert_eq!(state(Some("on a text console F9 marks"), None).headline(), none);
         let served = state(None, Some("F9 marks")).headline();
@@ -443,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_stopped_or_refused_is_a_hindrance() {
+    fn paused_input_or_a_refusal_is_a_hindrance() {
         let mut stopped = state(None, Some("F9 marks"));
         stopped.recorder = stopped.recorder.map(|status| RecorderStatus { keys: false, ..status });
         assert!(stopped.headline().contains("because input is not recorded"));

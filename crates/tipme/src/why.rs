@@ -13,7 +13,7 @@ pub fn run(arguments: &arguments::WhyArguments) -> Result<ExitCode> {
     let client = Client::new(StateDir::find(arguments.state_dir.as_deref()).path());
     let ManagerResponse::Why(why) = client.call(&ManagerRequest::Why { pid: arguments.pid })?
     else {
-        bail!("unexpected reply of the manager; restart it")
+        bail!("unexpected reply from the manager; restart it")
     };
     if arguments.json {
         println!("{}", serde_json::to_string_pretty(&why)?);

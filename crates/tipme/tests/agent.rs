@@ -47,10 +47,8 @@ fn marks_in_a_row_do_not_wait_for_dialogs_and_get_their_words() {
 #[test]
 fn each_key_reaches_the_recorder() {
     let (session, recording) = (session(), Recording::start(&[]));
-    let agent = Agent::start(&session, recording.dir.path(), |command| {
-        command.args(["--no-dialog", "--no-notification", "--stop-keys-key", "f11"]);
-    });
-    agent.line("ready: ");
+    let options = ["--no-dialog", "--no-notification", "--stop-keys-key", "f11"];
+    let agent = Agent::ready(&session, recording.dir.path(), &options, &[]);
     press(&session, &["f11"]);
     agent.line("input is no longer recorded");
     assert!(!status(recording.dir.path()).keys);
@@ -64,10 +62,8 @@ fn each_key_reaches_the_recorder() {
 #[test]
 fn the_start_key_ends_a_pause_and_a_paused_mark_says_why() {
     let (session, recording) = (session(), Recording::start(&[]));
-    let agent = Agent::start(&session, recording.dir.path(), |command| {
-        command.args(["--no-dialog", "--no-notification"]);
-    });
-    agent.line("ready: ");
+    let agent =
+        Agent::ready(&session, recording.dir.path(), &["--no-dialog", "--no-notification"], &[]);
     let paused = tipme().args(["pause", "--state-dir"]).arg(recording.dir.path()).status().unwrap();
     assert!(paused.success());
     press(&session, &["ctrl+alt+minus"]);
@@ -84,10 +80,7 @@ fn the_start_key_ends_a_pause_and_a_paused_mark_says_why() {
 #[test]
 fn without_a_recorder_a_press_is_answered_with_the_remedy() {
     let (session, folder) = (session(), tempfile::tempdir().unwrap());
-    let agent = Agent::start(&session, folder.path(), |command| {
-        command.arg("--no-dialog");
-    });
-    agent.line("ready: ");
+    let agent = Agent::ready(&session, folder.path(), &["--no-dialog"], &[]);
     for _ in 0..2 {
         press(&session, &["ctrl+alt+minus"]);
         assert!(
@@ -101,8 +94,7 @@ fn without_a_recorder_a_press_is_answered_with_the_remedy() {
 #[test]
 fn a_second_agent_names_the_first() {
     let (session, folder) = (session(), tempfile::tempdir().unwrap());
-    let first = Agent::start(&session, folder.path(), |_| ());
-    first.line("ready: ");
+    let first = Agent::ready(&session, folder.path(), &[], &[]);
     let mut second = Agent::start(&session, folder.path(), |command| {
         command.args(["--mark-key", "f9"]);
     });
@@ -118,8 +110,7 @@ fn a_second_agent_names_the_first() {
 #[test]
 fn an_interrupt_ends_it_in_order() {
     let (session, folder) = (session(), tempfile::tempdir().unwrap());
-    let mut agent = Agent::start(&session, folder.path(), |_| ());
-    agent.line("ready: ");
+    let mut agent = Agent::ready(&session, folder.path(), &[], &[]);
     agent.child.signal(rustix::process::Signal::TERM);
     assert_eq!(agent.child.wait().unwrap().code(), Some(0));
 }

@@ -261,7 +261,7 @@ fn restarted(dir: &Path, session: &PrivateSession, known: u64) {
 /// A mark within the limits tightens them, an answer about an automatic mark moves them, and both
 /// survive the recorder; only a line reports an automatic mark.
 #[test]
-fn what_a_person_says_moves_the_limits_and_survives() {
+fn answers_of_a_user_move_the_limits_and_survive() {
     let dir = TempDir::new().unwrap();
     let session = session_with_terminal();
     let mut typist = typist(&session, 150.0);

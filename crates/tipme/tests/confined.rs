@@ -4,7 +4,6 @@
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
 #[path = "support/family.rs"]
-#[allow(dead_code, reason = "each test target uses a part")]
 mod family;
 mod support;
 
@@ -216,7 +215,7 @@ fn the_sealing_process_has_no_privileges() {
 
 /// A recorder with a failing sealing program.
 #[test]
-fn what_cannot_be_sealed_is_kept_for_root_as_it_is() {
+fn an_unsealed_capture_is_kept_for_root() {
     let dir = TempDir::new().unwrap();
     let options = RecorderOptions {
         dirs: StateDirs::below(dir.path()),

@@ -105,7 +105,7 @@ fn requests(incident: &Incident, client: u32) -> (usize, Vec<u8>) {
 }
 
 #[test]
-fn what_is_sent_is_read_however_it_is_given() {
+fn every_way_of_sending_is_read() {
     let session = session();
     let recording = Recording::start(&["--display", &session.display_name()]);
     let target = session.target();

@@ -43,7 +43,7 @@ fn ask(recording: &Recording, line: &str, times: usize) -> Vec<String> {
 }
 
 #[test]
-fn descriptions_hold_nobody_up_and_an_incident_does_not_grow() {
+fn repeated_notes_neither_delay_nor_enlarge_an_incident() {
     let recording = record();
     let path = mark_as(ILL, recording.dir.path());
     let before = std::fs::metadata(&path).unwrap().len();

@@ -9,11 +9,9 @@ mod support;
 mod compositor;
 
 #[path = "support/family.rs"]
-#[allow(dead_code, reason = "each test target uses a part")]
 mod family;
 
 #[path = "manage/fixture.rs"]
-#[allow(dead_code, reason = "each test target uses a part")]
 mod fixture;
 
 use compositor::{Compositor, DISPLAY, USER};

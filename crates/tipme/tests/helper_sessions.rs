@@ -3,7 +3,6 @@
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 #[path = "support/family.rs"]
-#[allow(dead_code, reason = "each test target uses a part")]
 mod family;
 #[path = "support/helper_daemon.rs"]
 mod helper_daemon;
@@ -110,7 +109,7 @@ fn root_has_a_session_for_any_user_and_another_user_has_none() {
 }
 
 #[test]
-fn a_display_server_that_somebody_names_is_left_alone() {
+fn a_display_server_named_by_a_caller_is_left_alone() {
     let (helper, roots) = (HelperDaemon::start(&[]), Sleeper::of(0));
     let mut anna = helper.connect(ANNA);
     let opened = anna.ask(&json!({ "open": { "backend": "nice", "server": roots.who() } }));

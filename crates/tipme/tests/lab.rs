@@ -3,7 +3,6 @@
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
 #[path = "support/family.rs"]
-#[allow(dead_code, reason = "each test target uses a part")]
 mod family;
 mod support;
 
@@ -101,7 +100,7 @@ fn without_the_lab_the_remedy_is_printed() {
 }
 
 #[test]
-fn it_is_found_in_the_path_too() {
+fn the_lab_is_found_in_the_path_too() {
     let elsewhere = TempDir::new().unwrap();
     stand_in(elsewhere.path());
     let (_folder, mut command) = alone();

@@ -5,10 +5,8 @@
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 #[path = "support/family.rs"]
-#[allow(dead_code, reason = "each test target uses a part")]
 mod family;
 #[path = "manage/fixture.rs"]
-#[allow(dead_code, reason = "each test target uses a part")]
 mod fixture;
 #[path = "support/helper_daemon.rs"]
 mod helper_daemon;

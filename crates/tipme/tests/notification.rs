@@ -156,8 +156,7 @@ fn without_a_daemon_a_popup_shows_the_cause_and_the_commands() {
 #[test]
 fn without_a_bus_a_failed_press_is_shown_by_a_popup() {
     let (session, state) = (session(), TempDir::new().unwrap());
-    let agent = Agent::start(&session, state.path(), |_| ());
-    agent.line("ready: ");
+    let agent = Agent::ready(&session, state.path(), &[], &[]);
     let viewer = Viewer::open(&session);
     typist(&session, 60.0).move_to(viewer.size().0 as i16 - 99, 30).unwrap();
     press(&session, &["ctrl+alt+minus"]);
@@ -176,8 +175,7 @@ fn without_a_bus_a_failed_press_is_shown_by_a_popup() {
 fn without_a_bus_the_effect_of_a_key_is_shown_by_a_popup() {
     let session = session();
     let recording = Recording::start(&["--display", &session.display_name()]);
-    let agent = Agent::start(&session, recording.dir.path(), |_| ());
-    agent.line("ready: ");
+    let agent = Agent::ready(&session, recording.dir.path(), &[], &[]);
     press(&session, &["ctrl+alt+0"]);
     agent.line("input is no longer recorded");
     let said =
@@ -244,8 +242,7 @@ fn typing_goes_on_while_a_popup_comes_and_goes() {
 #[test]
 fn popups_stand_below_each_other_and_are_bounded() {
     let (session, state) = (session(), TempDir::new().unwrap());
-    let agent = Agent::start(&session, state.path(), |_| ());
-    agent.line("ready: ");
+    let agent = Agent::ready(&session, state.path(), &[], &[]);
     let viewer = Viewer::open(&session);
     for count in 1..=8 {
         press(&session, &["ctrl+alt+minus"]);
@@ -288,14 +285,11 @@ fn without_a_bus_taken_keys_are_shown_by_a_popup() {
 }
 
 #[test]
-fn a_daemon_that_does_not_answer_holds_up_nobody() {
+fn a_silent_daemon_delays_nothing() {
     let (session, state, bus) = (session(), TempDir::new().unwrap(), Bus::start());
     let (daemon, _) = bus.start_notifications(&session);
     daemon.signal(Signal::STOP);
-    let agent = Agent::start(&session, state.path(), |command| {
-        command.env(ADDRESS, &bus.address);
-    });
-    agent.line("ready: ");
+    let agent = Agent::ready(&session, state.path(), &[], &[(ADDRESS, &bus.address)]);
     press(&session, &["ctrl+alt+minus", "ctrl+alt+0"]);
     let first = [(); 2].map(|()| agent.line("tipme: no "));
     assert!(first.iter().all(|line| line.starts_with("recorder listens at ")), "{first:?}");
@@ -496,10 +490,8 @@ fn each_key_shows_its_effect_on_screen() {
     let Desktop { session, recording, shown, .. } = &desktop;
     let folder = recording.dir.path();
     press(session, &["ctrl+alt+0"]);
-    wait_for(
-        shown,
-        "Input is no longer recorded\nVerdicts cannot name the key or click that was late; Ctrl+Alt+1 ",
-    );
+    let effect = "Verdicts cannot name the key or click that was late; Ctrl+Alt+1 ";
+    wait_for(shown, &format!("Input is no longer recorded\n{effect}"));
     assert!(!status(folder).keys);
     press(session, &["ctrl+alt+minus"]);
     wait_for(shown, "Input is not recorded; press Ctrl+Alt+1, or run: tipme resume. Without it, ");

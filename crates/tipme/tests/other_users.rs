@@ -274,7 +274,7 @@ fn a_large_perf_map_takes_no_memory() {
 }
 
 #[test]
-fn a_perf_map_that_is_cut_ends_nobody() {
+fn a_truncated_perf_map_ends_no_process() {
     let recording = record();
     let _others = ["cut"; 2].map(Process::compute);
     for _ in 0..4 {
@@ -316,7 +316,7 @@ const CUT: &str = r#"
 "#;
 
 #[test]
-fn a_library_that_is_cut_ends_nobody() {
+fn a_truncated_library_ends_no_process() {
     let dir = open_folder();
     let library = own_library(dir.path());
     let others = [(); 4].map(|()| computing_in(dir.path()));
@@ -417,7 +417,7 @@ fn programs_are_opened_as_the_marking_user_never_as_root() {
 }
 
 #[test]
-fn what_a_user_may_not_read_is_not_named_to_that_user() {
+fn unreadable_files_are_not_named_to_a_user() {
     let dir = open_folder();
     let library = own_library(dir.path());
     std::fs::set_permissions(&library, Permissions::from_mode(0o700)).unwrap();
@@ -442,7 +442,7 @@ fn what_a_user_may_not_read_is_not_named_to_that_user() {
 
 /// The same path leads to another file outside, so names are found only from inside.
 #[test]
-fn what_runs_where_paths_lead_elsewhere_is_named_to_its_user() {
+fn functions_in_a_mount_namespace_are_named_to_their_user() {
     let dir = open_folder();
     let (inside, outside) = (own_library(dir.path()), dir.path().join("outside"));
     std::fs::rename(&inside, &outside).unwrap();

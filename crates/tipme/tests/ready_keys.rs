@@ -144,12 +144,12 @@ fn a_gnome_key_works_while_the_settings_daemon_runs() {
 }
 
 #[test]
-fn where_the_portal_refuses_there_is_one_thing_to_do() {
+fn a_refusing_portal_leaves_one_thing_to_do() {
     let desktop = Desktop::start();
     let _portal = Portal::start(&desktop.bus.address, 2);
     let (code, text) = desktop.run("cage", &["setup", "--yes"]);
-    let why = "Ready: no, because the desktop binds no shortcut: the desktop refused; bind Ctrl+Alt+Minus in the \
-               settings of the desktop to this command: ";
+    let why = "Ready: no, because the desktop binds no shortcut: the desktop refused; \
+               bind Ctrl+Alt+Minus in the settings of the desktop to this command: ";
     let (_, command) = text.split_once(why).unwrap_or_else(|| panic!("{text}"));
     assert!(code == Some(1) && command.ends_with(" --press mark, and press it"), "{text}");
     assert!(!text.contains("tipme agent &") && !text.contains("see why"), "{text}");
@@ -178,8 +178,8 @@ fn a_silent_or_absent_portal_gives_the_line_to_add() {
     assert!(code == Some(1) && text.starts_with(why), "{text}");
     assert!(begun.elapsed() < Duration::from_secs(20), "it took {:?}", begun.elapsed());
     let (code, text) = desktop.run("cage", &["setup", "--yes"]);
-    let waits = "Ready: no, because the desktop has not answered the agent's request for a key yet; \
-                 in a minute, run: tipme status";
+    let waits = "Ready: no, because the desktop has not answered the agent's request for a key \
+                 yet; in a minute, run: tipme status";
     assert!(
         code == Some(1) && text.contains(waits) && !text.contains("bind Ctrl+Alt+Minus"),
         "{text}"

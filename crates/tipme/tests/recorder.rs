@@ -222,15 +222,6 @@ fn a_class_can_be_left_out_and_an_unknown_one_is_named() {
 }
 
 #[test]
-fn nobody_to_mark_is_a_clear_error() {
-    let dir = TempDir::new().unwrap();
-    let output = tipme().args(["mark", "--state-dir"]).arg(dir.path()).output().unwrap();
-    let (code, message) = said(output);
-    assert_eq!(code, Some(2));
-    assert!(message.contains("sudo tipme record"), "{message}");
-}
-
-#[test]
 fn without_kernel_types_the_kernel_option_is_named() {
     let dir = TempDir::new().unwrap();
     let hidden = "mount -t tmpfs none /sys/kernel/btf && exec \"$0\" record --state-dir \"$1\"";

@@ -98,10 +98,8 @@ fn a_full_disk_is_shown_on_screen() {
         fs::write(disk.0.path().join("filler"), vec![1; 1 << 20]).is_err(),
         "the disk is not full"
     );
-    let agent = Agent::start(&session, recording.dir.path(), |command| {
-        command.arg("--no-dialog").env(ADDRESS, &bus.address);
-    });
-    agent.line("ready: ");
+    let _agent =
+        Agent::ready(&session, recording.dir.path(), &["--no-dialog"], &[(ADDRESS, &bus.address)]);
     press(&session, &["ctrl+alt+minus"]);
     let text = wait_for(
         &shown,

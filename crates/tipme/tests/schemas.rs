@@ -62,7 +62,7 @@ fn names_in(folder: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn what_is_committed_is_what_the_types_give() {
+fn committed_schemas_are_those_of_the_types() {
     support::lab();
     for name in DOCUMENTS {
         expect_committed(name, &printed(&["schema", name]));
@@ -161,14 +161,14 @@ fn verdicts_fit() {
 }
 
 #[test]
-fn what_doctor_says_fits() {
+fn the_document_of_doctor_fits() {
     schema::assert_fits("doctor", &serde_json::from_str(&printed(&["doctor", "--json"])).unwrap());
 }
 
 /// Tests the check itself: in a matching verdict, no member can be omitted, added, or have another
 /// type.
 #[test]
-fn what_does_not_fit_is_noticed() {
+fn misfits_are_noticed() {
     let incident = repository().join("tests/golden/stopped.tipme");
     let verdict: Value =
         serde_json::from_str(&printed(&["diagnose", "--json", incident.to_str().unwrap()]))

@@ -4,10 +4,8 @@
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
 #[path = "support/family.rs"]
-#[allow(dead_code, reason = "each test target uses a part")]
 mod family;
 #[path = "manage/fixture.rs"]
-#[allow(dead_code, reason = "each test target uses a part")]
 mod fixture;
 #[path = "support/helper_daemon.rs"]
 mod helper_daemon;
@@ -60,7 +58,7 @@ fn no_service_is_more_exposed_than_it_must_be() {
 }
 
 #[test]
-fn what_a_unit_forbids_ends_a_program() {
+fn a_forbidden_system_call_ends_a_program() {
     let unit = Installed::new().unit("tipmed");
     let [fine, keyring, internet, shown] = [
         &["true"][..],

@@ -97,10 +97,8 @@ fn an_agent_ends_with_its_display_and_the_next_one_takes_over() {
 #[test]
 fn an_agent_ends_with_its_bus() {
     let (session, state, bus) = (session(), TempDir::new().unwrap(), Bus::start());
-    let mut agent = Agent::start(&session, state.path(), |command| {
-        command.arg("--no-dialog").env(ADDRESS, &bus.address);
-    });
-    agent.line("ready: ");
+    let mut agent =
+        Agent::ready(&session, state.path(), &["--no-dialog"], &[(ADDRESS, &bus.address)]);
     // It is on the bus once it has shown something there.
     let server = FakeServer::start(&bus.address, "dunst", &["actions"]);
     session_agent::press(&session, &["ctrl+alt+minus"]);
@@ -149,10 +147,7 @@ fn sleeps(pid: u32) -> u64 {
 #[test]
 fn an_idle_agent_sleeps() {
     let (session, state, bus) = (session(), TempDir::new().unwrap(), Bus::start());
-    let agent = Agent::start(&session, state.path(), |command| {
-        command.arg("--no-dialog").env(ADDRESS, &bus.address);
-    });
-    agent.line("ready: ");
+    let agent = Agent::ready(&session, state.path(), &["--no-dialog"], &[(ADDRESS, &bus.address)]);
     let pid = agent.child.id();
     until("no thread wakes up for three seconds", || {
         let before = sleeps(pid);
@@ -166,10 +161,7 @@ fn status_names_the_notification_server_that_the_agent_reaches() {
     let (session, state) = (session(), TempDir::new().unwrap());
     let [own, other] = [(); 2].map(|()| Bus::start());
     let _server = FakeServer::start(&other.address, "dunst", &["actions"]);
-    let agent = Agent::start(&session, state.path(), |command| {
-        command.arg("--no-dialog").env(ADDRESS, &own.address);
-    });
-    agent.line("ready: ");
+    let _agent = Agent::ready(&session, state.path(), &["--no-dialog"], &[(ADDRESS, &own.address)]);
     let mut command = tipme();
     session.show(command.args(["status", "--json", "--state-dir"]).arg(state.path()));
     command.env(ADDRESS, &other.address);

@@ -27,7 +27,7 @@ fn run(session: &PrivateSession, recording: &Recording, words: &[&str]) -> (Opti
 }
 
 #[test]
-fn it_is_ready_when_recorder_and_agent_are_there() {
+fn recorder_and_agent_make_it_ready() {
     let (session, recording) = (session(), Recording::start(&["--allow-user", "4712"]));
     let (code, text) = run(&session, &recording, &["status"]);
     let display = session.display_name();
@@ -42,10 +42,8 @@ fn it_is_ready_when_recorder_and_agent_are_there() {
         "only what is missing is shown: {text}"
     );
 
-    let agent = Agent::start(&session, recording.dir.path(), |command| {
-        command.args(["--no-dialog", "--no-notification"]);
-    });
-    agent.line("ready: ");
+    let agent =
+        Agent::ready(&session, recording.dir.path(), &["--no-dialog", "--no-notification"], &[]);
     let (code, text) = run(&session, &recording, &["status"]);
     assert_eq!(code, Some(0), "{text}");
     let keys = format!("Ctrl+Alt+Minus marks on {display} (agent, process {})", agent.child.id());

@@ -77,10 +77,8 @@ fn the_desktop_binds_the_key_and_one_press_is_one_mark() {
     assert_eq!(files(&recording.incidents(), ".tipme").len(), 1);
 
     portal.close(&own);
-    wait_for(
-        &shown,
-        "No key marks under Wayland\nthe desktop binds no shortcut: the desktop took its shortcuts back",
-    );
+    let why = "the desktop binds no shortcut: the desktop took its shortcuts back";
+    wait_for(&shown, &format!("No key marks under Wayland\n{why}"));
     assert_eq!(agent.child.wait().unwrap().code(), Some(2));
 }
 
@@ -97,7 +95,8 @@ fn without_a_portal_the_remedy_is_shown() {
         "{why}"
     );
     let text = wait_for(&shown, " --press mark");
-    let advice = "\nNo key marks under Wayland\nthis desktop has no key for tipme; bind Ctrl+Alt+Minus in the settings of the";
+    let advice = "\nNo key marks under Wayland\nthis desktop has no key for tipme; \
+                  bind Ctrl+Alt+Minus in the settings of the";
     assert!(text.contains(advice) && !text.contains("tipme setup"), "{text}");
     assert_eq!(agent.child.wait().unwrap().code(), Some(2));
 }
@@ -183,10 +182,7 @@ fn a_mark_of_the_recorder_is_shown_and_not_repeated() {
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden");
     let earlier = incidents.join(format!("{}.tipme", id_ago(Duration::from_secs(60))));
     std::fs::copy(golden.join("server-grab.tipme"), earlier).unwrap();
-    let agent = Agent::start(&session, state.path(), |command| {
-        command.arg("--no-dialog").env(ADDRESS, &bus.address);
-    });
-    agent.line("ready: ");
+    let agent = Agent::ready(&session, state.path(), &["--no-dialog"], &[(ADDRESS, &bus.address)]);
     press(&session, &["ctrl+alt+minus"]);
     wait_for(&shown, "Captured the last 40 s, looking for the cause");
     let id = id_ago(Duration::ZERO);

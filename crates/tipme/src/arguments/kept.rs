@@ -5,7 +5,7 @@ use clap::Args;
 use tipme_command::size;
 use tipme_store::{FolderBounds, Room};
 
-/// How much the recorder keeps. The newest incident always stays; pinned ones do not count.
+/// Bounds on kept incidents. The newest always stays; pinned ones do not count.
 #[derive(Args)]
 pub struct KeepArguments {
     /// Maximum number of incidents; beyond it the oldest of the user with the most are removed
@@ -43,7 +43,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_by_default_is_what_the_store_says() {
+    fn defaults_are_those_of_the_store() {
         assert_eq!(Alone::parse_from(["record"]).kept.bounds(), FolderBounds::default());
     }
 }

@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_desktops_write_is_read_as_one_spelling() {
+    fn spellings_of_desktops_are_read_as_one() {
         for text in [
             "<Control><Alt>minus",
             "<Primary><Alt>minus",

@@ -6,10 +6,11 @@
 //! `/var/cache/tipme`, others in `$XDG_CACHE_HOME/tipme` or `~/.cache/tipme`. A cached verdict is
 //! valid for exactly one file and one version of the analysis.
 
+use crate::report::written;
 use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, DirBuilder, Metadata};
-use std::io::{self, Write};
+use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use tipme_analysis::Verdict;
@@ -139,7 +140,8 @@ impl VerdictFolder {
                 summary: VerdictSummary::of(verdict),
             };
             // A list is correct without it, but slower.
-            let _ = write(&path, &document);
+            let _ = serde_json::to_string(&document)
+                .map(|document| written::write(&path, &document, true));
             self.prune();
         }
     }
@@ -213,16 +215,4 @@ fn names(folder: &Path) -> Vec<String> {
         .flatten()
         .flat_map(|entry| entry.file_name().into_string());
     names.filter(|name| name.ends_with(ENDING)).collect()
-}
-
-/// Writes a temporary file and renames it: a reader sees all of it or nothing.
-fn write(path: &Path, document: &KeptVerdict) -> io::Result<()> {
-    let partial = path.with_extension(format!("{}.partial", std::process::id()));
-    let written = fs::File::create_new(&partial)
-        .and_then(|mut file| file.write_all(&serde_json::to_vec(document)?))
-        .and_then(|()| fs::rename(&partial, path));
-    if written.is_err() {
-        fs::remove_file(&partial)?;
-    }
-    written
 }

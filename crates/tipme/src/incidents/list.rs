@@ -23,44 +23,43 @@ struct IncidentRow {
     found: Result<VerdictSummary>,
 }
 
-/// Incidents of this machine, the newest last, as `tipme incidents --json` prints them.
+/// Output of `tipme incidents --json`: the incidents of this machine, newest last.
 #[derive(Serialize, JsonSchema)]
 #[schemars(title = "tipme incidents --json")]
 pub struct IncidentsDocument {
     pub schema: u32,
-    pub incidents: Vec<One>,
-    /// Incidents of other users, which this user may not read.
+    pub incidents: Vec<IncidentEntry>,
+    /// Number of incidents of other users, which this user may not read.
     pub foreign: usize,
-    /// How often people said that it was the cause, and that it was not.
+    /// Number of answers that the cause was right; `wrong` counts the others.
     pub right: usize,
     pub wrong: usize,
 }
 
-/// One incident. What is found in it is empty or `null` where it cannot be read, or where there is
-/// none.
+/// An incident. Results are empty or `null` if it cannot be read, or has none.
 #[derive(Serialize, JsonSchema)]
-pub struct One {
+pub struct IncidentEntry {
     pub id: String,
     pub path: String,
-    /// The mark, by the clock on the wall.
+    /// Local time of the mark.
     pub time: String,
     /// Numeric id of the user that marked.
     pub owner: u32,
     pub bytes: u64,
-    /// Kept when the folder is full.
+    /// `true` if it is kept when the folder is full.
     pub pinned: bool,
     pub application: String,
     pub latency_ms: Option<f64>,
-    /// Of the first cause.
+    /// Kind of the first cause.
     pub kind: Option<String>,
     pub culprit: String,
-    /// What happened, in a sentence.
+    /// First line of the verdict.
     pub verdict: String,
-    /// What the user said of it.
+    /// The user's note.
     pub user_text: String,
-    /// Whether the user says that the cause was the one.
+    /// The user's answer: `true` if the cause was right.
     pub user_right: Option<bool>,
-    /// Why it cannot be read.
+    /// Reason why it cannot be read.
     pub error: Option<String>,
 }
 
@@ -111,12 +110,12 @@ impl IncidentRow {
         app && arguments.kind.as_ref().is_none_or(|kind| Some(kind) == found.kind.as_ref())
     }
 
-    fn document(&self) -> One {
+    fn document(&self) -> IncidentEntry {
         let (found, error) = match &self.found {
             Ok(found) => (found.clone(), None),
             Err(error) => (VerdictSummary::default(), Some(format!("{error:#}"))),
         };
-        One {
+        IncidentEntry {
             id: self.listed.id.clone(),
             path: self.listed.path.display().to_string(),
             time: when::local(&self.listed.id),

@@ -24,7 +24,7 @@ pub fn pin(dirs: &StateDirs, id: String, pinned: bool) -> Result<ExitCode> {
 fn ask(dirs: &StateDirs, request: &RecorderRequest) -> Result<ExitCode> {
     match Client::new(dirs.run_dir()).call(request) {
         Ok(RecorderResponse::Done) => {}
-        Ok(other) => bail!("unexpected reply of the recorder: {other:?}"),
+        Ok(other) => bail!("unexpected reply from the recorder: {other:?}"),
         Err(CallError::Refused(why)) => bail!(why),
         Err(_) if rustix::process::geteuid().is_root() => {
             without_recorder(request, &IncidentFolder::at(dirs.incidents()))?

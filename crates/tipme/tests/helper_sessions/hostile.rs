@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Hostile callers: each delays only itself, and the helper's memory stays bounded.
-#![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use crate::helper_daemon::{ANNA, BERT, HelperDaemon, Peer, Sleeper, assignment, favour};
 use crate::lines::send_mutated;

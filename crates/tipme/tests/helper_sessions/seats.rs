@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Favour for users present at the machine, for the duration of their presence, and only for the
 //! active session.
-#![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use crate::helper_daemon::{ANNA, BERT, HelperDaemon, Sleeper, assignment, favour};
 use std::path::PathBuf;
@@ -83,7 +82,7 @@ impl Drop for Scopes {
 }
 
 #[test]
-fn who_is_switched_away_loses_the_favour_and_the_session() {
+fn a_user_switched_away_loses_favour_and_session() {
     let seat = Seat::new();
     // The helper serializes the tests, and thereby the use of the groups.
     let (helper, scopes) = (HelperDaemon::start_for_seats(seat.0.path()), Scopes::new());
@@ -110,7 +109,7 @@ fn who_is_switched_away_loses_the_favour_and_the_session() {
 }
 
 #[test]
-fn what_a_user_runs_elsewhere_is_not_favoured() {
+fn processes_of_other_sessions_are_not_favoured() {
     let seat = Seat::new();
     // The helper serializes the tests, and thereby the use of the groups.
     let (helper, scopes) = (HelperDaemon::start_for_seats(seat.0.path()), Scopes::new());

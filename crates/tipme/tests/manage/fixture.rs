@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A private display with terminals, and its manager.
-#![allow(clippy::unwrap_used, reason = "a failed test may panic")]
+#![allow(dead_code, reason = "each test target uses a part")]
 
 use crate::family::TIMEOUT;
 pub use crate::support::tipme;

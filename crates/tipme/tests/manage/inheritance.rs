@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Jobs that do not descend from their terminal, and values that jobs inherit.
-#![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use crate::fixture::{Desktop, Managed, Terminal, command_line, nice};
 use rustix::process::Signal;

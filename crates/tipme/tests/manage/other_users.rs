@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A client of another user cannot get foreign processes favoured, and another user can neither
 //! read nor change anything.
-#![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use crate::family::for_everybody;
 use crate::fixture::{Desktop, Managed, Terminal, forget_nice_value, nice};

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Used files are in memory again after the next login, regardless of a damaged history.
-#![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use crate::fixture::{Desktop, Managed};
 use crate::other_users::{NOBODY, other_users_terminal};
@@ -135,7 +134,7 @@ fn a_damaged_history_is_reported_and_kept() {
 /// A user's manager reads only files that everyone may read and only root may change, whatever the
 /// user's own history lists; it blocks on nothing.
 #[test]
-fn a_user_has_nothing_read_ahead_that_is_not_for_everybody() {
+fn only_files_for_everyone_are_read_ahead() {
     let (desktop, user, program) = (Desktop::start(), User::new(), InstalledProgram::new());
     let (_terminal, _) = other_users_terminal(&desktop, &user.keys);
     let state = user.state();

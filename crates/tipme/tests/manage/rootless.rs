@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A manager without root, and the helper that changes its knobs.
-#![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use crate::family::for_everybody;
 use crate::fixture::{Desktop, Managed, nice};

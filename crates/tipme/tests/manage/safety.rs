@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Nothing stays changed, whatever happens to the manager or the display.
-#![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use crate::fixture::{Desktop, Managed, Terminal, nice};
 use crate::support::{stat, typist};
@@ -97,7 +96,7 @@ fn values_are_restored_even_if_the_display_does_not_answer() {
 }
 
 #[test]
-fn what_a_favoured_shell_starts_is_put_back_too() {
+fn children_of_a_favoured_shell_are_put_back_too() {
     let desktop = Desktop::start();
     let terminal = desktop.terminal_with("+20+20", "read go; sleep 3000 & read wait");
     let mut managed = Managed::start(&desktop, &[]);
@@ -131,7 +130,7 @@ fn has_set(managed: &Managed, pid: u32) -> bool {
 
 /// A grabbed display answers only the grabbing client.
 #[test]
-fn a_display_that_does_not_answer_keeps_nobody_waiting() {
+fn a_silent_display_delays_nothing() {
     let desktop = Desktop::start();
     let [first, third, second] =
         ["+20+20", "+20+300", "+500+20"].map(|place| desktop.terminal(place));

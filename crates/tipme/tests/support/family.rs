@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Processes started by a program, and checks that all have ended.
-#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
+#![allow(dead_code, reason = "each test target uses a part")]
 
 use crate::support::{Running, open_folder};
 use std::io::{BufRead, BufReader};

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A helper of the test, and callers. Needs root.
 #![allow(dead_code, reason = "each test target uses a part")]
-#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
 use crate::support::{self, Running, tipme};
 use rustix::process::Signal;
@@ -197,9 +196,11 @@ impl Peer {
 }
 
 pub fn assignment(role: &str, members: &[Value]) -> Value {
-    let list: Vec<Value> =
-        members.iter().map(|who| json!({ "who": who, "because": "client" })).collect();
-    json!({ "assign": { "set": members[0], "role": role, "reason": "keyboard_focus", "faded": 0.0, "members": list } })
+    let list = members.iter().map(|who| json!({ "who": who, "because": "client" }));
+    let list: Vec<Value> = list.collect();
+    json!({ "assign": {
+        "set": members[0], "role": role, "reason": "keyboard_focus", "faded": 0.0, "members": list
+    } })
 }
 
 /// Returns the nice value of the focused role in the table.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A stand-in for KDE's global shortcut daemon on the test's own bus, with the responses of
 //! kglobalaccel5.
-#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
 use std::sync::{Arc, Mutex};
 use zbus::blocking::connection::Builder;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Mutated lines for a daemon's socket: each gets a response, and the daemon neither ends nor
 //! grows.
-#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
 use crate::support::memory_bytes;
 use fastrand::Rng;

@@ -2,7 +2,6 @@
 //! A notification server on the test's own bus, with a configurable name and capabilities. It shows
 //! nothing, logs its calls, and reports actions that the test invokes.
 #![allow(dead_code, reason = "each test target uses a part")]
-#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Popups of the agent without a notification daemon, as seen by any client of the display.
 #![allow(dead_code, reason = "each test target uses a part")]
-#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
 use tipme_bench::PrivateSession;
 use tipme_bench::until;

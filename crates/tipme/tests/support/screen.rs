@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A session bus with a real notification daemon that logs its notifications.
 #![allow(dead_code, reason = "each test target uses a part")]
-#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
 use crate::session_agent::program;
 use crate::support::{Running, tipme};
@@ -66,7 +65,8 @@ impl Bus {
         let [keep, menu] =
             ["keep", "menu"].map(|name| self.folder.path().join(name).display().to_string());
         let rules = format!(
-            "[global]\nmarkup = full\ndmenu = {menu}\nalways_run_script = true\n[all]\nsummary = \"*\"\nscript = {keep}\n"
+            "[global]\nmarkup = full\ndmenu = {menu}\nalways_run_script = true\n\
+             [all]\nsummary = \"*\"\nscript = {keep}\n"
         );
         std::fs::write(&settings, rules).unwrap();
         let mut command = Command::new("dunst");

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The session agent on a private display, and programs that it starts.
 #![allow(dead_code, reason = "each test target uses a part")]
-#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
 use crate::support::{Running, tipme};
 use std::cell::RefCell;
@@ -36,6 +35,21 @@ impl Agent {
         Agent::start_anywhere(session, state_dir, |command| {
             change(command.args(["--display", &session.display_name()]));
         })
+    }
+
+    /// Starts an agent with these options and environment variables, and waits until it serves the
+    /// keys.
+    pub fn ready(
+        session: &PrivateSession,
+        state_dir: &Path,
+        options: &[&str],
+        environment: &[(&str, &str)],
+    ) -> Agent {
+        let agent = Agent::start(session, state_dir, |command| {
+            command.args(options).envs(environment.iter().copied());
+        });
+        agent.line("ready: ");
+        agent
     }
 
     /// Starts an agent that must detect the kind of its session itself.

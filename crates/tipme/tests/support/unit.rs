@@ -2,7 +2,6 @@
 //! An installed unit file of a service, and a program that runs within its limits without systemd:
 //! with its capabilities, system calls and network view. A forbidden system call ends the program.
 #![allow(dead_code, reason = "each test target uses a part")]
-#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
 use rustix::fs::{Mode, OFlags, mkdir, open};
 use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_bind, mount_change};

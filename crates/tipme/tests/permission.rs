@@ -170,7 +170,7 @@ fn polkit_decides_for_users_that_are_logged_in_only() {
 }
 
 #[test]
-fn a_polkit_that_hangs_holds_up_nobody_and_its_last_yes_counts() {
+fn a_hanging_polkit_delays_no_other_and_its_last_yes_counts() {
     let polkit = Polkit::start(HANG);
     let recording = record(polkit.dir.path());
     let dir = recording.dir.path().to_owned();
