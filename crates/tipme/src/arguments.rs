@@ -10,6 +10,7 @@ mod kept;
 mod manage;
 mod report;
 mod schema;
+mod selection;
 
 use clap::builder::TypedValueParser;
 use clap::{Args, Parser, Subcommand};

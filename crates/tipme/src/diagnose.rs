@@ -13,7 +13,6 @@ use tipme_analysis::model::CauseKind;
 use tipme_analysis::{DiagnoseOptions, SURE, Timed, Verdict};
 use tipme_command::incident::read;
 use tipme_command::output::layout;
-use tipme_record::Pid;
 use tipme_record::incident::Incident;
 use tipme_recorder::StateDirs;
 use tipme_report::{Layout, Notice};
@@ -43,11 +42,7 @@ pub fn run(arguments: &Diagnose) -> Result<ExitCode> {
     if arguments.interactions {
         return list(&incident, arguments.json);
     }
-    let options = DiagnoseOptions {
-        app: arguments.app.clone(),
-        pid: arguments.pid.map(Pid),
-        at_s: arguments.at,
-    };
+    let options = arguments.selection.options();
     let verdict = tipme_analysis::diagnose(&incident, &options)?;
     if let Some(before) = before.ok().filter(|_| options == DiagnoseOptions::default()) {
         VerdictFolder::open().put(&path, &before, &verdict);

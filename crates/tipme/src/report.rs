@@ -14,17 +14,12 @@ use page::{page, picture};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tipme_analysis::DiagnoseOptions;
-use tipme_record::Pid;
 use tipme_recorder::StateDirs;
 use tipme_store::IncidentFolder;
 
 /// Writes the page of an incident or a result, and prints its path.
 pub fn run(arguments: &Report) -> Result<ExitCode> {
-    let options = DiagnoseOptions {
-        app: arguments.app.clone(),
-        pid: arguments.pid.map(Pid),
-        at_s: arguments.at,
-    };
+    let options = arguments.selection.options();
     let result = arguments.file.as_ref().map(Path::new).filter(|path| results::is_result(path));
     let drawn = arguments
         .output

@@ -18,8 +18,8 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 use support::{
-    Recording, lab, noon, open_folder, schema, session, session_with_terminal, tipme_as, typist,
-    while_stopped,
+    Recording, hitch, lab, noon, open_folder, schema, session, session_with_terminal, tipme_as,
+    typist, while_stopped,
 };
 use tempfile::TempDir;
 use tipme_bench::PrivateSession;
@@ -161,12 +161,7 @@ fn a_hitch_has_its_incident_and_is_visible_to_its_user_only() {
     let (session, mut typist) = terminal();
     let recording = record(open_folder(), &session);
     let dir = recording.dir.path();
-    typist.text("before").unwrap();
-    while_stopped(session.terminal_pid().unwrap(), || {
-        typist.text("now").unwrap();
-        std::thread::sleep(Duration::from_millis(700));
-    });
-    typist.text("after").unwrap();
+    hitch(&session, &mut typist);
     let (path, _) = recording.mark();
     let output = day_of(dir, 0, &["--json"]);
     let day: Value = serde_json::from_slice(&output.stdout).unwrap();

@@ -11,7 +11,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
-use support::tipme;
+use support::{said, tipme};
 use tempfile::TempDir;
 
 /// A user other than root.
@@ -19,10 +19,11 @@ const USER: u32 = 12_345;
 
 const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/stopped.tipme");
 
-/// Returns exit code and error message.
-fn complaint(mut command: Command) -> (Option<i32>, String) {
-    let output = command.env_remove("DISPLAY").env_remove("WAYLAND_DISPLAY").output().unwrap();
-    (output.status.code(), String::from_utf8(output.stderr).unwrap())
+/// Asserts that a command fails with this remedy.
+fn refuses(mut command: Command, remedy: &str) {
+    command.env_remove("DISPLAY").env_remove("WAYLAND_DISPLAY");
+    let (code, text) = said(command.output().unwrap());
+    assert!(code == Some(2) && text.contains(remedy), "{command:?}: {code:?}: {text}");
 }
 
 #[test]
@@ -75,8 +76,7 @@ fn every_refusal_names_what_to_do() {
     for (words, remedy) in cases {
         let mut command = tipme();
         command.args(words);
-        let (code, text) = complaint(command);
-        assert!(code == Some(2) && text.contains(remedy), "{words:?}: {code:?}: {text}");
+        refuses(command, remedy);
     }
 }
 
@@ -97,8 +97,7 @@ fn a_missing_right_is_refused_with_its_owner() {
     for (words, remedy) in cases {
         let mut command = tipme();
         command.args(words).uid(USER).env("HOME", "/nonexistent");
-        let (code, text) = complaint(command);
-        assert!(code == Some(2) && text.contains(remedy), "{words:?}: {code:?}: {text}");
+        refuses(command, remedy);
     }
 }
 
@@ -111,11 +110,7 @@ fn a_recorder_in_a_container_names_the_option_to_add() {
         if words[0] == "record" {
             command.arg("--state-dir").arg(folder.path());
         }
-        let (code, text) = complaint(command);
-        assert!(
-            code == Some(2) && text.contains("docker run --pid=host"),
-            "{words:?}: {code:?}: {text}"
-        );
+        refuses(command, "docker run --pid=host");
     }
 }
 

@@ -14,10 +14,7 @@ use std::process::{Command, Output};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
-use support::{
-    Recording, files, noon, open_folder, recorder_by, session, tipme, tipme_as, typist,
-    while_stopped,
-};
+use support::{Recording, files, noon, open_folder, recorder_by, session, tipme, tipme_as, typist};
 use tempfile::TempDir;
 use tipme_bench::PrivateSession;
 use tipme_desktop::inject::Typist;
@@ -238,12 +235,7 @@ fn hitch(recording: &Recording, session: &PrivateSession, typist: &mut Typist) {
     let begun = Instant::now();
     while decided(recording) == before {
         assert!(begun.elapsed() < Duration::from_secs(90), "nobody looks at it");
-        typist.text("before").unwrap();
-        while_stopped(session.terminal_pid().unwrap(), || {
-            typist.text("now").unwrap();
-            std::thread::sleep(Duration::from_millis(700));
-        });
-        typist.text("after").unwrap();
+        support::hitch(session, typist);
         std::thread::sleep(Duration::from_secs(4));
     }
 }

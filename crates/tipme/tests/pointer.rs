@@ -12,7 +12,7 @@ use compositor::{Compositor, DISPLAY};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use support::{Recording, Running, interactions, verdict, while_stopped};
+use support::{Recording, Running, assert_stopped, interactions, verdict, while_stopped};
 use tipme_bench::until;
 use tipme_desktop::inject::Typist;
 
@@ -110,14 +110,5 @@ fn a_program_that_was_stopped_around_a_click_is_named() {
     });
     let path = marked_with(&recording, "click", client, before + 1);
     let verdict = verdict(&path, &["--pid", &client.to_string()]);
-    let (interval, finding) = (&verdict["interval"], &verdict["findings"][0]);
-    assert_eq!(
-        (&interval["class"], &finding["kind"]),
-        (&"click".into(), &"stopped".into()),
-        "{verdict:#}"
-    );
-    assert!(
-        interval["latency_ms"].as_f64().unwrap() >= STOPPED.as_secs_f64() * 900.0,
-        "{verdict:#}"
-    );
+    assert_stopped(&verdict, "click", client, STOPPED);
 }

@@ -20,13 +20,9 @@ use serde_json::json;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixDatagram;
 use std::process::Command;
-use support::{
-    Recording, diagnose, meta, records, session_with_terminal, status, typist, while_stopped,
-};
+use support::{Recording, diagnose, hitch, meta, records, session_with_terminal, status, typist};
 use tempfile::TempDir;
-use tipme_bench::PrivateSession;
 use tipme_bench::until;
-use tipme_desktop::inject::Typist;
 use tipme_policy::Strength;
 use tipme_record::RecordKind;
 use tipme_record::incident::Section;
@@ -130,22 +126,13 @@ fn the_recorder_works_within_its_unit() {
     let (code, text) = diagnose(&path, &[]);
     assert!(matches!(code, Some(0 | 3)), "{text}");
     until("the judgement of a hitch", || {
+        typist.text("The quick brown fox jumps over the lazy dog\n").unwrap();
         hitch(&session, &mut typist);
         let auto = status(recording.dir.path()).auto.unwrap();
         assert_eq!(auto.failed, 0, "{auto:?}");
         auto.marked + auto.known_causes + auto.without_finding > 0
     });
     assert_eq!([said(&socket), said(&socket)], ["WATCHDOG=1", "WATCHDOG=1"]);
-}
-
-/// Types while the terminal is stopped.
-fn hitch(session: &PrivateSession, typist: &mut Typist) {
-    typist.text("The quick brown fox jumps over the lazy dog\n").unwrap();
-    while_stopped(session.terminal_pid().unwrap(), || {
-        typist.text("now").unwrap();
-        std::thread::sleep(std::time::Duration::from_millis(700));
-    });
-    typist.text("after").unwrap();
 }
 
 /// Returns the next message to systemd.

@@ -35,7 +35,11 @@ pub struct Incidents {
     #[arg(long, value_name = "NAME")]
     pub app: Option<String>,
     /// List only incidents with a first cause of this kind, such as disk-queue
-    #[arg(long, value_name = "KIND", value_parser = PossibleValuesParser::new(CauseKind::CAUSES.iter().map(|kind| kind.name())))]
+    #[arg(
+        long,
+        value_name = "KIND",
+        value_parser = PossibleValuesParser::new(CauseKind::CAUSES.iter().map(|kind| kind.name()))
+    )]
     pub kind: Option<String>,
 }
 

@@ -2,6 +2,7 @@
 //! Bounds on the incidents that a recorder keeps.
 
 use clap::Args;
+use clap::builder::RangedI64ValueParser;
 use tipme_command::size;
 use tipme_store::{FolderBounds, Room};
 
@@ -9,13 +10,13 @@ use tipme_store::{FolderBounds, Room};
 #[derive(Args)]
 pub struct KeepArguments {
     /// Maximum number of incidents; beyond it the oldest of the user with the most are removed
-    #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 200, value_parser = count())]
     pub max_incidents: u32,
     /// Maximum size of all incidents, without the newest
     #[arg(long, value_name = "SIZE", default_value = "2G", value_parser = size)]
     pub max_size: u64,
     /// Maximum number of incidents of one user; beyond it that user's oldest are removed
-    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = count())]
     pub max_user_incidents: u32,
     /// Maximum size of one user's incidents, without the newest
     #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = size)]
@@ -29,6 +30,10 @@ impl KeepArguments {
             user: Room { bytes: self.max_user_size, count: self.max_user_incidents as usize },
         }
     }
+}
+
+fn count() -> RangedI64ValueParser<u32> {
+    clap::value_parser!(u32).range(1..)
 }
 
 #[cfg(test)]

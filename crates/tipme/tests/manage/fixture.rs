@@ -210,11 +210,6 @@ impl Managed {
     }
 
     pub fn wait(&mut self) -> Option<i32> {
-        let mut status = None;
-        until("the manager's end", || {
-            status = self.child.try_wait().unwrap();
-            status.is_some()
-        });
-        status.unwrap().code()
+        self.child.await_end().code()
     }
 }

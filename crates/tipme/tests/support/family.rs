@@ -73,16 +73,12 @@ impl Program {
     /// Waits until it has ended and its output is read; leftover processes may hold its error
     /// output open for longer.
     pub fn wait(&mut self) -> ExitStatus {
-        let mut status = None;
-        until("its end", || {
-            status = self.child.try_wait().unwrap();
-            status.is_some()
-        });
+        let status = self.child.await_end();
         let begun = Instant::now();
         while !self.reading.is_finished() && begun.elapsed() < LEFT_OPEN {
             std::thread::sleep(Duration::from_millis(1));
         }
-        status.unwrap()
+        status
     }
 
     /// Returns all its descendants.

@@ -79,12 +79,7 @@ impl HelperDaemon {
     /// Ends it with a signal; returns its exit code.
     pub fn stop(&mut self, signal: Signal) -> Option<i32> {
         self.child.signal(signal);
-        let mut status = None;
-        until("the helper's end", || {
-            status = self.child.try_wait().unwrap();
-            status.is_some()
-        });
-        status.unwrap().code()
+        self.child.await_end().code()
     }
 
     /// Connects as a user: the peer credentials are those of the connecting thread.

@@ -12,13 +12,14 @@ use std::ops::{Deref, DerefMut};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tipme_bench::PrivateSession;
 use tipme_bench::alone::MachineLock;
 use tipme_bench::interrupt::InterruptFlag;
 use tipme_bench::session::SessionOptions;
+use tipme_bench::until;
 use tipme_control::{Client, RecorderRequest, RecorderResponse, RecorderStatus};
 use tipme_desktop::inject::{Pace, Typist};
 use tipme_record::incident::{Incident, Meta, Section};
@@ -41,6 +42,16 @@ impl Running {
 
     pub fn signal(&self, signal: Signal) {
         kill_process(self.pid(), signal).unwrap();
+    }
+
+    /// Waits until it has ended by itself.
+    pub fn await_end(&mut self) -> ExitStatus {
+        let mut status = None;
+        until("the end of a process", || {
+            status = self.0.try_wait().unwrap();
+            status.is_some()
+        });
+        status.unwrap()
     }
 }
 
@@ -161,6 +172,16 @@ pub fn session_with_terminal() -> PrivateSession {
 /// Returns a keyboard of a private display.
 pub fn typist(session: &PrivateSession, words_per_minute: f64) -> Typist {
     Typist::open(&session.target(), Pace { words_per_minute, ..Pace::default() }).unwrap()
+}
+
+/// Types while the terminal of a private display is stopped for a while.
+pub fn hitch(session: &PrivateSession, typist: &mut Typist) {
+    typist.text("before").unwrap();
+    while_stopped(session.terminal_pid().unwrap(), || {
+        typist.text("now").unwrap();
+        std::thread::sleep(Duration::from_millis(700));
+    });
+    typist.text("after").unwrap();
 }
 
 /// `tipme record` in a folder of its own; killed on drop.
@@ -287,6 +308,17 @@ pub fn diagnose(path: &Path, arguments: &[&str]) -> (Option<i32>, String) {
 pub fn verdict(path: &Path, arguments: &[&str]) -> Value {
     let (_, text) = diagnose(path, &[&["--json"], arguments].concat());
     serde_json::from_str(&text).unwrap()
+}
+
+/// Asserts that a verdict is about an input of this class to a client, late because a process was
+/// stopped for this long.
+pub fn assert_stopped(verdict: &Value, class: &str, client: u32, stopped: Duration) {
+    let (interval, finding) = (&verdict["interval"], &verdict["findings"][0]);
+    let about = (&interval["class"], &finding["kind"]);
+    assert_eq!(about, (&class.into(), &"stopped".into()), "{verdict:#}");
+    assert_eq!(interval["client"]["pid"], client, "{verdict:#}");
+    let latency_ms = interval["latency_ms"].as_f64().unwrap();
+    assert!(latency_ms >= stopped.as_secs_f64() * 900.0, "{verdict:#}");
 }
 
 /// Returns the interactions of an incident.
