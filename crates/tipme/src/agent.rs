@@ -22,10 +22,10 @@ pub use serve::run;
 
 use crate::arguments;
 use crate::diagnose::{self, Conclusion};
-use crate::incidents::kept::{VerdictFolder, VerdictSummary};
-use crate::incidents::named::find;
+use crate::incidents::cache::{VerdictFolder, VerdictSummary};
+use crate::incidents::lookup::find;
 use crate::judge;
-use crate::report::opened;
+use crate::report::browser;
 use crate::status::resuming;
 use anyhow::{Context, Error, Result, bail, ensure};
 use choices::Choice;
@@ -387,7 +387,7 @@ impl Agent {
 
     /// Shows the details as a page in the browser, or as text if no browser opens.
     fn details(&self, incident: &Path) -> Result<()> {
-        let Err(why) = opened::open(incident, Some(&self.display)) else { return Ok(()) };
+        let Err(why) = browser::open(incident, Some(&self.display)) else { return Ok(()) };
         journal::warning(format!("{why:#}")).tell();
         let asker = self.asker.as_ref().with_context(|| {
             format!("no dialog program is installed; run: tipme diagnose {}", incident.display())

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Verbs and their options: the single source of help, man pages and completions.
 
+mod bounds;
 mod day;
 mod diagnose;
 pub mod groups;
 mod hot_keys;
 mod incidents;
-mod kept;
 mod manage;
 mod report;
 mod schema;
 mod selection;
 
+use bounds::KeepArguments;
 use clap::builder::TypedValueParser;
 use clap::{Args, Parser, Subcommand};
 pub use day::{DateChoice, Day};
 pub use diagnose::Diagnose;
 pub use hot_keys::{HotKeyArguments, KeyArguments};
 pub use incidents::{Incidents, IncidentsVerb};
-use kept::KeepArguments;
 pub use manage::{HelperChoice, Manage, ManageHelper, ManageVerb, WhyArguments};
 pub use report::Report;
 pub use schema::{Schema, SchemaName};

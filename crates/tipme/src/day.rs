@@ -2,10 +2,10 @@
 //! `tipme day`: the interactive performance of a day, as counted by the recorder.
 
 use crate::arguments::{DateChoice, Day};
-use crate::incidents::named::{all, is_own};
-use crate::incidents::when;
+use crate::incidents::lookup::{all, is_own};
+use crate::incidents::times;
 use crate::record::user_id;
-use crate::report::written;
+use crate::report::file;
 use crate::suggestion;
 use anyhow::{Context, Result, bail};
 use jiff::{Timestamp, civil::Date, tz::TimeZone};
@@ -53,7 +53,7 @@ pub fn run(arguments: &Day) -> Result<ExitCode> {
     let counted = figures.all.n > 0;
     let document = DayDocument { schema: 1, date: date.to_string(), figures };
     if let Some(place) = &arguments.output {
-        written::write(
+        file::write(
             place,
             &picture(&document.date, &document.figures, &time_of_day),
             arguments.force,
@@ -105,7 +105,7 @@ fn with_incidents(mut figures: DayFigures, folder: &IncidentFolder) -> DayFigure
     let listed = all(folder).unwrap_or_default();
     let own = listed.into_iter().filter(is_own);
     let marks: Vec<(f64, String)> =
-        own.filter_map(|one| Some((when::seconds(&one.id)? as f64, one.id))).collect();
+        own.filter_map(|one| Some((times::seconds(&one.id)? as f64, one.id))).collect();
     for long in &mut figures.longest {
         // Ids have a resolution of one second.
         let (from, to) = (long.at_s - long.latency_ms / 1e3 - 1.0, long.at_s + MARKED_WITHIN_S);

@@ -14,7 +14,7 @@ mod sway;
 
 pub use keys::{KeyBindings, agent_words};
 pub use names::spelled;
-pub use settings::{MADE, put, user_folder};
+pub use settings::{HEADER, user_folder, write_file};
 pub use source::KeySource;
 pub use state::KeyState;
 

@@ -2,8 +2,8 @@
 //! `tipme diagnose`.
 
 use crate::arguments::Diagnose;
-use crate::incidents::kept::{VerdictFolder, VerdictSummary};
-use crate::incidents::named::find;
+use crate::incidents::cache::{VerdictFolder, VerdictSummary};
+use crate::incidents::lookup::find;
 use anyhow::Result;
 use schemars::JsonSchema;
 use serde::Serialize;

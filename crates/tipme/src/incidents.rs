@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `tipme incidents`: lists marked incidents, like a list of crashes.
 
-pub mod kept;
+pub mod cache;
+mod changes;
 pub mod list;
-pub mod named;
-mod own;
-pub mod when;
+pub mod lookup;
+pub mod times;
 
 use crate::arguments::{Incidents, IncidentsVerb};
 use crate::diagnose;
-use crate::report::opened;
+use crate::report::browser;
 use crate::suggestion;
 use anyhow::{Context, Result, bail, ensure};
-use named::{all, find};
+use lookup::{all, find};
 use rustix::process::geteuid;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -38,7 +38,7 @@ pub fn run(arguments: &Incidents) -> Result<ExitCode> {
         Some(IncidentsVerb::Open { id }) => open(&find(&folder, id.as_deref())?),
         Some(IncidentsVerb::Note { words }) => {
             let (id, words) = match &words[..] {
-                [first, rest @ ..] if named::is_name(first) => (Some(first.as_str()), rest),
+                [first, rest @ ..] if lookup::is_name(first) => (Some(first.as_str()), rest),
                 words => (None, words),
             };
             let incident = find(&folder, id)?;
@@ -49,9 +49,9 @@ pub fn run(arguments: &Incidents) -> Result<ExitCode> {
             );
             note(dirs.run_dir(), incident, words.join(" "))
         }
-        Some(IncidentsVerb::Rm { id }) => own::remove(&dirs, id_of(&folder, id)?),
-        Some(IncidentsVerb::Pin { id }) => own::pin(&dirs, id_of(&folder, id)?, true),
-        Some(IncidentsVerb::Unpin { id }) => own::pin(&dirs, id_of(&folder, id)?, false),
+        Some(IncidentsVerb::Rm { id }) => changes::remove(&dirs, id_of(&folder, id)?),
+        Some(IncidentsVerb::Pin { id }) => changes::pin(&dirs, id_of(&folder, id)?, true),
+        Some(IncidentsVerb::Unpin { id }) => changes::pin(&dirs, id_of(&folder, id)?, false),
         Some(IncidentsVerb::DiskUsage) => disk_usage(&folder),
     }
 }
@@ -75,7 +75,7 @@ fn show(path: &Path, verbose: bool) -> Result<ExitCode> {
     let id = path.file_stem().unwrap_or_default().to_string_lossy();
     let verdict = diagnose::verdict(path)?;
     let layout = Layout { verbose, ..layout() };
-    println!("{}  {}", when::local(&id), path.display());
+    println!("{}  {}", times::local(&id), path.display());
     if !verdict.incident.user_text.is_empty() {
         print!("{}", layout.item("You said: ", &verdict.incident.user_text));
     }
@@ -87,7 +87,7 @@ fn show(path: &Path, verbose: bool) -> Result<ExitCode> {
 }
 
 fn open(path: &Path) -> Result<ExitCode> {
-    println!("{}", opened::open(path, None)?.display());
+    println!("{}", browser::open(path, None)?.display());
     Ok(ExitCode::SUCCESS)
 }
 
@@ -114,7 +114,7 @@ fn disk_usage(folder: &IncidentFolder) -> Result<ExitCode> {
     {
         println!("  {what}: {}", room(&listed));
     }
-    if let Some((count, place)) = kept::VerdictFolder::open().describe() {
+    if let Some((count, place)) = cache::VerdictFolder::open().describe() {
         println!("  cached verdicts in {}: {count}", place.display());
     }
     Ok(ExitCode::SUCCESS)

@@ -2,13 +2,13 @@
 //! `tipme report`: an incident or a result as a page for a browser, or an incident's timeline as a
 //! picture.
 
-pub mod opened;
+pub mod browser;
+pub mod file;
 mod page;
 mod results;
-pub mod written;
 
 use crate::arguments::Report;
-use crate::incidents::named::find;
+use crate::incidents::lookup::find;
 use anyhow::{Result, bail};
 use page::{page, picture};
 use std::path::{Path, PathBuf};
@@ -48,7 +48,7 @@ pub fn run(arguments: &Report) -> Result<ExitCode> {
         print!("{page}");
         return Ok(ExitCode::SUCCESS);
     }
-    written::write(&place, &page, arguments.force)?;
+    file::write(&place, &page, arguments.force)?;
     println!("{}", place.display());
     Ok(ExitCode::SUCCESS)
 }

@@ -9,8 +9,8 @@ pub mod resuming;
 use crate::arguments;
 use crate::desktop_keys::{KeySource, KeyState, agent_words};
 use crate::diagnose;
-use crate::incidents::named::find;
-use crate::incidents::when;
+use crate::incidents::lookup::find;
+use crate::incidents::times;
 use anyhow::Result;
 use resuming::{INPUT_KEY, without_input};
 use schemars::JsonSchema;
@@ -319,7 +319,7 @@ impl SystemState {
         let id = path.file_stem().unwrap_or_default().to_string_lossy();
         let what = diagnose::summary(path)
             .map_or_else(|error| format!("{error:#}"), |found| found.headline);
-        format!("{}: {what} More: tipme diagnose", when::local(&id))
+        format!("{}: {what} More: tipme diagnose", times::local(&id))
     }
 
     fn document(&self) -> StatusDocument {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Hint about incidents that the recorder marked by itself: a line, never a popup.
 
-use crate::incidents::when;
+use crate::incidents::times;
 use std::path::Path;
 use std::time::Duration;
 use tipme_analysis::clean;
@@ -21,11 +21,11 @@ pub fn ask(run_dir: &Path) -> Option<String> {
 
 /// Returns the same from a status of the recorder.
 pub fn words(status: &RecorderStatus) -> Option<String> {
-    let morning = when::morning()?;
+    let morning = times::morning()?;
     let today = status
         .suggested
         .iter()
-        .filter_map(|id| when::seconds(id))
+        .filter_map(|id| times::seconds(id))
         .filter(|at| *at >= morning)
         .count();
     let hitches = if today == 1 { "1 hitch".to_owned() } else { format!("{today} hitches") };

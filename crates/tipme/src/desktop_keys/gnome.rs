@@ -3,7 +3,7 @@
 
 use super::keys::{KeyBinding, KeyBindings};
 use super::names::{self, spelled};
-use super::settings::ask;
+use super::settings::output_of;
 use super::state::KeyState;
 use anyhow::{Context, Result, ensure};
 use tipme_desktop::hotkeys::HotKeyAction;
@@ -65,7 +65,7 @@ pub fn bind(keys: &KeyBindings) -> Result<()> {
     for key in &keys.all {
         let folder = folder(key.action);
         for (name, value) in settings(key) {
-            ask("gsettings", &["set", &schema(&folder), name, &format!("'{value}'")])?;
+            output_of("gsettings", &["set", &schema(&folder), name, &format!("'{value}'")])?;
         }
         list.push(folder);
     }
@@ -91,7 +91,7 @@ fn taken_by(binding: &str) -> Option<String> {
         }
     }
     OWN.iter().find_map(|schema| {
-        let all = ask("gsettings", &["list-recursively", schema]).ok()?;
+        let all = output_of("gsettings", &["list-recursively", schema]).ok()?;
         let line = all.lines().find(|line| has_accelerator(line, binding))?;
         Some(format!("its own shortcut {}", line.split(' ').nth(1)?))
     })
@@ -121,7 +121,7 @@ pub fn unbind() -> Result<()> {
     }
     set_list(&others)?;
     for folder in ours {
-        ask("gsettings", &["reset-recursively", &schema(&folder)])?;
+        output_of("gsettings", &["reset-recursively", &schema(&folder)])?;
     }
     Ok(())
 }
@@ -134,7 +134,7 @@ fn settings(key: &KeyBinding) -> [(&'static str, String); 3] {
 
 /// Returns a setting of a custom key binding.
 fn setting(folder: &str, name: &str) -> Result<String> {
-    ask("gsettings", &["get", &schema(folder), name])
+    output_of("gsettings", &["get", &schema(folder), name])
 }
 
 fn folder(action: HotKeyAction) -> String {
@@ -151,14 +151,14 @@ fn schema(folder: &str) -> String {
 
 /// Returns the settings paths that GNOME reads.
 fn list() -> Result<Vec<String>> {
-    let said =
-        ask("gsettings", &["get", DAEMON, LIST]).context("cannot read the settings of GNOME")?;
+    let said = output_of("gsettings", &["get", DAEMON, LIST])
+        .context("cannot read the settings of GNOME")?;
     Ok(said.split('\'').skip(1).step_by(2).map(str::to_owned).collect())
 }
 
 fn set_list(folders: &[String]) -> Result<()> {
     let quoted: Vec<String> = folders.iter().map(|folder| format!("'{folder}'")).collect();
-    ask("gsettings", &["set", DAEMON, LIST, &format!("[{}]", quoted.join(", "))]).map(drop)
+    output_of("gsettings", &["set", DAEMON, LIST, &format!("[{}]", quoted.join(", "))]).map(drop)
 }
 
 #[cfg(test)]

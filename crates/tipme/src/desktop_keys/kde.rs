@@ -5,7 +5,7 @@
 
 use super::keys::{KeyBinding, KeyBindings};
 use super::names::{self, spelled};
-use super::settings::{MADE, put, remove, user_folder};
+use super::settings::{HEADER, remove, user_folder, write_file};
 use super::state::KeyState;
 use anyhow::Result;
 use std::path::PathBuf;
@@ -103,7 +103,7 @@ pub fn bind(keys: &KeyBindings) -> Result<()> {
     if std::fs::read_to_string(&file).is_ok_and(|known| known != text) {
         kglobalaccel::unload(ENTRY)?;
     }
-    put(&file, &text)?;
+    write_file(&file, &text)?;
     Ok(kglobalaccel::load(ENTRY)?)
 }
 
@@ -122,7 +122,7 @@ fn text(keys: &KeyBindings) -> String {
     let (mark, others): (Vec<&KeyBinding>, Vec<&KeyBinding>) =
         keys.all.iter().partition(|key| key.action == HotKeyAction::Mark);
     let actions: Vec<&str> = others.iter().map(|key| key.action.name()).collect();
-    let mut text = format!("{MADE}\n[Desktop Entry]\nType=Application\n");
+    let mut text = format!("{HEADER}\n[Desktop Entry]\nType=Application\n");
     text.extend(mark.iter().map(|key| lines(key)));
     text += &format!("Actions={};\n", actions.join(";"));
     text.extend(

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The list: one line for each incident, newest last.
 
-use super::kept::{VerdictFolder, VerdictSummary};
-use super::named::{all, is_own};
-use super::when;
+use super::cache::{VerdictFolder, VerdictSummary};
+use super::lookup::{all, is_own};
+use super::times;
 use crate::arguments::Incidents;
 use crate::diagnose;
 use anyhow::Result;
@@ -118,7 +118,7 @@ impl IncidentRow {
         IncidentEntry {
             id: self.listed.id.clone(),
             path: self.listed.path.display().to_string(),
-            time: when::local(&self.listed.id),
+            time: times::local(&self.listed.id),
             owner: self.listed.owner,
             bytes: self.listed.bytes,
             pinned: self.listed.pinned,
@@ -135,7 +135,7 @@ impl IncidentRow {
 
     /// Id, time, application, latency, cause, note.
     fn cells(&self) -> [String; 6] {
-        let (id, time) = (self.listed.id.clone(), when::local(&self.listed.id));
+        let (id, time) = (self.listed.id.clone(), times::local(&self.listed.id));
         let rest = match &self.found {
             Ok(found) => {
                 [found.application.clone(), latency(found), cause(found), self.words(found)]

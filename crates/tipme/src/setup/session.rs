@@ -5,9 +5,9 @@ use super::step::SetupStep;
 use super::system;
 use crate::arguments::Setup;
 use crate::desktop_keys::{
-    DesktopKeys, KeyBindings, KeySource, KeyState, MADE, agent_words, put, user_folder,
+    DesktopKeys, HEADER, KeyBindings, KeySource, KeyState, agent_words, user_folder, write_file,
 };
-use crate::incidents::named::find;
+use crate::incidents::lookup::find;
 use crate::record::user_name;
 use crate::status::SystemState;
 use anyhow::{Context, Result, bail, ensure};
@@ -122,15 +122,16 @@ fn not_at_login(file: PathBuf, arguments: &Setup) -> Option<SetupStep> {
         return Some(if text == hidden() {
             SetupStep::already(what)
         } else {
-            SetupStep::to_do(what, move || put(&file, &hidden()))
+            SetupStep::to_do(what, move || write_file(&file, &hidden()))
         });
     }
-    text.starts_with(MADE).then(|| SetupStep::to_do(what, move || Ok(std::fs::remove_file(&file)?)))
+    text.starts_with(HEADER)
+        .then(|| SetupStep::to_do(what, move || Ok(std::fs::remove_file(&file)?)))
 }
 
 /// Returns the entry that overrides the one for all users and hides it.
 fn hidden() -> String {
-    format!("{MADE}\n[Desktop Entry]\nType=Application\nName=tipme session agent\nHidden=true\n")
+    format!("{HEADER}\n[Desktop Entry]\nType=Application\nName=tipme session agent\nHidden=true\n")
 }
 
 /// Root must not act in the session of another user.
@@ -143,7 +144,7 @@ fn other_user() -> Option<SetupStep> {
 fn at_login(arguments: &Setup) -> Result<SetupStep> {
     let (file, command) = (autostart()?, words(arguments)?);
     let text = format!(
-        "{MADE}\n[Desktop Entry]\nType=Application\nName=tipme session agent\n\
+        "{HEADER}\n[Desktop Entry]\nType=Application\nName=tipme session agent\n\
          Comment=Hot keys that mark a hitch for diagnosis\nExec={}\nNoDisplay=true\n",
         command.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
     );
@@ -160,7 +161,7 @@ fn at_login(arguments: &Setup) -> Result<SetupStep> {
         return Ok(SetupStep::to_do(what, move || Ok(std::fs::remove_file(&file)?)));
     }
     let what = format!("start the agent at login: {}", file.display());
-    Ok(SetupStep::to_do(what, move || put(&file, &text)))
+    Ok(SetupStep::to_do(what, move || write_file(&file, &text)))
 }
 
 /// Quotes a word for desktop entries, with each backslash of the quoting doubled.

@@ -2,7 +2,7 @@
 //! State of the recorder, one line per subject.
 
 use super::resuming::{INPUT_KEY, resume, without_input};
-use crate::incidents::when;
+use crate::incidents::times;
 use crate::{record, suggestion};
 use rustix::process::geteuid;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -145,9 +145,9 @@ fn wall(at_ns: u64) -> String {
     let (now, at) = (clock::now(), Nanos(at_ns));
     let wall = Duration::from_nanos(at.since(now).0)
         + SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    when::local(
-        &id_at(wall.saturating_sub(Duration::from_nanos(now.since(at).0)).as_nanos() as u64),
-    )
+    times::local(&id_at(
+        wall.saturating_sub(Duration::from_nanos(now.since(at).0)).as_nanos() as u64
+    ))
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //! Operations of users on their own incidents. The folder belongs to root: the recorder performs
 //! them, and root can do without it.
 
-use super::kept;
+use super::cache;
 use anyhow::{Result, bail};
 use std::process::ExitCode;
 use tipme_control::{CallError, Client, RecorderRequest, RecorderResponse};
@@ -12,7 +12,7 @@ use tipme_store::IncidentFolder;
 /// Removes an incident, silently on success.
 pub fn remove(dirs: &StateDirs, id: String) -> Result<ExitCode> {
     let done = ask(dirs, &RecorderRequest::Remove { id: id.clone() })?;
-    kept::forget(&id);
+    cache::forget(&id);
     Ok(done)
 }
 

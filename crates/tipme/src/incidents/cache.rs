@@ -6,7 +6,7 @@
 //! `/var/cache/tipme`, others in `$XDG_CACHE_HOME/tipme` or `~/.cache/tipme`. A cached verdict is
 //! valid for exactly one file and one version of the analysis.
 
-use crate::report::written;
+use crate::report::file;
 use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, DirBuilder, Metadata};
@@ -17,7 +17,7 @@ use tipme_analysis::Verdict;
 use tipme_analysis::model::{Culprit, Finding};
 
 /// Maximum number of cached verdicts: the latest, five times the capacity of a folder of incidents.
-const KEPT_MAX: usize = 1_000;
+const CACHED_MAX: usize = 1_000;
 /// Maximum number of bytes read from a cached document.
 const DOCUMENT_BYTES_MAX: u64 = 64 << 10;
 /// Maximum length of a cached text in characters.
@@ -77,7 +77,7 @@ fn cut(text: &str) -> String {
 
 /// A document in the folder.
 #[derive(Serialize, Deserialize)]
-struct KeptVerdict {
+struct CachedVerdict {
     analysis: String,
     file: FileIdentity,
     summary: VerdictSummary,
@@ -120,7 +120,7 @@ impl VerdictFolder {
         let meta = fs::symlink_metadata(&path)
             .ok()
             .filter(|meta| meta.is_file() && meta.len() <= DOCUMENT_BYTES_MAX)?;
-        let document: KeptVerdict = serde_json::from_slice(&fs::read(&path).ok()?).ok()?;
+        let document: CachedVerdict = serde_json::from_slice(&fs::read(&path).ok()?).ok()?;
         let file = FileIdentity::of(&fs::metadata(incident).ok()?);
         let fits = document.analysis == ANALYSIS
             && document.file == file
@@ -134,14 +134,14 @@ impl VerdictFolder {
         let (Some(path), Ok(after)) = (self.path(incident), fs::metadata(incident)) else { return };
         let file = FileIdentity::of(before);
         if file == FileIdentity::of(&after) {
-            let document = KeptVerdict {
+            let document = CachedVerdict {
                 analysis: ANALYSIS.to_owned(),
                 file,
                 summary: VerdictSummary::of(verdict),
             };
             // A list is correct without it, but slower.
             let _ = serde_json::to_string(&document)
-                .map(|document| written::write(&path, &document, true));
+                .map(|document| file::write(&path, &document, true));
             self.prune();
         }
     }
@@ -162,7 +162,7 @@ impl VerdictFolder {
         let Some(folder) = &self.0 else { return };
         let mut names = names(folder);
         names.sort();
-        let excess = names.len().saturating_sub(KEPT_MAX);
+        let excess = names.len().saturating_sub(CACHED_MAX);
         for name in names.into_iter().take(excess) {
             // A file that is already gone needs no removal.
             let _ = fs::remove_file(folder.join(name));
