@@ -10,11 +10,11 @@
 mod choices;
 mod ending;
 mod keys;
+mod messages;
 mod place;
 mod popups;
 mod press;
 mod serve;
-mod teller;
 mod wayland;
 mod workers;
 
@@ -22,13 +22,14 @@ pub use serve::run;
 
 use crate::arguments;
 use crate::diagnose::{self, Conclusion};
-use crate::incidents::kept::{VerdictFolder, VerdictSummary};
-use crate::incidents::named::find;
+use crate::incidents::cache::{VerdictFolder, VerdictSummary};
+use crate::incidents::lookup::find;
 use crate::judge;
-use crate::report::opened;
+use crate::report::browser;
 use crate::status::resuming;
-use anyhow::{Context, Error, Result, bail};
+use anyhow::{Context, Error, Result, bail, ensure};
 use choices::Choice;
+use messages::{Chosen, Message, MessageQueue};
 use place::AgentPlace;
 use popups::Popups;
 use press::PressNumber;
@@ -37,7 +38,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, SyncSender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use teller::{Chosen, Message, Teller};
 use tipme_control::journal::{self, Field};
 use tipme_control::{
     CallError, Client, DEFAULT_STATE_DIR, RecorderRequest, RecorderResponse, RecorderStatus,
@@ -86,7 +86,7 @@ struct Agent {
     asker: Option<DialogProgram>,
     /// Queue of incidents to diagnose.
     diagnoses: SyncSender<(PathBuf, PressNumber, bool)>,
-    teller: Teller,
+    messages: MessageQueue,
     marks: Workers,
     /// Threads for dialogs and details of verdicts.
     choices: Workers,
@@ -104,7 +104,8 @@ impl Agent {
         let (diagnoses, waiting) = mpsc::sync_channel(DIAGNOSES_MAX);
         let asker = if arguments.no_dialog { None } else { DialogProgram::find() };
         let target = if arguments.no_dialog { None } else { DisplayTarget::parse(&display).ok() };
-        let (teller, chosen) = Teller::new(!arguments.no_notification, target.map(Popups::on));
+        let (messages, chosen) =
+            MessageQueue::new(!arguments.no_notification, target.map(Popups::on));
         let agent = Arc::new(Agent {
             client: Client::new(
                 arguments.state_dir.as_deref().unwrap_or(Path::new(DEFAULT_STATE_DIR)),
@@ -112,7 +113,7 @@ impl Agent {
             display,
             asker,
             diagnoses,
-            teller,
+            messages,
             marks: Workers::new(MARKS_MAX),
             choices: Workers::new(MARKS_MAX),
             presses: AtomicU64::new(0),
@@ -124,9 +125,9 @@ impl Agent {
         });
         let (judge, chooser) = (Arc::clone(&agent), Arc::clone(&agent));
         std::thread::spawn(move || {
-            waiting
-                .iter()
-                .for_each(|(incident, press, stopped)| judge.tell_cause(incident, press, stopped));
+            for (incident, press, stopped) in waiting {
+                judge.show_cause(incident, press, stopped);
+            }
         });
         std::thread::spawn(move || chosen.iter().for_each(|chosen| chooser.choose(chosen)));
         agent
@@ -135,24 +136,29 @@ impl Agent {
     /// Announces the keys on standard error and on screen; uses a fallback if the mark key is
     /// unavailable.
     fn announce(&self, keys: &mut HotKeys, place: &AgentPlace) -> Result<()> {
-        let held = keys::settle(keys)?;
-        place.say(&held.to_string());
+        let held = keys::choose_mark_key(keys)?;
+        place.publish(&held.to_string());
         let manager = place.window_manager();
         for line in held.complaints(manager.as_deref()) {
             journal::warning(line).tell();
         }
         journal::info(format!("ready: {held} on {}", self.display)).tell();
-        held.notice(manager.as_deref()).into_iter().for_each(|notice| self.teller.tell(notice));
+        if let Some(notice) = held.notice(manager.as_deref()) {
+            self.messages.send(notice);
+        }
         Ok(())
     }
 
     /// Warns at startup if a press would fail.
-    fn look_for_recorder(&self) {
-        let answer =
-            self.client.clone().with_timeout(STATUS_TIMEOUT).call(&RecorderRequest::Status);
-        if let Err(error) = answer {
+    fn warn_without_recorder(&self) {
+        if let Err(error) = self.quick_status() {
             journal::warning(format!("{error}; until then a press finds no cause")).tell();
         }
+    }
+
+    /// Queries the recorder without waiting long.
+    fn quick_status(&self) -> Answer {
+        self.client.clone().with_timeout(STATUS_TIMEOUT).call(&RecorderRequest::Status)
     }
 
     /// Handles a key on a thread of its own.
@@ -174,13 +180,13 @@ impl Agent {
     fn fail(&self, what: &str, why: &Error, press: Option<PressNumber>) {
         journal::error(format!("{why:#}")).tell();
         let notice = Notice::new(what, format!("{why:#}"));
-        self.teller.tell(Message { press, ..notice.into() });
+        self.messages.send(Message { press, ..notice.into() });
     }
 
     /// Reports a completed action.
     fn done(&self, summary: &str, body: &str, press: PressNumber) {
         journal::info(summary.to_lowercase()).tell();
-        self.teller.tell(Message { press: Some(press), ..Notice::new(summary, body).into() });
+        self.messages.send(Message { press: Some(press), ..Notice::new(summary, body).into() });
     }
 
     fn act(&self, action: HotKeyAction, press: PressNumber) -> Result<()> {
@@ -208,11 +214,11 @@ impl Agent {
             Ok(RecorderResponse::Status(status)) if status.input_stopped_s > 0.0 => {
                 let (held, stopped) = (held(&status), status.input_stopped_s);
                 format!(
-                    "Of the last {held:.0} s everything is held but input, which was not recorded for {stopped:.1} s."
+                    "The last {held:.0} s are in memory, without input for {stopped:.1} s of them."
                 )
             }
             Ok(RecorderResponse::Status(status)) => {
-                format!("Of the last {:.0} s everything is held.", held(&status))
+                format!("The last {:.0} s are in memory.", held(&status))
             }
             _ => String::new(),
         }
@@ -220,28 +226,26 @@ impl Agent {
 
     fn without_input(&self) -> String {
         format!(
-            "What a mark finds cannot say which key or click had to wait; {} records input again.",
+            "Verdicts cannot name the key or click that was late; {} records input again.",
             self.restart_key
         )
     }
 
     /// Describes a mark without input, with the remedy that this user has.
     fn input_stopped(&self) -> String {
-        let remedy =
-            match self.client.clone().with_timeout(STATUS_TIMEOUT).call(&RecorderRequest::Status) {
-                Ok(RecorderResponse::Status(status)) => {
-                    resuming::without_input(&status, &self.restart_key)
-                }
-                _ => "not recorded".to_owned(),
-            };
+        let remedy = match self.quick_status() {
+            Ok(RecorderResponse::Status(status)) => {
+                resuming::without_input(&status, &self.restart_key)
+            }
+            _ => "not recorded".to_owned(),
+        };
         format!(
-            "Input is {remedy}. Without it, a verdict does not name the key or click that was late."
+            "Input is {remedy}. Without it, verdicts cannot name the key or click that was late."
         )
     }
 
     fn mark(&self, press: PressNumber) -> Result<()> {
-        let status =
-            self.client.clone().with_timeout(STATUS_TIMEOUT).call(&RecorderRequest::Status);
+        let status = self.quick_status();
         if matches!(&status, Ok(RecorderResponse::Status(status)) if status.any_keyboard) {
             return self.follow(press, &status);
         }
@@ -256,11 +260,11 @@ impl Agent {
             std::thread::sleep(REFUSED_WITHIN / 10);
         }
         if !marking.is_finished() {
-            self.tell_capture(press, &status);
+            self.show_capture(press, &status);
         }
         let answer = marking.join().map_err(|_| Error::msg("the mark ended early; press again"))?;
         let RecorderResponse::Marked { incident, input_stopped, .. } = answer? else {
-            bail!("the recorder answered a mark with something else; restart it")
+            bail!("unexpected reply from the recorder; restart it")
         };
         self.marked(incident, press, input_stopped)
     }
@@ -275,7 +279,7 @@ impl Agent {
             );
             self.fail("Marked, but not yet diagnosed", &Error::msg(why), Some(press));
         }
-        if !self.teller.shows() {
+        if !self.messages.shows() {
             self.describe(&incident)?;
         }
         Ok(())
@@ -285,26 +289,22 @@ impl Agent {
     /// session, and one press is one mark.
     fn follow(&self, press: PressNumber, status: &Answer) -> Result<()> {
         let earliest = id_ago(FOLLOWED_WITHIN);
-        self.tell_capture(press, status);
+        self.show_capture(press, status);
         let deadline = Instant::now() + MARK_TIMEOUT;
         while Instant::now() < deadline {
-            let newest = find(&self.incidents, None).ok();
-            let fits = |path: &PathBuf| {
-                path.file_stem().is_some_and(|id| *id.to_string_lossy() >= *earliest)
-            };
-            if let Some(incident) = newest.filter(fits) {
+            if let Ok(incident) = find(&self.incidents, None)
+                && incident.file_stem().is_some_and(|id| *id.to_string_lossy() >= *earliest)
+            {
                 return self.marked(incident, press, false);
             }
             std::thread::sleep(POLL_INTERVAL);
         }
-        bail!(
-            "the recorder takes the keys itself, and wrote no incident of yours; see: tipme incidents"
-        )
+        bail!("the recorder reads the keys itself, but wrote no incident; see: tipme incidents")
     }
 
     /// Acknowledges the press at once. The recorder responds to a mark only after it has copied the
     /// records.
-    fn tell_capture(&self, press: PressNumber, status: &Answer) {
+    fn show_capture(&self, press: PressNumber, status: &Answer) {
         let (summary, body) = match status {
             Ok(RecorderResponse::Status(status)) => (
                 format!("Captured the last {:.0} s, looking for the cause", held(status)),
@@ -313,14 +313,14 @@ impl Agent {
             Err(CallError::Silent { .. }) => (
                 "The recorder does not answer yet".to_owned(),
                 format!(
-                    "The press waits for it, {} s at most: it is busy, stopped, or the disk hangs.",
+                    "Waiting for up to {} s: it is busy or stopped, or the disk hangs.",
                     MARK_TIMEOUT.as_secs()
                 ),
             ),
             // The mark itself reports the reason.
             _ => return,
         };
-        self.teller.tell(Message {
+        self.messages.send(Message {
             press: Some(press),
             passing: true,
             ..Notice::new(summary, body).into()
@@ -328,20 +328,20 @@ impl Agent {
     }
 
     /// Diagnoses an incident and shows the cause.
-    fn tell_cause(&self, incident: PathBuf, press: PressNumber, input_stopped: bool) {
+    fn show_cause(&self, incident: PathBuf, press: PressNumber, input_stopped: bool) {
         let (mut notice, conclusion) = diagnose::notice(&incident);
         if input_stopped {
             notice.body = format!("{}\n{}", self.input_stopped(), notice.body);
         }
-        tell_verdict(&incident, &notice);
+        log_verdict(&incident, &notice);
         if matches!(conclusion, Conclusion::Cause | Conclusion::DoubtfulCause) {
             *self.last_answered() = Some(incident.clone());
         }
-        let choices = choices::of_conclusion(conclusion).iter().copied();
+        let choices = choices::for_conclusion(conclusion).iter().copied();
         let choices = choices
             .filter(|one| *one != Choice::Earlier || self.last_answered().is_some())
             .collect();
-        self.teller.tell(Message {
+        self.messages.send(Message {
             press: Some(press),
             verdict: Some(incident),
             choices,
@@ -358,7 +358,7 @@ impl Agent {
         let agent = Arc::clone(self);
         let begun = self.choices.start(move || {
             if let Err(error) = agent.answer(choice, &incident, press) {
-                agent.fail("That could not be done", &error, None);
+                agent.fail("The action failed", &error, None);
             }
         });
         if !begun {
@@ -379,21 +379,19 @@ impl Agent {
             Choice::Copy => self.copy(incident),
             Choice::Earlier => {
                 let earlier = self.last_answered().clone();
-                self.details(
-                    &earlier.context(
-                        "the earlier answer is not known any more; see: tipme incidents",
-                    )?,
-                )
+                let why = "the earlier verdict is no longer known; see: tipme incidents";
+                self.details(&earlier.context(why)?)
             }
         }
     }
 
     /// Shows the details as a page in the browser, or as text if no browser opens.
     fn details(&self, incident: &Path) -> Result<()> {
-        let Err(why) = opened::open(incident, Some(&self.display)) else { return Ok(()) };
+        let Err(why) = browser::open(incident, Some(&self.display)) else { return Ok(()) };
         journal::warning(format!("{why:#}")).tell();
-        let how = || format!("no program shows it; run: tipme diagnose {}", incident.display());
-        let asker = self.asker.as_ref().with_context(how)?;
+        let asker = self.asker.as_ref().with_context(|| {
+            format!("no dialog program is installed; run: tipme diagnose {}", incident.display())
+        })?;
         let page = Dialog::page(
             asker,
             &tipme_report::text(&diagnose::verdict(incident)?, &Layout::default()),
@@ -409,7 +407,7 @@ impl Agent {
         let text = tipme_report::text(&judge::verdict(incident)?, &Layout::default());
         let mut clipboard = Clipboard::take(&self.display, &text)?;
         journal::info("copied").tell();
-        self.teller.tell(Notice::new(
+        self.messages.send(Notice::new(
             "Copied",
             "The verdict can be pasted, until something else is copied.",
         ));
@@ -424,25 +422,23 @@ impl Agent {
             text: String::new(),
             right: Some(right),
         })?;
-        let summary = if right { "Kept: it was this" } else { "Kept: it was something else" };
+        let summary = if right { "Noted: it was this" } else { "Noted: it was something else" };
         journal::info(summary.to_lowercase()).tell();
         let notice = Notice::new(summary, "tipme incidents counts these answers.");
-        let (choices, verdict) = (choices::of_answered(right).to_vec(), Some(incident.to_owned()));
-        self.teller.tell(Message { press: Some(press), verdict, choices, ..notice.into() });
+        let (choices, verdict) = (choices::after_answer(right).to_vec(), Some(incident.to_owned()));
+        self.messages.send(Message { press: Some(press), verdict, choices, ..notice.into() });
         Ok(())
     }
 
     /// Asks for a note and adds it to the incident; does nothing without a dialog program.
     fn describe(&self, incident: &Path) -> Result<()> {
-        let how = || {
-            format!(
-                "no program asks for words; run: tipme incidents note {} WORDS",
+        let Some(asker) = &self.asker else {
+            ensure!(
+                !self.messages.shows(),
+                "no dialog program is installed; run: tipme incidents note {} WORDS",
                 incident.display()
-            )
-        };
-        let asker = match &self.asker {
-            None if !self.teller.shows() => return Ok(()),
-            asker => asker.as_ref().with_context(how)?,
+            );
+            return Ok(());
         };
         let dialog = Dialog::open(asker, "What was slow?", &self.display)?;
         let Some(text) = dialog.answer(ANSWER_TIMEOUT) else { return Ok(()) };
@@ -472,7 +468,7 @@ fn failure(action: HotKeyAction) -> &'static str {
 
 /// Reports a verdict in the journal, or on the terminal. The cause is available if the diagnosis
 /// has cached it.
-fn tell_verdict(incident: &Path, notice: &Notice) {
+fn log_verdict(incident: &Path, notice: &Notice) {
     let entry = journal::info(format!("{}\n{}", notice.summary, notice.body))
         .event(journal::JournalEvent::Judged);
     let entry = entry.field(Field::Incident, incident.file_stem().unwrap_or_default().display());

@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Verbs and their options: the single source of help, man pages and completions.
 
+mod bounds;
 mod day;
 mod diagnose;
 pub mod groups;
 mod hot_keys;
 mod incidents;
-mod kept;
 mod manage;
 mod report;
 mod schema;
+mod selection;
 
+use bounds::KeepArguments;
 use clap::builder::TypedValueParser;
 use clap::{Args, Parser, Subcommand};
 pub use day::{DateChoice, Day};
 pub use diagnose::Diagnose;
 pub use hot_keys::{HotKeyArguments, KeyArguments};
 pub use incidents::{Incidents, IncidentsVerb};
-use kept::KeepArguments;
 pub use manage::{HelperChoice, Manage, ManageHelper, ManageVerb, WhyArguments};
 pub use report::Report;
 pub use schema::{Schema, SchemaName};
@@ -138,7 +139,12 @@ pub struct Record {
     #[arg(long, value_name = "DIR")]
     pub state_dir: Option<PathBuf>,
     /// Seconds before the mark that an incident covers, as far as the memory allows
-    #[arg(long, value_name = "SECONDS", default_value_t = 40, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        default_value_t = 40,
+        value_parser = clap::value_parser!(u64).range(1..=3600)
+    )]
     pub window: u64,
     /// Locked memory for records, a hard limit: bytes, or with K, M or G [default: 1/128 of the
     /// machine's memory, but 64M to 128M, and at least 192K per CPU]
@@ -150,11 +156,19 @@ pub struct Record {
     /// Classes of records to omit, such as samples,locks; see tipme doctor
     #[arg(long, value_name = "CLASSES", value_delimiter = ',')]
     pub without: Vec<String>,
-    /// Record these resources in more detail, at some cost: waits, interrupts, locks, writers, memory
+    /// Record these resources in more detail, at some cost: waits, interrupts, locks, writers,
+    /// memory
     #[arg(long, value_name = "RESOURCES", value_delimiter = ',', value_parser = detail)]
     pub detail: Vec<Detail>,
     /// Apply --detail to the running recorder for this long, at most an hour [default: 600]
-    #[arg(long = "for", value_name = "SECONDS", requires = "detail", num_args = 0..=1, default_missing_value = "600", value_parser = clap::value_parser!(u32).range(0..=3600))]
+    #[arg(
+        long = "for",
+        value_name = "SECONDS",
+        requires = "detail",
+        num_args = 0..=1,
+        default_missing_value = "600",
+        value_parser = clap::value_parser!(u32).range(0..=3600)
+    )]
     pub for_seconds: Option<u32>,
     /// Users (names or ids) allowed to mark, besides root and the user of sudo
     #[arg(long, value_name = "USER")]
@@ -171,7 +185,13 @@ pub struct Record {
     )]
     pub auto: Option<AutoChoice>,
     /// Maximum number of automatic marks per hour
-    #[arg(long, value_name = "N", default_value_t = 6, requires = "auto", value_parser = clap::value_parser!(u8).range(1..=60))]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 6,
+        requires = "auto",
+        value_parser = clap::value_parser!(u8).range(1..=60)
+    )]
     pub auto_per_hour: u8,
     /// Count each user's delays by application and hour, for tipme day
     #[arg(long)]
@@ -187,8 +207,11 @@ type AutoChoice = Option<AutoMode>;
 
 fn auto() -> impl TypedValueParser<Value = AutoChoice> {
     let all = AutoMode::ALL.map(Some).into_iter().chain([None]);
-    let about = |mode: AutoChoice| mode.map_or("Mark only on request", AutoMode::about);
-    choice(all, |mode| mode.map_or("off", AutoMode::name), about)
+    choice(
+        all,
+        |mode| mode.map_or("off", AutoMode::name),
+        |mode| mode.map_or("Mark only on request", AutoMode::about),
+    )
 }
 
 /// Selection of the display to record.
@@ -217,16 +240,15 @@ pub struct MarkArguments {
 }
 
 #[derive(Args)]
-#[command(
-    after_help = "Nothing is recorded of any user, and marks fail, until the user that paused recording, or root,
+#[command(after_help = "\
+Nothing is recorded of any user, and marks fail, until the user that paused recording, or root,
 resumes it. With --input only keys and clicks are omitted, and a mark still shows the activity of
 the machine; input is recorded again once every user that paused it has resumed it.
 
 Examples:
   tipme pause
   tipme pause --input
-  tipme resume"
-)]
+  tipme resume")]
 pub struct PauseArguments {
     /// The recorder's folder [default: /run/tipme]
     #[arg(long, value_name = "DIR")]
@@ -246,8 +268,8 @@ pub struct ResumeArguments {
 }
 
 #[derive(Args)]
-#[command(
-    after_help = "Hot keys start recording, mark, and stop or restart the recording of input; each shows its effect
+#[command(after_help = "\
+Hot keys start recording, mark, and stop or restart the recording of input; each shows its effect
 on the screen. A mark is confirmed at once; the cause then replaces that notification, with up to
 three buttons: details, and two of: was it this?, add a note, copy the text. A click on the
 notification opens the page. A second press does not repeat an earlier verdict. Without a
@@ -260,8 +282,7 @@ with the session. Under Wayland the desktop binds the keys through its portal fo
 shortcuts; if there is no such portal, the agent reports it with a remedy.
 
 Example:
-  tipme agent --mark-key Ctrl+Alt+M"
-)]
+  tipme agent --mark-key Ctrl+Alt+M")]
 pub struct AgentArguments {
     /// The recorder's folder [default: /run/tipme]
     #[arg(long, value_name = "DIR")]
@@ -284,19 +305,19 @@ pub struct AgentArguments {
 }
 
 fn action(name: &str) -> Result<HotKeyAction, String> {
-    let names = || HotKeyAction::ALL.map(HotKeyAction::name).join(", ");
-    HotKeyAction::named(name)
-        .ok_or_else(|| format!("unknown action {name}; use one of {}", names()))
+    HotKeyAction::named(name).ok_or_else(|| {
+        let names = HotKeyAction::ALL.map(HotKeyAction::name).join(", ");
+        format!("unknown action {name}; use one of {names}")
+    })
 }
 
 #[derive(Args)]
-#[command(
-    after_help = "It removes host name, user, day, your notes, command lines, names of files and groups, network
+#[command(after_help = "\
+It removes host name, user, day, your notes, command lines, names of files and groups, network
 addresses, and names of programs that the verdict does not mention.
 
 Example:
-  tipme scrub /var/lib/tipme/incidents/20260101T120000.000Z.tipme to-report.tipme"
-)]
+  tipme scrub /var/lib/tipme/incidents/20260101T120000.000Z.tipme to-report.tipme")]
 pub struct Scrub {
     /// The incident file
     pub file: PathBuf,
@@ -315,16 +336,15 @@ pub struct Scrub {
 }
 
 #[derive(Args)]
-#[command(
-    after_help = "Run it as yourself, in your session; it uses sudo where it needs root. Finished steps are skipped.
+#[command(after_help = "\
+Run it as yourself, in your session; it uses sudo where it needs root. Finished steps are skipped.
 Without systemd it prints what to do by hand.
 
 Examples:
   tipme setup --dry-run
   tipme setup --yes --mark-key Ctrl+Alt+M
   tipme setup --day
-  tipme setup --undo"
-)]
+  tipme setup --undo")]
 pub struct Setup {
     /// Revert the setup; incidents are kept
     #[arg(long)]
@@ -350,13 +370,12 @@ pub struct Setup {
 }
 
 #[derive(Args)]
-#[command(
-    after_help = "Exit codes: 0 a press of the key will find a cause, 1 it will not; the reason is shown.
+#[command(after_help = "\
+Exit codes: 0 a press of the key will find a cause, 1 it will not; the reason is shown.
 
 Examples:
   tipme status
-  tipme status --json"
-)]
+  tipme status --json")]
 pub struct StatusArguments {
     /// The recorder's folder [default: /run/tipme and /var/lib/tipme]
     #[arg(long, value_name = "DIR")]
@@ -367,7 +386,8 @@ pub struct StatusArguments {
 }
 
 #[derive(Args)]
-#[command(after_help = "The first line states whether a press of the key will find a cause.
+#[command(after_help = "\
+The first line states whether a press of the key will find a cause.
 
 Exit codes: 0 it will, 1 it will not.
 
@@ -417,7 +437,7 @@ pub struct CountArguments {
 #[derive(Clone, Debug)]
 pub struct Numbers(pub Vec<u32>);
 
-/// What a confined process may use.
+/// Limits of a confined process.
 #[derive(Args)]
 pub struct Confined {
     /// User to become, if started as root
@@ -438,8 +458,9 @@ fn seconds(text: &str) -> Result<f64, String> {
 }
 
 fn numbers(text: &str) -> Result<Numbers, String> {
-    let number = |word: &str| word.parse().map_err(|_| format!("invalid number {word:?}"));
-    text.split(',').map(number).collect::<Result<_, _>>().map(Numbers)
+    let numbers =
+        text.split(',').map(|word| word.parse().map_err(|_| format!("invalid number {word:?}")));
+    numbers.collect::<Result<_, _>>().map(Numbers)
 }
 
 fn detail(text: &str) -> Result<Detail, String> {

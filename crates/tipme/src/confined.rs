@@ -32,7 +32,7 @@ const JUDGE_NICE: i32 = 10;
 /// diagnose`.
 pub fn judge(arguments: &JudgeArguments) -> Result<ExitCode> {
     let bounds = ResourceBounds { memory: JUDGE_MEMORY, nice: JUDGE_NICE, ..NOTHING };
-    give_up(&arguments.confined, bounds, || ())?;
+    drop_privileges(&arguments.confined, bounds, || ())?;
     let incident =
         tipme_store::read_from(std::io::stdin().lock()).context("cannot read the incident")?;
     let options = DiagnoseOptions { at_s: arguments.at, ..DiagnoseOptions::default() };
@@ -51,15 +51,14 @@ const SEAL_NICE: i32 = 0;
 pub fn seal(arguments: &Confined) -> Result<ExitCode> {
     let captured = rustix::fs::fstat(std::io::stdin())?.st_size.unsigned_abs();
     let memory = SEAL_MEMORY + 3 * captured;
-    let open = || {
+    let bounds = ResourceBounds { memory, file: MAX_TOTAL_BYTES, nice: SEAL_NICE, ..NOTHING };
+    let (functions, captured, file) = drop_privileges(arguments, bounds, || {
         let [captured, file] =
             [std::io::stdin().as_fd(), std::io::stdout().as_fd()].map(|fd| fd.try_clone_to_owned());
         (tipme_recorder::functions().ok(), captured, file)
-    };
-    let bounds = ResourceBounds { memory, file: MAX_TOTAL_BYTES, nice: SEAL_NICE, ..NOTHING };
-    let (functions, captured, file) = give_up(arguments, bounds, open)?;
+    })?;
     let captured =
-        PackedIncident::read(File::from(captured?)).context("cannot read what was captured")?;
+        PackedIncident::read(File::from(captured?)).context("cannot read the capture")?;
     let incident = tipme_recorder::finish(captured, functions)?;
     match incident.write_open(&mut File::from(file?)) {
         Err(error) if matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded) => {
@@ -79,7 +78,7 @@ const NAME_NICE: i32 = 0;
 pub fn name(arguments: &Confined) -> Result<ExitCode> {
     let reach = Reach::Files(tipme_recorder::NAMER_FILES);
     let bounds = ResourceBounds { memory: NAME_MEMORY, reach, nice: NAME_NICE, ..NOTHING };
-    let memory = give_up(arguments, bounds, || tipme_recorder::own_memory().ok())?;
+    let memory = drop_privileges(arguments, bounds, || tipme_recorder::own_memory().ok())?;
     tipme_recorder::name(std::io::stdin().lock(), std::io::stdout(), memory.as_ref())?;
     Ok(ExitCode::SUCCESS)
 }
@@ -94,7 +93,7 @@ pub fn count(arguments: &CountArguments) -> Result<ExitCode> {
     let (clocks, cpus) = arguments.sample.map_or((0, 0), |_| (1, CPUS_MAX as u32));
     let reach = Reach::Count { programs: programs + clocks, cpus };
     let bounds = ResourceBounds { memory: COUNT_MEMORY, reach, ..NOTHING };
-    let attachable = give_up(&arguments.confined, bounds, || attachable(arguments))?;
+    let attachable = drop_privileges(&arguments.confined, bounds, || attachable(arguments))?;
     let attachable = attachable.context("cannot open the programs to attach")?;
     tipme_recorder::count(std::io::stdin().lock(), std::io::stdout(), &attachable);
     Ok(ExitCode::SUCCESS)
@@ -112,9 +111,13 @@ fn attachable(arguments: &CountArguments) -> Result<Attachable> {
 /// The parent ends the process in time and reports it; this bound is the fallback.
 const GRACE: Duration = Duration::from_secs(2);
 
-fn give_up<T>(confined: &Confined, bounds: ResourceBounds, open: impl FnOnce() -> T) -> Result<T> {
+fn drop_privileges<T>(
+    confined: &Confined,
+    bounds: ResourceBounds,
+    open: impl FnOnce() -> T,
+) -> Result<T> {
     let bounds =
         ResourceBounds { time: Duration::from_secs(confined.seconds.into()) + GRACE, ..bounds };
     let account = Account { user: confined.user, group: confined.group.unwrap_or(confined.user) };
-    confine(account, bounds, open).context("cannot give up the rights of this process")
+    confine(account, bounds, open).context("cannot drop the privileges of this process")
 }

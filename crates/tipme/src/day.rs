@@ -2,10 +2,10 @@
 //! `tipme day`: the interactive performance of a day, as counted by the recorder.
 
 use crate::arguments::{DateChoice, Day};
-use crate::incidents::named::{all, is_own};
-use crate::incidents::when;
+use crate::incidents::lookup::{all, is_own};
+use crate::incidents::times;
 use crate::record::user_id;
-use crate::report::written;
+use crate::report::file;
 use crate::suggestion;
 use anyhow::{Context, Result, bail};
 use jiff::{Timestamp, civil::Date, tz::TimeZone};
@@ -22,12 +22,12 @@ use tipme_store::IncidentFolder;
 /// Time after a wait within which a mark still contains it, in seconds.
 const MARKED_WITHIN_S: f64 = 40.0;
 
-/// What a person lived with on one day, as `tipme day --json` prints it.
+/// Output of `tipme day --json`: a user's delays on one day.
 #[derive(Serialize, JsonSchema)]
 #[schemars(title = "tipme day --json")]
 pub struct DayDocument {
     pub schema: u32,
-    /// The day, by the clock on the wall.
+    /// Date in local time.
     pub date: String,
     pub figures: DayFigures,
 }
@@ -38,7 +38,7 @@ pub fn run(arguments: &Day) -> Result<ExitCode> {
     let client = Client::new(dirs.run_dir());
     if arguments.forget {
         client.call(&RecorderRequest::ForgetDays)?;
-        println!("forgotten; from now on it counts again");
+        println!("all counts are deleted; counting starts over");
         return Ok(ExitCode::SUCCESS);
     }
     let date = date(arguments.date)?;
@@ -48,12 +48,12 @@ pub fn run(arguments: &Day) -> Result<ExitCode> {
         RecorderResponse::Day(figures) => {
             with_incidents(*figures, &IncidentFolder::at(dirs.incidents()))
         }
-        _ => bail!("the recorder gave an answer that does not fit; restart it"),
+        _ => bail!("unexpected reply from the recorder; restart it"),
     };
     let counted = figures.all.n > 0;
     let document = DayDocument { schema: 1, date: date.to_string(), figures };
     if let Some(place) = &arguments.output {
-        written::write(
+        file::write(
             place,
             &picture(&document.date, &document.figures, &time_of_day),
             arguments.force,
@@ -63,7 +63,9 @@ pub fn run(arguments: &Day) -> Result<ExitCode> {
         println!("{}", serde_json::to_string(&document)?);
     } else {
         print!("{}", text(&document.date, &document.figures, &time_of_day, &layout()));
-        suggestion::ask(dirs.run_dir()).iter().for_each(|words| println!("\n{words}"));
+        if let Some(words) = suggestion::ask(dirs.run_dir()) {
+            println!("\n{words}");
+        }
     }
     Ok(if counted { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -79,14 +81,16 @@ fn date(choice: DateChoice) -> Result<Date> {
 
 /// Returns the start of a day and of the next one, in seconds since 1970.
 fn bounds(date: Date) -> Result<(u64, u64)> {
-    let begin = |date: Date| -> Option<u64> {
-        let begin = TimeZone::system().to_timestamp(date.at(0, 0, 0, 0)).ok()?.as_second();
-        u64::try_from(begin).ok()
-    };
-    let bounds = begin(date).zip(date.tomorrow().ok().and_then(begin));
+    let bounds = midnight(date).zip(date.tomorrow().ok().and_then(midnight));
     bounds.with_context(|| {
-        format!("no day like {date} is counted; name one of the last 32, such as yesterday")
+        format!("{date} is out of range; name one of the last 32 days, such as yesterday")
     })
+}
+
+/// Returns the start of a day in seconds since 1970.
+fn midnight(date: Date) -> Option<u64> {
+    let midnight = TimeZone::system().to_timestamp(date.at(0, 0, 0, 0)).ok()?;
+    midnight.as_second().try_into().ok()
 }
 
 /// Formats a time as `14:03:21` in local time.
@@ -101,7 +105,7 @@ fn with_incidents(mut figures: DayFigures, folder: &IncidentFolder) -> DayFigure
     let listed = all(folder).unwrap_or_default();
     let own = listed.into_iter().filter(is_own);
     let marks: Vec<(f64, String)> =
-        own.filter_map(|one| Some((when::seconds(&one.id)? as f64, one.id))).collect();
+        own.filter_map(|one| Some((times::seconds(&one.id)? as f64, one.id))).collect();
     for long in &mut figures.longest {
         // Ids have a resolution of one second.
         let (from, to) = (long.at_s - long.latency_ms / 1e3 - 1.0, long.at_s + MARKED_WITHIN_S);

@@ -14,7 +14,7 @@ mod sway;
 
 pub use keys::{KeyBindings, agent_words};
 pub use names::spelled;
-pub use settings::{MADE, folder_of, put};
+pub use settings::{HEADER, user_folder, write_file};
 pub use source::KeySource;
 pub use state::KeyState;
 
@@ -67,14 +67,14 @@ impl DesktopKeys {
 
     /// Returns the state of the mark key in this desktop.
     pub fn state(self) -> KeyState {
-        let missing =
-            || KeyState::Missing(format!("{} has no key for tipme; run: tipme setup", self.name()));
         let state = match self {
             DesktopKeys::Sway => sway::state(),
             DesktopKeys::Gnome => gnome::state(),
             DesktopKeys::Kde => kde::state(),
         };
-        state.unwrap_or_else(missing)
+        state.unwrap_or_else(|| {
+            KeyState::Missing(format!("{} has no key for tipme; run: tipme setup", self.name()))
+        })
     }
 
     /// Returns `true` if its settings have exactly these keys.

@@ -2,8 +2,8 @@
 //! `tipme diagnose`.
 
 use crate::arguments::Diagnose;
-use crate::incidents::kept::{VerdictFolder, VerdictSummary};
-use crate::incidents::named::find;
+use crate::incidents::cache::{VerdictFolder, VerdictSummary};
+use crate::incidents::lookup::find;
 use anyhow::Result;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -13,7 +13,6 @@ use tipme_analysis::model::CauseKind;
 use tipme_analysis::{DiagnoseOptions, SURE, Timed, Verdict};
 use tipme_command::incident::read;
 use tipme_command::output::layout;
-use tipme_record::Pid;
 use tipme_record::incident::Incident;
 use tipme_recorder::StateDirs;
 use tipme_report::{Layout, Notice};
@@ -43,11 +42,7 @@ pub fn run(arguments: &Diagnose) -> Result<ExitCode> {
     if arguments.interactions {
         return list(&incident, arguments.json);
     }
-    let options = DiagnoseOptions {
-        app: arguments.app.clone(),
-        pid: arguments.pid.map(Pid),
-        at_s: arguments.at,
-    };
+    let options = arguments.selection.options();
     let verdict = tipme_analysis::diagnose(&incident, &options)?;
     if let Some(before) = before.ok().filter(|_| options == DiagnoseOptions::default()) {
         VerdictFolder::open().put(&path, &before, &verdict);
@@ -145,21 +140,21 @@ impl Conclusion {
 /// unreadable incident.
 pub fn notice(path: &Path) -> (Notice, Conclusion) {
     let before = std::fs::metadata(path);
-    let verdict = crate::judge::verdict(path).inspect(|verdict| {
-        before.iter().for_each(|before| VerdictFolder::open().put(path, before, verdict));
-    });
-    verdict.map_or_else(
-        |error| {
-            let remedy =
-                format!("mark again, or read it as root: sudo tipme diagnose {}", path.display());
-            let notice = Notice::new(
-                "The incident cannot be diagnosed",
-                format!("{error:#}\nTry: {remedy}"),
+    match crate::judge::verdict(path) {
+        Ok(verdict) => {
+            if let Ok(before) = before {
+                VerdictFolder::open().put(path, &before, &verdict);
+            }
+            (tipme_report::notice(&verdict), Conclusion::of(&verdict))
+        }
+        Err(error) => {
+            let path = path.display();
+            let body = format!(
+                "{error:#}\nTry: mark again, or read it as root: sudo tipme diagnose {path}"
             );
-            (notice, Conclusion::Failed)
-        },
-        |verdict| (tipme_report::notice(&verdict), Conclusion::of(&verdict)),
-    )
+            (Notice::new("The incident cannot be diagnosed", body), Conclusion::Failed)
+        }
+    }
 }
 
 /// Computes the verdict and caches it.
@@ -179,31 +174,25 @@ mod tests {
 
     #[test]
     fn only_a_cause_of_a_delay_can_be_accepted() {
-        let verdict = |exceeded, findings: &[Finding]| Verdict {
-            interval: Some(Interval { exceeded, ..Interval::default() }),
-            findings: findings.to_vec(),
-            ..Verdict::default()
-        };
         let sure = Finding { unusual: true, confidence: 0.9, ..Finding::default() };
         let doubtful = Finding { confidence: 0.5, ..sure.clone() };
         let longest = Finding { unusual: false, ..sure.clone() };
-        let of = |exceeded, finding: &Finding| {
-            Conclusion::of(&verdict(exceeded, std::slice::from_ref(finding)))
-        };
-        assert_eq!(of(true, &sure), Conclusion::Cause);
-        assert_eq!([of(true, &doubtful), of(true, &longest)], [Conclusion::DoubtfulCause; 2]);
-        assert_eq!(
-            [
-                of(false, &sure),
-                Conclusion::of(&verdict(true, &[])),
-                Conclusion::of(&Verdict::default())
-            ],
-            [Conclusion::NoCause; 3]
-        );
+        for (exceeded, findings, conclusion) in [
+            (true, vec![sure.clone()], Conclusion::Cause),
+            (true, vec![doubtful], Conclusion::DoubtfulCause),
+            (true, vec![longest], Conclusion::DoubtfulCause),
+            (false, vec![sure], Conclusion::NoCause),
+            (true, Vec::new(), Conclusion::NoCause),
+        ] {
+            let interval = Some(Interval { exceeded, ..Interval::default() });
+            let verdict = Verdict { interval, findings, ..Verdict::default() };
+            assert_eq!(Conclusion::of(&verdict), conclusion, "{verdict:?}");
+        }
+        assert_eq!(Conclusion::of(&Verdict::default()), Conclusion::NoCause);
     }
 
     #[test]
-    fn what_was_answered_before_is_offered_where_nothing_is_new() {
+    fn without_a_new_delay_the_earlier_one_is_offered() {
         let again = Verdict { earlier: vec![Candidate::default()], ..Verdict::default() };
         assert_eq!(Conclusion::of(&again), Conclusion::NothingNew);
     }

@@ -20,7 +20,7 @@ use tipme_report::{Layout, Tone};
 /// Reports whether a press will find its cause, and then the relevant missing functions; with
 /// `--verbose` everything. Exit code 1 if it will not.
 pub fn run(arguments: &Doctor) -> Result<ExitCode> {
-    let (mut findings, state) = (vec![rights()], SystemState::look(arguments.state_dir.as_deref()));
+    let (mut findings, state) = (vec![rights()], SystemState::read(arguments.state_dir.as_deref()));
     findings.extend(recording(&state, arguments.verbose));
     findings.extend(displays());
     findings.extend(compositors());
@@ -41,9 +41,10 @@ fn recording(state: &SystemState, verbose: bool) -> Vec<KernelCheck> {
     if verbose || geteuid().is_root() {
         return tipme_recorder::check();
     }
-    let missing =
-        |what: &String| KernelCheck { what: "recording".to_owned(), result: Err(what.clone()) };
-    state.missing().iter().map(missing).collect()
+    let missing = state.missing().iter();
+    missing
+        .map(|why| KernelCheck { what: "recording".to_owned(), result: Err(why.clone()) })
+        .collect()
 }
 
 /// Returns `true` for functions that a press needs or that improve its verdict, unlike those of the
@@ -95,9 +96,9 @@ fn displays() -> Vec<KernelCheck> {
 
 /// No Wayland protocol reveals the process of a window, and none lets a program grab a key.
 fn compositors() -> impl Iterator<Item = KernelCheck> {
-    let what = "a Wayland compositor; input is recorded up to the frames that answer it; \
-                hot keys: tipme setup, or tipme record --hot-keys always; the manager follows its keyboard focus, \
-                as the recorder tells it";
+    let what = "a Wayland compositor: input is recorded up to the frame that answers it; \
+                for hot keys, run tipme setup, or tipme record --hot-keys always; \
+                the manager follows the focus that the recorder reports";
     let found = tipme_desktop::server::find_compositors().into_iter();
     found.map(move |socket| KernelCheck {
         what: format!("display {socket}"),
@@ -108,9 +109,11 @@ fn compositors() -> impl Iterator<Item = KernelCheck> {
 /// Returns the state of the keys according to this session's desktop.
 fn desktop_keys(state: &SystemState) -> Option<KernelCheck> {
     let result = match state.key()? {
-        (source, KeyState::Works(key)) => Ok(format!("{key} marks, by {}", source.settings())),
+        (source, KeyState::Works(key)) => {
+            Ok(format!("{key} marks, bound in {}", source.settings()))
+        }
         (_, KeyState::OfAgent) => {
-            Ok("the portal of the desktop binds them when the agent asks for them".to_owned())
+            Ok("the portal of the desktop binds them at the request of the agent".to_owned())
         }
         (_, other) => Err(other.hindrance().unwrap_or_default()),
     };
@@ -120,18 +123,30 @@ fn desktop_keys(state: &SystemState) -> Option<KernelCheck> {
 /// Checks whether the recorder can read hot keys itself: requires keyboards, and a console that may
 /// show text.
 fn console_keys() -> KernelCheck {
-    let result = tipme_desktop::input::Devices::open().map_err(|error| error.to_string()).and_then(|devices| {
-        let refused = devices.refused.first().map_or("there is none".to_owned(), |(_, why)| why.clone());
-        let count = Some(devices.count()).filter(|count| *count > 0);
-        let count = count.ok_or_else(|| format!("no input device can be read ({refused}); hot keys: tipme agent"))?;
-        let console = Console::open(Path::new(ACTIVE)).map_err(|error| {
-            format!("{count} input devices, but no console ({error}); hot keys: tipme agent, or --hot-keys always")
-        })?;
-        let graphics = "graphics; hot keys there: tipme agent under X11, --hot-keys always under Wayland";
-        let shows = if console.is_text() { "text" } else { graphics };
-        Ok(format!("{count} input devices can be read; the console shows {shows}"))
-    });
-    KernelCheck { what: "console hot keys".to_owned(), result }
+    KernelCheck { what: "console hot keys".to_owned(), result: find_console() }
+}
+
+fn find_console() -> Result<String, String> {
+    let devices = tipme_desktop::input::Devices::open().map_err(|error| error.to_string())?;
+    let count = devices.count();
+    if count == 0 {
+        let refused = devices.refused.first().map_or("there is none", |(_, why)| why.as_str());
+        return Err(format!(
+            "no input device can be read ({refused}); for hot keys, use tipme agent"
+        ));
+    }
+    let console = Console::open(Path::new(ACTIVE)).map_err(|error| {
+        format!(
+            "{count} input devices, but no console ({error}); for hot keys, use tipme agent, \
+             or --hot-keys always"
+        )
+    })?;
+    let shows = if console.is_text() {
+        "text"
+    } else {
+        "graphics; for hot keys there, use tipme agent under X11, --hot-keys always under Wayland"
+    };
+    Ok(format!("{count} input devices can be read; the console shows {shows}"))
 }
 
 /// Returns the usable backends of `tipme manage`.
@@ -139,16 +154,14 @@ fn managing() -> Vec<KernelCheck> {
     let offers =
         tipme_sched::offers(Path::new("/proc"), None, None).into_iter().map(|offer| KernelCheck {
             what: format!("manage by {}", offer.backend),
-            result: offer.unusable.map_or_else(|| Ok("can be used".to_owned()), Err),
+            result: offer.unusable.map_or_else(|| Ok("usable".to_owned()), Err),
         });
-    let scheduler = tipme_sched::extension().map_or_else(
-        || "no scheduler of the class sched_ext is at work".to_owned(),
-        |name| {
-            format!(
-                "{name} (sched_ext) is at work: it may ignore weights, nice values are set besides"
-            )
-        },
-    );
+    let scheduler = match tipme_sched::extension() {
+        None => "no sched_ext scheduler is loaded".to_owned(),
+        Some(name) => format!(
+            "{name} (sched_ext) is loaded and may ignore weights; nice values are set as well"
+        ),
+    };
     let helper = tipme_manager::ask_helper(None);
     let more = [
         ("manage: scheduler", Ok(scheduler)),
@@ -165,29 +178,28 @@ fn managing() -> Vec<KernelCheck> {
 fn preemption_words(text: &str) -> String {
     match preemption(text) {
         Some("lazy") => format!(
-            "lazy: where others have the CPU, whoever wakes up may wait until the next tick; at once with preempt=full on \
-             the kernel's command line, or until the next start, by root: echo full >{PREEMPTION}"
+            "lazy: a thread that wakes up may wait for the next tick; to avoid that, boot with \
+             preempt=full, or until the next boot, as root: echo full >{PREEMPTION}"
         ),
         Some(other) => other.to_owned(),
-        None => {
-            format!(
-                "not known: root reads it in {PREEMPTION}, where debugfs is mounted and the kernel has the choice"
-            )
-        }
+        None => format!(
+            "unknown: only root can read it, from {PREEMPTION}, if debugfs is mounted and the \
+             kernel offers the choice"
+        ),
     }
 }
 
 fn text(findings: &[KernelCheck], state: &SystemState, verbose: bool, layout: &Layout) -> String {
-    let wanted = |finding: &&KernelCheck| verbose || (finding.result.is_err() && matters(finding));
-    let lines: Vec<String> =
-        findings.iter().filter(wanted).map(|finding| line(finding, layout)).collect();
+    let wanted =
+        findings.iter().filter(|finding| verbose || (finding.result.is_err() && matters(finding)));
+    let lines: Vec<String> = wanted.map(|finding| line(finding, layout)).collect();
     let head = match lines.is_empty() {
         true if state.hindrance().is_some() => "Nothing else is missing.\n",
-        true => "Nothing is missing that a verdict would need.\n",
+        true => "Nothing is missing for a verdict.\n",
         false if verbose => "\n",
-        false => "\nWithout these a verdict says less:\n",
+        false => "\nWithout these, verdicts are less detailed:\n",
     };
-    let more = if verbose { "" } else { "Everything that was looked at: tipme doctor --verbose\n" };
+    let more = if verbose { "" } else { "All checks: tipme doctor --verbose\n" };
     format!("{}{head}{}{more}", state.ready(layout), lines.concat())
 }
 
@@ -201,29 +213,29 @@ fn line(finding: &KernelCheck, layout: &Layout) -> String {
         .item(&format!("{}  {:24} ", layout.paint(tone, &format!("{word:7}")), finding.what), text)
 }
 
-/// What this kernel, display and user allow, as `tipme doctor --json` prints it.
+/// Output of `tipme doctor --json`: capabilities of this kernel, display and user.
 #[derive(Serialize, JsonSchema)]
 #[schemars(title = "tipme doctor --json")]
 pub struct DoctorDocument {
     pub schema: u32,
-    /// Whether a press of the key finds its cause.
+    /// `true` if a press of the key will find its cause.
     pub ready: bool,
-    /// Why it does not, and the remedy; `null` where it does.
+    /// Reason why it will not, with the remedy; `null` if it will.
     pub because: Option<String>,
-    pub findings: Vec<Looked>,
+    pub findings: Vec<CheckResult>,
 }
 
-/// One thing that was looked at.
+/// Result of a check.
 #[derive(Serialize, JsonSchema)]
-pub struct Looked {
+pub struct CheckResult {
     pub what: String,
     pub ok: bool,
-    /// What was found, or what is missing and the remedy.
+    /// Result, or the missing function with its remedy.
     pub text: String,
 }
 
 fn document(findings: &[KernelCheck], state: &SystemState) -> DoctorDocument {
-    let findings = findings.iter().map(|KernelCheck { what, result }| Looked {
+    let findings = findings.iter().map(|KernelCheck { what, result }| CheckResult {
         what: what.clone(),
         ok: result.is_ok(),
         text: result.clone().unwrap_or_else(|why| why),
@@ -237,12 +249,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lazy_preemption_is_told_with_the_remedy() {
-        let told = preemption_words("none voluntary full (lazy)\n");
-        assert!(
-            told.starts_with("lazy: ") && told.ends_with(&format!("echo full >{PREEMPTION}")),
-            "{told}"
-        );
+    fn lazy_preemption_comes_with_its_remedy() {
+        let words = preemption_words("none voluntary full (lazy)\n");
+        let remedy = format!("echo full >{PREEMPTION}");
+        assert!(words.starts_with("lazy: ") && words.ends_with(&remedy), "{words}");
         assert_eq!(preemption_words("none voluntary (full) lazy\n"), "full");
         assert!(preemption_words("").contains("debugfs"));
     }

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `tipme incidents`: lists marked incidents, like a list of crashes.
 
-pub mod kept;
+pub mod cache;
+mod changes;
 pub mod list;
-pub mod named;
-mod own;
-pub mod when;
+pub mod lookup;
+pub mod times;
 
 use crate::arguments::{Incidents, IncidentsVerb};
 use crate::diagnose;
-use crate::report::opened;
+use crate::report::browser;
 use crate::suggestion;
 use anyhow::{Context, Result, bail, ensure};
-use named::{all, find};
+use lookup::{all, find};
 use rustix::process::geteuid;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -29,30 +29,29 @@ pub fn run(arguments: &Incidents) -> Result<ExitCode> {
     match &arguments.verb {
         None => {
             let code = list::run(&folder, arguments)?;
-            suggestion::ask(dirs.run_dir())
-                .filter(|_| !arguments.json)
-                .iter()
-                .for_each(|words| println!("{words}"));
+            if let (false, Some(words)) = (arguments.json, suggestion::ask(dirs.run_dir())) {
+                println!("{words}");
+            }
             Ok(code)
         }
         Some(IncidentsVerb::Show { id, verbose }) => show(&find(&folder, id.as_deref())?, *verbose),
         Some(IncidentsVerb::Open { id }) => open(&find(&folder, id.as_deref())?),
         Some(IncidentsVerb::Note { words }) => {
             let (id, words) = match &words[..] {
-                [first, rest @ ..] if named::names(first) => (Some(first.as_str()), rest),
+                [first, rest @ ..] if lookup::is_name(first) => (Some(first.as_str()), rest),
                 words => (None, words),
             };
             let incident = find(&folder, id)?;
             ensure!(
                 !words.is_empty(),
-                "say what was bad: tipme incidents note {} WORDS",
+                "the note is empty; write: tipme incidents note {} WORDS",
                 id.unwrap_or_default()
             );
             note(dirs.run_dir(), incident, words.join(" "))
         }
-        Some(IncidentsVerb::Rm { id }) => own::remove(&dirs, id_of(&folder, id)?),
-        Some(IncidentsVerb::Pin { id }) => own::pin(&dirs, id_of(&folder, id)?, true),
-        Some(IncidentsVerb::Unpin { id }) => own::pin(&dirs, id_of(&folder, id)?, false),
+        Some(IncidentsVerb::Rm { id }) => changes::remove(&dirs, id_of(&folder, id)?),
+        Some(IncidentsVerb::Pin { id }) => changes::pin(&dirs, id_of(&folder, id)?, true),
+        Some(IncidentsVerb::Unpin { id }) => changes::pin(&dirs, id_of(&folder, id)?, false),
         Some(IncidentsVerb::DiskUsage) => disk_usage(&folder),
     }
 }
@@ -64,7 +63,7 @@ fn id_of(folder: &IncidentFolder, name: &str) -> Result<String> {
     let real = path.canonicalize().with_context(|| format!("cannot find {}", path.display()))?;
     if real.parent() != folder.path().canonicalize().ok().as_deref() {
         bail!(
-            "{} does not lie in {}: remove or keep it yourself",
+            "{} is not in {}; remove or keep it yourself",
             path.display(),
             folder.path().display()
         );
@@ -76,7 +75,7 @@ fn show(path: &Path, verbose: bool) -> Result<ExitCode> {
     let id = path.file_stem().unwrap_or_default().to_string_lossy();
     let verdict = diagnose::verdict(path)?;
     let layout = Layout { verbose, ..layout() };
-    println!("{}  {}", when::local(&id), path.display());
+    println!("{}  {}", times::local(&id), path.display());
     if !verdict.incident.user_text.is_empty() {
         print!("{}", layout.item("You said: ", &verdict.incident.user_text));
     }
@@ -88,44 +87,44 @@ fn show(path: &Path, verbose: bool) -> Result<ExitCode> {
 }
 
 fn open(path: &Path) -> Result<ExitCode> {
-    println!("{}", opened::open(path, None)?.display());
+    println!("{}", browser::open(path, None)?.display());
     Ok(ExitCode::SUCCESS)
 }
 
 fn note(run_dir: &Path, incident: PathBuf, text: String) -> Result<ExitCode> {
-    let told = format!("kept in {}", incident.display());
+    let path = incident.display().to_string();
     Client::new(run_dir).call(&RecorderRequest::Describe { incident, text, right: None })?;
-    println!("{told}");
+    println!("note added to {path}");
     Ok(ExitCode::SUCCESS)
 }
 
 fn disk_usage(folder: &IncidentFolder) -> Result<ExitCode> {
     let (listed, bounds) = (all(folder)?, FolderBounds::default());
     println!("{}: {}", folder.path().display(), room(&listed));
-    let at_most = |room: Room| format!("{} incidents, {}", room.count, mib(room.bytes));
     println!(
         "  at most, unless the recorder has other --max options: {}; of one user {}",
-        at_most(bounds.all),
-        at_most(bounds.user)
+        capacity(&bounds.all),
+        capacity(&bounds.user)
     );
     let (own, foreign): (Vec<Listed>, Vec<Listed>) =
         listed.iter().cloned().partition(|one| one.owner == geteuid().as_raw());
     let pinned: Vec<Listed> = listed.into_iter().filter(|one| one.pinned).collect();
     for (what, listed) in
-        [("yours", own), ("of other users", foreign), ("pinned, which stay", pinned)]
+        [("yours", own), ("of other users", foreign), ("pinned, never removed", pinned)]
     {
         println!("  {what}: {}", room(&listed));
     }
-    if let Some((count, place)) = kept::VerdictFolder::open().describe() {
-        println!("  verdicts that are kept in {}: {count}", place.display());
+    if let Some((count, place)) = cache::VerdictFolder::open().describe() {
+        println!("  cached verdicts in {}: {count}", place.display());
     }
     Ok(ExitCode::SUCCESS)
 }
 
 fn room(listed: &[Listed]) -> String {
-    format!("{} incidents, {}", listed.len(), mib(listed.iter().map(|one| one.bytes).sum()))
+    let bytes = listed.iter().map(|one| one.bytes).sum();
+    capacity(&Room { bytes, count: listed.len() })
 }
 
-fn mib(bytes: u64) -> String {
-    format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20))
+fn capacity(room: &Room) -> String {
+    format!("{} incidents, {:.1} MiB", room.count, room.bytes as f64 / f64::from(1 << 20))
 }

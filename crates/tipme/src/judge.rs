@@ -31,10 +31,10 @@ pub fn verdict(incident: &Path) -> Result<Verdict> {
     command
         .args(["judge", "--json", "--user", &user, "--seconds", &TIMEOUT.as_secs().to_string()])
         .stdin(file);
-    of(&mut command, TIMEOUT)
+    run(&mut command, TIMEOUT)
 }
 
-fn of(command: &mut Command, timeout: Duration) -> Result<Verdict> {
+fn run(command: &mut Command, timeout: Duration) -> Result<Verdict> {
     let heard =
         hear_both(command, (DOCUMENT_BYTES_MAX, WHY_BYTES_MAX), timeout, &AtomicBool::new(false));
     let heard = heard.map_err(|fault| match fault {
@@ -45,7 +45,7 @@ fn of(command: &mut Command, timeout: Duration) -> Result<Verdict> {
     })?;
     serde_json::from_slice(&heard.said).map_err(|_| {
         let why = String::from_utf8_lossy(&heard.errors);
-        let why = why.lines().last().unwrap_or("it ended without a word");
+        let why = why.lines().last().unwrap_or("it ended without a message");
         anyhow::Error::msg(why.trim_start_matches("tipme: ").to_owned())
     })
 }
@@ -57,11 +57,11 @@ mod tests {
     use std::time::Instant;
 
     fn say(script: &str, timeout: Duration) -> Result<Verdict> {
-        of(Command::new("sh").args(["-c", script]).stdin(Stdio::null()), timeout)
+        run(Command::new("sh").args(["-c", script]).stdin(Stdio::null()), timeout)
     }
 
     #[test]
-    fn a_diagnosis_that_takes_too_long_is_ended_and_said_so() {
+    fn a_diagnosis_that_takes_too_long_is_ended() {
         let begun = Instant::now();
         let late =
             say("exec sleep 60", Duration::from_secs(1)).expect_err("it is too late").to_string();
@@ -70,17 +70,17 @@ mod tests {
     }
 
     #[test]
-    fn a_diagnosis_may_not_say_more_than_fits() {
+    fn an_oversized_answer_is_a_failure() {
         let endless = say("exec yes", Duration::from_secs(1)).expect_err("no document").to_string();
         assert_eq!(endless, "the diagnosis took longer than 1 s and was ended");
         let long = say("echo '{}'; head -c 9000000 /dev/zero", TIMEOUT)
             .expect_err("no document")
             .to_string();
-        assert_eq!(long, "it ended without a word");
+        assert_eq!(long, "it ended without a message");
     }
 
     #[test]
-    fn a_failure_is_told_in_its_own_words() {
+    fn a_failure_keeps_its_message() {
         let failed = say("echo 'tipme: cannot read x' >&2; exit 2", TIMEOUT)
             .expect_err("it failed")
             .to_string();

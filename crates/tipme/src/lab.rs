@@ -22,7 +22,10 @@ pub fn is_asked_for() -> bool {
 /// Fails if the lab is not installed or cannot be started.
 pub fn become_lab() -> Result<Infallible> {
     let lab = program::find(LAB)?.with_context(|| {
-        format!("this belongs to {LAB}, which is not installed; install the package {LAB}, or run make install")
+        format!(
+            "this belongs to {LAB}, which is not installed; install the package {LAB}, \
+             or run make install"
+        )
     })?;
     let mut words = std::env::args_os();
     let called = words.next().unwrap_or_else(|| "tipme".into());

@@ -16,14 +16,14 @@ use tipme_manager::{Ended, HelperOptions, ManageOptions, StateDir, Strength, Use
 
 /// Manages until it is stopped, or sends a request to a running manager.
 pub fn run(arguments: Manage) -> Result<ExitCode> {
-    let client = || Client::new(StateDir::find(arguments.state_dir.as_deref()).path());
-    match arguments.verb {
-        None => manage(arguments),
-        Some(ManageVerb::Status { json }) => status(&client(), json),
-        Some(ManageVerb::Off) => turn(&client(), Strength::Off),
-        Some(ManageVerb::Gentle) => turn(&client(), Strength::Gentle),
-        Some(ManageVerb::Normal) => turn(&client(), Strength::Normal),
-        Some(ManageVerb::Strong) => turn(&client(), Strength::Strong),
+    let Some(verb) = arguments.verb else { return manage(arguments) };
+    let client = Client::new(StateDir::find(arguments.state_dir.as_deref()).path());
+    match verb {
+        ManageVerb::Status { json } => status(&client, json),
+        ManageVerb::Off => turn(&client, Strength::Off),
+        ManageVerb::Gentle => turn(&client, Strength::Gentle),
+        ManageVerb::Normal => turn(&client, Strength::Normal),
+        ManageVerb::Strong => turn(&client, Strength::Strong),
     }
 }
 
@@ -42,7 +42,7 @@ fn manage(arguments: Manage) -> Result<ExitCode> {
     match tipme_manager::run(&options)? {
         Ended::Stopped => Ok(ExitCode::SUCCESS),
         Ended::DisplayGone(why) => {
-            journal::warning(format!("everything is put back, since the display is gone: {why}"))
+            journal::warning(format!("everything is put back, because the display is gone: {why}"))
                 .tell();
             Ok(ExitCode::FAILURE)
         }
@@ -52,7 +52,7 @@ fn manage(arguments: Manage) -> Result<ExitCode> {
 /// Changes knobs for managers of users until it is stopped.
 pub fn help(arguments: ManageHelper) -> Result<ExitCode> {
     if !geteuid().is_root() && arguments.state_dir.is_none() {
-        bail!("turning knobs for managers takes root; run: sudo tipme manage-helper");
+        bail!("changing settings for managers takes root; run: sudo tipme manage-helper");
     }
     let allowed =
         arguments.allow_user.iter().map(|name| user_id(name)).collect::<Result<Vec<u32>>>()?;
@@ -76,7 +76,7 @@ fn turn(client: &Client, strength: Strength) -> Result<ExitCode> {
 
 fn status(client: &Client, json: bool) -> Result<ExitCode> {
     let ManagerResponse::Status(status) = client.call(&ManagerRequest::Status)? else {
-        bail!("the manager answered with something else; restart it")
+        bail!("unexpected reply from the manager; restart it")
     };
     if json {
         println!("{}", serde_json::to_string_pretty(&status)?);
@@ -96,12 +96,13 @@ fn text(status: &ManagerStatus) -> String {
         status.helper.map(|pid| format!(" by the helper (pid {pid})")).unwrap_or_default(),
         status.strength,
         status.under.map(|pid| format!(", only below process {pid}")).unwrap_or_default(),
-        if status.present { "" } else { "; nobody is at the desk" },
+        if status.present { "" } else { "; the user is away" },
     )];
     lines.extend(status.silent_seconds.map(|seconds| {
         let display = &status.display;
         format!(
-            "  {display} has not answered for {seconds:.0} s: a client has grabbed it, or it hangs; all stays as it was"
+            "  {display} has not answered for {seconds:.0} s: a client has grabbed it, \
+             or it hangs; until it answers, nothing changes"
         )
     }));
     lines.extend(status.missing.iter().map(|missing| format!("  cannot: {missing}")));
@@ -134,16 +135,15 @@ fn sets(status: &ManagerStatus) -> Vec<String> {
 
 fn figures(status: &ManagerStatus) -> Vec<String> {
     let (times, memory, counts) = (&status.focus_changes, &status.memory, &status.counts);
-    let mib = |bytes: u64| bytes >> 20;
     let mut lines = vec![
         format!(
             "focus changes: {}, to the last knob in {} ms (p50 {}, p99 {}, max {})",
             times.n, times.last_ms, times.p50_ms, times.p99_ms, times.max_ms
         ),
         format!(
-            "memory: {} of {} MiB available, {:.1} % of time waited for, {} actions",
-            mib(memory.available_bytes),
-            mib(memory.total_bytes),
+            "memory: {} of {} MiB available, {:.1}% of the time stalled, {} actions",
+            memory.available_bytes >> 20,
+            memory.total_bytes >> 20,
             memory.some_percent,
             memory.actions
         ),
@@ -151,21 +151,21 @@ fn figures(status: &ManagerStatus) -> Vec<String> {
     lines.push(status.prediction.as_ref().map_or("prediction: off".to_owned(), |prediction| {
         let rate = 100.0 * prediction.hits as f64 / prediction.predictions.max(1) as f64;
         format!(
-            "prediction: {} of {} right ({rate:.0} %), {} brought into memory ahead",
+            "prediction: {} of {} right ({rate:.0}%), {} read ahead",
             prediction.hits, prediction.predictions, prediction.warmed
         )
     }));
     lines.extend(status.preload.as_ref().map(read_ahead));
     lines.push(format!(
-        "knobs: {} turned, {} left alone; {} dropped, {} claims not believed, {} looks left",
+        "knobs: {} changed, {} left alone; {} dropped, {} claims rejected, {} checks skipped",
         counts.changed, counts.skipped, counts.dropped, counts.disbelieved, counts.looks_left
     ));
     lines.push(format!(
-        "own cost: {:.2} % of one CPU over {:.0} s{}, {:.1} MiB",
+        "own cost: {:.2}% of one CPU over {:.0} s{}, {:.1} MiB",
         status.own_cpu_percent,
         status.seconds,
         most_of(&status.own_cpu_by),
-        status.own_rss_bytes as f64 / f64::from(1 << 20)
+        mib(status.own_rss_bytes)
     ));
     lines
 }
@@ -176,24 +176,25 @@ fn most_of(own_cpu_by: &BTreeMap<String, f64>) -> String {
         own_cpu_by.iter().filter(|(_, percent)| **percent >= 0.005).collect();
     most.sort_by(|one, other| other.1.total_cmp(one.1));
     let words: Vec<String> =
-        most.iter().take(3).map(|(what, percent)| format!("{what} {percent:.2} %")).collect();
+        most.iter().take(3).map(|(what, percent)| format!("{what} {percent:.2}%")).collect();
     if words.is_empty() { String::new() } else { format!(" ({})", words.join(", ")) }
+}
+
+fn mib(bytes: u64) -> f64 {
+    bytes as f64 / f64::from(1 << 20)
 }
 
 /// Describes the preload at the start.
 fn read_ahead(preload: &PreloadStatus) -> String {
-    let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
     let ended = match preload.state {
         PreloadState::UnderWay => return "read ahead at the start: under way".to_owned(),
-        PreloadState::Off => {
-            return "read ahead at the start: nothing more, since it is off".to_owned();
-        }
-        PreloadState::OutOfTime => "; others needed the machine, so it ended there",
+        PreloadState::Off => return "read ahead at the start: no more, switched off".to_owned(),
+        PreloadState::OutOfTime => "; ended early, as others needed the machine",
         PreloadState::Done => "",
     };
     format!(
-        "read ahead at the start: {} programs, {} files, {:.0} MiB ({:.0} from the disk) in {:.1} s, of which {:.1} s \
-         stood still for others; {} files left out{ended}",
+        "read ahead at the start: {} programs, {} files, {:.0} MiB ({:.0} from the disk) in \
+         {:.1} s, paused for {:.1} s of them; {} files skipped{ended}",
         preload.programs,
         preload.files,
         mib(preload.bytes),

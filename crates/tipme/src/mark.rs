@@ -2,13 +2,12 @@
 //! `tipme mark`.
 
 use crate::arguments::MarkArguments;
+use crate::status::resuming::{INPUT_KEY, resume};
 use anyhow::{Result, bail};
+use rustix::process::geteuid;
 use std::process::ExitCode;
 use tipme_control::{Client, RecorderRequest, RecorderResponse, Trigger};
 use tipme_recorder::StateDirs;
-
-/// Hint about restarting the recording of input.
-const RESTART: &str = "restart it with the agent's key (Ctrl+Alt+1), or: tipme resume";
 
 /// Marks, and prints the incident's path.
 pub fn run(arguments: MarkArguments) -> Result<ExitCode> {
@@ -19,15 +18,17 @@ pub fn run(arguments: MarkArguments) -> Result<ExitCode> {
     match Client::new(dirs.run_dir()).call(&request)? {
         RecorderResponse::Marked { incident, seconds, input_stopped, .. } => {
             if input_stopped {
+                let own = geteuid().as_raw();
                 eprintln!(
-                    "tipme: input is not recorded, so that the incident tells of no key; {RESTART}"
+                    "tipme: input is not recorded, so the incident has no keys or clicks; {}",
+                    resume(own, own, INPUT_KEY)
                 );
             }
             eprintln!("written in {seconds:.2} s; read the cause with: tipme diagnose");
             println!("{}", incident.display());
             Ok(ExitCode::SUCCESS)
         }
-        RecorderResponse::Error(why) => bail!("the recorder could not mark: {why}"),
-        other => bail!("the recorder gave an answer that does not fit: {other:?}"),
+        RecorderResponse::Error(why) => bail!("cannot mark: {why}"),
+        other => bail!("unexpected reply from the recorder: {other:?}"),
     }
 }

@@ -13,9 +13,9 @@ pub fn pause(arguments: &PauseArguments) -> Result<ExitCode> {
     let (request, said) = match arguments.input {
         true => (
             RecorderRequest::Keys { record: false },
-            "input is no longer recorded; to record it again: tipme resume",
+            "input is no longer recorded; to resume it: tipme resume",
         ),
-        false => (RecorderRequest::Pause, "nothing is recorded; to record again: tipme resume"),
+        false => (RecorderRequest::Pause, "recording is paused; to resume it: tipme resume"),
     };
     ask(arguments.state_dir.as_deref(), &request, said)
 }
@@ -28,7 +28,7 @@ pub fn resume(arguments: &ResumeArguments) -> Result<ExitCode> {
 fn ask(state_dir: Option<&Path>, request: &RecorderRequest, said: &str) -> Result<ExitCode> {
     match Client::new(StateDirs::choose(state_dir).run_dir()).call(request)? {
         RecorderResponse::Done => println!("{said}"),
-        other => bail!("the recorder gave an answer that does not fit: {other:?}"),
+        other => bail!("unexpected reply from the recorder: {other:?}"),
     }
     Ok(ExitCode::SUCCESS)
 }

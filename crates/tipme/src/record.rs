@@ -16,7 +16,7 @@ use tipme_recorder::{
 /// Records until it is stopped, or makes the running recorder record more detail for a time.
 pub fn run(arguments: Record) -> Result<ExitCode> {
     if let Some(seconds) = arguments.for_seconds {
-        return record_closely(&arguments, seconds);
+        return record_detail(&arguments, seconds);
     }
     if !geteuid().is_root() && arguments.state_dir.is_none() {
         bail!(
@@ -56,21 +56,21 @@ pub fn run(arguments: Record) -> Result<ExitCode> {
 }
 
 /// Sends the request for detail to the running recorder.
-fn record_closely(arguments: &Record, seconds: u32) -> Result<ExitCode> {
+fn record_detail(arguments: &Record, seconds: u32) -> Result<ExitCode> {
     let dirs = StateDirs::choose(arguments.state_dir.as_deref());
     let details =
         arguments.detail.iter().map(|detail| detail.name().to_owned()).collect::<Vec<_>>();
     let what = details.join(", ");
     match Client::new(dirs.run_dir()).call(&RecorderRequest::Detail { details, seconds })? {
         RecorderResponse::Done if seconds == 0 => {
-            println!("no longer recorded more closely for you: {what}")
+            println!("no longer recording in detail for you: {what}")
         }
         RecorderResponse::Done => {
             println!(
-                "recorded more closely for {seconds} s: {what}; mark after it has hung again: tipme mark"
+                "recording in detail for {seconds} s: {what}; after the next hitch, run: tipme mark"
             )
         }
-        other => bail!("the recorder gave an answer that does not fit: {other:?}"),
+        other => bail!("unexpected reply from the recorder: {other:?}"),
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -174,9 +174,9 @@ mod tests {
 
     #[test]
     fn memory_grows_with_the_machine_within_bounds() {
-        let default_mib = |(gib, cpus): (u64, u64)| default_memory(gib << 30, cpus) >> 20;
         let machines =
             [(1, 1), (8, 2), (12, 8), (16, 8), (32, 16), (64, 64), (1024, 256), (16, 256)];
-        assert_eq!(machines.map(default_mib), [64, 64, 96, 128, 131, 140, 176, 128]);
+        let default_mib = machines.map(|(gib, cpus)| default_memory(gib << 30, cpus) >> 20);
+        assert_eq!(default_mib, [64, 64, 96, 128, 131, 140, 176, 128]);
     }
 }

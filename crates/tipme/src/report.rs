@@ -2,29 +2,24 @@
 //! `tipme report`: an incident or a result as a page for a browser, or an incident's timeline as a
 //! picture.
 
-pub mod opened;
+pub mod browser;
+pub mod file;
 mod page;
 mod results;
-pub mod written;
 
 use crate::arguments::Report;
-use crate::incidents::named::find;
+use crate::incidents::lookup::find;
 use anyhow::{Result, bail};
 use page::{page, picture};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tipme_analysis::DiagnoseOptions;
-use tipme_record::Pid;
 use tipme_recorder::StateDirs;
 use tipme_store::IncidentFolder;
 
 /// Writes the page of an incident or a result, and prints its path.
 pub fn run(arguments: &Report) -> Result<ExitCode> {
-    let options = DiagnoseOptions {
-        app: arguments.app.clone(),
-        pid: arguments.pid.map(Pid),
-        at_s: arguments.at,
-    };
+    let options = arguments.selection.options();
     let result = arguments.file.as_ref().map(Path::new).filter(|path| results::is_result(path));
     let drawn = arguments
         .output
@@ -33,7 +28,8 @@ pub fn run(arguments: &Report) -> Result<ExitCode> {
     let (path, page) = match result {
         Some(_) if drawn => {
             bail!(
-                "a picture is of an incident; the plots of a result are written by --svg of its command"
+                "only an incident can be drawn as a picture; for the plots of a result, \
+                 use --svg of its command"
             )
         }
         Some(_) if options != DiagnoseOptions::default() => {
@@ -52,7 +48,7 @@ pub fn run(arguments: &Report) -> Result<ExitCode> {
         print!("{page}");
         return Ok(ExitCode::SUCCESS);
     }
-    written::write(&place, &page, arguments.force)?;
+    file::write(&place, &page, arguments.force)?;
     println!("{}", place.display());
     Ok(ExitCode::SUCCESS)
 }

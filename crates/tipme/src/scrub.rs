@@ -23,7 +23,7 @@ pub fn run(arguments: &Scrub) -> Result<ExitCode> {
     if let Some(seconds) = arguments.last {
         incident = last(&incident, seconds).with_context(|| damaged(arguments))?;
     }
-    let mut keep = names(&diagnose(&incident, &DiagnoseOptions::default())?);
+    let mut keep = program_names(&diagnose(&incident, &DiagnoseOptions::default())?);
     keep.extend(arguments.keep.iter().cloned());
     let (clean, gone) =
         tipme_record::scrub(&incident, &keep).with_context(|| damaged(arguments))?;
@@ -51,12 +51,15 @@ fn preview(gone: &Gone, keep: Vec<String>) -> String {
     let names: BTreeSet<String> = keep.into_iter().filter(|name| !name.is_empty()).collect();
     let names: Vec<String> = names.into_iter().collect();
     format!(
-        "goes: host name, user, build of the kernel, day and minute of the mark, your words, places in memory\n\
-         goes: {} command lines, {} paths of files, {} network addresses and ports, {} functions, what was usual in {} programs\n\
-         goes: the names of programs in {} records\n\
-         less exact: {} times of input devices, to 50 ms\n\
-         stays: the names {}\n\
-         stays: who ran, waited and sent messages when; from this it can be told when keys were pressed, not which\n",
+        "removed: host name, user, kernel build, day and minute of the mark, your notes, addresses \
+         in memory\n\
+         removed: {} command lines, {} file names, {} network addresses and ports, {} functions, \
+         the baselines of {} programs\n\
+         removed: the names of programs in {} records\n\
+         rounded to 50 ms: {} times of input devices\n\
+         kept: the names {}\n\
+         kept: when threads ran, waited and sent messages; this reveals when keys were pressed, \
+         but not which\n",
         gone.command_lines,
         gone.files,
         gone.addresses,
@@ -79,7 +82,7 @@ fn last(incident: &Incident, seconds: f64) -> Result<Incident, serde_json::Error
 }
 
 /// Returns names of programs in the verdict, which would be meaningless without them.
-fn names(verdict: &Verdict) -> Vec<String> {
+fn program_names(verdict: &Verdict) -> Vec<String> {
     let client = verdict.interval.iter().map(|interval| interval.client.comm.clone());
     let pieces = verdict.partition.iter().map(|piece| piece.comm.clone());
     let steps = verdict.chain.iter().map(|step| step.comm.clone());

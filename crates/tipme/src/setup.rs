@@ -24,16 +24,16 @@ pub fn run(arguments: &Setup) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let pending = steps.iter().any(|step| step.is_to_do());
-    if pending && !arguments.yes && !agreed()? {
+    if pending && !arguments.yes && !confirmed()? {
         bail!("nothing was done");
     }
     // A failed step does not prevent the others.
     let results: Vec<bool> = steps.into_iter().map(SetupStep::perform).collect();
     let mut whole = results.into_iter().all(|done| done);
     if !arguments.undo {
-        let state = SystemState::look(arguments.state_dir.as_deref());
+        let state = SystemState::read(arguments.state_dir.as_deref());
         println!("\n{}", closing(&state.headline(), whole));
-        whole &= state.hindrance().is_none() && session::press(arguments, &state);
+        whole &= state.hindrance().is_none() && session::test_press(arguments, &state);
     }
     Ok(if whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -47,21 +47,21 @@ fn plan(arguments: &Setup) -> Result<Vec<SetupStep>> {
 fn undo(arguments: &Setup) -> Result<Vec<SetupStep>> {
     let mut steps = session::undo(arguments)?;
     steps.extend(system::undo(arguments)?);
-    steps.push(SetupStep::note("incidents stay; tipme incidents disk-usage tells where"));
+    steps.push(SetupStep::note("incidents are kept; tipme incidents disk-usage shows where"));
     Ok(steps)
 }
 
 /// Formats the last line of a setup. One with a failed step does not refer to itself.
 fn closing(headline: &str, whole: bool) -> String {
     match headline.strip_suffix("; run: tipme setup") {
-        Some(why) if !whole => format!("{why}; first mend the step that failed above"),
+        Some(why) if !whole => format!("{why}; first fix the step that failed above"),
         _ => headline.to_owned(),
     }
 }
 
-fn agreed() -> Result<bool> {
+fn confirmed() -> Result<bool> {
     if !std::io::stdin().is_terminal() {
-        bail!("nobody can be asked here whether this shall be done; give --yes");
+        bail!("cannot ask for confirmation without a terminal; give --yes");
     }
     print!("Do this? [y/N] ");
     std::io::stdout().flush()?;
@@ -77,11 +77,12 @@ mod tests {
     #[test]
     fn a_setup_with_a_failed_step_does_not_refer_to_itself() {
         let headline = "Ready: no, because sway has no key for tipme; run: tipme setup";
-        let told =
-            "Ready: no, because sway has no key for tipme; first mend the step that failed above";
-        assert_eq!(closing(headline, false), told);
+        let last =
+            "Ready: no, because sway has no key for tipme; first fix the step that failed above";
+        assert_eq!(closing(headline, false), last);
         assert_eq!(closing(headline, true), headline);
-        let other = "Ready: no, because no display runs; start the session, then: tipme agent &";
+        let other =
+            "Ready: no, because no display is running; start the session, then run: tipme agent &";
         assert_eq!(closing(other, false), other);
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Hint about incidents that the recorder marked by itself: a line, never a popup.
 
-use crate::incidents::when;
+use crate::incidents::times;
 use std::path::Path;
 use std::time::Duration;
 use tipme_analysis::clean;
@@ -21,36 +21,33 @@ pub fn ask(run_dir: &Path) -> Option<String> {
 
 /// Returns the same from a status of the recorder.
 pub fn words(status: &RecorderStatus) -> Option<String> {
-    let morning = when::morning()?;
+    let morning = times::morning()?;
     let today = status
         .suggested
         .iter()
-        .filter_map(|id| when::seconds(id))
+        .filter_map(|id| times::seconds(id))
         .filter(|at| *at >= morning)
         .count();
     let hitches = if today == 1 { "1 hitch".to_owned() } else { format!("{today} hitches") };
     (today > 0).then(|| format!("{hitches} since this morning: tipme incidents"))
 }
 
-/// Formats `key in xterm: 71 % of the usual limits (marked: 2, "it was this": 1)`.
-pub fn tolerance(told: &ToldTolerance) -> String {
+/// Formats `key in xterm: 71% of the usual limits (marked: 2, "it was this": 1)`.
+pub fn tolerance(tolerance: &ToldTolerance) -> String {
     let counts = [
-        ("marked", told.bad),
-        ("\"it was this\"", told.right),
-        ("\"something else\" or removed", told.wrong),
-        ("five without an answer", told.ignored),
+        ("marked", tolerance.bad),
+        ("\"it was this\"", tolerance.right),
+        ("\"something else\" or removed", tolerance.wrong),
+        ("five without an answer", tolerance.ignored),
     ];
-    let said = counts
-        .iter()
-        .filter(|(_, count)| *count > 0)
-        .map(|(what, count)| format!("{what}: {count}"));
-    let said: Vec<String> = said.collect();
+    let counted = counts.iter().filter(|(_, count)| *count > 0);
+    let counted: Vec<String> = counted.map(|(what, count)| format!("{what}: {count}")).collect();
     clean(&format!(
-        "{} in {}: {} % of the usual limits ({})",
-        told.class,
-        told.application,
-        told.percent,
-        said.join(", ")
+        "{} in {}: {}% of the usual limits ({})",
+        tolerance.class,
+        tolerance.application,
+        tolerance.percent,
+        counted.join(", ")
     ))
 }
 
@@ -59,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_marked_before_midnight_is_not_of_this_morning() {
+    fn only_incidents_since_midnight_are_counted() {
         let mut status = RecorderStatus {
             suggested: vec!["20200131T120000.000Z".to_owned()],
             ..RecorderStatus::default()
@@ -72,17 +69,13 @@ mod tests {
 
     #[test]
     fn a_tolerance_says_what_moved_it() {
-        let told = ToldTolerance {
-            class: "key".into(),
-            application: "xterm".into(),
-            percent: 71,
-            bad: 2,
-            ..ToldTolerance::default()
-        };
-        assert_eq!(tolerance(&told), "key in xterm: 71 % of the usual limits (marked: 2)");
-        let told = ToldTolerance { percent: 84, wrong: 1, ..told };
+        let (class, application) = ("key".into(), "xterm".into());
+        let mut moved =
+            ToldTolerance { class, application, percent: 71, bad: 2, ..ToldTolerance::default() };
+        assert_eq!(tolerance(&moved), "key in xterm: 71% of the usual limits (marked: 2)");
+        (moved.percent, moved.wrong) = (84, 1);
         let words =
-            "key in xterm: 84 % of the usual limits (marked: 2, \"something else\" or removed: 1)";
-        assert_eq!(tolerance(&told), words);
+            "key in xterm: 84% of the usual limits (marked: 2, \"something else\" or removed: 1)";
+        assert_eq!(tolerance(&moved), words);
     }
 }

@@ -13,7 +13,7 @@ pub fn run(arguments: &arguments::WhyArguments) -> Result<ExitCode> {
     let client = Client::new(StateDir::find(arguments.state_dir.as_deref()).path());
     let ManagerResponse::Why(why) = client.call(&ManagerRequest::Why { pid: arguments.pid })?
     else {
-        bail!("the manager answered with something else; restart it")
+        bail!("unexpected reply from the manager; restart it")
     };
     if arguments.json {
         println!("{}", serde_json::to_string_pretty(&why)?);
@@ -25,11 +25,9 @@ pub fn run(arguments: &arguments::WhyArguments) -> Result<ExitCode> {
 
 /// Formats the answer for people.
 fn text(why: &ProcessTreatment) -> String {
-    let who = format!("{} ({})", why.pid, clean(&why.program));
-    let mut lines = match &why.role {
-        Some(role) => vec![format!("{who}: {role}, since {}", why.reason)],
-        None => vec![format!("{who}: left alone, since {}", why.reason)],
-    };
+    let role = why.role.as_deref().unwrap_or("left alone");
+    let program = clean(&why.program);
+    let mut lines = vec![format!("{} ({program}): {role}, because {}", why.pid, why.reason)];
     match (&why.membership, why.set) {
         (Some(membership), _) if membership == "alone" => {
             lines.push("  it is a set of its own".to_owned())
@@ -49,7 +47,7 @@ fn text(why: &ProcessTreatment) -> String {
         lines.push(format!("  {:<16} {} ({origin})", knob.name, knob.applied));
     }
     if why.role.is_some() && why.knobs.is_empty() {
-        lines.push("  no knob is turned".to_owned());
+        lines.push("  no knob is changed".to_owned());
     }
     lines.extend(why.skipped.iter().map(|skipped| format!("  left alone: {skipped}")));
     lines.join("\n") + "\n"
@@ -84,10 +82,10 @@ mod tests {
             reason: "it has the keyboard focus".into(),
             membership: Some("foreground".into()),
             set: Some(6),
-            knobs: vec![knob],
+            knobs: vec![knob.clone()],
             skipped: vec!["I/O priority: set by the user".into()],
         };
-        let expected = "7 (sh): focused, since it has the keyboard focus
+        let expected = "7 (sh): focused, because it has the keyboard focus
   it belongs to the set of process 6: it is in the foreground of its terminal
   nice value       -8 (was 0)
   left alone: I/O priority: set by the user
@@ -99,9 +97,7 @@ mod tests {
             reason: "it belongs to the system".into(),
             ..ProcessTreatment::default()
         };
-        assert_eq!(text(&alone), "1 (init): left alone, since it belongs to the system\n");
-        let knob =
-            KnobStatus { name: "nice value".into(), baseline: "0".into(), applied: "-8".into() };
+        assert_eq!(text(&alone), "1 (init): left alone, because it belongs to the system\n");
         let inherited =
             "  nice value       -8 (inherited; 0 again when the manager ends, at the latest)\n";
         assert!(text(&ProcessTreatment { knobs: vec![knob], ..alone }).ends_with(inherited));

@@ -7,11 +7,10 @@ mod support;
 #[path = "support/session_agent.rs"]
 mod session_agent;
 
-use session_agent::{Agent, LONG, press, program, session};
+use session_agent::{Agent, press, program};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
-use support::{Recording, files, meta, tipme};
-use tipme_control::{Client, RecorderRequest, RecorderResponse};
+use support::{Recording, files, meta, session, status, tipme};
+use tipme_bench::until;
 use tipme_record::incident::{Section, Words};
 
 /// Creates a folder with a `zenity` that answers once a file `answer` exists beside it.
@@ -40,42 +39,31 @@ fn marks_in_a_row_do_not_wait_for_dialogs_and_get_their_words() {
     let first = tipme_store::read(&marked[0]).unwrap();
     std::fs::write(dialog.path().join("answer"), "").unwrap();
     assert_eq!(meta(&first).trigger, "hotkey");
-    let deadline = Instant::now() + LONG;
-    while marked.iter().any(|path| words(path) != "the editor hung") {
-        assert!(Instant::now() < deadline, "the words do not arrive");
-        std::thread::sleep(Duration::from_millis(100));
-    }
+    until("the words are in each incident", || {
+        marked.iter().all(|path| words(path) == "the editor hung")
+    });
 }
 
 #[test]
 fn each_key_reaches_the_recorder() {
     let (session, recording) = (session(), Recording::start(&[]));
-    let agent = Agent::start(&session, recording.dir.path(), |command| {
-        command.args(["--no-dialog", "--no-notification", "--stop-keys-key", "f11"]);
-    });
-    agent.line("ready: ");
-    let keys_recorded =
-        || match Client::new(recording.dir.path()).call(&RecorderRequest::Status).unwrap() {
-            RecorderResponse::Status(status) => status.keys,
-            other => panic!("{other:?}"),
-        };
+    let options = ["--no-dialog", "--no-notification", "--stop-keys-key", "f11"];
+    let agent = Agent::ready(&session, recording.dir.path(), &options, &[]);
     press(&session, &["f11"]);
     agent.line("input is no longer recorded");
-    assert!(!keys_recorded());
+    assert!(!status(recording.dir.path()).keys);
     press(&session, &["ctrl+alt+1"]);
     agent.line("input is recorded again");
-    assert!(keys_recorded());
+    assert!(status(recording.dir.path()).keys);
     press(&session, &["ctrl+alt+plus"]);
     agent.line("recording");
 }
 
 #[test]
-fn the_key_that_starts_ends_a_pause_and_a_mark_says_why_it_finds_nothing() {
+fn the_start_key_ends_a_pause_and_a_paused_mark_says_why() {
     let (session, recording) = (session(), Recording::start(&[]));
-    let agent = Agent::start(&session, recording.dir.path(), |command| {
-        command.args(["--no-dialog", "--no-notification"]);
-    });
-    agent.line("ready: ");
+    let agent =
+        Agent::ready(&session, recording.dir.path(), &["--no-dialog", "--no-notification"], &[]);
     let paused = tipme().args(["pause", "--state-dir"]).arg(recording.dir.path()).status().unwrap();
     assert!(paused.success());
     press(&session, &["ctrl+alt+minus"]);
@@ -92,10 +80,7 @@ fn the_key_that_starts_ends_a_pause_and_a_mark_says_why_it_finds_nothing() {
 #[test]
 fn without_a_recorder_a_press_is_answered_with_the_remedy() {
     let (session, folder) = (session(), tempfile::tempdir().unwrap());
-    let agent = Agent::start(&session, folder.path(), |command| {
-        command.arg("--no-dialog");
-    });
-    agent.line("ready: ");
+    let agent = Agent::ready(&session, folder.path(), &["--no-dialog"], &[]);
     for _ in 0..2 {
         press(&session, &["ctrl+alt+minus"]);
         assert!(
@@ -109,8 +94,7 @@ fn without_a_recorder_a_press_is_answered_with_the_remedy() {
 #[test]
 fn a_second_agent_names_the_first() {
     let (session, folder) = (session(), tempfile::tempdir().unwrap());
-    let first = Agent::start(&session, folder.path(), |_| ());
-    first.line("ready: ");
+    let first = Agent::ready(&session, folder.path(), &[], &[]);
     let mut second = Agent::start(&session, folder.path(), |command| {
         command.args(["--mark-key", "f9"]);
     });
@@ -126,9 +110,7 @@ fn a_second_agent_names_the_first() {
 #[test]
 fn an_interrupt_ends_it_in_order() {
     let (session, folder) = (session(), tempfile::tempdir().unwrap());
-    let mut agent = Agent::start(&session, folder.path(), |_| ());
-    agent.line("ready: ");
-    let pid = rustix::process::Pid::from_child(&agent.child);
-    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    let mut agent = Agent::ready(&session, folder.path(), &[], &[]);
+    agent.child.signal(rustix::process::Signal::TERM);
     assert_eq!(agent.child.wait().unwrap().code(), Some(0));
 }

@@ -8,19 +8,21 @@ mod support;
 mod compositor;
 
 use compositor::Compositor;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::process::Stdio;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
-use support::{diagnose, files, meta, noon, tipme, while_stopped};
+use support::{
+    Running, diagnose, files, mark_as, meta, noon, session, session_with_terminal, status, tipme,
+    typist, while_stopped,
+};
 use tempfile::TempDir;
 use tipme_bench::PrivateSession;
-use tipme_bench::session::SessionOptions;
-use tipme_control::{AutoCounts, Client, RecorderRequest, RecorderResponse, RecorderStatus};
-use tipme_desktop::inject::{Pace, Typist};
+use tipme_control::{AutoCounts, Client, RecorderRequest};
+use tipme_desktop::inject::Typist;
 use tipme_record::incident::{Section, StoredBaseline};
 
 /// Time for which the terminal is stopped.
@@ -44,7 +46,7 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// `tipme record` with its output lines; ended on drop.
 struct Recorder {
-    child: Child,
+    child: Running,
     lines: Receiver<String>,
 }
 
@@ -57,15 +59,11 @@ impl Recorder {
         let mut command = tipme();
         command.args(["record", auto, "--hot-keys", "off", "--display", display]);
         command.arg("--state-dir").arg(dir);
-        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut child = Running::start(command.stdout(Stdio::piped()));
         let output = BufReader::new(child.stdout.take().unwrap());
         let (sender, lines) = channel();
         std::thread::spawn(move || {
-            output
-                .lines()
-                .map_while(Result::ok)
-                .take_while(|line| sender.send(line.clone()).is_ok())
-                .count()
+            output.lines().map_while(Result::ok).all(|line| sender.send(line).is_ok())
         });
         let recorder = Recorder { child, lines };
         recorder.wait_for("recording");
@@ -87,22 +85,8 @@ impl Recorder {
 
     /// Ends it as systemd does.
     fn stop(mut self) {
-        kill_process(Pid::from_child(&self.child), Signal::TERM).unwrap();
+        self.child.signal(Signal::TERM);
         assert!(self.child.wait().unwrap().success());
-    }
-}
-
-impl Drop for Recorder {
-    fn drop(&mut self) {
-        self.child.kill().ok();
-        self.child.wait().ok();
-    }
-}
-
-fn status(dir: &Path) -> RecorderStatus {
-    match Client::new(dir).call(&RecorderRequest::Status).unwrap() {
-        RecorderResponse::Status(status) => status,
-        other => panic!("{other:?}"),
     }
 }
 
@@ -112,11 +96,9 @@ fn counts(dir: &Path) -> AutoCounts {
 
 /// Returns the limits for keys in the terminal, in percent of the default.
 fn percent(dir: &Path) -> u64 {
-    let told = status(dir)
-        .tolerances
-        .into_iter()
-        .find(|told| told.class == "key" && told.application == "xterm");
-    told.map_or(100, |told| told.percent)
+    let tolerances = status(dir).tolerances;
+    let own = tolerances.iter().find(|one| one.class == "key" && one.application == "xterm");
+    own.map_or(100, |own| own.percent)
 }
 
 fn text_of(dir: &Path, verb: &str) -> String {
@@ -130,13 +112,12 @@ fn hitch(session: &PrivateSession, typist: &mut Typist) {
 }
 
 fn hitch_of(length: Duration, session: &PrivateSession, typist: &mut Typist) {
-    let terminal = Pid::from_raw(session.terminal_pid().unwrap() as i32).unwrap();
     typist.text("before").unwrap();
-    kill_process(terminal, Signal::STOP).unwrap();
-    let stopped = Instant::now();
-    typist.text("now").unwrap();
-    std::thread::sleep(length.saturating_sub(stopped.elapsed()));
-    kill_process(terminal, Signal::CONT).unwrap();
+    while_stopped(session.terminal_pid().unwrap(), || {
+        let stopped = Instant::now();
+        typist.text("now").unwrap();
+        std::thread::sleep(length.saturating_sub(stopped.elapsed()));
+    });
     typist.text("after").unwrap();
 }
 
@@ -181,7 +162,7 @@ fn expect_hovered(
     typist: &mut Typist,
     (terminal, name): (u32, &str),
 ) {
-    let is_calm = |typist: &mut Typist| {
+    let is_calm = (0..CALM_MAX).any(|_| {
         let (before, late) = (counts(dir).marked, hover(typist, SETTLES));
         let marked = counts(dir).marked - before;
         assert!(
@@ -189,11 +170,8 @@ fn expect_hovered(
             "{marked} marked, and no move came later than {late:?}"
         );
         marked == 0
-    };
-    assert!(
-        (0..CALM_MAX).any(|_| is_calm(typist)),
-        "the machine stood still for over {LATE:?} each time"
-    );
+    });
+    assert!(is_calm, "the machine stood still for over {LATE:?} each time");
     let what = format!(" motion in {name}, stopped by ");
     let mut line = None;
     wait_until("a mark", || {
@@ -216,16 +194,16 @@ fn expect_hovered(
 #[test]
 fn a_program_that_does_not_follow_the_pointer_is_marked() {
     let dir = TempDir::new().unwrap();
-    let mut session = PrivateSession::start(SessionOptions::default()).unwrap();
+    let mut session = session();
     session.open_terminal(&[], &REPORTS.map(Into::into)).unwrap();
-    let mut typist = Typist::open(&session.target(), Pace::default()).unwrap();
+    let mut typist = typist(&session, 60.0);
     let recorder = Recorder::start(dir.path(), &session, "--auto");
     let terminal = session.terminal_pid().unwrap();
     expect_hovered(dir.path(), &recorder, &mut typist, (terminal, "xterm"));
 }
 
 #[test]
-fn a_program_of_wayland_that_does_not_follow_the_pointer_is_marked() {
+fn a_wayland_program_that_does_not_follow_the_pointer_is_marked() {
     let dir = TempDir::new().unwrap();
     let compositor = Compositor::start();
     let terminal = compositor.terminal_with("moves", &REPORTS);
@@ -237,13 +215,10 @@ fn a_program_of_wayland_that_does_not_follow_the_pointer_is_marked() {
 #[test]
 fn a_hitch_is_marked_once_and_what_is_usual_is_kept() {
     let dir = TempDir::new().unwrap();
-    let mut session = PrivateSession::start(SessionOptions::default()).unwrap();
-    session.open_terminal(&[], &["cat".into()]).unwrap();
-    let mut typist =
-        Typist::open(&session.target(), Pace { words_per_minute: 150.0, ..Pace::default() })
-            .unwrap();
+    let session = session_with_terminal();
+    let mut typist = typist(&session, 150.0);
     let recorder = Recorder::start(dir.path(), &session, "--auto");
-    typist.text("The quick brown fox jumps over the lazy dog\nThe quick brown fox jumps over the lazy dog\n").unwrap();
+    typist.text(&"The quick brown fox jumps over the lazy dog\n".repeat(2)).unwrap();
     assert_eq!(counts(dir.path()).marked, 0);
 
     hitch(&session, &mut typist);
@@ -273,48 +248,34 @@ fn a_hitch_is_marked_once_and_what_is_usual_is_kept() {
 /// without writing it.
 fn restarted(dir: &Path, session: &PrivateSession, known: u64) {
     let recorder = Recorder::start(dir, session, "--auto=dry-run");
-    let mut typist =
-        Typist::open(&session.target(), Pace { words_per_minute: 150.0, ..Pace::default() })
-            .unwrap();
+    let mut typist = typist(session, 150.0);
     hitch(session, &mut typist);
     let what = recorder.wait_for("would mark: ");
     assert!(what.contains(" key") && what.contains(" in xterm, stopped by "), "{what}");
     wait_until("the file to be removed", || files(&dir.join("incidents/.auto"), "").is_empty());
     assert_eq!(files(&dir.join("incidents"), ".tipme").len(), 1);
-    let marked = tipme().args(["mark", "--state-dir"]).arg(dir).output().unwrap();
-    let path = PathBuf::from(String::from_utf8(marked.stdout).unwrap().trim());
+    let path = mark_as(0, dir);
     assert!(learned(&path).n > known, "{:?} after {known}", learned(&path));
 }
 
 /// A mark within the limits tightens them, an answer about an automatic mark moves them, and both
 /// survive the recorder; only a line reports an automatic mark.
 #[test]
-fn what_a_person_says_moves_the_limits_and_survives() {
+fn answers_of_a_user_move_the_limits_and_survive() {
     let dir = TempDir::new().unwrap();
-    let mut session = PrivateSession::start(SessionOptions::default()).unwrap();
-    session.open_terminal(&[], &["cat".into()]).unwrap();
-    let mut typist =
-        Typist::open(&session.target(), Pace { words_per_minute: 150.0, ..Pace::default() })
-            .unwrap();
+    let session = session_with_terminal();
+    let mut typist = typist(&session, 150.0);
     let recorder = Recorder::start(dir.path(), &session, "--auto");
     wait_until("a mark that tightens the limits", || {
         // Such a delay annoys no user; a busy machine may need several.
         hitch_of(Duration::from_millis(150), &session, &mut typist);
-        assert!(
-            tipme()
-                .args(["mark", "--state-dir"])
-                .arg(dir.path())
-                .output()
-                .unwrap()
-                .status
-                .success()
-        );
+        mark_as(0, dir.path());
         percent(dir.path()) < 100
     });
     let tightened = percent(dir.path());
     let text = text_of(dir.path(), "status");
     assert!(
-        text.contains(&format!("key in xterm: {tightened} % of the usual limits (marked: ")),
+        text.contains(&format!("key in xterm: {tightened}% of the usual limits (marked: ")),
         "{text}"
     );
 

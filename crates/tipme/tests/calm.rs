@@ -5,15 +5,14 @@
 mod support;
 
 use serde_json::Value;
-use std::process::{Child, Command};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use support::{Recording, diagnose};
+use support::{Recording, Running, diagnose, typist};
 use tipme_bench::PrivateSession;
 use tipme_bench::session::{SessionOptions, SessionWindowManager};
-use tipme_desktop::inject::{Pace, Typist};
 use tipme_desktop::window::Watcher;
 
 /// Timeout that only a failing test reaches.
@@ -53,9 +52,9 @@ impl Probe {
     }
 }
 
-/// A program on a session's display; ended on drop.
+/// A program on a session's display; killed on drop.
 struct Program {
-    child: Child,
+    _child: Running,
     /// Left, top, width and height of its window on the screen.
     place: [i16; 4],
 }
@@ -66,60 +65,43 @@ impl Program {
         let mut command = Command::new("mousepad");
         command.arg("--disable-server");
         session.prepare(&mut command);
-        let child = command.spawn().unwrap();
-        let mut program = Program { child, place: [0; 4] };
+        let child = Running::start(&mut command);
         let watcher = Watcher::open(&session.target()).unwrap();
-        let focused = watcher.wait_for_focus(program.child.id(), TIMEOUT).unwrap();
-        let window = watcher.outermost(program.child.id(), focused).unwrap();
-        program.place = place(session, window);
-        program
+        let focused = watcher.wait_for_focus(child.id(), TIMEOUT).unwrap();
+        let window = watcher.outermost(child.id(), focused).unwrap();
+        Program { _child: child, place: place(session, window) }
     }
 
     /// Returns a position inside, in percent of its size.
     fn at(&self, x: i16, y: i16) -> (i16, i16) {
         let [left, top, width, height] = self.place;
-        let share = |size: i16, percent: i16| (i32::from(size) * i32::from(percent) / 100) as i16;
-        (left + share(width, x), top + share(height, y))
-    }
-}
-
-impl Drop for Program {
-    fn drop(&mut self) {
-        self.child.kill().ok();
-        self.child.wait().ok();
+        let [x, y] = [(width, x), (height, y)]
+            .map(|(size, percent)| (i32::from(size) * i32::from(percent) / 100) as i16);
+        (left + x, top + y)
     }
 }
 
 fn place(session: &PrivateSession, window: u32) -> [i16; 4] {
     let mut command = Command::new("xwininfo");
     session.prepare(&mut command);
-    let output = command
-        .args(["-id", &window.to_string()])
-        .stdout(std::process::Stdio::piped())
-        .output()
-        .unwrap();
-    let text = String::from_utf8(output.stdout).unwrap();
-    let value = |name: &str| {
-        let line = text
-            .lines()
-            .find(|line| line.trim().starts_with(name))
-            .unwrap_or_else(|| panic!("{name}: {text}"));
-        line.rsplit(' ').next().unwrap().parse().unwrap()
-    };
-    [
-        value("Absolute upper-left X"),
-        value("Absolute upper-left Y"),
-        value("Width"),
-        value("Height"),
-    ]
+    command.args(["-id", &window.to_string()]).stdout(Stdio::piped());
+    let text = String::from_utf8(command.output().unwrap().stdout).unwrap();
+    ["Absolute upper-left X", "Absolute upper-left Y", "Width", "Height"].map(|name| {
+        let mut lines = text.lines();
+        let line = lines.find(|line| line.trim().starts_with(name));
+        line.unwrap_or_else(|| panic!("{name}: {text}"))
+            .rsplit(' ')
+            .next()
+            .unwrap()
+            .parse()
+            .unwrap()
+    })
 }
 
 /// Works for half a minute: typing, clicks into the text, menus, a selection, pointer moves over
 /// all of it.
 fn work(session: &PrivateSession, program: &Program) {
-    let mut typist =
-        Typist::open(&session.target(), Pace { words_per_minute: 80.0, ..Pace::default() })
-            .unwrap();
+    let mut typist = typist(session, 80.0);
     typist.text("one two three").unwrap();
     for (x, y) in [(20, 30), (60, 70), (30, 50), (70, 40)] {
         let (left, top) = program.at(x, y);

@@ -10,15 +10,14 @@ mod support;
 use serde_json::Value;
 use shell::{marked, shell, type_command};
 use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+use support::Running;
 use tipme_bench::PrivateSession;
-
-/// Timeout that only a failing test reaches.
-const TIMEOUT: Duration = Duration::from_secs(60);
+use tipme_bench::until;
 
 /// A process that holds a resource until it is released; killed on drop.
-struct Holder(Child);
+struct Holder(Running);
 
 impl Holder {
     /// Starts a perl script that prints a line when it is ready; also returns that line.
@@ -29,7 +28,7 @@ impl Holder {
     }
 
     fn run(mut command: Command) -> (Holder, String) {
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut child = Running::start(command.stdin(Stdio::piped()).stdout(Stdio::piped()));
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let said = line.trim().to_owned();
@@ -46,22 +45,11 @@ impl Holder {
     }
 }
 
-impl Drop for Holder {
-    fn drop(&mut self) {
-        self.0.kill().ok();
-        self.0.wait().ok();
-    }
-}
-
 /// Returns the verdict on the command after its resource was released.
 fn verdict(session: &PrivateSession, release: impl FnOnce()) -> Value {
     let recording = type_command(session);
     release();
-    let (begun, done) = (Instant::now(), session.folder().join("d"));
-    while !done.exists() {
-        assert!(begun.elapsed() < TIMEOUT, "the command does not end");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    until("the end of the command", || session.folder().join("d").exists());
     std::thread::sleep(Duration::from_millis(500));
     marked(&recording)
 }
@@ -74,11 +62,10 @@ fn verdict_meanwhile(session: &PrivateSession) -> Value {
 /// Returns kind and culprit of the first finding, and all evidence.
 fn first(verdict: &Value) -> (String, u64, String) {
     let finding = &verdict["findings"][0];
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let evidence: Vec<String> =
-        finding["evidence"].as_array().into_iter().flatten().map(text).collect();
+    let evidence: Vec<&str> =
+        finding["evidence"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     (
-        text(&finding["kind"]),
+        finding["kind"].as_str().unwrap_or_default().to_owned(),
         finding["culprit"]["pid"].as_u64().unwrap_or_default(),
         evidence.join("\n"),
     )
@@ -199,7 +186,7 @@ fn an_answer_over_udp_that_does_not_come_has_its_address() {
 }
 
 #[test]
-fn a_poll_of_a_loopback_connection_leads_to_who_answers() {
+fn a_poll_of_a_loopback_connection_leads_to_the_server() {
     for how in ["poll", "epoll"] {
         let (kind, culprit, holder, verdict) = late(None, how);
         assert_eq!((kind.as_str(), culprit), ("peer-wait", holder), "{how}: {verdict:#}");
@@ -213,7 +200,7 @@ fn a_poll_of_a_local_socket_leads_to_its_other_end() {
 }
 
 #[test]
-fn who_holds_at_the_mark_is_named() {
+fn the_holder_at_the_mark_is_named() {
     let session = shell(&format!("perl -e '{TRIES_RANGE}'"));
     let (holder, _) = Holder::start(&session, HOLDS_RANGE);
     let verdict = verdict_meanwhile(&session);
@@ -222,7 +209,7 @@ fn who_holds_at_the_mark_is_named() {
 }
 
 #[test]
-fn who_has_the_port_at_the_mark_is_named() {
+fn the_server_at_the_mark_is_named() {
     let session = shell("perl w $(cat where) poll");
     script(&session, "w", WAITS);
     let (holder, port) = Holder::start(&session, &ANSWERS_LATE.replace("1.5;", "99;"));

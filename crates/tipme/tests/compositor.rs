@@ -7,18 +7,19 @@ mod support;
 #[path = "support/compositor.rs"]
 mod compositor;
 
-use compositor::{Compositor, DISPLAY, Program};
-use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
-use support::{Recording, diagnose, records, while_stopped};
+use compositor::{Compositor, DISPLAY};
+use serde_json::Value;
+use std::path::PathBuf;
+use std::time::Duration;
+use support::{
+    Recording, Running, assert_stopped, contains, interactions, records, verdict, while_stopped,
+};
+use tipme_bench::until;
 use tipme_desktop::inject::Typist;
 use tipme_record::RecordKind;
 use tipme_record::incident::{Display, Incident, Section};
 use tipme_record::records::WlMessage;
 use tipme_record::wayland::{BUTTON, ENTERED, HIDDEN, NEAR, PRESSED, RELEASED, SHAPE, WlWord};
-
-/// Timeout that only a failing test reaches.
-const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Time for which a process is stopped: longer than any likely delay of a key on a busy machine.
 const STOPPED: Duration = Duration::from_secs(3);
@@ -35,7 +36,7 @@ const WORD: &str = "xyloquartz";
 const CODES: [u32; 10] = [45, 21, 38, 24, 16, 22, 30, 19, 20, 44];
 
 /// Starts a compositor with a terminal that opens while its display is recorded.
-fn recorded() -> (Compositor, Typist, Recording, Program) {
+fn recorded() -> (Compositor, Typist, Recording, Running) {
     let compositor = Compositor::start();
     let keyboard = compositor.keyboard();
     let recording = Recording::start(&["--display", DISPLAY]);
@@ -62,10 +63,10 @@ fn messages(incident: &Incident) -> Vec<(WlMessage, Vec<WlWord>)> {
 /// Returns key-like words sent to a client, ordered by the record's time in milliseconds: messages
 /// of an incident are ordered per CPU only, and a compositor may migrate between two keys.
 fn keys(incident: &Incident, client: u32) -> Vec<(u32, WlWord)> {
-    let told = messages(incident).into_iter();
-    let told =
-        told.filter(|(message, _)| message.client.0 == client && message.direction == EVENT_SENT);
-    let words = told
+    let sent = messages(incident).into_iter();
+    let sent =
+        sent.filter(|(message, _)| message.client.0 == client && message.direction == EVENT_SENT);
+    let words = sent
         .flat_map(|(message, words)| words.into_iter().map(move |word| (message.head.ts, word)));
     let mut keys: Vec<_> =
         words.filter(|(_, word)| (RELEASED..=PRESSED).contains(&(word.hint & SHAPE))).collect();
@@ -73,23 +74,11 @@ fn keys(incident: &Incident, client: u32) -> Vec<(u32, WlWord)> {
     keys.into_iter().map(|(at, word)| ((at.0 / 1_000_000) as u32, word)).collect()
 }
 
-/// Marks until the terminal has received this many presses and releases: on a busy machine some may
-/// be in flight.
+/// Marks until the terminal has received this many presses and releases.
 fn marked_with_keys(recording: &Recording, terminal: u32, count: usize) -> (PathBuf, Incident) {
-    let begun = Instant::now();
-    loop {
-        let (path, incident) = recording.mark();
-        let known = keys(&incident, terminal).len();
-        if known >= count {
-            return (path, incident);
-        }
-        assert!(begun.elapsed() < TIMEOUT, "{known} keys");
-        std::thread::sleep(Duration::from_millis(100));
-    }
-}
-
-fn contains(bytes: &[u8], wanted: &[u8]) -> bool {
-    bytes.windows(wanted.len()).any(|window| window == wanted)
+    recording.mark_until("the keys", |path, incident| {
+        (keys(&incident, terminal).len() >= count).then_some((path, incident))
+    })
 }
 
 /// Asserts that no word of an incident contains a key code, and no section the text.
@@ -106,10 +95,9 @@ fn check_privacy(incident: &Incident, client: u32) {
         );
     }
     for (message, words) in messages(incident) {
-        let is_own =
-            |word: &&WlWord| matches!((word.hint, word.opcode), (0, 0 | 1 | 3) | (ENTERED.., _));
         for word in words.iter().filter(|word| word.argument != 0) {
-            assert!(is_own(&word) || word.hint & NEAR != 0, "{word:?} in {message:?}");
+            let is_own = matches!((word.hint, word.opcode), (0, 0 | 1 | 3) | (ENTERED.., _));
+            assert!(is_own || word.hint & NEAR != 0, "{word:?} in {message:?}");
         }
     }
     let codes = CODES.map(u32::to_le_bytes).concat();
@@ -164,8 +152,8 @@ fn hidden_keys_leave_no_trace_of_when_they_were_pressed() {
     type_word(&mut keyboard);
     let (_, incident) = recording.mark();
     assert_eq!(keys(&incident, terminal.0.id()), []);
-    let told = messages(&incident).into_iter().flat_map(|(_, words)| words);
-    let hidden: Vec<WlWord> = told.filter(|word| word.hint == HIDDEN).collect();
+    let words = messages(&incident).into_iter().flat_map(|(_, words)| words);
+    let hidden: Vec<WlWord> = words.filter(|word| word.hint == HIDDEN).collect();
     let nothing =
         WlWord { object: 0, opcode: 0xff, units: 0, hint: HIDDEN, unused: 0, argument: 0 };
     assert!(hidden.iter().all(|word| *word == nothing) && !hidden.is_empty(), "{hidden:?}");
@@ -190,45 +178,35 @@ fn stopped_around_a_key(
     recording: &Recording,
     keyboard: &mut Typist,
     (stopped, client): (u32, u32),
-) -> serde_json::Value {
+) -> Value {
     stopped_between((recording, client), keyboard, (stopped, client))
 }
 
-/// Same if the compositor's client is another process than the visible program.
+/// Same if the compositor's client, the receiver, is another process than the visible program.
 fn stopped_between(
-    (recording, told): (&Recording, u32),
+    (recording, receiver): (&Recording, u32),
     keyboard: &mut Typist,
     (stopped, client): (u32, u32),
-) -> serde_json::Value {
-    let before = keys(&recording.mark().1, told).len();
+) -> Value {
+    let before = keys(&recording.mark().1, receiver).len();
     type_word(keyboard);
-    marked_with_keys(recording, told, before + 2 * CODES.len());
+    marked_with_keys(recording, receiver, before + 2 * CODES.len());
     while_stopped(stopped, || {
         keyboard.key('x').unwrap();
         std::thread::sleep(STOPPED);
     });
-    let (path, _) = marked_with_keys(recording, told, before + 2 * CODES.len() + 2);
-    let (_, verdict) = diagnose(&path, &["--json", "--pid", &client.to_string()]);
-    serde_json::from_str(&verdict).unwrap()
+    let (path, _) = marked_with_keys(recording, receiver, before + 2 * CODES.len() + 2);
+    verdict(&path, &["--pid", &client.to_string()])
 }
 
-fn check_stopped(verdict: &serde_json::Value, client: u32, inferred: bool) {
-    let (interval, finding) = (&verdict["interval"], &verdict["findings"][0]);
-    assert_eq!(
-        (interval["class"].as_str(), finding["kind"].as_str()),
-        (Some("key"), Some("stopped")),
-        "{verdict:#}"
-    );
-    assert_eq!(interval["client"]["pid"], client, "{verdict:#}");
-    assert_eq!(interval["inferred"].as_bool().unwrap_or(false), inferred, "{verdict:#}");
-    assert!(
-        interval["latency_ms"].as_f64().unwrap() >= STOPPED.as_secs_f64() * 900.0,
-        "{verdict:#}"
-    );
+fn check_stopped(verdict: &Value, client: u32, inferred: bool) {
+    assert_stopped(verdict, "key", client, STOPPED);
+    let is_inferred = verdict["interval"]["inferred"].as_bool().unwrap_or(false);
+    assert_eq!(is_inferred, inferred, "{verdict:#}");
 }
 
 #[test]
-fn a_stopped_client_is_named_where_its_keyboard_was_seen_being_made() {
+fn a_stopped_client_with_a_known_keyboard_is_named() {
     let _alone = support::alone();
     let (_compositor, mut keyboard, recording, terminal) = recorded();
     let client = terminal.0.id();
@@ -237,7 +215,7 @@ fn a_stopped_client_is_named_where_its_keyboard_was_seen_being_made() {
 }
 
 #[test]
-fn a_stopped_client_is_named_where_it_was_there_before_the_recorder() {
+fn a_stopped_client_older_than_the_recorder_is_named() {
     let _alone = support::alone();
     let compositor = Compositor::start();
     let mut keyboard = compositor.keyboard();
@@ -246,7 +224,7 @@ fn a_stopped_client_is_named_where_it_was_there_before_the_recorder() {
     let recording = Recording::start(&["--display", DISPLAY]);
     let verdict = stopped_around_a_key(&recording, &mut keyboard, (client, client));
     check_stopped(&verdict, client, true);
-    let notes = verdict["notes"].as_array().unwrap().iter().filter_map(serde_json::Value::as_str);
+    let notes = verdict["notes"].as_array().unwrap().iter().filter_map(Value::as_str);
     assert!(notes.into_iter().any(|note| note.contains("inferred")), "{verdict:#}");
 }
 
@@ -263,12 +241,11 @@ fn a_stopped_compositor_is_named() {
 }
 
 /// Returns the number of key repeats that a client is known to have answered.
-fn answered_repeats(path: &Path, client: u32) -> usize {
-    let (_, text) = diagnose(path, &["--interactions", "--json"]);
-    let told: serde_json::Value = serde_json::from_str(&text).unwrap();
-    let own = |one: &&serde_json::Value| one["client_pid"] == client && one["join"] == "exact";
-    let own = told["interactions"].as_array().unwrap().iter().filter(own);
-    own.filter(|one| one["repeated"] == true && one["class"] == "key").count()
+fn answered_repeats(recording: &Recording, client: u32) -> usize {
+    let own = interactions(&recording.mark().0).into_iter().filter(|one| {
+        one["client_pid"] == client && one["join"] == "exact" && one["class"] == "key"
+    });
+    own.filter(|one| one["repeated"] == true).count()
 }
 
 #[test]
@@ -278,32 +255,26 @@ fn a_client_that_was_stopped_while_it_repeated_a_key_is_named() {
     let client = terminal.0.id();
     type_word(&mut keyboard);
     keyboard.hold('x').unwrap();
-    let begun = Instant::now();
-    while answered_repeats(&recording.mark().0, client) < 5 {
-        assert!(begun.elapsed() < TIMEOUT, "no repeat is answered");
-    }
+    until("some repeats are answered", || answered_repeats(&recording, client) >= 5);
     while_stopped(client, || std::thread::sleep(STOPPED));
-    let answered = answered_repeats(&recording.mark().0, client);
-    while answered_repeats(&recording.mark().0, client) < answered + 5 {
-        assert!(begun.elapsed() < TIMEOUT, "no repeat is answered any more");
-    }
+    let answered = answered_repeats(&recording, client);
+    until("more repeats are answered", || answered_repeats(&recording, client) >= answered + 5);
     keyboard.release('x').unwrap();
     keyboard.settle().unwrap();
     let (path, _) = recording.mark();
-    let (_, verdict) = diagnose(&path, &["--json", "--pid", &client.to_string()]);
-    check_stopped(&serde_json::from_str(&verdict).unwrap(), client, false);
+    check_stopped(&verdict(&path, &["--pid", &client.to_string()]), client, false);
 }
 
 #[test]
 fn a_key_that_was_released_at_once_is_not_repeated() {
     let (_compositor, mut keyboard, recording, terminal) = recorded();
     type_word(&mut keyboard);
-    let (path, _) = marked_with_keys(&recording, terminal.0.id(), 2 * CODES.len());
-    assert_eq!(answered_repeats(&path, terminal.0.id()), 0);
+    marked_with_keys(&recording, terminal.0.id(), 2 * CODES.len());
+    assert_eq!(answered_repeats(&recording, terminal.0.id()), 0);
 }
 
 /// Returns the processes of a verdict's chain.
-fn chain_pids(verdict: &serde_json::Value) -> Vec<u64> {
+fn chain_pids(verdict: &Value) -> Vec<u64> {
     verdict["chain"].as_array().unwrap().iter().filter_map(|piece| piece["pid"].as_u64()).collect()
 }
 
@@ -316,11 +287,10 @@ fn a_program_of_x11_has_one_chain_through_both_servers() {
     let (client, sway) = (terminal.0.id(), compositor.sway.0.id());
     let recording = Recording::start(&[]);
     // The first key event sent by the X server identifies a connection without a name.
-    let begun = Instant::now();
-    while keys(&recording.mark().1, server).is_empty() {
-        assert!(begun.elapsed() < TIMEOUT, "the X server's connection is not known");
+    until("the X server's connection is known", || {
         keyboard.key('x').unwrap();
-    }
+        !keys(&recording.mark().1, server).is_empty()
+    });
     let verdict = stopped_between((&recording, server), &mut keyboard, (sway, client));
     check_stopped(&verdict, client, false);
     let pids = chain_pids(&verdict);
@@ -333,7 +303,7 @@ fn a_program_of_x11_has_one_chain_through_both_servers() {
 
 /// The X server accepts only its user, not even root, and its compositor listens on the display.
 #[test]
-fn the_extensions_of_an_x_server_that_lets_only_its_user_in_are_known() {
+fn extensions_of_an_x_server_for_its_user_only_are_known() {
     let _alone = support::alone();
     let compositor = Compositor::start_with_x();
     let _terminal = compositor.x_terminal();

@@ -4,7 +4,6 @@
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
 #[path = "support/family.rs"]
-#[allow(dead_code, reason = "each test target uses a part")]
 mod family;
 mod support;
 
@@ -102,7 +101,7 @@ const LIMITS: [&str; 5] =
 
 /// Asserts that a process has this user for files only, is in this group only, and has no
 /// capability.
-fn has_given_up_all(child: &Child, user: u32, group: u32) {
+fn assert_unprivileged(child: &Child, user: u32, group: u32) {
     let status = status(&child.id().to_string());
     for (name, [real, effective, saved]) in [("Uid", [NOBODY, user, NOBODY]), ("Gid", [group; 3])] {
         assert_eq!(
@@ -124,16 +123,15 @@ fn own_nice() -> i32 {
 }
 
 fn nice(child: &Child) -> i32 {
-    let stat = std::fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap();
-    stat.rsplit_once(')').unwrap().1.split_whitespace().nth(16).unwrap().parse().unwrap()
+    support::stat(child.id())[16].parse().unwrap()
 }
 
 #[test]
-fn who_judges_has_given_up_all_before_it_reads() {
+fn the_judging_process_has_no_privileges() {
     let user = USER.to_string();
     let (mut child, mut writer) =
         waiting(&["judge", "--user", &user, "--seconds", "300", "--json"]);
-    has_given_up_all(&child, USER, USER);
+    assert_unprivileged(&child, USER, USER);
     assert_eq!(open_files(&child).len(), 3);
     assert_eq!(limits(&child, LIMITS), ["302", "0", "0", "3", "4294967296"]);
     assert_eq!(nice(&child), own_nice().max(10));
@@ -150,10 +148,10 @@ fn who_judges_has_given_up_all_before_it_reads() {
 /// The naming process also has its own memory open, for code mapped by the kernel, and may open a
 /// few files.
 #[test]
-fn who_names_has_given_up_all_before_it_reads() {
+fn the_naming_process_has_no_privileges() {
     let (child, mut writer) =
         waiting(&["name", "--user", "4242", "--group", "4343", "--seconds", "300"]);
-    has_given_up_all(&child, USER, 4343);
+    assert_unprivileged(&child, USER, 4343);
     let open = open_files(&child);
     assert_eq!(open.len(), 4, "{open:?}");
     assert!(open.contains(&PathBuf::from(format!("/proc/{}/mem", child.id()))), "{open:?}");
@@ -168,7 +166,7 @@ fn who_names_has_given_up_all_before_it_reads() {
 
 /// The counting process keeps the privilege that it needs, and cannot use it otherwise.
 #[test]
-fn who_counts_has_given_up_all_but_one_right() {
+fn the_counting_process_has_one_privilege() {
     let (mut child, mut writer) = waiting(&["count", "--user", "65534", "--seconds", "300"]);
     let status = status(&child.id().to_string());
     assert_eq!([field(&status, "Uid"), field(&status, "Gid")], ["65534\t65534\t65534\t65534"; 2]);
@@ -198,15 +196,15 @@ fn who_counts_has_given_up_all_but_one_right() {
     assert!(u64::from_le_bytes(counted) >= 20_000_000, "{counted:?}");
     assert_eq!(open_files(&child).len(), 3, "it is switched off again");
     drop(writer);
-    assert!(child.wait().unwrap().success(), "nobody is left to tell it anything");
+    assert!(child.wait().unwrap().success(), "it ends with its input");
 }
 
 /// The same is true for the sealing process, which runs as nobody regardless of the marking user;
 /// it has the capture, the kernel's functions and the output file open.
 #[test]
-fn who_seals_has_given_up_all_before_it_reads() {
+fn the_sealing_process_has_no_privileges() {
     let (child, writer) = waiting(&["seal", "--user", "65534", "--seconds", "300"]);
-    has_given_up_all(&child, 65_534, 65_534);
+    assert_unprivileged(&child, 65_534, 65_534);
     let open = open_files(&child);
     assert_eq!(open.len(), 6, "{open:?}");
     assert!(open.iter().any(|file| file == Path::new("/proc/kallsyms")), "{open:?}");
@@ -217,7 +215,7 @@ fn who_seals_has_given_up_all_before_it_reads() {
 
 /// A recorder with a failing sealing program.
 #[test]
-fn what_cannot_be_sealed_is_kept_for_root_as_it_is() {
+fn an_unsealed_capture_is_kept_for_root() {
     let dir = TempDir::new().unwrap();
     let options = RecorderOptions {
         dirs: StateDirs::below(dir.path()),
@@ -263,7 +261,7 @@ fn what_cannot_be_sealed_is_kept_for_root_as_it_is() {
 }
 
 #[test]
-fn who_takes_too_long_is_ended_by_itself() {
+fn a_confined_process_ends_itself_in_time() {
     let (mut child, _writer) = waiting(&["judge", "--user", "4242", "--seconds", "1"]);
     let ended = child.wait().unwrap();
     assert_eq!(ended.signal(), Some(rustix::process::Signal::ALARM.as_raw()), "{ended:?}");

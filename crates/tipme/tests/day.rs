@@ -10,18 +10,19 @@ mod support;
 mod x11;
 
 use compositor::{ACCOUNT, Compositor};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use serde_json::Value;
-use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
-use support::{Recording, lab, noon, schema, tipme, while_stopped};
+use support::{
+    Recording, hitch, lab, noon, open_folder, schema, session, session_with_terminal, tipme_as,
+    typist, while_stopped,
+};
 use tempfile::TempDir;
 use tipme_bench::PrivateSession;
-use tipme_bench::session::SessionOptions;
 use tipme_bench::until;
 use tipme_control::{Client, RecorderRequest};
 use tipme_desktop::inject::{Pace, Typist};
@@ -48,7 +49,6 @@ prose = 120
 
 /// Starts a recorder of one display with daily counting.
 fn record(dir: TempDir, session: &PrivateSession) -> Recording {
-    std::fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).unwrap();
     let display = session.display_name();
     Recording::start_in(
         dir,
@@ -58,7 +58,7 @@ fn record(dir: TempDir, session: &PrivateSession) -> Recording {
 
 /// Ends a recorder as systemd does, and starts it again.
 fn restarted(mut recording: Recording, session: &PrivateSession) -> Recording {
-    kill_process(Pid::from_child(&recording.child), Signal::TERM).unwrap();
+    recording.child.signal(Signal::TERM);
     assert!(recording.child.wait().unwrap().success());
     // The folder outlives the dropped value.
     let dir = std::mem::replace(&mut recording.dir, TempDir::new().unwrap());
@@ -66,16 +66,7 @@ fn restarted(mut recording: Recording, session: &PrivateSession) -> Recording {
 }
 
 fn day_of(dir: &Path, uid: u32, words: &[&str]) -> Output {
-    tipme()
-        .arg("day")
-        .args(words)
-        .arg("--state-dir")
-        .arg(dir)
-        .env("TZ", noon())
-        .uid(uid)
-        .gid(uid)
-        .output()
-        .unwrap()
+    tipme_as(uid, dir, &[&["day"], words].concat()).env("TZ", noon()).output().unwrap()
 }
 
 /// Returns the figures of an application of root.
@@ -128,8 +119,8 @@ fn measure(dir: &Path, session: &PrivateSession) -> Value {
 
 #[test]
 fn a_session_is_counted_as_it_is_measured_and_survives() {
-    let session = PrivateSession::start(SessionOptions::default()).unwrap();
-    let recording = record(TempDir::new().unwrap(), &session);
+    let session = session();
+    let recording = record(open_folder(), &session);
     let scratch = TempDir::new().unwrap();
     let measured = measure(scratch.path(), &session);
     let of_day = figures(&recording, "xterm");
@@ -159,26 +150,18 @@ fn a_session_is_counted_as_it_is_measured_and_survives() {
 
 /// Starts a session with a terminal that echoes.
 fn terminal() -> (PrivateSession, Typist) {
-    let mut session = PrivateSession::start(SessionOptions::default()).unwrap();
-    session.open_terminal(&[], &["cat".into()]).unwrap();
-    let typist =
-        Typist::open(&session.target(), Pace { words_per_minute: 150.0, ..Pace::default() })
-            .unwrap();
+    let session = session_with_terminal();
+    let typist = typist(&session, 150.0);
     (session, typist)
 }
 
 #[test]
-fn a_hitch_stands_with_its_incident_and_nobody_else_is_told() {
+fn a_hitch_has_its_incident_and_is_visible_to_its_user_only() {
     let _alone = support::alone();
     let (session, mut typist) = terminal();
-    let recording = record(TempDir::new().unwrap(), &session);
+    let recording = record(open_folder(), &session);
     let dir = recording.dir.path();
-    typist.text("before").unwrap();
-    while_stopped(session.terminal_pid().unwrap(), || {
-        typist.text("now").unwrap();
-        std::thread::sleep(Duration::from_millis(700));
-    });
-    typist.text("after").unwrap();
+    hitch(&session, &mut typist);
     let (path, _) = recording.mark();
     let output = day_of(dir, 0, &["--json"]);
     let day: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -198,9 +181,9 @@ fn a_hitch_stands_with_its_incident_and_nobody_else_is_told() {
     assert_eq!(std::fs::metadata(&drawn).unwrap().permissions().mode() & 0o777, 0o600);
 
     let anns = day_of(dir, ANN, &["--json"]);
-    let told: Value = serde_json::from_slice(&anns.stdout).unwrap();
-    assert_eq!((anns.status.code(), &told["figures"]["all"]["n"]), (Some(1), &0.into()));
-    assert_eq!(told["figures"]["longest"], Value::Array(Vec::new()));
+    let day: Value = serde_json::from_slice(&anns.stdout).unwrap();
+    assert_eq!((anns.status.code(), &day["figures"]["all"]["n"]), (Some(1), &0.into()));
+    assert_eq!(day["figures"]["longest"], Value::Array(Vec::new()));
     let refused = day_of(dir, ANN, &["--user", "0"]);
     let why = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(
@@ -217,6 +200,12 @@ fn a_hitch_stands_with_its_incident_and_nobody_else_is_told() {
     assert!(!listed.success(), "another user lists the files");
 }
 
+/// Returns the number of keys of the compositor's user in an application.
+fn keys_of(recording: &Recording, application: &str) -> u64 {
+    let figures = figures_of(recording, ACCOUNT, application);
+    ["n", "silent"].iter().filter_map(|name| figures[name].as_u64()).sum()
+}
+
 /// Keys that a compositor delivers in a burst after it was stopped.
 #[test]
 fn keys_of_a_compositor_are_counted_each_and_those_for_x11_once() {
@@ -229,17 +218,16 @@ fn keys_of_a_compositor_are_counted_each_and_those_for_x11_once() {
     let mut keyboard = Typist::on_compositor(&compositor.socket(), pace).unwrap();
     let terminal = compositor.terminal("typed");
     let recording = Recording::start(&["--day", "--memory", "16M"]);
-    let counted = |application| {
-        let of = figures_of(&recording, ACCOUNT, application);
-        of["n"].as_u64().unwrap_or(0) + of["silent"].as_u64().unwrap_or(0)
-    };
     while_stopped(compositor.sway.0.id(), || drop(keyboard.text(&"abcdef".repeat(10)).unwrap()));
-    until("every key and its answer", || counted("foot") == KEYS);
+    until("every key and its answer", || keys_of(&recording, "foot") == KEYS);
     drop(terminal);
     let (_terminal, _) = compositor.x_terminal();
     compositor.keyboard().text(&"abcdef".repeat(10)).unwrap();
-    until("every key and its answer", || counted("xterm") == KEYS);
-    assert_eq!(["foot", "xterm", "Xwayland"].map(counted), [KEYS, KEYS, 0]);
+    until("every key and its answer", || keys_of(&recording, "xterm") == KEYS);
+    assert_eq!(
+        ["foot", "xterm", "Xwayland"].map(|name| keys_of(&recording, name)),
+        [KEYS, KEYS, 0]
+    );
 }
 
 /// A focused window that answers each key with an extension request that draws nothing, and draws
@@ -260,7 +248,7 @@ fn answers_late(session: &PrivateSession, time: Duration) {
     connection.flush().unwrap();
     while !matches!(connection.wait_for_event().unwrap(), Event::MapNotify(_)) {}
     connection.set_input_focus(InputFocus::PARENT, window, CURRENT_TIME).unwrap().check().unwrap();
-    let answer = move || {
+    std::thread::spawn(move || {
         while let Ok(event) = connection.wait_for_event() {
             if matches!(event, Event::KeyPress(_)) {
                 connection.bigreq_enable().unwrap().reply().unwrap();
@@ -270,8 +258,19 @@ fn answers_late(session: &PrivateSession, time: Duration) {
                 connection.flush().unwrap();
             }
         }
-    };
-    std::thread::spawn(answer);
+    });
+}
+
+/// Returns the counted delay of a further key in an application.
+fn key_ms(recording: &Recording, application: &str, typist: &mut Typist) -> f64 {
+    let before = figures(recording, application);
+    typist.text("x").unwrap();
+    let mut after = Value::Null;
+    until("the key is counted", || {
+        after = figures(recording, application);
+        after["n"].as_u64() == Some(before["n"].as_u64().unwrap_or(0) + 1)
+    });
+    number(&after["total_ms"]) - before["total_ms"].as_f64().unwrap_or(0.0)
 }
 
 /// The recorder starts before the display, as a service does.
@@ -280,37 +279,28 @@ fn a_request_of_an_extension_that_draws_nothing_answers_no_key() {
     const TIME: Duration = Duration::from_millis(150);
     let _alone = support::alone();
     let recording = Recording::start(&["--day", "--memory", "16M"]);
-    let session = PrivateSession::start(SessionOptions::default()).unwrap();
+    let session = session();
     answers_late(&session, TIME);
     let name = std::fs::read_to_string("/proc/self/comm").unwrap();
-    let counted = || {
-        let of = figures(&recording, name.trim());
-        (of["n"].as_u64().unwrap_or(0), of["total_ms"].as_f64().unwrap_or(0.0))
-    };
-    let mut typist = Typist::open(&session.target(), Pace::default()).unwrap();
-    let mut key_ms = || {
-        let (n, before) = counted();
-        typist.text("x").unwrap();
-        until("the key is counted", || counted().0 == n + 1);
-        counted().1 - before
-    };
+    let mut typist = typist(&session, 60.0);
     // The first key makes the recorder detect an unknown server. A busy machine also answers keys
     // late.
     let wanted = TIME.as_secs_f64() * 1e3;
     let mut in_a_row = 0;
     until("some keys are answered by the drawing", || {
-        in_a_row = if key_ms() >= wanted { in_a_row + 1 } else { 0 };
+        let ms = key_ms(&recording, name.trim(), &mut typist);
+        in_a_row = if ms >= wanted { in_a_row + 1 } else { 0 };
         in_a_row == 3
     });
-    let keys: Vec<f64> = (0..5).map(|_| key_ms()).collect();
+    let keys: Vec<f64> = (0..5).map(|_| key_ms(&recording, name.trim(), &mut typist)).collect();
     assert!(keys.iter().all(|ms| *ms >= wanted), "{keys:?}");
 }
 
 #[test]
-fn input_that_is_not_recorded_is_not_counted_and_without_the_option_nothing_is() {
+fn neither_paused_input_nor_a_day_without_the_option_is_counted() {
     let _alone = support::alone();
     let (session, mut typist) = terminal();
-    let recording = record(TempDir::new().unwrap(), &session);
+    let recording = record(open_folder(), &session);
     typist.text("seen").unwrap();
     until("four keys and their answers", || figures(&recording, "xterm")["n"] == 4);
     let client = Client::new(recording.dir.path());

@@ -20,14 +20,9 @@ mod screen;
 
 use compositor::{Compositor, DISPLAY};
 use portal::Portal;
-use rustix::process::{Pid, Signal, kill_process};
 use screen::{ADDRESS, Bus, wait_for};
-use session_agent::session;
-use std::fs::Permissions;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
-use support::{Recording, files, tipme};
+use support::{Recording, files, open_folder, said, session, tipme};
 use tempfile::TempDir;
 use tipme_bench::until;
 
@@ -35,41 +30,18 @@ use tipme_bench::until;
 /// others.
 const NOBODY: u32 = 65534;
 
-/// Exit code and text.
-type Said = (Option<i32>, String);
-
-fn said(mut command: Command) -> Said {
-    let output = command.output().unwrap();
-    let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
-    (output.status.code(), String::from_utf8(output.stdout).unwrap() + &complaint)
-}
-
 /// Ends the agent of a failed test.
 struct Leftover<'a>(&'a Bus);
 
 impl Drop for Leftover<'_> {
     fn drop(&mut self) {
-        if let Some(pid) = agent(self.0).and_then(|pid| Pid::from_raw(pid as i32)) {
-            kill_process(pid, Signal::KILL).ok();
-        }
+        self.0.kill_agent();
     }
-}
-
-/// Returns the agent's process on a bus.
-fn agent(bus: &Bus) -> Option<u32> {
-    let connection = zbus::blocking::connection::Builder::address(bus.address.as_str())
-        .unwrap()
-        .build()
-        .unwrap();
-    let daemon = zbus::blocking::fdo::DBusProxy::new(&connection).unwrap();
-    daemon.get_connection_unix_process_id("org.tipme.Agent".try_into().unwrap()).ok()
 }
 
 /// Starts a recorder that the user may call.
 fn recorder() -> Recording {
-    let dir = TempDir::new().unwrap();
-    std::fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).unwrap();
-    Recording::start_in(dir, &["--display", DISPLAY, "--allow-user", &NOBODY.to_string()])
+    Recording::start_in(open_folder(), &["--display", DISPLAY, "--allow-user", &NOBODY.to_string()])
 }
 
 fn marks(recording: &Recording) -> usize {
@@ -77,7 +49,7 @@ fn marks(recording: &Recording) -> usize {
 }
 
 #[test]
-fn a_key_of_sway_marks_once_and_tells_the_cause() {
+fn a_key_of_sway_marks_once_and_shows_the_cause() {
     let (bus, screen) = (Bus::start(), session());
     let compositor = Compositor::start_as(NOBODY, &[(ADDRESS, &bus.address)]);
     let (recording, mut keyboard) = (recorder(), compositor.keyboard());
@@ -85,16 +57,11 @@ fn a_key_of_sway_marks_once_and_tells_the_cause() {
     let _leftover = Leftover(&bus);
     // A refusing portal, like KDE's under sway: working settings do not depend on it.
     let _portal = Portal::start(&bus.address, 2);
-    let program = tipme().get_program().to_str().unwrap().to_owned();
     let run = |words: &[&str]| {
-        let mut command = compositor.command(&program);
-        command
-            .args(words)
-            .arg("--state-dir")
-            .arg(recording.dir.path())
-            .env("SWAYSOCK", compositor.control().unwrap());
-        command.env(ADDRESS, &bus.address);
-        said(command)
+        let mut command = compositor.command(tipme().get_program().to_str().unwrap());
+        command.args(words).arg("--state-dir").arg(recording.dir.path());
+        command.env("SWAYSOCK", compositor.control().unwrap()).env(ADDRESS, &bus.address);
+        said(command.output().unwrap())
     };
     let (configuration, own) =
         (compositor.home().join("configuration"), compositor.home().join("tipme.conf"));
@@ -121,20 +88,20 @@ fn a_key_of_sway_marks_once_and_tells_the_cause() {
     let (code, text) = run(&["setup", "--dry-run"]);
     assert!(code == Some(0) && !text.contains("to do "), "{text}");
     let (_, text) = run(&["doctor", "--verbose"]);
-    assert!(text.contains("Ctrl+Alt+Minus marks, by the settings of sway"), "{text}");
+    assert!(text.contains("Ctrl+Alt+Minus marks, bound in the settings of sway"), "{text}");
 
     keyboard.chord(&"ctrl+alt+minus".parse().unwrap()).unwrap();
     until("the key has marked", || marks(&recording) == 2);
-    until("the cause is told", || bus.ids().len() == 5);
+    until("the cause is shown", || bus.ids().len() == 5);
     assert_eq!(
-        (marks(&recording), agent(&bus).is_some()),
+        (marks(&recording), bus.agent().is_some()),
         (2, true),
         "{}",
         std::fs::read_to_string(&shown).unwrap()
     );
 
     let (code, text) = run(&["setup", "--undo", "--yes"]);
-    assert_eq!((code, own.exists(), agent(&bus)), (Some(0), false, None), "{text}");
+    assert_eq!((code, own.exists(), bus.agent()), (Some(0), false, None), "{text}");
     assert_eq!(std::fs::read_to_string(&configuration).unwrap(), before);
 }
 
@@ -144,35 +111,18 @@ fn a_key_that_is_pressed_without_an_agent_starts_one_and_marks() {
         (Bus::start(), session(), TempDir::new().unwrap(), Recording::start(&[]));
     let (_daemon, shown) = bus.start_notifications(&screen);
     let _leftover = Leftover(&bus);
-    let mut command = of_desktop("GNOME", home.path(), &bus);
+    let mut command = bus.program_of("GNOME", home.path());
     command.args(["agent", "--press", "mark", "--state-dir"]).arg(recording.dir.path());
     let mut first = command.spawn().unwrap();
     until("it has marked", || marks(&recording) == 1);
     wait_for(&shown, "Captured the last ");
     let second =
-        of_desktop("GNOME", home.path(), &bus).args(["agent", "--press", "mark"]).status().unwrap();
+        bus.program_of("GNOME", home.path()).args(["agent", "--press", "mark"]).status().unwrap();
     assert!(second.success());
     until("the agent has marked", || marks(&recording) == 2);
-    assert_eq!(agent(&bus), Some(first.id()));
+    assert_eq!(bus.agent(), Some(first.id()));
     first.kill().unwrap();
     first.wait().unwrap();
-}
-
-/// Returns the program in the session of a desktop; GNOME's settings are then in a file of the home
-/// folder.
-fn of_desktop(desktop: &str, home: &Path, bus: &Bus) -> Command {
-    let mut command = tipme();
-    for unset in
-        ["SUDO_UID", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR", "DISPLAY", "SWAYSOCK"]
-    {
-        command.env_remove(unset);
-    }
-    command
-        .env("HOME", home)
-        .env("XDG_CURRENT_DESKTOP", desktop)
-        .env("WAYLAND_DISPLAY", "wayland-7");
-    command.env("GSETTINGS_BACKEND", "keyfile").env(ADDRESS, &bus.address);
-    command
 }
 
 /// Returns the contents of a file after setup, and after its undo.
@@ -181,9 +131,9 @@ fn set_up_and_back(desktop: &str, home: &Path, file: &Path) -> (String, Option<S
     let (_daemon, _shown) = bus.start_notifications(&screen);
     let _leftover = Leftover(&bus);
     let setup = |words: &[&str]| {
-        let mut command = of_desktop(desktop, home, &bus);
+        let mut command = bus.program_of(desktop, home);
         command.arg("setup").args(words).arg("--state-dir").arg(recording.dir.path());
-        said(command)
+        said(command.output().unwrap())
     };
     let (code, text) = setup(&["--yes"]);
     // Neither KDE's shortcut daemon nor GNOME's settings daemon is on this bus.
@@ -195,7 +145,7 @@ fn set_up_and_back(desktop: &str, home: &Path, file: &Path) -> (String, Option<S
     let (_, text) = setup(&["--dry-run"]);
     assert!(!text.contains("to do "), "{text}");
     let (code, text) = setup(&["--yes", "--undo"]);
-    assert_eq!((code, agent(&bus)), (Some(0), None), "{text}");
+    assert_eq!((code, bus.agent()), (Some(0), None), "{text}");
     (put, std::fs::read_to_string(file).ok())
 }
 

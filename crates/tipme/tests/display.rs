@@ -9,12 +9,14 @@ use std::collections::BTreeSet;
 use std::io::{IoSlice, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
-use support::{Recording, diagnose, records, tipme};
+use std::time::Duration;
+use support::{
+    Recording, contains, diagnose, interactions, records, session, session_with_terminal, tipme_as,
+    verdict,
+};
 use tipme_bench::PrivateSession;
-use tipme_bench::session::SessionOptions;
 use tipme_desktop::echo::EchoWindow;
-use tipme_desktop::inject::{Pace, Typist};
+use tipme_desktop::inject::Typist;
 use tipme_desktop::window::Watcher;
 use tipme_record::RecordKind;
 use tipme_record::incident::{Display, Incident, Section};
@@ -32,14 +34,8 @@ const ANSWER_BYTES: usize = 32;
 /// A word in no command line on this machine.
 const WORD: &str = "xyloquartz";
 
-fn session_with_terminal() -> PrivateSession {
-    let mut session = PrivateSession::start(SessionOptions::default()).unwrap();
-    session.open_terminal(&[], &["cat".into()]).unwrap();
-    session
-}
-
 fn typist(session: &PrivateSession) -> Typist {
-    Typist::open(&session.target(), Pace { words_per_minute: 120.0, ..Pace::default() }).unwrap()
+    support::typist(session, 120.0)
 }
 
 fn messages(incident: &Incident) -> Vec<(Message, Vec<[u8; 4]>)> {
@@ -53,26 +49,20 @@ fn messages(incident: &Incident) -> Vec<(Message, Vec<[u8; 4]>)> {
     read.collect()
 }
 
-/// Returns the codes of all key presses sent to a client.
-fn presses(incident: &Incident, client: u32) -> Vec<[u8; 4]> {
-    let messages = messages(incident).into_iter();
-    let told = messages.filter(|(message, _)| message.client.0 == client && message.direction == 2);
-    told.flat_map(|(_, words)| words).filter(|word| word[0] == 2).collect()
+/// Returns the codes of all key presses sent to a client, or to any.
+fn presses(incident: &Incident, client: Option<u32>) -> Vec<[u8; 4]> {
+    let sent = messages(incident).into_iter().filter(|(message, _)| {
+        message.direction == 2 && client.is_none_or(|client| message.client.0 == client)
+    });
+    sent.flat_map(|(_, words)| words).filter(|word| word[0] == 2).collect()
 }
 
-/// Marks until the whole word has reached the terminal: on a busy machine some of it may be in
-/// flight.
+/// Marks until the whole word has reached the terminal.
 fn marked_with_presses(recording: &Recording, terminal: u32) -> (PathBuf, Incident, Vec<[u8; 4]>) {
-    let begun = Instant::now();
-    loop {
-        let (path, incident) = recording.mark();
-        let codes = presses(&incident, terminal);
-        if codes.len() >= WORD.len() {
-            return (path, incident, codes);
-        }
-        assert!(begun.elapsed() < TIMEOUT, "{} key presses", codes.len());
-        std::thread::sleep(Duration::from_millis(100));
-    }
+    recording.mark_until("the whole word", |path, incident| {
+        let codes = presses(&incident, Some(terminal));
+        (codes.len() >= WORD.len()).then_some((path, incident, codes))
+    })
 }
 
 #[test]
@@ -115,8 +105,8 @@ fn requests(incident: &Incident, client: u32) -> (usize, Vec<u8>) {
 }
 
 #[test]
-fn what_is_sent_is_read_however_it_is_given() {
-    let session = PrivateSession::start(SessionOptions::default()).unwrap();
+fn every_way_of_sending_is_read() {
+    let session = session();
     let recording = Recording::start(&["--display", &session.display_name()]);
     let target = session.target();
     let mut server = UnixStream::connect(format!("/tmp/.X11-unix/X{}", target.display)).unwrap();
@@ -169,7 +159,7 @@ fn setup_bytes(head: &[u8; 8]) -> usize {
 
 #[test]
 fn a_long_request_hides_nothing_that_follows() {
-    let session = PrivateSession::start(SessionOptions::default()).unwrap();
+    let session = session();
     let recording = Recording::start(&["--display", &session.display_name()]);
     let mut window = EchoWindow::open(&session.target()).unwrap();
     let focused =
@@ -184,15 +174,8 @@ fn a_long_request_hides_nothing_that_follows() {
     typist.key('b').unwrap();
     window.next(TIMEOUT).unwrap().unwrap();
     let (path, _) = recording.mark();
-    let (_, listed) = diagnose(&path, &["--interactions", "--json"]);
-    let listed: serde_json::Value = serde_json::from_str(&listed).unwrap();
-    let drawn =
-        listed["interactions"].as_array().unwrap().iter().filter(|one| one["join"] == "exact");
-    assert_eq!(drawn.count(), 4, "{listed:#}");
-}
-
-fn contains(bytes: &[u8], wanted: &[u8]) -> bool {
-    bytes.windows(wanted.len()).any(|window| window == wanted)
+    let listed = interactions(&path);
+    assert_eq!(listed.iter().filter(|one| one["join"] == "exact").count(), 4, "{listed:#?}");
 }
 
 #[test]
@@ -207,8 +190,7 @@ fn stopped_keys_leave_no_input_records() {
     typist(&session).text(WORD).unwrap();
     let (with, shown) = recording.mark();
     for path in [without, with] {
-        let (_, verdict) = diagnose(&path, &["--json"]);
-        let verdict: serde_json::Value = serde_json::from_str(&verdict).unwrap();
+        let verdict = verdict(&path, &[]);
         assert!(
             verdict["incident"]["input_stopped_s"].as_f64().is_some_and(|stopped| stopped > 0.0),
             "{verdict:#}"
@@ -221,12 +203,8 @@ fn stopped_keys_leave_no_input_records() {
             "{notes:?}"
         );
     }
-    let presses = |incident: &Incident| {
-        let sent = messages(incident).into_iter().filter(|(message, _)| message.direction == 2);
-        sent.flat_map(|(_, words)| words).filter(|word| word[0] == 2).count()
-    };
-    assert_eq!(presses(&hidden), 0);
-    assert!(presses(&shown) >= WORD.len());
+    assert_eq!(presses(&hidden, None), [[0; 4]; 0]);
+    assert!(presses(&shown, None).len() >= WORD.len());
 }
 
 #[test]
@@ -270,14 +248,10 @@ fn a_client_that_vanishes_in_mid_event_does_no_harm() {
 }
 
 #[test]
-fn only_the_display_that_is_recorded_is_told() {
-    let [own, other] = [(); 2].map(|()| PrivateSession::start(SessionOptions::default()).unwrap());
+fn status_lists_only_the_recorded_display() {
+    let [own, other] = [session(), session()];
     let recording = Recording::start(&["--display", &own.display_name()]);
-    let output = tipme()
-        .args(["status", "--json", "--state-dir"])
-        .arg(recording.dir.path())
-        .output()
-        .unwrap();
+    let output = tipme_as(0, recording.dir.path(), &["status", "--json"]).output().unwrap();
     let status: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(
         status["recorder"]["displays"],

@@ -6,12 +6,10 @@
 mod lines;
 mod support;
 
-use std::fs::Permissions;
-use std::os::unix::fs::PermissionsExt;
+use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
-use std::process::{Command, Output};
-use support::{Recording, tipme};
+use std::process::{Command, Output, Stdio};
+use support::{Recording, Running, mark_as, open_folder, stat, tipme_as};
 
 /// A user without an account that may mark.
 const ILL: u32 = 4242;
@@ -26,9 +24,8 @@ const ASK: &str = r#"
 "#;
 
 fn record() -> Recording {
-    let dir = tempfile::TempDir::new().unwrap();
-    std::fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).unwrap();
-    Recording::start_in(dir, &["--display", "none", "--memory", "16M", "--allow-user", "4242"])
+    let options = ["--display", "none", "--memory", "16M", "--allow-user", "4242"];
+    Recording::start_in(open_folder(), &options)
 }
 
 /// Returns a script to run as a user.
@@ -45,17 +42,10 @@ fn ask(recording: &Recording, line: &str, times: usize) -> Vec<String> {
     text.lines().map(str::to_owned).collect()
 }
 
-fn mark_as_ill(recording: &Recording) -> Output {
-    let mut command = tipme();
-    command.args(["mark", "--state-dir"]).arg(recording.dir.path()).uid(ILL).gid(ILL);
-    command.output().unwrap()
-}
-
 #[test]
-fn descriptions_hold_nobody_up_and_an_incident_does_not_grow() {
+fn repeated_notes_neither_delay_nor_enlarge_an_incident() {
     let recording = record();
-    let marked = mark_as_ill(&recording);
-    let path = PathBuf::from(String::from_utf8(marked.stdout).unwrap().trim_end());
+    let path = mark_as(ILL, recording.dir.path());
     let before = std::fs::metadata(&path).unwrap().len();
     let line = format!(
         r#"{{"describe":{{"incident":"{}","text":"{}"}}}}"#,
@@ -91,31 +81,17 @@ const STORM: &str = r#"
     print spent() - $before;
 "#;
 
-/// A script that reports when it is ready; killed on drop.
-struct Script(std::process::Child);
-
-impl Script {
-    fn start(mut command: Command) -> Script {
-        use std::io::BufRead;
-        let mut child = command.stdout(std::process::Stdio::piped()).spawn().unwrap();
-        std::io::BufReader::new(child.stdout.take().unwrap())
-            .read_line(&mut String::new())
-            .unwrap();
-        Script(child)
-    }
-}
-
-impl Drop for Script {
-    fn drop(&mut self) {
-        self.0.kill().ok();
-        self.0.wait().ok();
-    }
+/// Starts a script that reports when it is ready.
+fn start(mut command: Command) -> Running {
+    let mut script = Running::start(command.stdout(Stdio::piped()));
+    BufReader::new(script.stdout.take().unwrap()).read_line(&mut String::new()).unwrap();
+    script
 }
 
 #[test]
 fn silent_connections_of_a_user_do_not_delay_roots_mark() {
     let recording = record();
-    let _silent = Script::start(script(&recording, SILENT, ILL));
+    let _silent = start(script(&recording, SILENT, ILL));
     let begun = std::time::Instant::now();
     recording.mark();
     let took = begun.elapsed();
@@ -123,13 +99,12 @@ fn silent_connections_of_a_user_do_not_delay_roots_mark() {
 }
 
 #[test]
-fn many_marks_at_once_are_refused_in_plain_words_and_roots_is_not() {
+fn many_marks_at_once_are_refused_but_not_roots() {
     let recording = record();
     let dir = recording.dir.path().to_owned();
     let marks: Vec<_> = (0..12)
         .map(|_| {
-            let mut command = tipme();
-            command.args(["mark", "--state-dir"]).arg(&dir).uid(ILL).gid(ILL);
+            let mut command = tipme_as(ILL, &dir, &["mark"]);
             std::thread::spawn(move || command.output().unwrap())
         })
         .collect();
@@ -139,15 +114,13 @@ fn many_marks_at_once_are_refused_in_plain_words_and_roots_is_not() {
     let refused: Vec<String> =
         refused.map(|mark| String::from_utf8_lossy(&mark.stderr).into_owned()).collect();
     assert!((1..12).contains(&refused.len()), "{refused:?}");
-    let told = ["marks too often; wait", "written already; wait a second", "too many ask at once"];
-    assert!(refused.iter().all(|why| told.iter().any(|told| why.contains(told))), "{refused:?}");
+    let known = ["marks too often; wait", "written already; wait a second", "too many ask at once"];
+    assert!(refused.iter().all(|why| known.iter().any(|one| why.contains(one))), "{refused:?}");
 }
 
 /// Returns the CPU time of a process, in ticks of 10 ms.
 fn ticks(pid: u32) -> u64 {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
-    let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
-    fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
+    stat(pid)[11..13].iter().map(|ticks| ticks.parse::<u64>().unwrap()).sum()
 }
 
 /// Returns a process's share of a CPU over two seconds.

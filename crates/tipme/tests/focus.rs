@@ -9,26 +9,22 @@ mod support;
 mod compositor;
 
 #[path = "support/family.rs"]
-#[allow(dead_code, reason = "each test target uses a part")]
 mod family;
 
 #[path = "manage/fixture.rs"]
-#[allow(dead_code, reason = "each test target uses a part")]
 mod fixture;
 
-use compositor::{Compositor, DISPLAY, Program, USER};
+use compositor::{Compositor, DISPLAY, USER};
 use fixture::{Managed, forget_nice_value, nice};
 use rustix::event::{PollFd, PollFlags, poll};
 use serde_json::Value;
-use std::fs::Permissions;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::os::unix::process::CommandExt;
 use std::process::{ChildStdout, Command, Output, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
-use support::{Recording, tipme};
+use support::{Recording, Running, open_folder, tipme, tipme_as};
 use tempfile::TempDir;
 use tipme_analysis::focus_changes;
 use tipme_bench::until;
@@ -45,16 +41,16 @@ const TIMEOUT: Duration = Duration::from_secs(300);
 const CHANGES: usize = 40;
 
 /// Follows the focus like a program of another user, and prints what it receives.
-const FOLLOW: &str = r#"use IO::Socket::UNIX; $| = 1; $SIG{PIPE} = "IGNORE"; my $s = IO::Socket::UNIX->new($ARGV[0]) or die $!;
+const FOLLOW: &str = r#"use IO::Socket::UNIX; $| = 1; $SIG{PIPE} = "IGNORE";
+    my $s = IO::Socket::UNIX->new($ARGV[0]) or die $!;
     print $s "\"follow\"\n"; $s->flush; print while <$s>;"#;
 
 /// Starts a recorder that two users may call.
 fn recorder() -> Recording {
-    recorder_in(TempDir::new().unwrap())
+    recorder_in(open_folder())
 }
 
 fn recorder_in(dir: TempDir) -> Recording {
-    std::fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).unwrap();
     let [user, other] = [USER, OTHER].map(|user| user.to_string());
     Recording::start_in(dir, &["--display", DISPLAY, "--allow-user", &user, "--allow-user", &other])
 }
@@ -96,9 +92,9 @@ fn hear(mut following: Following, compositor: &Compositor) -> Receiver<(Focused,
         tipme_confine::be_urgent();
         loop {
             // Ends with the recorder, or with the test.
-            let Ok(told) = following.news() else { return };
+            let Ok(news) = following.news() else { return };
             let at = now_ns();
-            for focused in told.into_iter().filter_map(|news| focus_of(news, sway)) {
+            for focused in news.into_iter().filter_map(|one| focus_of(one, sway)) {
                 if heard.send((focused, at)).is_err() {
                     return;
                 }
@@ -128,32 +124,32 @@ fn slice(of: &str) -> Option<String> {
 /// Returns the slice of a thread that requests the shortest one, if the kernel supports per-thread
 /// slices.
 fn urgent_slice() -> Option<String> {
-    let asks = || {
+    let thread = std::thread::spawn(|| {
         tipme_confine::be_urgent();
         slice("thread-self")
-    };
-    std::thread::spawn(asks).join().unwrap()
+    });
+    thread.join().unwrap()
 }
 
 /// Returns the changes received until a process has the focus.
-fn told(news: &Receiver<(Focused, u64)>, pid: u32) -> Vec<(Focused, u64)> {
-    let mut told: Vec<(Focused, u64)> = Vec::new();
-    while told.last().is_none_or(|(focused, _)| focused.client != Some(pid)) {
-        told.push(news.recv_timeout(TIMEOUT).unwrap_or_else(|_| panic!("only {told:?} was told")));
+fn changes_until(news: &Receiver<(Focused, u64)>, pid: u32) -> Vec<(Focused, u64)> {
+    let mut changes: Vec<(Focused, u64)> = Vec::new();
+    while changes.last().is_none_or(|(focused, _)| focused.client != Some(pid)) {
+        changes.push(news.recv_timeout(TIMEOUT).unwrap_or_else(|_| panic!("only {changes:?}")));
     }
-    told
+    changes
 }
 
 #[test]
-fn the_focus_is_with_whom_sways_own_tree_says() {
+fn the_focus_is_that_of_sways_own_tree() {
     let compositor = Compositor::start();
     let _keyboard = compositor.keyboard();
     let recording = recorder();
-    let terminals: Vec<Program> =
+    let terminals: Vec<Running> =
         (0..3).map(|number| compositor.terminal(&format!("terminal {number}"))).collect();
     let pids: Vec<u32> = terminals.iter().map(|terminal| terminal.0.id()).collect();
     let news = hear(follow(&recording), &compositor);
-    told(&news, pids[2]);
+    changes_until(&news, pids[2]);
     let changes =
         std::env::var("TIPME_FOCUS_CHANGES").map_or(CHANGES, |number| number.parse().unwrap());
     assert_eq!(slice(&recording.child.id().to_string()), urgent_slice());
@@ -165,28 +161,22 @@ fn the_focus_is_with_whom_sways_own_tree_says() {
         }
         give(&compositor, pid);
         assert_eq!(focused(&compositor), Some(u64::from(pid)));
-        let told = told(&news, pid);
-        let wrong = told
+        let changes = changes_until(&news, pid);
+        let wrong = changes
             .iter()
             .filter(|(focused, _)| focused.client.is_some_and(|client| client != pid))
             .count();
-        let (last, came) = *told.last().unwrap();
-        assert_eq!(wrong, 0, "{told:?}");
+        let (last, came) = *changes.last().unwrap();
+        assert_eq!(wrong, 0, "{changes:?}");
         assert!(begun <= last.since_ns && last.since_ns <= came, "{begun} {last:?} {came}");
         late.push(came - last.since_ns);
         expected.push(pid);
     }
     late.sort_unstable();
-    let us = |share: usize| late[(late.len() - 1) * share / 100] / 1_000;
-    println!(
-        "{} changes, told after {} us (p50), {} us (p99), {} us (max)",
-        late.len(),
-        us(50),
-        us(99),
-        us(100)
-    );
+    let [p50, p99, max] = [50, 99, 100].map(|share| late[(late.len() - 1) * share / 100] / 1_000);
+    println!("{} changes, reported after {p50} us (p50), {p99} us (p99), {max} us", late.len());
     // An otherwise idle machine needs a few hundred microseconds.
-    assert!(us(50) < 1_000_000, "{late:?}");
+    assert!(p50 < 1_000_000, "{late:?}");
     let (_, incident) = recording.mark();
     let own = focus_changes(&incident)
         .unwrap()
@@ -197,27 +187,26 @@ fn the_focus_is_with_whom_sways_own_tree_says() {
 }
 
 /// Starts a program of a user that follows the focus; also returns its first line.
-fn follower(recording: &Recording, uid: u32) -> (Program, BufReader<ChildStdout>, String) {
+fn follower(recording: &Recording, uid: u32) -> (Running, BufReader<ChildStdout>, String) {
     let mut command = Command::new("perl");
     command
         .args(["-e", FOLLOW])
         .arg(recording.dir.path().join(tipme_control::SOCKET_NAME))
         .uid(uid)
         .gid(uid);
-    let mut child = command.stdout(Stdio::piped()).spawn().expect("perl is installed");
-    let (mut told, mut first) = (BufReader::new(child.stdout.take().unwrap()), String::new());
-    told.read_line(&mut first).unwrap();
-    (Program(child), told, first)
+    let mut child = Running::start(command.stdout(Stdio::piped()));
+    let (mut output, mut first) = (BufReader::new(child.stdout.take().unwrap()), String::new());
+    output.read_line(&mut first).unwrap();
+    (child, output, first)
 }
 
 fn status(uid: u32, recording: &Recording) -> Output {
-    let mut command = tipme();
-    command.args(["status", "--json", "--state-dir"]).arg(recording.dir.path()).uid(uid).gid(uid);
+    let mut command = tipme_as(uid, recording.dir.path(), &["status", "--json"]);
     command.env_remove("DISPLAY").env_remove("WAYLAND_DISPLAY").output().unwrap()
 }
 
 /// Returns the focus in the `tipme status` of a user.
-fn focus_told_to(uid: u32, recording: &Recording) -> Value {
+fn focus_seen_by(uid: u32, recording: &Recording) -> Value {
     let output = status(uid, recording);
     let document: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert!(document["recorder"].is_object(), "{document:#}");
@@ -225,7 +214,7 @@ fn focus_told_to(uid: u32, recording: &Recording) -> Value {
 }
 
 #[test]
-fn nobody_is_told_of_the_focus_of_another_user() {
+fn the_focus_is_visible_to_its_user_only() {
     let compositor = Compositor::start();
     let _keyboard = compositor.keyboard();
     let recording = recorder();
@@ -235,19 +224,19 @@ fn nobody_is_told_of_the_focus_of_another_user() {
     let all = hear(follow(&recording), &compositor);
     let terminal = compositor.terminal("terminal");
     let pid = terminal.0.id();
-    told(&all, pid);
-    let seen = focus_told_to(USER, &recording);
+    changes_until(&all, pid);
+    let seen = focus_seen_by(USER, &recording);
     // Other tests may have compositors of the same user.
     let of_sway =
         seen.as_array().unwrap().iter().find(|focused| focused["server"] == compositor.sway.0.id());
     assert_eq!(of_sway.map(|focused| &focused["client"]), Some(&pid.into()), "{seen}");
-    assert_eq!(focus_told_to(OTHER, &recording), Value::Null);
+    assert_eq!(focus_seen_by(OTHER, &recording), Value::Null);
     let refused: Value = serde_json::from_slice(&status(NOBODY, &recording).stdout).unwrap();
     assert_eq!(refused["recorder"], Value::Null);
     // When it ends, its followers have received all that they ever will.
     drop(recording);
-    let told = std::io::read_to_string(own.1).unwrap();
-    assert!(told.contains(&format!("\"client\":{pid},")), "{told}");
+    let received = std::io::read_to_string(own.1).unwrap();
+    assert!(received.contains(&format!("\"client\":{pid},")), "{received}");
     assert_eq!(std::io::read_to_string(other.1).unwrap(), "");
 }
 
@@ -269,16 +258,10 @@ fn the_favour_goes_with_the_focus_on_sway() {
         until("the end of the other's favour", || nice(off) > nice(on));
     }
     let status = managed.status();
-    let role = |pid: u32| {
-        status["sets"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .find(|set| set["pid"] == pid)
-            .map(|set| &set["role"])
-    };
-    assert_eq!(role(first.0.id()), Some(&Value::from("focused")), "{status:#}");
-    assert_ne!(role(second.0.id()), Some(&Value::from("focused")), "{status:#}");
+    let focused: Vec<&Value> =
+        status["sets"].as_array().unwrap().iter().filter(|set| set["role"] == "focused").collect();
+    assert!(focused.iter().any(|set| set["pid"] == first.0.id()), "{status:#}");
+    assert!(focused.iter().all(|set| set["pid"] != second.0.id()), "{status:#}");
     assert_eq!(
         (&status["display"], &status["user"]),
         (&Value::from(DISPLAY), &Value::from(USER)),
@@ -299,13 +282,13 @@ fn the_favour_goes_with_the_focus_on_sway() {
 
 #[test]
 fn no_more_follow_than_may() {
-    let recording = Recording::start(&["--display", "none", "--allow-user", &OTHER.to_string()]);
-    std::fs::set_permissions(recording.dir.path(), Permissions::from_mode(0o755)).unwrap();
+    let options = ["--display", "none", "--allow-user", &OTHER.to_string()];
+    let recording = Recording::start_in(open_folder(), &options);
     let mut four: Vec<_> = (0..4).map(|_| follower(&recording, OTHER)).collect();
     assert!(four.iter().all(|(.., first)| first == "\"done\"\n"));
     assert!(follower(&recording, OTHER).2.contains("too many follow the focus: user 4343 4 times"));
     drop(four.pop());
-    assert_eq!(follower(&recording, OTHER).2, "\"done\"\n", "who has ended makes room");
+    assert_eq!(follower(&recording, OTHER).2, "\"done\"\n", "an ended one makes room");
     drop(follow(&recording));
 }
 
@@ -320,30 +303,29 @@ fn message(object: u32, opcode: u32, arguments: &[u32]) -> Vec<u8> {
 }
 
 #[test]
-fn a_focus_that_never_rests_is_told_now_and_then() {
+fn a_restless_focus_is_reported_now_and_then() {
     const KEYBOARD: u32 = 8;
     let dir = TempDir::new().unwrap();
     let listener = UnixListener::bind(dir.path().join("wayland-77")).unwrap();
     let recording = Recording::start(&["--display", "wayland-77"]);
     let mut following = follow(&recording);
-    let connect = || {
+    let mut connections = [(); 2].map(|()| {
         let client = UnixStream::connect(dir.path().join("wayland-77")).unwrap();
         (client, listener.accept().unwrap().0)
-    };
-    let mut connections = [connect(), connect()];
+    });
     let enter = [message(KEYBOARD, 1, &[1, 3, 0]), message(KEYBOARD, 4, &[2, 0, 0, 0, 0])].concat();
-    let (begun, mut told) = (Instant::now(), 0);
+    let (begun, mut count) = (Instant::now(), 0);
     for turn in 0..5_000 {
         let (client, server) = &mut connections[turn % 2];
         server.write_all(&enter).unwrap();
         client.read_exact(&mut vec![0; enter.len()]).unwrap();
         // A client that does not read gets no more.
-        told += following.news().unwrap().len();
+        count += following.news().unwrap().len();
     }
     let halves = begun.elapsed().as_millis() as usize / 500 + 1;
     // The recorder responds in order: all earlier changes have arrived by then.
-    focus_told_to(0, &recording);
-    told += following.news().unwrap().len();
+    focus_seen_by(0, &recording);
+    count += following.news().unwrap().len();
     // One more change per tick, i.e. at most ten a second, may arrive.
-    assert!((2..=255 * halves).contains(&told), "{told} in {halves} times half a second");
+    assert!((2..=255 * halves).contains(&count), "{count} in {halves} times half a second");
 }

@@ -3,7 +3,6 @@
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 #[path = "support/family.rs"]
-#[allow(dead_code, reason = "each test target uses a part")]
 mod family;
 #[path = "support/helper_daemon.rs"]
 mod helper_daemon;
@@ -13,19 +12,21 @@ mod hostile;
 mod lines;
 #[path = "helper_sessions/seats.rs"]
 mod seats;
+mod support;
 
-use helper_daemon::{ANNA, BERT, HelperDaemon, OTHER_UID, Sleeper, assignment, favour};
+use helper_daemon::{ANNA, BERT, HelperDaemon, OTHER_UID, Sleeper, assignment, favour, identity};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
+use support::tipme;
 use tipme_bench::until;
 use tipme_policy::{Backend, Role, Strength, knobs};
 
 #[test]
-fn a_session_favours_its_users_processes_and_ends_with_the_connection() {
+fn a_session_favours_its_users_processes_until_it_ends() {
     let (helper, own) = (HelperDaemon::start(&[]), Sleeper::of(ANNA));
     let mut anna = helper.session(ANNA);
     let applied = anna.assign("focused", &[own.who()]);
@@ -50,9 +51,8 @@ fn a_session_favours_its_users_processes_and_ends_with_the_connection() {
 fn processes_of_others_are_left_alone() {
     let helper = HelperDaemon::start(&[]);
     let (own, berts, roots) = (Sleeper::of(ANNA), Sleeper::of(BERT), Sleeper::of(0));
-    let init = json!({ "pid": 1, "start": start_of(1) });
     let mut anna = helper.session(ANNA);
-    let applied = anna.assign("core", &[own.who(), berts.who(), roots.who(), init]);
+    let applied = anna.assign("core", &[own.who(), berts.who(), roots.who(), identity(1)]);
     assert!(applied["skipped"].as_u64() >= Some(3), "{applied}");
     assert_eq!((own.nice(), berts.nice(), roots.nice()), (favour(Strength::Normal), 0, 0));
     let found = anna.ask(&json!({ "explain": { "who": berts.who() } }));
@@ -66,11 +66,6 @@ fn processes_of_others_are_left_alone() {
         );
     }
     assert_eq!((berts.policy(), roots.policy()), (0, 0));
-}
-
-fn start_of(pid: u32) -> u64 {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
-    text.rsplit_once(')').unwrap().1.split_whitespace().nth(19).unwrap().parse().unwrap()
 }
 
 #[test]
@@ -114,7 +109,7 @@ fn root_has_a_session_for_any_user_and_another_user_has_none() {
 }
 
 #[test]
-fn a_display_server_that_somebody_names_is_left_alone() {
+fn a_display_server_named_by_a_caller_is_left_alone() {
     let (helper, roots) = (HelperDaemon::start(&[]), Sleeper::of(0));
     let mut anna = helper.connect(ANNA);
     let opened = anna.ask(&json!({ "open": { "backend": "nice", "server": roots.who() } }));
@@ -186,7 +181,7 @@ fn no_value_outside_of_the_table_is_ever_set() {
     {
         let mut bert = helper.session(BERT);
         assert!(bert.ask(&unknown)["error"].as_str().unwrap().contains("not understood"));
-        assert_eq!(bert.hear(), None, "who speaks nonsense is no longer heard");
+        assert_eq!(bert.hear(), None, "a caller that sends nonsense is disconnected");
         helper_forgets(&helper);
     }
 }
@@ -236,7 +231,7 @@ const CALLING: &str = "TIPME_CALLING";
 const REQUESTS: &str = "TIPME_REQUESTS";
 
 #[test]
-fn who_holds_the_session_is_killed_and_everything_goes_back() {
+fn a_killed_session_holder_leaves_nothing_changed() {
     if let Ok(path) = std::env::var(CALLING) {
         return call(&path, &std::env::var(REQUESTS).unwrap());
     }
@@ -248,11 +243,7 @@ fn who_holds_the_session_is_killed_and_everything_goes_back() {
     std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o755)).unwrap();
     let mut command = Command::new(&program);
     command
-        .args([
-            "--exact",
-            "who_holds_the_session_is_killed_and_everything_goes_back",
-            "--nocapture",
-        ])
+        .args(["--exact", "a_killed_session_holder_leaves_nothing_changed", "--nocapture"])
         .uid(ANNA);
     let open = json!({ "open": { "backend": "nice" } });
     let requests =
@@ -277,16 +268,14 @@ fn call(path: &str, requests: &str) {
 }
 
 #[test]
-fn doctor_and_a_second_helper_tell_how_it_is() {
+fn doctor_and_a_second_helper_report_the_first() {
     let helper = HelperDaemon::start(&[]);
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tipme"));
-    let second =
-        command.arg("manage-helper").arg("--state-dir").arg(helper.dir.path()).output().unwrap();
+    let second = tipme().args(["manage-helper", "--state-dir"]).arg(helper.dir.path()).output();
+    let second = second.unwrap();
     let error = String::from_utf8(second.stderr).unwrap();
     assert_eq!(second.status.code(), Some(2));
     assert!(error.contains("a helper listens at") && error.contains("already"), "{error}");
-    let doctor =
-        Command::new(env!("CARGO_BIN_EXE_tipme")).args(["doctor", "--verbose"]).output().unwrap();
+    let doctor = tipme().args(["doctor", "--verbose"]).output().unwrap();
     let text = String::from_utf8(doctor.stdout).unwrap();
     let line = text.lines().find(|line| line.contains("manage: helper")).unwrap();
     assert!(line.contains("pid ") || line.contains("sudo tipme manage-helper"), "{line}");
@@ -295,12 +284,9 @@ fn doctor_and_a_second_helper_tell_how_it_is() {
 #[test]
 fn pages_and_completions_carry_the_verb() {
     let dir = tempfile::tempdir().unwrap();
-    let made =
-        Command::new(env!("CARGO_BIN_EXE_tipme")).arg("man").arg(dir.path()).status().unwrap();
-    assert!(made.success());
+    assert!(tipme().arg("man").arg(dir.path()).status().unwrap().success());
     let page = std::fs::read_to_string(dir.path().join("tipme-manage-helper.1")).unwrap();
     assert!(page.contains("puts everything back"), "{page}");
-    let bash =
-        Command::new(env!("CARGO_BIN_EXE_tipme")).args(["completions", "bash"]).output().unwrap();
+    let bash = tipme().args(["completions", "bash"]).output().unwrap();
     assert!(String::from_utf8(bash.stdout).unwrap().contains("manage-helper"));
 }

@@ -48,14 +48,11 @@ impl Limited {
         };
         let group = Path::new(mount).join(format!("tipme-incident-{}", std::process::id()));
         std::fs::create_dir_all(group.join("inner")).unwrap();
-        let busy = || {
-            Command::new("sh")
-                .args(["-c", "while :; do :; done"])
-                .stdin(Stdio::null())
-                .spawn()
-                .unwrap()
-        };
-        let limited = Limited { group, child: busy(), visitor: busy() };
+        let [child, visitor] = [(); 2].map(|()| {
+            let mut command = Command::new("sh");
+            command.args(["-c", "while :; do :; done"]).stdin(Stdio::null()).spawn().unwrap()
+        });
+        let limited = Limited { group, child, visitor };
         std::fs::write(limited.group.join(file), text).unwrap();
         std::fs::write(limited.group.join("inner/cgroup.procs"), limited.child.id().to_string())
             .unwrap();
@@ -63,12 +60,10 @@ impl Limited {
     }
 
     fn visit(&self) {
-        let enter = |group: &Path| {
-            std::fs::write(group.join("cgroup.procs"), self.visitor.id().to_string()).unwrap()
-        };
-        enter(&self.group.join("inner"));
-        std::thread::sleep(Duration::from_secs(1));
-        enter(self.group.parent().unwrap());
+        for group in [&*self.group.join("inner"), self.group.parent().unwrap()] {
+            std::fs::write(group.join("cgroup.procs"), self.visitor.id().to_string()).unwrap();
+            std::thread::sleep(Duration::from_secs(1));
+        }
     }
 }
 
@@ -166,7 +161,7 @@ fn recorded(folder: &Path, limited: &Limited) -> Incident {
     page_in(&folder.join("pages"));
     read_in_little_memory(&folder.join("pages"));
     limited.visit();
-    std::thread::sleep(Duration::from_secs(2));
+    std::thread::sleep(Duration::from_secs(1));
     let mark = RecorderRequest::Mark { text: String::new(), trigger: Trigger::Command };
     let RecorderResponse::Marked { incident, .. } = client.call(&mark).unwrap() else {
         panic!("the mark was not answered")
@@ -179,7 +174,7 @@ fn recorded(folder: &Path, limited: &Limited) -> Incident {
 }
 
 #[test]
-fn an_incident_tells_what_it_should_and_no_more() {
+fn an_incident_has_what_it_should_and_no_more() {
     let folder = Folder::new();
     let limited = Limited::start();
     let incident = recorded(&folder.0, &limited);
@@ -189,11 +184,18 @@ fn an_incident_tells_what_it_should_and_no_more() {
     reclaim_is_recorded(&incident);
 }
 
-fn reclaim_is_recorded(incident: &Incident) {
+/// Returns the records of one kind.
+fn rare<T>(
+    incident: &Incident,
+    kind: RecordKind,
+    read: fn(&[u8]) -> Option<T>,
+) -> impl Iterator<Item = T> {
     let rare = incident.bytes(Section::Rare).chunks(CHUNK_BYTES).flat_map(entries);
-    let reclaims = rare
-        .filter(|entry| entry.kind == RecordKind::Reclaim)
-        .filter_map(|entry| Reclaim::read(entry.bytes));
+    rare.filter(move |entry| entry.kind == kind).filter_map(move |entry| read(entry.bytes))
+}
+
+fn reclaim_is_recorded(incident: &Incident) {
+    let reclaims = rare(incident, RecordKind::Reclaim, Reclaim::read);
     let pages: u64 =
         reclaims.filter(|reclaim| reclaim.what == 4).map(|reclaim| reclaim.amount).sum();
     assert!(pages > 1_000, "only {pages} pages were reclaimed inside the group");
@@ -214,10 +216,7 @@ fn kernel_has_no_place(incident: &Incident) {
             "section {section:?} has an address of the kernel"
         );
     }
-    let rare = incident.bytes(Section::Rare).chunks(CHUNK_BYTES).flat_map(entries);
-    let samples: Vec<Sample> = rare
-        .filter_map(|entry| Sample::read(entry.bytes).filter(|_| entry.kind == RecordKind::Sample))
-        .collect();
+    let samples: Vec<Sample> = rare(incident, RecordKind::Sample, Sample::read).collect();
     assert!(
         samples.iter().any(|sample| sample.kernel_stack.0 != 0),
         "no kernel stack among {} samples",
@@ -236,25 +235,23 @@ fn group_is_known(incident: &Incident, limited: &Limited) {
     assert_eq!((group.quota_us, group.period_us), (10_000, 100_000));
     let (member, visitor) = (limited.child.id(), limited.visitor.id());
     assert!(group.tids.contains(&member) && !group.tids.contains(&visitor), "{group:?}");
-    let rare = incident.bytes(Section::Rare).chunks(CHUNK_BYTES).flat_map(entries);
-    let throttled = rare.filter(|entry| entry.kind == RecordKind::Throttled);
-    let throttled: Vec<Throttled> =
-        throttled.map(|entry| Throttled::read(entry.bytes).unwrap()).collect();
-    let of = |pid: u32| {
-        throttled.iter().filter(move |record| record.group == group.number && record.pid.0 == pid)
-    };
-    let quota = [Nanos::from_millis(10), Nanos::from_millis(100)];
-    assert!(
-        of(member).chain(of(visitor)).all(|record| [record.quota, record.period] == quota),
-        "{throttled:?}"
-    );
-    let (counts, span) = ([member, visitor].map(|pid| of(pid).count()), |pid| {
-        let times = || of(pid).map(|record| record.head.ts);
-        times().max().unwrap().since(times().min().unwrap())
+    let mut throttled: Vec<Throttled> =
+        rare(incident, RecordKind::Throttled, Throttled::read).collect();
+    throttled.retain(|record| record.group == group.number);
+    let [member, visitor] = [member, visitor].map(|pid| {
+        let own = throttled.iter().filter(|record| record.pid.0 == pid);
+        own.map(|record| (record.head.ts, [record.quota, record.period])).collect::<Vec<_>>()
     });
+    let quota = [Nanos::from_millis(10), Nanos::from_millis(100)];
+    assert!(member.iter().chain(&visitor).all(|(_, one)| *one == quota), "{throttled:?}");
+    let counts = [member.len(), visitor.len()];
     assert!(counts[0] >= 15 && counts[1] >= 4, "throttled {counts:?} times");
+    let [member_span, visitor_span] = [&member, &visitor].map(|records| {
+        let times = records.iter().map(|(at, _)| *at);
+        times.clone().max().unwrap().since(times.min().unwrap())
+    });
     assert!(
-        span(visitor) < Nanos::from_secs(2) && span(visitor) < span(member),
+        visitor_span < Nanos::from_secs(2) && visitor_span < member_span,
         "it was there for a second"
     );
 }
@@ -264,10 +261,7 @@ fn file_is_named(incident: &Incident, path: &Path) {
     let file = files.iter().find(|file| Path::new(&file.path) == path);
     let file =
         file.unwrap_or_else(|| panic!("{} is not among {} files", path.display(), files.len()));
-    let rare = incident.bytes(Section::Rare).chunks(CHUNK_BYTES).flat_map(entries);
-    let waits = rare
-        .filter(|entry| entry.kind == RecordKind::Wait)
-        .filter_map(|entry| Wait::read(entry.bytes));
+    let waits = rare(incident, RecordKind::Wait, Wait::read);
     let waits: Vec<Wait> =
         waits.filter(|wait| (wait.device.0, wait.inode) == (file.device, file.inode)).collect();
     let short = waits.iter().filter(|wait| wait.head.ts.since(wait.start).0 < 1_000_000).count();

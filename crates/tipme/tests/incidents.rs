@@ -10,7 +10,7 @@ use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use support::{Recording, schema, tipme};
+use support::{Recording, files, open_folder, schema, tipme, tipme_as};
 use tempfile::TempDir;
 
 /// A user other than root.
@@ -24,8 +24,7 @@ struct Desktop {
 impl Desktop {
     /// Creates the folders, with golden incidents under these ids.
     fn with(incidents: &[(&str, &str)]) -> Desktop {
-        let dir = TempDir::new().unwrap();
-        fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        let dir = open_folder();
         fs::create_dir(dir.path().join("incidents")).unwrap();
         let desktop = Desktop { dir };
         for (id, golden) in incidents {
@@ -73,7 +72,7 @@ fn spoil(file: &Path) {
 }
 
 #[test]
-fn a_list_tells_when_where_what_and_why() {
+fn a_list_shows_time_application_latency_and_cause() {
     let desktop = Desktop::with(&TWO);
     let text = desktop.text(&["incidents"]);
     let lines: Vec<&str> = text.lines().collect();
@@ -82,11 +81,11 @@ fn a_list_tells_when_where_what_and_why() {
     assert_eq!(heads, ["ID", "TIME", "APPLICATION", "LATENCY", "CAUSE", "WORDS"]);
     assert!(lines[1].starts_with("20260131T230000.000Z  2026-02-01 02:00:00  patient"), "{text}");
     assert!(lines[1].ends_with(" ms   stopped: power-saver"), "{text}");
-    let only = |words: &[&str]| desktop.text(&[&["incidents"], words].concat()).lines().count();
-    assert_eq!(
-        (only(&["--kind", "stopped"]), only(&["--app", "nobody"]), only(&["--since", "1h"])),
-        (2, 1, 1)
-    );
+    for (option, value, lines) in
+        [("--kind", "stopped", 2), ("--app", "nobody", 1), ("--since", "1h", 1)]
+    {
+        assert_eq!(desktop.text(&["incidents", option, value]).lines().count(), lines, "{option}");
+    }
     let json: Value = serde_json::from_str(&desktop.text(&["incidents", "--json"])).unwrap();
     schema::assert_fits("incidents", &json);
     assert_eq!(json["incidents"][0]["kind"], "stopped");
@@ -95,7 +94,7 @@ fn a_list_tells_when_where_what_and_why() {
 }
 
 #[test]
-fn no_incident_is_read_whose_verdict_is_kept() {
+fn an_incident_with_a_cached_verdict_is_not_read() {
     let desktop = Desktop::with(&TWO);
     let first = desktop.text(&["incidents"]);
     TWO.iter().for_each(|(id, _)| spoil(&desktop.file(id)));
@@ -115,7 +114,7 @@ fn no_incident_is_read_whose_verdict_is_kept() {
 }
 
 #[test]
-fn an_incident_is_named_by_the_beginning_of_its_id_and_the_newest_needs_no_name() {
+fn a_prefix_of_the_id_is_enough_and_the_newest_needs_none() {
     let desktop = Desktop::with(&TWO);
     let newest = desktop.text(&["diagnose"]);
     assert_eq!(newest, desktop.text(&["diagnose", "20260201"]));
@@ -138,15 +137,9 @@ fn nothing_is_kept_of_an_incident_that_was_removed() {
     desktop.text(&["incidents"]);
     let kept = desktop.dir.path().join("cache/tipme");
     fs::write(kept.join("20260131T230000.000Z.html"), "its page").unwrap();
-    let names = || {
-        let names = fs::read_dir(&kept)
-            .unwrap()
-            .map(|entry| entry.unwrap().file_name().into_string().unwrap());
-        names.collect::<std::collections::BTreeSet<String>>()
-    };
-    assert_eq!(names().len(), 3);
+    assert_eq!(files(&kept, "").len(), 3);
     assert!(desktop.output(&["incidents", "rm", "20260131"]).status.success());
-    assert_eq!(names().into_iter().collect::<Vec<_>>(), ["20260201T120000.000Z.verdict.json"]);
+    assert_eq!(files(&kept, ""), [kept.join("20260201T120000.000Z.verdict.json")]);
 }
 
 /// Every id starts with the empty string: a script with an empty variable must not remove an
@@ -156,7 +149,9 @@ fn an_empty_name_names_nothing() {
     let desktop = Desktop::with(&[("20260131T230000", "cpu-hogs")]);
     for verb in ["rm", "pin", "show"] {
         assert!(
-            desktop.complaint(&["incidents", verb, ""]).contains("an empty name names no incident"),
+            desktop
+                .complaint(&["incidents", verb, ""])
+                .contains("the name of the incident is empty"),
             "{verb}"
         );
     }
@@ -165,13 +160,13 @@ fn an_empty_name_names_nothing() {
 
 /// A copy has the id of its original.
 #[test]
-fn a_file_that_lies_elsewhere_does_not_stand_for_the_incident_of_its_name() {
+fn a_copy_elsewhere_does_not_stand_for_its_incident() {
     let desktop = Desktop::with(&TWO[..1]);
     let copy = desktop.dir.path().join(desktop.file(TWO[0].0).file_name().unwrap());
     fs::copy(desktop.file(TWO[0].0), &copy).unwrap();
     for verb in ["rm", "pin", "unpin"] {
         let why = desktop.complaint(&["incidents", verb, copy.to_str().unwrap()]);
-        assert!(why.contains(" does not lie in "), "{verb}: {why}");
+        assert!(why.contains(" is not in "), "{verb}: {why}");
     }
     assert!(
         desktop.file(TWO[0].0).exists()
@@ -194,7 +189,7 @@ fn a_file_that_lies_elsewhere_does_not_stand_for_the_incident_of_its_name() {
 }
 
 #[test]
-fn a_kind_that_no_cause_has_is_refused_with_those_that_there_are() {
+fn an_unknown_kind_is_refused_with_the_known_ones() {
     let why = Desktop::with(&[]).complaint(&["incidents", "--kind", "disk"]);
     assert!(why.contains("invalid value 'disk'") && why.contains("disk-queue"), "{why}");
 }
@@ -229,24 +224,21 @@ fn notes_are_kept_and_answers_counted() {
     let recording = Recording::start(&["--display", "none"]);
     let (path, _) = recording.mark();
     let desktop = |words: &[&str]| {
-        let cache = recording.dir.path().join("cache");
-        let output = tipme()
-            .args(words)
-            .arg("--state-dir")
-            .arg(recording.dir.path())
-            .env("XDG_CACHE_HOME", cache)
-            .output();
-        String::from_utf8(output.unwrap().stdout).unwrap()
+        let mut command = tipme_as(0, recording.dir.path(), words);
+        command.env("XDG_CACHE_HOME", recording.dir.path().join("cache"));
+        String::from_utf8(command.output().unwrap().stdout).unwrap()
     };
     assert!(desktop(&["incidents"]).contains("it hung"));
     let id = path.file_stem().unwrap().to_str().unwrap().to_owned();
     assert!(
         desktop(&["incidents", "note", "hello"])
-            .starts_with(&format!("kept in {}", path.display()))
+            .starts_with(&format!("note added to {}", path.display()))
     );
     assert!(desktop(&["incidents"]).contains("hello"), "without an id the newest is meant");
     assert_eq!(desktop(&["incidents", "note", &id]), "", "an id alone says nothing");
-    assert!(desktop(&["incidents", "note", &id, "no, it", "stuttered"]).starts_with("kept in "));
+    assert!(
+        desktop(&["incidents", "note", &id, "no, it", "stuttered"]).starts_with("note added to ")
+    );
     let right = tipme_control::RecorderRequest::Describe {
         incident: path,
         text: String::new(),
@@ -255,7 +247,7 @@ fn notes_are_kept_and_answers_counted() {
     tipme_control::Client::new(recording.dir.path()).call(&right).unwrap();
     let text = desktop(&["incidents"]);
     assert!(text.contains("(it was this) no, it stuttered\n"), "{text}");
-    assert!(text.ends_with("Asked whether it was this: yes 1, no 0.\n"), "{text}");
+    assert!(text.ends_with("Answers to \"was it this?\": 1 yes, 0 no.\n"), "{text}");
     assert!(
         desktop(&["incidents", "show"])
             .contains("You said: no, it stuttered\nYou answered: it was this\n")

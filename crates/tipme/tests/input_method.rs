@@ -8,22 +8,20 @@ mod support;
 #[path = "support/compositor.rs"]
 mod compositor;
 
-use compositor::{Compositor, DISPLAY, Program};
-use serde_json::Value;
+use compositor::{Compositor, DISPLAY};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::time::{Duration, Instant};
-use support::{Recording, diagnose, records, while_stopped};
+use std::time::Duration;
+use support::{
+    Recording, Running, assert_stopped, contains, interactions, records, verdict, while_stopped,
+};
 use tipme_desktop::clock;
 use tipme_desktop::inject::Typist;
 use tipme_record::incident::{Incident, Section};
 use tipme_record::records::WlMessage;
 use tipme_record::wayland::{HIDDEN, PRESSED, SHAPE, TEXT, WlWord};
 use tipme_record::{Nanos, RecordKind};
-
-/// Timeout that only a failing test reaches.
-const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Time for which the input method is stopped: longer than any likely delay of a key on a busy
 /// machine.
@@ -70,11 +68,11 @@ while ($socket->sysread($in, 65536, length $in)) {
 "#;
 
 /// Starts the input method, and waits until it has the keyboard.
-fn input_method(compositor: &Compositor) -> Program {
+fn input_method(compositor: &Compositor) -> Running {
     let script = compositor.home().join("method");
     std::fs::write(&script, METHOD).unwrap();
     let method = compositor.command("perl").arg(script).stdout(Stdio::piped()).spawn();
-    let mut method = Program(method.expect("perl is installed: make test-deps"));
+    let mut method = Running(method.expect("perl is installed: make test-deps"));
     let mut line = String::new();
     BufReader::new(method.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
     assert_eq!(line, "grabbed\n");
@@ -83,29 +81,14 @@ fn input_method(compositor: &Compositor) -> Program {
 
 /// Returns the number of the terminal's keys known to be answered, with at least this latency.
 fn answered(path: &Path, client: u32, least: Duration) -> usize {
-    let (_, text) = diagnose(path, &["--interactions", "--json"]);
-    let told: Value = serde_json::from_str(&text).unwrap();
-    let own = |one: &&Value| {
+    let own = interactions(path).into_iter().filter(|one| {
         one["client_pid"] == client && one["class"] == "key" && one["join"] == "exact"
-    };
-    let late = |one: &&Value| {
+    });
+    let late = own.filter(|one| {
         let times = one["end_ns"].as_u64().zip(one["input_ns"].as_u64());
         times.is_some_and(|(end, input)| u128::from(end - input) >= least.as_nanos())
-    };
-    told["interactions"].as_array().unwrap().iter().filter(own).filter(late).count()
-}
-
-/// Marks until the terminal is known to have answered a key with at least this latency.
-fn marked_late(recording: &Recording, client: u32, least: Duration) -> PathBuf {
-    let begun = Instant::now();
-    loop {
-        let (path, _) = recording.mark();
-        if answered(&path, client, least) > 0 {
-            return path;
-        }
-        assert!(begun.elapsed() < TIMEOUT, "no key is answered late: {}", path.display());
-        std::thread::sleep(Duration::from_millis(100));
-    }
+    });
+    late.count()
 }
 
 /// Types until the terminal is known to have answered eight keys within the window: on a busy
@@ -115,16 +98,14 @@ fn marked_after_typing(
     keyboard: &mut Typist,
     client: u32,
 ) -> (PathBuf, Incident) {
-    let begun = Instant::now();
-    loop {
-        keyboard.text("0123456789").unwrap();
-        let (path, incident) = recording.mark();
-        let known = answered(&path, client, Duration::ZERO);
-        if known >= 8 {
-            return (path, incident);
+    keyboard.text("0123456789").unwrap();
+    recording.mark_until("answered keys", |path, incident| {
+        if answered(&path, client, Duration::ZERO) >= 8 {
+            return Some((path, incident));
         }
-        assert!(begun.elapsed() < TIMEOUT, "{known} keys are answered: {}", path.display());
-    }
+        keyboard.text("0123456789").unwrap();
+        None
+    })
 }
 
 /// Returns the words of messages from a time on.
@@ -145,18 +126,16 @@ fn grabbed(incident: &Incident, since: Nanos) -> Vec<WlWord> {
 }
 
 #[test]
-fn what_an_input_method_makes_of_a_key_answers_it_and_is_not_recorded() {
+fn text_of_an_input_method_answers_a_key_and_is_not_recorded() {
     let compositor = Compositor::start();
     let mut keyboard = compositor.keyboard();
     let recording = Recording::start(&["--display", DISPLAY]);
     let terminal = compositor.terminal("text");
     let _method = input_method(&compositor);
     let (path, incident) = marked_after_typing(&recording, &mut keyboard, terminal.0.id());
-    let contains = |bytes: &[u8]| bytes.windows(WORD.len()).any(|window| window == WORD.as_bytes());
-    assert!(
-        incident.sections.iter().all(|(_, bytes)| !contains(bytes))
-            && !contains(&std::fs::read(path).unwrap())
-    );
+    let file = std::fs::read(path).unwrap();
+    let sections = incident.sections.iter().map(|(_, bytes)| bytes);
+    assert!(sections.chain([&file]).all(|bytes| !contains(bytes, WORD.as_bytes())));
     let grabbed = grabbed(&incident, Nanos(0));
     assert!(grabbed.len() >= 16);
     assert!(grabbed.iter().all(|word| (1..=2).contains(&(word.hint & SHAPE))));
@@ -179,7 +158,7 @@ fn a_grabbed_key_without_a_time_stamp_is_recognized() {
 }
 
 #[test]
-fn keys_and_texts_of_an_input_method_are_hidden_where_somebody_wants_that() {
+fn keys_and_texts_of_an_input_method_are_hidden_on_request() {
     let compositor = Compositor::start();
     let mut keyboard = compositor.keyboard();
     let recording = Recording::start(&["--display", DISPLAY]);
@@ -211,24 +190,15 @@ fn an_input_method_that_was_stopped_is_named() {
         keyboard.key('x').unwrap();
         std::thread::sleep(STOPPED);
     });
-    let path = marked_late(&recording, client, STOPPED.mul_f64(0.9));
-    let (_, verdict) = diagnose(&path, &["--json", "--pid", &client.to_string()]);
-    let verdict: Value = serde_json::from_str(&verdict).unwrap();
-    let (interval, finding) = (&verdict["interval"], &verdict["findings"][0]);
-    assert_eq!(
-        (&interval["class"], &finding["kind"]),
-        (&"key".into(), &"stopped".into()),
-        "{verdict:#}"
-    );
-    assert_eq!(
-        (&interval["client"]["pid"], &interval["inferred"]),
-        (&client.into(), &true.into()),
-        "{verdict:#}"
-    );
-    assert!(
-        interval["latency_ms"].as_f64().unwrap() >= STOPPED.as_secs_f64() * 900.0,
-        "{verdict:#}"
-    );
+    let path = recording.mark_until("a late answer", |path, _| {
+        (answered(&path, client, STOPPED.mul_f64(0.9)) > 0).then_some(path)
+    });
+    let verdict = verdict(&path, &["--pid", &client.to_string()]);
+    assert_stopped(&verdict, "key", client, STOPPED);
+    assert_eq!(verdict["interval"]["inferred"], true, "{verdict:#}");
     let named = format!("perl (pid {})", method.0.id());
-    assert!(serde_json::to_string(finding).unwrap().contains(&named), "{verdict:#}");
+    assert!(
+        serde_json::to_string(&verdict["findings"][0]).unwrap().contains(&named),
+        "{verdict:#}"
+    );
 }

@@ -10,12 +10,11 @@ use journal::{Entry, Journal, Service};
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
-use support::tipme;
+use support::{mark_as, session_with_terminal, typist};
 use tempfile::TempDir;
 use tipme_bench::PrivateSession;
-use tipme_bench::session::SessionOptions;
 use tipme_control::journal::JournalEvent;
-use tipme_desktop::inject::{Pace, Typist};
+use tipme_desktop::inject::Typist;
 
 /// Time for which the terminal is stopped.
 const HITCH: Duration = Duration::from_millis(700);
@@ -23,9 +22,7 @@ const HITCH: Duration = Duration::from_millis(700);
 const HOSTILE: &str = "ev\nPRIORITY=0";
 
 fn mark(dir: &Path) -> String {
-    let marked = tipme().args(["mark", "--state-dir"]).arg(dir).output().unwrap();
-    assert!(marked.status.success(), "{}", String::from_utf8_lossy(&marked.stderr));
-    String::from_utf8(marked.stdout).unwrap().trim().to_owned()
+    mark_as(0, dir).to_str().unwrap().to_owned()
 }
 
 fn stem(path: &str) -> &str {
@@ -82,15 +79,12 @@ fn a_journal_that_is_too_busy_is_not_waited_for() {
 /// Types while a program with that name stops the terminal.
 fn hitch(session: &PrivateSession, typist: &mut Typist, program: &Path) {
     let terminal = session.terminal_pid().unwrap().to_string();
-    let send = |signal: &str| {
-        assert!(Command::new(program).args([signal, &terminal]).status().unwrap().success())
-    };
     typist.text("before").unwrap();
-    send("-STOP");
-    typist.text("now").unwrap();
-    std::thread::sleep(HITCH);
-    send("-CONT");
-    typist.text("after").unwrap();
+    for (signal, text) in [("-STOP", "now"), ("-CONT", "after")] {
+        assert!(Command::new(program).args([signal, &terminal]).status().unwrap().success());
+        typist.text(text).unwrap();
+        std::thread::sleep(HITCH);
+    }
 }
 
 #[test]
@@ -98,14 +92,11 @@ fn a_cause_has_fields_of_its_own_that_no_name_can_forge() {
     let (journal, dir) = (Journal::start(), TempDir::new().unwrap());
     let program = dir.path().join(HOSTILE);
     std::fs::copy("/bin/kill", &program).unwrap();
-    let mut session = PrivateSession::start(SessionOptions::default()).unwrap();
-    session.open_terminal(&[], &["cat".into()]).unwrap();
-    let mut typist =
-        Typist::open(&session.target(), Pace { words_per_minute: 150.0, ..Pace::default() })
-            .unwrap();
+    let session = session_with_terminal();
+    let mut typist = typist(&session, 150.0);
     let display = session.display_name();
     let mut service = recorder(&journal, dir.path(), &["--auto", "--display", &display]);
-    typist.text("The quick brown fox jumps over the lazy dog\nThe quick brown fox jumps over the lazy dog\n").unwrap();
+    typist.text(&"The quick brown fox jumps over the lazy dog\n".repeat(2)).unwrap();
     hitch(&session, &mut typist, &program);
 
     let entry = journal.await_event(&mut service, JournalEvent::Marked.id());

@@ -3,7 +3,6 @@
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
 #[path = "support/family.rs"]
-#[allow(dead_code, reason = "each test target uses a part")]
 mod family;
 mod support;
 
@@ -11,7 +10,8 @@ use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
+use support::said;
 use tempfile::TempDir;
 
 /// A user without privileges.
@@ -45,18 +45,14 @@ fn alone() -> (TempDir, Command) {
     (folder, command)
 }
 
-fn said(output: &Output) -> (Option<i32>, String) {
-    (
-        output.status.code(),
-        String::from_utf8_lossy(&output.stdout).into_owned()
-            + &String::from_utf8_lossy(&output.stderr),
-    )
+/// Returns the help of these words.
+fn help(words: &[&str]) -> (Option<i32>, String) {
+    said(support::tipme().args(words).output().unwrap())
 }
 
 #[test]
 fn help_is_that_of_the_lab_with_the_name_that_was_called() {
     support::lab();
-    let help = |words: &[&str]| said(&support::tipme().args(words).output().unwrap());
     let (code, text) = help(&["bench", "timer", "--help"]);
     assert!(code == Some(0) && text.contains("Usage: tipme bench timer [OPTIONS]"), "{text}");
     assert_eq!(help(&["help", "bench", "timer"]), (code, text));
@@ -82,7 +78,7 @@ fn words_input_and_exit_code_are_the_labs_own() {
         .unwrap();
     child.stdin.take().unwrap().write_all(b"typed\n").unwrap();
     let output = child.wait_with_output().unwrap();
-    assert_eq!(said(&output), (Some(7), "4: load cpu  a b\ntyped\n".to_owned()));
+    assert_eq!(said(output), (Some(7), "4: load cpu  a b\ntyped\n".to_owned()));
     let (folder, mut command) = alone();
     stand_in(folder.path());
     let killed = command.args(["demo", "kill"]).stdin(Stdio::null()).output().unwrap();
@@ -90,10 +86,10 @@ fn words_input_and_exit_code_are_the_labs_own() {
 }
 
 #[test]
-fn where_it_is_not_installed_the_remedy_is_told() {
+fn without_the_lab_the_remedy_is_printed() {
     for words in [&["bench", "timer"][..], &["help", "demo"], &["schema", "selftest"]] {
         let (_folder, mut command) = alone();
-        let (code, text) = said(&command.args(words).output().unwrap());
+        let (code, text) = said(command.args(words).output().unwrap());
         assert!(
             code == Some(2)
                 && text.starts_with("tipme: this belongs to tipme-lab, which is not installed"),
@@ -104,26 +100,26 @@ fn where_it_is_not_installed_the_remedy_is_told() {
 }
 
 #[test]
-fn it_is_found_in_the_path_too() {
+fn the_lab_is_found_in_the_path_too() {
     let elsewhere = TempDir::new().unwrap();
     stand_in(elsewhere.path());
     let (_folder, mut command) = alone();
     command.env("PATH", elsewhere.path()).stdin(Stdio::null());
-    assert_eq!(said(&command.arg("idle").output().unwrap()), (Some(7), "1: idle\n".to_owned()));
+    assert_eq!(said(command.arg("idle").output().unwrap()), (Some(7), "1: idle\n".to_owned()));
 }
 
 #[test]
-fn root_runs_none_that_somebody_else_may_write() {
+fn root_runs_no_lab_that_others_may_write() {
     let (folder, mut command) = alone();
     stand_in(folder.path());
     std::os::unix::fs::chown(folder.path().join("tipme-lab"), Some(NOBODY), None).unwrap();
     let (code, text) =
-        said(&command.args(["bench", "timer"]).stdin(Stdio::null()).output().unwrap());
+        said(command.args(["bench", "timer"]).stdin(Stdio::null()).output().unwrap());
     assert!(
         code == Some(2)
             && text.contains("can be written by others than root, so root does not run it"),
         "{text}"
     );
-    let own = said(&command.uid(NOBODY).gid(NOBODY).output().unwrap());
+    let own = said(command.uid(NOBODY).gid(NOBODY).output().unwrap());
     assert_eq!(own, (Some(7), "2: bench timer\n".to_owned()));
 }

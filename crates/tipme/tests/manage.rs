@@ -4,7 +4,6 @@
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 #[path = "support/family.rs"]
-#[allow(dead_code, reason = "each test target uses a part")]
 mod family;
 #[path = "manage/fixture.rs"]
 mod fixture;
@@ -22,11 +21,13 @@ mod preload;
 mod rootless;
 #[path = "manage/safety.rs"]
 mod safety;
+mod support;
 #[path = "support/x11.rs"]
 mod x11;
 
-use fixture::{Desktop, Managed, nice, tipme};
+use fixture::{Desktop, Managed, Terminal, command_line, nice};
 use serde_json::Value;
+use support::{said, tipme};
 use tipme_bench::until;
 
 /// The client and shell of a focused terminal are favoured until another one gets the focus.
@@ -46,16 +47,11 @@ fn the_favour_goes_with_the_focus() {
         });
     }
     let status = managed.status();
-    let role = |pid: u32| {
-        let set = status["sets"].as_array().unwrap().iter().find(|set| set["pid"] == pid);
-        set.map(|set| (set["role"].clone(), set["program"].clone()))
-    };
-    assert_eq!(
-        role(first.pid()),
-        Some((Value::from("focused"), Value::from("xterm"))),
-        "{status:#}"
-    );
-    assert_ne!(role(second.pid()).unwrap().0, "focused");
+    let sets = status["sets"].as_array().unwrap();
+    let set = |terminal: &Terminal| sets.iter().find(|set| set["pid"] == terminal.pid()).unwrap();
+    let first = set(&first);
+    assert_eq!((&first["role"], &first["program"]), (&"focused".into(), &"xterm".into()));
+    assert_ne!(set(&second)["role"], "focused");
     assert!(status["focus_changes"]["n"].as_u64().unwrap() >= 2, "{status:#}");
     assert_eq!(
         (&status["backend"], &status["strength"]),
@@ -72,18 +68,15 @@ fn the_favour_goes_with_the_foreground_of_the_terminal() {
     // foreground, and after its end the first one returns without a fork.
     let terminal = desktop.terminal_with("+20+20", "set -m; sleep 4000 & sleep 5000; fg");
     let managed = Managed::start(&desktop, &[]);
-    let job = |seconds: &str| {
+    let [behind, front] = ["4000", "5000"].map(|seconds| {
         let mut found = None;
         until("both jobs", || {
-            found = terminal
-                .below()
-                .into_iter()
-                .find(|pid| fixture::command_line(*pid) == ["sleep", seconds]);
+            found =
+                terminal.below().into_iter().find(|pid| command_line(*pid) == ["sleep", seconds]);
             found.is_some()
         });
         found.unwrap()
-    };
-    let (behind, front) = (job("4000"), job("5000"));
+    });
     until("the favour of the job in front", || nice(front) < 0);
     until("that the other job has none", || nice(behind) == 0);
     assert_eq!(managed.why(front)["membership"], "foreground");
@@ -100,7 +93,7 @@ fn the_favour_goes_with_the_foreground_of_the_terminal() {
 }
 
 #[test]
-fn why_tells_role_reason_membership_and_knobs() {
+fn why_shows_role_reason_membership_and_knobs() {
     let desktop = Desktop::start();
     let terminal = desktop.terminal("+20+20");
     let managed = Managed::start(&desktop, &[]);
@@ -120,7 +113,7 @@ fn why_tells_role_reason_membership_and_knobs() {
     let text = managed.said(&["why", &terminal.shell().to_string()]);
     assert!(text.contains("keyboard"), "{text}");
     let text = managed.said(&["why", "1"]);
-    assert!(text.starts_with("1 (") && text.contains("left alone, since"), "{text}");
+    assert!(text.starts_with("1 (") && text.contains("left alone, because"), "{text}");
     let text = managed.said(&["manage", "status"]);
     for words in ["managing ", "core: ", "focused", "focus changes: ", "prediction: ", "own cost: "]
     {
@@ -146,17 +139,16 @@ fn the_knob_is_turned_while_it_runs() {
 }
 
 #[test]
-fn without_a_manager_the_remedy_is_told() {
+fn without_a_manager_the_remedy_is_printed() {
     let dir = tempfile::tempdir().unwrap();
     for arguments in [&["manage", "status"][..], &["manage", "off"], &["why", "1"]] {
         let output = tipme().args(arguments).arg("--state-dir").arg(dir.path()).output().unwrap();
-        let error = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(2), "{error}");
         let expected = format!(
-            "tipme: no manager listens at {0}/manage.sock; start one with: sudo tipme manage --state-dir {0}\n",
+            "tipme: no manager listens at {0}/manage.sock; \
+             start one with: sudo tipme manage --state-dir {0}\n",
             dir.path().display()
         );
-        assert_eq!(error, expected);
+        assert_eq!(said(output), (Some(2), expected));
     }
 }
 

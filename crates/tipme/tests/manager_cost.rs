@@ -5,13 +5,12 @@
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 #[path = "support/family.rs"]
-#[allow(dead_code, reason = "each test target uses a part")]
 mod family;
 #[path = "manage/fixture.rs"]
-#[allow(dead_code, reason = "each test target uses a part")]
 mod fixture;
 #[path = "support/helper_daemon.rs"]
 mod helper_daemon;
+mod support;
 #[path = "support/x11.rs"]
 mod x11;
 
@@ -23,6 +22,7 @@ use std::time::{Duration, Instant};
 use tipme_desktop::inject::{Pace, Typist};
 use x11rb::connection::Connection;
 use x11rb::protocol::xproto::{ConnectionExt, InputFocus};
+use x11rb::rust_connection::RustConnection;
 
 /// Bars: latency from focus to knobs, share of one CPU, memory.
 const TO_KNOBS_MS: f64 = 10.0;
@@ -60,8 +60,8 @@ fn knobs_follow_the_focus_soon_and_cheaply() {
     let by: Vec<(f64, &String)> = by
         .map(|what| (percent(&before, &after, |status| &status["own_cpu_by"][what]), what))
         .collect();
-    let told: f64 = by.iter().map(|(percent, _)| percent).sum();
-    assert!(told <= cpu + OTHER_CLOCKS_PERCENT && told >= 0.8 * cpu - 0.01, "{by:?} of {cpu}");
+    let sum: f64 = by.iter().map(|(percent, _)| percent).sum();
+    assert!(sum <= cpu + OTHER_CLOCKS_PERCENT && sum >= 0.8 * cpu - 0.01, "{by:?} of {cpu}");
     let chores = words_of(by);
     let inside = &after["focus_changes"];
     let inside = format!(
@@ -73,11 +73,14 @@ fn knobs_follow_the_focus_soon_and_cheaply() {
         SwitchTimes::of("by a helper", follow_by_a_helper(&desktop, &terminals, switches));
     let mib = rss as f64 / f64::from(1 << 20);
     println!(
-        "own CPU while typing and switching: {cpu:.3} % of one CPU ({chores}); memory: {mib:.1} MiB"
+        "own CPU while typing and switching: {cpu:.3}% of one CPU ({chores}); memory: {mib:.1} MiB"
     );
     if let Some(file) = std::env::var_os("TIPME_BARS") {
         let figures = json!({
-            "to_knobs_p99_ms": direct.p99_ms, "by_helper_p99_ms": by_helper.p99_ms, "cpu_percent": cpu, "memory_mib": mib,
+            "to_knobs_p99_ms": direct.p99_ms,
+            "by_helper_p99_ms": by_helper.p99_ms,
+            "cpu_percent": cpu,
+            "memory_mib": mib,
             "notes": format!("CPU time: {chores}; {}; {inside}; {}", direct.words, by_helper.words),
         });
         std::fs::write(file, figures.to_string()).unwrap();
@@ -105,35 +108,27 @@ impl SwitchTimes {
     /// Summarizes times in milliseconds, and prints them.
     fn of(what: &str, mut times: Vec<f64>) -> SwitchTimes {
         times.sort_by(f64::total_cmp);
-        let at = |share: f64| times[((times.len() - 1) as f64 * share).ceil() as usize];
+        let [p50_ms, p99_ms, max_ms] =
+            [0.5, 0.99, 1.0].map(|share| times[((times.len() - 1) as f64 * share).ceil() as usize]);
         let words = format!(
-            "{what}: {} times, p50 {:.2} ms, p99 {:.2} ms, max {:.2} ms",
-            times.len(),
-            at(0.5),
-            at(0.99),
-            at(1.0)
+            "{what}: {} times, p50 {p50_ms:.2} ms, p99 {p99_ms:.2} ms, max {max_ms:.2} ms",
+            times.len()
         );
         println!("{words}");
-        SwitchTimes { p99_ms: at(0.99), words }
+        SwitchTimes { p99_ms, words }
     }
 }
 
 /// Returns the milliseconds from each focus change to a favoured nice value.
 fn switch(desktop: &Desktop, terminals: &[Terminal; 2], times: usize) -> Vec<f64> {
     let connection = x11::connect(&desktop.session);
-    let focus = |terminal: &Terminal| {
-        connection
-            .set_input_focus(InputFocus::PARENT, terminal.window, x11rb::CURRENT_TIME)
-            .unwrap();
-        connection.flush().unwrap();
-    };
-    focus(&terminals[0]);
+    focus(&connection, &terminals[0]);
     std::thread::sleep(APART);
-    let one = |turn: usize| {
+    let times = (0..times).map(|turn| {
         let terminal = &terminals[(turn + 1) % 2];
         let favoured = priority(terminals[turn % 2].pid());
         let begun = Instant::now();
-        focus(terminal);
+        focus(&connection, terminal);
         while priority(terminal.pid()) > favoured {
             std::thread::sleep(Duration::from_micros(50));
             assert!(begun.elapsed() < family::TIMEOUT, "no favour for turn {turn}");
@@ -141,8 +136,13 @@ fn switch(desktop: &Desktop, terminals: &[Terminal; 2], times: usize) -> Vec<f64
         let time = begun.elapsed().as_secs_f64() * 1e3;
         std::thread::sleep(APART);
         time
-    };
-    (0..times).map(one).collect()
+    });
+    times.collect()
+}
+
+fn focus(connection: &RustConnection, terminal: &Terminal) {
+    connection.set_input_focus(InputFocus::PARENT, terminal.window, x11rb::CURRENT_TIME).unwrap();
+    connection.flush().unwrap();
 }
 
 fn priority(pid: u32) -> i32 {
@@ -165,13 +165,15 @@ fn type_and_switch(desktop: &Desktop, terminals: &[Terminal; 2], time: Duration)
 fn words_of(mut by: Vec<(f64, &String)>) -> String {
     by.sort_by(|one, other| other.0.total_cmp(&one.0));
     let words: Vec<String> =
-        by.iter().map(|(percent, what)| format!("{what} {percent:.3} %")).collect();
+        by.iter().map(|(percent, what)| format!("{what} {percent:.3}%")).collect();
     words.join(", ")
 }
 
 /// Returns the share of one CPU between two status queries.
 fn percent(before: &Value, after: &Value, of: impl Fn(&Value) -> &Value) -> f64 {
-    let seconds = |status: &Value| status["seconds"].as_f64().unwrap();
-    let used = |status: &Value| of(status).as_f64().unwrap_or(0.0) * seconds(status);
-    (used(after) - used(before)) / (seconds(after) - seconds(before))
+    let [(s_before, used_before), (s_after, used_after)] = [before, after].map(|status| {
+        let seconds = status["seconds"].as_f64().unwrap();
+        (seconds, of(status).as_f64().unwrap_or(0.0) * seconds)
+    });
+    (used_after - used_before) / (s_after - s_before)
 }

@@ -11,7 +11,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
-use support::tipme;
+use support::{said, tipme};
 use tempfile::TempDir;
 
 /// A user other than root.
@@ -19,10 +19,11 @@ const USER: u32 = 12_345;
 
 const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/stopped.tipme");
 
-/// Returns exit code and error message.
-fn complaint(mut command: Command) -> (Option<i32>, String) {
-    let output = command.env_remove("DISPLAY").env_remove("WAYLAND_DISPLAY").output().unwrap();
-    (output.status.code(), String::from_utf8(output.stderr).unwrap())
+/// Asserts that a command fails with this remedy.
+fn refuses(mut command: Command, remedy: &str) {
+    command.env_remove("DISPLAY").env_remove("WAYLAND_DISPLAY");
+    let (code, text) = said(command.output().unwrap());
+    assert!(code == Some(2) && text.contains(remedy), "{command:?}: {code:?}: {text}");
 }
 
 #[test]
@@ -55,7 +56,7 @@ fn every_refusal_names_what_to_do() {
         (&["mark", "it", "hung", "--state-dir", place], "start one with: sudo tipme record"),
         (&["incidents", "--since", "yesterday"], "write it like 90min, 12h or 3d"),
         (&["incidents", "rm", "2026", "--state-dir", place], "see: tipme incidents"),
-        (&["day", "--date", "9999-12-31"], "name one of the last 32, such as yesterday"),
+        (&["day", "--date", "9999-12-31"], "name one of the last 32 days, such as yesterday"),
         (
             &["record", "--detail", "locks", "--for", "5", "--state-dir", place],
             "start one with: sudo tipme record",
@@ -75,13 +76,12 @@ fn every_refusal_names_what_to_do() {
     for (words, remedy) in cases {
         let mut command = tipme();
         command.args(words);
-        let (code, text) = complaint(command);
-        assert!(code == Some(2) && text.contains(remedy), "{words:?}: {code:?}: {text}");
+        refuses(command, remedy);
     }
 }
 
 #[test]
-fn whoever_has_no_right_is_told_who_has() {
+fn a_missing_right_is_refused_with_its_owner() {
     let folder = TempDir::new().unwrap();
     let secret = folder.path().join("secret.tipme");
     fs::copy(GOLDEN, &secret).unwrap();
@@ -97,13 +97,12 @@ fn whoever_has_no_right_is_told_who_has() {
     for (words, remedy) in cases {
         let mut command = tipme();
         command.args(words).uid(USER).env("HOME", "/nonexistent");
-        let (code, text) = complaint(command);
-        assert!(code == Some(2) && text.contains(remedy), "{words:?}: {code:?}: {text}");
+        refuses(command, remedy);
     }
 }
 
 #[test]
-fn whoever_is_in_a_container_is_told_where_to_record() {
+fn a_recorder_in_a_container_names_the_option_to_add() {
     for words in [&["record", "--hot-keys", "off"][..], &["demo"]] {
         let folder = TempDir::new().unwrap();
         let mut command = Command::new("unshare");
@@ -111,11 +110,7 @@ fn whoever_is_in_a_container_is_told_where_to_record() {
         if words[0] == "record" {
             command.arg("--state-dir").arg(folder.path());
         }
-        let (code, text) = complaint(command);
-        assert!(
-            code == Some(2) && text.contains("docker run --pid=host"),
-            "{words:?}: {code:?}: {text}"
-        );
+        refuses(command, "docker run --pid=host");
     }
 }
 
@@ -131,6 +126,13 @@ fn on_terminal(columns: usize, environment: &str, words: &str) -> String {
     text.replace('\r', "")
 }
 
+/// Returns the output of a diagnosis in a pipe.
+fn diagnosis(incident: &str, arguments: &[&str]) -> String {
+    let mut command = tipme();
+    without_wishes(command.args(["diagnose", incident]).args(arguments));
+    String::from_utf8(command.output().unwrap().stdout).unwrap()
+}
+
 /// Removes colour settings of the environment, including those of continuous integration.
 fn without_wishes(command: &mut Command) -> &mut Command {
     ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "CI"]
@@ -142,7 +144,7 @@ fn without_wishes(command: &mut Command) -> &mut Command {
 fn plain(text: &str) -> String {
     let mut parts = text.split("\u{1b}[");
     let first = parts.next().unwrap_or_default().to_owned();
-    parts.fold(first, |told, part| told + part.split_once('m').map_or("", |(_, rest)| rest))
+    parts.fold(first, |text, part| text + part.split_once('m').map_or("", |(_, rest)| rest))
 }
 
 fn widest(text: &str) -> usize {
@@ -185,35 +187,27 @@ fn colours_are_for_those_who_want_them() {
     assert!(!on_terminal(80, "NO_COLOR=1", &words).contains('\u{1b}'));
     assert!(!on_terminal(80, "TERM=dumb", &words).contains('\u{1b}'));
     assert!(!on_terminal(80, "", &format!("--color never {words}")).contains('\u{1b}'));
-    let piped = |color: &[&str]| {
-        let output =
-            without_wishes(tipme().args(["diagnose", GOLDEN]).args(color)).output().unwrap();
-        String::from_utf8(output.stdout).unwrap()
-    };
-    let text = piped(&[]);
+    let text = diagnosis(GOLDEN, &[]);
     assert!(
         !text.contains('\u{1b}') && widest(&text) > 80,
         "each fact has one line for programs: {text}"
     );
-    assert!(piped(&["--color", "always"]).contains('\u{1b}'));
+    assert!(diagnosis(GOLDEN, &["--color", "always"]).contains('\u{1b}'));
     assert!(text.lines().any(|line| line.starts_with("Try: ")), "{text}");
 }
 
 #[test]
 fn kernel_functions_are_for_those_who_ask() {
     let incident = GOLDEN.replace("stopped", "page-in-behind-writer");
-    let told = |more: &[&str]| {
-        let output = tipme().args(["diagnose", &incident]).args(more).output().unwrap();
-        String::from_utf8(output.stdout).unwrap()
-    };
+    let text = diagnosis(&incident, &[]);
+    let verbose = diagnosis(&incident, &["--verbose"]);
+    assert!(!text.contains(" <- "), "{text}");
+    assert!(verbose.contains("- in the kernel: folio_wait_bit_common <- "), "{verbose}");
+    let explained = diagnosis(&incident, &["--explain"]);
     assert!(
-        !told(&[]).contains(" <- ")
-            && told(&["--verbose"]).contains("- in the kernel: folio_wait_bit_common <- ")
-    );
-    let explained = told(&["--explain"]);
-    assert!(
-        explained.starts_with(&told(&[])) && explained.contains("\npage-in\nThe program touched "),
+        explained.starts_with(&text) && explained.contains("\npage-in\nThe program touched "),
         "{explained}"
     );
-    assert!(told(&["--explain", "stall"]).starts_with("stall\nA CPU made no progress"));
+    let stall = diagnosis(&incident, &["--explain", "stall"]);
+    assert!(stall.starts_with("stall\nA CPU made no progress"), "{stall}");
 }

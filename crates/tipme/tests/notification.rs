@@ -18,22 +18,22 @@ mod popups;
 mod suffering;
 
 use popups::{Popup, Viewer};
-use rustix::process::{Signal, kill_process};
-use screen::{ADDRESS, Bus, Running, wait_for};
-use session_agent::{Agent, press, program, session};
+use rustix::process::Signal;
+use screen::{ADDRESS, Bus, wait_for};
+use session_agent::{Agent, press, program};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{SystemTime, UNIX_EPOCH};
 use suffering::suffer;
-use support::Recording;
+use support::{Recording, Running, session, status, typist};
 use tempfile::TempDir;
 use tipme_bench::PrivateSession;
 use tipme_bench::session::{SessionOptions, SessionWindowManager};
 use tipme_bench::until;
-use tipme_control::{Client, RecorderRequest, RecorderResponse};
 use tipme_desktop::hotkeys::{Bindings, HotKeyAction, HotKeys};
-use tipme_desktop::inject::{Pace, Typist};
-use tipme_desktop::{DisplayConnection, focus};
+use tipme_desktop::inject::Typist;
+use tipme_desktop::{DisplayConnection, FocusedWindow, focus};
+use tipme_record::incident::Words;
 
 /// Returns the wall-clock time in milliseconds.
 fn now_ms() -> u128 {
@@ -44,13 +44,10 @@ fn now_ms() -> u128 {
 /// this file.
 fn dialog() -> (TempDir, PathBuf) {
     let folder = TempDir::new().unwrap();
-    program(
-        folder.path(),
-        "zenity",
-        r#"printf '%s\n' "$@" >> "${0%/*}/told"; exec xterm -e sleep 9"#,
-    );
-    let told = folder.path().join("told");
-    (folder, told)
+    let script = r#"printf '%s\n' "$@" >> "${0%/*}/asked"; exec xterm -e sleep 9"#;
+    program(folder.path(), "zenity", script);
+    let asked = folder.path().join("asked");
+    (folder, asked)
 }
 
 fn with_dialog(command: &mut Command, folder: &Path) {
@@ -103,7 +100,7 @@ fn another_daemon_receives_and_shows_the_same() {
     let (mut session, bus) = (session(), Bus::start());
     let recording = Recording::start(&["--display", &session.display_name()]);
     let (_running, heard) = bus.start_other_notifications(&session);
-    let (folder, told) = dialog();
+    let (folder, asked) = dialog();
     let agent = Agent::start(&session, recording.dir.path(), |command| {
         with_dialog(command, folder.path());
         command.env(ADDRESS, &bus.address);
@@ -129,15 +126,15 @@ fn another_daemon_receives_and_shows_the_same() {
     let mut are_shown =
         || String::from_utf8_lossy(&windows.output().unwrap().stdout).contains("\"Notification\"");
     until("the daemon shows a window", &mut are_shown);
-    assert!(!told.exists(), "a dialog was shown besides");
+    assert!(!asked.exists(), "a dialog was shown besides");
 }
 
 #[test]
-fn without_a_daemon_a_popup_tells_the_cause_and_how_to_have_more_of_it() {
+fn without_a_daemon_a_popup_shows_the_cause_and_the_commands() {
     let _alone = support::alone();
     let (mut session, bus) = (session(), Bus::start());
     let recording = Recording::start(&["--display", &session.display_name()]);
-    let (folder, told) = dialog();
+    let (folder, asked) = dialog();
     let agent = Agent::start(&session, recording.dir.path(), |command| {
         with_dialog(command, folder.path());
         command.env(ADDRESS, &bus.address);
@@ -151,21 +148,17 @@ fn without_a_daemon_a_popup_tells_the_cause_and_how_to_have_more_of_it() {
     assert!(text.starts_with("Typing in xterm stalled for "), "{text}");
     assert!(text.contains(" held a lock that "), "{text}");
     let more = [format!("diagnose {incident}"), format!("incidents note {incident} WORDS")];
-    let more = format!("Read more: tipme {}\nAdd words: tipme {}", more[0], more[1]);
+    let more = format!("Read more: tipme {}\nAdd a note: tipme {}", more[0], more[1]);
     assert!(text.ends_with(&format!("\n\n{more}\nA click closes this.")), "{text}");
-    assert!(!told.exists(), "a window opened that nobody asked for");
+    assert!(!asked.exists(), "a window opened that nobody asked for");
 }
 
 #[test]
-fn without_a_bus_a_press_that_fails_is_told_by_a_popup() {
+fn without_a_bus_a_failed_press_is_shown_by_a_popup() {
     let (session, state) = (session(), TempDir::new().unwrap());
-    let agent = Agent::start(&session, state.path(), |_| ());
-    agent.line("ready: ");
+    let agent = Agent::ready(&session, state.path(), &[], &[]);
     let viewer = Viewer::open(&session);
-    Typist::open(&session.target(), Pace::default())
-        .unwrap()
-        .move_to(viewer.size().0 as i16 - 99, 30)
-        .unwrap();
+    typist(&session, 60.0).move_to(viewer.size().0 as i16 - 99, 30).unwrap();
     press(&session, &["ctrl+alt+minus"]);
     let [_, why] = [(); 2].map(|()| agent.line("tipme: no recorder listens at "));
     let refused = agent.line("tipme: no notification is shown: ");
@@ -179,45 +172,53 @@ fn without_a_bus_a_press_that_fails_is_told_by_a_popup() {
 }
 
 #[test]
-fn without_a_bus_what_a_key_did_is_told_by_a_popup() {
+fn without_a_bus_the_effect_of_a_key_is_shown_by_a_popup() {
     let session = session();
     let recording = Recording::start(&["--display", &session.display_name()]);
-    let agent = Agent::start(&session, recording.dir.path(), |_| ());
-    agent.line("ready: ");
+    let agent = Agent::ready(&session, recording.dir.path(), &[], &[]);
     press(&session, &["ctrl+alt+0"]);
     agent.line("input is no longer recorded");
-    let said = "Input is no longer recorded\n\nWhat a mark finds cannot say which key or click had to wait; ";
+    let said =
+        "Input is no longer recorded\n\nVerdicts cannot name the key or click that was late; ";
     Viewer::open(&session).wait_for(said);
 }
 
+/// Types some letters, and asserts that none of them loses the focus.
+fn type_on(typist: &mut Typist, sent: &mut String, viewer: &Viewer, focused: u32) {
+    for letter in "a password\n".chars() {
+        typist.key(letter).unwrap();
+        sent.push(letter);
+        assert_eq!(viewer.focus(), focused, "the focus was taken after {sent:?}");
+    }
+}
+
+/// Opens a terminal that writes its input to this file.
+fn open_log(session: &mut PrivateSession, file: &Path) {
+    let words = ["sh", "-c", "cat > \"$0\""].map(Into::into).into_iter();
+    session.open_terminal(&[], &words.chain([file.into()]).collect::<Vec<_>>()).unwrap();
+}
+
 #[test]
-fn whoever_types_goes_on_typing_while_a_popup_comes_and_goes() {
-    let (mut session, (folder, told)) = (session(), dialog());
+fn typing_goes_on_while_a_popup_comes_and_goes() {
+    let (mut session, (folder, asked)) = (session(), dialog());
     let recording = Recording::start(&["--display", &session.display_name()]);
     let agent =
         Agent::start(&session, recording.dir.path(), |command| with_dialog(command, folder.path()));
     agent.line("ready: ");
     let typed = folder.path().join("typed");
-    let words =
-        ["sh", "-c", "cat > \"$0\""].map(Into::into).into_iter().chain([typed.clone().into()]);
-    session.open_terminal(&[], &words.collect::<Vec<_>>()).unwrap();
+    open_log(&mut session, &typed);
     let viewer = Viewer::open(&session);
     let (before, focused) = (viewer.windows(), viewer.focus());
-    let mut typist = Typist::open(&session.target(), Pace::default()).unwrap();
+    let mut typist = typist(&session, 60.0);
     let mut sent = String::new();
-    let mut go_on = |typist: &mut Typist| {
-        for letter in "a password\n".chars() {
-            typist.key(letter).unwrap();
-            sent.push(letter);
-            assert_eq!(viewer.focus(), focused, "the focus was taken after {sent:?}");
-        }
-        sent.clone()
-    };
-    go_on(&mut typist);
+    type_on(&mut typist, &mut sent, &viewer, focused);
     typist.chord(&"ctrl+alt+minus".parse().unwrap()).unwrap();
-    until("a popup comes", || !go_on(&mut typist).is_empty() && !viewer.popups().is_empty());
-    go_on(&mut typist);
-    let popup = viewer.wait_for("Add words: tipme incidents note ");
+    until("a popup comes", || {
+        type_on(&mut typist, &mut sent, &viewer, focused);
+        !viewer.popups().is_empty()
+    });
+    type_on(&mut typist, &mut sent, &viewer, focused);
+    let popup = viewer.wait_for("Add a note: tipme incidents note ");
     assert!(popup.is_alone, "a window manager takes care of it, and may give it the focus");
     assert_eq!(
         viewer.windows(),
@@ -227,22 +228,21 @@ fn whoever_types_goes_on_typing_while_a_popup_comes_and_goes() {
     let [x, y] = [popup.left + popup.right, popup.top + popup.bottom].map(|sum| (sum / 2) as i16);
     typist.move_to(x, y).unwrap();
     typist.scroll(true).unwrap();
-    go_on(&mut typist);
+    type_on(&mut typist, &mut sent, &viewer, focused);
     assert_eq!(viewer.popups(), [popup], "the wheel closes nothing");
     typist.click_at(x, y, 1).unwrap();
     until("a click has closed it", || viewer.popups().is_empty());
-    let sent = go_on(&mut typist);
+    type_on(&mut typist, &mut sent, &viewer, focused);
     wait_for(&typed, &sent);
     assert_eq!(std::fs::read_to_string(&typed).unwrap(), sent, "no letter was lost");
     assert_eq!(viewer.windows(), before);
-    assert!(!told.exists(), "a window opened that nobody asked for");
+    assert!(!asked.exists(), "a window opened that nobody asked for");
 }
 
 #[test]
 fn popups_stand_below_each_other_and_are_bounded() {
     let (session, state) = (session(), TempDir::new().unwrap());
-    let agent = Agent::start(&session, state.path(), |_| ());
-    agent.line("ready: ");
+    let agent = Agent::ready(&session, state.path(), &[], &[]);
     let viewer = Viewer::open(&session);
     for count in 1..=8 {
         press(&session, &["ctrl+alt+minus"]);
@@ -260,7 +260,7 @@ fn popups_stand_below_each_other_and_are_bounded() {
         popups[1].top == popups[0].bottom + 12 && popups[2].top == popups[1].bottom + 12,
         "{popups:?}"
     );
-    let mut typist = Typist::open(&session.target(), Pace::default()).unwrap();
+    let mut typist = typist(&session, 60.0);
     typist.click_at((width - 99) as i16, (popups[1].top + 20) as i16, 1).unwrap();
     until("the second one is closed", || viewer.popups().len() == 7);
     typist.move_to(0, 0).unwrap();
@@ -271,7 +271,7 @@ fn popups_stand_below_each_other_and_are_bounded() {
 }
 
 #[test]
-fn without_a_bus_keys_that_others_hold_are_told_by_a_popup() {
+fn without_a_bus_taken_keys_are_shown_by_a_popup() {
     let (session, state) = (session(), TempDir::new().unwrap());
     let taken = [(HotKeyAction::Mark, "ctrl+alt+minus"), (HotKeyAction::Start, "f9")];
     let taken = taken.map(|(action, key)| (action, key.parse().unwrap()));
@@ -279,26 +279,27 @@ fn without_a_bus_keys_that_others_hold_are_told_by_a_popup() {
     let agent = Agent::start(&session, state.path(), |command| {
         command.args(["--start-key", "f9"]);
     });
-    agent.line("ready: Super+Minus marks, without ");
+    agent.line("ready: Super+Minus marks (unavailable: ");
     let text = Viewer::open(&session).wait_for("Try: tipme setup --mark-key KEY").text;
     assert!(text.starts_with("Super+Minus marks instead of Ctrl+Alt+Minus\n"), "{text}");
 }
 
 #[test]
-fn a_daemon_that_does_not_answer_holds_up_nobody() {
+fn a_silent_daemon_delays_nothing() {
     let (session, state, bus) = (session(), TempDir::new().unwrap(), Bus::start());
     let (daemon, _) = bus.start_notifications(&session);
-    kill_process(daemon.pid(), Signal::STOP).unwrap();
-    let agent = Agent::start(&session, state.path(), |command| {
-        command.env(ADDRESS, &bus.address);
-    });
-    agent.line("ready: ");
+    daemon.signal(Signal::STOP);
+    let agent = Agent::ready(&session, state.path(), &[], &[(ADDRESS, &bus.address)]);
     press(&session, &["ctrl+alt+minus", "ctrl+alt+0"]);
     let first = [(); 2].map(|()| agent.line("tipme: no "));
     assert!(first.iter().all(|line| line.starts_with("recorder listens at ")), "{first:?}");
     let why = agent.line("tipme: no notification is shown: ");
     assert!(why.contains("did not answer"), "{why}");
     Viewer::open(&session).wait_for("The mark failed");
+}
+
+fn focused(session: &PrivateSession) -> FocusedWindow {
+    focus(&DisplayConnection::open(&session.target()).unwrap()).unwrap()
 }
 
 /// Starts a session in which xfwm4 grabs its own keys.
@@ -311,7 +312,7 @@ fn session_of_xfwm4() -> PrivateSession {
 }
 
 #[test]
-fn the_agent_serves_the_keys_that_xfwm4_leaves_and_tells_of_the_others() {
+fn the_agent_serves_the_keys_that_xfwm4_leaves() {
     let (session, state, bus) = (session_of_xfwm4(), TempDir::new().unwrap(), Bus::start());
     let (_daemon, shown) = bus.start_notifications(&session);
     let _holder = HotKeys::grab(
@@ -322,15 +323,16 @@ fn the_agent_serves_the_keys_that_xfwm4_leaves_and_tells_of_the_others() {
     let agent = Agent::start(&session, state.path(), |command| {
         command.args(["--no-dialog", "--start-key", "f9"]).env(ADDRESS, &bus.address);
     });
-    let told = "hot key F9 (start recording) is held by another program, probably the window manager Xfwm4. Try: kill ";
+    let taken = "hot key F9 (start recording) is held by another program, \
+                 probably the window manager Xfwm4. Try: kill ";
     let keypad = agent.line("tipme: hot key Ctrl+Alt+1 ");
     assert!(
         keypad.contains(
             " is held on the keypad by another program, probably the window manager Xfwm4;"
         )
     );
-    agent.line("ready: Ctrl+Alt+Minus marks, without F9 on :");
-    let text = wait_for(&shown, told);
+    agent.line("ready: Ctrl+Alt+Minus marks (unavailable: F9) on :");
+    let text = wait_for(&shown, taken);
     assert!(
         text.contains("\nF9 is not available\n")
             && text.contains("; tipme agent --start-key KEY &"),
@@ -350,7 +352,7 @@ fn another_key_marks_where_the_one_asked_for_is_taken() {
     let agent = Agent::start(&session, state.path(), |command| {
         command.arg("--no-dialog").env(ADDRESS, &bus.address);
     });
-    agent.line("ready: Ctrl+Alt+Shift+M marks, without Ctrl+Alt+Minus on :");
+    agent.line("ready: Ctrl+Alt+Shift+M marks (unavailable: Ctrl+Alt+Minus) on :");
     let text = wait_for(&shown, "Try: tipme setup --mark-key KEY");
     assert!(text.contains("\nCtrl+Alt+Shift+M marks instead of Ctrl+Alt+Minus\n"), "{text}");
     press(&session, &["ctrl+alt+shift+m"]);
@@ -360,26 +362,26 @@ fn another_key_marks_where_the_one_asked_for_is_taken() {
 /// Creates a folder with a `zenity` that returns a note on request, and logs other texts.
 fn notes() -> (TempDir, PathBuf) {
     let folder = TempDir::new().unwrap();
-    let keep = r#"case "$1" in --entry) echo "the editor hung" ;; *) cat "${@: -1}" >> "${0%/*}/told" ;; esac"#;
+    let keep = r#"case "$1" in
+        --entry) echo "the editor hung" ;;
+        *) cat "${@: -1}" >> "${0%/*}/asked" ;;
+    esac"#;
     program(folder.path(), "zenity.bash", keep);
     program(folder.path(), "zenity", r#"exec bash "${0}.bash" "$@""#);
-    let told = folder.path().join("told");
-    (folder, told)
+    let asked = folder.path().join("asked");
+    (folder, asked)
 }
 
 #[test]
-fn a_press_is_told_at_once_and_takes_no_focus() {
+fn a_press_is_confirmed_at_once_and_takes_no_focus() {
     let _alone = support::alone();
-    let (folder, told) = notes();
+    let (folder, asked) = notes();
     let mut desktop = Desktop::start(|command| with_dialog(command, folder.path()));
     let Desktop { session, bus, agent, .. } = &mut desktop;
     let typed = folder.path().join("typed");
-    let words =
-        ["sh", "-c", "cat > \"$0\""].map(Into::into).into_iter().chain([typed.clone().into()]);
-    session.open_terminal(&[], &words.collect::<Vec<_>>()).unwrap();
-    let focused = || focus(&DisplayConnection::open(&session.target()).unwrap()).unwrap();
-    let before = focused();
-    let mut typist = Typist::open(&session.target(), Pace::default()).unwrap();
+    open_log(session, &typed);
+    let before = focused(session);
+    let mut typist = typist(session, 60.0);
     typist.text("before ").unwrap();
     let pressed = now_ms();
     typist.chord(&"ctrl+alt+minus".parse().unwrap()).unwrap();
@@ -389,33 +391,40 @@ fn a_press_is_told_at_once_and_takes_no_focus() {
     until("the verdict is shown", || bus.ids().len() == 3);
     typist.text("later\n").unwrap();
     wait_for(&typed, "later\n");
-    assert_eq!(focused(), before);
-    assert!(!told.exists(), "a window opened that nobody asked for");
+    assert_eq!(focused(session), before);
+    assert!(!asked.exists(), "a window opened that nobody asked for");
     let [_, first, second] = &bus.ids()[..] else { panic!("{:?}", bus.ids()) };
     assert!(
         first.2.starts_with("Captured the last ") && first.2.ends_with(" s, looking for the cause"),
         "{first:?}"
     );
-    assert!(first.1 - pressed < 1_000, "told after {} ms", first.1 - pressed);
-    println!("told after {} ms, the verdict after {} ms", first.1 - pressed, second.1 - pressed);
-    assert_eq!(first.0, second.0, "the verdict takes the place of what was told first");
+    assert!(first.1 - pressed < 1_000, "confirmed after {} ms", first.1 - pressed);
+    println!(
+        "confirmed after {} ms, the verdict after {} ms",
+        first.1 - pressed,
+        second.1 - pressed
+    );
+    assert_eq!(first.0, second.0, "the verdict replaces the confirmation");
+}
+
+fn words(path: &Path) -> Words {
+    tipme_store::read(path).unwrap().words().unwrap()
 }
 
 #[test]
 fn the_buttons_of_a_verdict_do_what_they_say() {
     let _alone = support::alone();
-    let (folder, told) = notes();
+    let (folder, asked) = notes();
     let mut desktop = Desktop::start(|command| {
         with_dialog(command, folder.path());
         command.env("XDG_CACHE_HOME", folder.path());
     });
-    let words = |path: &Path| tipme_store::read(path).unwrap().words().unwrap();
     suffer(&mut desktop.session);
     let Desktop { session, bus, agent, shown, .. } = &desktop;
     let first = PathBuf::from(agent.line("marked "));
     wait_for(shown, "Try: ");
     bus.push("Not this");
-    wait_for(shown, "Kept: it was something else");
+    wait_for(shown, "Noted: it was something else");
     assert_eq!(words(&first).right, Some(false));
     bus.push("Add note");
     until("the words are in the incident", || words(&first).text == "the editor hung");
@@ -425,10 +434,10 @@ fn the_buttons_of_a_verdict_do_what_they_say() {
     let (_, verdict) = support::diagnose(&first, &[]);
     let headline = verdict.lines().next().unwrap();
     wait_for(&opened, headline);
-    assert!(!told.exists(), "the page is in the browser, and the text in a window too");
+    assert!(!asked.exists(), "the page is in the browser, and the text in a window too");
     program(folder.path(), "xdg-open", "exit 3");
     bus.push("Details");
-    wait_for(&told, headline);
+    wait_for(&asked, headline);
     let count = bus.ids().len();
     press(session, &["ctrl+alt+minus"]);
     let second = PathBuf::from(agent.line("marked "));
@@ -447,12 +456,11 @@ fn pasted(session: &PrivateSession, words: &[&str]) -> String {
 }
 
 #[test]
-fn a_verdict_that_was_copied_can_be_pasted_after_its_notification_is_gone() {
-    let (folder, told) = dialog();
+fn a_copied_verdict_outlives_its_notification() {
+    let (folder, asked) = dialog();
     let desktop = Desktop::start(|command| with_dialog(command, folder.path()));
     let Desktop { session, bus, agent, shown, .. } = &desktop;
-    let focused = || focus(&DisplayConnection::open(&session.target()).unwrap()).unwrap();
-    let before = focused();
+    let before = focused(session);
     for _ in 0..2 {
         let count = bus.ids().len();
         press(session, &["ctrl+alt+minus"]);
@@ -468,8 +476,8 @@ fn a_verdict_that_was_copied_can_be_pasted_after_its_notification_is_gone() {
         assert!(pasted(session, &["-target", "TARGETS"]).contains("\nUTF8_STRING\n"));
         assert_eq!(pasted(session, &["-target", "image/png"]), "");
     }
-    assert_eq!(focused(), before);
-    assert!(!told.exists(), "a window opened that nobody asked for");
+    assert_eq!(focused(session), before);
+    assert!(!asked.exists(), "a window opened that nobody asked for");
     let mut other = Command::new("sh");
     session.show(other.args(["-c", "echo something else | xclip -in -selection clipboard"]));
     assert!(other.stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap().success());
@@ -477,32 +485,24 @@ fn a_verdict_that_was_copied_can_be_pasted_after_its_notification_is_gone() {
 }
 
 #[test]
-fn each_key_says_at_the_screen_what_it_did() {
+fn each_key_shows_its_effect_on_screen() {
     let desktop = Desktop::start(without_dialog);
     let Desktop { session, recording, shown, .. } = &desktop;
-    let keys = || match Client::new(recording.dir.path()).call(&RecorderRequest::Status).unwrap() {
-        RecorderResponse::Status(status) => status.keys,
-        other => panic!("{other:?}"),
-    };
+    let folder = recording.dir.path();
     press(session, &["ctrl+alt+0"]);
-    wait_for(
-        shown,
-        "Input is no longer recorded\nWhat a mark finds cannot say which key or click had to wait; Ctrl+Alt+1 ",
-    );
-    assert!(!keys());
+    let effect = "Verdicts cannot name the key or click that was late; Ctrl+Alt+1 ";
+    wait_for(shown, &format!("Input is no longer recorded\n{effect}"));
+    assert!(!status(folder).keys);
     press(session, &["ctrl+alt+minus"]);
-    wait_for(
-        shown,
-        "Input is not recorded; restart it by Ctrl+Alt+1, or: tipme resume. Without it, ",
-    );
+    wait_for(shown, "Input is not recorded; press Ctrl+Alt+1, or run: tipme resume. Without it, ");
     let marked = recording.mark_output("by hand");
     assert!(String::from_utf8_lossy(&marked.stderr).contains("input is not recorded"));
     press(session, &["ctrl+alt+1"]);
-    wait_for(shown, "Input is recorded again\nOf the last ");
-    assert!(keys());
+    wait_for(shown, "Input is recorded again\nThe last ");
+    assert!(status(folder).keys);
     press(session, &["ctrl+alt+0"]);
-    until("input is no longer recorded", || !keys());
+    until("input is no longer recorded", || !status(folder).keys);
     press(session, &["ctrl+alt+plus"]);
-    wait_for(shown, "Recording\nOf the last ");
-    assert!(keys(), "to start means to record everything");
+    wait_for(shown, "Recording\nThe last ");
+    assert!(status(folder).keys, "to start means to record everything");
 }

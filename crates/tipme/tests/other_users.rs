@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use support::{Recording, meta, tipme};
+use support::{Recording, mark_as, memory_bytes, meta, open_folder, tipme};
 use tempfile::TempDir;
 use tipme_record::incident::{Incident, Section};
 
@@ -27,7 +27,7 @@ const NOBODY: u32 = 65_534;
 const LATE_MAX: Duration = Duration::from_secs(30);
 
 /// Memory growth of the recorder that is normal: a second capture, and its compression.
-const GROWTH_MAX_KIB: u64 = 64 * 1024;
+const GROWTH_MAX: u64 = 64 << 20;
 
 /// Serializes silent processes: after one silent process of a user, the recorder soon stops
 /// querying all processes of that user.
@@ -174,11 +174,7 @@ fn record() -> Recording {
 
 /// Marks as this user; returns the incident.
 fn mark(recording: &Recording, uid: u32) -> Incident {
-    let mut command = tipme();
-    command.args(["mark", "--state-dir"]).arg(recording.dir.path()).uid(uid).gid(uid);
-    let output = command.output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    tipme_store::read(Path::new(String::from_utf8(output.stdout).unwrap().trim_end())).unwrap()
+    tipme_store::read(&mark_as(uid, recording.dir.path())).unwrap()
 }
 
 fn alone() -> MutexGuard<'static, ()> {
@@ -190,22 +186,21 @@ fn let_pass() {
     std::thread::sleep(Duration::from_secs(2));
 }
 
-fn peak_kib(recording: &Recording) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", recording.child.id())).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
-    line.trim().trim_end_matches(" kB").parse().unwrap()
+fn peak(recording: &Recording) -> u64 {
+    memory_bytes(recording.child.id(), "VmHWM")
 }
 
 /// Returns names and modules of a process's functions in the incident.
 fn functions(incident: &Incident, pid: u32) -> Vec<(String, String)> {
     let (mut bytes, mut found) = (incident.bytes(Section::Symbols), Vec::new());
     while let Some((head, rest)) = bytes.split_first_chunk::<16>() {
-        let length = |at: usize| usize::from(u16::from_le_bytes([head[at], head[at + 1]]));
-        let (name, module) = rest[..length(4) + length(6)].split_at(length(4));
+        let [name_length, module_length] =
+            [4, 6].map(|at| usize::from(u16::from_le_bytes([head[at], head[at + 1]])));
+        let (name, module) = rest[..name_length + module_length].split_at(name_length);
         if head[..4] == pid.to_le_bytes() {
             found.push([name, module].map(|text| String::from_utf8(text.to_vec()).unwrap()).into());
         }
-        bytes = &rest[(length(4) + length(6)).next_multiple_of(8)..];
+        bytes = &rest[(name_length + module_length).next_multiple_of(8)..];
     }
     found
 }
@@ -231,7 +226,7 @@ fn users_of(pid: u32) -> Vec<u32> {
 }
 
 #[test]
-fn who_names_functions_is_nobody_whom_the_user_may_stop() {
+fn the_naming_process_cannot_be_stopped_by_its_user() {
     let user = OTHER_UID.to_string();
     let mut command = tipme();
     command.args(["name", "--user", &user, "--group", &user, "--seconds", "60"]);
@@ -269,17 +264,17 @@ fn a_large_perf_map_takes_no_memory() {
     let recording = record();
     let_pass();
     recording.mark();
-    let before = peak_kib(&recording);
+    let before = peak(&recording);
     let _other = Process::compute("large");
     let_pass();
     recording.mark();
     recording.mark();
-    let growth = peak_kib(&recording) - before;
-    assert!(growth < GROWTH_MAX_KIB, "{growth} KiB more");
+    let growth = peak(&recording) - before;
+    assert!(growth < GROWTH_MAX, "{growth} bytes more");
 }
 
 #[test]
-fn a_perf_map_that_is_cut_ends_nobody() {
+fn a_truncated_perf_map_ends_no_process() {
     let recording = record();
     let _others = ["cut"; 2].map(Process::compute);
     for _ in 0..4 {
@@ -295,13 +290,6 @@ fn library() -> PathBuf {
         .lines()
         .find_map(|line| line.split_whitespace().nth(5).filter(|path| path.contains("/libc.so")));
     library.unwrap().into()
-}
-
-/// Creates a folder that everyone may read.
-fn open_folder() -> TempDir {
-    let dir = TempDir::new().unwrap();
-    std::fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).unwrap();
-    dir
 }
 
 /// Copies the C library for the other user.
@@ -328,7 +316,7 @@ const CUT: &str = r#"
 "#;
 
 #[test]
-fn a_library_that_is_cut_ends_nobody() {
+fn a_truncated_library_ends_no_process() {
     let dir = open_folder();
     let library = own_library(dir.path());
     let others = [(); 4].map(|()| computing_in(dir.path()));
@@ -363,8 +351,9 @@ fn a_process_that_does_not_answer_costs_names_and_no_incident() {
     {
         let (_, incident) = recording.mark();
         let missing = meta(&incident).missing;
-        let told = missing.iter().any(|one| one.why.contains(why) && one.why.contains("user 4242"));
-        assert!(told, "{why}: {missing:?}");
+        let is_known =
+            missing.iter().any(|one| one.why.contains(why) && one.why.contains("user 4242"));
+        assert!(is_known, "{why}: {missing:?}");
         assert!(names_of_library(&incident, computing.id()) > 0, "processes of others are named");
     }
     drop(silent);
@@ -409,7 +398,7 @@ impl Served {
 }
 
 #[test]
-fn programs_are_opened_as_who_marked_and_never_as_root() {
+fn programs_are_opened_as_the_marking_user_never_as_root() {
     let served = Served::start();
     let computing = computing_in(served.dir.path());
     let recording = record();
@@ -417,10 +406,10 @@ fn programs_are_opened_as_who_marked_and_never_as_root() {
     let mut expected = BTreeSet::new();
     for (marker, opener) in [(0, NOBODY), (THIRD_UID, THIRD_UID), (OTHER_UID, OTHER_UID)] {
         let incident = mark(&recording, marker);
-        let (told, openers) = (why_nameless(&incident), served.openers(&recording));
+        let (missing, openers) = (why_nameless(&incident), served.openers(&recording));
         assert!(
             names_of_library(&incident, computing.id()) > 0,
-            "user {marker}: {openers:?} {told}"
+            "user {marker}: {openers:?} {missing}"
         );
         expected.insert(opener);
         assert_eq!(openers, expected, "user {marker}");
@@ -428,7 +417,7 @@ fn programs_are_opened_as_who_marked_and_never_as_root() {
 }
 
 #[test]
-fn what_a_user_may_not_read_is_not_named_to_that_user() {
+fn unreadable_files_are_not_named_to_a_user() {
     let dir = open_folder();
     let library = own_library(dir.path());
     std::fs::set_permissions(&library, Permissions::from_mode(0o700)).unwrap();
@@ -453,7 +442,7 @@ fn what_a_user_may_not_read_is_not_named_to_that_user() {
 
 /// The same path leads to another file outside, so names are found only from inside.
 #[test]
-fn what_runs_where_paths_lead_elsewhere_is_named_to_its_user() {
+fn functions_in_a_mount_namespace_are_named_to_their_user() {
     let dir = open_folder();
     let (inside, outside) = (own_library(dir.path()), dir.path().join("outside"));
     std::fs::rename(&inside, &outside).unwrap();
@@ -491,8 +480,8 @@ fn a_program_that_cannot_be_opened_costs_its_own_names_only() {
         let begun = Instant::now();
         let (_, incident) = recording.mark();
         assert!(begun.elapsed() < LATE_MAX, "{:?}", begun.elapsed());
-        let told = why_nameless(&incident);
-        assert!(told.contains(why) && told.contains("user 4242"), "{why}: {told}");
+        let missing = why_nameless(&incident);
+        assert!(missing.contains(why) && missing.contains("user 4242"), "{why}: {missing}");
         assert!(names_of_library(&incident, own.id()) > 0, "processes of others are named");
         assert_eq!(names_of_library(&incident, silent.id()), 0);
     }

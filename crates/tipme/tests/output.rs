@@ -18,7 +18,7 @@ fn refused(output: &Output, why: &str) {
 }
 
 #[test]
-fn output_that_cannot_be_written_is_told() {
+fn output_that_cannot_be_written_is_an_error() {
     for words in [&["schema", "verdict"][..], &["diagnose", "--explain", "stopped"]] {
         let full = File::options().write(true).open("/dev/full").unwrap();
         let output = tipme()
@@ -47,7 +47,7 @@ fn a_reader_that_is_gone_is_no_error() {
 }
 
 #[test]
-fn a_pipe_is_no_incident_and_nobody_waits_for_it() {
+fn a_pipe_is_no_incident_and_does_not_block() {
     let folder = tempfile::tempdir().unwrap();
     let pipe = folder.path().join("pipe");
     rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RUSR).unwrap();

@@ -4,35 +4,30 @@
 
 mod support;
 
-use std::fs::Permissions;
-use std::os::unix::fs::PermissionsExt;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Output;
-use support::{Recording, files, tipme};
+use support::{Recording, files, mark_as, open_folder, tipme_as};
 
 /// Users without an account.
 const ANN: u32 = 4242;
 const BOB: u32 = 4343;
 
 fn run(uid: u32, dir: &Path, arguments: &[&str]) -> Output {
-    tipme().args(arguments).arg("--state-dir").arg(dir).uid(uid).gid(uid).output().unwrap()
+    tipme_as(uid, dir, arguments).output().unwrap()
 }
 
-fn mark(uid: u32, dir: &Path) -> PathBuf {
-    let output = run(uid, dir, &["mark"]);
-    PathBuf::from(String::from_utf8(output.stdout).unwrap().trim_end())
+/// Starts a recorder for both users.
+fn record(more: &[&str]) -> Recording {
+    let options =
+        ["--display", "none", "--memory", "16M", "--allow-user", "4242", "--allow-user", "4343"];
+    Recording::start_in(open_folder(), &[&options[..], more].concat())
 }
 
 #[test]
-fn owners_remove_and_pin_their_own_and_nobody_elses() {
-    let dir = tempfile::TempDir::new().unwrap();
-    std::fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).unwrap();
-    let users = ["--allow-user", "4242", "--allow-user", "4343"];
-    let mut recording =
-        Recording::start_in(dir, &[&["--display", "none", "--memory", "16M"][..], &users].concat());
+fn owners_remove_and_pin_only_their_own() {
+    let mut recording = record(&[]);
     let dir = recording.dir.path().to_owned();
-    let path = mark(ANN, &dir);
+    let path = mark_as(ANN, &dir);
     let (name, id) = (path.to_str().unwrap(), path.file_stem().unwrap().to_str().unwrap());
     for verb in ["rm", "pin", "unpin"] {
         let refused = run(BOB, &dir, &["incidents", verb, name]);
@@ -42,17 +37,16 @@ fn owners_remove_and_pin_their_own_and_nobody_elses() {
             "{verb}: {why}"
         );
     }
-    let pins = || files(&recording.incidents(), ".pin").len();
-    assert!(run(ANN, &dir, &["incidents", "pin", name]).status.success());
-    assert_eq!(pins(), 1);
-    assert!(run(ANN, &dir, &["incidents", "unpin", id]).status.success());
-    assert_eq!(pins(), 0);
+    for (verb, incident, pins) in [("pin", name, 1), ("unpin", id, 0)] {
+        assert!(run(ANN, &dir, &["incidents", verb, incident]).status.success());
+        assert_eq!(files(&recording.incidents(), ".pin").len(), pins);
+    }
     assert!(run(ANN, &dir, &["incidents", "rm", id]).status.success());
     assert!(!path.exists());
     let gone = run(ANN, &dir, &["incidents", "rm", id]);
     assert!(String::from_utf8_lossy(&gone.stderr).contains("see: tipme incidents"));
 
-    let path = mark(ANN, &dir);
+    let path = mark_as(ANN, &dir);
     recording.kill();
     let name = path.to_str().unwrap();
     let alone = run(ANN, &dir, &["incidents", "rm", name]);
@@ -62,17 +56,11 @@ fn owners_remove_and_pin_their_own_and_nobody_elses() {
 }
 
 #[test]
-fn who_marks_often_loses_only_own_incidents() {
-    let dir = tempfile::TempDir::new().unwrap();
-    std::fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).unwrap();
-    let options = ["--allow-user", "4242", "--allow-user", "4343", "--max-user-incidents", "2"];
-    let recording = Recording::start_in(
-        dir,
-        &[&["--display", "none", "--memory", "16M"][..], &options].concat(),
-    );
+fn a_user_that_marks_often_loses_only_own_incidents() {
+    let recording = record(&["--max-user-incidents", "2"]);
     let dir = recording.dir.path().to_owned();
-    let bobs = mark(BOB, &dir);
-    let anns: Vec<PathBuf> = (0..4).map(|_| mark(ANN, &dir)).collect();
+    let bobs = mark_as(BOB, &dir);
+    let anns: Vec<PathBuf> = (0..4).map(|_| mark_as(ANN, &dir)).collect();
     let there: Vec<bool> = anns.iter().map(|path| path.exists()).collect();
     assert_eq!((there, bobs.exists()), (vec![false, false, true, true], true));
 }

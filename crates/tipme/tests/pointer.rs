@@ -8,16 +8,13 @@ mod support;
 #[path = "support/compositor.rs"]
 mod compositor;
 
-use compositor::{Compositor, DISPLAY, Program};
+use compositor::{Compositor, DISPLAY};
 use serde_json::Value;
-use std::path::PathBuf;
-use std::time::{Duration, Instant};
-use support::{Recording, diagnose, while_stopped};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use support::{Recording, Running, assert_stopped, interactions, verdict, while_stopped};
 use tipme_bench::until;
 use tipme_desktop::inject::Typist;
-
-/// Timeout that only a failing test reaches.
-const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Time for which a process is stopped: longer than any likely delay of a click on a busy machine.
 const STOPPED: Duration = Duration::from_secs(3);
@@ -34,39 +31,30 @@ fn click(typist: &mut Typist, count: i16) {
 }
 
 /// Returns the interactions of a class that a program has answered with an exactly joined drawing.
-fn exact(path: &std::path::Path, class: &str, client: u32) -> Vec<Value> {
-    let (_, text) = diagnose(path, &["--interactions", "--json"]);
-    let told: Value = serde_json::from_str(&text).unwrap();
-    let all = told["interactions"].as_array().unwrap().clone();
-    let own = |one: &Value| {
+fn exact(path: &Path, class: &str, client: u32) -> Vec<Value> {
+    let mut all = interactions(path);
+    all.retain(|one| {
         one["class"] == class && one["client_pid"] == client && one["join"] == "exact"
-    };
-    all.into_iter().filter(own).collect()
+    });
+    all
 }
 
-/// Marks until a program has answered this many: a busy machine may still be working on them.
+/// Marks until a program has answered this many.
 fn marked_with(recording: &Recording, class: &str, client: u32, count: usize) -> PathBuf {
-    let begun = Instant::now();
-    loop {
-        let (path, _) = recording.mark();
-        let known = exact(&path, class, client).len();
-        if known >= count {
-            return path;
-        }
-        assert!(begun.elapsed() < TIMEOUT, "{known} of {count} were answered: {}", path.display());
-        std::thread::sleep(Duration::from_millis(200));
-    }
+    recording.mark_until("answers", |path, _| {
+        (exact(&path, class, client).len() >= count).then_some(path)
+    })
 }
 
 /// Starts a terminal that shows each click.
-fn terminal(compositor: &Compositor) -> Program {
+fn terminal(compositor: &Compositor) -> Running {
     let terminal = compositor.terminal_with("clicks", &["sh", "-c", REPORTS]);
     until("the terminal's program", || compositor.home().join("reports").exists());
     terminal
 }
 
 #[test]
-fn a_click_and_a_notch_of_the_wheel_are_answered_by_the_terminal() {
+fn clicks_and_wheel_events_are_answered_by_the_terminal() {
     let compositor = Compositor::start();
     let mut typist = compositor.keyboard();
     let recording = Recording::start(&["--display", DISPLAY]);
@@ -78,8 +66,9 @@ fn a_click_and_a_notch_of_the_wheel_are_answered_by_the_terminal() {
     marked_with(&recording, "click", terminal.0.id(), 6);
     let path = marked_with(&recording, "scroll", terminal.0.id(), 6);
     for click in exact(&path, "click", terminal.0.id()) {
-        let at = |name: &str| click[name].as_u64().unwrap();
-        assert!(at("input_ns") <= at("taken_ns") && at("taken_ns") < at("drawn_ns"), "{click:#}");
+        let [input, taken, drawn] =
+            ["input_ns", "taken_ns", "drawn_ns"].map(|name| click[name].as_u64().unwrap());
+        assert!(input <= taken && taken < drawn, "{click:#}");
     }
 }
 
@@ -95,16 +84,14 @@ fn a_click_into_an_editor_is_answered_by_it() {
         ("GSETTINGS_BACKEND", "memory"),
         ("NO_AT_BRIDGE", "1"),
     ]);
-    let editor = Program(
-        command.args(["--disable-server", "text"]).spawn().expect("mousepad: make test-deps"),
-    );
+    let editor = command.args(["--disable-server", "text"]).spawn();
+    let editor = Running(editor.expect("mousepad is installed: make test-deps"));
     compositor.wait_for_window(&editor);
-    let begun = Instant::now();
     // A program needs some time after its start until it has its pointer.
-    while exact(&recording.mark().0, "click", editor.0.id()).len() < 6 {
-        assert!(begun.elapsed() < TIMEOUT, "no click is answered");
+    until("some clicks are answered", || {
         click(&mut typist, 8);
-    }
+        exact(&recording.mark().0, "click", editor.id()).len() >= 6
+    });
 }
 
 #[test]
@@ -122,16 +109,6 @@ fn a_program_that_was_stopped_around_a_click_is_named() {
         std::thread::sleep(STOPPED);
     });
     let path = marked_with(&recording, "click", client, before + 1);
-    let (_, verdict) = diagnose(&path, &["--json", "--pid", &client.to_string()]);
-    let verdict: Value = serde_json::from_str(&verdict).unwrap();
-    let (interval, finding) = (&verdict["interval"], &verdict["findings"][0]);
-    assert_eq!(
-        (&interval["class"], &finding["kind"]),
-        (&"click".into(), &"stopped".into()),
-        "{verdict:#}"
-    );
-    assert!(
-        interval["latency_ms"].as_f64().unwrap() >= STOPPED.as_secs_f64() * 900.0,
-        "{verdict:#}"
-    );
+    let verdict = verdict(&path, &["--pid", &client.to_string()]);
+    assert_stopped(&verdict, "click", client, STOPPED);
 }

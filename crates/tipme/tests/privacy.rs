@@ -4,14 +4,17 @@
 
 mod support;
 
+use std::collections::BTreeSet;
 use std::fs::Permissions;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
-use support::{Recording, diagnose, meta, records, tipme};
+use support::{
+    Recording, Running, contains, diagnose, mark_as, meta, open_folder, records_of, session,
+};
 use tipme_bench::PrivateSession;
 use tipme_record::incident::{Incident, Section};
 use tipme_record::records::{Message, Tty};
@@ -41,53 +44,31 @@ const TYPE: &str = r#"
     $| = 1; print "ready\n"; sleep 600;
 "#;
 
-/// A program that is killed on drop.
-struct Program(Child);
-
-impl Drop for Program {
-    fn drop(&mut self) {
-        self.0.kill().ok();
-        self.0.wait().ok();
-    }
-}
-
 fn record(display: &str) -> Recording {
-    let dir = tempfile::TempDir::new().unwrap();
-    std::fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).unwrap();
-    let users = ["--allow-user", "4242", "--allow-user", "4343"];
-    Recording::start_in(dir, &[&["--display", display, "--memory", "16M"][..], &users].concat())
+    let options =
+        ["--display", display, "--memory", "16M", "--allow-user", "4242", "--allow-user", "4343"];
+    Recording::start_in(open_folder(), &options)
 }
 
 /// Marks as this user; returns the incident.
 fn mark(recording: &Recording, uid: u32) -> (PathBuf, Incident) {
-    let mut command = tipme();
-    command.args(["mark", "--state-dir"]).arg(recording.dir.path()).uid(uid).gid(uid);
-    let output = command.output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let path = PathBuf::from(String::from_utf8(output.stdout).unwrap().trim_end());
+    let path = mark_as(uid, recording.dir.path());
     let incident = tipme_store::read(&path).unwrap();
     (path, incident)
 }
 
 /// Starts a program of this user that reports when it is ready.
-fn start(uid: u32, program: &str, arguments: &[&str]) -> Program {
+fn start(uid: u32, program: &str, arguments: &[&str]) -> Running {
     let mut command = Command::new(program);
-    let mut child = command
-        .args(arguments)
-        .env("SCRIPT", TYPE)
-        .uid(uid)
-        .gid(uid)
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
+    command.args(arguments).env("SCRIPT", TYPE).uid(uid).gid(uid);
+    let mut child = Running::start(command.stdout(Stdio::piped()));
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut String::new()).unwrap();
-    Program(child)
+    child
 }
 
 fn keys_into_terminals_of(incident: &Incident, leader: &str) -> usize {
     let sessions = processes(leader);
-    let typed = records(incident, Section::Rare).filter(|entry| entry.kind == RecordKind::Tty);
-    let typed = typed.filter_map(|entry| Tty::read(entry.bytes));
+    let typed = records_of(incident, Section::Rare, RecordKind::Tty, Tty::read);
     typed.filter(|tty| tty.stage == 0 && sessions.contains(&tty.session.0)).count()
 }
 
@@ -95,26 +76,27 @@ fn keys_into_terminals_of(incident: &Incident, leader: &str) -> usize {
 fn processes(word: &str) -> Vec<u32> {
     let folders = std::fs::read_dir("/proc").unwrap().flatten();
     let pids = folders.filter_map(|folder| folder.file_name().to_str()?.parse().ok());
-    let line =
-        |pid: u32| std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-    pids.filter(|pid| line(*pid).contains(word)).collect()
+    pids.filter(|pid| {
+        std::fs::read_to_string(format!("/proc/{pid}/cmdline"))
+            .is_ok_and(|line| line.contains(word))
+    })
+    .collect()
 }
 
-fn tells(incident: &Incident, word: &str) -> bool {
-    let found = |bytes: &[u8]| bytes.windows(word.len()).any(|window| window == word.as_bytes());
+fn has_word(incident: &Incident, word: &str) -> bool {
     [Section::Cmdlines, Section::Rare, Section::Exits]
         .into_iter()
-        .any(|section| found(incident.bytes(section)))
+        .any(|section| contains(incident.bytes(section), word.as_bytes()))
 }
 
 #[test]
-fn keys_into_a_terminal_and_command_lines_are_told_to_whose_they_are() {
+fn terminal_input_and_command_lines_are_for_their_user_only() {
     let recording = record("none");
     let _typing = start(BOB, "perl", &["-e", "eval $ENV{SCRIPT}", "a-terminal-of-bob"]);
-    for (uid, keys, told) in [(ANN, 0, false), (BOB, KEYS, true), (0, KEYS, true)] {
+    for (uid, keys, is_shown) in [(ANN, 0, false), (BOB, KEYS, true), (0, KEYS, true)] {
         let (path, incident) = mark(&recording, uid);
         assert_eq!(keys_into_terminals_of(&incident, "a-terminal-of-bob"), keys, "user {uid}");
-        assert_eq!(tells(&incident, "a-terminal-of-bob"), told, "user {uid}");
+        assert_eq!(has_word(&incident, "a-terminal-of-bob"), is_shown, "user {uid}");
         let withheld = meta(&incident).withheld;
         let said = diagnose(&path, &[]).1;
         // Other terminals of this machine may be in use.
@@ -129,16 +111,16 @@ fn keys_into_a_terminal_and_command_lines_are_told_to_whose_they_are() {
 }
 
 #[test]
-fn command_lines_of_processes_that_ended_are_told_to_whose_they_are() {
+fn command_lines_of_ended_processes_are_for_their_user_only() {
     let recording = record("none");
     for (uid, word) in [(ANN, "a-word-of-ann"), (BOB, "a-word-of-bob"), (0, "a-word-of-root")] {
         drop(start(uid, "perl", &["-e", "$| = 1; print qq(ready\n)", word]));
     }
     std::thread::sleep(Duration::from_millis(300));
     let (_, incident) = mark(&recording, ANN);
-    let told =
-        ["a-word-of-ann", "a-word-of-bob", "a-word-of-root"].map(|word| tells(&incident, word));
-    assert_eq!(told, [true, false, true]);
+    let words =
+        ["a-word-of-ann", "a-word-of-bob", "a-word-of-root"].map(|word| has_word(&incident, word));
+    assert_eq!(words, [true, false, true]);
 }
 
 /// Copies the display's cookie to a file that everyone may read.
@@ -150,15 +132,15 @@ fn cookie_for_all(session: &PrivateSession, recording: &Recording) -> PathBuf {
 }
 
 /// Starts a client of this user that draws each second.
-fn clock(session: &PrivateSession, cookie: &Path, uid: u32) -> Program {
+fn clock(session: &PrivateSession, cookie: &Path, uid: u32) -> Running {
     let mut command = Command::new("xclock");
     command.args(["-update", "1", "-display", &session.display_name()]).env("XAUTHORITY", cookie);
-    Program(command.uid(uid).gid(uid).spawn().unwrap())
+    Running::start(command.uid(uid).gid(uid))
 }
 
 /// Same with the PID of an earlier process: other processes may start in between, so it takes some
 /// attempts.
-fn clock_numbered(session: &PrivateSession, cookie: &Path, uid: u32, number: u32) -> Program {
+fn clock_numbered(session: &PrivateSession, cookie: &Path, uid: u32, number: u32) -> Running {
     for _ in 0..100 {
         std::fs::write("/proc/sys/kernel/ns_last_pid", (number - 1).to_string()).unwrap();
         let clock = clock(session, cookie, uid);
@@ -172,15 +154,13 @@ fn clock_numbered(session: &PrivateSession, cookie: &Path, uid: u32, number: u32
 /// Returns the times of a client's messages in an incident of one user.
 fn times_of(recording: &Recording, uid: u32, client: u32) -> Vec<Nanos> {
     let (_, incident) = mark(recording, uid);
-    let messages =
-        records(&incident, Section::Rare).filter(|entry| entry.kind == RecordKind::Message);
-    let messages = messages.filter_map(|entry| Message::read(entry.bytes));
+    let messages = records_of(&incident, Section::Rare, RecordKind::Message, Message::read);
     messages.filter(|message| message.client.0 == client).map(|message| message.head.ts).collect()
 }
 
 #[test]
-fn a_number_that_two_users_had_tells_each_the_own_messages() {
-    let session = PrivateSession::start(tipme_bench::session::SessionOptions::default()).unwrap();
+fn users_of_a_reused_pid_get_their_own_messages() {
+    let session = session();
     let recording = record(&session.display_name());
     let cookie = cookie_for_all(&session, &recording);
     let bob = clock(&session, &cookie, BOB);
@@ -196,39 +176,34 @@ fn a_number_that_two_users_had_tells_each_the_own_messages() {
 }
 
 #[test]
-fn messages_are_told_to_whose_client_it_is_though_root_runs_the_server() {
-    let session = PrivateSession::start(tipme_bench::session::SessionOptions::default()).unwrap();
+fn messages_at_roots_server_are_for_the_clients_user_only() {
+    let session = session();
     let recording = record(&session.display_name());
     let cookie = cookie_for_all(&session, &recording);
     let (ann, bob) = (clock(&session, &cookie, ANN), clock(&session, &cookie, BOB));
     std::thread::sleep(Duration::from_secs(4));
     let (_, incident) = mark(&recording, ANN);
-    let messages =
-        records(&incident, Section::Rare).filter(|entry| entry.kind == RecordKind::Message);
-    let messages: Vec<Message> = messages.filter_map(|entry| Message::read(entry.bytes)).collect();
-    let of = |program: &Program| {
-        let pid = program.0.id();
-        messages.iter().filter(move |message| message.client.0 == pid)
-    };
-    let directions: std::collections::BTreeSet<u8> =
-        of(&ann).map(|message| message.direction).collect();
+    let messages: Vec<Message> =
+        records_of(&incident, Section::Rare, RecordKind::Message, Message::read).collect();
+    let of_ann = messages.iter().filter(|message| message.client.0 == ann.id());
+    let directions: BTreeSet<u8> = of_ann.map(|message| message.direction).collect();
     assert_eq!(directions, (0..4).collect(), "both sides of the own connection");
-    assert_eq!(of(&bob).count(), 0);
+    assert!(messages.iter().all(|message| message.client.0 != bob.id()));
     assert!(meta(&incident).withheld.messages > 0);
 }
 
 /// Returns the mapped address ranges of a process.
 fn places(pid: u32) -> Vec<std::ops::Range<u64>> {
     let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap();
-    let range = |line: &str| {
+    let ranges = maps.lines().filter_map(|line| {
         let (start, end) = line.split(' ').next()?.split_once('-')?;
         Some(u64::from_str_radix(start, 16).ok()?..u64::from_str_radix(end, 16).ok()?)
-    };
-    maps.lines().filter_map(range).collect()
+    });
+    ranges.collect()
 }
 
 #[test]
-fn no_place_in_the_memory_of_roots_processes_is_told() {
+fn no_address_in_roots_processes_is_in_the_incident() {
     let recording = record("none");
     let computing = start(0, "perl", &["-e", "$| = 1; print qq(ready\n); 1 while syscall 39"]);
     let waiting = start(
@@ -245,8 +220,8 @@ fn no_place_in_the_memory_of_roots_processes_is_told() {
         {
             let words =
                 incident.bytes(section).as_chunks().0.iter().map(|word| u64::from_le_bytes(*word));
-            let told = words.filter(|word| places.iter().any(|place| place.contains(word))).count();
-            assert_eq!(told, 0, "{section:?}");
+            let found = words.filter(|word| places.iter().any(|place| place.contains(word)));
+            assert_eq!(found.count(), 0, "{section:?}");
         }
     }
 }

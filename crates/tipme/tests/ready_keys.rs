@@ -20,11 +20,10 @@ mod portal;
 
 use kglobalaccel::Kglobalaccel;
 use portal::{Portal, SilentPortal};
-use rustix::process::{Pid, Signal, kill_process};
-use screen::{ADDRESS, Bus};
+use screen::Bus;
 use std::path::Path;
 use std::time::{Duration, Instant};
-use support::{Recording, tipme};
+use support::{Recording, said};
 use tempfile::TempDir;
 
 /// Qt code of Ctrl+Alt+Minus.
@@ -48,42 +47,17 @@ impl Desktop {
 
     /// Returns exit code and text of a verb, in a session of the named desktop.
     fn run(&self, desktop: &str, words: &[&str]) -> (Option<i32>, String) {
-        let mut command = tipme();
-        for unset in [
-            "SUDO_UID",
-            "XDG_CONFIG_HOME",
-            "XDG_DATA_HOME",
-            "XDG_RUNTIME_DIR",
-            "DISPLAY",
-            "SWAYSOCK",
-        ] {
-            command.env_remove(unset);
-        }
+        let mut command = self.bus.program_of(desktop, self.home.path());
         command.args(words).arg("--state-dir").arg(self.recording.dir.path());
-        command
-            .env("HOME", self.home.path())
-            .env("XDG_CURRENT_DESKTOP", desktop)
-            .env("WAYLAND_DISPLAY", "wayland-7");
-        command.env("GSETTINGS_BACKEND", "keyfile").env(ADDRESS, &self.bus.address);
-        let output = command.output().unwrap();
-        let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
-        let text = String::from_utf8(output.stdout).unwrap() + &complaint;
-        (output.status.code(), text.split_whitespace().collect::<Vec<_>>().join(" "))
+        let (code, text) = said(command.output().unwrap());
+        (code, text.split_whitespace().collect::<Vec<_>>().join(" "))
     }
 }
 
 impl Drop for Desktop {
     /// Ends the agent started by setup.
     fn drop(&mut self) {
-        let connection = zbus::blocking::connection::Builder::address(self.bus.address.as_str())
-            .unwrap()
-            .build()
-            .unwrap();
-        let daemon = zbus::blocking::fdo::DBusProxy::new(&connection).unwrap();
-        let agent = daemon.get_connection_unix_process_id("org.tipme.Agent".try_into().unwrap());
-        if let Some(pid) = agent.ok().and_then(|pid| Pid::from_raw(pid as i32)) {
-            kill_process(pid, Signal::KILL).ok();
-        }
+        self.bus.kill_agent();
     }
 }
 
@@ -104,7 +78,8 @@ fn kde_is_ready_only_where_its_daemon_has_the_key() {
     );
 
     let (code, text) = desktop.run("KDE", &["setup", "--yes"]);
-    let later = "Ready: from the next login on, when KDE reads the binding of Ctrl+Alt+Minus; until then: tipme mark";
+    let later = "Ready: after the next login, when KDE reads the binding of Ctrl+Alt+Minus; \
+                 until then, run: tipme mark";
     assert!(code == Some(1) && text.contains(later), "{text}");
     assert!(!text.contains("Now press the key") && !text.contains("Ready: yes"), "{text}");
     assert_eq!(
@@ -120,7 +95,7 @@ fn kde_is_ready_only_where_its_daemon_has_the_key() {
 }
 
 #[test]
-fn kde_serves_an_entry_that_its_daemon_loads_and_undo_takes_it_back_from_any_desktop() {
+fn kde_serves_a_loaded_entry_and_any_desktop_can_undo_it() {
     let desktop = Desktop::start();
     let daemon = Kglobalaccel::start(&desktop.bus.address, &[MARK, ("start", 0x0c00_002b)]);
     let (code, text) = desktop.run("KDE", &["setup", "--yes"]);
@@ -130,11 +105,11 @@ fn kde_serves_an_entry_that_its_daemon_loads_and_undo_takes_it_back_from_any_des
     );
     assert!(text.contains("Now press the key yourself: Ctrl+Alt+Minus."), "{text}");
     let (_, text) = desktop.run("KDE", &["doctor", "--verbose"]);
-    assert!(text.contains("Ctrl+Alt+Minus marks, by the settings of KDE"), "{text}");
+    assert!(text.contains("Ctrl+Alt+Minus marks, bound in the settings of KDE"), "{text}");
     assert!(entry(desktop.home.path()).exists());
 
     let (code, text) = desktop.run("GNOME", &["setup", "--undo", "--yes"]);
-    assert!(code == Some(0) && text.contains("done bind no key of KDE to tipme"), "{text}");
+    assert!(code == Some(0) && text.contains("done remove tipme's keys from KDE"), "{text}");
     assert_eq!((entry(desktop.home.path()).exists(), daemon.actions()), (false, Vec::new()));
 }
 
@@ -143,16 +118,17 @@ fn a_key_that_kde_gave_to_another_shortcut_is_not_ready() {
     let desktop = Desktop::start();
     let _daemon = Kglobalaccel::start(&desktop.bus.address, &[("_launch", 0)]);
     let (code, text) = desktop.run("KDE", &["setup", "--yes"]);
-    let why = "Ready: no, because KDE gave the key of tipme to another shortcut, or its owner took it away; choose one in";
+    let why = "Ready: no, because KDE gave the key of tipme to another shortcut, \
+               or the user removed it; choose one in";
     assert!(code == Some(1) && text.contains(why), "{text}");
 }
 
 #[test]
-fn a_key_in_the_settings_of_gnome_counts_while_its_settings_daemon_runs() {
+fn a_gnome_key_works_while_the_settings_daemon_runs() {
     let desktop = Desktop::start();
     let (code, text) = desktop.run("ubuntu:GNOME", &["setup", "--yes"]);
     let why =
-        "Ready: no, because the settings of GNOME have Ctrl+Alt+Minus, and its settings daemon";
+        "Ready: no, because the settings of GNOME have Ctrl+Alt+Minus, but its settings daemon";
     assert!(code == Some(1) && text.contains(why) && !text.contains("Now press the key"), "{text}");
     let name = "org.gnome.SettingsDaemon.MediaKeys";
     let builder =
@@ -164,20 +140,18 @@ fn a_key_in_the_settings_of_gnome_counts_while_its_settings_daemon_runs() {
         "{text}"
     );
     let (code, text) = desktop.run("KDE", &["setup", "--undo", "--yes"]);
-    assert!(code == Some(0) && text.contains("done bind no key of GNOME to tipme"), "{text}");
+    assert!(code == Some(0) && text.contains("done remove tipme's keys from GNOME"), "{text}");
 }
 
 #[test]
-fn where_the_portal_refuses_there_is_one_thing_to_do() {
+fn a_refusing_portal_leaves_one_thing_to_do() {
     let desktop = Desktop::start();
     let _portal = Portal::start(&desktop.bus.address, 2);
     let (code, text) = desktop.run("cage", &["setup", "--yes"]);
-    let why = "Ready: no, because the desktop binds no shortcut: the desktop refused; bind Ctrl+Alt+Minus in the \
-               settings of the desktop to this command: ";
-    let told = text
-        .split_once(why)
-        .is_some_and(|(_, command)| command.ends_with(" --press mark, and press it"));
-    assert!(code == Some(1) && told, "{text}");
+    let why = "Ready: no, because the desktop binds no shortcut: the desktop refused; \
+               bind Ctrl+Alt+Minus in the settings of the desktop to this command: ";
+    let (_, command) = text.split_once(why).unwrap_or_else(|| panic!("{text}"));
+    assert!(code == Some(1) && command.ends_with(" --press mark, and press it"), "{text}");
     assert!(!text.contains("tipme agent &") && !text.contains("see why"), "{text}");
     let command = ["agent", "--press", "mark"];
     assert_eq!(desktop.run("cage", &command).0, Some(0), "the key that was bound by hand");
@@ -189,7 +163,7 @@ fn where_the_portal_refuses_there_is_one_thing_to_do() {
 }
 
 #[test]
-fn where_the_portal_is_silent_or_absent_the_line_to_add_is_told() {
+fn a_silent_or_absent_portal_gives_the_line_to_add() {
     let desktop = Desktop::start();
     let (code, text) = desktop.run("labwc:wlroots", &["setup", "--yes"]);
     let line = r#"labwc/rc.xml: <keybind key="C-A-minus"><action name="Execute" command=""#;
@@ -204,7 +178,8 @@ fn where_the_portal_is_silent_or_absent_the_line_to_add_is_told() {
     assert!(code == Some(1) && text.starts_with(why), "{text}");
     assert!(begun.elapsed() < Duration::from_secs(20), "it took {:?}", begun.elapsed());
     let (code, text) = desktop.run("cage", &["setup", "--yes"]);
-    let waits = "Ready: no, because the desktop has not answered the agent's request for a key; in a minute, run again";
+    let waits = "Ready: no, because the desktop has not answered the agent's request for a key \
+                 yet; in a minute, run: tipme status";
     assert!(
         code == Some(1) && text.contains(waits) && !text.contains("bind Ctrl+Alt+Minus"),
         "{text}"
@@ -226,6 +201,7 @@ fn a_line_in_the_configuration_is_found_there() {
     );
     std::fs::write(folder.join("hyprland.conf"), line).unwrap();
     let (code, text) = desktop.run("Hyprland", &["status"]);
-    let ready = "Ready: yes, the key of tipme in Hyprland marks, by the configuration of Hyprland; the first press starts";
+    let ready = "Ready: yes, the key of tipme in Hyprland marks, bound in the configuration of \
+                 Hyprland; the first press starts";
     assert!(code == Some(0) && text.starts_with(ready), "{text}");
 }

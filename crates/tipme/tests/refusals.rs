@@ -18,13 +18,13 @@ mod popups;
 
 use popups::Viewer;
 use screen::{ADDRESS, Bus, wait_for};
-use session_agent::{Agent, press, session};
+use session_agent::{Agent, press};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
-use support::{Recording, files};
+use support::{Recording, files, session};
 use tempfile::TempDir;
 
 /// A user that may not mark.
@@ -42,7 +42,7 @@ fn home(authority: &Path) -> TempDir {
 }
 
 #[test]
-fn whoever_may_not_mark_is_told_so_at_the_screen() {
+fn a_user_that_may_not_mark_sees_the_reason_on_screen() {
     let session = session();
     let recording = Recording::start(&["--display", &session.display_name()]);
     fs::set_permissions(recording.dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
@@ -60,7 +60,8 @@ fn whoever_may_not_mark_is_told_so_at_the_screen() {
     });
     agent.line("ready: ");
     press(&session, &["ctrl+alt+minus"]);
-    let why = "user 12345 may not use this recorder, since user 12345 is not logged in at this machine; run: tipme setup (";
+    let why = "user 12345 may not use this recorder, since user 12345 is not logged in at this \
+               machine; run: tipme setup (";
     agent.line(&format!("tipme: {why}"));
     let text = Viewer::open(&session).wait_for(why).text;
     assert!(text.starts_with("The mark failed\n\n"), "{text}");
@@ -88,7 +89,7 @@ impl Drop for SmallDisk {
 }
 
 #[test]
-fn a_full_disk_is_told_at_the_screen() {
+fn a_full_disk_is_shown_on_screen() {
     let (session, bus, disk) = (session(), Bus::start(), SmallDisk::mount());
     let (_daemon, shown) = bus.start_notifications(&session);
     let own = TempDir::new_in(disk.0.path()).unwrap();
@@ -97,10 +98,8 @@ fn a_full_disk_is_told_at_the_screen() {
         fs::write(disk.0.path().join("filler"), vec![1; 1 << 20]).is_err(),
         "the disk is not full"
     );
-    let agent = Agent::start(&session, recording.dir.path(), |command| {
-        command.arg("--no-dialog").env(ADDRESS, &bus.address);
-    });
-    agent.line("ready: ");
+    let _agent =
+        Agent::ready(&session, recording.dir.path(), &["--no-dialog"], &[(ADDRESS, &bus.address)]);
     press(&session, &["ctrl+alt+minus"]);
     let text = wait_for(
         &shown,

@@ -2,14 +2,13 @@
 //! Pages as files: their location, permissions, and the programs that open them.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
-#[path = "support/mod.rs"]
 mod support;
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use support::{files, tipme};
+use support::{files, said, tipme};
 use tempfile::TempDir;
 
 /// Returns an incident in which forty processes compete for the CPU.
@@ -24,10 +23,6 @@ fn report(folder: &Path, arguments: &[&str]) -> Output {
     tipme().arg("report").arg(incident()).args(arguments).current_dir(folder).output().unwrap()
 }
 
-fn said(output: &Output) -> String {
-    String::from_utf8_lossy(&[&output.stdout[..], &output.stderr].concat()).into_owned()
-}
-
 /// Asserts that a page is complete, and accessible by its owner only.
 fn assert_is_page(path: &Path) {
     let page = fs::read_to_string(path).unwrap();
@@ -37,20 +32,16 @@ fn assert_is_page(path: &Path) {
 }
 
 #[test]
-fn a_page_is_named_after_its_incident_and_replaces_nothing_unasked() {
+fn a_page_is_named_after_its_incident_and_replaces_no_file() {
     let folder = TempDir::new().unwrap();
     let output = report(folder.path(), &[]);
-    assert!(output.status.success(), "{}", said(&output));
-    assert_eq!(said(&output), "tipme-cpu-hogs.html\n");
+    assert_eq!(said(output), (Some(0), "tipme-cpu-hogs.html\n".to_owned()));
     let page = folder.path().join("tipme-cpu-hogs.html");
     assert_is_page(&page);
     fs::write(&page, "mine").unwrap();
-    let refused = report(folder.path(), &[]);
-    assert_eq!(refused.status.code(), Some(2));
-    assert!(
-        said(&refused)
-            .contains("tipme-cpu-hogs.html is there already; name another file, or give --force")
-    );
+    let (code, why) = said(report(folder.path(), &[]));
+    let remedy = "tipme-cpu-hogs.html exists already; name another file, or give --force";
+    assert!(code == Some(2) && why.contains(remedy), "{why}");
     assert_eq!(fs::read_to_string(&page).unwrap(), "mine");
     assert!(report(folder.path(), &["--force"]).status.success());
     assert_eq!(files(folder.path(), ""), [page], "nothing is left beside it");
@@ -79,14 +70,10 @@ fn a_page_goes_to_standard_output_and_nowhere_else() {
 }
 
 #[test]
-fn where_nothing_can_be_written_the_remedy_is_told() {
-    let output = report(Path::new("/"), &["-o", "/proc/page.html"]);
-    assert_eq!(output.status.code(), Some(2));
-    assert!(
-        said(&output).contains("cannot write /proc/page.html; name another file with -o"),
-        "{}",
-        said(&output)
-    );
+fn an_unwritable_page_names_the_remedy() {
+    let (code, why) = said(report(Path::new("/"), &["-o", "/proc/page.html"]));
+    let remedy = "cannot write /proc/page.html; name another file with -o";
+    assert!(code == Some(2) && why.contains(remedy), "{why}");
 }
 
 #[test]
@@ -94,7 +81,7 @@ fn a_result_makes_a_page_too() {
     let folder = TempDir::new().unwrap();
     let words = ["bench", "timer", "--no-trace", "--duration", "1s", "--json", "timer.json"];
     let measured = tipme().args(words).current_dir(folder.path()).output().unwrap();
-    assert!(measured.status.success(), "{}", said(&measured));
+    assert!(measured.status.success(), "{measured:?}");
     // The common part of all kinds suffices for a page of any other kind.
     let timer = fs::read_to_string(folder.path().join("timer.json")).unwrap();
     fs::write(
@@ -110,21 +97,15 @@ fn a_result_makes_a_page_too() {
             .current_dir(folder.path())
             .output()
             .unwrap();
-        assert_eq!(
-            (output.status.success(), said(&output)),
-            (true, format!("tipme-{name}.html\n"))
-        );
+        assert_eq!(said(output), (Some(0), format!("tipme-{name}.html\n")));
         let page = fs::read_to_string(folder.path().join(format!("tipme-{name}.html"))).unwrap();
         assert!(page.contains(words) && page.matches("<svg ").count() >= 2, "{name}");
     }
     fs::write(folder.path().join("else.json"), "{}").unwrap();
     let refused =
         tipme().args(["report", "else.json"]).current_dir(folder.path()).output().unwrap();
-    assert!(
-        said(&refused).contains("else.json is not a result of tipme --json"),
-        "{}",
-        said(&refused)
-    );
+    let (_, why) = said(refused);
+    assert!(why.contains("else.json is not a result of tipme --json"), "{why}");
 }
 
 /// Runs `tipme incidents open` in a folder of the test, with a script as the opener.
@@ -156,10 +137,7 @@ fn a_page_is_opened_by_what_the_desktop_has() {
     let page = folder.path().join("tipme/cpu-hogs.html");
     for _ in 0..2 {
         let output = open(folder.path(), Some(r#"printf %s "$1" > "${0%/*}/shown""#));
-        assert_eq!(
-            (output.status.success(), said(&output)),
-            (true, format!("{}\n", page.display()))
-        );
+        assert_eq!(said(output), (Some(0), format!("{}\n", page.display())));
         assert_eq!(
             fs::read_to_string(folder.path().join("programs/shown")).unwrap(),
             page.display().to_string()
@@ -169,17 +147,16 @@ fn a_page_is_opened_by_what_the_desktop_has() {
 }
 
 #[test]
-fn where_nothing_opens_a_page_it_is_said_where_it_lies() {
+fn without_an_opener_the_path_of_the_page_is_printed() {
     let folder = TempDir::new().unwrap();
     let page = folder.path().join("tipme/cpu-hogs.html");
-    let told = format!("the page is {}", page.display());
+    let place = format!("the page is {}", page.display());
     for (opener, why) in [
         (None, "no browser was found to open it; "),
         (Some("exit 3"), "xdg-open found no browser to open it; "),
     ] {
-        let output = open(folder.path(), opener);
-        assert_eq!(output.status.code(), Some(2));
-        assert!(said(&output).contains(&(why.to_owned() + &told)), "{}", said(&output));
+        let (code, text) = said(open(folder.path(), opener));
+        assert!(code == Some(2) && text.contains(&format!("{why}{place}")), "{text}");
         assert_is_page(&page);
     }
 }

@@ -62,7 +62,7 @@ fn names_in(folder: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn what_is_committed_is_what_the_types_give() {
+fn committed_schemas_are_those_of_the_types() {
     support::lab();
     for name in DOCUMENTS {
         expect_committed(name, &printed(&["schema", name]));
@@ -90,13 +90,12 @@ fn every_document_has_a_schema() {
     let all: BTreeSet<String> =
         DOCUMENTS.iter().chain(&RESULTS).map(|name| (*name).to_owned()).collect();
     assert_eq!(names_in("docs/schemas"), all, "each is made by a type");
-    let choices = |help: String| -> BTreeSet<String> {
+    let words = ["schema", "--help"];
+    let [own, lab] = [printed(&words), printed_by_lab(&words)].map(|help| {
         let lines =
             help.lines().filter_map(|line| line.trim_start().strip_prefix("- ")?.split_once(':'));
-        lines.map(|(name, _)| name.to_owned()).collect()
-    };
-    let (own, lab) =
-        (choices(printed(&["schema", "--help"])), choices(printed_by_lab(&["schema", "--help"])));
+        lines.map(|(name, _)| name.to_owned()).collect::<BTreeSet<String>>()
+    });
     assert_eq!(lab, RESULTS.map(str::to_owned).into());
     assert_eq!(&own | &lab, all);
 }
@@ -162,29 +161,33 @@ fn verdicts_fit() {
 }
 
 #[test]
-fn what_doctor_says_fits() {
+fn the_document_of_doctor_fits() {
     schema::assert_fits("doctor", &serde_json::from_str(&printed(&["doctor", "--json"])).unwrap());
 }
 
 /// Tests the check itself: in a matching verdict, no member can be omitted, added, or have another
 /// type.
 #[test]
-fn what_does_not_fit_is_noticed() {
+fn misfits_are_noticed() {
     let incident = repository().join("tests/golden/stopped.tipme");
     let verdict: Value =
         serde_json::from_str(&printed(&["diagnose", "--json", incident.to_str().unwrap()]))
             .unwrap();
     let whole: Value =
         serde_json::from_slice(&std::fs::read(schema::path("verdict")).unwrap()).unwrap();
-    let spoilt = |spoil: &dyn Fn(&mut Value)| {
+    type Change = fn(&mut Value);
+    let changes: [(usize, Change); 6] = [
+        (0, |_| ()),
+        (1, |verdict| verdict["more"] = json!(1)),
+        (1, |verdict| verdict["findings"][0]["kind"] = json!("gremlins")),
+        (1, |verdict| verdict["findings"][0]["culprit"] = json!({ "device": 7 })),
+        (1, |verdict| verdict["interval"]["latency_ms"] = json!(null)),
+        (1, |verdict| drop(verdict.as_object_mut().unwrap().remove("chain"))),
+    ];
+    for (count, change) in changes {
         let mut verdict = verdict.clone();
-        spoil(&mut verdict);
-        schema::misfits(&whole, &verdict, "verdict").len()
-    };
-    assert_eq!(spoilt(&|_| ()), 0);
-    assert_eq!(spoilt(&|verdict| verdict["more"] = json!(1)), 1);
-    assert_eq!(spoilt(&|verdict| verdict["findings"][0]["kind"] = json!("gremlins")), 1);
-    assert_eq!(spoilt(&|verdict| verdict["findings"][0]["culprit"] = json!({ "device": 7 })), 1);
-    assert_eq!(spoilt(&|verdict| verdict["interval"]["latency_ms"] = json!(null)), 1);
-    assert_eq!(spoilt(&|verdict| drop(verdict.as_object_mut().unwrap().remove("chain"))), 1);
+        change(&mut verdict);
+        let misfits = schema::misfits(&whole, &verdict, "verdict");
+        assert_eq!(misfits.len(), count, "{misfits:?}");
+    }
 }

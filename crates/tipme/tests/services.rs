@@ -4,10 +4,8 @@
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
 #[path = "support/family.rs"]
-#[allow(dead_code, reason = "each test target uses a part")]
 mod family;
 #[path = "manage/fixture.rs"]
-#[allow(dead_code, reason = "each test target uses a part")]
 mod fixture;
 #[path = "support/helper_daemon.rs"]
 mod helper_daemon;
@@ -22,13 +20,9 @@ use serde_json::json;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixDatagram;
 use std::process::Command;
-use support::{Recording, diagnose, meta, records, while_stopped};
+use support::{Recording, diagnose, hitch, meta, records, session_with_terminal, status, typist};
 use tempfile::TempDir;
-use tipme_bench::PrivateSession;
-use tipme_bench::session::SessionOptions;
 use tipme_bench::until;
-use tipme_control::{AutoCounts, Client, RecorderRequest, RecorderResponse};
-use tipme_desktop::inject::{Pace, Typist};
 use tipme_policy::Strength;
 use tipme_record::RecordKind;
 use tipme_record::incident::Section;
@@ -60,25 +54,28 @@ fn no_service_is_more_exposed_than_it_must_be() {
 }
 
 #[test]
-fn what_a_unit_forbids_ends_a_program() {
+fn a_forbidden_system_call_ends_a_program() {
     let unit = Installed::new().unit("tipmed");
-    let run = |program: &str, arguments: &[&str]| {
-        let mut command = Command::new(program);
-        unit.limit(command.args(arguments));
+    let [fine, keyring, internet, shown] = [
+        &["true"][..],
+        &["perl", "-e", "syscall 250, 0, 0, 0; print 'went on'"],
+        &["perl", "-MSocket", "-e", "socket my $s, 2, 1, 0; print 'went on'"],
+        &["cat", "/proc/self/status"],
+    ]
+    .map(|words| {
+        let mut command = Command::new(words[0]);
+        unit.limit(command.args(&words[1..]));
         command.output().unwrap()
-    };
-    assert!(run("true", &[]).status.success());
-    let key = "syscall 250, 0, 0, 0; print 'went on'";
-    assert!(!run("perl", &["-e", key]).status.success(), "a keyring can be had");
-    let internet = "socket my $s, 2, 1, 0; print 'went on'";
-    assert!(
-        !run("perl", &["-MSocket", "-e", internet]).status.success(),
-        "a socket of the internet can be had"
-    );
-    let status = String::from_utf8(run("cat", &["/proc/self/status"]).stdout).unwrap();
-    let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
-    assert_eq!((field("NoNewPrivs:"), field("Seccomp:")), (Some("1"), Some("2")), "{status}");
-    let held = u64::from_str_radix(field("CapEff:").unwrap(), 16).unwrap();
+    });
+    assert!(fine.status.success());
+    assert!(!keyring.status.success(), "a keyring can be had");
+    assert!(!internet.status.success(), "a socket of the internet can be had");
+    let status = String::from_utf8(shown.stdout).unwrap();
+    let [privileges, filter, capabilities] = ["NoNewPrivs:", "Seccomp:", "CapEff:"].map(|name| {
+        status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim).unwrap()
+    });
+    assert_eq!((privileges, filter), ("1", "2"), "{status}");
+    let held = u64::from_str_radix(capabilities, 16).unwrap();
     assert_eq!(
         held & (1 << 16 | 1 << 12 | 1 << 25),
         0,
@@ -89,8 +86,7 @@ fn what_a_unit_forbids_ends_a_program() {
 #[test]
 fn the_recorder_works_within_its_unit() {
     let unit = Installed::new().unit("tipmed");
-    let mut session = PrivateSession::start(SessionOptions::default()).unwrap();
-    session.open_terminal(&[], &["cat".into()]).unwrap();
+    let session = session_with_terminal();
     // In a place where the service has its own folders too.
     let dir = TempDir::new_in("/var/tmp").unwrap();
     let socket = UnixDatagram::bind(dir.path().join("notify")).unwrap();
@@ -101,7 +97,7 @@ fn the_recorder_works_within_its_unit() {
     unit.limit(&mut command);
     let recording = Recording::start_by(command, dir);
     assert_eq!(said(&socket), "READY=1");
-    let mut typist = Typist::open(&session.target(), Pace::default()).unwrap();
+    let mut typist = typist(&session, 60.0);
     typist.text("it hangs now\n").unwrap();
     let (path, incident) = recording.mark();
     let mode = std::fs::metadata(recording.incidents()).unwrap().permissions().mode();
@@ -130,30 +126,13 @@ fn the_recorder_works_within_its_unit() {
     let (code, text) = diagnose(&path, &[]);
     assert!(matches!(code, Some(0 | 3)), "{text}");
     until("the judgement of a hitch", || {
+        typist.text("The quick brown fox jumps over the lazy dog\n").unwrap();
         hitch(&session, &mut typist);
-        let auto = auto(&recording);
+        let auto = status(recording.dir.path()).auto.unwrap();
         assert_eq!(auto.failed, 0, "{auto:?}");
         auto.marked + auto.known_causes + auto.without_finding > 0
     });
     assert_eq!([said(&socket), said(&socket)], ["WATCHDOG=1", "WATCHDOG=1"]);
-}
-
-/// Types while the terminal is stopped.
-fn hitch(session: &PrivateSession, typist: &mut Typist) {
-    typist.text("The quick brown fox jumps over the lazy dog\n").unwrap();
-    while_stopped(session.terminal_pid().unwrap(), || {
-        typist.text("now").unwrap();
-        std::thread::sleep(std::time::Duration::from_millis(700));
-    });
-    typist.text("after").unwrap();
-}
-
-/// Returns the recorder's counts of automatic looks.
-fn auto(recording: &Recording) -> AutoCounts {
-    match Client::new(recording.dir.path()).call(&RecorderRequest::Status).unwrap() {
-        RecorderResponse::Status(status) => status.auto.unwrap(),
-        other => panic!("{other:?}"),
-    }
 }
 
 /// Returns the next message to systemd.
@@ -169,7 +148,7 @@ fn the_manager_works_within_its_unit() {
     let unit = Installed::new().unit("tipme-manage");
     let desktop = Desktop::start();
     let (first, second) = (desktop.terminal("+20+20"), desktop.terminal("+500+20"));
-    let mut command = fixture::tipme();
+    let mut command = support::tipme();
     desktop.session.show(&mut command);
     unit.limit(&mut command);
     let dir = TempDir::new().unwrap();

@@ -18,11 +18,12 @@ mod portal;
 mod notification_server;
 
 use notification_server::FakeServer;
-use screen::{ADDRESS, Bus, Running};
-use session_agent::{Agent, session};
+use screen::{ADDRESS, Bus};
+use serde_json::Value;
+use session_agent::Agent;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
-use support::tipme;
+use support::{Running, session, tipme};
 use tempfile::TempDir;
 use tipme_bench::until;
 use tipme_desktop::inject::{Pace, Typist};
@@ -66,11 +67,10 @@ fn agent_on(display: u32, bus: &Bus, state: &TempDir) -> Running {
     command.env_remove("XDG_RUNTIME_DIR").env_remove("WAYLAND_DISPLAY").env(ADDRESS, &bus.address);
     let agent = Running(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
     let target = DisplayTarget::new(display);
-    let serves = || {
+    until("the agent serves the display", || {
         let found = tipme_desktop::presence::find(&target).unwrap();
-        found.is_some_and(|found| found.pid == agent.0.id() && !found.words.is_empty())
-    };
-    until("the agent serves the display", serves);
+        found.is_some_and(|found| found.pid == agent.id() && !found.words.is_empty())
+    });
     agent
 }
 
@@ -97,10 +97,8 @@ fn an_agent_ends_with_its_display_and_the_next_one_takes_over() {
 #[test]
 fn an_agent_ends_with_its_bus() {
     let (session, state, bus) = (session(), TempDir::new().unwrap(), Bus::start());
-    let mut agent = Agent::start(&session, state.path(), |command| {
-        command.arg("--no-dialog").env(ADDRESS, &bus.address);
-    });
-    agent.line("ready: ");
+    let mut agent =
+        Agent::ready(&session, state.path(), &["--no-dialog"], &[(ADDRESS, &bus.address)]);
     // It is on the bus once it has shown something there.
     let server = FakeServer::start(&bus.address, "dunst", &["actions"]);
     session_agent::press(&session, &["ctrl+alt+minus"]);
@@ -139,27 +137,23 @@ fn sleeps(pid: u32) -> u64 {
     let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
     let status = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("status")).ok());
     let status = status.filter(|status| !status.starts_with(OF_LIBRARY));
-    let count = |status: String| {
+    let counts = status.filter_map(|status| {
         let line = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"))?;
         line.trim().parse::<u64>().ok()
-    };
-    status.filter_map(count).sum()
+    });
+    counts.sum()
 }
 
 #[test]
 fn an_idle_agent_sleeps() {
     let (session, state, bus) = (session(), TempDir::new().unwrap(), Bus::start());
-    let agent = Agent::start(&session, state.path(), |command| {
-        command.arg("--no-dialog").env(ADDRESS, &bus.address);
-    });
-    agent.line("ready: ");
+    let agent = Agent::ready(&session, state.path(), &["--no-dialog"], &[(ADDRESS, &bus.address)]);
     let pid = agent.child.id();
-    let is_idle = || {
+    until("no thread wakes up for three seconds", || {
         let before = sleeps(pid);
         std::thread::sleep(Duration::from_secs(3));
         sleeps(pid) - before <= 1
-    };
-    until("no thread wakes up for three seconds", is_idle);
+    });
 }
 
 #[test]
@@ -167,18 +161,13 @@ fn status_names_the_notification_server_that_the_agent_reaches() {
     let (session, state) = (session(), TempDir::new().unwrap());
     let [own, other] = [(); 2].map(|()| Bus::start());
     let _server = FakeServer::start(&other.address, "dunst", &["actions"]);
-    let agent = Agent::start(&session, state.path(), |command| {
-        command.arg("--no-dialog").env(ADDRESS, &own.address);
-    });
-    agent.line("ready: ");
-    let status = || {
-        let mut command = tipme();
-        session.show(command.args(["status", "--json", "--state-dir"]).arg(state.path()));
-        let output = command.env(ADDRESS, &other.address).output().unwrap();
-        let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-        document["notifications"].as_str().map(str::to_owned)
-    };
-    assert_eq!(status(), None, "the agent is on a bus without a server");
+    let _agent = Agent::ready(&session, state.path(), &["--no-dialog"], &[(ADDRESS, &own.address)]);
+    let mut command = tipme();
+    session.show(command.args(["status", "--json", "--state-dir"]).arg(state.path()));
+    command.env(ADDRESS, &other.address);
+    let status: Value = serde_json::from_slice(&command.output().unwrap().stdout).unwrap();
+    assert_eq!(status["notifications"], Value::Null, "the agent is on a bus without a server");
     let _reached = FakeServer::start(&own.address, "mako", &["actions"]);
-    assert_eq!(status().as_deref(), Some("mako 1.0"));
+    let status: Value = serde_json::from_slice(&command.output().unwrap().stdout).unwrap();
+    assert_eq!(status["notifications"], "mako 1.0");
 }

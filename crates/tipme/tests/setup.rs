@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `tipme setup` in a session with a real notification daemon. Needs root for the recorder, and dunst.
+//! `tipme setup` in a session with a real notification daemon. Needs root for the recorder, and
+//! dunst.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
 mod support;
@@ -11,9 +12,8 @@ mod session_agent;
 mod screen;
 
 use screen::{ADDRESS, Bus, wait_for};
-use session_agent::session;
 use std::path::Path;
-use support::{Recording, tipme};
+use support::{Recording, said, session, tipme};
 use tempfile::TempDir;
 use tipme_bench::PrivateSession;
 use tipme_desktop::presence;
@@ -38,9 +38,7 @@ impl Desktop {
             command.env_remove(unset);
         }
         command.env("HOME", self.home.path()).env("XDG_CACHE_HOME", self.home.path().join("cache"));
-        let output = command.env(ADDRESS, &self.bus.address).output().unwrap();
-        let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
-        (output.status.code(), String::from_utf8(output.stdout).unwrap() + &complaint)
+        said(command.env(ADDRESS, &self.bus.address).output().unwrap())
     }
 
     fn agent(&self) -> Option<presence::RunningAgent> {
@@ -103,7 +101,7 @@ fn one_command_leads_to_a_verdict_at_the_screen_and_one_back() {
 }
 
 #[test]
-fn without_a_recorder_it_says_what_to_start_and_that_it_is_not_ready() {
+fn without_a_recorder_it_is_not_ready_and_says_what_to_start() {
     let desktop = Desktop::start();
     let (code, text) = desktop.setup(&desktop.home.path().join("none"), &["--yes"]);
     assert_eq!(code, Some(1), "{text}");

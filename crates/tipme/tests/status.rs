@@ -9,12 +9,12 @@ mod support;
 mod session_agent;
 
 use serde_json::Value;
-use session_agent::{Agent, press, session};
-use support::{Recording, schema, tipme};
+use session_agent::{Agent, press};
+use support::{Recording, schema, session, tipme};
 use tipme_bench::PrivateSession;
 
 /// Returns exit code and text.
-fn told(session: &PrivateSession, recording: &Recording, words: &[&str]) -> (Option<i32>, String) {
+fn run(session: &PrivateSession, recording: &Recording, words: &[&str]) -> (Option<i32>, String) {
     let mut command = tipme();
     session.show(command.args(words).arg("--state-dir").arg(recording.dir.path()));
     command.env("XDG_CACHE_HOME", recording.dir.path().join("cache"));
@@ -27,26 +27,24 @@ fn told(session: &PrivateSession, recording: &Recording, words: &[&str]) -> (Opt
 }
 
 #[test]
-fn it_is_ready_when_recorder_and_agent_are_there() {
+fn recorder_and_agent_make_it_ready() {
     let (session, recording) = (session(), Recording::start(&["--allow-user", "4712"]));
-    let (code, text) = told(&session, &recording, &["status"]);
+    let (code, text) = run(&session, &recording, &["status"]);
     let display = session.display_name();
     let why = format!(
         "Ready: no, because no agent serves display {display}; start one there: tipme agent &"
     );
     assert!(code == Some(1) && text.starts_with(&why), "{text}");
-    let (code, text) = told(&session, &recording, &["doctor"]);
+    let (code, text) = run(&session, &recording, &["doctor"]);
     assert!(code == Some(1) && text.starts_with(&why), "{text}");
     assert!(
         !text.lines().any(|line| line.starts_with("ok ")),
-        "only what is missing is told: {text}"
+        "only what is missing is shown: {text}"
     );
 
-    let agent = Agent::start(&session, recording.dir.path(), |command| {
-        command.args(["--no-dialog", "--no-notification"]);
-    });
-    agent.line("ready: ");
-    let (code, text) = told(&session, &recording, &["status"]);
+    let agent =
+        Agent::ready(&session, recording.dir.path(), &["--no-dialog", "--no-notification"], &[]);
+    let (code, text) = run(&session, &recording, &["status"]);
     assert_eq!(code, Some(0), "{text}");
     let keys = format!("Ctrl+Alt+Minus marks on {display} (agent, process {})", agent.child.id());
     assert!(text.starts_with(&format!("Ready: yes, {keys}\n\n")), "{text}");
@@ -57,10 +55,9 @@ fn it_is_ready_when_recorder_and_agent_are_there() {
     ] {
         assert!(text.contains(line), "{line:?} in {text}");
     }
-    let none =
-        "\nnotifications  a popup comes instead; no notification is shown: there is no session bus";
+    let none = "\nnotifications  popups instead; no notification is shown: there is no session bus";
     assert!(text.contains(none), "{text}");
-    let (code, text) = told(&session, &recording, &["doctor", "--verbose"]);
+    let (code, text) = run(&session, &recording, &["doctor", "--verbose"]);
     assert!(
         code == Some(0) && text.starts_with("Ready: yes, ") && text.contains("\nok "),
         "{text}"
@@ -69,7 +66,7 @@ fn it_is_ready_when_recorder_and_agent_are_there() {
     recording.mark();
     press(&session, &["ctrl+alt+0"]);
     agent.line("input is no longer recorded");
-    let (code, text) = told(&session, &recording, &["status", "--json"]);
+    let (code, text) = run(&session, &recording, &["status", "--json"]);
     let status: Value = serde_json::from_str(&text).unwrap();
     schema::assert_fits("status", &status);
     assert_eq!(
@@ -91,7 +88,7 @@ fn without_a_recorder_the_reason_comes_first() {
         let text: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(text.starts_with("Ready: no, because no recorder listens at "), "{text}");
         let none = format!(
-            "; besides, no agent serves display {}; start one there: tipme agent &",
+            "; also, no agent serves display {}; start one there: tipme agent &",
             session.display_name()
         );
         assert!(text.contains(&none), "{text}");

@@ -6,12 +6,11 @@
 mod support;
 
 use serde_json::Value;
-use std::fs::Permissions;
-use std::os::unix::fs::PermissionsExt;
-use std::os::unix::process::CommandExt;
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
-use support::{Recording, mark_time, meta, records, schema, tipme};
+use support::{
+    Recording, is_own_thread, mark_time, meta, open_folder, records, records_of, schema, tipme_as,
+};
 use tipme_record::incident::{Incident, Section};
 use tipme_record::records::{Irq, Tally};
 use tipme_record::{Nanos, RecordKind};
@@ -28,21 +27,12 @@ const SHORT: Nanos = Nanos(50_000);
 const LONG: Duration = Duration::from_secs(120);
 
 fn record(arguments: &[&str]) -> Recording {
-    let dir = tempfile::TempDir::new().unwrap();
-    std::fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).unwrap();
     let users = ["--display", "none", "--allow-user", "4242", "--allow-user", "4343"];
-    Recording::start_in(dir, &[&users[..], arguments].concat())
+    Recording::start_in(open_folder(), &[&users[..], arguments].concat())
 }
 
 fn run(uid: u32, recording: &Recording, words: &[&str]) -> Output {
-    tipme()
-        .args(words)
-        .arg("--state-dir")
-        .arg(recording.dir.path())
-        .uid(uid)
-        .gid(uid)
-        .output()
-        .unwrap()
+    tipme_as(uid, recording.dir.path(), words).output().unwrap()
 }
 
 fn succeeds(uid: u32, recording: &Recording, words: &[&str]) {
@@ -73,17 +63,13 @@ fn write_files(recording: &Recording) {
 
 /// Returns the times at which this process was recorded as writing.
 fn tallies(incident: &Incident) -> Vec<Nanos> {
-    let own = |tid: u32| std::path::Path::new(&format!("/proc/self/task/{tid}")).exists();
-    let entries = records(incident, Section::Rare).filter(|entry| entry.kind == RecordKind::Tally);
-    let tallies =
-        entries.filter_map(|entry| Tally::read(entry.bytes)).filter(|tally| own(tally.head.tid.0));
-    tallies.map(|tally| tally.head.ts).collect()
+    let tallies = records_of(incident, Section::Rare, RecordKind::Tally, Tally::read);
+    tallies.filter(|tally| is_own_thread(tally.head.tid.0)).map(|tally| tally.head.ts).collect()
 }
 
 fn short_interrupts(incident: &Incident) -> Vec<Nanos> {
-    let entries = records(incident, Section::Rare).filter(|entry| entry.kind == RecordKind::Irq);
-    let irqs = entries.filter_map(|entry| Irq::read(entry.bytes)).filter(|irq| irq.nanos < SHORT);
-    irqs.map(|irq| irq.head.ts).collect()
+    let interrupts = records_of(incident, Section::Rare, RecordKind::Irq, Irq::read);
+    interrupts.filter(|irq| irq.nanos < SHORT).map(|irq| irq.head.ts).collect()
 }
 
 fn monotonic() -> Nanos {
@@ -92,18 +78,18 @@ fn monotonic() -> Nanos {
 }
 
 #[test]
-fn who_may_mark_has_a_running_recorder_record_more_for_a_time() {
+fn users_that_may_mark_have_more_recorded_for_a_time() {
     let recording = record(&[]);
     assert!(status(&recording)["details"].is_null());
     succeeds(ANN, &recording, &["record", "--detail", "interrupts,writers", "--for=600"]);
     let on = status(&recording)["details"].clone();
-    let told: Vec<(&str, u64)> = on
+    let details: Vec<(&str, u64)> = on
         .as_array()
         .unwrap()
         .iter()
         .map(|one| (one["name"].as_str().unwrap(), one["by_uid"].as_u64().unwrap()))
         .collect();
-    assert_eq!(told, [("interrupts", ANN.into()), ("writers", ANN.into())]);
+    assert_eq!(details, [("interrupts", ANN.into()), ("writers", ANN.into())]);
     assert!(
         on[0]["until_ns"].as_u64().unwrap() - on[0]["since_ns"].as_u64().unwrap()
             >= 600_000_000_000
@@ -129,7 +115,7 @@ fn who_may_mark_has_a_running_recorder_record_more_for_a_time() {
     assert_eq!(
         status(&recording)["details"].as_array().unwrap().len(),
         2,
-        "who did not ask takes nothing back"
+        "only the requesting user ends it"
     );
     succeeds(ANN, &recording, &["record", "--detail", "interrupts,writers", "--for=0"]);
     assert!(status(&recording)["details"].is_null());
@@ -139,12 +125,12 @@ fn who_may_mark_has_a_running_recorder_record_more_for_a_time() {
     write_files(&recording);
     std::thread::sleep(Duration::from_secs(1));
     let (_, incident) = recording.mark();
-    let since = |times: Vec<Nanos>| times.into_iter().filter(|at| *at > ended).count();
-    assert_eq!((since(tallies(&incident)), since(short_interrupts(&incident))), (0, 0));
+    let times = [tallies(&incident), short_interrupts(&incident)].concat();
+    assert!(times.iter().all(|at| *at <= ended), "{times:?} after {ended:?}");
 }
 
 #[test]
-fn more_detail_ends_by_itself_though_who_asked_is_gone() {
+fn more_detail_ends_by_itself_after_its_user_is_gone() {
     let recording = record(&[]);
     succeeds(ANN, &recording, &["record", "--detail", "locks", "--for=2"]);
     assert_eq!(status(&recording)["details"][0]["name"], "locks");
@@ -160,7 +146,7 @@ fn more_detail_ends_by_itself_though_who_asked_is_gone() {
 }
 
 #[test]
-fn who_may_not_mark_neither_asks_for_more_nor_pauses() {
+fn a_user_that_may_not_mark_changes_nothing() {
     let recording = record(&["--without", "locks"]);
     for words in [
         &["record", "--detail", "waits", "--for=60"][..],
@@ -238,7 +224,7 @@ fn markers_alone_see_the_user_that_stopped_input() {
 }
 
 #[test]
-fn what_bounds_the_memory_of_ended_processes_is_told() {
+fn the_bound_on_ended_processes_is_reported() {
     let recording = record(&["--memory", "16M"]);
     assert_eq!(status(&recording)["ended_bound"], "start");
     let script = "for (1 .. 12000) { my $pid = fork; exit 0 unless $pid; waitpid $pid, 0 }";

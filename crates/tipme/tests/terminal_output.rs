@@ -7,13 +7,14 @@
 mod shell;
 mod support;
 
-use shell::{HELD, marked, shell, type_command, typist};
+use shell::{HELD, marked, shell, type_command};
+use support::typist;
 
 #[test]
-fn whose_output_keeps_a_terminal_busy_is_told() {
+fn the_command_that_keeps_a_terminal_busy_is_named() {
     let session = shell("seq 1 4000000");
     let recording = type_command(&session);
-    typist(&session).text("x").unwrap();
+    typist(&session, 120.0).text("x").unwrap();
     std::thread::sleep(HELD);
     let verdict = marked(&recording);
     // A key in the terminal, or the command itself, waits for the terminal; on a busy machine it

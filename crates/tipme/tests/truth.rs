@@ -4,11 +4,9 @@
 
 mod support;
 
-use std::process::{Child, Command};
-use support::Recording;
+use std::process::Command;
+use support::{Recording, Running, session};
 use tipme_analysis::{Timed, timed};
-use tipme_bench::PrivateSession;
-use tipme_bench::session::SessionOptions;
 use tipme_bench::truth::{Truth, TruthClient};
 use tipme_bench::worker::WorkerLauncher;
 use tipme_desktop::inject::Pace;
@@ -22,23 +20,11 @@ const KEYS_FOUND_MIN: usize = 392;
 /// Minimum distance between keys, half of it on each side, in nanoseconds.
 const APART_NS: u64 = 10_000_000;
 
-/// Programs that compute on every CPU; killed on drop.
-struct Hogs(Vec<Child>);
-
-impl Hogs {
-    fn start(count: usize) -> Hogs {
-        let hog = || Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
-        Hogs((0..count).map(|_| hog()).collect())
-    }
-}
-
-impl Drop for Hogs {
-    fn drop(&mut self) {
-        for hog in &mut self.0 {
-            hog.kill().ok();
-            hog.wait().ok();
-        }
-    }
+/// Starts programs that compute.
+fn hogs(count: usize) -> Vec<Running> {
+    let hogs =
+        (0..count).map(|_| Running::start(Command::new("sh").args(["-c", "while :; do :; done"])));
+    hogs.collect()
 }
 
 fn quantile(errors: &mut [u64], share: f64) -> f64 {
@@ -68,19 +54,20 @@ fn check_order(one: &Timed, truth: &Truth) {
 
 /// Returns the interaction that starts with this injected key.
 fn nearest<'a>(recorded: &'a [Timed], truth: &Truth) -> Option<&'a Timed> {
-    let distance = |one: &&Timed| one.input_ns.abs_diff(truth.injected.0);
-    recorded.iter().min_by_key(distance).filter(|one| distance(one) < APART_NS)
+    let distances = recorded.iter().map(|one| (one.input_ns.abs_diff(truth.injected.0), one));
+    let (distance, one) = distances.min_by_key(|(distance, _)| *distance)?;
+    (distance < APART_NS).then_some(one)
 }
 
-/// Types beside this many hogs, and compares the analysis with the client's stamps.
-fn compare(what: &str, hogs: usize) {
+/// Types beside this many computing programs, and compares the analysis with the client's stamps.
+fn compare(what: &str, count: usize) {
     let _alone = support::alone();
-    let session = PrivateSession::start(SessionOptions::default()).unwrap();
+    let session = session();
     let recording = Recording::start(&["--display", &session.display_name()]);
     let launcher = WorkerLauncher(vec![support::lab().into(), "worker".into()]);
     let client = TruthClient::start(&session, &launcher, KEYS).unwrap();
     let pid = client.pid();
-    let load = Hogs::start(hogs);
+    let load = hogs(count);
     let pace = Pace { words_per_minute: 600.0, variation: 0.5, seed: 3 };
     let truths: Vec<Truth> = client.drive(&session, pace).unwrap();
     let (_, incident) = recording.mark();
@@ -94,18 +81,21 @@ fn compare(what: &str, hogs: usize) {
         truths.iter().filter_map(|truth| Some((nearest(&recorded, truth)?, truth))).collect();
     assert!(pairs.len() >= KEYS_FOUND_MIN, "{} of {KEYS} keys were found", pairs.len());
     pairs.iter().for_each(|(one, truth)| check_order(one, truth));
-    let errors = |recorded_time: &dyn Fn(&Timed) -> u64, true_time: &dyn Fn(&Truth) -> u64| {
-        pairs.iter().map(|(one, truth)| recorded_time(one).abs_diff(true_time(truth))).collect()
-    };
-    check(&format!("{what}, input"), errors(&|one| one.input_ns, &|truth| truth.injected.0));
-    check(
-        &format!("{what}, event taken"),
-        errors(&|one| one.taken_ns.unwrap(), &|truth| truth.received.0),
-    );
-    check(
-        &format!("{what}, input to end"),
-        errors(&|one| one.end_ns - one.input_ns, &|truth| truth.finished.since(truth.injected).0),
-    );
+    type Time<T> = fn(&T) -> u64;
+    let times: [(&str, Time<Timed>, Time<Truth>); 3] = [
+        ("input", |one| one.input_ns, |truth| truth.injected.0),
+        ("event taken", |one| one.taken_ns.unwrap(), |truth| truth.received.0),
+        (
+            "input to end",
+            |one| one.end_ns - one.input_ns,
+            |truth| truth.finished.since(truth.injected).0,
+        ),
+    ];
+    for (name, recorded, known) in times {
+        let errors =
+            pairs.iter().map(|(one, truth)| recorded(one).abs_diff(known(truth))).collect();
+        check(&format!("{what}, {name}"), errors);
+    }
 }
 
 #[test]

@@ -8,9 +8,10 @@ mod support;
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
 use std::net::{TcpListener, UdpSocket};
+use std::os::unix::fs::MetadataExt;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
-use support::{Recording, records};
+use support::{Recording, records_of};
 use tempfile::TempDir;
 use tipme_record::RecordKind;
 use tipme_record::incident::{Incident, Section};
@@ -21,7 +22,9 @@ use tipme_record::records::{Attempt, Polled};
 /// once on a busy machine.
 const POLLS: &str = r#"
     use IO::Socket::INET; use IO::Poll; $| = 1;
-    my ($udp, $tcp) = map { IO::Socket::INET->new(PeerAddr => "127.0.0.1:$ARGV[$_]", Proto => ("udp", "tcp")[$_]) or die } 0, 1;
+    my ($udp, $tcp) = map {
+        IO::Socket::INET->new(PeerAddr => "127.0.0.1:$ARGV[$_]", Proto => ("udp", "tcp")[$_]) or die
+    } 0, 1;
     my $poll = IO::Poll->new; $poll->mask($udp => POLLIN); $poll->poll(0.1) for 1 .. 3;
     my $set = syscall 291, 0;
     for my $one ($udp, $tcp) { my $event = pack "LQ", 1, 0; syscall(233, $set, 1, fileno $one, $event) == 0 or die }
@@ -44,8 +47,8 @@ fn end(mut child: Child) {
 
 /// Returns a thread's polled files: those of the window, then those at the mark.
 fn polled(incident: &Incident, tid: u32) -> Vec<Polled> {
-    let rare = records(incident, Section::Rare).filter(|entry| entry.kind == RecordKind::Polled);
-    let mut found: Vec<Polled> = rare.filter_map(|entry| Polled::read(entry.bytes)).collect();
+    let mut found: Vec<Polled> =
+        records_of(incident, Section::Rare, RecordKind::Polled, Polled::read).collect();
     let mut rest = incident.bytes(Section::Tasks);
     while let Some(one) = Polled::read(rest) {
         found.extend((one.head.kind == RecordKind::Polled as u8).then_some(one));
@@ -91,7 +94,7 @@ const DATAGRAMS: &str = r#"
 "#;
 
 #[test]
-fn whom_a_datagram_socket_has_asked_is_recorded() {
+fn the_peer_of_a_datagram_socket_is_recorded() {
     let (asked, known) =
         (UdpSocket::bind("127.0.0.1:0").unwrap(), UdpSocket::bind("0.0.0.0:0").unwrap());
     let [asked_port, known_port] =
@@ -105,14 +108,15 @@ fn whom_a_datagram_socket_has_asked_is_recorded() {
         .unwrap();
     assert!(child.wait().unwrap().success());
     let (_, incident) = recording.mark();
-    let of = |one: &Polled| (one.state, one.port, one.address);
-    let found: BTreeSet<(u8, u16, u32)> = polled(&incident, child.id()).iter().map(of).collect();
+    let polled = polled(&incident, child.id());
+    let found: BTreeSet<(u8, u16, u32)> =
+        polled.iter().map(|one| (one.state, one.port, one.address)).collect();
     let loopback = u32::from_le_bytes([127, 0, 0, 1]);
     assert_eq!(found, [(1, asked_port, loopback), (7, 0, 0)].into());
 }
 
 #[test]
-fn the_holder_of_a_lock_that_is_tried_in_vain_is_recorded_then() {
+fn the_holder_of_a_lock_that_is_tried_in_vain_is_recorded() {
     let recording = Recording::start(&["--display", "none"]);
     let dir = TempDir::new().unwrap();
     let lock = dir.path().join("lock").display().to_string();
@@ -123,12 +127,10 @@ fn the_holder_of_a_lock_that_is_tried_in_vain_is_recorded_then() {
     let id = holder.id();
     holder.wait().unwrap();
     let (_, incident) = recording.mark();
-    let of_file = |one: &Attempt| {
-        one.inode == std::os::unix::fs::MetadataExt::ino(&std::fs::metadata(&lock).unwrap())
-    };
-    let tries = records(&incident, Section::Rare).filter(|entry| entry.kind == RecordKind::Attempt);
+    let inode = std::fs::metadata(&lock).unwrap().ino();
     let mut tries: Vec<Attempt> =
-        tries.filter_map(|entry| Attempt::read(entry.bytes)).filter(of_file).collect();
+        records_of(&incident, Section::Rare, RecordKind::Attempt, Attempt::read).collect();
+    tries.retain(|one| one.inode == inode);
     tries.sort_by_key(|one| one.head.ts);
     let got = tries.pop().unwrap();
     assert_eq!((got.failures, got.holder.0), (0, 0));

@@ -21,12 +21,12 @@ mod portal;
 use popups::Viewer;
 use portal::Portal;
 use screen::{ADDRESS, Bus, wait_for};
-use session_agent::{Agent, press, session};
+use session_agent::{Agent, press};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use support::{Recording, files};
+use std::time::{Duration, Instant};
+use support::{Recording, files, session};
 use tempfile::TempDir;
 use tipme_bench::PrivateSession;
 use tipme_bench::until;
@@ -34,6 +34,7 @@ use tipme_control::{Gate, RecorderRequest, RecorderResponse, RecorderStatus, SOC
 use tipme_desktop::hotkeys::{Bindings, HotKeyAction, HotKeys};
 use tipme_desktop::inject::{Pace, Typist};
 use tipme_desktop::presence;
+use tipme_store::id_ago;
 use zbus::zvariant::ObjectPath;
 
 fn agent(session: &PrivateSession, state_dir: &Path, bus: &Bus) -> Agent {
@@ -53,8 +54,8 @@ fn the_desktop_binds_the_key_and_one_press_is_one_mark() {
     let wanted = portal.wanted.lock().unwrap().clone();
     let keys = ["CTRL+ALT+plus", "CTRL+ALT+minus", "CTRL+ALT+0", "CTRL+ALT+1"];
     assert_eq!(wanted.iter().map(|(_, key)| key.as_str()).collect::<Vec<_>>(), keys);
-    let told = presence::find(&session.target()).unwrap().expect("tipme status knows the agent");
-    assert_eq!(told.words, "Ctrl+Alt+Minus marks");
+    let found = presence::find(&session.target()).unwrap().expect("tipme status knows the agent");
+    assert_eq!(found.words, "Ctrl+Alt+Minus marks");
 
     let own = portal.session.lock().unwrap().clone().expect("the agent has bound them");
     let strange: ObjectPath<'_> =
@@ -76,15 +77,13 @@ fn the_desktop_binds_the_key_and_one_press_is_one_mark() {
     assert_eq!(files(&recording.incidents(), ".tipme").len(), 1);
 
     portal.close(&own);
-    wait_for(
-        &shown,
-        "No key marks under Wayland\nthe desktop binds no shortcut: the desktop took its shortcuts back",
-    );
+    let why = "the desktop binds no shortcut: the desktop took its shortcuts back";
+    wait_for(&shown, &format!("No key marks under Wayland\n{why}"));
     assert_eq!(agent.child.wait().unwrap().code(), Some(2));
 }
 
 #[test]
-fn without_a_portal_the_person_is_told_what_helps() {
+fn without_a_portal_the_remedy_is_shown() {
     let (session, bus, state) = (session(), Bus::start(), TempDir::new().unwrap());
     let (_daemon, shown) = bus.start_notifications(&session);
     let mut agent = agent(&session, state.path(), &bus);
@@ -96,13 +95,14 @@ fn without_a_portal_the_person_is_told_what_helps() {
         "{why}"
     );
     let text = wait_for(&shown, " --press mark");
-    let advice = "\nNo key marks under Wayland\nthis desktop has no key for tipme; bind Ctrl+Alt+Minus in the settings of the";
+    let advice = "\nNo key marks under Wayland\nthis desktop has no key for tipme; \
+                  bind Ctrl+Alt+Minus in the settings of the";
     assert!(text.contains(advice) && !text.contains("tipme setup"), "{text}");
     assert_eq!(agent.child.wait().unwrap().code(), Some(2));
 }
 
 #[test]
-fn without_a_bus_the_person_is_told_by_a_popup_on_xwayland() {
+fn without_a_bus_the_remedy_is_a_popup_on_xwayland() {
     let (session, state) = (session(), TempDir::new().unwrap());
     let mut agent = Agent::start_anywhere(&session, state.path(), |command| {
         command.env("WAYLAND_DISPLAY", "wayland-7");
@@ -119,12 +119,13 @@ fn without_a_bus_the_person_is_told_by_a_popup_on_xwayland() {
 }
 
 #[test]
-fn a_person_who_refuses_the_keys_is_told_what_that_means() {
+fn refused_keys_can_be_bound_by_hand() {
     let (session, bus, state) = (session(), Bus::start(), TempDir::new().unwrap());
     let (_daemon, shown) = bus.start_notifications(&session);
     let _portal = Portal::start(&bus.address, 1);
     let mut agent = agent(&session, state.path(), &bus);
-    let why = agent.line("tipme: no key marks under Wayland; the desktop binds no shortcut: the person refused; bind ");
+    let refused = "the desktop binds no shortcut: the person refused; bind ";
+    let why = agent.line(&format!("tipme: no key marks under Wayland; {refused}"));
     assert!(why.ends_with(" --press mark, and press it"), "{why}");
     wait_for(&shown, "No key marks under Wayland\n");
     assert!(agent.child.try_wait().unwrap().is_none(), "it serves the key that is bound by hand");
@@ -173,31 +174,24 @@ impl Drop for Taker {
 }
 
 #[test]
-fn what_the_recorder_marked_by_itself_is_told_and_not_marked_again() {
+fn a_mark_of_the_recorder_is_shown_and_not_repeated() {
     let (session, bus, state) = (session(), Bus::start(), TempDir::new().unwrap());
     let (_daemon, shown) = bus.start_notifications(&session);
     let (taker, incidents) = (Taker::start(state.path()), state.path().join("incidents"));
     std::fs::create_dir(&incidents).unwrap();
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden");
-    let write = |golden_name: &str, ago: Duration| {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-        let id = tipme_store::id_at((now - ago).as_nanos() as u64);
-        std::fs::copy(golden.join(golden_name), incidents.join(format!("{id}.tipme"))).unwrap();
-        id
-    };
-    write("server-grab.tipme", Duration::from_secs(60));
-    let agent = Agent::start(&session, state.path(), |command| {
-        command.arg("--no-dialog").env(ADDRESS, &bus.address);
-    });
-    agent.line("ready: ");
+    let earlier = incidents.join(format!("{}.tipme", id_ago(Duration::from_secs(60))));
+    std::fs::copy(golden.join("server-grab.tipme"), earlier).unwrap();
+    let agent = Agent::ready(&session, state.path(), &["--no-dialog"], &[(ADDRESS, &bus.address)]);
     press(&session, &["ctrl+alt+minus"]);
     wait_for(&shown, "Captured the last 40 s, looking for the cause");
-    let id = write("stopped.tipme", Duration::ZERO);
+    let id = id_ago(Duration::ZERO);
+    std::fs::copy(golden.join("stopped.tipme"), incidents.join(format!("{id}.tipme"))).unwrap();
     let marked = PathBuf::from(agent.line("marked "));
     assert_eq!(marked.file_stem().unwrap().to_string_lossy(), id);
     wait_for(&shown, "power-saver stopped patient");
-    until("nothing more is told", || bus.ids().len() == 3);
+    until("all notifications", || bus.ids().len() == 3);
     assert_eq!(taker.marks.load(Ordering::Relaxed), 0, "the press was marked twice");
-    let told: Vec<u32> = bus.ids().iter().map(|(id, ..)| *id).collect();
-    assert_eq!(told[1], told[2], "the verdict takes the place of what was told first");
+    let ids: Vec<u32> = bus.ids().iter().map(|(id, ..)| *id).collect();
+    assert_eq!(ids[1], ids[2], "the verdict replaces the confirmation");
 }

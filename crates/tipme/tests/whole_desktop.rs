@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Xfce as a person has it: login, setup, a hitch, the key, the banner and undo, by the lab of whole desktops
-//! (tests/desktops). Needs root.
+//! Xfce as a user has it: login, setup, a hitch, the key, the banner and undo, by the lab of whole
+//! desktops (tests/desktops). Needs root.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
 use std::process::Command;
@@ -14,8 +14,8 @@ fn a_hitch_under_xfce_is_answered_on_its_screen() {
     run.args(["xfce", "--short", "--tipme", env!("CARGO_BIN_EXE_tipme"), "--keep"])
         .arg(kept.path());
     let output = run.output().unwrap();
-    let told = [output.stdout, output.stderr]
+    let text = [output.stdout, output.stderr]
         .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
         .concat();
-    assert!(output.status.success(), "{told}");
+    assert!(output.status.success(), "{text}");
 }

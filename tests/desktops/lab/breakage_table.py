@@ -47,7 +47,7 @@ def said(texts):
 
 def cut(text):
     """Without what differs from run to run."""
-    text = re.sub(r"note the recorder \(process \d+\) is no service[^/]*/ ", "", text)
+    text = re.sub(r"note the recorder \(process \d+\) is not a service[^/]*/ ", "", text)
     text = re.sub(r" --state-dir \S*?/state\b", "", re.sub(r"/tmp/tipme-field-\w+/bin/tipme", "tipme", text))
     text = re.sub(r"/\S+/incidents/(\w+\.\w+)\S*", "ID", re.sub(r"/tmp/tipme-field-\w+/home", "~", text))
     text = re.sub(r"/tmp/tipme-field-\w+/state/\S+\.sock", "its socket", text)

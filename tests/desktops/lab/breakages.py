@@ -155,7 +155,7 @@ class Trial:
         ready = row["status"].startswith("Ready: yes")
         if (ready or self.one.marks) != (row["marked"] == 1):
             self.wrong.append(f"\"{row['status'][:10]}\", and a press made {row['marked']} incidents")
-        elsewhere = "read the answer by: tipme diagnose" in row["status"]
+        elsewhere = "read the answer with: tipme diagnose" in row["status"]
         if ready and not elsewhere and all(text == "nothing" or text.startswith(PASSING) for text in row["press"]):
             self.wrong.append("no verdict is shown")
         if not ready and len(set(COMMAND.findall(row["status"]))) > 1:
@@ -210,5 +210,5 @@ class Trial:
 
 def shorten(said):
     """Without what is in order, and where an incident is kept."""
-    lines = [line for line in said.splitlines() if line.strip() and not line.startswith(("so already", "to do", "done"))]
+    lines = [line for line in said.splitlines() if line.strip() and not line.startswith(("already", "to do", "done"))]
     return re.sub(r"\s+", " ", re.sub(r"/\S+/incidents/\S+", "an incident", " / ".join(lines)))

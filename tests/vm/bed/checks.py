@@ -169,7 +169,7 @@ def extensible_scheduler(machine, results):
     if not told:
         results.add(name, ABSENT, "doctor of this build says nothing of sched_ext")
         return
-    results.met(name, told[0][0] and ("is at work:" in told[0][1]) == (there == "enabled"), told[0][1])
+    results.met(name, told[0][0] and ("(sched_ext) is loaded" in told[0][1]) == (there == "enabled"), told[0][1])
 
 
 def one_job(fault):

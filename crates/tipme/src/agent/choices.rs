@@ -54,7 +54,7 @@ impl Choice {
     }
 
     /// Returns the action with this key; a click on the notification itself opens the page.
-    pub fn of_key(key: &str) -> Option<Choice> {
+    pub fn from_key(key: &str) -> Option<Choice> {
         if key == DEFAULT_ACTION {
             return Some(Choice::Details);
         }
@@ -75,7 +75,7 @@ pub fn actions(choices: &[Choice]) -> Vec<(&'static str, &'static str)> {
 
 /// Returns the actions of a new verdict. Only a cause can be confirmed, and only a doubtful one
 /// needs to be.
-pub fn of_conclusion(conclusion: Conclusion) -> &'static [Choice] {
+pub fn for_conclusion(conclusion: Conclusion) -> &'static [Choice] {
     match conclusion {
         Conclusion::Cause => &[Choice::Details, Choice::Wrong, Choice::Copy],
         Conclusion::DoubtfulCause => &[Choice::Details, Choice::Right, Choice::Wrong],
@@ -86,7 +86,7 @@ pub fn of_conclusion(conclusion: Conclusion) -> &'static [Choice] {
 }
 
 /// Returns the actions after the user's answer about the cause.
-pub fn of_answered(right: bool) -> &'static [Choice] {
+pub fn after_answer(right: bool) -> &'static [Choice] {
     if right {
         &[Choice::Details, Choice::Copy]
     } else {
@@ -106,15 +106,15 @@ mod tests {
             Conclusion::NoCause,
             Conclusion::NothingNew,
         ]
-        .map(of_conclusion);
-        for choices in all.into_iter().chain([true, false].map(of_answered)) {
+        .map(for_conclusion);
+        for choices in all.into_iter().chain([true, false].map(after_answer)) {
             let actions = actions(choices);
             assert!(choices.len() <= 3 && actions.len() == choices.len() + 1, "{choices:?}");
             assert_eq!(actions[0], ("details", "Details"));
-            assert!(actions.iter().all(|(key, _)| Choice::of_key(key).is_some()), "{actions:?}");
+            assert!(actions.iter().all(|(key, _)| Choice::from_key(key).is_some()), "{actions:?}");
         }
         assert_eq!(
-            actions(of_conclusion(Conclusion::Failed)),
+            actions(for_conclusion(Conclusion::Failed)),
             [("note", "Add note")],
             "there is no page"
         );
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn without_a_cause_nothing_can_be_confirmed() {
-        assert!(!of_conclusion(Conclusion::NoCause).contains(&Choice::Right));
-        assert!(!of_conclusion(Conclusion::NoCause).contains(&Choice::Wrong));
+        assert!(!for_conclusion(Conclusion::NoCause).contains(&Choice::Right));
+        assert!(!for_conclusion(Conclusion::NoCause).contains(&Choice::Wrong));
     }
 }

@@ -68,7 +68,7 @@ impl AgentEnd {
     }
 
     /// Reports the reason of the end, unless it was a signal.
-    pub fn tell(&self) {
+    pub fn log_reason(&self) {
         if let Some(part) = self.session.get() {
             journal::info(format!("the session's {part} is gone; the agent ends with it")).tell();
         }

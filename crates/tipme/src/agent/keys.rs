@@ -20,28 +20,24 @@ pub struct AgentKeys {
 ///
 /// # Errors
 /// Fails if the display is unusable.
-pub fn settle(keys: &mut HotKeys) -> Result<AgentKeys> {
-    let whole = |keys: &HotKeys| {
-        let refused = keys
-            .refusals()
-            .iter()
-            .filter(|one| matters(one))
-            .map(|one| &one.chord)
-            .collect::<Vec<_>>();
-        keys.keys(HotKeyAction::Mark)
-            .into_iter()
-            .find(|chord| !refused.contains(chord))
-            .map(ToString::to_string)
-    };
+pub fn choose_mark_key(keys: &mut HotKeys) -> Result<AgentKeys> {
     for fallback in FALLBACKS {
-        if whole(keys).is_some() {
+        if free_mark_key(keys).is_some() {
             break;
         }
         keys.add(HotKeyAction::Mark, fallback.parse()?)?;
     }
-    let mark =
-        whole(keys).or_else(|| keys.keys(HotKeyAction::Mark).first().map(ToString::to_string));
+    let mark = free_mark_key(keys)
+        .or_else(|| keys.keys(HotKeyAction::Mark).first().map(ToString::to_string));
     Ok(AgentKeys { mark, refusals: keys.refusals().to_vec() })
+}
+
+/// Returns the first mark key that no other program holds.
+fn free_mark_key(keys: &HotKeys) -> Option<String> {
+    let mut all = keys.keys(HotKeyAction::Mark).into_iter();
+    let free =
+        all.find(|key| !keys.refusals().iter().any(|one| matters(one) && one.chord == **key));
+    free.map(ToString::to_string)
 }
 
 impl AgentKeys {
@@ -52,42 +48,50 @@ impl AgentKeys {
 
     /// Returns the notice for the screen; `None` if all keys are available.
     pub fn notice(&self, manager: Option<&str>) -> Option<Notice> {
-        let refusals = || self.refusals.iter().filter(|refusal| matters(refusal));
-        let first = refusals().max_by_key(|refusal| refusal.action == HotKeyAction::Mark)?;
+        let first =
+            self.unavailable().max_by_key(|refusal| refusal.action == HotKeyAction::Mark)?;
         let summary = match &self.mark {
             _ if first.action != HotKeyAction::Mark => format!("{} is not available", first.chord),
             Some(mark) => format!("{mark} marks instead of {}", first.chord),
             None => format!("No key marks: {} is not available", first.chord),
         };
-        let others: Vec<String> = refusals()
+        let others: Vec<String> = self
+            .unavailable()
             .filter(|refusal| *refusal != first)
             .map(|refusal| refusal.chord.to_string())
             .collect();
         let mut body = self.complaint(first, manager);
         if !others.is_empty() {
-            body += &format!("\nNot available either: {}.", others.join(", "));
+            body += &format!("\nAlso unavailable: {}.", others.join(", "));
         }
         Some(Notice::new(summary, body))
     }
 
+    /// Returns the refusals that the user must know.
+    fn unavailable(&self) -> impl Iterator<Item = &HotKeyRefusal> {
+        self.refusals.iter().filter(|refusal| matters(refusal))
+    }
+
     fn complaint(&self, refusal: &HotKeyRefusal, manager: Option<&str>) -> String {
         let HotKeyRefusal { action, chord, why } = refusal;
-        let who =
+        let owner =
             manager.map(|name| format!(", probably the window manager {name}")).unwrap_or_default();
         let what = match why {
-            RefusalReason::Missing => "is on no key of this keyboard".to_owned(),
-            RefusalReason::Taken => format!("is held by another program{who}"),
+            RefusalReason::Missing => "is not on this keyboard".to_owned(),
+            RefusalReason::Taken => format!("is held by another program{owner}"),
             RefusalReason::MainTaken => {
-                format!("is held by another program{who}; it works on the keypad")
+                format!("is held by another program{owner}; it works on the keypad")
             }
             RefusalReason::KeypadTaken => {
-                format!("is held on the keypad by another program{who}; it works elsewhere")
+                format!(
+                    "is held on the keypad by another program{owner}; it works on the main keys"
+                )
             }
         };
         let now = match &self.mark {
             _ if *action != HotKeyAction::Mark || !matters(refusal) => String::new(),
             Some(mark) => format!(" {mark} marks."),
-            None => " Until then mark with: tipme mark.".to_owned(),
+            None => " Until then, mark with: tipme mark.".to_owned(),
         };
         format!("hot key {chord} ({}) {what}.{now} Try: {}", action.purpose(), remedy(*action))
     }
@@ -97,9 +101,9 @@ impl fmt::Display for AgentKeys {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mark = self.mark.as_deref().unwrap_or("no key");
         write!(f, "{mark} marks")?;
-        let others = self.refusals.iter().filter(|refusal| matters(refusal));
-        let others: Vec<String> = others.map(|refusal| refusal.chord.to_string()).collect();
-        if others.is_empty() { Ok(()) } else { write!(f, ", without {}", others.join(", ")) }
+        let others: Vec<String> =
+            self.unavailable().map(|refusal| refusal.chord.to_string()).collect();
+        if others.is_empty() { Ok(()) } else { write!(f, " (unavailable: {})", others.join(", ")) }
     }
 }
 
@@ -129,61 +133,50 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_is_taken_is_told_with_who_has_it_and_the_remedy() {
+    fn a_taken_key_comes_with_its_owner_and_the_remedy() {
         let refusals = vec![refusal(HotKeyAction::StartKeys, "Ctrl+Alt+1", RefusalReason::Taken)];
-        let held = AgentKeys { mark: Some("Ctrl+Alt+Minus".to_owned()), refusals };
-        let line = "hot key Ctrl+Alt+1 (restart the recording of input) is held by another program, probably the \
-                    window manager Xfwm4. Try: kill ";
-        let line = format!("{line}{}; tipme agent --start-keys-key KEY &", std::process::id());
+        let keys = AgentKeys { mark: Some("Ctrl+Alt+Minus".to_owned()), refusals };
+        let line = format!(
+            "hot key Ctrl+Alt+1 (restart the recording of input) is held by another program, \
+             probably the window manager Xfwm4. Try: kill {}; tipme agent --start-keys-key KEY &",
+            std::process::id()
+        );
         assert_eq!(
-            held.notice(Some("Xfwm4")),
+            keys.notice(Some("Xfwm4")),
             Some(Notice::new("Ctrl+Alt+1 is not available", line))
         );
-        assert_eq!(held.to_string(), "Ctrl+Alt+Minus marks, without Ctrl+Alt+1");
+        assert_eq!(keys.to_string(), "Ctrl+Alt+Minus marks (unavailable: Ctrl+Alt+1)");
     }
 
     #[test]
-    fn what_marks_instead_is_told_or_that_nothing_does() {
+    fn the_notice_names_the_key_that_marks_instead_or_none() {
         let refusals = vec![
             refusal(HotKeyAction::Start, "f9", RefusalReason::Missing),
             refusal(HotKeyAction::Mark, "Ctrl+Alt+Minus", RefusalReason::MainTaken),
         ];
-        let held = |mark: Option<&str>| AgentKeys {
-            mark: mark.map(str::to_owned),
-            refusals: refusals.clone(),
-        };
-        let told = |mark| {
-            held(mark).notice(None).map(|notice| (notice.summary, notice.body)).expect("a notice")
-        };
-        let (summary, body) = told(Some("Super+Minus"));
-        assert_eq!(summary, "Super+Minus marks instead of Ctrl+Alt+Minus");
-        let first = "hot key Ctrl+Alt+Minus (mark) is held by another program; it works on the keypad. Super+Minus \
-                     marks. Try: tipme setup --mark-key KEY";
-        assert_eq!(body, format!("{first}\nNot available either: F9."));
-        let second = "hot key F9 (start recording) is on no key of this keyboard. Try: kill ";
-        assert!(held(None).complaints(None)[0].starts_with(second));
-        let (summary, body) = told(None);
+        let mut keys = AgentKeys { mark: Some("Super+Minus".to_owned()), refusals };
+        let body = "hot key Ctrl+Alt+Minus (mark) is held by another program; it works on the \
+                    keypad. Super+Minus marks. Try: tipme setup --mark-key KEY\n\
+                    Also unavailable: F9.";
+        let summary = "Super+Minus marks instead of Ctrl+Alt+Minus";
+        assert_eq!(keys.notice(None), Some(Notice::new(summary, body)));
+        keys.mark = None;
+        let first = "hot key F9 (start recording) is not on this keyboard. Try: kill ";
+        assert!(keys.complaints(None)[0].starts_with(first));
+        let Notice { summary, body } = keys.notice(None).expect("a notice");
         assert_eq!(summary, "No key marks: Ctrl+Alt+Minus is not available");
-        assert!(
-            body.contains("Until then mark with: tipme mark. Try: tipme setup --mark-key KEY"),
-            "{body}"
-        );
+        let remedy = "Until then, mark with: tipme mark. Try: tipme setup --mark-key KEY";
+        assert!(body.contains(remedy), "{body}");
     }
 
     #[test]
-    fn nothing_is_told_at_the_screen_where_all_keys_are_held_but_on_the_keypad() {
-        let mark = Some("Ctrl+Alt+Minus".to_owned());
-        let held = AgentKeys {
-            mark,
-            refusals: vec![refusal(
-                HotKeyAction::Mark,
-                "Ctrl+Alt+Minus",
-                RefusalReason::KeypadTaken,
-            )],
-        };
-        assert_eq!((held.notice(None), held.to_string().as_str()), (None, "Ctrl+Alt+Minus marks"));
-        let line = "hot key Ctrl+Alt+Minus (mark) is held on the keypad by another program; it works elsewhere. Try: \
-                    tipme setup --mark-key KEY";
-        assert_eq!(held.complaints(None), [line]);
+    fn a_key_that_is_missing_only_on_the_keypad_is_no_notice() {
+        let mark = "Ctrl+Alt+Minus".to_owned();
+        let refusals = vec![refusal(HotKeyAction::Mark, &mark, RefusalReason::KeypadTaken)];
+        let keys = AgentKeys { mark: Some(mark), refusals };
+        assert_eq!((keys.notice(None), keys.to_string().as_str()), (None, "Ctrl+Alt+Minus marks"));
+        let line = "hot key Ctrl+Alt+Minus (mark) is held on the keypad by another program; \
+                    it works on the main keys. Try: tipme setup --mark-key KEY";
+        assert_eq!(keys.complaints(None), [line]);
     }
 }

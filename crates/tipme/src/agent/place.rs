@@ -29,9 +29,9 @@ impl AgentPlace {
     }
 
     /// Publishes the keys for `tipme status`.
-    pub fn say(&self, keys: &str) {
+    pub fn publish(&self, keys: &str) {
         if let Err(error) = self.presence.say(keys) {
-            journal::warning(format!("{error}; tipme status does not know the keys")).tell();
+            journal::warning(format!("{error}; tipme status cannot show the keys")).tell();
         }
     }
 

@@ -59,16 +59,17 @@ impl Popups {
         let (target, places, number) = (self.target.clone(), self.places.clone(), self.count);
         let ending = format!("{more}{ENDING}");
         self.count += 1;
-        self.places.want(number, press);
+        self.places.request(number, press);
         let begun = self.workers.start(move || {
             if let Err(error) = places.show(number, &target, &text, &ending) {
                 journal::warning(error).tell();
             }
-            places.give_up(number);
+            places.release(number);
         });
         if !begun {
-            self.places.give_up(number);
-            journal::warning(format!("{POPUPS_MAX} popups are open; click on them")).tell();
+            self.places.release(number);
+            journal::warning(format!("{POPUPS_MAX} popups are open; click on them to close them"))
+                .tell();
         }
     }
 }
@@ -78,7 +79,7 @@ impl PopupPlaces {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn want(&self, number: u64, press: Option<PressNumber>) {
+    fn request(&self, number: u64, press: Option<PressNumber>) {
         let mut all = self.all();
         all.retain(|place| press.is_none() || place.press != press);
         all.push(PopupPlace { number, press, rows: 0..0 });
@@ -88,7 +89,7 @@ impl PopupPlaces {
         self.all().iter().any(|place| place.number == number)
     }
 
-    fn give_up(&self, number: u64) {
+    fn release(&self, number: u64) {
         self.all().retain(|place| place.number != number);
     }
 
@@ -135,13 +136,15 @@ fn serve(popup: &Popup, wanted: &dyn Fn() -> bool) -> Result<(), DisplayError> {
 
 /// Returns the first row with enough free rows below it.
 fn free_row(taken: &[PopupPlace], height: u16) -> u16 {
-    let taken = || taken.iter().map(|place| &place.rows).filter(|rows| !rows.is_empty());
-    let below = |rows: &Range<u16>| rows.end.saturating_add(MARGIN);
-    let is_free = |top: &u16| {
+    let taken: Vec<&Range<u16>> =
+        taken.iter().map(|place| &place.rows).filter(|rows| !rows.is_empty()).collect();
+    let below = taken.iter().map(|rows| rows.end.saturating_add(MARGIN));
+    let tops = std::iter::once(MARGIN).chain(below);
+    let free = tops.filter(|top| {
         let bottom = top.saturating_add(height).saturating_add(MARGIN);
-        taken().all(|rows| bottom <= rows.start || *top >= below(rows))
-    };
-    std::iter::once(MARGIN).chain(taken().map(below)).filter(is_free).min().unwrap_or(MARGIN)
+        taken.iter().all(|rows| bottom <= rows.start || *top >= rows.end.saturating_add(MARGIN))
+    });
+    free.min().unwrap_or(MARGIN)
 }
 
 #[cfg(test)]
@@ -151,19 +154,20 @@ mod tests {
     #[test]
     fn popups_stand_below_each_other_and_fill_gaps() {
         let places = PopupPlaces::default();
-        let take = |number, press, height| {
-            places.want(number, press);
-            places.take(number, height)
-        };
-        assert_eq!([take(0, None, 100), take(1, Some(PressNumber(7)), 50)], [Some(12), Some(124)]);
-        assert_eq!(take(2, None, 30), Some(186));
-        places.give_up(0);
-        assert_eq!([take(3, None, 60), take(4, None, 40)], [Some(12), Some(228)]);
-        assert_eq!(
-            take(5, Some(PressNumber(7)), 20),
-            Some(84),
-            "it takes the place of what was told of its press"
-        );
+        for (number, press, height, top) in
+            [(0, None, 100, 12), (1, Some(PressNumber(7)), 50, 124), (2, None, 30, 186)]
+        {
+            places.request(number, press);
+            assert_eq!(places.take(number, height), Some(top));
+        }
+        places.release(0);
+        // The last one replaces popup 1, of the same press.
+        for (number, press, height, top) in
+            [(3, None, 60, 12), (4, None, 40, 228), (5, Some(PressNumber(7)), 20, 84)]
+        {
+            places.request(number, press);
+            assert_eq!(places.take(number, height), Some(top));
+        }
         assert_eq!((places.is_wanted(1), places.take(1, 9)), (false, None));
     }
 }

@@ -28,17 +28,17 @@ pub fn run(arguments: arguments::AgentArguments) -> Result<ExitCode> {
     }
     ensure!(
         arguments.press.is_none(),
-        "--press is for Wayland, where the desktop has the keys; here the agent has them"
+        "--press works only under Wayland; here the agent itself serves the keys"
     );
     let name = arguments.display.clone().or_else(|| std::env::var("DISPLAY").ok());
-    let name = name.context("no display is named; set DISPLAY or give --display")?;
+    let name = name.context("no display is given; set DISPLAY or give --display")?;
     let target = DisplayTarget::parse(&name)?;
     let place = AgentPlace::take(&target)?;
     let mut keys = HotKeys::grab(&target, arguments.keys.bindings())?;
     keys.wake_by(end.wakeup()?);
     let agent = Agent::start(&arguments, name);
     agent.announce(&mut keys, &place)?;
-    agent.look_for_recorder();
+    agent.warn_without_recorder();
     while !end.is_due() {
         match keys.next(KEY_TIMEOUT)? {
             Some(HotKeyEvent::Pressed { action, .. }) => agent.press(action),
@@ -55,6 +55,6 @@ pub fn run(arguments: arguments::AgentArguments) -> Result<ExitCode> {
             None => {}
         }
     }
-    end.tell();
+    end.log_reason();
     Ok(ExitCode::SUCCESS)
 }

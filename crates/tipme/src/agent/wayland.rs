@@ -20,7 +20,7 @@ use tipme_desktop::notify::{Note, Notifier};
 use tipme_desktop::on_bus::{self, OnBus};
 use tipme_desktop::portal::Shortcuts;
 
-/// Words of an agent whose key is bound by hand, and begin of those of one without a key.
+/// Description of the keys with a key that is bound by hand, and its beginning without any key.
 const BY_DESKTOP: &str = "a key of the desktop marks";
 const NO_KEY: &str = "no key marks";
 /// Time from the loss of the shortcuts until the end of the session is noticed.
@@ -44,8 +44,8 @@ pub fn run(arguments: &arguments::AgentArguments, end: &Arc<AgentEnd>) -> Result
     let source = KeySource::of_session();
     let (shortcuts, words) = match bind(arguments, source, on_bus.is_some(), end) {
         Ok(bound) => bound,
-        Err(_) if recorder_takes_keys(arguments) => {
-            journal::info("ready: the recorder takes the keys itself").tell();
+        Err(_) if recorder_reads_keys(arguments) => {
+            journal::info("ready: the recorder reads the keys itself").tell();
             return Ok(ExitCode::SUCCESS);
         }
         Err(error) => {
@@ -57,7 +57,7 @@ pub fn run(arguments: &arguments::AgentArguments, end: &Arc<AgentEnd>) -> Result
         }
     };
     on_bus.iter().for_each(|on_bus| on_bus.say(&words));
-    place.iter().for_each(|place| place.say(&words));
+    place.iter().for_each(|place| place.publish(&words));
     journal::info(format!("ready: {words}, bound by the desktop")).tell();
     match wait(&agent, shortcuts, end) {
         // A portal that ends with its session revokes its shortcuts first.
@@ -65,7 +65,7 @@ pub fn run(arguments: &arguments::AgentArguments, end: &Arc<AgentEnd>) -> Result
             refuse(arguments, target.as_ref(), end, &error)
         }
         _ => {
-            end.tell();
+            end.log_reason();
             Ok(ExitCode::SUCCESS)
         }
     }
@@ -109,7 +109,8 @@ fn claim() -> Result<Option<(OnBus, Receiver<HotKeyAction>)>> {
     }
 }
 
-/// Handles commands of key bindings on a thread of its own. The first one shows that a key is bound.
+/// Handles commands of key bindings on a thread of its own. The first one shows that a key is
+/// bound.
 fn serve(agent: &Arc<Agent>, on_bus: &Arc<OnBus>, presses: Receiver<HotKeyAction>) {
     let (agent, on_bus) = (Arc::clone(agent), Arc::clone(on_bus));
     std::thread::spawn(move || {
@@ -136,7 +137,7 @@ fn serve_bound_by_hand(
     journal::warning(format!("no key marks under Wayland; {why}")).tell();
     show_refusal(arguments, target, end, &why);
     while !end.wait(None) {}
-    end.tell();
+    end.log_reason();
     ExitCode::SUCCESS
 }
 
@@ -172,16 +173,17 @@ fn bind(
             Err(error) => format!("{error}; {}", source.by_hand(&bindings, &agent)),
         },
         KeyState::Works(_) | KeyState::AtNextLogin(_) => {
-            "no command of a key can reach an agent without a session bus".to_owned()
+            "there is no session bus, over which the command of a key reaches the agent".to_owned()
         }
         other => other.hindrance().unwrap_or_default(),
     };
     bail!("{why}")
 }
 
-fn recorder_takes_keys(arguments: &arguments::AgentArguments) -> bool {
+fn recorder_reads_keys(arguments: &arguments::AgentArguments) -> bool {
     let client = Client::new(arguments.state_dir.as_deref().unwrap_or(DEFAULT_STATE_DIR.as_ref()));
-    matches!(client.call(&RecorderRequest::Status), Ok(RecorderResponse::Status(status)) if status.any_keyboard)
+    let status = client.call(&RecorderRequest::Status);
+    matches!(status, Ok(RecorderResponse::Status(status)) if status.any_keyboard)
 }
 
 /// Ends an agent without a key, with the reason.

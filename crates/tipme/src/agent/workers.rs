@@ -19,16 +19,17 @@ impl Workers {
     /// Runs the work on a thread of its own. Returns `false`, without running it, if the maximum
     /// number of threads is reached.
     pub fn start(&self, work: impl FnOnce() + Send + 'static) -> bool {
-        let more = |busy: usize| (busy < self.max).then_some(busy + 1);
-        let free = self.busy.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok();
-        if free {
+        let started = self.busy.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |busy| {
+            (busy < self.max).then_some(busy + 1)
+        });
+        if started.is_ok() {
             let busy = Arc::clone(&self.busy);
             std::thread::spawn(move || {
                 work();
                 busy.fetch_sub(1, Ordering::Relaxed);
             });
         }
-        free
+        started.is_ok()
     }
 }
 

@@ -28,8 +28,8 @@ impl FromStr for DateChoice {
 }
 
 #[derive(Args)]
-#[command(
-    after_help = "Counting is off by default. tipme setup --day enables it in the service, sudo tipme record --day
+#[command(after_help = "\
+Counting is off by default. tipme setup --day enables it in the service, sudo tipme record --day
 in a recorder in the foreground; tipme status shows whether it is on. Counts by application and
 hour and the times of the longest waits are kept for 32 days, without keys and text; only you and
 root can read them. A wait lasts from a press to the drawing that answers it, while the program is
@@ -42,8 +42,7 @@ Examples:
   tipme day --date yesterday
   tipme day --date 2026-01-31 --json
   tipme day -o day.svg
-  tipme day --forget"
-)]
+  tipme day --forget")]
 pub struct Day {
     /// The recorder's folder [default: /run/tipme and /var/lib/tipme]
     #[arg(long, value_name = "DIR")]

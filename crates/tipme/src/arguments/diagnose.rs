@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Options of `tipme diagnose`.
 
+use super::selection::SelectionArguments;
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use std::path::PathBuf;
@@ -34,21 +35,21 @@ pub struct Diagnose {
     pub verbose: bool,
     /// Explain a kind of cause, what usually helps, and how to observe it yourself [default: the
     /// kinds that were found]
-    #[arg(long, value_name = "KIND", num_args = 0..=1, default_missing_value = FOUND, conflicts_with_all = ["json", "interactions"],
-        value_parser = kinds(), hide_possible_values = true)]
+    #[arg(
+        long,
+        value_name = "KIND",
+        num_args = 0..=1,
+        default_missing_value = FOUND,
+        conflicts_with_all = ["json", "interactions"],
+        value_parser = kinds(),
+        hide_possible_values = true
+    )]
     pub explain: Option<String>,
-    /// Consider only this application
-    #[arg(long, value_name = "NAME")]
-    pub app: Option<String>,
-    /// Consider only this process
-    #[arg(long, value_name = "PID")]
-    pub pid: Option<u32>,
+    #[command(flatten)]
+    pub selection: SelectionArguments,
     /// List all interactions with their times instead
     #[arg(long, conflicts_with_all = ["app", "pid", "at"])]
     pub interactions: bool,
-    /// Explain the delay this many seconds before the mark
-    #[arg(long, value_name = "SECONDS_BEFORE_MARK", value_parser = before_mark, allow_negative_numbers = true)]
-    pub at: Option<f64>,
 }
 
 /// Selects the kinds named by the verdict.
@@ -60,10 +61,4 @@ fn kinds() -> PossibleValuesParser {
     PossibleValuesParser::new(
         kinds.map(PossibleValue::new).chain([PossibleValue::new(FOUND).hide(true)]),
     )
-}
-
-/// Parses a number of seconds before the mark.
-fn before_mark(text: &str) -> Result<f64, String> {
-    let span = text.parse().ok().filter(|span: &f64| *span >= 0.0 && span.is_finite());
-    span.ok_or_else(|| "give a number of seconds before the mark, such as 12.5".to_owned())
 }

@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn it_fits_the_terminal() {
+    fn help_fits_the_terminal() {
         for columns in [60, 80, 200] {
             let help = help(columns);
             assert!(help.lines().all(|line| line.chars().count() <= columns), "{help}");

@@ -35,7 +35,11 @@ pub struct Incidents {
     #[arg(long, value_name = "NAME")]
     pub app: Option<String>,
     /// List only incidents with a first cause of this kind, such as disk-queue
-    #[arg(long, value_name = "KIND", value_parser = PossibleValuesParser::new(CauseKind::CAUSES.iter().map(|kind| kind.name())))]
+    #[arg(
+        long,
+        value_name = "KIND",
+        value_parser = PossibleValuesParser::new(CauseKind::CAUSES.iter().map(|kind| kind.name()))
+    )]
     pub kind: Option<String>,
 }
 
@@ -102,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_past_is_told_in_days_too() {
+    fn days_are_durations_too() {
         assert_eq!(past("2d"), Ok(Duration::from_secs(172_800)));
         assert_eq!(past("90min"), Ok(Duration::from_secs(5_400)));
         assert!(

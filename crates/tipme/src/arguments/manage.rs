@@ -35,8 +35,8 @@ pub struct Manage {
     /// The recorder's folder; under Wayland the recorder reports the focus [default: /run/tipme]
     #[arg(long, value_name = "DIR")]
     pub recorder: Option<PathBuf>,
-    /// Change only this process and its descendants; a descendant whose parent has ended keeps
-    /// what it inherited when everything is put back
+    /// Change only this process and its descendants; a descendant without a parent keeps what it
+    /// inherited when everything is put back
     #[arg(long, value_name = "PID")]
     pub under: Option<u32>,
     /// A cgroup (v2) delegated to tipme
@@ -66,9 +66,11 @@ type BackendChoice = Option<Backend>;
 
 fn backend() -> impl TypedValueParser<Value = BackendChoice> {
     let all = [None].into_iter().chain(Backend::ALL.map(Some));
-    let about =
-        |backend: BackendChoice| backend.map_or("The best one that works here", Backend::about);
-    choice(all, |backend| backend.map_or("auto", Backend::name), about)
+    choice(
+        all,
+        |backend| backend.map_or("auto", Backend::name),
+        |backend| backend.map_or("The best one that works here", Backend::about),
+    )
 }
 
 /// Selection of the helper.
@@ -105,7 +107,7 @@ pub struct ManageHelper {
     pub state_dir: Option<PathBuf>,
 }
 
-/// What a running manager is asked.
+/// Request to a running manager.
 #[derive(Subcommand)]
 pub enum ManageVerb {
     /// Show roles, settings, memory and the manager's cost

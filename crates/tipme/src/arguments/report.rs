@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Options of `tipme report`.
 
+use super::selection::SelectionArguments;
 use clap::Args;
 use std::path::PathBuf;
 
@@ -30,13 +31,6 @@ pub struct Report {
     /// The recorder's folder [default: /var/lib/tipme]
     #[arg(long, value_name = "DIR")]
     pub state_dir: Option<PathBuf>,
-    /// Consider only this application
-    #[arg(long, value_name = "NAME")]
-    pub app: Option<String>,
-    /// Consider only this process
-    #[arg(long, value_name = "PID")]
-    pub pid: Option<u32>,
-    /// Explain the delay this many seconds before the mark
-    #[arg(long, value_name = "SECONDS_BEFORE_MARK")]
-    pub at: Option<f64>,
+    #[command(flatten)]
+    pub selection: SelectionArguments,
 }

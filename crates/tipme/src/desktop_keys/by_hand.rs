@@ -4,7 +4,7 @@
 
 use super::keys::KeyBinding;
 use super::names;
-use super::settings::folder_of;
+use super::settings::user_folder;
 use std::path::PathBuf;
 use tipme_desktop::hotkeys::{Bindings, HotKeyAction};
 
@@ -28,10 +28,8 @@ const FILES: [CompositorFile; 5] = [
 impl CompositorFile {
     /// Returns the file of a session with this desktop name.
     pub fn named(desktop: &str) -> Option<&'static CompositorFile> {
-        let is_it = |file: &&CompositorFile| {
-            desktop.split(':').any(|name| name.eq_ignore_ascii_case(file.name))
-        };
-        FILES.iter().find(is_it)
+        let names = desktop.split(':');
+        FILES.iter().find(|file| names.clone().any(|name| name.eq_ignore_ascii_case(file.name)))
     }
 
     /// Returns `true` if the configuration contains the mark command.
@@ -50,7 +48,7 @@ impl CompositorFile {
     }
 
     fn path(&self) -> Option<PathBuf> {
-        Some(folder_of("XDG_CONFIG_HOME", ".config").ok()?.join(self.file))
+        Some(user_folder("XDG_CONFIG_HOME", ".config").ok()?.join(self.file))
     }
 }
 

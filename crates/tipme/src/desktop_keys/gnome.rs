@@ -3,7 +3,7 @@
 
 use super::keys::{KeyBinding, KeyBindings};
 use super::names::{self, spelled};
-use super::settings::ask;
+use super::settings::output_of;
 use super::state::KeyState;
 use anyhow::{Context, Result, ensure};
 use tipme_desktop::hotkeys::HotKeyAction;
@@ -27,7 +27,7 @@ const OWN: [&str; 4] = [
 pub fn mark_key() -> Option<String> {
     let folder = folder(HotKeyAction::Mark);
     let listed = list().ok()?.contains(&folder);
-    let key = ask("gsettings", &["get", &schema(&folder), "binding"]).ok()?;
+    let key = setting(&folder, "binding").ok()?;
     Some(key.trim_matches('\'').to_owned()).filter(|key| listed && !key.is_empty())
 }
 
@@ -43,23 +43,21 @@ pub fn state() -> Option<KeyState> {
         KeyState::Works(key)
     } else {
         KeyState::Idle(format!(
-            "the settings of GNOME have {key}, and its settings daemon ({SERVER}) does not run, which serves it; \
-             log out and in again"
+            "the settings of GNOME have {key}, but its settings daemon ({SERVER}), \
+             which serves it, is not running; log out and in again"
         ))
     })
 }
 
 pub fn has(keys: &KeyBindings) -> bool {
     let Ok(list) = list() else { return false };
-    let is = |folder: &str, (name, value): (&str, String)| {
-        ask("gsettings", &["get", &schema(folder), name])
-            .is_ok_and(|known| known.trim_matches('\'') == value)
-    };
-    let known = |key: &KeyBinding| {
+    keys.all.iter().all(|key| {
         let folder = folder(key.action);
-        list.contains(&folder) && settings(key).into_iter().all(|setting| is(&folder, setting))
-    };
-    keys.all.iter().all(known)
+        list.contains(&folder)
+            && settings(key).into_iter().all(|(name, value)| {
+                setting(&folder, name).is_ok_and(|known| known.trim_matches('\'') == value)
+            })
+    })
 }
 
 pub fn bind(keys: &KeyBindings) -> Result<()> {
@@ -67,7 +65,7 @@ pub fn bind(keys: &KeyBindings) -> Result<()> {
     for key in &keys.all {
         let folder = folder(key.action);
         for (name, value) in settings(key) {
-            ask("gsettings", &["set", &schema(&folder), name, &format!("'{value}'")])?;
+            output_of("gsettings", &["set", &schema(&folder), name, &format!("'{value}'")])?;
         }
         list.push(folder);
     }
@@ -75,26 +73,27 @@ pub fn bind(keys: &KeyBindings) -> Result<()> {
     // gsettings succeeds even if dconf cannot write.
     ensure!(
         has(keys),
-        "GNOME does not keep its settings; make ~/.config/dconf writable, then: tipme setup"
+        "GNOME does not save its settings; make ~/.config/dconf writable, then run: tipme setup"
     );
     Ok(())
 }
 
-/// Returns the shortcut that GNOME serves before ours: its own, or a custom one earlier in the list.
+/// Returns the shortcut that GNOME serves before ours: its own, or a custom one earlier in the
+/// list.
 fn taken_by(binding: &str) -> Option<String> {
-    let custom =
-        list().ok()?.into_iter().take_while(|folder| *folder != self::folder(HotKeyAction::Mark));
-    let value = |folder: &str, name| ask("gsettings", &["get", &schema(folder), name]).ok();
-    let custom = custom.filter(|folder| !is_ours(folder)).find_map(|folder| {
-        let name = value(&folder, "binding").filter(|other| has_accelerator(other, binding));
-        name.and_then(|_| Some(format!("the custom shortcut {}", value(&folder, "name")?)))
-    });
-    custom.or_else(|| {
-        OWN.iter().find_map(|schema| {
-            let all = ask("gsettings", &["list-recursively", schema]).ok()?;
-            let line = all.lines().find(|line| has_accelerator(line, binding))?;
-            Some(format!("its own shortcut {}", line.split(' ').nth(1)?))
-        })
+    let ours = folder(HotKeyAction::Mark);
+    for folder in list().ok()?.into_iter().take_while(|folder| *folder != ours) {
+        if !is_ours(&folder)
+            && setting(&folder, "binding").is_ok_and(|other| has_accelerator(&other, binding))
+            && let Ok(name) = setting(&folder, "name")
+        {
+            return Some(format!("the custom shortcut {name}"));
+        }
+    }
+    OWN.iter().find_map(|schema| {
+        let all = output_of("gsettings", &["list-recursively", schema]).ok()?;
+        let line = all.lines().find(|line| has_accelerator(line, binding))?;
+        Some(format!("its own shortcut {}", line.split(' ').nth(1)?))
     })
 }
 
@@ -122,7 +121,7 @@ pub fn unbind() -> Result<()> {
     }
     set_list(&others)?;
     for folder in ours {
-        ask("gsettings", &["reset-recursively", &schema(&folder)])?;
+        output_of("gsettings", &["reset-recursively", &schema(&folder)])?;
     }
     Ok(())
 }
@@ -131,6 +130,11 @@ pub fn unbind() -> Result<()> {
 fn settings(key: &KeyBinding) -> [(&'static str, String); 3] {
     let name = format!("tipme: {}", key.action.purpose());
     [("name", name), ("command", key.command.clone()), ("binding", names::gnome(&key.chord))]
+}
+
+/// Returns a setting of a custom key binding.
+fn setting(folder: &str, name: &str) -> Result<String> {
+    output_of("gsettings", &["get", &schema(folder), name])
 }
 
 fn folder(action: HotKeyAction) -> String {
@@ -147,14 +151,14 @@ fn schema(folder: &str) -> String {
 
 /// Returns the settings paths that GNOME reads.
 fn list() -> Result<Vec<String>> {
-    let said =
-        ask("gsettings", &["get", DAEMON, LIST]).context("cannot read the settings of GNOME")?;
+    let said = output_of("gsettings", &["get", DAEMON, LIST])
+        .context("cannot read the settings of GNOME")?;
     Ok(said.split('\'').skip(1).step_by(2).map(str::to_owned).collect())
 }
 
 fn set_list(folders: &[String]) -> Result<()> {
     let quoted: Vec<String> = folders.iter().map(|folder| format!("'{folder}'")).collect();
-    ask("gsettings", &["set", DAEMON, LIST, &format!("[{}]", quoted.join(", "))]).map(drop)
+    output_of("gsettings", &["set", DAEMON, LIST, &format!("[{}]", quoted.join(", "))]).map(drop)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 
 use super::keys::{KeyBinding, KeyBindings};
 use super::names::{self, spelled};
-use super::settings::{MADE, folder_of, put, remove};
+use super::settings::{HEADER, remove, user_folder, write_file};
 use super::state::KeyState;
 use anyhow::Result;
 use std::path::PathBuf;
@@ -55,14 +55,16 @@ pub fn state() -> Option<KeyState> {
     let Ok(Some(known)) = kglobalaccel::shortcuts("tipme") else {
         return put.map(KeyState::AtNextLogin);
     };
-    let marks =
-        |one: &&KdeShortcut| one.action == OF_ENTRY || one.action == HotKeyAction::Mark.name();
-    let key = known.iter().filter(marks).find_map(|one| one.keys.first().copied());
+    let marks: Vec<&KdeShortcut> = known
+        .iter()
+        .filter(|one| one.action == OF_ENTRY || one.action == HotKeyAction::Mark.name())
+        .collect();
+    let key = marks.iter().find_map(|one| one.keys.first().copied());
     if let Some(key) = key {
-        return Some(KeyState::Works(spelled(&of_code(key))));
+        return Some(KeyState::Works(spelled(&key_name(key))));
     }
-    if known.iter().any(|one| marks(&one)) {
-        let why = "KDE gave the key of tipme to another shortcut, or its owner took it away";
+    if !marks.is_empty() {
+        let why = "KDE gave the key of tipme to another shortcut, or the user removed it";
         return Some(KeyState::Idle(format!(
             "{why}; choose one in System Settings, Shortcuts, \"tipme: mark\""
         )));
@@ -71,7 +73,7 @@ pub fn state() -> Option<KeyState> {
 }
 
 /// Formats a Qt key code as Qt does.
-fn of_code(code: i32) -> String {
+fn key_name(code: i32) -> String {
     const HELD: [(i32, &str); 4] = [
         (0x0400_0000, "Ctrl+"),
         (0x0800_0000, "Alt+"),
@@ -83,10 +85,13 @@ fn of_code(code: i32) -> String {
         HELD.iter().filter(|(bit, _)| code & bit != 0).map(|(_, name)| *name).collect();
     let key = code & 0x01ff_ffff;
     let named = NAMED.iter().find(|(known, _)| *known == key).map(|(_, name)| (*name).to_owned());
-    let function = || (F1..F1 + 35).contains(&key).then(|| format!("F{}", key - F1 + 1));
-    let letter =
-        || char::from_u32(key as u32).filter(|letter| !letter.is_control()).map(String::from);
-    held + &named.or_else(function).or_else(letter).unwrap_or_else(|| format!("key {key:#x}"))
+    let letter = char::from_u32(key as u32).filter(|letter| !letter.is_control());
+    held + &match (named, letter) {
+        (Some(name), _) => name,
+        _ if (F1..F1 + 35).contains(&key) => format!("F{}", key - F1 + 1),
+        (None, Some(letter)) => letter.to_string(),
+        (None, None) => format!("key {key:#x}"),
+    }
 }
 
 pub fn has(keys: &KeyBindings) -> bool {
@@ -98,7 +103,7 @@ pub fn bind(keys: &KeyBindings) -> Result<()> {
     if std::fs::read_to_string(&file).is_ok_and(|known| known != text) {
         kglobalaccel::unload(ENTRY)?;
     }
-    put(&file, &text)?;
+    write_file(&file, &text)?;
     Ok(kglobalaccel::load(ENTRY)?)
 }
 
@@ -108,7 +113,7 @@ pub fn unbind() -> Result<()> {
 }
 
 fn file() -> Result<PathBuf> {
-    Ok(folder_of("XDG_DATA_HOME", ".local/share")?.join("kglobalaccel").join(ENTRY))
+    Ok(user_folder("XDG_DATA_HOME", ".local/share")?.join("kglobalaccel").join(ENTRY))
 }
 
 /// Formats the desktop entry. Its own command marks; the others are its actions. An entry with
@@ -117,7 +122,7 @@ fn text(keys: &KeyBindings) -> String {
     let (mark, others): (Vec<&KeyBinding>, Vec<&KeyBinding>) =
         keys.all.iter().partition(|key| key.action == HotKeyAction::Mark);
     let actions: Vec<&str> = others.iter().map(|key| key.action.name()).collect();
-    let mut text = format!("{MADE}\n[Desktop Entry]\nType=Application\n");
+    let mut text = format!("{HEADER}\n[Desktop Entry]\nType=Application\n");
     text.extend(mark.iter().map(|key| lines(key)));
     text += &format!("Actions={};\n", actions.join(";"));
     text.extend(
@@ -139,14 +144,14 @@ mod tests {
     use tipme_desktop::hotkeys::Chord;
 
     #[test]
-    fn numbers_of_keys_are_read_as_the_keys_that_were_put_in() {
+    fn codes_are_read_as_the_keys_that_were_bound() {
         let read = [0x0c00_002d, 0x0c00_002b, 0x1100_003b, 0x0200_004d, 0x0500_0016, 0x0100_0008]
-            .map(of_code);
+            .map(key_name);
         assert_eq!(read, ["Ctrl+Alt+-", "Ctrl+Alt++", "Meta+F12", "Shift+M", "Ctrl+PgUp", "Pause"]);
         let chord: Chord = "ctrl+alt+minus".parse().expect("a chord");
-        assert_eq!(of_code(0x0c00_002d), names::kde(&chord));
+        assert_eq!(key_name(0x0c00_002d), names::kde(&chord));
         assert_eq!(
-            [of_code(0), of_code(-1), of_code(i32::MIN)].map(|text| text.is_empty()),
+            [key_name(0), key_name(-1), key_name(i32::MIN)].map(|text| text.is_empty()),
             [false; 3]
         );
     }

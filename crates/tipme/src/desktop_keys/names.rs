@@ -42,7 +42,7 @@ pub fn gnome(chord: &Chord) -> String {
 
 /// Formats a chord as `Ctrl+Alt+-`, `Meta+F12`.
 pub fn kde(chord: &Chord) -> String {
-    written(chord, ["Ctrl+", "Alt+", "Shift+", "Meta+"], of_qt)
+    written(chord, ["Ctrl+", "Alt+", "Shift+", "Meta+"], qt_name)
 }
 
 /// Converts the spelling of a desktop or its portal into ours, if it is readable:
@@ -65,8 +65,9 @@ fn read(text: &str) -> Option<Chord> {
             "mod4" | "meta" | "logo" => "super".to_owned(),
             other => other.to_owned(),
         });
-    let is_it = |name: &str| name.eq_ignore_ascii_case(key);
-    let named = NAMES.iter().find(|(own, keysym, qt)| is_it(own) || is_it(keysym) || is_it(qt));
+    let named = NAMES.iter().find(|(own, keysym, qt)| {
+        [own, keysym, qt].iter().any(|name| name.eq_ignore_ascii_case(key))
+    });
     let letter = key.strip_prefix('U').and_then(|number| u32::from_str_radix(number, 16).ok());
     let key = match (named, letter.filter(|_| key.len() > 4).and_then(char::from_u32)) {
         (Some((own, ..)), _) => (*own).to_owned(),
@@ -83,13 +84,13 @@ fn written(
     name: fn(&str) -> String,
 ) -> String {
     let (held, key) = parts(chord);
-    let word = |held: &String| match held.as_str() {
+    let held = held.iter().map(|held| match held.as_str() {
         "ctrl" | "control" => control,
         "alt" => alt,
         "shift" => shift,
         _ => super_,
-    };
-    held.iter().map(word).collect::<String>() + &name(&key)
+    });
+    held.collect::<String>() + &name(&key)
 }
 
 /// Returns the modifiers and the key in our own spelling.
@@ -114,7 +115,7 @@ fn keysym(key: &str) -> String {
 }
 
 /// Returns the Qt name of a key: letters and digits stand for themselves.
-fn of_qt(key: &str) -> String {
+fn qt_name(key: &str) -> String {
     let named = NAMES.iter().find(|(name, ..)| *name == key).map(|(.., qt)| (*qt).to_owned());
     named.unwrap_or_else(|| key.to_uppercase())
 }
@@ -124,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_desktops_write_is_read_as_one_spelling() {
+    fn spellings_of_desktops_are_read_as_one() {
         for text in [
             "<Control><Alt>minus",
             "<Primary><Alt>minus",
@@ -154,17 +155,15 @@ mod tests {
 
     #[test]
     fn each_desktop_has_its_own_names() {
-        let names = |text: &str| {
+        for (text, names) in [
+            ("ctrl+alt+minus", ["Ctrl+Alt+minus", "<Control><Alt>minus", "Ctrl+Alt+-"]),
+            ("ctrl+alt+plus", ["Ctrl+Alt+plus", "<Control><Alt>plus", "Ctrl+Alt++"]),
+            ("super+f12", ["Mod4+F12", "<Super>F12", "Meta+F12"]),
+            ("shift+m", ["Shift+m", "<Shift>m", "Shift+M"]),
+            ("ctrl+,", ["Ctrl+U002C", "<Control>U002C", "Ctrl+,"]),
+        ] {
             let chord = text.parse().expect("a chord");
-            [sway(&chord), gnome(&chord), kde(&chord)]
-        };
-        assert_eq!(
-            names("ctrl+alt+minus"),
-            ["Ctrl+Alt+minus", "<Control><Alt>minus", "Ctrl+Alt+-"]
-        );
-        assert_eq!(names("ctrl+alt+plus"), ["Ctrl+Alt+plus", "<Control><Alt>plus", "Ctrl+Alt++"]);
-        assert_eq!(names("super+f12"), ["Mod4+F12", "<Super>F12", "Meta+F12"]);
-        assert_eq!(names("shift+m"), ["Shift+m", "<Shift>m", "Shift+M"]);
-        assert_eq!(names("ctrl+,"), ["Ctrl+U002C", "<Control>U002C", "Ctrl+,"]);
+            assert_eq!([sway(&chord), gnome(&chord), kde(&chord)], names);
+        }
     }
 }

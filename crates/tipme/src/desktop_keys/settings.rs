@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// First line of a file created by tipme.
-pub const MADE: &str = "# Made by tipme setup; tipme setup --undo removes it.";
+pub const HEADER: &str = "# Made by tipme setup; tipme setup --undo removes it.";
 
 /// Runs a program and returns its output; fails if the program does.
-pub fn ask(program: &str, words: &[&str]) -> Result<String> {
+pub fn output_of(program: &str, words: &[&str]) -> Result<String> {
     let output = Command::new(program).args(words).stdin(Stdio::null()).output();
     let output = output.with_context(|| format!("cannot start {program}"))?;
     let said = String::from_utf8_lossy(&output.stderr);
@@ -21,10 +21,10 @@ pub fn ask(program: &str, words: &[&str]) -> Result<String> {
 }
 
 /// Returns a folder of the user: from an environment variable, else below the home folder.
-pub fn folder_of(variable: &str, below_home: &str) -> Result<PathBuf> {
-    let absolute =
-        |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let folder = absolute(variable).or_else(|| Some(absolute("HOME")?.join(below_home)));
+pub fn user_folder(variable: &str, below_home: &str) -> Result<PathBuf> {
+    let [own, home] = [variable, "HOME"]
+        .map(|name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute()));
+    let folder = own.or_else(|| Some(home?.join(below_home)));
     folder.context("HOME is not set; run this in a session")
 }
 
@@ -33,7 +33,7 @@ pub fn folder_of(variable: &str, below_home: &str) -> Result<PathBuf> {
 ///
 /// # Errors
 /// Fails if the file cannot be written.
-pub fn put(file: &Path, text: &str) -> Result<()> {
+pub fn write_file(file: &Path, text: &str) -> Result<()> {
     let place = file.canonicalize().unwrap_or_else(|_| file.to_owned());
     let folder = place.parent().unwrap_or(Path::new("/"));
     replace(&place, folder, text).map_err(|error| cannot_write(file, folder, &error))
@@ -57,7 +57,7 @@ fn cannot_write(file: &Path, folder: &Path, error: &io::Error) -> Error {
     let file = file.display();
     match error.kind() {
         PermissionDenied | ReadOnlyFilesystem => Error::msg(format!(
-            "cannot write {file}; make {} writable, then: tipme setup",
+            "cannot write {file}; make {} writable, then run: tipme setup",
             folder.display()
         )),
         _ => Error::msg(format!("cannot write {file}: {error}")),
@@ -67,7 +67,7 @@ fn cannot_write(file: &Path, folder: &Path, error: &io::Error) -> Error {
 /// Removes a file created by tipme, if it exists.
 pub fn remove(file: &Path) -> Result<()> {
     let text = std::fs::read_to_string(file).unwrap_or_default();
-    if text.starts_with(MADE) {
+    if text.starts_with(HEADER) {
         std::fs::remove_file(file)?;
     }
     Ok(())
@@ -82,14 +82,14 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_replaced_as_a_whole_where_a_link_leads_and_keeps_its_mode() {
+    fn a_linked_file_is_replaced_and_keeps_its_mode() {
         let folder = tempfile::tempdir().expect("a folder");
         let (kept, link) = (folder.path().join("dotfiles/config"), folder.path().join("config"));
-        put(&kept, "first\n").expect("the folder is made");
+        write_file(&kept, "first\n").expect("the folder is made");
         assert_eq!(mode(&kept), 0o644);
         std::fs::set_permissions(&kept, Permissions::from_mode(0o600)).expect("it is ours");
         std::os::unix::fs::symlink(&kept, &link).expect("a link");
-        put(&link, "second\n").expect("it can be written");
+        write_file(&link, "second\n").expect("it can be written");
         assert!(link.is_symlink() && mode(&kept) == 0o600);
         assert_eq!(std::fs::read_to_string(&kept).expect("it is there"), "second\n");
         assert_eq!(
@@ -99,12 +99,13 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_written_leaves_what_was_there() {
-        let error = put(Path::new("/proc/version"), "nothing").expect_err("nobody writes there");
+    fn a_failed_write_keeps_the_file() {
+        let error =
+            write_file(Path::new("/proc/version"), "nothing").expect_err("nobody writes there");
         assert!(error.to_string().contains("cannot write /proc/version"), "{error}");
         let denied = io::Error::from(io::ErrorKind::PermissionDenied);
-        let told = cannot_write(Path::new("/h/a/b"), Path::new("/h/a"), &denied).to_string();
-        assert_eq!(told, "cannot write /h/a/b; make /h/a writable, then: tipme setup");
+        let why = cannot_write(Path::new("/h/a/b"), Path::new("/h/a"), &denied).to_string();
+        assert_eq!(why, "cannot write /h/a/b; make /h/a writable, then run: tipme setup");
         assert!(
             std::fs::read_to_string("/proc/version").expect("it is there").starts_with("Linux")
         );

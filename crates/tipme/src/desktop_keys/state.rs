@@ -39,4 +39,4 @@ impl KeyState {
 }
 
 /// Note about a key that the desktop reads at login, and the alternative until then.
-const AT_NEXT_LOGIN: &str = "from the next login on; until then: tipme mark";
+const AT_NEXT_LOGIN: &str = "after the next login; until then, run: tipme mark";

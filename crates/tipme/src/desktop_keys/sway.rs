@@ -4,7 +4,7 @@
 
 use super::keys::{KeyBinding, KeyBindings};
 use super::names::{self, spelled};
-use super::settings::{MADE, ask, folder_of, put, remove};
+use super::settings::{HEADER, output_of, remove, user_folder, write_file};
 use super::state::KeyState;
 use anyhow::{Context, Result};
 use serde::Deserialize;
@@ -37,9 +37,9 @@ pub fn state() -> Option<KeyState> {
     Some(if !text.contains(&include(&file)) {
         let [own, all] = [&file, &configuration].map(|path| path.display().to_string());
         KeyState::Idle(format!(
-            "{own} has {key}, and {all} does not include that file; run: tipme setup"
+            "{own} has {key}, but {all} does not include that file; run: tipme setup"
         ))
-    } else if ask("swaymsg", &["-t", "get_version"]).is_ok() {
+    } else if output_of("swaymsg", &["-t", "get_version"]).is_ok() {
         KeyState::Works(key)
     } else {
         KeyState::AtNextLogin(key)
@@ -57,11 +57,11 @@ pub fn has(keys: &KeyBindings) -> bool {
 pub fn bind(keys: &KeyBindings) -> Result<()> {
     unbind()?;
     let (file, configuration) = (own_file()?, configuration()?);
-    put(&file, &text(keys))?;
+    write_file(&file, &text(keys))?;
     let mut before = match std::fs::read_to_string(&configuration) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            format!("{MADE}\ninclude {OF_ALL}\n")
+            format!("{HEADER}\ninclude {OF_ALL}\n")
         }
         Err(error) => {
             return Err(error).with_context(|| format!("cannot read {}", configuration.display()));
@@ -70,8 +70,8 @@ pub fn bind(keys: &KeyBindings) -> Result<()> {
     if !before.ends_with('\n') && !before.is_empty() {
         before.push('\n');
     }
-    put(&configuration, &(before + &include(&file)))?;
-    tell(keys.all.iter().map(line))
+    write_file(&configuration, &(before + &include(&file)))?;
+    apply(keys.all.iter().map(line))
 }
 
 pub fn unbind() -> Result<()> {
@@ -79,16 +79,16 @@ pub fn unbind() -> Result<()> {
     let text = std::fs::read_to_string(&file).unwrap_or_default();
     let bound = text.lines().filter_map(|line| line.strip_prefix("bindsym ")?.split(' ').next());
     // A key that is no longer bound needs no removal.
-    bound.for_each(|key| drop(tell([format!("unbindsym {key}")].into_iter())));
+    bound.for_each(|key| drop(apply([format!("unbindsym {key}")].into_iter())));
     remove(&file)?;
     let Ok(known) = std::fs::read_to_string(&configuration) else { return Ok(()) };
     let rest = known.replace(&include(&file), "");
     match rest {
         rest if rest == known => Ok(()),
-        rest if rest == format!("{MADE}\ninclude {OF_ALL}\n") => {
+        rest if rest == format!("{HEADER}\ninclude {OF_ALL}\n") => {
             Ok(std::fs::remove_file(&configuration)?)
         }
-        rest => put(&configuration, &rest),
+        rest => write_file(&configuration, &rest),
     }
 }
 
@@ -96,7 +96,7 @@ pub fn unbind() -> Result<()> {
 /// well.
 fn text(keys: &KeyBindings) -> String {
     let lines: Vec<String> = keys.all.iter().map(line).collect();
-    format!("{MADE}\nexec {}\n{}\n", keys.agent, lines.join("\n"))
+    format!("{HEADER}\nexec {}\n{}\n", keys.agent, lines.join("\n"))
 }
 
 fn line(key: &KeyBinding) -> String {
@@ -104,16 +104,16 @@ fn line(key: &KeyBinding) -> String {
 }
 
 fn include(file: &Path) -> String {
-    format!("{MADE}\ninclude {}\n", file.display())
+    format!("{HEADER}\ninclude {}\n", file.display())
 }
 
 /// Applies configuration lines to the running sway; otherwise they take effect at its next start.
-fn tell(lines: impl Iterator<Item = String>) -> Result<()> {
+fn apply(lines: impl Iterator<Item = String>) -> Result<()> {
     if std::env::var_os("SWAYSOCK").is_none_or(|socket| socket.is_empty()) {
         return Ok(());
     }
     for line in lines {
-        ask("swaymsg", &["--", &line])?;
+        output_of("swaymsg", &["--", &line])?;
     }
     Ok(())
 }
@@ -125,8 +125,8 @@ fn own_file() -> Result<PathBuf> {
 /// Returns the path of the user's configuration, which may not exist: the file that sway has read,
 /// unless that is a system file.
 fn configuration() -> Result<PathBuf> {
-    let folder = folder_of("XDG_CONFIG_HOME", ".config")?;
-    let said = ask("swaymsg", &["-r", "-t", "get_version"]).ok();
+    let folder = user_folder("XDG_CONFIG_HOME", ".config")?;
+    let said = output_of("swaymsg", &["-r", "-t", "get_version"]).ok();
     let read = said
         .and_then(|said| serde_json::from_str::<SwayVersion>(&said).ok()?.loaded_config_file_name);
     let own = read.filter(|path| !path.starts_with("/etc") && !path.starts_with("/usr"));

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The list: one line for each incident, newest last.
 
-use super::kept::{VerdictFolder, VerdictSummary};
-use super::named::{all, is_own};
-use super::when;
+use super::cache::{VerdictFolder, VerdictSummary};
+use super::lookup::{all, is_own};
+use super::times;
 use crate::arguments::Incidents;
 use crate::diagnose;
 use anyhow::Result;
@@ -23,43 +23,43 @@ struct IncidentRow {
     found: Result<VerdictSummary>,
 }
 
-/// Incidents of this machine, the newest last, as `tipme incidents --json` prints them.
+/// Output of `tipme incidents --json`: the incidents of this machine, newest last.
 #[derive(Serialize, JsonSchema)]
 #[schemars(title = "tipme incidents --json")]
 pub struct IncidentsDocument {
     pub schema: u32,
-    pub incidents: Vec<One>,
-    /// Incidents of other users, which this user may not read.
+    pub incidents: Vec<IncidentEntry>,
+    /// Number of incidents of other users, which this user may not read.
     pub foreign: usize,
-    /// How often people said that it was the cause, and that it was not.
+    /// Number of answers that the cause was right; `wrong` counts the others.
     pub right: usize,
     pub wrong: usize,
 }
 
-/// One incident. What is found in it is empty or `null` where it cannot be read, or where there is none.
+/// An incident. Results are empty or `null` if it cannot be read, or has none.
 #[derive(Serialize, JsonSchema)]
-pub struct One {
+pub struct IncidentEntry {
     pub id: String,
     pub path: String,
-    /// The mark, by the clock on the wall.
+    /// Local time of the mark.
     pub time: String,
-    /// The user who marked, by number.
+    /// Numeric id of the user that marked.
     pub owner: u32,
     pub bytes: u64,
-    /// Kept when the folder is full.
+    /// `true` if it is kept when the folder is full.
     pub pinned: bool,
     pub application: String,
     pub latency_ms: Option<f64>,
-    /// Of the first cause.
+    /// Kind of the first cause.
     pub kind: Option<String>,
     pub culprit: String,
-    /// What happened, in a sentence.
+    /// First line of the verdict.
     pub verdict: String,
-    /// What the user said of it.
+    /// The user's note.
     pub user_text: String,
-    /// Whether the user says that the cause was the one.
+    /// The user's answer: `true` if the cause was right.
     pub user_right: Option<bool>,
-    /// Why it cannot be read.
+    /// Reason why it cannot be read.
     pub error: Option<String>,
 }
 
@@ -79,7 +79,7 @@ pub fn run(folder: &IncidentFolder, arguments: &Incidents) -> Result<ExitCode> {
     if arguments.json {
         println!("{}", serde_json::to_string(&rows.document())?);
     } else if rows.rows.is_empty() && rows.foreign == 0 {
-        println!("no such incidents in {}; mark one with: tipme mark", folder.path().display());
+        println!("no matching incidents in {}; mark one with: tipme mark", folder.path().display());
     } else {
         print!("{}", rows.text(&layout()));
     }
@@ -93,13 +93,13 @@ fn find_all(listed: Vec<Listed>) -> Vec<IncidentRow> {
     let known: Vec<Option<VerdictSummary>> = listed.iter().map(|one| kept.get(&one.path)).collect();
     let missing = known.iter().filter(|found| found.is_none()).count();
     if missing > SILENT_MAX {
-        eprintln!("tipme: diagnosing {missing} incidents and keeping their verdicts");
+        eprintln!("tipme: diagnosing {missing} incidents; their verdicts are cached");
     }
-    let find = |(listed, known): (Listed, Option<VerdictSummary>)| {
+    let rows = listed.into_iter().zip(known).map(|(listed, known)| {
         let found = known.map_or_else(|| diagnose::summary(&listed.path), Ok);
         IncidentRow { listed, found }
-    };
-    listed.into_iter().zip(known).map(find).collect()
+    });
+    rows.collect()
 }
 
 impl IncidentRow {
@@ -110,15 +110,15 @@ impl IncidentRow {
         app && arguments.kind.as_ref().is_none_or(|kind| Some(kind) == found.kind.as_ref())
     }
 
-    fn document(&self) -> One {
+    fn document(&self) -> IncidentEntry {
         let (found, error) = match &self.found {
             Ok(found) => (found.clone(), None),
             Err(error) => (VerdictSummary::default(), Some(format!("{error:#}"))),
         };
-        One {
+        IncidentEntry {
             id: self.listed.id.clone(),
             path: self.listed.path.display().to_string(),
-            time: when::local(&self.listed.id),
+            time: times::local(&self.listed.id),
             owner: self.listed.owner,
             bytes: self.listed.bytes,
             pinned: self.listed.pinned,
@@ -135,7 +135,7 @@ impl IncidentRow {
 
     /// Id, time, application, latency, cause, note.
     fn cells(&self) -> [String; 6] {
-        let (id, time) = (self.listed.id.clone(), when::local(&self.listed.id));
+        let (id, time) = (self.listed.id.clone(), times::local(&self.listed.id));
         let rest = match &self.found {
             Ok(found) => {
                 [found.application.clone(), latency(found), cause(found), self.words(found)]
@@ -176,14 +176,17 @@ const HEADS: [&str; 6] = ["ID", "TIME", "APPLICATION", "LATENCY", "CAUSE", "WORD
 
 /// Formats header and rows with column widths that fit.
 fn table(cells: &[[String; 6]]) -> Vec<String> {
-    let wide =
-        |column: usize| cells.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..6).map(|column| wide(column).max(HEADS[column].len())).collect();
-    let line = |row: &[String; 6]| {
-        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}"));
+    let heads = HEADS.map(str::to_owned);
+    let rows: Vec<&[String; 6]> = std::iter::once(&heads).chain(cells).collect();
+    let mut widths = [0; 6];
+    for row in &rows {
+        widths = std::array::from_fn(|column| widths[column].max(row[column].chars().count()));
+    }
+    let lines = rows.into_iter().map(|row| {
+        let cells = row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}"));
         cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
-    };
-    std::iter::once(&HEADS.map(str::to_owned)).chain(cells).map(line).collect()
+    });
+    lines.collect()
 }
 
 /// Formats time and event in one line, and the id and the note below it.
@@ -231,7 +234,7 @@ impl Rows {
         let (right, wrong) = self.answers();
         let mut lines = Vec::new();
         if right + wrong > 0 {
-            lines.push(format!("Asked whether it was this: yes {right}, no {wrong}.\n"));
+            lines.push(format!("Answers to \"was it this?\": {right} yes, {wrong} no.\n"));
         }
         if self.foreign > 0 {
             lines.push(format!("Not shown: {} of other users; root sees all.\n", self.foreign));
@@ -241,14 +244,9 @@ impl Rows {
 
     /// Counts the users' answers that the cause was right, and that it was wrong.
     fn answers(&self) -> (usize, usize) {
-        let count = |wanted| {
-            self.rows
-                .iter()
-                .filter(|row| {
-                    row.found.as_ref().is_ok_and(|found| found.user_right == Some(wanted))
-                })
-                .count()
-        };
-        (count(true), count(false))
+        let found = self.rows.iter().filter_map(|row| row.found.as_ref().ok());
+        let answers: Vec<bool> = found.filter_map(|found| found.user_right).collect();
+        let right = answers.iter().filter(|right| **right).count();
+        (right, answers.len() - right)
     }
 }

@@ -5,12 +5,12 @@ use super::step::SetupStep;
 use super::system;
 use crate::arguments::Setup;
 use crate::desktop_keys::{
-    DesktopKeys, KeyBindings, KeySource, KeyState, MADE, agent_words, folder_of, put,
+    DesktopKeys, HEADER, KeyBindings, KeySource, KeyState, agent_words, user_folder, write_file,
 };
-use crate::incidents::named::find;
+use crate::incidents::lookup::find;
 use crate::record::user_name;
 use crate::status::SystemState;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
@@ -65,7 +65,7 @@ pub fn undo(arguments: &Setup) -> Result<Vec<SetupStep>> {
     // A user of several desktops has keys in each in which setup was run.
     let bound = DesktopKeys::ALL.into_iter().filter(|desktop| desktop.is_bound());
     steps.extend(bound.map(|desktop| {
-        SetupStep::to_do(format!("bind no key of {} to tipme", desktop.name()), move || {
+        SetupStep::to_do(format!("remove tipme's keys from {}", desktop.name()), move || {
             desktop.unbind()
         })
     }));
@@ -79,8 +79,7 @@ fn desktop_keys(arguments: &Setup, source: KeySource, state: &KeyState) -> Resul
     let desktop = match (source, state) {
         (KeySource::Settings(desktop), _) => desktop,
         (_, KeyState::OfAgent) => {
-            let what =
-                "the desktop binds the keys when the agent asks for them (portal GlobalShortcuts)";
+            let what = "the desktop binds the keys at the agent's request (portal GlobalShortcuts)";
             return Ok(SetupStep::already(what));
         }
         (_, KeyState::Works(_)) => {
@@ -118,51 +117,51 @@ fn running(target: Option<&DisplayTarget>) -> Result<Option<RunningAgent>> {
 /// Removes the autostart of the agent. Hides the entry for all users from this user.
 fn not_at_login(file: PathBuf, arguments: &Setup) -> Option<SetupStep> {
     let text = std::fs::read_to_string(&file).unwrap_or_default();
-    let what = format!("start no agent at login, by {}", file.display());
+    let what = format!("do not start the agent at login: {}", file.display());
     if Path::new(FOR_ALL).exists() && arguments.state_dir.is_none() {
         return Some(if text == hidden() {
             SetupStep::already(what)
         } else {
-            SetupStep::to_do(what, move || put(&file, &hidden()))
+            SetupStep::to_do(what, move || write_file(&file, &hidden()))
         });
     }
-    text.starts_with(MADE).then(|| SetupStep::to_do(what, move || Ok(std::fs::remove_file(&file)?)))
+    text.starts_with(HEADER)
+        .then(|| SetupStep::to_do(what, move || Ok(std::fs::remove_file(&file)?)))
 }
 
 /// Returns the entry that overrides the one for all users and hides it.
 fn hidden() -> String {
-    format!("{MADE}\n[Desktop Entry]\nType=Application\nName=tipme session agent\nHidden=true\n")
+    format!("{HEADER}\n[Desktop Entry]\nType=Application\nName=tipme session agent\nHidden=true\n")
 }
 
 /// Root must not act in the session of another user.
 fn other_user() -> Option<SetupStep> {
-    let person = system::person();
-    let name = user_name(person);
-    (person != geteuid().as_raw())
-        .then(|| SetupStep::by_hand(format!("run this too as {name}, in the session: tipme setup")))
+    let user = system::desktop_user();
+    let what = format!("also run as {}, in the session: tipme setup", user_name(user));
+    (user != geteuid().as_raw()).then(|| SetupStep::by_hand(what))
 }
 
 fn at_login(arguments: &Setup) -> Result<SetupStep> {
     let (file, command) = (autostart()?, words(arguments)?);
     let text = format!(
-        "{MADE}\n[Desktop Entry]\nType=Application\nName=tipme session agent\n\
+        "{HEADER}\n[Desktop Entry]\nType=Application\nName=tipme session agent\n\
          Comment=Hot keys that mark a hitch for diagnosis\nExec={}\nNoDisplay=true\n",
         command.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
     );
     let usual = arguments.mark_key.is_none() && arguments.state_dir.is_none();
     let known = std::fs::read_to_string(&file).unwrap_or_default();
     if known == text {
-        return Ok(SetupStep::already(format!("the agent starts at login, by {}", file.display())));
+        return Ok(SetupStep::already(format!("the agent starts at login: {}", file.display())));
     }
     if usual && Path::new(FOR_ALL).exists() && !file.exists() {
-        return Ok(SetupStep::already(format!("the agent starts at login, by {FOR_ALL}")));
+        return Ok(SetupStep::already(format!("the agent starts at login: {FOR_ALL}")));
     }
     if usual && Path::new(FOR_ALL).exists() && known == hidden() {
-        let what = format!("start the agent at login, by {FOR_ALL}");
+        let what = format!("start the agent at login: {FOR_ALL}");
         return Ok(SetupStep::to_do(what, move || Ok(std::fs::remove_file(&file)?)));
     }
-    let what = format!("start the agent at login, by {}", file.display());
-    Ok(SetupStep::to_do(what, move || put(&file, &text)))
+    let what = format!("start the agent at login: {}", file.display());
+    Ok(SetupStep::to_do(what, move || write_file(&file, &text)))
 }
 
 /// Quotes a word for desktop entries, with each backslash of the quoting doubled.
@@ -184,16 +183,19 @@ fn now(arguments: &Setup) -> Result<SetupStep> {
     let place = match &target {
         _ if portal::is_wayland() => "this session".to_owned(),
         Some(target) => format!("display :{}", target.display),
-        None => return Ok(SetupStep::by_hand("no display is named; in the session: tipme setup")),
+        None => {
+            return Ok(SetupStep::by_hand("DISPLAY is not set; run in the session: tipme setup"));
+        }
     };
     let Some(agent) = running(target.as_ref())? else {
-        let work = move || has_key(&words).and_then(|()| start(&words, target.as_ref()));
-        return Ok(SetupStep::to_do(format!("start the agent of {place}"), work));
+        return Ok(SetupStep::to_do(format!("start the agent of {place}"), move || {
+            has_key(&words).and_then(|()| start(&words, target.as_ref()))
+        }));
     };
     let what = format!("the agent serves {place}: {} (process {})", agent.words, agent.pid);
     Ok(match &arguments.mark_key {
         Some(key) if !portal::is_wayland() && !agent.words.starts_with(&format!("{key} marks")) => {
-            let what = format!("start the agent of {place} again, with another key");
+            let what = format!("restart the agent of {place}, with another key");
             SetupStep::to_do(what, move || {
                 end(&agent).and_then(|()| start(&words, target.as_ref()))
             })
@@ -207,18 +209,16 @@ fn words(arguments: &Setup) -> Result<Vec<String>> {
     agent_words(arguments.state_dir.as_deref(), arguments.mark_key.as_ref())
 }
 
-/// Fails if the settings of the desktop have no key: the agent would end at once, with the remedy of
-/// the step that has just failed.
+/// Fails if the settings of the desktop have no key: the agent would end at once, with the remedy
+/// of the step that has just failed.
 fn has_key(words: &[String]) -> Result<()> {
-    let source = portal::is_wayland().then(KeySource::of_session);
-    match source {
-        Some(source @ KeySource::Settings(_))
-            if matches!(source.state(&Bindings::default(), words), KeyState::Missing(_)) =>
-        {
-            bail!("it needs the key")
-        }
-        _ => Ok(()),
+    if portal::is_wayland()
+        && let source @ KeySource::Settings(_) = KeySource::of_session()
+        && matches!(source.state(&Bindings::default(), words), KeyState::Missing(_))
+    {
+        bail!("it needs the key")
     }
+    Ok(())
 }
 
 fn start(words: &[String], target: Option<&DisplayTarget>) -> Result<()> {
@@ -245,12 +245,11 @@ fn absent(has_ended: bool, words: &[String]) -> String {
             if has_ended {
                 format!("the portal of the desktop bound no key; {by_hand}")
             } else {
-                "the portal of the desktop has not answered yet, and the agent waits for it"
-                    .to_owned()
+                "the agent is still waiting for the portal of the desktop".to_owned()
             }
         }
         _ if has_ended => {
-            format!("the agent ended at once; its last line says why: {}", words.join(" "))
+            format!("the agent ended at once; for the reason, run: {}", words.join(" "))
         }
         _ => format!("the agent has not answered within {} s; run this again", TIMEOUT.as_secs()),
     }
@@ -261,12 +260,14 @@ fn end(agent: &RunningAgent) -> Result<()> {
     let proc = PathBuf::from(format!("/proc/{}", agent.pid));
     let pid = Pid::from_raw(agent.pid as i32).filter(|_| is_agent(&proc));
     let pid = pid.with_context(|| {
-        format!("process {} is no tipme agent of yours; end it yourself", agent.pid)
+        format!("process {} is not a tipme agent of yours; end it yourself", agent.pid)
     })?;
     kill_process(pid, Signal::TERM)?;
-    let gone =
-        || std::fs::read_to_string(proc.join("stat")).map_or(true, |stat| stat.contains(") Z "));
-    if wait(gone) { Ok(()) } else { bail!("process {} does not end", agent.pid) }
+    let has_ended = wait(|| {
+        std::fs::read_to_string(proc.join("stat")).map_or(true, |stat| stat.contains(") Z "))
+    });
+    ensure!(has_ended, "process {} does not end", agent.pid);
+    Ok(())
 }
 
 /// Returns `true` if this is an agent of this user: any client of the display may claim to be one.
@@ -280,50 +281,50 @@ fn is_agent(proc: &Path) -> bool {
 
 /// Presses the mark key as the user would, and reports the result. Returns `false` if nothing
 /// happened.
-pub fn press(arguments: &Setup, state: &SystemState) -> bool {
-    match test(arguments) {
-        Ok(incident) => {
-            let shown =
-                if state.shows_answers() { "the screen shows" } else { "tipme diagnose shows" };
-            println!("A test press marked {}; {shown} what was found.", incident.display());
-            state.key().iter().for_each(|(_, key)| match key {
-                KeyState::Works(key) => println!("Now press the key yourself: {key}."),
-                KeyState::OfAgent => println!("Now press the key yourself."),
-                KeyState::AtNextLogin(_) | KeyState::Idle(_) | KeyState::Missing(_) => {}
-            });
-            true
-        }
+pub fn test_press(arguments: &Setup, state: &SystemState) -> bool {
+    let incident = match press(arguments) {
+        Ok(incident) => incident,
         Err(error) => {
             println!("No test press: {error:#}");
-            false
+            return false;
         }
+    };
+    let shown = if state.shows_answers() { "the screen shows" } else { "tipme diagnose shows" };
+    println!("A test press marked {}; {shown} the verdict.", incident.display());
+    match state.key() {
+        Some((_, KeyState::Works(key))) => println!("Now press the key yourself: {key}."),
+        Some((_, KeyState::OfAgent)) => println!("Now press the key yourself."),
+        _ => {}
     }
+    true
 }
 
-fn test(arguments: &Setup) -> Result<PathBuf> {
+fn press(arguments: &Setup) -> Result<PathBuf> {
     let target = display();
     let agent = running(target.as_ref())?.context("no agent serves this session")?;
     let folder = IncidentFolder::at(StateDirs::choose(arguments.state_dir.as_deref()).incidents());
-    let newest = || find(&folder, None).ok();
-    let (before, key) = (newest(), agent.words.split(' ').next().unwrap_or_default());
+    let before = find(&folder, None).ok();
+    let key = agent.words.split(' ').next().unwrap_or_default();
     match target.filter(|_| !portal::is_wayland()) {
         Some(target) => {
             let chord: Chord =
-                key.parse().with_context(|| format!("the agent says that {}", agent.words))?;
+                key.parse().with_context(|| format!("the agent reports: {}", agent.words))?;
             Typist::open(&target, Pace::default())?.chord(&chord)?;
         }
         // Only the user can press a key of the desktop: this simulates its effect.
         None => drop(on_bus::press(HotKeyAction::Mark)?),
     }
-    if wait(|| newest() != before)
-        && let Some(incident) = newest()
-    {
-        return Ok(incident);
-    }
-    bail!(
-        "{key} was pressed, and no incident came within {} s; see the notification",
-        TIMEOUT.as_secs()
-    )
+    let mut newest = None;
+    wait(|| {
+        newest = find(&folder, None).ok();
+        newest != before
+    });
+    newest.filter(|newest| Some(newest) != before.as_ref()).with_context(|| {
+        format!(
+            "{key} was pressed, but no incident was written within {} s; see the notification",
+            TIMEOUT.as_secs()
+        )
+    })
 }
 
 fn display() -> Option<DisplayTarget> {
@@ -331,7 +332,7 @@ fn display() -> Option<DisplayTarget> {
 }
 
 fn autostart() -> Result<PathBuf> {
-    Ok(folder_of("XDG_CONFIG_HOME", ".config")?.join("autostart/tipme-agent.desktop"))
+    Ok(user_folder("XDG_CONFIG_HOME", ".config")?.join("autostart/tipme-agent.desktop"))
 }
 
 /// Waits for a condition; returns `false` on a timeout.

@@ -46,7 +46,7 @@ impl SetupStep {
     /// Returns a line of the plan.
     pub fn plan(&self) -> String {
         let how = match self.work {
-            StepWork::Nothing => "so already",
+            StepWork::Nothing => "already",
             StepWork::Note => "note",
             StepWork::ByHand => "by hand",
             StepWork::Do(_) => "to do",

@@ -35,8 +35,10 @@ fn after(
     match answer {
         Ok(answer) => {
             let pid = if let RecorderResponse::Status(status) = answer { status.pid } else { 0 };
-            let mut steps =
-                vec![SetupStep::already("a recorder runs, and lets you mark"), at_start(own, pid)];
+            let mut steps = vec![
+                SetupStep::already("a recorder is running, and you may mark"),
+                enable_running(own, pid),
+            ];
             let day = day(arguments);
             let changes = day.as_ref().is_some_and(SetupStep::is_to_do);
             steps.extend(day.into_iter().chain(changes.then(restart)));
@@ -44,8 +46,9 @@ fn after(
         }
         // A recorder runs, and this user may not mark yet: a second recorder is no remedy.
         Err(CallError::Refused(_)) if !own => {
-            let mut steps = vec![SetupStep::already("a recorder runs")];
-            let is_named_in_settings = accounts::user_name(person()).is_none() && is_installed();
+            let mut steps = vec![SetupStep::already("a recorder is running")];
+            let is_named_in_settings =
+                accounts::user_name(desktop_user()).is_none() && is_installed();
             steps.extend(allow()?.into_iter().chain(day(arguments)));
             steps.extend(is_named_in_settings.then(restart));
             return Ok(steps);
@@ -56,29 +59,34 @@ fn after(
     let mut steps = allow()?;
     steps.extend(day(arguments));
     if !Path::new(SYSTEMD).exists() {
-        let why =
-            "no systemd runs here; have the machine start this with every start, and start it now";
-        let user =
-            if person() == 0 { String::new() } else { format!(" --allow-user {}", person()) };
+        let why = "systemd is not running; run this now, and have it run at every boot";
+        let user = if desktop_user() == 0 {
+            String::new()
+        } else {
+            format!(" --allow-user {}", desktop_user())
+        };
         steps.push(SetupStep::by_hand(format!("{why}: sudo tipme record{user}")));
     } else if !is_installed() {
         steps.push(SetupStep::by_hand(format!(
-            "there is no service {SERVICE}; install it: sudo make install"
+            "the service {SERVICE} is not installed; run: sudo make install"
         )));
     } else {
-        let words = ["systemctl", "enable", SERVICE];
-        steps.push(SetupStep::to_do(
-            format!("record with every start of the machine: {}", words.join(" ")),
-            move || run(&words),
-        ));
-        steps.push(restart());
+        steps.extend([enable(), restart()]);
     }
     Ok(steps)
 }
 
+fn enable() -> SetupStep {
+    run_step("record from every boot on", &["systemctl", "enable", SERVICE])
+}
+
 fn restart() -> SetupStep {
-    let words = ["systemctl", "restart", SERVICE];
-    SetupStep::to_do(format!("record from now on: {}", words.join(" ")), move || run(&words))
+    run_step("start recording now", &["systemctl", "restart", SERVICE])
+}
+
+/// Creates a step that runs a command as root, and shows it.
+fn run_step(what: &str, words: &'static [&'static str]) -> SetupStep {
+    SetupStep::to_do(format!("{what}: {}", words.join(" ")), move || run(words))
 }
 
 /// Enables or disables daily counting in the service, if requested.
@@ -87,55 +95,46 @@ fn day(arguments: &Setup) -> Option<SetupStep> {
     if !on && !arguments.no_day {
         return None;
     }
-    let what = if on { "count what you live with" } else { "no longer count what you live with" };
+    let what = if on { "count your delays" } else { "no longer count your delays" };
     if !is_installed() {
         let option = if on { "with" } else { "without" };
         return Some(SetupStep::by_hand(format!("{what}: start the recorder {option} --day")));
     }
     Some(match settings_text().map(|text| settings::day(&text, on)) {
-        Ok(None) => SetupStep::already(format!("{what}, as {SETTINGS} says")),
+        Ok(None) => SetupStep::already(format!("{what}, according to {SETTINGS}")),
         // An earlier step may change the file.
-        _ => SetupStep::to_do(format!("{what}, in {SETTINGS}"), move || {
-            settings::day(&settings_text()?, on).map_or(Ok(()), |text| write(SETTINGS, &text))
-        }),
+        _ => write_day(what, on),
+    })
+}
+
+fn write_day(what: &str, on: bool) -> SetupStep {
+    SetupStep::to_do(format!("{what}, in {SETTINGS}"), move || {
+        settings::day(&settings_text()?, on).map_or(Ok(()), |text| write(SETTINGS, &text))
     })
 }
 
 /// Plans the start of the running recorder at boot.
-fn at_start(own: bool, pid: u32) -> SetupStep {
+fn enable_running(own: bool, pid: u32) -> SetupStep {
     if own || !is_installed() {
-        let what = "is no service: after the next start of the machine, start it again";
+        let what = "is not a service; start it again after the next boot";
         return SetupStep::note(format!("the recorder (process {pid}) {what}"));
     }
-    let words = ["systemctl", "enable", SERVICE];
-    SetupStep::to_do(
-        format!("record with every start of the machine: {}", words.join(" ")),
-        move || run(&words),
-    )
+    enable()
 }
 
 pub fn undo(arguments: &Setup) -> Result<Vec<SetupStep>> {
     if folder(arguments).1 {
         return Ok(vec![SetupStep::note(
-            "the recorder is no service, and goes on until it is stopped where it was started",
+            "the recorder is not a service; stop it where it was started",
         )]);
     }
     let mut steps = Vec::new();
     if Path::new(SYSTEMD).exists() && is_installed() {
-        let words = ["systemctl", "disable", "--now", SERVICE];
-        steps.push(SetupStep::to_do(format!("record no longer: {}", words.join(" ")), move || {
-            run(&words)
-        }));
+        steps.push(run_step("stop recording", &["systemctl", "disable", "--now", SERVICE]));
     }
     steps.extend(disallow());
     if settings::day(&settings_text().unwrap_or_default(), false).is_some() {
-        steps.push(SetupStep::to_do(
-            format!("no longer count what you live with, in {SETTINGS}"),
-            || {
-                settings::day(&settings_text()?, false)
-                    .map_or(Ok(()), |text| write(SETTINGS, &text))
-            },
-        ));
+        steps.push(write_day("no longer count your delays", false));
     }
     Ok(steps)
 }
@@ -143,7 +142,7 @@ pub fn undo(arguments: &Setup) -> Result<Vec<SetupStep>> {
 /// Plans the permission to mark: none if polkit or the settings grant it already, else membership
 /// in the group. A user without a local account is listed in the settings.
 fn allow() -> Result<Vec<SetupStep>> {
-    let (user, name) = (person(), user_name(person()));
+    let (user, name) = (desktop_user(), user_name(desktop_user()));
     let text = settings_text()?;
     let named = settings::allow(&text, user);
     let so = if user == 0 {
@@ -151,20 +150,21 @@ fn allow() -> Result<Vec<SetupStep>> {
     } else if accounts::is_member(GROUP, user) {
         format!("{name} may mark, as a member of the group {GROUP}")
     } else if named.is_none() {
-        format!("{name} may mark, as {SETTINGS} says")
+        format!("{name} may mark, according to {SETTINGS}")
     } else if polkit::of_process(std::process::id(), user) == Authorization::Yes {
-        format!("{name} may mark, as polkit says ({})", polkit::ACTION)
+        format!("{name} may mark, according to polkit ({})", polkit::ACTION)
     } else if let Some(account) = accounts::user_name(user) {
-        let what = format!("let {name} mark: a member of the group {GROUP}");
+        let what = format!("allow {name} to mark, as a member of the group {GROUP}");
         return Ok(vec![SetupStep::to_do(what, move || {
             run(&["groupadd", "--system", "--force", GROUP])?;
             run(&["gpasswd", "--add", &account, GROUP])
         })]);
     } else {
         let text = named.unwrap_or_default();
-        return Ok(vec![SetupStep::to_do(format!("let {name} mark, in {SETTINGS}"), move || {
-            write(SETTINGS, &text)
-        })]);
+        return Ok(vec![SetupStep::to_do(
+            format!("allow {name} to mark, in {SETTINGS}"),
+            move || write(SETTINGS, &text),
+        )]);
     };
     Ok(vec![SetupStep::already(so)])
 }
@@ -180,13 +180,13 @@ fn settings_text() -> Result<String> {
 
 /// Plans the removal of the permission to mark.
 fn disallow() -> Vec<SetupStep> {
-    let (user, name, mut steps) = (person(), user_name(person()), Vec::new());
+    let (user, name, mut steps) = (desktop_user(), user_name(desktop_user()), Vec::new());
     if let Some(text) = settings::disallow(&settings_text().unwrap_or_default(), user) {
-        let what = format!("let {name} no longer mark, in {SETTINGS}");
+        let what = format!("no longer allow {name} to mark, in {SETTINGS}");
         steps.push(SetupStep::to_do(what, move || write(SETTINGS, &text)));
     }
     if let Some(account) = accounts::user_name(user).filter(|_| accounts::is_member(GROUP, user)) {
-        let what = format!("let {name} no longer mark: out of the group {GROUP}");
+        let what = format!("no longer allow {name} to mark: remove from the group {GROUP}");
         steps.push(SetupStep::to_do(what, move || run(&["gpasswd", "--delete", &account, GROUP])));
     }
     steps
@@ -199,7 +199,7 @@ fn folder(arguments: &Setup) -> (&Path, bool) {
 }
 
 /// Returns the owner of the desktop: the caller of sudo, if there is one.
-pub fn person() -> u32 {
+pub fn desktop_user() -> u32 {
     let caller = std::env::var("SUDO_UID").ok().and_then(|uid| uid.parse().ok());
     caller.filter(|_| geteuid().is_root()).unwrap_or_else(|| geteuid().as_raw())
 }
@@ -211,7 +211,7 @@ fn is_installed() -> bool {
 }
 
 /// Returns the command with root privileges.
-fn rooted(words: &[&str]) -> Command {
+fn as_root(words: &[&str]) -> Command {
     let prefix: &[&str] = if geteuid().is_root() { &[] } else { &["sudo"] };
     let words = [prefix, words].concat();
     let mut command = Command::new(words[0]);
@@ -220,12 +220,12 @@ fn rooted(words: &[&str]) -> Command {
 }
 
 fn run(words: &[&str]) -> Result<()> {
-    let status = rooted(words).status().with_context(|| format!("cannot start {}", words[0]))?;
+    let status = as_root(words).status().with_context(|| format!("cannot start {}", words[0]))?;
     if status.success() { Ok(()) } else { bail!("{} failed: {status}", words.join(" ")) }
 }
 
 fn write(path: &str, text: &str) -> Result<()> {
-    let mut child = rooted(&["tee", path])
+    let mut child = as_root(&["tee", path])
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .spawn()
@@ -255,10 +255,10 @@ mod tests {
     }
 
     #[test]
-    fn whoever_may_not_mark_yet_is_not_sent_to_start_another_recorder() {
+    fn a_refused_user_is_not_asked_to_start_another_recorder() {
         let plan = planned(Err(CallError::Refused("user 7 may not use this recorder".to_owned())));
         assert!(
-            plan.starts_with("so already  a recorder runs") && !plan.contains("tipme record"),
+            plan.starts_with("already     a recorder is running") && !plan.contains("tipme record"),
             "{plan}"
         );
         let nobody = CallError::Nobody {
@@ -266,6 +266,6 @@ mod tests {
             start: "sudo tipme record",
             path: "/run/tipme".into(),
         };
-        assert!(!planned(Err(nobody)).contains("a recorder runs"));
+        assert!(!planned(Err(nobody)).contains("a recorder is running"));
     }
 }

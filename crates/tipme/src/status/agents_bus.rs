@@ -15,10 +15,9 @@ pub fn notifications(agent: Option<u32>) -> Result<String, String> {
     let found = match environment.as_deref().map(address) {
         Some(Some(address)) => notify::daemon_at(&address),
         Some(None) => {
-            return Err(
-                "no notification is shown: there is no session bus for the agent; start it from within the session"
-                    .to_owned(),
-            );
+            return Err("no notification is shown: there is no session bus for the agent; \
+                        start it from within the session"
+                .to_owned());
         }
         None => notify::daemon(),
     };
@@ -34,15 +33,17 @@ fn environment(pid: u32) -> Option<Vec<u8>> {
 
 /// Returns the address of the session bus in an environment.
 fn address(environment: &[u8]) -> Option<String> {
-    let value = |name: &str| {
-        let named =
-            environment.split(|byte| *byte == 0).find_map(|one| one.strip_prefix(name.as_bytes()));
-        named
-            .filter(|value| !value.is_empty())
-            .map(|value| OsStr::from_bytes(value).to_string_lossy().into_owned())
-    };
-    let usual = || value("XDG_RUNTIME_DIR=").map(|folder| format!("unix:path={folder}/bus"));
-    value("DBUS_SESSION_BUS_ADDRESS=").or_else(usual)
+    value(environment, "DBUS_SESSION_BUS_ADDRESS=").or_else(|| {
+        let folder = value(environment, "XDG_RUNTIME_DIR=")?;
+        Some(format!("unix:path={folder}/bus"))
+    })
+}
+
+/// Returns the value after a name such as `HOME=`, unless it is empty.
+fn value(environment: &[u8], name: &str) -> Option<String> {
+    let mut entries = environment.split(|byte| *byte == 0);
+    let value = entries.find_map(|entry| entry.strip_prefix(name.as_bytes()))?;
+    (!value.is_empty()).then(|| OsStr::from_bytes(value).to_string_lossy().into_owned())
 }
 
 #[cfg(test)]

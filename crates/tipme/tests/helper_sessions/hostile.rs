@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Hostile callers: each delays only itself, and the helper's memory stays bounded.
-#![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use crate::helper_daemon::{ANNA, BERT, HelperDaemon, Peer, Sleeper, assignment, favour};
 use crate::lines::send_mutated;
@@ -75,14 +74,14 @@ fn a_million_processes_in_a_line_end_the_session() {
 }
 
 #[test]
-fn who_names_a_million_processes_in_many_lines_fills_only_his_share() {
+fn a_million_processes_in_many_lines_fill_only_one_share() {
     let helper = HelperDaemon::start(&[]);
     let mut bystander = Bystander::new(&helper);
     let (mut anna, own) = favoured(&helper);
     let mut refused = 0;
     for set in 0..200u32 {
-        let member = |pid: u32| json!({ "pid": 10_000_000 + set * 400 + pid, "start": 1 });
-        let members: Vec<Value> = (0..400).map(member).collect();
+        let pids = (0..400).map(|number| 10_000_000 + set * 400 + number);
+        let members: Vec<Value> = pids.map(|pid| json!({ "pid": pid, "start": 1 })).collect();
         refused += anna.assign("core", &members)["skipped"].as_u64().unwrap();
         if set % 50 == 0 {
             bystander.is_served();
@@ -95,7 +94,7 @@ fn who_names_a_million_processes_in_many_lines_fills_only_his_share() {
 }
 
 #[test]
-fn who_floods_and_never_reads_waits_alone() {
+fn a_flood_that_is_never_read_delays_only_its_sender() {
     let helper = HelperDaemon::start(&[]);
     let mut bystander = Bystander::new(&helper);
     let (anna, own) = favoured(&helper);
@@ -119,7 +118,7 @@ fn who_floods_and_never_reads_waits_alone() {
 }
 
 #[test]
-fn callers_who_say_nothing_take_no_place_from_others() {
+fn silent_callers_take_no_place_from_others() {
     let helper = HelperDaemon::start(&[]);
     let mut silent: Vec<Peer> = (0..40).map(|_| helper.connect(ANNA)).collect();
     let mut bystander = Bystander::new(&helper);

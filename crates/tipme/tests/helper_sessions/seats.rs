@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Favour for users present at the machine, for the duration of their presence, and only for the
 //! active session.
-#![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use crate::helper_daemon::{ANNA, BERT, HelperDaemon, Sleeper, assignment, favour};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use tempfile::TempDir;
 use tipme_bench::until;
 use tipme_policy::Strength;
@@ -74,17 +73,16 @@ impl Scopes {
 impl Drop for Scopes {
     fn drop(&mut self) {
         for path in self.0.iter().rev() {
-            let empty = |path: &Path| {
+            until("that the group is empty", || {
                 std::fs::read_to_string(path.join("cgroup.procs")).is_ok_and(|all| all.is_empty())
-            };
-            until("that the group is empty", || empty(path));
+            });
             std::fs::remove_dir(path).ok();
         }
     }
 }
 
 #[test]
-fn who_is_switched_away_loses_the_favour_and_the_session() {
+fn a_user_switched_away_loses_favour_and_session() {
     let seat = Seat::new();
     // The helper serializes the tests, and thereby the use of the groups.
     let (helper, scopes) = (HelperDaemon::start_for_seats(seat.0.path()), Scopes::new());
@@ -98,20 +96,20 @@ fn who_is_switched_away_loses_the_favour_and_the_session() {
 
     seat.switch_to("b1");
     until("the end of the favour, though nobody asks for anything", || own.nice() == 0);
-    let told = anna.hear().unwrap();
-    assert!(told["error"].as_str().unwrap().contains("does not sit at a seat"), "{told}");
+    let ended = anna.hear().unwrap();
+    assert!(ended["error"].as_str().unwrap().contains("does not sit at a seat"), "{ended}");
     assert_eq!(anna.hear(), None);
 
     seat.switch_to("a1");
     let mut anna = helper.session(ANNA);
     seat.switch_to("b1");
-    let told = anna.ask(&serde_json::json!({ "apply": [assignment("focused", &[own.who()])] }));
-    assert!(told["error"].as_str().unwrap().contains("does not sit at a seat"), "{told}");
+    let ended = anna.ask(&serde_json::json!({ "apply": [assignment("focused", &[own.who()])] }));
+    assert!(ended["error"].as_str().unwrap().contains("does not sit at a seat"), "{ended}");
     assert_eq!(own.nice(), 0);
 }
 
 #[test]
-fn what_a_user_runs_elsewhere_is_not_favoured() {
+fn processes_of_other_sessions_are_not_favoured() {
     let seat = Seat::new();
     // The helper serializes the tests, and thereby the use of the groups.
     let (helper, scopes) = (HelperDaemon::start_for_seats(seat.0.path()), Scopes::new());

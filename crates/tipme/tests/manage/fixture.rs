@@ -1,26 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A private display with terminals, and its manager.
-#![allow(clippy::unwrap_used, reason = "a failed test may panic")]
+#![allow(dead_code, reason = "each test target uses a part")]
 
 use crate::family::TIMEOUT;
+pub use crate::support::tipme;
+use crate::support::{self, Running, memory_bytes, open_folder};
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tempfile::TempDir;
 use tipme_bench::PrivateSession;
 use tipme_bench::process::ProcessGroup;
-use tipme_bench::session::SessionOptions;
 use tipme_bench::until;
 use tipme_desktop::inject::{Pace, Typist};
 use tipme_desktop::window::Watcher;
-
-/// Returns the program under test.
-pub fn tipme() -> Command {
-    Command::new(env!("CARGO_BIN_EXE_tipme"))
-}
 
 /// Serializes managers: some tests have windows of this very process, which is favoured then. The
 /// manager of such a test takes the values of all descendants for inherited ones at its end, even
@@ -45,7 +40,7 @@ impl Desktop {
     pub fn start() -> Desktop {
         forget_nice_value();
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-        Desktop { session: PrivateSession::start(SessionOptions::default()).unwrap(), alone }
+        Desktop { session: support::session(), alone }
     }
 
     /// Opens a waiting terminal with the focus.
@@ -115,13 +110,7 @@ fn children(pid: u32) -> Vec<u32> {
 
 /// Returns the nice value of a process, which must exist.
 pub fn nice(pid: u32) -> i32 {
-    stat(pid)[16].parse().unwrap()
-}
-
-/// Returns the fields of a process's `stat` from its state on.
-pub fn stat(pid: u32) -> Vec<String> {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
-    text.rsplit_once(')').unwrap().1.split_whitespace().map(str::to_owned).collect()
+    support::stat(pid)[16].parse().unwrap()
 }
 
 pub fn command_line(pid: u32) -> Vec<String> {
@@ -135,7 +124,7 @@ pub fn command_line(pid: u32) -> Vec<String> {
 
 /// `tipme manage` restricted to descendants of this test; killed on drop.
 pub struct Managed {
-    pub child: Child,
+    pub child: Running,
     pub dir: Option<TempDir>,
     /// The line that reports that it is ready.
     pub line: String,
@@ -145,9 +134,7 @@ pub struct Managed {
 impl Managed {
     /// Starts it with the `nice` backend, and waits until it is ready.
     pub fn start(desktop: &Desktop, arguments: &[&str]) -> Managed {
-        let dir = TempDir::new().unwrap();
-        std::fs::set_permissions(dir.path(), PermissionsExt::from_mode(0o755)).unwrap();
-        Managed::start_in(dir, desktop, arguments)
+        Managed::start_in(open_folder(), desktop, arguments)
     }
 
     pub fn start_in(dir: TempDir, desktop: &Desktop, arguments: &[&str]) -> Managed {
@@ -168,7 +155,7 @@ impl Managed {
             command.arg("--under").arg(std::process::id().to_string());
         }
         command.arg("--state-dir").arg(dir.path());
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut child = Running::start(command.stdout(Stdio::piped()).stderr(Stdio::piped()));
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let path = dir.path().to_owned();
@@ -204,10 +191,8 @@ impl Managed {
     /// Returns the manager's memory. The file of a debug build alone exceeds the bar, so only
     /// anonymous memory counts then.
     pub fn memory_bytes(&self) -> u64 {
-        let field = if cfg!(debug_assertions) { "RssAnon:" } else { "VmRSS:" };
-        let text = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
-        let line = text.lines().find_map(|line| line.strip_prefix(field)).unwrap();
-        line.split_whitespace().next().unwrap().parse::<u64>().unwrap() << 10
+        let field = if cfg!(debug_assertions) { "RssAnon" } else { "VmRSS" };
+        memory_bytes(self.child.id(), field)
     }
 
     pub fn why(&self, pid: u32) -> Value {
@@ -220,24 +205,11 @@ impl Managed {
 
     /// Ends it with a signal; returns its exit code.
     pub fn stop(&mut self, signal: rustix::process::Signal) -> Option<i32> {
-        rustix::process::kill_process(rustix::process::Pid::from_child(&self.child), signal)
-            .unwrap();
+        self.child.signal(signal);
         self.wait()
     }
 
     pub fn wait(&mut self) -> Option<i32> {
-        let mut status = None;
-        until("the manager's end", || {
-            status = self.child.try_wait().unwrap();
-            status.is_some()
-        });
-        status.unwrap().code()
-    }
-}
-
-impl Drop for Managed {
-    fn drop(&mut self) {
-        self.child.kill().ok();
-        self.child.wait().ok();
+        self.child.await_end().code()
     }
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Jobs that do not descend from their terminal, and values that jobs inherit.
-#![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use crate::fixture::{Desktop, Managed, Terminal, command_line, nice};
 use rustix::process::Signal;
@@ -93,7 +92,7 @@ fn process_in(terminal: &Terminal, words: &[&str]) -> u32 {
 /// terminals share the favour of the terminal that shows them, and so does the server, which
 /// handles the keys.
 #[test]
-fn what_a_multiplexer_runs_has_the_favour_of_the_terminal_that_shows_it() {
+fn jobs_of_a_multiplexer_share_the_favour_of_its_terminal() {
     let desktop = Desktop::start();
     let multiplexer = Multiplexer::start();
     multiplexer.run(&["new-session", "-d", "sh", "-c", "set -m; sleep 4000 & sleep 5000"]);
@@ -136,7 +135,8 @@ fn a_daemon_keeps_nothing_of_the_favour_that_it_was_born_with() {
     rustix::process::set_child_subreaper(Some(rustix::process::getpid())).unwrap();
     let other_user = "setpriv --reuid 65534 --clear-groups nice -n 3 sleep 8000";
     let script = format!(
-        "read go < {}; setsid -f sleep 6000; {other_user} & nice -n 8 sleep 5000 & nice -n 4 sleep 4000 & nice -n 5 sleep 7000",
+        "read go < {}; setsid -f sleep 6000; {other_user} & nice -n 8 sleep 5000 & \
+         nice -n 4 sleep 4000 & nice -n 5 sleep 7000",
         fifo.display()
     );
     let terminal = desktop.terminal_with("+20+20", &script);

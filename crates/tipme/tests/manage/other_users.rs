@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A client of another user cannot get foreign processes favoured, and another user can neither
 //! read nor change anything.
-#![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use crate::family::for_everybody;
-use crate::fixture::{Desktop, Managed, Terminal, forget_nice_value, nice, tipme};
+use crate::fixture::{Desktop, Managed, Terminal, forget_nice_value, nice};
+use crate::support::{Running, open_folder, tipme};
+use crate::x11;
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
@@ -34,18 +35,10 @@ struct Forger {
 impl Forger {
     /// Connects over the local socket.
     fn local(desktop: &Desktop) -> Forger {
-        let path = format!("/tmp/.X11-unix/X{}", desktop.session.target().display);
-        let stream = UnixStream::connect(path).unwrap();
-        Forger::over(
-            DefaultStream::from_unix_stream(stream).unwrap().0,
-            cookie(&desktop.session.folder().join("authority")),
-        )
+        Forger::new(x11::connect(&desktop.session))
     }
 
-    fn over(stream: DefaultStream, cookie: Vec<u8>) -> Forger {
-        let name = b"MIT-MAGIC-COOKIE-1".to_vec();
-        let connection =
-            RustConnection::connect_to_stream_with_auth_info(stream, 0, name, cookie).unwrap();
+    fn new(connection: RustConnection) -> Forger {
         let root = connection.setup().roots[0].root;
         Forger { connection, root }
     }
@@ -84,20 +77,16 @@ impl Forger {
     }
 
     fn claim(&self, window: Window, property: &str, pids: &[u32]) {
-        let atom =
-            self.connection.intern_atom(false, property.as_bytes()).unwrap().reply().unwrap().atom;
-        self.connection
-            .change_property32(PropMode::REPLACE, window, atom, AtomEnum::CARDINAL, pids)
-            .unwrap()
-            .check()
-            .unwrap();
+        self.write(PropMode::REPLACE, window, (property, AtomEnum::CARDINAL), pids);
     }
-}
 
-/// Returns the cookie at the end of an authority file with one entry.
-fn cookie(file: &Path) -> Vec<u8> {
-    let bytes = std::fs::read(file).unwrap();
-    bytes[bytes.len() - 16..].to_vec()
+    fn write(&self, mode: PropMode, window: Window, named: (&str, AtomEnum), values: &[u32]) {
+        let (name, kind) = named;
+        let atom =
+            self.connection.intern_atom(false, name.as_bytes()).unwrap().reply().unwrap().atom;
+        let written = self.connection.change_property32(mode, window, atom, kind, values);
+        written.unwrap().check().unwrap();
+    }
 }
 
 /// Opens a terminal of another user that may use the display.
@@ -187,21 +176,8 @@ fn a_property_with_a_million_processes_is_cut() {
     let forger = Forger::local(&desktop);
     // The length of a request is limited, so it is written in pieces.
     for piece in pids.chunks(50_000) {
-        let atom = forger
-            .connection
-            .intern_atom(false, b"_TIPME_PROCESS_SET")
-            .unwrap()
-            .reply()
-            .unwrap()
-            .atom;
-        let written = forger.connection.change_property32(
-            PropMode::APPEND,
-            terminal.window,
-            atom,
-            AtomEnum::CARDINAL,
-            piece,
-        );
-        written.unwrap().check().unwrap();
+        let property = ("_TIPME_PROCESS_SET", AtomEnum::CARDINAL);
+        forger.write(PropMode::APPEND, terminal.window, property, piece);
     }
     until("the count of what was cut", || {
         managed.status()["counts"]["dropped"].as_u64() > Some(900_000)
@@ -220,8 +196,9 @@ fn a_program_gets_nothing_by_the_name_of_a_sound_server() {
     let mut command = Command::new(&copy);
     command.arg("1000");
     let named = ProcessGroup::start("a program of that name", command, None).unwrap();
-    let name = || std::fs::read_to_string(format!("/proc/{}/comm", named.pid())).unwrap();
-    until("its name", || name() == "pipewire\n");
+    until("its name", || {
+        std::fs::read_to_string(format!("/proc/{}/comm", named.pid())).unwrap() == "pipewire\n"
+    });
     let managed = Managed::start(&desktop, &[]);
     let core = managed.status()["core"].to_string();
     assert!(core.contains("openbox") && !core.contains("pipewire"), "{core}");
@@ -229,7 +206,7 @@ fn a_program_gets_nothing_by_the_name_of_a_sound_server() {
 }
 
 #[test]
-fn a_client_that_says_it_is_the_window_manager_is_not_believed_and_pushes_nobody_aside() {
+fn a_false_window_manager_is_ignored_and_replaces_none() {
     let desktop = Desktop::start();
     let managed = Managed::start(&desktop, &[]);
     let (forger, own) = (Forger::local(&desktop), std::process::id());
@@ -241,25 +218,12 @@ fn a_client_that_says_it_is_the_window_manager_is_not_believed_and_pushes_nobody
         .connection
         .create_window(depth, window, forger.root, 0, 0, 9, 9, 0, class, 0, &look)
         .unwrap();
-    let atom = forger
-        .connection
-        .intern_atom(false, b"_NET_SUPPORTING_WM_CHECK")
-        .unwrap()
-        .reply()
-        .unwrap()
-        .atom;
     for at in [window, forger.root] {
-        let told = forger.connection.change_property32(
-            PropMode::REPLACE,
-            at,
-            atom,
-            AtomEnum::WINDOW,
-            &[window],
-        );
-        told.unwrap().check().unwrap();
+        let property = ("_NET_SUPPORTING_WM_CHECK", AtomEnum::WINDOW);
+        forger.write(PropMode::REPLACE, at, property, &[window]);
     }
-    let told = format!("process {own} says that it is the window manager");
-    until("that the claim was judged", || managed.status()["missing"].to_string().contains(&told));
+    let claim = format!("process {own} says that it is the window manager");
+    until("that the claim was judged", || managed.status()["missing"].to_string().contains(&claim));
     let core = managed.status()["core"].clone();
     assert!(core.to_string().contains("openbox"), "{core}");
     assert!(core.as_array().unwrap().iter().all(|process| process[1] != own), "{core}");
@@ -269,19 +233,17 @@ fn a_client_that_says_it_is_the_window_manager_is_not_believed_and_pushes_nobody
 /// The display server runs as root, as it must with some graphics drivers, in the session of a
 /// user.
 #[test]
-fn that_the_display_server_of_root_is_left_alone_is_told() {
+fn status_reports_that_roots_display_server_is_left_alone() {
     let desktop = Desktop::start();
     let mut command = tipme();
     desktop.session.show(&mut command);
     command.env("SUDO_UID", NOBODY.to_string());
-    let dir = TempDir::new().unwrap();
-    std::fs::set_permissions(dir.path(), PermissionsExt::from_mode(0o755)).unwrap();
-    let managed = Managed::start_by(command, dir, &desktop.session.display_name(), &[]);
+    let managed = Managed::start_by(command, open_folder(), &desktop.session.display_name(), &[]);
     let status = managed.status();
     let server = tipme_desktop::server::describe(&desktop.session.target()).unwrap().server_pid;
     assert_eq!((&status["user"], nice(server)), (&serde_json::Value::from(NOBODY), 0));
-    let told = format!("({server}) belongs to user 0, not {NOBODY}, and is not favoured");
-    assert!(status["missing"].to_string().contains(&told), "{status:#}");
+    let reason = format!("({server}) belongs to user 0, not {NOBODY}, and is not favoured");
+    assert!(status["missing"].to_string().contains(&reason), "{status:#}");
 }
 
 /// A client that the server considers remote claims a local process.
@@ -294,7 +256,7 @@ fn a_client_from_afar_names_a_process_in_vain() {
     let managed = Managed::start_by(command, TempDir::new().unwrap(), &format!(":{display}"), &[]);
     let stream = std::net::TcpStream::connect(("127.0.0.1", 6000 + display)).unwrap();
     let stream = DefaultStream::from_tcp_stream(stream).unwrap().0;
-    let far = Forger::over(stream, cookie(&folder.path().join("authority")));
+    let far = Forger::new(x11::connect_over(stream, &folder.path().join("authority")));
     far.window(|window| far.claim(window, "_NET_WM_PID", &[victim.pid()]));
     until("that the claim was judged", || {
         managed.why(victim.pid())["reason"].to_string().contains("claims to be its")
@@ -388,8 +350,8 @@ fn leave_connection_to_child(authority: &Path) {
     let display = std::env::var("DISPLAY").unwrap();
     let stream = UnixStream::connect(format!("/tmp/.X11-unix/X{}", &display[1..])).unwrap();
     rustix::io::fcntl_setfd(&stream, rustix::io::FdFlags::empty()).unwrap();
-    let forger =
-        Forger::over(DefaultStream::from_unix_stream(stream).unwrap().0, cookie(authority));
+    let (stream, _) = DefaultStream::from_unix_stream(stream).unwrap();
+    let forger = Forger::new(x11::connect_over(stream, authority));
     let window = forger.window(|_| ());
     let child = Command::new("sleep")
         .arg("1000")
@@ -402,23 +364,13 @@ fn leave_connection_to_child(authority: &Path) {
     std::process::exit(0);
 }
 
-/// A sleeping child that is killed on drop.
-struct Sleeper(Child);
-
-impl Drop for Sleeper {
-    fn drop(&mut self) {
-        self.0.kill().ok();
-        self.0.wait().ok();
-    }
-}
-
 /// Starts a process with this free PID.
-fn process_with_number(number: u32) -> Sleeper {
+fn process_with_number(number: u32) -> Running {
     let mut found = None;
     until("a process with that number", || {
         std::fs::write("/proc/sys/kernel/ns_last_pid", (number - 1).to_string()).unwrap();
-        let sleeper = Sleeper(Command::new("sleep").arg("1000").spawn().unwrap());
-        found = Some(sleeper).filter(|sleeper| sleeper.0.id() == number);
+        let sleeper = Running::start(Command::new("sleep").arg("1000"));
+        found = Some(sleeper).filter(|sleeper| sleeper.id() == number);
         found.is_some()
     });
     found.unwrap()

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Used files are in memory again after the next login, regardless of a damaged history.
-#![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use crate::fixture::{Desktop, Managed};
 use crate::other_users::{NOBODY, other_users_terminal};
 use crate::rootless::User;
+use crate::support::open_folder;
 use rustix::fs::{Advice, Mode};
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -53,29 +53,31 @@ impl InstalledProgram {
 
 /// Returns the number of bytes fetched from the disk to read this file.
 fn fetched(path: &Path) -> u64 {
-    let count = || {
-        let text = std::fs::read_to_string("/proc/thread-self/io").unwrap();
-        let bytes = text.lines().find_map(|line| line.strip_prefix("read_bytes: ")).unwrap();
-        bytes.parse::<u64>().unwrap()
-    };
-    let before = count();
+    let before = fetched_so_far();
     File::open(path).unwrap().read_to_end(&mut Vec::new()).unwrap();
-    count() - before
+    fetched_so_far() - before
+}
+
+fn fetched_so_far() -> u64 {
+    let text = std::fs::read_to_string("/proc/thread-self/io").unwrap();
+    let bytes = text.lines().find_map(|line| line.strip_prefix("read_bytes: ")).unwrap();
+    bytes.parse().unwrap()
 }
 
 /// Evicts an unused file from the page cache.
 fn evict(path: &Path) {
     until("that the file is not in memory", || {
-        let discard = || {
-            let file = File::open(path).unwrap();
-            file.sync_all().unwrap();
-            rustix::fs::fadvise(&file, 0, None, Advice::DontNeed).unwrap();
-        };
-        discard();
+        discard(path);
         let was_discarded = fetched(path) >= 9 * MIB;
-        discard();
+        discard(path);
         was_discarded
     });
+}
+
+fn discard(path: &Path) {
+    let file = File::open(path).unwrap();
+    file.sync_all().unwrap();
+    rustix::fs::fadvise(&file, 0, None, Advice::DontNeed).unwrap();
 }
 
 /// Returns the preload result once it is complete.
@@ -100,26 +102,25 @@ fn a_program_that_was_used_is_in_memory_after_the_next_login() {
     let terminal = desktop.terminal_with("+20+20", &format!("exec {} 4000", path.display()));
     let mut first = Managed::start(&desktop, &[]);
     let kept = first.path().join("preload.json");
-    let named =
-        || std::fs::read_to_string(&kept).unwrap_or_default().contains(path.to_str().unwrap());
-    until("that the program is remembered", named);
+    until("that the program is remembered", || {
+        std::fs::read_to_string(&kept).unwrap_or_default().contains(path.to_str().unwrap())
+    });
     assert_eq!(first.stop(Signal::TERM), Some(0));
     assert_eq!(std::fs::metadata(&kept).unwrap().mode() & 0o777, 0o600);
     drop(terminal);
     evict(&path);
     let next = Managed::start_in(first.dir.take().unwrap(), &desktop, &[]);
-    let told = read_ahead(&next);
-    assert!(number(&told["fetched_bytes"]) >= 9 * MIB, "it was not in memory before: {told:#}");
-    assert!(fetched(&path) <= PAGED_OUT_MAX, "it was not read ahead: {told:#}");
-    assert!(number(&told["programs"]) >= 1 && number(&told["files"]) >= 2, "{told:#}");
+    let result = read_ahead(&next);
+    assert!(number(&result["fetched_bytes"]) >= 9 * MIB, "it was not in memory before: {result:#}");
+    assert!(fetched(&path) <= PAGED_OUT_MAX, "it was not read ahead: {result:#}");
+    assert!(number(&result["programs"]) >= 1 && number(&result["files"]) >= 2, "{result:#}");
     let text = next.said(&["manage", "status"]);
     assert!(text.contains("read ahead at the start: "), "{text}");
 }
 
 #[test]
-fn a_damaged_file_is_told_of_and_kept() {
-    let (desktop, dir) = (Desktop::start(), TempDir::new().unwrap());
-    std::fs::set_permissions(dir.path(), PermissionsExt::from_mode(0o755)).unwrap();
+fn a_damaged_history_is_reported_and_kept() {
+    let (desktop, dir) = (Desktop::start(), open_folder());
     std::fs::write(dir.path().join("preload.json"), "{\"programs\": [").unwrap();
     let mut managed = Managed::start_in(dir, &desktop, &[]);
     assert_eq!(number(&read_ahead(&managed)["files"]), 0);
@@ -133,7 +134,7 @@ fn a_damaged_file_is_told_of_and_kept() {
 /// A user's manager reads only files that everyone may read and only root may change, whatever the
 /// user's own history lists; it blocks on nothing.
 #[test]
-fn a_user_has_nothing_read_ahead_that_is_not_for_everybody() {
+fn only_files_for_everyone_are_read_ahead() {
     let (desktop, user, program) = (Desktop::start(), User::new(), InstalledProgram::new());
     let (_terminal, _) = other_users_terminal(&desktop, &user.keys);
     let state = user.state();
@@ -157,21 +158,21 @@ fn a_user_has_nothing_read_ahead_that_is_not_for_everybody() {
         &desktop.session.display_name(),
         &["--helper", "none"],
     );
-    let told = read_ahead(&managed);
-    assert_eq!((number(&told["files"]), number(&told["skipped"])), (1, 5), "{told:#}");
-    assert!(number(&told["fetched_bytes"]) >= 9 * MIB, "it was not in memory before: {told:#}");
-    assert!(fetched(&program.path()) <= PAGED_OUT_MAX, "{told:#}");
-    assert!(fetched(&secret) >= 9 * MIB && fetched(&own) >= 9 * MIB, "{told:#}");
+    let result = read_ahead(&managed);
+    assert_eq!((number(&result["files"]), number(&result["skipped"])), (1, 5), "{result:#}");
+    assert!(number(&result["fetched_bytes"]) >= 9 * MIB, "it was not in memory before: {result:#}");
+    assert!(fetched(&program.path()) <= PAGED_OUT_MAX, "{result:#}");
+    assert!(fetched(&secret) >= 9 * MIB && fetched(&own) >= 9 * MIB, "{result:#}");
 }
 
 /// Writes the history of one program with these files.
 fn write_history(state: &TempDir, paths: &[PathBuf]) {
-    let row = |path: &PathBuf| {
+    let files = paths.iter().map(|path| {
         let (bytes, changed) =
             std::fs::metadata(path).map_or((1, 0), |found| (found.len().max(1), found.mtime()));
         json!({"path": path, "bytes": bytes, "changed_s": changed})
-    };
-    let files: Vec<Value> = paths.iter().map(row).collect();
+    });
+    let files: Vec<Value> = files.collect();
     let history = json!({"programs": {"sleeper": {"files": files, "turn": 1}}, "turn": 1});
     let mut file = File::create(state.path().join("preload.json")).unwrap();
     file.write_all(history.to_string().as_bytes()).unwrap();

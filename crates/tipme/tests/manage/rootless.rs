@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A manager without root, and the helper that changes its knobs.
-#![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use crate::family::for_everybody;
 use crate::fixture::{Desktop, Managed, nice};
@@ -126,7 +125,7 @@ fn a_manager_outlives_its_helper_and_finds_the_next_one() {
 }
 
 #[test]
-fn without_a_helper_the_remedy_is_told() {
+fn without_a_helper_the_remedy_is_printed() {
     let (desktop, user, nothing) = (Desktop::start(), User::new(), TempDir::new().unwrap());
     let (_own, _) = other_users_terminal(&desktop, &user.keys);
     let mut command = user.command();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Nothing stays changed, whatever happens to the manager or the display.
-#![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
-use crate::fixture::{Desktop, Managed, Terminal, nice, stat};
+use crate::fixture::{Desktop, Managed, Terminal, nice};
+use crate::support::{stat, typist};
 use crate::x11;
 use rustix::process::Signal;
 use tipme_bench::until;
@@ -65,18 +65,14 @@ fn after_a_kill_the_next_manager_puts_everything_back() {
 
 /// No manager can start while the display is grabbed, and inherited values wait for one that can.
 #[test]
-fn after_a_kill_a_display_that_does_not_answer_is_no_hindrance() {
+fn values_are_restored_even_if_the_display_does_not_answer() {
     let desktop = Desktop::start();
     let terminal = desktop.terminal_with("+20+20", "read go; sleep 3000 & read wait");
     let pids = everybody(&desktop, &[&terminal]);
     let before = snapshot(&pids);
     let mut managed = Managed::start(&desktop, &[]);
     until("the favour of the shell", || nice(terminal.shell()) < 0);
-    let mut typist = tipme_desktop::inject::Typist::open(
-        &desktop.session.target(),
-        tipme_desktop::inject::Pace::default(),
-    )
-    .unwrap();
+    let mut typist = typist(&desktop.session, 60.0);
     managed.stop(Signal::KILL);
     typist.key('\n').unwrap();
     until("the child", || terminal.below().len() > 1);
@@ -84,7 +80,7 @@ fn after_a_kill_a_display_that_does_not_answer_is_no_hindrance() {
     let other = x11::connect(&desktop.session);
     other.grab_server().unwrap().check().unwrap();
     let dir = managed.dir.take().unwrap();
-    let mut command = crate::fixture::tipme();
+    let mut command = crate::support::tipme();
     desktop.session.show(&mut command);
     let under = std::process::id().to_string();
     command.args(["manage", "--display", &desktop.session.display_name(), "--under", &under]);
@@ -92,7 +88,7 @@ fn after_a_kill_a_display_that_does_not_answer_is_no_hindrance() {
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.code() == Some(2) && said.contains("did not answer"), "{said}");
     assert_eq!(snapshot(&pids), before);
-    assert!(nice(child) < 0, "nobody knows whose it is");
+    assert!(nice(child) < 0, "its favour is not known yet");
     other.ungrab_server().unwrap().check().unwrap();
     let mut next = Managed::start_in(dir, &desktop, &["--strength", "off"]);
     assert_eq!((nice(terminal.shell()), nice(child)), (0, 0));
@@ -100,16 +96,12 @@ fn after_a_kill_a_display_that_does_not_answer_is_no_hindrance() {
 }
 
 #[test]
-fn what_a_favoured_shell_starts_is_put_back_too() {
+fn children_of_a_favoured_shell_are_put_back_too() {
     let desktop = Desktop::start();
     let terminal = desktop.terminal_with("+20+20", "read go; sleep 3000 & read wait");
     let mut managed = Managed::start(&desktop, &[]);
     until("the favour of the shell", || nice(terminal.shell()) < 0);
-    let mut typist = tipme_desktop::inject::Typist::open(
-        &desktop.session.target(),
-        tipme_desktop::inject::Pace::default(),
-    )
-    .unwrap();
+    let mut typist = typist(&desktop.session, 60.0);
     typist.key('\n').unwrap();
     until("the child", || terminal.below().len() > 1);
     let child = terminal.below()[1];
@@ -124,12 +116,21 @@ fn a_display_that_goes_ends_it_with_a_clear_message() {
     let _alone = desktop.end();
     assert_eq!(managed.wait(), Some(1));
     let said = std::io::read_to_string(managed.child.stderr.take().unwrap()).unwrap();
-    assert!(said.contains("everything is put back, since the display is gone"), "{said}");
+    assert!(said.contains("everything is put back, because the display is gone"), "{said}");
+}
+
+/// Returns the time for which the display has not answered.
+fn silent_s(managed: &Managed) -> Option<f64> {
+    managed.status()["silent_seconds"].as_f64()
+}
+
+fn has_set(managed: &Managed, pid: u32) -> bool {
+    managed.status()["sets"].as_array().unwrap().iter().any(|set| set["pid"] == pid)
 }
 
 /// A grabbed display answers only the grabbing client.
 #[test]
-fn a_display_that_does_not_answer_keeps_nobody_waiting() {
+fn a_silent_display_delays_nothing() {
     let desktop = Desktop::start();
     let [first, third, second] =
         ["+20+20", "+20+300", "+500+20"].map(|place| desktop.terminal(place));
@@ -141,21 +142,18 @@ fn a_display_that_does_not_answer_keeps_nobody_waiting() {
     drop(managed.child.stderr.take());
     let other = x11::connect(&desktop.session);
     other.grab_server().unwrap().check().unwrap();
-    let silent_s = |managed: &Managed| managed.status()["silent_seconds"].as_f64();
-    until("its silence is told", || silent_s(&managed) >= Some(8.0));
+    until("its silence is shown", || silent_s(&managed) >= Some(8.0));
     assert!(nice(second.pid()) < 0);
     let third_pid = third.pid();
     drop(third);
     other.ungrab_server().unwrap().check().unwrap();
     until("it answers again", || silent_s(&managed).is_none());
-    let sets = |managed: &Managed| managed.status()["sets"].as_array().unwrap().clone();
-    let has = |pid: u32| sets(&managed).iter().any(|set| set["pid"] == pid);
-    until("the end of the one that ended meanwhile", || !has(third_pid));
-    assert!(has(first.pid()) && has(second.pid()));
+    until("the end of the one that ended meanwhile", || !has_set(&managed, third_pid));
+    assert!(has_set(&managed, first.pid()) && has_set(&managed, second.pid()));
     desktop.click(&first);
     until("the favour of the other", || nice(first.pid()) < 0);
     other.grab_server().unwrap().check().unwrap();
-    until("its silence is told again", || silent_s(&managed).is_some());
+    until("its silence is shown again", || silent_s(&managed).is_some());
     assert_eq!(managed.stop(Signal::TERM), Some(0));
     assert_eq!(snapshot(&pids), before);
 }

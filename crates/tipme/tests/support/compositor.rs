@@ -2,11 +2,12 @@
 //! A headless compositor with a terminal and a virtual keyboard: unmodified programs of a user.
 #![allow(dead_code, reason = "each test target uses a part")]
 
+use crate::support::Running;
 use std::fs::Permissions;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use tempfile::TempDir;
 use tipme_bench::until;
 use tipme_desktop::inject::{Pace, Typist};
@@ -23,25 +24,16 @@ pub const DISPLAY: &str = "wayland-1";
 const CONFIGURATION: &str = "output HEADLESS-1 resolution 800x600\nxwayland disable\n";
 
 /// Same with an X server, which starts with its first client and writes its display name to a file.
-const CONFIGURATION_WITH_X: &str = "output HEADLESS-1 resolution 800x600\nxwayland enable\nexec sh -c 'echo $DISPLAY > x && mv x x-display'\n";
+const CONFIGURATION_WITH_X: &str = "output HEADLESS-1 resolution 800x600\nxwayland enable\n\
+                                    exec sh -c 'echo $DISPLAY > x && mv x x-display'\n";
 
 /// Fast typing in which the keys of a word do not overlap.
 const PACE: Pace = Pace { words_per_minute: 500.0, variation: 0.0, seed: 1 };
 
-/// A program that is killed on drop.
-pub struct Program(pub Child);
-
-impl Drop for Program {
-    fn drop(&mut self) {
-        self.0.kill().ok();
-        self.0.wait().ok();
-    }
-}
-
 pub struct Compositor {
     dir: TempDir,
     user: u32,
-    pub sway: Program,
+    pub sway: Running,
 }
 
 impl Compositor {
@@ -75,7 +67,7 @@ impl Compositor {
             ("WLR_RENDERER", "pixman"),
         ]);
         command.envs(more.iter().copied()).arg("-c").arg(dir.path().join("configuration"));
-        let sway = Program(command.spawn().expect("sway is installed: make test-deps"));
+        let sway = Running(command.spawn().expect("sway is installed: make test-deps"));
         let compositor = Compositor { dir, user, sway };
         until("the compositor's sockets", || {
             compositor.socket().exists() && compositor.control().is_some()
@@ -106,48 +98,45 @@ impl Compositor {
     }
 
     /// Opens a focused terminal with this title that shows typed text.
-    pub fn terminal(&self, title: &str) -> Program {
+    pub fn terminal(&self, title: &str) -> Running {
         self.terminal_with(title, &["cat"])
     }
 
     /// Same with another program in it.
-    pub fn terminal_with(&self, title: &str, program: &[&str]) -> Program {
+    pub fn terminal_with(&self, title: &str, program: &[&str]) -> Running {
         let file = self.dir.path().join("terminal");
         std::fs::write(&file, format!("title={title}\nlocked-title=yes\n")).unwrap();
         std::fs::set_permissions(&file, Permissions::from_mode(0o644)).unwrap();
         let terminal = self.command("foot").arg("-c").arg(&file).args(program).spawn();
-        let terminal = Program(terminal.expect("foot is installed: make test-deps"));
+        let terminal = Running(terminal.expect("foot is installed: make test-deps"));
         self.wait_for_window(&terminal);
         terminal
     }
 
     /// Waits until a program has a window.
-    pub fn wait_for_window(&self, program: &Program) {
+    pub fn wait_for_window(&self, program: &Running) {
         let listed = format!("\"pid\": {},", program.0.id());
         until("a window", || self.tree().contains(&listed));
     }
 
     /// Opens a focused X11 terminal that shows typed text; also returns the X server's process.
-    pub fn x_terminal(&self) -> (Program, u32) {
+    pub fn x_terminal(&self) -> (Running, u32) {
         let name = self.dir.path().join("x-display");
         until("the X display's name", || name.exists());
         let display = std::fs::read_to_string(name).unwrap();
         let terminal =
             self.command("xterm").env("DISPLAY", display.trim()).args(["-e", "cat"]).spawn();
-        let terminal = Program(terminal.expect("xterm is installed: make test-deps"));
+        let terminal = Running(terminal.expect("xterm is installed: make test-deps"));
         until("a window", || self.tree().contains("\"class\": \"XTerm\""));
         let processes = std::fs::read_dir("/proc").unwrap().flatten();
-        let own = processes
+        let mut own = processes
             .filter(|process| process.metadata().is_ok_and(|process| process.uid() == self.user));
-        let named = |path: &Path| {
-            std::fs::read_to_string(path.join("comm")).is_ok_and(|name| name == "Xwayland\n")
-        };
-        let server = own
-            .map(|process| process.path())
-            .find(|path| named(path))
-            .expect("an X server of the user's");
-        let server = server.file_name().unwrap().to_string_lossy().into_owned();
-        (terminal, server.parse().unwrap())
+        let server = own.find(|process| {
+            std::fs::read_to_string(process.path().join("comm"))
+                .is_ok_and(|name| name == "Xwayland\n")
+        });
+        let server = server.expect("an X server of the user's").file_name();
+        (terminal, server.to_str().unwrap().parse().unwrap())
     }
 
     /// Returns the user's only folder.
@@ -157,15 +146,9 @@ impl Compositor {
 
     /// Returns the compositor's window tree.
     pub fn tree(&self) -> String {
-        let socket = self.control().unwrap();
-        let output = self
-            .command("swaymsg")
-            .arg("-s")
-            .arg(socket)
-            .args(["-t", "get_tree", "-r"])
-            .output()
-            .unwrap();
-        String::from_utf8_lossy(&output.stdout).into_owned()
+        let mut command = self.command("swaymsg");
+        command.arg("-s").arg(self.control().unwrap()).args(["-t", "get_tree", "-r"]);
+        String::from_utf8_lossy(&command.output().unwrap().stdout).into_owned()
     }
 }
 

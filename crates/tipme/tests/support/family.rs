@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Processes started by a program, and checks that all have ended.
-#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
+#![allow(dead_code, reason = "each test target uses a part")]
 
+use crate::support::{Running, open_folder};
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::path::PathBuf;
+use std::process::{Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -22,7 +23,7 @@ pub type Member = (u32, u64);
 
 /// A running program with its captured error output.
 pub struct Program {
-    pub child: Child,
+    pub child: Running,
     said: Arc<Mutex<Vec<String>>>,
     reading: JoinHandle<()>,
 }
@@ -35,7 +36,7 @@ impl Program {
     /// Starts it with this standard output.
     pub fn start_into(mut command: Command, output: impl Into<Stdio>) -> Program {
         command.stdin(Stdio::null()).stdout(output).stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap();
+        let mut child = Running::start(&mut command);
         let (errors, said) = (child.stderr.take().unwrap(), Arc::new(Mutex::new(Vec::new())));
         let kept = Arc::clone(&said);
         let reading = std::thread::spawn(move || {
@@ -66,23 +67,18 @@ impl Program {
     }
 
     pub fn signal(&self, signal: rustix::process::Signal) {
-        rustix::process::kill_process(rustix::process::Pid::from_child(&self.child), signal)
-            .unwrap();
+        self.child.signal(signal);
     }
 
     /// Waits until it has ended and its output is read; leftover processes may hold its error
     /// output open for longer.
     pub fn wait(&mut self) -> ExitStatus {
-        let mut status = None;
-        until("its end", || {
-            status = self.child.try_wait().unwrap();
-            status.is_some()
-        });
+        let status = self.child.await_end();
         let begun = Instant::now();
         while !self.reading.is_finished() && begun.elapsed() < LEFT_OPEN {
             std::thread::sleep(Duration::from_millis(1));
         }
-        status.unwrap()
+        status
     }
 
     /// Returns all its descendants.
@@ -95,13 +91,6 @@ impl Program {
             at += 1;
         }
         family.split_off(1)
-    }
-}
-
-impl Drop for Program {
-    fn drop(&mut self) {
-        self.child.kill().ok();
-        self.child.wait().ok();
     }
 }
 
@@ -128,39 +117,32 @@ pub fn expect_gone(members: &[Member]) {
 
 /// Waits until this many named descendants of a program have run for a while; returns one of them.
 pub fn until_named(program: &Program, name: &str, count: usize) -> u32 {
-    const WORKED_NS: u64 = 200_000_000;
-    let read = |pid: &u32, file: &str| {
-        std::fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default()
-    };
-    let worked =
-        |pid: &u32| read(pid, "schedstat").split(' ').next().and_then(|word| word.parse().ok());
-    let named = |pid: &u32| {
-        read(pid, "comm").trim() == name && worked(pid).is_some_and(|ns: u64| ns > WORKED_NS)
-    };
     let mut found = Vec::new();
     until(&format!("{count} processes {name}"), || {
-        found =
-            program.descendants().into_iter().map(|one| one.0).filter(|pid| named(pid)).collect();
+        let descendants = program.descendants().into_iter().map(|one| one.0);
+        found = descendants.filter(|pid| is_named(*pid, name)).collect();
         found.len() == count
     });
     found[0]
+}
+
+/// Returns `true` if a process has this name and has run for a while.
+fn is_named(pid: u32, name: &str) -> bool {
+    const WORKED_NS: u64 = 200_000_000;
+    let [comm, times] = ["comm", "schedstat"]
+        .map(|file| std::fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default());
+    let worked_ns = times.split(' ').next().and_then(|word| word.parse::<u64>().ok());
+    comm.trim() == name && worked_ns > Some(WORKED_NS)
 }
 
 /// Copies programs to a place where every user can read them; returns the path of the first one.
 /// Another process makes the copies: a program start from another thread of this one would keep
 /// them open for writing, so that they could not be executed.
 pub fn for_everybody(programs: &[PathBuf]) -> (TempDir, PathBuf) {
-    use std::os::unix::fs::PermissionsExt;
-    let folder = TempDir::new().unwrap();
-    let everybody =
-        |path: &Path| std::fs::set_permissions(path, PermissionsExt::from_mode(0o755)).unwrap();
-    everybody(folder.path());
-    let copy = |program: &PathBuf| {
-        let path = folder.path().join(program.file_name().unwrap());
-        assert!(Command::new("cp").arg(program).arg(&path).status().unwrap().success());
-        everybody(&path);
-        path
-    };
-    let paths: Vec<PathBuf> = programs.iter().map(copy).collect();
-    (folder, paths[0].clone())
+    let folder = open_folder();
+    let mut script = Command::new("sh");
+    script.args(["-c", "cp \"$@\" \"$0\" && chmod 755 \"$0\"/*"]).arg(folder.path()).args(programs);
+    assert!(script.status().unwrap().success());
+    let path = folder.path().join(programs[0].file_name().unwrap());
+    (folder, path)
 }

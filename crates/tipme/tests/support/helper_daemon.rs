@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A helper of the test, and callers. Needs root.
 #![allow(dead_code, reason = "each test target uses a part")]
-#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
+use crate::support::{self, Running, tipme};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
@@ -10,7 +10,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tempfile::TempDir;
@@ -28,7 +28,7 @@ static ONLY_ONE: Mutex<()> = Mutex::new(());
 
 /// `tipme manage-helper` in a folder of its own; killed on drop.
 pub struct HelperDaemon {
-    pub child: Child,
+    pub child: Running,
     pub dir: TempDir,
     _only: MutexGuard<'static, ()>,
 }
@@ -41,7 +41,7 @@ impl HelperDaemon {
 
     /// Same with a modified command.
     pub fn start_by(prepare: impl FnOnce(&mut Command), more: &[u32]) -> HelperDaemon {
-        let mut command = helper();
+        let mut command = tipme();
         prepare(&mut command);
         HelperDaemon::begun(command, &users(more))
     }
@@ -53,7 +53,7 @@ impl HelperDaemon {
             mount --bind \"$1\" /run/systemd; shift; exec \"$@\"";
         let mut command = Command::new("unshare");
         command.args(["--mount", "--propagation", "private", "sh", "-c", SCRIPT, "sh"]).arg(logind);
-        command.arg(env!("CARGO_BIN_EXE_tipme"));
+        command.arg(tipme().get_program());
         HelperDaemon::begun(command, &[])
     }
 
@@ -69,7 +69,7 @@ impl HelperDaemon {
 
     /// Starts another one in place of the ended one.
     pub fn start_again(&mut self, more: &[u32]) {
-        self.child = begin(helper(), self.dir.path(), &users(more));
+        self.child = begin(tipme(), self.dir.path(), &users(more));
     }
 
     pub fn pid(&self) -> u32 {
@@ -78,14 +78,8 @@ impl HelperDaemon {
 
     /// Ends it with a signal; returns its exit code.
     pub fn stop(&mut self, signal: Signal) -> Option<i32> {
-        rustix::process::kill_process(rustix::process::Pid::from_child(&self.child), signal)
-            .unwrap();
-        let mut status = None;
-        until("the helper's end", || {
-            status = self.child.try_wait().unwrap();
-            status.is_some()
-        });
-        status.unwrap().code()
+        self.child.signal(signal);
+        self.child.await_end().code()
     }
 
     /// Connects as a user: the peer credentials are those of the connecting thread.
@@ -134,9 +128,7 @@ impl HelperDaemon {
 
     /// Returns its memory without file mappings, since their size depends on the kernel.
     pub fn resident(&self) -> u64 {
-        let text = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
-        let line = text.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
-        line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
+        support::memory_bytes(self.pid(), "RssAnon")
     }
 
     /// Waits until no session is open.
@@ -147,32 +139,21 @@ impl HelperDaemon {
     }
 }
 
-fn helper() -> Command {
-    Command::new(env!("CARGO_BIN_EXE_tipme"))
-}
-
 /// Anna, Bert and others.
 fn users(more: &[u32]) -> Vec<u32> {
     [&[ANNA, BERT], more].concat()
 }
 
-fn begin(mut command: Command, dir: &Path, users: &[u32]) -> Child {
+fn begin(mut command: Command, dir: &Path, users: &[u32]) -> Running {
     command.arg("manage-helper").arg("--state-dir").arg(dir);
     for user in users {
         command.arg("--allow-user").arg(user.to_string());
     }
-    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut child = Running::start(command.stdout(Stdio::piped()));
     let mut line = String::new();
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
     assert!(line.starts_with("helping managers at "), "not ready: {line:?}; these tests need root");
     child
-}
-
-impl Drop for HelperDaemon {
-    fn drop(&mut self) {
-        self.child.kill().ok();
-        self.child.wait().ok();
-    }
 }
 
 /// A caller.
@@ -210,9 +191,11 @@ impl Peer {
 }
 
 pub fn assignment(role: &str, members: &[Value]) -> Value {
-    let list: Vec<Value> =
-        members.iter().map(|who| json!({ "who": who, "because": "client" })).collect();
-    json!({ "assign": { "set": members[0], "role": role, "reason": "keyboard_focus", "faded": 0.0, "members": list } })
+    let list = members.iter().map(|who| json!({ "who": who, "because": "client" }));
+    let list: Vec<Value> = list.collect();
+    json!({ "assign": {
+        "set": members[0], "role": role, "reason": "keyboard_focus", "faded": 0.0, "members": list
+    } })
 }
 
 /// Returns the nice value of the focused role in the table.
@@ -221,41 +204,33 @@ pub fn favour(strength: Strength) -> i32 {
 }
 
 /// A sleeping process of a user that is killed on drop.
-pub struct Sleeper(pub Child);
+pub struct Sleeper(Running);
 
 impl Sleeper {
     pub fn of(uid: u32) -> Sleeper {
         rustix::process::setpriority_process(None, 0).unwrap();
-        Sleeper(Command::new("sleep").arg("1000").uid(uid).gid(uid).spawn().unwrap())
+        Sleeper(Running::start(Command::new("sleep").arg("1000").uid(uid).gid(uid)))
     }
 
     pub fn pid(&self) -> u32 {
         self.0.id()
     }
 
-    /// Returns PID and start time in the format of requests.
     pub fn who(&self) -> Value {
-        json!({ "pid": self.pid(), "start": self.stat(19).parse::<u64>().unwrap() })
+        identity(self.pid())
     }
 
     pub fn nice(&self) -> i32 {
-        self.stat(16).parse().unwrap()
+        support::stat(self.pid())[16].parse().unwrap()
     }
 
     /// Returns the number of the scheduling policy.
     pub fn policy(&self) -> u32 {
-        self.stat(38).parse().unwrap()
-    }
-
-    fn stat(&self, field: usize) -> String {
-        let text = std::fs::read_to_string(format!("/proc/{}/stat", self.pid())).unwrap();
-        text.rsplit_once(')').unwrap().1.split_whitespace().nth(field).unwrap().to_owned()
+        support::stat(self.pid())[38].parse().unwrap()
     }
 }
 
-impl Drop for Sleeper {
-    fn drop(&mut self) {
-        self.0.kill().ok();
-        self.0.wait().ok();
-    }
+/// Returns PID and start time of a process in the format of requests.
+pub fn identity(pid: u32) -> Value {
+    json!({ "pid": pid, "start": support::stat(pid)[19].parse::<u64>().unwrap() })
 }

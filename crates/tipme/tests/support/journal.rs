@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A stand-in for systemd's journal, and services that write to it.
 
-use super::support::tipme;
-use rustix::process::{Pid, Signal, kill_process};
+use super::support::{Running, tipme};
+use rustix::process::Signal;
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixDatagram;
 use std::path::PathBuf;
-use std::process::{Child, Command, ExitStatus};
+use std::process::{Command, ExitStatus};
 use std::time::Duration;
 use tempfile::TempDir;
 
@@ -35,8 +35,8 @@ impl Entry {
                 }
             };
             let name = name.split(|byte| *byte == b'=').next().unwrap_or_default();
-            let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
-            fields.push((text(name), text(value)));
+            let [name, value] = [name, value].map(|bytes| String::from_utf8(bytes.into()).unwrap());
+            fields.push((name, value));
             bytes = rest;
         }
         Entry(fields)
@@ -76,7 +76,7 @@ impl Journal {
         command.args(["mount --bind \"$0\" /run && exec \"$@\""]).arg(self.run.path());
         command.arg(tipme().get_program()).args(arguments);
         command.env("JOURNAL_STREAM", format!("{}:{}", meta.dev(), meta.ino()));
-        let child = command.stdout(file.try_clone().unwrap()).stderr(file).spawn().unwrap();
+        let child = Running::start(command.stdout(file.try_clone().unwrap()).stderr(file));
         Service { child, output }
     }
 
@@ -121,7 +121,7 @@ impl Journal {
 
 /// A running service; killed on drop.
 pub struct Service {
-    child: Child,
+    child: Running,
     output: PathBuf,
 }
 
@@ -132,14 +132,7 @@ impl Service {
     }
 
     pub fn stop(&mut self) -> ExitStatus {
-        kill_process(Pid::from_child(&self.child), Signal::TERM).unwrap();
+        self.child.signal(Signal::TERM);
         self.child.wait().unwrap()
-    }
-}
-
-impl Drop for Service {
-    fn drop(&mut self) {
-        self.child.kill().ok();
-        self.child.wait().ok();
     }
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Mutated lines for a daemon's socket: each gets a response, and the daemon neither ends nor
 //! grows.
-#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
+use crate::support::memory_bytes;
 use fastrand::Rng;
 use std::io::{Read, Write};
 use std::net::Shutdown;
@@ -32,10 +32,10 @@ pub fn send_mutated(daemon: &str, socket: &Path, pid: u32) {
         line.push(b'\n');
         answered += u64::from(say(socket, &line));
         if number == count / 10 {
-            early = resident(pid);
+            early = memory_bytes(pid, "RssAnon");
         }
     }
-    let late = resident(pid);
+    let late = memory_bytes(pid, "RssAnon");
     println!(
         "{daemon}: {count} lines, {answered} answers, {early} bytes after a tenth, {late} at the end"
     );
@@ -57,17 +57,9 @@ fn say(socket: &Path, line: &[u8]) -> bool {
         Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
             panic!("no answer to {line:?}")
         }
-        _ => answer.split(|byte| *byte == b'\n').next().is_some_and(is_json),
+        _ => answer
+            .split(|byte| *byte == b'\n')
+            .next()
+            .is_some_and(|line| serde_json::from_slice::<serde_json::Value>(line).is_ok()),
     }
-}
-
-fn is_json(bytes: &[u8]) -> bool {
-    serde_json::from_slice::<serde_json::Value>(bytes).is_ok()
-}
-
-/// Returns a process's anonymous memory in bytes.
-fn resident(pid: u32) -> u64 {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-    let line = text.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
-    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
 }

@@ -1,19 +1,80 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A recorder of the test, as a user runs it.
 #![allow(dead_code, reason = "each test target uses a part")]
-#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
 pub mod schema;
 
 use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use std::fs::Permissions;
 use std::io::{BufRead, BufReader};
+use std::ops::{Deref, DerefMut};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::time::{Duration, Instant};
 use tempfile::TempDir;
+use tipme_bench::PrivateSession;
 use tipme_bench::alone::MachineLock;
 use tipme_bench::interrupt::InterruptFlag;
+use tipme_bench::session::SessionOptions;
+use tipme_bench::until;
+use tipme_control::{Client, RecorderRequest, RecorderResponse, RecorderStatus};
+use tipme_desktop::inject::{Pace, Typist};
 use tipme_record::incident::{Incident, Meta, Section};
-use tipme_record::{CHUNK_BYTES, ChunkEntry, Nanos, entries};
+use tipme_record::{CHUNK_BYTES, ChunkEntry, Nanos, RecordKind, entries};
+
+/// Timeout of a wait for an incident, which only a failing test reaches.
+const MARK_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// A process that is killed on drop.
+pub struct Running(pub Child);
+
+impl Running {
+    pub fn start(command: &mut Command) -> Running {
+        Running(command.spawn().unwrap())
+    }
+
+    pub fn pid(&self) -> Pid {
+        Pid::from_child(&self.0)
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        kill_process(self.pid(), signal).unwrap();
+    }
+
+    /// Waits until it has ended by itself.
+    pub fn await_end(&mut self) -> ExitStatus {
+        let mut status = None;
+        until("the end of a process", || {
+            status = self.0.try_wait().unwrap();
+            status.is_some()
+        });
+        status.unwrap()
+    }
+}
+
+impl Deref for Running {
+    type Target = Child;
+
+    fn deref(&self) -> &Child {
+        &self.0
+    }
+}
+
+impl DerefMut for Running {
+    fn deref_mut(&mut self) -> &mut Child {
+        &mut self.0
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.kill().ok();
+        self.0.wait().ok();
+    }
+}
 
 /// Waits for exclusive use of the machine among benchmarks and exclusive tests, and holds it.
 pub fn alone() -> MachineLock {
@@ -56,10 +117,77 @@ pub fn recorder_by(mut command: Command, dir: &TempDir, arguments: &[&str]) -> C
     command
 }
 
+/// Runs a verb as a user, with this folder of a recorder.
+pub fn tipme_as(uid: u32, dir: &Path, words: &[&str]) -> Command {
+    let mut command = tipme();
+    command.args(words).arg("--state-dir").arg(dir).uid(uid).gid(uid);
+    command
+}
+
+/// Marks as a user; returns the path of the incident.
+pub fn mark_as(uid: u32, dir: &Path) -> PathBuf {
+    marked(&tipme_as(uid, dir, &["mark"]).output().unwrap())
+}
+
+/// Returns the path that a successful `tipme mark` has printed.
+fn marked(output: &Output) -> PathBuf {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8_lossy(&output.stdout);
+    PathBuf::from(text.lines().last().unwrap())
+}
+
+/// Returns exit code, standard output and standard error of a program.
+pub fn said(output: Output) -> (Option<i32>, String) {
+    let errors = String::from_utf8_lossy(&output.stderr);
+    (output.status.code(), String::from_utf8(output.stdout).unwrap() + &errors)
+}
+
+/// Creates a folder that everyone may read.
+pub fn open_folder() -> TempDir {
+    let dir = TempDir::new().unwrap();
+    std::fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).unwrap();
+    dir
+}
+
+/// Returns the status of the recorder in this folder.
+pub fn status(dir: &Path) -> RecorderStatus {
+    match Client::new(dir).call(&RecorderRequest::Status).unwrap() {
+        RecorderResponse::Status(status) => status,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Starts a private display.
+pub fn session() -> PrivateSession {
+    PrivateSession::start(SessionOptions::default()).unwrap()
+}
+
+/// Starts a private display with a terminal that echoes.
+pub fn session_with_terminal() -> PrivateSession {
+    let mut session = session();
+    session.open_terminal(&[], &["cat".into()]).unwrap();
+    session
+}
+
+/// Returns a keyboard of a private display.
+pub fn typist(session: &PrivateSession, words_per_minute: f64) -> Typist {
+    Typist::open(&session.target(), Pace { words_per_minute, ..Pace::default() }).unwrap()
+}
+
+/// Types while the terminal of a private display is stopped for a while.
+pub fn hitch(session: &PrivateSession, typist: &mut Typist) {
+    typist.text("before").unwrap();
+    while_stopped(session.terminal_pid().unwrap(), || {
+        typist.text("now").unwrap();
+        std::thread::sleep(Duration::from_millis(700));
+    });
+    typist.text("after").unwrap();
+}
+
 /// `tipme record` in a folder of its own; killed on drop.
 pub struct Recording {
+    pub child: Running,
     pub dir: TempDir,
-    pub child: Child,
     /// The line that reports that it is armed.
     pub line: String,
 }
@@ -76,7 +204,7 @@ impl Recording {
 
     /// Same with a modified command of [`recorder`].
     pub fn start_by(mut command: Command, dir: TempDir) -> Recording {
-        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut child = Running::start(command.stdout(Stdio::piped()));
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         assert!(line.starts_with("recording"), "not armed: {line:?}; these tests need root");
@@ -90,14 +218,28 @@ impl Recording {
 
     /// Marks and reads the incident, with unpacked scheduler records.
     pub fn mark(&self) -> (PathBuf, Incident) {
-        let output = self.mark_output("it hung");
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        let text = String::from_utf8(output.stdout).unwrap();
-        let path = PathBuf::from(text.lines().last().unwrap());
+        let path = marked(&self.mark_output("it hung"));
         let mut incident = tipme_store::read(&path).unwrap();
         assert_eq!(incident.damage, []);
         incident.push(Section::Sched, tipme_record::unpacked(incident.bytes(Section::Sched)));
         (path, incident)
+    }
+
+    /// Marks until `find` returns a result: on a busy machine some events may be in flight.
+    pub fn mark_until<T>(
+        &self,
+        what: &str,
+        mut find: impl FnMut(PathBuf, Incident) -> Option<T>,
+    ) -> T {
+        let begun = Instant::now();
+        loop {
+            let (path, incident) = self.mark();
+            if let Some(found) = find(path, incident) {
+                return found;
+            }
+            assert!(begun.elapsed() < MARK_TIMEOUT, "{what}: not in the incident");
+            std::thread::sleep(Duration::from_millis(100));
+        }
     }
 
     /// Kills it, as a crash would.
@@ -111,13 +253,6 @@ impl Recording {
     }
 }
 
-impl Drop for Recording {
-    fn drop(&mut self) {
-        self.child.kill().ok();
-        self.child.wait().ok();
-    }
-}
-
 pub fn meta(incident: &Incident) -> Meta {
     incident.json(Section::Meta).unwrap()
 }
@@ -125,6 +260,27 @@ pub fn meta(incident: &Incident) -> Meta {
 /// Returns all records of a chunked section, except for packed ones.
 pub fn records(incident: &Incident, section: Section) -> impl Iterator<Item = ChunkEntry<'_>> {
     incident.bytes(section).chunks(CHUNK_BYTES).flat_map(entries)
+}
+
+/// Returns the records of one kind, parsed by `read`.
+pub fn records_of<T>(
+    incident: &Incident,
+    section: Section,
+    kind: RecordKind,
+    read: fn(&[u8]) -> Option<T>,
+) -> impl Iterator<Item = T> {
+    let records = records(incident, section).filter(move |entry| entry.kind == kind);
+    records.filter_map(move |entry| read(entry.bytes))
+}
+
+/// Returns `true` if a word occurs in these bytes.
+pub fn contains(bytes: &[u8], word: &[u8]) -> bool {
+    bytes.windows(word.len()).any(|window| window == word)
+}
+
+/// Returns `true` if this process has the thread.
+pub fn is_own_thread(tid: u32) -> bool {
+    Path::new(&format!("/proc/self/task/{tid}")).exists()
 }
 
 /// Returns a time zone in which it is about noon, so that no midnight falls between an event and
@@ -146,6 +302,41 @@ pub fn diagnose(path: &Path, arguments: &[&str]) -> (Option<i32>, String) {
     // Visible if the test fails.
     eprint!("{}", String::from_utf8_lossy(&output.stderr));
     (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// Returns the verdict on an incident, or another document of a diagnosis.
+pub fn verdict(path: &Path, arguments: &[&str]) -> Value {
+    let (_, text) = diagnose(path, &[&["--json"], arguments].concat());
+    serde_json::from_str(&text).unwrap()
+}
+
+/// Asserts that a verdict is about an input of this class to a client, late because a process was
+/// stopped for this long.
+pub fn assert_stopped(verdict: &Value, class: &str, client: u32, stopped: Duration) {
+    let (interval, finding) = (&verdict["interval"], &verdict["findings"][0]);
+    let about = (&interval["class"], &finding["kind"]);
+    assert_eq!(about, (&class.into(), &"stopped".into()), "{verdict:#}");
+    assert_eq!(interval["client"]["pid"], client, "{verdict:#}");
+    let latency_ms = interval["latency_ms"].as_f64().unwrap();
+    assert!(latency_ms >= stopped.as_secs_f64() * 900.0, "{verdict:#}");
+}
+
+/// Returns the interactions of an incident.
+pub fn interactions(path: &Path) -> Vec<Value> {
+    verdict(path, &["--interactions"])["interactions"].as_array().unwrap().clone()
+}
+
+/// Returns the fields of `/proc/PID/stat` from the state on.
+pub fn stat(pid: u32) -> Vec<String> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    text.rsplit_once(')').unwrap().1.split_whitespace().map(str::to_owned).collect()
+}
+
+/// Returns a size in `/proc/PID/status` in bytes, such as `RssAnon`.
+pub fn memory_bytes(pid: u32, field: &str) -> u64 {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let value = text.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':')).unwrap();
+    value.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
 }
 
 /// Returns the time of the mark.

@@ -2,7 +2,6 @@
 //! A notification server on the test's own bus, with a configurable name and capabilities. It shows
 //! nothing, logs its calls, and reports actions that the test invokes.
 #![allow(dead_code, reason = "each test target uses a part")]
-#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -100,8 +99,11 @@ impl FakeServer {
 
     /// Returns the notifications so far, in order.
     pub fn notified(&self) -> Vec<Notified> {
-        let is_notify = |call| if let ServerCall::Notify(one) = call { Some(one) } else { None };
-        self.calls().into_iter().filter_map(is_notify).collect()
+        let notified = self.calls().into_iter().filter_map(|call| match call {
+            ServerCall::Notify(one) => Some(one),
+            ServerCall::Close(_) => None,
+        });
+        notified.collect()
     }
 
     /// Waits for the notification with this index.

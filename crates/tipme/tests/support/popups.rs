@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Popups of the agent without a notification daemon, as seen by any client of the display.
 #![allow(dead_code, reason = "each test target uses a part")]
-#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
 use tipme_bench::PrivateSession;
 use tipme_bench::until;
@@ -53,11 +52,11 @@ impl Viewer {
     /// Returns the visible top-level windows.
     pub fn windows(&self) -> Vec<Window> {
         let all = self.connection.query_tree(self.root).unwrap().reply().unwrap().children;
-        let is_seen = |window: &Window| {
+        let seen = all.into_iter().filter(|window| {
             let asked = self.connection.get_window_attributes(*window).unwrap().reply();
             asked.is_ok_and(|attributes| attributes.map_state == MapState::VIEWABLE)
-        };
-        all.into_iter().filter(is_seen).collect()
+        });
+        seen.collect()
     }
 
     /// Returns the visible popups, topmost last.
@@ -67,11 +66,12 @@ impl Viewer {
 
     /// Waits for the popup with these words.
     pub fn wait_for(&self, words: &str) -> Popup {
-        let find = || self.popups().into_iter().find(|popup| popup.text.contains(words));
-        until(&format!("a popup says {words:?}; there are {:?}", self.popups()), || {
-            find().is_some()
+        let mut found = None;
+        until(&format!("a popup with {words:?}; there are {:?}", self.popups()), || {
+            found = self.popups().into_iter().find(|popup| popup.text.contains(words));
+            found.is_some()
         });
-        find().expect("it stays")
+        found.unwrap()
     }
 
     /// Returns `None` for a window that disappears meanwhile.

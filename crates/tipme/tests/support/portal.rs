@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A desktop's GlobalShortcuts portal on the test's own bus. No display server of these tests has
 //! one.
-#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 #![allow(dead_code, reason = "not every test uses all of it")]
 
 use std::collections::HashMap;
@@ -63,30 +62,32 @@ impl Shortcuts {
         options: Options,
     ) -> OwnedObjectPath {
         let sender = header.sender().unwrap().to_string();
-        let key = |options: &Options| {
-            String::try_from(options["preferred_trigger"].try_clone().unwrap()).unwrap()
-        };
-        let wanted: Vec<(String, String)> =
-            shortcuts.iter().map(|(id, options)| (id.clone(), key(options))).collect();
-        let told = |(id, key): &(String, String)| {
-            (
-                id.clone(),
-                HashMap::from([("trigger_description", Value::from(format!("Press {key}")))]),
-            )
-        };
-        let results = HashMap::from([(
-            "shortcuts",
-            Value::from(wanted.iter().map(told).collect::<Vec<_>>()),
-        )]);
+        let wanted: Vec<(String, String)> = shortcuts
+            .iter()
+            .map(|(id, options)| (id.clone(), text(options, "preferred_trigger")))
+            .collect();
+        let bound: Vec<(String, HashMap<&str, Value<'_>>)> = wanted
+            .iter()
+            .map(|(id, key)| {
+                let description = Value::from(format!("Press {key}"));
+                (id.clone(), HashMap::from([("trigger_description", description)]))
+            })
+            .collect();
+        let results = HashMap::from([("shortcuts", Value::from(bound))]);
         *self.wanted.lock().unwrap() = wanted;
         *self.session.lock().unwrap() = Some(session);
         respond(bus, &sender, &options, (self.says, results)).await
     }
 }
 
+/// Returns a text among options.
+fn text(options: &Options, name: &str) -> String {
+    String::try_from(options[name].try_clone().unwrap()).unwrap()
+}
+
 /// Returns a path such as `/org/freedesktop/portal/desktop/request/1_7/TOKEN`, as specified.
 fn path(kind: &str, sender: &str, options: &Options, token: &str) -> OwnedObjectPath {
-    let token = String::try_from(options[token].try_clone().unwrap()).unwrap();
+    let token = text(options, token);
     let sender = sender.trim_start_matches(':').replace('.', "_");
     format!("{OBJECT}/{kind}/{sender}/{token}").try_into().unwrap()
 }

@@ -105,19 +105,18 @@ impl Check<'_> {
 
 /// Returns `true` if a value has one of the types, or if no type is required.
 fn has_type(types: &Value, value: &Value) -> bool {
-    let is = |name: &Value| match name.as_str().unwrap() {
-        "object" => value.is_object(),
-        "array" => value.is_array(),
-        "string" => value.is_string(),
-        "boolean" => value.is_boolean(),
-        "integer" => value.is_u64(),
-        "number" => value.is_number(),
-        "null" => value.is_null(),
-        other => panic!("unknown type {other}"),
-    };
     match types {
-        Value::Array(types) => types.iter().any(is),
+        Value::Array(types) => types.iter().any(|one| has_type(one, value)),
         Value::Null => true,
-        one => is(one),
+        one => match one.as_str().unwrap() {
+            "object" => value.is_object(),
+            "array" => value.is_array(),
+            "string" => value.is_string(),
+            "boolean" => value.is_boolean(),
+            "integer" => value.is_u64(),
+            "number" => value.is_number(),
+            "null" => value.is_null(),
+            other => panic!("unknown type {other}"),
+        },
     }
 }

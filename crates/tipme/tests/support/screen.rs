@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A session bus with a real notification daemon that logs its notifications.
 #![allow(dead_code, reason = "each test target uses a part")]
-#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
 use crate::session_agent::program;
-use rustix::process::Pid;
+use crate::support::{Running, tipme};
+use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use tempfile::TempDir;
 use tipme_bench::PrivateSession;
 use tipme_bench::until;
@@ -18,22 +18,6 @@ const BUS: &str = r#"<busconfig><type>session</type><listen>unix:dir=/tmp</liste
 
 /// Environment variable with the address of the session bus.
 pub const ADDRESS: &str = "DBUS_SESSION_BUS_ADDRESS";
-
-/// A program that is killed on drop.
-pub struct Running(pub Child);
-
-impl Running {
-    pub fn pid(&self) -> Pid {
-        Pid::from_child(&self.0)
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.0.kill().ok();
-        self.0.wait().ok();
-    }
-}
 
 /// A session bus of the test.
 pub struct Bus {
@@ -81,7 +65,8 @@ impl Bus {
         let [keep, menu] =
             ["keep", "menu"].map(|name| self.folder.path().join(name).display().to_string());
         let rules = format!(
-            "[global]\nmarkup = full\ndmenu = {menu}\nalways_run_script = true\n[all]\nsummary = \"*\"\nscript = {keep}\n"
+            "[global]\nmarkup = full\ndmenu = {menu}\nalways_run_script = true\n\
+             [all]\nsummary = \"*\"\nscript = {keep}\n"
         );
         std::fs::write(&settings, rules).unwrap();
         let mut command = Command::new("dunst");
@@ -111,47 +96,75 @@ impl Bus {
             [ear, daemon].map(|mut command| Running(command.spawn().expect("both are installed")));
         let mut greet = Command::new("notify-send");
         greet.arg("hello").env(ADDRESS, &self.address).stderr(Stdio::null());
-        let is_greeted = || {
+        until("the daemon takes a notification that is heard", || {
             greet.status().unwrap().success()
                 && std::fs::read_to_string(&heard).unwrap().contains("hello")
-        };
-        until("the daemon takes a notification that is heard", is_greeted);
+        });
         (running, heard)
     }
 
     /// Presses a button of the shown notification, with the daemon's own tool.
     pub fn push(&self, label: &str) {
         std::fs::write(self.folder.path().join("button"), label).unwrap();
-        let status =
-            Command::new("dunstctl").arg("context").env(ADDRESS, &self.address).status().unwrap();
-        assert!(status.success());
+        self.control("context");
     }
 
     /// Closes all notifications.
     pub fn close_all(&self) {
-        let status =
-            Command::new("dunstctl").arg("close-all").env(ADDRESS, &self.address).status().unwrap();
-        assert!(status.success());
+        self.control("close-all");
+    }
+
+    fn control(&self, verb: &str) {
+        let mut command = Command::new("dunstctl");
+        assert!(command.arg(verb).env(ADDRESS, &self.address).status().unwrap().success());
+    }
+
+    /// Returns the process of the agent on this bus.
+    pub fn agent(&self) -> Option<u32> {
+        let builder = zbus::blocking::connection::Builder::address(self.address.as_str());
+        let connection = builder.unwrap().build().unwrap();
+        let daemon = zbus::blocking::fdo::DBusProxy::new(&connection).unwrap();
+        daemon.get_connection_unix_process_id("org.tipme.Agent".try_into().unwrap()).ok()
+    }
+
+    /// Kills the agent on this bus, if a failed test has left one.
+    pub fn kill_agent(&self) {
+        if let Some(pid) = self.agent().and_then(|pid| Pid::from_raw(pid as i32)) {
+            kill_process(pid, Signal::KILL).ok();
+        }
+    }
+
+    /// Returns the program in the session of a desktop; GNOME's settings are then in a file of the
+    /// home folder.
+    pub fn program_of(&self, desktop: &str, home: &Path) -> Command {
+        let mut command = tipme();
+        for unset in ["SUDO_UID", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR"] {
+            command.env_remove(unset);
+        }
+        command.env_remove("DISPLAY").env_remove("SWAYSOCK").env(ADDRESS, &self.address);
+        command.env("HOME", home).env("GSETTINGS_BACKEND", "keyfile");
+        command.env("XDG_CURRENT_DESKTOP", desktop).env("WAYLAND_DISPLAY", "wayland-7");
+        command
     }
 
     /// Returns id, wall-clock time in milliseconds and summary of all notifications.
     pub fn ids(&self) -> Vec<(u32, u128, String)> {
         let text = std::fs::read_to_string(self.folder.path().join("ids")).unwrap_or_default();
-        let row = |line: &str| {
-            let mut words = line.splitn(3, ' ');
-            Some((
-                words.next()?.parse().ok()?,
-                words.next()?.parse().ok()?,
-                words.next()?.to_owned(),
-            ))
-        };
-        text.lines().filter_map(row).collect()
+        let rows = text.lines().filter_map(|line| {
+            let (id, rest) = line.split_once(' ')?;
+            let (at_ms, summary) = rest.split_once(' ')?;
+            Some((id.parse().ok()?, at_ms.parse().ok()?, summary.to_owned()))
+        });
+        rows.collect()
     }
 }
 
 /// Waits until a file contains these words; returns its text.
 pub fn wait_for(file: &Path, words: &str) -> String {
-    let text = || std::fs::read_to_string(file).unwrap_or_default();
-    until(&format!("{} has {words:?}", file.display()), || text().contains(words));
-    text()
+    let mut text = String::new();
+    until(&format!("{} has {words:?}", file.display()), || {
+        text = std::fs::read_to_string(file).unwrap_or_default();
+        text.contains(words)
+    });
+    text
 }

@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The session agent on a private display, and programs that it starts.
 #![allow(dead_code, reason = "each test target uses a part")]
-#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
-use crate::support::tipme;
+use crate::support::{Running, tipme};
 use std::cell::RefCell;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{Receiver, channel};
+use std::process::{Command, Stdio};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 use tipme_bench::PrivateSession;
-use tipme_bench::session::SessionOptions;
 use tipme_desktop::inject::{Pace, Typist};
 
 /// Time between two presses. A press in the millisecond of the last release counts as a key repeat.
@@ -22,7 +20,7 @@ pub const LONG: Duration = Duration::from_secs(120);
 
 /// A running agent; killed on drop.
 pub struct Agent {
-    pub child: Child,
+    pub child: Running,
     lines: Receiver<String>,
     /// Lines not requested yet: the two outputs arrive in any order.
     passed: RefCell<Vec<String>>,
@@ -39,6 +37,21 @@ impl Agent {
         })
     }
 
+    /// Starts an agent with these options and environment variables, and waits until it serves the
+    /// keys.
+    pub fn ready(
+        session: &PrivateSession,
+        state_dir: &Path,
+        options: &[&str],
+        environment: &[(&str, &str)],
+    ) -> Agent {
+        let agent = Agent::start(session, state_dir, |command| {
+            command.args(options).envs(environment.iter().copied());
+        });
+        agent.line("ready: ");
+        agent
+    }
+
     /// Starts an agent that must detect the kind of its session itself.
     pub fn start_anywhere(
         session: &PrivateSession,
@@ -53,22 +66,11 @@ impl Agent {
             command.env_remove(own);
         }
         change(&mut command);
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut child = Running::start(command.stdout(Stdio::piped()).stderr(Stdio::piped()));
         let (sender, lines) = channel();
         let (output, errors) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
-        let of_errors = sender.clone();
-        std::thread::spawn(move || {
-            BufReader::new(output)
-                .lines()
-                .map_while(Result::ok)
-                .all(|line| sender.send(line).is_ok())
-        });
-        std::thread::spawn(move || {
-            BufReader::new(errors)
-                .lines()
-                .map_while(Result::ok)
-                .all(|line| of_errors.send(line).is_ok())
-        });
+        forward(output, sender.clone());
+        forward(errors, sender);
         Agent { child, lines, passed: RefCell::default() }
     }
 
@@ -87,15 +89,12 @@ impl Agent {
     }
 }
 
-impl Drop for Agent {
-    fn drop(&mut self) {
-        self.child.kill().ok();
-        self.child.wait().ok();
-    }
-}
-
-pub fn session() -> PrivateSession {
-    PrivateSession::start(SessionOptions::default()).unwrap()
+/// Sends the lines of an output on a thread of its own.
+fn forward(output: impl Read + Send + 'static, lines: Sender<String>) {
+    std::thread::spawn(move || {
+        let mut output = BufReader::new(output).lines().map_while(Result::ok);
+        output.all(|line| lines.send(line).is_ok())
+    });
 }
 
 pub fn press(session: &PrivateSession, keys: &[&str]) {

@@ -1,35 +1,28 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A shell in a terminal on a private display, with a recorded command.
 #![allow(dead_code, reason = "each test target uses a part")]
-#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
-use crate::support::{Recording, diagnose};
+use crate::support::{self, Recording, session, typist};
 use serde_json::Value;
 use std::time::Duration;
 use tipme_bench::PrivateSession;
-use tipme_bench::session::SessionOptions;
-use tipme_desktop::inject::{Pace, Typist};
 
 /// Time for which the resource of a command is held back.
 pub const HELD: Duration = Duration::from_millis(2_500);
 
 /// Starts a shell in a terminal; its command is the script `c` in the session's folder.
 pub fn shell(command: &str) -> PrivateSession {
-    let mut session = PrivateSession::start(SessionOptions::default()).unwrap();
+    let mut session = session();
     // The file `d` reports the end of the command.
     std::fs::write(session.folder().join("c"), format!("{command}\n: > d\n")).unwrap();
     session.open_terminal(&[], &["bash", "--norc", "-i"].map(Into::into)).unwrap();
     session
 }
 
-pub fn typist(session: &PrivateSession) -> Typist {
-    Typist::open(&session.target(), Pace { words_per_minute: 120.0, ..Pace::default() }).unwrap()
-}
-
 /// Types the command while its resource is held back, and leaves it waiting for a while.
 pub fn type_command(session: &PrivateSession) -> Recording {
     let recording = Recording::start(&["--display", &session.display_name()]);
-    let mut typist = typist(session);
+    let mut typist = typist(session, 120.0);
     typist.text("true\ntrue\ntrue\n").unwrap();
     std::thread::sleep(Duration::from_millis(300));
     typist.text("sh c\n").unwrap();
@@ -38,7 +31,5 @@ pub fn type_command(session: &PrivateSession) -> Recording {
 }
 
 pub fn marked(recording: &Recording) -> Value {
-    let (path, _) = recording.mark();
-    let (_, text) = diagnose(&path, &["--json"]);
-    serde_json::from_str(&text).unwrap()
+    support::verdict(&recording.mark().0, &[])
 }

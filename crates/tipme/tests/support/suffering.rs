@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A user with delayed typing that presses the key.
-#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
 use crate::session_agent::press;
 use crate::support;

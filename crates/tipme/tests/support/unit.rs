@@ -2,7 +2,6 @@
 //! An installed unit file of a service, and a program that runs within its limits without systemd:
 //! with its capabilities, system calls and network view. A forbidden system call ends the program.
 #![allow(dead_code, reason = "each test target uses a part")]
-#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
 use rustix::fs::{Mode, OFlags, mkdir, open};
 use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_bind, mount_change};
@@ -79,8 +78,9 @@ impl Unit {
                     // No process has capabilities that this kernel does not know.
                     rustix::thread::remove_capability_from_bounding_set(other).ok();
                 }
-                let refused = |_| std::io::Error::from(std::io::ErrorKind::PermissionDenied);
-                filters.iter().try_for_each(|filter| apply_filter(filter).map_err(refused))
+                filters.iter().try_for_each(|filter| {
+                    apply_filter(filter).map_err(|_| std::io::ErrorKind::PermissionDenied.into())
+                })
             });
         }
     }
@@ -107,11 +107,11 @@ impl Unit {
             filters.push(filter(rules, SeccompAction::Allow, SeccompAction::KillProcess));
         }
         if self.is_on("MemoryDenyWriteExecute") {
-            let executable = || rule(condition(2, SeccompCmpOp::MaskedEq(4), 4));
+            let executable = rule(condition(2, SeccompCmpOp::MaskedEq(4), 4));
             let both = rule(condition(2, SeccompCmpOp::MaskedEq(6), 6));
             let rules = BTreeMap::from([
                 (numbers["mmap"], vec![both]),
-                (numbers["mprotect"], vec![executable()]),
+                (numbers["mprotect"], vec![executable]),
             ]);
             // The loader makes libraries executable before it makes them writable, never after.
             filters.push(filter(rules, SeccompAction::Allow, SeccompAction::KillProcess));

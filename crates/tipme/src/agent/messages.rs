@@ -67,54 +67,49 @@ fn lock(shown: &AllShown) -> MutexGuard<'_, VecDeque<Shown>> {
     shown.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Messages for the screen; `None` if nothing may be shown.
 #[derive(Clone)]
-pub struct Teller {
-    /// `None` if nothing may be shown.
-    messages: Option<SyncSender<Message>>,
-}
+pub struct MessageQueue(Option<SyncSender<Message>>);
 
-impl Teller {
-    /// Creates a teller, silent if `shows` is false, and the receiver of chosen actions.
-    pub fn new(shows: bool, popups: Option<Popups>) -> (Teller, Receiver<Chosen>) {
+impl MessageQueue {
+    /// Creates a queue, silent if `shows` is false, and the receiver of chosen actions.
+    pub fn new(shows: bool, popups: Option<Popups>) -> (MessageQueue, Receiver<Chosen>) {
         let (choices, chosen) = sync_channel(CHOICES_MAX);
         if !shows {
-            return (Teller { messages: None }, chosen);
+            return (MessageQueue(None), chosen);
         }
-        let (messages, waiting) = sync_channel::<Message>(MESSAGES_MAX);
+        let (queue, waiting) = sync_channel::<Message>(MESSAGES_MAX);
         let (sender, events) = sync_channel(CHOICES_MAX);
         let shown = AllShown::default();
-        let screen = Screen { notifier: Notifier::new(sender), shown: Arc::clone(&shown), popups };
-        let teller = Teller { messages: Some(messages) };
-        let listener = EventListener { shown, choices, teller: teller.clone() };
-        std::thread::spawn(move || show_all(screen, &waiting));
+        let mut screen =
+            Screen { notifier: Notifier::new(sender), shown: Arc::clone(&shown), popups };
+        let messages = MessageQueue(Some(queue));
+        let listener = EventListener { shown, choices, messages: messages.clone() };
+        std::thread::spawn(move || waiting.iter().for_each(|message| screen.show(message)));
         std::thread::spawn(move || events.iter().for_each(|event| listener.take(&event)));
-        (teller, chosen)
+        (messages, chosen)
     }
 
     /// Returns `true` if anything is shown at all.
     pub fn shows(&self) -> bool {
-        self.messages.is_some()
+        self.0.is_some()
     }
 
     /// Queues a message and returns at once: the caller never waits for a daemon or a popup.
-    pub fn tell(&self, message: impl Into<Message>) {
-        let Some(messages) = &self.messages else { return };
-        if messages.try_send(message.into()).is_err() {
-            let why = "notices wait to be shown; see whether the notification daemon is stopped";
+    pub fn send(&self, message: impl Into<Message>) {
+        let Some(queue) = &self.0 else { return };
+        if queue.try_send(message.into()).is_err() {
+            let why = "messages wait to be shown; check whether the notification daemon is stopped";
             journal::warning(format!("{MESSAGES_MAX} {why}")).tell();
         }
     }
-}
-
-fn show_all(mut screen: Screen, messages: &Receiver<Message>) {
-    messages.iter().for_each(|message| screen.show(message));
 }
 
 /// Handles events of the notification server.
 struct EventListener {
     shown: AllShown,
     choices: SyncSender<Chosen>,
-    teller: Teller,
+    messages: MessageQueue,
 }
 
 impl EventListener {
@@ -129,22 +124,24 @@ impl EventListener {
 
     /// Forwards an action of a verdict.
     fn choose(&self, id: u32, key: &str) {
-        let Some(choice) = Choice::of_key(key) else { return };
+        let Some(choice) = Choice::from_key(key) else { return };
         let mut all = lock(&self.shown);
         let Some(shown) = all.iter_mut().rev().find(|shown| shown.id == id) else { return };
         let Some(incident) = shown.message.verdict.clone() else { return };
         // A click on the notification itself may dismiss it.
         shown.pressed = (key != DEFAULT_ACTION).then(|| (choice, Instant::now()));
         if self.choices.try_send((choice, incident, shown.press)).is_err() {
-            journal::warning(format!("{CHOICES_MAX} buttons wait for their answer; press again"))
-                .tell();
+            let why = "actions are still pending; press the button again";
+            journal::warning(format!("{CHOICES_MAX} {why}")).tell();
         }
     }
 
     fn close(&self, id: u32) {
         let again =
             lock(&self.shown).iter_mut().rev().find(|shown| shown.id == id).and_then(Shown::close);
-        again.into_iter().for_each(|message| self.teller.tell(message));
+        if let Some(message) = again {
+            self.messages.send(message);
+        }
     }
 }
 
@@ -199,20 +196,18 @@ impl Screen {
 
     /// Closes an equal verdict of an earlier press: a duplicate notification is useless.
     fn close_equal(&mut self, message: &Message) {
-        let equal = {
-            let mut all = lock(&self.shown);
-            let is_equal = |shown: &&mut Shown| {
-                !shown.is_closed
-                    && shown.message.notice == message.notice
-                    && Some(shown.press) != message.press
-            };
-            all.iter_mut().find(is_equal).map(|shown| {
-                shown.is_closed = true;
-                shown.id
-            })
-        };
+        let mut all = lock(&self.shown);
+        let equal = all.iter_mut().find(|shown| {
+            !shown.is_closed
+                && shown.message.notice == message.notice
+                && Some(shown.press) != message.press
+        });
+        let Some(equal) = equal else { return };
+        equal.is_closed = true;
+        let id = equal.id;
+        drop(all);
         // A notification that cannot be closed stays beside the new one.
-        equal.into_iter().for_each(|id| drop(self.notifier.close(id)));
+        drop(self.notifier.close(id));
     }
 
     /// Returns the open notification of a press.
@@ -245,7 +240,7 @@ impl Screen {
 
 /// Returns the commands that show the whole verdict and add a note.
 fn more(incident: &Path) -> String {
-    format!("{}\nAdd words: tipme incidents note {} WORDS\n", read_more(incident), name(incident))
+    format!("{}\nAdd a note: tipme incidents note {} WORDS\n", read_more(incident), name(incident))
 }
 
 fn read_more(incident: &Path) -> String {
@@ -271,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_verdict_that_an_action_has_closed_comes_back_with_the_actions_that_are_left() {
+    fn a_verdict_closed_by_an_action_returns_with_the_others() {
         let again = shown(Some(Choice::Details)).close().map(|message| message.choices);
         assert_eq!(again, Some(vec![Choice::Wrong, Choice::Copy]));
         let mut answered = shown(Some(Choice::Wrong));
@@ -279,6 +274,6 @@ mod tests {
             answered.close().is_none() && answered.is_closed,
             "the answer is confirmed by a message of its own"
         );
-        assert!(shown(None).close().is_none(), "the person has closed it");
+        assert!(shown(None).close().is_none(), "the user has closed it");
     }
 }

@@ -12,7 +12,7 @@ pub fn write(place: &Path, page: &str, replace: bool) -> Result<()> {
     let written = if replace { put_in_place(place, page) } else { create(place, page) };
     match written {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Err(error).with_context(|| {
-            format!("{} is there already; name another file, or give --force", place.display())
+            format!("{} exists already; name another file, or give --force", place.display())
         }),
         other => other.with_context(|| {
             format!("cannot write {}; name another file with -o", place.display())

@@ -2,7 +2,7 @@
 //! Operations of users on their own incidents. The folder belongs to root: the recorder performs
 //! them, and root can do without it.
 
-use super::kept;
+use super::cache;
 use anyhow::{Result, bail};
 use std::process::ExitCode;
 use tipme_control::{CallError, Client, RecorderRequest, RecorderResponse};
@@ -12,7 +12,7 @@ use tipme_store::IncidentFolder;
 /// Removes an incident, silently on success.
 pub fn remove(dirs: &StateDirs, id: String) -> Result<ExitCode> {
     let done = ask(dirs, &RecorderRequest::Remove { id: id.clone() })?;
-    kept::forget(&id);
+    cache::forget(&id);
     Ok(done)
 }
 
@@ -24,10 +24,10 @@ pub fn pin(dirs: &StateDirs, id: String, pinned: bool) -> Result<ExitCode> {
 fn ask(dirs: &StateDirs, request: &RecorderRequest) -> Result<ExitCode> {
     match Client::new(dirs.run_dir()).call(request) {
         Ok(RecorderResponse::Done) => {}
-        Ok(other) => bail!("the recorder gave an answer that does not fit: {other:?}"),
+        Ok(other) => bail!("unexpected reply from the recorder: {other:?}"),
         Err(CallError::Refused(why)) => bail!(why),
         Err(_) if rustix::process::geteuid().is_root() => {
-            alone(request, &IncidentFolder::at(dirs.incidents()))?
+            without_recorder(request, &IncidentFolder::at(dirs.incidents()))?
         }
         Err(error) => return Err(error.into()),
     }
@@ -35,7 +35,7 @@ fn ask(dirs: &StateDirs, request: &RecorderRequest) -> Result<ExitCode> {
 }
 
 /// Performs the operation without a recorder.
-fn alone(request: &RecorderRequest, folder: &IncidentFolder) -> Result<()> {
+fn without_recorder(request: &RecorderRequest, folder: &IncidentFolder) -> Result<()> {
     match request {
         RecorderRequest::Remove { id } => folder.remove(id, 0)?,
         RecorderRequest::Pin { id, pinned } => folder.pin(id, 0, *pinned)?,

@@ -6,17 +6,18 @@
 //! `/var/cache/tipme`, others in `$XDG_CACHE_HOME/tipme` or `~/.cache/tipme`. A cached verdict is
 //! valid for exactly one file and one version of the analysis.
 
+use crate::report::file;
 use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, DirBuilder, Metadata};
-use std::io::{self, Write};
+use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use tipme_analysis::Verdict;
 use tipme_analysis::model::{Culprit, Finding};
 
 /// Maximum number of cached verdicts: the latest, five times the capacity of a folder of incidents.
-const KEPT_MAX: usize = 1_000;
+const CACHED_MAX: usize = 1_000;
 /// Maximum number of bytes read from a cached document.
 const DOCUMENT_BYTES_MAX: u64 = 64 << 10;
 /// Maximum length of a cached text in characters.
@@ -76,7 +77,7 @@ fn cut(text: &str) -> String {
 
 /// A document in the folder.
 #[derive(Serialize, Deserialize)]
-struct KeptVerdict {
+struct CachedVerdict {
     analysis: String,
     file: FileIdentity,
     summary: VerdictSummary,
@@ -119,7 +120,7 @@ impl VerdictFolder {
         let meta = fs::symlink_metadata(&path)
             .ok()
             .filter(|meta| meta.is_file() && meta.len() <= DOCUMENT_BYTES_MAX)?;
-        let document: KeptVerdict = serde_json::from_slice(&fs::read(&path).ok()?).ok()?;
+        let document: CachedVerdict = serde_json::from_slice(&fs::read(&path).ok()?).ok()?;
         let file = FileIdentity::of(&fs::metadata(incident).ok()?);
         let fits = document.analysis == ANALYSIS
             && document.file == file
@@ -133,13 +134,14 @@ impl VerdictFolder {
         let (Some(path), Ok(after)) = (self.path(incident), fs::metadata(incident)) else { return };
         let file = FileIdentity::of(before);
         if file == FileIdentity::of(&after) {
-            let document = KeptVerdict {
+            let document = CachedVerdict {
                 analysis: ANALYSIS.to_owned(),
                 file,
                 summary: VerdictSummary::of(verdict),
             };
             // A list is correct without it, but slower.
-            let _ = write(&path, &document);
+            let _ = serde_json::to_string(&document)
+                .map(|document| file::write(&path, &document, true));
             self.prune();
         }
     }
@@ -160,7 +162,7 @@ impl VerdictFolder {
         let Some(folder) = &self.0 else { return };
         let mut names = names(folder);
         names.sort();
-        let excess = names.len().saturating_sub(KEPT_MAX);
+        let excess = names.len().saturating_sub(CACHED_MAX);
         for name in names.into_iter().take(excess) {
             // A file that is already gone needs no removal.
             let _ = fs::remove_file(folder.join(name));
@@ -185,16 +187,17 @@ pub fn forget(id: &str) {
 /// Returns the location of this user's folder. Root ignores `HOME`, which may belong to another
 /// user.
 fn place() -> Option<PathBuf> {
-    let absolute =
-        |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let usual = || {
-        if geteuid().is_root() {
-            Some("/var/cache".into())
-        } else {
-            Some(absolute("HOME")?.join(".cache"))
-        }
+    let caches = match absolute("XDG_CACHE_HOME") {
+        Some(caches) => caches,
+        None if geteuid().is_root() => "/var/cache".into(),
+        None => absolute("HOME")?.join(".cache"),
     };
-    Some(absolute("XDG_CACHE_HOME").or_else(usual)?.join("tipme"))
+    Some(caches.join("tipme"))
+}
+
+/// Returns the absolute path in an environment variable.
+fn absolute(name: &str) -> Option<PathBuf> {
+    std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
 }
 
 /// Creates the folder; fails if that is impossible or the folder is not this user's alone.
@@ -212,16 +215,4 @@ fn names(folder: &Path) -> Vec<String> {
         .flatten()
         .flat_map(|entry| entry.file_name().into_string());
     names.filter(|name| name.ends_with(ENDING)).collect()
-}
-
-/// Writes a temporary file and renames it: a reader sees all of it or nothing.
-fn write(path: &Path, document: &KeptVerdict) -> io::Result<()> {
-    let partial = path.with_extension(format!("{}.partial", std::process::id()));
-    let written = fs::File::create_new(&partial)
-        .and_then(|mut file| file.write_all(&serde_json::to_vec(document)?))
-        .and_then(|()| fs::rename(&partial, path));
-    if written.is_err() {
-        fs::remove_file(&partial)?;
-    }
-    written
 }

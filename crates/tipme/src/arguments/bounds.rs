@@ -2,20 +2,21 @@
 //! Bounds on the incidents that a recorder keeps.
 
 use clap::Args;
+use clap::builder::RangedI64ValueParser;
 use tipme_command::size;
 use tipme_store::{FolderBounds, Room};
 
-/// How much the recorder keeps. The newest incident always stays; pinned ones do not count.
+/// Bounds on kept incidents. The newest always stays; pinned ones do not count.
 #[derive(Args)]
 pub struct KeepArguments {
     /// Maximum number of incidents; beyond it the oldest of the user with the most are removed
-    #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 200, value_parser = count())]
     pub max_incidents: u32,
     /// Maximum size of all incidents, without the newest
     #[arg(long, value_name = "SIZE", default_value = "2G", value_parser = size)]
     pub max_size: u64,
     /// Maximum number of incidents of one user; beyond it that user's oldest are removed
-    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = count())]
     pub max_user_incidents: u32,
     /// Maximum size of one user's incidents, without the newest
     #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = size)]
@@ -24,12 +25,15 @@ pub struct KeepArguments {
 
 impl KeepArguments {
     pub fn bounds(&self) -> FolderBounds {
-        let room = |bytes, count: u32| Room { bytes, count: count as usize };
         FolderBounds {
-            all: room(self.max_size, self.max_incidents),
-            user: room(self.max_user_size, self.max_user_incidents),
+            all: Room { bytes: self.max_size, count: self.max_incidents as usize },
+            user: Room { bytes: self.max_user_size, count: self.max_user_incidents as usize },
         }
     }
+}
+
+fn count() -> RangedI64ValueParser<u32> {
+    clap::value_parser!(u32).range(1..)
 }
 
 #[cfg(test)]
@@ -44,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_by_default_is_what_the_store_says() {
+    fn defaults_are_those_of_the_store() {
         assert_eq!(Alone::parse_from(["record"]).kept.bounds(), FolderBounds::default());
     }
 }

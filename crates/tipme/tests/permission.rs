@@ -5,23 +5,19 @@
 
 mod support;
 
-use rustix::process::{Pid, Signal, kill_process};
 use std::collections::HashMap;
 use std::fs::Permissions;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Output};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
-use support::{Recording, files, noon, recorder_by, tipme};
+use support::{Recording, files, noon, open_folder, recorder_by, session, tipme, tipme_as, typist};
 use tempfile::TempDir;
 use tipme_bench::PrivateSession;
-use tipme_bench::session::SessionOptions;
-use tipme_control::{Client, RecorderRequest, RecorderResponse};
-use tipme_desktop::inject::{Pace, Typist};
+use tipme_desktop::inject::Typist;
 use zbus::blocking::{Connection, MessageIterator, connection::Builder};
 use zbus::message::Type;
 
@@ -105,12 +101,6 @@ fn answer(stream: UnixStream, says: &AtomicU32, asked: &AtomicUsize) {
     }
 }
 
-fn open_folder() -> TempDir {
-    let dir = TempDir::new().unwrap();
-    std::fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).unwrap();
-    dir
-}
-
 /// Starts a recorder that sees this bus at the usual place, and these users and groups.
 fn record(bus: &Path) -> Recording {
     record_on(bus, &["--display", "none"])
@@ -130,9 +120,7 @@ fn record_on(bus: &Path, more: &[&str]) -> Recording {
 }
 
 fn run(recording: &Recording, uid: u32, verb: &str) -> Output {
-    let mut command = tipme();
-    command.args([verb, "--state-dir"]).arg(recording.dir.path()).env("TZ", noon());
-    command.uid(uid).gid(uid).output().unwrap()
+    tipme_as(uid, recording.dir.path(), &[verb]).env("TZ", noon()).output().unwrap()
 }
 
 /// Returns the reason why a mark was refused; empty if it was not.
@@ -151,13 +139,13 @@ fn status(recording: &Recording, uid: u32) -> String {
 }
 
 #[test]
-fn polkit_decides_for_who_is_logged_in_and_is_asked_about_nobody_else() {
+fn polkit_decides_for_users_that_are_logged_in_only() {
     let polkit = Polkit::start(YES);
     let recording = record(polkit.dir.path());
     assert_eq!(refusal(&recording, ANN), "");
     assert!(
         status(&recording, ANN)
-            .contains("you may        since polkit allows it to you (org.tipme.mark)\n")
+            .contains("you may mark   because polkit allows it to you (org.tipme.mark)\n")
     );
     polkit.say(NO);
     let why = refusal(&recording, ANN);
@@ -168,7 +156,8 @@ fn polkit_decides_for_who_is_logged_in_and_is_asked_about_nobody_else() {
     );
     let asked = polkit.asked.load(Ordering::SeqCst);
     let why = refusal(&recording, 4545);
-    let one = "user 4545 may not use this recorder, since user 4545 is not logged in at this machine; run: tipme setup (";
+    let one = "user 4545 may not use this recorder, since user 4545 is not logged in at this \
+               machine; run: tipme setup (";
     assert!(why.contains(one) && why.matches("; ").count() == 1, "{why}");
     assert_eq!(
         [refusal(&recording, BOB), refusal(&recording, EVE), refusal(&recording, 0)],
@@ -178,14 +167,13 @@ fn polkit_decides_for_who_is_logged_in_and_is_asked_about_nobody_else() {
 }
 
 #[test]
-fn a_polkit_that_hangs_holds_up_nobody_and_its_last_yes_counts() {
+fn a_hanging_polkit_delays_no_other_and_its_last_yes_counts() {
     let polkit = Polkit::start(HANG);
     let recording = record(polkit.dir.path());
     let dir = recording.dir.path().to_owned();
     let waits: Vec<_> = (0..3)
         .map(|_| {
-            let mut command = tipme();
-            command.args(["mark", "--state-dir"]).arg(&dir).uid(ANN).gid(ANN);
+            let mut command = tipme_as(ANN, &dir, &["mark"]);
             std::thread::spawn(move || command.output().unwrap())
         })
         .collect();
@@ -217,10 +205,12 @@ fn without_polkit_the_group_counts() {
     let nothing = open_folder();
     let recording = record(nothing.path());
     assert_eq!([refusal(&recording, BOB), refusal(&recording, EVE)], [""; 2]);
-    assert!(status(&recording, BOB).contains("you may        since you are in the group tipme\n"));
+    assert!(
+        status(&recording, BOB).contains("you may mark   because you are in the group tipme\n")
+    );
     assert!(
         status(&recording, EVE)
-            .contains("you may        since the recorder's --allow-user names you\n")
+            .contains("you may mark   because the recorder's --allow-user names you\n")
     );
     let why = refusal(&recording, ANN);
     assert!(why.contains("the group tipme") && why.contains("there is no system bus"), "{why}");
@@ -228,45 +218,32 @@ fn without_polkit_the_group_counts() {
 
 /// Starts a terminal of Ann on a display of root that no other user of this machine may see.
 fn terminal_of_ann() -> (PrivateSession, Typist) {
-    let mut session = PrivateSession::start(SessionOptions::default()).unwrap();
+    let mut session = session();
     for (name, mode) in [("", 0o755), ("authority", 0o644)] {
         std::fs::set_permissions(session.folder().join(name), Permissions::from_mode(mode))
             .unwrap();
     }
     let as_ann = ["setpriv", "--reuid", "4242", "--regid", "4242", "--clear-groups"];
     session.open_terminal(&as_ann.map(Into::into), &["cat".into()]).unwrap();
-    let typist =
-        Typist::open(&session.target(), Pace { words_per_minute: 150.0, ..Pace::default() })
-            .unwrap();
+    let typist = typist(&session, 150.0);
     (session, typist)
 }
 
 /// Stops Ann's terminal while she types, until the recorder has looked at it.
 fn hitch(recording: &Recording, session: &PrivateSession, typist: &mut Typist) {
-    let terminal = Pid::from_raw(session.terminal_pid().unwrap() as i32).unwrap();
     let before = decided(recording);
     let begun = Instant::now();
     while decided(recording) == before {
         assert!(begun.elapsed() < Duration::from_secs(90), "nobody looks at it");
-        typist.text("before").unwrap();
-        kill_process(terminal, Signal::STOP).unwrap();
-        typist.text("now").unwrap();
-        std::thread::sleep(Duration::from_millis(700));
-        kill_process(terminal, Signal::CONT).unwrap();
-        typist.text("after").unwrap();
+        support::hitch(session, typist);
         std::thread::sleep(Duration::from_secs(4));
     }
 }
 
 /// Returns the number of looks with a result.
 fn decided(recording: &Recording) -> u64 {
-    match Client::new(recording.dir.path()).call(&RecorderRequest::Status).unwrap() {
-        RecorderResponse::Status(status) => {
-            let counts = status.auto.unwrap();
-            counts.marked + counts.known_causes + counts.without_finding + counts.failed
-        }
-        other => panic!("{other:?}"),
-    }
+    let counts = support::status(recording.dir.path()).auto.unwrap();
+    counts.marked + counts.known_causes + counts.without_finding + counts.failed
 }
 
 /// Returns the owners of automatic marks, and `true` for each of Ann, Bob and Eve with a hint about
@@ -284,14 +261,14 @@ fn marked(recording: &Recording) -> (Vec<u32>, [bool; 3]) {
 }
 
 #[test]
-fn who_may_by_polkit_has_the_own_hitches_and_nobody_elses() {
+fn a_user_allowed_by_polkit_has_own_hitches_only() {
     let polkit = Polkit::start(NO);
     let (session, mut typist) = terminal_of_ann();
     let recording = record_on(polkit.dir.path(), &["--auto", "--display", &session.display_name()]);
     hitch(&recording, &session, &mut typist);
     polkit.say(YES);
-    let (owners, told) = marked(&recording);
-    assert!(!owners.contains(&ANN) && !told[0], "{owners:?} {told:?}");
+    let (owners, hints) = marked(&recording);
+    assert!(!owners.contains(&ANN) && !hints[0], "{owners:?} {hints:?}");
     drop(recording);
 
     let recording = record_on(polkit.dir.path(), &["--auto", "--display", &session.display_name()]);

@@ -19,7 +19,7 @@ pub fn find(folder: &IncidentFolder, name: Option<&str>) -> Result<PathBuf> {
         return Ok(file.to_owned());
     }
     if name.is_some_and(str::is_empty) {
-        bail!("an empty name names no incident; see: tipme incidents");
+        bail!("the name of the incident is empty; see: tipme incidents");
     }
     let listed = all(folder)?;
     let Some(name) = name else {
@@ -34,11 +34,9 @@ pub fn find(folder: &IncidentFolder, name: Option<&str>) -> Result<PathBuf> {
         [] if Path::new(name).exists() => {
             bail!("{name} is not an incident file; see: tipme incidents")
         }
-        [] => {
-            bail!(
-                "no file {name:?}, and no incident in {place} with an id that begins like this; see: tipme incidents"
-            )
-        }
+        [] => bail!(
+            "{name:?} is neither a file nor the beginning of an id in {place}; see: tipme incidents"
+        ),
         _ => {
             let ids: Vec<&str> =
                 found.iter().rev().map(|one| one.id.as_str()).take(NAMED_MAX).collect();
@@ -54,10 +52,11 @@ pub fn find(folder: &IncidentFolder, name: Option<&str>) -> Result<PathBuf> {
 
 /// Returns `true` if a word names an incident rather than starting a note: a file, or a prefix of
 /// an id.
-pub fn names(word: &str) -> bool {
-    let is_of_id = |letter: char| letter.is_ascii_digit() || "T.Z".contains(letter);
+pub fn is_name(word: &str) -> bool {
     Path::new(word).is_file()
-        || (word.len() >= YEAR && word.chars().all(is_of_id) && word.starts_with("20"))
+        || (word.len() >= YEAR
+            && word.starts_with("20")
+            && word.chars().all(|letter| letter.is_ascii_digit() || "T.Z".contains(letter)))
 }
 
 /// Returns all incidents, oldest first.
@@ -76,16 +75,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_told_from_names() {
+    fn names_are_distinguished_from_words() {
         assert!(
             ["2026", "20260131T12", "20260131T230000.000Z", "/proc/self/status"]
                 .into_iter()
-                .all(names)
+                .all(is_name)
         );
         assert!(
             !["hello", "20", "200 ms late", "2026: it hung", "", "/nowhere.tipme"]
                 .into_iter()
-                .any(names)
+                .any(is_name)
         );
     }
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Pages to open: cached in the user's folder, and shown by the desktop's browser.
 
+use super::file;
 use super::page::page;
-use super::written;
-use crate::incidents::kept::{self, PAGE};
+use crate::incidents::cache::{self, PAGE};
 use anyhow::{Context, Result, bail};
 use std::fs;
 use std::os::unix::process::CommandExt;
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use tipme_analysis::DiagnoseOptions;
 
 /// Maximum number of cached pages: the newest.
-const KEPT_MAX: usize = 20;
+const CACHED_MAX: usize = 20;
 /// Desktop program that opens a file.
 const OPENER: &str = "xdg-open";
 /// Time after which an opener that has not failed counts as successful: it shows the page, or
@@ -37,8 +37,9 @@ pub fn open(incident: &Path, display: Option<&str>) -> Result<PathBuf> {
     if let Some(display) = display {
         command.env("DISPLAY", display);
     }
-    let how = || format!("no browser was found to open it; the page is {}", page.display());
-    let opener = command.spawn().with_context(how)?;
+    let opener = command.spawn().with_context(|| {
+        format!("no browser was found to open it; the page is {}", page.display())
+    })?;
     if !shows(opener)? {
         bail!("{OPENER} found no browser to open it; the page is {}", page.display());
     }
@@ -47,12 +48,12 @@ pub fn open(incident: &Path, display: Option<&str>) -> Result<PathBuf> {
 
 /// Writes the page of an incident to a file of this user.
 fn make(incident: &Path) -> Result<PathBuf> {
-    let folder = kept::folder().context(
+    let folder = cache::folder().context(
         "there is no folder to keep the page in; set XDG_CACHE_HOME, or give tipme report -o FILE",
     )?;
     let id = incident.file_stem().unwrap_or_default().to_string_lossy();
     let place = folder.join(format!("{id}{PAGE}"));
-    written::write(&place, &page(incident, &DiagnoseOptions::default())?, true)?;
+    file::write(&place, &page(incident, &DiagnoseOptions::default())?, true)?;
     prune(&folder);
     Ok(place)
 }
@@ -65,7 +66,7 @@ fn prune(folder: &Path) {
         .filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path())))
         .collect();
     pages.sort();
-    let excess = pages.len().saturating_sub(KEPT_MAX);
+    let excess = pages.len().saturating_sub(CACHED_MAX);
     for (_, page) in pages.into_iter().take(excess) {
         // A file that is already gone needs no removal.
         let _ = fs::remove_file(page);
