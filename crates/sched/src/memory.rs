@@ -57,10 +57,11 @@ impl<W: World, L: Log> Engine<W, L> {
             subtree.protected.insert(set, whole_pages(bytes));
         }
         let sum: u64 = subtree.protected.values().fold(0, |sum, bytes| sum.saturating_add(*bytes));
-        let number = |bytes: u64| (bytes > 0).then(|| i64::try_from(bytes).unwrap_or(i64::MAX));
-        self.write(&format!("{}/memory.low", subtree.dir()), number(sum), set.0, applied);
-        let own = number(whole_pages(bytes));
-        self.write(&format!("{}/memory.low", subtree.group(set)), own, set.0, applied);
+        for (group, bytes) in [(subtree.dir.clone(), sum), (subtree.group(set), whole_pages(bytes))]
+        {
+            let want = (bytes > 0).then(|| signed(bytes));
+            self.write(&format!("{group}/memory.low"), want, set.0, applied);
+        }
         self.subtree = Some(subtree);
     }
 
@@ -70,15 +71,13 @@ impl<W: World, L: Log> Engine<W, L> {
 
     /// Prefetches the memory of a set; its processes share the bound of one call.
     fn want_back(&mut self, set: SetId, applied: &mut Applied) {
-        let members =
-            self.sets.get(&set).map(|set| set.members.iter().map(|member| member.who).collect());
-        let members: Vec<Identity> = members.unwrap_or_default();
+        let members = self.sets.get(&set).map(|set| set.members.clone());
         let mut left = ADVICE_BYTES_MAX;
-        for who in members {
+        for member in members.into_iter().flatten() {
             if left == 0 {
                 break;
             }
-            left = left.saturating_sub(self.advise(who, Advice::WillNeed, left, applied));
+            left = left.saturating_sub(self.advise(member.who, Advice::WillNeed, left, applied));
         }
     }
 
@@ -88,8 +87,7 @@ impl<W: World, L: Log> Engine<W, L> {
         let (MemoryGroup::Process(who), Some(subtree)) = (group, self.own_subtree()) else {
             return false;
         };
-        let place = KnobPlace::Member { process: *who, root: subtree.root.clone() };
-        match self.ledger.world.get(&place) {
+        match self.ledger.world.get(&subtree.member(*who)) {
             Ok(present) => present == Value::Text(subtree.rest()),
             Err(_) => {
                 applied.vanished += 1;
@@ -139,11 +137,11 @@ impl<W: World, L: Log> Engine<W, L> {
         let subtree = self.own_subtree().ok_or(SkipReason::Unsupported(NO_GROUPS))?;
         match group {
             MemoryGroup::Cgroup(path) => {
-                let path = subtree.folder(path);
+                let path = crate::cgroup::folder(&subtree.root, path);
                 if subtree.owns(&path) {
                     Ok(path)
                 } else {
-                    Err(SkipReason::Unsupported("the group was not made here"))
+                    Err(SkipReason::Unsupported("the group was not created here"))
                 }
             }
             MemoryGroup::Process(who) => self.group_of_process(&subtree, *who, applied),
@@ -156,7 +154,7 @@ impl<W: World, L: Log> Engine<W, L> {
         who: Identity,
         applied: &mut Applied,
     ) -> Result<String, SkipReason> {
-        let place = KnobPlace::Member { process: who, root: subtree.root.clone() };
+        let place = subtree.member(who);
         let present = self.ledger.world.get(&place).map_err(why)?.to_string();
         if subtree.owns(&present) {
             return Ok(present);
@@ -206,12 +204,10 @@ impl<W: World, L: Log> Engine<W, L> {
         match group {
             MemoryGroup::Process(who) => *who,
             MemoryGroup::Cgroup(path) => {
-                let is_of =
-                    |subtree: &Subtree, set: &SetId| subtree.group(*set) == subtree.folder(path);
-                let set = self
-                    .subtree
-                    .as_ref()
-                    .and_then(|subtree| self.sets.keys().find(|set| is_of(subtree, set)));
+                let set = self.subtree.as_ref().and_then(|subtree| {
+                    let folder = crate::cgroup::folder(&subtree.root, path);
+                    self.sets.keys().find(|set| subtree.group(**set) == folder)
+                });
                 set.map_or(NOBODY, |set| set.0)
             }
         }
@@ -222,6 +218,10 @@ const NO_GROUPS: &str = "without control groups there is no limit and no protect
 
 pub(crate) fn whole_pages(bytes: u64) -> u64 {
     bytes / PAGE_BYTES * PAGE_BYTES
+}
+
+pub(crate) fn signed(bytes: u64) -> i64 {
+    i64::try_from(bytes).unwrap_or(i64::MAX)
 }
 
 /// Clamps a reclaim to the bound of one action.

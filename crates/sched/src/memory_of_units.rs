@@ -12,7 +12,7 @@ use crate::memory::{reclaimable, whole_pages, why};
 use crate::placements::Units;
 use crate::units_names;
 use crate::why::{Applied, Knob, SkipReason};
-use crate::world::{Advice, KnobPlace, World};
+use crate::world::{Advice, World};
 use tipme_policy::{Backend, Identity, MemoryAction, MemoryGroup, SetId};
 
 impl<W: World, L: Log> Engine<W, L> {
@@ -77,11 +77,7 @@ impl<W: World, L: Log> Engine<W, L> {
         applied: &mut Applied,
     ) -> Option<String> {
         if units.own_unit(who).is_none() {
-            let admitted = self
-                .ledger
-                .world
-                .admit(&KnobPlace::Member { process: who, root: units.root.clone() });
-            if let Err(why) = admitted {
+            if let Err(why) = self.ledger.world.admit(&units.member(who)) {
                 self.skip(who, Knob::MemoryHigh, why, applied);
                 return None;
             }
@@ -99,11 +95,12 @@ impl<W: World, L: Log> Engine<W, L> {
         let origin = self
             .origin_of(units, who)
             .and_then(|origin| units_names::unit_folder(&units.root, &origin));
-        match (origin, units.origin_unit_of(who)) {
-            (Some(origin_unit), _) => self.settle_unit(units, &origin_unit, &[who], applied),
+        if let Some(origin_unit) = origin {
+            self.settle_unit(units, &origin_unit, &[who], applied);
+        } else if let Some(placement) = units.placements.get(&who) {
             // The process is gone, and its placement with it.
-            (None, Some(origin_unit)) => self.settle_unit(units, &origin_unit, &[], applied),
-            (None, None) => {}
+            let origin_unit = placement.origin_unit.clone();
+            self.settle_unit(units, &origin_unit, &[], applied);
         }
     }
 
@@ -129,16 +126,11 @@ impl<W: World, L: Log> Engine<W, L> {
     }
 }
 
-const NO_UNIT: &str = "it shares its unit with others, so there is no protection";
+const NO_UNIT: &str = "it shares its unit with others, so its memory cannot be protected";
 
 /// Finds the unit of a set by its path in the hierarchy, and a process of it.
 fn named(units: &Units, path: &str) -> (Identity, Option<String>) {
-    let inside = path.strip_prefix(&units.root).is_some_and(|rest| rest.starts_with('/'));
-    let folder = if inside {
-        path.to_owned()
-    } else {
-        format!("{}/{}", units.root, path.trim_start_matches('/'))
-    };
+    let folder = crate::cgroup::folder(&units.root, path);
     let found =
         units.placements.iter().find(|(_, placement)| placement.unit.as_ref() == Some(&folder));
     found.map_or((crate::memory::NOBODY, None), |(who, _)| (*who, Some(folder)))

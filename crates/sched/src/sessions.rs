@@ -27,7 +27,7 @@ impl<W: World, L: Log> Engine<W, L> {
             let who = best.or_else(|| touched.iter().next().map(|who| (*who, NOBODY)));
             if let Some((who, standing)) = who {
                 steps.extend(self.plan_session(autogroup, want, who, applied));
-                self.tell_shared(autogroup, &members, standing, want, applied);
+                self.report_shared(autogroup, &members, standing, want, applied);
             }
         }
         let done = self.ledger.commit(steps);
@@ -101,7 +101,7 @@ impl<W: World, L: Log> Engine<W, L> {
         (to != present).then_some(LedgerStep { place, to, baseline, from: present, details })
     }
 
-    fn tell_shared(
+    fn report_shared(
         &mut self,
         autogroup: Autogroup,
         members: &[(Identity, Standing)],

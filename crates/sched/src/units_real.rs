@@ -43,7 +43,7 @@ pub(crate) fn begin(
     root: &str,
     first: Identity,
 ) -> Result<(), KnobFault> {
-    let unit = Unit::of(folder).ok_or(KnobFault::Refused(libc::EINVAL))?;
+    let unit = Unit::from_folder(folder).ok_or(KnobFault::Refused(libc::EINVAL))?;
     linux.bus.open(unit.service_manager)?;
     let held = linux.held(first)?;
     linux.admit_process(first).map_err(|_| KnobFault::Refused(libc::EPERM))?;
@@ -118,14 +118,14 @@ pub(crate) fn admit(
 fn admit_all(linux: &Linux, folder: &str) -> Result<(), SkipReason> {
     let all = cgroup::tree(folder);
     if all.len() > ADMITTED_MAX {
-        return Err(SkipReason::TooMany("processes in the unit to look at each"));
+        return Err(SkipReason::TooMany("processes in the unit to check each of them"));
     }
     let all = all.into_iter().filter_map(|pid| processes::identity(linux.proc(), pid));
     all.map(|who| linux.admit_process(who)).find(Result::is_err).unwrap_or(Ok(()))
 }
 
 fn there(folder: &str) -> Result<Unit, KnobFault> {
-    let unit = Unit::of(folder).ok_or(KnobFault::Refused(libc::EINVAL))?;
+    let unit = Unit::from_folder(folder).ok_or(KnobFault::Refused(libc::EINVAL))?;
     if Path::new(folder).is_dir() { Ok(unit) } else { Err(KnobFault::Vanished) }
 }
 

@@ -9,7 +9,7 @@ use zbus::message::Type;
 const FOLDER: &str = "/cg/user.slice/user-1000.slice/session-2.scope";
 
 fn unit() -> Unit {
-    Unit::of(FOLDER).expect("a unit")
+    Unit::from_folder(FOLDER).expect("a unit")
 }
 
 /// Returns a folder with the socket of the system bus.
@@ -89,7 +89,7 @@ fn errors_have_their_meaning() {
 }
 
 #[test]
-fn an_old_systemd_and_a_missing_one_are_told() {
+fn an_old_systemd_and_a_missing_one_are_reported() {
     let (run, listener) = socket();
     let served = manager(listener, |_| Ok(0));
     let bus = Bus::new(run.path());
@@ -148,7 +148,7 @@ fn a_manager_that_hangs_is_asked_once() {
 }
 
 #[test]
-fn connections_that_hang_are_bounded_and_only_new_ones_are_refused() {
+fn hanging_connections_are_bounded_and_open_ones_work() {
     let (run, listener) = socket();
     let served = manager(listener, |_| Ok(7));
     let bus = Bus::new(run.path());
@@ -159,7 +159,7 @@ fn connections_that_hang_are_bounded_and_only_new_ones_are_refused() {
     assert_eq!(
         bus.state.borrow().opening.load(Ordering::Relaxed),
         HANGING_MAX,
-        "who was refused does not count"
+        "a refused connection does not count"
     );
     bus.state.borrow().opening.store(0, Ordering::Relaxed);
     assert_eq!(bus.open(ServiceManager::User(78)), Err(KnobFault::Vanished), "they have ended");
@@ -168,7 +168,7 @@ fn connections_that_hang_are_bounded_and_only_new_ones_are_refused() {
 }
 
 #[test]
-fn a_restore_asks_again_who_did_not_answer_for_a_bounded_time() {
+fn a_restore_calls_an_unresponsive_manager_for_a_bounded_time() {
     let (run, listener) = socket();
     let served = manager(listener, |_| Ok(7));
     let bus = Bus::new(run.path());
