@@ -86,17 +86,16 @@ impl CompositorFocus {
     /// Fails if the compositor is gone.
     pub(crate) fn changes(&mut self) -> Result<Vec<AttentionChange>, DisplayError> {
         self.see_whether_it_lives()?;
-        let told = self.following.as_mut().map_or(Ok(Vec::new()), Following::news);
-        let news = told.unwrap_or_else(|_| {
+        let news = self.following.as_mut().map_or(Ok(Vec::new()), Following::news);
+        let news = news.unwrap_or_else(|_| {
             self.following = None;
             Vec::new()
         });
-        let own = |response: &RecorderResponse| match response {
+        // Only the last of several focus changes counts.
+        let last = news.iter().rev().find_map(|response| match response {
             RecorderResponse::Focus(focus) if focus.server == self.server_pid => Some(focus.client),
             _ => None,
-        };
-        // Only the last of several focus changes counts.
-        let last = news.iter().filter_map(own).next_back();
+        });
         Ok(last.map(|client| self.turn(client)).unwrap_or_default())
     }
 

@@ -113,7 +113,7 @@ pub fn ask_helper(dir: Option<&Path>) -> Result<String, String> {
         Ok(HelperResponse::Status(status)) => {
             Ok(format!("answers: pid {}, sessions: {}", status.pid, status.sessions))
         }
-        Ok(_) => Err("the helper answered with something else; restart it".to_owned()),
+        Ok(_) => Err("unexpected answer from the helper; restart it".to_owned()),
         Err(error) => Err(error.to_string()),
     }
 }
@@ -180,9 +180,9 @@ impl HelperConnections {
     /// Starts a thread for a caller. Closes the connection if no thread is available.
     fn begin(&mut self, stream: UnixStream, caller: Caller) {
         let (shared, Ok(other)) = (Arc::clone(&self.shared), stream.try_clone()) else { return };
-        let serve = move || session::serve(Conversation::new(stream, caller), &shared);
+        let thread = std::thread::Builder::new().name(format!("session-{}", caller.uid));
         if let Ok(thread) =
-            std::thread::Builder::new().name(format!("session-{}", caller.uid)).spawn(serve)
+            thread.spawn(move || session::serve(Conversation::new(stream, caller), &shared))
         {
             self.open.push(OpenConversation { uid: caller.uid, stream: other, thread });
         }
@@ -196,11 +196,8 @@ impl HelperConnections {
         }
         for open in self.open {
             if open.thread.join().is_err() {
-                journal::warning(format!(
-                    "the helper session of user {} ended with an error",
-                    open.uid
-                ))
-                .tell();
+                journal::warning(format!("the helper session of user {} has failed", open.uid))
+                    .tell();
             }
         }
     }
@@ -211,17 +208,13 @@ fn restore_dead(shared: &SharedState) {
     let entries =
         std::fs::read_dir(&shared.journals).into_iter().flatten().flatten().take(JOURNALS_MAX);
     for path in entries.map(|entry| entry.path()) {
-        let name = path
-            .file_name()
-            .and_then(|name| name.to_str())
-            .and_then(|name| name.strip_suffix(".journal"));
-        let Some(uid) = name.and_then(|name| name.split('.').next()?.parse::<u32>().ok()) else {
-            continue;
-        };
-        let owner = if name.is_some_and(|name| name.ends_with(".server")) { 0 } else { uid };
+        let name = path.file_name().and_then(|name| name.to_str()?.strip_suffix(".journal"));
+        let Some(name) = name else { continue };
+        let Some(Ok(uid)) = name.split('.').next().map(str::parse::<u32>) else { continue };
+        let owner = if name.ends_with(".server") { 0 } else { uid };
         match Mechanism::open(config(shared, path.clone(), owner)) {
             Ok((_, restored)) if restored.failed > 0 || restored.unreadable > 0 => {
-                crate::daemon::tell_restored("a helper that was killed", &restored.into());
+                crate::daemon::report_restored("a killed helper", &restored.into());
             }
             Ok((mechanism, _)) => {
                 drop(mechanism);

@@ -24,7 +24,7 @@ pub(crate) fn read(path: &Path) -> FileHistory {
             Err(error) => format!("it cannot be put aside: {error}"),
         };
         journal::warning(format!(
-            "cannot read {}: {error}; {moved}, and learning begins again",
+            "cannot read {}: {error}; {moved}, and learning starts over",
             path.display()
         ))
         .tell();
@@ -37,7 +37,7 @@ fn attempt(path: &Path) -> Result<FileHistory> {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(FileHistory::default()),
         open => open?,
     };
-    ensure!(file.metadata()?.is_file(), "it is no regular file");
+    ensure!(file.metadata()?.is_file(), "it is not a regular file");
     let mut bytes = Vec::new();
     file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes)?;
     ensure!(bytes.len() as u64 <= FILE_BYTES_MAX, "it has more than {FILE_BYTES_MAX} bytes");

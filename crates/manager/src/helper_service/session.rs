@@ -272,8 +272,8 @@ impl Session<'_> {
                     continue;
                 }
                 let before = assignment.members.len();
-                let in_front = |pid: u32| self.shared.seats.is_in_front(self.owner, pid);
-                assignment.members.retain(|member| in_front(member.who.pid));
+                let seats = &self.shared.seats;
+                assignment.members.retain(|member| seats.is_in_front(self.owner, member.who.pid));
                 behind += before - assignment.members.len();
             }
         }
@@ -349,7 +349,7 @@ fn open_server(
 ) -> Result<(Mechanism, RestoredCounts), String> {
     shared.seats.may_favour(owner, who)?;
     if own.under.is_some_and(|top| !processes::is_below(&own.proc, who, top)) {
-        return Err("only what is below another process may be changed".to_owned());
+        return Err("it is not below the process to which changes are restricted".to_owned());
     }
     let journal = shared.server_journal(owner);
     let config = Config { journal, owner: Some(0), under: Some(who), ..own.clone() };
@@ -361,23 +361,25 @@ fn open_server(
 fn choose(offers: &[Offer], asked: Option<Backend>) -> Result<(Backend, Vec<String>), String> {
     if let Some(asked) = asked.filter(|asked| !BACKENDS.contains(asked)) {
         return Err(format!(
-            "the helper has no back end {asked}; use autogroup or nice, or run the manager as root"
+            "the helper has no backend {asked}; use autogroup or nice, or run the manager as root"
         ));
     }
-    let wanted = |offer: &&Offer| {
-        BACKENDS.contains(&offer.backend) && asked.is_none_or(|asked| asked == offer.backend)
-    };
-    let usable = offers.iter().filter(wanted).find(|offer| offer.unusable.is_none());
-    let why =
-        || offers.iter().find(wanted).and_then(|offer| offer.unusable.clone()).unwrap_or_default();
-    let chosen = usable.ok_or_else(|| format!("the helper can change nothing: {}", why()))?;
-    Ok((chosen.backend, chosen.limits.clone()))
+    let mut faults = Vec::new();
+    for offer in offers.iter().filter(|offer| BACKENDS.contains(&offer.backend)) {
+        match &offer.unusable {
+            _ if asked.is_some_and(|asked| asked != offer.backend) => {}
+            None => return Ok((offer.backend, offer.limits.clone())),
+            Some(why) => faults.push(why.as_str()),
+        }
+    }
+    let why = faults.first().copied().unwrap_or_default();
+    Err(format!("the helper can change nothing: {why}"))
 }
 
 fn refusal(owner: u32, error: &MechanismError) -> String {
     match error {
         MechanismError::Busy { .. } => {
-            format!("user {owner} has a helper session already; end the manager that runs already")
+            format!("user {owner} has a helper session already; stop the manager that is running")
         }
         error => error.to_string(),
     }

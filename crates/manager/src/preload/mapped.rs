@@ -36,12 +36,12 @@ pub(crate) fn files(
         (BTreeSet::new(), processes.iter().flat_map(|process| mapped(proc, *process)));
     let distinct = all.filter(|one| seen.insert(one.clone()));
     let on_disk = distinct.filter(|one| mounts.is_on_disk(&one.path));
-    let fit = |one: MappedPath| {
+    let fit = on_disk.filter_map(|one| {
         let found = installed::for_everybody(Path::new(&one.path))
             .filter(|found| found.ino() == one.inode)?;
         Some(remembered(&found, one.path))
-    };
-    on_disk.filter_map(fit).collect()
+    });
+    fit.collect()
 }
 
 /// Opens a file if it is still the remembered one.
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn what_root_has_installed_for_everybody_is_remembered_and_nothing_of_the_users() {
+    fn only_files_that_root_has_installed_are_remembered() {
         let kernel = FakeKernel::new();
         let (own, linked) = (kernel.proc().join("letter.pdf"), kernel.proc().join("linked"));
         std::fs::copy(SLEEP, &own).unwrap();
