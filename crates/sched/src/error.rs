@@ -13,7 +13,10 @@ pub enum MechanismError {
         path = .path.display()
     )]
     Journal { path: PathBuf, source: io::Error },
-    #[error("the journal {path} is in use; stop the manager that is running", path = .path.display())]
+    #[error(
+        "the journal {path} is in use; stop the manager that is running",
+        path = .path.display()
+    )]
     Busy { path: PathBuf },
     #[error("the journal {path} is not safe to use: {why}; remove it", path = .path.display())]
     Unsafe { path: PathBuf, why: &'static str },
