@@ -246,13 +246,13 @@ impl AutoMarker {
     fn tighten(&mut self, uid: u32, now: Nanos) {
         let from = now.before(MARKED_WITHIN);
         let recent = self.endured.iter().filter(|one| one.at >= from && one.subject.uid == uid);
-        let share = |one: &&Endured| {
+        let worst = recent.max_by_key(|one| {
             u128::from(one.latency.0) * 1_000 / u128::from(limits(one.class).threshold.max(1))
-        };
-        let Some(subject) = recent.max_by_key(share).map(|one| one.subject.clone()) else { return };
+        });
+        let Some(subject) = worst.map(|one| one.subject.clone()) else { return };
         // A second press refers to the same latency.
         self.endured.clear();
-        self.tolerances.hear(&subject, PersonSaid::Bad);
+        self.tolerances.adjust(&subject, PersonSaid::Bad);
     }
 
     /// Keeps the worst suspicion pending.
@@ -408,7 +408,8 @@ fn weigh(
     let (slot, at, open_since) = (answer.slot, answer.at, None);
     let suspicion =
         Suspicion { class, application, uid, client, slot, latency, at, open_since, doubtful };
-    let exceeds = tolerances.of(&suspicion.subject()).is_exceeded(latency.0, limits(class), n, p98);
+    let exceeds =
+        tolerances.get(&suspicion.subject()).is_exceeded(latency.0, limits(class), n, p98);
     Some((suspicion, exceeds))
 }
 
@@ -452,7 +453,8 @@ fn weigh_open(
     let uid = processes::user(client.0).unwrap_or(0);
     let suspicion =
         Suspicion { class, application, uid, client, slot, latency, at, open_since, doubtful };
-    let exceeds = tolerances.of(&suspicion.subject()).is_exceeded(latency.0, limits(class), n, p98);
+    let exceeds =
+        tolerances.get(&suspicion.subject()).is_exceeded(latency.0, limits(class), n, p98);
     exceeds.then_some(suspicion)
 }
 

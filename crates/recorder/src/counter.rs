@@ -115,7 +115,7 @@ impl CounterProcess {
         let Some(link) = &mut self.link else { return Nanos(0) };
         let mut answer = [0; COUNTED_BYTES];
         match link.answers.read(&mut answer) {
-            Ok(COUNTED_BYTES) => return self.hear(u64::from_le_bytes(answer)),
+            Ok(COUNTED_BYTES) => return self.read_count(u64::from_le_bytes(answer)),
             Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
             _ => self.give_up("the counting process has ended"),
         }
@@ -123,7 +123,7 @@ impl CounterProcess {
     }
 
     /// Returns the time that an answer reports, or handles its refusal.
-    fn hear(&mut self, answer: u64) -> Nanos {
+    fn read_count(&mut self, answer: u64) -> Nanos {
         match CounterOrder::refused(answer) {
             Some(order) => self.refuse(order),
             None if answer == 0 => self.give_up("the kernel refuses to count"),
@@ -287,7 +287,7 @@ mod tests {
         assert_eq!(
             (counter.sample(Vec::new()), counter.sample(Vec::new())),
             (vec![3], Vec::new()),
-            "it is told once"
+            "a new CPU is ordered once"
         );
         counter.sample(vec![5]);
         let lacking = [Detail::Writers, Detail::Memory, Detail::Locks]
@@ -300,7 +300,7 @@ mod tests {
         assert_eq!(
             (counter.sample(Vec::new()), counter.sample(Vec::new())),
             (vec![3, 5], Vec::new()),
-            "who sampled has ended"
+            "the sampling process has ended"
         );
     }
 }

@@ -297,7 +297,7 @@ mod tests {
     /// Noon of an arbitrary day.
     const NOON_S: u64 = 20_000 * DAY_S + 43_200;
 
-    fn told(latency: Nanos) -> ToldAnswer {
+    fn answer(latency: Nanos) -> ToldAnswer {
         let (at, client) = (Nanos(1), Pid(1));
         let (slept, slot, presses, silent) = (Nanos(0), 3, 1, 0);
         let (class, queued) = (0, false);
@@ -320,7 +320,7 @@ mod tests {
     }
 
     fn add(days: &mut Days, uid: u32, at_s: u64) {
-        days.add(uid, "editor", &told(Nanos::from_millis(150)), at_s * 1_000_000_000);
+        days.add(uid, "editor", &answer(Nanos::from_millis(150)), at_s * 1_000_000_000);
     }
 
     fn count(days: &Days, uid: u32) -> u64 {
@@ -346,9 +346,10 @@ mod tests {
 
     #[test]
     fn the_pointer_is_not_counted() {
-        let of = |class| is_lived(&ToldAnswer { class, ..told(Nanos::from_millis(150)) });
-        assert_eq!([0, 1, 2, 3].map(of), [true, true, false, false]);
-        assert!(!is_lived(&ToldAnswer { queued: true, ..told(Nanos::from_millis(150)) }));
+        let late = answer(Nanos::from_millis(150));
+        let counted = [0, 1, 2, 3].map(|class| is_lived(&ToldAnswer { class, ..late }));
+        assert_eq!(counted, [true, true, false, false]);
+        assert!(!is_lived(&ToldAnswer { queued: true, ..late }));
     }
 
     #[test]

@@ -142,12 +142,12 @@ impl Learning {
 
 /// Returns bucket and count of the increments, per class.
 fn growth(now: &Counts, before: &Counts) -> Vec<Vec<(usize, u64)>> {
-    let of = |now: &[u32], before: &[u32]| {
+    let growths = now.iter().zip(before).map(|(now, before)| {
         let grown =
             now.iter().zip(before).map(|(now, before)| u64::from(now.wrapping_sub(*before)));
         grown.enumerate().filter(|(_, count)| *count > 0).collect()
-    };
-    now.iter().zip(before).map(|(now, before)| of(now, before)).collect()
+    });
+    growths.collect()
 }
 
 const _: () =
@@ -181,10 +181,8 @@ mod tests {
             assert_eq!(class(number), of);
             learning.take(&counted_of(number, number, 10 + number as u32), 1);
         }
-        let n = |class| learning.habit(class, &name).0;
-        let all =
-            [InputClass::Key, InputClass::Click, InputClass::Scroll, InputClass::Motion].map(n);
-        assert_eq!(all, [10, 11, 12, 13]);
+        let all = [InputClass::Key, InputClass::Click, InputClass::Scroll, InputClass::Motion];
+        assert_eq!(all.map(|class| learning.habit(class, &name).0), [10, 11, 12, 13]);
     }
 
     #[test]

@@ -183,7 +183,7 @@ fn name_kernel(captured: &mut PackedIncident, functions: Option<File>) -> Result
     let incident = captured.incident_mut();
     let [stacks, mut tasks, users] =
         [Section::Stacks, Section::Tasks, Section::Symbols].map(|section| take(incident, section));
-    let names = Placeless::of(functions, sampled, &parse_stacks(&stacks));
+    let names = Placeless::new(functions, sampled, &parse_stacks(&stacks));
     let mut symbols = Vec::new();
     names.push_to(&mut symbols);
     symbols.extend(users);

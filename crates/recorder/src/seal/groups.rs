@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_that_was_throttled_is_named_with_who_is_in_it_and_below() {
+    fn a_throttled_group_is_named_with_all_threads_in_and_below_it() {
         for (version, limit) in
             [(CgroupVersion::One, "5000\n"), (CgroupVersion::Two, "5000 100000\n")]
         {
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_ended_since_the_mark_is_told_from_who_lives() {
+    fn threads_that_ended_since_the_mark_are_distinguished() {
         let mut child =
             std::process::Command::new("true").spawn().expect("there is such a program");
         let mut lived = Task::read(&[0; Task::SIZE]).expect("it has its size");

@@ -98,14 +98,16 @@ fn ask_locks(
 ) -> Option<String> {
     for (who, _, waits) in with_users(waits, marker) {
         let waits = waits.iter().take_while(|_| asker.may_ask(who));
-        waits.filter_map(futex_owner).for_each(|owner| asker.tell(owner));
+        waits.filter_map(futex_owner).for_each(|owner| asker.send(owner));
     }
     None
 }
 
 fn ask_files(asker: &Inquirer<Name>, files: WantedFiles) {
-    let may_ask = |pid: u32| user(pid).is_some_and(|who| asker.may_ask(who));
-    files.resolve(|pid| may_ask(pid.0), |file| asker.tell(Name::File(file)));
+    files.resolve(
+        |pid| user(pid.0).is_some_and(|user| asker.may_ask(user)),
+        |file| asker.send(Name::File(file)),
+    );
 }
 
 /// Names functions of programs that the incident's owner may read; returns the reason why there are
@@ -122,15 +124,14 @@ fn ask_functions(
             modules.add(who, pid, &addresses);
         }
     }
-    let tell = |found| asker.tell(Name::Functions(found));
-    tell(modules.nameless());
+    asker.send(Name::Functions(modules.nameless()));
     let first = modules.waits_for()?;
     asker.waits_for(first);
     let named = name(sealer, marker, &modules.questions(), asker.left(), |answers| {
-        tell(modules.hear(answers));
+        asker.send(Name::Functions(modules.read_answers(answers)));
         modules.waits_for().into_iter().for_each(|user| asker.waits_for(user));
     });
-    tell(modules.give_up());
+    asker.send(Name::Functions(modules.give_up()));
     named.err().map(|error| format!("functions of programs: {error:#}"))
 }
 

@@ -122,7 +122,7 @@ fn what_is_read_is_bounded_and_the_rest_is_counted() {
 }
 
 #[test]
-fn an_ended_process_was_in_the_group_of_its_nearest_living_parent() {
+fn an_ended_process_counts_for_the_group_of_its_nearest_parent() {
     let plain = IoFiles::new("ended", CgroupVersion::Two);
     plain.file("a/io.max", "8:16 rbps=9 wbps=max riops=max wiops=max\n");
     let mut waiters = IoWaiters::by(&[wait(7, IO_WAIT | 2), wait(8, IO_WAIT | 2)].concat());
