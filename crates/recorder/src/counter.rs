@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn who_counts_is_told_and_heard_and_not_waited_for() {
+    fn the_counting_process_is_used_without_waiting_for_it() {
         let words = "count --user 65534 --seconds 4294967295 --standby 7 --standby 8,9 --sample 6 --hertz 99";
         let say = r"head -c 6 > ${0}.heard; printf '\001\002\0\0\0\0\0\0'; exec sleep 600";
         let (dir, mut counter) = counter(&format!("[ \"$*\" = '{words}' ] || exit 2; {say}"));
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn who_cannot_count_is_asked_no_more() {
+    fn a_process_that_cannot_count_is_asked_no_more() {
         for script in ["exit 2", r"printf '\0\0\0\0\0\0\0\0'; exec sleep 1"] {
             let (_dir, mut counter) = counter(script);
             counter.begin();

@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_fails_is_told() {
+    fn a_failed_thread_is_reported() {
         let answers = Inquiries::default().ask(LONG, |asker| {
             asker.send(1);
             panic!("a bug");

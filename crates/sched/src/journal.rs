@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_is_told_on_the_same_boot_only() {
+    fn entries_are_read_on_the_same_boot_only() {
         let (_, bytes) = written();
         assert_eq!(read_lines(&bytes, 9).cells.len(), 3);
         let other = read_lines(&bytes, 8);

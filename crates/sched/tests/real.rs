@@ -222,7 +222,7 @@ fn after_a_kill_what_somebody_changed_meanwhile_stays() {
 }
 
 #[test]
-fn sessions_are_weighed_and_a_shared_one_is_told() {
+fn sessions_are_weighed_and_a_shared_one_is_reported() {
     let fixture = Fixture::new(Backend::Autogroup);
     let (front, back) = (Started::leader(), Started::leader());
     let (mut mechanism, _) = fixture.open();

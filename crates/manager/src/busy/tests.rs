@@ -160,7 +160,7 @@ fn a_process_as_old_as_the_watch_is_found_at_the_second_look() {
 }
 
 #[test]
-fn looks_take_a_two_hundredth_of_a_cpu_at_first_then_a_thousandth() {
+fn looks_take_a_thousandth_of_a_cpu_after_the_first_ones() {
     let mut watch = BusyFixture::new().watch();
     (watch.since, watch.cost) = (Nanos::from_secs(100), Nanos::from_millis(80));
     let next = [100, 103, 104].map(|now_s| watch.until_next(Nanos::from_secs(now_s)));
@@ -168,7 +168,7 @@ fn looks_take_a_two_hundredth_of_a_cpu_at_first_then_a_thousandth() {
 }
 
 #[test]
-fn unchangeable_processes_are_left_out_and_reused_pids_recognized() {
+fn unchangeable_processes_and_reused_pids_are_left_out() {
     let machine = BusyFixture::new();
     machine.want_cpu(40);
     machine.process(10, 200, 190, 0);

@@ -105,7 +105,7 @@ fn a_window_of_another_user_is_nobodys() {
 }
 
 #[test]
-fn a_windows_own_claim_counts_only_if_the_server_knows_no_client() {
+fn a_windows_claim_counts_only_if_the_server_knows_no_client() {
     let mut world = DesktopFixture::new(true);
     world.add(10, 1, 5, USER);
     assert!(world.show(7, 10, PidSource::Property, &[]).is_empty());

@@ -77,7 +77,7 @@ fn with_enough_memory_looks_are_seldom_and_nobody_is_searched() {
 }
 
 #[test]
-fn short_memory_is_sampled_each_second_with_the_largest_and_the_core() {
+fn short_memory_is_sampled_every_second_with_the_largest() {
     let mut machine = MemoryFixture::new();
     machine.set(1000, 0);
     for (pid, pages) in [(1, 100), (2, 300), (3, 900), (4, 1)] {

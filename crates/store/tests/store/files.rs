@@ -48,7 +48,7 @@ fn a_judgement_and_a_text_do_not_replace_each_other() {
 }
 
 #[test]
-fn a_file_is_whole_private_and_owned_by_who_marked() {
+fn a_file_is_whole_private_and_owned_by_the_marker() {
     let dir = TempDir::new().unwrap();
     let path = write(dir.path(), &incident("one"), 12345)
         .expect("root may give files away; run the tests as root");

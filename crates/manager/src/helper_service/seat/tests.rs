@@ -134,7 +134,7 @@ fn a_session_that_is_not_graphical_from_the_begin_is_not_enough() {
 }
 
 #[test]
-fn processes_of_the_active_session_and_the_users_manager_are_in_front() {
+fn the_active_session_and_the_users_manager_are_in_front() {
     let machine = SeatFixture::new();
     let slice = "/user.slice/user-1000.slice";
     for group in

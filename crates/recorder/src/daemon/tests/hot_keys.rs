@@ -244,7 +244,7 @@ fn seat(fixture: &mut KeyboardFixture<'_>, dir: &Path, uid: u32) {
 }
 
 #[test]
-fn keys_are_of_the_user_who_sat_there_when_they_were_pressed() {
+fn keys_belong_to_the_user_at_the_seat_when_they_are_pressed() {
     let dir = tempfile::TempDir::new().unwrap();
     let (options, mut storage) = (options(dir.path(), HotKeyScope::Always), Storage::default());
     let mut fixture = KeyboardFixture::new(&options, &mut storage);

@@ -93,7 +93,7 @@ fn a_group_that_is_gone_hidden_or_outside_limits_nothing() {
 }
 
 #[test]
-fn only_who_waited_for_io_is_asked() {
+fn only_threads_that_waited_for_io_are_looked_up() {
     let tasks = [wait(11, 2), wait(12, IO_WAIT | 2)].concat();
     let asked: Vec<(Pid, Tid)> = IoWaiters::by(&tasks).threads.into_iter().collect();
     assert_eq!(asked, [(Pid(7), Tid(12))]);
