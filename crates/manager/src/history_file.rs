@@ -20,8 +20,8 @@ pub(crate) fn read(path: &Path) -> FileHistory {
     attempt(path).unwrap_or_else(|error| {
         let aside = path.with_extension("damaged.json");
         let moved = match std::fs::rename(path, &aside) {
-            Ok(()) => format!("it lies in {} now", aside.display()),
-            Err(error) => format!("it cannot be put aside: {error}"),
+            Ok(()) => format!("it is now {}", aside.display()),
+            Err(error) => format!("it cannot be moved aside: {error}"),
         };
         journal::warning(format!(
             "cannot read {}: {error}; {moved}, and learning starts over",

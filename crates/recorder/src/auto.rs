@@ -324,7 +324,7 @@ impl AutoMarker {
                 return Outcome::Dropped;
             }
             Judgement::Failed(why) => {
-                journal::warning(format!("a look at {} failed: {why}", suspicion.application))
+                journal::warning(format!("cannot examine a late answer of {}: {why}", suspicion.application))
                     .tell();
                 self.counts.failed += 1;
                 return Outcome::Dropped;

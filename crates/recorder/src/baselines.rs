@@ -72,7 +72,7 @@ impl Baselines {
                 let moved = state_file::put_aside(path);
                 (
                     Baselines::default(),
-                    Some(format!("what is usual is learned again: {error:#}; {moved}")),
+                    Some(format!("learning baselines from scratch: {error:#}; {moved}")),
                 )
             }
         }
@@ -258,7 +258,7 @@ mod tests {
             std::fs::write(&path, bytes).unwrap();
             let (baselines, why) = Baselines::open(&path);
             let why = why.unwrap();
-            assert!(why.starts_with("what is usual is learned again: "), "{why}");
+            assert!(why.starts_with("learning baselines from scratch: "), "{why}");
             assert!(baselines.summaries.is_empty() && !path.exists());
             assert_eq!(std::fs::read(dir.path().join("baselines.damaged.json")).unwrap(), bytes);
         }

@@ -172,13 +172,13 @@ impl Days {
             match save(folder, *uid, &lately.day) {
                 Ok(()) => lately.day = LivedDay::default(),
                 Err(error) => {
-                    journal::warning(format!("what was lived with is not kept: {error:#}")).tell()
+                    journal::warning(format!("cannot save the latencies of the day: {error:#}")).tell()
                 }
             }
             wrote = true;
         }
         if wrote && let Err(error) = prune(folder) {
-            journal::warning(format!("old days stay in {}: {error}", folder.display())).tell();
+            journal::warning(format!("cannot remove old days from {}: {error}", folder.display())).tell();
         }
     }
 
@@ -186,7 +186,7 @@ impl Days {
     /// apart.
     pub(crate) fn figures(&self, uid: u32, from_s: u64, to_s: u64) -> Result<DayFigures> {
         if to_s.saturating_sub(from_s) > DAYS_MAX as u64 * DAY_S {
-            bail!("more than {DAYS_MAX} days are asked for, and no more are kept");
+            bail!("cannot show more than {DAYS_MAX} days: no more are kept");
         }
         let mut whole = self.users.get(&uid).map(|lately| lately.day.clone()).unwrap_or_default();
         for start_s in (from_s / DAY_S * DAY_S..to_s).step_by(DAY_S as usize) {
@@ -251,7 +251,7 @@ fn load(path: &Path) -> Result<LivedDay> {
 fn parse(bytes: &[u8]) -> Result<LivedDay> {
     let file: DayFile = serde_json::from_slice(bytes)?;
     if file.version != VERSION || !file.day.is_bounded(HOURS, NAME_BYTES_MAX) {
-        bail!("it has version {}, or more in it than a day has", file.version);
+        bail!("it has version {}, or exceeds the limits of a day", file.version);
     }
     Ok(file.day)
 }

@@ -63,7 +63,7 @@ impl Inquiries {
             );
             return Answers { found, missing: Some(why) };
         }
-        let failed = "the thread that asked processes failed; see the messages of the recorder";
+        let failed = "the thread that queries processes has failed; see the recorder's messages";
         let missing = thread.join().unwrap_or_else(|_| Some(failed.to_owned()));
         Answers {
             found,

@@ -93,7 +93,7 @@ impl Learning {
     /// Writes the file; on failure, logs a warning.
     pub(crate) fn save(&mut self) {
         if let Err(error) = self.baselines.save(&self.path) {
-            journal::warning(format!("what was learned is not kept: {error:#}")).tell();
+            journal::warning(format!("cannot save the baselines: {error:#}")).tell();
         }
     }
 

@@ -46,7 +46,7 @@ fn write(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
 pub(crate) fn put_aside(path: &Path) -> String {
     let aside: PathBuf = path.with_extension("damaged.json");
     match std::fs::rename(path, &aside) {
-        Ok(()) => format!("it lies in {} now", aside.display()),
-        Err(error) => format!("it cannot be put aside: {error}"),
+        Ok(()) => format!("it is now {}", aside.display()),
+        Err(error) => format!("it cannot be moved aside: {error}"),
     }
 }

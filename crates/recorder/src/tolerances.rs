@@ -80,7 +80,7 @@ impl Tolerances {
         let file = read(&path).unwrap_or_else(|error| {
             let moved = state_file::put_aside(&path);
             journal::warning(format!(
-                "what people put up with is learned again: {error:#}; {moved}"
+                "learning tolerances from scratch: {error:#}; {moved}"
             ))
             .tell();
             ToleranceFile::default()
@@ -165,7 +165,7 @@ impl Tolerances {
         self.file.version = VERSION;
         let written = serde_json::to_vec(&self.file).map_err(Into::into);
         if let Err(error) = written.and_then(|bytes| state_file::replace(&self.path, &bytes)) {
-            journal::warning(format!("what people put up with is not kept: {error:#}")).tell();
+            journal::warning(format!("cannot save the tolerances: {error:#}")).tell();
         }
     }
 }
@@ -182,7 +182,7 @@ fn parse(bytes: &[u8]) -> Result<ToleranceFile> {
         file.suggested.iter().all(|one| one.subject.is_named() && one.id.len() <= NAME_BYTES_MAX);
     let few = file.rows.len() <= ROWS_MAX && file.suggested.len() <= SUGGESTED_MAX;
     if file.version != VERSION || !rows || !suggested || !few {
-        bail!("it has version {}, or more in it than was written", file.version);
+        bail!("it has version {}, or exceeds the limits of tolerances", file.version);
     }
     Ok(file)
 }

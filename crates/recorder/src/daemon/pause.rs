@@ -34,7 +34,7 @@ impl Recorder<'_> {
                 self.armed = clock::now();
                 self.kernel.pause(false);
                 self.paused = None;
-                journal::info(format!("started again by user {uid}")).keep();
+                journal::info(format!("resumed by user {uid}")).keep();
             }
             None => {}
         }

@@ -176,7 +176,7 @@ impl GroupsAround {
     fn missing(&self, waits: u64) -> Option<Missing> {
         let beyond = [
             (waits, "waits of threads", THREADS),
-            (self.groups_beyond, "times a group", GROUPS),
+            (self.groups_beyond, "lookups of a group", GROUPS),
             (self.limits_beyond, "limits of a group", LIMITS),
         ];
         let why = beyond.iter().filter(|(count, ..)| *count > 0);

@@ -41,7 +41,7 @@ pub fn own_memory() -> io::Result<File> {
 /// If the questions cannot be read.
 pub fn name(questions: impl Read, answers: impl Write + Send, memory: Option<&File>) -> Result<()> {
     let modules: Vec<Module> =
-        serde_json::from_reader(questions).context("cannot read what is to be named")?;
+        serde_json::from_reader(questions).context("cannot read the addresses to name")?;
     let (next, answers) = (AtomicUsize::new(0), Mutex::new(answers));
     thread::scope(|scope| {
         for _ in 1..THREADS.min(modules.len()) {

@@ -117,7 +117,7 @@ fn what_is_read_is_bounded_and_the_rest_is_counted() {
     let found = plain.found(&tids[..300], |tid| format!("0::/{tid}\n"));
     assert_eq!(
         found.missing.map(|missing| missing.why).as_deref(),
-        Some("45 times a group beyond 256")
+        Some("45 lookups of a group beyond 256")
     );
 }
 
