@@ -85,7 +85,7 @@ impl CompositorFocus {
     /// # Errors
     /// Fails if the compositor is gone.
     pub(crate) fn changes(&mut self) -> Result<Vec<AttentionChange>, DisplayError> {
-        self.see_whether_it_lives()?;
+        self.check_connection()?;
         let news = self.following.as_mut().map_or(Ok(Vec::new()), Following::news);
         let news = news.unwrap_or_else(|_| {
             self.following = None;
@@ -96,7 +96,7 @@ impl CompositorFocus {
             RecorderResponse::Focus(focus) if focus.server == self.server_pid => Some(focus.client),
             _ => None,
         });
-        Ok(last.map(|client| self.turn(client)).unwrap_or_default())
+        Ok(last.map(|client| self.move_focus(client)).unwrap_or_default())
     }
 
     /// Finds clients that have ended, and now and then retries to reach a missing recorder.
@@ -121,7 +121,7 @@ impl CompositorFocus {
     }
 
     /// Moves the focus to a process, or to no known one.
-    fn turn(&mut self, client: Option<u32>) -> Vec<AttentionChange> {
+    fn move_focus(&mut self, client: Option<u32>) -> Vec<AttentionChange> {
         let client = client.and_then(|pid| processes::identity(&self.proc, pid));
         let client = client.filter(|client| self.has_room(*client));
         let before =
@@ -161,7 +161,7 @@ impl CompositorFocus {
     }
 
     /// Detects a closed connection: a compositor sends nothing to a client without requests.
-    fn see_whether_it_lives(&self) -> Result<(), DisplayError> {
+    fn check_connection(&self) -> Result<(), DisplayError> {
         let ended = recv(&self.connection, &mut [0; 1], RecvFlags::PEEK | RecvFlags::DONTWAIT)
             .map(|(read, _)| read)
             == Ok(0);

@@ -14,13 +14,13 @@ use crate::preload::Preload;
 use crate::schedule::{SLACK, Schedule, TERMINALS, TICK};
 use crate::session;
 use crate::setting::{ManageOptions, Setting};
-use crate::signals::TerminationSignals;
 use crate::times::Recent;
 use anyhow::{Context, Result};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
+use tipme_control::life::{SIGINT, SIGTERM, SignalStream};
 use tipme_control::manager::{ManagerCounts, ManagerResponse, Server};
 use tipme_control::{Gate, journal};
 use tipme_desktop::attention::{AttentionChange, Core};
@@ -51,7 +51,7 @@ pub enum Ended {
 /// remedy.
 pub fn run(options: &ManageOptions) -> Result<Ended> {
     let lock = options.state.lock()?;
-    let signals = TerminationSignals::catch()?;
+    let signals = SignalStream::catch(&[SIGINT, SIGTERM]).context("cannot catch signals")?;
     let begun = begin(options);
     if begun.is_err() {
         take_back_without_display(options);
@@ -200,11 +200,11 @@ impl Manager {
         Ok(())
     }
 
-    fn serve(&mut self, server: &mut Server, signals: &TerminationSignals) -> Result<Ended> {
+    fn serve(&mut self, server: &mut Server, signals: &SignalStream) -> Result<Ended> {
         loop {
             let ready = self.wait(server, signals)?;
             let now = clock::now();
-            if ready.signals && signals.have_come() {
+            if ready.signals && !signals.arrived().is_empty() {
                 return Ok(Ended::Stopped);
             }
             self.chores.begin(Chore::Display);
@@ -235,7 +235,7 @@ impl Manager {
     }
 
     /// Waits for a display change, a request, a signal, or a timer.
-    fn wait(&self, server: &Server, signals: &TerminationSignals) -> Result<ReadyFor> {
+    fn wait(&self, server: &Server, signals: &SignalStream) -> Result<ReadyFor> {
         let own = [self.attention.fd(), signals.fd()].into_iter();
         let mut fds: Vec<PollFd<'_>> =
             own.chain(server.fds()).map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
@@ -301,7 +301,7 @@ impl Manager {
             .iter()
             .any(|event| matches!(event, DesktopEvent::Set { id, .. } if !known.contains_key(id)))
         {
-            self.preload.make_way(now);
+            self.preload.pause_for_start(now);
         }
         let actions: Vec<Action> =
             events.into_iter().flat_map(|event| self.policy.handle(now, event)).collect();

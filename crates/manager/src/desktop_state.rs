@@ -388,7 +388,7 @@ impl DesktopState {
             return self.forget(client);
         }
         match self.groups.get_mut(&client) {
-            Some(group) if group.names(&helpers) => group.show(SetId(client), visible),
+            Some(group) if group.has_helpers(&helpers) => group.show(SetId(client), visible),
             _ => self.look(client, now),
         }
     }
@@ -519,7 +519,7 @@ impl ClientGroup {
     }
 
     /// Returns `true` if its helpers are exactly these.
-    fn names(&self, helpers: &BTreeSet<Identity>) -> bool {
+    fn has_helpers(&self, helpers: &BTreeSet<Identity>) -> bool {
         let members = self.sets.values().flatten();
         let named = members.clone().filter(|member| member.because == Membership::Property);
         let named: BTreeSet<Identity> = named.map(|member| member.who).collect();

@@ -175,7 +175,7 @@ impl DisplayFollower {
         loop {
             let outcome = self.wait(self.next_look, true).and_then(|()| match self.ask() {
                 Ok(outcome) => outcome,
-                Err(error) => self.reach(error),
+                Err(error) => self.reconnect(error),
             });
             lock(&self.facts).own_cpu = thread_time();
             if let Err(end) = outcome {
@@ -273,13 +273,13 @@ impl DisplayFollower {
 
     /// Reconnects to the display for as long as its server lives; until then the reported state
     /// stays unchanged.
-    fn reach(&mut self, mut error: DisplayError) -> Result<(), FollowingEnd> {
+    fn reconnect(&mut self, mut error: DisplayError) -> Result<(), FollowingEnd> {
         loop {
             if matches!(error, DisplayError::Hung { .. }) {
                 self.note_silence();
             }
             match AttendedDisplay::open(&self.address, &self.proc)
-                .and_then(|display| self.turn_to(display))
+                .and_then(|display| self.switch_to(display))
             {
                 Ok(all) => return self.report_all(all),
                 Err(again) => error = again,
@@ -301,7 +301,10 @@ impl DisplayFollower {
 
     /// Switches to another connection to the same server and returns its first changes. Another
     /// server has other users and programs.
-    fn turn_to(&mut self, display: AttendedDisplay) -> Result<Vec<AttentionChange>, DisplayError> {
+    fn switch_to(
+        &mut self,
+        display: AttendedDisplay,
+    ) -> Result<Vec<AttentionChange>, DisplayError> {
         if self.server != server_of(&display, &self.proc) {
             return Err(display.gone("its server has ended, and another one has its place"));
         }

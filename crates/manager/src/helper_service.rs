@@ -24,7 +24,6 @@ pub(crate) mod messages;
 mod seat;
 mod session;
 
-use crate::signals::TerminationSignals;
 use crate::state::StateDir;
 use anyhow::{Context, Result};
 use messages::{HelperRequest, HelperResponse, HelperSocket};
@@ -39,6 +38,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tipme_control::journal::{self, JournalEvent};
+use tipme_control::life::{SIGINT, SIGTERM, SignalStream};
 use tipme_control::{
     Caller, ClientOf, Conversation, DEFAULT_STATE_DIR, Daemon as _, SocketListener,
 };
@@ -75,7 +75,7 @@ pub struct HelperOptions {
 /// # Errors
 /// Fails if the user's privileges or another helper forbid it; the message names the remedy.
 pub fn help(options: &HelperOptions) -> Result<()> {
-    let signals = TerminationSignals::catch()?;
+    let signals = SignalStream::catch(&[SIGINT, SIGTERM]).context("cannot catch signals")?;
     let dir = options.dir.clone().unwrap_or_else(|| DEFAULT_STATE_DIR.into());
     let state = StateDir::choose(Some(&dir));
     state.make()?;
@@ -93,7 +93,7 @@ pub fn help(options: &HelperOptions) -> Result<()> {
     let mut callers = HelperConnections { shared: Arc::new(shared), open: Vec::new() };
     let words = format!("helping managers at {}", dir.join(HelperSocket::SOCKET).display());
     journal::info(words).event(JournalEvent::Helping).tell();
-    while !signals.have_come() {
+    while signals.arrived().is_empty() {
         wait(&listener, &signals)?;
         callers.admit(&mut listener);
     }
@@ -125,7 +125,7 @@ pub(crate) fn admit_any(actions: Vec<Action>) {
 }
 
 /// Waits for a caller or a signal.
-fn wait(listener: &SocketListener, signals: &TerminationSignals) -> Result<()> {
+fn wait(listener: &SocketListener, signals: &SignalStream) -> Result<()> {
     let mut fds = vec![PollFd::from_borrowed_fd(signals.fd(), PollFlags::IN)];
     fds.extend(listener.fd().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
     let due = listener.deadline().map(|due| due.saturating_duration_since(Instant::now()));

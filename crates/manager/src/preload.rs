@@ -85,7 +85,7 @@ impl Preload {
     }
 
     /// Pauses reading ahead for a program start: the own reads of the program come first.
-    pub(crate) fn make_way(&self, now: Nanos) {
+    pub(crate) fn pause_for_start(&self, now: Nanos) {
         self.brake.hold_until(now.after(STARTING));
     }
 

@@ -122,7 +122,7 @@ pub(crate) struct Suspicion {
 }
 
 /// A long answer within the limits.
-struct Endured {
+struct RecentAnswer {
     at: Nanos,
     latency: Nanos,
     class: InputClass,
@@ -143,7 +143,7 @@ pub(crate) struct AutoMarker {
     pub(crate) options: AutoOptions,
     pub(crate) tolerances: Tolerances,
     read: AnswersRead,
-    endured: VecDeque<Endured>,
+    recent: VecDeque<RecentAnswer>,
     suspicion: Option<Suspicion>,
     /// Start of the time without open presses of the suspected client.
     quiet_since: Option<Nanos>,
@@ -159,7 +159,7 @@ impl AutoMarker {
         AutoMarker {
             options,
             tolerances,
-            endured: VecDeque::new(),
+            recent: VecDeque::new(),
             read: AnswersRead::default(),
             suspicion: None,
             quiet_since: None,
@@ -204,21 +204,21 @@ impl AutoMarker {
             if exceeds {
                 self.suspect(Some(suspicion));
             } else {
-                self.endure(suspicion);
+                self.remember(suspicion);
             }
         }
     }
 
-    fn endure(&mut self, within: Suspicion) {
+    fn remember(&mut self, within: Suspicion) {
         let subject = within.subject();
-        self.endured.push_back(Endured {
+        self.recent.push_back(RecentAnswer {
             at: within.at,
             latency: within.latency,
             class: within.class,
             subject,
         });
-        if self.endured.len() > RECENT_MAX {
-            self.endured.pop_front();
+        if self.recent.len() > RECENT_MAX {
+            self.recent.pop_front();
         }
     }
 
@@ -245,13 +245,13 @@ impl AutoMarker {
 
     fn tighten(&mut self, uid: u32, now: Nanos) {
         let from = now.before(MARKED_WITHIN);
-        let recent = self.endured.iter().filter(|one| one.at >= from && one.subject.uid == uid);
+        let recent = self.recent.iter().filter(|one| one.at >= from && one.subject.uid == uid);
         let worst = recent.max_by_key(|one| {
             u128::from(one.latency.0) * 1_000 / u128::from(limits(one.class).threshold.max(1))
         });
         let Some(subject) = worst.map(|one| one.subject.clone()) else { return };
         // A second press refers to the same latency.
-        self.endured.clear();
+        self.recent.clear();
         self.tolerances.adjust(&subject, PersonSaid::Bad);
     }
 
@@ -324,8 +324,11 @@ impl AutoMarker {
                 return Outcome::Dropped;
             }
             Judgement::Failed(why) => {
-                journal::warning(format!("cannot examine a late answer of {}: {why}", suspicion.application))
-                    .tell();
+                journal::warning(format!(
+                    "cannot examine a late answer of {}: {why}",
+                    suspicion.application
+                ))
+                .tell();
                 self.counts.failed += 1;
                 return Outcome::Dropped;
             }

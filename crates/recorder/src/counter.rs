@@ -50,7 +50,10 @@ impl CounterProcess {
         let link = match sealer {
             Sealer::Program(program) => {
                 let link = CounterLink::start(program, standby, clock);
-                link.map_err(|error| missing(&format!("cannot start the counting process: {error}"))).ok()
+                link.map_err(|error| {
+                    missing(&format!("cannot start the counting process: {error}"))
+                })
+                .ok()
             }
             #[cfg(test)]
             Sealer::Here => None,

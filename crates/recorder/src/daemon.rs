@@ -2,9 +2,9 @@
 //! The recorder's only loop: requests, signals, and a tick ten times a second, or twice while it is
 //! idle.
 
+mod days;
 mod detail;
 mod keys;
-mod lived;
 mod pause;
 mod status;
 mod suggestions;
@@ -408,7 +408,7 @@ impl<'a> Recorder<'a> {
             RecorderRequest::Keys { record } => self.record_keys(uid, record),
             RecorderRequest::Status => {
                 let (because, focus) = (call.entitled.to_string(), self.focuses.seen_by(uid));
-                let (suggested, tolerances) = self.said_by(uid);
+                let (suggested, tolerances) = self.feedback_of(uid);
                 RecorderResponse::Status(RecorderStatus {
                     because,
                     focus,
@@ -418,7 +418,7 @@ impl<'a> Recorder<'a> {
                 })
             }
             RecorderRequest::Day { from_s, to_s, user } => {
-                self.lived(uid, user.unwrap_or(uid), from_s, to_s)
+                self.day_figures(uid, user.unwrap_or(uid), from_s, to_s)
             }
             RecorderRequest::ForgetDays => {
                 self.days_of(|days| days.forget(uid).map(|()| RecorderResponse::Done))

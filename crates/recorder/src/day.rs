@@ -109,7 +109,7 @@ impl Days {
         let answers = kernel.answers(&mut self.read);
         self.lose(self.read.lost - self.lost);
         self.lost = self.read.lost;
-        for answer in answers.iter().filter(|answer| is_lived(answer)) {
+        for answer in answers.iter().filter(|answer| is_counted(answer)) {
             // The recorder's own windows have no name; Xwayland passes its input on to its clients,
             // which are counted.
             let Some(application) = learning.name(answer.client).filter(|name| name != XWAYLAND)
@@ -172,13 +172,15 @@ impl Days {
             match save(folder, *uid, &lately.day) {
                 Ok(()) => lately.day = LivedDay::default(),
                 Err(error) => {
-                    journal::warning(format!("cannot save the latencies of the day: {error:#}")).tell()
+                    journal::warning(format!("cannot save the latencies of the day: {error:#}"))
+                        .tell()
                 }
             }
             wrote = true;
         }
         if wrote && let Err(error) = prune(folder) {
-            journal::warning(format!("cannot remove old days from {}: {error}", folder.display())).tell();
+            journal::warning(format!("cannot remove old days from {}: {error}", folder.display()))
+                .tell();
         }
     }
 
@@ -209,7 +211,7 @@ impl Days {
 
 /// Returns `true` if the answer counts: the kernel reports only late ones for the pointer, which
 /// allows no statistics.
-fn is_lived(answer: &ToldAnswer) -> bool {
+fn is_counted(answer: &ToldAnswer) -> bool {
     !answer.queued && !is_of_pointer(class(answer.class))
 }
 
@@ -347,9 +349,9 @@ mod tests {
     #[test]
     fn the_pointer_is_not_counted() {
         let late = answer(Nanos::from_millis(150));
-        let counted = [0, 1, 2, 3].map(|class| is_lived(&ToldAnswer { class, ..late }));
+        let counted = [0, 1, 2, 3].map(|class| is_counted(&ToldAnswer { class, ..late }));
         assert_eq!(counted, [true, true, false, false]);
-        assert!(!is_lived(&ToldAnswer { queued: true, ..late }));
+        assert!(!is_counted(&ToldAnswer { queued: true, ..late }));
     }
 
     #[test]

@@ -28,7 +28,8 @@ const KEPT: CapabilitySet = CapabilitySet::SYSLOG
 pub(crate) fn settle(kernel: &Kernel<'_>) -> Result<()> {
     // Marks and focus changes have to be handled in time on a busy machine.
     be_urgent();
-    let free = asks_freely(kernel).context("cannot determine the capabilities that this kernel requires")?;
+    let free = asks_freely(kernel)
+        .context("cannot determine the capabilities that this kernel requires")?;
     if !free {
         journal::info(
             "keeping CAP_BPF: on this kernel it is needed to read the records of kernel programs",

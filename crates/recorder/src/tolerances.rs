@@ -79,10 +79,8 @@ impl Tolerances {
     pub(crate) fn open(path: PathBuf) -> Tolerances {
         let file = read(&path).unwrap_or_else(|error| {
             let moved = state_file::put_aside(&path);
-            journal::warning(format!(
-                "learning tolerances from scratch: {error:#}; {moved}"
-            ))
-            .tell();
+            journal::warning(format!("learning tolerances from scratch: {error:#}; {moved}"))
+                .tell();
             ToleranceFile::default()
         });
         Tolerances { path, file }

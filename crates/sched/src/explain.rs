@@ -65,7 +65,7 @@ impl<W: World, L: Log> Engine<W, L> {
                 .into_iter()
                 .filter(is_turned)
                 .map(|(place, cell)| self.state(place, cell))
-                .chain(self.lent(who))
+                .chain(self.newly_inherited(who))
                 .collect(),
             left: left.into_iter().collect(),
         })
@@ -79,12 +79,12 @@ impl<W: World, L: Log> Engine<W, L> {
             .filter(|(place, cell)| is_first_thread(place, who) && self.holds(place, cell))
             .filter(is_turned)
             .map(|(place, cell)| self.state(place, cell))
-            .chain(self.lent(who))
+            .chain(self.newly_inherited(who))
             .collect()
     }
 
     /// Returns inherited values of a process's first thread that have no cell yet.
-    fn lent(&self, who: Identity) -> impl Iterator<Item = KnobState> {
+    fn newly_inherited(&self, who: Identity) -> impl Iterator<Item = KnobState> {
         let ledger = &self.ledger;
         let inherited = ledger.marks().inherited(&ledger.world, who, |place| ledger.knows(place));
         inherited.into_iter().filter(move |(place, _)| is_first_thread(place, who)).filter_map(
@@ -118,7 +118,7 @@ impl<W: World, L: Log> Engine<W, L> {
     /// Returns `true` if the place still has the applied value. An unreadable place counts as
     /// unchanged.
     fn holds(&self, place: &KnobPlace, cell: &Cell) -> bool {
-        self.ledger.world.get(place).map_or(true, |present| cell.put(&present))
+        self.ledger.world.get(place).map_or(true, |present| cell.has_applied(&present))
     }
 
     fn state(&self, place: &KnobPlace, cell: &Cell) -> KnobState {

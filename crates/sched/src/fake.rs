@@ -8,7 +8,7 @@ use crate::ledger::Ledger;
 use crate::placements::Units;
 use crate::subtree::Subtree;
 use crate::units_names::Property;
-use crate::why::{Restored, SkipReason};
+use crate::why::{Applied, Restored, SkipReason};
 use crate::world::{
     Advice, Autogroup, KnobFault, KnobPlace, Stock, ThreadKnob, ThreadSettings, Value, World,
 };
@@ -214,6 +214,11 @@ pub(crate) fn assign(set: Identity, role: Role, members: &[Identity]) -> Action 
         faded: 0.0,
         members: members.collect(),
     })
+}
+
+/// Asserts that some change was skipped for this reason.
+pub(crate) fn assert_skipped(applied: &Applied, why: &SkipReason) {
+    assert!(applied.skipped.iter().any(|skipped| skipped.why == *why), "{applied:?}");
 }
 
 fn missing<T>(value: Option<T>) -> Result<T, KnobFault> {

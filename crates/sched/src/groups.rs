@@ -154,7 +154,7 @@ impl<W: World, L: Log> Engine<W, L> {
             return Ok(None);
         }
         match self.ledger.world.get(&place) {
-            Ok(from) if cell.put(&from) => {
+            Ok(from) if cell.has_applied(&from) => {
                 let step = LedgerStep::first(place, to, cell.baseline.clone());
                 Ok(Some(LedgerStep { from, ..step }))
             }
@@ -353,45 +353,48 @@ impl<W: World, L: Log> Engine<W, L> {
         who: Identity,
         applied: &mut Applied,
     ) {
-        let cell = self.ledger.cell(&place);
-        if cell.is_some_and(|cell| Some(&cell.applied) == want.map(Value::Number).as_ref())
-            || (cell, want) == (None, None)
-        {
-            return;
-        }
         let knob = crate::engine::knob_of(&place);
-        let known = cell.is_some();
+        match self.plan_put(place, want.map(Value::Number), applied) {
+            Ok(Some(step)) => self.commit_for(who, vec![step], applied),
+            Ok(None) => {}
+            Err(why) => self.skip(who, knob, why, applied),
+        }
+    }
+
+    fn plan_put(
+        &mut self,
+        place: KnobPlace,
+        want: Option<Value>,
+        applied: &mut Applied,
+    ) -> Result<Option<LedgerStep>, SkipReason> {
+        let cell = self.ledger.cell(&place);
+        if cell.map(|cell| &cell.applied) == want.as_ref() {
+            return Ok(None);
+        }
         // Checked before the request to systemd, which limits its time for us.
-        if let (None, Err(why)) = (cell, self.ledger.world.admit(&place)) {
-            return self.skip(who, knob, why, applied);
+        if cell.is_none() {
+            self.ledger.world.admit(&place)?;
         }
+        let is_unit = matches!(place, KnobPlace::Unit { .. });
         let present = match self.ledger.world.get(&place) {
-            Ok(present) => present,
-            Err(KnobFault::Vanished) if known || matches!(place, KnobPlace::Unit { .. }) => {
+            Err(KnobFault::Vanished) if cell.is_some() || is_unit => {
                 applied.vanished += 1;
-                return self.ledger.abandon([place]);
+                self.ledger.abandon([place]);
+                return Ok(None);
             }
-            Err(KnobFault::Vanished) => {
-                return self.skip(who, knob, SkipReason::Unsupported(NO_CONTROLLER), applied);
-            }
-            Err(KnobFault::Later) => return self.skip(who, knob, SkipReason::Later, applied),
-            Err(KnobFault::Refused(code)) => {
-                return self.skip(who, knob, SkipReason::Refused(code), applied);
-            }
+            present => present.map_err(|fault| fault.reason(NO_CONTROLLER))?,
         };
-        let foreign = cell.is_some_and(|cell| !cell.put(&present));
-        if foreign {
-            return self.skip(who, knob, SkipReason::ChangedByOther(present.to_string()), applied);
-        }
-        if cell.is_none() && is_set_by_other(&place, &present) {
-            return self.skip(who, knob, SkipReason::SetByOther(present.to_string()), applied);
-        }
-        let baseline = cell.map_or_else(|| present.clone(), |cell| cell.baseline.clone());
-        let to = want.map_or_else(|| baseline.clone(), Value::Number);
-        if to != present {
-            let step = LedgerStep { from: present, ..LedgerStep::first(place, to, baseline) };
-            self.commit_for(who, vec![step], applied);
-        }
+        let baseline = match cell {
+            Some(cell) if cell.has_applied(&present) => cell.baseline.clone(),
+            Some(_) => return Err(SkipReason::ChangedByOther(present.to_string())),
+            None if is_set_by_other(&place, &present) => {
+                return Err(SkipReason::SetByOther(present.to_string()));
+            }
+            None => present.clone(),
+        };
+        let to = want.unwrap_or_else(|| baseline.clone());
+        Ok((to != present)
+            .then(|| LedgerStep { from: present, ..LedgerStep::first(place, to, baseline) }))
     }
 
     /// Moves all processes of a group back to their origins, and removes it.

@@ -44,7 +44,7 @@ impl HeldProcess {
         Ok(HeldProcess { folder, who, latest, fresh, users: OnceCell::new(), starts })
     }
 
-    pub(crate) fn who(&self) -> Identity {
+    pub(crate) fn identity(&self) -> Identity {
         self.who
     }
 

@@ -178,7 +178,7 @@ impl Marks {
             .flat_map(|(_, cells)| cells);
         let mut cells = family.chain(session).chain(any);
         cells
-            .find(|cell| cell.since <= thread.start && cell.lent(&value))
+            .find(|cell| cell.since <= thread.start && cell.has_had(&value))
             .map(|cell| cell.baseline.clone())
     }
 
@@ -247,7 +247,7 @@ impl Marks {
         let Some(first) = first else { return Origin::Other };
         let nice = Value::Number(first.nice);
         let baseline = match nices {
-            Some(nices) => match nices.iter().find(|cell| cell.put(&nice)) {
+            Some(nices) => match nices.iter().find(|cell| cell.has_applied(&nice)) {
                 Some(cell) => cell.baseline.number(),
                 None => return Origin::Unclear,
             },

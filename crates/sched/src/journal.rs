@@ -50,13 +50,13 @@ impl Cell {
 
     /// Returns `true` if the place has an applied value: that of the last change, or the one before
     /// if the last change is unconfirmed.
-    pub(crate) fn put(&self, value: &Value) -> bool {
+    pub(crate) fn has_applied(&self, value: &Value) -> bool {
         self.applied == *value || !self.done && self.before.as_ref() == Some(value)
     }
 
     /// Returns `true` if the place had this value, so that a child forked meanwhile may have
     /// inherited it.
-    pub(crate) fn lent(&self, value: &Value) -> bool {
+    pub(crate) fn has_had(&self, value: &Value) -> bool {
         self.applied == *value || self.before.as_ref() == Some(value)
     }
 }

@@ -393,7 +393,7 @@ impl<W: World, L: Log> Ledger<W, L> {
         let outcome = match found {
             Ok(_) if self.is_stranded(&place, &cell) => Err(KnobFault::Vanished),
             Ok(present) if present == cell.baseline => Ok(&mut restored.unchanged),
-            Ok(present) if !cell.put(&present) => Ok(&mut restored.changed_by_others),
+            Ok(present) if !cell.has_applied(&present) => Ok(&mut restored.changed_by_others),
             Ok(_) => {
                 retried(|| self.world.set(&place, &cell.baseline)).map(|()| &mut restored.restored)
             }

@@ -115,7 +115,7 @@ impl Linux {
     }
 
     /// Finds a process of the session with this autogroup number, the leader if it is alive.
-    fn speaker(&self, number: u64, session: u32) -> Result<(u32, i64), KnobFault> {
+    fn autogroup_process(&self, number: u64, session: u32) -> Result<(u32, i64), KnobFault> {
         if let Some((found, nice)) = self.autogroup_of(session)
             && found == number
         {
@@ -142,7 +142,7 @@ impl Linux {
     }
 
     fn set_autogroup(&self, number: u64, session: u32, nice: i64) -> Result<(), KnobFault> {
-        let (pid, _) = self.speaker(number, session)?;
+        let (pid, _) = self.autogroup_process(number, session)?;
         let mut file =
             OpenOptions::new().write(true).open(self.autogroup_file(pid)).map_err(fault)?;
         file.write_all(nice.to_string().as_bytes()).map_err(fault)
@@ -174,8 +174,9 @@ impl Linux {
             return Ok(());
         }
         let leader = self.living_in_session(session, session);
-        let leader =
-            leader.filter(|_| self.speaker(number, session).is_ok_and(|(pid, _)| pid == session));
+        let leader = leader.filter(|_| {
+            self.autogroup_process(number, session).is_ok_and(|(pid, _)| pid == session)
+        });
         if let Some(leader) = leader {
             return self.admit_process(leader);
         }

@@ -41,7 +41,7 @@ impl<W: World, L: Log> Engine<W, L> {
             MemoryAction::Room { more, least } => self.limit_rest(*more, *least, applied),
             MemoryAction::Cold(who) => self.mark(*who, Advice::Cold, applied),
             MemoryAction::PageOut(who) => self.mark(*who, Advice::PageOut, applied),
-            MemoryAction::WillNeed(set) => self.want_back(*set, applied),
+            MemoryAction::WillNeed(set) => self.prefetch(*set, applied),
         }
     }
 
@@ -70,7 +70,7 @@ impl<W: World, L: Log> Engine<W, L> {
     }
 
     /// Prefetches the memory of a set; its processes share the bound of one call.
-    fn want_back(&mut self, set: SetId, applied: &mut Applied) {
+    fn prefetch(&mut self, set: SetId, applied: &mut Applied) {
         let members = self.sets.get(&set).map(|set| set.members.clone());
         let mut left = ADVICE_BYTES_MAX;
         for member in members.into_iter().flatten() {
@@ -118,13 +118,23 @@ impl<W: World, L: Log> Engine<W, L> {
             self.advise(*who, Advice::PageOut, bytes, applied);
             return;
         }
-        let bytes = reclaimable(bytes);
-        let outcome = self
-            .group_of(group, applied)
-            .and_then(|path| self.ledger.world.reclaim(&path, bytes).map_err(why));
-        match outcome {
-            Ok(()) => applied.changed += 1,
+        match self.group_of(group, applied) {
+            Ok(path) => self.reclaim_group(&path, bytes, who, applied),
             Err(why) => self.skip(who, Knob::Reclaim, why, applied),
+        }
+    }
+
+    pub(crate) fn reclaim_group(
+        &mut self,
+        folder: &str,
+        bytes: u64,
+        who: Identity,
+        applied: &mut Applied,
+    ) {
+        let bytes = whole_pages(bytes.min(RECLAIM_BYTES_MAX));
+        match self.ledger.world.reclaim(folder, bytes) {
+            Ok(()) => applied.changed += 1,
+            Err(fault) => self.skip(who, Knob::Reclaim, fault.reason(NO_MEMORY), applied),
         }
     }
 
@@ -155,7 +165,8 @@ impl<W: World, L: Log> Engine<W, L> {
         applied: &mut Applied,
     ) -> Result<String, SkipReason> {
         let place = subtree.member(who);
-        let present = self.ledger.world.get(&place).map_err(why)?.to_string();
+        let present = self.ledger.world.get(&place);
+        let present = present.map_err(|fault| fault.reason(NO_MEMORY))?.to_string();
         if subtree.owns(&present) {
             return Ok(present);
         }
@@ -189,7 +200,7 @@ impl<W: World, L: Log> Engine<W, L> {
                 return given;
             }
             Ok(Err(KnobFault::Vanished)) => applied.vanished += 1,
-            Ok(Err(fault)) => self.skip(who, Knob::Advice, why(fault), applied),
+            Ok(Err(fault)) => self.skip(who, Knob::Advice, fault.reason(NO_MEMORY), applied),
             Err(why) => self.skip(who, Knob::Advice, why, applied),
         }
         0
@@ -214,6 +225,7 @@ impl<W: World, L: Log> Engine<W, L> {
     }
 }
 
+const NO_MEMORY: &str = "the group has no memory controller";
 const NO_GROUPS: &str = "without control groups there is no limit and no protection of memory";
 
 pub(crate) fn whole_pages(bytes: u64) -> u64 {
@@ -222,18 +234,4 @@ pub(crate) fn whole_pages(bytes: u64) -> u64 {
 
 pub(crate) fn signed(bytes: u64) -> i64 {
     i64::try_from(bytes).unwrap_or(i64::MAX)
-}
-
-/// Clamps a reclaim to the bound of one action.
-pub(crate) fn reclaimable(bytes: u64) -> u64 {
-    whole_pages(bytes.min(RECLAIM_BYTES_MAX))
-}
-
-/// Converts a fault of a memory file into a reason.
-pub(crate) fn why(fault: KnobFault) -> SkipReason {
-    match fault {
-        KnobFault::Vanished => SkipReason::Unsupported("the group has no memory controller"),
-        KnobFault::Later => SkipReason::Later,
-        KnobFault::Refused(code) => SkipReason::Refused(code),
-    }
 }

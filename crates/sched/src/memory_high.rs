@@ -30,7 +30,7 @@ impl<W: World, L: Log> Engine<W, L> {
             && !self.memory_requests.asked.contains_key(group)
         {
             return self.skip(
-                who_of(group),
+                identity_of(group),
                 Knob::MemoryHigh,
                 SkipReason::TooMany("memory limits"),
                 applied,
@@ -72,7 +72,7 @@ impl<W: World, L: Log> Engine<W, L> {
             self.put(self.high(folder), None, NOBODY, applied);
         }
         for (folder, limit) in self.memory_requests.folders.clone() {
-            let who = limit.asked.keys().next().map_or(NOBODY, who_of);
+            let who = limit.asked.keys().next().map_or(NOBODY, identity_of);
             self.put(self.high(folder), Some(limit.bytes), who, applied);
         }
         self.free_limited(applied);
@@ -202,7 +202,7 @@ fn limited_folder(place: &KnobPlace) -> Option<&str> {
     }
 }
 
-fn who_of(group: &MemoryGroup) -> Identity {
+fn identity_of(group: &MemoryGroup) -> Identity {
     match group {
         MemoryGroup::Process(who) => *who,
         MemoryGroup::Cgroup(_) => NOBODY,

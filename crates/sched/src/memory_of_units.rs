@@ -8,7 +8,7 @@
 
 use crate::engine::Engine;
 use crate::journal::Log;
-use crate::memory::{reclaimable, whole_pages, why};
+use crate::memory::whole_pages;
 use crate::placements::Units;
 use crate::units_names;
 use crate::why::{Applied, Knob, SkipReason};
@@ -115,13 +115,11 @@ impl<W: World, L: Log> Engine<W, L> {
             MemoryGroup::Process(who) => (*who, units.own_unit(*who).map(str::to_owned)),
             MemoryGroup::Cgroup(path) => named(units, path),
         };
-        let Some(folder) = unit else {
-            self.advise(who, Advice::PageOut, bytes, applied);
-            return;
-        };
-        match self.ledger.world.reclaim(&folder, reclaimable(bytes)) {
-            Ok(()) => applied.changed += 1,
-            Err(fault) => self.skip(who, Knob::Reclaim, why(fault), applied),
+        match unit {
+            Some(folder) => self.reclaim_group(&folder, bytes, who, applied),
+            None => {
+                self.advise(who, Advice::PageOut, bytes, applied);
+            }
         }
     }
 }

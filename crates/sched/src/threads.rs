@@ -232,7 +232,9 @@ impl<W: World, L: Log> Engine<W, L> {
     ) -> Claim {
         let present = Value::Number(thread.value(knob));
         match (self.ledger.cell(&thread.place(who, knob)), inherited) {
-            (Some(cell), _) if cell.put(&present) => Claim::ours(knob, cell.baseline.clone()),
+            (Some(cell), _) if cell.has_applied(&present) => {
+                Claim::ours(knob, cell.baseline.clone())
+            }
             (Some(_), _) => Claim::Foreign,
             (None, Some(baseline)) => Claim::ours(knob, baseline.clone()),
             (None, None) if knob.is_default(thread.value(knob)) => Claim::Untouched,

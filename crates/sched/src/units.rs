@@ -173,7 +173,10 @@ impl<W: World, L: Log> Engine<W, L> {
             };
             let unit = placed.as_ref().and_then(|(_, unit)| unit.clone());
             let away = unit.filter(|unit| unit != origin_unit);
-            steps.extend(self.plan_placement(units, who, away, applied));
+            match self.plan_placement(units, who, away) {
+                Ok(step) => steps.extend(step),
+                Err(why) => self.skip(who, Knob::Group, why, applied),
+            }
             units.placements.remove(&who);
             units.placements.extend(placed.map(|(set, unit)| {
                 (who, Placement { set, origin_unit: origin_unit.to_owned(), unit })
@@ -243,7 +246,8 @@ impl<W: World, L: Log> Engine<W, L> {
             Some(holder) if holder == set || service => PlacementTarget::Own(set),
             _ if service && is_plain(weights) => PlacementTarget::Shared,
             _ if service => {
-                PlacementTarget::Refused(SkipReason::Unit(name_of(members.origin_unit).to_owned()))
+                let name = members.origin_unit.rsplit('/').next().unwrap_or_default();
+                PlacementTarget::Refused(SkipReason::Unit(name.to_owned()))
             }
             None if is_plain(weights) && limited => PlacementTarget::Apart(SetId(who)),
             None if is_plain(weights) && units.scope(set, members.origin_unit).is_none() => {
@@ -285,28 +289,21 @@ impl<W: World, L: Log> Engine<W, L> {
     }
 
     /// Plans the move of a process to another group, or back to its origin unit if `away` is
-    /// `None`. Skips a process that another program has moved.
+    /// `None`. A process that another program has moved stays.
     fn plan_placement(
         &mut self,
         units: &Units,
         who: Identity,
         away: Option<String>,
-        applied: &mut Applied,
-    ) -> Option<LedgerStep> {
+    ) -> Result<Option<LedgerStep>, SkipReason> {
         let place = units.member(who);
         let Ok(present) = self.ledger.world.get(&place) else {
             self.ledger.abandon([place]);
-            return None;
+            return Ok(None);
         };
         let (baseline, known) = match self.ledger.cell(&place) {
-            Some(cell) if !cell.put(&present) && present != cell.baseline => {
-                self.skip(
-                    who,
-                    Knob::Group,
-                    SkipReason::ChangedByOther(present.to_string()),
-                    applied,
-                );
-                return None;
+            Some(cell) if !cell.has_applied(&present) && present != cell.baseline => {
+                return Err(SkipReason::ChangedByOther(present.to_string()));
             }
             Some(cell) => (cell.baseline.clone(), true),
             None => (Value::Text(self.origin_from(units, who, present.to_string())), false),
@@ -314,8 +311,8 @@ impl<W: World, L: Log> Engine<W, L> {
         let to = away.map_or_else(|| baseline.clone(), Value::Text);
         // The first process of a scope is in it already, and has no cell yet.
         let done = to == present && (known || to == baseline);
-        (!done || known && to == baseline)
-            .then(|| LedgerStep { from: present, ..LedgerStep::first(place, to, baseline) })
+        Ok((!done || known && to == baseline)
+            .then(|| LedgerStep { from: present, ..LedgerStep::first(place, to, baseline) }))
     }
 
     /// Sets the properties of all units and slices, and restores obsolete ones.
@@ -413,10 +410,6 @@ fn wanted_protection(units: &Units) -> BTreeMap<(String, Property), (i64, Identi
 /// Returns `true` for default weights, which need no unit.
 fn is_plain(weights: [Option<u32>; 2]) -> bool {
     weights.iter().all(|weight| weight.is_none_or(|weight| weight == PLAIN))
-}
-
-fn name_of(folder: &str) -> &str {
-    folder.rsplit('/').next().unwrap_or(folder)
 }
 
 #[cfg(test)]

@@ -77,7 +77,7 @@ impl<'a> Reader<'a> {
         while from < file.bytes {
             let end = file.bytes.min(from + PIECE_BYTES);
             self.wait_for_quiet()?;
-            ask_for(&open, from, end);
+            request(&open, from, end);
             self.wait_for(&open, end - 1)?;
             from = end;
         }
@@ -98,7 +98,7 @@ impl<'a> Reader<'a> {
     /// Waits until the byte at this offset is in memory.
     fn wait_for(&mut self, file: &File, at: u64) -> Result<(), PreloadState> {
         let mut look = FIRST_LOOK;
-        while !is_there(file, at) {
+        while !is_cached(file, at) {
             self.check()?;
             std::thread::sleep(look);
             look = LOOK_MAX.min(2 * look);
@@ -120,7 +120,7 @@ impl<'a> Reader<'a> {
 }
 
 /// Requests readahead of these bytes; failures show up as pages that never arrive.
-fn ask_for(file: &File, mut from: u64, end: u64) {
+fn request(file: &File, mut from: u64, end: u64) {
     while let Some(bytes) = NonZeroU64::new(REQUEST_BYTES.min(end - from)) {
         rustix::fs::fadvise(file, from, Some(bytes), Advice::WillNeed).ok();
         from += bytes.get();
@@ -128,7 +128,7 @@ fn ask_for(file: &File, mut from: u64, end: u64) {
 }
 
 /// Returns `true` if the byte at this offset can be read without blocking, or if that is unknown.
-fn is_there(file: &File, at: u64) -> bool {
+fn is_cached(file: &File, at: u64) -> bool {
     let mut byte = [0];
     preadv2(file, &mut [IoSliceMut::new(&mut byte)], at, ReadWriteFlags::NOWAIT)
         != Err(Errno::AGAIN)

@@ -25,9 +25,9 @@ fn folder() -> PathBuf {
 #[test]
 fn a_mark_without_a_suspicion_tightens_the_limits_of_the_worst() {
     let mut auto = auto(6);
-    auto.endure(suspicion(ms(60), ms(1_000), false));
-    auto.endure(Suspicion { application: "gedit".into(), ..suspicion(ms(80), ms(2_000), false) });
-    auto.endure(Suspicion {
+    auto.remember(suspicion(ms(60), ms(1_000), false));
+    auto.remember(Suspicion { application: "gedit".into(), ..suspicion(ms(80), ms(2_000), false) });
+    auto.remember(Suspicion {
         application: "other".into(),
         uid: 1001,
         ..suspicion(ms(90), ms(2_000), false)

@@ -73,7 +73,7 @@ impl Recorder<'_> {
     }
 
     /// Returns a user's automatic incidents and tolerances.
-    pub(super) fn said_by(&self, uid: u32) -> (Vec<String>, Vec<ToldTolerance>) {
+    pub(super) fn feedback_of(&self, uid: u32) -> (Vec<String>, Vec<ToldTolerance>) {
         let tolerances = self.auto.as_ref().map(|(auto, _)| &auto.tolerances);
         tolerances.map(|of| (of.suggested(uid), of.adjusted(uid))).unwrap_or_default()
     }

@@ -35,7 +35,7 @@ pub(super) struct PipeWaiters(BTreeMap<End, Vec<PipeWaiter>>);
 
 impl PipeWaiters {
     /// Finds the waiters in a task walk.
-    pub(super) fn by(tasks: &[u8]) -> PipeWaiters {
+    pub(super) fn from_tasks(tasks: &[u8]) -> PipeWaiters {
         let mut waiting: BTreeMap<End, Vec<PipeWaiter>> = BTreeMap::new();
         for (wait, end) in
             waits(tasks).filter_map(|wait| Some((wait, end_of(&wait)?))).take(WAITERS_MAX)

@@ -68,7 +68,7 @@ pub(super) struct FoundLimits {
 
 /// Limits of each group examined, with the threads in or below it.
 #[derive(Default)]
-struct GroupsAround {
+struct ExaminedGroups {
     groups: BTreeMap<PathBuf, IoLimitedGroup>,
     /// Number of groups beyond the limit, counted once per thread in them.
     groups_beyond: u64,
@@ -77,7 +77,7 @@ struct GroupsAround {
 
 impl IoWaiters {
     /// Finds the threads in the waits of a task walk.
-    pub(super) fn by(tasks: &[u8]) -> IoWaiters {
+    pub(super) fn from_tasks(tasks: &[u8]) -> IoWaiters {
         let mut waiters = IoWaiters::default();
         waits(tasks).for_each(|wait| waiters.add(&wait));
         waiters
@@ -90,7 +90,7 @@ impl IoWaiters {
     }
 
     /// Adds the ended processes of a chunk.
-    pub(super) fn see_ended(&mut self, chunk: &[u8]) {
+    pub(super) fn add_ended(&mut self, chunk: &[u8]) {
         let records = entries(chunk).filter(|entry| entry.kind == RecordKind::Exit);
         for exit in records
             .filter_map(|entry| Exit::read(entry.bytes))
@@ -139,7 +139,7 @@ impl IoWaiters {
         hierarchy: Option<&Hierarchy>,
         of: impl Fn((Pid, Tid)) -> String,
     ) -> FoundLimits {
-        let mut looked = GroupsAround::default();
+        let mut looked = ExaminedGroups::default();
         let living = self.threads.iter().filter_map(|thread| self.living(*thread, &of));
         let living: BTreeMap<(Pid, Tid), String> =
             if hierarchy.is_some() { living.collect() } else { BTreeMap::new() };
@@ -154,7 +154,7 @@ impl IoWaiters {
     }
 }
 
-impl GroupsAround {
+impl ExaminedGroups {
     /// Reads the limits of a group and of all its ancestors.
     fn look(&mut self, hierarchy: &Hierarchy, group: &Path, tid: Tid) {
         for group in group.ancestors() {

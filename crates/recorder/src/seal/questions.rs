@@ -52,15 +52,15 @@ pub(super) fn ask(
     futex_waits(&capture.tasks).for_each(|wait| waits.entry(wait.pid.0).or_default().push(wait));
     let owners = inquiries.ask(LOCKS_TIMEOUT, move |asker| ask_locks(asker, waits, marker));
     let (mut files, mut sampled) =
-        (WantedFiles::by(&capture.tasks, marker), SampledStacks::default());
-    let (mut groups, mut io) = (ThrottledGroups::default(), IoWaiters::by(&capture.tasks));
+        (WantedFiles::from_tasks(&capture.tasks, marker), SampledStacks::default());
+    let (mut groups, mut io) = (ThrottledGroups::default(), IoWaiters::from_tasks(&capture.tasks));
     capture.packed.see_chunks(Section::Rare, &mut |chunk| {
         files.see(chunk);
         sampled.see(chunk);
         groups.see(chunk);
         io.see(chunk);
     })?;
-    capture.packed.see_chunks(Section::Exits, &mut |chunk| io.see_ended(chunk))?;
+    capture.packed.see_chunks(Section::Exits, &mut |chunk| io.add_ended(chunk))?;
     // Group members are read first, since threads end meanwhile.
     let groups = groups.resolve(&capture.tasks);
     let functions = sampled.addresses(stacks);
@@ -76,7 +76,7 @@ pub(super) fn ask(
     let io = io.resolve();
     let mut known = FoundAnswers {
         owners: owners.found,
-        pipes: PipeWaiters::by(&capture.tasks).resolve(),
+        pipes: PipeWaiters::from_tasks(&capture.tasks).resolve(),
         files: Vec::new(),
         groups: Groups { io: io.groups, ..groups },
         functions: Vec::new(),

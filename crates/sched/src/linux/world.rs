@@ -36,7 +36,7 @@ impl World for Linux {
                 self.get_thread(*tid, *knob).map(Value::Number)
             }
             KnobPlace::Autogroup { number, session } => {
-                self.speaker(*number, *session).map(|(_, nice)| Value::Number(nice))
+                self.autogroup_process(*number, *session).map(|(_, nice)| Value::Number(nice))
             }
             KnobPlace::Trace { value, .. } => Ok(Value::Number(*value)),
             KnobPlace::File { path } => cgroup::get(path).map(Value::Number),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 use crate::engine::Engine;
-use crate::fake::{APP, DIR, FakeMachine, LOGIN, MemoryLog, TOTAL, assign, engine};
+use crate::fake::{APP, DIR, FakeMachine, LOGIN, MemoryLog, TOTAL, assert_skipped, assign, engine};
 use crate::units_names::Property;
 use crate::why::{Applied, Knob, SkipReason};
 use tipme_policy::{Action, Backend, Identity, MemoryAction, MemoryGroup, Role, SetId, UNLIMITED};
@@ -188,8 +188,7 @@ fn protection_that_an_administrator_has_set_stays() {
     let applied = fixture
         .engine
         .apply(&[Action::Memory(MemoryAction::Protect { set: SetId(who), bytes: 8_192 })]);
-    let why = SkipReason::SetByOther("77".to_owned());
-    assert!(applied.skipped.iter().any(|skipped| skipped.why == why), "{applied:?}");
+    assert_skipped(&applied, &SkipReason::SetByOther("77".to_owned()));
     let state = fixture.machine.state.borrow();
     let low = [DIR, &state.processes[&who].group].map(|group| state.groups[group]["memory.low"]);
     assert_eq!(low, [77, 8_192]);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 use crate::engine::Engine;
-use crate::fake::{APP, FakeMachine, LOGIN, MemoryLog, SERVICE, assign, engine};
+use crate::fake::{APP, FakeMachine, LOGIN, MemoryLog, SERVICE, assert_skipped, assign, engine};
 use crate::units_names::Property;
 use crate::why::{Applied, Knob, SkipReason};
 use tipme_policy::{Action, Backend, Identity, MemoryAction, MemoryGroup, Role, SetId};
@@ -126,13 +126,7 @@ fn a_weight_that_somebody_has_set_stays() {
     let term = fixture.process(APP);
     fixture.machine.state.borrow_mut().units.insert((APP.to_owned(), Property::CpuWeight), 250);
     let applied = fixture.assign(Role::Focused, term, &[term]);
-    assert!(
-        applied
-            .skipped
-            .iter()
-            .any(|skipped| skipped.why == SkipReason::SetByOther("250".to_owned())),
-        "{applied:?}"
-    );
+    assert_skipped(&applied, &SkipReason::SetByOther("250".to_owned()));
     assert_eq!((fixture.weight(APP), fixture.has(APP, Property::IoWeight)), (Some(250), Some(500)));
 }
 
@@ -175,10 +169,7 @@ fn nice_values_replace_the_weights_of_an_unresponsive_systemd() {
     let term = fixture.process(APP);
     fixture.machine.mute.set(true);
     let applied = fixture.assign(Role::Focused, term, &[term]);
-    assert!(
-        applied.skipped.iter().any(|skipped| skipped.why == SkipReason::Refused(libc::ETIMEDOUT)),
-        "{applied:?}"
-    );
+    assert_skipped(&applied, &SkipReason::Refused(libc::ETIMEDOUT));
     assert!(
         fixture.machine.state.borrow().processes[&term]
             .threads
@@ -193,10 +184,7 @@ fn a_scope_that_comes_late_is_no_seat_and_is_left_again() {
     let [_, term, second] = [LOGIN; 3].map(|group| fixture.process(group));
     fixture.machine.slow.set(true);
     let applied = fixture.assign(Role::Focused, term, &[term, second]);
-    assert!(
-        applied.skipped.iter().any(|skipped| skipped.why == SkipReason::Refused(libc::ETIMEDOUT)),
-        "{applied:?}"
-    );
+    assert_skipped(&applied, &SkipReason::Refused(libc::ETIMEDOUT));
     assert_eq!((fixture.group(term), applied.vanished), (LOGIN.to_owned(), 0));
     let mut late = fixture.machine.late.borrow().clone().into_iter();
     assert!(late.all(|(scope, _)| fixture.engine.ledger.knows(&scope)));

@@ -17,7 +17,7 @@ fn files_are_read_and_what_has_changed_is_counted() {
         expected
     );
     let open = File::open(SLEEP).unwrap();
-    assert!(is_there(&open, 0) && is_there(&open, file(SLEEP).bytes - 1));
+    assert!(is_cached(&open, 0) && is_cached(&open, file(SLEEP).bytes - 1));
 }
 
 #[test]

@@ -10,7 +10,7 @@ use tipme_desktop::clock;
 
 impl Recorder<'_> {
     /// Returns a user's figures: to that user, or to root.
-    pub(super) fn lived(
+    pub(super) fn day_figures(
         &mut self,
         caller: u32,
         user: u32,
