@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_file_is_put_aside_and_never_waited_for() {
+    fn a_fifo_is_put_aside_and_never_waited_for() {
         use rustix::fs::{CWD, Mode, mkfifoat};
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("preload.json");

@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_ended_takes_no_place_and_the_list_is_bounded() {
+    fn ended_sets_take_no_place_and_the_list_is_bounded() {
         let mut replay = FocusReplay::new();
         replay.turns_to(1);
         replay.turns_to(2);

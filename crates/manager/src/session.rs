@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_comes_into_the_core_by_a_name() {
+    fn no_process_enters_the_core_by_its_name() {
         let root = tempfile::tempdir().unwrap();
         let copy = root.path().join("pipewire");
         std::fs::copy("/usr/bin/sleep", &copy).unwrap();

@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_learned_is_read_back() {
+    fn learned_baselines_are_read_back() {
         let dir = folder();
         let path = dir.path().join("baselines.json");
         let (mut baselines, none) = Baselines::open(&path);

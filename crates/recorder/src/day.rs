@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_lived_with_survives_and_is_counted_once() {
+    fn latencies_survive_a_restart_and_count_once() {
         let dir = tempfile::TempDir::new().unwrap();
         let mut first = days(&dir);
         add(&mut first, 1000, NOON_S);

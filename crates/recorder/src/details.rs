@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn what_somebody_asks_for_ends_by_itself() {
+    fn a_requested_detail_ends_by_itself() {
         let mut details = Details::new(&[Detail::Waits]);
         assert_eq!(details.wish(7, &[Detail::Locks, Detail::Locks], 10, at(5)), Ok(()));
         assert!(details.settle(at(5)) && !details.settle(at(14)));

@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_found_is_news_once() {
+    fn found_displays_are_news_once() {
         let displays = Displays::default();
         assert!(displays.news().is_none());
         displays.lock().set(vec![display(0, 5), display(1, 6)]);

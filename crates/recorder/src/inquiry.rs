@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_answered_in_time_counts() {
+    fn answers_in_time_count() {
         let all = ask_all(&Inquiries::default(), &[1, 7]);
         assert_eq!((all.found, all.missing), (vec![1, 7], None));
         let failed =

@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_learned_survives() {
+    fn learning_survives_a_restart() {
         let (dir, mut learning) = learning();
         let name = learning.name(Pid(std::process::id())).unwrap();
         learning.take(&counted(0, 60), 1);

@@ -176,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_ran_in_a_moment_tells_nothing_of_a_second() {
+    fn runs_in_a_moment_give_no_rate() {
         let counted = [("sched_switch", 50), ("fork", 0)].map(|(name, runs)| ProgramRuns {
             name: name.to_owned(),
             runs,

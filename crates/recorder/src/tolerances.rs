@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_user_says_counts_for_that_user_and_survives() {
+    fn feedback_counts_for_its_user_and_survives() {
         let dir = tempfile::TempDir::new().unwrap();
         let path = dir.path().join("tolerances.json");
         let mut first = Tolerances::open(path.clone());

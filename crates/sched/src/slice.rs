@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_usual_before_the_cpus_changed_is_nobodys_wish() {
+    fn former_default_slices_are_nobodys_wish() {
         let mut slices = Slices::default();
         let [four, eight] = [4, 8].map(|count| [count; ONLINE_BYTES]);
         slices.learn(eight, || 2_800_000);

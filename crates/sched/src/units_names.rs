@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_weighed_above_a_unit_ends_below_the_users_slice() {
+    fn weighed_ancestors_end_below_the_users_slice() {
         let above = above_in_user_slice("/cg", APP);
         let names: Vec<&str> =
             above.iter().filter_map(|folder| folder.rsplit('/').next()).collect();

@@ -118,7 +118,7 @@ fn all_threads_are_set_and_those_born_later_go_back_too() {
 }
 
 #[test]
-fn children_that_nobody_lists_follow_and_go_back() {
+fn unlisted_children_follow_and_go_back() {
     let fixture = Fixture::new(Backend::Nice);
     let mut command = std::process::Command::new("sh");
     command.args(["-c", "read go; sleep 600 & wait"]).stdin(Stdio::piped());
@@ -142,7 +142,7 @@ fn children_that_nobody_lists_follow_and_go_back() {
 }
 
 #[test]
-fn what_the_user_has_set_stays() {
+fn values_set_by_the_user_stay() {
     let fixture = Fixture::new(Backend::Nice);
     let mut command = sleep();
     let (niced, later) = (Started::new(&mut command), Started::sleeper());
@@ -203,7 +203,7 @@ fn a_killed_manager_leaves_nothing_changed_after_the_next_start() {
 }
 
 #[test]
-fn after_a_kill_what_somebody_changed_meanwhile_stays() {
+fn a_foreign_change_after_a_kill_stays() {
     let (fixture, child) = (Fixture::new(Backend::Nice), Started::sleeper());
     let manager = Forked::new(|| {
         let (mut mechanism, _) = fixture.open();

@@ -56,7 +56,7 @@ fn look(watch: &mut BusyWatch, second: u64) -> Option<Vec<u32>> {
 }
 
 #[test]
-fn nobody_is_looked_at_while_cpus_are_free() {
+fn no_process_is_read_while_cpus_are_free() {
     let machine = BusyFixture::new();
     machine.process(10, 200, 190, 0);
     machine.want_cpu(3);
@@ -180,7 +180,7 @@ fn unchangeable_processes_and_reused_pids_are_left_out() {
 }
 
 #[test]
-fn the_list_is_bounded_and_what_is_no_process_is_passed_over() {
+fn the_list_is_bounded_and_torn_entries_are_skipped() {
     let machine = BusyFixture::new();
     machine.want_cpu(400);
     (1_000..1_000 + BUSY_MAX as u32 + 10)

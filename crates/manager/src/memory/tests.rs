@@ -64,7 +64,7 @@ impl ProcessFacts for Others {
 }
 
 #[test]
-fn with_enough_memory_looks_are_seldom_and_nobody_is_searched() {
+fn with_enough_memory_looks_are_rare_and_walk_nothing() {
     let mut machine = MemoryFixture::new();
     machine.set(8000, 0);
     machine.add(1, 100);
@@ -154,7 +154,7 @@ fn the_share_of_waiting_is_that_of_two_seconds() {
 }
 
 #[test]
-fn what_cannot_be_read_as_a_number_is_no_sample() {
+fn an_invalid_number_is_no_sample() {
     let mut machine = MemoryFixture::new();
     fs::write(machine.root.path().join("meminfo"), "MemTotal: many kB\n")
         .expect("the test made it");

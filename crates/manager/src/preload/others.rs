@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn without_the_kernel_s_word_nobody_is_known_to_wait() {
+    fn without_pressure_figures_no_task_is_known_to_wait() {
         let kernel = FakeKernel::new();
         assert!(!OthersWatch::begin(&kernel.proc().join("gone"), Nanos(0)).wait(PERIOD));
     }

@@ -226,7 +226,7 @@ fn late_pointer_moves_are_suspected_by_limits_of_their_own() {
 }
 
 #[test]
-fn what_is_usual_never_makes_the_pointers_limits_tighter() {
+fn baselines_never_tighten_the_pointers_limits() {
     let tolerances = Tolerances::open(folder().join("tolerances.json"));
     for (class, latency, is_exceeded) in [
         (InputClass::Motion, ms(200), false),

@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_named_is_bounded() {
+    fn named_files_are_bounded() {
         let many: Vec<u8> =
             (1..5_000).flat_map(|inode| wait(1, -1, (1, inode)).as_bytes().to_vec()).collect();
         assert_eq!(WantedFiles::from_tasks(&many, 0).files.len(), FILES);

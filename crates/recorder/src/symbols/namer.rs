@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_process_runs_is_found_where_its_path_is_gone() {
+    fn a_deleted_executable_is_found_by_its_process() {
         let exe = std::env::current_exe().expect("a test has a file");
         let maps = maps(std::process::id());
         let own = maps

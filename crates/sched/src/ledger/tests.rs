@@ -70,7 +70,7 @@ fn a_change_that_comes_late_is_taken_back() {
 }
 
 #[test]
-fn what_is_taken_back_late_is_not_taken_for_somebody_elses() {
+fn a_late_restore_does_not_look_foreign() {
     let (machine, _, mut ledger, _) = fixture();
     put(&mut ledger, -1, 500);
     machine.slow.set(true);

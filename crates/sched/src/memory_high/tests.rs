@@ -121,7 +121,7 @@ fn a_limit_of_an_own_unit_goes_with_the_set() {
 }
 
 #[test]
-fn what_was_refused_is_tried_again() {
+fn refused_limits_are_retried() {
     let (mut fixture, [first, _], _) = hogs(Backend::Systemd);
     fixture.machine.mute.set(true);
     let applied = fixture.high(first, 9);
@@ -164,7 +164,7 @@ fn a_process_that_is_gone_or_moved_leaves_no_limit() {
 }
 
 #[test]
-fn the_seat_of_a_process_that_is_gone_goes() {
+fn a_vanished_process_loses_its_placement() {
     let mut fixture = LimitsFixture::new(Backend::Systemd);
     let [_, hog, term] = [LOGIN; 3].map(|group| fixture.process(group, 1));
     fixture.assign(Role::Focused, &[term]);

@@ -140,7 +140,7 @@ fn a_young_child_is_left_to_a_possible_nice_command() {
 }
 
 #[test]
-fn where_nobody_is_born_each_process_is_looked_at_once() {
+fn without_forks_each_process_is_listed_once() {
     let mut fixture = ThreadsFixture::new();
     let processes = [20, 30, 40].map(|pid| fixture.machine.fork(pid, None, true));
     for role in [Role::Focused, Role::Visible, Role::Focused] {
@@ -189,7 +189,7 @@ fn roots_daemon_with_a_slice_of_ours_has_inherited_all() {
 }
 
 #[test]
-fn what_nice_has_added_to_what_it_inherited_is_the_users_wish() {
+fn an_increment_by_nice_is_the_users_wish() {
     let mut fixture = ThreadsFixture::new();
     let shell = fixture.machine.fork(20, None, true);
     fixture.assign(Role::Focused, &[shell]);

@@ -105,7 +105,7 @@ fn a_program_keeps_its_unit_and_its_background_job_leaves_it() {
 }
 
 #[test]
-fn nobody_is_taken_out_of_a_service() {
+fn no_process_is_moved_out_of_a_service() {
     let mut fixture = UnitsFixture::new();
     let [server, other] = [SERVICE; 2].map(|group| fixture.process(group));
     let applied = fixture.assign(Role::Core, server, &[server]);

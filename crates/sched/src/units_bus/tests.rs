@@ -60,7 +60,7 @@ pub(crate) fn manager(
 }
 
 #[test]
-fn what_is_said_has_the_form_that_systemd_expects() {
+fn calls_have_the_signature_that_systemd_expects() {
     let (run, listener) = socket();
     let served = manager(listener, |_| Ok(u64::MAX));
     let bus = Bus::new(run.path());

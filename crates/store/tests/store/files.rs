@@ -173,7 +173,7 @@ fn old_incidents_of_the_same_owner_make_room_on_a_full_disk() {
 }
 
 #[test]
-fn what_makes_too_little_room_stays() {
+fn incidents_that_make_too_little_room_stay() {
     let disk = SmallDisk::mount();
     let folder = IncidentFolder::open(disk.0.path()).unwrap();
     folder.write(&sizeable("a"), 4242).unwrap();

@@ -92,7 +92,7 @@ fn the_oldest_unpinned_go_first() {
 }
 
 #[test]
-fn what_was_just_written_stays_whatever_its_id() {
+fn a_new_incident_stays_whatever_its_id() {
     let incidents = Incidents::with(&[("20991231T235959.000Z", 0), ("20200102T000000.000Z", 0)]);
     incidents.mark("20200101T000000.000Z", 0, in_all(Room { count: 2, ..ALL_FIT }));
     assert_eq!(
@@ -131,7 +131,7 @@ fn the_user_with_most_bytes_loses_first() {
 }
 
 #[test]
-fn what_grows_while_it_is_written_or_pinned_costs_nobody_elses() {
+fn growth_while_written_or_pinned_costs_no_other_user() {
     let incidents = Incidents::with(&[("a", OTHER), ("b", ILL)]);
     fs::write(incidents.folder.path().join("b.pin"), b"").unwrap();
     let written = incidents.write("c", ILL);

@@ -100,7 +100,7 @@ fn only_threads_that_waited_for_io_are_looked_up() {
 }
 
 #[test]
-fn what_is_read_is_bounded_and_the_rest_is_counted() {
+fn reads_are_bounded_and_the_rest_is_counted() {
     let plain = IoFiles::new("many", CgroupVersion::Two);
     let lines: String = (0..100).map(|minor| format!("8:{minor} rbps=5\n")).collect();
     plain.file("a/io.max", &lines);
