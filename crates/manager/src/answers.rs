@@ -30,8 +30,6 @@ impl Manager {
 
     fn status(&self) -> ManagerStatus {
         let seconds = clock::now().since(self.since).millis() / 1e3;
-        let percent =
-            |time: Nanos| if seconds > 0.0 { 100.0 * time.millis() / 1e3 / seconds } else { 0.0 };
         let display = self.attention.facts();
         let own_cpu_by = self.chores.spent(display.own_cpu).into_iter();
         ManagerStatus {
@@ -54,8 +52,10 @@ impl Manager {
             prediction: self.prefetch.figures(),
             preload: self.preload.status(),
             counts: self.totals(),
-            own_cpu_percent: percent(own_cpu().since(self.own_cpu)),
-            own_cpu_by: own_cpu_by.map(|(what, time)| (what.to_owned(), percent(time))).collect(),
+            own_cpu_percent: percent(own_cpu().since(self.own_cpu), seconds),
+            own_cpu_by: own_cpu_by
+                .map(|(what, time)| (what.to_owned(), percent(time, seconds)))
+                .collect(),
             own_rss_bytes: processes::resident(&self.setting.proc, std::process::id()).unwrap_or(0),
         }
     }
@@ -185,6 +185,11 @@ fn words(refusal: ClaimRefusal) -> String {
             .to_owned(),
         ClaimRefusal::Core => "it belongs to the session".to_owned(),
     }
+}
+
+/// Returns the share of a time in these seconds.
+fn percent(time: Nanos, seconds: f64) -> f64 {
+    if seconds > 0.0 { 100.0 * time.millis() / 1e3 / seconds } else { 0.0 }
 }
 
 /// Returns a role or membership as written in JSON.

@@ -47,17 +47,15 @@ impl CompositorFocus {
         recorder: &Path,
         proc: &Path,
     ) -> Result<CompositorFocus, DisplayError> {
-        let lost =
-            |reason: String| DisplayError::NoCompositor { socket: socket.to_owned(), reason };
-        let connection = UnixStream::connect(socket).map_err(|error| lost(error.to_string()))?;
-        let peer = socket_peercred(&connection).map_err(|error| lost(error.to_string()))?;
-        let following = follow(recorder).map_err(|error| lost(error.to_string()))?;
+        let (connection, server_pid, following) = connect(socket, recorder).map_err(|reason| {
+            DisplayError::NoCompositor { socket: socket.to_owned(), reason }
+        })?;
         Ok(CompositorFocus {
             proc: proc.to_owned(),
             socket: socket.to_owned(),
             recorder: recorder.to_owned(),
             connection,
-            server_pid: peer.pid.as_raw_nonzero().get().unsigned_abs(),
+            server_pid,
             following: Some(following),
             windows: BTreeMap::new(),
             focused: None,
@@ -171,6 +169,14 @@ impl CompositorFocus {
     pub(crate) fn gone(&self, reason: String) -> DisplayError {
         DisplayError::NoCompositor { socket: self.socket.clone(), reason }
     }
+}
+
+/// Connects to the compositor and follows its focus; also returns the compositor's PID.
+fn connect(socket: &Path, recorder: &Path) -> Result<(UnixStream, u32, Following), String> {
+    let connection = UnixStream::connect(socket).map_err(|error| error.to_string())?;
+    let peer = socket_peercred(&connection).map_err(|error| error.to_string())?;
+    let following = follow(recorder).map_err(|error| error.to_string())?;
+    Ok((connection, peer.pid.as_raw_nonzero().get().unsigned_abs(), following))
 }
 
 fn follow(recorder: &Path) -> Result<Following, CallError> {

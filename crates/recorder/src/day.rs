@@ -133,22 +133,22 @@ impl Days {
         self.users.values_mut().for_each(|lately| lately.day.lost += answers);
     }
 
-    fn add(&mut self, uid: u32, application: &str, told: &ToldAnswer, at: u64) {
+    fn add(&mut self, uid: u32, application: &str, counted: &ToldAnswer, at: u64) {
         if !self.users.contains_key(&uid) && self.users.len() >= USERS_MAX {
             self.save();
             self.users.clear();
         }
         let answer = AnsweredPresses {
             at,
-            first: told.first.0,
-            last: told.last.0,
-            slept: told.slept.0,
-            presses: told.presses,
-            silent: told.silent,
+            first: counted.first.0,
+            last: counted.last.0,
+            slept: counted.slept.0,
+            presses: counted.presses,
+            silent: counted.silent,
         };
         let lately = self.users.entry(uid).or_default();
         let interactive = lately.last.extend(&answer);
-        lately.day.add(class(told.class), application, &answer, interactive);
+        lately.day.add(class(counted.class), application, &answer, interactive);
     }
 
     /// Returns the user of a client, remembered for a while after it has ended.

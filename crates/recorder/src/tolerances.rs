@@ -146,7 +146,7 @@ impl Tolerances {
             .rows
             .iter()
             .filter(|row| row.subject.uid == uid && row.tolerance.percent() != 100);
-        let told = own.map(|ToleranceRow { subject, tolerance }| ToldTolerance {
+        let adjusted = own.map(|ToleranceRow { subject, tolerance }| ToldTolerance {
             class: subject.class.clone(),
             application: subject.application.clone(),
             percent: tolerance.percent(),
@@ -155,7 +155,7 @@ impl Tolerances {
             wrong: tolerance.wrong,
             ignored: tolerance.ignored,
         });
-        told.take(TOLD_MAX).collect()
+        adjusted.take(TOLD_MAX).collect()
     }
 
     /// Writes the file; on failure, logs a warning.
@@ -212,8 +212,8 @@ mod tests {
         first.adjust(&subject(1000), PersonSaid::Bad);
         let again = Tolerances::open(path);
         assert_eq!((percent(&again, 1000), percent(&again, 1001)), (71, 100));
-        let told = again.adjusted(1000);
-        assert_eq!((told.len(), told[0].percent, told[0].bad), (1, 71, 2));
+        let adjusted = again.adjusted(1000);
+        assert_eq!((adjusted.len(), adjusted[0].percent, adjusted[0].bad), (1, 71, 2));
         assert_eq!(again.adjusted(1001), []);
     }
 

@@ -157,9 +157,10 @@ impl<W: World, L: Log> Ledger<W, L> {
         &self,
         process: Identity,
     ) -> impl Iterator<Item = (&KnobPlace, &Cell)> {
-        let edge =
-            |end: u64, knob| KnobPlace::Thread { process, tid: end as u32, start: end, knob };
-        self.cells.range(edge(0, ThreadKnob::Nice)..=edge(u64::MAX, ThreadKnob::Io))
+        let [first, last] = [(0, ThreadKnob::Nice), (u64::MAX, ThreadKnob::Io)].map(
+            |(start, knob)| KnobPlace::Thread { process, tid: start as u32, start, knob },
+        );
+        self.cells.range(first..=last)
     }
 
     /// Returns values that children or threads forked since may have inherited.
@@ -478,13 +479,12 @@ impl<W: World, L: Log> Ledger<W, L> {
     /// it or its session was changed.
     fn heirs(&self, marks: &Marks) -> Vec<Identity> {
         let Some(first) = marks.first() else { return Vec::new() };
-        let in_known_session =
-            |who| self.world.session(who).is_some_and(|session| marks.knows_session(session));
-        self.world
-            .all()
-            .into_iter()
-            .filter(|who| who.start >= first || in_known_session(*who))
-            .collect()
+        let mut all = self.world.all();
+        all.retain(|who| {
+            who.start >= first
+                || self.world.session(*who).is_some_and(|session| marks.knows_session(session))
+        });
+        all
     }
 
     /// Restores inherited values of unlisted children and threads; returns their number.

@@ -46,15 +46,17 @@ pub(crate) fn files(
 
 /// Opens a file if it is still the remembered one.
 pub(crate) fn open(mounts: &MountList, file: &RememberedFile) -> Option<File> {
-    let is_same =
-        |found: &Metadata| found.is_file() && remembered(found, file.path.clone()) == *file;
     let path = Some(Path::new(&file.path)).filter(|_| mounts.is_on_disk(&file.path))?;
-    installed::for_everybody(path).filter(is_same)?;
+    installed::for_everybody(path).filter(|found| is_same(found, file))?;
     // Do not block on a file lease, nor on a special file that has taken its place.
     let flags =
         OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::CLOEXEC;
     let open = File::from(rustix::fs::open(path, flags, Mode::empty()).ok()?);
-    open.metadata().is_ok_and(|found| is_same(&found)).then_some(open)
+    open.metadata().is_ok_and(|found| is_same(&found, file)).then_some(open)
+}
+
+fn is_same(found: &Metadata, file: &RememberedFile) -> bool {
+    found.is_file() && remembered(found, file.path.clone()) == *file
 }
 
 fn remembered(found: &Metadata, path: String) -> RememberedFile {

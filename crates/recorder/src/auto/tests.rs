@@ -57,7 +57,7 @@ fn found(what: &str) -> Judgement {
     Judgement::Found { cause: cause(what), latency_ms: 1234.0, milestone: "response".into() }
 }
 
-fn told(presses: u32, first: Nanos, last: Nanos) -> ToldAnswer {
+fn answer(presses: u32, first: Nanos, last: Nanos) -> ToldAnswer {
     let (slept, silent, client) = (ms(0), 0, Pid(1));
     let at = ms(10_000);
     ToldAnswer { at, first, last, slept, silent, client, slot: 3, presses, class: 0, queued: false }
@@ -71,19 +71,19 @@ fn look_at(auto: &mut AutoMarker, from: Nanos, until: Nanos) -> Option<Nanos> {
 
 #[test]
 fn one_press_counts_from_the_press() {
-    assert_eq!(latency(&told(1, ms(700), ms(700)), None), (ms(700), false));
-    assert_eq!(latency(&told(3, ms(700), ms(150)), None), (ms(700), false));
+    assert_eq!(latency(&answer(1, ms(700), ms(700)), None), (ms(700), false));
+    assert_eq!(latency(&answer(3, ms(700), ms(150)), None), (ms(700), false));
     assert_eq!(
-        latency(&ToldAnswer { queued: true, ..told(3, ms(700), ms(0)) }, None),
+        latency(&ToldAnswer { queued: true, ..answer(3, ms(700), ms(0)) }, None),
         (ms(700), false)
     );
 }
 
 #[test]
 fn presses_that_need_no_answer_do_not_count() {
-    assert_eq!(latency(&told(2, ms(3_000), ms(1)), None), (ms(1), false));
-    assert_eq!(latency(&told(2, ms(3_000), ms(45)), Some(ms(50).0)), (ms(45), false));
-    assert_eq!(latency(&told(5, ms(900), ms(1)), None), (ms(900), true));
+    assert_eq!(latency(&answer(2, ms(3_000), ms(1)), None), (ms(1), false));
+    assert_eq!(latency(&answer(2, ms(3_000), ms(45)), Some(ms(50).0)), (ms(45), false));
+    assert_eq!(latency(&answer(5, ms(900), ms(1)), None), (ms(900), true));
 }
 
 #[test]
@@ -202,7 +202,7 @@ fn learning() -> (tempfile::TempDir, Learning, Pid) {
 
 /// Returns pointer moves answered or read after `latency`.
 fn moves(class: usize, client: Pid, latency: Nanos) -> ToldAnswer {
-    ToldAnswer { class, client, queued: true, ..told(1, latency, latency) }
+    ToldAnswer { class, client, queued: true, ..answer(1, latency, latency) }
 }
 
 #[test]

@@ -64,8 +64,8 @@ impl PipeWaiters {
         for (end, waiters) in &self.0 {
             let Some(holders) = holders.get(end) else { continue };
             for waiter in waiters.iter().filter(|waiter| !holders.contains(&waiter.pid)) {
-                let told = holders.iter().take(HOLDERS_MAX);
-                found.extend(told.map(|holder| PipeEnd {
+                let kept = holders.iter().take(HOLDERS_MAX);
+                found.extend(kept.map(|holder| PipeEnd {
                     tid: waiter.tid,
                     inode: end.0,
                     holder: *holder,

@@ -76,9 +76,11 @@ impl ThrottledGroups {
 /// Returns the threads among the tasks of a mark that have ended. No group lists a zombie either.
 fn ended(tasks: &[u8]) -> Vec<u32> {
     let tasks = loose(tasks, RecordKind::Task).filter_map(Task::read);
-    let stat =
-        |task: &Task| text(&format!("/proc/{}/task/{}/stat", task.pid, task.head.tid), STAT_BYTES);
-    tasks.filter(|task| !is_alive(&stat(task))).map(|task| task.head.tid.0).collect()
+    let ended = tasks.filter(|task| {
+        let stat = format!("/proc/{}/task/{}/stat", task.pid, task.head.tid);
+        !is_alive(&text(&stat, STAT_BYTES))
+    });
+    ended.map(|task| task.head.tid.0).collect()
 }
 
 fn is_alive(stat: &str) -> bool {

@@ -128,11 +128,11 @@ fn a_hot_key_marks_when_it_was_pressed_and_leaves_no_code() {
     let meta: Meta = incident.json(Section::Meta).unwrap();
     assert_eq!((meta.mark_ns, meta.trigger.as_str(), meta.marked_by_uid), (at.0, "hotkey", 0));
     assert_eq!(meta.id, tipme_store::id_at(meta.mark_realtime_ns));
-    let told: Vec<_> = inputs(incident)
+    let found: Vec<_> = inputs(incident)
         .iter()
         .map(|input| (input.class, input.device, input.head.tid.0))
         .collect();
-    assert_eq!(told, [(0, 0, 0); 12]);
+    assert_eq!(found, [(0, 0, 0); 12]);
 }
 
 #[test]

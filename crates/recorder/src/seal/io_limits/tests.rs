@@ -127,9 +127,9 @@ fn an_ended_process_counts_for_the_group_of_its_nearest_parent() {
     plain.file("a/io.max", "8:16 rbps=9 wbps=max riops=max wiops=max\n");
     let mut waiters = IoWaiters::from_tasks(&[wait(7, IO_WAIT | 2), wait(8, IO_WAIT | 2)].concat());
     waiters.parents = HashMap::from([(Pid(7), Pid(6)), (Pid(6), Pid(5)), (Pid(5), Pid(4))]);
-    let lives =
-        |(pid, _): (Pid, Tid)| if pid.0 <= 5 { "0::/a\n".to_owned() } else { String::new() };
-    let found = waiters.among(Some(&plain.0), lives);
+    let found = waiters.among(Some(&plain.0), |(pid, _)| {
+        if pid.0 <= 5 { "0::/a\n".to_owned() } else { String::new() }
+    });
     assert_eq!(found.groups.iter().map(|group| &group.tids[..]).collect::<Vec<_>>(), [[5]]);
     let mut circle = IoWaiters::from_tasks(&wait(7, IO_WAIT | 2));
     circle.parents = HashMap::from([(Pid(7), Pid(7))]);
