@@ -47,9 +47,8 @@ impl CompositorFocus {
         recorder: &Path,
         proc: &Path,
     ) -> Result<CompositorFocus, DisplayError> {
-        let (connection, server_pid, following) = connect(socket, recorder).map_err(|reason| {
-            DisplayError::NoCompositor { socket: socket.to_owned(), reason }
-        })?;
+        let (connection, server_pid, following) = connect(socket, recorder)
+            .map_err(|reason| DisplayError::NoCompositor { socket: socket.to_owned(), reason })?;
         Ok(CompositorFocus {
             proc: proc.to_owned(),
             socket: socket.to_owned(),

@@ -106,9 +106,10 @@ pub(crate) fn judge(program: &Path, incident: &Path, seconds: f64, stop: &Atomic
 /// Returns the verdict in one line, symptom and cause, unless `stop` is set.
 pub(crate) fn headline(program: &Path, incident: &Path, stop: &AtomicBool) -> Result<String> {
     let (_, text) = run(program, incident, &[], HEADLINE_BYTES_MAX, stop)?;
-    let sentences = text.lines().map(str::trim).take_while(|line| {
-        !line.is_empty() && !FURTHER.iter().any(|word| line.starts_with(word))
-    });
+    let sentences = text
+        .lines()
+        .map(str::trim)
+        .take_while(|line| !line.is_empty() && !FURTHER.iter().any(|word| line.starts_with(word)));
     let lines: Vec<&str> = sentences.take(2).collect();
     ensure!(!lines.is_empty(), "the verdict is empty");
     Ok(lines.join(" "))

@@ -133,7 +133,9 @@ impl<W: World, L: Log> Engine<W, L> {
             tipme_policy::knobs(backend, self.strength, standing.role, standing.faded)
         });
         match self.backend {
-            Backend::Systemd | Backend::Cgroup if self.nice_too => Knobs { nice: plain.nice, ..own },
+            Backend::Systemd | Backend::Cgroup if self.nice_too => {
+                Knobs { nice: plain.nice, ..own }
+            }
             _ => own,
         }
     }

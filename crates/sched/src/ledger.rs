@@ -157,9 +157,8 @@ impl<W: World, L: Log> Ledger<W, L> {
         &self,
         process: Identity,
     ) -> impl Iterator<Item = (&KnobPlace, &Cell)> {
-        let [first, last] = [(0, ThreadKnob::Nice), (u64::MAX, ThreadKnob::Io)].map(
-            |(start, knob)| KnobPlace::Thread { process, tid: start as u32, start, knob },
-        );
+        let [first, last] = [(0, ThreadKnob::Nice), (u64::MAX, ThreadKnob::Io)]
+            .map(|(start, knob)| KnobPlace::Thread { process, tid: start as u32, start, knob });
         self.cells.range(first..=last)
     }
 

@@ -29,8 +29,14 @@ pub(crate) const PAGE_BYTES: u64 = 4_096;
 
 impl<W: World, L: Log> Engine<W, L> {
     pub(crate) fn settle_memory(&mut self, action: &MemoryAction, applied: &mut Applied) {
-        let Some(action) = self.settle_memory_of_unit(action, applied) else { return };
+        let has_units = self.backend == Backend::Systemd && self.units.is_some();
         match action {
+            MemoryAction::Protect { set, bytes } if has_units => {
+                self.protect_unit(*set, *bytes, applied);
+            }
+            MemoryAction::Reclaim { group, bytes } if has_units => {
+                self.reclaim_unit(group, *bytes, applied);
+            }
             MemoryAction::Protect { set, bytes } => self.protect(*set, *bytes, applied),
             MemoryAction::High { group: MemoryGroup::Process(who), .. } if !self.has_limits() => {
                 self.mark(*who, Advice::Cold, applied);

@@ -13,41 +13,20 @@ use crate::placements::Units;
 use crate::units_names;
 use crate::why::{Applied, Knob, SkipReason};
 use crate::world::{Advice, World};
-use tipme_policy::{Backend, Identity, MemoryAction, MemoryGroup, SetId};
+use tipme_policy::{Identity, MemoryGroup, SetId};
 
 impl<W: World, L: Log> Engine<W, L> {
-    /// Applies actions that concern units; returns the others.
-    pub(crate) fn settle_memory_of_unit<'a>(
-        &mut self,
-        action: &'a MemoryAction,
-        applied: &mut Applied,
-    ) -> Option<&'a MemoryAction> {
-        let units = self.units.take_if(|_| self.backend == Backend::Systemd);
-        let Some(mut units) = units else { return Some(action) };
-        let rest = match action {
-            MemoryAction::Protect { set, bytes } => {
-                self.protect_unit(&mut units, *set, *bytes, applied);
-                None
-            }
-            MemoryAction::Reclaim { group, bytes } => {
-                self.reclaim_unit(&units, group, *bytes, applied);
-                None
-            }
-            other => Some(other),
-        };
-        self.units = Some(units);
-        rest
-    }
-
-    fn protect_unit(&mut self, units: &mut Units, set: SetId, bytes: u64, applied: &mut Applied) {
+    pub(crate) fn protect_unit(&mut self, set: SetId, bytes: u64, applied: &mut Applied) {
+        let Some(mut units) = self.units.take() else { return };
         units.protected.remove(&set);
         if bytes > 0 {
             units.protected.insert(set, whole_pages(bytes));
+            if units.unit_of_set(set).is_none() {
+                self.skip(set.0, Knob::MemoryLow, SkipReason::Unsupported(NO_UNIT), applied);
+            }
         }
-        if bytes > 0 && units.unit_of_set(set).is_none() {
-            self.skip(set.0, Knob::MemoryLow, SkipReason::Unsupported(NO_UNIT), applied);
-        }
-        self.settle_properties(units, applied);
+        self.settle_properties(&units, applied);
+        self.units = Some(units);
     }
 
     /// Returns the unit to limit for a group or process. If there is none, marks the pages of the
@@ -104,13 +83,8 @@ impl<W: World, L: Log> Engine<W, L> {
         }
     }
 
-    fn reclaim_unit(
-        &mut self,
-        units: &Units,
-        group: &MemoryGroup,
-        bytes: u64,
-        applied: &mut Applied,
-    ) {
+    pub(crate) fn reclaim_unit(&mut self, group: &MemoryGroup, bytes: u64, applied: &mut Applied) {
+        let Some(units) = &self.units else { return };
         let (who, unit) = match group {
             MemoryGroup::Process(who) => (*who, units.own_unit(*who).map(str::to_owned)),
             MemoryGroup::Cgroup(path) => named(units, path),

@@ -200,8 +200,7 @@ fn autogroup_offer(proc: &Path, cgroup: Option<&Path>) -> Offer {
         limits
             .push("a process in a control group with a cpu controller has no autogroup".to_owned());
     }
-    let state = text(&proc.join("sys/kernel/sched_autogroup_enabled"));
-    let unusable = match state.as_deref().map(str::trim) {
+    let unusable = match autogroup_state(proc).as_deref() {
         Some("1") if has_capability(CapabilitySet::SYS_NICE) => None,
         Some("1") => Some("favouring a session needs CAP_SYS_NICE; run it as root".to_owned()),
         Some(_) => {
@@ -226,8 +225,7 @@ fn nice_offer(proc: &Path) -> Offer {
                 .to_owned(),
         );
     }
-    let autogroup = text(&proc.join("sys/kernel/sched_autogroup_enabled"));
-    if autogroup.is_some_and(|state| state.trim() == "1") {
+    if autogroup_state(proc).as_deref() == Some("1") {
         limits.push(
             "autogroup is on: nice values and SCHED_IDLE count within a session only".to_owned(),
         );
@@ -235,6 +233,11 @@ fn nice_offer(proc: &Path) -> Offer {
     let unusable = (!has_capability(CapabilitySet::SYS_NICE))
         .then(|| "changes could not be undone without CAP_SYS_NICE; run it as root".to_owned());
     Offer { backend: Backend::Nice, unusable, limits }
+}
+
+/// Returns `1` if autogroup is on, `0` if it is off; `None` if the kernel does not support it.
+fn autogroup_state(proc: &Path) -> Option<String> {
+    Some(text(&proc.join("sys/kernel/sched_autogroup_enabled"))?.trim().to_owned())
 }
 
 /// Returns `true` if this process is in a group of the cpu controller, so that its autogroup has no

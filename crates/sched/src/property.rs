@@ -31,44 +31,25 @@ enum Operation {
         role: Role,
         members: u16,
     },
-    Forget {
-        set: usize,
-    },
+    Forget(usize),
     Turn(Strength),
-    Protect {
-        set: usize,
-    },
-    Limit {
-        process: usize,
-    },
-    Relieve {
-        process: usize,
-    },
-    Confine {
-        more: i64,
-    },
+    Protect(usize),
+    Limit(usize),
+    Relieve(usize),
+    /// Limits `rest` to its size plus this number of bytes.
+    Confine(i64),
+    /// Forks this process, perhaps with `nice`, which adds to the inherited value.
     Fork {
         parent: usize,
         own_session: bool,
-        /// Runs it with `nice`, which adds to the inherited value.
         nice: bool,
     },
-    Spawn {
-        process: usize,
-    },
-    Exit {
-        process: usize,
-    },
+    Spawn(usize),
+    Exit(usize),
     /// The user sets values that are not in the table.
-    Renice {
-        process: usize,
-    },
-    Weigh {
-        process: usize,
-    },
-    Move {
-        process: usize,
-    },
+    Renice(usize),
+    Weigh(usize),
+    Move(usize),
     Write,
 }
 
@@ -80,24 +61,24 @@ fn acts() -> impl Strategy<Value = Vec<Operation>> {
         Strength::Normal,
         Strength::Strong,
     ]);
+    let room = prop::sample::select(vec![-9_000, 1 << 20, 9 << 20, i64::MAX]);
     let (set, process) = (0..SETS, 0..16usize);
     let act = prop_oneof![
         6 => (set.clone(), role, any::<u16>())
             .prop_map(|(set, role, members)| Operation::Assign { set, role, members }),
-        2 => set.clone().prop_map(|set| Operation::Forget { set }),
+        2 => set.clone().prop_map(Operation::Forget),
         1 => strength.prop_map(Operation::Turn),
-        1 => set.prop_map(|set| Operation::Protect { set }),
-        1 => process.clone().prop_map(|process| Operation::Limit { process }),
-        1 => process.clone().prop_map(|process| Operation::Relieve { process }),
-        1 => prop::sample::select(vec![-9_000, 1 << 20, 9 << 20, i64::MAX])
-            .prop_map(|more| Operation::Confine { more }),
+        1 => set.prop_map(Operation::Protect),
+        1 => process.clone().prop_map(Operation::Limit),
+        1 => process.clone().prop_map(Operation::Relieve),
+        1 => room.prop_map(Operation::Confine),
         4 => (process.clone(), any::<bool>(), prop::bool::weighted(0.3))
             .prop_map(|(parent, own_session, nice)| Operation::Fork { parent, own_session, nice }),
-        2 => process.clone().prop_map(|process| Operation::Spawn { process }),
-        2 => process.clone().prop_map(|process| Operation::Exit { process }),
-        1 => process.clone().prop_map(|process| Operation::Renice { process }),
-        1 => process.clone().prop_map(|process| Operation::Weigh { process }),
-        1 => process.prop_map(|process| Operation::Move { process }),
+        2 => process.clone().prop_map(Operation::Spawn),
+        2 => process.clone().prop_map(Operation::Exit),
+        1 => process.clone().prop_map(Operation::Renice),
+        1 => process.clone().prop_map(Operation::Weigh),
+        1 => process.prop_map(Operation::Move),
         1 => Just(Operation::Write),
     ];
     prop::collection::vec(act, 1..14)
@@ -195,11 +176,11 @@ impl PropertyFixture {
     fn world_act(&mut self, act: &Operation) {
         let index = match act {
             Operation::Fork { parent: index, .. }
-            | Operation::Spawn { process: index }
-            | Operation::Exit { process: index } => index,
-            Operation::Renice { process: index }
-            | Operation::Weigh { process: index }
-            | Operation::Move { process: index } => index,
+            | Operation::Spawn(index)
+            | Operation::Exit(index)
+            | Operation::Renice(index)
+            | Operation::Weigh(index)
+            | Operation::Move(index) => index,
             _ => &0,
         };
         let Some(who) = self.pick(*index) else { return };
@@ -217,20 +198,20 @@ impl PropertyFixture {
                     self.niced.insert(child);
                 }
             }
-            Operation::Spawn { .. } => {
+            Operation::Spawn(_) => {
                 self.pids += 1;
                 self.both(|machine| machine.spawn(who, self.pids));
             }
-            Operation::Exit { .. } if self.may_exit(who) => self.both(|machine| machine.exit(who)),
-            Operation::Renice { .. } if self.is_not_taken_for_nice(who) => {
+            Operation::Exit(_) if self.may_exit(who) => self.both(|machine| machine.exit(who)),
+            Operation::Renice(_) if self.is_not_taken_for_nice(who) => {
                 self.both(|machine| machine.renice(who, 13))
             }
-            Operation::Weigh { .. } => self.both(|machine| {
+            Operation::Weigh(_) => self.both(|machine| {
                 let session = machine.state.borrow().processes[&who].session;
                 machine.state.borrow_mut().autogroups.insert(session, 13);
             }),
             // Children would share the move, so only processes without any are moved.
-            Operation::Move { .. } if self.has_no_family(who) => self.both(|machine| {
+            Operation::Move(_) if self.has_no_family(who) => self.both(|machine| {
                 machine.put_into(who, OTHER);
                 machine.state.borrow_mut().reap();
             }),
@@ -260,19 +241,19 @@ fn action(fixture: &PropertyFixture, act: &Operation) -> Option<Action> {
             let members: Vec<Identity> = chosen.map(|(_, who)| who).collect();
             assign(set_id(*set).0, *role, &members)
         }
-        Operation::Forget { set } => Action::Forget(set_id(*set)),
-        Operation::Protect { set } => {
+        Operation::Forget(set) => Action::Forget(set_id(*set)),
+        Operation::Protect(set) => {
             Action::Memory(MemoryAction::Protect { set: set_id(*set), bytes: 1 << 20 })
         }
-        Operation::Limit { process } => {
+        Operation::Limit(process) => {
             let group = MemoryGroup::Process(fixture.pick(*process)?);
             Action::Memory(MemoryAction::High { group, bytes: 1 << 20 })
         }
-        Operation::Relieve { process } => {
+        Operation::Relieve(process) => {
             let group = MemoryGroup::Process(fixture.pick(*process)?);
             Action::Memory(MemoryAction::Relieve { group, bytes: u64::MAX })
         }
-        Operation::Confine { more } => {
+        Operation::Confine(more) => {
             Action::Memory(MemoryAction::Room { more: *more, least: 4_096 })
         }
         _ => return None,
