@@ -33,7 +33,6 @@ use session::SharedState;
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -84,7 +83,7 @@ pub fn help(options: &HelperOptions) -> Result<()> {
         seats: Seats { logind: Logind::default(), proc: "/proc".into() },
         allowed: options.allowed.clone(),
         journals: dir.join("sessions"),
-        sessions: AtomicUsize::new(0),
+        sessions: Arc::default(),
         budgets: Mutex::default(),
     };
     StateDir::choose(Some(&shared.journals)).make()?;

@@ -22,7 +22,6 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 use zbus::blocking::Connection;
@@ -68,17 +67,8 @@ struct BusState {
     closed: BTreeMap<ServiceManager, Instant>,
     /// Deadline for calls during a restore.
     until: Option<Instant>,
-    /// Number of connections being opened, including abandoned ones.
-    opening: Arc<AtomicUsize>,
-}
-
-/// Counts one connection being opened.
-struct Opening(Arc<AtomicUsize>);
-
-impl Drop for Opening {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
+    /// Held once for each connection being opened, including abandoned ones.
+    opening: Arc<()>,
 }
 
 impl Bus {
@@ -273,10 +263,14 @@ impl BusState {
         }
     }
 
+    fn opening_count(&self) -> usize {
+        Arc::strong_count(&self.opening) - 1
+    }
+
     /// Opens a connection in a thread of its own, which is abandoned if it hangs.
     fn connect(&mut self, path: PathBuf, user: Option<u32>) -> Result<Connection, KnobFault> {
-        let opening = Opening(Arc::clone(&self.opening));
-        if self.opening.fetch_add(1, Ordering::Relaxed) >= HANGING_MAX {
+        let opening = Arc::clone(&self.opening);
+        if self.opening_count() > HANGING_MAX {
             return Err(KnobFault::Refused(libc::ENOTCONN));
         }
         let (sender, receiver) = mpsc::channel();

@@ -11,8 +11,7 @@ use super::messages::{
 use super::seat::Seats;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tipme_control::{Caller, Conversation, Daemon as _, READ_TIMEOUT, Received};
 use tipme_policy::{Action, Backend, Identity, Role, Strength};
@@ -38,8 +37,8 @@ pub(super) struct SharedState {
     pub(super) allowed: Vec<u32>,
     /// Folder of the journals.
     pub(super) journals: PathBuf,
-    /// Number of open helper sessions.
-    pub(super) sessions: AtomicUsize,
+    /// Held once by each open helper session.
+    pub(super) sessions: Arc<()>,
     /// Budget of each user: reconnecting does not reset it. The number of admitted users is small.
     pub(super) budgets: Mutex<BTreeMap<u32, CpuBudget>>,
 }
@@ -133,7 +132,7 @@ fn answer<'a>(
 ) -> Result<HelperResponse, String> {
     match (request, session.as_mut()) {
         (HelperRequest::Status, _) => {
-            let sessions = shared.sessions.load(Ordering::Relaxed);
+            let sessions = Arc::strong_count(&shared.sessions) - 1;
             Ok(HelperResponse::Status(HelperStatus { pid: std::process::id(), sessions }))
         }
         (HelperRequest::Open(terms), None) => {
@@ -167,23 +166,7 @@ struct Session<'a> {
     shared: &'a SharedState,
     caller: u32,
     owner: u32,
-    _counted: SessionGuard<'a>,
-}
-
-/// Counts an open helper session during its lifetime.
-struct SessionGuard<'a>(&'a AtomicUsize);
-
-impl SessionGuard<'_> {
-    fn new(sessions: &AtomicUsize) -> SessionGuard<'_> {
-        sessions.fetch_add(1, Ordering::Relaxed);
-        SessionGuard(sessions)
-    }
-}
-
-impl Drop for SessionGuard<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
+    _counted: Arc<()>,
 }
 
 /// The display server, which runs as root and is changed in addition.
@@ -230,7 +213,7 @@ impl Session<'_> {
             shared,
             caller,
             owner,
-            _counted: SessionGuard::new(&shared.sessions),
+            _counted: Arc::clone(&shared.sessions),
         };
         Ok((session, Opened { backend, missing, restored }))
     }

@@ -137,12 +137,12 @@ fn a_manager_that_hangs_is_asked_once() {
     for _ in 0..5 {
         assert_eq!(bus.get(&unit(), Property::CpuWeight), Err(KnobFault::Refused(libc::ENOTCONN)));
     }
-    assert_eq!(bus.state.borrow().opening.load(Ordering::Relaxed), 1);
+    assert_eq!(bus.state.borrow().opening_count(), 1);
     listener.set_nonblocking(true).expect("the server of the test works");
     assert!(listener.accept().is_ok());
     assert!(listener.accept().is_err(), "it was asked again");
     drop(listener);
-    while bus.state.borrow().opening.load(Ordering::Relaxed) > 0 {
+    while bus.state.borrow().opening_count() > 0 {
         std::thread::sleep(Duration::from_millis(5));
     }
 }
@@ -153,15 +153,12 @@ fn hanging_connections_are_bounded_and_open_ones_work() {
     let served = manager(listener, |_| Ok(7));
     let bus = Bus::new(run.path());
     assert_eq!(bus.get(&unit(), Property::CpuWeight), Ok(7));
-    bus.state.borrow().opening.store(HANGING_MAX, Ordering::Relaxed);
+    let hanging = vec![Arc::clone(&bus.state.borrow().opening); HANGING_MAX];
     assert_eq!(bus.open(ServiceManager::User(77)), Err(KnobFault::Refused(libc::ENOTCONN)));
     assert_eq!(bus.get(&unit(), Property::CpuWeight), Ok(7));
-    assert_eq!(
-        bus.state.borrow().opening.load(Ordering::Relaxed),
-        HANGING_MAX,
-        "a refused connection does not count"
-    );
-    bus.state.borrow().opening.store(0, Ordering::Relaxed);
+    let count = bus.state.borrow().opening_count();
+    assert_eq!(count, HANGING_MAX, "a refused connection does not count");
+    drop(hanging);
     assert_eq!(bus.open(ServiceManager::User(78)), Err(KnobFault::Vanished), "they have ended");
     drop(bus);
     assert_eq!(served.join().expect("the server does not panic").len(), 2);
