@@ -30,8 +30,6 @@ impl Manager {
 
     fn status(&self) -> ManagerStatus {
         let seconds = clock::now().since(self.since).millis() / 1e3;
-        let percent =
-            |time: Nanos| if seconds > 0.0 { 100.0 * time.millis() / 1e3 / seconds } else { 0.0 };
         let display = self.attention.facts();
         let own_cpu_by = self.chores.spent(display.own_cpu).into_iter();
         ManagerStatus {
@@ -54,8 +52,10 @@ impl Manager {
             prediction: self.prefetch.figures(),
             preload: self.preload.status(),
             counts: self.totals(),
-            own_cpu_percent: percent(own_cpu().since(self.own_cpu)),
-            own_cpu_by: own_cpu_by.map(|(what, time)| (what.to_owned(), percent(time))).collect(),
+            own_cpu_percent: percent(own_cpu().since(self.own_cpu), seconds),
+            own_cpu_by: own_cpu_by
+                .map(|(what, time)| (what.to_owned(), percent(time, seconds)))
+                .collect(),
             own_rss_bytes: processes::resident(&self.setting.proc, std::process::id()).unwrap_or(0),
         }
     }
@@ -63,28 +63,22 @@ impl Manager {
     /// Returns unavailable functions, and processes of the core that cannot be favoured.
     fn missing(&self) -> Vec<String> {
         let known = self.setting.missing.iter().cloned().chain(self.actuator.trouble());
-        known
-            .chain(not_favoured(
-                &self.setting.proc,
-                self.setting.user,
-                &self.core,
-                self.parts.manager,
-            ))
-            .collect()
+        let (proc, user) = (&self.setting.proc, self.setting.user);
+        known.chain(not_favoured(proc, user, &self.core, self.parts.manager)).collect()
     }
 
     /// Returns the sets, most favoured first.
     fn sets(&self) -> Vec<SetStatus> {
         let mut assignments: Vec<&Assignment> = self.assigned.values().collect();
         assignments.sort_by_key(|assignment| (assignment.role, assignment.set));
-        let set = |assignment: &&Assignment| SetStatus {
+        let sets = assignments.into_iter().take(LISTED_MAX).map(|assignment| SetStatus {
             program: self.name(assignment.set.0.pid),
             pid: assignment.set.0.pid,
             role: word(&assignment.role),
             reason: assignment.reason.to_string(),
             processes: assignment.members.len(),
-        };
-        assignments.iter().take(LISTED_MAX).map(set).collect()
+        });
+        sets.collect()
     }
 
     fn totals(&self) -> ManagerCounts {
@@ -147,15 +141,13 @@ impl Manager {
             under.filter(|top| !processes::is_below(&self.setting.proc, process, *top))
         {
             return format!(
-                "it is not below process {}, and only what is below it is changed (--under)",
+                "it is not below process {}, to which --under restricts changes",
                 top.pid
             );
         }
         match self.desktop.refusal(process.pid) {
             Some(refusal) => words(refusal),
-            None => {
-                "no window is known to be its, it is below no client of the display, and it is not a hog".to_owned()
-            }
+            None => "it has no window, no ancestor with one, and is not a hog".to_owned(),
         }
     }
 }
@@ -167,7 +159,7 @@ fn explained(why: ProcessTreatment, found: RoleExplanation, is_job: bool) -> Pro
         reason: format!(
             "{}{}",
             found.reason,
-            if is_job { ", a job in the background of its terminal" } else { "" }
+            if is_job { ", a background job of its terminal" } else { "" }
         ),
         membership: Some(word(&found.because)),
         set: Some(found.set.0.pid),
@@ -177,18 +169,27 @@ fn explained(why: ProcessTreatment, found: RoleExplanation, is_job: bool) -> Pro
 
 fn words(refusal: ClaimRefusal) -> String {
     match refusal {
-        ClaimRefusal::Unknown => "nobody says which process its window belongs to".to_owned(),
-        ClaimRefusal::Gone => "the process that made the window has ended, and this one has its number".to_owned(),
+        ClaimRefusal::Unknown => "the process of its window is unknown".to_owned(),
+        ClaimRefusal::Gone => {
+            "the process that created the window has ended, and this one reuses its PID".to_owned()
+        }
         ClaimRefusal::OtherUser(uid) => format!("its window belongs to user {uid}"),
         ClaimRefusal::OwnWords => {
-            "a window claims to be its, and the display server, which knows its clients, does not say so".to_owned()
+            "a window claims to belong to it, which the display server does not confirm".to_owned()
         }
-        ClaimRefusal::OtherClient => "a window claims to be its, and it is another client of the display".to_owned(),
-        ClaimRefusal::NotConnected => {
-            "it has no connection to the display: the process that made the window had the same number".to_owned()
+        ClaimRefusal::OtherClient => {
+            "a window claims to belong to it, but it is another client of the display".to_owned()
         }
+        ClaimRefusal::NotConnected => "it has no connection to the display: \
+             the process that created the window had the same PID"
+            .to_owned(),
         ClaimRefusal::Core => "it belongs to the session".to_owned(),
     }
+}
+
+/// Returns the share of a time in these seconds.
+fn percent(time: Nanos, seconds: f64) -> f64 {
+    if seconds > 0.0 { 100.0 * time.millis() / 1e3 / seconds } else { 0.0 }
 }
 
 /// Returns a role or membership as written in JSON.

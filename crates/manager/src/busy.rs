@@ -52,7 +52,7 @@ pub(crate) struct BusyWatch {
     due: Nanos,
     /// Clock ticks used by each process at the last look.
     ticks: BTreeMap<Identity, u64>,
-    told: Vec<Identity>,
+    reported: Vec<Identity>,
 }
 
 impl BusyWatch {
@@ -70,7 +70,7 @@ impl BusyWatch {
             cost,
             due,
             ticks: BTreeMap::new(),
-            told: Vec::new(),
+            reported: Vec::new(),
         }
     }
 
@@ -90,7 +90,7 @@ impl BusyWatch {
         if self.last.is_none_or(|last| now.since(last) >= SCARCE) {
             self.ticks.clear();
             self.due = now;
-            return self.tell(Vec::new());
+            return self.changed(Vec::new());
         }
         if now < self.due {
             return None;
@@ -99,7 +99,7 @@ impl BusyWatch {
         let busy = self.walk(now, may_change);
         self.cost = thread_time().since(begun);
         self.due = now.after(self.until_next(now));
-        self.tell(busy)
+        self.changed(busy)
     }
 
     /// Returns the time between the last look and the next.
@@ -112,13 +112,17 @@ impl BusyWatch {
     /// Returns `true` if more tasks are runnable than there are CPUs; the calling thread is one of
     /// them.
     fn are_cpus_scarce(&self) -> bool {
-        let by_name = || runnable(&std::fs::read_to_string(self.proc.join("loadavg")).ok()?);
-        self.load.runnable().or_else(by_name).is_some_and(|runnable| runnable > self.cpus + 1)
+        let count = self
+            .load
+            .runnable()
+            .or_else(|| runnable(&std::fs::read_to_string(self.proc.join("loadavg")).ok()?));
+        count.is_some_and(|count| count > self.cpus + 1)
     }
 
-    fn tell(&mut self, busy: Vec<Identity>) -> Option<Vec<Identity>> {
-        let changed = busy != self.told;
-        self.told.clone_from(&busy);
+    /// Returns the busy processes if they differ from those returned last.
+    fn changed(&mut self, busy: Vec<Identity>) -> Option<Vec<Identity>> {
+        let changed = busy != self.reported;
+        self.reported.clone_from(&busy);
         changed.then_some(busy)
     }
 
@@ -135,10 +139,11 @@ impl BusyWatch {
             let taken = process.ticks.saturating_add(process.ended_ticks);
             self.ticks.insert(who, taken);
             // For a new process, the CPU time over its whole life.
-            let life = || (taken, up.saturating_sub(who.start));
-            let (taken, span) =
-                before.get(&who).map_or_else(life, |before| (taken.saturating_sub(*before), span));
-            if is_busy(taken, span, self.told.contains(&who)) && may_change(who) {
+            let (taken, span) = match before.get(&who) {
+                Some(before) => (taken.saturating_sub(*before), span),
+                None => (taken, up.saturating_sub(who.start)),
+            };
+            if is_busy(taken, span, self.reported.contains(&who)) && may_change(who) {
                 busy.push((taken, who));
             }
         }
@@ -157,11 +162,10 @@ impl BusyWatch {
 /// Decides whether a process with `taken` ticks in a span is busy; `before` is `true` if it was
 /// reported as busy.
 fn is_busy(taken: u64, span: u64, before: bool) -> bool {
-    let reaches = |percent| taken.saturating_mul(100) >= span.max(1).saturating_mul(percent);
-    match before {
-        true => span < ticks(PERIOD) || taken > 0 && reaches(CALM_PERCENT),
-        false => taken >= BUSY_TICKS_MIN && reaches(BUSY_PERCENT),
-    }
+    let (ticks_min, percent) =
+        if before { (1, CALM_PERCENT) } else { (BUSY_TICKS_MIN, BUSY_PERCENT) };
+    let reaches = taken.saturating_mul(100) >= span.max(1).saturating_mul(percent);
+    before && span < ticks(PERIOD) || taken >= ticks_min && reaches
 }
 
 fn ticks(span: Nanos) -> u64 {

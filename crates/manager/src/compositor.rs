@@ -47,17 +47,14 @@ impl CompositorFocus {
         recorder: &Path,
         proc: &Path,
     ) -> Result<CompositorFocus, DisplayError> {
-        let lost =
-            |reason: String| DisplayError::NoCompositor { socket: socket.to_owned(), reason };
-        let connection = UnixStream::connect(socket).map_err(|error| lost(error.to_string()))?;
-        let peer = socket_peercred(&connection).map_err(|error| lost(error.to_string()))?;
-        let following = follow(recorder).map_err(|error| lost(error.to_string()))?;
+        let (connection, server_pid, following) = connect(socket, recorder)
+            .map_err(|reason| DisplayError::NoCompositor { socket: socket.to_owned(), reason })?;
         Ok(CompositorFocus {
             proc: proc.to_owned(),
             socket: socket.to_owned(),
             recorder: recorder.to_owned(),
             connection,
-            server_pid: peer.pid.as_raw_nonzero().get().unsigned_abs(),
+            server_pid,
             following: Some(following),
             windows: BTreeMap::new(),
             focused: None,
@@ -85,19 +82,18 @@ impl CompositorFocus {
     /// # Errors
     /// Fails if the compositor is gone.
     pub(crate) fn changes(&mut self) -> Result<Vec<AttentionChange>, DisplayError> {
-        self.see_whether_it_lives()?;
-        let told = self.following.as_mut().map_or(Ok(Vec::new()), Following::news);
-        let news = told.unwrap_or_else(|_| {
+        self.check_connection()?;
+        let news = self.following.as_mut().map_or(Ok(Vec::new()), Following::news);
+        let news = news.unwrap_or_else(|_| {
             self.following = None;
             Vec::new()
         });
-        let own = |response: &RecorderResponse| match response {
+        // Only the last of several focus changes counts.
+        let last = news.iter().rev().find_map(|response| match response {
             RecorderResponse::Focus(focus) if focus.server == self.server_pid => Some(focus.client),
             _ => None,
-        };
-        // Only the last of several focus changes counts.
-        let last = news.iter().filter_map(own).next_back();
-        Ok(last.map(|client| self.turn(client)).unwrap_or_default())
+        });
+        Ok(last.map(|client| self.move_focus(client)).unwrap_or_default())
     }
 
     /// Finds clients that have ended, and now and then retries to reach a missing recorder.
@@ -122,7 +118,7 @@ impl CompositorFocus {
     }
 
     /// Moves the focus to a process, or to no known one.
-    fn turn(&mut self, client: Option<u32>) -> Vec<AttentionChange> {
+    fn move_focus(&mut self, client: Option<u32>) -> Vec<AttentionChange> {
         let client = client.and_then(|pid| processes::identity(&self.proc, pid));
         let client = client.filter(|client| self.has_room(*client));
         let before =
@@ -162,7 +158,7 @@ impl CompositorFocus {
     }
 
     /// Detects a closed connection: a compositor sends nothing to a client without requests.
-    fn see_whether_it_lives(&self) -> Result<(), DisplayError> {
+    fn check_connection(&self) -> Result<(), DisplayError> {
         let ended = recv(&self.connection, &mut [0; 1], RecvFlags::PEEK | RecvFlags::DONTWAIT)
             .map(|(read, _)| read)
             == Ok(0);
@@ -172,6 +168,14 @@ impl CompositorFocus {
     pub(crate) fn gone(&self, reason: String) -> DisplayError {
         DisplayError::NoCompositor { socket: self.socket.clone(), reason }
     }
+}
+
+/// Connects to the compositor and follows its focus; also returns the compositor's PID.
+fn connect(socket: &Path, recorder: &Path) -> Result<(UnixStream, u32, Following), String> {
+    let connection = UnixStream::connect(socket).map_err(|error| error.to_string())?;
+    let peer = socket_peercred(&connection).map_err(|error| error.to_string())?;
+    let following = follow(recorder).map_err(|error| error.to_string())?;
+    Ok((connection, peer.pid.as_raw_nonzero().get().unsigned_abs(), following))
 }
 
 fn follow(recorder: &Path) -> Result<Following, CallError> {

@@ -38,8 +38,8 @@ const QUESTION_BYTES: u32 = 40;
 /// Returns `true` if `client` holds a socket connected to one of `server`. Returns `None` if that
 /// is unknown, for lack of privileges or kernel support.
 pub(crate) fn are_connected(proc: &Path, client: u32, server: u32) -> Option<bool> {
-    let ends = OpenFiles::of(proc, server)?.sockets;
-    let own = OpenFiles::of(proc, client)?.sockets;
+    let ends = OpenFiles::read(proc, server)?.sockets;
+    let own = OpenFiles::read(proc, client)?.sockets;
     let diag = ask_kernel()?;
     if far_ends(&diag, &own).any(|end| ends.contains(&end)) {
         return Some(true);
@@ -60,7 +60,7 @@ pub(crate) struct OpenFiles {
 
 impl OpenFiles {
     /// Returns `None` if the descriptors are not readable.
-    pub(crate) fn of(proc: &Path, pid: u32) -> Option<OpenFiles> {
+    pub(crate) fn read(proc: &Path, pid: u32) -> Option<OpenFiles> {
         let folder = std::fs::read_dir(proc.join(format!("{pid}/fd"))).ok()?;
         let links = folder
             .flatten()
@@ -140,22 +140,15 @@ fn answer(bytes: &[u8], socket: u32) -> Option<Option<u32>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::fd::AsRawFd;
     use std::os::unix::net::UnixStream;
 
     #[test]
     fn the_other_end_of_a_pair_is_found() {
         let (one, other) = UnixStream::pair().unwrap();
-        let number = |stream: &UnixStream| {
-            let link = std::fs::read_link(format!("/proc/self/fd/{}", stream.as_raw_fd())).unwrap();
-            link.to_str()
-                .unwrap()
-                .trim_matches(|letter: char| !letter.is_ascii_digit())
-                .parse::<u32>()
-                .unwrap()
-        };
+        let [end, other_inode] =
+            [&one, &other].map(|stream| rustix::fs::fstat(stream).unwrap().st_ino as u32);
         let diag = ask_kernel().unwrap();
-        assert_eq!(other_end(&diag, number(&one)), Some(Some(number(&other))));
+        assert_eq!(other_end(&diag, end), Some(Some(other_inode)));
         assert_eq!(other_end(&diag, u32::MAX - 1), None);
         let own = std::process::id();
         assert_eq!(are_connected(Path::new("/proc"), own, own), Some(true));

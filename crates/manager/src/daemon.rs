@@ -14,13 +14,13 @@ use crate::preload::Preload;
 use crate::schedule::{SLACK, Schedule, TERMINALS, TICK};
 use crate::session;
 use crate::setting::{ManageOptions, Setting};
-use crate::signals::TerminationSignals;
 use crate::times::Recent;
 use anyhow::{Context, Result};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
+use tipme_control::life::{SIGINT, SIGTERM, SignalStream};
 use tipme_control::manager::{ManagerCounts, ManagerResponse, Server};
 use tipme_control::{Gate, journal};
 use tipme_desktop::attention::{AttentionChange, Core};
@@ -51,14 +51,14 @@ pub enum Ended {
 /// remedy.
 pub fn run(options: &ManageOptions) -> Result<Ended> {
     let lock = options.state.lock()?;
-    let signals = TerminationSignals::catch()?;
+    let signals = SignalStream::catch(&[SIGINT, SIGTERM]).context("cannot catch signals")?;
     let begun = begin(options);
     if begun.is_err() {
         take_back_without_display(options);
     }
     let (mut manager, mut server, first) = begun?;
     let ended = manager.begin(first).and_then(|()| manager.serve(&mut server, &signals));
-    tell_restored("this manager", &manager.actuator.restore());
+    report_restored("this manager", &manager.actuator.restore());
     drop(lock);
     ended
 }
@@ -79,7 +79,7 @@ fn begin(options: &ManageOptions) -> Result<(Manager, Server, Vec<AttentionChang
     let server = Server::bind(&options.state.socket(), Gate::of(&[setting.user]))?;
     let (actuator, restored) =
         Actuator::open(options, helper, &mut setting, attention.core().server_pid)?;
-    tell_restored("a manager that was killed", &restored);
+    report_restored("a killed manager", &restored);
     tipme_confine::be_urgent();
     let attention = FollowedDisplay::start(attention, &first, &setting.address, &setting.proc)?;
     Ok((Manager::new(options, setting, attention, actuator), server, first))
@@ -89,19 +89,18 @@ fn begin(options: &ManageOptions) -> Result<(Manager, Server, Vec<AttentionChang
 /// hang.
 fn take_back_without_display(options: &ManageOptions) {
     match tipme_sched::take_back(&options.state.journal(), Path::new("/proc")) {
-        Ok(restored) => tell_restored("a manager that was killed", &restored.into()),
-        Err(error) => journal::warning(format!(
-            "what a killed manager may have left is not taken back: {error}"
-        ))
-        .tell(),
+        Ok(restored) => report_restored("a killed manager", &restored.into()),
+        Err(error) => {
+            journal::warning(format!("cannot undo the changes of a killed manager: {error}")).tell()
+        }
     }
 }
 
 /// Reports the result of a restore unless everything was restored.
-pub(crate) fn tell_restored(whose: &str, restored: &RestoredCounts) {
+pub(crate) fn report_restored(owner: &str, restored: &RestoredCounts) {
     if restored.failed > 0 || restored.unreadable > 0 {
         let words = format!(
-            "of the changes of {whose}, {} could not be taken back and {} could not be read",
+            "{} changes of {owner} could not be undone, and {} could not be read",
             restored.failed, restored.unreadable
         );
         journal::warning(words).event(journal::JournalEvent::NotRestored).tell();
@@ -188,9 +187,9 @@ impl Manager {
 
     /// Handles the state that exists already, and reports that managing has begun.
     fn begin(&mut self, first: Vec<AttentionChange>) -> Result<()> {
-        self.look_for_core();
+        self.find_core();
         self.take(first, clock::now(), clock::now());
-        self.tell_missing();
+        self.report_missing();
         (self.since, self.own_cpu, self.chores) = (clock::now(), own_cpu(), OwnCpu::new());
         self.focus_times = Recent::default();
         let words = format!(
@@ -201,11 +200,11 @@ impl Manager {
         Ok(())
     }
 
-    fn serve(&mut self, server: &mut Server, signals: &TerminationSignals) -> Result<Ended> {
+    fn serve(&mut self, server: &mut Server, signals: &SignalStream) -> Result<Ended> {
         loop {
             let ready = self.wait(server, signals)?;
             let now = clock::now();
-            if ready.signals && signals.have_come() {
+            if ready.signals && !signals.arrived().is_empty() {
                 return Ok(Ended::Stopped);
             }
             self.chores.begin(Chore::Display);
@@ -236,7 +235,7 @@ impl Manager {
     }
 
     /// Waits for a display change, a request, a signal, or a timer.
-    fn wait(&self, server: &Server, signals: &TerminationSignals) -> Result<ReadyFor> {
+    fn wait(&self, server: &Server, signals: &SignalStream) -> Result<ReadyFor> {
         let own = [self.attention.fd(), signals.fd()].into_iter();
         let mut fds: Vec<PollFd<'_>> =
             own.chain(server.fds()).map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
@@ -248,7 +247,7 @@ impl Manager {
             Timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) };
         match poll(&mut fds, Some(&timeout)) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(error).context("cannot wait for news"),
+            Err(error) => return Err(error).context("cannot wait for events"),
         }
         let mut ready = fds.iter().map(|fd| !fd.revents().is_empty());
         let (display, signals) = (ready.next() == Some(true), ready.next() == Some(true));
@@ -262,7 +261,7 @@ impl Manager {
     fn attend(&mut self, now: Nanos) -> Result<(), String> {
         let (reports, facts) = (self.attention.reports()?, self.attention.facts());
         if facts.core != self.parts {
-            self.look_for_core();
+            self.find_core();
         }
         facts.input.into_iter().for_each(|input| self.schedule.input(input));
         for DisplayReport { at, changes } in
@@ -274,13 +273,13 @@ impl Manager {
     }
 
     /// Handles changes that the display reported at that time.
-    fn take(&mut self, changes: Vec<AttentionChange>, told: Nanos, now: Nanos) {
+    fn take(&mut self, changes: Vec<AttentionChange>, reported: Nanos, now: Nanos) {
         let before = self.desktop.focused();
         let events = self.desktop.take(changes, now);
         self.handle(now, events);
         let focused = self.desktop.focused();
         if focused != before {
-            self.focus_times.push(clock::now().since(told));
+            self.focus_times.push(clock::now().since(reported));
             let young = focused.filter(|set| self.desktop.is_young(*set, now));
             self.schedule.focus(before, young, now);
             if self.memory.bring_look_forward(now) {
@@ -297,8 +296,12 @@ impl Manager {
     /// Passes events to the policy and applies all its decisions in one step; memory actions wait
     /// until the end of the turn.
     pub(crate) fn handle(&mut self, now: Nanos, events: Vec<DesktopEvent>) {
-        if events.iter().any(|event| matches!(event, DesktopEvent::Set { id, .. } if !self.assigned.contains_key(id))) {
-            self.preload.make_way(now);
+        let known = &self.assigned;
+        if events
+            .iter()
+            .any(|event| matches!(event, DesktopEvent::Set { id, .. } if !known.contains_key(id)))
+        {
+            self.preload.pause_for_start(now);
         }
         let actions: Vec<Action> =
             events.into_iter().flat_map(|event| self.policy.handle(now, event)).collect();
@@ -389,9 +392,9 @@ impl Manager {
     }
 
     /// Reports unavailable functions on standard error.
-    fn tell_missing(&self) {
+    fn report_missing(&self) {
         if self.actuator.helper().is_none() {
-            return self.setting.tell_missing();
+            return self.setting.report_missing();
         }
         for missing in &self.setting.missing {
             journal::warning(missing).tell();
@@ -410,7 +413,7 @@ impl Manager {
     /// Runs the periodic looks of each second.
     fn tick(&mut self, now: Nanos) {
         self.revive_helper(now);
-        let present = self.look_for_user(now);
+        let present = self.update_presence(now);
         if present {
             let jobs = self.desktop.focused().map(|set| self.desktop.follow_jobs(set, now));
             self.handle(now, jobs.unwrap_or_default());
@@ -425,12 +428,12 @@ impl Manager {
         self.ticks += 1;
         self.chores.begin(Chore::Display);
         if self.ticks.is_multiple_of(CORE_TICKS) {
-            self.look_for_core();
+            self.find_core();
         }
     }
 
     /// Returns `true` if the user is present: the last known state while the display is silent.
-    fn look_for_user(&mut self, now: Nanos) -> bool {
+    fn update_presence(&mut self, now: Nanos) -> bool {
         let facts = self.attention.facts();
         if let (Some(_), Some(present)) = (facts.silent, self.present) {
             return present;
@@ -462,9 +465,10 @@ impl Manager {
             self.handle(now, vec![DesktopEvent::Memory(sample)]);
         }
         if self.memory.has_plenty() {
-            let focused = self.desktop.focused();
-            let is_other = |set| Some(set) != focused && self.assigned.contains_key(&set);
-            let actions = self.prefetch.actions(is_other, now);
+            let (focused, assigned) = (self.desktop.focused(), &self.assigned);
+            let actions = self
+                .prefetch
+                .actions(|set| Some(set) != focused && assigned.contains_key(&set), now);
             self.perform(actions);
         }
     }
@@ -472,20 +476,19 @@ impl Manager {
     /// Remembers the files of the program in use, if that is due.
     fn look_at_files(&mut self, now: Nanos) {
         let (desktop, setting) = (&self.desktop, &self.setting);
-        let processes = |set| {
+        self.preload.keep_time(now, |set| {
             let members = desktop.members(set).into_iter().map(|member| member.who);
             members.filter(|who| setting.may_change(*who)).collect()
-        };
-        self.preload.keep_time(now, processes);
+        });
     }
 
-    fn look_for_core(&mut self) {
+    fn find_core(&mut self) {
         self.parts = self.attention.facts().core;
         let (proc, user) = (&self.setting.proc, self.setting.user);
-        let said = self.parts.manager.and_then(|pid| session::window_manager(proc, user, pid));
+        let new = self.parts.manager.and_then(|pid| session::window_manager(proc, user, pid));
         // A process that falsely claims to be the window manager does not displace the present one.
         self.window_manager =
-            said.or(self.window_manager.filter(|known| processes::lives(proc, *known)));
+            new.or(self.window_manager.filter(|known| processes::lives(proc, *known)));
         let core = session::core(proc, user, self.parts.server_pid, self.window_manager);
         if core != self.core {
             let mut events = self.desktop.set_core(&core);

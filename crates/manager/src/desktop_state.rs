@@ -62,7 +62,7 @@ struct ClaimedWindow {
 
 /// The processes of one client, as last reported to the policy.
 struct ClientGroup {
-    told: BTreeMap<SetId, Vec<Member>>,
+    sets: BTreeMap<SetId, Vec<Member>>,
     visible: bool,
     terminals: Vec<Terminal>,
     /// Time of the next search for terminal servers of its foreground.
@@ -78,7 +78,7 @@ struct ClientGroup {
 #[derive(Default)]
 struct FocusState {
     window: Option<u32>,
-    told: Option<SetId>,
+    reported: Option<SetId>,
 }
 
 impl DesktopState {
@@ -143,8 +143,8 @@ impl DesktopState {
             }
         }
         let mut events: Vec<DesktopEvent> =
-            touched.into_iter().flat_map(|owner| self.tell(owner, now)).collect();
-        events.extend(self.tell_focus());
+            touched.into_iter().flat_map(|owner| self.update(owner, now)).collect();
+        events.extend(self.update_focus());
         events
     }
 
@@ -185,9 +185,9 @@ impl DesktopState {
     }
 
     fn is_due(&self, set: SetId, now: Nanos) -> bool {
-        let is_due =
-            |group: &ClientGroup| now.since(group.looked) >= LOOK_PERIOD || group.asks_again(now);
-        self.groups.get(&set.0).is_some_and(is_due)
+        self.groups
+            .get(&set.0)
+            .is_some_and(|group| now.since(group.looked) >= LOOK_PERIOD || group.asks_again(now))
     }
 
     /// Returns `true` if a set has just appeared, so that its programs may still be starting.
@@ -198,9 +198,10 @@ impl DesktopState {
     /// Returns `true` if another job has come to the foreground of one of the client's terminals.
     /// Reads one file per terminal.
     fn has_switched_job(&self, set: SetId) -> bool {
-        let terminals = self.groups.get(&set.0).into_iter().flat_map(|group| &group.terminals);
-        let foreground = |terminal: &Terminal| processes::foreground(&self.proc, terminal.leader);
-        terminals.into_iter().any(|terminal| foreground(terminal) != Some(terminal.foreground))
+        let mut terminals = self.groups.get(&set.0).into_iter().flat_map(|group| &group.terminals);
+        terminals.any(|terminal| {
+            processes::foreground(&self.proc, terminal.leader) != Some(terminal.foreground)
+        })
     }
 
     /// Looks again at the client with the oldest look, if one is due and affordable.
@@ -260,12 +261,12 @@ impl DesktopState {
 
     /// Returns the client with the keyboard focus.
     pub(crate) fn focused(&self) -> Option<SetId> {
-        self.keyboard.told
+        self.keyboard.reported
     }
 
     /// Returns the set of a process, and the reason for its membership.
     pub(crate) fn place(&self, pid: u32) -> Option<(SetId, Membership)> {
-        let sets = self.groups.values().flat_map(|group| &group.told);
+        let sets = self.groups.values().flat_map(|group| &group.sets);
         sets.flat_map(|(set, members)| members.iter().map(move |member| (*set, *member)))
             .find(|(_, member)| member.who.pid == pid)
             .map(|(set, member)| (set, member.because))
@@ -274,13 +275,13 @@ impl DesktopState {
     /// Returns the members of a client's own set.
     pub(crate) fn members(&self, set: SetId) -> Vec<Member> {
         let group = self.groups.get(&set.0);
-        group.and_then(|group| group.told.get(&set)).cloned().unwrap_or_default()
+        group.and_then(|group| group.sets.get(&set)).cloned().unwrap_or_default()
     }
 
     /// Returns `true` if the set is a background job of some client's terminal.
     pub(crate) fn is_job(&self, set: SetId) -> bool {
         !self.groups.contains_key(&set.0)
-            && self.groups.values().any(|group| group.told.contains_key(&set))
+            && self.groups.values().any(|group| group.sets.contains_key(&set))
     }
 
     /// Returns the reason why a window's claim to belong to this process was refused, if there was
@@ -376,7 +377,7 @@ impl DesktopState {
 
     /// Reports the set of a client with changed windows. Looks at its processes only if it is new
     /// or its helpers changed.
-    fn tell(&mut self, client: Identity, now: Nanos) -> Vec<DesktopEvent> {
+    fn update(&mut self, client: Identity, now: Nanos) -> Vec<DesktopEvent> {
         let windows = self.windows.values().filter(|window| window.owner == Ok(client));
         let (mut there, mut visible, mut helpers) = (false, false, BTreeSet::new());
         for window in windows {
@@ -387,13 +388,13 @@ impl DesktopState {
             return self.forget(client);
         }
         match self.groups.get_mut(&client) {
-            Some(group) if group.names(&helpers) => group.show(SetId(client), visible),
+            Some(group) if group.has_helpers(&helpers) => group.show(SetId(client), visible),
             _ => self.look(client, now),
         }
     }
 
     fn forget(&mut self, client: Identity) -> Vec<DesktopEvent> {
-        let gone = self.groups.remove(&client).into_iter().flat_map(|group| group.told);
+        let gone = self.groups.remove(&client).into_iter().flat_map(|group| group.sets);
         gone.map(|(set, _)| DesktopEvent::Gone(set)).collect()
     }
 
@@ -404,26 +405,23 @@ impl DesktopState {
         self.counts.dropped += family.dropped;
         let visible =
             self.windows.values().any(|window| window.owner == Ok(client) && window.visible);
-        let mut told: BTreeMap<SetId, Vec<Member>> =
+        let mut sets: BTreeMap<SetId, Vec<Member>> =
             family.jobs.into_iter().map(|(job, members)| (SetId(job), members)).collect();
-        told.insert(SetId(client), family.members);
+        sets.insert(SetId(client), family.members);
         let before = self.groups.remove(&client);
-        let events = differences(before.as_ref(), &told, SetId(client), visible);
+        let events = differences(before.as_ref(), &sets, SetId(client), visible);
         let (first_seen, last_pid_before) =
             before.map_or((now, None), |group| (group.first_seen, group.last_pid[0]));
-        let last_pid = [last_pid, last_pid_before];
-        self.groups.insert(
-            client,
-            ClientGroup {
-                told,
-                visible,
-                terminals: family.terminals,
-                ask_again: family.ask_again,
-                first_seen,
-                looked: now,
-                last_pid,
-            },
-        );
+        let group = ClientGroup {
+            sets,
+            visible,
+            terminals: family.terminals,
+            ask_again: family.ask_again,
+            first_seen,
+            looked: now,
+            last_pid: [last_pid, last_pid_before],
+        };
+        self.groups.insert(client, group);
         self.budget.spend(self.look_time().since(begun), now);
         events
     }
@@ -441,8 +439,9 @@ impl DesktopState {
         // The foreground processes of a server's own terminals are included, hence the bound.
         let mut looked = 0;
         while let Some(front) = fronts.get(looked).filter(|_| looked < ASKED_MAX) {
-            let is_other = |other: &Stat| self.is_other(other, &family);
-            match servers.of(&self.proc, self.user, front, now, is_other) {
+            let found = servers
+                .find(&self.proc, self.user, front, now, |other| self.is_other(other, &family));
+            match found {
                 ServerAnswer::Found(server) if family.has(server.identity) => {}
                 ServerAnswer::Found(server) => {
                     let (of_server, more) = self.sorted(&server);
@@ -482,22 +481,24 @@ impl DesktopState {
         (family, fronts)
     }
 
-    fn tell_focus(&mut self) -> Vec<DesktopEvent> {
-        let set = |desktop: &DesktopState, window: Option<u32>| {
-            let owner = desktop.windows.get(&window?)?.owner.ok()?;
-            desktop.groups.contains_key(&owner).then_some(SetId(owner))
-        };
-        let (keyboard, pointer) = (set(self, self.keyboard.window), set(self, self.pointer.window));
+    fn update_focus(&mut self) -> Vec<DesktopEvent> {
+        let [keyboard, pointer] =
+            [self.keyboard.window, self.pointer.window].map(|window| self.set_of_window(window?));
         let keyboard = self.keyboard.change(keyboard).then_some(DesktopEvent::Keyboard(keyboard));
         let pointer = self.pointer.change(pointer).then_some(DesktopEvent::Pointer(pointer));
         keyboard.into_iter().chain(pointer).collect()
+    }
+
+    fn set_of_window(&self, window: u32) -> Option<SetId> {
+        let owner = self.windows.get(&window)?.owner.ok()?;
+        self.groups.contains_key(&owner).then_some(SetId(owner))
     }
 }
 
 impl FocusState {
     /// Sets the reported set; returns `true` if it differs from the last one.
     fn change(&mut self, set: Option<SetId>) -> bool {
-        std::mem::replace(&mut self.told, set) != set
+        std::mem::replace(&mut self.reported, set) != set
     }
 }
 
@@ -514,19 +515,16 @@ impl ClientGroup {
     }
 
     fn processes(&self) -> impl Iterator<Item = Identity> + '_ {
-        self.told.values().flatten().map(|member| member.who)
+        self.sets.values().flatten().map(|member| member.who)
     }
 
     /// Returns `true` if its helpers are exactly these.
-    fn names(&self, helpers: &BTreeSet<Identity>) -> bool {
-        let members = self.told.values().flatten();
-        let told: BTreeSet<Identity> = members
-            .clone()
-            .filter(|member| member.because == Membership::Property)
-            .map(|member| member.who)
-            .collect();
+    fn has_helpers(&self, helpers: &BTreeSet<Identity>) -> bool {
+        let members = self.sets.values().flatten();
+        let named = members.clone().filter(|member| member.because == Membership::Property);
+        let named: BTreeSet<Identity> = named.map(|member| member.who).collect();
         let all: BTreeSet<Identity> = members.map(|member| member.who).collect();
-        told.is_subset(helpers) && helpers.is_subset(&all)
+        named.is_subset(helpers) && helpers.is_subset(&all)
     }
 
     /// Updates the visibility of its windows.
@@ -535,7 +533,7 @@ impl ClientGroup {
             return Vec::new();
         }
         self.visible = visible;
-        let members = self.told.get(&id).cloned().unwrap_or_default();
+        let members = self.sets.get(&id).cloned().unwrap_or_default();
         vec![DesktopEvent::Set { id, members, visible }]
     }
 }
@@ -553,25 +551,26 @@ fn differences(
     visible: bool,
 ) -> Vec<DesktopEvent> {
     let mut events = Vec::new();
-    let shown = |set: SetId| set == client && visible;
-    for (id, old) in before.into_iter().flat_map(|group| &group.told) {
+    for (id, old) in before.into_iter().flat_map(|group| &group.sets) {
         let Some(new) = now.get(id) else {
             events.push(DesktopEvent::Gone(*id));
             continue;
         };
         let kept: Vec<Member> = new.iter().filter(|member| has(old, member)).copied().collect();
         if kept.len() < old.len() && kept.len() < new.len() {
-            events.push(DesktopEvent::Set { id: *id, members: kept, visible: shown(*id) });
+            let visible = visible && *id == client;
+            events.push(DesktopEvent::Set { id: *id, members: kept, visible });
         }
     }
     let mut gains = Vec::new();
     for (id, members) in now {
-        let old = before.and_then(|group| group.told.get(id));
+        let old = before.and_then(|group| group.sets.get(id));
         let same_look = *id != client || before.is_some_and(|group| group.visible == visible);
         if old == Some(members) && same_look {
             continue;
         }
-        let event = DesktopEvent::Set { id: *id, members: members.clone(), visible: shown(*id) };
+        let visible = visible && *id == client;
+        let event = DesktopEvent::Set { id: *id, members: members.clone(), visible };
         let only_loses = old.is_some_and(|old| members.iter().all(|member| has(old, member)));
         if only_loses { events.push(event) } else { gains.push(event) }
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A thread that follows the display. A display that a client has grabbed, or whose server is
-//! stopped, does not answer, and neither signals nor requests to the manager may wait for it.
+//! A thread that follows the display. A display grabbed by a client, or with a stopped server, does
+//! not answer, and neither signals nor requests to the manager may wait for it.
 
 use crate::display::{AttendedDisplay, DisplayAddress};
 use crate::own_cpu::thread_time;
@@ -73,10 +73,7 @@ impl FollowedDisplay {
         address: &DisplayAddress,
         proc: &Path,
     ) -> Result<FollowedDisplay> {
-        let pipe = || {
-            pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK).context("cannot follow the display")
-        };
-        let ((news, tell), (released, held)) = (pipe()?, pipe()?);
+        let ((news, wake), (released, held)) = (pipe()?, pipe()?);
         let (sender, reports) = sync_channel(REPORTS_MAX);
         let (core, dropped) = (display.core(), display.dropped());
         let facts = DisplayFacts { core, dropped, input: None, silent: None, own_cpu: Nanos(0) };
@@ -86,18 +83,18 @@ impl FollowedDisplay {
             display,
             address: address.clone(),
             proc: proc.to_owned(),
-            told: BTreeSet::new(),
+            windows: BTreeSet::new(),
             next_look: clock::now(),
             reports: sender,
             facts: Arc::clone(&facts),
-            tell,
+            wake,
             released,
         };
         follower.note_windows(first);
         let thread = std::thread::Builder::new().name("display".to_owned());
         thread
             .spawn(move || follower.run())
-            .context("cannot begin a thread that follows the display")?;
+            .context("cannot start the thread that follows the display")?;
         Ok(FollowedDisplay { reports, facts, news, _held: held })
     }
 
@@ -119,7 +116,7 @@ impl FollowedDisplay {
                 Ok(report) => all.push(report?),
                 Err(TryRecvError::Empty) => return Ok(all),
                 Err(TryRecvError::Disconnected) => {
-                    return Err("nobody follows the display any more".to_owned());
+                    return Err("the thread that follows the display has ended".to_owned());
                 }
             }
         }
@@ -128,6 +125,10 @@ impl FollowedDisplay {
     pub(crate) fn facts(&self) -> DisplayFacts {
         *lock(&self.facts)
     }
+}
+
+fn pipe() -> Result<(OwnedFd, OwnedFd)> {
+    pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK).context("cannot follow the display")
 }
 
 fn server_of(display: &AttendedDisplay, proc: &Path) -> Option<Identity> {
@@ -143,14 +144,14 @@ fn lock(facts: &Mutex<DisplayFacts>) -> MutexGuard<'_, DisplayFacts> {
 /// sender gone.
 struct DisplayFollower {
     reports: SyncSender<Result<DisplayReport, String>>,
-    tell: OwnedFd,
+    wake: OwnedFd,
     display: AttendedDisplay,
     /// Process of the display server.
     server: Option<Identity>,
     address: DisplayAddress,
     proc: PathBuf,
     /// Windows reported so far.
-    told: BTreeSet<u32>,
+    windows: BTreeSet<u32>,
     next_look: Nanos,
     facts: Arc<Mutex<DisplayFacts>>,
     released: OwnedFd,
@@ -173,8 +174,8 @@ impl DisplayFollower {
     fn follow(&mut self) -> FollowingEnd {
         loop {
             let outcome = self.wait(self.next_look, true).and_then(|()| match self.ask() {
-                Ok(told) => told,
-                Err(error) => self.reach(error),
+                Ok(outcome) => outcome,
+                Err(error) => self.reconnect(error),
             });
             lock(&self.facts).own_cpu = thread_time();
             if let Err(end) = outcome {
@@ -195,7 +196,7 @@ impl DisplayFollower {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => {
                 return Err(FollowingEnd::Gone(format!(
-                    "cannot wait for news of the display: {error}"
+                    "cannot wait for events of the display: {error}"
                 )));
             }
         }
@@ -206,7 +207,7 @@ impl DisplayFollower {
     fn ask(&mut self) -> Result<Result<(), FollowingEnd>, DisplayError> {
         let now = clock::now();
         let changes = self.display.changes()?;
-        if let Err(end) = self.tell(now, changes) {
+        if let Err(end) = self.report(now, changes) {
             return Ok(Err(end));
         }
         if now.after(SLACK) < self.next_look {
@@ -214,7 +215,7 @@ impl DisplayFollower {
         }
         self.next_look = now.after(LOOK);
         let changes = self.display.look()?;
-        if let Err(end) = self.tell(now, changes) {
+        if let Err(end) = self.report(now, changes) {
             return Ok(Err(end));
         }
         let idle = self.display.idle_ms()?;
@@ -225,15 +226,16 @@ impl DisplayFollower {
     fn note_input(&mut self, input: Option<Nanos>) -> Result<(), FollowingEnd> {
         let now = clock::now();
         let before = std::mem::replace(&mut lock(&self.facts).input, input);
-        let recent = |input: Option<Nanos>| input.is_some_and(|at| now.since(at) < RECENT);
         if input.is_some_and(|at| now.since(at) < LOOK) {
             self.next_look = now.after(LOOK_AT_WORK);
         }
-        if recent(input) && !recent(before) { self.send_changes(now, Vec::new()) } else { Ok(()) }
+        let [is_recent, was_recent] =
+            [input, before].map(|input| input.is_some_and(|at| now.since(at) < RECENT));
+        if is_recent && !was_recent { self.send_changes(now, Vec::new()) } else { Ok(()) }
     }
 
     /// Reports changes, if there are any.
-    fn tell(&mut self, at: Nanos, changes: Vec<AttentionChange>) -> Result<(), FollowingEnd> {
+    fn report(&mut self, at: Nanos, changes: Vec<AttentionChange>) -> Result<(), FollowingEnd> {
         let (core, dropped) = (self.display.core(), self.display.dropped());
         let before = {
             let mut facts = lock(&self.facts);
@@ -255,15 +257,15 @@ impl DisplayFollower {
     fn send(&self, report: Result<DisplayReport, String>) -> Result<(), FollowingEnd> {
         self.reports.send(report).map_err(|_| FollowingEnd::Released)?;
         // Fails only if the pipe is readable already.
-        rustix::io::write(&self.tell, &[0]).ok();
+        rustix::io::write(&self.wake, &[0]).ok();
         Ok(())
     }
 
     fn note_windows(&mut self, changes: &[AttentionChange]) {
         for change in changes {
             match change {
-                AttentionChange::Window(state) => drop(self.told.insert(state.window)),
-                AttentionChange::Gone(window) => drop(self.told.remove(window)),
+                AttentionChange::Window(state) => drop(self.windows.insert(state.window)),
+                AttentionChange::Gone(window) => drop(self.windows.remove(window)),
                 AttentionChange::Keyboard(_) | AttentionChange::Pointer(_) => {}
             }
         }
@@ -271,21 +273,25 @@ impl DisplayFollower {
 
     /// Reconnects to the display for as long as its server lives; until then the reported state
     /// stays unchanged.
-    fn reach(&mut self, mut error: DisplayError) -> Result<(), FollowingEnd> {
+    fn reconnect(&mut self, mut error: DisplayError) -> Result<(), FollowingEnd> {
         loop {
             if matches!(error, DisplayError::Hung { .. }) {
                 self.note_silence();
             }
             match AttendedDisplay::open(&self.address, &self.proc)
-                .and_then(|display| self.turn_to(display))
+                .and_then(|display| self.switch_to(display))
             {
-                Ok(all) => return self.tell_all(all),
+                Ok(all) => return self.report_all(all),
                 Err(again) => error = again,
             }
-            let nobody = || {
-                matches!(error, DisplayError::NoServer { .. } | DisplayError::NoCompositor { .. })
+            let is_gone = match self.server {
+                Some(server) => !processes::lives(&self.proc, server),
+                None => matches!(
+                    error,
+                    DisplayError::NoServer { .. } | DisplayError::NoCompositor { .. }
+                ),
             };
-            if self.server.map_or_else(nobody, |server| !processes::lives(&self.proc, server)) {
+            if is_gone {
                 return Err(FollowingEnd::Gone(error.to_string()));
             }
             self.note_silence();
@@ -295,7 +301,10 @@ impl DisplayFollower {
 
     /// Switches to another connection to the same server and returns its first changes. Another
     /// server has other users and programs.
-    fn turn_to(&mut self, display: AttendedDisplay) -> Result<Vec<AttentionChange>, DisplayError> {
+    fn switch_to(
+        &mut self,
+        display: AttendedDisplay,
+    ) -> Result<Vec<AttentionChange>, DisplayError> {
         if self.server != server_of(&display, &self.proc) {
             return Err(display.gone("its server has ended, and another one has its place"));
         }
@@ -313,7 +322,7 @@ impl DisplayFollower {
         };
         if before.is_none() {
             journal::warning(format!(
-                "{} does not answer; all stays as it is until it does",
+                "{} does not answer; nothing is changed until it does",
                 self.address
             ))
             .tell();
@@ -322,19 +331,19 @@ impl DisplayFollower {
 
     /// Reports the complete state of a new connection: everything reported earlier and missing now
     /// is gone.
-    fn tell_all(&mut self, all: Vec<AttentionChange>) -> Result<(), FollowingEnd> {
+    fn report_all(&mut self, all: Vec<AttentionChange>) -> Result<(), FollowingEnd> {
         let silent = lock(&self.facts).silent.take();
         if silent.is_some() {
             journal::info(format!("{} answers again", self.address)).tell();
         }
         self.next_look = clock::now();
-        let window = |change: &AttentionChange| match change {
+        let there = all.iter().filter_map(|change| match change {
             AttentionChange::Window(state) => Some(state.window),
             _ => None,
-        };
-        let there: BTreeSet<u32> = all.iter().filter_map(window).collect();
-        let gone = self.told.difference(&there).copied().map(AttentionChange::Gone);
+        });
+        let there: BTreeSet<u32> = there.collect();
+        let gone = self.windows.difference(&there).copied().map(AttentionChange::Gone);
         let changes = gone.chain(all).collect();
-        self.tell(clock::now(), changes)
+        self.report(clock::now(), changes)
     }
 }

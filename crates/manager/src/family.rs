@@ -82,14 +82,14 @@ impl Family {
     pub(crate) fn take_in(&mut self, server: Family) {
         let Family { members, jobs, terminals, dropped, .. } = server;
         let own: BTreeSet<Identity> = self.processes().collect();
-        let new =
-            |members: Vec<Member>| members.into_iter().filter(|member| !own.contains(&member.who));
-        self.members.extend(new(members).map(|member| match member.because {
-            Membership::Client => Member { because: Membership::Server, ..member },
-            _ => member,
-        }));
-        for (job, members) in jobs {
-            self.jobs.entry(job).or_default().extend(new(members));
+        for member in members.into_iter().filter(|member| !own.contains(&member.who)) {
+            let is_server = member.because == Membership::Client;
+            let because = if is_server { Membership::Server } else { member.because };
+            self.members.push(Member { because, ..member });
+        }
+        for (job, mut members) in jobs {
+            members.retain(|member| !own.contains(&member.who));
+            self.jobs.entry(job).or_default().extend(members);
         }
         let room = TERMINALS_MAX.saturating_sub(self.terminals.len());
         self.dropped += dropped + terminals.len().saturating_sub(room) as u64;
@@ -109,20 +109,18 @@ impl Family {
     /// Returns the foreground processes of its terminals: the leader of each job and the children
     /// that it waits for, as a script does.
     pub(crate) fn fronts<'a>(&self, below: &'a [Stat]) -> Vec<&'a Stat> {
-        let belongs =
-            |process: &&Stat| self.members.iter().any(|member| member.who == process.identity);
         let mut counts: BTreeMap<u32, usize> = BTreeMap::new();
-        let first = |process: &&Stat| {
-            let count = counts.entry(process.session).or_default();
-            *count += 1;
-            *count <= FRONTS_MAX
-        };
-        below
-            .iter()
-            .filter(|process| is_foreground(process))
-            .filter(belongs)
-            .filter(first)
-            .collect()
+        let mut fronts: Vec<&Stat> = below.iter().collect();
+        fronts.retain(|process| {
+            is_foreground(process)
+                && self.members.iter().any(|member| member.who == process.identity)
+                && {
+                    let count = counts.entry(process.session).or_default();
+                    *count += 1;
+                    *count <= FRONTS_MAX
+                }
+        });
+        fronts
     }
 
     /// Returns `true` if a process belongs to the set or to one of the jobs.

@@ -24,7 +24,6 @@ pub(crate) mod messages;
 mod seat;
 mod session;
 
-use crate::signals::TerminationSignals;
 use crate::state::StateDir;
 use anyhow::{Context, Result};
 use messages::{HelperRequest, HelperResponse, HelperSocket};
@@ -34,11 +33,11 @@ use session::SharedState;
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tipme_control::journal::{self, JournalEvent};
+use tipme_control::life::{SIGINT, SIGTERM, SignalStream};
 use tipme_control::{
     Caller, ClientOf, Conversation, DEFAULT_STATE_DIR, Daemon as _, SocketListener,
 };
@@ -75,7 +74,7 @@ pub struct HelperOptions {
 /// # Errors
 /// Fails if the user's privileges or another helper forbid it; the message names the remedy.
 pub fn help(options: &HelperOptions) -> Result<()> {
-    let signals = TerminationSignals::catch()?;
+    let signals = SignalStream::catch(&[SIGINT, SIGTERM]).context("cannot catch signals")?;
     let dir = options.dir.clone().unwrap_or_else(|| DEFAULT_STATE_DIR.into());
     let state = StateDir::choose(Some(&dir));
     state.make()?;
@@ -84,7 +83,7 @@ pub fn help(options: &HelperOptions) -> Result<()> {
         seats: Seats { logind: Logind::default(), proc: "/proc".into() },
         allowed: options.allowed.clone(),
         journals: dir.join("sessions"),
-        sessions: AtomicUsize::new(0),
+        sessions: Arc::default(),
         budgets: Mutex::default(),
     };
     StateDir::choose(Some(&shared.journals)).make()?;
@@ -93,7 +92,7 @@ pub fn help(options: &HelperOptions) -> Result<()> {
     let mut callers = HelperConnections { shared: Arc::new(shared), open: Vec::new() };
     let words = format!("helping managers at {}", dir.join(HelperSocket::SOCKET).display());
     journal::info(words).event(JournalEvent::Helping).tell();
-    while !signals.have_come() {
+    while signals.arrived().is_empty() {
         wait(&listener, &signals)?;
         callers.admit(&mut listener);
     }
@@ -113,7 +112,7 @@ pub fn ask_helper(dir: Option<&Path>) -> Result<String, String> {
         Ok(HelperResponse::Status(status)) => {
             Ok(format!("answers: pid {}, sessions: {}", status.pid, status.sessions))
         }
-        Ok(_) => Err("the helper answered with something else; restart it".to_owned()),
+        Ok(_) => Err("unexpected answer from the helper; restart it".to_owned()),
         Err(error) => Err(error.to_string()),
     }
 }
@@ -125,7 +124,7 @@ pub(crate) fn admit_any(actions: Vec<Action>) {
 }
 
 /// Waits for a caller or a signal.
-fn wait(listener: &SocketListener, signals: &TerminationSignals) -> Result<()> {
+fn wait(listener: &SocketListener, signals: &SignalStream) -> Result<()> {
     let mut fds = vec![PollFd::from_borrowed_fd(signals.fd(), PollFlags::IN)];
     fds.extend(listener.fd().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
     let due = listener.deadline().map(|due| due.saturating_duration_since(Instant::now()));
@@ -180,9 +179,9 @@ impl HelperConnections {
     /// Starts a thread for a caller. Closes the connection if no thread is available.
     fn begin(&mut self, stream: UnixStream, caller: Caller) {
         let (shared, Ok(other)) = (Arc::clone(&self.shared), stream.try_clone()) else { return };
-        let serve = move || session::serve(Conversation::new(stream, caller), &shared);
+        let thread = std::thread::Builder::new().name(format!("session-{}", caller.uid));
         if let Ok(thread) =
-            std::thread::Builder::new().name(format!("session-{}", caller.uid)).spawn(serve)
+            thread.spawn(move || session::serve(Conversation::new(stream, caller), &shared))
         {
             self.open.push(OpenConversation { uid: caller.uid, stream: other, thread });
         }
@@ -196,11 +195,8 @@ impl HelperConnections {
         }
         for open in self.open {
             if open.thread.join().is_err() {
-                journal::warning(format!(
-                    "the helper session of user {} ended with an error",
-                    open.uid
-                ))
-                .tell();
+                journal::warning(format!("the helper session of user {} has failed", open.uid))
+                    .tell();
             }
         }
     }
@@ -211,17 +207,13 @@ fn restore_dead(shared: &SharedState) {
     let entries =
         std::fs::read_dir(&shared.journals).into_iter().flatten().flatten().take(JOURNALS_MAX);
     for path in entries.map(|entry| entry.path()) {
-        let name = path
-            .file_name()
-            .and_then(|name| name.to_str())
-            .and_then(|name| name.strip_suffix(".journal"));
-        let Some(uid) = name.and_then(|name| name.split('.').next()?.parse::<u32>().ok()) else {
-            continue;
-        };
-        let owner = if name.is_some_and(|name| name.ends_with(".server")) { 0 } else { uid };
+        let name = path.file_name().and_then(|name| name.to_str()?.strip_suffix(".journal"));
+        let Some(name) = name else { continue };
+        let Some(Ok(uid)) = name.split('.').next().map(str::parse::<u32>) else { continue };
+        let owner = if name.ends_with(".server") { 0 } else { uid };
         match Mechanism::open(config(shared, path.clone(), owner)) {
             Ok((_, restored)) if restored.failed > 0 || restored.unreadable > 0 => {
-                crate::daemon::tell_restored("a helper that was killed", &restored.into());
+                crate::daemon::report_restored("a killed helper", &restored.into());
             }
             Ok((mechanism, _)) => {
                 drop(mechanism);

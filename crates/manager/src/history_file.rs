@@ -20,11 +20,11 @@ pub(crate) fn read(path: &Path) -> FileHistory {
     attempt(path).unwrap_or_else(|error| {
         let aside = path.with_extension("damaged.json");
         let moved = match std::fs::rename(path, &aside) {
-            Ok(()) => format!("it lies in {} now", aside.display()),
-            Err(error) => format!("it cannot be put aside: {error}"),
+            Ok(()) => format!("it is now {}", aside.display()),
+            Err(error) => format!("it cannot be moved aside: {error}"),
         };
         journal::warning(format!(
-            "cannot read {}: {error}; {moved}, and learning begins again",
+            "cannot read {}: {error}; {moved}, and learning starts over",
             path.display()
         ))
         .tell();
@@ -37,7 +37,7 @@ fn attempt(path: &Path) -> Result<FileHistory> {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(FileHistory::default()),
         open => open?,
     };
-    ensure!(file.metadata()?.is_file(), "it is no regular file");
+    ensure!(file.metadata()?.is_file(), "it is not a regular file");
     let mut bytes = Vec::new();
     file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes)?;
     ensure!(bytes.len() as u64 <= FILE_BYTES_MAX, "it has more than {FILE_BYTES_MAX} bytes");
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_file_is_put_aside_and_never_waited_for() {
+    fn a_fifo_is_put_aside_and_never_waited_for() {
         use rustix::fs::{CWD, Mode, mkfifoat};
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("preload.json");

@@ -27,19 +27,23 @@ pub(crate) fn file(proc: &Path, pid: u32) -> Option<PathBuf> {
 /// Returns the metadata of a file that root has installed for everyone: readable by all, writable
 /// by root only. The path is checked from the root down, so that no symbolic link redirects it.
 pub(crate) fn for_everybody(path: &Path) -> Option<Metadata> {
-    let leads = |folder: &Metadata| is_safe_folder(folder) && folder.mode() & OTHERS_SEARCH != 0;
-    let open = |folder: &&Path| symlink_metadata(folder).is_ok_and(|folder| leads(&folder));
     let folders: Vec<&Path> = path.ancestors().skip(1).collect();
-    let found = folders.iter().rev().all(open).then(|| symlink_metadata(path).ok())??;
+    for folder in folders.into_iter().rev() {
+        let folder = symlink_metadata(folder).ok()?;
+        if !is_safe_folder(&folder) || folder.mode() & OTHERS_SEARCH == 0 {
+            return None;
+        }
+    }
+    let found = symlink_metadata(path).ok()?;
     (is_roots(&found) && found.mode() & OTHERS_READ != 0).then_some(found)
 }
 
 /// Returns `true` if a process runs a program that root has installed under one of these names.
 pub(crate) fn runs_one_of(proc: &Path, pid: u32, names: &[&str]) -> bool {
-    let named = |path: &PathBuf| {
+    file(proc, pid).is_some_and(|path| {
         path.file_name().is_some_and(|name| names.iter().any(|known| name == *known))
-    };
-    file(proc, pid).filter(named).is_some_and(|path| is_installed(&link(proc, pid), &path))
+            && is_installed(&link(proc, pid), &path)
+    })
 }
 
 fn link(proc: &Path, pid: u32) -> PathBuf {
@@ -53,8 +57,11 @@ fn is_installed(link: &Path, path: &Path) -> bool {
         return false;
     };
     let same = (running.dev(), running.ino()) == (found.dev(), found.ino());
-    let safe = |folder: &Path| symlink_metadata(folder).is_ok_and(|folder| is_safe_folder(&folder));
-    same && is_roots(&found) && path.ancestors().skip(1).all(safe)
+    same && is_roots(&found)
+        && path
+            .ancestors()
+            .skip(1)
+            .all(|folder| symlink_metadata(folder).is_ok_and(|folder| is_safe_folder(&folder)))
 }
 
 /// Returns `true` for a file that only root can change.
@@ -74,7 +81,7 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     #[test]
-    fn only_the_file_that_root_has_installed_counts_and_not_its_copies() {
+    fn a_copy_of_a_program_that_root_has_installed_does_not_count() {
         let root = tempfile::tempdir().expect("a folder can be made");
         let sleep = std::fs::canonicalize("/usr/bin/sleep").expect("it is installed");
         let copy = root.path().join("sleep");
@@ -83,10 +90,16 @@ mod tests {
             std::fs::create_dir(root.path().join(pid)).expect("it can be made");
             symlink(program, root.path().join(pid).join("exe")).expect("it can be made");
         }
-        let runs = |pid, name| runs_one_of(root.path(), pid, &["other", name]);
-        assert!(runs(7, "sleep") && !runs(7, "pipewire"));
-        assert!(!runs(8, "sleep"), "a copy below a folder that everybody can write to");
-        assert!(!runs(9, "gone") && !runs(10, "sleep"));
+        for (pid, name, runs) in [
+            (7, "sleep", true),
+            (7, "pipewire", false),
+            // A copy below a folder that everybody can write to.
+            (8, "sleep", false),
+            (9, "gone", false),
+            (10, "sleep", false),
+        ] {
+            assert_eq!(runs_one_of(root.path(), pid, &["other", name]), runs, "{pid} {name}");
+        }
     }
 
     #[test]

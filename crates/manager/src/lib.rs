@@ -37,7 +37,6 @@ mod preload;
 mod schedule;
 mod session;
 mod setting;
-mod signals;
 mod state;
 mod terminal_servers;
 mod times;

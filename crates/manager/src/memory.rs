@@ -140,9 +140,11 @@ impl MemoryWatch {
         self.walk.take_if(|walk| !self.short || walk.is_outdated(now, total, available));
         if self.short {
             let known = self.walk.take();
-            let new =
-                || ProcessWalk { at: now, available, biggest: self.biggest(&most_favoured, facts) };
-            let walk = known.unwrap_or_else(new);
+            let walk = known.unwrap_or_else(|| ProcessWalk {
+                at: now,
+                available,
+                biggest: self.biggest(&most_favoured, facts),
+            });
             groups.extend(walk.biggest.iter().filter_map(|who| self.big(*who, facts)));
             self.walk = Some(walk);
         }

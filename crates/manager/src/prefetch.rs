@@ -110,16 +110,19 @@ mod tests {
         /// ten.
         fn turns_to(&mut self, pid: u32) -> Vec<u32> {
             self.prefetch.focus(Some(set(pid)), self.now);
-            let is_other = |other: SetId| other != set(pid) && other.0.pid < 10;
-            assert_eq!(self.prefetch.actions(is_other, self.now), [], "the focus has not stayed");
-            let actions = self.prefetch.actions(is_other, self.now.after(SETTLED));
-            assert_eq!(self.prefetch.actions(is_other, self.now.after(SETTLED)), [], "once");
+            assert_eq!(self.actions(pid, self.now), [], "the focus has not stayed");
+            let actions = self.actions(pid, self.now.after(SETTLED));
+            assert_eq!(self.actions(pid, self.now.after(SETTLED)), [], "once");
             self.now = self.now.after(Nanos::from_secs(10));
-            let asked = |action| match action {
+            let pids = actions.into_iter().map(|action| match action {
                 Action::Memory(MemoryAction::WillNeed(set)) => set.0.pid,
                 other => panic!("{other:?}"),
-            };
-            actions.into_iter().map(asked).collect()
+            });
+            pids.collect()
+        }
+
+        fn actions(&mut self, focused: u32, now: Nanos) -> Vec<Action> {
+            self.prefetch.actions(|other| other != set(focused) && other.0.pid < 10, now)
         }
 
         fn figures(&self) -> [u64; 3] {
@@ -144,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_ended_takes_no_place_and_the_list_is_bounded() {
+    fn ended_sets_take_no_place_and_the_list_is_bounded() {
         let mut replay = FocusReplay::new();
         replay.turns_to(1);
         replay.turns_to(2);

@@ -85,7 +85,7 @@ impl Preload {
     }
 
     /// Pauses reading ahead for a program start: the own reads of the program come first.
-    pub(crate) fn make_way(&self, now: Nanos) {
+    pub(crate) fn pause_for_start(&self, now: Nanos) {
         self.brake.hold_until(now.after(STARTING));
     }
 
@@ -96,8 +96,9 @@ impl Preload {
 
     /// Handles a change of focus to this program and its set.
     pub(crate) fn focus(&mut self, program: Option<&str>, set: Option<SetId>, now: Nanos) {
-        let is_due = |name: &str| self.looked.get(name).is_none_or(|at| now.since(*at) >= AGAIN);
-        let program = program.filter(|name| self.sender.is_some() && is_due(name));
+        let program = program.filter(|name| {
+            self.sender.is_some() && self.looked.get(*name).is_none_or(|at| now.since(*at) >= AGAIN)
+        });
         self.due = program.zip(set).map(|(name, set)| (now.after(USED), name.to_owned(), set));
     }
 
@@ -111,11 +112,9 @@ impl Preload {
             self.looked.insert(name.clone(), now);
         }
         // If the queue is full, the program is retried another time.
-        let told = self
-            .sender
-            .as_ref()
-            .map(|sender| sender.try_send(UsedProgram { name: name.clone(), processes }));
-        if told.is_some_and(|told| told.is_err()) {
+        if let Some(sender) = &self.sender
+            && sender.try_send(UsedProgram { name: name.clone(), processes }).is_err()
+        {
             self.looked.remove(&name);
         }
     }
@@ -133,8 +132,7 @@ impl PreloadWorker {
         let begun =
             std::thread::Builder::new().name("preload".to_owned()).spawn(move || self.run(&used));
         if let Err(error) = &begun {
-            journal::warning(format!("nothing is read ahead: cannot start a thread: {error}"))
-                .tell();
+            journal::warning(format!("cannot start the thread that reads ahead: {error}")).tell();
         }
         begun.ok().map(|_| sender)
     }
@@ -142,13 +140,13 @@ impl PreloadWorker {
     fn run(&self, used: &Receiver<UsedProgram>) {
         tipme_confine::be_idle();
         let mut history = history_file::read(&self.path);
-        let told = if self.brake.is_stopped() {
+        let status = if self.brake.is_stopped() {
             PreloadStatus { state: PreloadState::Off, ..PreloadStatus::default() }
         } else {
             self.read_ahead(&history)
         };
         // Set only here.
-        self.ended.set(told).ok();
+        self.ended.set(status).ok();
         for program in used {
             self.remember(&mut history, &program);
         }

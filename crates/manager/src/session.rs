@@ -33,23 +33,19 @@ const PROGRAMS_MAX: usize = 16;
 /// # Errors
 /// Fails if none is named and there is none, or more than one.
 pub(crate) fn display_address(named: Option<&str>, recorder: &Path) -> Result<DisplayAddress> {
-    let variable = |name: &str| std::env::var(name).ok().filter(|name| !name.is_empty());
-    let named = named
-        .map(str::to_owned)
-        .or_else(|| variable("WAYLAND_DISPLAY"))
-        .or_else(|| variable("DISPLAY"));
-    if let Some(name) = named {
+    let session = ["WAYLAND_DISPLAY", "DISPLAY"]
+        .into_iter()
+        .find_map(|name| std::env::var(name).ok().filter(|display| !display.is_empty()));
+    if let Some(name) = named.map(str::to_owned).or(session) {
         return named_address(&name, recorder);
     }
     match (&server::find_compositors()[..], &server::find()[..]) {
         ([socket], _) => Ok(DisplayAddress::Wayland(socket.into(), recorder.to_owned())),
         ([], [display]) => Ok(DisplayAddress::X11(DisplayTarget::new(*display))),
-        ([], []) => bail!(
-            "no display is named and none is found; give --display, or start it where DISPLAY is set"
-        ),
-        _ => bail!(
-            "no display is named and there are several; give --display :N, or --display wayland-N"
-        ),
+        ([], []) => {
+            bail!("no display found; name one with --display, or start it where DISPLAY is set")
+        }
+        _ => bail!("there are several displays; name one with --display :N or --display wayland-N"),
     }
 }
 
@@ -62,7 +58,8 @@ fn named_address(name: &str, recorder: &Path) -> Result<DisplayAddress> {
     let socket = folder.join(name);
     if !socket.is_absolute() {
         bail!(
-            "XDG_RUNTIME_DIR is not set; name the compositor's socket by its path: --display /run/user/UID/{name}"
+            "XDG_RUNTIME_DIR is not set; \
+             name the compositor's socket by its path: --display /run/user/UID/{name}"
         );
     }
     Ok(DisplayAddress::Wayland(socket, recorder.to_owned()))
@@ -78,19 +75,18 @@ pub(crate) fn user(proc: &Path, server_pid: u32, manager: Option<u32>) -> Result
     if own != 0 {
         return Ok(own);
     }
-    let user_of = |pid| processes::read(proc, pid).map(|process| process.uid);
-    let server = user_of(server_pid).context("the display server is gone")?;
+    let server = processes::read(proc, server_pid).context("the display server is gone")?.uid;
     if server != 0 {
         return Ok(server);
     }
     let caller = std::env::var("SUDO_UID").ok().and_then(|uid| uid.parse().ok());
-    Ok(caller.or_else(|| user_of(manager?)).unwrap_or(0))
+    Ok(caller.or_else(|| Some(processes::read(proc, manager?)?.uid)).unwrap_or(0))
 }
 
 /// Returns the process that claims to be the window manager, if it belongs to the user and runs a
 /// window manager that root has installed.
 pub(crate) fn window_manager(proc: &Path, user: u32, pid: u32) -> Option<Identity> {
-    of_user(proc, user, pid).filter(|_| installed::runs_one_of(proc, pid, &WINDOW_MANAGERS))
+    process_of_user(proc, user, pid).filter(|_| installed::runs_one_of(proc, pid, &WINDOW_MANAGERS))
 }
 
 /// Returns display server, window manager, this process, sound and input method. All but the server
@@ -125,32 +121,35 @@ pub(crate) fn not_favoured(
         .filter_map(|who| processes::read(proc, who.pid).filter(|stat| stat.identity == *who));
     let others = stats.filter(|stat| stat.uid != user || stat.effective_uid != user).map(|stat| {
         let (name, pid, uid) = (&stat.command, stat.identity.pid, stat.effective_uid);
-        format!("{name} ({pid}) belongs to user {uid}, not {user}, and is not favoured; run it as user {user}")
+        format!(
+            "{name} ({pid}) belongs to user {uid}, not {user}, and is not favoured; \
+             run it as user {user}"
+        )
     });
     let unfit = manager.filter(|pid| core.iter().all(|who| who.pid != *pid)).map(|pid| {
-        let file =
-            installed::file(proc, pid).map_or("a program that is gone".to_owned(), |file| file.display().to_string());
+        let file = installed::file(proc, pid);
+        let file = file.map_or("its program".to_owned(), |file| file.display().to_string());
         format!(
-            "process {pid} says that it is the window manager and is not favoured: {file} is none that root has \
-             installed; install it as root under its usual name"
+            "process {pid} says that it is the window manager and is not favoured: \
+             {file} is no window manager that root has installed; \
+             install it as root under its usual name"
         )
     });
     others.chain(unfit).collect()
 }
 
-fn of_user(proc: &Path, user: u32, pid: u32) -> Option<Identity> {
+fn process_of_user(proc: &Path, user: u32, pid: u32) -> Option<Identity> {
     processes::read(proc, pid).filter(|process| process.uid == user).map(|process| process.identity)
 }
 
 fn programs(proc: &Path, user: u32) -> impl Iterator<Item = Identity> + '_ {
-    let known =
-        |name: &str| PROGRAMS.iter().any(|known| known.get(..NAME_BYTES).unwrap_or(known) == name);
-    let named = move |pid: u32| program(proc, pid).is_some_and(|name| known(&name));
-    let wanted = move |pid: &u32| named(*pid) && installed::runs_one_of(proc, *pid, &PROGRAMS);
-    let found = processes::all(proc)
-        .into_iter()
-        .filter(wanted)
-        .filter_map(move |pid| of_user(proc, user, pid));
+    let found = processes::all(proc).into_iter().filter_map(move |pid| {
+        let name = program(proc, pid)?;
+        let is_known =
+            PROGRAMS.iter().any(|known| known.get(..NAME_BYTES).unwrap_or(known) == name);
+        (is_known && installed::runs_one_of(proc, pid, &PROGRAMS))
+            .then(|| process_of_user(proc, user, pid))?
+    });
     found.take(PROGRAMS_MAX)
 }
 
@@ -177,13 +176,15 @@ mod tests {
         let (proc, init) = (Path::new("/proc"), 1);
         assert_eq!(window_manager(proc, 4711, init), None);
     }
+
     /// Adds a process of the user that runs this file under this name.
     fn add(proc: &Path, pid: u32, name: &str, uid: u32, file: &Path) {
         let folder = proc.join(pid.to_string());
         std::fs::create_dir(&folder).unwrap();
         std::fs::write(folder.join("comm"), format!("{name}\n")).unwrap();
         let stat = format!(
-            "{pid} ({name}) S 1 1 1 0 -1 0 0 0 0 0 1 1 0 0 20 0 1 0 5 1 1 1 1 1 1 1 1 1 1 1 1 1 0 0 0 17 0 0 0"
+            "{pid} ({name}) S 1 1 1 0 -1 0 0 0 0 0 1 1 0 0 20 0 1 0 5 \
+             1 1 1 1 1 1 1 1 1 1 1 1 1 0 0 0 17 0 0 0"
         );
         std::fs::write(folder.join("stat"), stat).unwrap();
         std::fs::write(folder.join("status"), format!("Uid:\t{uid}\t{uid}\t{uid}\t{uid}\n"))
@@ -192,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_comes_into_the_core_by_a_name() {
+    fn no_process_enters_the_core_by_its_name() {
         let root = tempfile::tempdir().unwrap();
         let copy = root.path().join("pipewire");
         std::fs::copy("/usr/bin/sleep", &copy).unwrap();
@@ -201,9 +202,9 @@ mod tests {
         add(root.path(), 9, "Xorg", 0, Path::new("/usr/bin/Xorg"));
         let core = core(root.path(), 1000, 9, window_manager(root.path(), 1000, 8));
         assert_eq!(core.iter().map(|who| who.pid).collect::<Vec<_>>(), [9]);
-        let told = not_favoured(root.path(), 1000, &core, Some(8));
-        assert!(told[0].starts_with("Xorg (9) belongs to user 0, not 1000"), "{told:?}");
-        assert!(told[1].starts_with("process 8 says that it is the window manager"), "{told:?}");
-        assert_eq!(told.len(), 2);
+        let left = not_favoured(root.path(), 1000, &core, Some(8));
+        assert!(left[0].starts_with("Xorg (9) belongs to user 0, not 1000"), "{left:?}");
+        assert!(left[1].starts_with("process 8 says that it is the window manager"), "{left:?}");
+        assert_eq!(left.len(), 2);
     }
 }

@@ -70,10 +70,10 @@ impl Setting {
         let proc = PathBuf::from("/proc");
         let parts = attention.core();
         let user = session::user(&proc, parts.server_pid, parts.manager)?;
-        let below = |pid| {
+        let under = options.under.map(|pid| {
             processes::identity(&proc, pid).with_context(|| format!("there is no process {pid}"))
-        };
-        let under = options.under.map(below).transpose()?;
+        });
+        let under = under.transpose()?;
         let desktop = DesktopOwner { user, window_manager: parts.manager };
         let (backend, missing) = choose(options, &proc, desktop)?;
         let (server_knows, display) = (knows_clients(&address)?, address.to_string());
@@ -103,14 +103,14 @@ impl Setting {
     }
 
     /// Reports on standard error what is unavailable without root.
-    pub(crate) fn tell_missing(&self) {
+    pub(crate) fn report_missing(&self) {
         if rustix::process::geteuid().is_root() {
             return;
         }
         let can = match self.backend {
             Backend::Systemd | Backend::Cgroup => "only groups that belong to you are weighed",
             Backend::Autogroup | Backend::Nice => {
-                "nobody can be favoured, only the greedy can be held back"
+                "no program can be favoured; hogs can only be held back"
             }
         };
         journal::warning(format!("without root {can}; run: sudo tipme manage")).tell();
@@ -134,10 +134,10 @@ fn choose(
     let usable = offers.iter().find(|offer| offer.unusable.is_none()).map(|offer| offer.backend);
     let backend = options.backend.or(usable).unwrap_or(Backend::Nice);
     let Some(chosen) = offers.iter().find(|offer| offer.backend == backend) else {
-        bail!("this machine has no back end {backend}")
+        bail!("this machine has no backend {backend}")
     };
     if let Some(why) = chosen.unusable.as_ref().filter(|_| backend != Backend::Nice) {
-        bail!("cannot use the back end {backend}: {why}");
+        bail!("cannot use the backend {backend}: {why}");
     }
     let better = offers.iter().take_while(|offer| offer.backend != backend);
     let passed = better.filter(|_| options.backend.is_none()).filter_map(fault);

@@ -23,9 +23,12 @@ impl StateDir {
     /// Returns the named folder, else `/run/tipme` and `/var/lib/tipme` for root, and
     /// `$XDG_RUNTIME_DIR/tipme` and `$XDG_STATE_HOME/tipme` for others.
     pub fn choose(named: Option<&Path>) -> StateDir {
-        let of_user =
-            || if rustix::process::geteuid().is_root() { None } else { StateDir::of_user() };
-        named.map(StateDir::below).or_else(of_user).unwrap_or_else(StateDir::of_root)
+        let own = match named {
+            Some(dir) => Some(StateDir { run: dir.to_owned(), lasting: dir.to_owned() }),
+            None if rustix::process::geteuid().is_root() => None,
+            None => StateDir::user(),
+        };
+        own.unwrap_or_else(StateDir::system)
     }
 
     /// Returns the folder in which a caller finds a manager: the named folder, else the user's own
@@ -34,28 +37,21 @@ impl StateDir {
         let chosen = StateDir::choose(named);
         let here =
             named.is_some() || std::os::unix::net::UnixStream::connect(chosen.socket()).is_ok();
-        if here { chosen } else { StateDir::of_root() }
+        if here { chosen } else { StateDir::system() }
     }
 
-    /// Puts everything into one folder.
-    fn below(dir: &Path) -> StateDir {
-        StateDir { run: dir.to_owned(), lasting: dir.to_owned() }
-    }
-
-    fn of_root() -> StateDir {
+    fn system() -> StateDir {
         StateDir { run: DEFAULT_STATE_DIR.into(), lasting: LASTING_DIR.into() }
     }
 
     /// Returns `None` if the session has no runtime folder.
-    fn of_user() -> Option<StateDir> {
-        let dir =
-            |name: &str| std::env::var_os(name).filter(|dir| !dir.is_empty()).map(PathBuf::from);
-        let run = dir("XDG_RUNTIME_DIR")?.join("tipme");
-        let state = dir("XDG_STATE_HOME").or_else(|| Some(dir("HOME")?.join(".local/state")));
-        Some(StateDir {
-            lasting: state.map_or_else(|| run.clone(), |state| state.join("tipme")),
-            run,
-        })
+    fn user() -> Option<StateDir> {
+        let [run, state, home] = ["XDG_RUNTIME_DIR", "XDG_STATE_HOME", "HOME"]
+            .map(|name| std::env::var_os(name).filter(|dir| !dir.is_empty()).map(PathBuf::from));
+        let run = run?.join("tipme");
+        let state = state.or_else(|| Some(home?.join(".local/state")));
+        let lasting = state.map_or_else(|| run.clone(), |state| state.join("tipme"));
+        Some(StateDir { run, lasting })
     }
 
     /// Returns the folder of the socket, the lock and the journal.

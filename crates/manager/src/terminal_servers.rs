@@ -60,7 +60,7 @@ pub(crate) enum ServerAnswer {
 impl TerminalServers {
     /// Returns the server of a foreground job. Searches all processes of the user only if the job
     /// has new sockets or a search is due, and if the budget allows.
-    pub(crate) fn of(
+    pub(crate) fn find(
         &mut self,
         proc: &Path,
         user: u32,
@@ -72,7 +72,7 @@ impl TerminalServers {
             self.known.retain(|front, _| processes::lives(proc, *front));
         }
         let known = self.known.entry(front.identity).or_insert_with(|| KnownFront::new(now));
-        let files = OpenFiles::of(proc, front.identity.pid).unwrap_or_default();
+        let files = OpenFiles::read(proc, front.identity.pid).unwrap_or_default();
         known.connect(files.sockets.clone(), now);
         if let Some(server) = known.server.and_then(|server| processes::living(proc, server)) {
             return ServerAnswer::Found(server);
@@ -134,17 +134,17 @@ fn search(
         return None;
     }
     let terminal = path_of(front.terminal);
-    let works = |server: &Stat| {
-        OpenFiles::of(proc, server.identity.pid).is_some_and(|files| {
-            let has = |path: &str| files.terminals.contains(path);
-            let serves = terminal.as_deref().is_some_and(has)
-                || has(TERMINAL_MASTER)
-                || has(MASTER_IN_TERMINALS);
-            serves && !files.sockets.is_disjoint(ends)
-        })
-    };
-    let others = processes::all(proc).into_iter().filter_map(|pid| processes::read(proc, pid));
-    others.filter(|server| server.uid == user && server.is_alive() && is_other(server)).find(works)
+    let serving = [Some(TERMINAL_MASTER), Some(MASTER_IN_TERMINALS), terminal.as_deref()];
+    let mut others = processes::all(proc).into_iter().filter_map(|pid| processes::read(proc, pid));
+    others.find(|server| {
+        server.uid == user
+            && server.is_alive()
+            && is_other(server)
+            && OpenFiles::read(proc, server.identity.pid).is_some_and(|files| {
+                serving.iter().flatten().any(|path| files.terminals.contains(*path))
+                    && !files.sockets.is_disjoint(ends)
+            })
+    })
 }
 
 /// Returns the path of a pseudo terminal from its packed device number.
@@ -162,10 +162,22 @@ mod tests {
     use std::os::unix::net::UnixStream;
     use std::process::{Command, Stdio};
 
+    /// Searches for a server that is this process; returns its PID, or the time of the next search
+    /// in milliseconds.
+    fn ask(servers: &mut TerminalServers, proc: &Path, front: &Stat, ms: u64) -> Result<u32, u64> {
+        let found = servers.find(proc, front.uid, front, Nanos::from_millis(ms), |other| {
+            other.identity.pid == std::process::id()
+        });
+        match found {
+            ServerAnswer::Found(server) => Ok(server.identity.pid),
+            ServerAnswer::NotYet(next) => Err(next.0 / 1_000_000),
+        }
+    }
+
     /// A client is in the foreground before its server is recognizable: the search is repeated when
     /// the age of the client has doubled.
     #[test]
-    fn a_server_that_is_not_ready_at_the_first_search_is_found_at_a_later_one() {
+    fn a_late_server_is_found_by_a_later_search() {
         let (own, far) = UnixStream::pair().unwrap();
         let mut client = Command::new("sleep")
             .arg("1000")
@@ -179,16 +191,10 @@ mod tests {
         }
         let front = processes::read(proc, client.id()).unwrap();
         let mut servers = TerminalServers::default();
-        let mut ask = |now: u64| {
-            let is_this = |other: &Stat| other.identity.pid == std::process::id();
-            match servers.of(proc, front.uid, &front, Nanos::from_millis(now), is_this) {
-                ServerAnswer::Found(server) => Ok(server.identity.pid),
-                ServerAnswer::NotYet(next) => Err(next.0 / 1_000_000),
-            }
-        };
-        let without = [0, 100, 250, 499, 500, 999, 5_000].map(&mut ask);
+        let without =
+            [0, 100, 250, 499, 500, 999, 5_000].map(|ms| ask(&mut servers, proc, &front, ms));
         let master = std::fs::File::open(TERMINAL_MASTER).unwrap();
-        let with = [9_999, 20_000, 20_001].map(&mut ask);
+        let with = [9_999, 20_000, 20_001].map(|ms| ask(&mut servers, proc, &front, ms));
         drop(master);
         drop(own);
         client.kill().unwrap();

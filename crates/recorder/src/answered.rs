@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_user_has_a_last_press_and_one_without_an_incident_does_not_count() {
+    fn each_user_has_a_last_press_that_made_an_incident() {
         let presses = LastPresses::default();
         assert_eq!(presses.last(7, Nanos(100)), Nanos(0));
         presses.add(7, Nanos(100));

@@ -122,7 +122,7 @@ pub(crate) struct Suspicion {
 }
 
 /// A long answer within the limits.
-struct Endured {
+struct RecentAnswer {
     at: Nanos,
     latency: Nanos,
     class: InputClass,
@@ -143,7 +143,7 @@ pub(crate) struct AutoMarker {
     pub(crate) options: AutoOptions,
     pub(crate) tolerances: Tolerances,
     read: AnswersRead,
-    endured: VecDeque<Endured>,
+    recent: VecDeque<RecentAnswer>,
     suspicion: Option<Suspicion>,
     /// Start of the time without open presses of the suspected client.
     quiet_since: Option<Nanos>,
@@ -159,7 +159,7 @@ impl AutoMarker {
         AutoMarker {
             options,
             tolerances,
-            endured: VecDeque::new(),
+            recent: VecDeque::new(),
             read: AnswersRead::default(),
             suspicion: None,
             quiet_since: None,
@@ -204,21 +204,21 @@ impl AutoMarker {
             if exceeds {
                 self.suspect(Some(suspicion));
             } else {
-                self.endure(suspicion);
+                self.remember(suspicion);
             }
         }
     }
 
-    fn endure(&mut self, within: Suspicion) {
+    fn remember(&mut self, within: Suspicion) {
         let subject = within.subject();
-        self.endured.push_back(Endured {
+        self.recent.push_back(RecentAnswer {
             at: within.at,
             latency: within.latency,
             class: within.class,
             subject,
         });
-        if self.endured.len() > RECENT_MAX {
-            self.endured.pop_front();
+        if self.recent.len() > RECENT_MAX {
+            self.recent.pop_front();
         }
     }
 
@@ -245,14 +245,14 @@ impl AutoMarker {
 
     fn tighten(&mut self, uid: u32, now: Nanos) {
         let from = now.before(MARKED_WITHIN);
-        let recent = self.endured.iter().filter(|one| one.at >= from && one.subject.uid == uid);
-        let share = |one: &&Endured| {
+        let recent = self.recent.iter().filter(|one| one.at >= from && one.subject.uid == uid);
+        let worst = recent.max_by_key(|one| {
             u128::from(one.latency.0) * 1_000 / u128::from(limits(one.class).threshold.max(1))
-        };
-        let Some(subject) = recent.max_by_key(share).map(|one| one.subject.clone()) else { return };
+        });
+        let Some(subject) = worst.map(|one| one.subject.clone()) else { return };
         // A second press refers to the same latency.
-        self.endured.clear();
-        self.tolerances.hear(&subject, PersonSaid::Bad);
+        self.recent.clear();
+        self.tolerances.adjust(&subject, PersonSaid::Bad);
     }
 
     /// Keeps the worst suspicion pending.
@@ -324,8 +324,11 @@ impl AutoMarker {
                 return Outcome::Dropped;
             }
             Judgement::Failed(why) => {
-                journal::warning(format!("a look at {} failed: {why}", suspicion.application))
-                    .tell();
+                journal::warning(format!(
+                    "cannot examine a late answer of {}: {why}",
+                    suspicion.application
+                ))
+                .tell();
                 self.counts.failed += 1;
                 return Outcome::Dropped;
             }
@@ -408,7 +411,8 @@ fn weigh(
     let (slot, at, open_since) = (answer.slot, answer.at, None);
     let suspicion =
         Suspicion { class, application, uid, client, slot, latency, at, open_since, doubtful };
-    let exceeds = tolerances.of(&suspicion.subject()).is_exceeded(latency.0, limits(class), n, p98);
+    let exceeds =
+        tolerances.get(&suspicion.subject()).is_exceeded(latency.0, limits(class), n, p98);
     Some((suspicion, exceeds))
 }
 
@@ -452,7 +456,8 @@ fn weigh_open(
     let uid = processes::user(client.0).unwrap_or(0);
     let suspicion =
         Suspicion { class, application, uid, client, slot, latency, at, open_since, doubtful };
-    let exceeds = tolerances.of(&suspicion.subject()).is_exceeded(latency.0, limits(class), n, p98);
+    let exceeds =
+        tolerances.get(&suspicion.subject()).is_exceeded(latency.0, limits(class), n, p98);
     exceeds.then_some(suspicion)
 }
 

@@ -72,7 +72,7 @@ impl Baselines {
                 let moved = state_file::put_aside(path);
                 (
                     Baselines::default(),
-                    Some(format!("what is usual is learned again: {error:#}; {moved}")),
+                    Some(format!("learning baselines from scratch: {error:#}; {moved}")),
                 )
             }
         }
@@ -157,15 +157,16 @@ impl Baselines {
 }
 
 fn stored(summary: &ClassLatencies) -> StoredBaseline {
-    let value = |share| summary.histogram.value(share).unwrap_or(0);
+    let [p50_ns, p98_ns, max_ns] = [Share::P50, Share::P98, Share::ALL]
+        .map(|share| summary.histogram.value(share).unwrap_or(0));
     StoredBaseline {
         class: summary.class.name().to_owned(),
         application: summary.application.clone(),
         milestone: StoredBaseline::RESPONSE.to_owned(),
         n: summary.histogram.n(),
-        p50_ns: value(Share::P50),
-        p98_ns: value(Share::P98),
-        max_ns: value(Share::ALL),
+        p50_ns,
+        p98_ns,
+        max_ns,
     }
 }
 
@@ -225,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_learned_is_read_back() {
+    fn learned_baselines_are_read_back() {
         let dir = folder();
         let path = dir.path().join("baselines.json");
         let (mut baselines, none) = Baselines::open(&path);
@@ -257,7 +258,7 @@ mod tests {
             std::fs::write(&path, bytes).unwrap();
             let (baselines, why) = Baselines::open(&path);
             let why = why.unwrap();
-            assert!(why.starts_with("what is usual is learned again: "), "{why}");
+            assert!(why.starts_with("learning baselines from scratch: "), "{why}");
             assert!(baselines.summaries.is_empty() && !path.exists());
             assert_eq!(std::fs::read(dir.path().join("baselines.damaged.json")).unwrap(), bytes);
         }
@@ -267,18 +268,15 @@ mod tests {
     fn rows_that_make_no_sense_are_left_out() {
         let dir = folder();
         let path = dir.path().join("baselines.json");
-        let row = |class: &str, name: &str| {
+        let long = "x".repeat(65);
+        let rows = [("key", "xterm"), ("menu", "xterm"), ("key", ""), ("key", &long)];
+        let rows = rows.map(|(class, name)| {
             format!(
-                r#"{{"class":"{class}","application":"{name}","used_s":1,"counts":[[5,18446744073709551615],[999,1]]}}"#
+                r#"{{"class":"{class}","application":"{name}","used_s":1,
+                    "counts":[[5,18446744073709551615],[999,1]]}}"#
             )
-        };
-        let rows = [
-            row("key", "xterm"),
-            row("menu", "xterm"),
-            row("key", ""),
-            row("key", &"x".repeat(65)),
-        ]
-        .join(",");
+        });
+        let rows = rows.join(",");
         std::fs::write(&path, format!(r#"{{"version":1,"summaries":[{rows}]}}"#)).unwrap();
         let (baselines, why) = Baselines::open(&path);
         assert_eq!((why, baselines.summaries.len()), (None, 1));

@@ -96,15 +96,16 @@ impl Capture {
         let (mut tasks, left_out) = sources.kernel.walk(THREADS_MAX)?;
         let kernel = &*sources.kernel;
         tasks.extend(kernel.requests(at));
-        let reach = |class| if class == RingClass::Exits { exits_from(from, marked) } else { from };
         let mut packed = PackedIncident::in_memory().context(NO_MEMORY)?;
         let mut classes = Vec::new();
         for class in RingClass::ALL {
-            let copy =
-                |take: &(dyn Fn(&[u8]) + Sync)| kernel.copy_chunks(class, reach(class), take);
-            let bytes = packed.pack(section(class), copy).context(NO_MEMORY)?;
+            let from = if class == RingClass::Exits { exits_from(from, marked) } else { from };
+            let bytes = packed.pack(section(class), |take: &(dyn Fn(&[u8]) + Sync)| {
+                kernel.copy_chunks(class, from, take)
+            });
+            let bytes = bytes.context(NO_MEMORY)?;
             // Read after the copy, so that it holds for the copied records.
-            let held = held(class, sources.armed, kernel.overwritten_until(class), reach(class));
+            let held = held(class, sources.armed, kernel.overwritten_until(class), from);
             classes.push(ClassHeld { bytes, ..held });
         }
         let mut meta = meta(&sources, mark, marked, classes);
@@ -205,18 +206,19 @@ mod tests {
 
     #[test]
     fn a_class_says_what_bounds_it() {
-        let of = |class, armed, overwritten, from| {
-            let held = held(class, Nanos(armed), Nanos(overwritten), Nanos(from));
-            (held.held_from_ns, held.bound)
-        };
-        assert_eq!(of(RingClass::Exits, 100, 0, 900), (900, "time".to_owned()));
-        assert_eq!(of(RingClass::Sched, 100, 700, 900), (700, "time".to_owned()));
-        assert_eq!(of(RingClass::Exits, 100, 950, 900), (950, "memory".to_owned()));
-        assert_eq!(of(RingClass::Rare, 990, 0, 900), (990, "start".to_owned()));
+        for (class, armed, overwritten, held_from_ns, bound) in [
+            (RingClass::Exits, 100, 0, 900, "time"),
+            (RingClass::Sched, 100, 700, 700, "time"),
+            (RingClass::Exits, 100, 950, 950, "memory"),
+            (RingClass::Rare, 990, 0, 990, "start"),
+        ] {
+            let held = held(class, Nanos(armed), Nanos(overwritten), Nanos(900));
+            assert_eq!((held.held_from_ns, held.bound.as_str()), (held_from_ns, bound));
+        }
     }
 
     #[test]
-    fn ended_processes_are_known_for_ten_minutes_or_as_long_as_the_window() {
+    fn ended_processes_are_known_for_ten_minutes_or_the_window() {
         let seconds = Nanos::from_secs;
         assert_eq!(exits_from(seconds(4_960), seconds(5_000)), seconds(4_400));
         assert_eq!(exits_from(seconds(1_400), seconds(5_000)), seconds(1_400));

@@ -50,7 +50,10 @@ impl CounterProcess {
         let link = match sealer {
             Sealer::Program(program) => {
                 let link = CounterLink::start(program, standby, clock);
-                link.map_err(|error| missing(&format!("nobody counts: {error}"))).ok()
+                link.map_err(|error| {
+                    missing(&format!("cannot start the counting process: {error}"))
+                })
+                .ok()
             }
             #[cfg(test)]
             Sealer::Here => None,
@@ -115,7 +118,7 @@ impl CounterProcess {
         let Some(link) = &mut self.link else { return Nanos(0) };
         let mut answer = [0; COUNTED_BYTES];
         match link.answers.read(&mut answer) {
-            Ok(COUNTED_BYTES) => return self.hear(u64::from_le_bytes(answer)),
+            Ok(COUNTED_BYTES) => return self.read_count(u64::from_le_bytes(answer)),
             Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
             _ => self.give_up("the counting process has ended"),
         }
@@ -123,7 +126,7 @@ impl CounterProcess {
     }
 
     /// Returns the time that an answer reports, or handles its refusal.
-    fn hear(&mut self, answer: u64) -> Nanos {
+    fn read_count(&mut self, answer: u64) -> Nanos {
         match CounterOrder::refused(answer) {
             Some(order) => self.refuse(order),
             None if answer == 0 => self.give_up("the kernel refuses to count"),
@@ -234,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn who_counts_is_told_and_heard_and_not_waited_for() {
+    fn the_counting_process_is_used_without_waiting_for_it() {
         let words = "count --user 65534 --seconds 4294967295 --standby 7 --standby 8,9 --sample 6 --hertz 99";
         let say = r"head -c 6 > ${0}.heard; printf '\001\002\0\0\0\0\0\0'; exec sleep 600";
         let (dir, mut counter) = counter(&format!("[ \"$*\" = '{words}' ] || exit 2; {say}"));
@@ -251,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn who_cannot_count_is_asked_no_more() {
+    fn a_process_that_cannot_count_is_asked_no_more() {
         for script in ["exit 2", r"printf '\0\0\0\0\0\0\0\0'; exec sleep 1"] {
             let (_dir, mut counter) = counter(script);
             counter.begin();
@@ -287,7 +290,7 @@ mod tests {
         assert_eq!(
             (counter.sample(Vec::new()), counter.sample(Vec::new())),
             (vec![3], Vec::new()),
-            "it is told once"
+            "a new CPU is ordered once"
         );
         counter.sample(vec![5]);
         let lacking = [Detail::Writers, Detail::Memory, Detail::Locks]
@@ -300,7 +303,7 @@ mod tests {
         assert_eq!(
             (counter.sample(Vec::new()), counter.sample(Vec::new())),
             (vec![3, 5], Vec::new()),
-            "who sampled has ended"
+            "the sampling process has ended"
         );
     }
 }

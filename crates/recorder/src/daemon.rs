@@ -2,13 +2,15 @@
 //! The recorder's only loop: requests, signals, and a tick ten times a second, or twice while it is
 //! idle.
 
+mod days;
 mod detail;
-mod lived;
+mod keys;
 mod pause;
 mod status;
 mod suggestions;
 
 use crate::answered::LastPresses;
+use crate::authorization::{self, AttributedPress};
 use crate::auto::{AutoMarker, AutoMode, AutoOptions, Suspicion};
 use crate::capture::{Capture, CaptureSources, Mark};
 use crate::counter::CounterProcess;
@@ -25,28 +27,24 @@ use crate::inquiry::Inquiries;
 use crate::learning::Learning;
 use crate::look::{self, LookQueue};
 use crate::losses::LossWatch;
+use crate::outcome::{self, refuse};
 use crate::rights;
 use crate::sampler::{PERIOD, Sampler};
 use crate::seal::{RawIncident, Sealer};
 use crate::sealing::{Sealing, Turn};
 use crate::state::StateDirs;
 use crate::tap::Tap;
-use crate::told::{self, refuse};
 use crate::tolerances::Tolerances;
 use crate::unrecorded::Unrecorded;
-use crate::who::{self, AttributedPress};
 use anyhow::{Context, Result};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::time::{Duration, Instant};
 use tipme_control::journal::{self, JournalEvent};
 use tipme_control::life::{SIGINT, SIGTERM, SIGUSR1, SignalStream, Watchdog};
 use tipme_control::{
-    Call, Caller, Daemon as _, Gate, Rates, RecorderRequest, RecorderResponse, RecorderStatus,
-    Server, Trigger,
+    Call, Caller, Gate, Rates, RecorderRequest, RecorderResponse, RecorderStatus, Server,
 };
-use tipme_desktop::chords::HotKeyPress;
 use tipme_desktop::clock;
-use tipme_desktop::hotkeys::HotKeyAction;
 use tipme_kernel::{Detail, Kernel, KernelOptions, Storage};
 use tipme_record::Nanos;
 use tipme_record::incident::Words;
@@ -60,10 +58,6 @@ const MARK_EVERY: Duration = Duration::from_secs(5);
 /// Tick period while nobody waits and nothing is suspected: wakeups are half the cost of an idle
 /// recorder.
 const CALM_PERIOD: Nanos = Nanos::from_millis(500);
-
-/// Time after a mark by hot key within which another press counts as the same one: two devices, or
-/// a device and the session's agent, may report it.
-const SAME_PRESS: Nanos = Nanos::from_millis(500);
 
 /// Maximum time that a stopping recorder waits for incidents being sealed.
 const FINISH_MAX: Duration = Duration::from_secs(10);
@@ -104,8 +98,10 @@ pub struct RecorderOptions {
 pub fn run(options: &RecorderOptions) -> Result<()> {
     let lock = options.dirs.lock()?;
     let folder = IncidentFolder::open(options.dirs.incidents())?.with_bounds(options.kept);
-    let server =
-        Server::bind(&options.dirs.socket(), who::processes(&options.allowed).context(NO_THREAD)?)?;
+    let server = Server::bind(
+        &options.dirs.socket(),
+        authorization::processes(&options.allowed).context(NO_THREAD)?,
+    )?;
     let signals =
         SignalStream::catch(&[SIGUSR1, SIGINT, SIGTERM]).context("cannot catch signals")?;
     let mut storage = Storage::default();
@@ -211,8 +207,8 @@ impl<'a> Recorder<'a> {
             days,
             auto: auto.transpose()?,
             hot_keys: options.hot_keys.as_ref().map(|keys| (keys, Causes::start(&keys.judge))),
-            presses: who::presses(&options.allowed).context(NO_THREAD)?,
-            suspicions: who::processes(&options.allowed).context(NO_THREAD)?,
+            presses: authorization::presses(&options.allowed).context(NO_THREAD)?,
+            suspicions: authorization::processes(&options.allowed).context(NO_THREAD)?,
             armed,
             next_calm: armed,
             hot_marked: None,
@@ -245,20 +241,15 @@ impl<'a> Recorder<'a> {
             self.folder.path().display()
         )];
         lines.extend(self.options.auto.as_ref().map(|auto| {
-            let what = if auto.mode == AutoMode::Mark { "marking" } else { "telling of" };
-            format!("{what} hitches by itself, at most {} an hour", auto.per_hour)
+            let what = if auto.mode == AutoMode::Mark { "marking" } else { "reporting" };
+            format!("{what} hitches automatically, at most {} an hour", auto.per_hour)
         }));
-        lines.extend(
-            self.days
-                .is_some()
-                .then(|| "counting what each user lives with (tipme day)".to_owned()),
-        );
-        lines.extend(
-            self.options
-                .dirs
-                .chosen()
-                .map(|dir| format!("other commands find it by --state-dir {}", dir.display())),
-        );
+        if self.days.is_some() {
+            lines.push("counting each user's latencies (tipme day)".to_owned());
+        }
+        if let Some(dir) = self.options.dirs.chosen() {
+            lines.push(format!("other commands find it by --state-dir {}", dir.display()));
+        }
         lines.extend(self.hot_keys.as_ref().map(|(keys, _)| keys.announce(self.inputs.count())));
         journal::info(lines.join("\n")).event(JournalEvent::Recording).tell();
         let missing = self.kernel.missing().iter();
@@ -283,7 +274,7 @@ impl<'a> Recorder<'a> {
                 .map_or(Nanos(u64::MAX), |rest| Nanos(rest.as_nanos() as u64));
             let ready =
                 wait(&server, signals, &self.kernel, next_tick.since(clock::now()).min(rest))?;
-            self.focuses.hear(self.kernel.focus_changes());
+            self.focuses.update(self.kernel.focus_changes());
             // A silent connection still has to be polled: its timeout may end.
             if !ready && server.timeout(Instant::now()).is_none() {
                 continue;
@@ -322,7 +313,7 @@ impl<'a> Recorder<'a> {
         if let Some(days) = &mut self.days {
             days.tick(&self.kernel, &mut self.learning, now);
         }
-        self.focuses.hear(self.kernel.focuses());
+        self.focuses.update(self.kernel.focuses());
     }
 
     /// Orders samples of CPUs that changed state before the previous call: a new CPU is ready some
@@ -344,7 +335,7 @@ impl<'a> Recorder<'a> {
         if let Some(found) = self.displays.news()
             && let Err(error) = self.kernel.know_servers(&found)
         {
-            journal::warning(format!("which requests of X servers draw is not known: {error:#}"))
+            journal::warning(format!("cannot recognize drawing requests of X servers: {error:#}"))
                 .show();
         }
     }
@@ -365,9 +356,9 @@ impl<'a> Recorder<'a> {
     /// Waits for incidents being sealed: a user may mark and then stop the recorder.
     fn finish(&mut self) {
         let begun = Instant::now();
-        let looks =
-            |recorder: &Self| recorder.auto.as_ref().is_some_and(|(_, looks)| looks.running());
-        while (self.sealing.any() || self.descriptions.any() || looks(self))
+        while (self.sealing.any()
+            || self.descriptions.any()
+            || self.auto.as_ref().is_some_and(|(_, looks)| looks.running()))
             && begun.elapsed() < FINISH_MAX
         {
             std::thread::sleep(Duration::from_millis(10));
@@ -409,7 +400,7 @@ impl<'a> Recorder<'a> {
             }
             RecorderRequest::Describe { incident, text, right } => {
                 let words = Words { text, right, at_ns: clock::now().0 };
-                self.hear(&incident, uid, right);
+                self.apply_verdict(&incident, uid, right);
                 return self.descriptions.add(incident, words, call);
             }
             RecorderRequest::Remove { id } => self.remove(&id, uid),
@@ -417,7 +408,7 @@ impl<'a> Recorder<'a> {
             RecorderRequest::Keys { record } => self.record_keys(uid, record),
             RecorderRequest::Status => {
                 let (because, focus) = (call.entitled.to_string(), self.focuses.seen_by(uid));
-                let (suggested, tolerances) = self.said_by(uid);
+                let (suggested, tolerances) = self.feedback_of(uid);
                 RecorderResponse::Status(RecorderStatus {
                     because,
                     focus,
@@ -427,7 +418,7 @@ impl<'a> Recorder<'a> {
                 })
             }
             RecorderRequest::Day { from_s, to_s, user } => {
-                self.lived(uid, user.unwrap_or(uid), from_s, to_s)
+                self.day_figures(uid, user.unwrap_or(uid), from_s, to_s)
             }
             RecorderRequest::ForgetDays => {
                 self.days_of(|days| days.forget(uid).map(|()| RecorderResponse::Done))
@@ -440,20 +431,6 @@ impl<'a> Recorder<'a> {
             }
         };
         call.answer(&response);
-    }
-
-    /// Stops or restarts the recording of input. One user's refusal overrides all others, since a
-    /// press cannot be attributed to its user before it is recorded.
-    fn record_keys(&mut self, uid: u32, record: bool) -> RecorderResponse {
-        self.unrecorded.hear(uid, record, clock::now());
-        self.kernel.hide_input(self.unrecorded.is_stopped());
-        self.inputs.discard();
-        match self.unrecorded.unwilling().filter(|_| record) {
-            None => RecorderResponse::Done,
-            Some(other) => refuse(format!(
-                "input is still not recorded, since user {other} does not want it; ask them, or restart the recorder"
-            )),
-        }
     }
 
     /// Returns the owner of incidents that no particular user asked for.
@@ -473,67 +450,6 @@ impl<'a> Recorder<'a> {
         });
     }
 
-    /// Executes pressed hot keys that count now, if their users are authorized.
-    fn answer_keys(&mut self) {
-        let now = Instant::now();
-        let mut judged = self.presses.settled(now);
-        for press in self.inputs.pressed() {
-            let Some((keys, _)) = &self.hot_keys else { return };
-            let Some(listener) = keys.listener() else { continue };
-            let uid = self.seated(keys);
-            judged.extend(self.presses.judge(
-                uid,
-                uid,
-                AttributedPress { press, listener, uid },
-                now,
-            ));
-        }
-        for (asker, may) in judged {
-            match may {
-                Ok(_) => self.answer_key(asker),
-                Err(why) => asker
-                    .listener
-                    .tell(&tipme_control::RecorderSocket::not_allowed_because(asker.uid, &why)),
-            }
-        }
-    }
-
-    fn answer_key(&mut self, AttributedPress { press, listener, uid }: AttributedPress) {
-        let Some((_, causes)) = &self.hot_keys else { return };
-        match press.action {
-            HotKeyAction::Mark if self.is_told(press) => {}
-            HotKeyAction::Mark => {
-                let trigger = Trigger::Hotkey.name().to_owned();
-                let mark = Mark { text: String::new(), trigger, uid, at: Some(press.at) };
-                let asker = causes.asker();
-                self.mark(mark, move |response| listener.marked(&response, &asker));
-            }
-            HotKeyAction::Start => match self.start_again(uid) {
-                RecorderResponse::Error(why) => listener.tell(&why),
-                _ => listener.tell("recording, with input"),
-            },
-            HotKeyAction::StopKeys => {
-                self.record_keys(uid, false);
-                listener.tell("input is no longer recorded");
-            }
-            HotKeyAction::StartKeys => match self.record_keys(uid, true) {
-                RecorderResponse::Error(why) => listener.tell(&why),
-                _ => listener.tell("input is recorded again"),
-            },
-        }
-    }
-
-    /// Returns the user that key presses on the console are attributed to.
-    fn seated(&self, keys: &HotKeyOptions) -> u32 {
-        keys.seated().unwrap_or_else(|| self.owner())
-    }
-
-    /// Returns `true` if a hot key marked just before this press, or after it: devices are read
-    /// late.
-    fn is_told(&self, press: HotKeyPress) -> bool {
-        self.hot_marked.is_some_and(|last| press.at.since(last) < SAME_PRESS)
-    }
-
     /// Captures at once, seals in a thread, and answers when the file is complete.
     fn mark(&mut self, mark: Mark, answer: impl FnOnce(RecorderResponse) + Send + 'static) {
         let begun = Instant::now();
@@ -543,7 +459,7 @@ impl<'a> Recorder<'a> {
                 let response = RecorderResponse::Error(why);
                 // Clients report their own refusals.
                 if mark.is_own() {
-                    told::marked(&mark, &response);
+                    outcome::log_mark(&mark, &response);
                 }
                 return answer(response);
             }
@@ -570,9 +486,11 @@ impl<'a> Recorder<'a> {
             if let (Some((at, before)), Err(_)) = (pressed, &sealed) {
                 answered.withdraw(mark.uid, at, before);
             }
-            let refused = |error| refuse(format!("{error:#}"));
-            let response = sealed.map_or_else(refused, |path| marked(path, begun, input_stopped));
-            told::marked(&mark, &response);
+            let response = match sealed {
+                Ok(path) => marked(path, begun, input_stopped),
+                Err(error) => refuse(format!("{error:#}")),
+            };
+            outcome::log_mark(&mark, &response);
             answer(response);
             drop(turn);
         });
@@ -582,14 +500,13 @@ impl<'a> Recorder<'a> {
     fn turn_of(&mut self, uid: u32) -> Result<Turn, String> {
         self.without_recording().map_or(Ok(()), Err)?;
         let turn = self.sealing.begin(uid)?;
-        match Some(uid).filter(|uid| *uid != 0).and_then(|uid| self.marks.take(uid, Instant::now()))
+        if uid != 0
+            && let Some(wait) = self.marks.take(uid, Instant::now())
         {
-            None => Ok(turn),
-            Some(wait) => Err(format!(
-                "user {uid} marks too often; wait {} s, or mark as root",
-                wait.as_secs() + 1
-            )),
+            let seconds = wait.as_secs() + 1;
+            return Err(format!("user {uid} marks too often; wait {seconds} s, or mark as root"));
         }
+        Ok(turn)
     }
 
     fn capture(&mut self, mark: &Mark) -> Result<Capture> {

@@ -109,7 +109,7 @@ impl Days {
         let answers = kernel.answers(&mut self.read);
         self.lose(self.read.lost - self.lost);
         self.lost = self.read.lost;
-        for answer in answers.iter().filter(|answer| is_lived(answer)) {
+        for answer in answers.iter().filter(|answer| is_counted(answer)) {
             // The recorder's own windows have no name; Xwayland passes its input on to its clients,
             // which are counted.
             let Some(application) = learning.name(answer.client).filter(|name| name != XWAYLAND)
@@ -133,22 +133,22 @@ impl Days {
         self.users.values_mut().for_each(|lately| lately.day.lost += answers);
     }
 
-    fn add(&mut self, uid: u32, application: &str, told: &ToldAnswer, at: u64) {
+    fn add(&mut self, uid: u32, application: &str, counted: &ToldAnswer, at: u64) {
         if !self.users.contains_key(&uid) && self.users.len() >= USERS_MAX {
             self.save();
             self.users.clear();
         }
         let answer = AnsweredPresses {
             at,
-            first: told.first.0,
-            last: told.last.0,
-            slept: told.slept.0,
-            presses: told.presses,
-            silent: told.silent,
+            first: counted.first.0,
+            last: counted.last.0,
+            slept: counted.slept.0,
+            presses: counted.presses,
+            silent: counted.silent,
         };
         let lately = self.users.entry(uid).or_default();
         let interactive = lately.last.extend(&answer);
-        lately.day.add(class(told.class), application, &answer, interactive);
+        lately.day.add(class(counted.class), application, &answer, interactive);
     }
 
     /// Returns the user of a client, remembered for a while after it has ended.
@@ -172,13 +172,15 @@ impl Days {
             match save(folder, *uid, &lately.day) {
                 Ok(()) => lately.day = LivedDay::default(),
                 Err(error) => {
-                    journal::warning(format!("what was lived with is not kept: {error:#}")).tell()
+                    journal::warning(format!("cannot save the latencies of the day: {error:#}"))
+                        .tell()
                 }
             }
             wrote = true;
         }
         if wrote && let Err(error) = prune(folder) {
-            journal::warning(format!("old days stay in {}: {error}", folder.display())).tell();
+            journal::warning(format!("cannot remove old days from {}: {error}", folder.display()))
+                .tell();
         }
     }
 
@@ -186,7 +188,7 @@ impl Days {
     /// apart.
     pub(crate) fn figures(&self, uid: u32, from_s: u64, to_s: u64) -> Result<DayFigures> {
         if to_s.saturating_sub(from_s) > DAYS_MAX as u64 * DAY_S {
-            bail!("more than {DAYS_MAX} days are asked for, and no more are kept");
+            bail!("cannot show more than {DAYS_MAX} days: no more are kept");
         }
         let mut whole = self.users.get(&uid).map(|lately| lately.day.clone()).unwrap_or_default();
         for start_s in (from_s / DAY_S * DAY_S..to_s).step_by(DAY_S as usize) {
@@ -209,7 +211,7 @@ impl Days {
 
 /// Returns `true` if the answer counts: the kernel reports only late ones for the pointer, which
 /// allows no statistics.
-fn is_lived(answer: &ToldAnswer) -> bool {
+fn is_counted(answer: &ToldAnswer) -> bool {
     !answer.queued && !is_of_pointer(class(answer.class))
 }
 
@@ -251,7 +253,7 @@ fn load(path: &Path) -> Result<LivedDay> {
 fn parse(bytes: &[u8]) -> Result<LivedDay> {
     let file: DayFile = serde_json::from_slice(bytes)?;
     if file.version != VERSION || !file.day.is_bounded(HOURS, NAME_BYTES_MAX) {
-        bail!("it has version {}, or more in it than a day has", file.version);
+        bail!("it has version {}, or exceeds the limits of a day", file.version);
     }
     Ok(file.day)
 }
@@ -297,7 +299,7 @@ mod tests {
     /// Noon of an arbitrary day.
     const NOON_S: u64 = 20_000 * DAY_S + 43_200;
 
-    fn told(latency: Nanos) -> ToldAnswer {
+    fn answer(latency: Nanos) -> ToldAnswer {
         let (at, client) = (Nanos(1), Pid(1));
         let (slept, slot, presses, silent) = (Nanos(0), 3, 1, 0);
         let (class, queued) = (0, false);
@@ -320,7 +322,7 @@ mod tests {
     }
 
     fn add(days: &mut Days, uid: u32, at_s: u64) {
-        days.add(uid, "editor", &told(Nanos::from_millis(150)), at_s * 1_000_000_000);
+        days.add(uid, "editor", &answer(Nanos::from_millis(150)), at_s * 1_000_000_000);
     }
 
     fn count(days: &Days, uid: u32) -> u64 {
@@ -328,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_lived_with_survives_and_is_counted_once() {
+    fn latencies_survive_a_restart_and_count_once() {
         let dir = tempfile::TempDir::new().unwrap();
         let mut first = days(&dir);
         add(&mut first, 1000, NOON_S);
@@ -346,9 +348,10 @@ mod tests {
 
     #[test]
     fn the_pointer_is_not_counted() {
-        let of = |class| is_lived(&ToldAnswer { class, ..told(Nanos::from_millis(150)) });
-        assert_eq!([0, 1, 2, 3].map(of), [true, true, false, false]);
-        assert!(!is_lived(&ToldAnswer { queued: true, ..told(Nanos::from_millis(150)) }));
+        let late = answer(Nanos::from_millis(150));
+        let counted = [0, 1, 2, 3].map(|class| is_counted(&ToldAnswer { class, ..late }));
+        assert_eq!(counted, [true, true, false, false]);
+        assert!(!is_counted(&ToldAnswer { queued: true, ..late }));
     }
 
     #[test]

@@ -2,8 +2,8 @@
 //! Users' descriptions of their incidents. A thread of its own writes them, since the recorder's
 //! loop must not wait for the disk.
 
+use crate::outcome::refuse;
 use crate::rights::take_turns;
-use crate::told::refuse;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -46,9 +46,9 @@ impl DetailTimes {
     /// Returns the names of all details recorded in any part of the window, in the order of
     /// [`Detail::ALL`].
     pub(crate) fn names(&self) -> Vec<String> {
-        let asked = |detail: &Detail| self.asked.iter().any(|span| span.name == detail.name());
-        let any =
-            Detail::ALL.into_iter().filter(|detail| self.always.contains(detail) || asked(detail));
+        let any = Detail::ALL.into_iter().filter(|detail| {
+            self.always.contains(detail) || self.asked.iter().any(|span| span.name == detail.name())
+        });
         any.map(|detail| detail.name().to_owned()).collect()
     }
 }
@@ -90,23 +90,21 @@ impl Details {
                 "{seconds} s are too long; more detail is recorded for {SECONDS_MAX} s at most"
             ));
         }
-        if let Some(wait) =
-            Some(uid).filter(|uid| *uid != 0).and_then(|uid| self.rates.take(uid, Instant::now()))
+        if uid != 0
+            && let Some(wait) = self.rates.take(uid, Instant::now())
         {
-            return Err(format!(
-                "user {uid} asks too often for more detail; wait {} s",
-                wait.as_secs() + 1
-            ));
+            let seconds = wait.as_secs() + 1;
+            return Err(format!("user {uid} asks too often for more detail; wait {seconds} s"));
         }
-        let others = |wish: &Wish| wish.uid != uid || !details.contains(&wish.detail);
-        let kept = self.wishes.iter().filter(|wish| others(wish)).count();
-        if seconds > 0 && uid != 0 && kept + details.len() > WISHES_MAX {
+        let mut wishes = self.wishes.clone();
+        wishes.retain(|wish| wish.uid != uid || !details.contains(&wish.detail));
+        if seconds > 0 && uid != 0 && wishes.len() + details.len() > WISHES_MAX {
             return Err(
-                "too many users want more detail; wait until theirs is over (tipme status)"
+                "too many users want more detail; wait until their requests end (tipme status)"
                     .to_owned(),
             );
         }
-        self.wishes.retain(others);
+        self.wishes = wishes;
         let until = now.after(Nanos::from_secs(seconds.into()));
         let wanted = Detail::ALL
             .into_iter()
@@ -118,19 +116,20 @@ impl Details {
     /// Ends expired requests; returns `true` if the set of details to record has changed.
     pub(crate) fn settle(&mut self, now: Nanos) -> bool {
         self.wishes.retain(|wish| wish.until > now);
-        let wanted = |detail: Detail| self.wishes.iter().any(|wish| wish.detail == detail);
-        let ended: Vec<(Detail, Nanos)> =
-            self.running.iter().copied().filter(|(detail, _)| !wanted(*detail)).collect();
-        let begun: Vec<Detail> = Detail::ALL
-            .into_iter()
-            .filter(|detail| wanted(*detail) && self.since(*detail).is_none())
-            .collect();
+        let (running, ended): (Vec<_>, Vec<_>) =
+            self.running.iter().copied().partition(|(detail, _)| self.is_wanted(*detail));
+        let mut begun = Detail::ALL.to_vec();
+        begun.retain(|detail| self.is_wanted(*detail) && self.since(*detail).is_none());
         let changed = !(ended.is_empty() && begun.is_empty());
-        self.running.retain(|running| !ended.contains(running));
         self.past.extend(ended.into_iter().map(|(detail, since)| span(detail, since, now)));
         self.past.drain(..self.past.len().saturating_sub(SPANS_MAX));
+        self.running = running;
         self.running.extend(begun.into_iter().map(|detail| (detail, now)));
         changed
+    }
+
+    fn is_wanted(&self, detail: Detail) -> bool {
+        self.wishes.iter().any(|wish| wish.detail == detail)
     }
 
     fn since(&self, detail: Detail) -> Option<Nanos> {
@@ -139,8 +138,9 @@ impl Details {
 
     /// Returns all details that are on.
     pub(crate) fn on(&self) -> Vec<Detail> {
-        let asked = |detail: &Detail| self.always.contains(detail) || self.since(*detail).is_some();
-        Detail::ALL.into_iter().filter(asked).collect()
+        let mut on = Detail::ALL.to_vec();
+        on.retain(|detail| self.always.contains(detail) || self.since(*detail).is_some());
+        on
     }
 
     /// Returns the details in a window from `from` to a mark at `now`.
@@ -151,21 +151,18 @@ impl Details {
     }
 
     /// Returns the details that are on, for the status; permanent ones start at `armed`.
-    pub(crate) fn told(&self, armed: Nanos) -> Vec<RecordedDetail> {
-        let told = |detail: Detail| {
-            let last = self
-                .wishes
-                .iter()
-                .filter(|wish| wish.detail == detail)
-                .max_by_key(|wish| wish.until);
+    pub(crate) fn statuses(&self, armed: Nanos) -> Vec<RecordedDetail> {
+        let statuses = self.on().into_iter().map(|detail| {
+            let wishes = self.wishes.iter().filter(|wish| wish.detail == detail);
+            let last = wishes.max_by_key(|wish| wish.until);
             RecordedDetail {
                 name: detail.name().to_owned(),
                 since_ns: last.and_then(|_| self.since(detail)).unwrap_or(armed).0,
                 until_ns: last.map(|wish| wish.until.0),
                 by_uid: last.map(|wish| wish.uid),
             }
-        };
-        self.on().into_iter().map(told).collect()
+        });
+        statuses.collect()
     }
 }
 
@@ -183,33 +180,27 @@ mod tests {
         Nanos(seconds * SECOND)
     }
 
-    fn told(details: &Details) -> Vec<(String, u64, Option<u64>, Option<u32>)> {
-        let told = details.told(at(1)).into_iter();
-        told.map(|one| {
+    fn statuses(details: &Details) -> Vec<(String, u64, Option<u64>, Option<u32>)> {
+        let statuses = details.statuses(at(1)).into_iter().map(|one| {
             (one.name, one.since_ns / SECOND, one.until_ns.map(|ns| ns / SECOND), one.by_uid)
-        })
-        .collect()
+        });
+        statuses.collect()
     }
 
     #[test]
-    fn what_somebody_asks_for_ends_by_itself() {
+    fn a_requested_detail_ends_by_itself() {
         let mut details = Details::new(&[Detail::Waits]);
         assert_eq!(details.wish(7, &[Detail::Locks, Detail::Locks], 10, at(5)), Ok(()));
         assert!(details.settle(at(5)) && !details.settle(at(14)));
         assert_eq!(details.on(), [Detail::Waits, Detail::Locks]);
         let waits = ("waits".to_owned(), 1, None, None);
-        assert_eq!(told(&details), [waits.clone(), ("locks".to_owned(), 5, Some(15), Some(7))]);
+        let locks = ("locks".to_owned(), 5, Some(15), Some(7));
+        assert_eq!(statuses(&details), [waits.clone(), locks]);
         assert!(details.settle(at(15)));
-        assert_eq!((details.on(), told(&details)), (vec![Detail::Waits], vec![waits]));
-        let spans = |from| {
-            details
-                .times(at(from), at(20))
-                .asked
-                .iter()
-                .map(|span| span.until_ns / SECOND)
-                .collect()
-        };
-        assert_eq!((spans(14), spans(15)), (vec![15], Vec::<u64>::new()));
+        assert_eq!((details.on(), statuses(&details)), (vec![Detail::Waits], vec![waits]));
+        let spans = details.times(at(14), at(20)).asked;
+        assert_eq!(spans, [span(Detail::Locks, at(5), at(15))]);
+        assert_eq!(details.times(at(15), at(20)).asked, []);
     }
 
     #[test]
@@ -220,7 +211,7 @@ mod tests {
         details.wish(8, &[Detail::Locks], 60, at(6)).unwrap();
         details.wish(7, &[Detail::Locks], 0, at(7)).unwrap();
         assert!(!details.settle(at(7)));
-        assert_eq!(told(&details), [("locks".to_owned(), 5, Some(66), Some(8))]);
+        assert_eq!(statuses(&details), [("locks".to_owned(), 5, Some(66), Some(8))]);
         details.wish(8, &[Detail::Locks], 0, at(8)).unwrap();
         assert!(details.settle(at(8)) && details.on().is_empty());
     }

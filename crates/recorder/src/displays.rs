@@ -56,13 +56,13 @@ impl Displays {
             return;
         }
         let displays = self.clone();
-        let ask = move || {
+        let thread = std::thread::Builder::new().name("display".to_owned()).spawn(move || {
             if let Ok(described) = describe(display) {
                 displays.lock().add(described);
             }
-        };
+        });
         // If there is no thread, the next call asks.
-        std::thread::Builder::new().name("display".to_owned()).spawn(ask).ok();
+        thread.ok();
     }
 
     /// Returns the known displays if they have changed since the last call.
@@ -123,11 +123,8 @@ fn describe(display: u32) -> Result<Display, tipme_desktop::DisplayError> {
 
 /// Describes a display; one that does not answer in time keeps its earlier description.
 fn look(known: &[Display], display: u32, until: Instant) -> Option<Display> {
-    let before = || known.iter().find(|old| old.display == display).cloned();
-    if Instant::now() >= until {
-        return before();
-    }
-    describe(display).ok().or_else(before)
+    let described = if Instant::now() < until { describe(display).ok() } else { None };
+    described.or_else(|| known.iter().find(|old| old.display == display).cloned())
 }
 
 #[cfg(test)]
@@ -139,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_found_is_news_once() {
+    fn found_displays_are_news_once() {
         let displays = Displays::default();
         assert!(displays.news().is_none());
         displays.lock().set(vec![display(0, 5), display(1, 6)]);
@@ -151,15 +148,17 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_does_not_tell_is_asked_less_and_less_and_keeps_no_other_from_it() {
-        let (mut asked, now) = (AskedServers::default(), Instant::now());
-        let mut may =
-            |server, s| asked.may_be_asked((server, Pid(3)), now + Duration::from_secs(s));
-        let times: Vec<u64> = (0..3_000).filter(|s| may(1, *s)).collect();
+    fn a_silent_server_is_asked_ever_less_and_blocks_no_other() {
+        let (mut asked, begin) = (AskedServers::default(), Instant::now());
+        let times: Vec<u64> = (0..3_000).filter(|s| may_ask(&mut asked, begin, 1, *s)).collect();
         assert_eq!(times, [0, 10, 30, 70, 150, 310, 630, 1_270, 1_910, 2_550]);
-        assert!(may(2, 2_551) && !may(2, 2_552));
-        let others = (10..200).filter(|server| may(*server, 4_000)).count();
+        assert!(may_ask(&mut asked, begin, 2, 2_551) && !may_ask(&mut asked, begin, 2, 2_552));
+        let others = (10..200).filter(|server| may_ask(&mut asked, begin, *server, 4_000)).count();
         assert_eq!(others, SERVERS_MAX, "of those before none waits any more");
-        assert!(may(3, 4_011));
+        assert!(may_ask(&mut asked, begin, 3, 4_011));
+    }
+
+    fn may_ask(asked: &mut AskedServers, begin: Instant, server: u32, seconds: u64) -> bool {
+        asked.may_be_asked((server, Pid(3)), begin + Duration::from_secs(seconds))
     }
 }

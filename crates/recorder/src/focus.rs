@@ -2,8 +2,8 @@
 //! Keyboard focus on compositors, and its followers. The user of a compositor sees its focus, the
 //! user of a client sees that client, and root sees all.
 
+use crate::outcome::refuse;
 use crate::processes;
-use crate::told::refuse;
 use std::collections::BTreeMap;
 use tipme_control::{Call, Focused, Follower, RecorderResponse};
 use tipme_kernel::FocusGained;
@@ -32,7 +32,7 @@ pub(crate) struct Focuses {
 
 impl Focuses {
     /// Applies focus changes and sends them to the followers.
-    pub(crate) fn hear(&mut self, changes: Vec<FocusGained>) {
+    pub(crate) fn update(&mut self, changes: Vec<FocusGained>) {
         for change in changes {
             if self
                 .held
@@ -41,11 +41,10 @@ impl Focuses {
             {
                 continue;
             }
-            let held = HeldFocus::of(change);
-            let told = |follower: &Follower| {
-                held.seen_by(follower.caller.uid).is_none_or(|seen| tell(follower, seen))
-            };
-            self.followers.retain(told);
+            let held = HeldFocus::new(change);
+            self.followers.retain(|follower| {
+                held.seen_by(follower.caller.uid).is_none_or(|seen| send(follower, seen))
+            });
             self.held.insert(change.server.0, held);
         }
         while self.held.len() > KEPT_MAX {
@@ -75,7 +74,7 @@ impl Focuses {
         }
         let (seen, follower) = (self.seen_by(uid), call.follow());
         if follower.tell(&RecorderResponse::Done)
-            && seen.into_iter().all(|seen| tell(&follower, seen))
+            && seen.into_iter().all(|seen| send(&follower, seen))
         {
             self.followers.push(follower);
         }
@@ -89,19 +88,19 @@ impl Focuses {
         let full = all >= most || (!root && own >= USER_FOLLOWERS);
         full.then(|| {
             format!(
-                "too many follow the focus: user {uid} {own} times ({USER_FOLLOWERS} at most), and all users {all} ({most} at \
-                 most); end one of them"
+                "too many follow the focus: user {uid} {own} times ({USER_FOLLOWERS} at most), \
+                 and all users {all} ({most} at most); end one of them"
             )
         })
     }
 }
 
-fn tell(follower: &Follower, seen: Focused) -> bool {
+fn send(follower: &Follower, seen: Focused) -> bool {
     follower.tell(&RecorderResponse::Focus(seen))
 }
 
 impl HeldFocus {
-    fn of(change: FocusGained) -> HeldFocus {
+    fn new(change: FocusGained) -> HeldFocus {
         let (server, client) = (change.server.0, change.client.map(|client| client.0));
         HeldFocus {
             focused: Focused { server, client, since_ns: change.at.0 },
@@ -123,18 +122,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_user_is_told_of_own_compositors_and_own_clients() {
+    fn a_user_sees_own_compositors_and_own_clients() {
         let focused = Focused { server: 7, client: Some(9), since_ns: 1 };
-        let held = |server, client| HeldFocus {
-            focused,
-            server_user: Some(server),
-            client_user: Some(client),
-        };
-        assert_eq!(held(1000, 1000).seen_by(1000), Some(focused));
-        assert_eq!(held(1000, 1001).seen_by(1000), Some(Focused { client: None, ..focused }));
-        assert_eq!(held(1001, 1000).seen_by(1000), None);
-        assert_eq!(held(1001, 1002).seen_by(0), Some(focused));
-        let gone = HeldFocus { focused, server_user: None, client_user: None };
-        assert_eq!((gone.seen_by(1000), gone.seen_by(0)), (None, Some(focused)));
+        let without_client = Focused { client: None, ..focused };
+        for (server_user, client_user, uid, seen) in [
+            (Some(1000), Some(1000), 1000, Some(focused)),
+            (Some(1000), Some(1001), 1000, Some(without_client)),
+            (Some(1001), Some(1000), 1000, None),
+            (Some(1001), Some(1002), 0, Some(focused)),
+            (None, None, 1000, None),
+            (None, None, 0, Some(focused)),
+        ] {
+            let held = HeldFocus { focused, server_user, client_user };
+            assert_eq!(held.seen_by(uid), seen, "{server_user:?} {client_user:?} {uid}");
+        }
     }
 }

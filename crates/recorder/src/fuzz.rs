@@ -30,5 +30,5 @@ pub fn exercise_image(bytes: &[u8]) -> bool {
 
 /// Parses an answer with function names; returns `true` if it holds any. Must not panic.
 pub fn exercise_answers(bytes: &[u8]) -> bool {
-    symbols::hear_any(bytes)
+    symbols::read_any_answers(bytes)
 }

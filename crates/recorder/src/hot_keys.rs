@@ -8,8 +8,8 @@
 
 use crate::judge::headline;
 use crate::look::END_MAX;
+use crate::outcome::with_incident;
 use crate::rights::take_turns;
-use crate::told::of;
 use anyhow::Result;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -105,7 +105,7 @@ pub(crate) struct PressConsole(Option<Console>);
 
 impl PressConsole {
     /// Shows a line if the console still shows text.
-    pub(crate) fn tell(&self, line: &str) {
+    pub(crate) fn show(&self, line: &str) {
         let Some(console) = self.0.as_ref().filter(|console| console.is_text()) else { return };
         if let Err(error) = console.say(line) {
             journal::warning(format!("cannot write to the console: {error}")).tell();
@@ -118,16 +118,16 @@ impl PressConsole {
             RecorderResponse::Marked { incident, input_stopped, .. } => {
                 journal::info(format!("marked {} (hot key)", incident.display())).show();
                 let without = if *input_stopped {
-                    "; input is not recorded, so that it tells of no key"
+                    "; input is not recorded, so it contains no key presses"
                 } else {
                     ""
                 };
-                self.tell(&format!("marked {}{without}", incident.display()));
+                self.show(&format!("marked {}{without}", incident.display()));
                 causes.ask(self, incident);
             }
             RecorderResponse::Error(why) => {
                 journal::error(why).show();
-                self.tell(why);
+                self.show(why);
             }
             _ => {}
         }
@@ -149,7 +149,7 @@ impl QuestionSender {
         match self.0.try_send((listener, incident.to_owned())) {
             Ok(()) => {}
             Err(Full((listener, _)) | Disconnected((listener, _))) => {
-                listener.tell(&command(incident))
+                listener.show(&command(incident))
             }
         }
     }
@@ -199,8 +199,8 @@ impl Causes {
 fn answer_all(questions: &Receiver<Question>, program: &Path, stop: &AtomicBool) {
     for (listener, incident) in questions.iter().take_while(|_| !stop.load(Ordering::Acquire)) {
         let found = headline(program, &incident, stop);
-        listener.tell(&found.unwrap_or_else(|error| {
-            of(&incident, journal::warning(format!("{error:#}"))).tell();
+        listener.show(&found.unwrap_or_else(|error| {
+            with_incident(&incident, journal::warning(format!("{error:#}"))).tell();
             command(&incident)
         }));
     }
@@ -221,27 +221,24 @@ mod tests {
     }
 
     #[test]
-    fn only_a_text_console_is_listened_to_unless_hot_keys_count_always() {
+    fn only_a_text_console_listens_unless_hot_keys_always_count() {
         let file = tempfile::NamedTempFile::new().unwrap();
         assert!(options(HotKeyScope::Console, Path::new("/nowhere/tty0")).listener().is_none());
         assert!(options(HotKeyScope::Console, file.path()).listener().is_none());
         let listener = options(HotKeyScope::Always, file.path()).listener().unwrap();
-        listener.tell("not shown over a graphical session");
+        listener.show("not shown over a graphical session");
         assert_eq!(std::fs::read(file.path()).unwrap(), b"");
     }
 
     #[test]
     fn it_is_said_which_key_marks_and_where() {
-        let announced = |scope, devices| options(scope, Path::new("/dev/tty0")).announce(devices);
-        assert_eq!(announced(HotKeyScope::Console, 2), "on a text console Ctrl+Alt+Minus marks");
-        assert_eq!(
-            announced(HotKeyScope::Always, 2),
-            "Ctrl+Alt+Minus marks, on any keyboard of the machine"
-        );
-        assert_eq!(
-            announced(HotKeyScope::Always, 0),
-            "no hot keys of the console: there is no input device"
-        );
+        for (scope, devices, announced) in [
+            (HotKeyScope::Console, 2, "on a text console Ctrl+Alt+Minus marks"),
+            (HotKeyScope::Always, 2, "Ctrl+Alt+Minus marks, on any keyboard of the machine"),
+            (HotKeyScope::Always, 0, "no hot keys of the console: there is no input device"),
+        ] {
+            assert_eq!(options(scope, Path::new("/dev/tty0")).announce(devices), announced);
+        }
     }
 
     /// Returns the incidents that were diagnosed out of two.
@@ -263,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn incidents_are_diagnosed_in_the_order_of_their_marks_until_it_is_stopped() {
+    fn incidents_are_diagnosed_in_the_order_of_marks_until_a_stop() {
         assert_eq!(asked(false), "one\ntwo\n");
         assert_eq!(asked(true), "");
     }

@@ -23,9 +23,8 @@ impl IncidentIds {
     /// returns that of the next free millisecond.
     pub(crate) fn next(&mut self, realtime_ns: u64) -> String {
         let mut from_then_on = (0..).map(|ms| id_at(realtime_ns.saturating_add(ms * 1_000_000)));
-        let free = |id: &String| !self.given.contains(id) && !self.folder.has(id);
         let id = from_then_on
-            .find(free)
+            .find(|id| !self.given.contains(id) && !self.folder.has(id))
             .expect("a folder holds fewer files than there are milliseconds");
         if self.given.len() == GIVEN_MAX {
             self.given.pop_front();

@@ -29,11 +29,11 @@ pub(crate) struct Inputs {
 impl Inputs {
     /// Opens all devices; a machine without any has no input events.
     pub(crate) fn open(chords: Chords) -> Inputs {
-        Inputs::of(Devices::open().ok(), chords)
+        Inputs::new(Devices::open().ok(), chords)
     }
 
     /// Reads these devices, and looks for hot keys in their events.
-    pub(crate) fn of(mut devices: Option<Devices>, chords: Chords) -> Inputs {
+    pub(crate) fn new(mut devices: Option<Devices>, chords: Chords) -> Inputs {
         if let Some(devices) = &mut devices {
             devices.watch(chords);
         }

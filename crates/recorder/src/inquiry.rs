@@ -63,7 +63,7 @@ impl Inquiries {
             );
             return Answers { found, missing: Some(why) };
         }
-        let failed = "the thread that asked processes failed; see the messages of the recorder";
+        let failed = "the thread that queries processes has failed; see the recorder's messages";
         let missing = thread.join().unwrap_or_else(|_| Some(failed.to_owned()));
         Answers {
             found,
@@ -120,7 +120,7 @@ impl<T> Inquirer<T> {
     }
 
     /// Sends an answer. If the receiver is gone, the incident is already written.
-    pub(crate) fn tell(&self, answer: T) {
+    pub(crate) fn send(&self, answer: T) {
         self.answers.send(answer).ok();
     }
 }
@@ -135,7 +135,7 @@ mod tests {
     /// Queries a process of each user in turn; the answers are the users queried.
     fn ask_all(inquiries: &Inquiries, users: &'static [u32]) -> Answers<u32> {
         inquiries.ask(LONG, |asker| {
-            users.iter().filter(|user| asker.may_ask(**user)).for_each(|user| asker.tell(*user));
+            users.iter().filter(|user| asker.may_ask(**user)).for_each(|user| asker.send(*user));
             None
         })
     }
@@ -144,7 +144,7 @@ mod tests {
     fn ask_silent(inquiries: &Inquiries) -> (Answers<u32>, Sender<()>) {
         let (sender, receiver) = channel::<()>();
         let answers = inquiries.ask(SOON, move |asker| {
-            asker.tell(1);
+            asker.send(1);
             asker.may_ask(7);
             receiver.recv().ok();
             assert!(!asker.may_ask(8), "it is too late");
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_answered_in_time_counts() {
+    fn answers_in_time_count() {
         let all = ask_all(&Inquiries::default(), &[1, 7]);
         assert_eq!((all.found, all.missing), (vec![1, 7], None));
         let failed =
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_silent_is_asked_no_more_until_the_answer() {
+    fn a_silent_process_is_asked_no_more_until_it_answers() {
         let inquiries = Inquiries::default();
         let (_, sender) = ask_silent(&inquiries);
         let next = ask_all(&inquiries, &[1, 7, 8]);
@@ -195,9 +195,9 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_fails_is_told() {
+    fn a_failed_thread_is_reported() {
         let answers = Inquiries::default().ask(LONG, |asker| {
-            asker.tell(1);
+            asker.send(1);
             panic!("a bug");
         });
         assert_eq!(answers.found, [1]);

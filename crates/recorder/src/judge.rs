@@ -106,9 +106,11 @@ pub(crate) fn judge(program: &Path, incident: &Path, seconds: f64, stop: &Atomic
 /// Returns the verdict in one line, symptom and cause, unless `stop` is set.
 pub(crate) fn headline(program: &Path, incident: &Path, stop: &AtomicBool) -> Result<String> {
     let (_, text) = run(program, incident, &[], HEADLINE_BYTES_MAX, stop)?;
-    let sentence =
-        |line: &&str| !line.is_empty() && !FURTHER.iter().any(|word| line.starts_with(word));
-    let lines: Vec<&str> = text.lines().map(str::trim).take_while(sentence).take(2).collect();
+    let sentences = text
+        .lines()
+        .map(str::trim)
+        .take_while(|line| !line.is_empty() && !FURTHER.iter().any(|word| line.starts_with(word)));
+    let lines: Vec<&str> = sentences.take(2).collect();
     ensure!(!lines.is_empty(), "the verdict is empty");
     Ok(lines.join(" "))
 }
@@ -181,8 +183,10 @@ pub(crate) mod tests {
 
     fn verdict(culprit: &str) -> String {
         format!(
-            r#"{{"schema":1,"interval":{{"latency_ms":1200.5,"client":{{"pid":7,"comm":"xterm","cmdline":""}}}},
-            "findings":[{{"kind":"cpu-competition","culprit":{culprit},"ms":1.0}},{{"kind":"stall","culprit":{{"device":"x"}}}}]}}"#
+            r#"{{"schema":1,
+            "interval":{{"latency_ms":1200.5,"client":{{"pid":7,"comm":"xterm","cmdline":""}}}},
+            "findings":[{{"kind":"cpu-competition","culprit":{culprit},"ms":1.0}},
+                {{"kind":"stall","culprit":{{"device":"x"}}}}]}}"#
         )
     }
 
@@ -209,9 +213,8 @@ pub(crate) mod tests {
     fn the_milestone_of_the_verdict_is_read() {
         let text =
             verdict(r#"{"device":"vda"}"#).replace("1200.5,", r#"1200.5,"milestone":"handled","#);
-        assert!(
-            matches!(parse(&text).unwrap(), Judgement::Found { milestone, .. } if milestone == "handled")
-        );
+        let Judgement::Found { milestone, .. } = parse(&text).unwrap() else { panic!("{text}") };
+        assert_eq!(milestone, "handled");
     }
 
     #[test]
@@ -249,18 +252,17 @@ pub(crate) mod tests {
     fn exit_codes_are_those_of_the_diagnosis() {
         let dir = tempfile::TempDir::new().unwrap();
         let incident = incident(&dir);
-        let run = |script: &str| judge(&program(&dir, script), &incident, 1.5, &GO_ON);
-        assert_eq!(run("exit 3"), Judgement::Nothing);
-        assert!(matches!(run("exit 2"), Judgement::Failed(_)));
-        let said = format!(
-            "[ \"$*\" = 'judge --user 4242 --seconds 30 --json --at 1.500' ] && grep -q bytes || exit 2; echo '{}'",
+        let nothing = judge(&program(&dir, "exit 3"), &incident, 1.5, &GO_ON);
+        assert_eq!(nothing, Judgement::Nothing);
+        let failed = judge(&program(&dir, "exit 2"), &incident, 1.5, &GO_ON);
+        assert!(matches!(failed, Judgement::Failed(_)));
+        let found = format!(
+            "[ \"$*\" = 'judge --user 4242 --seconds 30 --json --at 1.500' ] && grep -q bytes \
+             || exit 2; echo '{}'",
             verdict(r#"{"device":"vda"}"#)
         );
-        assert!(
-            matches!(run(&said), Judgement::Found { latency_ms: 1200.5, .. }),
-            "{:?}",
-            run(&said)
-        );
+        let found = judge(&program(&dir, &found), &incident, 1.5, &GO_ON);
+        assert!(matches!(found, Judgement::Found { latency_ms: 1200.5, .. }), "{found:?}");
         assert!(matches!(
             judge(Path::new("/no/such"), &incident, 0.0, &GO_ON),
             Judgement::Failed(_)
@@ -271,23 +273,27 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn the_headline_has_the_symptom_and_the_first_cause_where_there_is_one() {
+    fn the_headline_has_the_symptom_and_the_first_cause() {
         let dir = tempfile::TempDir::new().unwrap();
         let incident = incident(&dir);
-        let run = |script: &str| headline(&program(&dir, script), &incident, &GO_ON);
         let say = "[ \"$*\" = 'judge --user 4242 --seconds 30' ] || exit 2; \
                    printf 'xterm stalled.\\ndd did it.\\nTry: ionice\\n\\nmore\\n'";
-        assert_eq!(run(say).unwrap(), "xterm stalled. dd did it.");
-        assert_eq!(
-            run("printf 'xterm was late.\\nNo cause.\\n\\nmore\\n'; exit 3").unwrap(),
-            "xterm was late. No cause."
-        );
-        assert_eq!(run("printf 'No finding.\\nNote: few.\\n'; exit 3").unwrap(), "No finding.");
-        assert_eq!(run("echo xterm stalled.").unwrap(), "xterm stalled.");
-        assert_eq!(
-            run("head -c 1000000 /dev/zero | tr '\\0' a").unwrap().len(),
-            HEADLINE_BYTES_MAX
-        );
-        assert!(run("exit 0").is_err() && run(&format!("{say}; exit 2")).is_err());
+        let failing = format!("{say}; exit 2");
+        let long = "a".repeat(HEADLINE_BYTES_MAX);
+        for (script, expected) in [
+            (say, Some("xterm stalled. dd did it.")),
+            (
+                "printf 'xterm was late.\\nNo cause.\\n\\nmore\\n'; exit 3",
+                Some("xterm was late. No cause."),
+            ),
+            ("printf 'No finding.\\nNote: few.\\n'; exit 3", Some("No finding.")),
+            ("echo xterm stalled.", Some("xterm stalled.")),
+            ("head -c 1000000 /dev/zero | tr '\\0' a", Some(long.as_str())),
+            ("exit 0", None),
+            (failing.as_str(), None),
+        ] {
+            let found = headline(&program(&dir, script), &incident, &GO_ON);
+            assert_eq!(found.ok().as_deref(), expected, "{script}");
+        }
     }
 }

@@ -93,7 +93,7 @@ impl Learning {
     /// Writes the file; on failure, logs a warning.
     pub(crate) fn save(&mut self) {
         if let Err(error) = self.baselines.save(&self.path) {
-            journal::warning(format!("what was learned is not kept: {error:#}")).tell();
+            journal::warning(format!("cannot save the baselines: {error:#}")).tell();
         }
     }
 
@@ -142,12 +142,12 @@ impl Learning {
 
 /// Returns bucket and count of the increments, per class.
 fn growth(now: &Counts, before: &Counts) -> Vec<Vec<(usize, u64)>> {
-    let of = |now: &[u32], before: &[u32]| {
+    let growths = now.iter().zip(before).map(|(now, before)| {
         let grown =
             now.iter().zip(before).map(|(now, before)| u64::from(now.wrapping_sub(*before)));
         grown.enumerate().filter(|(_, count)| *count > 0).collect()
-    };
-    now.iter().zip(before).map(|(now, before)| of(now, before)).collect()
+    });
+    growths.collect()
 }
 
 const _: () =
@@ -181,10 +181,8 @@ mod tests {
             assert_eq!(class(number), of);
             learning.take(&counted_of(number, number, 10 + number as u32), 1);
         }
-        let n = |class| learning.habit(class, &name).0;
-        let all =
-            [InputClass::Key, InputClass::Click, InputClass::Scroll, InputClass::Motion].map(n);
-        assert_eq!(all, [10, 11, 12, 13]);
+        let all = [InputClass::Key, InputClass::Click, InputClass::Scroll, InputClass::Motion];
+        assert_eq!(all.map(|class| learning.habit(class, &name).0), [10, 11, 12, 13]);
     }
 
     #[test]
@@ -202,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_learned_survives() {
+    fn learning_survives_a_restart() {
         let (dir, mut learning) = learning();
         let name = learning.name(Pid(std::process::id())).unwrap();
         learning.take(&counted(0, 60), 1);

@@ -10,6 +10,7 @@
 #![warn(unreachable_pub)]
 
 mod answered;
+mod authorization;
 mod auto;
 mod baselines;
 mod capture;
@@ -30,6 +31,7 @@ mod judge;
 mod learning;
 mod look;
 mod losses;
+mod outcome;
 mod owners;
 mod ports;
 mod processes;
@@ -42,10 +44,8 @@ mod state;
 mod state_file;
 mod symbols;
 mod tap;
-mod told;
 mod tolerances;
 mod unrecorded;
-mod who;
 
 pub use auto::{AutoMode, AutoOptions};
 pub use daemon::{RecorderOptions, run};

@@ -7,8 +7,8 @@ use crate::capture::Capture;
 use crate::displays::Displays;
 use crate::inquiry::Inquiries;
 use crate::judge::{Judgement, judge};
+use crate::outcome;
 use crate::seal::{RawIncident, Sealer};
-use crate::told;
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -155,7 +155,7 @@ pub(crate) fn settle(auto: &mut AutoMarker, looks: &LookQueue, looked: EndedLook
                     auto.tolerances.suggest(id, looked.suspicion.subject());
                     let entry = journal::info(format!("marked {} (auto: {what})", kept.display()))
                         .event(JournalEvent::Marked);
-                    told::due_to(&cause, told::of(&kept, entry))
+                    outcome::with_cause(&cause, outcome::with_incident(&kept, entry))
                         .field(Field::Trigger, "auto")
                         .tell();
                 }
@@ -166,7 +166,7 @@ pub(crate) fn settle(auto: &mut AutoMarker, looks: &LookQueue, looked: EndedLook
         }
         (outcome, path) => {
             if let Outcome::Marked(what, cause) = outcome {
-                told::due_to(&cause, journal::info(format!("would mark: {what}"))).tell();
+                outcome::with_cause(&cause, journal::info(format!("would mark: {what}"))).tell();
             }
             // A file that cannot be removed now is removed at the next start.
             path.map(std::fs::remove_file);

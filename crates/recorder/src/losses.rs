@@ -159,12 +159,12 @@ impl LossWatch {
 /// Returns the mean cost of the programs that ran, or nothing if the measured time is too short.
 fn program_costs(counted: &[ProgramRuns], measured: Nanos) -> Vec<ProgramCost> {
     let programs = counted.iter().filter(|program| program.runs > 0 && measured >= MEASURED_MIN);
-    let cost = |program: &ProgramRuns| ProgramCost {
+    let costs = programs.map(|program| ProgramCost {
         runs_per_second: program.runs as f64 * 1e9 / measured.0 as f64,
         ns_per_run: program.nanos as f64 / program.runs as f64,
         name: program.name.clone(),
-    };
-    programs.map(cost).collect()
+    });
+    costs.collect()
 }
 
 fn cpu_time() -> u64 {
@@ -176,14 +176,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_ran_in_a_moment_tells_nothing_of_a_second() {
-        let runs = |name: &str, runs| ProgramRuns {
+    fn runs_in_a_moment_give_no_rate() {
+        let counted = [("sched_switch", 50), ("fork", 0)].map(|(name, runs)| ProgramRuns {
             name: name.to_owned(),
             runs,
             nanos: runs * 300,
             missed: 0,
-        };
-        let counted = [runs("sched_switch", 50), runs("fork", 0)];
+        });
         assert_eq!(program_costs(&counted, Nanos(261)), []);
         let cost = ProgramCost {
             name: "sched_switch".to_owned(),

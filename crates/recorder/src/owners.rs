@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt;
 use tipme_record::incident::FutexOwner;
 use tipme_record::records::Wait;
 use tipme_record::{Head, RecordKind};
-use zerocopy::FromBytes;
+use zerocopy::{FromBytes, IntoBytes};
 
 const SYS_FUTEX: i32 = 202;
 /// Maximum number of waiters examined; the rest have no owner in the file.
@@ -47,15 +47,13 @@ pub(crate) fn loose(mut bytes: &[u8], kind: RecordKind) -> impl Iterator<Item = 
 /// Reads the owner from the lock word. glibc stores the owner's tid eight bytes after the word of a
 /// contended mutex (value 2); a priority-inheritance futex has it in the word itself.
 pub(crate) fn futex_owner(wait: &Wait) -> Option<FutexOwner> {
-    let mut words = [0u8; 12];
+    let mut words = [0u32; 3];
     let memory = File::open(format!("/proc/{}/mem", wait.pid)).ok()?;
-    memory.read_exact_at(&mut words, wait.args[0]).ok()?;
-    let word =
-        |at: usize| u32::from_le_bytes([words[at], words[at + 1], words[at + 2], words[at + 3]]);
+    memory.read_exact_at(words.as_mut_bytes(), wait.args[0]).ok()?;
     let inherits = matches!(wait.args[1] & 0x7f, 6 | 13);
-    let owner = match word(0) {
-        value if inherits => value & 0x3fff_ffff,
-        2 => word(8),
+    let owner = match words.map(u32::from_le) {
+        [value, ..] if inherits => value & 0x3fff_ffff,
+        [2, _, owner] => owner,
         _ => return None,
     };
     let lives = owner != 0 && std::path::Path::new(&format!("/proc/{owner}")).exists();

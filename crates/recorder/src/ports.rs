@@ -5,7 +5,7 @@
 //! processes refer to those. A connection not yet accepted belongs to the listening process.
 
 use crate::owners::{loose, waits};
-use crate::processes::{OpenFile, open_files, text};
+use crate::processes::{open_files, text};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 use tipme_record::RecordKind;
@@ -42,13 +42,13 @@ fn wanted(tasks: &[u8]) -> BTreeMap<u32, BTreeSet<u16>> {
     let waiting = waits(tasks).map(|wait| (wait.head.tid.0, wait.family, wait.address, wait.port));
     let polled = loose(tasks, RecordKind::Polled).filter_map(Polled::read);
     let polled = polled.map(|one| (one.head.tid.0, one.family, one.address, one.port));
-    let near = |(_, family, address, port): &(u32, u16, u32, u16)| {
+    let near = waiting.chain(polled).filter(|(_, family, address, port)| {
         INTERNET.contains(family)
             && *port != 0
             && Ipv4Addr::from(address.to_le_bytes()).is_loopback()
-    };
+    });
     let mut wanted: BTreeMap<u32, BTreeSet<u16>> = BTreeMap::new();
-    for (tid, _, _, port) in waiting.chain(polled).filter(near).take(PORTS) {
+    for (tid, _, _, port) in near.take(PORTS) {
         wanted.entry(pids.get(&tid).copied().unwrap_or(tid)).or_default().insert(port);
     }
     wanted
@@ -57,15 +57,13 @@ fn wanted(tasks: &[u8]) -> BTreeMap<u32, BTreeSet<u16>> {
 /// Returns the inode of the socket for a port: a connected and accepted one, else the listening
 /// one.
 fn socket_of(list: &str, port: u16) -> Option<u64> {
-    let sockets = || {
-        list.lines()
-            .filter_map(Socket::parse)
-            .filter(|socket| socket.port == port && socket.inode != 0)
-    };
-    let connected = sockets().find(|socket| socket.state == CONNECTED);
-    connected
-        .or_else(|| sockets().find(|socket| socket.state == LISTENS))
-        .map(|socket| socket.inode)
+    let sockets = list.lines().filter_map(Socket::parse);
+    let sockets: Vec<Socket> =
+        sockets.filter(|socket| socket.port == port && socket.inode != 0).collect();
+    let found = [CONNECTED, LISTENS]
+        .into_iter()
+        .find_map(|state| sockets.iter().find(|socket| socket.state == state));
+    found.map(|socket| socket.inode)
 }
 
 /// A line of `/proc/PID/net/tcp`: `0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000
@@ -88,9 +86,11 @@ impl Socket {
 }
 
 fn owners(sockets: &BTreeMap<u64, u16>) -> Vec<PortOwner> {
-    let port = |file: &OpenFile| sockets.get(&number(file.name.to_str()?)?).copied();
-    let found: BTreeSet<(u16, u32)> =
-        open_files().filter_map(|file| Some((port(&file)?, file.pid))).collect();
+    let found = open_files().filter_map(|file| {
+        let port = sockets.get(&number(file.name.to_str()?)?)?;
+        Some((*port, file.pid))
+    });
+    let found: BTreeSet<(u16, u32)> = found.collect();
     found.into_iter().map(|(port, pid)| PortOwner { port, pid }).collect()
 }
 
@@ -128,12 +128,12 @@ mod tests {
 
     #[test]
     fn an_accepted_connection_goes_before_the_socket_that_listens() {
-        let line = |state: &str, inode: u64| {
-            format!("0: 0100007F:0050 0100007F:9999 {state} 0:0 00:0 0 0 0 {inode} 1\n")
-        };
-        let list =
-            format!("  sl local_address\n{}{}{}", line("0A", 7), line("01", 0), line("01", 9));
+        let [listening, unaccepted, accepted] =
+            [("0A", 7), ("01", 0), ("01", 9)].map(|(state, inode)| {
+                format!("0: 0100007F:0050 0100007F:9999 {state} 0:0 00:0 0 0 0 {inode} 1\n")
+            });
+        let list = format!("  sl local_address\n{listening}{unaccepted}{accepted}");
         assert_eq!((socket_of(&list, 80), socket_of(&list, 81)), (Some(9), None));
-        assert_eq!(socket_of(&(line("0A", 7) + "rubbish"), 80), Some(7));
+        assert_eq!(socket_of(&(listening + "rubbish"), 80), Some(7));
     }
 }

@@ -104,14 +104,13 @@ impl<'a> Mapping<'a> {
     pub(crate) fn parse(line: &'a str) -> Option<Mapping<'a>> {
         let words: Vec<&str> = line.splitn(6, ' ').collect();
         let [range, _, offset, device, inode, path] = words[..] else { return None };
-        let number = |text| u64::from_str_radix(text, 16).ok();
         let (start, end) = range.split_once('-')?;
         let (major, minor) = device.split_once(':')?;
-        let device = u32::try_from((number(major)? << 20) | number(minor)?).ok()?;
+        let device = u32::try_from((hex(major)? << 20) | hex(minor)?).ok()?;
         Some(Mapping {
-            start: number(start)?,
-            end: number(end)?,
-            offset: number(offset)?,
+            start: hex(start)?,
+            end: hex(end)?,
+            offset: hex(offset)?,
             file: (device, inode.parse().ok()?),
             path: path.trim_start(),
         })
@@ -122,6 +121,10 @@ impl<'a> Mapping<'a> {
         let path = self.path.trim_end_matches(" (deleted)");
         path.rsplit('/').next().unwrap_or(path)
     }
+}
+
+fn hex(text: &str) -> Option<u64> {
+    u64::from_str_radix(text, 16).ok()
 }
 
 /// Returns device and inode of a path, as cached by the kernel: a file system that does not answer

@@ -28,14 +28,15 @@ const KEPT: CapabilitySet = CapabilitySet::SYSLOG
 pub(crate) fn settle(kernel: &Kernel<'_>) -> Result<()> {
     // Marks and focus changes have to be handled in time on a busy machine.
     be_urgent();
-    let free = asks_freely(kernel).context("cannot find out what this kernel allows")?;
+    let free = asks_freely(kernel)
+        .context("cannot determine the capabilities that this kernel requires")?;
     if !free {
         journal::info(
-            "kept: CAP_BPF, since this kernel lets nobody else read what kernel programs wrote",
+            "keeping CAP_BPF: on this kernel it is needed to read the records of kernel programs",
         )
         .tell();
     }
-    keep(kept(free)).context("cannot give up capabilities that are not needed")
+    keep(kept(free)).context("cannot drop unneeded capabilities")
 }
 
 fn kept(free: bool) -> CapabilitySet {

@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn of_processors_all_are_kept_and_interrupts_are_not() {
+    fn all_processors_are_kept_and_interrupts_are_not() {
         let stat = b"cpu  9 0 9\ncpu0 9 0 9\ncpu1 9 0 9\nintr 99 0 7\nctxt 5\n";
         assert_eq!(wanted(stat), b"cpu  9 0 9\ncpu0 9 0 9\ncpu1 9 0 9\n");
         assert_eq!(wanted(b"MemTotal: 9 kB\n"), b"MemTotal: 9 kB\n");

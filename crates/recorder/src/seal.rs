@@ -75,7 +75,7 @@ impl RawIncident {
         };
         let kept = self.keep(folder, 0, |file| read(self.open()?)?.write_open(file))?;
         bail!(
-            "{error:#}; what was recorded is kept for root, as it is: sudo tipme diagnose {}",
+            "{error:#}; the capture is kept for root, unprocessed: sudo tipme diagnose {}",
             kept.display()
         )
     }
@@ -156,7 +156,7 @@ fn assemble(
 /// If the capture cannot be read.
 pub fn finish(mut captured: PackedIncident, functions: Option<File>) -> Result<PackedIncident> {
     let damage = &captured.incident().damage;
-    ensure!(damage.is_empty(), "what was captured is damaged: {damage:?}");
+    ensure!(damage.is_empty(), "the capture is damaged: {damage:?}");
     let names = name_kernel(&mut captured, functions)?;
     let mut meta: Meta = captured.incident().json(Section::Meta)?;
     // A new secret for each incident: addresses cannot be compared between incidents.
@@ -183,7 +183,7 @@ fn name_kernel(captured: &mut PackedIncident, functions: Option<File>) -> Result
     let incident = captured.incident_mut();
     let [stacks, mut tasks, users] =
         [Section::Stacks, Section::Tasks, Section::Symbols].map(|section| take(incident, section));
-    let names = Placeless::of(functions, sampled, &parse_stacks(&stacks));
+    let names = Placeless::new(functions, sampled, &parse_stacks(&stacks));
     let mut symbols = Vec::new();
     names.push_to(&mut symbols);
     symbols.extend(users);

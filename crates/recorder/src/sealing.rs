@@ -39,7 +39,8 @@ impl Sealing {
         }
         if uid != 0 && others >= SEALING_MAX {
             return Err(format!(
-                "{others} incidents of users are being written already; wait a second, or mark as root"
+                "{others} incidents of users are being written already; \
+                 wait a second, or mark as root"
             ));
         }
         counts.insert(uid, own + 1);
@@ -77,10 +78,11 @@ mod tests {
         let sealing = Sealing::default();
         let mut turns: Vec<Turn> =
             (0..USER_MAX).map(|_| sealing.begin(7).expect("there is room")).collect();
-        let refused = |uid| sealing.begin(uid).err().expect("there is no room");
-        assert!(refused(7).starts_with("2 incidents of user 7 are"), "{}", refused(7));
+        let refusal = sealing.begin(7).err().expect("there is no room");
+        assert!(refusal.starts_with("2 incidents of user 7 are"), "{refusal}");
         turns.push(sealing.begin(8).expect("another user"));
-        assert!(refused(9).starts_with("3 incidents of users are"), "{}", refused(9));
+        let refusal = sealing.begin(9).err().expect("there is no room");
+        assert!(refusal.starts_with("3 incidents of users are"), "{refusal}");
         turns.extend((0..ROOT_MAX).map(|_| sealing.begin(0).expect("root has room of its own")));
         assert!(sealing.begin(0).is_err());
         turns.remove(0);

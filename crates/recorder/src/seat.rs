@@ -42,19 +42,21 @@ mod tests {
     #[test]
     fn the_login_manager_says_it_and_else_the_console() {
         let dir = tempfile::TempDir::new().unwrap();
-        let folder = |name: &str| dir.path().join(name);
-        std::fs::create_dir(folder("seats")).unwrap();
-        std::fs::write(folder("active"), "tty2\n").unwrap();
-        std::fs::write(folder("tty2"), "").unwrap();
-        std::os::unix::fs::chown(folder("tty2"), Some(4242), None).expect("run the tests as root");
-        let seat =
-            Seat { logind: Logind::at(dir.path()), active: folder("active"), devices: folder("") };
+        let [console, active, seats] =
+            ["tty2", "active", "seats"].map(|name| dir.path().join(name));
+        std::fs::create_dir(&seats).unwrap();
+        std::fs::write(&active, "tty2\n").unwrap();
+        std::fs::write(&console, "").unwrap();
+        std::os::unix::fs::chown(&console, Some(4242), None).expect("run the tests as root");
+        let seat = Seat { logind: Logind::at(dir.path()), active, devices: dir.path().into() };
         assert_eq!(seat.user(), Some(4242));
-        std::fs::write(folder("seats/seat0"), "IS_SEAT0=1\nACTIVE=3\nACTIVE_UID=4343\n").unwrap();
-        assert_eq!(seat.user(), Some(4343));
-        std::fs::write(folder("seats/seat0"), "IS_SEAT0=1\nACTIVE=\n").unwrap();
-        assert_eq!(seat.user(), None);
-        std::fs::write(folder("seats/seat1"), "ACTIVE=4\nACTIVE_UID=4343\n").unwrap();
-        assert_eq!(seat.user(), None);
+        for (file, text, user) in [
+            ("seat0", "IS_SEAT0=1\nACTIVE=3\nACTIVE_UID=4343\n", Some(4343)),
+            ("seat0", "IS_SEAT0=1\nACTIVE=\n", None),
+            ("seat1", "ACTIVE=4\nACTIVE_UID=4343\n", None),
+        ] {
+            std::fs::write(seats.join(file), text).unwrap();
+            assert_eq!(seat.user(), user, "{file}: {text}");
+        }
     }
 }

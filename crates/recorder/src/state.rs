@@ -76,12 +76,12 @@ impl StateDirs {
         life::lock(&path).map_err(|error| match error {
             LockError::Held(holder) => {
                 anyhow!(
-                    "another recorder (pid {holder}) is running in {dir}; stop it, or give this one its own --state-dir"
+                    "another recorder (pid {holder}) is running in {dir}; \
+                 stop it, or give this one its own --state-dir"
                 )
             }
-            LockError::Open(cause) => {
-                anyhow!(cause).context(format!("cannot open {}; run as root: sudo tipme record", path.display()))
-            }
+            LockError::Open(cause) => anyhow!(cause)
+                .context(format!("cannot open {}; run as root: sudo tipme record", path.display())),
             LockError::Write(cause) => anyhow!(cause).context("cannot write the lock file"),
         })
     }

@@ -9,13 +9,13 @@ use std::path::{Path, PathBuf};
 
 /// Reads a file; returns `None` if there is none.
 pub(crate) fn read(path: &Path, bytes_max: u64) -> Result<Option<Vec<u8>>> {
-    let what = || format!("cannot read {}", path.display());
-    let file = match std::fs::File::open(path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        opened => opened.with_context(what)?,
-    };
     let mut bytes = Vec::new();
-    file.take(bytes_max + 1).read_to_end(&mut bytes).with_context(what)?;
+    let read =
+        std::fs::File::open(path).and_then(|file| file.take(bytes_max + 1).read_to_end(&mut bytes));
+    match read {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        read => read.with_context(|| format!("cannot read {}", path.display()))?,
+    };
     if bytes.len() as u64 > bytes_max {
         bail!("{} has more than {bytes_max} bytes", path.display());
     }
@@ -46,7 +46,7 @@ fn write(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
 pub(crate) fn put_aside(path: &Path) -> String {
     let aside: PathBuf = path.with_extension("damaged.json");
     match std::fs::rename(path, &aside) {
-        Ok(()) => format!("it lies in {} now", aside.display()),
-        Err(error) => format!("it cannot be put aside: {error}"),
+        Ok(()) => format!("it is now {}", aside.display()),
+        Err(error) => format!("it cannot be moved aside: {error}"),
     }
 }

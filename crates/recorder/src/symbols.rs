@@ -70,20 +70,21 @@ impl SampledStacks {
     pub(crate) fn addresses(self, stacks: &Stacks) -> Vec<(u32, BTreeSet<u64>)> {
         let mut most: Vec<_> = self.0.into_iter().collect();
         most.sort_by_key(|(_, (count, _))| std::cmp::Reverse(*count));
-        let frames =
-            |id| stacks.get(&id).map_or(&[][..], Vec::as_slice).iter().take(FRAMES).copied();
-        let named = |ids: BTreeSet<StackId>| {
-            let all: BTreeSet<u64> =
-                ids.into_iter().flat_map(frames).filter(|ip| *ip < KERNEL).collect();
-            all.into_iter().take(ADDRESSES).collect()
-        };
-        most.into_iter().take(PROCESSES).map(|(pid, (_, ids))| (pid, named(ids))).collect()
+        let addresses = most.into_iter().take(PROCESSES).map(|(pid, (_, ids))| {
+            let frames = ids
+                .iter()
+                .filter_map(|id| stacks.get(id))
+                .flat_map(|frames| frames.iter().take(FRAMES).copied());
+            let all: BTreeSet<u64> = frames.filter(|ip| *ip < KERNEL).collect();
+            (pid, all.into_iter().take(ADDRESSES).collect())
+        });
+        addresses.collect()
     }
 }
 
 /// Parses an arbitrary answer about two functions; returns `true` if it holds names.
-pub(crate) fn hear_any(bytes: &[u8]) -> bool {
-    !Modules::sample().hear(bytes).is_empty()
+pub(crate) fn read_any_answers(bytes: &[u8]) -> bool {
+    !Modules::sample().read_answers(bytes).is_empty()
 }
 
 /// Names functions at a few offsets of an arbitrary image; returns `true` if it finds any.

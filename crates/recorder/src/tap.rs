@@ -37,11 +37,12 @@ impl Tap {
 
     /// Returns the sockets of the compositors recorded.
     pub(crate) fn compositors(self) -> Vec<String> {
-        let wanted = |path: &String| match self {
+        let mut sockets = tipme_desktop::server::find_compositors();
+        sockets.retain(|path| match self {
             Tap::All => true,
             Tap::OnlyWayland(number) => path.ends_with(&format!("/wayland-{number}")),
             Tap::Only(_) | Tap::Off => false,
-        };
-        tipme_desktop::server::find_compositors().into_iter().filter(wanted).collect()
+        });
+        sockets
     }
 }

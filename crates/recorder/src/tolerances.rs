@@ -79,17 +79,15 @@ impl Tolerances {
     pub(crate) fn open(path: PathBuf) -> Tolerances {
         let file = read(&path).unwrap_or_else(|error| {
             let moved = state_file::put_aside(&path);
-            journal::warning(format!(
-                "what people put up with is learned again: {error:#}; {moved}"
-            ))
-            .tell();
+            journal::warning(format!("learning tolerances from scratch: {error:#}; {moved}"))
+                .tell();
             ToleranceFile::default()
         });
         Tolerances { path, file }
     }
 
     /// Returns the tolerance, the default one without feedback.
-    pub(crate) fn of(&self, subject: &Subject) -> Tolerance {
+    pub(crate) fn get(&self, subject: &Subject) -> Tolerance {
         self.file
             .rows
             .iter()
@@ -99,8 +97,8 @@ impl Tolerances {
     }
 
     /// Applies feedback, and writes the file.
-    pub(crate) fn hear(&mut self, subject: &Subject, said: PersonSaid) {
-        let mut tolerance = self.of(subject);
+    pub(crate) fn adjust(&mut self, subject: &Subject, said: PersonSaid) {
+        let mut tolerance = self.get(subject);
         tolerance.hear(said);
         self.file.rows.retain(|row| row.subject != *subject);
         self.file.rows.push(ToleranceRow { subject: subject.clone(), tolerance });
@@ -114,7 +112,7 @@ impl Tolerances {
         self.file.suggested.push(Suggestion { id, subject: subject.clone(), answered: false });
         let over = self.file.suggested.len().saturating_sub(SUGGESTED_MAX);
         self.file.suggested.drain(..over);
-        self.hear(&subject, PersonSaid::Nothing);
+        self.adjust(&subject, PersonSaid::Nothing);
     }
 
     /// Applies a user's verdict on an incident of their own; the first one counts.
@@ -123,7 +121,7 @@ impl Tolerances {
         let Some(suggestion) = open.find(|one| one.subject.uid == uid) else { return };
         suggestion.answered = true;
         let subject = suggestion.subject.clone();
-        self.hear(&subject, if right { PersonSaid::Right } else { PersonSaid::Wrong });
+        self.adjust(&subject, if right { PersonSaid::Right } else { PersonSaid::Wrong });
     }
 
     /// Handles the removal of a user's incident: it counts as a wrong verdict, and the id is
@@ -142,13 +140,13 @@ impl Tolerances {
     }
 
     /// Returns a user's tolerances that differ from the default.
-    pub(crate) fn told(&self, uid: u32) -> Vec<ToldTolerance> {
+    pub(crate) fn adjusted(&self, uid: u32) -> Vec<ToldTolerance> {
         let own = self
             .file
             .rows
             .iter()
             .filter(|row| row.subject.uid == uid && row.tolerance.percent() != 100);
-        let told = own.map(|ToleranceRow { subject, tolerance }| ToldTolerance {
+        let adjusted = own.map(|ToleranceRow { subject, tolerance }| ToldTolerance {
             class: subject.class.clone(),
             application: subject.application.clone(),
             percent: tolerance.percent(),
@@ -157,7 +155,7 @@ impl Tolerances {
             wrong: tolerance.wrong,
             ignored: tolerance.ignored,
         });
-        told.take(TOLD_MAX).collect()
+        adjusted.take(TOLD_MAX).collect()
     }
 
     /// Writes the file; on failure, logs a warning.
@@ -165,7 +163,7 @@ impl Tolerances {
         self.file.version = VERSION;
         let written = serde_json::to_vec(&self.file).map_err(Into::into);
         if let Err(error) = written.and_then(|bytes| state_file::replace(&self.path, &bytes)) {
-            journal::warning(format!("what people put up with is not kept: {error:#}")).tell();
+            journal::warning(format!("cannot save the tolerances: {error:#}")).tell();
         }
     }
 }
@@ -182,7 +180,7 @@ fn parse(bytes: &[u8]) -> Result<ToleranceFile> {
         file.suggested.iter().all(|one| one.subject.is_named() && one.id.len() <= NAME_BYTES_MAX);
     let few = file.rows.len() <= ROWS_MAX && file.suggested.len() <= SUGGESTED_MAX;
     if file.version != VERSION || !rows || !suggested || !few {
-        bail!("it has version {}, or more in it than was written", file.version);
+        bail!("it has version {}, or exceeds the limits of tolerances", file.version);
     }
     Ok(file)
 }
@@ -202,25 +200,25 @@ mod tests {
     }
 
     fn percent(tolerances: &Tolerances, uid: u32) -> u64 {
-        tolerances.of(&subject(uid)).percent()
+        tolerances.get(&subject(uid)).percent()
     }
 
     #[test]
-    fn what_a_user_says_counts_for_that_user_and_survives() {
+    fn feedback_counts_for_its_user_and_survives() {
         let dir = tempfile::TempDir::new().unwrap();
         let path = dir.path().join("tolerances.json");
         let mut first = Tolerances::open(path.clone());
-        first.hear(&subject(1000), PersonSaid::Bad);
-        first.hear(&subject(1000), PersonSaid::Bad);
+        first.adjust(&subject(1000), PersonSaid::Bad);
+        first.adjust(&subject(1000), PersonSaid::Bad);
         let again = Tolerances::open(path);
         assert_eq!((percent(&again, 1000), percent(&again, 1001)), (71, 100));
-        let told = again.told(1000);
-        assert_eq!((told.len(), told[0].percent, told[0].bad), (1, 71, 2));
-        assert_eq!(again.told(1001), []);
+        let adjusted = again.adjusted(1000);
+        assert_eq!((adjusted.len(), adjusted[0].percent, adjusted[0].bad), (1, 71, 2));
+        assert_eq!(again.adjusted(1001), []);
     }
 
     #[test]
-    fn answers_to_what_was_suggested_count_once_and_only_from_whose_it_is() {
+    fn verdicts_on_a_suggestion_count_once_and_from_its_owner_only() {
         let dir = tempfile::TempDir::new().unwrap();
         let mut tolerances = Tolerances::open(dir.path().join("tolerances.json"));
         ["a", "b", "c"].iter().for_each(|id| tolerances.suggest((*id).to_owned(), subject(1000)));
@@ -241,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_and_suggestions_are_bounded_and_a_damaged_file_is_put_aside() {
+    fn rows_and_suggestions_are_bounded_and_damage_is_put_aside() {
         let dir = tempfile::TempDir::new().unwrap();
         let path = dir.path().join("tolerances.json");
         let mut tolerances = Tolerances::open(path.clone());
@@ -257,7 +255,8 @@ mod tests {
         assert_eq!(again.file.suggested, tolerances.file.suggested);
         for bytes in [
             "{",
-            r#"{"version":1,"rows":[{"uid":1,"class":"key","application":"x","tolerance":{"level":9}}],"suggested":[]}"#,
+            r#"{"version":1,"suggested":[],
+                "rows":[{"uid":1,"class":"key","application":"x","tolerance":{"level":9}}]}"#,
         ] {
             std::fs::write(&path, bytes).unwrap();
             assert!(Tolerances::open(path.clone()).file.rows.is_empty() && !path.exists());

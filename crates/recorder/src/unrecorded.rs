@@ -20,7 +20,7 @@ pub(crate) struct Unrecorded {
 
 impl Unrecorded {
     /// Records a user's choice; one refusal overrides all others.
-    pub(crate) fn hear(&mut self, uid: u32, record: bool, now: Nanos) {
+    pub(crate) fn set(&mut self, uid: u32, record: bool, now: Nanos) {
         if record {
             self.unwilling.remove(&uid);
         } else {
@@ -57,20 +57,18 @@ mod tests {
     #[test]
     fn input_is_stopped_as_long_as_anybody_does_not_want_it() {
         let mut stops = Unrecorded::default();
-        let within = |stops: &Unrecorded, from, until| stops.within(Nanos(from), Nanos(until)).0;
-        stops.hear(1, false, Nanos(10));
-        stops.hear(2, false, Nanos(12));
-        stops.hear(1, true, Nanos(20));
+        stops.set(1, false, Nanos(10));
+        stops.set(2, false, Nanos(12));
+        stops.set(1, true, Nanos(20));
         assert!(stops.is_stopped());
-        assert_eq!((stops.unwilling(), within(&stops, 0, 25)), (Some(2), 15));
-        stops.hear(2, true, Nanos(30));
-        assert_eq!(
-            (stops.is_stopped(), within(&stops, 0, 100), within(&stops, 15, 22)),
-            (false, 20, 7)
-        );
-        assert_eq!((within(&stops, 31, 100), within(&stops, 0, 5)), (0, 0));
+        assert_eq!((stops.unwilling(), stops.within(Nanos(0), Nanos(25))), (Some(2), Nanos(15)));
+        stops.set(2, true, Nanos(30));
+        assert!(!stops.is_stopped());
+        for (from, until, stopped) in [(0, 100, 20), (15, 22, 7), (31, 100, 0), (0, 5, 0)] {
+            assert_eq!(stops.within(Nanos(from), Nanos(until)), Nanos(stopped));
+        }
         for at in 0..1_000 {
-            stops.hear(3, at % 2 != 0, Nanos(100 + at));
+            stops.set(3, at % 2 != 0, Nanos(100 + at));
         }
         assert_eq!(stops.past.len(), STOPS_MAX);
     }

@@ -29,12 +29,26 @@ pub(crate) fn set(path: &str, number: i64) -> Result<(), KnobFault> {
 
 /// Returns 1 if the controller is enabled for the children of `group`, 0 if it is available.
 pub(crate) fn has_controller(group: &str, name: &str) -> Result<i64, KnobFault> {
-    let list = |file: &str| text(&Path::new(group).join(file)).ok_or(KnobFault::Vanished);
-    let has = |list: String| list.split_ascii_whitespace().any(|word| word == name);
-    match (has(list("cgroup.subtree_control")?), has(list("cgroup.controllers")?)) {
-        (true, _) => Ok(1),
-        (false, true) => Ok(0),
-        (false, false) => Err(KnobFault::Vanished),
+    let [enabled, available] = ["cgroup.subtree_control", "cgroup.controllers"]
+        .map(|file| Some(has_word(&text(&Path::new(group).join(file))?, name)));
+    match (enabled, available) {
+        (Some(true), Some(_)) => Ok(1),
+        (Some(false), Some(true)) => Ok(0),
+        _ => Err(KnobFault::Vanished),
+    }
+}
+
+/// Returns `true` if a list of controllers contains this one.
+pub(crate) fn has_word(list: &str, name: &str) -> bool {
+    list.split_ascii_whitespace().any(|word| word == name)
+}
+
+/// Returns the folder of a group named by its folder or by its path in the hierarchy at `root`.
+pub(crate) fn folder(root: &str, path: &str) -> String {
+    if path.strip_prefix(root).is_some_and(|rest| rest.starts_with('/')) {
+        path.to_owned()
+    } else {
+        format!("{root}/{}", path.trim_start_matches('/'))
     }
 }
 
@@ -53,9 +67,8 @@ pub(crate) fn group_of(proc: &Path, pid: u32, root: &str) -> Option<String> {
 /// stays within the systemd unit of the group: if the unit is gone, there is no way back.
 pub(crate) fn enter(pid: u32, root: &str, group: &str) -> Result<(), KnobFault> {
     let unit = units_names::unit_folder(root, group).unwrap_or_else(|| root.to_owned());
-    let inside = |path: &&Path| path.starts_with(&unit);
-    let found = Path::new(group).ancestors().take_while(inside).find(|path| path.is_dir());
-    let found = found.ok_or(KnobFault::Vanished)?;
+    let mut above = Path::new(group).ancestors().take_while(|path| path.starts_with(&unit));
+    let found = above.find(|path| path.is_dir()).ok_or(KnobFault::Vanished)?;
     write(&found.join("cgroup.procs").to_string_lossy(), &format!("{pid}\n"), true)
 }
 
@@ -127,8 +140,8 @@ pub fn full_average(text: &str) -> Option<f32> {
 
 /// Returns the mount point of the hierarchy of `dir`: its topmost ancestor that is a group.
 pub(crate) fn root_of(dir: &Path) -> Option<PathBuf> {
-    let is_group = |path: &&Path| path.join("cgroup.procs").exists();
-    dir.ancestors().take_while(is_group).last().map(Path::to_owned)
+    let above = dir.ancestors().take_while(|path| path.join("cgroup.procs").exists());
+    above.last().map(Path::to_owned)
 }
 
 fn write(path: &str, words: &str, append: bool) -> Result<(), KnobFault> {

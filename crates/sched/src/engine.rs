@@ -129,13 +129,14 @@ impl<W: World, L: Log> Engine<W, L> {
 
     /// Returns the knobs of a role from the policy's table.
     pub(crate) fn knobs(&self, standing: Standing) -> Knobs {
-        let of =
-            |backend| tipme_policy::knobs(backend, self.strength, standing.role, standing.faded);
+        let [own, plain] = [self.backend, Backend::Nice].map(|backend| {
+            tipme_policy::knobs(backend, self.strength, standing.role, standing.faded)
+        });
         match self.backend {
             Backend::Systemd | Backend::Cgroup if self.nice_too => {
-                Knobs { nice: of(Backend::Nice).nice, ..of(self.backend) }
+                Knobs { nice: plain.nice, ..own }
             }
-            backend => of(backend),
+            _ => own,
         }
     }
 

@@ -65,7 +65,7 @@ impl<W: World, L: Log> Engine<W, L> {
                 .into_iter()
                 .filter(is_turned)
                 .map(|(place, cell)| self.state(place, cell))
-                .chain(self.lent(who))
+                .chain(self.newly_inherited(who))
                 .collect(),
             left: left.into_iter().collect(),
         })
@@ -74,38 +74,34 @@ impl<W: World, L: Log> Engine<W, L> {
     /// Returns the knobs of the first thread of a process without a role: those changed together
     /// with another process, and inherited ones.
     fn inherited(&self, who: Identity) -> Vec<KnobState> {
-        let first =
-            |place: &KnobPlace| matches!(place, KnobPlace::Thread { tid, .. } if *tid == who.pid);
-        let known = self
-            .ledger
+        self.ledger
             .threads_of(who)
-            .filter(|(place, cell)| first(place) && self.holds(place, cell));
-        known
+            .filter(|(place, cell)| is_first_thread(place, who) && self.holds(place, cell))
             .filter(is_turned)
             .map(|(place, cell)| self.state(place, cell))
-            .chain(self.lent(who))
+            .chain(self.newly_inherited(who))
             .collect()
     }
 
     /// Returns inherited values of a process's first thread that have no cell yet.
-    fn lent(&self, who: Identity) -> impl Iterator<Item = KnobState> {
-        let first = move |place: &KnobPlace| matches!(place, KnobPlace::Thread { tid, .. } if *tid == who.pid);
-        let is_known = |place: &KnobPlace| self.ledger.cell(place).is_some();
-        let inherited =
-            self.ledger.marks().inherited(&self.ledger.world, who, is_known).into_iter();
-        inherited.filter(move |(place, _)| first(place)).filter_map(|(place, baseline)| {
-            let applied = self.ledger.world.get(&place).ok()?;
-            (applied != baseline)
-                .then(|| self.state(&place, &Cell { baseline, applied, ..Cell::default() }))
-        })
+    fn newly_inherited(&self, who: Identity) -> impl Iterator<Item = KnobState> {
+        let ledger = &self.ledger;
+        let inherited = ledger.marks().inherited(&ledger.world, who, |place| ledger.knows(place));
+        inherited.into_iter().filter(move |(place, _)| is_first_thread(place, who)).filter_map(
+            |(place, baseline)| {
+                let applied = self.ledger.world.get(&place).ok()?;
+                (applied != baseline)
+                    .then(|| self.state(&place, &Cell { baseline, applied, ..Cell::default() }))
+            },
+        )
     }
 
     fn cells_of(&self, who: Identity, set: SetId) -> impl Iterator<Item = (&KnobPlace, &Cell)> {
         let group = self.subtree.as_ref().map(|subtree| format!("{}/", subtree.group(set)));
         let unit = self.units.as_ref().and_then(|units| units.own_unit(who));
         let autogroup = self.autogroups.get(&who);
-        let concerns = move |place: &KnobPlace| match place {
-            KnobPlace::Thread { process, tid, .. } => *process == who && *tid == who.pid,
+        self.ledger.cells().filter(move |(place, _)| match place {
+            KnobPlace::Thread { .. } => is_first_thread(place, who),
             KnobPlace::Member { process, .. } => *process == who,
             KnobPlace::Autogroup { number, .. } => {
                 autogroup.is_some_and(|group| group.number == *number)
@@ -116,26 +112,28 @@ impl<W: World, L: Log> Engine<W, L> {
             | KnobPlace::Controller { .. }
             | KnobPlace::Group { .. }
             | KnobPlace::Scope { .. } => false,
-        };
-        self.ledger.cells().filter(move |(place, _)| concerns(place))
+        })
     }
 
     /// Returns `true` if the place still has the applied value. An unreadable place counts as
     /// unchanged.
     fn holds(&self, place: &KnobPlace, cell: &Cell) -> bool {
-        self.ledger.world.get(place).map_or(true, |present| cell.put(&present))
+        self.ledger.world.get(place).map_or(true, |present| cell.has_applied(&present))
     }
 
     fn state(&self, place: &KnobPlace, cell: &Cell) -> KnobState {
-        let words = |value: &crate::world::Value| words(place, value);
-        let present = self.ledger.world.get(place).ok();
         KnobState {
             knob: knob_of(place),
-            baseline: words(&cell.baseline),
-            applied: words(&cell.applied),
-            present: present.as_ref().map(words),
+            baseline: words(place, &cell.baseline),
+            applied: words(place, &cell.applied),
+            present: self.ledger.world.get(place).ok().map(|value| words(place, &value)),
         }
     }
+}
+
+/// Returns `true` for a knob of the first thread of this process.
+fn is_first_thread(place: &KnobPlace, who: Identity) -> bool {
+    matches!(place, KnobPlace::Thread { process, tid, .. } if *process == who && *tid == who.pid)
 }
 
 /// Returns `true` if the knob differs from its baseline. A remembered user wish changes nothing.

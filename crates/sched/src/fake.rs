@@ -1,17 +1,25 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! An in-memory machine that can crash before any step, and an in-memory journal.
+//! An in-memory machine that can crash before any step, and engines that run on it.
 
-use crate::journal::Log;
+mod log;
+
+use crate::engine::Engine;
+use crate::ledger::Ledger;
+use crate::placements::Units;
+use crate::subtree::Subtree;
 use crate::units_names::Property;
-use crate::why::SkipReason;
+use crate::why::{Applied, Restored, SkipReason};
 use crate::world::{
     Advice, Autogroup, KnobFault, KnobPlace, Stock, ThreadKnob, ThreadSettings, Value, World,
 };
+pub(crate) use log::{CrashPoint, MemoryLog};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
-use std::io;
+use std::path::Path;
 use std::rc::Rc;
-use tipme_policy::Identity;
+use tipme_policy::{
+    Action, Assignment, Backend, Identity, Member, Membership, Reason, Role, SetId, Strength,
+};
 
 /// Mount point of the cgroup hierarchy.
 pub(crate) const ROOT: &str = "/cg";
@@ -33,89 +41,6 @@ const FILES: [(&str, i64); 5] = [
     ("memory.high", -1),
     ("memory.current", 5 << 20),
 ];
-
-/// Counts steps and simulates a crash after some of them: from then on every operation fails.
-#[derive(Clone, Default)]
-pub(crate) struct CrashPoint {
-    left: Rc<Cell<Option<usize>>>,
-    /// Number of steps refused after the crash.
-    missed: Rc<Cell<usize>>,
-    /// Total number of attempted steps.
-    pub(crate) taken: Rc<Cell<usize>>,
-}
-
-impl CrashPoint {
-    pub(crate) fn set(&self, steps: Option<usize>) {
-        self.left.set(steps);
-        self.missed.set(0);
-    }
-
-    pub(crate) fn is_reached(&self) -> bool {
-        self.left.get() == Some(0)
-    }
-
-    /// Returns `true` if the step still happens.
-    fn burn(&self) -> bool {
-        self.taken.set(self.taken.get() + 1);
-        match self.left.get() {
-            None => true,
-            Some(0) => {
-                self.missed.set(self.missed.get() + 1);
-                false
-            }
-            Some(left) => {
-                self.left.set(Some(left - 1));
-                true
-            }
-        }
-    }
-}
-
-/// A journal shared by successive runs of the program.
-#[derive(Clone, Default)]
-pub(crate) struct MemoryLog {
-    bytes: Rc<RefCell<Vec<u8>>>,
-    pub(crate) crash_point: CrashPoint,
-    /// Number of bytes of the last line that a crashed write leaves behind.
-    pub(crate) torn: Rc<Cell<usize>>,
-}
-
-impl MemoryLog {
-    pub(crate) fn bytes(&self) -> Vec<u8> {
-        self.bytes.borrow().clone()
-    }
-
-    pub(crate) fn set(&self, bytes: &[u8]) {
-        *self.bytes.borrow_mut() = bytes.to_vec();
-    }
-}
-
-impl Log for MemoryLog {
-    fn read(&mut self) -> io::Result<Vec<u8>> {
-        Ok(self.bytes())
-    }
-
-    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
-        if self.crash_point.burn() {
-            self.bytes.borrow_mut().extend(bytes);
-            return Ok(());
-        }
-        // Only the write interrupted by the crash is torn.
-        if self.crash_point.missed.get() == 1 {
-            let torn = self.torn.take().min(bytes.len());
-            self.bytes.borrow_mut().extend(&bytes[..torn]);
-        }
-        Err(io::Error::other("stopped"))
-    }
-
-    fn replace(&mut self, bytes: &[u8]) -> io::Result<()> {
-        if !self.crash_point.burn() {
-            return Err(io::Error::other("stopped"));
-        }
-        self.set(bytes);
-        Ok(())
-    }
-}
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Process {
@@ -171,16 +96,12 @@ pub(crate) struct FakeMachine {
 impl FakeMachine {
     /// Creates a machine with a delegated group and no process.
     pub(crate) fn new() -> FakeMachine {
-        let machine = FakeMachine::default();
+        let mut state = FakeState::default();
+        let low = BTreeMap::from([("memory.low".to_owned(), 0)]);
+        state.groups.extend([ROOT, DIR].map(|path| (path.to_owned(), low.clone())));
+        state.groups.extend([LOGIN, APP, SERVICE].map(|path| (path.to_owned(), BTreeMap::new())));
+        let machine = FakeMachine { state: Rc::new(RefCell::new(state)), ..FakeMachine::default() };
         machine.clock.set(100);
-        let groups = [ROOT, DIR]
-            .map(|path| (path.to_owned(), BTreeMap::from([("memory.low".to_owned(), 0)])));
-        machine.state.borrow_mut().groups.extend(groups);
-        machine
-            .state
-            .borrow_mut()
-            .groups
-            .extend([LOGIN, APP, SERVICE].map(|path| (path.to_owned(), BTreeMap::new())));
         machine
     }
 
@@ -240,6 +161,20 @@ impl FakeMachine {
         }
     }
 
+    pub(crate) fn group(&self, who: Identity) -> String {
+        self.state.borrow().processes[&who].group.clone()
+    }
+
+    /// Returns nice value, slice, policy and I/O priority of the first thread.
+    pub(crate) fn values(&self, who: Identity) -> [i64; 4] {
+        self.state.borrow().processes[&who].threads[&(who.pid, who.start)]
+    }
+
+    /// Moves a process, without the checks of the kernel.
+    pub(crate) fn put_into(&self, who: Identity, group: &str) {
+        self.state.borrow_mut().processes.get_mut(&who).expect("it lives").group = group.to_owned();
+    }
+
     fn is_late(&self, place: &KnobPlace) -> bool {
         matches!(place, KnobPlace::Scope { .. })
             && self.late.borrow().iter().any(|(late, _)| late == place)
@@ -250,6 +185,40 @@ impl FakeMachine {
             process.threads.values_mut().for_each(|values| values[0] = nice);
         }
     }
+}
+
+/// Returns an engine with an empty journal, the delegated group and the units.
+pub(crate) fn engine(machine: &FakeMachine, backend: Backend) -> Engine<FakeMachine, MemoryLog> {
+    open_engine(machine, MemoryLog::default(), backend).0
+}
+
+pub(crate) fn open_engine(
+    machine: &FakeMachine,
+    log: MemoryLog,
+    backend: Backend,
+) -> (Engine<FakeMachine, MemoryLog>, Restored) {
+    let (ledger, restored) = Ledger::open(machine.clone(), log).expect("memory is not a file");
+    let mut engine = Engine::new(ledger, backend, Strength::Normal);
+    engine.subtree = Some(Subtree::new(DIR.to_owned(), ROOT.to_owned()));
+    engine.units = Some(Units::new(ROOT.to_owned()));
+    (engine, restored)
+}
+
+/// Assigns the role to a set of processes.
+pub(crate) fn assign(set: Identity, role: Role, members: &[Identity]) -> Action {
+    let members = members.iter().map(|who| Member { who: *who, because: Membership::Child });
+    Action::Assign(Assignment {
+        set: SetId(set),
+        role,
+        reason: Reason::NoAttention,
+        faded: 0.0,
+        members: members.collect(),
+    })
+}
+
+/// Asserts that some change was skipped for this reason.
+pub(crate) fn assert_skipped(applied: &Applied, why: &SkipReason) {
+    assert!(applied.skipped.iter().any(|skipped| skipped.why == *why), "{applied:?}");
 }
 
 fn missing<T>(value: Option<T>) -> Result<T, KnobFault> {
@@ -312,10 +281,9 @@ impl FakeState {
                 return self.enter(*process, group);
             }
             (KnobPlace::Group { path, .. }, Value::Number(1)) => {
-                let on = |file: &str| {
+                let files = FILES.into_iter().filter(|(file, _)| {
                     self.controllers.iter().any(|(of, name)| is_file_of(path, of, name, file))
-                };
-                let files = FILES.into_iter().filter(|(file, _)| on(file));
+                });
                 let files = files.map(|(file, number)| (file.to_owned(), number)).collect();
                 self.groups.entry(path.clone()).or_insert(files);
             }
@@ -348,12 +316,10 @@ impl FakeState {
 
     /// Removes empty scopes together with their properties, as systemd does.
     pub(crate) fn reap(&mut self) {
-        let FakeState { processes, groups, units, .. } = self;
-        let lives = |group: &str| {
-            !is_ours(group) || processes.values().any(|process| process.group == group)
-        };
-        groups.retain(|group, _| lives(group));
-        units.retain(|(group, _), _| lives(group));
+        let used: BTreeSet<&str> =
+            self.processes.values().map(|process| process.group.as_str()).collect();
+        self.groups.retain(|group, _| !is_ours(group) || used.contains(group.as_str()));
+        self.units.retain(|(group, _), _| !is_ours(group) || used.contains(group.as_str()));
     }
 
     /// Switches a controller. As in the kernel, a group with processes of its own cannot enable
@@ -472,10 +438,11 @@ impl World for FakeMachine {
         self.looks.set(self.looks.get() + 1);
         let state = self.state.borrow();
         let found = missing(state.processes.get(&process))?;
-        let thread = |(&(tid, start), &[nice, slice, scheduling, io]): (&(u32, u64), &[i64; 4])| {
-            ThreadSettings { tid, start, session: found.session, nice, slice, scheduling, io }
-        };
-        let mut threads: Vec<ThreadSettings> = found.threads.iter().map(thread).collect();
+        let mut threads = Vec::new();
+        for (&(tid, start), &[nice, slice, scheduling, io]) in &found.threads {
+            let session = found.session;
+            threads.push(ThreadSettings { tid, start, session, nice, slice, scheduling, io });
+        }
         threads.sort_by_key(|thread| thread.tid != process.pid);
         Ok(threads)
     }
@@ -494,23 +461,25 @@ impl World for FakeMachine {
 
     fn lineage(&self, process: Identity) -> Vec<(Identity, u32)> {
         let state = self.state.borrow();
-        let above = |(_, process): &(&Identity, &Process)| {
-            state.processes.iter().find(|(who, _)| who.pid == process.parent)
-        };
-        let line = std::iter::successors(state.processes.get_key_value(&process), above);
-        line.map(|(who, process)| (*who, process.session)).collect()
+        let mut line = Vec::new();
+        let mut next = state.processes.get_key_value(&process);
+        while let Some((who, process)) = next {
+            line.push((*who, process.session));
+            next = state.processes.iter().find(|(who, _)| who.pid == process.parent);
+        }
+        line
     }
 
     fn below(&self, process: Identity, leads: &dyn Fn(Identity) -> bool) -> Vec<Identity> {
-        let is_below = |who: &Identity| {
-            let line = self.lineage(*who);
-            let led = line
-                .iter()
-                .take_while(|(above, _)| *above != process)
-                .any(|(above, _)| leads(*above));
-            *who != process && !led && line.iter().any(|(above, _)| *above == process)
-        };
-        self.all().into_iter().filter(is_below).collect()
+        let mut all = self.all();
+        all.retain(|who| {
+            let line: Vec<Identity> = self.lineage(*who).into_iter().map(|(who, _)| who).collect();
+            let distance = line.iter().position(|above| *above == process);
+            distance.is_some_and(|distance| {
+                distance > 0 && !line[..distance].iter().any(|above| leads(*above))
+            })
+        });
+        all
     }
 
     fn last_pid(&self) -> Option<u64> {
@@ -522,26 +491,15 @@ impl World for FakeMachine {
     }
 
     fn members(&self, group: &str) -> Vec<Identity> {
-        let state = self.state.borrow();
-        state
-            .processes
-            .iter()
-            .filter(|(_, process)| process.group == group)
-            .map(|(who, _)| *who)
-            .collect()
+        let mut all = self.all();
+        all.retain(|who| self.group(*who) == group);
+        all
     }
 
     fn tree(&self, group: &str) -> Vec<Identity> {
-        let state = self.state.borrow();
-        let inside = |path: &str| {
-            path == group || path.strip_prefix(group).is_some_and(|rest| rest.starts_with('/'))
-        };
-        state
-            .processes
-            .iter()
-            .filter(|(_, process)| inside(&process.group))
-            .map(|(who, _)| *who)
-            .collect()
+        let mut all = self.all();
+        all.retain(|who| Path::new(&self.group(*who)).starts_with(group));
+        all
     }
 
     fn reclaim(&mut self, _: &str, _: u64) -> Result<(), KnobFault> {

@@ -9,7 +9,7 @@
 
 use crate::engine::{Engine, Standing};
 use crate::journal::{Cell, Log};
-use crate::ledger::{CellDetails, LedgerStep};
+use crate::ledger::LedgerStep;
 use crate::subtree::Subtree;
 use crate::why::{Applied, Knob, SkipReason};
 use crate::world::{KnobFault, KnobPlace, Value, World};
@@ -38,8 +38,12 @@ impl<W: World, L: Log> Engine<W, L> {
             affected.iter().copied().filter(|set| self.can_have_group(&subtree, *set)).collect();
         let late = !active.is_empty() && !subtree.prepared && self.prepare(&subtree, applied);
         // Groups created without the controllers have no weights and no protection yet.
-        let made = |set: &SetId| late && self.has_group(&subtree, &subtree.group(*set));
-        let made: Vec<SetId> = self.sets.keys().copied().filter(made).collect();
+        let made: Vec<SetId> = self
+            .sets
+            .keys()
+            .copied()
+            .filter(|set| late && self.has_group(&subtree, &subtree.group(*set)))
+            .collect();
         for set in &active {
             self.make_group(&subtree, &subtree.group(*set), set.0, applied);
         }
@@ -68,38 +72,30 @@ impl<W: World, L: Log> Engine<W, L> {
     /// one.
     fn can_have_group(&self, subtree: &Subtree, set: SetId) -> bool {
         let path = subtree.group(set);
-        let may_move = |who: Identity| {
-            let place = KnobPlace::Member { process: who, root: subtree.root.clone() };
-            let step = self.plan_move(subtree, who, path.clone());
-            self.ledger.world.admit(&place).is_ok() && matches!(step, Ok(Some(_)))
-        };
-        let members =
-            self.sets.get(&set).into_iter().flat_map(|set| &set.members).map(|member| member.who);
-        let standing =
-            |who: &Identity| self.roles.get(who).is_some_and(|standing| standing.set == set);
+        let members = self.sets.get(&set).into_iter().flat_map(|set| &set.members);
         self.weights(set) != [None, None]
-            && (self.has_group(subtree, &path) || members.filter(standing).any(may_move))
+            && (self.has_group(subtree, &path)
+                || members.map(|member| member.who).any(|who| {
+                    self.roles.get(&who).is_some_and(|standing| standing.set == set)
+                        && self.ledger.world.admit(&subtree.member(who)).is_ok()
+                        && matches!(self.plan_move(subtree, who, path.clone()), Ok(Some(_)))
+                }))
     }
 
     pub(crate) fn has_group(&self, subtree: &Subtree, path: &str) -> bool {
-        self.ledger
-            .cell(&KnobPlace::Group { path: path.to_owned(), root: subtree.root.clone() })
-            .is_some()
+        self.ledger.knows(&subtree.place(path))
     }
 
     /// Disables the controllers once no group needs them.
     fn release_controllers(&mut self, applied: &mut Applied) {
-        let needs = |place: &KnobPlace| matches!(place, KnobPlace::Group { path, .. } if !path.ends_with("/rest"));
-        if self.ledger.cells().any(|(place, _)| needs(place)) {
+        let groups = self.ledger.places(
+            |place| matches!(place, KnobPlace::Group { path, .. } if !path.ends_with("/rest")),
+        );
+        if !groups.is_empty() {
             return;
         }
-        let on = self.ledger.cells().map(|(place, _)| place);
-        let on: Vec<KnobPlace> =
-            on.filter(|place| matches!(place, KnobPlace::Controller { .. })).cloned().collect();
         let who = self.roles.keys().next().copied().unwrap_or(crate::memory::NOBODY);
-        let off = on
-            .into_iter()
-            .map(|place| LedgerStep { from: 1.into(), ..step(place, 0.into(), 0.into()) });
+        let off = self.controllers_on().into_iter().map(LedgerStep::remove);
         self.commit_for(who, off.collect(), applied);
         if let Some(subtree) = &mut self.subtree {
             subtree.prepared = false;
@@ -115,18 +111,13 @@ impl<W: World, L: Log> Engine<W, L> {
         who: Identity,
         applied: &mut Applied,
     ) {
-        let place = KnobPlace::Group { path: path.to_owned(), root: subtree.root.clone() };
-        if self.ledger.cell(&place).is_some() {
+        if self.has_group(subtree, path) {
             return;
         }
         let origin = self.origin(subtree, who).unwrap_or_else(|| subtree.dir.clone());
         let return_to = if origin == subtree.dir { self.fallback_group(subtree) } else { origin };
-        let details = CellDetails { session: 0, return_to: Some(return_to) };
-        self.commit_for(
-            who,
-            vec![LedgerStep { details, ..step(place, 1.into(), 0.into()) }],
-            applied,
-        );
+        let step = LedgerStep::create(subtree.place(path), return_to);
+        self.commit_for(who, vec![step], applied);
     }
 
     /// Plans the move of a process, unless a systemd unit holds it.
@@ -136,35 +127,36 @@ impl<W: World, L: Log> Engine<W, L> {
         who: Identity,
         to: String,
     ) -> Result<Option<LedgerStep>, SkipReason> {
-        let place = KnobPlace::Member { process: who, root: subtree.root.clone() };
+        let place = subtree.member(who);
         if let Some(cell) = self.ledger.cell(&place) {
-            let to = Value::Text(to);
-            return if cell.applied == to {
-                Ok(None)
-            } else {
-                self.plan_next_move(place, cell, to)
-            };
+            return self.plan_next_move(place, cell, Value::Text(to));
         }
         let Some(origin) = self.origin(subtree, who) else { return Ok(None) };
         let Ok(from) = self.ledger.world.get(&place) else { return Ok(None) };
         match subtree.unit(&origin) {
             Some(unit) => Err(SkipReason::Unit(unit)),
             None => {
-                Ok(Some(LedgerStep { from, ..step(place, Value::Text(to), Value::Text(origin)) }))
+                let step = LedgerStep::first(place, Value::Text(to), Value::Text(origin));
+                Ok(Some(LedgerStep { from, ..step }))
             }
         }
     }
 
-    /// Plans a further move, unless another program has moved the process, or it is gone.
+    /// Plans a further move, unless the process is already there, another program has moved it, or
+    /// it is gone.
     fn plan_next_move(
         &self,
         place: KnobPlace,
         cell: &Cell,
         to: Value,
     ) -> Result<Option<LedgerStep>, SkipReason> {
+        if cell.applied == to {
+            return Ok(None);
+        }
         match self.ledger.world.get(&place) {
-            Ok(from) if cell.put(&from) => {
-                Ok(Some(LedgerStep { from, ..step(place, to, cell.baseline.clone()) }))
+            Ok(from) if cell.has_applied(&from) => {
+                let step = LedgerStep::first(place, to, cell.baseline.clone());
+                Ok(Some(LedgerStep { from, ..step }))
             }
             Ok(present) => Err(SkipReason::ChangedByOther(present.to_string())),
             Err(_) => Ok(None),
@@ -174,10 +166,10 @@ impl<W: World, L: Log> Engine<W, L> {
     /// Returns the origin of a process: its group, or the group to return to if it is in one of
     /// ours.
     fn origin(&self, subtree: &Subtree, who: Identity) -> Option<String> {
-        let place = KnobPlace::Member { process: who, root: subtree.root.clone() };
-        let Ok(Value::Text(present)) = self.ledger.world.get(&place) else { return None };
-        let group = KnobPlace::Group { path: present.clone(), root: subtree.root.clone() };
-        match self.ledger.cell(&group) {
+        let Ok(Value::Text(present)) = self.ledger.world.get(&subtree.member(who)) else {
+            return None;
+        };
+        match self.ledger.cell(&subtree.place(&present)) {
             Some(cell) => self.ledger.origin(who, &subtree.root).or_else(|| cell.return_to.clone()),
             None => Some(present),
         }
@@ -185,8 +177,8 @@ impl<W: World, L: Log> Engine<W, L> {
 
     /// Returns `rest` if it exists, else the delegated group.
     fn fallback_group(&self, subtree: &Subtree) -> String {
-        let place = KnobPlace::Group { path: subtree.rest(), root: subtree.root.clone() };
-        if self.ledger.cell(&place).is_some() { subtree.rest() } else { subtree.dir.clone() }
+        let rest = subtree.rest();
+        if self.has_group(subtree, &rest) { rest } else { subtree.dir.clone() }
     }
 
     /// Empties the delegated group into `rest` and enables the available controllers. Returns
@@ -195,21 +187,18 @@ impl<W: World, L: Log> Engine<W, L> {
         let (first, now) = (self.roles.keys().next().copied(), self.ledger.world.ticks());
         let rests = subtree.failed.is_some_and(|failed| now.saturating_sub(failed) < RETRY_TICKS);
         let Some(first) = first.filter(|_| !rests) else { return false };
-        let before = self.controllers_on();
+        let before = self.controllers_on().len();
         self.empty(subtree, applied);
         let on = CONTROLLERS.map(|name| self.turn_on(subtree, name, first, applied));
         let prepared = on.into_iter().all(|on| on);
         if let Some(subtree) = &mut self.subtree {
             (subtree.prepared, subtree.failed) = (prepared, (!prepared).then_some(now));
         }
-        self.controllers_on() > before
+        self.controllers_on().len() > before
     }
 
-    fn controllers_on(&self) -> usize {
-        self.ledger
-            .cells()
-            .filter(|(place, _)| matches!(place, KnobPlace::Controller { .. }))
-            .count()
+    fn controllers_on(&self) -> Vec<KnobPlace> {
+        self.ledger.places(|place| matches!(place, KnobPlace::Controller { .. }))
     }
 
     /// Moves all processes into `rest`. A child forked meanwhile may be left behind and would block
@@ -225,14 +214,10 @@ impl<W: World, L: Log> Engine<W, L> {
                 .filter(|who| tried.insert(*who))
                 .collect();
             let Some(&who) = inside.first() else { return };
-            let place = KnobPlace::Group { path: subtree.rest(), root: subtree.root.clone() };
-            if self.ledger.cell(&place).is_none() {
-                let details = CellDetails { session: 0, return_to: Some(subtree.dir.clone()) };
-                self.commit_for(
-                    who,
-                    vec![LedgerStep { details, ..step(place, 1.into(), 0.into()) }],
-                    applied,
-                );
+            let place = subtree.place(&subtree.rest());
+            if !self.ledger.knows(&place) {
+                let step = LedgerStep::create(place, subtree.dir.clone());
+                self.commit_for(who, vec![step], applied);
             }
             let mut moves = Vec::new();
             for member in inside {
@@ -254,13 +239,12 @@ impl<W: World, L: Log> Engine<W, L> {
         applied: &mut Applied,
     ) -> bool {
         let place = KnobPlace::Controller { group: subtree.dir.clone(), name: name.to_owned() };
-        if self.ledger.cell(&place).is_some()
-            || self.ledger.world.get(&place) != Ok(Value::Number(0))
-        {
+        if self.ledger.knows(&place) || self.ledger.world.get(&place) != Ok(Value::Number(0)) {
             return true;
         }
-        self.commit_for(who, vec![step(place.clone(), 1.into(), 0.into())], applied);
-        self.ledger.cell(&place).is_some()
+        let step = LedgerStep::first(place.clone(), 1.into(), 0.into());
+        self.commit_for(who, vec![step], applied);
+        self.ledger.knows(&place)
     }
 
     fn move_members(
@@ -301,12 +285,12 @@ impl<W: World, L: Log> Engine<W, L> {
         subtree: &Subtree,
         who: Identity,
     ) -> Result<Option<LedgerStep>, SkipReason> {
-        let place = KnobPlace::Member { process: who, root: subtree.root.clone() };
+        let place = subtree.member(who);
         let Some(cell) = self.ledger.cell(&place) else { return Ok(None) };
         let direct = cell.baseline == Value::Text(subtree.dir.clone());
         let to =
             if direct { Value::Text(self.fallback_group(subtree)) } else { cell.baseline.clone() };
-        if cell.applied == to { Ok(None) } else { self.plan_next_move(place, cell, to) }
+        self.plan_next_move(place, cell, to)
     }
 
     /// Returns the CPU and I/O weights of a set.
@@ -339,8 +323,7 @@ impl<W: World, L: Log> Engine<W, L> {
     }
 
     pub(crate) fn is_in_rest(&self, subtree: &Subtree, who: Identity) -> bool {
-        let place = KnobPlace::Member { process: who, root: subtree.root.clone() };
-        self.ledger.world.get(&place) == Ok(Value::Text(subtree.rest()))
+        self.ledger.world.get(&subtree.member(who)) == Ok(Value::Text(subtree.rest()))
     }
 
     fn weigh(&mut self, subtree: &Subtree, set: SetId, applied: &mut Applied) {
@@ -370,48 +353,48 @@ impl<W: World, L: Log> Engine<W, L> {
         who: Identity,
         applied: &mut Applied,
     ) {
-        let cell = self.ledger.cell(&place);
-        if cell.is_some_and(|cell| Some(&cell.applied) == want.map(Value::Number).as_ref())
-            || (cell, want) == (None, None)
-        {
-            return;
-        }
         let knob = crate::engine::knob_of(&place);
-        let known = cell.is_some();
+        match self.plan_put(place, want.map(Value::Number), applied) {
+            Ok(Some(step)) => self.commit_for(who, vec![step], applied),
+            Ok(None) => {}
+            Err(why) => self.skip(who, knob, why, applied),
+        }
+    }
+
+    fn plan_put(
+        &mut self,
+        place: KnobPlace,
+        want: Option<Value>,
+        applied: &mut Applied,
+    ) -> Result<Option<LedgerStep>, SkipReason> {
+        let cell = self.ledger.cell(&place);
+        if cell.map(|cell| &cell.applied) == want.as_ref() {
+            return Ok(None);
+        }
         // Checked before the request to systemd, which limits its time for us.
-        if let (None, Err(why)) = (cell, self.ledger.world.admit(&place)) {
-            return self.skip(who, knob, why, applied);
+        if cell.is_none() {
+            self.ledger.world.admit(&place)?;
         }
+        let is_unit = matches!(place, KnobPlace::Unit { .. });
         let present = match self.ledger.world.get(&place) {
-            Ok(present) => present,
-            Err(KnobFault::Vanished) if known || matches!(place, KnobPlace::Unit { .. }) => {
+            Err(KnobFault::Vanished) if cell.is_some() || is_unit => {
                 applied.vanished += 1;
-                return self.ledger.abandon([place]);
+                self.ledger.abandon([place]);
+                return Ok(None);
             }
-            Err(KnobFault::Vanished) => {
-                return self.skip(who, knob, SkipReason::Unsupported(NO_CONTROLLER), applied);
-            }
-            Err(KnobFault::Later) => return self.skip(who, knob, SkipReason::Later, applied),
-            Err(KnobFault::Refused(code)) => {
-                return self.skip(who, knob, SkipReason::Refused(code), applied);
-            }
+            present => present.map_err(|fault| fault.reason(NO_CONTROLLER))?,
         };
-        let foreign = cell.is_some_and(|cell| !cell.put(&present));
-        if foreign {
-            return self.skip(who, knob, SkipReason::ChangedByOther(present.to_string()), applied);
-        }
-        if cell.is_none() && is_set_by_other(&place, &present) {
-            return self.skip(who, knob, SkipReason::SetByOther(present.to_string()), applied);
-        }
-        let baseline = cell.map_or_else(|| present.clone(), |cell| cell.baseline.clone());
-        let to = want.map_or_else(|| baseline.clone(), Value::Number);
-        if to != present {
-            self.commit_for(
-                who,
-                vec![LedgerStep { from: present, ..step(place, to, baseline) }],
-                applied,
-            );
-        }
+        let baseline = match cell {
+            Some(cell) if cell.has_applied(&present) => cell.baseline.clone(),
+            Some(_) => return Err(SkipReason::ChangedByOther(present.to_string())),
+            None if is_set_by_other(&place, &present) => {
+                return Err(SkipReason::SetByOther(present.to_string()));
+            }
+            None => present.clone(),
+        };
+        let to = want.unwrap_or_else(|| baseline.clone());
+        Ok((to != present)
+            .then(|| LedgerStep { from: present, ..LedgerStep::first(place, to, baseline) }))
     }
 
     /// Moves all processes of a group back to their origins, and removes it.
@@ -422,7 +405,7 @@ impl<W: World, L: Log> Engine<W, L> {
         who: Identity,
         applied: &mut Applied,
     ) {
-        let place = KnobPlace::Group { path: path.to_owned(), root: subtree.root.clone() };
+        let place = subtree.place(path);
         let Some(return_to) =
             self.ledger.cell(&place).map(|cell| cell.return_to.clone().unwrap_or_default())
         else {
@@ -430,32 +413,22 @@ impl<W: World, L: Log> Engine<W, L> {
         };
         self.ledger.evacuate(path, &subtree.root, &return_to);
         let inside = format!("{path}/");
-        let files = self.ledger.cells().map(|(place, _)| place);
-        let files: Vec<KnobPlace> = files
-            .filter(|place| matches!(place, KnobPlace::File { path } if path.starts_with(&inside)))
-            .cloned()
-            .collect();
-        self.commit_for(
-            who,
-            vec![LedgerStep { from: 1.into(), ..step(place.clone(), 0.into(), 0.into()) }],
-            applied,
-        );
-        if self.ledger.cell(&place).is_none() {
+        let files = self
+            .ledger
+            .places(|place| matches!(place, KnobPlace::File { path } if path.starts_with(&inside)));
+        self.commit_for(who, vec![LedgerStep::remove(place.clone())], applied);
+        if !self.ledger.knows(&place) {
             self.ledger.abandon(files);
         }
     }
 
     /// Returns the processes with a group of their own because of their memory.
     fn hogs(&self, subtree: &Subtree) -> Vec<Identity> {
-        let prefix = format!("{}/hog-", subtree.dir);
-        let hog = |place: &KnobPlace| match place {
-            KnobPlace::Group { path, .. } => {
-                let (pid, start) = path.strip_prefix(&prefix)?.split_once('-')?;
-                Some(Identity { pid: pid.parse().ok()?, start: start.parse().ok()? })
-            }
+        let groups = self.ledger.cells().filter_map(|(place, _)| match place {
+            KnobPlace::Group { path, .. } => subtree.hog_of(path),
             _ => None,
-        };
-        self.ledger.cells().filter_map(|(place, _)| hog(place)).collect()
+        });
+        groups.collect()
     }
 
     /// Commits steps. Failures at places without a process are reported for this process.
@@ -486,11 +459,6 @@ fn is_set_by_other(place: &KnobPlace, present: &Value) -> bool {
         }
         _ => false,
     }
-}
-
-/// First change of a place: the present value becomes the baseline.
-pub(crate) fn step(place: KnobPlace, to: Value, baseline: Value) -> LedgerStep {
-    LedgerStep { place, to, from: baseline.clone(), baseline, details: CellDetails::default() }
 }
 
 #[cfg(test)]

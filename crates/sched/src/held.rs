@@ -44,7 +44,7 @@ impl HeldProcess {
         Ok(HeldProcess { folder, who, latest, fresh, users: OnceCell::new(), starts })
     }
 
-    pub(crate) fn who(&self) -> Identity {
+    pub(crate) fn identity(&self) -> Identity {
         self.who
     }
 
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_is_noticed_to_be_gone_by_one_call() {
+    fn one_call_notices_that_a_held_process_is_gone() {
         let (mut child, held) = held();
         let who = held.who;
         assert_eq!((held.check(), held.check_thread(who.pid, who.start)), (Ok(()), Ok(())));

@@ -122,29 +122,39 @@ impl Marks {
             for knob in ThreadKnob::ALL {
                 let put = self.values.contains(&(knob, thread.value(knob)));
                 let wished = knob == ThreadKnob::Nice && self.may_be_wish(thread, &threads[0]);
-                let known = |thread: &ThreadSettings| is_known(&thread.place(who, knob));
-                if !(put || wished) || !born_since || known(thread) {
+                if !(put || wished) || !born_since || is_known(&thread.place(who, knob)) {
                     continue;
                 }
                 let ancestry = ancestry.get_or_insert_with(|| Ancestry::new(world, who));
                 let Some(ancestry) = &*ancestry else { return found };
                 // A nice value or slice applied to this process was not inherited.
-                let first = |knob| is_known(&threads[0].place(who, knob));
-                let given =
-                    first(ThreadKnob::Slice) || first(ThreadKnob::Nice) && !self.is_wishing(who);
-                let put = || self.baseline(ancestry, thread, knob);
-                let above = Some(ancestry).filter(|_| wished && !given);
-                let baseline = match above
-                    .map(|ancestry| self.wish_from_above(world, ancestry, thread))
-                {
-                    None => put(),
-                    Some(Some(wish)) => wish.or_else(put),
-                    Some(None) => put().or_else(|| self.wish_from_others(world, ancestry, thread)),
+                let [slice_given, nice_given] = [ThreadKnob::Slice, ThreadKnob::Nice]
+                    .map(|knob| is_known(&threads[0].place(who, knob)));
+                let given = slice_given || nice_given && !self.is_wishing(who);
+                let baseline = if wished && !given {
+                    self.wish(world, ancestry, thread)
+                } else {
+                    self.baseline(ancestry, thread, knob)
                 };
                 found.extend(baseline.map(|baseline| ((index, knob), baseline)));
             }
         }
         found
+    }
+
+    /// Returns the user's wish behind a nice value, else the baseline from which it was inherited.
+    fn wish(
+        &self,
+        world: &impl World,
+        ancestry: &Ancestry,
+        thread: &ThreadSettings,
+    ) -> Option<Value> {
+        match self.wish_from_above(world, ancestry, thread) {
+            Some(wish) => wish.or_else(|| self.baseline(ancestry, thread, ThreadKnob::Nice)),
+            None => self
+                .baseline(ancestry, thread, ThreadKnob::Nice)
+                .or_else(|| self.wish_from_others(world, ancestry, thread)),
+        }
     }
 
     fn baseline(
@@ -154,7 +164,6 @@ impl Marks {
         knob: ThreadKnob,
     ) -> Option<Value> {
         let value = Value::Number(thread.value(knob));
-        let fits = |cell: &&Cell| cell.since <= thread.start && cell.lent(&value);
         let family =
             ancestry.lineage.iter().filter_map(|&who| self.by_process.get(&(who, knob))).flatten();
         let sessions = ancestry.sessions.iter().filter(|_| ancestry.admitted);
@@ -167,7 +176,10 @@ impl Marks {
             .iter()
             .filter(|((_, of), _)| alone && *of == knob)
             .flat_map(|(_, cells)| cells);
-        family.chain(session).chain(any).find(fits).map(|cell| cell.baseline.clone())
+        let mut cells = family.chain(session).chain(any);
+        cells
+            .find(|cell| cell.since <= thread.start && cell.has_had(&value))
+            .map(|cell| cell.baseline.clone())
     }
 
     fn is_wishing(&self, who: Identity) -> bool {
@@ -229,18 +241,19 @@ impl Marks {
 
     /// Returns the favour that a process passes on together with its slice.
     fn favour(&self, world: &impl World, who: Identity, slice: i64) -> Origin {
-        let cells = |knob| self.by_process.get(&(who, knob));
+        let [nices, slices] =
+            [ThreadKnob::Nice, ThreadKnob::Slice].map(|knob| self.by_process.get(&(who, knob)));
         let first = world.threads(who).ok().and_then(|threads| threads.into_iter().next());
         let Some(first) = first else { return Origin::Other };
         let nice = Value::Number(first.nice);
-        let baseline = match cells(ThreadKnob::Nice) {
-            Some(nices) => match nices.iter().find(|cell| cell.put(&nice)) {
+        let baseline = match nices {
+            Some(nices) => match nices.iter().find(|cell| cell.has_applied(&nice)) {
                 Some(cell) => cell.baseline.number(),
                 None => return Origin::Unclear,
             },
             None => Some(0).filter(|_| first.nice == 0),
         };
-        match (cells(ThreadKnob::Slice), baseline) {
+        match (slices, baseline) {
             (Some(slices), Some(baseline)) if first.slice == slice => {
                 let settled = slices.iter().any(|cell| cell.applied == Value::Number(slice));
                 if settled {

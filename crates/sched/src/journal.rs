@@ -50,13 +50,13 @@ impl Cell {
 
     /// Returns `true` if the place has an applied value: that of the last change, or the one before
     /// if the last change is unconfirmed.
-    pub(crate) fn put(&self, value: &Value) -> bool {
+    pub(crate) fn has_applied(&self, value: &Value) -> bool {
         self.applied == *value || !self.done && self.before.as_ref() == Some(value)
     }
 
     /// Returns `true` if the place had this value, so that a child forked meanwhile may have
     /// inherited it.
-    pub(crate) fn lent(&self, value: &Value) -> bool {
+    pub(crate) fn has_had(&self, value: &Value) -> bool {
         self.applied == *value || self.before.as_ref() == Some(value)
     }
 }
@@ -112,7 +112,7 @@ impl<L: Log> Journal<L> {
         let bytes = log.read()?;
         let torn = bytes.last().is_some_and(|&last| last != b'\n');
         let journal = Journal { log, boot, size: bytes.len(), compact: 0, torn };
-        Ok((journal, tell(&bytes, boot)))
+        Ok((journal, read_lines(&bytes, boot)))
     }
 
     /// Appends entries. If that fails, none of the announced changes may be made.
@@ -158,29 +158,29 @@ impl<L: Log> Journal<L> {
 
 /// Parses the entries of boot `boot`. Lines of another boot need no restore: a reboot undoes all
 /// changes.
-fn tell(bytes: &[u8], boot: u64) -> Contents {
-    let mut told = Contents::default();
+fn read_lines(bytes: &[u8], boot: u64) -> Contents {
+    let mut contents = Contents::default();
     for line in bytes.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
         match serde_json::from_slice::<Line>(line)
             .ok()
             .filter(|line| line.check == check(line.boot, &line.entry))
         {
-            None => told.unreadable += 1,
+            None => contents.unreadable += 1,
             Some(line) if line.boot != boot => {}
             Some(Line { entry: JournalLine::Change { place, cell }, .. }) => {
-                drop(told.cells.insert(place, cell))
+                drop(contents.cells.insert(place, cell))
             }
             Some(Line { entry: JournalLine::Clear { place }, .. }) => {
-                drop(told.cells.remove(&place))
+                drop(contents.cells.remove(&place))
             }
         }
     }
-    told
+    contents
 }
 
 /// Parses arbitrary bytes, as they are and with corrected check sums; returns `true` if a line was
 /// valid then.
-pub(crate) fn tell_any(bytes: &[u8]) -> bool {
+pub(crate) fn read_any(bytes: &[u8]) -> bool {
     let lines = bytes
         .split(|&byte| byte == b'\n')
         .filter_map(|line| serde_json::from_slice::<Line>(line).ok());
@@ -191,8 +191,8 @@ pub(crate) fn tell_any(bytes: &[u8]) -> bool {
             .expect("numbers and texts can be written to memory");
         mended.push(b'\n');
     }
-    drop(tell(bytes, 9));
-    !tell(&mended, 9).cells.is_empty()
+    drop(read_lines(bytes, 9));
+    !read_lines(&mended, 9).cells.is_empty()
 }
 
 fn check(boot: u64, entry: &JournalLine) -> u64 {
@@ -228,17 +228,17 @@ mod tests {
 
     fn written() -> (MemoryLog, Vec<u8>) {
         let log = MemoryLog::default();
-        let (mut journal, told) = Journal::open(log.clone(), 9).unwrap();
-        assert!(told.cells.is_empty());
+        let (mut journal, contents) = Journal::open(log.clone(), 9).unwrap();
+        assert!(contents.cells.is_empty());
         journal.append(&[entry(1), entry(2), entry(3)]).unwrap();
         (log.clone(), log.bytes())
     }
 
     #[test]
-    fn what_was_written_is_told_on_the_same_boot_only() {
+    fn entries_are_read_on_the_same_boot_only() {
         let (_, bytes) = written();
-        assert_eq!(tell(&bytes, 9).cells.len(), 3);
-        let other = tell(&bytes, 8);
+        assert_eq!(read_lines(&bytes, 9).cells.len(), 3);
+        let other = read_lines(&bytes, 8);
         assert_eq!((other.cells.len(), other.unreadable), (0, 0));
     }
 
@@ -246,27 +246,30 @@ mod tests {
     fn a_cut_at_any_byte_costs_one_line_at_most() {
         let (_, bytes) = written();
         for end in 0..bytes.len() {
-            let told = tell(&bytes[..end], 9);
+            let contents = read_lines(&bytes[..end], 9);
             let whole = bytes[..end].iter().filter(|&&byte| byte == b'\n').count();
-            assert!(told.cells.len() == whole || told.cells.len() == whole + 1, "cut at {end}");
-            assert!(told.unreadable <= 1);
+            assert!(
+                contents.cells.len() == whole || contents.cells.len() == whole + 1,
+                "cut at {end}"
+            );
+            assert!(contents.unreadable <= 1);
         }
     }
 
     #[test]
     fn a_changed_byte_is_never_believed() {
         let (_, bytes) = written();
-        let good = tell(&bytes, 9).cells;
+        let good = read_lines(&bytes, 9).cells;
         for at in 0..bytes.len() {
             for flip in [0x01, 0x10, 0x80] {
                 let mut bad = bytes.clone();
                 bad[at] ^= flip;
-                let told = tell(&bad, 9);
+                let contents = read_lines(&bad, 9);
                 assert!(
-                    told.cells.iter().all(|(place, cell)| good.get(place) == Some(cell)),
+                    contents.cells.iter().all(|(place, cell)| good.get(place) == Some(cell)),
                     "byte {at}"
                 );
-                assert!(!told.cells.is_empty(), "the other lines are still good");
+                assert!(!contents.cells.is_empty(), "the other lines are still good");
             }
         }
     }
@@ -275,17 +278,17 @@ mod tests {
     fn half_a_line_does_not_spoil_the_next_one() {
         let (log, bytes) = written();
         log.set(&bytes[..bytes.len() - 9]);
-        let (mut journal, told) = Journal::open(log.clone(), 9).unwrap();
-        assert_eq!((told.cells.len(), told.unreadable), (2, 1));
+        let (mut journal, contents) = Journal::open(log.clone(), 9).unwrap();
+        assert_eq!((contents.cells.len(), contents.unreadable), (2, 1));
         journal.append(&[entry(4)]).unwrap();
-        assert_eq!(tell(&log.bytes(), 9).cells.len(), 3);
+        assert_eq!(read_lines(&log.bytes(), 9).cells.len(), 3);
     }
 
     #[test]
     fn the_journal_does_not_grow_without_end() {
         let log = MemoryLog::default();
         let (mut journal, _) = Journal::open(log.clone(), 9).unwrap();
-        let mut cells = tell(&[], 9).cells;
+        let mut cells = read_lines(&[], 9).cells;
         for round in 0..20_000u32 {
             let JournalLine::Change { place, cell } = entry(round % 7) else { unreachable!() };
             journal
@@ -297,6 +300,6 @@ mod tests {
             }
         }
         assert!(log.bytes().len() < 2 * COMPACT_BYTES, "{} bytes", log.bytes().len());
-        assert_eq!(tell(&log.bytes(), 9).cells, cells);
+        assert_eq!(read_lines(&log.bytes(), 9).cells, cells);
     }
 }

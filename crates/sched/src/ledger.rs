@@ -8,7 +8,7 @@
 //! the cell stays, since the change can come later.
 
 use crate::inherit::Marks;
-use crate::journal::{Cell, Journal, JournalLine, Log};
+use crate::journal::{Cell, Contents, Journal, JournalLine, Log};
 use crate::why::{Restored, SkipReason};
 use crate::world::{KnobFault, KnobPlace, LATER_MS, LATER_TRIES_MAX, ThreadKnob, Value, World};
 use std::collections::{BTreeMap, BTreeSet};
@@ -41,6 +41,22 @@ pub(crate) struct LedgerStep {
 }
 
 impl LedgerStep {
+    /// Returns the first change of a place: its present value becomes the baseline.
+    pub(crate) fn first(place: KnobPlace, to: Value, baseline: Value) -> LedgerStep {
+        LedgerStep { place, to, from: baseline.clone(), baseline, details: CellDetails::default() }
+    }
+
+    /// Returns the creation of a group or scope with the group to which its processes return.
+    pub(crate) fn create(place: KnobPlace, return_to: String) -> LedgerStep {
+        let details = CellDetails { session: 0, return_to: Some(return_to) };
+        LedgerStep { details, ..LedgerStep::first(place, 1.into(), 0.into()) }
+    }
+
+    /// Returns the removal of a group, scope or controller that was created or enabled here.
+    pub(crate) fn remove(place: KnobPlace) -> LedgerStep {
+        LedgerStep { from: 1.into(), ..LedgerStep::first(place, 0.into(), 0.into()) }
+    }
+
     /// A pure restore favours no process, so it also applies to processes that may not be changed.
     fn only_takes_back(&self) -> bool {
         self.to == self.baseline
@@ -54,7 +70,11 @@ impl LedgerStep {
 /// Returns `true` if the place needs no cell once it has this value. A user's wish is remembered
 /// for the lifetime of the process: the next look could not find its reference value.
 fn is_back(place: &KnobPlace, to: &Value, baseline: &Value) -> bool {
-    to == baseline && !matches!(place, KnobPlace::Thread { knob, .. } if knob.is_wish(baseline))
+    to == baseline && !is_wish(place, baseline)
+}
+
+fn is_wish(place: &KnobPlace, baseline: &Value) -> bool {
+    matches!(place, KnobPlace::Thread { knob, .. } if knob.is_wish(baseline))
 }
 
 /// Result of committing steps.
@@ -100,8 +120,8 @@ impl<W: World, L: Log> Ledger<W, L> {
 
     /// Reads the ledger from the journal; also returns the number of unreadable lines.
     fn read(world: W, log: L) -> io::Result<(Ledger<W, L>, usize)> {
-        let (journal, told) = Journal::open(log, world.boot())?;
-        Ok((Ledger { world, journal, cells: told.cells, recent: Vec::new() }, told.unreadable))
+        let (journal, Contents { cells, unreadable }) = Journal::open(log, world.boot())?;
+        Ok((Ledger { world, journal, cells, recent: Vec::new() }, unreadable))
     }
 
     /// Starts a call: forgets the cells restored by the last one.
@@ -123,14 +143,23 @@ impl<W: World, L: Log> Ledger<W, L> {
         self.cells.iter()
     }
 
+    pub(crate) fn knows(&self, place: &KnobPlace) -> bool {
+        self.cells.contains_key(place)
+    }
+
+    /// Returns the changed places that match.
+    pub(crate) fn places(&self, matches: impl Fn(&KnobPlace) -> bool) -> Vec<KnobPlace> {
+        self.cells.keys().filter(|place| matches(place)).cloned().collect()
+    }
+
     /// Returns the changed thread knobs of a process.
     pub(crate) fn threads_of(
         &self,
         process: Identity,
     ) -> impl Iterator<Item = (&KnobPlace, &Cell)> {
-        let edge =
-            |end: u64, knob| KnobPlace::Thread { process, tid: end as u32, start: end, knob };
-        self.cells.range(edge(0, ThreadKnob::Nice)..=edge(u64::MAX, ThreadKnob::Io))
+        let [first, last] = [(0, ThreadKnob::Nice), (u64::MAX, ThreadKnob::Io)]
+            .map(|(start, knob)| KnobPlace::Thread { process, tid: start as u32, start, knob });
+        self.cells.range(first..=last)
     }
 
     /// Returns values that children or threads forked since may have inherited.
@@ -202,8 +231,9 @@ impl<W: World, L: Log> Ledger<W, L> {
             }
         }
         // Processes leave groups before others enter; thread steps have an order of their own.
-        let is_thread = |step: &LedgerStep| matches!(step.place, KnobPlace::Thread { .. });
-        announced.sort_by_key(|(_, step)| is_thread(step) || !step.is_back());
+        announced.sort_by_key(|(_, step)| {
+            matches!(step.place, KnobPlace::Thread { .. }) || !step.is_back()
+        });
         let traces = self.new_traces(&announced);
         let forth = announced
             .iter()
@@ -226,15 +256,17 @@ impl<W: World, L: Log> Ledger<W, L> {
 
     /// Returns the missing traces of the steps.
     fn new_traces(&mut self, steps: &[(Cell, LedgerStep)]) -> BTreeMap<KnobPlace, Cell> {
-        let trace = |(cell, step): &(Cell, LedgerStep)| match (&step.place, &step.to) {
-            (KnobPlace::Thread { knob, .. }, Value::Number(value)) if step.to != step.baseline => {
-                let place = KnobPlace::Trace { session: cell.session, knob: *knob, value: *value };
+        let mut traces = BTreeMap::new();
+        for (cell, step) in steps.iter().filter(|(_, step)| step.to != step.baseline) {
+            if let (&KnobPlace::Thread { knob, .. }, &Value::Number(value)) =
+                (&step.place, &step.to)
+            {
+                let place = KnobPlace::Trace { session: cell.session, knob, value };
                 let cell = Cell { since: self.world.ticks(), before: None, ..cell.clone() };
-                (!self.cells.contains_key(&place)).then_some((place, cell))
+                traces.insert(place, cell);
             }
-            _ => None,
-        };
-        let traces: BTreeMap<KnobPlace, Cell> = steps.iter().filter_map(trace).collect();
+        }
+        traces.retain(|place, _| !self.knows(place));
         if !traces.is_empty() && self.traces() + traces.len() > TRACES_MAX {
             self.forget_dead_sessions();
         }
@@ -252,9 +284,9 @@ impl<W: World, L: Log> Ledger<W, L> {
         let world = &self.world;
         let live: BTreeSet<u32> =
             world.all().into_iter().filter_map(|who| world.session(who)).collect();
-        let dead = |place: &&KnobPlace| matches!(place, KnobPlace::Trace { session, .. } if !live.contains(session));
-        let dead: Vec<KnobPlace> = self.cells.keys().filter(dead).cloned().collect();
-        self.abandon(dead);
+        self.abandon(self.places(
+            |place| matches!(place, KnobPlace::Trace { session, .. } if !live.contains(session)),
+        ));
     }
 
     fn check(
@@ -269,15 +301,13 @@ impl<W: World, L: Log> Ledger<W, L> {
         if !step.only_takes_back() {
             gate.admit(&self.world, &step.place)?;
         }
-        if self.cells.contains_key(&step.place) {
+        if self.knows(&step.place) {
             return Ok(());
         }
         if !self.world.reversible(&step.place, &step.baseline) {
             return Err(SkipReason::Irreversible);
         }
-        *room = room
-            .checked_sub(1)
-            .ok_or(SkipReason::TooMany("places are changed at the same time"))?;
+        *room = room.checked_sub(1).ok_or(SkipReason::TooMany("simultaneous changes"))?;
         Ok(())
     }
 
@@ -334,7 +364,7 @@ impl<W: World, L: Log> Ledger<W, L> {
             }
         }
         // An older cell stays after a failure: the journal holds both of its values.
-        if !self.cells.contains_key(&place) {
+        if !self.knows(&place) {
             cleared.push(place);
         }
     }
@@ -363,7 +393,7 @@ impl<W: World, L: Log> Ledger<W, L> {
         let outcome = match found {
             Ok(_) if self.is_stranded(&place, &cell) => Err(KnobFault::Vanished),
             Ok(present) if present == cell.baseline => Ok(&mut restored.unchanged),
-            Ok(present) if !cell.put(&present) => Ok(&mut restored.changed_by_others),
+            Ok(present) if !cell.has_applied(&present) => Ok(&mut restored.changed_by_others),
             Ok(_) => {
                 retried(|| self.world.set(&place, &cell.baseline)).map(|()| &mut restored.restored)
             }
@@ -412,45 +442,48 @@ impl<W: World, L: Log> Ledger<W, L> {
 
     /// Returns the original group of a process, or of its nearest moved ancestor.
     pub(crate) fn origin(&self, process: Identity, root: &str) -> Option<String> {
-        let baseline = |process| match &self
-            .cells
-            .get(&KnobPlace::Member { process, root: root.to_owned() })?
-            .baseline
-        {
+        self.own_origin(process, root).or_else(|| {
+            let lineage = self.world.lineage(process);
+            lineage.into_iter().find_map(|(above, _)| self.own_origin(above, root))
+        })
+    }
+
+    fn own_origin(&self, process: Identity, root: &str) -> Option<String> {
+        match &self.cells.get(&KnobPlace::Member { process, root: root.to_owned() })?.baseline {
             Value::Text(group) => Some(group.clone()),
             Value::Number(_) => None,
-        };
-        baseline(process).or_else(|| {
-            self.world.lineage(process).into_iter().find_map(|(above, _)| baseline(above))
-        })
+        }
     }
 
     /// Returns the steps that grant unlisted processes the wish that they added to an inherited
     /// value.
     fn wishes(&self, marks: &Marks) -> Vec<LedgerStep> {
-        let is_known = |place: &KnobPlace| self.cells.contains_key(place);
-        let inherited =
-            self.heirs(marks).into_iter().map(|who| marks.inherited(&self.world, who, is_known));
-        let is_wish = |(place, baseline): &(KnobPlace, Value)| matches!(place, KnobPlace::Thread { knob, .. } if knob.is_wish(baseline));
-        let step = |(place, baseline): (KnobPlace, Value)| {
-            let from = self.world.get(&place).ok()?;
-            let details = CellDetails::default();
-            Some(LedgerStep { place, to: baseline.clone(), baseline, from, details })
-        };
-        inherited.filter(|found| found.iter().any(is_wish)).flatten().filter_map(step).collect()
+        let mut steps = Vec::new();
+        for who in self.heirs(marks) {
+            let found = marks.inherited(&self.world, who, |place| self.knows(place));
+            if found.iter().any(|(place, baseline)| is_wish(place, baseline)) {
+                steps.extend(found.into_iter().filter_map(|(place, baseline)| {
+                    let from = self.world.get(&place).ok()?;
+                    Some(LedgerStep {
+                        from,
+                        ..LedgerStep::first(place, baseline.clone(), baseline)
+                    })
+                }));
+            }
+        }
+        steps
     }
 
     /// Returns processes that may have inherited a value: an old process has young threads only if
     /// it or its session was changed.
     fn heirs(&self, marks: &Marks) -> Vec<Identity> {
         let Some(first) = marks.first() else { return Vec::new() };
-        let in_known_session =
-            |who| self.world.session(who).is_some_and(|session| marks.knows_session(session));
-        self.world
-            .all()
-            .into_iter()
-            .filter(|who| who.start >= first || in_known_session(*who))
-            .collect()
+        let mut all = self.world.all();
+        all.retain(|who| {
+            who.start >= first
+                || self.world.session(*who).is_some_and(|session| marks.knows_session(session))
+        });
+        all
     }
 
     /// Restores inherited values of unlisted children and threads; returns their number.

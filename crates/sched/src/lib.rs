@@ -139,8 +139,8 @@ impl Mechanism {
         let subtree = find_subtree(&config)?;
         let log = FileLog::open(&config.journal)?;
         let world = Linux::new(&config.proc, config.owner, config.under);
-        let wrap = |source| MechanismError::Journal { path: config.journal.clone(), source };
-        let (ledger, restored) = Ledger::open(world, log).map_err(wrap)?;
+        let (ledger, restored) = Ledger::open(world, log)
+            .map_err(|source| MechanismError::journal(&config.journal, source))?;
         let mut engine = Engine::new(ledger, config.backend, config.strength);
         engine.subtree = subtree;
         engine.units = find_units(&config)?;
@@ -183,8 +183,8 @@ impl Mechanism {
 /// Same as [`Mechanism::open`].
 pub fn take_back(journal: &Path, proc: &Path) -> Result<Restored, MechanismError> {
     let log = FileLog::open(journal)?;
-    let wrap = |source| MechanismError::Journal { path: journal.to_owned(), source };
-    Ledger::take_back_listed(Linux::new(proc, None, None), log).map_err(wrap)
+    Ledger::take_back_listed(Linux::new(proc, None, None), log)
+        .map_err(|source| MechanismError::journal(journal, source))
 }
 
 impl Drop for Mechanism {
@@ -200,13 +200,9 @@ fn find_subtree(config: &Config) -> Result<Option<Subtree>, MechanismError> {
     let path = config.cgroup.clone().unwrap_or_default();
     let root =
         root_above(&path).map_err(|why| MechanismError::Group { path: path.clone(), why })?;
-    let text = |path: &Path| path.to_str().map(str::to_owned);
-    match (text(&path), text(&root)) {
-        (Some(dir), Some(root)) => Ok(Some(Subtree::new(dir, root))),
-        _ => Err(MechanismError::Group {
-            path,
-            why: "its name is not UTF-8 text; name a group whose folder has a name in UTF-8",
-        }),
+    match (path.to_str(), root.to_str()) {
+        (Some(dir), Some(root)) => Ok(Some(Subtree::new(dir.to_owned(), root.to_owned()))),
+        _ => Err(MechanismError::Group { path, why: "its name is not UTF-8; name another group" }),
     }
 }
 

@@ -17,6 +17,7 @@ use crate::why::SkipReason;
 use crate::world::{KnobFault, ThreadKnob, ThreadSettings, fault};
 use rustix::fs::CWD;
 use rustix::process::{Pid, getpriority_process};
+use rustix::thread::{CapabilitySet, capabilities};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
@@ -58,7 +59,7 @@ impl Linux {
             proc: proc.to_owned(),
             owner,
             under,
-            may_nice: may_nice(),
+            may_nice: has_capability(CapabilitySet::SYS_NICE),
             slices: Slices::open(),
             load: LoadFile::open(proc),
             cursors: advice::Cursors::default(),
@@ -93,17 +94,19 @@ impl Linux {
     fn thread(&self, tid: u32, start: u64, session: u32) -> Option<ThreadSettings> {
         let found = SchedAttributes::get(tid).ok()?;
         let (nice, slice, scheduling) =
-            (nice_of(tid, &found).ok()?, self.slices.of(&found), found.scheduling());
+            (nice_of(tid, &found).ok()?, self.slices.slice(&found), found.scheduling());
         Some(ThreadSettings { tid, start, session, nice, slice, scheduling, io: io_of(tid).ok()? })
     }
 
     fn get_thread(&self, tid: u32, knob: ThreadKnob) -> Result<i64, KnobFault> {
-        let attributes = || SchedAttributes::get(tid).map_err(fault);
+        if knob == ThreadKnob::Io {
+            return io_of(tid);
+        }
+        let found = SchedAttributes::get(tid).map_err(fault)?;
         match knob {
-            ThreadKnob::Nice => nice_of(tid, &attributes()?),
-            ThreadKnob::Slice => attributes().map(|found| self.slices.of(&found)),
-            ThreadKnob::Scheduling => attributes().map(|found| found.scheduling()),
-            ThreadKnob::Io => io_of(tid),
+            ThreadKnob::Nice => nice_of(tid, &found),
+            ThreadKnob::Slice => Ok(self.slices.slice(&found)),
+            ThreadKnob::Scheduling | ThreadKnob::Io => Ok(found.scheduling()),
         }
     }
 
@@ -112,21 +115,34 @@ impl Linux {
     }
 
     /// Finds a process of the session with this autogroup number, the leader if it is alive.
-    fn speaker(&self, number: u64, session: u32) -> Result<(u32, i64), KnobFault> {
-        let nice = |pid: u32| {
-            let (found, nice) =
-                parse_autogroup(&processes::record(CWD, self.autogroup_file(pid))?)?;
-            (found == number).then_some((pid, nice))
-        };
-        let of_session = |pid: &u32| {
-            processes::stat(&self.proc, *pid).is_some_and(|stat| stat.session == session)
-        };
-        let others = || processes::all(&self.proc).into_iter().filter(of_session).find_map(nice);
-        nice(session).or_else(others).ok_or(KnobFault::Vanished)
+    fn autogroup_process(&self, number: u64, session: u32) -> Result<(u32, i64), KnobFault> {
+        if let Some((found, nice)) = self.autogroup_of(session)
+            && found == number
+        {
+            return Ok((session, nice));
+        }
+        for pid in processes::all(&self.proc) {
+            if self.in_session(pid, session).is_some()
+                && let Some((found, nice)) = self.autogroup_of(pid)
+                && found == number
+            {
+                return Ok((pid, nice));
+            }
+        }
+        Err(KnobFault::Vanished)
+    }
+
+    /// Returns number and nice value of a process's autogroup.
+    fn autogroup_of(&self, pid: u32) -> Option<(u64, i64)> {
+        parse_autogroup(&processes::record(CWD, self.autogroup_file(pid))?)
+    }
+
+    fn in_session(&self, pid: u32, session: u32) -> Option<Stat> {
+        processes::stat(&self.proc, pid).filter(|stat| stat.session == session)
     }
 
     fn set_autogroup(&self, number: u64, session: u32, nice: i64) -> Result<(), KnobFault> {
-        let (pid, _) = self.speaker(number, session)?;
+        let (pid, _) = self.autogroup_process(number, session)?;
         let mut file =
             OpenOptions::new().write(true).open(self.autogroup_file(pid)).map_err(fault)?;
         file.write_all(nice.to_string().as_bytes()).map_err(fault)
@@ -157,20 +173,29 @@ impl Linux {
         if self.owner.is_none() && self.under.is_none() && session > 1 {
             return Ok(());
         }
-        let inside =
-            |pid: u32| processes::stat(&self.proc, pid).filter(|stat| stat.session == session);
-        // A dead leader counts as vanished and cannot represent the session.
-        let lives = |stat: &Stat| stat.is_alive() && self.held(stat.identity).is_ok();
-        let leader = inside(session).filter(lives);
-        let leader =
-            leader.filter(|_| self.speaker(number, session).is_ok_and(|(pid, _)| pid == session));
+        let leader = self.living_in_session(session, session);
+        let leader = leader.filter(|_| {
+            self.autogroup_process(number, session).is_ok_and(|(pid, _)| pid == session)
+        });
         if let Some(leader) = leader {
-            return self.admit_process(leader.identity);
+            return self.admit_process(leader);
         }
-        let mut living =
-            processes::all(&self.proc).into_iter().filter_map(inside).filter(lives).peekable();
-        living.peek().ok_or(SkipReason::Unsupported("nobody in this session lives"))?;
-        living.map(|stat| self.admit_process(stat.identity)).find(Result::is_err).unwrap_or(Ok(()))
+        let all = processes::all(&self.proc).into_iter();
+        let mut living = all.filter_map(|pid| self.living_in_session(pid, session)).peekable();
+        living.peek().ok_or(SkipReason::Unsupported("no process of this session is alive"))?;
+        living.map(|who| self.admit_process(who)).find(Result::is_err).unwrap_or(Ok(()))
+    }
+
+    /// Returns a process of the session, unless it is dead: a dead leader counts as vanished and
+    /// cannot represent the session.
+    fn living_in_session(&self, pid: u32, session: u32) -> Option<Identity> {
+        let stat = self.in_session(pid, session).filter(Stat::is_alive)?;
+        self.held(stat.identity).is_ok().then_some(stat.identity)
+    }
+
+    /// Returns the processes that have these ids now.
+    fn identities(&self, pids: Vec<u32>) -> Vec<Identity> {
+        pids.into_iter().filter_map(|pid| processes::identity(&self.proc, pid)).collect()
     }
 }
 
@@ -238,9 +263,8 @@ fn parse_autogroup(text: &str) -> Option<(u64, i64)> {
     Some((number.parse().ok()?, nice.parse().ok()?))
 }
 
-pub(crate) fn may_nice() -> bool {
-    use rustix::thread::{CapabilitySet, capabilities};
-    capabilities(None).is_ok_and(|sets| sets.effective.contains(CapabilitySet::SYS_NICE))
+pub(crate) fn has_capability(wanted: CapabilitySet) -> bool {
+    capabilities(None).is_ok_and(|sets| sets.effective.contains(wanted))
 }
 
 /// Returns `true` if the limits of a thread let its user set this nice value. They are read from
@@ -274,18 +298,17 @@ mod tests {
 
     #[test]
     fn the_limit_of_nice_values_is_read() {
-        let text = "Max realtime priority     0                    0\nMax nice priority         31                   40\n";
-        assert_eq!(
-            (nice_limit(text), nice_limit("Max nice priority  unlimited unlimited")),
-            (Some(31), Some(u64::MAX))
-        );
-        assert_eq!(
-            (nice_limit(""), nice_limit("Max nice priority"), nice_limit("Max nice priority x 1")),
-            (None, None, None)
-        );
-        let own = std::process::id();
-        let told = processes::text(Path::new(&format!("/proc/{own}/limits")));
-        assert!(told.is_some_and(|told| nice_limit(&told).is_some()), "the kernel writes it so");
+        for (text, limit) in [
+            ("Max realtime priority   0   0\nMax nice priority         31       40\n", Some(31)),
+            ("Max nice priority  unlimited unlimited", Some(u64::MAX)),
+            ("", None),
+            ("Max nice priority", None),
+            ("Max nice priority x 1", None),
+        ] {
+            assert_eq!(nice_limit(text), limit, "{text}");
+        }
+        let own = processes::text(Path::new("/proc/self/limits"));
+        assert!(own.is_some_and(|own| nice_limit(&own).is_some()), "the kernel writes it so");
     }
 
     #[test]

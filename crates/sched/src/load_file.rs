@@ -18,11 +18,10 @@ pub struct LoadFile(Option<File>);
 impl LoadFile {
     /// Opens the file below this `/proc`.
     pub fn open(proc: &Path) -> LoadFile {
-        let is_kernels = |file: &File| {
+        LoadFile(File::open(proc.join("loadavg")).ok().filter(|file| {
             rustix::fs::fstatfs(file)
                 .is_ok_and(|found| u64::try_from(found.f_type) == Ok(PROC_MAGIC))
-        };
-        LoadFile(File::open(proc.join("loadavg")).ok().filter(is_kernels))
+        }))
     }
 
     /// Returns the last id given to a process or thread: while it is unchanged, nothing was forked.

@@ -28,11 +28,11 @@ impl FileLog {
     /// # Errors
     /// Fails if another process holds the lock, if the file is unsafe, or if it cannot be opened.
     pub(crate) fn open(path: &Path) -> Result<FileLog, MechanismError> {
-        let wrap = |source| MechanismError::Journal { path: path.to_owned(), source };
-        let lock = private(&beside(path, ".lock")).map_err(wrap)?;
+        let lock = private(&beside(path, ".lock"));
+        let lock = lock.map_err(|source| MechanismError::journal(path, source))?;
         flock(&lock, FlockOperation::NonBlockingLockExclusive)
             .map_err(|_| MechanismError::Busy { path: path.to_owned() })?;
-        let file = private(path).map_err(wrap)?;
+        let file = private(path).map_err(|source| MechanismError::journal(path, source))?;
         check(path, &file)?;
         Ok(FileLog { path: path.to_owned(), file, lock })
     }
@@ -74,19 +74,14 @@ fn private(path: &Path) -> io::Result<File> {
 }
 
 fn check(path: &Path, file: &File) -> Result<(), MechanismError> {
-    let meta = file
-        .metadata()
-        .map_err(|source| MechanismError::Journal { path: path.to_owned(), source })?;
-    let unsafe_because =
-        |why: &'static str| Err(MechanismError::Unsafe { path: path.to_owned(), why });
-    match () {
-        () if !meta.is_file() => unsafe_because("it is not a plain file"),
-        () if meta.uid() != rustix::process::geteuid().as_raw() => {
-            unsafe_because("it belongs to another user")
-        }
-        () if meta.mode() & 0o022 != 0 => unsafe_because("others can write to it"),
-        () => Ok(()),
-    }
+    let meta = file.metadata().map_err(|source| MechanismError::journal(path, source))?;
+    let why = match () {
+        () if !meta.is_file() => "it is not a regular file",
+        () if meta.uid() != rustix::process::geteuid().as_raw() => "it belongs to another user",
+        () if meta.mode() & 0o022 != 0 => "others can write to it",
+        () => return Ok(()),
+    };
+    Err(MechanismError::Unsafe { path: path.to_owned(), why })
 }
 
 fn beside(path: &Path, ending: &str) -> PathBuf {

@@ -29,8 +29,14 @@ pub(crate) const PAGE_BYTES: u64 = 4_096;
 
 impl<W: World, L: Log> Engine<W, L> {
     pub(crate) fn settle_memory(&mut self, action: &MemoryAction, applied: &mut Applied) {
-        let Some(action) = self.settle_memory_of_unit(action, applied) else { return };
+        let has_units = self.backend == Backend::Systemd && self.units.is_some();
         match action {
+            MemoryAction::Protect { set, bytes } if has_units => {
+                self.protect_unit(*set, *bytes, applied);
+            }
+            MemoryAction::Reclaim { group, bytes } if has_units => {
+                self.reclaim_unit(group, *bytes, applied);
+            }
             MemoryAction::Protect { set, bytes } => self.protect(*set, *bytes, applied),
             MemoryAction::High { group: MemoryGroup::Process(who), .. } if !self.has_limits() => {
                 self.mark(*who, Advice::Cold, applied);
@@ -41,7 +47,7 @@ impl<W: World, L: Log> Engine<W, L> {
             MemoryAction::Room { more, least } => self.limit_rest(*more, *least, applied),
             MemoryAction::Cold(who) => self.mark(*who, Advice::Cold, applied),
             MemoryAction::PageOut(who) => self.mark(*who, Advice::PageOut, applied),
-            MemoryAction::WillNeed(set) => self.want_back(*set, applied),
+            MemoryAction::WillNeed(set) => self.prefetch(*set, applied),
         }
     }
 
@@ -57,10 +63,11 @@ impl<W: World, L: Log> Engine<W, L> {
             subtree.protected.insert(set, whole_pages(bytes));
         }
         let sum: u64 = subtree.protected.values().fold(0, |sum, bytes| sum.saturating_add(*bytes));
-        let number = |bytes: u64| (bytes > 0).then(|| i64::try_from(bytes).unwrap_or(i64::MAX));
-        self.write(&format!("{}/memory.low", subtree.dir()), number(sum), set.0, applied);
-        let own = number(whole_pages(bytes));
-        self.write(&format!("{}/memory.low", subtree.group(set)), own, set.0, applied);
+        for (group, bytes) in [(subtree.dir.clone(), sum), (subtree.group(set), whole_pages(bytes))]
+        {
+            let want = (bytes > 0).then(|| signed(bytes));
+            self.write(&format!("{group}/memory.low"), want, set.0, applied);
+        }
         self.subtree = Some(subtree);
     }
 
@@ -69,16 +76,14 @@ impl<W: World, L: Log> Engine<W, L> {
     }
 
     /// Prefetches the memory of a set; its processes share the bound of one call.
-    fn want_back(&mut self, set: SetId, applied: &mut Applied) {
-        let members =
-            self.sets.get(&set).map(|set| set.members.iter().map(|member| member.who).collect());
-        let members: Vec<Identity> = members.unwrap_or_default();
+    fn prefetch(&mut self, set: SetId, applied: &mut Applied) {
+        let members = self.sets.get(&set).map(|set| set.members.clone());
         let mut left = ADVICE_BYTES_MAX;
-        for who in members {
+        for member in members.into_iter().flatten() {
             if left == 0 {
                 break;
             }
-            left = left.saturating_sub(self.advise(who, Advice::WillNeed, left, applied));
+            left = left.saturating_sub(self.advise(member.who, Advice::WillNeed, left, applied));
         }
     }
 
@@ -88,8 +93,7 @@ impl<W: World, L: Log> Engine<W, L> {
         let (MemoryGroup::Process(who), Some(subtree)) = (group, self.own_subtree()) else {
             return false;
         };
-        let place = KnobPlace::Member { process: *who, root: subtree.root.clone() };
-        match self.ledger.world.get(&place) {
+        match self.ledger.world.get(&subtree.member(*who)) {
             Ok(present) => present == Value::Text(subtree.rest()),
             Err(_) => {
                 applied.vanished += 1;
@@ -120,13 +124,23 @@ impl<W: World, L: Log> Engine<W, L> {
             self.advise(*who, Advice::PageOut, bytes, applied);
             return;
         }
-        let bytes = reclaimable(bytes);
-        let outcome = self
-            .group_of(group, applied)
-            .and_then(|path| self.ledger.world.reclaim(&path, bytes).map_err(why));
-        match outcome {
-            Ok(()) => applied.changed += 1,
+        match self.group_of(group, applied) {
+            Ok(path) => self.reclaim_group(&path, bytes, who, applied),
             Err(why) => self.skip(who, Knob::Reclaim, why, applied),
+        }
+    }
+
+    pub(crate) fn reclaim_group(
+        &mut self,
+        folder: &str,
+        bytes: u64,
+        who: Identity,
+        applied: &mut Applied,
+    ) {
+        let bytes = whole_pages(bytes.min(RECLAIM_BYTES_MAX));
+        match self.ledger.world.reclaim(folder, bytes) {
+            Ok(()) => applied.changed += 1,
+            Err(fault) => self.skip(who, Knob::Reclaim, fault.reason(NO_MEMORY), applied),
         }
     }
 
@@ -139,11 +153,11 @@ impl<W: World, L: Log> Engine<W, L> {
         let subtree = self.own_subtree().ok_or(SkipReason::Unsupported(NO_GROUPS))?;
         match group {
             MemoryGroup::Cgroup(path) => {
-                let path = subtree.folder(path);
+                let path = crate::cgroup::folder(&subtree.root, path);
                 if subtree.owns(&path) {
                     Ok(path)
                 } else {
-                    Err(SkipReason::Unsupported("the group was not made here"))
+                    Err(SkipReason::Unsupported("the group was not created here"))
                 }
             }
             MemoryGroup::Process(who) => self.group_of_process(&subtree, *who, applied),
@@ -156,8 +170,9 @@ impl<W: World, L: Log> Engine<W, L> {
         who: Identity,
         applied: &mut Applied,
     ) -> Result<String, SkipReason> {
-        let place = KnobPlace::Member { process: who, root: subtree.root.clone() };
-        let present = self.ledger.world.get(&place).map_err(why)?.to_string();
+        let place = subtree.member(who);
+        let present = self.ledger.world.get(&place);
+        let present = present.map_err(|fault| fault.reason(NO_MEMORY))?.to_string();
         if subtree.owns(&present) {
             return Ok(present);
         }
@@ -191,7 +206,7 @@ impl<W: World, L: Log> Engine<W, L> {
                 return given;
             }
             Ok(Err(KnobFault::Vanished)) => applied.vanished += 1,
-            Ok(Err(fault)) => self.skip(who, Knob::Advice, why(fault), applied),
+            Ok(Err(fault)) => self.skip(who, Knob::Advice, fault.reason(NO_MEMORY), applied),
             Err(why) => self.skip(who, Knob::Advice, why, applied),
         }
         0
@@ -206,34 +221,23 @@ impl<W: World, L: Log> Engine<W, L> {
         match group {
             MemoryGroup::Process(who) => *who,
             MemoryGroup::Cgroup(path) => {
-                let is_of =
-                    |subtree: &Subtree, set: &SetId| subtree.group(*set) == subtree.folder(path);
-                let set = self
-                    .subtree
-                    .as_ref()
-                    .and_then(|subtree| self.sets.keys().find(|set| is_of(subtree, set)));
+                let set = self.subtree.as_ref().and_then(|subtree| {
+                    let folder = crate::cgroup::folder(&subtree.root, path);
+                    self.sets.keys().find(|set| subtree.group(**set) == folder)
+                });
                 set.map_or(NOBODY, |set| set.0)
             }
         }
     }
 }
 
+const NO_MEMORY: &str = "the group has no memory controller";
 const NO_GROUPS: &str = "without control groups there is no limit and no protection of memory";
 
 pub(crate) fn whole_pages(bytes: u64) -> u64 {
     bytes / PAGE_BYTES * PAGE_BYTES
 }
 
-/// Clamps a reclaim to the bound of one action.
-pub(crate) fn reclaimable(bytes: u64) -> u64 {
-    whole_pages(bytes.min(RECLAIM_BYTES_MAX))
-}
-
-/// Converts a fault of a memory file into a reason.
-pub(crate) fn why(fault: KnobFault) -> SkipReason {
-    match fault {
-        KnobFault::Vanished => SkipReason::Unsupported("the group has no memory controller"),
-        KnobFault::Later => SkipReason::Later,
-        KnobFault::Refused(code) => SkipReason::Refused(code),
-    }
+pub(crate) fn signed(bytes: u64) -> i64 {
+    i64::try_from(bytes).unwrap_or(i64::MAX)
 }

@@ -8,7 +8,7 @@
 
 use crate::engine::Engine;
 use crate::journal::Log;
-use crate::memory::{NOBODY, whole_pages};
+use crate::memory::{NOBODY, signed, whole_pages};
 use crate::memory_requests::{FolderLimit, RequestedLimit};
 use crate::units_names::Property;
 use crate::why::{Applied, Knob, SkipReason};
@@ -30,9 +30,9 @@ impl<W: World, L: Log> Engine<W, L> {
             && !self.memory_requests.asked.contains_key(group)
         {
             return self.skip(
-                who_of(group),
+                identity_of(group),
                 Knob::MemoryHigh,
-                SkipReason::TooMany("limits of memory"),
+                SkipReason::TooMany("memory limits"),
                 applied,
             );
         }
@@ -65,13 +65,14 @@ impl<W: World, L: Log> Engine<W, L> {
         self.reckon();
         let rest = self.subtree.as_ref().map(|subtree| subtree.rest());
         let limited = self.ledger.cells().filter_map(|(place, _)| limited_folder(place));
-        let unwanted =
-            limited.filter(|folder| Some(*folder) != rest.as_deref() && !self.wants_limit(folder));
+        let unwanted = limited.filter(|folder| {
+            Some(*folder) != rest.as_deref() && !self.memory_requests.folders.contains_key(*folder)
+        });
         for folder in unwanted.map(str::to_owned).collect::<Vec<_>>() {
             self.put(self.high(folder), None, NOBODY, applied);
         }
         for (folder, limit) in self.memory_requests.folders.clone() {
-            let who = limit.asked.keys().next().map_or(NOBODY, who_of);
+            let who = limit.asked.keys().next().map_or(NOBODY, identity_of);
             self.put(self.high(folder), Some(limit.bytes), who, applied);
         }
         self.free_limited(applied);
@@ -83,10 +84,6 @@ impl<W: World, L: Log> Engine<W, L> {
             Backend::Cgroup => self.subtree.is_some(),
             Backend::Autogroup | Backend::Nice => false,
         }
-    }
-
-    fn wants_limit(&self, folder: &str) -> bool {
-        self.memory_requests.folders.contains_key(folder)
     }
 
     /// Returns `true` for a process with a requested limit.
@@ -113,21 +110,14 @@ impl<W: World, L: Log> Engine<W, L> {
             let place = KnobPlace::Group { path: folder.to_owned(), root: String::new() };
             return (self.ledger.world.get(&place) == Ok(1.into())).then(|| folder.to_owned());
         };
-        let member = |root: &str| KnobPlace::Member { process: *who, root: root.to_owned() };
         if self.backend == Backend::Systemd {
             let units = self.units.as_ref()?;
-            let Ok(Value::Text(present)) = self.ledger.world.get(&member(&units.root)) else {
-                return None;
-            };
-            return units
-                .own_unit(*who)
-                .filter(|unit| Path::new(&present).starts_with(unit))
-                .map(str::to_owned);
+            let present = self.ledger.world.get(&units.member(*who)).ok()?.to_string();
+            let unit = units.own_unit(*who).filter(|unit| Path::new(&present).starts_with(unit));
+            return unit.map(str::to_owned);
         }
         let subtree = self.subtree.as_ref()?;
-        let Ok(Value::Text(present)) = self.ledger.world.get(&member(&subtree.root)) else {
-            return None;
-        };
+        let present = self.ledger.world.get(&subtree.member(*who)).ok()?.to_string();
         (subtree.owns(&present) && present != subtree.rest()).then_some(present)
     }
 
@@ -159,10 +149,11 @@ impl<W: World, L: Log> Engine<W, L> {
         }
         // Memory from before a move is accounted elsewhere, so the remainder for the others can be
         // negative.
-        let others = || self.usage(folder).saturating_sub(have);
         let least = self.ledger.world.memory().total / LEAST_DIVISOR;
-        let limit = may.map_or(u64::MAX, |may| may.saturating_add(others()).max(least)).min(whole);
-        i64::try_from(whole_pages(limit)).unwrap_or(i64::MAX)
+        let limit = may.map_or(u64::MAX, |may| {
+            may.saturating_add(self.usage(folder).saturating_sub(have)).max(least)
+        });
+        signed(whole_pages(limit.min(whole)))
     }
 
     /// Returns the memory of a group; without a memory controller, that of its processes.
@@ -211,7 +202,7 @@ fn limited_folder(place: &KnobPlace) -> Option<&str> {
     }
 }
 
-fn who_of(group: &MemoryGroup) -> Identity {
+fn identity_of(group: &MemoryGroup) -> Identity {
     match group {
         MemoryGroup::Process(who) => *who,
         MemoryGroup::Cgroup(_) => NOBODY,

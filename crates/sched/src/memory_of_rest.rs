@@ -9,7 +9,7 @@
 
 use crate::engine::Engine;
 use crate::journal::Log;
-use crate::memory::{NOBODY, PAGE_BYTES};
+use crate::memory::{NOBODY, PAGE_BYTES, signed};
 use crate::why::Applied;
 use crate::world::{KnobPlace, Value, World};
 
@@ -40,13 +40,11 @@ impl<W: World, L: Log> Engine<W, L> {
         let least = signed(least).max(self.fixed(&path, has));
         let room = (more < i64::MAX).then(|| has.saturating_add(more).saturating_add(relief));
         let bytes = room.map(|bytes| bytes.max(least) / PAGE * PAGE);
-        let told = self
-            .ledger
-            .cell(&KnobPlace::File { path: file.clone() })
-            .and_then(|cell| cell.applied.number());
-        let stays = told.zip(bytes).is_some_and(|(told, bytes)| {
-            let near = told.abs_diff(bytes) < told.unsigned_abs() / NEAR_DIVISOR;
-            near || strained && bytes < told
+        let cell = self.ledger.cell(&KnobPlace::File { path: file.clone() });
+        let applied_bytes = cell.and_then(|cell| cell.applied.number());
+        let stays = applied_bytes.zip(bytes).is_some_and(|(old, bytes)| {
+            let near = old.abs_diff(bytes) < old.unsigned_abs() / NEAR_DIVISOR;
+            near || strained && bytes < old
         });
         if !stays {
             self.write(&file, bytes, NOBODY, applied);
@@ -60,8 +58,4 @@ impl<W: World, L: Log> Engine<W, L> {
             self.ledger.world.file_bytes(group).saturating_add(self.ledger.world.memory().swap);
         has.saturating_sub(signed(free)).max(0)
     }
-}
-
-fn signed(bytes: u64) -> i64 {
-    i64::try_from(bytes).unwrap_or(i64::MAX)
 }

@@ -8,46 +8,25 @@
 
 use crate::engine::Engine;
 use crate::journal::Log;
-use crate::memory::{reclaimable, whole_pages, why};
+use crate::memory::whole_pages;
 use crate::placements::Units;
 use crate::units_names;
 use crate::why::{Applied, Knob, SkipReason};
-use crate::world::{Advice, KnobPlace, World};
-use tipme_policy::{Backend, Identity, MemoryAction, MemoryGroup, SetId};
+use crate::world::{Advice, World};
+use tipme_policy::{Identity, MemoryGroup, SetId};
 
 impl<W: World, L: Log> Engine<W, L> {
-    /// Applies actions that concern units; returns the others.
-    pub(crate) fn settle_memory_of_unit<'a>(
-        &mut self,
-        action: &'a MemoryAction,
-        applied: &mut Applied,
-    ) -> Option<&'a MemoryAction> {
-        let units = self.units.take_if(|_| self.backend == Backend::Systemd);
-        let Some(mut units) = units else { return Some(action) };
-        let rest = match action {
-            MemoryAction::Protect { set, bytes } => {
-                self.protect_unit(&mut units, *set, *bytes, applied);
-                None
-            }
-            MemoryAction::Reclaim { group, bytes } => {
-                self.reclaim_unit(&units, group, *bytes, applied);
-                None
-            }
-            other => Some(other),
-        };
-        self.units = Some(units);
-        rest
-    }
-
-    fn protect_unit(&mut self, units: &mut Units, set: SetId, bytes: u64, applied: &mut Applied) {
+    pub(crate) fn protect_unit(&mut self, set: SetId, bytes: u64, applied: &mut Applied) {
+        let Some(mut units) = self.units.take() else { return };
         units.protected.remove(&set);
         if bytes > 0 {
             units.protected.insert(set, whole_pages(bytes));
+            if units.unit_of_set(set).is_none() {
+                self.skip(set.0, Knob::MemoryLow, SkipReason::Unsupported(NO_UNIT), applied);
+            }
         }
-        if bytes > 0 && units.unit_of_set(set).is_none() {
-            self.skip(set.0, Knob::MemoryLow, SkipReason::Unsupported(NO_UNIT), applied);
-        }
-        self.settle_properties(units, applied);
+        self.settle_properties(&units, applied);
+        self.units = Some(units);
     }
 
     /// Returns the unit to limit for a group or process. If there is none, marks the pages of the
@@ -77,11 +56,7 @@ impl<W: World, L: Log> Engine<W, L> {
         applied: &mut Applied,
     ) -> Option<String> {
         if units.own_unit(who).is_none() {
-            let admitted = self
-                .ledger
-                .world
-                .admit(&KnobPlace::Member { process: who, root: units.root.clone() });
-            if let Err(why) = admitted {
+            if let Err(why) = self.ledger.world.admit(&units.member(who)) {
                 self.skip(who, Knob::MemoryHigh, why, applied);
                 return None;
             }
@@ -99,46 +74,35 @@ impl<W: World, L: Log> Engine<W, L> {
         let origin = self
             .origin_of(units, who)
             .and_then(|origin| units_names::unit_folder(&units.root, &origin));
-        match (origin, units.origin_unit_of(who)) {
-            (Some(origin_unit), _) => self.settle_unit(units, &origin_unit, &[who], applied),
+        if let Some(origin_unit) = origin {
+            self.settle_unit(units, &origin_unit, &[who], applied);
+        } else if let Some(placement) = units.placements.get(&who) {
             // The process is gone, and its placement with it.
-            (None, Some(origin_unit)) => self.settle_unit(units, &origin_unit, &[], applied),
-            (None, None) => {}
+            let origin_unit = placement.origin_unit.clone();
+            self.settle_unit(units, &origin_unit, &[], applied);
         }
     }
 
-    fn reclaim_unit(
-        &mut self,
-        units: &Units,
-        group: &MemoryGroup,
-        bytes: u64,
-        applied: &mut Applied,
-    ) {
+    pub(crate) fn reclaim_unit(&mut self, group: &MemoryGroup, bytes: u64, applied: &mut Applied) {
+        let Some(units) = &self.units else { return };
         let (who, unit) = match group {
             MemoryGroup::Process(who) => (*who, units.own_unit(*who).map(str::to_owned)),
             MemoryGroup::Cgroup(path) => named(units, path),
         };
-        let Some(folder) = unit else {
-            self.advise(who, Advice::PageOut, bytes, applied);
-            return;
-        };
-        match self.ledger.world.reclaim(&folder, reclaimable(bytes)) {
-            Ok(()) => applied.changed += 1,
-            Err(fault) => self.skip(who, Knob::Reclaim, why(fault), applied),
+        match unit {
+            Some(folder) => self.reclaim_group(&folder, bytes, who, applied),
+            None => {
+                self.advise(who, Advice::PageOut, bytes, applied);
+            }
         }
     }
 }
 
-const NO_UNIT: &str = "it shares its unit with others, so there is no protection";
+const NO_UNIT: &str = "it shares its unit with others, so its memory cannot be protected";
 
 /// Finds the unit of a set by its path in the hierarchy, and a process of it.
 fn named(units: &Units, path: &str) -> (Identity, Option<String>) {
-    let inside = path.strip_prefix(&units.root).is_some_and(|rest| rest.starts_with('/'));
-    let folder = if inside {
-        path.to_owned()
-    } else {
-        format!("{}/{}", units.root, path.trim_start_matches('/'))
-    };
+    let folder = crate::cgroup::folder(&units.root, path);
     let found =
         units.placements.iter().find(|(_, placement)| placement.unit.as_ref() == Some(&folder));
     found.map_or((crate::memory::NOBODY, None), |(who, _)| (*who, Some(folder)))

@@ -2,12 +2,12 @@
 //! Capabilities and limits of each backend on this machine.
 
 use crate::cgroup;
-use crate::linux::RUN;
-use crate::linux::may_nice;
+use crate::linux::{RUN, has_capability};
 use crate::processes::{self, text};
 use crate::slice::Slices;
 use crate::units_bus::Bus;
 use crate::units_names::{self, ServiceManager, Unit};
+use rustix::thread::CapabilitySet;
 use std::path::Path;
 use tipme_policy::Backend;
 
@@ -54,14 +54,18 @@ pub fn plain_offers(proc: &Path, cgroup: Option<&Path>) -> [Offer; 2] {
 
 fn units_offer(proc: &Path, desktop: Option<DesktopOwner>, ext: Option<&str>) -> Offer {
     let mut limits = vec![
-        "weights count inside of the user's slice only: what other users and the system's services run competes with all of it".to_owned(),
-        "no process is taken out of a service: a program that shares one with others is not weighed".to_owned(),
-        "systemd keeps a file below /run for each unit that was changed, until the unit ends or the machine stops".to_owned(),
+        "weights apply within the user's slice only: \
+         other users and system services compete with all of it"
+            .to_owned(),
+        "processes are not moved out of a service: \
+         a program that shares a service with others is not weighed"
+            .to_owned(),
+        "systemd keeps a file below /run for each changed unit until the unit or the boot ends"
+            .to_owned(),
     ];
     limits.extend(ext.map(ignores_weights));
     if !rustix::process::geteuid().is_root() {
-        limits
-            .push("without root only the units of the user's own manager are weighed, not those of logins".to_owned());
+        limits.push("without root only units of the user's own manager are weighed".to_owned());
     }
     Offer { backend: Backend::Systemd, unusable: units_fault(proc, desktop), limits }
 }
@@ -69,7 +73,7 @@ fn units_offer(proc: &Path, desktop: Option<DesktopOwner>, ext: Option<&str>) ->
 /// Returns the reason why systemd units cannot be weighed.
 fn units_fault(proc: &Path, desktop: Option<DesktopOwner>) -> Option<String> {
     if !Path::new(SYSTEMD).is_dir() {
-        return Some("systemd does not run this machine".to_owned());
+        return Some("systemd is not the init system of this machine".to_owned());
     }
     let root = match hierarchy() {
         Ok(root) => root,
@@ -78,25 +82,25 @@ fn units_fault(proc: &Path, desktop: Option<DesktopOwner>) -> Option<String> {
     let own = rustix::process::geteuid();
     let service_manager =
         if own.is_root() { ServiceManager::System } else { ServiceManager::User(own.as_raw()) };
-    let unit = |pid: u32| {
-        let origin_unit = cgroup::group_of(proc, pid, &root)
-            .and_then(|group| units_names::unit_folder(&root, &group))?;
-        Unit::of(&origin_unit)
-    };
-    let of_user =
-        |pid: u32, user| processes::read(proc, pid).is_some_and(|process| process.uid == user);
     let in_units = desktop.is_none_or(|desktop| match service_manager {
-        ServiceManager::System => processes::all(proc)
-            .into_iter()
-            .any(|pid| of_user(pid, desktop.user) && unit(pid).is_some()),
+        ServiceManager::System => processes::all(proc).into_iter().any(|pid| {
+            processes::read(proc, pid).is_some_and(|process| process.uid == desktop.user)
+                && unit_of_process(proc, pid, &root).is_some()
+        }),
         // If the window manager is a unit of the user's manager, the programs are, too.
         ServiceManager::User(_) => desktop
             .window_manager
-            .and_then(unit)
+            .and_then(|pid| unit_of_process(proc, pid, &root))
             .is_some_and(|unit| unit.service_manager == service_manager),
     });
-    let no_units = || "the desktop's programs are in no units of that manager".to_owned();
-    Bus::new(Path::new(RUN)).defect(service_manager).or_else(|| (!in_units).then(no_units))
+    Bus::new(Path::new(RUN)).defect(service_manager).or_else(|| {
+        (!in_units).then(|| "the desktop's programs are in no units of this manager".to_owned())
+    })
+}
+
+fn unit_of_process(proc: &Path, pid: u32, root: &str) -> Option<Unit> {
+    let group = cgroup::group_of(proc, pid, root)?;
+    Unit::from_folder(&units_names::unit_folder(root, &group)?)
 }
 
 /// Returns the mount point of the unit hierarchy.
@@ -106,11 +110,11 @@ fn units_fault(proc: &Path, desktop: Option<DesktopOwner>) -> Option<String> {
 pub(crate) fn hierarchy() -> Result<String, String> {
     let Some(controllers) = text(&Path::new(HIERARCHY).join("cgroup.controllers")) else {
         return Err(format!(
-            "{HIERARCHY} is not a hierarchy of version 2; boot with systemd.unified_cgroup_hierarchy=1"
+            "{HIERARCHY} is not a cgroup v2 hierarchy; \
+             boot with systemd.unified_cgroup_hierarchy=1"
         ));
     };
-    let has_cpu = controllers.split_ascii_whitespace().any(|name| name == "cpu");
-    if has_cpu {
+    if cgroup::has_word(&controllers, "cpu") {
         Ok(HIERARCHY.to_owned())
     } else {
         Err(format!("{HIERARCHY} has no cpu controller"))
@@ -118,7 +122,7 @@ pub(crate) fn hierarchy() -> Result<String, String> {
 }
 
 fn ignores_weights(name: &str) -> String {
-    format!("the scheduler {name} (sched_ext) may ignore cpu.weight: nice values are set besides")
+    format!("the sched_ext scheduler {name} may ignore cpu.weight: nice values are set as well")
 }
 
 /// Returns the name of the active sched_ext scheduler.
@@ -135,14 +139,13 @@ pub fn extension() -> Option<String> {
 
 fn cgroup_offer(dir: Option<&Path>, ext: Option<&str>, systemd: bool) -> Offer {
     let mut limits = vec![
-        "weights count among the groups below the delegated group only: what runs outside of it competes with all of them together".to_owned(),
-        "memory.low counts only where the groups above the delegated one carry it too".to_owned(),
+        "weights apply among the groups below the delegated group only: \
+         processes outside of it compete with all of them together"
+            .to_owned(),
+        "memory.low takes effect only if the groups above the delegated one set it too".to_owned(),
     ];
     if systemd {
-        limits.push(
-            "units of systemd keep their own groups: their processes are not moved, and their properties not set"
-                .to_owned(),
-        );
+        limits.push("processes in systemd units are not moved into other groups".to_owned());
     }
     limits.extend(ext.map(ignores_weights));
     let unusable = match dir {
@@ -160,38 +163,36 @@ fn cgroup_fault(dir: &Path, limits: &mut Vec<String>) -> Option<String> {
     let name = dir.display();
     let Some(controllers) = text(&dir.join("cgroup.controllers")) else {
         return Some(format!(
-            "{name} is not a control group of version 2; mount one and delegate a group of it"
+            "{name} is not a control group of version 2; mount cgroup2 and delegate a group of it"
         ));
     };
     if cgroup::root_of(dir).as_deref() == Some(dir) {
         return Some(format!("{name} is the root of its hierarchy; name a group below it"));
     }
     if rustix::fs::access(dir, rustix::fs::Access::WRITE_OK).is_err() {
-        return Some(format!("{name} cannot be written to; have it delegated to this user"));
+        return Some(format!("{name} is not writable; have it delegated to this user"));
     }
-    let has = |wanted: &str| controllers.split_ascii_whitespace().any(|name| name == wanted);
     for (controller, what) in
         [("io", "I/O has no weights"), ("memory", "memory has neither limits nor protection")]
     {
-        if !has(controller) {
+        if !cgroup::has_word(&controllers, controller) {
             limits.push(format!("{name} has no {controller} controller: {what}"));
         }
     }
-    (!has("cpu")).then(|| {
+    (!cgroup::has_word(&controllers, "cpu")).then(|| {
         format!("{name} has no cpu controller; add it to cgroup.subtree_control of the group above")
     })
 }
 
 fn autogroup_offer(proc: &Path, cgroup: Option<&Path>) -> Offer {
     let mut limits = vec![
-        "one weight for a whole session: processes that share a session cannot be told apart".to_owned(),
-        "a session counts as one: processes that its leader's user runs as another user change with it".to_owned(),
-        "I/O and memory are not covered; there is no limit to a hog's memory, only advice".to_owned(),
+        "a session has one weight: its processes cannot be weighed separately".to_owned(),
+        "processes that run in the session as another user change with it".to_owned(),
+        "I/O and memory are not covered: a hog's memory gets advice only, no limit".to_owned(),
     ];
-    let root = may_sys_admin();
-    if !root {
+    if !has_capability(CapabilitySet::SYS_ADMIN) {
         limits.push(
-            "without CAP_SYS_ADMIN the kernel takes ten changes a second, of all users together"
+            "without CAP_SYS_ADMIN the kernel allows ten changes per second for all users together"
                 .to_owned(),
         );
     }
@@ -199,9 +200,8 @@ fn autogroup_offer(proc: &Path, cgroup: Option<&Path>) -> Offer {
         limits
             .push("a process in a control group with a cpu controller has no autogroup".to_owned());
     }
-    let state = text(&proc.join("sys/kernel/sched_autogroup_enabled"));
-    let unusable = match state.as_deref().map(str::trim) {
-        Some("1") if may_nice() => None,
+    let unusable = match autogroup_state(proc).as_deref() {
+        Some("1") if has_capability(CapabilitySet::SYS_NICE) => None,
         Some("1") => Some("favouring a session needs CAP_SYS_NICE; run it as root".to_owned()),
         Some(_) => {
             Some("it is off; write 1 to /proc/sys/kernel/sched_autogroup_enabled".to_owned())
@@ -212,40 +212,45 @@ fn autogroup_offer(proc: &Path, cgroup: Option<&Path>) -> Offer {
 }
 
 fn nice_offer(proc: &Path) -> Offer {
-    let without_slices = "before Linux 6.12 a child that leaves its session and loses its parent before it is noticed keeps an inherited value, unless it could only have inherited it";
     let mut limits = vec![
-        "I/O priorities count only where the disk's scheduler heeds them (bfq, and mq-deadline for classes)".to_owned(),
+        "I/O priorities count only where the disk's scheduler heeds them \
+         (bfq, and mq-deadline for classes)"
+            .to_owned(),
         "there is no limit to a hog's memory, only advice".to_owned(),
     ];
-    limits.extend((!Slices::open().are_there()).then(|| without_slices.to_owned()));
-    let autogroup = text(&proc.join("sys/kernel/sched_autogroup_enabled"));
-    if autogroup.is_some_and(|state| state.trim() == "1") {
+    if !Slices::open().are_there() {
+        limits.push(
+            "before Linux 6.12 a child that leaves its session and loses its parent before it is \
+             noticed keeps an inherited value that it could have set itself"
+                .to_owned(),
+        );
+    }
+    if autogroup_state(proc).as_deref() == Some("1") {
         limits.push(
             "autogroup is on: nice values and SCHED_IDLE count within a session only".to_owned(),
         );
     }
-    let unusable = (!may_nice())
-        .then(|| "it could not be taken back without CAP_SYS_NICE; run it as root".to_owned());
+    let unusable = (!has_capability(CapabilitySet::SYS_NICE))
+        .then(|| "changes could not be undone without CAP_SYS_NICE; run it as root".to_owned());
     Offer { backend: Backend::Nice, unusable, limits }
+}
+
+/// Returns `1` if autogroup is on, `0` if it is off; `None` if the kernel does not support it.
+fn autogroup_state(proc: &Path) -> Option<String> {
+    Some(text(&proc.join("sys/kernel/sched_autogroup_enabled"))?.trim().to_owned())
 }
 
 /// Returns `true` if this process is in a group of the cpu controller, so that its autogroup has no
 /// effect.
 fn in_cpu_group(proc: &Path) -> bool {
     let groups = text(&proc.join("self/cgroup")).unwrap_or_default();
-    let of_cpu = |line: &&str| {
-        line.split(':').nth(1).is_some_and(|names| names.split(',').any(|name| name == "cpu"))
-    };
-    groups
-        .lines()
-        .find(of_cpu)
-        .and_then(|line| line.splitn(3, ':').nth(2))
-        .is_some_and(|path| path != "/")
-}
-
-fn may_sys_admin() -> bool {
-    use rustix::thread::{CapabilitySet, capabilities};
-    capabilities(None).is_ok_and(|sets| sets.effective.contains(CapabilitySet::SYS_ADMIN))
+    let mut fields = groups.lines().filter_map(|line| {
+        let mut fields = line.splitn(3, ':').skip(1);
+        Some((fields.next()?, fields.next()))
+    });
+    fields
+        .find(|(names, _)| names.split(',').any(|name| name == "cpu"))
+        .is_some_and(|(_, path)| path.is_some_and(|path| path != "/"))
 }
 
 #[cfg(test)]
@@ -269,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_without_the_cpu_controller_is_refused_with_the_remedy() {
+    fn a_group_without_the_cpu_controller_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let group = folder.path().join("mount/tipme");
         fs::create_dir_all(&group).unwrap();
@@ -277,11 +282,14 @@ mod tests {
             fs::write(dir.join("cgroup.procs"), "").unwrap();
             fs::write(dir.join("cgroup.controllers"), "hugetlb memory\n").unwrap();
         }
-        let unusable =
-            |dir: &Path| cgroup_offer(Some(dir), None, false).unusable.unwrap_or_default();
-        assert!(unusable(&group).contains("no cpu controller"));
-        assert!(unusable(&folder.path().join("mount")).contains("root of its hierarchy"));
-        assert!(unusable(folder.path()).contains("not a control group"));
+        for (dir, why) in [
+            (&*group, "no cpu controller"),
+            (&folder.path().join("mount"), "root of its hierarchy"),
+            (folder.path(), "not a control group"),
+        ] {
+            let unusable = cgroup_offer(Some(dir), None, false).unusable;
+            assert!(unusable.is_some_and(|found| found.contains(why)), "{why}");
+        }
         fs::write(group.join("cgroup.controllers"), "cpu io\n").unwrap();
         let offer = cgroup_offer(Some(&group), None, false);
         assert_eq!(offer.unusable, None);

@@ -47,28 +47,22 @@ impl Units {
         self.placements.get(&who)?.unit.as_deref()
     }
 
-    pub(crate) fn origin_unit_of(&self, who: Identity) -> Option<String> {
-        self.placements.get(&who).map(|placement| placement.origin_unit.clone())
-    }
-
     /// Returns the unit of the set's first process, else that of any process with a unit.
     pub(crate) fn unit_of_set(&self, set: SetId) -> Option<&str> {
-        let of_set = |placement: &&Placement| placement.set == set && placement.unit.is_some();
-        let first = self
-            .placements
+        self.placements
             .get(&set.0)
-            .filter(of_set)
-            .or_else(|| self.placements.values().find(of_set));
-        first.and_then(|placement| placement.unit.as_deref())
+            .into_iter()
+            .chain(self.placements.values())
+            .filter(|placement| placement.set == set)
+            .find_map(|placement| placement.unit.as_deref())
     }
 
     pub(crate) fn scope(&self, set: SetId, origin_unit: &str) -> Option<&str> {
-        let beside = |placement: &&Placement| {
-            placement.set == set
-                && placement.origin_unit == origin_unit
-                && placement.unit.as_deref() != Some(origin_unit)
-        };
-        self.placements.values().filter(beside).find_map(|placement| placement.unit.as_deref())
+        self.placements
+            .values()
+            .filter(|placement| placement.set == set && placement.origin_unit == origin_unit)
+            .filter_map(|placement| placement.unit.as_deref())
+            .find(|unit| *unit != origin_unit)
     }
 
     pub(crate) fn member(&self, process: Identity) -> KnobPlace {

@@ -183,16 +183,18 @@ pub(crate) fn below_with(
     leads: impl Fn(Identity) -> bool,
     look: impl Fn(u32) -> Option<Stat>,
 ) -> Vec<Stat> {
-    let known = |pids: Vec<u32>| pids.into_iter().filter_map(&look).collect();
     match children(root, top) {
         Some(first) => gather(top, leads, |parent| {
             let is_top = parent.identity == top.identity;
-            known(if is_top { first.clone() } else { children(root, parent).unwrap_or_default() })
+            let pids =
+                if is_top { first.clone() } else { children(root, parent).unwrap_or_default() };
+            pids.into_iter().filter_map(&look).collect()
         }),
         None => {
-            let all: Vec<Stat> = known(all(root));
-            let below = |parent: u32| all.iter().filter(move |stat| stat.parent == parent).cloned();
-            gather(top, leads, |parent| below(parent.identity.pid).collect())
+            let all: Vec<Stat> = all(root).into_iter().filter_map(&look).collect();
+            gather(top, leads, |parent| {
+                all.iter().filter(|stat| stat.parent == parent.identity.pid).cloned().collect()
+            })
         }
     }
 }
@@ -216,16 +218,18 @@ pub fn is_below(root: &Path, who: Identity, top: Identity) -> bool {
 
 /// Iterates over the process itself and at most [`ANCESTORS_MAX`] ancestors.
 pub fn lineage(root: &Path, who: Identity) -> impl Iterator<Item = Stat> + '_ {
-    let mut last: Option<Stat> = None;
     // Each is read only when it is requested.
-    let next = move || {
-        last = match &last {
-            None => stat(root, who.pid).filter(|stat| stat.identity == who),
-            Some(child) => parent(root, child),
+    let mut first = Some(who);
+    let mut last: Option<Stat> = None;
+    let line = std::iter::from_fn(move || {
+        last = match (first.take(), &last) {
+            (Some(who), _) => stat(root, who.pid).filter(|stat| stat.identity == who),
+            (None, Some(child)) => parent(root, child),
+            (None, None) => None,
         };
         last.clone()
-    };
-    std::iter::from_fn(next).fuse().take(ANCESTORS_MAX + 1)
+    });
+    line.take(ANCESTORS_MAX + 1)
 }
 
 fn parent(root: &Path, child: &Stat) -> Option<Stat> {
@@ -325,27 +329,27 @@ pub(crate) fn parse_any(text: &str) -> bool {
 /// Parses a line of `/proc/PID/stat`.
 fn parse(line: &str) -> Option<Stat> {
     let stat = StatLine::read(line)?;
-    let field = |number: usize| stat.field(number);
-    let sum = |first: usize| {
-        Some(field(first)?.parse::<u64>().ok()?.saturating_add(field(first + 1)?.parse().ok()?))
-    };
     Some(Stat {
-        identity: Identity { pid: stat.pid, start: field(22)?.parse().ok()? },
+        identity: Identity { pid: stat.pid, start: number(&stat, 22)? },
         command: stat.command.to_owned(),
-        state: field(3)?.chars().next()?,
-        parent: field(4)?.parse().ok()?,
-        group: field(5)?.parse().ok()?,
-        session: field(6)?.parse().ok()?,
-        terminal: field(7)?.parse().ok()?,
-        tpgid: field(8)?.parse().ok()?,
-        ticks: sum(14)?,
-        ended_ticks: sum(16)?,
-        nice: field(19)?.parse().ok()?,
-        threads: field(20)?.parse().ok()?,
-        policy: field(41)?.parse().ok()?,
+        state: stat.field(3)?.chars().next()?,
+        parent: number(&stat, 4)?,
+        group: number(&stat, 5)?,
+        session: number(&stat, 6)?,
+        terminal: number(&stat, 7)?,
+        tpgid: number(&stat, 8)?,
+        ticks: number::<u64>(&stat, 14)?.saturating_add(number(&stat, 15)?),
+        ended_ticks: number::<u64>(&stat, 16)?.saturating_add(number(&stat, 17)?),
+        nice: number(&stat, 19)?,
+        threads: number(&stat, 20)?,
+        policy: number(&stat, 41)?,
         uid: u32::MAX,
         effective_uid: u32::MAX,
     })
+}
+
+fn number<T: std::str::FromStr>(stat: &StatLine, field: usize) -> Option<T> {
+    stat.field(field)?.parse().ok()
 }
 
 #[cfg(test)]
@@ -408,10 +412,11 @@ mod tests {
     fn descendants_are_found_with_and_without_the_kernels_lists() {
         for lists in [true, false] {
             let root = tempfile::tempdir().unwrap();
-            let list = |text: &'static str| lists.then_some(text);
-            add(root.path(), 1, "init", 0, list("2 9 "));
-            add(root.path(), 2, "a", 1, list("3 "));
-            add(root.path(), 3, "b", 2, list(" junk 2 "));
+            for (pid, name, parent, list) in
+                [(1, "init", 0, "2 9 "), (2, "a", 1, "3 "), (3, "b", 2, " junk 2 ")]
+            {
+                add(root.path(), pid, name, parent, lists.then_some(list));
+            }
             let found: Vec<u32> = descendants(root.path(), 1).iter().map(|who| who.pid).collect();
             assert_eq!(found, [2, 3], "lists: {lists}");
             let low = identity(root.path(), 3).unwrap();
@@ -436,16 +441,20 @@ mod tests {
     }
 
     #[test]
-    fn who_lost_its_first_thread_only_lives_on() {
-        let of = |state: &str, threads: &str| {
+    fn a_process_without_its_first_thread_is_alive() {
+        for (state, threads, is_alive, has_ended) in [
+            (" S ", 1, true, false),
+            (" D ", 1, true, false),
+            (" Z ", 2, true, true),
+            (" Z ", 1, false, true),
+            (" X ", 2, false, true),
+        ] {
             let text = line(7, "x", 1, 7, 7)
                 .replace(" S ", state)
                 .replace("20 -3 2 0", &format!("20 -3 {threads} 0"));
-            parse(&text).expect("a line of the kernel")
-        };
-        assert!(of(" S ", "1").is_alive() && of(" Z ", "2").is_alive());
-        assert!(!of(" Z ", "1").is_alive() && !of(" X ", "2").is_alive());
-        assert!(of(" Z ", "2").has_ended() && !of(" D ", "1").has_ended());
+            let stat = parse(&text).expect("a line of the kernel");
+            assert_eq!((stat.is_alive(), stat.has_ended()), (is_alive, has_ended), "{text}");
+        }
     }
 
     #[test]

@@ -7,19 +7,15 @@
 //! after any line of the journal, within a line, and between any two changes.
 
 use crate::engine::Engine;
-use crate::fake::{APP, CrashPoint, DIR, FakeMachine, LOGIN, MemoryLog, Process, ROOT, SERVICE};
-use crate::ledger::Ledger;
-use crate::placements::Units;
-use crate::subtree::Subtree;
+use crate::fake::{
+    APP, CrashPoint, DIR, FakeMachine, LOGIN, MemoryLog, SERVICE, assign, open_engine,
+};
 use crate::units_names::Property;
 use crate::why::Restored;
 use crate::world::World;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
-use tipme_policy::{
-    Action, Assignment, Backend, Identity, Member, Membership, MemoryAction, MemoryGroup, Reason,
-    Role, SetId, Strength,
-};
+use tipme_policy::{Action, Backend, Identity, MemoryAction, MemoryGroup, Role, SetId, Strength};
 
 /// A group of another program.
 const OTHER: &str = "/cg/other";
@@ -35,44 +31,25 @@ enum Operation {
         role: Role,
         members: u16,
     },
-    Forget {
-        set: usize,
-    },
+    Forget(usize),
     Turn(Strength),
-    Protect {
-        set: usize,
-    },
-    Limit {
-        process: usize,
-    },
-    Relieve {
-        process: usize,
-    },
-    Confine {
-        more: i64,
-    },
+    Protect(usize),
+    Limit(usize),
+    Relieve(usize),
+    /// Limits `rest` to its size plus this number of bytes.
+    Confine(i64),
+    /// Forks this process, perhaps with `nice`, which adds to the inherited value.
     Fork {
         parent: usize,
         own_session: bool,
-        /// Runs it with `nice`, which adds to the inherited value.
         nice: bool,
     },
-    Spawn {
-        process: usize,
-    },
-    Exit {
-        process: usize,
-    },
+    Spawn(usize),
+    Exit(usize),
     /// The user sets values that are not in the table.
-    Renice {
-        process: usize,
-    },
-    Weigh {
-        process: usize,
-    },
-    Move {
-        process: usize,
-    },
+    Renice(usize),
+    Weigh(usize),
+    Move(usize),
     Write,
 }
 
@@ -84,22 +61,24 @@ fn acts() -> impl Strategy<Value = Vec<Operation>> {
         Strength::Normal,
         Strength::Strong,
     ]);
+    let room = prop::sample::select(vec![-9_000, 1 << 20, 9 << 20, i64::MAX]);
     let (set, process) = (0..SETS, 0..16usize);
     let act = prop_oneof![
-        6 => (set.clone(), role, any::<u16>()).prop_map(|(set, role, members)| Operation::Assign { set, role, members }),
-        2 => set.clone().prop_map(|set| Operation::Forget { set }),
+        6 => (set.clone(), role, any::<u16>())
+            .prop_map(|(set, role, members)| Operation::Assign { set, role, members }),
+        2 => set.clone().prop_map(Operation::Forget),
         1 => strength.prop_map(Operation::Turn),
-        1 => set.prop_map(|set| Operation::Protect { set }),
-        1 => process.clone().prop_map(|process| Operation::Limit { process }),
-        1 => process.clone().prop_map(|process| Operation::Relieve { process }),
-        1 => prop::sample::select(vec![-9_000, 1 << 20, 9 << 20, i64::MAX]).prop_map(|more| Operation::Confine { more }),
+        1 => set.prop_map(Operation::Protect),
+        1 => process.clone().prop_map(Operation::Limit),
+        1 => process.clone().prop_map(Operation::Relieve),
+        1 => room.prop_map(Operation::Confine),
         4 => (process.clone(), any::<bool>(), prop::bool::weighted(0.3))
             .prop_map(|(parent, own_session, nice)| Operation::Fork { parent, own_session, nice }),
-        2 => process.clone().prop_map(|process| Operation::Spawn { process }),
-        2 => process.clone().prop_map(|process| Operation::Exit { process }),
-        1 => process.clone().prop_map(|process| Operation::Renice { process }),
-        1 => process.clone().prop_map(|process| Operation::Weigh { process }),
-        1 => process.prop_map(|process| Operation::Move { process }),
+        2 => process.clone().prop_map(Operation::Spawn),
+        2 => process.clone().prop_map(Operation::Exit),
+        1 => process.clone().prop_map(Operation::Renice),
+        1 => process.clone().prop_map(Operation::Weigh),
+        1 => process.prop_map(Operation::Move),
         1 => Just(Operation::Write),
     ];
     prop::collection::vec(act, 1..14)
@@ -118,23 +97,17 @@ struct PropertyFixture {
 impl PropertyFixture {
     fn new(crash_point: &CrashPoint, backend: Backend) -> PropertyFixture {
         let groups = if backend == Backend::Systemd { [LOGIN, APP, SERVICE] } else { [DIR; 3] };
-        let machine = || {
-            let machine = FakeMachine::new();
+        let (machine, shadow) = (FakeMachine::new(), FakeMachine::new());
+        let (log, niced) = (MemoryLog::default(), BTreeSet::new());
+        let mut fixture = PropertyFixture { machine, shadow, log, pids: 10, niced };
+        fixture.both(|machine| {
             machine.state.borrow_mut().groups.entry(OTHER.to_owned()).or_default();
-            machine
-        };
-        let (machine, shadow, log) = (machine(), machine(), MemoryLog::default());
-        let mut fixture =
-            PropertyFixture { machine, shadow, log, pids: 10, niced: BTreeSet::new() };
+        });
         fixture.machine.crash_point = crash_point.clone();
         fixture.log.crash_point = crash_point.clone();
         for group in groups {
             let parent = fixture.fork(None, true);
-            fixture.both(|machine| {
-                let mut state = machine.state.borrow_mut();
-                state.processes.get_mut(&parent).expect("it was just made").group =
-                    group.to_owned();
-            });
+            fixture.both(|machine| machine.put_into(parent, group));
             fixture.fork(Some(parent), false);
         }
         fixture
@@ -159,49 +132,39 @@ impl PropertyFixture {
     /// Runs `nice -n 5` in the child of a process that has the default or the applied value
     /// together with the slice.
     fn nice(&mut self, child: Identity, parent: Identity) {
-        let values = |machine: &FakeMachine| {
-            machine.state.borrow().processes[&parent].threads[&(parent.pid, parent.start)]
-        };
-        let [nice, slice, ..] = values(&self.machine);
+        let [nice, slice, ..] = self.machine.values(parent);
         // After a crash, half-done changes are indistinguishable from foreign ones.
         if self.machine.crash_point.is_reached() {
             return;
         }
-        if nice == 0 || (slice != 0 && nice != values(&self.shadow)[0]) {
+        if nice == 0 || (slice != 0 && nice != self.shadow.values(parent)[0]) {
             self.niced.insert(child);
             // An increment that cancels the normal favour, one that gives the value of another
             // role, or neither.
             let more = [8, 5, 4][child.pid as usize / 10 % 3];
-            self.both(|machine| machine.renice(child, values(machine)[0] + more));
+            self.both(|machine| machine.renice(child, machine.values(parent)[0] + more));
         }
     }
 
     /// An unlisted child that is reniced outright looks like one that added to its inherited value.
     fn is_not_taken_for_nice(&self, who: Identity) -> bool {
-        let threads = &self.machine.state.borrow().processes[&who].threads;
-        let is_told = who.start < FORKED_START || threads[&(who.pid, who.start)][1] == 0;
-        is_told && !self.is_added_to(who)
+        let has_no_slice = self.machine.values(who)[1] == 0;
+        (who.start < FORKED_START || has_no_slice) && !self.is_added_to(who)
     }
 
     /// Returns `true` if a descendant has added to its inherited value.
     fn is_added_to(&self, who: Identity) -> bool {
-        let is_below = |child: &Identity| {
-            self.machine.lineage(*child)[1..].iter().any(|(above, _)| *above == who)
-        };
-        self.machine.all().iter().any(|child| self.niced.contains(child) && is_below(child))
+        self.machine.below(who, &|_| false).iter().any(|child| self.niced.contains(child))
     }
 
     /// Returns `true` unless the exit is outside of the guarantees: a child with an untouched
     /// session, or with an addition to its inherited value, would lose its parent.
     fn may_exit(&self, who: Identity) -> bool {
         let state = self.machine.state.borrow();
-        let first_sessions = [20, 40, 60];
-        let stays = |child: &Process| {
-            child.session == state.processes[&who].session
-                && first_sessions.contains(&child.session)
-        };
-        !self.is_added_to(who)
-            && state.processes.values().filter(|child| child.parent == who.pid).all(stays)
+        let session = state.processes[&who].session;
+        let is_first = [20, 40, 60].contains(&session);
+        let mut children = state.processes.values().filter(|child| child.parent == who.pid);
+        !self.is_added_to(who) && children.all(|child| is_first && child.session == session)
     }
 
     fn has_no_family(&self, who: Identity) -> bool {
@@ -213,11 +176,11 @@ impl PropertyFixture {
     fn world_act(&mut self, act: &Operation) {
         let index = match act {
             Operation::Fork { parent: index, .. }
-            | Operation::Spawn { process: index }
-            | Operation::Exit { process: index } => index,
-            Operation::Renice { process: index }
-            | Operation::Weigh { process: index }
-            | Operation::Move { process: index } => index,
+            | Operation::Spawn(index)
+            | Operation::Exit(index)
+            | Operation::Renice(index)
+            | Operation::Weigh(index)
+            | Operation::Move(index) => index,
             _ => &0,
         };
         let Some(who) = self.pick(*index) else { return };
@@ -235,23 +198,22 @@ impl PropertyFixture {
                     self.niced.insert(child);
                 }
             }
-            Operation::Spawn { .. } => {
+            Operation::Spawn(_) => {
                 self.pids += 1;
                 self.both(|machine| machine.spawn(who, self.pids));
             }
-            Operation::Exit { .. } if self.may_exit(who) => self.both(|machine| machine.exit(who)),
-            Operation::Renice { .. } if self.is_not_taken_for_nice(who) => {
+            Operation::Exit(_) if self.may_exit(who) => self.both(|machine| machine.exit(who)),
+            Operation::Renice(_) if self.is_not_taken_for_nice(who) => {
                 self.both(|machine| machine.renice(who, 13))
             }
-            Operation::Weigh { .. } => self.both(|machine| {
+            Operation::Weigh(_) => self.both(|machine| {
                 let session = machine.state.borrow().processes[&who].session;
                 machine.state.borrow_mut().autogroups.insert(session, 13);
             }),
             // Children would share the move, so only processes without any are moved.
-            Operation::Move { .. } if self.has_no_family(who) => self.both(|machine| {
-                let mut state = machine.state.borrow_mut();
-                state.processes.get_mut(&who).expect("the test made it").group = OTHER.to_owned();
-                state.reap();
+            Operation::Move(_) if self.has_no_family(who) => self.both(|machine| {
+                machine.put_into(who, OTHER);
+                machine.state.borrow_mut().reap();
             }),
             Operation::Write => self.both(|machine| {
                 let mut state = machine.state.borrow_mut();
@@ -274,37 +236,24 @@ fn set_id(set: usize) -> SetId {
 fn action(fixture: &PropertyFixture, act: &Operation) -> Option<Action> {
     Some(match act {
         Operation::Assign { set, role, members } => {
-            let all = fixture.machine.state.borrow();
-            let chosen = all
-                .processes
-                .keys()
-                .enumerate()
-                .filter(|(index, _)| members >> (index % 16) & 1 == 1);
-            let member =
-                |(_, who): (usize, &Identity)| Member { who: *who, because: Membership::Child };
-            let members = chosen.map(member).collect();
-            let (set, role) = (set_id(*set), *role);
-            Action::Assign(Assignment {
-                set,
-                role,
-                reason: Reason::NoAttention,
-                faded: 0.0,
-                members,
-            })
+            let all = fixture.machine.all().into_iter().enumerate();
+            let chosen = all.filter(|(index, _)| members >> (index % 16) & 1 == 1);
+            let members: Vec<Identity> = chosen.map(|(_, who)| who).collect();
+            assign(set_id(*set).0, *role, &members)
         }
-        Operation::Forget { set } => Action::Forget(set_id(*set)),
-        Operation::Protect { set } => {
+        Operation::Forget(set) => Action::Forget(set_id(*set)),
+        Operation::Protect(set) => {
             Action::Memory(MemoryAction::Protect { set: set_id(*set), bytes: 1 << 20 })
         }
-        Operation::Limit { process } => {
+        Operation::Limit(process) => {
             let group = MemoryGroup::Process(fixture.pick(*process)?);
             Action::Memory(MemoryAction::High { group, bytes: 1 << 20 })
         }
-        Operation::Relieve { process } => {
+        Operation::Relieve(process) => {
             let group = MemoryGroup::Process(fixture.pick(*process)?);
             Action::Memory(MemoryAction::Relieve { group, bytes: u64::MAX })
         }
-        Operation::Confine { more } => {
+        Operation::Confine(more) => {
             Action::Memory(MemoryAction::Room { more: *more, least: 4_096 })
         }
         _ => return None,
@@ -312,12 +261,7 @@ fn action(fixture: &PropertyFixture, act: &Operation) -> Option<Action> {
 }
 
 fn open(fixture: &PropertyFixture, backend: Backend) -> (Engine<FakeMachine, MemoryLog>, Restored) {
-    let (ledger, restored) =
-        Ledger::open(fixture.machine.clone(), fixture.log.clone()).expect("the test made it");
-    let mut engine = Engine::new(ledger, backend, Strength::Normal);
-    engine.subtree = Some(Subtree::new(DIR.to_owned(), ROOT.to_owned()));
-    engine.units = Some(Units::new(ROOT.to_owned()));
-    (engine, restored)
+    open_engine(&fixture.machine, fixture.log.clone(), backend)
 }
 
 /// Plays the operations with an engine that crashes after `steps`; returns the final fixture.
@@ -380,7 +324,9 @@ fn check(acts: &[Operation], backend: Backend) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 48, failure_persistence: None, ..ProptestConfig::default()
+    })]
 
     #[test]
     fn after_a_stop_at_any_step_nothing_is_left_changed(acts in acts()) {
@@ -413,7 +359,7 @@ fn changed(fixture: &PropertyFixture) -> usize {
 }
 
 #[test]
-fn a_damaged_journal_costs_what_its_line_tells_at_most() {
+fn a_damaged_journal_costs_at_most_one_change() {
     let whole = favoured(6).log.bytes();
     assert_eq!(changed(&favoured(6)), 12);
     for at in (0..whole.len()).step_by(7) {

@@ -26,8 +26,11 @@ impl<W: World, L: Log> Engine<W, L> {
             let want = best.and_then(|(_, standing)| self.knobs(standing).autogroup).map(i64::from);
             let who = best.or_else(|| touched.iter().next().map(|who| (*who, NOBODY)));
             if let Some((who, standing)) = who {
-                steps.extend(self.plan_session(autogroup, want, who, applied));
-                self.tell_shared(autogroup, &members, standing, want, applied);
+                match self.plan_session(autogroup, want) {
+                    Ok(step) => steps.extend(step),
+                    Err(why) => self.skip(who, Knob::Autogroup, why, applied),
+                }
+                self.report_shared(autogroup, &members, standing, want, applied);
             }
         }
         let done = self.ledger.commit(steps);
@@ -58,50 +61,29 @@ impl<W: World, L: Log> Engine<W, L> {
         &mut self,
         autogroup: Autogroup,
         want: Option<i64>,
-        who: Identity,
-        applied: &mut Applied,
-    ) -> Option<LedgerStep> {
+    ) -> Result<Option<LedgerStep>, SkipReason> {
         let Autogroup { number, session } = autogroup;
         let place = KnobPlace::Autogroup { number, session };
         let present = match self.ledger.world.get(&place) {
             Ok(present) => present,
-            Err(KnobFault::Refused(code)) => {
-                self.skip(who, Knob::Autogroup, SkipReason::Refused(code), applied);
-                return None;
-            }
+            Err(KnobFault::Refused(code)) => return Err(SkipReason::Refused(code)),
             Err(_) => {
                 self.ledger.abandon([place]);
-                return None;
+                return Ok(None);
             }
         };
         let baseline = match self.ledger.cell(&place) {
-            Some(cell) if cell.put(&present) => cell.baseline.clone(),
-            Some(_) => {
-                self.skip(
-                    who,
-                    Knob::Autogroup,
-                    SkipReason::ChangedByOther(present.to_string()),
-                    applied,
-                );
-                return None;
-            }
+            Some(cell) if cell.has_applied(&present) => cell.baseline.clone(),
+            Some(_) => return Err(SkipReason::ChangedByOther(present.to_string())),
             None if present == Value::Number(0) => present.clone(),
-            None => {
-                self.skip(
-                    who,
-                    Knob::Autogroup,
-                    SkipReason::SetByOther(present.to_string()),
-                    applied,
-                );
-                return None;
-            }
+            None => return Err(SkipReason::SetByOther(present.to_string())),
         };
         let to = want.map_or(baseline.clone(), Value::Number);
         let details = CellDetails { session, return_to: None };
-        (to != present).then_some(LedgerStep { place, to, baseline, from: present, details })
+        Ok((to != present).then_some(LedgerStep { place, to, baseline, from: present, details }))
     }
 
-    fn tell_shared(
+    fn report_shared(
         &mut self,
         autogroup: Autogroup,
         members: &[(Identity, Standing)],

@@ -107,7 +107,7 @@ impl Slices {
     }
 
     /// Returns the slice in nanoseconds, 0 for the default. Deadline threads have no slice.
-    pub(crate) fn of(&self, found: &SchedAttributes) -> i64 {
+    pub(crate) fn slice(&self, found: &SchedAttributes) -> i64 {
         let own = found.is_fair() && self.are_there() && !self.usual.contains(&found.runtime);
         if own { found.runtime as i64 } else { 0 }
     }
@@ -116,9 +116,12 @@ impl Slices {
 /// Measures the default slice in nanoseconds on a new thread. Returns 0 if the kernel has no
 /// per-thread slices.
 fn measure() -> u64 {
-    let ask = || set(0, 0).and_then(|()| SchedAttributes::get(0)).map_or(0, |found| found.runtime);
-    let asked = std::thread::Builder::new().spawn(ask).ok().and_then(|thread| thread.join().ok());
-    asked.unwrap_or(0)
+    let thread = std::thread::Builder::new().spawn(|| {
+        set(0, 0)?;
+        SchedAttributes::get(0)
+    });
+    let found = thread.ok().and_then(|thread| thread.join().ok()?.ok());
+    found.map_or(0, |found| found.runtime)
 }
 
 /// Sets the slice of a thread, 0 for the default; policy and nice value stay.
@@ -152,8 +155,12 @@ mod tests {
         rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs()
     }
 
-    fn of(slices: &Slices, tid: u32) -> i64 {
-        slices.of(&SchedAttributes::get(tid).expect("the thread lives"))
+    fn own_slice(slices: &Slices) -> i64 {
+        slices.slice(&SchedAttributes::get(own()).expect("the thread lives"))
+    }
+
+    fn requested(slices: &Slices, runtime: u64) -> i64 {
+        slices.slice(&SchedAttributes { runtime, ..SchedAttributes::default() })
     }
 
     #[test]
@@ -166,23 +173,24 @@ mod tests {
             set(own(), 200_000).expect("the thread lives");
             let after = SchedAttributes::get(own()).expect("of this thread");
             assert_eq!((after.policy, after.nice), (policy as u32, before.nice));
-            assert_eq!(of(&slices, own()), if slices.are_there() { 200_000 } else { 0 });
+            assert_eq!(own_slice(&slices), if slices.are_there() { 200_000 } else { 0 });
             set(own(), 0).expect("the thread lives");
-            assert_eq!(of(&slices, own()), 0);
+            assert_eq!(own_slice(&slices), 0);
         }
     }
 
     #[test]
-    fn what_was_usual_before_the_cpus_changed_is_nobodys_wish() {
+    fn former_default_slices_are_nobodys_wish() {
         let mut slices = Slices::default();
-        let with = |runtime| SchedAttributes { runtime, ..SchedAttributes::default() };
-        let cpus = |count| [count; ONLINE_BYTES];
-        slices.learn(cpus(8), || 2_800_000);
-        assert_eq!((slices.of(&with(2_800_000)), slices.of(&with(2_100_000))), (0, 2_100_000));
-        slices.learn(cpus(8), || unreachable!("there are as many CPUs as before"));
-        slices.learn(cpus(4), || 2_100_000);
-        assert_eq!((slices.of(&with(2_800_000)), slices.of(&with(2_100_000))), (0, 0));
-        assert_eq!(slices.of(&with(100_000)), 100_000);
+        let [four, eight] = [4, 8].map(|count| [count; ONLINE_BYTES]);
+        slices.learn(eight, || 2_800_000);
+        assert_eq!(requested(&slices, 2_800_000), 0);
+        assert_eq!(requested(&slices, 2_100_000), 2_100_000);
+        slices.learn(eight, || unreachable!("there are as many CPUs as before"));
+        slices.learn(four, || 2_100_000);
+        assert_eq!(requested(&slices, 2_800_000), 0);
+        assert_eq!(requested(&slices, 2_100_000), 0);
+        assert_eq!(requested(&slices, 100_000), 100_000);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The delegated group, and the names of the groups below it.
 
+use crate::world::KnobPlace;
 use std::collections::BTreeMap;
 use tipme_policy::{Identity, SetId};
 
@@ -23,8 +24,14 @@ impl Subtree {
         Subtree { dir, root, prepared: false, failed: None, protected: BTreeMap::new() }
     }
 
-    pub(crate) fn dir(&self) -> &str {
-        &self.dir
+    /// Returns the place for the group of a process.
+    pub(crate) fn member(&self, process: Identity) -> KnobPlace {
+        KnobPlace::Member { process, root: self.root.clone() }
+    }
+
+    /// Returns the place for the existence of a group.
+    pub(crate) fn place(&self, path: &str) -> KnobPlace {
+        KnobPlace::Group { path: path.to_owned(), root: self.root.clone() }
     }
 
     /// Returns the folder of a set's group.
@@ -37,26 +44,22 @@ impl Subtree {
         format!("{}/hog-{}-{}", self.dir, who.pid, who.start)
     }
 
-    pub(crate) fn rest(&self) -> String {
-        format!("{}/rest", self.dir)
+    /// Returns the process for which [`Subtree::hog`] names this group.
+    pub(crate) fn hog_of(&self, group: &str) -> Option<Identity> {
+        let (pid, start) = group.strip_prefix(&self.dir)?.strip_prefix("/hog-")?.split_once('-')?;
+        Some(Identity { pid: pid.parse().ok()?, start: start.parse().ok()? })
     }
 
-    /// Returns the folder of a group named by its folder or by its path in the hierarchy.
-    pub(crate) fn folder(&self, path: &str) -> String {
-        let named = path.strip_prefix(&self.root).is_some_and(|rest| rest.starts_with('/'));
-        if named {
-            path.to_owned()
-        } else {
-            format!("{}/{}", self.root, path.trim_start_matches('/'))
-        }
+    pub(crate) fn rest(&self) -> String {
+        format!("{}/rest", self.dir)
     }
 
     /// Returns `true` for a group created by the engine.
     pub(crate) fn owns(&self, group: &str) -> bool {
         let name = group.strip_prefix(&self.dir).and_then(|rest| rest.strip_prefix('/'));
-        let ours =
-            |name: &str| name == "rest" || name.starts_with("set-") || name.starts_with("hog-");
-        name.is_some_and(|name| ours(name) && !name.contains('/'))
+        name.filter(|name| !name.contains('/')).is_some_and(|name| {
+            name == "rest" || name.starts_with("set-") || name.starts_with("hog-")
+        })
     }
 
     /// Returns the systemd unit of a group, unless the delegated group is inside the same unit.

@@ -37,17 +37,16 @@ const FOLLOWERS_MAX: usize = 4_096;
 struct Wants([Option<i64>; 4]);
 
 impl Wants {
-    fn of(knobs: &Knobs) -> Wants {
-        let policy = |scheduling| {
+    fn new(knobs: &Knobs) -> Wants {
+        let policy = knobs.scheduling.map(|scheduling| {
             if scheduling == Scheduling::Idle { i64::from(libc::SCHED_IDLE) } else { 0 }
-        };
-        let io = |io| match io {
+        });
+        let io = knobs.io.map(|io| match io {
             IoPriority::BestEffort(level) => 2 << 13 | i64::from(level.min(7)),
             IoPriority::Idle => 3 << 13,
-        };
-        let slice = |slice_us| i64::from(slice_us) * 1_000;
-        let [nice, slice] = [knobs.nice.map(i64::from), knobs.slice_us.map(slice)];
-        Wants([nice, slice, knobs.scheduling.map(policy), knobs.io.map(io)])
+        });
+        let slice = knobs.slice_us.map(|slice_us| i64::from(slice_us) * 1_000);
+        Wants([knobs.nice.map(i64::from), slice, policy, io])
     }
 
     fn get(&self, knob: ThreadKnob) -> Option<i64> {
@@ -79,6 +78,10 @@ impl Claim {
 fn comes_first(step: &LedgerStep) -> bool {
     let is_slice = matches!(step.place, KnobPlace::Thread { knob: ThreadKnob::Slice, .. });
     is_slice && step.to.number().is_none_or(|nanos| nanos == 0 || nanos > SHORT_SLICE_MAX)
+}
+
+fn has_wish(inherited: &BTreeMap<(usize, ThreadKnob), Value>) -> bool {
+    inherited.iter().any(|((_, knob), baseline)| knob.is_wish(baseline))
 }
 
 #[derive(Default)]
@@ -127,7 +130,7 @@ impl<W: World, L: Log> Engine<W, L> {
         let Some(standing) = self.roles.get(&who) else { return Wants::default() };
         let mut knobs = self.knobs(*standing);
         knobs.slice_us = knobs.slice_us.filter(|_| self.ledger.world.has_slices());
-        Wants::of(&knobs)
+        Wants::new(&knobs)
     }
 
     fn plan(&mut self, touched: &BTreeSet<Identity>) -> ThreadPlan {
@@ -166,12 +169,12 @@ impl<W: World, L: Log> Engine<W, L> {
                 return wants;
             }
         };
-        let is_known = |place: &KnobPlace| self.ledger.cell(place).is_some();
-        let inherited = marks.inherited_by(&self.ledger.world, who, &threads, is_known);
+        let ledger = &self.ledger;
+        let inherited =
+            marks.inherited_by(&ledger.world, who, &threads, |place| ledger.knows(place));
         plan.heirs.extend((!inherited.is_empty()).then_some(who));
-        let wishes = || inherited.iter().any(|((_, knob), baseline)| knob.is_wish(baseline));
-        let new = !inherited.is_empty() && self.ledger.threads_of(who).next().is_none();
-        if new && self.ledger.world.is_young(who) && !wishes() {
+        let new = !inherited.is_empty() && ledger.threads_of(who).next().is_none();
+        if new && ledger.world.is_young(who) && !has_wish(&inherited) {
             plan.young.insert(who);
             return wants;
         }
@@ -193,9 +196,12 @@ impl<W: World, L: Log> Engine<W, L> {
         plan.left.extend(refused.map(|why| (who, Knob::Nice, why)));
         let live: BTreeSet<(u32, u64)> =
             threads.iter().map(|thread| (thread.tid, thread.start)).collect();
-        let gone = |place: &&KnobPlace| matches!(place, KnobPlace::Thread { tid, start, .. } if !live.contains(&(*tid, *start)));
-        plan.abandoned
-            .extend(self.ledger.threads_of(who).map(|(place, _)| place).filter(gone).cloned());
+        plan.abandoned.extend(ledger.threads_of(who).filter_map(|(place, _)| match place {
+            KnobPlace::Thread { tid, start, .. } if !live.contains(&(*tid, *start)) => {
+                Some(place.clone())
+            }
+            _ => None,
+        }));
         for (thread, claims) in threads.iter().zip(claims) {
             for (knob, claim) in ThreadKnob::ALL.into_iter().zip(claims) {
                 self.plan_thread(who, thread, knob, claim, wants.get(knob), plan);
@@ -226,7 +232,9 @@ impl<W: World, L: Log> Engine<W, L> {
     ) -> Claim {
         let present = Value::Number(thread.value(knob));
         match (self.ledger.cell(&thread.place(who, knob)), inherited) {
-            (Some(cell), _) if cell.put(&present) => Claim::ours(knob, cell.baseline.clone()),
+            (Some(cell), _) if cell.has_applied(&present) => {
+                Claim::ours(knob, cell.baseline.clone())
+            }
             (Some(_), _) => Claim::Foreign,
             (None, Some(baseline)) => Claim::ours(knob, baseline.clone()),
             (None, None) if knob.is_default(thread.value(knob)) => Claim::Untouched,
@@ -259,7 +267,7 @@ impl<W: World, L: Log> Engine<W, L> {
             let value = crate::explain::words(&place, wish);
             let why = match self.ledger.world.admit(&place) {
                 Err(why) => why,
-                Ok(()) if matches!(claim, Claim::Foreign) && self.ledger.cell(&place).is_some() => {
+                Ok(()) if matches!(claim, Claim::Foreign) && self.ledger.knows(&place) => {
                     SkipReason::ChangedByOther(value)
                 }
                 Ok(()) => SkipReason::SetByOther(value),
@@ -311,8 +319,11 @@ impl<W: World, L: Log> Engine<W, L> {
         let leaders = wanted.iter().filter(|(who, _)| marks.knows(**who) || heirs.contains(who));
         for (leader, wants) in leaders {
             // A process that has a role, or has just lost one, leads its own descendants.
-            let leads = |who: Identity| self.roles.contains_key(&who) || wanted.contains_key(&who);
-            for who in self.ledger.world.below(*leader, &leads) {
+            let below = self
+                .ledger
+                .world
+                .below(*leader, &|who| self.roles.contains_key(&who) || wanted.contains_key(&who));
+            for who in below {
                 let follows = self.followers.contains_key(&who);
                 if !follows && self.plan_follower(who, *wants, marks, plan) {
                     self.followers.insert(who, *leader);
@@ -331,9 +342,8 @@ impl<W: World, L: Log> Engine<W, L> {
     ) -> bool {
         let Ok(threads) = self.ledger.world.threads(who) else { return false };
         let mut inherited = marks.inherited_by(&self.ledger.world, who, &threads, |_| false);
-        let wishes = inherited.iter().any(|((_, knob), baseline)| knob.is_wish(baseline));
         let first = threads.first().filter(|_| !inherited.is_empty());
-        if wishes || first.is_some_and(|first| self.refusal(who, first).is_some()) {
+        if has_wish(&inherited) || first.is_some_and(|first| self.refusal(who, first).is_some()) {
             wants = Wants::default();
         }
         inherited.retain(|(index, knob), _| wants.get(*knob) != Some(threads[*index].value(*knob)));

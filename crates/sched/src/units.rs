@@ -22,9 +22,8 @@
 //! all of it.
 
 use crate::engine::Engine;
-use crate::groups::step;
 use crate::journal::Log;
-use crate::ledger::{CellDetails, LedgerStep};
+use crate::ledger::LedgerStep;
 use crate::placements::{Placement, Units};
 use crate::units_names::{self, Property};
 use crate::why::{Applied, Knob, SkipReason};
@@ -32,7 +31,7 @@ use crate::world::{KnobPlace, Value, World};
 use std::collections::{BTreeMap, BTreeSet};
 use tipme_policy::{Backend, Identity, Role, SetId};
 
-const NO_UNIT: &str = "it runs in no unit of systemd";
+const NO_UNIT: &str = "it is in no systemd unit";
 /// Default weight of siblings.
 const PLAIN: u32 = 100;
 
@@ -103,7 +102,7 @@ impl<W: World, L: Log> Engine<W, L> {
         let weights =
             self.roles.get(&who).map(|standing| (standing.set, self.weights(standing.set)));
         match (units.placements.get(&who), weights) {
-            (None, None) => self.ledger.cell(&units.member(who)).is_none(),
+            (None, None) => !self.ledger.knows(&units.member(who)),
             (None, Some((_, weights))) => weights == [None, None],
             (Some(_), None) => units.limited.contains(&who),
             (Some(placement), Some((set, _))) if placement.set != set => {
@@ -130,15 +129,17 @@ impl<W: World, L: Log> Engine<W, L> {
         let scope = self
             .scope_place(&present)
             .and_then(|scope| self.ledger.cell(&scope)?.return_to.clone());
-        let moved = scope.is_some() || self.ledger.cell(&units.member(who)).is_some();
+        let moved = scope.is_some() || self.ledger.knows(&units.member(who));
         let known = moved.then(|| self.ledger.origin(who, &units.root)).flatten();
         known.or(scope).unwrap_or(present)
     }
 
     /// Returns our scope with this folder.
     fn scope_place(&self, group: &str) -> Option<KnobPlace> {
-        let ours = |place: &&KnobPlace| matches!(place, KnobPlace::Scope { folder, .. } if folder == group);
-        self.ledger.cells().map(|(place, _)| place).find(ours).cloned()
+        let mut places = self.ledger.cells().map(|(place, _)| place);
+        places
+            .find(|place| matches!(place, KnobPlace::Scope { folder, .. } if folder == group))
+            .cloned()
     }
 
     /// Places each process of an origin unit again.
@@ -156,30 +157,30 @@ impl<W: World, L: Log> Engine<W, L> {
         });
         let mut steps = Vec::new();
         for &who in &members.all {
-            let target = self.target_of(units, who, &members);
-            let placement =
-                |set, unit| Some(Placement { set, origin_unit: origin_unit.to_owned(), unit });
-            let placement = match target {
+            let placed = match self.target_of(units, who, &members) {
                 PlacementTarget::Nothing => None,
                 PlacementTarget::Shared => {
-                    self.roles.get(&who).and_then(|standing| placement(standing.set, None))
+                    self.roles.get(&who).map(|standing| (standing.set, None))
                 }
-                PlacementTarget::Own(set) => placement(set, Some(origin_unit.to_owned())),
+                PlacementTarget::Own(set) => Some((set, Some(origin_unit.to_owned()))),
                 PlacementTarget::Apart(set) => self
                     .scope_for(units, set, who, origin_unit, applied)
-                    .and_then(|unit| placement(set, Some(unit))),
+                    .map(|unit| (set, Some(unit))),
                 PlacementTarget::Refused(why) => {
                     self.skip(who, Knob::Group, why, applied);
                     None
                 }
             };
-            let away = placement
-                .as_ref()
-                .and_then(|placement| placement.unit.clone())
-                .filter(|unit| unit != origin_unit);
-            steps.extend(self.plan_placement(units, who, away, applied));
+            let unit = placed.as_ref().and_then(|(_, unit)| unit.clone());
+            let away = unit.filter(|unit| unit != origin_unit);
+            match self.plan_placement(units, who, away) {
+                Ok(step) => steps.extend(step),
+                Err(why) => self.skip(who, Knob::Group, why, applied),
+            }
             units.placements.remove(&who);
-            units.placements.extend(placement.map(|placement| (who, placement)));
+            units.placements.extend(placed.map(|(set, unit)| {
+                (who, Placement { set, origin_unit: origin_unit.to_owned(), unit })
+            }));
         }
         let done = self.ledger.commit(steps);
         let refused = done.failed.iter().filter_map(|(place, _)| place.process());
@@ -201,14 +202,16 @@ impl<W: World, L: Log> Engine<W, L> {
             (KnobPlace::Member { process, .. }, Value::Text(group)) => Some((*process, group)),
             _ => None,
         });
-        let from_here = |group: &str| {
+        let away = away.filter(|(who, group)| {
             units_names::unit_folder(&units.root, group).as_deref() == Some(origin_unit)
-        };
-        let away = away.filter(|(_, group)| from_here(group)).map(|(who, _)| who);
-        let away = away.filter(|who| self.ledger.world.get(&units.member(*who)).is_ok());
+                && self.ledger.world.get(&units.member(*who)).is_ok()
+        });
         let inside = self.ledger.world.tree(origin_unit);
-        let all: BTreeSet<Identity> =
-            inside.into_iter().chain(away).chain(news.iter().copied()).collect();
+        let all: BTreeSet<Identity> = inside
+            .into_iter()
+            .chain(away.map(|(who, _)| who))
+            .chain(news.iter().copied())
+            .collect();
         let holder = self.holder(origin_unit, &all);
         UnitMembers { origin_unit, all, holder }
     }
@@ -217,14 +220,14 @@ impl<W: World, L: Log> Engine<W, L> {
     fn holder(&self, origin_unit: &str, all: &BTreeSet<Identity>) -> Option<SetId> {
         let oldest = all.iter().min_by_key(|who| (who.start, who.pid))?;
         let first = self.roles.get(oldest)?;
-        if units_names::is_service(origin_unit) {
-            let alike =
-                |who: &Identity| self.roles.get(who).is_some_and(|other| other.role == first.role);
-            return all.iter().all(alike).then_some(first.set);
-        }
-        // A login's scope would end, and the login with it, if all processes left it.
-        let listed = |who: &Identity| self.roles.contains_key(who);
-        (!units_names::is_login(origin_unit) || all.iter().all(listed)).then_some(first.set)
+        let mut roles = all.iter().map(|who| self.roles.get(who).map(|other| other.role));
+        let suits = if units_names::is_service(origin_unit) {
+            roles.all(|role| role == Some(first.role))
+        } else {
+            // A login's scope would end, and the login with it, if all processes left it.
+            !units_names::is_login(origin_unit) || roles.all(|role| role.is_some())
+        };
+        suits.then_some(first.set)
     }
 
     fn target_of(&self, units: &Units, who: Identity, members: &UnitMembers) -> PlacementTarget {
@@ -243,7 +246,8 @@ impl<W: World, L: Log> Engine<W, L> {
             Some(holder) if holder == set || service => PlacementTarget::Own(set),
             _ if service && is_plain(weights) => PlacementTarget::Shared,
             _ if service => {
-                PlacementTarget::Refused(SkipReason::Unit(name_of(members.origin_unit).to_owned()))
+                let name = members.origin_unit.rsplit('/').next().unwrap_or_default();
+                PlacementTarget::Refused(SkipReason::Unit(name.to_owned()))
             }
             None if is_plain(weights) && limited => PlacementTarget::Apart(SetId(who)),
             None if is_plain(weights) && units.scope(set, members.origin_unit).is_none() => {
@@ -278,40 +282,28 @@ impl<W: World, L: Log> Engine<W, L> {
         let folder = format!("{slice}/tipme-{}-{}-{started}.scope", set.0.pid, set.0.start);
         let place =
             KnobPlace::Scope { folder: folder.clone(), root: units.root.clone(), first: who };
-        let origin = self.origin_of(units, who)?;
-        let details = CellDetails { session: 0, return_to: Some(origin) };
-        self.commit_for(
-            who,
-            vec![LedgerStep { details, ..step(place.clone(), 1.into(), 0.into()) }],
-            applied,
-        );
+        let step = LedgerStep::create(place.clone(), self.origin_of(units, who)?);
+        self.commit_for(who, vec![step], applied);
         // A scope that may still come cannot take a process.
         self.ledger.cell(&place).filter(|cell| cell.applied == 1.into()).map(|_| folder)
     }
 
     /// Plans the move of a process to another group, or back to its origin unit if `away` is
-    /// `None`. Skips a process that another program has moved.
+    /// `None`. A process that another program has moved stays.
     fn plan_placement(
         &mut self,
         units: &Units,
         who: Identity,
         away: Option<String>,
-        applied: &mut Applied,
-    ) -> Option<LedgerStep> {
+    ) -> Result<Option<LedgerStep>, SkipReason> {
         let place = units.member(who);
         let Ok(present) = self.ledger.world.get(&place) else {
             self.ledger.abandon([place]);
-            return None;
+            return Ok(None);
         };
         let (baseline, known) = match self.ledger.cell(&place) {
-            Some(cell) if !cell.put(&present) && present != cell.baseline => {
-                self.skip(
-                    who,
-                    Knob::Group,
-                    SkipReason::ChangedByOther(present.to_string()),
-                    applied,
-                );
-                return None;
+            Some(cell) if !cell.has_applied(&present) && present != cell.baseline => {
+                return Err(SkipReason::ChangedByOther(present.to_string()));
             }
             Some(cell) => (cell.baseline.clone(), true),
             None => (Value::Text(self.origin_from(units, who, present.to_string())), false),
@@ -319,8 +311,8 @@ impl<W: World, L: Log> Engine<W, L> {
         let to = away.map_or_else(|| baseline.clone(), Value::Text);
         // The first process of a scope is in it already, and has no cell yet.
         let done = to == present && (known || to == baseline);
-        (!done || known && to == baseline)
-            .then(|| LedgerStep { from: present, ..step(place, to, baseline) })
+        Ok((!done || known && to == baseline)
+            .then(|| LedgerStep { from: present, ..LedgerStep::first(place, to, baseline) }))
     }
 
     /// Sets the properties of all units and slices, and restores obsolete ones.
@@ -344,28 +336,26 @@ impl<W: World, L: Log> Engine<W, L> {
 
     fn wanted_weights(&self, units: &Units) -> BTreeMap<(String, Property), (i64, Identity)> {
         let mut wanted: BTreeMap<(String, Property), (i64, Identity)> = BTreeMap::new();
-        let mut want = |folder: &str, weights: [Option<u32>; 2], who: Identity| {
-            for (property, weight) in
-                [Property::CpuWeight, Property::IoWeight].into_iter().zip(weights)
-            {
-                let Some(weight) = weight.map(i64::from) else { continue };
-                let entry = wanted.entry((folder.to_owned(), property)).or_insert((weight, who));
-                entry.0 = entry.0.max(weight);
-            }
-        };
         let of_core = self.weights_of_role(Role::Core);
         for (who, placement) in &units.placements {
             let (Some(unit), Some(standing)) = (&placement.unit, self.roles.get(who)) else {
                 continue;
             };
             let weights = self.weights(standing.set);
-            want(unit, weights, *who);
-            let favoured = matches!(standing.role, Role::Core | Role::Focused);
-            for above in
-                units_names::above_in_user_slice(&units.root, unit).iter().filter(|_| favoured)
-            {
-                let whole = units_names::divides_session(above);
-                want(above, if whole { of_core } else { weights }, *who);
+            let mut weighed = vec![(unit.clone(), weights)];
+            if matches!(standing.role, Role::Core | Role::Focused) {
+                for above in units_names::above_in_user_slice(&units.root, unit) {
+                    let whole = units_names::divides_session(&above);
+                    weighed.push((above, if whole { of_core } else { weights }));
+                }
+            }
+            for (folder, weights) in weighed {
+                let properties = [Property::CpuWeight, Property::IoWeight];
+                for (property, weight) in properties.into_iter().zip(weights) {
+                    let Some(weight) = weight.map(i64::from) else { continue };
+                    let entry = wanted.entry((folder.clone(), property)).or_insert((weight, *who));
+                    entry.0 = entry.0.max(weight);
+                }
             }
         }
         wanted
@@ -385,12 +375,8 @@ impl<W: World, L: Log> Engine<W, L> {
         for (place, origin_unit) in left {
             let KnobPlace::Scope { folder, root, first } = &place else { continue };
             self.ledger.evacuate(folder, root, &origin_unit);
-            self.commit_for(
-                *first,
-                vec![LedgerStep { from: 1.into(), ..step(place.clone(), 0.into(), 0.into()) }],
-                applied,
-            );
-            if self.ledger.cell(&place).is_none() {
+            self.commit_for(*first, vec![LedgerStep::remove(place.clone())], applied);
+            if !self.ledger.knows(&place) {
                 self.abandon_scope(place);
             }
         }
@@ -399,10 +385,9 @@ impl<W: World, L: Log> Engine<W, L> {
     /// Forgets a scope that is gone, with its properties.
     fn abandon_scope(&mut self, scope: KnobPlace) {
         let Some((gone, _)) = scope.group_folder() else { return };
-        let of_scope =
-            |place: &&KnobPlace| matches!(place, KnobPlace::Unit { folder, .. } if folder == gone);
-        let mut places: Vec<KnobPlace> =
-            self.ledger.cells().map(|(place, _)| place).filter(of_scope).cloned().collect();
+        let mut places = self
+            .ledger
+            .places(|place| matches!(place, KnobPlace::Unit { folder, .. } if folder == gone));
         places.push(scope);
         self.ledger.abandon(places);
     }
@@ -413,7 +398,7 @@ fn wanted_protection(units: &Units) -> BTreeMap<(String, Property), (i64, Identi
     let mut wanted: BTreeMap<(String, Property), (i64, Identity)> = BTreeMap::new();
     for (set, bytes) in &units.protected {
         let Some(unit) = units.unit_of_set(*set) else { continue };
-        let bytes = i64::try_from(*bytes).unwrap_or(i64::MAX);
+        let bytes = crate::memory::signed(*bytes);
         for folder in units_names::above(&units.root, unit).into_iter().chain([unit.to_owned()]) {
             let entry = wanted.entry((folder, Property::MemoryLow)).or_insert((0, set.0));
             entry.0 = entry.0.saturating_add(bytes);
@@ -425,10 +410,6 @@ fn wanted_protection(units: &Units) -> BTreeMap<(String, Property), (i64, Identi
 /// Returns `true` for default weights, which need no unit.
 fn is_plain(weights: [Option<u32>; 2]) -> bool {
     weights.iter().all(|weight| weight.is_none_or(|weight| weight == PLAIN))
-}
-
-fn name_of(folder: &str) -> &str {
-    folder.rsplit('/').next().unwrap_or(folder)
 }
 
 #[cfg(test)]

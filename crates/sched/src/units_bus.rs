@@ -22,7 +22,6 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 use zbus::blocking::Connection;
@@ -68,17 +67,8 @@ struct BusState {
     closed: BTreeMap<ServiceManager, Instant>,
     /// Deadline for calls during a restore.
     until: Option<Instant>,
-    /// Number of connections being opened, including abandoned ones.
-    opening: Arc<AtomicUsize>,
-}
-
-/// Counts one connection being opened.
-struct Opening(Arc<AtomicUsize>);
-
-impl Drop for Opening {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
+    /// Held once for each connection being opened, including abandoned ones.
+    opening: Arc<()>,
 }
 
 impl Bus {
@@ -163,31 +153,26 @@ impl Bus {
 
     /// Returns the reason why this manager is unusable; `None` if it is usable.
     pub(crate) fn defect(&self, service_manager: ServiceManager) -> Option<String> {
-        let whose = match service_manager {
+        let name = match service_manager {
             ServiceManager::System => "systemd".to_owned(),
             ServiceManager::User(uid) => format!("the systemd of user {uid}"),
         };
-        let text = |reply: &zbus::Message| {
-            String::try_from(reply.body().deserialize::<OwnedValue>().ok()?).ok()
-        };
-        match self.call(service_manager, OBJECT, PROPERTIES, "Get", &(MANAGER, "Version"), text) {
+        match self.call(service_manager, OBJECT, PROPERTIES, "Get", &(MANAGER, "Version"), string) {
             Ok(text) => match version(&text) {
                 Some(number) if number >= VERSION_MIN => None,
                 Some(number) => {
-                    Some(format!("{whose} has version {number}; it takes {VERSION_MIN} or newer"))
+                    Some(format!("{name} has version {number}; it must be {VERSION_MIN} or newer"))
                 }
-                None => {
-                    Some(format!("{whose} says it has version {text:?}, which is not a number"))
-                }
+                None => Some(format!("{name} reports version {text:?}, which is not a number")),
             },
-            Err(KnobFault::Vanished) => Some(format!(
-                "{whose} has no message bus here; start one, or name another back end"
-            )),
-            Err(KnobFault::Later) => Some(format!("{whose} answers too slowly")),
-            Err(KnobFault::Refused(code)) => Some(format!(
-                "{whose} does not answer: {}",
-                std::io::Error::from_raw_os_error(code)
-            )),
+            Err(KnobFault::Vanished) => {
+                Some(format!("{name} has no message bus here; start one, or use another backend"))
+            }
+            Err(KnobFault::Later) => Some(format!("{name} answers too slowly")),
+            Err(KnobFault::Refused(code)) => {
+                let why = std::io::Error::from_raw_os_error(code);
+                Some(format!("{name} does not answer: {why}"))
+            }
         }
     }
 
@@ -203,12 +188,11 @@ impl Bus {
     where
         B: Serialize + DynamicType,
     {
-        let call = |line: &Connection| {
+        let reply = self.ask(service_manager, |line| {
             line.call_method(Some(DESTINATION), path, Some(interface), method, body)
                 .map_err(translate)
-        };
-        self.ask(service_manager, call)
-            .and_then(|reply| read(&reply).ok_or(KnobFault::Refused(libc::EPROTO)))
+        })?;
+        read(&reply).ok_or(KnobFault::Refused(libc::EPROTO))
     }
 
     /// Runs `work` with a connection, which is opened if necessary. A restarted manager closes its
@@ -222,11 +206,10 @@ impl Bus {
         let begun = Instant::now();
         state.admit(service_manager, begun)?;
         let known = state.lines.contains_key(&service_manager);
-        let once = |state: &mut BusState| work(state.line(&self.run, service_manager)?);
-        let mut outcome = once(&mut state);
+        let mut outcome = state.line(&self.run, service_manager).and_then(&work);
         if known && matches!(outcome, Err(KnobFault::Refused(libc::ENOTCONN))) {
             state.lines.remove(&service_manager);
-            outcome = once(&mut state);
+            outcome = state.line(&self.run, service_manager).and_then(&work);
         }
         state.note(service_manager, begun, outcome.as_ref().err());
         outcome
@@ -280,20 +263,24 @@ impl BusState {
         }
     }
 
+    fn opening_count(&self) -> usize {
+        Arc::strong_count(&self.opening) - 1
+    }
+
     /// Opens a connection in a thread of its own, which is abandoned if it hangs.
     fn connect(&mut self, path: PathBuf, user: Option<u32>) -> Result<Connection, KnobFault> {
-        let opening = Opening(Arc::clone(&self.opening));
-        if self.opening.fetch_add(1, Ordering::Relaxed) >= HANGING_MAX {
+        let opening = Arc::clone(&self.opening);
+        if self.opening_count() > HANGING_MAX {
             return Err(KnobFault::Refused(libc::ENOTCONN));
         }
         let (sender, receiver) = mpsc::channel();
-        let work = move || {
+        let thread = std::thread::Builder::new().name("bus".to_owned()).spawn(move || {
             let line = connect(path, user);
             drop(opening);
             // If the receiver is gone, the connection is dropped here.
             sender.send(line).ok();
-        };
-        std::thread::Builder::new().name("bus".to_owned()).spawn(work).map_err(fault)?;
+        });
+        thread.map_err(fault)?;
         match receiver.recv_timeout(TIMEOUT) {
             Ok(Err(KnobFault::Refused(libc::ETIMEDOUT))) | Err(_) => {
                 Err(KnobFault::Refused(libc::ENOTCONN))
@@ -328,16 +315,14 @@ fn connect(path: PathBuf, user: Option<u32>) -> Result<Connection, KnobFault> {
 /// only its own thread, unlike that of the C library; the real user stays, so that no other user
 /// may signal the thread.
 fn connect_as(path: PathBuf, uid: u32) -> Result<UnixStream, KnobFault> {
-    let work = move || {
+    let thread = std::thread::Builder::new().name("bus of a user".to_owned()).spawn(move || {
         // SAFETY: the call takes numbers only.
         match unsafe { libc::syscall(libc::SYS_setresuid, -1, uid, -1) } {
             0 => UnixStream::connect(path),
             _ => Err(std::io::Error::last_os_error()),
         }
-    };
-    let thread =
-        std::thread::Builder::new().name("bus of a user".to_owned()).spawn(work).map_err(fault)?;
-    thread.join().map_err(|_| KnobFault::Refused(libc::EIO))?.map_err(fault)
+    });
+    thread.map_err(fault)?.join().map_err(|_| KnobFault::Refused(libc::EIO))?.map_err(fault)
 }
 
 /// Translates a bus error into a fault.
@@ -369,6 +354,10 @@ fn by_name(name: &str) -> KnobFault {
 
 fn number(reply: &zbus::Message) -> Option<u64> {
     u64::try_from(reply.body().deserialize::<OwnedValue>().ok()?).ok()
+}
+
+fn string(reply: &zbus::Message) -> Option<String> {
+    String::try_from(reply.body().deserialize::<OwnedValue>().ok()?).ok()
 }
 
 /// Parses the version in `252.38-1~deb12u1`, `v255` or `systemd 239`.

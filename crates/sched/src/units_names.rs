@@ -57,7 +57,7 @@ pub(crate) struct Unit {
 
 impl Unit {
     /// Returns the unit of this group folder; `None` if it is not a scope, service or slice.
-    pub(crate) fn of(folder: &str) -> Option<Unit> {
+    pub(crate) fn from_folder(folder: &str) -> Option<Unit> {
         let (above, last) = folder.rsplit_once('/')?;
         let name = unescape(last).to_owned();
         kind(&name)?;
@@ -78,13 +78,15 @@ impl Unit {
 
     /// Returns the unit's object path; bytes other than letters and digits are hex-escaped.
     pub(crate) fn object(&self) -> String {
-        let escape = |(at, byte): (usize, u8)| match byte {
-            b'0'..=b'9' if at > 0 => char::from(byte).to_string(),
-            b'a'..=b'z' | b'A'..=b'Z' => char::from(byte).to_string(),
-            other => format!("_{other:02x}"),
-        };
-        let name: String = self.name.bytes().enumerate().map(escape).collect();
-        format!("/org/freedesktop/systemd1/unit/{name}")
+        let mut path = "/org/freedesktop/systemd1/unit/".to_owned();
+        for (at, byte) in self.name.bytes().enumerate() {
+            match byte {
+                b'0'..=b'9' if at > 0 => path.push(char::from(byte)),
+                b'a'..=b'z' | b'A'..=b'Z' => path.push(char::from(byte)),
+                other => path.push_str(&format!("_{other:02x}")),
+            }
+        }
+        path
     }
 }
 
@@ -180,23 +182,24 @@ mod tests {
 
     #[test]
     fn a_folder_names_unit_keeper_and_slice() {
-        let unit = Unit::of(APP).expect("a unit");
+        let unit = Unit::from_folder(APP).expect("a unit");
         assert_eq!(
             (unit.service_manager, unit.name.as_str()),
             (ServiceManager::User(1000), "app-a.scope")
         );
         assert_eq!(unit.slice, "app-x.slice");
         assert_eq!(unit.object(), "/org/freedesktop/systemd1/unit/app_2da_2escope");
-        let unit = Unit::of("/cg/user.slice/user-1000.slice/user@1000.service").expect("a unit");
+        let unit =
+            Unit::from_folder("/cg/user.slice/user-1000.slice/user@1000.service").expect("a unit");
         assert_eq!(
             (unit.service_manager, unit.slice.as_str()),
             (ServiceManager::System, "user-1000.slice")
         );
         assert_eq!(unit.interface(), "org.freedesktop.systemd1.Service");
-        let unit = Unit::of("/cg/init.scope").expect("a unit");
+        let unit = Unit::from_folder("/cg/init.scope").expect("a unit");
         assert_eq!((unit.name.as_str(), unit.slice.as_str()), ("init.scope", "-.slice"));
-        assert_eq!(Unit::of("/cg/__x.scope").expect("a unit").name, "_x.scope");
-        assert_eq!((Unit::of("/cg/lxc"), Unit::of("")), (None, None));
+        assert_eq!(Unit::from_folder("/cg/__x.scope").expect("a unit").name, "_x.scope");
+        assert_eq!((Unit::from_folder("/cg/lxc"), Unit::from_folder("")), (None, None));
     }
 
     #[test]
@@ -218,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_weighed_above_a_unit_ends_below_the_users_slice() {
+    fn weighed_ancestors_end_below_the_users_slice() {
         let above = above_in_user_slice("/cg", APP);
         let names: Vec<&str> =
             above.iter().filter_map(|folder| folder.rsplit('/').next()).collect();

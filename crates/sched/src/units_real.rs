@@ -20,7 +20,7 @@ const ADMITTED_MAX: usize = 512;
 
 /// Returns the present value of the property. A unit without its group is gone.
 pub(crate) fn get(linux: &Linux, folder: &str, property: Property) -> Result<i64, KnobFault> {
-    linux.bus.get(&there(folder)?, property)
+    linux.bus.get(&existing_unit(folder)?, property)
 }
 
 pub(crate) fn set(
@@ -29,7 +29,7 @@ pub(crate) fn set(
     property: Property,
     number: i64,
 ) -> Result<(), KnobFault> {
-    linux.bus.set(&there(folder)?, property, number)
+    linux.bus.set(&existing_unit(folder)?, property, number)
 }
 
 /// Starts a scope, and waits until the process is in it.
@@ -43,7 +43,7 @@ pub(crate) fn begin(
     root: &str,
     first: Identity,
 ) -> Result<(), KnobFault> {
-    let unit = Unit::of(folder).ok_or(KnobFault::Refused(libc::EINVAL))?;
+    let unit = Unit::from_folder(folder).ok_or(KnobFault::Refused(libc::EINVAL))?;
     linux.bus.open(unit.service_manager)?;
     let held = linux.held(first)?;
     linux.admit_process(first).map_err(|_| KnobFault::Refused(libc::EPERM))?;
@@ -63,8 +63,8 @@ fn await_scope(
     first: &HeldProcess,
 ) -> Result<(), KnobFault> {
     for _ in 0..LOOKS_MAX {
-        let group =
-            cgroup::group_of(linux.proc(), first.who().pid, root).ok_or(KnobFault::Vanished)?;
+        let group = cgroup::group_of(linux.proc(), first.identity().pid, root)
+            .ok_or(KnobFault::Vanished)?;
         first.check()?;
         if group == folder {
             return Ok(());
@@ -118,14 +118,14 @@ pub(crate) fn admit(
 fn admit_all(linux: &Linux, folder: &str) -> Result<(), SkipReason> {
     let all = cgroup::tree(folder);
     if all.len() > ADMITTED_MAX {
-        return Err(SkipReason::TooMany("processes in the unit to look at each"));
+        return Err(SkipReason::TooMany("processes in the unit to check each of them"));
     }
     let all = all.into_iter().filter_map(|pid| processes::identity(linux.proc(), pid));
     all.map(|who| linux.admit_process(who)).find(Result::is_err).unwrap_or(Ok(()))
 }
 
-fn there(folder: &str) -> Result<Unit, KnobFault> {
-    let unit = Unit::of(folder).ok_or(KnobFault::Refused(libc::EINVAL))?;
+fn existing_unit(folder: &str) -> Result<Unit, KnobFault> {
+    let unit = Unit::from_folder(folder).ok_or(KnobFault::Refused(libc::EINVAL))?;
     if Path::new(folder).is_dir() { Ok(unit) } else { Err(KnobFault::Vanished) }
 }
 

@@ -82,27 +82,25 @@ impl fmt::Display for SkipReason {
                 write!(f, "it is {value}, set by the user or another program")
             }
             SkipReason::ChangedByOther(value) => {
-                write!(f, "somebody else has set it to {value} since")
+                write!(f, "another program has set it to {value} since")
             }
             SkipReason::NotOwner(uid) => write!(f, "the process belongs to user {uid}"),
             SkipReason::NotBelow(top) => write!(f, "the process is not below process {}", top.pid),
             SkipReason::System => f.write_str("it belongs to the system"),
-            SkipReason::Irreversible => {
-                f.write_str("it could not be taken back without CAP_SYS_NICE")
-            }
+            SkipReason::Irreversible => f.write_str("it could not be undone without CAP_SYS_NICE"),
             SkipReason::SharedSession { session, serves } => {
-                write!(f, "session {session} also holds {serves:?} processes")
+                write!(f, "session {session} also contains {serves:?} processes")
             }
-            SkipReason::Later => f.write_str(
-                "the kernel or systemd has no time for more changes now; it is tried again",
-            ),
+            SkipReason::Later => {
+                f.write_str("the kernel or systemd limits the rate of changes; it is retried")
+            }
             SkipReason::Refused(code) => {
                 write!(f, "refused: {}", std::io::Error::from_raw_os_error(*code))
             }
-            SkipReason::Unit(unit) => write!(f, "it belongs to the service manager's {unit}"),
+            SkipReason::Unit(unit) => write!(f, "it is in the systemd unit {unit}"),
             SkipReason::Unsupported(what) => f.write_str(what),
             SkipReason::TooMany(what) => write!(f, "too many {what}"),
-            SkipReason::Journal(error) => write!(f, "the journal cannot be written: {error}"),
+            SkipReason::Journal(error) => write!(f, "cannot write the journal: {error}"),
         }
     }
 }

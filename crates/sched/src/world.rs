@@ -159,6 +159,17 @@ pub(crate) enum KnobFault {
     Refused(i32),
 }
 
+impl KnobFault {
+    /// Returns the fault as the reason of a skipped change; `missing` is that of a missing place.
+    pub(crate) fn reason(self, missing: &'static str) -> SkipReason {
+        match self {
+            KnobFault::Vanished => SkipReason::Unsupported(missing),
+            KnobFault::Later => SkipReason::Later,
+            KnobFault::Refused(code) => SkipReason::Refused(code),
+        }
+    }
+}
+
 /// Present settings of a thread.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct ThreadSettings {

@@ -20,9 +20,13 @@ struct Delegated {
 impl Delegated {
     fn new(name: &str) -> Delegated {
         let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
-        let of_type = |line: &&str| line.split(' ').nth(2) == Some("cgroup2");
-        let mount = mounts.lines().find(of_type).unwrap().split(' ').nth(1).unwrap();
-        let path = Path::new(mount).join(format!("tipme-test-{}-{name}", std::process::id()));
+        let mut mounts = mounts.lines().map(|line| line.split(' ').skip(1));
+        let mount = mounts.find_map(|mut fields| {
+            let folder = fields.next()?;
+            (fields.next()? == "cgroup2").then_some(folder)
+        });
+        let path =
+            Path::new(mount.unwrap()).join(format!("tipme-test-{}-{name}", std::process::id()));
         fs::create_dir(&path).unwrap();
         Delegated { path }
     }
@@ -109,6 +113,10 @@ fn a_killed_manager_leaves_no_group_after_the_next_start() {
     drop(inside);
 }
 
+fn read(group: &Path, file: &str) -> String {
+    fs::read_to_string(group.join(file)).unwrap()
+}
+
 /// Creates a hierarchy of plain files, including the kernel's files for the group of each set.
 fn plain(folder: &Path, sets: &[Identity]) -> PathBuf {
     let dir = folder.join("mount/user");
@@ -138,32 +146,22 @@ fn a_change_of_focus_writes_weights_only() {
     let mut fixture = Fixture::new(Backend::Cgroup);
     let dir = plain(fixture.folder.path(), &[front.who, back.who]);
     fixture.config.cgroup = Some(dir.clone());
-    let read =
-        |who: Identity, file: &str| fs::read_to_string(dir.join(set_name(who)).join(file)).unwrap();
+    let [first, second] = [&front, &back].map(|process| dir.join(set_name(process.who)));
     let (mut mechanism, _) = fixture.open();
     let applied =
         mechanism.apply(&[assign(Role::Focused, &[front.who]), assign(Role::Rest, &[back.who])]);
     assert!(applied.skipped.is_empty(), "{applied:?}");
-    assert_eq!(
-        (read(front.who, "cpu.weight"), read(front.who, "io.weight")),
-        ("8900".into(), "500".into())
-    );
-    assert_eq!(read(back.who, "cpu.weight"), "100\n", "it was so already");
-    for who in [front.who, back.who] {
-        assert_eq!(read(who, "cgroup.procs"), format!("{}\n", who.pid));
+    assert_eq!(["cpu.weight", "io.weight"].map(|file| read(&first, file)), ["8900", "500"]);
+    assert_eq!(read(&second, "cpu.weight"), "100\n", "it was so already");
+    for (group, process) in [(&first, &front), (&second, &back)] {
+        assert_eq!(read(group, "cgroup.procs"), format!("{}\n", process.who.pid));
     }
     let applied =
         mechanism.apply(&[assign(Role::Rest, &[front.who]), assign(Role::Hog, &[back.who])]);
-    assert_eq!(
-        (read(front.who, "cpu.weight"), read(back.who, "cpu.weight")),
-        ("100".into(), "20".into())
-    );
-    assert_eq!(
-        (read(front.who, "io.weight"), read(back.who, "io.weight")),
-        ("100".into(), "10".into())
-    );
-    assert_eq!(read(front.who, "cgroup.procs"), format!("{}\n", front.who.pid), "{applied:?}");
-    fs::write(dir.join(set_name(back.who)).join("cpu.weight"), "55\n").unwrap();
+    assert_eq!([&first, &second].map(|group| read(group, "cpu.weight")), ["100", "20"]);
+    assert_eq!([&first, &second].map(|group| read(group, "io.weight")), ["100", "10"]);
+    assert_eq!(read(&first, "cgroup.procs"), format!("{}\n", front.who.pid), "{applied:?}");
+    fs::write(second.join("cpu.weight"), "55\n").unwrap();
     let applied = mechanism.apply(&[assign(Role::Focused, &[back.who])]);
     assert!(
         applied
@@ -172,7 +170,7 @@ fn a_change_of_focus_writes_weights_only() {
             .any(|skipped| skipped.why == SkipReason::ChangedByOther("55".into())),
         "{applied:?}"
     );
-    assert_eq!(read(back.who, "cpu.weight"), "55\n", "somebody else wants it so");
+    assert_eq!(read(&second, "cpu.weight"), "55\n", "another program has set it");
 }
 
 #[test]
@@ -182,7 +180,6 @@ fn memory_is_protected_limited_and_reclaimed_in_whole_pages() {
     let dir = plain(fixture.folder.path(), &[child.who]);
     fixture.config.cgroup = Some(dir.clone());
     let group = dir.join(set_name(child.who));
-    let read = |file: &Path| fs::read_to_string(file).unwrap();
     let (mut mechanism, _) = fixture.open();
     let named = MemoryGroup::Cgroup(format!("/user/{}", set_name(child.who)));
     let actions = [
@@ -193,24 +190,18 @@ fn memory_is_protected_limited_and_reclaimed_in_whole_pages() {
     mechanism.apply(&[assign(Role::Focused, &[child.who])]);
     let applied = mechanism.apply(&actions.map(Action::Memory));
     assert!(applied.skipped.is_empty(), "{applied:?}");
-    assert_eq!(
-        (read(&group.join("memory.low")), read(&dir.join("memory.low"))),
-        ("8192".into(), "8192".into())
-    );
-    assert_eq!(read(&group.join("memory.high")), "98304");
-    assert_eq!(read(&group.join("memory.reclaim")), (64 << 20).to_string(), "a call is bounded");
+    assert_eq!([&group, &dir].map(|folder| read(folder, "memory.low")), ["8192", "8192"]);
+    assert_eq!(read(&group, "memory.high"), "98304");
+    assert_eq!(read(&group, "memory.reclaim"), (64 << 20).to_string(), "a call is bounded");
     mechanism.apply(&[Action::Memory(MemoryAction::Relieve { group: named, bytes: u64::MAX })]);
     mechanism.apply(&[Action::Memory(MemoryAction::Protect { set: SetId(child.who), bytes: 0 })]);
-    assert_eq!(
-        (read(&group.join("memory.high")), read(&dir.join("memory.low"))),
-        ("max".into(), "0".into())
-    );
+    assert_eq!((read(&group, "memory.high"), read(&dir, "memory.low")), ("max".into(), "0".into()));
     for strange in ["/user/../../etc", "/user/set-1/../..", "/user", "set-1-1"] {
         let group = MemoryGroup::Cgroup(strange.into());
         let applied = mechanism.apply(&[Action::Memory(MemoryAction::High { group, bytes: 1 })]);
         assert_eq!(
             applied.skipped[0].why,
-            SkipReason::Unsupported("the group was not made here"),
+            SkipReason::Unsupported("the group was not created here"),
             "{strange}"
         );
     }
@@ -233,22 +224,19 @@ fn the_rest_is_limited_to_what_it_has_and_its_room() {
     // A process in the delegated group causes the creation of `rest`.
     fs::write(dir.join("cgroup.procs"), format!("{}\n", other.who.pid)).unwrap();
     mechanism.apply(&[assign(Role::Focused, &[front.who])]);
-    let mut high = |more, least| {
+    let pressure = "some avg10=99.00 avg60=1.00\nfull avg10=80.50 avg60=1.00\n";
+    for (pressure, more, least, limit, why) in [
+        ("", 10_000_000, 0, "109998080", "whole pages"),
+        ("", 11_000_000, 0, "109998080", "nearly the same"),
+        ("", -60_000_000, 50_000_000, "49999872", "it keeps the least"),
+        (pressure, i64::MIN / 2, 0, "49999872", "all in it wait"),
+        ("", -80_000_000, 0, "19996672", "nothing in it waits"),
+        ("", i64::MAX, 0, "max", "room without end"),
+    ] {
+        fs::write(rest.join("memory.pressure"), pressure).unwrap();
         mechanism.apply(&[Action::Memory(MemoryAction::Room { more, least })]);
-        fs::read_to_string(rest.join("memory.high")).unwrap()
-    };
-    assert_eq!(high(10_000_000, 0), "109998080", "whole pages");
-    assert_eq!(high(11_000_000, 0), "109998080", "nearly the same");
-    assert_eq!(high(-60_000_000, 50_000_000), "49999872", "it keeps the least");
-    fs::write(
-        rest.join("memory.pressure"),
-        "some avg10=99.00 avg60=1.00\nfull avg10=80.50 avg60=1.00\n",
-    )
-    .unwrap();
-    assert_eq!(high(i64::MIN / 2, 0), "49999872", "all in it wait");
-    fs::write(rest.join("memory.pressure"), "").unwrap();
-    assert_eq!(high(-80_000_000, 0), "19996672");
-    assert_eq!(high(i64::MAX, 0), "max");
+        assert_eq!(read(&rest, "memory.high"), limit, "{why}");
+    }
 }
 
 /// Creates a `/proc` of plain files with a single process, in the unit of a service manager.

@@ -80,12 +80,22 @@ fn it_says_what_and_why() {
     assert!(mechanism.explain(Identity { pid: 1, start: 0 }).is_none());
 }
 
+fn nap() {
+    std::thread::sleep(std::time::Duration::from_secs(600));
+}
+
+/// Returns the nice values of all threads.
+fn nices(who: Identity) -> Vec<i32> {
+    let threads = processes::threads(proc(), who.pid).into_iter();
+    // SAFETY: the call takes numbers only.
+    threads.map(|tid| unsafe { libc::getpriority(libc::PRIO_PROCESS, tid) }).collect()
+}
+
 #[test]
 fn all_threads_are_set_and_those_born_later_go_back_too() {
     let fixture = Fixture::new(Backend::Nice);
     let (reader, writer) = std::io::pipe().unwrap();
     let process = Forked::new(move || {
-        let nap = || std::thread::sleep(std::time::Duration::from_secs(600));
         std::thread::spawn(nap);
         std::thread::spawn(move || {
             std::io::Read::read(&mut &reader, &mut [0]).ok();
@@ -94,26 +104,21 @@ fn all_threads_are_set_and_those_born_later_go_back_too() {
         });
     });
     let who = process.0;
-    let nices = || {
-        let threads = processes::threads(proc(), who.pid).into_iter();
-        // SAFETY: the call takes numbers only.
-        threads.map(|tid| unsafe { libc::getpriority(libc::PRIO_PROCESS, tid) }).collect::<Vec<_>>()
-    };
-    wait_for(|| (nices().len() == 3).then_some(()));
+    wait_for(|| (nices(who).len() == 3).then_some(()));
     let (mut mechanism, _) = fixture.open();
     mechanism.apply(&[assign(Role::Focused, &[who])]);
-    assert_eq!(nices(), [-10; 3]);
+    assert_eq!(nices(who), [-10; 3]);
     std::io::Write::write_all(&mut &writer, b"x").unwrap();
-    wait_for(|| (nices().len() == 4).then_some(()));
-    assert_eq!(nices(), [-10; 4], "it was inherited");
+    wait_for(|| (nices(who).len() == 4).then_some(()));
+    assert_eq!(nices(who), [-10; 4], "it was inherited");
     mechanism.apply(&[assign(Role::Visible, &[who])]);
-    assert_eq!(nices(), [-4; 4]);
+    assert_eq!(nices(who), [-4; 4]);
     mechanism.restore();
-    assert_eq!(nices(), [0; 4]);
+    assert_eq!(nices(who), [0; 4]);
 }
 
 #[test]
-fn children_that_nobody_lists_follow_and_go_back() {
+fn unlisted_children_follow_and_go_back() {
     let fixture = Fixture::new(Backend::Nice);
     let mut command = std::process::Command::new("sh");
     command.args(["-c", "read go; sleep 600 & wait"]).stdin(Stdio::piped());
@@ -137,7 +142,7 @@ fn children_that_nobody_lists_follow_and_go_back() {
 }
 
 #[test]
-fn what_the_user_has_set_stays() {
+fn values_set_by_the_user_stay() {
     let fixture = Fixture::new(Backend::Nice);
     let mut command = sleep();
     let (niced, later) = (Started::new(&mut command), Started::sleeper());
@@ -198,7 +203,7 @@ fn a_killed_manager_leaves_nothing_changed_after_the_next_start() {
 }
 
 #[test]
-fn after_a_kill_what_somebody_changed_meanwhile_stays() {
+fn a_foreign_change_after_a_kill_stays() {
     let (fixture, child) = (Fixture::new(Backend::Nice), Started::sleeper());
     let manager = Forked::new(|| {
         let (mut mechanism, _) = fixture.open();
@@ -217,7 +222,7 @@ fn after_a_kill_what_somebody_changed_meanwhile_stays() {
 }
 
 #[test]
-fn sessions_are_weighed_and_a_shared_one_is_told() {
+fn sessions_are_weighed_and_a_shared_one_is_reported() {
     let fixture = Fixture::new(Backend::Autogroup);
     let (front, back) = (Started::leader(), Started::leader());
     let (mut mechanism, _) = fixture.open();
@@ -266,11 +271,11 @@ fn the_system_and_other_users_are_refused() {
     let before = values(identity(1));
     let (mut mechanism, _) = fixture.open();
     let applied = mechanism.apply(&[assign(Role::Focused, &[own.who, other.who, identity(1)])]);
-    let why = |who| {
-        applied.skipped.iter().find(|skipped| skipped.who == who).map(|skipped| skipped.why.clone())
-    };
-    assert_eq!(why(other.who), Some(SkipReason::NotOwner(65_534)));
-    assert_eq!(why(identity(1)), Some(SkipReason::System));
+    for (who, why) in [(other.who, SkipReason::NotOwner(65_534)), (identity(1), SkipReason::System)]
+    {
+        let found = applied.skipped.iter().find(|skipped| skipped.who == who);
+        assert_eq!(found.map(|skipped| &skipped.why), Some(&why));
+    }
     assert_eq!(
         (values(own.who).0, values(other.who), values(identity(1))),
         (-10, UNTOUCHED, before)
@@ -320,25 +325,24 @@ fn a_process_that_is_gone_is_normal() {
     assert_eq!((restored.failed, values(second.who)), (0, UNTOUCHED));
 }
 
+fn assert_refused(fixture: &Fixture, why: &str) {
+    let error = Mechanism::open(fixture.config.clone()).err().map(|error| error.to_string());
+    assert!(error.as_ref().is_some_and(|error| error.contains(why)), "{error:?}");
+}
+
 #[test]
 fn an_unsafe_journal_is_not_followed() {
     use std::os::unix::fs::{PermissionsExt, chown, symlink};
     let fixture = Fixture::new(Backend::Nice);
-    let refused = || {
-        Mechanism::open(fixture.config.clone())
-            .err()
-            .map(|error| error.to_string())
-            .unwrap_or_default()
-    };
     std::fs::write(fixture.journal(), "").unwrap();
     std::fs::set_permissions(fixture.journal(), PermissionsExt::from_mode(0o666)).unwrap();
-    assert!(refused().contains("others can write"), "{}", refused());
+    assert_refused(&fixture, "others can write");
     std::fs::set_permissions(fixture.journal(), PermissionsExt::from_mode(0o600)).unwrap();
     chown(fixture.journal(), Some(65_534), None).unwrap();
-    assert!(refused().contains("another user"), "{}", refused());
+    assert_refused(&fixture, "another user");
     std::fs::remove_file(fixture.journal()).unwrap();
     symlink("elsewhere", fixture.journal()).unwrap();
-    assert!(refused().contains("cannot open the journal"), "{}", refused());
+    assert_refused(&fixture, "cannot open the journal");
     assert!(!fixture.folder.path().join("elsewhere").exists());
 }
 

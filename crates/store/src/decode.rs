@@ -69,20 +69,18 @@ pub(crate) fn read_section_head(
     from: &mut impl Read,
     at: u64,
 ) -> Result<Option<SectionHead>, Damage> {
-    let place = || format!("section at byte {at}");
     let mut bytes = Vec::with_capacity(SECTION_HEAD_BYTES);
-    from.take(SECTION_HEAD_BYTES as u64)
-        .read_to_end(&mut bytes)
-        .map_err(|error| Damage { place: place(), why: error.to_string() })?;
-    if bytes.is_empty() {
-        return Ok(None);
-    }
-    let head = SectionHead::read_from_bytes(&bytes)
-        .map_err(|_| Damage { place: place(), why: "the file ends within its head".into() })?;
-    match head.fault() {
-        Some(why) => Err(Damage { place: place(), why: why.into() }),
-        None => Ok(Some(head)),
-    }
+    let read = from.take(SECTION_HEAD_BYTES as u64).read_to_end(&mut bytes);
+    let why = match (read, SectionHead::read_from_bytes(&bytes)) {
+        (Err(error), _) => error.to_string(),
+        _ if bytes.is_empty() => return Ok(None),
+        (_, Err(_)) => "the file ends within its head".to_owned(),
+        (_, Ok(head)) => match head.fault() {
+            Some(why) => why.to_owned(),
+            None => return Ok(Some(head)),
+        },
+    };
+    Err(Damage { place: format!("section at byte {at}"), why })
 }
 
 /// Reads the section that begins at `at`; returns `None` if it cannot be read.
@@ -125,26 +123,25 @@ impl<R: Read, A: FnMut(Section, &SectionHead, u64) -> bool> IncidentReader<R, A>
                     why: format!("more than {MAX_SECTIONS} sections"),
                 });
             }
-            self.section(head)?;
+            self.read_section(&head).map_err(|why| Damage { place: head.name(), why })?;
         }
         Ok(())
     }
 
-    fn section(&mut self, head: SectionHead) -> Result<(), Damage> {
+    fn read_section(&mut self, head: &SectionHead) -> Result<(), String> {
         self.raw_total += head.raw_len;
-        let damage = |why: String| Damage { place: head.name(), why };
         if self.raw_total > MAX_TOTAL_BYTES {
-            return Err(damage("with it the file would unpack to more than 2 GiB".into()));
+            return Err("with it the file would unpack to more than 2 GiB".into());
         }
         // Bytes unpacked before this section, and the stored bytes that they came from.
         let before = (self.raw_total - head.raw_len, self.at);
         let begin = self.at + SECTION_HEAD_BYTES as u64;
         self.at = begin + head.stored_len;
         let section = Section::from_number(head.kind);
-        if section.is_some_and(|section| (self.aside)(section, &head, begin)) {
-            return read_checked(&mut self.from, &head, |_| ()).map_err(damage);
+        if section.is_some_and(|section| (self.aside)(section, head, begin)) {
+            return read_checked(&mut self.from, head, |_| ());
         }
-        let raw = read_stored(&mut self.from, &head, before).map_err(damage)?;
+        let raw = read_stored(&mut self.from, head, before)?;
         match section {
             Some(section) => self.incident.push(section, raw),
             None => self.note(&head.name(), "this version does not know it; it was left out"),

@@ -77,8 +77,13 @@ pub(crate) fn write_section(
     level: Option<i32>,
 ) -> io::Result<()> {
     let plain = section == Section::Meta || raw.len() < PLAIN_BELOW_BYTES;
-    let packed = |stored: &mut ChecksumWriter<'_, _>| pack(stored, raw, level.filter(|_| !plain));
-    write_credible(out, section, raw.len() as u64, packed, |stored| stored.write_all(raw))
+    write_credible(
+        out,
+        section,
+        raw.len() as u64,
+        |stored| pack(stored, raw, level.filter(|_| !plain)),
+        |stored| stored.write_all(raw),
+    )
 }
 
 /// Writes one section at the current position: packed, or plain if its ratio would exceed the

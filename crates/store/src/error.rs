@@ -13,12 +13,13 @@ pub enum ReadError {
     Open(io::Error),
     #[error("its header cannot be read: {0}")]
     Header(io::Error),
-    #[error("it is not an incident file; tipme incidents lists those that there are")]
+    #[error("it is not an incident file; list the incidents with: tipme incidents")]
     NotAnIncident,
     #[error("its header is damaged: the checksum does not fit")]
     DamagedHeader,
     #[error(
-        "format version {found} is newer than {known}, the newest that this tipme reads; use a newer tipme"
+        "format version {found} is newer than {known}, the newest that this tipme reads; \
+         use a newer tipme"
     )]
     Version { found: u32, known: u32 },
     #[error("nothing in it can be read: {place}: {why}")]
@@ -28,7 +29,7 @@ pub enum ReadError {
 /// Returns the remedy for an unreadable file.
 fn remedy(error: &io::Error) -> &'static str {
     match error.kind() {
-        io::ErrorKind::PermissionDenied => "; whoever marked may read it, and root",
+        io::ErrorKind::PermissionDenied => "; only its owner and root may read it",
         _ => "",
     }
 }
@@ -37,11 +38,16 @@ fn remedy(error: &io::Error) -> &'static str {
 #[derive(Debug, Error)]
 pub enum WriteError {
     #[error(
-        "cannot write {}: the disk is full; free some space there, or record with --state-dir on another disk",
+        "cannot write {}: the disk is full; \
+         free some space there, or record with --state-dir on another disk",
         path.display()
     )]
     Full { path: PathBuf },
-    #[error("cannot write {}: {cause}; check that the folder exists and that the recorder may write there", path.display())]
+    #[error(
+        "cannot write {}: {cause}; \
+         check that the folder exists and that the recorder may write there",
+        path.display()
+    )]
     Io { path: PathBuf, cause: io::Error },
     #[error("incident id {0:?} is not a plain file name; use letters, digits, '-', '_' and '.'")]
     Id(String),
@@ -52,6 +58,10 @@ pub enum WriteError {
 }
 
 impl WriteError {
+    pub(crate) fn unfit(path: &Path, why: impl Into<String>) -> WriteError {
+        WriteError::Unfit { path: path.to_owned(), why: why.into() }
+    }
+
     /// Maps an I/O error at `path` to the variant with its remedy.
     pub(crate) fn io(path: &Path, cause: io::Error) -> WriteError {
         let path = path.to_owned();

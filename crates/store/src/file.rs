@@ -112,9 +112,9 @@ pub fn read_from(from: impl Read) -> Result<Incident, ReadError> {
 /// # Errors
 /// A damaged or unsealed file, words over the bound, a full disk. The file is then unchanged.
 pub fn append_words(path: &Path, words: &Words) -> Result<(), WriteError> {
-    let unfit = |why: String| WriteError::Unfit { path: path.to_owned(), why };
     if words.text.len() > MAX_WORDS_BYTES {
-        return Err(unfit(format!("they have more than {MAX_WORDS_BYTES} bytes")));
+        let why = format!("they have more than {MAX_WORDS_BYTES} bytes");
+        return Err(WriteError::unfit(path, why));
     }
     let mut file = OpenOptions::new()
         .read(true)
@@ -122,9 +122,10 @@ pub fn append_words(path: &Path, words: &Words) -> Result<(), WriteError> {
         .custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32)
         .open(path)
         .map_err(|error| WriteError::io(path, error))?;
-    let end = whole_end(&mut file).map_err(unfit)?;
+    let end = whole_end(&mut file).map_err(|why| WriteError::unfit(path, why))?;
     let words = words_at(&mut file, end).then(words.clone());
-    let bytes = serde_json::to_vec(&words).map_err(|error| unfit(error.to_string()))?;
+    let bytes =
+        serde_json::to_vec(&words).map_err(|error| WriteError::unfit(path, error.to_string()))?;
     replace(&mut file, end, &bytes).map_err(|error| WriteError::io(path, error))
 }
 

@@ -23,7 +23,7 @@ use std::fs::{self, DirBuilder, File};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tipme_record::incident::{Incident, Meta, Section, Words};
 
@@ -32,6 +32,8 @@ const BLOCK_BYTES: u64 = 512;
 
 /// Extra bytes that a file system may need for an incident.
 const SLACK_BYTES: u64 = 64 << 10;
+
+const OTHER_USER: &str = "it belongs to another user";
 
 /// A folder of incidents. One process at a time may write to it, ensured by the recorder's lock.
 #[derive(Clone, Debug)]
@@ -49,10 +51,10 @@ impl IncidentFolder {
     /// # Errors
     /// If it can neither be opened nor created.
     pub fn open(path: &Path) -> Result<IncidentFolder, WriteError> {
-        let wrap = |error| WriteError::io(path, error);
-        DirBuilder::new().recursive(true).mode(0o755).create(path).map_err(wrap)?;
         let folder = IncidentFolder::at(path);
-        for (name, partial) in folder.files().map_err(wrap)? {
+        let created = DirBuilder::new().recursive(true).mode(0o755).create(path);
+        let files = created.and_then(|()| folder.files());
+        for (name, partial) in files.map_err(|error| WriteError::io(path, error))? {
             if name.ends_with(PARTIAL_ENDING) {
                 fs::remove_file(&partial).map_err(|error| WriteError::io(&partial, error))?;
             }
@@ -95,14 +97,14 @@ impl IncidentFolder {
     /// folder, and an incident of another user (root may add to all). A path from a socket is
     /// therefore safe to pass on.
     pub fn append_words(&self, path: &Path, words: &Words, uid: u32) -> Result<(), WriteError> {
-        let unfit = |why: String| WriteError::Unfit { path: path.to_owned(), why };
-        let inside = self
-            .own(path)
-            .ok_or_else(|| unfit(format!("it is not an incident in {}", self.path.display())))?;
+        let Some(inside) = self.own(path) else {
+            let why = format!("it is not an incident in {}", self.path.display());
+            return Err(WriteError::unfit(path, why));
+        };
         let owner =
             fs::symlink_metadata(&inside).map_err(|error| WriteError::io(path, error))?.uid();
         if uid != 0 && uid != owner {
-            return Err(unfit("it belongs to another user".into()));
+            return Err(WriteError::unfit(path, OTHER_USER));
         }
         file::append_words(&inside, words)
     }
@@ -148,12 +150,15 @@ impl IncidentFolder {
         owner: u32,
         fill: impl Fn(&mut File) -> io::Result<()>,
     ) -> Result<(PathBuf, Option<io::Error>), WriteError> {
-        let fresh = || self.fresh.lock().unwrap_or_else(PoisonError::into_inner);
-        fresh().insert(id.to_owned());
+        self.fresh().insert(id.to_owned());
         let written = self.write_making_room(id, owner, fill);
         let untidy = written.as_ref().ok().and_then(|path| self.prune(path).err());
-        fresh().remove(id);
+        self.fresh().remove(id);
         written.map(|path| (path, untidy))
+    }
+
+    fn fresh(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.fresh.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn write_making_room(
@@ -216,7 +221,7 @@ impl IncidentFolder {
     fn others(&self, written: &Path) -> io::Result<Vec<Listed>> {
         let mut others = self.list()?;
         let kept = bounds::kept(&others);
-        let fresh = self.fresh.lock().unwrap_or_else(PoisonError::into_inner);
+        let fresh = self.fresh();
         others.retain(|incident| {
             let new =
                 fresh.contains(&incident.id) || incident.path.file_name() == written.file_name();
@@ -243,11 +248,12 @@ impl IncidentFolder {
     }
 
     fn files(&self) -> io::Result<Vec<(String, PathBuf)>> {
-        let named = |entry: fs::DirEntry| {
-            entry.file_name().into_string().ok().map(|name| (name, entry.path()))
-        };
-        let entries: io::Result<Vec<fs::DirEntry>> = fs::read_dir(&self.path)?.collect();
-        Ok(entries?.into_iter().filter_map(named).collect())
+        let mut files = Vec::new();
+        for entry in fs::read_dir(&self.path)? {
+            let entry = entry?;
+            files.extend(entry.file_name().into_string().ok().map(|name| (name, entry.path())));
+        }
+        Ok(files)
     }
 }
 

@@ -184,13 +184,13 @@ impl PackedIncident {
     }
 
     fn write_chunks(&self, out: &mut (impl Write + Seek), chunks: &PackedChunks) -> io::Result<()> {
-        let packed = |stored: &mut ChecksumWriter<'_, _>| {
-            io::copy(&mut self.stored(chunks), stored)?;
-            Ok(chunks.flags)
-        };
-        write_credible(out, chunks.section, chunks.raw_len, packed, |stored| {
-            io::copy(&mut self.unpacked(chunks)?, stored).map(drop)
-        })
+        write_credible(
+            out,
+            chunks.section,
+            chunks.raw_len,
+            |stored| io::copy(&mut self.stored(chunks), stored).map(|_| chunks.flags),
+            |stored| io::copy(&mut self.unpacked(chunks)?, stored).map(drop),
+        )
     }
 
     fn stored<'a>(&'a self, chunks: &'a PackedChunks) -> Box<dyn Read + 'a> {
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_packed_is_read_edited_and_written_as_a_file_that_anybody_reads() {
+    fn packed_chunks_are_read_edited_and_written_as_a_plain_file() {
         let chunks: Vec<Vec<u8>> = (0..40).map(chunk).collect();
         let captured = captured(&chunks);
         assert!(seen(&captured, Section::Rare) == chunks, "before it is handed over");
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn what_packs_so_well_that_no_reader_believes_it_is_written_as_it_is() {
+    fn chunks_with_an_incredible_ratio_are_written_unpacked() {
         let chunks = vec![vec![0; CHUNK_BYTES]; 64];
         let mut out = io::Cursor::new(Vec::new());
         handed_over(captured(&chunks))
@@ -341,6 +341,10 @@ mod tests {
         let file = crate::decode(&out.into_inner()).expect("it is whole");
         assert!(file.damage.is_empty(), "{:?}", file.damage);
         assert!(file.bytes(Section::Rare) == chunks.concat());
+    }
+
+    fn length(file: &File) -> u64 {
+        file.metadata().expect("it is open").len()
     }
 
     /// Reads a file after `spoil` has damaged it.
@@ -353,15 +357,14 @@ mod tests {
     }
 
     #[test]
-    fn damage_and_what_is_cut_off_are_told() {
+    fn damage_and_cut_files_are_reported() {
         let damaged = spoiled(|file| file.write_all_at(&[1, 2, 3], 1_000).expect("it is memory"));
         assert!(matches!(damaged, Err(ReadError::Nothing { why, .. }) if why.contains("checksum")));
-        let end = |file: &File| file.metadata().expect("it is open").len();
-        let cut = spoiled(|file| file.set_len(end(file) - 2).expect("it is memory"));
+        let cut = spoiled(|file| file.set_len(length(file) - 2).expect("it is memory"));
         assert!(
             matches!(cut, Err(ReadError::Nothing { why, .. }) if why.contains("the file ends"))
         );
-        let more = spoiled(|file| file.write_all_at(&[1; 8], end(file)).expect("it is memory"))
+        let more = spoiled(|file| file.write_all_at(&[1; 8], length(file)).expect("it is memory"))
             .expect("it has tasks");
         assert_eq!(more.incident().damage.len(), 1);
     }

@@ -39,7 +39,7 @@ fn every_refusal_names_what_to_do() {
         (&["diagnose", "nope", "--state-dir", place], "see: tipme incidents"),
         (
             &["diagnose", junk],
-            "it is not an incident file; tipme incidents lists those that there are",
+            "it is not an incident file; list the incidents with: tipme incidents",
         ),
         (&["diagnose", place], " is not an incident file; see: tipme incidents"),
         (
@@ -92,7 +92,7 @@ fn a_missing_right_is_refused_with_its_owner() {
         (&["manage-helper"], "run: sudo tipme manage-helper"),
         (&["demo"], "recording takes root; run: sudo "),
         (&["selftest"], "recording takes root; run: sudo "),
-        (&["diagnose", secret.to_str().unwrap()], "whoever marked may read it, and root"),
+        (&["diagnose", secret.to_str().unwrap()], "only its owner and root may read it"),
     ];
     for (words, remedy) in cases {
         let mut command = tipme();

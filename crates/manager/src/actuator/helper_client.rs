@@ -145,14 +145,14 @@ fn connect(dir: &Path) -> Result<Dialogue<HelperSocket>, String> {
     match talk.server().uid {
         0 => Ok(talk),
         other => Err(format!(
-            "what listens in {} belongs to user {other}, and the helper to root",
+            "the process that listens in {} belongs to user {other}, not to root",
             dir.display()
         )),
     }
 }
 
 fn foreign(response: &HelperResponse) -> String {
-    format!("the helper answered with something else ({response:?}); restart it")
+    format!("unexpected answer from the helper ({response:?}); restart it")
 }
 
 /// Splits the actions into parts of one request each. An empty list yields one part, since an empty

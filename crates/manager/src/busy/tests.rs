@@ -34,7 +34,8 @@ impl BusyFixture {
     fn process(&self, pid: u32, age: u64, own: u64, children: u64) {
         let start = UP_S * SECOND - age;
         let line = format!(
-            "{pid} (x) R 1 {pid} {pid} 0 -1 4194304 1 0 0 0 {own} 0 {children} 0 20 0 1 0 {start} 1 1 1 1 1 1 1 1 1 0 0 0 0 0 0 17 1 0 0 0 0 0"
+            "{pid} (x) R 1 {pid} {pid} 0 -1 4194304 1 0 0 0 {own} 0 {children} 0 20 0 1 0 {start} \
+             1 1 1 1 1 1 1 1 1 0 0 0 0 0 0 17 1 0 0 0 0 0"
         );
         self.put(&format!("{pid}/stat"), &line);
     }
@@ -55,7 +56,7 @@ fn look(watch: &mut BusyWatch, second: u64) -> Option<Vec<u32>> {
 }
 
 #[test]
-fn nobody_is_looked_at_while_cpus_are_free() {
+fn no_process_is_read_while_cpus_are_free() {
     let machine = BusyFixture::new();
     machine.process(10, 200, 190, 0);
     machine.want_cpu(3);
@@ -66,7 +67,7 @@ fn nobody_is_looked_at_while_cpus_are_free() {
 }
 
 #[test]
-fn who_computes_is_told_at_once_and_released_after_a_while() {
+fn a_busy_process_is_reported_at_once_and_released_later() {
     let machine = BusyFixture::new();
     machine.process(10, 200, 190, 0);
     machine.process(11, 90_000, 190, 0);
@@ -84,7 +85,7 @@ fn who_computes_is_told_at_once_and_released_after_a_while() {
     assert_eq!(
         look(&mut watch, 104),
         Some(vec![11, 12]),
-        "10 had nothing since; 1 % is enough to stay"
+        "10 had nothing since; 1% is enough to stay"
     );
     machine.want_cpu(1);
     machine.process(11, 90_000, 190 + 200, 0);
@@ -112,7 +113,7 @@ fn looks_after(machine: &BusyFixture, watch: &mut BusyWatch, begin_ms: u64) -> V
 }
 
 #[test]
-fn who_has_just_begun_is_looked_at_again_soon_and_later_seldom() {
+fn looks_are_frequent_at_first_and_rare_later() {
     let machine = BusyFixture::new();
     let mut watch = machine.watch();
     machine.want_cpu(1);
@@ -134,7 +135,7 @@ fn who_has_just_begun_is_looked_at_again_soon_and_later_seldom() {
 }
 
 #[test]
-fn who_begins_with_the_watch_is_found_at_the_second_look() {
+fn a_process_as_old_as_the_watch_is_found_at_the_second_look() {
     let machine = BusyFixture::new();
     machine.want_cpu(22);
     machine.process(10, 0, 0, 0);
@@ -154,20 +155,20 @@ fn who_begins_with_the_watch_is_found_at_the_second_look() {
     assert_eq!(
         (pids(watch.look(later, |_| true)), watch.looked),
         (None, later),
-        "who has had no turn since stays"
+        "a process without a turn since then stays"
     );
 }
 
 #[test]
-fn looks_take_a_two_hundredth_of_a_cpu_at_most_at_first_and_a_thousandth_later() {
+fn looks_take_a_thousandth_of_a_cpu_after_the_first_ones() {
     let mut watch = BusyFixture::new().watch();
     (watch.since, watch.cost) = (Nanos::from_secs(100), Nanos::from_millis(80));
-    let next = |after_s: u64| watch.until_next(Nanos::from_secs(100 + after_s));
-    assert_eq!([next(0), next(3), next(4)], [16, 16, 80].map(Nanos::from_secs));
+    let next = [100, 103, 104].map(|now_s| watch.until_next(Nanos::from_secs(now_s)));
+    assert_eq!(next, [16, 16, 80].map(Nanos::from_secs));
 }
 
 #[test]
-fn who_may_not_be_changed_is_left_out_and_a_reused_number_is_another_process() {
+fn unchangeable_processes_and_reused_pids_are_left_out() {
     let machine = BusyFixture::new();
     machine.want_cpu(40);
     machine.process(10, 200, 190, 0);
@@ -179,7 +180,7 @@ fn who_may_not_be_changed_is_left_out_and_a_reused_number_is_another_process() {
 }
 
 #[test]
-fn the_list_is_bounded_and_what_is_no_process_is_passed_over() {
+fn the_list_is_bounded_and_torn_entries_are_skipped() {
     let machine = BusyFixture::new();
     machine.want_cpu(400);
     (1_000..1_000 + BUSY_MAX as u32 + 10)

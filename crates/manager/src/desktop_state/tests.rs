@@ -29,7 +29,8 @@ impl DesktopFixture {
         fs::create_dir_all(dir.join(format!("task/{pid}"))).expect("the test made it");
         let (group, session, tpgid) = place;
         let stat = format!(
-            "{pid} (x) S {parent} {group} {session} 0 {tpgid} 0 0 0 0 0 1 1 0 0 20 0 1 0 {start} 1 1 1 1 1 1 1 1 1 1 1 1 1 0 0 0 17 0 0 0\n"
+            "{pid} (x) S {parent} {group} {session} 0 {tpgid} 0 0 0 0 0 1 1 0 0 20 0 1 0 {start} \
+             1 1 1 1 1 1 1 1 1 1 1 1 1 0 0 0 17 0 0 0\n"
         );
         fs::write(dir.join("stat"), stat).expect("the test made it");
         fs::write(dir.join("status"), format!("Name:\tx\nUid:\t{uid}\t{uid}\t{uid}\t{uid}\n"))
@@ -57,7 +58,7 @@ impl DesktopFixture {
         let group = self.desktop.groups.get(&Identity { pid, start });
         group
             .into_iter()
-            .flat_map(|group| group.told.values().flatten())
+            .flat_map(|group| group.sets.values().flatten())
             .map(|member| member.who.pid)
             .collect()
     }
@@ -67,7 +68,7 @@ fn set(pid: u32, start: u64) -> SetId {
     SetId(Identity { pid, start })
 }
 
-fn told(events: &[DesktopEvent]) -> Vec<(SetId, Vec<u32>)> {
+fn reported(events: &[DesktopEvent]) -> Vec<(SetId, Vec<u32>)> {
     let sets = events.iter().filter_map(|event| match event {
         DesktopEvent::Set { id, members, .. } => {
             Some((*id, members.iter().map(|member| member.who.pid).collect()))
@@ -82,17 +83,15 @@ fn a_window_makes_a_set_and_the_focus_follows_its_window() {
     let mut world = DesktopFixture::new(true);
     world.add(10, 1, 5, USER);
     world.add(11, 10, 6, USER);
-    assert_eq!(told(&world.show(7, 10, PidSource::Server, &[])), [(set(10, 5), vec![10, 11])]);
+    assert_eq!(reported(&world.show(7, 10, PidSource::Server, &[])), [(set(10, 5), vec![10, 11])]);
     let events = world.desktop.take(vec![AttentionChange::Keyboard(Some(7))], Nanos(0));
     assert!(matches!(events[..], [DesktopEvent::Keyboard(Some(id))] if id == set(10, 5)));
     assert!(world.desktop.take(vec![AttentionChange::Keyboard(Some(7))], Nanos(0)).is_empty());
     let events = world
         .desktop
         .take(vec![AttentionChange::Keyboard(None), AttentionChange::Gone(7)], Nanos(0));
-    assert!(
-        matches!(events[..], [DesktopEvent::Gone(gone), DesktopEvent::Keyboard(None)] if gone == set(10, 5)),
-        "{events:?}"
-    );
+    let expected = [DesktopEvent::Gone(set(10, 5)), DesktopEvent::Keyboard(None)];
+    assert_eq!(events, expected);
 }
 
 #[test]
@@ -106,7 +105,7 @@ fn a_window_of_another_user_is_nobodys() {
 }
 
 #[test]
-fn what_a_window_says_of_itself_counts_only_where_the_server_knows_nobody() {
+fn a_windows_claim_counts_only_if_the_server_knows_no_client() {
     let mut world = DesktopFixture::new(true);
     world.add(10, 1, 5, USER);
     assert!(world.show(7, 10, PidSource::Property, &[]).is_empty());
@@ -114,7 +113,7 @@ fn what_a_window_says_of_itself_counts_only_where_the_server_knows_nobody() {
     let mut world = DesktopFixture::new(false);
     world.add(10, 1, 5, USER);
     world.add(20, 1, 5, 4711);
-    assert_eq!(told(&world.show(7, 10, PidSource::Property, &[])), [(set(10, 5), vec![10])]);
+    assert_eq!(reported(&world.show(7, 10, PidSource::Property, &[])), [(set(10, 5), vec![10])]);
     assert!(world.show(8, 20, PidSource::Property, &[]).is_empty());
     assert_eq!(world.desktop.refusal(20), Some(ClaimRefusal::OtherUser(4711)));
     // Another window claims a process that is a client already.
@@ -131,8 +130,8 @@ fn a_number_that_is_used_again_is_another_process() {
     world.add(10, 1, 99, USER);
     // The same window, a second one over the same connection, and a look all keep the earlier
     // process.
-    assert!(told(&world.show(7, 10, PidSource::Server, &[])).is_empty());
-    assert!(told(&world.show(8, 10, PidSource::Server, &[])).is_empty());
+    assert!(reported(&world.show(7, 10, PidSource::Server, &[])).is_empty());
+    assert!(reported(&world.show(8, 10, PidSource::Server, &[])).is_empty());
     let events = world.desktop.refresh(set(10, 5), Nanos(0));
     assert!(matches!(events[..], [DesktopEvent::Gone(gone)] if gone == set(10, 5)), "{events:?}");
     assert!(world.members(10, 99).is_empty());
@@ -145,7 +144,7 @@ fn helpers_are_believed_if_they_live_and_belong_to_the_user() {
         world.add(pid, 1, 5, uid);
     }
     assert_eq!(
-        told(&world.show(7, 10, PidSource::Server, &[20, 30, 40])),
+        reported(&world.show(7, 10, PidSource::Server, &[20, 30, 40])),
         [(set(10, 5), vec![10, 20])]
     );
     assert_eq!(world.desktop.place(20), Some((set(10, 5), Membership::Property)));
@@ -184,7 +183,7 @@ fn a_job_that_comes_to_the_foreground_leaves_its_old_set_first() {
     world.add(10, 1, 5, USER);
     world.add_on_terminal(11, 10, 5, USER, (11, 11, 11));
     world.add_on_terminal(20, 11, 5, USER, (20, 11, 11));
-    let first = told(&world.show(7, 10, PidSource::Server, &[]));
+    let first = reported(&world.show(7, 10, PidSource::Server, &[]));
     assert_eq!(first, [(set(10, 5), vec![10, 11]), (set(20, 5), vec![20])]);
     assert!(world.desktop.is_job(set(20, 5)) && !world.desktop.is_job(set(10, 5)));
     assert!(!world.desktop.has_switched_job(set(10, 5)));
@@ -193,7 +192,10 @@ fn a_job_that_comes_to_the_foreground_leaves_its_old_set_first() {
     assert!(world.desktop.has_switched_job(set(10, 5)));
     let events = world.desktop.refresh(set(10, 5), Nanos(0));
     assert!(matches!(events[0], DesktopEvent::Gone(gone) if gone == set(20, 5)), "{events:?}");
-    assert_eq!(told(&events).last().expect("the test made it"), &(set(10, 5), vec![10, 11, 20]));
+    assert_eq!(
+        reported(&events).last().expect("the test made it"),
+        &(set(10, 5), vec![10, 11, 20])
+    );
     assert_eq!(world.desktop.refresh(set(10, 5), Nanos(0)).len(), 0);
 }
 
@@ -215,13 +217,14 @@ fn an_icon_is_not_visible() {
     let owner = Some(WindowOwner { pid: 10, how: PidSource::Server });
     let state = WindowState { window: 7, owner, helpers: vec![], visible: true, iconic: true };
     let events = world.desktop.take(vec![AttentionChange::Window(state)], Nanos(0));
-    assert!(
-        matches!(&events[..], [DesktopEvent::Set { visible: false, members, .. }] if members.len() == 1)
-    );
+    let [DesktopEvent::Set { visible: false, members, .. }] = &events[..] else {
+        panic!("{events:?}")
+    };
+    assert_eq!(members.len(), 1);
 }
 
 #[test]
-fn looks_at_all_sets_have_one_budget_and_what_was_left_is_counted() {
+fn looks_share_one_budget_and_skipped_ones_are_counted() {
     let mut world = DesktopFixture::new(true);
     for pid in 10..60 {
         world.add(pid, 1, 5, USER);
@@ -248,11 +251,11 @@ fn looks_at_all_sets_have_one_budget_and_what_was_left_is_counted() {
     world.desktop.refresh(set(11, 5), paid);
     assert_eq!(world.desktop.looks_left(), before + 1);
     world.add(70, 1, 5, USER);
-    assert_eq!(told(&world.show(70, 70, PidSource::Server, &[])), [(set(70, 5), vec![70])]);
+    assert_eq!(reported(&world.show(70, 70, PidSource::Server, &[])), [(set(70, 5), vec![70])]);
 }
 
 #[test]
-fn a_set_is_settled_when_nobody_was_born_since_the_look_before_the_last() {
+fn a_set_is_settled_after_two_looks_without_a_fork() {
     let mut world = DesktopFixture::new(true);
     world.add(10, 1, 5, USER);
     world.show(7, 10, PidSource::Server, &[]);
@@ -284,7 +287,7 @@ fn a_busy_process_comes_into_the_set_of_the_client_above_it() {
     // Nothing is affordable except on credit.
     world.desktop.budget.spend(Nanos::from_millis(5), Nanos(0));
     assert_eq!(
-        told(&world.desktop.place_unplaced(&[child, other], Nanos(0))),
+        reported(&world.desktop.place_unplaced(&[child, other], Nanos(0))),
         [(set(10, 5), vec![10, 11, 12])]
     );
     assert!(world.desktop.place_unplaced(&[child, other], Nanos(0)).is_empty());
@@ -297,7 +300,7 @@ fn a_busy_process_comes_into_the_set_of_the_client_above_it() {
     let young = set(14, 9).0;
     assert!(world.desktop.place_unplaced(&[young], Nanos(0)).is_empty(), "not without credit");
     let later = world.desktop.place_unplaced(&[young], Nanos::from_secs(100_000));
-    assert!(told(&later).iter().any(|(_, members)| members.contains(&14)), "{later:?}");
+    assert!(reported(&later).iter().any(|(_, members)| members.contains(&14)), "{later:?}");
 }
 
 #[test]
@@ -316,7 +319,7 @@ fn a_round_goes_over_all_clients_while_processes_are_born() {
             world.add(100 * second + pid, pid, 50, USER);
         }
         world.desktop.follow_jobs(set(10, 5), now);
-        seen.extend(told(&world.desktop.refresh_stalest(now)).into_iter().map(|(set, _)| set));
+        seen.extend(reported(&world.desktop.refresh_stalest(now)).into_iter().map(|(set, _)| set));
     }
     assert_eq!(seen, clients.into_iter().map(|(pid, start)| set(pid, start)).collect());
 }

@@ -49,7 +49,7 @@ fn a_shell_at_its_prompt_is_in_the_foreground() {
 }
 
 #[test]
-fn a_job_in_the_foreground_comes_with_its_shell_and_one_behind_stays_out() {
+fn the_foreground_job_joins_its_shell_and_others_do_not() {
     let below = [
         (11, 10, 11, 11, 30),
         (20, 11, 20, 11, 30),

@@ -126,11 +126,10 @@ mod tests {
     fn numbers_are_brought_into_their_bounds() {
         let (process, group) =
             (MemoryGroup::Process(set(1).0), MemoryGroup::Cgroup("/../..".into()));
-        let reclaim = |group: &MemoryGroup| {
-            Action::Memory(MemoryAction::Reclaim { group: group.clone(), bytes: u64::MAX })
-        };
+        let [of_process, of_group] = [process.clone(), group]
+            .map(|group| Action::Memory(MemoryAction::Reclaim { group, bytes: u64::MAX }));
         let (admitted, refused) =
-            MemberCounts::default().admit(vec![assign(1, 1), reclaim(&process), reclaim(&group)]);
+            MemberCounts::default().admit(vec![assign(1, 1), of_process, of_group]);
         assert_eq!(refused, 1);
         assert!(matches!(&admitted[0], Action::Assign(assignment) if assignment.faded == 1.0));
         let bounded = MemoryAction::Reclaim { group: process, bytes: RECLAIM_BYTES_MAX };

@@ -44,7 +44,7 @@ mod tests {
     const MS: Duration = Duration::from_millis(1);
 
     #[test]
-    fn who_asks_now_and_then_never_waits() {
+    fn occasional_requests_never_wait() {
         let begin = Instant::now();
         let mut budget = CpuBudget::new(begin);
         for step in 1..1_000 {
@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn who_floods_gets_its_share() {
+    fn a_flood_of_requests_gets_its_share() {
         let begin = Instant::now();
         let (mut now, mut used, mut budget) = (begin, Duration::ZERO, CpuBudget::new(begin));
         while now < begin + 100_000 * MS {

@@ -32,7 +32,7 @@ impl Daemon for HelperSocket {
 
     fn not_allowed(uid: u32) -> String {
         format!(
-            "user {uid} does not sit at a seat of this machine, and may not use the helper; \
+            "user {uid} does not sit at a seat of this machine and may not use the helper; \
              start it with: sudo tipme manage-helper --allow-user {uid}"
         )
     }
@@ -109,11 +109,11 @@ pub(crate) struct AppliedCounts {
     pub(crate) changed: usize,
     /// Knobs left alone, and actions beyond the bounds.
     pub(crate) skipped: usize,
-    /// Some change has to wait for the kernel; see [`tipme_sched::AppliedCounts::later`].
+    /// Some change has to wait for the kernel; see [`tipme_sched::Applied::later`].
     pub(crate) later: bool,
 }
 
-/// Same as [`tipme_sched::RestoredCounts`].
+/// Same as [`tipme_sched::Restored`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct RestoredCounts {
     pub(crate) restored: usize,
@@ -167,14 +167,14 @@ impl From<tipme_sched::Restored> for RestoredCounts {
 
 impl From<tipme_sched::ProcessExplanation> for Explained {
     fn from(found: tipme_sched::ProcessExplanation) -> Explained {
-        let knob = |state: &tipme_sched::KnobState| KnobStatus {
+        let knobs = found.knobs.into_iter().map(|state| KnobStatus {
             name: state.knob.to_string(),
-            baseline: state.baseline.clone(),
-            applied: state.applied.clone(),
-        };
+            baseline: state.baseline,
+            applied: state.applied,
+        });
         Explained {
-            role: found.role.clone(),
-            knobs: found.knobs.iter().map(knob).collect(),
+            role: found.role,
+            knobs: knobs.collect(),
             left: found.left.iter().map(|(knob, why)| format!("{knob}: {why}")).collect(),
         }
     }
@@ -186,8 +186,9 @@ mod tests {
 
     #[test]
     fn a_request_cannot_name_the_value_of_a_knob() {
-        let line = r#"{"apply":[{"assign":{"set":{"pid":7,"start":1},"role":"focused","reason":"keyboard_focus",
-            "faded":0.5,"members":[],"nice":-20,"knobs":{"nice":-20,"cpu_weight":10000}}}]}"#;
+        let line = r#"{"apply":[{"assign":{"set":{"pid":7,"start":1},"role":"focused",
+            "reason":"keyboard_focus","faded":0.5,"members":[],"nice":-20,
+            "knobs":{"nice":-20,"cpu_weight":10000}}}]}"#;
         let Ok(HelperRequest::Apply(actions)) = serde_json::from_str(line) else {
             panic!("no request")
         };

@@ -47,10 +47,7 @@ impl Seats {
             let (_, group) = line.split_once(':')?;
             group.strip_prefix("name=systemd:").or_else(|| group.strip_prefix(':'))
         });
-        let below = |group: &str, place: &str| {
-            group.strip_prefix(place).is_some_and(|rest| matches!(rest.as_bytes(), [] | [b'/', ..]))
-        };
-        groups.any(|group| places.iter().any(|place| below(group, place)))
+        groups.any(|group| places.iter().any(|place| Path::new(group).starts_with(place)))
     }
 
     /// Checks that `server`, which runs as root, is the display server of this user's active
@@ -68,14 +65,14 @@ impl Seats {
             processes::read(&self.proc, server.pid).filter(|process| process.identity == server);
         let process = process.ok_or("it is gone")?;
         if (process.uid, process.effective_uid) != (0, 0) {
-            return Err("it belongs to another user, who is not root");
+            return Err("it belongs to another user than root");
         }
         let console = console(process.terminal).filter(|_| process.session == server.pid);
         let console = console.ok_or("it belongs to root and has no console of its own")?;
         let mut sessions =
             self.logind.in_front(user).filter_map(|session| self.logind.details(&session));
         if !sessions.any(|session| session.is_x11_here() && session.console() == Some(console)) {
-            return Err("it belongs to root, and its console is not that of your session in front");
+            return Err("it belongs to root, and its console is not that of your active session");
         }
         if self.listens(server.pid) {
             Ok(())

@@ -11,8 +11,7 @@ use super::messages::{
 use super::seat::Seats;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tipme_control::{Caller, Conversation, Daemon as _, READ_TIMEOUT, Received};
 use tipme_policy::{Action, Backend, Identity, Role, Strength};
@@ -38,8 +37,8 @@ pub(super) struct SharedState {
     pub(super) allowed: Vec<u32>,
     /// Folder of the journals.
     pub(super) journals: PathBuf,
-    /// Number of open helper sessions.
-    pub(super) sessions: AtomicUsize,
+    /// Held once by each open helper session.
+    pub(super) sessions: Arc<()>,
     /// Budget of each user: reconnecting does not reset it. The number of admitted users is small.
     pub(super) budgets: Mutex<BTreeMap<u32, CpuBudget>>,
 }
@@ -133,7 +132,7 @@ fn answer<'a>(
 ) -> Result<HelperResponse, String> {
     match (request, session.as_mut()) {
         (HelperRequest::Status, _) => {
-            let sessions = shared.sessions.load(Ordering::Relaxed);
+            let sessions = Arc::strong_count(&shared.sessions) - 1;
             Ok(HelperResponse::Status(HelperStatus { pid: std::process::id(), sessions }))
         }
         (HelperRequest::Open(terms), None) => {
@@ -167,23 +166,7 @@ struct Session<'a> {
     shared: &'a SharedState,
     caller: u32,
     owner: u32,
-    _counted: SessionGuard<'a>,
-}
-
-/// Counts an open helper session during its lifetime.
-struct SessionGuard<'a>(&'a AtomicUsize);
-
-impl SessionGuard<'_> {
-    fn new(sessions: &AtomicUsize) -> SessionGuard<'_> {
-        sessions.fetch_add(1, Ordering::Relaxed);
-        SessionGuard(sessions)
-    }
-}
-
-impl Drop for SessionGuard<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
+    _counted: Arc<()>,
 }
 
 /// The display server, which runs as root and is changed in addition.
@@ -230,7 +213,7 @@ impl Session<'_> {
             shared,
             caller,
             owner,
-            _counted: SessionGuard::new(&shared.sessions),
+            _counted: Arc::clone(&shared.sessions),
         };
         Ok((session, Opened { backend, missing, restored }))
     }
@@ -272,8 +255,8 @@ impl Session<'_> {
                     continue;
                 }
                 let before = assignment.members.len();
-                let in_front = |pid: u32| self.shared.seats.is_in_front(self.owner, pid);
-                assignment.members.retain(|member| in_front(member.who.pid));
+                let seats = &self.shared.seats;
+                assignment.members.retain(|member| seats.is_in_front(self.owner, member.who.pid));
                 behind += before - assignment.members.len();
             }
         }
@@ -349,7 +332,7 @@ fn open_server(
 ) -> Result<(Mechanism, RestoredCounts), String> {
     shared.seats.may_favour(owner, who)?;
     if own.under.is_some_and(|top| !processes::is_below(&own.proc, who, top)) {
-        return Err("only what is below another process may be changed".to_owned());
+        return Err("it is not below the process to which changes are restricted".to_owned());
     }
     let journal = shared.server_journal(owner);
     let config = Config { journal, owner: Some(0), under: Some(who), ..own.clone() };
@@ -361,23 +344,25 @@ fn open_server(
 fn choose(offers: &[Offer], asked: Option<Backend>) -> Result<(Backend, Vec<String>), String> {
     if let Some(asked) = asked.filter(|asked| !BACKENDS.contains(asked)) {
         return Err(format!(
-            "the helper has no back end {asked}; use autogroup or nice, or run the manager as root"
+            "the helper has no backend {asked}; use autogroup or nice, or run the manager as root"
         ));
     }
-    let wanted = |offer: &&Offer| {
-        BACKENDS.contains(&offer.backend) && asked.is_none_or(|asked| asked == offer.backend)
-    };
-    let usable = offers.iter().filter(wanted).find(|offer| offer.unusable.is_none());
-    let why =
-        || offers.iter().find(wanted).and_then(|offer| offer.unusable.clone()).unwrap_or_default();
-    let chosen = usable.ok_or_else(|| format!("the helper can change nothing: {}", why()))?;
-    Ok((chosen.backend, chosen.limits.clone()))
+    let mut faults = Vec::new();
+    for offer in offers.iter().filter(|offer| BACKENDS.contains(&offer.backend)) {
+        match &offer.unusable {
+            _ if asked.is_some_and(|asked| asked != offer.backend) => {}
+            None => return Ok((offer.backend, offer.limits.clone())),
+            Some(why) => faults.push(why.as_str()),
+        }
+    }
+    let why = faults.first().copied().unwrap_or_default();
+    Err(format!("the helper can change nothing: {why}"))
 }
 
 fn refusal(owner: u32, error: &MechanismError) -> String {
     match error {
         MechanismError::Busy { .. } => {
-            format!("user {owner} has a helper session already; end the manager that runs already")
+            format!("user {owner} has a helper session already; stop the manager that is running")
         }
         error => error.to_string(),
     }

@@ -46,14 +46,23 @@ mod tests {
         for folder in [proc.join("self"), proc.join("7"), proc.join("8"), mount.join("a/hog-7-1")] {
             fs::create_dir_all(folder).expect("it can be made");
         }
-        let write = |path: PathBuf, text: &str| fs::write(path, text).expect("it can be written");
-        let line =
-            format!("30 20 0:26 / {} rw,nosuid shared:4 - cgroup2 cgroup2 rw\n", mount.display());
-        write(proc.join("self/mountinfo"), &format!("20 1 8:1 / / rw - ext4 /dev/sda1 rw\n{line}"));
-        write(proc.join("7/cgroup"), "1:name=systemd:/x\n0::/a/hog-7-1\n");
-        write(proc.join("8/cgroup"), "0::/\n");
-        let pressure = "some avg10=99.00 avg60=0.00 avg300=0.00 total=9\nfull avg10=87.50 avg60=0 avg300=0 total=9\n";
-        write(mount.join("a/hog-7-1/memory.pressure"), pressure);
+        let mounts = format!(
+            "20 1 8:1 / / rw - ext4 /dev/sda1 rw\n\
+             30 20 0:26 / {} rw,nosuid shared:4 - cgroup2 cgroup2 rw\n",
+            mount.display()
+        );
+        for (path, text) in [
+            (proc.join("self/mountinfo"), mounts.as_str()),
+            (proc.join("7/cgroup"), "1:name=systemd:/x\n0::/a/hog-7-1\n"),
+            (proc.join("8/cgroup"), "0::/\n"),
+            (
+                mount.join("a/hog-7-1/memory.pressure"),
+                "some avg10=99.00 avg60=0.00 avg300=0.00 total=9\n\
+                 full avg10=87.50 avg60=0 avg300=0 total=9\n",
+            ),
+        ] {
+            fs::write(path, text).expect("it can be written");
+        }
         let found = hierarchy(&proc).expect("it is mounted");
         assert_eq!(full_percent(&proc, &found, 7), Some(87.5));
         assert_eq!((full_percent(&proc, &found, 8), full_percent(&proc, &found, 9)), (None, None));

@@ -35,7 +35,8 @@ impl MemoryFixture {
         fs::write(dir.join("statm"), format!("9999 {pages} 1 1 0 1 0\n"))
             .expect("the test made it");
         let stat = format!(
-            "{pid} (x) S 1 1 1 0 -1 0 0 0 0 0 1 1 0 0 20 0 1 0 {pid}00 1 1 1 1 1 1 1 1 1 1 1 1 1 0 0 0 17 0 0 0\n"
+            "{pid} (x) S 1 1 1 0 -1 0 0 0 0 0 1 1 0 0 20 0 1 0 {pid}00 \
+             1 1 1 1 1 1 1 1 1 1 1 1 1 0 0 0 17 0 0 0\n"
         );
         fs::write(dir.join("stat"), stat).expect("the test made it");
     }
@@ -63,7 +64,7 @@ impl ProcessFacts for Others {
 }
 
 #[test]
-fn with_enough_memory_looks_are_seldom_and_nobody_is_searched() {
+fn with_enough_memory_looks_are_rare_and_walk_nothing() {
     let mut machine = MemoryFixture::new();
     machine.set(8000, 0);
     machine.add(1, 100);
@@ -76,25 +77,25 @@ fn with_enough_memory_looks_are_seldom_and_nobody_is_searched() {
 }
 
 #[test]
-fn short_memory_is_looked_at_each_second_and_names_the_biggest_and_the_core() {
+fn short_memory_is_sampled_every_second_with_the_largest() {
     let mut machine = MemoryFixture::new();
     machine.set(1000, 0);
     for (pid, pages) in [(1, 100), (2, 300), (3, 900), (4, 1)] {
         machine.add(pid, pages);
     }
     let sample = machine.look(0).expect("the test made it");
-    let group = |group: &GroupMemory| (group.group.clone(), group.bytes);
     let expected = [(4, 1), (2, 300), (1, 100)].map(|(pid, pages)| {
         (MemoryGroup::Process(Identity { pid, start: u64::from(pid) * 100 }), pages << 12)
     });
-    assert_eq!(sample.groups.iter().map(group).collect::<Vec<_>>(), expected);
+    let found = sample.groups.into_iter().map(|group| (group.group, group.bytes));
+    assert_eq!(found.collect::<Vec<_>>(), expected);
     assert!(machine.look(1_000).is_some());
     assert!(!machine.watch.has_plenty());
 }
 
 impl MemoryFixture {
     /// Returns `true` if the sample contains a process.
-    fn tells_of(&mut self, pid: u32, ms: u64) -> bool {
+    fn has_process(&mut self, pid: u32, ms: u64) -> bool {
         let sample = self.look(ms).expect("it is due");
         let who = MemoryGroup::Process(Identity { pid, start: u64::from(pid) * 100 });
         sample.groups.iter().any(|group| group.group == who)
@@ -102,43 +103,43 @@ impl MemoryFixture {
 }
 
 #[test]
-fn all_processes_are_looked_at_each_five_seconds_while_memory_is_short() {
+fn all_processes_are_sized_every_five_seconds_in_a_shortage() {
     let mut machine = MemoryFixture::new();
     machine.set(1000, 0);
     machine.add(1, 100);
-    assert!(machine.tells_of(1, 0));
+    assert!(machine.has_process(1, 0));
     machine.add(2, 300);
-    let told = [1_000, 2_000, 4_999, 5_999].map(|ms| machine.tells_of(2, ms));
-    assert_eq!(told, [false, false, false, true]);
+    let found = [1_000, 2_000, 4_999, 5_999].map(|ms| machine.has_process(2, ms));
+    assert_eq!(found, [false, false, false, true]);
     fs::remove_dir_all(machine.root.path().join("1")).expect("it was made");
-    assert!(!machine.tells_of(1, 7_000), "it has ended");
+    assert!(!machine.has_process(1, 7_000), "it has ended");
 }
 
 #[test]
-fn all_are_looked_at_where_another_may_have_grown_and_when_memory_is_short_again() {
+fn growth_and_a_new_shortage_have_all_processes_sized() {
     let mut machine = MemoryFixture::new();
     machine.set(1000, 0);
-    assert!(!machine.tells_of(2, 0));
+    assert!(!machine.has_process(2, 0));
     machine.add(2, 300);
     machine.set(501, 0);
-    assert!(!machine.tells_of(2, 1_000), "less than a thirty-second of memory is gone");
+    assert!(!machine.has_process(2, 1_000), "less than a thirty-second of memory is gone");
     machine.set(499, 0);
-    assert!(machine.tells_of(2, 2_000));
+    assert!(machine.has_process(2, 2_000));
     machine.set(8000, 0);
-    assert!(!machine.tells_of(2, 3_000), "there is plenty");
+    assert!(!machine.has_process(2, 3_000), "there is plenty");
     machine.add(5, 200);
     machine.set(1000, 0);
-    assert!(machine.tells_of(5, 8_000));
+    assert!(machine.has_process(5, 8_000));
 }
 
 #[test]
 fn a_change_of_focus_has_all_processes_looked_at() {
     let mut machine = MemoryFixture::new();
     machine.set(1000, 0);
-    assert!(!machine.tells_of(2, 0));
+    assert!(!machine.has_process(2, 0));
     machine.add(2, 300);
     machine.watch.bring_look_forward(Nanos::from_millis(100));
-    assert!(machine.tells_of(2, 250));
+    assert!(machine.has_process(2, 250));
 }
 
 #[test]
@@ -153,7 +154,7 @@ fn the_share_of_waiting_is_that_of_two_seconds() {
 }
 
 #[test]
-fn what_cannot_be_read_as_a_number_is_no_sample() {
+fn an_invalid_number_is_no_sample() {
     let mut machine = MemoryFixture::new();
     fs::write(machine.root.path().join("meminfo"), "MemTotal: many kB\n")
         .expect("the test made it");
@@ -183,15 +184,15 @@ impl ProcessFacts for Many {
 }
 
 #[test]
-fn of_too_many_the_most_favoured_are_told_of() {
+fn a_sample_has_the_most_favoured_processes() {
     let mut machine = MemoryFixture::new();
     machine.set(8000, 0);
     (1..=MOST_FAVOURED_MAX as u32 + 9).for_each(|pid| machine.add(pid, 5));
     let sample = machine.watch.look(Nanos(0), &Many).expect("the test made it");
-    let told: Vec<MemoryGroup> = sample.groups.into_iter().map(|group| group.group).collect();
+    let found: Vec<MemoryGroup> = sample.groups.into_iter().map(|group| group.group).collect();
     let expected =
         Many.most_favoured().into_iter().take(MOST_FAVOURED_MAX).map(MemoryGroup::Process);
-    assert_eq!(told, expected.collect::<Vec<_>>());
+    assert_eq!(found, expected.collect::<Vec<_>>());
 }
 
 #[test]
@@ -214,7 +215,7 @@ fn a_change_of_focus_hastens_a_look_where_memory_is_short() {
 }
 
 #[test]
-fn a_process_that_waits_in_its_group_is_told_to_be_strained() {
+fn a_sample_has_the_pressure_of_a_strained_group() {
     let machine = MemoryFixture::new();
     let (root, mount) = (machine.root.path(), machine.root.path().join("cg"));
     for folder in [root.join("self"), mount.join("hog-2-200")] {

@@ -36,25 +36,27 @@ pub(crate) fn files(
         (BTreeSet::new(), processes.iter().flat_map(|process| mapped(proc, *process)));
     let distinct = all.filter(|one| seen.insert(one.clone()));
     let on_disk = distinct.filter(|one| mounts.is_on_disk(&one.path));
-    let fit = |one: MappedPath| {
+    let fit = on_disk.filter_map(|one| {
         let found = installed::for_everybody(Path::new(&one.path))
             .filter(|found| found.ino() == one.inode)?;
         Some(remembered(&found, one.path))
-    };
-    on_disk.filter_map(fit).collect()
+    });
+    fit.collect()
 }
 
 /// Opens a file if it is still the remembered one.
 pub(crate) fn open(mounts: &MountList, file: &RememberedFile) -> Option<File> {
-    let is_same =
-        |found: &Metadata| found.is_file() && remembered(found, file.path.clone()) == *file;
     let path = Some(Path::new(&file.path)).filter(|_| mounts.is_on_disk(&file.path))?;
-    installed::for_everybody(path).filter(is_same)?;
+    installed::for_everybody(path).filter(|found| is_same(found, file))?;
     // Do not block on a file lease, nor on a special file that has taken its place.
     let flags =
         OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::CLOEXEC;
     let open = File::from(rustix::fs::open(path, flags, Mode::empty()).ok()?);
-    open.metadata().is_ok_and(|found| is_same(&found)).then_some(open)
+    open.metadata().is_ok_and(|found| is_same(&found, file)).then_some(open)
+}
+
+fn is_same(found: &Metadata, file: &RememberedFile) -> bool {
+    found.is_file() && remembered(found, file.path.clone()) == *file
 }
 
 fn remembered(found: &Metadata, path: String) -> RememberedFile {
@@ -113,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_root_has_installed_for_everybody_is_remembered_and_nothing_of_the_users() {
+    fn only_files_that_root_has_installed_are_remembered() {
         let kernel = FakeKernel::new();
         let (own, linked) = (kernel.proc().join("letter.pdf"), kernel.proc().join("linked"));
         std::fs::copy(SLEEP, &own).unwrap();

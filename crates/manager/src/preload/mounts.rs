@@ -35,23 +35,16 @@ impl MountList {
             return false;
         }
         let path = escaped(path);
-        let above = |mount: &&SeenMount| {
-            let rest = path.strip_prefix(mount.point.trim_end_matches('/'));
-            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-        };
+        let above = self.0.iter().filter(|mount| Path::new(&path).starts_with(&mount.point));
         // The last of several mounts at one point is visible.
-        self.0
-            .iter()
-            .filter(above)
-            .max_by_key(|mount| mount.point.len())
-            .is_some_and(|mount| mount.on_disk)
+        above.max_by_key(|mount| mount.point.len()).is_some_and(|mount| mount.on_disk)
     }
 }
 
 /// Returns `true` if every part of the path leads downwards.
 fn is_plain(path: &str) -> bool {
-    let down = |part| !matches!(part, "" | "." | "..");
-    path.strip_prefix('/').is_some_and(|rest| rest.split('/').all(down))
+    path.strip_prefix('/')
+        .is_some_and(|rest| rest.split('/').all(|part| !matches!(part, "" | "." | "..")))
 }
 
 /// Parses a line such as `27 1 254:0 / /mnt rw,relatime shared:1 - ext4 /dev/vda rw`.

@@ -38,8 +38,8 @@ impl<'a> OthersWatch<'a> {
 
 /// Returns the total stall time in microseconds since boot; 0 without PSI.
 fn waited_us(proc: &Path) -> u64 {
-    let total = |what| some_total(&std::fs::read_to_string(proc.join("pressure").join(what)).ok()?);
-    ["io", "memory"].into_iter().filter_map(total).sum()
+    let files = ["io", "memory"].map(|what| proc.join("pressure").join(what));
+    files.iter().filter_map(|file| some_total(&std::fs::read_to_string(file).ok()?)).sum()
 }
 
 #[cfg(test)]
@@ -53,18 +53,23 @@ mod tests {
             let kernel = FakeKernel::new();
             kernel.press(what, 70_000_000);
             let mut others = OthersWatch::begin(kernel.proc(), Nanos(0));
-            let mut wait = |ms| others.wait(Nanos::from_millis(ms));
-            assert!(wait(0) && wait(1_999), "nothing is known yet");
-            assert!(!wait(2_000));
-            kernel.press(what, 70_110_000);
-            assert!(!wait(3_999) && wait(4_000) && wait(5_999));
-            kernel.press(what, 70_190_000);
-            assert!(!wait(6_000), "4 % of the time");
+            for (total_us, ms, waits, why) in [
+                (70_000_000, 0, true, "nothing is known yet"),
+                (70_000_000, 1_999, true, "nothing is known yet"),
+                (70_000_000, 2_000, false, "nobody has waited"),
+                (70_110_000, 3_999, false, "the next look is not due"),
+                (70_110_000, 4_000, true, "5.5% of the time"),
+                (70_110_000, 5_999, true, "the next look is not due"),
+                (70_190_000, 6_000, false, "4% of the time"),
+            ] {
+                kernel.press(what, total_us);
+                assert_eq!(others.wait(Nanos::from_millis(ms)), waits, "{ms} ms: {why}");
+            }
         }
     }
 
     #[test]
-    fn without_the_kernel_s_word_nobody_is_known_to_wait() {
+    fn without_pressure_figures_no_task_is_known_to_wait() {
         let kernel = FakeKernel::new();
         assert!(!OthersWatch::begin(&kernel.proc().join("gone"), Nanos(0)).wait(PERIOD));
     }

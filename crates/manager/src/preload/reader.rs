@@ -39,14 +39,14 @@ pub(crate) struct Reader<'a> {
     brake: &'a Brake,
     others: OthersWatch<'a>,
     begun: Nanos,
-    told: PreloadStatus,
+    status: PreloadStatus,
 }
 
 impl<'a> Reader<'a> {
     pub(crate) fn new(proc: &'a Path, mounts: &'a MountList, brake: &'a Brake) -> Reader<'a> {
         let begun = clock::now();
         let others = OthersWatch::begin(proc, begun);
-        Reader { proc, mounts, brake, others, begun, told: PreloadStatus::default() }
+        Reader { proc, mounts, brake, others, begun, status: PreloadStatus::default() }
     }
 
     /// Reads these files program by program until it is stopped.
@@ -57,32 +57,32 @@ impl<'a> Reader<'a> {
             fetched_bytes: fetched(self.proc).saturating_sub(before),
             seconds: clock::now().since(self.begun).millis() / 1e3,
             state: ended.err().unwrap_or(PreloadState::Done),
-            ..self.told
+            ..self.status
         }
     }
 
     fn read_program(&mut self, files: &[RememberedFile]) -> Result<(), PreloadState> {
         files.iter().try_for_each(|file| self.read_file(file))?;
-        self.told.programs += 1;
+        self.status.programs += 1;
         Ok(())
     }
 
     fn read_file(&mut self, file: &RememberedFile) -> Result<(), PreloadState> {
         self.wait_for_quiet()?;
         let Some(open) = mapped::open(self.mounts, file) else {
-            self.told.skipped += 1;
+            self.status.skipped += 1;
             return Ok(());
         };
         let mut from = 0;
         while from < file.bytes {
             let end = file.bytes.min(from + PIECE_BYTES);
             self.wait_for_quiet()?;
-            ask_for(&open, from, end);
+            request(&open, from, end);
             self.wait_for(&open, end - 1)?;
             from = end;
         }
-        self.told.files += 1;
-        self.told.bytes += file.bytes;
+        self.status.files += 1;
+        self.status.bytes += file.bytes;
         Ok(())
     }
 
@@ -90,7 +90,7 @@ impl<'a> Reader<'a> {
     fn wait_for_quiet(&mut self) -> Result<(), PreloadState> {
         while self.check()? {
             std::thread::sleep(PAUSE);
-            self.told.paused_seconds += PAUSE.as_secs_f64();
+            self.status.paused_seconds += PAUSE.as_secs_f64();
         }
         Ok(())
     }
@@ -98,7 +98,7 @@ impl<'a> Reader<'a> {
     /// Waits until the byte at this offset is in memory.
     fn wait_for(&mut self, file: &File, at: u64) -> Result<(), PreloadState> {
         let mut look = FIRST_LOOK;
-        while !is_there(file, at) {
+        while !is_cached(file, at) {
             self.check()?;
             std::thread::sleep(look);
             look = LOOK_MAX.min(2 * look);
@@ -120,7 +120,7 @@ impl<'a> Reader<'a> {
 }
 
 /// Requests readahead of these bytes; failures show up as pages that never arrive.
-fn ask_for(file: &File, mut from: u64, end: u64) {
+fn request(file: &File, mut from: u64, end: u64) {
     while let Some(bytes) = NonZeroU64::new(REQUEST_BYTES.min(end - from)) {
         rustix::fs::fadvise(file, from, Some(bytes), Advice::WillNeed).ok();
         from += bytes.get();
@@ -128,7 +128,7 @@ fn ask_for(file: &File, mut from: u64, end: u64) {
 }
 
 /// Returns `true` if the byte at this offset can be read without blocking, or if that is unknown.
-fn is_there(file: &File, at: u64) -> bool {
+fn is_cached(file: &File, at: u64) -> bool {
     let mut byte = [0];
     preadv2(file, &mut [IoSliceMut::new(&mut byte)], at, ReadWriteFlags::NOWAIT)
         != Err(Errno::AGAIN)

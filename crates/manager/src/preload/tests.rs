@@ -48,28 +48,37 @@ const NOW: Nanos = Nanos::from_secs(1_000);
 /// Gives a program the focus for long enough.
 fn use_for_a_while(preload: &mut Preload, who: Identity) {
     preload.focus(Some("sleep"), Some(SetId(who)), NOW);
-    let unasked = |_| unreachable!("it has not been in use for long");
-    preload.keep_time(NOW, unasked);
-    preload.keep_time(NOW.after(USED), |set| vec![set.0]);
-    preload.keep_time(NOW.after(USED), unasked);
+    assert!(!is_looked_at(preload, NOW), "it has not been in use for long");
+    assert!(is_looked_at(preload, NOW.after(USED)));
+    assert!(!is_looked_at(preload, NOW.after(USED)), "once");
+}
+
+/// Returns `true` if a look at the mappings of the program is due.
+fn is_looked_at(preload: &mut Preload, now: Nanos) -> bool {
+    let mut asked = false;
+    preload.keep_time(now, |set| {
+        asked = true;
+        vec![set.0]
+    });
+    asked
 }
 
 #[test]
-fn what_a_program_in_use_has_mapped_is_read_ahead_at_the_next_start() {
+fn files_of_a_used_program_are_read_ahead_at_the_next_start() {
     let (dir, kernel) = (tempfile::tempdir().unwrap(), FakeKernel::new());
     let options = options(dir.path(), true, Strength::Normal);
     let mut first = Preload::begin(&options, kernel.proc());
-    let told = ended(&first);
+    let status = ended(&first);
     assert_eq!(
-        (told.files, told.programs, told.state),
+        (status.files, status.programs, status.state),
         (0, 0, PreloadState::Done),
         "nothing is known yet"
     );
     use_for_a_while(&mut first, kernel.process(7, &mapping(SLEEP)));
     let history = until(|| remembered(dir.path()));
     assert_eq!(history.plan(u64::MAX), [[file(SLEEP)]]);
-    let told = ended(&Preload::begin(&options, kernel.proc()));
-    assert_eq!((told.files, told.programs, told.bytes), (1, 1, file(SLEEP).bytes));
+    let status = ended(&Preload::begin(&options, kernel.proc()));
+    assert_eq!((status.files, status.programs, status.bytes), (1, 1, file(SLEEP).bytes));
 }
 
 #[test]
@@ -78,17 +87,12 @@ fn a_program_is_looked_at_once_an_hour() {
     let mut preload = Preload::begin(&options(dir.path(), true, Strength::Normal), kernel.proc());
     let who = kernel.process(7, &mapping(SLEEP));
     use_for_a_while(&mut preload, who);
-    let mut asked = |now: Nanos| {
+    for (now, expected) in
+        [(NOW.after(Nanos::from_secs(60)), false), (NOW.after(USED).after(AGAIN), true)]
+    {
         preload.focus(Some("sleep"), Some(SetId(who)), now);
-        let mut asked = false;
-        preload.keep_time(now.after(USED), |set| {
-            asked = true;
-            vec![set.0]
-        });
-        asked
-    };
-    assert!(!asked(NOW.after(Nanos::from_secs(60))));
-    assert!(asked(NOW.after(USED).after(AGAIN)));
+        assert_eq!(is_looked_at(&mut preload, now.after(USED)), expected);
+    }
 }
 
 #[test]
@@ -102,8 +106,8 @@ fn switched_off_nothing_is_remembered_and_nothing_is_read_ahead() {
     let mut history = FileHistory::default();
     history.remember("sleep", vec![file(SLEEP)]);
     history_file::write(&dir.path().join("preload.json"), &history);
-    let told = ended(&Preload::begin(&options(dir.path(), true, Strength::Off), kernel.proc()));
-    assert_eq!((told.files, told.state), (0, PreloadState::Off));
+    let status = ended(&Preload::begin(&options(dir.path(), true, Strength::Off), kernel.proc()));
+    assert_eq!((status.files, status.state), (0, PreloadState::Off));
 }
 
 #[test]

@@ -23,27 +23,26 @@ fn folder() -> PathBuf {
 }
 
 #[test]
-fn a_mark_of_what_was_within_the_limits_tightens_those_of_the_worst() {
+fn a_mark_without_a_suspicion_tightens_the_limits_of_the_worst() {
     let mut auto = auto(6);
-    auto.endure(suspicion(ms(60), ms(1_000), false));
-    auto.endure(Suspicion { application: "gedit".into(), ..suspicion(ms(80), ms(2_000), false) });
-    auto.endure(Suspicion {
+    auto.remember(suspicion(ms(60), ms(1_000), false));
+    auto.remember(Suspicion { application: "gedit".into(), ..suspicion(ms(80), ms(2_000), false) });
+    auto.remember(Suspicion {
         application: "other".into(),
         uid: 1001,
         ..suspicion(ms(90), ms(2_000), false)
     });
-    let percent = |auto: &AutoMarker, application: &str| {
-        auto.tolerances.of(&Subject::new(1000, InputClass::Key, application)).percent()
-    };
-    auto.tighten(1000, ms(60_000));
-    assert_eq!(percent(&auto, "gedit"), 100, "it is too long ago");
-    auto.tighten(1000, ms(3_000));
-    assert_eq!(
-        (percent(&auto, "gedit"), percent(&auto, "xterm"), percent(&auto, "other")),
-        (84, 100, 100)
-    );
-    auto.tighten(1000, ms(3_100));
-    assert_eq!(percent(&auto, "gedit"), 84, "the same is not marked twice");
+    for (now, percent, why) in [
+        (ms(60_000), 100, "it is too long ago"),
+        (ms(3_000), 84, "the worst of this user"),
+        (ms(3_100), 84, "the same is not marked twice"),
+    ] {
+        auto.tighten(1000, now);
+        let percents = ["gedit", "xterm", "other"].map(|application| {
+            auto.tolerances.get(&Subject::new(1000, InputClass::Key, application)).percent()
+        });
+        assert_eq!(percents, [percent, 100, 100], "{why}");
+    }
 }
 
 fn cause(culprit: &str) -> JudgedCause {
@@ -58,7 +57,7 @@ fn found(what: &str) -> Judgement {
     Judgement::Found { cause: cause(what), latency_ms: 1234.0, milestone: "response".into() }
 }
 
-fn told(presses: u32, first: Nanos, last: Nanos) -> ToldAnswer {
+fn answer(presses: u32, first: Nanos, last: Nanos) -> ToldAnswer {
     let (slept, silent, client) = (ms(0), 0, Pid(1));
     let at = ms(10_000);
     ToldAnswer { at, first, last, slept, silent, client, slot: 3, presses, class: 0, queued: false }
@@ -72,19 +71,19 @@ fn look_at(auto: &mut AutoMarker, from: Nanos, until: Nanos) -> Option<Nanos> {
 
 #[test]
 fn one_press_counts_from_the_press() {
-    assert_eq!(latency(&told(1, ms(700), ms(700)), None), (ms(700), false));
-    assert_eq!(latency(&told(3, ms(700), ms(150)), None), (ms(700), false));
+    assert_eq!(latency(&answer(1, ms(700), ms(700)), None), (ms(700), false));
+    assert_eq!(latency(&answer(3, ms(700), ms(150)), None), (ms(700), false));
     assert_eq!(
-        latency(&ToldAnswer { queued: true, ..told(3, ms(700), ms(0)) }, None),
+        latency(&ToldAnswer { queued: true, ..answer(3, ms(700), ms(0)) }, None),
         (ms(700), false)
     );
 }
 
 #[test]
 fn presses_that_need_no_answer_do_not_count() {
-    assert_eq!(latency(&told(2, ms(3_000), ms(1)), None), (ms(1), false));
-    assert_eq!(latency(&told(2, ms(3_000), ms(45)), Some(ms(50).0)), (ms(45), false));
-    assert_eq!(latency(&told(5, ms(900), ms(1)), None), (ms(900), true));
+    assert_eq!(latency(&answer(2, ms(3_000), ms(1)), None), (ms(1), false));
+    assert_eq!(latency(&answer(2, ms(3_000), ms(45)), Some(ms(50).0)), (ms(45), false));
+    assert_eq!(latency(&answer(5, ms(900), ms(1)), None), (ms(900), true));
 }
 
 #[test]
@@ -154,19 +153,18 @@ fn marks_within_an_hour_are_bounded() {
 
 #[test]
 fn a_later_milestone_is_marked_and_named() {
-    let late = |milestone: &str| {
-        let Judgement::Found { cause, latency_ms, .. } = found("kill") else {
-            return Outcome::Dropped;
-        };
-        let found = Judgement::Found { cause, latency_ms, milestone: milestone.into() };
-        auto(1).decide(&suspicion(ms(700), ms(1), false), found, ms(2))
-    };
-    for (milestone, said) in [
+    for (milestone, headline) in [
         ("handled", "1.2 s key until handled in xterm, stopped by kill"),
         ("completed", "1.2 s key until completed in xterm, stopped by kill"),
         ("hanging", "1.2 s key and still hanging in xterm, stopped by kill"),
     ] {
-        assert_eq!(late(milestone), marked(said));
+        let found = Judgement::Found {
+            cause: cause("kill"),
+            latency_ms: 1234.0,
+            milestone: milestone.into(),
+        };
+        let outcome = auto(1).decide(&suspicion(ms(700), ms(1), false), found, ms(2));
+        assert_eq!(outcome, marked(headline));
     }
 }
 
@@ -174,13 +172,17 @@ fn a_later_milestone_is_marked_and_named() {
 fn the_same_cause_is_marked_once_an_hour() {
     let mut auto = auto(6);
     let suspicion = suspicion(ms(1_200), ms(1), false);
-    let marked = |outcome| matches!(outcome, Outcome::Marked(..));
-    assert!(marked(auto.decide(&suspicion, found("kill"), ms(2))));
-    assert!(!marked(auto.decide(&suspicion, found("kill"), ms(3))));
-    assert!(marked(auto.decide(&suspicion, found("gdb"), ms(4))));
-    assert!(!marked(auto.decide(&suspicion, Judgement::Nothing, ms(5))));
-    auto.may_look(false, HOUR.after(ms(10)));
-    assert!(marked(auto.decide(&suspicion, found("kill"), HOUR.after(ms(10)))));
+    for (judgement, now, is_marked) in [
+        (found("kill"), ms(2), true),
+        (found("kill"), ms(3), false),
+        (found("gdb"), ms(4), true),
+        (Judgement::Nothing, ms(5), false),
+        (found("kill"), HOUR.after(ms(10)), true),
+    ] {
+        auto.may_look(false, now);
+        let outcome = auto.decide(&suspicion, judgement, now);
+        assert_eq!(matches!(outcome, Outcome::Marked(..)), is_marked, "{outcome:?} at {now:?}");
+    }
     assert_eq!(
         (auto.counts.marked, auto.counts.known_causes, auto.counts.without_finding),
         (3, 1, 1)
@@ -200,86 +202,75 @@ fn learning() -> (tempfile::TempDir, Learning, Pid) {
 
 /// Returns pointer moves answered or read after `latency`.
 fn moves(class: usize, client: Pid, latency: Nanos) -> ToldAnswer {
-    ToldAnswer { class, client, queued: true, ..told(1, latency, latency) }
+    ToldAnswer { class, client, queued: true, ..answer(1, latency, latency) }
 }
 
 #[test]
-fn a_pointer_that_is_followed_late_is_suspected_by_limits_of_its_own() {
+fn late_pointer_moves_are_suspected_by_limits_of_their_own() {
     let (_dir, mut learning, client) = learning();
     let mut auto = auto(6);
-    let mut weighed = |auto: &AutoMarker, class, latency| {
-        let (suspicion, exceeds) =
-            weigh(&moves(class, client, latency), &mut learning, &auto.tolerances).unwrap();
-        (suspicion.class, exceeds)
-    };
-    for (number, class) in [(POINTER, InputClass::Motion), (WHEEL, InputClass::Scroll)] {
-        assert_eq!(weighed(&auto, number, ms(200)), (class, false));
-        assert_eq!(weighed(&auto, number, ms(201)), (class, true));
+    for (number, class) in [(WHEEL, InputClass::Scroll), (POINTER, InputClass::Motion)] {
+        for (latency, is_exceeded) in [(ms(200), false), (ms(201), true)] {
+            let (suspicion, exceeds) =
+                weigh(&moves(number, client, latency), &mut learning, &auto.tolerances).unwrap();
+            assert_eq!((suspicion.class, exceeds), (class, is_exceeded));
+        }
     }
     let (subject, _) =
         weigh(&moves(POINTER, client, ms(201)), &mut learning, &auto.tolerances).unwrap();
-    auto.tolerances.hear(&subject.subject(), PersonSaid::Wrong);
-    let mut exceeds =
-        |class| weigh(&moves(class, client, ms(201)), &mut learning, &auto.tolerances).unwrap().1;
-    assert_eq!(
-        (exceeds(POINTER), exceeds(WHEEL)),
-        (false, true),
-        "the wheel is put up with apart from the pointer"
-    );
+    auto.tolerances.adjust(&subject.subject(), PersonSaid::Wrong);
+    let exceeds = [POINTER, WHEEL].map(|class| {
+        weigh(&moves(class, client, ms(201)), &mut learning, &auto.tolerances).unwrap().1
+    });
+    assert_eq!(exceeds, [false, true], "the wheel has a tolerance of its own");
 }
 
 #[test]
-fn what_is_usual_never_makes_the_pointers_limits_tighter() {
-    let p98 = Some(ms(2).0);
-    let exceeds = |class, latency: Nanos| {
-        Tolerances::open(folder().join("tolerances.json"))
-            .of(&Subject::new(1000, class, "xterm"))
-            .is_exceeded(latency.0, limits(class), 50, p98)
-    };
-    assert!(!exceeds(InputClass::Motion, ms(200)) && exceeds(InputClass::Motion, ms(201)));
-    assert!(exceeds(InputClass::Key, ms(101)));
-}
-
-#[test]
-fn moves_that_nobody_takes_are_suspected_where_the_program_is_there_and_settled() {
-    let (_dir, mut learning, client) = learning();
+fn baselines_never_tighten_the_pointers_limits() {
     let tolerances = Tolerances::open(folder().join("tolerances.json"));
-    let open = |client, since| OpenPresses {
-        slot: 300,
-        client,
-        since,
-        untaken: Some(since),
-        presses: 9,
-        class: POINTER,
-    };
-    let mut weigh = |open: &OpenPresses| weigh_open(open, &mut learning, &tolerances, ms(5_000));
-    assert_eq!(weigh(&open(client, ms(4_801))), None);
-    let suspicion = weigh(&open(client, ms(4_700))).unwrap();
+    for (class, latency, is_exceeded) in [
+        (InputClass::Motion, ms(200), false),
+        (InputClass::Motion, ms(201), true),
+        (InputClass::Key, ms(101), true),
+    ] {
+        let tolerance = tolerances.get(&Subject::new(1000, class, "xterm"));
+        assert_eq!(tolerance.is_exceeded(latency.0, limits(class), 50, Some(ms(2).0)), is_exceeded);
+    }
+}
+
+#[test]
+fn untaken_moves_are_suspected_of_a_program_that_has_settled() {
+    let (_dir, mut learning, client) = learning();
+    let suspicion = weigh_untaken(&mut learning, client, ms(4_700)).unwrap();
     assert_eq!(
         (suspicion.class, suspicion.latency, suspicion.doubtful),
         (InputClass::Motion, ms(300), false)
     );
+    assert_eq!(weigh_untaken(&mut learning, client, ms(4_801)), None);
     let mut new = std::process::Command::new("sleep").arg("60").spawn().unwrap();
-    assert_eq!(weigh(&open(Pid(new.id()), ms(4_700))), None, "it starts");
+    let pid = Pid(new.id());
+    assert_eq!(weigh_untaken(&mut learning, pid, ms(4_700)), None, "it starts");
     new.kill().unwrap();
     new.wait().unwrap();
-    assert_eq!(weigh(&open(Pid(new.id()), ms(4_700))), None, "it is gone");
+    assert_eq!(weigh_untaken(&mut learning, pid, ms(4_700)), None, "it is gone");
+}
+
+/// Weighs pointer moves that a client has not read since then, at five seconds.
+fn weigh_untaken(learning: &mut Learning, client: Pid, since: Nanos) -> Option<Suspicion> {
+    let tolerances = Tolerances::open(folder().join("tolerances.json"));
+    let (slot, presses, class) = (300, 9, POINTER);
+    let open = OpenPresses { slot, client, since, untaken: Some(since), presses, class };
+    weigh_open(&open, learning, &tolerances, ms(5_000))
 }
 
 #[test]
 fn beside_the_pointer_nothing_short_is_marked() {
-    let of = |class| {
-        auto(6).decide(
-            &Suspicion { class, ..suspicion(ms(2_500), ms(1), false) },
-            found("kill"),
-            ms(2),
-        )
-    };
-    assert_eq!(of(InputClass::Motion), Outcome::Dropped);
-    assert_eq!(of(InputClass::Key), marked("1.2 s key in xterm, stopped by kill"));
-    let near = Suspicion { class: InputClass::Motion, ..suspicion(ms(2_400), ms(1), false) };
-    assert_eq!(
-        auto(6).decide(&near, found("kill"), ms(2)),
-        marked("1.2 s motion in xterm, stopped by kill")
-    );
+    for (class, latency, outcome) in [
+        (InputClass::Motion, ms(2_500), Outcome::Dropped),
+        (InputClass::Key, ms(2_500), marked("1.2 s key in xterm, stopped by kill")),
+        (InputClass::Motion, ms(2_400), marked("1.2 s motion in xterm, stopped by kill")),
+    ] {
+        let suspicion = Suspicion { class, ..suspicion(latency, ms(1), false) };
+        assert_eq!(auto(6).decide(&suspicion, found("kill"), ms(2)), outcome);
+    }
 }

@@ -2,7 +2,7 @@
 //! Temporary details of a running recorder.
 
 use super::Recorder;
-use crate::told::refuse;
+use crate::outcome::refuse;
 use tipme_control::RecorderResponse;
 use tipme_control::journal;
 use tipme_desktop::clock;

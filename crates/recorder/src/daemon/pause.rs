@@ -2,7 +2,7 @@
 //! Pausing and resuming all recording.
 
 use super::Recorder;
-use crate::told::refuse;
+use crate::outcome::refuse;
 use tipme_control::{RecorderResponse, accounts, journal};
 use tipme_desktop::clock;
 use tipme_record::Nanos;
@@ -12,10 +12,8 @@ impl Recorder<'_> {
     /// anyway.
     pub(super) fn pause(&mut self, uid: u32) -> RecorderResponse {
         if let Some((other, _)) = self.paused.filter(|(by, _)| *by != uid) {
-            return refuse(format!(
-                "recording is paused already, by {}",
-                accounts::in_words(other)
-            ));
+            let user = accounts::in_words(other);
+            return refuse(format!("recording is paused already, by {user}"));
         }
         if self.paused.is_none() {
             self.kernel.pause(true);
@@ -36,7 +34,7 @@ impl Recorder<'_> {
                 self.armed = clock::now();
                 self.kernel.pause(false);
                 self.paused = None;
-                journal::info(format!("started again by user {uid}")).keep();
+                journal::info(format!("resumed by user {uid}")).keep();
             }
             None => {}
         }
@@ -51,7 +49,7 @@ impl Recorder<'_> {
 
 fn why_paused(by: u32, since: Nanos) -> String {
     let ago = clock::now().since(since).0 / 1_000_000_000;
-    let who = accounts::in_words(by);
+    let user = accounts::in_words(by);
     let command = if by == 0 { "sudo tipme resume" } else { "tipme resume" };
-    format!("recording was paused {ago} s ago by {who}, who can start it again: {command}")
+    format!("recording was paused {ago} s ago by {user}, who can start it again: {command}")
 }

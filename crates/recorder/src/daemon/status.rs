@@ -38,7 +38,7 @@ impl Recorder<'_> {
             input_stopped_by_uid: self.unrecorded.unwilling(),
             input_stopped_s: self.unrecorded.within(now.before(self.options.window), now).millis()
                 / 1e3,
-            details: self.details.told(self.armed),
+            details: self.details.statuses(self.armed),
             displays: self.recorded(&self.displays.known()),
             missing: self
                 .kernel

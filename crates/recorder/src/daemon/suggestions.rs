@@ -57,7 +57,7 @@ impl Recorder<'_> {
     }
 
     /// Handles a user's verdict on an incident.
-    pub(super) fn hear(&mut self, incident: &Path, uid: u32, right: Option<bool>) {
+    pub(super) fn apply_verdict(&mut self, incident: &Path, uid: u32, right: Option<bool>) {
         let id = incident.file_stem().unwrap_or_default().to_string_lossy();
         if let (Some((auto, _)), Some(right)) = (&mut self.auto, right) {
             auto.tolerances.answer(&id, uid, right);
@@ -73,8 +73,8 @@ impl Recorder<'_> {
     }
 
     /// Returns a user's automatic incidents and tolerances.
-    pub(super) fn said_by(&self, uid: u32) -> (Vec<String>, Vec<ToldTolerance>) {
+    pub(super) fn feedback_of(&self, uid: u32) -> (Vec<String>, Vec<ToldTolerance>) {
         let tolerances = self.auto.as_ref().map(|(auto, _)| &auto.tolerances);
-        tolerances.map(|of| (of.suggested(uid), of.told(uid))).unwrap_or_default()
+        tolerances.map(|of| (of.suggested(uid), of.adjusted(uid))).unwrap_or_default()
     }
 }

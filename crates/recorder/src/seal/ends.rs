@@ -35,7 +35,7 @@ pub(super) struct PipeWaiters(BTreeMap<End, Vec<PipeWaiter>>);
 
 impl PipeWaiters {
     /// Finds the waiters in a task walk.
-    pub(super) fn by(tasks: &[u8]) -> PipeWaiters {
+    pub(super) fn from_tasks(tasks: &[u8]) -> PipeWaiters {
         let mut waiting: BTreeMap<End, Vec<PipeWaiter>> = BTreeMap::new();
         for (wait, end) in
             waits(tasks).filter_map(|wait| Some((wait, end_of(&wait)?))).take(WAITERS_MAX)
@@ -64,8 +64,8 @@ impl PipeWaiters {
         for (end, waiters) in &self.0 {
             let Some(holders) = holders.get(end) else { continue };
             for waiter in waiters.iter().filter(|waiter| !holders.contains(&waiter.pid)) {
-                let told = holders.iter().take(HOLDERS_MAX);
-                found.extend(told.map(|holder| PipeEnd {
+                let kept = holders.iter().take(HOLDERS_MAX);
+                found.extend(kept.map(|holder| PipeEnd {
                     tid: waiter.tid,
                     inode: end.0,
                     holder: *holder,
@@ -97,9 +97,10 @@ fn ends(file: &OpenFile) -> impl Iterator<Item = End> + use<> {
 /// Returns the ends that an open file is, from its fdinfo: both if it was opened for reading and
 /// writing.
 fn opened(info: &str) -> Option<impl Iterator<Item = End> + use<>> {
-    let value = |name: &str| info.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
-    let inode: u64 = value("ino:")?.parse().ok()?;
-    let access = u32::from_str_radix(value("flags:")?, 8).ok()? & ACCESS_BITS;
+    let [inode, flags] = ["ino:", "flags:"]
+        .map(|name| info.lines().find_map(|line| line.strip_prefix(name)).map(str::trim));
+    let inode: u64 = inode?.parse().ok()?;
+    let access = u32::from_str_radix(flags?, 8).ok()? & ACCESS_BITS;
     let both = [(access != 0, true), (access != 1, false)];
     Some(both.into_iter().filter(|(has, _)| *has).map(move |(_, write)| (inode, write)))
 }
@@ -112,34 +113,33 @@ mod tests {
     use zerocopy::FromZeros;
 
     #[test]
-    fn flags_tell_the_ends() {
-        let ends = |flags: &str| -> Vec<End> {
+    fn the_ends_of_a_pipe_are_known_from_its_flags() {
+        for (flags, ends) in [
+            ("0100000", &[(77, false)][..]),
+            ("0100001", &[(77, true)]),
+            ("02", &[(77, true), (77, false)]),
+        ] {
             let info = format!("pos:\t0\nflags:\t{flags}\nmnt_id:\t15\nino:\t77\n");
-            opened(&info).into_iter().flatten().collect()
-        };
-        assert_eq!([ends("0100000"), ends("0100001")], [[(77, false)], [(77, true)]]);
-        assert_eq!(ends("02"), [(77, true), (77, false)]);
+            let found: Vec<End> = opened(&info).into_iter().flatten().collect();
+            assert_eq!(found, ends, "{flags}");
+        }
         assert_eq!(opened("rubbish").into_iter().flatten().count(), 0);
     }
 
+    /// Returns a thread of this process that waits for the writer of a pipe.
+    fn own_wait(inode: u64) -> PipeWaiters {
+        let waiter = PipeWaiter { tid: 7, pid: std::process::id() };
+        PipeWaiters(BTreeMap::from([((inode, true), vec![waiter])]))
+    }
+
     #[test]
-    fn the_holder_of_the_other_end_is_found_and_a_pipe_to_oneself_has_none() {
-        use std::os::unix::fs::MetadataExt;
+    fn the_other_end_is_found_unless_it_is_the_waiters_own() {
         let (reader, writer) = pipe().expect("a pipe can be made");
-        let inode = std::fs::metadata(format!(
-            "/proc/self/fd/{}",
-            std::os::fd::AsRawFd::as_raw_fd(&reader)
-        ))
-        .expect("it is open")
-        .ino();
-        let wait = |pid: u32| {
-            PipeWaiters(BTreeMap::from([((inode, true), vec![PipeWaiter { tid: 7, pid }])]))
-        };
-        let own = std::process::id();
-        assert_eq!(wait(own).resolve(), []);
+        let inode = rustix::fs::fstat(&reader).expect("it is open").st_ino;
+        assert_eq!(own_wait(inode).resolve(), []);
         let mut child =
             Command::new("sleep").arg("60").stdout(Stdio::from(writer)).spawn().expect("it starts");
-        let found = wait(own).resolve();
+        let found = own_wait(inode).resolve();
         let holder = child.id();
         child.kill().and_then(|()| child.wait()).expect("it is ours");
         assert_eq!(found, [PipeEnd { tid: 7, inode, holder }]);

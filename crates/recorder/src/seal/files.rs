@@ -46,7 +46,7 @@ pub(super) struct WantedFiles {
 
 impl WantedFiles {
     /// Collects the files in the waits of a task walk, if this user may know their paths.
-    pub(super) fn by(tasks: &[u8], user: u32) -> WantedFiles {
+    pub(super) fn from_tasks(tasks: &[u8], user: u32) -> WantedFiles {
         let mut wanted = WantedFiles { user, ..WantedFiles::default() };
         waits(tasks).for_each(|wait| wanted.add_wait(&wait));
         wanted
@@ -173,7 +173,8 @@ mod tests {
 
     fn names(tasks: &[u8], user: u32) -> Vec<FileName> {
         let found = std::cell::RefCell::new(Vec::new());
-        WantedFiles::by(tasks, user).resolve(|_| true, |file| found.borrow_mut().push(file));
+        WantedFiles::from_tasks(tasks, user)
+            .resolve(|_| true, |file| found.borrow_mut().push(file));
         found.into_inner()
     }
 
@@ -197,10 +198,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_named_is_bounded() {
+    fn named_files_are_bounded() {
         let many: Vec<u8> =
             (1..5_000).flat_map(|inode| wait(1, -1, (1, inode)).as_bytes().to_vec()).collect();
-        assert_eq!(WantedFiles::by(&many, 0).files.len(), FILES);
+        assert_eq!(WantedFiles::from_tasks(&many, 0).files.len(), FILES);
         assert!(names(&many, 0).is_empty());
     }
 }

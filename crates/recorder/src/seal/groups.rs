@@ -76,9 +76,11 @@ impl ThrottledGroups {
 /// Returns the threads among the tasks of a mark that have ended. No group lists a zombie either.
 fn ended(tasks: &[u8]) -> Vec<u32> {
     let tasks = loose(tasks, RecordKind::Task).filter_map(Task::read);
-    let stat =
-        |task: &Task| text(&format!("/proc/{}/task/{}/stat", task.pid, task.head.tid), STAT_BYTES);
-    tasks.filter(|task| !is_alive(&stat(task))).map(|task| task.head.tid.0).collect()
+    let ended = tasks.filter(|task| {
+        let stat = format!("/proc/{}/task/{}/stat", task.pid, task.head.tid);
+        !is_alive(&text(&stat, STAT_BYTES))
+    });
+    ended.map(|task| task.head.tid.0).collect()
 }
 
 fn is_alive(stat: &str) -> bool {
@@ -144,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_that_was_throttled_is_named_with_who_is_in_it_and_below() {
+    fn a_throttled_group_is_named_with_all_threads_in_and_below_it() {
         for (version, limit) in
             [(CgroupVersion::One, "5000\n"), (CgroupVersion::Two, "5000 100000\n")]
         {
@@ -191,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_ended_since_the_mark_is_told_from_who_lives() {
+    fn threads_that_ended_since_the_mark_are_distinguished() {
         let mut child =
             std::process::Command::new("true").spawn().expect("there is such a program");
         let mut lived = Task::read(&[0; Task::SIZE]).expect("it has its size");

@@ -130,23 +130,28 @@ mod tests {
         let two = "31 25 0:27 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n";
         let both =
             format!("{two}32 25 0:28 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu,cpuacct\n");
-        let among = |mounts| Hierarchy::among(mounts, "cpu");
-        let found = among(&both).map(|found| (found.mount, found.version));
-        assert_eq!(found, Some((PathBuf::from("/sys/fs/cgroup/cpu"), CgroupVersion::One)));
-        assert_eq!(among(two).map(|found| found.version), Some(CgroupVersion::Two));
-        assert_eq!(among("32 25 0:28 / /c rw - cgroup cgroup rw,memory\n"), None);
+        for (mounts, expected) in [
+            (both.as_str(), Some(("/sys/fs/cgroup/cpu", CgroupVersion::One))),
+            (two, Some(("/sys/fs/cgroup/unified", CgroupVersion::Two))),
+            ("32 25 0:28 / /c rw - cgroup cgroup rw,memory\n", None),
+        ] {
+            let found = Hierarchy::among(mounts, "cpu").map(|found| (found.mount, found.version));
+            assert_eq!(found, expected.map(|(mount, version)| (mount.into(), version)));
+        }
     }
 
     #[test]
     fn a_group_is_found_below_what_the_mount_shows_and_nowhere_else() {
-        let of = |version, root: &str| Hierarchy { mount: "/m".into(), root: root.into(), version };
         let text = "3:blkio:/old\n0::/box/a\n";
-        let two = |root| of(CgroupVersion::Two, root).group_in(text, "blkio");
-        assert_eq!(
-            [two("/"), two("/box"), two("/other")],
-            [Some("box/a".into()), Some("a".into()), None]
-        );
-        assert_eq!(of(CgroupVersion::One, "/").group_in(text, "blkio"), Some("old".into()));
-        assert_eq!(of(CgroupVersion::Two, "/").group_in("0::/../x\n", "blkio"), None);
+        for (version, root, text, group) in [
+            (CgroupVersion::Two, "/", text, Some("box/a")),
+            (CgroupVersion::Two, "/box", text, Some("a")),
+            (CgroupVersion::Two, "/other", text, None),
+            (CgroupVersion::One, "/", text, Some("old")),
+            (CgroupVersion::Two, "/", "0::/../x\n", None),
+        ] {
+            let hierarchy = Hierarchy { mount: "/m".into(), root: root.into(), version };
+            assert_eq!(hierarchy.group_in(text, "blkio"), group.map(PathBuf::from), "{root}");
+        }
     }
 }

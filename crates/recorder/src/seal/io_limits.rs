@@ -68,7 +68,7 @@ pub(super) struct FoundLimits {
 
 /// Limits of each group examined, with the threads in or below it.
 #[derive(Default)]
-struct GroupsAround {
+struct ExaminedGroups {
     groups: BTreeMap<PathBuf, IoLimitedGroup>,
     /// Number of groups beyond the limit, counted once per thread in them.
     groups_beyond: u64,
@@ -77,7 +77,7 @@ struct GroupsAround {
 
 impl IoWaiters {
     /// Finds the threads in the waits of a task walk.
-    pub(super) fn by(tasks: &[u8]) -> IoWaiters {
+    pub(super) fn from_tasks(tasks: &[u8]) -> IoWaiters {
         let mut waiters = IoWaiters::default();
         waits(tasks).for_each(|wait| waiters.add(&wait));
         waiters
@@ -90,7 +90,7 @@ impl IoWaiters {
     }
 
     /// Adds the ended processes of a chunk.
-    pub(super) fn see_ended(&mut self, chunk: &[u8]) {
+    pub(super) fn add_ended(&mut self, chunk: &[u8]) {
         let records = entries(chunk).filter(|entry| entry.kind == RecordKind::Exit);
         for exit in records
             .filter_map(|entry| Exit::read(entry.bytes))
@@ -116,9 +116,9 @@ impl IoWaiters {
     /// Finds the limits of their groups.
     pub(super) fn resolve(self) -> FoundLimits {
         // By now this tid may belong to another process.
-        let of =
-            |(pid, tid): (Pid, Tid)| text(&format!("/proc/{pid}/task/{tid}/cgroup"), FILE_BYTES);
-        self.among(Hierarchy::find(CONTROLLER).as_ref(), of)
+        self.among(Hierarchy::find(CONTROLLER).as_ref(), |(pid, tid)| {
+            text(&format!("/proc/{pid}/task/{tid}/cgroup"), FILE_BYTES)
+        })
     }
 
     /// Returns the thread, or the nearest live parent of its process, with its groups.
@@ -127,10 +127,11 @@ impl IoWaiters {
         thread: (Pid, Tid),
         of: &impl Fn((Pid, Tid)) -> String,
     ) -> Option<((Pid, Tid), String)> {
-        let parent =
-            |(pid, _): &(Pid, Tid)| self.parents.get(pid).map(|parent| (*parent, Tid(parent.0)));
-        let line = std::iter::successors(Some(thread), parent).take(PARENTS);
-        line.map(|thread| (thread, of(thread))).find(|(_, groups)| !groups.is_empty())
+        let line = std::iter::successors(Some(thread), |(pid, _)| {
+            self.parents.get(pid).map(|parent| (*parent, Tid(parent.0)))
+        });
+        let mut line = line.take(PARENTS).map(|thread| (thread, of(thread)));
+        line.find(|(_, groups)| !groups.is_empty())
     }
 
     fn among(
@@ -138,7 +139,7 @@ impl IoWaiters {
         hierarchy: Option<&Hierarchy>,
         of: impl Fn((Pid, Tid)) -> String,
     ) -> FoundLimits {
-        let mut looked = GroupsAround::default();
+        let mut looked = ExaminedGroups::default();
         let living = self.threads.iter().filter_map(|thread| self.living(*thread, &of));
         let living: BTreeMap<(Pid, Tid), String> =
             if hierarchy.is_some() { living.collect() } else { BTreeMap::new() };
@@ -153,7 +154,7 @@ impl IoWaiters {
     }
 }
 
-impl GroupsAround {
+impl ExaminedGroups {
     /// Reads the limits of a group and of all its ancestors.
     fn look(&mut self, hierarchy: &Hierarchy, group: &Path, tid: Tid) {
         for group in group.ancestors() {
@@ -175,7 +176,7 @@ impl GroupsAround {
     fn missing(&self, waits: u64) -> Option<Missing> {
         let beyond = [
             (waits, "waits of threads", THREADS),
-            (self.groups_beyond, "times a group", GROUPS),
+            (self.groups_beyond, "lookups of a group", GROUPS),
             (self.limits_beyond, "limits of a group", LIMITS),
         ];
         let why = beyond.iter().filter(|(count, ..)| *count > 0);
@@ -192,54 +193,38 @@ fn folder(hierarchy: &Hierarchy, group: &Path) -> PathBuf {
 
 /// Returns the limits of a group, and the number beyond those kept.
 fn limits(hierarchy: &Hierarchy, group: &Path) -> (Vec<IoLimit>, u64) {
-    let read = |name: &str| {
-        let file = folder(hierarchy, group).join(name).display().to_string();
-        (text(&file, FILE_BYTES), file)
-    };
-    let mut limits: Vec<IoLimit> = match hierarchy.version {
-        CgroupVersion::One => KINDS.iter().flat_map(|kind| of_file(&read(kind.0), *kind)).collect(),
-        CgroupVersion::Two => {
-            let file = read(FILE);
-            KINDS.iter().flat_map(|kind| of_key(&file, *kind)).collect()
+    let (mut limits, mut file, mut contents) = (Vec::new(), String::new(), String::new());
+    for (name, key, write, operations) in KINDS {
+        let name = if hierarchy.version == CgroupVersion::One { name } else { FILE };
+        let path = folder(hierarchy, group).join(name).display().to_string();
+        if path != file {
+            (contents, file) = (text(&path, FILE_BYTES), path);
         }
-    };
+        let lines = contents.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n'));
+        limits.extend(lines.filter_map(|line| {
+            let (device, per_second) = limit(line, key, hierarchy.version)?;
+            Some(IoLimit { file: file.clone(), device, write, operations, per_second })
+        }));
+    }
     let beyond = limits.len().saturating_sub(LIMITS);
     limits.truncate(LIMITS);
     (limits, beyond as u64)
 }
 
-/// Parses the limits in a file of version 1: `8:0 1048576`.
-fn of_file(
-    (text, file): &(String, String),
-    (_, _, write, operations): (&str, &str, bool, bool),
-) -> Vec<IoLimit> {
-    let limit = |line: &str| {
-        let (device, amount) = line.split_once(' ')?;
-        let (device, per_second) = (device_number(device)?, amount.trim().parse().ok()?);
-        Some(IoLimit { file: file.clone(), device, write, operations, per_second })
-    };
-    whole_lines(text).filter_map(limit).collect()
-}
-
-/// Parses the limits with a key of version 2: `8:0 rbps=1048576 wbps=max riops=max wiops=max`.
-fn of_key(
-    (text, file): &(String, String),
-    (_, key, write, operations): (&str, &str, bool, bool),
-) -> Vec<IoLimit> {
-    let limit = |line: &str| {
-        let (device, rest) = line.split_once(' ')?;
-        let value =
-            rest.split(' ').find_map(|word| word.split_once('=').filter(|(name, _)| *name == key));
+/// Parses device and limit from a line `8:0 1048576` of version 1, or from the key in a line
+/// `8:0 rbps=1048576 wbps=max riops=max wiops=max` of version 2.
+fn limit(line: &str, key: &str, version: CgroupVersion) -> Option<(u32, u64)> {
+    let (device, rest) = line.split_once(' ')?;
+    let amount = match version {
+        CgroupVersion::One => rest.trim(),
         // A missing limit is `max`, which does not parse.
-        let (device, per_second) = (device_number(device)?, value?.1.parse().ok()?);
-        Some(IoLimit { file: file.clone(), device, write, operations, per_second })
+        CgroupVersion::Two => {
+            rest.split(' ')
+                .find_map(|word| word.split_once('=').filter(|(name, _)| *name == key))?
+                .1
+        }
     };
-    whole_lines(text).filter_map(limit).collect()
-}
-
-/// Returns the lines that end with a newline.
-fn whole_lines(text: &str) -> impl Iterator<Item = &str> {
-    text.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n'))
+    Some((device_number(device)?, amount.parse().ok()?))
 }
 
 /// Parses a device number into the kernel's encoding.

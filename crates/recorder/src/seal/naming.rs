@@ -51,7 +51,9 @@ fn name_by(
     let mut command = Command::new(program);
     command.args(["name", "--user", &user.to_string(), "--group", &group.to_string()]);
     command.args(["--seconds", &timeout.as_secs().to_string()]);
-    command.stdin(handed(questions).context("cannot hand the questions on")?).stderr(Stdio::null());
+    command
+        .stdin(handed(questions).context("cannot pass the addresses to the naming process")?)
+        .stderr(Stdio::null());
     let status = hear_each(&mut command, timeout, &AtomicBool::new(false), take)?;
     ensure!(status.success(), "{status}");
     Ok(())

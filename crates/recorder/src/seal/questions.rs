@@ -52,15 +52,15 @@ pub(super) fn ask(
     futex_waits(&capture.tasks).for_each(|wait| waits.entry(wait.pid.0).or_default().push(wait));
     let owners = inquiries.ask(LOCKS_TIMEOUT, move |asker| ask_locks(asker, waits, marker));
     let (mut files, mut sampled) =
-        (WantedFiles::by(&capture.tasks, marker), SampledStacks::default());
-    let (mut groups, mut io) = (ThrottledGroups::default(), IoWaiters::by(&capture.tasks));
+        (WantedFiles::from_tasks(&capture.tasks, marker), SampledStacks::default());
+    let (mut groups, mut io) = (ThrottledGroups::default(), IoWaiters::from_tasks(&capture.tasks));
     capture.packed.see_chunks(Section::Rare, &mut |chunk| {
         files.see(chunk);
         sampled.see(chunk);
         groups.see(chunk);
         io.see(chunk);
     })?;
-    capture.packed.see_chunks(Section::Exits, &mut |chunk| io.see_ended(chunk))?;
+    capture.packed.see_chunks(Section::Exits, &mut |chunk| io.add_ended(chunk))?;
     // Group members are read first, since threads end meanwhile.
     let groups = groups.resolve(&capture.tasks);
     let functions = sampled.addresses(stacks);
@@ -76,7 +76,7 @@ pub(super) fn ask(
     let io = io.resolve();
     let mut known = FoundAnswers {
         owners: owners.found,
-        pipes: PipeWaiters::by(&capture.tasks).resolve(),
+        pipes: PipeWaiters::from_tasks(&capture.tasks).resolve(),
         files: Vec::new(),
         groups: Groups { io: io.groups, ..groups },
         functions: Vec::new(),
@@ -98,14 +98,16 @@ fn ask_locks(
 ) -> Option<String> {
     for (who, _, waits) in with_users(waits, marker) {
         let waits = waits.iter().take_while(|_| asker.may_ask(who));
-        waits.filter_map(futex_owner).for_each(|owner| asker.tell(owner));
+        waits.filter_map(futex_owner).for_each(|owner| asker.send(owner));
     }
     None
 }
 
 fn ask_files(asker: &Inquirer<Name>, files: WantedFiles) {
-    let may_ask = |pid: u32| user(pid).is_some_and(|who| asker.may_ask(who));
-    files.resolve(|pid| may_ask(pid.0), |file| asker.tell(Name::File(file)));
+    files.resolve(
+        |pid| user(pid.0).is_some_and(|user| asker.may_ask(user)),
+        |file| asker.send(Name::File(file)),
+    );
 }
 
 /// Names functions of programs that the incident's owner may read; returns the reason why there are
@@ -122,15 +124,14 @@ fn ask_functions(
             modules.add(who, pid, &addresses);
         }
     }
-    let tell = |found| asker.tell(Name::Functions(found));
-    tell(modules.nameless());
+    asker.send(Name::Functions(modules.nameless()));
     let first = modules.waits_for()?;
     asker.waits_for(first);
     let named = name(sealer, marker, &modules.questions(), asker.left(), |answers| {
-        tell(modules.hear(answers));
+        asker.send(Name::Functions(modules.read_answers(answers)));
         modules.waits_for().into_iter().for_each(|user| asker.waits_for(user));
     });
-    tell(modules.give_up());
+    asker.send(Name::Functions(modules.give_up()));
     named.err().map(|error| format!("functions of programs: {error:#}"))
 }
 

@@ -108,15 +108,17 @@ impl Image<'_> {
                 *name = name.take().or_else(|| self.name(section(class, texts), function?.name));
             }
         }
-        let name = |address: u64| names[wanted.binary_search(&address).ok()?].clone();
-        addresses.into_iter().map(|address| address.and_then(name)).collect()
+        let found = addresses
+            .into_iter()
+            .map(|address| names[wanted.binary_search(&address?).ok()?].clone());
+        found.collect()
     }
 
     /// Maps offsets to the addresses of symbols by the loaded segments.
     fn addresses(&self, class: usize, head: &[u8], offsets: &[u64]) -> Vec<Option<u64>> {
         let segments =
             self.headers(head, SEGMENTS[class], SEGMENT_COUNT[class], SEGMENT_BYTES[class]);
-        let address = |offset: u64| {
+        let addresses = offsets.iter().map(|offset| {
             let mut segments = segments.chunks_exact(SEGMENT_BYTES[class]);
             segments.find_map(|segment| {
                 let within = offset.checked_sub(number(segment, SEGMENT_OFFSET[class]))?;
@@ -124,8 +126,8 @@ impl Image<'_> {
                     && within < number(segment, SEGMENT_LENGTH[class]);
                 loaded.then(|| number(segment, SEGMENT_ADDRESS[class]).wrapping_add(within))
             })
-        };
-        offsets.iter().map(|offset| address(*offset)).collect()
+        });
+        addresses.collect()
     }
 
     fn headers(&self, head: &[u8], offset: Field, count: Field, bytes: usize) -> Vec<u8> {
@@ -145,9 +147,6 @@ impl Image<'_> {
         wanted: &[u64],
     ) -> Vec<Option<FunctionSymbol>> {
         let mut nearest: Vec<Option<FunctionSymbol>> = vec![None; wanted.len()];
-        let order = |function: Option<FunctionSymbol>| {
-            function.map(|function| (function.start, function.length))
-        };
         let end = table.length.min(TABLE_BYTES);
         for at in (0..end).step_by(BLOCK_BYTES as usize) {
             let offset = table.offset.saturating_add(at);
@@ -156,19 +155,23 @@ impl Image<'_> {
                 block.chunks_exact(SYMBOL_BYTES[class]).filter_map(|symbol| function(class, symbol))
             {
                 let first = wanted.partition_point(|ip| *ip < function.start);
-                let slot =
-                    nearest.get_mut(first).filter(|slot| order(**slot) < order(Some(function)));
-                slot.into_iter().for_each(|slot| *slot = Some(function));
+                let Some(slot) = nearest.get_mut(first) else { continue };
+                if slot
+                    .is_none_or(|old| (old.start, old.length) < (function.start, function.length))
+                {
+                    *slot = Some(function);
+                }
             }
             if block.is_empty() {
                 break;
             }
         }
-        let carry = |last: &mut Option<FunctionSymbol>, slot: Option<FunctionSymbol>| {
-            *last = slot.or(*last);
-            Some(*last)
-        };
-        nearest.into_iter().scan(None, carry).collect()
+        let mut last = None;
+        for slot in &mut nearest {
+            last = slot.or(last);
+            *slot = last;
+        }
+        nearest
     }
 
     /// Returns the text at an offset of a string table.
@@ -218,13 +221,14 @@ mod tests {
     use super::*;
     use std::io::Write;
 
+    fn put(bytes: &mut Vec<u8>, base: usize, (at, width): Field, value: u64) {
+        bytes.resize(bytes.len().max(base + at + width), 0);
+        bytes[base + at..base + at + width].copy_from_slice(&value.to_le_bytes()[..width]);
+    }
+
     /// Builds an image of a segment at 0x40_1000 with these symbols: name, kind, start, length.
     fn image(class: usize, symbols: &[(&str, u64, u64, u64)]) -> Vec<u8> {
         let mut bytes = vec![0; 64];
-        let put = |bytes: &mut Vec<u8>, base: usize, (at, width): Field, value: u64| {
-            bytes.resize(bytes.len().max(base + at + width), 0);
-            bytes[base + at..base + at + width].copy_from_slice(&value.to_le_bytes()[..width]);
-        };
         bytes[..6].copy_from_slice(if class == 1 {
             b"\x7fELF\x02\x01"
         } else {
@@ -314,7 +318,7 @@ mod tests {
         let file = tempfile::tempfile().expect("a file can be made");
         file.write_all_at(&bytes, 0).expect("it can be written");
         file.set_len(1 << 40).expect("it can be sparse");
-        let name = |ip| Image { file: &file, base: 0 }.names(&[ip]).remove(0);
-        assert_eq!(name(0x1205).as_deref(), Some("second"));
+        let names = Image { file: &file, base: 0 }.names(&[0x1205]);
+        assert_eq!(names, [Some("second".to_owned())]);
     }
 }

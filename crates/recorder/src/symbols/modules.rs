@@ -127,7 +127,7 @@ impl Modules {
     }
 
     /// Returns symbol rows for answers received: lines of arbitrary bytes, in arbitrary pieces.
-    pub(crate) fn hear(&mut self, bytes: &[u8]) -> Vec<u8> {
+    pub(crate) fn read_answers(&mut self, bytes: &[u8]) -> Vec<u8> {
         let mut out = Vec::new();
         let room = ANSWER_BYTES - self.heard;
         for byte in &bytes[..bytes.len().min(room)] {
@@ -241,7 +241,7 @@ mod tests {
         let found: Vec<u8> = br#"[0,["first",null]]
 "#
         .iter()
-        .flat_map(|byte| modules.hear(&[*byte]))
+        .flat_map(|byte| modules.read_answers(&[*byte]))
         .collect();
         assert_eq!(found, section(&[(0x1010, "first"), (0x2020, "")]));
         assert_eq!((modules.waits_for(), modules.give_up()), (None, Vec::new()));
@@ -258,19 +258,22 @@ mod tests {
             "[0,[\"a\"]]",
         ] {
             let mut modules = Modules::sample();
-            assert!(modules.hear(wrong.as_bytes()).is_empty(), "{wrong}");
+            assert!(modules.read_answers(wrong.as_bytes()).is_empty(), "{wrong}");
             assert_eq!(modules.give_up(), section(&[(0x1010, ""), (0x2020, "")]), "{wrong}");
         }
         let (mut few, mut many) = (Modules::sample(), Modules::sample());
-        assert_eq!(few.hear(b"[0,[]]\n[0,[\"late\"]]\n"), section(&[(0x1010, ""), (0x2020, "")]));
+        assert_eq!(
+            few.read_answers(b"[0,[]]\n[0,[\"late\"]]\n"),
+            section(&[(0x1010, ""), (0x2020, "")])
+        );
         let long = "a".repeat(1 << 20);
-        let found = many.hear(format!("[0,[\"{long}\",\"b\",\"c\"]]\n").as_bytes());
+        let found = many.read_answers(format!("[0,[\"{long}\",\"b\",\"c\"]]\n").as_bytes());
         assert_eq!(
             found,
             section(&[(0x1010, &long[..super::super::names::NAME_BYTES]), (0x2020, "b")])
         );
         let mut endless = Modules::sample();
-        (0..20).for_each(|_| assert!(endless.hear(long.as_bytes()).is_empty()));
+        (0..20).for_each(|_| assert!(endless.read_answers(long.as_bytes()).is_empty()));
         assert_eq!(endless.line.len(), ANSWER_BYTES);
     }
 }

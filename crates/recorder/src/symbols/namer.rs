@@ -41,47 +41,54 @@ pub fn own_memory() -> io::Result<File> {
 /// If the questions cannot be read.
 pub fn name(questions: impl Read, answers: impl Write + Send, memory: Option<&File>) -> Result<()> {
     let modules: Vec<Module> =
-        serde_json::from_reader(questions).context("cannot read what is to be named")?;
+        serde_json::from_reader(questions).context("cannot read the addresses to name")?;
     let (next, answers) = (AtomicUsize::new(0), Mutex::new(answers));
-    let work = || {
-        while let Some((number, module)) = take(&modules, &next) {
-            let answer: Answer = (number, module.names(memory));
-            let Ok(mut line) = serde_json::to_vec(&answer) else { return };
-            line.push(b'\n');
-            if answers.lock().unwrap_or_else(PoisonError::into_inner).write_all(&line).is_err() {
-                return;
-            }
-        }
-    };
     thread::scope(|scope| {
         for _ in 1..THREADS.min(modules.len()) {
             // If the user may not have more threads, there are fewer.
-            thread::Builder::new().spawn_scoped(scope, work).ok();
+            thread::Builder::new()
+                .spawn_scoped(scope, || answer_all(&modules, &next, &answers, memory))
+                .ok();
         }
-        work();
+        answer_all(&modules, &next, &answers, memory);
     });
     Ok(())
 }
 
-fn take<'a>(modules: &'a [Module], next: &AtomicUsize) -> Option<(usize, &'a Module)> {
-    let number = next.fetch_add(1, Ordering::Relaxed);
-    modules.get(number).map(|module| (number, module))
+/// Names modules that no other thread has taken; ends if the answers cannot be written.
+fn answer_all(
+    modules: &[Module],
+    next: &AtomicUsize,
+    answers: &Mutex<impl Write>,
+    memory: Option<&File>,
+) {
+    loop {
+        let number = next.fetch_add(1, Ordering::Relaxed);
+        let Some(module) = modules.get(number) else { return };
+        let answer: Answer = (number, module.names(memory));
+        let Ok(mut line) = serde_json::to_vec(&answer) else { return };
+        line.push(b'\n');
+        if answers.lock().unwrap_or_else(PoisonError::into_inner).write_all(&line).is_err() {
+            return;
+        }
+    }
 }
 
 impl Module {
     fn names(&self, memory: Option<&File>) -> Vec<Option<String>> {
-        let names = |file: &File, base| Image { file, base }.names(&self.offsets);
         let names = match self.file {
-            None => memory.and_then(|memory| Some(names(memory, kernels_code()?))),
-            Some(key) => {
-                self.places.iter().find_map(|place| place.open(key)).map(|file| names(&file, 0))
-            }
+            None => memory.and_then(|file| {
+                let base = kernels_code()?;
+                Some(Image { file, base }.names(&self.offsets))
+            }),
+            Some(key) => self
+                .places
+                .iter()
+                .find_map(|place| place.open(key))
+                .map(|file| Image { file: &file, base: 0 }.names(&self.offsets)),
         };
-        let readable = |name: Option<String>| name.map(|name| readable(&name));
-        names.map_or_else(
-            || vec![None; self.offsets.len()],
-            |names| names.into_iter().map(readable).collect(),
-        )
+        let Some(names) = names else { return vec![None; self.offsets.len()] };
+        names.into_iter().map(|name| Some(readable(&name?))).collect()
     }
 }
 
@@ -121,7 +128,7 @@ fn regular(path: &str) -> Option<File> {
 
 /// Returns `true` if the kernel reports this key for a mapping of the file.
 fn is_mapped_as(file: &File, key: Key) -> bool {
-    let Ok(mapped) = Mapped::of(file) else { return false };
+    let Ok(mapped) = Mapped::new(file) else { return false };
     let maps = maps(std::process::id());
     let own =
         maps.lines().filter_map(Mapping::parse).find(|mapping| mapping.start == mapped.0 as u64);
@@ -133,7 +140,7 @@ fn is_mapped_as(file: &File, key: Key) -> bool {
 struct Mapped(*mut c_void);
 
 impl Mapped {
-    fn of(file: &File) -> rustix::io::Result<Mapped> {
+    fn new(file: &File) -> rustix::io::Result<Mapped> {
         // SAFETY: the kernel chooses an unused address.
         unsafe { mmap(std::ptr::null_mut(), 1, ProtFlags::READ, MapFlags::PRIVATE, file, 0) }
             .map(Mapped)
@@ -161,7 +168,7 @@ mod tests {
         let mut answers = Vec::new();
         name(modules.questions().as_slice(), &mut answers, own_memory().ok().as_ref())
             .expect("they are questions");
-        String::from_utf8_lossy(&modules.hear(&answers)).into_owned()
+        String::from_utf8_lossy(&modules.read_answers(&answers)).into_owned()
     }
 
     #[test]
@@ -187,11 +194,11 @@ mod tests {
     fn only_the_very_file_is_opened_and_only_a_regular_one() {
         let (path, (device, inode)) = own_file();
         // A process that does not exist.
-        let at = |path: &str| ModulePath { pid: u32::MAX, path: path.to_owned() };
-        let opened = at(&path).open((device, inode)).expect("it is the file");
+        let own = ModulePath { pid: u32::MAX, path: path.clone() };
+        let opened = own.open((device, inode)).expect("it is the file");
         assert_eq!(opened.metadata().expect("it is open").ino(), inode);
         for key in [(device, inode + 1), (device + 1, inode)] {
-            assert!(at(&path).open(key).is_none(), "another file");
+            assert!(own.open(key).is_none(), "another file");
         }
         let dir = tempfile::TempDir::new().expect("a folder can be made");
         let (copy, fifo, link) =
@@ -202,16 +209,14 @@ mod tests {
             .expect("a pipe can be made");
         symlink("/dev/zero", &link).expect("a link can be made");
         for other in [&copy, &fifo, &link, dir.path()] {
-            assert!(
-                at(&other.to_string_lossy()).open((device, inode)).is_none(),
-                "{}",
-                other.display()
-            );
+            let path = other.to_string_lossy().into_owned();
+            let other = ModulePath { pid: u32::MAX, path };
+            assert!(other.open((device, inode)).is_none(), "{}", other.path);
         }
     }
 
     #[test]
-    fn what_a_process_runs_is_found_where_its_path_is_gone() {
+    fn a_deleted_executable_is_found_by_its_process() {
         let exe = std::env::current_exe().expect("a test has a file");
         let maps = maps(std::process::id());
         let own = maps

@@ -66,11 +66,12 @@ mod tests {
             readable("_ZNSt6vectorIiSaIiEE9push_backERKi"),
             "std::vector<int, std::allocator<int> >::push_back(int const&)"
         );
-        let doubling = |name: String, at| format!("{name}IS{at:X}_S{at:X}_E");
-        let long = (0..40).fold("_Z1f1aIS_S_E".to_owned(), doubling);
-        for name in
-            [long, format!("_Z1fA{}_i", "nw".repeat(40)), format!("_Z{}", "cvDTnw".repeat(21))]
-        {
+        let doubled: String = (0..40).map(|at| format!("IS{at:X}_S{at:X}_E")).collect();
+        for name in [
+            format!("_Z1f1aIS_S_E{doubled}"),
+            format!("_Z1fA{}_i", "nw".repeat(40)),
+            format!("_Z{}", "cvDTnw".repeat(21)),
+        ] {
             assert!(readable(&name).len() <= NAME_BYTES.max(name.len()));
         }
     }

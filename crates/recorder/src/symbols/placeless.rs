@@ -42,7 +42,7 @@ pub(crate) struct Placeless {
 impl Placeless {
     /// Finds in the text of /proc/kallsyms the nearest function below each kernel address in
     /// samples and stacks.
-    pub(crate) fn of(table: Option<File>, sampled: BTreeSet<u64>, stacks: &Stacks) -> Placeless {
+    pub(crate) fn new(table: Option<File>, sampled: BTreeSet<u64>, stacks: &Stacks) -> Placeless {
         let all = stacks.values().flatten().copied().chain(sampled);
         let addresses = all.filter(|ip| *ip >= KERNEL).collect();
         match table {
@@ -57,15 +57,13 @@ impl Placeless {
         let below = nearest(table, &addresses.iter().copied().collect::<Vec<u64>>());
         let names: BTreeSet<&str> = below.values().map(|(_, name)| name.as_str()).collect();
         let names: Vec<String> = names.into_iter().map(str::to_owned).collect();
-        let number = |ip: &u64| match below.get(ip) {
-            Some((start, name)) => names.binary_search(name).map_or(PLACELESS, |at| {
-                PLACELESS
-                    | ((at as u64 + 1) << FUNCTION_SHIFT)
-                    | (ip - start).min((1 << FUNCTION_SHIFT) - 1)
-            }),
-            None => PLACELESS,
-        };
-        let numbers = addresses.iter().map(|ip| (*ip, number(ip))).collect();
+        let mut numbers: HashMap<u64, u64> = addresses.iter().map(|ip| (*ip, PLACELESS)).collect();
+        for (ip, (start, name)) in &below {
+            if let Ok(at) = names.binary_search(name) {
+                let offset = (ip - start).min((1 << FUNCTION_SHIFT) - 1);
+                numbers.insert(*ip, PLACELESS | ((at as u64 + 1) << FUNCTION_SHIFT) | offset);
+            }
+        }
         let mut placeless = Placeless { names, numbers, stacks: Vec::new(), ids: HashMap::new() };
         placeless.number_stacks(stacks);
         placeless
@@ -272,22 +270,12 @@ mod tests {
     #[test]
     fn samples_lose_the_place_of_the_kernel_and_chunks_their_past() {
         let head = ChunkHead { taken: 5, opened: Nanos(1), cpu: 0, class: 1, closed: Nanos(0) };
-        let sample = |ip, generation| {
+        let mut chunk = head.as_bytes().to_vec();
+        for (ip, generation) in [(IN_ZEBRA, 4), (IN_ZEBRA, 5), (0x55e0, 5), (IN_ZEBRA, 3)] {
             let (size, kind) = (Sample::SIZE as u16, Sample::KIND as u8);
             let head = Head { ts: Nanos(9), tid: Tid(7), size, kind, generation };
-            Sample {
-                head,
-                pid: Pid(7),
-                kernel_stack: StackId(7),
-                user_stack: StackId(0),
-                unused: 0,
-                ip,
-            }
-        };
-        let mut chunk = head.as_bytes().to_vec();
-        for sample in
-            [sample(IN_ZEBRA, 4), sample(IN_ZEBRA, 5), sample(0x55e0, 5), sample(IN_ZEBRA, 3)]
-        {
+            let (pid, kernel_stack, user_stack) = (Pid(7), StackId(7), StackId(0));
+            let sample = Sample { head, pid, kernel_stack, user_stack, unused: 0, ip };
             chunk.extend(sample.as_bytes());
         }
         chunk.resize(CHUNK_BYTES, 0xff);

@@ -1,28 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Controllers and weights of a delegated group that is not empty at first.
 
-use crate::engine::Engine;
-use crate::fake::{DIR, FakeMachine, MemoryLog, ROOT};
+use crate::fake::{DIR, FakeMachine, assign, engine};
 use crate::groups::{CONTROLLERS, RETRY_TICKS};
-use crate::ledger::Ledger;
-use crate::subtree::Subtree;
 use std::collections::BTreeSet;
-use tipme_policy::{
-    Action, Assignment, Backend, Identity, Member, Membership, Reason, Role, SetId, Strength,
-};
-
-fn engine(machine: &FakeMachine) -> Engine<FakeMachine, MemoryLog> {
-    let (ledger, _) =
-        Ledger::open(machine.clone(), MemoryLog::default()).expect("memory is not a file");
-    let mut engine = Engine::new(ledger, Backend::Cgroup, Strength::Normal);
-    engine.subtree = Some(Subtree::new(DIR.to_owned(), ROOT.to_owned()));
-    engine
-}
+use tipme_policy::{Action, Backend, Identity, Role};
 
 fn focused(who: Identity) -> Action {
-    let members = vec![Member { who, because: Membership::Child }];
-    let reason = Reason::NoAttention;
-    Action::Assign(Assignment { set: SetId(who), role: Role::Focused, reason, faded: 0.0, members })
+    assign(who, Role::Focused, &[who])
 }
 
 /// Returns the enabled controllers of the delegated group.
@@ -36,11 +21,11 @@ fn weight(machine: &FakeMachine, set: Identity) -> Option<i64> {
 }
 
 #[test]
-fn a_child_that_is_born_while_its_parent_moves_keeps_no_controller_off() {
+fn a_child_forked_during_its_parents_move_blocks_no_controller() {
     let machine = FakeMachine::new();
     let (editor, shell) = (machine.fork(10, None, true), machine.fork(20, None, true));
     machine.fork_before_change.set(Some((shell, 21)));
-    let mut engine = engine(&machine);
+    let mut engine = engine(&machine, Backend::Cgroup);
     let applied = engine.apply(&[focused(editor)]);
     assert_eq!(
         (controllers(&machine).len(), applied.skipped.len()),
@@ -54,13 +39,13 @@ fn a_child_that_is_born_while_its_parent_moves_keeps_no_controller_off() {
 }
 
 #[test]
-fn what_kept_the_controllers_off_is_asked_again_and_all_groups_get_their_weights() {
+fn blocked_controllers_are_retried_and_all_groups_weighed() {
     let mut machine = FakeMachine::new();
     let (editor, other) = (machine.fork(10, None, true), machine.fork(20, None, true));
     let pager = machine.fork(30, None, true);
     machine.state.borrow_mut().processes.get_mut(&other).expect("it lives").uid = 7;
     machine.owner = Some(1000);
-    let mut engine = engine(&machine);
+    let mut engine = engine(&machine, Backend::Cgroup);
     assert!(
         !engine.apply(&[focused(editor)]).skipped.is_empty(),
         "a process of another user may not be moved"

@@ -2,7 +2,6 @@
 //! Unanswered changes of units: they may happen later, and are restored nevertheless.
 use super::*;
 use crate::fake::{APP, FakeMachine, LOGIN, MemoryLog, ROOT};
-use crate::groups::step;
 use crate::units_names::Property;
 
 const SCOPE: &str = "/cg/user.slice/user-1000.slice/tipme-7-8-9.scope";
@@ -15,13 +14,14 @@ fn weight() -> KnobPlace {
 fn fixture() -> (FakeMachine, MemoryLog, Ledger<FakeMachine, MemoryLog>, Identity) {
     let (machine, log) = (FakeMachine::new(), MemoryLog::default());
     let who = machine.fork(20, None, true);
-    machine.state.borrow_mut().processes.get_mut(&who).expect("it lives").group = LOGIN.to_owned();
+    machine.put_into(who, LOGIN);
     let (ledger, _) = Ledger::open(machine.clone(), log.clone()).expect("memory is not a file");
     (machine, log, ledger, who)
 }
 
 fn put(ledger: &mut Ledger<FakeMachine, MemoryLog>, from: i64, to: i64) -> Done {
-    ledger.commit(vec![LedgerStep { from: from.into(), ..step(weight(), to.into(), (-1).into()) }])
+    let step = LedgerStep::first(weight(), to.into(), (-1).into());
+    ledger.commit(vec![LedgerStep { from: from.into(), ..step }])
 }
 
 fn has(machine: &FakeMachine) -> Option<i64> {
@@ -54,7 +54,10 @@ fn a_change_that_comes_late_is_taken_back() {
             }
             // For the next run, which knows only the journal, and for this one.
             let cell = ledger.cell(&weight()).expect("it is still known");
-            assert!(cell.put(&500.into()) && cell.put(&first.unwrap_or(-1).into()), "{cell:?}");
+            assert!(
+                cell.has_applied(&500.into()) && cell.has_applied(&first.unwrap_or(-1).into()),
+                "{cell:?}"
+            );
             drop(ledger);
             let (_, restored) = Ledger::open(machine.clone(), log).expect("memory is not a file");
             assert_eq!(
@@ -67,7 +70,7 @@ fn a_change_that_comes_late_is_taken_back() {
 }
 
 #[test]
-fn what_is_taken_back_late_is_not_taken_for_somebody_elses() {
+fn a_late_restore_does_not_look_foreign() {
     let (machine, _, mut ledger, _) = fixture();
     put(&mut ledger, -1, 500);
     machine.slow.set(true);
@@ -75,23 +78,20 @@ fn what_is_taken_back_late_is_not_taken_for_somebody_elses() {
     machine.slow.set(false);
     machine.land();
     let cell = ledger.cell(&weight()).expect("it is still known");
-    assert!(cell.put(&(-1).into()) && cell.put(&500.into()), "{cell:?}");
+    assert!(cell.has_applied(&(-1).into()) && cell.has_applied(&500.into()), "{cell:?}");
 }
 
 #[test]
 fn a_scope_that_comes_late_is_known_and_left() {
     let (machine, log, mut ledger, who) = fixture();
     let scope = KnobPlace::Scope { folder: SCOPE.to_owned(), root: ROOT.to_owned(), first: who };
-    let details = CellDetails { session: 0, return_to: Some(LOGIN.to_owned()) };
     machine.slow.set(true);
-    let done =
-        ledger.commit(vec![LedgerStep { details, ..step(scope.clone(), 1.into(), 0.into()) }]);
+    let done = ledger.commit(vec![LedgerStep::create(scope.clone(), LOGIN.to_owned())]);
     assert_eq!(done.failed, [(scope, SkipReason::Refused(libc::ETIMEDOUT))]);
     machine.slow.set(false);
     drop(ledger);
     machine.land();
-    let group = || machine.state.borrow().processes[&who].group.clone();
-    assert_eq!(group(), SCOPE);
+    assert_eq!(machine.group(who), SCOPE);
     let (_, restored) = Ledger::open(machine.clone(), log).expect("memory is not a file");
-    assert_eq!((group(), restored.failed), (LOGIN.to_owned(), 0));
+    assert_eq!((machine.group(who), restored.failed), (LOGIN.to_owned(), 0));
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Implements [`World`] for the real machine.
 
-use super::{Linux, nice_allowed, parse_autogroup, set_thread};
+use super::{Linux, nice_allowed, set_thread};
 use crate::advice;
 use crate::cgroup;
 use crate::journal::hash;
@@ -11,7 +11,6 @@ use crate::why::SkipReason;
 use crate::world::{
     Advice, Autogroup, KnobFault, KnobPlace, Stock, ThreadKnob, ThreadSettings, Value, World,
 };
-use rustix::fs::CWD;
 use std::path::Path;
 use tipme_policy::Identity;
 
@@ -37,7 +36,7 @@ impl World for Linux {
                 self.get_thread(*tid, *knob).map(Value::Number)
             }
             KnobPlace::Autogroup { number, session } => {
-                self.speaker(*number, *session).map(|(_, nice)| Value::Number(nice))
+                self.autogroup_process(*number, *session).map(|(_, nice)| Value::Number(nice))
             }
             KnobPlace::Trace { value, .. } => Ok(Value::Number(*value)),
             KnobPlace::File { path } => cgroup::get(path).map(Value::Number),
@@ -140,8 +139,7 @@ impl World for Linux {
     }
 
     fn autogroup(&self, process: Identity) -> Option<Autogroup> {
-        let (number, _) =
-            parse_autogroup(&processes::record(CWD, self.autogroup_file(process.pid))?)?;
+        let (number, _) = self.autogroup_of(process.pid)?;
         Some(Autogroup { number, session: self.session(process)? })
     }
 
@@ -157,8 +155,9 @@ impl World for Linux {
 
     fn below(&self, process: Identity, leads: &dyn Fn(Identity) -> bool) -> Vec<Identity> {
         let Ok(held) = self.held(process) else { return Vec::new() };
-        let look = |pid| self.known(pid).or_else(|| processes::stat(&self.proc, pid));
-        let below = processes::below_with(&self.proc, &held.latest(), leads, look);
+        let below = processes::below_with(&self.proc, &held.latest(), leads, |pid| {
+            self.known(pid).or_else(|| processes::stat(&self.proc, pid))
+        });
         below.into_iter().map(|stat| stat.identity).collect()
     }
 
@@ -167,22 +166,15 @@ impl World for Linux {
     }
 
     fn all(&self) -> Vec<Identity> {
-        let all = processes::all(&self.proc).into_iter();
-        all.filter_map(|pid| processes::identity(&self.proc, pid)).collect()
+        self.identities(processes::all(&self.proc))
     }
 
     fn members(&self, group: &str) -> Vec<Identity> {
-        cgroup::members(group)
-            .into_iter()
-            .filter_map(|pid| processes::identity(&self.proc, pid))
-            .collect()
+        self.identities(cgroup::members(group))
     }
 
     fn tree(&self, group: &str) -> Vec<Identity> {
-        cgroup::tree(group)
-            .into_iter()
-            .filter_map(|pid| processes::identity(&self.proc, pid))
-            .collect()
+        self.identities(cgroup::tree(group))
     }
 
     fn reclaim(&mut self, group: &str, bytes: u64) -> Result<(), KnobFault> {
@@ -195,8 +187,9 @@ impl World for Linux {
 
     fn memory(&self) -> Stock {
         let info = rustix::system::sysinfo();
-        let bytes = |units: u64| units.saturating_mul(info.mem_unit.into());
-        Stock { total: bytes(info.totalram), swap: bytes(info.freeswap) }
+        let [total, swap] =
+            [info.totalram, info.freeswap].map(|units| units.saturating_mul(info.mem_unit.into()));
+        Stock { total, swap }
     }
 
     fn file_bytes(&self, group: &str) -> u64 {

@@ -1,15 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 use crate::engine::Engine;
-use crate::fake::{APP, DIR, FakeMachine, LOGIN, MemoryLog, ROOT, TOTAL};
-use crate::ledger::Ledger;
-use crate::placements::Units;
-use crate::subtree::Subtree;
+use crate::fake::{APP, DIR, FakeMachine, LOGIN, MemoryLog, TOTAL, assert_skipped, assign, engine};
 use crate::units_names::Property;
 use crate::why::{Applied, Knob, SkipReason};
-use tipme_policy::{
-    Action, Assignment, Backend, Identity, Member, Membership, MemoryAction, MemoryGroup, Reason,
-    Role, SetId, Strength, UNLIMITED,
-};
+use tipme_policy::{Action, Backend, Identity, MemoryAction, MemoryGroup, Role, SetId, UNLIMITED};
 
 const MIB: i64 = 1 << 20;
 
@@ -22,29 +16,19 @@ struct LimitsFixture {
 impl LimitsFixture {
     fn new(backend: Backend) -> LimitsFixture {
         let machine = FakeMachine::new();
-        let (ledger, _) =
-            Ledger::open(machine.clone(), MemoryLog::default()).expect("memory is not a file");
-        let mut engine = Engine::new(ledger, backend, Strength::Normal);
-        engine.subtree = Some(Subtree::new(DIR.to_owned(), ROOT.to_owned()));
-        engine.units = Some(Units::new(ROOT.to_owned()));
-        LimitsFixture { engine, machine, pid: 10 }
+        LimitsFixture { engine: engine(&machine, backend), machine, pid: 10 }
     }
 
     fn process(&mut self, group: &str, mib: u64) -> Identity {
         self.pid += 10;
         let who = self.machine.fork(self.pid, None, true);
-        self.machine.state.borrow_mut().processes.get_mut(&who).expect("it lives").group =
-            group.to_owned();
+        self.machine.put_into(who, group);
         self.machine.resident.borrow_mut().insert(who, mib << 20);
         who
     }
 
     fn assign(&mut self, role: Role, members: &[Identity]) -> Applied {
-        let set = SetId(members[0]);
-        let members =
-            members.iter().map(|who| Member { who: *who, because: Membership::Child }).collect();
-        let reason = Reason::NoAttention;
-        self.engine.apply(&[Action::Assign(Assignment { set, role, reason, faded: 0.0, members })])
+        self.engine.apply(&[assign(members[0], role, members)])
     }
 
     fn high(&mut self, who: Identity, mib: u64) -> Applied {
@@ -60,7 +44,11 @@ impl LimitsFixture {
     }
 
     fn group(&self, who: Identity) -> String {
-        self.machine.state.borrow().processes[&who].group.clone()
+        self.machine.group(who)
+    }
+
+    fn placements(&self) -> usize {
+        self.engine.units.as_ref().expect("it has units").placements.len()
     }
 
     fn put(&self, group: &str, file: &str, number: i64) {
@@ -72,8 +60,8 @@ impl LimitsFixture {
     fn limit(&self, folder: &str) -> i64 {
         let state = self.machine.state.borrow();
         let unit = state.units.get(&(folder.to_owned(), Property::MemoryHigh)).copied();
-        let file = || state.groups.get(folder).and_then(|files| files.get("memory.high").copied());
-        unit.or_else(file).map_or(-1, |bytes| if bytes < 0 { bytes } else { bytes / MIB })
+        let file = state.groups.get(folder).and_then(|files| files.get("memory.high").copied());
+        unit.or(file).map_or(-1, |bytes| if bytes < 0 { bytes } else { bytes / MIB })
     }
 }
 
@@ -114,7 +102,7 @@ fn a_folder_keeps_what_its_other_processes_have() {
 }
 
 #[test]
-fn a_folder_keeps_a_part_of_all_memory_and_what_its_processes_may_have() {
+fn a_folder_keeps_a_minimum_and_the_limits_of_its_processes() {
     let (mut fixture, [first, _], folder) = hogs(Backend::Cgroup);
     fixture.put(&folder, "memory.current", MIB);
     fixture.high(first, 9);
@@ -133,7 +121,7 @@ fn a_limit_of_an_own_unit_goes_with_the_set() {
 }
 
 #[test]
-fn what_was_refused_is_tried_again() {
+fn refused_limits_are_retried() {
     let (mut fixture, [first, _], _) = hogs(Backend::Systemd);
     fixture.machine.mute.set(true);
     let applied = fixture.high(first, 9);
@@ -150,7 +138,7 @@ fn what_was_refused_is_tried_again() {
 }
 
 #[test]
-fn a_process_that_is_gone_or_elsewhere_leaves_no_limit_and_gets_no_group() {
+fn a_process_that_is_gone_or_moved_leaves_no_limit() {
     for backend in [Backend::Cgroup, Backend::Systemd] {
         let (mut fixture, [first, second], folder) = hogs(backend);
         fixture.high(first, 9);
@@ -176,19 +164,16 @@ fn a_process_that_is_gone_or_elsewhere_leaves_no_limit_and_gets_no_group() {
 }
 
 #[test]
-fn the_seat_of_a_process_that_is_gone_goes() {
+fn a_vanished_process_loses_its_placement() {
     let mut fixture = LimitsFixture::new(Backend::Systemd);
     let [_, hog, term] = [LOGIN; 3].map(|group| fixture.process(group, 1));
     fixture.assign(Role::Focused, &[term]);
     fixture.high(hog, 1);
-    let placements = |fixture: &LimitsFixture| {
-        fixture.engine.units.as_ref().expect("it has units").placements.len()
-    };
-    assert_eq!(placements(&fixture), 2);
+    assert_eq!(fixture.placements(), 2);
     [hog, term].iter().for_each(|who| fixture.machine.exit(*who));
     fixture.relieve(hog, UNLIMITED);
     fixture.engine.apply(&[Action::Forget(SetId(term))]);
-    assert_eq!(placements(&fixture), 0);
+    assert_eq!(fixture.placements(), 0);
     let scopes =
         fixture.engine.ledger.cells().filter(|(place, _)| place.group_folder().is_some()).count();
     assert_eq!(scopes, 0, "no scope is left as used");
@@ -203,14 +188,10 @@ fn protection_that_an_administrator_has_set_stays() {
     let applied = fixture
         .engine
         .apply(&[Action::Memory(MemoryAction::Protect { set: SetId(who), bytes: 8_192 })]);
-    let told = applied
-        .skipped
-        .iter()
-        .any(|skipped| skipped.why == SkipReason::SetByOther("77".to_owned()));
-    assert!(told, "{applied:?}");
+    assert_skipped(&applied, &SkipReason::SetByOther("77".to_owned()));
     let state = fixture.machine.state.borrow();
-    let low = |group: &str| state.groups[group]["memory.low"];
-    assert_eq!((low(DIR), low(&state.processes[&who].group)), (77, 8_192));
+    let low = [DIR, &state.processes[&who].group].map(|group| state.groups[group]["memory.low"]);
+    assert_eq!(low, [77, 8_192]);
 }
 
 /// Returns a group `rest` with 20 MiB, of which the kernel can reclaim 6.
@@ -240,7 +221,7 @@ fn the_rest_keeps_what_cannot_be_taken_from_it() {
 }
 
 #[test]
-fn a_rest_whose_tasks_all_wait_gets_no_less_and_half_of_what_is_kept_free() {
+fn a_strained_rest_is_not_lowered_and_gets_half_of_the_reserve() {
     let (mut fixture, rest) = with_rest();
     let relief = TOTAL as i64 / 32 / MIB;
     fixture.room(0);

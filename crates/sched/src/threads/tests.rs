@@ -3,12 +3,9 @@
 //! listings.
 
 use crate::engine::Engine;
-use crate::fake::{FakeMachine, MemoryLog};
-use crate::ledger::Ledger;
+use crate::fake::{FakeMachine, MemoryLog, assign, open_engine};
 use crate::why::{Applied, Knob, SkipReason};
-use tipme_policy::{
-    Action, Assignment, Backend, Identity, Member, Membership, Reason, Role, SetId, Strength, knobs,
-};
+use tipme_policy::{Backend, Identity, Role, Strength, knobs};
 
 /// A slice in nanoseconds that is not in the table.
 const OTHER_SLICE: i64 = 3_000_000;
@@ -25,23 +22,12 @@ struct ThreadsFixture {
 impl ThreadsFixture {
     fn new() -> ThreadsFixture {
         let (machine, log) = (FakeMachine::new(), MemoryLog::default());
-        let (ledger, _) = Ledger::open(machine.clone(), log.clone()).expect("the test made it");
-        ThreadsFixture {
-            machine,
-            log,
-            engine: Engine::new(ledger, Backend::Nice, Strength::Normal),
-        }
+        let (engine, _) = open_engine(&machine, log.clone(), Backend::Nice);
+        ThreadsFixture { machine, log, engine }
     }
 
     fn assign(&mut self, role: Role, processes: &[Identity]) -> Applied {
-        self.engine.apply(&[ThreadsFixture::action(role, processes)])
-    }
-
-    fn action(role: Role, processes: &[Identity]) -> Action {
-        let members =
-            processes.iter().map(|who| Member { who: *who, because: Membership::Client }).collect();
-        let set = SetId(processes[0]);
-        Action::Assign(Assignment { set, role, reason: Reason::KeyboardFocus, faded: 0.0, members })
+        self.engine.apply(&[assign(processes[0], role, processes)])
     }
 
     fn value(&self, who: Identity, knob: usize) -> i64 {
@@ -90,7 +76,7 @@ fn a_slice_that_somebody_sets_after_us_stays() {
 }
 
 #[test]
-fn a_value_that_somebody_sets_stays_also_where_it_had_been_set_here_before() {
+fn a_foreign_value_stays_even_if_it_was_applied_here_before() {
     let mut fixture = ThreadsFixture::new();
     let who = fixture.machine.fork(20, None, true);
     fixture.assign(Role::Visible, &[who]);
@@ -101,7 +87,7 @@ fn a_value_that_somebody_sets_stays_also_where_it_had_been_set_here_before() {
 }
 
 #[test]
-fn of_who_has_no_role_it_is_told_what_it_has_inherited() {
+fn inherited_knobs_are_explained_without_a_role() {
     let mut fixture = ThreadsFixture::new();
     let parent = fixture.machine.fork(20, None, true);
     assert!(fixture.engine.explain(parent).is_none());
@@ -119,7 +105,7 @@ fn of_who_has_no_role_it_is_told_what_it_has_inherited() {
 }
 
 #[test]
-fn whoever_is_born_while_its_parent_is_changed_follows() {
+fn a_child_forked_during_its_parents_change_follows() {
     let mut fixture = ThreadsFixture::new();
     let parent = fixture.machine.fork(20, None, true);
     fixture.assign(Role::Focused, &[parent]);
@@ -130,7 +116,7 @@ fn whoever_is_born_while_its_parent_is_changed_follows() {
 }
 
 #[test]
-fn nice_may_be_at_work_on_who_has_just_been_forked() {
+fn a_young_child_is_left_to_a_possible_nice_command() {
     let mut fixture = ThreadsFixture::new();
     let parent = fixture.machine.fork(20, None, true);
     fixture.assign(Role::Focused, &[parent]);
@@ -140,7 +126,7 @@ fn nice_may_be_at_work_on_who_has_just_been_forked() {
     assert_eq!(
         fixture.engine.explain(child).expect("it has a role").knobs.len(),
         3,
-        "it is told what it has"
+        "its inherited knobs are explained"
     );
     fixture.set(child, NICE, nice(Role::Focused) + 5);
     fixture.machine.young.set(false);
@@ -154,7 +140,7 @@ fn nice_may_be_at_work_on_who_has_just_been_forked() {
 }
 
 #[test]
-fn where_nobody_is_born_each_process_is_looked_at_once() {
+fn without_forks_each_process_is_listed_once() {
     let mut fixture = ThreadsFixture::new();
     let processes = [20, 30, 40].map(|pid| fixture.machine.fork(pid, None, true));
     for role in [Role::Focused, Role::Visible, Role::Focused] {
@@ -196,13 +182,14 @@ fn roots_daemon_with_a_slice_of_ours_has_inherited_all() {
         (0, 0, Vec::new())
     );
     fixture.engine.restore();
-    for who in [parent, seen, unseen] {
-        assert_eq!([NICE, SLICE, IO].map(|knob| fixture.value(who, knob)), [0; 3], "{who:?}");
+    for process in [parent, seen, unseen] {
+        let values = [NICE, SLICE, IO].map(|knob| fixture.value(process, knob));
+        assert_eq!(values, [0; 3], "{process:?}");
     }
 }
 
 #[test]
-fn what_nice_has_added_to_what_it_inherited_is_the_users_wish() {
+fn an_increment_by_nice_is_the_users_wish() {
     let mut fixture = ThreadsFixture::new();
     let shell = fixture.machine.fork(20, None, true);
     fixture.assign(Role::Focused, &[shell]);
@@ -213,8 +200,14 @@ fn what_nice_has_added_to_what_it_inherited_is_the_users_wish() {
     let applied = fixture.assign(Role::Focused, &[shell, seen, lazy]);
     let left: Vec<_> =
         applied.skipped.iter().map(|left| (left.who, left.knob, left.why.clone())).collect();
-    let wish = |who, value: &str| (who, Knob::Nice, SkipReason::SetByOther(value.to_owned()));
-    assert_eq!(left, [wish(seen, "5"), wish(lazy, "19")]);
+    assert_eq!(
+        left,
+        [(seen, "5"), (lazy, "19")].map(|(who, value)| (
+            who,
+            Knob::Nice,
+            SkipReason::SetByOther(value.to_owned())
+        ))
+    );
     assert_eq!([seen, lazy].map(|who| fixture.value(who, NICE)), [5, 19]);
     assert_eq!(
         [SLICE, IO].map(|knob| fixture.value(seen, knob)),
@@ -230,7 +223,7 @@ fn what_nice_has_added_to_what_it_inherited_is_the_users_wish() {
 }
 
 #[test]
-fn a_wish_that_makes_up_for_the_favour_and_one_of_a_daemon_are_wishes_too() {
+fn a_wish_that_cancels_the_favour_and_a_daemons_wish_are_kept() {
     let mut fixture = ThreadsFixture::new();
     let shell = fixture.machine.fork(20, None, true);
     fixture.assign(Role::Focused, &[shell]);
@@ -290,7 +283,7 @@ fn another_users_process_only_loses_what_it_inherited() {
     assert_eq!(
         fixture.value(neighbour, NICE),
         nice(Role::Focused),
-        "nor does its session say whose value it is"
+        "nor does its session prove the origin of the value"
     );
 }
 
@@ -300,18 +293,14 @@ fn a_thread_that_its_program_has_given_a_nice_value_keeps_it() {
     let parent = fixture.machine.fork(20, None, true);
     fixture.assign(Role::Focused, &[parent]);
     fixture.machine.spawn(parent, 21);
-    let of_thread = |change: &dyn Fn(&mut i64)| {
-        let mut state = fixture.machine.state.borrow_mut();
-        let threads = &mut state.processes.get_mut(&parent).expect("the test made it").threads;
-        let (_, values) =
-            threads.iter_mut().find(|((tid, _), _)| *tid == 21).expect("it was spawned");
-        change(&mut values[NICE]);
-        values[NICE]
-    };
-    of_thread(&|nice| *nice = 10);
-    let [before, after] = [Role::Focused, Role::Visible].map(|role| {
-        fixture.engine.apply(&[ThreadsFixture::action(role, &[parent])]);
-        of_thread(&|_| {})
+    let machine = fixture.machine.clone();
+    let thread =
+        *machine.state.borrow().processes[&parent].threads.keys().max().expect("it has two");
+    machine.state.borrow_mut().processes.entry(parent).and_modify(|process| {
+        process.threads.entry(thread).and_modify(|values| values[NICE] = 10);
     });
-    assert_eq!((before, after), (10, 10));
+    for role in [Role::Focused, Role::Visible] {
+        fixture.assign(role, &[parent]);
+        assert_eq!(machine.state.borrow().processes[&parent].threads[&thread][NICE], 10);
+    }
 }

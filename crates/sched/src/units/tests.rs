@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 use crate::engine::Engine;
-use crate::fake::{APP, FakeMachine, LOGIN, MemoryLog, ROOT, SERVICE};
-use crate::ledger::Ledger;
-use crate::placements::Units;
+use crate::fake::{APP, FakeMachine, LOGIN, MemoryLog, SERVICE, assert_skipped, assign, engine};
 use crate::units_names::Property;
 use crate::why::{Applied, Knob, SkipReason};
-use tipme_policy::{
-    Action, Assignment, Backend, Identity, Member, Membership, MemoryAction, MemoryGroup, Reason,
-    Role, SetId, Strength,
-};
+use tipme_policy::{Action, Backend, Identity, MemoryAction, MemoryGroup, Role, SetId};
 
 const APPS: &str = "/cg/user.slice/user-1000.slice/user@1000.service/app.slice";
 const USER: &str = "/cg/user.slice/user-1000.slice/user@1000.service";
@@ -23,30 +18,22 @@ struct UnitsFixture {
 impl UnitsFixture {
     fn new() -> UnitsFixture {
         let machine = FakeMachine::new();
-        let (ledger, _) =
-            Ledger::open(machine.clone(), MemoryLog::default()).expect("memory is not a file");
-        let mut engine = Engine::new(ledger, Backend::Systemd, Strength::Normal);
-        engine.units = Some(Units::new(ROOT.to_owned()));
-        UnitsFixture { engine, machine, pid: 10 }
+        UnitsFixture { engine: engine(&machine, Backend::Systemd), machine, pid: 10 }
     }
 
     fn process(&mut self, group: &str) -> Identity {
         self.pid += 10;
         let who = self.machine.fork(self.pid, None, true);
-        self.machine.state.borrow_mut().processes.get_mut(&who).expect("it lives").group =
-            group.to_owned();
+        self.machine.put_into(who, group);
         who
     }
 
     fn assign(&mut self, role: Role, set: Identity, members: &[Identity]) -> Applied {
-        let members =
-            members.iter().map(|who| Member { who: *who, because: Membership::Child }).collect();
-        let (set, reason) = (SetId(set), Reason::NoAttention);
-        self.engine.apply(&[Action::Assign(Assignment { set, role, reason, faded: 0.0, members })])
+        self.engine.apply(&[assign(set, role, members)])
     }
 
     fn group(&self, who: Identity) -> String {
-        self.machine.state.borrow().processes[&who].group.clone()
+        self.machine.group(who)
     }
 
     fn has(&self, folder: &str, property: Property) -> Option<i64> {
@@ -59,7 +46,7 @@ impl UnitsFixture {
 }
 
 #[test]
-fn of_a_login_only_what_is_weighed_is_split_out() {
+fn only_weighed_sets_are_split_out_of_a_login() {
     let mut fixture = UnitsFixture::new();
     let [shell, term, make] = [LOGIN; 3].map(|group| fixture.process(group));
     fixture.assign(Role::Rest, make, &[make]);
@@ -118,7 +105,7 @@ fn a_program_keeps_its_unit_and_its_background_job_leaves_it() {
 }
 
 #[test]
-fn nobody_is_taken_out_of_a_service() {
+fn no_process_is_moved_out_of_a_service() {
     let mut fixture = UnitsFixture::new();
     let [server, other] = [SERVICE; 2].map(|group| fixture.process(group));
     let applied = fixture.assign(Role::Core, server, &[server]);
@@ -139,18 +126,12 @@ fn a_weight_that_somebody_has_set_stays() {
     let term = fixture.process(APP);
     fixture.machine.state.borrow_mut().units.insert((APP.to_owned(), Property::CpuWeight), 250);
     let applied = fixture.assign(Role::Focused, term, &[term]);
-    assert!(
-        applied
-            .skipped
-            .iter()
-            .any(|skipped| skipped.why == SkipReason::SetByOther("250".to_owned())),
-        "{applied:?}"
-    );
+    assert_skipped(&applied, &SkipReason::SetByOther("250".to_owned()));
     assert_eq!((fixture.weight(APP), fixture.has(APP, Property::IoWeight)), (Some(250), Some(500)));
 }
 
 #[test]
-fn a_hog_is_limited_in_a_scope_of_its_own_and_goes_back_when_it_is_free() {
+fn a_hog_is_limited_in_its_own_scope_and_goes_back_later() {
     let mut fixture = UnitsFixture::new();
     let [_, hog] = [LOGIN; 2].map(|group| fixture.process(group));
     let group = MemoryGroup::Process(hog);
@@ -174,9 +155,8 @@ fn protection_is_carried_by_all_that_is_above() {
             .engine
             .apply(&[Action::Memory(MemoryAction::Protect { set: SetId(set), bytes: 8_192 })]);
     }
-    let low = |folder: &str| fixture.has(folder, Property::MemoryLow);
     assert_eq!(
-        [low(APP), low(APPS), low(USER), low("/cg/user.slice")],
+        [APP, APPS, USER, "/cg/user.slice"].map(|folder| fixture.has(folder, Property::MemoryLow)),
         [8_192, 8_192, 8_192, 16_384].map(Some)
     );
     fixture.engine.restore();
@@ -184,15 +164,12 @@ fn protection_is_carried_by_all_that_is_above() {
 }
 
 #[test]
-fn where_nobody_answers_nice_values_are_set_and_it_is_told() {
+fn nice_values_replace_the_weights_of_an_unresponsive_systemd() {
     let mut fixture = UnitsFixture::new();
     let term = fixture.process(APP);
     fixture.machine.mute.set(true);
     let applied = fixture.assign(Role::Focused, term, &[term]);
-    assert!(
-        applied.skipped.iter().any(|skipped| skipped.why == SkipReason::Refused(libc::ETIMEDOUT)),
-        "{applied:?}"
-    );
+    assert_skipped(&applied, &SkipReason::Refused(libc::ETIMEDOUT));
     assert!(
         fixture.machine.state.borrow().processes[&term]
             .threads
@@ -207,13 +184,10 @@ fn a_scope_that_comes_late_is_no_seat_and_is_left_again() {
     let [_, term, second] = [LOGIN; 3].map(|group| fixture.process(group));
     fixture.machine.slow.set(true);
     let applied = fixture.assign(Role::Focused, term, &[term, second]);
-    assert!(
-        applied.skipped.iter().any(|skipped| skipped.why == SkipReason::Refused(libc::ETIMEDOUT)),
-        "{applied:?}"
-    );
+    assert_skipped(&applied, &SkipReason::Refused(libc::ETIMEDOUT));
     assert_eq!((fixture.group(term), applied.vanished), (LOGIN.to_owned(), 0));
-    let known = |(scope, _): &(_, _)| fixture.engine.ledger.cell(scope).is_some();
-    assert!(fixture.machine.late.borrow().iter().all(known));
+    let mut late = fixture.machine.late.borrow().clone().into_iter();
+    assert!(late.all(|(scope, _)| fixture.engine.ledger.knows(&scope)));
     assert!(fixture.engine.units.iter().all(|units| units.placements.is_empty()));
     fixture.machine.slow.set(false);
     fixture.machine.land();

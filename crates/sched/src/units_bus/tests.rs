@@ -9,7 +9,7 @@ use zbus::message::Type;
 const FOLDER: &str = "/cg/user.slice/user-1000.slice/session-2.scope";
 
 fn unit() -> Unit {
-    Unit::of(FOLDER).expect("a unit")
+    Unit::from_folder(FOLDER).expect("a unit")
 }
 
 /// Returns a folder with the socket of the system bus.
@@ -60,7 +60,7 @@ pub(crate) fn manager(
 }
 
 #[test]
-fn what_is_said_has_the_form_that_systemd_expects() {
+fn calls_have_the_signature_that_systemd_expects() {
     let (run, listener) = socket();
     let served = manager(listener, |_| Ok(u64::MAX));
     let bus = Bus::new(run.path());
@@ -89,7 +89,7 @@ fn errors_have_their_meaning() {
 }
 
 #[test]
-fn an_old_systemd_and_a_missing_one_are_told() {
+fn an_old_systemd_and_a_missing_one_are_reported() {
     let (run, listener) = socket();
     let served = manager(listener, |_| Ok(0));
     let bus = Bus::new(run.path());
@@ -137,38 +137,35 @@ fn a_manager_that_hangs_is_asked_once() {
     for _ in 0..5 {
         assert_eq!(bus.get(&unit(), Property::CpuWeight), Err(KnobFault::Refused(libc::ENOTCONN)));
     }
-    assert_eq!(bus.state.borrow().opening.load(Ordering::Relaxed), 1);
+    assert_eq!(bus.state.borrow().opening_count(), 1);
     listener.set_nonblocking(true).expect("the server of the test works");
     assert!(listener.accept().is_ok());
     assert!(listener.accept().is_err(), "it was asked again");
     drop(listener);
-    while bus.state.borrow().opening.load(Ordering::Relaxed) > 0 {
+    while bus.state.borrow().opening_count() > 0 {
         std::thread::sleep(Duration::from_millis(5));
     }
 }
 
 #[test]
-fn connections_that_hang_are_bounded_and_only_new_ones_are_refused() {
+fn hanging_connections_are_bounded_and_open_ones_work() {
     let (run, listener) = socket();
     let served = manager(listener, |_| Ok(7));
     let bus = Bus::new(run.path());
     assert_eq!(bus.get(&unit(), Property::CpuWeight), Ok(7));
-    bus.state.borrow().opening.store(HANGING_MAX, Ordering::Relaxed);
+    let hanging = vec![Arc::clone(&bus.state.borrow().opening); HANGING_MAX];
     assert_eq!(bus.open(ServiceManager::User(77)), Err(KnobFault::Refused(libc::ENOTCONN)));
     assert_eq!(bus.get(&unit(), Property::CpuWeight), Ok(7));
-    assert_eq!(
-        bus.state.borrow().opening.load(Ordering::Relaxed),
-        HANGING_MAX,
-        "who was refused does not count"
-    );
-    bus.state.borrow().opening.store(0, Ordering::Relaxed);
+    let count = bus.state.borrow().opening_count();
+    assert_eq!(count, HANGING_MAX, "a refused connection does not count");
+    drop(hanging);
     assert_eq!(bus.open(ServiceManager::User(78)), Err(KnobFault::Vanished), "they have ended");
     drop(bus);
     assert_eq!(served.join().expect("the server does not panic").len(), 2);
 }
 
 #[test]
-fn a_restore_asks_again_who_did_not_answer_for_a_bounded_time() {
+fn a_restore_calls_an_unresponsive_manager_for_a_bounded_time() {
     let (run, listener) = socket();
     let served = manager(listener, |_| Ok(7));
     let bus = Bus::new(run.path());

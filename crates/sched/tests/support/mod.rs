@@ -168,7 +168,7 @@ pub fn values(who: Identity) -> (i8, u32, i64) {
 pub fn slice(pid: u32) -> u64 {
     let mut attributes = [0u64; 6];
     let size = size_of_val(&attributes);
-    // SAFETY: the kernel writes at most `size` bytes to the array, which lives until the call returns.
+    // SAFETY: the kernel writes at most `size` bytes to the array, which outlives the call.
     let result =
         unsafe { libc::syscall(libc::SYS_sched_getattr, pid, attributes.as_mut_ptr(), size, 0) };
     assert_eq!(result, 0, "process {pid}");

@@ -63,34 +63,36 @@ pub(super) fn first_to_go(
         let share = shares.entry(incident.owner).or_insert(Room { bytes: 0, count: 0 });
         *share = Room { bytes: share.bytes + incident.bytes, count: share.count + 1 };
     }
-    let exceeds = |owner: u32, share: &Room| {
+    let greedy = shares.iter().find(|(owner, share)| {
         share.bytes > bounds.user.bytes
-            || share.count + usize::from(writer == Some(owner)) > bounds.user.count
-    };
-    if let Some((greedy, _)) = shares.iter().find(|(owner, share)| exceeds(**owner, share)) {
+            || share.count + usize::from(writer == Some(**owner)) > bounds.user.count
+    });
+    if let Some((greedy, _)) = greedy {
         return others.iter().position(|incident| incident.owner == *greedy);
     }
     let too_large = shares.values().map(|share| share.bytes).sum::<u64>() > bounds.all.bytes;
     if !too_large && others.len() < bounds.all.count {
         return None;
     }
-    let weight = |share: &Room| if too_large { share.bytes } else { share.count as u64 };
-    let most = shares.values().map(weight).max();
-    others.iter().position(|incident| shares.get(&incident.owner).map(weight) == most)
+    let weights: BTreeMap<u32, u64> = shares
+        .into_iter()
+        .map(|(owner, share)| (owner, if too_large { share.bytes } else { share.count as u64 }))
+        .collect();
+    let most = weights.values().max();
+    others.iter().position(|incident| weights.get(&incident.owner) == most)
 }
 
 /// Returns the pinned incidents that stay: oldest first for each user, up to the limits of count
 /// and of current size.
 pub(super) fn kept(all: &[Listed]) -> BTreeSet<String> {
     let mut shares: BTreeMap<u32, (usize, u64)> = BTreeMap::new();
-    let within = |incident: &&Listed| {
+    let mut kept = BTreeSet::new();
+    for incident in all.iter().filter(|incident| incident.pinned) {
         let (count, bytes) = shares.entry(incident.owner).or_default();
-        let fits = *count < PINNED_MAX && *bytes + incident.bytes <= PINNED_BYTES_MAX;
-        if fits {
+        if *count < PINNED_MAX && *bytes + incident.bytes <= PINNED_BYTES_MAX {
             (*count, *bytes) = (*count + 1, *bytes + incident.bytes);
+            kept.insert(incident.id.clone());
         }
-        fits
-    };
-    let pinned = all.iter().filter(|incident| incident.pinned);
-    pinned.filter(within).map(|incident| incident.id.clone()).collect()
+    }
+    kept
 }

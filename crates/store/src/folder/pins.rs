@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Removal and pinning on behalf of owners, since the folder belongs to root.
 
-use super::IncidentFolder;
 use super::bounds::{Listed, PINNED_BYTES_MAX, PINNED_MAX, kept};
+use super::{IncidentFolder, OTHER_USER};
 use crate::error::WriteError;
-use crate::id::{ENDING, is_plain_id, pin_name};
+use crate::id::{ENDING, pin_name};
 use std::fs::{self, OpenOptions};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
@@ -16,7 +16,7 @@ impl IncidentFolder {
     /// # Errors
     /// If there is no such incident, or it belongs to another user (root may remove all).
     pub fn remove(&self, id: &str, uid: u32) -> Result<(), WriteError> {
-        let incident = self.of(id, uid)?;
+        let incident = self.changeable(id, uid)?;
         fs::remove_file(&incident.path).map_err(|error| WriteError::io(&incident.path, error))?;
         self.take_pin(id)
     }
@@ -27,11 +27,10 @@ impl IncidentFolder {
     /// Those of [`IncidentFolder::remove`], and a pin over the owner's limits: [`PINNED_MAX`] or
     /// `PINNED_BYTES_MAX`.
     pub fn pin(&self, id: &str, uid: u32, pinned: bool) -> Result<(), WriteError> {
-        let mut incident = self.of(id, uid)?;
+        let mut incident = self.changeable(id, uid)?;
         if !pinned {
             return self.take_pin(id);
         }
-        let unfit = |why: String| WriteError::Unfit { path: incident.path.clone(), why };
         let mut all = self.list().map_err(|error| WriteError::io(self.path(), error))?;
         all.retain(|other| other.owner == incident.owner && other.pinned && other.id != id);
         let path = self.path().join(pin_name(id));
@@ -39,9 +38,11 @@ impl IncidentFolder {
         all.push(incident.clone());
         if kept(&all).len() < all.len() {
             let mib = PINNED_BYTES_MAX >> 20;
-            return Err(unfit(format!(
-                "a user may pin {PINNED_MAX} incidents and {mib} MiB; let another go with: tipme incidents unpin ID"
-            )));
+            let why = format!(
+                "a user may pin {PINNED_MAX} incidents and {mib} MiB; \
+                 unpin another with: tipme incidents unpin ID"
+            );
+            return Err(WriteError::unfit(&incident.path, why));
         }
         match OpenOptions::new().write(true).create_new(true).mode(0o644).open(&path) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
@@ -62,18 +63,13 @@ impl IncidentFolder {
     }
 
     /// Returns the incident with this id if user `uid` may change it.
-    fn of(&self, id: &str, uid: u32) -> Result<Listed, WriteError> {
-        let unfit =
-            |why: &str| WriteError::Unfit { path: Path::new(id).to_owned(), why: why.to_owned() };
-        let path = self.path().join(format!("{id}{ENDING}"));
-        let listed = Some(id)
-            .filter(|id| is_plain_id(id))
-            .and_then(|id| self.listed(&format!("{id}{ENDING}"), path));
-        let listed =
-            listed.ok_or_else(|| unfit("there is no such incident; see: tipme incidents"))?;
-        if uid != 0 && uid != listed.owner {
-            return Err(unfit("it belongs to another user"));
-        }
-        Ok(listed)
+    fn changeable(&self, id: &str, uid: u32) -> Result<Listed, WriteError> {
+        let name = format!("{id}{ENDING}");
+        let why = match self.listed(&name, self.path().join(&name)) {
+            None => "there is no such incident; see: tipme incidents",
+            Some(listed) if uid != 0 && uid != listed.owner => OTHER_USER,
+            Some(listed) => return Ok(listed),
+        };
+        Err(WriteError::unfit(Path::new(id), why))
     }
 }

@@ -48,7 +48,7 @@ fn a_judgement_and_a_text_do_not_replace_each_other() {
 }
 
 #[test]
-fn a_file_is_whole_private_and_owned_by_who_marked() {
+fn a_file_is_whole_private_and_owned_by_the_marker() {
     let dir = TempDir::new().unwrap();
     let path = write(dir.path(), &incident("one"), 12345)
         .expect("root may give files away; run the tests as root");
@@ -107,15 +107,14 @@ impl Drop for SmallDisk {
 /// a small one fits, and removed blocks are released with a delay.
 fn fill(dir: &Path) {
     let mut filler = fs::File::create(dir.join("filler")).unwrap();
-    let mut write =
-        |size| std::io::Write::write(&mut filler, &vec![1; size]).is_ok_and(|written| written > 0);
-    let mut round = || {
-        [1 << 20, 4_096, 1]
-            .map(|size| (0..).take_while(|_| write(size)).count())
-            .iter()
-            .sum::<usize>()
-    };
-    while round() > 0 {
+    let mut has_room = true;
+    while has_room {
+        has_room = false;
+        for size in [1 << 20, 4_096, 1] {
+            while std::io::Write::write(&mut filler, &vec![1; size]).is_ok_and(|bytes| bytes > 0) {
+                has_room = true;
+            }
+        }
         std::thread::sleep(std::time::Duration::from_millis(50));
     }
 }
@@ -149,7 +148,7 @@ fn sizeable(id: &str) -> Incident {
 }
 
 #[test]
-fn on_a_full_disk_old_incidents_of_the_marker_make_room_and_no_others() {
+fn old_incidents_of_the_same_owner_make_room_on_a_full_disk() {
     let disk = SmallDisk::mount();
     let folder = IncidentFolder::open(disk.0.path()).unwrap();
     for (id, owner) in [("a", 4343), ("b", 4242), ("c", 4242)] {
@@ -174,7 +173,7 @@ fn on_a_full_disk_old_incidents_of_the_marker_make_room_and_no_others() {
 }
 
 #[test]
-fn what_makes_too_little_room_stays() {
+fn incidents_that_make_too_little_room_stay() {
     let disk = SmallDisk::mount();
     let folder = IncidentFolder::open(disk.0.path()).unwrap();
     folder.write(&sizeable("a"), 4242).unwrap();
@@ -246,13 +245,16 @@ fn words_from_a_socket_stay_in_the_folder() {
 
     let link = folder.path().join("link.tipme");
     std::os::unix::fs::symlink(&outside, &link).unwrap();
-    let refused = |path: &Path, uid| {
-        folder.append_words(path, &words("x"), uid).expect_err("refused").to_string()
-    };
-    assert!(refused(&link, 0).contains("symbolic link"), "{}", refused(&link, 0));
-    assert!(refused(&outside, 0).contains("it is not an incident in"));
-    assert!(refused(&folder.path().join("../one.tipme"), 0).contains("it is not an incident in"));
-    assert!(refused(&inside, 1001).ends_with("it belongs to another user"));
+    for (path, why) in [
+        (&link, "symbolic link"),
+        (&outside, "it is not an incident in"),
+        (&folder.path().join("../one.tipme"), "it is not an incident in"),
+    ] {
+        let error = folder.append_words(path, &words("x"), 0).expect_err("refused").to_string();
+        assert!(error.contains(why), "{error}");
+    }
+    let error = folder.append_words(&inside, &words("x"), 1001).expect_err("refused").to_string();
+    assert!(error.ends_with("it belongs to another user"), "{error}");
 }
 
 /// Perl script that holds a file lease: opens by others block for 45 s unless O_NONBLOCK is set.

@@ -195,7 +195,7 @@ fn an_unsealed_file_says_so() {
 }
 
 #[test]
-fn what_packs_too_well_is_stored_so_that_it_can_be_read() {
+fn a_section_that_packs_too_well_can_be_read() {
     let mut incident = incident("a");
     incident.push(Section::Sched, vec![0; 100 << 20]);
     let copy = decode(&encode(&incident).unwrap()).unwrap();

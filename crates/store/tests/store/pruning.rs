@@ -92,7 +92,7 @@ fn the_oldest_unpinned_go_first() {
 }
 
 #[test]
-fn what_was_just_written_stays_whatever_its_id() {
+fn a_new_incident_stays_whatever_its_id() {
     let incidents = Incidents::with(&[("20991231T235959.000Z", 0), ("20200102T000000.000Z", 0)]);
     incidents.mark("20200101T000000.000Z", 0, in_all(Room { count: 2, ..ALL_FIT }));
     assert_eq!(
@@ -122,7 +122,7 @@ fn a_time_of_a_file_decides_nothing() {
 }
 
 #[test]
-fn who_fills_the_disk_pays_for_it() {
+fn the_user_with_most_bytes_loses_first() {
     let incidents =
         Incidents::with(&[("a", OTHER), ("b", 0), ("c", ILL), ("d", ILL), ("e", OTHER)]);
     as_ill("fallocate", &["-l", "32M"], &incidents.path("d"));
@@ -131,7 +131,7 @@ fn who_fills_the_disk_pays_for_it() {
 }
 
 #[test]
-fn what_grows_while_it_is_written_or_pinned_costs_nobody_elses() {
+fn growth_while_written_or_pinned_costs_no_other_user() {
     let incidents = Incidents::with(&[("a", OTHER), ("b", ILL)]);
     fs::write(incidents.folder.path().join("b.pin"), b"").unwrap();
     let written = incidents.write("c", ILL);
@@ -144,7 +144,7 @@ fn what_grows_while_it_is_written_or_pinned_costs_nobody_elses() {
 }
 
 #[test]
-fn who_marks_often_loses_own_incidents() {
+fn frequent_marks_cost_own_incidents() {
     let incidents = Incidents::with(&[("a", OTHER), ("b", 0)]);
     let bounds = in_all(Room { count: 5, ..ALL_FIT });
     for number in 0..9 {
@@ -156,7 +156,7 @@ fn who_marks_often_loses_own_incidents() {
 }
 
 #[test]
-fn a_user_with_too_many_loses_the_own_oldest_and_nobody_else_any() {
+fn a_user_with_too_many_loses_the_own_oldest() {
     let incidents =
         Incidents::with(&[("a", OTHER), ("b", ILL), ("c", ILL), ("d", OTHER), ("e", ILL)]);
     let bounds = of_each(Room { count: 3, ..ALL_FIT });
@@ -170,7 +170,7 @@ fn a_user_with_too_many_loses_the_own_oldest_and_nobody_else_any() {
 }
 
 #[test]
-fn what_a_user_made_large_costs_that_user_only_and_never_the_newest() {
+fn large_incidents_cost_their_owner_only_and_never_the_newest() {
     let incidents = Incidents::with(&[("a", OTHER), ("b", ILL), ("c", ILL)]);
     let bounds = of_each(Room { bytes: 16 << 20, ..ALL_FIT });
     as_ill("fallocate", &["-l", "32M"], &incidents.path("c"));
@@ -207,7 +207,7 @@ fn owners_remove_and_pin_their_own_and_root_everybodys() {
 }
 
 #[test]
-fn a_user_may_pin_so_many_and_what_is_over_goes_as_if_it_were_not() {
+fn pins_over_the_limit_do_not_count() {
     let incidents = Incidents::new();
     let ids: Vec<String> = (10..10 + PINNED_MAX + 1).map(|number| format!("p{number}")).collect();
     ids.iter().for_each(|id| drop(incidents.write(id, ILL)));

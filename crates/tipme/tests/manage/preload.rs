@@ -127,7 +127,7 @@ fn a_damaged_history_is_reported_and_kept() {
     assert_eq!(managed.stop(Signal::TERM), Some(0));
     let said = std::io::read_to_string(managed.child.stderr.take().unwrap()).unwrap();
     let aside = managed.path().join("preload.damaged.json");
-    assert!(said.contains(&format!("it lies in {} now", aside.display())), "{said}");
+    assert!(said.contains(&format!("it is now {}", aside.display())), "{said}");
     assert_eq!(std::fs::read_to_string(aside).unwrap(), "{\"programs\": [");
 }
 

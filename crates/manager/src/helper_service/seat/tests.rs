@@ -67,10 +67,16 @@ impl SeatFixture {
     fn judged(&self) -> Result<(), &'static str> {
         self.seats().may_favour(USER, SERVER)
     }
+
+    /// Returns `true` if a process in these groups belongs to the active session.
+    fn is_in_front(&self, groups: &str) -> bool {
+        self.write("proc/901/cgroup", groups);
+        self.seats().is_in_front(USER, 901)
+    }
 }
 
 #[test]
-fn who_is_in_front_sits_there() {
+fn the_user_of_the_active_session_has_the_seat() {
     let machine = SeatFixture::new();
     assert!(machine.seats().has(USER));
     assert!(!machine.seats().has(1001));
@@ -128,26 +134,23 @@ fn a_session_that_is_not_graphical_from_the_begin_is_not_enough() {
 }
 
 #[test]
-fn only_processes_of_the_session_in_front_and_of_the_users_own_manager_are_in_front() {
+fn the_active_session_and_the_users_manager_are_in_front() {
     let machine = SeatFixture::new();
-    let in_front = |groups: &str| {
-        machine.write("proc/901/cgroup", groups);
-        machine.seats().is_in_front(USER, 901)
-    };
     let slice = "/user.slice/user-1000.slice";
     for group in
         ["session-c2.scope", "session-c2.scope/a", "user@1000.service/app.slice/app-xterm.scope"]
     {
-        assert!(in_front(&format!("1:cpu:/\n0::{slice}/{group}\n")), "{group}");
-        assert!(in_front(&format!("1:name=systemd:{slice}/{group}\n0::/\n")), "{group}");
+        assert!(machine.is_in_front(&format!("1:cpu:/\n0::{slice}/{group}\n")), "{group}");
+        assert!(machine.is_in_front(&format!("1:name=systemd:{slice}/{group}\n0::/\n")), "{group}");
     }
     for group in
         ["session-4.scope", "session-c2.scopes", "user@1001.service", "x/session-c2.scope", ""]
     {
-        assert!(!in_front(&format!("0::{slice}/{group}\n")), "{group}");
+        assert!(!machine.is_in_front(&format!("0::{slice}/{group}\n")), "{group}");
     }
-    assert!(!in_front(&format!("1:cpu:{slice}/session-c2.scope\n0::/\n")), "another hierarchy");
-    assert!(!in_front("0::/user.slice/user-1001.slice/session-c2.scope\n"));
+    let elsewhere = format!("1:cpu:{slice}/session-c2.scope\n0::/\n");
+    assert!(!machine.is_in_front(&elsewhere), "another hierarchy");
+    assert!(!machine.is_in_front("0::/user.slice/user-1001.slice/session-c2.scope\n"));
     machine.write("run/seats/seat0", "IS_SEAT0=1\nSESSIONS=c2 4\n");
-    assert!(!in_front(&format!("0::{slice}/session-c2.scope\n")), "nobody is in front");
+    assert!(!machine.is_in_front(&format!("0::{slice}/session-c2.scope\n")), "nobody is in front");
 }

@@ -9,19 +9,22 @@ fn files_are_read_and_what_has_changed_is_counted() {
     let (kernel, brake) = (FakeKernel::new(), Brake::default());
     let mounts = MountList::read(kernel.proc());
     let changed = RememberedFile { changed_s: 1, ..file("/usr/bin/env") };
-    let told =
+    let status =
         Reader::new(kernel.proc(), &mounts, &brake).read(&[vec![file(SLEEP)], vec![changed]]);
     let expected = (2, 1, 1, file(SLEEP).bytes, PreloadState::Done);
-    assert_eq!((told.programs, told.files, told.skipped, told.bytes, told.state), expected);
+    assert_eq!(
+        (status.programs, status.files, status.skipped, status.bytes, status.state),
+        expected
+    );
     let open = File::open(SLEEP).unwrap();
-    assert!(is_there(&open, 0) && is_there(&open, file(SLEEP).bytes - 1));
+    assert!(is_cached(&open, 0) && is_cached(&open, file(SLEEP).bytes - 1));
 }
 
 #[test]
 fn it_stands_still_while_others_wait_and_goes_on_afterwards() {
     let (kernel, brake) = (FakeKernel::new(), Brake::default());
     let mounts = MountList::read(kernel.proc());
-    let told = std::thread::scope(|scope| {
+    let status = std::thread::scope(|scope| {
         let reading =
             scope.spawn(|| Reader::new(kernel.proc(), &mounts, &brake).read(&[vec![file(SLEEP)]]));
         for tick in 1..=30 {
@@ -31,22 +34,22 @@ fn it_stands_still_while_others_wait_and_goes_on_afterwards() {
         assert!(!reading.is_finished(), "others wait for the disk");
         reading.join().unwrap()
     });
-    assert_eq!((told.files, told.state), (1, PreloadState::Done));
-    assert!(told.paused_seconds >= 3.0 && told.seconds >= told.paused_seconds, "{told:?}");
+    assert_eq!((status.files, status.state), (1, PreloadState::Done));
+    assert!(status.paused_seconds >= 3.0 && status.seconds >= status.paused_seconds, "{status:?}");
 }
 
 #[test]
-fn who_starts_a_program_has_it_stand_still_and_the_knob_ends_it() {
+fn a_program_start_pauses_reading_and_the_knob_ends_it() {
     let (kernel, brake) = (FakeKernel::new(), Brake::default());
     let mounts = MountList::read(kernel.proc());
     let (begun, wait) = (clock::now(), Nanos::from_secs(4));
-    let read = || Reader::new(kernel.proc(), &mounts, &brake).read(&[vec![file(SLEEP)]]);
     brake.hold_until(begun.after(wait));
-    assert_eq!(read().state, PreloadState::Done);
+    let read = Reader::new(kernel.proc(), &mounts, &brake).read(&[vec![file(SLEEP)]]);
+    assert_eq!(read.state, PreloadState::Done);
     assert!(clock::now().since(begun) >= wait);
     brake.stop();
-    let told = read();
-    assert_eq!((told.files, told.programs, told.state), (0, 0, PreloadState::Off));
+    let read = Reader::new(kernel.proc(), &mounts, &brake).read(&[vec![file(SLEEP)]]);
+    assert_eq!((read.files, read.programs, read.state), (0, 0, PreloadState::Off));
 }
 
 #[test]

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Hot keys, from keyboard events to the incident. Needs root.
 
+use super::super::keys::SAME_PRESS;
 use super::super::*;
 use crate::hot_keys::HotKeyScope;
 use crate::seat::Seat;
 use rustix::pipe::{PipeFlags, pipe_with};
 use std::os::fd::OwnedFd;
 use std::path::Path;
+use tipme_control::Trigger;
 use tipme_desktop::hotkeys::Bindings;
 use tipme_desktop::input::Devices;
 use tipme_desktop::logind::Logind;
@@ -63,7 +65,7 @@ impl<'a> KeyboardFixture<'a> {
         let mut recorder = Recorder::new(options, kernel, folder, counter).unwrap();
         let (read, keyboard) = pipe_with(PipeFlags::NONBLOCK).unwrap();
         let chords = options.hot_keys.as_ref().unwrap().chords().unwrap();
-        recorder.inputs = Inputs::of(Some(Devices::of(vec![(0, read)])), chords);
+        recorder.inputs = Inputs::new(Some(Devices::of(vec![(0, read)])), chords);
         KeyboardFixture { recorder, keyboard }
     }
 
@@ -126,11 +128,11 @@ fn a_hot_key_marks_when_it_was_pressed_and_leaves_no_code() {
     let meta: Meta = incident.json(Section::Meta).unwrap();
     assert_eq!((meta.mark_ns, meta.trigger.as_str(), meta.marked_by_uid), (at.0, "hotkey", 0));
     assert_eq!(meta.id, tipme_store::id_at(meta.mark_realtime_ns));
-    let told: Vec<_> = inputs(incident)
+    let found: Vec<_> = inputs(incident)
         .iter()
         .map(|input| (input.class, input.device, input.head.tid.0))
         .collect();
-    assert_eq!(told, [(0, 0, 0); 12]);
+    assert_eq!(found, [(0, 0, 0); 12]);
 }
 
 #[test]
@@ -159,7 +161,7 @@ fn the_window_reaches_back_from_the_press() {
 }
 
 #[test]
-fn one_press_marks_once_however_often_it_is_told() {
+fn one_press_marks_once_however_often_it_is_reported() {
     let dir = tempfile::TempDir::new().unwrap();
     let (options, mut storage) = (options(dir.path(), HotKeyScope::Always), Storage::default());
     let mut fixture = KeyboardFixture::new(&options, &mut storage);
@@ -190,15 +192,13 @@ fn a_press_names_the_one_that_was_answered_before_it() {
     let dir = tempfile::TempDir::new().unwrap();
     let (options, mut storage) = (options(dir.path(), HotKeyScope::Always), Storage::default());
     let mut fixture = KeyboardFixture::new(&options, &mut storage);
-    let mut mark = |trigger: Trigger, uid| {
+    for (trigger, uid) in
+        [(Trigger::Hotkey, 0), (Trigger::Command, 0), (Trigger::Hotkey, 4242), (Trigger::Hotkey, 0)]
+    {
         std::thread::sleep(Duration::from_millis(20));
         let trigger = trigger.name().to_owned();
         fixture.recorder.mark(Mark { text: String::new(), trigger, uid, at: None }, drop);
-    };
-    mark(Trigger::Hotkey, 0);
-    mark(Trigger::Command, 0);
-    mark(Trigger::Hotkey, 4242);
-    mark(Trigger::Hotkey, 0);
+    }
     let incidents = fixture.incidents();
     let mut metas: Vec<Meta> =
         incidents.iter().map(|incident| incident.json(Section::Meta).unwrap()).collect();
@@ -225,7 +225,7 @@ fn input_is_stopped_and_restarted_by_hot_keys() {
 }
 
 #[test]
-fn where_no_console_shows_text_a_hot_key_of_consoles_does_nothing() {
+fn a_console_hot_key_does_nothing_without_a_text_console() {
     let dir = tempfile::TempDir::new().unwrap();
     let (options, mut storage) = (options(dir.path(), HotKeyScope::Console), Storage::default());
     let mut fixture = KeyboardFixture::new(&options, &mut storage);
@@ -244,7 +244,7 @@ fn seat(fixture: &mut KeyboardFixture<'_>, dir: &Path, uid: u32) {
 }
 
 #[test]
-fn keys_are_of_the_user_who_sat_there_when_they_were_pressed() {
+fn keys_belong_to_the_user_at_the_seat_when_they_are_pressed() {
     let dir = tempfile::TempDir::new().unwrap();
     let (options, mut storage) = (options(dir.path(), HotKeyScope::Always), Storage::default());
     let mut fixture = KeyboardFixture::new(&options, &mut storage);
@@ -274,7 +274,7 @@ fn keys_are_of_the_user_who_sat_there_when_they_were_pressed() {
 }
 
 #[test]
-fn who_wants_no_keys_recorded_is_heard_whatever_another_wants() {
+fn one_users_refusal_of_input_overrides_another_users_wish() {
     let dir = tempfile::TempDir::new().unwrap();
     let (options, mut storage) = (options(dir.path(), HotKeyScope::Always), Storage::default());
     let mut fixture = KeyboardFixture::new(&options, &mut storage);
@@ -300,7 +300,7 @@ fn give_console(dir: &Path, uid: u32) {
 }
 
 #[test]
-fn who_may_not_mark_may_not_by_the_console_either() {
+fn a_user_without_permission_cannot_mark_by_the_console() {
     let dir = tempfile::TempDir::new().unwrap();
     let (mut options, mut storage) = (options(dir.path(), HotKeyScope::Always), Storage::default());
     options.allowed = vec![4343];
@@ -317,7 +317,7 @@ fn who_may_not_mark_may_not_by_the_console_either() {
 }
 
 #[test]
-fn who_marks_too_often_is_told_to_wait_and_root_is_not() {
+fn a_user_that_marks_too_often_has_to_wait_and_root_has_not() {
     let dir = tempfile::TempDir::new().unwrap();
     let (options, mut storage) = (options(dir.path(), HotKeyScope::Always), Storage::default());
     let mut fixture = KeyboardFixture::new(&options, &mut storage);

@@ -23,7 +23,7 @@ impl IoFiles {
     /// Finds the limits for threads of process 7, each in the group that `of` returns.
     fn found(&self, tids: &[u32], of: impl Fn(u32) -> String) -> FoundLimits {
         let tasks: Vec<u8> = tids.iter().flat_map(|tid| wait(*tid, IO_WAIT | 2)).collect();
-        IoWaiters::by(&tasks).among(Some(&self.0), |(_, tid)| of(tid.0))
+        IoWaiters::from_tasks(&tasks).among(Some(&self.0), |(_, tid)| of(tid.0))
     }
 }
 
@@ -93,14 +93,14 @@ fn a_group_that_is_gone_hidden_or_outside_limits_nothing() {
 }
 
 #[test]
-fn only_who_waited_for_io_is_asked() {
+fn only_threads_that_waited_for_io_are_looked_up() {
     let tasks = [wait(11, 2), wait(12, IO_WAIT | 2)].concat();
-    let asked: Vec<(Pid, Tid)> = IoWaiters::by(&tasks).threads.into_iter().collect();
+    let asked: Vec<(Pid, Tid)> = IoWaiters::from_tasks(&tasks).threads.into_iter().collect();
     assert_eq!(asked, [(Pid(7), Tid(12))]);
 }
 
 #[test]
-fn what_is_read_is_bounded_and_the_rest_is_counted() {
+fn reads_are_bounded_and_the_rest_is_counted() {
     let plain = IoFiles::new("many", CgroupVersion::Two);
     let lines: String = (0..100).map(|minor| format!("8:{minor} rbps=5\n")).collect();
     plain.file("a/io.max", &lines);
@@ -117,21 +117,21 @@ fn what_is_read_is_bounded_and_the_rest_is_counted() {
     let found = plain.found(&tids[..300], |tid| format!("0::/{tid}\n"));
     assert_eq!(
         found.missing.map(|missing| missing.why).as_deref(),
-        Some("45 times a group beyond 256")
+        Some("45 lookups of a group beyond 256")
     );
 }
 
 #[test]
-fn an_ended_process_was_in_the_group_of_its_nearest_living_parent() {
+fn an_ended_process_counts_for_the_group_of_its_nearest_parent() {
     let plain = IoFiles::new("ended", CgroupVersion::Two);
     plain.file("a/io.max", "8:16 rbps=9 wbps=max riops=max wiops=max\n");
-    let mut waiters = IoWaiters::by(&[wait(7, IO_WAIT | 2), wait(8, IO_WAIT | 2)].concat());
+    let mut waiters = IoWaiters::from_tasks(&[wait(7, IO_WAIT | 2), wait(8, IO_WAIT | 2)].concat());
     waiters.parents = HashMap::from([(Pid(7), Pid(6)), (Pid(6), Pid(5)), (Pid(5), Pid(4))]);
-    let lives =
-        |(pid, _): (Pid, Tid)| if pid.0 <= 5 { "0::/a\n".to_owned() } else { String::new() };
-    let found = waiters.among(Some(&plain.0), lives);
+    let found = waiters.among(Some(&plain.0), |(pid, _)| {
+        if pid.0 <= 5 { "0::/a\n".to_owned() } else { String::new() }
+    });
     assert_eq!(found.groups.iter().map(|group| &group.tids[..]).collect::<Vec<_>>(), [[5]]);
-    let mut circle = IoWaiters::by(&wait(7, IO_WAIT | 2));
+    let mut circle = IoWaiters::from_tasks(&wait(7, IO_WAIT | 2));
     circle.parents = HashMap::from([(Pid(7), Pid(7))]);
     assert!(circle.among(Some(&plain.0), |_| String::new()).groups.is_empty());
 }

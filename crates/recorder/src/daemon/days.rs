@@ -3,14 +3,14 @@
 
 use super::Recorder;
 use crate::day::Days;
-use crate::told::refuse;
+use crate::outcome::refuse;
 use anyhow::Result;
 use tipme_control::RecorderResponse;
 use tipme_desktop::clock;
 
 impl Recorder<'_> {
     /// Returns a user's figures: to that user, or to root.
-    pub(super) fn lived(
+    pub(super) fn day_figures(
         &mut self,
         caller: u32,
         user: u32,
@@ -18,7 +18,7 @@ impl Recorder<'_> {
         to_s: u64,
     ) -> RecorderResponse {
         if caller != 0 && caller != user {
-            return refuse(format!("what user {user} lived with is told to that user and root"));
+            return refuse(format!("the latencies of user {user} are for that user and root only"));
         }
         let (kernel, learning) = (&self.kernel, &mut self.learning);
         if let Some(days) = &mut self.days {
@@ -35,7 +35,7 @@ impl Recorder<'_> {
     ) -> RecorderResponse {
         let Some(days) = &mut self.days else {
             return refuse(
-                "what you live with is not counted; have it counted by: tipme setup --day (or tipme record --day)",
+                "latencies are not counted; enable it with: tipme setup --day (or tipme record --day)",
             );
         };
         what(days).unwrap_or_else(|error| refuse(format!("{error:#}")))
