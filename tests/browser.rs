@@ -51,13 +51,14 @@ mod browser {
 
     /// Writes the page of a measurement with two runs.
     fn results(folder: &TempDir) -> PathBuf {
-        let run = |name: &str, every: u64| {
+        let runs = [("before", 7), ("after <b>", 3)].map(|(name, every)| {
             let mut events = Events::of("key", None);
-            (0..200_u64)
-                .for_each(|at| events.push(at * 1_000_000, (at * every % 97 + 1) * 1_000_000));
+            for at in 0..200_u64 {
+                events.push(at * 1_000_000, (at * every % 97 + 1) * 1_000_000);
+            }
             Run { name: name.to_owned(), classes: vec![events], ..Run::default() }
-        };
-        let (machine, runs) = (MeasuredMachine::default(), [run("before", 7), run("after <b>", 3)]);
+        });
+        let machine = MeasuredMachine::default();
         let (text, plots) =
             (tipme_report::single::text(&runs), tipme_report::single::plots(&machine, &runs));
         let page =
@@ -77,12 +78,12 @@ mod browser {
     /// Returns the problems of a page: exceptions, errors, violations of the policy, and requests
     /// for anything but the page itself.
     fn wrong(events: &[Value]) -> Vec<String> {
-        let is_wrong = |event: &&Value| match event["method"].as_str().unwrap_or_default() {
-            "Runtime.exceptionThrown" | "Log.entryAdded" | "Runtime.consoleAPICalled" => true,
-            "Network.requestWillBeSent" => event["params"]["type"] != "Document",
+        let wrong = events.iter().filter(|event| match event["method"].as_str() {
+            Some("Runtime.exceptionThrown" | "Log.entryAdded" | "Runtime.consoleAPICalled") => true,
+            Some("Network.requestWillBeSent") => event["params"]["type"] != "Document",
             _ => false,
-        };
-        events.iter().filter(is_wrong).map(ToString::to_string).collect()
+        });
+        wrong.map(ToString::to_string).collect()
     }
 
     /// Returns the serious findings of axe-core, and the number of its rules that the page passes.
@@ -91,19 +92,13 @@ mod browser {
         let result = browser.eval(
             "axe.run().then(({ violations, passes }) => ({ violations, passes: passes.length }))",
         );
-        let serious = |one: &&Value| {
-            ["serious", "critical"].contains(&one["impact"].as_str().unwrap_or_default())
-        };
-        let place =
-            |one: &Value| format!("{}: {} ({})", one["id"], one["help"], one["nodes"][0]["html"]);
-        let found = result["violations"]
+        let serious = result["violations"]
             .as_array()
             .into_iter()
             .flatten()
-            .filter(serious)
-            .map(place)
-            .collect();
-        (found, result["passes"].as_u64().unwrap_or_default())
+            .filter(|one| one["impact"] == "serious" || one["impact"] == "critical")
+            .map(|one| format!("{}: {} ({})", one["id"], one["help"], one["nodes"][0]["html"]));
+        (serious.collect(), result["passes"].as_u64().unwrap_or_default())
     }
 
     fn keep_picture(browser: &mut Chromium, name: &str) {
@@ -129,16 +124,17 @@ mod browser {
         for (name, page, timelines) in pages {
             for view in [WIDE, DARK, PHONE, PRINT] {
                 browser.open(&page, view);
-                let at = |what: String| format!("{name}, {}: {what}", view.name);
                 let drawn = browser.eval("performance.getEntriesByName('tipme-drawn').length");
                 assert_eq!(drawn, timelines, "{name} is not drawn");
                 keep_picture(&mut browser, &format!("{name}-{}", view.name));
                 let (serious, passes) = serious(&mut browser, &axe);
                 assert!(passes > 15, "axe-core passed {passes} rules only");
-                found.extend(serious.into_iter().chain(wrong(&browser.events)).map(at));
+                let mut problems = [serious, wrong(&browser.events)].concat();
                 if browser.eval("document.documentElement.scrollWidth > innerWidth") != false {
-                    found.push(at("wider than its window".to_owned()));
+                    problems.push("wider than its window".to_owned());
                 }
+                let view = view.name;
+                found.extend(problems.iter().map(|problem| format!("{name}, {view}: {problem}")));
             }
         }
         assert!(found.is_empty(), "{}", found.join("\n"));
@@ -150,7 +146,8 @@ mod browser {
         let axe = browser.axe();
         browser.open(&write(&folder, "planted", &incident("cpu-hogs")), WIDE);
         browser.eval(
-            "document.querySelector('h1').style.color = '#eee'; document.body.append(document.createElement('button'))",
+            "document.querySelector('h1').style.color = '#eee'; \
+             document.body.append(document.createElement('button'))",
         );
         let (found, _) = serious(&mut browser, &axe);
         assert!(
@@ -162,34 +159,40 @@ mod browser {
     }
 
     #[test]
-    fn a_command_is_copied_and_nothing_covers_the_text_before_a_bar_is_chosen() {
+    fn a_command_is_copied_and_a_chosen_bar_is_described() {
         let (folder, mut browser) = (TempDir::new().expect("there is a folder"), Chromium::start());
         browser.open(&write(&folder, "hogs", &incident("cpu-hogs")), WIDE);
         let place = "getComputedStyle(document.getElementById('evidence')).position";
         assert_eq!(browser.eval(place), "static");
         browser.eval("document.querySelector('.copy').click()");
-        let told = "new Promise(done => setTimeout(() => done(document.querySelector('.copy').textContent), 500))";
-        let told = browser.eval(told).to_string();
-        assert!(told.contains("Copied") || told.contains("Press Ctrl+C"), "{told}");
+        let label = "new Promise(done => setTimeout(() => \
+                     done(document.querySelector('.copy').textContent), 500))";
+        let label = browser.eval(label).to_string();
+        assert!(label.contains("Copied") || label.contains("Press Ctrl+C"), "{label}");
         assert_eq!(browser.eval("getSelection().toString().trim()"), "renice -n 19 -p 12987");
         browser.eval("document.getElementById('timeline').focus()");
         browser.press("ArrowDown");
-        assert_eq!(browser.eval(place), "sticky", "what is chosen is told where it is seen");
+        assert_eq!(browser.eval(place), "sticky", "the chosen bar is described in view");
         assert_eq!(wrong(&browser.events), Vec::<String>::new());
+    }
+
+    fn evidence(browser: &mut Chromium) -> String {
+        browser.eval("document.getElementById('evidence').textContent").to_string()
+    }
+
+    /// Returns the text of the axis after the next frame is drawn.
+    fn axis(browser: &mut Chromium) -> String {
+        browser.eval(
+            "new Promise(done => \
+             requestAnimationFrame(() => requestAnimationFrame(() => done(1))))",
+        );
+        browser.eval("document.querySelector('.axis svg').textContent").to_string()
     }
 
     #[test]
     fn the_timeline_answers_to_keys_and_to_the_mouse() {
         let (folder, mut browser) = (TempDir::new().expect("there is a folder"), Chromium::start());
         browser.open(&write(&folder, "disk", &incident("page-in-behind-writer")), WIDE);
-        let told = |browser: &mut Chromium| {
-            browser.eval("document.getElementById('evidence').textContent").to_string()
-        };
-        let drawn = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(1))))";
-        let axis = |browser: &mut Chromium| {
-            browser.eval(drawn);
-            browser.eval("document.querySelector('.axis svg').textContent").to_string()
-        };
         browser.eval("document.querySelector('[data-do=wait]').focus()");
         browser.press("Tab");
         assert_eq!(browser.eval("document.activeElement.dataset.do"), "others", "the last button");
@@ -201,11 +204,13 @@ mod browser {
         );
         let whole = axis(&mut browser);
         browser.press("ArrowDown");
-        assert!(told(&mut browser).contains("key to patient"), "{}", told(&mut browser));
+        let shown = evidence(&mut browser);
+        assert!(shown.contains("key to patient"), "{shown}");
         for _ in 0..20 {
             browser.press("ArrowDown");
         }
-        assert!(told(&mut browser).contains("Tasks waiting for memory"), "{}", told(&mut browser));
+        let shown = evidence(&mut browser);
+        assert!(shown.contains("Tasks waiting for memory"), "{shown}");
         browser.press("+");
         assert_ne!(axis(&mut browser), whole, "zoomed in");
         browser.press("0");
@@ -217,13 +222,15 @@ mod browser {
         let at = browser.eval(place);
         let moved = json!({ "type": "mouseMoved", "x": at[0], "y": at[1] });
         browser.call("Input.dispatchMouseEvent", &moved);
-        assert!(told(&mut browser).contains("page-in: patient"), "{}", told(&mut browser));
+        let shown = evidence(&mut browser);
+        assert!(shown.contains("page-in: patient"), "{shown}");
         assert_eq!(wrong(&browser.events), Vec::<String>::new());
     }
 
     #[test]
     fn what_an_incident_says_stays_text() {
-        const HOSTILE: &str = r#"</script><img src=x onerror="document.title='run'"><svg onload="document.title='run'">"#;
+        const HOSTILE: &str = "</script><img src=x onerror=\"document.title='run'\">\
+                               <svg onload=\"document.title='run'\">";
         let mut hostile = incident("page-in-behind-writer");
         let mut meta: Value = hostile.json(Section::Meta).expect("the document is whole");
         (meta["user_text"], meta["machine"]["hostname"], meta["id"]) =
@@ -241,7 +248,8 @@ mod browser {
         assert_eq!(browser.eval("document.scripts.length"), 2);
         assert_ne!(browser.eval("document.title"), "run");
         assert_eq!(browser.eval("document.querySelector('blockquote').textContent"), HOSTILE);
-        let label = "[...document.querySelectorAll('.row span')].some(one => one.textContent.includes('<img src=x onerror='))";
+        let label = "[...document.querySelectorAll('.row span')]\
+                     .some(one => one.textContent.includes('<img src=x onerror='))";
         assert_eq!(browser.eval(label), true, "the name of the disk");
         assert_eq!(wrong(&browser.events), Vec::<String>::new());
     }
@@ -294,7 +302,8 @@ mod browser {
         let drawn = browser.eval("performance.getEntriesByName('tipme-drawn')[0].startTime");
         let bytes = std::fs::metadata(&page).expect("it was written").len();
         println!(
-            "{records} records: {bytes} bytes, made in {written:?}, drawn {drawn} ms after it was opened"
+            "{records} records: {bytes} bytes, made in {written:?}, \
+             drawn {drawn} ms after it was opened"
         );
         assert!(bytes < 5_000_000, "{bytes} bytes");
         assert_eq!(wrong(&browser.events), Vec::<String>::new());

@@ -34,11 +34,12 @@ mod golden {
     /// Returns the incidents that the field test kept; with `calm` those without a fault, else the
     /// others.
     fn of_the_field(calm: bool) -> Vec<PathBuf> {
-        let named = |path: &PathBuf| {
+        let mut paths = incidents();
+        paths.retain(|path| {
             let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
             name.starts_with("field-") && name.starts_with("field-calm-") == calm
-        };
-        incidents().into_iter().filter(named).collect()
+        });
+        paths
     }
 
     /// Returns the verdict on an incident, computed once for several tests.
@@ -65,12 +66,13 @@ mod golden {
     /// Returns the lines that only one of two texts has; all of the second one if only the order
     /// differs.
     fn changed(before: &str, after: &str) -> String {
-        let lines = |of: &str, other: &str, sign: &str| -> String {
-            let only = of.lines().filter(|line| !other.lines().any(|known| known == *line));
-            only.map(|line| format!("{sign} {line}\n")).collect()
-        };
-        let changed = lines(before, after, "-") + &lines(after, before, "+");
-        if changed.is_empty() { lines(after, "", "+") } else { changed }
+        let changed = lines_only_in(before, after, "-") + &lines_only_in(after, before, "+");
+        if changed.is_empty() { lines_only_in(after, "", "+") } else { changed }
+    }
+
+    fn lines_only_in(text: &str, other: &str, sign: &str) -> String {
+        let only = text.lines().filter(|line| !other.lines().any(|known| known == *line));
+        only.map(|line| format!("{sign} {line}\n")).collect()
     }
 
     #[test]
@@ -78,13 +80,13 @@ mod golden {
         let bless = std::env::var_os("TIPME_BLESS").is_some();
         let mut wrong = Vec::new();
         for path in incidents() {
-            let (told, expected) = (text(verdict(&path)), path.with_extension("txt"));
+            let (found, expected) = (text(verdict(&path)), path.with_extension("txt"));
             if bless {
-                std::fs::write(&expected, &told).expect("the text can be written");
+                std::fs::write(&expected, &found).expect("the text can be written");
             }
-            let text = std::fs::read_to_string(&expected).unwrap_or_default();
-            if text != told {
-                wrong.push(format!("{}\n{}", path.display(), changed(&text, &told)));
+            let expected = std::fs::read_to_string(&expected).unwrap_or_default();
+            if found != expected {
+                wrong.push(format!("{}\n{}", path.display(), changed(&expected, &found)));
             }
         }
         assert!(wrong.is_empty(), "{}", wrong.join("\n"));
@@ -99,19 +101,16 @@ mod golden {
                 .expect("it was diagnosed before");
             let (page, name) = (tipme_report::page(&scene), path.display());
             assert!(page.len() < 1_000_000, "{name}: {} bytes", page.len());
-            let told = text(verdict(&path));
-            let told = told
+            let escaped = text(verdict(&path))
                 .replace('&', "&amp;")
                 .replace('<', "&lt;")
                 .replace('>', "&gt;")
                 .replace('"', "&quot;");
-            assert!(page.contains(&told), "{name}: the verdict is not on its page");
+            assert!(page.contains(&escaped), "{name}: the verdict is not on its page");
             let length = (scene.to_ns - scene.from_ns) / 1_000;
-            let bars = || scene.tracks.iter().flat_map(|track| &track.bars);
-            assert!(
-                bars().count() > 10 && bars().all(|bar| bar.from_us + bar.length_us <= length),
-                "{name}"
-            );
+            let mut bars = scene.tracks.iter().flat_map(|track| &track.bars);
+            assert!(bars.clone().count() > 10, "{name}");
+            assert!(bars.all(|bar| bar.from_us + bar.length_us <= length), "{name}");
         }
     }
 
@@ -135,8 +134,8 @@ mod golden {
         let calm = of_the_field(true);
         assert!(calm.len() >= 4, "only {} calm sessions", calm.len());
         for path in calm {
-            let told = verdict(&path);
-            assert!(told.findings.is_empty(), "{}: {}", path.display(), text(told));
+            let verdict = verdict(&path);
+            assert!(verdict.findings.is_empty(), "{}: {}", path.display(), text(verdict));
         }
     }
 

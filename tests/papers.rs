@@ -19,7 +19,7 @@ fn said(output: &Output) -> String {
 }
 
 #[test]
-fn the_document_is_what_the_kept_figures_give_and_names_tests_that_are_there() {
+fn the_document_agrees_with_the_kept_figures_and_tests() {
     let output = python(&["scripts/papers", "--check"]);
     assert!(output.status.success(), "{}", said(&output));
 }

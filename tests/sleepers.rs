@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Functions of the running kernel that sleep under common system calls, checked against the analysis's
-//! table of kernel functions. Needs root.
+//! Functions of the running kernel that sleep under common system calls, checked against the
+//! analysis's table of kernel functions. Needs root.
 //!
-//! `TIPME_BLESS=1 cargo test -p tipme-tests --test sleepers` writes `docs/results/sleeping-functions.md`,
-//! which also states the limits of the method.
+//! `TIPME_BLESS=1 cargo test -p tipme-tests --test sleepers` writes
+//! `docs/results/sleeping-functions.md`, which also states the limits of the method.
 
 #[cfg(test)]
 #[path = "sleepers/btf.rs"]
@@ -27,10 +27,11 @@ mod sleepers {
     use tipme_analysis::kernel_function;
 
     /// System calls of files, mappings, sockets, event loops and futexes.
-    const CALLS: &str = "open openat openat2 creat close read pread64 readv preadv preadv2 write pwrite64 writev \
-        pwritev pwritev2 lseek stat lstat fstat newstat newlstat newfstat newfstatat statx access faccessat getdents64 \
-        rename unlink unlinkat mkdir ftruncate mmap mmap_pgoff munmap fsync fdatasync sync syncfs msync poll ppoll \
-        select pselect6 epoll_wait epoll_pwait futex connect accept4 sendto sendmsg recvfrom recvmsg";
+    const CALLS: &str = "open openat openat2 creat close read pread64 readv preadv preadv2 \
+        write pwrite64 writev pwritev pwritev2 lseek stat lstat fstat newstat newlstat newfstat \
+        newfstatat statx access faccessat getdents64 rename unlink unlinkat mkdir ftruncate \
+        mmap mmap_pgoff munmap fsync fdatasync sync syncfs msync poll ppoll select pselect6 \
+        epoll_wait epoll_pwait futex connect accept4 sendto sendmsg recvfrom recvmsg";
 
     /// Entry point of page faults.
     const FAULT: &str = "exc_page_fault";
@@ -61,20 +62,21 @@ mod sleepers {
     ];
 
     /// Functions that are not followed: exits, panics and console output.
-    const ENDS: &str = "do_exit do_group_exit get_signal make_task_dead panic vpanic oops_enter emergency_restart \
-        kernel_restart handle_sysrq __handle_sysrq printk _printk vprintk";
+    const ENDS: &str = "do_exit do_group_exit get_signal make_task_dead panic vpanic oops_enter \
+        emergency_restart kernel_restart handle_sysrq __handle_sysrq printk _printk vprintk";
 
     /// Generic sleeping functions outside the scheduler's section.
     const HELPERS: &str = "wait_woken msleep msleep_interruptible do_wait_intr do_wait_intr_irq";
 
-    /// Functions in the scheduler's section whose callers need no row: contended locks and I/O
+    /// Functions in the scheduler's section with callers that need no row: contended locks and I/O
     /// waits are recorded as such, and a yield is no wait.
-    const REPORTED: &str = "mutex_ __mutex_ ww_mutex_ __ww_mutex_ down __down rwsem_ percpu_down __percpu_down \
-        rt_mutex_ io_schedule wait_for_completion_io preempt_schedule __cond_resched __schedule schedule_idle yield up __up";
+    const REPORTED: &str = "mutex_ __mutex_ ww_mutex_ __ww_mutex_ down __down rwsem_ percpu_down \
+        __percpu_down rt_mutex_ io_schedule wait_for_completion_io preempt_schedule \
+        __cond_resched __schedule schedule_idle yield up __up";
 
     /// Functions that call the scheduler to let another thread run.
-    const YIELDS: &str = "exit_to_user_mode_loop irqentry_exit_to_user_mode xfer_to_guest_mode do_sched_yield do_idle \
-        uprobe_notify_resume";
+    const YIELDS: &str = "exit_to_user_mode_loop irqentry_exit_to_user_mode xfer_to_guest_mode \
+        do_sched_yield do_idle uprobe_notify_resume";
 
     fn is_in(name: &str, prefixes: &str) -> bool {
         prefixes.split_whitespace().any(|prefix| name.starts_with(prefix))
@@ -83,28 +85,28 @@ mod sleepers {
     /// Finds the functions that sleep, and those among them without a row.
     fn sleepers(graph: &Graph, types: &Types) -> Sleepers {
         let scheduler = graph.between("__sched_text_start", "__sched_text_end");
-        let helpers = || HELPERS.split_whitespace().flat_map(|name| graph.places(name)).copied();
+        let helpers = HELPERS.split_whitespace().flat_map(|name| graph.places(name));
         let waits: BTreeSet<Address> = scheduler
             .iter()
+            .filter(|at| !is_in(graph.name(**at), REPORTED))
+            .chain(helpers)
             .copied()
-            .filter(|at| !is_in(graph.name(*at), REPORTED))
-            .chain(helpers())
             .collect();
         let inner =
             |at| scheduler.contains(&at) || waits.contains(&at) || is_in(graph.name(at), ENDS);
         let roots = roots(graph, types);
         let all = graph.reach(&roots, inner);
-        let is_sleeper = |at: Address| {
-            !inner(at)
-                && !is_in(graph.name(at), YIELDS)
-                && graph.calls(at).any(|callee| waits.contains(&callee))
-        };
+        let sleepers = all.keys().copied().filter(|at| {
+            !inner(*at)
+                && !is_in(graph.name(*at), YIELDS)
+                && graph.calls(*at).any(|callee| waits.contains(&callee))
+        });
         let decides =
             |at| kernel_function(graph.name(at)).is_some_and(|function| function.anywhere);
         let unnamed = graph.reach(&roots, |at| inner(at) || decides(at));
         let mut found =
             Sleepers { functions: graph.len(), reached: all.len(), ..Sleepers::default() };
-        for at in all.keys().copied().filter(|at| is_sleeper(*at)) {
+        for at in sleepers {
             let name = graph.name(at).to_owned();
             match kernel_function(&name) {
                 Some(function) => drop(

@@ -14,7 +14,9 @@ fn main() -> Result<()> {
         .source(SOURCE)
         .clang_args(["-mcpu=v3", "-Wall", "-Werror", "-I", &out.to_string_lossy(), "-I", "src/bpf"])
         .build_and_generate(out.join("tipme.skel.rs"))
-        .context("cannot compile the kernel programs; clang 14 or newer is needed: apt-get install clang")?;
+        .context(
+            "cannot compile the kernel programs; needs clang 14 or newer: apt-get install clang",
+        )?;
     println!("cargo:rerun-if-changed=src/bpf");
     Ok(())
 }

@@ -11,13 +11,13 @@ use tipme_fuzz::{Outcome, TARGETS, Target, run};
 /// Inputs between checks of the clock.
 const PORTION: u64 = 500;
 
-/// Try every decoder with mutated input; exit code 1 where one has panicked.
+/// Try every decoder with mutated input; exit code 1 if one has panicked
 #[derive(Parser)]
 struct Arguments {
     /// Mutations of each target
     #[arg(long, value_name = "N", default_value_t = 100_000)]
     count: u64,
-    /// Take so many minutes for all targets together instead of a count
+    /// Time for all targets together, instead of a count
     #[arg(long, value_name = "MINUTES")]
     minutes: Option<u64>,
     /// The number of the first mutation
@@ -29,7 +29,7 @@ struct Arguments {
     /// Try a target with this file as it is
     #[arg(long, value_name = "FILE", requires = "target")]
     input: Option<PathBuf>,
-    /// Where what made a target panic is written
+    /// Folder for the inputs that made a target panic
     #[arg(long, value_name = "DIR", default_value = "fuzz/artifacts")]
     artifacts: PathBuf,
     /// List the targets
@@ -66,7 +66,7 @@ fn main() -> Result<ExitCode> {
                 Duration::from_secs(minutes * 60) / targets.len() as u32,
             ),
         };
-        println!("{}", told(target, &outcome));
+        println!("{}", summary(target, &outcome));
         panics += outcome.panics.len();
         keep(&arguments.artifacts, target, &outcome)?;
     }
@@ -87,18 +87,18 @@ fn run_for(target: &Target, first: u64, time: Duration) -> Outcome {
     whole
 }
 
-fn told(target: &Target, outcome: &Outcome) -> String {
-    let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
+fn summary(target: &Target, outcome: &Outcome) -> String {
+    let (begin, end) = outcome.memory;
+    let [begin_mib, end_mib] = [begin, end].map(|bytes| bytes as f64 / f64::from(1 << 20));
     format!(
-        "{:12}{:8} inputs, {} understood, {} panics, slowest {:.1} ms (number {}), memory {:.1} MiB after a tenth and {:.1} MiB at the end",
+        "{:12}{:8} inputs, {} understood, {} panics, slowest {:.1} ms (number {}), \
+         memory {begin_mib:.1} MiB after a tenth and {end_mib:.1} MiB at the end",
         target.name,
         outcome.count,
         outcome.understood,
         outcome.panics.len(),
         outcome.slowest.0.as_secs_f64() * 1e3,
         outcome.slowest.1,
-        mib(outcome.memory.0),
-        mib(outcome.memory.1)
     )
 }
 

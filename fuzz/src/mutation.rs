@@ -79,13 +79,14 @@ fn change_number(bytes: &mut Vec<u8>, at: usize, random: &mut Rng) {
 mod tests {
     use super::*;
 
+    fn mutated(seed: u64) -> Vec<u8> {
+        let (mut bytes, mut random) = (vec![7; 100], Rng::with_seed(seed));
+        mutate(&mut bytes, &mut random);
+        bytes
+    }
+
     #[test]
     fn the_same_seed_gives_the_same_bytes_and_another_gives_others() {
-        let mutated = |seed| {
-            let (mut bytes, mut random) = (vec![7; 100], Rng::with_seed(seed));
-            mutate(&mut bytes, &mut random);
-            bytes
-        };
         assert_eq!(mutated(1), mutated(1));
         let different: std::collections::BTreeSet<Vec<u8>> = (0..100).map(mutated).collect();
         assert!(different.len() > 80, "{}", different.len());

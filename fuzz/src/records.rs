@@ -32,12 +32,12 @@ pub fn check(bytes: &[u8]) -> bool {
 
 /// Returns noise of several lengths: every byte of it is valid.
 pub fn seeds() -> Vec<Vec<u8>> {
-    let noise = |seed: u64| {
+    let noise = (0..64).map(|seed| {
         let mut random = Rng::with_seed(seed);
         let length = 64 << random.usize(..8);
         (0..length).map(|_| random.u8(..)).collect()
-    };
-    (0..64).map(noise).collect()
+    });
+    noise.collect()
 }
 
 /// Records of one incident.

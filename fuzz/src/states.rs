@@ -20,8 +20,9 @@ pub fn journals() -> Vec<Vec<u8>> {
 }
 
 pub fn processes() -> Vec<Vec<u8>> {
-    let own = |name| std::fs::read(format!("/proc/self/{name}")).unwrap_or_default();
-    vec![own("stat"), own("status")]
+    ["/proc/self/stat", "/proc/self/status"]
+        .map(|path| std::fs::read(path).unwrap_or_default())
+        .to_vec()
 }
 
 pub fn files() -> Vec<Vec<u8>> {
@@ -69,44 +70,46 @@ pub fn images() -> Vec<Vec<u8>> {
 /// Returns a 64-bit image with one segment, and a table of two functions with names.
 fn small_image() -> Vec<u8> {
     let (segments, sections, symbols, names) = (64u64, 128u64, 320u64, 400u64);
-    let mut image = vec![0; 512];
-    let mut put = |at: u64, bytes: &[u8]| {
-        image[at as usize..at as usize + bytes.len()].copy_from_slice(bytes)
-    };
-    put(0, b"\x7fELF\x02\x01\x01");
-    put(32, &segments.to_le_bytes());
-    put(40, &sections.to_le_bytes());
-    put(54, &[56, 0, 1, 0, 64, 0, 3, 0]);
-    put(segments, &1u32.to_le_bytes());
-    put(segments + 32, &0x4000u64.to_le_bytes());
-    put(sections + 64 + 4, &2u32.to_le_bytes());
-    put(sections + 64 + 24, &symbols.to_le_bytes());
-    put(sections + 64 + 32, &72u64.to_le_bytes());
-    put(sections + 64 + 40, &2u32.to_le_bytes());
-    put(sections + 128 + 24, &names.to_le_bytes());
-    put(sections + 128 + 32, &64u64.to_le_bytes());
-    for (number, start) in [(1u64, 0x1000u64), (2, 0x2000)] {
-        put(symbols + 24 * number, &(number as u32 * 8).to_le_bytes());
-        put(symbols + 24 * number + 4, &[2, 0, 1, 0]);
-        put(symbols + 24 * number + 8, &start.to_le_bytes());
-        put(symbols + 24 * number + 16, &0x100u64.to_le_bytes());
+    let mut parts: Vec<(u64, Vec<u8>)> = vec![
+        (0, b"\x7fELF\x02\x01\x01".to_vec()),
+        (32, segments.to_le_bytes().to_vec()),
+        (40, sections.to_le_bytes().to_vec()),
+        (54, vec![56, 0, 1, 0, 64, 0, 3, 0]),
+        (segments, vec![1]),
+        (segments + 32, 0x4000u64.to_le_bytes().to_vec()),
+        (sections + 64 + 4, vec![2]),
+        (sections + 64 + 24, symbols.to_le_bytes().to_vec()),
+        (sections + 64 + 32, vec![72]),
+        (sections + 64 + 40, vec![2]),
+        (sections + 128 + 24, names.to_le_bytes().to_vec()),
+        (sections + 128 + 32, vec![64]),
+        (names + 8, b"first\0\0\0_ZN4deep6secondE\0".to_vec()),
+    ];
+    for (number, start) in [(1u8, 0x1000u64), (2, 0x2000)] {
+        let at = symbols + 24 * u64::from(number);
+        parts.push((at, vec![number * 8]));
+        parts.push((at + 4, vec![2, 0, 1, 0]));
+        parts.push((at + 8, start.to_le_bytes().to_vec()));
+        parts.push((at + 16, 0x100u64.to_le_bytes().to_vec()));
     }
-    put(names + 8, b"first\0\0\0_ZN4deep6secondE\0");
+    let mut image = vec![0; 512];
+    for (at, bytes) in parts {
+        image[at as usize..at as usize + bytes.len()].copy_from_slice(&bytes);
+    }
     image
+}
+
+/// Returns a reply to a query of a property with these numbers.
+fn property(numbers: &[u32]) -> Vec<u8> {
+    let count = numbers.len() as u32;
+    let mut bytes = vec![1, 32, 0, 0];
+    bytes.extend([count, 6, 0, count, 0, 0, 0].iter().flat_map(|number| number.to_ne_bytes()));
+    bytes.extend(numbers.iter().flat_map(|number| number.to_ne_bytes()));
+    bytes
 }
 
 /// Returns property replies of a display, a packet and an authority file.
 pub fn properties() -> Vec<Vec<u8>> {
-    let property = |numbers: &[u32]| {
-        let mut bytes = vec![1, 32, 0, 0];
-        bytes.extend((numbers.len() as u32).to_ne_bytes());
-        bytes.extend(6u32.to_ne_bytes());
-        bytes.extend(0u32.to_ne_bytes());
-        bytes.extend((numbers.len() as u32).to_ne_bytes());
-        bytes.extend([0; 12]);
-        numbers.iter().for_each(|number| bytes.extend(number.to_ne_bytes()));
-        bytes
-    };
     vec![
         property(&[4711]),
         property(&[1, 1, 0, u32::MAX, 4711]),

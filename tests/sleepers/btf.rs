@@ -42,11 +42,7 @@ impl Types {
     pub fn read() -> std::io::Result<Types> {
         let bytes = std::fs::read(PATH)?;
         let [types, length, strings] = [8, 12, 16].map(|at| HEADER + word(&bytes, at));
-        let name = |at: usize| {
-            let text = &bytes[strings + at..];
-            String::from_utf8_lossy(text.split(|byte| *byte == 0).next().unwrap_or_default())
-                .into_owned()
-        };
+        let strings = &bytes[strings..];
         let (mut all, mut at) = (vec![empty()], types);
         while at < types + length - HEADER {
             let (info, head) = (word(&bytes, at + 4), at);
@@ -57,11 +53,11 @@ impl Types {
             let named = matches!(kind, kind::STRUCT | kind::UNION | kind::PROTOTYPE);
             let members = items
                 .filter(|_| named)
-                .map(|at| (name(word(&bytes, at + name_at)), word(&bytes, at + type_at)));
+                .map(|at| (name(strings, word(&bytes, at + name_at)), word(&bytes, at + type_at)));
             let members = members.collect();
             all.push(Type {
                 kind,
-                name: name(word(&bytes, head)),
+                name: name(strings, word(&bytes, head)),
                 other: word(&bytes, head + 8),
                 members,
             });
@@ -132,6 +128,11 @@ fn tail(kind: u32) -> usize {
         kind::ARRAY => 12,
         _ => 0,
     }
+}
+
+fn name(strings: &[u8], at: usize) -> String {
+    let name = strings[at..].split(|byte| *byte == 0).next().unwrap_or_default();
+    String::from_utf8_lossy(name).into_owned()
 }
 
 fn word(bytes: &[u8], at: usize) -> usize {

@@ -77,8 +77,8 @@ impl Graph {
 
     /// Returns the callers on the path to a function, the nearest first.
     pub fn way(&self, reached: &Reached, at: Address) -> Vec<String> {
-        let caller = |at: &Address| reached.get(at).copied().flatten();
-        std::iter::successors(caller(&at), caller).map(|at| self.name(at).to_owned()).collect()
+        let way = std::iter::successors(Some(at), |at| reached.get(at).copied().flatten());
+        way.skip(1).map(|at| self.name(at).to_owned()).collect()
     }
 
     /// Returns the name of a function.
@@ -93,8 +93,9 @@ impl Graph {
 
     /// Returns the functions between two symbols.
     pub fn between(&self, from: &str, until: &str) -> BTreeSet<Address> {
-        let place = |name| self.places(name).first().copied().unwrap_or_default();
-        self.names.range(place(from)..place(until)).map(|(at, _)| *at).collect()
+        let [from, until] =
+            [from, until].map(|name| self.places(name).first().copied().unwrap_or_default());
+        self.names.range(from..until).map(|(at, _)| *at).collect()
     }
 
     /// Returns the callees of a function.

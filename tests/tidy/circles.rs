@@ -13,7 +13,6 @@
 use crate::imports::{Arrow, Module, circles, imports};
 use crate::tree::{Source, expect_none, root, rust};
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 
 /// Returns the arrows of all circles of a crate, given the folder of its sources.
 fn found(sources: &str, files: Vec<Source>) -> Vec<String> {
@@ -46,11 +45,7 @@ fn no_crate_has_an_import_circle() {
 
 /// Returns the findings in files that exist only in this test.
 fn planted(files: &[(&str, &str)]) -> Vec<String> {
-    let source = |(path, text): &(&str, &str)| Source {
-        path: PathBuf::from("src").join(path),
-        text: text.to_string(),
-    };
-    found("src", files.iter().map(source).collect())
+    found("src", Source::planted("src", files))
 }
 
 #[test]

@@ -7,7 +7,7 @@
 use crate::source::flat;
 use crate::tree::{Source, expect_none, root, rust};
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Keywords that may be between `pub` and the item's own keyword.
 const QUALIFIERS: [&str; 3] = ["unsafe", "async", "const"];
@@ -46,10 +46,10 @@ fn public(tokens: &[(String, usize)]) -> Vec<(String, usize)> {
 
 /// Returns the name declared behind `pub`.
 fn public_name(tokens: &[(String, usize)]) -> Option<(String, usize)> {
-    let words = || tokens.iter().map(|(word, _)| word.as_str());
-    let qualifiers = words().take_while(|word| QUALIFIERS.contains(word)).count();
-    let is_function = words().nth(qualifiers) == Some("fn");
-    let is_constant = ["const", "static"].contains(&words().next()?) && qualifiers < 2;
+    let qualifiers =
+        tokens.iter().take_while(|(word, _)| QUALIFIERS.contains(&word.as_str())).count();
+    let is_function = tokens.get(qualifiers).is_some_and(|(word, _)| word == "fn");
+    let is_constant = ["const", "static"].contains(&tokens.first()?.0.as_str()) && qualifiers < 2;
     let at = if is_function { qualifiers + 1 } else { 1 };
     let (name, line) = tokens.get(at)?;
     let named = name.starts_with(|first: char| first.is_alphabetic() || first == '_');
@@ -60,14 +60,15 @@ fn public_name(tokens: &[(String, usize)]) -> Option<(String, usize)> {
 fn unnamed(library: &str, files: &[Read<'_>]) -> Vec<String> {
     let (own, others): (Vec<&Read>, Vec<&Read>) =
         files.iter().partition(|file| is_of(file.source, library));
-    let is_named = |name: &String| others.iter().any(|file| file.words.contains(name));
-    let of = |file: &&Read| {
-        let found = file.public.iter().filter(|(name, _)| !is_named(name));
-        found
-            .map(|(name, line)| format!("{} {name}", file.source.at(*line)))
-            .collect::<Vec<String>>()
-    };
-    own.iter().flat_map(of).collect()
+    let mut unnamed = Vec::new();
+    for file in own {
+        for (name, line) in &file.public {
+            if !others.iter().any(|other| other.words.contains(name)) {
+                unnamed.push(format!("{} {name}", file.source.at(*line)));
+            }
+        }
+    }
+    unnamed
 }
 
 fn libraries() -> Vec<String> {
@@ -95,17 +96,17 @@ fn each_library_has_the_compiler_look_for_types() {
 
 #[test]
 fn a_planted_public_item_is_found() {
-    let source =
-        |path: &str, text: &str| Source { path: PathBuf::from(path), text: text.to_owned() };
-    let library = "pub const A: u8 = 1;\npub(crate) fn b() {}\npub const fn c() {}\npub struct D;\nimpl D { pub fn e() {} }";
-    let mut sources = vec![
-        source("crates/x/src/lib.rs", library),
-        source("crates/y/src/main.rs", "fn main() { x::c() }"),
-    ];
+    let library = "pub const A: u8 = 1;\npub(crate) fn b() {}\npub const fn c() {}\n\
+                   pub struct D;\nimpl D { pub fn e() {} }";
+    let mut sources = Source::planted(
+        "crates",
+        &[("x/src/lib.rs", library), ("y/src/main.rs", "fn main() { x::c() }")],
+    );
     assert_eq!(
         unnamed("x", &read(&sources)),
         ["crates/x/src/lib.rs:1 A", "crates/x/src/lib.rs:5 e"]
     );
-    sources.push(source("crates/x/tests/a.rs", "use x::{A, D};\nfn f() { D::e(A) }"));
+    let user = ("x/tests/a.rs", "use x::{A, D};\nfn f() { D::e(A) }");
+    sources.extend(Source::planted("crates", &[user]));
     assert_eq!(unnamed("x", &read(&sources)), [""; 0]);
 }

@@ -6,7 +6,7 @@
 //! The statement is between the heading of its section and the table, or before the document's
 //! first section.
 
-use crate::tree::{expect_none, root};
+use crate::tree::{documents, expect_none};
 use std::path::Path;
 
 /// Beginnings of commands that reproduce figures, in backquotes.
@@ -22,12 +22,12 @@ struct Table<'a> {
 fn tables(document: &str) -> Vec<Table<'_>> {
     let lines: Vec<&str> = document.lines().collect();
     let rules = (1..lines.len()).filter(|at| lines[*at].starts_with("|---"));
-    let table = |rule: usize| Table {
+    let tables = rules.map(|rule| Table {
         line: rule,
         above: above(&lines[..rule - 1]),
         cells: cells(&lines[rule + 1..]),
-    };
-    rules.map(table).collect()
+    });
+    tables.collect()
 }
 
 /// Returns the text before the first section, and that in the last section.
@@ -48,10 +48,10 @@ fn cells<'a>(lines: &[&'a str]) -> Vec<&'a str> {
 
 impl Table<'_> {
     fn is_of_figures(&self) -> bool {
-        let is_figure = |cell: &&&str| {
+        let figures = self.cells.iter().filter(|cell| {
             cell.trim_start_matches(['*', '+', '-', '<']).starts_with(|c: char| c.is_ascii_digit())
-        };
-        let figures = self.cells.iter().filter(is_figure).count();
+        });
+        let figures = figures.count();
         figures * 5 >= self.cells.len() * 2 && figures > 0
     }
 
@@ -69,48 +69,33 @@ impl Table<'_> {
 
 /// Returns `true` if the text has a date such as `2026-01-31`.
 fn has_date(text: &str) -> bool {
-    let is_date = |word: &[u8]| {
-        let form = |(at, byte): (usize, &u8)| {
+    text.as_bytes().windows(10).any(|word| {
+        word.iter().enumerate().all(|(at, byte)| {
             if [4, 7].contains(&at) { *byte == b'-' } else { byte.is_ascii_digit() }
-        };
-        word.iter().enumerate().all(form)
-    };
-    text.as_bytes().windows(10).any(is_date)
+        })
+    })
 }
 
 /// Returns `true` if the text names a commit by at least seven hexadecimal digits.
 fn has_commit(text: &str) -> bool {
-    let digits = |rest: &str| {
-        rest.trim_start_matches('`').chars().take_while(char::is_ascii_hexdigit).count()
-    };
-    text.match_indices("commit ").any(|(at, word)| digits(&text[at + word.len()..]) >= 7)
-}
-
-/// Returns the documents below a folder.
-fn documents(folder: &Path) -> Vec<std::path::PathBuf> {
-    let paths = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
-    let (folders, files): (Vec<_>, Vec<_>) = paths.partition(|path| path.is_dir());
-    let files =
-        files.into_iter().filter(|path| path.extension().is_some_and(|ending| ending == "md"));
-    files.chain(folders.iter().flat_map(|folder| documents(folder))).collect()
+    text.split("commit ").skip(1).any(|rest| {
+        rest.trim_start_matches('`').chars().take_while(char::is_ascii_hexdigit).count() >= 7
+    })
 }
 
 #[test]
 fn every_table_of_figures_says_where_they_are_from() {
-    let mut paths = documents(&root().join("docs"));
-    paths.push(root().join("README.md"));
     let (mut found, mut looked_at) = (Vec::new(), 0);
-    for path in paths {
-        let text = std::fs::read_to_string(&path)
-            .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-        for table in tables(&text).iter().filter(|table| table.is_of_figures()) {
+    for source in documents() {
+        if !source.path.starts_with("docs") && source.path != Path::new("README.md") {
+            continue;
+        }
+        for table in tables(&source.text).iter().filter(|table| table.is_of_figures()) {
             looked_at += 1;
             let unsaid = table.unsaid();
-            let place =
-                format!("{}:{}", path.strip_prefix(root()).unwrap_or(&path).display(), table.line);
-            found.extend(
-                (!unsaid.is_empty()).then(|| format!("{place} does not say {}", unsaid.join(", "))),
-            );
+            if !unsaid.is_empty() {
+                found.push(format!("{} does not say {}", source.at(table.line), unsaid.join(", ")));
+            }
         }
     }
     assert!(looked_at > 20, "the tables were not found");
@@ -120,13 +105,14 @@ fn every_table_of_figures_says_where_they_are_from() {
 #[test]
 fn a_planted_table_without_its_commit_is_found() {
     let table = "| arm | ms |\n|---|---|\n| bare | 6.31 |\n";
-    let with = |words: &str| {
+    for (words, unsaid) in [
+        ("2026-01-31, commit 0123abc, 2 CPUs.", &[][..]),
+        ("2026-01-31, 2 CPUs.", &["the commit"]),
+        ("31 January, commit abc.", &["the date", "the commit", "the machine"]),
+    ] {
         let document = format!("# Costs\n\nBy `make bench`.\n\n## One\n\n{words}\n\n{table}");
-        tables(&document)[0].unsaid()
-    };
-    assert_eq!(with("2026-01-31, commit 0123abc, 2 CPUs."), [""; 0]);
-    assert_eq!(with("2026-01-31, 2 CPUs."), ["the commit"]);
-    assert_eq!(with("31 January, commit abc."), ["the date", "the commit", "the machine"]);
+        assert_eq!(tables(&document)[0].unsaid(), unsaid);
+    }
     assert!(tables(table)[0].is_of_figures());
     assert!(!tables("| verb | does |\n|---|---|\n| mark | saves 40 s |\n")[0].is_of_figures());
 }

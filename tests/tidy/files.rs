@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Rules about whole files.
 
-use crate::tree::{Source, expect_none, root, rust, sources, text};
+use crate::tree::{expect_none, root, rust, sources, text};
 
 const MAX_FILE_LINES: usize = 600;
 const MAX_PYTHON_LINES: usize = 250;
@@ -20,10 +20,11 @@ fn files_are_short() {
 
 #[test]
 fn python_files_are_shorter() {
-    let first = |source: &Source| source.text.lines().next().unwrap_or_default().to_owned();
-    let is_python =
-        |source: &Source| source.has_ending(&["py"]) || first(source).contains("python");
-    let python: Vec<Source> = sources().into_iter().filter(is_python).collect();
+    let mut python = sources();
+    python.retain(|source| {
+        let first = source.text.lines().next().unwrap_or_default();
+        source.has_ending(&["py"]) || first.contains("python")
+    });
     assert!(python.len() > 50, "the Python files were not found");
     let long = python.iter().filter(|source| source.text.lines().count() > MAX_PYTHON_LINES);
     expect_none(
@@ -34,8 +35,9 @@ fn python_files_are_shorter() {
 
 #[test]
 fn every_file_names_its_licence() {
-    let names = |source: &Source| source.text.lines().take(2).any(|line| line.contains(SPDX));
-    let without = sources().into_iter().filter(|source| !names(source));
+    let without = sources()
+        .into_iter()
+        .filter(|source| !source.text.lines().take(2).any(|line| line.contains(SPDX)));
     expect_none(without.map(|source| source.at(1)).collect(), "no SPDX line at the top");
 }
 
@@ -54,15 +56,11 @@ fn kernel_programs_may_be_linked_with_the_kernel() {
 fn nothing_is_left_for_later() {
     let mut found = Vec::new();
     for source in sources() {
-        let marked = |line: &str| UNFINISHED.iter().any(|mark| line.contains(mark));
-        found.extend(
-            source
-                .text
-                .lines()
-                .enumerate()
-                .filter(|(_, line)| marked(line))
-                .map(|(at, _)| source.at(at + 1)),
-        );
+        for (at, line) in (1..).zip(source.text.lines()) {
+            if UNFINISHED.iter().any(|mark| line.contains(mark)) {
+                found.push(source.at(at));
+            }
+        }
     }
     expect_none(found, "marks of unfinished work");
 }
@@ -70,25 +68,27 @@ fn nothing_is_left_for_later() {
 /// Such code would never be tested: `make test` does not look for it.
 #[test]
 fn no_documentation_has_code_that_would_be_a_test() {
-    let words = |line: &str| {
-        line.trim_start().strip_prefix("//")?.strip_prefix(['/', '!']).map(str::to_owned)
-    };
-    let is_code = |text: String| text.starts_with("     ") || text.trim_start().starts_with("```");
     let mut found = Vec::new();
     for source in rust() {
-        let lines = source.text.lines().enumerate();
-        let code = lines.filter(|(_, line)| words(line).is_some_and(is_code));
-        found.extend(code.map(|(at, _)| source.at(at + 1)));
+        for (at, line) in (1..).zip(source.text.lines()) {
+            let comment = line.trim_start().strip_prefix("//");
+            let words = comment.and_then(|comment| comment.strip_prefix(['/', '!']));
+            if words.is_some_and(|words| {
+                words.starts_with("     ") || words.trim_start().starts_with("```")
+            }) {
+                found.push(source.at(at));
+            }
+        }
     }
     expect_none(found, "code in documentation; make it a test of its own");
 }
 
 #[test]
 fn names_say_what_is_inside() {
-    let stem = |source: &Source| {
-        source.path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default().to_owned()
-    };
-    let empty = sources().into_iter().filter(|source| EMPTY_NAMES.contains(&stem(source).as_str()));
+    let empty = sources().into_iter().filter(|source| {
+        let stem = source.path.file_stem().and_then(|stem| stem.to_str());
+        stem.is_some_and(|stem| EMPTY_NAMES.contains(&stem))
+    });
     expect_none(empty.map(|source| source.at(1)).collect(), "file names that say nothing");
 }
 
@@ -110,7 +110,7 @@ fn the_documents_are_there() {
 }
 
 #[test]
-fn the_first_screen_of_the_readme_tells_what_to_type() {
+fn the_first_screen_of_the_readme_has_commands() {
     let readme = text("README.md");
     let screen: String = readme.lines().take(40).collect::<Vec<_>>().join("\n");
     for phrase in ["make demo", "sudo tipme record", "stalled", "usually"] {

@@ -176,12 +176,12 @@ fn for_tests(tokens: &[TokenTree]) -> bool {
 
 /// Returns the length of an item in tokens: to its semicolon or its braces.
 fn item(tokens: &[TokenTree]) -> usize {
-    let ends = |token: &TokenTree| match token {
+    let end = tokens.iter().position(|token| match token {
         TokenTree::Punct(sign) => sign.as_char() == ';',
         TokenTree::Group(group) => group.delimiter() == Delimiter::Brace,
         _ => false,
-    };
-    tokens.iter().position(ends).map_or(tokens.len(), |at| at + 1)
+    });
+    end.map_or(tokens.len(), |at| at + 1)
 }
 
 /// Returns `true` for a visibility scope, as in `pub(in crate::a)`, which is no use.
@@ -194,19 +194,17 @@ fn is_scope(token: Option<&TokenTree>) -> bool {
 
 /// Returns the kind of the path that begins here: an import begins with the word `use`.
 fn kind(tokens: &[TokenTree], at: usize) -> Kind {
-    let is_word =
-        |at: usize, word: &str| matches!(tokens.get(at), Some(TokenTree::Ident(it)) if *it == word);
-    let begins = is_word(at, "use") && matches!(tokens.get(at + 1), Some(TokenTree::Ident(_)));
-    let exported = |back: usize| at >= back && is_word(at - back, "pub");
-    match begins {
-        false => Kind::Use,
-        true if exported(1)
-            || matches!(tokens.get(at.wrapping_sub(1)), Some(TokenTree::Group(_)))
-                && exported(2) =>
+    match &tokens[at..] {
+        [TokenTree::Ident(word), TokenTree::Ident(_), ..] if *word == "use" => {}
+        _ => return Kind::Use,
+    }
+    match &tokens[..at] {
+        [.., TokenTree::Ident(word)] | [.., TokenTree::Ident(word), TokenTree::Group(_)]
+            if *word == "pub" =>
         {
             Kind::Export
         }
-        true => Kind::Import,
+        _ => Kind::Import,
     }
 }
 
@@ -283,14 +281,14 @@ fn renamed(tokens: &[TokenTree]) -> Option<String> {
 /// Returns the uses of every module, except of itself.
 pub fn imports(modules: &[Module]) -> Vec<Arrow> {
     let known: BTreeSet<Names> = modules.iter().map(|module| module.names.clone()).collect();
-    let read = |module: &Module| {
+    let mut read: Vec<(Vec<Path>, BTreeSet<String>)> = Vec::new();
+    for module in modules {
         let (found, mentioned) = (Vec::new(), BTreeSet::new());
         let mut paths =
             Paths { module: &module.names, known: &known, found, mentioned, in_tests: false };
         paths.scan(module.tokens(), &module.names);
-        (paths.found, paths.mentioned)
-    };
-    let read: Vec<(Vec<Path>, BTreeSet<String>)> = modules.iter().map(read).collect();
+        read.push((paths.found, paths.mentioned));
+    }
     let mut given = BTreeMap::new();
     for (module, (paths, _)) in modules.iter().zip(&read) {
         let imports = paths.iter().filter(|path| path.kind != Kind::Use && path.outermost);
@@ -298,17 +296,17 @@ pub fn imports(modules: &[Module]) -> Vec<Arrow> {
             imports.map(|path| ((module.names.clone(), path.called.clone()), path.names.clone())),
         );
     }
-    let arrow = |module: &Module, path: Path| {
-        let (from, to) = (module.names.clone(), declares(&known, &given, path.names));
-        (from != to).then(|| Arrow { from, to, at: module.source.at(path.line), test: path.test })
-    };
-    let uses =
-        |(module, (paths, mentioned)): (&Module, (Vec<Path>, BTreeSet<String>))| -> Vec<Arrow> {
-            let counts =
-                |path: &Path| path.kind != Kind::Export || mentioned.contains(&path.called);
-            paths.into_iter().filter(counts).filter_map(|path| arrow(module, path)).collect()
-        };
-    modules.iter().zip(read).flat_map(uses).collect()
+    let mut arrows = Vec::new();
+    for (module, (paths, mentioned)) in modules.iter().zip(read) {
+        for path in paths {
+            let counts = path.kind != Kind::Export || mentioned.contains(&path.called);
+            let (from, to) = (module.names.clone(), declares(&known, &given, path.names));
+            if counts && from != to {
+                arrows.push(Arrow { from, to, at: module.source.at(path.line), test: path.test });
+            }
+        }
+    }
+    arrows
 }
 
 /// Returns the module that declares the target of a path, through re-exports on the way.
@@ -340,14 +338,14 @@ pub fn circles(arrows: &[Arrow]) -> Vec<&Arrow> {
     for arrow in arrows {
         next.entry(&arrow.from).or_default().insert(&arrow.to);
     }
-    let reaches = |from: &Names, to: &Names| {
-        let (mut seen, mut left) = (BTreeSet::new(), vec![from]);
-        while let Some(module) = left.pop() {
-            left.extend(
-                next.get(module).into_iter().flatten().filter(|module| seen.insert(**module)),
-            );
-        }
-        seen.contains(to)
-    };
-    arrows.iter().filter(|arrow| reaches(&arrow.to, &arrow.from)).collect()
+    arrows.iter().filter(|arrow| reaches(&next, &arrow.to, &arrow.from)).collect()
+}
+
+fn reaches(next: &BTreeMap<&Names, BTreeSet<&Names>>, from: &Names, to: &Names) -> bool {
+    let (mut seen, mut left) = (BTreeSet::new(), vec![from]);
+    while let Some(module) = left.pop() {
+        let used = next.get(module).into_iter().flatten();
+        left.extend(used.filter(|module| seen.insert(**module)));
+    }
+    seen.contains(to)
 }

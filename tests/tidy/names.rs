@@ -4,7 +4,7 @@
 use crate::source::flat;
 use crate::tree::{Source, expect_none, rust};
 use std::collections::BTreeMap;
-use std::path::{Component, PathBuf};
+use std::path::Component;
 
 const DECLARE: [&str; 4] = ["struct", "enum", "trait", "union"];
 
@@ -43,16 +43,18 @@ fn each_type_has_a_name_of_its_own() {
 
 #[test]
 fn a_planted_second_meaning_is_found() {
-    let source =
-        |path: &str, text: &str| Source { path: PathBuf::from(path), text: text.to_owned() };
-    let first = || source("crates/record/src/a.rs", "pub struct Piece;\nenum Other {}");
-    let within = |path: &str| {
-        repeated(declared(&[first(), source(path, "mod tests {\n    trait Piece {}\n}")]))
-    };
-    let found = ["Piece: crates/record/src/a.rs:1, crates/sched/src/b/c.rs:2"];
-    assert_eq!(within("crates/sched/src/b/c.rs"), found);
-    assert!(within("crates/sched/tests/c.rs").is_empty());
-    let made =
-        source("crates/record/src/m.rs", "macro_rules! m { () => { pub enum Other { A } } }");
-    assert_eq!(repeated(declared(&[first(), made])).len(), 1);
+    let first = ("record/src/a.rs", "pub struct Piece;\nenum Other {}");
+    let second = "mod tests {\n    trait Piece {}\n}";
+    let made = "macro_rules! m { () => { pub enum Other { A } } }";
+    for (path, text, found) in [
+        (
+            "sched/src/b/c.rs",
+            second,
+            &["Piece: crates/record/src/a.rs:1, crates/sched/src/b/c.rs:2"][..],
+        ),
+        ("sched/tests/c.rs", second, &[]),
+        ("record/src/m.rs", made, &["Other: crates/record/src/a.rs:2, crates/record/src/m.rs:1"]),
+    ] {
+        assert_eq!(repeated(declared(&Source::planted("crates", &[first, (path, text)]))), found);
+    }
 }

@@ -9,7 +9,6 @@ use crate::imports::{Arrow, Module, Names, circles, imports};
 use crate::tree::{Source, expect_none, rust};
 use proc_macro2::{TokenStream, TokenTree};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::LazyLock;
 
 const SOURCES: &str = "crates/analysis/src";
@@ -23,21 +22,21 @@ const GROUND: [&str; 2] = ["error", "model"];
 /// Returns the uses of every module, except of itself.
 fn arrows(modules: &[Module]) -> Vec<Arrow> {
     let given = given_methods(modules);
-    let called = |module: &Module| {
+    let mut arrows = imports(modules);
+    for module in modules {
         let mut calls = Vec::new();
         method_calls(module.tokens(), &mut calls);
-        let to =
-            calls.into_iter().filter_map(|(name, line)| Some((given.get(&name)?.clone(), line)));
-        let others = to.filter(|(to, _)| *to != module.names);
-        let arrow = |(to, line)| Arrow {
-            from: module.names.clone(),
-            to,
-            at: module.source.at(line),
-            test: false,
-        };
-        others.map(arrow).collect::<Vec<Arrow>>()
-    };
-    imports(modules).into_iter().chain(modules.iter().flat_map(called)).collect()
+        for (name, line) in calls {
+            let to = given.get(&name).filter(|to| **to != module.names);
+            arrows.extend(to.map(|to| Arrow {
+                from: module.names.clone(),
+                to: to.clone(),
+                at: module.source.at(line),
+                test: false,
+            }));
+        }
+    }
+    arrows
 }
 
 /// Returns the methods that a module adds to a type of another one, by name.
@@ -48,10 +47,10 @@ fn given_methods(modules: &[Module]) -> BTreeMap<String, Names> {
     for module in modules {
         for item in module.syntax().items {
             match item {
-                syn::Item::Struct(item) => {
-                    drop(types.insert(item.ident.to_string(), &module.names))
+                syn::Item::Struct(syn::ItemStruct { ident, .. })
+                | syn::Item::Enum(syn::ItemEnum { ident, .. }) => {
+                    types.insert(ident.to_string(), &module.names);
                 }
-                syn::Item::Enum(item) => drop(types.insert(item.ident.to_string(), &module.names)),
                 syn::Item::Fn(item) => *times.entry(item.sig.ident.to_string()).or_default() += 1,
                 syn::Item::Impl(item) => {
                     let (of, named) = (type_name(&item.self_ty), method_names(&item));
@@ -78,11 +77,11 @@ fn type_name(of: &syn::Type) -> String {
 }
 
 fn method_names(item: &syn::ItemImpl) -> Vec<String> {
-    let name = |item: &syn::ImplItem| match item {
+    let names = item.items.iter().filter_map(|item| match item {
         syn::ImplItem::Fn(method) => Some(method.sig.ident.to_string()),
         _ => None,
-    };
-    item.items.iter().filter_map(name).collect()
+    });
+    names.collect()
 }
 
 /// Returns the names between a dot and a parenthesis, with their lines.
@@ -115,7 +114,7 @@ fn upward(arrows: &[Arrow]) -> Vec<String> {
 }
 
 /// Formats the arrows of all circles.
-fn told_circles(arrows: &[Arrow]) -> Vec<String> {
+fn circle_texts(arrows: &[Arrow]) -> Vec<String> {
     circles(arrows).into_iter().map(Arrow::text).collect()
 }
 
@@ -149,18 +148,13 @@ fn no_room_of_the_analysis_uses_a_later_one() {
 
 #[test]
 fn the_analysis_has_no_import_circle() {
-    expect_none(told_circles(own_arrows()), "modules use each other in a circle");
+    expect_none(circle_texts(own_arrows()), "modules use each other in a circle");
 }
 
 /// Returns the arrows of files that exist only in this test.
 fn planted(files: &[(&str, &str)]) -> Vec<Arrow> {
-    let source = |(path, text): &(&str, &str)| Source {
-        path: PathBuf::from(SOURCES).join(path),
-        text: (*text).to_owned(),
-    };
-    let modules: Vec<Module> =
-        files.iter().map(source).filter_map(|source| Module::new(SOURCES, source)).collect();
-    arrows(&modules)
+    let sources = Source::planted(SOURCES, files).into_iter();
+    arrows(&sources.filter_map(|source| Module::new(SOURCES, source)).collect::<Vec<_>>())
 }
 
 #[test]
@@ -202,7 +196,7 @@ fn planted_ways_around_imports_are_found() {
     );
     let used =
         [("lib.rs", "fn f() { verdict::steps::f() }"), ("verdict/steps.rs", "use crate::run;")];
-    assert_eq!((upward(&planted(&used)).len(), told_circles(&planted(&used)).len()), (1, 2));
+    assert_eq!((upward(&planted(&used)).len(), circle_texts(&planted(&used)).len()), (1, 2));
     let given = [
         ("timeline/recording.rs", "pub struct Recording;"),
         (
@@ -224,11 +218,10 @@ fn a_planted_circle_is_found_and_named() {
         ("join/e.rs", "use crate::join::a;"),
         ("decode/d.rs", ""),
     ];
-    let place = |name| format!("crates/analysis/src/join/{name}.rs:1");
-    let mut found = told_circles(&planted(&files));
+    let mut found = circle_texts(&planted(&files));
     found.sort();
     let expected = [("a", "b"), ("b", "c"), ("c", "a")]
-        .map(|(x, y)| format!("{} join::{x} -> join::{y}", place(x)));
+        .map(|(x, y)| format!("crates/analysis/src/join/{x}.rs:1 join::{x} -> join::{y}"));
     assert_eq!(found, expected);
-    assert!(told_circles(&planted(&files[1..])).is_empty());
+    assert!(circle_texts(&planted(&files[1..])).is_empty());
 }

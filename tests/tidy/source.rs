@@ -79,10 +79,11 @@ impl Finds {
     }
 
     fn attributes(&mut self, attributes: &[syn::Attribute]) -> bool {
-        let is = |attribute: &syn::Attribute, name: &str| attribute.path().is_ident(name);
-        self.ignored
-            .extend(attributes.iter().filter(|one| is(one, "ignore")).map(|one| line(one.span())));
-        attributes.iter().any(|one| is(one, "test") || is(one, "cfg") && names_test(&one.meta))
+        let ignored = attributes.iter().filter(|one| one.path().is_ident("ignore"));
+        self.ignored.extend(ignored.map(|one| line(one.span())));
+        attributes.iter().any(|one| {
+            one.path().is_ident("test") || one.path().is_ident("cfg") && names_test(&one.meta)
+        })
     }
 
     fn within(&mut self, test: bool, visit: impl FnOnce(&mut Self)) {
@@ -93,16 +94,13 @@ impl Finds {
 
     fn use_tree(&mut self, prefix: &str, tree: &syn::UseTree) {
         let at = line(tree.span());
-        let joined = |name: &syn::Ident| {
-            if prefix.is_empty() { name.to_string() } else { format!("{prefix}::{name}") }
-        };
         match tree {
-            syn::UseTree::Path(path) => self.use_tree(&joined(&path.ident), &path.tree),
+            syn::UseTree::Path(path) => self.use_tree(&joined(prefix, &path.ident), &path.tree),
             syn::UseTree::Group(group) => {
                 group.items.iter().for_each(|tree| self.use_tree(prefix, tree))
             }
-            syn::UseTree::Name(name) => self.paths.push((joined(&name.ident), at)),
-            syn::UseTree::Rename(rename) => self.paths.push((joined(&rename.ident), at)),
+            syn::UseTree::Name(name) => self.paths.push((joined(prefix, &name.ident), at)),
+            syn::UseTree::Rename(rename) => self.paths.push((joined(prefix, &rename.ident), at)),
             syn::UseTree::Glob(_) => self.paths.push((prefix.to_owned(), at)),
         }
     }
@@ -117,6 +115,10 @@ impl Finds {
             }
         }
     }
+}
+
+fn joined(prefix: &str, name: &syn::Ident) -> String {
+    if prefix.is_empty() { name.to_string() } else { format!("{prefix}::{name}") }
 }
 
 fn names_test(meta: &syn::Meta) -> bool {
@@ -215,21 +217,19 @@ impl<'ast> Visit<'ast> for Finds {
 /// Returns all Rust files with the findings in each.
 fn walks() -> &'static [(Source, Finds)] {
     static WALKS: LazyLock<Vec<(Source, Finds)>> = LazyLock::new(|| {
-        let walked = |source: Source| {
-            let finds = walk(&source);
-            (source, finds)
-        };
-        rust().into_iter().map(walked).collect()
+        let sources = rust().into_iter();
+        sources.map(|source| (source.clone(), walk(&source))).collect()
     });
     &WALKS
 }
 
 /// Collects from every Rust file the parts that `find` selects.
 fn gather(find: impl Fn(&Finds) -> Vec<(usize, String)>) -> Vec<String> {
-    let of = |(source, finds): &(Source, Finds)| -> Vec<String> {
-        find(finds).into_iter().map(|(at, what)| format!("{} {what}", source.at(at))).collect()
-    };
-    walks().iter().flat_map(of).collect()
+    let mut found = Vec::new();
+    for (source, finds) in walks() {
+        found.extend(find(finds).iter().map(|(at, what)| format!("{} {what}", source.at(*at))));
+    }
+    found
 }
 
 fn bare(lines: &[usize]) -> Vec<(usize, String)> {
@@ -249,23 +249,16 @@ fn functions_are_short() {
         .map(|(_, _, lines)| *lines)
         .collect();
     lengths.sort_unstable();
-    let at = |share: f64| lengths[((lengths.len() - 1) as f64 * share) as usize];
+    let count = lengths.len();
+    let [median, ninth_decile, longest] =
+        [0.5, 0.9, 1.0].map(|share| lengths[((count - 1) as f64 * share) as usize]);
     println!(
-        "{} functions: median {} lines, 90 % within {}, longest {}",
-        lengths.len(),
-        at(0.5),
-        at(0.9),
-        at(1.0)
+        "{count} functions: median {median} lines, 90% within {ninth_decile}, longest {longest}"
     );
+    assert!(median <= MEDIAN_LINES, "the median function has {median} lines, over {MEDIAN_LINES}");
     assert!(
-        at(0.5) <= MEDIAN_LINES,
-        "the median function has {} lines, over {MEDIAN_LINES}",
-        at(0.5)
-    );
-    assert!(
-        at(0.9) <= NINTH_DECILE_LINES,
-        "90 % of functions have {} lines, over {NINTH_DECILE_LINES}",
-        at(0.9)
+        ninth_decile <= NINTH_DECILE_LINES,
+        "90% of functions have {ninth_decile} lines, over {NINTH_DECILE_LINES}"
     );
 }
 
@@ -290,32 +283,28 @@ fn nothing_is_exported_by_glob() {
 /// Returns the files of the pure crates without their tests and build scripts, and the drawing code
 /// of the benchmarks.
 fn pure_walks() -> impl Iterator<Item = &'static (Source, Finds)> {
-    let pure = |source: &Source| {
-        source.crate_name().is_some_and(|name| PURE.contains(&name)) && !source.is_test()
-    };
-    let draws = |source: &Source| {
-        source.crate_name() == Some("bench") && source.path.iter().any(is_drawn_by)
-    };
-    walks().iter().filter(move |(source, _)| pure(source) || draws(source))
-}
-
-fn is_drawn_by(name: &std::ffi::OsStr) -> bool {
-    DRAWN_BY.iter().any(|file| name == *file)
+    walks().iter().filter(|(source, _)| match source.crate_name() {
+        Some("bench") => source.path.iter().any(|name| DRAWN_BY.iter().any(|file| name == *file)),
+        Some(name) => PURE.contains(&name) && !source.is_test(),
+        None => false,
+    })
 }
 
 #[test]
 fn pure_crates_do_no_io() {
     let mut found = Vec::new();
     for (source, finds) in pure_walks() {
-        let outside = |path: &str| {
-            OUTSIDE.iter().any(|name| path == *name || path.starts_with(&format!("{name}::")))
-        };
-        let value = |path: &str| VALUES.iter().any(|name| path.starts_with(name));
-        let paths = finds.paths.iter().filter(|(path, _)| outside(path) && !value(path));
+        let paths = finds.paths.iter().filter(|(path, _)| is_outside(path));
         let printers = finds.macros.iter().filter(|(name, _)| PRINTERS.contains(&name.as_str()));
         found.extend(paths.chain(printers).map(|(what, at)| format!("{} {what}", source.at(*at))));
     }
     expect_none(found, "a pure crate reaches outside");
+}
+
+fn is_outside(path: &str) -> bool {
+    let mut outside = OUTSIDE.iter().filter_map(|name| path.strip_prefix(name));
+    outside.any(|rest| rest.is_empty() || rest.starts_with("::"))
+        && !VALUES.iter().any(|name| path.starts_with(name))
 }
 
 #[test]

@@ -17,6 +17,17 @@ pub struct Source {
 }
 
 impl Source {
+    /// Returns files that exist only in a test of a rule.
+    pub fn planted(folder: &str, files: &[(&str, &str)]) -> Vec<Source> {
+        let files = files.iter();
+        files
+            .map(|(path, text)| Source {
+                path: Path::new(folder).join(path),
+                text: (*text).to_owned(),
+            })
+            .collect()
+    }
+
     /// Position for messages.
     pub fn at(&self, line: usize) -> String {
         format!("{}:{line}", self.path.display())
@@ -42,13 +53,9 @@ impl Source {
 
 /// Returns the workspace's directory, or another tree that `scripts/count-code` inspects.
 pub fn root() -> PathBuf {
-    let own = || {
-        Path::new(env!("CARGO_MANIFEST_DIR"))
-            .parent()
-            .expect("this package lies in the workspace")
-            .to_owned()
-    };
-    std::env::var_os("TIPME_TREE").map_or_else(own, PathBuf::from)
+    let own = Path::new(env!("CARGO_MANIFEST_DIR")).parent();
+    let own = own.expect("this package lies in the workspace");
+    std::env::var_os("TIPME_TREE").map_or(own.to_owned(), PathBuf::from)
 }
 
 /// Returns the text of a file that must exist.
@@ -73,6 +80,19 @@ fn read_sources() -> Vec<Source> {
     sources.retain(|source| source.has_ending(&["rs", "c", "h", "py"]) || is_script(source));
     assert!(sources.len() > 20, "the source files were not found");
     sources
+}
+
+/// Returns the Markdown documents, except the change log.
+pub fn documents() -> Vec<Source> {
+    let mut paths = Vec::new();
+    for dir in ["docs", "crates", "tests", "fuzz", "scripts", "debian"] {
+        collect(&root().join(dir), &mut paths);
+    }
+    let top = fs::read_dir(root()).into_iter().flatten().flatten().map(|entry| entry.path());
+    paths.extend(top.filter(|path| path.is_file()));
+    let mut documents: Vec<Source> = paths.into_iter().filter_map(read).collect();
+    documents.retain(|source| source.has_ending(&["md"]) && !source.path.ends_with("CHANGELOG.md"));
+    documents
 }
 
 /// Returns the Rust files among [`sources`].

@@ -8,11 +8,11 @@ fn quoted(line: &str) -> impl Iterator<Item = &str> {
     line.split('`').skip(1).step_by(2)
 }
 
-/// A step: its number in the walk, whether text leads to its first function, and the files and
+/// A step: its number in the walk, `true` if text leads to its first function, and the files and
 /// functions that it names.
 struct Step<'a> {
     number: u32,
-    told: bool,
+    has_text: bool,
     names: Vec<&'a str>,
 }
 
@@ -21,7 +21,7 @@ impl<'a> Step<'a> {
         let (number, text) = line.split_once(". ")?;
         Some(Step {
             number: number.parse().ok()?,
-            told: !text.starts_with('`'),
+            has_text: !text.starts_with('`'),
             names: quoted(text).collect(),
         })
     }
@@ -64,8 +64,8 @@ fn missing(step: &Step) -> Vec<String> {
             file = code(name);
             found.extend(file.is_none().then(|| (*name).to_owned()));
         } else {
-            let there = |text: &String| declares(text, name);
-            found.extend((!file.as_ref().is_some_and(there)).then(|| (*name).to_owned()));
+            let is_declared = file.as_ref().is_some_and(|text| declares(text, name));
+            found.extend((!is_declared).then(|| (*name).to_owned()));
         }
     }
     found
@@ -73,11 +73,14 @@ fn missing(step: &Step) -> Vec<String> {
 
 /// Returns `true` if a file calls the function: by its name outside a declaration.
 fn calls(file: &str, function: &str) -> bool {
-    let called = |at: usize| !file[..at].ends_with("fn ");
-    let bounded = |at: usize| !file[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_');
-    let found = file.match_indices(function).filter(|(at, _)| called(*at) && bounded(*at));
-    let mut ends = found.map(|(at, _)| &file[at + function.len()..]);
-    ends.any(|rest| !rest.starts_with(|c: char| c.is_alphanumeric() || c == '_'))
+    file.match_indices(function).any(|(at, _)| {
+        let (before, after) = (&file[..at], &file[at + function.len()..]);
+        !before.ends_with("fn ") && !before.ends_with(is_of_name) && !after.starts_with(is_of_name)
+    })
+}
+
+fn is_of_name(letter: char) -> bool {
+    letter.is_alphanumeric() || letter == '_'
 }
 
 /// Returns the first functions of steps that no earlier step of their walk calls, with their lines.
@@ -87,7 +90,7 @@ fn uncalled(steps: &[(usize, Step<'_>)]) -> Vec<(usize, String)> {
         if step.number == 1 {
             before.clear();
         }
-        let first = step.first_function().filter(|_| !step.told);
+        let first = step.first_function().filter(|_| !step.has_text);
         let lost = first.filter(|first| !before.iter().any(|file| calls(file, first)));
         found.extend(lost.map(|first| (*at, first.to_owned())));
         before.extend(step.files().filter_map(code));
@@ -117,9 +120,12 @@ fn each_step_of_a_walk_calls_the_next() {
 
 #[test]
 fn a_step_into_nothing_is_found() {
-    let missing = |line| missing(&Step::of(line).expect("a step"));
-    assert_eq!(missing("1. `store/src/folder.rs` `keep_by`, `lose`: words"), ["lose"]);
-    assert_eq!(missing("1. `store/src/attic.rs` `keep`"), ["store/src/attic.rs", "keep"]);
+    for (line, lost) in [
+        ("1. `store/src/folder.rs` `keep_by`, `lose`: words", &["lose"][..]),
+        ("1. `store/src/attic.rs` `keep`", &["store/src/attic.rs", "keep"]),
+    ] {
+        assert_eq!(missing(&Step::of(line).expect("a step")), lost);
+    }
 }
 
 #[test]
@@ -127,7 +133,7 @@ fn a_step_that_nothing_leads_to_is_found() {
     let begin = Step::of("1. `recorder/src/seal.rs` `seal`").expect("a step");
     let called = Step::of("2. `store/src/folder.rs` `keep_by`").expect("a step");
     let uncalled_step = Step::of("3. `store/src/folder.rs` `prune_nothing`").expect("a step");
-    let told = Step::of("4. By a socket, `store/src/folder.rs` `prune_nothing`").expect("a step");
-    let lost = uncalled(&[(1, begin), (2, called), (3, uncalled_step), (4, told)]);
+    let led_to = Step::of("4. By a socket, `store/src/folder.rs` `prune_nothing`").expect("a step");
+    let lost = uncalled(&[(1, begin), (2, called), (3, uncalled_step), (4, led_to)]);
     assert_eq!(lost.iter().map(|(at, _)| *at).filter(|at| *at > 1).collect::<Vec<_>>(), [3]);
 }

@@ -90,7 +90,7 @@ impl Attention {
         let queries = QueryBatch::new(&self.connection, &self.atoms);
         let mut early = self.early.take();
         for _ in 0..ROUNDS_MAX {
-            let drained = take_in(&queries, early.take(), &mut self.view)?;
+            let drained = handle_events(&queries, early.take(), &mut self.view)?;
             if drained && self.view.settled() {
                 self.cut_short = false;
                 return Ok(self.view.report());
@@ -99,7 +99,7 @@ impl Attention {
             if self.cut_short {
                 break;
             }
-            find_out(&queries, &mut self.view)?;
+            run_due_queries(&queries, &mut self.view)?;
         }
         queries.nudge()?;
         Ok(self.view.report())
@@ -135,7 +135,7 @@ impl Attention {
 }
 
 /// Handles the pending events; returns `true` if none is left.
-fn take_in(
+fn handle_events(
     queries: &QueryBatch<'_>,
     early: Option<Vec<u8>>,
     view: &mut AttentionView,
@@ -154,7 +154,7 @@ fn take_in(
 }
 
 /// Queries everything that the view has marked.
-fn find_out(queries: &QueryBatch<'_>, view: &mut AttentionView) -> Result<(), DisplayError> {
+fn run_due_queries(queries: &QueryBatch<'_>, view: &mut AttentionView) -> Result<(), DisplayError> {
     if view.take_listing_due() {
         let manager = queries.manager()?;
         let listing = queries.listing(manager.is_some())?;
@@ -179,7 +179,7 @@ fn find_out(queries: &QueryBatch<'_>, view: &mut AttentionView) -> Result<(), Di
 }
 
 fn find_focus(queries: &QueryBatch<'_>, view: &mut AttentionView) -> Result<(), DisplayError> {
-    let ServerFocus { keyboard, pointer } = queries.looks()?;
+    let ServerFocus { keyboard, pointer } = queries.focus()?;
     let pointer = view.at(pointer);
     let keyboard = match keyboard {
         ask::NOWHERE => None,

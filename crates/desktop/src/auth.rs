@@ -43,14 +43,13 @@ fn field(bytes: &mut &[u8]) -> Option<Vec<u8>> {
 
 /// Returns the cookies for a display: those with its number first, then those for any.
 pub(crate) fn cookies(entries: &[AuthorityEntry], display: u32) -> Vec<Vec<u8>> {
-    let number = display.to_string().into_bytes();
-    let of = |wanted: &[u8]| {
-        let fits =
-            move |entry: &&AuthorityEntry| entry.name == COOKIE_NAME && entry.number == wanted;
-        entries.iter().filter(fits).map(|entry| entry.data.clone()).collect::<Vec<_>>()
-    };
-    let mut found = of(&number);
-    found.extend(of(b""));
+    let number = display.to_string();
+    let mut found = Vec::new();
+    for wanted in [number.as_bytes(), b""] {
+        let fitting =
+            entries.iter().filter(|entry| entry.name == COOKIE_NAME && entry.number == wanted);
+        found.extend(fitting.map(|entry| entry.data.clone()));
+    }
     found
 }
 
@@ -75,11 +74,10 @@ pub(crate) fn files(
     let named = std::env::var_os("XAUTHORITY").map(PathBuf::from);
     let is_named = is_named(std::env::var("DISPLAY").as_deref().unwrap_or_default(), display);
     // A service may have private folders in place of the server's, such as `/tmp`.
-    let places = |(pid, file): (u32, PathBuf)| {
-        [Some(file.clone()), seen_by(pid, &file)].into_iter().flatten()
-    };
-    let of_server =
-        server_files(display, listener).into_iter().flat_map(places).map(|file| (file, false));
+    let of_server = server_files(display, listener).into_iter().flat_map(|(pid, file)| {
+        let seen = seen_by(pid, &file);
+        [Some(file), seen].into_iter().flatten().map(|file| (file, false))
+    });
     let of_user = [named, home].into_iter().flatten().map(|file| (file, is_named));
     let mut files: Vec<(PathBuf, bool)> = Vec::new();
     for file in
@@ -104,16 +102,19 @@ fn is_named(name: &str, display: u32) -> bool {
 /// the process: the listener's and, if a compositor listens, those of servers of this display that
 /// it started for its own user.
 fn server_files(display: u32, listener: DisplayListener) -> Vec<(u32, PathBuf)> {
-    let line = |pid: u32| std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let name = format!(":{display}");
-    let serves =
-        |pid: &u32| line(*pid).split(|byte| *byte == 0).any(|word| word == name.as_bytes());
-    let of_listener = |pid: &u32| {
-        std::fs::metadata(format!("/proc/{pid}")).is_ok_and(|status| status.uid() == listener.uid)
-    };
-    let started = children(listener.pid).filter(of_listener).filter(serves);
+    let started = children(listener.pid).filter(|pid| {
+        let status = std::fs::metadata(format!("/proc/{pid}"));
+        status.is_ok_and(|status| status.uid() == listener.uid)
+            && command_line(*pid).split(|byte| *byte == 0).any(|word| word == name.as_bytes())
+    });
     let pids = std::iter::once(listener.pid).chain(started);
-    pids.filter_map(|pid| Some((pid, auth_argument(&line(pid))?))).collect()
+    pids.filter_map(|pid| Some((pid, auth_argument(&command_line(pid))?))).collect()
+}
+
+/// Returns the words of a command line, each with a final zero byte.
+fn command_line(pid: u32) -> Vec<u8> {
+    std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default()
 }
 
 /// Returns child processes of all threads of a process, up to the limit.
@@ -151,8 +152,9 @@ pub(crate) fn read(
     display: u32,
     listener: DisplayListener,
 ) -> Vec<Vec<u8>> {
-    let owned = |status: &Stat| named || listener.uid == 0 || status.st_uid == listener.uid;
-    let Some(file) = open_regular(file, owned) else { return Vec::new() };
+    let file =
+        open_regular(file, |status| named || listener.uid == 0 || status.st_uid == listener.uid);
+    let Some(file) = file else { return Vec::new() };
     let mut bytes = Vec::new();
     let read = file.take(FILE_BYTES_MAX).read_to_end(&mut bytes);
     let mut found = if read.is_ok() { cookies(&parse(&bytes), display) } else { Vec::new() };
@@ -227,14 +229,17 @@ mod tests {
     }
 
     #[test]
-    fn a_cookie_goes_to_nobody_but_its_owner_root_and_whom_the_person_names() {
+    fn only_the_owner_root_and_a_named_file_get_cookies() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("cookies");
         std::fs::write(&file, authority_file("7", b"seven")).unwrap();
         std::os::unix::fs::chown(&file, Some(4242), None).expect("run the tests as root");
-        let gets = |uid, named| !read(&file, named, 7, DisplayListener { pid: 1, uid }).is_empty();
-        assert_eq!([gets(4242, false), gets(0, false), gets(4243, true)], [true; 3]);
-        assert!(!gets(4243, false));
+        for (uid, named, number) in
+            [(4242, false, 1), (0, false, 1), (4243, true, 1), (4243, false, 0)]
+        {
+            let cookies = read(&file, named, 7, DisplayListener { pid: 1, uid });
+            assert_eq!(cookies.len(), number, "user {uid}, named: {named}");
+        }
     }
 
     #[test]
@@ -247,16 +252,14 @@ mod tests {
 
     #[test]
     fn the_file_of_a_server_that_a_compositor_started_is_found() {
-        let command = |display| ["-c", "read line", display, "-auth", "/tmp/of server"];
-        let of_another = std::process::Command::new("sh")
-            .args(command(":8"))
-            .stdin(std::process::Stdio::piped())
-            .spawn();
-        let mut server = std::process::Command::new("sh")
-            .args(command(":7"))
-            .stdin(std::process::Stdio::piped())
-            .spawn();
-        let started = server.as_mut().expect("a shell");
+        let servers = [":8", ":7"].map(|display| {
+            std::process::Command::new("sh")
+                .args(["-c", "read line", display, "-auth", "/tmp/of server"])
+                .stdin(std::process::Stdio::piped())
+                .spawn()
+                .expect("a shell")
+        });
+        let id = servers[1].id();
         let begun = std::time::Instant::now();
         let (pid, uid) = (std::process::id(), rustix::process::geteuid().as_raw());
         let mut found = Vec::new();
@@ -264,8 +267,7 @@ mod tests {
             found = server_files(7, DisplayListener { pid, uid });
         }
         let of_other_user = server_files(7, DisplayListener { pid, uid: uid + 1 });
-        let id = started.id();
-        for server in [started, &mut of_another.expect("a shell")] {
+        for mut server in servers {
             drop(server.stdin.take());
             server.wait().expect("it ends");
         }

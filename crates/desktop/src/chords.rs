@@ -178,7 +178,7 @@ mod tests {
     }
 
     /// Returns the hot keys for events (device, code, value) that are one nanosecond apart.
-    fn told(events: &[(u32, u16, i32)]) -> Vec<(HotKeyAction, u64)> {
+    fn hot_keys(events: &[(u32, u16, i32)]) -> Vec<(HotKeyAction, u64)> {
         let (mut chords, mut all) = (chords(), Vec::new());
         for (at, (device, code, value)) in (1..).zip(events) {
             chords.note(*device, Nanos(at), *code, *value);
@@ -187,49 +187,55 @@ mod tests {
         all.into_iter().map(|press| (press.action, press.at.0)).collect()
     }
 
+    /// Returns the hot keys for a key that is pressed and released while modifiers are held.
+    fn press(modifiers: &[u16], key: u16) -> Vec<(HotKeyAction, u64)> {
+        let held = modifiers.iter().map(|code| (0, *code, DOWN));
+        hot_keys(&held.chain([(0, key, DOWN), (0, key, UP)]).collect::<Vec<_>>())
+    }
+
     #[test]
     fn each_chord_has_its_action_and_the_time_of_its_key() {
-        let press = |key| told(&[(0, CTRL, DOWN), (0, ALT, DOWN), (0, key, DOWN), (0, key, UP)]);
-        assert_eq!(press(MINUS), [(HotKeyAction::Mark, 3)]);
-        assert_eq!(press(EQUAL), [(HotKeyAction::Start, 3)]);
-        assert_eq!(press(ZERO), [(HotKeyAction::StopKeys, 3)]);
-        assert_eq!(press(ONE), [(HotKeyAction::StartKeys, 3)]);
-        assert_eq!(press(A), []);
+        assert_eq!(press(&[CTRL, ALT], MINUS), [(HotKeyAction::Mark, 3)]);
+        assert_eq!(press(&[CTRL, ALT], EQUAL), [(HotKeyAction::Start, 3)]);
+        assert_eq!(press(&[CTRL, ALT], ZERO), [(HotKeyAction::StopKeys, 3)]);
+        assert_eq!(press(&[CTRL, ALT], ONE), [(HotKeyAction::StartKeys, 3)]);
+        assert_eq!(press(&[CTRL, ALT], A), []);
     }
 
     #[test]
     fn the_keypad_and_the_modifiers_on_the_right_count() {
         const KEYPAD_MINUS: u16 = 74;
         const KEYPAD_PLUS: u16 = 78;
-        let press = |key| told(&[(0, ALT, DOWN), (0, RIGHT_CTRL, DOWN), (0, key, DOWN)]);
-        assert_eq!(press(KEYPAD_MINUS), [(HotKeyAction::Mark, 3)]);
-        assert_eq!(press(KEYPAD_PLUS), [(HotKeyAction::Start, 3)]);
+        assert_eq!(press(&[ALT, RIGHT_CTRL], KEYPAD_MINUS), [(HotKeyAction::Mark, 3)]);
+        assert_eq!(press(&[ALT, RIGHT_CTRL], KEYPAD_PLUS), [(HotKeyAction::Start, 3)]);
     }
 
     #[test]
     fn the_right_alt_key_is_for_typing() {
-        assert_eq!(told(&[(0, CTRL, DOWN), (0, RIGHT_ALT, DOWN), (0, MINUS, DOWN)]), []);
-        assert_eq!(
-            told(&[(0, CTRL, DOWN), (0, ALT, DOWN), (0, RIGHT_ALT, DOWN), (0, MINUS, DOWN)]),
-            []
-        );
+        assert_eq!(press(&[CTRL, RIGHT_ALT], MINUS), []);
+        assert_eq!(press(&[CTRL, ALT, RIGHT_ALT], MINUS), []);
     }
 
     #[test]
     fn plus_counts_with_shift_and_minus_does_not() {
-        let press =
-            |key| told(&[(0, CTRL, DOWN), (0, SHIFT, DOWN), (0, ALT, DOWN), (0, key, DOWN)]);
-        assert_eq!(press(EQUAL), [(HotKeyAction::Start, 4)]);
-        assert_eq!(press(MINUS), []);
+        assert_eq!(press(&[CTRL, SHIFT, ALT], EQUAL), [(HotKeyAction::Start, 4)]);
+        assert_eq!(press(&[CTRL, SHIFT, ALT], MINUS), []);
     }
 
     #[test]
     fn all_modifiers_must_be_held_and_no_other() {
-        assert_eq!(told(&[(0, MINUS, DOWN)]), []);
-        assert_eq!(told(&[(0, CTRL, DOWN), (0, MINUS, DOWN)]), []);
-        assert_eq!(told(&[(0, CTRL, DOWN), (0, ALT, DOWN), (0, ALT, UP), (0, MINUS, DOWN)]), []);
-        assert_eq!(told(&[(0, CTRL, DOWN), (0, ALT, DOWN), (0, 125, DOWN), (0, MINUS, DOWN)]), []);
-        assert_eq!(told(&[(0, MINUS, DOWN), (0, CTRL, DOWN), (0, ALT, DOWN), (0, MINUS, UP)]), []);
+        assert_eq!(press(&[], MINUS), []);
+        assert_eq!(press(&[CTRL], MINUS), []);
+        assert_eq!(press(&[CTRL, ALT, 125], MINUS), []);
+        assert_eq!(
+            hot_keys(&[(0, CTRL, DOWN), (0, ALT, DOWN), (0, ALT, UP), (0, MINUS, DOWN)]),
+            []
+        );
+
+        assert_eq!(
+            hot_keys(&[(0, MINUS, DOWN), (0, CTRL, DOWN), (0, ALT, DOWN), (0, MINUS, UP)]),
+            []
+        );
     }
 
     #[test]
@@ -242,7 +248,7 @@ mod tests {
             (0, MINUS, DOWN),
             (0, MINUS, UP),
         ];
-        assert_eq!(told(&events), [(HotKeyAction::Mark, 5)]);
+        assert_eq!(hot_keys(&events), [(HotKeyAction::Mark, 5)]);
     }
 
     #[test]
@@ -256,26 +262,18 @@ mod tests {
             (0, MINUS, UP),
             (0, MINUS, DOWN),
         ];
-        assert_eq!(told(&events), [(HotKeyAction::Mark, 3), (HotKeyAction::Mark, 7)]);
+        assert_eq!(hot_keys(&events), [(HotKeyAction::Mark, 3), (HotKeyAction::Mark, 7)]);
     }
 
     #[test]
     fn all_devices_are_one_keyboard() {
         assert_eq!(
-            told(&[(3, CTRL, DOWN), (5, ALT, DOWN), (7, MINUS, DOWN)]),
+            hot_keys(&[(3, CTRL, DOWN), (5, ALT, DOWN), (7, MINUS, DOWN)]),
             [(HotKeyAction::Mark, 3)]
         );
-        assert_eq!(
-            told(&[
-                (3, CTRL, DOWN),
-                (5, CTRL, DOWN),
-                (3, CTRL, UP),
-                (5, ALT, DOWN),
-                (3, MINUS, DOWN)
-            ])
-            .len(),
-            1
-        );
+        let both =
+            [(3, CTRL, DOWN), (5, CTRL, DOWN), (3, CTRL, UP), (5, ALT, DOWN), (3, MINUS, DOWN)];
+        assert_eq!(hot_keys(&both).len(), 1);
     }
 
     #[test]
@@ -306,11 +304,11 @@ mod tests {
     #[test]
     fn of_other_keys_nothing_is_kept() {
         let mut chords = chords();
-        (0..0x300).filter(|code| !MODIFIERS.iter().any(|(modifier, _)| modifier == code)).for_each(
-            |code| {
+        for code in 0..0x300 {
+            if !MODIFIERS.iter().any(|(modifier, _)| *modifier == code) {
                 chords.note(1, Nanos(1), code, DOWN);
-            },
-        );
+            }
+        }
         // Minus, plus, 0 and 1, here and on the keypad.
         assert_eq!(chords.noted.len(), 8);
         chords.settle();
@@ -338,13 +336,18 @@ mod tests {
         );
     }
 
+    fn holds(held: &BTreeSet<(u32, u16)>, codes: &[u16]) -> bool {
+        held.iter().any(|(_, code)| codes.contains(code))
+    }
+
     /// Computes the marks by definition: a press of minus while exactly control and the left alt
     /// are held on any device.
     fn marks(events: &[(u32, u16, i32)]) -> Vec<u64> {
         let (mut held, mut marks) = (BTreeSet::new(), Vec::new());
         for (at, (device, code, value)) in (1..).zip(events) {
-            let any = |codes: [u16; 2]| held.iter().any(|(_, code)| codes.contains(code));
-            let exactly = any([CTRL, RIGHT_CTRL]) && any([ALT; 2]) && !any([SHIFT, RIGHT_ALT]);
+            let exactly = holds(&held, &[CTRL, RIGHT_CTRL])
+                && holds(&held, &[ALT])
+                && !holds(&held, &[SHIFT, RIGHT_ALT]);
             if (*code, *value, exactly) == (MINUS, DOWN, true) {
                 marks.push(at);
             }
@@ -362,18 +365,20 @@ mod tests {
         const CODES: [u16; 7] = [CTRL, RIGHT_CTRL, ALT, RIGHT_ALT, SHIFT, MINUS, A];
         let (mut numbers, mut seen) = (fastrand::Rng::with_seed(7), 0);
         for _ in 0..2_000 {
-            let mut event = || (numbers.u32(..3), CODES[numbers.usize(..7)], numbers.i32(0..3));
-            let events: Vec<_> = std::iter::repeat_with(&mut event).take(60).collect();
+            let events: Vec<_> = (0..60)
+                .map(|_| (numbers.u32(..3), CODES[numbers.usize(..7)], numbers.i32(0..3)))
+                .collect();
             let mut chords = chords();
             let mut found = Vec::new();
             // Reads in pieces, and in each of them one device after the other.
             for (piece, part) in events.chunks(7).enumerate() {
                 for wanted in 0..3 {
-                    let at = |place: usize| Nanos((7 * piece + place + 1) as u64);
-                    let own = part.iter().enumerate().filter(|(_, (device, ..))| *device == wanted);
-                    own.for_each(|(place, (device, code, value))| {
-                        chords.note(*device, at(place), *code, *value)
-                    });
+                    let own = (7 * piece as u64 + 1..)
+                        .zip(part)
+                        .filter(|(_, (device, ..))| *device == wanted);
+                    for (at, (device, code, value)) in own {
+                        chords.note(*device, Nanos(at), *code, *value);
+                    }
                 }
                 found.extend(chords.settle().into_iter().map(|press| (press.action, press.at.0)));
             }

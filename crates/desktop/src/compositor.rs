@@ -29,16 +29,14 @@ pub fn socket(name: &str) -> Result<PathBuf, DisplayError> {
 
 /// Returns the only socket of this name.
 fn choose(name: &str, known: Vec<String>) -> Result<PathBuf, DisplayError> {
-    let failed = |reason| DisplayError::Compositor { display: name.to_owned(), reason };
     let mut fit: Vec<String> =
         known.into_iter().filter(|path| Path::new(path).ends_with(name)).collect();
-    match fit.len() {
-        0 => Err(failed(
-            "no compositor of this name runs; tipme status lists those that do".to_owned(),
-        )),
-        1 => Ok(PathBuf::from(fit.remove(0))),
-        _ => Err(failed(format!("there are several, name one by its path: {}", fit.join(", ")))),
-    }
+    let reason = match fit.len() {
+        0 => "no compositor of this name runs; tipme status lists those that do".to_owned(),
+        1 => return Ok(PathBuf::from(fit.remove(0))),
+        _ => format!("there are several, name one by its path: {}", fit.join(", ")),
+    };
+    Err(DisplayError::Compositor { display: name.to_owned(), reason })
 }
 
 /// Process and user of a compositor.
@@ -68,24 +66,29 @@ mod tests {
 
     #[test]
     fn a_name_must_stand_for_one_socket() {
-        let known = || {
-            ["/run/user/1/wayland-0", "/run/user/2/wayland-0", "/tmp/x/wayland-1"]
-                .map(str::to_owned)
-                .to_vec()
-        };
-        assert_eq!(choose("wayland-1", known()).ok(), Some(PathBuf::from("/tmp/x/wayland-1")));
+        let known = ["/run/user/1/wayland-0", "/run/user/2/wayland-0", "/tmp/x/wayland-1"];
+        for (name, chosen) in [
+            ("wayland-1", Some(known[2])),
+            (known[1], Some(known[1])),
+            ("wayland-0", None),
+            ("wayland-10", None),
+            ("0", None),
+        ] {
+            let found = choose(name, known.map(str::to_owned).to_vec()).ok();
+            assert_eq!(found, chosen.map(PathBuf::from), "{name}");
+        }
+        let several = choose("wayland-0", known[..2].iter().map(|path| path.to_string()).collect());
         assert_eq!(
-            choose("/run/user/2/wayland-0", known()).ok(),
-            Some(PathBuf::from("/run/user/2/wayland-0"))
+            several.expect_err("two have this name").to_string(),
+            format!(
+                "wayland-0: there are several, name one by its path: {}",
+                known[..2].join(", ")
+            )
         );
-        let several = choose("wayland-0", known()).expect_err("two have this name");
-        let named = "wayland-0: there are several, name one by its path: /run/user/1/wayland-0, /run/user/2/wayland-0";
-        assert_eq!(several.to_string(), named);
-        assert!(choose("wayland-10", known()).is_err() && choose("0", known()).is_err());
     }
 
     #[test]
-    fn who_closes_the_connection_is_named() {
+    fn an_error_names_the_socket() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("wayland-3");
         let listener = std::os::unix::net::UnixListener::bind(&path).expect("a socket");

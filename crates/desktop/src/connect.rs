@@ -24,18 +24,18 @@ use x11rb::connection::Connection as _;
 use x11rb::cookie::{Cookie, VoidCookie};
 use x11rb::errors::{ConnectError, ConnectionError};
 use x11rb::protocol::Event;
-use x11rb::protocol::xproto::Window;
+use x11rb::protocol::xproto::{Atom, ConnectionExt as _, Window};
 use x11rb::rust_connection::{DefaultStream, PollMode, RustConnection, Stream};
 use x11rb::utils::RawFdContainer;
 use x11rb::x11_utils::TryParse;
 
-/// Time between two attempts to connect to a server whose queue is full.
+/// Time between two attempts to connect to a server with a full queue.
 const REDIAL: Duration = Duration::from_millis(10);
 
 /// Display number, authority file and timeout of a connection.
 #[derive(Clone, Debug)]
 pub struct DisplayTarget {
-    /// As in `:99`.
+    /// Number of the display: 99 in `:99`.
     pub display: u32,
     /// Authority file to try before the server's and the user's own.
     pub authority: Option<PathBuf>,
@@ -59,7 +59,7 @@ impl DisplayTarget {
     }
 }
 
-/// A stream whose waits fail at a deadline.
+/// A stream with waits that fail at a deadline.
 pub(crate) struct BoundedStream {
     inner: DefaultStream,
     /// CLOCK_MONOTONIC nanoseconds.
@@ -216,9 +216,9 @@ impl DisplayConnection {
             let fds: Vec<BorrowedFd<'_>> = [self.fd()].into_iter().chain(wakeup).collect();
             let waited = wait_any(&fds, PollFlags::IN, deadline);
             let is_ready = waited.map_err(|error| DisplayError::lost(self.display(), error))?;
-            let is_woken =
-                || wakeup.is_some_and(|fd| wait(fd, PollFlags::IN, Nanos(0)).unwrap_or(true));
-            if !is_ready || is_woken() {
+            if !is_ready
+                || wakeup.is_some_and(|fd| wait(fd, PollFlags::IN, Nanos(0)).unwrap_or(true))
+            {
                 return Ok(None);
             }
         }
@@ -235,6 +235,23 @@ impl DisplayConnection {
     /// Sends the buffered requests.
     pub(crate) fn flush(&self) -> Result<(), DisplayError> {
         self.wire().flush().map_err(|error| self.failed(error))
+    }
+
+    /// Returns an unused identifier for a new object of the server.
+    pub(crate) fn new_id(&self) -> Result<u32, DisplayError> {
+        self.wire().generate_id().map_err(|error| self.failed(error))
+    }
+
+    pub(crate) fn atom(&self, name: &[u8]) -> Result<Atom, DisplayError> {
+        Ok(self.reply(self.wire().intern_atom(false, name))?.atom)
+    }
+
+    /// Does not wait for a request to be processed, and ignores its error.
+    pub(crate) fn send(
+        &self,
+        sent: Result<VoidCookie<'_, Wire>, ConnectionError>,
+    ) -> Result<(), DisplayError> {
+        sent.map(VoidCookie::ignore_error).map_err(|error| self.failed(error))
     }
 
     /// Waits until the server has processed a request.
@@ -287,14 +304,16 @@ fn dial(target: &DisplayTarget, deadline: Nanos) -> Result<OwnedFd, DisplayError
 /// Opens the display's socket: the one in the file system, else the abstract one.
 fn dial_now(target: &DisplayTarget) -> Result<OwnedFd, DisplayError> {
     let path = format!("/tmp/.X11-unix/X{}", target.display);
-    let plain = SocketAddrUnix::new(path.as_str()).and_then(|address| dial_address(&address));
-    let hidden = || {
-        SocketAddrUnix::new_abstract_name(path.as_bytes())
+    let mut dialled = SocketAddrUnix::new(path.as_str()).and_then(|address| dial_address(&address));
+    if let Err(error) = dialled
+        && error != Errno::AGAIN
+    {
+        let address = SocketAddrUnix::new_abstract_name(path.as_bytes());
+        dialled = address
             .and_then(|address| dial_address(&address))
-    };
-    let full = |error: &Errno| *error == Errno::AGAIN;
-    let other = |error| hidden().map_err(|hidden| if full(&hidden) { hidden } else { error });
-    match plain.or_else(|error| if full(&error) { Err(error) } else { other(error) }) {
+            .map_err(|second| if second == Errno::AGAIN { second } else { error });
+    }
+    match dialled {
         Ok(fd) => Ok(fd),
         Err(Errno::AGAIN) => Err(DisplayError::Hung {
             display: target.display,
@@ -330,14 +349,13 @@ pub(crate) fn as_user<T: Send + 'static>(
     user: Uid,
     run: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> io::Result<T> {
-    let run = move || {
-        if user != geteuid() {
-            set_thread_res_uid(getuid(), user, geteuid())?;
-        }
-        run()
-    };
     std::thread::Builder::new()
-        .spawn(run)?
+        .spawn(move || {
+            if user != geteuid() {
+                set_thread_res_uid(getuid(), user, geteuid())?;
+            }
+            run()
+        })?
         .join()
         .map_err(|_| io::Error::other("the thread that connects has failed"))?
 }
@@ -413,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_queue_is_waited_for_before_its_server_is_said_to_hang() {
+    fn a_server_with_a_full_queue_hangs_only_after_the_timeout() {
         let display = 50_000 + std::process::id() % 9_000;
         let (server, _first) = full(display);
         let target =
@@ -433,15 +451,16 @@ mod tests {
     }
 
     #[test]
-    fn who_dials_as_another_user_is_nobody_whom_that_user_may_stop() {
+    fn a_user_cannot_signal_a_thread_that_dials_as_that_user() {
         let user = Uid::from_raw(4242);
         let ((begun, thread), (end, ended)) = (channel(), channel::<()>());
-        let dial = move || {
-            begun.send(gettid()).expect("the test waits");
-            ended.recv().expect("the test lets it go on");
-            Ok((getuid(), geteuid()))
-        };
-        let dialled = std::thread::spawn(move || as_user(user, dial));
+        let dialled = std::thread::spawn(move || {
+            as_user(user, move || {
+                begun.send(gettid()).expect("the test waits");
+                ended.recv().expect("the test lets it go on");
+                Ok((getuid(), geteuid()))
+            })
+        });
         let tid = thread.recv().expect("root may be anybody").as_raw_nonzero();
         let kill = ["-c".to_owned(), format!("kill -0 {tid}")];
         let signals =
@@ -462,8 +481,9 @@ mod tests {
 
     #[test]
     fn display_names_are_read() {
-        let number = |name| DisplayTarget::parse(name).map(|target| target.display).ok();
-        assert_eq!([number(":0"), number("12"), number(":99.0")], [Some(0), Some(12), Some(99)]);
-        assert_eq!([number("host:0"), number(""), number(":x")], [None, None, None]);
+        let names = [":0", "12", ":99.0", "host:0", "", ":x"];
+        let numbers =
+            names.map(|name| DisplayTarget::parse(name).ok().map(|target| target.display));
+        assert_eq!(numbers, [Some(0), Some(12), Some(99), None, None, None]);
     }
 }

@@ -58,9 +58,8 @@ impl Console {
     }
 }
 
-/// Returns the user that owns the active terminal, whose name is in the file `active` and whose
-/// device is in the folder `devices`. Login assigns it to the user that logged in; `None` if it is
-/// root's, as before a login.
+/// Returns the owner of the active terminal: the user that logged in there, or `None` for root, as
+/// before a login. The file `active` has the terminal's name, the folder `devices` its device.
 pub fn owner(active: &Path, devices: &Path) -> Option<u32> {
     let name = std::fs::read_to_string(active).ok()?;
     let device = std::fs::metadata(devices.join(name.trim_end())).ok()?;
@@ -98,17 +97,17 @@ mod tests {
     #[test]
     fn the_active_terminal_has_an_owner_where_it_is_not_roots() {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let (active, device) = (folder.path().join("active"), folder.path().join("tty3"));
-        let owned = || owner(&active, folder.path());
-        assert_eq!(owned(), None);
+        let devices = folder.path();
+        let (active, device) = (devices.join("active"), devices.join("tty3"));
+        assert_eq!(owner(&active, devices), None);
         std::fs::write(&active, "tty3\n").expect("a file");
-        assert_eq!(owned(), None);
+        assert_eq!(owner(&active, devices), None);
         std::fs::write(&device, "").expect("a file");
         let own = rustix::process::geteuid();
-        assert_eq!(owned(), Some(own.as_raw()).filter(|uid| *uid != 0));
+        assert_eq!(owner(&active, devices), Some(own.as_raw()).filter(|uid| *uid != 0));
         if own.is_root() {
             std::os::unix::fs::chown(&device, Some(4712), None).expect("root may");
-            assert_eq!(owned(), Some(4712));
+            assert_eq!(owner(&active, devices), Some(4712));
         }
     }
 

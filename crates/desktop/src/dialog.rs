@@ -36,14 +36,15 @@ impl DialogProgram {
     }
 
     fn find_in(path: &str) -> Option<DialogProgram> {
-        let found = |name| find_program(path, name);
-        found("zenity")
-            .map(DialogProgram::Zenity)
-            .or_else(|| found("kdialog").map(DialogProgram::Kdialog))
-            .or_else(|| {
-                found("x-terminal-emulator").or_else(|| found("xterm")).map(DialogProgram::Terminal)
-            })
-            .or_else(|| found("xmessage").map(DialogProgram::Xmessage))
+        type Kind = fn(PathBuf) -> DialogProgram;
+        const PROGRAMS: [(&str, Kind); 5] = [
+            ("zenity", DialogProgram::Zenity),
+            ("kdialog", DialogProgram::Kdialog),
+            ("x-terminal-emulator", DialogProgram::Terminal),
+            ("xterm", DialogProgram::Terminal),
+            ("xmessage", DialogProgram::Xmessage),
+        ];
+        PROGRAMS.into_iter().find_map(|(name, kind)| find_program(path, name).map(kind))
     }
 
     fn program(&self) -> Command {
@@ -98,13 +99,10 @@ impl DialogProgram {
 /// The executable `name` in a colon-separated list of folders.
 pub(crate) fn find_program(path: &str, name: &str) -> Option<PathBuf> {
     use std::os::unix::fs::PermissionsExt;
-    let executable = |file: &PathBuf| {
+    let folders = path.split(':').filter(|folder| !folder.is_empty());
+    folders.map(|folder| Path::new(folder).join(name)).find(|file| {
         file.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
-    };
-    path.split(':')
-        .filter(|folder| !folder.is_empty())
-        .map(|folder| Path::new(folder).join(name))
-        .find(executable)
+    })
 }
 
 /// An open question, or a displayed text.
@@ -240,7 +238,8 @@ mod tests {
 
     #[test]
     fn a_terminals_shell_leaves_the_answer_in_a_file() {
-        let script = r#"while [ "$1" != "-e" ]; do shift; done; shift; echo "slow scrolling" | "$@" >/dev/null"#;
+        let script = "while [ \"$1\" != -e ]; do shift; done; shift\n\
+                      echo 'slow scrolling' | \"$@\" > /dev/null";
         assert_eq!(answer("xterm", script, LONG).as_deref(), Some("slow scrolling"));
     }
 

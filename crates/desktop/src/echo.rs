@@ -38,8 +38,7 @@ impl EchoWindow {
     pub fn open(target: &DisplayTarget) -> Result<EchoWindow, DisplayError> {
         let connection = DisplayConnection::open(target)?;
         let (wire, root) = (connection.wire(), connection.root());
-        let window = wire.generate_id().map_err(|error| connection.failed(error))?;
-        let paint = wire.generate_id().map_err(|error| connection.failed(error))?;
+        let (window, paint) = (connection.new_id()?, connection.new_id()?);
         let screen = wire
             .setup()
             .roots
@@ -60,15 +59,11 @@ impl EchoWindow {
             0,
             &look,
         );
-        made.map_err(|error| connection.failed(error))?.ignore_error();
+        connection.send(made)?;
         let colours =
             CreateGCAux::new().foreground(screen.0).background(screen.1).graphics_exposures(0);
-        let made =
-            wire.create_gc(paint, window, &colours).map_err(|error| connection.failed(error))?;
-        made.check().map_err(|error| connection.failed(error))?;
-        let mapped =
-            connection.wire().map_window(window).map_err(|error| connection.failed(error))?;
-        mapped.check().map_err(|error| connection.failed(error))?;
+        connection.done(wire.create_gc(paint, window, &colours))?;
+        connection.done(connection.wire().map_window(window))?;
         Ok(EchoWindow { connection, window, paint, keys: 0 })
     }
 
@@ -94,12 +89,7 @@ impl EchoWindow {
         self.keys += 1;
         self.draw()?;
         let drawn = clock::now();
-        let cookie = self
-            .connection
-            .wire()
-            .get_input_focus()
-            .map_err(|error| self.connection.failed(error))?;
-        cookie.reply().map_err(|error| self.connection.failed(error))?;
+        self.connection.reply(self.connection.wire().get_input_focus())?;
         Ok(Stamps { received, drawn, finished: clock::now() })
     }
 
@@ -113,18 +103,17 @@ impl EchoWindow {
         let format = ImageFormat::Z_PIXMAP;
         let sent =
             wire.put_image(format, self.window, self.paint, SIDE, SIDE, 0, 0, 0, depth, &pixels);
-        sent.map_err(|error| self.connection.failed(error))?.ignore_error();
+        self.connection.send(sent)?;
         self.connection.flush()
     }
 
     fn draw(&self) -> Result<(), DisplayError> {
         let wire = self.connection.wire();
         let place = Rectangle { x: (self.keys % 38 * 10) as i16, y: 60, width: 8, height: 16 };
-        let filled = wire.poly_fill_rectangle(self.window, self.paint, &[place]);
-        filled.map_err(|error| self.connection.failed(error))?.ignore_error();
+        self.connection.send(wire.poly_fill_rectangle(self.window, self.paint, &[place]))?;
         let text = self.keys.to_string();
         let written = wire.image_text8(self.window, self.paint, 10, 30, text.as_bytes());
-        written.map_err(|error| self.connection.failed(error))?.ignore_error();
+        self.connection.send(written)?;
         self.connection.flush()
     }
 }

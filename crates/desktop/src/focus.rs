@@ -31,8 +31,7 @@ const DEPTH_MAX: usize = 16;
 
 /// Queries the focused window and its process.
 pub fn focus(connection: &DisplayConnection) -> Result<FocusedWindow, DisplayError> {
-    let cookie = connection.wire().get_input_focus().map_err(|error| connection.failed(error))?;
-    let window = cookie.reply().map_err(|error| connection.failed(error))?.focus;
+    let window = connection.reply(connection.wire().get_input_focus())?.focus;
     if window <= 1 {
         return Ok(FocusedWindow { window: 0, pid: None });
     }
@@ -51,7 +50,7 @@ pub(crate) fn client_pid(
 ) -> Result<Option<u32>, DisplayError> {
     let Ok(cookie) = ask_client(connection.wire(), window) else { return Ok(None) };
     let Ok(reply) = cookie.reply() else { return Ok(None) };
-    Ok(told_pid(&reply))
+    Ok(local_client_pid(&reply))
 }
 
 /// Sends the query for the process that made a window; fails if the server lacks the XRes
@@ -65,7 +64,7 @@ pub(crate) fn ask_client(
 }
 
 /// Returns the process in the reply; `None` for a client of another machine.
-pub(crate) fn told_pid(reply: &QueryClientIdsReply) -> Option<u32> {
+pub(crate) fn local_client_pid(reply: &QueryClientIdsReply) -> Option<u32> {
     let pid = reply.ids.iter().find(|id| id.spec.mask == ClientIdMask::LOCAL_CLIENT_PID);
     pid.and_then(|id| id.value.first().copied()).filter(|pid| *pid != 0)
 }
@@ -75,20 +74,14 @@ fn property_pid(
     mut window: Window,
 ) -> Result<Option<u32>, DisplayError> {
     let wire = connection.wire();
-    let atom = wire.intern_atom(false, b"_NET_WM_PID").map_err(|error| connection.failed(error))?;
-    let atom = atom.reply().map_err(|error| connection.failed(error))?.atom;
+    let atom = connection.atom(b"_NET_WM_PID")?;
     for _ in 0..DEPTH_MAX {
-        let cookie = wire.get_property(false, window, atom, AtomEnum::CARDINAL, 0, 1);
-        let reply = cookie.map_err(|error| connection.failed(error))?.reply();
-        let value = reply
-            .map_err(|error| connection.failed(error))?
-            .value32()
-            .and_then(|mut values| values.next());
+        let asked = wire.get_property(false, window, atom, AtomEnum::CARDINAL, 0, 1);
+        let value = connection.reply(asked)?.value32().and_then(|mut values| values.next());
         if value.is_some() {
             return Ok(value);
         }
-        let tree = wire.query_tree(window).map_err(|error| connection.failed(error))?;
-        window = tree.reply().map_err(|error| connection.failed(error))?.parent;
+        window = connection.reply(wire.query_tree(window))?.parent;
         if window == 0 {
             break;
         }

@@ -56,16 +56,17 @@ impl HotKeys {
 
     /// Returns the available keys of an action, in the order in which they were requested.
     pub fn keys(&self, action: HotKeyAction) -> Vec<&Chord> {
-        let refused = |chord: &Chord| {
-            let of_it =
-                |refusal: &&HotKeyRefusal| refusal.action == action && refusal.chord == *chord;
-            self.refusals().iter().find(of_it).is_some_and(|refusal| {
-                matches!(refusal.why, RefusalReason::Missing | RefusalReason::Taken)
-            })
-        };
-        let bound =
-            self.bindings.0.iter().filter(|(known, chord)| *known == action && !refused(chord));
-        bound.map(|(_, chord)| chord).collect()
+        let chords = self.bindings.0.iter().filter(|(known, _)| *known == action);
+        chords.map(|(_, chord)| chord).filter(|chord| !self.is_refused(action, chord)).collect()
+    }
+
+    /// Returns `true` if a chord is available at none of its positions.
+    fn is_refused(&self, action: HotKeyAction, chord: &Chord) -> bool {
+        let mut refusals = self.refusals().iter();
+        let refusal = refusals.find(|refusal| refusal.action == action && refusal.chord == *chord);
+        refusal.is_some_and(|refusal| {
+            matches!(refusal.why, RefusalReason::Missing | RefusalReason::Taken)
+        })
     }
 
     /// Adds a key to an action, if the key is available and has no other action; returns `true` if

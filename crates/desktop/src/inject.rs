@@ -226,10 +226,8 @@ impl Typist {
         let at = self.button(button, true)?;
         for step in 1..=i32::from(steps) {
             std::thread::sleep(DRAG_STEP);
-            let between = |from: i16, to: i16| {
-                i32::from(from) + (i32::from(to) - i32::from(from)) * step / i32::from(steps)
-            };
-            self.move_to(between(from.0, to.0) as i16, between(from.1, to.1) as i16)?;
+            let share = (step, i32::from(steps));
+            self.move_to(between(from.0, to.0, share), between(from.1, to.1, share))?;
         }
         std::thread::sleep(DRAG_STEP);
         self.button(button, false)?;
@@ -289,6 +287,11 @@ impl Typist {
     }
 }
 
+/// Returns the coordinate at a share, such as 1 of 4, of the way from one to another.
+fn between(from: i16, to: i16, (step, steps): (i32, i32)) -> i16 {
+    (i32::from(from) + (i32::from(to) - i32::from(from)) * step / steps) as i16
+}
+
 impl Drop for Typist {
     /// A server may discard requests that a client sent just before it disconnected, so this waits
     /// for the last release.
@@ -301,18 +304,19 @@ impl Drop for Typist {
 mod tests {
     use super::*;
 
+    fn intervals(pace: Pace) -> Vec<f64> {
+        let mut rhythm = Rhythm::new(pace);
+        (0..2000).map(|_| rhythm.interval().as_secs_f64()).collect()
+    }
+
     #[test]
     fn the_rhythm_keeps_its_mean_and_its_seed() {
         let pace = Pace { words_per_minute: 60.0, variation: 0.5, seed: 42 };
-        let times = |pace| {
-            let mut rhythm = Rhythm::new(pace);
-            (0..2000).map(|_| rhythm.interval().as_secs_f64()).collect::<Vec<_>>()
-        };
-        let first = times(pace);
+        let first = intervals(pace);
         let mean = first.iter().sum::<f64>() / first.len() as f64;
         assert!((mean - 0.2).abs() < 0.005, "mean {mean}");
         assert!(first.iter().all(|time| (0.1..=0.3).contains(time)));
-        assert_eq!(first, times(pace));
-        assert_ne!(first, times(Pace { seed: 43, ..pace }));
+        assert_eq!(first, intervals(pace));
+        assert_ne!(first, intervals(Pace { seed: 43, ..pace }));
     }
 }

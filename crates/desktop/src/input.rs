@@ -187,11 +187,14 @@ impl Devices {
     /// Reads already opened devices, each with its number, without blocking. No device is added
     /// later; one that ends is dropped.
     pub fn of(opened: Vec<(u32, OwnedFd)>) -> Devices {
-        let device =
-            |(number, fd)| EvdevDevice { path: PathBuf::new(), fd, decoder: Decoder::new(number) };
+        let devices = opened.into_iter().map(|(number, fd)| EvdevDevice {
+            path: PathBuf::new(),
+            fd,
+            decoder: Decoder::new(number),
+        });
         Devices {
             folder: PathBuf::new(),
-            devices: opened.into_iter().map(device).collect(),
+            devices: devices.collect(),
             seen: None,
             chords: Chords::default(),
             pressed: Vec::new(),
@@ -355,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn buttons_wheels_and_tools_are_told_apart() {
+    fn buttons_wheels_and_tools_have_classes_of_their_own() {
         let events = [
             event(1, EV_KEY, 0x110, 1),
             event(2, EV_REL, 8, 1),
@@ -413,7 +416,7 @@ mod tests {
     const MINUS: u16 = 12;
 
     #[test]
-    fn hot_keys_are_told_with_the_kernels_stamp_whichever_keyboards_they_are_on() {
+    fn hot_keys_across_keyboards_have_the_kernels_time_stamp() {
         let (writes, mut devices) = piped(&[4, 2]);
         let mut out = Vec::new();
         send(&writes[0], &[(20, EV_KEY, MINUS, 1), (20, EV_SYN, SYN_REPORT, 0)]);
@@ -424,13 +427,7 @@ mod tests {
             [HotKeyPress { action: HotKeyAction::Mark, at: Nanos(20_000) }]
         );
         assert_eq!(devices.pressed(), []);
-        assert_eq!(
-            out.iter()
-                .map(|input| (input.device, input.class, input.press))
-                .collect::<Vec<_>>()
-                .len(),
-            4
-        );
+        assert_eq!(out.len(), 4);
         assert!(out.iter().all(|input| input.class == KEY));
     }
 
@@ -462,7 +459,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_the_name_of_a_device_that_is_gone_is_looked_at() {
+    fn a_new_device_with_the_name_of_a_removed_one_is_opened() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let (mut writes, mut devices) = piped(&[7]);
         folder.path().clone_into(&mut devices.folder);

@@ -146,35 +146,33 @@ pub struct Keymap {
 impl Keymap {
     /// Returns a US keyboard by evdev codes: if no layout is known, keys are named by position.
     pub(crate) fn of_places() -> Keymap {
-        let per_key = 2;
-        let mut symbols = vec![0; per_key * (usize::from(u8::MAX) + 1)];
-        let mut place = |code: u8, column: usize, symbol: u32| {
-            symbols[per_key * usize::from(code) + column] = symbol
-        };
+        let mut keys = vec![[0, 0]; usize::from(u8::MAX) + 1];
         for (first, plain, shifted) in ROWS {
-            for (column, row) in [plain, shifted].into_iter().enumerate() {
-                (first..)
-                    .zip(row.chars())
-                    .for_each(|(code, character)| place(code, column, symbol(character)));
+            for (at, (plain, shifted)) in
+                (usize::from(first)..).zip(plain.chars().zip(shifted.chars()))
+            {
+                keys[at] = [symbol(plain), symbol(shifted)];
             }
         }
-        PLACES.into_iter().for_each(|(code, symbol)| place(code, 0, symbol));
-        for (first, symbol, count) in RUNS {
-            (0..count).for_each(|step| place(first + step, 0, symbol + u32::from(step)));
+        for (code, symbol) in PLACES {
+            keys[usize::from(code)][0] = symbol;
         }
-        Keymap { first: 0, per_key, symbols, modifiers: Vec::new() }
+        for (first, symbol, count) in RUNS {
+            for step in 0..count {
+                keys[usize::from(first + step)][0] = symbol + u32::from(step);
+            }
+        }
+        Keymap { first: 0, per_key: 2, symbols: keys.concat(), modifiers: Vec::new() }
     }
 
     /// Queries the server's keyboard mapping.
     pub fn load(connection: &DisplayConnection) -> Result<Keymap, DisplayError> {
         let wire = connection.wire();
         let (first, last) = (wire.setup().min_keycode, wire.setup().max_keycode);
-        let keys = wire
-            .get_keyboard_mapping(first, last - first + 1)
-            .map_err(|error| connection.failed(error))?;
-        let modifiers = wire.get_modifier_mapping().map_err(|error| connection.failed(error))?;
-        let keys = keys.reply().map_err(|error| connection.failed(error))?;
-        let modifiers = modifiers.reply().map_err(|error| connection.failed(error))?.keycodes;
+        let keys = wire.get_keyboard_mapping(first, last - first + 1);
+        let modifiers = wire.get_modifier_mapping();
+        let keys = connection.reply(keys)?;
+        let modifiers = connection.reply(modifiers)?.keycodes;
         let per_modifier = (modifiers.len() / 8).max(1);
         Ok(Keymap {
             first,
@@ -186,25 +184,25 @@ impl Keymap {
 
     /// Returns all keys of the first layout that give a symbol, unshifted ones first.
     pub fn keys(&self, symbol: u32) -> Vec<MappedKey> {
-        let column = |shifted: bool| {
-            let at = usize::from(shifted);
-            let rows = self.symbols.chunks(self.per_key.max(1)).enumerate();
-            rows.filter(move |(_, row)| row.get(at) == Some(&symbol)).map(move |(row, _)| {
-                MappedKey { code: self.first.saturating_add(row as u8), shifted }
-            })
-        };
-        let mut keys: Vec<MappedKey> = column(false).collect();
-        let shifted: Vec<MappedKey> =
-            column(true).filter(|key| !keys.iter().any(|plain| plain.code == key.code)).collect();
-        keys.extend(shifted);
-        keys
+        let (mut plain, mut shifted) = (Vec::new(), Vec::new());
+        for (row, symbols) in self.symbols.chunks(self.per_key.max(1)).enumerate() {
+            let code = self.first.saturating_add(row as u8);
+            if symbols[0] == symbol {
+                plain.push(MappedKey { code, shifted: false });
+            }
+            if symbols.get(1) == Some(&symbol) {
+                shifted.push(MappedKey { code, shifted: true });
+            }
+        }
+        shifted.retain(|key| !plain.iter().any(|plain| plain.code == key.code));
+        [plain, shifted].concat()
     }
 
     /// Returns the modifier bit of the Num Lock key; no bit if the keyboard has none.
     pub(crate) fn num_lock(&self) -> ModMask {
         let codes: Vec<u8> = self.keys(NUM_LOCK).iter().map(|key| key.code).collect();
-        let holds = |codes_of: &Vec<u8>| codes_of.iter().any(|code| codes.contains(code));
-        let bit = self.modifiers.iter().position(holds);
+        let mut modifiers = self.modifiers.iter();
+        let bit = modifiers.position(|keys| keys.iter().any(|code| codes.contains(code)));
         bit.map_or(ModMask::from(0u16), |bit| ModMask::from(1u16 << bit))
     }
 }
@@ -237,14 +235,15 @@ mod tests {
         assert_eq!(Keymap::default().num_lock(), ModMask::from(0u16));
     }
 
+    /// Returns code and Shift of the keys with a name, on a US keyboard.
+    fn codes(name: &str) -> Vec<(u8, bool)> {
+        let (map, symbols) = (Keymap::of_places(), symbols(name).expect("a name"));
+        let keys = symbols.iter().flat_map(|symbol| map.keys(*symbol));
+        keys.map(|key| (key.code, key.shifted)).collect()
+    }
+
     #[test]
     fn every_named_key_has_one_place_on_a_us_keyboard() {
-        let map = Keymap::of_places();
-        let codes = |name: &str| -> Vec<(u8, bool)> {
-            let symbols = symbols(name).expect("a name");
-            let keys = symbols.iter().flat_map(|symbol| map.keys(*symbol));
-            keys.map(|key| (key.code, key.shifted)).collect()
-        };
         assert_eq!(codes("minus"), [(12, false), (74, false)]);
         assert_eq!(codes("plus"), [(13, true), (78, false)]);
         assert_eq!(codes("0"), [(11, false), (82, false)]);

@@ -112,18 +112,14 @@ impl Notifier {
     }
 
     fn ask<T>(&mut self, request: &Request<'_, T>) -> Result<T, DisplayError> {
-        let refused = |reason: String| DisplayError::NoNotification { reason };
         if lock(&self.known).rests_until.is_some_and(|until| Instant::now() < until) {
-            return Err(refused(silence()));
+            return Err(Trouble::Silent.into_error());
         }
-        match self.try_to_ask(request) {
-            Ok(answer) => Ok(answer),
-            Err(Trouble::Silent) => {
-                lock(&self.known).rests_until = Some(Instant::now() + REST);
-                Err(refused(silence()))
-            }
-            Err(Trouble::Other(why)) => Err(refused(why)),
+        let answer = self.try_to_ask(request);
+        if let Err(Trouble::Silent) = answer {
+            lock(&self.known).rests_until = Some(Instant::now() + REST);
         }
+        answer.map_err(Trouble::into_error)
     }
 
     /// Retries once if the bus has ended since the last call.
@@ -182,16 +178,12 @@ pub fn daemon() -> Result<String, DisplayError> {
 /// Fails if there is none, or no answer.
 pub fn daemon_at(address: &str) -> Result<String, DisplayError> {
     let address = address.to_owned();
-    let builder = move || Builder::address(address.as_str());
-    described(connect_by(&Arc::default(), builder))
+    described(connect_by(&Arc::default(), move || Builder::address(address.as_str())))
 }
 
 fn described(bus: Result<Connection, Trouble>) -> Result<String, DisplayError> {
     let asked = bus.and_then(|bus| NotificationServer::ask(&bus).map_err(trouble));
-    asked.map(|server| server.described()).map_err(|why| match why {
-        Trouble::Silent => DisplayError::NoNotification { reason: silence() },
-        Trouble::Other(reason) => DisplayError::NoNotification { reason },
-    })
+    asked.map(|server| server.described()).map_err(Trouble::into_error)
 }
 
 /// Reason of a failed notification.
@@ -199,6 +191,19 @@ pub(crate) enum Trouble {
     /// No answer in time.
     Silent,
     Other(String),
+}
+
+impl Trouble {
+    fn into_error(self) -> DisplayError {
+        let reason = match self {
+            Trouble::Silent => format!(
+                "the notification daemon did not answer within {TIMEOUT:?}; \
+                 see whether it is stopped"
+            ),
+            Trouble::Other(reason) => reason,
+        };
+        DisplayError::NoNotification { reason }
+    }
 }
 
 impl std::fmt::Display for Trouble {
@@ -210,10 +215,6 @@ impl std::fmt::Display for Trouble {
             Trouble::Other(why) => f.write_str(why),
         }
     }
-}
-
-fn silence() -> String {
-    format!("the notification daemon did not answer within {TIMEOUT:?}; see whether it is stopped")
 }
 
 fn trouble(error: zbus::Error) -> Trouble {
@@ -240,7 +241,8 @@ pub(crate) fn connect(connecting: &Arc<AtomicBool>) -> Result<Connection, Troubl
     let usual = std::env::var_os("XDG_RUNTIME_DIR")
         .is_some_and(|folder| Path::new(&folder).join("bus").exists());
     if !named && !usual {
-        let why = "there is no session bus: DBUS_SESSION_BUS_ADDRESS is not set; start the agent from within the session";
+        let why = "there is no session bus: DBUS_SESSION_BUS_ADDRESS is not set; \
+                   start the agent from within the session";
         return Err(Trouble::Other(why.to_owned()));
     }
     connect_by(connecting, Builder::session)
@@ -324,11 +326,9 @@ fn call(
     note: &Note<'_>,
 ) -> Result<u32, zbus::Error> {
     let actions: &[(&str, &str)] = if server.has_actions { note.actions } else { &[] };
-    let text = |text: &str| {
-        if server.has_body_markup { escaped(text, BODY_MAX) } else { plain(text, BODY_MAX) }
-    };
+    let write = if server.has_body_markup { escaped } else { plain };
     let without_actions = if server.has_actions { "" } else { note.without_actions };
-    let body = text(note.body) + &text(without_actions);
+    let body = write(note.body, BODY_MAX) + &write(without_actions, BODY_MAX);
     let summary = plain(note.summary, SUMMARY_MAX);
     let labels = labels(actions, server);
     let mut hints = HashMap::from([("desktop-entry", Value::from("tipme-agent"))]);
@@ -368,7 +368,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_daemon_that_did_not_answer_is_left_alone_for_a_while() {
+    fn a_daemon_that_did_not_answer_is_not_called_for_a_while() {
         let mut notifier = Notifier::new(mpsc::sync_channel(1).0);
         lock(&notifier.known).rests_until = Some(Instant::now() + REST);
         let error = notifier.show(&Note::default()).expect_err("it rests").to_string();
@@ -376,26 +376,18 @@ mod tests {
     }
 
     #[test]
-    fn the_action_of_a_click_is_no_button_of_a_server_that_would_draw_one() {
+    fn a_server_that_would_draw_the_default_action_does_not_get_it() {
         let actions = [("details", "Details"), (DEFAULT_ACTION, "Open the page")];
-        let of = |name: &str| {
-            labels(
-                &actions,
-                &NotificationServer { name: name.to_owned(), ..NotificationServer::default() },
-            )
-        };
-        assert_eq!(of("dunst"), ["details", "Details", DEFAULT_ACTION, "Open the page"]);
-        assert_eq!(of("Xfce Notify Daemon"), ["details", "Details"]);
+        let all = ["details", "Details", DEFAULT_ACTION, "Open the page"];
+        assert_eq!(labels(&actions, &NotificationServer::named("dunst")), all);
+        assert_eq!(labels(&actions, &NotificationServer::named("Xfce Notify Daemon")), all[..2]);
     }
 
     #[test]
     fn errors_name_the_remedy() {
-        let why = |error| match trouble(error) {
-            Trouble::Silent => "silent".to_owned(),
-            Trouble::Other(why) => why,
-        };
-        assert!(why(zbus::Error::InvalidReply).contains("restart the agent"));
+        let other = trouble(zbus::Error::InvalidReply).into_error().to_string();
+        assert!(other.contains("restart the agent"), "{other}");
         let late = std::io::Error::from(std::io::ErrorKind::TimedOut);
-        assert_eq!(why(zbus::Error::InputOutput(late.into())), "silent");
+        assert!(matches!(trouble(zbus::Error::InputOutput(late.into())), Trouble::Silent));
     }
 }

@@ -36,8 +36,9 @@ impl Served {
     fn press(&self, action: &str) -> fdo::Result<()> {
         let action = HotKeyAction::named(action)
             .ok_or_else(|| fdo::Error::InvalidArgs("there is no such action".to_owned()))?;
-        let full = |_| fdo::Error::LimitsExceeded("too many presses wait; press again".to_owned());
-        self.pressed.try_send(action).map_err(full)
+        self.pressed.try_send(action).map_err(|_| {
+            fdo::Error::LimitsExceeded("too many presses wait; press again".to_owned())
+        })
     }
 
     /// Description of the keys for users.

@@ -8,13 +8,14 @@ use tipme_record::text::is_unseen;
 /// Markup characters are replaced: dialogs and some notification servers interpret markup without
 /// announcing it. Control characters for terminals and text direction become question marks.
 pub(crate) fn plain(text: &str, letters_max: usize) -> String {
-    let replaced = |letter: char| match letter {
-        '<' => '(',
-        '>' => ')',
-        '&' => '+',
-        letter => letter,
-    };
-    letters(text, letters_max).map(replaced).collect()
+    letters(text, letters_max)
+        .map(|letter| match letter {
+            '<' => '(',
+            '>' => ')',
+            '&' => '+',
+            letter => letter,
+        })
+        .collect()
 }
 
 /// Returns the same text for a reader of markup, with markup characters escaped.
@@ -32,11 +33,13 @@ pub(crate) fn escaped(text: &str, letters_max: usize) -> String {
 }
 
 fn letters(text: &str, letters_max: usize) -> impl Iterator<Item = char> {
-    let seen = |letter: char| {
-        if letter != '\n' && (letter.is_control() || is_unseen(letter)) { '?' } else { letter }
-    };
     let ending = if text.chars().nth(letters_max).is_some() { " ..." } else { "" };
-    text.chars().take(letters_max).map(seen).chain(ending.chars())
+    let seen = text.chars().take(letters_max).map(|letter| match letter {
+        '\n' => letter,
+        letter if letter.is_control() || is_unseen(letter) => '?',
+        letter => letter,
+    });
+    seen.chain(ending.chars())
 }
 
 #[cfg(test)]

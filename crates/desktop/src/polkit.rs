@@ -3,8 +3,7 @@
 //! front of this machine.
 //!
 //! Only the system bus is used, at the one address where root's programs find it: no environment
-//! variable can name another. Only users who are logged in, according to the login manager, are
-//! checked: a user can act under thousands of ids (those of a user name space), all of them from
+//! variable can name another. Only users logged in according to the login manager are checked: a user can act under thousands of ids (those of a user name space), all of them from
 //! the session in front.
 
 use crate::logind::Logind;
@@ -114,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_is_not_logged_in_is_not_asked_about() {
+    fn polkit_is_not_asked_about_a_user_without_a_login() {
         assert_eq!(
             of_process(1, 4_242),
             Authorization::No("user 4242 is not logged in at this machine".to_owned())

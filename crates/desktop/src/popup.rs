@@ -63,8 +63,7 @@ impl Popup {
     pub fn make(target: &DisplayTarget, text: &str, ending: &str) -> Result<Popup, DisplayError> {
         let connection = DisplayConnection::open(target)?;
         let letters = Letters::open(&connection)?;
-        let id = || connection.wire().generate_id().map_err(|error| connection.failed(error));
-        let [window, ink] = [id()?, id()?];
+        let [window, ink] = [connection.new_id()?, connection.new_id()?];
         let popup = Popup { connection, window, ink, letters, lines: lines(text, ending) };
         popup.make_window()?;
         popup.name(&format!("{}\n\n{}", plain(text, TEXT_MAX), plain(ending, TEXT_MAX)))?;
@@ -100,28 +99,16 @@ impl Popup {
     /// Sets the properties that identify the window to tests, screen readers and compositors.
     fn name(&self, text: &str) -> Result<(), DisplayError> {
         let (connection, wire, window) = (&self.connection, self.connection.wire(), self.window);
-        let atom =
-            |name: &[u8]| connection.reply(wire.intern_atom(false, name)).map(|reply| reply.atom);
-        let (kind, notification) =
-            (atom(b"_NET_WM_WINDOW_TYPE")?, atom(b"_NET_WM_WINDOW_TYPE_NOTIFICATION")?);
-        connection.done(wire.change_property32(
-            PropMode::REPLACE,
-            window,
-            kind,
-            AtomEnum::ATOM,
-            &[notification],
-        ))?;
-        let put = |name, form, text: &str| {
-            connection.done(wire.change_property8(
-                PropMode::REPLACE,
-                window,
-                name,
-                form,
-                text.as_bytes(),
-            ))
-        };
-        put(atom(b"_NET_WM_NAME")?, atom(b"UTF8_STRING")?, text)?;
-        put(AtomEnum::WM_NAME.into(), AtomEnum::STRING.into(), &ascii(text))
+        let kind = connection.atom(b"_NET_WM_WINDOW_TYPE")?;
+        let notification = [connection.atom(b"_NET_WM_WINDOW_TYPE_NOTIFICATION")?];
+        let replace = PropMode::REPLACE;
+        let atom = AtomEnum::ATOM;
+        connection.done(wire.change_property32(replace, window, kind, atom, &notification))?;
+        let (name, utf8) = (connection.atom(b"_NET_WM_NAME")?, connection.atom(b"UTF8_STRING")?);
+        let title = text.as_bytes();
+        connection.done(wire.change_property8(replace, window, name, utf8, title))?;
+        let (name, latin, title) = (AtomEnum::WM_NAME, AtomEnum::STRING, ascii(text));
+        connection.done(wire.change_property8(replace, window, name, latin, title.as_bytes()))
     }
 
     /// Its height on the screen.
@@ -149,11 +136,8 @@ impl Popup {
         let left = screen.width_in_pixels.saturating_sub(width + MARGIN);
         let top = top.min(screen.height_in_pixels.saturating_sub(height));
         let pointer = connection.reply(wire.query_pointer(screen.root))?;
-        let within = |at: i16, from: u16, length: u16| {
-            u16::try_from(at).is_ok_and(|at| at.wrapping_sub(from) < length)
-        };
         let is_pointed_at =
-            within(pointer.root_x, left, width) && within(pointer.root_y, top, height);
+            is_within(pointer.root_x, left, width) && is_within(pointer.root_y, top, height);
         let left = if is_pointed_at { MARGIN } else { left };
         let place = ConfigureWindowAux::new()
             .x(i32::from(left))
@@ -220,33 +204,33 @@ impl Popup {
 impl Letters {
     fn open(connection: &DisplayConnection) -> Result<Letters, DisplayError> {
         let wire = connection.wire();
-        let font = wire.generate_id().map_err(|error| connection.failed(error))?;
-        let missing = || {
-            DisplayError::lost(
-                connection.display(),
-                "there is neither the font 9x15 nor fixed; install its fonts",
-            )
-        };
-        FONTS
-            .iter()
-            .find(|name| connection.done(wire.open_font(font, name)).is_ok())
-            .ok_or_else(missing)?;
-        let told = connection.reply(wire.query_font(font))?;
+        let font = connection.new_id()?;
+        if !FONTS.iter().any(|name| connection.done(wire.open_font(font, name)).is_ok()) {
+            let reason = "there is neither the font 9x15 nor fixed; install its fonts";
+            return Err(DisplayError::lost(connection.display(), reason));
+        }
+        let font_info = connection.reply(wire.query_font(font))?;
         let [width, ascent, descent] =
-            [told.max_bounds.character_width, told.font_ascent, told.font_descent]
+            [font_info.max_bounds.character_width, font_info.font_ascent, font_info.font_descent]
                 .map(|pixels| pixels.clamp(1, LETTER_PIXELS_MAX) as u16);
         Ok(Letters { font, width, ascent, height: ascent + descent })
     }
 }
 
-/// Returns the wrapped lines, in characters that every font has.
-fn lines(text: &str, ending: &str) -> Vec<String> {
+fn is_within(at: i16, from: u16, length: u16) -> bool {
+    u16::try_from(at).is_ok_and(|at| at.wrapping_sub(from) < length)
+}
+
+/// Returns the wrapped lines of a text in characters that every font has.
+fn wrapped(text: &str) -> Vec<String> {
     let options = Options::new(COLUMNS).word_separator(WordSeparator::AsciiSpace);
     let options = options.word_splitter(WordSplitter::NoHyphenation);
-    let wrapped = |text: &str| -> Vec<String> {
-        let text = ascii(&plain(text, TEXT_MAX));
-        textwrap::wrap(&text, &options).into_iter().map(|line| line.into_owned()).collect()
-    };
+    let text = ascii(&plain(text, TEXT_MAX));
+    textwrap::wrap(&text, &options).into_iter().map(|line| line.into_owned()).collect()
+}
+
+/// Returns the lines of a popup.
+fn lines(text: &str, ending: &str) -> Vec<String> {
     let mut lines = wrapped(text);
     if lines.len() > LINES_MAX {
         lines.truncate(LINES_MAX);

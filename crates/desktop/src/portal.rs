@@ -73,8 +73,12 @@ impl Shortcuts {
         let session = session.ok_or_else(|| refused("the portal opened no session".to_owned()))?;
         let wanted: Vec<_> =
             bindings.0.iter().map(|(action, chord)| wanted(*action, &chord.to_string())).collect();
-        let body = |options| (session.as_ref(), wanted, "", options);
-        let mut bound = asking.ask("BindShortcuts", "tipme_bind", body, HashMap::new())?;
+        let mut bound = asking.ask(
+            "BindShortcuts",
+            "tipme_bind",
+            |options| (session.as_ref(), wanted, "", options),
+            HashMap::new(),
+        )?;
         let mark =
             bound.remove("shortcuts").and_then(|shortcuts| key_of(shortcuts, HotKeyAction::Mark));
         Ok(Shortcuts { heard, waker, session, mark, _bus: bus })
@@ -246,7 +250,8 @@ fn version(bus: &Connection) -> zbus::Result<Message> {
 }
 
 fn is_silent(answer: &zbus::Result<Message>) -> bool {
-    matches!(answer, Err(zbus::Error::InputOutput(error)) if error.kind() == std::io::ErrorKind::TimedOut)
+    let Err(zbus::Error::InputOutput(error)) = answer else { return false };
+    error.kind() == std::io::ErrorKind::TimedOut
 }
 
 /// Returns `true` in a Wayland session.
@@ -260,7 +265,7 @@ mod tests {
 
     #[test]
     fn keys_are_named_as_the_specification_has_them() {
-        let told = ["Ctrl+Alt+Minus", "super+f12", "F9", "Ctrl+Shift+F"].map(trigger);
-        assert_eq!(told, ["CTRL+ALT+minus", "LOGO+F12", "F9", "CTRL+SHIFT+f"]);
+        let triggers = ["Ctrl+Alt+Minus", "super+f12", "F9", "Ctrl+Shift+F"].map(trigger);
+        assert_eq!(triggers, ["CTRL+ALT+minus", "LOGO+F12", "F9", "CTRL+SHIFT+f"]);
     }
 }

@@ -7,9 +7,8 @@
 use crate::connect::{DisplayConnection, DisplayTarget};
 use crate::error::DisplayError;
 use crate::plain::plain;
-use x11rb::connection::Connection as _;
 use x11rb::protocol::xproto::{
-    Atom, AtomEnum, ConnectionExt as _, CreateWindowAux, PropMode, Window, WindowClass,
+    AtomEnum, ConnectionExt as _, CreateWindowAux, PropMode, Window, WindowClass,
 };
 use x11rb::{CURRENT_TIME, NONE};
 
@@ -49,15 +48,11 @@ impl AgentPresence {
         if let Some(agent) = of(&connection)? {
             return Ok(Err(agent));
         }
-        let failed = |error| connection.failed(error);
-        let (wire, selection) = (connection.wire(), atom(&connection, SELECTION)?);
-        let window = wire.generate_id().map_err(|error| connection.failed(error))?;
-        let (root, aux) = (connection.root(), CreateWindowAux::new());
-        let class = WindowClass::INPUT_ONLY;
-        wire.create_window(0, window, root, -1, -1, 1, 1, 0, class, 0, &aux)
-            .map_err(failed)?
-            .ignore_error();
-        wire.set_selection_owner(window, selection, CURRENT_TIME).map_err(failed)?.ignore_error();
+        let (selection, window) = (connection.atom(SELECTION)?, connection.new_id()?);
+        let (wire, root, class) = (connection.wire(), connection.root(), WindowClass::INPUT_ONLY);
+        let aux = CreateWindowAux::new();
+        connection.send(wire.create_window(0, window, root, -1, -1, 1, 1, 0, class, 0, &aux))?;
+        connection.send(wire.set_selection_owner(window, selection, CURRENT_TIME))?;
         let presence = AgentPresence { connection, window };
         let pid = std::process::id().to_ne_bytes();
         presence.set(PID, AtomEnum::CARDINAL, 32, &pid)?;
@@ -79,10 +74,9 @@ impl AgentPresence {
         format: u8,
         data: &[u8],
     ) -> Result<(), DisplayError> {
-        let property = atom(&self.connection, property)?;
+        let property = self.connection.atom(property)?;
         let count = data.len() as u32 / u32::from(format / 8);
-        let wire = self.connection.wire();
-        let sent = wire.change_property(
+        self.connection.done(self.connection.wire().change_property(
             PropMode::REPLACE,
             self.window,
             property,
@@ -90,9 +84,7 @@ impl AgentPresence {
             format,
             count,
             data,
-        );
-        let cookie = sent.map_err(|error| self.connection.failed(error))?;
-        cookie.check().map_err(|error| self.connection.failed(error))
+        ))
     }
 }
 
@@ -121,9 +113,8 @@ pub fn window_manager(target: &DisplayTarget) -> Result<Option<String>, DisplayE
 }
 
 fn of(connection: &DisplayConnection) -> Result<Option<RunningAgent>, DisplayError> {
-    let sent = connection.wire().get_selection_owner(atom(connection, SELECTION)?);
-    let reply = sent.map_err(|error| connection.failed(error))?.reply();
-    let window = reply.map_err(|error| connection.failed(error))?.owner;
+    let selection = connection.atom(SELECTION)?;
+    let window = connection.reply(connection.wire().get_selection_owner(selection))?.owner;
     if window == NONE {
         return Ok(None);
     }
@@ -135,19 +126,13 @@ fn of(connection: &DisplayConnection) -> Result<Option<RunningAgent>, DisplayErr
     }))
 }
 
-fn atom(connection: &DisplayConnection, name: &[u8]) -> Result<Atom, DisplayError> {
-    let sent =
-        connection.wire().intern_atom(false, name).map_err(|error| connection.failed(error))?;
-    Ok(sent.reply().map_err(|error| connection.failed(error))?.atom)
-}
-
 /// Reads a property; empty if the window does not have it, or is gone.
 fn property(
     connection: &DisplayConnection,
     window: Window,
     name: &[u8],
 ) -> Result<Vec<u8>, DisplayError> {
-    let name = atom(connection, name)?;
+    let name = connection.atom(name)?;
     let sent = connection.wire().get_property(false, window, name, AtomEnum::ANY, 0, WORDS_MAX);
     match sent.map_err(|error| connection.failed(error))?.reply() {
         Ok(reply) => Ok(reply.value),

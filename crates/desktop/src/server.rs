@@ -63,15 +63,15 @@ pub fn describe(target: &DisplayTarget) -> Result<Display, DisplayError> {
 
 /// Describes every display of the machine, or returns the reason if that is not possible.
 pub fn list(timeout: Duration) -> Vec<(u32, Result<Display, DisplayError>)> {
-    let ask =
-        |display| (display, describe(&DisplayTarget { timeout, ..DisplayTarget::new(display) }));
-    find().into_iter().map(ask).collect()
+    let displays = find().into_iter();
+    displays
+        .map(|number| (number, describe(&DisplayTarget { timeout, ..DisplayTarget::new(number) })))
+        .collect()
 }
 
 fn extensions(connection: &DisplayConnection) -> Result<Vec<Extension>, DisplayError> {
     let wire = connection.wire();
-    let listed = wire.list_extensions().map_err(|error| connection.failed(error))?;
-    let names = listed.reply().map_err(|error| connection.failed(error))?.names;
+    let names = connection.reply(wire.list_extensions())?.names;
     let asked: Result<Vec<_>, _> =
         names.iter().map(|name| wire.query_extension(&name.name)).collect();
     let mut found = Vec::new();
@@ -101,13 +101,14 @@ mod tests {
     }
 
     #[test]
-    fn a_socket_whose_name_is_no_text_hides_no_other() {
+    fn a_socket_with_a_binary_name_hides_no_other() {
         use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, bind, listen, socket};
-        let open = || socket(AddressFamily::UNIX, SocketType::STREAM, None).expect("a socket");
+        let [odd, listening] = [SocketType::STREAM; 2]
+            .map(|kind| socket(AddressFamily::UNIX, kind, None).expect("a socket"));
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = folder.path().join("wayland-7");
         let name = [std::process::id().to_string().as_bytes(), b"\xff\x1b"].concat();
-        let (odd, listening) = (open(), open());
+
         bind(&odd, &SocketAddrUnix::new_abstract_name(&name).expect("a name"))
             .expect("nobody has this name");
         bind(&listening, &SocketAddrUnix::new(&path).expect("a path")).expect("a socket");

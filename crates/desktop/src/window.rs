@@ -10,7 +10,7 @@ use std::cell::Cell;
 use std::time::Duration;
 use tipme_record::Nanos;
 use x11rb::COPY_DEPTH_FROM_PARENT;
-use x11rb::connection::Connection as _;
+
 use x11rb::protocol::Event;
 use x11rb::protocol::damage::{ConnectionExt as _, ReportLevel};
 use x11rb::protocol::xproto::{
@@ -41,9 +41,8 @@ impl Watcher {
         let connection = DisplayConnection::open(target)?;
         let events = EventMask::SUBSTRUCTURE_NOTIFY | EventMask::PROPERTY_CHANGE;
         let wanted = ChangeWindowAttributesAux::new().event_mask(events);
-        let sent = connection.wire().change_window_attributes(connection.root(), &wanted);
-        let cookie = sent.map_err(|error| connection.failed(error))?;
-        cookie.check().map_err(|error| connection.failed(error))?;
+        let wire = connection.wire();
+        connection.done(wire.change_window_attributes(connection.root(), &wanted))?;
         Ok(Watcher { connection, unheard: Cell::new(true) })
     }
 
@@ -66,8 +65,7 @@ impl Watcher {
             }
             Ok(None)
         });
-        let sent = self.connection.wire().destroy_window(probe);
-        sent.map_err(|error| self.connection.failed(error))?.ignore_error();
+        self.connection.send(self.connection.wire().destroy_window(probe))?;
         self.connection.flush()?;
         managed
     }
@@ -93,12 +91,8 @@ impl Watcher {
     /// Some toolkits give the focus to a small window inside.
     pub fn outermost(&self, pid: u32, mut window: Window) -> Result<Window, DisplayError> {
         for _ in 0..DEPTH_MAX {
-            let sent = self
-                .connection
-                .wire()
-                .query_tree(window)
-                .map_err(|error| self.connection.failed(error))?;
-            let parent = sent.reply().map_err(|error| self.connection.failed(error))?.parent;
+            let tree = self.connection.wire().query_tree(window);
+            let parent = self.connection.reply(tree)?.parent;
             if parent == x11rb::NONE || client_pid(&self.connection, parent)? != Some(pid) {
                 break;
             }
@@ -110,15 +104,10 @@ impl Watcher {
     /// Appends a process to the set that the window of `owner` names: docs/process-set.md.
     pub fn add_to_set(&self, owner: u32, window: Window, pid: u32) -> Result<(), DisplayError> {
         let window = self.outermost(owner, window)?;
-        let wire = self.connection.wire();
-        let sent = wire
-            .intern_atom(false, b"_TIPME_PROCESS_SET")
-            .map_err(|error| self.connection.failed(error))?;
-        let set = sent.reply().map_err(|error| self.connection.failed(error))?.atom;
-        let sent =
-            wire.change_property32(PropMode::APPEND, window, set, AtomEnum::CARDINAL, &[pid]);
-        let cookie = sent.map_err(|error| self.connection.failed(error))?;
-        cookie.check().map_err(|error| self.connection.failed(error))
+        let set = self.connection.atom(b"_TIPME_PROCESS_SET")?;
+        let (wire, append) = (self.connection.wire(), PropMode::APPEND);
+        let cardinal = AtomEnum::CARDINAL;
+        self.connection.done(wire.change_property32(append, window, set, cardinal, &[pid]))
     }
 
     /// Calls `ready` at once, after the display's events, and some times a second for conditions
@@ -169,43 +158,25 @@ impl Watcher {
 
     fn make_probe(&self) -> Result<Window, DisplayError> {
         let (connection, wire) = (&self.connection, self.connection.wire());
-        let window = wire.generate_id().map_err(|error| connection.failed(error))?;
+        let window = connection.new_id()?;
         let (class, look) = (WindowClass::INPUT_OUTPUT, CreateWindowAux::new());
-        let made = wire.create_window(
-            COPY_DEPTH_FROM_PARENT,
-            window,
-            connection.root(),
-            0,
-            0,
-            1,
-            1,
-            0,
-            class,
-            0,
-            &look,
-        );
-        made.map_err(|error| connection.failed(error))?
-            .check()
-            .map_err(|error| connection.failed(error))?;
+        let (depth, root) = (COPY_DEPTH_FROM_PARENT, connection.root());
+        let made = wire.create_window(depth, window, root, 0, 0, 1, 1, 0, class, 0, &look);
+        connection.done(made)?;
         Ok(window)
     }
 
     fn map_again(&self, window: Window) -> Result<(), DisplayError> {
         let wire = self.connection.wire();
-        let sent = wire.unmap_window(window).map_err(|error| self.connection.failed(error))?;
-        sent.ignore_error();
-        let sent = wire.map_window(window).map_err(|error| self.connection.failed(error))?;
-        sent.ignore_error();
+        self.connection.send(wire.unmap_window(window))?;
+        self.connection.send(wire.map_window(window))?;
         self.connection.flush()
     }
 
     fn has_property(&self, window: Window, name: &[u8]) -> Result<bool, DisplayError> {
-        let (connection, wire) = (&self.connection, self.connection.wire());
-        let atom = wire.intern_atom(false, name).map_err(|error| connection.failed(error))?;
-        let atom = atom.reply().map_err(|error| connection.failed(error))?.atom;
+        let (atom, wire) = (self.connection.atom(name)?, self.connection.wire());
         let property = wire.get_property(false, window, atom, AtomEnum::ANY, 0, 1);
-        let reply = property.map_err(|error| connection.failed(error))?.reply();
-        Ok(reply.map_err(|error| connection.failed(error))?.type_ != x11rb::NONE)
+        Ok(self.connection.reply(property)?.type_ != x11rb::NONE)
     }
 
     /// Returns the focused window of a process that `belongs`, once it is visible. Selects its
@@ -239,8 +210,7 @@ impl Watcher {
                 below.extend(cookie.reply().map(|tree| tree.children).unwrap_or_default());
                 if depth > 0 {
                     let wanted = ChangeWindowAttributesAux::new().event_mask(events);
-                    let sent = wire.change_window_attributes(*window, &wanted);
-                    sent.map_err(|error| connection.failed(error))?.ignore_error();
+                    connection.send(wire.change_window_attributes(*window, &wanted))?;
                 }
             }
             windows = below;
@@ -272,15 +242,14 @@ impl DamageWatch {
         target: &DisplayTarget,
         window: Window,
     ) -> Result<DamageWatch, DisplayError> {
-        let missing = || DisplayError::NoExtension { display: target.display, extension: "DAMAGE" };
-        let version = connection.wire().damage_query_version(1, 1).map_err(|_| missing())?;
+        let missing = DisplayError::NoExtension { display: target.display, extension: "DAMAGE" };
+        let version = connection.wire().damage_query_version(1, 1).map_err(|_| missing)?;
         version.reply().map_err(|error| connection.failed(error))?;
-        let damage = connection.wire().generate_id().map_err(|error| connection.failed(error))?;
+        let damage = connection.new_id()?;
         // Reports each drawing. The other levels report nothing until the damage is subtracted, so
         // drawings in between would be missed.
         let sent = connection.wire().damage_create(damage, window, ReportLevel::RAW_RECTANGLES);
-        let cookie = sent.map_err(|error| connection.failed(error))?;
-        cookie.check().map_err(|error| connection.failed(error))?;
+        connection.done(sent)?;
         Ok(DamageWatch { connection })
     }
 

@@ -8,7 +8,7 @@ mod display;
 use display::{Display, Known, Program, greet, make_window};
 use rustix::process::Signal;
 use std::time::{Duration, Instant};
-use tipme_desktop::attention::{Attention, HELPERS_MAX, WINDOWS_MAX};
+use tipme_desktop::attention::{Attention, HELPERS_MAX, WINDOWS_MAX, WindowOwner};
 use tipme_desktop::{DisplayError, DisplayTarget, PidSource};
 use x11rb::connection::Connection as _;
 use x11rb::protocol::xproto::{
@@ -54,7 +54,7 @@ fn sync(wire: &RustConnection) {
 }
 
 #[test]
-fn without_a_manager_the_focus_is_followed_from_the_first_call_on() {
+fn without_a_manager_the_focus_is_followed() {
     let (display, mut known) = watched();
     assert_eq!((known.keyboard, known.pointer, known.windows.len()), (None, None, 0));
     let (first, second) = (display.terminal(LEFT), display.terminal(RIGHT));
@@ -74,7 +74,7 @@ fn without_a_manager_the_focus_is_followed_from_the_first_call_on() {
     assert_eq!(later.attention.core().manager, None);
 
     drop(second);
-    known.until("its end is told", |known| {
+    known.until("its end is reported", |known| {
         !known.windows.contains_key(&b) && known.keyboard != Some(b)
     });
     display.unmap(a);
@@ -94,25 +94,18 @@ fn under_a_manager_the_focus_is_followed_by_click_to_type() {
     let later = Known::open(&display);
     assert_eq!((&later.windows, later.keyboard), (&known.windows, Some(a)));
     assert_eq!(later.attention.core().manager, Some(manager.pid()));
-    let owned = |pid| {
-        known
-            .windows
-            .values()
-            .filter(|state| state.owner.is_some_and(|owner| owner.pid == pid))
-            .count()
-    };
-    assert_eq!((owned(first.pid()), owned(second.pid()), owned(manager.pid())), (1, 1, 0));
+    let windows = [&first, &second, &manager].map(|program| known.windows_of(program.pid()).len());
+    assert_eq!(windows, [1, 1, 0]);
 }
 
 /// Moves the pointer into a window until the server reports the focus there: a window manager that
 /// is still placing another window ignores the pointer.
 fn point_until_focused(display: &Display, window: u32, x: i16) {
-    let focus = || display.wire.get_input_focus().unwrap().reply().unwrap().focus;
     for _ in 0..AGAIN_MAX {
         display.warp(x, 100);
         let asked = Instant::now();
         while asked.elapsed() < AGAIN_AFTER {
-            if focus() == window {
+            if display.wire.get_input_focus().unwrap().reply().unwrap().focus == window {
                 return;
             }
             std::thread::sleep(Duration::from_millis(5));
@@ -153,17 +146,11 @@ fn the_pointer_counts_on_the_frame_too() {
 }
 
 #[test]
-fn a_focus_that_is_wherever_the_pointer_is_is_resolved() {
+fn a_focus_that_follows_the_pointer_is_resolved() {
     let display = Display::start();
     let windows =
         [display.shown((0, 0, 200, 200), false), display.shown((300, 0, 200, 200), false)];
-    let pointer_root = u32::from(InputFocus::POINTER_ROOT);
-    display
-        .wire
-        .set_input_focus(InputFocus::NONE, pointer_root, x11rb::CURRENT_TIME)
-        .unwrap()
-        .check()
-        .unwrap();
+    display.focus(u32::from(InputFocus::POINTER_ROOT));
     let mut known = Known::open(&display);
     for (window, x) in [(Some(windows[0]), 100), (Some(windows[1]), 400), (None, 800)] {
         display.warp(x, 100);
@@ -208,12 +195,10 @@ fn obscured(managed: bool) {
     known.until("it is covered", |known| known.is(window, |state| !state.visible && !state.iconic));
     let later = Known::open(&display);
     assert!(later.is(window, |state| !state.visible && !state.iconic));
-    let aside = ConfigureWindowAux::new().x(60);
-    display.wire.configure_window(cover, &aside).unwrap().check().unwrap();
+    display.configure(cover, &ConfigureWindowAux::new().x(60));
     known.until("a part shows", |known| known.is(window, |state| state.visible));
     assert!(Known::open(&display).is(window, |state| state.visible));
-    let below = ConfigureWindowAux::new().x(0).stack_mode(StackMode::BELOW);
-    display.wire.configure_window(cover, &below).unwrap().check().unwrap();
+    display.configure(cover, &ConfigureWindowAux::new().x(0).stack_mode(StackMode::BELOW));
     known.settle();
     assert!(known.is(window, |state| state.visible));
     assert!(Known::open(&display).is(window, |state| state.visible));
@@ -261,38 +246,27 @@ fn an_unmanaged_window_with_the_keyboard_is_followed() {
     known.until("it is gone", |known| {
         known.keyboard != Some(menu) && !known.windows.contains_key(&menu)
     });
-    let own = |known: &Known| {
-        known.windows.values().any(|state| state.owner.is_some_and(|o| o.pid == manager.pid()))
-    };
-    assert!(!own(&known));
+    assert!(known.windows_of(manager.pid()).is_empty());
+}
+
+fn xprop(display: &Display, window: u32, change: &[&str]) {
+    let id = window.to_string();
+    let arguments = ["-id", &id, "-format", "_TIPME_PROCESS_SET", "32c"];
+    let arguments = arguments.iter().chain(change);
+    assert!(display.command("xprop", arguments).status().unwrap().success());
 }
 
 #[test]
 fn helpers_are_read_as_xprop_sets_them() {
     let (display, mut known) = watched();
     let (_terminal, window) = terminal(&display, &mut known);
-    let set = |values: &str| {
-        let id = window.to_string();
-        let arguments = [
-            "-id",
-            &id,
-            "-format",
-            "_TIPME_PROCESS_SET",
-            "32c",
-            "-set",
-            "_TIPME_PROCESS_SET",
-            values,
-        ];
-        assert!(display.command("xprop", arguments).status().unwrap().success());
-    };
-    set("4001");
+    xprop(&display, window, &["-set", "_TIPME_PROCESS_SET", "4001"]);
     known.until("there is one", |known| known.is(window, |state| state.helpers == [4001]));
-    set("4001,4002,4001,0,4003");
+    xprop(&display, window, &["-set", "_TIPME_PROCESS_SET", "4001,4002,4001,0,4003"]);
     known.until("there are three", |known| {
         known.is(window, |state| state.helpers == [4001, 4002, 4003])
     });
-    let arguments = ["-id", &window.to_string(), "-remove", "_TIPME_PROCESS_SET"];
-    assert!(display.command("xprop", arguments).status().unwrap().success());
+    xprop(&display, window, &["-remove", "_TIPME_PROCESS_SET"]);
     known.until("there is none", |known| known.is(window, |state| state.helpers.is_empty()));
 }
 
@@ -308,7 +282,7 @@ fn a_forged_owner_does_not_count_where_the_server_knows() {
 }
 
 #[test]
-fn an_owner_that_only_the_property_tells_is_marked() {
+fn an_owner_known_only_from_the_property_is_marked() {
     let display = Display::start_with(&["-listen", "tcp"]);
     let mut known = Known::open(&display);
     let port = 6000 + display.number() as u16;
@@ -322,14 +296,10 @@ fn an_owner_that_only_the_property_tells_is_marked() {
     known.until("it is followed", |known| known.windows.contains_key(&window));
     assert_eq!(known.windows[&window].owner, None);
     display.set(window, "_NET_WM_PID", AtomEnum::CARDINAL, &[1]);
-    let property = |pid| {
-        move |known: &Known| {
-            known.is(window, |s| {
-                s.owner.is_some_and(|o| o.pid == pid && o.how == PidSource::Property)
-            })
-        }
-    };
-    known.until("the property counts", property(1));
+    let claimed = WindowOwner { pid: 1, how: PidSource::Property };
+    known.until("the property counts", |known| {
+        known.is(window, |state| state.owner == Some(claimed))
+    });
     display.set(window, "_NET_WM_PID", AtomEnum::CARDINAL, &[u32::MAX]);
     known.until("it is not a process", |known| known.is(window, |state| state.owner.is_none()));
 }
@@ -400,7 +370,7 @@ fn a_storm_under_a_manager_leaves_what_is_true() {
 }
 
 #[test]
-fn too_many_windows_are_counted_and_the_one_with_the_keyboard_is_among_the_followed() {
+fn a_window_beyond_the_bound_is_followed_with_the_keyboard() {
     let display = Display::start();
     let windows: Vec<u32> =
         (0..WINDOWS_MAX + 44).map(|_| display.window((0, 0, 20, 20), false)).collect();
@@ -422,18 +392,14 @@ fn events_of_other_clients_are_left_out() {
     let window = display.shown((0, 0, 100, 100), false);
     known.until("it is visible", |known| known.is(window, |state| state.visible));
     known.settle();
-    let told = known.told;
-    let (wire, root) = (&display.wire, display.root());
+    let (before, root) = (known.changes, display.root());
     let obscured = VisibilityNotifyEvent {
         response_type: 15,
         sequence: 0,
         window,
         state: Visibility::FULLY_OBSCURED,
     };
-    wire.send_event(false, window, EventMask::VISIBILITY_CHANGE, obscured)
-        .unwrap()
-        .check()
-        .unwrap();
+    display.forge(window, EventMask::VISIBILITY_CHANGE, obscured);
     let unmapped = UnmapNotifyEvent {
         response_type: 18,
         sequence: 0,
@@ -441,23 +407,18 @@ fn events_of_other_clients_are_left_out() {
         window,
         from_configure: false,
     };
-    wire.send_event(false, root, EventMask::SUBSTRUCTURE_NOTIFY, unmapped)
-        .unwrap()
-        .check()
-        .unwrap();
+    display.forge(root, EventMask::SUBSTRUCTURE_NOTIFY, unmapped);
     let destroyed = DestroyNotifyEvent { response_type: 17, sequence: 0, event: root, window };
-    wire.send_event(false, root, EventMask::SUBSTRUCTURE_NOTIFY, destroyed)
-        .unwrap()
-        .check()
-        .unwrap();
+    display.forge(root, EventMask::SUBSTRUCTURE_NOTIFY, destroyed);
     for kind in 2..128u8 {
         let mut junk = [0xff_u8; 32];
         junk[0] = kind;
-        wire.send_event(false, root, EventMask::from(0x01ff_ffffu32), junk).unwrap().check().ok();
+        let all = EventMask::from(0x01ff_ffffu32);
+        display.wire.send_event(false, root, all, junk).unwrap().check().ok();
     }
     assert!(known.wait(Duration::from_secs(60)));
     known.settle();
-    assert_eq!(known.told, told);
+    assert_eq!(known.changes, before);
     display.unmap(window);
     known.until("the server's own count", |known| known.windows.is_empty());
 }
@@ -482,17 +443,12 @@ fn absurd_properties_of_the_root_window_do_no_harm() {
         known.until("the window is followed", |known| known.windows.contains_key(&window));
         display.focus(window);
         known.until("the keyboard is followed", |known| known.keyboard == Some(window));
-        display
-            .wire
-            .set_input_focus(InputFocus::NONE, x11rb::NONE, x11rb::CURRENT_TIME)
-            .unwrap()
-            .check()
-            .unwrap();
+        display.focus(x11rb::NONE);
         known.until("the keyboard is nowhere", |known| known.keyboard.is_none());
     }
     assert!(known.attention.dropped().windows >= (many.len() - WINDOWS_MAX) as u64);
     let new = display.shown((200, 0, 100, 100), false);
-    known.until("new windows are still told", |known| known.windows.contains_key(&new));
+    known.until("new windows are still reported", |known| known.windows.contains_key(&new));
 }
 
 #[test]
@@ -508,17 +464,18 @@ fn many_events_give_one_state() {
         display.set(windows[0], "_TIPME_PROCESS_SET", AtomEnum::CARDINAL, &[round + 1]);
         display.focus(windows[round as usize % 2]);
     }
-    let told = known.told;
+    let before = known.changes;
     known.take();
-    known.until("all is told", |known| {
+    known.until("all is reported", |known| {
         known.keyboard == Some(windows[1]) && known.is(windows[0], |s| s.helpers == [300])
     });
     known.settle();
-    assert!(known.told - told <= 2 * ROUNDS, "{} changes", known.told - told);
+    let changes = known.changes - before;
+    assert!(changes <= 2 * ROUNDS, "{changes} changes");
 }
 
 #[test]
-fn a_focus_that_never_rests_does_not_keep_the_rest_from_being_told() {
+fn a_focus_that_keeps_moving_does_not_delay_other_reports() {
     let display = Display::start();
     let windows =
         [display.shown((0, 0, 100, 100), false), display.shown((200, 0, 100, 100), false)];
@@ -563,7 +520,7 @@ fn nothing_wakes_the_caller_while_nothing_happens() {
 }
 
 #[test]
-fn the_time_since_the_last_input_is_known_and_costs_no_event() {
+fn a_query_of_the_idle_time_loses_no_event() {
     let display = Display::start();
     let window = display.shown((0, 0, 100, 100), false);
     let mut known = Known::open(&display);
@@ -608,7 +565,7 @@ fn a_hung_server_is_an_error_and_not_a_wait() {
 
 /// Prints the time from the request for the focus until the change is returned.
 #[test]
-fn each_of_a_hundred_switches_is_told() {
+fn each_of_a_hundred_switches_is_reported() {
     let (display, mut known, _manager) = managed("");
     let (first, second) = (display.terminal(LEFT), display.terminal(RIGHT));
     let windows = [known.window_of(first.pid()), known.window_of(second.pid())];

@@ -99,7 +99,7 @@ impl Kernel<'_> {
         while read.next < made {
             let one = volatile(&bss.told_answers[(read.next % kept) as usize]);
             match one.turn.cmp(&(read.next + 1)) {
-                Ordering::Equal => answers.push(told(one)),
+                Ordering::Equal => answers.push(read_answer(one)),
                 Ordering::Greater => read.lost += 1,
                 // Being written now: the next call reads it.
                 Ordering::Less => break,
@@ -199,7 +199,7 @@ fn bits(word: u64) -> impl Iterator<Item = usize> {
     (0..64).filter(move |bit| word >> bit & 1 == 1)
 }
 
-fn told(answer: told_answer) -> ToldAnswer {
+fn read_answer(answer: told_answer) -> ToldAnswer {
     ToldAnswer {
         at: Nanos(answer.at),
         first: Nanos(answer.first),

@@ -119,7 +119,7 @@ fn switch_on() -> Result<OwnedFd> {
     let fd = unsafe { libbpf_sys::bpf_enable_stats(libbpf_sys::BPF_STATS_RUN_TIME) };
     anyhow::ensure!(
         fd >= 0,
-        "cannot switch on run statistics: {}",
+        "cannot enable run-time statistics: {}",
         std::io::Error::from_raw_os_error(-fd)
     );
     // SAFETY: the kernel has just made this descriptor and nobody else owns it.
@@ -161,7 +161,7 @@ fn runs(name: String, fd: i32) -> Result<ProgramRuns> {
         unsafe { libbpf_sys::bpf_obj_get_info_by_fd(fd, (&raw mut info).cast(), &raw mut size) };
     anyhow::ensure!(
         result == 0,
-        "cannot ask for the counters of {name}: {}",
+        "cannot read the counters of {name}: {}",
         std::io::Error::from_raw_os_error(-result)
     );
     Ok(ProgramRuns {

@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 use std::str::FromStr;
 use tipme_record::Nanos;
 
-/// A resource whose use can be recorded in more detail.
+/// A part of the recording that can have more detail.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Detail {
     /// Waits of 50 µs or more, instead of 1 ms.
@@ -78,14 +78,20 @@ pub(crate) struct DetailThresholds {
 
 impl DetailThresholds {
     pub(crate) fn of(details: &[Detail]) -> DetailThresholds {
-        let limit = |detail, close, usual| {
-            if details.contains(&detail) { Nanos(close) } else { Nanos(usual) }
+        let mut thresholds = DetailThresholds {
+            block: Nanos(1_000_000),
+            interrupt: Nanos(50_000),
+            lock: Nanos(100_000),
         };
-        DetailThresholds {
-            block: limit(Detail::Waits, 50_000, 1_000_000),
-            interrupt: limit(Detail::Interrupts, 0, 50_000),
-            lock: limit(Detail::Locks, 1_000, 100_000),
+        for detail in details {
+            match detail {
+                Detail::Waits => thresholds.block = Nanos(50_000),
+                Detail::Interrupts => thresholds.interrupt = Nanos(0),
+                Detail::Locks => thresholds.lock = Nanos(1_000),
+                Detail::Writers | Detail::Memory => {}
+            }
         }
+        thresholds
     }
 }
 

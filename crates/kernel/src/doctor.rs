@@ -39,13 +39,12 @@ pub fn check() -> Vec<KernelCheck> {
 }
 
 fn of_classes(kernel: &Kernel<'_>) -> Vec<KernelCheck> {
-    let told = |class| {
-        kernel.hooks(class).map_or("recorded".to_owned(), |hooks| format!("recorded by {hooks}"))
-    };
-    let on = kernel
-        .classes_on()
-        .iter()
-        .map(|class| KernelCheck { what: format!("records: {class}"), result: Ok(told(class)) });
+    let on = kernel.classes_on().iter().map(|class| KernelCheck {
+        what: format!("records: {class}"),
+        result: Ok(kernel
+            .hooks(class)
+            .map_or("recorded".to_owned(), |hooks| format!("recorded by {hooks}"))),
+    });
     let off = kernel.missing().iter().map(|missing| KernelCheck {
         what: format!("records: {}", missing.what),
         result: Err(format!("not recorded: {}", missing.why)),

@@ -66,9 +66,9 @@ pub(crate) fn of_holder(read: impl Fn() -> holder) -> Option<FocusGained> {
 
 /// Parses `struct focus_change`.
 fn change(bytes: &[u8]) -> Option<FocusGained> {
-    let number = |at: usize| Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
-    let at = u64::from_ne_bytes(bytes.get(..8)?.try_into().ok()?);
-    let (server, client) = (number(8)?, number(12)?);
+    let at = u64::from_ne_bytes(*bytes.first_chunk()?);
+    let server = u32::from_ne_bytes(*bytes.get(8..)?.first_chunk()?);
+    let client = u32::from_ne_bytes(*bytes.get(12..)?.first_chunk()?);
     Some(FocusGained {
         at: Nanos(at),
         server: Pid(server),

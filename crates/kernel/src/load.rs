@@ -210,16 +210,17 @@ impl<'a> Kernel<'a> {
     /// # Errors
     /// If the kernel does not return the ids of the programs.
     pub fn standby(&self) -> Result<Vec<StandbyPrograms>> {
-        let of = |class: &&'static str| {
-            let programs = self.chosen.programs_of(&[class]);
-            let ids = programs
-                .into_iter()
-                .map(|program| program_id(find(&self.skeleton, program.name)?.as_fd()));
+        let mut standby = Vec::new();
+        for class in &self.chosen.standby {
             let detail =
                 Detail::of_class(class).context("a class on standby belongs to no detail")?;
-            Ok(StandbyPrograms { detail, ids: ids.collect::<Result<_>>()? })
-        };
-        self.chosen.standby.iter().map(of).collect()
+            let mut ids = Vec::new();
+            for program in self.chosen.programs_of(&[class]) {
+                ids.push(program_id(find(&self.skeleton, program.name)?.as_fd())?);
+            }
+            standby.push(StandbyPrograms { detail, ids });
+        }
+        Ok(standby)
     }
 
     /// Returns the sampling program and its frequency; `None` if samples are not recorded.
@@ -274,8 +275,9 @@ fn set_flag(flag: *mut u8, value: bool) {
 
 /// The initial PID namespace: the kernel records its pids.
 const FIRST_NAMESPACE: &str = "pid:[4026531836]";
-const ELSEWHERE: &str = "processes have other numbers in this container than the kernel records, so causes would be \
-    told of the wrong ones; record on the host, or in a container with the host's PID namespace (docker run --pid=host)";
+const ELSEWHERE: &str = "this container has its own PID namespace, so the recorded pids would \
+    name the wrong processes; record on the host, or in a container with the host's PID namespace \
+    (docker run --pid=host)";
 
 /// Returns `true` if /proc shows the pids that are recorded. A kernel without namespaces has the
 /// same ones for all.
@@ -286,7 +288,7 @@ fn sees_all_processes() -> bool {
 
 /// Returns the number of possible CPUs.
 pub(crate) fn possible_cpus() -> Result<usize> {
-    libbpf_rs::num_possible_cpus().context("cannot tell the number of CPUs")
+    libbpf_rs::num_possible_cpus().context("cannot get the number of CPUs")
 }
 
 /// Splits the classes into those to enable and those that are missing, with the reason.
@@ -302,14 +304,13 @@ fn choose(options: &KernelOptions) -> Result<Chosen> {
             known[1..].join(", ")
         );
     }
-    let unasked = |class: &&str| {
+    let standby = known.iter().copied().filter(|class| {
         Detail::of_class(class).is_some_and(|detail| !options.details.contains(&detail))
-    };
-    let standby = known.iter().copied().filter(unasked).collect();
+    });
     let mut chosen = Chosen {
         on: Vec::new(),
         missing: Vec::new(),
-        standby,
+        standby: standby.collect(),
         absent: Vec::new(),
         programs: Vec::new(),
     };
@@ -403,7 +404,8 @@ fn load<'a>(
     }
     configure(&mut open, shares, options)?;
     open.load().context(
-        "cannot load the kernel programs; needs root or the capabilities BPF, PERFMON and SYS_RESOURCE: sudo tipme record",
+        "cannot load the kernel programs; \
+         needs root or the capabilities BPF, PERFMON and SYS_RESOURCE: sudo tipme record",
     )
 }
 
@@ -544,18 +546,22 @@ fn attach_programs(
     let mut attached = Attached::default();
     for program in programs {
         let loaded = find(skeleton, program.name)?;
-        let refused = || format!("cannot attach {} ({})", program.name, program.hook);
-        match program.hook {
-            Hook::Tracepoint(_) | Hook::Return(_) => {
-                attached.links.push(loaded.attach_trace().with_context(refused)?);
-            }
-            Hook::Walk => attached.walk = Some(loaded.attach().with_context(refused)?),
-            Hook::Clock => {
-                attached.links.extend(attach_clocks(&loaded, hertz).with_context(refused)?)
-            }
-        }
+        attached
+            .attach(&loaded, program.hook, hertz)
+            .with_context(|| format!("cannot attach {} ({})", program.name, program.hook))?;
     }
     Ok(attached)
+}
+
+impl Attached {
+    fn attach(&mut self, program: &ProgramMut<'_>, hook: Hook, hertz: u64) -> Result<()> {
+        match hook {
+            Hook::Tracepoint(_) | Hook::Return(_) => self.links.push(program.attach_trace()?),
+            Hook::Walk => self.walk = Some(program.attach()?),
+            Hook::Clock => self.links.extend(attach_clocks(program, hertz)?),
+        }
+        Ok(())
+    }
 }
 
 fn attach_clocks(program: &ProgramMut<'_>, hertz: u64) -> Result<Vec<Link>> {

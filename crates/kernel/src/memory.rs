@@ -8,7 +8,7 @@ use std::os::fd::BorrowedFd;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{Builder, available_parallelism};
-use tipme_record::{CHUNK_BYTES, ChunkEntry, ChunkHead, Nanos, RingClass, entries};
+use tipme_record::{CHUNK_BYTES, ChunkHead, Nanos, RingClass, entries};
 use zerocopy::FromBytes;
 
 /// Maximum number of chunks, the size of the queues in the kernel.
@@ -137,24 +137,26 @@ impl Pool {
     pub(crate) fn copy_since(&self, class: RingClass, from: Nanos, take: &(dyn Fn(&[u8]) + Sync)) {
         let wanted = self.chunks_since(class, from);
         let next = AtomicUsize::new(0);
-        let copy = || {
-            let mut copied = Vec::with_capacity(BLOCK_CHUNKS * CHUNK_BYTES);
-            while let Some(block) =
-                wanted.chunks(BLOCK_CHUNKS).nth(next.fetch_add(1, Ordering::Relaxed))
-            {
-                self.copy_block(block, &mut copied);
-                take(&copied);
-            }
-        };
         let threads = available_parallelism().map_or(1, usize::from).min(COPY_THREADS);
         let others = wanted.len().div_ceil(BLOCK_CHUNKS).clamp(1, threads) - 1;
         std::thread::scope(|scope| {
             for _ in 0..others {
                 // Without more threads, this one copies alone.
-                Builder::new().spawn_scoped(scope, copy).ok();
+                Builder::new().spawn_scoped(scope, || self.copy_blocks(&wanted, &next, take)).ok();
             }
-            copy();
+            self.copy_blocks(&wanted, &next, take);
         });
+    }
+
+    /// Copies blocks of the wanted chunks from the `next` one on, which other threads advance too.
+    fn copy_blocks(&self, wanted: &[(usize, u64)], next: &AtomicUsize, take: &dyn Fn(&[u8])) {
+        let mut copied = Vec::with_capacity(BLOCK_CHUNKS * CHUNK_BYTES);
+        while let Some(block) =
+            wanted.chunks(BLOCK_CHUNKS).nth(next.fetch_add(1, Ordering::Relaxed))
+        {
+            self.copy_block(block, &mut copied);
+            take(&copied);
+        }
     }
 
     /// Copies these chunks unless they have been reused.
@@ -174,9 +176,8 @@ impl Pool {
     /// Returns the chunks with such records, oldest first: index, and number of uses.
     fn chunks_since(&self, class: RingClass, from: Nanos) -> Vec<(usize, u64)> {
         let heads = (0..self.chunks).map(|index| (index, self.head(index)));
-        let is_old = |head: &ChunkHead| head.closed != Nanos(0) && head.closed < from;
-        let wanted = heads
-            .filter(|(_, head)| head.taken != 0 && head.class == class as u32 && !is_old(head));
+        let used = heads.filter(|(_, head)| head.taken != 0 && head.class == class as u32);
+        let wanted = used.filter(|(_, head)| head.closed == Nanos(0) || head.closed >= from);
         let mut wanted: Vec<(usize, ChunkHead)> = wanted.collect();
         wanted.sort_by_key(|(_, head)| head.opened);
         wanted.into_iter().map(|(index, head)| (index, head.taken)).collect()
@@ -201,11 +202,12 @@ impl Drop for Pool {
 /// the later one has all of it.
 fn complete(copy: &mut [u8], later: &[u8]) {
     let begin = copy.as_ptr() as usize;
-    let range = |entry: ChunkEntry<'_>| {
-        let at = entry.bytes.as_ptr() as usize - begin;
-        at..at + entry.bytes.len()
-    };
-    let valid: Vec<Range<usize>> = entries(copy).map(range).collect();
+    let valid: Vec<Range<usize>> = entries(copy)
+        .map(|entry| {
+            let at = entry.bytes.as_ptr() as usize - begin;
+            at..at + entry.bytes.len()
+        })
+        .collect();
     for range in valid {
         copy[range.clone()].copy_from_slice(&later[range]);
     }
@@ -223,7 +225,7 @@ mod tests {
     use tipme_record::records::Rename;
 
     #[test]
-    fn forty_seconds_are_held_of_25000_events_in_32_mib_and_of_200000_in_128() {
+    fn memory_holds_forty_seconds_of_its_event_rate() {
         for (mib, rate) in [(32, 25_000), (64, 80_000), (128, 200_000)] {
             let shares = Shares::of(mib << 20, 2).unwrap();
             let room = (CHUNK_BYTES - 512 - size_of::<ChunkHead>()) / WORD_BYTES;
@@ -234,20 +236,20 @@ mod tests {
     }
 
     #[test]
-    fn many_cpus_have_a_chunk_of_each_class_each_in_the_memory_that_there_is() {
+    fn each_of_many_cpus_has_a_chunk_of_each_class() {
         for (mib, cpus) in [(16, 2), (32, 64), (64, 256), (128, 512), (512, 1024)] {
             let shares = Shares::of(mib << 20, cpus).unwrap();
             let least = *shares.0.iter().min().unwrap();
             assert!(u64::from(least) >= least_chunks(cpus), "{least} in {mib} MiB for {cpus} CPUs");
             assert!(u64::from(shares.total()) * CHUNK_BYTES as u64 + TABLES_BYTES <= mib << 20);
         }
-        let refused = |mib: u64, cpus| Shares::of(mib << 20, cpus).unwrap_err().to_string();
-        assert_eq!(refused(64, 512), "too little memory for 512 CPUs: give --memory 113M or more");
+        for (mib, cpus, refusal) in [
+            (64, 512, "too little memory for 512 CPUs: give --memory 113M or more"),
+            (512, 1025, "this machine may have 1025 CPUs, and no more than 1024 can be recorded"),
+        ] {
+            assert_eq!(Shares::of(mib << 20, cpus).unwrap_err().to_string(), refusal);
+        }
         assert!(Shares::of(113 << 20, 512).is_ok());
-        assert_eq!(
-            refused(512, 1025),
-            "this machine may have 1025 CPUs, and no more than 1024 can be recorded"
-        );
         assert_eq!(Shares::of(64 << 30, 8).unwrap().total(), 16_384);
     }
 
@@ -299,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_whose_end_was_read_too_early_is_completed_from_a_later_copy() {
+    fn a_torn_record_is_completed_from_a_later_copy() {
         let words: Vec<AtomicU64> = (0..CHUNK_BYTES / 8).map(|_| AtomicU64::new(0)).collect();
         fill(&words, 1, &mut 1_000);
         let later: Vec<u8> =
@@ -333,13 +335,9 @@ mod tests {
                 let mut last = 0;
                 for entry in tipme_record::entries(chunk) {
                     let name = Rename::read_from_bytes(entry.bytes).unwrap().comm;
-                    let word = |at: usize| u64::from_le_bytes(name[at..at + 8].try_into().unwrap());
                     let ts = entry.head.ts.0;
-                    assert_eq!(
-                        (word(0), word(8), entry.head.tid.0),
-                        (ts, !ts, ts as u32),
-                        "a torn record"
-                    );
+                    let whole = [ts.to_le_bytes(), (!ts).to_le_bytes()].concat();
+                    assert_eq!((&name[..], entry.head.tid.0), (&whole[..], ts as u32), "torn");
                     assert!(ts > last, "records of two lives");
                     (last, records) = (ts, records + 1);
                 }

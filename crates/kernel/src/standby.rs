@@ -31,23 +31,25 @@ pub struct SampleClock {
 /// # Errors
 /// If the kernel has no such program, or refuses access.
 pub fn open_programs(ids: &[u32]) -> Result<Vec<OwnedFd>> {
-    let one = |id: &u32| {
+    let mut programs = Vec::new();
+    for id in ids {
         // SAFETY: the call takes a number and returns a new descriptor or a negative error.
         let fd = unsafe { libbpf_sys::bpf_prog_get_fd_by_id(*id) };
-        owned(fd).with_context(|| format!("cannot open kernel program {id}"))
-    };
-    ids.iter().map(one).collect()
+        programs.push(owned(fd).with_context(|| format!("cannot open kernel program {id}"))?);
+    }
+    Ok(programs)
 }
 
 /// Attaches programs to the hooks that they were loaded for, until the results are dropped.
 pub(crate) fn attach(programs: &[OwnedFd]) -> Result<Vec<OwnedFd>> {
-    let one = |program: &OwnedFd| {
+    let mut links = Vec::new();
+    for program in programs {
         // SAFETY: the program itself names the hook, so no name is read.
         let fd =
             unsafe { libbpf_sys::bpf_raw_tracepoint_open(std::ptr::null(), program.as_raw_fd()) };
-        owned(fd).context("cannot attach a program")
-    };
-    programs.iter().map(one).collect()
+        links.push(owned(fd).context("cannot attach a kernel program")?);
+    }
+    Ok(links)
 }
 
 fn owned(fd: i32) -> Result<OwnedFd> {
@@ -70,7 +72,7 @@ pub(crate) fn program_id(program: BorrowedFd<'_>) -> Result<u32> {
     };
     ensure!(
         result == 0,
-        "cannot tell a program's number: {}",
+        "cannot get the id of a kernel program: {}",
         std::io::Error::from_raw_os_error(-result)
     );
     Ok(info.id)

@@ -6,6 +6,7 @@ use crate::files::{write_json, write_plots};
 use anyhow::{Result, bail, ensure};
 use schemars::JsonSchema;
 use serde::Serialize;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tipme_command::results::{Results, read};
@@ -23,11 +24,11 @@ pub struct WrittenComparison<'a> {
     schema: u32,
     #[schemars(extend("const" = KIND))]
     kind: &'a str,
-    /// Of what kind the results are.
+    /// Kind of the results.
     of: &'a str,
     /// Version of the program that compared.
     version: &'a str,
-    /// Where each side was measured.
+    /// The machine of each side.
     machines: Vec<&'a MeasuredMachine>,
     #[serde(flatten)]
     comparison: &'a Comparison,
@@ -62,14 +63,15 @@ pub fn run(arguments: arguments::Compare) -> Result<ExitCode> {
 
 /// Returns file names if they are distinct, else whole paths.
 fn names(paths: &[PathBuf]) -> Vec<String> {
-    let short = |path: &PathBuf| {
-        path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
-    };
-    let mut names: Vec<String> = paths.iter().map(short).collect();
-    names.sort_unstable();
-    let distinct = names.windows(2).all(|pair| pair[0] != pair[1]);
-    let name = |path: &PathBuf| if distinct { short(path) } else { path.display().to_string() };
-    paths.iter().map(name).collect()
+    let names: Vec<String> = paths
+        .iter()
+        .map(|path| path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned())
+        .collect();
+    let distinct: BTreeSet<&String> = names.iter().collect();
+    if distinct.len() == names.len() {
+        return names;
+    }
+    paths.iter().map(|path| path.display().to_string()).collect()
 }
 
 /// Returns the common kind of all results.
@@ -78,7 +80,8 @@ fn one_kind<'a>(names: &[String], results: &'a [Results]) -> Result<&'a str> {
     if let Some((name, other)) = names.iter().zip(results).find(|(_, one)| one.kind != kind) {
         let first = names.first().map_or("", String::as_str);
         bail!(
-            "cannot compare {first} with {name}: one is of tipme {kind}, the other of tipme {}; measure both alike",
+            "cannot compare {first} with {name}: one is of tipme {kind}, the other of tipme {}; \
+             measure both alike",
             other.kind
         );
     }
@@ -87,19 +90,17 @@ fn one_kind<'a>(names: &[String], results: &'a [Results]) -> Result<&'a str> {
 
 /// Lists the names of each result's runs, for results without a common name.
 fn run_names(files: &[report::ComparedResult<'_>]) -> String {
-    let of = |file: &report::ComparedResult<'_>| {
+    let mut lists = Vec::new();
+    for file in files {
         let mut names: Vec<&str> = file.runs.iter().map(|run| run.name.as_str()).collect();
         names.dedup();
         let (few, more) = names.split_at(names.len().min(5));
+        let few: Vec<String> = few.iter().map(|name| format!("{name:?}")).collect();
+        let few = if few.is_empty() { "none".to_owned() } else { few.join(", ") };
         let dots = if more.is_empty() { "" } else { ", …" };
-        let list = few.iter().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ");
-        format!(
-            "the runs of {} are {}",
-            file.name,
-            if list.is_empty() { "none".to_owned() } else { list + dots }
-        )
-    };
-    files.iter().map(of).collect::<Vec<_>>().join("; ")
+        lists.push(format!("the runs of {} are {few}{dots}", file.name));
+    }
+    lists.join("; ")
 }
 
 fn write(path: &Path, kind: &str, results: &[Results], comparison: &Comparison) -> Result<()> {
@@ -119,9 +120,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_tell_results_apart() {
-        let of = |paths: &[&str]| names(&paths.iter().map(PathBuf::from).collect::<Vec<_>>());
-        assert_eq!(of(&["a/one.json", "b/two.json"]), ["one.json", "two.json"]);
-        assert_eq!(of(&["a/one.json", "b/one.json"]), ["a/one.json", "b/one.json"]);
+    fn results_have_different_names() {
+        let paths = ["a/one.json", "b/two.json", "b/one.json"].map(PathBuf::from);
+        assert_eq!(names(&paths[..2]), ["one.json", "two.json"]);
+        assert_eq!(names(&paths), ["a/one.json", "b/two.json", "b/one.json"]);
     }
 }

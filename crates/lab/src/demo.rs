@@ -42,7 +42,8 @@ fn print(outcome: &DemoOutcome) {
     );
     if let (Some(fault), Some(calm)) = (injected.fault_ms_max, injected.calm_ms_max) {
         println!(
-            "from a key to the next drawing on the screen: {fault:.0} ms at worst, before it {calm:.0} ms"
+            "from a key to the next drawing on the screen: \
+             {fault:.0} ms at worst, before it {calm:.0} ms"
         );
     }
     println!("incident: {}", outcome.incident.display());

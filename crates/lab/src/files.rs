@@ -70,15 +70,20 @@ fn write(path: &Path, text: &str) -> Result<()> {
 
 /// Writes a document, indented for people or as one line.
 pub fn write_json(path: &Path, document: &impl Serialize, indented: bool) -> Result<()> {
-    let cannot = || format!("cannot write {}", path.display());
-    let opened = if is_pipe(path) { open_pipe(path) } else { File::create(path) };
-    let mut file = BufWriter::new(opened.with_context(cannot)?);
-    let written = match indented {
-        true => serde_json::to_writer_pretty(&mut file, document),
-        false => serde_json::to_writer(&mut file, document),
-    };
-    written.with_context(cannot)?;
-    writeln!(file).and_then(|()| file.flush()).with_context(cannot)
+    try_write_json(path, document, indented)
+        .with_context(|| format!("cannot write {}", path.display()))
+}
+
+fn try_write_json(path: &Path, document: &impl Serialize, indented: bool) -> io::Result<()> {
+    let mut file =
+        BufWriter::new(if is_pipe(path) { open_pipe(path) } else { File::create(path) }?);
+    if indented {
+        serde_json::to_writer_pretty(&mut file, document)?;
+    } else {
+        serde_json::to_writer(&mut file, document)?;
+    }
+    writeln!(file)?;
+    file.flush()
 }
 
 /// Writes plots by file name into a folder, which is created if necessary.

@@ -54,8 +54,9 @@ fn play(
     let survey = Survey::begin();
     let mut judged = Vec::new();
     measure::run(options, &interrupt, &mut Lines("measure"), &mut |repeat| {
-        let threshold = |class| options.script.limits(class, profile).threshold;
-        judged.push(JudgedInputs::of(repeat, options.recorder.is_some(), threshold)?);
+        judged.push(JudgedInputs::of(repeat, options.recorder.is_some(), |class| {
+            options.script.limits(class, profile).threshold
+        })?);
         Ok(())
     })?;
     Ok((judged, survey))

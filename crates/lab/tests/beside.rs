@@ -11,7 +11,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 use support::family::{Program, expect_gone};
-use support::lab;
+use support::{lab, number};
 use tempfile::TempDir;
 
 /// Imitates `systemd-run --scope` without a unit, and logs its arguments.
@@ -155,12 +155,10 @@ fn typing_is_measured_as_the_contract_says() {
     assert_eq!((&document["schema"], &document["load"]), (&1.into(), &3.into()));
     for arm in ["unloaded", "unmanaged", "managed"] {
         let figures = &document[arm];
-        let number = |key: &str| figures[key].as_f64().unwrap();
-        assert_eq!((number("n"), number("unanswered")), (8.0, 0.0), "{arm}: {figures:#}");
-        assert!(
-            number("p50_ms") > 0.0 && number("p50_ms") <= number("max_ms"),
-            "{arm}: {figures:#}"
-        );
+        let [n, unanswered, p50, max] =
+            ["n", "unanswered", "p50_ms", "max_ms"].map(|key| number(figures, key));
+        assert_eq!((n, unanswered), (8.0, 0.0), "{arm}: {figures:#}");
+        assert!(p50 > 0.0 && p50 <= max, "{arm}: {figures:#}");
         assert!(
             figures["p95_ms"].is_null() && figures["p99_ms"].is_null(),
             "eight keys have none: {figures:#}"
@@ -190,20 +188,19 @@ fn typing_is_measured_as_the_contract_says() {
     let loaded = rows.iter().filter(|row| row["level"] == 3);
     assert!(loaded.clone().all(|row| row["rounds_per_s"].as_f64().unwrap() > 0.0), "{rows:#?}");
     for row in loaded.clone().filter(|row| row["arm"] != "unmanaged") {
-        let parts = &row["lost_parts"];
-        let kept = |name: &str| 1.0 - parts[name].as_f64().unwrap() / 100.0;
-        let lost = 100.0 * (1.0 - kept("cpu_time_percent") * kept("slower_percent"));
-        assert!(
-            (lost - row["throughput_lost_percent"].as_f64().unwrap()).abs() < 0.1,
-            "the parts are the whole: {row:#}"
-        );
+        let kept: f64 = ["cpu_time_percent", "slower_percent"]
+            .iter()
+            .map(|part| 1.0 - number(&row["lost_parts"], part) / 100.0)
+            .product();
+        let lost = number(row, "throughput_lost_percent");
+        assert!((100.0 * (1.0 - kept) - lost).abs() < 0.1, "the parts are the whole: {row:#}");
     }
     expect_managed(&folder, 4);
     assert!(std::fs::read_to_string(plots.join("typing.svg")).unwrap().starts_with("<svg"));
 }
 
 #[test]
-fn display_terminal_and_each_session_of_the_load_are_in_units_where_that_is_asked_for() {
+fn with_units_each_program_and_load_session_has_a_unit() {
     let folder = TempDir::new().unwrap();
     let path = in_front(&folder, "systemd-run", UNITS_STAND_IN);
     let json = folder.path().join("result.json");
@@ -473,7 +470,7 @@ fn nothing_is_left_after_ctrl_c_and_after_a_kill() {
 }
 
 #[test]
-fn a_manager_that_fails_is_told() {
+fn the_error_reports_a_manager_that_fails() {
     let folder = TempDir::new().unwrap();
     for (text, message) in [
         ("#!/bin/sh\nexit 2\n", "tipme manage ended early"),

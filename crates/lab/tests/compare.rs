@@ -16,10 +16,11 @@ const MS: u64 = 1_000_000;
 
 /// Returns repeats of sixty keys around a latency.
 fn result(kind: &str, repeats: u64, around_ms: u64) -> Document<NoDetails> {
-    let run = |number: u64| {
+    let runs = (1..=repeats).map(|number| {
         let mut keys = Events::of("key", Some(InputClass::Key.limits(ThresholdProfile::Default)));
-        (0..60)
-            .for_each(|at| keys.push(at * 100 * MS, (around_ms + at % 10 + number * 7 % 5) * MS));
+        for at in 0..60 {
+            keys.push(at * 100 * MS, (around_ms + at % 10 + number * 7 % 5) * MS);
+        }
         Run {
             name: format!("repeat {number}"),
             duration_ns: 6_000 * MS,
@@ -27,7 +28,7 @@ fn result(kind: &str, repeats: u64, around_ms: u64) -> Document<NoDetails> {
             lost: 0,
             classes: vec![keys],
         }
-    };
+    });
     Document {
         schema: SCHEMA,
         kind: kind.to_owned(),
@@ -38,7 +39,7 @@ fn result(kind: &str, repeats: u64, around_ms: u64) -> Document<NoDetails> {
             duration_s: 6.0 * repeats as f64,
             ..MeasuredMachine::default()
         },
-        runs: (1..=repeats).map(run).collect(),
+        runs: runs.collect(),
         details: NoDetails {},
     }
 }

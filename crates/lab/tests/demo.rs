@@ -88,13 +88,13 @@ fn a_held_lock_is_named_on_a_compositor_of_somebody() {
 }
 
 #[test]
-fn a_compositor_that_does_not_run_is_told() {
+fn a_compositor_that_does_not_run_is_an_error() {
     let output = lab().args(["demo", "--display", "wayland-4711"]).output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2), "{said}");
-    let told =
+    let error =
         "tipme: wayland-4711: no compositor of this name runs; tipme status lists those that do\n";
-    assert!(said.ends_with(told), "{said}");
+    assert!(said.ends_with(error), "{said}");
 }
 
 struct Quiet;
@@ -148,11 +148,12 @@ fn processes(folder: &Path) -> Vec<String> {
     let name = folder.to_str().unwrap();
     let all = std::fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
     let own = format!("/proc/{}", std::process::id());
-    let uses = |path: &Path, file: &str| {
-        std::fs::read(path.join(file))
-            .is_ok_and(|bytes| String::from_utf8_lossy(&bytes).contains(name))
-    };
-    all.filter(|path| path != Path::new(&own) && (uses(path, "cmdline") || uses(path, "environ")))
+    let users = all.filter(|path| {
+        let texts = ["cmdline", "environ"].map(|file| std::fs::read(path.join(file)));
+        path != Path::new(&own)
+            && texts.iter().flatten().any(|text| String::from_utf8_lossy(text).contains(name))
+    });
+    users
         .map(|path| {
             format!(
                 "{} {}",
@@ -173,9 +174,12 @@ fn loop_devices(folder: &Path) -> Vec<String> {
 
 fn assert_gone(folder: &Path) {
     let deadline = Instant::now() + Duration::from_secs(10);
-    let left = || [processes(folder), loop_devices(folder)].concat();
-    while !left().is_empty() {
-        assert!(Instant::now() < deadline, "{:?}", left());
+    loop {
+        let left = [processes(folder), loop_devices(folder)].concat();
+        if left.is_empty() {
+            return;
+        }
+        assert!(Instant::now() < deadline, "{left:?}");
         std::thread::sleep(Duration::from_millis(50));
     }
 }

@@ -10,7 +10,7 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 use support::family::{Program, expect_gone};
-use support::{for_everybody, lab};
+use support::{for_everybody, lab, number};
 use tempfile::TempDir;
 
 /// Serializes tests that load a CPU: real-time processes of one would starve the measurement of
@@ -128,12 +128,8 @@ fn what_weighs_more_starves_and_the_manager_cures_it() {
     let names: Vec<&str> = loads.iter().map(|load| load["load"].as_str().unwrap()).collect();
     assert_eq!(names, ["none", "nice", "nice, managed"]);
     // In the shortest intervals no other thread came between.
-    let least = |at: usize| loads[at]["figures"]["min_ms"].as_f64().unwrap();
-    assert!(
-        least(1) > 4.0 * least(0) && least(2) < least(1) / 2.0,
-        "{:?}",
-        [least(0), least(1), least(2)]
-    );
+    let least: Vec<f64> = loads.iter().map(|load| number(&load["figures"], "min_ms")).collect();
+    assert!(least[1] > 4.0 * least[0] && least[2] < least[1] / 2.0, "{least:?}");
 }
 
 #[test]

@@ -120,7 +120,7 @@ fn an_ordinary_user_can_measure() {
 }
 
 #[test]
-fn the_classic_loop_tells_its_drift() {
+fn the_classic_loop_reports_its_drift() {
     let folder = TempDir::new().unwrap();
     let json = folder.path().join("idle.json");
     let output =
@@ -202,7 +202,7 @@ fn ctrl_c_leaves_nothing_behind() {
 }
 
 #[test]
-fn what_cannot_be_measured_is_told() {
+fn an_impossible_measurement_is_refused() {
     for (arguments, expected) in [
         (&["--cpus", "8191"][..], "this process may not use CPU 8191; it may use 0"),
         (&["--cpus", "zero"], "\"zero\" is no CPU"),

@@ -10,7 +10,7 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 use std::time::{Duration, Instant};
-use support::lab;
+use support::{lab, number};
 use tempfile::TempDir;
 
 /// Five letters, two keys without an answer from a terminal, and a line end.
@@ -50,11 +50,11 @@ fn said(output: &Output) -> String {
 fn processes(folder: &Path) -> Vec<String> {
     let name = folder.to_str().unwrap();
     let all = std::fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
-    let uses = |path: &Path| {
+    let users = all.filter(|path| {
         std::fs::read(path.join("environ"))
             .is_ok_and(|bytes| String::from_utf8_lossy(&bytes).contains(name))
-    };
-    all.filter(|path| uses(path)).map(|path| path.display().to_string()).collect()
+    });
+    users.map(|path| path.display().to_string()).collect()
 }
 
 /// Asserts that only files of the test remain.
@@ -83,21 +83,15 @@ fn assert_accounted(terminal: &[&str], arguments: &[&str], repeats: u64) -> Valu
     let text = std::fs::read(folder.path().join("result.json")).unwrap();
     let result: Value = serde_json::from_slice(&text).unwrap();
     support::schema::assert_fits("measure", &result);
-    let number =
-        |name: &str| result[name].as_u64().unwrap_or_else(|| panic!("{name}: {}", result[name]));
-    assert_eq!(number("scripted"), repeats * (TINY_INPUTS + 1));
-    assert_eq!(
-        number("answered") + number("open") + number("silent") + number("lost"),
-        number("scripted")
-    );
+    let outcomes = ["answered", "open", "silent", "lost"];
+    let counts = outcomes.map(|outcome| number(&result, outcome));
+    assert_eq!(number(&result, "scripted"), (repeats * (TINY_INPUTS + 1)) as f64);
+    assert_eq!(counts.iter().sum::<f64>(), number(&result, "scripted"));
     let events = result["events"].as_array().unwrap();
-    assert_eq!(events.len() as u64, number("scripted"));
-    let of =
-        |outcome: &str| events.iter().filter(|event| event["outcome"] == outcome).count() as u64;
-    assert_eq!(
-        [of("answered"), of("open"), of("silent"), of("lost")],
-        ["answered", "open", "silent", "lost"].map(number)
-    );
+    assert_eq!(events.len() as f64, number(&result, "scripted"));
+    let listed = outcomes
+        .map(|outcome| events.iter().filter(|event| event["outcome"] == outcome).count() as f64);
+    assert_eq!(listed, counts);
     let columns = result["runs"]
         .as_array()
         .unwrap()
@@ -105,7 +99,7 @@ fn assert_accounted(terminal: &[&str], arguments: &[&str], repeats: u64) -> Valu
         .flat_map(|run| run["classes"].as_array().unwrap());
     let latencies: usize =
         columns.map(|class| class["latencies_ns"].as_array().unwrap().len()).sum();
-    assert_eq!(latencies as u64, number("answered") + number("open"));
+    assert_eq!(latencies as f64, counts[0] + counts[1]);
     assert_eq!(std::fs::read_dir(folder.path().join("plots")).unwrap().count(), 6);
     assert!(said(&output).contains("cumulative latency by repeat"), "{}", said(&output));
     assert_clean(folder.path(), &["task.toml", "result.json", "plots"]);
@@ -113,7 +107,7 @@ fn assert_accounted(terminal: &[&str], arguments: &[&str], repeats: u64) -> Valu
 }
 
 #[test]
-fn every_input_is_accounted_for_by_the_display_tap() {
+fn the_display_tap_accounts_for_every_input() {
     assert_tapped(&assert_accounted(&TERMINAL, &["--repeat", "2"], 2));
 }
 
@@ -143,13 +137,26 @@ while True:
 /// Each key four times at fixed intervals, including one with no known use.
 fn tasks() -> String {
     let steps = [("x", "nothing"), ("p", "pages"), ("w", "waits"), ("c", "computes")];
-    let step = |(key, label)| {
+    let steps = steps.map(|(key, label)| {
         format!(
-            "[[step]]\nkey = \"{key}\"\ntimes = 4\nevery_ms = 300\nlabel = \"{label}\"\n[[step]]\npause_ms = 300\n"
+            "[[step]]\nkey = \"{key}\"\ntimes = 4\nevery_ms = 300\nlabel = \"{label}\"\n\
+             [[step]]\npause_ms = 300\n"
         )
-    };
+    });
     // The program has started by then.
-    format!("about = \"a test\"\n[[step]]\npause_ms = 4000\n{}", steps.map(step).concat())
+    format!("about = \"a test\"\n[[step]]\npause_ms = 4000\n{}", steps.concat())
+}
+
+/// Returns the counter of an operation for each key, minus its value for a key without an effect.
+/// This excludes the cost of the terminal and of the key itself.
+fn more(rows: &[Value], label: &str, counter: &str) -> f64 {
+    each(rows, label, counter) - each(rows, "nothing", counter)
+}
+
+fn each(rows: &[Value], label: &str, counter: &str) -> f64 {
+    let row = rows.iter().find(|row| row["label"] == label);
+    let row = row.unwrap_or_else(|| panic!("{label}: {rows:?}"));
+    number(row, counter) / number(row, "n")
 }
 
 #[test]
@@ -162,41 +169,23 @@ fn what_each_operation_uses_is_counted_as_it_is() {
     let result: Value = serde_json::from_slice(&text).unwrap();
     support::schema::assert_fits("measure", &result);
     let rows = result["counters"].as_array().unwrap();
-    let each = |label: &str, what: &str| {
-        let row = rows
-            .iter()
-            .find(|row| row["label"] == label)
-            .unwrap_or_else(|| panic!("{label}: {rows:?}"));
-        row[what].as_f64().unwrap_or_else(|| panic!("{what} is not counted: {row}"))
-            / row["n"].as_f64().unwrap()
-    };
-    // The cost of the terminal and of the key itself is part of each.
-    let more = |label: &str, what: &str| each(label, what) - each("nothing", what);
-    let told: Vec<String> =
-        [("pages", "page_faults"), ("waits", "context_switches"), ("computes", "cpu_ms")]
-            .map(|(label, what)| format!("{label}: {:.1} {what}", more(label, what)))
-            .to_vec();
-    println!("more than for a key alone, each: {}", told.join(", "));
-    assert!((980.0..1_050.0).contains(&more("pages", "page_faults")), "{told:?}");
-    assert!((190.0..260.0).contains(&more("waits", "context_switches")), "{told:?}");
+    let costs = [("pages", "page_faults"), ("waits", "context_switches"), ("computes", "cpu_ms")]
+        .map(|(label, counter)| more(rows, label, counter));
+    println!("page faults, context switches and ms, more than for a key alone: {costs:?}");
+    assert!((980.0..1_050.0).contains(&costs[0]), "{costs:?}");
+    assert!((190.0..260.0).contains(&costs[1]), "{costs:?}");
     // The key's work is included; the cost of a key alone varies on a busy machine.
-    assert!(
-        each("computes", "cpu_ms") >= 50.0 && more("computes", "cpu_ms") < 60.0,
-        "{told:?} {rows:?}"
-    );
-    assert!(
-        more("waits", "page_faults").abs() < 50.0 && more("pages", "context_switches").abs() < 30.0,
-        "{rows:?}"
-    );
+    assert!(each(rows, "computes", "cpu_ms") >= 50.0 && costs[2] < 60.0, "{costs:?} {rows:?}");
+    assert!(more(rows, "waits", "page_faults").abs() < 50.0, "{rows:?}");
+    assert!(more(rows, "pages", "context_switches").abs() < 30.0, "{rows:?}");
 }
 
 #[test]
-fn every_input_is_accounted_for_by_the_display_tap_under_wayland() {
+fn the_display_tap_accounts_for_every_input_under_wayland() {
     let result = assert_accounted(&FOOT, &["--repeat", "2", "--display", "wayland"], 2);
     assert_tapped(&result);
-    let number =
-        |name: &str| result[name].as_f64().unwrap_or_else(|| panic!("{name}: {}", result[name]));
-    assert!(number("wait_ms") > 0.0 && number("think_ms") > number("wait_ms"), "{result:#}");
+    let (wait, think) = (number(&result, "wait_ms"), number(&result, "think_ms"));
+    assert!(wait > 0.0 && think > wait, "{result:#}");
 }
 
 #[test]
@@ -226,11 +215,8 @@ fn assert_tapped(result: &Value) {
     let exact = events.iter().filter(|event| event["join"] == "exact").count();
     assert!(exact >= 6, "{exact} exact joins of 12 letters and lines");
     for event in events.iter().filter(|event| event["queue_ms"].is_f64()) {
-        let part = |name: &str| event[name].as_f64().unwrap();
-        assert!(
-            (part("queue_ms") + part("processing_ms") - part("latency_ms")).abs() < 1e-5,
-            "{event}"
-        );
+        let parts = number(event, "queue_ms") + number(event, "processing_ms");
+        assert!((parts - number(event, "latency_ms")).abs() < 1e-5, "{event}");
     }
     let key =
         result["classes"].as_array().unwrap().iter().find(|class| class["class"] == "key").unwrap();
@@ -241,11 +227,8 @@ fn assert_tapped(result: &Value) {
                 as u64;
         assert!(known >= 6, "{known} of 12 letters and lines {milestone}");
     }
-    let n = |milestone: &str| key[milestone]["n"].as_u64().unwrap();
-    assert!(
-        n("handled") >= n("completed") && n("handled") <= key["n"].as_u64().unwrap() + 4,
-        "{key}"
-    );
+    let (handled, completed) = (number(&key["handled"], "n"), number(&key["completed"], "n"));
+    assert!(handled >= completed && handled <= number(key, "n") + 4.0, "{key}");
     let labels: Vec<&Value> = events.iter().map(|event| &event["label"]).collect();
     assert_eq!((labels[0], labels[9]), (&"start (first)".into(), &"start".into()));
 }
@@ -275,7 +258,7 @@ fn scripts_that_come_along_are_listed() {
 }
 
 #[test]
-fn a_wrong_script_is_told_before_anything_is_started() {
+fn a_wrong_script_is_refused_before_anything_is_started() {
     let (_folder, output) = measure("[[step]]\nkey = \"nokey\"\n", &["--", "xterm"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(
@@ -303,7 +286,7 @@ fn an_application_without_a_window_is_given_up() {
 }
 
 #[test]
-fn an_application_that_cannot_start_is_told_with_its_words() {
+fn an_application_that_cannot_start_is_quoted() {
     let (folder, output) =
         measure(TINY, &["--no-trace", "--", "sh", "-c", "echo no such thing >&2; exit 3"]);
     assert_eq!(output.status.code(), Some(2));
@@ -317,7 +300,7 @@ fn an_application_that_cannot_start_is_told_with_its_words() {
 }
 
 #[test]
-fn an_application_that_dies_is_told_with_the_input() {
+fn an_application_that_dies_is_reported_with_the_input() {
     let script = "[[step]]\ntype = \"exit\\n\"\n[[step]]\nkey = \"a\"\ntimes = 400\n";
     let (folder, output) =
         measure(script, &["--no-trace", "--repeat", "1", "--", "xterm", "-e", "sh"]);

@@ -158,16 +158,13 @@ fn expect_clean(program: &Program, disk: &Path, members: &[support::family::Memb
     let pid = program.child.id();
     until("the end of its groups", || groups(pid).is_empty());
     until("the end of its folder", || !disk.parent().unwrap().exists());
-    let loops = || {
-        std::fs::read_dir("/sys/block")
-            .unwrap()
-            .flatten()
-            .map(|entry| entry.path().join("loop/backing_file"))
-    };
-    let holds = |path: PathBuf| {
-        std::fs::read_to_string(path).is_ok_and(|file| file.starts_with(disk.to_str().unwrap()))
-    };
-    until("the end of its disk", || !loops().any(holds));
+    until("the end of its disk", || {
+        let devices = std::fs::read_dir("/sys/block").unwrap().flatten();
+        let files = devices.filter_map(|device| {
+            std::fs::read_to_string(device.path().join("loop/backing_file")).ok()
+        });
+        !files.into_iter().any(|file| file.starts_with(disk.to_str().unwrap()))
+    });
 }
 
 #[test]
@@ -187,7 +184,7 @@ fn nothing_is_left_after_ctrl_c_and_after_a_kill() {
 }
 
 #[test]
-fn another_user_is_told_the_remedy() {
+fn the_error_for_another_user_names_the_remedy() {
     let (_folder, path) = for_everybody();
     let output =
         Command::new(path).args(["bench", "memory"]).uid(65_534).gid(65_534).output().unwrap();

@@ -9,7 +9,7 @@ use std::path::Path;
 use support::{lab, schema};
 use tempfile::TempDir;
 
-/// Faults of different kinds, none of which needs the CPU and so comes out otherwise on a busy machine.
+/// Faults of different kinds that do not need the CPU, so that a busy machine does not affect them.
 const FAULTS: [&str; 5] = ["lock", "bus", "network", "child", "stopped"];
 
 /// Runs the self-test on a display; exit code, document, and standard error.

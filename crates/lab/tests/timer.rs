@@ -65,10 +65,11 @@ fn every_deadline_is_accounted_for_by_every_mechanism() {
     let mechanisms = document["mechanisms"].as_array().unwrap();
     assert_eq!(mechanisms.len(), 6);
     for one in mechanisms {
-        let count = |key: &str| one[key].as_u64().unwrap();
+        let [expected, lost, overruns] =
+            ["expected", "lost", "overruns"].map(|key| one[key].as_u64().unwrap());
         let wakes = one["lateness_us"]["n"].as_u64().unwrap();
-        assert_eq!((count("expected"), count("lost")), (300 * cpus, 0), "{one:#}");
-        assert_eq!(wakes + count("overruns"), count("expected"), "{one:#}");
+        assert_eq!((expected, lost), (300 * cpus, 0), "{one:#}");
+        assert_eq!(wakes + overruns, expected, "{one:#}");
         let name = one["mechanism"].as_str().unwrap();
         let own = runs(&document, name);
         assert_eq!(own.iter().map(|(_, late)| late.len() as u64).sum::<u64>(), wakes, "{name}");
@@ -268,12 +269,10 @@ fn a_planted_culprit_is_named_with_its_period() {
 #[test]
 fn a_refused_policy_names_the_remedy() {
     let (_folder, program) = support::for_everybody();
-    let as_nobody = |arguments: &[&str]| {
-        let mut command = Command::new(&program);
-        command.args(["bench", "timer", "-d", "100ms"]).args(arguments).uid(NOBODY).gid(NOBODY);
-        command.current_dir("/").output().unwrap()
-    };
-    let refused = as_nobody(&["--policy", "fifo:80"]);
+    let mut command = Command::new(program);
+    command.args(["bench", "timer", "-d", "100ms"]).uid(NOBODY).gid(NOBODY).current_dir("/");
+    let given = command.output().unwrap();
+    let refused = command.args(["--policy", "fifo:80"]).output().unwrap();
     assert_eq!(refused.status.code(), Some(2));
     let said = words(&refused);
     assert!(
@@ -281,7 +280,6 @@ fn a_refused_policy_names_the_remedy() {
         "{said}"
     );
     assert!(said.contains("use sudo"), "{said}");
-    let given = as_nobody(&[]);
     assert_eq!(given.status.code(), Some(0), "{}", words(&given));
     assert!(words(&given).contains("known to root only"), "{}", words(&given));
 }

@@ -218,12 +218,19 @@ mod tests {
     #[test]
     fn a_chunk_reaches_from_its_opening_to_its_last_record() {
         let [opened, closed] = [10, 20].map(Nanos::from_millis);
-        let chunk = |closed| ChunkHead { taken: 1, opened, cpu: 0, class: 0, closed };
-        let reaches =
-            |closed, lo, hi| chunk(closed).reaches(Nanos::from_millis(lo), Nanos::from_millis(hi));
-        assert!(reaches(closed, 5, 10) && reaches(closed, 21, 30) && reaches(closed, 12, 13));
-        assert!(!reaches(closed, 5, 9) && !reaches(closed, 22, 30));
-        assert!(reaches(Nanos(0), 22, 30), "a CPU may still fill it");
+        for (closed, lo, hi, reaches) in [
+            (closed, 5, 10, true),
+            (closed, 21, 30, true),
+            (closed, 12, 13, true),
+            (closed, 5, 9, false),
+            (closed, 22, 30, false),
+            // A CPU may still fill it.
+            (Nanos(0), 22, 30, true),
+        ] {
+            let chunk = ChunkHead { taken: 1, opened, cpu: 0, class: 0, closed };
+            let [from, until] = [lo, hi].map(Nanos::from_millis);
+            assert_eq!(chunk.reaches(from, until), reaches, "{closed:?}: {lo} to {hi} ms");
+        }
     }
 
     #[test]

@@ -106,8 +106,10 @@ fn chunk(bytes: &[u8], from: Nanos, states: &BTreeMap<Change, Nanos>) -> Vec<u8>
 
 fn stays(entry: &ChunkEntry<'_>, from: Nanos, states: &BTreeMap<Change, Nanos>) -> bool {
     let names = matches!(entry.kind, RecordKind::Fork | RecordKind::Exec | RecordKind::Rename);
-    let last = |change: &Change| states.get(change) == Some(&entry.head.ts);
-    entry.head.ts >= from || names || changes(entry).iter().flatten().any(last)
+    let mut changes = changes(entry).into_iter().flatten();
+    entry.head.ts >= from
+        || names
+        || changes.any(|change| states.get(&change) == Some(&entry.head.ts))
 }
 
 /// A thread and its state change in a record.

@@ -80,8 +80,8 @@ macro_rules! records {
 
         $(
             $(#[doc = $doc])*
-            #[derive(Clone, Copy, Debug)]
-            #[derive(zerocopy::FromBytes, zerocopy::IntoBytes, zerocopy::Immutable, zerocopy::KnownLayout)]
+            #[derive(Clone, Copy, Debug, zerocopy::FromBytes, zerocopy::IntoBytes)]
+            #[derive(zerocopy::Immutable, zerocopy::KnownLayout)]
             #[repr(C)]
             pub struct $type {
                 pub head: Head,
@@ -98,7 +98,8 @@ macro_rules! records {
                 /// short.
                 #[inline]
                 pub fn read(bytes: &[u8]) -> Option<$type> {
-                    <$type as zerocopy::FromBytes>::read_from_prefix(bytes).ok().map(|(record, _)| record)
+                    let (record, _) = zerocopy::FromBytes::read_from_prefix(bytes).ok()?;
+                    Some(record)
                 }
             }
         )*

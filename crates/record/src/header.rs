@@ -14,7 +14,8 @@ pub fn c_header() -> String {
     );
     text += &format!("#define CHUNK_BYTES {CHUNK_BYTES}\n\n");
     text += "struct rec_head { __u64 ts; __u32 tid; __u16 size; __u8 kind; __u8 generation; };\n";
-    text += "struct rec_chunk_head { __u64 taken; __u64 opened; __u32 cpu; __u32 class; __u64 closed; };\n";
+    text += "struct rec_chunk_head { __u64 taken; __u64 opened; __u32 cpu; __u32 class; \
+             __u64 closed; };\n";
     text +=
         &format!("_Static_assert(sizeof(struct rec_head) == {}, \"head\");\n", size_of::<Head>());
     text += &format!(

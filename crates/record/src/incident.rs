@@ -162,7 +162,7 @@ pub struct Withheld {
 impl Withheld {
     /// Describes it, as in `input and messages of 1 other user`; returns `None` if nothing is
     /// withheld.
-    pub fn told(&self) -> Option<String> {
+    pub fn summary(&self) -> Option<String> {
         let kinds = [
             ("input", self.inputs),
             ("messages", self.messages),

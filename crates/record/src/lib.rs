@@ -40,6 +40,6 @@ pub use declare::{CType, Column, Table};
 pub use header::c_header;
 pub use private::Concealer;
 pub use records::{Head, RecordKind, TABLES};
-pub use scrub::{Gone, scrub};
+pub use scrub::{ScrubReport, scrub};
 pub use units::{Cpu, Device, Nanos, Pid, StackId, Tid};
 pub use unpack::unpacked;

@@ -15,7 +15,7 @@ use crate::records::{
 use crate::rewrite;
 use crate::units::{Nanos, Pid, Tid};
 use crate::whereabouts::{conceal_arguments, conceal_functions, conceal_locks, conceal_sample};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::io;
 use std::mem::offset_of;
 
@@ -237,23 +237,24 @@ impl UserView {
     }
 
     fn own_displays(&self, sections: &impl Sections) -> io::Result<BTreeSet<At>> {
-        let mut only: BTreeMap<At, bool> = BTreeMap::new();
-        let mut sits = |display, of, let_in| match of {
-            Of::Own if let_in => drop(only.entry(display).or_insert(true)),
-            Of::Own | Of::System => {}
-            Of::Other(_) | Of::Unknown => drop(only.insert(display, false)),
-        };
+        let (mut own, mut shared) = (BTreeSet::new(), BTreeSet::new());
         rewrite::see(sections, Section::Rare, |kind, bytes| {
-            let message = Sent::read(kind, bytes);
-            message
-                .into_iter()
-                .for_each(|sent| sits(sent.at, self.whose(sent.client, sent.ts), sent.let_in));
+            let Some(sent) = Sent::read(kind, bytes) else { return };
+            match self.whose(sent.client, sent.ts) {
+                Of::Own if sent.let_in => drop(own.insert(sent.at)),
+                Of::Own | Of::System => {}
+                Of::Other(_) | Of::Unknown => drop(shared.insert(sent.at)),
+            }
         })?;
         let servers: Vec<Display> = sections.incident().json(Section::Displays).unwrap_or_default();
         for server in servers {
-            sits(At::X11(server.display), self.whose(Pid(server.server_pid), AT_MARK), true);
+            match self.whose(Pid(server.server_pid), AT_MARK) {
+                Of::Own => drop(own.insert(At::X11(server.display))),
+                Of::System => {}
+                Of::Other(_) | Of::Unknown => drop(shared.insert(At::X11(server.display))),
+            }
         }
-        Ok(only.into_iter().filter(|(_, only)| *only).map(|(display, _)| display).collect())
+        Ok(own.into_iter().filter(|display| !shared.contains(display)).collect())
     }
 
     /// Removes from a record the data that the user may not see, and returns `true` if the record
@@ -471,14 +472,9 @@ impl OwnerRecords {
     fn lives(&self) -> HashMap<Pid, Vec<ProcessOwner>> {
         let mut lives: HashMap<Pid, Vec<ProcessOwner>> = HashMap::new();
         for (pid, until, uid) in self.owners.iter().copied() {
-            let same = |end: &&(Nanos, Nanos)| {
-                end.0 == until || end.0.since(until).max(until.since(end.0)) <= END_MAX
-            };
-            let from = self
-                .starts
-                .get(&pid)
-                .and_then(|ends| ends.iter().find(same))
-                .map(|(_, from)| *from);
+            let mut ends = self.starts.get(&pid).into_iter().flatten();
+            let life = ends.find(|(end, _)| end.since(until).max(until.since(*end)) <= END_MAX);
+            let from = life.map(|(_, from)| *from);
             lives.entry(pid).or_default().push(ProcessOwner { from, until, uid });
         }
         lives

@@ -26,7 +26,8 @@ records! {
     switch: Switch = 1 {
         /// The thread that runs from now on; 0 is idle.
         next: Tid,
-        /// State of the thread that leaves: 0 runnable, else the kernel's task state bits; bit 15 is I/O wait.
+        /// State of the thread that leaves: 0 runnable, else the kernel's task state bits; bit 15
+        /// is I/O wait.
         prev_state: u16,
         /// Kernel priority of the thread that leaves (0 to 99 real-time, 120 nice 0).
         prev_prio: u8,
@@ -36,7 +37,7 @@ records! {
 
     /// `head.tid` is being woken. The CPU of the record is the waker's.
     waking: Waking = 2 {
-        /// The thread on whose time the wake-up happens; the cause only where `context` is 0.
+        /// Current thread at the wakeup; the cause only if `context` is 0.
         waker: Tid,
         /// CPU the wakee last ran on.
         target_cpu: u16,
@@ -50,7 +51,7 @@ records! {
     migrate: Migrate = 3 {
         from: u16,
         to: u16,
-        /// Who moved it.
+        /// Thread that moved it.
         by: Tid,
     }
 
@@ -76,7 +77,8 @@ records! {
         comm: [u8; 16],
     }
 
-    /// Identity of `head.tid`, which ends. The tail is the command line of the process, zero-separated.
+    /// Identity of `head.tid`, which ends. The tail is the command line of the process,
+    /// zero-separated.
     exit: Exit = 12 {
         pid: Pid,
         parent: Pid,
@@ -112,10 +114,10 @@ records! {
         policy: u32,
     }
 
-    /// What `head.tid` waited for: taken at the wake-up of a block of a millisecond or more, or at the
-    /// mark where it still waits (`waker` is then 0). `head.ts` is the wake-up or the mark. A shorter wait
-    /// for I/O has one where the thread's last is ten milliseconds old. Kernel threads that wait for work
-    /// have none at the wake-up.
+    /// A wait of `head.tid` and its cause, taken at the wakeup from a block of a millisecond or
+    /// more, or at the mark if the thread still waits (`waker` is then 0). `head.ts` is the time of
+    /// the wakeup or the mark. A shorter wait for I/O has a record if the thread's last one is ten
+    /// milliseconds old. Kernel threads that wait for work have none at the wakeup.
     wait: Wait = 15 {
         /// Begin of the block, to about two microseconds.
         start: Nanos,
@@ -127,7 +129,8 @@ records! {
         syscall: i32,
         /// The first three system call arguments.
         args: [u64; 3],
-        /// Inode of the file that argument 0 names, where it names one; in a page fault, of the file that was read.
+        /// Inode of the file that argument 0 names, if it names one; in a page fault, of the file
+        /// that was read.
         inode: u64,
         /// Device of that file's file system.
         device: Device,
@@ -137,11 +140,13 @@ records! {
         magic: u32,
         /// AF_UNIX: process at the other end when it connected.
         peer: Pid,
-        /// AF_INET: remote IPv4 address, network order. AF_INET6: the one that the remote address stands for, 127.0.0.1
-        /// where that is the machine itself; 0 where it stands for none, and `far_end` has it.
+        /// AF_INET: remote IPv4 address, network order. AF_INET6: the one that the remote address
+        /// stands for, 127.0.0.1 where that is the machine itself; 0 where it stands for none, and
+        /// `far_end` has it.
         address: u32,
-        /// AF_INET and AF_INET6: remote port, host order. A datagram socket without a connection has the far end that it has
-        /// sent to last, where nobody has given it a port (kernels from 6.3 on).
+        /// AF_INET and AF_INET6: remote port, host order. A datagram socket without a connection
+        /// has the far end that it has sent to last, where nobody has given it a port (kernels from
+        /// 6.3 on).
         port: u16,
         /// Socket family; 0 where it is not a socket.
         family: u16,
@@ -155,10 +160,11 @@ records! {
         limit: u16,
     }
 
-    /// One of the files that `head.tid` polled in the wait with the same thread and time, where they are four at most.
+    /// One of the files that `head.tid` polled in the wait with the same thread and time, where
+    /// they are four at most.
     polled: Polled = 31 {
         inode: u64,
-        /// As in `wait`.
+        /// Same as in `wait`.
         peer: Pid,
         address: u32,
         mode: u32,
@@ -166,16 +172,16 @@ records! {
         port: u16,
         family: u16,
         socket: u16,
-        /// State of the socket: 1 connected, 10 accepts connections; 0 where it is not a socket. A datagram socket without a
-        /// connection counts as connected where it has sent and nobody has given it a port; `port` is 0 where it is not
-        /// known to whom.
+        /// State of the socket: 1 connected, 10 accepts connections; 0 if it is not a socket. A
+        /// datagram socket without a connection counts as connected if it has sent and has no bound
+        /// port; `port` is 0 if the destination is not known.
         state: u8,
-        /// How many files there are in all.
+        /// Total number of files.
         files: u8,
     }
 
-    /// Remote IPv6 address of a socket in the `wait` or `polled` record with the same thread, time and port, where it
-    /// stands for no IPv4 address.
+    /// Remote IPv6 address of a socket in the `wait` or `polled` record with the same thread, time
+    /// and port, where it stands for no IPv4 address.
     far_end: FarEnd = 39 {
         /// The first eight bytes, network order.
         network: u64,
@@ -186,39 +192,44 @@ records! {
         unused: u32,
     }
 
-    /// `head.tid` tried to lock a file, without waiting, that somebody else has locked; or it got a lock on a file that
-    /// was tried in vain within the last ten seconds.
+    /// `head.tid` tried to lock a file, without waiting, that somebody else has locked; or it got a
+    /// lock on a file that was tried in vain within the last ten seconds.
     attempt: Attempt = 32 {
         inode: u64,
         device: Device,
         pid: Pid,
-        /// Process that took the lock which is in the way, where the kernel knows it; it may have ended since.
+        /// Process that took the lock which is in the way, where the kernel knows it; it may have
+        /// ended since.
         holder: Pid,
-        /// How often it failed since the last such record of this thread, at most ten milliseconds ago; 0 where it got it.
+        /// Number of failures since the last such record of this thread, at most ten milliseconds
+        /// ago; 0 if it got the lock.
         failures: u32,
     }
 
-    /// An interrupt or softirq that took 50 microseconds or more, at its end, on the time of `head.tid`.
+    /// An interrupt or softirq that took 50 microseconds or more, at its end, on the time of
+    /// `head.tid`.
     irq: Irq = 20 {
         nanos: Nanos,
-        /// Interrupt number, or softirq vector; 0xfffffff0 the CPU's own timer, 0xfffffff1 a call by another CPU.
+        /// Interrupt number, or softirq vector; 0xfffffff0 the CPU's own timer, 0xfffffff1 a call
+        /// by another CPU.
         number: u32,
         /// 0 hard interrupt, 1 softirq.
         soft: u32,
     }
 
-    /// A block request, at its completion, or at the mark where it is still in flight. `head.tid` is
-    /// the thread on whose time it was inserted, or issued where it went past the queue.
+    /// A block request, at its completion, or at the mark if it is still in flight. `head.tid` is
+    /// the current thread at its insertion, or at its issue if it bypassed the queue.
     block: Block = 21 {
-        /// When it was put into the device's queue.
+        /// Time of its insertion into the device's queue.
         inserted: Nanos,
-        /// When the driver got it; 0 where it has not.
+        /// Time at which the driver got it; 0 if it has not.
         issued: Nanos,
         /// First sector, of 512 bytes.
         sector: u64,
         bytes: u32,
         device: Device,
-        /// Request operation, the low 8 bits of the kernel's flags: 0 read, 1 write, 2 flush, 3 discard.
+        /// Request operation, the low 8 bits of the kernel's flags: 0 read, 1 write, 2 flush, 3
+        /// discard.
         op: u32,
         /// 1 complete, 0 in flight at the mark.
         done: u32,
@@ -226,19 +237,20 @@ records! {
 
     /// Memory work begins or ends in `head.tid`.
     reclaim: Reclaim = 22 {
-        /// 0 direct reclaim, 1 compaction, 2 throttled for dirty pages, 3 kswapd, 4 reclaim inside a
-        /// control group that has reached its limit.
+        /// 0 direct reclaim, 1 compaction, 2 throttled for dirty pages, 3 kswapd, 4 reclaim inside
+        /// a control group that has reached its limit.
         what: u32,
         /// 0 begin, 1 end; dirty throttling has begins only.
         phase: u32,
-        /// Pages reclaimed at the end of reclaim; pause in milliseconds at the begin of dirty throttling.
+        /// Pages reclaimed at the end of reclaim; pause in milliseconds at the begin of dirty
+        /// throttling.
         amount: u64,
     }
 
     /// `head.tid` waited for a kernel lock, 100 microseconds or more; written at the end.
     lock: Lock = 23 {
         nanos: Nanos,
-        /// Tells locks apart; an address, scrambled.
+        /// Identity of the lock: a scrambled address.
         lock: u64,
         /// Owner when the wait began, where the lock names one.
         owner: Tid,
@@ -248,8 +260,8 @@ records! {
         unused: u32,
     }
 
-    /// A work item or a timer of the kernel's took ten microseconds or more, at its end, on the time of `head.tid`, or
-    /// at the mark where it is still at it; only with `--detail interrupts`.
+    /// A work item or a timer of the kernel's took ten microseconds or more, at its end, on the
+    /// time of `head.tid`, or at the mark where it is still at it; only with `--detail interrupts`.
     deferred: Deferred = 35 {
         nanos: Nanos,
         /// A stack of one frame: its function.
@@ -258,25 +270,27 @@ records! {
         what: u32,
     }
 
-    /// The hypervisor took 50 microseconds or more of this CPU's time since its last tick, as the kernel counts it; written
-    /// at the tick that tells it.
+    /// The hypervisor took 50 microseconds or more of this CPU's time since its last tick, as the
+    /// kernel counts it; written at the tick that detects it.
     withdrawn: Withdrawn = 36 {
         nanos: Nanos,
         /// The tick before.
         since: Nanos,
     }
 
-    /// The interrupt of the CPU's own timer came half a millisecond or more after the time that the timer was set to, on the
-    /// time of `head.tid`: until then the CPU took no interrupt.
+    /// The interrupt of the CPU's own timer came half a millisecond or more after the time that the
+    /// timer was set to, on the time of `head.tid`: until then the CPU took no interrupt.
     overdue: Overdue = 37 {
         nanos: Nanos,
-        /// What it interrupted: 0 code of the kernel, 1 such code where it had just allowed interrupts again, 2 a program.
+        /// Interrupted code: 0 kernel code, 1 kernel code that had just enabled interrupts again, 2
+        /// a program.
         found: u32,
         /// The kernel's stack, with the functions of the interrupt.
         stack: StackId,
     }
 
-    /// `head.tid` has to leave its CPU, since a control group around it has used up its quota of CPU time.
+    /// `head.tid` has to leave its CPU, since a control group around it has used up its quota of
+    /// CPU time.
     throttled: Throttled = 38 {
         /// The kernel's number of the innermost such group, the inode of its folder.
         group: u64,
@@ -287,7 +301,8 @@ records! {
         unused: u32,
     }
 
-    /// `head.tid` sends a signal that asks a process to end (1, 2, 3, 15), kills it (9), or stops it or lets it go on (18 to 22).
+    /// `head.tid` sends a signal that asks a process to end (1, 2, 3, 15), kills it (9), or stops
+    /// it or lets it go on (18 to 22).
     signal: Signal = 24 {
         sender: Pid,
         target: Pid,
@@ -295,7 +310,7 @@ records! {
         unused: u32,
     }
 
-    /// What `head.tid` was executing, sampled.
+    /// A sample of the code that `head.tid` executes.
     sample: Sample = 25 {
         pid: Pid,
         kernel_stack: StackId,
@@ -318,14 +333,16 @@ records! {
         /// 0 request sent, 1 request received, 2 event or reply sent, 3 event or reply received.
         direction: u8,
         operations: u8,
-        /// Bit 0: more messages than `operations`; bit 1: bytes could not be read; bit 2: byte order is swapped.
+        /// Bit 0: more messages than `operations`; bit 1: bytes could not be read; bit 2: byte
+        /// order is swapped.
         flags: u16,
         /// Number of the display, as in `:99`.
         display: u32,
     }
 
-    /// Wayland protocol bytes pass a socket; `head.tid` is the thread that sends or receives. The tail is `operations`
-    /// words of 12 bytes, for those messages that the analysis can make something of; see `docs/format.md`.
+    /// Wayland protocol bytes pass a socket; `head.tid` is the thread that sends or receives. The
+    /// tail is `operations` words of 12 bytes, for those messages that the analysis can make
+    /// something of; see `docs/format.md`.
     wl_message: WlMessage = 34 {
         pid: Pid,
         /// Inode of the server's end: one connection.
@@ -338,13 +355,14 @@ records! {
         operations: u8,
         /// Bit 0: there may be more than `operations`; bit 1: bytes could not be read.
         flags: u16,
-        /// Process that listened for the connection: the compositor, or who started it.
+        /// Process that listened for the connection: the compositor, or the process that started
+        /// it.
         server: Pid,
     }
 
     /// Terminal data passes: a writer queues it, or a kernel worker hands it to the reader's side.
     tty: Tty = 28 {
-        /// Tells terminals' directions apart; an address, scrambled.
+        /// Identity of one direction of a terminal: a scrambled address.
         port: u64,
         /// 0 written by `head.tid`, 1 delivered by the worker `head.tid`.
         stage: u32,
@@ -369,7 +387,7 @@ records! {
         device: u32,
     }
 
-    /// Whose process it is: at the exit of the thread `head.tid` that it began with, or at the mark.
+    /// Owner of a process, at the exit of its first thread `head.tid`, or at the mark.
     owner: Owner = 33 {
         pid: Pid,
         /// The real user id.

@@ -54,7 +54,10 @@ impl MessageShape {
 /// Declares shapes: `/// doc` `NAME = (opcode, units),`.
 macro_rules! shapes {
     ($($(#[doc = $doc:literal])* $name:ident = ($opcode:literal, $units:literal),)*) => {
-        $($(#[doc = $doc])* pub const $name: MessageShape = MessageShape { opcode: $opcode, units: $units };)*
+        $(
+            $(#[doc = $doc])*
+            pub const $name: MessageShape = MessageShape { opcode: $opcode, units: $units };
+        )*
 
         /// All shapes by name.
         pub(crate) const SHAPES: &[(&str, MessageShape)] = &[$((stringify!($name), $name),)*];
@@ -73,8 +76,8 @@ pub mod shape {
         GRABBED_KEY = (1, 6),
         /// Event `wl_keyboard.modifiers`: serial, four words of modifiers.
         MODIFIERS = (4, 7),
-        /// Event `wl_keyboard.enter` where no key is held: serial, surface, and the length of the list of held keys
-        /// behind it.
+        /// Event `wl_keyboard.enter` where no key is held: serial, surface, and the length of the
+        /// list of held keys behind it.
         ENTER = (1, 5),
         /// Event `wl_keyboard.leave`: serial, surface.
         LEAVE = (2, 4),
@@ -88,10 +91,11 @@ pub mod shape {
         CALLBACK_DONE = (0, 3),
         /// Event `wl_display.delete_id`: the object.
         DELETE_ID = (1, 3),
-        /// Event `wp_presentation_feedback.presented`: high and low half of the seconds, nanoseconds, refresh, two
-        /// halves of a counter, flags.
+        /// Event `wp_presentation_feedback.presented`: high and low half of the seconds,
+        /// nanoseconds, refresh, two halves of a counter, flags.
         PRESENTED = (1, 9),
-        /// Requests `wl_compositor.create_surface`, `wl_seat.get_pointer` and `wl_display.sync`: the new object.
+        /// Requests `wl_compositor.create_surface`, `wl_seat.get_pointer` and `wl_display.sync`:
+        /// the new object.
         MAKE_FIRST = (0, 3),
         /// Request `wl_seat.get_keyboard`: the new object.
         MAKE_SECOND = (1, 3),
@@ -107,7 +111,8 @@ pub mod shape {
         VIRTUAL_KEY = (1, 5),
         /// Request `zwlr_virtual_pointer_v1.button`: time, button, state.
         VIRTUAL_BUTTON = (2, 5),
-        /// Request `wl_registry.bind` of `wl_seat`: name, the interface's text, version, the new object.
+        /// Request `wl_registry.bind` of `wl_seat`: name, the interface's text, version, the new
+        /// object.
         BIND_SEAT = (0, 8),
         /// Request `wl_registry.bind` of `wl_compositor`: the same.
         BIND_COMPOSITOR = (0, 10),
@@ -120,7 +125,8 @@ macro_rules! hints {
         $($(#[doc = $doc])* pub const $name: u8 = $value;)*
 
         /// All hints: name, value, meaning.
-        pub const HINTS: &[(&str, u8, &str)] = &[$((stringify!($name), $value, concat!($($doc,)*)),)*];
+        pub const HINTS: &[(&str, u8, &str)] =
+            &[$((stringify!($name), $value, concat!($($doc,)*)),)*];
     };
 }
 
@@ -139,21 +145,21 @@ hints! {
     MOVED = 6,
     /// A wheel was turned.
     SCROLLED = 7,
-    /// Who stands for the person presses a key.
+    /// A client that injects input presses a key.
     MAKES_KEY = 8,
-    /// Who stands for the person presses a button.
+    /// A client that injects input presses a button.
     MAKES_BUTTON = 9,
     /// A client binds `wl_compositor`; the argument is the new object.
     COMPOSITOR = 10,
     /// A client binds `wl_seat`; the argument is the new object.
     SEAT = 11,
-    /// Input that somebody does not want recorded; nothing else is told of it.
+    /// Input excluded from recording; the word has no other information about it.
     HIDDEN = 12,
-    /// What was committed was shown; the argument is when, in microseconds modulo 2^32.
+    /// A commit was presented; the argument is the time in microseconds modulo 2^32.
     PRESENTED = 13,
     /// An input method has put in some text, or changed what it shows of it.
     TEXT = 14,
-    /// A client asks for what is copied, or who has that is asked for it.
+    /// A client requests the copied text, or the owner of the text receives the request.
     COPIED = 15,
     /// Added to 1 to 3: its code is that of a mouse button.
     BUTTON = 64,

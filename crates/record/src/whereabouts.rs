@@ -20,7 +20,7 @@ const KERNEL: u64 = 1 << 63;
 /// number.
 const DISGUISE: u64 = 0x7fff_7fff_fff0;
 /// Bytes before the name and the module of a function: process, both lengths, address.
-const SYMBOL_HEAD: usize = 16;
+pub(crate) const SYMBOL_HEAD: usize = 16;
 
 /// Returns the replacement of an address.
 fn disguised(address: u64, disguise: &dyn Fn(u64) -> u64) -> u64 {
@@ -79,13 +79,13 @@ pub(crate) fn conceal_functions(incident: &mut Incident, disguise: &dyn Fn(u64) 
     }
 }
 
-/// Disguises the lock addresses of the waiting threads that `whose` selects.
+/// Disguises the lock addresses of the selected waiting threads.
 pub(crate) fn conceal_locks(
     locks: &mut Locks,
-    whose: impl Fn(u32) -> bool,
+    is_selected: impl Fn(u32) -> bool,
     disguise: &dyn Fn(u64) -> u64,
 ) {
-    for lock in locks.futexes.iter_mut().filter(|lock| whose(lock.tid)) {
+    for lock in locks.futexes.iter_mut().filter(|lock| is_selected(lock.tid)) {
         lock.address = disguised(lock.address, disguise);
     }
 }
@@ -100,11 +100,16 @@ fn conceal_stacks(bytes: &mut [u8], disguise: &dyn Fn(u64) -> u64) {
     }
 }
 
+/// Returns the lengths of a symbol's name and module, and of both with padding.
+pub(crate) fn symbol_texts(head: &[u8; SYMBOL_HEAD]) -> (usize, usize, usize) {
+    let [name, module] = [4, 6].map(|at| usize::from(u16::from_le_bytes([head[at], head[at + 1]])));
+    (name, module, (name + module).next_multiple_of(8))
+}
+
 fn conceal_symbols(bytes: &mut [u8], disguise: &dyn Fn(u64) -> u64) {
     let mut at = 0;
     while let Some(head) = bytes.get(at..).and_then(|rest| rest.first_chunk::<SYMBOL_HEAD>()) {
-        let length = |at: usize| usize::from(u16::from_le_bytes([head[at], head[at + 1]]));
-        let end = at + SYMBOL_HEAD + (length(4) + length(6)).next_multiple_of(8);
+        let end = at + SYMBOL_HEAD + symbol_texts(head).2;
         disguise_at(bytes, at + 8, disguise);
         at = end;
     }

@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use tipme_analysis::model::{Culprit, Verdict};
 use tipme_analysis::{DiagnoseOptions, diagnose};
 use tipme_record::incident::Incident;
-use tipme_record::{Gone, Nanos};
+use tipme_record::{Nanos, ScrubReport};
 
 /// Name of the agent and the recorder, by which the analysis recognizes the mark itself.
 const OWN_NAME: &str = "tipme";
@@ -25,10 +25,10 @@ pub fn run(arguments: &Scrub) -> Result<ExitCode> {
     }
     let mut keep = program_names(&diagnose(&incident, &DiagnoseOptions::default())?);
     keep.extend(arguments.keep.iter().cloned());
-    let (clean, gone) =
+    let (clean, removed) =
         tipme_record::scrub(&incident, &keep).with_context(|| damaged(arguments))?;
     let Some(out) = arguments.out.as_deref().filter(|_| !arguments.preview) else {
-        print!("{}", preview(&gone, keep));
+        print!("{}", preview(&removed, keep));
         return Ok(ExitCode::SUCCESS);
     };
     let bytes = tipme_store::encode(&clean)?;
@@ -47,7 +47,7 @@ pub fn run(arguments: &Scrub) -> Result<ExitCode> {
 }
 
 /// Lists the removed data with counts, the names that stay, and the remaining information.
-fn preview(gone: &Gone, keep: Vec<String>) -> String {
+fn preview(removed: &ScrubReport, keep: Vec<String>) -> String {
     let names: BTreeSet<String> = keep.into_iter().filter(|name| !name.is_empty()).collect();
     let names: Vec<String> = names.into_iter().collect();
     format!(
@@ -60,13 +60,13 @@ fn preview(gone: &Gone, keep: Vec<String>) -> String {
          kept: the names {}\n\
          kept: when threads ran, waited and sent messages; this reveals when keys were pressed, \
          but not which\n",
-        gone.command_lines,
-        gone.files,
-        gone.addresses,
-        gone.functions,
-        gone.baselines,
-        gone.programs,
-        gone.inputs,
+        removed.command_lines,
+        removed.files,
+        removed.addresses,
+        removed.functions,
+        removed.baselines,
+        removed.programs,
+        removed.inputs,
         names.join(", ")
     )
 }

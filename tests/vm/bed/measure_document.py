@@ -15,7 +15,7 @@ def section(measured, memory_mib):
     lines = ["", f"A guest with {memory_mib} MiB.", ""]
     lines += table([["measurement", "bar", "result", "figure"], *bars(measured)])
     for one in measured:
-        told = f"{one['when']} UTC, commit {one['commit']}, Linux {one['release']}, emulated on {one['host']}, whose load average was {one['host_load']:.1f}."
+        told = f"{one['when']} UTC, commit {one['commit']}, Linux {one['release']}, emulated on {one['host']}, load average {one['host_load']:.1f}."
         note = f" {one['note'][0].upper()}{one['note'][1:]}." if one.get("note") else ""
         lines += ["", f"**{one['title']}** ({told}{note})", "", *table(one["rows"])]
         lines += ["", f"`tipme compare`: {one['notes']}."] if one.get("notes") else []

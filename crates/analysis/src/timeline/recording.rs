@@ -208,7 +208,7 @@ impl Recording {
             .iter()
             .map(|damage| format!("The file is damaged at {}: {}.", damage.place, damage.why));
         self.notes.extend(damage.map(|note| crate::decode::bytes::clean(&note)));
-        self.notes.extend(self.meta.withheld.told().map(|what| format!("Not shown: {what}.")));
+        self.notes.extend(self.meta.withheld.summary().map(|what| format!("Not shown: {what}.")));
         let stopped = self.meta.input_stopped_ns as f64 / 1e9;
         if stopped > 0.0 {
             let why = "since a user had turned it off; keys and clicks of that time are unknown";

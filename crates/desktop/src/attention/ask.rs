@@ -7,7 +7,7 @@
 use super::change::{HELPERS_MAX, WINDOWS_MAX, WindowOwner};
 use crate::connect::{DisplayConnection, Wire};
 use crate::error::DisplayError;
-use crate::focus::{PidSource, ask_client, told_pid};
+use crate::focus::{PidSource, ask_client, local_client_pid};
 use x11rb::connection::{Connection as _, RequestConnection as _};
 use x11rb::cookie::{Cookie, VoidCookie};
 use x11rb::errors::{ConnectionError, ReplyError};
@@ -16,7 +16,7 @@ use x11rb::protocol::res::QueryClientIdsReply;
 use x11rb::protocol::screensaver::ConnectionExt as _;
 use x11rb::protocol::xproto::{
     Atom, AtomEnum, ChangeWindowAttributesAux, ConnectionExt as _, EventMask, GetPropertyReply,
-    GetWindowAttributesReply, MapState, QueryTreeReply, Window, WindowClass,
+    GetWindowAttributesReply, MapState, Window, WindowClass,
 };
 use x11rb::x11_utils::TryParse;
 
@@ -153,7 +153,7 @@ impl<'a> QueryBatch<'a> {
     }
 
     /// Sends a request without a reply, whether or not its window still exists.
-    fn tell(
+    fn send(
         &self,
         sent: Result<VoidCookie<'_, Wire>, ConnectionError>,
     ) -> Result<(), DisplayError> {
@@ -185,7 +185,7 @@ impl<'a> QueryBatch<'a> {
         let events =
             EventMask::SUBSTRUCTURE_NOTIFY | EventMask::PROPERTY_CHANGE | EventMask::FOCUS_CHANGE;
         let wanted = ChangeWindowAttributesAux::new().event_mask(events);
-        self.tell(self.wire.change_window_attributes(self.root(), &wanted))?;
+        self.send(self.wire.change_window_attributes(self.root(), &wanted))?;
         self.flush()
     }
 
@@ -205,7 +205,7 @@ impl<'a> QueryBatch<'a> {
             ChangeWindowAttributesAux::new().event_mask(crossing | state | EventMask::FOCUS_CHANGE);
         let mut windows = windows.into_iter().filter(|window| *window != self.root());
         windows
-            .try_for_each(|window| self.tell(self.wire.change_window_attributes(window, &wanted)))
+            .try_for_each(|window| self.send(self.wire.change_window_attributes(window, &wanted)))
     }
 
     fn property(
@@ -230,21 +230,18 @@ impl<'a> QueryBatch<'a> {
         asked: Option<Cookie<'_, Wire, QueryClientIdsReply>>,
     ) -> Result<Option<u32>, DisplayError> {
         let reply = asked.map(|asked| self.answer(asked)).transpose()?.flatten();
-        Ok(reply.and_then(|reply| told_pid(&reply)).filter(|pid| is_pid(*pid)))
+        Ok(reply.and_then(|reply| local_client_pid(&reply)).filter(|pid| is_pid(*pid)))
     }
 
     /// Returns the window manager that announces itself, if its window confirms that.
     pub(super) fn manager(&self) -> Result<Option<WindowManager>, DisplayError> {
         let (supporting, kind) = (self.atoms.supporting, AtomEnum::WINDOW.into());
         let first = self.answer(self.property(self.root(), supporting, kind, 1)?)?;
-        let Some(window) = first.as_ref().and_then(|reply| numbers(reply).next()) else {
-            return Ok(None);
-        };
+        let Some(window) = first.as_ref().and_then(first_number) else { return Ok(None) };
         self.listen_to([window])?;
         let (second, client) =
             (self.property(window, supporting, kind, 1)?, self.ask_client(window)?);
-        let confirmed =
-            self.answer(second)?.and_then(|reply| numbers(&reply).next()) == Some(window);
+        let confirmed = self.answer(second)?.as_ref().and_then(first_number) == Some(window);
         let pid = self.client(client)?;
         Ok(confirmed.then_some(WindowManager { window, pid }))
     }
@@ -275,8 +272,10 @@ impl<'a> QueryBatch<'a> {
         };
         let skipped = tree.children.len().saturating_sub(CHILDREN_MAX);
         let children = &tree.children[skipped..];
-        let ask = |child: &Window| self.sent(self.wire.get_window_attributes(*child));
-        let asked = children.iter().map(ask).collect::<Result<Vec<_>, _>>()?;
+        let asked = children
+            .iter()
+            .map(|child| self.sent(self.wire.get_window_attributes(*child)))
+            .collect::<Result<Vec<_>, _>>()?;
         let mut listing = Listing { excess: skipped as u32, ..Listing::default() };
         for (child, asked) in children.iter().zip(asked) {
             if self.answer(asked)?.is_some_and(|attributes| is_managed(&attributes)) {
@@ -316,9 +315,12 @@ impl<'a> QueryBatch<'a> {
         let asked = windows
             .map(|window| self.sent(self.wire.query_tree(window)))
             .collect::<Result<Vec<_>, _>>()?;
-        let parent =
-            |tree: QueryTreeReply| Some(tree.parent).filter(|parent| *parent != x11rb::NONE);
-        asked.into_iter().map(|asked| Ok(self.answer(asked)?.and_then(parent))).collect()
+        let mut parents = Vec::new();
+        for asked in asked {
+            let parent = self.answer(asked)?.map(|tree| tree.parent);
+            parents.push(parent.filter(|parent| *parent != x11rb::NONE));
+        }
+        Ok(parents)
     }
 
     /// Returns a window with its ancestors outward, without the root window; empty if it is nested
@@ -375,9 +377,8 @@ impl<'a> QueryBatch<'a> {
 
     fn facts_of(&self, asked: PendingQueries<'_>) -> Result<Option<Facts>, DisplayError> {
         let attributes = self.answer(asked.attributes)?;
-        let first =
-            |reply: Option<GetPropertyReply>| reply.and_then(|reply| numbers(&reply).next());
-        let (state, pid) = (first(self.answer(asked.state)?), first(self.answer(asked.pid)?));
+        let state = self.answer(asked.state)?.as_ref().and_then(first_number);
+        let pid = self.answer(asked.pid)?.as_ref().and_then(first_number);
         let (set, client) = (self.answer(asked.set)?, self.client(asked.client)?);
         let Some(attributes) = attributes else { return Ok(None) };
         let (helpers, excess) =
@@ -393,7 +394,7 @@ impl<'a> QueryBatch<'a> {
     }
 
     /// Queries the focus.
-    pub(super) fn looks(&self) -> Result<ServerFocus, DisplayError> {
+    pub(super) fn focus(&self) -> Result<ServerFocus, DisplayError> {
         let keyboard = self.sent(self.wire.get_input_focus())?;
         let pointer = self.sent(self.wire.query_pointer(self.root()))?;
         let keyboard = self.answer(keyboard)?.map_or(NOWHERE, |reply| reply.focus);
@@ -439,6 +440,10 @@ fn numbers(reply: &GetPropertyReply) -> impl Iterator<Item = u32> + '_ {
     reply.value32().into_iter().flatten()
 }
 
+fn first_number(reply: &GetPropertyReply) -> Option<u32> {
+    numbers(reply).next()
+}
+
 /// Returns the number of values in the property beyond those requested.
 fn excess(reply: &GetPropertyReply) -> u32 {
     if reply.value_len == 0 { 0 } else { reply.bytes_after / 4 }
@@ -446,7 +451,7 @@ fn excess(reply: &GetPropertyReply) -> u32 {
 
 /// Parses any reply as each of the properties; returns `true` if it has numbers.
 pub(crate) fn read_any(reply: &GetPropertyReply) -> bool {
-    let first = numbers(reply).next();
+    let first = first_number(reply);
     drop((helpers(numbers(reply)), excess(reply), owner(first, numbers(reply).nth(1))));
     first.is_some()
 }
@@ -467,10 +472,13 @@ fn helpers(numbers: impl Iterator<Item = u32>) -> Vec<u32> {
 }
 
 /// Prefers the server's knowledge to a program's claim.
-fn owner(client: Option<u32>, said: Option<u32>) -> Option<WindowOwner> {
-    let said =
-        || said.filter(|pid| is_pid(*pid)).map(|pid| WindowOwner { pid, how: PidSource::Property });
-    client.map(|pid| WindowOwner { pid, how: PidSource::Server }).or_else(said)
+fn owner(client: Option<u32>, claimed: Option<u32>) -> Option<WindowOwner> {
+    match client {
+        Some(pid) => Some(WindowOwner { pid, how: PidSource::Server }),
+        None => {
+            Some(WindowOwner { pid: claimed.filter(|pid| is_pid(*pid))?, how: PidSource::Property })
+        }
+    }
 }
 
 #[cfg(test)]

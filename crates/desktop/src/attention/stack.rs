@@ -45,13 +45,15 @@ pub(super) fn hidden_windows(
     }
     let layers = layers(queries, windows)?;
     let Some((screen, layers)) = layers.split_first() else { return Ok(BTreeSet::new()) };
-    let hidden = |(place, layer): (usize, &Layer)| {
+    let mut hidden = BTreeSet::new();
+    for (place, layer) in layers.iter().enumerate() {
         let covers =
             layers[place + 1..].iter().filter(|above| above.covers).map(|above| above.area);
-        (windows.contains(&layer.window) && is_hidden(layer.area.within(screen.area), covers))
-            .then_some(layer.window)
-    };
-    Ok(layers.iter().enumerate().filter_map(hidden).collect())
+        if windows.contains(&layer.window) && is_hidden(layer.area.within(screen.area), covers) {
+            hidden.insert(layer.window);
+        }
+    }
+    Ok(hidden)
 }
 
 /// Returns the screen, and the windows from the lowest wanted one upward.
@@ -65,13 +67,14 @@ fn layers(queries: &QueryBatch<'_>, wanted: &[Window]) -> Result<Vec<Layer>, Dis
         return Ok(Vec::new());
     };
     let windows = [&[queries.root()], &tree.children[lowest..]].concat();
-    let ask = |window: &Window| {
-        let place = queries.sent(queries.wire().get_geometry(*window))?;
-        let attributes = queries.sent(queries.wire().get_window_attributes(*window))?;
-        let shape = queries.sent_if_known(queries.wire().shape_query_extents(*window))?;
-        Ok((place, attributes, shape))
-    };
-    let asked = windows.iter().map(ask).collect::<Result<Vec<_>, DisplayError>>()?;
+    let mut asked = Vec::new();
+    for window in &windows {
+        asked.push((
+            queries.sent(queries.wire().get_geometry(*window))?,
+            queries.sent(queries.wire().get_window_attributes(*window))?,
+            queries.sent_if_known(queries.wire().shape_query_extents(*window))?,
+        ));
+    }
     let mut layers = Vec::new();
     for (window, (place, attributes, shape)) in windows.into_iter().zip(asked) {
         let (place, attributes) = (queries.answer(place)?, queries.answer(attributes)?);
@@ -80,7 +83,7 @@ fn layers(queries: &QueryBatch<'_>, wanted: &[Window]) -> Result<Vec<Layer>, Dis
         let solid = attributes.map_state == MapState::VIEWABLE
             && attributes.class == WindowClass::INPUT_OUTPUT;
         let covers = solid && !shaped.is_some_and(|shape| shape.bounding_shaped);
-        layers.push(Layer { window, area: PixelRectangle::of(&place), covers });
+        layers.push(Layer { window, area: PixelRectangle::new(&place), covers });
     }
     Ok(layers)
 }
@@ -100,7 +103,7 @@ fn is_hidden(area: PixelRectangle, covers: impl Iterator<Item = PixelRectangle>)
 
 impl PixelRectangle {
     /// Includes the border, like the server.
-    fn of(place: &GetGeometryReply) -> PixelRectangle {
+    fn new(place: &GetGeometryReply) -> PixelRectangle {
         let (left, top) = (i32::from(place.x), i32::from(place.y));
         let border = 2 * i32::from(place.border_width);
         PixelRectangle {
@@ -149,6 +152,17 @@ mod tests {
         PixelRectangle { left, top, right, bottom }
     }
 
+    fn random_area(random: &mut fastrand::Rng, side_max: i32) -> PixelRectangle {
+        let (left, top) = (random.i32(0..12), random.i32(0..12));
+        area(left, top, left + 1 + random.i32(0..side_max), top + 1 + random.i32(0..side_max))
+    }
+
+    impl PixelRectangle {
+        fn has(&self, x: i32, y: i32) -> bool {
+            (self.left..self.right).contains(&x) && (self.top..self.bottom).contains(&y)
+        }
+    }
+
     fn hidden(area: PixelRectangle, covers: &[PixelRectangle]) -> bool {
         is_hidden(area, covers.iter().copied())
     }
@@ -175,20 +189,13 @@ mod tests {
     #[test]
     fn pixels_agree() {
         let mut random = fastrand::Rng::with_seed(1);
-        let mut number = |below: i32| random.i32(0..below);
         let mut outcomes = BTreeSet::new();
         for _ in 0..500 {
-            let mut place = |side: i32| {
-                let (left, top) = (number(12), number(12));
-                area(left, top, left + 1 + number(side), top + 1 + number(side))
-            };
-            let window = place(6);
-            let covers: Vec<PixelRectangle> = (0..8).map(|_| place(9)).collect();
-            let seen = |x, y| {
-                !covers.iter().any(|c| c.left <= x && x < c.right && c.top <= y && y < c.bottom)
-            };
-            let any = (window.left..window.right)
-                .any(|x| (window.top..window.bottom).any(|y| seen(x, y)));
+            let window = random_area(&mut random, 6);
+            let covers: Vec<PixelRectangle> = (0..8).map(|_| random_area(&mut random, 9)).collect();
+            let any = (window.left..window.right).any(|x| {
+                (window.top..window.bottom).any(|y| !covers.iter().any(|cover| cover.has(x, y)))
+            });
             assert_eq!(hidden(window, &covers), !any, "{window:?} {covers:?}");
             outcomes.insert(any);
         }

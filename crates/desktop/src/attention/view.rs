@@ -6,7 +6,7 @@ use super::change::{AttentionChange, Dropped, WINDOWS_MAX, WindowState};
 use std::collections::{BTreeMap, BTreeSet};
 use x11rb::protocol::Event;
 use x11rb::protocol::xproto::{
-    Atom, FocusInEvent, MapNotifyEvent, NotifyDetail, NotifyMode, PropertyNotifyEvent,
+    FocusInEvent, MapNotifyEvent, NotifyDetail, NotifyMode, PropertyNotifyEvent,
     ReparentNotifyEvent, UnmapNotifyEvent, Visibility, Window,
 };
 
@@ -25,8 +25,8 @@ pub(super) struct AttentionView {
     /// A manager keeps the list of windows.
     managed: bool,
     windows: BTreeMap<Window, Watched>,
-    keyboard: ToldFocus,
-    pointer: ToldFocus,
+    keyboard: ReportedFocus,
+    pointer: ReportedFocus,
     /// Destroyed windows, with their last reported state.
     gone: BTreeMap<Window, WindowState>,
     /// Windows beyond the bound in the last list.
@@ -47,14 +47,14 @@ struct Watched {
     obscured: bool,
     /// It is followed because it had the keyboard focus, not because it is listed.
     adopted: bool,
-    told: Option<WindowState>,
+    reported: Option<WindowState>,
 }
 
 /// A focus, with its last reported value.
 #[derive(Default)]
-struct ToldFocus {
+struct ReportedFocus {
     now: Option<Window>,
-    told: Option<Option<Window>>,
+    reported: Option<Option<Window>>,
 }
 
 impl AttentionView {
@@ -69,8 +69,8 @@ impl AttentionView {
             manager: None,
             managed: false,
             windows: BTreeMap::new(),
-            keyboard: ToldFocus::default(),
-            pointer: ToldFocus::default(),
+            keyboard: ReportedFocus::default(),
+            pointer: ReportedFocus::default(),
             gone: BTreeMap::new(),
             excess: 0,
             dropped: Dropped::default(),
@@ -123,11 +123,10 @@ impl AttentionView {
     }
 
     fn property(&mut self, event: &PropertyNotifyEvent) {
-        let is = |atoms: &[Atom]| atoms.contains(&event.atom);
         if event.window == self.root {
-            self.keyboard_due |= is(&[self.atoms.active]);
-            self.listing_due |= is(&[self.atoms.clients, self.atoms.supporting]);
-        } else if is(&[self.atoms.state, self.atoms.pid, self.atoms.set]) {
+            self.keyboard_due |= event.atom == self.atoms.active;
+            self.listing_due |= [self.atoms.clients, self.atoms.supporting].contains(&event.atom);
+        } else if [self.atoms.state, self.atoms.pid, self.atoms.set].contains(&event.atom) {
             self.windows.entry(event.window).and_modify(|watched| watched.fresh = false);
         }
     }
@@ -181,15 +180,15 @@ impl AttentionView {
             self.dropped.windows += 1;
             return;
         }
-        let told = self.gone.remove(&window);
-        self.windows.insert(window, Watched { told, ..Watched::default() });
+        let reported = self.gone.remove(&window);
+        self.windows.insert(window, Watched { reported, ..Watched::default() });
         self.focus_due = true;
     }
 
     fn remove(&mut self, window: Window) {
         let Some(watched) = self.windows.remove(&window) else { return };
         self.focus_due = true;
-        self.gone.extend(watched.told.map(|told| (window, told)));
+        self.gone.extend(watched.reported.map(|reported| (window, reported)));
     }
 
     /// Follows a window that has the keyboard focus and is not listed, if necessary in place of
@@ -208,22 +207,20 @@ impl AttentionView {
 
     /// Returns `true` if no query is due.
     pub(super) fn settled(&self) -> bool {
-        let known = |watched: &Watched| watched.heard && watched.fresh && watched.frame.is_some();
         let due = self.listing_due || self.keyboard_due || self.focus_due;
-        !due && self.windows.values().all(known)
+        !due && self
+            .windows
+            .values()
+            .all(|watched| watched.heard && watched.fresh && watched.frame.is_some())
     }
 
     /// Returns `true` if the keyboard focus is known to differ from the last report, even if other
     /// queries are due.
     pub(super) fn has_switched(&self) -> bool {
-        let known = |window: &Window| {
-            self.windows.get(window).is_some_and(|watched| watched.told.is_some())
-        };
-        let is_told = self.keyboard.told == Some(self.keyboard.now);
+        let watched = self.keyboard.now.and_then(|window| self.windows.get(&window));
         !self.keyboard_due
-            && !is_told
-            && self.keyboard.told.is_some()
-            && self.keyboard.now.as_ref().is_some_and(known)
+            && self.keyboard.reported.is_some_and(|reported| reported != self.keyboard.now)
+            && watched.is_some_and(|watched| watched.reported.is_some())
     }
 
     pub(super) fn take_listing_due(&mut self) -> bool {
@@ -238,11 +235,10 @@ impl AttentionView {
     pub(super) fn relist(&mut self, manager: Option<WindowManager>, listing: Listing) {
         (self.manager, self.managed) = (manager, listing.managed);
         let listed: BTreeSet<Window> = listing.windows.iter().copied().collect();
-        let stays = |window: &Window, watched: &Watched| watched.adopted || listed.contains(window);
         let left: Vec<Window> = self
             .windows
             .iter()
-            .filter(|(window, watched)| !stays(window, watched))
+            .filter(|(window, watched)| !watched.adopted && !listed.contains(window))
             .map(|(window, _)| *window)
             .collect();
         left.into_iter().for_each(|window| self.remove(window));
@@ -255,13 +251,13 @@ impl AttentionView {
         self.focus_due = true;
     }
 
-    /// Takes the windows whose events the caller must select.
+    /// Takes the windows of which the caller must select the events.
     pub(super) fn take_unheard(&mut self) -> Vec<Window> {
         let unheard = self.windows.iter_mut().filter(|(_, watched)| !watched.heard);
         unheard.map(|(window, watched)| (watched.heard = true, *window).1).collect()
     }
 
-    /// Takes the windows whose facts the caller must query.
+    /// Takes the windows of which the caller must query the facts.
     pub(super) fn take_stale(&mut self) -> Vec<Window> {
         let stale = self.windows.iter_mut().filter(|(_, watched)| !watched.fresh);
         stale.map(|(window, watched)| (watched.fresh = true, *window).1).collect()
@@ -344,25 +340,25 @@ impl Watched {
             visible: facts.viewable && !facts.iconic && !self.obscured,
             iconic: facts.iconic,
         };
-        if self.told.as_ref() == Some(&state) {
+        if self.reported.as_ref() == Some(&state) {
             return None;
         }
-        self.told = Some(state.clone());
+        self.reported = Some(state.clone());
         Some(state)
     }
 }
 
-impl ToldFocus {
+impl ReportedFocus {
     /// Returns the focus if it was not reported; waits while the window itself has not been
     /// reported.
     fn change(&mut self, windows: &BTreeMap<Window, Watched>) -> Option<Option<Window>> {
         let watched = self.now.and_then(|window| windows.get(&window));
         let now = self.now.filter(|_| watched.is_some());
-        let waits = watched.is_some_and(|watched| watched.told.is_none());
-        if waits || self.told == Some(now) {
+        let waits = watched.is_some_and(|watched| watched.reported.is_none());
+        if waits || self.reported == Some(now) {
             return None;
         }
-        self.told = Some(now);
+        self.reported = Some(now);
         Some(now)
     }
 }
@@ -378,7 +374,7 @@ mod tests {
         Facts { owner: None, helpers: Vec::new(), excess: 0, viewable, iconic: false }
     }
 
-    /// A display without a manager, all of whose windows are known and reported.
+    /// A display without a manager, with all windows known and reported.
     fn view(windows: impl IntoIterator<Item = Window>) -> AttentionView {
         let atoms = Atoms {
             active: 10,
@@ -428,8 +424,13 @@ mod tests {
         })
     }
 
+    fn recreate(view: &mut AttentionView, window: Window) {
+        view.handle(&destroyed(window));
+        view.handle(&mapped(window));
+    }
+
     #[test]
-    fn a_focus_event_alone_tells_of_the_keyboard_when_it_is_a_clear_one() {
+    fn an_unambiguous_focus_event_needs_no_query() {
         let mut view = view([5, 6]);
         view.handle(&focus_in(6, NotifyMode::NORMAL, NotifyDetail::NONLINEAR));
         assert!(view.settled() && view.has_switched());
@@ -447,20 +448,17 @@ mod tests {
     }
 
     #[test]
-    fn a_window_that_is_back_at_once_is_told_only_where_it_differs() {
+    fn a_recreated_window_is_reported_only_if_it_differs() {
         let mut view = view([5]);
-        let again = |view: &mut AttentionView| {
-            [destroyed(5), mapped(5)].iter().for_each(|event| view.handle(event))
-        };
-        again(&mut view);
+        recreate(&mut view, 5);
         assert_eq!(view.report(), []);
         answer(&mut view);
         assert_eq!(view.report(), []);
-        again(&mut view);
+        recreate(&mut view, 5);
         view.take_stale();
         view.learn(5, Some(facts(false)));
         assert!(matches!(&view.report()[..], [AttentionChange::Window(state)] if !state.visible));
-        again(&mut view);
+        recreate(&mut view, 5);
         view.handle(&destroyed(5));
         assert_eq!(view.report(), [AttentionChange::Gone(5)]);
     }
@@ -473,9 +471,8 @@ mod tests {
         assert_eq!(view.report(), []);
         answer(&mut view);
         let changes = view.report();
-        assert!(
-            matches!(&changes[..], [AttentionChange::Window(state), AttentionChange::Keyboard(Some(7))] if state.window == 7)
-        );
+        assert!(matches!(&changes[0], AttentionChange::Window(state) if state.window == 7));
+        assert_eq!(changes[1..], [AttentionChange::Keyboard(Some(7))]);
     }
 
     #[test]

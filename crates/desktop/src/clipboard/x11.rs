@@ -7,7 +7,7 @@ use crate::connect::{DisplayConnection, DisplayTarget};
 use crate::error::DisplayError;
 use std::cell::Cell;
 use tipme_record::Nanos;
-use x11rb::connection::Connection as _;
+
 use x11rb::protocol::Event;
 use x11rb::protocol::xproto::{
     Atom, AtomEnum, ConnectionExt as _, CreateWindowAux, EventMask, PropMode,
@@ -47,20 +47,17 @@ impl X11Clipboard {
     /// Fails if the display is not usable, or another program keeps the clipboard.
     pub(super) fn take(target: &DisplayTarget, text: String) -> Result<X11Clipboard, DisplayError> {
         let connection = DisplayConnection::open(target)?;
-        let failed = |error| connection.failed(error);
-        let (wire, root) = (connection.wire(), connection.root());
-        let window = wire.generate_id().map_err(|error| connection.failed(error))?;
+        let (window, root) = (connection.new_id()?, connection.root());
         let aux = CreateWindowAux::new().event_mask(EventMask::PROPERTY_CHANGE);
-        let class = WindowClass::INPUT_ONLY;
-        wire.create_window(COPY_DEPTH_FROM_PARENT, window, root, -1, -1, 1, 1, 0, class, 0, &aux)
-            .map_err(failed)?
-            .ignore_error();
+        let (depth, class) = (COPY_DEPTH_FROM_PARENT, WindowClass::INPUT_ONLY);
+        let wire = connection.wire();
+        connection
+            .send(wire.create_window(depth, window, root, -1, -1, 1, 1, 0, class, 0, &aux))?;
         let atoms = Atoms::find(&connection)?;
         let since = now(&connection, window, atoms.timestamp)?;
         let wire = connection.wire();
-        wire.set_selection_owner(window, atoms.clipboard, since).map_err(failed)?.ignore_error();
-        let asked = wire.get_selection_owner(atoms.clipboard).map_err(failed)?.reply();
-        if asked.map_err(|error| connection.failed(error))?.owner != window {
+        connection.send(wire.set_selection_owner(window, atoms.clipboard, since))?;
+        if connection.reply(wire.get_selection_owner(atoms.clipboard))?.owner != window {
             return Err(DisplayError::lost(
                 target.display,
                 "another program keeps the clipboard; copy once more",
@@ -116,13 +113,8 @@ impl X11Clipboard {
             target: request.target,
             property,
         };
-        let sent = self.connection.wire().send_event(
-            false,
-            request.requestor,
-            EventMask::NO_EVENT,
-            answer,
-        );
-        sent.map_err(|error| self.connection.failed(error))?.ignore_error();
+        let (wire, to) = (self.connection.wire(), request.requestor);
+        self.connection.send(wire.send_event(false, to, EventMask::NO_EVENT, answer))?;
         self.connection.flush()
     }
 
@@ -166,21 +158,14 @@ impl Drop for X11Clipboard {
 
 impl Atoms {
     fn find(connection: &DisplayConnection) -> Result<Atoms, DisplayError> {
-        let atom = |name: &[u8]| {
-            let sent = connection
-                .wire()
-                .intern_atom(false, name)
-                .map_err(|error| connection.failed(error))?;
-            Ok(sent.reply().map_err(|error| connection.failed(error))?.atom)
-        };
         let mut forms = [NONE; FORMS.len()];
         for (form, name) in forms.iter_mut().zip(FORMS) {
-            *form = atom(name)?;
+            *form = connection.atom(name)?;
         }
         Ok(Atoms {
-            clipboard: atom(b"CLIPBOARD")?,
-            targets: atom(b"TARGETS")?,
-            timestamp: atom(b"TIMESTAMP")?,
+            clipboard: connection.atom(b"CLIPBOARD")?,
+            targets: connection.atom(b"TARGETS")?,
+            timestamp: connection.atom(b"TIMESTAMP")?,
             forms,
         })
     }
@@ -202,7 +187,7 @@ fn now(
         0,
         &[],
     );
-    sent.map_err(|error| connection.failed(error))?.ignore_error();
+    connection.send(sent)?;
     connection.flush()?;
     let deadline = clock::now().after(TIMEOUT);
     while let Some(event) = connection.event(deadline)? {
@@ -210,7 +195,7 @@ fn now(
             return Ok(change.time);
         }
     }
-    Err(DisplayError::lost(connection.display(), "the server does not tell the time"))
+    Err(DisplayError::lost(connection.display(), "the server does not report its time"))
 }
 
 /// Converts for programs that know only Latin-1.

@@ -38,7 +38,7 @@ pub struct FrameWatch {
     manager: ZwlrScreencopyManagerV1,
     output: WlOutput,
     shm: WlShm,
-    /// Buffer for frames, whose contents are ignored.
+    /// Buffer for frames; its contents are ignored.
     buffer: Option<WlBuffer>,
     /// The requested frame.
     asked: Option<ZwlrScreencopyFrameV1>,

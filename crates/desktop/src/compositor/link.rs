@@ -222,10 +222,10 @@ mod tests {
 
     /// Reply of a compositor that has a seat, and has processed everything.
     fn answer() -> Vec<u8> {
-        let words =
-            |words: &[u32]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
-        let seat = [words(&[2, 28 << 16, 7, 8]), b"wl_seat\0".to_vec(), words(&[5])].concat();
-        [seat, words(&[3, 12 << 16, 1])].concat()
+        let name = b"wl_seat\0".as_chunks().0;
+        let seat = [2, 28 << 16, 7, 8, u32::from_le_bytes(name[0]), u32::from_le_bytes(name[1]), 5];
+        let done = [3, 12 << 16, 1];
+        seat.iter().chain(&done).flat_map(|word| word.to_le_bytes()).collect()
     }
 
     /// Connects to a simulated compositor with this reply.
@@ -257,15 +257,14 @@ mod tests {
     #[test]
     fn no_answer_of_a_compositor_ends_the_program() {
         let (whole, mut numbers) = (answer(), fastrand::Rng::with_seed(1));
-        let mut random = |end: usize| numbers.usize(..end);
         let mut refused = 0;
         for _ in 0..400 {
             let mut bytes = whole.clone();
-            for _ in 0..=random(3) {
-                let at = random(bytes.len());
-                bytes[at] = random(256) as u8;
+            for _ in 0..=numbers.usize(..3) {
+                let at = numbers.usize(..bytes.len());
+                bytes[at] = numbers.u8(..);
             }
-            bytes.truncate(bytes.len() - random(2) * random(whole.len()));
+            bytes.truncate(bytes.len() - numbers.usize(..2) * numbers.usize(..whole.len()));
             refused += usize::from(open(bytes, true).is_err());
         }
         assert!(refused > 200, "{refused}");

@@ -124,15 +124,15 @@ impl GrabbedKeys {
     /// Returns the reason why a binding is not, or not completely, grabbed.
     fn refusal(&self, number: usize, bindings: &Bindings) -> Option<HotKeyRefusal> {
         let places = self.places.iter().zip(&self.had).filter(|(place, _)| place.binding == number);
-        let all = |main: bool| {
-            places.clone().filter(|(place, _)| place.main == main).all(|(_, had)| *had)
-        };
-        let why = match (all(true), all(false)) {
-            _ if places.clone().next().is_none() => RefusalReason::Missing,
-            (true, true) => return None,
-            (true, false) => RefusalReason::KeypadTaken,
-            (false, _) if places.clone().any(|(_, had)| *had) => RefusalReason::MainTaken,
-            (false, _) => RefusalReason::Taken,
+        let places: Vec<(bool, bool)> = places.map(|(place, had)| (place.main, *had)).collect();
+        let (main_taken, keypad_taken) =
+            (places.contains(&(true, false)), places.contains(&(false, false)));
+        let why = match (main_taken, keypad_taken) {
+            _ if places.is_empty() => RefusalReason::Missing,
+            (false, false) => return None,
+            (false, true) => RefusalReason::KeypadTaken,
+            (true, _) if places.iter().any(|(_, had)| *had) => RefusalReason::MainTaken,
+            (true, _) => RefusalReason::Taken,
         };
         let (action, chord) = bindings.0[number].clone();
         Some(HotKeyRefusal { action, chord, why })
@@ -195,10 +195,8 @@ impl GrabbedKeys {
     }
 
     fn release(&mut self) -> Result<(), DisplayError> {
-        let sent =
-            self.connection.wire().ungrab_key(Grab::ANY, self.connection.root(), ModMask::ANY);
-        sent.map_err(|error| self.connection.failed(error))?.ignore_error();
-        Ok(())
+        let (wire, root) = (self.connection.wire(), self.connection.root());
+        self.connection.send(wire.ungrab_key(Grab::ANY, root, ModMask::ANY))
     }
 
     fn action(&self, press: &KeyPressEvent, bindings: &Bindings) -> Option<HotKeyAction> {
@@ -207,26 +205,25 @@ impl GrabbedKeys {
         }
         let ignored = u16::from(ModMask::LOCK | self.num_lock);
         let state = u16::from(press.state) & 0xff & !ignored;
-        let fits =
-            |place: &&KeyPlace| place.code == press.detail && u16::from(place.modifiers) == state;
-        let place = self.places.iter().find(fits)?;
+        let place = self
+            .places
+            .iter()
+            .find(|place| place.code == press.detail && u16::from(place.modifiers) == state)?;
         bindings.0.get(place.binding).map(|(action, _)| *action)
     }
 }
 
 /// Returns the positions of the keys of the bindings.
 fn places(keymap: &Keymap, bindings: &Bindings) -> Vec<KeyPlace> {
-    let of_one = |(binding, (_, chord)): (usize, &(HotKeyAction, Chord))| {
+    let mut places = Vec::new();
+    for (binding, (_, chord)) in bindings.0.iter().enumerate() {
         let main =
             Chord { symbols: chord.symbols.iter().take(1).copied().collect(), ..chord.clone() };
         let main = wanted(keymap, &main);
-        let place = move |(code, modifiers)| KeyPlace {
-            code,
-            modifiers,
-            binding,
-            main: main.contains(&(code, modifiers)),
-        };
-        wanted(keymap, chord).into_iter().map(place)
-    };
-    bindings.0.iter().enumerate().flat_map(of_one).collect()
+        for (code, modifiers) in wanted(keymap, chord) {
+            let main = main.contains(&(code, modifiers));
+            places.push(KeyPlace { code, modifiers, binding, main });
+        }
+    }
+    places
 }

@@ -36,8 +36,8 @@ impl Xtest {
 
     fn send(&self, kind: u8, detail: u8, (x, y): (i16, i16)) -> Result<Nanos, DisplayError> {
         let root = self.connection.root();
-        let sent = self.connection.wire().xtest_fake_input(kind, detail, 0, root, x, y, 0);
-        sent.map_err(|error| self.connection.failed(error))?.ignore_error();
+        let wire = self.connection.wire();
+        self.connection.send(wire.xtest_fake_input(kind, detail, 0, root, x, y, 0))?;
         let at = clock::now();
         self.connection.flush()?;
         Ok(at)
@@ -69,11 +69,6 @@ impl InjectionDevice for Xtest {
     }
 
     fn settle(&mut self) -> Result<(), DisplayError> {
-        let cookie = self
-            .connection
-            .wire()
-            .get_input_focus()
-            .map_err(|error| self.connection.failed(error))?;
-        cookie.reply().map_err(|error| self.connection.failed(error)).map(|_| ())
+        self.connection.reply(self.connection.wire().get_input_focus()).map(drop)
     }
 }

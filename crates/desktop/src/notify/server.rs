@@ -2,6 +2,7 @@
 //! Notification servers: their names, and the capabilities that shape a notification.
 
 use crate::plain::plain;
+use zbus::Message;
 use zbus::blocking::Connection;
 
 pub(super) const NAME: &str = "org.freedesktop.Notifications";
@@ -30,17 +31,19 @@ pub(super) struct NotificationServer {
 impl NotificationServer {
     /// Queries the server of the session; the bus starts one that can be activated.
     pub(super) fn ask(bus: &Connection) -> Result<NotificationServer, zbus::Error> {
-        let call = |method| bus.call_method(Some(NAME), OBJECT, Some(NAME), method, &());
-        let (name, _, version, _): (String, String, String, String) =
-            call("GetServerInformation")?.body().deserialize()?;
-        let capabilities: Vec<String> = match call("GetCapabilities") {
+        let reply = call(bus, "GetServerInformation")?;
+        let (name, _, version, _): (String, String, String, String) = reply.body().deserialize()?;
+        let capabilities: Vec<String> = match call(bus, "GetCapabilities") {
             Ok(reply) => reply.body().deserialize()?,
             Err(zbus::Error::MethodError(..)) => Vec::new(),
             Err(error) => return Err(error),
         };
-        let has = |capability: &str| capabilities.iter().any(|one| one == capability);
-        let (has_actions, has_body_markup) = (has("actions"), has("body-markup"));
-        Ok(NotificationServer { name, version, has_actions, has_body_markup })
+        Ok(NotificationServer {
+            name,
+            version,
+            has_actions: capabilities.iter().any(|name| name == "actions"),
+            has_body_markup: capabilities.iter().any(|name| name == "body-markup"),
+        })
     }
 
     /// Returns `true` if a replaced notification is shown again with its new actions.
@@ -59,19 +62,31 @@ impl NotificationServer {
     }
 }
 
+fn call(bus: &Connection, method: &str) -> Result<Message, zbus::Error> {
+    bus.call_method(Some(NAME), OBJECT, Some(NAME), method, &())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    impl NotificationServer {
+        pub(in crate::notify) fn named(name: &str) -> NotificationServer {
+            NotificationServer { name: name.to_owned(), ..NotificationServer::default() }
+        }
+    }
+
     #[test]
-    fn servers_are_told_apart_by_how_they_update_and_what_a_click_does() {
-        let named = |name: &str| NotificationServer {
-            name: name.to_owned(),
-            ..NotificationServer::default()
-        };
-        assert!(named("dunst").updates_in_place());
-        assert!(!named("gnome-shell").updates_in_place() && !named("").updates_in_place());
-        assert!(named("dunst").has_default_action() && named("").has_default_action());
-        assert!(!named("Xfce Notify Daemon").has_default_action());
+    fn the_name_of_a_server_decides_on_updates_and_clicks() {
+        for (name, updates, has_default_action) in [
+            ("dunst", true, true),
+            ("gnome-shell", false, true),
+            ("", false, true),
+            ("Xfce Notify Daemon", false, false),
+        ] {
+            let server = NotificationServer::named(name);
+            assert_eq!(server.updates_in_place(), updates, "{name}");
+            assert_eq!(server.has_default_action(), has_default_action, "{name}");
+        }
     }
 }

@@ -18,8 +18,8 @@ use tipme_desktop::attention::{Attention, AttentionChange, WindowState};
 use tipme_desktop::{DisplayTarget, authority_file};
 use x11rb::connection::Connection as _;
 use x11rb::protocol::xproto::{
-    AtomEnum, ClientMessageEvent, ConnectionExt as _, CreateWindowAux, EventMask, InputFocus,
-    PropMode, WindowClass,
+    AtomEnum, ClientMessageEvent, ConfigureWindowAux, ConnectionExt as _, CreateWindowAux,
+    EventMask, InputFocus, PropMode, WindowClass,
 };
 use x11rb::rust_connection::{DefaultStream, RustConnection};
 use x11rb::wrapper::ConnectionExt as _;
@@ -34,17 +34,15 @@ pub struct Program(Child);
 impl Program {
     fn start(mut command: Command) -> Program {
         let parent = getpid();
-        let before_exec = move || {
-            set_parent_process_death_signal(Some(Signal::KILL))?;
-            if getppid() == Some(parent) {
-                Ok(())
-            } else {
-                Err(std::io::ErrorKind::BrokenPipe.into())
-            }
-        };
         // SAFETY: the closure only makes system calls; it uses no memory of the parent, no lock, no
         // allocator.
-        unsafe { command.pre_exec(before_exec) };
+        unsafe {
+            command.pre_exec(move || {
+                set_parent_process_death_signal(Some(Signal::KILL))?;
+                let is_child = getppid() == Some(parent);
+                is_child.then_some(()).ok_or(std::io::ErrorKind::BrokenPipe.into())
+            });
+        }
         Program(command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}")))
     }
 
@@ -91,7 +89,7 @@ impl Display {
         let mut server = Program::start(command);
         let mut line = String::new();
         BufReader::new(server.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let number = line.trim().parse().expect("the X server says its display");
+        let number = line.trim().parse().expect("the X server prints its display");
         let wire = connect(number, &cookie);
         Display { wire, server, cookie, number, folder }
     }
@@ -139,7 +137,8 @@ impl Display {
         let settings = self.folder.path().join("openbox");
         std::fs::create_dir_all(&settings).unwrap();
         let text = format!(
-            "<openbox_config xmlns=\"http://openbox.org/3.4/rc\"><focus>{focus}</focus></openbox_config>"
+            "<openbox_config xmlns=\"http://openbox.org/3.4/rc\">\
+             <focus>{focus}</focus></openbox_config>"
         );
         std::fs::write(settings.join("rc.xml"), text).unwrap();
         Program::start(self.command("openbox", ["--sm-disable"]))
@@ -170,6 +169,7 @@ impl Display {
         self.wire.unmap_window(window).unwrap().check().unwrap();
     }
 
+    /// Gives the focus to a window, to no window, or to the window under the pointer.
     pub fn focus(&self, window: u32) {
         let sent = self.wire.set_input_focus(InputFocus::POINTER_ROOT, window, x11rb::CURRENT_TIME);
         sent.unwrap().check().unwrap();
@@ -197,11 +197,20 @@ impl Display {
     pub fn ask_manager(&self, window: u32, what: &str, data: [u32; 5]) {
         let message = ClientMessageEvent::new(32, window, self.atom(what), data);
         let mask = EventMask::SUBSTRUCTURE_REDIRECT | EventMask::SUBSTRUCTURE_NOTIFY;
-        self.wire.send_event(false, self.root(), mask, message).unwrap().check().unwrap();
+        self.forge(self.root(), mask, message);
     }
 
     pub fn activate(&self, window: u32) {
         self.ask_manager(window, "_NET_ACTIVE_WINDOW", [2, 0, 0, 0, 0]);
+    }
+
+    pub fn configure(&self, window: u32, change: &ConfigureWindowAux) {
+        self.wire.configure_window(window, change).unwrap().check().unwrap();
+    }
+
+    /// Sends an event in place of the server.
+    pub fn forge(&self, window: u32, mask: EventMask, event: impl Into<[u8; 32]>) {
+        self.wire.send_event(false, window, mask, event).unwrap().check().unwrap();
     }
 }
 
@@ -209,19 +218,8 @@ pub fn make_window(wire: &RustConnection, place: (i16, i16, u16, u16), unmanaged
     let window = wire.generate_id().unwrap();
     let look = CreateWindowAux::new().override_redirect(u32::from(unmanaged)).background_pixel(0);
     let (root, (x, y, width, height)) = (wire.setup().roots[0].root, place);
-    let sent = wire.create_window(
-        0,
-        window,
-        root,
-        x,
-        y,
-        width,
-        height,
-        0,
-        WindowClass::INPUT_OUTPUT,
-        0,
-        &look,
-    );
+    let class = WindowClass::INPUT_OUTPUT;
+    let sent = wire.create_window(0, window, root, x, y, width, height, 0, class, 0, &look);
     sent.unwrap().ignore_error();
     window
 }
@@ -243,21 +241,23 @@ pub struct Known {
     pub keyboard: Option<u32>,
     pub pointer: Option<u32>,
     /// Total number of reported changes.
-    pub told: usize,
+    pub changes: usize,
 }
 
 impl Known {
     pub fn open(display: &Display) -> Known {
         let attention = Attention::open(&display.target()).unwrap();
-        let mut known =
-            Known { attention, windows: BTreeMap::new(), keyboard: None, pointer: None, told: 0 };
+        let mut known = Known {
+            attention,
+            windows: BTreeMap::new(),
+            keyboard: None,
+            pointer: None,
+            changes: 0,
+        };
         let first = known.take();
         assert!(
-            first.iter().any(|change| matches!(change, AttentionChange::Keyboard(_))),
-            "{first:?}"
-        );
-        assert!(
-            first.iter().any(|change| matches!(change, AttentionChange::Pointer(_))),
+            first.iter().any(|change| matches!(change, AttentionChange::Keyboard(_)))
+                && first.iter().any(|change| matches!(change, AttentionChange::Pointer(_))),
             "{first:?}"
         );
         known
@@ -270,7 +270,7 @@ impl Known {
         for change in &changes {
             match change {
                 AttentionChange::Window(state) => {
-                    assert!(!states.contains(&state.window), "told twice: {changes:?}");
+                    assert!(!states.contains(&state.window), "reported twice: {changes:?}");
                     states.push(state.window);
                     assert_ne!(
                         self.windows.insert(state.window, state.clone()).as_ref(),
@@ -288,14 +288,14 @@ impl Known {
             matches!(change, AttentionChange::Keyboard(_) | AttentionChange::Pointer(_))
         });
         assert!(of_focus.count() <= 2, "{changes:?}");
-        self.told += changes.len();
+        self.changes += changes.len();
         changes
     }
 
     fn followed(&self, window: Option<u32>) -> Option<u32> {
         assert!(
             window.is_none_or(|window| self.windows.contains_key(&window)),
-            "never told of {window:?}"
+            "{window:?} was never reported"
         );
         window
     }
@@ -316,20 +316,28 @@ impl Known {
         let deadline = Instant::now() + LONG;
         while !so(self) {
             let left = deadline.saturating_duration_since(Instant::now());
-            let state = || format!("{:#?} {:?} {:?}", self.windows, self.keyboard, self.pointer);
-            assert!(self.wait(left), "not so: {what}: {}", state());
+            assert!(
+                self.wait(left),
+                "not so: {what}: {:#?} {:?} {:?}",
+                self.windows,
+                self.keyboard,
+                self.pointer
+            );
             self.take();
         }
     }
 
+    /// Returns the windows of a process.
+    pub fn windows_of(&self, pid: u32) -> Vec<u32> {
+        let states = self.windows.values();
+        let own = states.filter(|state| state.owner.is_some_and(|owner| owner.pid == pid));
+        own.map(|state| state.window).collect()
+    }
+
     /// Waits for the first window of a process.
     pub fn window_of(&mut self, pid: u32) -> u32 {
-        let of = |known: &Known| {
-            let own = |state: &&WindowState| state.owner.is_some_and(|owner| owner.pid == pid);
-            known.windows.values().find(own).map(|state| state.window)
-        };
-        self.until("a window of the process", |known| of(known).is_some());
-        of(self).unwrap()
+        self.until("a window of the process", |known| !known.windows_of(pid).is_empty());
+        self.windows_of(pid)[0]
     }
 
     /// Applies pending changes until the display is quiet.

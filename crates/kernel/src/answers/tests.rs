@@ -82,6 +82,14 @@ impl EventReader {
         let [press, stamp, moves, moved, _] = self.found(protocol, events);
         [press, stamp, moves, moved]
     }
+
+    /// Sends requests of eight bytes with these opcodes, and checks whether they count as drawing.
+    fn expect_drawing(&mut self, requests: &[(u8, u8)], draws: bool) {
+        for (major, minor) in requests {
+            let answer = self.order(&format!("request {major:02x}{minor:02x}020000000000"));
+            assert_eq!(answer == "1 0", draws, "{major} {minor}");
+        }
+    }
 }
 
 impl Drop for EventReader {
@@ -119,47 +127,42 @@ fn message(opcode: u32, arguments: &[u32]) -> Vec<u8> {
 #[test]
 fn motions_and_the_wheel_of_x11_are_read_beside_presses() {
     let mut reader = EventReader::start();
-    let mut read = |events: &[Vec<u8>]| reader.read("x11", events);
-    assert_eq!(read(&[core(6, 0)]), [0, 0, POINTER, STAMP]);
-    assert_eq!(read(&[generic(6, 0, 14)]), [0, 0, POINTER, STAMP]);
-    assert_eq!(
-        (read(&[core(4, 5)]), read(&[generic(4, 7, 14)])),
-        ([0, 0, WHEEL, STAMP], [0, 0, WHEEL, STAMP])
-    );
-    assert_eq!(
-        (read(&[core(4, 1)]), read(&[generic(4, 8, 14)])),
-        ([BUTTON, STAMP, 0, 0], [BUTTON, STAMP, 0, 0])
-    );
-    let both = [KEY, STAMP, POINTER, STAMP];
-    assert_eq!((read(&[core(6, 0), core(2, 38)]), read(&[core(2, 38), core(6, 0)])), (both, both));
-    assert_eq!(read(&[core(6, 0), core(4, 4), core(6, 0)]), [0, 0, WHEEL, STAMP]);
+    // Sent by a client, released, entered, of another extension, raw.
     let others = [core(0x86, 0), core(5, 4), core(7, 0), generic(6, 0, 8), generic(17, 0, 14)];
-    assert_eq!(
-        read(&others),
-        [0; 4],
-        "sent by a client, let go, entered, of another extension, raw"
-    );
+    for (events, found) in [
+        (&[core(6, 0)][..], [0, 0, POINTER, STAMP]),
+        (&[generic(6, 0, 14)], [0, 0, POINTER, STAMP]),
+        (&[core(4, 5)], [0, 0, WHEEL, STAMP]),
+        (&[generic(4, 7, 14)], [0, 0, WHEEL, STAMP]),
+        (&[core(4, 1)], [BUTTON, STAMP, 0, 0]),
+        (&[generic(4, 8, 14)], [BUTTON, STAMP, 0, 0]),
+        (&[core(6, 0), core(2, 38)], [KEY, STAMP, POINTER, STAMP]),
+        (&[core(2, 38), core(6, 0)], [KEY, STAMP, POINTER, STAMP]),
+        (&[core(6, 0), core(4, 4), core(6, 0)], [0, 0, WHEEL, STAMP]),
+        (&others, [0; 4]),
+    ] {
+        assert_eq!(reader.read("x11", events), found, "{events:?}");
+    }
 }
 
 #[test]
 fn motions_and_the_wheel_of_wayland_are_read_beside_presses() {
     let mut reader = EventReader::start();
-    let mut read = |events: &[Vec<u8>]| reader.read("wayland", events);
     let moved = message(2, &[STAMP, 0x1200, 0x3400]);
     let scrolled = message(4, &[STAMP, 0, 0xa00]);
-    let frame = message(5, &[]);
-    assert_eq!(read(&[moved.clone(), frame.clone()]), [0, 0, POINTER, STAMP]);
-    assert_eq!(read(&[moved.clone(), scrolled.clone(), frame.clone()]), [0, 0, WHEEL, STAMP]);
     let clicked = message(3, &[9, STAMP, 0x110, 1]);
-    assert_eq!(read(&[moved, clicked, frame]), [BUTTON, STAMP, POINTER, STAMP]);
+    let frame = message(5, &[]);
+    // Without a current time stamp, and without a known axis.
     let others =
         [message(2, &[NOW + 60_000, 1, 2]), message(4, &[STAMP, 2, 3]), message(4, &[1, 0, 3])];
-    assert_eq!(read(&others), [0; 4], "no time stamp of now, and no axis");
-}
-
-/// Returns the order for a request of eight bytes.
-fn request(major: u8, minor: u8) -> String {
-    format!("request {major:02x}{minor:02x}020000000000")
+    for (events, found) in [
+        (&[moved.clone(), frame.clone()][..], [0, 0, POINTER, STAMP]),
+        (&[moved.clone(), scrolled, frame.clone()], [0, 0, WHEEL, STAMP]),
+        (&[moved, clicked, frame], [BUTTON, STAMP, POINTER, STAMP]),
+        (&others, [0; 4]),
+    ] {
+        assert_eq!(reader.read("wayland", events), found, "{events:?}");
+    }
 }
 
 /// Returns the order for a press injected with the XTEST extension at this major opcode.
@@ -168,27 +171,21 @@ fn injected(major: u8) -> String {
 }
 
 #[test]
-fn of_a_server_that_is_known_only_those_requests_of_extensions_draw_that_do() {
+fn only_drawing_requests_of_a_known_servers_extensions_draw() {
     let mut reader = EventReader::start();
     for other in ["", "known 139 8 10"] {
         reader.order(other);
-        let mut draws = |major, minor| reader.order(&request(major, minor)) == "1 0";
-        assert!(
-            draws(139, 8) && draws(139, 4) && draws(131, 40) && draws(62, 0),
-            "nobody knows what they do"
-        );
-        assert!(!draws(73, 0) && !draws(14, 0));
+        // The extensions of the server are not known, so that these may draw.
+        reader.expect_drawing(&[(139, 8), (139, 4), (131, 40), (62, 0)], true);
+        reader.expect_drawing(&[(73, 0), (14, 0)], false);
     }
     assert_eq!(
         (reader.order(&injected(132)).as_str(), reader.order("met 0").as_str()),
         ("0 1", "0 9")
     );
     reader.last_of(&["known 139 8 9", "known 139 32 9"]);
-    let mut draws = |major, minor| reader.order(&request(major, minor)) == "1 0";
-    assert!(draws(139, 8) && draws(139, 32) && draws(62, 0));
-    assert!(
-        !draws(139, 4) && !draws(131, 40) && !draws(139, 72) && !draws(255, 255) && !draws(73, 0)
-    );
+    reader.expect_drawing(&[(139, 8), (139, 32), (62, 0)], true);
+    reader.expect_drawing(&[(139, 4), (131, 40), (139, 72), (255, 255), (73, 0)], false);
     assert_eq!(
         (reader.order(&injected(132)).as_str(), reader.order("met 1").as_str()),
         ("0 1", "0 9")
@@ -218,7 +215,7 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn stream_position_survives_sends_with_more_requests_than_are_kept() {
+fn stream_position_survives_sends_of_too_many_requests() {
     let mut reader = EventReader::start();
     assert_eq!(
         [cut_short(600, 8), carried_on(8, 3)].map(|order| reader.order(&order)),
@@ -227,7 +224,7 @@ fn stream_position_survives_sends_with_more_requests_than_are_kept() {
 }
 
 #[test]
-fn lost_stream_position_is_found_again_by_a_send_of_whole_requests() {
+fn a_send_of_whole_requests_restores_the_stream_position() {
     let mut reader = EventReader::start();
     let sends =
         [cut_short(1_200, 8), carried_on(8, 3), cut_short(1, 8), carried_on(8, 0), cut_short(5, 0)];
@@ -240,14 +237,10 @@ fn lost_stream_position_is_found_again_by_a_send_of_whole_requests() {
 
 #[test]
 fn requests_that_draw_are_bits_by_their_opcodes() {
-    let extension = |name: &str, major| Extension { name: name.to_owned(), major };
-    let extensions = vec![
-        extension("RENDER", 139),
-        extension("XTEST", 132),
-        extension("MIT-SHM", 130),
-        extension("DRI2", 5),
-    ];
-    let minors = drawing_minors(&Display { display: 7, server_pid: 9, extensions });
+    let extensions = [("RENDER", 139), ("XTEST", 132), ("MIT-SHM", 130), ("DRI2", 5)]
+        .map(|(name, major)| Extension { name: name.to_owned(), major });
+    let display = Display { display: 7, server_pid: 9, extensions: extensions.into() };
+    let minors = drawing_minors(&display);
     let known: Vec<(usize, u64)> =
         minors.iter().copied().enumerate().filter(|(_, bits)| *bits != 0).collect();
     let render =
@@ -269,7 +262,7 @@ fn nothing_is_noticed_of_a_pointer_that_is_not_to_be_recorded() {
 /// Simulates ten seconds with 100 moves per second over a window that draws only its caret, twice a
 /// second.
 #[test]
-fn a_pointer_that_needs_no_answer_is_told_nothing_of() {
+fn a_pointer_that_needs_no_answer_is_not_reported() {
     let mut reader = EventReader::start();
     for at in (0..10_000).step_by(10).map(|at| at + 1_000) {
         assert_eq!(reader.order(&format!("moves 3 {at} {at}")), "3?");
@@ -288,7 +281,7 @@ fn a_pointer_that_needs_no_answer_is_told_nothing_of() {
 }
 
 #[test]
-fn moves_that_lie_in_the_queue_are_told_when_they_are_taken() {
+fn queued_moves_are_reported_when_they_are_taken() {
     let mut reader = EventReader::start();
     assert_eq!(reader.order("moves 3 1000 1001"), "3?");
     assert_eq!(reader.order("moves 2 1400 1400"), "2?");
@@ -322,7 +315,7 @@ fn a_thread_that_works_on_moves_until_it_draws_is_late() {
 }
 
 #[test]
-fn who_takes_the_next_moves_is_done_with_those_before() {
+fn a_thread_that_takes_the_next_moves_is_done_with_those_before() {
     let mut reader = EventReader::start();
     for at in (1_000..2_000).step_by(10) {
         reader.order(&format!("moves 3 {at} {at}"));
@@ -341,7 +334,7 @@ fn moves_answer_no_key_and_keys_no_moves() {
     assert_eq!(
         reader.order("draw 5 1402"),
         "",
-        "what is drawn is told once the server is done with it"
+        "a drawing is reported once the server is done with it"
     );
     assert_eq!(reader.order("counts"), "1 0 0 1");
 }
@@ -353,7 +346,7 @@ fn answered(reader: &mut EventReader) {
 }
 
 #[test]
-fn what_is_taken_before_the_send_returned_is_answered_by_what_is_drawn_next() {
+fn the_next_drawing_answers_input_taken_before_the_send_returned() {
     let mut reader = EventReader::start();
     reader.order("press 1000 1002");
     assert_eq!(reader.order("already 5 1001 1002"), "0?");
@@ -370,7 +363,7 @@ fn what_is_taken_before_the_send_returned_is_answered_by_what_is_drawn_next() {
 }
 
 #[test]
-fn what_was_drawn_before_the_send_returned_answers_what_was_taken_before() {
+fn a_drawing_before_the_send_returned_answers_what_was_taken() {
     let mut reader = EventReader::start();
     answered(&mut reader);
     assert_eq!(reader.order("draw 5 2002"), "");
@@ -398,7 +391,7 @@ fn what_was_drawn_before_it_was_taken_answers_nothing() {
 }
 
 #[test]
-fn presses_that_one_drawing_answers_are_told_together_however_late_they_are_noted() {
+fn presses_that_one_drawing_answers_are_reported_together() {
     let mut reader = EventReader::start();
     answered(&mut reader);
     assert_eq!(reader.last_of(&["press 2000 2000", "take 5 2001", "draw 5 2011"]), "");
@@ -409,7 +402,7 @@ fn presses_that_one_drawing_answers_are_told_together_however_late_they_are_note
 }
 
 #[test]
-fn a_drawing_that_is_taken_before_its_send_returned_lasts_until_the_server_is_done_with_it() {
+fn a_drawing_lasts_until_the_server_is_done_with_it() {
     let mut reader = EventReader::start();
     reader.order("press 1000 1000");
     reader.order("take 5 1001");
@@ -435,7 +428,7 @@ fn a_drawing_that_is_taken_before_its_send_returned_lasts_until_the_server_is_do
 }
 
 #[test]
-fn what_is_taken_before_its_send_is_noted_is_told_by_the_bytes() {
+fn byte_counts_show_what_was_taken_before_its_send_was_noted() {
     let mut reader = EventReader::start();
     assert_eq!((reader.order("sent 32"), reader.order("taken 32")), ("0".into(), String::new()));
     reader.order("taken 64");
@@ -452,7 +445,7 @@ fn what_is_taken_before_its_send_is_noted_is_told_by_the_bytes() {
 }
 
 #[test]
-fn what_lay_in_a_queue_when_recording_began_is_found_out() {
+fn bytes_queued_before_the_recording_are_detected() {
     let mut reader = EventReader::start();
     reader.order("taken 1000");
     assert_eq!(reader.order("sent 8"), "1", "nothing is left in the queue");
@@ -462,7 +455,7 @@ fn what_lay_in_a_queue_when_recording_began_is_found_out() {
 }
 
 #[test]
-fn a_press_that_the_server_took_before_the_send_returned_gives_its_time_to_no_other() {
+fn a_press_taken_before_its_send_returned_keeps_its_time() {
     let mut reader = EventReader::start();
     reader.order("inject 1000");
     assert_eq!(reader.order("stamped 1030 1031"), "1000");
@@ -474,12 +467,12 @@ fn a_press_that_the_server_took_before_the_send_returned_gives_its_time_to_no_ot
     assert_eq!(
         reader.last_of(&["inject 3000", "inject 3500", "injected 3500", "stamped 3509 3510"]),
         "3000",
-        "what was injected before it is told of first"
+        "the earlier injection is reported first"
     );
 }
 
 #[test]
-fn presses_that_a_client_was_done_with_when_the_next_one_came_have_no_answer() {
+fn a_client_that_waits_for_the_next_press_leaves_none_open() {
     let mut reader = EventReader::start();
     for at in [1_000, 1_100, 1_200] {
         reader.order(&format!("press {at} {at}"));
@@ -501,7 +494,7 @@ fn presses_that_a_client_was_done_with_when_the_next_one_came_have_no_answer() {
 }
 
 #[test]
-fn presses_behind_which_a_client_waited_for_another_are_answered_together() {
+fn presses_before_a_wait_for_another_client_are_answered_together() {
     let mut reader = EventReader::start();
     for at in [1_000, 1_100] {
         reader.order(&format!("press {at} {at}"));
@@ -519,14 +512,13 @@ fn presses_behind_which_a_client_waited_for_another_are_answered_together() {
 }
 
 #[test]
-fn what_is_not_noted_since_another_cpu_is_at_the_connection_is_counted_once() {
+fn events_lost_to_another_cpu_at_the_connection_are_counted_once() {
     let mut reader = EventReader::start();
     answered(&mut reader);
     reader.last_of(&["press 2000 2000", "hold"]);
-    let lost = |reader: &mut EventReader, order: &str| reader.last_of(&[order, "unwatched"]);
-    assert_eq!(lost(&mut reader, "press 2010 2010"), "1");
-    assert_eq!(lost(&mut reader, "take 5 2011"), "2");
-    assert_eq!(lost(&mut reader, "draw 5 2012"), "3");
+    for (order, lost) in [("press 2010 2010", "1"), ("take 5 2011", "2"), ("draw 5 2012", "3")] {
+        assert_eq!(reader.last_of(&[order, "unwatched"]), lost);
+    }
     reader.last_of(&["release", "take 5 2020", "draw 5 2021", "serve 9 2022"]);
     assert_eq!(reader.order("wait 9 2023"), "0 23 0");
 }
@@ -536,9 +528,9 @@ fn what_is_not_noted_since_another_cpu_is_at_the_connection_is_counted_once() {
 #[test]
 fn presses_of_a_long_send_are_counted_up_to_its_bound() {
     let mut reader = EventReader::start();
-    let typed = |state| message(3, &[9, STAMP, 30, state]);
-    let of_wayland: Vec<_> = (0..70).flat_map(|_| [typed(1), typed(0)]).collect();
-    let of_x11: Vec<_> = (0..70).flat_map(|_| [core(2, 38), core(3, 38)]).collect();
+    let typed = [1, 0].map(|state| message(3, &[9, STAMP, 30, state]));
+    let of_wayland = vec![typed; 70].concat();
+    let of_x11 = vec![[core(2, 38), core(3, 38)]; 70].concat();
     for (protocol, events, counted) in [("wayland", of_wayland, 64), ("x11", of_x11, 70)] {
         assert_eq!(reader.found(protocol, &events[..120])[4], 60, "{protocol}");
         assert_eq!(reader.found(protocol, &events)[4], counted, "{protocol}");
@@ -548,19 +540,12 @@ fn presses_of_a_long_send_are_counted_up_to_its_bound() {
 #[test]
 fn keys_that_come_together_are_counted_each() {
     let mut reader = EventReader::start();
-    let key = |code, stamp: u32| message(3, &[9, stamp, code, 1]);
-    assert_eq!(
-        reader.found("wayland", &[key(30, STAMP), key(31, STAMP), key(42, STAMP)])[4],
-        2,
-        "one is a modifier"
-    );
+    let keys = [30, 31, 42].map(|code| message(3, &[9, STAMP, code, 1]));
+    assert_eq!(reader.found("wayland", &keys)[4], 2, "one is a modifier");
     assert_eq!(reader.found("x11", &[core(2, 38), core(2, 39)])[4], 2);
-    let later = || {
-        let mut event = generic(2, 39, 14);
-        event[12..16].copy_from_slice(&(STAMP + 4).to_le_bytes());
-        event
-    };
-    let twice = [generic(2, 38, 14), generic(2, 38, 14), generic(6, 0, 14), later(), later()];
+    let mut later = generic(2, 39, 14);
+    later[12..16].copy_from_slice(&(STAMP + 4).to_le_bytes());
+    let twice = [generic(2, 38, 14), generic(2, 38, 14), generic(6, 0, 14), later.clone(), later];
     assert_eq!(
         reader.found("x11", &twice),
         [KEY, STAMP, POINTER, STAMP, 2],

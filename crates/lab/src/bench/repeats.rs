@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_goes_where_it_is_told() {
+    fn one_repeat_keeps_the_given_paths() {
         let (json, svg) = (Path::new("a.json"), Path::new("plots"));
         let all: Vec<BenchRepeat> =
             BenchRepeats::new(1, Some(json), Some(svg)).unwrap().all().collect();
@@ -105,11 +105,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let old = folder.path().join("old.json");
         fs::write(&old, "{}").unwrap();
-        let refused = |path: &Path| {
-            BenchRepeats::new(2, Some(path), None).err().map(|error| error.to_string()).unwrap()
-        };
-        assert!(refused(folder.path()).contains("old.json is there already"));
-        assert!(refused(&old).contains("takes a folder"));
+        for (path, reason) in
+            [(folder.path(), "old.json is there already"), (&old, "takes a folder")]
+        {
+            let error = BenchRepeats::new(2, Some(path), None).err().unwrap().to_string();
+            assert!(error.contains(reason), "{error}");
+        }
         assert!(BenchRepeats::new(1, Some(&old), None).is_ok());
     }
 }

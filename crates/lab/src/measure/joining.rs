@@ -52,42 +52,35 @@ pub fn by_tap(
     drawn: &[Nanos],
     end: Nanos,
 ) -> Vec<InputOutcome> {
-    let next = |index: usize| sent.get(index + 1).map_or(end, |next| next.at);
-    let tapped = |(index, event): (usize, &SentInput)| {
-        let part =
-            parts.iter().find(|part| part.mark >= event.at).filter(|part| part.from <= event.at);
-        part.map_or(Tapped::Lost, |part| match answer(&part.timed, event, next(index), pids) {
-            None => Tapped::Silent,
-            Some(answer) => Tapped::Answered(answer),
-        })
-    };
-    let tapped: Vec<Tapped> = sent.iter().enumerate().map(tapped).collect();
     let mut outcomes = Vec::with_capacity(sent.len());
-    for (index, (tapped, guess)) in tapped.into_iter().zip(guesses(sent, drawn, end)).enumerate() {
-        let event = &sent[index];
-        let was_drawn = || first_after(drawn, event.at).is_some_and(|at| at <= end);
-        outcomes.push(match tapped {
-            Tapped::Lost => InputOutcome::Lost,
-            Tapped::Answered(answer) if answer.open && was_drawn() => outcome(event, guess),
-            Tapped::Answered(answer) => outcome(event, Some(settle(answer, guess, next(index).0))),
-            Tapped::Silent => outcome(event, guess),
-        });
+    for ((event, next), guess) in with_next(sent, end).zip(guesses(sent, drawn, end)) {
+        let Some(part) = part_at(parts, event.at) else {
+            outcomes.push(InputOutcome::Lost);
+            continue;
+        };
+        let was_drawn = first_after(drawn, event.at).is_some_and(|at| at <= end);
+        let answer = match answer(&part.timed, event, next, pids) {
+            Some(answer) if !answer.open || !was_drawn => Some(settle(answer, guess, next.0)),
+            _ => guess,
+        };
+        outcomes.push(outcome(event, answer));
     }
     outcomes
+}
+
+/// Returns each input with the time of the next one, or of the end.
+pub fn with_next(sent: &[SentInput], end: Nanos) -> impl Iterator<Item = (&SentInput, Nanos)> {
+    sent.iter().zip(sent.iter().skip(1).map(|next| next.at).chain([end]))
+}
+
+/// Returns the part that has the records of a time, unless they are no longer held.
+pub fn part_at(parts: &[RecordedRepeat], at: Nanos) -> Option<&RecordedRepeat> {
+    parts.iter().find(|part| part.mark >= at).filter(|part| part.from <= at)
 }
 
 /// Returns the event of an input with a known answer.
 fn outcome(sent: &SentInput, answer: Option<Answer>) -> InputOutcome {
     answer.map_or(InputOutcome::Silent, |answer| InputOutcome::Answered(answer.event(sent.class)))
-}
-
-/// Result of the display tap for an input.
-enum Tapped {
-    Answered(Answer),
-    /// No known answer.
-    Silent,
-    /// Its records are no longer held.
-    Lost,
 }
 
 /// Returns the tap's answer unless the screen contradicts it: a drawing before the next input does
@@ -104,27 +97,35 @@ fn settle(answer: Answer, guess: Option<Answer>, next: u64) -> Answer {
 }
 
 /// Returns the interactions that start with the driver's input at one time and before the next one.
-pub fn near(timed: &[Timed], at: Nanos, next: Nanos) -> impl Iterator<Item = &Timed> {
+fn near(timed: &[Timed], at: Nanos, next: Nanos) -> impl Iterator<Item = &Timed> {
     let (lo, hi) =
         (at.before(EARLY), at.after(LATE).min(next.before(EARLY).max(at.after(Nanos(1)))));
     let first = timed.partition_point(|one| Nanos(one.input_ns) < lo);
     timed.get(first..).unwrap_or_default().iter().take_while(move |one| Nanos(one.input_ns) < hi)
 }
 
+/// Returns the interactions that an input starts. The pointer motion before a click is ignored, as
+/// it is not the purpose of a click.
+pub fn meant<'a>(
+    timed: &'a [Timed],
+    event: &SentInput,
+    next: Nanos,
+) -> impl Iterator<Item = &'a Timed> {
+    let is_motion = event.class == InputClass::Motion;
+    near(timed, event.at, next).filter(move |one| one.class != "motion" || is_motion)
+}
+
 /// Returns the answer to an input: the best joined interaction of the application itself, with all
-/// its consequences. The pointer motion before a click is ignored, as it is not the purpose of a
-/// click.
+/// its consequences.
 fn answer(timed: &[Timed], event: &SentInput, next: Nanos, pids: &[u32]) -> Option<Answer> {
-    let meant = |one: &Timed| one.class != "motion" || event.class == InputClass::Motion;
-    let answered = |one: &&Timed| meant(one) && (one.censored || one.milestone == "response");
-    let near: Vec<&Timed> = near(timed, event.at, next).filter(answered).collect();
-    let rank = |one: &&&Timed| (!pids.contains(&one.client_pid), one.join != "exact");
-    let best = *near.iter().min_by_key(rank)?;
+    let near: Vec<&Timed> = meant(timed, event, next)
+        .filter(|one| one.censored || one.milestone == "response")
+        .collect();
+    let best =
+        *near.iter().min_by_key(|one| (!pids.contains(&one.client_pid), one.join != "exact"))?;
     let own = near.iter().filter(|one| one.client_pid == best.client_pid);
-    let last = |one: &&Timed| {
-        one.end_ns.max(one.settled_ns.unwrap_or(0)).max(one.completed_ns.unwrap_or(0))
-    };
-    let settled = own.map(last).max().unwrap_or(best.end_ns);
+    let ends = own.flat_map(|one| [Some(one.end_ns), one.settled_ns, one.completed_ns]);
+    let settled = ends.flatten().max().unwrap_or(best.end_ns);
     Some(Answer {
         input: best.input_ns,
         dequeued: best.taken_ns,
@@ -251,10 +252,9 @@ mod tests {
 
     #[test]
     fn a_move_of_the_pointer_answers_where_that_is_the_input() {
-        let part = || one_part(0, vec![timed(7, 100, 102, "exact", "motion")]);
-        let [moved, clicked] = [InputClass::Motion, InputClass::Click].map(|class| {
-            by_tap(&sent(&[100], class), &[7], &part(), &[], Nanos(300 * MS)).remove(0)
-        });
+        let part = one_part(0, vec![timed(7, 100, 102, "exact", "motion")]);
+        let [moved, clicked] = [InputClass::Motion, InputClass::Click]
+            .map(|class| by_tap(&sent(&[100], class), &[7], &part, &[], Nanos(300 * MS)).remove(0));
         assert_eq!((first_ms(&moved), clicked), (Some(2), InputOutcome::Silent));
     }
 
@@ -277,15 +277,13 @@ mod tests {
 
     #[test]
     fn a_page_ends_with_its_last_drawing() {
-        let latency = |class| {
-            let drawn =
-                Timed { completed_ns: Some(180 * MS), ..timed(7, 100, 104, "exact", "key") };
-            let outcomes =
-                by_tap(&sent(&[100], class), &[7], &one_part(0, vec![drawn]), &[], Nanos(300 * MS));
+        let drawn = Timed { completed_ns: Some(180 * MS), ..timed(7, 100, 104, "exact", "key") };
+        let part = one_part(0, vec![drawn]);
+        for (class, latency_ms) in [(InputClass::Window, 80), (InputClass::Key, 4)] {
+            let outcomes = by_tap(&sent(&[100], class), &[7], &part, &[], Nanos(300 * MS));
             let InputOutcome::Answered(event) = outcomes[0] else { panic!("{outcomes:?}") };
-            event.latency()
-        };
-        assert_eq!((latency(InputClass::Window), latency(InputClass::Key)), (80 * MS, 4 * MS));
+            assert_eq!(event.latency(), latency_ms * MS);
+        }
     }
 
     #[test]
@@ -311,24 +309,23 @@ mod tests {
     #[test]
     fn the_screen_may_contradict_the_tap() {
         let late = timed(7, 100, 700, "exact", "key");
-        let of = |timed: Timed, drawn: &[u64]| {
+        let open = Timed { censored: true, ..timed(7, 100, 9_999, "none", "key") };
+        for (timed, drawn, first, join) in [
+            (&late, &[130, 700][..], Some(30), EventJoin::Speculative),
+            (&late, &[700], Some(600), EventJoin::Exact),
+            (&open, &[130], Some(30), EventJoin::Speculative),
+            (&open, &[], None, EventJoin::Speculative),
+        ] {
             let outcomes = by_tap(
                 &sent(&[100, 500], InputClass::Key),
                 &[7],
-                &one_part(0, vec![timed]),
+                &one_part(0, vec![timed.clone()]),
                 &ms(drawn),
                 Nanos(900 * MS),
             );
-            (
-                first_ms(&outcomes[0]),
-                matches!(outcomes[0], InputOutcome::Answered(event) if event.times().join == EventJoin::Exact),
-            )
-        };
-        assert_eq!(of(late.clone(), &[130, 700]), (Some(30), false));
-        assert_eq!(of(late, &[700]), (Some(600), true));
-        let open = Timed { censored: true, ..timed(7, 100, 9_999, "none", "key") };
-        assert_eq!(of(open.clone(), &[130]), (Some(30), false));
-        assert_eq!(of(open.clone(), &[]).0, None);
+            let InputOutcome::Answered(event) = outcomes[0] else { panic!("{outcomes:?}") };
+            assert_eq!((first_ms(&outcomes[0]), event.times().join), (first, join));
+        }
         let [InputOutcome::Answered(event)] = by_tap(
             &sent(&[100], InputClass::Key),
             &[7],

@@ -2,10 +2,10 @@
 //! Later milestones of each input besides its response: *handled* and *completed*. Only the display
 //! tap provides them; guesses by time are left out.
 
-use super::joining::{RecordedRepeat, near};
+use super::joining::{RecordedRepeat, meant, part_at, with_next};
 use tipme_analysis::{COMPLETED, NOTICED, Timed};
 use tipme_bench::measure::SentInput;
-use tipme_measure::{InputClass, Share, Summary, ms};
+use tipme_measure::{Share, Summary, ms};
 use tipme_record::Nanos;
 use tipme_report::measure::MilestoneFigures;
 
@@ -30,31 +30,30 @@ pub fn milestones(
     parts: &[RecordedRepeat],
     end: Nanos,
 ) -> Vec<Milestones> {
-    let next = |index: usize| sent.get(index + 1).map_or(end, |next| next.at);
-    let of = |(index, event): (usize, &SentInput)| {
-        let part =
-            parts.iter().find(|part| part.mark >= event.at).filter(|part| part.from <= event.at);
-        part.map_or(Milestones::default(), |part| of_input(part, event, next(index), pids))
-    };
-    sent.iter().enumerate().map(of).collect()
+    with_next(sent, end)
+        .map(|(event, next)| {
+            part_at(parts, event.at)
+                .map_or(Milestones::default(), |part| of_input(part, event, next, pids))
+        })
+        .collect()
 }
 
 /// Returns the milestones in the application itself: the last interaction to be handled, and the
 /// last to be completed.
 fn of_input(part: &RecordedRepeat, event: &SentInput, next: Nanos, pids: &[u32]) -> Milestones {
-    let own = || {
-        near(&part.timed, event.at, next)
-            .filter(|one| one.class != "motion" || event.class == InputClass::Motion)
-    };
-    let own = || own().filter(|one| pids.contains(&one.client_pid));
-    let reached = |one: &Timed, at: u64| MilestoneLatency {
-        latency: at.saturating_sub(one.input_ns),
-        open: at >= part.mark.0,
-    };
-    let handled = own().filter_map(|one| Some(reached(one, one.handled_ns?)));
-    let completed = own().filter_map(|one| Some(reached(one, completed_ns(one)?)));
-    let last = |one: &MilestoneLatency| one.latency;
-    Milestones { handled: handled.max_by_key(last), completed: completed.max_by_key(last) }
+    let own: Vec<&Timed> =
+        meant(&part.timed, event, next).filter(|one| pids.contains(&one.client_pid)).collect();
+    let handled = own.iter().filter_map(|one| reached(part, one, one.handled_ns));
+    let completed = own.iter().filter_map(|one| reached(part, one, completed_ns(one)));
+    Milestones {
+        handled: handled.max_by_key(|one| one.latency),
+        completed: completed.max_by_key(|one| one.latency),
+    }
+}
+
+fn reached(part: &RecordedRepeat, one: &Timed, at: Option<u64>) -> Option<MilestoneLatency> {
+    let at = at?;
+    Some(MilestoneLatency { latency: at.saturating_sub(one.input_ns), open: at >= part.mark.0 })
 }
 
 /// Returns the time of the late completion, else that of the last drawing of an exactly joined
@@ -96,16 +95,12 @@ fn figures(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tipme_measure::InputClass;
 
     const MS: u64 = 1_000_000;
 
-    fn sent(times: &[u64]) -> Vec<SentInput> {
-        let sent = |at: &u64| SentInput {
-            at: Nanos(at * MS),
-            label: "x".to_owned(),
-            class: InputClass::Key,
-        };
-        times.iter().map(sent).collect()
+    fn sent(at: u64) -> SentInput {
+        SentInput { at: Nanos(at * MS), label: "x".to_owned(), class: InputClass::Key }
     }
 
     fn timed(pid: u32, input: u64, end: u64) -> Timed {
@@ -120,15 +115,18 @@ mod tests {
         }
     }
 
-    /// Milliseconds, and `true` if open.
-    type KeyFigure = Option<(u64, bool)>;
-
-    /// Returns handled and completed of each input.
-    fn of(timed: Vec<Timed>, times: &[u64]) -> Vec<(KeyFigure, KeyFigure)> {
+    fn found(timed: Vec<Timed>, times: &[u64]) -> Vec<Milestones> {
         let part = [RecordedRepeat { from: Nanos(0), mark: Nanos(9_000 * MS), timed }];
-        let told = |one: MilestoneLatency| (one.latency / MS, one.open);
-        let all = milestones(&sent(times), &[7], &part, Nanos(9_000 * MS));
-        all.into_iter().map(|one| (one.handled.map(told), one.completed.map(told))).collect()
+        let sent: Vec<SentInput> = times.iter().map(|at| sent(*at)).collect();
+        milestones(&sent, &[7], &part, Nanos(9_000 * MS))
+    }
+
+    /// Returns milestones in milliseconds, each with `true` if open.
+    fn expected(handled: Option<(u64, bool)>, completed: Option<(u64, bool)>) -> Milestones {
+        let [handled, completed] = [handled, completed].map(|milestone| {
+            milestone.map(|(ms, open)| MilestoneLatency { latency: ms * MS, open })
+        });
+        Milestones { handled, completed }
     }
 
     #[test]
@@ -144,10 +142,10 @@ mod tests {
             settled_ns: Some(2_009 * MS),
             ..timed(7, 2_000, 2_004)
         };
-        let told = of(vec![late, quick], &[100, 2_000, 3_000]);
-        assert_eq!(told[0], (Some((600, false)), Some((1_300, false))));
-        assert_eq!(told[1], (Some((3, false)), Some((9, false))));
-        assert_eq!(told[2], (None, None));
+        let found = found(vec![late, quick], &[100, 2_000, 3_000]);
+        assert_eq!(found[0], expected(Some((600, false)), Some((1_300, false))));
+        assert_eq!(found[1], expected(Some((3, false)), Some((9, false))));
+        assert_eq!(found[2], Milestones::default());
     }
 
     #[test]
@@ -156,15 +154,15 @@ mod tests {
         let other = Timed { handled_ns: Some(800 * MS), ..timed(8, 5_000, 5_004) };
         let early = Timed { settled_ns: Some(6_999 * MS), ..timed(7, 7_000, 7_004) };
         let guess = Timed { join: "speculative".to_owned(), ..timed(7, 6_000, 6_004) };
-        let told = of(vec![hangs, other, guess, early], &[100, 5_000, 6_000, 7_000]);
-        assert_eq!(told[0], (Some((8_900, true)), Some((4, false))));
-        assert_eq!(told[1..], [(None, None), (None, None), (None, Some((4, false)))]);
+        let found = found(vec![hangs, other, guess, early], &[100, 5_000, 6_000, 7_000]);
+        assert_eq!(found[0], expected(Some((8_900, true)), Some((4, false))));
+        let none = Milestones::default();
+        assert_eq!(found[1..], [none, none, expected(None, Some((4, false)))]);
     }
 
     #[test]
     fn each_milestone_has_its_threshold() {
-        let reached = |ms: u64| Some(MilestoneLatency { latency: ms * MS, open: ms > 700 });
-        let all = [100, 800].map(|ms| Milestones { handled: reached(ms), completed: reached(ms) });
+        let all = [(100, false), (800, true)].map(|one| expected(Some(one), Some(one)));
         let handled = handled(all.iter()).expect("two were handled");
         assert_eq!(
             (handled.n, handled.max_ms, handled.open, handled.exceeded),

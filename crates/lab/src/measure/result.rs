@@ -62,10 +62,9 @@ fn details(
     limits: &impl Fn(InputClass) -> ClassLimits,
 ) -> MeasureDetails {
     let rows: Vec<InputRow<'_>> = judged.iter().flat_map(rows).collect();
-    let events: Vec<measure::EventRow> = rows.iter().map(told).collect();
+    let events: Vec<measure::EventRow> = rows.iter().map(event_row).collect();
     let count = |outcome| events.iter().filter(|event| event.outcome == outcome).count() as u64;
     let all = Summary::new(latencies(&rows, |_| true));
-    let sum = |of: &dyn Fn(&JudgedInputs) -> u64| Some(ms(judged.iter().map(of).sum()));
     let background: Option<u64> = judged.iter().map(|judged| judged.waits.background).sum();
     MeasureDetails {
         script: options.script.name.clone(),
@@ -85,9 +84,9 @@ fn details(
             .collect(),
         interaction_p98_ms: interaction_p98(&all).map(ms),
         elr: rate(runs),
-        wait_ms: sum(&|judged| judged.waits.wait),
-        noticed_wait_ms: sum(&|judged| judged.waits.noticed),
-        think_ms: sum(&|judged| judged.waits.think),
+        wait_ms: Some(ms(total(judged, |judged| judged.waits.wait))),
+        noticed_wait_ms: Some(ms(total(judged, |judged| judged.waits.noticed))),
+        think_ms: Some(ms(total(judged, |judged| judged.waits.think))),
         background_ms: background.map(ms),
         long_events: long_events(&rows),
         inter_arrival: inter_arrival(runs),
@@ -103,6 +102,10 @@ fn details(
         restless_waits: judged.iter().map(|judged| judged.repeat.restless).sum(),
         events,
     }
+}
+
+fn total(judged: &[JudgedInputs], of: impl Fn(&JudgedInputs) -> u64) -> u64 {
+    judged.iter().map(of).sum()
 }
 
 /// Maps each repeat to a part of it.
@@ -161,7 +164,7 @@ fn latencies(rows: &[InputRow<'_>], wanted: impl Fn(&InputRow<'_>) -> bool) -> V
 }
 
 /// Converts an input to its form in the file.
-fn told(row: &InputRow<'_>) -> measure::EventRow {
+fn event_row(row: &InputRow<'_>) -> measure::EventRow {
     let event = row.event();
     let parts = event.map(|event| event.parts());
     let outcome = match row.outcome {
@@ -198,7 +201,7 @@ fn classes(rows: &[InputRow<'_>]) -> Vec<InputClass> {
 
 fn figures(class: InputClass, rows: &[InputRow<'_>], limits: ClassLimits) -> ClassFigures {
     let summary = Summary::new(latencies(rows, |row| row.class == class));
-    let own = || rows.iter().filter(|row| row.class == class);
+    let own: Vec<&InputRow<'_>> = rows.iter().filter(|row| row.class == class).collect();
     let p98 = summary.shown(Share::P98);
     let deciding = p98.or(summary.max());
     ClassFigures {
@@ -211,12 +214,12 @@ fn figures(class: InputClass, rows: &[InputRow<'_>], limits: ClassLimits) -> Cla
         threshold_ms: ms(limits.threshold),
         frustrated_ms: ms(limits.frustrated),
         apdex: apdex(&summary, limits.threshold, limits.frustrated),
-        open: own().filter_map(InputRow::event).filter(Event::is_censored).count() as u64,
-        silent: own().filter(|row| row.outcome == InputOutcome::Silent).count() as u64,
-        lost: own().filter(|row| row.outcome == InputOutcome::Lost).count() as u64,
+        open: own.iter().filter_map(|row| row.event()).filter(Event::is_censored).count() as u64,
+        silent: own.iter().filter(|row| row.outcome == InputOutcome::Silent).count() as u64,
+        lost: own.iter().filter(|row| row.outcome == InputOutcome::Lost).count() as u64,
         exceeded: deciding.is_some_and(|latency| latency > limits.threshold),
-        handled: handled(own().map(|row| &row.milestones)),
-        completed: completed(own().map(|row| &row.milestones)),
+        handled: handled(own.iter().map(|row| &row.milestones)),
+        completed: completed(own.iter().map(|row| &row.milestones)),
     }
 }
 
@@ -230,24 +233,24 @@ fn run(judged: &JudgedInputs, limits: &impl Fn(InputClass) -> ClassLimits) -> Ru
         awaited.push((row.at.0, row.at.0 + row.latency().unwrap_or(0)));
         lost += u64::from(row.outcome == InputOutcome::Lost);
     }
-    let of_class = |(class, events): (InputClass, Vec<Event>)| {
-        columns(class.name(), Some(limits(class)), &events)
-    };
+    let classes = by_class
+        .into_iter()
+        .map(|(class, events)| columns(class.name(), Some(limits(class)), &events));
     let (from, to) = (judged.repeat.started.begun.0, judged.repeat.ended.0);
     Run {
         name: format!("repeat {}", judged.repeat.number + 1),
         duration_ns: to.saturating_sub(from),
         interactive_ns: Some(interactive(&awaited, from, to)),
         lost,
-        classes: by_class.into_iter().map(of_class).collect(),
+        classes: classes.collect(),
     }
 }
 
 fn rate(runs: &[Run]) -> Option<ExcessRate> {
-    let classes = || runs.iter().flat_map(|run| &run.classes);
+    let classes = runs.iter().flat_map(|run| &run.classes);
     let interactive = runs.iter().filter_map(|run| run.interactive_ns).sum();
-    let (top_class, top_share) = top_class(classes()).unzip();
-    Some(ExcessRate { rate: excess_latency_rate(classes(), interactive)?, top_class, top_share })
+    let (top_class, top_share) = top_class(classes.clone()).unzip();
+    Some(ExcessRate { rate: excess_latency_rate(classes, interactive)?, top_class, top_share })
 }
 
 /// Sums all classes except the start, which is cold once and warm later.
@@ -288,16 +291,14 @@ fn long_events(rows: &[InputRow<'_>]) -> Vec<LongEvent> {
 }
 
 fn long_event(label: &str, class: InputClass, rows: &[InputRow<'_>]) -> LongEvent {
-    let same =
-        |row: &InputRow<'_>| row.label == label || label == FIRST_START && row.label == LATER_START;
-    let mut own = rows.iter().filter(|row| row.class == class && same(row));
+    let mut own = rows.iter().filter(|row| {
+        row.class == class
+            && (row.label == label || label == FIRST_START && row.label == LATER_START)
+    });
+    let all = own.clone().filter_map(InputRow::latency);
+    let n_long = all.filter(|latency| ms(*latency) > LONG_MS).count();
     let first = own.next().filter(|row| row.repeat == 1).and_then(InputRow::latency);
     let later = Summary::new(own.filter_map(InputRow::latency).collect());
-    let is_long = |latency: &u64| ms(*latency) > LONG_MS;
-    let n_long = latencies(rows, |row| row.class == class && same(row))
-        .iter()
-        .filter(|latency| is_long(latency))
-        .count();
     LongEvent {
         label: if label == FIRST_START { LATER_START } else { label }.to_owned(),
         class: class.name().to_owned(),
@@ -318,25 +319,22 @@ fn inter_arrival(runs: &[Run]) -> Vec<InterArrival> {
     let Some(middle) = order.get(order.len().saturating_sub(1) / 2) else { return Vec::new() };
     let mut all = Events::default();
     for events in middle.classes.iter().filter(|events| events.class != InputClass::Start.name()) {
-        events
-            .starts_ns
-            .iter()
-            .zip(&events.latencies_ns)
-            .for_each(|(start, latency)| all.push(*start, *latency));
+        for (start, latency) in events.starts_ns.iter().zip(&events.latencies_ns) {
+            all.push(*start, *latency);
+        }
     }
-    let seconds = |nanos: f64| nanos / 1e9;
-    let row = |threshold_ns: u64| {
+    let rows = APART_NS.into_iter().map(|threshold_ns| {
         let apart = interarrival(&all, threshold_ns);
         InterArrival {
             threshold_ms: ms(threshold_ns),
             n: apart.n,
-            mean_s: apart.mean_ns.map(seconds),
-            deviation_s: apart.deviation_ns.map(seconds),
+            mean_s: apart.mean_ns.map(|nanos| nanos / 1e9),
+            deviation_s: apart.deviation_ns.map(|nanos| nanos / 1e9),
             variation: apart.variation,
             period_s: apart.period.map(|period| period.seconds()),
         }
-    };
-    APART_NS.into_iter().map(row).collect()
+    });
+    rows.collect()
 }
 
 fn counters(judged: &[JudgedInputs]) -> Vec<OperationCounters> {
@@ -346,17 +344,15 @@ fn counters(judged: &[JudgedInputs]) -> Vec<OperationCounters> {
     {
         sums.entry((*class, label)).and_modify(|sum| *sum = sum.plus(*usage)).or_insert(*usage);
     }
-    let inputs = |class: InputClass, label: &str| {
-        let sent = judged.iter().flat_map(|judged| &judged.repeat.sent);
-        sent.filter(|sent| sent.class == class && sent.label == label).count()
-    };
-    let row = |((class, label), usage): ((InputClass, &str), Usage)| {
+    let mut counters = Vec::new();
+    for ((class, label), usage) in sums {
         let [cpu_ns, context_switches, page_faults, cycles, instructions, cache_misses, tlb_misses] =
             usage.scaled();
-        OperationCounters {
+        let sent = judged.iter().flat_map(|judged| &judged.repeat.sent);
+        counters.push(OperationCounters {
             label: label.to_owned(),
             class: class.name().to_owned(),
-            n: inputs(class, label),
+            n: sent.filter(|sent| sent.class == class && sent.label == label).count(),
             cpu_ms: cpu_ns.map(ms),
             context_switches,
             page_faults,
@@ -364,20 +360,19 @@ fn counters(judged: &[JudgedInputs]) -> Vec<OperationCounters> {
             instructions,
             cache_misses,
             tlb_misses,
-        }
-    };
-    sums.into_iter().map(row).collect()
+        });
+    }
+    counters
 }
 
 fn driver(judged: &[JudgedInputs]) -> DriverCost {
-    let sum = |of: &dyn Fn(&JudgedInputs) -> u64| judged.iter().map(of).sum::<u64>();
-    let cpu_ms = ms(sum(&|judged| judged.repeat.driver.cpu.0));
-    let wall_ms = ms(sum(&|judged| judged.repeat.ended.since(judged.repeat.begun).0));
+    let cpu_ms = ms(total(judged, |judged| judged.repeat.driver.cpu.0));
+    let wall_ms = ms(total(judged, |judged| judged.repeat.ended.since(judged.repeat.begun).0));
     DriverCost {
         cpu_ms,
         cpu_percent: if wall_ms > 0.0 { 100.0 * cpu_ms / wall_ms } else { 0.0 },
-        requests: sum(&|judged| judged.repeat.driver.requests),
-        reports: sum(&|judged| judged.repeat.drawn.len() as u64),
+        requests: total(judged, |judged| judged.repeat.driver.requests),
+        reports: total(judged, |judged| judged.repeat.drawn.len() as u64),
     }
 }
 
@@ -401,45 +396,43 @@ mod tests {
     }
 
     fn repeat(number: usize, latencies_ms: &[u64]) -> JudgedInputs {
-        let at = |index: usize| 1_000 + 200 * index as u64;
-        let sent = |index: usize| SentInput {
-            at: Nanos(at(index) * MS),
+        let times = (1_000..).step_by(200);
+        let answers = times.clone().zip(latencies_ms);
+        let mut outcomes: Vec<InputOutcome> = answers
+            .map(|(at, ms)| InputOutcome::Answered(answered(InputClass::Key, at, *ms)))
+            .collect();
+        outcomes.extend([InputOutcome::Silent, InputOutcome::Lost]);
+        let sent = times.take(outcomes.len()).map(|at| SentInput {
+            at: Nanos(at * MS),
             label: "type".to_owned(),
             class: InputClass::Key,
-        };
-        let answers = latencies_ms.iter().enumerate();
-        let answers = answers
-            .map(|(index, ms)| InputOutcome::Answered(answered(InputClass::Key, at(index), *ms)));
-        let mut outcomes: Vec<InputOutcome> = answers.collect();
-        outcomes.extend([InputOutcome::Silent, InputOutcome::Lost]);
+        });
         let start = answered(InputClass::Start, 0, 300);
         let repeat = MeasureRepeat {
             number,
             started: ApplicationStart::default(),
             begun: Nanos(500 * MS),
             ended: Nanos(10_500 * MS),
-            sent: (0..outcomes.len()).map(sent).collect(),
+            sent: sent.collect(),
             driver: PlayerCost { cpu: Nanos(100 * MS), requests: 5 },
             ..MeasureRepeat::default()
         };
         let waits = PhaseTimes { wait: 5 * MS, noticed: MS, think: 95 * MS, background: Some(0) };
-        let reached = |latency| Some(MilestoneLatency { latency, open: false });
-        let milestones = Milestones { handled: reached(600 * MS), completed: reached(700 * MS) };
-        let mut milestones = vec![milestones; latencies_ms.len()];
+        let [handled, completed] =
+            [600, 700].map(|ms| Some(MilestoneLatency { latency: ms * MS, open: false }));
+        let mut milestones = vec![Milestones { handled, completed }; latencies_ms.len()];
         milestones.resize(outcomes.len(), Milestones::default());
         JudgedInputs { repeat, outcomes, milestones, start, waits, answer_time: None }
     }
 
+    fn used(label: &str, ms: u64, faults: u64, cycles: u64) -> OperationUsage {
+        let counts = [Some(ms * MS), None, Some(faults), Some(cycles), None, None, None];
+        let usage = Usage(counts.map(|count| count.map(CounterReading::whole)));
+        OperationUsage { label: label.into(), class: InputClass::Key, usage }
+    }
+
     #[test]
-    fn what_was_used_is_of_each_operation_what_the_hardware_counts_too() {
-        let whole = |count: Option<u64>| count.map(CounterReading::whole);
-        let used = |label: &str, ms: u64, faults: u64, cycles: u64| OperationUsage {
-            label: label.into(),
-            class: InputClass::Key,
-            usage: Usage(
-                [Some(ms * MS), None, Some(faults), Some(cycles), None, None, None].map(whole),
-            ),
-        };
+    fn counters_are_summed_by_operation() {
         let mut judged = [repeat(0, &[20, 30]), repeat(1, &[20])];
         judged[0].repeat.usage = vec![
             used("type", 3, 40, 6_000),
@@ -505,9 +498,9 @@ mod tests {
     fn milestones_stand_beside_the_response() {
         let result = result(&[repeat(0, &[10, 15]), repeat(1, &[10, 13])]);
         let key = &result.details.classes[0];
-        let told = [&key.handled, &key.completed]
+        let milestones = [&key.handled, &key.completed]
             .map(|one| one.as_ref().map(|one| (one.n, one.max_ms, one.exceeded)));
-        assert_eq!(told, [Some((4, 600.0, true)), Some((4, 700.0, false))]);
+        assert_eq!(milestones, [Some((4, 600.0, true)), Some((4, 700.0, false))]);
         assert_eq!((key.max_ms, key.exceeded, key.n), (Some(15.0), false, 4));
         let event = &result.details.events[1];
         assert_eq!(
@@ -521,7 +514,7 @@ mod tests {
     }
 
     #[test]
-    fn a_class_over_its_threshold_is_told() {
+    fn a_class_over_its_threshold_is_marked() {
         let result = result(&[repeat(0, &[10, 150]), repeat(1, &[10, 130])]);
         let key = &result.details.classes[0];
         assert_eq!(

@@ -122,22 +122,23 @@ pub fn merged(mut spans: Vec<Span>) -> Vec<Span> {
 
 /// Returns the total overlap of two sorted lists.
 fn common(one: &[Span], other: &[Span]) -> u64 {
-    let within = |span: &Span| {
+    let mut total = 0;
+    for span in one {
         let first = other.partition_point(|(_, to)| *to <= span.0);
-        let near = other[first..].iter().take_while(|(from, _)| *from < span.1);
-        near.map(|(from, to)| span.1.min(*to) - span.0.max(*from)).sum::<u64>()
-    };
-    one.iter().map(within).sum()
+        for (from, to) in other[first..].iter().take_while(|(from, _)| *from < span.1) {
+            total += span.1.min(*to) - span.0.max(*from);
+        }
+    }
+    total
 }
 
 /// Explains the differences between repeats; `None` if nothing was recorded or nothing differs.
 /// `work` is the CPU time of a fixed piece of work in each repeat.
 pub fn spread(times: &[Option<&AnswerTime>], work: &[u64]) -> Option<RepeatSpread> {
     let times: Vec<&AnswerTime> = times.iter().copied().collect::<Option<_>>()?;
-    let part =
-        |of: fn(&AnswerTime) -> u64| times.iter().map(|time| ms(of(time))).collect::<Vec<f64>>();
-    let (running_ms, ready_ms, waiting_ms) =
-        (part(|of| of.running), part(|of| of.ready), part(|of| of.waiting));
+    let running_ms: Vec<f64> = times.iter().map(|time| ms(time.running)).collect();
+    let ready_ms: Vec<f64> = times.iter().map(|time| ms(time.ready)).collect();
+    let waiting_ms: Vec<f64> = times.iter().map(|time| ms(time.waiting)).collect();
     let shares = spread_shares(&[running_ms.clone(), ready_ms.clone(), waiting_ms.clone()])?;
     let [running_share, ready_share, waiting_share] = shares.try_into().ok()?;
     let work_ms: Vec<f64> = work.iter().copied().map(ms).collect();
@@ -167,24 +168,29 @@ fn share(part: &[f64], total: &[f64]) -> Option<f64> {
 
 /// Returns the running time of each repeat if only the CPU's speed differed.
 fn at_speed(running_ms: &[f64], work_ms: &[f64]) -> Vec<f64> {
-    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len().max(1) as f64;
     let (running, work) = (mean(running_ms), mean(work_ms));
-    let relative = |one: &f64| if work > 0.0 { one / work } else { 1.0 };
-    work_ms.iter().map(|one| running * relative(one)).collect()
+    let relative = work_ms.iter().map(|one| if work > 0.0 { one / work } else { 1.0 });
+    relative.map(|relative| running * relative).collect()
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len().max(1) as f64
 }
 
 /// Returns the running threads of application and display server, those with the largest share in
 /// the differences first.
 fn runners(times: &[&AnswerTime], total: &[f64]) -> Vec<Runner> {
-    let runner = |name: &str| {
+    let names: BTreeSet<&String> = times.iter().flat_map(|time| time.runners.keys()).collect();
+    let mut runners = Vec::new();
+    for name in names {
         let part: Vec<f64> = times
             .iter()
             .map(|time| ms(time.runners.get(name).copied().unwrap_or_default()))
             .collect();
-        Some(Runner { name: name.to_owned(), ms: part.iter().sum(), share: share(&part, total)? })
-    };
-    let names: BTreeSet<&String> = times.iter().flat_map(|time| time.runners.keys()).collect();
-    let mut runners: Vec<Runner> = names.into_iter().filter_map(|name| runner(name)).collect();
+        if let Some(share) = share(&part, total) {
+            runners.push(Runner { name: name.to_owned(), ms: part.iter().sum(), share });
+        }
+    }
     runners.sort_by(|one, other| other.share.total_cmp(&one.share));
     runners.truncate(RIVALS_MAX);
     runners
@@ -245,44 +251,37 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_is_told_with_who_had_the_cpu() {
-        let time = |ready: u64| AnswerTime {
+    fn a_difference_in_ready_time_names_the_rival() {
+        let [one, other] = [0, 30].map(|ready| AnswerTime {
             running: 100 * MS,
             ready: ready * MS,
             waiting: 0,
             runners: BTreeMap::from([("app".to_owned(), 100 * MS)]),
             rivals: BTreeMap::from([("hog".to_owned(), ready * MS), ("nobody".to_owned(), 0)]),
-        };
-        let (one, other) = (time(0), time(30));
+        });
         let spread = spread(&[Some(&one), Some(&other)], &[MS, MS]).expect("they differ");
         assert_eq!((spread.running_share, spread.ready_share, spread.speed_share), (0.0, 1.0, 0.0));
         assert_eq!(spread.rivals, [Rival { name: "hog".to_owned(), ms: 30.0 }]);
-        let none = |times: &[Option<&AnswerTime>]| super::spread(times, &[MS, MS]).is_none();
-        assert!(none(&[Some(&one), None]) && none(&[Some(&one), Some(&one)]));
+        assert_eq!(super::spread(&[Some(&one), None], &[MS, MS]), None);
+        assert_eq!(super::spread(&[Some(&one), Some(&one)], &[MS, MS]), None);
     }
 
     #[test]
-    fn computing_that_takes_longer_is_told_by_who_and_by_how_fast_the_cpu_was() {
-        let time = |app: u64, server: u64| AnswerTime {
-            running: (app + server) * MS,
-            runners: BTreeMap::from([
-                ("app".to_owned(), app * MS),
-                ("server".to_owned(), server * MS),
-            ]),
+    fn a_difference_in_running_time_names_the_thread_and_the_speed() {
+        let [one, other] = [80, 100].map(|app| AnswerTime {
+            running: (app + 20) * MS,
+            runners: BTreeMap::from([("app".to_owned(), app * MS), ("server".to_owned(), 20 * MS)]),
             ..AnswerTime::default()
-        };
-        let (one, other) = (time(80, 20), time(100, 20));
-        let shares = |work: &[u64]| {
-            let spread = spread(&[Some(&one), Some(&other)], work).expect("they differ");
+        });
+        // A fifth slower, relative to the middle of both: exactly their difference.
+        for (work, speed_share) in [([MS, MS], 0.0), ([10 * MS, 12 * MS], 1.0)] {
+            let spread = spread(&[Some(&one), Some(&other)], &work).expect("they differ");
             assert_eq!(
                 (spread.runners[0].name.as_str(), spread.runners[0].share, spread.runners[0].ms),
                 ("app", 1.0, 180.0)
             );
             assert_eq!((spread.running_share, spread.runners[1].share), (1.0, 0.0));
-            spread.speed_share
-        };
-        assert_eq!(shares(&[MS, MS]), 0.0);
-        // A fifth slower, relative to the middle of both: exactly their difference.
-        assert!((shares(&[10 * MS, 12 * MS]) - 1.0).abs() < 1e-9);
+            assert!((spread.speed_share - speed_share).abs() < 1e-9, "{spread:?}");
+        }
     }
 }

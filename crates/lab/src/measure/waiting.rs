@@ -43,11 +43,7 @@ impl Activity {
     pub fn of(recording: &Recording, pids: &[u32]) -> Activity {
         let servers: Vec<u32> =
             recording.display_servers(pids).into_iter().map(|server| server.0).collect();
-        let threads = |of: &[u32]| -> BTreeSet<Tid> {
-            let lives = recording.tasks.lives().iter();
-            lives.filter(|life| of.contains(&life.pid.0)).map(|life| life.tid).collect()
-        };
-        let (own, servers) = (threads(pids), threads(&servers));
+        let (own, servers) = (threads(recording, pids), threads(recording, &servers));
         let all: BTreeSet<Tid> = own.union(&servers).copied().collect();
         let spans = all.iter().flat_map(|tid| recording.timeline.spans(*tid));
         let busy = spans.filter(|span| {
@@ -67,10 +63,10 @@ impl Activity {
     /// Clips to two times. Before the start of complete records, a thread seems to stay in its last
     /// seen state.
     fn within(self, from: u64, to: u64) -> Activity {
-        let cut = |spans: Vec<Span>| {
+        let [computing, reading] = [self.computing, self.reading].map(|spans| {
             spans.into_iter().map(|(start, end)| (start.max(from), end.min(to))).collect()
-        };
-        Activity { computing: cut(self.computing), reading: cut(self.reading), ..self }
+        });
+        Activity { computing, reading, ..self }
     }
 
     /// Appends another recording.
@@ -79,6 +75,12 @@ impl Activity {
         self.reading.extend(other.reading);
         self.cpu_use.add(other.cpu_use);
     }
+}
+
+/// Returns the threads of some processes.
+fn threads(recording: &Recording, pids: &[u32]) -> BTreeSet<Tid> {
+    let lives = recording.tasks.lives().iter();
+    lives.filter(|life| pids.contains(&life.pid.0)).map(|life| life.tid).collect()
 }
 
 /// Returns the phases of a repeat; `activity` is `None` without records. `threshold` returns that
@@ -141,10 +143,10 @@ fn changes<'a>(
 
 /// Returns the changes of a signal that is on during any of the spans.
 fn switched(signal: Signal, spans: Vec<Span>) -> Vec<SignalChange> {
-    let change = |at, on| SignalChange { at, signal, on };
     merged(spans)
         .into_iter()
-        .flat_map(|(from, to)| [change(from, true), change(to, false)])
+        .flat_map(|(from, to)| [(from, true), (to, false)])
+        .map(|(at, on)| SignalChange { at, signal, on })
         .collect()
 }
 
@@ -158,31 +160,22 @@ mod tests {
 
     /// Builds keys from the times of input, dequeue and first drawing; each settles 30 ms later.
     fn repeat(times: &[(u64, u64, u64)]) -> (MeasureRepeat, Vec<InputOutcome>) {
-        let at = |ms: u64| Nanos(ms * MS);
-        let sent = times
-            .iter()
-            .map(|(input, ..)| SentInput {
-                at: at(*input),
-                label: "x".to_owned(),
-                class: InputClass::Key,
-            })
-            .collect();
-        let answer = |(input, dequeued, end): &(u64, u64, u64)| {
-            let (input, dequeued, end) = (input * MS, Some(dequeued * MS), end * MS);
-            let settled = end + 30 * MS;
+        let mut repeat = MeasureRepeat { ended: Nanos(1_000 * MS), ..MeasureRepeat::default() };
+        let mut outcomes = Vec::new();
+        for (input, dequeued, end) in times {
+            let (at, class) = (Nanos(input * MS), InputClass::Key);
+            repeat.sent.push(SentInput { at, label: "x".to_owned(), class });
             let answer = Answer {
-                input,
-                dequeued,
-                first: end,
-                settled,
+                input: at.0,
+                dequeued: Some(dequeued * MS),
+                first: end * MS,
+                settled: (end + 30) * MS,
                 join: EventJoin::Exact,
                 open: false,
             };
-            InputOutcome::Answered(answer.event(InputClass::Key))
-        };
-        let repeat =
-            MeasureRepeat { begun: at(0), ended: at(1_000), sent, ..MeasureRepeat::default() };
-        (repeat, times.iter().map(answer).collect())
+            outcomes.push(InputOutcome::Answered(answer.event(class)));
+        }
+        (repeat, outcomes)
     }
 
     #[test]

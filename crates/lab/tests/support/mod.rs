@@ -7,9 +7,15 @@ pub mod family;
 #[path = "../../../tipme/tests/support/schema.rs"]
 pub mod schema;
 
+use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
+
+/// Returns the number in a field of a JSON object.
+pub fn number(object: &Value, field: &str) -> f64 {
+    object[field].as_f64().unwrap_or_else(|| panic!("{field} is not a number: {object:#}"))
+}
 
 /// Returns the program under test.
 pub fn lab() -> Command {

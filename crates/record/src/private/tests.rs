@@ -177,7 +177,7 @@ fn a_terminal_is_of_the_user_of_its_session() {
     let left = records(&incident, Section::Rare).filter_map(|(_, bytes)| Tty::read(bytes));
     assert_eq!(left.map(|tty| tty.session).collect::<Vec<_>>(), [OF_ANN]);
     assert_eq!((withheld.inputs, withheld.users), (3, 1));
-    assert_eq!(withheld.told().as_deref(), Some("input of 1 other user"));
+    assert_eq!(withheld.summary().as_deref(), Some("input of 1 other user"));
 }
 
 /// Returns a process of Bob's with Ann's later pid, which ended at 5 ms; its start may be lost.
@@ -202,12 +202,12 @@ fn living(pid: Pid, start: Nanos) -> Vec<u8> {
 /// Returns the number of messages withheld from Ann, of three with one pid: while Bob had it, while
 /// it was free, and while Ann has it.
 fn kept_from_ann(exits: Vec<u8>, lives: Vec<u8>) -> u64 {
-    let at = |ms: u64| {
+    let messages = [4, 8, 12].map(|ms| {
         let mut message = Message::read(&message(OF_ANN, 0)).expect("a message");
         message.head.ts = Nanos::from_millis(ms);
         message.as_bytes().to_vec()
-    };
-    let mut incident = incident(&[at(4), at(8), at(12)]);
+    });
+    let mut incident = incident(&messages);
     incident.push(Section::Exits, exits);
     let tasks = incident.sections.iter_mut().find(|(section, _)| *section == Section::Tasks);
     tasks.expect("it has tasks").1 = [known(), lives].concat();
@@ -215,26 +215,26 @@ fn kept_from_ann(exits: Vec<u8>, lives: Vec<u8>) -> u64 {
     let left = records(&incident, Section::Rare).filter_map(|(_, bytes)| Message::read(bytes));
     assert!(
         left.into_iter().all(|message| message.head.ts == Nanos::from_millis(12)),
-        "of Bob's time nothing is told"
+        "a message from Bob's time is left"
     );
     withheld.messages
 }
 
 #[test]
-fn a_number_that_two_users_had_is_of_each_in_its_time() {
+fn a_reused_pid_belongs_to_each_user_in_turn() {
     let bob = reused(&[(OF_ANN, Nanos(1_000_000))]);
     assert_eq!(kept_from_ann(bob, living(OF_ANN, Nanos::from_millis(10))), 2);
 }
 
 #[test]
-fn a_number_that_two_users_had_is_of_neither_where_the_time_is_not_known() {
-    let bob = || reused(&[(OF_ANN, Nanos(1_000_000))]);
-    assert_eq!(kept_from_ann(bob(), Vec::new()), 3);
+fn a_reused_pid_belongs_to_neither_user_at_an_unknown_time() {
+    let bob = reused(&[(OF_ANN, Nanos(1_000_000))]);
+    assert_eq!(kept_from_ann(bob, Vec::new()), 3);
     assert_eq!(kept_from_ann(reused(&[]), living(OF_ANN, Nanos::from_millis(10))), 2);
 }
 
 #[test]
-fn what_was_before_the_only_process_that_is_known_of_a_number_is_nobodys() {
+fn records_before_the_only_known_process_of_a_pid_are_nobodys() {
     assert_eq!(kept_from_ann(chunk(&[]), living(OF_ANN, Nanos::from_millis(10))), 2);
 }
 
@@ -257,7 +257,7 @@ fn arguments_of_others_are_disguised_and_their_addresses_go() {
 }
 
 #[test]
-fn a_lock_and_who_waits_for_it_have_the_same_disguise() {
+fn a_lock_and_its_waiter_have_the_same_disguise() {
     let mut incident = incident(&[]);
     let futex = FutexOwner { tid: 7, address: wait(OF_BOB).args[0], owner: 8 };
     let locks = Locks { futexes: vec![futex], ..Locks::default() };
@@ -270,13 +270,15 @@ fn a_lock_and_who_waits_for_it_have_the_same_disguise() {
     assert_ne!(locks.futexes[0].address, wait(OF_BOB).args[0]);
 }
 
+fn lines(pids: &[Pid]) -> Vec<u8> {
+    let lines = pids.iter();
+    lines
+        .flat_map(|pid| [&pid.0.to_le_bytes()[..], &[6, 0, 0, 0], b"secret\0\0"].concat())
+        .collect()
+}
+
 #[test]
 fn command_lines_of_others_go_and_root_keeps_all() {
-    let lines = |pids: &[Pid]| {
-        pids.iter()
-            .flat_map(|pid| [&pid.0.to_le_bytes()[..], &[6, 0, 0, 0], b"secret\0\0"].concat())
-            .collect::<Vec<u8>>()
-    };
     let mut incident = incident(&[]);
     incident.push(Section::Cmdlines, lines(&[OF_ANN, OF_BOB, OF_ROOT, LOST]));
     incident.push(Section::Exits, chunk(&[exit(OF_BOB), exit(OF_ROOT)]));
@@ -288,7 +290,7 @@ fn command_lines_of_others_go_and_root_keeps_all() {
     assert_eq!(tails, [[0; 8], *b"secret\0\0"]);
     assert_eq!((withheld.command_lines, withheld.users), (3, 1));
     let mut root = whole.clone();
-    assert_eq!(conceal(&mut root, 0).told(), None);
+    assert_eq!(conceal(&mut root, 0).summary(), None);
     assert_eq!(root.sections, whole.sections);
 }
 

@@ -85,14 +85,11 @@ pub(super) fn is_common(module: &[u8]) -> bool {
     let Ok(module) = std::str::from_utf8(module) else { return false };
     let Some((name, version)) = module.split_once(".so") else { return module == "[vdso]" };
     let versioned = version.bytes().all(|byte| byte == b'.' || byte.is_ascii_digit());
-    let family = |begin: &&str| {
-        let rest = name.strip_prefix(*begin);
-        rest.is_some_and(|rest| {
-            rest.len() <= 12
-                && rest.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'.')
-        })
-    };
-    versioned && (LIBRARIES.contains(&name) || FAMILIES.iter().any(family))
+    let mut members = FAMILIES.iter().filter_map(|family| name.strip_prefix(family));
+    let is_of_family = members.any(|rest| {
+        rest.len() <= 12 && rest.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'.')
+    });
+    versioned && (LIBRARIES.contains(&name) || is_of_family)
 }
 
 #[cfg(test)]

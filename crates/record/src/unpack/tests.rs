@@ -170,7 +170,7 @@ impl ModelWriter {
     }
 
     /// Writes the word if the reader knows the rest; otherwise the full record, which updates the
-    /// reader's knowledge if `told`.
+    /// reader's knowledge if `is_news`.
     fn record(
         &mut self,
         ts: u64,
@@ -178,7 +178,7 @@ impl ModelWriter {
         word: Option<u64>,
         whole: &[u8],
         kind: RecordKind,
-        told: bool,
+        is_news: bool,
     ) {
         let known = !self.fresh && running == self.running && ts.wrapping_sub(self.since) < SPAN_NS;
         match word.filter(|_| known) {
@@ -192,8 +192,8 @@ impl ModelWriter {
                 let (words, _) = whole.as_chunks::<WORD_BYTES>();
                 let words: Vec<u64> = words.iter().map(|word| u64::from_le_bytes(*word)).collect();
                 self.store(&words, &[2, 0, 1]);
-                if told {
-                    self.tell(ts, running);
+                if is_news {
+                    self.publish(ts, running);
                 }
             }
         }
@@ -207,7 +207,7 @@ impl ModelWriter {
         self.chunk.extend(words.iter().flat_map(|word| word.to_le_bytes()));
     }
 
-    fn tell(&mut self, ts: u64, running: u32) {
+    fn publish(&mut self, ts: u64, running: u32) {
         if self.fresh || running != self.running {
             self.prio = None;
         }
@@ -262,20 +262,33 @@ fn prios() -> impl Strategy<Value = u8> {
 }
 
 fn states() -> impl Strategy<Value = u16> {
-    prop_oneof![4 => Just(0_u16), 2 => Just(0x2001), 1 => Just(0x402), 1 => Just(0x8102), 1 => any::<u16>()]
+    let known =
+        prop_oneof![4 => Just(0_u16), 2 => Just(0x2001), 1 => Just(0x402), 1 => Just(0x8102)];
+    prop_oneof![8 => known, 1 => any::<u16>()]
+}
+
+fn cpus() -> impl Strategy<Value = u16> {
+    prop_oneof![8 => 0..128_u16, 1 => any::<u16>()]
 }
 
 fn events() -> impl Strategy<Value = Vec<(u64, ModelEvent)>> {
-    let cpus = || prop_oneof![8 => 0..128_u16, 1 => any::<u16>()];
     let event = prop_oneof![
-        8 => (tids(), prios(), states()).prop_map(|(next, prio, state)| ModelEvent::Switch { next, prio, state }),
-        8 => (tids(), prios(), cpus(), 0..3_u8)
-            .prop_map(|(tid, prio, target, context)| ModelEvent::Waking { tid, prio, target, context }),
-        2 => (tids(), cpus(), cpus()).prop_map(|(tid, from, to)| ModelEvent::Migrate { tid, from, to }),
+        8 => (tids(), prios(), states())
+            .prop_map(|(next, prio, state)| ModelEvent::Switch { next, prio, state }),
+        8 => (tids(), prios(), cpus(), 0..3_u8).prop_map(|(tid, prio, target, context)| {
+            ModelEvent::Waking { tid, prio, target, context }
+        }),
+        2 => (tids(), cpus(), cpus())
+            .prop_map(|(tid, from, to)| ModelEvent::Migrate { tid, from, to }),
         1 => prios().prop_map(|prio| ModelEvent::Renice { prio }),
         1 => (tids(), tids()).prop_map(|(by, tid)| ModelEvent::ByAnother { by, tid }),
     ];
-    let later = prop_oneof![8 => 0..5_000_u64, 1 => Just(0), 1 => SPAN_NS - 64..SPAN_NS + 64, 1 => 0..10 * SPAN_NS];
+    let later = prop_oneof![
+        8 => 0..5_000_u64,
+        1 => Just(0),
+        1 => SPAN_NS - 64..SPAN_NS + 64,
+        1 => 0..10 * SPAN_NS,
+    ];
     proptest::collection::vec((later, event), 0..200)
 }
 
@@ -290,7 +303,11 @@ proptest! {
     }
 
     #[test]
-    fn of_a_chunk_that_is_being_written_the_begin_is_read(now in events(), before in events(), cut in any::<Index>()) {
+    fn the_begin_of_a_chunk_in_the_making_is_read(
+        now in events(),
+        before in events(),
+        cut in any::<Index>(),
+    ) {
         let writer = written(100, &now);
         let stores: Vec<(usize, u64)> = writer.stores.concat();
         let begun = cut.index(stores.len() + 1);
@@ -321,7 +338,10 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_read(bytes in proptest::collection::vec(any::<u64>(), 0..2_000), words in any::<bool>()) {
+    fn any_bytes_are_read(
+        bytes in proptest::collection::vec(any::<u64>(), 0..2_000),
+        words in any::<bool>(),
+    ) {
         let head = ChunkHead { taken: 1, opened: Nanos(0), cpu: 0, class: 0, closed: Nanos(0) };
         let words = bytes.iter().map(|word| if words { word | 1 << 63 } else { *word });
         let mut chunk = [head.as_bytes().to_vec(), words.flat_map(u64::to_le_bytes).collect()].concat();

@@ -54,9 +54,9 @@ impl FakeInput {
     }
 
     /// Sends a request; returns the time of sending.
-    fn send(&self, tell: impl FnOnce(&OrgKdeKwinFakeInput)) -> Result<Nanos, DisplayError> {
+    fn send(&self, request: impl FnOnce(&OrgKdeKwinFakeInput)) -> Result<Nanos, DisplayError> {
         let at = clock::now();
-        tell(&self.input);
+        request(&self.input);
         self.link.flush()?;
         Ok(at)
     }

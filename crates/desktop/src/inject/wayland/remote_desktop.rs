@@ -20,7 +20,7 @@ use std::time::Duration;
 use tipme_record::Nanos;
 use zbus::Address;
 use zbus::address::transport::{Transport, UnixSocket};
-use zbus::blocking::{Connection, Proxy, connection::Builder};
+use zbus::blocking::{Proxy, connection::Builder};
 use zbus::zvariant::{DynamicType, OwnedObjectPath};
 
 const NAME: &str = "org.gnome.Mutter.RemoteDesktop";
@@ -115,21 +115,19 @@ impl InjectionDevice for RemoteDesktop {
 fn session(address: &SocketAddrUnix, owner: Uid) -> Result<Proxy<'static>, String> {
     let stream =
         dial_as(owner, address.clone()).map_err(|error| format!("its message bus: {error}"))?;
-    let opened = (|| {
-        let bus = Builder::async_io_unix_stream(stream)
-            .user_id(owner.as_raw())
-            .method_timeout(TIMEOUT)
-            .build()?;
-        let path: OwnedObjectPath = created(&bus)?;
-        let session = Proxy::new(&bus, NAME, path, SESSION)?;
-        session.call_method("Start", &())?;
-        Ok(session)
-    })();
-    opened.map_err(|error: zbus::Error| format!("on its message bus: {error}"))
+    start_session(stream, owner).map_err(|error| format!("on its message bus: {error}"))
 }
 
-fn created(bus: &Connection) -> zbus::Result<OwnedObjectPath> {
-    bus.call_method(Some(NAME), OBJECT, Some(NAME), "CreateSession", &())?.body().deserialize()
+fn start_session(stream: UnixStream, owner: Uid) -> zbus::Result<Proxy<'static>> {
+    let bus = Builder::async_io_unix_stream(stream)
+        .user_id(owner.as_raw())
+        .method_timeout(TIMEOUT)
+        .build()?;
+    let created = bus.call_method(Some(NAME), OBJECT, Some(NAME), "CreateSession", &())?;
+    let path: OwnedObjectPath = created.body().deserialize()?;
+    let session = Proxy::new(&bus, NAME, path, SESSION)?;
+    session.call_method("Start", &())?;
+    Ok(session)
 }
 
 /// Connects as the user of the session, the only one that its bus accepts.
@@ -146,13 +144,11 @@ fn dial_as(owner: Uid, address: SocketAddrUnix) -> io::Result<UnixStream> {
 /// of its socket.
 fn bus_address(pid: u32, socket: &Path) -> Result<SocketAddrUnix, String> {
     let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-    let wrong = |error: &dyn std::fmt::Display| {
-        format!("its message bus has no address that can be used: {error}")
+    let found = match named(&environment) {
+        Some(text) => address(&text),
+        None => SocketAddrUnix::new(beside(socket)).map_err(|error| error.to_string()),
     };
-    match named(&environment).map(|text| address(&text)) {
-        Some(found) => found.map_err(|error| wrong(&error)),
-        None => SocketAddrUnix::new(beside(socket)).map_err(|error| wrong(&error)),
-    }
+    found.map_err(|error| format!("its message bus has no usable address: {error}"))
 }
 
 fn beside(socket: &Path) -> PathBuf {
@@ -185,9 +181,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_bus_is_where_the_compositor_was_told() {
-        let environment =
-            b"HOME=/root\0DBUS_SESSION_BUS_ADDRESS=unix:path=/tmp/dbus-a,guid=0123456789abcdef0123456789abcdef\0X=1\0";
+    fn the_bus_is_the_one_in_the_compositors_environment() {
+        let environment = b"HOME=/root\0DBUS_SESSION_BUS_ADDRESS=unix:path=/tmp/dbus-a,\
+                            guid=0123456789abcdef0123456789abcdef\0X=1\0";
         let text = named(environment).expect("it is named");
         assert_eq!(address(&text), Ok(SocketAddrUnix::new("/tmp/dbus-a").expect("a path")));
         assert_eq!(
@@ -199,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn who_names_none_has_it_beside_the_display() {
+    fn without_an_address_the_bus_is_beside_the_display() {
         assert_eq!(beside(Path::new("/run/user/7/wayland-0")), Path::new("/run/user/7/bus"));
     }
 }

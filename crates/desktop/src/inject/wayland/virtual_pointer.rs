@@ -58,8 +58,9 @@ impl VirtualPointer {
 
     /// Moves it to a position on an output of this size, both in pixels.
     pub(super) fn move_to(&self, stamp: u32, (x, y): (i16, i16), (width, height): (u32, u32)) {
-        let place = |along: i16, length: u32| u32::from(along.max(0).unsigned_abs()).min(length);
-        self.pointer.motion_absolute(stamp, place(x, width), place(y, height), width, height);
+        let x = u32::from(x.max(0).unsigned_abs()).min(width);
+        let y = u32::from(y.max(0).unsigned_abs()).min(height);
+        self.pointer.motion_absolute(stamp, x, y, width, height);
         self.pointer.frame();
     }
 }

@@ -167,14 +167,9 @@ fn expect_cleared(copied: &[u8]) {
 fn expect_whole_names(copied: &[u8]) {
     for (head, chunk) in chunks(copied) {
         for name in entries(chunk).map(|entry| Rename::read(entry.bytes).unwrap()) {
-            let word = |at: usize| u64::from_le_bytes(*name.comm[at..].first_chunk().unwrap());
             let (ts, cpu) = (name.head.ts.0, name.head.tid.0);
-            assert_eq!(
-                (word(0), word(8), cpu),
-                (ts, !ts, head.cpu),
-                "torn on CPU {}: {name:?}",
-                head.cpu
-            );
+            let whole = [ts.to_le_bytes(), (!ts).to_le_bytes()].concat();
+            assert_eq!((&name.comm[..], cpu), (&whole[..], head.cpu), "torn: {name:?}");
         }
     }
 }

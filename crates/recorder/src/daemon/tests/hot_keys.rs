@@ -268,7 +268,7 @@ fn keys_belong_to_the_user_at_the_seat_when_they_are_pressed() {
     let withheld = meta.withheld;
     assert_eq!((withheld.inputs, withheld.messages), (8, 0));
     match withheld.command_lines {
-        0 => assert_eq!(withheld.told().as_deref(), Some("input of 1 other user")),
+        0 => assert_eq!(withheld.summary().as_deref(), Some("input of 1 other user")),
         _ => assert!(withheld.users >= 1, "{withheld:?}"),
     }
 }
