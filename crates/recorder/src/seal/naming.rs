@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
-use tipme_confine::{NOBODY, hear_each};
+use tipme_confine::{NOBODY, stream_output};
 use tipme_control::accounts::first_group;
 
 /// Time beyond the answer timeout after which the process is killed: by then the incident has gone
@@ -52,7 +52,7 @@ fn name_by(
     command.args(["name", "--user", &user.to_string(), "--group", &group.to_string()]);
     command.args(["--seconds", &timeout.as_secs().to_string()]);
     command.stdin(handed(questions).context("cannot hand the questions on")?).stderr(Stdio::null());
-    let status = hear_each(&mut command, timeout, &AtomicBool::new(false), take)?;
+    let status = stream_output(&mut command, timeout, &AtomicBool::new(false), take)?;
     ensure!(status.success(), "{status}");
     Ok(())
 }
