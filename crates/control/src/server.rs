@@ -218,8 +218,9 @@ impl<D: Daemon> ServerOf<D> {
         full.then(|| {
             let at_most = MAX_CONNECTIONS - ROOT_CONNECTIONS;
             format!(
-                "too many ask at once: user {uid} has {own} connections open ({USER_CONNECTIONS} at most), and all users \
-                 {others} ({at_most} at most); wait until what asks has its answer, or end it"
+                "too many ask at once: user {uid} has {own} connections open (at most \
+                 {USER_CONNECTIONS}), and all users {others} (at most {at_most}); wait until they \
+                 have their answers"
             )
         })
     }
