@@ -62,7 +62,7 @@ pub fn interaction_p98(summary: &Summary) -> Option<u64> {
     summary.n().checked_sub(from_top + 1).and_then(|index| summary.sorted.get(index)).copied()
 }
 
-/// How many were satisfied, tolerating and frustrated, and the score from 0 to 1.
+/// Numbers of satisfied, tolerating and frustrated users, and the score from 0 to 1.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Apdex {
     pub satisfied: usize,
