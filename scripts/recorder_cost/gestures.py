@@ -20,6 +20,8 @@ from shared.figures import in_turn, interval
 from shared.kernel_programs import counting, spent
 from shared.programs import document, recorder
 
+from . import PAIRS
+
 # Interval between samples of the counters.
 LOOK_S = 0.02
 # Work of the programs in this time after the start of a gesture counts for it, unless its latency
@@ -98,8 +100,8 @@ class Counters(threading.Thread):
 
     def run(self):
         while not self.over.wait(LOOK_S):
-            told = spent(self.programs).values()
-            self.looks.append((time.monotonic_ns(), sum(nanos for nanos, _ in told), sum(runs for _, runs in told)))
+            nanos, runs = map(sum, zip(*spent(self.programs).values()))
+            self.looks.append((time.monotonic_ns(), nanos, runs))
 
     def between(self, begin, end, what):
         return self.at(end, what) - self.at(begin, what)
@@ -171,13 +173,13 @@ def recorded(options, scripts):
 
 
 def watched(options, scripts):
-    told = {}
+    work = {}
     with recorder(options.tipme) as (process, _), counting(process.pid) as programs:
         for task, script in scripts.items():
             with looking(programs) as counters:
                 events = play(options, script)
-            told |= counts(events, counters, task)
-    return told
+            work |= counts(events, counters, task)
+    return work
 
 
 ARMS = {"off": bare, "on": recorded, "counted": watched}
@@ -190,10 +192,10 @@ def rounds_of(options):
         scripts = {task: pathlib.Path(folder, f"{number}.toml") for number, task in enumerate(TASKS)}
         for task, path in scripts.items():
             path.write_text(task.script)
-        for number in range(options.pairs):
+        for number in range(PAIRS):
             for arm in in_turn(ARMS, number):
                 rounds[arm].append(ARMS[arm](options, scripts))
-            progress(f"gestures, round {number + 1} of {options.pairs}")
+            progress(f"gestures, round {number + 1} of {PAIRS}")
     return rounds
 
 

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What recording costs by kind of record.
-
-Kinds: each is written by one kernel program, or by two at the begin and end of something, and has a load that makes them run. Time and
-runs are counted by the kernel.
-"""
+"""Cost of recording by kind of record. Each kind is written by one kernel program, or by two at
+the begin and end of something, and has a load that makes them run. The kernel counts time and
+runs."""
 
 import os
 import pty
@@ -19,7 +17,7 @@ from shared.figures import shown
 from shared.kernel_programs import EMPTY_TITLE, counting, empty_program, since, spent
 from shared.programs import recorder
 
-from . import gestures
+from . import PAIRS, gestures
 from .sockets import display, fills
 
 # The kernel truncates program names to this length.
@@ -134,8 +132,8 @@ def table(options):
             progress(f"records, round {number + 1} of {options.rounds}")
     for kind, (_, names) in KINDS.items():
         values = [one[kind] for one in rounds if one[kind] is not None]
-        told = "" if kind == EMPTY_TITLE else ", ".join(f"`{name}`" for name in names)
-        lines.append(f"| {kind} | {told} | {shown(values, '', 0) if values else 'did not run'} |")
+        listed = "" if kind == EMPTY_TITLE else ", ".join(f"`{name}`" for name in names)
+        lines.append(f"| {kind} | {listed} | {shown(values, '', 0) if values else 'did not run'} |")
     return lines
 
 
@@ -150,7 +148,7 @@ def report(options):
         *table(options),
         "",
         "Four gestures on a private X server with a window manager, three at mousepad; the pointer moves over an xterm whose program shows where",
-        f"it is. {options.pairs} rounds in which three arms take turns: no recorder, a recorder, and one whose programs are counted. Latency is until",
+        f"it is. {PAIRS} rounds in which three arms take turns: no recorder, a recorder, and one whose programs are counted. Latency is until",
         "the last drawing of a start or menu, the first of a key or move. The runs and their time are those of all programs on all CPUs, from the",
         "begin of the gesture until 250 ms later or the next input, without what comes while nobody does anything; the share is what they would be of",
         "the latency if all of them delayed it.",
