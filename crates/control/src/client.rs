@@ -54,7 +54,7 @@ pub type Client = ClientOf<RecorderSocket>;
 #[derive(Clone, Debug)]
 pub struct ClientOf<D> {
     path: PathBuf,
-    timeout: Duration,
+    pub(crate) timeout: Duration,
     daemon: PhantomData<D>,
 }
 
@@ -85,11 +85,7 @@ impl<D: Daemon> ClientOf<D> {
     pub fn converse(self) -> Result<Dialogue<D>, CallError> {
         let connected = self.connect().and_then(|stream| Ok((peer(&stream)?, stream)));
         let (server, stream) = connected.map_err(|error| self.error(error))?;
-        Ok(Dialogue::new(self, stream, server))
-    }
-
-    pub(crate) fn timeout(&self) -> Duration {
-        self.timeout
+        Ok(Dialogue { client: self, stream, server })
     }
 
     pub(crate) fn closed(&self) -> CallError {
@@ -178,10 +174,6 @@ pub struct Dialogue<D> {
 }
 
 impl<D: Daemon> Dialogue<D> {
-    fn new(client: ClientOf<D>, stream: UnixStream, server: Caller) -> Dialogue<D> {
-        Dialogue { client, stream, server }
-    }
-
     /// Returns the listening process, as reported by the kernel.
     pub fn server(&self) -> Caller {
         self.server
