@@ -194,6 +194,15 @@ mod tests {
     use crate::{InputClass, ThresholdProfile};
     use proptest::prelude::*;
 
+    const ANSWER: Answer = Answer {
+        input: 100,
+        dequeued: Some(110),
+        first: 150,
+        settled: 190,
+        join: EventJoin::Exact,
+        open: false,
+    };
+
     fn times(input: u64, dequeued: Option<u64>, end: End) -> EventTimes {
         EventTimes {
             input,
@@ -258,33 +267,18 @@ mod tests {
 
     #[test]
     fn an_answer_ends_as_its_class_does() {
-        let answer = Answer {
-            input: 100,
-            dequeued: Some(110),
-            first: 150,
-            settled: 190,
-            join: EventJoin::Exact,
-            open: false,
-        };
-        let key = answer.event(InputClass::Key);
+        let key = ANSWER.event(InputClass::Key);
         assert_eq!((key.latency(), key.first_response(), key.settled()), (50, Some(50), Some(90)));
         assert_eq!(
             key.parts(),
             Parts { queue: Some(10), processing: Some(40), presentation: None }
         );
-        assert_eq!(answer.event(InputClass::Window).latency(), 90);
+        assert_eq!(ANSWER.event(InputClass::Window).latency(), 90);
     }
 
     #[test]
     fn an_open_answer_was_not_drawn() {
-        let open = Answer {
-            input: 100,
-            dequeued: None,
-            first: 900,
-            settled: 900,
-            join: EventJoin::Speculative,
-            open: true,
-        };
+        let open = Answer { dequeued: None, first: 900, settled: 900, open: true, ..ANSWER };
         let event = open.event(InputClass::Key);
         assert_eq!((event.latency(), event.is_censored()), (800, true));
         assert_eq!((event.first_response(), event.settled()), (None, None));
@@ -292,17 +286,9 @@ mod tests {
 
     #[test]
     fn events_that_are_answered_together_keep_their_own_input() {
-        let answer = Answer {
-            input: 100,
-            dequeued: Some(130),
-            first: 140,
-            settled: 150,
-            join: EventJoin::Exact,
-            open: false,
-        };
         let latencies = [100, 110, 120]
-            .map(|input| Answer { input, ..answer }.event(InputClass::Key).latency());
-        assert_eq!(latencies, [40, 30, 20]);
+            .map(|input| Answer { input, ..ANSWER }.event(InputClass::Key).latency());
+        assert_eq!(latencies, [50, 40, 30]);
     }
 
     #[test]
