@@ -2,11 +2,11 @@
 """Expressions of figures.toml, evaluated in the JSON document of a measurement.
 
     loads[load=hog].figures.p50_ms / 10        terms, joined by +, *, / from left to right
-    rows[0=hog][2]                             the row whose first cell is `hog`, its third cell
+    rows[0=hog][2]                             third cell of the row with `hog` in its first cell
     rows[beside=build&arm=managed].median_s    the row with both values
     marked_share()                             a function of this file, with words for its arguments
 
-A cell's value is the number at its beginning. What is not there is None.
+A cell's value is the number at its beginning; that of a missing path is None.
 """
 
 import operator

@@ -8,7 +8,7 @@ import subprocess
 import time
 
 from shared import CannotRun, progress
-from shared.figures import bar, in_turn
+from shared.figures import bar, in_turn, shown, table
 from shared.kernel_programs import EMPTY_TITLE, counting, empty_program, since, spent
 from shared.proc import cpu_seconds
 
@@ -61,14 +61,12 @@ def counted(options):
 
 def report(options):
     times = rounds(options)
-    rows = ["| arm | µs per operation, median (least, most) | added, median |", "|---|---|---|"]
-    for arm, values in times.items():
-        extra = "" if arm == "bare" else f"{added(times, arm):+.2f}"
-        rows.append(f"| {arm} | {statistics.median(values):.2f} ({min(values):.2f}, {max(values):.2f}) | {extra} |")
+    rows = [("arm", "µs per operation, median (least to most)", "added, median")]
+    rows += [(arm, shown(values, "", 2), "" if arm == "bare" else f"{added(times, arm):+.2f}") for arm, values in times.items()]
     bars = [bar(f"added by tipme / added by {other}", added(times, "tipme") / added(times, other), most, "") for other, most in RATIOS.items() if other in times]
     title = f"`taskset -c 0 perf bench sched pipe -l {LOOPS}`, {options.rounds} rounds in turn"
     own = f"- one run of a program, as the kernel counts it: {counted(options)}; what calls it is not in that"
-    return [title + ":", "", *rows, "", *[line for line, _ in bars], own], all(met for _, met in bars)
+    return [title + ":", "", *table(rows), "", *[line for line, _ in bars], own], all(met for _, met in bars)
 
 
 def cpu_report(options):

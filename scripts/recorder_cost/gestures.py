@@ -15,7 +15,7 @@ import tempfile
 import threading
 import time
 
-from shared import progress
+from shared import figures, progress
 from shared.figures import in_turn, interval
 from shared.kernel_programs import counting, spent
 from shared.programs import document, recorder
@@ -201,12 +201,12 @@ def rounds_of(options):
 
 def table(options):
     rounds = rounds_of(options)
-    lines = ["| gesture | ms, recorder off | on | on less off, median (95 % interval) | runs of programs | µs in them | of the latency |", "|---" * 7 + "|"]
+    rows = [("gesture", "ms, recorder off", "on", "on less off, median (95 % interval)", "runs of programs", "µs in them", "of the latency")]
     for label, name in GESTURES.items():
         off, on = ([one[label] for one in rounds[arm]] for arm in ("off", "on"))
         low, high = interval(differences := [late - early for late, early in zip(on, off)])
         micros, runs = (statistics.median(one[label][place] for one in rounds["counted"]) for place in (0, 1))
         share = micros / 10 / statistics.median(on)
-        lines.append(f"| {name} | {statistics.median(off):.2f} | {statistics.median(on):.2f} | {statistics.median(differences):+.2f} "
-                     f"({low:+.2f} to {high:+.2f}) | {runs:.0f} | {micros:.0f} | {share:.2f} % |")
-    return lines
+        rows.append((name, f"{statistics.median(off):.2f}", f"{statistics.median(on):.2f}", f"{statistics.median(differences):+.2f} "
+                     f"({low:+.2f} to {high:+.2f})", f"{runs:.0f}", f"{micros:.0f}", f"{share:.2f} %"))
+    return figures.table(rows)

@@ -11,7 +11,7 @@ import threading
 import time
 
 from shared import CannotRun, progress
-from shared.figures import bar
+from shared.figures import bar, shown, table
 from shared.proc import number as number_of
 from shared.programs import recorder, run
 
@@ -76,10 +76,10 @@ def report(options):
     marks = rounds(options)
     columns = {arm: [statistics.median(column) for column in zip(*seen)] for arm, seen in marks.items()}
     lines = [f"`tipme mark` with and without {options.threads:,} threads that sleep, {options.rounds} rounds in turn:", ""]
-    lines += ["| threads | s, median (least, most) | file | recorder's peak memory |", "|---|---|---|---|"]
-    for arm, (seconds, size, peak) in columns.items():
-        least, most = min(one[0] for one in marks[arm]), max(one[0] for one in marks[arm])
-        lines.append(f"| {arm} | {seconds:.2f} ({least:.2f}, {most:.2f}) | {size / 2**20:.1f} MiB | {peak / 2**20:.0f} MiB |")
+    rows = [("threads", "s, median (least to most)", "file", "recorder's peak memory")]
+    for arm, (_, size, peak) in columns.items():
+        rows.append((arm, shown([one[0] for one in marks[arm]], "", 2), f"{size / 2**20:.1f} MiB", f"{peak / 2**20:.0f} MiB"))
+    lines += table(rows)
     seconds, _, peak = (more - less for more, less in zip(columns["with"], columns["without"]))
     bars = [bar("added by each thread", 1e6 * seconds / options.threads, THREAD_US, " µs"),
             bar("added to the recorder's peak memory", peak / 2**20, THREADS_MIB, " MiB")]

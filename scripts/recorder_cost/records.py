@@ -13,7 +13,7 @@ import time
 import tty
 
 from shared import progress
-from shared.figures import shown
+from shared.figures import shown, table
 from shared.kernel_programs import EMPTY_TITLE, counting, empty_program, since, spent
 from shared.programs import recorder
 
@@ -123,8 +123,8 @@ def each(took, names):
     return sum(nanos / count for nanos, count in runs) if all(count for _, count in runs) else None
 
 
-def table(options):
-    rounds, lines = [], ["| record | programs | ns, median (least to most) |", "|---|---|---|"]
+def kinds(options):
+    rounds, rows = [], [("record", "programs", "ns, median (least to most)")]
     with empty_program() as empty:
         for number in range(options.rounds):
             with recorder(options.tipme) as (process, _), counting(process.pid, empty) as programs:
@@ -133,8 +133,8 @@ def table(options):
     for kind, (_, names) in KINDS.items():
         values = [one[kind] for one in rounds if one[kind] is not None]
         listed = "" if kind == EMPTY_TITLE else ", ".join(f"`{name}`" for name in names)
-        lines.append(f"| {kind} | {listed} | {shown(values, '', 0) if values else 'did not run'} |")
-    return lines
+        rows.append((kind, listed, shown(values, "", 0) if values else "did not run"))
+    return table(rows)
 
 
 def report(options):
@@ -145,7 +145,7 @@ def report(options):
         "synced writes, a pseudo-terminal. The kernel's own counting is part of each figure: what an empty program takes. The programs of",
         "interrupts keep a time at each, and leave a record of the long ones only.",
         "",
-        *table(options),
+        *kinds(options),
         "",
         "Four gestures on a private X server with a window manager, three at mousepad; the pointer moves over an xterm whose program shows where",
         f"it is. {PAIRS} rounds in which three arms take turns: no recorder, a recorder, and one whose programs are counted. Latency is until",
