@@ -7,12 +7,14 @@ import shutil
 import subprocess
 import typing
 
+from shared.programs import run
+
 from .console import console
 from .job import FAULTS, main_job
 from .machine import DATA_BYTES_S, Failed
 from .manager import manager
 from .marks import MARK_KEYS, incidents, new_incident
-from .places import GUEST, ROOT, TOOLS, CannotRun, run
+from .places import GUEST, ROOT, TOOLS, CannotRun
 from .results import ABSENT
 
 # cgroup v2 controllers that the manager needs.
@@ -72,7 +74,7 @@ def install(machine, results, tipme):
     with machine.staging() as staging:
         lab = pathlib.Path(tipme).with_name("tipme-lab")
         for program in (tipme, lab) if lab.is_file() else (tipme,):
-            run([ROOT / "scripts/install-files", program, "/usr/local", staging])
+            run([ROOT / "scripts/install-files", program, "/usr/local", staging], codes=(0,))
         (staging / "etc/default").mkdir(parents=True, exist_ok=True)
         (staging / "etc/default/tipme").write_text("TIPME_OPTIONS=--allow-user user\n")
         copy_tools(staging)

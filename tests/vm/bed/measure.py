@@ -16,6 +16,7 @@ import time
 import tomllib
 import typing
 
+from shared import programs
 from shared.machine import commit, processor
 
 from . import judge_others, places
@@ -125,7 +126,7 @@ def taken(machine, one, tipme):
     say(f"{one.name}: {one.repeats} times {one.seconds} s at most")
     try:
         figures = one.judged(*(document(machine, one) for _ in range(one.repeats))) | compared(tipme, one)
-    except (Failed, subprocess.TimeoutExpired, ArithmeticError, LookupError, StopIteration, TypeError, ValueError) as error:
+    except (Failed, CannotRun, subprocess.TimeoutExpired, ArithmeticError, LookupError, StopIteration, TypeError, ValueError) as error:
         figures = {"rows": [], "bars": [judge.bar("could be measured", False, f"{type(error).__name__}: {error}")]}
     for row in figures["bars"]:
         say(f"{'ok' if row['met'] else 'MISSED':7} {one.name}: {row['bar']}: {row['seen']}")
@@ -161,17 +162,11 @@ def document(machine, one):
 
 def compared(tipme, one):
     """Returns the difference from the other measurement by `tipme compare`, if that has a document."""
-    others = [other for other in MEASUREMENTS if other.name == one.against and other.document.exists()]
-    if not others:
-        return {}
-    [other] = others
-    path = one.document.with_name("compared.json")
-    words = [tipme, "compare", other.document, one.document, "--json", path]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=GRACE_S, check=False)
-    # Code 1: the second is slower in something.
-    if done.returncode not in (0, 1):
-        raise Failed(f"tipme compare: code {done.returncode}: {done.stderr.strip()}")
-    return {"notes": judge.compared(json.loads(path.read_text()), one.kernel, other.kernel)}
+    for other in MEASUREMENTS:
+        if other.name == one.against and other.document.exists():
+            difference = programs.document(tipme, "compare", other.document, one.document)
+            return {"notes": judge.compared(difference, one.kernel, other.kernel)}
+    return {}
 
 
 def latest(folder):
