@@ -38,8 +38,10 @@ class Session(session.Session):
     """A session with a program that logs its messages on every compositor."""
 
     copied = False
-    # As long as a session takes.
-    RECORD = ("--window", "120")
+
+    def record_options(self):
+        # Longer than a session.
+        return (*super().record_options(), "--window", "120")
 
     def __init__(self, scenario, tipme, after):
         super().__init__(scenario, tipme)

@@ -5,7 +5,7 @@ import collections
 import concurrent.futures
 import os
 
-from . import faults, judge, keep, scenarios
+from . import judge, keep, scenarios
 
 GOOD = ("right", "silent", "still")
 # Lower bounds of the buckets of the reliability table.
@@ -103,26 +103,10 @@ def misses(now):
             yield f"  {run.run}: {run.result}: {run.line()} [{run.why}]"
 
 
-def measure_again(folders):
-    """Recomputes the truth of faults from the stored logs with the current table."""
-    for folder in folders:
-        said = keep.read(folder / "truth.json")
-        scenario = scenarios.ALL.get(said["scenario"])
-        if scenario and said["kind"] == "fault" and "acts_ns" in said:
-            name, _, words = scenario.fault.partition(" ")
-            said["bounded"] = faults.FAULTS[name].bounded
-            if name == "own":
-                said["fault_end_ns"] = said["acts_ns"][0] + int(float(words) * 1e9)
-            faults.judge_effect(scenario, said)
-            keep.write(folder / "truth.json", said)
-
-
 def replay(options, say=print):
     """Prints tables, differences and misses; returns the runs."""
     words = options.only.split(",") if options.only else [""]
     folders = [one for one in keep.runs(options.keep) if any(word in one.name for word in words)]
-    if options.remeasure:
-        measure_again(folders)
     now = all_judged(options.tipme, folders)
     before = all_judged(options.against, folders) if options.against else []
     for line in tables(before, now):

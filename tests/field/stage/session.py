@@ -39,8 +39,6 @@ def alone():
 class Session:
     """All parts of one run; `with` ends everything that was started."""
 
-    RECORD = ()
-
     def __init__(self, scenario, tipme):
         self.scenario, self.tipme = scenario, tipme
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="tipme-field-"))
@@ -149,12 +147,15 @@ class Session:
         os.chmod(text, 0o644)
         return ["xclip", "-quiet", "-selection", which, "-in", text]
 
+    def record_options(self):
+        return ("--display", self.display)
+
     def start_recorder(self):
         state = self.folder / "state"
-        words = [self.tipme, "record", "--state-dir", state, "--display", self.display, "--hot-keys", "off", *self.RECORD]
+        words = [self.tipme, "record", "--state-dir", state, "--hot-keys", "off", *self.record_options()]
         self.recorder = self.start("recorder", words, as_user=False, stdout=subprocess.PIPE, text=True)
         listens = lambda: any(path.is_socket() for path in state.rglob("*"))  # noqa: E731
-        if not until(lambda: listens() or self.recorder.poll() is not None, None, 10, 0.1) or not listens():
+        if not until(lambda: listens() or self.recorder.poll() is not None, None, 15, 0.1) or not listens():
             raise processes.CannotRun("the recorder did not start: " + (self.folder / "recorder.log").read_text()[-400:])
         time.sleep(0.5)
 
