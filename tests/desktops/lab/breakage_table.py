@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The table of what was said for each breakage, from what the runs kept."""
+"""Table of the messages for each breakage, from the results of the runs."""
 
 import datetime
 import json
 import re
 
-import stage  # noqa: F401  (it has the path of the shared modules)
+import stage  # noqa: F401  (it sets the path of the shared modules)
 from shared import machine
 
 HEAD = """# Breakages
@@ -24,7 +24,7 @@ these texts. Paths are cut, and *wrong* says where a sentence was untrue, or a r
 
 
 def write(keep, path, names):
-    """All that the folder has, in the order of the breakages, then of the desktops."""
+    """Writes all results of the folder, sorted by breakage and desktop."""
     rows = [
         (names.index(row["breakage"]), file.parent.name, row)
         for file in sorted(keep.glob("*/breakages.json"))
@@ -46,7 +46,7 @@ def said(texts):
 
 
 def cut(text):
-    """Without what differs from run to run."""
+    """Removes the parts that differ between runs."""
     text = re.sub(r"note the recorder \(process \d+\) is no service[^/]*/ ", "", text)
     text = re.sub(r" --state-dir \S*?/state\b", "", re.sub(r"/tmp/tipme-field-\w+/bin/tipme", "tipme", text))
     text = re.sub(r"/\S+/incidents/(\w+\.\w+)\S*", "ID", re.sub(r"/tmp/tipme-field-\w+/home", "~", text))

@@ -1,21 +1,22 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The same under Wayland: the compositor belongs to the session, and no client is told where windows are."""
+"""Sessions under Wayland: the compositor belongs to the session, and no client knows window positions."""
 
 import os
 import time
 
+from shared import until
 from stage import processes
 from stage.wayland import session
 from stage.windows import Place
 
 from . import login, picture
 
-# The share of the screen at which a click is inside the program's window.
+# Position of a click inside the program's window, as shares of the screen.
 INSIDE = (0.35, 0.6)
 
 
 class WaylandLogin(login.Login, session.Session):
-    # No program of these sessions has its messages logged.
+    # No program of these sessions logs its Wayland messages.
     copied = True
 
     def furnish(self):
@@ -40,11 +41,8 @@ class WaylandLogin(login.Login, session.Session):
         before = self.grab()
         words = [word.format(home=self.folder / "home") for word in self.desktop.program]
         self.start("program", words)
-        limit = time.monotonic() + 30
-        while self.same(before, self.grab()):
-            if time.monotonic() > limit:
-                raise processes.CannotRun(f"no window of {words[0]}: {(self.folder / 'program.log').read_text()[-300:]}")
-            time.sleep(0.3)
+        if not until(lambda: not self.same(before, self.grab()), None, 30, 0.3):
+            raise processes.CannotRun(f"no window of {words[0]}: {(self.folder / 'program.log').read_text()[-300:]}")
         time.sleep(self.desktop.settle_s)
         self.focus()
 
@@ -57,6 +55,6 @@ class WaylandLogin(login.Login, session.Session):
         time.sleep(0.5)
 
     def end_server(self):
-        """The compositor ends with its session."""
+        """Removes the sockets of the compositor, which ended with its session."""
         for path in (self.folder / "run").glob("wayland-*"):
             os.unlink(path)
