@@ -54,7 +54,3 @@ class Scripts(unittest.TestCase):
     def test_a_kind_without_runs_of_one_program_has_no_figure(self):
         took = {"begin": [300, 2], "end": [100, 2], "never": [0, 0]}
         self.assertEqual([records.each(took, names) for names in (("begin", "end"), ("begin", "never"), ("lacking",))], [200, None, None])
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -154,7 +154,3 @@ class Charts(unittest.TestCase):
         counts = {name: sum(bins.values()) for name, bins in published.TIMER.items()}
         self.assertEqual([(name, count) for name, count in counts.items() if not 9_990 <= count <= 10_020], [])
         self.assertEqual([point[1] for point in published.added([2, 1])], [1000, 3000])
-
-
-if __name__ == "__main__":
-    unittest.main()

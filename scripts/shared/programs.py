@@ -13,6 +13,7 @@ import socket
 import subprocess
 import tempfile
 import threading
+import time
 
 from . import CannotRun, exit_code
 from .machine import ROOT, TIPME
@@ -89,6 +90,13 @@ def recorder(tipme, *more):
             expect_alive(process)
 
 
+def mark(tipme, state, *more):
+    """Marks; returns the duration in seconds, and the path of the incident."""
+    begin = time.monotonic()
+    said = run([tipme, "mark", "--state-dir", state, *more], codes=(0,))
+    return time.monotonic() - begin, pathlib.Path(said.strip().splitlines()[-1])
+
+
 def free_port():
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
@@ -119,14 +127,11 @@ def document(*words):
         return json.loads(path.read_text())
 
 
-def main(words, measure, **more):
-    """Runs a script that writes one JSON document, which `measure` returns from the options. `more` has further integer options
-    with default and help."""
+def main(words, measure):
+    """Runs a script that writes one JSON document, which `measure` returns from the options."""
     parser = argparse.ArgumentParser(description=words, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tipme", type=pathlib.Path, default=TIPME)
     parser.add_argument("--json", type=pathlib.Path, required=True, help="output file")
-    for name, (usual, text) in more.items():
-        parser.add_argument(f"--{name}", type=int, default=usual, help=text)
     options = parser.parse_args()
 
     def written():

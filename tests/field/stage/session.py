@@ -14,7 +14,7 @@ import tempfile
 import time
 
 from shared import until
-from shared.programs import free_port
+from shared.programs import free_port, mark
 
 from . import faults, inject, managers, processes, programs, screen, windows
 
@@ -162,11 +162,7 @@ class Session:
     def mark(self, to):
         """Marks, and stores the incident."""
         at = processes.now_ns()
-        words = [self.tipme, "mark", "--state-dir", self.folder / "state"]
-        done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
-        if done.returncode != 0:
-            raise processes.CannotRun(f"no mark: {done.stderr.strip()}")
-        shutil.copyfile(done.stdout.strip().splitlines()[-1], to)
+        shutil.copyfile(mark(self.tipme, self.folder / "state")[1], to)
         return at
 
     def wait_quiet(self, timeout_s=20):

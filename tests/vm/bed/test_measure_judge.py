@@ -90,7 +90,3 @@ class Kernels(unittest.TestCase):
         groups = [{"run": run, "classes": [{"class": "key", "differences": [{"p50_ms": p50}]}]} for run, p50 in (("unloaded", few), ("load 6", known))]
         self.assertEqual(judge.compared({"groups": groups}, "6.18", "6.1"),
                          "kernel 6.18 less kernel 6.1, p50 of a key: unloaded too few repeats; load 6 +2.00 ms (95 % interval +1.00 to +3.50 ms): more")
-
-
-if __name__ == "__main__":
-    unittest.main()

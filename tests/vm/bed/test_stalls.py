@@ -33,7 +33,3 @@ class Judged(unittest.TestCase):
     def test_an_unrelated_cause_may_not_be_named_for_certain(self):
         for named in (("interrupt", "interrupt (timer of the CPU)"), ("own", ""), ("outside", "the firmware or the hardware, one CPU")):
             self.assertFalse(self.judged(("hypervisor", "one CPU"), named)[0])
-
-
-if __name__ == "__main__":
-    unittest.main()
