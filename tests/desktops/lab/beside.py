@@ -42,7 +42,7 @@ def portal(*mode):
         with environment(session, UNKNOWN_DESKTOP):
             process = session.start("portal", [*PYTHON, program, *mode], stdout=subprocess.PIPE, text=True)
             if not process.stdout.readline():
-                raise processes.CannotRun("the portal did not start: " + (session.folder / "portal.log").read_text()[-300:])
+                raise session.failure("the portal did not start", "portal")
             try:
                 yield
             finally:

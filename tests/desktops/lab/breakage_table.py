@@ -10,10 +10,10 @@ from shared import machine
 
 HEAD = """# Breakages
 
-What tipme says while one part of a whole desktop is broken ([tests/desktops](../../tests/desktops/README.md)): the first
-line of `tipme status`, which is that of `tipme doctor` too; what the screen shows after a press of the key, and what the
-agent shows by itself; the last line of `tipme setup`, and its steps that failed; what mended it, taken literally from
-these texts. Paths are cut, and *wrong* says where a sentence was untrue, or a remedy led nowhere or back. Written by
+Messages of tipme while one part of a complete desktop is broken ([tests/desktops](../../tests/desktops/README.md)): the
+first line of `tipme status`, which `tipme doctor` prints too; notifications after a press of the key, and others of the
+agent; the last line of `tipme setup`, and its failed steps; the remedy, followed literally from these texts. Paths are
+shortened, and *wrong* lists untrue sentences and remedies without effect or in a circle. Written by
 `tests/desktops/run --breakages`.
 
 {date}, commit {commit}, {machine}.

@@ -21,13 +21,17 @@ class Person:
         left, top, right, bottom = self.desktop.banners
         return Place(int(width * left), int(height * top), int(width * (right - left)), int(height * (bottom - top)))
 
-    def open_program(self):
-        """Starts the program of the test with the focus, at the left of the screen."""
+    def start_program(self, is_open):
+        """Starts the program of the test, and waits for its window."""
         words = [word.format(home=self.folder / "home") for word in self.desktop.program]
         self.start("program", words)
-        if not self.windows.wait_for(self.desktop.window, 30):
-            raise processes.CannotRun(f"no window of {words[0]}: {(self.folder / 'program.log').read_text()[-300:]}")
+        if not until(is_open, None, 30, 0.3):
+            raise self.failure(f"no window of {words[0]}", "program")
         time.sleep(self.desktop.settle_s)
+
+    def open_program(self):
+        """Opens the program with the focus, at the left of the screen."""
+        self.start_program(lambda: self.windows.find(self.desktop.window))
         # The first window may have been a dialog or splash screen.
         window = self.windows.wait_for(self.desktop.window, 30)
         window.configure(x=60, y=120, width=600, height=420)

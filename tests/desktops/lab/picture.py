@@ -55,16 +55,16 @@ kwin = dbus.Interface(dbus.SessionBus().get_object('org.kde.KWin', '/org/kde/KWi
 for line in sys.stdin:
     x, y, width, height = map(int, line.split())
     reader, writer = os.pipe()
-    told = kwin.CaptureArea(dbus.Int32(x), dbus.Int32(y), dbus.UInt32(width), dbus.UInt32(height), {}, dbus.types.UnixFd(writer))
+    taken = kwin.CaptureArea(dbus.Int32(x), dbus.Int32(y), dbus.UInt32(width), dbus.UInt32(height), {}, dbus.types.UnixFd(writer))
     os.close(writer)
     with open(reader, 'rb') as file:
-        sys.stdout.buffer.write(b'%d %d %d\\n' % (told['width'], told['height'], told['stride']) + file.read())
+        sys.stdout.buffer.write(b'%d %d %d\\n' % (taken['width'], taken['height'], taken['stride']) + file.read())
     sys.stdout.buffer.flush()
 """
 
 
 def kwin(session, place=None):
-    """The workspace of KWin, which writes its pixels into a pipe of a helper that asks for them."""
+    """Grabs the screen by a helper that requests it from KWin."""
     if not session.camera or session.camera.poll() is not None:
         words = ["/usr/bin/python3", "-B", "-c", KWIN]
         session.camera = session.start("camera", words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -76,7 +76,7 @@ def kwin(session, place=None):
 
 
 def is_blank(image):
-    """Whether it has one colour only, as before a desktop has drawn."""
+    """Returns True if the picture has only one colour, as before the first drawing of a desktop."""
     return all(low == high for low, high in image.getextrema())
 
 

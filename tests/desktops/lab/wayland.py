@@ -4,7 +4,6 @@
 import os
 import time
 
-from shared import until
 from stage import processes
 from stage.wayland import session
 from stage.windows import Place
@@ -39,15 +38,8 @@ class WaylandLogin(login.Login, session.Session):
 
     def open_program(self):
         before = self.grab()
-        words = [word.format(home=self.folder / "home") for word in self.desktop.program]
-        self.start("program", words)
-        if not until(lambda: not self.same(before, self.grab()), None, 30, 0.3):
-            raise processes.CannotRun(f"no window of {words[0]}: {(self.folder / 'program.log').read_text()[-300:]}")
-        time.sleep(self.desktop.settle_s)
+        self.start_program(lambda: picture.changed(before, self.grab(), Place(0, 0, before.width, before.height)))
         self.focus()
-
-    def same(self, before, after):
-        return picture.changed(before, after, Place(0, 0, before.width, before.height)) is None
 
     def focus(self):
         width, height = self.SIZE

@@ -177,9 +177,9 @@ def run(options):
 
 HEAD = """# Labels of messages
 
-What each message of Wayland was taken for, held against what the program's own library logs, which has the names from the
-protocol's XML ([tests/field](../../tests/field/README.md)). The recorder starts before the program, or after it. Each cell: messages; how
-many were missed and wrong, where any was. Written by `make labels`.
+Decoded Wayland messages, compared with the log of the program's own library, which has the names of the protocol's XML
+([tests/field](../../tests/field/README.md)). The recorder starts before or after the program. Each cell has the number of
+messages, and of missed and wrong ones, if any. Written by `make labels`.
 """
 
 

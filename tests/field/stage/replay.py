@@ -73,15 +73,15 @@ def tables(before, now):
 def reliability(runs):
     """Returns the share of correct causes by the stated confidence of the first finding, as
     lines. A finding in a calm session counts as wrong. The confidence is not about the interval."""
-    told = collections.defaultdict(list)
+    stated = collections.defaultdict(list)
     for run in runs:
         findings = run.verdict.get("findings")
         if findings and run.result not in ("silent", "still", "uncounted", "error"):
             confidence = findings[0]["confidence"]
-            told[next(low for low in BUCKETS if confidence >= low)].append((confidence, judge.right_cause(run)))
-    yield f"{'confidence':12} {'runs':>5} {'told':>6} {'right':>6}"
-    for low in sorted(told, reverse=True):
-        runs_here = told[low]
+            stated[next(low for low in BUCKETS if confidence >= low)].append((confidence, judge.right_cause(run)))
+    yield f"{'confidence':12} {'runs':>5} {'stated':>6} {'right':>6}"
+    for low in sorted(stated, reverse=True):
+        runs_here = stated[low]
         mean, right = (sum(column) / len(runs_here) for column in zip(*runs_here))
         yield f"{f'from {low:.0%}':12} {len(runs_here):5} {mean:6.1%} {right:6.1%}"
     yield ""

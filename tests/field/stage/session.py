@@ -122,6 +122,10 @@ class Session:
         self.say(f"{role}: pid {process.pid}: {' '.join(map(str, words))}")
         return process
 
+    def failure(self, what, role):
+        """Returns an error with the end of a program's log."""
+        return processes.CannotRun(f"{what}: {(self.folder / f'{role}.log').read_text(errors='replace')[-400:]}")
+
     def start_server(self):
         width, height = SIZE
         words = ["Xvfb", "-displayfd", "1", "-nolisten", "tcp", "-noreset", "-screen", "0", f"{width}x{height}x24"]
@@ -156,7 +160,7 @@ class Session:
         self.recorder = self.start("recorder", words, as_user=False, stdout=subprocess.PIPE, text=True)
         listens = lambda: any(path.is_socket() for path in state.rglob("*"))  # noqa: E731
         if not until(lambda: listens() or self.recorder.poll() is not None, None, 15, 0.1) or not listens():
-            raise processes.CannotRun("the recorder did not start: " + (self.folder / "recorder.log").read_text()[-400:])
+            raise self.failure("the recorder did not start", "recorder")
         time.sleep(0.5)
 
     def mark(self, to):

@@ -19,8 +19,6 @@ from .results import ABSENT
 
 # cgroup v2 controllers that the manager needs.
 CONTROLLERS = ("cpu", "io", "memory", "pids")
-# A busy host starts a desktop in two minutes, an idle one in ten seconds.
-FOCUS_MAX_S = 240
 
 
 class Step(typing.NamedTuple):
@@ -125,11 +123,16 @@ def service(machine, results):
     results.met("recorder as a service", True, machine.retry("journalctl -b -u tipmed -o cat | grep ^recording", 120, 2))
 
 
-def display(machine, results):
-    """Starts Xorg with libinput, a window manager, a focused terminal, and the agent with the hot keys."""
+def open_desktop(machine):
+    """Starts Xorg with libinput, a window manager and a terminal; returns its process id."""
     machine.run("systemctl start tipme-vm-display", 120)
     machine.run("systemctl start tipme-vm-desktop")
-    pid = machine.run(f"{TOOLS}/await-focus", FOCUS_MAX_S).strip()
+    return machine.focused()
+
+
+def display(machine, results):
+    """Opens the desktop, and starts the agent with the hot keys."""
+    pid = open_desktop(machine)
     machine.has_display = True
     machine.run("systemctl start tipme-vm-agent")
     said = machine.retry("grep ^ready: /run/tipme-vm/agent.log", 120)

@@ -8,7 +8,6 @@ The same process keeps recording, and its incidents are complete; otherwise the 
 import json
 import time
 
-from .checks import FOCUS_MAX_S
 from .job import WINDOW_S, Fault, main_job
 from .marks import MARK_KEYS, incidents, new_incident
 from .places import TOOLS
@@ -73,7 +72,7 @@ def hotplug(machine, results):
     met = (state, now, torn) == ("active", process, [])
     results.met("a CPU goes", met, f"{state}, process {process} is {now}, {incident} {torn or 'is whole'}")
     results.alone_from = time.monotonic() + WINDOW_S
-    terminal = machine.run(f"{TOOLS}/await-focus", FOCUS_MAX_S).strip()
+    terminal = machine.focused()
     machine.run(f"taskset -a -p -c 1 {terminal}")
     before = incidents(machine)
     main_job(machine, results, BOXED, lambda: new_incident(machine, before), MARK_KEYS)

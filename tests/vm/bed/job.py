@@ -52,7 +52,7 @@ FAULTS = (
 
 def main_job(machine, results, fault, new_incident, mark_keys):
     time.sleep(max(0, results.alone_from - time.monotonic()))
-    pid = machine.run(f"{TOOLS}/await-focus", 90).strip()
+    pid = machine.focused()
     screen = Screen(machine)
     screen.await_quiet()
     name = f"main job, {fault.name}"

@@ -20,7 +20,7 @@ from shared import until
 from shared.programs import free_port
 
 from .control import ANSWER_MAX_S, Control
-from .places import CannotRun, say
+from .places import TOOLS, CannotRun, say
 
 MEMORY_MIB, CPUS = 1024, 2
 # Throttles of the data disk and of swap, which is somewhat faster.
@@ -28,6 +28,8 @@ DATA_BYTES_S, DATA_REQUESTS_S = 10 << 20, 300
 SWAP_BYTES_S, SWAP_REQUESTS_S = 40 << 20, 2000
 # Time limits in seconds for a boot, a command in the guest, and a shutdown.
 BOOT_MAX_S, COMMAND_MAX_S, END_MAX_S = 240, 60, 20
+# A busy host starts a desktop in two minutes, an idle one in ten seconds.
+FOCUS_MAX_S = 240
 # Number of attempts, since a busy host may be too slow.
 BOOTS_MAX = 2
 KERNEL_LINE = (
@@ -197,6 +199,10 @@ class Machine:
     def retry(self, command, seconds, pause_s=0.5):
         """Repeats a command in the guest until it succeeds; returns its output."""
         return self.run(f"until {command}; do sleep {pause_s}; done", seconds).strip()
+
+    def focused(self):
+        """Waits for a program with the focus; returns its process id."""
+        return self.run(f"{TOOLS}/await-focus", FOCUS_MAX_S).strip()
 
     def properties(self, *names):
         """Returns properties of the recorder's service."""

@@ -14,7 +14,7 @@ import time
 from shared import until
 
 from . import conditions
-from .checks import FOCUS_MAX_S, boot, copy_tools
+from .checks import boot, copy_tools, open_desktop
 from .guests import USER, USER_ID
 from .machine import Failed
 from .marks import MARK_KEYS, incidents
@@ -76,9 +76,7 @@ def install(machine, results, deb):
 def desktop(machine, results):
     """Starts a display, a focused terminal, a notification daemon, and a monitor of the session bus."""
     machine.run(f"echo '{USER} ALL=(ALL) NOPASSWD: ALL' >/etc/sudoers.d/person && chmod 440 /etc/sudoers.d/person")
-    machine.run("systemctl start tipme-vm-display", 120)
-    machine.run("systemctl start tipme-vm-desktop")
-    pid = machine.run(f"{TOOLS}/await-focus", FOCUS_MAX_S).strip()
+    pid = open_desktop(machine)
     begin(machine, "dunst")
     begin(machine, "dbus-monitor interface=org.freedesktop.Notifications", f"-p StandardOutput=file:{BUS_LOG}")
     owner = "dbus-send --session --print-reply --dest=org.freedesktop.DBus / org.freedesktop.DBus.GetNameOwner"
@@ -99,7 +97,7 @@ def setup(machine, results):
 def hitch(machine, results):
     """Checks a hitch, the hot key, the notification with the cause, and that the focus does not change."""
     before, screen = incidents(machine), Screen(machine)
-    pid = machine.run(f"{TOOLS}/await-focus", FOCUS_MAX_S).strip()
+    pid = machine.focused()
     time.sleep(42)  # Moves the test press of the setup out of the window.
     screen.await_quiet()
     for letter in "asdfghjkl":
@@ -117,7 +115,7 @@ def hitch(machine, results):
     results.met("the key", len(marked) == 1, f"marked {' '.join(marked)}")
     detail = f"{shown_s - marked_s(marked[0]):.1f} s after the press (bar 3 s on a quiet machine): {summary}: {body}"
     results.met("the notification", "xterm" in summary and "power-saver" in body, detail)
-    after = machine.run(f"{TOOLS}/await-focus", FOCUS_MAX_S).strip()
+    after = machine.focused()
     results.met("the focus", after == pid, f"xterm (pid {after}) has it, as before")
 
 
