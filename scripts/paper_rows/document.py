@@ -12,9 +12,9 @@ PLACE = re.compile(r"(<!-- figures (\w+) -->\n)(?:\|.*\n)*(?=\n)")
 RUNS = re.compile(r"(<!-- runs -->\n).*\n")
 HEAD = """# The papers: absolute times, and the last run of each measurement
 
-Written by `make papers` beside [papers.md](../papers.md), which has ratios and bars. Times and sizes are those of the machine that
-the line above them names. *All runs*: least and largest value of the runs that are kept in [papers](papers), and
-their number, whichever machine they ran on.
+Written by `make papers`, like [papers.md](../papers.md), which has ratios and bars. Times and sizes depend on the machine in
+the line above them. *All runs*: smallest and largest value of the runs in [papers](papers), and their number, on any
+machine.
 """
 
 

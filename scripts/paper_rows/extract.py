@@ -2,16 +2,18 @@
 """Expressions of figures.toml, evaluated in the JSON document of a measurement.
 
     loads[load=hog].figures.p50_ms / 10        terms, joined by +, *, / from left to right
-    rows[0=hog][2]                             the row whose first cell is `hog`, its third cell
+    rows[0=hog][2]                             third cell of the row with `hog` in its first cell
     rows[beside=build&arm=managed].median_s    the row with both values
     marked_share()                             a function of this file, with words for its arguments
 
-A cell's value is the number at its beginning. What is not there is None.
+A cell's value is the number at its beginning; that of a missing path is None.
 """
 
 import operator
 import re
 import statistics
+
+from shared.validation import checked_points, is_disturbed, is_within, limits_us
 
 # Causes of a late wakeup that name a culprit: something else had the CPU. `outside` is the hypervisor, firmware or
 # hardware, undecided. A late timer, a slow exit from idle, the thread's own path and unexplained time are no culprits.
@@ -72,24 +74,12 @@ def least(document, column):
 def within_limits(document):
     """Returns the share of the limits of `idle --validate` that were met; None if other
     processes took too much CPU time for a judgment."""
-    trials = [one for one in document["validation"]["trials"] if one["p50_us_max"] is not None]
-    if any(taken_share(one) > 0.05 for one in trials):
+    trials = [one for one in document["validation"]["trials"] if limits_us(one)]
+    if any(map(is_disturbed, trials)):
         return None
-    checks = [one for one in document["validation"]["checks"] if one["difference_points_max"] is not None]
-    kept = [abs(one["difference_points"]) <= one["difference_points_max"] + 100 * one.get("steal_share", 0) for one in checks]
-    kept += map(trial_is_good, trials)
+    checks = [checked_points(one) for one in document["validation"]["checks"] if one["difference_points_max"] is not None]
+    kept = [apart <= most for apart, most in checks] + [is_within(one, limits_us(one)) for one in trials]
     return 100 * sum(kept) / len(kept)
-
-
-def taken_share(trial):
-    taken = trial.get("taken") or {"others_share": 0, "steal_share": 0}
-    return taken["others_share"] + taken["steal_share"]
-
-
-def trial_is_good(one):
-    share, errors = taken_share(one), one["errors"]
-    middle, longest = (one["injected_ms_min"] + one["injected_ms_max"]) / 2, one["injected_ms_max"]
-    return errors["p50_us"] <= one["p50_us_max"] + 1e3 * middle * share and errors["p90_us"] <= one["p90_us_max"] + 1e3 * longest * share
 
 
 def held_by(document, kind):

@@ -44,7 +44,7 @@ def timer(kept):
 
 
 def memory(kept):
-    return bars("figure 4, as its text tells it", PAPERS["page_ins"], kept, PAGE_AXIS)
+    return bars("figure 4, from its text", PAPERS["page_ins"], kept, PAGE_AXIS)
 
 
 def remedies(kept):
@@ -84,7 +84,7 @@ def over_latency(paper_title, paper, ours, y):
 def notepad(kept):
     """Returns shares only, since the paper's text gives no absolute values."""
     ours = [(latency, 100 * total / kept[-1][1]) for latency, total in kept]
-    return over_latency("figure 7, as its text tells it", PAPERS["notepad"], ours, "% of the cumulative latency, by events up to that long")
+    return over_latency("figure 7, from its text", PAPERS["notepad"], ours, "% of the cumulative latency, by events up to that long")
 
 
 def powerpoint(kept):
@@ -138,11 +138,11 @@ CHARTS = (
     Chart("remedies.svg", "Page-ins beside page-outs on a slow disk, with each remedy", "§4.1.1, §4.1.2, figure 4", "vm-slowdisk",
           lambda document: {name.rpartition(" ")[2]: buckets for name, buckets in document["histograms"].items() if name.startswith("load ")}, remedies),
     Chart("fork.svg", "Beside newborn processes", "§4.2.1", "fork", histograms("hog", "fork", "wide", "nice"),
-          lambda kept: bars("section 4.2.1, as its text tells it", PAPERS["newborn"], kept, INTERVAL_AXIS)),
+          lambda kept: bars("section 4.2.1, from its text", PAPERS["newborn"], kept, INTERVAL_AXIS)),
     Chart("timer.svg", "Times between wake-ups", "§3.2, tables 1 to 3", "timer",
           lambda document: {row["mechanism"]: row["histogram_100us"] for row in document["mechanisms"] if row["mechanism"] in ("absolute", "relative", "poll")}, timer),
     Chart("idle.svg", "An idle system", "§2.5, §2.6, figures 3 and 4", "idle", gap_lengths, lambda kept: bars(
-        "section 2.5, as its text tells it", PAPERS["clock"], {"gaps": kept}, "length of a gap of the idle loop, µs", "number in 30 s", "here, all CPUs")),
+        "section 2.5, from its text", PAPERS["clock"], {"gaps": kept}, "length of a gap of the idle loop, µs", "number in 30 s", "here, all CPUs")),
     Chart("editor.svg", "Plain-text editing", "§5, figure 7", "task-editor", cumulative, notepad),
     Chart("writer.svg", "Word processing: events above a threshold", "§5, table 2", "task-writer",
           lambda document: [[row["threshold_ms"], row["n"]] for row in document["inter_arrival"] if row["n"]], lambda kept: bars(

@@ -107,10 +107,10 @@ def overhead(text, title):
     bullets, and its conditions."""
     part = re.search(rf"^## {title}\n(.*?)(?=^## |\Z)", text, re.M | re.S)[1]
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in part.splitlines() if line.startswith("|")]
-    told = dict(re.findall(r"^- (.*?): \**(-?[\d.]+)", part, re.M))
+    bullets = dict(re.findall(r"^- (.*?): \**(-?[\d.]+)", part, re.M))
     head = re.search(r"(?P<when>\d{4}-\d\d-\d\d), commit (?P<commit>[\w-]+), (?P<machine>.*)\.\n", part).groupdict()
     load = re.search(r"Load average ([\d.]+) at the begin", part)
-    return {"rows": {row[0]: row[1:] for row in cells}, "told": told, "host_load": load and float(load[1])} | head
+    return {"rows": {row[0]: row[1:] for row in cells}, "bullets": bullets, "host_load": load and float(load[1])} | head
 
 
 SECTIONS = {"recorder": "Scheduler events", "compile": "A compile", "records": "Records and gestures"}

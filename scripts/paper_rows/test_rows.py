@@ -98,17 +98,17 @@ class Kept(unittest.TestCase):
     def test_a_section_has_its_tables_bullets_and_conditions(self):
         text = ("# Costs\n\n## A compile\n\n2026-01-01, commit 1111111, a, 1 CPUs.\n\n## Records and gestures\n\n2026-01-02, commit 2222222, b, 2 CPUs.\n\n"
                 "Load average 5.5 at the begin, 0.1 at the end\n\n| switch | `sched_switch` | 151 (140 to 160) |\n| fork | | did not run |\n\n- added: **0.5** (bar 1)\n")
-        told = store.overhead(text, "Records and gestures")
-        self.assertEqual({key: told[key] for key in told if key != "rows"}, {"when": "2026-01-02", "commit": "2222222", "machine": "b, 2 CPUs", "host_load": 5.5, "told": {"added": "0.5"}})
-        self.assertEqual([extract.evaluate(f"rows[{kind}][1]", told) for kind in ("switch", "fork", "exec")], [151, None, None])
+        found = store.overhead(text, "Records and gestures")
+        self.assertEqual({key: found[key] for key in found if key != "rows"}, {"when": "2026-01-02", "commit": "2222222", "machine": "b, 2 CPUs", "host_load": 5.5, "bullets": {"added": "0.5"}})
+        self.assertEqual([extract.evaluate(f"rows[{kind}][1]", found) for kind in ("switch", "fork", "exec")], [151, None, None])
 
 
 class Expressions(unittest.TestCase):
     def test_paths_find_keys_places_and_rows_or_nothing(self):
-        document = {"rows": [["hog", "71.4, 7.3"], ["fork", "-"]], "a": {"b": [4]}, "loads": [{"x": "1", "y": "2", "z": 3}], "told": {"a / b": 8}}
-        told = {"rows[0=hog][1]": 71.4, "rows[0=fork][1]": None, "rows[0=storm][1]": None, "a.b[0]": 4, "a.c": None, "a.b[7]": None,
-                "loads[x=1&y=2].z": 3, "loads[x=2].z": None, "told[a / b] / a.b[0] * 100": 200, "a.b[0] / nothing": None, "nothing + 1": None, "count(rows)": 2}
-        self.assertEqual({words: extract.evaluate(words, document) for words in told}, told)
+        document = {"rows": [["hog", "71.4, 7.3"], ["fork", "-"]], "a": {"b": [4]}, "loads": [{"x": "1", "y": "2", "z": 3}], "bullets": {"a / b": 8}}
+        expected = {"rows[0=hog][1]": 71.4, "rows[0=fork][1]": None, "rows[0=storm][1]": None, "a.b[0]": 4, "a.c": None, "a.b[7]": None,
+                    "loads[x=1&y=2].z": 3, "loads[x=2].z": None, "bullets[a / b] / a.b[0] * 100": 200, "a.b[0] / nothing": None, "nothing + 1": None, "count(rows)": 2}
+        self.assertEqual({words: extract.evaluate(words, document) for words in expected}, expected)
 
     def test_the_least_of_a_column_is_that_of_all_rows(self):
         self.assertEqual(extract.evaluate("least(1)", {"rows": [["window", "least"], ["1", "1.70"], ["2", "1.65 %"], ["3", "1.60 %"]]}), 1.6)
@@ -127,16 +127,16 @@ class Expressions(unittest.TestCase):
         trial = {"injected_ms_min": 0, "injected_ms_max": 10, "p50_us_max": 35, "p90_us_max": 100,
                  "errors": {"p50_us": 40, "p90_us": 90}, "taken": {"others_share": 0.0, "steal_share": 0.002}}
         check = {"difference_points": -1.5, "difference_points_max": 1, "steal_share": 0.0}
-        told = {"validation": {"trials": [trial], "checks": [check]}}
-        self.assertEqual(extract.within_limits(told), 50)
+        document = {"validation": {"trials": [trial], "checks": [check]}}
+        self.assertEqual(extract.within_limits(document), 50)
         trial["taken"]["others_share"] = 0.1
-        self.assertIsNone(extract.within_limits(told))
+        self.assertIsNone(extract.within_limits(document))
 
     def test_marks_are_counted_with_those_without_a_hitch(self):
-        told = {"hitches": [{"marked_after_s": after} for after in (3.0, None, 5.0, 9.0)], "false_marks": [{}], "wall_s": 1200, "cpu": {"own_percent": 0.125, "children_percent": 0.25}}
-        values = [extract.evaluate(figure.expression, told) for figure in FIGURES if figure.row == "T11"]
+        document = {"hitches": [{"marked_after_s": after} for after in (3.0, None, 5.0, 9.0)], "false_marks": [{}], "wall_s": 1200, "cpu": {"own_percent": 0.125, "children_percent": 0.25}}
+        values = [extract.evaluate(figure.expression, document) for figure in FIGURES if figure.row == "T11"]
         self.assertEqual(values, [75, 3, 5.0, 0.375])
-        none = told | {"hitches": [{"marked_after_s": None}]}
+        none = document | {"hitches": [{"marked_after_s": None}]}
         self.assertEqual([of(none) for of in (extract.marked_share, extract.marked_after)], [0, None])
 
 
@@ -154,7 +154,3 @@ class Charts(unittest.TestCase):
         counts = {name: sum(bins.values()) for name, bins in published.TIMER.items()}
         self.assertEqual([(name, count) for name, count in counts.items() if not 9_990 <= count <= 10_020], [])
         self.assertEqual([point[1] for point in published.added([2, 1])], [1000, 3000])
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -8,7 +8,7 @@ import tempfile
 import time
 
 from shared import CannotRun
-from shared.figures import bar, in_turn
+from shared.figures import bar, in_turn, table
 from shared.machine import ROOT
 from shared.programs import run
 
@@ -51,14 +51,14 @@ def medians(options, path, state):
 
 
 def report(options):
-    rows, bars = ["| records | file | s, median | most memory |", "|---|---|---|---|"], []
+    rows, bars = [("records", "file", "s, median", "most memory")], []
     for millions, limits in BARS.items():
-        with tempfile.TemporaryDirectory(prefix="tipme-bench-", dir=options.scratch) as folder:
+        with tempfile.TemporaryDirectory(prefix="tipme-bench-") as folder:
             path = busy_incident(millions * 1_000_000, folder)
             size, found = os.path.getsize(path) / 2**20, medians(options, path, folder)
         for name, (seconds, mib) in zip(("", ", the other"), found):
-            rows.append(f"| {millions} million{name} | {size:.0f} MiB | {seconds:.2f} | {mib:.0f} MiB |")
+            rows.append((f"{millions} million{name}", f"{size:.0f} MiB", f"{seconds:.2f}", f"{mib:.0f} MiB"))
         for what, unit, value, limit in zip(("time", "memory"), (" s", " MiB"), found[0], limits):
             bars.append(bar(f"{what} for {millions} million records", value, limit, unit))
     title = f"`tipme diagnose` of an editor that is typed into beside a build, {options.rounds} rounds"
-    return [title + ":", "", *rows, "", *[line for line, _ in bars]], all(met for _, met in bars)
+    return [title + ":", "", *table(rows), "", *[line for line, _ in bars]], all(met for _, met in bars)

@@ -15,10 +15,12 @@ import tempfile
 import threading
 import time
 
-from shared import progress
+from shared import figures, progress
 from shared.figures import in_turn, interval
 from shared.kernel_programs import counting, spent
 from shared.programs import document, recorder
+
+from . import PAIRS
 
 # Interval between samples of the counters.
 LOOK_S = 0.02
@@ -98,8 +100,8 @@ class Counters(threading.Thread):
 
     def run(self):
         while not self.over.wait(LOOK_S):
-            told = spent(self.programs).values()
-            self.looks.append((time.monotonic_ns(), sum(nanos for nanos, _ in told), sum(runs for _, runs in told)))
+            nanos, runs = map(sum, zip(*spent(self.programs).values()))
+            self.looks.append((time.monotonic_ns(), nanos, runs))
 
     def between(self, begin, end, what):
         return self.at(end, what) - self.at(begin, what)
@@ -171,13 +173,13 @@ def recorded(options, scripts):
 
 
 def watched(options, scripts):
-    told = {}
+    work = {}
     with recorder(options.tipme) as (process, _), counting(process.pid) as programs:
         for task, script in scripts.items():
             with looking(programs) as counters:
                 events = play(options, script)
-            told |= counts(events, counters, task)
-    return told
+            work |= counts(events, counters, task)
+    return work
 
 
 ARMS = {"off": bare, "on": recorded, "counted": watched}
@@ -190,21 +192,21 @@ def rounds_of(options):
         scripts = {task: pathlib.Path(folder, f"{number}.toml") for number, task in enumerate(TASKS)}
         for task, path in scripts.items():
             path.write_text(task.script)
-        for number in range(options.pairs):
+        for number in range(PAIRS):
             for arm in in_turn(ARMS, number):
                 rounds[arm].append(ARMS[arm](options, scripts))
-            progress(f"gestures, round {number + 1} of {options.pairs}")
+            progress(f"gestures, round {number + 1} of {PAIRS}")
     return rounds
 
 
 def table(options):
     rounds = rounds_of(options)
-    lines = ["| gesture | ms, recorder off | on | on less off, median (95 % interval) | runs of programs | µs in them | of the latency |", "|---" * 7 + "|"]
+    rows = [("gesture", "ms, recorder off", "on", "on less off, median (95 % interval)", "runs of programs", "µs in them", "of the latency")]
     for label, name in GESTURES.items():
         off, on = ([one[label] for one in rounds[arm]] for arm in ("off", "on"))
         low, high = interval(differences := [late - early for late, early in zip(on, off)])
         micros, runs = (statistics.median(one[label][place] for one in rounds["counted"]) for place in (0, 1))
         share = micros / 10 / statistics.median(on)
-        lines.append(f"| {name} | {statistics.median(off):.2f} | {statistics.median(on):.2f} | {statistics.median(differences):+.2f} "
-                     f"({low:+.2f} to {high:+.2f}) | {runs:.0f} | {micros:.0f} | {share:.2f} % |")
-    return lines
+        rows.append((name, f"{statistics.median(off):.2f}", f"{statistics.median(on):.2f}", f"{statistics.median(differences):+.2f} "
+                     f"({low:+.2f} to {high:+.2f})", f"{runs:.0f}", f"{micros:.0f}", f"{share:.2f} %"))
+    return figures.table(rows)

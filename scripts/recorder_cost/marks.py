@@ -11,9 +11,9 @@ import threading
 import time
 
 from shared import CannotRun, progress
-from shared.figures import bar
-from shared.proc import number as number_of
-from shared.programs import recorder, run
+from shared.figures import bar, shown, table
+from shared.proc import number
+from shared.programs import mark, recorder
 
 # Bars: cost of each thread, and the memory that all of them add to the recorder.
 THREAD_US, THREADS_MIB = 20, 64
@@ -52,23 +52,22 @@ def sleeping_threads(count):
             sleeper.join()
 
 
-def mark(tipme, pid, state):
+def marked(tipme, pid, state):
     """Returns seconds of a mark, bytes of its file, and the recorder's peak memory meanwhile."""
     pathlib.Path(f"/proc/{pid}/clear_refs").write_text("5")
-    begin = time.monotonic()
-    said = run([tipme, "mark", "--state-dir", state], codes=(0,))
-    return time.monotonic() - begin, pathlib.Path(said.split()[-1]).stat().st_size, 1024 * number_of(pid, "status", "VmHWM")
+    seconds, path = mark(tipme, state)
+    return seconds, path.stat().st_size, 1024 * number(pid, "status", "VmHWM")
 
 
 def rounds(options):
     """Marks with and without the threads, alternately."""
     marks = {"without": [], "with": []}
     with recorder(options.tipme, "--display", "none") as (process, state):
-        for number in range(options.rounds):
+        for one in range(options.rounds):
             with sleeping_threads(options.threads):
-                marks["with"].append(mark(options.tipme, process.pid, state))
-            marks["without"].append(mark(options.tipme, process.pid, state))
-            progress(f"round {number + 1} of {options.rounds}")
+                marks["with"].append(marked(options.tipme, process.pid, state))
+            marks["without"].append(marked(options.tipme, process.pid, state))
+            progress(f"round {one + 1} of {options.rounds}")
     return marks
 
 
@@ -76,10 +75,10 @@ def report(options):
     marks = rounds(options)
     columns = {arm: [statistics.median(column) for column in zip(*seen)] for arm, seen in marks.items()}
     lines = [f"`tipme mark` with and without {options.threads:,} threads that sleep, {options.rounds} rounds in turn:", ""]
-    lines += ["| threads | s, median (least, most) | file | recorder's peak memory |", "|---|---|---|---|"]
-    for arm, (seconds, size, peak) in columns.items():
-        least, most = min(one[0] for one in marks[arm]), max(one[0] for one in marks[arm])
-        lines.append(f"| {arm} | {seconds:.2f} ({least:.2f}, {most:.2f}) | {size / 2**20:.1f} MiB | {peak / 2**20:.0f} MiB |")
+    rows = [("threads", "s, median (least to most)", "file", "recorder's peak memory")]
+    for arm, (_, size, peak) in columns.items():
+        rows.append((arm, shown([one[0] for one in marks[arm]], "", 2), f"{size / 2**20:.1f} MiB", f"{peak / 2**20:.0f} MiB"))
+    lines += table(rows)
     seconds, _, peak = (more - less for more, less in zip(columns["with"], columns["without"]))
     bars = [bar("added by each thread", 1e6 * seconds / options.threads, THREAD_US, " µs"),
             bar("added to the recorder's peak memory", peak / 2**20, THREADS_MIB, " MiB")]

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What recording costs by kind of record.
-
-Kinds: each is written by one kernel program, or by two at the begin and end of something, and has a load that makes them run. Time and
-runs are counted by the kernel.
-"""
+"""Cost of recording by kind of record. Each kind is written by one kernel program, or by two at
+the begin and end of something, and has a load that makes them run. The kernel counts time and
+runs."""
 
 import os
 import pty
@@ -15,11 +13,11 @@ import time
 import tty
 
 from shared import progress
-from shared.figures import shown
+from shared.figures import shown, table
 from shared.kernel_programs import EMPTY_TITLE, counting, empty_program, since, spent
 from shared.programs import recorder
 
-from . import gestures
+from . import PAIRS, gestures
 from .sockets import display, fills
 
 # The kernel truncates program names to this length.
@@ -125,8 +123,8 @@ def each(took, names):
     return sum(nanos / count for nanos, count in runs) if all(count for _, count in runs) else None
 
 
-def table(options):
-    rounds, lines = [], ["| record | programs | ns, median (least to most) |", "|---|---|---|"]
+def kinds(options):
+    rounds, rows = [], [("record", "programs", "ns, median (least to most)")]
     with empty_program() as empty:
         for number in range(options.rounds):
             with recorder(options.tipme) as (process, _), counting(process.pid, empty) as programs:
@@ -134,9 +132,9 @@ def table(options):
             progress(f"records, round {number + 1} of {options.rounds}")
     for kind, (_, names) in KINDS.items():
         values = [one[kind] for one in rounds if one[kind] is not None]
-        told = "" if kind == EMPTY_TITLE else ", ".join(f"`{name}`" for name in names)
-        lines.append(f"| {kind} | {told} | {shown(values, '', 0) if values else 'did not run'} |")
-    return lines
+        listed = "" if kind == EMPTY_TITLE else ", ".join(f"`{name}`" for name in names)
+        rows.append((kind, listed, shown(values, "", 0) if values else "did not run"))
+    return table(rows)
 
 
 def report(options):
@@ -147,10 +145,10 @@ def report(options):
         "synced writes, a pseudo-terminal. The kernel's own counting is part of each figure: what an empty program takes. The programs of",
         "interrupts keep a time at each, and leave a record of the long ones only.",
         "",
-        *table(options),
+        *kinds(options),
         "",
         "Four gestures on a private X server with a window manager, three at mousepad; the pointer moves over an xterm whose program shows where",
-        f"it is. {options.pairs} rounds in which three arms take turns: no recorder, a recorder, and one whose programs are counted. Latency is until",
+        f"it is. {PAIRS} rounds in which three arms take turns: no recorder, a recorder, and one whose programs are counted. Latency is until",
         "the last drawing of a start or menu, the first of a key or move. The runs and their time are those of all programs on all CPUs, from the",
         "begin of the gesture until 250 ms later or the next input, without what comes while nobody does anything; the share is what they would be of",
         "the latency if all of them delayed it.",

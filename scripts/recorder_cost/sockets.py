@@ -11,7 +11,7 @@ import tempfile
 import time
 
 from shared import progress
-from shared.figures import bar, in_turn, shown
+from shared.figures import bar, in_turn, shown, table
 from shared.kernel_programs import EMPTY_TITLE, counting, empty_program, since, spent
 from shared.programs import recorder
 
@@ -157,13 +157,12 @@ def rounds(options):
 
 def report(options):
     figures = rounds(options)
-    column = lambda title, one: [figure[title] for figure in one]  # noqa: E731
-    cells = lambda title, unit, digits: "".join(f"{shown(column(title, one), unit, digits)} | " for one in figures).rstrip()  # noqa: E731
-    head = "| per run of the program | ns, median (least to most) |" + (" the other |" if options.against else "")
-    rows = [head, "|---" * (head.count("|") - 1) + "|"]
-    rows += [f"| {title} | {cells(title, '', 0)}" for title in (EMPTY_TITLE, *HOT_LOADS)]
-    rows.append(f"| {FRAMES_TITLE}, of a CPU | {cells(FRAMES_TITLE, ' %', 3)}")
+    columns = {title: [[figure[title] for figure in one] for one in figures] for title in (EMPTY_TITLE, *HOT_LOADS, FRAMES_TITLE)}
+    rows = [("per run of the program", "ns, median (least to most)", "the other")[: 1 + len(figures)]]
+    for title, found in columns.items():
+        name, unit, digits = (f"{title}, of a CPU", " %", 3) if title == FRAMES_TITLE else (title, "", 0)
+        rows.append((name, *(shown(one, unit, digits) for one in found)))
     limits = [(title, row[3], " ns") for title, row in HOT_LOADS.items() if row[3]] + [(FRAMES_TITLE, FRAMES_PERCENT, " %")]
-    bars = [bar(title, statistics.median(column(title, figures[0])), limit, unit) for title, limit, unit in limits]
+    bars = [bar(title, statistics.median(columns[title][0]), limit, unit) for title, limit, unit in limits]
     title = f"`{SENT}` and `{TAKEN}`, {HOT:,} messages one after the other, {options.rounds} rounds"
-    return [title + ":", "", *rows, "", *[line for line, _ in bars]], all(met for _, met in bars)
+    return [title + ":", "", *table(rows), "", *[line for line, _ in bars]], all(met for _, met in bars)

@@ -2,6 +2,8 @@
 """Shared parts of the scripts and tests of this tree: private programs and displays, /proc,
 figures, waiting."""
 
+import os
+import pathlib
 import signal
 import subprocess
 import sys
@@ -10,6 +12,11 @@ import time
 
 class CannotRun(Exception):
     """Reason why something could not be set up or measured."""
+
+
+def cache_folder(name):
+    """Returns the path of a folder in the user's cache."""
+    return pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / name
 
 
 def progress(text):

@@ -18,12 +18,12 @@ def interval(values, draws=10_000):
     return medians[int(draws * 0.025)], medians[int(draws * 0.975)]
 
 
-def difference(told):
+def difference(stated):
     """Returns a difference as `tipme compare` states it, with its interval if there is one."""
-    statement = told["statement"].replace("-", " ")
-    if told["difference"] is None:
+    statement = stated["statement"].replace("-", " ")
+    if stated["difference"] is None:
         return statement
-    return f"{told['difference']:+.2f} ms (95 % interval {told['low']:+.2f} to {told['high']:+.2f} ms): {statement}"
+    return f"{stated['difference']:+.2f} ms (95 % interval {stated['low']:+.2f} to {stated['high']:+.2f} ms): {statement}"
 
 
 def nearest_rank(values, percent):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Programs in the kernel: those that a process has attached, and what the kernel counts of their runs and time.
+"""A process's BPF programs, with the kernel's count of their runs and time.
 
-An empty program on the same tracepoint shows what the counting itself takes, which is part of each figure.
+An empty program on the same tracepoint shows the cost of the counting itself, which is part of each figure.
 """
 
 import contextlib

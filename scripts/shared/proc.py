@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Processes as /proc shows them; nothing where one is gone."""
+"""Readers of /proc. Ended processes give empty results."""
 
 import os
 import pathlib
@@ -13,12 +13,12 @@ def read(pid, name):
 
 
 def fields(pid):
-    """The fields of proc_pid_stat(5) from the third on: the state is the first of them."""
+    """Returns the fields of proc_pid_stat(5) from the third one, the state, on."""
     return read(pid, "stat").rpartition(")")[2].split()
 
 
 def status(pid):
-    """State, parent and start time."""
+    """Returns state, parent and start time."""
     found = fields(pid)
     return (found[0], int(found[1]), int(found[19])) if found else None
 
@@ -32,13 +32,13 @@ def command_line(pid):
 
 
 def parents():
-    """From each process of the machine to its parent; dead ones are left out."""
+    """Returns the parents of all processes except zombies."""
     found = {int(name): status(name) for name in os.listdir("/proc") if name.isdigit()}
     return {pid: known[1] for pid, known in found.items() if known and known[0] != "Z"}
 
 
 def descendants(root=None):
-    """All living processes below one, this process where none is named."""
+    """Returns the descendants of a process, by default of this one."""
     root = root or os.getpid()
     table, below, grown = parents(), {root}, True
     while grown:
@@ -49,7 +49,7 @@ def descendants(root=None):
 
 
 def family(pid):
-    """A process and all that its threads have started, without a look at the others; cheap, and may miss what ends meanwhile."""
+    """Returns a process and its descendants without a scan of all processes; may miss some that end meanwhile."""
     found = [pid]
     for one in found:
         for thread in pathlib.Path(f"/proc/{one}/task").glob("*"):
@@ -58,7 +58,7 @@ def family(pid):
 
 
 def cpu_seconds(pid):
-    """User and system CPU time of a process, its descendants, and its children that have ended."""
+    """Returns user and system CPU time of a process, its descendants, and its ended children."""
     tick, total = os.sysconf("SC_CLK_TCK"), [0.0, 0.0]
     for one in family(pid):
         utime, stime, cutime, cstime = (int(field) / tick for field in fields(one)[11:15] or [0] * 4)
@@ -67,5 +67,5 @@ def cpu_seconds(pid):
 
 
 def number(pid, file, name):
-    """A number of a line such as `VmHWM: 1234 kB`; `pid` may be empty for a file of the machine."""
+    """Returns the number in a line such as `VmHWM: 1234 kB`; `pid` is empty for a file of the machine."""
     return next((int(line.split()[1]) for line in read(pid, file).splitlines() if line.startswith(name)), 0)

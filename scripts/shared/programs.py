@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Programs that end with a block, and a private display for them."""
+"""Programs for the duration of a block, with a private display, and their output."""
 
 import argparse
 import contextlib
@@ -13,17 +13,18 @@ import socket
 import subprocess
 import tempfile
 import threading
+import time
 
 from . import CannotRun, exit_code
 from .machine import ROOT, TIPME
 
-# How long a program may take to be ready, and to end.
+# Time limit for a program's start and end, in seconds.
 READY_S = 60
 
 
 @contextlib.contextmanager
 def program(words, end_by=signal.SIGTERM, **more):
-    """A program that ends with the block."""
+    """Runs a program during a block."""
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     process = subprocess.Popen([str(word) for word in words], text=True, **quiet | more)
     try:
@@ -38,7 +39,7 @@ def program(words, end_by=signal.SIGTERM, **more):
 
 
 def wait_for(process, begin):
-    """The first line that begins so; what it says after it is dropped."""
+    """Waits for a line with this beginning, and returns it; discards all later output."""
     late, said = threading.Timer(READY_S, process.kill), []
     late.start()
     found = False
@@ -48,7 +49,7 @@ def wait_for(process, begin):
             break
     late.cancel()
     if not found:
-        raise CannotRun(f"{process.args[0]} is not ready: {' / '.join(said) or 'it said nothing'}")
+        raise CannotRun(f"{process.args[0]} is not ready: {' / '.join(said) or 'no output'}")
     threading.Thread(target=process.stdout.read, daemon=True).start()
     return said[-1]
 
@@ -61,7 +62,7 @@ def expect_alive(process):
 
 @contextlib.contextmanager
 def display():
-    """The name of a private X server with a window manager."""
+    """Runs a private X server with a window manager; returns its name."""
     words = ["Xvfb", "-displayfd", "1", "-nolisten", "tcp", "-noreset", "-screen", "0", "1024x768x24"]
     with program(words, stdout=subprocess.PIPE) as server:
         name = ":" + wait_for(server, "")
@@ -71,7 +72,7 @@ def display():
 
 @contextlib.contextmanager
 def manager(tipme, name, state, *more):
-    """A manager of what is below this process, with its folder and other options."""
+    """Runs a manager of this process's descendants, with its folder and other options."""
     words = [tipme, "manage", "--display", name, "--under", os.getpid(), "--state-dir", state, *more]
     with program(words, stdout=subprocess.PIPE, stderr=None) as process:
         wait_for(process, "managing ")
@@ -80,13 +81,20 @@ def manager(tipme, name, state, *more):
 
 @contextlib.contextmanager
 def recorder(tipme, *more):
-    """A recorder without hot keys, with a folder of its own; gives process and folder."""
+    """Runs a recorder without hot keys, with a folder of its own; returns process and folder."""
     with tempfile.TemporaryDirectory(prefix="tipme-bench-") as state:
         words = [tipme, "record", "--hot-keys", "off", "--state-dir", state, *more]
         with program(words, signal.SIGINT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
             wait_for(process, "recording")
             yield process, state
             expect_alive(process)
+
+
+def mark(tipme, state, *more):
+    """Marks; returns the duration in seconds, and the path of the incident."""
+    begin = time.monotonic()
+    said = run([tipme, "mark", "--state-dir", state, *more], codes=(0,))
+    return time.monotonic() - begin, pathlib.Path(said.strip().splitlines()[-1])
 
 
 def free_port():
@@ -96,7 +104,7 @@ def free_port():
 
 
 def run(words, codes=(0, 1)):
-    """What a program printed; code 1 is an answer of it as well."""
+    """Returns the output of a program; exit code 1 is a valid result by default."""
     done = subprocess.run([str(word) for word in words], capture_output=True, text=True, check=False)
     if done.returncode not in codes:
         raise CannotRun(f"{' '.join(map(str, words))}: {(done.stderr or done.stdout).strip()[-600:]}")
@@ -104,7 +112,7 @@ def run(words, codes=(0, 1)):
 
 
 def script(name):
-    """A program of scripts as a module."""
+    """Imports a program of scripts as a module."""
     loader = importlib.machinery.SourceFileLoader(name.replace("-", "_"), str(ROOT / "scripts" / name))
     module = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
     loader.exec_module(module)
@@ -112,26 +120,24 @@ def script(name):
 
 
 def document(*words):
-    """The JSON document that a command of tipme writes."""
+    """Returns the JSON document that a command of tipme writes."""
     with tempfile.TemporaryDirectory(prefix="tipme-bench-") as folder:
         path = pathlib.Path(folder) / "result.json"
         run([*words, "--json", path])
         return json.loads(path.read_text())
 
 
-def main(words, measure, **more):
-    """A script that writes one JSON document: `measure` gives it from the options, of which `more` has whole numbers and their help."""
+def main(words, measure):
+    """Runs a script that writes one JSON document, which `measure` returns from the options."""
     parser = argparse.ArgumentParser(description=words, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tipme", type=pathlib.Path, default=TIPME)
-    parser.add_argument("--json", type=pathlib.Path, required=True, help="where the document goes")
-    for name, (usual, told) in more.items():
-        parser.add_argument(f"--{name}", type=int, default=usual, help=told)
+    parser.add_argument("--json", type=pathlib.Path, required=True, help="output file")
     options = parser.parse_args()
 
     def written():
-        told = measure(options)
-        options.json.write_text(json.dumps(told, indent=1) + "\n")
-        print(told["notes"])
+        measured = measure(options)
+        options.json.write_text(json.dumps(measured, indent=1) + "\n")
+        print(measured["notes"])
         return 0
 
     return exit_code(written)

@@ -52,7 +52,7 @@ fn a_job_that_comes_back_regularly_has_a_period() {
         .expect("it competed");
     assert_eq!((culprit(finding).0, finding.period_s), (600, Some(1.0)));
     assert!(
-        finding.evidence.contains(&"every 1.0 s (6 times, deviation 0.0 %)".to_owned()),
+        finding.evidence.contains(&"every 1.0 s (6 times, deviation 0.0%)".to_owned()),
         "{:?}",
         finding.evidence
     );

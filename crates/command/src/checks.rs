@@ -94,9 +94,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_example_is_read_as_the_shell_reads_it() {
-        let read = |example| words(example).join("|");
-        assert_eq!(read(r#"sudo tipme mark -m "it hung" > file"#), "tipme|mark|-m|it hung");
-        assert_eq!(read("tipme why $(pidof -s firefox) --json  says why"), "tipme|why|7|--json");
+    fn examples_are_split_like_in_a_shell() {
+        assert_eq!(
+            words(r#"sudo tipme mark -m "it hung" > file"#),
+            ["tipme", "mark", "-m", "it hung"]
+        );
+        assert_eq!(
+            words("tipme why $(pidof -s firefox) --json  says why"),
+            ["tipme", "why", "7", "--json"]
+        );
     }
 }

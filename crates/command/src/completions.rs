@@ -94,7 +94,8 @@ mod tests {
             . "$0"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1))
             set -- $(complete -p tipme)
             while [ "$1" != -F ]; do shift; done
-            "$2" tipme "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD - 1]}"; echo "${COMPREPLY[*]}""#;
+            "$2" tipme "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD - 1]}"
+            echo "${COMPREPLY[*]}""#;
         let mut bash = std::process::Command::new("bash");
         bash.args(["--norc", "-c", script]).arg(folder.path().join("tipme")).args(line);
         String::from_utf8(bash.output().expect("there is a bash").stdout)
@@ -104,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn verbs_of_the_lab_are_completed_as_it_completes_them() {
+    fn bash_completes_verbs_of_the_lab() {
         assert_eq!(offered(&["tipme", "st"]), "status");
         assert_eq!(offered(&["tipme", "be"]), "bench");
         assert_eq!(offered(&["tipme", "bench", "t"]), "timer typing");
@@ -113,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn every_shell_is_told_of_the_lab() {
+    fn zsh_and_fish_load_the_completions_of_the_lab() {
         for (shell, words) in
             [(Shell::Zsh, "_tipme() {\n    local -a before"), (Shell::Fish, "-w tipme-lab")]
         {

@@ -16,7 +16,7 @@ pub fn duration(text: &str) -> Result<Duration, String> {
         "s" => 1.0,
         "min" | "m" => 60.0,
         "h" => 3_600.0,
-        "" => return Err("a time needs its unit, such as 10s, 1ms or 100us".to_owned()),
+        "" => return Err("missing unit; write for example 10s, 1ms or 100us".to_owned()),
         unit => return Err(format!("invalid unit of time {unit:?}; use us, ms, s, min or h")),
     };
     let count: f64 = number.parse().map_err(|_| format!("invalid number {number:?}"))?;
@@ -24,7 +24,7 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     if time > 0.0 && time <= LONGEST_S {
         return Ok(Duration::from_secs_f64(time));
     }
-    Err("more than nothing, and at most a day".to_owned())
+    Err("it must be positive and at most a day".to_owned())
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use std::sync::OnceLock;
 use tipme_report::Layout;
 
-/// The choice that every verb has.
+/// Option common to all verbs.
 #[derive(Args)]
 pub struct Colours {
     /// When to use colours: auto, always or never; NO_COLOR is respected
@@ -47,14 +47,12 @@ static FAILED: OnceLock<std::io::Error> = OnceLock::new();
 pub fn write(text: &str) {
     let mut out = std::io::stdout().lock();
     let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-    if let Err(error) = written.or_else(|error| gone(error.kind()).then_some(()).ok_or(error)) {
+    if let Err(error) = written
+        && error.kind() != std::io::ErrorKind::BrokenPipe
+    {
         // Only the first error is reported.
         let _ = FAILED.set(error);
     }
-}
-
-fn gone(kind: std::io::ErrorKind) -> bool {
-    kind == std::io::ErrorKind::BrokenPipe
 }
 
 /// Returns the exit code of a program, unless its output could not be written completely.

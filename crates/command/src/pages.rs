@@ -10,21 +10,22 @@ use std::path::Path;
 ///
 /// Verbs belong to `tipme`, whichever program implements them, since users call them that way.
 pub fn man(program: Command, has: impl Fn(&str) -> bool, folder: &Path) -> Result<()> {
-    let cannot = || format!("cannot write to {}", folder.display());
-    std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    let cannot_write = format!("cannot write to {}", folder.display());
+    std::fs::create_dir_all(folder)
+        .with_context(|| format!("cannot create {}", folder.display()))?;
     let program = program.disable_help_subcommand(true);
     std::fs::write(folder.join(format!("{}.1", program.get_name())), page(&program)?)
-        .with_context(cannot)?;
+        .context(cannot_write.clone())?;
     let mut tipme = program.name("tipme");
     tipme.build();
     let verbs = tipme.get_subcommands().filter(|verb| !verb.is_hide_set() && has(verb.get_name()));
-    verbs.cloned().try_for_each(|verb| clap_mangen::generate_to(verb, folder)).with_context(cannot)
+    verbs.cloned().try_for_each(|verb| clap_mangen::generate_to(verb, folder)).context(cannot_write)
 }
 
 /// Returns the man page of the program itself.
 fn page(program: &Command) -> Result<String> {
     let mut page = Vec::new();
-    Man::new(program.clone()).render(&mut page).context("cannot make the page")?;
+    Man::new(program.clone()).render(&mut page).context("cannot generate the page")?;
     let verbs = format!("{}\\-", program.get_name().replace('-', "\\-"));
     Ok(String::from_utf8_lossy(&page).replace(&verbs, "tipme\\-"))
 }
@@ -40,14 +41,14 @@ mod tests {
             .map(|name| Command::new(name).about(format!("what {name} does")));
         let program = Command::new("tipme-lab").version("1").about("a program").subcommands(verbs);
         man(program, |name| name != "elsewhere", folder.path()).expect("the folder is there");
-        let read = |name: &str| std::fs::read_to_string(folder.path().join(name));
-        let page = read("tipme-lab.1").expect("it was written");
+        let written = |name: &str| std::fs::read_to_string(folder.path().join(name));
+        let page = written("tipme-lab.1").expect("it was written");
         assert!(
             page.contains("tipme\\-lab \\- a program") && page.contains("tipme\\-elsewhere(1)"),
             "{page}"
         );
-        let page = read("tipme-bench.1").expect("it was written");
+        let page = written("tipme-bench.1").expect("it was written");
         assert!(page.contains("\\fBtipme bench\\fR"), "{page}");
-        assert!(read("tipme-elsewhere.1").is_err() && read("tipme-load.1").is_ok());
+        assert!(written("tipme-elsewhere.1").is_err() && written("tipme-load.1").is_ok());
     }
 }

@@ -46,7 +46,7 @@ pub fn find(name: &str) -> Result<Option<PathBuf>> {
     let own = own()?;
     let is_root = rustix::process::geteuid().is_root();
     let trusted = if is_root {
-        Some(writers(&own).context("cannot find who may write this program")?)
+        Some(writers(&own).context("cannot check the permissions of this program")?)
     } else {
         None
     };
@@ -134,15 +134,18 @@ mod tests {
     fn find_in(folders: &[&Path]) -> Result<Option<PathBuf>> {
         let me = rustix::process::geteuid().as_raw();
         let trusted = if me == 0 { BTreeSet::new() } else { BTreeSet::from([Writer::User(me)]) };
-        let place = |folder: &&Path| ProgramFolder {
-            folder: folder.to_path_buf(),
-            trusted: Some(trusted.clone()),
-        };
-        search(&folders.iter().map(place).collect::<Vec<_>>(), "tipme-lab")
+        let folders: Vec<ProgramFolder> = folders
+            .iter()
+            .map(|folder| ProgramFolder {
+                folder: folder.to_path_buf(),
+                trusted: Some(trusted.clone()),
+            })
+            .collect();
+        search(&folders, "tipme-lab")
     }
 
     #[test]
-    fn the_first_that_can_be_run_is_found() {
+    fn the_first_executable_is_found() {
         let ((first, _), (second, program), (third, _)) = (folder(), folder(), folder());
         allow(&first.path().join("tipme-lab"), 0o644);
         let found =
@@ -168,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_may_write_is_passed_over_for_what_root_alone_may() {
+    fn an_untrusted_program_is_skipped_for_a_trusted_one() {
         let ((open, program), (shut, good)) = (folder(), folder());
         allow(&program, 0o777);
         let found = find_in(&[open.path(), shut.path()]).expect("there is a good one");
@@ -176,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_counts_as_what_it_leads_to() {
+    fn links_are_resolved_before_the_check() {
         let ((open, _), (links, program)) = (folder(), folder());
         allow(open.path(), 0o777);
         fs::remove_file(&program).expect("it is there");
@@ -188,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn who_may_write_the_running_program_is_trusted_with_its_neighbours() {
+    fn writers_of_the_own_program_are_trusted_beside_it() {
         let (folder, program) = folder();
         allow(&program, 0o775);
         assert!(find_in(&[folder.path()]).is_err());

@@ -53,11 +53,11 @@ fn read_folder(folder: &Path, bytes_left: &mut u64) -> Result<Results> {
         let (first, other) = (first.display(), path.display());
         ensure!(
             one.kind == all.kind,
-            "{first} and {other} are of two kinds; keep one kind of results in a folder"
+            "{first} and {other} are of different kinds; keep results of one kind in a folder"
         );
         ensure!(
             place(&one.machine) == place(&all.machine),
-            "{first} and {other} are from two machines; keep results of one machine in a folder"
+            "{first} and {other} are from different machines; keep results of one machine in a folder"
         );
         all.machine.duration_s += one.machine.duration_s;
         all.runs.extend(one.runs);
@@ -83,7 +83,7 @@ fn read_file(path: &Path, bytes_left: &mut u64) -> Result<Results> {
     let bytes = file.metadata().with_context(|| format!("cannot read {shown}"))?.len();
     ensure!(
         bytes <= *bytes_left,
-        "{shown} has {bytes} bytes; of one result or folder at most {BYTES_MAX} are read"
+        "{shown} has {bytes} bytes; a result or folder may have at most {BYTES_MAX}"
     );
     *bytes_left -= bytes;
     let results: Results = serde_json::from_reader(BufReader::new(file.take(BYTES_MAX)))
@@ -91,7 +91,8 @@ fn read_file(path: &Path, bytes_left: &mut u64) -> Result<Results> {
     let schema = results.schema;
     ensure!(
         schema == SCHEMA,
-        "{shown} has schema {schema}, this tipme reads {SCHEMA}; measure again, or use the tipme that wrote it"
+        "{shown} has schema {schema}, this tipme reads {SCHEMA}; \
+         measure again, or use the tipme that wrote it"
     );
     for (number, run) in (1..).zip(&results.runs) {
         let wrong = run.classes.iter().find_map(|events| Some((&events.class, fault(events)?)));
@@ -117,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn damaged_events_are_told() {
+    fn inconsistent_events_are_reported() {
         let mut events = Events::default();
         events.push(1, 2);
         assert_eq!(fault(&events), None);

@@ -34,11 +34,11 @@ pub const NAMES: [&str; VERBS.len()] = {
 /// Adds the verbs to the command line of a program that does not implement them, for help, man page
 /// and completions.
 pub fn named(command: Command) -> Command {
-    let words = || {
-        Arg::new("words").num_args(0..).trailing_var_arg(true).allow_hyphen_values(true).hide(true)
-    };
-    let verb = |(name, about)| Command::new(name).about(about).disable_help_flag(true).arg(words());
-    command.subcommands(VERBS.map(verb))
+    let words =
+        Arg::new("words").num_args(0..).trailing_var_arg(true).allow_hyphen_values(true).hide(true);
+    command.subcommands(VERBS.map(|(name, about)| {
+        Command::new(name).about(about).disable_help_flag(true).arg(words.clone())
+    }))
 }
 
 /// Sets the descriptions of the verbs in the command line of the program that implements them.
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn a_verb_is_seen_behind_help_and_the_choice_of_colours() {
+    fn a_verb_is_recognised_after_help_and_color() {
         for line in [
             "bench",
             "bench timer --help",
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_follows_the_name_of_a_verb_is_no_mistake_here() {
+    fn any_words_after_a_verb_parse() {
         for line in [
             "tipme bench",
             "tipme bench timer --help",

@@ -20,17 +20,9 @@ const STEP_BYTES: usize = 64 << 10;
 #[derive(Debug)]
 pub struct ChildOutput {
     pub status: ExitStatus,
-    /// First bytes of its standard output.
-    pub said: Vec<u8>,
-}
-
-/// Both outputs and exit status of a process.
-#[derive(Debug)]
-pub struct HeardBoth {
-    pub status: ExitStatus,
-    /// First bytes of its standard output.
-    pub said: Vec<u8>,
-    /// First bytes of its standard error.
+    /// First bytes of its standard output; empty if that was not read.
+    pub output: Vec<u8>,
+    /// First bytes of its standard error; empty if that was not read.
     pub errors: Vec<u8>,
 }
 
@@ -43,7 +35,7 @@ pub enum ChildFault {
     Late(Duration),
     #[error("it was ended")]
     Stopped,
-    #[error("it cannot be heard: {0}")]
+    #[error("cannot read its output: {0}")]
     Io(#[from] io::Error),
 }
 
@@ -54,72 +46,55 @@ pub enum ChildFault {
 /// If the process cannot be started, takes too long, or `stop` is set; it is then killed. Without
 /// permission to kill it, because it now belongs to another user, this waits until its own alarm
 /// ends it, unless `stop` is set.
-pub fn hear(
+pub fn read_output(
     command: &mut Command,
     bytes: usize,
     timeout: Duration,
     stop: &AtomicBool,
 ) -> Result<ChildOutput, ChildFault> {
-    let mut said = OutputHead::of(bytes);
-    let status = hear_each(command, timeout, stop, |step| said.take(step))?;
-    Ok(ChildOutput { status, said: said.kept })
+    collect(start(command.stdout(Stdio::piped()))?, (bytes, 0), timeout, stop)
 }
 
-/// Like [`hear`], but passes all output to `take` as it arrives.
+/// Like [`read_output`], but reads standard error.
 ///
 /// # Errors
-/// As [`hear`].
-pub fn hear_each(
+/// As [`read_output`].
+pub fn read_errors(
+    command: &mut Command,
+    bytes: usize,
+    timeout: Duration,
+    stop: &AtomicBool,
+) -> Result<ChildOutput, ChildFault> {
+    collect(start(command.stderr(Stdio::piped()))?, (0, bytes), timeout, stop)
+}
+
+/// Like [`read_output`], but reads both outputs, each up to its own limit, until both are closed.
+///
+/// # Errors
+/// As [`read_output`].
+pub fn read_both(
+    command: &mut Command,
+    bytes: (usize, usize),
+    timeout: Duration,
+    stop: &AtomicBool,
+) -> Result<ChildOutput, ChildFault> {
+    let child = start(command.stdout(Stdio::piped()).stderr(Stdio::piped()))?;
+    collect(child, bytes, timeout, stop)
+}
+
+/// Like [`read_output`], but passes all output to `take` as it arrives.
+///
+/// # Errors
+/// As [`read_output`].
+pub fn stream_output(
     command: &mut Command,
     timeout: Duration,
     stop: &AtomicBool,
-    mut take: impl FnMut(&[u8]),
+    take: impl FnMut(&[u8]),
 ) -> Result<ExitStatus, ChildFault> {
     let mut child = start(command.stdout(Stdio::piped()))?;
-    let said = child.stdout.take().map(|from| OutputStream::new(from, &mut take));
-    attend(child, said.into_iter().collect(), timeout, stop)
-}
-
-/// Like [`hear`], but reads standard error.
-///
-/// # Errors
-/// As [`hear`].
-pub fn hear_errors(
-    command: &mut Command,
-    bytes: usize,
-    timeout: Duration,
-    stop: &AtomicBool,
-) -> Result<ChildOutput, ChildFault> {
-    let mut child = start(command.stderr(Stdio::piped()))?;
-    let (mut said, from) = (OutputHead::of(bytes), child.stderr.take());
-    let mut take = |step: &[u8]| said.take(step);
-    let status = attend(
-        child,
-        from.map(|from| OutputStream::new(from, &mut take)).into_iter().collect(),
-        timeout,
-        stop,
-    )?;
-    Ok(ChildOutput { status, said: said.kept })
-}
-
-/// Like [`hear`], but reads both outputs, each up to its own limit, until both are closed.
-///
-/// # Errors
-/// As [`hear`].
-pub fn hear_both(
-    command: &mut Command,
-    (bytes, error_bytes): (usize, usize),
-    timeout: Duration,
-    stop: &AtomicBool,
-) -> Result<HeardBoth, ChildFault> {
-    let mut child = start(command.stdout(Stdio::piped()).stderr(Stdio::piped()))?;
-    let (mut said, mut errors) = (OutputHead::of(bytes), OutputHead::of(error_bytes));
-    let (mut take, mut take_error) =
-        (|step: &[u8]| said.take(step), |step: &[u8]| errors.take(step));
-    let output = child.stdout.take().map(|from| OutputStream::new(from, &mut take));
-    let error_output = child.stderr.take().map(|from| OutputStream::new(from, &mut take_error));
-    let status = attend(child, output.into_iter().chain(error_output).collect(), timeout, stop)?;
-    Ok(HeardBoth { status, said: said.kept, errors: errors.kept })
+    let stream = child.stdout.take().map(|from| OutputStream::new(from, take));
+    attend(child, stream.into_iter().collect(), timeout, stop)
 }
 
 fn start(command: &mut Command) -> Result<Child, ChildFault> {
@@ -127,32 +102,43 @@ fn start(command: &mut Command) -> Result<Child, ChildFault> {
     command.spawn().map_err(|cause| ChildFault::Start { program, cause })
 }
 
-/// First bytes of an output.
-struct OutputHead {
-    kept: Vec<u8>,
-    bytes_max: usize,
+/// Keeps the first bytes of the piped outputs of a process.
+fn collect(
+    mut child: Child,
+    (bytes, error_bytes): (usize, usize),
+    timeout: Duration,
+    stop: &AtomicBool,
+) -> Result<ChildOutput, ChildFault> {
+    let (mut output, mut errors) = (Vec::new(), Vec::new());
+    let stdout = child
+        .stdout
+        .take()
+        .map(|from| OutputStream::new(from, |step| append(&mut output, step, bytes)));
+    let stderr = child
+        .stderr
+        .take()
+        .map(|from| OutputStream::new(from, |step| append(&mut errors, step, error_bytes)));
+    let status = attend(child, stdout.into_iter().chain(stderr).collect(), timeout, stop)?;
+    Ok(ChildOutput { status, output, errors })
 }
 
-impl OutputHead {
-    fn of(bytes_max: usize) -> OutputHead {
-        OutputHead { kept: Vec::new(), bytes_max }
-    }
-
-    fn take(&mut self, step: &[u8]) {
-        let room = self.bytes_max - self.kept.len();
-        self.kept.extend_from_slice(&step[..step.len().min(room)]);
-    }
+/// Appends data up to a total of `bytes_max`.
+fn append(kept: &mut Vec<u8>, step: &[u8], bytes_max: usize) {
+    let room = bytes_max - kept.len();
+    kept.extend_from_slice(&step[..step.len().min(room)]);
 }
+
+type Consumer<'a> = Box<dyn FnMut(&[u8]) + 'a>;
 
 /// Output stream with the consumer of its data.
 struct OutputStream<'a> {
     from: File,
-    take: &'a mut dyn FnMut(&[u8]),
+    take: Consumer<'a>,
 }
 
 impl<'a> OutputStream<'a> {
-    fn new(from: impl Into<OwnedFd>, take: &'a mut dyn FnMut(&[u8])) -> OutputStream<'a> {
-        OutputStream { from: File::from(from.into()), take }
+    fn new(from: impl Into<OwnedFd>, take: impl FnMut(&[u8]) + 'a) -> OutputStream<'a> {
+        OutputStream { from: File::from(from.into()), take: Box::new(take) }
     }
 
     /// Reads the available data; returns `false` at the end.
@@ -169,17 +155,17 @@ fn attend(
     timeout: Duration,
     stop: &AtomicBool,
 ) -> Result<ExitStatus, ChildFault> {
-    let heard = listen(streams, timeout, stop);
-    let killed = if heard.is_err() { child.kill() } else { Ok(()) };
+    let result = read_all(streams, timeout, stop);
+    let killed = if result.is_err() { child.kill() } else { Ok(()) };
     if killed.is_err() && stop.load(Ordering::Acquire) {
         return Err(ChildFault::Stopped);
     }
     let status = child.wait()?;
-    heard.map(|()| status)
+    result.map(|()| status)
 }
 
 /// Reads all streams until they are closed.
-fn listen(
+fn read_all(
     mut streams: Vec<OutputStream<'_>>,
     timeout: Duration,
     stop: &AtomicBool,
@@ -224,53 +210,50 @@ mod tests {
 
     const LONG: Duration = Duration::from_secs(60);
 
-    fn say(script: &str, timeout: Duration, stop: bool) -> Result<ChildOutput, ChildFault> {
-        hear(Command::new("sh").args(["-c", script]), 10, timeout, &AtomicBool::new(stop))
+    fn run(script: &str, timeout: Duration, stop: bool) -> Result<ChildOutput, ChildFault> {
+        read_output(Command::new("sh").args(["-c", script]), 10, timeout, &AtomicBool::new(stop))
     }
 
     #[test]
-    fn what_is_said_is_heard_up_to_a_bound() {
-        let heard =
-            say("head -c 1000000 /dev/zero | tr '\\0' a; exit 3", LONG, false).expect("it speaks");
-        assert_eq!((heard.said.as_slice(), heard.status.code()), (&b"aaaaaaaaaa"[..], Some(3)));
+    fn output_is_read_up_to_a_bound() {
+        let script = "head -c 1000000 /dev/zero | tr '\\0' a; exit 3";
+        let child = run(script, LONG, false).expect("it writes");
+        assert_eq!((child.output.as_slice(), child.status.code()), (&b"aaaaaaaaaa"[..], Some(3)));
     }
 
     #[test]
-    fn both_outputs_are_heard_at_once_each_up_to_its_bound() {
+    fn both_outputs_are_read_concurrently_each_up_to_its_bound() {
         let mut command = Command::new("sh");
         command.args([
             "-c",
             "head -c 1000000 /dev/zero >&2; echo said; exec >&-; echo why >&2; exit 4",
         ]);
-        let heard = hear_both(&mut command, (2, 1_000_004), LONG, &AtomicBool::new(false))
-            .expect("it speaks");
-        assert_eq!((heard.said.as_slice(), heard.status.code()), (&b"sa"[..], Some(4)));
-        assert!(heard.errors.len() == 1_000_004 && heard.errors.ends_with(b"\0why\n"));
+        let child = read_both(&mut command, (2, 1_000_004), LONG, &AtomicBool::new(false))
+            .expect("it writes");
+        assert_eq!((child.output.as_slice(), child.status.code()), (&b"sa"[..], Some(4)));
+        assert!(child.errors.len() == 1_000_004 && child.errors.ends_with(b"\0why\n"));
     }
 
     #[test]
-    fn what_was_said_before_somebody_is_late_is_heard() {
-        let mut heard = Vec::new();
+    fn output_before_a_timeout_is_passed_on() {
+        let mut read = Vec::new();
         let mut command = Command::new("sh");
         command.args(["-c", "echo first; exec sleep 60"]);
         let (timeout, go_on) = (Duration::from_secs(1), AtomicBool::new(false));
-        let late = hear_each(&mut command, timeout, &go_on, |step| heard.extend_from_slice(step));
+        let late =
+            stream_output(&mut command, timeout, &go_on, |step| read.extend_from_slice(step));
         assert!(matches!(late, Err(ChildFault::Late(_))));
-        assert_eq!(heard, b"first\n");
+        assert_eq!(read, b"first\n");
     }
 
     #[test]
-    fn who_takes_too_long_or_is_stopped_is_ended() {
+    fn a_late_or_stopped_process_is_killed() {
         let begun = Instant::now();
-        assert!(matches!(
-            say("exec sleep 60", Duration::from_millis(100), false),
-            Err(ChildFault::Late(_))
-        ));
-        assert!(matches!(say("exec sleep 60", LONG, true), Err(ChildFault::Stopped)));
-        assert!(matches!(
-            hear(&mut Command::new("/no/such"), 1, LONG, &AtomicBool::new(false)),
-            Err(ChildFault::Start { .. })
-        ));
+        let late = run("exec sleep 60", Duration::from_millis(100), false);
+        assert!(matches!(late, Err(ChildFault::Late(_))));
+        assert!(matches!(run("exec sleep 60", LONG, true), Err(ChildFault::Stopped)));
+        let missing = read_output(&mut Command::new("/no/such"), 1, LONG, &AtomicBool::new(false));
+        assert!(matches!(missing, Err(ChildFault::Start { .. })));
         assert!(begun.elapsed() < LONG);
     }
 }

@@ -4,7 +4,7 @@
 //! A daemon [keeps](keep()) only the capabilities that it still needs. Untrusted bytes are read by
 //! a separate process, which is [confined](confine()) before it reads the first of them. It has its
 //! open files and access to nothing else, except files that a user may read if that is its purpose.
-//! The parent [reads](hear()) its output, up to a limit and for a limited time.
+//! The parent [reads](read_output()) its output, up to a limit and for a limited time.
 
 #![warn(unreachable_pub)]
 
@@ -14,7 +14,7 @@ mod reach;
 mod rights;
 mod schedule;
 
-pub use child::{ChildFault, ChildOutput, HeardBoth, hear, hear_both, hear_each, hear_errors};
+pub use child::{ChildFault, ChildOutput, read_both, read_errors, read_output, stream_output};
 pub use reach::Reach;
 pub use rights::{Account, NOBODY, ResourceBounds, confine, keep};
 pub use rustix::thread::CapabilitySet;

@@ -16,8 +16,11 @@ const IOPRIO_IDLE: libc::c_int = 3 << 13;
 /// slice. Without permission for the nice value only the slice is shortened; if that is refused
 /// too, nothing changes.
 pub fn be_urgent() {
-    let as_nice_as_it_is = || schedule(getpriority_process(None)?, URGENT_SLICE_NS);
-    schedule(URGENT, URGENT_SLICE_NS).or_else(|_| as_nice_as_it_is()).ok();
+    if schedule(URGENT, URGENT_SLICE_NS).is_err()
+        && let Ok(nice) = getpriority_process(None)
+    {
+        schedule(nice, URGENT_SLICE_NS).ok();
+    }
 }
 
 /// Gives the calling thread, and those that it starts from then on, idle priority for CPUs, and for
@@ -75,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_gets_what_it_asks_for_and_gives_it_back() {
+    fn nice_value_and_slice_are_set_and_reset() {
         let tried = std::thread::spawn(|| {
             let usual = slice();
             schedule(3, 200_000).expect("nobody is refused a greater nice value");
@@ -89,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn an_idle_thread_takes_what_nobody_else_wants() {
+    fn an_idle_thread_has_idle_policies() {
         let tried = std::thread::spawn(|| {
             be_idle();
             // SAFETY: both calls take numbers only.

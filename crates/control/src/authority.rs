@@ -51,10 +51,11 @@ impl<Q: Send + 'static> Authority<Q> {
         let (wake, waker) = UnixStream::pair()?;
         wake.set_nonblocking(true)?;
         waker.set_nonblocking(true)?;
-        let serve = move || serve(&asked, &answer, &waker, ask);
-        let start =
-            move || std::thread::Builder::new().name("authority".into()).spawn(serve).map(drop);
-        Ok(Authority { questions, answers, wake, next: 0, start: Some(Start(Box::new(start))) })
+        let start = Box::new(move || {
+            let thread = std::thread::Builder::new().name("authority".into());
+            thread.spawn(move || serve(&asked, &answer, &waker, ask)).map(drop)
+        });
+        Ok(Authority { questions, answers, wake, next: 0, start: Some(Start(start)) })
     }
 
     /// Queues a question, and returns the number that its answer will have. Returns `None` if the

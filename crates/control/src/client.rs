@@ -21,15 +21,24 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 /// Reason for a missing answer. `daemon` is the name of the daemon called, as in "recorder".
 #[derive(Debug, Error)]
 pub enum CallError {
-    #[error("no {daemon} listens at {}; start one with: {start}{}", path.display(), state_dir_option(path))]
+    #[error(
+        "no {daemon} listens at {}; start one with: {start}{}",
+        path.display(), state_dir_option(path)
+    )]
     Nobody { daemon: &'static str, start: &'static str, path: PathBuf },
-    #[error("the {daemon} at {} did not answer within {timeout:?}; see whether it is stopped or the disk hangs: what was asked for is done when it goes on", path.display())]
+    #[error(
+        "the {daemon} at {} did not answer within {timeout:?}; see whether it is stopped or the \
+         disk hangs: what was asked for is done when it goes on", path.display()
+    )]
     Silent { daemon: &'static str, path: PathBuf, timeout: Duration },
     #[error("cannot talk to the {daemon} at {}: {cause}", path.display())]
     Io { daemon: &'static str, path: PathBuf, cause: io::Error },
-    #[error("the {daemon} at {} closed the connection before it answered: it was stopped, or has failed; try again, and see its messages where it was started, or by: journalctl -u 'tipme*'", path.display())]
+    #[error(
+        "the {daemon} at {} was stopped or failed before it answered; try again, and see its \
+         messages in its terminal or with: journalctl -u 'tipme*'", path.display()
+    )]
     Closed { daemon: &'static str, path: PathBuf },
-    #[error("the {daemon} at {} is of another version: {why}; restart it", path.display())]
+    #[error("the {daemon} at {} has another version: {why}; restart it", path.display())]
     Foreign { daemon: &'static str, path: PathBuf, why: String },
     #[error("the request has more than {MAX_LINE_BYTES} bytes; shorten the text")]
     TooLong,
@@ -45,7 +54,7 @@ pub type Client = ClientOf<RecorderSocket>;
 #[derive(Clone, Debug)]
 pub struct ClientOf<D> {
     path: PathBuf,
-    timeout: Duration,
+    pub(crate) timeout: Duration,
     daemon: PhantomData<D>,
 }
 
@@ -76,11 +85,7 @@ impl<D: Daemon> ClientOf<D> {
     pub fn converse(self) -> Result<Dialogue<D>, CallError> {
         let connected = self.connect().and_then(|stream| Ok((peer(&stream)?, stream)));
         let (server, stream) = connected.map_err(|error| self.error(error))?;
-        Ok(Dialogue::new(self, stream, server))
-    }
-
-    pub(crate) fn timeout(&self) -> Duration {
-        self.timeout
+        Ok(Dialogue { client: self, stream, server })
     }
 
     pub(crate) fn closed(&self) -> CallError {
@@ -169,10 +174,6 @@ pub struct Dialogue<D> {
 }
 
 impl<D: Daemon> Dialogue<D> {
-    fn new(client: ClientOf<D>, stream: UnixStream, server: Caller) -> Dialogue<D> {
-        Dialogue { client, stream, server }
-    }
-
     /// Returns the listening process, as reported by the kernel.
     pub fn server(&self) -> Caller {
         self.server

@@ -45,11 +45,6 @@ impl Connection {
         Connection { stream, caller, line: Vec::new(), deadline }
     }
 
-    /// Returns the connection with another deadline.
-    pub(crate) fn until(self, deadline: Instant) -> Connection {
-        Connection { deadline: Some(deadline), ..self }
-    }
-
     /// Reads the available bytes, up to the end of one line. A line must be complete within
     /// [`READ_TIMEOUT`] of its first byte.
     pub(crate) fn read(&mut self, now: Instant) -> Progress {
@@ -86,11 +81,6 @@ impl Connection {
         line.truncate(length);
         self.deadline = None;
         Some(line)
-    }
-
-    /// Sends a refusal, and closes the connection; the caller may miss it.
-    pub(crate) fn refuse(self, response: impl Serialize) {
-        self.reply(&response);
     }
 
     /// Sends a reply like [`reply`].

@@ -54,7 +54,7 @@ impl<D: Daemon> Conversation<D> {
     /// Waits for the next request, at most for `timeout`, or without a limit while the caller
     /// lives. An incomplete line is kept for the next call. Requests left by a caller that is gone
     /// are ignored.
-    pub fn hear(&mut self, timeout: Option<Duration>) -> Received<D::Request> {
+    pub fn receive(&mut self, timeout: Option<Duration>) -> Received<D::Request> {
         let until = timeout.map(|timeout| Instant::now() + timeout);
         loop {
             let now = Instant::now();

@@ -22,13 +22,13 @@ pub enum FolderError {
     #[error("cannot use {}: {cause}; run as root, or choose another --state-dir", path.display())]
     Io { path: PathBuf, cause: io::Error },
     #[error(
-        "{} belongs to {}, who could change what is written there; choose a --state-dir that belongs to you \
-         all the way down", path.display(), accounts::in_words(*owner)
+        "{} belongs to another user, {}; choose a --state-dir that is yours, \
+         including the folders above it", path.display(), accounts::in_words(*owner)
     )]
     Owner { path: PathBuf, owner: u32 },
     #[error(
-        "others may write to {}, and could change what is written there; forbid it (chmod go-w {}), or choose \
-         another --state-dir", path.display(), path.display()
+        "others may write to {0}; forbid it (chmod go-w {0}), or choose another --state-dir",
+        path.display()
     )]
     Writable { path: PathBuf },
 }
@@ -86,7 +86,7 @@ fn check(part: &Path, found: &Metadata) -> Result<(), FolderError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::{chown, symlink};
+    use std::os::unix::fs::{chown, lchown, symlink};
 
     const OTHER_UID: u32 = 4242;
 
@@ -104,24 +104,25 @@ mod tests {
     }
 
     #[test]
-    fn folders_that_others_can_change_are_refused_and_nothing_is_made_in_them() {
+    fn folders_that_others_can_change_are_refused_and_unused() {
         let dir = tempfile::tempdir().unwrap();
-        let place = |name: &str| dir.path().join(name);
-        for name in ["own", "open", "strange"] {
-            fs::create_dir(place(name)).unwrap();
+        let [own, open, strange, link] =
+            ["own", "open", "strange", "link"].map(|name| dir.path().join(name));
+        for path in [&own, &open, &strange] {
+            fs::create_dir(path).unwrap();
         }
-        fs::set_permissions(place("open"), Permissions::from_mode(0o777)).unwrap();
-        chown(place("strange"), Some(OTHER_UID), None).expect("run the tests as root");
-        symlink(place("own"), place("open/link")).unwrap();
-        symlink(place("own"), place("link")).unwrap();
-        std::os::unix::fs::lchown(place("link"), Some(OTHER_UID), None).unwrap();
-        symlink(place("strange"), place("to-strange")).unwrap();
-        assert!(why(&place("strange")).contains("belongs to user 4242"));
-        assert!(why(&place("strange/below")).contains("belongs to user 4242"));
-        assert!(why(&place("open")).contains("others may write to"));
-        assert!(why(&place("open/link")).contains("others may write to"));
-        assert!(why(&place("link")).contains("belongs to user 4242"));
-        assert!(why(&place("to-strange")).contains("belongs to user 4242"));
-        assert!(!place("strange/below").exists());
+        fs::set_permissions(&open, Permissions::from_mode(0o777)).unwrap();
+        chown(&strange, Some(OTHER_UID), None).expect("run the tests as root");
+        symlink(&own, open.join("link")).unwrap();
+        symlink(&own, &link).unwrap();
+        lchown(&link, Some(OTHER_UID), None).unwrap();
+        symlink(&strange, dir.path().join("to-strange")).unwrap();
+        for name in ["strange", "strange/below", "link", "to-strange"] {
+            assert!(why(&dir.path().join(name)).contains("belongs to another user, user 4242"));
+        }
+        for name in ["open", "open/link"] {
+            assert!(why(&dir.path().join(name)).contains("others may write to"));
+        }
+        assert!(!strange.join("below").exists());
     }
 }

@@ -72,12 +72,8 @@ impl<D: Daemon> FollowingOf<D> {
     }
 
     fn wait(&self) -> Result<(), CallError> {
-        let timeout = self.client.timeout();
-        let timeout = Timespec {
-            tv_sec: timeout.as_secs() as i64,
-            tv_nsec: i64::from(timeout.subsec_nanos()),
-        };
-        match poll(&mut [PollFd::from_borrowed_fd(self.fd(), PollFlags::IN)], Some(&timeout)) {
+        let timeout = Timespec::try_from(self.client.timeout).ok();
+        match poll(&mut [PollFd::from_borrowed_fd(self.fd(), PollFlags::IN)], timeout.as_ref()) {
             Ok(0) => Err(self.client.error(io::ErrorKind::TimedOut.into())),
             Err(error) if error != rustix::io::Errno::INTR => Err(self.client.error(error.into())),
             _ => Ok(()),

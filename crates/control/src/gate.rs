@@ -15,7 +15,7 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
-/// Group whose members may call the recorder.
+/// Group of users that may call the recorder.
 pub const GROUP: &str = "tipme";
 /// Maximum time for an answer of the authority.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(2);
@@ -76,7 +76,7 @@ struct WaitingCaller<T> {
 
 impl<Q: Send + 'static, T> Gate<Q, T> {
     /// Returns a gate for root and these users.
-    pub fn of(named: &[u32]) -> Gate<Q, T> {
+    pub fn new(named: &[u32]) -> Gate<Q, T> {
         let rates = Rates::new(ASKED_BURST, ASK_EVERY);
         let (yes, unknown) = (BTreeMap::new(), BTreeMap::new());
         Gate { named: named.to_vec(), authority: None, waiting: Vec::new(), rates, yes, unknown }
@@ -144,14 +144,17 @@ impl<Q: Send + 'static, T> Gate<Q, T> {
             self.authority.iter().flat_map(Authority::answers).collect();
         let mut settled = Vec::new();
         for one in std::mem::take(&mut self.waiting) {
-            let late = || {
-                (one.until <= now)
-                    .then(|| Said::Nothing(format!("polkit is silent for {TIMEOUT:?}")))
+            let said = match answers.get(&one.number) {
+                Some(said) => said.clone(),
+                None if one.until <= now => {
+                    Said::Nothing(format!("polkit is silent for {TIMEOUT:?}"))
+                }
+                None => {
+                    self.waiting.push(one);
+                    continue;
+                }
             };
-            match answers.get(&one.number).cloned().or_else(late) {
-                Some(said) => settled.push((one.caller, self.decide(one.uid, said, now))),
-                None => self.waiting.push(one),
-            }
+            settled.push((one.caller, self.decide(one.uid, said, now)));
         }
         settled
     }
@@ -193,13 +196,16 @@ mod tests {
     use super::*;
 
     fn gate() -> Gate<u32, u32> {
-        Gate::of(&[7])
+        Gate::new(&[7])
+    }
+
+    fn silence() -> Said {
+        Said::Nothing("silent".to_owned())
     }
 
     #[test]
-    fn a_yes_is_good_for_an_hour_of_silence_and_a_no_ends_it() {
+    fn an_approval_lasts_an_hour_of_silence_and_a_denial_ends_it() {
         let (mut gate, now) = (gate(), Instant::now());
-        let silence = || Said::Nothing("silent".to_owned());
         assert!(gate.decide(9, silence(), now).is_err());
         assert!(gate.decide(9, Said::Yes, now).is_ok());
         assert!(gate.decide(9, silence(), now + KEPT / 2).is_ok());
@@ -216,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn root_and_who_is_named_are_not_asked_about() {
+    fn root_and_named_users_need_no_authority() {
         assert_eq!(
             [0, 7, 8].map(|uid| gate().known(uid)),
             [Some(Entitled::Root), Some(Entitled::Named), None]
@@ -226,8 +232,8 @@ mod tests {
     #[test]
     fn nobody_waits_for_an_authority_that_hangs() {
         let (hold, held) = std::sync::mpsc::channel::<()>();
-        let hang = move |_| held.recv().map_or(Said::Yes, |()| Said::Yes);
-        let (mut gate, now) = (gate().with_authority(hang).expect("a thread"), Instant::now());
+        let gate = gate().with_authority(move |_| held.recv().map_or(Said::Yes, |()| Said::Yes));
+        let (mut gate, now) = (gate.expect("a thread"), Instant::now());
         assert_eq!(gate.judge(9, 9, 9, now), None);
         assert_eq!(
             (gate.settled(now), gate.waiting().count(), gate.deadline()),

@@ -21,8 +21,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 pub const PRESSES: u32 = 3;
 
 /// Message on the press before that.
-const LAST_WARNING: &[u8] =
-    b"\nending what was started; once more ends at once and leaves it behind\n";
+const LAST_WARNING: &[u8] = b"\ncleaning up; press once more to end at once without that\n";
 
 /// A flag set by signals.
 #[derive(Clone, Default)]
@@ -37,10 +36,14 @@ impl InterruptFlag {
             flag::register(signal, Arc::clone(&interrupt.0)).context("cannot handle signals")?;
         }
         let presses = AtomicU32::new(0);
-        let press = move || pressed(presses.fetch_add(1, Ordering::Relaxed).saturating_add(1));
         // SAFETY: the action calls nothing but an atomic, write(2), and functions that signal-hook
         // offers to signal handlers; it neither allocates nor locks nor panics.
-        unsafe { low_level::register(SIGINT, press) }.context("cannot handle signals")?;
+        unsafe {
+            low_level::register(SIGINT, move || {
+                pressed(presses.fetch_add(1, Ordering::Relaxed).saturating_add(1));
+            })
+        }
+        .context("cannot handle signals")?;
         Ok(interrupt)
     }
 

@@ -122,7 +122,7 @@ impl Field {
 
 /// An entry with its level and fields.
 #[derive(Clone, Debug)]
-#[must_use = "it is said by tell, show or keep"]
+#[must_use = "`tell`, `show` or `keep` writes it"]
 pub struct JournalEntry {
     level: Level,
     text: String,
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_bounded_and_losses_told() {
+    fn values_are_bounded_and_losses_reported() {
         let fields = decode(&info("x".repeat(100_000)).encode(7));
         assert_eq!(value(&fields, "MESSAGE")[0].len(), VALUE_LETTERS_MAX);
         assert_eq!(value(&fields, "TIPME_LOST"), ["7"]);

@@ -92,11 +92,13 @@ impl SignalStream {
 
 fn catch_one(signal: i32, write: UnixStream) -> io::Result<()> {
     // A full stream already has enough pending signals.
-    let handler = move || {
-        rustix::io::write(&write, &[signal as u8]).ok();
-    };
     // SAFETY: the handler only writes one byte to a socket, which is async-signal-safe.
-    unsafe { signal_hook::low_level::register(signal, handler) }.map(drop)
+    let id = unsafe {
+        signal_hook::low_level::register(signal, move || {
+            rustix::io::write(&write, &[signal as u8]).ok();
+        })
+    };
+    id.map(drop)
 }
 
 /// Notifications to the service manager about readiness and liveness (`sd_notify`); without a
@@ -105,37 +107,40 @@ fn catch_one(signal: i32, write: UnixStream) -> io::Result<()> {
 pub struct Watchdog {
     /// Period of liveness notifications; `None` if the manager expects none.
     every: Option<Duration>,
-    told: Instant,
+    notified: Instant,
 }
 
 impl Watchdog {
     /// Reports that the daemon is ready. Later reports come twice as often as the manager requires.
     pub fn ready() -> Watchdog {
         // A manager that misses it ends the daemon by its start timeout, and logs that.
-        tell_manager("READY=1", Some(READY_TIMEOUT)).ok();
-        Watchdog { every: limit().map(|limit| limit / 2), told: Instant::now() }
+        notify_manager("READY=1", Some(READY_TIMEOUT)).ok();
+        Watchdog { every: limit().map(|limit| limit / 2), notified: Instant::now() }
     }
 
     /// Reports that the daemon is alive, if due. Call from its loop.
     pub fn go_on(&mut self) {
-        if self.every.is_some_and(|every| self.told.elapsed() >= every) {
+        if self.every.is_some_and(|every| self.notified.elapsed() >= every) {
             // A failed notification is repeated next time.
-            tell_manager("WATCHDOG=1", None).ok();
-            self.told = Instant::now();
+            notify_manager("WATCHDOG=1", None).ok();
+            self.notified = Instant::now();
         }
     }
 }
 
 /// Returns the watchdog timeout of the manager for this process.
 fn limit() -> Option<Duration> {
-    let number = |name: &str| std::env::var(name).ok()?.parse::<u64>().ok();
-    let other = number("WATCHDOG_PID").is_some_and(|pid| pid != u64::from(std::process::id()));
-    number("WATCHDOG_USEC").filter(|_| !other).map(Duration::from_micros)
+    let other = variable("WATCHDOG_PID").is_some_and(|pid| pid != u64::from(std::process::id()));
+    variable("WATCHDOG_USEC").filter(|_| !other).map(Duration::from_micros)
+}
+
+fn variable(name: &str) -> Option<u64> {
+    std::env::var(name).ok()?.parse().ok()
 }
 
 /// Sends a notification to the service manager, waiting at most `timeout` for buffer space, or not
 /// at all.
-fn tell_manager(word: &str, timeout: Option<Duration>) -> io::Result<()> {
+fn notify_manager(word: &str, timeout: Option<Duration>) -> io::Result<()> {
     let Some(path) = std::env::var_os("NOTIFY_SOCKET") else { return Ok(()) };
     let address = match path.as_bytes() {
         [b'@', name @ ..] => SocketAddr::from_abstract_name(name)?,
@@ -179,7 +184,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
-    fn who_does_not_read_keeps_nobody_waiting() {
+    fn printing_does_not_wait_for_a_reader() {
         let (reader, writer) = rustix::pipe::pipe().unwrap();
         print(File::from(writer.try_clone().unwrap()), "read");
         let mut line = [0; 5];
@@ -226,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn ones_own_time_grows() {
+    fn own_cpu_time_grows() {
         let before = own_cpu();
         while own_cpu() == before {}
     }

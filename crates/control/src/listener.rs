@@ -21,9 +21,14 @@ const DEAF: Duration = Duration::from_millis(200);
 /// Reason for a failure to create the socket.
 #[derive(Debug, Error)]
 pub enum BindError {
-    #[error("a {daemon} listens at {} already; stop it, or use another --state-dir", path.display())]
+    #[error(
+        "a {daemon} listens at {} already; stop it, or use another --state-dir", path.display()
+    )]
     Taken { daemon: &'static str, path: PathBuf },
-    #[error("cannot listen at {}: {cause}; choose a --state-dir that can be written and has a short path", path.display())]
+    #[error(
+        "cannot listen at {}: {cause}; choose a writable --state-dir with a short path",
+        path.display()
+    )]
     Io { path: PathBuf, cause: io::Error },
 }
 
@@ -120,7 +125,7 @@ fn open_to_all(path: &Path) -> io::Result<()> {
     if FileType::from_raw_mode(found.st_mode) != FileType::Socket
         || found.st_uid != geteuid().as_raw()
     {
-        return Err(io::Error::other("something else was put in its place"));
+        return Err(io::Error::other("another file has replaced it"));
     }
     let same = format!("/proc/self/fd/{}", socket.as_raw_fd());
     std::fs::set_permissions(same, std::fs::Permissions::from_mode(0o666))

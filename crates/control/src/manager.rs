@@ -40,7 +40,7 @@ impl Daemon for ManagerSocket {
 
     fn not_allowed(uid: u32) -> String {
         format!(
-            "{} may not use this manager, only root and the user whose display it manages",
+            "{} may not use this manager, only root and the user of its display may",
             accounts::in_words(uid)
         )
     }
@@ -70,76 +70,76 @@ pub enum ManagerResponse {
     Error(String),
 }
 
-/// How the manager is.
+/// State of the manager.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(title = "tipme manage status --json")]
 pub struct ManagerStatus {
     pub pid: u32,
-    /// As in `:0`.
+    /// Name of the display, such as `:0`.
     pub display: String,
-    /// Whose processes may be changed.
+    /// Uid of the user with the processes that may be changed.
     pub user: u32,
-    /// Only processes below this one are changed; left out where all of the user's may be.
+    /// Only descendants of this process are changed; left out if all of the user's may be.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub under: Option<u32>,
     /// `off`, `gentle`, `normal` or `strong`.
     pub strength: String,
     /// `cgroup`, `systemd`, `autogroup` or `nice`.
     pub backend: String,
-    /// The process that turns the knobs for a manager without root; left out where the manager does so itself.
+    /// Helper process of a manager without root; left out if the manager changes processes itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub helper: Option<u32>,
-    /// What this back end or this user cannot do, and why.
+    /// Functions missing with this backend or for this user, each with the reason.
     pub missing: Vec<String>,
-    /// Since the manager was ready.
+    /// Seconds since the manager became ready.
     pub seconds: f64,
-    /// Somebody is at the desk.
+    /// The user is present.
     pub present: bool,
-    /// For so long the display has not answered, and all stays as it was; left out where it answers.
+    /// Time since the display's last answer, while nothing is changed; left out if it answers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub silent_seconds: Option<f64>,
-    /// The display server, the window manager and what else every answer needs: program and pid.
+    /// Display server, window manager and other session processes: program and pid.
     pub core: Vec<(String, u32)>,
     pub sets: Vec<SetStatus>,
     pub sets_left_out: usize,
-    /// From the news of a focus change to the last knob.
+    /// Time from the notification of a focus change to the last knob.
     pub focus_changes: TimeFigures,
     pub memory: MemoryStatus,
-    /// Left out where reading ahead is switched off.
+    /// Left out if reading ahead is disabled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prediction: Option<PredictionStatus>,
-    /// Left out where reading ahead is switched off.
+    /// Left out if reading ahead is disabled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub preload: Option<PreloadStatus>,
     pub counts: ManagerCounts,
     /// The manager's own CPU time since it was ready, in percent of one CPU.
     pub own_cpu_percent: f64,
-    /// What of it goes to what; what is read ahead, by threads of its own, is not among it.
+    /// CPU time in percent by task; threads that read ahead are not included.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub own_cpu_by: BTreeMap<String, f64>,
-    /// The manager's own memory.
+    /// Resident memory of the manager.
     pub own_rss_bytes: u64,
 }
 
-/// A set of processes and what it is to the user now.
+/// A set of processes and its role for the user.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct SetStatus {
-    /// Name of the process that is connected to the display, or leads the background job.
+    /// Name of the process that is connected to the display or leads the background job.
     pub program: String,
     pub pid: u32,
     pub role: String,
-    /// Words for people.
+    /// Human-readable.
     pub reason: String,
     pub processes: usize,
 }
 
-/// The latest times of one kind, at most a thousand of them; zeros where there is none.
+/// Distribution of the latest times of one kind, at most a thousand; zeros without any.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct TimeFigures {
-    /// All since the start, also those that the percentiles no longer see.
+    /// Number since the start, including those no longer in the percentiles.
     pub n: u64,
     pub last_ms: f64,
     pub p50_ms: f64,
@@ -147,62 +147,62 @@ pub struct TimeFigures {
     pub max_ms: f64,
 }
 
-/// Memory at the last look.
+/// Memory at the last sample.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct MemoryStatus {
     pub total_bytes: u64,
     pub available_bytes: u64,
-    /// Share of time in which some task waited for memory, over the last looks; 0 without the kernel's PSI.
+    /// PSI `some` of memory over the last samples, in percent; 0 if the kernel does not provide it.
     pub some_percent: f32,
-    /// Looks at it since the start.
+    /// Number of samples since the start.
     pub looks: u64,
-    /// What was done about it since the start.
+    /// Number of memory actions since the start.
     pub actions: u64,
 }
 
-/// How well the next set is predicted: one of the two used last.
+/// Accuracy of the prediction that the focus moves to one of the two sets used last.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct PredictionStatus {
-    /// Changes of focus from one set to another since the start.
+    /// Number of focus changes from one set to another since the start.
     pub predictions: u64,
-    /// Of these, those that went to one of the two sets that were ready.
+    /// Number of these that went to one of the two predicted sets.
     pub hits: u64,
-    /// Sets that were brought into memory ahead.
+    /// Number of sets prefetched into memory.
     pub warmed: u64,
 }
 
-/// What was read ahead at the start; zeros while that is under way.
+/// Files read ahead at the start; zeros until that has ended.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct PreloadStatus {
     pub state: PreloadState,
-    /// Programs whose files were read ahead.
+    /// Number of programs with files read ahead.
     pub programs: u64,
     /// Files that were read ahead, and how many bytes these have.
     pub files: u64,
     pub bytes: u64,
-    /// Of these bytes, those that were not in memory already; 0 where the kernel does not count them.
+    /// Bytes of these that were not in memory yet; 0 if the kernel does not count them.
     pub fetched_bytes: u64,
-    /// Files that were left out, since they are no longer as they were remembered.
+    /// Number of files skipped because they have changed since they were remembered.
     pub skipped: u64,
-    /// From the begin to the end.
+    /// Time from begin to end.
     pub seconds: f64,
-    /// Of these, how long it stood still, since others waited for disk or memory or a program was started.
+    /// Part of it spent paused, because others waited for disk or memory, or a program started.
     pub paused_seconds: f64,
 }
 
-/// How far reading ahead has come.
+/// Progress of reading ahead.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PreloadState {
     #[default]
     UnderWay,
     Done,
-    /// It took so long that it was no longer ahead of anything.
+    /// Stopped at its time limit.
     OutOfTime,
-    /// The user's knob is off.
+    /// Disabled by the user's strength `off`.
     Off,
 }
 
@@ -210,39 +210,39 @@ pub enum PreloadState {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ManagerCounts {
-    /// Knobs that were turned.
+    /// Number of changed knobs.
     pub changed: u64,
-    /// Knobs that were left alone, each time for a reason.
+    /// Number of knobs left alone, each for a reason.
     pub skipped: u64,
-    /// Windows, sets, processes and hints beyond the bounds.
+    /// Number of windows, sets, processes and hints dropped at the bounds.
     pub dropped: u64,
-    /// Claims of windows that were not believed.
+    /// Number of rejected claims of windows.
     pub disbelieved: u64,
-    /// Looks at processes that were due and were left, since all of them together take a thousandth of a CPU.
+    /// Number of process checks skipped to stay within a thousandth of a CPU.
     pub looks_left: u64,
 }
 
-/// What is done to a process, and why.
+/// Treatment of a process, with its reason.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(title = "tipme why --json")]
 pub struct ProcessTreatment {
     pub pid: u32,
     pub program: String,
-    /// Left out for a process that has no role.
+    /// Left out for a process without a role.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub role: Option<String>,
-    /// Why it has its role, or why it is left alone: words for people.
+    /// Reason for its role, or for leaving it alone; human-readable.
     pub reason: String,
-    /// `client`, `child`, `foreground`, `server`, `property` or `alone`; left out for what belongs to no set.
+    /// `client`, `child`, `foreground`, `server`, `property` or `alone`; left out without a set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub membership: Option<String>,
-    /// The process that the set is named by.
+    /// Process that the set is named after.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub set: Option<u32>,
-    /// Of a process without a role: what it has inherited from one that has, and what it is to have.
+    /// For a process without a role: values inherited from one with a role, and those to restore.
     pub knobs: Vec<KnobStatus>,
-    /// Knobs that were left alone, and why.
+    /// Knobs left alone, each with the reason.
     pub skipped: Vec<String>,
 }
 
@@ -250,10 +250,10 @@ pub struct ProcessTreatment {
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct KnobStatus {
-    /// Such as `nice`.
+    /// Name, such as `nice`.
     pub name: String,
-    /// As it was found.
+    /// Value found by the manager.
     pub baseline: String,
-    /// As the manager set it.
+    /// Value set by the manager.
     pub applied: String,
 }

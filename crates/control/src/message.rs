@@ -113,112 +113,112 @@ impl Trigger {
     }
 }
 
-/// How the recorder is.
+/// State of the recorder.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(rename = "Status")]
 pub struct RecorderStatus {
     pub pid: u32,
-    /// When recording began, CLOCK_MONOTONIC.
+    /// Begin of the recording, CLOCK_MONOTONIC.
     pub armed_ns: u64,
-    /// How far back the records reach now, in seconds.
+    /// Time covered by the records now, in seconds.
     pub held_s: f64,
-    /// How far back an incident reaches if memory allows, in seconds.
+    /// Time that an incident covers if memory allows, in seconds.
     pub window_s: f64,
-    /// How far back it is known what processes were that have ended, in seconds.
+    /// Time for which ended processes are remembered, in seconds.
     pub ended_s: f64,
-    /// Why no further: `time` they are kept no longer, `memory` the memory holds no more, `start` recording began then.
+    /// Limit of that time: `time` (maximum age), `memory` (full) or `start` (recording began then).
     pub ended_bound: String,
-    /// Records that were lost since it was armed.
+    /// Number of records lost since the start.
     pub lost: u64,
-    /// Since when recording is paused, CLOCK_MONOTONIC; left out where it is not.
+    /// Begin of the pause, CLOCK_MONOTONIC; left out unless recording is paused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub paused_since_ns: Option<u64>,
-    /// The user who paused it; left out where it is not.
+    /// Uid of the user that paused it; left out unless recording is paused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub paused_by_uid: Option<u32>,
-    /// Users that may mark, besides root.
+    /// Uids of the users that may mark, besides root.
     pub allowed: Vec<u32>,
-    /// Why the one who asks may mark, for people.
+    /// Reason why the caller may mark; human-readable.
     pub because: String,
-    /// What the recorder's own hot keys do, for people; left out where it sees none.
+    /// Functions of the recorder's own hot keys, human-readable; left out if it has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hot_keys: Option<String>,
-    /// They count over a graphical session too, not on text consoles only; left out where they do not.
+    /// The hot keys also work in graphical sessions; left out if only on text consoles.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub any_keyboard: bool,
     /// False while input records are stopped.
     pub keys: bool,
-    /// First of the users that stopped them; left out where none has.
+    /// First of the users that stopped them; left out without any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input_stopped_by_uid: Option<u32>,
-    /// For how long of the window no input was recorded, in seconds; left out where it always was.
+    /// Part of the window without recorded input, in seconds; left out if 0.
     #[serde(skip_serializing_if = "is_zero")]
     pub input_stopped_s: f64,
-    /// What is recorded more closely than usual; left out where nothing is.
+    /// Additional details recorded now; left out without any.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub details: Vec<RecordedDetail>,
-    /// Displays that are recorded, such as `:0`.
+    /// Recorded displays, such as `:0`.
     pub displays: Vec<String>,
-    /// Who has the keyboard focus on compositors of the one who asks; left out where nobody is known to.
+    /// Keyboard focus on the caller's compositors; left out if not known.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub focus: Vec<Focused>,
-    /// What cannot be recorded, and why.
+    /// Records not available here, each with the reason.
     pub missing: Vec<String>,
-    /// It is counted what each user lives with; left out where it is not.
+    /// The latencies of each user's day are counted; left out if not.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub day: bool,
-    /// Incidents of the one who asks that were marked without being asked for, by id, the oldest first; left out where there are none.
+    /// Ids of the caller's automatic incidents, oldest first; left out without any.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub suggested: Vec<String>,
-    /// What the one who asks puts up with, where that is not the usual; left out where it all is.
+    /// The caller's adapted limits of automatic marks; left out if all are the usual ones.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tolerances: Vec<ToldTolerance>,
-    /// What became of latencies that the recorder noticed by itself; left out where it does not.
+    /// Results of automatic marking; left out if it is disabled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub auto: Option<AutoCounts>,
 }
 
-/// Something that is recorded more closely than usual.
+/// An additional detail of the recording.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Detail")]
 pub struct RecordedDetail {
     /// `waits`, `interrupts`, `locks`, `writers` or `memory`.
     pub name: String,
-    /// Since when, CLOCK_MONOTONIC.
+    /// Begin, CLOCK_MONOTONIC.
     pub since_ns: u64,
-    /// Until when, CLOCK_MONOTONIC; left out where the recorder was started so.
+    /// End, CLOCK_MONOTONIC; left out if it was requested at the recorder's start.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until_ns: Option<u64>,
-    /// The user who asked for it until then; left out where the recorder was started so.
+    /// Uid of the user that requested it; left out if it was requested at the recorder's start.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by_uid: Option<u32>,
 }
 
-/// Who has the keyboard focus on a compositor of Wayland, as the compositor told its clients.
+/// Keyboard focus on a Wayland compositor, as sent to its clients.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Focused {
-    /// The process of the compositor.
+    /// Process of the compositor.
     pub server: u32,
-    /// The process of the client; `null` where none has it, or one of another user.
+    /// Process of the client; `null` without one, or if it belongs to another user.
     pub client: Option<u32>,
-    /// Since when, CLOCK_MONOTONIC.
+    /// Begin, CLOCK_MONOTONIC.
     pub since_ns: u64,
 }
 
-/// The limits of the automatic mark for one class of one application, and what moved them.
+/// Limits of automatic marks for a class of events of an application, and their adaptation.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ToldTolerance {
     pub class: String,
     pub application: String,
-    /// Of the usual limits, from 50 to 200.
+    /// Limits in percent of the usual ones, from 50 to 200.
     pub percent: u64,
-    /// Marks of what was within the limits.
+    /// Number of manual marks of latencies within the limits.
     pub bad: u32,
-    /// Answers that it was this, and that it was something else (a removal is one), to what was marked without being asked for.
+    /// Answers to automatic marks: the cause was right, or it was wrong or the incident removed.
     pub right: u32,
     pub wrong: u32,
-    /// How often five such marks in a row had no answer.
+    /// Number of series of five such marks without an answer.
     pub ignored: u32,
 }
 
@@ -226,24 +226,24 @@ fn is_zero(value: &f64) -> bool {
     *value == 0.0
 }
 
-/// Suspicions of a recorder that marks by itself, counted since it was armed.
+/// Suspicions of a recorder with automatic marks, counted since its start.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct AutoCounts {
-    /// Kept, or told of in a dry run.
+    /// Kept, or reported in a dry run.
     pub marked: u64,
-    /// Recorded and diagnosed; the next three and `marked` are what became of these.
+    /// Recorded and diagnosed: the sum of `marked` and the next three.
     pub looked_at: u64,
-    /// Nothing unusual was found.
+    /// Diagnosed without an unusual cause.
     pub without_finding: u64,
-    /// The cause had been marked within the hour.
+    /// Diagnosed with a cause that was already marked within the hour.
     pub known_causes: u64,
     /// Could not be recorded or diagnosed.
     pub failed: u64,
-    /// Not looked at, because the bounds of an hour were reached.
+    /// Ignored because of the hourly limits.
     pub passed_over: u64,
-    /// Presses on connections beyond those that can be watched at once, and messages that could not be noted as another CPU was
-    /// at that connection: how long they took is not known.
+    /// Inputs of unknown latency: presses on connections beyond the limit, and messages not noted
+    /// because another CPU was busy with the connection.
     pub unwatched: u64,
 }
 
@@ -312,7 +312,7 @@ impl Daemon for RecorderSocket {
     }
 }
 
-/// Remedy for a user who may not mark.
+/// Remedy for a user without permission.
 const LET_MARK: &str = "run: tipme setup (it makes you a member of the group tipme)";
 
 /// Parses a request to any daemon.

@@ -149,13 +149,13 @@ impl<D: Daemon> ServerOf<D> {
             match connection.read(now) {
                 Progress::Pending => self.connections.push((entitled, connection)),
                 Progress::Ended => {}
-                Progress::Bad(why) => connection.refuse(D::refusal(why)),
+                Progress::Bad(why) => refuse::<D>(&connection, why),
                 Progress::Whole(line) => match message::request(&line) {
                     Ok(request) => {
                         let Connection { caller, stream, .. } = connection;
                         calls.push(CallOf { request, caller, entitled, stream });
                     }
-                    Err(why) => connection.refuse(D::refusal(why)),
+                    Err(why) => refuse::<D>(&connection, why),
                 },
             }
         }
@@ -171,7 +171,7 @@ impl<D: Daemon> ServerOf<D> {
             let Some((stream, caller)) = self.listener.accept(now) else { break };
             if let Err((why, connection)) = self.admit(Connection::new(stream, caller, None), now) {
                 refused = true;
-                connection.refuse(D::refusal(why));
+                refuse::<D>(&connection, why);
             }
         }
         if refused {
@@ -201,8 +201,9 @@ impl<D: Daemon> ServerOf<D> {
         }
     }
 
-    fn let_in(&mut self, entitled: Entitled, connection: Connection, now: Instant) {
-        self.connections.push((entitled, connection.until(now + READ_TIMEOUT)));
+    fn let_in(&mut self, entitled: Entitled, mut connection: Connection, now: Instant) {
+        connection.deadline = Some(now + READ_TIMEOUT);
+        self.connections.push((entitled, connection));
     }
 
     /// Returns the reason why this user cannot have another connection.
@@ -218,8 +219,9 @@ impl<D: Daemon> ServerOf<D> {
         full.then(|| {
             let at_most = MAX_CONNECTIONS - ROOT_CONNECTIONS;
             format!(
-                "too many ask at once: user {uid} has {own} connections open ({USER_CONNECTIONS} at most), and all users \
-                 {others} ({at_most} at most); wait until what asks has its answer, or end it"
+                "too many ask at once: user {uid} has {own} connections open (at most \
+                 {USER_CONNECTIONS}), and all users {others} (at most {at_most}); wait until they \
+                 have their answers"
             )
         })
     }
@@ -237,9 +239,14 @@ impl<D: Daemon> ServerOf<D> {
                 Ok(entitled) => self.let_in(entitled, connection, now),
                 Err(why) => {
                     let why = D::not_allowed_because(connection.caller.uid, &why);
-                    connection.refuse(D::refusal(why));
+                    refuse::<D>(&connection, why);
                 }
             }
         }
     }
+}
+
+/// Sends a refusal to a caller, which may miss it.
+fn refuse<D: Daemon>(connection: &Connection, why: String) {
+    connection.reply(&D::refusal(why));
 }

@@ -47,5 +47,5 @@ fn only_the_third_press_ends_at_once() {
     // SAFETY: the handler only sets a flag.
     assert_eq!(unsafe { libc::raise(libc::SIGTERM) }, 0);
     assert!(interrupt.check().is_err());
-    assert_eq!(wakeup.read(&mut [0]).unwrap(), 1, "whoever waits is woken");
+    assert_eq!(wakeup.read(&mut [0]).unwrap(), 1, "the signal wakes it up");
 }

@@ -181,10 +181,7 @@ fn what_cannot_be_compared_is_refused_by_name() {
         (&damaged, "class \"key\" of run 2 has 59 begins and 60 latencies"),
         (&named, "nothing to compare: the runs of good.json are \"repeat 1\""),
         (&text, "text.json is not a result of tipme --json"),
-        (
-            &long,
-            "long.json has 1073741825 bytes; of one result or folder at most 1073741824 are read",
-        ),
+        (&long, "long.json has 1073741825 bytes; a result or folder may have at most 1073741824"),
         (&missing, "missing.json"),
     ];
     for (path, why) in refusals {

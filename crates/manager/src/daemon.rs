@@ -76,7 +76,7 @@ fn begin(options: &ManageOptions) -> Result<(Manager, Server, Vec<AttentionChang
         ..options.clone()
     };
     let mut setting = Setting::find(&asked, address, &attention)?;
-    let server = Server::bind(&options.state.socket(), Gate::of(&[setting.user]))?;
+    let server = Server::bind(&options.state.socket(), Gate::new(&[setting.user]))?;
     let (actuator, restored) =
         Actuator::open(options, helper, &mut setting, attention.core().server_pid)?;
     report_restored("a killed manager", &restored);

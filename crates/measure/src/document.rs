@@ -11,19 +11,19 @@ use serde::{Deserialize, Serialize};
 /// Schema version, increased if a key changes its meaning or is removed.
 pub const SCHEMA: u32 = 1;
 
-/// A result as it is written to a file.
+/// Result as written to a file.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Document<T> {
     #[schemars(extend("const" = SCHEMA))]
     pub schema: u32,
-    /// Which measurement: `idle`, `timer`, `memory`, `fork`, `measure`, `typing` and so on: the verb.
+    /// Verb of the measurement, such as `idle`, `timer`, `memory`, `fork`, `measure` or `typing`.
     pub kind: String,
     /// Version of the program that measured.
     pub version: String,
     pub machine: MeasuredMachine,
     /// The repeats, each with all its events.
     pub runs: Vec<Run>,
-    /// What only this kind of measurement has.
+    /// Figures specific to this kind of measurement.
     #[serde(flatten)]
     pub details: T,
 }
@@ -32,7 +32,7 @@ pub struct Document<T> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct NoDetails {}
 
-/// Where it was measured. The machine has no name here: results are given away.
+/// Machine that was measured, without its name, since results are given away.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Machine")]
 pub struct MeasuredMachine {
@@ -40,21 +40,21 @@ pub struct MeasuredMachine {
     pub cpu: String,
     pub cpus: usize,
     pub memory_bytes: u64,
-    /// Ticks a second that the kernel was built for.
+    /// Tick rate that the kernel was built for.
     pub hz: Option<u32>,
-    /// When a thread that wakes up takes the CPU from another: `lazy` waits for the next tick, `full` does not. Told to root where
-    /// debugfs is mounted.
+    /// Preemption by a thread that wakes up: `lazy` waits for the next tick, `full` does not.
+    /// Visible only to root with debugfs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preemption: Option<String>,
-    /// What the kernel reads its clock from.
+    /// Clock source of the kernel.
     pub clock_source: Option<String>,
-    /// Whether it is a virtual machine, and not known where that is not told.
+    /// `true` for a virtual machine; `null` if not known.
     pub virtualised: Option<bool>,
-    /// How the frequency of the CPU is chosen.
+    /// CPU frequency governor.
     pub governor: Option<String>,
-    /// Over 1, 5 and 15 minutes, when the measurement began.
+    /// Load average over 1, 5 and 15 minutes at the begin of the measurement.
     pub load_average: Option<[f64; 3]>,
-    /// Time that the hypervisor gave to others, as a share of all CPUs' time during the measurement.
+    /// Steal time during the measurement, in percent of the time of all CPUs.
     pub steal_percent: Option<f64>,
     /// Seconds since 1970.
     pub begun_unix_s: u64,
@@ -64,29 +64,29 @@ pub struct MeasuredMachine {
 /// One repeat.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Run {
-    /// What differs from the other runs: a mechanism, a load, a number.
+    /// Distinction from the other runs: a mechanism, a load or a number.
     pub name: String,
     pub duration_ns: u64,
-    /// Without think time over 30 s; `None` where nobody interacts.
+    /// Time of interaction, without think times over 30 s; `None` without interaction.
     pub interactive_ns: Option<u64>,
-    /// Events that happened and are missing here.
+    /// Number of events that happened and are missing here.
     pub lost: u64,
     pub classes: Vec<Events>,
 }
 
-/// The events of one class in columns, each in the order of their begin.
+/// Events of one class in columns, in the order of their begin.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Events {
     /// `key`, `window`, `interval`, `lateness`.
     pub class: String,
-    /// Longer is noticed; `None` where nobody can notice.
+    /// Latency above which an event is noticed; `None` if it cannot be noticed.
     pub threshold_ns: Option<u64>,
-    /// Longer frustrates.
+    /// Latency above which an event frustrates.
     pub frustrated_ns: Option<u64>,
-    /// CLOCK_MONOTONIC.
+    /// Begin of each event, CLOCK_MONOTONIC.
     pub starts_ns: Vec<u64>,
     pub latencies_ns: Vec<u64>,
-    /// How many had not ended at the end of the run: their latency is at least what stands here.
+    /// Number of events unfinished at the end of the run; their latencies are lower bounds.
     pub censored: u64,
 }
 

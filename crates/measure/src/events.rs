@@ -11,7 +11,7 @@ use crate::threshold::{ClassLimits, InputClass};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How a drawing was found to answer an input.
+/// Evidence that a drawing answers an input.
 #[derive(
     Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema,
 )]
@@ -162,13 +162,12 @@ impl Answer {
         let last = if class.ends_with_first_drawing() { first } else { settled };
         let end = if self.open { End::After(last) } else { End::At(last) };
         let dequeued = self.dequeued.filter(|at| input <= *at && *at <= last);
-        let drawn = |at| (!self.open).then_some(at);
         Event {
             times: EventTimes {
                 input,
                 dequeued,
-                drawn: drawn(first),
-                settled: drawn(settled),
+                drawn: (!self.open).then_some(first),
+                settled: (!self.open).then_some(settled),
                 end,
                 presented: None,
                 join,
@@ -194,6 +193,15 @@ mod tests {
     use super::*;
     use crate::{InputClass, ThresholdProfile};
     use proptest::prelude::*;
+
+    const ANSWER: Answer = Answer {
+        input: 100,
+        dequeued: Some(110),
+        first: 150,
+        settled: 190,
+        join: EventJoin::Exact,
+        open: false,
+    };
 
     fn times(input: u64, dequeued: Option<u64>, end: End) -> EventTimes {
         EventTimes {
@@ -228,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_seen_is_none_and_not_zero() {
+    fn unobserved_parts_are_none_and_not_zero() {
         let event = times(100, None, End::At(150)).event().expect("its times follow each other");
         assert_eq!(event.parts(), Parts { queue: None, processing: None, presentation: None });
         assert_eq!((event.latency(), event.first_response(), event.settled()), (50, None, None));
@@ -259,33 +267,18 @@ mod tests {
 
     #[test]
     fn an_answer_ends_as_its_class_does() {
-        let answer = Answer {
-            input: 100,
-            dequeued: Some(110),
-            first: 150,
-            settled: 190,
-            join: EventJoin::Exact,
-            open: false,
-        };
-        let key = answer.event(InputClass::Key);
+        let key = ANSWER.event(InputClass::Key);
         assert_eq!((key.latency(), key.first_response(), key.settled()), (50, Some(50), Some(90)));
         assert_eq!(
             key.parts(),
             Parts { queue: Some(10), processing: Some(40), presentation: None }
         );
-        assert_eq!(answer.event(InputClass::Window).latency(), 90);
+        assert_eq!(ANSWER.event(InputClass::Window).latency(), 90);
     }
 
     #[test]
     fn an_open_answer_was_not_drawn() {
-        let open = Answer {
-            input: 100,
-            dequeued: None,
-            first: 900,
-            settled: 900,
-            join: EventJoin::Speculative,
-            open: true,
-        };
+        let open = Answer { dequeued: None, first: 900, settled: 900, open: true, ..ANSWER };
         let event = open.event(InputClass::Key);
         assert_eq!((event.latency(), event.is_censored()), (800, true));
         assert_eq!((event.first_response(), event.settled()), (None, None));
@@ -293,16 +286,9 @@ mod tests {
 
     #[test]
     fn events_that_are_answered_together_keep_their_own_input() {
-        let answer = |input| Answer {
-            input,
-            dequeued: Some(130),
-            first: 140,
-            settled: 150,
-            join: EventJoin::Exact,
-            open: false,
-        };
-        let latencies = [100, 110, 120].map(|input| answer(input).event(InputClass::Key).latency());
-        assert_eq!(latencies, [40, 30, 20]);
+        let latencies = [100, 110, 120]
+            .map(|input| Answer { input, ..ANSWER }.event(InputClass::Key).latency());
+        assert_eq!(latencies, [50, 40, 30]);
     }
 
     #[test]
@@ -320,23 +306,25 @@ mod tests {
 
     proptest! {
         #[test]
-        fn parts_sum_exactly(mut at in proptest::collection::vec(any::<u64>(), 4), censored in any::<bool>()) {
+        fn parts_sum_exactly(mut at in any::<[u64; 4]>(), censored in any::<bool>()) {
             at.sort_unstable();
             let end = if censored { End::After(at[2]) } else { End::At(at[2]) };
-            let times = EventTimes { presented: (!censored).then_some(at[3]), ..times(at[0], Some(at[1]), end) };
+            let presented = (!censored).then_some(at[3]);
+            let times = EventTimes { presented, ..times(at[0], Some(at[1]), end) };
             let event = times.event().expect("its times follow each other");
             let parts = event.parts();
-            prop_assert_eq!(parts.queue.zip(parts.processing).map(|(queue, rest)| queue + rest), Some(event.latency()));
+            let handling = parts.queue.zip(parts.processing).map(|(queue, rest)| queue + rest);
+            prop_assert_eq!(handling, Some(event.latency()));
             let shown = parts.presentation.map(|rest| event.latency() + rest);
             prop_assert_eq!(shown, times.presented.map(|shown| shown - at[0]));
         }
 
         /// Times of two clocks may contradict each other; the resulting events do not.
         #[test]
-        fn every_answer_becomes_an_event(at in proptest::collection::vec(any::<u64>(), 4), open in any::<bool>()) {
-            let answer = Answer {
-                input: at[0], dequeued: Some(at[1]), first: at[2], settled: at[3], join: EventJoin::Exact, open,
-            };
+        fn every_answer_becomes_an_event(at in any::<[u64; 4]>(), open in any::<bool>()) {
+            let [input, dequeued, first, settled] = at;
+            let (dequeued, join) = (Some(dequeued), EventJoin::Exact);
+            let answer = Answer { input, dequeued, first, settled, join, open };
             for class in [InputClass::Key, InputClass::Window] {
                 let event = answer.event(class);
                 prop_assert_eq!(event.times().event(), Some(event));

@@ -10,7 +10,7 @@ use crate::document::Events;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The excess latency rate at nine tenths of the threshold, at it, and at eleven tenths.
+/// Excess latency rate at nine tenths of the threshold, at it, and at eleven tenths.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Rate {
     pub below_ms_per_minute: f64,
@@ -25,20 +25,24 @@ pub fn excess_latency_rate<'a>(
     classes: impl Iterator<Item = &'a Events> + Clone,
     interactive: u64,
 ) -> Option<Rate> {
-    let class = |events: &Events, tenths| match events.threshold_ns {
-        Some(threshold) => excess_ns(&events.latencies_ns, tenth(threshold, tenths)),
-        None => 0,
-    };
-    rate(|tenths| classes.clone().map(|events| class(events, tenths)).sum(), interactive)
+    let classes = classes.filter_map(|events| Some((events, events.threshold_ns?)));
+    rate(
+        |tenths| {
+            let excess = classes.clone().map(|(events, threshold)| {
+                excess_ns(&events.latencies_ns, tenth(threshold, tenths))
+            });
+            excess.sum()
+        },
+        interactive,
+    )
 }
 
 /// Returns the class with the most excess, and its share of the total from 0 to 1; `None` without
 /// any excess.
 pub fn top_class<'a>(classes: impl Iterator<Item = &'a Events>) -> Option<(String, f64)> {
-    let excess = |events: &Events| {
-        events.threshold_ns.map_or(0, |limit| excess_ns(&events.latencies_ns, limit))
-    };
-    top(classes.map(|events| (events.class.as_str(), excess(events))))
+    top(classes.filter_map(|events| {
+        Some((events.class.as_str(), excess_ns(&events.latencies_ns, events.threshold_ns?)))
+    }))
 }
 
 /// Returns the name with the largest sum, and its share of the total.
@@ -64,13 +68,13 @@ pub fn tenth(threshold: u64, tenths: u64) -> u64 {
 
 /// Returns the rate, given the excess as a function of the tenths of the threshold.
 pub(crate) fn rate(excess: impl Fn(u64) -> u128, interactive: u64) -> Option<Rate> {
+    if interactive == 0 {
+        return None;
+    }
     let minutes = interactive as f64 / 60e9;
-    let at = |tenths: u64| excess(tenths) as f64 / 1e6 / minutes;
-    (interactive > 0).then(|| Rate {
-        below_ms_per_minute: at(9),
-        at_ms_per_minute: at(10),
-        above_ms_per_minute: at(11),
-    })
+    let [below_ms_per_minute, at_ms_per_minute, above_ms_per_minute] =
+        [9, 10, 11].map(|tenths| excess(tenths) as f64 / 1e6 / minutes);
+    Some(Rate { below_ms_per_minute, at_ms_per_minute, above_ms_per_minute })
 }
 
 fn over(latency: u64, threshold: u64) -> u128 {
@@ -119,6 +123,16 @@ mod tests {
         assert_eq!((tenth(u64::MAX, 11), tenth(100, 9), tenth(1, 9)), (u64::MAX, 90, 0));
     }
 
+    fn count_above(latencies: &[u64], limit: u64) -> u128 {
+        latencies.iter().filter(|latency| **latency > limit).count() as u128
+    }
+
+    fn rate_of(latencies: &[u64], threshold_ms: u64, minutes: u64) -> f64 {
+        let keys = events("key", Some(threshold_ms * 1_000_000), latencies);
+        let rate = excess_latency_rate([&keys].into_iter(), minutes * 60_000_000_000);
+        rate.expect("there was interactive time").at_ms_per_minute
+    }
+
     proptest! {
         /// The derivative of the excess by the threshold is minus the number of events above it.
         #[test]
@@ -126,8 +140,8 @@ mod tests {
             latencies in proptest::collection::vec(prop_oneof![0..1_000_u64, any::<u64>()], 0..50),
             threshold in prop_oneof![0..1_000_u64, 0..u64::MAX],
         ) {
-            let above = latencies.iter().filter(|latency| **latency > threshold).count() as u128;
-            prop_assert_eq!(excess_ns(&latencies, threshold) - excess_ns(&latencies, threshold + 1), above);
+            let fall = excess_ns(&latencies, threshold) - excess_ns(&latencies, threshold + 1);
+            prop_assert_eq!(fall, count_above(&latencies, threshold));
         }
 
         /// Over a step, the mean slope lies between the numbers of events above both ends.
@@ -137,10 +151,9 @@ mod tests {
             threshold in 0..1_000_u64,
             step in 1..500_u64,
         ) {
-            let above = |limit: u64| latencies.iter().filter(|latency| **latency > limit).count() as u128;
             let fall = excess_ns(&latencies, threshold) - excess_ns(&latencies, threshold + step);
-            let step_wide = u128::from(step);
-            prop_assert!(fall <= above(threshold) * step_wide && fall >= above(threshold + step) * step_wide);
+            prop_assert!(fall <= count_above(&latencies, threshold) * u128::from(step));
+            prop_assert!(fall >= count_above(&latencies, threshold + step) * u128::from(step));
         }
 
         /// The same in the printed unit: milliseconds per minute for each millisecond of threshold.
@@ -150,15 +163,11 @@ mod tests {
             threshold in 1..200_u64,
             minutes in 1..10_u64,
         ) {
-            let ms = |value: u64| value * 1_000_000;
-            let nanos: Vec<u64> = latencies.iter().map(|latency| ms(*latency)).collect();
-            let of = |limit: u64| {
-                let keys = events("key", Some(ms(limit)), &nanos);
-                excess_latency_rate([&keys].into_iter(), minutes * 60_000_000_000).map(|rate| rate.at_ms_per_minute)
-            };
-            let slope = of(threshold + 1).zip(of(threshold)).map(|(there, here)| there - here);
-            let above = latencies.iter().filter(|latency| **latency > threshold).count() as f64 / minutes as f64;
-            prop_assert!(slope.is_some_and(|slope| (slope + above).abs() < 1e-6), "{:?} {}", slope, above);
+            let nanos: Vec<u64> = latencies.iter().map(|latency| latency * 1_000_000).collect();
+            let slope =
+                rate_of(&nanos, threshold + 1, minutes) - rate_of(&nanos, threshold, minutes);
+            let above = count_above(&latencies, threshold) as f64 / minutes as f64;
+            prop_assert!((slope + above).abs() < 1e-6, "{} {}", slope, above);
         }
     }
 }

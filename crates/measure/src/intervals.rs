@@ -15,26 +15,27 @@ pub const INTERVAL: &str = "interval";
 /// above 150 ms.
 pub(crate) const LONG_NS: u64 = 150_000_000;
 
-/// The intervals under one load, nanoseconds of CLOCK_MONOTONIC. In a document, begins and duration are those of its run.
+/// Intervals under one load, nanoseconds of CLOCK_MONOTONIC. A document has begins and duration
+/// in its runs.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, JsonSchema)]
 pub struct Intervals {
-    /// What else the machine did: `none`, `hog`, `8 children`.
+    /// Load on the machine: `none`, `hog`, `8 children`.
     pub load: String,
-    /// How long each would be if nothing came between.
+    /// Length of each interval without interference.
     #[serde(skip)]
     pub expected_ns: u64,
-    /// Of the one that was cut off, too.
+    /// Begin of each interval, including the one that was cut off.
     #[serde(skip)]
     pub starts_ns: Vec<u64>,
     pub intervals_ns: Vec<u64>,
-    /// How long the last one was when it was cut off; `None` where all had ended.
+    /// Length of the last interval when it was cut off; `None` if all had ended.
     pub censored_ns: Option<u64>,
-    /// From the first to the last time stamp, what was cut off included.
+    /// Time from the first to the last time stamp, including the interval that was cut off.
     #[serde(skip)]
     pub duration_ns: u64,
 }
 
-/// What is printed of a load.
+/// Printed figures of a load.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, JsonSchema)]
 pub struct IntervalFigures {
     pub n: usize,
@@ -44,9 +45,9 @@ pub struct IntervalFigures {
     /// `None` with fewer than 250 intervals.
     pub p98_ms: Option<f64>,
     pub max_ms: Option<f64>,
-    /// How many are longer than 150 ms.
+    /// Number of intervals over 150 ms.
     pub long: usize,
-    /// Their share of all; `None` of none.
+    /// Their share of all; `None` without intervals.
     pub long_share: Option<f64>,
 }
 
@@ -54,7 +55,6 @@ impl Intervals {
     /// Computes the intervals from ascending time stamps. `cut_off` is the time at which the work
     /// was ended before its next stamp, if it was.
     pub fn of(load: &str, expected_ns: u64, stamps: &[u64], cut_off: Option<u64>) -> Intervals {
-        let between = |pair: &[u64]| pair[1].saturating_sub(pair[0]);
         let last = stamps.last().copied();
         let censored_ns = cut_off.zip(last).map(|(end, last)| end.saturating_sub(last));
         let first = stamps.first().copied().unwrap_or_default();
@@ -66,7 +66,7 @@ impl Intervals {
                 .take(stamps.len().saturating_sub(usize::from(cut_off.is_none())))
                 .copied()
                 .collect(),
-            intervals_ns: stamps.windows(2).map(between).collect(),
+            intervals_ns: stamps.windows(2).map(|pair| pair[1].saturating_sub(pair[0])).collect(),
             censored_ns,
             duration_ns: last
                 .map_or(0, |last| last.saturating_sub(first))
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_was_cut_off_is_kept_and_said_to_be() {
+    fn an_interval_that_was_cut_off_is_censored() {
         let intervals = sample(Some(1_421 * MS));
         assert_eq!(intervals.censored_ns, Some(1_000 * MS));
         assert_eq!((intervals.figures().n, intervals.figures().max_ms), (4, Some(1_000.0)));

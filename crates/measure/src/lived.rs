@@ -153,10 +153,9 @@ impl LivedClass {
         self.silent = self.silent.saturating_add(other.silent);
         self.sum_ns = self.sum_ns.saturating_add(other.sum_ns);
         self.max_ns = self.max_ns.max(other.max_ns);
-        self.excess_ns
-            .iter_mut()
-            .zip(other.excess_ns)
-            .for_each(|(sum, more)| *sum = sum.saturating_add(more));
+        for (sum, more) in self.excess_ns.iter_mut().zip(other.excess_ns) {
+            *sum = sum.saturating_add(more);
+        }
         other.counts.filled().for_each(|(bucket, count)| self.counts.add(bucket, count));
     }
 }
@@ -176,11 +175,15 @@ fn row<'a>(
     name: &str,
     most: usize,
 ) -> &'a mut LivedApplication {
-    let find =
-        |rows: &[LivedApplication], name: &str| rows.iter().position(|row| row.application == name);
-    let name = if find(rows, name).is_none() && rows.len() + 1 >= most { OTHERS } else { name };
-    let at = find(rows, name).unwrap_or_else(|| {
-        rows.push(LivedApplication { application: name.to_owned(), ..LivedApplication::default() });
+    let mut found = rows.iter().position(|row| row.application == name);
+    let mut application = name;
+    if found.is_none() && rows.len() + 1 >= most {
+        application = OTHERS;
+        found = rows.iter().position(|row| row.application == OTHERS);
+    }
+    let at = found.unwrap_or_else(|| {
+        let application = application.to_owned();
+        rows.push(LivedApplication { application, ..LivedApplication::default() });
         rows.len() - 1
     });
     &mut rows[at]
@@ -233,9 +236,9 @@ impl LivedDay {
     pub fn join(&mut self, other: &LivedDay) {
         for hour in &other.hours {
             let rows = &mut self.hour(hour.start_s).applications;
-            hour.applications
-                .iter()
-                .for_each(|more| row(rows, &more.application, APPLICATIONS_MAX).join(more));
+            for more in &hour.applications {
+                row(rows, &more.application, APPLICATIONS_MAX).join(more);
+            }
         }
         other.longest.iter().for_each(|long| self.remember(long.clone()));
         self.lost = self.lost.saturating_add(other.lost);
@@ -252,14 +255,14 @@ impl LivedDay {
     /// Returns `true` if this can result from counting: the numbers of hours and rows and the
     /// lengths of names are within their limits.
     pub fn is_bounded(&self, hours: usize, name_bytes: usize) -> bool {
-        let named = |name: &str| (1..=name_bytes).contains(&name.len());
-        let rows = |hour: &LivedHour| {
-            hour.applications.len() <= APPLICATIONS_MAX
-                && hour.applications.iter().all(|row| named(&row.application))
-        };
-        let longest = self.longest.len() <= LONG_MAX
-            && self.longest.iter().all(|long| named(&long.application));
-        self.hours.len() <= hours && self.hours.iter().all(rows) && longest
+        let rows = self.hours.iter().flat_map(|hour| &hour.applications);
+        let mut names = rows
+            .map(|row| &row.application)
+            .chain(self.longest.iter().map(|long| &long.application));
+        self.hours.len() <= hours
+            && self.hours.iter().all(|hour| hour.applications.len() <= APPLICATIONS_MAX)
+            && self.longest.len() <= LONG_MAX
+            && names.all(|name| (1..=name_bytes).contains(&name.len()))
     }
 }
 

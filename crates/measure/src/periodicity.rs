@@ -26,11 +26,11 @@ pub struct Period {
 }
 
 impl Period {
-    /// Formats `every 5.0 s (7 times, deviation 0.4 %)`.
+    /// Formats `every 5.0 s (7 times, deviation 0.4%)`.
     pub fn text(&self) -> String {
         let ms = ms(self.every_ns);
         let every = if ms >= 999.5 { format!("{:.1} s", ms / 1e3) } else { format!("{ms:.1} ms") };
-        format!("every {every} ({} times, deviation {:.1} %)", self.times, 100.0 * self.deviation)
+        format!("every {every} ({} times, deviation {:.1}%)", self.times, 100.0 * self.deviation)
     }
 
     /// Returns the period in seconds, for JSON.
@@ -83,17 +83,17 @@ mod tests {
     }
 
     #[test]
-    fn figures_are_told() {
+    fn a_period_has_figures_and_a_text() {
         let found =
             period(&times(&[1.0, 6.0, 11.02, 16.0, 21.0, 26.0, 31.0])).expect("it is regular");
-        assert_eq!(found.text(), "every 5.0 s (7 times, deviation 0.2 %)");
+        assert_eq!(found.text(), "every 5.0 s (7 times, deviation 0.2%)");
         assert!((found.seconds() - 5.0).abs() < 1e-6, "{}", found.seconds());
         let fast = Period { every_ns: 33_300_000, times: 9, deviation: 0.0 };
-        assert_eq!(fast.text(), "every 33.3 ms (9 times, deviation 0.0 %)");
+        assert_eq!(fast.text(), "every 33.3 ms (9 times, deviation 0.0%)");
     }
 
     #[test]
-    fn what_is_irregular_or_rare_has_no_period() {
+    fn irregular_or_few_times_have_no_period() {
         assert_eq!(period(&times(&[1.0, 2.0, 3.0])), None);
         assert_eq!(period(&times(&[1.0, 2.0, 4.5, 4.9, 9.0, 9.3])), None);
         assert_eq!(period(&times(&[1.0, 1.0, 1.0, 1.0, 1.0])), None);
@@ -101,10 +101,15 @@ mod tests {
     }
 
     fn jittered(every: u64, jitter: &[f64]) -> Vec<u64> {
-        let at = |(index, jitter): (usize, &f64)| {
-            SECOND + index as u64 * every + (jitter * every as f64) as u64
-        };
-        jitter.iter().enumerate().map(at).collect()
+        (0..)
+            .zip(jitter)
+            .map(|(index, jitter)| SECOND + index * every + (jitter * every as f64) as u64)
+            .collect()
+    }
+
+    /// Returns the relative error of a period; 1 without one.
+    fn error(found: Option<Period>, every: u64) -> f64 {
+        found.map_or(1.0, |found| (found.every_ns as f64 / every as f64 - 1.0).abs())
     }
 
     proptest! {
@@ -114,9 +119,7 @@ mod tests {
             jitter in proptest::collection::vec(0.0..0.05_f64, 4..40),
         ) {
             let found = period(&jittered(every, &jitter));
-            prop_assert!(found.is_some());
-            let error = found.map_or(1.0, |found| (found.every_ns as f64 / every as f64 - 1.0).abs());
-            prop_assert!(error < 0.05, "{}", error);
+            prop_assert!(error(found, every) < 0.05, "{:?}", found);
         }
 
         #[test]
@@ -129,13 +132,14 @@ mod tests {
             begins.remove(missed);
             let found = period(&begins);
             prop_assert!(found.is_some_and(|found| found.times == begins.len()));
-            let error = found.map_or(1.0, |found| (found.every_ns as f64 / every as f64 - 1.0).abs());
-            prop_assert!(error < 0.05, "{}", error);
+            prop_assert!(error(found, every) < 0.05, "{:?}", found);
         }
 
         #[test]
-        fn any_times_are_answered(begins in proptest::collection::vec(any::<u64>(), 0..30), sorted in any::<bool>()) {
-            let mut begins = begins;
+        fn any_times_are_answered(
+            mut begins in proptest::collection::vec(any::<u64>(), 0..30),
+            sorted in any::<bool>(),
+        ) {
             if sorted {
                 begins.sort_unstable();
             }

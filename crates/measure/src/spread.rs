@@ -12,10 +12,9 @@ pub fn spread_shares(parts: &[Vec<f64>]) -> Option<Vec<f64>> {
 }
 
 fn covariance(one: &[f64], other: &[f64]) -> f64 {
-    let mean =
-        |values: &[f64]| values.iter().take(other.len()).sum::<f64>() / other.len().max(1) as f64;
-    let (of_one, of_other) = (mean(one), mean(other));
-    one.iter().zip(other).map(|(one, other)| (one - of_one) * (other - of_other)).sum()
+    let [mean, other_mean] = [one, other]
+        .map(|values| values.iter().take(other.len()).sum::<f64>() / other.len().max(1) as f64);
+    one.iter().zip(other).map(|(one, other)| (one - mean) * (other - other_mean)).sum()
 }
 
 #[cfg(test)]

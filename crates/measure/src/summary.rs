@@ -62,7 +62,7 @@ pub fn interaction_p98(summary: &Summary) -> Option<u64> {
     summary.n().checked_sub(from_top + 1).and_then(|index| summary.sorted.get(index)).copied()
 }
 
-/// How many were satisfied, tolerating and frustrated, and the score from 0 to 1.
+/// Numbers of satisfied, tolerating and frustrated users, and the score from 0 to 1.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Apdex {
     pub satisfied: usize,
@@ -102,11 +102,11 @@ mod tests {
             (100, 98),
             (101, 99),
             (499, 490),
+            (500, 490),
         ];
         for (n, value) in expected {
             assert_eq!(interaction_p98(&one_to(n)), Some(value), "n = {n}");
         }
-        assert_eq!(interaction_p98(&one_to(500)), Some(490));
         assert_eq!(interaction_p98(&Summary::default()), None);
     }
 

@@ -180,14 +180,14 @@ fn moments(changes: &[SignalChange], from: u64, to: u64) -> Vec<(ThinkSignals, P
 ///
 /// Those are the inputs within it, or else the last one before it. Both lists are in order of time.
 pub fn waits(phases: &[PhaseInterval], inputs: &[Expectation]) -> Vec<Wait> {
-    let wait = |interval: &PhaseInterval| {
+    let waits = phases.iter().filter(|interval| interval.phase == Phase::Wait).map(|interval| {
         let (first, end) = (before(inputs, interval.from), before(inputs, interval.to));
         let answered = if first < end { first..end } else { first.saturating_sub(1)..first };
         let threshold =
             inputs.get(answered).unwrap_or_default().iter().map(|input| input.threshold).min();
         Wait { from: interval.from, to: interval.to, threshold }
-    };
-    phases.iter().filter(|interval| interval.phase == Phase::Wait).map(wait).collect()
+    });
+    waits.collect()
 }
 
 /// Returns the number of inputs before a time.
@@ -197,13 +197,16 @@ fn before(inputs: &[Expectation], at: u64) -> usize {
 
 /// Sums up the time by phase.
 pub fn balance(phases: &[PhaseInterval]) -> Balance {
-    let of = |phase| {
-        phases
-            .iter()
-            .filter(|one| one.phase == phase)
-            .fold(0u64, |sum, one| sum.saturating_add(one.length()))
-    };
-    Balance { think: of(Phase::Think), wait: of(Phase::Wait), background: of(Phase::Background) }
+    let mut balance = Balance::default();
+    for interval in phases {
+        let sum = match interval.phase {
+            Phase::Think => &mut balance.think,
+            Phase::Wait => &mut balance.wait,
+            Phase::Background => &mut balance.background,
+        };
+        *sum = sum.saturating_add(interval.length());
+    }
+    balance
 }
 
 /// Returns the time of interaction between two times: all except gaps of over `AWAY_NS` between
@@ -265,50 +268,52 @@ mod tests {
     /// Parses signal changes: `C`, `Q`, `S` or `E` switch a signal on at a millisecond, lower-case
     /// letters off.
     fn changes(text: &[(u64, &str)]) -> Vec<SignalChange> {
-        let change = |at: u64, letter: char| {
-            let signal = match letter.to_ascii_uppercase() {
-                'C' => Signal::Computing,
-                'Q' => Signal::Queued,
-                'S' => Signal::SynchronousIo,
-                _ => Signal::Handling,
-            };
-            SignalChange { at: at * MS, signal, on: letter.is_ascii_uppercase() }
-        };
-        text.iter()
-            .flat_map(|(at, letters)| letters.chars().map(|letter| change(*at, letter)))
-            .collect()
+        let mut changes = Vec::new();
+        for (at, letters) in text {
+            for letter in letters.chars() {
+                let signal = match letter.to_ascii_uppercase() {
+                    'C' => Signal::Computing,
+                    'Q' => Signal::Queued,
+                    'S' => Signal::SynchronousIo,
+                    _ => Signal::Handling,
+                };
+                changes.push(SignalChange { at: at * MS, signal, on: letter.is_uppercase() });
+            }
+        }
+        changes
     }
 
     /// Formats `T 0-5, W 5-9` in milliseconds.
-    fn told(intervals: &[PhaseInterval]) -> String {
-        let letter = |phase| match phase {
-            Phase::Think => 'T',
-            Phase::Wait => 'W',
-            Phase::Background => 'B',
-        };
-        let one = |one: &PhaseInterval| {
-            format!("{} {}-{}", letter(one.phase), one.from / MS, one.to / MS)
-        };
-        intervals.iter().map(one).collect::<Vec<_>>().join(", ")
+    fn text(intervals: &[PhaseInterval]) -> String {
+        let mut texts = Vec::new();
+        for PhaseInterval { phase, from, to } in intervals {
+            let letter = match phase {
+                Phase::Think => 'T',
+                Phase::Wait => 'W',
+                Phase::Background => 'B',
+            };
+            texts.push(format!("{letter} {}-{}", from / MS, to / MS));
+        }
+        texts.join(", ")
     }
 
     #[test]
     fn a_key_press_is_a_wait_from_queue_to_answer() {
         let changes = changes(&[(10, "Q"), (12, "CqE"), (20, "ce"), (40, "C"), (50, "c")]);
         assert_eq!(
-            told(&phases(&changes, 0, 60 * MS, RECORD_NS)),
+            text(&phases(&changes, 0, 60 * MS, RECORD_NS)),
             "T 0-10, W 10-20, T 20-40, B 40-50, T 50-60"
         );
         assert_eq!(
-            told(&phases(&changes, 15 * MS, 45 * MS, RECORD_NS)),
+            text(&phases(&changes, 15 * MS, 45 * MS, RECORD_NS)),
             "W 15-20, T 20-40, B 40-45"
         );
     }
 
     #[test]
-    fn a_disk_is_waited_for_while_the_cpu_is_idle() {
+    fn synchronous_io_is_a_wait_with_an_idle_cpu() {
         let changes = changes(&[(5, "CE"), (10, "cS"), (30, "sC"), (35, "ce")]);
-        assert_eq!(told(&phases(&changes, 0, 40 * MS, RECORD_NS)), "T 0-5, W 5-35, T 35-40");
+        assert_eq!(text(&phases(&changes, 0, 40 * MS, RECORD_NS)), "T 0-5, W 5-35, T 35-40");
     }
 
     #[test]
@@ -316,24 +321,27 @@ mod tests {
         let animation =
             changes(&[(10, "CE"), (20, "c"), (24, "C"), (30, "c"), (35, "C"), (40, "ce")]);
         assert_eq!(
-            told(&phases(&animation, 0, 50 * MS, 5 * MS)),
+            text(&phases(&animation, 0, 50 * MS, 5 * MS)),
             "T 0-10, W 10-30, T 30-35, W 35-40, T 40-50"
         );
         let outside = changes(&[(10, "CE"), (20, "ce"), (24, "CE"), (30, "ce")]);
         assert_eq!(
-            told(&phases(&outside, 0, 40 * MS, 5 * MS)),
+            text(&phases(&outside, 0, 40 * MS, 5 * MS)),
             "T 0-10, W 10-20, T 20-24, W 24-30, T 30-40"
         );
         let open = changes(&[(10, "CE"), (38, "c")]);
-        assert_eq!(told(&phases(&open, 0, 40 * MS, 5 * MS)), "T 0-10, W 10-38, T 38-40");
+        assert_eq!(text(&phases(&open, 0, 40 * MS, 5 * MS)), "T 0-10, W 10-38, T 38-40");
     }
 
     #[test]
-    fn waits_are_judged_by_what_was_asked() {
-        let wait = |from, to| PhaseInterval { phase: Phase::Wait, from: from * MS, to: to * MS };
-        let input = |at, threshold| Expectation { at: at * MS, threshold: threshold * MS };
-        let phases = [wait(1, 5), wait(10, 109), wait(200, 300), wait(400, 550)];
-        let inputs = [input(10, 100), input(200, 1_000), input(250, 100), input(350, 4_000)];
+    fn waits_have_the_thresholds_of_their_inputs() {
+        let phases = [(1, 5), (10, 109), (200, 300), (400, 550)].map(|(from, to)| PhaseInterval {
+            phase: Phase::Wait,
+            from: from * MS,
+            to: to * MS,
+        });
+        let inputs = [(10, 100), (200, 1_000), (250, 100), (350, 4_000)]
+            .map(|(at, threshold)| Expectation { at: at * MS, threshold: threshold * MS });
         let judged = waits(&phases, &inputs);
         let thresholds: Vec<Option<u64>> =
             judged.iter().map(|wait| wait.threshold.map(|limit| limit / MS)).collect();
@@ -343,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_away_does_not_interact() {
+    fn absence_is_no_interaction() {
         const S: u64 = 1_000_000_000;
         assert_eq!(
             interactive(&[(10 * S, 11 * S), (50 * S, 52 * S), (60 * S, 61 * S)], 0, 70 * S),
@@ -381,7 +389,9 @@ mod tests {
             }
             let (from, to) = (ends[0].min(ends[1]), ends[0].max(ends[1]));
             let phases = phases(&changes, from, to, record);
-            let end = phases.iter().try_fold(from, |at, one| (one.from == at && one.to > at).then_some(one.to));
+            let end = phases
+                .iter()
+                .try_fold(from, |at, one| (one.from == at && one.to > at).then_some(one.to));
             prop_assert_eq!(end, Some(to));
             prop_assert!(phases.windows(2).all(|pair| pair[0].phase != pair[1].phase));
             let balance = balance(&phases);
@@ -389,10 +399,12 @@ mod tests {
         }
 
         #[test]
-        fn longer_records_only_lengthen_waits(changes in proptest::collection::vec(change(), 0..60)) {
-            let mut changes = changes;
+        fn longer_records_only_lengthen_waits(
+            mut changes in proptest::collection::vec(change(), 0..60),
+        ) {
             changes.sort_by_key(|change| change.at);
-            let waits: Vec<u64> = [0, 2, 8, 100].map(|record| balance(&phases(&changes, 0, 100, record)).wait).to_vec();
+            let waits =
+                [0, 2, 8, 100].map(|record| balance(&phases(&changes, 0, 100, record)).wait);
             prop_assert!(waits.is_sorted(), "{:?}", waits);
         }
 

@@ -27,14 +27,14 @@ pub enum InputClass {
     Command,
 }
 
-/// Which set of thresholds applies.
+/// Set of thresholds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ThresholdProfile {
-    /// What most people accept.
+    /// Latencies that most people accept.
     #[default]
     Default,
-    /// What practised people notice.
+    /// Latencies that practised people notice.
     Strict,
 }
 
@@ -172,10 +172,10 @@ mod tests {
     #[test]
     fn habit_decides_after_fifty_observations() {
         let limits = InputClass::Key.limits(ThresholdProfile::Default);
-        let (few, many) = ((49, Some(20 * MILLI)), (50, Some(50 * MILLI)));
-        let exceeds = |ms: u64, (n, p98)| exceeds_habit(ms * MILLI, limits, n, p98);
-        assert!(!exceeds(400, few) && exceeds(401, few));
-        assert!(!exceeds(150, many) && exceeds(151, many));
-        assert!(!exceeds(400, (50, None)) && exceeds(401, (50, None)));
+        for (n, p98_ms, most_ms) in [(49, Some(20), 400), (50, Some(50), 150), (50, None, 400)] {
+            let p98 = p98_ms.map(|ms: u64| ms * MILLI);
+            assert!(!exceeds_habit(most_ms * MILLI, limits, n, p98));
+            assert!(exceeds_habit((most_ms + 1) * MILLI, limits, n, p98));
+        }
     }
 }

@@ -12,6 +12,7 @@ mod mechanism;
 mod outliers;
 
 use crate::percentile::{median, percentile};
+use crate::units::us;
 use crate::{Events, Run, Share};
 pub use clocks::{Clocks, ClocksApart, OfferedClock};
 pub use mechanism::TimerMechanism;
@@ -139,14 +140,14 @@ impl<'a> WakeUpSeries<'a> {
     }
 }
 
-/// Where times lie, in microseconds. A percentile with fewer than five values above it is `None`.
+/// Distribution of times in microseconds. A percentile with fewer than five values above is `None`.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Spread {
     pub n: u64,
     pub min: Option<f64>,
     pub max: Option<f64>,
     pub mean: Option<f64>,
-    /// Standard deviation of all of them.
+    /// Standard deviation of all values.
     pub sd: Option<f64>,
     pub p50: Option<f64>,
     pub p99: Option<f64>,
@@ -160,10 +161,9 @@ impl Spread {
     /// Computes the spread of times in nanoseconds.
     pub fn of(mut values: Vec<u64>) -> Spread {
         values.sort_unstable();
-        let us = |value: u64| value as f64 / 1e3;
-        let shown = |share: Share| {
+        let [p50, p99, p999] = [Share::P50, Share::P99, P999].map(|share| {
             percentile(&values, share).filter(|_| share.is_shown(values.len())).map(us)
-        };
+        });
         let count = values.len() as f64;
         let mean = values.iter().map(|value| us(*value)).sum::<f64>() / count;
         let variance = values.iter().map(|value| (us(*value) - mean).powi(2)).sum::<f64>() / count;
@@ -173,9 +173,9 @@ impl Spread {
             max: values.last().copied().map(us),
             mean: Some(mean).filter(|mean| mean.is_finite()),
             sd: Some(variance.sqrt()).filter(|sd| sd.is_finite()),
-            p50: shown(Share::P50),
-            p99: shown(Share::P99),
-            p999: shown(P999),
+            p50,
+            p99,
+            p999,
         }
     }
 }
@@ -190,17 +190,17 @@ pub fn bins(intervals: &[u64]) -> Vec<(u64, u64)> {
     bins.into_iter().map(|(bin, count)| (bin * BIN_NS / 1_000, count)).collect()
 }
 
-/// The figures of one mechanism, of all its threads together.
+/// Figures of one mechanism, over all its threads.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct TimerFigures {
     pub interval_us: Spread,
     pub lateness_us: Spread,
-    /// With the deadlines that late wake-ups missed.
+    /// Lateness including the deadlines missed by late wakeups.
     pub lateness_corrected_us: Spread,
     pub expected: u64,
     pub overruns: u64,
     pub lost: u64,
-    /// Overruns of one thread in a second.
+    /// Overruns per second and thread.
     pub overruns_per_s: f64,
     pub drift_us_per_s: Option<f64>,
     /// Begin of the bin in microseconds, and count; empty bins are left out.
@@ -210,11 +210,11 @@ pub struct TimerFigures {
 impl TimerFigures {
     /// Computes the figures of any number of threads.
     pub fn of(series: &[WakeUpSeries<'_>]) -> TimerFigures {
-        let sum = |of: fn(&WakeUpSeries<'_>) -> u64| series.iter().map(of).sum::<u64>();
         let intervals: Vec<u64> = series.iter().flat_map(WakeUpSeries::intervals).collect();
-        let seconds = sum(|one| one.expected.saturating_mul(one.period_ns)) as f64 / 1e9;
+        let times = series.iter().map(|one| one.expected.saturating_mul(one.period_ns));
+        let seconds = times.sum::<u64>() as f64 / 1e9;
         let drifts: Vec<f64> = series.iter().filter_map(WakeUpSeries::drift_us_per_s).collect();
-        let overruns = sum(|one| one.overruns());
+        let overruns = series.iter().map(WakeUpSeries::overruns).sum::<u64>();
         TimerFigures {
             histogram_100us: bins(&intervals),
             interval_us: Spread::of(intervals),
@@ -224,9 +224,9 @@ impl TimerFigures {
             lateness_corrected_us: Spread::of(
                 series.iter().flat_map(WakeUpSeries::corrected).collect(),
             ),
-            expected: sum(|one| one.expected),
+            expected: series.iter().map(WakeUpSeries::expected).sum(),
             overruns,
-            lost: sum(|one| one.lost),
+            lost: series.iter().map(|one| one.lost).sum(),
             overruns_per_s: if seconds > 0.0 { overruns as f64 / seconds } else { 0.0 },
             drift_us_per_s: (!drifts.is_empty())
                 .then(|| drifts.iter().sum::<f64>() / drifts.len() as f64),
@@ -234,7 +234,7 @@ impl TimerFigures {
     }
 }
 
-/// What only `tipme bench timer` has to say. The figures at the top are those of the first mechanism.
+/// Figures specific to `tipme bench timer`; those at the top are of the first mechanism.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct TimerDetails {
     pub mechanism: TimerMechanism,
@@ -247,14 +247,14 @@ pub struct TimerDetails {
     /// One for each run of the document, in the same order.
     pub threads: Vec<MeasuredThread>,
     pub clocks: Clocks,
-    /// How far clocks went apart while it was measured; left out where that is not known.
+    /// Differences of clocks during the measurement; left out if not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clocks_apart: Option<ClocksApart>,
-    /// What other periods give; only where that was asked for.
+    /// Results of other periods, if requested.
     pub rates: Vec<Delivered>,
     pub outliers: Vec<Outlier>,
     pub culprits: Vec<OutlierCulprit>,
-    /// What could not be done, in full sentences.
+    /// Problems, in full sentences.
     pub notes: Vec<String>,
 }
 
@@ -264,7 +264,7 @@ pub struct Measured {
     pub mechanism: TimerMechanism,
     #[serde(flatten)]
     pub figures: TimerFigures,
-    /// Later wake-ups than this are outliers.
+    /// Lateness above which a wakeup is an outlier.
     pub outlier_threshold_us: f64,
     pub outliers_over: u64,
 }
@@ -276,13 +276,13 @@ pub struct MeasuredThread {
     pub mechanism: TimerMechanism,
     pub cpu: u32,
     pub tid: u32,
-    /// Whether the memory for its samples was locked.
+    /// `true` if the memory for its samples was locked.
     pub locked: bool,
-    /// By how much the kernel may delay its timers to handle several at once.
+    /// Timer slack: maximum delay of its timers, so that the kernel handles several at once.
     pub slack_ns: Option<u64>,
 }
 
-/// What a mechanism gave where it was asked for a period, on one CPU.
+/// Result of a mechanism for a requested period, on one CPU.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Delivered {
     pub mechanism: TimerMechanism,
@@ -294,6 +294,7 @@ pub struct Delivered {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::collection::vec;
     use proptest::prelude::*;
 
     const PERIOD: u64 = 1_000_000;
@@ -311,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn overruns_are_what_nobody_answered() {
+    fn unanswered_deadlines_are_overruns() {
         let run = run(10, &[(1, 50), (2, 2_500_000), (5, 100), (6, 0)]);
         assert_eq!(series(&run).overruns(), 6);
         assert_eq!(series(&run).intervals(), [3_499_950, 500_100, 999_900]);
@@ -343,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn drift_is_told_from_growing_lateness() {
+    fn drift_follows_from_growing_lateness() {
         let drifting: Vec<(u64, u64)> =
             (1..=1_000).map(|number| (number, number * 60_000)).collect();
         let drift = series(&run(1_000, &drifting)).drift_us_per_s().expect("there are enough");
@@ -362,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn spreads_withhold_what_too_few_support() {
+    fn percentiles_of_too_few_values_are_withheld() {
         let spread = Spread::of(vec![4_000, 2_000]);
         assert_eq!(
             (spread.min, spread.max, spread.mean, spread.sd),
@@ -376,7 +377,7 @@ mod tests {
     proptest! {
         /// A thread that skips exactly those deadlines that have passed at its wakeup.
         #[test]
-        fn every_deadline_has_its_lateness_once_corrected(lateness in proptest::collection::vec(0..5 * PERIOD, 1..50)) {
+        fn every_deadline_has_its_lateness_once_corrected(lateness in vec(0..5 * PERIOD, 1..50)) {
             let mut number = 1;
             let mut wakes = Vec::new();
             for late in lateness {
@@ -391,8 +392,13 @@ mod tests {
         }
 
         #[test]
-        fn any_run_is_answered(starts in proptest::collection::vec(any::<u64>(), 0..20), late in proptest::collection::vec(0..10 * PERIOD, 0..20), duration in 0..100 * PERIOD, period in 1_000..u64::MAX) {
-            let events = Events { class: LATENESS.to_owned(), starts_ns: starts, latencies_ns: late, ..Events::default() };
+        fn any_run_is_answered(
+            starts_ns in vec(any::<u64>(), 0..20),
+            latencies_ns in vec(0..10 * PERIOD, 0..20),
+            duration in 0..100 * PERIOD,
+            period in 1_000..u64::MAX,
+        ) {
+            let events = Events { starts_ns, latencies_ns, ..Events::of(LATENESS, None) };
             let run = Run { duration_ns: duration, classes: vec![events], ..Run::default() };
             let series = WakeUpSeries::new(&run, period).expect("there is lateness");
             let figures = TimerFigures::of(&[series]);

@@ -31,7 +31,8 @@ pub(crate) struct SetEntry {
     /// Precedence over other sets that list the same processes. A hog keeps the height that it had
     /// before, so that none of its processes escapes to another set.
     pub(crate) claim: Option<Height>,
-    pub(crate) told: Vec<Member>,
+    /// Members as last assigned.
+    pub(crate) assigned: Vec<Member>,
     /// Time at which unjustified favour ends.
     pub(crate) falls: Option<Nanos>,
 }
@@ -54,9 +55,14 @@ impl SetEntry {
             members: Vec::new(),
             standing: None,
             claim: None,
-            told: Vec::new(),
+            assigned: Vec::new(),
             falls: None,
         }
+    }
+
+    /// Returns the role as last assigned.
+    pub(crate) fn role(&self) -> Option<Role> {
+        self.standing.as_ref().map(|standing| standing.role)
     }
 
     pub(crate) fn is_visible(&self) -> bool {
@@ -133,8 +139,7 @@ pub(crate) fn approach(entry: &mut SetEntry, target: RoleStanding, now: Nanos) -
 
 /// Returns the next time at which an entry changes without an event.
 pub(crate) fn deadline(entry: &SetEntry, now: Nanos) -> Option<Nanos> {
-    let recent = entry.standing.as_ref().is_some_and(|held| held.role == Role::Recent);
-    let lost = entry.lost.filter(|_| recent);
+    let lost = entry.lost.filter(|_| entry.role() == Some(Role::Recent));
     let fades =
         lost.map(|lost| lost.after(Nanos((steps(lost, now) + 1).saturating_mul(FADE_STEP.0))));
     [entry.falls, fades].into_iter().flatten().min()

@@ -84,9 +84,11 @@ impl MemoryLook<'_> {
 
     /// Returns the room that processes without attention have until memory is short.
     pub(crate) fn room(&self) -> MemoryAction {
-        let signed = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX);
-        let more = signed(self.available).saturating_sub(signed(self.total / SHORT_DIVISOR));
-        MemoryAction::Room { more, least: self.total / LEAST_DIVISOR }
+        let available = i64::try_from(self.available).unwrap_or(i64::MAX);
+        MemoryAction::Room {
+            more: available.saturating_sub_unsigned(self.total / SHORT_DIVISOR),
+            least: self.total / LEAST_DIVISOR,
+        }
     }
 
     fn share(&self) -> u64 {
@@ -127,11 +129,11 @@ impl Throttle {
 
     /// Returns the sets that are hogs, each with its size in bytes at the time when it was found.
     pub(crate) fn hogs(&self) -> BTreeMap<SetId, u64> {
-        let set = |(subject, bytes): (&MemorySubject, &u64)| match subject {
+        let sets = self.hogs.iter().filter_map(|(subject, bytes)| match subject {
             MemorySubject::Set(id) => Some((*id, *bytes)),
             MemorySubject::Group(_) => None,
-        };
-        self.hogs.iter().filter_map(set).collect()
+        });
+        sets.collect()
     }
 
     /// Evaluates a sample of a machine with non-zero memory. Sets that are `exempt` never become

@@ -2,7 +2,6 @@
 //! Translation of events into actions.
 
 use crate::attention::{AttentionState, WILL_NEED};
-use crate::entry::{RoleStanding, SetEntry};
 use crate::event::{Action, DesktopEvent, GroupMemory, MemoryAction, MemoryGroup, MemorySample};
 use crate::identity::SetId;
 use crate::knobs::Strength;
@@ -78,28 +77,18 @@ impl Policy {
 
     fn take_in(&mut self, event: DesktopEvent) -> Vec<MemoryAction> {
         match event {
-            DesktopEvent::Core(core) => self.take(|sets, now| sets.set_core(&core, now)),
+            DesktopEvent::Gone(id) => return self.remove(id),
+            DesktopEvent::Keyboard(id) => return self.focus(id),
+            DesktopEvent::Presence(present) => return self.presence(present),
+            DesktopEvent::Core(core) => self.sets.set_core(&core, self.now),
             DesktopEvent::Set { id, members, visible } => {
-                self.take(|sets, now| sets.put(id, members, visible, now))
+                self.sets.put(id, members, visible, self.now);
             }
-            DesktopEvent::Gone(id) => self.remove(id),
-            DesktopEvent::Keyboard(id) => self.focus(id),
-            DesktopEvent::Pointer(id) => {
-                self.attention.pointer = id;
-                Vec::new()
-            }
-            DesktopEvent::Busy(busy) => self.take(|sets, now| sets.set_busy(&busy, now)),
-            DesktopEvent::Presence(present) => self.presence(present),
-            DesktopEvent::Strength(strength) => {
-                self.strength = strength;
-                Vec::new()
-            }
-            DesktopEvent::Memory(_) | DesktopEvent::Time => Vec::new(),
+            DesktopEvent::Pointer(id) => self.attention.pointer = id,
+            DesktopEvent::Busy(busy) => self.sets.set_busy(&busy, self.now),
+            DesktopEvent::Strength(strength) => self.strength = strength,
+            DesktopEvent::Memory(_) | DesktopEvent::Time => {}
         }
-    }
-
-    fn take(&mut self, change: impl FnOnce(&mut Sets, Nanos)) -> Vec<MemoryAction> {
-        change(&mut self.sets, self.now);
         Vec::new()
     }
 
@@ -117,9 +106,10 @@ impl Policy {
         if let Some(was) = was {
             self.sets.lose_focus(was, self.now);
         }
-        let out =
-            |id: &SetId| self.sets.get_firm(*id).map(|entry| self.now.since(entry.out_since()));
-        let cold = id.filter(|id| out(id).is_some_and(|time| time >= WILL_NEED));
+        let cold = id.filter(|id| {
+            let entry = self.sets.get_firm(*id);
+            entry.is_some_and(|entry| self.now.since(entry.out_since()) >= WILL_NEED)
+        });
         cold.map(MemoryAction::WillNeed).into_iter().collect()
     }
 
@@ -190,7 +180,7 @@ impl Policy {
         let mut subjects: BTreeMap<MemorySubject, Vec<&GroupMemory>> = BTreeMap::new();
         let mut seen = BTreeSet::new();
         for group in sample.groups.iter().take(GROUPS_MAX) {
-            if names_someone(group) && seen.insert(&group.group) {
+            if names_process(group) && seen.insert(&group.group) {
                 subjects.entry(self.subject(group)).or_default().push(group);
             }
         }
@@ -217,8 +207,8 @@ impl Policy {
             self.sets.set_hogs(&BTreeMap::new(), self.now);
             memory.extend(self.protection.settle(&[]));
             memory.extend(self.room.take().map(|_| NO_LIMIT));
-            let told = memory.into_iter().map(Action::Memory);
-            return self.sets.forget_all().into_iter().chain(told).collect();
+            let memory = memory.into_iter().map(Action::Memory);
+            return self.sets.forget_all().into_iter().chain(memory).collect();
         }
         let (attention, sets) = (&self.attention, &self.sets);
         memory.extend(
@@ -227,8 +217,9 @@ impl Policy {
         self.sets.set_hogs(&self.throttle.hogs(), self.now);
         let mut actions = self.sets.settle(&self.attention, self.now);
         let (attention, sets) = (&self.attention, &self.sets);
-        let free = |who| sets.owner(who).is_some_and(|id| is_exempt(attention, sets, id));
-        memory.extend(self.throttle.release_processes(free));
+        memory.extend(self.throttle.release_processes(|process| {
+            sets.owner(process).is_some_and(|id| is_exempt(attention, sets, id))
+        }));
         memory.extend(self.protection.settle(&self.protected()));
         actions.extend(memory.into_iter().map(Action::Memory));
         actions
@@ -237,31 +228,28 @@ impl Policy {
     /// Returns the sets with protected memory: keyboard focus, core, and a focus lost just now.
     fn protected(&self) -> Vec<SetId> {
         let focused = self.attention.keyboard.filter(|id| self.sets.get_firm(*id).is_some());
-        let with = |role: Role| {
-            let has = move |standing: &RoleStanding| standing.role == role;
-            self.sets
-                .iter()
-                .filter(move |(_, entry)| entry.standing.as_ref().is_some_and(has))
-                .map(|(id, _)| id)
-        };
-        focused.into_iter().chain(with(Role::Core)).chain(with(Role::Focused)).collect()
+        let mut protected: Vec<SetId> = focused.into_iter().collect();
+        for role in [Role::Core, Role::Focused] {
+            let sets = self.sets.iter().filter(|(_, entry)| entry.role() == Some(role));
+            protected.extend(sets.map(|(id, _)| id));
+        }
+        protected
     }
 }
 
 /// Removes the limit of the rest.
 const NO_LIMIT: MemoryAction = MemoryAction::Room { more: i64::MAX, least: 0 };
 
-/// No process has the id 0.
-fn names_someone(group: &GroupMemory) -> bool {
+/// Returns `false` for process 0, which does not exist.
+fn names_process(group: &GroupMemory) -> bool {
     !matches!(&group.group, MemoryGroup::Process(who) if who.pid == 0)
 }
 
 /// Returns `true` for a set that can never be a hog: part of the core, or with the keyboard focus,
 /// even if just lost.
 fn is_exempt(attention: &AttentionState, sets: &Sets, id: SetId) -> bool {
-    let told = |entry: &SetEntry| entry.standing.as_ref().map(|standing| standing.role);
     attention.keyboard == Some(id)
         || sets.get(id).is_some_and(|entry| {
-            entry.core || matches!(told(entry), Some(Role::Core | Role::Focused))
+            entry.core || matches!(entry.role(), Some(Role::Core | Role::Focused))
         })
 }

@@ -78,8 +78,8 @@ impl FileHistory {
         let mut programs: Vec<&ProgramFiles> = self.programs.values().collect();
         programs.sort_by_key(|program| std::cmp::Reverse(program.turn));
         for program in programs {
-            let new = |file: &&RememberedFile| !planned.contains(file.path.as_str());
-            let files: Vec<&RememberedFile> = program.files.iter().filter(new).collect();
+            let files = program.files.iter().filter(|file| !planned.contains(file.path.as_str()));
+            let files: Vec<&RememberedFile> = files.collect();
             let bytes = files.iter().fold(0, |sum: u64, file| sum.saturating_add(file.bytes));
             if bytes <= left {
                 left -= bytes;

@@ -19,7 +19,7 @@ pub(crate) struct Protection {
     /// Size of each set in the last sample that listed it.
     bytes: BTreeMap<SetId, u64>,
     /// Protection as last assigned.
-    told: BTreeMap<SetId, u64>,
+    assigned: BTreeMap<SetId, u64>,
 }
 
 impl Protection {
@@ -46,22 +46,24 @@ impl Protection {
                 left -= bytes;
             }
         }
-        let ended = self.told.keys().filter(|id| !wanted.contains_key(id)).map(|id| (*id, 0));
+        let ended = self.assigned.keys().filter(|id| !wanted.contains_key(id)).map(|id| (*id, 0));
         let raised = wanted
             .iter()
-            .filter(|(id, bytes)| self.told.get(id) != Some(bytes))
+            .filter(|(id, bytes)| self.assigned.get(id) != Some(bytes))
             .map(|(id, bytes)| (*id, *bytes));
         let mut changes: Vec<(SetId, u64)> = ended.chain(raised).collect();
         // Shrink first, so that the sum never exceeds its bound.
-        changes.sort_by_key(|(id, bytes)| *bytes > self.told.get(id).copied().unwrap_or(0));
-        self.told = wanted;
+        changes.sort_by_key(|(id, bytes)| *bytes > self.assigned.get(id).copied().unwrap_or(0));
+        self.assigned = wanted;
         changes.into_iter().map(|(set, bytes)| MemoryAction::Protect { set, bytes }).collect()
     }
 
     /// Returns the size of the set, or the assigned protection if that is nearly the same.
     fn wanted(&self, id: SetId, left: u64) -> u64 {
         let bytes = self.bytes.get(&id).copied().unwrap_or(0).min(left);
-        let near = |told: &u64| told.abs_diff(bytes) < self.total / STEP_DIVISOR && *told <= left;
-        self.told.get(&id).copied().filter(|told| bytes > 0 && near(told)).unwrap_or(bytes)
+        let assigned = self.assigned.get(&id).copied().filter(|assigned| {
+            bytes > 0 && assigned.abs_diff(bytes) < self.total / STEP_DIVISOR && *assigned <= left
+        });
+        assigned.unwrap_or(bytes)
     }
 }

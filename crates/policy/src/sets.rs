@@ -86,20 +86,20 @@ impl Sets {
         self.set_named(busy, BUSY_MAX, now, |entry| &mut entry.busy);
     }
 
-    /// Sets the flag selected by `says` for exactly these processes, at most `most` of them.
+    /// Sets the flag selected by `flag` for exactly these processes, at most `most` of them.
     fn set_named(
         &mut self,
         named: &[Identity],
         most: usize,
         now: Nanos,
-        says: fn(&mut SetEntry) -> &mut bool,
+        flag: fn(&mut SetEntry) -> &mut bool,
     ) {
         self.dropped += named.len().saturating_sub(most) as u64;
         let named = named.iter().take(most).filter(|who| who.pid != 0);
         let named: BTreeSet<SetId> = named.copied().map(SetId).collect();
-        let were = self.entries.iter_mut().filter_map(|(id, entry)| says(entry).then_some(*id));
+        let were = self.entries.iter_mut().filter_map(|(id, entry)| flag(entry).then_some(*id));
         for id in were.collect::<BTreeSet<SetId>>().symmetric_difference(&named) {
-            *says(self.entries.entry(*id).or_insert_with(|| SetEntry::new(now))) =
+            *flag(self.entries.entry(*id).or_insert_with(|| SetEntry::new(now))) =
                 named.contains(id);
             self.revise(*id);
         }
@@ -166,7 +166,7 @@ impl Sets {
         let mut actions: Vec<Action> = self.gone.drain(..).map(Action::Forget).collect();
         for (id, entry) in &mut self.entries {
             entry.falls = None;
-            entry.told.clear();
+            entry.assigned.clear();
             actions.extend(entry.standing.take().map(|_| Action::Forget(*id)));
         }
         self.owners.clear();
@@ -186,7 +186,7 @@ impl Sets {
         let mut actions: Vec<Action> = self.gone.drain(..).map(Action::Forget).collect();
         actions.extend(in_order(&plans).into_iter().map(Action::Assign));
         for plan in plans {
-            self.entries.entry(plan.id).and_modify(|entry| entry.told = plan.members);
+            self.entries.entry(plan.id).and_modify(|entry| entry.assigned = plan.members);
         }
         actions
     }
@@ -215,17 +215,18 @@ impl Sets {
 
     /// Moves each set towards its role; returns those that changed.
     fn move_on(&mut self, attention: &AttentionState, now: Nanos) -> BTreeSet<SetId> {
-        let step = |(id, entry): (&SetId, &mut SetEntry)| {
+        let mut moved = BTreeSet::new();
+        for (id, entry) in &mut self.entries {
             let target = attention.wanted(*id, entry, now);
-            let changed = approach(entry, target, now);
-            if let Some(standing) =
-                entry.standing.as_ref().filter(|standing| standing.role != Role::Hog)
-            {
+            if approach(entry, target, now) {
+                moved.insert(*id);
+            }
+            let standing = entry.standing.as_ref().filter(|standing| standing.role != Role::Hog);
+            if let Some(standing) = standing {
                 entry.claim = Some(standing.height());
             }
-            changed.then_some(*id)
-        };
-        self.entries.iter_mut().filter_map(step).collect()
+        }
+        moved
     }
 
     /// Assigns each affected process to one set; returns the sets to review.
@@ -254,28 +255,27 @@ impl Sets {
     }
 
     fn best_owner(&self, who: Identity) -> Option<SetId> {
-        let right = |id: &SetId| {
+        self.claimants(who).max_by_key(|id| {
             let entry = self.entries.get(id)?;
             let firm = !entry.is_loose();
             Some((firm && id.0 == who, firm, entry.claim, Reverse(*id)))
-        };
-        self.claimants(who).max_by_key(right)
+        })
     }
 
     /// Returns the new assignment of a set, if it differs from the last one.
     fn plan(&self, id: SetId, moved: bool) -> Option<SetPlan> {
         let entry = self.entries.get(&id)?;
-        let own = |member: &&Member| self.owners.get(&member.who) == Some(&id);
-        let members: Vec<Member> = entry.members.iter().filter(own).copied().collect();
-        let told = names(&entry.told);
+        let mut members = entry.members.clone();
+        members.retain(|member| self.owners.get(&member.who) == Some(&id));
+        let assigned = names(&entry.assigned);
         let plan = SetPlan {
             id,
             standing: entry.standing.clone()?,
-            gains: &names(&members) - &told,
-            told,
+            gains: &names(&members) - &assigned,
+            assigned,
             members,
         };
-        (moved || plan.members != entry.told).then_some(plan)
+        (moved || plan.members != entry.assigned).then_some(plan)
     }
 }
 
@@ -284,7 +284,8 @@ struct SetPlan {
     id: SetId,
     standing: RoleStanding,
     members: Vec<Member>,
-    told: BTreeSet<Identity>,
+    /// Members as last assigned.
+    assigned: BTreeSet<Identity>,
     gains: BTreeSet<Identity>,
 }
 
@@ -296,7 +297,7 @@ impl SetPlan {
 
     /// Returns the members that it had before and keeps.
     fn kept(&self) -> Vec<Member> {
-        self.members.iter().filter(|member| self.told.contains(&member.who)).copied().collect()
+        self.members.iter().filter(|member| self.assigned.contains(&member.who)).copied().collect()
     }
 }
 
@@ -309,11 +310,10 @@ fn names(members: &[Member]) -> BTreeSet<Identity> {
 fn in_order(plans: &[SetPlan]) -> Vec<Assignment> {
     let gained: BTreeSet<Identity> =
         plans.iter().flat_map(|plan| plan.gains.iter().copied()).collect();
-    let gives = |plan: &&SetPlan| plan.told.iter().any(|who| gained.contains(who));
-    let (givers, takers): (Vec<&SetPlan>, Vec<&SetPlan>) = plans.iter().partition(gives);
+    let (givers, mut rest): (Vec<&SetPlan>, Vec<&SetPlan>) =
+        plans.iter().partition(|plan| !plan.assigned.is_disjoint(&gained));
     let mut assignments: Vec<Assignment> =
         givers.iter().map(|plan| plan.assignment(plan.kept())).collect();
-    let mut rest: Vec<&SetPlan> = takers;
     rest.extend(givers.into_iter().filter(|plan| !plan.gains.is_empty()));
     rest.sort_by_key(|plan| (plan.standing.role, plan.id));
     assignments.extend(rest.into_iter().map(|plan| plan.assignment(plan.members.clone())));

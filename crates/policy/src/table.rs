@@ -144,20 +144,23 @@ fn entry(backend: Backend, role: Role, column: usize) -> Knobs {
 /// Interpolates between two entries if both have a number, or if the rest is left as found.
 fn fade(from: Knobs, to: Knobs, faded: f32) -> Knobs {
     let faded = if faded.is_nan() { 1.0 } else { faded.clamp(0.0, 1.0) };
-    let between = |from: f32, to: f32| (from + (to - from) * faded).round();
-    let weight =
-        |from: Option<u32>, to: Option<u32>| Some(between(from? as f32, to? as f32) as u32);
-    let nice = |from: Option<i8>, to: Option<i8>| {
-        let nice = between(f32::from(from?), f32::from(to.unwrap_or(0))) as i8;
-        (nice != 0 || to.is_some()).then_some(nice)
-    };
+    let weights = from.cpu_weight.zip(to.cpu_weight);
     Knobs {
-        cpu_weight: weight(from.cpu_weight, to.cpu_weight),
-        autogroup: nice(from.autogroup, to.autogroup),
-        nice: nice(from.nice, to.nice),
+        cpu_weight: weights.map(|(from, to)| between(from as f32, to as f32, faded) as u32),
+        autogroup: fade_nice(from.autogroup, to.autogroup, faded),
+        nice: fade_nice(from.nice, to.nice, faded),
         slice_us: if faded < 1.0 { from.slice_us } else { to.slice_us },
         ..to
     }
+}
+
+fn between(from: f32, to: f32, faded: f32) -> f32 {
+    (from + (to - from) * faded).round()
+}
+
+fn fade_nice(from: Option<i8>, to: Option<i8>, faded: f32) -> Option<i8> {
+    let nice = between(f32::from(from?), f32::from(to.unwrap_or(0)), faded) as i8;
+    (nice != 0 || to.is_some()).then_some(nice)
 }
 
 /// Formats the table as text, with a line for each backend, role and strength.

@@ -2,7 +2,10 @@
 //! Files that are remembered, and the order in which they are read ahead.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
+use proptest::collection::vec;
 use proptest::prelude::*;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use tipme_policy::preload::{FILES_MAX, FileHistory, PATH_BYTES_MAX, PROGRAMS_MAX, RememberedFile};
 
 const MANY: u64 = 1 << 40;
@@ -21,7 +24,7 @@ fn paths(plan: &[Vec<RememberedFile>]) -> Vec<Vec<&str>> {
 }
 
 #[test]
-fn the_files_of_the_program_used_last_are_read_first_and_each_once() {
+fn files_of_the_latest_program_come_first_each_once() {
     let mut history = FileHistory::default();
     history.remember("mail", files(&["/bin/mail", "/lib/c", "/lib/ssl"]));
     history.remember("edit", files(&["/bin/edit", "/lib/c"]));
@@ -38,7 +41,7 @@ fn the_files_of_the_program_used_last_are_read_first_and_each_once() {
 }
 
 #[test]
-fn what_a_program_has_mapped_now_takes_the_place_of_what_it_had() {
+fn newly_mapped_files_replace_earlier_ones() {
     let mut history = FileHistory::default();
     history.remember("edit", files(&["/bin/edit", "/lib/old"]));
     history.remember("edit", files(&["/bin/edit", "/lib/new", "/lib/new"]));
@@ -46,7 +49,7 @@ fn what_a_program_has_mapped_now_takes_the_place_of_what_it_had() {
     assert_eq!(
         paths(&history.plan(MANY)),
         [["/bin/edit", "/lib/new"]],
-        "of a program that has ended nothing is seen"
+        "a program that has ended has no files"
     );
 }
 
@@ -86,15 +89,14 @@ fn the_bounds_of_the_files_hold() {
 
 #[test]
 fn a_strange_history_of_files_keeps_the_bounds() {
-    let row = |path: String| {
-        format!("{{\"path\":\"{path}\",\"bytes\":18446744073709551615,\"changed_s\":-9}}")
-    };
-    let rows: Vec<String> = (0..600).map(|number| row(format!("/f{number}"))).collect();
-    let program =
-        |number| format!("\"p{number}\":{{\"files\":[{}],\"turn\":{number}}}", rows.join(","));
-    let programs: Vec<String> = (0..40).map(program).collect();
-    let text = format!("{{\"programs\":{{{}}},\"turn\":18446744073709551615}}", programs.join(","));
-    let mut history: FileHistory = serde_json::from_str(&text).unwrap();
+    let files_of_600: Vec<Value> = (0..600)
+        .map(|number| json!({"path": format!("/f{number}"), "bytes": u64::MAX, "changed_s": -9}))
+        .collect();
+    let programs: serde_json::Map<String, Value> = (0..40)
+        .map(|turn| (format!("p{turn}"), json!({"files": files_of_600, "turn": turn})))
+        .collect();
+    let written = json!({"programs": programs, "turn": u64::MAX});
+    let mut history: FileHistory = serde_json::from_value(written).unwrap();
     assert!(history.plan(u64::MAX - 1).is_empty(), "more bytes than there are fit nowhere");
     history.remember("edit", files(&["/bin/edit"]));
     let written = serde_json::to_string(&history).unwrap();
@@ -109,17 +111,17 @@ proptest! {
 
     #[test]
     fn a_plan_has_each_file_once_and_keeps_the_bytes(
-        uses in proptest::collection::vec((0u8..20, proptest::collection::vec((0u8..30, 1u64..100), 0..12)), 0..40),
+        uses in vec((0u8..20, vec((0u8..30, 1u64..100), 0..12)), 0..40),
         bytes_max in 0u64..1_500,
     ) {
         let mut history = FileHistory::default();
         for (program, used) in &uses {
-            let files = used.iter().map(|(number, bytes)| file(&format!("/f{number}"), *bytes)).collect();
-            history.remember(&program.to_string(), files);
+            let files = used.iter().map(|(number, bytes)| file(&format!("/f{number}"), *bytes));
+            history.remember(&program.to_string(), files.collect());
         }
         let plan = history.plan(bytes_max);
         let all: Vec<&RememberedFile> = plan.iter().flatten().collect();
-        let distinct: std::collections::BTreeSet<&str> = all.iter().map(|file| file.path.as_str()).collect();
+        let distinct: BTreeSet<&str> = all.iter().map(|file| file.path.as_str()).collect();
         prop_assert_eq!(distinct.len(), all.len());
         prop_assert!(all.iter().map(|file| file.bytes).sum::<u64>() <= bytes_max);
         prop_assert!(plan.len() <= PROGRAMS_MAX);

@@ -23,7 +23,7 @@ const TICK_US: u32 = 4_000;
 
 const ON: [Strength; 3] = [Strength::Gentle, Strength::Normal, Strength::Strong];
 
-fn of(backend: Backend, strength: Strength, role: Role) -> Knobs {
+fn first_knobs(backend: Backend, strength: Strength, role: Role) -> Knobs {
     knobs(backend, strength, role, 0.0)
 }
 
@@ -38,14 +38,13 @@ fn thread_weight(knobs: Knobs) -> u32 {
 /// Returns the weights that decide between two sets, one list for each way in which they compete:
 /// in separate sessions and, with autogroups, also in the same session.
 fn weights(backend: Backend, strength: Strength) -> Vec<[u32; 6]> {
-    let each =
-        |weight: &dyn Fn(Knobs) -> u32| Role::ALL.map(|role| weight(of(backend, strength, role)));
-    let threads = each(&thread_weight);
+    let knobs = Role::ALL.map(|role| first_knobs(backend, strength, role));
+    let threads = knobs.map(thread_weight);
     match backend {
         Backend::Systemd | Backend::Cgroup => {
-            vec![each(&|knobs| knobs.cpu_weight.unwrap_or(CGROUP_WEIGHT))]
+            vec![knobs.map(|knobs| knobs.cpu_weight.unwrap_or(CGROUP_WEIGHT))]
         }
-        Backend::Autogroup => vec![each(&|knobs| nice_weight(knobs.autogroup)), threads],
+        Backend::Autogroup => vec![knobs.map(|knobs| nice_weight(knobs.autogroup)), threads],
         Backend::Nice => vec![threads],
     }
 }
@@ -133,7 +132,7 @@ fn off_gives_no_knobs() {
 }
 
 #[test]
-fn the_rest_keeps_its_share_beside_all_that_is_favoured() {
+fn the_rest_keeps_its_share_beside_favoured_sets() {
     for (backend, strength, [core, focused, visible, recent, rest, _]) in all_weights() {
         let all = core + focused + visible + recent + rest;
         assert!(
@@ -156,7 +155,7 @@ fn nobody_can_lock_others_out() {
     for (backend, strength) in
         Backend::ALL.into_iter().flat_map(|backend| ON.map(|strength| (backend, strength)))
     {
-        for knobs in Role::ALL.map(|role| of(backend, strength, role)) {
+        for knobs in Role::ALL.map(|role| first_knobs(backend, strength, role)) {
             assert_ne!(knobs.io, Some(IoPriority::Idle), "its requests would wait for ever");
             assert!(knobs.cpu_weight.is_none_or(|weight| (1..=10_000).contains(&weight)));
             assert!(knobs.io_weight.is_none_or(|weight| (1..=10_000).contains(&weight)));
@@ -172,7 +171,7 @@ fn nobody_can_lock_others_out() {
 }
 
 #[test]
-fn roles_are_worth_what_their_order_says() {
+fn weights_follow_the_order_of_roles() {
     for (backend, strength, weights) in all_weights() {
         let [_, focused, visible, recent, rest, hog] = weights;
         let ordered = focused > visible && visible >= recent && recent > rest && rest > hog;
@@ -195,39 +194,38 @@ fn a_stronger_knob_is_stronger() {
     }
 }
 
+fn recent(backend: Backend, faded: f32) -> Knobs {
+    knobs(backend, Strength::Normal, Role::Recent, faded)
+}
+
 #[test]
 fn recent_favour_fades_to_the_rest() {
-    let at = |backend, faded| knobs(backend, Strength::Normal, Role::Recent, faded);
     let weights =
-        [0.0, 0.1, 0.5, 0.9, 1.0].map(|faded| at(Backend::Cgroup, faded).cpu_weight.unwrap());
+        [0.0, 0.1, 0.5, 0.9, 1.0].map(|faded| recent(Backend::Cgroup, faded).cpu_weight.unwrap());
     assert_eq!(weights, [200, 190, 150, 110, 100]);
-    let nices = [0.0, 0.1, 0.5, 0.8, 0.9, 1.0].map(|faded| at(Backend::Nice, faded).nice);
+    let nices = [0.0, 0.1, 0.5, 0.8, 0.9, 1.0].map(|faded| recent(Backend::Nice, faded).nice);
     assert_eq!(nices, [Some(-4), Some(-4), Some(-2), Some(-1), None, None]);
     for backend in Backend::ALL {
         let rest = knobs(backend, Strength::Normal, Role::Rest, 0.0);
-        assert_eq!([1.0, 7.0, f32::NAN, f32::INFINITY].map(|faded| at(backend, faded)), [rest; 4]);
-        assert_eq!(at(backend, -3.0), at(backend, 0.0));
+        for faded in [1.0, 7.0, f32::NAN, f32::INFINITY] {
+            assert_eq!(recent(backend, faded), rest, "{faded}");
+        }
+        assert_eq!(recent(backend, -3.0), recent(backend, 0.0));
     }
 }
 
 #[test]
-fn a_favoured_wake_up_does_not_wait_for_the_slice_of_others() {
+fn favoured_wakeups_do_not_wait_for_slices_of_others() {
     for (backend, strength) in
         Backend::ALL.into_iter().flat_map(|backend| ON.map(|strength| (backend, strength)))
     {
-        let slice = |role| of(backend, strength, role).slice_us;
-        assert_eq!(slice(Role::Core), slice(Role::Focused));
-        assert!(slice(Role::Focused) < slice(Role::Rest) && slice(Role::Rest) == slice(Role::Hog));
-        assert!(
-            slice(Role::Rest) > Some(TICK_US),
-            "a thread whose slice is over before a tick falls behind"
-        );
-        let recent = |faded| knobs(backend, strength, Role::Recent, faded).slice_us;
-        assert_eq!(
-            [slice(Role::Visible), recent(0.0), recent(0.99)],
-            [None; 3],
-            "may have to answer as well"
-        );
+        let [core, focused, visible, recent, rest, hog] =
+            Role::ALL.map(|role| first_knobs(backend, strength, role).slice_us);
+        let fading = knobs(backend, strength, Role::Recent, 0.99).slice_us;
+        assert_eq!(core, focused);
+        assert!(focused < rest && rest == hog);
+        assert!(rest > Some(TICK_US), "a slice that ends before a tick makes its thread late");
+        assert_eq!([visible, recent, fading], [None; 3], "they may have to answer as well");
     }
 }
 

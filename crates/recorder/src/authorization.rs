@@ -16,13 +16,13 @@ pub(crate) struct AttributedPress {
 
 /// Returns a gate that authorizes the process that asks, or that a mark is made for.
 pub(crate) fn processes<T>(allowed: &[u32]) -> io::Result<Gate<Caller, T>> {
-    Gate::of(allowed)
+    Gate::new(allowed)
         .with_authority(|caller: Caller| said(polkit::of_process(caller.pid, caller.uid)))
 }
 
 /// Returns a gate that authorizes the user of a hot key.
 pub(crate) fn presses(allowed: &[u32]) -> io::Result<Gate<u32, AttributedPress>> {
-    Gate::of(allowed).with_authority(|uid| said(polkit::of_seated(uid)))
+    Gate::new(allowed).with_authority(|uid| said(polkit::of_seated(uid)))
 }
 
 fn said(answer: Authorization) -> Said {

@@ -14,7 +14,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
-use tipme_confine::{NOBODY, hear};
+use tipme_confine::{NOBODY, read_output};
 
 /// Maximum time for a diagnosis; then its process is ended.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -135,14 +135,14 @@ fn run(
         .args(["judge", "--user", &user.to_string(), "--seconds", &TIMEOUT.as_secs().to_string()])
         .args(more);
     command.stdin(file).stderr(Stdio::null());
-    let heard = hear(&mut command, bytes, TIMEOUT, stop).context("no diagnosis")?;
-    let code = heard.status.code();
+    let child = read_output(&mut command, bytes, TIMEOUT, stop).context("no diagnosis")?;
+    let code = child.status.code();
     ensure!(
         code == Some(0) || code == Some(NO_FINDING),
         "the diagnosis of {} failed",
         incident.display()
     );
-    Ok((code == Some(0), String::from_utf8_lossy(&heard.said).into_owned()))
+    Ok((code == Some(0), String::from_utf8_lossy(&child.output).into_owned()))
 }
 
 fn parse(text: &str) -> Result<Judgement> {

@@ -10,7 +10,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use tipme_analysis::Verdict;
 use tipme_command::program;
-use tipme_confine::{ChildFault, hear_both};
+use tipme_confine::{ChildFault, read_both};
 
 /// Timeout of the diagnosis.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -35,16 +35,16 @@ pub fn verdict(incident: &Path) -> Result<Verdict> {
 }
 
 fn run(command: &mut Command, timeout: Duration) -> Result<Verdict> {
-    let heard =
-        hear_both(command, (DOCUMENT_BYTES_MAX, WHY_BYTES_MAX), timeout, &AtomicBool::new(false));
-    let heard = heard.map_err(|fault| match fault {
+    let child =
+        read_both(command, (DOCUMENT_BYTES_MAX, WHY_BYTES_MAX), timeout, &AtomicBool::new(false));
+    let child = child.map_err(|fault| match fault {
         ChildFault::Late(_) => {
             anyhow!("the diagnosis took longer than {} s and was ended", timeout.as_secs())
         }
         other => anyhow::Error::new(other).context("no diagnosis"),
     })?;
-    serde_json::from_slice(&heard.said).map_err(|_| {
-        let why = String::from_utf8_lossy(&heard.errors);
+    serde_json::from_slice(&child.output).map_err(|_| {
+        let why = String::from_utf8_lossy(&child.errors);
         let why = why.lines().last().unwrap_or("it ended without a message");
         anyhow::Error::msg(why.trim_start_matches("tipme: ").to_owned())
     })

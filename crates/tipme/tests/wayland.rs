@@ -141,7 +141,7 @@ struct Taker {
 
 impl Taker {
     fn start(folder: &Path) -> Taker {
-        let mut server = Server::bind(&folder.join(SOCKET_NAME), Gate::of(&[])).unwrap();
+        let mut server = Server::bind(&folder.join(SOCKET_NAME), Gate::new(&[])).unwrap();
         let (marks, ends) = (Arc::<AtomicUsize>::default(), Arc::<AtomicBool>::default());
         let (counted, ended) = (Arc::clone(&marks), Arc::clone(&ends));
         let status = RecorderStatus {

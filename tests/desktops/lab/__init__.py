@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Whole desktops on private displays, and the way from `tipme setup` to an answered press on each."""
+"""Test of complete desktops on private displays, from `tipme setup` to the answer of the hot key."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Puts a session beside another one, or on a desktop with a portal that does not serve, for as long as a context lasts."""
+"""Breakages by a second session, or by a portal that refuses or hangs, for the duration of a context."""
 
 import contextlib
 import os
@@ -10,12 +10,13 @@ import time
 
 from stage import inject, processes, session as sessions
 from stage.wayland.session import PYTHON
+from shared import until
 
 from .breaking import owner
 
 HERE = pathlib.Path(__file__).resolve().parent
 SILENT_S = 25
-# A desktop of which nothing is known but its portal.
+# Unknown desktop with a portal.
 UNKNOWN_DESKTOP = {"XDG_CURRENT_DESKTOP": "Other", "SWAYSOCK": ""}
 
 
@@ -41,7 +42,7 @@ def portal(*mode):
         with environment(session, UNKNOWN_DESKTOP):
             process = session.start("portal", [*PYTHON, program, *mode], stdout=subprocess.PIPE, text=True)
             if not process.stdout.readline():
-                raise processes.CannotRun("the portal did not start: " + (session.folder / "portal.log").read_text()[-300:])
+                raise session.failure("the portal did not start", "portal")
             try:
                 yield
             finally:
@@ -54,12 +55,13 @@ def portal(*mode):
 
 @contextlib.contextmanager
 def second_session(session):
-    """Another display of the same person, on the same bus; what is asked and pressed is there."""
+    """Opens a second display of the same user on the same bus, for commands and input."""
     kept, started = session.input, []
     if session.desktop.wayland:
         before = set((session.folder / "run").glob("wayland-?"))
         started.append(session.start("second", ["sway"]))
-        more = {"WAYLAND_DISPLAY": until_new(session.folder / "run", "wayland-?", before), "SWAYSOCK": ""}
+        new = lambda: set((session.folder / "run").glob("wayland-?")) - before  # noqa: E731
+        more = {"WAYLAND_DISPLAY": until(new, "the second session has no display", 15, 0.2).pop().name}
         more["SWAYSOCK"] = str(max((session.folder / "run").glob("sway-ipc.*"), key=os.path.getmtime))
     else:
         words = ["Xvfb", "-displayfd", "1", "-nolisten", "tcp", "-noreset", "-auth", session.folder / "authority"]
@@ -81,12 +83,3 @@ def second_session(session):
             session.input = kept
             processes.end({process.pid for process in started})
             time.sleep(1)
-
-
-def until_new(folder, pattern, before):
-    limit = time.monotonic() + 15
-    while time.monotonic() < limit:
-        if new := set(folder.glob(pattern)) - before:
-            return new.pop().name
-        time.sleep(0.2)
-    raise processes.CannotRun("the second session has no display")

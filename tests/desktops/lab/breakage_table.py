@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The table of what was said for each breakage, from what the runs kept."""
+"""Table of the messages for each breakage, from the results of the runs."""
 
 import datetime
 import json
 import re
 
-import stage  # noqa: F401  (it has the path of the shared modules)
+import stage  # noqa: F401  (it sets the path of the shared modules)
 from shared import machine
 
 HEAD = """# Breakages
 
-What tipme says while one part of a whole desktop is broken ([tests/desktops](../../tests/desktops/README.md)): the first
-line of `tipme status`, which is that of `tipme doctor` too; what the screen shows after a press of the key, and what the
-agent shows by itself; the last line of `tipme setup`, and its steps that failed; what mended it, taken literally from
-these texts. Paths are cut, and *wrong* says where a sentence was untrue, or a remedy led nowhere or back. Written by
+Messages of tipme while one part of a complete desktop is broken ([tests/desktops](../../tests/desktops/README.md)): the
+first line of `tipme status`, which `tipme doctor` prints too; notifications after a press of the key, and others of the
+agent; the last line of `tipme setup`, and its failed steps; the remedy, followed literally from these texts. Paths are
+shortened, and *wrong* lists untrue sentences and remedies without effect or in a circle. Written by
 `tests/desktops/run --breakages`.
 
 {date}, commit {commit}, {machine}.
@@ -24,7 +24,7 @@ these texts. Paths are cut, and *wrong* says where a sentence was untrue, or a r
 
 
 def write(keep, path, names):
-    """All that the folder has, in the order of the breakages, then of the desktops."""
+    """Writes all results of the folder, sorted by breakage and desktop."""
     rows = [
         (names.index(row["breakage"]), file.parent.name, row)
         for file in sorted(keep.glob("*/breakages.json"))
@@ -46,7 +46,7 @@ def said(texts):
 
 
 def cut(text):
-    """Without what differs from run to run."""
+    """Removes the parts that differ between runs."""
     text = re.sub(r"note the recorder \(process \d+\) is not a service[^/]*/ ", "", text)
     text = re.sub(r" --state-dir \S*?/state\b", "", re.sub(r"/tmp/tipme-field-\w+/bin/tipme", "tipme", text))
     text = re.sub(r"/\S+/incidents/(\w+\.\w+)\S*", "ID", re.sub(r"/tmp/tipme-field-\w+/home", "~", text))

@@ -1,22 +1,23 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Breakages: what tipme says while one part of a session is broken, and whether its remedy, taken literally, mends it."""
+"""Breakages: tipme's messages while one part of a session is broken, and whether its remedy, followed literally, repairs it."""
 
 import contextlib
 import dataclasses
 import re
 import time
 
+from shared import until
 from stage import processes
 from Xlib import error
 
 from . import beside, breaking, hitch
 
 ALL = ("xfce", "mate", "cinnamon", "plasma-x11", "plasma", "sway", "gnome")
-# How long a press may take until something is said, and a remedy until it has an effect.
+# Maximum time until a message on a press, and until the effect of a remedy, in seconds.
 SAID_MAX_S, MENDED_MAX_S = 10, 12
 STEPS_MAX = 3
 COMMAND = re.compile(r"(?:sudo )?tipme (?:setup|agent|resume|record|status)\b(?: --?[\w-]+(?: [A-Z]+)?| &)*")
-# What is said before the answer.
+# Messages before the answer.
 PASSING = ("Captured", "The recorder does not answer yet")
 FREE_KEY = "ctrl+alt+F9"
 
@@ -26,18 +27,18 @@ class Breakage:
     name: str
     broken: object
     on: tuple = ALL
-    # Whether the session has neither agent nor key before: setup comes first, then a press.
+    # Without agent and key before: setup comes first, then a press.
     fresh: bool = False
-    # What a person does by hand: the words that ask for it, and the action.
+    # Actions by hand: the words that ask for one, and the action.
     by_hand: tuple = ()
-    # Whether it stays broken whatever is done, and a press is answered all the same.
+    # Cannot be repaired, but a press is answered nevertheless.
     answered: bool = False
-    # Whether a press marks although it will not find its cause.
+    # A press marks, although the verdict cannot find its cause.
     marks: bool = False
 
 
 def bind_by_hand(session, text):
-    """Binds the command that was named, in a file that is no part of tipme."""
+    """Binds the named command in the desktop's own configuration."""
     command = re.search(r"this command: (.+? --press mark)", text).group(1)
     socket = max((session.folder / "run").glob("sway-ipc.*"))
     session.run(["swaymsg", "-s", socket, "--", f"bindsym {breaking.CHORD_OF_SWAY} exec {command}"])
@@ -68,7 +69,7 @@ BREAKAGES = (
 
 
 def do(session, results, only):
-    """Sets up, and goes through the breakages of the desktop, from a mended session each time."""
+    """Tests the breakages of the desktop, each from a repaired session."""
     for one in BREAKAGES:
         if session.desktop.name in one.on and (not only or one.name in only):
             session.ask("setup", *(["--undo"] if one.fresh else []), "--yes")
@@ -116,15 +117,15 @@ class Trial:
         return {"status": status, "doctor": doctor}
 
     def of_agent(self):
-        """What the agent showed by itself: without buttons, and about no press."""
+        """Returns the agent's own notifications, which have no buttons and are not about a press."""
         notes = [note for note in self.session.ear.shown if note.ns >= self.begin_ns and not note.actions]
         return [f"{note.summary}: {note.body}" for note in notes if not note.summary.startswith((*hitch.CAPTURED, "The mark"))]
 
     def press(self, status):
-        """What came of the key that a status names, or the usual one: whether it marked, and all that the screen said of it."""
+        """Presses the key from the status, or the usual one; returns the number of incidents and all messages."""
         key = re.match(r"Ready: yes, ([\w+]+) marks", status)
         session, incidents = self.session, self.session.folder / "state/incidents"
-        time.sleep(2)  # Until the answer of an earlier press is there.
+        time.sleep(2)  # For the answer of an earlier press.
         before, begin = set(incidents.glob("*.tipme")), processes.now_ns()
         old = set(self.popups())
         session.input.key(key.group(1).lower() if key else hitch.KEY)
@@ -140,18 +141,18 @@ class Trial:
         return {"press": [" ".join(text.split()) for text in said] or ["nothing"], "marked": marked}
 
     def popups(self):
-        """Texts of the windows of tipme on an X display."""
+        """Returns the texts of tipme's windows on an X display."""
         if self.session.desktop.wayland:
             return []
         windows, texts = self.session.windows, []
         name = windows.display.intern_atom("_NET_WM_NAME")
         for window in windows.root.query_tree().children:
-            with contextlib.suppress(error.XError):  # a window that is gone
+            with contextlib.suppress(error.XError):  # a closed window
                 texts.append(window.get_full_text_property(name) or "")
         return [text for text in texts if "A click closes this" in text]
 
     def judge(self, row):
-        """Whether it is true that a press marks, or does not."""
+        """Checks that the status is right about presses, and that a verdict was shown."""
         ready = row["status"].startswith("Ready: yes")
         if (ready or self.one.marks) != (row["marked"] == 1):
             self.wrong.append(f"\"{row['status'][:10]}\", and a press made {row['marked']} incidents")
@@ -162,7 +163,7 @@ class Trial:
             self.wrong.append("more than one remedy")
 
     def mend(self, text, step=1):
-        """Follows the remedy of a text, then that of what this said; how it ended."""
+        """Follows the remedy of a text, then that of its output, and so on; returns the remedies or the failure."""
         if self.is_ready(0):
             return "ready as it is"
         action, remedy = self.remedy(text)
@@ -180,10 +181,7 @@ class Trial:
         return f"{remedy}, " + self.mend(said + "\n" + self.first("status"), step + 1)
 
     def is_ready(self, timeout_s):
-        limit = time.monotonic() + timeout_s
-        while not (ready := self.first("status").startswith("Ready: yes")) and time.monotonic() < limit:
-            time.sleep(0.5)
-        return ready
+        return until(lambda: self.first("status").startswith("Ready: yes"), None, timeout_s, 0.5)
 
     def remedy(self, text):
         for words, action in self.one.by_hand:
@@ -194,7 +192,7 @@ class Trial:
         return (lambda: self.follow(fresh[0]), fresh[0]) if fresh else (None, None)
 
     def follow(self, command):
-        """Runs it as it stands, with a free key for KEY and the folder of this lab."""
+        """Runs a command literally, except for a free key as KEY and the folder of this test."""
         session = self.session
         words = command.replace("KEY", FREE_KEY).split()
         if words[:3] == ["sudo", "tipme", "record"]:
@@ -209,6 +207,6 @@ class Trial:
 
 
 def shorten(said):
-    """Without what is in order, and where an incident is kept."""
+    """Removes lines on successful steps, and paths of incidents."""
     lines = [line for line in said.splitlines() if line.strip() and not line.startswith(("already", "to do", "done"))]
     return re.sub(r"\s+", " ", re.sub(r"/\S+/incidents/\S+", "an incident", " / ".join(lines)))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Breaks one part of a session for as long as a context lasts."""
+"""Breakages of one part of a session, for the duration of a context."""
 
 import contextlib
 import os
@@ -17,7 +17,7 @@ FOREIGN = "/org/gnome/settings-daemon/plugins/media-keys/custom-keybindings/fore
 
 
 def owner(session, name):
-    """The process that owns a name of the session bus; nothing where none does."""
+    """Returns the process that owns a name of the session bus, or None."""
     code, said = ask_bus(session, "GetConnectionUnixProcessID", "s", name)
     return int(said.split()[1]) if code == 0 else None
 
@@ -29,7 +29,7 @@ def ask_bus(session, *words):
 
 @contextlib.contextmanager
 def settings_read_only(session):
-    """All folders of the person's settings, and what is in them."""
+    """Makes all files and folders of the user's settings read-only."""
     top = session.folder / "home/.config"
     modes = {path: path.stat().st_mode & 0o777 for path in (top, *top.rglob("*")) if not path.is_symlink()}
     for path in modes:
@@ -49,7 +49,7 @@ def make_writable(session, modes=None):
 
 @contextlib.contextmanager
 def key_taken(session):
-    """Another program has the key: by a grab, a line of the configuration, or a shortcut of the settings."""
+    """Gives the key to another program: by a grab, a line of the configuration, or a shortcut of the settings."""
     name = session.desktop.name
     if name == "sway":
         file = session.folder / "home/.config/sway/config"
@@ -94,7 +94,7 @@ def recorder_ended(session):
 
 
 def start_recorder(session):
-    """Until it answers: the socket of the one before it is there already."""
+    """Starts a recorder without the socket of the previous one, so that it is known when it answers."""
     for path in (session.folder / "state").rglob("*.sock"):
         path.unlink()
     session.start_recorder()
@@ -102,7 +102,7 @@ def start_recorder(session):
 
 @contextlib.contextmanager
 def recorder_restarted(session):
-    """Long enough after the agent has begun that it knows the earlier one."""
+    """Replaces the recorder that the agent knows."""
     processes.end({session.recorder.pid})
     start_recorder(session)
     yield
@@ -110,7 +110,7 @@ def recorder_restarted(session):
 
 @contextlib.contextmanager
 def recorder_stopped(session):
-    """The process stands still, as where its disk hangs."""
+    """Stops the process, as with a hanging disk."""
     os.kill(session.recorder.pid, signal.SIGSTOP)
     try:
         yield
@@ -127,7 +127,7 @@ def as_root(session, words):
 
 
 def asked(begin, end):
-    """A request of root, and the one that takes it back."""
+    """Returns a breakage by a command of root, and the command that undoes it."""
 
     @contextlib.contextmanager
     def broken(session):
@@ -148,7 +148,7 @@ def agent_ended(session):
 
 @contextlib.contextmanager
 def no_server(session):
-    """None runs, and the bus starts none."""
+    """Ends the server, and keeps the bus from starting one."""
     services = session.folder / "services"
     named = [file for file in services.iterdir() if f"Name={bus.NOTIFICATIONS}\n" in file.read_text()]
     for file in named:
@@ -165,7 +165,7 @@ def no_server(session):
 
 @contextlib.contextmanager
 def server_dies(session):
-    """Ends as soon as it was sent the first notification of a press."""
+    """Ends the server after the first notification of a press."""
     kept, died = session.ear.take, []
 
     def take(at, said):

@@ -6,8 +6,8 @@ import json
 import pathlib
 import subprocess
 import threading
-import time
 
+from shared import until
 from stage import processes
 
 SERVICES = pathlib.Path("/usr/share/dbus-1/services")
@@ -90,19 +90,10 @@ class Ear:
     def wait(self, begin_ns, words, timeout_s, has=True):
         """Returns the first notification after a time with one of these words (or none) in its
         summary; nothing on a timeout."""
-        limit = time.monotonic() + timeout_s
-        while True:
-            for one in list(self.shown):
-                if one.ns >= begin_ns and has == any(word in one.summary for word in words):
-                    return one
-            if time.monotonic() >= limit:
-                return None
-            time.sleep(0.01)
+        def found():
+            return next((one for one in list(self.shown) if one.ns >= begin_ns and has == any(word in one.summary for word in words)), None)
+
+        return until(found, None, timeout_s, 0.01)
 
     def wait_invoked(self, number, key, timeout_s=5):
-        limit = time.monotonic() + timeout_s
-        while time.monotonic() < limit:
-            if (number, key) in self.invoked:
-                return True
-            time.sleep(0.02)
-        return False
+        return until(lambda: (number, key) in self.invoked, None, timeout_s, 0.02)

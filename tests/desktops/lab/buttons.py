@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Where a banner has its buttons: from their number, the place in their row, and the banner's rectangle."""
+"""Positions of a banner's buttons, from their number, their place in the row, and the banner's rectangle."""
 
 
 def from_right(last, pitch, up):
-    """A row at the right: how far the middle of the last is from the banner's edge, from button to button, and from below."""
+    """A row at the right, by distances: from the edge to the last button's middle, between buttons, from below."""
     return lambda at, count, place: (place.x + place.width - last - pitch * (count - 1 - at), place.y + place.height - up)
 
 
 def in_row(rights, up):
-    """A row at the right whose buttons are as wide as their words: how far the middle of each of three is from the edge."""
+    """A row of buttons of different widths at the right, by the distances of three middles from the edge."""
     return lambda at, count, place: (place.x + place.width - rights[len(rights) - count + at], place.y + place.height - up)
 
 
@@ -18,5 +18,5 @@ def from_left(lefts, up):
 
 
 def even(up):
-    """Each has the same share of the whole width."""
+    """Buttons of equal width across the banner."""
     return lambda at, count, place: (place.x + place.width * (2 * at + 1) // (2 * count), place.y + place.height - up)

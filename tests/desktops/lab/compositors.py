@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What desktops need in a home, most of them so that they start without a screen."""
+"""Files in a home that desktops need, mainly to start without a screen."""
 
 import shutil
 
@@ -12,7 +12,7 @@ xwayland disable
 
 
 def sway(session, width, height):
-    """A person's own configuration, beside the one of the distribution; a bar and mako come with these."""
+    """Writes a user's configuration, which includes the distribution's; a bar and mako are part of it."""
     folder = session.folder / "home/.config/sway"
     folder.mkdir()
     (folder / "config").write_text(SWAY.format(width=width, height=height))
@@ -32,14 +32,14 @@ NoDisplay=true
 
 
 def gnome(session, width, height):
-    """The session's entry of the shell, with a monitor that is none; --unsafe-mode lets its screen be copied."""
+    """Writes the session's entry of the shell with a virtual monitor; --unsafe-mode allows screenshots."""
     folder = session.folder / "home/.local/share/applications"
     folder.mkdir(parents=True)
     (folder / "org.gnome.Shell.desktop").write_text(GNOME_SHELL.format(width=width, height=height))
 
 
 PLASMA = {
-    # Without the programs of the last session.
+    # Without programs of the previous session.
     "ksmserverrc": "[General]\nloginMode=emptySession\n",
     "ksplashrc": "[KSplash]\nEngine=none\n",
     "kdeglobals": "[KDE]\nAnimationDurationFactor=0\n",
@@ -51,13 +51,12 @@ exec {real} --virtual --width {width} --height {height} "$@"
 
 
 def plasma(session, width, height):
-    """Without what hides the screen while it starts, or takes a graphics card; and a compositor without a screen, which is
-    found before the installed one."""
+    """Disables splash screen and effects, and puts a headless compositor before the installed one in PATH."""
     for name, text in PLASMA.items():
         (session.folder / "home/.config" / name).write_text(text)
     if not session.desktop.wayland:
         return
-    # A copy, since a file with capabilities may be refused here; of the same name, by which it finds its platform.
+    # A copy, since a file with capabilities may be refused here, with the same name, which selects its platform.
     real = session.folder / "bin/real/kwin_wayland"
     real.parent.mkdir()
     shutil.copyfile(shutil.which("kwin_wayland"), real)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The desktops: how each is started and left, its notification server, and the program that a person writes in."""
+"""The desktops: session, logout, notification server, and the program for typing."""
 
 import dataclasses
 
@@ -9,40 +9,40 @@ from . import buttons, compositors, picture
 @dataclasses.dataclass(frozen=True)
 class Desktop:
     name: str
-    # Of the session: what a display manager starts, and what XDG_CURRENT_DESKTOP says.
+    # Command of the session, as for a display manager, and its XDG_CURRENT_DESKTOP.
     session: tuple
     current: str
-    # What its notification server is called in the file by which the bus starts it.
+    # Name of the notification server in its D-Bus service file.
     server: str
-    # What leaves the session.
+    # Command that ends the session.
     leave: tuple
-    # The program of the test, by what its window is known, and the chords that paste into it and save.
+    # Program of the test, name of its window; `paste` and `save` are its shortcuts.
     program: tuple
     window: str
-    # Where banners come, as shares of the screen: left, top, right, bottom.
+    # Area of banners, as shares of the screen: left, top, right, bottom.
     banners: tuple
-    # Where the text of a banner is clicked, as shares of it; and where its buttons are.
+    # Position of a click on the text of a banner, as shares of it; positions of its buttons.
     body: tuple = (0.4, 0.35)
     buttons: object = None
-    # What opens the page: a click on the text, or the button where that only dismisses.
+    # Action that opens the page: a click on the text, or the button if a click only dismisses.
     opens: str = "default"
-    # What invokes an action that the banner has no place for.
+    # Command that invokes an action, if the banner has no buttons.
     invoke: tuple = ()
     wayland: bool = False
     grab: object = picture.x11
-    # What the home has before the first login.
+    # Preparation of the home before the first login.
     prepare: object = None
     # Seconds until the program takes keys.
     settle_s: float = 1
-    # Whether it wants a system bus, with nobody on it.
+    # Needs a system bus, without services.
     needs_system_bus: bool = False
-    # Whether each action takes a banner of its own, with the pointer on it: where a banner stays only below that or goes with
-    # the first action, or the program's text lies beside it.
+    # Each action needs a banner of its own with the pointer on it, since a banner only stays below the pointer or closes
+    # with the first action, or the program's text is beside it.
     hovered: bool = False
-    # What leads from what a login shows to an empty screen.
+    # Command that leads from the first screen of a session to an empty one.
     ready: tuple = ()
     env: dict = dataclasses.field(default_factory=dict)
-    # What must be running when the desktop is up: the names of processes.
+    # Processes of the started desktop.
     parts: tuple = ()
     paste: str = "ctrl+v"
     save: str = "ctrl+s"

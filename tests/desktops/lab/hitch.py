@@ -37,8 +37,8 @@ class Banner:
         if not self.note:
             return "no verdict"
         times = (("captured", self.captured_ms), ("verdict on the bus", self.bus_ms), ("on the screen", self.screen_ms))
-        told = ", ".join(f"{what} {ms:.0f} ms" if ms is not None else f"{what}: not seen" for what, ms in times)
-        return f"{told} after the press: {self.note.summary} {self.note.body}"
+        seen = ", ".join(f"{what} {ms:.0f} ms" if ms is not None else f"{what}: not seen" for what, ms in times)
+        return f"{seen} after the press: {self.note.summary} {self.note.body}"
 
 
 def work(session, text=USUAL):

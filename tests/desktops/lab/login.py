@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Sessions of a desktop, one after the other, as an ordinary user has them; the recorder goes on from one to the next.
+"""Successive sessions of a desktop for an ordinary user; the recorder runs through all of them.
 
-What a display manager does is done here: it starts display server, bus and session, and ends the server when the session
-has ended.
+This module does the work of a display manager: it starts display server, bus and session, and ends the server after the
+session.
 """
 
 import os
@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import time
 
+from shared import until
 from stage import inject, processes, session, windows
 from stage.windows import Place
 
@@ -18,9 +19,9 @@ from . import bus, picture
 from .person import Person
 
 LOGIN_MAX_S, LOGOUT_MAX_S = 40, 20
-# By these a session manager and a compositor know a program that they have started.
+# Variables by which a session manager or compositor identifies a program that it started.
 OF_ONE_PROGRAM = ("DESKTOP_AUTOSTART_ID", "WAYLAND_SOCKET")
-# What opens pages: it keeps where they are.
+# Browser, which only stores addresses.
 BROWSER = """#!/bin/sh
 echo "$@" >>{home}/opened
 """
@@ -38,7 +39,7 @@ x-scheme-handler/https=test-browser.desktop
 
 
 class Login(Person, session.Session):
-    """A person with a home, and the desktop's session under X11."""
+    """A user with a home, and the desktop's session under X11."""
 
     SIZE = session.SIZE
 
@@ -55,19 +56,19 @@ class Login(Person, session.Session):
         self.log_in()
 
     def close(self):
-        """Keeps the logs of all that ran."""
+        """Keeps all logs."""
         (self.keep / "lab.log").write_text("\n".join(self.log_lines) + "\n")
         for log in self.folder.glob("*.log"):
             shutil.copy(log, self.keep)
         super().close()
 
     def furnish(self):
-        """Puts the program under test in its place, and a browser that shows nothing into the home."""
+        """Installs the tested program, and a browser without a window."""
         home = self.folder / "home"
         (self.folder / "bin").mkdir(mode=0o755)
         if self.desktop.prepare:
             self.desktop.prepare(self, *self.SIZE)
-        # Without symbols, as a package installs it: KWin reads the whole file of each program that connects.
+        # Without symbols, like in a package: KWin reads the complete file of each client.
         subprocess.run(["strip", "-o", self.folder / "bin/tipme", self.tipme], check=True)
         self.tipme = self.folder / "bin/tipme"
         self.env |= {"PATH": f"{self.folder}/bin:{self.env['PATH']}", "XDG_CURRENT_DESKTOP": self.desktop.current, **self.desktop.env}
@@ -82,16 +83,9 @@ class Login(Person, session.Session):
             os.chown(path, entry.pw_uid, entry.pw_gid)
         self.configuration = bus.configure(self.folder, self.desktop.server)
 
-    def start_recorder(self):
-        """As the machine has it: for all displays, and before anybody logs in."""
-        state = self.folder / "state"
-        words = [self.tipme, "record", "--state-dir", state, "--hot-keys", "off", "--allow-user", processes.USER]
-        self.recorder = self.start("recorder", words, as_user=False, stdout=subprocess.DEVNULL)
-        limit = time.monotonic() + 15
-        while not any(path.is_socket() for path in state.rglob("*")):
-            if self.recorder.poll() is not None or time.monotonic() > limit:
-                raise processes.CannotRun("the recorder did not start: " + (self.folder / "recorder.log").read_text()[-400:])
-            time.sleep(0.1)
+    def record_options(self):
+        """Records all displays for the user, as the system's service does."""
+        return ("--allow-user", processes.USER)
 
     def start_bus(self):
         words = ["dbus-daemon", f"--config-file={self.configuration}", "--nofork", "--nopidfile", "--print-address=1"]
@@ -103,7 +97,7 @@ class Login(Person, session.Session):
             self.env["DBUS_SYSTEM_BUS_ADDRESS"] = daemon.stdout.readline().strip()
 
     def log_in(self):
-        """Display server, bus and session, until all parts of the desktop run and the screen is quiet."""
+        """Starts display server, bus and session; waits for all parts of the desktop and a quiet screen."""
         self.env = dict(self.outside)
         self.start_display()
         self.start("session", self.desktop.session)
@@ -125,30 +119,25 @@ class Login(Person, session.Session):
         self.windows = windows.Windows(self.display, self.folder / "authority")
 
     def await_parts(self):
-        limit = time.monotonic() + LOGIN_MAX_S
-        missing = set(self.desktop.parts)
-        while missing:
-            running = {processes.comm(pid) for pid in processes.descendants()}
-            missing = {part for part in self.desktop.parts if part[:15] not in running}
-            if time.monotonic() > limit:
-                raise processes.CannotRun(f"no {', '.join(sorted(missing))} after {LOGIN_MAX_S} s")
-            time.sleep(0.2)
+        if not until(lambda: not self.missing(), None, LOGIN_MAX_S, 0.2):
+            raise processes.CannotRun(f"no {', '.join(self.missing())} after {LOGIN_MAX_S} s")
+
+    def missing(self):
+        running = {processes.comm(pid) for pid in processes.descendants()}
+        return [part for part in self.desktop.parts if part[:15] not in running]
 
     def take_environment(self):
-        """What the session gives to the programs of a person, such as where its displays are."""
+        """Takes over the session's environment for the user's programs, such as the names of displays."""
         known = next(pid for pid in processes.descendants() if processes.comm(pid) == self.desktop.parts[-1][:15])
         entries = pathlib.Path(f"/proc/{known}/environ").read_bytes().decode(errors="replace").split("\0")
         self.env |= {name: value for name, _, value in (one.partition("=") for one in entries) if name and name not in OF_ONE_PROGRAM}
 
     def log_out(self):
-        """Leaves as the desktop has it; how long that took, None where it did not end."""
+        """Ends the session by the desktop's command; returns the duration, or None on a timeout."""
         begin, leader = time.monotonic(), self.roles["session"]
         self.run(self.desktop.leave)
-        while processes.status(leader) and processes.status(leader)[0] != "Z":
-            if time.monotonic() > begin + LOGOUT_MAX_S:
-                return None
-            processes.reap()
-            time.sleep(0.1)
+        if not until(lambda: processes.reap() or not is_running(leader), None, LOGOUT_MAX_S, 0.1):
+            return None
         took = time.monotonic() - begin
         if self.windows:
             self.windows.close()
@@ -160,21 +149,21 @@ class Login(Person, session.Session):
         processes.end({self.roles["server"]})
 
     def end_rest(self):
-        """Ends what is left of a session, as the service manager does."""
+        """Ends the remaining processes of a session, like a service manager."""
         left = processes.descendants() - processes.descendants(self.recorder.pid) - {self.recorder.pid}
         processes.end(left)
         processes.reap()
 
     def agent(self):
-        """The process id of the agent; nothing where there is none."""
+        """Returns the process id of the agent, or None."""
         for pid in processes.descendants():
             words = processes.command_line(pid).split()
-            if words[:2] == [str(self.tipme), "agent"] and processes.status(pid)[0] != "Z":
+            if words[:2] == [str(self.tipme), "agent"] and is_running(pid):
                 return pid
         return None
 
     def run(self, words, timeout_s=40):
-        """Runs a command of the person to its end: exit code and all that it said."""
+        """Runs a command of the user; returns exit code and output."""
         command = processes.start(words, self.env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=self.folder / "home")
         try:
             said = command.communicate(timeout=timeout_s)[0]
@@ -185,16 +174,16 @@ class Login(Person, session.Session):
         return command.returncode, said
 
     def ask(self, *words):
-        """Runs tipme, with the recorder of this test."""
+        """Runs tipme with the recorder of this test."""
         return self.run([self.tipme, *words, "--state-dir", self.folder / "state"])
 
     def grab(self, place=None):
-        """A picture of the screen, or of a part."""
+        """Returns a picture of the screen or a part of it."""
         os.environ["XAUTHORITY"] = str(self.folder / "authority")
         return self.desktop.grab(self, place)
 
     def await_quiet(self, timeout_s=20):
-        """Waits until two pictures in a row show the same, clocks and carets aside."""
+        """Waits for two equal pictures in a row, except for clocks and carets."""
         limit, before = time.monotonic() + timeout_s, self.grab()
         whole = Place(0, 0, before.width, before.height)
         while time.monotonic() < limit:
@@ -205,3 +194,8 @@ class Login(Person, session.Session):
             before = after
         self.say("the screen did not become quiet")
         return before
+
+
+def is_running(pid):
+    found = processes.status(pid)
+    return bool(found) and found[0] != "Z"

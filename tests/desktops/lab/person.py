@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What a person does in a session: works in a program, looks at a banner, and presses what it offers."""
+"""Actions of a user in a session: work in a program, and buttons of a banner."""
 
 import time
 
+from shared import until
 from stage import processes
 from stage.windows import Place
 
@@ -13,21 +14,25 @@ NOTIFICATIONS = ("org.freedesktop.Notifications", "/org/freedesktop/Notification
 
 
 class Person:
-    """The person of a session, which has display, input and an ear on the bus."""
+    """User of a session with display, input and a monitor of the bus."""
 
     def banner_region(self):
         width, height = self.grab().size
         left, top, right, bottom = self.desktop.banners
         return Place(int(width * left), int(height * top), int(width * (right - left)), int(height * (bottom - top)))
 
-    def open_program(self):
-        """Starts the program of the test at the left of the screen, with the focus."""
+    def start_program(self, is_open):
+        """Starts the program of the test, and waits for its window."""
         words = [word.format(home=self.folder / "home") for word in self.desktop.program]
         self.start("program", words)
-        if not self.windows.wait_for(self.desktop.window, 30):
-            raise processes.CannotRun(f"no window of {words[0]}: {(self.folder / 'program.log').read_text()[-300:]}")
+        if not until(is_open, None, 30, 0.3):
+            raise self.failure(f"no window of {words[0]}", "program")
         time.sleep(self.desktop.settle_s)
-        # The first may have been a dialog, or what it shows while it starts.
+
+    def open_program(self):
+        """Opens the program with the focus, at the left of the screen."""
+        self.start_program(lambda: self.windows.find(self.desktop.window))
+        # The first window may have been a dialog or splash screen.
         window = self.windows.wait_for(self.desktop.window, 30)
         window.configure(x=60, y=120, width=600, height=420)
         self.windows.display.sync()
@@ -36,24 +41,24 @@ class Person:
         self.focus()
 
     def focus(self):
-        """Clicks into the program, which may not have come up yet, until it has the focus."""
-        limit = time.monotonic() + FOCUS_MAX_S
-        while time.monotonic() < limit:
+        """Clicks into the program until it has the focus."""
+        def clicked():
             self.input.click(*self.windows.place(self.window).at(0.5, 0.6))
             time.sleep(0.5)
-            if self.windows.has_focus(self.window):
-                return
-        self.say(f"{self.desktop.program[0]} does not get the focus")
+            return self.windows.has_focus(self.window)
+
+        if not until(clicked, None, FOCUS_MAX_S, 0):
+            self.say(f"{self.desktop.program[0]} does not get the focus")
 
     def victim(self):
         return self.roles["program"]
 
     def names(self):
-        """Words by which a verdict may name the program."""
+        """Returns the names that a verdict may use for the program."""
         return (processes.comm(self.victim()), self.desktop.program[0])
 
     def act(self, banner, key):
-        """Does what a person does for an action of a verdict; when that began, None where nobody heard of it."""
+        """Invokes an action of a verdict; returns the time, or None if the bus has no such action."""
         if not banner.note:
             return None
         now = next((one for one in reversed(self.ear.shown) if not one.closed and key in one.actions), banner.note)
@@ -69,18 +74,18 @@ class Person:
         return begin if self.ear.wait_invoked(now.number, key) else None
 
     def dismiss(self, note):
-        """Has a notification off the screen, so that the one beside it is found."""
+        """Closes a notification."""
         address = f"--address={self.env['DBUS_SESSION_BUS_ADDRESS']}"
         self.run(["busctl", address, "call", *NOTIFICATIONS, "CloseNotification", "u", note.number])
         time.sleep(0.7)
 
     def clear(self):
-        """Has all notifications off the screen."""
+        """Closes all notifications."""
         for note in [one for one in self.ear.shown if one.number and not one.closed]:
             self.dismiss(note)
 
     def pasted(self):
-        """Pastes into the program, saves, and reads what is in the file then."""
+        """Pastes into the program and saves; returns the contents of the file."""
         self.focus()
         for chord in (self.desktop.paste, self.desktop.save):
             self.input.key(chord)

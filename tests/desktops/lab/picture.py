@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Pictures of the screen: what changed between two of them, and files that are small."""
+"""Pictures of the screen: differences between two of them, and small files."""
 
 import dataclasses
 import io
@@ -9,35 +9,35 @@ from PIL import Image, ImageChops
 from stage import processes
 from stage.windows import Place
 
-# Difference of a colour that counts, of 255.
+# Minimum difference of a colour channel, of 255.
 CONTRAST = 24
-# Pixels of a row in which a caret may blink.
+# Maximum width of a caret in pixels.
 CARET_WIDTH = 4
-# A banner is at least this large; a caret, a clock or a spinner is not.
+# Minimum size of a banner, larger than a caret, clock or spinner.
 BANNER_MIN = (150, 40)
-# So large is the difference of the words in a banner that takes the place of another.
+# Minimum difference of the text when a banner replaces another.
 WORDS_MIN = (60, 10)
 COLOURS = 64
-# Pictures of documents are no larger.
+# Maximum file size of pictures in documents.
 BYTES_MAX = 60_000
 
 
 def x11(session, place=None):
-    """The root window of an X display."""
+    """Grabs the root window of an X display."""
     from PIL import ImageGrab
 
     return ImageGrab.grab(xdisplay=session.display, bbox=place and corners(place))
 
 
 def grim(session, place=None):
-    """The output of a compositor with zwlr_screencopy_v1."""
+    """Grabs the output of a compositor with zwlr_screencopy_v1."""
     part = ["-g", f"{place.x},{place.y} {place.width}x{place.height}"] if place else []
     shot = processes.start(["grim", "-t", "ppm", *part, "-"], session.env, stdout=subprocess.PIPE)
     return Image.open(io.BytesIO(shot.communicate(timeout=10)[0])).convert("RGB")
 
 
 def shell(session, place=None):
-    """The stage of GNOME Shell, which writes it to a file and stands still meanwhile: the whole takes half a second and more."""
+    """Grabs the screen by GNOME Shell, which blocks meanwhile, for the whole screen at least half a second."""
     path = session.folder / "run/screen.png"
     name, at = "org.gnome.Shell.Screenshot", "/org/gnome/Shell/Screenshot"
     words = ["busctl", f"--address={session.env['DBUS_SESSION_BUS_ADDRESS']}", "call", name, at, name]
@@ -55,16 +55,16 @@ kwin = dbus.Interface(dbus.SessionBus().get_object('org.kde.KWin', '/org/kde/KWi
 for line in sys.stdin:
     x, y, width, height = map(int, line.split())
     reader, writer = os.pipe()
-    told = kwin.CaptureArea(dbus.Int32(x), dbus.Int32(y), dbus.UInt32(width), dbus.UInt32(height), {}, dbus.types.UnixFd(writer))
+    taken = kwin.CaptureArea(dbus.Int32(x), dbus.Int32(y), dbus.UInt32(width), dbus.UInt32(height), {}, dbus.types.UnixFd(writer))
     os.close(writer)
     with open(reader, 'rb') as file:
-        sys.stdout.buffer.write(b'%d %d %d\\n' % (told['width'], told['height'], told['stride']) + file.read())
+        sys.stdout.buffer.write(b'%d %d %d\\n' % (taken['width'], taken['height'], taken['stride']) + file.read())
     sys.stdout.buffer.flush()
 """
 
 
 def kwin(session, place=None):
-    """The workspace of KWin, which writes its pixels into a pipe of a helper that asks for them."""
+    """Grabs the screen by a helper that requests it from KWin."""
     if not session.camera or session.camera.poll() is not None:
         words = ["/usr/bin/python3", "-B", "-c", KWIN]
         session.camera = session.start("camera", words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -76,7 +76,7 @@ def kwin(session, place=None):
 
 
 def is_blank(image):
-    """Whether it has one colour only, as before a desktop has drawn."""
+    """Returns True if the picture has only one colour, as before the first drawing of a desktop."""
     return all(low == high for low, high in image.getextrema())
 
 
@@ -85,7 +85,7 @@ def corners(place):
 
 
 def changed(before, after, region, least=BANNER_MIN):
-    """The rectangle of a region that differs between two pictures; nothing where that is smaller than a banner, or than said."""
+    """Returns the rectangle of a region that differs between two pictures, or None if it is smaller than `least`."""
     difference = ImageChops.difference(before.crop(corners(region)), after.crop(corners(region))).convert("L")
     found = difference.point(lambda value: 255 if value > CONTRAST else 0)
     rows = lines(found, (1, found.height))
@@ -99,14 +99,14 @@ def changed(before, after, region, least=BANNER_MIN):
 
 
 def lines(found, size):
-    """From the first to the last row or column with more difference than a caret has, whose blinking is no part of a banner."""
+    """Returns the bounds of the rows or columns that differ by more than a blinking caret."""
     across = found.width * found.height // (size[0] * size[1])
     return found.resize(size, Image.Resampling.BOX).point(lambda mean: 255 if mean * across > CARET_WIDTH * 255 else 0).getbbox()
 
 
 @dataclasses.dataclass
 class Frame:
-    """A picture of a part of the screen, and when it was asked for and had."""
+    """A picture of a part of the screen, with the times of request and result."""
 
     begin_ns: int
     end_ns: int
@@ -120,12 +120,12 @@ def frame(session, place):
 
 
 def save(image, path):
-    """With so few colours that it is small."""
+    """Saves with few colours, as a small file."""
     image.convert("P", palette=Image.Palette.ADAPTIVE, colors=COLOURS).save(path, optimize=True)
 
 
 def save_small(image, path, region):
-    """For a document: with fewer colours, then only the part where banners come, until it fits."""
+    """Saves for a document: with fewer colours, then only the area of banners, until the file is small enough."""
     part = image.crop(corners(region))
     for shown, colours in ((image, COLOURS), (image, 32), (part, COLOURS), (part, 32), (part, 16)):
         shown.convert("P", palette=Image.Palette.ADAPTIVE, colors=colours).save(path, optimize=True)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""A desktop portal that refuses shortcuts, or does not answer for a while; its own program, as the person.
+"""A desktop portal that refuses shortcuts or hangs for a time; a separate program of the user.
 
     portal.py refuse      opens a session, and refuses to bind
-    portal.py silent S    answers nothing for S seconds, then binds the shortcut `mark` in sway
+    portal.py silent S    hangs for S seconds, then binds the shortcut `mark` in sway
 """
 
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Steps as they are done: whether each was met, what was seen, and its picture."""
+"""Results of the steps: outcome, details and picture."""
 
 import json
 
@@ -13,11 +13,11 @@ class Results:
         for old in (*folder.glob("*.png"), *folder.glob("*.log")):
             old.unlink()
 
-    def met(self, session, step, met, told):
-        """Prints a step and keeps what the screen shows."""
-        told = " ".join(str(told).split())
-        self.rows.append({"step": step, "met": bool(met), "told": told})
-        print(f"{'ok' if met else 'FAILED':7} {self.desktop:9} {step}: {told}", flush=True)
+    def met(self, session, step, met, detail):
+        """Prints a step and keeps a picture of the screen."""
+        detail = " ".join(str(detail).split())
+        self.rows.append({"step": step, "met": bool(met), "detail": detail})
+        print(f"{'ok' if met else 'FAILED':7} {self.desktop:9} {step}: {detail}", flush=True)
         try:
             picture.save(session.grab(), self.folder / f"{len(self.rows):02}-{step.replace(' ', '-')}.png")
         except Exception as error:  # after a logout there is no screen
@@ -32,7 +32,7 @@ class Results:
         (self.folder / "steps.json").write_text(json.dumps(self.rows, indent=1) + "\n")
 
     def write_breakage(self, row):
-        """The row of a breakage, in place of an earlier one of the same."""
+        """Stores the row of a breakage, replacing an earlier one."""
         path = self.folder / "breakages.json"
         known = {one["breakage"]: one for one in json.loads(path.read_text())} if path.exists() else {}
         path.write_text(json.dumps(list((known | {row["breakage"]: row}).values()), indent=1) + "\n")

@@ -1,19 +1,21 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The steps of a person: set up, a hitch, the key, its answer and what can be done with that, logout, login, again."""
+"""Steps of a user: setup, a hitch, the hot key, its banner and actions, logout, login, and a second press."""
 
 import time
+
+from shared import until
 
 from . import hitch
 
 BANNER_MAX_MS = 2000
 AGENT_END_MAX_S, AGENT_COME_MAX_S = 5, 20
-# A compositor that draws on the CPU may take seconds to take a text.
+# A compositor that renders on the CPU may need seconds to copy a text.
 COPIED_MAX_S = 10
 
 
 def do(session, results):
-    """All steps of one desktop; its first banner, where there was one. Where a banner goes into a list after one of
-    its actions, each gets a hitch of its own."""
+    """Runs all steps of one desktop; returns its first banner, or None. If a banner closes after an action, each action gets a
+    hitch of its own."""
     banner = begin(session, results)
     if not banner or not banner.note:
         return None
@@ -35,14 +37,14 @@ def do(session, results):
 
 
 def do_short(session, results):
-    """From login to the first banner, and undo."""
+    """Runs the steps from login to the first banner, and undo."""
     banner = begin(session, results)
     undo(session, results)
     return banner
 
 
 def begin(session, results):
-    """From login to the first banner; nothing where setup failed."""
+    """Runs the steps from login to the first banner, which it returns; None if setup failed."""
     results.met(session, "login", True, f"{' '.join(session.desktop.session)}: {', '.join(session.desktop.parts)} run")
     recorder(session, results)
     if not setup(session, results):
@@ -69,7 +71,7 @@ def setup(session, results):
 
 
 def answer(session, results, step):
-    """A hitch, the key, and a banner that names the program and what held it up."""
+    """Checks that a banner after hitch and key names the program and the cause."""
     hitch.stop_program(session)
     banner = hitch.press(session)
     met = banner.note and banner.screen_ms is not None and banner.place
@@ -84,11 +86,11 @@ def in_time(session, results, banner, step):
 
 
 def copy(session, results, banner):
-    """*Copy*, and a paste into the program."""
+    """Checks *Copy* by a paste into the program."""
     begin = session.act(banner, "copy")
     copied = session.ear.wait(begin, ("Copied",), COPIED_MAX_S) if begin else None
-    told = f"after {hitch.ms(copied.ns, begin):.0f} ms: {copied.body}" if copied else "nothing says that it was copied"
-    results.met(session, "copy", copied, told)
+    detail = f"after {hitch.ms(copied.ns, begin):.0f} ms: {copied.body}" if copied else "no confirmation"
+    results.met(session, "copy", copied, detail)
     text = session.pasted()
     summary = banner.note.summary.split(";")[0]
     results.met(session, "paste", summary[:20] in text and len(text) > len(summary), text[-160:] or "nothing")
@@ -97,7 +99,7 @@ def copy(session, results, banner):
 
 
 def reject(session, results, banner):
-    """*Not this*: kept, and counted."""
+    """Checks that *Not this* is stored and counted."""
     begin = session.act(banner, "wrong")
     kept = session.ear.wait(begin, ("Kept",), 5) if begin else None
     _, said = session.ask("incidents", "--json")
@@ -106,38 +108,31 @@ def reject(session, results, banner):
 
 
 def details(session, results, banner):
-    """A click on the notification, or its button where a click only dismisses, opens the page."""
+    """Checks that a click on the notification, or its button, opens the page."""
     opened = session.folder / "home/opened"
     session.act(banner, session.desktop.opens)
-    limit = time.monotonic() + 8
-    while time.monotonic() < limit and not opened.exists():
-        time.sleep(0.1)
+    until(opened.exists, None, 8, 0.1)
     time.sleep(0.3)
-    told = opened.read_text().strip() if opened.exists() else "no page was opened"
-    results.met(session, "details", told.endswith(".html"), told)
+    page = opened.read_text().strip() if opened.exists() else "no page was opened"
+    results.met(session, "details", page.endswith(".html"), page)
 
 
 def leave(session, results):
-    """With the text saved: a program that asks for it at the next start has no keys for another."""
+    """Checks the logout, with the text saved, since the program would otherwise ask for it at the next start."""
     session.focus()
     session.input.key(session.desktop.save)
     time.sleep(0.5)
     agent = session.agent()
     took = session.log_out()
-    limit = time.monotonic() + AGENT_END_MAX_S
-    while session.agent() and time.monotonic() < limit:
-        time.sleep(0.1)
-    ended = agent and not session.agent()
-    told = f"the session ended after {took:.1f} s" if took is not None else "the session did not end"
-    results.met(session, "logout", took is not None and ended, f"{told}; agent {agent} {'ended' if ended else 'is still there'}")
+    ended = until(lambda: not session.agent(), None, AGENT_END_MAX_S, 0.1) and agent
+    detail = f"the session ended after {took:.1f} s" if took is not None else "the session did not end"
+    results.met(session, "logout", took is not None and ended, f"{detail}; agent {agent} {'ended' if ended else 'is still there'}")
     session.end_rest()
 
 
 def back(session, results):
     session.log_in()
-    limit = time.monotonic() + AGENT_COME_MAX_S
-    while not session.agent() and time.monotonic() < limit:
-        time.sleep(0.1)
+    until(session.agent, None, AGENT_COME_MAX_S, 0.1)
     time.sleep(1)
     _, said = session.ask("status")
     results.met(session, "login again", session.agent() and said.startswith("Ready: yes"), said.splitlines()[0] if said else "nothing")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The same under Wayland: the compositor belongs to the session, and no client is told where windows are."""
+"""Sessions under Wayland: the compositor belongs to the session, and no client knows window positions."""
 
 import os
 import time
@@ -10,12 +10,12 @@ from stage.windows import Place
 
 from . import login, picture
 
-# The share of the screen at which a click is inside the program's window.
+# Position of a click inside the program's window, as shares of the screen.
 INSIDE = (0.35, 0.6)
 
 
 class WaylandLogin(login.Login, session.Session):
-    # No program of these sessions has its messages logged.
+    # No program of these sessions logs its Wayland messages.
     copied = True
 
     def furnish(self):
@@ -38,18 +38,8 @@ class WaylandLogin(login.Login, session.Session):
 
     def open_program(self):
         before = self.grab()
-        words = [word.format(home=self.folder / "home") for word in self.desktop.program]
-        self.start("program", words)
-        limit = time.monotonic() + 30
-        while self.same(before, self.grab()):
-            if time.monotonic() > limit:
-                raise processes.CannotRun(f"no window of {words[0]}: {(self.folder / 'program.log').read_text()[-300:]}")
-            time.sleep(0.3)
-        time.sleep(self.desktop.settle_s)
+        self.start_program(lambda: picture.changed(before, self.grab(), Place(0, 0, before.width, before.height)))
         self.focus()
-
-    def same(self, before, after):
-        return picture.changed(before, after, Place(0, 0, before.width, before.height)) is None
 
     def focus(self):
         width, height = self.SIZE
@@ -57,6 +47,6 @@ class WaylandLogin(login.Login, session.Session):
         time.sleep(0.5)
 
     def end_server(self):
-        """The compositor ends with its session."""
+        """Removes the sockets of the compositor, which ended with its session."""
         for path in (self.folder / "run").glob("wayland-*"):
             os.unlink(path)

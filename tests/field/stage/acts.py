@@ -85,13 +85,18 @@ def switching(session):
         pause(0.8, 1.2)
 
 
-def moving(session):
-    """Moves the window by its title bar."""
+def drag_title(session, across, down):
+    """Drags the window by its title bar; returns the time of the press."""
     frame, place = session.windows.frame(session.window), session.place()
-    if place.y - frame.y < 8:
-        return
     begin = (place.x + place.width * 0.35, frame.y + (place.y - frame.y) * 0.6)
-    session.input.drag(begin, (begin[0] + 60, begin[1] + 40))
+    return session.input.drag(begin, (begin[0] + across, begin[1] + down))
+
+
+def moving(session):
+    """Moves the window, if it has a title bar."""
+    if session.place().y - session.windows.frame(session.window).y < 8:
+        return
+    drag_title(session, 60, 40)
     pause()
     session.screen.look_at(session.windows.frame(session.window))
 

@@ -45,10 +45,10 @@ class Grab(Fault):
         self.client = scripts.start(self.session, "helper", self.NAME, self.SOURCE)
 
     def begin(self):
-        fault.tell(self.client, "grab")
+        fault.send(self.client, "grab")
 
     def end(self):
-        return fault.tell(self.client, "ungrab")
+        return fault.send(self.client, "ungrab")
 
 
 class Flood(Grab):
@@ -57,7 +57,7 @@ class Flood(Grab):
     NAME, SOURCE, bounded = "draw-always", FLOOD, False
 
     def begin(self):
-        fault.tell(self.client, "draw")
+        fault.send(self.client, "draw")
         time.sleep(0.5)
 
     def end(self):

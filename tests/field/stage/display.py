@@ -55,7 +55,7 @@ class Keymap(Fault):
         self.script = scripts.start(self.session, "helper", "keymap-sync", KEYMAP)
 
     def begin(self):
-        fault.tell(self.script)
+        fault.send(self.script)
         time.sleep(0.5)
 
 

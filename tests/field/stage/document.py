@@ -10,14 +10,14 @@ from . import replay, truth
 
 HEAD = """# The field test
 
-Unmodified programs under real window managers of X11 and compositors of Wayland; faults from outside, and calm sessions in which nothing may be found.
-The truth is measured beside the recorder, and never told to the analysis: [tests/field](../../tests/field/README.md) says
-how. Written by `make field` or `make replay`.
+Unmodified programs under real X11 window managers and Wayland compositors: faults from outside, and calm sessions without any
+finding. The truth is measured independently of the recorder and the analysis, see
+[tests/field](../../tests/field/README.md). Written by `make field` or `make replay`.
 """
 RULE = f"""
-A fault counts as right where the first finding's kind, its culprit and the interval are right, all three; the interval
-within 15 % or 50 ms. A calm session with a finding is false, unless the screen itself stood still for more than
-{truth.CALM_STILL_MS} ms after that input; those are listed.
+A fault is right if kind and culprit of the first finding and the interval are all right, the interval within 15% or 50 ms. A
+calm session with a finding is false, unless the screen itself stood still for more than {truth.CALM_STILL_MS} ms after that input;
+these are listed.
 """
 
 

@@ -111,7 +111,7 @@ class Group:
         self.path.rmdir()
 
 
-def tell(process, line=""):
+def send(process, line=""):
     """Sends a line to a helper; returns the time after the helper has confirmed it."""
     process.stdin.write(line + "\n")
     process.stdin.flush()

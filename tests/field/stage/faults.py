@@ -49,9 +49,7 @@ def act_plain(session, act):
         window = session.windows.find(rest)
         return session.input.click(*session.windows.place(window).at(0.5, 0.5))
     if word == "drag":
-        frame, place = session.windows.frame(session.window), session.place()
-        begin = (place.x + place.width * 0.35, frame.y + (place.y - frame.y) * 0.6)
-        return session.input.drag(begin, (begin[0] + 80, begin[1] + 60))
+        return acts.drag_title(session, 80, 60)
     raise ValueError(act)
 
 

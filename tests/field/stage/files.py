@@ -91,7 +91,7 @@ class Disk(volumes.Volume):
         self.copy = self.ends(scripts.start(self.session, "helper", "nightly-backup", DISK, self.place, self.COPY_MIB))
 
     def begin(self):
-        fault.tell(self.copy)
+        fault.send(self.copy)
         time.sleep(1.0)
 
     def end(self):

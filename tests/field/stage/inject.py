@@ -126,7 +126,7 @@ class Passing(Input):
         return self.run(["key", "--delay", str(int(HOLD_S * 1000)), "+".join(keysyms)])
 
 
-# How an injector is asked: an event a line, and its time back.
+# Pipes of an injector, which reads one event per line, and answers with its time.
 ASKED = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "bufsize": 1}
 
 
@@ -134,7 +134,7 @@ def make(kind, env):
     return Passing(env) if kind == "passing" else Lasting(processes.start([sys.executable, "-B", "-c", PROGRAM], env, **ASKED))
 
 
-# The lasting injector: reads an event a line, answers with the time at which it was sent.
+# The injector for a whole session.
 PROGRAM = f"""
 import sys, time
 from Xlib import X, XK, display

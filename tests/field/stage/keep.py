@@ -3,16 +3,10 @@
 
 import json
 import os
-import pathlib
 import shutil
 import subprocess
 
 EMPTY = 3
-
-
-def default():
-    base = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
-    return pathlib.Path(base) / "tipme-field"
 
 
 def place(folder, name):

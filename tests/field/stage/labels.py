@@ -38,8 +38,10 @@ class Session(session.Session):
     """A session with a program that logs its messages on every compositor."""
 
     copied = False
-    # As long as a session takes.
-    RECORD = ("--window", "120")
+
+    def record_options(self):
+        # Longer than a session.
+        return (*super().record_options(), "--window", "120")
 
     def __init__(self, scenario, tipme, after):
         super().__init__(scenario, tipme)
@@ -175,9 +177,9 @@ def run(options):
 
 HEAD = """# Labels of messages
 
-What each message of Wayland was taken for, held against what the program's own library logs, which has the names from the
-protocol's XML ([tests/field](../../tests/field/README.md)). The recorder starts before the program, or after it. Each cell: messages; how
-many were missed and wrong, where any was. Written by `make labels`.
+Decoded Wayland messages, compared with the log of the program's own library, which has the names of the protocol's XML
+([tests/field](../../tests/field/README.md)). The recorder starts before or after the program. Each cell has the number of
+messages, and of missed and wrong ones, if any. Written by `make labels`.
 """
 
 

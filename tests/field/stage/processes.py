@@ -25,6 +25,9 @@ def now_ns():
 
 
 def adopt_orphans():
+    """Makes this process the parent of orphaned descendants, which needs root like recording."""
+    if os.geteuid() != 0:
+        raise CannotRun("recording needs root")
     if ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
         raise CannotRun("orphans cannot be adopted here")
 

@@ -28,7 +28,7 @@ class Program:
     # Delay of the toolkit's click after a button was pressed by its key: GTK 4's ACTIVATE_TIMEOUT,
     # QAbstractButton::animateClick.
     acts_after_ms: int = 0
-    # What precedes a fault.
+    # Acts before a fault.
     usual: tuple = ("typing", "clicking", "typing", "typing")
 
 
@@ -53,7 +53,7 @@ def start(session):
     start_victim(session, words)
     window = session.windows.wait_for(program.window, 60)
     if not window:
-        raise processes.CannotRun(f"no window of {words[0]}: {(session.folder / 'program.log').read_text()[-300:]}")
+        raise session.failure(f"no window of {words[0]}", "program")
     session.window = window
     time.sleep(program.settle_s)
     fit(session)

@@ -5,7 +5,7 @@ import collections
 import concurrent.futures
 import os
 
-from . import faults, judge, keep, scenarios
+from . import judge, keep, scenarios
 
 GOOD = ("right", "silent", "still")
 # Lower bounds of the buckets of the reliability table.
@@ -73,15 +73,15 @@ def tables(before, now):
 def reliability(runs):
     """Returns the share of correct causes by the stated confidence of the first finding, as
     lines. A finding in a calm session counts as wrong. The confidence is not about the interval."""
-    told = collections.defaultdict(list)
+    stated = collections.defaultdict(list)
     for run in runs:
         findings = run.verdict.get("findings")
         if findings and run.result not in ("silent", "still", "uncounted", "error"):
             confidence = findings[0]["confidence"]
-            told[next(low for low in BUCKETS if confidence >= low)].append((confidence, judge.right_cause(run)))
-    yield f"{'confidence':12} {'runs':>5} {'told':>6} {'right':>6}"
-    for low in sorted(told, reverse=True):
-        runs_here = told[low]
+            stated[next(low for low in BUCKETS if confidence >= low)].append((confidence, judge.right_cause(run)))
+    yield f"{'confidence':12} {'runs':>5} {'stated':>6} {'right':>6}"
+    for low in sorted(stated, reverse=True):
+        runs_here = stated[low]
         mean, right = (sum(column) / len(runs_here) for column in zip(*runs_here))
         yield f"{f'from {low:.0%}':12} {len(runs_here):5} {mean:6.1%} {right:6.1%}"
     yield ""
@@ -103,26 +103,10 @@ def misses(now):
             yield f"  {run.run}: {run.result}: {run.line()} [{run.why}]"
 
 
-def measure_again(folders):
-    """Recomputes the truth of faults from the stored logs with the current table."""
-    for folder in folders:
-        said = keep.read(folder / "truth.json")
-        scenario = scenarios.ALL.get(said["scenario"])
-        if scenario and said["kind"] == "fault" and "acts_ns" in said:
-            name, _, words = scenario.fault.partition(" ")
-            said["bounded"] = faults.FAULTS[name].bounded
-            if name == "own":
-                said["fault_end_ns"] = said["acts_ns"][0] + int(float(words) * 1e9)
-            faults.judge_effect(scenario, said)
-            keep.write(folder / "truth.json", said)
-
-
 def replay(options, say=print):
     """Prints tables, differences and misses; returns the runs."""
     words = options.only.split(",") if options.only else [""]
     folders = [one for one in keep.runs(options.keep) if any(word in one.name for word in words)]
-    if options.remeasure:
-        measure_again(folders)
     now = all_judged(options.tipme, folders)
     before = all_judged(options.against, folders) if options.against else []
     for line in tables(before, now):

@@ -38,11 +38,15 @@ class Log:
     def __init__(self, path):
         self.path, self.read, self.known = path, 0, []
 
-    def changes(self):
-        data = self.path.read_bytes()
+    def new_lines(self):
+        """Returns the lines since the last call."""
+        data = self.path.read_bytes() if self.path.exists() else b""
         whole = data[self.read : data.rfind(b"\n") + 1]
         self.read += len(whole)
-        self.known.extend(tuple(map(int, line.split())) for line in whole.decode().splitlines())
+        return whole.decode(errors="replace").splitlines()
+
+    def changes(self):
+        self.known.extend(tuple(map(int, line.split())) for line in self.new_lines())
         return self.known
 
 

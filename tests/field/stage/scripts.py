@@ -73,7 +73,7 @@ def start(session, role, name, body, *words, as_user=True):
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     process = session.start(role, [path, *words], as_user=as_user, **pipes)
     if not process.stdout.readline().startswith("ready"):
-        raise processes.CannotRun(f"{name} did not start: {(session.folder / f'{role}.log').read_text()[-300:]}")
+        raise session.failure(f"{name} did not start", role)
     return process
 
 

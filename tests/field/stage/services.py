@@ -81,7 +81,7 @@ class Activation(Logged):
         session.env["XDG_DATA_HOME"] = str(session.folder / "home/share")
 
 
-class Told(waiting.Held):
+class Released(waiting.Held):
     """A script holds something until it receives a line to release it."""
 
     SCRIPT, NAME, PARAMETERS = "", "", {}
@@ -93,7 +93,7 @@ class Told(waiting.Held):
         return self.NAME, self.SCRIPT, *self.words()
 
 
-class Print(Told):
+class Print(Released):
     """The print server accepts connections, and answers requests late."""
 
     SCRIPT, NAME = PRINT, "print-server"
@@ -103,7 +103,7 @@ class Print(Told):
         session.env["CUPS_SERVER"] = f"127.0.0.1:{session.port}"
 
 
-class Listener(Told):
+class Listener(Released):
     """A service on a socket accepts connections and sends nothing: `listener NAME`."""
 
     SCRIPT, PARAMETERS = SOCKET, {"NAME": ""}
@@ -112,7 +112,7 @@ class Listener(Told):
         return (self.session.folder / "home/peer",)
 
 
-class Directory(Told):
+class Directory(Released):
     """The name service cache, which the C library queries for users and groups, does not answer."""
 
     SCRIPT, NAME, AS_USER = SOCKET, "directory-cache", False
@@ -127,7 +127,7 @@ class Directory(Told):
         super().settle()
 
 
-class Packages(Told):
+class Packages(Released):
     """An unattended upgrade holds the lock of the package manager."""
 
     SCRIPT, NAME = LOCK, "upgrade-nightly"
@@ -151,7 +151,7 @@ DPkg::Lock::Timeout "9";
         return (folder / "lock-frontend",)
 
 
-class Claimed(Told):
+class Claimed(Released):
     """A live script holds a lock file with its process id, as GnuPG writes them."""
 
     NAME = "keyring-sync"

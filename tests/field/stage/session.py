@@ -14,7 +14,7 @@ import tempfile
 import time
 
 from shared import until
-from shared.programs import free_port
+from shared.programs import free_port, mark
 
 from . import faults, inject, managers, processes, programs, screen, windows
 
@@ -38,8 +38,6 @@ def alone():
 
 class Session:
     """All parts of one run; `with` ends everything that was started."""
-
-    RECORD = ()
 
     def __init__(self, scenario, tipme):
         self.scenario, self.tipme = scenario, tipme
@@ -124,6 +122,10 @@ class Session:
         self.say(f"{role}: pid {process.pid}: {' '.join(map(str, words))}")
         return process
 
+    def failure(self, what, role):
+        """Returns an error with the end of a program's log."""
+        return processes.CannotRun(f"{what}: {(self.folder / f'{role}.log').read_text(errors='replace')[-400:]}")
+
     def start_server(self):
         width, height = SIZE
         words = ["Xvfb", "-displayfd", "1", "-nolisten", "tcp", "-noreset", "-screen", "0", f"{width}x{height}x24"]
@@ -149,23 +151,22 @@ class Session:
         os.chmod(text, 0o644)
         return ["xclip", "-quiet", "-selection", which, "-in", text]
 
+    def record_options(self):
+        return ("--display", self.display)
+
     def start_recorder(self):
         state = self.folder / "state"
-        words = [self.tipme, "record", "--state-dir", state, "--display", self.display, "--hot-keys", "off", *self.RECORD]
+        words = [self.tipme, "record", "--state-dir", state, "--hot-keys", "off", *self.record_options()]
         self.recorder = self.start("recorder", words, as_user=False, stdout=subprocess.PIPE, text=True)
         listens = lambda: any(path.is_socket() for path in state.rglob("*"))  # noqa: E731
-        if not until(lambda: listens() or self.recorder.poll() is not None, None, 10, 0.1) or not listens():
-            raise processes.CannotRun("the recorder did not start: " + (self.folder / "recorder.log").read_text()[-400:])
+        if not until(lambda: listens() or self.recorder.poll() is not None, None, 15, 0.1) or not listens():
+            raise self.failure("the recorder did not start", "recorder")
         time.sleep(0.5)
 
     def mark(self, to):
         """Marks, and stores the incident."""
         at = processes.now_ns()
-        words = [self.tipme, "mark", "--state-dir", self.folder / "state"]
-        done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
-        if done.returncode != 0:
-            raise processes.CannotRun(f"no mark: {done.stderr.strip()}")
-        shutil.copyfile(done.stdout.strip().splitlines()[-1], to)
+        shutil.copyfile(mark(self.tipme, self.folder / "state")[1], to)
         return at
 
     def wait_quiet(self, timeout_s=20):

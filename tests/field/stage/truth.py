@@ -115,9 +115,9 @@ def slowest(changes, said):
     return max(answers(changes, said), key=lambda pair: pair[1] - pair[0], default=(said["act_ns"], None))
 
 
-# How the end of the true interval is found, by the word in the table: after the act the first change, the last before
-# the screen is quiet, the first after the fault's end, or the end of the longest time without one (`still`: which is the interval);
-# or the mark, which comes while the fault lasts.
+# End of the true interval, by the word in the table: the first change after the act, the last one before the screen is
+# quiet, the first one after the fault's end, the end of the longest time without a change (of `still`, that time is the
+# interval), or the mark during the fault.
 MODES = {
     "first": lambda changes, said: first_after(changes, said["act_ns"]),
     "last": lambda changes, said: last_before_quiet(changes, said["act_ns"], said["fault_end_ns"]),

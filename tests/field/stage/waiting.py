@@ -137,7 +137,7 @@ class Held(Fault):
         """Releases the resource. That may take a while itself, such as a commit; the waiting
         command may answer just before the helper has confirmed it."""
         at = processes.now_ns()
-        return max(at, fault.tell(self.helper) - JUST_BEFORE_NS)
+        return max(at, fault.send(self.helper) - JUST_BEFORE_NS)
 
 
 class HeldStopped(Held):
@@ -150,7 +150,7 @@ class HeldStopped(Held):
     def end(self):
         at = processes.now_ns()
         stopping.signalled(self.session, "CONT", self.helper.pid)
-        fault.tell(self.helper)
+        fault.send(self.helper)
         return at
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The virtual test bed: what guests are made of, and what is checked and measured in them."""
+"""The virtual test bed: parts of guests, and the checks and measurements in them."""
 
 import pathlib
 import sys

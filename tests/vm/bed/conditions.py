@@ -1,49 +1,46 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What a machine may meet while the recorder's service runs: several users, CPUs that go and come, suspend, steps of
-the clock, a container, a limit of memory.
+"""Changing conditions for the recorder's service: several users, CPU hotplug, suspend, steps of the clock, a container, a
+memory limit.
 
-Recording goes on, in the same process, and what is marked is whole; or the journal says why not.
+The same process keeps recording, and its incidents are complete; otherwise the journal gives the reason.
 """
 
 import json
 import time
 
-from .checks import FOCUS_MAX_S
 from .job import WINDOW_S, Fault, main_job
 from .marks import MARK_KEYS, incidents, new_incident
 from .places import TOOLS
 from .screen import Screen
 
-# Who marks besides the person of the session.
+# Second user with the right to mark.
 OTHER = "other"
-# The longest wait for a mark and a diagnosis, in seconds, and how long the guest sleeps.
+# Maximum duration of a mark or diagnosis, and duration of the suspend, in seconds.
 MARK_MAX_S, ASLEEP_S = 240, 8
-# A program in a container, on the CPU that went and came back.
+# Program in a container, on the CPU that was offline.
 BOXED = Fault(
     "a container on a CPU that came back",
     f"setsid --wait unshare --net --pid --fork --mount-proc taskset -c 1 {TOOLS}/batch-render 1 3",
     "cpu-competition", "batch-render", 3, 40,
 )  # fmt: skip
-# Too little for the rings of a recorder, and enough for one with small rings and a mark.
+# Memory limits: too low for the recorder's rings, and sufficient for small rings and a mark.
 LITTLE, ENOUGH = "24M", "256M"
 
 
 def check(machine, results, person):
-    """All of it; `person` makes a command one of the person in the session."""
+    """Runs all checks; `person` wraps a command to run as the user of the session."""
     users(machine, results, person)
     for step in (hotplug, suspend, clock, memory):
         step(machine, results)
 
 
 def recorder(machine):
-    """The service's state, and its process."""
-    shown = machine.run("systemctl show -p ActiveState -p MainPID tipmed")
-    known = dict(line.split("=", 1) for line in shown.splitlines())
-    return known["ActiveState"], known["MainPID"]
+    """Returns state and process of the service."""
+    return machine.properties("ActiveState", "MainPID")
 
 
 def mark(machine, as_user="{}"):
-    """Marks; the incident, and whether it can be diagnosed and is whole."""
+    """Marks; returns the incident, its verdict, and notes on damage or losses."""
     before = incidents(machine)
     machine.run(as_user.format("tipme mark"), MARK_MAX_S)
     incident = new_incident(machine, before)
@@ -53,7 +50,7 @@ def mark(machine, as_user="{}"):
 
 
 def users(machine, results, person):
-    """Two users mark; each reads the own incident only."""
+    """Checks that each of two users can only read their own incident."""
     machine.run(f"useradd --create-home --groups tipme {OTHER}")
     other = f"cd / && runuser -u {OTHER} -- {{}}"
     made = [(ask, *mark(machine, ask)) for ask in (person("{}"), other)]
@@ -66,7 +63,7 @@ def users(machine, results, person):
 
 
 def hotplug(machine, results):
-    """A CPU goes, and comes back; what holds the terminal up there afterwards, in a container, is found."""
+    """Takes a CPU offline and online; then a hitch there, by a program in a container, must be found."""
     _, process = recorder(machine)
     machine.run("echo 0 >/sys/devices/system/cpu/cpu1/online")
     incident, _, torn = mark(machine)
@@ -75,7 +72,7 @@ def hotplug(machine, results):
     met = (state, now, torn) == ("active", process, [])
     results.met("a CPU goes", met, f"{state}, process {process} is {now}, {incident} {torn or 'is whole'}")
     results.alone_from = time.monotonic() + WINDOW_S
-    terminal = machine.run(f"{TOOLS}/await-focus", FOCUS_MAX_S).strip()
+    terminal = machine.focused()
     machine.run(f"taskset -a -p -c 1 {terminal}")
     before = incidents(machine)
     main_job(machine, results, BOXED, lambda: new_incident(machine, before), MARK_KEYS)
@@ -83,12 +80,12 @@ def hotplug(machine, results):
 
 
 def suspend(machine, results):
-    """Suspend to idle and back; nothing of it is told as a hitch."""
+    """Suspends to idle and resumes; this must not count as a hitch."""
     _, process = recorder(machine)
     time.sleep(max(0, results.alone_from - time.monotonic()))
     screen = Screen(machine)
     screen.press("a")
-    # A key that draws nothing wakes it: one that does would rightly be told as late.
+    # Wakes up by a key that draws nothing, since an answer would correctly count as late.
     machine.run("echo enabled >/sys/devices/platform/i8042/serio0/power/wakeup; echo 0 >/sys/power/pm_async")
     machine.run("systemd-run -q --no-block bash -c 'sleep 1; echo freeze >/sys/power/state'")
     time.sleep(ASLEEP_S)
@@ -101,12 +98,12 @@ def suspend(machine, results):
     state, now = recorder(machine)
     findings = [(one["kind"], one["ms"]) for one in verdict["findings"]]
     met = (state, now, torn, findings, stats) == ("active", process, [], [], "1")
-    told = f"slept {stats} times; {state}, process {process} is {now}, {incident} {torn}, {findings}"
-    results.met("suspend to idle and resume", met, told)
+    detail = f"slept {stats} times; {state}, process {process} is {now}, {incident} {torn}, {findings}"
+    results.met("suspend to idle and resume", met, detail)
 
 
 def clock(machine, results):
-    """The clock goes an hour forth and back."""
+    """Sets the clock forward and back by an hour."""
     _, process = recorder(machine)
     made = []
     for step in (3600, -3600):
@@ -120,7 +117,7 @@ def clock(machine, results):
 
 
 def memory(machine, results):
-    """A limit that is too low is told in the journal; with one that is high enough it records and marks."""
+    """Checks that the journal reports a memory limit that is too low, and that the recorder works with a sufficient one."""
     limit = "systemctl set-property --runtime tipmed MemoryMax"
     machine.run(f"{limit}={LITTLE}; systemctl restart tipmed || true", 120)
     time.sleep(10)

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Keys on the text console: the hot key marks there, and what the recorder writes about it is read from the screen."""
+"""Keys on the text console: the hot key and the recorder's messages on the screen."""
 
 import json
-import pathlib
-import tempfile
 
 from shared import until
 from shared.incident import sections
@@ -13,12 +11,12 @@ from .places import TOOLS
 from .results import ABSENT
 from .screen import Screen
 
-# What is typed on the console: a word that is nowhere else; and the wait for a line there, in seconds.
+# Text to type on the console, a word that occurs nowhere else; maximum wait for a line there, in seconds.
 TYPED, CAUSE_MAX_S = "jackdaws", 180
 
 
 def console(machine, results):
-    """Keys without a display, with a program that reads what is typed."""
+    """Checks keys without a display, with a program that reads them."""
     machine.run("systemd-run -q --unit tipme-vm-reader -p StandardInput=tty -p TTYPath=/dev/tty1 cat")
     try:
         console_keys(machine, results)
@@ -27,7 +25,7 @@ def console(machine, results):
 
 
 def console_keys(machine, results):
-    """The kernel's stamps, and the hot key."""
+    """Checks the kernel's time stamps and the hot key."""
     screen, before = Screen(machine), incidents(machine)
     with machine.begun(f"{TOOLS}/evdev-stamps", 60, "ready") as stamps:
         for code in (*TYPED, "ret"):
@@ -48,23 +46,20 @@ def console_keys(machine, results):
 
 
 def console_mark(machine, results, incident, stamp):
-    """The mark is the press, and what was typed is nowhere in the file."""
-    with tempfile.TemporaryDirectory(prefix="tipme-vm-incident-") as folder:
-        machine.copy_out(incident, pathlib.Path(folder))
-        data = (pathlib.Path(folder) / pathlib.PurePath(incident).name).read_bytes()
-    (_, meta), *others = sections(data)
+    """Checks that the mark has the time of the press, and that the file does not contain the typed text."""
+    (_, meta), *others = sections(machine.read(incident))
     rest = [body for _, body in others]
     meta = json.loads(meta)
     late_ns, trigger = meta["mark_ns"] - stamp, meta["trigger"]
-    told = f"trigger {trigger}, the mark {late_ns} ns after the device's stamp"
-    results.met("hot key on the console: time", (trigger, late_ns) == ("hotkey", 0), told)
+    detail = f"trigger {trigger}, the mark {late_ns} ns after the device's stamp"
+    results.met("hot key on the console: time", (trigger, late_ns) == ("hotkey", 0), detail)
     found = sum(TYPED.encode() in section.lower() for section in rest)
-    told = f"{found} of {len(rest)} sections have what was typed ({sum(map(len, rest)) >> 10} KiB)"
-    results.met("hot key on the console: no text", rest and not found, told)
+    detail = f"{found} of {len(rest)} sections have what was typed ({sum(map(len, rest)) >> 10} KiB)"
+    results.met("hot key on the console: no text", rest and not found, detail)
 
 
 def console_lines(machine, results, screen, incident):
-    """The person at the console reads of the mark, of its cause, and of the recording of keys."""
+    """Checks the messages on the mark, its cause, and the recording of keys."""
     symptom, *findings = machine.run(f"tipme diagnose {incident}", CAUSE_MAX_S, (0, 3)).splitlines()
     cause = symptom if symptom.startswith("No finding") else f"{symptom} {findings[0]}"
     for title, line in (("mark", f"marked {incident}"), ("cause", cause)):
@@ -76,7 +71,7 @@ def console_lines(machine, results, screen, incident):
 
 
 def console_stopped(machine, results, screen):
-    """A console that was stopped by its user holds nothing up: the lines are lost, and that is told."""
+    """Checks that a console stopped by Ctrl-S blocks nothing, and that its lost lines are logged."""
     before = incidents(machine)
     lost = "journalctl -b -u tipmed -o cat | grep -c 'cannot write to the console' || true"
     earlier = int(machine.run(lost))
@@ -90,7 +85,7 @@ def console_stopped(machine, results, screen):
 
 
 def shown(machine, line, before="tipme: "):
-    """Whether a line is on the text screen, waited for; and it, or what is there."""
+    """Waits for a line on the text screen; returns whether it came, and the line or the screen's text."""
     wanted = "".join(f"{before}{line}".split()).encode("ascii", "replace").decode()
     read = lambda: machine.run("tr -d '\\0' < /dev/vcs1")  # noqa: E731
     met = until(lambda: wanted in "".join(read().split()), None, CAUSE_MAX_S, 0.5)

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""QEMU's control socket: keys, the pointer, the screen, and the threads that are processors."""
+"""QEMU's control socket: keys, the pointer, the screen, and the threads of virtual CPUs."""
 
 import json
 import socket
 
 from .places import CannotRun
 
-# The longest wait for an answer, in seconds.
+# Maximum wait for an answer, in seconds.
 ANSWER_MAX_S = 30
 
 
 class Control:
-    """QEMU's control protocol: a JSON line each way."""
+    """Client of QEMU's control protocol: one JSON line per message."""
 
     def __init__(self, path):
         self.socket = socket.socket(socket.AF_UNIX)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What guests are made of, as `tests/vm/build` leaves it in the cache: QEMU, kernels, and the disks.
+"""Parts of guests in the cache, as `tests/vm/build` leaves them: QEMU, kernels and disks.
 
-Runs do not write to the disks in the cache, but to a copy that is gone when they end.
+Runs write to temporary copies of the disks.
 """
 
 import dataclasses
@@ -10,9 +10,9 @@ import subprocess
 
 from .places import HERE, CannotRun, cache
 
-# Which kernels are tested: the series, and the suite that has it.
+# Tested kernel series, and their Debian suites.
 SERIES = {"6.1": "bookworm", "6.18": "trixie-backports"}
-# The person in a guest.
+# User in a guest.
 USER, USER_ID = "user", 1000
 
 
@@ -27,7 +27,7 @@ class Kernel:
 
     @property
     def first(self):
-        """The first file system, which finds the disk."""
+        """Returns the initial file system, which mounts the disk."""
         return self.folder / "first.cpio.gz"
 
     @property
@@ -36,7 +36,7 @@ class Kernel:
 
 
 class Image:
-    """The disks and the key that opens the guest."""
+    """The disks, and the ssh key of the guest."""
 
     def __init__(self, folder):
         self.root, self.data, self.swap = folder / "root.ext4", folder / "data.ext4", folder / "swap"
@@ -44,7 +44,7 @@ class Image:
 
 
 def built():
-    """QEMU's folder, the kernels and the disks; what is missing is built."""
+    """Returns QEMU's folder, the kernels and the disks; builds missing ones."""
     words = [str(HERE / "build"), str(cache()), *(f"{series}={suite}" for series, suite in SERIES.items())]
     done = subprocess.run(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode != 0:

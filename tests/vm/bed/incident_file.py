@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The records of an incident file, read by docs/format.md alone: what it says must be enough, and tipme's own reader may err."""
+"""Parser for the records of an incident file, based on docs/format.md alone and independent of tipme's own reader."""
 
 import collections
 import dataclasses
@@ -7,15 +7,15 @@ import struct
 
 from shared.incident import Unreadable
 
-# Chunks, and the bytes at their end in which no record begins.
+# Size of chunks, and of the end of a chunk in which no record begins.
 CHUNK_BYTES, LAST_BYTES, SLACK_NS = 65536, 504, 1_000_000
 CHUNK_HEAD, RECORD_HEAD, WORD = struct.Struct("<QQIIQ"), struct.Struct("<QIHBB"), struct.Struct("<Q")
 GAP_BYTES = 512
-# Kinds of records that are looked at, with what follows their heads, and the bytes of all kinds that are known.
+# Parsed kinds of records, and the body of a switch.
 SWITCH, WAKING, MIGRATE, SAMPLE = 1, 2, 3, 25
 SWITCH_BODY = struct.Struct("<IHBB")
 STEP_BITS, TIME_BITS, TIME_AT, TID_BITS = 5, 18, 38, 22
-# Bits of a packed state, and where they belong: mask, shift.
+# Bits of a packed state: mask, shift.
 STATES = ((0x0007, 0), (0x0780, 4), (0x2000, 6), (0x8000, 7))
 
 Record = collections.namedtuple("Record", "ts kind tid other state")
@@ -23,17 +23,17 @@ Record = collections.namedtuple("Record", "ts kind tid other state")
 
 @dataclasses.dataclass
 class Ring:
-    """What one CPU has written of a class, in the order of writing."""
+    """Records of one class and CPU, in the order of writing."""
 
     chunks: int = 0
     records: list = dataclasses.field(default_factory=list)
-    # Places that hold no valid record in front of one that is, and the times of switches from a thread that did not run.
+    # Number of gaps without a valid record before another one, and times of switches from a thread that did not run.
     gaps: int = 0
     breaks: list = dataclasses.field(default_factory=list)
 
 
 def rings(section):
-    """The rings of a section of chunks, by CPU."""
+    """Returns the rings of a section of chunks, by CPU."""
     found = collections.defaultdict(Ring)
     pieces = [section[at : at + CHUNK_BYTES] for at in range(0, len(section), CHUNK_BYTES)]
     for chunk in sorted(pieces, key=lambda chunk: CHUNK_HEAD.unpack_from(chunk)[1]):
@@ -47,7 +47,7 @@ def rings(section):
 
 
 def read_chunk(chunk, taken, earliest, ring):
-    """Adds a chunk's records, packed ones as if they were whole."""
+    """Adds a chunk's records, with packed ones expanded."""
     at, base, running = CHUNK_HEAD.size, 0, None
     while at <= CHUNK_BYTES - LAST_BYTES:
         word = WORD.unpack_from(chunk, at)[0]
@@ -75,7 +75,7 @@ def read_chunk(chunk, taken, earliest, ring):
 
 
 def whole(chunk, at, taken, earliest):
-    """The whole record there and its bytes; None where there is none."""
+    """Returns the unpacked record at an offset and its size; None if there is none."""
     if at + RECORD_HEAD.size > CHUNK_BYTES:
         return None
     ts, tid, size, kind, generation = RECORD_HEAD.unpack_from(chunk, at)
@@ -93,7 +93,7 @@ def whole(chunk, at, taken, earliest):
 
 
 def unpacked(word, kind, base, running):
-    """A packed record, as if it were whole."""
+    """Expands a packed record."""
     steps, tid = base >> STEP_BITS, word & (1 << TID_BITS) - 1
     further = ((word >> TIME_AT) - steps) & (1 << TIME_BITS) - 1
     ts = steps + further << STEP_BITS

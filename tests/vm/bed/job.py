@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The main job, with a real keyboard: a hitch, the hot key, a verdict that names the cause.
+"""The main job with a real keyboard: a hitch, the hot key, a verdict that names the cause.
 
-Keys are typed calmly, a fault is injected in the guest, keys are typed into it, and the hot key is pressed,
-all by QEMU's keyboard. Whether there was a hitch at all is seen from outside, on the screen: a fault that held nothing
-up is repeated. The diagnosis has nothing but the incident file. What it says of each key is then held against what was
-seen from outside.
+QEMU's keyboard types before and during a fault in the guest, and presses the hot key. The screen, seen from outside,
+shows the hitch; a fault without effect is repeated. The diagnosis of the incident file is then compared with the latency
+of each key as seen from outside.
 """
 
 import dataclasses
@@ -16,26 +15,26 @@ import time
 from .places import TOOLS, cache, say
 from .screen import Screen
 
-# Keys before the fault, those into it, and the pause between keys, in seconds.
+# Keys before the fault, and the pause between keys in seconds.
 CALM_KEYS, PAUSE_S = 12, 0.25
-# The time until the fault has its effect, in seconds.
+# Time until the fault has its effect, in seconds.
 ONSET_S = 0.3
-# A hitch holds the screen up for so much longer than calm keys do, in milliseconds; so often it is tried.
+# Minimum delay of a hitch beyond the usual latency, in milliseconds, and number of attempts.
 HELD_MIN_MS, TRIES_MAX = 250, 5
-# From one picture of a 60 Hz screen to the next.
+# Refresh interval of a 60 Hz screen.
 REFRESH_MS = 1000 / 60
-# A stamp of the device and tipme's time of input are the same number, in microseconds.
+# Tolerance between the device's time stamp and tipme's input time, which has microseconds.
 STAMP_TOLERANCE_NS = 1000
-# An effect below this is no hitch, in milliseconds: emulation is too coarse for less.
+# Minimum effect of a fault in the verdict, in milliseconds; emulation is too coarse for less.
 EFFECT_MIN_MS = 50
 DIAGNOSE_MAX_S = 180
-# So far back an incident reaches, in seconds: the next fault is not to be in the window of the one before.
+# Length of an incident's window, in seconds; two faults must not be in the same one.
 WINDOW_S = 42
 
 
 @dataclasses.dataclass(frozen=True)
 class Fault:
-    """What is done to the guest, and what has to be found."""
+    """A fault in the guest, and the expected finding."""
 
     name: str
     command: str
@@ -53,7 +52,7 @@ FAULTS = (
 
 def main_job(machine, results, fault, new_incident, mark_keys):
     time.sleep(max(0, results.alone_from - time.monotonic()))
-    pid = machine.run(f"{TOOLS}/await-focus", 90).strip()
+    pid = machine.focused()
     screen = Screen(machine)
     screen.await_quiet()
     name = f"main job, {fault.name}"
@@ -69,9 +68,10 @@ def main_job(machine, results, fault, new_incident, mark_keys):
 
 
 def keep(machine, incident, typed, stamps):
-    """Keeps what a failure can be understood from."""
+    """Keeps incident and measurements of a failure for analysis."""
     folder = cache() / "failed" / machine.kernel.series
-    machine.copy_out(incident, folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / pathlib.PurePath(incident).name).write_bytes(machine.read(incident))
     seen = [one and dataclasses.asdict(one) for one in typed]
     text = json.dumps({"seen": seen, "stamps": stamps}, indent=1)
     (folder / pathlib.PurePath(incident).with_suffix(".json").name).write_text(text)
@@ -79,7 +79,7 @@ def keep(machine, incident, typed, stamps):
 
 
 def type_into(machine, results, screen, fault, pid, mark_keys):
-    """What was seen of each key, and the guest's own stamps of them. The first key of all, which loads fonts, is not one of them."""
+    """Returns the effect of each key on the screen, and the guest's time stamps. A first key, which loads fonts, is not included."""
     type_one(screen, 0)
     with machine.begun(f"{TOOLS}/evdev-stamps", 400, "ready") as listening:
         typed = [type_one(screen, number) for number in range(CALM_KEYS)]
@@ -93,7 +93,7 @@ def type_into(machine, results, screen, fault, pid, mark_keys):
 
 
 def type_until_held(machine, results, screen, fault, pid, calm):
-    """Keys typed into the fault, which is repeated until the screen was held up."""
+    """Types during the fault, which is repeated until the screen is delayed."""
     usual = statistics.median(one.latency_ms for one in calm if one)
     typed, held = [], []
     while len(held) < TRIES_MAX and max(held, default=0) < HELD_MIN_MS:
@@ -102,10 +102,10 @@ def type_until_held(machine, results, screen, fault, pid, calm):
             tried = [type_one(screen, number, calm=False) for number in range(fault.keys)]
         typed += tried
         held.append(max((one.latency_ms - usual for one in tried if one), default=0))
-    told = f"screen held up for {held[-1]:.0f} ms longer than the usual {usual:.0f} ms"
+    detail = f"screen held up for {held[-1]:.0f} ms longer than the usual {usual:.0f} ms"
     if held[1:]:
-        told += ", before that for " + ", ".join(f"{one:.0f}" for one in held[:-1])
-    results.met(f"main job, {fault.name}: hitch", held[-1] >= HELD_MIN_MS, told)
+        detail += ", before that for " + ", ".join(f"{one:.0f}" for one in held[:-1])
+    results.met(f"main job, {fault.name}: hitch", held[-1] >= HELD_MIN_MS, detail)
     return typed
 
 
@@ -116,7 +116,7 @@ def type_one(screen, number, calm=True):
 
 
 def judge(machine, results, fault, name, incident, typed):
-    """The first finding names kind and culprit."""
+    """Checks kind and culprit of the first finding."""
     verdict = json.loads(machine.run(f"tipme diagnose --json {incident}", DIAGNOSE_MAX_S, codes=(0, 3)))
     findings = verdict["findings"]
     first = findings[0] if findings else {"kind": "nothing", "culprit": None, "ms": 0}
@@ -124,48 +124,48 @@ def judge(machine, results, fault, name, incident, typed):
     took = verdict["interval"]["latency_ms"] if verdict.get("interval") else 0
     names = f"{culprit.get('comm')} {culprit.get('job')}"
     seen = max((one.latency_ms for one in typed if one), default=0)
-    told = f"{first['kind']} by {culprit.get('comm')}, {first['ms']:.0f} of {took:.0f} ms; outside {seen:.0f} ms"
+    detail = f"{first['kind']} by {culprit.get('comm')}, {first['ms']:.0f} of {took:.0f} ms; outside {seen:.0f} ms"
     right = first["kind"] == fault.kind and fault.culprit in names and took >= EFFECT_MIN_MS
     if not right:
-        told += f"; expected {fault.kind} by {fault.culprit}; all: " + ", ".join(
+        detail += f"; expected {fault.kind} by {fault.culprit}; all: " + ", ".join(
             f"{one['kind']} {(one['culprit'] or {}).get('comm')} {one['ms']:.0f}" for one in findings[:4]
         )
-    results.met(f"{name}: verdict", right, told)
+    results.met(f"{name}: verdict", right, detail)
 
 
 def compare(machine, results, name, incident, typed, stamps):
-    """What tipme says of each key, against the outside view."""
+    """Compares tipme's input time and latency of each key with the outside view."""
     command = f"tipme diagnose --interactions --json {incident}"
     listed = json.loads(machine.run(command, DIAGNOSE_MAX_S, codes=(0, 3)))
     keys = [one for one in listed["interactions"] if one["class"] == "key" and one.get("end_ns")]
     pairs, late_ms = [], []
     for seen, begin, end in zip(typed, stamps, stamps[1:]):
-        # The next key was pressed only when this one was answered.
+        # Each key is pressed after the answer to the previous one.
         near = [one for one in keys if begin - STAMP_TOLERANCE_NS <= one["input_ns"] < end - STAMP_TOLERANCE_NS]
         if seen and near:
             pairs.append((seen, (near[0]["end_ns"] - near[0]["input_ns"]) / 1e6))
             late_ms.append((near[0]["input_ns"] - begin) / 1e6)
     exact = sum(late <= STAMP_TOLERANCE_NS / 1e6 for late in late_ms)
-    told = f"{exact} of {len(typed)} keys have the device's time stamp as time of input, {len(pairs)} were listed"
+    detail = f"{exact} of {len(typed)} keys have the device's time stamp as time of input, {len(pairs)} were listed"
     if exact < len(typed) and late_ms:
-        told += f"; the latest {max(late_ms):.1f} ms after it"
-    results.met(f"{name}: input times", exact == len(typed), told)
+        detail += f"; the latest {max(late_ms):.1f} ms after it"
+    results.met(f"{name}: input times", exact == len(typed), detail)
     if pairs:
         results.met(f"{name}: latency", *agreement(pairs))
 
 
 def agreement(pairs):
-    """Whether each key's latency is that of the outside within one screen refresh and the sampling step."""
-    worst, allowed = max(((seen.latency_ms - told, REFRESH_MS + seen.step_ms) for seen, told in pairs),
+    """Returns whether all latencies agree with the outside view within one screen refresh and the sampling step, with details."""
+    worst, allowed = max(((seen.latency_ms - own, REFRESH_MS + seen.step_ms) for seen, own in pairs),
                          key=lambda one: abs(one[0]) - one[1])  # fmt: skip
-    within = sum(abs(seen.latency_ms - told) <= REFRESH_MS + seen.step_ms for seen, told in pairs)
+    within = sum(abs(seen.latency_ms - own) <= REFRESH_MS + seen.step_ms for seen, own in pairs)
     outside = statistics.median(seen.latency_ms for seen, _ in pairs)
-    inside = statistics.median(told for _, told in pairs)
+    inside = statistics.median(own for _, own in pairs)
     step = statistics.median(seen.step_ms for seen, _ in pairs)
-    slowest, slowest_told = max(pairs, key=lambda pair: pair[0].latency_ms)
+    slowest, slowest_own = max(pairs, key=lambda pair: pair[0].latency_ms)
     text = (
         f"{within} of {len(pairs)} within {REFRESH_MS:.1f} ms + step (median {step:.1f} ms); medians outside "
-        f"{outside:.1f}, tipme {inside:.1f} ms; longest outside {slowest.latency_ms:.0f}, tipme {slowest_told:.0f} ms; "
+        f"{outside:.1f}, tipme {inside:.1f} ms; longest outside {slowest.latency_ms:.0f}, tipme {slowest_own:.0f} ms; "
         f"largest difference {worst:+.1f} of {allowed:.1f} ms"
     )
     return within == len(pairs), text

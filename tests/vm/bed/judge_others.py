@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What is made of the documents of measurements without a load beside a display: newborn processes, the idle loop, safety."""
+"""Tables and bars of measurements without a load beside a display: new processes, the idle loop, safety."""
+
+from shared.validation import checked_points, is_disturbed, is_within, limits_us, taken
 
 from .measure_judge import SLOWER, bar, ms, percent
 
-# What a background job gets at least, in percent of a CPU.
+# Minimum share of a background job, in percent of a CPU.
 SHARE_MIN = 1.0
-# Above this share of a trial's time it is about others, and is not judged.
-DISTURBED_SHARE = 0.05
 
 
 def fork(document):
-    """What each load does to a process that works for 10 ms in every 60; no bar, since the kernel alone has its part in it."""
+    """Returns the intervals of a process that works for 10 ms in every 60, by load; there is no
+    bar, since only the kernel influences them."""
     rows = [["beside", "p50 ms", "longest ms", "over 150 ms, %", "intervals"]]
     for load in document["loads"]:
         figures = load["figures"]
@@ -19,46 +20,33 @@ def fork(document):
 
 
 def validation(document):
-    """Work of known length against what the idle loop missed of it. The limits allow for what others and the hypervisor had, as tipme has it."""
-    told = document["validation"]
+    """Compares work of known length with the time that the idle loop missed."""
+    validation = document["validation"]
     rows = [["method", "error p50 µs", "error p90 µs", "limits p50, p90 µs", "others had, %", "hypervisor reported, %", "events"]]
     bars = []
-    for trial in told["trials"]:
-        errors, limits = trial["errors"], limits_us(trial)
+    for trial in validation["trials"]:
+        errors, limits = trial["errors"], limits_us(trial, SLOWER)
         shares = [f"{100 * share:.2f}" for share in taken(trial)]
         rows.append([trial["method"], f"{errors['p50_us']:.1f}", f"{errors['p90_us']:.1f}", " and ".join(f"{limit:.0f}" for limit in limits) or "-", *shares,
                      str(errors["n"])])  # fmt: skip
         if limits:
             bars.append(validated(trial, limits))
-    bars += [shared(check) for check in told["checks"] if check["difference_points_max"] is not None]
-    echo = told["echoes"][0]
+    bars += [shared(check) for check in validation["checks"] if check["difference_points_max"] is not None]
+    echo = validation["echoes"][0]
     return {"rows": rows, "bars": bars, "note": f"a program's own time stamps miss {echo['missed_us']:.0f} µs of an echo of {echo['conventional_ms']:.1f} ms"}
 
 
-def taken(trial):
-    """The shares of the CPU that others had, and that the hypervisor reports to have had."""
-    return [(trial["taken"] or {}).get(name, 0.0) for name in ("others_share", "steal_share")]
-
-
-def limits_us(trial):
-    """What is demanded, p50 and p90, of processors so slow, and what others may account for: their share of a middling and of the longest work."""
-    if trial["p50_us_max"] is None:
-        return []
-    share, middling = 1e3 * sum(taken(trial)), (trial["injected_ms_min"] + trial["injected_ms_max"]) / 2
-    return [SLOWER * trial["p50_us_max"] + share * middling, SLOWER * trial["p90_us_max"] + share * trial["injected_ms_max"]]
-
-
 def validated(trial, limits):
-    p50, p90 = trial["errors"]["p50_us"], trial["errors"]["p90_us"]
-    seen = f"{p50:.1f} and {p90:.1f} of {limits[0]:.0f} and {limits[1]:.0f} µs"
-    met = trial["errors"]["n"] > 0 and p50 <= limits[0] and p90 <= limits[1]
+    errors = trial["errors"]
+    seen = f"{errors['p50_us']:.1f} and {errors['p90_us']:.1f} of {limits[0]:.0f} and {limits[1]:.0f} µs"
+    met = errors["n"] > 0 and is_within(trial, limits)
     judged = bar(f"{trial['method']}: error of known work, p50 and p90, within the limits", met, seen)
-    return {**judged, "unclear": True} if sum(taken(trial)) > DISTURBED_SHARE else judged
+    return {**judged, "unclear": True} if is_disturbed(trial) else judged
 
 
 def shared(check):
-    """The stolen share against the kernel's account of the loops."""
-    apart, most = abs(check["difference_points"]), check["difference_points_max"] + 100 * check["steal_share"]
+    """Compares the stolen share with the kernel's account of the loops."""
+    apart, most = checked_points(check)
     return bar(f"{check['method']}, {check['load']}: share of the kernel's account <= {check['difference_points_max']:g} points apart", apart <= most, f"{apart:.2f} points")
 
 
@@ -81,7 +69,7 @@ def starvation(document):
 
 
 def kind(key):
-    """What was changed, from `group a/b`, `a/b/memory.low` and `4711:99 4711 slice`."""
+    """Returns the kind of a changed value, from `group a/b`, `a/b/memory.low` and `4711:99 4711 slice`."""
     return "groups made" if key.startswith("group ") else key.split(" ")[-1].rpartition("/")[2]
 
 

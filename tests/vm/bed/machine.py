@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """A running guest: QEMU, its control socket, and commands inside.
 
-QEMU emulates the processors, since a nested machine has no hardware help: about ten times slower than
-the host. It ends with the block that started it, by its own process id, and with the script if that is killed.
+QEMU emulates the CPUs without hardware support, about ten times slower than the host. It ends with the block that
+started it, and also if the script is killed.
 """
 
 import contextlib
 import ctypes
+import os
 import pathlib
 import shlex
 import shutil
@@ -19,30 +20,32 @@ from shared import until
 from shared.programs import free_port
 
 from .control import ANSWER_MAX_S, Control
-from .places import CannotRun, say
+from .places import TOOLS, CannotRun, say
 
 MEMORY_MIB, CPUS = 1024, 2
-# The throttled data disk, and swap that is somewhat faster.
+# Throttles of the data disk and of swap, which is somewhat faster.
 DATA_BYTES_S, DATA_REQUESTS_S = 10 << 20, 300
 SWAP_BYTES_S, SWAP_REQUESTS_S = 40 << 20, 2000
-# Bounds in seconds: for a boot, for a command in the guest, for an orderly end.
+# Time limits in seconds for a boot, a command in the guest, and a shutdown.
 BOOT_MAX_S, COMMAND_MAX_S, END_MAX_S = 240, 60, 20
-# A busy host may be too slow for the first.
+# A busy host starts a desktop in two minutes, an idle one in ten seconds.
+FOCUS_MAX_S = 240
+# Number of attempts, since a busy host may be too slow.
 BOOTS_MAX = 2
 KERNEL_LINE = (
     "console=ttyS0 quiet loglevel=4 panic=5 net.ifnames=0 mitigations=off init_on_alloc=0 psi=1 audit=0 "
     "systemd.show_status=0"
 )
-# The number of prctl's PR_SET_PDEATHSIG.
+# PR_SET_PDEATHSIG of prctl.
 PARENT_DEATH_SIGNAL = 1
 
 
 class Failed(Exception):
-    """A command in the guest failed; the text has its words."""
+    """Error of a command in the guest, with its output."""
 
 
 class NotBooted(CannotRun):
-    """The guest did not boot in time."""
+    """Timeout of a guest's boot."""
 
 
 def die_with_parent():
@@ -50,7 +53,7 @@ def die_with_parent():
 
 
 class Machine:
-    """One guest. Use it in a `with` block."""
+    """One guest, for the duration of a `with` block."""
 
     def __init__(self, qemu, kernel, image, memory_mib=MEMORY_MIB, cpus=CPUS):
         self.qemu, self.kernel, self.image, self.memory_mib, self.cpus = qemu, kernel, image, memory_mib, cpus
@@ -94,7 +97,7 @@ class Machine:
         return self.qemu / "usr/lib/x86_64-linux-gnu"
 
     def command(self):
-        """QEMU by its own loader and libraries, whatever this machine has."""
+        """Returns the command of QEMU with its own loader and libraries, independent of the host's."""
         loaders = [self.qemu / folder / "ld-linux-x86-64.so.2" for folder in ("lib64", "lib/x86_64-linux-gnu")]
         loader = next(path for path in loaders if path.is_file())
         search = f"{self.libraries()}:{self.qemu / 'lib/x86_64-linux-gnu'}"
@@ -117,7 +120,7 @@ class Machine:
         return [*self.disk("data", self.image.data, slow), *self.disk("swap", self.image.swap, swap)]
 
     def disk(self, name, path, more):
-        """A disk whose changes go to a temporary file."""
+        """Returns the options of a disk, whose changes go to a temporary file."""
         drive = f"file={path},if=none,id={name},format=raw,snapshot=on,cache=unsafe{more}"
         return ["-drive", drive, "-device", f"virtio-blk-pci,drive={name}"]
 
@@ -141,7 +144,7 @@ class Machine:
         self.control = until(opened, "QEMU opened no control socket", ANSWER_MAX_S)
 
     def await_boot(self, deadline):
-        """Until a shell answers and the start of services is over."""
+        """Waits for a shell, and for the end of systemd's start."""
         while time.monotonic() < deadline:
             self.expect_alive()
             with contextlib.suppress(Failed, subprocess.TimeoutExpired):
@@ -152,7 +155,7 @@ class Machine:
         raise NotBooted(f"the guest did not boot within {BOOT_MAX_S} s: {self.last_words()}")
 
     def shell(self):
-        """The ssh command; all commands share one connection."""
+        """Returns the ssh command; all commands share one connection."""
         options = {
             "ControlMaster": "auto", "ControlPath": self.folder / "ssh", "ControlPersist": "600",
             "HostKeyAlias": "tipme-vm", "UserKnownHostsFile": self.image.known_hosts, "StrictHostKeyChecking": "yes",
@@ -165,7 +168,7 @@ class Machine:
         return [*words, "root@127.0.0.1"]
 
     def run(self, command, seconds=COMMAND_MAX_S, codes=(0,), data=None):
-        """Runs a shell command in the guest, for so long at most; gives its standard output."""
+        """Runs a shell command in the guest with a time limit; returns its standard output."""
         remote = f"timeout {seconds} bash -c {shlex.quote(command)}"
         feed = {"input": data} if data is not None else {"stdin": subprocess.DEVNULL}
         done = subprocess.run([*self.shell(), remote], capture_output=True, timeout=seconds + 30, check=False, **feed)
@@ -176,7 +179,7 @@ class Machine:
 
     @contextlib.contextmanager
     def begun(self, command, seconds, ready):
-        """A command that goes on beside the block, once it has printed the line `ready`."""
+        """Starts a command that runs during the block; waits for its line `ready`."""
         remote = f"timeout {seconds} {command}"
         one = subprocess.Popen([*self.shell(), remote], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         try:
@@ -193,22 +196,36 @@ class Machine:
             one.kill()
             one.wait()
 
-    def copy_in(self, folder):
-        """Copies a folder's contents onto the guest's root."""
-        names = sorted(path.name for path in pathlib.Path(folder).iterdir())
-        command = ["tar", "-C", str(folder), "--owner=0", "--group=0", "-c", *names]
-        packed = subprocess.run(command, capture_output=True, check=True, timeout=60)
+    def retry(self, command, seconds, pause_s=0.5):
+        """Repeats a command in the guest until it succeeds; returns its output."""
+        return self.run(f"until {command}; do sleep {pause_s}; done", seconds).strip()
+
+    def focused(self):
+        """Waits for a program with the focus; returns its process id."""
+        return self.run(f"{TOOLS}/await-focus", FOCUS_MAX_S).strip()
+
+    def properties(self, *names):
+        """Returns properties of the recorder's service."""
+        shown = self.run(f"systemctl show {' '.join(f'-p {name}' for name in names)} tipmed")
+        values = dict(line.split("=", 1) for line in shown.splitlines())
+        return tuple(values[name] for name in names)
+
+    @contextlib.contextmanager
+    def staging(self):
+        """Yields a folder whose contents are then copied onto the guest's root."""
+        with tempfile.TemporaryDirectory(prefix="tipme-vm-stage-") as folder:
+            yield pathlib.Path(folder)
+            command = ["tar", "-C", folder, "--owner=0", "--group=0", "-c", *sorted(os.listdir(folder))]
+            packed = subprocess.run(command, capture_output=True, check=True, timeout=60)
         self.run("tar -C / --no-overwrite-dir -x", 120, data=packed.stdout)
 
-    def copy_out(self, path, folder):
-        """Copies a file of the guest into a folder of this machine."""
+    def read(self, path):
+        """Returns the contents of a file in the guest."""
         command = [*self.shell(), f"timeout {COMMAND_MAX_S} cat {shlex.quote(path)}"]
-        data = subprocess.run(command, capture_output=True, check=True, timeout=COMMAND_MAX_S + 30).stdout
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / pathlib.PurePath(path).name).write_bytes(data)
+        return subprocess.run(command, capture_output=True, check=True, timeout=COMMAND_MAX_S + 30).stdout
 
     def end(self):
-        """Ends QEMU and removes what the run wrote."""
+        """Ends QEMU and removes its files."""
         subprocess.run([*self.shell(), "-O", "exit"], capture_output=True, check=False) if self.process else None
         if self.process and self.process.poll() is None:
             self.process.terminate()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The manager under systemd and cgroup v2: it favours the focused program, says so, and puts everything back.
+"""The manager under systemd and cgroup v2: it favours the focused program, reports that, and restores everything.
 
-What it does is read from /proc and /sys, without asking it.
+Its effects are read from /proc and /sys, independently of its reports.
 """
 
 import json
@@ -12,7 +12,7 @@ from shared import until
 from .machine import Failed
 from .results import ABSENT
 
-# A control group that nobody else manages, with the controllers that the manager wants.
+# Control group without another manager, with the required controllers.
 GROUP = "/sys/fs/cgroup/tipme-vm"
 DELEGATE = (
     f"echo '+cpu +io +memory' >/sys/fs/cgroup/cgroup.subtree_control; mkdir -p {GROUP}; "
@@ -24,26 +24,27 @@ CALLER = "runuser -u user -- env XDG_RUNTIME_DIR=/run/user/1000"
 
 
 class Way(typing.NamedTuple):
-    """How the manager is started: its options, what the terminal has then, what is done first, as whom; and as whom it is asked."""
+    """A back end: the manager's options, the expected effect on the terminal, and preparation. `user` is the account of the
+    manager, `caller` that of its clients."""
 
     options: str
     sign: str
     first: str = "true"
-    who: str = AS_ROOT
+    user: str = AS_ROOT
     caller: str = ""
 
 
 WAYS = {
     "systemd": Way("--backend systemd", "weight 3000"),
-    # The user is served for having the session in front.
+    # The helper serves the user of the active session.
     "helper": Way("", "xterm -8", "systemctl start tipme-manage-helper", AS_USER, CALLER),
-    # Off on Debian's older kernels; the manager says so.
+    # Off by default on Debian's older kernels, which the manager reports.
     "autogroup": Way("--backend autogroup", "nice -10", "echo 1 >/proc/sys/kernel/sched_autogroup_enabled"),
     "nice": Way("--backend nice", "xterm -8"),
-    # Who is in a unit of systemd is left alone by this back end. Those who leave it end the session, so it is the last one.
+    # This back end does not touch processes in a unit of systemd. Moving them out ends the session, so it comes last.
     "cgroup": Way(f"--backend cgroup --cgroup {GROUP}", "weight 3000", DELEGATE),
 }
-# Bounds in seconds: until it manages, until it has seen the focus, until it has put everything back.
+# Time limits in seconds: until it is ready, until it reacts to the focus, until it has restored everything.
 READY_MAX_S, FOCUS_MAX_S, STOP_MAX_S = 120, 60, 60
 PROGRAMS = "xterm openbox Xorg tipme cat"
 # Group, nice value, policy, autogroup and the group's weight of each process.
@@ -78,35 +79,35 @@ def one_way(machine, results, name, way):
     status = json.loads(machine.run(f"{way.caller} tipme manage status --json"))
     machine.run("systemctl stop tipme-vm-manager", STOP_MAX_S)
     after = look(machine)
-    left = [f"{what} was {before[who]}" for who, what in after.items() if who in before and before[who] != what]
-    changed = [who for who, what in during.items() if who in before and before[who] != what]
-    terminal = next((who for who in changed if during[who].startswith("xterm")), None)
+    left = [f"{what} was {before[task]}" for task, what in after.items() if task in before and before[task] != what]
+    changed = [task for task, what in during.items() if task in before and before[task] != what]
+    terminal = next((task for task in changed if during[task].startswith("xterm")), None)
     seen = f"{during[terminal]} (was {before[terminal]}), {len(changed)} processes in all" if terminal else "no terminal"
-    told = f"changed: {seen}. why xterm: {why}. left changed: {'; '.join(left) or 'nothing'}"
+    detail = f"changed: {seen}. why xterm: {why}. left changed: {'; '.join(left) or 'nothing'}"
     signed = terminal and way.sign in during[terminal]
     helped = (status.get("helper") is not None) == (name == "helper")
-    results.met(f"manager, {name}", bool(signed) and helped and not left and ": focused, since" in why, told)
+    results.met(f"manager, {name}", bool(signed) and helped and not left and ": focused, since" in why, detail)
 
 
 def start(machine, name, way):
-    """Starts it as a service; gives its process id once it manages."""
+    """Starts the manager as a service; returns its process id once it is ready."""
     log = f"/run/tipme-vm/manager-{name}.log"
     output = f"-p StandardOutput=file:{log} -p StandardError=file:{log}.err -p RuntimeDirectory=tipme-vm-manager"
     command = f"tipme manage {way.options} --display :0"
-    machine.run(f"systemd-run --unit=tipme-vm-manager {way.who} {output} /usr/local/bin/{command}")
+    machine.run(f"systemd-run --unit=tipme-vm-manager {way.user} {output} /usr/local/bin/{command}")
     wait = f"for try in $(seq {READY_MAX_S}); do grep -q ^managing {log} && exit 0; sleep 1; done"
     machine.run(f"{wait}; cat {log} {log}.err; exit 1", READY_MAX_S + 30)
     return machine.run("systemctl show -p MainPID --value tipme-vm-manager").strip()
 
 
 def await_sign(machine, pid, sign):
-    """What the processes are once the terminal has what it is to have, or too late for that."""
+    """Returns the processes' scheduling once the terminal shows the effect, or after a timeout."""
     has_it = lambda: any(what.startswith("xterm") and sign in what for what in look(machine, pid).values())  # noqa: E731
     until(has_it, None, FOCUS_MAX_S, 1)
     return look(machine, pid)
 
 
 def look(machine, pid=""):
-    """For each program of the desktop, by process id, how it is scheduled."""
+    """Returns how each program of the desktop is scheduled, by process id."""
     lines = machine.run(f"set -- {pid or 0}; {LOOK}").splitlines()
     return {line.split()[0]: " ".join(line.split()[1:]) for line in lines}

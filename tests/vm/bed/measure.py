@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What the manager is worth, measured in a guest with control groups of version 2 and little memory.
+"""Measurements of the manager in a guest with cgroup v2 and little memory.
 
-Each measurement has a bound, and its figures are kept when it ends: what comes after it cannot spoil them. They lie beside
-the document, which has the latest of each, whichever machine they are from.
+Each measurement has a time limit, and its figures are stored at once, next to the document with the latest ones of each.
 """
 
 import contextlib
@@ -17,6 +16,7 @@ import time
 import tomllib
 import typing
 
+from shared import programs
 from shared.machine import commit, processor
 
 from . import judge_others, places
@@ -25,13 +25,13 @@ from .guests import SERIES
 from .machine import Failed
 from .places import CannotRun, cache, say
 
-# Memory of the guest: little, so that a load is soon larger than what is free.
+# Memory of the guest, low enough for a load to exceed it.
 MEMORY_MIB = 768
-# Before each: what was read or came back from swap in the run before would be kept longest, and little would go.
+# Preparation: pages recently read or swapped in would otherwise stay longest, and little would be evicted.
 FORGET = "sync; echo 3 >/proc/sys/vm/drop_caches; swapoff -a; swapon -a"
-# A command in the guest is given so many seconds to end by itself after its bound.
+# Time for a command in the guest to terminate after its time limit, in seconds.
 GRACE_S = 30
-# Before the first measurement, in seconds.
+# Time limit of the warm-up, in seconds.
 WARM_UP_MAX_S = 90
 OLDEST, *_, NEWEST = SERIES
 TABLE = tomllib.loads(places.HERE.joinpath("measurements.toml").read_text())
@@ -41,7 +41,7 @@ RESULT = WORDS["result"]
 
 @dataclasses.dataclass(frozen=True)
 class Measurement:
-    """A command in the guest that leaves a JSON document, run so often, and what is made of the documents."""
+    """A command in the guest that writes a JSON document, its repeats, and the judge of the documents."""
 
     name: str
     title: str
@@ -51,29 +51,29 @@ class Measurement:
     repeats: int = 1
     scheduler: str = "none"
     kernel: str = NEWEST
-    # Another measurement, whose document `tipme compare` holds this one's against.
+    # Other measurement for `tipme compare`.
     against: str = None
 
     @property
     def names(self):
-        """What it is asked for by: its own name, and without the kernel that of all which differ by that alone."""
+        """Returns its own name, and the one without the kernel."""
         return {self.name, self.name.removesuffix(f"-{self.kernel}")}
 
     @property
     def document(self):
-        """Where its last document is kept, whole."""
+        """Returns the path of its last complete document."""
         return cache() / "measured" / f"{self.name}-document.json"
 
 
 def expanded(words):
-    """A command with the words that stand for parts of it; these may have such words themselves."""
+    """Expands the placeholders of a command, which may be nested."""
     while (more := re.sub(r"\{(\w+)\}", lambda found: WORDS[found[1]], words)) != words:
         words = more
     return words
 
 
 def of_row(name, row):
-    """The measurement of a row of the table, or one for each kernel."""
+    """Returns the measurement of a row of the table, or one for each kernel."""
     row = row | {"judged": vars(judge_others).get(called := row.get("judged", name)) or vars(judge)[called], "command": expanded(row["command"])}
     if not row.pop("kernels", False):
         return [Measurement(name, **row)]
@@ -86,9 +86,9 @@ MEASUREMENTS = [one for name, row in TABLE.items() for one in of_row(name, row)]
 
 
 def measure(machine, wanted, folder, publish, tipme):
-    """Makes the measurements `wanted` in a guest with their kernel; `publish` is called with all figures after each.
+    """Runs measurements in a guest with their kernel, stores figures in `folder`, and passes all of them to `publish` after each.
 
-    Figures are kept in `folder`. Gives how many bars were missed, or could not be looked at.
+    Returns the number of bars that were missed or could not be measured.
     """
     folder.mkdir(parents=True, exist_ok=True)
     warm_up(machine)
@@ -96,7 +96,7 @@ def measure(machine, wanted, folder, publish, tipme):
     for one in wanted:
         figures = taken(machine, one, tipme)
         kept = folder / f"{one.name}.json"
-        # What could not be measured takes no earlier figures away.
+        # A failure does not replace earlier figures.
         if figures["rows"] or not kept.exists():
             kept.write_text(json.dumps(figures, indent=1) + "\n")
         missed += sum(not bar["met"] for bar in figures["bars"])
@@ -105,7 +105,7 @@ def measure(machine, wanted, folder, publish, tipme):
 
 
 def chosen(only, kernel=None):
-    """The measurements with these names, with commas between; all where none is named. With `kernel`, those in a guest with it."""
+    """Returns the measurements with these comma-separated names, or all; with `kernel`, only those for it."""
     there = [one for one in MEASUREMENTS if kernel in (None, one.kernel)]
     names = set(only.split(",")) if only else {one.name for one in there}
     unknown = ", ".join(sorted(names.difference(*(one.names for one in there))))
@@ -115,18 +115,18 @@ def chosen(only, kernel=None):
 
 
 def warm_up(machine):
-    """Opens a display once: the first one takes long, for its fonts. That it fails says nothing yet."""
+    """Opens a display once, since the first one takes long to load fonts. Its failure is ignored."""
     with contextlib.suppress(Failed, subprocess.TimeoutExpired):
         machine.run("tipme bench typing --load 0 --keys 1 --blocks 1", WARM_UP_MAX_S)
 
 
 def taken(machine, one, tipme):
-    """One measurement: its figures, or why there are none."""
+    """Returns the figures of a measurement, or the reason why there are none."""
     begin, load = time.monotonic(), os.getloadavg()[0]
     say(f"{one.name}: {one.repeats} times {one.seconds} s at most")
     try:
         figures = one.judged(*(document(machine, one) for _ in range(one.repeats))) | compared(tipme, one)
-    except (Failed, subprocess.TimeoutExpired, ArithmeticError, LookupError, StopIteration, TypeError, ValueError) as error:
+    except (Failed, CannotRun, subprocess.TimeoutExpired, ArithmeticError, LookupError, StopIteration, TypeError, ValueError) as error:
         figures = {"rows": [], "bars": [judge.bar("could be measured", False, f"{type(error).__name__}: {error}")]}
     for row in figures["bars"]:
         say(f"{'ok' if row['met'] else 'MISSED':7} {one.name}: {row['bar']}: {row['seen']}")
@@ -137,11 +137,11 @@ def taken(machine, one, tipme):
 
 
 def document(machine, one):
-    """Runs the command, tells what it says, and gives the document that it leaves."""
+    """Runs the command, prints its output, and returns its document."""
     machine.run(f"rm -f {RESULT}; {FORGET}; echo {one.scheduler} >/sys/block/vdc/queue/scheduler", 120)
     remote = [*machine.shell(), f"timeout -k {GRACE_S} {one.seconds} {one.command}"]
     job = subprocess.Popen(remote, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    # Where the guest itself hangs, its bound does not count.
+    # Needed if the guest itself hangs.
     bound = threading.Timer(one.seconds + 2 * GRACE_S, job.kill)
     bound.start()
     said = []
@@ -161,21 +161,15 @@ def document(machine, one):
 
 
 def compared(tipme, one):
-    """What `tipme compare` says of the last document against the other measurement's, where that was made."""
-    others = [other for other in MEASUREMENTS if other.name == one.against and other.document.exists()]
-    if not others:
-        return {}
-    [other] = others
-    path = one.document.with_name("compared.json")
-    words = [tipme, "compare", other.document, one.document, "--json", path]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=GRACE_S, check=False)
-    # Code 1: the second is slower in something.
-    if done.returncode not in (0, 1):
-        raise Failed(f"tipme compare: code {done.returncode}: {done.stderr.strip()}")
-    return {"notes": judge.compared(json.loads(path.read_text()), one.kernel, other.kernel)}
+    """Returns the difference from the other measurement by `tipme compare`, if that has a document."""
+    for other in MEASUREMENTS:
+        if other.name == one.against and other.document.exists():
+            difference = programs.document(tipme, "compare", other.document, one.document)
+            return {"notes": judge.compared(difference, one.kernel, other.kernel)}
+    return {}
 
 
 def latest(folder):
-    """The latest figures of each measurement, in their order."""
+    """Returns the latest figures of each measurement, in order."""
     paths = (folder / f"{one.name}.json" for one in MEASUREMENTS)
     return [json.loads(path.read_text()) for path in paths if path.exists()]

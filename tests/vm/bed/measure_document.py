@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The figures of the measurements as a part of a document, between marks."""
+"""The measurements' part of a document, between markers."""
 
 from shared.figures import table, write_between
 
@@ -15,9 +15,9 @@ def section(measured, memory_mib):
     lines = ["", f"A guest with {memory_mib} MiB.", ""]
     lines += table([["measurement", "bar", "result", "figure"], *bars(measured)])
     for one in measured:
-        told = f"{one['when']} UTC, commit {one['commit']}, Linux {one['release']}, emulated on {one['host']}, load average {one['host_load']:.1f}."
+        source = f"{one['when']} UTC, commit {one['commit']}, Linux {one['release']}, emulated on {one['host']}, load average {one['host_load']:.1f}."
         note = f" {one['note'][0].upper()}{one['note'][1:]}." if one.get("note") else ""
-        lines += ["", f"**{one['title']}** ({told}{note})", "", *table(one["rows"])]
+        lines += ["", f"**{one['title']}** ({source}{note})", "", *table(one["rows"])]
         lines += ["", f"`tipme compare`: {one['notes']}."] if one.get("notes") else []
     return [*lines, ""]
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""From the documents of the measurements to rows for people, and whether the bars are met.
+"""Tables and bars from the documents of the measurements.
 
-`rows` begins with the head of a table; `bars` is a list of what was to be reached, and what was.
+`rows` begins with the header of a table; `bars` has the required and the reached values.
 """
 
 import collections
@@ -9,10 +9,10 @@ import statistics
 
 from shared.figures import difference
 
-# Emulated processors are about so many times slower than the machine below: a bar in milliseconds is as many times larger.
+# Slowdown of emulated CPUs, by which bars in milliseconds are larger.
 SLOWER = 10
-# Bars: p95 of typing as a multiple of unloaded, and besides; the system test beside each thing; what the warm start
-# gains; what a load may lose, in percent.
+# Bars: p95 of typing as a multiple of unloaded, plus milliseconds; the system test by load; the gain of the warm start and
+# of page waits; the load's loss of throughput in percent.
 TYPING_TIMES, TYPING_MORE_MS = 1.1, 1.0 * SLOWER
 SYSTEM_TIMES = {"build": 1.05, "synthetic": 1.2}
 WARM_GAIN, WAIT_GAIN, LOST_MAX = 10, 10, 2.0
@@ -51,16 +51,16 @@ def typing(document):
 
 
 def waited(document, managed):
-    """How long was waited for a CPU that others had, and by what rule the kernel takes it from them."""
+    """Returns the run queue delays, and the kernel's preemption model."""
     delays = [row.get("run_queue_delay_ms") for row in (managed, named(document["arms"], "unloaded"))]
-    rule = document["machine"].get("preemption", "not told")
+    rule = document["machine"].get("preemption", "unknown")
     return "; each time {} ms waiting for a CPU, unloaded {} ms; preemption {}".format(*map(ms, delays), rule)
 
 
 def compared(document, later, earlier):
-    """The difference of the medians, by what runs have in common, and how sure it is."""
-    told = [f"{group['run']} {difference(one['differences'][0]['p50_ms'])}" for group in document["groups"] for one in group["classes"]]
-    return f"kernel {later} less kernel {earlier}, p50 of a key: {'; '.join(told)}"
+    """Returns the differences of the medians by run, with their intervals."""
+    differences = [f"{group['run']} {difference(one['differences'][0]['p50_ms'])}" for group in document["groups"] for one in group["classes"]]
+    return f"kernel {later} less kernel {earlier}, p50 of a key: {'; '.join(differences)}"
 
 
 def named(arms, turn):
@@ -68,10 +68,10 @@ def named(arms, turn):
 
 
 def lost_bar(row, because=None):
-    """`because` says what keeps the loss from being measured."""
+    """Returns the bar of the lost throughput. `because` is a reason why it cannot be measured."""
     lost = row["throughput_lost_percent"]
     if lost is None:
-        because = because or "the load tells of no rounds"
+        because = because or "the load reports no rounds"
     where = f" beside {row['beside']}" if "beside" in row else ""
     seen = f"not measured: {because}" if because else f"{percent(lost)} %"
     blocks = row.get("throughput_lost_by_block_percent") or []
@@ -84,7 +84,7 @@ def lost_bar(row, because=None):
 
 
 def lost_words(parts):
-    """What a loss is made of, as the benchmark itself tells it."""
+    """Returns the parts of a loss, as reported by the benchmark."""
     if not parts:
         return ""
     manager = parts["manager_percent"]
@@ -93,10 +93,10 @@ def lost_words(parts):
 
 
 def too_few(document, beside, what):
-    """Why a loss cannot be told, where too little was finished beside the script for that."""
+    """Returns the reason if the load finished too little to measure a loss."""
     done = [row["done"] for row in document["rows"] if (row["beside"], row["arm"]) == (beside, "unmanaged")][0]
-    told = f"unmanaged {done} {what} were finished in all, and four of them are more than {LOST_MAX:.0f} %"
-    return told if done * LOST_MAX < 400 else None
+    reason = f"unmanaged {done} {what} were finished in all, and four of them are more than {LOST_MAX:.0f} %"
+    return reason if done * LOST_MAX < 400 else None
 
 
 def system(document):
@@ -117,7 +117,7 @@ def system(document):
 
 
 def warmstart(*documents):
-    """The same command several times, with one pause of each arm in each."""
+    """Judges several runs of the command, with one pause of each arm in each."""
     rows = [["", "first key ms, each pause", "median ms", "page-ins", "longest of the next keys ms", "throughput lost, %"]]
     middle = {}
     for row in documents[0]["arms"]:
@@ -141,13 +141,12 @@ def warmstart(*documents):
 
 
 def pagein(document):
-    told = gained(document, "p95_ms", "p95 of the wait")
     rounds = loaded(document)["managed"]["window_rounds_min"]
-    return beside_hog(document, [told, bar("the hog goes on in every 10 s, managed", rounds, f"{rounds} rounds or more")])
+    return beside_hog(document, [gained(document, "p95_ms", "p95 of the wait"), bar("the hog goes on in every 10 s, managed", rounds, f"{rounds} rounds or more")])
 
 
 def slow_disk(document):
-    """The same beside each remedy, by the longest wait, as the paper tells it."""
+    """Judges the same with each remedy by the longest wait, like the paper."""
     figures = beside_hog(document, [gained(document, "max_ms", "longest wait")])
     return {**figures, "note": f"{figures['note']}; I/O scheduler mq-deadline"}
 
@@ -157,7 +156,7 @@ def loaded(document):
 
 
 def gained(document, figure, words):
-    """Whether the manager makes a figure of the wait ten times less."""
+    """Returns the bar of a tenfold reduction of the wait."""
     of = {arm: row["figures"][figure] for arm, row in loaded(document).items()}
     seen = f"{ms(of['managed'])} of {ms(of['unmanaged'])} ms"
     gone = page_ins(document)[loaded(document)["unmanaged"]["turn"]]
@@ -182,7 +181,7 @@ def beside_hog(document, bars):
 
 
 def histograms(document):
-    """Of each arm, how many waits there were in each bucket of 10 ms, by where that begins."""
+    """Returns the number of waits by arm and bucket of 10 ms."""
     counts = {}
     for run in document["runs"]:
         buckets = counts.setdefault(run["name"], collections.Counter())
@@ -191,5 +190,5 @@ def histograms(document):
 
 
 def conditions(document):
-    told = document["conditions"]
-    return f"load {told['type']} at {document['load']}, {told['memory_bytes'] >> 20} MiB; pause {document['pause_s']:.0f} s"
+    load = document["conditions"]
+    return f"load {load['type']} at {document['load']}, {load['memory_bytes'] >> 20} MiB; pause {document['pause_s']:.0f} s"

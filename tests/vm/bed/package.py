@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The Debian package where systemd runs: installed, set up by the person, used with a real keyboard, removed, purged.
+"""The Debian package under systemd: install, setup by a user, use with a real keyboard, reinstall, remove, purge.
 
-The person has a session with a notification daemon, and sudo. What the daemon receives is read from the session bus.
+The user has sudo, and a session with a notification daemon, whose messages are read from the session bus.
 """
 
 import datetime
@@ -9,13 +9,12 @@ import json
 import pathlib
 import re
 import shutil
-import tempfile
 import time
 
 from shared import until
 
 from . import conditions
-from .checks import FOCUS_MAX_S, boot, copy_tools
+from .checks import boot, copy_tools, open_desktop
 from .guests import USER, USER_ID
 from .machine import Failed
 from .marks import MARK_KEYS, incidents
@@ -23,16 +22,16 @@ from .places import TOOLS, cache
 from .screen import Screen
 
 INSTALL = "DEBIAN_FRONTEND=noninteractive apt-get -q -y"
-# The person's session, for programs that are started from outside.
+# Environment of the user's session, for programs started from outside.
 SESSION = {
     "HOME": f"/home/{USER}", "USER": USER, "LANG": "C.UTF-8",
     "DISPLAY": ":0", "XAUTHORITY": f"/home/{USER}/.Xauthority",
     "XDG_RUNTIME_DIR": f"/run/user/{USER_ID}", "DBUS_SESSION_BUS_ADDRESS": f"unix:path=/run/user/{USER_ID}/bus",
 }  # fmt: skip
 BUS_LOG = "/run/tipme-vm/bus.log"
-# The longest waits, in seconds: for packages, for the set-up with its test press, for a verdict.
+# Maximum durations in seconds: of package commands, of the setup with its test press, of a verdict.
 PACKAGE_MAX_S, SETUP_MAX_S, VERDICT_MAX_S = 300, 240, 240
-# The terminal stands still for so long, in seconds.
+# Duration for which the terminal is stopped, in seconds.
 HITCH_S = 1.5
 
 
@@ -45,57 +44,48 @@ def check_all(machine, results, deb):
 
 
 def as_person(command):
-    """A command of the person, in the session."""
+    """Returns a command that runs as the user, in the session."""
     settings = " ".join(f"{name}={value}" for name, value in SESSION.items())
     return f"cd / && runuser -u {USER} -- env -i PATH=$PATH {settings} {command}"
 
 
 def begin(machine, command, more=""):
-    """A program of the person that goes on."""
+    """Starts a program of the user in the background."""
     settings = " ".join(f"-E {name}={value}" for name, value in SESSION.items())
     name = f"tipme-vm-{command.split()[0]}"
     machine.run(f"systemd-run -q --unit {name} --uid {USER} {settings} {more} {command}")
 
 
 def state(machine):
-    """Whether the recorder's service runs, whether it is enabled, and its process."""
-    shown = machine.run("systemctl show -p ActiveState -p UnitFileState -p MainPID tipmed")
-    known = dict(line.split("=", 1) for line in shown.splitlines())
-    return known["ActiveState"], known["UnitFileState"], known["MainPID"]
+    """Returns whether the recorder's service runs, whether it is enabled, and its process."""
+    return machine.properties("ActiveState", "UnitFileState", "MainPID")
 
 
 def install(machine, results, deb):
-    staging = pathlib.Path(tempfile.mkdtemp(prefix="tipme-vm-stage-"))
-    try:
+    with machine.staging() as staging:
         copy_tools(staging)
         (staging / "root").mkdir(mode=0o700)
         shutil.copy(deb, staging / "root/tipme.deb")
-        machine.copy_in(staging)
-    finally:
-        shutil.rmtree(staging)
     machine.run(f"{INSTALL} install /root/tipme.deb", PACKAGE_MAX_S)
     version = machine.run("tipme --version").strip()
     active, enabled, _ = state(machine)
-    told = f"{version}; the service is {active} and {enabled}"
-    results.met("apt install", (active, enabled) == ("inactive", "disabled"), told)
+    detail = f"{version}; the service is {active} and {enabled}"
+    results.met("apt install", (active, enabled) == ("inactive", "disabled"), detail)
 
 
 def desktop(machine, results):
-    """A display, a terminal with the focus, a notification daemon, and an ear on the session bus."""
+    """Starts a display, a focused terminal, a notification daemon, and a monitor of the session bus."""
     machine.run(f"echo '{USER} ALL=(ALL) NOPASSWD: ALL' >/etc/sudoers.d/person && chmod 440 /etc/sudoers.d/person")
-    machine.run("systemctl start tipme-vm-display", 120)
-    machine.run("systemctl start tipme-vm-desktop")
-    pid = machine.run(f"{TOOLS}/await-focus", FOCUS_MAX_S).strip()
+    pid = open_desktop(machine)
     begin(machine, "dunst")
     begin(machine, "dbus-monitor interface=org.freedesktop.Notifications", f"-p StandardOutput=file:{BUS_LOG}")
     owner = "dbus-send --session --print-reply --dest=org.freedesktop.DBus / org.freedesktop.DBus.GetNameOwner"
-    asked = as_person(f"{owner} string:org.freedesktop.Notifications")
-    machine.run(f"for try in $(seq 100); do {asked} && exit 0; sleep 0.5; done; exit 1", 120)
+    machine.retry(as_person(f"{owner} string:org.freedesktop.Notifications"), 120)
     results.met("desktop", True, f"xterm (pid {pid}) has the focus, dunst has its name")
 
 
 def setup(machine, results):
-    """What the person does: one command, which ends with a press of the key."""
+    """Runs the setup, which ends with a test press of the hot key."""
     said = machine.run(as_person("tipme setup --yes </dev/null"), SETUP_MAX_S, codes=(0, 1))
     active, enabled, _ = state(machine)
     met = (active, enabled) == ("active", "enabled") and "A test press marked" in said
@@ -105,10 +95,10 @@ def setup(machine, results):
 
 
 def hitch(machine, results):
-    """A hitch, the key, and what the notification daemon receives. The focus stays where it was."""
+    """Checks a hitch, the hot key, the notification with the cause, and that the focus does not change."""
     before, screen = incidents(machine), Screen(machine)
-    pid = machine.run(f"{TOOLS}/await-focus", FOCUS_MAX_S).strip()
-    time.sleep(42)  # The test press of the set-up is out of the window.
+    pid = machine.focused()
+    time.sleep(42)  # Moves the test press of the setup out of the window.
     screen.await_quiet()
     for letter in "asdfghjkl":
         screen.press(letter)
@@ -123,19 +113,19 @@ def hitch(machine, results):
     keep_picture(machine)
     marked = [pathlib.PurePath(path).stem for path in incidents(machine) - before]
     results.met("the key", len(marked) == 1, f"marked {' '.join(marked)}")
-    told = f"{shown_s - marked_s(marked[0]):.1f} s after the press (bar 3 s on a quiet machine): {summary}: {body}"
-    results.met("the notification", "xterm" in summary and "power-saver" in body, told)
-    after = machine.run(f"{TOOLS}/await-focus", FOCUS_MAX_S).strip()
+    detail = f"{shown_s - marked_s(marked[0]):.1f} s after the press (bar 3 s on a quiet machine): {summary}: {body}"
+    results.met("the notification", "xterm" in summary and "power-saver" in body, detail)
+    after = machine.focused()
     results.met("the focus", after == pid, f"xterm (pid {after}) has it, as before")
 
 
 def notices(machine):
-    """What was shown: time in seconds, summary and body."""
+    """Returns the notifications: time in seconds, summary and body."""
     log = machine.run(f"cat {BUS_LOG}")
     calls = [call for call in re.split(r"^(?=method )", log, flags=re.MULTILINE) if "member=Notify" in call]
     shown = []
     for call in calls:
-        # The program's name, an icon, the summary and the body; a body has several lines.
+        # Program name, icon, summary and body, which has several lines.
         strings = re.findall(r'^ {3}string "(.*?)"\n(?= {3}\S)', call, re.MULTILINE | re.DOTALL)
         summary, body, *_ = [*strings[2:], "", ""]
         shown.append((float(re.search(r"time=([0-9.]+)", call)[1]), summary, body))
@@ -143,14 +133,14 @@ def notices(machine):
 
 
 def await_verdict(machine, known):
-    """The notification after the one that says at once that the press was seen."""
+    """Waits for the second notification; the first one confirms the press immediately."""
     if not until(lambda: notices(machine)[known:][1:], None, VERDICT_MAX_S, 0.5):
         raise Failed(f"no verdict was shown, only {notices(machine)}")
     return notices(machine)[-1]
 
 
 def marked_s(incident):
-    """When an incident was marked, as its id says."""
+    """Returns the time of an incident's mark, from its id."""
     time_of_day = datetime.datetime.strptime(incident.split("-")[0], "%Y%m%dT%H%M%S.%fZ")
     return time_of_day.replace(tzinfo=datetime.timezone.utc).timestamp()
 
@@ -162,12 +152,12 @@ def keep_picture(machine):
 
 
 def journal(machine, results):
-    """The journal has marks and causes with fields."""
+    """Checks the journal entries of marks, and that there are no warnings."""
     machine.run("journalctl --sync")
     marks = entries(machine, "MESSAGE_ID=5f24f596fabd4dedad9f0b33e9367209")
-    told = [(one["MESSAGE"], one["PRIORITY"], one["TIPME_USER"]) for one in marks]
+    detail = [(one["MESSAGE"], one["PRIORITY"], one["TIPME_USER"]) for one in marks]
     known = {pathlib.PurePath(path).stem for path in incidents(machine)}
-    results.met("journal", {one["TIPME_INCIDENT"] for one in marks} == known and len(marks) > 1, told)
+    results.met("journal", {one["TIPME_INCIDENT"] for one in marks} == known and len(marks) > 1, detail)
     loud = entries(machine, "-p warning")
     results.met("journal, warnings", not loud, [one["MESSAGE"] for one in loud] or "none")
 
@@ -178,7 +168,7 @@ def entries(machine, which):
 
 
 def upgrade(machine, results):
-    """The service that runs is another process afterwards."""
+    """Reinstalls the package; the service must continue as a new process, with its settings."""
     _, _, pid = state(machine)
     before = machine.run("cat /etc/default/tipme")
     machine.run(f"{INSTALL} install --reinstall /root/tipme.deb", PACKAGE_MAX_S)
@@ -194,13 +184,13 @@ def remove(machine, results):
     left = machine.run("pgrep -f '^/usr/bin/tipme record' || true").strip()
     kept = incidents(machine) == before and bool(before)
     active = state(machine)[0]
-    told = f"the service is {active}, its process {left or 'gone'}, incidents kept: {kept}"
-    results.met("remove", active != "active" and not left and kept, told)
+    detail = f"the service is {active}, its process {left or 'gone'}, incidents kept: {kept}"
+    results.met("remove", active != "active" and not left and kept, detail)
 
 
 def purge(machine, results):
     machine.run(f"{INSTALL} purge tipme", PACKAGE_MAX_S)
-    # What the test bed has brought itself is not meant.
+    # Without the files of the test bed itself.
     others = "-not -name '*tipme-vm*' -not -path '/usr/local/*' -not -path '/run/udev/*'"
     left = machine.run(f"find /etc /usr /var /run -xdev -name '*tipme*' {others}").split()
     results.met("purge", not left, left or "nothing is left")

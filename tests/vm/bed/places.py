@@ -1,32 +1,28 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Where things lie, and how commands are run. Nothing is built inside the repository, but in a cache folder."""
+"""Paths, and the lock of the guests. Everything is built in a cache folder outside the repository."""
 
 import fcntl
 import os
 import pathlib
-import subprocess
 
-from shared import CannotRun
+from shared import CannotRun, cache_folder
 
 HERE = pathlib.Path(__file__).resolve().parent.parent
 ROOT = HERE.parent.parent
 GUEST = HERE / "guest"
-# Where the tools of the checks lie in a guest.
+# Folder of the checks' tools in a guest.
 TOOLS = "/usr/local/lib/tipme-vm"
-# The longest that a command may take, in seconds.
-STEP_MAX_S = 1200
 
 
 def cache():
-    """The cache folder: TIPME_VM_CACHE, or a folder of the user."""
-    base = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
-    folder = pathlib.Path(os.environ.get("TIPME_VM_CACHE") or pathlib.Path(base) / "tipme-vm")
+    """Returns the cache folder: TIPME_VM_CACHE, or a folder of the user."""
+    folder = pathlib.Path(os.environ.get("TIPME_VM_CACHE") or cache_folder("tipme-vm"))
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 
 
 def alone():
-    """The one who has guests: two at a time disturb each other, and what is measured in them. Held as long as the file is open."""
+    """Returns an exclusive lock, held while the file is open, since two guests would disturb each other's measurements."""
     lock = open(cache() / "lock", "a+")
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -41,14 +37,3 @@ def alone():
 
 def say(line):
     print(line, flush=True)
-
-
-def run(command, **options):
-    """Runs a command for a bounded time; gives its standard output."""
-    options.setdefault("timeout", STEP_MAX_S)
-    command = [str(word) for word in command]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL, **options)
-    if done.returncode != 0:
-        words = "\n".join(line[-300:] for line in (done.stderr or done.stdout).strip().splitlines()[-15:])
-        raise CannotRun(f"{' '.join(command[:6])} ended with code {done.returncode}: {words}")
-    return done.stdout

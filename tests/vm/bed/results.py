@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What the checks found: rows, printed as they come and written into a document as tables."""
+"""Results of the checks: rows, printed at once and written into a document as tables."""
 
 import dataclasses
 import datetime
@@ -18,7 +18,7 @@ OK, FAILED, ABSENT = "ok", "FAILED", "absent"
 class Row:
     check: str
     outcome: str
-    told: str
+    detail: str
 
 
 class Results:
@@ -26,16 +26,16 @@ class Results:
 
     def __init__(self, series):
         self.series, self.rows, self.release = series, [], "not booted"
-        # CLOCK_MONOTONIC seconds from which on no earlier fault is in an incident's window.
+        # CLOCK_MONOTONIC seconds after which an incident's window contains no earlier fault.
         self.alone_from = 0.0
 
-    def add(self, check, outcome, told):
-        row = Row(check, outcome, " ".join(str(told).split()))
+    def add(self, check, outcome, detail):
+        row = Row(check, outcome, " ".join(str(detail).split()))
         self.rows.append(row)
-        say(f"{row.outcome:7} {self.series:5} {row.check}: {row.told}")
+        say(f"{row.outcome:7} {self.series:5} {row.check}: {row.detail}")
 
-    def met(self, check, met, told):
-        self.add(check, OK if met else FAILED, told)
+    def met(self, check, met, detail):
+        self.add(check, OK if met else FAILED, detail)
         return met
 
     @property
@@ -47,11 +47,11 @@ class Results:
         return sum(row.outcome == OK for row in self.rows)
 
     def section(self):
-        """Lines for the document."""
+        """Returns the lines for the document."""
         date = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
         load = f"load average of the last 15 minutes {os.getloadavg()[2]:.0f}"
         heading = f"{date}, commit {commit()}, Linux {self.release} emulated on {processor()}, Linux {platform.release()}, {load}."
-        rows = table([("check", "result", "what was seen"), *((row.check, row.outcome, row.told) for row in self.rows)])
+        rows = table([("check", "result", "what was seen"), *((row.check, row.outcome, row.detail) for row in self.rows)])
         return ["", f"### Kernel {self.series}", "", heading, "", *rows, ""]
 
     def write(self, document):

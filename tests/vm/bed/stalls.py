@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""A processor of the guest that does not run for a time, as where a hypervisor takes it: who is named for what came late by it?
+"""A virtual CPU that does not run for a time, as when a hypervisor takes it: which cause does tipme name for the delays?
 
-Of QEMU's threads, each of which is a processor of the guest, one is stopped from outside, as a debugger stops it; the others and
-the guest's clock go on. The guest is told nothing, and no stolen time is counted. What is asked is `tipme bench timer`, while a
-program computes on that processor, which has no part in it, and `tipme idle`, whose loop computes there itself.
+One of QEMU's CPU threads is stopped from outside by ptrace, while the others and the guest's clock go on. The guest gets
+no notice and no stolen time. `tipme bench timer` runs beside an unrelated CPU-bound program on that CPU, and `tipme idle`
+with its own loop there.
 """
 
 import contextlib
@@ -12,35 +12,30 @@ import json
 import os
 import time
 
-from .checks import boot, install, losses, service
+from .checks import END, SERVICE, Step, beginning
 from .machine import Failed
 
-# The processor that is stopped, for how long, how often, and the pause between two stops, in seconds. A stop that meets code with
-# interrupts off is not told from that code, so there are enough of them that some meet other code.
+# Stopped CPU, duration in seconds, number of stops, and the pause between them in seconds. A stop in code with interrupts
+# disabled looks like a delay by that code, so there are enough stops for some to be elsewhere.
 CPU, STOP_S, STOPS, APART_S = 1, 0.4, 8, 1.5
-# A wake-up that is later than this was late by a stop, in milliseconds.
+# Minimum lateness of a wakeup that a stop delayed, in milliseconds.
 LATE_MS = 150
-# How much longer a stop may be told than it was, in milliseconds: an emulated processor is slow to come back.
+# Tolerated excess of a reported stop, in milliseconds, since an emulated CPU resumes slowly.
 BEYOND_MS = 250
-# The guest's own measurement, and the longest time for it, in seconds.
+# Duration of the guest's own measurement, and its time limit, in seconds.
 BENCH_S, LONGEST_S = 20, 180
 INNOCENT = "innocent"
-# Numbers of ptrace and waitpid.
+# Constants of ptrace and waitpid.
 SEIZE, INTERRUPT, DETACH, WAIT_ALL = 0x4206, 0x4207, 17, 0x40000000
 
 
 def steps(tipme):
-    """As `checks.steps`."""
-    yield "boot", boot, True, False
-    yield "install", lambda machine, results: install(machine, results, tipme), True, False
-    yield "recorder as a service", service, True, False
-    yield "stopped processor: late wake-ups", late_wake_ups, False, False
-    yield "stopped processor: idle loop", idle_loop, False, False
-    yield "recorder at the end", losses, False, False
+    stops = [Step("stopped processor: late wake-ups", late_wake_ups), Step("stopped processor: idle loop", idle_loop)]
+    return [*beginning(tipme), SERVICE, *stops, END]
 
 
 def trace(request, tid):
-    """One call of ptrace without arguments."""
+    """Calls ptrace without arguments."""
     libc = ctypes.CDLL(None, use_errno=True)
     libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
     libc.ptrace.restype = ctypes.c_long
@@ -49,7 +44,7 @@ def trace(request, tid):
 
 
 def stop(tid, seconds):
-    """Stops one thread for so long; between which times it was stopped."""
+    """Stops a thread for a time; returns begin and end."""
     trace(SEIZE, tid)
     try:
         trace(INTERRUPT, tid)
@@ -62,14 +57,14 @@ def stop(tid, seconds):
 
 
 def processor(machine, number):
-    """The thread of QEMU that is a processor of the guest."""
+    """Returns the thread id of a virtual CPU."""
     found = machine.control.call("query-cpus-fast")
     return next(one["thread-id"] for one in found if one["cpu-index"] == number)
 
 
 @contextlib.contextmanager
 def busy(machine):
-    """A program that computes on the processor, at the lowest priority."""
+    """Runs a CPU-bound program on the CPU, at the lowest priority."""
     unit = f"--unit tipme-vm-{INNOCENT} -p Nice=19 -p CPUAffinity={CPU}"
     machine.run(f"systemd-run -q {unit} bash -c 'printf {INNOCENT} > /proc/self/comm; while :; do :; done'")
     try:
@@ -79,31 +74,32 @@ def busy(machine):
 
 
 def late_wake_ups(machine, results):
-    """Each late wake-up of that processor is due to the hypervisor, or said to be due to it or to who had interrupts off meanwhile: nobody
-    innocent is named for certain."""
+    """Checks that each late wakeup of that CPU is attributed to the hypervisor, or to it or code with interrupts disabled; no
+    unrelated program may be named for certain."""
     with busy(machine):
         result, stops = beside_stops(machine, "bench timer", "tipme-timer/")
     outliers = result["outliers"]
     late = [one for one in outliers if one["lateness_us"] >= LATE_MS * 1000 and one["cpu"] == CPU]
     firsts = [one["budget"][0] if one["budget"] else {"cause": "not recorded", "name": ""} for one in late]
-    right, told = judged(stops, firsts, [one["lateness_us"] / 1000 for one in late], f"wake-ups of CPU {CPU} were {LATE_MS} ms late or more")
-    told += "".join(f"; {note}" for note in result["notes"])
-    results.met("stopped processor: late wake-ups", right, told)
+    right, detail = judged(stops, firsts, [one["lateness_us"] / 1000 for one in late], f"wake-ups of CPU {CPU} were {LATE_MS} ms late or more")
+    detail += "".join(f"; {note}" for note in result["notes"])
+    results.met("stopped processor: late wake-ups", right, detail)
 
 
 def idle_loop(machine, results):
-    """Each long gap of the idle loop of that processor is due to the hypervisor likewise."""
+    """Checks the same for each long gap of the idle loop of that CPU."""
     result, stops = beside_stops(machine, "idle", "tipme-idle")
     kinds = {one["name"]: one["kind"] for one in result["residents"]}
     late = [one for one in result["largest"] if one["cpu"] == CPU and one["length_ms"] >= LATE_MS]
     names = [one["by"][0]["name"] if one["by"] else "nobody" for one in late]
-    firsts = [{"cause": kinds.get(name, "none told"), "name": name} for name in names]
-    right, told = judged(stops, firsts, [one["length_ms"] for one in late], f"gaps of the loop of CPU {CPU} were {LATE_MS} ms long or more")
-    results.met("stopped processor: idle loop", right, told)
+    firsts = [{"cause": kinds.get(name, "unknown"), "name": name} for name in names]
+    right, detail = judged(stops, firsts, [one["length_ms"] for one in late], f"gaps of the loop of CPU {CPU} were {LATE_MS} ms long or more")
+    results.met("stopped processor: idle loop", right, detail)
 
 
 def judged(stops, firsts, late_ms, what):
-    """Whether what came late is as much as the stops, and due to them; and that in words. `firsts` has the largest part of each delay."""
+    """Returns whether the delays match the stops and are attributed to them, with details. `firsts` has the largest part of each
+    delay."""
     hypervisor, undecided = [one for one in firsts if one["cause"] == "hypervisor"], [one for one in firsts if is_undecided(one)]
     longest = max(late_ms, default=0)
     stopped = max((end - begin) * 1000 for begin, end in stops)
@@ -115,10 +111,10 @@ def judged(stops, firsts, late_ms, what):
 
 
 def is_undecided(portion):
-    """Whether the hypervisor is told as one of two that it may have been."""
+    """Returns True if the hypervisor is named as one of two possible causes."""
     other = portion["name"].removeprefix("the hypervisor or ")
-    told = other != portion["name"] and (other.startswith("interrupt ") or other.split(",")[0].endswith(" with interrupts held off"))
-    return portion["cause"] == "outside" and told
+    is_one = other != portion["name"] and (other.startswith("interrupt ") or other.split(",")[0].endswith(" with interrupts held off"))
+    return portion["cause"] == "outside" and is_one
 
 
 def causes(portions):
@@ -127,14 +123,13 @@ def causes(portions):
 
 
 def beside_stops(machine, command, thread):
-    """The result of a measurement in the guest, and the stops beside it. It has begun where a thread of that name is there."""
+    """Returns the result of a measurement in the guest, and the stops during it. They begin once `thread` exists."""
     path = "/run/tipme-vm-stops.json"
     bench = f"echo begun; tipme {command} -d {BENCH_S}s --json {path} >/run/tipme-vm-stops.txt"
-    threads = f"grep -qs {thread} /proc/[0-9]*/task/*/comm"
     machine.run(f"rm -f {path}")
     tid, stops = processor(machine, CPU), []
     with machine.begun(f"bash -c '{bench}'", LONGEST_S, "begun") as running:
-        machine.run(f"for try in $(seq 200); do {threads} && exit 0; sleep 0.2; done; exit 1", 120)
+        machine.retry(f"grep -qs {thread} /proc/[0-9]*/task/*/comm", 120)
         for _ in range(STOPS):
             time.sleep(APART_S)
             stops.append(stop(tid, STOP_S))

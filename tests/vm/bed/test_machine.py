@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Boots of a guest that take too long, and a second guest beside another, without a guest. `make test-vm` runs this first."""
+"""Slow boots and the lock against a second guest, tested without a guest. `make test-vm` runs this first."""
 
 import contextlib
 import io
@@ -14,7 +14,7 @@ from .places import CannotRun, alone
 
 
 class Slow(Machine):
-    """A guest whose first boots fail so."""
+    """Guest with failing first boots."""
 
     def __init__(self, failures):
         super().__init__(None, types.SimpleNamespace(series="6.1"), None)
@@ -27,7 +27,7 @@ class Slow(Machine):
 
 
 def entered(failures):
-    """The guest, and what was said."""
+    """Returns the guest, its output and its error."""
     said = io.StringIO()
     with contextlib.redirect_stdout(said):
         machine = Slow(failures)
@@ -40,7 +40,7 @@ def entered(failures):
 
 
 class Boots(unittest.TestCase):
-    def test_a_slow_boot_is_tried_once_more_and_told(self):
+    def test_a_slow_boot_is_repeated_once_with_a_message(self):
         machine, said, error = entered([NotBooted("the guest did not boot within 240 s: [  99.1] systemd")])
         self.assertIsNone(error)
         self.assertEqual(len(machine.folders), BOOTS_MAX)
@@ -61,7 +61,7 @@ class Boots(unittest.TestCase):
 
 
 class Alone(unittest.TestCase):
-    def test_a_second_one_is_refused_and_told_whom_to_wait_for(self):
+    def test_a_second_guest_is_refused_with_the_pid_of_the_first(self):
         with tempfile.TemporaryDirectory() as folder, mock.patch.dict(os.environ, TIPME_VM_CACHE=folder):
             with alone():
                 self.assertRaisesRegex(CannotRun, f"another guest runs \\(pid {os.getpid()}\\)", alone)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Which measurements are made, and what is made of their documents. Run: make test-vm, or python3 -m unittest discover -t tests/vm -s tests/vm/bed"""
+"""Choice of measurements, and judgments of their documents."""
 
 import unittest
 
@@ -15,16 +15,16 @@ def lost(percent, blocks, parts=None):
 
 
 class Losses(unittest.TestCase):
-    def test_a_miss_has_the_cause_that_the_benchmark_tells(self):
+    def test_a_miss_has_the_cause_from_the_benchmark(self):
         missed = lost(3.0, [2.5, 3.5], PARTS)
         self.assertEqual(measure_document.result(missed), "MISSED")
         self.assertIn("0.4 % less CPU time (the manager itself took 0.2 % of what the load had)", missed["seen"])
         self.assertIn("2.6 % less done in the same CPU time", missed["seen"])
         self.assertEqual(lost(1.0, [0.5, 1.5])["seen"], "1.0 %")
 
-    def test_blocks_on_both_sides_of_the_bar_show_nothing_whichever_side_the_middle_is(self):
-        for percent, blocks, told in ((3.0, [-1.0, 5.0], "not shown"), (-9.0, [-30.0, 5.0], "not shown"), (1.0, [0.5, 1.5], "ok")):
-            self.assertEqual(measure_document.result(lost(percent, blocks)), told)
+    def test_blocks_on_both_sides_of_the_bar_show_nothing(self):
+        for percent, blocks, outcome in ((3.0, [-1.0, 5.0], "not shown"), (-9.0, [-30.0, 5.0], "not shown"), (1.0, [0.5, 1.5], "ok")):
+            self.assertEqual(measure_document.result(lost(percent, blocks)), outcome)
 
 
 class Typing(unittest.TestCase):
@@ -34,11 +34,11 @@ class Typing(unittest.TestCase):
                 for turn, ms, waited in (("unloaded", 6.0, None), ("managed", managed_ms, 4.91))]  # fmt: skip
         return judge.typing({"arms": rows, "not_available": [], "machine": machine})["bars"][0]
 
-    def test_a_miss_tells_what_was_waited_for_a_cpu(self):
-        told = "18.8 of 16.6 ms; each time 4.9 ms waiting for a CPU, unloaded - ms; preemption"
+    def test_a_miss_has_the_run_queue_delay(self):
+        seen = "18.8 of 16.6 ms; each time 4.9 ms waiting for a CPU, unloaded - ms; preemption"
         self.assertEqual(self.bar(16.6, {})["seen"], "16.6 of 16.6 ms")
-        self.assertEqual(self.bar(18.8, {"preemption": "lazy"})["seen"], f"{told} lazy")
-        self.assertEqual(self.bar(18.8, {})["seen"], f"{told} not told")
+        self.assertEqual(self.bar(18.8, {"preemption": "lazy"})["seen"], f"{seen} lazy")
+        self.assertEqual(self.bar(18.8, {})["seen"], f"{seen} unknown")
 
 
 class Histograms(unittest.TestCase):
@@ -54,12 +54,12 @@ class Validations(unittest.TestCase):
                    "p50_us_max": 35.0, "p90_us_max": 100.0, "taken": taken}  # fmt: skip
         free = {**limited, "method": "classic", "p50_us_max": None, "p90_us_max": None}
         checks = [{"method": "gaps", "load": "loaded", "difference_points": -2.5, "difference_points_max": most, "steal_share": 0.004} for most in (2.0, 2.2, None)]
-        told = {"trials": [limited, free], "echoes": [{"missed_us": 20.0, "conventional_ms": 5.0}], "checks": checks}
-        return judge_others.validation({"validation": told})["bars"]
+        validation = {"trials": [limited, free], "echoes": [{"missed_us": 20.0, "conventional_ms": 5.0}], "checks": checks}
+        return judge_others.validation({"validation": validation})["bars"]
 
-    def test_limits_allow_for_what_others_had_and_beyond_a_share_nothing_is_judged(self):
-        told = [[measure_document.result(one) for one in self.bars(*trial)] for trial in ((350.0, 0.0), (351.0, 0.0), (399.0, 0.01), (9000.0, 0.06))]
-        self.assertEqual(told, [[first, "MISSED", "ok"] for first in ("ok", "MISSED", "ok", "not shown")])
+    def test_limits_allow_for_other_load_up_to_a_share(self):
+        outcomes = [[measure_document.result(one) for one in self.bars(*trial)] for trial in ((350.0, 0.0), (351.0, 0.0), (399.0, 0.01), (9000.0, 0.06))]
+        self.assertEqual(outcomes, [[first, "MISSED", "ok"] for first in ("ok", "MISSED", "ok", "not shown")])
         self.assertEqual(self.bars(351.0, 0.0)[0]["seen"], "351.0 and 80.0 of 350 and 1000 µs")
 
 
@@ -67,7 +67,7 @@ class Kernels(unittest.TestCase):
     def names(self, *asked):
         return [one.name for one in measure.chosen(*asked)]
 
-    def test_a_measurement_for_both_kernels_is_asked_for_by_one_name_or_one_kernel(self):
+    def test_a_measurement_for_both_kernels_has_one_name(self):
         self.assertEqual(self.names("fork"), ["fork-6.1", "fork-6.18"])
         self.assertEqual(self.names("fork-6.18"), ["fork-6.18"])
         self.assertEqual(self.names("systems,fork", "6.1"), ["systems-6.1", "fork-6.1"])
@@ -79,18 +79,14 @@ class Kernels(unittest.TestCase):
         with self.assertRaisesRegex(CannotRun, "no such measurement: typing; there are systems-6.1, fork-6.1, fork-managed-6.1, validate-6.1"):
             self.names("typing", "6.1")
 
-    def test_a_row_of_a_load_has_its_longest_interval_and_how_many_are_long(self):
+    def test_a_row_of_a_load_has_its_longest_interval_and_the_long_share(self):
         figures = {"n": 8, "p50_ms": None, "max_ms": 561.0, "long_share": 0.125}
-        told = judge_others.fork({"bounds": ["one CPU"], "loads": [{"load": "fork", "figures": figures}]})
-        self.assertEqual((told["rows"][1], told["note"]), (["fork", "-", "561", "12.5", "8"], "one CPU"))
+        judged = judge_others.fork({"bounds": ["one CPU"], "loads": [{"load": "fork", "figures": figures}]})
+        self.assertEqual((judged["rows"][1], judged["note"]), (["fork", "-", "561", "12.5", "8"], "one CPU"))
 
-    def test_a_comparison_of_kernels_has_its_interval_or_says_why_there_is_none(self):
+    def test_a_comparison_of_kernels_has_its_interval_or_a_reason(self):
         known = {"statement": "more", "difference": 2.0, "low": 1.0, "high": 3.5}
         few = {"statement": "too-few-repeats", "difference": None, "low": None, "high": None}
-        groups = [{"run": run, "classes": [{"class": "key", "differences": [{"p50_ms": told}]}]} for run, told in (("unloaded", few), ("load 6", known))]
+        groups = [{"run": run, "classes": [{"class": "key", "differences": [{"p50_ms": p50}]}]} for run, p50 in (("unloaded", few), ("load 6", known))]
         self.assertEqual(judge.compared({"groups": groups}, "6.18", "6.1"),
                          "kernel 6.18 less kernel 6.1, p50 of a key: unloaded too few repeats; load 6 +2.00 ms (95 % interval +1.00 to +3.50 ms): more")
-
-
-if __name__ == "__main__":
-    unittest.main()

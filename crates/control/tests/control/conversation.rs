@@ -46,7 +46,7 @@ impl Daemon {
 /// Answers with the number of the request.
 fn talk(mut conversation: Conversation<RecorderSocket>, timeout: Option<Duration>) -> String {
     for number in 1.. {
-        match conversation.hear(timeout) {
+        match conversation.receive(timeout) {
             Received::Gone => return format!("gone after {}", number - 1),
             Received::Bad(why) => return why,
             Received::Nothing => return "nothing came".to_owned(),
@@ -89,7 +89,7 @@ fn many_requests_get_their_answers_in_turn() {
 }
 
 #[test]
-fn lines_that_come_together_are_heard_one_after_the_other() {
+fn lines_that_come_together_are_read_in_turn() {
     let daemon = Daemon::start(None);
     let mut stream = daemon.connect();
     stream.write_all(b"\"status\"\n\"status\"\n\"sta").unwrap();
@@ -106,7 +106,7 @@ fn lines_that_come_together_are_heard_one_after_the_other() {
 }
 
 #[test]
-fn half_a_line_is_waited_for_no_longer_than_a_whole_one_may_take() {
+fn an_incomplete_line_times_out() {
     let daemon = Daemon::start(None);
     let mut stream = daemon.connect();
     stream.write_all(b"\"status\"\n").unwrap();
@@ -121,14 +121,14 @@ fn half_a_line_is_waited_for_no_longer_than_a_whole_one_may_take() {
 }
 
 #[test]
-fn who_says_nothing_is_waited_for_as_told() {
+fn the_timeout_of_a_silent_caller_is_kept() {
     let daemon = Daemon::start(Some(Duration::from_millis(50)));
     let _silent = daemon.connect();
     assert_eq!(daemon.end(), "nothing came");
 }
 
 #[test]
-fn who_does_not_read_is_noticed() {
+fn a_caller_that_does_not_read_is_noticed() {
     let daemon = Daemon::start(None);
     let mut stream = daemon.connect();
     // Until the daemon closes the connection.
@@ -137,7 +137,7 @@ fn who_does_not_read_is_noticed() {
 }
 
 #[test]
-fn who_is_gone_is_noticed_at_once_and_what_was_left_is_not_done() {
+fn requests_of_a_caller_that_is_gone_are_not_served() {
     let daemon = Daemon::start(None);
     let mut stream = daemon.connect();
     stream.write_all(b"\"start\"\n\"status\"\n\"status\"\n").unwrap();

@@ -19,7 +19,7 @@ fn following(
     news: &[RecorderResponse],
 ) -> (Result<Following, CallError>, Follower) {
     let dir = TempDir::new().unwrap();
-    let mut server = Server::bind(&dir.path().join(SOCKET_NAME), Gate::of(&[])).unwrap();
+    let mut server = Server::bind(&dir.path().join(SOCKET_NAME), Gate::new(&[])).unwrap();
     let client = Client::new(dir.path()).with_timeout(Duration::from_secs(60));
     let asking = std::thread::spawn(move || Following::begin(client, &RecorderRequest::Follow));
     let call = loop {
@@ -35,7 +35,7 @@ fn following(
 }
 
 #[test]
-fn what_is_told_comes_in_order_until_one_side_ends() {
+fn notifications_come_in_order_until_one_side_ends() {
     let (following, follower) = following(&RecorderResponse::Done, &[focus(1), focus(2)]);
     let mut following = following.unwrap();
     assert_eq!(following.news().unwrap(), [focus(1), focus(2)]);
@@ -47,7 +47,7 @@ fn what_is_told_comes_in_order_until_one_side_ends() {
 }
 
 #[test]
-fn a_daemon_that_ends_is_told() {
+fn the_end_of_the_daemon_is_reported() {
     let (following, follower) = following(&RecorderResponse::Done, &[focus(1), focus(2)]);
     drop(follower);
     let mut following = following.unwrap();
@@ -55,13 +55,13 @@ fn a_daemon_that_ends_is_told() {
 }
 
 #[test]
-fn who_is_refused_follows_nothing() {
+fn a_refusal_ends_following() {
     let (following, _) = following(&RecorderResponse::Error("too many".to_owned()), &[]);
     assert!(matches!(following, Err(CallError::Refused(why)) if why == "too many"));
 }
 
 #[test]
-fn who_does_not_read_is_told_no_more() {
+fn a_follower_that_does_not_read_is_dropped() {
     let (_following, follower) = following(&RecorderResponse::Done, &[]);
     assert!(
         (0..100_000).any(|at| !follower.tell(&focus(at))),

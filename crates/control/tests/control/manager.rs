@@ -28,18 +28,20 @@ fn requests_and_answers_have_these_forms() {
     let why = ProcessTreatment {
         pid: 7,
         program: "sh".into(),
-        reason: "it has the keyboard focus".into(),
-        ..ProcessTreatment::default()
-    };
-    let why = ProcessTreatment {
         role: Some("focused".into()),
+        reason: "it has the keyboard focus".into(),
         membership: Some("child".into()),
         set: Some(6),
-        ..why
+        knobs: vec![knob],
+        skipped: vec![],
     };
     same(
-        r#"{"why":{"pid":7,"program":"sh","role":"focused","reason":"it has the keyboard focus","membership":"child","set":6,"knobs":[{"name":"nice value","baseline":"0","applied":"-8"}],"skipped":[]}}"#,
-        ManagerResponse::Why(ProcessTreatment { knobs: vec![knob], ..why }),
+        concat!(
+            r#"{"why":{"pid":7,"program":"sh","role":"focused","#,
+            r#""reason":"it has the keyboard focus","membership":"child","set":6,"#,
+            r#""knobs":[{"name":"nice value","baseline":"0","applied":"-8"}],"skipped":[]}}"#
+        ),
+        ManagerResponse::Why(why),
     );
 }
 
@@ -63,13 +65,13 @@ fn a_status_fits_into_a_line_at_its_bounds() {
 }
 
 #[test]
-fn a_refusal_comes_as_an_error_and_no_manager_as_the_remedy() {
+fn a_refusal_is_an_error_and_no_manager_has_a_remedy() {
     let dir = TempDir::new().unwrap();
     let client = Client::new(dir.path()).with_timeout(Duration::from_secs(10));
     let nobody = client.call(&ManagerRequest::Status).unwrap_err().to_string();
     assert!(nobody.starts_with("no manager listens at "), "{nobody}");
     assert!(nobody.contains("; start one with: sudo tipme manage --state-dir "), "{nobody}");
-    let mut server = Server::bind(&dir.path().join(SOCKET_NAME), Gate::of(&[])).unwrap();
+    let mut server = Server::bind(&dir.path().join(SOCKET_NAME), Gate::new(&[])).unwrap();
     let thread = std::thread::spawn(move || {
         loop {
             if let Some(call) = server.calls(Instant::now()).pop() {

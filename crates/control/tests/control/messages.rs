@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The JSON forms, which clients in other languages rely on.
 
+use proptest::collection::vec;
 use proptest::prelude::*;
 use tipme_control::{
     Focused, RecordedDetail, RecorderRequest, RecorderResponse, RecorderStatus, Trigger,
@@ -78,9 +79,9 @@ fn responses_have_these_forms() {
             },
         ),
         (
-            r#"{"marked":{"incident":"/tmp/a.tipme","id":"a","seconds":0.25,"input_stopped":true}}"#,
+            r#"{"marked":{"incident":"/a.tipme","id":"a","seconds":0.25,"input_stopped":true}}"#,
             RecorderResponse::Marked {
-                incident: "/tmp/a.tipme".into(),
+                incident: "/a.tipme".into(),
                 id: "a".into(),
                 seconds: 0.25,
                 input_stopped: true,
@@ -88,7 +89,15 @@ fn responses_have_these_forms() {
         ),
         (r#""done""#, RecorderResponse::Done),
         (
-            r#"{"status":{"pid":7,"armed_ns":1,"held_s":2.5,"window_s":40.0,"ended_s":600.0,"ended_bound":"time","lost":3,"paused_since_ns":5,"paused_by_uid":1000,"allowed":[1000],"because":"you are root","hot_keys":"f9 marks","any_keyboard":true,"keys":true,"input_stopped_by_uid":1000,"input_stopped_s":1.5,"details":[{"name":"locks","since_ns":4,"until_ns":9,"by_uid":1000}],"displays":[":0"],"missing":[],"day":true}}"#,
+            concat!(
+                r#"{"status":{"pid":7,"armed_ns":1,"held_s":2.5,"window_s":40.0,"ended_s":600.0,"#,
+                r#""ended_bound":"time","lost":3,"paused_since_ns":5,"paused_by_uid":1000,"#,
+                r#""allowed":[1000],"because":"you are root","hot_keys":"f9 marks","#,
+                r#""any_keyboard":true,"keys":true,"input_stopped_by_uid":1000,"#,
+                r#""input_stopped_s":1.5,"#,
+                r#""details":[{"name":"locks","since_ns":4,"until_ns":9,"by_uid":1000}],"#,
+                r#""displays":[":0"],"missing":[],"day":true}}"#
+            ),
             RecorderResponse::Status(RecorderStatus {
                 pid: 7,
                 armed_ns: 1,
@@ -133,9 +142,12 @@ fn responses_have_these_forms() {
     }
 }
 
+fn refusal(text: &[u8]) -> String {
+    RecorderRequest::parse(text).expect_err("no request")
+}
+
 #[test]
-fn what_is_not_understood_is_told() {
-    let refusal = |text: &[u8]| RecorderRequest::parse(text).expect_err("no request");
+fn invalid_requests_are_refused_with_a_reason() {
     assert!(refusal(b"").starts_with("the request is not understood: EOF"));
     assert!(refusal(br#""halt""#).contains("unknown variant `halt`"));
     assert!(refusal(&[b'['; 60_000]).contains("the request is not understood"));
@@ -144,7 +156,7 @@ fn what_is_not_understood_is_told() {
 
 proptest! {
     #[test]
-    fn any_line_ends_with_a_request_or_an_error(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+    fn any_bytes_give_a_message_or_an_error(bytes in vec(any::<u8>(), 0..300)) {
         let _ = RecorderRequest::parse(&bytes);
         let _ = RecorderResponse::parse(&bytes);
     }

@@ -24,7 +24,7 @@ impl Daemon {
         let dir = TempDir::new().unwrap();
         std::fs::set_permissions(dir.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755))
             .unwrap();
-        let server = Server::bind(&dir.path().join(SOCKET_NAME), Gate::of(&[4711])).unwrap();
+        let server = Server::bind(&dir.path().join(SOCKET_NAME), Gate::new(&[4711])).unwrap();
         let thread = std::thread::spawn(move || serve(server));
         Daemon { dir, thread: Some(thread) }
     }
@@ -103,38 +103,33 @@ fn a_call_gets_its_answer() {
     daemon.finish();
 }
 
+fn error_of_call(dir: &Path) -> String {
+    Client::new(dir).call(&RecorderRequest::Status).expect_err("nobody listens").to_string()
+}
+
 #[test]
-fn without_a_recorder_the_remedy_is_told() {
+fn without_a_recorder_the_error_has_the_remedy() {
     let dir = TempDir::new().unwrap();
-    let expected = |dir: &Path| {
-        let path = dir.join(SOCKET_NAME);
-        let (path, dir) = (path.display(), dir.display());
-        format!(
-            "no recorder listens at {path}; start one with: sudo tipme record --state-dir {dir}"
-        )
-    };
-    let call = || {
-        Client::new(dir.path())
-            .call(&RecorderRequest::Status)
-            .expect_err("nobody listens")
-            .to_string()
-    };
-    assert_eq!(call(), expected(dir.path()));
+    let socket = dir.path().join(SOCKET_NAME);
+    let expected = format!(
+        "no recorder listens at {}; start one with: sudo tipme record --state-dir {}",
+        socket.display(),
+        dir.path().display()
+    );
+    assert_eq!(error_of_call(dir.path()), expected);
     // A killed recorder leaves its socket file.
-    drop(std::os::unix::net::UnixListener::bind(dir.path().join(SOCKET_NAME)).unwrap());
-    assert_eq!(call(), expected(dir.path()));
-    Server::bind(&dir.path().join(SOCKET_NAME), Gate::of(&[])).expect("a stale socket is replaced");
-    let usual = Client::new(Path::new("/run/tipme-none/../tipme"))
-        .call(&RecorderRequest::Status)
-        .expect_err("nobody")
-        .to_string();
+    drop(std::os::unix::net::UnixListener::bind(&socket).unwrap());
+    assert_eq!(error_of_call(dir.path()), expected);
+    Server::bind(&dir.path().join(SOCKET_NAME), Gate::new(&[]))
+        .expect("a stale socket is replaced");
+    let usual = error_of_call(Path::new("/run/tipme-none/../tipme"));
     assert!(usual.contains("sudo tipme record"), "{usual}");
 }
 
 #[test]
 fn two_recorders_do_not_share_a_socket() {
     let daemon = Daemon::start();
-    let error = Server::bind(&daemon.path(), Gate::of(&[])).expect_err("taken").to_string();
+    let error = Server::bind(&daemon.path(), Gate::new(&[])).expect_err("taken").to_string();
     assert!(error.ends_with("already; stop it, or use another --state-dir"), "{error}");
     assert_eq!(daemon.client().call(&mark()).unwrap(), RecorderResponse::Done);
     let path = daemon.path();
@@ -159,7 +154,9 @@ fn only_those_allowed_are_served() {
     assert_eq!(call_as(4711, &daemon.client()), Ok(RecorderResponse::Done));
     assert_eq!(
         call_as(4712, &daemon.client()),
-        Err("user 4712 may not use this recorder; run: tipme setup (it makes you a member of the group tipme)".into())
+        Err("user 4712 may not use this recorder; \
+             run: tipme setup (it makes you a member of the group tipme)"
+            .into())
     );
     daemon.finish();
 }
@@ -178,7 +175,7 @@ fn a_line_too_long_is_refused() {
 }
 
 #[test]
-fn garbage_and_half_lines_are_refused() {
+fn invalid_and_incomplete_lines_are_refused() {
     let daemon = Daemon::start();
     assert!(
         answer_to(daemon.connect(), b"\0\xff\n")
@@ -229,7 +226,7 @@ fn clients_that_vanish_leave_nothing() {
 }
 
 #[test]
-fn an_answer_that_never_comes_is_told() {
+fn a_missing_answer_is_an_error() {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join(SOCKET_NAME);
     let _deaf = std::os::unix::net::UnixListener::bind(&path).unwrap();

@@ -99,9 +99,9 @@ fn serve_one<'a>(
     shared: &'a SharedState,
 ) -> bool {
     // A caller without a helper session must send its request soon.
-    let heard = caller.hear(Some(if session.is_none() { READ_TIMEOUT } else { SEAT_EVERY }));
+    let received = caller.receive(Some(if session.is_none() { READ_TIMEOUT } else { SEAT_EVERY }));
     let uid = caller.caller().uid;
-    match heard {
+    match received {
         Received::Gone => false,
         // The seat may have passed to another user: then everything is restored.
         _ if !shared.admits(uid) => {

@@ -17,10 +17,10 @@ pub struct ComparedSide<'a> {
     pub runs: &'a [Run],
 }
 
-/// Runs that are held against nothing.
+/// Runs without a match.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Unmatched {
-    /// Which of the sides, from 0 on.
+    /// Index of the side, from 0.
     pub side: usize,
     pub run: String,
 }
@@ -33,10 +33,9 @@ pub(super) struct MatchedRuns<'a> {
 
 /// Returns the kind of a run, which all its repeats share.
 pub(super) fn kind(run: &Run) -> &str {
-    let counted = |name: &str| name.bytes().all(|byte| byte.is_ascii_digit());
     let name = run.name.trim();
     let bare = ["repeat ", "run "].iter().find_map(|word| name.strip_prefix(word)).unwrap_or(name);
-    if counted(bare) { "" } else { name }
+    if bare.bytes().all(|byte| byte.is_ascii_digit()) { "" } else { name }
 }
 
 /// Returns each kind of runs of a side once, in order of appearance.
@@ -63,20 +62,18 @@ pub(super) fn groups<'a>(sides: &[ComparedSide<'a>]) -> (Vec<MatchedRuns<'a>>, V
         let sides = sides.iter().map(|side| side.runs.iter().collect()).collect();
         return (vec![MatchedRuns { run: None, sides }], Vec::new());
     }
-    let elsewhere = |wanted: &str| others.iter().any(|kinds| kinds.contains(&wanted));
-    let matches = |wanted: &str| base.contains(&wanted) && elsewhere(wanted);
-    let matched = |wanted: &str| MatchedRuns {
-        run: Some(wanted.to_owned()),
-        sides: sides.iter().map(|side| runs_of(side, wanted)).collect(),
-    };
-    let matched =
-        base.iter().filter(|wanted| elsewhere(wanted)).map(|wanted| matched(wanted)).collect();
-    let alone = all
-        .iter()
-        .enumerate()
-        .flat_map(|(side, kinds)| kinds.iter().map(move |kind| (side, *kind)));
-    let alone = alone.filter(|(_, kind)| !matches(kind));
-    (matched, alone.map(|(side, run)| Unmatched { side, run: run.to_owned() }).collect())
+    let mut common = base.clone();
+    common.retain(|kind| others.iter().any(|kinds| kinds.contains(kind)));
+    let matched = common.iter().map(|kind| MatchedRuns {
+        run: Some((*kind).to_owned()),
+        sides: sides.iter().map(|side| runs_of(side, kind)).collect(),
+    });
+    let mut unmatched = Vec::new();
+    for (side, kinds) in all.iter().enumerate() {
+        let alone = kinds.iter().filter(|kind| !common.contains(kind));
+        unmatched.extend(alone.map(|kind| Unmatched { side, run: (*kind).to_owned() }));
+    }
+    (matched.collect(), unmatched)
 }
 
 #[cfg(test)]
@@ -91,24 +88,22 @@ mod tests {
     type Counts = (Option<String>, Vec<usize>);
 
     /// Returns the groups, and the rest.
-    fn told(sides: &[&[&str]]) -> (Vec<Counts>, Vec<(usize, String)>) {
+    fn grouped(sides: &[&[&str]]) -> (Vec<Counts>, Vec<(usize, String)>) {
         let runs: Vec<Vec<Run>> = sides.iter().map(|names| runs(names)).collect();
         let sides: Vec<ComparedSide<'_>> =
             runs.iter().map(|runs| ComparedSide { name: "", runs }).collect();
         let (matched, unmatched) = groups(&sides);
-        let counts =
-            |matched: MatchedRuns<'_>| (matched.run, matched.sides.iter().map(Vec::len).collect());
-        (
-            matched.into_iter().map(counts).collect(),
-            unmatched.into_iter().map(|one| (one.side, one.run)).collect(),
-        )
+        let counts = matched
+            .into_iter()
+            .map(|matched| (matched.run, matched.sides.iter().map(Vec::len).collect()));
+        (counts.collect(), unmatched.into_iter().map(|one| (one.side, one.run)).collect())
     }
 
     #[test]
     fn repeats_of_one_kind_are_held_against_each_other() {
-        assert_eq!(told(&[&["hog", "hog"], &["none"]]), (vec![(None, vec![2, 1])], vec![]));
+        assert_eq!(grouped(&[&["hog", "hog"], &["none"]]), (vec![(None, vec![2, 1])], vec![]));
         assert_eq!(
-            told(&[&["1", "2", "repeat 3"], &["", "run 2"]]),
+            grouped(&[&["1", "2", "repeat 3"], &["", "run 2"]]),
             (vec![(None, vec![3, 2])], vec![])
         );
     }
@@ -116,18 +111,19 @@ mod tests {
     #[test]
     fn runs_of_several_kinds_match_by_name() {
         let (matched, unmatched) =
-            told(&[&["hog", "none", "hog", "fork"], &["none", "hog", "slow"], &["hog"]]);
-        let name = |name: &str| Some(name.to_owned());
-        assert_eq!(matched, [(name("hog"), vec![2, 1, 1]), (name("none"), vec![1, 1, 0])]);
+            grouped(&[&["hog", "none", "hog", "fork"], &["none", "hog", "slow"], &["hog"]]);
+        let expected =
+            [(Some("hog".to_owned()), vec![2, 1, 1]), (Some("none".to_owned()), vec![1, 1, 0])];
+        assert_eq!(matched, expected);
         assert_eq!(unmatched, [(0, "fork".to_owned()), (1, "slow".to_owned())]);
     }
 
     #[test]
-    fn what_matches_nothing_is_told() {
-        let (matched, unmatched) = told(&[&["a", "b"], &["c"]]);
+    fn unmatched_runs_are_listed() {
+        let (matched, unmatched) = grouped(&[&["a", "b"], &["c"]]);
         assert_eq!((matched.len(), unmatched.len()), (0, 3));
-        assert_eq!(told(&[&[], &["c"]]), (vec![], vec![(1, "c".to_owned())]));
-        assert_eq!(told(&[&[], &[]]), (vec![], vec![]));
-        assert_eq!(told(&[]).1, vec![]);
+        assert_eq!(grouped(&[&[], &["c"]]), (vec![], vec![(1, "c".to_owned())]));
+        assert_eq!(grouped(&[&[], &[]]), (vec![], vec![]));
+        assert_eq!(grouped(&[]).1, vec![]);
     }
 }

@@ -67,6 +67,11 @@ impl Repeat {
 }
 
 impl Repeats {
+    /// Returns the number of events.
+    pub(super) fn n(&self) -> usize {
+        self.0.iter().map(|repeat| repeat.latencies.len()).sum()
+    }
+
     /// Returns the summary of all events.
     pub(super) fn summary(&self) -> Summary {
         Summary::new(self.0.iter().flat_map(|repeat| repeat.latencies.iter().copied()).collect())
@@ -78,28 +83,30 @@ impl Repeats {
         let sums: Option<Vec<[u128; 3]>> = self.0.iter().map(|repeat| repeat.excess).collect();
         let (times, sums) = times.zip(sums)?;
         let total = times.iter().fold(0u64, |total, time| total.saturating_add(*time));
-        let sum = |tenths: u64| sums.iter().map(|sum| sum[(tenths - TENTHS[0]) as usize]).sum();
-        rate(sum, total)
+        rate(|tenths| sums.iter().map(|sum| sum[(tenths - TENTHS[0]) as usize]).sum(), total)
     }
 
     /// Returns the rate at the threshold, for any mixture of the repeats.
     pub(super) fn rates(&self) -> RepeatSample<'_> {
-        let figure = |drawn: &[u32]| {
-            let (mut excess, mut minutes) = (0.0, 0.0);
-            for (repeat, times) in self.0.iter().zip(drawn) {
-                excess += f64::from(*times) * repeat.excess?[1] as f64 / 1e6;
-                minutes += f64::from(*times) * repeat.interactive? as f64 / 60e9;
-            }
-            (minutes > 0.0).then(|| excess / minutes)
-        };
-        RepeatSample { repeats: self.0.len(), figure: Box::new(figure) }
+        RepeatSample { repeats: self.0.len(), figure: Box::new(|drawn| self.mixed_rate(drawn)) }
+    }
+
+    fn mixed_rate(&self, drawn: &[u32]) -> Option<f64> {
+        let (mut excess, mut minutes) = (0.0, 0.0);
+        for (repeat, times) in self.0.iter().zip(drawn) {
+            excess += f64::from(*times) * repeat.excess?[1] as f64 / 1e6;
+            minutes += f64::from(*times) * repeat.interactive? as f64 / 60e9;
+        }
+        (minutes > 0.0).then(|| excess / minutes)
     }
 
     /// Returns a percentile of the events in milliseconds, for any mixture of the repeats.
     pub(super) fn percentiles(&self, share: Share) -> RepeatSample<'_> {
         let mixture = Mixture::new(&self.0, share);
-        let figure = move |drawn: &[u32]| mixture.percentile(drawn).map(ms);
-        RepeatSample { repeats: self.0.len(), figure: Box::new(figure) }
+        RepeatSample {
+            repeats: self.0.len(),
+            figure: Box::new(move |drawn| mixture.percentile(drawn).map(ms)),
+        }
     }
 }
 
@@ -121,37 +128,41 @@ struct RepeatWindow<'a> {
 
 impl<'a> Mixture<'a> {
     fn new(repeats: &'a [Repeat], share: Share) -> Mixture<'a> {
-        let own = || repeats.iter().filter_map(|repeat| percentile(&repeat.latencies, share));
-        let (low, high) = (own().min().unwrap_or_default(), own().max().unwrap_or_default());
-        let window = |repeat: &'a Repeat| {
+        let own: Vec<u64> =
+            repeats.iter().filter_map(|repeat| percentile(&repeat.latencies, share)).collect();
+        let low = own.iter().copied().min().unwrap_or_default();
+        let high = own.iter().copied().max().unwrap_or_default();
+        let windows = repeats.iter().map(|repeat| {
             let below = repeat.latencies.partition_point(|latency| *latency < low);
             let end = repeat.latencies.partition_point(|latency| *latency <= high);
             let within = repeat.latencies.get(below..end).unwrap_or_default();
             RepeatWindow { n: repeat.latencies.len() as u64, below: below as u64, within }
-        };
-        Mixture { share, low, high, windows: repeats.iter().map(window).collect() }
+        });
+        Mixture { share, low, high, windows: windows.collect() }
     }
 
     /// Returns the nearest-rank percentile without expanding the events; `None` if there are none.
     fn percentile(&self, drawn: &[u32]) -> Option<u64> {
-        let weighed = || self.windows.iter().zip(drawn).filter(|(_, times)| **times > 0);
-        let sum = |of: &dyn Fn(&RepeatWindow<'_>) -> u64| {
-            weighed().fold(0u64, |sum, (window, times)| {
-                sum.saturating_add(of(window).saturating_mul(u64::from(*times)))
-            })
-        };
-        let n = usize::try_from(sum(&|window| window.n)).ok()?;
+        let n = usize::try_from(self.sum(drawn, |window| window.n)).ok()?;
         let rank = nearest_rank(n, self.share)? as u64;
         let (mut low, mut high) = (self.low, self.high);
         while low < high {
             let middle = low + (high - low) / 2;
-            if sum(&|window| window.to(middle)) > rank {
+            if self.sum(drawn, |window| window.to(middle)) > rank {
                 high = middle;
             } else {
                 low = middle + 1;
             }
         }
         Some(low)
+    }
+
+    /// Sums a count of each repeat, as often as it is drawn.
+    fn sum(&self, drawn: &[u32], count: impl Fn(&RepeatWindow<'_>) -> u64) -> u64 {
+        let weighed = self.windows.iter().zip(drawn).filter(|(_, times)| **times > 0);
+        weighed.fold(0, |sum, (window, times)| {
+            sum.saturating_add(count(window).saturating_mul(u64::from(*times)))
+        })
     }
 }
 
@@ -165,10 +176,11 @@ impl RepeatWindow<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::collection::vec;
     use proptest::prelude::*;
 
     fn repeats(latencies: &[Vec<u64>]) -> Repeats {
-        let run = |latencies: &Vec<u64>| {
+        let repeats = latencies.iter().map(|latencies| {
             let mut events = Events { threshold_ns: Some(100), ..Events::of("key", None) };
             latencies.iter().for_each(|latency| events.push(0, *latency));
             let run = Run {
@@ -177,8 +189,8 @@ mod tests {
                 ..Run::default()
             };
             Repeat::of(&run, &[("key", Some(100))])
-        };
-        Repeats(latencies.iter().map(run).collect())
+        });
+        Repeats(repeats.collect())
     }
 
     #[test]
@@ -221,13 +233,12 @@ mod tests {
         /// Compares with the expanded events.
         #[test]
         fn mixtures_have_exact_percentiles(
-            runs in proptest::collection::vec((proptest::collection::vec(
-                prop_oneof![0..50_u64, any::<u64>()], 0..20), 0..4_u32), 0..6),
+            runs in vec((vec(prop_oneof![0..50_u64, any::<u64>()], 0..20), 0..4_u32), 0..6),
             share in 0..=10_000_u32,
         ) {
             let (latencies, drawn): (Vec<Vec<u64>>, Vec<u32>) = runs.into_iter().unzip();
             let mut laid_out: Vec<u64> = latencies.iter().zip(&drawn)
-                .flat_map(|(run, times)| std::iter::repeat_n(run, *times as usize).flatten().copied())
+                .flat_map(|(run, times)| run.repeat(*times as usize))
                 .collect();
             laid_out.sort_unstable();
             let repeats = repeats(&latencies);

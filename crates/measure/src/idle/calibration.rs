@@ -75,31 +75,31 @@ fn rate(anchors: &[(u64, u64)]) -> f64 {
 
 fn between(low: (u64, u64), high: (u64, u64), ticks: u64) -> u64 {
     let (ticks, low_ticks, low_ns) = (i128::from(ticks), i128::from(low.0), i128::from(low.1));
-    let scale =
-        |value: i128| value * (i128::from(high.1) - low_ns) / (i128::from(high.0) - low_ticks);
-    (low_ns + scale(ticks - low_ticks)).clamp(0, i128::from(u64::MAX)) as u64
+    let (wide_ticks, wide_ns) = (i128::from(high.0) - low_ticks, i128::from(high.1) - low_ns);
+    let offset = (ticks - low_ticks) * wide_ns / wide_ticks;
+    (low_ns + offset).clamp(0, i128::from(u64::MAX)) as u64
 }
 
-/// The clock that a loop read.
+/// Clock read by a loop.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ClockFigures {
     /// `tsc`, or `clock_gettime`.
     pub source: String,
     pub mhz: Option<f64>,
-    /// Of the counter's rate against CLOCK_MONOTONIC, between the begin and the end.
+    /// Drift of the counter's rate against CLOCK_MONOTONIC, from begin to end.
     pub drift_ppm: Option<f64>,
-    /// How far the counter was off a straight line at most.
+    /// Maximum distance of the counter from a straight line.
     pub bend_ns: Option<u64>,
     pub classic: Option<ClassicLoop>,
 }
 
-/// The calibration of a loop of fixed length.
+/// Calibration of a loop of fixed length.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ClassicLoop {
     pub iterations: u64,
     pub begin_ns: u64,
     pub end_ns: u64,
-    /// By how much the same loop took longer at the end.
+    /// Increase of the loop's time until the end.
     pub drift_percent: f64,
 }
 

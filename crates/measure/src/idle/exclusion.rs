@@ -17,13 +17,13 @@ const GAPS_PER_MISSING: u64 = 20;
 /// The proof for one CPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Exclusion {
-    /// Interrupts that the kernel counted meanwhile.
+    /// Interrupts counted by the kernel meanwhile.
     pub counted: u64,
-    /// Interrupts in the gaps that have a record.
+    /// Interrupts with a record in the gaps.
     pub recorded: u64,
     /// Page faults of the loop.
     pub faults: u64,
-    /// Gaps that nothing recorded accounts for, wholly or in part.
+    /// Gaps not fully explained by records.
     pub gaps: u64,
 }
 
@@ -35,10 +35,10 @@ impl Exclusion {
 
     /// Adds the portions of a gap.
     pub fn add(&mut self, gap: &[GapPortion]) {
-        let interrupt = |one: &&GapPortion| {
-            one.holder.kind == HolderKind::Interrupt && one.basis == Basis::Recorded
-        };
-        self.recorded += gap.iter().filter(interrupt).count() as u64;
+        let interrupts = gap.iter().filter(|portion| {
+            portion.holder.kind == HolderKind::Interrupt && portion.basis == Basis::Recorded
+        });
+        self.recorded += interrupts.count() as u64;
         self.gaps += u64::from(gap.iter().any(|portion| portion.basis == Basis::Unexplained));
     }
 
@@ -92,26 +92,21 @@ mod tests {
     }
 
     #[test]
-    fn what_no_software_did_lies_outside() {
+    fn unnamed_gaps_lie_outside_if_the_proof_holds() {
         let mut gaps = gaps(100, 250);
         let exclusion = exclusion(253, 2, &gaps);
         assert_eq!(exclusion, Exclusion { counted: 253, recorded: 250, faults: 2, gaps: 100 });
         assert_eq!((exclusion.missing(), exclusion.holds()), (5, true));
         gaps.iter_mut().for_each(|gap| exclusion.apply(gap, outside));
-        let told = |gap: &Vec<GapPortion>| {
-            gap[0].holder.kind == HolderKind::Hypervisor && gap[0].basis == Basis::Excluded
-        };
-        assert!(gaps[..100].iter().all(told));
-        assert!(
-            gaps[100..]
-                .iter()
-                .flatten()
-                .all(|portion| portion.holder.kind == HolderKind::Interrupt)
-        );
+        assert!(gaps[..100].iter().all(|gap| gap[0].basis == Basis::Excluded));
+        for (at, gap) in gaps.iter().enumerate() {
+            let kind = if at < 100 { HolderKind::Hypervisor } else { HolderKind::Interrupt };
+            assert_eq!(gap[0].holder.kind, kind, "{at}");
+        }
     }
 
     #[test]
-    fn what_was_counted_without_a_record_may_be_the_cause() {
+    fn events_without_a_record_may_be_the_cause() {
         for (counted, faults) in [(256, 0), (250, 6), (u64::MAX, u64::MAX)] {
             let mut gaps = gaps(100, 250);
             let before = gaps.clone();
@@ -123,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_recorded_at_all_stays_unknown() {
+    fn gaps_without_records_stay_unknown() {
         let mut gap = [portion(HolderKind::Unexplained, Basis::NoRecords)];
         let before = gap.clone();
         Exclusion::default().apply(&mut gap, outside);

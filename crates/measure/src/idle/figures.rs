@@ -9,7 +9,7 @@ use super::validation::Validation;
 use crate::document::{Events, Run};
 use crate::percentile::Share as Percentile;
 use crate::summary::Summary;
-use crate::units::ms;
+use crate::units::{ms, us};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -19,7 +19,7 @@ pub const GAP: &str = "gap";
 /// lost.
 const GAPS_KEPT: usize = 200_000;
 
-/// The figures of a run.
+/// Figures of a run.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct IdleDetails {
     /// `gaps`, or `classic` for the loop of fixed length.
@@ -27,21 +27,21 @@ pub struct IdleDetails {
     pub method: String,
     /// CPU time of the loop in one record.
     pub resolution_ns: u64,
-    /// Shorter gaps are not seen: more than a microsecond where the clock is slow to read. `None` for the classic loop, which
-    /// sees none.
+    /// Minimum length of a visible gap: over a microsecond if the clock is slow to read. `None` for
+    /// the classic loop, which sees no gaps.
     pub gap_min_ns: Option<u64>,
     /// Over all CPUs, from 0 to 1.
     pub stolen_share: f64,
-    /// The same by the kernel's account of the loops' CPU time.
+    /// The same share by the kernel's account of the loops' CPU time.
     pub check_share: f64,
     pub cpus: Vec<CpuFigures>,
-    /// What is named of the stolen time, and how it is known; `None` without the recorder.
+    /// Named shares of the stolen time, by evidence; `None` without the recorder.
     pub named: Option<StolenShares>,
-    /// Why there are no names, where there are none.
+    /// Reason for missing names.
     pub no_names_because: Option<String>,
-    /// Who took the stolen time, the most first.
+    /// Holders of the stolen time, largest first.
     pub residents: Vec<Resident>,
-    /// The longest gaps of all CPUs.
+    /// Longest gaps of all CPUs.
     pub largest: Vec<NamedGap>,
     pub validation: Option<Validation>,
     /// All that the loops saw, of which the figures are made.
@@ -49,21 +49,21 @@ pub struct IdleDetails {
     pub observed: Vec<Observed>,
 }
 
-/// Shares of the stolen time by what they are known from, from 0 to 1.
+/// Shares of the stolen time by evidence, from 0 to 1.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Share")]
 pub struct StolenShares {
-    /// All that has a name.
+    /// Everything with a name.
     pub named: f64,
-    /// A record names it.
+    /// Named by a record.
     pub recorded: f64,
-    /// It stands directly beside recorded work in the same gap.
+    /// Adjacent to recorded work in the same gap.
     pub beside: f64,
-    /// It comes when the timer tick is due.
+    /// Begins when the timer tick is due.
     pub tick: f64,
-    /// Nothing in the kernel can have taken it.
+    /// Cannot have been taken by anything in the kernel.
     pub outside: f64,
-    /// The recorder's own part, which is in the others.
+    /// The recorder's own part, included in the others.
     pub recorder: f64,
 }
 
@@ -73,40 +73,40 @@ pub struct CpuFigures {
     pub cpu: usize,
     pub stolen_share: f64,
     pub check_share: f64,
-    /// Points of per cent between the two.
+    /// Difference of the two in percentage points.
     pub difference_points: f64,
-    /// Points of the stolen time that the kernel may charge to the loop: of interrupts, the tick, and what lies outside the
-    /// kernel; left out where nothing was recorded.
+    /// Percentage points of stolen time that the kernel may charge to the loop: interrupts, the
+    /// tick, and time outside the kernel; left out without records.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub charged_points: Option<f64>,
     pub records: u64,
-    /// Records that there was no room for.
+    /// Number of records without room.
     pub records_lost: u64,
     pub longest_record_ms: f64,
     pub gaps: GapFigures,
     pub clock: ClockFigures,
-    /// Whether the buffers were locked in memory.
+    /// `true` if the buffers were locked in memory.
     pub locked: bool,
-    /// Interrupts that the kernel counted, by kind.
+    /// Interrupts counted by the kernel, by kind.
     pub counted: Vec<InterruptCount>,
-    /// What tells whether time without a name lies outside the kernel; `None` without the recorder.
+    /// Proof that unnamed time lies outside the kernel; `None` without the recorder.
     pub exclusion: Option<Exclusion>,
-    /// Ticks of the timer that showed as gaps, a second.
+    /// Timer ticks per second that appeared as gaps.
     pub ticks_per_s: Option<f64>,
 }
 
-/// The gaps of a CPU in figures.
+/// Figures of the gaps of a CPU.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct GapFigures {
     pub count: u64,
-    /// Those there was no room for while it ran; their time counts.
+    /// Number of gaps without room; their time is counted.
     pub lost: u64,
     pub p50_us: Option<f64>,
     pub p99_us: Option<f64>,
     pub longest_ms: f64,
 }
 
-/// How often interrupts of a kind came.
+/// Number of interrupts of a kind.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Counted")]
 pub struct InterruptCount {
@@ -118,10 +118,10 @@ pub struct InterruptCount {
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct NamedGap {
     pub cpu: usize,
-    /// Since the begin of the measurement.
+    /// Time since the begin of the measurement.
     pub start_s: f64,
     pub length_ms: f64,
-    /// Who took it, the most first; empty without the recorder.
+    /// Holders of the gap, largest first; empty without the recorder.
     pub by: Vec<NamedTime>,
 }
 
@@ -146,7 +146,6 @@ impl CpuFigures {
     pub fn of(observed: &Observed) -> CpuFigures {
         let (stolen, check) = (observed.stolen_share(), observed.check_share());
         let lengths = Summary::new(observed.gaps.iter().map(|gap| gap.length_ns).collect());
-        let us = |share| lengths.shown(share).map(|ns| ns as f64 / 1e3);
         CpuFigures {
             cpu: observed.cpu,
             stolen_share: stolen,
@@ -158,8 +157,8 @@ impl CpuFigures {
             gaps: GapFigures {
                 count: observed.gaps.len() as u64 + observed.gaps_lost,
                 lost: observed.gaps_lost,
-                p50_us: us(Percentile::P50),
-                p99_us: us(Percentile::P99),
+                p50_us: lengths.shown(Percentile::P50).map(us),
+                p99_us: lengths.shown(Percentile::P99).map(us),
                 longest_ms: ms(lengths.max().unwrap_or_default()),
             },
             clock: observed.clock.clone(),
@@ -180,7 +179,7 @@ impl CpuProfile {
     /// Computes the profile of a loop's observations with this number of columns.
     pub fn of(observed: &Observed, columns: usize) -> CpuProfile {
         let column_ms = ms(observed.wall_ns()) / columns.max(1) as f64;
-        let peaks = |width_ns| {
+        let [bins_1ms, bins_10ms] = [1_000_000, 10_000_000].map(|width_ns| {
             let mut peaks = vec![0.0_f64; columns];
             for bin in observed.bins(width_ns) {
                 let at = ms(bin.start_ns - observed.begin_ns) / column_ms.max(f64::MIN_POSITIVE);
@@ -189,13 +188,8 @@ impl CpuProfile {
                 }
             }
             peaks
-        };
-        CpuProfile {
-            cpu: observed.cpu,
-            column_ms,
-            bins_1ms: peaks(1_000_000),
-            bins_10ms: peaks(10_000_000),
-        }
+        });
+        CpuProfile { cpu: observed.cpu, column_ms, bins_1ms, bins_10ms }
     }
 }
 
@@ -220,8 +214,8 @@ mod tests {
     use crate::idle::Gap;
 
     fn observed() -> Observed {
-        let gap = |at: u64| Gap { start_ns: 1_000_000 * at, length_ns: 500_000 };
-        let gaps: Vec<Gap> = (10..20).map(gap).collect();
+        let gaps: Vec<Gap> =
+            (10..20).map(|ms| Gap { start_ns: 1_000_000 * ms, length_ns: 500_000 }).collect();
         let clock = ClockFigures { source: "tsc".to_owned(), ..ClockFigures::default() };
         Observed {
             cpu: 3,
@@ -235,16 +229,22 @@ mod tests {
     }
 
     #[test]
-    fn accounts_may_differ_by_what_is_charged_to_the_loop() {
-        let apart = |difference_points, charged_points| {
-            CpuFigures { difference_points, charged_points, ..CpuFigures::default() }.is_apart(2.0)
-        };
-        assert!(apart(2.1, None) && apart(3.1, Some(1.0)) && apart(-2.1, Some(1.0)));
-        assert!(!apart(2.9, Some(1.0)) && !apart(1.9, None) && !apart(-1.9, Some(1.0)));
+    fn accounts_may_differ_by_the_time_charged_to_the_loop() {
+        for (difference_points, charged_points, is_apart) in [
+            (2.1, None, true),
+            (3.1, Some(1.0), true),
+            (-2.1, Some(1.0), true),
+            (2.9, Some(1.0), false),
+            (1.9, None, false),
+            (-1.9, Some(1.0), false),
+        ] {
+            let figures = CpuFigures { difference_points, charged_points, ..CpuFigures::default() };
+            assert_eq!(figures.is_apart(2.0), is_apart, "{difference_points}");
+        }
     }
 
     #[test]
-    fn figures_follow_from_what_was_seen() {
+    fn figures_follow_from_the_gaps() {
         let figures = CpuFigures::of(&observed());
         assert_eq!((figures.cpu, figures.gaps.count, figures.locked), (3, 10, true));
         assert!(

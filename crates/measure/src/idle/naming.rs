@@ -24,24 +24,24 @@ const TIMES_MAX: usize = 100_000;
 /// Maximum distance between turns of one activation.
 const MERGE_NS: u64 = 5_000_000;
 
-/// What kind of thing takes time.
+/// Kind of a holder of stolen time.
 #[derive(
     Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum HolderKind {
-    /// The recorder that was started to learn these names.
+    /// Recorder that was started for these names.
     Recorder,
     Thread,
     Interrupt,
     Softirq,
     TimerTick,
     Hypervisor,
-    /// Of a machine without a hypervisor.
+    /// Firmware of a machine without a hypervisor.
     Firmware,
-    /// The kernel waited for it.
+    /// Device that the kernel waited for.
     Device,
-    /// Which of these had the CPU is not decided.
+    /// Firmware, hypervisor or device; which one is not known.
     Outside,
     Unexplained,
 }
@@ -70,7 +70,7 @@ impl HolderKind {
     }
 }
 
-/// Who takes time.
+/// Holder of stolen time.
 #[derive(
     Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, JsonSchema,
 )]
@@ -156,12 +156,13 @@ pub fn attribute(pieces: &[GapPiece], tick: Option<&Tick>) -> Vec<GapPortion> {
             }
             Seen::Own => {
                 let due = at == 0 && tick.is_some_and(|tick| tick.begins_at(piece.start_ns));
-                let beside = || {
+                let named = if due {
+                    Some((Holder::tick(), Basis::Period, Tick::LENGTH_MAX_NS))
+                } else {
                     neighbour(pieces, at)
                         .map(|holder| (holder.clone(), Basis::Beside, BESIDE_MAX_NS))
                 };
-                let of_tick = (Holder::tick(), Basis::Period, Tick::LENGTH_MAX_NS);
-                split_own(&mut portions, piece, if due { Some(of_tick) } else { beside() });
+                split_own(&mut portions, piece, named);
             }
         }
     }
@@ -170,13 +171,11 @@ pub fn attribute(pieces: &[GapPiece], tick: Option<&Tick>) -> Vec<GapPortion> {
 
 /// Returns the holder after a piece, or else the one before it.
 fn neighbour(pieces: &[GapPiece], at: usize) -> Option<&Holder> {
-    let holder = |piece: &GapPiece| matches!(piece.seen, Seen::Holder(_));
-    let after = pieces[at..].iter().find(|piece| holder(piece));
-    let found = after.or_else(|| pieces[..at].iter().rev().find(|piece| holder(piece)))?;
-    match &found.seen {
+    let (before, after) = pieces.split_at(at);
+    after.iter().chain(before.iter().rev()).find_map(|piece| match &piece.seen {
         Seen::Holder(holder) => Some(holder),
         Seen::Own | Seen::Nothing => None,
-    }
+    })
 }
 
 /// Splits a piece of the loop's own thread: up to a limit it belongs to a holder, and the rest is
@@ -186,18 +185,18 @@ fn split_own(
     piece: &GapPiece,
     named: Option<(Holder, Basis, u64)>,
 ) {
-    let mut told = 0;
+    let mut named_ns = 0;
     if let Some((holder, basis, most)) = named {
-        told = piece.length_ns.min(most);
-        push(portions, holder, basis, piece.start_ns, told);
+        named_ns = piece.length_ns.min(most);
+        push(portions, holder, basis, piece.start_ns, named_ns);
     }
     let rest = Holder::unexplained("hardware, hypervisor, or an interrupt without a record");
     push(
         portions,
         rest,
         Basis::Unexplained,
-        piece.start_ns.saturating_add(told),
-        piece.length_ns - told,
+        piece.start_ns.saturating_add(named_ns),
+        piece.length_ns - named_ns,
     );
 }
 
@@ -213,19 +212,19 @@ fn push(
     }
 }
 
-/// A holder with all that it took.
+/// Holder with all time that it took.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Resident {
     pub kind: HolderKind,
     pub name: String,
     pub total_ms: f64,
-    /// Of all stolen time, from 0 to 1.
+    /// Share of all stolen time, from 0 to 1.
     pub share_of_stolen: f64,
-    /// Gaps in which it had a part.
+    /// Number of gaps in which it had a part.
     pub gaps: u64,
-    /// The most that it took of one gap.
+    /// Maximum time that it took of one gap.
     pub longest_ms: f64,
-    /// How often it comes, where that is regular.
+    /// Period, if it is regular.
     pub period_ms: Option<f64>,
 }
 
@@ -279,8 +278,9 @@ impl Residents {
     /// Returns the holders, the largest first.
     pub fn finish(self) -> Vec<Resident> {
         let total = self.total_ns();
-        let resident = |(holder, stolen): (Holder, StolenTime)| stolen.resident(holder, total);
-        let mut residents: Vec<Resident> = self.stolen.into_iter().map(resident).collect();
+        let stolen = self.stolen.into_iter();
+        let mut residents: Vec<Resident> =
+            stolen.map(|(holder, stolen)| stolen.resident(holder, total)).collect();
         residents.sort_by(|one, other| other.total_ms.total_cmp(&one.total_ms));
         residents
     }
@@ -345,15 +345,16 @@ mod tests {
     }
 
     fn pieces(seen: &[(Seen, u64)], start: u64) -> Vec<GapPiece> {
-        let mut at = start;
-        let piece = |(seen, length_ns): &(Seen, u64)| {
-            at += length_ns;
-            GapPiece { seen: seen.clone(), start_ns: at - length_ns, length_ns: *length_ns }
-        };
-        seen.iter().map(piece).collect()
+        let mut start_ns = start;
+        let mut pieces = Vec::new();
+        for (seen, length_ns) in seen {
+            pieces.push(GapPiece { seen: seen.clone(), start_ns, length_ns: *length_ns });
+            start_ns += length_ns;
+        }
+        pieces
     }
 
-    fn told(portions: &[GapPortion]) -> Vec<(&str, Basis, u64)> {
+    fn summed(portions: &[GapPortion]) -> Vec<(&str, Basis, u64)> {
         portions
             .iter()
             .map(|portion| (portion.holder.name.as_str(), portion.basis, portion.length_ns))
@@ -361,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn the_way_in_and_out_belongs_to_what_is_recorded() {
+    fn kernel_entry_and_exit_belong_to_recorded_work() {
         let gap =
             pieces(&[(Seen::Own, 3_000), (thread("jbd2"), 400_000), (Seen::Own, 2_000)], 1_000_000);
         let expected = [
@@ -369,17 +370,17 @@ mod tests {
             ("jbd2", Basis::Recorded, 400_000),
             ("jbd2", Basis::Beside, 2_000),
         ];
-        assert_eq!(told(&attribute(&gap, Some(&TICK))), expected);
+        assert_eq!(summed(&attribute(&gap, Some(&TICK))), expected);
     }
 
     #[test]
-    fn a_gap_at_a_ticks_time_is_the_tick_and_what_is_too_long_is_not() {
+    fn a_gap_when_the_tick_is_due_is_the_tick_up_to_a_limit() {
         let at = 8_000_000 + 20_000;
         let short = attribute(&pieces(&[(Seen::Own, 9_000)], at), Some(&TICK));
-        assert_eq!(told(&short), [("timer tick", Basis::Period, 9_000)]);
+        assert_eq!(summed(&short), [("timer tick", Basis::Period, 9_000)]);
         let long = attribute(&pieces(&[(Seen::Own, 5_000_000)], at), Some(&TICK));
         assert_eq!(
-            (told(&long)[0].2, told(&long)[1].1, told(&long)[1].2),
+            (summed(&long)[0].2, summed(&long)[1].1, summed(&long)[1].2),
             (100_000, Basis::Unexplained, 4_900_000)
         );
         let elsewhere = attribute(&pieces(&[(Seen::Own, 9_000)], at + 2_000_000), Some(&TICK));
@@ -389,8 +390,11 @@ mod tests {
             Some(&TICK),
         );
         let expected = [("timer tick", 5_000), ("a", 7_000), ("a", 50_000)];
-        assert_eq!(told(&both)[..3].iter().map(|one| (one.0, one.2)).collect::<Vec<_>>(), expected);
-        assert_eq!((told(&both)[3].1, told(&both)[3].2), (Basis::Unexplained, 10_000));
+        assert_eq!(
+            summed(&both)[..3].iter().map(|one| (one.0, one.2)).collect::<Vec<_>>(),
+            expected
+        );
+        assert_eq!((summed(&both)[3].1, summed(&both)[3].2), (Basis::Unexplained, 10_000));
     }
 
     #[test]
@@ -417,20 +421,22 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_no_thread_may_be_charged_to_the_loop() {
+    fn time_of_threads_is_not_charged_to_the_loop() {
         let kinds = [
             HolderKind::Thread,
             HolderKind::Interrupt,
             HolderKind::Recorder,
             HolderKind::Hypervisor,
         ];
-        let portion = |(at, kind)| GapPortion {
-            holder: Holder::new(kind, "it"),
-            basis: Basis::Recorded,
-            start_ns: at,
-            length_ns: 1 << at,
-        };
-        let portions: Vec<GapPortion> = (0..).zip(kinds).map(portion).collect();
+        let portions: Vec<GapPortion> = (0..)
+            .zip(kinds)
+            .map(|(at, kind)| GapPortion {
+                holder: Holder::new(kind, "it"),
+                basis: Basis::Recorded,
+                start_ns: at,
+                length_ns: 1 << at,
+            })
+            .collect();
         assert_eq!(charged_ns(&portions), 0b1010);
     }
 
@@ -455,7 +461,9 @@ mod tests {
             let portions = attribute(&gap, ticking.then_some(&TICK));
             let sum: u64 = portions.iter().map(|portion| portion.length_ns).sum();
             prop_assert_eq!(sum, seen.iter().map(|(_, length)| length).sum::<u64>());
-            prop_assert!(portions.windows(2).all(|pair| pair[0].start_ns + pair[0].length_ns == pair[1].start_ns));
+            for pair in portions.windows(2) {
+                prop_assert_eq!(pair[0].start_ns + pair[0].length_ns, pair[1].start_ns);
+            }
         }
     }
 }

@@ -125,8 +125,9 @@ pub fn bins(gaps: &[Gap], from: u64, to: u64, width_ns: u64) -> Vec<Bin> {
     let width = width_ns.max(to.saturating_sub(from).div_ceil(BINS_MAX)).max(1);
     let starts = std::iter::successors(Some(from), |start| start.checked_add(width))
         .take_while(|start| *start < to);
-    let bin = |start: u64| Bin { start_ns: start, length_ns: width.min(to - start), stolen_ns: 0 };
-    let mut bins: Vec<Bin> = starts.map(bin).collect();
+    let mut bins: Vec<Bin> = starts
+        .map(|start_ns| Bin { start_ns, length_ns: width.min(to - start_ns), stolen_ns: 0 })
+        .collect();
     for gap in gaps.iter().filter(|gap| gap.within(from, to) > 0) {
         let first = (gap.start_ns.max(from) - from) / width;
         for bin in

@@ -83,10 +83,13 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
+    fn gap(start_ns: u64) -> Gap {
+        Gap { start_ns, length_ns: 5_000 }
+    }
+
     /// Returns gaps of a tick with up to 20 µs of jitter, and as many gaps at other times.
     fn gaps(period: u64, phase: u64) -> Vec<Gap> {
         let ticks = SECOND / period;
-        let gap = |start_ns| Gap { start_ns, length_ns: 5_000 };
         let regular = (0..ticks).map(|at| gap(SECOND + at * period + phase + at * 7_919 % 20_000));
         let other = (0..ticks).map(|at| gap(SECOND + at * 7_368_787 % SECOND));
         let mut gaps: Vec<Gap> = regular.chain(other).collect();
@@ -108,9 +111,8 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_at_any_time_is_no_tick() {
-        let gap = |at: u64| Gap { start_ns: at * 7_368_787 % SECOND, length_ns: 5_000 };
-        let gaps: Vec<Gap> = (0..400).map(gap).collect();
+    fn gaps_at_irregular_times_are_no_tick() {
+        let gaps: Vec<Gap> = (0..400).map(|at| gap(at * 7_368_787 % SECOND)).collect();
         assert_eq!(tick(&gaps, SECOND, None), None);
         assert_eq!(tick(&[], SECOND, Some(250)), None);
         assert_eq!(tick(&[], SECOND, Some(0)), None);

@@ -4,7 +4,7 @@
 use super::observed::{Gap, Observed, share};
 use crate::percentile::Share;
 use crate::summary::Summary;
-use crate::units::ms;
+use crate::units::{ms, us};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -20,15 +20,15 @@ pub struct Injection {
     pub cpu_ns: u64,
 }
 
-/// The errors of all events of one kind, in microseconds.
+/// Errors of all events of one kind, in microseconds.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Errors {
     pub n: usize,
-    /// Of the difference without its sign.
+    /// Median of the absolute difference.
     pub p50_us: f64,
     pub p90_us: f64,
     pub max_us: f64,
-    /// The median of the difference with its sign: positive where the instrument saw more.
+    /// Median of the signed difference: positive if the instrument saw more.
     pub bias_us: f64,
 }
 
@@ -40,20 +40,20 @@ pub struct Trial {
     pub injected_ms_min: f64,
     pub injected_ms_max: f64,
     pub errors: Errors,
-    /// What was demanded on a CPU that is left alone; `None` where nothing is.
+    /// Limits for an undisturbed CPU; `None` without a limit.
     pub p50_us_max: Option<f64>,
     pub p90_us_max: Option<f64>,
-    /// What took the CPU besides; `None` where nobody told.
+    /// CPU time of others; `None` if not known.
     #[serde(default)]
     pub taken: Option<Taken>,
 }
 
-/// What else had a CPU during a trial, as shares of its time.
+/// CPU time of others during a trial, as shares of its time.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Taken {
     /// Neither the loop nor the program, by the kernel's account.
     pub others_share: f64,
-    /// The hypervisor, as far as it reported.
+    /// Hypervisor, as far as it reports steal time.
     pub steal_share: f64,
 }
 
@@ -77,15 +77,15 @@ impl Taken {
 pub struct Echo {
     pub method: String,
     pub n: usize,
-    /// The median between the program's two time stamps.
+    /// Median time between the program's two time stamps.
     pub conventional_ms: f64,
-    /// The median of what the instrument saw.
+    /// Median time seen by the instrument.
     pub stolen_ms: f64,
-    /// The median of the difference: what the program's own time stamps miss.
+    /// Median difference: the part that the program's own time stamps miss.
     pub missed_us: f64,
 }
 
-/// The stolen share against the kernel's account.
+/// Comparison of the stolen share with the kernel's account.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Check {
     pub method: String,
@@ -94,17 +94,17 @@ pub struct Check {
     pub load: String,
     pub stolen_share: f64,
     pub check_share: f64,
-    /// Of the CPU with the largest difference, in points of per cent.
+    /// Difference of the CPU with the largest one, in percentage points.
     pub difference_points: f64,
     pub difference_points_max: Option<f64>,
-    /// What the hypervisor reported to have taken meanwhile, of the CPU of which it took most.
+    /// Largest share of a CPU that the hypervisor reported as taken meanwhile.
     #[serde(default)]
     pub steal_share: f64,
     pub records: u64,
     pub longest_record_ms: f64,
 }
 
-/// All that `--validate` finds.
+/// Results of `--validate`.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Validation {
     pub trials: Vec<Trial>,
@@ -116,20 +116,18 @@ impl Trial {
     /// Returns `true` if the errors are within the limits, enlarged by the share of others in an
     /// event.
     pub fn is_good(&self) -> bool {
-        let within =
-            |value: f64, most: Option<f64>, more: f64| most.is_none_or(|most| value <= most + more);
         let (p50, p90) = self.allowed_us();
         self.errors.n > 0
-            && within(self.errors.p50_us, self.p50_us_max, p50)
-            && within(self.errors.p90_us, self.p90_us_max, p90)
+            && self.p50_us_max.is_none_or(|most| self.errors.p50_us <= most + p50)
+            && self.p90_us_max.is_none_or(|most| self.errors.p90_us <= most + p90)
     }
 
     /// Returns the allowance for others and a hypervisor: their share of an event of mean length,
     /// for the median, and of the longest one, for the 90th percentile.
     pub fn allowed_us(&self) -> (f64, f64) {
         let share = self.taken.map_or(0.0, |taken| taken.share());
-        let us = |ms: f64| 1e3 * ms * share;
-        (us((self.injected_ms_min + self.injected_ms_max) / 2.0), us(self.injected_ms_max))
+        let mean_ms = (self.injected_ms_min + self.injected_ms_max) / 2.0;
+        (1e3 * mean_ms * share, 1e3 * self.injected_ms_max * share)
     }
 
     /// Returns `true` if a limit cannot be judged, since others had too much of the CPU.
@@ -235,15 +233,14 @@ pub fn stolen_by_records(observed: &Observed, event: &Injection, record_ns: u64)
 pub fn errors(pairs: &[(u64, u64)]) -> Errors {
     let off =
         Summary::new(pairs.iter().map(|(stolen, injected)| stolen.abs_diff(*injected)).collect());
-    let us = |ns: Option<u64>| ns.unwrap_or_default() as f64 / 1e3;
     let mut signed: Vec<i64> =
         pairs.iter().map(|(stolen, injected)| *stolen as i64 - *injected as i64).collect();
     signed.sort_unstable();
     Errors {
         n: pairs.len(),
-        p50_us: us(off.value(Share::P50)),
-        p90_us: us(off.value(Share(9_000))),
-        max_us: us(off.max()),
+        p50_us: us(off.value(Share::P50).unwrap_or_default()),
+        p90_us: us(off.value(Share(9_000)).unwrap_or_default()),
+        max_us: us(off.max().unwrap_or_default()),
         bias_us: crate::percentile::nearest_rank(signed.len(), Share::P50)
             .map_or(0.0, |at| signed[at] as f64 / 1e3),
     }
@@ -259,9 +256,8 @@ mod tests {
 
     #[test]
     fn gaps_that_reach_into_an_event_count_whole() {
-        let gap = |start_ns, length_ns| Gap { start_ns, length_ns };
-        let gaps =
-            [gap(9 * MS, MS), gap(10 * MS - 5, 2 * MS), gap(13 * MS, 2 * MS), gap(15 * MS, MS)];
+        let gaps = [(9 * MS, MS), (10 * MS - 5, 2 * MS), (13 * MS, 2 * MS), (15 * MS, MS)]
+            .map(|(start_ns, length_ns)| Gap { start_ns, length_ns });
         assert_eq!(stolen_by_gaps(&gaps, &EVENT, |gap| gap.length_ns), 4 * MS);
         assert_eq!(stolen_by_gaps(&gaps, &EVENT, |gap| gap.length_ns - 10), 4 * MS - 20);
         assert_eq!(stolen_by_gaps(&[], &EVENT, |gap| gap.length_ns), 0);
@@ -290,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn demands_are_held_against() {
+    fn limits_of_errors_are_checked() {
         let errors = Errors { n: 3, p50_us: 20.0, p90_us: 90.0, ..Errors::default() };
         let trial =
             Trial { errors, p50_us_max: Some(20.0), p90_us_max: Some(90.0), ..Trial::default() };
@@ -299,8 +295,12 @@ mod tests {
         assert!(!Trial { errors: Errors::default(), ..trial }.is_good());
     }
 
+    fn beside(limits: &Trial, others_share: f64, steal_share: f64) -> Trial {
+        Trial { taken: Some(Taken { others_share, steal_share }), ..limits.clone() }
+    }
+
     #[test]
-    fn what_a_hypervisor_and_others_take_is_allowed_for_and_too_much_of_it_is_not_judged() {
+    fn time_of_others_is_allowed_for_up_to_a_limit() {
         let errors = Errors { n: 3, p50_us: 40.0, p90_us: 150.0, ..Errors::default() };
         let limits = Trial {
             errors,
@@ -309,14 +309,13 @@ mod tests {
             p90_us_max: Some(100.0),
             ..Trial::default()
         };
-        let trial = |others_share, steal_share| Trial {
-            taken: Some(Taken { others_share, steal_share }),
-            ..limits.clone()
-        };
-        assert!(!limits.is_good() && !trial(0.0, 0.0009).is_good() && !trial(0.004, 0.0).is_good());
-        assert!(trial(0.002, 0.003).is_good() && !trial(0.002, 0.003).is_disturbed());
-        let (disturbed, unlimited) =
-            (trial(0.0, 0.06), Trial { p50_us_max: None, ..trial(0.06, 0.0) });
+        for bad in [limits.clone(), beside(&limits, 0.0, 0.0009), beside(&limits, 0.004, 0.0)] {
+            assert!(!bad.is_good(), "{bad:?}");
+        }
+        let good = beside(&limits, 0.002, 0.003);
+        assert!(good.is_good() && !good.is_disturbed());
+        let disturbed = beside(&limits, 0.0, 0.06);
+        let unlimited = Trial { p50_us_max: None, ..beside(&limits, 0.06, 0.0) };
         assert!(disturbed.is_good() && disturbed.is_disturbed() && !unlimited.is_disturbed());
         assert!(!Validation { trials: vec![disturbed], ..Validation::default() }.is_good());
         let stolen =
@@ -325,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_are_held_against_the_kernels_account() {
+    fn shares_are_compared_with_the_kernels_account() {
         let busy = Observed {
             end_ns: 100,
             gaps: vec![Gap { start_ns: 0, length_ns: 97 }],

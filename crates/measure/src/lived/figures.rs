@@ -2,7 +2,7 @@
 //! Printed figures from the counts of a day.
 
 use super::{LIVED, LivedApplication, LivedClass, LivedDay, LivedHour, LongAnswer, row};
-use crate::excess::{Rate, rate, top};
+use crate::excess::{rate, top};
 use crate::histogram::Histogram;
 use crate::percentile::Share;
 use crate::threshold::{InputClass, ThresholdProfile};
@@ -11,9 +11,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Maximum number of applications listed individually; the rest is merged.
-const TOLD_MAX: usize = 24;
+const LISTED_MAX: usize = 24;
 
-/// What a person lived with between two times.
+/// Latencies of a user between two times.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct DayFigures {
     /// Seconds since 1970.
@@ -21,51 +21,51 @@ pub struct DayFigures {
     pub to_s: u64,
     /// All applications together.
     pub all: LivedFigures,
-    /// The one that was used for longest first.
+    /// Longest used application first.
     pub applications: Vec<LivedFigures>,
-    /// Hours in which something was answered.
+    /// Hours with answers.
     pub hours: Vec<HourShare>,
-    /// The longest answers above their threshold.
+    /// Longest answers above their threshold.
     pub longest: Vec<LongWait>,
-    /// The distribution of all latencies: the longest latency of a bucket in milliseconds, and how many are in it. A bucket is
-    /// an eighth of a doubling.
+    /// Distribution of all latencies: the longest latency of each bucket in milliseconds, and its
+    /// count. There are eight buckets per doubling.
     pub distribution: Vec<(f64, u64)>,
-    /// Answers that could not be counted.
+    /// Number of answers that could not be counted.
     pub lost: u64,
 }
 
-/// The figures of an application, or of all. Percentiles are at most an eighth too large, and never too small; they are `null` where
-/// too few lie above.
+/// Figures of an application, or of all. Percentiles are at most an eighth too large and never
+/// too small; `null` with too few latencies above.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct LivedFigures {
-    /// Empty for all.
+    /// Name; empty for all applications.
     pub application: String,
-    /// From press to drawing while the program was busy or had not taken the press; of this what is over a threshold.
+    /// Time from press to drawing with the program busy or the press queued, and its noticed part.
     pub wait_ms: f64,
     pub noticed_wait_ms: f64,
-    /// The rest of the time of interaction, which leaves out gaps over 30 s.
+    /// Rest of the time of interaction, which excludes gaps over 30 s.
     pub think_ms: f64,
-    /// Presses that were answered, and presses that had no answer though a later one had.
+    /// Number of answered presses, and of unanswered ones before an answered one.
     pub n: u64,
     pub silent: u64,
-    /// All latencies together.
+    /// Sum of all latencies.
     pub total_ms: f64,
     pub p50_ms: Option<f64>,
     pub p98_ms: Option<f64>,
     pub max_ms: Option<f64>,
     pub interaction_p98_ms: Option<f64>,
-    /// The excess latency rate; `null` where there was no interaction.
+    /// Excess latency rate; `null` without interaction.
     pub elr: Option<LivedRate>,
     pub classes: Vec<ClassShare>,
 }
 
-/// The excess latency rate, at nine tenths of the threshold, at it, and at eleven tenths.
+/// Excess latency rate at nine tenths of the threshold, at it, and at eleven tenths.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct LivedRate {
     pub below_ms_per_minute: f64,
     pub at_ms_per_minute: f64,
     pub above_ms_per_minute: f64,
-    /// The class with most of it, and its share from 0 to 1; `null` where nothing is in excess.
+    /// Class with the largest part, and that part from 0 to 1; `null` without excess.
     pub top_class: Option<String>,
     pub top_share: Option<f64>,
 }
@@ -85,7 +85,7 @@ pub struct ClassShare {
 /// One hour of all applications.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct HourShare {
-    /// Its begin, in seconds since 1970.
+    /// Begin, in seconds since 1970.
     pub start_s: u64,
     pub n: u64,
     pub wait_ms: f64,
@@ -96,14 +96,14 @@ pub struct HourShare {
 /// One long answer.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct LongWait {
-    /// When it was drawn, in seconds since 1970.
+    /// Time of the drawing, in seconds since 1970.
     pub at_s: f64,
     pub latency_ms: f64,
     pub application: String,
     pub class: String,
-    /// Presses that it answered.
+    /// Number of presses that it answered.
     pub presses: u32,
-    /// The incident that was marked then; `null` where none was, or where the one who asks does not look for it.
+    /// Incident marked at that time; `null` without one, or if it was not looked for.
     pub incident: Option<String>,
 }
 
@@ -117,8 +117,8 @@ impl DayFigures {
             row(&mut all, "", usize::MAX).join(application);
         }
         rows.sort_by_key(|row| std::cmp::Reverse(row.interactive_ns));
-        let mut told = Vec::new();
-        rows.iter().for_each(|one| row(&mut told, &one.application, TOLD_MAX).join(one));
+        let mut listed = Vec::new();
+        rows.iter().for_each(|one| row(&mut listed, &one.application, LISTED_MAX).join(one));
         let all = all.pop().unwrap_or_default();
         let distribution = all
             .latencies()
@@ -129,7 +129,7 @@ impl DayFigures {
             from_s,
             to_s,
             all: figures(&all),
-            applications: told.iter().map(figures).collect(),
+            applications: listed.iter().map(figures).collect(),
             hours: day.hours.iter().map(hour).collect(),
             longest: day.longest.iter().map(long).collect(),
             distribution,
@@ -155,21 +155,20 @@ impl LivedApplication {
     }
 
     fn elr(&self) -> Option<LivedRate> {
-        let excess = |tenths: u64| {
-            let place = usize::try_from(tenths - 9).unwrap_or(0);
-            self.classes.iter().map(|class| u128::from(class.excess_ns[place])).sum()
-        };
-        let Rate { below_ms_per_minute, at_ms_per_minute, above_ms_per_minute } =
-            rate(excess, self.interactive_ns)?;
-        let parts = LIVED
-            .iter()
-            .zip(&self.classes)
-            .map(|(class, of)| (class.name(), u128::from(of.excess_ns[1])));
+        let rate = rate(
+            |tenths| {
+                let place = usize::try_from(tenths - 9).unwrap_or(0);
+                self.classes.iter().map(|class| u128::from(class.excess_ns[place])).sum()
+            },
+            self.interactive_ns,
+        )?;
+        let classes = LIVED.iter().zip(&self.classes);
+        let parts = classes.map(|(class, lived)| (class.name(), u128::from(lived.excess_ns[1])));
         let (top_class, top_share) = top(parts).unzip();
         Some(LivedRate {
-            below_ms_per_minute,
-            at_ms_per_minute,
-            above_ms_per_minute,
+            below_ms_per_minute: rate.below_ms_per_minute,
+            at_ms_per_minute: rate.at_ms_per_minute,
+            above_ms_per_minute: rate.above_ms_per_minute,
             top_class,
             top_share,
         })

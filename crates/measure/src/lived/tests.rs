@@ -46,19 +46,19 @@ fn presses_without_an_answer_are_counted_apart() {
 }
 
 #[test]
-fn who_is_away_does_not_interact() {
+fn absence_is_no_interaction() {
     let mut last = LastAnswer::default();
     assert_eq!(
         last.extend(&answer(1_000, 1, 50, 50, 0, 0)),
         50 * MS,
-        "nobody knows what was before the first"
+        "the time before the first press is not known"
     );
     assert_eq!(last.extend(&answer(3_000, 1, 50, 50, 0, 0)), 2 * S);
     assert_eq!(last.extend(&answer(40_000, 1, 50, 50, 0, 0)), 50 * MS);
     assert_eq!(last.extend(&answer(39_990, 1, 50, 50, 0, 0)), 0, "nothing counts twice");
 }
 
-fn lived(answers: &[(InputClass, &str, AnsweredPresses)]) -> LivedDay {
+fn lived(answers: &[NamedAnswer]) -> LivedDay {
     let (mut day, mut last) = (LivedDay::default(), LastAnswer::default());
     for (class, application, answer) in answers {
         day.add(*class, application, answer, last.extend(answer));
@@ -66,15 +66,21 @@ fn lived(answers: &[(InputClass, &str, AnsweredPresses)]) -> LivedDay {
     day
 }
 
-fn of(day: LivedDay) -> DayFigures {
+type NamedAnswer = (InputClass, &'static str, AnsweredPresses);
+
+/// Returns a key press with its answer, in milliseconds.
+fn key(at: u64, latency: u64) -> NamedAnswer {
+    (InputClass::Key, "editor", answer(at, 1, latency, latency, 0, 0))
+}
+
+fn figures_of(day: LivedDay) -> DayFigures {
     DayFigures::of(day, HOUR / S, HOUR / S + 24 * HOUR_S)
 }
 
 #[test]
 fn figures_are_by_application_and_of_all() {
-    let key = |at, latency| (InputClass::Key, "editor", answer(at, 1, latency, latency, 0, 0));
     let click = (InputClass::Click, "browser", answer(60_000, 1, 300, 300, 100, 0));
-    let day = of(lived(&[key(100, 10), key(20_000, 20), key(40_000, 150), click]));
+    let day = figures_of(lived(&[key(100, 10), key(20_000, 20), key(40_000, 150), click]));
     let names: Vec<&str> = day.applications.iter().map(|one| one.application.as_str()).collect();
     assert_eq!(names, ["editor", "browser"]);
     assert_eq!((day.all.n, day.all.total_ms, day.all.max_ms), (4, 480.0, Some(300.0)));
@@ -97,14 +103,9 @@ fn figures_are_by_application_and_of_all() {
 
 #[test]
 fn only_the_time_that_is_asked_for_counts() {
-    let key = |hour: u64| {
-        (InputClass::Key, "editor", answer(hour * HOUR_S * 1_000 + 5_000, 1, 200, 200, 0, 0))
-    };
-    let day = lived(&[key(0), key(23), key(24)]);
-    assert_eq!(
-        (of(day.clone()).all.n, of(day.clone()).longest.len(), of(day).hours.len()),
-        (2, 2, 2)
-    );
+    let day = lived(&[0, 23, 24].map(|hour| key(hour * HOUR_S * 1_000 + 5_000, 200)));
+    let figures = figures_of(day);
+    assert_eq!((figures.all.n, figures.longest.len(), figures.hours.len()), (2, 2, 2));
 }
 
 #[test]
@@ -121,7 +122,7 @@ fn rows_and_longest_are_bounded_and_nothing_is_lost() {
     assert_eq!((day.hours[0].applications.len(), day.longest.len()), (APPLICATIONS_MAX, LONG_MAX));
     assert_eq!(day.longest[0].latency_ns, 200 * MS);
     assert!(day.is_bounded(1, 15) && !day.is_bounded(1, 4) && !day.is_bounded(0, 15));
-    let figures = of(day);
+    let figures = figures_of(day);
     assert_eq!(
         (figures.all.n, figures.applications.iter().map(|one| one.n).sum::<u64>()),
         (100, 100)
@@ -131,18 +132,21 @@ fn rows_and_longest_are_bounded_and_nothing_is_lost() {
 
 #[test]
 fn too_few_have_no_percentile() {
-    let key = |index: u64| (InputClass::Key, "editor", answer(index * 100, 1, 10, 10, 0, 0));
-    let few = of(lived(&(0..9).map(key).collect::<Vec<_>>()));
+    let keys: Vec<NamedAnswer> = (0..10).map(|index| key(index * 100, 10)).collect();
+    let few = figures_of(lived(&keys[..9]));
     assert_eq!((few.all.p50_ms, few.all.max_ms), (None, Some(10.0)));
-    let some = of(lived(&(0..10).map(key).collect::<Vec<_>>()));
+    let some = figures_of(lived(&keys));
     assert_eq!(
         (some.all.p50_ms, some.all.p98_ms, some.all.interaction_p98_ms),
         (Some(10.0), None, Some(10.0))
     );
 }
 
+fn time() -> impl Strategy<Value = u64> {
+    prop_oneof![0..2_000 * MS, any::<u64>()]
+}
+
 fn any_answer() -> impl Strategy<Value = AnsweredPresses> {
-    let time = || prop_oneof![0..2_000 * MS, any::<u64>()];
     (any::<u64>(), time(), time(), time(), 0..100u32, 0..100u32).prop_map(
         |(at, first, last, slept, presses, silent)| AnsweredPresses {
             at,
@@ -155,6 +159,14 @@ fn any_answer() -> impl Strategy<Value = AnsweredPresses> {
     )
 }
 
+fn counted(part: &[(AnsweredPresses, usize)]) -> LivedDay {
+    let mut day = LivedDay::default();
+    for (answer, name) in part {
+        day.add(InputClass::Key, ["a", "b", "c"][*name], answer, 7);
+    }
+    day
+}
+
 proptest! {
     #[test]
     fn every_press_has_a_latency_no_longer_than_the_first(answer in any_answer()) {
@@ -164,20 +176,17 @@ proptest! {
     }
 
     #[test]
-    fn parts_of_a_day_join_to_the_whole(answers in proptest::collection::vec((any_answer(), 0..3usize), 0..30), cut in 0..30usize) {
-        let names = ["a", "b", "c"];
-        let of = |part: &[(AnsweredPresses, usize)]| {
-            let mut day = LivedDay::default();
-            part.iter().for_each(|(answer, name)| day.add(InputClass::Key, names[*name], answer, 7));
-            day
-        };
+    fn parts_of_a_day_join_to_the_whole(
+        answers in proptest::collection::vec((any_answer(), 0..3usize), 0..30),
+        cut in 0..30usize,
+    ) {
         let (before, after) = answers.split_at(cut.min(answers.len()));
-        let mut joined = of(before);
-        joined.join(&of(after));
-        let total = |day: &LivedDay| {
-            let figures = DayFigures::of(day.clone(), 0, u64::MAX);
-            (figures.all.n, figures.all.silent, figures.all.max_ms, figures.applications.len())
-        };
-        prop_assert_eq!(total(&joined), total(&of(&answers)));
+        let mut joined = counted(before);
+        joined.join(&counted(after));
+        let joined = DayFigures::of(joined, 0, u64::MAX);
+        let whole = DayFigures::of(counted(&answers), 0, u64::MAX);
+        prop_assert_eq!((joined.all.n, joined.all.silent), (whole.all.n, whole.all.silent));
+        prop_assert_eq!(joined.all.max_ms, whole.all.max_ms);
+        prop_assert_eq!(joined.applications.len(), whole.applications.len());
     }
 }

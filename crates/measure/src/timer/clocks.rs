@@ -4,55 +4,56 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What the kernel's clocks offer.
+/// Properties of the kernel's clocks.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Clocks {
-    /// Ticks a second, from the step of CLOCK_MONOTONIC_COARSE.
+    /// Ticks per second, from the step of CLOCK_MONOTONIC_COARSE.
     pub hz: Option<u64>,
     /// Name and resolution in nanoseconds.
     pub resolutions_ns: Vec<(String, u64)>,
-    /// Whether timers fire between ticks.
+    /// `true` if timers fire between ticks.
     pub high_resolution: bool,
-    /// Of threads with an ordinary policy, unless they ask for another.
+    /// Default timer slack of threads with an ordinary policy.
     pub slack_ns: Option<u64>,
-    /// What the kernel takes the time from; `null` where it does not tell.
+    /// Clock source; `null` if not known.
     #[serde(default)]
     pub source: Option<String>,
-    /// What else it could take it from.
+    /// Other available clock sources.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<String>,
-    /// What interrupts each CPU at a given time: the kernel's name for the place, and the device.
+    /// Clock event device of each CPU: the kernel's name for the place, and the device.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub event_devices: Vec<(String, String)>,
-    /// Every clock that has a number.
+    /// Every clock with a number.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub clocks: Vec<OfferedClock>,
 }
 
-/// One clock: what it offers, and what it delivers. All are `null` where this kernel has no such clock.
+/// Nominal and measured properties of one clock; `null` if this kernel has no such clock.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Clock")]
 pub struct OfferedClock {
     pub name: String,
-    /// As the kernel tells it.
+    /// Resolution reported by the kernel.
     pub resolution_ns: Option<u64>,
-    /// The smallest step that was seen between two reads; a clock that is read more slowly than it steps shows larger ones.
+    /// Smallest observed step between two reads; it is larger for a clock that steps faster than it
+    /// is read.
     pub step_ns: Option<u64>,
-    /// What reading it takes, in the mean.
+    /// Mean time to read it.
     pub read_ns: Option<f64>,
 }
 
-/// How far clocks went apart in a time: what a machine that slept, was set or was held shows.
+/// Differences of clocks over a time, which reveal sleep, a changed time, or a held machine.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ClocksApart {
-    /// By CLOCK_MONOTONIC_RAW.
+    /// Duration by CLOCK_MONOTONIC_RAW.
     pub seconds: f64,
-    /// The CPU's own counter against that; `null` where there is none.
+    /// Rate of the CPU's counter by that clock; `null` without a counter.
     pub tsc_mhz: Option<f64>,
-    /// By how much the time was made to run faster: CLOCK_MONOTONIC against that.
+    /// Speed-up of the time by adjustment: CLOCK_MONOTONIC against CLOCK_MONOTONIC_RAW.
     pub slewed_ppm: f64,
-    /// For how long the machine slept: CLOCK_BOOTTIME against CLOCK_MONOTONIC.
+    /// Time that the machine slept: CLOCK_BOOTTIME against CLOCK_MONOTONIC.
     pub suspended_ms: f64,
-    /// By how much the clock on the wall was set: CLOCK_REALTIME against CLOCK_MONOTONIC.
+    /// Change of the wall-clock time: CLOCK_REALTIME against CLOCK_MONOTONIC.
     pub set_ms: f64,
 }

@@ -4,7 +4,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a periodic thread sleeps with.
+/// Sleep mechanism of a periodic thread.
 #[derive(
     Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, JsonSchema,
 )]
@@ -13,15 +13,15 @@ use serde::{Deserialize, Serialize};
 pub enum TimerMechanism {
     /// `clock_nanosleep` until the next deadline.
     Absolute,
-    /// `nanosleep` for what is left until the next deadline.
+    /// `nanosleep` for the rest of the time until the next deadline.
     Nanosleep,
-    /// `nanosleep` for a whole period after each wake-up: deadlines are not looked at.
+    /// `nanosleep` for a whole period after each wakeup; deadlines are ignored.
     Relative,
     /// A periodic `timerfd`.
     Timerfd,
     /// A periodic POSIX timer that sends a signal.
     Itimer,
-    /// `poll` for what is left until the next deadline, rounded up to whole milliseconds.
+    /// `poll` for the rest of the time until the next deadline, rounded up to whole milliseconds.
     Poll,
 }
 

@@ -4,6 +4,7 @@
 use super::mechanism::TimerMechanism;
 use crate::percentile::median;
 use crate::periodicity::{Period, period};
+use crate::units::us;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -31,24 +32,24 @@ pub fn outlier_threshold(lateness: &[u64]) -> u64 {
     median(lateness).unwrap_or(0).saturating_mul(TIMES_MEDIAN).max(LEAST_NS)
 }
 
-/// What time between a deadline and the wake-up went to.
+/// Cause of time between a deadline and the wakeup.
 #[derive(
     Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
 #[schemars(rename = "Cause")]
 pub enum LatenessCause {
-    /// The timer had not made the thread ready yet: its interrupt came late.
+    /// The timer's interrupt came late, so the thread was not ready yet.
     Timer,
-    /// The hypervisor had taken the CPU: it says so itself, or the machine is a virtual one and no device was waited for.
+    /// The hypervisor had the CPU: it reports so, or a virtual machine did not wait for a device.
     Hypervisor,
     /// The firmware had all CPUs of a machine without a hypervisor.
     Firmware,
-    /// One CPU waited for a device, in code of this kernel that accesses one.
+    /// One CPU waited for a device, in kernel code that accesses one.
     Device,
-    /// Which of these had the CPU is not decided.
+    /// Firmware, hypervisor or device; which one is not known.
     Outside,
-    /// Another thread had the CPU, with interrupts held off: the timer's could not come.
+    /// Another thread had the CPU with interrupts disabled, which delayed the timer's.
     HeldOff,
     /// The handler of another interrupt.
     Interrupt,
@@ -57,11 +58,11 @@ pub enum LatenessCause {
     Thread,
     /// The thread was ready and the CPU still idle.
     IdleExit,
-    /// The thread ran already, on its way out of the kernel.
+    /// The thread ran already, returning from the kernel.
     Own,
     /// Many small shares together.
     Rest,
-    /// No record tells.
+    /// The records show no cause.
     Unexplained,
 }
 
@@ -86,28 +87,28 @@ impl LatenessCause {
     }
 }
 
-/// A part of the time between a deadline and the wake-up.
+/// Part of the time between a deadline and the wakeup.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Portion")]
 pub struct LatenessPortion {
     pub cause: LatenessCause,
-    /// Who, where the cause has a name.
+    /// Name of the culprit, if there is one.
     pub name: String,
     pub us: f64,
     pub percent: f64,
 }
 
-/// A very late wake-up.
+/// A very late wakeup.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Outlier {
     pub mechanism: TimerMechanism,
     pub cpu: u32,
-    /// What the thread had asked for, CLOCK_MONOTONIC.
+    /// Time requested by the thread, CLOCK_MONOTONIC.
     pub deadline_ns: u64,
     pub lateness_us: f64,
-    /// The largest first, summing to the lateness; `None` where nothing was recorded.
+    /// Portions that sum to the lateness, largest first; `None` without records.
     pub budget: Option<Vec<LatenessPortion>>,
-    /// Since when the largest had been at it, which may be before the deadline.
+    /// Begin of the largest portion's activity, which may be before the deadline.
     pub culprit_begin_ns: Option<u64>,
 }
 
@@ -116,21 +117,21 @@ const PORTIONS_MAX: usize = 16;
 
 /// Creates the budget of `whole` nanoseconds from causes, names and nanoseconds, the largest first.
 pub fn budget(times: &[(LatenessCause, String, u64)], whole: u64) -> Vec<LatenessPortion> {
-    let portion = |cause, name: &str, ns: u64| {
-        let percent = 100.0 * ns as f64 / whole.max(1) as f64;
-        LatenessPortion { cause, name: name.to_owned(), us: ns as f64 / 1e3, percent }
-    };
     let single = if times.len() > PORTIONS_MAX { PORTIONS_MAX - 1 } else { times.len() };
     let (large, small) = times.split_at(single);
-    let mut portions: Vec<LatenessPortion> =
-        large.iter().map(|(cause, name, ns)| portion(*cause, name, *ns)).collect();
+    let mut times = large.to_vec();
     if !small.is_empty() {
-        portions.push(portion(LatenessCause::Rest, "", small.iter().map(|(_, _, ns)| ns).sum()));
+        let rest = small.iter().map(|(_, _, ns)| ns).sum();
+        times.push((LatenessCause::Rest, String::new(), rest));
     }
-    portions
+    let portions = times.into_iter().map(|(cause, name, ns)| {
+        let percent = 100.0 * ns as f64 / whole.max(1) as f64;
+        LatenessPortion { cause, name, us: us(ns), percent }
+    });
+    portions.collect()
 }
 
-/// What took most of the time of one outlier or of several.
+/// Main cause of one or several outliers.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Culprit")]
 pub struct OutlierCulprit {
@@ -138,7 +139,7 @@ pub struct OutlierCulprit {
     pub name: String,
     pub outliers: u64,
     pub total_us: f64,
-    /// Where it comes back regularly.
+    /// Period, if it is regular.
     pub period_s: Option<f64>,
     /// Standard deviation of the period as a share of it.
     pub period_deviation_percent: Option<f64>,
@@ -155,13 +156,12 @@ impl Outlier {
 /// Simultaneous outliers suggest that all CPUs were held, by a hypervisor or firmware, whatever the
 /// records name meanwhile.
 pub fn at_once(outliers: &[Outlier]) -> u64 {
-    let together = |one: &Outlier| {
-        let another = |other: &Outlier| {
+    let together = outliers.iter().filter(|one| {
+        outliers.iter().any(|other| {
             other.cpu != one.cpu && other.wake_ns().abs_diff(one.wake_ns()) < MOMENT_NS
-        };
-        outliers.iter().any(another)
-    };
-    outliers.iter().filter(|one| together(one)).count() as u64
+        })
+    });
+    together.count() as u64
 }
 
 /// Returns the culprits of these outliers, the largest first.
@@ -207,27 +207,20 @@ mod tests {
 
     fn outlier(at_s: f64, cause: LatenessCause, name: &str) -> Outlier {
         let at = (at_s * 1e9) as u64;
-        let portion = |cause, name: &str, us, percent| LatenessPortion {
-            cause,
-            name: name.to_owned(),
-            us,
-            percent,
-        };
+        let times =
+            [(cause, name.to_owned(), 6_930_000), (LatenessCause::Timer, String::new(), 70_000)];
         Outlier {
             mechanism: TimerMechanism::Absolute,
             cpu: 0,
             deadline_ns: at,
             lateness_us: 7_000.0,
-            budget: Some(vec![
-                portion(cause, name, 6_930.0, 99.0),
-                portion(LatenessCause::Timer, "", 70.0, 1.0),
-            ]),
+            budget: Some(budget(&times, 7_000_000)),
             culprit_begin_ns: Some(at - 300_000),
         }
     }
 
     #[test]
-    fn the_threshold_follows_the_median_but_not_below_a_millisecond() {
+    fn the_threshold_is_ten_medians_or_a_millisecond() {
         assert_eq!(outlier_threshold(&[50_000; 9]), 1_000_000);
         assert_eq!(outlier_threshold(&[200_000; 9]), 2_000_000);
         assert_eq!(outlier_threshold(&[]), 1_000_000);
@@ -253,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn small_shares_are_put_together_and_nothing_is_lost() {
+    fn small_shares_are_merged_and_nothing_is_lost() {
         let times: Vec<_> = (0..40)
             .map(|number| (LatenessCause::Thread, format!("worker {number}"), 100 - number))
             .collect();
@@ -266,17 +259,15 @@ mod tests {
     }
 
     #[test]
-    fn all_cpus_at_once_are_told() {
-        let on = |cpu, at_s| Outlier { cpu, ..outlier(at_s, LatenessCause::Timer, "") };
-        assert_eq!(
-            at_once(&[on(0, 1.0), on(1, 1.00005), on(1, 2.0), on(1, 2.00001), on(0, 3.0)]),
-            2
-        );
+    fn simultaneous_outliers_of_cpus_are_counted() {
+        let outliers = [(0, 1.0), (1, 1.00005), (1, 2.0), (1, 2.00001), (0, 3.0)]
+            .map(|(cpu, at_s)| Outlier { cpu, ..outlier(at_s, LatenessCause::Timer, "") });
+        assert_eq!(at_once(&outliers), 2);
         assert_eq!(at_once(&[]), 0);
     }
 
     #[test]
-    fn nothing_recorded_names_nobody() {
+    fn without_records_there_is_no_culprit() {
         let unknown = Outlier { budget: None, ..outlier(5.0, LatenessCause::Timer, "") };
         assert_eq!(culprits(&[unknown]), vec![]);
     }

@@ -6,8 +6,8 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use tipme_policy::{
-    Action, DesktopEvent, GroupMemory, Identity, Member, Membership, MemoryGroup, MemorySample,
-    Policy, Role, SetId, Strength,
+    Action, DesktopEvent, GroupMemory, Member, Membership, MemoryGroup, MemorySample, Policy, Role,
+    SetId, Strength,
 };
 use tipme_record::Nanos;
 
@@ -20,6 +20,10 @@ const DEADLINES_MAX: usize = 12 * PIDS as usize + 4;
 
 fn pid() -> impl Strategy<Value = u32> {
     0..=PIDS
+}
+
+fn id() -> impl Strategy<Value = SetId> {
+    pid().prop_map(set)
 }
 
 fn member() -> impl Strategy<Value = Member> {
@@ -36,9 +40,9 @@ fn group() -> impl Strategy<Value = GroupMemory> {
     ];
     let percent = prop_oneof![0f32..100.0, Just(90.0), Just(f32::NAN)];
     let bytes = prop_oneof![0..TOTAL, Just(u64::MAX)];
-    (name, bytes, percent, option::of(pid().prop_map(set))).prop_map(
-        |(group, bytes, full_percent, set)| GroupMemory { group, bytes, full_percent, set },
-    )
+    (name, bytes, percent, option::of(id())).prop_map(|(group, bytes, full_percent, set)| {
+        GroupMemory { group, bytes, full_percent, set }
+    })
 }
 
 fn sample() -> impl Strategy<Value = MemorySample> {
@@ -53,7 +57,6 @@ fn sample() -> impl Strategy<Value = MemorySample> {
 }
 
 fn event() -> impl Strategy<Value = DesktopEvent> {
-    let id = || pid().prop_map(set);
     prop_oneof![
         1 => vec(pid().prop_map(process), 0..3).prop_map(DesktopEvent::Core),
         2 => vec(pid().prop_map(process), 0..3).prop_map(DesktopEvent::Busy),
@@ -80,7 +83,7 @@ fn play(fixture: &mut Fixture, events: Vec<(u64, DesktopEvent)>) -> u64 {
     for (wait, event) in events {
         ms += wait;
         fixture.at(ms, event.clone());
-        assert_eq!(fixture.at(ms, event.clone()), [], "{event:?} was told twice");
+        assert_eq!(fixture.at(ms, event.clone()), [], "{event:?} acts twice");
         check(fixture);
     }
     ms
@@ -93,12 +96,7 @@ fn check(fixture: &Fixture) {
         assert!(assignment.faded == 0.0 || assignment.role == Role::Recent);
         for member in &assignment.members {
             let expected = Some((assignment.role, &assignment.reason));
-            assert_eq!(
-                fixture.policy.role(member.who.pid),
-                expected,
-                "{:?} was told otherwise",
-                member.who
-            );
+            assert_eq!(fixture.policy.role(member.who.pid), expected, "role of {:?}", member.who);
         }
     }
     assert!(fixture.protected.values().sum::<u64>() <= TOTAL / 2);
@@ -108,7 +106,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn whatever_happens_the_actions_are_sound(events in events()) {
+    fn any_events_give_consistent_actions(events in events()) {
         play(&mut Fixture::new(Strength::Normal), events);
     }
 
@@ -117,7 +115,7 @@ proptest! {
         let mut fixture = Fixture::new(Strength::Normal);
         let ms = play(&mut fixture, events);
         fixture.at(ms, DesktopEvent::Strength(Strength::Off));
-        prop_assert!(fixture.assigned.is_empty() && fixture.protected.is_empty() && fixture.limited.is_empty());
+        prop_assert!(fixture.is_idle());
     }
 
     #[test]
@@ -130,10 +128,11 @@ proptest! {
             fixture.at(ms, DesktopEvent::Gone(set(pid)));
         }
         for second in [0, 10] {
-            let plenty = MemorySample { total: TOTAL, available: TOTAL, some_percent: 0.0, groups: vec![] };
+            let groups = vec![];
+            let plenty = MemorySample { total: TOTAL, available: TOTAL, some_percent: 0.0, groups };
             fixture.at(ms + second * 1_000, DesktopEvent::Memory(plenty));
         }
-        prop_assert!(fixture.assigned.is_empty() && fixture.protected.is_empty() && fixture.limited.is_empty());
+        prop_assert!(fixture.is_idle());
     }
 
     #[test]
@@ -155,8 +154,9 @@ proptest! {
     }
 
     #[test]
-    fn waiting_with_deadlines_is_as_good_as_looking_all_the_time(events in events()) {
-        let (mut waits, mut looks) = (Fixture::new(Strength::Normal), Fixture::new(Strength::Normal));
+    fn deadlines_miss_no_change(events in events()) {
+        let mut waits = Fixture::new(Strength::Normal);
+        let mut looks = Fixture::new(Strength::Normal);
         let mut ms = 0;
         for (wait, event) in events {
             let until = ms + wait.min(30_000);
@@ -169,8 +169,9 @@ proptest! {
             }
             waits.at(ms, event.clone());
             looks.at(ms, event);
-            let roles = |fixture: &Fixture| (0..=PIDS).map(|pid| fixture.role(pid)).collect::<Vec<_>>();
-            prop_assert_eq!(roles(&waits), roles(&looks));
+            for pid in 0..=PIDS {
+                prop_assert_eq!(waits.role(pid), looks.role(pid));
+            }
         }
     }
 
@@ -188,22 +189,21 @@ proptest! {
 }
 
 #[test]
-fn what_many_share_goes_to_the_focus() {
+fn shared_processes_go_to_the_focused_set() {
     let mut policy = Policy::new(Strength::Normal);
-    let who = |number: u32| Identity { pid: number, start: 1 };
     let shared: Vec<Member> =
-        (1..=512).map(|pid| Member { who: who(pid), because: Membership::Property }).collect();
+        (1..=512).map(|pid| Member { who: process(pid), because: Membership::Property }).collect();
     for client in 1..=32 {
         policy.handle(
             Nanos(0),
-            DesktopEvent::Set { id: SetId(who(client)), members: shared.clone(), visible: true },
+            DesktopEvent::Set { id: set(client), members: shared.clone(), visible: true },
         );
     }
-    let actions = policy.handle(Nanos(1), DesktopEvent::Keyboard(Some(SetId(who(300)))));
-    assert_eq!(actions, [], "nobody knows it");
-    let actions = policy.handle(Nanos(2), DesktopEvent::Keyboard(Some(SetId(who(32)))));
+    let actions = policy.handle(Nanos(1), DesktopEvent::Keyboard(Some(set(300))));
+    assert_eq!(actions, [], "an unknown set");
+    let actions = policy.handle(Nanos(2), DesktopEvent::Keyboard(Some(set(32))));
     let moved = actions
         .iter()
         .filter(|action| matches!(action, Action::Assign(one) if one.members.len() > 32));
-    assert_eq!(moved.count(), 1, "the focused one has all that are nobody's own");
+    assert_eq!(moved.count(), 1, "the focused set has all processes that are no clients");
 }

@@ -24,25 +24,28 @@ fn two() -> Fixture {
 fn a_day_of_work() {
     let mut fixture = Fixture::new(Strength::Normal);
     assert_eq!(
-        fixture.told(0, DesktopEvent::Core(vec![process(1)])),
+        fixture.lines(0, DesktopEvent::Core(vec![process(1)])),
         ["1 core [1]: the session needs it"]
     );
-    assert_eq!(fixture.told(1, shown(&[10, 11], false)), ["10 rest [10 11]: nobody attends to it"]);
     assert_eq!(
-        fixture.told(2, shown(&[20], true)),
+        fixture.lines(1, shown(&[10, 11], false)),
+        ["10 rest [10 11]: nobody attends to it"]
+    );
+    assert_eq!(
+        fixture.lines(2, shown(&[20], true)),
         ["20 visible [20]: one of its windows can be seen"]
     );
-    assert_eq!(fixture.told(3, keyboard(10)), ["10 focused [10 11]: it has the keyboard focus"]);
+    assert_eq!(fixture.lines(3, keyboard(10)), ["10 focused [10 11]: it has the keyboard focus"]);
     let pointer = DesktopEvent::Pointer(Some(set(20)));
-    assert_eq!(fixture.told(4, pointer), ["20 visible [20]: the pointer is in its window"]);
-    assert_eq!(fixture.told(5, keyboard(20)), ["20 focused [20]: it has the keyboard focus"]);
+    assert_eq!(fixture.lines(4, pointer), ["20 visible [20]: the pointer is in its window"]);
+    assert_eq!(fixture.lines(5, keyboard(20)), ["20 focused [20]: it has the keyboard focus"]);
     assert_eq!(fixture.next_ms(), Some(205));
     let lost = "10 recent [10 11]: it lost the keyboard focus within the last minute";
-    assert_eq!(fixture.told(205, DesktopEvent::Time), [lost]);
-    assert_eq!(fixture.told(300, DesktopEvent::Gone(set(20))), ["20 forgotten"]);
+    assert_eq!(fixture.lines(205, DesktopEvent::Time), [lost]);
+    assert_eq!(fixture.lines(300, DesktopEvent::Gone(set(20))), ["20 forgotten"]);
     assert_eq!(fixture.next_ms(), Some(60_005));
     assert_eq!(
-        fixture.told(60_005, DesktopEvent::Time),
+        fixture.lines(60_005, DesktopEvent::Time),
         ["10 recent 0.1 [10 11]: it lost the keyboard focus 1 min ago"]
     );
 }
@@ -50,35 +53,35 @@ fn a_day_of_work() {
 #[test]
 fn favour_comes_at_once_and_goes_later() {
     let mut fixture = two();
-    assert_eq!(fixture.told(1_000, keyboard(20)), ["20 focused [20]: it has the keyboard focus"]);
+    assert_eq!(fixture.lines(1_000, keyboard(20)), ["20 focused [20]: it has the keyboard focus"]);
     assert_eq!((fixture.role(10), fixture.next_ms()), (Some(Role::Focused), Some(1_200)));
-    assert!(fixture.told(1_199, DesktopEvent::Time).is_empty());
+    assert!(fixture.lines(1_199, DesktopEvent::Time).is_empty());
     assert_eq!(
-        fixture.told(1_200, DesktopEvent::Time),
+        fixture.lines(1_200, DesktopEvent::Time),
         ["10 visible [10 11]: one of its windows can be seen"]
     );
     assert_eq!(fixture.next_ms(), None);
 }
 
 #[test]
-fn there_and_back_takes_nothing_away() {
+fn a_short_change_of_focus_withdraws_nothing() {
     let mut fixture = two();
     fixture.at(1_000, keyboard(20));
-    assert!(fixture.told(1_100, keyboard(10)).is_empty(), "10 still has the favour");
-    assert!(fixture.told(1_150, keyboard(20)).is_empty(), "and so has 20");
-    assert!(fixture.told(1_190, keyboard(10)).is_empty());
+    assert!(fixture.lines(1_100, keyboard(10)).is_empty(), "10 still has the favour");
+    assert!(fixture.lines(1_150, keyboard(20)).is_empty(), "and so has 20");
+    assert!(fixture.lines(1_190, keyboard(10)).is_empty());
     assert_eq!(
-        fixture.told(1_390, DesktopEvent::Time),
+        fixture.lines(1_390, DesktopEvent::Time),
         ["20 visible [20]: one of its windows can be seen"]
     );
 }
 
 #[test]
-fn any_news_brings_what_is_overdue() {
+fn any_event_applies_overdue_changes() {
     let mut fixture = two();
     fixture.at(1_000, keyboard(20));
-    let told = fixture.told(5_000, DesktopEvent::Pointer(None));
-    assert_eq!(told, ["10 visible [10 11]: one of its windows can be seen"]);
+    let lines = fixture.lines(5_000, DesktopEvent::Pointer(None));
+    assert_eq!(lines, ["10 visible [10 11]: one of its windows can be seen"]);
 }
 
 #[test]
@@ -87,59 +90,62 @@ fn recent_focus_fades_over_ten_minutes() {
     fixture.at(0, shown(&[10], false));
     fixture.at(0, keyboard(10));
     fixture.at(1_000, DesktopEvent::Keyboard(None));
-    let mut told = Vec::new();
+    let mut lines = Vec::new();
     while let Some(due) = fixture.next_ms() {
-        told.extend(
-            fixture.told(due, DesktopEvent::Time).into_iter().map(|line| format!("{due} {line}")),
+        lines.extend(
+            fixture.lines(due, DesktopEvent::Time).into_iter().map(|line| format!("{due} {line}")),
         );
     }
-    assert_eq!(told.len(), 11);
-    assert_eq!(told[0], "1200 10 recent [10]: it lost the keyboard focus within the last minute");
-    assert_eq!(told[9], "541000 10 recent 0.9 [10]: it lost the keyboard focus 9 min ago");
-    assert_eq!(told[10], "601000 10 rest [10]: nobody attends to it");
+    assert_eq!(lines.len(), 11);
+    assert_eq!(lines[0], "1200 10 recent [10]: it lost the keyboard focus within the last minute");
+    assert_eq!(lines[9], "541000 10 recent 0.9 [10]: it lost the keyboard focus 9 min ago");
+    assert_eq!(lines[10], "601000 10 rest [10]: nobody attends to it");
 }
 
 #[test]
-fn a_focus_may_be_told_before_its_set() {
+fn a_focus_may_come_before_its_set() {
     let mut fixture = Fixture::new(Strength::Normal);
-    assert!(fixture.told(0, keyboard(10)).is_empty());
-    assert_eq!(fixture.told(1, shown(&[10], true)), ["10 focused [10]: it has the keyboard focus"]);
+    assert!(fixture.lines(0, keyboard(10)).is_empty());
+    assert_eq!(
+        fixture.lines(1, shown(&[10], true)),
+        ["10 focused [10]: it has the keyboard focus"]
+    );
 }
 
 #[test]
 fn a_set_that_is_gone_has_no_focus_when_it_comes_back() {
     let mut fixture = two();
-    assert_eq!(fixture.told(1, DesktopEvent::Gone(set(10))), ["10 forgotten"]);
-    assert_eq!(fixture.told(2, shown(&[10], false)), ["10 rest [10]: nobody attends to it"]);
+    assert_eq!(fixture.lines(1, DesktopEvent::Gone(set(10))), ["10 forgotten"]);
+    assert_eq!(fixture.lines(2, shown(&[10], false)), ["10 rest [10]: nobody attends to it"]);
 }
 
 #[test]
-fn a_user_who_is_away_leaves_the_focus_what_can_be_seen() {
+fn the_focused_set_of_an_absent_user_is_visible_only() {
     let mut fixture = two();
-    assert!(fixture.told(1_000, DesktopEvent::Presence(false)).is_empty());
+    assert!(fixture.lines(1_000, DesktopEvent::Presence(false)).is_empty());
     assert_eq!(fixture.next_ms(), Some(61_000));
     let away = "10 visible [10 11]: it has the keyboard focus, but nobody is at the desk";
-    assert_eq!(fixture.told(61_000, DesktopEvent::Time), [away]);
+    assert_eq!(fixture.lines(61_000, DesktopEvent::Time), [away]);
     assert_eq!(fixture.next_ms(), None);
     let back = ["10 focused [10 11]: it has the keyboard focus", "will need 10"];
-    assert_eq!(fixture.told(90_000, DesktopEvent::Presence(true)), back);
+    assert_eq!(fixture.lines(90_000, DesktopEvent::Presence(true)), back);
 }
 
 #[test]
 fn a_short_absence_changes_nothing() {
     let mut fixture = two();
     fixture.at(1_000, DesktopEvent::Presence(false));
-    assert!(fixture.told(4_000, DesktopEvent::Presence(true)).is_empty());
+    assert!(fixture.lines(4_000, DesktopEvent::Presence(true)).is_empty());
     assert_eq!(fixture.next_ms(), None);
 }
 
 #[test]
-fn what_was_long_out_of_focus_is_brought_back() {
+fn a_set_long_out_of_focus_is_prefetched() {
     let mut fixture = two();
-    assert!(fixture.told(4_999, keyboard(20)).iter().all(|line| !line.starts_with("will need")));
+    assert!(fixture.lines(4_999, keyboard(20)).iter().all(|line| !line.starts_with("will need")));
     fixture.at(6_000, DesktopEvent::Time);
-    assert_eq!(fixture.told(9_999, keyboard(10)).last().unwrap(), "will need 10");
-    assert!(fixture.told(12_000, keyboard(20)).iter().all(|line| !line.starts_with("will need")));
+    assert_eq!(fixture.lines(9_999, keyboard(10)).last().unwrap(), "will need 10");
+    assert!(fixture.lines(12_000, keyboard(20)).iter().all(|line| !line.starts_with("will need")));
 }
 
 #[test]
@@ -147,19 +153,19 @@ fn a_core_process_stands_alone() {
     let mut fixture = Fixture::new(Strength::Normal);
     fixture.at(0, shown(&[10, 11], true));
     fixture.at(0, shown(&[20, 10, 21], true));
-    let core = fixture.told(1, DesktopEvent::Core(vec![process(10)]));
+    let core = fixture.lines(1, DesktopEvent::Core(vec![process(10)]));
     assert_eq!(
         core,
         ["10 core [10]: the session needs it"],
-        "what the window manager started is not a session"
+        "children of the window manager are not of the core"
     );
     assert_eq!((fixture.role(11), fixture.role(21)), (None, Some(Role::Visible)));
-    assert!(fixture.told(2, keyboard(10)).is_empty());
-    let plain = fixture.told(3, DesktopEvent::Core(vec![]));
+    assert!(fixture.lines(2, keyboard(10)).is_empty());
+    let plain = fixture.lines(3, DesktopEvent::Core(vec![]));
     assert_eq!(
         plain,
         ["10 focused [10 11]: it has the keyboard focus"],
-        "nobody is of the core by mere delay"
+        "membership of the core ends at once"
     );
 }
 
@@ -169,11 +175,11 @@ fn a_client_is_judged_by_its_own_window() {
     fixture.at(0, shown(&[10, 11, 20], false));
     fixture.at(0, keyboard(10));
     assert_eq!(fixture.role(20), Some(Role::Focused), "started from the terminal");
-    let own = fixture.told(1, shown(&[20], false));
+    let own = fixture.lines(1, shown(&[20], false));
     let expected =
         ["10 focused [10 11]: it has the keyboard focus", "20 rest [20]: nobody attends to it"];
     assert_eq!(own, expected);
-    assert_eq!(fixture.told(2, DesktopEvent::Gone(set(20)))[0], "20 forgotten");
+    assert_eq!(fixture.lines(2, DesktopEvent::Gone(set(20)))[0], "20 forgotten");
     assert_eq!(fixture.role(20), Some(Role::Focused));
 }
 
@@ -183,37 +189,40 @@ fn a_shared_process_goes_with_the_most_favoured() {
     fixture.at(0, shown(&[10, 30], false));
     fixture.at(0, shown(&[20, 30], true));
     assert_eq!(fixture.assigned[&set(20)].members.len(), 2);
-    let moved = fixture.told(1, keyboard(10));
+    let moved = fixture.lines(1, keyboard(10));
     let expected = [
         "20 visible [20]: one of its windows can be seen",
         "10 focused [10 30]: it has the keyboard focus",
     ];
-    assert_eq!(moved, expected, "who loses it is told first");
+    assert_eq!(moved, expected, "the set that loses the process comes first");
+}
+
+fn busy(pids: &[u32]) -> DesktopEvent {
+    DesktopEvent::Busy(pids.iter().copied().map(process).collect())
 }
 
 #[test]
-fn who_computes_for_nobody_is_of_the_rest() {
+fn busy_processes_without_a_window_are_of_the_rest() {
     let mut fixture = two();
     fixture.at(1, shown(&[10, 11], true));
-    let busy = |pids: &[u32]| DesktopEvent::Busy(pids.iter().copied().map(process).collect());
-    let first = fixture.told(2, busy(&[11, 30, 31]));
+    let first = fixture.lines(2, busy(&[11, 30, 31]));
     let expected = [
         "30 rest [30]: it computes, and nobody attends to it",
         "31 rest [31]: it computes, and nobody attends to it",
     ];
     assert_eq!(first, expected, "what belongs to a window is judged by the window");
-    assert_eq!(fixture.told(3, busy(&[11, 31])), ["30 forgotten"]);
+    assert_eq!(fixture.lines(3, busy(&[11, 31])), ["30 forgotten"]);
     assert_eq!(
-        fixture.told(4, shown(&[20, 31], true))[0],
+        fixture.lines(4, shown(&[20, 31], true))[0],
         "31 forgotten",
         "the window takes it over"
     );
-    assert!(fixture.told(5, busy(&[31])).is_empty());
+    assert!(fixture.lines(5, busy(&[31])).is_empty());
     assert_eq!(
-        fixture.told(6, DesktopEvent::Core(vec![process(31)])).last().unwrap(),
+        fixture.lines(6, DesktopEvent::Core(vec![process(31)])).last().unwrap(),
         "31 core [31]: the session needs it"
     );
-    assert!(fixture.told(7, busy(&[])).is_empty());
+    assert!(fixture.lines(7, busy(&[])).is_empty());
 }
 
 #[test]
@@ -230,7 +239,7 @@ fn another_process_with_the_same_id_is_another() {
 }
 
 #[test]
-fn news_without_a_change_does_nothing() {
+fn events_without_a_change_cause_no_actions() {
     let mut fixture = two();
     let reordered = DesktopEvent::Set {
         id: set(10),
@@ -249,7 +258,7 @@ fn news_without_a_change_does_nothing() {
         DesktopEvent::Core(vec![]),
         DesktopEvent::Strength(Strength::Normal),
     ]) {
-        assert!(fixture.told(1, event.clone()).is_empty(), "{event:?}");
+        assert!(fixture.lines(1, event.clone()).is_empty(), "{event:?}");
     }
 }
 
@@ -257,24 +266,24 @@ fn news_without_a_change_does_nothing() {
 fn off_takes_everything_back_and_on_brings_it_again() {
     let mut fixture = two();
     assert_eq!(
-        fixture.told(1, DesktopEvent::Strength(Strength::Off)),
+        fixture.lines(1, DesktopEvent::Strength(Strength::Off)),
         ["10 forgotten", "20 forgotten"]
     );
-    assert!(fixture.told(2, keyboard(20)).is_empty());
+    assert!(fixture.lines(2, keyboard(20)).is_empty());
     assert_eq!((fixture.role(10), fixture.next_ms()), (None, None));
     let again = [
         "20 focused [20]: it has the keyboard focus",
         "10 visible [10 11]: one of its windows can be seen",
     ];
-    assert_eq!(fixture.told(1_000, DesktopEvent::Strength(Strength::Gentle)), again);
+    assert_eq!(fixture.lines(1_000, DesktopEvent::Strength(Strength::Gentle)), again);
     assert!(
-        fixture.told(1_001, DesktopEvent::Strength(Strength::Strong)).is_empty(),
+        fixture.lines(1_001, DesktopEvent::Strength(Strength::Strong)).is_empty(),
         "the roles are the same"
     );
 }
 
 #[test]
-fn what_is_beyond_the_bounds_is_dropped_and_counted() {
+fn input_beyond_the_bounds_is_dropped_and_counted() {
     let mut fixture = Fixture::new(Strength::Normal);
     let many: Vec<u32> = (1..=MEMBERS_MAX as u32 + 3).collect();
     fixture.at(0, shown(&many, true));
@@ -305,10 +314,10 @@ fn what_is_beyond_the_bounds_is_dropped_and_counted() {
 fn process_zero_is_nobody() {
     let mut fixture = Fixture::new(Strength::Normal);
     let nobody = Identity { pid: 0, start: 0 };
-    assert!(fixture.told(0, DesktopEvent::Core(vec![nobody])).is_empty());
+    assert!(fixture.lines(0, DesktopEvent::Core(vec![nobody])).is_empty());
     assert!(
         fixture
-            .told(0, DesktopEvent::Set { id: SetId(nobody), members: vec![], visible: true })
+            .lines(0, DesktopEvent::Set { id: SetId(nobody), members: vec![], visible: true })
             .is_empty()
     );
     fixture.at(0, shown(&[10, 0], true));
@@ -319,6 +328,6 @@ fn process_zero_is_nobody() {
 fn time_that_goes_back_stands_still() {
     let mut fixture = two();
     fixture.at(10_000, keyboard(20));
-    assert!(fixture.told(5, DesktopEvent::Time).is_empty());
+    assert!(fixture.lines(5, DesktopEvent::Time).is_empty());
     assert_eq!(fixture.next_ms(), Some(10_200));
 }

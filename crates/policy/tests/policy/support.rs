@@ -22,11 +22,8 @@ pub fn set(pid: u32) -> SetId {
 
 /// Returns a client and its children.
 pub fn members(pids: &[u32]) -> Vec<Member> {
-    let because = |index| if index == 0 { Membership::Client } else { Membership::Child };
-    pids.iter()
-        .enumerate()
-        .map(|(index, pid)| Member { who: process(*pid), because: because(index) })
-        .collect()
+    let reasons = [Membership::Client].into_iter().chain(std::iter::repeat(Membership::Child));
+    pids.iter().zip(reasons).map(|(pid, because)| Member { who: process(*pid), because }).collect()
 }
 
 /// Returns the event of a new set; the client comes first.
@@ -74,10 +71,15 @@ impl Fixture {
 
     /// Same as [`Fixture::at`], with the actions as lines of text. The room of the rest, which each
     /// memory sample updates, is left out.
-    pub fn told(&mut self, ms: u64, event: DesktopEvent) -> Vec<String> {
-        let is_room =
-            |action: &&Action| matches!(action, Action::Memory(MemoryAction::Room { .. }));
-        self.at(ms, event).iter().filter(|action| !is_room(action)).map(line).collect()
+    pub fn lines(&mut self, ms: u64, event: DesktopEvent) -> Vec<String> {
+        let mut actions = self.at(ms, event);
+        actions.retain(|action| !matches!(action, Action::Memory(MemoryAction::Room { .. })));
+        actions.iter().map(line).collect()
+    }
+
+    /// Returns `true` if nothing is assigned, protected or limited.
+    pub fn is_idle(&self) -> bool {
+        self.assigned.is_empty() && self.protected.is_empty() && self.limited.is_empty()
     }
 
     pub fn role(&self, pid: u32) -> Option<Role> {
@@ -91,8 +93,8 @@ impl Fixture {
     fn perform(&mut self, action: &Action) {
         match action {
             Action::Assign(assignment) => {
-                let told = self.assigned.insert(assignment.set, assignment.clone());
-                assert_ne!(told.as_ref(), Some(assignment), "the same is told twice");
+                let old = self.assigned.insert(assignment.set, assignment.clone());
+                assert_ne!(old.as_ref(), Some(assignment), "the same assignment twice");
                 self.check_members();
             }
             Action::Forget(id) => {

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
-use tipme_confine::{NOBODY, hear_each};
+use tipme_confine::{NOBODY, stream_output};
 use tipme_control::accounts::first_group;
 
 /// Time beyond the answer timeout after which the process is killed: by then the incident has gone
@@ -54,7 +54,7 @@ fn name_by(
     command
         .stdin(handed(questions).context("cannot pass the addresses to the naming process")?)
         .stderr(Stdio::null());
-    let status = hear_each(&mut command, timeout, &AtomicBool::new(false), take)?;
+    let status = stream_output(&mut command, timeout, &AtomicBool::new(false), take)?;
     ensure!(status.success(), "{status}");
     Ok(())
 }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
-use tipme_confine::{NOBODY, hear_errors};
+use tipme_confine::{NOBODY, read_errors};
 
 /// Maximum time for sealing an incident; then the process is killed.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -53,14 +53,14 @@ fn fill_by(program: &Path, raw: File, file: &File) -> io::Result<()> {
         &TIMEOUT.as_secs().to_string(),
     ]);
     command.stdin(raw).stdout(file.try_clone()?);
-    let heard = hear_errors(&mut command, WHY_BYTES, TIMEOUT, &AtomicBool::new(false))
+    let child = read_errors(&mut command, WHY_BYTES, TIMEOUT, &AtomicBool::new(false))
         .map_err(io::Error::other)?;
-    match heard.status.code() {
+    match child.status.code() {
         Some(0) => Ok(()),
         Some(code) if code == i32::from(NO_ROOM) => Err(io::ErrorKind::StorageFull.into()),
         _ => {
-            let why = String::from_utf8_lossy(&heard.said).into_owned();
-            let why = why.lines().last().map_or_else(|| heard.status.to_string(), str::to_owned);
+            let why = String::from_utf8_lossy(&child.errors).into_owned();
+            let why = why.lines().last().map_or_else(|| child.status.to_string(), str::to_owned);
             Err(io::Error::other(why.trim_start_matches("tipme: ").to_owned()))
         }
     }

@@ -36,7 +36,7 @@ def start(session):
     session.start("server", COMMANDS[name](session, display))
     socket = session.folder / "run" / display
     if not until(socket.exists, None, START_MAX_S):
-        raise processes.CannotRun(f"{name} did not start: {(session.folder / 'server.log').read_text()[-300:]}")
+        raise session.failure(f"{name} did not start", "server")
     time.sleep(1)
     session.env["WAYLAND_DISPLAY"] = session.display = display
 

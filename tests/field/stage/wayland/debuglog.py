@@ -9,7 +9,7 @@ commit."""
 import re
 import time
 
-from .. import truth
+from .. import screen, truth
 
 LINE = re.compile(r"\[ *([\d:.]+)\] (?:\{[^}]*\} )?( -> )?(\w+)[@#](\d+)\.(\w+)\((.*)\)")
 NEW = re.compile(r"new id wl_callback[@#](\d+)")
@@ -18,23 +18,19 @@ ROUND_US = 1 << 32
 DAY_US = 24 * 3600 * 1_000_000
 
 
-class Log:
-    """Log of one program, read while it grows; changes are (ns, x, y, width, height)."""
+class Log(screen.Log):
+    """Log of one program."""
 
     def __init__(self, path):
-        self.path, self.read = path, 0
-        self.known, self.pending, self.frames, self.focused = [], {}, {}, set()
+        super().__init__(path)
+        self.pending, self.frames, self.focused = {}, {}, set()
 
     def look_at(self, _place):
         pass
 
     def changes(self):
-        data = self.path.read_bytes() if self.path.exists() else b""
-        whole = data[self.read : data.rfind(b"\n") + 1]
-        self.read += len(whole)
-        for line in whole.decode(errors="replace").splitlines():
-            found = LINE.search(line)
-            if found:
+        for line in self.new_lines():
+            if found := LINE.search(line):
                 self.take(*found.groups())
         return self.known
 

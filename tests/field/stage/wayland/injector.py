@@ -118,25 +118,25 @@ class Remote:
         for down in (1, 0):
             self.key(CODES["Shift_L"], down)
 
-    def tell(self, method, *arguments):
+    def call(self, method, *arguments):
         call = self.session.get_dbus_method(f"Notify{method}", f"{self.NAME}.Session")
         call(*arguments, ignore_reply=True)
         self.bus.flush()
 
     def key(self, code, down):
-        self.tell("KeyboardKeycode", self.dbus.UInt32(code), bool(down))
+        self.call("KeyboardKeycode", self.dbus.UInt32(code), bool(down))
 
     def button(self, code, down):
-        self.tell("PointerButton", self.dbus.Int32(code), bool(down))
+        self.call("PointerButton", self.dbus.Int32(code), bool(down))
 
     def wheel(self, notch):
-        self.tell("PointerAxisDiscrete", self.dbus.UInt32(0), self.dbus.Int32(notch))
+        self.call("PointerAxisDiscrete", self.dbus.UInt32(0), self.dbus.Int32(notch))
 
     def move(self, x, y):
         """Moves relative to the lower right corner, since absolute positions need a screen cast
         stream; the upper left corner opens the overview of GNOME Shell."""
-        self.tell("PointerMotionRelative", 10_000.0, 10_000.0)
-        self.tell("PointerMotionRelative", float(x - WIDTH + 1), float(y - HEIGHT + 1))
+        self.call("PointerMotionRelative", 10_000.0, 10_000.0)
+        self.call("PointerMotionRelative", float(x - WIDTH + 1), float(y - HEIGHT + 1))
 
 
 def device():
