@@ -4,8 +4,13 @@
 
 #[path = "../../../tipme/tests/support/family.rs"]
 pub mod family;
+#[path = "../../../tipme/tests/support/processes.rs"]
+pub mod processes;
 #[path = "../../../tipme/tests/support/schema.rs"]
 pub mod schema;
+
+#[allow(unused_imports, reason = "each test target uses a part")]
+pub use processes::{Running, open_folder};
 
 use serde_json::Value;
 use std::path::{Path, PathBuf};

@@ -2,24 +2,24 @@
 //! A recorder of the test, as a user runs it.
 #![allow(dead_code, reason = "each test target uses a part")]
 
+pub mod processes;
 pub mod schema;
+
+#[allow(unused_imports, reason = "each test target uses a part")]
+pub use processes::{Running, open_folder};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-use std::fs::Permissions;
 use std::io::{BufRead, BufReader};
-use std::ops::{Deref, DerefMut};
-use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tipme_bench::PrivateSession;
 use tipme_bench::alone::MachineLock;
 use tipme_bench::interrupt::InterruptFlag;
 use tipme_bench::session::SessionOptions;
-use tipme_bench::until;
 use tipme_control::{Client, RecorderRequest, RecorderResponse, RecorderStatus};
 use tipme_desktop::inject::{Pace, Typist};
 use tipme_record::incident::{Incident, Meta, Section};
@@ -27,54 +27,6 @@ use tipme_record::{CHUNK_BYTES, ChunkEntry, Nanos, RecordKind, entries};
 
 /// Timeout of a wait for an incident, which only a failing test reaches.
 const MARK_TIMEOUT: Duration = Duration::from_secs(60);
-
-/// A process that is killed on drop.
-pub struct Running(pub Child);
-
-impl Running {
-    pub fn start(command: &mut Command) -> Running {
-        Running(command.spawn().unwrap())
-    }
-
-    pub fn pid(&self) -> Pid {
-        Pid::from_child(&self.0)
-    }
-
-    pub fn signal(&self, signal: Signal) {
-        kill_process(self.pid(), signal).unwrap();
-    }
-
-    /// Waits until it has ended by itself.
-    pub fn await_end(&mut self) -> ExitStatus {
-        let mut status = None;
-        until("the end of a process", || {
-            status = self.0.try_wait().unwrap();
-            status.is_some()
-        });
-        status.unwrap()
-    }
-}
-
-impl Deref for Running {
-    type Target = Child;
-
-    fn deref(&self) -> &Child {
-        &self.0
-    }
-}
-
-impl DerefMut for Running {
-    fn deref_mut(&mut self) -> &mut Child {
-        &mut self.0
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.0.kill().ok();
-        self.0.wait().ok();
-    }
-}
 
 /// Waits for exclusive use of the machine among benchmarks and exclusive tests, and holds it.
 pub fn alone() -> MachineLock {
@@ -140,13 +92,6 @@ fn marked(output: &Output) -> PathBuf {
 pub fn said(output: Output) -> (Option<i32>, String) {
     let errors = String::from_utf8_lossy(&output.stderr);
     (output.status.code(), String::from_utf8(output.stdout).unwrap() + &errors)
-}
-
-/// Creates a folder that everyone may read.
-pub fn open_folder() -> TempDir {
-    let dir = TempDir::new().unwrap();
-    std::fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).unwrap();
-    dir
 }
 
 /// Returns the status of the recorder in this folder.
