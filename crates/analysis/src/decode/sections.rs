@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Sections of an incident: JSON documents, and records in chronological order.
 
-use crate::decode::bytes::chunks;
+use crate::decode::bytes::{chunks, loose_records};
 use crate::decode::events::{CPU_LIMIT, SchedEvent};
 use crate::decode::merge::Merge;
 use crate::error::DiagnoseError;
@@ -15,6 +15,9 @@ pub(crate) const EVENTS_MAX: usize = 10_000_000;
 
 /// Maximum number of other records read; beyond it, the oldest are dropped.
 pub(crate) const ENTRIES_MAX: usize = 4_000_000;
+
+/// Parser of the fixed part of a record.
+type Read<T> = fn(&[u8]) -> Option<T>;
 
 /// Record outside the scheduler class with the CPU that wrote it.
 pub(crate) struct Placed<'a> {
@@ -34,6 +37,8 @@ pub(crate) fn document<T: for<'a> serde::Deserialize<'a> + Default>(
 pub(crate) struct Rare<'a> {
     /// Indexed by the number of the kind.
     by_kind: [Vec<Placed<'a>>; 256],
+    /// Records of the walk over all tasks at the mark.
+    walked: Vec<ChunkEntry<'a>>,
 }
 
 impl<'a> Rare<'a> {
@@ -41,7 +46,8 @@ impl<'a> Rare<'a> {
     pub(crate) fn read(incident: &'a Incident) -> Rare<'a> {
         let sections =
             [Section::Rare, Section::Exits].map(|section| chunks(incident.bytes(section)));
-        let mut rare = Rare { by_kind: [const { Vec::new() }; 256] };
+        let walked = loose_records(incident.bytes(Section::Tasks)).take(ENTRIES_MAX).collect();
+        let mut rare = Rare { by_kind: [const { Vec::new() }; 256], walked };
         for (head, chunk) in sections.iter().flatten().rev() {
             if !rare.is_full() {
                 rare.add(Cpu(head.cpu), chunk);
@@ -61,9 +67,39 @@ impl<'a> Rare<'a> {
         &self.by_kind[kind as usize]
     }
 
-    /// Returns the records of one kind.
-    pub(crate) fn entries(&self, kind: RecordKind) -> impl Iterator<Item = ChunkEntry<'a>> {
-        self.placed(kind).iter().map(|placed| placed.entry)
+    /// Returns the records of one kind, without those of the walk.
+    pub(crate) fn records<T>(&self, kind: RecordKind, read: Read<T>) -> Vec<T> {
+        self.placed(kind).iter().filter_map(|placed| read(placed.entry.bytes)).collect()
+    }
+
+    /// Returns the same, each record with the CPU that wrote it.
+    pub(crate) fn on_cpus<T>(&self, kind: RecordKind, read: Read<T>) -> Vec<(Cpu, T)> {
+        let placed = self.placed(kind).iter();
+        placed.filter_map(|placed| Some((placed.cpu, read(placed.entry.bytes)?))).collect()
+    }
+
+    /// Returns the same, each record with the bytes after its fixed part.
+    pub(crate) fn with_tails<T>(
+        &self,
+        kind: RecordKind,
+        read: Read<T>,
+        size: usize,
+    ) -> impl Iterator<Item = (T, &'a [u8])> {
+        let placed = self.placed(kind).iter();
+        placed
+            .filter_map(move |Placed { entry, .. }| read(entry.bytes).zip(entry.bytes.get(size..)))
+    }
+
+    /// Returns the records of one kind in the walk over all tasks.
+    pub(crate) fn walked<T>(&self, kind: RecordKind, read: Read<T>) -> Vec<T> {
+        typed(self.walked.iter().copied(), kind, read)
+    }
+
+    /// Returns all records of one kind, those of the walk first.
+    pub(crate) fn all<T>(&self, kind: RecordKind, read: Read<T>) -> Vec<T> {
+        let mut all = self.walked(kind, read);
+        all.extend(self.records(kind, read));
+        all
     }
 
     /// Returns the number of records before a time.
@@ -119,18 +155,9 @@ pub(crate) fn read_events<'a>(incident: &'a Incident, rare: &Rare<'_>) -> (Merge
 pub(crate) fn typed<'a, T>(
     entries: impl Iterator<Item = ChunkEntry<'a>>,
     kind: RecordKind,
-    read: fn(&[u8]) -> Option<T>,
+    read: Read<T>,
 ) -> Vec<T> {
     entries.filter(|entry| entry.kind == kind).filter_map(|entry| read(entry.bytes)).collect()
-}
-
-/// Returns a record with the bytes after its fixed part.
-pub(crate) fn with_tail<'a, T>(
-    entry: ChunkEntry<'a>,
-    read: fn(&[u8]) -> Option<T>,
-    size: usize,
-) -> Option<(T, &'a [u8])> {
-    read(entry.bytes).zip(entry.bytes.get(size..))
 }
 
 #[cfg(test)]

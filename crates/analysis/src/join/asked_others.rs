@@ -8,11 +8,12 @@ use crate::join::drawing_cause::Hop;
 use crate::join::input_work::{AskedAnswer, Work};
 use crate::join::inputs::Delivery;
 use crate::join::server_drawings::{Drawing, drawing};
+use crate::join::starts::Presses;
 use crate::timeline::bursts::FRAME;
 use crate::timeline::recording::Recording;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use tipme_measure::InputClass;
-use tipme_record::{Nanos, Pid, Tid};
+use tipme_record::{Nanos, Tid};
 
 /// Gap between two frames from which on an animation visibly stops.
 pub(crate) const HITCH: Nanos = Nanos::from_millis(100);
@@ -32,8 +33,7 @@ const RUN_MAX: usize = 64;
 pub(crate) struct AskedOthers<'a> {
     pub recording: &'a Recording,
     pub work: &'a Work<'a>,
-    /// Receipts of keys and clicks, by client.
-    pub presses: &'a HashMap<Pid, BTreeSet<Nanos>>,
+    pub presses: &'a Presses,
     /// Receipts of button releases on this connection, with the receiving thread.
     pub releases: Option<&'a BTreeMap<Nanos, Tid>>,
     /// Drawings without a cause within the program itself, with the drawing thread.

@@ -108,12 +108,13 @@ fn waits_for_child(recording: &Recording, stay: &Hop) -> bool {
 pub(crate) fn started<'a>(recording: &'a Recording, interaction: &Interaction) -> Option<&'a Life> {
     let last = interaction.hops.first()?;
     let reader = recording.tasks.pid(last.tid, last.hi);
-    let is_new =
-        |life: &&Life| life.from > interaction.delivery.input && life.from < interaction.end;
-    let itself = recording.tasks.ancestors(reader, last.hi).take_while(is_new).last();
+    let (input, end) = (interaction.delivery.input, interaction.end);
+    let line = recording.tasks.ancestors(reader, last.hi);
+    let itself = line.take_while(|life| life.from > input && life.from < end).last();
     itself.or_else(|| {
-        let new = children(recording, recording.tasks.process(reader, last.hi)?).filter(is_new);
-        new.max_by_key(|life| life.until.min(interaction.end).since(life.from))
+        let children = children(recording, recording.tasks.process(reader, last.hi)?);
+        let new = children.filter(|life| life.from > input && life.from < end);
+        new.max_by_key(|life| life.until.min(end).since(life.from))
     })
 }
 

@@ -572,8 +572,7 @@ fn begin(recording: &Recording, press: &DevicePress, burst: &Burst) -> Nanos {
 }
 
 fn lost_its_cpu(recording: &Recording, tid: Tid, lo: Nanos, hi: Nanos) -> bool {
-    let first = recording.timeline.at(tid, lo).map_or(0, |span| span.index);
-    let spans = recording.timeline.spans_from(tid, first).take_while(|span| span.start < hi);
+    let spans = recording.timeline.overlapping(tid, lo, hi);
     let mut states =
         spans.map(|span| span.segment.state).take_while(|state| *state != ThreadState::Blocked);
     states.any(|state| state == ThreadState::Runnable)

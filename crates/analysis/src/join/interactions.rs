@@ -9,6 +9,7 @@ use crate::join::joiner::{JoinContext, Joiner};
 use crate::join::milestones::{self, Handling};
 use crate::join::repeats::repeats;
 use crate::join::server_drawings::IDLE_SLACK;
+use crate::join::starts::presses;
 use crate::join::unresponsive::{self, UnresponsiveSpan};
 use crate::timeline::pauses::Pause;
 use crate::timeline::recording::Recording;
@@ -72,14 +73,6 @@ pub(crate) fn interactions(recording: &Recording) -> JoinedInputs {
     found.extend(unreached);
     let unresponsive = unresponsive::spans(recording, handling, &all, &found);
     JoinedInputs { interactions: found, unresponsive }
-}
-
-fn presses(deliveries: &[Delivery]) -> HashMap<Pid, BTreeSet<Nanos>> {
-    let mut presses: HashMap<Pid, BTreeSet<Nanos>> = HashMap::new();
-    for delivery in deliveries.iter().filter(|delivery| delivery.class != InputClass::Motion) {
-        presses.entry(delivery.client).or_default().extend(delivery.dequeued.map(|(at, _)| at));
-    }
-    presses
 }
 
 fn releases_by_stream(deliveries: &[Delivery]) -> HashMap<usize, BTreeMap<Nanos, Tid>> {

@@ -11,6 +11,7 @@ use crate::join::inputs::Delivery;
 use crate::join::late_answers::{self, AnsweringThreads};
 use crate::join::milestones::Handling;
 use crate::join::server_drawings::{Drawing, drawing};
+use crate::join::starts::Presses;
 use crate::timeline::bursts::FRAME;
 use crate::timeline::pauses::Pause;
 use crate::timeline::recording::Recording;
@@ -48,8 +49,7 @@ pub(super) struct JoinContext<'a> {
     pub listeners: &'a BTreeSet<Pid>,
     pub handling: &'a Handling<'a>,
     pub work: &'a Work<'a>,
-    /// Receipts of keys and clicks, by client.
-    pub presses: &'a HashMap<Pid, BTreeSet<Nanos>>,
+    pub presses: &'a Presses,
     /// Receipts of button releases by connection, with the receiving thread.
     pub releases: &'a HashMap<usize, BTreeMap<Nanos, Tid>>,
 }

@@ -30,7 +30,7 @@ const SHOWN_MAX: Nanos = Nanos::from_secs(60);
 const LINE_MAX: usize = 16;
 
 /// Receipts of keys and clicks by each program.
-type Inputs = BTreeMap<Pid, BTreeSet<Nanos>>;
+pub(super) type Presses = BTreeMap<Pid, BTreeSet<Nanos>>;
 
 /// A new process, and the time at which it was ready for the user.
 struct ProgramStart<'a> {
@@ -44,7 +44,7 @@ type Origin = (Pid, Nanos);
 
 /// Finds the starts in a recording, by their origin.
 pub(crate) fn starts(recording: &Recording, deliveries: &[Delivery]) -> BTreeMap<Origin, Reached> {
-    let inputs = inputs(deliveries);
+    let inputs = presses(deliveries);
     let mut found: BTreeMap<Origin, Reached> = BTreeMap::new();
     for start in prompts(recording).chain(windows(recording, &inputs)) {
         let Some((client, at)) = origin(recording, &inputs, start.life) else { continue };
@@ -85,12 +85,12 @@ pub(crate) fn by_compositors(
     started.collect()
 }
 
-fn inputs(deliveries: &[Delivery]) -> Inputs {
-    let mut inputs = Inputs::new();
+pub(super) fn presses(deliveries: &[Delivery]) -> Presses {
+    let mut presses = Presses::new();
     for delivery in deliveries.iter().filter(|delivery| delivery.class != InputClass::Motion) {
-        inputs.entry(delivery.client).or_default().extend(delivery.dequeued.map(|(at, _)| at));
+        presses.entry(delivery.client).or_default().extend(delivery.dequeued.map(|(at, _)| at));
     }
-    inputs
+    presses
 }
 
 /// Returns the shells in new terminals, up to their first wait for input: each leads a session and
@@ -115,7 +115,7 @@ fn first_wait(recording: &Recording, life: &Life) -> Nanos {
 /// had begun for it.
 fn windows<'a>(
     recording: &'a Recording,
-    inputs: &'a Inputs,
+    inputs: &'a Presses,
 ) -> impl Iterator<Item = ProgramStart<'a>> {
     let clients: BTreeSet<Pid> =
         recording.messages.streams().iter().map(|stream| stream.client).collect();
@@ -177,7 +177,7 @@ pub(crate) fn first_window(recording: &Recording, pid: Pid) -> Option<Nanos> {
 /// Returns the input that a process comes from: the last one within a second before the first new
 /// process of its line, received by an ancestor or by a program that had asked that ancestor. For a
 /// compositor without such a request, it is a key or click of its own just before.
-fn origin(recording: &Recording, inputs: &Inputs, life: &Life) -> Option<Origin> {
+fn origin(recording: &Recording, inputs: &Presses, life: &Life) -> Option<Origin> {
     let mut born = life.from;
     let line = std::iter::successors(creator(recording, life), |above| creator(recording, above));
     for above in line.take(LINE_MAX) {
@@ -206,7 +206,7 @@ fn creator<'a>(recording: &'a Recording, life: &Life) -> Option<&'a Life> {
     recording.tasks.process(pid, life.from).filter(|above| above.pid != life.pid)
 }
 
-fn last_input(inputs: &Inputs, pid: Pid, lo: Nanos, hi: Nanos) -> Option<Nanos> {
+fn last_input(inputs: &Presses, pid: Pid, lo: Nanos, hi: Nanos) -> Option<Nanos> {
     inputs.get(&pid)?.range(lo..=hi).next_back().copied()
 }
 
@@ -214,7 +214,7 @@ fn last_input(inputs: &Inputs, pid: Pid, lo: Nanos, hi: Nanos) -> Option<Nanos> 
 /// `starter`, directly or through other processes, before `hi`.
 fn asked_by(
     recording: &Recording,
-    inputs: &Inputs,
+    inputs: &Presses,
     starter: Pid,
     lo: Nanos,
     hi: Nanos,

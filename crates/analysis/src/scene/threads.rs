@@ -71,10 +71,8 @@ pub(super) fn spans(
     lo: Nanos,
     hi: Nanos,
 ) -> impl Iterator<Item = Span> {
-    let first = recording.timeline.at(tid, lo).map_or(0, |span| span.index);
-    let spans = recording.timeline.spans_from(tid, first);
-    let within = spans.take_while(move |span| span.start < hi).filter(move |span| span.end > lo);
-    within.filter(|span| span.segment.state != ThreadState::Absent)
+    let spans = recording.timeline.overlapping(tid, lo, hi).filter(move |span| span.end > lo);
+    spans.filter(|span| span.segment.state != ThreadState::Absent)
 }
 
 fn look(recording: &Recording, span: &Span) -> Look {

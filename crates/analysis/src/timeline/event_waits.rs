@@ -182,8 +182,7 @@ impl Recording {
 
     /// Returns the share of `lo..hi` in which a thread waited for the next event.
     pub(crate) fn idle_share(&self, tid: Tid, lo: Nanos, hi: Nanos) -> f64 {
-        let first = self.timeline.at(tid, lo).map_or(0, |span| span.index);
-        let spans = self.timeline.spans_from(tid, first).take_while(|span| span.start < hi);
+        let spans = self.timeline.overlapping(tid, lo, hi);
         let idle: u64 = spans
             .filter(|span| self.is_event_wait(span))
             .map(|span| span.end.min(hi).since(span.start.max(lo)).0)

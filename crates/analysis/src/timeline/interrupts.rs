@@ -69,7 +69,7 @@ impl Interrupts {
     pub(crate) fn main_softirq(&self, cpu: Cpu, lo: Nanos, hi: Nanos) -> Option<Source> {
         let mut times: BTreeMap<Source, u64> = BTreeMap::new();
         for interrupt in self.within(cpu, lo, hi).filter(|interrupt| interrupt.source.soft) {
-            *times.entry(interrupt.source).or_default() += interrupt.end.since(interrupt.start).0;
+            *times.entry(interrupt.source).or_default() += interrupt.length().0;
         }
         times.into_iter().max_by_key(|(_, nanos)| *nanos).map(|(source, _)| source)
     }

@@ -12,14 +12,12 @@ use crate::timeline::attempts::AttemptWaiter;
 use crate::timeline::polls::{DATAGRAM, INTERNET, is_loopback};
 use crate::timeline::recording::Recording;
 use crate::timeline::threads::Span;
-use crate::timeline::waits::{PIPE_FILES, Waited, is_terminal_file, polls, reads};
+use crate::timeline::waits::{
+    PIPE_FILES, TYPE_BITS, TYPE_FIFO, Waited, is_terminal_file, polls, reads,
+};
 use tipme_record::records::{Attempt, Polled, Wait};
 use tipme_record::{Nanos, Pid, Tid};
 
-const TERMINAL_FILES: u32 = 0x1cd1;
-const TYPE_BITS: u32 = 0o170_000;
-const TYPE_FIFO: u32 = 0o010_000;
-const TYPE_CHARACTER: u32 = 0o020_000;
 const UNIX: u16 = 1;
 const STATE_CONNECTED: u8 = 1;
 const STATE_CONNECTS: u8 = 2;
@@ -56,30 +54,19 @@ pub struct NamedWait {
 impl Recording {
     fn role(&self, wait: &Wait, file: &Polled) -> PolledRole {
         let datagram = file.socket == DATAGRAM;
-        match (file.family, file.mode & TYPE_BITS) {
-            (0, TYPE_CHARACTER) => PolledRole::Open,
-            (0, _) if file.magic == TERMINAL_FILES => PolledRole::Open,
-            (0, TYPE_FIFO) => PolledRole::Pipe,
-            (0, _) if file.magic == PIPE_FILES => PolledRole::Pipe,
-            (0, _) => PolledRole::Inlet,
-            (UNIX, _) if file.peer == wait.pid => PolledRole::Inlet,
-            (UNIX, _) if self.messages.is_server(file.peer) || file.state != STATE_CONNECTED => {
-                PolledRole::Open
-            }
-            (UNIX, _) if file.peer == Pid(0) => PolledRole::Open,
-            (UNIX, _) => PolledRole::Peer,
-            (family, _) if INTERNET.contains(&family) && file.state == STATE_LISTENS => {
-                PolledRole::Open
-            }
+        let is_connected = file.state == STATE_CONNECTED;
+        let is_server = self.messages.is_server(file.peer);
+        match file.family {
+            0 if is_terminal_file(file.mode, file.magic) => PolledRole::Open,
+            0 if file.mode & TYPE_BITS == TYPE_FIFO || file.magic == PIPE_FILES => PolledRole::Pipe,
+            UNIX if file.peer == wait.pid => PolledRole::Inlet,
+            UNIX if is_server || !is_connected || file.peer == Pid(0) => PolledRole::Open,
+            UNIX => PolledRole::Peer,
+            family if !INTERNET.contains(&family) => PolledRole::Inlet,
+            _ if file.state == STATE_LISTENS => PolledRole::Open,
             // An unconnected datagram socket has the port of the last peer that it answered.
-            (family, _)
-                if INTERNET.contains(&family) && datagram && file.state != STATE_CONNECTED =>
-            {
-                PolledRole::Open
-            }
-            (family, _) if INTERNET.contains(&family) && (datagram || file.port != 0) => {
-                PolledRole::Remote
-            }
+            _ if datagram && !is_connected => PolledRole::Open,
+            _ if datagram || file.port != 0 => PolledRole::Remote,
             _ => PolledRole::Inlet,
         }
     }

@@ -5,7 +5,7 @@ use crate::decode::bytes::loose_records;
 use crate::decode::events::SchedChange;
 use crate::decode::messages::Messages;
 use crate::decode::names::Names;
-use crate::decode::sections::{ENTRIES_MAX, Rare, document, read_events, typed, with_tail};
+use crate::decode::sections::{Rare, document, read_events, typed};
 use crate::error::DiagnoseError;
 use crate::timeline::attempts::Attempts;
 use crate::timeline::contention::Contention;
@@ -41,7 +41,7 @@ use tipme_record::records::{
     Attempt, Block, Deferred, Exec, Exit, FarEnd, Fork, Input, Irq, Lock, Message, Overdue, Polled,
     Reclaim, Rename, Sample, Signal, Tally, Task, Throttled, Tty, Wait, Withdrawn, WlMessage,
 };
-use tipme_record::{ChunkEntry, Cpu, Device, Nanos, Pid, RecordKind, RingClass, Tid};
+use tipme_record::{Cpu, Device, Nanos, Pid, RecordKind, RingClass, Tid};
 
 /// Trigger of an automatic mark.
 const AUTO: &str = "auto";
@@ -220,59 +220,42 @@ impl Recording {
 
     fn read_records(&mut self, incident: &Incident) {
         let rare = Rare::read(incident);
-        let walked: Vec<ChunkEntry<'_>> =
-            loose_records(incident.bytes(Section::Tasks)).take(ENTRIES_MAX).collect();
-        let tasks: Vec<Task> = typed(walked.iter().copied(), RecordKind::Task, Task::read);
+        let tasks = rare.walked(RecordKind::Task, Task::read);
         self.read_events(incident, &rare, &tasks);
-        let waits = walked.iter().copied().chain(rare.entries(RecordKind::Wait));
-        let contention =
-            Contention::new(typed(rare.entries(RecordKind::Lock), RecordKind::Lock, Lock::read));
-        self.waits =
-            Waits::new(typed(waits, RecordKind::Wait, Wait::read), &self.names, contention);
-        let polled = walked.iter().copied().chain(rare.entries(RecordKind::Polled));
-        self.polls = Polls::new(typed(polled, RecordKind::Polled, Polled::read));
-        let ends = walked.iter().copied().chain(rare.entries(RecordKind::FarEnd));
-        self.far_ends = FarEnds::new(&typed(ends, RecordKind::FarEnd, FarEnd::read));
+        let contention = Contention::new(rare.records(RecordKind::Lock, Lock::read));
+        let waits = rare.all(RecordKind::Wait, Wait::read);
+        self.waits = Waits::new(waits, &self.names, contention);
+        self.polls = Polls::new(rare.all(RecordKind::Polled, Polled::read));
+        self.far_ends = FarEnds::new(&rare.all(RecordKind::FarEnd, FarEnd::read));
         self.wakes = Wakes::new(&self.timeline);
         self.tasks = Tasks::new(&mut sources(tasks, &rare, incident.bytes(Section::Cmdlines)));
-        let attempts = typed(rare.entries(RecordKind::Attempt), RecordKind::Attempt, Attempt::read);
+        let attempts = rare.records(RecordKind::Attempt, Attempt::read);
         self.attempts = Attempts::new(attempts, &self.tasks, self.mark);
-        let messages = rare
-            .entries(RecordKind::Message)
-            .filter_map(|entry| with_tail(entry, Message::read, Message::SIZE));
-        let wayland = rare
-            .entries(RecordKind::WlMessage)
-            .filter_map(|entry| with_tail(entry, WlMessage::read, WlMessage::SIZE));
+        let messages = rare.with_tails(RecordKind::Message, Message::read, Message::SIZE);
+        let wayland = rare.with_tails(RecordKind::WlMessage, WlMessage::read, WlMessage::SIZE);
         self.messages = Messages::new(messages, wayland, &self.displays, |tid, lo, hi| {
             self.timeline.is_busy(tid, lo, hi)
         });
-        self.terminals = Terminals::new(
-            &typed(rare.entries(RecordKind::Tty), RecordKind::Tty, Tty::read),
-            &self.timeline,
-        );
-        let requests = walked.iter().copied().chain(rare.entries(RecordKind::Block));
-        self.disk = Disk::new(&typed(requests, RecordKind::Block, Block::read));
-        self.reclaims =
-            typed(rare.entries(RecordKind::Reclaim), RecordKind::Reclaim, Reclaim::read);
+        self.terminals = Terminals::new(&rare.records(RecordKind::Tty, Tty::read), &self.timeline);
+        self.disk = Disk::new(&rare.all(RecordKind::Block, Block::read));
+        self.reclaims = rare.records(RecordKind::Reclaim, Reclaim::read);
         self.reclaiming = Reclaiming::new(&self.reclaims);
-        self.tallies = typed(rare.entries(RecordKind::Tally), RecordKind::Tally, Tally::read);
-        self.signals = typed(rare.entries(RecordKind::Signal), RecordKind::Signal, Signal::read);
+        self.tallies = rare.records(RecordKind::Tally, Tally::read);
+        self.signals = rare.records(RecordKind::Signal, Signal::read);
         self.signals.sort_by_key(|signal| signal.head.ts);
-        self.samples = typed(rare.entries(RecordKind::Sample), RecordKind::Sample, Sample::read);
+        self.samples = rare.records(RecordKind::Sample, Sample::read);
         self.samples.sort_by_key(|sample| (sample.head.tid, sample.head.ts));
-        self.interrupts = Interrupts::new(&placed(&rare, RecordKind::Irq, Irq::read));
+        self.interrupts = Interrupts::new(&rare.on_cpus(RecordKind::Irq, Irq::read));
         // A work item still running at the mark has no CPU in its record, and needs none.
-        let unfinished =
-            typed(walked.iter().copied(), RecordKind::Deferred, Deferred::read).into_iter();
-        let deferred = placed(&rare, RecordKind::Deferred, Deferred::read).into_iter();
-        let deferred: Vec<_> = deferred.chain(unfinished.map(|record| (Cpu(0), record))).collect();
+        let unfinished = rare.walked(RecordKind::Deferred, Deferred::read).into_iter();
+        let mut deferred = rare.on_cpus(RecordKind::Deferred, Deferred::read);
+        deferred.extend(unfinished.map(|record| (Cpu(0), record)));
         self.deferred = DeferredCalls::new(&deferred, &self.names);
-        self.withdrawals = Withdrawals::new(&placed(&rare, RecordKind::Withdrawn, Withdrawn::read));
-        let throttled: Vec<Throttled> =
-            typed(rare.entries(RecordKind::Throttled), RecordKind::Throttled, Throttled::read);
+        self.withdrawals = Withdrawals::new(&rare.on_cpus(RecordKind::Withdrawn, Withdrawn::read));
+        let throttled = rare.records(RecordKind::Throttled, Throttled::read);
         self.throttling = Throttling::new(&throttled, &self.groups, &self.tasks, &self.timeline);
         self.io_limits = IoLimits::new(&self.groups.io, &self.tasks);
-        self.overdue = OverdueTimers::new(&placed(&rare, RecordKind::Overdue, Overdue::read));
+        self.overdue = OverdueTimers::new(&rare.on_cpus(RecordKind::Overdue, Overdue::read));
     }
 
     /// Builds the timeline and the priorities in one pass over the scheduler events.
@@ -389,27 +372,9 @@ fn sources<'a>(tasks: Vec<Task>, rare: &Rare<'a>, cmdlines: &'a [u8]) -> TaskSou
     TaskSources {
         tasks,
         cmdlines,
-        exits: rare
-            .entries(RecordKind::Exit)
-            .filter_map(|entry| with_tail(entry, Exit::read, Exit::SIZE))
-            .collect(),
-        execs: rare
-            .entries(RecordKind::Exec)
-            .filter_map(|entry| with_tail(entry, Exec::read, Exec::SIZE))
-            .collect(),
-        forks: typed(rare.entries(RecordKind::Fork), RecordKind::Fork, Fork::read),
-        renames: typed(rare.entries(RecordKind::Rename), RecordKind::Rename, Rename::read),
+        exits: rare.with_tails(RecordKind::Exit, Exit::read, Exit::SIZE).collect(),
+        execs: rare.with_tails(RecordKind::Exec, Exec::read, Exec::SIZE).collect(),
+        forks: rare.records(RecordKind::Fork, Fork::read),
+        renames: rare.records(RecordKind::Rename, Rename::read),
     }
-}
-
-/// Returns the records of a kind, each with the CPU on which it was written.
-fn placed<T>(
-    rare: &Rare<'_>,
-    kind: RecordKind,
-    read: impl Fn(&[u8]) -> Option<T>,
-) -> Vec<(Cpu, T)> {
-    rare.placed(kind)
-        .iter()
-        .filter_map(|placed| read(placed.entry.bytes).map(|record| (placed.cpu, record)))
-        .collect()
 }

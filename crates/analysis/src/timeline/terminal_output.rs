@@ -50,9 +50,7 @@ impl Recording {
 
     /// Returns `true` if a single wait that fits covers most of a span.
     fn is_for_most(&self, tid: Tid, span: &Span, fits: impl Fn(&Span) -> bool) -> bool {
-        let first = self.timeline.at(tid, span.start).map_or(0, |first| first.index);
-        let spans = self.timeline.spans_from(tid, first);
-        spans.take_while(|other| other.start < span.end).any(|other| {
+        self.timeline.overlapping(tid, span.start, span.end).any(|other| {
             let overlap = other.end.min(span.end).since(other.start.max(span.start));
             overlap.0 as f64 >= SHARE_MIN * span.length().0 as f64 && fits(&other)
         })

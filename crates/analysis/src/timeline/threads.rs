@@ -158,6 +158,12 @@ impl Timeline {
         (first..).map_while(move |index| self.span(tid, index))
     }
 
+    /// Returns the segments of a thread that overlap `lo..hi`.
+    pub(crate) fn overlapping(&self, tid: Tid, lo: Nanos, hi: Nanos) -> impl Iterator<Item = Span> {
+        let first = self.at(tid, lo).map_or(0, |span| span.index);
+        self.spans_from(tid, first).take_while(move |span| span.start < hi)
+    }
+
     /// Returns the segment that contains the instant just before `at`.
     pub fn before(&self, tid: Tid, at: Nanos) -> Option<Span> {
         let index = self.segments(tid).partition_point(|segment| segment.start < at);
@@ -189,8 +195,7 @@ impl Timeline {
 
     /// Returns the time for which a thread ran in `lo..hi`.
     pub(crate) fn run_time(&self, tid: Tid, lo: Nanos, hi: Nanos) -> Nanos {
-        let first = self.at(tid, lo).map_or(0, |span| span.index);
-        let spans = self.spans_from(tid, first).take_while(|span| span.start < hi);
+        let spans = self.overlapping(tid, lo, hi);
         let ran = spans.filter(|span| span.segment.state == ThreadState::Running);
         ran.fold(Nanos(0), |sum, span| sum.after(span.end.min(hi).since(span.start.max(lo))))
     }

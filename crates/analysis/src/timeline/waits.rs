@@ -63,8 +63,8 @@ const TERMINAL_FILES: u32 = 0x1cd1;
 /// Magic numbers of remote file systems: NFS, SMB (three), Ceph, AFS (two), 9p.
 const REMOTE_FILES: [u32; 8] =
     [0x6969, 0x517b, 0xff53_4d42, 0xfe53_4d42, 0x00c3_6400, 0x5346_414f, 0x6b41_4653, 0x0102_1997];
-const TYPE_BITS: u32 = 0o170_000;
-const TYPE_FIFO: u32 = 0o010_000;
+pub(crate) const TYPE_BITS: u32 = 0o170_000;
+pub(crate) const TYPE_FIFO: u32 = 0o010_000;
 const TYPE_CHARACTER: u32 = 0o020_000;
 
 /// Bits of a kernel task state in the records.
