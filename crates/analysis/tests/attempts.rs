@@ -69,10 +69,7 @@ fn a_sleep_between_two_tries_is_a_wait_for_the_lock() {
     is_held_by(&finding, HOLDER);
     assert!(finding.ms > 990.0, "{finding:?}");
     assert!(
-        finding
-            .evidence
-            .iter()
-            .any(|line| line == "the lock of /tmp/data was tried 2 times in vain"),
+        finding.evidence.iter().any(|line| line == "failed to lock /tmp/data 2 times"),
         "{finding:?}"
     );
 }
@@ -144,7 +141,7 @@ fn a_waiter_without_a_known_holder_does_not_hold_the_lock() {
     let finding = finding(&mut machine, TRIER, 1_001, 1_500);
     assert_eq!(finding.kind, CauseKind::LockWait);
     assert_eq!(
-        finding.evidence[0], "trier waited for a lock; its holder is not known",
+        finding.evidence[0], "trier waited for a lock; its holder is unknown",
         "{finding:?}"
     );
 }

@@ -192,7 +192,7 @@ fn a_living_child_answers_and_an_ended_one_was_waited_for() {
     assert_eq!(first(&verdict).kind, CauseKind::PeerWait, "it would have gone on");
     assert_eq!(
         first(&answered_by_child(5_000_000, false)).evidence[0],
-        "spell (pid 700) kept editor waiting for an answer"
+        "editor waited for an answer from spell (pid 700)"
     );
 }
 
@@ -215,7 +215,7 @@ fn a_child_that_sleeps_until_its_exit_was_waited_for() {
         });
         let finding = first(&verdict);
         assert_eq!((finding.kind, culprit(finding).0), (kind, 700));
-        let waited = finding.evidence[0].starts_with("editor waited for spell (pid 700) to end");
+        let waited = finding.evidence[0].starts_with("editor waited for spell (pid 700) to exit");
         assert_eq!(waited, kind == CauseKind::ChildWait, "{:?}", finding.evidence);
     }
 }
@@ -236,9 +236,9 @@ fn waits_in_futex(waker: (u32, u32), operation: u64, value: u64) -> Verdict {
 
 #[test]
 fn a_thread_due_to_signal_a_condition_holds_no_lock() {
-    let own = "editor waited for another thread of its own to signal a condition or semaphore";
+    let own = "editor waited for another of its threads to signal a condition or semaphore";
     let other = "editor waited for worker (pid 700) to signal a condition or semaphore";
-    let held = "editor waited for a lock that another thread of its own held";
+    let held = "editor waited for a lock held by another of its threads";
     for (waker, operation, value, evidence, is_lock) in [
         ((205, APP), 0x89, 0, own, false),
         ((700, 700), 9, 0, other, false),

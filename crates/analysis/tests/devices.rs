@@ -94,7 +94,7 @@ fn many_quick_requests_make_no_slow_device() {
         finding.ms > 900.0 && finding.remedy.contains("one request after the other"),
         "{finding:?}"
     );
-    assert!(first(&stall(page_in)).remedy.contains("slow by itself"));
+    assert!(first(&stall(page_in)).remedy.contains("device itself is slow"));
     let verdict = many_page_ins("copy_page");
     assert!(kinds(&verdict).contains(&CauseKind::OwnComputation), "{:?}", kinds(&verdict));
 }
@@ -111,8 +111,8 @@ fn what_no_disk_had_got_was_held_back_before_it() {
         (finding.kind, culprit(finding).0, kinds(&verdict).len()),
         (CauseKind::IoHeldBack, APP, 1)
     );
-    let held = "I/O of editor (pid 200) was held back before it reached vda, which had nothing to \
-                do for 840 ms of 990 ms";
+    let held = "I/O of editor (pid 200) was held back before it reached vda, which was idle \
+                for 840 ms of 990 ms";
     let waited = "editor (pid 200) waited for the page-in of /usr/lib/x/libfoo.so, at most 990 ms";
     assert_eq!(finding.evidence, [held, waited]);
     assert!(finding.remedy.contains("/proc/200/cgroup (io.max"), "{}", finding.remedy);

@@ -92,7 +92,7 @@ fn a_process_that_starves_the_input_thread_is_named() {
     let verdict = late_key(starved);
     assert_eq!(first(&verdict), (CauseKind::CpuCompetition, Some(HOG), true), "{verdict:?}");
     let evidence = verdict.findings[0].evidence.join("\n");
-    assert!(evidence.contains("ran 980 ms while Xvfb was ready"), "{evidence}");
+    assert!(evidence.contains("ran 980 ms while Xvfb was runnable"), "{evidence}");
     assert_eq!(verdict.findings[0].waiter, "Xvfb", "it needed the CPU, and not the editor");
 }
 

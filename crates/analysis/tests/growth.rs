@@ -113,8 +113,10 @@ fn short_waits_are_followed_up_to_a_bound_that_is_noted() {
         let latency_ms = verdict.interval.as_ref().expect("it is the key's").latency_ms;
         let share = unknown.map(|share| share.ms).sum::<f64>() / latency_ms;
         assert!(if is_bounded { share > 0.1 } else { share < 0.01 }, "{share}");
-        let is_noted =
-            verdict.notes.iter().any(|note| note.starts_with("Of the way back 1,000,00"));
+        let is_noted = verdict
+            .notes
+            .iter()
+            .any(|note| note.starts_with("The chain was followed for 1,000,00"));
         assert_eq!(is_noted, is_bounded, "{:?}", verdict.notes);
     }
 }

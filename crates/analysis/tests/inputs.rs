@@ -233,8 +233,7 @@ fn a_delay_just_before_the_mark_is_preferred() {
     let mut machine = busy_machine();
     machine.key(2_000_000).read(4_000_000).deliver(4_000_300, APP, &[KEY]).rest(4_003_000);
     machine.key(30_000_000).read(30_900_000).deliver(30_900_300, APP, &[KEY]).rest(30_903_000);
-    let words =
-        "Another delay, of 2.00 s, was over 29.00 s before the mark: tipme diagnose --at 30.0";
+    let words = "Another delay of 2.00 s ended 29.00 s before the mark: tipme diagnose --at 30.0";
     for (mark, at_s, start, other) in [
         (33_000_000, None, 30_000_000_000, Some(words)),
         (33_000_000, Some(30.0), 2_000_000_000, None),

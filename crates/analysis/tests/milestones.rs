@@ -141,7 +141,7 @@ fn an_answer_that_no_process_owes_has_no_sender() {
     let verdict = machine.diagnose(5_000_000);
     let finding = verdict.findings.first().expect("it hangs");
     assert_eq!(finding.kind, CauseKind::PeerWait);
-    assert_eq!(finding.evidence[0], "editor waited for an answer; who owes it is not known");
+    assert_eq!(finding.evidence[0], "editor waited for an answer from an unknown process");
     assert!(finding.remedy.ends_with("strace -f -T -p 200"), "{}", finding.remedy);
 }
 

@@ -130,6 +130,6 @@ fn inputs_were_seen_though_it_is_not_known_what_answered_them() {
     let mut machine = rendering();
     machine.displays.clear();
     let notes = machine.diagnose(2_000_000).notes;
-    let note = "Nothing that answered the 3 inputs to ";
+    let note = "No response to the 3 inputs to ";
     assert!(notes.iter().any(|line| line.starts_with(note)), "{notes:?}");
 }

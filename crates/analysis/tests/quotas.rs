@@ -76,7 +76,7 @@ fn using_less_than_half_of_a_quota_does_not_use_it_up() {
     let finding = first(&verdict);
     assert_eq!((finding.kind, culprit(finding).0), (CauseKind::CpuThrottled, APP));
     let held =
-        "editor was held back by the CPU quota of its control group /tipme/a (5 ms per 100 ms)";
+        "editor was throttled by the CPU quota of its control group /tipme/a (5 ms per 100 ms)";
     assert_eq!(finding.evidence.first().map(String::as_str), Some(held));
     assert!(
         finding
@@ -202,7 +202,7 @@ fn waiting_for_a_throttled_helper_is_not_being_in_its_group() {
         (CauseKind::CpuThrottled, (600, Some("/tipme/helper (5 ms per 100 ms)")))
     );
     let evidence = finding.evidence.iter().take(2).map(String::as_str).collect::<Vec<_>>();
-    let held = "helper was held back by the CPU quota of its control group /tipme/helper (5 ms per \
+    let held = "helper was throttled by the CPU quota of its control group /tipme/helper (5 ms per \
                 100 ms)";
     assert_eq!(evidence, [held, "editor (pid 200) waited for a lock in futex"]);
 }

@@ -282,7 +282,7 @@ fn polls_a_flag(ends: u64) -> (CauseKind, String) {
 fn a_child_that_lives_on_was_not_waited_for_to_end() {
     assert_eq!(
         polls_a_flag(6_500_000),
-        (CauseKind::TimerSleep, "bash (pid 210) slept by itself".to_owned())
+        (CauseKind::TimerSleep, "bash (pid 210) slept on a timer".to_owned())
     );
     let (kind, evidence) = polls_a_flag(DONE + 50);
     assert_eq!(kind, CauseKind::ChildWait);

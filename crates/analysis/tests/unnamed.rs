@@ -46,7 +46,7 @@ fn wait_that_a_device_ends_is_named_by_its_call() {
 fn wait_that_a_process_ends_is_a_wait_for_that_process() {
     let finding = first(&mut sleeps_until(SERVICE));
     assert_eq!(finding.kind, CauseKind::PeerWait);
-    assert!(finding.evidence[0].starts_with("daemon (pid 600"), "{finding:?}");
+    assert!(finding.evidence[0].ends_with("from daemon (pid 600)"), "{finding:?}");
 }
 
 /// Activity of a service while the editor computes.
@@ -117,8 +117,7 @@ fn keeper(finding: &Finding) -> Option<u32> {
 fn a_client_that_floods_the_server_is_the_culprit() {
     let finding = busy_beside(200, 1_000_000, Beside::Wakes);
     assert_eq!(keeper(&finding), Some(SERVICE));
-    let line =
-        "daemon (pid 600) kept editor (pid 200) at work: it sent something 200 times meanwhile";
+    let line = "daemon (pid 600) kept editor (pid 200) busy with 200 messages";
     assert_eq!(
         (finding.evidence[0].as_str(), finding.evidence[1].as_str()),
         (line, "editor (pid 200) computed")

@@ -107,7 +107,7 @@ fn a_button_that_acts_by_a_timer_hangs_after_its_answer() {
         verdict.interval.and_then(|interval| interval.since_input_ms).expect("there was a key");
     assert!((240.0..255.0).contains(&since), "{since} ms");
     assert!(
-        verdict.notes.iter().any(|note| note.contains("away from its event loop")),
+        verdict.notes.iter().any(|note| note.contains("did not return to its event loop")),
         "{:?}",
         verdict.notes
     );

@@ -284,7 +284,7 @@ fn a_changed_focus_is_noted() {
     leave(&mut machine, 500_010, APP);
     show(&mut machine, 800_000);
     let verdict = machine.diagnose(2_000_000);
-    let note = format!("The keyboard focus was with mail (pid {OTHER}) at the end of that.");
+    let note = format!("mail (pid {OTHER}) had the keyboard focus at the end of the delay.");
     assert!(verdict.notes.contains(&note), "{:?}", verdict.notes);
     assert_eq!(verdict.interval.and_then(|interval| interval.focused), Some(false));
 }

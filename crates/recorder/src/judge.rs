@@ -162,8 +162,11 @@ fn parse(text: &str) -> Result<Judgement> {
 impl JudgedCulprit {
     /// Returns a name such as `gzip (job xargs)`, `vda` or `10.0.0.1:443`.
     fn name(self) -> String {
-        let program =
-            self.comm.or(self.device).or(self.address).unwrap_or_else(|| "nobody known".to_owned());
+        let program = self
+            .comm
+            .or(self.device)
+            .or(self.address)
+            .unwrap_or_else(|| "an unknown process".to_owned());
         match self.job.as_deref().map(without_number) {
             Some(job) if job != program => format!("{program} (job {job})"),
             _ => program,

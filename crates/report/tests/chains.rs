@@ -35,10 +35,10 @@ fn an_echo_is_followed_through_the_terminal_to_the_shell() {
     insta::assert_snapshot!(printed(&incident), @r"
     Typing in xterm stalled for 901 ms; usually it takes 1.4 ms.
     bash, in xterm, was waiting for data to be flushed to vda (100% of the time).
-    Try: check the health of the device (smartctl) and its scheduler (/sys/block/*/queue/scheduler): it is slow by itself
+    Try: check the health of the device (smartctl) and its scheduler (/sys/block/*/queue/scheduler): the device itself is slow
 
     Where the 901 ms went:
-       899 ms 100%  fsync: bash waited for vda with 1 write (4.0 KiB) of its own
+       899 ms 100%  fsync: bash waited for vda, with 1 write (4.0 KiB) of its own queued
                      - bash (pid 210) waited for data to reach the disk in fsync, at most 899 ms
        2.4 ms   0%  usual work and small shares
 
@@ -61,22 +61,22 @@ fn an_echo_is_followed_through_the_terminal_to_the_shell() {
         })
         .collect();
     insta::assert_snapshot!(steps.join("\n"), @r"
-      0.008 ms  Xvfb runnable: was ready while xdotool (pid 90) ran
+      0.008 ms  Xvfb runnable: was runnable while xdotool (pid 90) ran
       0.082 ms  Xvfb running: served requests of xdotool (pid 90)
-      0.098 ms  xterm runnable: was ready while its CPU was idle
+      0.098 ms  xterm runnable: was runnable while its CPU was idle
       0.101 ms  xterm running: ran
-      0.099 ms  kworker/u8:1 runnable: was ready while xterm (pid 200) ran
+      0.099 ms  kworker/u8:1 runnable: was runnable while xterm (pid 200) ran
       0.060 ms  kworker/u8:1 running: ran
-      0.240 ms  bash runnable: was ready while kworker/u8:1 (pid 40) ran
+      0.240 ms  bash runnable: was runnable while kworker/u8:1 (pid 40) ran
       0.300 ms  bash running: ran
     899.010 ms  bash blocked: waited for data to reach the disk in fsync
-      0.090 ms  bash runnable: was ready while its CPU was idle
+      0.090 ms  bash runnable: was runnable while its CPU was idle
       0.901 ms  bash running: ran
-      0.049 ms  kworker/u8:1 runnable: was ready while bash (pid 210) ran
+      0.049 ms  kworker/u8:1 runnable: was runnable while bash (pid 210) ran
       0.020 ms  kworker/u8:1 running: ran
-      0.030 ms  xterm runnable: was ready while kworker/u8:1 (pid 40) ran
+      0.030 ms  xterm runnable: was runnable while kworker/u8:1 (pid 40) ran
       0.102 ms  xterm running: ran
-      0.048 ms  Xvfb runnable: was ready while its CPU was idle
+      0.048 ms  Xvfb runnable: was runnable while its CPU was idle
       0.150 ms  Xvfb running: served requests of xterm (pid 200)
     ");
 }
@@ -149,16 +149,16 @@ fn a_key_of_a_device_begins_with_the_device() {
     insta::assert_snapshot!(printed(&machine.incident(6_000_000)), @r"
     Typing in editor stalled for 251 ms.
     backup took the CPU time that Xvfb needed (100% of the time).
-    Try: renice -n 19 -p 500 (what it starts from then on inherits it); or tipme manage, which puts what you use first
+    Try: renice -n 19 -p 500 (what it starts from then on inherits it); or tipme manage, which favors what you are using
 
     Where the 251 ms went:
        250 ms 100%  cpu-competition: backup (pid 500)
-                     - ran 250 ms while Xvfb was ready, on CPU 0
+                     - ran 250 ms while Xvfb was runnable, on CPU 0
        1.1 ms   0%  usual work and small shares
 
     Usual time: unknown (nothing comparable was recorded). Recording overhead: 0.000%.
     About cpu-competition: tipme diagnose --explain cpu-competition
-    Note: Few other interactions of this kind were seen, so what is usual is hardly known.
+    Note: Few other interactions of this kind were seen, so the usual latency is uncertain.
     ");
 }
 
@@ -175,7 +175,7 @@ fn a_mutex_held_at_the_mark_names_the_owner_in_the_lock_word() {
     insta::assert_snapshot!(printed(&machine.incident(4_000_000)), @r"
     Typing in editor stalled for at least 1.00 s, unfinished at the mark; usually it takes 0.79 ms.
     indexer held a lock that editor was waiting for (100% of the time).
-    Try: report it to the authors of indexer (pid 500): it must not hold the lock while it waits or computes
+    Try: report it to the developers of indexer (pid 500): it must not hold the lock while it waits or computes
 
     Where the 1.00 s went:
        995 ms 100%  lock-wait: indexer (pid 500) held a lock that editor needed
@@ -200,7 +200,7 @@ fn a_file_lock_held_at_the_mark_names_its_holder() {
     insta::assert_snapshot!(printed(&machine.incident(4_000_000)), @r"
     Typing in editor stalled for at least 1.00 s, unfinished at the mark; usually it takes 0.79 ms.
     indexer held a lock that editor was waiting for (100% of the time).
-    Try: report it to the authors of indexer (pid 500): it must not hold the lock while it waits or computes
+    Try: report it to the developers of indexer (pid 500): it must not hold the lock while it waits or computes
 
     Where the 1.00 s went:
        995 ms 100%  lock-wait: indexer (pid 500) held a lock that editor needed
@@ -286,7 +286,7 @@ fn a_windowless_process_is_explained_by_its_longest_activity() {
     insta::assert_snapshot!(printed_with(&machine.incident(6_000_000), &options), @r"
     syncd (pid 560) stalled for 400 ms; usually it takes 0.50 ms.
     syncd was busy computing (100% of the time).
-    Try: tell the authors of syncd what it computes
+    Try: report to the developers of syncd what it computes
 
     Where the 400 ms went:
        400 ms 100%  own-computation: syncd (pid 560) computed
@@ -318,7 +318,7 @@ fn losses_and_damage_are_reported() {
     insta::assert_snapshot!(printed(&incident), @r"
     Typing in editor stalled for 500 ms; usually it takes 0.79 ms.
     Not sure, but perhaps editor was busy computing (100% of the time).
-    Try: tell the authors of editor what it computes
+    Try: report to the developers of editor what it computes
 
     Where the 500 ms went:
        499 ms 100%  own-computation: editor (pid 200) computed
@@ -327,7 +327,7 @@ fn losses_and_damage_are_reported() {
     Usual time: 0.79 ms, p50 of 12. Recording overhead: 0.010%.
     About own-computation: tipme diagnose --explain own-computation
     Note: The file is damaged at section Samples: checksum differs.
-    Note: Not sure of the cause (confidence 47 %): 17 records were lost during the interval.
+    Note: Not sure of the cause (confidence 47%): 17 records were lost during the interval.
     ");
 }
 
@@ -416,10 +416,10 @@ fn many_jobs_together_are_a_cause() {
     insta::assert_snapshot!(printed(&machine.draw(3_420_000).incident(6_000_000)), @r"
     Typing in editor stalled for 420 ms; usually it takes 0.79 ms.
     sh and others took the CPU time that editor needed (90% of the time).
-    Try: renice -n 19 -p 300 (what it starts from then on inherits it); or tipme manage, which puts what you use first
+    Try: renice -n 19 -p 300 (what it starts from then on inherits it); or tipme manage, which favors what you are using
 
     Where the 420 ms went:
-       380 ms  90%  cpu-competition: sh (pid 300), and 40 other jobs with less each
+       380 ms  90%  cpu-competition: sh (pid 300), and 40 other jobs with smaller shares
         39 ms   9%  own-computation: editor (pid 200) computed
        1.1 ms   0%  usual work and small shares
 

@@ -84,7 +84,7 @@ const DOCUMENT: &str = r#"{
       "ms": 0.148,
       "pid": 200,
       "comm": "editor",
-      "detail": "was ready while its CPU was idle"
+      "detail": "was runnable while its CPU was idle"
     },
     {
       "state": "runnable",
@@ -92,7 +92,7 @@ const DOCUMENT: &str = r#"{
       "ms": 0.048,
       "pid": 100,
       "comm": "Xvfb",
-      "detail": "was ready while its CPU was idle"
+      "detail": "was runnable while its CPU was idle"
     },
     {
       "state": "runnable",
@@ -100,7 +100,7 @@ const DOCUMENT: &str = r#"{
       "ms": 0.008,
       "pid": 100,
       "comm": "Xvfb",
-      "detail": "was ready while xdotool (pid 90) ran"
+      "detail": "was runnable while xdotool (pid 90) ran"
     }
   ],
   "unattributed_ms": 0.0,
@@ -118,10 +118,10 @@ const DOCUMENT: &str = r#"{
       "share": 0.975975975975976,
       "confidence": 0.95,
       "evidence": [
-        "editor (pid 200) slept by itself",
+        "editor (pid 200) slept on a timer",
         "editor (pid 200) slept in clock_nanosleep, at most 585 ms"
       ],
-      "remedy": "report it to the authors of editor: it sleeps where it should wait for an event",
+      "remedy": "report it to the developers of editor: it sleeps where it should wait for an event",
       "period_s": null
     }
   ],
@@ -149,7 +149,7 @@ const DOCUMENT: &str = r#"{
       "pid": 100,
       "comm": "Xvfb",
       "state": "runnable",
-      "detail": "was ready while xdotool (pid 90) ran",
+      "detail": "was runnable while xdotool (pid 90) ran",
       "woken_by": null
     },
     {
@@ -167,7 +167,7 @@ const DOCUMENT: &str = r#"{
       "pid": 200,
       "comm": "editor",
       "state": "runnable",
-      "detail": "was ready while its CPU was idle",
+      "detail": "was runnable while its CPU was idle",
       "woken_by": null
     },
     {
@@ -194,7 +194,7 @@ const DOCUMENT: &str = r#"{
       "pid": 200,
       "comm": "editor",
       "state": "runnable",
-      "detail": "was ready while its CPU was idle",
+      "detail": "was runnable while its CPU was idle",
       "woken_by": null
     },
     {
@@ -212,7 +212,7 @@ const DOCUMENT: &str = r#"{
       "pid": 100,
       "comm": "Xvfb",
       "state": "runnable",
-      "detail": "was ready while its CPU was idle",
+      "detail": "was runnable while its CPU was idle",
       "woken_by": null
     },
     {

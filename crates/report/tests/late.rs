@@ -28,10 +28,10 @@ fn a_page_drawn_late_is_a_stall_despite_a_quick_echo() {
     insta::assert_snapshot!(tipme_report::text(&verdict, &tipme_report::Layout::default()), @r"
     Typing in pager was completed after 2.00 s; usually it takes 0.79 ms.
     pager was waiting for data to be flushed to vda (100% of the time).
-    Try: check the health of the device (smartctl) and its scheduler (/sys/block/*/queue/scheduler): it is slow by itself
+    Try: check the health of the device (smartctl) and its scheduler (/sys/block/*/queue/scheduler): the device itself is slow
 
     Where the 2.00 s went:
-       2.00 s 100%  fsync: pager waited for vda with 1 read (4.0 KiB) of its own
+       2.00 s 100%  fsync: pager waited for vda, with 1 read (4.0 KiB) of its own queued
                      - pager (pid 200) waited for data to reach the disk in fsync, at most 2.00 s
        1.8 ms   0%  usual work and small shares
 

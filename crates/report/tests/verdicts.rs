@@ -42,11 +42,11 @@ fn a_long_computation_is_the_applications_own() {
     insta::assert_snapshot!(text, @r"
     Typing in editor stalled for 1.50 s; usually it takes 0.79 ms.
     editor was busy computing (100% of the time).
-    Try: tell the authors of editor what it computes
+    Try: report to the developers of editor what it computes
 
     Where the 1.50 s went:
        1.50 s 100%  own-computation: editor (pid 200) computed
-                     - 100 % of 140 samples in count_words
+                     - 100% of 140 samples in count_words
        1.1 ms   0%  usual work and small shares
 
     Usual time: 0.79 ms, p50 of 12. Recording overhead: 0.000%.
@@ -69,11 +69,11 @@ fn a_build_that_takes_the_cpu_is_one_job() {
     insta::assert_snapshot!(text, @r"
     Typing in editor stalled for 700 ms; usually it takes 0.79 ms.
     make took the CPU time that editor needed (81% of the time).
-    Try: renice -n 19 -p 300 (what it starts from then on inherits it); or tipme manage, which puts what you use first
+    Try: renice -n 19 -p 300 (what it starts from then on inherits it); or tipme manage, which favors what you are using
 
     Where the 700 ms went:
        570 ms  81%  cpu-competition: cc1 x 30 (job make, pid 300)
-                     - ran 570 ms while editor was ready, on CPU 1
+                     - ran 570 ms while editor was runnable, on CPU 1
        129 ms  18%  own-computation: editor (pid 200) computed
        1.1 ms   0%  usual work and small shares
 
@@ -135,7 +135,7 @@ fn a_lock_whose_owner_sleeps_names_the_owner() {
     insta::assert_snapshot!(text, @r"
     Typing in editor stalled for 900 ms; usually it takes 0.79 ms.
     indexer held a lock that editor was waiting for (97% of the time).
-    Try: report it to the authors of indexer (pid 500): it must not hold the lock while it waits or computes
+    Try: report it to the developers of indexer (pid 500): it must not hold the lock while it waits or computes
 
     Where the 900 ms went:
        876 ms  97%  lock-wait: indexer (pid 500) held a lock that editor needed
@@ -187,7 +187,7 @@ fn a_child_that_is_waited_for_is_named() {
     Try: run spell in the background; editor should not wait for it in its event loop
 
     Where the 800 ms went:
-       775 ms  97%  child-wait: editor waited for spell (pid 700) to end
+       775 ms  97%  child-wait: editor waited for spell (pid 700) to exit
                      - editor (pid 200) waited for a child in wait4
                      - meanwhile spell (pid 700) ran for 775 ms
         25 ms   3%  usual work and small shares
@@ -207,10 +207,10 @@ fn an_application_that_sleeps_is_named_itself() {
     insta::assert_snapshot!(text, @r"
     Typing in editor stalled for 600 ms; usually it takes 0.79 ms.
     editor slept on a timer instead of responding (97% of the time).
-    Try: report it to the authors of editor: it sleeps where it should wait for an event
+    Try: report it to the developers of editor: it sleeps where it should wait for an event
 
     Where the 600 ms went:
-       585 ms  97%  timer-sleep: editor (pid 200) slept by itself
+       585 ms  97%  timer-sleep: editor (pid 200) slept on a timer
                      - editor (pid 200) slept in clock_nanosleep, at most 585 ms
         15 ms   3%  usual work and small shares
 
@@ -236,7 +236,7 @@ fn a_slow_peer_is_named() {
     Try: look at why fontserver (pid 800) is slow: tipme diagnose --pid 800
 
     Where the 600 ms went:
-       585 ms  97%  peer-wait: fontserver (pid 800) kept editor waiting for an answer
+       585 ms  97%  peer-wait: editor waited for an answer from fontserver (pid 800)
                      - editor (pid 200) waited for another process in recvmsg
                      - meanwhile fontserver (pid 800) ran for 585 ms
         15 ms   3%  usual work and small shares
@@ -313,10 +313,10 @@ fn a_grab_of_the_server_names_its_holder() {
     insta::assert_snapshot!(printed(&machine.incident(6_000_000)), @r"
     Typing in editor stalled for 700 ms; usually it takes 0.79 ms.
     locker had grabbed the whole display (100% of the time).
-    Try: report the grab to the authors of locker; ending 950 releases it
+    Try: report the grab to the developers of locker; ending 950 releases it
 
     Where the 700 ms went:
-       699 ms 100%  server-grab: locker (pid 950) held a grab of the display server
+       699 ms 100%  server-grab: locker (pid 950) had grabbed the display server
                      - Xvfb (pid 100) waited, at most 699 ms
       0.89 ms   0%  usual work and small shares
 
@@ -333,7 +333,7 @@ fn an_answer_that_is_missing_at_the_mark_is_at_least_that_long() {
     insta::assert_snapshot!(printed(&incident), @r"
     Typing in editor stalled for at least 1.00 s, unfinished at the mark; usually it takes 0.79 ms.
     editor was busy computing (100% of the time).
-    Try: tell the authors of editor what it computes
+    Try: report to the developers of editor what it computes
 
     Where the 1.00 s went:
        999 ms 100%  own-computation: editor (pid 200) computed

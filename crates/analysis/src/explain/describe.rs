@@ -29,13 +29,13 @@ pub(crate) fn doing_text(recording: &Recording, piece: &ChainPiece) -> String {
             format!("served requests of {}", process_text(recording, client, piece.lo))
         }
         Doing::Queued(_) if recording.throttled(piece.tid, piece.lo, piece.hi).is_some() => {
-            "was held back by the CPU quota of its group".to_owned()
+            "was throttled by the CPU quota of its group".to_owned()
         }
-        Doing::Queued(Some(Tid(0))) => "was ready while its CPU was idle".to_owned(),
+        Doing::Queued(Some(Tid(0))) => "was runnable while its CPU was idle".to_owned(),
         Doing::Queued(Some(by)) => {
-            format!("was ready while {} ran", thread_text(recording, by, piece.lo))
+            format!("was runnable while {} ran", thread_text(recording, by, piece.lo))
         }
-        Doing::Queued(None) => "was ready for a CPU".to_owned(),
+        Doing::Queued(None) => "was runnable".to_owned(),
         Doing::Interrupted(source) => {
             format!("was interrupted by {}", source.name(&recording.meta.irq_names))
         }
@@ -110,7 +110,7 @@ pub(crate) fn wait_text(waited: Waited, wait: Option<&Wait>) -> String {
         Waited::PageIn => "waited for a page of a file",
         Waited::Disk => "waited for the disk",
         Waited::FileLock if wait.is_some_and(naps) => {
-            return "slept between tries of a file lock".to_owned();
+            return "slept between attempts to lock a file".to_owned();
         }
         Waited::FileLock => "waited for a file lock",
         Waited::Futex => "waited for a lock",

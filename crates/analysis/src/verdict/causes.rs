@@ -186,7 +186,7 @@ fn reclaim(budget: &Budget<'_>, mut group: BlameGroup) -> Cause {
         let mut evidence = evidence::of(budget, &group);
         let comm = budget.recording.tasks.comm(waiter, budget.end());
         evidence[0] = format!(
-            "{comm} (pid {waiter}) waited until its control group had less memory than it is allowed"
+            "{comm} (pid {waiter}) waited until its control group was below its memory limit"
         );
         group.owner = BlameOwner::Device(None);
         return Cause {

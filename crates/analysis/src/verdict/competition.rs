@@ -79,7 +79,7 @@ pub(crate) fn newborn_line(budget: &Budget<'_>, group: &BlameGroup) -> Option<St
     let (count, percent, age) =
         (count_text(born.len() as u64), (share * 100.0).round(), span_text(age));
     Some(format!(
-        "{count} processes of it were started meanwhile, and ran for {percent} % of this time, {age} old in the median"
+        "it started {count} processes meanwhile, which ran for {percent}% of this time (median age {age})"
     ))
 }
 
@@ -118,7 +118,7 @@ pub(crate) fn remedy(
     let ordinary = !contrast.is_some_and(|contrast| contrast.by.1.is_realtime());
     let managed = ordinary && is_background(budget, Pid(*pid)) && !is_managed(tasks);
     Some(if managed {
-        format!("{first}; or tipme manage, which puts what you use first")
+        format!("{first}; or tipme manage, which favors what you are using")
     } else {
         first
     })

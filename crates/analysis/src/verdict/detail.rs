@@ -28,12 +28,11 @@ const SPINS: [&str; 4] =
 /// Name of a detail, and the question that it answers.
 type Answer = (&'static str, &'static str);
 
-const WAITS: Answer = ("waits", "what short blocks waited for");
-const INTERRUPTS: Answer =
-    ("interrupts", "which interrupts and deferred work had the CPU meanwhile");
-const LOCKS: Answer = ("locks", "who held the kernel's locks, and for how long");
-const WRITERS: Answer = ("writers", "who wrote what is written back");
-const MEMORY: Answer = ("memory", "who took the memory");
+const WAITS: Answer = ("waits", "what the short waits were for");
+const INTERRUPTS: Answer = ("interrupts", "which interrupts and deferred work used the CPU");
+const LOCKS: Answer = ("locks", "which threads held kernel locks, and for how long");
+const WRITERS: Answer = ("writers", "which programs dirtied the pages being written back");
+const MEMORY: Answer = ("memory", "which programs took the memory");
 
 /// Returns the detail that would answer the open question of a group with this certainty of its
 /// kind.
@@ -110,10 +109,10 @@ fn advice(recording: &Recording, (detail, what): Answer) -> String {
     let off = recording.meta.missing.iter().any(|missing| missing.what == detail);
     match off {
         true => format!(
-            "{detail} are not recorded on this machine (tipme doctor says why), which would tell {what}"
+            "{detail}, which would show {what}, are not recorded on this machine (tipme doctor says why)"
         ),
         false => {
-            format!("tipme record --detail {detail} --for=600 would tell {what}, the next time")
+            format!("next time, tipme record --detail {detail} --for=600 would show {what}")
         }
     }
 }
@@ -156,14 +155,15 @@ mod tests {
         let plain = Recording::default();
         let blocked = rest(&plain, &[("blocked", 80.0), ("runnable", 40.0)]).unwrap();
         assert!(
-            blocked
-                .starts_with("tipme record --detail waits --for=600 would tell what short blocks"),
+            blocked.starts_with(
+                "next time, tipme record --detail waits --for=600 would show what the"
+            ),
             "{blocked}"
         );
         let ready = rest(&plain, &[("blocked", 40.0), ("runnable", 80.0)]).unwrap();
         assert!(
             ready.starts_with(
-                "tipme record --detail interrupts --for=600 would tell which interrupts"
+                "next time, tipme record --detail interrupts --for=600 would show which interrupts"
             ),
             "{ready}"
         );
@@ -185,7 +185,7 @@ mod tests {
         recording.meta.missing.push(Missing { what: "interrupts".to_owned(), why: String::new() });
         let told = rest(&recording, &[("runnable", 500.0)]).unwrap();
         assert!(
-            told.starts_with("interrupts are not recorded on this machine (tipme doctor says why)"),
+            told.ends_with("are not recorded on this machine (tipme doctor says why)"),
             "{told}"
         );
     }

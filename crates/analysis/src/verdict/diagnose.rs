@@ -246,7 +246,7 @@ fn left(chain: &Chain) -> Option<String> {
     let steps = count_text(chain.pieces.len() as u64);
     (chain.left > Nanos(0)).then(|| {
         format!(
-            "Of the way back {steps} steps were followed; {} before them are unattributed.",
+            "The chain was followed for {steps} steps; {} before them are unattributed.",
             span_text(chain.left)
         )
     })
@@ -329,25 +329,23 @@ fn away(problem: &Problem) -> Option<&UnresponsiveSpan> {
 fn away_text(recording: &Recording, span: &UnresponsiveSpan) -> String {
     let comm = recording.tasks.comm(span.client, span.end);
     let since = span.pressed.map(|at| span_text(span.start.since(at)));
-    let since =
-        since.map(|since| format!(", which began {since} after it had taken a key or click"));
+    let since = since.map(|since| format!(", from {since} after it received a key or click"));
     let since = since.unwrap_or_default();
     let lay = match span.untaken {
         0 => String::new(),
         1 if recording.messages.is_server(span.client) => {
-            "; a request of a client lay untaken meanwhile".to_owned()
+            "; one client request was pending".to_owned()
         }
         many if recording.messages.is_server(span.client) => {
-            format!("; {} requests of clients lay untaken meanwhile", count_text(many as u64))
+            format!("; {} client requests were pending", count_text(many as u64))
         }
-        1 => "; a message of its display server lay untaken meanwhile".to_owned(),
-        many => format!(
-            "; {} messages of its display server lay untaken meanwhile",
-            count_text(many as u64)
-        ),
+        1 => "; one message from its display server was pending".to_owned(),
+        many => {
+            format!("; {} messages from its display server were pending", count_text(many as u64))
+        }
     };
     format!(
-        "No input alone tells of it: {comm} was away from its event loop for that time{since}{lay}."
+        "No single input shows this delay: {comm} did not return to its event loop for that time{since}{lay}."
     )
 }
 
@@ -357,7 +355,7 @@ fn longer(recording: &Recording, problem: &Problem) -> Option<String> {
     let (length, ago) = (span_text(end.since(start)), recording.mark.since(end));
     let at = recording.mark.since(start).before(Nanos(end.since(start).0 / 2)).0 as f64 / 1e9;
     Some(format!(
-        "Another delay, of {length}, was over {} before the mark: tipme diagnose --at {at:.1}",
+        "Another delay of {length} ended {} before the mark: tipme diagnose --at {at:.1}",
         span_text(ago)
     ))
 }
@@ -366,7 +364,7 @@ fn longer(recording: &Recording, problem: &Problem) -> Option<String> {
 fn other_focus(recording: &Recording, problem: &Problem) -> Option<String> {
     let other = problem.focus.flatten().filter(|holder| *holder != problem.client)?;
     let name = recording.tasks.comm(other, problem.end);
-    Some(format!("The keyboard focus was with {name} (pid {other}) at the end of that."))
+    Some(format!("{name} (pid {other}) had the keyboard focus at the end of the delay."))
 }
 
 /// Maximum number of processes named for one pipeline.
@@ -434,11 +432,9 @@ fn why_nothing(recording: &Recording, about: &About) -> String {
         );
     }
     match about.inputs {
-        0 => format!(
-            "No input was seen in the {window} before the mark that are recorded completely."
-        ),
+        0 => format!("No input was seen in the {window} of complete records before the mark."),
         count => format!(
-            "Nothing that answered the {} inputs to {} was seen in the {window} before the mark that are recorded completely.",
+            "No response to the {} inputs to {} was seen in the {window} of complete records before the mark.",
             count_text(count as u64),
             about.programs.join(", ")
         ),

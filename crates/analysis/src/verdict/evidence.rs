@@ -92,7 +92,7 @@ fn headline(budget: &Budget<'_>, group: &BlameGroup) -> String {
             let held = budget.recording.tasks.comm(pid, budget.end());
             match group.owner == BlameOwner::Job(budget.jobs.of(Tid(pid.0), budget.end())) {
                 true => {
-                    format!("{held} was held back by the CPU quota of its control group{limit}")
+                    format!("{held} was throttled by the CPU quota of its control group{limit}")
                 }
                 false => {
                     format!("{culprit} used up the CPU quota of {held}'s control group{limit}")
@@ -103,13 +103,13 @@ fn headline(budget: &Budget<'_>, group: &BlameGroup) -> String {
         CauseKind::Reclaim => format!("{culprit} took the memory that {waiters} needed"),
         CauseKind::LockWait if is_unowed(group) => {
             format!(
-                "{waiters} waited for a lock{}; its holder is not known",
+                "{waiters} waited for a lock{}; its holder is unknown",
                 file_words(budget, group)
             )
         }
         CauseKind::LockWait if is_signalled(budget, group) => {
             let own = is_of_waiter(budget, group);
-            let whom = if own { "another thread of its own" } else { &culprit };
+            let whom = if own { "another of its threads" } else { &culprit };
             format!("{waiters} waited for {whom} to signal a condition or semaphore")
         }
         CauseKind::KernelLock if awaited_thaw(budget, group).is_some() => {
@@ -119,29 +119,27 @@ fn headline(budget: &Budget<'_>, group: &BlameGroup) -> String {
             kernel_wait_line(budget, group, &waiters)
         }
         CauseKind::LockWait | CauseKind::KernelLock if is_held_by_own_thread(budget, group) => {
-            format!("{waiters} waited for a lock that another thread of its own held")
+            format!("{waiters} waited for a lock held by another of its threads")
         }
         CauseKind::LockWait | CauseKind::KernelLock => {
             format!("{culprit} held a lock that {waiters} needed")
         }
         CauseKind::KernelWait => kernel_wait_line(budget, group, &waiters),
         CauseKind::ServerBusy => format!("the display server served {culprit}"),
-        CauseKind::ServerGrab => format!("{culprit} held a grab of the display server"),
+        CauseKind::ServerGrab => format!("{culprit} had grabbed the display server"),
         CauseKind::PeerWait if keeps_open(budget, group) => {
-            format!(
-                "{culprit} in the background kept a pipe open, of which {waiters} waited for the end"
-            )
+            format!("{culprit}, in the background, kept a pipe open that {waiters} read to its end")
         }
         CauseKind::PeerWait if is_unowed(group) => {
-            format!("{waiters} waited for an answer; who owes it is not known")
+            format!("{waiters} waited for an answer from an unknown process")
         }
-        CauseKind::PeerWait => format!("{culprit} kept {waiters} waiting for an answer"),
+        CauseKind::PeerWait => format!("{waiters} waited for an answer from {culprit}"),
         CauseKind::NetworkWait => network_line(budget, group, &waiters, &culprit),
-        CauseKind::ChildWait => format!("{waiters} waited for {culprit} to end"),
+        CauseKind::ChildWait => format!("{waiters} waited for {culprit} to exit"),
         CauseKind::TimerSleep if has_given_up(budget, group) => {
-            format!("{culprit} waited for its terminal up to a time limit, and no answer came")
+            format!("{culprit} waited for its terminal until a time limit expired")
         }
-        CauseKind::TimerSleep => format!("{culprit} slept by itself"),
+        CauseKind::TimerSleep => format!("{culprit} slept on a timer"),
         CauseKind::Stopped => crate::verdict::stopped::headline(budget, group, &culprit, &waiters),
         CauseKind::Interrupt => format!("{culprit} took the CPU from {waiters}"),
         CauseKind::Stall => crate::verdict::stall::headline(budget, group, &waiters),
@@ -224,7 +222,7 @@ fn label(budget: &Budget<'_>, group: &BlameGroup) -> String {
         BlameOwner::Device(device) => device_name(budget, *device),
         BlameOwner::Address(address, port) => address_text(*address, *port),
         BlameOwner::Interrupt(source) => source.name(&budget.recording.meta.irq_names),
-        BlameOwner::Nobody => "nobody known".to_owned(),
+        BlameOwner::Nobody => "an unknown process".to_owned(),
     }
 }
 
@@ -266,7 +264,7 @@ fn attempts_line(budget: &Budget<'_>, group: &BlameGroup) -> Option<String> {
     let failures =
         budget.recording.attempts.failures(wait.device, wait.inode, lo.before(TRIED_BEFORE), hi);
     let file = budget.recording.file(&wait).unwrap_or("a file");
-    (failures > 0).then(|| format!("the lock of {file} was tried {} in vain", times_text(failures)))
+    (failures > 0).then(|| format!("failed to lock {file} {}", times_text(failures)))
 }
 
 fn times_text(count: u64) -> String {
@@ -283,7 +281,7 @@ fn queue_line(budget: &Budget<'_>, group: &BlameGroup) -> String {
     let cpus: Vec<String> = cpus.iter().map(u16::to_string).collect();
     let word = if cpus.len() == 1 { "CPU" } else { "CPUs" };
     format!(
-        "ran {} while {} was ready, on {word} {}",
+        "ran {} while {} was runnable, on {word} {}",
         span_text(Nanos(group.nanos)),
         waiters(budget, group),
         cpus.join(", ")
@@ -318,7 +316,7 @@ fn person_line(budget: &Budget<'_>, group: &BlameGroup) -> Option<String> {
     let shown_by = terminals.other_ends(longest.tid).into_iter().next().filter(|_| waits)?;
     let [who, terminal] =
         [longest.tid, shown_by].map(|tid| thread_text(budget.recording, tid, longest.lo));
-    Some(format!("{who} waited for a person to type into the terminal that {terminal} shows"))
+    Some(format!("{who} waited for someone to type into the terminal shown by {terminal}"))
 }
 
 /// Describes the longest wait of a group.
@@ -364,7 +362,7 @@ fn function_lines(budget: &Budget<'_>, group: &BlameGroup) -> Vec<String> {
     let top = functions.iter().filter(weighty).take(LINES_MAX);
     let samples = if total == 1 { "sample" } else { "samples" };
     top.map(|(name, count)| {
-        format!("{} % of {total} {samples} in {name}", count * 100 / total.max(1))
+        format!("{}% of {total} {samples} in {name}", count * 100 / total.max(1))
     })
     .collect()
 }
@@ -416,9 +414,12 @@ pub(crate) fn disk(
                 requests.text()
             )
         }
-        None => format!("{waiters} waited for {name} with {} of its own", load.own.text()),
+        None if load.own.weight() == 0 => format!("{waiters} waited for {name}"),
+        None => format!("{waiters} waited for {name}, with {} of its own queued", load.own.text()),
     };
-    let back = load.written_back.then(|| "the kernel wrote back what it had dirtied".to_owned());
+    let back = load
+        .written_back
+        .then(|| "the kernel was writing back pages that it had dirtied".to_owned());
     [Some(first), back, wait_line(budget, group)].into_iter().flatten().collect()
 }
 
@@ -433,7 +434,7 @@ pub(crate) fn held_back(
     let (name, who) = (device_name(budget, device), label(budget, group));
     let [idle, all] = [idle, Nanos(group.nanos)].map(span_text);
     let first = format!(
-        "I/O of {who} was held back before it reached {name}, which had nothing to do for {idle} of {all}"
+        "I/O of {who} was held back before it reached {name}, which was idle for {idle} of {all}"
     );
     let limits =
         limits.iter().take(LINES_MAX).map(|limit| io_limits::text(budget.recording, limit));
@@ -446,7 +447,7 @@ pub(crate) fn evictor(budget: &Budget<'_>, group: &BlameGroup, taker: Tid, at: N
     members.add(budget.recording.tasks.pid(taker, at), 1);
     let label = budget.jobs.label(&budget.jobs.of(taker, at), &members);
     let what = if group.kind == CauseKind::SwapIn { "memory" } else { "pages" };
-    format!("{label} took memory, so that {}'s {what} had to be read again", waiters(budget, group))
+    format!("{label} took memory, so {}'s {what} had to be read again", waiters(budget, group))
 }
 
 /// Returns the file with the longest waits of a group, as ` of /usr/bin/xterm`; empty if none is

@@ -59,11 +59,11 @@ pub(crate) fn line(budget: &Budget<'_>, group: &BlameGroup) -> Option<String> {
     let Flood { sender, busy, count, channel, .. } = flood(budget, group)?;
     let (busy, count) = (process_text(budget.recording, busy, budget.end()), count_text(count));
     Some(match channel {
-        Channel::Terminal => format!(
-            "{sender} kept {busy} at work: it wrote {count} times to the terminal meanwhile"
-        ),
+        Channel::Terminal => {
+            format!("{sender} kept {busy} busy: it wrote to the terminal {count} times meanwhile")
+        }
         Channel::Messages => {
-            format!("{sender} kept {busy} at work: it sent something {count} times meanwhile")
+            format!("{sender} kept {busy} busy with {count} messages")
         }
     })
 }
@@ -75,10 +75,10 @@ pub(crate) fn remedy(budget: &Budget<'_>, group: &BlameGroup) -> Option<String> 
     Some(match channel {
         Channel::Terminal => {
             format!(
-                "send the output of {sender} to a file or through a pager: {busy} shows all of it first"
+                "redirect the output of {sender} to a file or a pager: {busy} has to display all of it"
             )
         }
-        Channel::Messages => format!("end {sender}, or have it send less: it keeps {busy} at work"),
+        Channel::Messages => format!("stop {sender}, or make it send less: it keeps {busy} busy"),
     })
 }
 
@@ -141,7 +141,7 @@ pub(crate) fn behind_server(
         [client, server_pid].map(|pid| process_text(recording, pid, budget.end()));
     let ran = span_text(Nanos(group.nanos));
     let line = format!(
-        "{server} had the CPU for {ran}, mostly for {client}, which sent requests {} times",
+        "{server} ran for {ran}, mostly for {client}, which sent requests {} times",
         count_text(count)
     );
     Some((fed, line))

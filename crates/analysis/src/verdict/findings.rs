@@ -130,7 +130,8 @@ fn gather(mut light: Vec<Cause>) -> Vec<Cause> {
 fn with_others(mut cause: Cause) -> Cause {
     if cause.others > 0 {
         let first = cause.evidence.first().map_or("", String::as_str);
-        cause.evidence = vec![format!("{first}, and {} other jobs with less each", cause.others)];
+        cause.evidence =
+            vec![format!("{first}, and {} other jobs with smaller shares", cause.others)];
         cause.frames.clear();
     }
     cause

@@ -17,22 +17,20 @@ fn after_exit(kind: CauseKind) -> Option<&'static str> {
             "start {comm} with ionice -c 3 next time (this one has ended)"
         }
         CauseKind::IoHeldBack => {
-            "look for a limit on I/O of the control group that {comm} was in, which has ended (io.max, blkio.throttle.*)"
+            "{comm} has ended: check the I/O limits of its control group (io.max, blkio.throttle.*)"
         }
         CauseKind::SwapIn | CauseKind::Reclaim => {
             "start {comm} in a control group with memory.high next time (this one has ended)"
         }
         CauseKind::KernelWait => {
-            "look for the function that is named in the kernel's log and documentation ({comm} has ended)"
+            "look up the named function in the kernel's log and documentation ({comm} has ended)"
         }
         CauseKind::KernelLock => {
-            "look at what {comm} did while it held the lock, which has ended: its log, or the next time"
+            "{comm} has ended: see in its log what it did while it held the lock"
         }
         CauseKind::ServerBusy => "start {comm} with nice -n 10 next time (this one has ended)",
-        CauseKind::ServerGrab => "report the grab to the authors of {comm}, which has ended",
-        CauseKind::PeerWait => {
-            "look at why {comm} was slow, which has ended: its log, or the next time"
-        }
+        CauseKind::ServerGrab => "report the grab to the developers of {comm}, which has ended",
+        CauseKind::PeerWait => "{comm} has ended: see in its log why it was slow",
         _ => return None,
     })
 }
@@ -45,7 +43,7 @@ fn against(kind: CauseKind) -> &'static str {
             "renice -n 19 -p {pid} (what it starts from then on inherits it)"
         }
         CauseKind::CpuThrottled => "raise cpu.max of the control group of {app}",
-        CauseKind::OwnComputation => "tell the authors of {comm} what it computes",
+        CauseKind::OwnComputation => "report to the developers of {comm} what it computes",
         CauseKind::PageIn | CauseKind::DiskQueue | CauseKind::Fsync => {
             "ionice -c 3 -p {pid} (its I/O waits for an idle disk)"
         }
@@ -58,23 +56,23 @@ fn against(kind: CauseKind) -> &'static str {
         }
         CauseKind::Reclaim => "limit {comm} (pid {pid}) by memory.high of its control group",
         CauseKind::LockWait => {
-            "report it to the authors of {comm} (pid {pid}): it must not hold the lock while it waits or computes"
+            "report it to the developers of {comm} (pid {pid}): it must not hold the lock while it waits or computes"
         }
         CauseKind::KernelLock => {
             "look at what {comm} (pid {pid}) waits for while it holds the lock: tipme diagnose --pid {pid}"
         }
         CauseKind::KernelWait => {
-            "look at what {comm} waits for in the kernel: cat /proc/{pid}/stack (as root) the next time"
+            "next time, see what {comm} waits for in the kernel: sudo cat /proc/{pid}/stack"
         }
         CauseKind::ServerBusy => "renice -n 10 -p {pid} (its requests come in smaller portions)",
         CauseKind::ServerGrab => {
-            "report the grab to the authors of {comm}; ending {pid} releases it"
+            "report the grab to the developers of {comm}; ending {pid} releases it"
         }
         CauseKind::PeerWait => "look at why {comm} (pid {pid}) is slow: tipme diagnose --pid {pid}",
         CauseKind::NetworkWait => "check the network and the host",
         CauseKind::ChildWait => "run {comm} in the background",
         CauseKind::TimerSleep => {
-            "report it to the authors of {comm}: it sleeps where it should wait for an event"
+            "report it to the developers of {comm}: it sleeps where it should wait for an event"
         }
         CauseKind::Stopped => {
             "kill -CONT the process that was stopped; see why {comm} (pid {pid}) stopped it"
@@ -83,7 +81,7 @@ fn against(kind: CauseKind) -> &'static str {
             "move the interrupt to another CPU (/proc/irq/*/smp_affinity), or update its driver"
         }
         CauseKind::Stall => {
-            "look at the hypervisor's load or the firmware; no software of this machine ran"
+            "check the hypervisor's load or the firmware; no software on this machine ran"
         }
         CauseKind::Unattributed => "",
     }
@@ -92,7 +90,7 @@ fn against(kind: CauseKind) -> &'static str {
 /// Returns the remedy for threads of one process that wait for the lock of their address space.
 pub(crate) fn of_address_space(comm: &str) -> String {
     format!(
-        "tell the authors of {comm}: many threads share one address space; fewer or smaller mappings help"
+        "report it to the developers of {comm}: many threads share one address space; fewer or smaller mappings help"
     )
 }
 
@@ -129,7 +127,7 @@ pub(crate) fn for_others(kind: CauseKind, others: usize) -> String {
 
 /// Returns the remedy for a culprit that holds no lock, but should have signalled the waiter.
 pub(crate) fn of_signalled(culprit: &Culprit) -> String {
-    let text = "report it to the authors of {comm}: the thread that answers you should not wait for the work of others";
+    let text = "report it to the developers of {comm}: the thread that handles input should not wait for other work";
     match culprit {
         Culprit::Process { pid, comm, .. } => fill(text, &pid.to_string(), comm, ""),
         Culprit::Device { .. } | Culprit::Address { .. } => String::new(),
@@ -139,7 +137,7 @@ pub(crate) fn of_signalled(culprit: &Culprit) -> String {
 /// Returns the remedy for a program that a shell runs for its prompt, a completion or a function.
 pub(crate) fn of_prompt(comm: &str) -> String {
     format!(
-        "let the shell's prompt, completion or function do less: it runs {comm} each time (see PROMPT_COMMAND and PS1)"
+        "simplify the shell's prompt, completion or function: it runs {comm} each time (see PROMPT_COMMAND and PS1)"
     )
 }
 
@@ -165,7 +163,7 @@ pub(crate) const OF_KEPT_PIPE: &str = "redirect its output (>/dev/null), or end 
 /// Returns the remedy for an awaited answer that no known process owes.
 pub(crate) fn of_unowed(app: &str, pid: Pid) -> String {
     format!(
-        "see what {app} waits for, and whether anybody is still to answer: strace -f -T -p {}",
+        "see what {app} waits for, and whether any process will still answer: strace -f -T -p {}",
         pid.0
     )
 }
@@ -176,11 +174,11 @@ pub(crate) fn acts_on_culprit(kind: CauseKind) -> bool {
 }
 
 /// Remedy if a device is to blame and not the requests of others.
-const DEVICE_REMEDY: &str = "check the health of the device (smartctl) and its scheduler (/sys/block/*/queue/scheduler): it is slow by itself";
+const DEVICE_REMEDY: &str = "check the health of the device (smartctl) and its scheduler (/sys/block/*/queue/scheduler): the device itself is slow";
 
 /// Remedy if the answer comes from an address of this machine, but the process is not known.
 const OF_THIS_MACHINE: &str =
-    "see who is to answer at {comm} on this machine (ss -lntup), and its log";
+    "find the process that listens on {comm} on this machine (ss -lntup), and see its log";
 
 /// Returns the remedy for many small requests to a fast device.
 pub(crate) fn of_many_requests(kind: CauseKind, writes: bool, app: &str, each: Nanos) -> String {
@@ -188,7 +186,7 @@ pub(crate) fn of_many_requests(kind: CauseKind, writes: bool, app: &str, each: N
     match kind {
         CauseKind::SwapIn => {
             format!(
-                "give {app} memory (close other programs, or add some): the device brings it back in {each} each time"
+                "free memory for {app} (close other programs, or add memory): each page read back takes {each}"
             )
         }
         CauseKind::DiskQueue if writes => format!(
@@ -247,10 +245,10 @@ pub(crate) fn of_limit(limit: &QuotaGroup) -> String {
         limit.amount().map_or(" it did".to_owned(), |amount| format!(" {amount} of CPU time"));
     match (limit.file.as_str(), limit.is_set()) {
         ("", _) => {
-            format!("find what makes the group for a time, and have it allow more than{amount}")
+            format!("find what creates the group temporarily, and make it allow more than{amount}")
         }
         (file, false) => {
-            format!("find what sets {file} for a time, and have it allow more than{amount}")
+            format!("find what sets {file} temporarily, and make it allow more than{amount}")
         }
         (file, true) => format!("raise {file}: it allows{amount}"),
     }

@@ -18,7 +18,7 @@ pub(crate) fn remedy(budget: &Budget<'_>, kind: CauseKind, culprit: &Culprit) ->
 
 fn text(comm: &str) -> String {
     format!(
-        "turn off effects and extensions of {comm}, or tell its authors; it draws the screen: do not hold it back"
+        "turn off effects and extensions of {comm}, or report it to its developers; it draws the screen, so do not slow it down"
     )
 }
 

@@ -58,17 +58,15 @@ fn suspected<'a>(
 pub(crate) fn remedy(budget: &Budget<'_>, group: &BlameGroup) -> Option<&'static str> {
     match taker(budget, group) {
         Outsider::Undecided if suspected(budget, group).is_some() => Some(
-            "look at the load of the hypervisor's host; where the same code is named again and again, at that or its driver",
+            "check the load of the hypervisor's host; if the same code is named again and again, check that code or its driver",
         ),
         Outsider::Hypervisor => {
-            Some("look at the load of the hypervisor's host; no software of this machine ran")
+            Some("check the load of the hypervisor's host; no software on this machine ran")
         }
         Outsider::Firmware => {
-            Some("update the firmware (hwlatdetector measures it); no software of this machine ran")
+            Some("update the firmware (hwlatdetector measures it); no software on this machine ran")
         }
-        Outsider::Device => {
-            Some("look at the device and its driver: the kernel had to wait for it")
-        }
+        Outsider::Device => Some("check the device and its driver: the kernel had to wait for it"),
         Outsider::Undecided => None,
     }
 }
@@ -84,7 +82,7 @@ pub(crate) fn headline(budget: &Budget<'_>, group: &BlameGroup, waiters: &str) -
     let beside_free: u64 =
         budget.pieces(group).filter(free).map(length).fold(0, u64::saturating_add);
     if beside_free >= group.nanos / 2 {
-        return format!("a CPU that was free did not run {waiters}: {who} held it");
+        return format!("a free CPU did not run {waiters}: {who} held it");
     }
     format!("{who} took the CPU from {waiters}")
 }
@@ -123,7 +121,7 @@ pub(crate) fn overdue_line(budget: &Budget<'_>, group: &BlameGroup) -> Option<St
     let function = function.unwrap_or_default();
     let (cpu, late, found) = (longest.cpu, span_text(longest.late()), longest.found());
     Some(format!(
-        "the timer of CPU {cpu} came {late} late, and found {found}{function}: nothing ran there meanwhile"
+        "the timer of CPU {cpu} fired {late} late and interrupted {found}{function}: nothing ran there meanwhile"
     ))
 }
 
@@ -133,9 +131,7 @@ pub(crate) fn line(budget: &Budget<'_>, group: &BlameGroup) -> Option<String> {
     let (lo, hi) = extent(budget, group)?;
     let stolen = steal.stolen(lo, hi)?;
     if !steal.is_accounted() {
-        return Some(
-            "no hypervisor has reported any stolen time since the machine was started".to_owned(),
-        );
+        return Some("no hypervisor has reported stolen time since boot".to_owned());
     }
     if stolen == Nanos(0) {
         return Some("the hypervisor reported no stolen CPU time meanwhile".to_owned());
@@ -143,7 +139,7 @@ pub(crate) fn line(budget: &Budget<'_>, group: &BlameGroup) -> Option<String> {
     let percent = 100.0 * steal.share(lo, hi)?;
     let (stolen, span) = (span_text(stolen), span_text(hi.since(lo)));
     Some(format!(
-        "the hypervisor reported {stolen} of stolen CPU time in these {span}: {percent:.0} % of all CPUs"
+        "the hypervisor reported {stolen} of stolen CPU time in these {span}: {percent:.0}% of all CPUs"
     ))
 }
 
@@ -161,10 +157,10 @@ pub(crate) fn place_line(budget: &Budget<'_>, group: &BlameGroup) -> Option<Stri
     let longest = budget.pieces(group).max_by_key(|piece| length(piece))?;
     let (lo, hi) = (longest.lo, longest.hi);
     if all_at_once(recording, lo, hi) {
-        return Some("no CPU did anything meanwhile: all of them were away at once".to_owned());
+        return Some("no CPU ran anything meanwhile: all of them stopped at once".to_owned());
     }
     let went_on = another_went_on(recording, stolen::cpu(recording, longest)?, lo, hi);
-    went_on.then(|| "other CPUs went on meanwhile: no stall of the whole machine".to_owned())
+    went_on.then(|| "other CPUs kept running: the whole machine did not stall".to_owned())
 }
 
 /// Returns the time that the kernel counted as stolen from the CPUs of the group's pieces.
@@ -215,5 +211,5 @@ fn extent(budget: &Budget<'_>, group: &BlameGroup) -> Option<(Nanos, Nanos)> {
 /// Returns the note for an interval in which the hypervisor took much.
 pub(crate) fn note(recording: &Recording, lo: Nanos, hi: Nanos) -> Option<String> {
     let share = recording.steal.share(lo, hi).filter(|share| *share >= SHARE_TOLD)?;
-    Some(format!("The hypervisor took {:.0} % of the CPUs' time in this interval.", 100.0 * share))
+    Some(format!("The hypervisor took {:.0}% of the CPUs' time in this interval.", 100.0 * share))
 }

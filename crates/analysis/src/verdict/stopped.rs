@@ -101,7 +101,7 @@ pub(crate) fn headline(
             )
         }
         Some((Hold::Output, _)) => {
-            format!("the output of {waiters}'s terminal was stopped, as Ctrl-S does")
+            format!("the output of {waiters}'s terminal was stopped, as by Ctrl-S")
         }
         Some((Hold::Keyboard, _)) => format!("Ctrl-Z stopped {culprit}"),
         Some((Hold::Signal, stopped)) if group.members.has(stopped) => {
@@ -152,18 +152,19 @@ pub(crate) fn remedy(budget: &Budget<'_>, group: &BlameGroup, culprit: &Culprit)
             )
         }
         (Hold::Output, _) => {
-            "Ctrl-Q lets the output go on; stty -ixon makes Ctrl-S a key like others".to_owned()
+            "press Ctrl-Q to continue the output; stty -ixon makes Ctrl-S an ordinary key"
+                .to_owned()
         }
         (Hold::Traced, held) => match culprit {
             Culprit::Process { pid, comm, .. }
                 if *pid != held.0 && budget.recording.tasks.has_ended(Tid(*pid)) =>
             {
-                format!("see who or what runs {comm} on it; this one (pid {pid}) has ended")
+                format!("find out what runs {comm} on it; this one (pid {pid}) has ended")
             }
             Culprit::Process { pid, comm, .. } if *pid != held.0 => {
-                format!("let it go in {comm} (pid {pid}), or end that one")
+                format!("continue it in {comm} (pid {pid}), or end {comm}")
             }
-            _ => format!("let it go in the debugger: TracerPid in /proc/{held}/status"),
+            _ => format!("continue it in the debugger: TracerPid in /proc/{held}/status"),
         },
     })
 }

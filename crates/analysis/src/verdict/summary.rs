@@ -59,7 +59,7 @@ fn activities(recording: &Recording, tid: Tid, (lo, hi): (Nanos, Nanos)) -> BTre
 fn activity(recording: &Recording, span: &Span) -> Option<String> {
     match span.segment.state {
         ThreadState::Running => Some(RAN.to_owned()),
-        ThreadState::Runnable => Some("was ready for a CPU".to_owned()),
+        ThreadState::Runnable => Some("was runnable".to_owned()),
         ThreadState::Blocked if recording.waits.is_idle(span) => {
             Some("waited for events".to_owned())
         }

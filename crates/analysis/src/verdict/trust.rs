@@ -49,7 +49,7 @@ pub(crate) fn trust(recording: &Recording, problem: &Problem, unattributed_ms: f
         (
             problem.join == Some(Join::Speculative),
             TRUST_SPECULATIVE,
-            "Input and drawing were joined by time only.",
+            "Input and drawing were matched by time only.",
         ),
         (lost.is_some(), losses, lost.as_deref().unwrap_or_default()),
         (
@@ -71,7 +71,7 @@ pub(crate) fn trust(recording: &Recording, problem: &Problem, unattributed_ms: f
 /// Returns the note for a baseline of few interactions. The cause is no less certain for that.
 pub(crate) fn hardly_usual(problem: &Problem) -> Option<String> {
     const NOTE: &str =
-        "Few other interactions of this kind were seen, so what is usual is hardly known.";
+        "Few other interactions of this kind were seen, so the usual latency is uncertain.";
     (problem.usual.n() < USUAL_MIN).then(|| NOTE.to_owned())
 }
 
@@ -95,19 +95,19 @@ impl Trust {
             findings.split_first().filter(|(first, _)| first.confidence < SURE)?;
         let mut why: Vec<String> = self.doubts.iter().map(|doubt| clause(doubt)).collect();
         if self.explained < WELL {
-            why.push(format!("only {:.0} % of the interval is explained", 100.0 * self.explained));
+            why.push(format!("only {:.0}% of the interval is explained", 100.0 * self.explained));
         }
         if first.share < HALF {
             why.push("it accounts for less than half of the time".to_owned());
         } else if first.confidence < WELL * self.confidence {
-            why.push("what points to it is indirect".to_owned());
+            why.push("the evidence is indirect".to_owned());
         }
         let percent = (100.0 * first.confidence).floor();
         let next = others.first().map_or_else(String::new, |next| {
             let what = next.evidence.first().map_or("", String::as_str);
             format!(" The next candidate is {}: {what}.", next.kind.name())
         });
-        Some(format!("Not sure of the cause (confidence {percent} %): {}.{next}", why.join("; ")))
+        Some(format!("Not sure of the cause (confidence {percent}%): {}.{next}", why.join("; ")))
     }
 }
 

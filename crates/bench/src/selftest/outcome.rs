@@ -163,7 +163,7 @@ impl TrialRow {
 
     /// Formats kind, share, and correctness.
     pub(super) fn verdict(&self) -> String {
-        let share = self.share.map_or(String::new(), |share| format!(" {:.0} %", share * 100.0));
+        let share = self.share.map_or(String::new(), |share| format!(" {:.0}%", share * 100.0));
         let kind = self.kind.as_deref().unwrap_or("no finding");
         format!("{kind}{share} {}", if self.hit { "hit" } else { "MISS" })
     }
@@ -278,7 +278,7 @@ pub(super) mod tests {
         assert!(row.hit && row.is_attributed_well() && !row.is_clean());
         assert_eq!((row.injected_ms, row.unattributed_share), (2000.0, Some(0.02)));
         assert_eq!(row.chain, ["2.5 ms notes (4) blocked futex, woken by holder (5)"]);
-        assert_eq!(row.verdict(), "lock-wait 97 % hit");
+        assert_eq!(row.verdict(), "lock-wait 97% hit");
     }
 
     #[test]

@@ -61,11 +61,11 @@ fn verdict(row: &TrialRow) -> String {
 }
 
 fn percent(share: f64) -> String {
-    format!("{:.0} %", share * 100.0)
+    format!("{:.0}%", share * 100.0)
 }
 
 fn finer(share: Option<f64>) -> String {
-    share.map_or("not known".to_string(), |share| format!("{:.1} %", share * 100.0))
+    share.map_or("not known".to_string(), |share| format!("{:.1}%", share * 100.0))
 }
 
 /// Formats the total figures, one line each.
@@ -76,7 +76,7 @@ fn figures(outcome: &SelftestOutcome) -> Vec<String> {
     let mut lines = vec![
         format!("cause named: {hits} of {} ({})", outcome.n, finer(outcome.accuracy)),
         format!(
-            "attributed within 15 % of what was injected: {} of {}",
+            "attributed within 15% of what was injected: {} of {}",
             outcome.attributed_well, outcome.n
         ),
         format!("clean runs: {}, false findings: {}", outcome.clean_runs, outcome.false_findings),
@@ -174,11 +174,10 @@ lock  xterm  lock-wait  stall by holder (5)    97 %   0/2000 ms            MISS
         let table = text(&outcome());
         assert!(squeeze(&table).starts_with(&squeeze(expected)), "{table}");
         assert!(table.contains(
-            "cause named: 1 of 2 (50.0 %)\nattributed within 15 % of what was injected: 1 of 2\n"
+            "cause named: 1 of 2 (50.0%)\nattributed within 15% of what was injected: 1 of 2\n"
         ));
         assert!(
-            table
-                .contains("unattributed: median 2.0 %, at worst 2.0 %; slowest diagnosis 0.00 s\n"),
+            table.contains("unattributed: median 2.0%, at worst 2.0%; slowest diagnosis 0.00 s\n"),
             "{table}"
         );
         assert!(table.ends_with("not run: lock on foot: not installed: foot\n"), "{table}");

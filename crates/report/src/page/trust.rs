@@ -19,7 +19,7 @@ pub(super) fn section(scene: &Scene) -> Markup {
                 @if let Some(interval) = &verdict.interval {
                     li { "Recording itself added " (span(verdict.overhead_ms)) " to the wait ("
                         (format!("{:.3}%", percent(verdict.overhead_ms, interval))) ")." }
-                    @if interval.join == "speculative" { li { "Input and drawing were joined by time only." } }
+                    @if interval.join == "speculative" { li { "Input and drawing were matched by time only." } }
                 }
                 @for note in &verdict.notes { li { (note) } }
             }
