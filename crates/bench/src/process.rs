@@ -43,6 +43,11 @@ impl ProcessGroup {
         Ok(ProcessGroup { name: name.to_string(), child })
     }
 
+    /// Name for messages.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
     /// Process id, which is also the number of its group.
     pub fn pid(&self) -> u32 {
         self.child.id()
@@ -228,6 +233,22 @@ fn figure(stat: &str, word: usize) -> Option<u64> {
 fn lives(stat: &str) -> bool {
     stat_words(stat)
         .is_some_and(|mut words| !words.next().unwrap_or_default().starts_with(['Z', 'X']))
+}
+
+/// Polls a condition; returns `false` on a timeout.
+pub(crate) fn poll_for(
+    timeout: Duration,
+    interval: Duration,
+    mut is_so: impl FnMut() -> Result<bool>,
+) -> Result<bool> {
+    let deadline = Instant::now() + timeout;
+    while !is_so()? {
+        if Instant::now() >= deadline {
+            return Ok(false);
+        }
+        std::thread::sleep(interval);
+    }
+    Ok(true)
 }
 
 /// Tries until `done` returns `true`, at most `times` times, 20 ms apart.

@@ -79,7 +79,7 @@ impl Experiment for Typing {
     }
 
     fn files(&self) -> (Option<&Path>, Option<&Path>) {
-        self.beside.files()
+        self.beside.files.paths()
     }
 }
 

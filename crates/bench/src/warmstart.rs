@@ -96,7 +96,7 @@ impl Experiment for Warmstart {
     }
 
     fn files(&self) -> (Option<&Path>, Option<&Path>) {
-        self.beside.files()
+        self.beside.files.paths()
     }
 }
 
