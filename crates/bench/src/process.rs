@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn an_early_end_is_told_with_the_name() {
+    fn an_early_end_is_reported_with_the_name() {
         let mut command = Command::new("sh");
         command.args(["-c", "exit 3"]);
         let mut process = ProcessGroup::start("helper", command, None).expect("sh starts");

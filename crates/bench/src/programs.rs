@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn an_early_end_is_told_with_what_was_said() {
+    fn an_early_end_is_reported_with_the_output() {
         let error = shell("echo 'no such device' >&2")
             .wait_for("ready", LONG, &InterruptFlag::default())
             .expect_err("it ends");
