@@ -6,12 +6,12 @@
 //! programs to type at run as its user.
 
 use crate::files::temporary_folder;
-use crate::process::ProcessGroup;
+use crate::process::{ProcessGroup, poll_for};
 use crate::screen::TerminalScreen;
 use crate::seen::DrawingSource;
 use crate::session::{START_TIMEOUT, SessionOptions, own_home, require};
 use crate::worker;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use rustix::process::geteuid;
 use std::ffi::OsString;
 use std::fs::{File, Permissions};
@@ -177,22 +177,23 @@ impl Compositor {
         arrived: &Path,
     ) -> Result<()> {
         let key: Chord = HARMLESS.parse()?;
-        let deadline = Instant::now() + START_TIMEOUT;
         let mut press_at = Instant::now() + PRESS_INTERVAL;
-        while !arrived.exists() {
-            terminal.expect_alive()?;
-            if Instant::now() >= deadline {
-                bail!(
-                    "no key arrives at the terminal on {}: has another window the focus?",
-                    self.socket.display()
-                );
+        let arrives = poll_for(START_TIMEOUT, POLL_INTERVAL, || {
+            if arrived.exists() {
+                return Ok(true);
             }
+            terminal.expect_alive()?;
             if Instant::now() >= press_at {
                 typist.chord(&key)?;
                 press_at = Instant::now() + PRESS_INTERVAL;
             }
-            std::thread::sleep(POLL_INTERVAL);
-        }
+            Ok(false)
+        })?;
+        ensure!(
+            arrives,
+            "no key arrives at the terminal on {}; check that no other window has the focus",
+            self.socket.display()
+        );
         Ok(())
     }
 }
@@ -305,14 +306,11 @@ fn leave_one(runtime: &Path, others: &[String]) -> Result<PathBuf> {
 
 /// Waits until a process listens at the compositor's socket.
 fn wait_for(server: &mut ProcessGroup, socket: &Path) -> Result<()> {
-    let deadline = Instant::now() + START_TIMEOUT;
-    while compositor::owner(socket).is_err() {
+    let listens = poll_for(START_TIMEOUT, POLL_INTERVAL, || {
         server.expect_alive()?;
-        if Instant::now() >= deadline {
-            bail!("nothing listens at {} after {START_TIMEOUT:?}", socket.display());
-        }
-        std::thread::sleep(POLL_INTERVAL);
-    }
+        Ok(compositor::owner(socket).is_ok())
+    })?;
+    ensure!(listens, "nothing listens at {} after {START_TIMEOUT:?}", socket.display());
     Ok(())
 }
 

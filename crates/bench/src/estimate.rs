@@ -66,8 +66,8 @@ mod tests {
     fn everything_around_is_part_of_it() {
         let measured = DurationEstimate::new(Duration::from_millis(1_000), Duration::from_secs(40));
         let around = DurationEstimate::new(Duration::from_millis(500), Duration::from_secs(60));
-        let told = ((measured + around) * 7).to_string();
-        assert!(told.starts_with("about 11 s in all, 12 min at most; each turn waits"), "{told}");
+        let text = ((measured + around) * 7).to_string();
+        assert!(text.starts_with("about 11 s in all, 12 min at most; each turn waits"), "{text}");
         assert!((measured * 2).to_string().starts_with("about 2 s in all, 80 s at most"));
     }
 }

@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn where_version_2_cannot_be_had_the_reason_is_told() {
+    fn a_missing_version_2_has_its_reason() {
         assert_eq!(
             lacks_unified("cpu").is_none(),
             ControlGroup::with_weight("tipme-test-", 100).is_ok()

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_is_told_of_whatever_its_name_is() {
+    fn stat_is_parsed_whatever_the_name_is() {
         let words = stat_words("12 (a) b) S 1 12").map(Iterator::collect::<Vec<&str>>);
         assert_eq!(words, Some(vec!["S", "1", "12"]));
         assert!(stat_words("nonsense").is_none() && stat(0).is_none() && schedstat("0").is_none());

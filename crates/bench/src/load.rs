@@ -471,7 +471,7 @@ mod tests {
     }
 
     #[test]
-    fn the_place_of_the_processes_is_told() {
+    fn the_place_of_the_processes_is_described() {
         let places =
             [0, 1, 9].map(|sessions| LoadOptions { sessions, ..options(LoadKind::Cpu, 3) }.place());
         assert_eq!(

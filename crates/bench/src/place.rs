@@ -46,7 +46,7 @@ mod tests {
     }
 
     #[test]
-    fn an_x_display_is_told_from_a_compositor() {
+    fn an_x_display_is_not_a_compositor() {
         assert!(matches!(
             measure_display(":7"),
             Ok(MeasureDisplay::Display(DisplayTarget { display: 7, .. }))

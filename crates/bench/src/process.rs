@@ -43,6 +43,11 @@ impl ProcessGroup {
         Ok(ProcessGroup { name: name.to_string(), child })
     }
 
+    /// Name for messages.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
     /// Process id, which is also the number of its group.
     pub fn pid(&self) -> u32 {
         self.child.id()
@@ -230,6 +235,22 @@ fn lives(stat: &str) -> bool {
         .is_some_and(|mut words| !words.next().unwrap_or_default().starts_with(['Z', 'X']))
 }
 
+/// Polls a condition; returns `false` on a timeout.
+pub(crate) fn poll_for(
+    timeout: Duration,
+    interval: Duration,
+    mut is_so: impl FnMut() -> Result<bool>,
+) -> Result<bool> {
+    let deadline = Instant::now() + timeout;
+    while !is_so()? {
+        if Instant::now() >= deadline {
+            return Ok(false);
+        }
+        std::thread::sleep(interval);
+    }
+    Ok(true)
+}
+
 /// Tries until `done` returns `true`, at most `times` times, 20 ms apart.
 pub(crate) fn retry(times: usize, mut done: impl FnMut() -> bool) {
     for _ in 0..times {
@@ -285,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn an_early_end_is_told_with_the_name() {
+    fn an_early_end_is_reported_with_the_name() {
         let mut command = Command::new("sh");
         command.args(["-c", "exit 3"]);
         let mut process = ProcessGroup::start("helper", command, None).expect("sh starts");

@@ -5,7 +5,7 @@ use crate::files::temporary_folder;
 use crate::interrupt::InterruptFlag;
 use crate::process::ProcessGroup;
 use crate::screen::TerminalScreen;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 use std::cell::RefCell;
 use std::io::{BufRead, BufReader, Read};
@@ -221,30 +221,37 @@ fn output(
 ) -> Result<String> {
     command.stdin(Stdio::null()).stdout(Stdio::piped());
     let mut process = ProcessGroup::start(name, command, None)?;
-    let mut pipe =
-        process.child().stdout.take().with_context(|| format!("{name} has no output"))?;
-    let reader = std::thread::spawn(move || {
-        let mut text = String::new();
-        pipe.read_to_string(&mut text).map(|_| text)
-    });
-    let status = wait(name, &mut process, interrupt)?;
-    let text = reader.join().ok().with_context(|| format!("the output of {name} was lost"))?;
-    let text = text.with_context(|| format!("the output of {name} cannot be read"))?;
+    let pipe = process.child().stdout.take().with_context(|| format!("{name} has no output"))?;
+    let (text, status) = finish(&mut process, pipe, (END_TIMEOUT, POLL_INTERVAL), interrupt)?;
     if !status.code().is_some_and(|code| fine.contains(&code)) {
         bail!("{name} failed: {status}");
     }
     Ok(text)
 }
 
-fn wait(name: &str, process: &mut ProcessGroup, interrupt: &InterruptFlag) -> Result<ExitStatus> {
-    let deadline = Instant::now() + END_TIMEOUT;
-    while Instant::now() < deadline {
+/// Waits for the end of a program; returns what it wrote to the pipe, and its exit status.
+/// Interrupts are checked at the second of the two times.
+pub(crate) fn finish(
+    program: &mut ProcessGroup,
+    mut pipe: impl Read + Send + 'static,
+    (timeout, poll_interval): (Duration, Duration),
+    interrupt: &InterruptFlag,
+) -> Result<(String, ExitStatus)> {
+    let reader = std::thread::spawn(move || {
+        let mut text = String::new();
+        pipe.read_to_string(&mut text).map(|_| text)
+    });
+    let deadline = Instant::now() + timeout;
+    let status = loop {
         interrupt.check()?;
-        if let Some(status) = process.wait(POLL_INTERVAL)? {
-            return Ok(status);
+        if let Some(status) = program.wait(poll_interval)? {
+            break status;
         }
-    }
-    bail!("{name} did not end within {END_TIMEOUT:?}")
+        ensure!(Instant::now() < deadline, "{} did not end within {timeout:?}", program.name());
+    };
+    let text = reader.join().ok().and_then(std::result::Result::ok);
+    let text = text.with_context(|| format!("cannot read the output of {}", program.name()))?;
+    Ok((text, status))
 }
 
 #[cfg(test)]
@@ -269,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn an_early_end_is_told_with_what_was_said() {
+    fn an_early_end_is_reported_with_the_output() {
         let error = shell("echo 'no such device' >&2")
             .wait_for("ready", LONG, &InterruptFlag::default())
             .expect_err("it ends");

@@ -83,7 +83,7 @@ impl Experiment for Scroll {
     }
 
     fn files(&self) -> (Option<&Path>, Option<&Path>) {
-        self.beside.files()
+        self.beside.files.paths()
     }
 }
 
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_terminal_that_goes_on_drawing_is_told() {
+    fn a_terminal_that_keeps_drawing_is_censored() {
         let mut driver = FakeDriver::answering(|_, _| Some(Duration::from_secs(1)));
         driver.taken_after(Duration::from_secs(1)).drawing_for(Duration::from_secs(60));
         let measured = scrolled(&mut driver).expect("it is measured");

@@ -3,7 +3,7 @@
 
 use crate::estimate::DurationEstimate;
 use crate::files::temporary_folder;
-use crate::process::{ProcessGroup, missing};
+use crate::process::{ProcessGroup, missing, poll_for};
 use crate::units::in_unit;
 use crate::worker::{self, first_line};
 use anyhow::{Context, Result, bail};
@@ -14,7 +14,7 @@ use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tempfile::TempDir;
 use tipme_desktop::window::{DamageWatch, Watcher};
 use tipme_desktop::{DisplayTarget, authority_file};
@@ -273,14 +273,10 @@ fn start_server(folder: &Path, options: SessionOptions) -> Result<(ProcessGroup,
 /// process that holds the lock for longer.
 fn wait_for_others() -> Option<File> {
     let folder = File::open(std::env::temp_dir()).ok()?;
-    let begun = Instant::now();
-    while rustix::fs::flock(&folder, FlockOperation::NonBlockingLockExclusive).is_err() {
-        if begun.elapsed() > START_TIMEOUT {
-            return None;
-        }
-        std::thread::sleep(POLL_INTERVAL);
-    }
-    Some(folder)
+    let is_locked = poll_for(START_TIMEOUT, POLL_INTERVAL, || {
+        Ok(rustix::fs::flock(&folder, FlockOperation::NonBlockingLockExclusive).is_ok())
+    });
+    is_locked.ok()?.then_some(folder)
 }
 
 /// Sets the display and a private home for a program.

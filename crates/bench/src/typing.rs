@@ -79,7 +79,7 @@ impl Experiment for Typing {
     }
 
     fn files(&self) -> (Option<&Path>, Option<&Path>) {
-        self.beside.files()
+        self.beside.files.paths()
     }
 }
 
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_late_answer_counts_as_late_and_a_missing_one_is_told() {
+    fn late_answers_count_as_late_and_missing_ones_are_shown() {
         for missing in [None, Some(Duration::from_secs(25))] {
             let mut driver = FakeDriver::answering(move |_, key| match key {
                 4 => Some(Duration::from_secs(7)),
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn what_there_was_no_time_for_is_told() {
+    fn keys_without_time_are_counted() {
         let mut driver = FakeDriver::answering(|_, _| Some(Duration::from_secs(10)));
         let figures = measured("--load 0 --keys 10 --blocks 1", &mut driver).figures;
         let typed = figures.unloaded.map_or(0, |figures| figures.n);

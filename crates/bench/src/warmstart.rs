@@ -96,7 +96,7 @@ impl Experiment for Warmstart {
     }
 
     fn files(&self) -> (Option<&Path>, Option<&Path>) {
-        self.beside.files()
+        self.beside.files.paths()
     }
 }
 
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_load_that_pushes_nothing_out_is_told() {
+    fn a_load_that_evicts_nothing_is_reported() {
         let measured = warmed(Some(Duration::from_millis(1)), 0).0;
         assert_eq!(measured.figures.more.pushed_out, Some(false));
         assert!(Compared::text(&document(measured)).contains("the load pushed nothing out"));

@@ -68,22 +68,22 @@ fn reports(text: &str) -> Vec<(u32, u32, u32, bool)> {
 
 #[test]
 fn buttons_and_the_wheel_arrive_where_the_pointer_is() {
-    let script =
-        "stty -icanon -echo; printf '\\033[?1000h\\033[?1016h'; : >\"$1/ready\"; cat >\"$1/told\"";
+    let script = "stty -icanon -echo; printf '\\033[?1000h\\033[?1016h'; : >\"$1/ready\"; cat >\"$1/reported\"";
     let (compositor, mut typist) = terminal(script);
     until("the terminal reports the pointer", || compositor.folder().join("ready").exists());
     typist.click_at(200, 300, 1).expect("a pointer");
     typist.click_at(300, 350, 3).expect("a pointer");
     typist.scroll(true).expect("a wheel");
     typist.scroll(false).expect("a wheel");
-    let told =
-        || reports(&std::fs::read_to_string(compositor.folder().join("told")).unwrap_or_default());
-    until("all is reported", || told().last().is_some_and(|(button, ..)| *button == 64));
+    let reported = || {
+        reports(&std::fs::read_to_string(compositor.folder().join("reported")).unwrap_or_default())
+    };
+    until("all is reported", || reported().last().is_some_and(|(button, ..)| *button == 64));
     let mut buttons: Vec<_> =
-        told().into_iter().map(|(button, _, _, pressed)| (button, pressed)).collect();
+        reported().into_iter().map(|(button, _, _, pressed)| (button, pressed)).collect();
     // A notch of the wheel is several lines, each with a report.
     buttons.dedup();
     assert_eq!(buttons, [(0, true), (0, false), (2, true), (2, false), (65, true), (64, true)]);
-    let [first, _, second, ..] = told()[..] else { panic!("{:?}", told()) };
+    let [first, _, second, ..] = reported()[..] else { panic!("{:?}", reported()) };
     assert_eq!((second.1 - first.1, second.2 - first.2), (100, 50));
 }

@@ -7,7 +7,7 @@ use crate::driver::Programs;
 use crate::load::{LEVEL_MAX, LoadKind, PageOptions, default_memory};
 use crate::session::SessionOptions;
 use clap::Args;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use tipme_command::size;
 
 #[derive(Args)]
@@ -85,10 +85,6 @@ impl BesideOptions {
 
     pub(crate) fn session(&self) -> SessionOptions {
         SessionOptions { units: self.units, ..SessionOptions::default() }
-    }
-
-    pub(crate) fn files(&self) -> (Option<&Path>, Option<&Path>) {
-        self.files.paths()
     }
 }
 

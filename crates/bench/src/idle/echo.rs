@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_is_gone_is_told() {
+    fn a_program_that_is_gone_is_an_error() {
         let (mut outer, inner) = terminal().expect("there is a terminal");
         drop(inner);
         let error =

@@ -86,14 +86,14 @@ MIS:          7
                 .replace("  6 ", "  7 ")
                 .replace("          7   PCI", "         10   PCI"),
         );
-        let told: Vec<(String, u64)> =
+        let counts: Vec<(String, u64)> =
             after.since(&before, 2).into_iter().map(|one| (one.name, one.count)).collect();
         let came = [
             ("local timer interrupts", 250),
             ("interrupts of devices", 3),
             ("rescheduling interrupts", 1),
         ];
-        assert_eq!(told, came.map(|(name, count)| (name.to_owned(), count)));
+        assert_eq!(counts, came.map(|(name, count)| (name.to_owned(), count)));
         assert_eq!((after.since(&before, 0), after.since(&before, 1)), (vec![], vec![]));
         assert_eq!(Counts::parse("").since(&before, 0), vec![]);
     }

@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_longest_stay_and_the_time_of_the_others_is_told() {
+    fn the_longest_stay_and_the_time_of_the_others_is_counted() {
         let mut longest = LongGaps::new();
         let gone: u64 = (1..=100).map(|at| longest.exchange((at, 1_000 * (at % 10) + at))).sum();
         let kept = longest.gaps();

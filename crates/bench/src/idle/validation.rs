@@ -9,11 +9,10 @@ use crate::cpus::{allowed_cpus, stay_on};
 use crate::interrupt::InterruptFlag;
 use crate::kernel_text::steal_of;
 use crate::process::ProcessGroup;
-use crate::programs::SidecarRecorder;
+use crate::programs::{SidecarRecorder, finish};
 use crate::worker::WorkerLauncher;
 use anyhow::{Context, Result, bail};
 use std::ffi::OsString;
-use std::io::Read;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -220,7 +219,8 @@ impl ValidationSetup {
             command.stdout(Stdio::piped());
             let mut program = ProcessGroup::start("the injector", command, Some(cpu))?;
             let pipe = program.child().stdout.take().context("the injector has no output")?;
-            let text = finish("the injector", &mut program, pipe, ROUND_MAX, interrupt)?;
+            let times = (ROUND_MAX, POLL_INTERVAL);
+            let (text, _) = finish(&mut program, pipe, times, interrupt)?;
             Ok((program.pid(), text))
         })?;
         let events = injector::reported(&text);
@@ -252,7 +252,8 @@ impl ValidationSetup {
         let (observed, sent) = observe(&options, || {
             elsewhere(cpu, || echo::type_characters(&mut terminal, CHARACTERS, interrupt))
         })?;
-        let text = finish("the echo", &mut program, pipe, END_TIMEOUT, interrupt)?;
+        let times = (END_TIMEOUT, POLL_INTERVAL);
+        let (text, _) = finish(&mut program, pipe, times, interrupt)?;
         let timed = injector::reported(&text).into_iter().zip(sent);
         let events = timed.map(|(event, due_ns)| Injection { due_ns, ..event }).collect();
         let observed = observed.into_iter().next().context("nothing was observed")?;
@@ -276,30 +277,6 @@ impl StealClock {
             self.0.iter().zip(&now.0).map(|((_, before), (_, now))| now.saturating_sub(*before));
         taken.max().unwrap_or_default().as_nanos() as f64 / wall_ns.max(1) as f64
     }
-}
-
-/// Waits for the end of a program, and returns its report.
-fn finish(
-    name: &str,
-    program: &mut ProcessGroup,
-    mut pipe: impl Read + Send + 'static,
-    timeout: Duration,
-    interrupt: &InterruptFlag,
-) -> Result<String> {
-    let reader = std::thread::spawn(move || {
-        let mut text = String::new();
-        pipe.read_to_string(&mut text).map(|_| text)
-    });
-    let deadline = Instant::now() + timeout;
-    while program.ended()?.is_none() {
-        if Instant::now() >= deadline {
-            bail!("{name} did not end within {timeout:?}; is the machine busy?");
-        }
-        interrupt.check()?;
-        program.wait(POLL_INTERVAL)?;
-    }
-    let text = reader.join().ok().with_context(|| format!("the output of {name} was lost"))?;
-    text.with_context(|| format!("the output of {name} cannot be read"))
 }
 
 /// Runs `work` in a thread on a CPU other than the observed one, if there is one.

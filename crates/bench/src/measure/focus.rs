@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Detects the time at which a window of the application gets the keyboard focus.
 
+use crate::process::poll_for;
 use crate::seen::DrawingWatch;
 use anyhow::Result;
 use std::time::Duration;
 use tipme_control::{Client, RecorderRequest, RecorderResponse};
+use tipme_desktop::DisplayError;
 use tipme_desktop::window::Watcher;
-use tipme_desktop::{DisplayError, clock};
 use tipme_record::Nanos;
 
 /// Interval between queries of the recorder.
@@ -39,22 +40,14 @@ impl FocusWatch<'_> {
                 Err(DisplayError::Late { .. }) => Ok(false),
                 Err(error) => Err(error.into()),
             },
-            FocusWatch::Recorder(recorder) => poll(timeout, || has_focus(recorder, &belongs)),
-            FocusWatch::Screen(seen) => poll(timeout, || Ok(seen.answered(begun))),
+            FocusWatch::Recorder(recorder) => {
+                poll_for(timeout, ASK_INTERVAL, || has_focus(recorder, &belongs))
+            }
+            FocusWatch::Screen(seen) => {
+                poll_for(timeout, ASK_INTERVAL, || Ok(seen.answered(begun)))
+            }
         }
     }
-}
-
-/// Polls a condition; returns `false` on a timeout.
-fn poll(timeout: Duration, mut is_so: impl FnMut() -> Result<bool>) -> Result<bool> {
-    let deadline = clock::now().after(Nanos(timeout.as_nanos() as u64));
-    while !is_so()? {
-        if clock::now() >= deadline {
-            return Ok(false);
-        }
-        std::thread::sleep(ASK_INTERVAL);
-    }
-    Ok(true)
 }
 
 fn has_focus(recorder: &Client, belongs: impl Fn(u32) -> bool) -> Result<bool> {

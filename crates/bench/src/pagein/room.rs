@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn where_memory_cannot_run_out_safely_the_reason_is_told() {
+    fn unsafe_shortages_are_refused_with_the_reason() {
         assert!(
             refused(MemoryRoom { total: 24 << 30, ..GUEST }, 900 * MIB)
                 .contains("24576 MiB of memory")

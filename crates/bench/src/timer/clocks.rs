@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn this_kernel_tells() {
+    fn the_clocks_of_this_kernel_are_read() {
         let clocks = clocks();
         assert!(clocks.hz.is_some_and(|hz| (24..=10_000).contains(&hz)), "{clocks:?}");
         assert!(
