@@ -6,7 +6,7 @@
 //! large, so the last weeks outweigh the last year.
 
 use crate::state_file;
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use tipme_measure::{Histogram, InputClass, Share};
@@ -66,16 +66,7 @@ impl Baselines {
     /// Reads the file, or returns no baselines if there is none. Moves an unreadable one aside; the
     /// second value is the message about it.
     pub(crate) fn open(path: &Path) -> (Baselines, Option<String>) {
-        match read(path) {
-            Ok(baselines) => (baselines, None),
-            Err(error) => {
-                let moved = state_file::put_aside(path);
-                (
-                    Baselines::default(),
-                    Some(format!("learning baselines from scratch: {error:#}; {moved}")),
-                )
-            }
-        }
+        state_file::load(path, FILE_BYTES_MAX, parse)
     }
 
     /// Adds counts of latencies by bucket.
@@ -170,13 +161,6 @@ fn stored(summary: &ClassLatencies) -> StoredBaseline {
     }
 }
 
-fn read(path: &Path) -> Result<Baselines> {
-    let Some(bytes) = state_file::read(path, FILE_BYTES_MAX)? else {
-        return Ok(Baselines::default());
-    };
-    parse(&bytes).with_context(|| format!("cannot read {}", path.display()))
-}
-
 fn parse(bytes: &[u8]) -> Result<Baselines> {
     let document: BaselineFile = serde_json::from_slice(bytes)?;
     if document.version != VERSION {
@@ -258,7 +242,7 @@ mod tests {
             std::fs::write(&path, bytes).unwrap();
             let (baselines, why) = Baselines::open(&path);
             let why = why.unwrap();
-            assert!(why.starts_with("learning baselines from scratch: "), "{why}");
+            assert!(why.starts_with("learning starts over: "), "{why}");
             assert!(baselines.summaries.is_empty() && !path.exists());
             assert_eq!(std::fs::read(dir.path().join("baselines.damaged.json")).unwrap(), bytes);
         }

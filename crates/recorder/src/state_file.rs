@@ -22,6 +22,27 @@ pub(crate) fn read(path: &Path, bytes_max: u64) -> Result<Option<Vec<u8>>> {
     Ok(Some(bytes))
 }
 
+/// Reads and parses a file of learned values, or returns none if there is no file. Moves an
+/// unreadable one aside; the second value is the message about it.
+pub(crate) fn load<T: Default>(
+    path: &Path,
+    bytes_max: u64,
+    parse: impl Fn(&[u8]) -> Result<T>,
+) -> (T, Option<String>) {
+    let parsed = match read(path, bytes_max) {
+        Ok(None) => Ok(T::default()),
+        Ok(Some(bytes)) => parse(&bytes).with_context(|| format!("cannot read {}", path.display())),
+        Err(error) => Err(error),
+    };
+    match parsed {
+        Ok(value) => (value, None),
+        Err(error) => {
+            let why = format!("learning starts over: {error:#}; {}", put_aside(path));
+            (T::default(), Some(why))
+        }
+    }
+}
+
 /// Replaces a file, readable by its owner only.
 ///
 /// It is not synced: after a power loss the previous file is as good.

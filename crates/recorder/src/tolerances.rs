@@ -7,7 +7,7 @@
 use crate::state_file;
 use anyhow::{Result, bail};
 use serde::{Deserialize, Serialize};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use tipme_control::{ToldTolerance, journal};
 use tipme_measure::{InputClass, PersonSaid, Tolerance};
 
@@ -77,12 +77,10 @@ impl Subject {
 impl Tolerances {
     /// Loads the file; moves an unreadable one aside and logs a warning.
     pub(crate) fn open(path: PathBuf) -> Tolerances {
-        let file = read(&path).unwrap_or_else(|error| {
-            let moved = state_file::put_aside(&path);
-            journal::warning(format!("learning tolerances from scratch: {error:#}; {moved}"))
-                .tell();
-            ToleranceFile::default()
-        });
+        let (file, damage) = state_file::load(&path, FILE_BYTES_MAX, parse);
+        if let Some(why) = damage {
+            journal::warning(why).tell();
+        }
         Tolerances { path, file }
     }
 
@@ -166,11 +164,6 @@ impl Tolerances {
             journal::warning(format!("cannot save the tolerances: {error:#}")).tell();
         }
     }
-}
-
-fn read(path: &Path) -> Result<ToleranceFile> {
-    state_file::read(path, FILE_BYTES_MAX)?
-        .map_or(Ok(ToleranceFile::default()), |bytes| parse(&bytes))
 }
 
 fn parse(bytes: &[u8]) -> Result<ToleranceFile> {
