@@ -78,7 +78,7 @@ fn the_desktop_binds_the_key_and_one_press_is_one_mark() {
     portal.close(&own);
     wait_for(
         &shown,
-        "No key marks under Wayland\nthe desktop binds no shortcut: the desktop took its shortcuts back",
+        "No key marks under Wayland\nthe desktop binds no shortcut: the desktop revoked its shortcuts",
     );
     assert_eq!(agent.child.wait().unwrap().code(), Some(2));
 }
@@ -124,7 +124,9 @@ fn a_person_who_refuses_the_keys_is_told_what_that_means() {
     let (_daemon, shown) = bus.start_notifications(&session);
     let _portal = Portal::start(&bus.address, 1);
     let mut agent = agent(&session, state.path(), &bus);
-    let why = agent.line("tipme: no key marks under Wayland; the desktop binds no shortcut: the person refused; bind ");
+    let why = agent.line(
+        "tipme: no key marks under Wayland; the desktop binds no shortcut: the user refused; bind ",
+    );
     assert!(why.ends_with(" --press mark, and press it"), "{why}");
     wait_for(&shown, "No key marks under Wayland\n");
     assert!(agent.child.try_wait().unwrap().is_none(), "it serves the key that is bound by hand");

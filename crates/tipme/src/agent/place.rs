@@ -30,7 +30,7 @@ impl AgentPlace {
 
     /// Publishes the keys for `tipme status`.
     pub fn say(&self, keys: &str) {
-        if let Err(error) = self.presence.say(keys) {
+        if let Err(error) = self.presence.describe(keys) {
             journal::warning(format!("{error}; tipme status does not know the keys")).tell();
         }
     }
